@@ -1,0 +1,28 @@
+/* A growable byte buffer with the few appenders that rendering needs.  Not thread-safe; growth
+ * doubles, so n appends cost O(n). */
+#ifndef HF_BASE_BUF_H
+#define HF_BASE_BUF_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+    char *data;
+    size_t len, cap;
+};
+
+void buf_reserve(struct buf *b, size_t more); /* room for `more` bytes past len */
+void buf_put(struct buf *b, const void *data, size_t len);
+void buf_str(struct buf *b, const char *text);
+void buf_char(struct buf *b, char c);
+void buf_int(struct buf *b, int64_t value);
+__attribute__((format(printf, 2, 3))) void buf_printf(struct buf *b, const char *fmt, ...);
+/* "text" with quotes, escaped as JSON wants it; `text` is UTF-8. */
+void buf_json(struct buf *b, const char *text, size_t len);
+/* "2026-...Z" with quotes. */
+void buf_json_time(struct buf *b, int64_t ms);
+void buf_close(struct buf *b); /* frees; accepts a zeroed struct; zeroes it */
+
+#define buf_lit(b, literal) buf_put((b), (literal), sizeof(literal) - 1)
+
+#endif

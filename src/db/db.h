@@ -1,0 +1,136 @@
+/* One SQL, two databases.  A struct db is one connection and belongs to one thread; its statements
+ * are prepared once and kept.  Drivers (sqlite.c, later postgres.c) end in one const table.
+ *
+ * Statement texts are shared by every database.  Differences are written in braces:
+ *   {FROM rows(seat bigint, hold bigint)}   the rows of exec_many/query_many, named r.  PostgreSQL:
+ *       FROM unnest($1::bigint[], $2::bigint[]) AS r(seat, hold); SQLite: nothing, and each r.seat
+ *       becomes a bound parameter, since there the statement runs once a row.  The word before
+ *       `rows` may be FROM, USING, JOIN or a comma; it is dropped together with the rest.
+ *   {bytes}         the type of a byte string
+ *   {clustered}     table option: rows live in the primary key
+ *   {lock}          suffix that makes a SELECT lock its rows
+ * Column types are bigint, text and bytes.  A statement without rows(...) names its parameters by
+ * {args(event bigint, ...)} at its end, and they too are written r.event.  At most 24 parameters.
+ *
+ * Failures: HF_LEDGER_UNAVAILABLE (disk, network; nothing was done), HF_UNKNOWN (a COMMIT whose
+ * outcome could not be learnt), HF_INTERNAL (our mistake).  After any failure inside a transaction
+ * call db_rollback. */
+#ifndef HF_DB_DB_H
+#define HF_DB_DB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+enum db_type { DB_NULL, DB_INT, DB_TEXT, DB_BYTES };
+
+/* A value to bind; text and bytes are borrowed until the call that uses them returns. */
+struct db_value {
+    enum db_type type;
+    int64_t i;
+    const void *data;
+    size_t len;
+};
+
+static inline struct db_value db_int(int64_t i) { return (struct db_value){.type = DB_INT, .i = i}; }
+static inline struct db_value db_text(const char *s, size_t len)
+{
+    return (struct db_value){.type = s ? DB_TEXT : DB_NULL, .data = s, .len = len};
+}
+static inline struct db_value db_bytes(const void *p, size_t len)
+{
+    return (struct db_value){.type = p ? DB_BYTES : DB_NULL, .data = p, .len = len};
+}
+
+struct db_options {
+    const struct clock *clock;
+    bool writer;        /* the one connection that writes; takes the exclusive lock on the data */
+    int cache_kib;      /* page cache of this connection; 0: the driver's default */
+};
+
+struct db {
+    const struct db_driver *driver;
+};
+struct db_stmt {
+    const struct db_driver *driver;
+};
+
+enum db_step { DB_ROW, DB_DONE, DB_FAILED };
+
+struct db_driver {
+    const char *name;   /* also the URL's scheme: sqlite:PATH */
+    HF_MUST_USE enum hf_status (*open)(const char *url, const struct db_options *options,
+                                       struct db **ret_db, struct hf_err *err);
+    void (*close)(struct db *db); /* finalizes its statements too; accepts NULL */
+
+    HF_MUST_USE enum hf_status (*prepare)(struct db *db, const char *sql, struct db_stmt **ret_stmt,
+                                          struct hf_err *err);
+    /* Several statements with no parameters, for schema changes. */
+    HF_MUST_USE enum hf_status (*script)(struct db *db, const char *sql, struct hf_err *err);
+
+    HF_MUST_USE enum hf_status (*begin)(struct db *db, struct hf_err *err);
+    HF_MUST_USE enum hf_status (*commit)(struct db *db, struct hf_err *err);
+    void (*rollback)(struct db *db); /* harmless outside a transaction */
+
+    /* `args` is n_rows times the statement's parameters, row after row.  *ret_changes (may be
+     * NULL) gets the number of rows changed in all. */
+    HF_MUST_USE enum hf_status (*exec_many)(struct db_stmt *stmt, const struct db_value *args,
+                                            size_t n_rows, int64_t *ret_changes,
+                                            struct hf_err *err);
+    /* Start reading; `args` must stay until the last step.  Answers for all n_rows follow one
+     * another, in no promised order: select a key column to tell them apart. */
+    HF_MUST_USE enum hf_status (*query_many)(struct db_stmt *stmt, const struct db_value *args,
+                                             size_t n_rows, struct hf_err *err);
+    enum db_step (*step)(struct db_stmt *stmt, struct hf_err *err);
+    /* Columns of the current row, valid until the next step. */
+    int64_t (*column_int)(struct db_stmt *stmt, int column);
+    /* NULL for SQL NULL; text is NUL-terminated. */
+    const void *(*column_data)(struct db_stmt *stmt, int column, size_t *ret_len);
+    void (*finish)(struct db_stmt *stmt); /* end a query before DB_DONE; harmless otherwise */
+
+    /* The database's clock, milliseconds since 1970, never backwards on one connection's server. */
+    HF_MUST_USE enum hf_status (*now_ms)(struct db *db, int64_t *ret_ms, struct hf_err *err);
+    /* Never answer a time before `ms` from now on: what the ledger has stored already. */
+    void (*now_floor)(struct db *db, int64_t ms);
+    /* Off the hot path, from a connection of its own: copy the log into the main file. */
+    HF_MUST_USE enum hf_status (*maintain)(struct db *db, struct hf_err *err);
+};
+
+extern const struct db_driver db_sqlite;
+
+/* Opens by the URL's scheme: the array of drivers is in db.c. */
+HF_MUST_USE enum hf_status db_open(const char *url, const struct db_options *options,
+                                   struct db **ret_db, struct hf_err *err);
+static inline void db_close(struct db *db)
+{
+    if (db)
+        db->driver->close(db);
+}
+HF_MUST_USE static inline enum hf_status db_exec(struct db_stmt *s, const struct db_value *args,
+                                                 int64_t *ret_changes, struct hf_err *err)
+{
+    return s->driver->exec_many(s, args, 1, ret_changes, err);
+}
+HF_MUST_USE static inline enum hf_status db_query(struct db_stmt *s, const struct db_value *args,
+                                                  struct hf_err *err)
+{
+    return s->driver->query_many(s, args, 1, err);
+}
+static inline enum db_step db_step(struct db_stmt *s, struct hf_err *err)
+{
+    return s->driver->step(s, err);
+}
+static inline int64_t db_column_int(struct db_stmt *s, int c) { return s->driver->column_int(s, c); }
+static inline const void *db_column_data(struct db_stmt *s, int c, size_t *ret_len)
+{
+    return s->driver->column_data(s, c, ret_len);
+}
+
+/* A schema is a list of scripts; migration n brings version n-1 to n, in a transaction. */
+HF_MUST_USE enum hf_status db_migrate(struct db *db, const char *const *migrations, int n,
+                                      struct hf_err *err);
+
+#endif

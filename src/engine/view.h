@@ -1,0 +1,139 @@
+/* The view: the in-process picture of every seat of every loaded event; the audit log, folded.
+ *
+ * Who touches what:
+ *   layout (names, rows, prices)   immutable once the event is in the view: any thread, no lock
+ *   seat.shown, counts, seq        written by the worker at publish, read by any thread (atomics)
+ *   everything else of a seat, holds, the heap    the worker alone
+ * The worker decides on its own fields and shows them to the others only after the commit, so no
+ * answer is ever given from state that is not durable (I7).  `lock` makes a change of many seats
+ * and of seq one step for those who read the whole map (snapshot, counts).
+ *
+ * Events are loaded on first use and stay.  24 bytes a seat, about 100 a live hold. */
+#ifndef HF_ENGINE_VIEW_H
+#define HF_ENGINE_VIEW_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "ledger/rows.h"
+
+struct seat {
+    _Atomic uint64_t shown; /* seat_shown(): expiry in ms << 2 | status */
+    int64_t hold;           /* key of the owning hold or 0 */
+    uint32_t pending;       /* 1 + index of this batch's seat_write, 0: untouched */
+    uint8_t status;         /* enum seat_status, as decided */
+};
+
+/* A live hold, or one resolved by the batch being decided. */
+struct hold {
+    int64_t key, fence, amount, expires_at, max_expires_at;
+    struct event *event;
+    struct hold *next;     /* in its bucket */
+    uint32_t heap_pos;     /* 1 + index in the deadline heap, 0: not in it */
+    uint32_t pending;      /* 1 + index of this batch's hold_write, 0: none */
+    uint8_t status;        /* enum hold_status, as decided */
+    uint32_t n_seats;
+    uint32_t seats[];
+};
+
+struct row {
+    const char *name; /* borrowed from the definition */
+    size_t name_len;
+    uint32_t section, first, n_seats;
+};
+
+struct event {
+    const struct event_def *def; /* owned; the layout as created */
+    char id_text[ID_TEXT_SIZE];
+    /* all rows of all sections, in seat order, and an open-addressed index of them by name */
+    struct row *rows;
+    uint32_t n_rows, row_index_mask;
+    uint32_t *row_index; /* 1 + row */
+
+    _Atomic int64_t seq; /* of the last change shown */
+    _Atomic uint32_t counts[4]; /* seats shown in each status */
+    _Atomic int status;  /* enum event_status */
+    pthread_mutex_t lock;
+
+    /* the worker's own */
+    struct clock_row clock; /* as of the last commit */
+    struct clock_row draft; /* as decided in this batch; equals clock between batches */
+    bool in_batch;
+    struct seat *seats;
+
+    /* the last rendered snapshot, under snapshot_lock; `bytes` is shared by reference count */
+    pthread_mutex_t snapshot_lock;
+    struct snapshot *snapshot;
+};
+
+struct view;
+
+struct view *view_new(void);
+void view_free(struct view *v);
+
+/* ---- any thread ---- */
+
+/* The event if it is loaded, else NULL.  Lock-free. */
+struct event *view_event(const struct view *v, int64_t event);
+/* Index of the seat named `<section>-<row>-<number>`; false if there is none. O(1). */
+bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index);
+/* Append the seat's name. O(log rows). */
+void event_seat_name(const struct event *e, uint32_t index, struct buf *out);
+int64_t event_seat_price(const struct event *e, uint32_t index);
+const char *event_id_text(const struct event *e);
+
+static inline enum seat_status seat_shown_status(uint64_t shown) { return shown & 3; }
+static inline int64_t seat_shown_until(uint64_t shown) { return (int64_t)(shown >> 2); }
+static inline uint64_t seat_shown(const struct event *e, uint32_t index)
+{
+    return atomic_load_explicit(&e->seats[index].shown, memory_order_acquire);
+}
+
+struct event_counts {
+    int64_t seq;
+    uint32_t available, held, booked, blocked;
+};
+void event_read_counts(struct event *e, struct event_counts *ret);
+
+/* The body of GET /v1/events/{e}/seats, rendered once per seq and shared. */
+struct snapshot {
+    _Atomic int refs;
+    int64_t seq;
+    struct buf json;
+};
+struct snapshot *event_snapshot(struct event *e); /* a reference; give it back: */
+void snapshot_unref(struct snapshot *s);
+
+/* ---- loading: build anywhere, install on the worker ---- */
+
+/* Takes over `def` (numbered).  Every seat is available until event_load_seat says otherwise. */
+struct event *event_new(struct event_def *def, const struct clock_row *clock);
+void event_load_seat(struct event *e, uint32_t index, enum seat_status status, int64_t hold);
+void event_free(struct event *e);
+/* False if the event is there already. */
+bool view_install(struct view *v, struct event *e);
+
+/* ---- the worker's part ---- */
+
+struct hold *view_hold(const struct view *v, int64_t key);
+/* Adds a live hold and its deadline. */
+struct hold *view_hold_add(struct view *v, struct event *e, int64_t key, int64_t fence,
+                           int64_t amount, int64_t expires_at, int64_t max_expires_at,
+                           const uint32_t *seats, uint32_t n_seats);
+void view_hold_remove(struct view *v, struct hold *h);
+size_t view_holds_len(const struct view *v);
+/* The live hold that falls due first, or NULL; O(1). */
+struct hold *view_first_due(const struct view *v);
+/* After changing expires_at. O(log n). */
+void view_deadline_moved(struct view *v, struct hold *h);
+/* Take out of the heap (resolved) or put back (undone). O(log n). */
+void view_deadline_drop(struct view *v, struct hold *h);
+void view_deadline_put(struct view *v, struct hold *h);
+
+/* Show a seat's decided state; the caller holds e->lock. */
+void event_show_seat(struct event *e, uint32_t index, int64_t until);
+
+#endif

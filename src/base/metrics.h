@@ -22,8 +22,9 @@ struct gauge {
 #define HISTOGRAM_BUCKETS_MAX 24
 struct histogram {
     int n_bounds;
-    double bounds[HISTOGRAM_BUCKETS_MAX]; /* ascending; +Inf is implied */
-    double scale;                         /* observed integer * scale = unit of the bounds */
+    double bounds[HISTOGRAM_BUCKETS_MAX];   /* ascending; +Inf is implied */
+    uint64_t limits[HISTOGRAM_BUCKETS_MAX]; /* the bounds in observed integers, rounded down */
+    double scale;                           /* observed integer * scale = unit of the bounds */
     _Atomic uint64_t counts[HISTOGRAM_BUCKETS_MAX + 1];
     _Atomic uint64_t sum; /* in observed integers */
 };

@@ -1,0 +1,76 @@
+// What the contract promises of every answer of a kind, said once.
+
+import assert from 'node:assert/strict';
+
+export const EVENT_ID = /^evt_[0-9A-Za-z]{22,32}$/;
+export const HOLD_ID = /^hold_[0-9A-Za-z]{22,32}$/;
+export const BOOKING_ID = /^bkg_[0-9A-Za-z]{22,32}$/;
+export const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+export const HOLD_FIELDS = ['amount', 'areas', 'created_at', 'currency', 'event', 'expires_at',
+  'expires_in_ms', 'fence', 'id', 'max_expires_at', 'object', 'owner', 'seats', 'status'];
+
+// RFC 9457, with our fields.
+export function assertProblem(answer, status, code) {
+  assert.equal(answer.status, status, `expected ${status} ${code}, got ${answer.status}: ${answer.text}`);
+  assert.match(answer.headers['content-type'] ?? '', /^application\/problem\+json(;|$)/);
+  const problem = answer.json;
+  assert.equal(problem.code, code, answer.text);
+  assert.equal(problem.type, `/problems/${code}`);
+  assert.equal(problem.status, status);
+  assert.equal(typeof problem.title, 'string');
+  assert.ok(problem.title.length > 0);
+  assert.equal(typeof problem.detail, 'string');
+  assert.ok(problem.detail.length > 0);
+  assert.equal(problem.request_id, answer.headers['x-request-id']);
+  return problem;
+}
+
+// 400 invalid_request whose detail names the field.
+export function assertInvalid(answer, field) {
+  const problem = assertProblem(answer, 400, 'invalid_request');
+  if (field !== undefined) {
+    assert.ok(problem.detail.includes(field), `detail does not name ${field}: ${problem.detail}`);
+  }
+  return problem;
+}
+
+export function assertOk(answer, status = 200) {
+  assert.equal(answer.status, status, `expected ${status}, got ${answer.status}: ${answer.text}`);
+  assert.match(answer.headers['content-type'] ?? '', /^application\/json(;|$)/);
+  return answer.json;
+}
+
+export const ms = (timestamp) => {
+  assert.match(timestamp, TIMESTAMP);
+  return Date.parse(timestamp);
+};
+
+// The shape of a hold, whatever its state.
+export function assertHold(hold, { event, seats, status = 'active' } = {}) {
+  assert.equal(hold.object, 'hold');
+  assert.match(hold.id, HOLD_ID);
+  assert.match(hold.event, EVENT_ID);
+  assert.equal(hold.status, status, JSON.stringify(hold));
+  assert.ok(Number.isSafeInteger(hold.fence) && hold.fence > 0, `fence ${hold.fence}`);
+  assert.ok(Number.isSafeInteger(hold.amount));
+  assert.ok(Number.isSafeInteger(hold.expires_in_ms));
+  assert.deepEqual(hold.areas, {});
+  for (const field of ['created_at', 'expires_at', 'max_expires_at']) assert.match(hold[field], TIMESTAMP);
+  if (event) assert.equal(hold.event, event.id ?? event);
+  if (seats) assert.deepEqual(hold.seats, seats);
+  return hold;
+}
+
+export function assertBooking(booking, hold) {
+  assert.equal(booking.object, 'booking');
+  assert.match(booking.id, BOOKING_ID);
+  assert.equal(booking.status, 'confirmed');
+  assert.equal(booking.hold, hold.id);
+  assert.equal(booking.event, hold.event);
+  assert.deepEqual(booking.seats, hold.seats);
+  assert.deepEqual(booking.areas, {});
+  assert.equal(booking.amount, hold.amount);
+  assert.equal(booking.currency, hold.currency);
+  return booking;
+}

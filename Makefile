@@ -1,0 +1,158 @@
+# Holdfast.  `make help` lists the targets.
+#
+# Sources are found by their place, so a new file needs no line here:
+#   src/*/*.c (but cli)       one static library, in both programs and in every test
+#   src/holdfastd.c           the server          src/cli/*.c     the command line tool
+#   tests/unit/test_*.c       one cmocka executable each, and tests/fault/test_*.c
+#   tests/unit/support*.c, tests/support/*.c      linked into each of them
+#   bench/*.c                 one program each, build/bench/NAME
+# One set of rules builds three flavours: build/ (the product), build/asan and build/tsan;
+# `make FLAVOUR=asan` builds the second.
+
+FLAVOUR ?= product
+WERROR ?= 1
+PREFIX ?= /usr/local
+CC = gcc
+
+ifeq ($(MAKELEVEL),0)
+ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+endif
+MAKEFLAGS += --no-print-directory
+say = $(if $(V),,@printf '%-5s %s\n' $(1) $@ &&)
+
+# ---- flavours ------------------------------------------------------------------------------
+
+B_product = build
+B_asan = build/asan
+B_tsan = build/tsan
+B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan or tsan))
+
+FLAGS_product = -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+FLAGS_asan = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FLAGS_tsan = -O1 -g -fsanitize=thread
+
+WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+           $(if $(WERROR),-Werror)
+DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
+
+# Asked once, and only when a recipe first needs them: after the packages are there.
+LIBRARIES = libmicrohttpd jansson sqlite3 libcrypto
+ask = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
+LIB_CFLAGS = $(call ask,LIB_CFLAGS,--cflags $(LIBRARIES))
+LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES))
+TEST_LIBS = $(call ask,TEST_LIBS,--libs cmocka)
+
+COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(WARNINGS) -pthread $(LIB_CFLAGS) $(CFLAGS)
+LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread $(LDFLAGS)
+
+# ---- what there is -------------------------------------------------------------------------
+
+objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
+programs = $(patsubst %.c,$(B)/%,$(1))
+
+CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c)))
+SERVER = $(call objects,$(wildcard src/holdfastd.c))
+CLI = $(call objects,$(wildcard src/cli/*.c))
+SUPPORT = $(call objects,$(wildcard tests/unit/support*.c tests/support/*.c))
+TEST_SOURCES = $(wildcard tests/unit/test_*.c tests/fault/test_*.c)
+TESTS = $(call programs,$(TEST_SOURCES))
+BENCH_SOURCES = $(wildcard bench/*.c)
+BENCHES = $(call programs,$(BENCH_SOURCES))
+PROGRAMS = $(if $(SERVER),$(B)/holdfastd) $(if $(CLI),$(B)/holdfast)
+C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.[ch])
+
+# ---- targets -------------------------------------------------------------------------------
+
+.PHONY: all programs tests benches run test asan tsan bench soak lint install clean help
+.SUFFIXES:
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+all: programs
+programs: $(PROGRAMS)
+tests: $(TESTS)
+benches: $(BENCHES)
+
+run: all
+	@exec build/holdfastd --data var --demo
+
+# C tests with the sanitizers, and the programs as they ship.
+test: all build/packages/test
+	@$(MAKE) FLAVOUR=asan tests
+	@tests/run --programs build build/asan
+
+asan tsan: build/packages/test
+	@$(MAKE) FLAVOUR=$@ programs tests
+	@tests/run $(if $(filter tsan,$@),--node 'tests/server/*.test.mjs') build/$@
+
+bench: all benches build/packages/bench
+	@bench/run
+
+soak: all benches build/packages/bench
+	@bench/run soak
+
+lint: build/packages/lint
+	clang-format --dry-run -Werror $(C_FILES)
+	@printf '%s\n' $(filter %.c,$(C_FILES)) | \
+		xargs -P $$(nproc) -I {} clang-tidy --quiet {} -- $(DIALECT) $(LIB_CFLAGS)
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	@for page in $(wildcard docs/man/*.[1-8]); do \
+		section=$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; \
+		install -d $$section && install -m 644 $$page $$section; \
+	done
+
+clean:
+	rm -rf build
+
+help:
+	@echo 'make              build/holdfastd and build/holdfast'
+	@echo 'make run          the server with a demo event, on http://127.0.0.1:8080, data in var/'
+	@echo 'make test         every test: C with address and undefined sanitizers, then the server'
+	@echo 'make asan, tsan   the tests with programs built by a sanitizer'
+	@echo 'make bench        how fast it is, beside its rivals'
+	@echo 'make soak         the same for a long time'
+	@echo 'make lint         clang-format and clang-tidy'
+	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR='
+	@echo 'make clean        remove build/'
+	@echo
+	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan builds into build/asan|tsan.'
+
+# ---- rules ---------------------------------------------------------------------------------
+
+$(B)/core.a: $(CORE)
+	@rm -f $@
+	$(call say,AR) ar rcs $@ $^
+
+$(B)/holdfastd: $(SERVER) $(B)/core.a
+	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
+
+$(B)/holdfast: $(CLI) $(B)/core.a
+	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
+
+$(TESTS): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK) $(LINK) $^ $(TEST_LIBS) $(LIB_LIBS) -o $@
+
+$(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -lm -o $@
+
+$(B)/obj/%.o: %.c Makefile | build/packages/build
+	@mkdir -p $(@D)
+	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@
+
+$(call objects,$(TEST_SOURCES)) $(SUPPORT): | build/packages/test
+
+# Looked for once; `make clean` looks again.
+build/packages/%: scripts/install-packages
+	@scripts/install-packages $*
+	@mkdir -p $(@D) && touch $@
+build/packages/test: build/packages/build
+build/packages/bench build/packages/lint: build/packages/test
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

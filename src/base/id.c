@@ -1,23 +1,22 @@
 /* Outside ids to and from text, once or twice a request, on HTTP threads and the worker.
  * Pure functions.
  *
- *   hold_ 00000000001 0aZ...        key:    11 digits, at most INT64_MAX
- *                                   secret: 17 digits of one 96-bit number, big-endian
+ *   hold_ 0 00000 0006j 00 P9MVM caXWH EX8yi
+ *         key           secret, one big-endian number of 96 bits
  *
- * A secret is 7 high and 10 low digits, so that only one 128-bit division is ever made and both
- * halves run in 64 bits.  Every value has one text and parsing accepts no other. */
+ * Digits go in groups of five from the right: a group fits 32 bits, groups do not wait for one
+ * another, and no division is wider than the machine's.  Every id has one text and parsing
+ * accepts no other. */
 #include "base/id.h"
 
 #include <string.h>
 
 #include "base/status.h"
 
-#define KEY_DIGITS 11
-#define HIGH_DIGITS 7
-#define LOW_DIGITS 10
-#define POW_62_10 839299365868340224u /* 62^LOW_DIGITS */
+#define GROUP UINT64_C(916132832) /* 62^5: one more than the largest group */
 
-_Static_assert(KEY_DIGITS + HIGH_DIGITS + LOW_DIGITS == ID_BODY_LEN, "the body is its digits");
+/* Where the groups start in the body: those of the key, those of the secret. */
+enum { K0 = 0, K1 = 1, K2 = 6, S0 = 11, S1 = 13, S2 = 18, S3 = 23 };
 
 static const char alphabet[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -33,43 +32,63 @@ static const uint8_t values[256] = {
     ['u'] = 57, ['v'] = 58, ['w'] = 59, ['x'] = 60, ['y'] = 61, ['z'] = 62,
 };
 
-static char *put_digits(char *out, int n, uint64_t value)
+static inline void put_group(char *out, int n_digits, uint64_t group)
 {
-    for (int i = n; i-- > 0; value /= 62)
+    uint32_t value = (uint32_t)group;
+    for (int i = n_digits; i-- > 0; value /= 62)
         out[i] = alphabet[value % 62];
-    return out + n;
 }
 
-/* At most 10 digits, so that no sum overflows. */
-static bool take_digits(const char *text, int n, uint64_t *ret)
+/* Sets *bad on a character that is no digit. */
+static inline uint64_t take_group(const char *text, int n_digits, bool *bad)
 {
-    uint64_t sum = 0;
-    for (int i = 0; i < n; i++) {
-        unsigned value = values[(uint8_t)text[i]];
-        if (value == 0)
-            return false;
+    uint32_t sum = 0;
+    for (int i = 0; i < n_digits; i++) {
+        uint32_t value = values[(uint8_t)text[i]];
+        *bad |= value == 0;
         sum = sum * 62 + value - 1;
     }
-    *ret = sum;
-    return true;
+    return sum;
+}
+
+/* Divide the number in three 32-bit limbs, highest first, by GROUP; the rest is returned. */
+static inline uint64_t split_group(uint64_t limbs[3])
+{
+    uint64_t rest = 0;
+    for (int i = 0; i < 3; i++) {
+        uint64_t part = rest << 32 | limbs[i];
+        limbs[i] = part / GROUP;
+        rest = part % GROUP;
+    }
+    return rest;
+}
+
+static uint64_t load_be32(const uint8_t *p)
+{
+    return (uint64_t)p[0] << 24 | (uint64_t)p[1] << 16 | (uint64_t)p[2] << 8 | p[3];
 }
 
 size_t id_format(char out[ID_TEXT_SIZE], const char *prefix, const struct id *id)
 {
     size_t prefix_len = strlen(prefix);
     hf_check(id->key > 0 && prefix_len + ID_BODY_LEN < ID_TEXT_SIZE);
-    unsigned __int128 secret = 0;
-    for (int i = 0; i < ID_SECRET_SIZE; i++)
-        secret = secret << 8 | id->secret[i];
-    uint64_t high = (uint64_t)(secret / POW_62_10);
-    uint64_t low = (uint64_t)secret - high * POW_62_10;
-
     memcpy(out, prefix, prefix_len);
-    char *end = put_digits(out + prefix_len, KEY_DIGITS, (uint64_t)id->key);
-    end = put_digits(end, HIGH_DIGITS, high);
-    end = put_digits(end, LOW_DIGITS, low);
-    *end = '\0';
-    return (size_t)(end - out);
+    char *body = out + prefix_len;
+
+    uint64_t key = (uint64_t)id->key;
+    put_group(body + K2, 5, key % GROUP);
+    put_group(body + K1, 5, key / GROUP % GROUP);
+    put_group(body + K0, 1, key / GROUP / GROUP);
+
+    uint64_t limbs[3] = {load_be32(id->secret), load_be32(id->secret + 4),
+                         load_be32(id->secret + 8)};
+    put_group(body + S3, 5, split_group(limbs));
+    put_group(body + S2, 5, split_group(limbs));
+    uint64_t high = limbs[1] << 32 | limbs[2]; /* 2^96 / 62^10 is less than 2^37 */
+    put_group(body + S1, 5, high % GROUP);
+    put_group(body + S0, 2, high / GROUP);
+    body[ID_BODY_LEN] = '\0';
+    return prefix_len + ID_BODY_LEN;
 }
 
 bool id_parse(const char *text, size_t len, const char *prefix, struct id *ret)
@@ -78,15 +97,16 @@ bool id_parse(const char *text, size_t len, const char *prefix, struct id *ret)
     if (len != prefix_len + ID_BODY_LEN || memcmp(text, prefix, prefix_len) != 0)
         return false;
     const char *body = text + prefix_len;
-    uint64_t first, last, high, low;
-    if (!take_digits(body, KEY_DIGITS - 1, &first) ||
-        !take_digits(body + KEY_DIGITS - 1, 1, &last) ||
-        !take_digits(body + KEY_DIGITS, HIGH_DIGITS, &high) ||
-        !take_digits(body + KEY_DIGITS + HIGH_DIGITS, LOW_DIGITS, &low))
+    bool bad = false;
+    uint64_t key_high = take_group(body + K0, 1, &bad);
+    uint64_t key_low = take_group(body + K1, 5, &bad) * GROUP + take_group(body + K2, 5, &bad);
+    uint64_t high = take_group(body + S0, 2, &bad) * GROUP + take_group(body + S1, 5, &bad);
+    uint64_t low = take_group(body + S2, 5, &bad) * GROUP + take_group(body + S3, 5, &bad);
+    if (bad)
         return false;
 
-    unsigned __int128 key = (unsigned __int128)first * 62 + last;
-    unsigned __int128 secret = (unsigned __int128)high * POW_62_10 + low;
+    unsigned __int128 key = (unsigned __int128)key_high * (GROUP * GROUP) + key_low;
+    unsigned __int128 secret = (unsigned __int128)high * (GROUP * GROUP) + low;
     if (key == 0 || key > INT64_MAX || secret >> (8 * ID_SECRET_SIZE) != 0)
         return false;
     ret->key = (int64_t)key;

@@ -1,0 +1,366 @@
+/* The server's main: options, start in order (socket, ledger and engine, HTTP), wait for a signal,
+ * stop in the reverse order.  The only file that reads flags, the environment and signals. */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "engine/engine.h"
+#include "http/answer.h"
+#include "http/listen.h"
+#include "http/parse.h"
+#include "http/server.h"
+
+#define VERSION "0.1.0"
+#define DRAIN_MS 10000
+#define EXIT_USAGE 64
+
+/* ---- options ---- */
+
+struct options {
+    const char *listen, *data, *ledger, *http_threads, *queue_max, *log_level, *demo;
+};
+
+struct flag {
+    const char *name, *value, *help; /* value NULL: a switch */
+    size_t offset;                   /* of its text in struct options */
+};
+
+static const struct flag flags[] = {
+    {"listen", "ADDR:PORT", "where to listen (127.0.0.1:8080); port 0 picks a free one",
+     offsetof(struct options, listen)},
+    {"data", "DIR", "where the server keeps its files (var); created if missing",
+     offsetof(struct options, data)},
+    {"ledger", "URL", "the ledger (sqlite:DIR/holdfast.db)", offsetof(struct options, ledger)},
+    {"http-threads", "N", "threads for HTTP (as many as there are cores)",
+     offsetof(struct options, http_threads)},
+    {"queue-max", "N", "requests queued before the server answers 503 (16384)",
+     offsetof(struct options, queue_max)},
+    {"log-level", "LEVEL", "debug, info, warn, error or off (info)",
+     offsetof(struct options, log_level)},
+    {"demo", NULL, "create a demo event if there is none, and say how to try it",
+     offsetof(struct options, demo)},
+};
+#define N_FLAGS (sizeof flags / sizeof *flags)
+
+static const char **flag_target(struct options *o, const struct flag *f)
+{
+    return (const char **)(void *)((char *)o + f->offset);
+}
+
+_Noreturn static void usage_error(const char *what, const char *detail)
+{
+    fprintf(stderr, "holdfastd: %s%s; see holdfastd --help\n", what, detail);
+    exit(EXIT_USAGE);
+}
+
+static void help(void)
+{
+    puts("usage: holdfastd [options]\n"
+         "\n"
+         "The Holdfast seat-hold and booking server.\n");
+    for (size_t i = 0; i < N_FLAGS; i++)
+        printf("  --%-12s %-10s %s\n", flags[i].name, flags[i].value ? flags[i].value : "",
+               flags[i].help);
+    puts("  --version               print the version and exit\n"
+         "  --help                  print this and exit\n"
+         "\n"
+         "Each option can be given in the environment instead: --http-threads N is\n"
+         "HOLDFAST_HTTP_THREADS=N, --demo is HOLDFAST_DEMO=1.  A flag wins over the environment.\n"
+         "SIGTERM or SIGINT: finish what was accepted, then exit.");
+}
+
+static void options_from_environment(struct options *o)
+{
+    for (size_t i = 0; i < N_FLAGS; i++) {
+        char name[64] = "HOLDFAST_";
+        size_t at = strlen(name);
+        for (const char *c = flags[i].name; *c; c++)
+            name[at++] = (char)(*c == '-' ? '_' : *c - 'a' + 'A');
+        name[at] = '\0';
+        const char *value = getenv(name);
+        if (!value || !*value)
+            continue;
+        if (!flags[i].value && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
+            usage_error(name, " must be 0 or 1");
+        *flag_target(o, &flags[i]) = flags[i].value || *value == '1' ? value : NULL;
+    }
+}
+
+static const struct flag *flag_find(const char *arg, size_t len)
+{
+    for (size_t i = 0; i < N_FLAGS; i++)
+        if (strlen(flags[i].name) == len && strncmp(flags[i].name, arg, len) == 0)
+            return &flags[i];
+    return NULL;
+}
+
+static void options_from_arguments(struct options *o, char **argv)
+{
+    for (char **arg = argv + 1; *arg; arg++) {
+        if (strcmp(*arg, "--help") == 0 || strcmp(*arg, "-h") == 0) {
+            help();
+            exit(EXIT_SUCCESS);
+        }
+        if (strcmp(*arg, "--version") == 0) {
+            puts("holdfastd " VERSION);
+            exit(EXIT_SUCCESS);
+        }
+        const char *name = *arg;
+        if (strncmp(name, "--", 2) != 0)
+            usage_error("unexpected argument ", name);
+        const char *equals = strchr(name, '=');
+        size_t len = equals ? (size_t)(equals - name) - 2 : strlen(name) - 2;
+        const struct flag *f = flag_find(name + 2, len);
+        if (!f)
+            usage_error("unknown option ", name);
+        const char *value = equals ? equals + 1 : NULL;
+        if (!f->value && value)
+            usage_error("no value goes with --", f->name);
+        if (f->value && !value && !(value = *++arg))
+            usage_error("a value is missing after --", f->name);
+        *flag_target(o, f) = value ? value : "1";
+    }
+}
+
+static long number(const char *text, long min, long max, const char *name)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (errno || end == text || *end || n < min || n > max)
+        usage_error("not a usable number for --", name);
+    return n;
+}
+
+/* ---- start and stop ---- */
+
+struct program {
+    struct engine *engine;
+    struct server *server;
+    struct metrics *metrics;
+    char address[LISTEN_TEXT_SIZE];
+};
+
+_Noreturn static void fail(const char *what, const char *which, const char *why)
+{
+    fprintf(stderr, "holdfastd: cannot %s %s: %s\n", what, which, why);
+    exit(EXIT_FAILURE);
+}
+
+static void directory_create(const char *path)
+{
+    char partial[PATH_MAX];
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof partial)
+        fail("create the directory", path, strerror(len ? ENAMETOOLONG : ENOENT));
+    memcpy(partial, path, len + 1);
+    for (char *slash = partial + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = '\0';
+        (void)mkdir(partial, 0700); /* what matters is the last one */
+        *slash = '/';
+    }
+    struct stat st;
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        fail("create the directory", path, strerror(errno));
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        fail("use the directory", path, "it is not a directory");
+}
+
+/* Commands that main itself submits, one at a time, are waited for here. */
+static struct command own_command;
+static sem_t own_done;
+
+static void command_done(struct command *command)
+{
+    if (command == &own_command)
+        (void)sem_post(&own_done);
+    else
+        server_done(command);
+}
+
+static int open_socket(const struct options *o, char address[LISTEN_TEXT_SIZE])
+{
+    struct listen_address at;
+    struct hf_err err = {0};
+    int fd;
+    if (!listen_parse(o->listen, &at, &err))
+        usage_error("--listen: ", err.msg);
+    if (!listen_is_loopback(&at))
+        fail("listen on", o->listen,
+             "without access keys everything is open, so only loopback addresses are served");
+    if (!listen_open(&at, &fd, &err))
+        fail("listen on", o->listen, err.msg);
+    listen_text(fd, address);
+    return fd;
+}
+
+static void start_engine(struct program *p, const struct options *o)
+{
+    char url[PATH_MAX + 32];
+    struct hf_err err = {0};
+    if (!o->ledger)
+        (void)snprintf(url, sizeof url, "sqlite:%s/holdfast.db", o->data);
+    const struct engine_config config = {
+        .ledger_url = o->ledger ? o->ledger : url,
+        .clock = &clock_system,
+        .queue_len_max = o->queue_max ? (size_t)number(o->queue_max, 1, 1000000, "queue-max") : 0,
+        .metrics = p->metrics,
+        .done = command_done,
+        .render = http_render,
+    };
+    if (engine_start(&config, &p->engine, &err) != HF_OK)
+        fail("open the ledger", config.ledger_url, err.msg);
+}
+
+static void start_server(struct program *p, const struct options *o, int listen_fd)
+{
+    struct hf_err err = {0};
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (o->http_threads)
+        cores = number(o->http_threads, 1, 256, "http-threads");
+    const struct server_config config = {
+        .listen_fd = listen_fd,
+        .threads = cores > 0 ? (unsigned)cores : 1,
+        .engine = p->engine,
+        .metrics = p->metrics,
+        .clock = &clock_system,
+    };
+    if (server_start(&config, &p->server, &err) != HF_OK)
+        fail("serve", o->listen, err.msg);
+}
+
+static void stop(struct program *p)
+{
+    if (!server_drain(p->server, DRAIN_MS))
+        log_write(LOG_WARN, "some requests were not finished in time", NULL);
+    engine_stop(p->engine);
+    server_stop(p->server);
+    metrics_free(p->metrics);
+    log_write(LOG_INFO, "stopped", NULL);
+}
+
+/* ---- the demo ---- */
+
+static const char demo_json[] =
+    "{\"name\":\"Gala\",\"currency\":\"usd\",\"sections\":["
+    "{\"name\":\"Stalls\",\"tier\":\"A\",\"price\":6500,\"rows\":20,\"seats_per_row\":30},"
+    "{\"name\":\"Balcony\",\"tier\":\"B\",\"price\":4500,\"rows\":8,\"seats_per_row\":24}],"
+    "\"areas\":[{\"name\":\"Floor\",\"price\":3000,\"capacity\":500}]}";
+
+/* Submit own_command and wait for it. */
+static enum hf_status run_own(struct program *p)
+{
+    enum hf_status status = engine_submit(p->engine, &own_command);
+    if (status != HF_OK)
+        return status;
+    while (sem_wait(&own_done) != 0 && errno == EINTR)
+        ;
+    return own_command.status;
+}
+
+/* The newest event, or NULL where there is none. */
+static struct event *newest_event(struct program *p, struct event_list *list)
+{
+    *list = (struct event_list){.limit = 1};
+    own_command = (struct command){.kind = CMD_EVENT_LIST, .list = list};
+    if (run_own(p) != HF_OK)
+        fail("read", "the events", hf_status_title(own_command.status));
+    return list->n ? list->events[0] : NULL;
+}
+
+static void create_demo_event(struct program *p)
+{
+    struct hf_err err = {0};
+    json_t *json = json_loads(demo_json, 0, NULL);
+    own_command = (struct command){.kind = CMD_EVENT_CREATE};
+    hf_check(json && parse_event(json, &own_command.def, &err));
+    json_decref(json);
+    enum hf_status status = run_own(p);
+    if (status != HF_OK && status != HF_CREATED)
+        fail("create", "the demo event", hf_status_title(status));
+    event_def_free(own_command.def);
+    buf_close(&own_command.body);
+}
+
+/* Two seats that can be held now, as a JSON list. */
+static void put_free_seats(const struct event *e, struct buf *out)
+{
+    uint32_t seats[2], n = 0;
+    for (uint32_t i = 0; i < e->def->n_seats && n < 2; i++)
+        if (seat_shown_status(seat_shown(e, i)) == SEAT_AVAILABLE)
+            seats[n++] = i;
+    render_seats(e, seats, n, out);
+}
+
+static void demo(struct program *p)
+{
+    struct event_list *list = hf_alloc(sizeof *list);
+    struct event *e = newest_event(p, list);
+    if (!e) {
+        create_demo_event(p);
+        e = newest_event(p, list);
+    }
+    free(list);
+    if (!e)
+        return;
+    struct buf seats = {0};
+    put_free_seats(e, &seats);
+    buf_char(&seats, '\0');
+    const char *id = event_id_text(e);
+    printf("\nTry it:\n"
+           "  curl http://%s/v1/events/%s/seats\n"
+           "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
+           "  curl http://%s/metrics\n\n",
+           p->address, id, p->address, id, seats.data, p->address);
+    fflush(stdout);
+    buf_close(&seats);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    struct options o = {.listen = "127.0.0.1:8080", .data = "var", .log_level = "info"};
+    enum log_level level;
+    options_from_environment(&o);
+    options_from_arguments(&o, argv);
+    if (!log_parse_level(o.log_level, &level))
+        usage_error("--log-level is debug, info, warn, error or off, not ", o.log_level);
+    log_set_level(level);
+
+    /* Blocked here, before any thread starts, so that only sigwait below takes them. */
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(0077);
+    hf_check(sem_init(&own_done, 0, 0) == 0);
+
+    struct program p = {.metrics = metrics_new()};
+    int listen_fd = open_socket(&o, p.address);
+    directory_create(o.data);
+    start_engine(&p, &o);
+    start_server(&p, &o, listen_fd);
+    printf("holdfastd listening on http://%s\n", p.address);
+    fflush(stdout);
+    if (o.demo)
+        demo(&p);
+
+    int signal_taken;
+    while (sigwait(&signals, &signal_taken) != 0)
+        ;
+    log_write(LOG_INFO, "draining", "signal", signal_taken == SIGINT ? "INT" : "TERM", NULL);
+    stop(&p);
+    return EXIT_SUCCESS;
+}

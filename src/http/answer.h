@@ -1,0 +1,23 @@
+/* JSON out: problems (RFC 9457) and the objects of the API.  problem_* work on a request; the
+ * renderers are pure, and the engine calls http_render on its worker. */
+#ifndef HF_HTTP_ANSWER_H
+#define HF_HTTP_ANSWER_H
+
+#include "http/request.h"
+
+/* `detail` NULL: the status' own sentence. */
+void answer_problem(struct request *r, enum hf_status status, const char *detail);
+/* The same, with members of its own between the two: problem_open(), then `,"seats":[...]` into
+ * r->out, then problem_close(). */
+void problem_open(struct request *r, enum hf_status status, const char *detail);
+void problem_close(struct request *r);
+
+/* engine_config.render: append the body of a 2xx, return its HTTP status. */
+int http_render(const struct command *command, struct buf *out);
+
+/* `e` NULL: as created, without the counts of its seats. */
+void render_event(const struct event_def *def, struct event *e, struct buf *out);
+/* `["Stalls-A-1",...]` */
+void render_seats(const struct event *e, const uint32_t *seats, uint32_t n, struct buf *out);
+
+#endif

@@ -1,0 +1,77 @@
+/* Keys are hashed with the caller's scope, so that the ledger stores no secret and two callers
+ * never meet; requests are hashed so that a key's second use can be told from a repeat (I8). */
+#include "http/idempotency.h"
+
+#include <string.h>
+#include <sys/uio.h>
+
+#include "http/answer.h"
+
+#define KEY_LEN_MAX 255
+#define KEY_LEN_MIN_PUBLIC 16 /* a shared scope: short keys would be guessed or met by chance */
+
+static const char header_name[] = "Idempotency-Key";
+
+static void hash(const struct iovec *parts, int n, uint8_t out[KEY_HASH_SIZE])
+{
+    EVP_MD_CTX *ctx = http_thread()->digest;
+    bool ok = EVP_DigestInit_ex2(ctx, http_digest(), NULL) == 1;
+    for (int i = 0; i < n; i++)
+        ok = ok && EVP_DigestUpdate(ctx, parts[i].iov_base, parts[i].iov_len) == 1;
+    unsigned len = 0;
+    ok = ok && EVP_DigestFinal_ex(ctx, out, &len) == 1;
+    hf_check(ok && len == KEY_HASH_SIZE);
+}
+
+static struct iovec part(const void *data, size_t len)
+{
+    return (struct iovec){.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+}
+
+static bool has_control(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+            return true;
+    return false;
+}
+
+bool idempotency_read(struct request *r)
+{
+    const char *key = NULL;
+    size_t len = 0;
+    if (MHD_lookup_connection_value_n(r->connection, MHD_HEADER_KIND, header_name,
+                                      sizeof header_name - 1, &key, &len) != MHD_YES)
+        return true;
+    const char *fault = NULL;
+    bool quoted = len > 0 && key[0] == '"';
+    if (quoted && (len < 2 || key[len - 1] != '"')) {
+        fault = "Idempotency-Key has an opening quote but no closing one";
+    } else if (quoted) {
+        key++;
+        len -= 2;
+    }
+    if (!fault && (len < 1 || len > KEY_LEN_MAX))
+        fault = "Idempotency-Key must have 1 to 255 characters";
+    else if (!fault && len < KEY_LEN_MIN_PUBLIC)
+        fault = "Idempotency-Key must have at least 16 characters without an access key";
+    else if (!fault && has_control(key, len))
+        fault = "Idempotency-Key has a control character";
+    if (fault) {
+        answer_problem(r, HF_INVALID_REQUEST, fault);
+        return false;
+    }
+    static const char scope[] = "public"; /* its NUL separates it from the key */
+    hash((struct iovec[]){part(scope, sizeof scope), part(key, len)}, 2, r->command.key_hash);
+    r->command.has_key = true;
+    return true;
+}
+
+void idempotency_hash_request(struct request *r)
+{
+    if (!r->command.has_key)
+        return;
+    hash((struct iovec[]){part(r->method, strlen(r->method) + 1),
+                          part(r->path, strlen(r->path) + 1), part(r->body.data, r->body.len)},
+         3, r->command.request_hash);
+}

@@ -1,0 +1,26 @@
+/* ADDR:PORT to a listening socket. */
+#ifndef HF_HTTP_LISTEN_H
+#define HF_HTTP_LISTEN_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "base/status.h"
+
+struct listen_address {
+    struct sockaddr_storage addr;
+    socklen_t len;
+};
+
+#define LISTEN_TEXT_SIZE (INET6_ADDRSTRLEN + 16)
+
+/* "127.0.0.1:8080", "[::1]:0", "localhost:8080". */
+HF_MUST_USE bool listen_parse(const char *text, struct listen_address *ret, struct hf_err *err);
+bool listen_is_loopback(const struct listen_address *a);
+/* A non-blocking listening socket. */
+HF_MUST_USE bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err);
+/* Where the socket really listens, as in a URL. */
+void listen_text(int fd, char out[LISTEN_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,239 @@
+/* The life of a request between libmicrohttpd (server.c) and the handlers: the free list of each
+ * thread, the hand-over to the engine, and the answers every handler gives. */
+#include "http/request.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "http/answer.h"
+#include "http/server.h"
+
+#define FREE_MAX 256                /* requests kept per thread */
+#define KEPT_BUFFER_MAX (8 * 1024)  /* larger buffers are not kept with them */
+
+const char type_json[] = "application/json";
+
+static pthread_key_t thread_key;
+static EVP_MD *sha256;
+static _Thread_local struct http_thread *thread_own;
+
+static void request_free(struct request *r)
+{
+    buf_close(&r->body);
+    buf_close(&r->out);
+    free(r);
+}
+
+static void thread_free(void *data)
+{
+    struct http_thread *t = data;
+    for (struct request *r = t->free, *next; r; r = next) {
+        next = r->next_free;
+        request_free(r);
+    }
+    EVP_MD_CTX_free(t->digest);
+    free(t);
+}
+
+bool http_threads_init(void)
+{
+    if (!sha256 && pthread_key_create(&thread_key, thread_free) != 0)
+        return false;
+    if (!sha256)
+        sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    return sha256 != NULL;
+}
+
+const EVP_MD *http_digest(void) { return sha256; }
+
+static struct http_thread *thread_new(void)
+{
+    struct http_thread *t = hf_alloc(sizeof *t);
+    struct random random;
+    random_init_system(&random);
+    random_bytes(&random, t->prng, sizeof t->prng);
+    t->prng[0] |= 1;
+    t->digest = EVP_MD_CTX_new();
+    hf_check(t->digest);
+    hf_check(pthread_setspecific(thread_key, t) == 0);
+    thread_own = t;
+    return t;
+}
+
+struct http_thread *http_thread(void) { return thread_own ? thread_own : thread_new(); }
+
+void http_thread_close(void)
+{
+    if (!thread_own)
+        return;
+    thread_free(thread_own);
+    thread_own = NULL;
+    (void)pthread_setspecific(thread_key, NULL);
+}
+
+/* xoroshiro128+: ids of requests need to differ, not to be secret. */
+static uint64_t prng_next(uint64_t s[2])
+{
+    uint64_t a = s[0], b = s[1], result = a + b;
+    b ^= a;
+    s[0] = (a << 24 | a >> 40) ^ b ^ b << 16;
+    s[1] = b << 37 | b >> 27;
+    return result;
+}
+
+static void id_write(struct http_thread *t, char out[REQUEST_ID_LEN + 1])
+{
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyzHf";
+    memcpy(out, "req_", 4);
+    char *p = out + 4;
+    for (int half = 0; half < 2; half++) {
+        uint64_t bits = prng_next(t->prng) >> 10;
+        for (int i = 0; i < 9; i++, bits >>= 6)
+            *p++ = digits[bits & 63];
+    }
+    *p = '\0';
+}
+
+struct request *request_take(void)
+{
+    struct http_thread *t = http_thread();
+    struct request *r = t->free;
+    if (r) {
+        t->free = r->next_free;
+        t->n_free--;
+    } else {
+        r = hf_alloc(sizeof *r);
+    }
+    id_write(t, r->id);
+    return r;
+}
+
+static void keep(struct buf *b)
+{
+    if (b->cap > KEPT_BUFFER_MAX)
+        buf_close(b);
+    b->len = 0;
+}
+
+void request_release(struct request *r)
+{
+    struct command *c = &r->command;
+    hold_row_close(&c->hold);
+    booking_row_close(&c->booking);
+    buf_close(&c->body);
+    event_def_free(c->def);
+    free(c->list);
+    json_decref(r->json);
+    free(r->metadata);
+    free(r->seats_heap);
+
+    struct http_thread *t = http_thread();
+    if (t->n_free >= FREE_MAX) {
+        request_free(r);
+        return;
+    }
+    keep(&r->body);
+    keep(&r->out);
+    struct buf body = r->body, out = r->out;
+    memset(r, 0, sizeof *r);
+    r->body = body;
+    r->out = out;
+    r->next_free = t->free;
+    t->free = r;
+    t->n_free++;
+}
+
+void request_wait(struct request *r, step_fn then)
+{
+    r->step = then;
+    /* First, since the answer may come on another thread before engine_submit returns. */
+    MHD_suspend_connection(r->connection);
+    enum hf_status status = engine_submit(request_engine(r), &r->command);
+    if (status != HF_OK) {
+        r->command.status = status;
+        MHD_resume_connection(r->connection);
+    }
+}
+
+void server_done(struct command *command)
+{
+    struct request *r = (struct request *)command;
+    MHD_resume_connection(r->connection);
+}
+
+struct event *request_event(struct request *r, int64_t event, enum hf_status missing,
+                            step_fn again)
+{
+    struct event *e = view_event(engine_view(request_engine(r)), event);
+    if (e)
+        return e;
+    struct command *c = &r->command;
+    if (!r->event_tried && event > 0 && event <= EVENT_KEY_MAX) {
+        r->event_tried = true;
+        c->kind = CMD_EVENT_LOAD;
+        c->event_key = event;
+        request_wait(r, again);
+        return NULL;
+    }
+    bool failed = r->event_tried && c->status != HF_OK && c->status != HF_NO_SUCH_EVENT;
+    answer_problem(r, failed ? c->status : missing, NULL);
+    return NULL;
+}
+
+void answer_out(struct request *r, int status, const char *type)
+{
+    r->answer.status = status;
+    r->answer.type = type;
+    r->answer.data = r->out.data;
+    r->answer.len = r->out.len;
+}
+
+static void answer_taken(struct request *r)
+{
+    const struct command *c = &r->command;
+    problem_open(r, c->status, NULL);
+    buf_lit(&r->out, ",\"seats\":");
+    render_seats(c->event, c->taken, c->n_taken, &r->out);
+    problem_close(r);
+}
+
+/* I14: when the outcome is not known, name what to look up. */
+static void answer_unknown(struct request *r)
+{
+    const struct command *c = &r->command;
+    struct id id = c->kind == CMD_HOLD_CREATE ? c->hold.id : c->id;
+    problem_open(r, HF_UNKNOWN, NULL);
+    if (id.key > 0) {
+        char text[ID_TEXT_SIZE];
+        size_t len = id_format(text, "hold_", &id);
+        buf_lit(&r->out, ",\"hold\":\"");
+        buf_put(&r->out, text, len);
+        buf_char(&r->out, '"');
+    }
+    problem_close(r);
+}
+
+void answer_command(struct request *r)
+{
+    struct command *c = &r->command;
+    if (c->rendered) {
+        r->answer.status = c->http_status;
+        r->answer.type = c->body.len ? type_json : NULL;
+        r->answer.data = c->body.data;
+        r->answer.len = c->body.len;
+        r->answer.replayed = c->replayed;
+    } else if (c->status == HF_NO_CONTENT) {
+        answer_out(r, hf_status_http(c->status), NULL);
+    } else if (c->status == HF_OK || c->status == HF_CREATED) {
+        int status = http_render(c, &r->out);
+        answer_out(r, status, type_json);
+    } else if (c->n_taken > 0 && (c->status == HF_SEAT_TAKEN || c->status == HF_SEAT_SOLD)) {
+        answer_taken(r);
+    } else if (c->status == HF_UNKNOWN) {
+        answer_unknown(r);
+    } else {
+        answer_problem(r, c->status, NULL);
+    }
+}

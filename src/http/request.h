@@ -1,0 +1,115 @@
+/* One HTTP request, from its headers to its last byte out; http's central struct.
+ *
+ *   begin (route found) -> body collected -> step -> answer
+ *                                             |  ^
+ *                  request_wait: suspended,   v  |  server_done: resumed, `step` runs again
+ *                                             engine
+ *
+ * A handler is a step.  It either fills `answer` or calls request_wait, which lends the command to
+ * the engine and names the step that goes on when it comes back.  A request belongs to the thread
+ * of its connection from begin to completion; only `command` is lent.  Requests come from a free
+ * list of their thread, so that a busy connection allocates none.
+ *
+ * Nothing here blocks, and nothing here is durable: a request that dies with its connection while
+ * its command is lent has its effect all the same. */
+#ifndef HF_HTTP_REQUEST_H
+#define HF_HTTP_REQUEST_H
+
+#include <jansson.h>
+#include <microhttpd.h>
+#include <openssl/evp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "engine/engine.h"
+
+#define REQUEST_ID_LEN 22
+#define BODY_MAX ((size_t)64 * 1024)
+#define BODY_EVENT_MAX ((size_t)8 * 1024 * 1024)
+/* Read past the limit so that the client gets to read the refusal. */
+#define BODY_DRAIN_MAX ((size_t)1024 * 1024)
+
+struct request;
+struct server;
+typedef void (*step_fn)(struct request *r);
+
+/* What will be sent.  Zero status: not answered yet. */
+struct answer {
+    int status;
+    const char *type;   /* Content-Type; NULL: no body */
+    const void *data;   /* valid until the request is released */
+    size_t len;
+    struct snapshot *snapshot; /* a reference given back when the answer has been sent */
+    const char *allow;
+    char etag[24];
+    bool no_store, replayed, retry, close;
+};
+
+struct request {
+    struct command command; /* first: server_done finds the request by it */
+    struct request *next_free;
+    struct server *server;
+    struct MHD_Connection *connection;
+    const struct route *route;
+    const char *method, *path; /* libmicrohttpd's, unescaped */
+    const char *segment;       /* what `*` stood for in the route; not NUL-terminated */
+    size_t segment_len;
+    step_fn step;
+    char id[REQUEST_ID_LEN + 1];
+
+    /* upload */
+    struct buf body;
+    size_t body_max;
+    size_t drained;
+    int64_t begun_us;
+    unsigned timeout_s; /* of the connection while this upload is slow; 0: the usual one */
+    bool too_large, hung_up;
+
+    /* what the handlers keep between steps */
+    json_t *json;
+    struct id event_id;
+    bool event_tried;
+    char *metadata;
+    uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];
+    uint32_t *seats_heap;
+
+    struct buf out;
+    struct answer answer;
+};
+
+/* What a thread of the server keeps for itself. */
+struct http_thread {
+    struct request *free;
+    size_t n_free;
+    uint64_t prng[2];
+    EVP_MD_CTX *digest;
+};
+struct http_thread *http_thread(void);
+/* Before the first request; false when the digest cannot be had. */
+bool http_threads_init(void);
+/* Free the calling thread's part early; others go with their threads. */
+void http_thread_close(void);
+const EVP_MD *http_digest(void);
+
+struct request *request_take(void);
+void request_release(struct request *r);
+
+/* Suspend, and lend the command to the engine; `then` runs when it is answered, with the verdict in
+ * command.status.  A refusal to take it (overloaded, draining) arrives there too. */
+void request_wait(struct request *r, step_fn then);
+
+/* The event if it is loaded.  Otherwise NULL: either `again` will run once it has been looked up,
+ * or the request has been answered (`missing`, or the ledger's trouble). */
+struct event *request_event(struct request *r, int64_t event, enum hf_status missing,
+                            step_fn again);
+
+struct engine *request_engine(const struct request *r);
+
+/* The last step of most handlers: the body of a 2xx, or the problem. */
+void answer_command(struct request *r);
+/* answer.data is r->out. */
+void answer_out(struct request *r, int status, const char *type);
+
+extern const char type_json[];
+
+#endif

@@ -1,0 +1,36 @@
+/* Path and method to handler. */
+#ifndef HF_HTTP_ROUTES_H
+#define HF_HTTP_ROUTES_H
+
+#include "http/request.h"
+
+struct route {
+    const char *path; /* `*` stands for one segment; also the name in logs */
+    const char *allow;
+    step_fn get, post, del;
+    size_t post_max;   /* limit of a POST's body; 0: BODY_MAX */
+    bool no_store;     /* answers are for one buyer */
+    bool while_draining;
+};
+
+/* Finds r->route and r->step, which answers 404 or 405 where there is none. */
+void route_find(struct request *r);
+
+/* events.c */
+void events_create(struct request *r);
+void events_list(struct request *r);
+void events_get(struct request *r);
+void events_seats(struct request *r);
+/* holds.c */
+void holds_create(struct request *r);
+void holds_get(struct request *r);
+void holds_release(struct request *r);
+void holds_renew(struct request *r);
+void holds_confirm(struct request *r);
+void bookings_get(struct request *r);
+/* ops.c */
+void ops_health(struct request *r);
+void ops_ready(struct request *r);
+void ops_metrics(struct request *r);
+
+#endif

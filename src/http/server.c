@@ -1,0 +1,360 @@
+/* libmicrohttpd's daemon and its callbacks: the only file that talks to it about connections.
+ *
+ * Each connection stays on one thread of the pool.  A request's body is always consumed before
+ * anything is answered, except where reading on would cost too much.  Every suspended connection
+ * is resumed by server_done before server_stop, since engine_stop answers all it accepted. */
+#include "http/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/answer.h"
+#include "http/request.h"
+#include "http/routes.h"
+
+#define CONNECTIONS_MAX 16384
+#define CONNECTIONS_MIN 64
+#define FILES_RESERVED 128 /* database, log, epoll */
+#define CONNECTION_MEMORY ((size_t)16 * 1024)
+#define TIMEOUT_S 30       /* of an idle connection, and of a body */
+#define LINGER_S 2         /* for a client that will not stop sending */
+#define US 1000000
+
+struct server {
+    struct MHD_Daemon *daemon;
+    int listen_fd;
+    struct engine *engine;
+    struct metrics *metrics;
+    const struct clock *clock;
+    atomic_bool draining;
+    _Atomic long in_flight; /* requests begun and not completed */
+    struct counter *answers[6]; /* by class of status; 0 and 1 unused */
+};
+
+bool server_draining(const struct server *s)
+{
+    return atomic_load_explicit(&s->draining, memory_order_relaxed);
+}
+
+struct metrics *server_metrics(const struct server *s) { return s->metrics; }
+struct engine *request_engine(const struct request *r) { return r->server->engine; }
+
+/* ---- answers ---- */
+
+static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
+
+static struct MHD_Response *response_new(struct answer *a)
+{
+    void *data = (void *)(uintptr_t)(a->data ? a->data : "");
+    struct snapshot *s = a->snapshot;
+    a->snapshot = NULL;
+    if (s)
+        return MHD_create_response_from_buffer_with_free_callback_cls(a->len, data, snapshot_sent,
+                                                                      s);
+    return MHD_create_response_from_buffer(a->len, data, MHD_RESPMEM_PERSISTENT);
+}
+
+/* Three headers on a refusal: each costs libmicrohttpd three allocations. */
+static void headers_add(struct MHD_Response *m, const struct request *r)
+{
+    const struct answer *a = &r->answer;
+    (void)MHD_add_response_header(m, "X-Request-Id", r->id);
+    if (a->type)
+        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
+    if (r->route && r->route->no_store && (a->status < 300 || r->method[0] != 'P'))
+        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (a->etag[0])
+        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_ETAG, a->etag);
+    if (a->allow)
+        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_ALLOW, a->allow);
+    if (a->replayed)
+        (void)MHD_add_response_header(m, "Idempotency-Replayed", "true");
+    if (a->retry)
+        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (a->close || server_draining(r->server))
+        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+static void note(const struct request *r)
+{
+    const struct answer *a = &r->answer;
+    counter_add(r->server->answers[a->status / 100], 1);
+    if (a->status == MHD_HTTP_INTERNAL_SERVER_ERROR)
+        log_write(LOG_ERROR, "request failed", "request_id", r->id, "route",
+                  r->route ? r->route->path : "-", "why", r->command.err.msg, NULL);
+    else if (log_enabled(LOG_DEBUG))
+        log_write(LOG_DEBUG, "request", "request_id", r->id, "method", r->method, "route",
+                  r->route ? r->route->path : "-", "status", LOG_INT(a->status), NULL);
+}
+
+static enum MHD_Result answer_queue(struct request *r)
+{
+    struct MHD_Response *m = response_new(&r->answer);
+    if (!m)
+        return MHD_NO;
+    headers_add(m, r);
+    note(r);
+    enum MHD_Result result =
+        MHD_queue_response(r->connection, (unsigned)r->answer.status, m);
+    MHD_destroy_response(m);
+    return result;
+}
+
+/* ---- uploads ---- */
+
+static void draining(struct request *r)
+{
+    r->answer.close = true;
+    answer_problem(r, HF_DRAINING, NULL);
+}
+
+static void too_large(struct request *r)
+{
+    struct hf_err err;
+    (void)hf_err_set(&err, HF_BODY_TOO_LARGE, "body must have at most %zu bytes", r->body_max);
+    r->answer.close = true;
+    answer_problem(r, HF_BODY_TOO_LARGE, err.msg);
+}
+
+/* The client is still sending, and libmicrohttpd takes no answer in the middle of a body: write it
+ * to the socket, say that nothing follows, and swallow what comes until LINGER_S is over. */
+static void answer_over_upload(struct request *r)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    too_large(r);
+    struct buf text = {0};
+    buf_printf(&text,
+               "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nX-Request-Id: %s\r\n"
+               "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
+               r->id, r->answer.type, r->answer.len);
+    buf_put(&text, r->answer.data, r->answer.len);
+    if (info) {
+        (void)!send(info->connect_fd, text.data, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)shutdown(info->connect_fd, SHUT_WR);
+    }
+    buf_close(&text);
+    note(r);
+    r->hung_up = true;
+    r->begun_us = clock_monotonic_us(r->server->clock) - (TIMEOUT_S - LINGER_S) * (int64_t)US;
+}
+
+/* False when the body is too long under way.  A slow one gets the connection's timeout set to what
+ * is left of its time, so that silence cannot stretch it either. */
+static bool upload_in_time(struct request *r)
+{
+    int64_t spent_s = (clock_monotonic_us(r->server->clock) - r->begun_us) / US;
+    if (spent_s < 1)
+        return true;
+    if (spent_s >= TIMEOUT_S)
+        return false;
+    unsigned left_s = (unsigned)(TIMEOUT_S - spent_s);
+    if (left_s != r->timeout_s) {
+        r->timeout_s = left_s;
+        (void)MHD_set_connection_option(r->connection, MHD_CONNECTION_OPTION_TIMEOUT, left_s);
+    }
+    return true;
+}
+
+static enum MHD_Result upload(struct request *r, const char *data, size_t *len)
+{
+    size_t n = *len;
+    *len = 0;
+    if (!upload_in_time(r))
+        return MHD_NO;
+    if (!r->too_large && n <= r->body_max - r->body.len) {
+        buf_put(&r->body, data, n);
+        return MHD_YES;
+    }
+    if (!r->too_large) {
+        r->too_large = true;
+        r->step = too_large;
+        r->drained = r->body.len + n - r->body_max;
+        buf_close(&r->body);
+    } else {
+        r->drained += n;
+    }
+    if (r->drained > BODY_DRAIN_MAX && !r->hung_up)
+        answer_over_upload(r);
+    return MHD_YES;
+}
+
+/* A client that asks first ("Expect: 100-continue") is told before it sends. */
+static bool refuse_unsent(struct request *r)
+{
+    const char *expect =
+        MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
+    if (!expect)
+        return false;
+    const char *length = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND,
+                                                     MHD_HTTP_HEADER_CONTENT_LENGTH);
+    return length && strtoull(length, NULL, 10) > r->body_max;
+}
+
+/* ---- libmicrohttpd's callbacks ---- */
+
+static struct request *begin(struct server *s, struct MHD_Connection *connection, const char *url,
+                             const char *method)
+{
+    struct request *r = request_take();
+    r->server = s;
+    r->connection = connection;
+    r->path = url;
+    r->method = method;
+    r->begun_us = clock_monotonic_us(s->clock);
+    atomic_fetch_add_explicit(&s->in_flight, 1, memory_order_relaxed);
+    route_find(r);
+    if (server_draining(s) && !(r->route && r->route->while_draining))
+        r->step = draining;
+    return r;
+}
+
+static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, const char *url,
+                                 const char *method, const char *version, const char *upload_data,
+                                 size_t *upload_len, void **request)
+{
+    (void)version;
+    struct request *r = *request;
+    if (!r) {
+        *request = r = begin(ctx, connection, url, method);
+        if (!refuse_unsent(r))
+            return MHD_YES;
+        too_large(r);
+        return answer_queue(r);
+    }
+    if (*upload_len)
+        return upload(r, upload_data, upload_len);
+    if (r->hung_up)
+        return MHD_NO;
+    r->step(r);
+    return r->answer.status ? answer_queue(r) : MHD_YES;
+}
+
+static void on_completed(void *ctx, struct MHD_Connection *connection, void **request,
+                         enum MHD_RequestTerminationCode why)
+{
+    struct server *s = ctx;
+    struct request *r = *request;
+    if (!r)
+        return;
+    *request = NULL;
+    if (r->timeout_s && why == MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        (void)MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
+                                        (unsigned)TIMEOUT_S);
+    request_release(r);
+    atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_release);
+}
+
+__attribute__((format(printf, 2, 0))) static void on_log(void *ctx, const char *fmt, va_list args)
+{
+    (void)ctx;
+    if (!log_enabled(LOG_DEBUG))
+        return;
+    char text[256];
+    int n = vsnprintf(text, sizeof text, fmt, args);
+    if (n > 0 && text[strlen(text) - 1] == '\n')
+        text[strlen(text) - 1] = '\0';
+    log_write(LOG_DEBUG, "libmicrohttpd", "text", text, NULL);
+}
+
+/* ---- life ---- */
+
+/* As many connections as files may be open, up to our own limit. */
+static unsigned connections_max(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return CONNECTIONS_MIN;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur >= CONNECTIONS_MAX + FILES_RESERVED)
+        return CONNECTIONS_MAX;
+    if (limit.rlim_cur <= CONNECTIONS_MIN + FILES_RESERVED)
+        return CONNECTIONS_MIN;
+    return (unsigned)(limit.rlim_cur - FILES_RESERVED);
+}
+
+static void metrics_register(struct server *s)
+{
+    static const char *const labels[6] = {NULL, NULL, "class=\"2xx\"", "class=\"3xx\"",
+                                          "class=\"4xx\"", "class=\"5xx\""};
+    for (int i = 2; i < 6; i++)
+        s->answers[i] = metrics_counter(s->metrics, "holdfast_http_requests_total", labels[i],
+                                        "Answers sent, by class of HTTP status.");
+}
+
+static struct MHD_Daemon *daemon_start(struct server *s, unsigned threads)
+{
+    const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO |
+                           MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    /* The pool's size is an option only from two threads on. */
+    struct MHD_OptionItem pool[2] = {
+        {MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL}, {MHD_OPTION_END, 0, NULL}};
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+        MHD_OPTION_CONNECTION_LIMIT, connections_max(), MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, threads > 1 ? pool : pool + 1,
+        MHD_OPTION_END);
+}
+
+enum hf_status server_start(const struct server_config *config, struct server **ret,
+                            struct hf_err *err)
+{
+    if (!http_threads_init())
+        return hf_err_set(err, HF_INTERNAL, "SHA-256 is not available");
+    struct server *s = hf_alloc(sizeof *s);
+    s->listen_fd = config->listen_fd;
+    s->engine = config->engine;
+    s->metrics = config->metrics;
+    s->clock = config->clock;
+    metrics_register(s);
+    s->daemon = daemon_start(s, config->threads);
+    if (!s->daemon) {
+        free(s);
+        return hf_err_set(err, HF_INTERNAL, "the HTTP daemon does not start: %s", strerror(errno));
+    }
+    *ret = s;
+    return HF_OK;
+}
+
+/* Polls: this happens once in a server's life, and requests need no lock for it. */
+static bool wait_idle(struct server *s, int wait_ms)
+{
+    const struct timespec nap = {.tv_nsec = 5 * 1000 * 1000};
+    int64_t until_us = clock_monotonic_us(s->clock) + (int64_t)wait_ms * 1000;
+    while (atomic_load_explicit(&s->in_flight, memory_order_acquire) > 0) {
+        if (clock_monotonic_us(s->clock) >= until_us)
+            return false;
+        nanosleep(&nap, NULL);
+    }
+    return true;
+}
+
+bool server_drain(struct server *s, int wait_ms)
+{
+    atomic_store(&s->draining, true);
+    MHD_socket fd = MHD_quiesce_daemon(s->daemon);
+    if (fd != MHD_INVALID_SOCKET)
+        close(fd);
+    return wait_idle(s, wait_ms);
+}
+
+void server_stop(struct server *s)
+{
+    /* What the engine answered last still has to be sent. */
+    (void)wait_idle(s, 1000);
+    MHD_stop_daemon(s->daemon);
+    http_thread_close();
+    free(s);
+}

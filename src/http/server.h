@@ -1,0 +1,38 @@
+/* The HTTP server: libmicrohttpd's daemon, its connections, and its end.
+ *
+ *   server_start ... server_drain (no new requests, wait for those begun) ... engine_stop ...
+ *   server_stop
+ *
+ * Its threads never wait for anything but sockets. */
+#ifndef HF_HTTP_SERVER_H
+#define HF_HTTP_SERVER_H
+
+#include <stdbool.h>
+
+#include "engine/engine.h"
+
+struct server;
+
+struct server_config {
+    int listen_fd; /* taken over; see listen.h */
+    unsigned threads;
+    struct engine *engine;
+    struct metrics *metrics;
+    const struct clock *clock;
+};
+
+HF_MUST_USE enum hf_status server_start(const struct server_config *config, struct server **ret,
+                                        struct hf_err *err);
+/* Stop listening; answer new requests with 503; wait until those begun are answered, at most
+ * `wait_ms`.  False: some were not. */
+bool server_drain(struct server *s, int wait_ms);
+/* After engine_stop: nothing may be lent to the engine any more. */
+void server_stop(struct server *s);
+
+bool server_draining(const struct server *s);
+struct metrics *server_metrics(const struct server *s);
+
+/* engine_config.done for commands that are parts of requests: any thread. */
+void server_done(struct command *command);
+
+#endif

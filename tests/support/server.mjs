@@ -324,8 +324,8 @@ export function parseMetrics(text) {
   return samples;
 }
 
-export function sqliteQuery(database, query) {
-  const out = execFileSync('sqlite3', ['-readonly', '-json', database, query],
+export function sqliteQuery(database, query, { readOnly = true } = {}) {
+  const out = execFileSync('sqlite3', [...(readOnly ? ['-readonly'] : []), '-json', database, query],
     { encoding: 'utf8', maxBuffer: 256 * 1024 * 1024 });
   return out.trim() === '' ? [] : JSON.parse(out);
 }

@@ -1,0 +1,114 @@
+// Clients that are slow, silent or many do not disturb the others.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { describe, it } from 'node:test';
+import { assertOk } from '../support/expect.mjs';
+import { launch, sleep, start, until } from '../support/server.mjs';
+import { Wire } from '../support/wire.mjs';
+
+const idleClient = fileURLToPath(new URL('../support/idle.mjs', import.meta.url));
+const unlimited = 'ulimit -n "$(ulimit -Hn)"; exec "$@"';
+
+// The longest of `count` holds and releases, in ms.
+async function slowestHold(server, event, count = 30) {
+  let slowest = 0;
+  for (let i = 0; i < count; i++) {
+    const started = performance.now();
+    const answer = await server.request('POST', '/v1/holds', { event: event.id, seats: ['S-A-1'] }, {}, i % 3 ? {} : { agent: false });
+    slowest = Math.max(slowest, performance.now() - started);
+    assertOk(answer, 201);
+    assert.equal((await server.del(`/v1/holds/${answer.json.id}`)).status, 204);
+  }
+  return slowest;
+}
+
+const rssMib = (pid) => Number(/VmRSS:\s+(\d+) kB/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
+
+describe('clients', () => {
+  it('slow ones, that trickle headers or never finish a body, do not disturb others', async (t) => {
+    const server = await start();
+    const event = await server.createEvent();
+    const quiet = await slowestHold(server, event);
+    const wires = await Wire.connectMany(server, 200);
+    const stillOpen = () => wires.filter((wire) => !wire.isClosed);
+    let answered = 0;
+    for (const [index, wire] of wires.entries()) {
+      wire.next().then((answer) => { if (answer) { answered++; assert.ok(answer.status >= 400, `${answer.status}`); } });
+      if (index % 4 === 0) await wire.write('POST /v1/ho');
+      if (index % 4 === 1) await wire.write('GET /healthz HTTP/1.1\r\nHost: x\r\nX-Sl');
+      if (index % 4 === 2) await wire.write('POST /v1/holds HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{"event":');
+      if (index % 4 === 3) await wire.write('POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"eve\r\n');
+    }
+    const trickle = setInterval(() => {
+      for (const [index, wire] of stillOpen().entries()) if (index % 4 < 3) wire.write('o');
+    }, 50);
+    const busy = await slowestHold(server, event);
+    clearInterval(trickle);
+    t.diagnostic(`slowest hold ${quiet.toFixed(1)} ms alone, ${busy.toFixed(1)} ms beside 200 slow clients; ${answered} were answered`);
+    assert.ok(busy < 1000, `${busy} ms`);
+    assert.equal((await server.get('/readyz')).status, 200);
+
+    // and SIGTERM does not wait for them for ever
+    const started = Date.now();
+    await server.stop();
+    assert.ok(Date.now() - started < 15_000, `${Date.now() - started} ms to stop`);
+  });
+
+  it('ones that do not read their answers do not disturb others', async () => {
+    const server = await start();
+    const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 100, seats_per_row: 200 }] });
+    const wires = await Wire.connectMany(server, 30);
+    const get = `GET /v1/events/${event.id}/seats HTTP/1.1\r\nHost: x\r\n\r\n`;
+    for (const wire of wires) {
+      wire.socket.pause();
+      wire.socket.write(get.repeat(400));
+    }
+    await sleep(300);
+    const slowest = await slowestHold(server, event);
+    assert.ok(slowest < 1000, `${slowest} ms`);
+    assert.ok(rssMib(server.pid) < 1536);
+    for (const wire of wires) wire.close();
+    await server.stop();
+  });
+
+  it('ten thousand idle connections cost little and leave the others alone', async (t) => {
+    const hard = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
+    const allowed = hard === 'unlimited' ? Infinity : Number(hard);
+    const wanted = Math.min(10_000, allowed - 500);
+    if (wanted < 10_000) t.diagnostic(`only ${wanted} connections: the machine allows ${hard} files a process`);
+    const server = await start({ wrap: (argv) => ['sh', '-c', unlimited, 'sh', ...argv] });
+    const event = await server.createEvent();
+    const [quiet, before] = [await slowestHold(server, event), rssMib(server.pid)];
+
+    const clients = Array.from({ length: 2 }, () => launch('sh', ['-c', unlimited, 'sh', process.execPath, idleClient,
+      server.host, `${server.port}`, `${wanted / 2}`], { stdio: ['pipe', 'pipe', 'pipe'] }));
+    const started = Date.now();
+    await until('the connections stand', () => clients.every(({ stdout, ended }) => {
+      assert.equal(ended, null, 'a client died');
+      return stdout.includes('\n');
+    }), 60_000, 50);
+    t.diagnostic(`${clients.map(({ stdout }) => stdout.trim()).join(', ')} in ${Date.now() - started} ms`);
+
+    const busy = await slowestHold(server, event);
+    const rss = rssMib(server.pid);
+    const sockets = fs.readdirSync(`/proc/${server.pid}/fd`).length;
+    t.diagnostic(`slowest hold ${quiet.toFixed(1)} ms alone, ${busy.toFixed(1)} ms beside them; ${before.toFixed(0)} -> ${rss.toFixed(0)} MiB`);
+    for (const client of clients) {
+      client.stdout = '';
+      client.child.stdin.write('\n');
+      await until('the count', () => client.stdout.includes('\n'));
+      assert.equal(client.stdout.trim(), `open ${wanted / 2} failed 0`);
+    }
+    assert.ok(sockets >= wanted, `${sockets} descriptors`);
+    assert.ok(busy < 1000, `${busy} ms`);
+    assert.ok(rss < 1536, `${rss} MiB`);
+
+    for (const client of clients) client.child.stdin.end();
+    await Promise.all(clients.map(({ done }) => done));
+    await until('the server has let go of them', () => fs.readdirSync(`/proc/${server.pid}/fd`).length < 200, 10_000, 100);
+    await server.stop();
+  });
+});

@@ -1,0 +1,121 @@
+// The disk fills up, or writing to it fails: no answer is a lie, nothing is half done, and when
+// there is room again the server goes on by itself.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { assertHold, assertOk, assertProblem, HOLD_ID } from '../support/expect.mjs';
+import { smallDisk, sizeLimit } from '../support/disk.mjs';
+import { checkLedger } from '../support/ledger.mjs';
+import { newKey, start, until } from '../support/server.mjs';
+
+async function story(t, disk) {
+  t.diagnostic(`the disk is ${disk.kind}`);
+  const server = await start({ dir: disk.dir, wrap: disk.wrap });
+  const event = await server.createEvent({ sections: [{ name: 'S', price: 100, rows: 10, seats_per_row: 400 }] });
+  let seat = 0;
+  const freeSeat = () => `S-${String.fromCharCode(65 + Math.floor(seat / 400))}-${1 + seat++ % 400}`;
+
+  const acknowledged = [];
+  for (let i = 0; i < 20; i++) acknowledged.push(await server.grant(event, [freeSeat(), freeSeat()]));
+  const sold = acknowledged.shift();
+  const booking = assertOk(await server.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence }), 201);
+  const released = acknowledged.shift();
+  assert.equal((await server.del(`/v1/holds/${released.id}`)).status, 204);
+
+  // There may be room for a while in what the ledger has already; then every write is refused.
+  disk.fill(server);
+  const refused = [];
+  let refusals = 0;
+  for (let i = 0; i < 1500 && refusals < 5; i++) {
+    const name = freeSeat();
+    const key = newKey();
+    const answer = await server.hold(event, name, {}, { 'Idempotency-Key': key });
+    if (answer.status === 201) { acknowledged.push(answer.json); refusals = 0; continue; }
+    assert.equal(answer.status, 503, answer.text);
+    assert.ok(['ledger_unavailable', 'outcome_unknown'].includes(answer.json.code), answer.text);
+    assertProblem(answer, 503, answer.json.code);
+    if (answer.json.code === 'outcome_unknown') assert.match(answer.json.hold, HOLD_ID);
+    refused.push({ name, key, ...answer.json });
+    refusals++;
+  }
+  assert.equal(refusals, 5, 'the disk never seemed full');
+  t.diagnostic(`${acknowledged.length} holds granted; refused with ${[...new Set(refused.map(({ code }) => code))]}`);
+
+  // Full: not ready, alive, and what was said is still so.
+  const unready = await until('readyz turns 503', async () => {
+    const answer = await server.get('/readyz');
+    return answer.status === 503 && answer;
+  });
+  assert.ok(unready.text.length > 0, 'and says why');
+  assert.equal((await server.get('/healthz')).status, 200);
+  for (const hold of acknowledged.slice(-10)) assertHold(assertOk(await server.get(`/v1/holds/${hold.id}`)), { seats: hold.seats });
+  assert.deepEqual(assertOk(await server.get(`/v1/bookings/${booking.id}`)), booking);
+  assertProblem(await server.hold(event, acknowledged[0].seats), 409, 'seat_taken');
+  for (const [method, target, body] of [['POST', `/v1/holds/${acknowledged[0].id}/renew`, {}], ['DELETE', `/v1/holds/${acknowledged[0].id}`],
+    ['POST', `/v1/holds/${acknowledged[0].id}/confirm`, { fence: acknowledged[0].fence }],
+    ['POST', '/v1/events', { name: 'x', currency: 'usd', sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 1 }] }]]) {
+    assert.equal((await server.request(method, target, body)).status, 503, `${method} ${target}`);
+  }
+
+  // Room again: it recovers by itself.
+  disk.free(server);
+  const started = Date.now();
+  await until('readyz turns 200', async () => (await server.get('/readyz')).status === 200, 10_000, 50);
+  const late = await server.grant(event, freeSeat());
+  t.diagnostic(`serving again after ${Date.now() - started} ms`);
+  acknowledged.push(late);
+
+  // Nothing was half done: a refused hold did not happen, an unknown one is what its id says.
+  const check = async () => {
+    for (const hold of acknowledged) assertHold(assertOk(await server.get(`/v1/holds/${hold.id}`)), { event, seats: hold.seats });
+    assert.equal(assertOk(await server.get(`/v1/holds/${released.id}`)).status, 'released');
+    assert.deepEqual(assertOk(await server.get(`/v1/bookings/${booking.id}`)), booking);
+    const map = await server.map(event);
+    const held = new Set(acknowledged.flatMap(({ seats }) => seats));
+    for (const { name, code, hold } of refused) {
+      if (code !== 'outcome_unknown') continue;
+      const answer = await server.get(`/v1/holds/${hold}`);
+      if (answer.status === 200 && answer.json.status === 'active') held.add(name);
+      else if (answer.status !== 200) assertProblem(answer, 404, 'no_such_hold');
+    }
+    for (const [name, shown] of Object.entries(map)) {
+      const expected = sold.seats.includes(name) ? 'b' : held.has(name) ? 'h' : '.';
+      assert.equal(shown, expected, name);
+    }
+  };
+  await check();
+  await server.stop({ keep: true });
+  checkLedger(disk.dir);
+  await server.launch();
+  await check();
+
+  // The refused may try again with the same key.
+  for (const { name, key, code } of refused.filter((one) => one.code === 'ledger_unavailable').slice(0, 3)) {
+    const answer = await server.hold(event, name, {}, { 'Idempotency-Key': key });
+    assert.equal(answer.status, 201, `${code}: ${answer.text}`);
+    assert.equal(answer.headers['idempotency-replayed'], undefined);
+  }
+  await server.stop();
+  await disk.close();
+}
+
+describe('the disk', () => {
+  it('full: 503, the truth kept, and on again when there is room', async (t) => story(t, await smallDisk()));
+  it('failing every write: 503, the truth kept, and on again when it works', async (t) => story(t, sizeLimit()));
+
+  it('full at the start: a clear refusal, and no crash', async () => {
+    const disk = await smallDisk();
+    if (disk.kind === 'a limit on file sizes') return disk.close(); // there is no process yet to limit
+    disk.fill();
+    await assert.rejects(start({ dir: disk.dir, wrap: disk.wrap }), (error) => {
+      assert.match(error.message, /ended at start \((?!SIG)[1-9]/);
+      assert.match(error.message, /full|space/i);
+      return true;
+    });
+    disk.free();
+    const server = await start({ dir: disk.dir, wrap: disk.wrap });
+    await server.createEvent();
+    await server.stop();
+    await disk.close();
+  });
+});

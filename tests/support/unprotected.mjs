@@ -1,0 +1,46 @@
+// The twin of the server without its protection: it looks, lets others run, then writes.  The race
+// tests run their judgement on it too, to show that they can see the race they rule out.
+
+import http from 'node:http';
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+export async function startUnprotected() {
+  const owner = new Map(); // seat -> number of the last hold that wrote itself there
+  const keys = new Set();
+  let fence = 0;
+  let holds = 0;
+
+  const hold = async (body, key) => {
+    if (key && keys.has(key)) return [201, { replayed: true }];
+    for (const seat of body.seats) {
+      await turn();
+      if (owner.has(seat)) return [409, { code: 'seat_taken' }];
+    }
+    const next = fence + 1; // read
+    const number = ++holds;
+    for (const seat of body.seats) {
+      await turn();
+      owner.set(seat, number);
+    }
+    fence = next; // write
+    if (key) keys.add(key);
+    return [201, { id: `hold_${number}`, fence: next, seats: body.seats }];
+  };
+
+  const server = http.createServer((req, res) => {
+    const chunks = [];
+    req.on('data', (chunk) => chunks.push(chunk));
+    req.on('end', async () => {
+      const [status, json] = await hold(JSON.parse(Buffer.concat(chunks)), req.headers['idempotency-key']);
+      const text = JSON.stringify(json);
+      res.writeHead(status, { 'Content-Length': Buffer.byteLength(text), 'Content-Type': 'application/json' });
+      res.end(text);
+    });
+  });
+  await new Promise((resolve) => server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, resolve));
+  return {
+    host: '127.0.0.1', port: server.address().port,
+    stop: () => new Promise((resolve) => { server.close(resolve); server.closeAllConnections?.(); }),
+  };
+}

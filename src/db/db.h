@@ -6,8 +6,9 @@
  *       FROM unnest($1::bigint[], $2::bigint[]) AS r(seat, hold); SQLite: nothing, and each r.seat
  *       becomes a bound parameter, since there the statement runs once a row.  The word before
  *       `rows` may be FROM, USING, JOIN or a comma; it is dropped together with the rest.
- *   {bytes}         the type of a byte string
+ *   {key}           the type of an integer primary key; {bytes} that of a byte string
  *   {clustered}     table option: rows live in the primary key
+ *   {hot}           table option: rows that are updated all the time
  *   {lock}          suffix that makes a SELECT lock its rows
  * Column types are bigint, text and bytes.  A statement without rows(...) names its parameters by
  * {args(event bigint, ...)} at its end, and they too are written r.event.  At most 24 parameters.

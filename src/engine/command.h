@@ -46,6 +46,7 @@ struct event_list {
 struct command {
     enum command_kind kind;
     struct command *next; /* the engine's, while lent */
+    bool internal;        /* made by the engine for itself: freed, not handed back */
 
     /* ---- in ---- */
     struct event *event;  /* loaded; NULL for CREATE, LOAD and LIST */

@@ -29,7 +29,7 @@ struct seat {
 
 /* A live hold, or one resolved by the batch being decided. */
 struct hold {
-    int64_t key, fence, amount, expires_at, max_expires_at;
+    int64_t key, fence, expires_at, max_expires_at;
     struct event *event;
     struct hold *next;     /* in its bucket */
     uint32_t heap_pos;     /* 1 + index in the deadline heap, 0: not in it */
@@ -46,7 +46,7 @@ struct row {
 };
 
 struct event {
-    const struct event_def *def; /* owned; the layout as created */
+    struct event_def *def; /* owned, never changed: the layout as created */
     char id_text[ID_TEXT_SIZE];
     /* all rows of all sections, in seat order, and an open-addressed index of them by name */
     struct row *rows;
@@ -62,7 +62,9 @@ struct event {
     struct clock_row clock; /* as of the last commit */
     struct clock_row draft; /* as decided in this batch; equals clock between batches */
     bool in_batch;
+    bool stale; /* differs from the ledger: load again before deciding */
     struct seat *seats;
+    struct hold *loaded; /* live holds read with the event, until view_install */
 
     /* the last rendered snapshot, under snapshot_lock; `bytes` is shared by reference count */
     pthread_mutex_t snapshot_lock;
@@ -112,21 +114,27 @@ void snapshot_unref(struct snapshot *s);
 /* Takes over `def` (numbered).  Every seat is available until event_load_seat says otherwise. */
 struct event *event_new(struct event_def *def, const struct clock_row *clock);
 void event_load_seat(struct event *e, uint32_t index, enum seat_status status, int64_t hold);
+void event_load_hold(struct event *e, const struct hold_row *row);
 void event_free(struct event *e);
-/* False if the event is there already. */
-bool view_install(struct view *v, struct event *e);
+/* Puts the event and its holds into the view and returns it; if another copy was there first,
+ * frees this one and returns the other. */
+struct event *view_install(struct view *v, struct event *e);
+/* Forget every seat's state and every hold of an installed event, to load them anew. */
+void view_forget(struct view *v, struct event *e);
+/* After view_forget and event_load_*: take the holds in and show all seats as of `clock`. */
+void view_reloaded(struct view *v, struct event *e, const struct clock_row *clock);
 
 /* ---- the worker's part ---- */
 
 struct hold *view_hold(const struct view *v, int64_t key);
-/* Adds a live hold and its deadline. */
-struct hold *view_hold_add(struct view *v, struct event *e, int64_t key, int64_t fence,
-                           int64_t amount, int64_t expires_at, int64_t max_expires_at,
-                           const uint32_t *seats, uint32_t n_seats);
+/* Adds a live hold, as the row says, and its deadline. */
+struct hold *view_hold_add(struct view *v, struct event *e, const struct hold_row *row);
 void view_hold_remove(struct view *v, struct hold *h);
 size_t view_holds_len(const struct view *v);
 /* The live hold that falls due first, or NULL; O(1). */
 struct hold *view_first_due(const struct view *v);
+/* Up to `max` holds due at `now`, in no promised order; O(max). */
+size_t view_due(const struct view *v, int64_t now, struct hold **ret_holds, size_t max);
 /* After changing expires_at. O(log n). */
 void view_deadline_moved(struct view *v, struct hold *h);
 /* Take out of the heap (resolved) or put back (undone). O(log n). */
@@ -134,6 +142,6 @@ void view_deadline_drop(struct view *v, struct hold *h);
 void view_deadline_put(struct view *v, struct hold *h);
 
 /* Show a seat's decided state; the caller holds e->lock. */
-void event_show_seat(struct event *e, uint32_t index, int64_t until);
+void event_show_seat(struct event *e, uint32_t index, int64_t until_ms);
 
 #endif

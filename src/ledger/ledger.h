@@ -34,8 +34,8 @@ HF_MUST_USE enum hf_status ledger_holds_read(struct ledger *l, const int64_t *ke
 HF_MUST_USE enum hf_status ledger_booking_read(struct ledger *l, int64_t key,
                                                struct booking_row *row, struct hf_err *err);
 /* Write it all.  *ret_surprise becomes the name of the table whose row count was not the expected
- * one, or NULL; then the caller rolls back.  Sorts the batch's seats by key. */
-HF_MUST_USE enum hf_status ledger_write(struct ledger *l, struct ledger_batch *batch,
+ * one, or NULL; then the caller rolls back.  Seats come in ascending order of key. */
+HF_MUST_USE enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *batch,
                                         const char **ret_surprise, struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_commit(struct ledger *l, struct hf_err *err);
 void ledger_rollback(struct ledger *l);

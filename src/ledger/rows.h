@@ -109,7 +109,7 @@ struct seat_write {
 };
 /* The net change of one hold. */
 struct hold_write {
-    int64_t hold, fence_before, fence, expires_at;
+    int64_t hold, fence_before, fence, expires_before, expires_at;
     enum hold_status from, to;
 };
 struct sale_write {

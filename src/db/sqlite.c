@@ -1,0 +1,379 @@
+/* SQLite behind db.h.  WAL with synchronous=FULL: a commit is one fsync of the log, and an
+ * acknowledged commit survives kill -9 and power loss (I7).  The writer holds an advisory lock
+ * beside the file, so a second server on the same data refuses to start.  Readers are connections
+ * of their own and never wait for the writer.
+ *
+ * The log is copied into the main file by db_driver.maintain, called from a thread of its own, so
+ * that no commit pays for it; should that thread fall behind, the writer does it itself once the
+ * log reaches CHECKPOINT_PAGES_MAX. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "db/db.h"
+#include "db/template.h"
+
+#define CHECKPOINT_PAGES_MAX 40000
+#define CACHE_KIB_DEFAULT 2048
+#define BUSY_MS 5000
+
+struct sqlite_stmt {
+    struct db_stmt stmt;
+    struct sqlite *db;
+    struct sqlite_stmt *next;
+    sqlite3_stmt *handle;
+    int n_params;
+    const struct db_value *args; /* of the running query */
+    size_t row, n_rows;
+};
+
+struct sqlite {
+    struct db db;
+    sqlite3 *handle;
+    struct sqlite_stmt *stmts;
+    struct db_stmt *begin, *commit, *rollback;
+    const struct clock *clock;
+    int64_t offset_ms; /* ledger time minus boot time */
+    int lock_fd;
+};
+
+static const struct template_fragment fragments[] = {
+    {"key", "INTEGER PRIMARY KEY"}, {"bytes", "BLOB"}, {"clustered", "WITHOUT ROWID"},
+    {"hot", ""},                    {"lock", ""},      {NULL, NULL},
+};
+static const struct dialect dialect = {.fragments = fragments, .row_at_a_time = true};
+
+static enum hf_status fail(struct sqlite *db, const char *what, struct hf_err *err)
+{
+    int code = sqlite3_extended_errcode(db->handle);
+    enum hf_status status = HF_LEDGER_UNAVAILABLE;
+    switch (code & 0xff) {
+    case SQLITE_ERROR:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+    case SQLITE_MISUSE:
+    case SQLITE_RANGE:
+        status = HF_INTERNAL;
+    }
+    return hf_err_set(err, status, "SQLite, %s: %s (%d)", what, sqlite3_errmsg(db->handle), code);
+}
+
+/* ---- statements ---- */
+
+static enum hf_status sqlite_prepare(struct db *base, const char *sql, struct db_stmt **ret_stmt,
+                                     struct hf_err *err)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    struct buf text = {0};
+    int n_params;
+    sqlite3_stmt *handle = NULL;
+    enum hf_status status = template_expand(sql, &dialect, &text, &n_params, err);
+    if (status == HF_OK && sqlite3_prepare_v3(db->handle, text.data, (int)text.len,
+                                              SQLITE_PREPARE_PERSISTENT, &handle, NULL))
+        status = fail(db, "prepare", err);
+    buf_close(&text);
+    if (status != HF_OK)
+        return status;
+    struct sqlite_stmt *stmt = hf_alloc(sizeof *stmt);
+    *stmt = (struct sqlite_stmt){.stmt.driver = &db_sqlite,
+                                 .db = db,
+                                 .next = db->stmts,
+                                 .handle = handle,
+                                 .n_params = n_params};
+    db->stmts = stmt;
+    *ret_stmt = &stmt->stmt;
+    return HF_OK;
+}
+
+static void bind_row(struct sqlite_stmt *stmt, const struct db_value *args)
+{
+    for (int i = 0; i < stmt->n_params; i++) {
+        const struct db_value *a = &args[i];
+        int rc = SQLITE_OK;
+        switch (a->type) {
+        case DB_NULL:
+            rc = sqlite3_bind_null(stmt->handle, i + 1);
+            break;
+        case DB_INT:
+            rc = sqlite3_bind_int64(stmt->handle, i + 1, a->i);
+            break;
+        case DB_TEXT:
+            rc = sqlite3_bind_text(stmt->handle, i + 1, a->data, (int)a->len, SQLITE_STATIC);
+            break;
+        case DB_BYTES:
+            rc = sqlite3_bind_blob(stmt->handle, i + 1, a->data, (int)a->len, SQLITE_STATIC);
+            break;
+        }
+        /* A parameter may be declared and not used; SQLite then has no such number. */
+        hf_check(rc == SQLITE_OK || rc == SQLITE_RANGE);
+    }
+}
+
+static enum hf_status sqlite_exec_many(struct db_stmt *base, const struct db_value *args,
+                                       size_t n_rows, int64_t *ret_changes, struct hf_err *err)
+{
+    struct sqlite_stmt *stmt = (struct sqlite_stmt *)base;
+    int64_t changes = 0;
+    for (size_t row = 0; row < n_rows; row++) {
+        bind_row(stmt, args + row * (size_t)stmt->n_params);
+        int rc = sqlite3_step(stmt->handle);
+        if (rc != SQLITE_DONE && rc != SQLITE_ROW) {
+            enum hf_status status = fail(stmt->db, "execute", err);
+            sqlite3_reset(stmt->handle);
+            return status;
+        }
+        sqlite3_reset(stmt->handle);
+        changes += sqlite3_changes64(stmt->db->handle);
+    }
+    if (ret_changes)
+        *ret_changes = changes;
+    return HF_OK;
+}
+
+static enum hf_status sqlite_query_many(struct db_stmt *base, const struct db_value *args,
+                                        size_t n_rows, struct hf_err *err)
+{
+    (void)err;
+    struct sqlite_stmt *stmt = (struct sqlite_stmt *)base;
+    sqlite3_reset(stmt->handle);
+    stmt->args = args;
+    stmt->row = 0;
+    stmt->n_rows = n_rows;
+    if (n_rows)
+        bind_row(stmt, args);
+    return HF_OK;
+}
+
+static enum db_step sqlite_step(struct db_stmt *base, struct hf_err *err)
+{
+    struct sqlite_stmt *stmt = (struct sqlite_stmt *)base;
+    while (stmt->row < stmt->n_rows) {
+        int rc = sqlite3_step(stmt->handle);
+        if (rc == SQLITE_ROW)
+            return DB_ROW;
+        if (rc != SQLITE_DONE) {
+            (void)fail(stmt->db, "read", err);
+            sqlite3_reset(stmt->handle);
+            stmt->n_rows = 0;
+            return DB_FAILED;
+        }
+        sqlite3_reset(stmt->handle);
+        if (++stmt->row < stmt->n_rows)
+            bind_row(stmt, stmt->args + stmt->row * (size_t)stmt->n_params);
+    }
+    return DB_DONE;
+}
+
+static int64_t sqlite_column_int(struct db_stmt *base, int column)
+{
+    return sqlite3_column_int64(((struct sqlite_stmt *)base)->handle, column);
+}
+
+static const void *sqlite_column_data(struct db_stmt *base, int column, size_t *ret_len)
+{
+    sqlite3_stmt *handle = ((struct sqlite_stmt *)base)->handle;
+    const void *data = sqlite3_column_type(handle, column) == SQLITE_BLOB
+                           ? sqlite3_column_blob(handle, column)
+                           : (const void *)sqlite3_column_text(handle, column);
+    *ret_len = (size_t)sqlite3_column_bytes(handle, column);
+    return data;
+}
+
+static void sqlite_finish(struct db_stmt *base)
+{
+    struct sqlite_stmt *stmt = (struct sqlite_stmt *)base;
+    sqlite3_reset(stmt->handle);
+    stmt->n_rows = 0;
+}
+
+static enum hf_status sqlite_script(struct db *base, const char *sql, struct hf_err *err)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    struct buf text = {0};
+    int n_params;
+    enum hf_status status = template_expand(sql, &dialect, &text, &n_params, err);
+    buf_char(&text, '\0');
+    if (status == HF_OK && sqlite3_exec(db->handle, text.data, NULL, NULL, NULL))
+        status = fail(db, "script", err);
+    buf_close(&text);
+    return status;
+}
+
+/* ---- transactions ---- */
+
+static enum hf_status sqlite_begin(struct db *base, struct hf_err *err)
+{
+    return db_exec(((struct sqlite *)base)->begin, NULL, NULL, err);
+}
+
+/* A failed write leaves no whole commit frame in the log: nothing was done.  A failed fsync may
+ * leave one behind that a crash would bring back: unknown, until another commit overwrites it. */
+static enum hf_status sqlite_commit(struct db *base, struct hf_err *err)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    enum hf_status status = db_exec(db->commit, NULL, NULL, err);
+    int code = sqlite3_extended_errcode(db->handle);
+    if (status == HF_LEDGER_UNAVAILABLE && (code & 0xff) == SQLITE_IOERR &&
+        code != SQLITE_IOERR_WRITE)
+        return err ? err->code = HF_UNKNOWN : HF_UNKNOWN;
+    return status;
+}
+
+static void sqlite_rollback(struct db *base)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    if (!sqlite3_get_autocommit(db->handle))
+        (void)!db_exec(db->rollback, NULL, NULL, NULL);
+}
+
+static enum hf_status sqlite_maintain(struct db *base, struct hf_err *err)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    int rc = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    return rc == SQLITE_OK || rc == SQLITE_BUSY ? HF_OK : fail(db, "checkpoint", err);
+}
+
+/* ---- time: wall time at open, advanced by the boot-time clock ---- */
+
+static int64_t boot_ms(const struct sqlite *db)
+{
+    return clock_boot_us(db->clock) / 1000;
+}
+
+static enum hf_status sqlite_now_ms(struct db *base, int64_t *ret_ms, struct hf_err *err)
+{
+    (void)err;
+    struct sqlite *db = (struct sqlite *)base;
+    *ret_ms = boot_ms(db) + db->offset_ms;
+    return HF_OK;
+}
+
+static void sqlite_now_floor(struct db *base, int64_t ms)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    if (boot_ms(db) + db->offset_ms < ms)
+        db->offset_ms = ms - boot_ms(db);
+}
+
+/* ---- opening ---- */
+
+/* One server per file.  The kernel drops the lock with its process, however that ends. */
+static enum hf_status lock_data(struct sqlite *db, const char *path, struct hf_err *err)
+{
+    char name[4096], pid[32] = "";
+    if ((size_t)snprintf(name, sizeof name, "%s.lock", path) >= sizeof name)
+        return hf_err_set(err, HF_INVALID_REQUEST, "the path of the database is too long");
+    db->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (db->lock_fd < 0)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create %s: %s", name,
+                          strerror(errno));
+    if (flock(db->lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        ssize_t n = pread(db->lock_fd, pid, sizeof pid - 1, 0);
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+                          "another holdfastd%s%.*s is already running on %s",
+                          n > 0 ? " with process id " : "", n > 0 ? (int)n : 0, pid, path);
+    }
+    int len = snprintf(pid, sizeof pid, "%ld", (long)getpid());
+    if (ftruncate(db->lock_fd, 0) != 0 || pwrite(db->lock_fd, pid, (size_t)len, 0) != len)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot write %s: %s", name,
+                          strerror(errno));
+    return HF_OK;
+}
+
+static enum hf_status configure(struct sqlite *db, const struct db_options *options,
+                                struct hf_err *err)
+{
+    char sql[512];
+    snprintf(sql, sizeof sql,
+             "PRAGMA busy_timeout=%d; PRAGMA cache_size=-%d; PRAGMA temp_store=MEMORY;"
+             "%s"
+             "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d;",
+             BUSY_MS, options->cache_kib ? options->cache_kib : CACHE_KIB_DEFAULT,
+             options->writer ? "PRAGMA journal_mode=WAL;" : "", CHECKPOINT_PAGES_MAX, 64 << 20);
+    enum hf_status status =
+        sqlite3_exec(db->handle, sql, NULL, NULL, NULL) ? fail(db, "configure", err) : HF_OK;
+    const struct {
+        struct db_stmt **stmt;
+        const char *sql;
+    } own[] = {{&db->begin, options->writer ? "BEGIN IMMEDIATE" : "BEGIN"},
+               {&db->commit, "COMMIT"},
+               {&db->rollback, "ROLLBACK"}};
+    for (size_t i = 0; i < 3 && status == HF_OK; i++)
+        status = sqlite_prepare(&db->db, own[i].sql, own[i].stmt, err);
+    return status;
+}
+
+static void sqlite_close(struct db *base)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    if (!db)
+        return;
+    for (struct sqlite_stmt *stmt = db->stmts, *next; stmt; stmt = next) {
+        next = stmt->next;
+        sqlite3_finalize(stmt->handle);
+        free(stmt);
+    }
+    sqlite3_close(db->handle);
+    if (db->lock_fd >= 0)
+        close(db->lock_fd);
+    free(db);
+}
+
+/* sqlite:PATH, or sqlite:PATH?vfs=NAME for another of SQLite's file systems. */
+static enum hf_status sqlite_open(const char *url, const struct db_options *options,
+                                  struct db **ret_db, struct hf_err *err)
+{
+    char path[4096];
+    const char *text = strchr(url, ':') + 1, *vfs = strstr(text, "?vfs=");
+    size_t len = vfs ? (size_t)(vfs - text) : strlen(text);
+    if (len == 0 || len >= sizeof path)
+        return hf_err_set(err, HF_INVALID_REQUEST, "sqlite: wants a path of 1 to 4095 bytes");
+    memcpy(path, text, len);
+    path[len] = '\0';
+
+    struct sqlite *db = hf_alloc(sizeof *db);
+    db->db.driver = &db_sqlite;
+    db->lock_fd = -1;
+    db->clock = options->clock;
+    db->offset_ms = clock_wall_us(db->clock) / 1000 - boot_ms(db);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    if (options->writer)
+        flags |= SQLITE_OPEN_CREATE;
+    enum hf_status status = options->writer ? lock_data(db, path, err) : HF_OK;
+    if (status == HF_OK && sqlite3_open_v2(path, &db->handle, flags, vfs ? vfs + 5 : NULL))
+        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the database %s: %s", path,
+                            sqlite3_errmsg(db->handle));
+    if (status == HF_OK)
+        status = configure(db, options, err);
+    if (status != HF_OK) {
+        sqlite_close(&db->db);
+        return status;
+    }
+    *ret_db = &db->db;
+    return HF_OK;
+}
+
+const struct db_driver db_sqlite = {
+    .name = "sqlite",
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .prepare = sqlite_prepare,
+    .script = sqlite_script,
+    .begin = sqlite_begin,
+    .commit = sqlite_commit,
+    .rollback = sqlite_rollback,
+    .exec_many = sqlite_exec_many,
+    .query_many = sqlite_query_many,
+    .step = sqlite_step,
+    .column_int = sqlite_column_int,
+    .column_data = sqlite_column_data,
+    .finish = sqlite_finish,
+    .now_ms = sqlite_now_ms,
+    .now_floor = sqlite_now_floor,
+    .maintain = sqlite_maintain,
+};

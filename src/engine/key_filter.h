@@ -1,0 +1,23 @@
+/* Which idempotency keys may be stored: a Bloom filter, so that a refusal from the view need not ask
+ * the ledger.  "No" is certain; "maybe" costs a trip through the queue.  Fixed memory: two
+ * generations of 8 MiB, the older forgotten after KEY_KEPT_MS, when its keys are dead.
+ * One thread adds (the worker), any thread asks. */
+#ifndef HF_ENGINE_KEY_FILTER_H
+#define HF_ENGINE_KEY_FILTER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct key_filter {
+    _Atomic uint64_t *bits[2];
+    _Atomic int current;
+    int64_t turned_at; /* ledger time of the last turn */
+};
+
+void key_filter_init(struct key_filter *f, int64_t now);
+void key_filter_close(struct key_filter *f);
+void key_filter_add(struct key_filter *f, const uint8_t *hash, int64_t now);
+bool key_filter_maybe(const struct key_filter *f, const uint8_t *hash);
+
+#endif

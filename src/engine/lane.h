@@ -1,0 +1,34 @@
+/* A bounded queue of commands from many threads to one kind of thread.  Never blocks who puts. */
+#ifndef HF_ENGINE_LANE_H
+#define HF_ENGINE_LANE_H
+
+#include <pthread.h>
+
+#include "engine/command.h"
+
+struct lane {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    struct command *head, **tail;
+    size_t len, len_max;
+    int waiting; /* threads asleep in lane_take */
+    bool closed;
+};
+
+void lane_init(struct lane *lane, size_t len_max);
+void lane_close(struct lane *lane);   /* no more puts; takes empty it, then answer LANE_CLOSED */
+void lane_destroy(struct lane *lane);
+
+/* HF_OK, HF_OVERLOADED when full, HF_DRAINING when closed. */
+HF_MUST_USE enum hf_status lane_put(struct lane *lane, struct command *command);
+/* As lane_put, but beyond the bound: for commands already accepted that change lanes.  False only
+ * when closed. */
+HF_MUST_USE bool lane_pass(struct lane *lane, struct command *command);
+
+#define LANE_CLOSED ((size_t)-1)
+/* Up to `max` commands, oldest first, as soon as there is one; 0 after timeout_us; LANE_CLOSED when
+ * closed and empty. */
+size_t lane_take(struct lane *lane, struct command **ret, size_t max, int64_t timeout_us);
+size_t lane_len(struct lane *lane);
+
+#endif

@@ -1,0 +1,173 @@
+/* The threads beside the worker: the loader brings events into memory on first use, the readers
+ * answer what the view cannot.  Each has a connection of its own and never writes.  An event is
+ * built here and installed by the worker, which owns the view; until then nobody can have changed
+ * it through this server, and what others changed the worker catches up on. */
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+static void on_seat(void *ctx, uint32_t index, enum seat_status status, int64_t hold)
+{
+    event_load_seat(ctx, index, status, hold);
+}
+
+static void on_hold(void *ctx, const struct hold_row *row)
+{
+    event_load_hold(ctx, row);
+}
+
+static enum hf_status load_state(struct ledger *l, struct event *e, struct hf_err *err)
+{
+    int64_t key = e->def->id.key;
+    enum hf_status status = ledger_seats_read(l, key, on_seat, e, err);
+    return status == HF_OK ? ledger_holds_active(l, key, on_hold, e, err) : status;
+}
+
+/* *ret_event NULL: no such event.  One transaction, so it is the picture of one moment. */
+static enum hf_status load_event(struct ledger *l, int64_t key, struct event **ret_event,
+                                 struct hf_err *err)
+{
+    struct event_def *def;
+    struct clock_row clock;
+    struct event *e = NULL;
+    enum hf_status status = ledger_begin(l, err);
+    if (status != HF_OK)
+        return status;
+    status = ledger_event_read(l, key, &def, &clock, err);
+    if (status == HF_OK && def) {
+        e = event_new(def, &clock);
+        status = load_state(l, e, err);
+    }
+    ledger_rollback(l);
+    if (status != HF_OK) {
+        event_free(e);
+        return status;
+    }
+    *ret_event = e;
+    return HF_OK;
+}
+
+enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, struct hf_err *err)
+{
+    struct clock_row clock = {.event = e->def->id.key};
+    int64_t now;
+    e->stale = true;
+    view_forget(view, e);
+    enum hf_status status = ledger_lock(l, &clock, 1, &now, err);
+    if (status == HF_OK)
+        status = load_state(l, e, err);
+    if (status == HF_OK) {
+        view_reloaded(view, e, &clock);
+        e->stale = false;
+    }
+    return status;
+}
+
+static enum hf_status load_one(struct engine *e, int64_t key, struct event **ret_event,
+                               struct hf_err *err)
+{
+    *ret_event = view_event(e->view, key);
+    if (*ret_event)
+        return HF_OK;
+    return load_event(e->loader, key, ret_event, err);
+}
+
+static void load_list(struct engine *e, struct command *c)
+{
+    int64_t keys[EVENTS_LIST_MAX + 1];
+    size_t n;
+    struct event_list *list = c->list;
+    c->status = ledger_events_list(e->loader, list->before, list->limit + 1, keys, &n, &c->err);
+    if (c->status != HF_OK)
+        return;
+    list->more = n > list->limit;
+    list->n = 0;
+    for (size_t i = 0; i < n && i < list->limit && c->status == HF_OK; i++) {
+        struct event *event;
+        c->status = load_one(e, keys[i], &event, &c->err);
+        if (c->status == HF_OK && event)
+            list->events[list->n++] = event;
+    }
+}
+
+void *loader_main(void *arg)
+{
+    struct engine *e = arg;
+    struct command *c;
+    size_t n;
+    while ((n = lane_take(&e->load, &c, 1, INT32_MAX)) != LANE_CLOSED) {
+        if (!n)
+            continue;
+        if (c->kind == CMD_EVENT_LIST) {
+            load_list(e, c);
+        } else {
+            c->status = load_one(e, c->event_key, &c->event, &c->err);
+            if (c->status == HF_OK && !c->event)
+                c->status = HF_NO_SUCH_EVENT;
+        }
+        /* The worker installs what was loaded and finishes the command. */
+        hf_check(lane_pass(&e->work, c));
+    }
+    return NULL;
+}
+
+void load_in_background(struct engine *e, int64_t event)
+{
+    struct command *c = hf_alloc(sizeof *c);
+    c->kind = CMD_EVENT_LOAD;
+    c->internal = true;
+    c->event_key = event;
+    if (lane_put(&e->load, c) != HF_OK)
+        free(c);
+}
+
+/* ---- readers ---- */
+
+static void read_hold(struct engine *e, struct ledger *l, struct command *c)
+{
+    c->status = ledger_holds_read(l, &c->id.key, 1, &c->hold, &c->err);
+    if (c->status != HF_OK)
+        return;
+    c->now = engine_now_ms(e);
+    if (!c->hold.id.key || !id_secret_equal(c->hold.id.secret, c->id.secret)) {
+        c->status = HF_NO_SUCH_HOLD;
+        return;
+    }
+    /* Dead at its expiry, swept or not (I4). */
+    if (c->hold.status == HOLD_ACTIVE && c->hold.expires_at <= c->now)
+        c->hold.status = HOLD_EXPIRED;
+}
+
+static void read_booking(struct engine *e, struct ledger *l, struct command *c)
+{
+    c->status = ledger_booking_read(l, c->id.key, &c->booking, &c->err);
+    c->now = engine_now_ms(e);
+    if (c->status == HF_OK &&
+        (!c->booking.id.key || !id_secret_equal(c->booking.id.secret, c->id.secret)))
+        c->status = HF_NO_SUCH_BOOKING;
+}
+
+void *reader_main(void *arg)
+{
+    struct engine *e = arg;
+    struct command *c;
+    size_t n;
+    pthread_mutex_lock(&e->lock);
+    struct ledger *l = NULL;
+    for (int i = 0; i < READERS && !l; i++) { /* take one that no other reader took */
+        l = e->readers[i];
+        e->readers[i] = NULL;
+    }
+    pthread_mutex_unlock(&e->lock);
+    while ((n = lane_take(&e->read, &c, 1, INT32_MAX)) != LANE_CLOSED) {
+        if (!n)
+            continue;
+        if (c->kind == CMD_HOLD_GET)
+            read_hold(e, l, c);
+        else
+            read_booking(e, l, c);
+        engine_finish(e, c);
+    }
+    ledger_close(l);
+    return NULL;
+}

@@ -1,0 +1,204 @@
+/* Events: written once by the worker, read back by whoever loads one. */
+#include <string.h>
+
+#include "ledger/statements.h"
+
+static enum hf_status insert_layout(struct ledger *l, const struct event_def *def,
+                                    struct hf_err *err)
+{
+    size_t n_rows = 0;
+    enum hf_status status = HF_OK;
+    vec_clear(&l->args);
+    for (size_t s = 0; s < def->sections.n; s++) {
+        const struct section_def *section = &def->sections.v[s];
+        ledger_arg_int(l, def->id.key);
+        ledger_arg_int(l, (int64_t)s);
+        ledger_arg(l, db_text(section->name, strlen(section->name)));
+        ledger_arg(l, db_text(section->tier, section->tier ? strlen(section->tier) : 0));
+        ledger_arg_int(l, section->price);
+        ledger_arg_int(l, section->listed);
+    }
+    status = ledger_exec_args(l, ST_SECTION_INSERT, def->sections.n, NULL, err);
+    for (size_t s = 0; s < def->sections.n; s++) {
+        const struct section_def *section = &def->sections.v[s];
+        for (size_t r = 0; r < section->rows.n; r++, n_rows++) {
+            ledger_arg_int(l, def->id.key);
+            ledger_arg_int(l, (int64_t)s);
+            ledger_arg_int(l, (int64_t)r);
+            ledger_arg(l, db_text(section->rows.v[r].name, strlen(section->rows.v[r].name)));
+            ledger_arg_int(l, section->rows.v[r].seats);
+        }
+    }
+    if (status == HF_OK)
+        status = ledger_exec_args(l, ST_ROW_INSERT, n_rows, NULL, err);
+    vec_clear(&l->args);
+    for (size_t a = 0; a < def->areas.n; a++) {
+        const struct area_def *area = &def->areas.v[a];
+        ledger_arg_int(l, def->id.key);
+        ledger_arg_int(l, (int64_t)a);
+        ledger_arg(l, db_text(area->name, strlen(area->name)));
+        ledger_arg_int(l, area->price);
+        ledger_arg_int(l, area->capacity);
+    }
+    if (status == HF_OK)
+        status = ledger_exec_args(l, ST_AREA_INSERT, def->areas.n, NULL, err);
+    vec_clear(&l->args);
+    return status;
+}
+
+static enum hf_status next_event(struct ledger *l, int64_t *ret_key, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum hf_status status = ledger_query(l, ST_EVENT_NEXT, NULL, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    if (db_step(stmt, err) != DB_ROW)
+        return HF_LEDGER_UNAVAILABLE;
+    *ret_key = db_column_int(stmt, 0);
+    stmt->driver->finish(stmt);
+    return *ret_key <= EVENT_KEY_MAX
+               ? HF_OK
+               : hf_err_set(err, HF_INTERNAL, "no event number is left");
+}
+
+enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
+                                   struct hf_err *err)
+{
+    enum hf_status status = next_event(l, &def->id.key, err);
+    if (status != HF_OK)
+        return status;
+    def->created_at = now;
+    def->status = EVENT_OPEN;
+    const struct db_value event[] = {
+        db_int(def->id.key),
+        db_bytes(def->id.secret, ID_SECRET_SIZE),
+        db_text(def->name, strlen(def->name)),
+        db_text(def->currency, strlen(def->currency)),
+        db_int(def->status),
+        db_int(def->hold_ttl_ms),
+        db_int(def->hold_max_ms),
+        db_int(def->max_per_hold),
+        db_int(now),
+    };
+    const struct db_value clock[] = {db_int(def->id.key), db_int(now)};
+    const struct db_value seats[] = {db_int(SEAT_KEY(def->id.key, 0)), db_int(def->n_seats)};
+    status = ledger_exec(l, ST_EVENT_INSERT, event, NULL, err);
+    if (status == HF_OK)
+        status = ledger_exec(l, ST_CLOCK_INSERT, clock, NULL, err);
+    if (status == HF_OK)
+        status = insert_layout(l, def, err);
+    if (status == HF_OK && def->n_seats)
+        status = ledger_exec(l, ST_SEATS_INSERT, seats, NULL, err);
+    return status;
+}
+
+static char *column_strdup(struct db_stmt *stmt, int column)
+{
+    size_t len;
+    const char *text = db_column_data(stmt, column, &len);
+    return text ? hf_strndup(text, len) : NULL;
+}
+
+static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_def *def,
+                                  struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum db_step step = DB_DONE;
+    const struct db_value args[] = {db_int(event)};
+    enum hf_status status = ledger_query(l, ST_SECTIONS_READ, args, &stmt, err);
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
+        struct section_def *section = vec_push(&def->sections);
+        section->name = column_strdup(stmt, 0);
+        section->tier = column_strdup(stmt, 1);
+        section->price = db_column_int(stmt, 2);
+        section->listed = db_column_int(stmt, 3) != 0;
+    }
+    if (status == HF_OK && step == DB_DONE)
+        status = ledger_query(l, ST_ROWS_READ, args, &stmt, err);
+    while (status == HF_OK && step != DB_FAILED && (step = db_step(stmt, err)) == DB_ROW) {
+        int64_t s = db_column_int(stmt, 0);
+        if (s < 0 || s >= (int64_t)def->sections.n)
+            return hf_err_set(err, HF_INTERNAL, "event %lld has a row of no section",
+                              (long long)event);
+        struct row_def *row = vec_push(&def->sections.v[s].rows);
+        row->name = column_strdup(stmt, 1);
+        row->seats = (uint32_t)db_column_int(stmt, 2);
+    }
+    if (status == HF_OK && step == DB_DONE)
+        status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
+    while (status == HF_OK && step != DB_FAILED && (step = db_step(stmt, err)) == DB_ROW) {
+        struct area_def *area = vec_push(&def->areas);
+        area->name = column_strdup(stmt, 0);
+        area->price = db_column_int(stmt, 1);
+        area->capacity = db_column_int(stmt, 2);
+        area->held = db_column_int(stmt, 3);
+        area->booked = db_column_int(stmt, 4);
+    }
+    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+}
+
+static struct event_def *event_from_row(struct db_stmt *stmt, int64_t event)
+{
+    size_t len;
+    struct event_def *def = hf_alloc(sizeof *def);
+    const void *secret = db_column_data(stmt, 0, &len);
+    hf_check(len == ID_SECRET_SIZE);
+    def->id.key = event;
+    memcpy(def->id.secret, secret, len);
+    def->name = column_strdup(stmt, 1);
+    const char *currency = db_column_data(stmt, 2, &len);
+    memcpy(def->currency, currency, len < sizeof def->currency ? len : sizeof def->currency - 1);
+    def->status = (enum event_status)db_column_int(stmt, 3);
+    def->hold_ttl_ms = db_column_int(stmt, 4);
+    def->hold_max_ms = db_column_int(stmt, 5);
+    def->max_per_hold = (int32_t)db_column_int(stmt, 6);
+    def->created_at = db_column_int(stmt, 7);
+    return def;
+}
+
+enum hf_status ledger_event_read(struct ledger *l, int64_t event, struct event_def **ret_def,
+                                 struct clock_row *ret_clock, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(event)};
+    enum hf_status status = ledger_query(l, ST_EVENT_READ, args, &stmt, err);
+    enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
+    if (step == DB_FAILED)
+        return HF_LEDGER_UNAVAILABLE;
+    if (step == DB_DONE) {
+        *ret_def = NULL;
+        return HF_OK;
+    }
+    struct event_def *def = event_from_row(stmt, event);
+    stmt->driver->finish(stmt);
+    struct clock_row clock = {.event = event};
+    int64_t now;
+    status = read_layout(l, event, def, err);
+    if (status == HF_OK && !event_def_number(def))
+        status = hf_err_set(err, HF_INTERNAL, "event %lld has too many seats", (long long)event);
+    if (status == HF_OK)
+        status = ledger_lock(l, &clock, 1, &now, err);
+    if (status != HF_OK) {
+        event_def_free(def);
+        return status;
+    }
+    *ret_def = def;
+    *ret_clock = clock;
+    return HF_OK;
+}
+
+enum hf_status ledger_seats_read(struct ledger *l, int64_t event,
+                                 void (*seat)(void *ctx, uint32_t index, enum seat_status status,
+                                              int64_t hold),
+                                 void *ctx, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(SEAT_KEY(event, 0)),
+                                    db_int(SEAT_KEY(event, UINT32_MAX))};
+    enum hf_status status = ledger_query(l, ST_SEATS_READ, args, &stmt, err);
+    enum db_step step = DB_DONE;
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
+        seat(ctx, SEAT_INDEX(db_column_int(stmt, 0)), (enum seat_status)db_column_int(stmt, 1),
+             db_column_int(stmt, 2));
+    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+}

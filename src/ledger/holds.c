@@ -1,0 +1,203 @@
+/* Reading holds, bookings and idempotency keys.  Any connection. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/statements.h"
+
+static void copy_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE])
+{
+    size_t len;
+    const void *data = db_column_data(stmt, column, &len);
+    hf_check(data && len == ID_SECRET_SIZE);
+    memcpy(out, data, len);
+}
+
+/* Copy a text column behind *next, NUL-terminated; NULL stays NULL. */
+static const char *keep_text(struct db_stmt *stmt, int column, char **next, size_t *ret_len)
+{
+    const char *data = db_column_data(stmt, column, ret_len);
+    if (!data)
+        return NULL;
+    char *copy = *next;
+    memcpy(copy, data, *ret_len);
+    copy[*ret_len] = '\0';
+    *next += *ret_len + 1;
+    return copy;
+}
+
+static size_t text_len(struct db_stmt *stmt, int column)
+{
+    size_t len;
+    (void)db_column_data(stmt, column, &len);
+    return len;
+}
+
+static enum hf_status damaged(struct hf_err *err, const char *table, int64_t key)
+{
+    return hf_err_set(err, HF_INTERNAL, "row %lld of %s is damaged", (long long)key, table);
+}
+
+static enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct hf_err *err)
+{
+    size_t seats_len;
+    const char *seats = db_column_data(stmt, 8, &seats_len);
+    size_t room = (seats_len + 1) / 2 * sizeof(uint32_t);
+    char *owned = hf_alloc(room + text_len(stmt, 6) + text_len(stmt, 7) + 2);
+    char *next = owned + room;
+    *row = (struct hold_row){
+        .id.key = db_column_int(stmt, 0),
+        .event = db_column_int(stmt, 2),
+        .status = (enum hold_status)db_column_int(stmt, 3),
+        .fence = db_column_int(stmt, 4),
+        .amount = db_column_int(stmt, 5),
+        .seats = (const uint32_t *)(void *)owned,
+        .created_at = db_column_int(stmt, 9),
+        .expires_at = db_column_int(stmt, 10),
+        .max_expires_at = db_column_int(stmt, 11),
+        .owned = owned,
+    };
+    copy_secret(stmt, 1, row->id.secret);
+    if (!seats || !seats_parse(seats, seats_len, (uint32_t *)(void *)owned, &row->n_seats)) {
+        int64_t key = row->id.key;
+        hold_row_close(row);
+        return damaged(err, "holds", key);
+    }
+    row->owner = keep_text(stmt, 6, &next, &row->owner_len);
+    row->metadata = keep_text(stmt, 7, &next, &row->metadata_len);
+    return HF_OK;
+}
+
+enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n,
+                                 struct hold_row *rows, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum hf_status status = ledger_stmt(l, ST_HOLD_READ, &stmt, err);
+    for (size_t i = 0; i < n; i++)
+        rows[i] = (struct hold_row){0};
+    for (size_t i = 0; i < n && status == HF_OK; i++) {
+        const struct db_value args[] = {db_int(keys[i])};
+        status = db_query(stmt, args, err);
+        enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
+        if (step == DB_FAILED)
+            return HF_LEDGER_UNAVAILABLE;
+        if (step == DB_ROW)
+            status = hold_from_row(stmt, &rows[i], err);
+        stmt->driver->finish(stmt);
+    }
+    return status;
+}
+
+enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
+                                   void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
+                                   struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    VEC(int64_t) keys = {0};
+    const struct db_value args[] = {db_int(event)};
+    enum hf_status status = ledger_query(l, ST_HOLDS_ACTIVE, args, &stmt, err);
+    enum db_step step = DB_DONE;
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
+        *vec_push(&keys) = db_column_int(stmt, 0);
+    if (status == HF_OK && step == DB_FAILED)
+        status = HF_LEDGER_UNAVAILABLE;
+    for (size_t i = 0; i < keys.n && status == HF_OK; i++) {
+        struct hold_row row;
+        status = ledger_holds_read(l, &keys.v[i], 1, &row, err);
+        if (status == HF_OK && row.status == HOLD_ACTIVE)
+            hold(ctx, &row);
+        hold_row_close(&row);
+    }
+    vec_close(&keys);
+    return status;
+}
+
+/* Up to `limit` integers of a query's first column. */
+static enum hf_status read_keys(struct ledger *l, enum statement which,
+                                const struct db_value *args, size_t limit, int64_t *ret_keys,
+                                size_t *ret_n, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    size_t n = 0;
+    enum hf_status status = ledger_query(l, which, args, &stmt, err);
+    enum db_step step = DB_DONE;
+    while (status == HF_OK && n < limit && (step = db_step(stmt, err)) == DB_ROW)
+        ret_keys[n++] = db_column_int(stmt, 0);
+    if (status != HF_OK || step == DB_FAILED)
+        return status != HF_OK ? status : HF_LEDGER_UNAVAILABLE;
+    stmt->driver->finish(stmt);
+    *ret_n = n;
+    return HF_OK;
+}
+
+enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit, int64_t *ret_keys,
+                                size_t *ret_n, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(now), db_int((int64_t)limit)};
+    return read_keys(l, ST_HOLDS_DUE, args, limit, ret_keys, ret_n, err);
+}
+
+enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
+                                  int64_t *ret_keys, size_t *ret_n, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(before ? before : INT64_MAX), db_int((int64_t)limit)};
+    return read_keys(l, ST_EVENTS_LIST, args, limit, ret_keys, ret_n, err);
+}
+
+enum hf_status ledger_booking_read(struct ledger *l, int64_t key, struct booking_row *row,
+                                   struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(key)};
+    *row = (struct booking_row){0};
+    enum hf_status status = ledger_query(l, ST_BOOKING_READ, args, &stmt, err);
+    enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
+    if (step != DB_ROW)
+        return step == DB_DONE ? HF_OK : HF_LEDGER_UNAVAILABLE;
+    size_t seats_len;
+    const char *seats = db_column_data(stmt, 9, &seats_len);
+    size_t room = (seats_len + 1) / 2 * sizeof(uint32_t);
+    char *owned = hf_alloc(room + text_len(stmt, 6) + 1), *next = owned + room;
+    *row = (struct booking_row){
+        .id.key = db_column_int(stmt, 0),
+        .event = db_column_int(stmt, 2),
+        .status = (enum booking_status)db_column_int(stmt, 3),
+        .fence = db_column_int(stmt, 4),
+        .amount = db_column_int(stmt, 5),
+        .created_at = db_column_int(stmt, 7),
+        .seats = (const uint32_t *)(void *)owned,
+        .owned = owned,
+    };
+    copy_secret(stmt, 1, row->id.secret);
+    copy_secret(stmt, 8, row->hold_secret);
+    row->reference = keep_text(stmt, 6, &next, &row->reference_len);
+    if (!seats || !seats_parse(seats, seats_len, (uint32_t *)(void *)owned, &row->n_seats)) {
+        booking_row_close(row);
+        status = damaged(err, "bookings", key);
+    }
+    stmt->driver->finish(stmt);
+    return status;
+}
+
+enum hf_status ledger_keys_each(struct ledger *l, int64_t now,
+                                void (*key)(void *ctx, const uint8_t *hash), void *ctx,
+                                struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(now - KEY_KEPT_MS)};
+    enum hf_status status = ledger_query(l, ST_KEYS_EACH, args, &stmt, err);
+    enum db_step step = DB_DONE;
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
+        size_t len;
+        const uint8_t *hash = db_column_data(stmt, 0, &len);
+        hf_check(len == KEY_HASH_SIZE);
+        key(ctx, hash);
+    }
+    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+}
+
+enum hf_status ledger_keys_prune(struct ledger *l, int64_t now, size_t limit, int64_t *ret_pruned,
+                                 struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(now - KEY_KEPT_MS), db_int((int64_t)limit)};
+    return ledger_exec(l, ST_KEYS_PRUNE, args, ret_pruned, err);
+}

@@ -1,0 +1,367 @@
+/* The batch transaction: lock, read, write, commit.  Called by the worker in that order.  Each
+ * write carries its condition and is counted; keeps I1, I5 and I6 a second time, after decide. */
+#include "ledger/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/statements.h"
+
+static const char *const statement_sql[ST_COUNT] = {
+#define STATEMENT_SQL(name, sql) [ST_##name] = sql,
+    LEDGER_STATEMENTS(STATEMENT_SQL)
+#undef STATEMENT_SQL
+};
+
+enum hf_status ledger_stmt(struct ledger *l, enum statement which, struct db_stmt **ret_stmt,
+                           struct hf_err *err)
+{
+    enum hf_status status = HF_OK;
+    if (!l->stmts[which])
+        status = l->db->driver->prepare(l->db, statement_sql[which], &l->stmts[which], err);
+    *ret_stmt = l->stmts[which];
+    return status;
+}
+
+enum hf_status ledger_exec(struct ledger *l, enum statement which, const struct db_value *args,
+                           int64_t *ret_changes, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum hf_status status = ledger_stmt(l, which, &stmt, err);
+    return status == HF_OK ? db_exec(stmt, args, ret_changes, err) : status;
+}
+
+enum hf_status ledger_query(struct ledger *l, enum statement which, const struct db_value *args,
+                            struct db_stmt **ret_stmt, struct hf_err *err)
+{
+    enum hf_status status = ledger_stmt(l, which, ret_stmt, err);
+    return status == HF_OK ? db_query(*ret_stmt, args, err) : status;
+}
+
+enum hf_status ledger_exec_args(struct ledger *l, enum statement which, size_t n,
+                                int64_t *ret_changes, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum hf_status status = ledger_stmt(l, which, &stmt, err);
+    if (status == HF_OK)
+        status = stmt->driver->exec_many(stmt, l->args.v, n, ret_changes, err);
+    vec_clear(&l->args);
+    return status;
+}
+
+/* The largest single integer a query answers. */
+static enum hf_status scalar(struct ledger *l, enum statement which, int64_t *ret,
+                             struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum hf_status status = ledger_query(l, which, NULL, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    if (db_step(stmt, err) != DB_ROW)
+        return HF_LEDGER_UNAVAILABLE;
+    *ret = db_column_int(stmt, 0);
+    stmt->driver->finish(stmt);
+    return HF_OK;
+}
+
+enum hf_status ledger_open(const char *url, const struct db_options *options, struct ledger **ret,
+                           struct hf_err *err)
+{
+    struct ledger *l = hf_alloc(sizeof *l);
+    int64_t newest = 0;
+    enum hf_status status = db_open(url, options, &l->db, err);
+    if (status == HF_OK && options->writer)
+        status = db_migrate(l->db, ledger_migrations, ledger_migrations_len, err);
+    if (status == HF_OK)
+        status = scalar(l, ST_CLOCK_MAX, &newest, err);
+    if (status != HF_OK) {
+        ledger_close(l);
+        return status;
+    }
+    l->db->driver->now_floor(l->db, newest);
+    *ret = l;
+    return HF_OK;
+}
+
+void ledger_close(struct ledger *l)
+{
+    if (!l)
+        return;
+    db_close(l->db);
+    vec_close(&l->args);
+    buf_close(&l->text);
+    free(l);
+}
+
+enum hf_status ledger_begin(struct ledger *l, struct hf_err *err)
+{
+    return l->db->driver->begin(l->db, err);
+}
+
+enum hf_status ledger_commit(struct ledger *l, struct hf_err *err)
+{
+    return l->db->driver->commit(l->db, err);
+}
+
+void ledger_rollback(struct ledger *l)
+{
+    l->db->driver->rollback(l->db);
+}
+
+enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err)
+{
+    return l->db->driver->now_ms(l->db, ret_now, err);
+}
+
+enum hf_status ledger_maintain(struct ledger *l, struct hf_err *err)
+{
+    return l->db->driver->maintain(l->db, err);
+}
+
+enum hf_status ledger_lock(struct ledger *l, struct clock_row *rows, size_t n, int64_t *ret_now,
+                           struct hf_err *err)
+{
+    int64_t now;
+    size_t found = 0;
+    struct db_stmt *stmt;
+    enum hf_status status = ledger_now(l, &now, err);
+    if (status == HF_OK)
+        status = ledger_stmt(l, ST_CLOCK_READ, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    vec_clear(&l->args);
+    for (size_t i = 0; i < n; i++)
+        ledger_arg_int(l, rows[i].event);
+    status = stmt->driver->query_many(stmt, l->args.v, n, err);
+    enum db_step step = DB_DONE;
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
+        int64_t event = db_column_int(stmt, 0);
+        for (size_t i = found; i < n + found; i++) {
+            struct clock_row *row = &rows[i % n];
+            if (row->event != event)
+                continue;
+            row->seq = db_column_int(stmt, 1);
+            row->fence = db_column_int(stmt, 2);
+            row->now = db_column_int(stmt, 3);
+            now = row->now > now ? row->now : now;
+            found++;
+            break;
+        }
+    }
+    vec_clear(&l->args);
+    if (status != HF_OK || step == DB_FAILED)
+        return HF_LEDGER_UNAVAILABLE;
+    if (found != n)
+        return hf_err_set(err, HF_INTERNAL, "%zu of %zu clock rows are missing", n - found, n);
+    *ret_now = now;
+    return HF_OK;
+}
+
+enum hf_status ledger_keys_read(struct ledger *l, const uint8_t *const *hashes, size_t n,
+                                int64_t now, struct key_row *rows, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum hf_status status = ledger_stmt(l, ST_KEY_READ, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < n; i++) {
+        const struct db_value args[] = {db_bytes(hashes[i], KEY_HASH_SIZE),
+                                        db_int(now - KEY_KEPT_MS)};
+        rows[i] = (struct key_row){0};
+        status = db_query(stmt, args, err);
+        enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
+        if (step == DB_FAILED)
+            return HF_LEDGER_UNAVAILABLE;
+        if (step == DB_DONE)
+            continue;
+        size_t len;
+        const void *data = db_column_data(stmt, 1, &len);
+        hf_check(len == KEY_HASH_SIZE);
+        memcpy(rows[i].hash, hashes[i], KEY_HASH_SIZE);
+        memcpy(rows[i].request, data, len);
+        rows[i].http_status = (int)db_column_int(stmt, 2);
+        data = db_column_data(stmt, 3, &len);
+        rows[i].owned = hf_strndup(data ? data : "", len);
+        rows[i].body = rows[i].owned;
+        rows[i].body_len = len;
+        rows[i].created_at = db_column_int(stmt, 4);
+        stmt->driver->finish(stmt);
+    }
+    return HF_OK;
+}
+
+/* ---- writing: a function a table, each leaving its rows in l->args ---- */
+
+static void put_clocks(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->clocks.n; i++) {
+        const struct clock_write *w = &b->clocks.v[i];
+        ledger_arg_int(l, w->after.event);
+        ledger_arg_int(l, w->before.seq);
+        ledger_arg_int(l, w->before.fence);
+        ledger_arg_int(l, w->after.seq);
+        ledger_arg_int(l, w->after.fence);
+        ledger_arg_int(l, w->after.now);
+    }
+}
+
+static void put_seats(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->seats.n; i++) {
+        const struct seat_write *w = &b->seats.v[i];
+        ledger_arg_int(l, w->seat);
+        ledger_arg_int(l, w->from);
+        ledger_arg_int(l, w->hold_before);
+        ledger_arg_int(l, w->to);
+        ledger_arg_int(l, w->hold);
+        ledger_arg_int(l, w->fence);
+        ledger_arg_int(l, w->expires_at);
+    }
+}
+
+static void put_holds_new(struct ledger *l, const struct ledger_batch *b)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < b->holds_new.n; i++)
+        room += (size_t)b->holds_new.v[i].n_seats * 8 + 2;
+    l->text.len = 0;
+    buf_reserve(&l->text, room);
+    for (size_t i = 0; i < b->holds_new.n; i++) {
+        const struct hold_row *h = &b->holds_new.v[i];
+        size_t start = l->text.len;
+        seats_text(h->seats, h->n_seats, &l->text);
+        ledger_arg_int(l, h->id.key);
+        ledger_arg(l, db_bytes(h->id.secret, ID_SECRET_SIZE));
+        ledger_arg_int(l, h->event);
+        ledger_arg_int(l, h->status);
+        ledger_arg_int(l, h->fence);
+        ledger_arg_int(l, h->amount);
+        ledger_arg(l, db_text(h->owner, h->owner_len));
+        ledger_arg(l, db_text(h->metadata, h->metadata_len));
+        ledger_arg(l, db_text(l->text.data + start, l->text.len - start));
+        ledger_arg_int(l, h->created_at);
+        ledger_arg_int(l, h->expires_at);
+        ledger_arg_int(l, h->max_expires_at);
+    }
+}
+
+static void put_holds(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->holds.n; i++) {
+        const struct hold_write *w = &b->holds.v[i];
+        ledger_arg_int(l, w->hold);
+        ledger_arg_int(l, w->from);
+        ledger_arg_int(l, w->fence_before);
+        ledger_arg_int(l, w->to);
+        ledger_arg_int(l, w->fence);
+        ledger_arg_int(l, w->expires_at);
+    }
+}
+
+static void put_bookings(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->bookings.n; i++) {
+        const struct booking_row *k = &b->bookings.v[i];
+        ledger_arg_int(l, k->id.key);
+        ledger_arg(l, db_bytes(k->id.secret, ID_SECRET_SIZE));
+        ledger_arg_int(l, k->event);
+        ledger_arg_int(l, k->status);
+        ledger_arg_int(l, k->fence);
+        ledger_arg_int(l, k->amount);
+        ledger_arg(l, db_text(k->reference, k->reference_len));
+        ledger_arg_int(l, k->created_at);
+    }
+}
+
+static void put_sales(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->sales.n; i++) {
+        ledger_arg_int(l, b->sales.v[i].seat);
+        ledger_arg_int(l, b->sales.v[i].booking);
+    }
+}
+
+static void put_audit(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->audit.n; i++) {
+        const struct audit_row *a = &b->audit.v[i];
+        ledger_arg_int(l, a->event);
+        ledger_arg_int(l, a->seq);
+        ledger_arg_int(l, a->at);
+        ledger_arg_int(l, a->object);
+        ledger_arg(l, a->item < 0 ? db_text(NULL, 0) : db_int(a->item));
+        ledger_arg_int(l, a->quantity);
+        ledger_arg_int(l, a->from);
+        ledger_arg_int(l, a->to);
+        ledger_arg_int(l, a->hold);
+        ledger_arg_int(l, a->booking);
+        ledger_arg_int(l, a->fence);
+        ledger_arg_int(l, a->until);
+        ledger_arg_int(l, a->cause);
+    }
+}
+
+static void put_keys(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->keys.n; i++) {
+        const struct key_row *k = &b->keys.v[i];
+        ledger_arg(l, db_bytes(k->hash, KEY_HASH_SIZE));
+        ledger_arg(l, db_bytes(k->request, KEY_HASH_SIZE));
+        ledger_arg_int(l, k->http_status);
+        ledger_arg(l, db_text(k->body, k->body_len));
+        ledger_arg_int(l, k->created_at);
+    }
+}
+
+enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, const char **ret_surprise,
+                            struct hf_err *err)
+{
+    const struct {
+        const char *table;
+        enum statement statement;
+        void (*put)(struct ledger *l, const struct ledger_batch *b);
+        size_t n;
+    } parts[] = {
+        {"event_clock", ST_CLOCK_WRITE, put_clocks, b->clocks.n},
+        {"idempotency", ST_KEY_INSERT, put_keys, b->keys.n},
+        {"seats", ST_SEAT_WRITE, put_seats, b->seats.n},
+        {"holds", ST_HOLD_INSERT, put_holds_new, b->holds_new.n},
+        {"holds", ST_HOLD_WRITE, put_holds, b->holds.n},
+        {"bookings", ST_BOOKING_INSERT, put_bookings, b->bookings.n},
+        {"sold_seats", ST_SALE_INSERT, put_sales, b->sales.n},
+        {"audit", ST_AUDIT_INSERT, put_audit, b->audit.n},
+    };
+    *ret_surprise = NULL;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        int64_t changes;
+        if (!parts[i].n)
+            continue;
+        vec_clear(&l->args);
+        parts[i].put(l, b);
+        enum hf_status status = ledger_exec_args(l, parts[i].statement, parts[i].n, &changes, err);
+        if (status != HF_OK)
+            return status;
+        if (changes != (int64_t)parts[i].n) {
+            *ret_surprise = parts[i].table;
+            return HF_OK;
+        }
+    }
+    return HF_OK;
+}
+
+enum hf_status ledger_probe(struct ledger *l, struct hf_err *err)
+{
+    int64_t now;
+    enum hf_status status = ledger_now(l, &now, err);
+    if (status == HF_OK)
+        status = ledger_begin(l, err);
+    if (status != HF_OK)
+        return status;
+    const struct db_value args[] = {db_int(now)};
+    status = ledger_exec(l, ST_CLOCK_TOUCH, args, NULL, err);
+    if (status == HF_OK)
+        status = ledger_commit(l, err);
+    if (status != HF_OK)
+        ledger_rollback(l);
+    return status;
+}

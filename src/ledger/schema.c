@@ -1,0 +1,62 @@
+/* The schema, as migrations: version n is migrations[n-1].  Never edit one that has been released;
+ * add another.  Statuses are the integers of rows.h.  No foreign keys: the writer's conditions and
+ * row counts are the check, `holdfast verify` the proof, and the hot path pays for neither twice. */
+#include "ledger/statements.h"
+
+const char *const ledger_migrations[] = {
+    /* 1: events, seats, holds, sales, idempotency keys, the clock and the log */
+    "CREATE TABLE events ("
+    "  event {key}, secret {bytes} NOT NULL, name text NOT NULL, currency text NOT NULL,"
+    "  status bigint NOT NULL, hold_ttl_ms bigint NOT NULL, hold_max_ms bigint NOT NULL,"
+    "  max_per_hold bigint NOT NULL, created_at bigint NOT NULL);"
+
+    /* The lock and the counters of each event; event 0 is the catalogue of events itself. */
+    "CREATE TABLE event_clock ("
+    "  event {key}, seq bigint NOT NULL, fence bigint NOT NULL, now bigint NOT NULL) {hot};"
+    "INSERT INTO event_clock (event, seq, fence, now) VALUES (0, 0, 0, 0);"
+
+    "CREATE TABLE sections ("
+    "  event bigint NOT NULL, section bigint NOT NULL, name text NOT NULL, tier text,"
+    "  price bigint NOT NULL, listed bigint NOT NULL, PRIMARY KEY (event, section)) {clustered};"
+    "CREATE TABLE seat_rows ("
+    "  event bigint NOT NULL, section bigint NOT NULL, row_no bigint NOT NULL, name text NOT NULL,"
+    "  seats bigint NOT NULL, PRIMARY KEY (event, section, row_no)) {clustered};"
+    "CREATE TABLE areas ("
+    "  event bigint NOT NULL, area bigint NOT NULL, name text NOT NULL, price bigint NOT NULL,"
+    "  capacity bigint NOT NULL, held bigint NOT NULL, booked bigint NOT NULL,"
+    "  PRIMARY KEY (event, area), CHECK (held >= 0 AND booked >= 0 AND held + booked <= capacity))"
+    "  {clustered};"
+
+    /* seat = event << 32 | index; the index counts through sections and rows as created. */
+    "CREATE TABLE seats ("
+    "  seat {key}, status bigint NOT NULL, hold bigint NOT NULL, fence bigint NOT NULL,"
+    "  expires_at bigint NOT NULL, version bigint NOT NULL) {hot};"
+
+    /* hold = event << 40 | first fence; seats is a JSON array of indexes. */
+    "CREATE TABLE holds ("
+    "  hold {key}, secret {bytes} NOT NULL, event bigint NOT NULL, status bigint NOT NULL,"
+    "  fence bigint NOT NULL, amount bigint NOT NULL, owner text, metadata text,"
+    "  seats text NOT NULL, created_at bigint NOT NULL, expires_at bigint NOT NULL,"
+    "  max_expires_at bigint NOT NULL);"
+    "CREATE INDEX holds_due ON holds (expires_at, event) WHERE status = 1;"
+
+    /* booking = the key of the hold it sells */
+    "CREATE TABLE bookings ("
+    "  booking {key}, secret {bytes} NOT NULL, event bigint NOT NULL, status bigint NOT NULL,"
+    "  fence bigint NOT NULL, amount bigint NOT NULL, reference text, created_at bigint NOT NULL);"
+    /* The last line of defence: a seat is sold once (I1). */
+    "CREATE TABLE sold_seats (seat {key}, booking bigint NOT NULL);"
+
+    "CREATE TABLE idempotency ("
+    "  hash {bytes} NOT NULL PRIMARY KEY, request {bytes} NOT NULL, http_status bigint NOT NULL,"
+    "  body text NOT NULL, created_at bigint NOT NULL) {clustered};"
+    "CREATE INDEX idempotency_age ON idempotency (created_at);"
+
+    "CREATE TABLE audit ("
+    "  event bigint NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, object bigint NOT NULL,"
+    "  item bigint, quantity bigint NOT NULL, before bigint NOT NULL, after bigint NOT NULL,"
+    "  hold bigint NOT NULL, booking bigint NOT NULL, fence bigint NOT NULL, until bigint NOT NULL,"
+    "  cause bigint NOT NULL, PRIMARY KEY (event, seq)) {clustered};",
+};
+
+const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

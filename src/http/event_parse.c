@@ -235,8 +235,7 @@ static bool read_limits(const struct fields *f, struct event_def *def)
 {
     int64_t per_hold = MAX_PER_HOLD_DEFAULT;
     def->hold_ttl_ms = HOLD_TTL_MS_DEFAULT;
-    if (!field_int(f, "hold_ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX,
-                   &def->hold_ttl_ms))
+    if (!field_int(f, "hold_ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX, &def->hold_ttl_ms))
         return false;
     def->hold_max_ms =
         def->hold_ttl_ms > HOLD_MAX_MS_DEFAULT ? def->hold_ttl_ms : HOLD_MAX_MS_DEFAULT;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "http/answer.h"
+#include "http/gzip.h"
 #include "http/idempotency.h"
 #include "http/parse.h"
 #include "http/routes.h"
@@ -71,6 +72,11 @@ static bool read_limit(const char *text, size_t *ret)
 static const char *query(const struct request *r, const char *name)
 {
     return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+static const char *header(const struct request *r, const char *name)
+{
+    return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
 }
 
 void events_list(struct request *r)
@@ -146,23 +152,38 @@ static void etag_write(char out[24], int64_t seq)
     buf_lit(&b, "\"\0");
 }
 
+static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
+static void gzip_sent(void *packed) { gzip_unref(packed); }
+
 void events_seats(struct request *r)
 {
     struct event *e = path_event(r, events_seats);
     if (!e)
         return;
+    struct answer *a = &r->answer;
     struct snapshot *s = event_snapshot(e);
-    etag_write(r->answer.etag, s->seq);
-    const char *known = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND,
-                                                    MHD_HTTP_HEADER_IF_NONE_MATCH);
-    if (known && etag_listed(known, r->answer.etag)) {
+    etag_write(a->etag, s->seq);
+    a->varies = true;
+    const char *known = header(r, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    if (known && etag_listed(known, a->etag)) {
         snapshot_unref(s);
-        r->answer.status = MHD_HTTP_NOT_MODIFIED;
+        a->status = MHD_HTTP_NOT_MODIFIED;
         return;
     }
-    r->answer.snapshot = s;
-    r->answer.data = s->json.data;
-    r->answer.len = s->json.len;
-    r->answer.type = type_json;
-    r->answer.status = MHD_HTTP_OK;
+    a->status = MHD_HTTP_OK;
+    a->type = type_json;
+    if (s->json.len >= GZIP_LEN_MIN && gzip_accepted(header(r, MHD_HTTP_HEADER_ACCEPT_ENCODING))) {
+        struct gzip *packed = gzip_snapshot(r->event_id.key, s);
+        snapshot_unref(s);
+        a->gzipped = true;
+        a->data = packed->bytes.data;
+        a->len = packed->bytes.len;
+        a->sent = gzip_sent;
+        a->owner = packed;
+    } else {
+        a->data = s->json.data;
+        a->len = s->json.len;
+        a->sent = snapshot_sent;
+        a->owner = s;
+    }
 }

@@ -204,8 +204,7 @@ static void create_with_event(struct request *r)
 
 /* The event of the hold or booking named in the path is loaded, and the command knows both.
  * False: answered, or on its way and `again` will run. */
-static bool find_by_id(struct request *r, const char *prefix, enum hf_status missing,
-                       step_fn again)
+static bool find_by_id(struct request *r, const char *prefix, enum hf_status missing, step_fn again)
 {
     struct command *c = &r->command;
     if (!id_parse(r->segment, r->segment_len, prefix, &c->id)) {

@@ -10,8 +10,6 @@
 #define KEY_LEN_MAX 255
 #define KEY_LEN_MIN_PUBLIC 16 /* a shared scope: short keys would be guessed or met by chance */
 
-static const char header_name[] = "Idempotency-Key";
-
 static void hash(const struct iovec *parts, int n, uint8_t out[KEY_HASH_SIZE])
 {
     EVP_MD_CTX *ctx = http_thread()->digest;
@@ -38,10 +36,9 @@ static bool has_control(const char *text, size_t len)
 
 bool idempotency_read(struct request *r)
 {
-    const char *key = NULL;
-    size_t len = 0;
-    if (MHD_lookup_connection_value_n(r->connection, MHD_HEADER_KIND, header_name,
-                                      sizeof header_name - 1, &key, &len) != MHD_YES)
+    const char *key = r->key;
+    size_t len = r->key_len;
+    if (!key)
         return true;
     const char *fault = NULL;
     bool quoted = len > 0 && key[0] == '"';

@@ -42,7 +42,8 @@ bool listen_parse(const char *text, struct listen_address *ret, struct hf_err *e
         (void)hf_err_set(err, HF_INVALID_REQUEST, "%.100s is not ADDR:PORT", text);
         return false;
     }
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                                   .ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *found = NULL;
     int code = getaddrinfo(host, port, &hints, &found);

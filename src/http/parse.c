@@ -211,8 +211,8 @@ static bool metadata_entry_ok(const struct fields *f, const char *key, const jso
         return field_fail(f, key, "has more than 40 characters in its name");
     if (json_is_object(value) || json_is_array(value))
         return field_fail(f, key, "must be a string, a number, true, false or null");
-    if (json_is_string(value) && utf8_chars(json_string_value(value), json_string_length(value)) >
-                                     METADATA_VALUE_CHARS_MAX)
+    if (json_is_string(value) &&
+        utf8_chars(json_string_value(value), json_string_length(value)) > METADATA_VALUE_CHARS_MAX)
         return field_fail(f, key, "must have at most 500 characters");
     return true;
 }

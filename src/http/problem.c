@@ -12,10 +12,10 @@ struct head {
     size_t len;
 };
 
-#define HEAD_TEXT(http, code, title)                                                              \
-    "{\"type\":\"/problems/" code "\",\"title\":\"" title "\",\"status\":" #http                  \
+#define HEAD_TEXT(http, code, title)                                                               \
+    "{\"type\":\"/problems/" code "\",\"title\":\"" title "\",\"status\":" #http                   \
     ",\"code\":\"" code "\",\"detail\":"
-#define HEAD(name, http, code, title)                                                             \
+#define HEAD(name, http, code, title)                                                              \
     [name] = {HEAD_TEXT(http, code, title), sizeof HEAD_TEXT(http, code, title) - 1},
 
 static const struct head heads[HF_STATUS_COUNT] = {HF_STATUS_MAP(HEAD)};

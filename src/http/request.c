@@ -10,8 +10,8 @@
 #include "http/answer.h"
 #include "http/server.h"
 
-#define FREE_MAX 256                /* requests kept per thread */
-#define KEPT_BUFFER_MAX (8 * 1024)  /* larger buffers are not kept with them */
+#define FREE_MAX 256               /* requests kept per thread */
+#define KEPT_BUFFER_MAX (8 * 1024) /* larger buffers are not kept with them */
 
 const char type_json[] = "application/json";
 
@@ -120,6 +120,8 @@ static void keep(struct buf *b)
 void request_release(struct request *r)
 {
     struct command *c = &r->command;
+    if (r->answer.sent) /* answered, but never queued */
+        r->answer.sent(r->answer.owner);
     hold_row_close(&c->hold);
     booking_row_close(&c->booking);
     buf_close(&c->body);
@@ -163,8 +165,7 @@ void server_done(struct command *command)
     MHD_resume_connection(r->connection);
 }
 
-struct event *request_event(struct request *r, int64_t event, enum hf_status missing,
-                            step_fn again)
+struct event *request_event(struct request *r, int64_t event, enum hf_status missing, step_fn again)
 {
     struct event *e = view_event(engine_view(request_engine(r)), event);
     if (e)

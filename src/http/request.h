@@ -36,13 +36,14 @@ typedef void (*step_fn)(struct request *r);
 /* What will be sent.  Zero status: not answered yet. */
 struct answer {
     int status;
-    const char *type;   /* Content-Type; NULL: no body */
-    const void *data;   /* valid until the request is released */
+    const char *type;         /* Content-Type; NULL: no body */
+    const void *data;         /* valid until the request is released, or until: */
+    void (*sent)(void *data); /* called with `owner` when the answer is gone; NULL: nothing */
+    void *owner;
     size_t len;
-    struct snapshot *snapshot; /* a reference given back when the answer has been sent */
     const char *allow;
     char etag[24];
-    bool no_store, replayed, retry, close;
+    bool replayed, retry, close, varies, gzipped;
 };
 
 struct request {
@@ -56,6 +57,13 @@ struct request {
     size_t segment_len;
     step_fn step;
     char id[REQUEST_ID_LEN + 1];
+
+    /* headers */
+    const char *key; /* Idempotency-Key; NULL: none */
+    size_t key_len;
+    uint64_t content_length;
+    unsigned n_lengths, n_encodings; /* Content-Length, Transfer-Encoding */
+    bool chunked, expects;
 
     /* upload */
     struct buf body;

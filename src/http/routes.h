@@ -8,8 +8,8 @@ struct route {
     const char *path; /* `*` stands for one segment; also the name in logs */
     const char *allow;
     step_fn get, post, del;
-    size_t post_max;   /* limit of a POST's body; 0: BODY_MAX */
-    bool no_store;     /* answers are for one buyer */
+    size_t post_max; /* limit of a POST's body; 0: BODY_MAX */
+    bool no_store;   /* answers are for one buyer */
     bool while_draining;
 };
 

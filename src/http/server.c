@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -17,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/answer.h"
+#include "http/gzip.h"
 #include "http/request.h"
 #include "http/routes.h"
 
@@ -24,8 +26,8 @@
 #define CONNECTIONS_MIN 64
 #define FILES_RESERVED 128 /* database, log, epoll */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
-#define TIMEOUT_S 30       /* of an idle connection, and of a body */
-#define LINGER_S 2         /* for a client that will not stop sending */
+#define TIMEOUT_S 30 /* of an idle connection, and of a body */
+#define LINGER_S 2   /* for a client that will not stop sending */
 #define US 1000000
 
 struct server {
@@ -35,7 +37,7 @@ struct server {
     struct metrics *metrics;
     const struct clock *clock;
     atomic_bool draining;
-    _Atomic long in_flight; /* requests begun and not completed */
+    _Atomic long in_flight;     /* requests begun and not completed */
     struct counter *answers[6]; /* by class of status; 0 and 1 unused */
 };
 
@@ -49,16 +51,13 @@ struct engine *request_engine(const struct request *r) { return r->server->engin
 
 /* ---- answers ---- */
 
-static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
-
 static struct MHD_Response *response_new(struct answer *a)
 {
     void *data = (void *)(uintptr_t)(a->data ? a->data : "");
-    struct snapshot *s = a->snapshot;
-    a->snapshot = NULL;
-    if (s)
-        return MHD_create_response_from_buffer_with_free_callback_cls(a->len, data, snapshot_sent,
-                                                                      s);
+    void (*sent)(void *) = a->sent;
+    a->sent = NULL; /* libmicrohttpd's business from here on */
+    if (sent)
+        return MHD_create_response_from_buffer_with_free_callback_cls(a->len, data, sent, a->owner);
     return MHD_create_response_from_buffer(a->len, data, MHD_RESPMEM_PERSISTENT);
 }
 
@@ -73,6 +72,10 @@ static void headers_add(struct MHD_Response *m, const struct request *r)
         (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     if (a->etag[0])
         (void)MHD_add_response_header(m, MHD_HTTP_HEADER_ETAG, a->etag);
+    if (a->varies)
+        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    if (a->gzipped)
+        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
     if (a->allow)
         (void)MHD_add_response_header(m, MHD_HTTP_HEADER_ALLOW, a->allow);
     if (a->replayed)
@@ -102,8 +105,7 @@ static enum MHD_Result answer_queue(struct request *r)
         return MHD_NO;
     headers_add(m, r);
     note(r);
-    enum MHD_Result result =
-        MHD_queue_response(r->connection, (unsigned)r->answer.status, m);
+    enum MHD_Result result = MHD_queue_response(r->connection, (unsigned)r->answer.status, m);
     MHD_destroy_response(m);
     return result;
 }
@@ -187,16 +189,52 @@ static enum MHD_Result upload(struct request *r, const char *data, size_t *len)
     return MHD_YES;
 }
 
-/* A client that asks first ("Expect: 100-continue") is told before it sends. */
-static bool refuse_unsent(struct request *r)
+/* ---- headers ---- */
+
+static bool name_is(const char *name, size_t len, const char *wanted)
 {
-    const char *expect =
-        MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
-    if (!expect)
-        return false;
-    const char *length = MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND,
-                                                     MHD_HTTP_HEADER_CONTENT_LENGTH);
-    return length && strtoull(length, NULL, 10) > r->body_max;
+    return strlen(wanted) == len && strncasecmp(name, wanted, len) == 0;
+}
+
+/* One pass for all of them: looking up each by name would be a pass each. */
+static enum MHD_Result on_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t len,
+                                 const char *value, size_t value_len)
+{
+    struct request *r = ctx;
+    (void)kind;
+    if (name_is(name, len, "Idempotency-Key")) {
+        r->key = value ? value : "";
+        r->key_len = value_len;
+    } else if (name_is(name, len, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
+        r->n_lengths++;
+        r->content_length = value ? strtoull(value, NULL, 10) : 0;
+    } else if (name_is(name, len, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+        r->n_encodings++;
+        r->chunked = value && strcasecmp(value, "chunked") == 0;
+    } else if (name_is(name, len, MHD_HTTP_HEADER_EXPECT)) {
+        r->expects = true;
+    }
+    return MHD_YES;
+}
+
+/* Where a body ends must have one answer, or a proxy and we may see different requests. */
+static bool framing_is_clear(const struct request *r)
+{
+    return r->n_lengths + r->n_encodings <= 1 && (r->n_encodings == 0 || r->chunked);
+}
+
+/* What is refused before its body is read: unclear framing, and too large a body of a client that
+ * asks first ("Expect: 100-continue"). */
+static bool refused_unread(struct request *r)
+{
+    if (!framing_is_clear(r)) {
+        r->answer.close = true;
+        answer_problem(r, HF_INVALID_REQUEST,
+                       "body must have one Content-Length or be chunked, not both");
+    } else if (r->expects && r->content_length > r->body_max) {
+        too_large(r);
+    }
+    return r->answer.status != 0;
 }
 
 /* ---- libmicrohttpd's callbacks ---- */
@@ -211,6 +249,7 @@ static struct request *begin(struct server *s, struct MHD_Connection *connection
     r->method = method;
     r->begun_us = clock_monotonic_us(s->clock);
     atomic_fetch_add_explicit(&s->in_flight, 1, memory_order_relaxed);
+    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, r);
     route_find(r);
     if (server_draining(s) && !(r->route && r->route->while_draining))
         r->step = draining;
@@ -225,10 +264,7 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
     struct request *r = *request;
     if (!r) {
         *request = r = begin(ctx, connection, url, method);
-        if (!refuse_unsent(r))
-            return MHD_YES;
-        too_large(r);
-        return answer_queue(r);
+        return refused_unread(r) ? answer_queue(r) : MHD_YES;
     }
     if (*upload_len)
         return upload(r, upload_data, upload_len);
@@ -251,6 +287,35 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
                                         (unsigned)TIMEOUT_S);
     request_release(r);
     atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_release);
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Percent-decoding in place, of paths and query values.  %00 stays as it is: decoded, it would end
+ * the string early and make two paths one. */
+static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *text)
+{
+    (void)ctx;
+    (void)connection;
+    char *out = text;
+    for (const char *in = text; *in; in++) {
+        int high = *in == '%' ? hex(in[1]) : -1;
+        int low = high >= 0 ? hex(in[2]) : -1;
+        if (low >= 0 && high + low > 0) {
+            *out++ = (char)(high << 4 | low);
+            in += 2;
+        } else {
+            *out++ = *in;
+        }
+    }
+    *out = '\0';
+    return (size_t)(out - text);
 }
 
 __attribute__((format(printf, 2, 0))) static void on_log(void *ctx, const char *fmt, va_list args)
@@ -285,8 +350,8 @@ static unsigned connections_max(void)
 
 static void metrics_register(struct server *s)
 {
-    static const char *const labels[6] = {NULL, NULL, "class=\"2xx\"", "class=\"3xx\"",
-                                          "class=\"4xx\"", "class=\"5xx\""};
+    static const char *const labels[6] = {
+        NULL, NULL, "class=\"2xx\"", "class=\"3xx\"", "class=\"4xx\"", "class=\"5xx\""};
     for (int i = 2; i < 6; i++)
         s->answers[i] = metrics_counter(s->metrics, "holdfast_http_requests_total", labels[i],
                                         "Answers sent, by class of HTTP status.");
@@ -297,15 +362,15 @@ static struct MHD_Daemon *daemon_start(struct server *s, unsigned threads)
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO |
                            MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     /* The pool's size is an option only from two threads on. */
-    struct MHD_OptionItem pool[2] = {
-        {MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL}, {MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem pool[2] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL},
+                                     {MHD_OPTION_END, 0, NULL}};
     return MHD_start_daemon(
         flags, 0, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
         MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
         MHD_OPTION_CONNECTION_LIMIT, connections_max(), MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, threads > 1 ? pool : pool + 1,
-        MHD_OPTION_END);
+        MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        MHD_OPTION_ARRAY, threads > 1 ? pool : pool + 1, MHD_OPTION_END);
 }
 
 enum hf_status server_start(const struct server_config *config, struct server **ret,
@@ -355,6 +420,7 @@ void server_stop(struct server *s)
     /* What the engine answered last still has to be sent. */
     (void)wait_idle(s, 1000);
     MHD_stop_daemon(s->daemon);
+    gzip_forget();
     http_thread_close();
     free(s);
 }

@@ -78,20 +78,17 @@ benches: $(BENCHES)
 run: all
 	@exec build/holdfastd --data var --demo
 
-# C tests with the sanitizers, and the programs as they ship.
-test: all build/packages/test
-	@$(MAKE) FLAVOUR=asan tests
-	@tests/run --programs build build/asan
-
+# Everything runs on the sanitizers' build; `make tsan` is the same with the thread sanitizer.
+test: asan
 asan tsan: build/packages/test
 	@$(MAKE) FLAVOUR=$@ programs tests
-	@tests/run $(if $(filter tsan,$@),--node 'tests/server/*.test.mjs') build/$@
+	@tests/run build/$@
 
 bench: all benches build/packages/bench
 	@bench/run
 
-soak: all benches build/packages/bench
-	@bench/run soak
+soak: all build/packages/test
+	@HF_KILLS=50 tests/run --programs build --node 'tests/fault/*.test.mjs' build
 
 lint: build/packages/lint
 	clang-format --dry-run -Werror $(C_FILES)
@@ -112,10 +109,10 @@ clean:
 help:
 	@echo 'make              build/holdfastd and build/holdfast'
 	@echo 'make run          the server with a demo event, on http://127.0.0.1:8080, data in var/'
-	@echo 'make test         every test: C with address and undefined sanitizers, then the server'
-	@echo 'make asan, tsan   the tests with programs built by a sanitizer'
+	@echo 'make test         every test, on a build with the address and undefined sanitizers'
+	@echo 'make tsan         the same with the thread sanitizer'
 	@echo 'make bench        how fast it is, beside its rivals'
-	@echo 'make soak         the same for a long time'
+	@echo 'make soak         the fault tests for a long time: 50 kills'
 	@echo 'make lint         clang-format and clang-tidy'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR='
 	@echo 'make clean        remove build/'

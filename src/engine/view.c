@@ -272,7 +272,8 @@ struct event *view_install(struct view *v, struct event *e)
     int64_t key = e->def->id.key;
     struct event *there = view_event(v, key);
     if (there) {
-        event_free(e);
+        if (there != e)
+            event_free(e);
         return there;
     }
     event_slot *chunk = v->chunks[key >> CHUNK_BITS];

@@ -1,0 +1,121 @@
+// The load generators, and the little HTTP that prepares and checks a run.  Every run is bounded in
+// time and ends with numbers or with an error that says what was wrong.
+
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const here = (file) => fileURLToPath(new URL(file, import.meta.url));
+
+function run(command, args, timeoutMs) {
+  return new Promise((done, fail) => {
+    const child = spawn(command, args,
+      { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs, killSignal: 'SIGKILL' });
+    let out = '';
+    let err = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => { out += text; });
+    child.stderr.setEncoding('utf8').on('data', (text) => { err += text; });
+    child.once('error', (error) => fail(new Error(`${command}: ${error.message}`)));
+    child.once('close', (code, signal) => {
+      if (code === 0) done(out);
+      else fail(new Error(`${command} ended with ${signal ?? code}\n${err || out}`));
+    });
+  });
+}
+
+export const WRK_THREADS = 2;
+
+// { requests, per_second, refused (status 400 and above), p50_us, p99_us, max_us, counted_ms }
+export async function wrk(url, script, args, { connections = 64, threads = WRK_THREADS, seconds }) {
+  const out = await run('wrk', ['-t', threads, '-c', connections, '-d', `${seconds}s`,
+    '--timeout', '10s', '-s', here(script), url, '--', ...args].map(String),
+  seconds * 1000 + 30_000);
+  const line = out.match(/^JSON (.*)$/m);
+  if (!line) throw new Error(`wrk said nothing of use:\n${out}`);
+  const result = JSON.parse(line[1]);
+  if (result.failed) throw new Error(`wrk: ${result.failed} requests failed or timed out\n${out}`);
+  result.per_second = result.requests / (result.duration_us / 1e6);
+  return result;
+}
+
+// One client thread: measured, it gives Redis more than two do.
+export async function redisBenchmark(port, requests) {
+  const out = await run('redis-benchmark', ['-h', '127.0.0.1', '-p', port, '-c', 64, '-P', 1,
+    '-n', requests, '--csv', 'SET', 'seat', 'buyer', 'NX', 'PX', 480_000].map(String), 120_000);
+  const perSecond = Number(out.trim().split('\n').pop().split('","')[1]);
+  if (!(perSecond > 0)) throw new Error(`redis-benchmark said nothing of use:\n${out}`);
+  return { requests, per_second: perSecond };
+}
+
+export async function pgbench(server, seconds, first) {
+  const out = await run('pgbench', [...server.client, '-n', '-c', '32', '-j', '2', '-M', 'prepared',
+    '-T', String(seconds), '-D', 'clients=32', '-D', 'turn=-1', '-D', `first=${first}`,
+    '-f', here('hold.pgbench'), 'postgres'], seconds * 1000 + 30_000);
+  const requests = Number(out.match(/actually processed: (\d+)/)?.[1]);
+  const perSecond = Number(out.match(/^tps = ([\d.]+)/m)?.[1]);
+  if (!(perSecond > 0)) throw new Error(`pgbench said nothing of use:\n${out}`);
+  return { requests, per_second: perSecond };
+}
+
+// ---- our API ----
+
+export async function post(url, path, body, headers = {}) {
+  const answer = await fetch(url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(120_000),
+  });
+  const text = await answer.text();
+  return { status: answer.status, text, type: answer.headers.get('content-type') };
+}
+
+export async function expectPost(status, url, path, body, headers) {
+  const answer = await post(url, path, body, headers);
+  if (answer.status !== status) {
+    throw new Error(`POST ${path}: ${answer.status}, not ${status}: ${answer.text}`);
+  }
+  return answer;
+}
+
+// A shape is { sections, rows, seats }: how many sections, rows in each, seats in each row.
+export const seatsOf = (shape) => shape.sections * shape.rows * shape.seats;
+
+export async function createEvent(url, shape, more = {}) {
+  const sections = Array.from({ length: shape.sections },
+    (_, i) => ({ name: `S${i + 1}`, price: 5000, rows: shape.rows, seats_per_row: shape.seats }));
+  const event = { name: 'Bench', currency: 'usd', sections, ...more };
+  const answer = await expectPost(201, url, '/v1/events', event);
+  return JSON.parse(answer.text).id;
+}
+
+export async function createEvents(url, shape, n) {
+  const ids = [];
+  while (ids.length < n) ids.push(await createEvent(url, shape));
+  return ids;
+}
+
+// /metrics as a function: read(name, { label: value ... }) is the sum of what matches.
+export async function metrics(url) {
+  const answer = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(30_000) });
+  const samples = [...(await answer.text()).matchAll(/^([a-z_]+)(?:\{(.*)\})? (\S+)$/gm)]
+    .map(([, name, labels = '', value]) => ({ name, labels: `,${labels},`, value: Number(value) }));
+  return (name, want = {}) => {
+    const labels = Object.entries(want).map(([label, value]) => `,${label}="${value}",`);
+    return samples.filter((s) => s.name === name && labels.every((l) => s.labels.includes(l)))
+      .reduce((sum, s) => sum + s.value, 0);
+  };
+}
+
+// Do `load`, and give its result with what it cost the server, and by how much a metric grew.
+export async function measured(server, load) {
+  const ours = server.name === 'holdfastd';
+  const before = ours && await metrics(server.url);
+  const cpu = server.cpuUs();
+  const result = await load();
+  result.cpu_us = (server.cpuUs() - cpu) / result.requests;
+  if (ours) {
+    const after = await metrics(server.url);
+    result.grew = (...metric) => after(...metric) - before(...metric);
+  }
+  return result;
+}

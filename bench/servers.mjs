@@ -1,0 +1,225 @@
+// The servers under load: ours and its peers.  Each is a child process, known by its pid, with a
+// directory of its own under the bench's data directory, and is stopped by that pid: at the end of
+// its row, or by stopAll when the bench ends in any other way.
+
+import { execFileSync, spawn } from 'node:child_process';
+import {
+  chownSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+
+const START_MAX_MS = 30_000;
+const STOP_MAX_MS = 15_000;
+const TICKS_PER_SECOND = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
+
+const running = new Set();
+
+export function sleep(ms) {
+  return new Promise((done) => setTimeout(done, ms));
+}
+
+function readProc(pid, file) {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return ''; // it has ended
+  }
+}
+
+// CPU of a process so far, in microseconds; `reaped`: with the children it has waited for.
+function processCpuUs(pid, reaped) {
+  const stat = readProc(pid, 'stat');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ').map(Number);
+  const [user, system, childUser, childSystem] = fields.slice(11, 15);
+  const ticks = user + system + (reaped ? childUser + childSystem : 0);
+  return (ticks / TICKS_PER_SECOND) * 1e6 || 0;
+}
+
+class Server {
+  constructor(name, command, args, { directory, ids = {}, stopSignal = 'SIGTERM' }) {
+    this.name = name;
+    this.stopSignal = stopSignal;
+    this.log = join(directory, `${name}.log`);
+    const log = openSync(this.log, 'a');
+    this.child = spawn(command, args, { cwd: directory, stdio: ['ignore', 'pipe', log], ...ids });
+    closeSync(log);
+    this.output = '';
+    this.child.stdout.setEncoding('utf8').on('data', (text) => {
+      this.output = (this.output + text).slice(0, 65536);
+    });
+    this.ended = new Promise((done) => {
+      this.child.once('error', (error) => done(error.message));
+      this.child.once('exit', (code, signal) => done(signal ?? `exit ${code}`));
+    });
+    this.ended.then((how) => {
+      this.how = how;
+      running.delete(this);
+    });
+    running.add(this);
+  }
+
+  get pid() {
+    return this.child.pid;
+  }
+
+  failure(what) {
+    const log = readFileSync(this.log, 'utf8').trim().split('\n').slice(-8);
+    return new Error([`${this.name}: ${what}`, ...log].join('\n'));
+  }
+
+  // Ask `ready` again and again until it gives something.
+  async until(ready) {
+    const end = Date.now() + START_MAX_MS;
+    for (;;) {
+      if (this.how) throw this.failure(`ended at start (${this.how})`);
+      const answer = await ready();
+      if (answer) return answer;
+      if (Date.now() > end) throw this.failure(`not ready after ${START_MAX_MS} ms`);
+      await sleep(20);
+    }
+  }
+
+  async listening() {
+    this.url = await this.until(() => this.output.match(/^\S+ listening on (http:\S+)$/m)?.[1]);
+    return this;
+  }
+
+  cpuUs() {
+    return processCpuUs(this.pid, false);
+  }
+
+  residentBytes() {
+    return Number(readProc(this.pid, 'status').match(/^VmRSS:\s+(\d+) kB$/m)?.[1] ?? 0) * 1024;
+  }
+
+  async stop() {
+    if (this.how) return;
+    this.child.kill(this.stopSignal);
+    const late = setTimeout(() => this.child.kill('SIGKILL'), STOP_MAX_MS);
+    await this.ended;
+    clearTimeout(late);
+  }
+}
+
+export async function stopAll() {
+  await Promise.all([...running].map((server) => server.stop()));
+}
+
+// ---- ours, and the bare handler ----
+
+export async function startHoldfast(bench, name) {
+  const directory = bench.directory(name);
+  const server = new Server('holdfastd', join(bench.build, 'holdfastd'),
+    ['--listen', '127.0.0.1:0', '--data', join(directory, 'data')], { directory });
+  return server.listening();
+}
+
+export function startBare(bench, threads, bodyLen) {
+  const directory = bench.directory('bare');
+  const command = join(bench.build, 'bench', 'bare');
+  return new Server('bare', command, [String(threads), String(bodyLen)], { directory }).listening();
+}
+
+// ---- Redis ----
+
+async function freePort() {
+  const probe = createServer();
+  await new Promise((done) => probe.listen(0, '127.0.0.1', done));
+  const { port } = probe.address();
+  await new Promise((done) => probe.close(done));
+  return port;
+}
+
+export async function startRedis(bench) {
+  const directory = bench.directory('redis');
+  const port = await freePort();
+  const server = new Server('redis-server', 'redis-server', ['--bind', '127.0.0.1',
+    '--port', String(port), '--save', '', '--appendonly', 'no', '--dir', directory], { directory });
+  server.port = port;
+  await server.until(() => /Ready to accept connections/.test(server.output));
+  return server;
+}
+
+// ---- PostgreSQL ----
+
+function postgresBin() {
+  const home = '/usr/lib/postgresql';
+  if (existsSync(`${home}/15/bin/postgres`)) return `${home}/15/bin`;
+  const versions = existsSync(home) ? readdirSync(home).sort((a, b) => Number(b) - Number(a)) : [];
+  const version = versions.find((v) => existsSync(`${home}/${v}/bin/postgres`));
+  if (version) return `${home}/${version}/bin`;
+  return execFileSync('pg_config', ['--bindir'], { encoding: 'utf8' }).trim();
+}
+
+// PostgreSQL refuses to run as root, so root becomes its packaged user for it.
+function postgresIds() {
+  if (process.getuid() !== 0) return {};
+  const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+function reachable(directory, ids) {
+  try {
+    execFileSync('test', ['-w', directory], ids);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// A cluster as initdb leaves it: every setting at its default, on a Unix socket.
+export async function startPostgres(bench) {
+  const bin = postgresBin();
+  const ids = postgresIds();
+  let directory = bench.directory('postgres');
+  if (ids.uid !== undefined) chownSync(directory, ids.uid, ids.gid);
+  if (!reachable(directory, ids)) { // a checkout below a private home
+    directory = bench.directory('postgres', '/var/tmp');
+    chownSync(directory, ids.uid, ids.gid);
+  }
+  const data = join(directory, 'data');
+  execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'bench', '-A', 'trust'],
+    { cwd: directory, stdio: ['ignore', 'ignore', 'inherit'], ...ids });
+  // A socket's path may have 107 bytes, and a checkout may lie deep.
+  const deep = join(directory, '.s.PGSQL.5432').length > 100;
+  const sockets = deep ? bench.directory('sockets', '/tmp') : directory;
+  if (deep && ids.uid !== undefined) chownSync(sockets, ids.uid, ids.gid);
+  const args = ['-D', data, '-k', sockets, '-c', 'listen_addresses='];
+  const server = new Server('postgres', join(bin, 'postgres'), args,
+    { directory, ids, stopSignal: 'SIGINT' });
+  server.client = ['-h', sockets, '-U', 'bench'];
+  // Backends come and go with the clients; the postmaster has waited for those that went.
+  server.cpuUs = () => {
+    const children = readProc(server.pid, `task/${server.pid}/children`).match(/\d+/g) ?? [];
+    return children.reduce((sum, pid) => sum + processCpuUs(pid, false),
+      processCpuUs(server.pid, true));
+  };
+  server.sql = (...statements) => execFileSync('psql', [...server.client, '-d', 'postgres', '-qAtX',
+    '-v', 'ON_ERROR_STOP=1', ...statements.flatMap((statement) => ['-c', statement])],
+  { encoding: 'utf8', timeout: 60_000, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+  await server.until(() => {
+    try {
+      return server.sql('SELECT 1') === '1';
+    } catch {
+      return false;
+    }
+  });
+  return server;
+}
+
+// ---- where they live ----
+
+// Makes directories root/NAME-1, root/NAME-2 ..., or such in another place, and notes them in
+// `made` for whoever removes them.
+export function directories(root, made) {
+  let n = 0;
+  return (name, base = root) => {
+    n += 1;
+    const mine = base === root ? '' : `holdfast-bench-${process.pid}-`;
+    const path = resolve(base, `${mine}${name}-${n}`);
+    mkdirSync(path, { recursive: true });
+    made.push(path);
+    return path;
+  };
+}

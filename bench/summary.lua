@@ -1,0 +1,39 @@
+-- Shared by the load scripts: the parts of a wrk run that bench/load.mjs reads, as one JSON line.
+
+local ffi = require("ffi")
+ffi.cdef [[
+typedef struct { long sec; long nsec; } bench_time;
+int clock_gettime(int clock, bench_time *out);
+]]
+local time = ffi.new("bench_time")
+
+-- Wall clock, milliseconds since 1970.
+function now_ms()
+   ffi.C.clock_gettime(0, time)
+   return tonumber(time.sec) * 1000 + math.floor(tonumber(time.nsec) / 1e6)
+end
+
+local threads = {}
+
+-- wrk calls this once a thread, before it starts.
+function setup(thread)
+   thread:set("thread_index", #threads)
+   threads[#threads + 1] = thread
+end
+
+-- wrk calls this once, at the end.  `counted_ms` is the span between the first request and the last
+-- when a script stops by count, else 0.
+function done(summary, latency)
+   local first, last = math.huge, 0
+   for _, thread in ipairs(threads) do
+      first = math.min(first, thread:get("first_ms") or math.huge)
+      last = math.max(last, thread:get("last_ms") or 0)
+   end
+   local e = summary.errors
+   print(string.format(
+      'JSON {"requests":%d,"duration_us":%d,"refused":%d,"failed":%d,"counted_ms":%d,' ..
+      '"p50_us":%d,"p99_us":%d,"max_us":%d}',
+      summary.requests, summary.duration, e.status, e.connect + e.read + e.write + e.timeout,
+      last > 0 and last - first or 0,
+      latency:percentile(50), latency:percentile(99), latency.max))
+end

@@ -296,6 +296,8 @@ void engine_stop(struct engine *e)
     ledger_close(e->keeper);
     ledger_close(e->worker.ledger);
     decide_close(&e->worker.decision);
+    for (size_t i = 0; i < e->config.batch_len_max; i++)
+        key_row_close(&e->worker.stored[i]);
     free(e->worker.commands);
     free(e->worker.deferred);
     free(e->worker.stored);

@@ -76,9 +76,10 @@ static enum hf_status read_rows(struct worker *w, struct command *const *command
                                 struct hf_err *err)
 {
     enum hf_status status = HF_OK;
+    for (size_t i = 0; i < n; i++)
+        key_row_close(&w->stored[i]);
     for (size_t i = 0; i < n && status == HF_OK; i++) {
         struct command *c = commands[i];
-        w->stored[i] = (struct key_row){0};
         if (c->has_key && key_filter_maybe(&w->engine->filter, c->key_hash)) {
             const uint8_t *hash = c->key_hash;
             status = ledger_keys_read(w->ledger, &hash, 1, w->decision.now, &w->stored[i], err);
@@ -126,7 +127,6 @@ static enum hf_status decide_all(struct worker *w, struct command **commands, si
             if (decided == UNDECIDED && status == HF_OK)
                 status = create_event(w, c, err);
         }
-        key_row_close(&w->stored[i]);
         if (decided == DEFERRED) {
             w->deferred[w->n_deferred++] = c;
             continue;
@@ -355,6 +355,17 @@ void worker_turn(struct worker *w, struct command **commands, size_t n)
         run_batch(w, commands, kept);
 }
 
+static void reload(struct worker *w, struct event *event)
+{
+    struct hf_err err;
+    event->stale = true;
+    if (ledger_begin(w->ledger, &err) != HF_OK)
+        return;
+    if (load_again(w->ledger, w->engine->view, event, &err) != HF_OK)
+        log_write(LOG_WARN, "an event could not be read again", "why", err.msg, NULL);
+    ledger_rollback(w->ledger);
+}
+
 /* Expiry by the ledger's own index, for holds of events nobody has loaded, and for whatever the heap
  * may have missed.  A slice a call; again soon while there is more. */
 static void sweep(struct worker *w)
@@ -377,8 +388,8 @@ static void sweep(struct worker *w)
             load_in_background(e, last);
             loads++;
         } else if (event && !view_hold(e->view, keys[i])) {
-            event->stale = true; /* the heap missed it: read it again with the next batch */
             counter_add(e->metrics.surprises, 1);
+            reload(w, event); /* the heap will find it now */
         }
     }
     if (loads || pruned == SWEEP_SLICE)

@@ -8,6 +8,7 @@
  * log reaches CHECKPOINT_PAGES_MAX. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -285,6 +286,13 @@ static enum hf_status lock_data(struct sqlite *db, const char *path, struct hf_e
     return HF_OK;
 }
 
+/* Once a process, before its first connection: no global counting of memory, whose mutex every
+ * allocation would take.  Too late (a test has used SQLite already) does no harm. */
+static void configure_process(void)
+{
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 static enum hf_status configure(struct sqlite *db, const struct db_options *options,
                                 struct hf_err *err)
 {
@@ -336,6 +344,8 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     memcpy(path, text, len);
     path[len] = '\0';
 
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, configure_process);
     struct sqlite *db = hf_alloc(sizeof *db);
     db->db.driver = &db_sqlite;
     db->lock_fd = -1;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define BODY_LEN_MAX 65536
-#define MEMORY_PER_CONNECTION 32768
+#define MEMORY_PER_CONNECTION 16384
 
 struct request {
     size_t len, cap;

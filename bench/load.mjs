@@ -6,16 +6,24 @@ import { fileURLToPath } from 'node:url';
 
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
 
+const running = new Set();
+
+export function stopLoads() {
+  for (const child of running) child.kill('SIGKILL');
+}
+
 function run(command, args, timeoutMs) {
   return new Promise((done, fail) => {
     const child = spawn(command, args,
       { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs, killSignal: 'SIGKILL' });
+    running.add(child);
     let out = '';
     let err = '';
     child.stdout.setEncoding('utf8').on('data', (text) => { out += text; });
     child.stderr.setEncoding('utf8').on('data', (text) => { err += text; });
     child.once('error', (error) => fail(new Error(`${command}: ${error.message}`)));
     child.once('close', (code, signal) => {
+      running.delete(child);
       if (code === 0) done(out);
       else fail(new Error(`${command} ended with ${signal ?? code}\n${err || out}`));
     });

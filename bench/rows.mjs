@@ -42,7 +42,7 @@ export async function contended(bench) {
   await expectPost(409, ours.url, '/v1/holds', hold, key);
   check(JSON.parse(refusal.text).code === 'seat_taken', refusal.text);
 
-  const bare = await startBare(bench, bench.httpThreads, Buffer.byteLength(refusal.text));
+  const bare = await startBare(bench, Buffer.byteLength(refusal.text));
   const redis = await startRedis(bench);
   const load = (server, seconds, ...more) => measured(server,
     () => wrk(server.url, 'contended.lua', [JSON.stringify(hold), ...more], { seconds }));

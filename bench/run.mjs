@@ -12,6 +12,7 @@ import { join, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { stopLoads } from './load.mjs';
 import * as rows from './rows.mjs';
 import { directories, stopAll } from './servers.mjs';
 import { judge, median, render } from './table.mjs';
@@ -34,7 +35,7 @@ function options() {
         seconds: { type: 'string', default: '5' },
         json: { type: 'string' },
         build: { type: 'string', default: fileURLToPath(new URL('../build', import.meta.url)) },
-        'http-threads': { type: 'string', default: '2' },
+        'http-threads': { type: 'string', default: String(cpus().length) },
       },
     }));
   } catch (error) {
@@ -108,6 +109,7 @@ async function main() {
     process.stderr.write(`${elapsed().padStart(6)}  ${name}, round ${round} of ${bench.rounds}\n`));
 
   const end = async (code) => {
+    stopLoads();
     await stopAll();
     for (const directory of made) rmSync(directory, { recursive: true, force: true });
     process.exit(code);

@@ -111,14 +111,15 @@ export async function stopAll() {
 export async function startHoldfast(bench, name) {
   const directory = bench.directory(name);
   const server = new Server('holdfastd', join(bench.build, 'holdfastd'),
-    ['--listen', '127.0.0.1:0', '--data', join(directory, 'data')], { directory });
+    ['--listen', '127.0.0.1:0', '--data', join(directory, 'data'),
+      '--http-threads', String(bench.httpThreads)], { directory });
   return server.listening();
 }
 
-export function startBare(bench, threads, bodyLen) {
+export function startBare(bench, bodyLen) {
   const directory = bench.directory('bare');
-  const command = join(bench.build, 'bench', 'bare');
-  return new Server('bare', command, [String(threads), String(bodyLen)], { directory }).listening();
+  const args = [String(bench.httpThreads), String(bodyLen)];
+  return new Server('bare', join(bench.build, 'bench', 'bare'), args, { directory }).listening();
 }
 
 // ---- Redis ----

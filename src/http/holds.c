@@ -9,96 +9,60 @@
 #include "http/routes.h"
 
 #define SEATS_MAX 500 /* the largest max_per_hold an event may have */
-#define OWNER_CHARS_MAX 128
 #define REFERENCE_CHARS_MAX 255
-#define TTL_MS_MIN 1000
-#define TTL_MS_MAX 86400000
 
 static void create_with_event(struct request *r);
 
 /* ---- POST /v1/holds ---- */
 
-static const char *const offered_later[] = {"best_available", "areas", NULL};
-
-static bool read_create(struct request *r, struct hf_err *err)
+static bool same_text(const struct text *a, const struct text *b)
 {
-    static const char *const known[] = {"event",          "seats", "owner",    "ttl_ms",
-                                        "best_available", "areas", "metadata", NULL};
-    struct command *c = &r->command;
-    r->json = parse_body(&r->body, false, err);
-    if (!r->json)
-        return false;
-    const struct fields f = {.object = r->json, .path = "", .err = err};
-    const char *event = NULL;
-    size_t event_len = 0;
-    const json_t *seats = NULL;
-    if (!fields_known(&f, known))
-        return false;
-    for (const char *const *name = offered_later; *name; name++)
-        if (json_object_get(r->json, *name))
-            return field_fail(&f, *name, "is not offered by this server yet; name seats instead");
-    if (!field_text(&f, "event", REQUIRED, 0, SIZE_MAX, &event, &event_len) ||
-        !field_array(&f, "seats", REQUIRED, &seats) ||
-        !field_text(&f, "owner", NULLABLE, 0, OWNER_CHARS_MAX, &c->owner, &c->owner_len) ||
-        !field_int(&f, "ttl_ms", OPTIONAL, TTL_MS_MIN, TTL_MS_MAX, &c->ttl_ms) ||
-        !field_metadata(&f, "metadata", &r->metadata))
-        return false;
-    if (json_array_size(seats) == 0)
-        return field_fail(&f, "seats", "must name at least one seat");
-    for (size_t i = 0; i < json_array_size(seats); i++)
-        if (!json_is_string(json_array_get(seats, i)))
-            return field_fail(&f, "seats", "must be a list of strings");
-    if (!id_parse(event, event_len, "evt_", &r->event_id))
-        r->event_id.key = 0; /* an unknown id */
-    c->metadata = r->metadata;
-    c->metadata_len = r->metadata ? strlen(r->metadata) : 0;
-    return true;
+    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
-static bool same_text(const json_t *a, const json_t *b)
+static uint32_t hash_text(const struct text *text)
 {
-    size_t len = json_string_length(a);
-    return len == json_string_length(b) &&
-           memcmp(json_string_value(a), json_string_value(b), len) == 0;
-}
-
-static uint32_t hash_text(const json_t *text)
-{
-    const char *data = json_string_value(text);
     uint32_t hash = 2166136261u;
-    for (size_t i = 0, len = json_string_length(text); i < len; i++)
-        hash = (hash ^ (unsigned char)data[i]) * 16777619u;
+    for (size_t i = 0; i < text->len; i++)
+        hash = (hash ^ (unsigned char)text->data[i]) * 16777619u;
     return hash;
 }
 
-/* The first name that appears twice (I6), or NULL.  At most SEATS_MAX names: O(n), on the stack. */
-static const json_t *find_duplicate(const json_t *names)
+static const struct text *find_duplicate_of_many(const struct text *names, size_t n)
 {
-    enum { SLOTS = 1024 };
-    size_t n = json_array_size(names);
-    if (n < 2)
-        return NULL;
+    enum { SLOTS = 2 * 512 };    /* half full at most */
     uint16_t slots[SLOTS] = {0}; /* 1 + index */
     for (size_t i = 0; i < n; i++) {
-        const json_t *name = json_array_get(names, i);
-        uint32_t at = hash_text(name) % SLOTS;
+        uint32_t at = hash_text(&names[i]) % SLOTS;
         for (; slots[at]; at = (at + 1) % SLOTS)
-            if (same_text(name, json_array_get(names, slots[at] - 1u)))
-                return name;
+            if (same_text(&names[i], &names[slots[at] - 1]))
+                return &names[i];
         slots[at] = (uint16_t)(i + 1);
     }
     return NULL;
 }
 
-static void answer_seat_list(struct request *r, enum hf_status status, const json_t *const *names,
-                             size_t n)
+/* The first name that appears twice (I6), or NULL.  At most SEATS_MAX names. */
+static const struct text *find_duplicate(const struct text *names, size_t n)
+{
+    if (n > SEATS_INLINE)
+        return find_duplicate_of_many(names, n);
+    for (size_t i = 1; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (same_text(&names[i], &names[k]))
+                return &names[i];
+    return NULL;
+}
+
+static void answer_seat_list(struct request *r, enum hf_status status,
+                             const struct text *const *names, size_t n)
 {
     problem_open(r, status, NULL);
     buf_lit(&r->out, ",\"seats\":[");
     for (size_t i = 0; i < n; i++) {
         if (i)
             buf_char(&r->out, ',');
-        buf_json(&r->out, json_string_value(names[i]), json_string_length(names[i]));
+        buf_json(&r->out, names[i]->data, names[i]->len);
     }
     buf_char(&r->out, ']');
     problem_close(r);
@@ -112,45 +76,59 @@ static void answer_too_many(struct request *r, int64_t max)
     answer_problem(r, HF_TOO_MANY_SEATS, err.msg);
 }
 
-void holds_create(struct request *r)
+/* hold_scan may have filled in some of the body before it gave up. */
+static bool read_create(struct request *r)
 {
     struct hf_err err = {0};
-    if (!idempotency_read(r))
+    if (hold_scan(&r->body, &r->hold))
+        return true;
+    if (hold_parse(&r->body, &r->hold, &r->json, &err))
+        return true;
+    answer_problem(r, HF_INVALID_REQUEST, err.msg);
+    return false;
+}
+
+void holds_create(struct request *r)
+{
+    struct command *c = &r->command;
+    const struct hold_body *body = &r->hold;
+    if (!idempotency_read(r) || !read_create(r))
         return;
-    if (!read_create(r, &err)) {
-        answer_problem(r, HF_INVALID_REQUEST, err.msg);
-        return;
-    }
-    const json_t *names = json_object_get(r->json, "seats");
-    if (json_array_size(names) > SEATS_MAX) {
+    if (body->n_seats > SEATS_MAX) {
         answer_too_many(r, SEATS_MAX);
         return;
     }
-    const json_t *twice = find_duplicate(names);
+    const struct text *twice = find_duplicate(body->seats, body->n_seats);
     if (twice) {
         answer_seat_list(r, HF_DUPLICATE_SEAT, &twice, 1);
         return;
     }
+    if (!id_parse(body->event.data, body->event.len, "evt_", &r->event_id))
+        r->event_id.key = 0; /* an unknown id */
+    c->ttl_ms = body->ttl_ms;
+    c->owner = body->owner.data;
+    c->owner_len = body->owner.len;
+    c->metadata = body->metadata.data;
+    c->metadata_len = body->metadata.len;
     create_with_event(r);
 }
 
 /* Names to indexes; false: answered with the names that are nobody's. */
-static bool find_seats(struct request *r, const struct event *e, const json_t *names)
+static bool find_seats(struct request *r, const struct event *e)
 {
     struct command *c = &r->command;
-    uint32_t n = (uint32_t)json_array_size(names);
+    const struct text *names = r->hold.seats;
+    uint32_t n = (uint32_t)r->hold.n_seats;
     uint32_t *seats = r->seats_inline, *taken = r->taken_inline;
     if (n > SEATS_INLINE) {
         seats = r->seats_heap = hf_alloc(2 * n * sizeof *seats);
         taken = seats + n;
     }
-    const json_t *unknown[SEATS_MAX];
+    const struct text *unknown[SEATS_MAX];
     size_t n_unknown = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const json_t *name = json_array_get(names, i);
-        if (!event_seat_find(e, json_string_value(name), json_string_length(name), &seats[i]))
-            unknown[n_unknown++] = name;
-    }
+    for (uint32_t i = 0; i < n; i++)
+        if (!event_seat_find(e, names[i].data, names[i].len, &seats[i]))
+            unknown[n_unknown++] = &names[i];
     if (n_unknown) {
         answer_seat_list(r, HF_NO_SUCH_SEAT, unknown, n_unknown);
         return false;
@@ -168,7 +146,7 @@ static bool ttl_fits(struct request *r, const struct event *e)
         return true;
     struct hf_err err;
     (void)hf_err_set(&err, HF_INVALID_REQUEST, "ttl_ms must be from %d to the event's %lld",
-                     TTL_MS_MIN, (long long)e->def->hold_ttl_ms);
+                     HOLD_TTL_MS_FLOOR, (long long)e->def->hold_ttl_ms);
     answer_problem(r, HF_INVALID_REQUEST, err.msg);
     return false;
 }
@@ -176,7 +154,6 @@ static bool ttl_fits(struct request *r, const struct event *e)
 static void create_with_event(struct request *r)
 {
     struct command *c = &r->command;
-    const json_t *names = json_object_get(r->json, "seats");
     struct event *e = request_event(r, r->event_id.key, HF_NO_SUCH_EVENT, create_with_event);
     if (!e)
         return;
@@ -184,11 +161,11 @@ static void create_with_event(struct request *r)
         answer_problem(r, HF_NO_SUCH_EVENT, NULL);
         return;
     }
-    if (json_array_size(names) > (size_t)e->def->max_per_hold) {
+    if (r->hold.n_seats > (size_t)e->def->max_per_hold) {
         answer_too_many(r, e->def->max_per_hold);
         return;
     }
-    if (!ttl_fits(r, e) || !find_seats(r, e, names))
+    if (!ttl_fits(r, e) || !find_seats(r, e))
         return;
     c->kind = CMD_HOLD_CREATE;
     c->event = e;
@@ -259,7 +236,8 @@ void holds_renew(struct request *r)
     r->json = parse_body(&r->body, true, &err);
     const struct fields f = {.object = r->json, .path = "", .err = &err};
     if (!r->json || !fields_known(&f, known) ||
-        !field_int(&f, "ttl_ms", OPTIONAL, TTL_MS_MIN, TTL_MS_MAX, &r->command.ttl_ms)) {
+        !field_int(&f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_FLOOR, HOLD_TTL_MS_CEILING,
+                   &r->command.ttl_ms)) {
         answer_problem(r, HF_INVALID_REQUEST, err.msg);
         return;
     }

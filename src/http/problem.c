@@ -31,7 +31,7 @@ static const char *const details[HF_STATUS_COUNT] = {
     [HF_HOLD_EXPIRED] = "Its time ran out before this request; hold the seats again.",
     [HF_HOLD_RELEASED] = "It was given back; hold the seats again.",
     [HF_HOLD_CONFIRMED] = "The hold has become a booking.",
-    [HF_RENEWAL_CAP] = "The hold already lasts until its max_expires_at.",
+    [HF_RENEWAL_CAP] = "Renewing would not make it last longer; see its max_expires_at.",
     [HF_STALE_FENCE] = "Send the fence of the hold's latest answer.",
     [HF_KEY_MISMATCH] = "The key belongs to another method, path or body; use a new key.",
     [HF_INTERNAL] = "The request failed; the log has the reason under this request_id.",
@@ -49,12 +49,15 @@ static bool is_retriable(enum hf_status status)
 void problem_open(struct request *r, enum hf_status status, const char *detail)
 {
     struct buf *out = &r->out;
-    if (!detail)
-        detail = details[status] ? details[status] : hf_status_title(status);
     out->len = 0;
     buf_put(out, heads[status].text, heads[status].len);
-    /* A detail may end in the middle of a character that came from outside and was cut off. */
-    buf_json(out, detail, utf8_valid(detail, strlen(detail)));
+    if (detail) {
+        /* It may end in the middle of a character that came from outside and was cut off. */
+        buf_json(out, detail, utf8_valid(detail, strlen(detail)));
+    } else {
+        detail = details[status] ? details[status] : hf_status_title(status);
+        buf_json(out, detail, strlen(detail));
+    }
     buf_lit(out, ",\"request_id\":\"");
     buf_put(out, r->id, REQUEST_ID_LEN);
     buf_char(out, '"');

@@ -128,7 +128,7 @@ void request_release(struct request *r)
     event_def_free(c->def);
     free(c->list);
     json_decref(r->json);
-    free(r->metadata);
+    hold_body_close(&r->hold);
     free(r->seats_heap);
 
     struct http_thread *t = http_thread();

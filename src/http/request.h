@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "http/hold_parse.h"
 
 #define REQUEST_ID_LEN 22
 #define BODY_MAX ((size_t)64 * 1024)
@@ -75,9 +76,9 @@ struct request {
 
     /* what the handlers keep between steps */
     json_t *json;
+    struct hold_body hold; /* of a POST /v1/holds */
     struct id event_id;
     bool event_tried;
-    char *metadata;
     uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];
     uint32_t *seats_heap;
 

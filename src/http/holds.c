@@ -189,8 +189,10 @@ static bool find_by_id(struct request *r, const char *prefix, enum hf_status mis
         return false;
     }
     struct event *e = request_event(r, HOLD_EVENT(c->id.key), missing, again);
+    if (!e)
+        return false; /* the command may be lent by now: hands off */
     c->event = e;
-    return e != NULL;
+    return true;
 }
 
 void holds_get(struct request *r)

@@ -300,6 +300,7 @@ static enum decided rescue(struct decision *d, struct command *c, struct hold *h
             audit(d, e, AUDIT_HOLD, CAUSE_RESCUE, HOLD_EXPIRED, HOLD_CONFIRMED);
         row->hold = c->hold.id.key;
         row->fence = fence;
+        row->until = c->hold.expires_at;
         row->quantity = c->hold.n_seats;
     }
     c->hold.fence = fence;

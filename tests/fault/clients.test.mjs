@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { assertOk } from '../support/expect.mjs';
-import { launch, sleep, start, until } from '../support/server.mjs';
+import { launch, reap, sleep, start, until } from '../support/server.mjs';
 import { Wire } from '../support/wire.mjs';
 
 const idleClient = fileURLToPath(new URL('../support/idle.mjs', import.meta.url));
@@ -28,6 +28,8 @@ async function slowestHold(server, event, count = 30) {
 const rssMib = (pid) => Number(/VmRSS:\s+(\d+) kB/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
 
 describe('clients', () => {
+  after(reap);
+
   it('slow ones, that trickle headers or never finish a body, do not disturb others', async (t) => {
     const server = await start();
     const event = await server.createEvent();
@@ -55,6 +57,23 @@ describe('clients', () => {
     const started = Date.now();
     await server.stop();
     assert.ok(Date.now() - started < 15_000, `${Date.now() - started} ms to stop`);
+  });
+
+  it('ones that left in the middle of a request do not hold up SIGTERM', async () => {
+    const server = await start();
+    const whole = 'POST /v1/holds HTTP/1.1\r\nHost: x\r\nContent-Length: 60\r\n\r\n{"event":"evt_0000000000000000000000000000","seats":["S-A-1"]}';
+    for (let round = 0; round < 10; round++) {
+      for (let cut = 1; cut < whole.length; cut += 9) {
+        const wire = await Wire.connect(server);
+        await wire.write(whole.slice(0, cut));
+        wire.close();
+      }
+    }
+    await sleep(100);
+    assert.equal((await server.get('/healthz')).status, 200);
+    const started = Date.now();
+    await server.stop();
+    assert.ok(Date.now() - started < 5000, `${Date.now() - started} ms to stop, and nobody was there`);
   });
 
   it('ones that do not read their answers do not disturb others', async () => {

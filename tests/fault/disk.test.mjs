@@ -2,11 +2,11 @@
 // there is room again the server goes on by itself.
 
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { assertHold, assertOk, assertProblem, HOLD_ID } from '../support/expect.mjs';
 import { smallDisk, sizeLimit } from '../support/disk.mjs';
 import { checkLedger } from '../support/ledger.mjs';
-import { newKey, start, until } from '../support/server.mjs';
+import { newKey, reap, start, until } from '../support/server.mjs';
 
 async function story(t, disk) {
   t.diagnostic(`the disk is ${disk.kind}`);
@@ -100,6 +100,8 @@ async function story(t, disk) {
 }
 
 describe('the disk', () => {
+  after(reap);
+
   it('full: 503, the truth kept, and on again when there is room', async (t) => story(t, await smallDisk()));
   it('failing every write: 503, the truth kept, and on again when it works', async (t) => story(t, sizeLimit()));
 

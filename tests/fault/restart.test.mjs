@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { describe, it } from 'node:test';
+import { after, describe, it } from 'node:test';
 import { assertHold, assertOk, assertProblem, ms } from '../support/expect.mjs';
 import { checkLedger } from '../support/ledger.mjs';
-import { assertCleanStderr, HOLDFASTD, newKey, removeTempDir, runServer, sleep, start, tempDir, until } from '../support/server.mjs';
+import { assertCleanStderr, HOLDFASTD, newKey, reap, removeTempDir, runServer, sleep, start, tempDir, until } from '../support/server.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
 const listen = ['--listen', '127.0.0.1:0'];
@@ -20,6 +20,8 @@ const refusal = (run, message) => {
 };
 
 describe('restarts', { concurrency: 3 }, () => {
+  after(reap);
+
   it('holds, sales and the fence survive a clean restart; what ran out meanwhile is free', async () => {
     const server = await start();
     const event = await server.createEvent();
@@ -152,7 +154,7 @@ describe('restarts', { concurrency: 3 }, () => {
     refusal(run, /\S/);
     assert.ok(run.stderr.includes(`${server.port}`), run.stderr);
     for (const address of ['nonsense', '127.0.0.1', '127.0.0.1:99999', ':', '127.0.0.1:-1']) {
-      refusal(await runServer(['--listen', address, '--data', dir]), /\S/);
+      refusal(await runServer(['--listen', address, '--data', dir], { timeoutMs: 3000 }), /\S/);
     }
     refusal(await runServer(['--listen', '127.0.0.1:0', '--data', dir, '--nonsense']), /nonsense/);
     refusal(await runServer(['--listen', '0.0.0.0:0', '--data', dir]), /loopback|key/i);
@@ -162,6 +164,8 @@ describe('restarts', { concurrency: 3 }, () => {
 });
 
 describe('SIGTERM', () => {
+  after(reap);
+
   it('is obeyed at once when nothing is going on, though connections are open', async () => {
     const server = await start();
     const wires = await Wire.connectMany(server, 20);

@@ -37,11 +37,7 @@ describe('races for seats', () => {
   before(async () => {
     server = await start({ wrap: (argv) => ['sh', '-c', 'ulimit -n 4096 2>/dev/null; exec "$@"', 'sh', ...argv] });
   });
-  after(async () => {
-    if (!server) return;
-    assert.equal(await server.metric('holdfast_ledger_surprises_total'), 0);
-    await server.stop();
-  });
+  after(() => server?.finish());
 
   it('ten thousand buyers of one seat: one gets it, all others are told so', async (t) => {
     const event = await server.createEvent();
@@ -175,7 +171,7 @@ describe('races for seats', () => {
     const event = await server.createEvent();
     const bytes = holdRequest(event.id, ['S-A-1']);
     const fences = [];
-    const handovers = 300;
+    const handovers = 200;
     const buyers = await Wire.connectMany(server, 16);
     const started = Date.now();
     await Promise.all(buyers.map(async (wire) => {

@@ -11,7 +11,7 @@ describe('making holds', () => {
   let server;
   let event;
   before(async () => {
-    server = await start();
+    server = await start({ leaks: true });
     event = await server.createEvent({
       sections: [{ name: 'S', tier: 'A', price: 1000, rows: 20, seats_per_row: 30 },
         { name: 'T', tier: 'B', price: 250, rows: 1, seats_per_row: 10 }],

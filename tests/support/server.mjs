@@ -84,6 +84,13 @@ export async function pool(items, limit, work) {
 
 // ---- processes ----
 
+// The leak sanitizer may take seconds at the end of each process: it is asked where `leaks` says so.
+const environment = (env, leaks) => ({
+  ...process.env,
+  ...(leaks ? {} : { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') }),
+  ...env,
+});
+
 // Starts any program and remembers it.  `done` resolves to { code, signal }.
 export function launch(command, args, options = {}) {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
@@ -103,10 +110,17 @@ export function launch(command, args, options = {}) {
   return run;
 }
 
+// Ends what tests that failed left running.  For the `after` of a suite whose tests start servers of
+// their own: an open connection to one of them would keep the test process alive.
+export async function reap() {
+  for (const child of children) child.kill('SIGKILL');
+  await until('the processes are gone', () => children.size === 0);
+}
+
 // Runs a server that is expected to refuse: resolves to { code, signal, stdout, stderr }.
 export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => argv, env } = {}) {
   const [command, ...rest] = wrap([HOLDFASTD, ...args]);
-  const run = launch(command, rest, { env: { ...process.env, ...env } });
+  const run = launch(command, rest, { env: environment(env, false) });
   const timer = setTimeout(() => process.kill(run.pid, 'SIGKILL'), timeoutMs);
   const ended = await run.done;
   clearTimeout(timer);
@@ -117,7 +131,8 @@ export function assertCleanStderr(stderr) {
   assert.ok(!SANITIZER.test(stderr), `the sanitizer speaks:\n${stderr.slice(-8000)}`);
 }
 
-// Options: dir (default: a temporary one), args, env, wrap(argv) -> argv for a shell around it.
+// Options: dir (default: a temporary one), args, env, wrap(argv) -> argv for a shell around it,
+// leaks (look for them at the end).
 export async function start(options = {}) {
   const server = new Server(options);
   await server.launch();
@@ -125,11 +140,11 @@ export async function start(options = {}) {
 }
 
 export class Server {
-  constructor({ dir, args = [], env = {}, wrap = (argv) => argv } = {}) {
+  constructor({ dir, args = [], env = {}, wrap = (argv) => argv, leaks = false } = {}) {
     this.ownsDir = dir === undefined;
     this.dir = dir ?? tempDir();
     this.args = args;
-    this.env = env;
+    this.env = environment(env, leaks);
     this.wrap = wrap;
     this.logs = ''; // stderr of every life of this server
   }
@@ -141,7 +156,7 @@ export class Server {
   async launch() {
     const argv = [HOLDFASTD, '--listen', '127.0.0.1:0', '--data', this.dir, ...this.args];
     const [command, ...rest] = this.wrap(argv);
-    this.run = launch(command, rest, { env: { ...process.env, ...this.env } });
+    this.run = launch(command, rest, { env: this.env });
     const { run } = this;
     const line = await new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -179,6 +194,13 @@ export class Server {
     this.#over(keep);
     assertCleanStderr(run.stderr);
     assert.deepEqual(ended, { code: 0, signal: null }, `after SIGTERM:\n${run.stderr.slice(-8000)}`);
+  }
+
+  // The end of a suite: no surprises on the way, and stop.
+  async finish() {
+    const surprises = await this.metric('holdfast_ledger_surprises_total').catch(() => 0);
+    await this.stop();
+    assert.equal(surprises, 0);
   }
 
   async kill9() {

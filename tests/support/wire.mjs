@@ -112,7 +112,7 @@ export class Wire {
     this.buffer = this.buffer.subarray(from + length);
     return {
       status, headers, text,
-      get json() { return JSON.parse(text); },
+      get json() { return text === '' ? undefined : JSON.parse(text); },
     };
   }
 }

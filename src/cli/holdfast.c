@@ -1,18 +1,37 @@
-/* The command line tool's main: picks the command.  None is there yet. */
+/* The command line tool's main: picks the command.  Each is a file of its own beside this one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
+
+#include "cli/verify.h"
 
 #define VERSION "0.1.0"
-#define EXIT_USAGE 64
 
-static const char usage[] = "usage: holdfast [--help | --version]\n";
+static const struct command {
+    const char *name, *help;
+    int (*main)(int argc, char **argv); /* argv[0] is the command's name */
+} commands[] = {
+    {"verify", "check the ledger against the invariants", cli_verify},
+};
+#define N_COMMANDS (sizeof commands / sizeof *commands)
+
+static void usage(FILE *out)
+{
+    fputs("usage: holdfast COMMAND [OPTION...], holdfast --version\n", out);
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fputs("`holdfast COMMAND --help` says more.\n", out);
+}
 
 int main(int argc, char **argv)
 {
     const char *arg = argc > 1 ? argv[1] : NULL;
+    for (size_t i = 0; arg && i < N_COMMANDS; i++)
+        if (strcmp(arg, commands[i].name) == 0)
+            return commands[i].main(argc - 1, argv + 1);
     if (arg && (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)) {
-        fputs(usage, stdout);
+        usage(stdout);
         return EXIT_SUCCESS;
     }
     if (arg && strcmp(arg, "--version") == 0) {
@@ -21,6 +40,6 @@ int main(int argc, char **argv)
     }
     if (arg)
         fprintf(stderr, "holdfast: unknown command %s\n", arg);
-    fputs(usage, stderr);
-    return EXIT_USAGE;
+    usage(stderr);
+    return EX_USAGE;
 }

@@ -1,0 +1,111 @@
+/* `holdfast verify`: runs ledger_verify and prints a line a check, or JSON.
+ *
+ * Beside a live server nothing needs to stop: the whole run reads one snapshot, in which a
+ * transaction is there or is not.  So a violation is real the first time; all the same, before any
+ * is reported, everything is read again from a newer snapshot GRACE_S seconds later, and that is
+ * what is printed: an alarm should never be the fault of the moment it was looked for in. */
+#include "cli/verify.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "ledger/verify.h"
+
+#define GRACE_S 2
+
+static const char usage[] =
+    "usage: holdfast verify --ledger sqlite:PATH [--json]\n"
+    "Checks every invariant that the ledger's rows can show, on one snapshot; a server may be\n"
+    "running on it.  Exit status: 0 all is well, 1 an invariant is violated, 64 usage,\n"
+    "69 the ledger cannot be read.\n";
+
+static void print_text(const struct verify_report *report)
+{
+    for (size_t i = 0; i < VERIFY_COUNT; i++) {
+        const struct verify_check *c = &report->checks[i];
+        printf("%-4s %-8s %9lld %-8s  %s", c->invariant, c->violations ? "VIOLATED" : "ok",
+               (long long)c->rows, c->unit, c->what);
+        if (c->violations)
+            printf(": %lld not so", (long long)c->violations);
+        for (int64_t k = 0; k < c->violations && k < VERIFY_EXAMPLES; k++)
+            printf("%s %s", k ? ";" : ":", c->examples[k]);
+        putchar('\n');
+    }
+    printf("%s: %lld events, %lld violations\n", report->violations ? "VIOLATED" : "ok",
+           (long long)report->events, (long long)report->violations);
+}
+
+static void print_json(const struct verify_report *report)
+{
+    struct buf b = {0};
+    buf_printf(&b, "{\"ok\":%s,\"events\":%lld,\"violations\":%lld,\"checks\":[",
+               report->violations ? "false" : "true", (long long)report->events,
+               (long long)report->violations);
+    for (size_t i = 0; i < VERIFY_COUNT; i++) {
+        const struct verify_check *c = &report->checks[i];
+        buf_printf(&b, "%s{\"invariant\":\"%s\",\"what\":", i ? "," : "", c->invariant);
+        buf_json(&b, c->what, strlen(c->what));
+        buf_printf(&b,
+                   ",\"unit\":\"%s\",\"rows\":%lld,\"ok\":%s,\"violations\":%lld,\"examples\":[",
+                   c->unit, (long long)c->rows, c->violations ? "false" : "true",
+                   (long long)c->violations);
+        for (int64_t k = 0; k < c->violations && k < VERIFY_EXAMPLES; k++) {
+            buf_str(&b, k ? "," : "");
+            buf_json(&b, c->examples[k], strlen(c->examples[k]));
+        }
+        buf_str(&b, "]}");
+    }
+    buf_str(&b, "]}\n");
+    fwrite(b.data, 1, b.len, stdout);
+    buf_close(&b);
+}
+
+static enum hf_status verify(const char *url, struct verify_report *report, struct hf_err *err)
+{
+    enum hf_status status = ledger_verify(url, &clock_system, report, err);
+    if (status != HF_OK || !report->violations)
+        return status;
+    nanosleep(&(struct timespec){.tv_sec = GRACE_S}, NULL);
+    return ledger_verify(url, &clock_system, report, err);
+}
+
+int cli_verify(int argc, char **argv)
+{
+    static const struct option options[] = {{"ledger", required_argument, NULL, 'l'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    const char *url = NULL;
+    bool json = false;
+    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (option == 'l') {
+            url = optarg;
+        } else if (option == 'j') {
+            json = true;
+        } else {
+            fputs(usage, option == 'h' ? stdout : stderr);
+            return option == 'h' ? EXIT_SUCCESS : EX_USAGE;
+        }
+    }
+    if (!url || optind != argc) {
+        fputs(usage, stderr);
+        return EX_USAGE;
+    }
+    struct hf_err err = {0};
+    struct verify_report report;
+    enum hf_status status = verify(url, &report, &err);
+    if (status != HF_OK) {
+        fprintf(stderr, "holdfast verify: %s\n", err.msg);
+        return status == HF_INVALID_REQUEST ? EX_USAGE : EX_UNAVAILABLE;
+    }
+    (json ? print_json : print_text)(&report);
+    if (fflush(stdout) != 0)
+        return EX_UNAVAILABLE;
+    return report.violations ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,376 @@
+/* Reads the ledger for verify_fold.c, one event after another, in one transaction that writes
+ * nothing: what is compared is one moment's picture, however busy the server is.  The transaction
+ * keeps a live server's log from being emptied while it lasts. */
+#include "ledger/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/statements.h"
+#include "ledger/verify_state.h"
+
+typedef long long ll;
+
+#define VERIFY_CACHE_KIB 8192
+
+#define VERIFY_STATEMENTS(X)                                                                       \
+    X(VERSION, "SELECT COALESCE(MAX(version), 0) FROM schema_version")                             \
+    X(EVENTS, "SELECT c.event, c.seq, c.fence, c.now, CASE WHEN c.event = 0 OR EXISTS"             \
+              " (SELECT 1 FROM events e WHERE e.event = c.event) THEN 1 ELSE 0 END"                \
+              " FROM event_clock c ORDER BY c.event")                                              \
+    X(NO_CLOCK, "SELECT event FROM events WHERE event NOT IN (SELECT event FROM event_clock)"      \
+                " ORDER BY event")                                                                 \
+    X(LAYOUT, "SELECT COALESCE(SUM(seats), 0) FROM seat_rows WHERE event = r.event"                \
+              "{args(event bigint)}")                                                              \
+    X(AREAS, "SELECT area, capacity, held, booked FROM areas WHERE event = r.event"                \
+             " ORDER BY area{args(event bigint)}")                                                 \
+    X(HOLDS,                                                                                       \
+      "SELECT h.hold, h.event, h.status, h.fence, h.expires_at, h.seats, COALESCE(b.status, 0),"   \
+      " COALESCE(b.fence, 0), COALESCE(b.event, h.event)"                                          \
+      " FROM holds h LEFT JOIN bookings b ON b.booking = h.hold"                                   \
+      " WHERE h.hold >= r.first AND h.hold <= r.last ORDER BY h.hold"                              \
+      "{args(first bigint, last bigint)}")                                                         \
+    X(BOOKINGS, "SELECT booking FROM bookings WHERE booking >= r.first AND booking <= r.last"      \
+                " ORDER BY booking{args(first bigint, last bigint)}")                              \
+    X(SALES, "SELECT seat, booking FROM sold_seats WHERE seat >= r.first AND seat <= r.last"       \
+             " ORDER BY seat{args(first bigint, last bigint)}")                                    \
+    X(AUDIT, "SELECT seq, at, object, cause, COALESCE(item, -1), before, after, hold, booking,"    \
+             " fence, until FROM audit WHERE event = r.event ORDER BY seq{args(event bigint)}")    \
+    X(SEATS, "SELECT seat, status, hold, fence, expires_at FROM seats"                             \
+             " WHERE seat >= r.first AND seat <= r.last ORDER BY seat"                             \
+             "{args(first bigint, last bigint)}")                                                  \
+    X(COUNT_AREAS, "SELECT COUNT(*) FROM areas")                                                   \
+    X(COUNT_HOLDS, "SELECT COUNT(*) FROM holds")                                                   \
+    X(COUNT_BOOKINGS, "SELECT COUNT(*) FROM bookings")                                             \
+    X(COUNT_SALES, "SELECT COUNT(*) FROM sold_seats")                                              \
+    X(COUNT_AUDIT, "SELECT COUNT(*) FROM audit")                                                   \
+    X(COUNT_SEATS, "SELECT COUNT(*) FROM seats")
+
+enum verify_statement {
+#define VERIFY_STATEMENT_ENUM(name, sql) VS_##name,
+    VERIFY_STATEMENTS(VERIFY_STATEMENT_ENUM)
+#undef VERIFY_STATEMENT_ENUM
+        VS_COUNT
+};
+
+static const char *const statement_sql[VS_COUNT] = {
+#define VERIFY_STATEMENT_SQL(name, sql) [VS_##name] = sql,
+    VERIFY_STATEMENTS(VERIFY_STATEMENT_SQL)
+#undef VERIFY_STATEMENT_SQL
+};
+
+struct verifier {
+    struct db *db;
+    struct db_stmt *stmts[VS_COUNT];
+    struct event_state event;
+    VEC(struct clock_row) clocks; /* of all events, and of their catalogue: event 0 */
+    uint32_t *list, list_cap;     /* seats of the hold being read */
+    int64_t scalar;
+    int64_t read[VS_COUNT]; /* rows each statement has given */
+};
+
+typedef void row_fn(struct verifier *v, struct db_stmt *stmt);
+
+/* Runs a statement to its end; `row` is called for each row. */
+static enum hf_status each(struct verifier *v, enum verify_statement which, int64_t first,
+                           int64_t last, row_fn *row, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(first), db_int(last)};
+    enum hf_status status = HF_OK;
+    if (!v->stmts[which])
+        status = v->db->driver->prepare(v->db, statement_sql[which], &v->stmts[which], err);
+    if (status == HF_OK)
+        status = db_query(v->stmts[which], args, err);
+    enum db_step step = DB_DONE;
+    while (status == HF_OK && (step = db_step(v->stmts[which], err)) == DB_ROW) {
+        v->read[which]++;
+        row(v, v->stmts[which]);
+    }
+    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+}
+
+/* A status of a damaged row, made to fit without becoming a real one. */
+static uint8_t small(int64_t value)
+{
+    return value < 0 || value > UINT8_MAX ? UINT8_MAX : (uint8_t)value;
+}
+
+/* ---- rows ---- */
+
+static void on_scalar(struct verifier *v, struct db_stmt *stmt)
+{
+    v->scalar = db_column_int(stmt, 0);
+}
+
+static void on_event(struct verifier *v, struct db_stmt *stmt)
+{
+    const struct clock_row clock = {.event = db_column_int(stmt, 0),
+                                    .seq = db_column_int(stmt, 1),
+                                    .fence = db_column_int(stmt, 2),
+                                    .now = db_column_int(stmt, 3)};
+    if (!db_column_int(stmt, 4))
+        verify_violation(v->event.report, VERIFY_STRAYS, "the clock of event %lld has no event",
+                         (ll)clock.event);
+    if (clock.event >= 0 && clock.event <= EVENT_KEY_MAX)
+        *vec_push(&v->clocks) = clock;
+    else
+        verify_violation(v->event.report, VERIFY_STRAYS, "%lld is not the number of an event",
+                         (ll)clock.event);
+}
+
+static void on_no_clock(struct verifier *v, struct db_stmt *stmt)
+{
+    verify_violation(v->event.report, VERIFY_STRAYS, "event %lld has no clock",
+                     (ll)db_column_int(stmt, 0));
+}
+
+static void on_layout(struct verifier *v, struct db_stmt *stmt)
+{
+    int64_t n = db_column_int(stmt, 0);
+    v->event.n_seats = n < 0 ? 0 : n > EVENT_SEATS_MAX ? EVENT_SEATS_MAX : (uint32_t)n;
+    if (n != v->event.n_seats)
+        verify_violation(v->event.report, VERIFY_STRAYS, "event %lld has %lld seats",
+                         (ll)v->event.event, (ll)n);
+}
+
+static void on_area(struct verifier *v, struct db_stmt *stmt)
+{
+    int64_t capacity = db_column_int(stmt, 1), held = db_column_int(stmt, 2),
+            booked = db_column_int(stmt, 3);
+    verify_count(&v->event, VERIFY_AREAS);
+    if (held < 0 || booked < 0 || held > capacity || booked > capacity - held)
+        verify_violation(v->event.report, VERIFY_AREAS,
+                         "event %lld, area %lld: %lld held and %lld booked of %lld",
+                         (ll)v->event.event, (ll)db_column_int(stmt, 0), (ll)held, (ll)booked,
+                         (ll)capacity);
+}
+
+static int index_order(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The seats a hold lists: distinct, of this event (I6); those of a live one are its own (I1). */
+static void claim_seats(struct verifier *v, const struct hold_state *h)
+{
+    struct event_state *e = &v->event;
+    qsort(v->list, h->n_seats, sizeof *v->list, index_order);
+    for (uint32_t i = 0; i < h->n_seats; i++) {
+        uint32_t index = v->list[i];
+        if (i && v->list[i - 1] == index)
+            verify_violation(e->report, VERIFY_HOLD_SEATS, "hold %lld: lists seat %u twice",
+                             (ll)h->key, index);
+        else if (index >= e->n_seats)
+            verify_violation(e->report, VERIFY_HOLD_SEATS, "hold %lld: there is no seat %u",
+                             (ll)h->key, index);
+        else if (hold_live(h)) {
+            struct seat_state *s = &e->seats[index];
+            verify_count(e, VERIFY_ONE_OWNER);
+            if (s->claim)
+                verify_violation(e->report, VERIFY_ONE_OWNER,
+                                 "event %lld, seat %u: listed by holds %lld and %lld", (ll)e->event,
+                                 index, (ll)s->claim, (ll)h->key);
+            else
+                s->claim = h->key;
+        }
+    }
+}
+
+static void on_hold(struct verifier *v, struct db_stmt *stmt)
+{
+    struct hold_state *h = vec_push(&v->event.holds);
+    size_t len;
+    *h = (struct hold_state){.key = db_column_int(stmt, 0),
+                             .status = small(db_column_int(stmt, 2)),
+                             .fence = db_column_int(stmt, 3),
+                             .expires_at = db_column_int(stmt, 4),
+                             .booking = small(db_column_int(stmt, 6)),
+                             .booking_fence = db_column_int(stmt, 7)};
+    const char *text = db_column_data(stmt, 5, &len);
+    verify_count(&v->event, VERIFY_HOLD_SEATS);
+    if (db_column_int(stmt, 1) != v->event.event || db_column_int(stmt, 8) != v->event.event)
+        verify_violation(v->event.report, VERIFY_STRAYS,
+                         "hold %lld or its booking names event %lld", (ll)h->key,
+                         (ll)db_column_int(stmt, 1));
+    if (len / 2 >= v->list_cap) {
+        v->list_cap = (uint32_t)len + 16;
+        v->list = hf_realloc(v->list, v->list_cap * sizeof *v->list);
+    }
+    if (!text || !seats_parse(text, len, v->list, &h->n_seats)) {
+        verify_violation(v->event.report, VERIFY_HOLD_SEATS,
+                         "hold %lld: its list of seats is damaged", (ll)h->key);
+        h->n_seats = 0;
+    }
+    claim_seats(v, h);
+}
+
+static void on_booking(struct verifier *v, struct db_stmt *stmt)
+{
+    int64_t key = db_column_int(stmt, 0);
+    if (!verify_hold(&v->event, key))
+        verify_violation(v->event.report, VERIFY_HOLD_STATUS, "booking %lld has no hold", (ll)key);
+}
+
+static void on_sale(struct verifier *v, struct db_stmt *stmt)
+{
+    uint32_t index = SEAT_INDEX(db_column_int(stmt, 0));
+    int64_t booking = db_column_int(stmt, 1);
+    if (index < v->event.n_seats)
+        v->event.seats[index].sold = booking;
+    if (index >= v->event.n_seats || !booking)
+        verify_violation(v->event.report, VERIFY_SALES, "event %lld, seat %u: sold by booking %lld",
+                         (ll)v->event.event, index, (ll)booking);
+}
+
+static void on_audit(struct verifier *v, struct db_stmt *stmt)
+{
+    const struct audit_row row = {
+        .event = v->event.event,
+        .seq = db_column_int(stmt, 0),
+        .at = db_column_int(stmt, 1),
+        .object = small(db_column_int(stmt, 2)),
+        .cause = small(db_column_int(stmt, 3)),
+        .item = db_column_int(stmt, 4),
+        .from = small(db_column_int(stmt, 5)),
+        .to = small(db_column_int(stmt, 6)),
+        .hold = db_column_int(stmt, 7),
+        .booking = db_column_int(stmt, 8),
+        .fence = db_column_int(stmt, 9),
+        .until = db_column_int(stmt, 10),
+    };
+    verify_fold(&v->event, &row);
+}
+
+static void on_seat(struct verifier *v, struct db_stmt *stmt)
+{
+    verify_seat(&v->event, db_column_int(stmt, 0), small(db_column_int(stmt, 1)),
+                db_column_int(stmt, 2), db_column_int(stmt, 3), db_column_int(stmt, 4));
+}
+
+/* ---- one event ---- */
+
+/* Holds before sales and log, all of them before the seats: each seat is compared as it is read. */
+static enum hf_status verify_event(struct verifier *v, const struct clock_row *clock,
+                                   struct hf_err *err)
+{
+    int64_t event = clock->event;
+    int64_t first_seat = SEAT_KEY(event, 0), last_seat = SEAT_KEY(event, UINT32_MAX);
+    int64_t first_hold = HOLD_KEY(event, 0), last_hold = HOLD_KEY(event + 1, 0) - 1;
+    struct event_state *e = &v->event;
+    e->event = event;
+    e->clock = *clock;
+    enum hf_status status = each(v, VS_LAYOUT, event, 0, on_layout, err);
+    if (status != HF_OK)
+        return status;
+    e->seats = hf_alloc((e->n_seats + (size_t)1) * sizeof *e->seats);
+    const struct {
+        enum verify_statement which;
+        int64_t first, last;
+        row_fn *row;
+        void (*end)(struct event_state *e);
+    } steps[] = {
+        {VS_AREAS, event, 0, on_area, NULL},
+        {VS_HOLDS, first_hold, last_hold, on_hold, NULL},
+        {VS_BOOKINGS, first_hold, last_hold, on_booking, NULL},
+        {VS_SALES, first_seat, last_seat, on_sale, NULL},
+        {VS_AUDIT, event, 0, on_audit, verify_fold_end},
+        {VS_SEATS, first_seat, last_seat, on_seat, verify_seats_end},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == HF_OK; i++) {
+        status = each(v, steps[i].which, steps[i].first, steps[i].last, steps[i].row, err);
+        if (status == HF_OK && steps[i].end)
+            steps[i].end(e);
+    }
+    if (status == HF_OK)
+        verify_holds(e);
+    return status;
+}
+
+static void event_close(struct event_state *e)
+{
+    free(e->seats);
+    vec_close(&e->holds);
+    vec_close(&e->rescued);
+    *e = (struct event_state){.report = e->report};
+}
+
+/* ---- all of them ---- */
+
+/* Rows that no event has led to. */
+static enum hf_status check_strays(struct verifier *v, struct hf_err *err)
+{
+    static const struct {
+        const char *table;
+        enum verify_statement count, rows;
+    } tables[] = {
+        {"areas", VS_COUNT_AREAS, VS_AREAS},          {"holds", VS_COUNT_HOLDS, VS_HOLDS},
+        {"bookings", VS_COUNT_BOOKINGS, VS_BOOKINGS}, {"sold_seats", VS_COUNT_SALES, VS_SALES},
+        {"audit", VS_COUNT_AUDIT, VS_AUDIT},          {"seats", VS_COUNT_SEATS, VS_SEATS},
+    };
+    enum hf_status status = HF_OK;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables && status == HF_OK; i++) {
+        status = each(v, tables[i].count, 0, 0, on_scalar, err);
+        v->event.report->checks[VERIFY_STRAYS].rows += v->scalar;
+        if (status == HF_OK && v->scalar != v->read[tables[i].rows])
+            verify_violation(v->event.report, VERIFY_STRAYS, "%lld of %lld %s belong to no event",
+                             (ll)(v->scalar - v->read[tables[i].rows]), (ll)v->scalar,
+                             tables[i].table);
+    }
+    return status;
+}
+
+static enum hf_status verify_all(struct verifier *v, struct hf_err *err)
+{
+    enum hf_status status = each(v, VS_VERSION, 0, 0, on_scalar, err);
+    if (status == HF_OK && v->scalar != ledger_migrations_len)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+                          "the data is of schema version %lld, this program reads %d",
+                          (ll)v->scalar, ledger_migrations_len);
+    if (status == HF_OK)
+        status = each(v, VS_EVENTS, 0, 0, on_event, err);
+    if (status == HF_OK)
+        status = each(v, VS_NO_CLOCK, 0, 0, on_no_clock, err);
+    for (size_t i = 0; i < v->clocks.n && status == HF_OK; i++) {
+        v->event.report->events += v->clocks.v[i].event != 0;
+        status = verify_event(v, &v->clocks.v[i], err);
+        event_close(&v->event);
+    }
+    return status == HF_OK ? check_strays(v, err) : status;
+}
+
+static void report_init(struct verify_report *report)
+{
+    static const struct verify_check checks[VERIFY_COUNT] = {
+#define VERIFY_CHECK(name, number, text, counted)                                                  \
+    [VERIFY_##name] = {.invariant = number, .what = text, .unit = counted},
+        VERIFY_CHECKS(VERIFY_CHECK)
+#undef VERIFY_CHECK
+    };
+    *report = (struct verify_report){0};
+    memcpy(report->checks, checks, sizeof checks);
+}
+
+enum hf_status ledger_verify(const char *url, const struct clock *clock, struct verify_report *ret,
+                             struct hf_err *err)
+{
+    const struct db_options options = {.clock = clock, .cache_kib = VERIFY_CACHE_KIB};
+    struct verify_report *report = hf_alloc(sizeof *report);
+    struct verifier v = {.event.report = report};
+    report_init(report);
+    enum hf_status status = db_open(url, &options, &v.db, err);
+    if (status == HF_OK)
+        status = v.db->driver->begin(v.db, err);
+    if (status == HF_OK)
+        status = verify_all(&v, err);
+    if (v.db)
+        v.db->driver->rollback(v.db);
+    if (status == HF_OK)
+        *ret = *report;
+    event_close(&v.event);
+    vec_close(&v.clocks);
+    free(v.list);
+    free(report);
+    db_close(v.db);
+    return status;
+}

@@ -1,0 +1,60 @@
+/* The ledger read as an auditor would: every invariant that rows can show, checked on one snapshot.
+ * A connection of its own that only reads, so it works beside a live server; any thread.
+ *
+ * One event at a time: about 48 bytes a seat and 72 a hold ever made of the largest event.  Cost is
+ * one ordered pass over each table. */
+#ifndef HF_LEDGER_VERIFY_H
+#define HF_LEDGER_VERIFY_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+/* name, invariant, what must be true, the rows it was checked on */
+#define VERIFY_CHECKS(X)                                                                           \
+    X(SEAT_OWNER, "I1", "a held or booked seat belongs to one live hold that lists it", "seats")   \
+    X(ONE_OWNER, "I1", "no seat is listed by two live holds", "claims")                            \
+    X(SALES, "I1", "the seats sold are the seats booked, each with its booking", "sales")          \
+    X(AREAS, "I2", "no area has more places held and booked than it has", "areas")                 \
+    X(HOLD_STATUS, "I3", "a hold's status agrees with its seats and its booking", "holds")         \
+    X(CONFIRM_TIME, "I4", "no hold was confirmed at or after its expiry", "confirms")              \
+    X(FENCE_CLOCK, "I5", "no fence is above its event's clock", "fences")                          \
+    X(FENCE_SHARED, "I5", "no two holds share a fence", "holds")                                   \
+    X(FENCE_ORDER, "I5", "fences only grow, grant by grant and seat by seat", "changes")           \
+    X(HOLD_SEATS, "I6", "a hold's seats are distinct, of its event, and granted together",         \
+      "holds")                                                                                     \
+    X(LOG_SEQ, "I11", "the log has no gaps and ends at its event's clock", "changes")              \
+    X(LOG_TIME, "I11", "the log's time never goes back, nor past its event's clock", "changes")    \
+    X(LOG_CHAIN, "I11", "each change begins where the one before ended", "changes")                \
+    X(FOLD_SEATS, "I11", "the log, folded, gives every seat", "seats")                             \
+    X(FOLD_HOLDS, "I11", "the log, folded, gives every hold", "holds")                             \
+    X(FOLD_BOOKINGS, "I11", "the log, folded, gives every booking", "bookings")                    \
+    X(STRAYS, "I11", "every row belongs to an event", "rows")
+
+enum verify_id {
+#define VERIFY_ENUM(name, invariant, what, unit) VERIFY_##name,
+    VERIFY_CHECKS(VERIFY_ENUM)
+#undef VERIFY_ENUM
+        VERIFY_COUNT
+};
+
+#define VERIFY_EXAMPLES 5
+#define VERIFY_EXAMPLE_SIZE 160
+
+struct verify_check {
+    const char *invariant, *what, *unit;
+    int64_t rows, violations;
+    char examples[VERIFY_EXAMPLES][VERIFY_EXAMPLE_SIZE]; /* the first of the violations */
+};
+
+struct verify_report {
+    int64_t events, violations; /* of all checks */
+    struct verify_check checks[VERIFY_COUNT];
+};
+
+/* HF_OK: everything was read, and the report says what is wrong.  Otherwise it could not be. */
+HF_MUST_USE enum hf_status ledger_verify(const char *url, const struct clock *clock,
+                                         struct verify_report *ret, struct hf_err *err);
+
+#endif

@@ -1,0 +1,366 @@
+/* The log folded, and the tables held against it.  Pure: fed row by row by verify.c, writes only
+ * into the report.  Proves I1, I3..I6 and I11 of one event; O(1) a row, but for holds that are not
+ * where their fence suggests: O(log holds). */
+#include "ledger/verify_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef long long ll;
+
+void verify_violation(struct verify_report *report, enum verify_id id, const char *fmt, ...)
+{
+    struct verify_check *check = &report->checks[id];
+    if (check->violations < VERIFY_EXAMPLES) {
+        va_list args;
+        va_start(args, fmt);
+        vsnprintf(check->examples[check->violations], VERIFY_EXAMPLE_SIZE, fmt, args);
+        va_end(args);
+    }
+    check->violations++;
+    report->violations++;
+}
+
+/* Most fences are first fences of holds, so a hold mostly stands where its fence says. */
+struct hold_state *verify_hold(struct event_state *e, int64_t key)
+{
+    size_t low = 0, high = e->holds.n;
+    if (key <= 0 || HOLD_EVENT(key) != e->event || !high)
+        return NULL;
+    size_t guess = (size_t)HOLD_FIRST_FENCE(key) - 1;
+    if (guess < high && e->holds.v[guess].key == key)
+        return &e->holds.v[guess];
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (e->holds.v[mid].key < key)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < e->holds.n && e->holds.v[low].key == key ? &e->holds.v[low] : NULL;
+}
+
+/* ---- the log ---- */
+
+static void chain(struct event_state *e, const struct audit_row *row, const char *object,
+                  int64_t item, int was)
+{
+    if (row->from != was)
+        verify_violation(e->report, VERIFY_LOG_CHAIN,
+                         "event %lld, seq %lld: %s %lld goes from %d to %d but was %d",
+                         (ll)e->event, (ll)row->seq, object, (ll)item, row->from, row->to, was);
+}
+
+/* A grant is where a fence is minted: a new hold, or a rescue. */
+static void fold_grant(struct event_state *e, const struct audit_row *row)
+{
+    if (row->fence <= e->grant_fence)
+        verify_violation(e->report, VERIFY_FENCE_ORDER,
+                         "event %lld, seq %lld: granted with fence %lld after fence %lld",
+                         (ll)e->event, (ll)row->seq, (ll)row->fence, (ll)e->grant_fence);
+    else
+        e->grant_fence = row->fence;
+    if (row->from == HOLD_NONE && row->fence != HOLD_FIRST_FENCE(row->hold))
+        verify_violation(e->report, VERIFY_FENCE_ORDER,
+                         "event %lld, seq %lld: hold %lld granted with another's fence %lld",
+                         (ll)e->event, (ll)row->seq, (ll)row->hold, (ll)row->fence);
+}
+
+static void fold_hold(struct event_state *e, const struct audit_row *row)
+{
+    bool grant = row->from == HOLD_NONE || row->cause == CAUSE_RESCUE;
+    if (grant)
+        fold_grant(e, row);
+    struct hold_state *h = verify_hold(e, row->hold);
+    if (!h) {
+        verify_violation(e->report, VERIFY_FOLD_HOLDS,
+                         "event %lld, seq %lld: hold %lld is in the log only", (ll)e->event,
+                         (ll)row->seq, (ll)row->hold);
+        return;
+    }
+    chain(e, row, "hold", row->hold, h->log_status);
+    if (!grant && row->fence != h->log_fence)
+        verify_violation(e->report, VERIFY_FENCE_ORDER,
+                         "event %lld, seq %lld: hold %lld of fence %lld changed with fence %lld",
+                         (ll)e->event, (ll)row->seq, (ll)row->hold, (ll)h->log_fence,
+                         (ll)row->fence);
+    if (row->to == HOLD_CONFIRMED && row->cause == CAUSE_CONFIRM) {
+        verify_count(e, VERIFY_CONFIRM_TIME);
+        if (row->at >= h->log_until)
+            verify_violation(e->report, VERIFY_CONFIRM_TIME,
+                             "event %lld, seq %lld: hold %lld, due at %lld, confirmed at %lld",
+                             (ll)e->event, (ll)row->seq, (ll)row->hold, (ll)h->log_until,
+                             (ll)row->at);
+    }
+    h->log_status = (uint8_t)row->to;
+    h->log_fence = row->fence;
+    if (row->until)
+        h->log_until = row->until;
+}
+
+/* A held seat's expiry is its hold's: renewing writes one row, not one a seat. */
+static void fold_seat(struct event_state *e, const struct audit_row *row)
+{
+    if (row->item < 0 || row->item >= e->n_seats) {
+        verify_violation(e->report, VERIFY_FOLD_SEATS,
+                         "event %lld, seq %lld: there is no seat %lld", (ll)e->event, (ll)row->seq,
+                         (ll)row->item);
+        return;
+    }
+    struct seat_state *s = &e->seats[row->item];
+    struct hold_state *h = verify_hold(e, row->hold);
+    bool owned = row->to == SEAT_HELD || row->to == SEAT_BOOKED;
+    chain(e, row, "seat", row->item, s->status);
+    if (s->hold && s->hold != row->hold)
+        verify_violation(e->report, VERIFY_LOG_CHAIN,
+                         "event %lld, seq %lld: hold %lld changes seat %lld of hold %lld",
+                         (ll)e->event, (ll)row->seq, (ll)row->hold, (ll)row->item, (ll)s->hold);
+    if (row->fence && row->fence < s->fence)
+        verify_violation(e->report, VERIFY_FENCE_ORDER,
+                         "event %lld, seq %lld: seat %lld of fence %lld changed with fence %lld",
+                         (ll)e->event, (ll)row->seq, (ll)row->item, (ll)s->fence, (ll)row->fence);
+    if (row->to == SEAT_HELD && h && row->until != h->log_until)
+        verify_violation(e->report, VERIFY_FOLD_SEATS,
+                         "event %lld, seq %lld: seat %lld is held until %lld, its hold until %lld",
+                         (ll)e->event, (ll)row->seq, (ll)row->item, (ll)row->until,
+                         (ll)h->log_until);
+    if (row->cause == CAUSE_HOLD && h)
+        h->log_granted++;
+    s->status = (uint8_t)row->to;
+    s->hold = owned ? row->hold : 0;
+    if (row->fence)
+        s->fence = row->fence;
+}
+
+static void fold_booking(struct event_state *e, const struct audit_row *row)
+{
+    struct hold_state *h = verify_hold(e, row->booking);
+    if (!h || !h->booking) {
+        verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
+                         "event %lld, seq %lld: booking %lld is in the log only", (ll)e->event,
+                         (ll)row->seq, (ll)row->booking);
+        return;
+    }
+    chain(e, row, "booking", row->booking, h->log_booking);
+    h->log_booking = (uint8_t)row->to;
+    h->log_booking_fence = row->fence;
+}
+
+void verify_fold(struct event_state *e, const struct audit_row *row)
+{
+    static const enum verify_id checks[] = {VERIFY_LOG_SEQ, VERIFY_LOG_TIME, VERIFY_LOG_CHAIN,
+                                            VERIFY_FENCE_ORDER, VERIFY_FENCE_CLOCK};
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        verify_count(e, checks[i]);
+    if ((uint64_t)row->seq != (uint64_t)e->seq + 1)
+        verify_violation(e->report, VERIFY_LOG_SEQ, "event %lld: seq %lld is followed by %lld",
+                         (ll)e->event, (ll)e->seq, (ll)row->seq);
+    if (row->at < e->at || row->at > e->clock.now)
+        verify_violation(e->report, VERIFY_LOG_TIME,
+                         "event %lld, seq %lld: at %lld, after %lld, by a clock at %lld",
+                         (ll)e->event, (ll)row->seq, (ll)row->at, (ll)e->at, (ll)e->clock.now);
+    if (row->fence > e->clock.fence)
+        verify_violation(e->report, VERIFY_FENCE_CLOCK,
+                         "event %lld, seq %lld: fence %lld, the clock's is %lld", (ll)e->event,
+                         (ll)row->seq, (ll)row->fence, (ll)e->clock.fence);
+    e->seq = row->seq;
+    e->at = row->at;
+    if (row->object == AUDIT_HOLD)
+        fold_hold(e, row);
+    else if (row->object == AUDIT_SEAT)
+        fold_seat(e, row);
+    else if (row->object == AUDIT_BOOKING)
+        fold_booking(e, row);
+}
+
+void verify_fold_end(struct event_state *e)
+{
+    if (e->seq != e->clock.seq)
+        verify_violation(e->report, VERIFY_LOG_SEQ,
+                         "event %lld: the log ends at %lld, the clock at %lld", (ll)e->event,
+                         (ll)e->seq, (ll)e->clock.seq);
+}
+
+/* ---- the seats ---- */
+
+__attribute__((format(printf, 3, 4))) static void accuse(struct event_state *e,
+                                                         struct hold_state *h, const char *fmt, ...)
+{
+    char what[VERIFY_EXAMPLE_SIZE - 48];
+    va_list args;
+    if (!h || h->accused)
+        return;
+    h->accused = true;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    verify_violation(e->report, VERIFY_HOLD_STATUS, "hold %lld: %s", (ll)h->key, what);
+}
+
+static void check_owner(struct event_state *e, uint32_t index, int status, int64_t hold)
+{
+    const struct seat_state *s = &e->seats[index];
+    struct hold_state *h = verify_hold(e, hold);
+    int wanted = status == SEAT_HELD ? HOLD_ACTIVE : HOLD_CONFIRMED;
+    if (!h) {
+        verify_violation(e->report, VERIFY_SEAT_OWNER,
+                         "event %lld, seat %u: hold %lld does not exist", (ll)e->event, index,
+                         (ll)hold);
+    } else if (h->status != wanted) {
+        verify_violation(e->report, VERIFY_SEAT_OWNER,
+                         "event %lld, seat %u: in status %d by hold %lld of status %d",
+                         (ll)e->event, index, status, (ll)hold, h->status);
+        accuse(e, h, "of status %d, has seat %u in status %d", h->status, index, status);
+    } else if (s->claim != hold) {
+        verify_violation(e->report, VERIFY_SEAT_OWNER,
+                         "event %lld, seat %u: hold %lld does not list it", (ll)e->event, index,
+                         (ll)hold);
+    }
+}
+
+static void check_sale(struct event_state *e, uint32_t index, int status, int64_t hold)
+{
+    const struct seat_state *s = &e->seats[index];
+    bool booked = status == SEAT_BOOKED;
+    if (!booked && !s->sold)
+        return;
+    const struct hold_state *h = verify_hold(e, s->sold);
+    verify_count(e, VERIFY_SALES);
+    if (!s->sold || !booked || s->sold != hold)
+        verify_violation(e->report, VERIFY_SALES,
+                         "event %lld, seat %u: in status %d by hold %lld, sold by booking %lld",
+                         (ll)e->event, index, status, (ll)hold, (ll)s->sold);
+    else if (!h || h->booking != BOOKING_CONFIRMED)
+        verify_violation(e->report, VERIFY_SALES,
+                         "event %lld, seat %u: sold by booking %lld, which is not confirmed",
+                         (ll)e->event, index, (ll)s->sold);
+}
+
+/* The live hold that lists the seat must have it. */
+static void check_claim(struct event_state *e, uint32_t index, int status, int64_t hold)
+{
+    int64_t claim = e->seats[index].claim;
+    struct hold_state *h = claim ? verify_hold(e, claim) : NULL;
+    if (!h)
+        return;
+    int wanted = h->status == HOLD_ACTIVE ? SEAT_HELD : SEAT_BOOKED;
+    if (status != wanted || hold != claim)
+        accuse(e, h, "of status %d, but its seat %u has status %d by hold %lld", h->status, index,
+               status, (ll)hold);
+}
+
+void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence,
+                 int64_t expires_at)
+{
+    uint32_t index = SEAT_INDEX(key);
+    verify_count(e, VERIFY_SEAT_OWNER);
+    verify_count(e, VERIFY_FOLD_SEATS);
+    verify_count(e, VERIFY_FENCE_CLOCK);
+    if (fence > e->clock.fence)
+        verify_violation(e->report, VERIFY_FENCE_CLOCK,
+                         "event %lld, seat %u: fence %lld, the clock's is %lld", (ll)e->event,
+                         index, (ll)fence, (ll)e->clock.fence);
+    if (index >= e->n_seats) {
+        verify_violation(e->report, VERIFY_STRAYS, "event %lld has %u seats, and a row for seat %u",
+                         (ll)e->event, e->n_seats, index);
+        return;
+    }
+    struct seat_state *s = &e->seats[index];
+    const struct hold_state *h = s->status == SEAT_HELD ? verify_hold(e, s->hold) : NULL;
+    int64_t until = h ? h->log_until : 0;
+    s->seen = true;
+    if (status != s->status || hold != s->hold || fence != s->fence || expires_at != until)
+        verify_violation(e->report, VERIFY_FOLD_SEATS,
+                         "event %lld, seat %u: status %d, hold %lld, fence %lld, until %lld; "
+                         "by the log %d, %lld, %lld, %lld",
+                         (ll)e->event, index, status, (ll)hold, (ll)fence, (ll)expires_at,
+                         s->status, (ll)s->hold, (ll)s->fence, (ll)until);
+    if (status == SEAT_HELD || status == SEAT_BOOKED)
+        check_owner(e, index, status, hold);
+    check_sale(e, index, status, hold);
+    check_claim(e, index, status, hold);
+}
+
+void verify_seats_end(struct event_state *e)
+{
+    for (uint32_t i = 0; i < e->n_seats; i++) {
+        if (e->seats[i].seen)
+            continue;
+        verify_violation(e->report, VERIFY_FOLD_SEATS, "event %lld, seat %u: it has no row",
+                         (ll)e->event, i);
+        check_sale(e, i, SEAT_AVAILABLE, 0);
+        check_claim(e, i, SEAT_AVAILABLE, 0);
+    }
+}
+
+/* ---- holds and bookings ---- */
+
+static void check_booking(struct event_state *e, struct hold_state *h)
+{
+    bool sold = h->booking == BOOKING_CONFIRMED || h->booking == BOOKING_CANCELLED;
+    if (h->booking || h->log_booking)
+        verify_count(e, VERIFY_FOLD_BOOKINGS);
+    if (h->booking != h->log_booking || h->booking_fence != h->log_booking_fence)
+        verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
+                         "booking %lld: status %d, fence %lld; by the log %d, %lld", (ll)h->key,
+                         h->booking, (ll)h->booking_fence, h->log_booking,
+                         (ll)h->log_booking_fence);
+    if (h->status == HOLD_CONFIRMED && !sold)
+        accuse(e, h, "confirmed, but its booking has status %d", h->booking);
+    if (h->status != HOLD_CONFIRMED && sold)
+        accuse(e, h, "of status %d, but its booking has status %d", h->status, h->booking);
+}
+
+static void check_hold(struct event_state *e, struct hold_state *h)
+{
+    verify_count(e, VERIFY_HOLD_STATUS);
+    verify_count(e, VERIFY_FOLD_HOLDS);
+    verify_count(e, VERIFY_FENCE_SHARED);
+    verify_count(e, VERIFY_FENCE_CLOCK);
+    if (h->fence > e->clock.fence)
+        verify_violation(e->report, VERIFY_FENCE_CLOCK,
+                         "hold %lld: fence %lld, the clock's is %lld", (ll)h->key, (ll)h->fence,
+                         (ll)e->clock.fence);
+    if (h->status != h->log_status || h->fence != h->log_fence || h->expires_at != h->log_until)
+        verify_violation(e->report, VERIFY_FOLD_HOLDS,
+                         "hold %lld: status %d, fence %lld, until %lld; by the log %d, %lld, %lld",
+                         (ll)h->key, h->status, (ll)h->fence, (ll)h->expires_at, h->log_status,
+                         (ll)h->log_fence, (ll)h->log_until);
+    if (h->log_granted != h->n_seats)
+        verify_violation(e->report, VERIFY_HOLD_SEATS,
+                         "hold %lld: lists %u seats, was granted %u by the log", (ll)h->key,
+                         h->n_seats, h->log_granted);
+    if (h->status < HOLD_ACTIVE || h->status > HOLD_CONFIRMED)
+        accuse(e, h, "of status %d, which is none", h->status);
+    check_booking(e, h);
+    if (h->fence != HOLD_FIRST_FENCE(h->key))
+        *vec_push(&e->rescued) = h->fence;
+}
+
+static int fence_order(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* First fences differ as keys do; what remains are fences that rescues minted. */
+static void check_shared(struct event_state *e)
+{
+    if (e->rescued.n > 1)
+        qsort(e->rescued.v, e->rescued.n, sizeof *e->rescued.v, fence_order);
+    for (size_t i = 0; i < e->rescued.n; i++) {
+        int64_t fence = e->rescued.v[i];
+        bool twice = i && e->rescued.v[i - 1] == fence;
+        if (twice || fence <= 0 || verify_hold(e, HOLD_KEY(e->event, fence)))
+            verify_violation(e->report, VERIFY_FENCE_SHARED, "event %lld: fence %lld has two holds",
+                             (ll)e->event, (ll)fence);
+    }
+}
+
+void verify_holds(struct event_state *e)
+{
+    for (size_t i = 0; i < e->holds.n; i++)
+        check_hold(e, &e->holds.v[i]);
+    check_shared(e);
+}

@@ -1,0 +1,66 @@
+/* One event while it is verified: what the tables say beside what the log says.  Internal to
+ * verify.c, which reads, and verify_fold.c, which folds and compares. */
+#ifndef HF_LEDGER_VERIFY_STATE_H
+#define HF_LEDGER_VERIFY_STATE_H
+
+#include "ledger/rows.h"
+#include "ledger/verify.h"
+
+/* A seat as the log leaves it, and who claims it.  Its own row is compared as it is read. */
+struct seat_state {
+    int64_t hold, fence; /* by the log */
+    int64_t claim;       /* the live hold that lists it, 0: none */
+    int64_t sold;        /* sold_seats: the booking, 0: none */
+    uint8_t status;      /* by the log */
+    bool seen;           /* its row was there */
+};
+
+/* A hold and its booking, as stored and as the log leaves them. */
+struct hold_state {
+    int64_t key, fence, expires_at, booking_fence;
+    int64_t log_fence, log_until, log_booking_fence;
+    uint32_t n_seats, log_granted;
+    uint8_t status, booking, log_status, log_booking;
+    bool accused; /* named by HOLD_STATUS already: one violation a hold */
+};
+
+/* Live: what it lists is its own.  A cancelled sale gives its seats back and keeps its rows. */
+static inline bool hold_live(const struct hold_state *h)
+{
+    return h->status == HOLD_ACTIVE ||
+           (h->status == HOLD_CONFIRMED && h->booking != BOOKING_CANCELLED);
+}
+
+struct event_state {
+    struct verify_report *report;
+    int64_t event;
+    struct clock_row clock;
+    struct seat_state *seats;
+    uint32_t n_seats;
+    VEC(struct hold_state) holds; /* by key */
+    VEC(int64_t) rescued;         /* fences that are not their hold's first */
+    /* while folding */
+    int64_t seq, at, grant_fence;
+};
+
+__attribute__((format(printf, 3, 4))) void
+verify_violation(struct verify_report *report, enum verify_id id, const char *fmt, ...);
+static inline void verify_count(struct event_state *e, enum verify_id id)
+{
+    e->report->checks[id].rows++;
+}
+struct hold_state *verify_hold(struct event_state *e, int64_t key); /* NULL: no such row */
+
+/* Fold one row of the log; rows come in order of seq. */
+void verify_fold(struct event_state *e, const struct audit_row *row);
+/* After the last. */
+void verify_fold_end(struct event_state *e);
+
+/* Compare one row of seats with the log and with who claims it; after the log. */
+void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence,
+                 int64_t expires_at);
+/* After all seats: seats without a row, then the holds and bookings. */
+void verify_seats_end(struct event_state *e);
+void verify_holds(struct event_state *e);
+
+#endif

@@ -71,8 +71,8 @@ static void help(void)
     for (size_t i = 0; i < N_FLAGS; i++)
         printf("  --%-12s %-10s %s\n", flags[i].name, flags[i].value ? flags[i].value : "",
                flags[i].help);
-    puts("  --version               print the version and exit\n"
-         "  --help                  print this and exit\n"
+    puts("  --version                 print the version and exit\n"
+         "  --help                    print this and exit\n"
          "\n"
          "Each option can be given in the environment instead: --http-threads N is\n"
          "HOLDFAST_HTTP_THREADS=N, --demo is HOLDFAST_DEMO=1.  A flag wins over the environment.\n"

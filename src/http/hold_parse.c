@@ -1,7 +1,7 @@
 /* Two readers of one body.  hold_parse is the truth: jansson, strict, with a reason for every
- * refusal.  hold_scan accepts a subset of what hold_parse accepts, with the same result, at a
- * twentieth of its cost: on the hot path parsing would cost more than everything else together.
- * A test holds one to the other. */
+ * refusal.  hold_scan accepts a subset of what hold_parse accepts, with the same result, and spares
+ * the commonest request a fifth of its CPU.  tests/unit/test_hold_parse.c holds one to the other.
+ */
 #include "http/hold_parse.h"
 
 #include <stdlib.h>

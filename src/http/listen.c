@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,12 +34,16 @@ static bool split(const char *text, char host[256], const char **port)
     return true;
 }
 
+static bool is_port(const char *text)
+{
+    return strspn(text, "0123456789") == strlen(text) && strlen(text) <= 5 && atoi(text) <= 65535;
+}
+
 bool listen_parse(const char *text, struct listen_address *ret, struct hf_err *err)
 {
     char host[256];
     const char *port;
-    if (!split(text, host, &port) || strspn(port, "0123456789") != strlen(port) ||
-        strlen(port) > 5) {
+    if (!split(text, host, &port) || !is_port(port)) {
         (void)hf_err_set(err, HF_INVALID_REQUEST, "%.100s is not ADDR:PORT", text);
         return false;
     }

@@ -3,6 +3,8 @@
 #include "http/parse.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define METADATA_KEYS_MAX 50
@@ -217,6 +219,46 @@ static bool metadata_entry_ok(const struct fields *f, const char *key, const jso
     return true;
 }
 
+/* The shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
+static void put_real(struct buf *out, double value)
+{
+    char text[32];
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    buf_str(out, text);
+}
+
+static void put_value(struct buf *out, const json_t *value)
+{
+    if (json_is_string(value))
+        buf_json(out, json_string_value(value), json_string_length(value));
+    else if (json_is_integer(value))
+        buf_int(out, json_integer_value(value));
+    else if (json_is_real(value))
+        put_real(out, json_real_value(value));
+    else
+        buf_str(out, json_is_true(value) ? "true" : json_is_false(value) ? "false" : "null");
+}
+
+static char *metadata_text(json_t *object)
+{
+    struct buf out = {0};
+    buf_char(&out, '{');
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+        const char *key = json_object_iter_key(it);
+        if (out.len > 1)
+            buf_char(&out, ',');
+        buf_json(&out, key, strlen(key));
+        buf_char(&out, ':');
+        put_value(&out, json_object_iter_value(it));
+    }
+    buf_put(&out, "}", 2); /* with its NUL */
+    return out.data;
+}
+
 bool field_metadata(const struct fields *f, const char *name, char **ret)
 {
     json_t *object = json_object_get(f->object, name);
@@ -230,8 +272,6 @@ bool field_metadata(const struct fields *f, const char *name, char **ret)
     for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it))
         if (!metadata_entry_ok(&inner, json_object_iter_key(it), json_object_iter_value(it)))
             return false;
-    char *text = json_dumps(object, JSON_COMPACT);
-    hf_check(text);
-    *ret = text;
+    *ret = metadata_text(object);
     return true;
 }

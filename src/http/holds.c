@@ -121,7 +121,7 @@ static bool find_seats(struct request *r, const struct event *e)
     uint32_t n = (uint32_t)r->hold.n_seats;
     uint32_t *seats = r->seats_inline, *taken = r->taken_inline;
     if (n > SEATS_INLINE) {
-        seats = r->seats_heap = hf_alloc(2 * n * sizeof *seats);
+        seats = r->seats_heap = hf_alloc(sizeof *seats * 2 * n);
         taken = seats + n;
     }
     const struct text *unknown[SEATS_MAX];

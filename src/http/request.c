@@ -10,8 +10,8 @@
 #include "http/answer.h"
 #include "http/server.h"
 
-#define FREE_MAX 256               /* requests kept per thread */
-#define KEPT_BUFFER_MAX (8 * 1024) /* larger buffers are not kept with them */
+#define FREE_MAX 256                       /* requests kept per thread */
+#define KEPT_BUFFER_MAX ((size_t)8 * 1024) /* larger buffers are not kept with them */
 
 const char type_json[] = "application/json";
 

@@ -396,7 +396,7 @@ enum hf_status server_start(const struct server_config *config, struct server **
 /* Polls: this happens once in a server's life, and requests need no lock for it. */
 static bool wait_idle(struct server *s, int wait_ms)
 {
-    const struct timespec nap = {.tv_nsec = 5 * 1000 * 1000};
+    const struct timespec nap = {.tv_nsec = 5000000};
     int64_t until_us = clock_monotonic_us(s->clock) + (int64_t)wait_ms * 1000;
     while (atomic_load_explicit(&s->in_flight, memory_order_acquire) > 0) {
         if (clock_monotonic_us(s->clock) >= until_us)

@@ -1,0 +1,186 @@
+/* See engine_client.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/engine_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void on_done(struct command *command)
+{
+    struct call *call = (struct call *)(void *)((char *)command - offsetof(struct call, c));
+    struct client *client = call->client;
+    pthread_mutex_lock(&client->lock);
+    if (call->pauses) {
+        client->paused = true;
+        pthread_cond_broadcast(&client->wake);
+        while (!client->go_on)
+            pthread_cond_wait(&client->wake, &client->lock);
+    }
+    call->answers++;
+    pthread_cond_broadcast(&client->wake);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* The bytes that stand for an answer: what was asked, and the ids it got. */
+static int render(const struct command *c, struct buf *out)
+{
+    char id[ID_TEXT_SIZE];
+    buf_printf(out, "{\"kind\":%d", c->kind);
+    if (c->kind != CMD_EVENT_CREATE && c->hold.id.key) {
+        id_format(id, "hold_", &c->hold.id);
+        buf_printf(out, ",\"hold\":\"%s\"", id);
+    }
+    buf_char(out, '}');
+    return hf_status_http(c->status);
+}
+
+enum hf_status client_start(struct client *client, const char *url, const struct clock *clock,
+                            struct hf_err *err)
+{
+    *client = (struct client){.metrics = metrics_new()};
+    pthread_mutex_init(&client->lock, NULL);
+    pthread_cond_init(&client->wake, NULL);
+    const struct engine_config config = {.ledger_url = url,
+                                         .clock = clock,
+                                         .metrics = client->metrics,
+                                         .done = on_done,
+                                         .render = render};
+    enum hf_status status = engine_start(&config, &client->engine, err);
+    if (status != HF_OK)
+        client_stop(client);
+    return status;
+}
+
+void client_stop(struct client *client)
+{
+    engine_stop(client->engine);
+    metrics_free(client->metrics);
+    pthread_mutex_destroy(&client->lock);
+    pthread_cond_destroy(&client->wake);
+    client->engine = NULL;
+    client->metrics = NULL;
+}
+
+void client_put(struct client *client, struct call *call)
+{
+    call->client = client;
+    call->answers = 0;
+    assert_int_equal(engine_submit(client->engine, &call->c), HF_OK);
+}
+
+enum hf_status client_wait(struct call *call)
+{
+    struct client *client = call->client;
+    pthread_mutex_lock(&client->lock);
+    while (!call->answers)
+        pthread_cond_wait(&client->wake, &client->lock);
+    int answers = call->answers;
+    pthread_mutex_unlock(&client->lock);
+    assert_int_equal(answers, 1);
+    return call->c.status;
+}
+
+enum hf_status client_ask(struct client *client, struct call *call)
+{
+    client_put(client, call);
+    return client_wait(call);
+}
+
+/* An answer is given on the worker's thread: while it is kept there, what is put stays queued. */
+void client_batch(struct client *client, int64_t event, struct call *const *calls, size_t n)
+{
+    struct call first;
+    call_event_load(&first, event);
+    first.pauses = true;
+    client->paused = client->go_on = false;
+    client_put(client, &first);
+    pthread_mutex_lock(&client->lock);
+    while (!client->paused)
+        pthread_cond_wait(&client->wake, &client->lock);
+    pthread_mutex_unlock(&client->lock);
+    for (size_t i = 0; i < n; i++)
+        client_put(client, calls[i]);
+    pthread_mutex_lock(&client->lock);
+    client->go_on = true;
+    pthread_cond_broadcast(&client->wake);
+    pthread_mutex_unlock(&client->lock);
+    client_wait(&first);
+    for (size_t i = 0; i < n; i++)
+        client_wait(calls[i]);
+    call_close(&first);
+}
+
+void call_event_create(struct call *call, uint32_t rows, uint32_t seats_per_row)
+{
+    struct event_def *def = hf_alloc(sizeof *def);
+    *call = (struct call){.c.kind = CMD_EVENT_CREATE, .c.def = def};
+    def->name = hf_strndup("Gala", 4);
+    memcpy(def->currency, "usd", 4);
+    def->hold_ttl_ms = 480000;
+    def->hold_max_ms = 1200000;
+    def->max_per_hold = 10;
+    struct section_def *section = vec_push(&def->sections);
+    section->name = hf_strndup("S", 1);
+    section->price = 1000;
+    for (uint32_t i = 0; i < rows; i++) {
+        char name[16];
+        struct row_def *row = vec_push(&section->rows);
+        row->name = hf_strndup(name, (size_t)snprintf(name, sizeof name, "%u", i + 1));
+        row->seats = seats_per_row;
+    }
+    struct area_def *area = vec_push(&def->areas);
+    area->name = hf_strndup("Floor", 5);
+    area->price = 500;
+    area->capacity = 5;
+    assert_true(event_def_number(def));
+}
+
+void call_event_load(struct call *call, int64_t event)
+{
+    *call = (struct call){.c.kind = CMD_EVENT_LOAD, .c.event_key = event};
+}
+
+void call_hold(struct call *call, struct event *event, uint32_t first, uint32_t n, int64_t ttl_ms)
+{
+    assert_in_range(n, 1, CALL_SEATS_MAX);
+    *call = (struct call){.c.kind = CMD_HOLD_CREATE, .c.event = event, .c.ttl_ms = ttl_ms};
+    for (uint32_t i = 0; i < n; i++)
+        call->seats[i] = first + i;
+    call->c.seats = call->seats;
+    call->c.n_seats = n;
+    call->c.taken = call->taken;
+}
+
+void call_on_hold(struct call *call, enum command_kind kind, struct event *event,
+                  const struct id *id)
+{
+    *call = (struct call){.c.kind = kind, .c.event = event, .c.id = *id};
+}
+
+void call_key(struct call *call, uint8_t key)
+{
+    call->c.has_key = true;
+    memset(call->c.key_hash, key, KEY_HASH_SIZE);
+    memset(call->c.request_hash, key, KEY_HASH_SIZE);
+}
+
+bool call_done(const struct call *call)
+{
+    return call->answers == 1 && hf_status_http(call->c.status) < 300;
+}
+
+void call_close(struct call *call)
+{
+    hold_row_close(&call->c.hold);
+    booking_row_close(&call->c.booking);
+    buf_close(&call->c.body);
+    event_def_free(call->c.def);
+    call->c.def = NULL;
+}

@@ -37,9 +37,22 @@ static size_t choose_events(struct worker *w, struct command *const *commands, s
     return n_due;
 }
 
+static int64_t boot_ms(const struct engine *e) { return clock_boot_us(e->config.clock) / 1000; }
+
+/* The ledger read its clock at some moment since `before_ms`.  The offset that other threads use
+ * moves only as far as that forces it: this thread, or the machine, may have slept in between. */
+static void note_time(struct engine *e, int64_t now, int64_t before_ms)
+{
+    int64_t offset = atomic_load_explicit(&e->now_offset_ms, memory_order_relaxed);
+    int64_t least = now - boot_ms(e), most = now - before_ms;
+    offset = offset < least ? least : offset > most ? most : offset;
+    atomic_store_explicit(&e->now_offset_ms, offset, memory_order_relaxed);
+}
+
 static enum hf_status lock_events(struct worker *w, bool catalogue, struct hf_err *err)
 {
     struct decision *d = &w->decision;
+    int64_t before_ms = boot_ms(w->engine);
     VEC(struct clock_row) rows = {0};
     if (catalogue)
         vec_push(&rows); /* event 0 */
@@ -55,9 +68,7 @@ static enum hf_status lock_events(struct worker *w, bool catalogue, struct hf_er
     }
     vec_close(&rows);
     if (status == HF_OK)
-        atomic_store_explicit(&w->engine->now_offset_ms,
-                              d->now - clock_boot_us(w->engine->config.clock) / 1000,
-                              memory_order_relaxed);
+        note_time(w->engine, d->now, before_ms);
     return status;
 }
 

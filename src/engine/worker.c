@@ -290,11 +290,11 @@ static void after_commit(struct worker *w, size_t n)
         engine_set_ready(e, true, NULL);
 }
 
-static void run_batch(struct worker *w, struct command **commands, size_t n);
+static void run_batch(struct worker *w, struct command **commands, size_t n, bool again);
 
 /* The ledger holds something else than the view believed.  Read the events again and judge each
- * command alone; alone, the surprise is that command's answer. */
-static void after_surprise(struct worker *w, struct command **commands, size_t n,
+ * command alone; when that surprises too, the surprise is the command's answer. */
+static void after_surprise(struct worker *w, struct command **commands, size_t n, bool again,
                            const char *table)
 {
     struct engine *e = w->engine;
@@ -303,7 +303,7 @@ static void after_surprise(struct worker *w, struct command **commands, size_t n
               LOG_INT(n), NULL);
     for (size_t i = 0; i < w->decision.events.n; i++)
         w->decision.events.v[i]->stale = true;
-    if (n == 1) {
+    if (again) {
         struct hf_err err = {0};
         bool sold = commands[0]->kind == CMD_HOLD_CONFIRM && strcmp(table, "sold_seats") == 0;
         answer_failure(w, commands, 1, sold ? HF_SEAT_SOLD : HF_INTERNAL, &err);
@@ -312,11 +312,12 @@ static void after_surprise(struct worker *w, struct command **commands, size_t n
     struct command **alone = hf_alloc((n + 1) * sizeof *alone);
     memcpy(alone, commands, n * sizeof *alone);
     for (size_t i = 0; i < n; i++)
-        run_batch(w, &alone[i], 1);
+        run_batch(w, &alone[i], 1, true);
     free(alone);
 }
 
-static void run_batch(struct worker *w, struct command **commands, size_t n)
+/* `again`: one command, alone after a surprise. */
+static void run_batch(struct worker *w, struct command **commands, size_t n, bool again)
 {
     size_t kept = n;
     struct outcome out = try_batch(w, commands, &kept);
@@ -331,7 +332,7 @@ static void run_batch(struct worker *w, struct command **commands, size_t n)
         commands[kept++] = w->deferred[i];
     w->n_deferred = 0;
     if (out.surprise) {
-        after_surprise(w, commands, kept, out.surprise);
+        after_surprise(w, commands, kept, again, out.surprise);
         return;
     }
     log_write(LOG_ERROR, "the batch was not stored", "why", out.err.msg, "commands", LOG_INT(kept),
@@ -365,7 +366,7 @@ void worker_turn(struct worker *w, struct command **commands, size_t n)
     }
     const struct hold *first = view_first_due(w->engine->view);
     if (kept || (first && first->expires_at <= engine_now_ms(w->engine)))
-        run_batch(w, commands, kept);
+        run_batch(w, commands, kept, false);
 }
 
 static void reload(struct worker *w, struct event *event)

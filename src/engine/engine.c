@@ -195,6 +195,7 @@ static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
     if (status != HF_OK)
         return status;
     e->now_offset_ms = now - clock_boot_us(e->config.clock) / 1000;
+    e->worker.noted_ms = now;
     key_filter_init(&e->filter, now);
     status = ledger_keys_each(e->worker.ledger, now, add_key, e, err);
     return status == HF_OK ? ledger_probe(e->worker.ledger, err) : status;
@@ -275,8 +276,10 @@ static void stop_threads(struct engine *e)
     for (int i = 0; i < READERS && e->threads_running > 3 + i; i++)
         pthread_join(e->reader_threads[i], NULL);
     lane_close(&e->work);
-    if (e->threads_running > 0)
+    if (e->threads_running > 0) {
         pthread_join(e->worker_thread, NULL);
+        worker_note_time(&e->worker);
+    }
     pthread_mutex_lock(&e->lock);
     e->stopping = true;
     pthread_cond_signal(&e->keeper_wake);

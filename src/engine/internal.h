@@ -40,6 +40,7 @@ struct worker {
     struct key_row *stored;
     struct hold *due[EXPIRE_MAX];
     int64_t next_sweep_us, next_probe_us;
+    int64_t noted_ms; /* ledger time last written for its own sake */
     size_t rows_since_checkpoint;
     bool inserted_event; /* in this batch */
 };
@@ -68,6 +69,8 @@ struct engine {
 void *worker_main(void *engine);
 /* One turn: install what was loaded, run the rest as a batch, expire what is due. */
 void worker_turn(struct worker *w, struct command **commands, size_t n);
+/* Store the ledger's time, for the next start.  Every sweep, and at the end. */
+void worker_note_time(struct worker *w);
 
 /* load.c: the loader's and the readers' threads */
 void *loader_main(void *engine);

@@ -380,6 +380,21 @@ static void reload(struct worker *w, struct event *event)
     ledger_rollback(w->ledger);
 }
 
+/* The time goes into the ledger though nothing else does: should the wall clock be set back before
+ * the next start, the ledger's must not follow it, or holds would get longer. */
+void worker_note_time(struct worker *w)
+{
+    struct engine *e = w->engine;
+    struct hf_err err;
+    int64_t now = engine_now_ms(e);
+    if (now <= w->noted_ms || !atomic_load_explicit(&e->ready, memory_order_relaxed))
+        return;
+    if (ledger_probe(w->ledger, &err) == HF_OK)
+        w->noted_ms = now;
+    else
+        engine_set_ready(e, false, err.msg);
+}
+
 /* Expiry by the ledger's own index, for holds of events nobody has loaded, and for whatever the heap
  * may have missed.  A slice a call; again soon while there is more. */
 static void sweep(struct worker *w)
@@ -390,6 +405,7 @@ static void sweep(struct worker *w)
     int64_t now = engine_now_ms(e), last = 0, pruned = 0;
     struct hf_err err;
     w->next_sweep_us = monotonic_us(e) + SWEEP_EVERY_US;
+    worker_note_time(w);
     if (ledger_holds_due(w->ledger, now, SWEEP_SLICE, keys, &n, &err) != HF_OK ||
         ledger_keys_prune(w->ledger, now, SWEEP_SLICE, &pruned, &err) != HF_OK) {
         log_write(LOG_WARN, "sweep failed", "why", err.msg, NULL);

@@ -243,8 +243,9 @@ static void stop(struct program *p)
 {
     if (!server_drain(p->server, DRAIN_MS))
         log_write(LOG_WARN, "some requests were not finished in time", NULL);
-    engine_stop(p->engine);
+    engine_drain(p->engine);
     server_stop(p->server);
+    engine_stop(p->engine);
     metrics_free(p->metrics);
     log_write(LOG_INFO, "stopped", NULL);
 }

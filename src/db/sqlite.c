@@ -19,8 +19,11 @@
 #include "db/db.h"
 #include "db/template.h"
 
-#define CHECKPOINT_PAGES_MAX 40000
+#define CHECKPOINT_PAGES_MAX 80000
 #define CACHE_KIB_DEFAULT 2048
+/* Scattered holds touch a page each: small ones mean fewer bytes in the log.  2048 measured best of
+ * 512, 1024, 2048 and 4096 at 100,000 and at 1,000,000 seats. */
+#define PAGE_BYTES 2048
 #define BUSY_MS 5000
 
 struct sqlite_stmt {
@@ -44,8 +47,12 @@ struct sqlite {
 };
 
 static const struct template_fragment fragments[] = {
-    {"key", "INTEGER PRIMARY KEY"}, {"bytes", "BLOB"}, {"clustered", "WITHOUT ROWID"},
-    {"hot", ""},                    {"lock", ""},      {NULL, NULL},
+    {"key", "INTEGER PRIMARY KEY"},
+    {"bytes", "BLOB"},
+    {"clustered", "WITHOUT ROWID"},
+    {"hot", ""},
+    {"lock", ""},
+    {NULL, NULL},
 };
 static const struct dialect dialect = {.fragments = fragments, .row_at_a_time = true};
 
@@ -241,10 +248,7 @@ static enum hf_status sqlite_maintain(struct db *base, struct hf_err *err)
 
 /* ---- time: wall time at open, advanced by the boot-time clock ---- */
 
-static int64_t boot_ms(const struct sqlite *db)
-{
-    return clock_boot_us(db->clock) / 1000;
-}
+static int64_t boot_ms(const struct sqlite *db) { return clock_boot_us(db->clock) / 1000; }
 
 static enum hf_status sqlite_now_ms(struct db *base, int64_t *ret_ms, struct hf_err *err)
 {
@@ -281,17 +285,13 @@ static enum hf_status lock_data(struct sqlite *db, const char *path, struct hf_e
     }
     int len = snprintf(pid, sizeof pid, "%ld", (long)getpid());
     if (ftruncate(db->lock_fd, 0) != 0 || pwrite(db->lock_fd, pid, (size_t)len, 0) != len)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot write %s: %s", name,
-                          strerror(errno));
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot write %s: %s", name, strerror(errno));
     return HF_OK;
 }
 
 /* Once a process, before its first connection: no global counting of memory, whose mutex every
  * allocation would take.  Too late (a test has used SQLite already) does no harm. */
-static void configure_process(void)
-{
-    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-}
+static void configure_process(void) { (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
 static enum hf_status configure(struct sqlite *db, const struct db_options *options,
                                 struct hf_err *err)
@@ -299,9 +299,9 @@ static enum hf_status configure(struct sqlite *db, const struct db_options *opti
     char sql[512];
     snprintf(sql, sizeof sql,
              "PRAGMA busy_timeout=%d; PRAGMA cache_size=-%d; PRAGMA temp_store=MEMORY;"
-             "%s"
+             "PRAGMA page_size=%d;%s"
              "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d;",
-             BUSY_MS, options->cache_kib ? options->cache_kib : CACHE_KIB_DEFAULT,
+             BUSY_MS, options->cache_kib ? options->cache_kib : CACHE_KIB_DEFAULT, PAGE_BYTES,
              options->writer ? "PRAGMA journal_mode=WAL;" : "", CHECKPOINT_PAGES_MAX, 64 << 20);
     enum hf_status status =
         sqlite3_exec(db->handle, sql, NULL, NULL, NULL) ? fail(db, "configure", err) : HF_OK;

@@ -49,11 +49,11 @@ struct command {
     bool internal;        /* made by the engine for itself: freed, not handed back */
 
     /* ---- in ---- */
-    struct event *event;  /* loaded; NULL for CREATE, LOAD and LIST */
-    int64_t event_key;    /* LOAD */
-    struct id id;         /* of the hold or booking named in the path */
-    int64_t ttl_ms;       /* CREATE, RENEW; 0: the event's hold_ttl_ms */
-    int64_t fence;        /* CONFIRM */
+    struct event *event; /* loaded; NULL for CREATE, LOAD and LIST */
+    int64_t event_key;   /* LOAD */
+    struct id id;        /* of the hold or booking named in the path */
+    int64_t ttl_ms;      /* CREATE, RENEW; 0: the event's hold_ttl_ms */
+    int64_t fence;       /* CONFIRM */
     bool rescue;
     const char *reference, *owner, *metadata; /* borrowed from the request; NULL: none */
     size_t reference_len, owner_len, metadata_len;
@@ -72,7 +72,7 @@ struct command {
     uint32_t n_taken;
     struct hold_row hold;       /* hold_row_close by the owner of the command */
     struct booking_row booking; /* booking_row_close likewise */
-    struct event_list *list; /* LIST; given by the caller */
+    struct event_list *list;    /* LIST; given by the caller */
     /* Set when the answer is already bytes: stored under a key, or replayed from one. */
     bool rendered, replayed;
     int http_status;

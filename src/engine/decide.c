@@ -93,8 +93,7 @@ static void change_seats(struct decision *d, struct event *e, const uint32_t *se
                          int64_t until)
 {
     for (uint32_t i = 0; i < n; i++) {
-        struct audit_row *row =
-            audit(d, e, AUDIT_SEAT, cause, e->seats[seats[i]].status, (int)to);
+        struct audit_row *row = audit(d, e, AUDIT_SEAT, cause, e->seats[seats[i]].status, (int)to);
         row->item = seats[i];
         row->quantity = 1;
         row->hold = hold;
@@ -169,10 +168,7 @@ static void expire_owners(struct decision *d, struct event *e, const uint32_t *s
     }
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- the commands ---- */
 
@@ -270,8 +266,8 @@ static void confirm_sale(struct decision *d, struct command *c, enum audit_cause
     row->quantity = c->hold.n_seats;
     change_seats(d, c->event, c->hold.seats, c->hold.n_seats, SEAT_BOOKED, cause, key, fence, 0);
     for (uint32_t i = 0; i < c->hold.n_seats; i++)
-        *vec_push(&d->batch.sales) = (struct sale_write){
-            .seat = SEAT_KEY(c->hold.event, c->hold.seats[i]), .booking = key};
+        *vec_push(&d->batch.sales) =
+            (struct sale_write){.seat = SEAT_KEY(c->hold.event, c->hold.seats[i]), .booking = key};
     c->hold.status = HOLD_CONFIRMED;
     c->status = HF_CREATED;
 }
@@ -296,8 +292,7 @@ static enum decided rescue(struct decision *d, struct command *c, struct hold *h
                                                          .expires_at = c->hold.expires_at,
                                                          .from = HOLD_EXPIRED,
                                                          .to = HOLD_CONFIRMED};
-        struct audit_row *row =
-            audit(d, e, AUDIT_HOLD, CAUSE_RESCUE, HOLD_EXPIRED, HOLD_CONFIRMED);
+        struct audit_row *row = audit(d, e, AUDIT_HOLD, CAUSE_RESCUE, HOLD_EXPIRED, HOLD_CONFIRMED);
         row->hold = c->hold.id.key;
         row->fence = fence;
         row->until = c->hold.expires_at;
@@ -313,8 +308,7 @@ static enum decided confirm(struct decision *d, struct command *c, struct hold *
 {
     enum hold_status status = h ? (enum hold_status)h->status : c->hold.status;
     /* The fence a rescue was asked with stays good for asking again. */
-    bool fence_fits =
-        c->fence == c->hold.fence || c->fence == HOLD_FIRST_FENCE(c->hold.id.key);
+    bool fence_fits = c->fence == c->hold.fence || c->fence == HOLD_FIRST_FENCE(c->hold.id.key);
     if (status == HOLD_RELEASED || (status == HOLD_EXPIRED && !c->rescue)) {
         c->status = refusal_of(status);
         return DECIDED;
@@ -479,10 +473,7 @@ enum decided decide_command(struct decision *d, struct command *c, const struct 
 
 /* ---- after the commit, or instead of it ---- */
 
-bool decide_has_effects(const struct decision *d)
-{
-    return d->batch.audit.n || d->batch.keys.n;
-}
+bool decide_has_effects(const struct decision *d) { return d->batch.audit.n || d->batch.keys.n; }
 
 static int seat_write_order(const void *a, const void *b)
 {

@@ -44,10 +44,11 @@ void decide_expire(struct decision *d, struct hold *const *holds, size_t n);
  * it again in the next. */
 enum decided { DECIDED, DEFERRED, UNDECIDED };
 
-/* Is the answer kept under the command's key?  `stored` is the ledger's row (http_status 0: none). */
+/* Is the answer kept under the command's key?  `stored` is the ledger's row (http_status 0: none).
+ */
 enum decided decide_stored(struct decision *d, struct command *c, const struct key_row *stored);
-/* Judge one command about holds: its key first, then the rules.  c->hold must have been read for commands that name a hold (id.key 0: no such row), c->booking for
- * confirms of a confirmed one. */
+/* Judge one command about holds: its key first, then the rules.  c->hold must have been read for
+ * commands that name a hold (id.key 0: no such row), c->booking for confirms of a confirmed one. */
 enum decided decide_command(struct decision *d, struct command *c, const struct key_row *stored);
 /* Store the answer of a successful command under its key. */
 void decide_keep_answer(struct decision *d, struct command *c);

@@ -14,10 +14,7 @@
 
 /* ---- for HTTP threads ---- */
 
-struct view *engine_view(struct engine *e)
-{
-    return e->view;
-}
+struct view *engine_view(struct engine *e) { return e->view; }
 
 int64_t engine_now_ms(const struct engine *e)
 {
@@ -112,7 +109,8 @@ void engine_wants_checkpoint(struct engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* The keeper copies SQLite's log into the main file beside the worker, so no commit waits for it. */
+/* The keeper copies SQLite's log into the main file beside the worker, so no commit waits for it.
+ */
 static void *keeper_main(void *arg)
 {
     struct engine *e = arg;
@@ -141,7 +139,8 @@ static void register_metrics(struct engine *e)
     struct engine_metrics *em = &e->metrics;
     const char *name = "holdfast_hold_requests_total", *help = "Requests for a hold, by outcome";
     em->requests_view_taken = metrics_counter(m, name, "result=\"taken\",by=\"view\"", help);
-    em->requests[RESULT_GRANTED] = metrics_counter(m, name, "result=\"granted\",by=\"ledger\"", help);
+    em->requests[RESULT_GRANTED] =
+        metrics_counter(m, name, "result=\"granted\",by=\"ledger\"", help);
     em->requests[RESULT_TAKEN] = metrics_counter(m, name, "result=\"taken\",by=\"ledger\"", help);
     em->requests[RESULT_SOLD_OUT] =
         metrics_counter(m, name, "result=\"sold_out\",by=\"ledger\"", help);
@@ -267,8 +266,10 @@ enum hf_status engine_start(const struct engine_config *config, struct engine **
 }
 
 /* Loader and readers first, since what they finish may pass through the worker; then the worker. */
-static void stop_threads(struct engine *e)
+void engine_drain(struct engine *e)
 {
+    if (e->stopping)
+        return;
     lane_close(&e->load);
     lane_close(&e->read);
     if (e->threads_running > 1)
@@ -292,7 +293,7 @@ void engine_stop(struct engine *e)
 {
     if (!e)
         return;
-    stop_threads(e);
+    engine_drain(e);
     for (int i = 0; i < READERS; i++)
         ledger_close(e->readers[i]);
     ledger_close(e->loader);

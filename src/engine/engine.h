@@ -15,9 +15,9 @@ struct engine;
 struct engine_config {
     const char *ledger_url; /* sqlite:PATH */
     const struct clock *clock;
-    uint64_t random_seed;   /* 0: the system's randomness */
-    size_t queue_len_max;   /* commands queued or running, per lane; 0: 16384 */
-    size_t batch_len_max;   /* 0: 1024 */
+    uint64_t random_seed; /* 0: the system's randomness */
+    size_t queue_len_max; /* commands queued or running, per lane; 0: 16384 */
+    size_t batch_len_max; /* 0: 1024 */
     struct metrics *metrics;
     /* Called on an engine thread when the command is answered; it is the caller's again. */
     void (*done)(struct command *command);
@@ -28,7 +28,10 @@ struct engine_config {
 
 HF_MUST_USE enum hf_status engine_start(const struct engine_config *config, struct engine **ret,
                                         struct hf_err *err);
-/* Finish what was accepted, then stop the threads and close the ledger. */
+/* Finish what was accepted and stop the threads; from now on engine_submit answers HF_DRAINING.
+ * The view stays.  May be called twice. */
+void engine_drain(struct engine *e);
+/* Drain, then close the ledger and free everything. */
 void engine_stop(struct engine *e);
 
 /* HF_OK: queued, `done` will come.  HF_OVERLOADED or HF_DRAINING: not taken. */

@@ -9,21 +9,21 @@
 #include "ledger/ledger.h"
 
 #define READERS 2
-#define EXPIRE_MAX 500           /* other due holds ended by one batch */
-#define SWEEP_EVERY_US 60000000  /* the ledger's own list of due holds, for what the heap missed */
+#define EXPIRE_MAX 500          /* other due holds ended by one batch */
+#define SWEEP_EVERY_US 60000000 /* the ledger's own list of due holds, for what the heap missed */
 #define SWEEP_SLICE 100
-#define IDLE_WAIT_US 250000      /* longest sleep of the worker */
-#define PROBE_EVERY_US 500000    /* while the ledger fails */
-#define SETTLE_TRIES 100         /* to find out about a lost COMMIT: 5 s in all */
+#define IDLE_WAIT_US 250000   /* longest sleep of the worker */
+#define PROBE_EVERY_US 500000 /* while the ledger fails */
+#define SETTLE_TRIES 100      /* to find out about a lost COMMIT: 5 s in all */
 #define SETTLE_PAUSE_NS 50000000
-#define REFUSE_MARGIN_MS 250     /* a hold that ends sooner is no reason to refuse from the view */
+#define REFUSE_MARGIN_MS 250 /* a hold that ends sooner is no reason to refuse from the view */
 #define CHECKPOINT_EVERY_ROWS 16384
 
 enum result { RESULT_GRANTED, RESULT_TAKEN, RESULT_SOLD_OUT, RESULT_ERROR, RESULT_COUNT };
 
 struct engine_metrics {
-    struct counter *requests_view_taken;         /* by="view" */
-    struct counter *requests[RESULT_COUNT];      /* by="ledger" */
+    struct counter *requests_view_taken;    /* by="view" */
+    struct counter *requests[RESULT_COUNT]; /* by="ledger" */
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
     struct gauge *holds_active, *queue_depth;
     struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed;

@@ -1,5 +1,5 @@
-/* Which idempotency keys may be stored: a Bloom filter, so that a refusal from the view need not ask
- * the ledger.  "No" is certain; "maybe" costs a trip through the queue.  Fixed memory: two
+/* Which idempotency keys may be stored: a Bloom filter, so that a refusal from the view need not
+ * ask the ledger.  "No" is certain; "maybe" costs a trip through the queue.  Fixed memory: two
  * generations of 8 MiB, the older forgotten after KEY_KEPT_MS, when its keys are dead.
  * One thread adds (the worker), any thread asks. */
 #ifndef HF_ENGINE_KEY_FILTER_H

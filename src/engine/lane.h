@@ -16,7 +16,7 @@ struct lane {
 };
 
 void lane_init(struct lane *lane, size_t len_max);
-void lane_close(struct lane *lane);   /* no more puts; takes empty it, then answer LANE_CLOSED */
+void lane_close(struct lane *lane); /* no more puts; takes empty it, then answer LANE_CLOSED */
 void lane_destroy(struct lane *lane);
 
 /* HF_OK, HF_OVERLOADED when full, HF_DRAINING when closed. */

@@ -11,10 +11,7 @@ static void on_seat(void *ctx, uint32_t index, enum seat_status status, int64_t 
     event_load_seat(ctx, index, status, hold);
 }
 
-static void on_hold(void *ctx, const struct hold_row *row)
-{
-    event_load_hold(ctx, row);
-}
+static void on_hold(void *ctx, const struct hold_row *row) { event_load_hold(ctx, row); }
 
 static enum hf_status load_state(struct ledger *l, struct event *e, struct hf_err *err)
 {

@@ -18,10 +18,7 @@ struct view {
     struct hold_table holds;
 };
 
-struct view *view_new(void)
-{
-    return hf_alloc(sizeof(struct view));
-}
+struct view *view_new(void) { return hf_alloc(sizeof(struct view)); }
 
 void view_free(struct view *v)
 {
@@ -47,8 +44,7 @@ struct event *view_event(const struct view *v, int64_t event)
 {
     if (event <= 0 || event > EVENT_KEY_MAX)
         return NULL;
-    event_slot *chunk =
-        atomic_load_explicit(&v->chunks[event >> CHUNK_BITS], memory_order_acquire);
+    event_slot *chunk = atomic_load_explicit(&v->chunks[event >> CHUNK_BITS], memory_order_acquire);
     return chunk ? atomic_load_explicit(&chunk[event & (CHUNK_SLOTS - 1)], memory_order_acquire)
                  : NULL;
 }
@@ -133,10 +129,7 @@ void event_free(struct event *e)
     free(e);
 }
 
-const char *event_id_text(const struct event *e)
-{
-    return e->id_text;
-}
+const char *event_id_text(const struct event *e) { return e->id_text; }
 
 static const struct row *row_find(const struct event *e, const char *name, size_t len)
 {

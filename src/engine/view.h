@@ -31,10 +31,10 @@ struct seat {
 struct hold {
     int64_t key, fence, expires_at, max_expires_at;
     struct event *event;
-    struct hold *next;     /* in its bucket */
-    uint32_t heap_pos;     /* 1 + index in the deadline heap, 0: not in it */
-    uint32_t pending;      /* 1 + index of this batch's hold_write, 0: none */
-    uint8_t status;        /* enum hold_status, as decided */
+    struct hold *next; /* in its bucket */
+    uint32_t heap_pos; /* 1 + index in the deadline heap, 0: not in it */
+    uint32_t pending;  /* 1 + index of this batch's hold_write, 0: none */
+    uint8_t status;    /* enum hold_status, as decided */
     uint32_t n_seats;
     uint32_t seats[];
 };
@@ -53,9 +53,9 @@ struct event {
     uint32_t n_rows, row_index_mask;
     uint32_t *row_index; /* 1 + row */
 
-    _Atomic int64_t seq; /* of the last change shown */
+    _Atomic int64_t seq;        /* of the last change shown */
     _Atomic uint32_t counts[4]; /* seats shown in each status */
-    _Atomic int status;  /* enum event_status */
+    _Atomic int status;         /* enum event_status */
     pthread_mutex_t lock;
 
     /* the worker's own */

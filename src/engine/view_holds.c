@@ -96,15 +96,9 @@ void view_deadline_moved(struct view *v, struct hold *h)
     heap_down(t, h->heap_pos - 1);
 }
 
-void view_deadline_drop(struct view *v, struct hold *h)
-{
-    heap_drop(view_hold_table(v), h);
-}
+void view_deadline_drop(struct view *v, struct hold *h) { heap_drop(view_hold_table(v), h); }
 
-void view_deadline_put(struct view *v, struct hold *h)
-{
-    heap_put(view_hold_table(v), h);
-}
+void view_deadline_put(struct view *v, struct hold *h) { heap_put(view_hold_table(v), h); }
 
 /* ---- the table ---- */
 
@@ -203,7 +197,4 @@ void view_hold_remove(struct view *v, struct hold *h)
     unlink_hold(t, link);
 }
 
-size_t view_holds_len(const struct view *v)
-{
-    return view_hold_table(v)->n;
-}
+size_t view_holds_len(const struct view *v) { return view_hold_table(v)->n; }

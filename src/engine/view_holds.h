@@ -14,7 +14,7 @@ struct hold_table {
 struct hold_table *view_hold_table(const struct view *v);
 
 struct hold *hold_new(struct event *e, const struct hold_row *row);
-void hold_table_add(struct hold_table *t, struct hold *h); /* O(log n), amortised */
+void hold_table_add(struct hold_table *t, struct hold *h);                 /* O(log n), amortised */
 void hold_table_remove_event(struct hold_table *t, const struct event *e); /* O(n) */
 void hold_table_close(struct hold_table *t);
 

@@ -10,10 +10,7 @@
 #include "base/log.h"
 #include "engine/internal.h"
 
-static int64_t monotonic_us(const struct engine *e)
-{
-    return clock_monotonic_us(e->config.clock);
-}
+static int64_t monotonic_us(const struct engine *e) { return clock_monotonic_us(e->config.clock); }
 
 /* How one try at a batch ended. */
 struct outcome {
@@ -118,10 +115,7 @@ static enum hf_status create_event(struct worker *w, struct command *c, struct h
     return ledger_event_insert(w->ledger, c->def, w->decision.now, err);
 }
 
-static bool succeeded(const struct command *c)
-{
-    return hf_status_http(c->status) < 300;
-}
+static bool succeeded(const struct command *c) { return hf_status_http(c->status) < 300; }
 
 /* Decide each command in order; the deferred ones move to the next batch. */
 static enum hf_status decide_all(struct worker *w, struct command **commands, size_t *n,
@@ -220,7 +214,7 @@ static void count_answer(struct engine *e, const struct command *c)
         return;
     switch (c->kind) {
     case CMD_HOLD_CREATE:
-        counter_add(m->requests[succeeded(c)                  ? RESULT_GRANTED
+        counter_add(m->requests[succeeded(c)                 ? RESULT_GRANTED
                                 : c->status == HF_SEAT_TAKEN ? RESULT_TAKEN
                                                              : RESULT_ERROR],
                     1);
@@ -395,8 +389,8 @@ void worker_note_time(struct worker *w)
         engine_set_ready(e, false, err.msg);
 }
 
-/* Expiry by the ledger's own index, for holds of events nobody has loaded, and for whatever the heap
- * may have missed.  A slice a call; again soon while there is more. */
+/* Expiry by the ledger's own index, for holds of events nobody has loaded, and for whatever the
+ * heap may have missed.  A slice a call; again soon while there is more. */
 static void sweep(struct worker *w)
 {
     struct engine *e = w->engine;

@@ -2,7 +2,7 @@
  *
  * Each connection stays on one thread of the pool.  A request's body is always consumed before
  * anything is answered, except where reading on would cost too much.  Every suspended connection
- * is resumed by server_done before server_stop, since engine_stop answers all it accepted. */
+ * is resumed by server_done before server_stop, since engine_drain answers all it accepted. */
 #include "http/server.h"
 
 #include <errno.h>

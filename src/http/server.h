@@ -26,9 +26,8 @@ HF_MUST_USE enum hf_status server_start(const struct server_config *config, stru
 /* Stop listening; answer new requests with 503; wait until those begun are answered, at most
  * `wait_ms`.  False: some were not. */
 bool server_drain(struct server *s, int wait_ms);
-/* After engine_stop: nothing may be lent to the engine any more.  When server_drain said false,
- * requests it did not wait for may still look at the engine and its view until this returns, and
- * engine_stop has freed both by then: a known gap, closed only by keeping the engine until here. */
+/* After engine_drain (nothing is lent to the engine any more) and before engine_stop, since late
+ * requests may look at the view until this returns. */
 void server_stop(struct server *s);
 
 bool server_draining(const struct server *s);

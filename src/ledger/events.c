@@ -56,9 +56,8 @@ static enum hf_status next_event(struct ledger *l, int64_t *ret_key, struct hf_e
         return HF_LEDGER_UNAVAILABLE;
     *ret_key = db_column_int(stmt, 0);
     stmt->driver->finish(stmt);
-    return *ret_key <= EVENT_KEY_MAX
-               ? HF_OK
-               : hf_err_set(err, HF_INTERNAL, "no event number is left");
+    return *ret_key <= EVENT_KEY_MAX ? HF_OK
+                                     : hf_err_set(err, HF_INTERNAL, "no event number is left");
 }
 
 enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,

@@ -112,9 +112,8 @@ enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
 }
 
 /* Up to `limit` integers of a query's first column. */
-static enum hf_status read_keys(struct ledger *l, enum statement which,
-                                const struct db_value *args, size_t limit, int64_t *ret_keys,
-                                size_t *ret_n, struct hf_err *err)
+static enum hf_status read_keys(struct ledger *l, enum statement which, const struct db_value *args,
+                                size_t limit, int64_t *ret_keys, size_t *ret_n, struct hf_err *err)
 {
     struct db_stmt *stmt;
     size_t n = 0;
@@ -136,8 +135,8 @@ enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit, int
     return read_keys(l, ST_HOLDS_DUE, args, limit, ret_keys, ret_n, err);
 }
 
-enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
-                                  int64_t *ret_keys, size_t *ret_n, struct hf_err *err)
+enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit, int64_t *ret_keys,
+                                  size_t *ret_n, struct hf_err *err)
 {
     const struct db_value args[] = {db_int(before ? before : INT64_MAX), db_int((int64_t)limit)};
     return read_keys(l, ST_EVENTS_LIST, args, limit, ret_keys, ret_n, err);

@@ -103,10 +103,7 @@ enum hf_status ledger_commit(struct ledger *l, struct hf_err *err)
     return l->db->driver->commit(l->db, err);
 }
 
-void ledger_rollback(struct ledger *l)
-{
-    l->db->driver->rollback(l->db);
-}
+void ledger_rollback(struct ledger *l) { l->db->driver->rollback(l->db); }
 
 enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err)
 {
@@ -285,6 +282,7 @@ static void put_audit(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->audit.n; i++) {
         const struct audit_row *a = &b->audit.v[i];
+        ledger_arg_int(l, AUDIT_KEY(a->event, a->seq));
         ledger_arg_int(l, a->event);
         ledger_arg_int(l, a->seq);
         ledger_arg_int(l, a->at);
@@ -313,8 +311,8 @@ static void put_keys(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
-enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, const char **ret_surprise,
-                            struct hf_err *err)
+enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b,
+                            const char **ret_surprise, struct hf_err *err)
 {
     const struct {
         const char *table;

@@ -53,21 +53,20 @@ HF_MUST_USE enum hf_status ledger_event_insert(struct ledger *l, struct event_de
 
 /* *ret_def NULL where there is none. */
 HF_MUST_USE enum hf_status ledger_event_read(struct ledger *l, int64_t event,
-                                             struct event_def **ret_def, struct clock_row *ret_clock,
-                                             struct hf_err *err);
+                                             struct event_def **ret_def,
+                                             struct clock_row *ret_clock, struct hf_err *err);
 /* Every seat that is not available. */
-HF_MUST_USE enum hf_status ledger_seats_read(
-    struct ledger *l, int64_t event,
-    void (*seat)(void *ctx, uint32_t index, enum seat_status status, int64_t hold), void *ctx,
-    struct hf_err *err);
+HF_MUST_USE enum hf_status ledger_seats_read(struct ledger *l, int64_t event,
+                                             void (*seat)(void *ctx, uint32_t index,
+                                                          enum seat_status status, int64_t hold),
+                                             void *ctx, struct hf_err *err);
 /* Every active hold of the event; the row is borrowed for the call. */
 HF_MUST_USE enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
                                                void (*hold)(void *ctx, const struct hold_row *row),
                                                void *ctx, struct hf_err *err);
 /* Keys of events before `before` (0: the newest), newest first; *ret_n at most `limit`. */
 HF_MUST_USE enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
-                                              int64_t *ret_keys, size_t *ret_n,
-                                              struct hf_err *err);
+                                              int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
 /* Up to `limit` active holds due at `now`, by the index of expiries. */
 HF_MUST_USE enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit,
                                             int64_t *ret_keys, size_t *ret_n, struct hf_err *err);

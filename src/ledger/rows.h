@@ -4,7 +4,8 @@
  *
  * Keys.  event: 1, 2, 3 ...   seat: event << 32 | index of the seat in its event.
  * hold: event << 40 | the fence it was granted with; so a hold's id names its event, and no
- * counter beside event_clock is needed.  booking: the key of the hold it sells. */
+ * counter beside event_clock is needed.  booking: the key of the hold it sells.  audit: event << 40
+ * | seq. */
 #ifndef HF_LEDGER_ROWS_H
 #define HF_LEDGER_ROWS_H
 
@@ -17,15 +18,38 @@
 
 enum seat_status { SEAT_AVAILABLE = 0, SEAT_HELD = 1, SEAT_BOOKED = 2, SEAT_BLOCKED = 3 };
 enum hold_status { HOLD_NONE, HOLD_ACTIVE, HOLD_EXPIRED, HOLD_RELEASED, HOLD_CONFIRMED };
-enum booking_status { BOOKING_NONE, BOOKING_PENDING, BOOKING_CONFIRMED, BOOKING_FAILED,
-                      BOOKING_CANCELLED };
+enum booking_status {
+    BOOKING_NONE,
+    BOOKING_PENDING,
+    BOOKING_CONFIRMED,
+    BOOKING_FAILED,
+    BOOKING_CANCELLED
+};
 enum event_status { EVENT_OPEN = 1, EVENT_CLOSED = 2 };
 
-enum audit_object { AUDIT_EVENT = 1, AUDIT_SEAT, AUDIT_AREA, AUDIT_HOLD, AUDIT_BOOKING,
-                    AUDIT_PAYMENT };
-enum audit_cause { CAUSE_CREATE = 1, CAUSE_HOLD, CAUSE_RENEW, CAUSE_RELEASE, CAUSE_EXPIRE,
-                   CAUSE_CONFIRM, CAUSE_RESCUE, CAUSE_BLOCK, CAUSE_UNBLOCK, CAUSE_OPEN,
-                   CAUSE_CLOSE, CAUSE_EVICT, CAUSE_CANCEL };
+enum audit_object {
+    AUDIT_EVENT = 1,
+    AUDIT_SEAT,
+    AUDIT_AREA,
+    AUDIT_HOLD,
+    AUDIT_BOOKING,
+    AUDIT_PAYMENT
+};
+enum audit_cause {
+    CAUSE_CREATE = 1,
+    CAUSE_HOLD,
+    CAUSE_RENEW,
+    CAUSE_RELEASE,
+    CAUSE_EXPIRE,
+    CAUSE_CONFIRM,
+    CAUSE_RESCUE,
+    CAUSE_BLOCK,
+    CAUSE_UNBLOCK,
+    CAUSE_OPEN,
+    CAUSE_CLOSE,
+    CAUSE_EVICT,
+    CAUSE_CANCEL
+};
 
 #define SEAT_KEY(event, index) ((int64_t)(event) << 32 | (int64_t)(index))
 #define SEAT_INDEX(key) ((uint32_t)((key)&0xffffffff))
@@ -33,6 +57,8 @@ enum audit_cause { CAUSE_CREATE = 1, CAUSE_HOLD, CAUSE_RENEW, CAUSE_RELEASE, CAU
 #define HOLD_KEY(event, fence) ((int64_t)(event) << HOLD_FENCE_BITS | (int64_t)(fence))
 #define HOLD_EVENT(key) ((int64_t)(key) >> HOLD_FENCE_BITS)
 #define HOLD_FIRST_FENCE(key) ((int64_t)(key) & (((int64_t)1 << HOLD_FENCE_BITS) - 1))
+#define AUDIT_SEQ_BITS 40
+#define AUDIT_KEY(event, seq) ((int64_t)(event) << AUDIT_SEQ_BITS | (int64_t)(seq))
 #define EVENT_KEY_MAX (((int64_t)1 << (62 - HOLD_FENCE_BITS)) - 1)
 
 #define NAME_CHARS_MAX 32
@@ -48,7 +74,7 @@ struct row_def {
 struct section_def {
     char *name, *tier; /* tier may be NULL */
     int64_t price;
-    bool listed;       /* rows were listed by name, so answers list them too */
+    bool listed; /* rows were listed by name, so answers list them too */
     VEC(struct row_def) rows;
 };
 struct area_def {
@@ -77,13 +103,13 @@ struct hold_row {
     struct id id;
     int64_t event, fence, amount, created_at, expires_at, max_expires_at;
     enum hold_status status;
-    const char *owner;    /* NULL: none */
+    const char *owner; /* NULL: none */
     size_t owner_len;
     const char *metadata; /* JSON text, NULL: none */
     size_t metadata_len;
     const uint32_t *seats;
     uint32_t n_seats;
-    void *owned;          /* what hold_row_close frees; NULL when the pointers are borrowed */
+    void *owned; /* what hold_row_close frees; NULL when the pointers are borrowed */
 };
 void hold_row_close(struct hold_row *row);
 
@@ -119,9 +145,9 @@ struct audit_row {
     int64_t event, seq, at;
     enum audit_object object;
     enum audit_cause cause;
-    int64_t item;     /* seat or area index; -1: none */
-    int64_t quantity; /* 0: none */
-    int from, to;     /* of the object's own status enum */
+    int64_t item;                        /* seat or area index; -1: none */
+    int64_t quantity;                    /* 0: none */
+    int from, to;                        /* of the object's own status enum */
     int64_t hold, booking, fence, until; /* 0: none */
 };
 #define KEY_HASH_SIZE 32

@@ -1,6 +1,7 @@
 /* The schema, as migrations: version n is migrations[n-1].  Never edit one that has been released;
  * add another.  Statuses are the integers of rows.h.  No foreign keys: the writer's conditions and
- * row counts are the check, `holdfast verify` the proof, and the hot path pays for neither twice. */
+ * row counts are the check, `holdfast verify` the proof, and the hot path pays for neither twice.
+ */
 #include "ledger/statements.h"
 
 const char *const ledger_migrations[] = {
@@ -52,11 +53,13 @@ const char *const ledger_migrations[] = {
     "  body text NOT NULL, created_at bigint NOT NULL) {clustered};"
     "CREATE INDEX idempotency_age ON idempotency (created_at);"
 
+    /* audit = event << 40 | seq: one integer, so that the log is only ever appended to */
     "CREATE TABLE audit ("
-    "  event bigint NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, object bigint NOT NULL,"
+    "  audit {key}, event bigint NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, object bigint "
+    "NOT NULL,"
     "  item bigint, quantity bigint NOT NULL, before bigint NOT NULL, after bigint NOT NULL,"
     "  hold bigint NOT NULL, booking bigint NOT NULL, fence bigint NOT NULL, until bigint NOT NULL,"
-    "  cause bigint NOT NULL, PRIMARY KEY (event, seq)) {clustered};",
+    "  cause bigint NOT NULL);",
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

@@ -7,122 +7,120 @@
 
 /* Conditions stand in every write: the expected status, owner and fence (I5).  A count that differs
  * is a surprise, and the batch is rolled back. */
-#define LEDGER_STATEMENTS(X)                                                                      \
-    X(CLOCK_READ, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                      \
-                  "{, rows(event bigint)} WHERE c.event = r.event{lock}")                         \
-    X(CLOCK_WRITE,                                                                                \
-      "UPDATE event_clock SET seq = r.seq, fence = r.fence, now = r.now"                          \
-      "{ FROM rows(event bigint, seq_before bigint, fence_before bigint, seq bigint,"             \
-      " fence bigint, now bigint)}"                                                               \
-      " WHERE event_clock.event = r.event AND event_clock.seq = r.seq_before"                     \
-      " AND event_clock.fence = r.fence_before AND event_clock.now <= r.now")                     \
-    X(CLOCK_INSERT, "INSERT INTO event_clock (event, seq, fence, now)"                            \
-                    " VALUES (r.event, 0, 0, r.now){args(event bigint, now bigint)}")             \
-    X(CLOCK_MAX, "SELECT COALESCE(MAX(now), 0) FROM event_clock")                                 \
-    X(CLOCK_TOUCH,                                                                                \
-      "UPDATE event_clock SET now = CASE WHEN now < r.now THEN r.now ELSE now + 1 END"            \
-      " WHERE event = 0{args(now bigint)}")                                                       \
-    X(SEAT_WRITE,                                                                                 \
-      "UPDATE seats SET status = r.after, hold = r.hold, fence = r.fence,"                        \
-      " expires_at = r.expires_at, version = version + 1"                                         \
-      "{ FROM rows(seat bigint, before bigint, hold_before bigint, after bigint, hold bigint,"    \
-      " fence bigint, expires_at bigint)}"                                                        \
-      " WHERE seats.seat = r.seat AND seats.status = r.before AND seats.hold = r.hold_before"     \
-      " AND seats.fence <= r.fence")                                                              \
-    X(SEATS_INSERT,                                                                               \
-      "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS bigint) UNION ALL"                                \
-      " SELECT i + 1 FROM n WHERE i + 1 < r.n)"                                                   \
-      " INSERT INTO seats (seat, status, hold, fence, expires_at, version)"                       \
-      " SELECT r.first + i, 0, 0, 0, 0, 0 FROM n{args(first bigint, n bigint)}")                  \
-    X(SEATS_READ, "SELECT seat, status, hold FROM seats WHERE seat >= r.first AND seat <= r.last" \
-                  " AND status <> 0{args(first bigint, last bigint)}")                            \
-    X(HOLD_INSERT,                                                                                \
-      "INSERT INTO holds (hold, secret, event, status, fence, amount, owner, metadata, seats,"    \
-      " created_at, expires_at, max_expires_at)"                                                  \
-      " SELECT r.hold, r.secret, r.event, r.status, r.fence, r.amount, r.owner, r.metadata,"      \
-      " r.seats, r.created_at, r.expires_at, r.max_expires_at"                                    \
-      "{ FROM rows(hold bigint, secret bytes, event bigint, status bigint, fence bigint,"         \
-      " amount bigint, owner text, metadata text, seats text, created_at bigint,"                 \
-      " expires_at bigint, max_expires_at bigint)} WHERE true ON CONFLICT (hold) DO NOTHING")     \
-    X(HOLD_WRITE,                                                                                 \
-      "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at"             \
-      "{ FROM rows(hold bigint, before bigint, fence_before bigint, after bigint, fence bigint,"  \
-      " expires_at bigint)}"                                                                      \
-      " WHERE holds.hold = r.hold AND holds.status = r.before AND holds.fence = r.fence_before")  \
-    X(HOLD_READ,                                                                                  \
-      "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"       \
-      " h.seats, h.created_at, h.expires_at, h.max_expires_at FROM holds h"                       \
-      "{, rows(hold bigint)} WHERE h.hold = r.hold")                                              \
-    X(HOLDS_ACTIVE, "SELECT hold FROM holds WHERE status = 1 AND event = r.event"                 \
-                    " ORDER BY expires_at{args(event bigint)}")                                   \
-    X(HOLDS_DUE, "SELECT hold FROM holds WHERE status = 1 AND expires_at <= r.now"                \
-                 " ORDER BY expires_at LIMIT r.n{args(now bigint, n bigint)}")                    \
-    X(BOOKING_INSERT,                                                                             \
-      "INSERT INTO bookings (booking, secret, event, status, fence, amount, reference,"           \
-      " created_at) SELECT r.booking, r.secret, r.event, r.status, r.fence, r.amount,"            \
-      " r.reference, r.created_at"                                                                \
-      "{ FROM rows(booking bigint, secret bytes, event bigint, status bigint, fence bigint,"      \
-      " amount bigint, reference text, created_at bigint)}"                                       \
-      " WHERE true ON CONFLICT (booking) DO NOTHING")                                             \
-    X(BOOKING_READ,                                                                               \
-      "SELECT b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference,"            \
-      " b.created_at, h.secret, h.seats FROM bookings b JOIN holds h ON h.hold = b.booking"       \
-      " WHERE b.booking = r.booking{args(booking bigint)}")                                       \
-    X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking) SELECT r.seat, r.booking"              \
-                   "{ FROM rows(seat bigint, booking bigint)}"                                    \
-                   " WHERE true ON CONFLICT (seat) DO NOTHING")                                   \
-    X(AUDIT_INSERT,                                                                               \
-      "INSERT INTO audit (event, seq, at, object, item, quantity, before, after, hold, booking,"  \
-      " fence, until, cause) SELECT r.event, r.seq, r.at, r.object, r.item, r.quantity,"          \
-      " r.before, r.after, r.hold, r.booking, r.fence, r.until, r.cause"                          \
-      "{ FROM rows(event bigint, seq bigint, at bigint, object bigint, item bigint,"              \
-      " quantity bigint, before bigint, after bigint, hold bigint, booking bigint,"               \
-      " fence bigint, until bigint, cause bigint)} WHERE true ON CONFLICT (event, seq) DO NOTHING") \
+#define LEDGER_STATEMENTS(X)                                                                       \
+    X(CLOCK_READ, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
+                  "{, rows(event bigint)} WHERE c.event = r.event{lock}")                          \
+    X(CLOCK_WRITE, "UPDATE event_clock SET seq = r.seq, fence = r.fence, now = r.now"              \
+                   "{ FROM rows(event bigint, seq_before bigint, fence_before bigint, seq bigint," \
+                   " fence bigint, now bigint)}"                                                   \
+                   " WHERE event_clock.event = r.event AND event_clock.seq = r.seq_before"         \
+                   " AND event_clock.fence = r.fence_before AND event_clock.now <= r.now")         \
+    X(CLOCK_INSERT, "INSERT INTO event_clock (event, seq, fence, now)"                             \
+                    " VALUES (r.event, 0, 0, r.now){args(event bigint, now bigint)}")              \
+    X(CLOCK_MAX, "SELECT COALESCE(MAX(now), 0) FROM event_clock")                                  \
+    X(CLOCK_TOUCH,                                                                                 \
+      "UPDATE event_clock SET now = CASE WHEN now < r.now THEN r.now ELSE now + 1 END"             \
+      " WHERE event = 0{args(now bigint)}")                                                        \
+    X(SEAT_WRITE,                                                                                  \
+      "UPDATE seats SET status = r.after, hold = r.hold, fence = r.fence,"                         \
+      " expires_at = r.expires_at, version = version + 1"                                          \
+      "{ FROM rows(seat bigint, before bigint, hold_before bigint, after bigint, hold bigint,"     \
+      " fence bigint, expires_at bigint)}"                                                         \
+      " WHERE seats.seat = r.seat AND seats.status = r.before AND seats.hold = r.hold_before"      \
+      " AND seats.fence <= r.fence")                                                               \
+    X(SEATS_INSERT, "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS bigint) UNION ALL"                   \
+                    " SELECT i + 1 FROM n WHERE i + 1 < r.n)"                                      \
+                    " INSERT INTO seats (seat, status, hold, fence, expires_at, version)"          \
+                    " SELECT r.first + i, 0, 0, 0, 0, 0 FROM n{args(first bigint, n bigint)}")     \
+    X(SEATS_READ, "SELECT seat, status, hold FROM seats WHERE seat >= r.first AND seat <= r.last"  \
+                  " AND status <> 0{args(first bigint, last bigint)}")                             \
+    X(HOLD_INSERT,                                                                                 \
+      "INSERT INTO holds (hold, secret, event, status, fence, amount, owner, metadata, seats,"     \
+      " created_at, expires_at, max_expires_at)"                                                   \
+      " SELECT r.hold, r.secret, r.event, r.status, r.fence, r.amount, r.owner, r.metadata,"       \
+      " r.seats, r.created_at, r.expires_at, r.max_expires_at"                                     \
+      "{ FROM rows(hold bigint, secret bytes, event bigint, status bigint, fence bigint,"          \
+      " amount bigint, owner text, metadata text, seats text, created_at bigint,"                  \
+      " expires_at bigint, max_expires_at bigint)} WHERE true ON CONFLICT (hold) DO NOTHING")      \
+    X(HOLD_WRITE,                                                                                  \
+      "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at"              \
+      "{ FROM rows(hold bigint, before bigint, fence_before bigint, after bigint, fence bigint,"   \
+      " expires_at bigint)}"                                                                       \
+      " WHERE holds.hold = r.hold AND holds.status = r.before AND holds.fence = r.fence_before")   \
+    X(HOLD_READ,                                                                                   \
+      "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
+      " h.seats, h.created_at, h.expires_at, h.max_expires_at FROM holds h"                        \
+      "{, rows(hold bigint)} WHERE h.hold = r.hold")                                               \
+    X(HOLDS_ACTIVE, "SELECT hold FROM holds WHERE status = 1 AND event = r.event"                  \
+                    " ORDER BY expires_at{args(event bigint)}")                                    \
+    X(HOLDS_DUE, "SELECT hold FROM holds WHERE status = 1 AND expires_at <= r.now"                 \
+                 " ORDER BY expires_at LIMIT r.n{args(now bigint, n bigint)}")                     \
+    X(BOOKING_INSERT,                                                                              \
+      "INSERT INTO bookings (booking, secret, event, status, fence, amount, reference,"            \
+      " created_at) SELECT r.booking, r.secret, r.event, r.status, r.fence, r.amount,"             \
+      " r.reference, r.created_at"                                                                 \
+      "{ FROM rows(booking bigint, secret bytes, event bigint, status bigint, fence bigint,"       \
+      " amount bigint, reference text, created_at bigint)}"                                        \
+      " WHERE true ON CONFLICT (booking) DO NOTHING")                                              \
+    X(BOOKING_READ,                                                                                \
+      "SELECT b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference,"             \
+      " b.created_at, h.secret, h.seats FROM bookings b JOIN holds h ON h.hold = b.booking"        \
+      " WHERE b.booking = r.booking{args(booking bigint)}")                                        \
+    X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking) SELECT r.seat, r.booking"               \
+                   "{ FROM rows(seat bigint, booking bigint)}"                                     \
+                   " WHERE true ON CONFLICT (seat) DO NOTHING")                                    \
+    X(AUDIT_INSERT,                                                                                \
+      "INSERT INTO audit (audit, event, seq, at, object, item, quantity, before, after, hold, "    \
+      "booking,"                                                                                   \
+      " fence, until, cause) SELECT r.audit, r.event, r.seq, r.at, r.object, r.item, r.quantity,"  \
+      " r.before, r.after, r.hold, r.booking, r.fence, r.until, r.cause"                           \
+      "{ FROM rows(audit bigint, event bigint, seq bigint, at bigint, object bigint, item bigint," \
+      " quantity bigint, before bigint, after bigint, hold bigint, booking bigint,"                \
+      " fence bigint, until bigint, cause bigint)} WHERE true ON CONFLICT (audit) DO NOTHING")     \
     X(KEY_READ, "SELECT k.hash, k.request, k.http_status, k.body, k.created_at FROM idempotency k" \
-                "{, rows(hash bytes, cutoff bigint)}"                                             \
-                " WHERE k.hash = r.hash AND k.created_at > r.cutoff")                             \
-    X(KEY_INSERT,                                                                                 \
-      "INSERT INTO idempotency (hash, request, http_status, body, created_at)"                    \
-      " SELECT r.hash, r.request, r.http_status, r.body, r.created_at"                            \
-      "{ FROM rows(hash bytes, request bytes, http_status bigint, body text, created_at bigint)}" \
-      " WHERE true ON CONFLICT (hash) DO UPDATE SET"                              \
-      " request = excluded.request, http_status = excluded.http_status, body = excluded.body,"    \
-      " created_at = excluded.created_at"                                                         \
-      " WHERE idempotency.created_at <= excluded.created_at - 86400000")                          \
-    X(KEYS_EACH, "SELECT hash FROM idempotency WHERE created_at > r.cutoff{args(cutoff bigint)}") \
-    X(KEYS_PRUNE,                                                                                 \
-      "DELETE FROM idempotency WHERE hash IN (SELECT hash FROM idempotency"                       \
-      " WHERE created_at <= r.cutoff ORDER BY created_at LIMIT r.n)"                              \
-      "{args(cutoff bigint, n bigint)}")                                                          \
-    X(EVENT_NEXT, "SELECT COALESCE(MAX(event), 0) + 1 FROM events")                               \
-    X(EVENT_INSERT,                                                                               \
-      "INSERT INTO events (event, secret, name, currency, status, hold_ttl_ms, hold_max_ms,"      \
-      " max_per_hold, created_at) VALUES (r.event, r.secret, r.name, r.currency, r.status,"       \
-      " r.hold_ttl_ms, r.hold_max_ms, r.max_per_hold, r.created_at)"                              \
-      "{args(event bigint, secret bytes, name text, currency text, status bigint,"                \
-      " hold_ttl_ms bigint, hold_max_ms bigint, max_per_hold bigint, created_at bigint)}")        \
+                "{, rows(hash bytes, cutoff bigint)}"                                              \
+                " WHERE k.hash = r.hash AND k.created_at > r.cutoff")                              \
+    X(KEY_INSERT,                                                                                  \
+      "INSERT INTO idempotency (hash, request, http_status, body, created_at)"                     \
+      " SELECT r.hash, r.request, r.http_status, r.body, r.created_at"                             \
+      "{ FROM rows(hash bytes, request bytes, http_status bigint, body text, created_at bigint)}"  \
+      " WHERE true ON CONFLICT (hash) DO UPDATE SET"                                               \
+      " request = excluded.request, http_status = excluded.http_status, body = excluded.body,"     \
+      " created_at = excluded.created_at"                                                          \
+      " WHERE idempotency.created_at <= excluded.created_at - 86400000")                           \
+    X(KEYS_EACH, "SELECT hash FROM idempotency WHERE created_at > r.cutoff{args(cutoff bigint)}")  \
+    X(KEYS_PRUNE, "DELETE FROM idempotency WHERE hash IN (SELECT hash FROM idempotency"            \
+                  " WHERE created_at <= r.cutoff ORDER BY created_at LIMIT r.n)"                   \
+                  "{args(cutoff bigint, n bigint)}")                                               \
+    X(EVENT_NEXT, "SELECT COALESCE(MAX(event), 0) + 1 FROM events")                                \
+    X(EVENT_INSERT,                                                                                \
+      "INSERT INTO events (event, secret, name, currency, status, hold_ttl_ms, hold_max_ms,"       \
+      " max_per_hold, created_at) VALUES (r.event, r.secret, r.name, r.currency, r.status,"        \
+      " r.hold_ttl_ms, r.hold_max_ms, r.max_per_hold, r.created_at)"                               \
+      "{args(event bigint, secret bytes, name text, currency text, status bigint,"                 \
+      " hold_ttl_ms bigint, hold_max_ms bigint, max_per_hold bigint, created_at bigint)}")         \
     X(EVENT_READ, "SELECT secret, name, currency, status, hold_ttl_ms, hold_max_ms, max_per_hold," \
-                  " created_at FROM events WHERE event = r.event{args(event bigint)}")            \
-    X(EVENTS_LIST, "SELECT event FROM events WHERE event < r.before ORDER BY event DESC"          \
-                   " LIMIT r.n{args(before bigint, n bigint)}")                                   \
-    X(SECTION_INSERT,                                                                             \
-      "INSERT INTO sections (event, section, name, tier, price, listed)"                          \
-      " SELECT r.event, r.section, r.name, r.tier, r.price, r.listed"                             \
-      "{ FROM rows(event bigint, section bigint, name text, tier text, price bigint,"             \
-      " listed bigint)}")                                                                         \
-    X(SECTIONS_READ, "SELECT name, tier, price, listed FROM sections WHERE event = r.event"       \
-                     " ORDER BY section{args(event bigint)}")                                     \
-    X(ROW_INSERT, "INSERT INTO seat_rows (event, section, row_no, name, seats)"                   \
-                  " SELECT r.event, r.section, r.row_no, r.name, r.seats"                         \
-                  "{ FROM rows(event bigint, section bigint, row_no bigint, name text,"           \
-                  " seats bigint)}")                                                              \
-    X(ROWS_READ, "SELECT section, name, seats FROM seat_rows WHERE event = r.event"               \
-                 " ORDER BY section, row_no{args(event bigint)}")                                 \
-    X(AREA_INSERT, "INSERT INTO areas (event, area, name, price, capacity, held, booked)"         \
-                   " SELECT r.event, r.area, r.name, r.price, r.capacity, 0, 0"                   \
-                   "{ FROM rows(event bigint, area bigint, name text, price bigint,"              \
-                   " capacity bigint)}")                                                          \
-    X(AREAS_READ, "SELECT name, price, capacity, held, booked FROM areas WHERE event = r.event"   \
+                  " created_at FROM events WHERE event = r.event{args(event bigint)}")             \
+    X(EVENTS_LIST, "SELECT event FROM events WHERE event < r.before ORDER BY event DESC"           \
+                   " LIMIT r.n{args(before bigint, n bigint)}")                                    \
+    X(SECTION_INSERT,                                                                              \
+      "INSERT INTO sections (event, section, name, tier, price, listed)"                           \
+      " SELECT r.event, r.section, r.name, r.tier, r.price, r.listed"                              \
+      "{ FROM rows(event bigint, section bigint, name text, tier text, price bigint,"              \
+      " listed bigint)}")                                                                          \
+    X(SECTIONS_READ, "SELECT name, tier, price, listed FROM sections WHERE event = r.event"        \
+                     " ORDER BY section{args(event bigint)}")                                      \
+    X(ROW_INSERT, "INSERT INTO seat_rows (event, section, row_no, name, seats)"                    \
+                  " SELECT r.event, r.section, r.row_no, r.name, r.seats"                          \
+                  "{ FROM rows(event bigint, section bigint, row_no bigint, name text,"            \
+                  " seats bigint)}")                                                               \
+    X(ROWS_READ, "SELECT section, name, seats FROM seat_rows WHERE event = r.event"                \
+                 " ORDER BY section, row_no{args(event bigint)}")                                  \
+    X(AREA_INSERT, "INSERT INTO areas (event, area, name, price, capacity, held, booked)"          \
+                   " SELECT r.event, r.area, r.name, r.price, r.capacity, 0, 0"                    \
+                   "{ FROM rows(event bigint, area bigint, name text, price bigint,"               \
+                   " capacity bigint)}")                                                           \
+    X(AREAS_READ, "SELECT name, price, capacity, held, booked FROM areas WHERE event = r.event"    \
                   " ORDER BY area{args(event bigint)}")
 
 enum statement {
@@ -159,10 +157,7 @@ static inline void ledger_arg(struct ledger *l, struct db_value value)
 {
     *vec_push(&l->args) = value;
 }
-static inline void ledger_arg_int(struct ledger *l, int64_t i)
-{
-    ledger_arg(l, db_int(i));
-}
+static inline void ledger_arg_int(struct ledger *l, int64_t i) { ledger_arg(l, db_int(i)); }
 
 /* "[1,2,3]" <-> indexes.  `seats` has room for (len + 1) / 2; false when the text is not ours. */
 void seats_text(const uint32_t *seats, uint32_t n, struct buf *out);

@@ -35,7 +35,8 @@ typedef long long ll;
     X(SALES, "SELECT seat, booking FROM sold_seats WHERE seat >= r.first AND seat <= r.last"       \
              " ORDER BY seat{args(first bigint, last bigint)}")                                    \
     X(AUDIT, "SELECT seq, at, object, cause, COALESCE(item, -1), before, after, hold, booking,"    \
-             " fence, until FROM audit WHERE event = r.event ORDER BY seq{args(event bigint)}")    \
+             " fence, until FROM audit WHERE audit >= r.first AND audit <= r.last ORDER BY audit"  \
+             "{args(first bigint, last bigint)}")                                                  \
     X(SEATS, "SELECT seat, status, hold, fence, expires_at FROM seats"                             \
              " WHERE seat >= r.first AND seat <= r.last ORDER BY seat"                             \
              "{args(first bigint, last bigint)}")                                                  \
@@ -274,7 +275,7 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
         {VS_HOLDS, first_hold, last_hold, on_hold, NULL},
         {VS_BOOKINGS, first_hold, last_hold, on_booking, NULL},
         {VS_SALES, first_seat, last_seat, on_sale, NULL},
-        {VS_AUDIT, event, 0, on_audit, verify_fold_end},
+        {VS_AUDIT, AUDIT_KEY(event, 0), AUDIT_KEY(event + 1, 0) - 1, on_audit, verify_fold_end},
         {VS_SEATS, first_seat, last_seat, on_seat, verify_seats_end},
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps && status == HF_OK; i++) {

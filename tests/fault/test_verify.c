@@ -288,7 +288,7 @@ static const struct damage {
     {"a_hold_that_names_another_event", VERIFY_STRAYS, "I11",
      "UPDATE holds SET event = 2 WHERE hold = hold:1.1"},
     {"a_log_of_no_event", VERIFY_STRAYS, "I11",
-     "INSERT INTO audit VALUES (7, 1, 1, 2, 0, 1, 0, 1, 0, 0, 0, 0, 2)"},
+     "INSERT INTO audit VALUES (7 << 40 | 1, 7, 1, 1, 2, 0, 1, 0, 1, 0, 0, 0, 0, 2)"},
     {"a_clock_of_no_event", VERIFY_STRAYS, "I11", "INSERT INTO event_clock VALUES (7, 0, 0, 0)"},
     {"an_event_without_a_clock", VERIFY_STRAYS, "I11", "DELETE FROM event_clock WHERE event = 2"},
 };

@@ -14,11 +14,12 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { stopLoads } from './load.mjs';
 import * as rows from './rows.mjs';
-import { directories, stopAll } from './servers.mjs';
+import { directories, spentUs, stopAll } from './servers.mjs';
 import { judge, median, render } from './table.mjs';
 
 const TMPFS_MAGIC = 0x01021994;
 const RUN_MAX_MS = 30 * 60_000;
+const OTHERS_MAX = 15; // percent; a quiet machine's kernel threads take a few
 
 function usage(message) {
   console.error(`bench/run: ${message}`);
@@ -95,6 +96,13 @@ function machine(data) {
   return `${processors}, Linux ${release()}, 4 KiB write + fsync ${fsyncUs(data)} us${memory}`;
 }
 
+// Percent of all cores that went to processes that are not the bench's, its servers stopped.
+function othersShare(before, elapsedMs) {
+  const after = spentUs();
+  const others = after.all - before.all - (after.bench - before.bench);
+  return Math.max(0, Math.round(others / (elapsedMs * 10 * cpus().length)));
+}
+
 async function main() {
   const bench = options();
   need(bench);
@@ -104,6 +112,7 @@ async function main() {
   const made = [root];
   bench.directory = directories(root, made);
   const started = performance.now();
+  const spent = spentUs();
   const elapsed = () => `${Math.round((performance.now() - started) / 1000)} s`;
   bench.progress = (name, round) => (
     process.stderr.write(`${elapsed().padStart(6)}  ${name}, round ${round} of ${bench.rounds}\n`));
@@ -124,10 +133,13 @@ async function main() {
     const where = machine(root);
     const lines = [];
     for (const name of bench.only) lines.push(...(await rows[name](bench)).map(judge));
+    const others = othersShare(spent, performance.now() - started);
     const how = `medians of ${bench.rounds} rounds, ${bench.seconds} s each; ${elapsed()} in all`;
-    console.log(`${where}\n${how}\n\n${render(lines)}`);
+    const doubt = others > OTHERS_MAX ? ': DO NOT TRUST THIS RUN' : '';
+    console.log(`${where}\n${how}; others took ${others} % of the machine${doubt}\n`);
+    console.log(render(lines));
     if (bench.json) {
-      const facts = { machine: where, rounds: bench.rounds, seconds: bench.seconds, lines };
+      const facts = { machine: where, others, rounds: bench.rounds, seconds: bench.seconds, lines };
       writeFileSync(bench.json, `${JSON.stringify(facts, null, 1)}\n`);
     }
     await end(0);

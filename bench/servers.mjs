@@ -36,6 +36,15 @@ function processCpuUs(pid, reaped) {
   return (ticks / TICKS_PER_SECOND) * 1e6 || 0;
 }
 
+// What the machine has spent so far, and what this bench has: itself and the children that have
+// ended.  In microseconds of CPU; between the two is what others took.
+export function spentUs() {
+  const [user, nice, system, , , irq, softirq, steal] = readFileSync('/proc/stat', 'utf8')
+    .split('\n')[0].split(/\s+/).slice(1).map(Number);
+  const all = ((user + nice + system + irq + softirq + steal) / TICKS_PER_SECOND) * 1e6;
+  return { all, bench: processCpuUs(process.pid, true) };
+}
+
 class Server {
   constructor(name, command, args, { directory, ids = {}, stopSignal = 'SIGTERM' }) {
     this.name = name;

@@ -1,0 +1,1084 @@
+/* Claims about the whole engine: real threads, a real SQLite file in a directory of its own, and a
+ * clock that stands still until a test moves it. */
+#include "support.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/engine.h"
+
+#define TTL_MS MINUTE_MS
+#define WAIT_S 30 /* real time, before a test gives up */
+
+/* ---- the laboratory ---- */
+
+struct call {
+    struct ask ask; /* first: the engine hands back its command */
+    struct event_list list;
+    bool done;
+};
+
+static struct {
+    struct temp_dir dir;
+    struct clock_fake clock;
+    struct metrics *metrics;
+    struct engine *engine;
+    size_t queue_len_max;
+    struct event *hall;
+    int64_t hall_key;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool gate_shut; /* the worker waits in render, in the middle of a batch */
+    bool at_gate;
+} lab = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void done(struct command *c)
+{
+    struct call *call = (struct call *)(void *)c;
+    pthread_mutex_lock(&lab.lock);
+    call->done = true;
+    pthread_cond_broadcast(&lab.changed);
+    pthread_mutex_unlock(&lab.lock);
+}
+
+static int render(const struct command *c, struct buf *out)
+{
+    pthread_mutex_lock(&lab.lock);
+    lab.at_gate = true;
+    pthread_cond_broadcast(&lab.changed);
+    while (lab.gate_shut)
+        pthread_cond_wait(&lab.changed, &lab.lock);
+    lab.at_gate = false;
+    pthread_mutex_unlock(&lab.lock);
+    if (c->kind == CMD_EVENT_CREATE)
+        buf_printf(out, "event %lld", (long long)c->def->id.key);
+    else
+        paper_render(c, out);
+    return hf_status_http(c->status);
+}
+
+static enum hf_status try_start(struct hf_err *err)
+{
+    lab.metrics = metrics_new();
+    struct engine_config config = {
+        .ledger_url = lab.dir.url,
+        .clock = &lab.clock.clock,
+        .random_seed = 5,
+        .queue_len_max = lab.queue_len_max,
+        .metrics = lab.metrics,
+        .done = done,
+        .render = render,
+    };
+    return engine_start(&config, &lab.engine, err);
+}
+
+static void start(void)
+{
+    struct hf_err err = {0};
+    if (try_start(&err) != HF_OK)
+        fail_msg("%s", err.msg);
+}
+
+static void stop(void)
+{
+    engine_stop(lab.engine);
+    metrics_free(lab.metrics);
+    lab.engine = NULL;
+    lab.metrics = NULL;
+    lab.hall = NULL;
+}
+
+static void wait_for(const bool *flag)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
+    pthread_mutex_lock(&lab.lock);
+    int rc = 0;
+    while (!*flag && rc == 0)
+        rc = pthread_cond_timedwait(&lab.changed, &lab.lock, &until);
+    bool set = *flag;
+    pthread_mutex_unlock(&lab.lock);
+    if (!set)
+        fail_msg("nothing happened in %d s", WAIT_S);
+}
+
+static void submit(struct call *call)
+{
+    call->done = false;
+    assert_int_equal(engine_submit(lab.engine, &call->ask.c), HF_OK);
+}
+
+static enum hf_status answer(struct call *call)
+{
+    wait_for(&call->done);
+    return call->ask.c.status;
+}
+
+static enum hf_status run(struct call *call)
+{
+    submit(call);
+    return answer(call);
+}
+
+static void shut_gate(void)
+{
+    pthread_mutex_lock(&lab.lock);
+    lab.gate_shut = true;
+    pthread_mutex_unlock(&lab.lock);
+}
+
+static void open_gate(void)
+{
+    pthread_mutex_lock(&lab.lock);
+    lab.gate_shut = false;
+    pthread_cond_broadcast(&lab.changed);
+    pthread_mutex_unlock(&lab.lock);
+}
+
+/* The worker stands in the middle of a batch until open_gate; what is submitted meanwhile is the
+ * next batch. */
+static void stall(struct call *call, uint32_t seat)
+{
+    shut_gate();
+    ask_create(&call->ask, lab.hall, seat);
+    char key[32];
+    snprintf(key, sizeof key, "stall on %u", seat);
+    ask_key(&call->ask, key, "r");
+    submit(call);
+    wait_for(&lab.at_gate);
+}
+
+static void advance_ms(int64_t ms) { clock_fake_advance(&lab.clock, ms * 1000); }
+
+static void load_hall(void)
+{
+    static struct call call;
+    memset(&call, 0, sizeof call);
+    call.ask.c.kind = CMD_EVENT_LOAD;
+    call.ask.c.event_key = lab.hall_key;
+    assert_int_equal(run(&call), HF_OK);
+    lab.hall = call.ask.c.event;
+}
+
+static int64_t create_event(struct event_def *def)
+{
+    struct call call = {0};
+    call.ask.c.kind = CMD_EVENT_CREATE;
+    call.ask.c.def = def;
+    assert_int_equal(run(&call), HF_CREATED);
+    int64_t key = def->id.key;
+    ask_close(&call.ask);
+    event_def_free(def);
+    return key;
+}
+
+static void make_hall(uint32_t rows, uint32_t seats_per_row)
+{
+    struct event_def *def = def_hall(rows, seats_per_row);
+    def->hold_ttl_ms = TTL_MS;
+    def->hold_max_ms = 20 * MINUTE_MS;
+    lab.hall_key = create_event(def);
+    load_hall();
+}
+
+static int open_lab(void **state)
+{
+    (void)state;
+    log_set_level(LOG_OFF);
+    temp_dir_make(&lab.dir);
+    clock_fake_init(&lab.clock, T0_MS * 1000);
+    lab.queue_len_max = 0;
+    lab.gate_shut = lab.at_gate = false;
+    start();
+    make_hall(5, 10);
+    return 0;
+}
+
+static int close_lab(void **state)
+{
+    (void)state;
+    open_gate();
+    if (lab.engine)
+        stop();
+    temp_dir_remove(&lab.dir);
+    return 0;
+}
+
+/* ---- helpers about holds ---- */
+
+struct grant {
+    struct id id;
+    int64_t fence, expires_at;
+};
+
+static struct grant grant(uint32_t seat)
+{
+    struct call call;
+    ask_create(&call.ask, lab.hall, seat);
+    assert_int_equal(run(&call), HF_CREATED);
+    struct grant g = {call.ask.c.hold.id, call.ask.c.hold.fence, call.ask.c.hold.expires_at};
+    ask_close(&call.ask);
+    return g;
+}
+
+static enum hf_status create(uint32_t seat)
+{
+    struct call call;
+    ask_create(&call.ask, lab.hall, seat);
+    enum hf_status status = run(&call);
+    ask_close(&call.ask);
+    return status;
+}
+
+static enum hf_status confirm(const struct grant *g, bool rescue)
+{
+    struct call call;
+    ask_confirm(&call.ask, lab.hall, &g->id, g->fence, rescue);
+    enum hf_status status = run(&call);
+    ask_close(&call.ask);
+    return status;
+}
+
+static enum hold_status hold_status(const struct grant *g)
+{
+    struct call call;
+    ask_release(&call.ask, lab.hall, &g->id);
+    call.ask.c.kind = CMD_HOLD_GET;
+    assert_int_equal(run(&call), HF_OK);
+    enum hold_status status = call.ask.c.hold.status;
+    ask_close(&call.ask);
+    return status;
+}
+
+static enum seat_status seat(uint32_t index)
+{
+    return seat_shown_status(seat_shown(lab.hall, index));
+}
+
+static struct event_counts counts(void)
+{
+    struct event_counts c;
+    event_read_counts(lab.hall, &c);
+    return c;
+}
+
+/* Something the engine does by itself, within a turn of its worker (250 ms of real time). */
+static void eventually(bool (*is)(void))
+{
+    time_t limit = time(NULL) + WAIT_S;
+    while (!is()) {
+        if (time(NULL) > limit)
+            fail_msg("it did not come to pass in %d s", WAIT_S);
+        struct call call;
+        struct id nobody = {.key = 1};
+        ask_release(&call.ask, lab.hall, &nobody);
+        call.ask.c.kind = CMD_BOOKING_GET;
+        assert_int_equal(run(&call), HF_NO_SUCH_BOOKING);
+        ask_close(&call.ask);
+        sched_yield();
+    }
+}
+
+static bool nothing_is_held(void) { return counts().held == 0; }
+
+static uint64_t metric(const char *line)
+{
+    struct buf b = {0};
+    metrics_render(lab.metrics, &b);
+    buf_char(&b, '\0');
+    const char *at = strstr(b.data, line);
+    assert_non_null(at);
+    uint64_t value = strtoull(at + strlen(line), NULL, 10);
+    buf_close(&b);
+    return value;
+}
+
+/* Somebody else's hand in the ledger. */
+static int64_t sql(const char *text)
+{
+    sqlite3 *db;
+    sqlite3_stmt *stmt = NULL;
+    assert_int_equal(sqlite3_open(lab.dir.db, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    if (sqlite3_prepare_v2(db, text, -1, &stmt, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    int rc = sqlite3_step(stmt);
+    assert_true(rc == SQLITE_ROW || rc == SQLITE_DONE);
+    int64_t value = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : sqlite3_changes64(db);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return value;
+}
+
+/* ---- events ---- */
+
+static void an_event_loads_as_it_was_described(void **state)
+{
+    (void)state;
+    struct event_def *def = def_new("Gala");
+    def_section(def, "Stalls", "gold", 9900);
+    def_row(def, "A", 3);
+    def_row(def, "B", 2);
+    def_section(def, "Balcony", NULL, 1200);
+    def_row(def, "1", 4);
+    def_area(def, "Floor", 700, 100);
+    lab.hall_key = create_event(def);
+    load_hall();
+    const struct event_def *got = lab.hall->def;
+    assert_string_equal(got->name, "Gala");
+    assert_int_equal(got->created_at, T0_MS);
+    assert_int_equal(got->n_seats, 9);
+    assert_int_equal(got->sections.n, 2);
+    assert_string_equal(got->sections.v[0].tier, "gold");
+    assert_null(got->sections.v[1].tier);
+    assert_int_equal(got->areas.v[0].capacity, 100);
+    assert_int_equal(counts().available, 9);
+    assert_int_equal(event_seat_price(lab.hall, 8), 1200);
+    assert_ptr_equal(view_event(engine_view(lab.engine), lab.hall_key), lab.hall);
+    struct event *first = lab.hall;
+    load_hall(); /* again: the same */
+    assert_ptr_equal(lab.hall, first);
+}
+
+static void an_unknown_event_is_not_found(void **state)
+{
+    (void)state;
+    struct call call = {0};
+    call.ask.c.kind = CMD_EVENT_LOAD;
+    call.ask.c.event_key = 4711;
+    assert_int_equal(run(&call), HF_NO_SUCH_EVENT);
+    assert_null(view_event(engine_view(lab.engine), 4711));
+}
+
+static void events_are_listed_newest_first_and_loaded(void **state)
+{
+    (void)state;
+    int64_t keys[3];
+    for (int i = 0; i < 3; i++)
+        keys[i] = create_event(def_hall(1, 1));
+    struct call call = {0};
+    call.ask.c.kind = CMD_EVENT_LIST;
+    call.ask.c.list = &call.list;
+    call.list.limit = 2;
+    assert_int_equal(run(&call), HF_OK);
+    assert_int_equal(call.list.n, 2);
+    assert_true(call.list.more);
+    assert_int_equal(call.list.events[0]->def->id.key, keys[2]);
+    assert_int_equal(call.list.events[1]->def->id.key, keys[1]);
+    call.list.before = keys[1];
+    assert_int_equal(run(&call), HF_OK);
+    assert_int_equal(call.list.n, 2);
+    assert_false(call.list.more);
+    assert_int_equal(call.list.events[0]->def->id.key, keys[0]);
+    assert_ptr_equal(call.list.events[1], lab.hall);
+}
+
+static void a_repeated_creation_makes_one_event(void **state)
+{
+    (void)state;
+    int64_t before = sql("SELECT COUNT(*) FROM events");
+    for (int i = 0; i < 2; i++) {
+        struct call call = {0};
+        call.ask.c.kind = CMD_EVENT_CREATE;
+        call.ask.c.def = def_hall(1, 2);
+        ask_key(&call.ask, "create", "POST event");
+        assert_int_equal(run(&call), i ? HF_OK : HF_CREATED);
+        assert_int_equal(call.ask.c.replayed, i);
+        assert_int_equal(call.ask.c.http_status, 201);
+        event_def_free(call.ask.c.def);
+        ask_close(&call.ask);
+    }
+    assert_int_equal(sql("SELECT COUNT(*) FROM events"), before + 1);
+}
+
+/* ---- the life of a hold ---- */
+
+static void a_hold_is_shown_read_and_sold(void **state)
+{
+    (void)state;
+    struct call call;
+    ask_create(&call.ask, lab.hall, 7, 3);
+    call.ask.c.owner = "ada";
+    call.ask.c.owner_len = 3;
+    call.ask.c.metadata = "{\"x\":1}";
+    call.ask.c.metadata_len = 7;
+    assert_int_equal(run(&call), HF_CREATED);
+    struct id id = call.ask.c.hold.id;
+    int64_t fence = call.ask.c.hold.fence;
+    ask_close(&call.ask);
+    assert_int_equal(seat(7), SEAT_HELD);
+    assert_int_equal(counts().held, 2);
+
+    ask_release(&call.ask, lab.hall, &id);
+    call.ask.c.kind = CMD_HOLD_GET;
+    assert_int_equal(run(&call), HF_OK);
+    assert_int_equal(call.ask.c.hold.status, HOLD_ACTIVE);
+    assert_string_equal(call.ask.c.hold.owner, "ada");
+    assert_string_equal(call.ask.c.hold.metadata, "{\"x\":1}");
+    assert_int_equal(call.ask.c.hold.n_seats, 2);
+    assert_int_equal(call.ask.c.hold.seats[0], 7);
+    assert_int_equal(call.ask.c.hold.expires_at, engine_now_ms(lab.engine) + TTL_MS);
+    ask_close(&call.ask);
+
+    ask_confirm(&call.ask, lab.hall, &id, fence, false);
+    call.ask.c.reference = "order";
+    call.ask.c.reference_len = 5;
+    assert_int_equal(run(&call), HF_CREATED);
+    struct id booking = call.ask.c.booking.id;
+    ask_close(&call.ask);
+    assert_int_equal(seat(3), SEAT_BOOKED);
+
+    ask_release(&call.ask, lab.hall, &booking);
+    call.ask.c.kind = CMD_BOOKING_GET;
+    assert_int_equal(run(&call), HF_OK);
+    assert_string_equal(call.ask.c.booking.reference, "order");
+    assert_int_equal(call.ask.c.booking.amount, 5000);
+    assert_memory_equal(call.ask.c.booking.hold_secret, id.secret, ID_SECRET_SIZE);
+    ask_close(&call.ask);
+
+    booking.secret[0] ^= 1;
+    ask_release(&call.ask, lab.hall, &booking);
+    call.ask.c.kind = CMD_BOOKING_GET;
+    assert_int_equal(run(&call), HF_NO_SUCH_BOOKING);
+    ask_close(&call.ask);
+    id.secret[0] ^= 1;
+    ask_release(&call.ask, lab.hall, &id);
+    call.ask.c.kind = CMD_HOLD_GET;
+    assert_int_equal(run(&call), HF_NO_SUCH_HOLD);
+    ask_close(&call.ask);
+}
+
+static void an_expired_hold_frees_its_seat_by_itself(void **state)
+{
+    (void)state;
+    struct grant g = grant(0);
+    advance_ms(TTL_MS);
+    eventually(nothing_is_held);
+    assert_int_equal(seat(0), SEAT_AVAILABLE);
+    assert_int_equal(hold_status(&g), HOLD_EXPIRED);
+    assert_int_equal(metric("\nholdfast_holds_expired_total "), 1);
+    assert_int_equal(metric("\nholdfast_holds_active "), 0);
+    assert_int_equal(sql("SELECT COUNT(*) FROM seats WHERE status <> 0"), 0);
+}
+
+static void more_holds_expire_at_once_than_one_batch_ends(void **state)
+{
+    (void)state;
+    make_hall(12, 50);
+    static struct call calls[600];
+    for (uint32_t i = 0; i < 600; i++) {
+        ask_create(&calls[i].ask, lab.hall, i);
+        submit(&calls[i]);
+    }
+    for (uint32_t i = 0; i < 600; i++) {
+        assert_int_equal(answer(&calls[i]), HF_CREATED);
+        ask_close(&calls[i].ask);
+    }
+    assert_int_equal(counts().held, 600);
+    advance_ms(TTL_MS);
+    eventually(nothing_is_held);
+    assert_int_equal(counts().seq, 4 * 600); /* hold and seat, taken and ended */
+}
+
+static void a_hold_is_dead_at_its_expiry_swept_or_not(void **state)
+{
+    (void)state;
+    struct call stalled;
+    struct grant g = grant(0);
+    stall(&stalled, 49);
+    advance_ms(TTL_MS - 1);
+    assert_int_equal(hold_status(&g), HOLD_ACTIVE);
+    advance_ms(1); /* the worker stands still and cannot have swept it */
+    assert_int_equal(hold_status(&g), HOLD_EXPIRED);
+    open_gate();
+    assert_int_equal(answer(&stalled), HF_CREATED);
+    ask_close(&stalled.ask);
+    assert_int_equal(confirm(&g, false), HF_HOLD_EXPIRED);
+    assert_int_equal(confirm(&g, true), HF_CREATED);
+    assert_int_equal(confirm(&g, true), HF_OK);
+}
+
+/* A machine may sleep between any two readings of its clock. */
+static _Atomic int readings_left;
+
+static int64_t boot_us_with_a_nap(const struct clock *clock)
+{
+    (void)clock;
+    int64_t before = atomic_load(&lab.clock.boot_us);
+    if (atomic_fetch_sub(&readings_left, 1) == 1)
+        advance_ms(30000);
+    return before;
+}
+
+static void time_slept_during_a_batch_is_not_lost(void **state)
+{
+    (void)state;
+    stop();
+    lab.clock.clock.boot_us = boot_us_with_a_nap;
+    start();
+    load_hall();
+    for (uint32_t i = 0; i < 12; i++) {
+        int64_t before = engine_now_ms(lab.engine);
+        atomic_store(&readings_left, (int)i + 1);
+        assert_int_equal(create(i), HF_CREATED);
+        while (atomic_load(&readings_left) > 0)
+            engine_now_ms(lab.engine);
+        assert_int_equal(engine_now_ms(lab.engine), before + 30000);
+    }
+}
+
+/* ---- keys and batches ---- */
+
+static void repeats_in_one_batch_get_one_effect_and_the_same_bytes(void **state)
+{
+    (void)state;
+    struct call stalled, first, same, other;
+    stall(&stalled, 49);
+    ask_create(&first.ask, lab.hall, 1);
+    ask_create(&same.ask, lab.hall, 1);
+    ask_create(&other.ask, lab.hall, 2);
+    ask_key(&first.ask, "k", "seat 1");
+    ask_key(&same.ask, "k", "seat 1");
+    ask_key(&other.ask, "k", "seat 2");
+    submit(&first);
+    submit(&same);
+    submit(&other);
+    open_gate();
+    assert_int_equal(answer(&stalled), HF_CREATED);
+    assert_int_equal(answer(&first), HF_CREATED);
+    assert_int_equal(answer(&same), HF_OK);
+    assert_int_equal(answer(&other), HF_KEY_MISMATCH);
+    assert_true(same.ask.c.replayed);
+    assert_int_equal(same.ask.c.body.len, first.ask.c.body.len);
+    assert_memory_equal(same.ask.c.body.data, first.ask.c.body.data, first.ask.c.body.len);
+    assert_int_equal(seat(2), SEAT_AVAILABLE);
+    ask_close(&stalled.ask);
+    ask_close(&first.ask);
+    ask_close(&same.ask);
+    ask_close(&other.ask);
+}
+
+static void two_confirms_in_one_batch_are_one_booking(void **state)
+{
+    (void)state;
+    struct grant g = grant(0);
+    struct call stalled, calls[2];
+    stall(&stalled, 49);
+    for (int i = 0; i < 2; i++) {
+        ask_confirm(&calls[i].ask, lab.hall, &g.id, g.fence, false);
+        submit(&calls[i]);
+    }
+    open_gate();
+    assert_int_equal(answer(&stalled), HF_CREATED);
+    assert_int_equal(answer(&calls[0]), HF_CREATED);
+    assert_int_equal(answer(&calls[1]), HF_OK);
+    assert_memory_equal(calls[0].ask.c.booking.id.secret, calls[1].ask.c.booking.id.secret,
+                        ID_SECRET_SIZE);
+    assert_int_equal(sql("SELECT COUNT(*) FROM bookings"), 1);
+    ask_close(&stalled.ask);
+    ask_close(&calls[0].ask);
+    ask_close(&calls[1].ask);
+}
+
+static bool no_keys_are_stored(void) { return sql("SELECT COUNT(*) FROM idempotency") == 0; }
+
+static void keys_are_forgotten_after_a_day(void **state)
+{
+    (void)state;
+    struct call call;
+    ask_create(&call.ask, lab.hall, 0);
+    ask_key(&call.ask, "k", "seat 0");
+    assert_int_equal(run(&call), HF_CREATED);
+    ask_close(&call.ask);
+    advance_ms(KEY_KEPT_MS);
+    eventually(no_keys_are_stored);
+    ask_create(&call.ask, lab.hall, 1);
+    ask_key(&call.ask, "k", "seat 1");
+    assert_int_equal(run(&call), HF_CREATED);
+    ask_close(&call.ask);
+}
+
+/* ---- restart ---- */
+
+static void restart(void)
+{
+    stop();
+    start();
+    load_hall();
+}
+
+static void a_restart_keeps_seats_holds_fences_and_keys(void **state)
+{
+    (void)state;
+    struct call call;
+    struct grant held = grant(0), sold = grant(1), given = grant(2);
+    assert_int_equal(confirm(&sold, false), HF_CREATED);
+    ask_release(&call.ask, lab.hall, &given.id);
+    assert_int_equal(run(&call), HF_NO_CONTENT);
+    ask_close(&call.ask);
+    struct call keyed;
+    ask_create(&keyed.ask, lab.hall, 3);
+    ask_key(&keyed.ask, "k", "seat 3");
+    assert_int_equal(run(&keyed), HF_CREATED);
+    struct snapshot *before = event_snapshot(lab.hall);
+
+    restart();
+    struct snapshot *after = event_snapshot(lab.hall);
+    assert_int_equal(after->seq, before->seq);
+    assert_int_equal(after->json.len, before->json.len);
+    assert_memory_equal(after->json.data, before->json.data, before->json.len);
+    snapshot_unref(before);
+    snapshot_unref(after);
+
+    assert_int_equal(create(0), HF_SEAT_TAKEN);
+    assert_int_equal(create(1), HF_SEAT_TAKEN);
+    ask_create(&call.ask, lab.hall, 3); /* the same answer, byte for byte */
+    ask_key(&call.ask, "k", "seat 3");
+    assert_false(engine_refuse(lab.engine, &call.ask.c));
+    assert_int_equal(run(&call), HF_OK);
+    assert_true(call.ask.c.replayed);
+    assert_int_equal(call.ask.c.http_status, 201);
+    assert_int_equal(call.ask.c.body.len, keyed.ask.c.body.len);
+    assert_memory_equal(call.ask.c.body.data, keyed.ask.c.body.data, keyed.ask.c.body.len);
+    ask_close(&call.ask);
+    struct grant next = grant(2);
+    assert_int_equal(next.fence, keyed.ask.c.hold.fence + 1);
+    assert_int_equal(confirm(&held, false), HF_CREATED);
+    assert_int_equal(confirm(&sold, false), HF_OK);
+    ask_close(&keyed.ask);
+}
+
+static void holds_expire_while_the_server_is_down(void **state)
+{
+    (void)state;
+    struct grant g = grant(0);
+    stop();
+    advance_ms(TTL_MS);
+    start();
+    load_hall();
+    assert_int_equal(hold_status(&g), HOLD_EXPIRED);
+    assert_int_equal(create(0), HF_CREATED);
+}
+
+static bool no_hold_is_active(void)
+{
+    return sql("SELECT COUNT(*) FROM holds WHERE status = 1") == 0;
+}
+
+static void holds_of_events_that_nobody_loads_expire_too(void **state)
+{
+    (void)state;
+    grant(0);
+    stop();
+    advance_ms(TTL_MS);
+    start();
+    eventually(no_hold_is_active); /* the sweep finds them in the ledger */
+    assert_int_equal(sql("SELECT COUNT(*) FROM seats WHERE status <> 0"), 0);
+    load_hall();
+    assert_int_equal(counts().available, 50);
+}
+
+/* A hold of 60 s must last as long whatever happens to the wall clock.  Starting touches the clock
+ * row and may cost a millisecond. */
+static void assert_remaining(int64_t ms)
+{
+    advance_ms(ms - 10);
+    assert_int_equal(create(0), HF_SEAT_TAKEN);
+    advance_ms(10);
+    assert_int_equal(create(0), HF_CREATED);
+}
+
+static void stepping_the_wall_clock_does_not_move_expiries(void **state)
+{
+    (void)state;
+    grant(0);
+    advance_ms(20000);
+    clock_fake_step(&lab.clock, HOUR_MS * 1000);
+    assert_int_equal(create(0), HF_SEAT_TAKEN);
+    clock_fake_step(&lab.clock, -3 * HOUR_MS * 1000);
+    assert_remaining(40000);
+}
+
+static void a_wall_clock_set_back_between_runs_does_not_move_expiries(void **state)
+{
+    (void)state;
+    grant(0);
+    advance_ms(20000); /* idle: nothing is written */
+    int64_t now = engine_now_ms(lab.engine);
+    stop();
+    clock_fake_step(&lab.clock, -HOUR_MS * 1000);
+    start();
+    load_hall();
+    assert_in_range(engine_now_ms(lab.engine), now, now + 10); /* never backwards */
+    assert_remaining(40000);
+    now = engine_now_ms(lab.engine);
+    restart();
+    assert_in_range(engine_now_ms(lab.engine), now, now + 10);
+}
+
+static bool the_ledger_knows_the_time(void)
+{
+    return sql("SELECT MAX(now) FROM event_clock") >= engine_now_ms(lab.engine);
+}
+
+static void an_idle_server_writes_down_the_time_for_the_next(void **state)
+{
+    (void)state;
+    advance_ms(2 * HOUR_MS); /* and then it might be killed */
+    eventually(the_ledger_knows_the_time);
+}
+
+/* ---- refusal from the view ---- */
+
+static bool refuses(const char *key, uint32_t seat_a, uint32_t seat_b, uint32_t *ret_taken)
+{
+    struct ask a;
+    ask_create(&a, lab.hall, seat_a, seat_b);
+    if (key)
+        ask_key(&a, key, "whatever");
+    bool refused = engine_refuse(lab.engine, &a.c);
+    if (refused)
+        assert_int_equal(a.c.status, HF_SEAT_TAKEN);
+    *ret_taken = refused ? a.c.n_taken : 0;
+    ask_close(&a);
+    return refused;
+}
+
+static void a_seat_is_refused_from_the_view_only_when_it_surely_is_taken(void **state)
+{
+    (void)state;
+    uint32_t taken;
+    assert_false(refuses(NULL, 0, 1, &taken));
+    struct grant g = grant(0);
+    assert_true(refuses(NULL, 0, 1, &taken));
+    assert_int_equal(taken, 1);
+    advance_ms(TTL_MS - 250);
+    assert_true(refuses(NULL, 0, 1, &taken)); /* 250 ms are left */
+    struct call stalled;
+    stall(&stalled, 49); /* so that nothing is swept under us */
+    advance_ms(1);
+    assert_false(refuses(NULL, 0, 1, &taken)); /* 249: ask the ledger */
+    advance_ms(248);
+    assert_false(refuses(NULL, 0, 1, &taken));
+    advance_ms(1);
+    assert_false(refuses(NULL, 0, 1, &taken));          /* over */
+    assert_true(refuses(NULL, 0, 49, &taken) == false); /* 49 is not committed, so not shown */
+    open_gate();
+    assert_int_equal(answer(&stalled), HF_CREATED);
+    ask_close(&stalled.ask);
+    assert_true(refuses(NULL, 0, 49, &taken));
+    assert_int_equal(taken, 1);
+    assert_int_equal(confirm(&g, true), HF_CREATED);
+    advance_ms(HOUR_MS);
+    assert_true(refuses(NULL, 0, 1, &taken)); /* sold */
+    lab.hall->status = EVENT_CLOSED;
+    assert_false(refuses(NULL, 0, 1, &taken)); /* another refusal is due */
+}
+
+static void a_stored_key_is_never_refused_from_the_view(void **state)
+{
+    (void)state;
+    uint32_t taken;
+    struct call call;
+    ask_create(&call.ask, lab.hall, 0);
+    ask_key(&call.ask, "mine", "seat 0");
+    assert_int_equal(run(&call), HF_CREATED);
+    ask_close(&call.ask);
+    assert_false(refuses("mine", 0, 1, &taken));
+    assert_true(refuses("another", 0, 1, &taken));
+    assert_int_equal(metric("holdfast_hold_requests_total{result=\"taken\",by=\"view\"} "), 1);
+}
+
+/* ---- bounds, stop ---- */
+
+static void a_full_queue_refuses_at_once_and_reads_go_on(void **state)
+{
+    (void)state;
+    stop();
+    lab.queue_len_max = 2;
+    start();
+    load_hall();
+    struct call stalled, queued[2], refused;
+    stall(&stalled, 49);
+    for (uint32_t i = 0; i < 2; i++) {
+        ask_create(&queued[i].ask, lab.hall, i);
+        submit(&queued[i]);
+    }
+    ask_create(&refused.ask, lab.hall, 5);
+    assert_int_equal(engine_submit(lab.engine, &refused.ask.c), HF_OVERLOADED);
+    struct id nobody = {.key = 1};
+    struct call read;
+    ask_release(&read.ask, lab.hall, &nobody);
+    read.ask.c.kind = CMD_HOLD_GET;
+    assert_int_equal(run(&read), HF_NO_SUCH_HOLD); /* readers do not wait for the worker */
+    open_gate();
+    assert_int_equal(answer(&stalled), HF_CREATED);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(answer(&queued[i]), HF_CREATED);
+        ask_close(&queued[i].ask);
+    }
+    assert_int_equal(run(&refused), HF_CREATED);
+    ask_close(&stalled.ask);
+    ask_close(&refused.ask);
+    ask_close(&read.ask);
+}
+
+static void *stop_engine(void *arg)
+{
+    (void)arg;
+    engine_stop(lab.engine);
+    return NULL;
+}
+
+static void stopping_finishes_what_was_accepted(void **state)
+{
+    (void)state;
+    static struct call calls[40];
+    struct call stalled, late;
+    stall(&stalled, 49);
+    for (uint32_t i = 0; i < 40; i++) {
+        ask_create(&calls[i].ask, lab.hall, i);
+        if (i % 2)
+            ask_key(&calls[i].ask, "shared", "r"); /* one wins, the rest wait for it */
+        submit(&calls[i]);
+    }
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, stop_engine, NULL), 0);
+    enum hf_status status;
+    do { /* until the stop has begun */
+        struct id nobody = {.key = 1};
+        ask_release(&late.ask, lab.hall, &nobody);
+        late.ask.c.kind = CMD_HOLD_GET;
+        late.done = false;
+        status = engine_submit(lab.engine, &late.ask.c);
+        if (status == HF_OK)
+            assert_int_equal(answer(&late), HF_NO_SUCH_HOLD);
+        ask_close(&late.ask);
+    } while (status == HF_OK);
+    assert_int_equal(status, HF_DRAINING);
+    open_gate();
+    pthread_join(thread, NULL);
+    assert_true(stalled.done);
+    int created = 0, replayed = 0;
+    for (uint32_t i = 0; i < 40; i++) {
+        assert_true(calls[i].done);
+        created += calls[i].ask.c.status == HF_CREATED;
+        replayed += calls[i].ask.c.replayed;
+        ask_close(&calls[i].ask);
+    }
+    assert_int_equal(created, 21);
+    assert_int_equal(replayed, 19);
+    assert_int_equal(sql("SELECT COUNT(*) FROM holds"), 22);
+    ask_close(&stalled.ask);
+    metrics_free(lab.metrics);
+    lab.engine = NULL;
+}
+
+static void a_second_engine_on_the_same_ledger_does_not_start(void **state)
+{
+    (void)state;
+    struct engine *first = lab.engine;
+    struct metrics *metrics = lab.metrics;
+    struct hf_err err = {0};
+    assert_int_equal(try_start(&err), HF_LEDGER_UNAVAILABLE);
+    assert_non_null(strstr(err.msg, "already running"));
+    metrics_free(lab.metrics);
+    lab.engine = first;
+    lab.metrics = metrics;
+    assert_int_equal(create(0), HF_CREATED);
+}
+
+static void an_engine_without_a_ledger_does_not_start(void **state)
+{
+    (void)state;
+    stop();
+    struct hf_err err = {0};
+    char url[sizeof lab.dir.url];
+    memcpy(url, lab.dir.url, sizeof url);
+    snprintf(lab.dir.url, sizeof lab.dir.url, "sqlite:%.100s/no/such/place", lab.dir.path);
+    assert_int_equal(try_start(&err), HF_LEDGER_UNAVAILABLE);
+    assert_true(strlen(err.msg) > 0);
+    metrics_free(lab.metrics);
+    memcpy(lab.dir.url, url, sizeof url);
+}
+
+/* ---- surprises ---- */
+
+#define SURPRISES "\nholdfast_ledger_surprises_total "
+
+static void a_seat_sold_behind_the_server_s_back_is_taken(void **state)
+{
+    (void)state;
+    char text[128];
+    snprintf(text, sizeof text, "UPDATE seats SET status = 2, hold = 99 WHERE seat = %lld",
+             (long long)SEAT_KEY(lab.hall_key, 4));
+    assert_int_equal(sql(text), 1);
+    assert_int_equal(create(4), HF_SEAT_TAKEN); /* read again, judged again */
+    assert_int_equal(metric(SURPRISES), 1);
+    assert_int_equal(seat(4), SEAT_BOOKED);
+    assert_int_equal(create(5), HF_CREATED);
+    assert_true(engine_ready(lab.engine, NULL, 0));
+}
+
+static void a_surprise_spares_the_others_of_its_batch(void **state)
+{
+    (void)state;
+    char text[128];
+    snprintf(text, sizeof text, "UPDATE seats SET status = 2, hold = 99 WHERE seat = %lld",
+             (long long)SEAT_KEY(lab.hall_key, 4));
+    struct grant g = grant(0);
+    assert_int_equal(sql(text), 1);
+    struct call stalled, calls[4];
+    stall(&stalled, 49);
+    ask_create(&calls[0].ask, lab.hall, 3);
+    ask_key(&calls[0].ask, "k", "seat 3");
+    ask_create(&calls[1].ask, lab.hall, 4, 6);
+    ask_confirm(&calls[2].ask, lab.hall, &g.id, g.fence, false);
+    ask_create(&calls[3].ask, lab.hall, 3);
+    ask_key(&calls[3].ask, "k", "seat 3");
+    for (int i = 0; i < 4; i++)
+        submit(&calls[i]);
+    open_gate();
+    assert_int_equal(answer(&stalled), HF_CREATED);
+    const enum hf_status want[] = {HF_CREATED, HF_SEAT_TAKEN, HF_CREATED, HF_OK};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(answer(&calls[i]), want[i]);
+        ask_close(&calls[i].ask);
+    }
+    assert_int_equal(seat(6), SEAT_AVAILABLE);
+    assert_int_equal(metric(SURPRISES), 1);
+    ask_close(&stalled.ask);
+}
+
+static void a_seat_with_a_sale_is_not_sold_again(void **state)
+{
+    (void)state;
+    char text[128];
+    struct grant g = grant(0);
+    snprintf(text, sizeof text, "INSERT INTO sold_seats (seat, booking) VALUES (%lld, 99)",
+             (long long)SEAT_KEY(lab.hall_key, 0));
+    assert_int_equal(sql(text), 1);
+    assert_int_equal(confirm(&g, false), HF_SEAT_SOLD);
+    assert_int_equal(sql("SELECT COUNT(*) FROM bookings"), 0);
+    assert_int_equal(hold_status(&g), HOLD_ACTIVE);
+    assert_int_equal(metric("\nholdfast_sale_conflicts_total "), 1);
+    assert_int_equal(create(0), HF_SEAT_TAKEN);
+    assert_int_equal(create(1), HF_CREATED);
+}
+
+static void a_damaged_row_fails_its_batch_and_nothing_later(void **state)
+{
+    (void)state;
+    struct grant g = grant(0);
+    struct call first, stalled, calls[2];
+    ask_create(&first.ask, lab.hall, 1);
+    ask_key(&first.ask, "k", "seat 1");
+    assert_int_equal(run(&first), HF_CREATED);
+    ask_close(&first.ask);
+    char text[128];
+    snprintf(text, sizeof text, "UPDATE holds SET seats = '[1;2]' WHERE hold = %lld",
+             (long long)g.id.key);
+    assert_int_equal(sql(text), 1);
+    stall(&stalled, 49);
+    ask_create(&calls[0].ask, lab.hall, 1); /* a replay, read before the damage is met */
+    ask_key(&calls[0].ask, "k", "seat 1");
+    ask_confirm(&calls[1].ask, lab.hall, &g.id, g.fence, false);
+    submit(&calls[0]);
+    submit(&calls[1]);
+    open_gate();
+    assert_int_equal(answer(&stalled), HF_CREATED);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(answer(&calls[i]), HF_INTERNAL);
+        assert_non_null(strstr(calls[i].ask.c.err.msg, "damaged"));
+        ask_close(&calls[i].ask);
+    }
+    ask_close(&stalled.ask);
+    assert_int_equal(create(2), HF_CREATED);
+    assert_true(engine_ready(lab.engine, NULL, 0));
+}
+
+/* ---- threads ---- */
+
+#define RACERS 4
+
+static void *race(void *arg)
+{
+    int *won = arg;
+    for (uint32_t i = 0; i < 50; i++) {
+        struct call call;
+        ask_create(&call.ask, lab.hall, i);
+        if (engine_refuse(lab.engine, &call.ask.c))
+            continue;
+        call.done = false;
+        while (engine_submit(lab.engine, &call.ask.c) != HF_OK)
+            sched_yield();
+        *won += answer(&call) == HF_CREATED;
+        snapshot_unref(event_snapshot(lab.hall));
+        ask_close(&call.ask);
+    }
+    return NULL;
+}
+
+static void of_many_threads_one_gets_each_seat(void **state)
+{
+    (void)state;
+    pthread_t threads[RACERS];
+    int won[RACERS] = {0}, all = 0;
+    for (int i = 0; i < RACERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, race, &won[i]), 0);
+    for (int i = 0; i < RACERS; i++) {
+        pthread_join(threads[i], NULL);
+        all += won[i];
+    }
+    assert_int_equal(all, 50);
+    assert_int_equal(counts().held, 50);
+    assert_int_equal(sql("SELECT COUNT(*) FROM holds"), 50);
+    assert_int_equal(metric(SURPRISES), 0);
+}
+
+#define claim(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        claim(an_event_loads_as_it_was_described),
+        claim(an_unknown_event_is_not_found),
+        claim(events_are_listed_newest_first_and_loaded),
+        claim(a_repeated_creation_makes_one_event),
+        claim(a_hold_is_shown_read_and_sold),
+        claim(an_expired_hold_frees_its_seat_by_itself),
+        claim(more_holds_expire_at_once_than_one_batch_ends),
+        claim(a_hold_is_dead_at_its_expiry_swept_or_not),
+        claim(time_slept_during_a_batch_is_not_lost),
+        claim(repeats_in_one_batch_get_one_effect_and_the_same_bytes),
+        claim(two_confirms_in_one_batch_are_one_booking),
+        claim(keys_are_forgotten_after_a_day),
+        claim(a_restart_keeps_seats_holds_fences_and_keys),
+        claim(holds_expire_while_the_server_is_down),
+        claim(holds_of_events_that_nobody_loads_expire_too),
+        claim(stepping_the_wall_clock_does_not_move_expiries),
+        claim(a_wall_clock_set_back_between_runs_does_not_move_expiries),
+        claim(an_idle_server_writes_down_the_time_for_the_next),
+        claim(a_seat_is_refused_from_the_view_only_when_it_surely_is_taken),
+        claim(a_stored_key_is_never_refused_from_the_view),
+        claim(a_full_queue_refuses_at_once_and_reads_go_on),
+        claim(stopping_finishes_what_was_accepted),
+        claim(a_second_engine_on_the_same_ledger_does_not_start),
+        claim(an_engine_without_a_ledger_does_not_start),
+        claim(a_seat_sold_behind_the_server_s_back_is_taken),
+        claim(a_surprise_spares_the_others_of_its_batch),
+        claim(a_seat_with_a_sale_is_not_sold_again),
+        claim(a_damaged_row_fails_its_batch_and_nothing_later),
+        claim(of_many_threads_one_gets_each_seat),
+    };
+    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}

@@ -185,11 +185,11 @@ static int64_t sqlite_column_int(struct db_stmt *base, int column)
 static const void *sqlite_column_data(struct db_stmt *base, int column, size_t *ret_len)
 {
     sqlite3_stmt *handle = ((struct sqlite_stmt *)base)->handle;
-    const void *data = sqlite3_column_type(handle, column) == SQLITE_BLOB
-                           ? sqlite3_column_blob(handle, column)
-                           : (const void *)sqlite3_column_text(handle, column);
+    bool blob = sqlite3_column_type(handle, column) == SQLITE_BLOB;
+    const void *data = blob ? sqlite3_column_blob(handle, column)
+                            : (const void *)sqlite3_column_text(handle, column);
     *ret_len = (size_t)sqlite3_column_bytes(handle, column);
-    return data;
+    return blob && !data ? "" : data; /* SQLite has NULL for no bytes, too */
 }
 
 static void sqlite_finish(struct db_stmt *base)

@@ -89,7 +89,9 @@ bool seats_parse(const char *text, size_t len, uint32_t *seats, uint32_t *ret_n)
         size_t start = i;
         for (; text[i] >= '0' && text[i] <= '9' && value < EVENT_SEATS_MAX; i++)
             value = value * 10 + (uint64_t)(text[i] - '0');
-        if (i == start || value >= EVENT_SEATS_MAX || (text[i] != ',' && i != len - 1))
+        bool last = i == len - 1;
+        if (i == start || value >= EVENT_SEATS_MAX || (text[start] == '0' && i > start + 1) ||
+            (!last && (text[i] != ',' || i + 1 == len - 1)))
             return false;
         seats[n++] = (uint32_t)value;
         i++;

@@ -1,0 +1,1009 @@
+/* Claims about src/ledger: what is written comes back, and every write that would break a promise
+ * is noticed by its row count, whatever the engine believed. */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ledger/ledger.h"
+#include "ledger/statements.h"
+
+#define SEATS 8
+
+static struct {
+    struct temp_dir dir;
+    struct clock_fake clock;
+    struct ledger *l;
+    int64_t event;
+    struct ledger_batch batch;
+} lab;
+
+/* ---- helpers ---- */
+
+static void ok(enum hf_status status, const struct hf_err *err)
+{
+    if (status != HF_OK)
+        fail_msg("%s: %s", hf_status_code(status), err->msg);
+}
+
+static struct ledger *open_ledger(bool writer)
+{
+    struct db_options options = {.clock = &lab.clock.clock, .writer = writer};
+    struct ledger *l;
+    struct hf_err err = {0};
+    ok(ledger_open(lab.dir.url, &options, &l, &err), &err);
+    return l;
+}
+
+static void script(const char *sql)
+{
+    struct hf_err err = {0};
+    ok(lab.l->db->driver->script(lab.l->db, sql, &err), &err);
+}
+
+static int64_t number(const char *sql)
+{
+    struct hf_err err = {0};
+    struct db_stmt *stmt;
+    ok(lab.l->db->driver->prepare(lab.l->db, sql, &stmt, &err), &err);
+    ok(db_query(stmt, NULL, &err), &err);
+    assert_int_equal(db_step(stmt, &err), DB_ROW);
+    int64_t value = db_column_int(stmt, 0);
+    stmt->driver->finish(stmt);
+    return value;
+}
+
+static int64_t insert_event(struct event_def *def, int64_t now)
+{
+    struct hf_err err = {0};
+    memset(def->id.secret, 7, ID_SECRET_SIZE);
+    ok(ledger_begin(lab.l, &err), &err);
+    ok(ledger_event_insert(lab.l, def, now, &err), &err);
+    ok(ledger_commit(lab.l, &err), &err);
+    int64_t key = def->id.key;
+    event_def_free(def);
+    return key;
+}
+
+static void batch_clear(void)
+{
+    vec_clear(&lab.batch.clocks);
+    vec_clear(&lab.batch.seats);
+    vec_clear(&lab.batch.holds_new);
+    vec_clear(&lab.batch.holds);
+    vec_clear(&lab.batch.bookings);
+    vec_clear(&lab.batch.sales);
+    vec_clear(&lab.batch.audit);
+    vec_clear(&lab.batch.keys);
+}
+
+/* Write the batch and commit it, or roll back: the surprised table, or "". */
+static const char *store(void)
+{
+    struct hf_err err = {0};
+    const char *surprise = "?";
+    ok(ledger_begin(lab.l, &err), &err);
+    ok(ledger_write(lab.l, &lab.batch, &surprise, &err), &err);
+    if (surprise)
+        ledger_rollback(lab.l);
+    else
+        ok(ledger_commit(lab.l, &err), &err);
+    batch_clear();
+    return surprise ? surprise : "";
+}
+
+static int64_t hold_key(int64_t fence) { return HOLD_KEY(lab.event, fence); }
+
+static struct hold_row *put_hold(int64_t fence, const uint32_t *seats, uint32_t n,
+                                 int64_t expires_at)
+{
+    struct hold_row *row = vec_push(&lab.batch.holds_new);
+    *row = (struct hold_row){
+        .id.key = hold_key(fence),
+        .event = lab.event,
+        .fence = fence,
+        .amount = 1000 * n,
+        .created_at = T0_MS,
+        .expires_at = expires_at,
+        .max_expires_at = T0_MS + HOUR_MS,
+        .status = HOLD_ACTIVE,
+        .seats = seats,
+        .n_seats = n,
+    };
+    memset(row->id.secret, (int)fence, ID_SECRET_SIZE);
+    return row;
+}
+
+static struct hold_write *put_hold_write(int64_t fence, enum hold_status from, enum hold_status to)
+{
+    struct hold_write *w = vec_push(&lab.batch.holds);
+    *w = (struct hold_write){.hold = hold_key(fence),
+                             .fence_before = fence,
+                             .fence = fence,
+                             .expires_at = T0_MS + MINUTE_MS,
+                             .from = from,
+                             .to = to};
+    return w;
+}
+
+static struct seat_write *put_seat(uint32_t index, enum seat_status from, int64_t hold_before,
+                                   enum seat_status to, int64_t hold, int64_t fence)
+{
+    struct seat_write *w = vec_push(&lab.batch.seats);
+    *w = (struct seat_write){.seat = SEAT_KEY(lab.event, index),
+                             .hold_before = hold_before,
+                             .hold = hold,
+                             .fence = fence,
+                             .expires_at = to == SEAT_HELD ? T0_MS + MINUTE_MS : 0,
+                             .from = from,
+                             .to = to};
+    return w;
+}
+
+static void put_booking(int64_t fence)
+{
+    struct booking_row *row = vec_push(&lab.batch.bookings);
+    *row = (struct booking_row){.id.key = hold_key(fence),
+                                .event = lab.event,
+                                .fence = fence,
+                                .amount = 1000,
+                                .created_at = T0_MS,
+                                .status = BOOKING_CONFIRMED};
+    memset(row->id.secret, 99, ID_SECRET_SIZE);
+}
+
+static void put_audit(int64_t seq, uint32_t seat)
+{
+    *vec_push(&lab.batch.audit) = (struct audit_row){.event = lab.event,
+                                                     .seq = seq,
+                                                     .at = T0_MS,
+                                                     .object = AUDIT_SEAT,
+                                                     .cause = CAUSE_HOLD,
+                                                     .item = seat,
+                                                     .quantity = 1,
+                                                     .to = SEAT_HELD};
+}
+
+static void put_key(const char *key, const char *request, int64_t created_at)
+{
+    struct key_row *row = vec_push(&lab.batch.keys);
+    hash_text(key, row->hash);
+    hash_text(request, row->request);
+    row->http_status = 201;
+    row->body = request;
+    row->body_len = strlen(request);
+    row->created_at = created_at;
+}
+
+static void put_clock(int64_t seq_before, int64_t fence_before, int64_t seq, int64_t fence,
+                      int64_t now)
+{
+    struct clock_write *w = vec_push(&lab.batch.clocks);
+    w->before = (struct clock_row){lab.event, seq_before, fence_before, 0};
+    w->after = (struct clock_row){lab.event, seq, fence, now};
+}
+
+static int open_lab(void **state)
+{
+    (void)state;
+    temp_dir_make(&lab.dir);
+    clock_fake_init(&lab.clock, T0_MS * 1000);
+    lab.l = open_ledger(true);
+    lab.event = insert_event(def_hall(2, SEATS / 2), T0_MS);
+    return 0;
+}
+
+static int close_lab(void **state)
+{
+    (void)state;
+    ledger_close(lab.l);
+    vec_close(&lab.batch.clocks);
+    vec_close(&lab.batch.seats);
+    vec_close(&lab.batch.holds_new);
+    vec_close(&lab.batch.holds);
+    vec_close(&lab.batch.bookings);
+    vec_close(&lab.batch.sales);
+    vec_close(&lab.batch.audit);
+    vec_close(&lab.batch.keys);
+    temp_dir_remove(&lab.dir);
+    return 0;
+}
+
+/* ---- events ---- */
+
+static void an_event_comes_back_as_it_was_written(void **state)
+{
+    (void)state;
+    struct event_def *def = def_new("Op\xc3\xa9ra \"Carmen\"");
+    def_section(def, "Parterre", "gold", 12300);
+    def->sections.v[0].listed = true;
+    def_row(def, "\xc3\xa9", 7);
+    def_row(def, "10", 3);
+    def_section(def, "B", NULL, 0);
+    def_row(def, "A", 1);
+    def_area(def, "Floor", 500, 300);
+    def_area(def, "Box", 0, 1);
+    def->hold_ttl_ms = 111;
+    def->hold_max_ms = 222;
+    def->max_per_hold = 6;
+    int64_t key = insert_event(def, T0_MS + 5);
+
+    struct clock_row clock;
+    struct hf_err err = {0};
+    struct event_def *got;
+    ok(ledger_event_read(lab.l, key, &got, &clock, &err), &err);
+    assert_int_equal(got->id.key, key);
+    assert_int_equal(got->id.secret[11], 7);
+    assert_string_equal(got->name, "Op\xc3\xa9ra \"Carmen\"");
+    assert_string_equal(got->currency, "EUR");
+    assert_int_equal(got->status, EVENT_OPEN);
+    assert_int_equal(got->hold_ttl_ms, 111);
+    assert_int_equal(got->hold_max_ms, 222);
+    assert_int_equal(got->max_per_hold, 6);
+    assert_int_equal(got->created_at, T0_MS + 5);
+    assert_int_equal(got->n_seats, 11);
+    assert_int_equal(event_def_capacity(got), 312);
+    assert_int_equal(got->sections.n, 2);
+    assert_string_equal(got->sections.v[0].name, "Parterre");
+    assert_string_equal(got->sections.v[0].tier, "gold");
+    assert_int_equal(got->sections.v[0].price, 12300);
+    assert_true(got->sections.v[0].listed);
+    assert_int_equal(got->sections.v[0].rows.n, 2);
+    assert_string_equal(got->sections.v[0].rows.v[0].name, "\xc3\xa9");
+    assert_string_equal(got->sections.v[0].rows.v[1].name, "10"); /* in the order given */
+    assert_int_equal(got->sections.v[0].rows.v[1].first, 7);
+    assert_null(got->sections.v[1].tier);
+    assert_false(got->sections.v[1].listed);
+    assert_int_equal(got->sections.v[1].rows.v[0].first, 10);
+    assert_int_equal(got->areas.n, 2);
+    assert_string_equal(got->areas.v[0].name, "Floor");
+    assert_int_equal(got->areas.v[0].capacity, 300);
+    assert_int_equal(got->areas.v[1].price, 0);
+    assert_int_equal(got->areas.v[0].held + got->areas.v[0].booked, 0);
+    assert_int_equal(clock.event, key);
+    assert_int_equal(clock.seq, 0);
+    assert_int_equal(clock.fence, 0);
+    assert_int_equal(clock.now, T0_MS + 5);
+    event_def_free(got);
+}
+
+static void an_event_of_areas_alone_has_no_seats(void **state)
+{
+    (void)state;
+    struct event_def *def = def_new("Field");
+    def_area(def, "Grass", 100, 5000);
+    int64_t key = insert_event(def, T0_MS);
+    char sql[100];
+    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM seats WHERE seat >> 32 = %lld", (long long)key);
+    assert_int_equal(number(sql), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM seats WHERE seat >> 32 = 1"), SEATS);
+}
+
+static void an_unknown_event_reads_as_none(void **state)
+{
+    (void)state;
+    struct clock_row clock;
+    struct hf_err err = {0};
+    struct event_def *got = (struct event_def *)&clock;
+    ok(ledger_event_read(lab.l, 4711, &got, &clock, &err), &err);
+    assert_null(got);
+}
+
+static void events_are_numbered_and_listed_newest_first(void **state)
+{
+    (void)state;
+    assert_int_equal(lab.event, 1);
+    assert_int_equal(insert_event(def_hall(1, 1), T0_MS), 2);
+    assert_int_equal(insert_event(def_hall(1, 1), T0_MS), 3);
+    int64_t keys[5];
+    size_t n = 99;
+    struct hf_err err = {0};
+    ok(ledger_events_list(lab.l, 0, 5, keys, &n, &err), &err);
+    assert_int_equal(n, 3);
+    assert_int_equal(keys[0], 3);
+    assert_int_equal(keys[2], 1);
+    ok(ledger_events_list(lab.l, 3, 1, keys, &n, &err), &err);
+    assert_int_equal(n, 1);
+    assert_int_equal(keys[0], 2);
+    ok(ledger_events_list(lab.l, 1, 5, keys, &n, &err), &err);
+    assert_int_equal(n, 0);
+}
+
+static void an_event_rolled_back_was_never_there(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    struct event_def *def = def_hall(1, 3);
+    ok(ledger_begin(lab.l, &err), &err);
+    ok(ledger_event_insert(lab.l, def, T0_MS, &err), &err);
+    ledger_rollback(lab.l);
+    assert_int_equal(number("SELECT COUNT(*) FROM events"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM seats"), SEATS);
+    assert_int_equal(number("SELECT COUNT(*) FROM event_clock"), 2); /* and the catalogue's */
+    event_def_free(def);
+}
+
+/* ---- a batch ---- */
+
+static void put_sale_of_two_seats(void)
+{
+    static const uint32_t seats[] = {3, 1};
+    struct hold_row *hold = put_hold(1, seats, 2, T0_MS + MINUTE_MS);
+    hold->owner = "ada";
+    hold->owner_len = 3;
+    hold->metadata = "{\"a\":\"\xc3\xa9\"}";
+    hold->metadata_len = strlen(hold->metadata);
+    put_seat(1, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(1), 1);
+    put_seat(3, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(1), 1);
+    put_clock(0, 0, 3, 1, T0_MS + 10);
+    for (int i = 1; i <= 3; i++)
+        put_audit(i, 1);
+    put_key("k", "{\"hold\":1}", T0_MS);
+}
+
+struct seen {
+    int n;
+    uint32_t index[SEATS];
+    enum seat_status status[SEATS];
+    int64_t hold[SEATS];
+};
+
+static void on_seat(void *ctx, uint32_t index, enum seat_status status, int64_t hold)
+{
+    struct seen *seen = ctx;
+    seen->index[seen->n] = index;
+    seen->status[seen->n] = status;
+    seen->hold[seen->n++] = hold;
+}
+
+static void a_batch_is_stored_and_read_back(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    put_sale_of_two_seats();
+    assert_string_equal(store(), "");
+    assert_string_equal(store(), ""); /* an empty one is fine, too */
+
+    struct seen seen = {0};
+    ok(ledger_seats_read(lab.l, lab.event, on_seat, &seen, &err), &err);
+    assert_int_equal(seen.n, 2); /* those that are not available */
+    assert_int_equal(seen.index[0] + seen.index[1], 4);
+    assert_int_equal(seen.status[0], SEAT_HELD);
+    assert_int_equal(seen.hold[1], hold_key(1));
+
+    struct hold_row holds[3];
+    int64_t keys[] = {hold_key(7), hold_key(1), hold_key(1)};
+    ok(ledger_holds_read(lab.l, keys, 3, holds, &err), &err);
+    assert_int_equal(holds[0].id.key, 0);
+    assert_int_equal(holds[2].id.key, hold_key(1));
+    const struct hold_row *h = &holds[1];
+    assert_int_equal(h->id.key, hold_key(1));
+    assert_int_equal(h->id.secret[0], 1);
+    assert_int_equal(h->event, lab.event);
+    assert_int_equal(h->fence, 1);
+    assert_int_equal(h->amount, 2000);
+    assert_int_equal(h->status, HOLD_ACTIVE);
+    assert_int_equal(h->created_at, T0_MS);
+    assert_int_equal(h->expires_at, T0_MS + MINUTE_MS);
+    assert_int_equal(h->max_expires_at, T0_MS + HOUR_MS);
+    assert_string_equal(h->owner, "ada");
+    assert_int_equal(h->owner_len, 3);
+    assert_string_equal(h->metadata, "{\"a\":\"\xc3\xa9\"}");
+    assert_int_equal(h->n_seats, 2);
+    assert_int_equal(h->seats[0], 3); /* in the buyer's order */
+    assert_int_equal(h->seats[1], 1);
+    for (int i = 0; i < 3; i++)
+        hold_row_close(&holds[i]);
+
+    struct clock_row clock = {.event = lab.event};
+    int64_t now;
+    ok(ledger_lock(lab.l, &clock, 1, &now, &err), &err);
+    assert_int_equal(clock.seq, 3);
+    assert_int_equal(clock.fence, 1);
+    assert_int_equal(clock.now, T0_MS + 10);
+    assert_int_equal(now, T0_MS + 10); /* the database's clock is behind: the row counts */
+    assert_int_equal(number("SELECT COUNT(*) FROM audit"), 3);
+}
+
+static void a_hold_without_owner_and_metadata_has_none(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    static const uint32_t seats[] = {0};
+    put_hold(1, seats, 1, T0_MS);
+    struct hold_row *empty = put_hold(2, seats, 1, T0_MS);
+    empty->owner = empty->metadata = "";
+    assert_string_equal(store(), "");
+    struct hold_row row;
+    int64_t key = hold_key(1);
+    ok(ledger_holds_read(lab.l, &key, 1, &row, &err), &err);
+    assert_null(row.owner);
+    assert_null(row.metadata);
+    hold_row_close(&row);
+    key = hold_key(2);
+    ok(ledger_holds_read(lab.l, &key, 1, &row, &err), &err);
+    assert_string_equal(row.owner, "");
+    hold_row_close(&row);
+}
+
+static void a_booking_is_read_with_its_hold_s_seats(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    put_sale_of_two_seats();
+    assert_string_equal(store(), "");
+    put_booking(1);
+    lab.batch.bookings.v[0].reference = "order 7";
+    lab.batch.bookings.v[0].reference_len = 7;
+    put_hold_write(1, HOLD_ACTIVE, HOLD_CONFIRMED);
+    put_seat(1, SEAT_HELD, hold_key(1), SEAT_BOOKED, hold_key(1), 1);
+    *vec_push(&lab.batch.sales) = (struct sale_write){SEAT_KEY(lab.event, 1), hold_key(1)};
+    assert_string_equal(store(), "");
+    struct booking_row row;
+    ok(ledger_booking_read(lab.l, hold_key(1), &row, &err), &err);
+    assert_int_equal(row.id.key, hold_key(1));
+    assert_int_equal(row.id.secret[5], 99);
+    assert_int_equal(row.hold_secret[5], 1);
+    assert_int_equal(row.status, BOOKING_CONFIRMED);
+    assert_int_equal(row.amount, 1000);
+    assert_int_equal(row.fence, 1);
+    assert_int_equal(row.created_at, T0_MS);
+    assert_string_equal(row.reference, "order 7");
+    assert_int_equal(row.n_seats, 2);
+    assert_int_equal(row.seats[0], 3);
+    booking_row_close(&row);
+    ok(ledger_booking_read(lab.l, hold_key(2), &row, &err), &err);
+    assert_int_equal(row.id.key, 0);
+}
+
+/* ---- surprises ---- */
+
+/* Everything that is in the ledger, as one number. */
+static int64_t digest(void)
+{
+    return number("SELECT (SELECT SUM(status * 7 + hold * 3 + fence + version * 11) FROM seats)"
+                  " + (SELECT COALESCE(SUM(status * 5 + fence + expires_at), 0) FROM holds)"
+                  " + (SELECT COUNT(*) * 1000003 FROM bookings)"
+                  " + (SELECT COUNT(*) * 1000033 FROM sold_seats)"
+                  " + (SELECT COUNT(*) * 1000037 FROM audit)"
+                  " + (SELECT COALESCE(SUM(created_at), 0) FROM idempotency)"
+                  " + (SELECT SUM(seq * 13 + fence * 17 + now) FROM event_clock)");
+}
+
+/* The write below is refused by `table`, after others of its batch went through, and rolled back.
+ */
+static void assert_surprise(const char *table)
+{
+    int64_t before = digest();
+    put_seat(7, SEAT_AVAILABLE, 0, SEAT_BLOCKED, 0, 1);
+    assert_string_equal(store(), table);
+    assert_int_equal(digest(), before);
+}
+
+static void a_clock_row_that_moved_is_a_surprise(void **state)
+{
+    (void)state;
+    put_clock(0, 0, 5, 2, T0_MS + 100);
+    assert_string_equal(store(), "");
+    put_clock(4, 2, 6, 2, T0_MS + 100);
+    assert_surprise("event_clock");
+    put_clock(5, 1, 6, 2, T0_MS + 100);
+    assert_surprise("event_clock");
+    put_clock(5, 2, 6, 2, T0_MS + 99); /* time would run backwards */
+    assert_surprise("event_clock");
+    put_clock(5, 2, 6, 3, T0_MS + 100);
+    assert_string_equal(store(), "");
+}
+
+static void a_seat_in_another_state_is_a_surprise(void **state)
+{
+    (void)state;
+    put_seat(0, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(5), 5);
+    assert_string_equal(store(), "");
+    put_seat(0, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(6), 6); /* it is held */
+    assert_surprise("seats");
+    put_seat(0, SEAT_HELD, hold_key(4), SEAT_BOOKED, hold_key(4), 6); /* by somebody else */
+    assert_surprise("seats");
+    put_seat(0, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 4); /* with an old fence */
+    assert_surprise("seats");
+    put_seat(SEATS, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(6), 6); /* there is no such seat */
+    assert_surprise("seats");
+    put_seat(0, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 5);
+    assert_string_equal(store(), "");
+}
+
+static void a_fence_older_than_the_seat_s_last_is_a_surprise_even_when_it_is_free(void **state)
+{
+    (void)state;
+    put_seat(0, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(5), 5);
+    assert_string_equal(store(), "");
+    put_seat(0, SEAT_HELD, hold_key(5), SEAT_AVAILABLE, 0, 5);
+    assert_string_equal(store(), "");
+    put_seat(0, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(4), 4);
+    assert_surprise("seats");
+}
+
+static void a_hold_in_another_state_is_a_surprise(void **state)
+{
+    (void)state;
+    static const uint32_t seats[] = {0};
+    put_hold(3, seats, 1, T0_MS + MINUTE_MS);
+    assert_string_equal(store(), "");
+    put_hold(3, seats, 1, T0_MS + MINUTE_MS); /* there already */
+    assert_surprise("holds");
+    put_hold_write(3, HOLD_EXPIRED, HOLD_CONFIRMED);
+    assert_surprise("holds");
+    put_hold_write(3, HOLD_ACTIVE, HOLD_CONFIRMED)->fence_before = 2;
+    assert_surprise("holds");
+    put_hold_write(4, HOLD_ACTIVE, HOLD_CONFIRMED); /* there is none */
+    assert_surprise("holds");
+    put_hold_write(3, HOLD_ACTIVE, HOLD_RELEASED);
+    assert_string_equal(store(), "");
+    put_hold_write(3, HOLD_ACTIVE, HOLD_EXPIRED); /* once is enough */
+    assert_surprise("holds");
+}
+
+static void a_hold_made_and_ended_in_one_batch_is_no_surprise(void **state)
+{
+    (void)state;
+    static const uint32_t seats[] = {0};
+    put_hold(3, seats, 1, T0_MS + MINUTE_MS);
+    put_hold_write(3, HOLD_ACTIVE, HOLD_RELEASED);
+    assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT status FROM holds"), HOLD_RELEASED);
+}
+
+static void a_second_booking_of_a_hold_is_a_surprise(void **state)
+{
+    (void)state;
+    put_booking(3);
+    assert_string_equal(store(), "");
+    put_booking(3);
+    assert_surprise("bookings");
+}
+
+static void a_second_sale_of_a_seat_is_a_surprise(void **state)
+{
+    (void)state;
+    *vec_push(&lab.batch.sales) = (struct sale_write){SEAT_KEY(lab.event, 2), hold_key(1)};
+    assert_string_equal(store(), "");
+    *vec_push(&lab.batch.sales) = (struct sale_write){SEAT_KEY(lab.event, 3), hold_key(2)};
+    *vec_push(&lab.batch.sales) = (struct sale_write){SEAT_KEY(lab.event, 2), hold_key(2)};
+    assert_surprise("sold_seats");
+    *vec_push(&lab.batch.sales) = (struct sale_write){SEAT_KEY(lab.event, 2), hold_key(1)};
+    assert_surprise("sold_seats"); /* to the same buyer, too */
+}
+
+static void a_second_log_row_of_a_number_is_a_surprise(void **state)
+{
+    (void)state;
+    put_audit(1, 0);
+    put_audit(2, 0);
+    assert_string_equal(store(), "");
+    put_audit(3, 0);
+    put_audit(2, 1);
+    assert_surprise("audit");
+    put_audit(3, 0);
+    assert_string_equal(store(), "");
+}
+
+static void a_key_is_taken_for_a_day(void **state)
+{
+    (void)state;
+    put_key("k", "first", T0_MS);
+    assert_string_equal(store(), "");
+    put_key("k", "second", T0_MS + KEY_KEPT_MS - 1);
+    assert_surprise("idempotency");
+    put_key("k", "first", T0_MS);
+    assert_surprise("idempotency");
+    put_key("other", "x", T0_MS);
+    put_key("k", "second", T0_MS + KEY_KEPT_MS);
+    assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT COUNT(*) FROM idempotency"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM idempotency WHERE body = 'second'"), 1);
+}
+
+/* ---- keys ---- */
+
+static int read_key(const char *key, int64_t now, char body[64])
+{
+    uint8_t hash[KEY_HASH_SIZE];
+    const uint8_t *hashes[] = {hash};
+    struct key_row row;
+    struct hf_err err = {0};
+    hash_text(key, hash);
+    ok(ledger_keys_read(lab.l, hashes, 1, now, &row, &err), &err);
+    int status = row.http_status;
+    if (status)
+        snprintf(body, 64, "%.*s", (int)row.body_len, row.body);
+    key_row_close(&row);
+    return status;
+}
+
+static void a_key_is_read_while_it_is_young(void **state)
+{
+    (void)state;
+    char body[64];
+    put_key("k", "answer", T0_MS);
+    put_key("empty", "", T0_MS);
+    assert_string_equal(store(), "");
+    assert_int_equal(read_key("nobody", T0_MS, body), 0);
+    assert_int_equal(read_key("k", T0_MS, body), 201);
+    assert_string_equal(body, "answer");
+    assert_int_equal(read_key("empty", T0_MS, body), 201);
+    assert_string_equal(body, "");
+    assert_int_equal(read_key("k", T0_MS + KEY_KEPT_MS - 1, body), 201);
+    assert_int_equal(read_key("k", T0_MS + KEY_KEPT_MS, body), 0); /* as the insert has it */
+}
+
+static void several_keys_are_read_at_once(void **state)
+{
+    (void)state;
+    put_key("a", "of a", T0_MS);
+    put_key("c", "of c", T0_MS + 1);
+    assert_string_equal(store(), "");
+    uint8_t hash[3][KEY_HASH_SIZE];
+    hash_text("a", hash[0]);
+    hash_text("b", hash[1]);
+    hash_text("c", hash[2]);
+    const uint8_t *hashes[] = {hash[0], hash[1], hash[2]};
+    struct key_row rows[3];
+    struct hf_err err = {0};
+    uint8_t request[KEY_HASH_SIZE];
+    hash_text("of c", request);
+    ok(ledger_keys_read(lab.l, hashes, 3, T0_MS, rows, &err), &err);
+    assert_int_equal(rows[0].http_status, 201);
+    assert_int_equal(rows[1].http_status, 0);
+    assert_int_equal(rows[2].http_status, 201);
+    assert_int_equal(rows[2].created_at, T0_MS + 1);
+    assert_memory_equal(rows[2].hash, hash[2], KEY_HASH_SIZE);
+    assert_memory_equal(rows[2].request, request, KEY_HASH_SIZE);
+    assert_memory_equal(rows[2].body, "of c", 4);
+    for (int i = 0; i < 3; i++)
+        key_row_close(&rows[i]);
+}
+
+static void count_key(void *ctx, const uint8_t *hash)
+{
+    (void)hash;
+    ++*(int *)ctx;
+}
+
+static int live_keys(int64_t now)
+{
+    int n = 0;
+    struct hf_err err = {0};
+    ok(ledger_keys_each(lab.l, now, count_key, &n, &err), &err);
+    return n;
+}
+
+static void old_keys_are_pruned_oldest_first_a_slice_at_a_time(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%d", i);
+        put_key(key, "body", T0_MS + i);
+    }
+    assert_string_equal(store(), "");
+    int64_t now = T0_MS + 6 + KEY_KEPT_MS, pruned = -1; /* 0 to 6 are dead */
+    struct hf_err err = {0};
+    assert_int_equal(live_keys(T0_MS), 10);
+    assert_int_equal(live_keys(now), 3);
+    ok(ledger_keys_prune(lab.l, now, 4, &pruned, &err), &err);
+    assert_int_equal(pruned, 4);
+    assert_int_equal(number("SELECT MIN(created_at) FROM idempotency"), T0_MS + 4);
+    ok(ledger_keys_prune(lab.l, now, 4, &pruned, &err), &err);
+    assert_int_equal(pruned, 3);
+    ok(ledger_keys_prune(lab.l, now, 4, &pruned, &err), &err);
+    assert_int_equal(pruned, 0);
+    assert_int_equal(live_keys(now), 3);
+}
+
+/* ---- holds due and active ---- */
+
+static void due_holds_come_by_expiry_and_only_active_ones(void **state)
+{
+    (void)state;
+    static const uint32_t seats[] = {0};
+    const int64_t expiries[] = {500, 100, 400, 200, 300};
+    for (int i = 0; i < 5; i++)
+        put_hold(i + 1, seats, 1, T0_MS + expiries[i]);
+    put_hold_write(4, HOLD_ACTIVE, HOLD_RELEASED)->expires_at = T0_MS + 200;
+    assert_string_equal(store(), "");
+    int64_t keys[8];
+    size_t n;
+    struct hf_err err = {0};
+    ok(ledger_holds_due(lab.l, T0_MS + 400, 8, keys, &n, &err), &err);
+    assert_int_equal(n, 3);
+    assert_int_equal(keys[0], hold_key(2));
+    assert_int_equal(keys[1], hold_key(5));
+    assert_int_equal(keys[2], hold_key(3)); /* due at its very expiry */
+    ok(ledger_holds_due(lab.l, T0_MS + 400, 2, keys, &n, &err), &err);
+    assert_int_equal(n, 2);
+    ok(ledger_holds_due(lab.l, T0_MS + 99, 8, keys, &n, &err), &err);
+    assert_int_equal(n, 0);
+}
+
+struct active {
+    int n;
+    int64_t keys[8];
+};
+
+static void on_hold(void *ctx, const struct hold_row *row)
+{
+    struct active *a = ctx;
+    a->keys[a->n++] = row->id.key;
+    assert_int_equal(row->n_seats, 2);
+    assert_int_equal(row->seats[1], 4);
+}
+
+static void active_holds_are_those_of_the_event_by_expiry(void **state)
+{
+    (void)state;
+    static const uint32_t seats[] = {2, 4};
+    int64_t first = lab.event, second = insert_event(def_hall(1, 5), T0_MS);
+    put_hold(1, seats, 2, T0_MS + 300);
+    put_hold(2, seats, 2, T0_MS + 100);
+    put_hold(3, seats, 2, T0_MS + 200);
+    put_hold_write(3, HOLD_ACTIVE, HOLD_CONFIRMED);
+    lab.event = second;
+    put_hold(1, seats, 2, T0_MS + 50);
+    lab.event = first;
+    assert_string_equal(store(), "");
+    struct active active = {0};
+    struct hf_err err = {0};
+    ok(ledger_holds_active(lab.l, first, on_hold, &active, &err), &err);
+    assert_int_equal(active.n, 2);
+    assert_int_equal(active.keys[0], hold_key(2));
+    assert_int_equal(active.keys[1], hold_key(1));
+}
+
+/* ---- clock and probe ---- */
+
+static void locking_reads_each_clock_and_the_latest_time(void **state)
+{
+    (void)state;
+    int64_t second = insert_event(def_hall(1, 1), T0_MS + 70);
+    struct clock_row rows[] = {{.event = 0}, {.event = lab.event}, {.event = second}};
+    struct hf_err err = {0};
+    int64_t now;
+    ok(ledger_lock(lab.l, rows, 3, &now, &err), &err);
+    assert_int_equal(rows[1].now, T0_MS);
+    assert_int_equal(rows[2].now, T0_MS + 70);
+    assert_int_equal(now, T0_MS + 70);
+    clock_fake_advance(&lab.clock, 500 * 1000);
+    ok(ledger_lock(lab.l, rows, 3, &now, &err), &err);
+    assert_int_equal(now, T0_MS + 500);
+    ok(ledger_lock(lab.l, NULL, 0, &now, &err), &err);
+    assert_int_equal(now, T0_MS + 500);
+}
+
+static void a_missing_clock_row_is_an_error(void **state)
+{
+    (void)state;
+    struct clock_row rows[] = {{.event = lab.event}, {.event = 99}};
+    struct hf_err err = {0};
+    int64_t now = -1;
+    assert_int_equal(ledger_lock(lab.l, rows, 2, &now, &err), HF_INTERNAL);
+    assert_int_equal(now, -1);
+}
+
+static void a_probe_always_writes_and_time_only_grows(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    int64_t last = number("SELECT now FROM event_clock WHERE event = 0");
+    for (int i = 0; i < 4; i++) {
+        clock_fake_advance(&lab.clock, i % 2 * 1000 * 1000);
+        ok(ledger_probe(lab.l, &err), &err);
+        int64_t next = number("SELECT now FROM event_clock WHERE event = 0");
+        assert_true(next > last);
+        last = next;
+    }
+}
+
+static void time_goes_on_from_what_is_stored(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    int64_t now;
+    put_clock(0, 0, 1, 1, T0_MS + HOUR_MS);
+    assert_string_equal(store(), "");
+    ledger_close(lab.l);
+    lab.l = open_ledger(true);
+    struct ledger *other = open_ledger(false);
+    ok(ledger_now(lab.l, &now, &err), &err);
+    assert_int_equal(now, T0_MS + HOUR_MS);
+    ok(ledger_now(other, &now, &err), &err);
+    assert_int_equal(now, T0_MS + HOUR_MS);
+    ok(ledger_maintain(other, &err), &err);
+    ledger_close(other);
+}
+
+static void a_ledger_of_a_newer_program_is_refused(void **state)
+{
+    (void)state;
+    script("INSERT INTO schema_version (version) VALUES (1000)");
+    ledger_close(lab.l);
+    lab.l = NULL;
+    struct db_options options = {.clock = &lab.clock.clock, .writer = true};
+    struct hf_err err = {0};
+    assert_int_equal(ledger_open(lab.dir.url, &options, &lab.l, &err), HF_LEDGER_UNAVAILABLE);
+    assert_non_null(strstr(err.msg, "1000"));
+    assert_null(lab.l);
+}
+
+/* ---- seats as text ---- */
+
+static void lists_of_seats_survive_being_text(void **state)
+{
+    (void)state;
+    static const uint32_t lists[][4] = {{0}, {7}, {1, 22, 333, EVENT_SEATS_MAX - 1}, {9, 8}};
+    static const uint32_t lens[] = {0, 1, 4, 2};
+    static const char *const texts[] = {"[]", "[7]", "[1,22,333,1999999]", "[9,8]"};
+    for (int i = 0; i < 4; i++) {
+        struct buf text = {0};
+        uint32_t back[16], n = 99;
+        seats_text(lists[i], lens[i], &text);
+        assert_int_equal(text.len, strlen(texts[i]));
+        assert_memory_equal(text.data, texts[i], text.len);
+        assert_true(seats_parse(text.data, text.len, back, &n));
+        assert_int_equal(n, lens[i]);
+        assert_memory_equal(back, lists[i], n * sizeof *back);
+        buf_close(&text);
+    }
+}
+
+static const char *const damaged[] = {
+    "",          "[",
+    "]",         "1",
+    "[1",        "1]",
+    "[,]",       "[,1]",
+    "[1,]",      "[1,,2]",
+    "[1 ,2]",    "[1, 2]",
+    " [1]",      "[1] ",
+    "[-1]",      "[+1]",
+    "[1.0]",     "[1e1]",
+    "[a]",       "[0x1]",
+    "[2000000]", "[99999999999999999999]",
+    "[[1]]",     "[1]]",
+    "[[1]",      "[1][2]",
+    "{1}",       "[01]",
+    "[00]",      "[\"1\"]",
+    "[null]",    "[1;2]",
+};
+#define DAMAGED (sizeof damaged / sizeof *damaged)
+
+static void damaged_lists_of_seats_are_noticed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < DAMAGED; i++) {
+        uint32_t *seats = hf_alloc((strlen(damaged[i]) + 1) / 2 * sizeof *seats);
+        uint32_t n = 99;
+        char *text = hf_strndup(damaged[i], strlen(damaged[i])); /* exact, for the sanitizer */
+        if (seats_parse(text, strlen(text), seats, &n))
+            fail_msg("accepted: %s", damaged[i]);
+        assert_int_equal(n, 99);
+        free(text);
+        free(seats);
+    }
+}
+
+static void a_damaged_row_is_an_error_and_not_a_hold(void **state)
+{
+    (void)state;
+    static const uint32_t seats[] = {0};
+    struct hf_err err = {0};
+    put_hold(1, seats, 1, T0_MS);
+    put_booking(1);
+    assert_string_equal(store(), "");
+    script("UPDATE holds SET seats = '[0,'");
+    struct hold_row hold;
+    struct booking_row booking;
+    struct active active = {0};
+    int64_t key = hold_key(1);
+    assert_int_equal(ledger_holds_read(lab.l, &key, 1, &hold, &err), HF_INTERNAL);
+    assert_non_null(strstr(err.msg, "damaged"));
+    assert_int_equal(hold.id.key, 0);
+    assert_int_equal(ledger_booking_read(lab.l, key, &booking, &err), HF_INTERNAL);
+    assert_int_equal(booking.id.key, 0);
+    assert_int_equal(ledger_holds_active(lab.l, lab.event, on_hold, &active, &err), HF_INTERNAL);
+    assert_int_equal(active.n, 0);
+    script("UPDATE holds SET seats = '[0]'");
+    ok(ledger_holds_read(lab.l, &key, 1, &hold, &err), &err); /* nothing stuck */
+    hold_row_close(&hold);
+}
+
+/* ---- plans ---- */
+
+static const char *const texts[] = {
+#define STATEMENT_TEXT(name, sql) sql,
+    LEDGER_STATEMENTS(STATEMENT_TEXT)
+#undef STATEMENT_TEXT
+};
+
+/* The plan must mention `want` and read none of its tables from end to end. */
+static void assert_plan(enum statement which, const char *want)
+{
+    struct buf sql = {0}, plan = {0};
+    struct db_value args[24] = {0};
+    struct db_stmt *stmt;
+    struct hf_err err = {0};
+    size_t len;
+    buf_printf(&sql, "EXPLAIN QUERY PLAN %s", texts[which]);
+    ok(lab.l->db->driver->prepare(lab.l->db, sql.data, &stmt, &err), &err);
+    ok(db_query(stmt, args, &err), &err);
+    while (db_step(stmt, &err) == DB_ROW) {
+        const char *line = db_column_data(stmt, 3, &len);
+        buf_printf(&plan, "%s\n", line);
+        if (strncmp(line, "SCAN ", 5) == 0 && !strstr(line, " INDEX ") && !strstr(line, "CONSTANT"))
+            fail_msg("%s: %s", texts[which], line);
+    }
+    buf_char(&plan, '\0');
+    if (!strstr(plan.data, want))
+        fail_msg("%s: not by %s but\n%s", texts[which], want, plan.data);
+    buf_close(&sql);
+    buf_close(&plan);
+}
+
+static void reads_and_writes_go_by_their_indexes(void **state)
+{
+    (void)state;
+    assert_plan(ST_HOLDS_DUE, "INDEX holds_due (expires_at<?)");
+    assert_plan(ST_HOLDS_ACTIVE, "INDEX holds_due");
+    assert_plan(ST_HOLD_READ, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_HOLD_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_SEAT_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_SEATS_READ, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_CLOCK_READ, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_CLOCK_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_BOOKING_READ, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_KEY_READ, "PRIMARY KEY (hash=?)");
+    assert_plan(ST_KEYS_EACH, "INDEX idempotency_age (created_at>?)");
+    assert_plan(ST_KEYS_PRUNE, "INDEX idempotency_age (created_at<?)");
+    assert_plan(ST_EVENTS_LIST, "INTEGER PRIMARY KEY (rowid<?)");
+    assert_plan(ST_SECTIONS_READ, "PRIMARY KEY (event=?)");
+    assert_plan(ST_ROWS_READ, "PRIMARY KEY (event=?)");
+}
+
+#define claim(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        claim(an_event_comes_back_as_it_was_written),
+        claim(an_event_of_areas_alone_has_no_seats),
+        claim(an_unknown_event_reads_as_none),
+        claim(events_are_numbered_and_listed_newest_first),
+        claim(an_event_rolled_back_was_never_there),
+        claim(a_batch_is_stored_and_read_back),
+        claim(a_hold_without_owner_and_metadata_has_none),
+        claim(a_booking_is_read_with_its_hold_s_seats),
+        claim(a_clock_row_that_moved_is_a_surprise),
+        claim(a_seat_in_another_state_is_a_surprise),
+        claim(a_fence_older_than_the_seat_s_last_is_a_surprise_even_when_it_is_free),
+        claim(a_hold_in_another_state_is_a_surprise),
+        claim(a_hold_made_and_ended_in_one_batch_is_no_surprise),
+        claim(a_second_booking_of_a_hold_is_a_surprise),
+        claim(a_second_sale_of_a_seat_is_a_surprise),
+        claim(a_second_log_row_of_a_number_is_a_surprise),
+        claim(a_key_is_taken_for_a_day),
+        claim(a_key_is_read_while_it_is_young),
+        claim(several_keys_are_read_at_once),
+        claim(old_keys_are_pruned_oldest_first_a_slice_at_a_time),
+        claim(due_holds_come_by_expiry_and_only_active_ones),
+        claim(active_holds_are_those_of_the_event_by_expiry),
+        claim(locking_reads_each_clock_and_the_latest_time),
+        claim(a_missing_clock_row_is_an_error),
+        claim(a_probe_always_writes_and_time_only_grows),
+        claim(time_goes_on_from_what_is_stored),
+        claim(a_ledger_of_a_newer_program_is_refused),
+        cmocka_unit_test(lists_of_seats_survive_being_text),
+        cmocka_unit_test(damaged_lists_of_seats_are_noticed),
+        claim(a_damaged_row_is_an_error_and_not_a_hold),
+        claim(reads_and_writes_go_by_their_indexes),
+    };
+    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
+}

@@ -11,6 +11,7 @@ import { encode, Wire } from '../support/wire.mjs';
 const kills = Number(process.env.HF_KILLS || 5);
 const writers = 8;
 const sampleOfOld = 150;
+const slackMs = 50; // between our clock and the ledger's
 
 // Prints its seed, so that a failure can be looked at again.
 const seed = Number(process.env.HF_SEED || Date.now() % 1_000_000);
@@ -40,8 +41,7 @@ describe('kill -9 under load', () => {
       const body = { event: event.id, seats: [...seats] };
       if (below(10) === 0) body.ttl_ms = 1000 + below(1500);
       return { method: 'POST', path: '/v1/holds', body, key: newKey(), onOk(json) {
-        const hold = { id: json.id, event, seats: json.seats, fence: json.fence, expires: ms(json.expires_at),
-          mayExpire: body.ttl_ms !== undefined, status: 'active' };
+        const hold = { id: json.id, event, seats: json.seats, fence: json.fence, expires: ms(json.expires_at), status: 'active' };
         mine.push(hold);
         holds.push(hold);
         event.fence = Math.max(event.fence, json.fence);
@@ -53,7 +53,6 @@ describe('kill -9 under load', () => {
         assert.equal(json.fence, hold.fence);
         assert.ok(ms(json.expires_at) >= hold.expires);
         hold.expires = ms(json.expires_at);
-        hold.mayExpire = false;
       } };
     }
     if (dice < 85) {
@@ -67,12 +66,17 @@ describe('kill -9 under load', () => {
 
   const bytesOf = ({ method, path, body, key }) => encode(method, path, body, key ? { 'Idempotency-Key': key } : {});
 
+  const mayHaveExpired = (hold) => Date.now() >= hold.expires - slackMs;
+
   // Takes an answer to the record.  409 (a lost race, nothing to renew) and 410 (a short hold ran out) change nothing.
   function record(request, answer) {
     if (answer.status >= 300) {
       assert.ok([409, 410].includes(answer.status), `${request.method} ${request.path}: ${answer.status} ${answer.text}`);
-      if (answer.status === 410) assert.ok(request.hold.mayExpire, `${answer.text} of ${JSON.stringify(request.hold)}`);
-      if (answer.status === 410) request.hold.status = 'expired';
+      if (answer.status === 410) {
+        assert.equal(answer.json.code, 'hold_expired');
+        assert.ok(mayHaveExpired(request.hold), `${answer.text} of ${JSON.stringify(request.hold)}`);
+        request.hold.status = 'expired';
+      }
       if (answer.status === 409) assert.equal(answer.json.code, request.path.endsWith('/renew') ? 'renewal_cap' : 'seat_taken');
       return;
     }
@@ -100,7 +104,7 @@ describe('kill -9 under load', () => {
     const pending = lost.find((request) => request.hold === hold);
     const allowed = [hold.status];
     if (pending) allowed.push(pending.wants);
-    if (hold.status === 'active' && hold.mayExpire && Date.now() >= hold.expires - 5) allowed.push('expired');
+    if (hold.status === 'active' && mayHaveExpired(hold)) allowed.push('expired');
     assert.ok(allowed.includes(read.status), `allowed ${allowed}: ${what}`);
     if (pending?.path.endsWith('/renew')) assert.ok(ms(read.expires_at) >= hold.expires, what);
     else assert.equal(ms(read.expires_at), hold.expires, what);
@@ -119,8 +123,8 @@ describe('kill -9 under load', () => {
     for (const hold of holds) {
       if (hold.event !== event || !['active', 'confirmed'].includes(hold.status)) continue;
       for (const seat of hold.seats) {
-        // a short hold may run out at any moment: its seats are held or free
-        if (hold.status === 'active' && hold.mayExpire && hold.expires < started + 2000) either.add(seat);
+        // a hold may be running out just now: its seats are held or free
+        if (hold.status === 'active' && hold.expires < started + 2000) either.add(seat);
         else {
           assert.equal(expected[seat], '.', `${seat} of ${event.id} has two owners`);
           expected[seat] = hold.status === 'active' ? 'h' : 'b';
@@ -146,7 +150,7 @@ describe('kill -9 under load', () => {
       await Promise.race([running, sleep(150 + below(700))]);
       await server.kill9();
       const lost = await running;
-      checkLedger(server.dir);
+      if (round <= 5 || round % 10 === 0) checkLedger(server.dir);
       await server.launch();
 
       // 1 what was acknowledged is true
@@ -156,9 +160,7 @@ describe('kill -9 under load', () => {
       await pool(sample(holds.slice(0, acknowledged), sampleOfOld), 16, (hold) => assertStillTrue(hold, []));
 
       // 2 the fence goes on from where it was
-      const probe = await server.createEvent();
-      assert.equal((await server.grant(probe, 'S-A-1')).fence > 0, true);
-      for (const old of events) {
+      for (const old of new Set([event, oneOf(events), oneOf(events)])) {
         let granted;
         for (let n = 100; n > 0 && granted?.status !== 201; n--) granted = await server.hold(old, `S-J-${n}`);
         if (granted.status !== 201) continue; // that row is sold out

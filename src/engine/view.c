@@ -141,7 +141,7 @@ static const struct row *row_find(const struct event *e, const char *name, size_
         const char *section = e->def->sections.v[row->section].name;
         size_t section_len = len - row->name_len - 1;
         if (memcmp(name + section_len + 1, row->name, row->name_len) == 0 &&
-            strncmp(section, name, section_len) == 0 && section[section_len] == '\0')
+            strlen(section) == section_len && memcmp(section, name, section_len) == 0)
             return row;
     }
     return NULL;

@@ -219,15 +219,16 @@ static enum hf_status sqlite_begin(struct db *base, struct hf_err *err)
     return db_exec(((struct sqlite *)base)->begin, NULL, NULL, err);
 }
 
-/* A failed write leaves no whole commit frame in the log: nothing was done.  A failed fsync may
- * leave one behind that a crash would bring back: unknown, until another commit overwrites it. */
+/* A failed write leaves no whole commit frame in the log, and a busy one has not begun: nothing was
+ * done.  Any other failure (the fsync, memory for the shared index after it) may leave one behind
+ * that a crash would bring back: unknown, until another commit overwrites it. */
 static enum hf_status sqlite_commit(struct db *base, struct hf_err *err)
 {
     struct sqlite *db = (struct sqlite *)base;
     enum hf_status status = db_exec(db->commit, NULL, NULL, err);
     int code = sqlite3_extended_errcode(db->handle);
-    if (status == HF_LEDGER_UNAVAILABLE && (code & 0xff) == SQLITE_IOERR &&
-        code != SQLITE_IOERR_WRITE)
+    if (status == HF_LEDGER_UNAVAILABLE && code != SQLITE_IOERR_WRITE && code != SQLITE_FULL &&
+        (code & 0xff) != SQLITE_BUSY)
         return err ? err->code = HF_UNKNOWN : HF_UNKNOWN;
     return status;
 }

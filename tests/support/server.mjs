@@ -176,7 +176,7 @@ export class Server {
         reject(new Error(`server ended at start (${code ?? signal}):\n${run.stderr}`));
       }, (error) => { clearTimeout(timer); reject(error); });
     });
-    const match = /^holdfastd listening on http:\/\/([0-9.]+):(\d+)$/.exec(line);
+    const match = /^holdfastd listening on http:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/.exec(line);
     assert.ok(match, `first line on stdout: ${JSON.stringify(line)}`);
     this.host = match[1];
     this.port = Number(match[2]);

@@ -35,7 +35,8 @@ typedef long long ll;
     X(SALES, "SELECT seat, booking FROM sold_seats WHERE seat >= r.first AND seat <= r.last"       \
              " ORDER BY seat{args(first bigint, last bigint)}")                                    \
     X(AUDIT, "SELECT seq, at, object, cause, COALESCE(item, -1), before, after, hold, booking,"    \
-             " fence, until FROM audit WHERE audit >= r.first AND audit <= r.last ORDER BY audit"  \
+             " fence, until, event, audit FROM audit"                                              \
+             " WHERE audit >= r.first AND audit <= r.last ORDER BY audit"                          \
              "{args(first bigint, last bigint)}")                                                  \
     X(SEATS, "SELECT seat, status, hold, fence, expires_at FROM seats"                             \
              " WHERE seat >= r.first AND seat <= r.last ORDER BY seat"                             \
@@ -55,7 +56,7 @@ enum verify_statement {
 };
 
 static const char *const statement_sql[VS_COUNT] = {
-#define VERIFY_STATEMENT_SQL(name, sql) [VS_##name] = sql,
+#define VERIFY_STATEMENT_SQL(name, sql) [VS_##name] = (sql),
     VERIFY_STATEMENTS(VERIFY_STATEMENT_SQL)
 #undef VERIFY_STATEMENT_SQL
 };
@@ -240,6 +241,11 @@ static void on_audit(struct verifier *v, struct db_stmt *stmt)
         .fence = db_column_int(stmt, 9),
         .until = db_column_int(stmt, 10),
     };
+    if (db_column_int(stmt, 11) != row.event ||
+        (db_column_int(stmt, 12) ^ row.seq) != row.event << AUDIT_SEQ_BITS)
+        verify_violation(v->event.report, VERIFY_LOG_SEQ,
+                         "row %lld of the log names event %lld, seq %lld",
+                         (ll)db_column_int(stmt, 12), (ll)db_column_int(stmt, 11), (ll)row.seq);
     verify_fold(&v->event, &row);
 }
 
@@ -344,7 +350,7 @@ static void report_init(struct verify_report *report)
 {
     static const struct verify_check checks[VERIFY_COUNT] = {
 #define VERIFY_CHECK(name, number, text, counted)                                                  \
-    [VERIFY_##name] = {.invariant = number, .what = text, .unit = counted},
+    [VERIFY_##name] = {.invariant = (number), .what = (text), .unit = (counted)},
         VERIFY_CHECKS(VERIFY_CHECK)
 #undef VERIFY_CHECK
     };

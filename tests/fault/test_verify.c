@@ -21,7 +21,7 @@
 
 #define ROWS 2
 #define SEATS_PER_ROW 10
-#define TTL_MS 60000
+#define TTL_MS INT64_C(60000)
 
 static char dir[64], good[96], copy[96];
 
@@ -250,6 +250,8 @@ static const struct damage {
      "UPDATE event_clock SET seq = seq + 1 WHERE event = 2"},
     {"a_log_that_goes_on_behind_the_clock", VERIFY_LOG_SEQ, "I11",
      "UPDATE event_clock SET seq = seq - 1 WHERE event = 2"},
+    {"a_row_of_the_log_that_names_another_event", VERIFY_LOG_SEQ, "I11",
+     "UPDATE audit SET event = 2 WHERE event = 1 AND seq = 3"},
     {"time_that_went_back", VERIFY_LOG_TIME, "I11",
      "UPDATE audit SET at = at + 1 WHERE event = 1 AND seq = 1"},
     {"a_log_ahead_of_its_clock", VERIFY_LOG_TIME, "I11",

@@ -16,6 +16,8 @@ static void on_done(struct command *command)
 {
     struct call *call = (struct call *)(void *)((char *)command - offsetof(struct call, c));
     struct client *client = call->client;
+    if (client->on_failure && hf_status_http(command->status) >= 500)
+        client->on_failure(command);
     pthread_mutex_lock(&client->lock);
     if (call->pauses) {
         client->paused = true;

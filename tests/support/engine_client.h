@@ -17,6 +17,9 @@ struct client {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool paused, go_on; /* the worker, by client_batch */
+    /* Called with each answer that is a failure, on the thread that gives it: until it returns,
+     * that thread does nothing else.  NULL: nothing. */
+    void (*on_failure)(const struct command *command);
 };
 
 struct call {

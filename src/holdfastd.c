@@ -303,7 +303,8 @@ static void put_free_seats(const struct event *e, struct buf *out)
     render_seats(e, seats, n, out);
 }
 
-static void demo(struct program *p)
+/* The newest event; a demo event where there is none. */
+static struct event *demo_event(struct program *p)
 {
     struct event_list *list = hf_alloc(sizeof *list);
     struct event *e = newest_event(p, list);
@@ -312,8 +313,11 @@ static void demo(struct program *p)
         e = newest_event(p, list);
     }
     free(list);
-    if (!e)
-        return;
+    return e;
+}
+
+static void say_what_to_try(const struct program *p, const struct event *e)
+{
     struct buf seats = {0};
     put_free_seats(e, &seats);
     buf_char(&seats, '\0');
@@ -352,11 +356,12 @@ int main(int argc, char **argv)
     int listen_fd = open_socket(&o, p.address);
     directory_create(o.data);
     start_engine(&p, &o);
+    const struct event *example = o.demo ? demo_event(&p) : NULL;
     start_server(&p, &o, listen_fd);
     printf("holdfastd listening on http://%s\n", p.address);
     fflush(stdout);
-    if (o.demo)
-        demo(&p);
+    if (example)
+        say_what_to_try(&p, example);
 
     int signal_taken;
     while (sigwait(&signals, &signal_taken) != 0)

@@ -108,6 +108,23 @@ struct histogram *metrics_histogram(struct metrics *m, const char *name, const c
 }
 
 /* A few comparisons of integers and two relaxed additions. */
+unsigned counter_shard(void)
+{
+    static _Atomic unsigned threads;
+    static _Thread_local unsigned own; /* 1 + shard */
+    if (!own)
+        own = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % COUNTER_SHARDS;
+    return own - 1;
+}
+
+uint64_t counter_read(const struct counter *c)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < COUNTER_SHARDS; i++)
+        sum += atomic_load_explicit(&c->shards[i].value, memory_order_relaxed);
+    return sum;
+}
+
 void histogram_observe(struct histogram *h, uint64_t value)
 {
     int i = 0;
@@ -139,8 +156,7 @@ static void number_render(const struct metric *metric, struct buf *out)
     if (metric->labels)
         buf_printf(out, "{%s}", metric->labels);
     if (metric->type == COUNTER)
-        buf_printf(out, " %lu\n",
-                   atomic_load_explicit(&metric->counter.value, memory_order_relaxed));
+        buf_printf(out, " %lu\n", counter_read(&metric->counter));
     else
         buf_printf(out, " %ld\n", atomic_load_explicit(&metric->gauge.value, memory_order_relaxed));
 }

@@ -11,8 +11,13 @@
 
 struct metrics;
 
+/* A counter is a few counters, each thread adding to one of them: two busy threads that added to
+ * the same word would wait for each other's cache line. */
+#define COUNTER_SHARDS 4
 struct counter {
-    _Atomic uint64_t value;
+    struct {
+        _Alignas(64) _Atomic uint64_t value;
+    } shards[COUNTER_SHARDS];
 };
 
 struct gauge {
@@ -44,10 +49,14 @@ struct histogram *metrics_histogram(struct metrics *m, const char *name, const c
 
 void metrics_render(const struct metrics *m, struct buf *out);
 
+/* The calling thread's shard. */
+unsigned counter_shard(void);
 static inline void counter_add(struct counter *c, uint64_t n)
 {
-    atomic_fetch_add_explicit(&c->value, n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->shards[counter_shard()].value, n, memory_order_relaxed);
 }
+/* The sum; counts of other threads that are under way may or may not be in it. */
+uint64_t counter_read(const struct counter *c);
 static inline void gauge_set(struct gauge *g, int64_t n)
 {
     atomic_store_explicit(&g->value, n, memory_order_relaxed);

@@ -49,6 +49,7 @@ static void turn(struct key_filter *f, int64_t now)
     int old = 1 - f->current;
     for (size_t i = 0; i < BLOCKS * BLOCK_WORDS; i++)
         atomic_store_explicit(&f->bits[old][i], 0, memory_order_relaxed);
+    atomic_store_explicit(&f->used[old], false, memory_order_relaxed);
     atomic_store_explicit(&f->current, old, memory_order_release);
     f->turned_at = now;
 }
@@ -59,6 +60,8 @@ void key_filter_add(struct key_filter *f, const uint8_t *hash, int64_t now)
         turn(f, now);
     struct probe p = probe_of(hash);
     _Atomic uint64_t *block = f->bits[f->current] + p.block;
+    if (!atomic_load_explicit(&f->used[f->current], memory_order_relaxed))
+        atomic_store_explicit(&f->used[f->current], true, memory_order_relaxed);
     for (int i = 0; i < 4; i++)
         atomic_fetch_or_explicit(&block[p.word[i]], (uint64_t)1 << p.bit[i], memory_order_relaxed);
 }
@@ -67,7 +70,7 @@ bool key_filter_maybe(const struct key_filter *f, const uint8_t *hash)
 {
     struct probe p = probe_of(hash);
     for (int g = 0; g < 2; g++) {
-        bool all = true;
+        bool all = atomic_load_explicit(&f->used[g], memory_order_relaxed);
         for (int i = 0; i < 4 && all; i++)
             all = atomic_load_explicit(&f->bits[g][p.block + p.word[i]], memory_order_relaxed) >>
                       p.bit[i] &

@@ -11,6 +11,7 @@
 
 struct key_filter {
     _Atomic uint64_t *bits[2];
+    _Atomic bool used[2]; /* has any key */
     _Atomic int current;
     int64_t turned_at; /* ledger time of the last turn */
 };

@@ -73,6 +73,7 @@ struct request {
     int64_t begun_us;
     unsigned timeout_s; /* of the connection while this upload is slow; 0: the usual one */
     bool too_large, hung_up;
+    bool accepted; /* arrived whole */
 
     /* what the handlers keep between steps */
     json_t *json;

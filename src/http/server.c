@@ -37,7 +37,8 @@ struct server {
     struct metrics *metrics;
     const struct clock *clock;
     atomic_bool draining;
-    _Atomic long in_flight;     /* requests begun and not completed */
+    struct counter accepted,
+        completed;              /* requests that arrived whole, and those of them answered */
     struct counter *answers[6]; /* by class of status; 0 and 1 unused */
 };
 
@@ -248,7 +249,6 @@ static struct request *begin(struct server *s, struct MHD_Connection *connection
     r->path = url;
     r->method = method;
     r->begun_us = clock_monotonic_us(s->clock);
-    atomic_fetch_add_explicit(&s->in_flight, 1, memory_order_relaxed);
     (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, r);
     route_find(r);
     if (server_draining(s) && !(r->route && r->route->while_draining))
@@ -270,6 +270,10 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
         return upload(r, upload_data, upload_len);
     if (r->hung_up)
         return MHD_NO;
+    if (!r->accepted) {
+        r->accepted = true;
+        counter_add(&r->server->accepted, 1);
+    }
     r->step(r);
     return r->answer.status ? answer_queue(r) : MHD_YES;
 }
@@ -285,8 +289,10 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
     if (r->timeout_s && why == MHD_REQUEST_TERMINATED_COMPLETED_OK)
         (void)MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
                                         (unsigned)TIMEOUT_S);
+    bool accepted = r->accepted;
     request_release(r);
-    atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_release);
+    if (accepted)
+        counter_add(&s->completed, 1);
 }
 
 static int hex(char c)
@@ -393,12 +399,19 @@ enum hf_status server_start(const struct server_config *config, struct server **
     return HF_OK;
 }
 
+/* Those first: a request counted as completed has been counted as accepted. */
+static bool all_answered(const struct server *s)
+{
+    uint64_t completed = counter_read(&s->completed);
+    return completed >= counter_read(&s->accepted);
+}
+
 /* Polls: this happens once in a server's life, and requests need no lock for it. */
 static bool wait_idle(struct server *s, int wait_ms)
 {
     const struct timespec nap = {.tv_nsec = 5000000};
     int64_t until_us = clock_monotonic_us(s->clock) + (int64_t)wait_ms * 1000;
-    while (atomic_load_explicit(&s->in_flight, memory_order_acquire) > 0) {
+    while (!all_answered(s)) {
         if (clock_monotonic_us(s->clock) >= until_us)
             return false;
         nanosleep(&nap, NULL);

@@ -12,8 +12,10 @@
 
 void key_filter_init(struct key_filter *f, int64_t now)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         f->bits[i] = hf_alloc(BLOCKS * BLOCK_WORDS * sizeof(uint64_t));
+        f->used[i] = false;
+    }
     f->current = 0;
     f->turned_at = now;
 }

@@ -101,8 +101,6 @@ static enum hf_status read_rows(struct worker *w, struct command *const *command
             status = ledger_booking_read(w->ledger, c->id.key, &c->booking, err);
         }
     }
-    for (size_t i = 0; i < n && status != HF_OK; i++)
-        key_row_close(&w->stored[i]);
     return status;
 }
 

@@ -200,11 +200,10 @@ export async function startPostgres(bench) {
     { directory, ids, stopSignal: 'SIGINT' });
   server.client = ['-h', sockets, '-U', 'bench'];
   // Backends come and go with the clients; the postmaster has waited for those that went.
-  server.cpuUs = () => {
-    const children = readProc(server.pid, `task/${server.pid}/children`).match(/\d+/g) ?? [];
-    return children.reduce((sum, pid) => sum + processCpuUs(pid, false),
-      processCpuUs(server.pid, true));
-  };
+  const children = () => readProc(server.pid, `task/${server.pid}/children`).match(/\d+/g) ?? [];
+  server.cpuUs = () => children().reduce((sum, pid) => sum + processCpuUs(pid, false),
+    processCpuUs(server.pid, true));
+  server.settled = () => server.until(() => children().length <= server.idleChildren);
   server.sql = (...statements) => execFileSync('psql', [...server.client, '-d', 'postgres', '-qAtX',
     '-v', 'ON_ERROR_STOP=1', ...statements.flatMap((statement) => ['-c', statement])],
   { encoding: 'utf8', timeout: 60_000, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
@@ -215,6 +214,8 @@ export async function startPostgres(bench) {
       return false;
     }
   });
+  await sleep(500);
+  server.idleChildren = children().length;
   return server;
 }
 

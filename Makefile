@@ -29,7 +29,7 @@ B_asan = build/asan
 B_tsan = build/tsan
 B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan or tsan))
 
-FLAGS_product = -O2 -g -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+FLAGS_product = -O2 -g -flto=auto -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 FLAGS_asan = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 FLAGS_tsan = -O1 -g -fsanitize=thread
 

@@ -1,7 +1,7 @@
 /* The floor that the contended rows are measured against: what libmicrohttpd costs when nothing is
- * decided.  Same daemon flags and thread pool as holdfastd; reads the body whole, as a server that
- * means to look at it must, and answers constant bytes: 409 and a problem document of the length
- * asked for.  No parsing, no view, no metrics.
+ * decided.  Same daemon flags, options and thread pool as holdfastd; reads the body whole, as a
+ * server that means to look at it must, and answers constant bytes: 409 and a problem document of
+ * the length asked for.  No parsing, no view, no metrics.
  *
  *   bare THREADS BODY_LEN     prints `bare listening on http://127.0.0.1:PORT`; ends on SIGTERM */
 #include <microhttpd.h>
@@ -93,11 +93,12 @@ int main(int argc, char **argv)
 
     struct sockaddr_in loopback = {.sin_family = AF_INET,
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct MHD_Daemon *daemon =
-        MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO, 0, NULL, NULL, &handle,
-                         NULL, MHD_OPTION_SOCK_ADDR, &loopback, MHD_OPTION_THREAD_POOL_SIZE,
-                         threads, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_PER_CONNECTION,
-                         MHD_OPTION_NOTIFY_COMPLETED, &completed, NULL, MHD_OPTION_END);
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+        &handle, NULL, MHD_OPTION_SOCK_ADDR, &loopback, MHD_OPTION_THREAD_POOL_SIZE, threads,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_PER_CONNECTION,
+        MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_CONNECTION_LIMIT, 16384u,
+        MHD_OPTION_NOTIFY_COMPLETED, &completed, NULL, MHD_OPTION_END);
     if (!daemon) {
         fprintf(stderr, "bare: cannot listen on 127.0.0.1\n");
         return 1;

@@ -19,8 +19,8 @@ enum hf_status db_open(const char *url, const struct db_options *options, struct
 static enum hf_status version_read(struct db *db, int64_t *ret_version, struct hf_err *err)
 {
     struct db_stmt *stmt;
-    enum hf_status status = db->driver->prepare(
-        db, "SELECT COALESCE(MAX(version), 0) FROM schema_version", &stmt, err);
+    enum hf_status status =
+        db->driver->prepare(db, "SELECT COALESCE(MAX(version), 0) FROM schema_version", &stmt, err);
     if (status == HF_OK)
         status = db_query(stmt, NULL, err);
     if (status != HF_OK)

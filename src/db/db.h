@@ -36,7 +36,10 @@ struct db_value {
     size_t len;
 };
 
-static inline struct db_value db_int(int64_t i) { return (struct db_value){.type = DB_INT, .i = i}; }
+static inline struct db_value db_int(int64_t i)
+{
+    return (struct db_value){.type = DB_INT, .i = i};
+}
 static inline struct db_value db_text(const char *s, size_t len)
 {
     return (struct db_value){.type = s ? DB_TEXT : DB_NULL, .data = s, .len = len};
@@ -48,8 +51,9 @@ static inline struct db_value db_bytes(const void *p, size_t len)
 
 struct db_options {
     const struct clock *clock;
-    bool writer;        /* the one connection that writes; takes the exclusive lock on the data */
-    int cache_kib;      /* page cache of this connection; 0: the driver's default */
+    bool writer;   /* the one connection that writes; takes the exclusive lock on the data */
+    bool paced;    /* for maintain: spare the disk, others are waiting for it */
+    int cache_kib; /* page cache of this connection; 0: the driver's default */
 };
 
 struct db {
@@ -62,7 +66,7 @@ struct db_stmt {
 enum db_step { DB_ROW, DB_DONE, DB_FAILED };
 
 struct db_driver {
-    const char *name;   /* also the URL's scheme: sqlite:PATH */
+    const char *name; /* also the URL's scheme: sqlite:PATH */
     HF_MUST_USE enum hf_status (*open)(const char *url, const struct db_options *options,
                                        struct db **ret_db, struct hf_err *err);
     void (*close)(struct db *db); /* finalizes its statements too; accepts NULL */
@@ -124,7 +128,10 @@ static inline enum db_step db_step(struct db_stmt *s, struct hf_err *err)
 {
     return s->driver->step(s, err);
 }
-static inline int64_t db_column_int(struct db_stmt *s, int c) { return s->driver->column_int(s, c); }
+static inline int64_t db_column_int(struct db_stmt *s, int c)
+{
+    return s->driver->column_int(s, c);
+}
 static inline const void *db_column_data(struct db_stmt *s, int c, size_t *ret_len)
 {
     return s->driver->column_data(s, c, ret_len);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "db/db.h"
+#include "db/sqlite_pace.h"
 #include "db/template.h"
 
 #define CHECKPOINT_PAGES_MAX 80000
@@ -356,7 +357,10 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     if (options->writer)
         flags |= SQLITE_OPEN_CREATE;
     enum hf_status status = options->writer ? lock_data(db, path, err) : HF_OK;
-    if (status == HF_OK && sqlite3_open_v2(path, &db->handle, flags, vfs ? vfs + 5 : NULL))
+    const char *file_system = vfs ? vfs + 5 : NULL;
+    if (options->paced && sqlite_pace_register(file_system))
+        file_system = sqlite_pace_register(file_system);
+    if (status == HF_OK && sqlite3_open_v2(path, &db->handle, flags, file_system))
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the database %s: %s", path,
                             sqlite3_errmsg(db->handle));
     if (status == HF_OK)

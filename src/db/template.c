@@ -12,10 +12,7 @@ struct params {
     } v[TEMPLATE_PARAMS_MAX];
 };
 
-static bool word_char(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
+static bool word_char(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 static size_t word_len(const char *s)
 {

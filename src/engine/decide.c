@@ -88,11 +88,16 @@ static void change_seat(struct decision *d, struct event *e, uint32_t index, enu
     seat->hold = hold;
 }
 
+/* Seats of a hold.  One that is neither free nor the hold's own is left alone: only a ledger that
+ * somebody else wrote to can have one, and then it is theirs. */
 static void change_seats(struct decision *d, struct event *e, const uint32_t *seats, uint32_t n,
                          enum seat_status to, enum audit_cause cause, int64_t hold, int64_t fence,
                          int64_t until)
 {
     for (uint32_t i = 0; i < n; i++) {
+        int64_t owner = e->seats[seats[i]].hold;
+        if (owner != 0 && owner != hold)
+            continue;
         struct audit_row *row = audit(d, e, AUDIT_SEAT, cause, e->seats[seats[i]].status, (int)to);
         row->item = seats[i];
         row->quantity = 1;
@@ -323,6 +328,11 @@ static enum decided confirm(struct decision *d, struct command *c, struct hold *
     }
     if (status == HOLD_EXPIRED)
         return rescue(d, c, h);
+    for (uint32_t i = 0; i < h->n_seats; i++)
+        if (h->event->seats[h->seats[i]].hold != h->key) {
+            c->status = HF_SEAT_SOLD;
+            return DECIDED;
+        }
     change_hold(d, h, HOLD_CONFIRMED, CAUSE_CONFIRM, h->fence, h->expires_at);
     confirm_sale(d, c, CAUSE_CONFIRM);
     return DECIDED;

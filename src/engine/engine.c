@@ -181,12 +181,13 @@ static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
     struct db_options writer = {
         .clock = e->config.clock, .writer = true, .cache_kib = WORKER_CACHE_KIB};
     struct db_options reader = {.clock = e->config.clock};
+    struct db_options keeper = {.clock = e->config.clock, .paced = true};
     int64_t now = 0;
     enum hf_status status = ledger_open(url, &writer, &e->worker.ledger, err);
     if (status == HF_OK)
         status = ledger_open(url, &reader, &e->loader, err);
     if (status == HF_OK)
-        status = ledger_open(url, &reader, &e->keeper, err);
+        status = ledger_open(url, &keeper, &e->keeper, err);
     for (int i = 0; i < READERS && status == HF_OK; i++)
         status = ledger_open(url, &reader, &e->readers[i], err);
     if (status == HF_OK)

@@ -16,7 +16,7 @@ struct engine_config {
     const char *ledger_url; /* sqlite:PATH */
     const struct clock *clock;
     uint64_t random_seed; /* 0: the system's randomness */
-    size_t queue_len_max; /* commands queued or running, per lane; 0: 16384 */
+    size_t queue_len_max; /* commands queued, per lane; 0: 16384 */
     size_t batch_len_max; /* 0: 1024 */
     struct metrics *metrics;
     /* Called on an engine thread when the command is answered; it is the caller's again. */

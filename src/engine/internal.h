@@ -9,7 +9,9 @@
 #include "ledger/ledger.h"
 
 #define READERS 2
-#define EXPIRE_MAX 500          /* other due holds ended by one batch */
+/* Other due holds ended by one batch: as many as cost a few milliseconds, so that those who wait
+ * for the batch do not notice. */
+#define EXPIRE_MAX 128
 #define SWEEP_EVERY_US 60000000 /* the ledger's own list of due holds, for what the heap missed */
 #define SWEEP_SLICE 100
 #define IDLE_WAIT_US 250000   /* longest sleep of the worker */

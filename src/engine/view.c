@@ -232,6 +232,9 @@ void event_load_seat(struct event *e, uint32_t index, enum seat_status status, i
 
 void event_load_hold(struct event *e, const struct hold_row *row)
 {
+    for (uint32_t i = 0; i < row->n_seats; i++)
+        if (row->seats[i] >= e->def->n_seats)
+            return; /* damaged; `holdfast verify` names it */
     struct hold *h = hold_new(e, row);
     h->next = e->loaded;
     e->loaded = h;

@@ -278,7 +278,7 @@ static void after_commit(struct worker *w, size_t n)
         w->rows_since_checkpoint = 0;
         engine_wants_checkpoint(e);
     }
-    if (decide_has_effects(d))
+    if (decide_has_effects(d) || w->inserted_event)
         engine_set_ready(e, true, NULL);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "http/answer.h"
+#include "http/response.h"
 #include "http/server.h"
 
 #define FREE_MAX 256                       /* requests kept per thread */
@@ -16,13 +17,14 @@
 const char type_json[] = "application/json";
 
 static pthread_key_t thread_key;
-static EVP_MD *sha256;
+static bool thread_key_made;
 static _Thread_local struct http_thread *thread_own;
 
 static void request_free(struct request *r)
 {
     buf_close(&r->body);
     buf_close(&r->out);
+    response_forget(&r->kept);
     free(r);
 }
 
@@ -33,20 +35,15 @@ static void thread_free(void *data)
         next = r->next_free;
         request_free(r);
     }
-    EVP_MD_CTX_free(t->digest);
     free(t);
 }
 
 bool http_threads_init(void)
 {
-    if (!sha256 && pthread_key_create(&thread_key, thread_free) != 0)
-        return false;
-    if (!sha256)
-        sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-    return sha256 != NULL;
+    if (!thread_key_made)
+        thread_key_made = pthread_key_create(&thread_key, thread_free) == 0;
+    return thread_key_made;
 }
-
-const EVP_MD *http_digest(void) { return sha256; }
 
 static struct http_thread *thread_new(void)
 {
@@ -55,8 +52,6 @@ static struct http_thread *thread_new(void)
     random_init_system(&random);
     random_bytes(&random, t->prng, sizeof t->prng);
     t->prng[0] |= 1;
-    t->digest = EVP_MD_CTX_new();
-    hf_check(t->digest);
     hf_check(pthread_setspecific(thread_key, t) == 0);
     thread_own = t;
     return t;
@@ -139,7 +134,7 @@ void request_release(struct request *r)
     keep(&r->body);
     keep(&r->out);
     struct buf body = r->body, out = r->out;
-    memset(r, 0, sizeof *r);
+    memset(r, 0, offsetof(struct request, kept));
     r->body = body;
     r->out = out;
     r->next_free = t->free;

@@ -17,7 +17,6 @@
 
 #include <jansson.h>
 #include <microhttpd.h>
-#include <openssl/evp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -47,6 +46,15 @@ struct answer {
     bool replayed, retry, close, varies, gzipped;
 };
 
+/* See response.c. */
+struct kept_response {
+    struct MHD_Response *response;
+    char *data;
+    size_t len;
+    const char *type;
+    char id[REQUEST_ID_LEN + 1];
+};
+
 struct request {
     struct command command; /* first: server_done finds the request by it */
     struct request *next_free;
@@ -70,7 +78,7 @@ struct request {
     struct buf body;
     size_t body_max;
     size_t drained;
-    int64_t begun_us;
+    int64_t begun_us;   /* when the first part of an upload in parts came; 0: not yet */
     unsigned timeout_s; /* of the connection while this upload is slow; 0: the usual one */
     bool too_large, hung_up;
     bool accepted; /* arrived whole */
@@ -85,6 +93,7 @@ struct request {
 
     struct buf out;
     struct answer answer;
+    struct kept_response kept; /* survives the request */
 };
 
 /* What a thread of the server keeps for itself. */
@@ -92,14 +101,12 @@ struct http_thread {
     struct request *free;
     size_t n_free;
     uint64_t prng[2];
-    EVP_MD_CTX *digest;
 };
 struct http_thread *http_thread(void);
-/* Before the first request; false when the digest cannot be had. */
+/* Before the first request. */
 bool http_threads_init(void);
 /* Free the calling thread's part early; others go with their threads. */
 void http_thread_close(void);
-const EVP_MD *http_digest(void);
 
 struct request *request_take(void);
 void request_release(struct request *r);

@@ -17,9 +17,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "http/acceptor.h"
 #include "http/answer.h"
 #include "http/gzip.h"
 #include "http/request.h"
+#include "http/response.h"
 #include "http/routes.h"
 
 #define CONNECTIONS_MAX 16384
@@ -32,7 +34,7 @@
 
 struct server {
     struct MHD_Daemon *daemon;
-    int listen_fd;
+    struct acceptor acceptor;
     struct engine *engine;
     struct metrics *metrics;
     const struct clock *clock;
@@ -52,41 +54,6 @@ struct engine *request_engine(const struct request *r) { return r->server->engin
 
 /* ---- answers ---- */
 
-static struct MHD_Response *response_new(struct answer *a)
-{
-    void *data = (void *)(uintptr_t)(a->data ? a->data : "");
-    void (*sent)(void *) = a->sent;
-    a->sent = NULL; /* libmicrohttpd's business from here on */
-    if (sent)
-        return MHD_create_response_from_buffer_with_free_callback_cls(a->len, data, sent, a->owner);
-    return MHD_create_response_from_buffer(a->len, data, MHD_RESPMEM_PERSISTENT);
-}
-
-/* Three headers on a refusal: each costs libmicrohttpd three allocations. */
-static void headers_add(struct MHD_Response *m, const struct request *r)
-{
-    const struct answer *a = &r->answer;
-    (void)MHD_add_response_header(m, "X-Request-Id", r->id);
-    if (a->type)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
-    if (r->route && r->route->no_store && (a->status < 300 || r->method[0] != 'P'))
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    if (a->etag[0])
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_ETAG, a->etag);
-    if (a->varies)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-    if (a->gzipped)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
-    if (a->allow)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_ALLOW, a->allow);
-    if (a->replayed)
-        (void)MHD_add_response_header(m, "Idempotency-Replayed", "true");
-    if (a->retry)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    if (a->close || server_draining(r->server))
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONNECTION, "close");
-}
-
 static void note(const struct request *r)
 {
     const struct answer *a = &r->answer;
@@ -101,14 +68,8 @@ static void note(const struct request *r)
 
 static enum MHD_Result answer_queue(struct request *r)
 {
-    struct MHD_Response *m = response_new(&r->answer);
-    if (!m)
-        return MHD_NO;
-    headers_add(m, r);
     note(r);
-    enum MHD_Result result = MHD_queue_response(r->connection, (unsigned)r->answer.status, m);
-    MHD_destroy_response(m);
-    return result;
+    return response_queue(r);
 }
 
 /* ---- uploads ---- */
@@ -154,7 +115,10 @@ static void answer_over_upload(struct request *r)
  * is left of its time, so that silence cannot stretch it either. */
 static bool upload_in_time(struct request *r)
 {
-    int64_t spent_s = (clock_monotonic_us(r->server->clock) - r->begun_us) / US;
+    int64_t now_us = clock_monotonic_us(r->server->clock);
+    if (!r->begun_us)
+        r->begun_us = now_us;
+    int64_t spent_s = (now_us - r->begun_us) / US;
     if (spent_s < 1)
         return true;
     if (spent_s >= TIMEOUT_S)
@@ -171,7 +135,8 @@ static enum MHD_Result upload(struct request *r, const char *data, size_t *len)
 {
     size_t n = *len;
     *len = 0;
-    if (!upload_in_time(r))
+    bool whole = n == r->content_length; /* as nearly all are: no need to ask the clock */
+    if (!whole && !upload_in_time(r))
         return MHD_NO;
     if (!r->too_large && n <= r->body_max - r->body.len) {
         buf_put(&r->body, data, n);
@@ -248,7 +213,6 @@ static struct request *begin(struct server *s, struct MHD_Connection *connection
     r->connection = connection;
     r->path = url;
     r->method = method;
-    r->begun_us = clock_monotonic_us(s->clock);
     (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, r);
     route_find(r);
     if (server_draining(s) && !(r->route && r->route->while_draining))
@@ -366,34 +330,36 @@ static void metrics_register(struct server *s)
 static struct MHD_Daemon *daemon_start(struct server *s, unsigned threads)
 {
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO |
-                           MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+                           MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET;
     /* The pool's size is an option only from two threads on. */
     struct MHD_OptionItem pool[2] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL},
                                      {MHD_OPTION_END, 0, NULL}};
     return MHD_start_daemon(
         flags, 0, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
-        MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
-        MHD_OPTION_CONNECTION_LIMIT, connections_max(), MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
-        MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-        MHD_OPTION_ARRAY, threads > 1 ? pool : pool + 1, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_CONNECTION_LIMIT,
+        connections_max(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK,
+        on_unescape, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
+        threads > 1 ? pool : pool + 1, MHD_OPTION_END);
 }
 
 enum hf_status server_start(const struct server_config *config, struct server **ret,
                             struct hf_err *err)
 {
     if (!http_threads_init())
-        return hf_err_set(err, HF_INTERNAL, "SHA-256 is not available");
+        return hf_err_set(err, HF_INTERNAL, "no thread-specific data is left");
     struct server *s = hf_alloc(sizeof *s);
-    s->listen_fd = config->listen_fd;
     s->engine = config->engine;
     s->metrics = config->metrics;
     s->clock = config->clock;
     metrics_register(s);
     s->daemon = daemon_start(s, config->threads);
-    if (!s->daemon) {
+    if (!s->daemon || !acceptor_start(&s->acceptor, s->daemon, config->listen_fd)) {
+        (void)hf_err_set(err, HF_INTERNAL, "the HTTP daemon does not start: %s", strerror(errno));
+        if (s->daemon)
+            MHD_stop_daemon(s->daemon);
         free(s);
-        return hf_err_set(err, HF_INTERNAL, "the HTTP daemon does not start: %s", strerror(errno));
+        return HF_INTERNAL;
     }
     *ret = s;
     return HF_OK;
@@ -422,9 +388,7 @@ static bool wait_idle(struct server *s, int wait_ms)
 bool server_drain(struct server *s, int wait_ms)
 {
     atomic_store(&s->draining, true);
-    MHD_socket fd = MHD_quiesce_daemon(s->daemon);
-    if (fd != MHD_INVALID_SOCKET)
-        close(fd);
+    acceptor_stop(&s->acceptor);
     return wait_idle(s, wait_ms);
 }
 
@@ -432,6 +396,7 @@ void server_stop(struct server *s)
 {
     /* What the engine answered last still has to be sent. */
     (void)wait_idle(s, 1000);
+    acceptor_stop(&s->acceptor);
     MHD_stop_daemon(s->daemon);
     gzip_forget();
     http_thread_close();

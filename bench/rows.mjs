@@ -7,6 +7,7 @@ import {
   seatsOf, wrk,
 } from './load.mjs';
 import { sleep, startBare, startHoldfast, startPostgres, startRedis } from './servers.mjs';
+import { median } from './table.mjs';
 
 const SMALL = { sections: 1, rows: 20, seats: 50 }; // 1,000
 const LARGE = { sections: 10, rows: 100, seats: 100 }; // 100,000
@@ -32,6 +33,25 @@ const beside = (name, unit, field, ours, peerName, peer, target) => (
 
 // ---- contended: everybody wants one seat that is held ----
 
+function refusals(result) {
+  const { requests, refused } = result;
+  const byView = result.grew('holdfast_hold_requests_total', { result: 'taken', by: 'view' });
+  check(refused === requests, `only ${refused} of ${requests} refused`);
+  check(byView >= requests, `only ${byView} of ${requests} refused by the view`);
+  return result;
+}
+
+// Several short runs as one.
+function together(results) {
+  const sum = (of) => results.reduce((total, result) => total + of(result), 0);
+  const requests = sum((r) => r.requests);
+  return {
+    per_second: requests / sum((r) => r.requests / r.per_second),
+    cpu_us: sum((r) => r.cpu_us * r.requests) / requests,
+    p99_us: median(pick(results, 'p99_us')),
+  };
+}
+
 export async function contended(bench) {
   const ours = await startHoldfast(bench, 'contended');
   const times = { hold_ttl_ms: 1_200_000, hold_max_ms: 1_200_000 };
@@ -50,20 +70,26 @@ export async function contended(bench) {
 
   await load(ours, 1);
   await load(bare, 1);
-  const redisRequests = Math.round((await redisLoad(50_000)).per_second * bench.seconds);
+  const redisRequests = Math.round((await redisLoad(50_000)).per_second);
   const plain = { ours: [], bare: [] };
   const keyed = { ours: [], bare: [] };
   const set = [];
+  // A round is slices of one second in turn.  Which thread of a pool gets which connection is luck
+  // that lasts as long as the connections; so are the neighbours' seconds.
   for (let round = 1; round <= bench.rounds; round++) {
-    for (const [results, more] of [[plain, []], [keyed, ['keyed']]]) {
-      const mine = await load(ours, bench.seconds, ...more);
-      const byView = mine.grew('holdfast_hold_requests_total', { result: 'taken', by: 'view' });
-      check(mine.refused === mine.requests, `only ${mine.refused} of ${mine.requests} refused`);
-      check(byView >= mine.requests, `only ${byView} of ${mine.requests} refused by the view`);
-      results.ours.push(mine);
-      results.bare.push(await load(bare, bench.seconds, ...more));
+    const slices = { plain: [], keyed: [], barePlain: [], bareKeyed: [], set: [] };
+    for (let second = 0; second < bench.seconds; second++) {
+      slices.plain.push(refusals(await load(ours, 1)));
+      slices.barePlain.push(await load(bare, 1));
+      slices.keyed.push(refusals(await load(ours, 1, 'keyed')));
+      slices.bareKeyed.push(await load(bare, 1, 'keyed'));
+      slices.set.push(await redisLoad(redisRequests));
     }
-    set.push(await redisLoad(redisRequests));
+    plain.ours.push(together(slices.plain));
+    plain.bare.push(together(slices.barePlain));
+    keyed.ours.push(together(slices.keyed));
+    keyed.bare.push(together(slices.bareKeyed));
+    set.push(together(slices.set));
     bench.progress('contended', round);
   }
   await Promise.all([ours.stop(), bare.stop(), redis.stop()]);

@@ -302,9 +302,9 @@ static enum hf_status configure(struct sqlite *db, const struct db_options *opti
     snprintf(sql, sizeof sql,
              "PRAGMA busy_timeout=%d; PRAGMA cache_size=-%d; PRAGMA temp_store=MEMORY;"
              "PRAGMA page_size=%d;%s"
-             "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d;",
+             "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d;",
              BUSY_MS, options->cache_kib ? options->cache_kib : CACHE_KIB_DEFAULT, PAGE_BYTES,
-             options->writer ? "PRAGMA journal_mode=WAL;" : "", CHECKPOINT_PAGES_MAX, 64 << 20);
+             options->writer ? "PRAGMA journal_mode=WAL;" : "", CHECKPOINT_PAGES_MAX);
     enum hf_status status =
         sqlite3_exec(db->handle, sql, NULL, NULL, NULL) ? fail(db, "configure", err) : HF_OK;
     const struct {

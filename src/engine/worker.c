@@ -21,6 +21,8 @@ struct outcome {
 
 /* ---- steps of a batch ---- */
 
+static size_t expire_max(size_t n_commands) { return n_commands ? EXPIRE_MAX_BUSY : EXPIRE_MAX; }
+
 /* Lock every event the batch may touch: those of its commands and of the holds falling due. */
 static size_t choose_events(struct worker *w, struct command *const *commands, size_t n)
 {
@@ -28,7 +30,7 @@ static size_t choose_events(struct worker *w, struct command *const *commands, s
     for (size_t i = 0; i < n; i++)
         if (commands[i]->event)
             decide_add_event(&w->decision, commands[i]->event);
-    size_t n_due = view_due(e->view, engine_now_ms(e), w->due, EXPIRE_MAX);
+    size_t n_due = view_due(e->view, engine_now_ms(e), w->due, expire_max(n));
     for (size_t i = 0; i < n_due; i++)
         decide_add_event(&w->decision, w->due[i]->event);
     return n_due;
@@ -162,8 +164,9 @@ static enum hf_status commit(struct worker *w, struct outcome *out)
         return status;
     int64_t start_us = monotonic_us(w->engine);
     status = ledger_commit(w->ledger, &out->err);
-    histogram_observe(w->engine->metrics.commit_seconds,
-                      (uint64_t)(monotonic_us(w->engine) - start_us));
+    int64_t took_us = monotonic_us(w->engine) - start_us;
+    w->commit_us += (took_us - w->commit_us) / 8;
+    histogram_observe(w->engine->metrics.commit_seconds, (uint64_t)took_us);
     return status;
 }
 
@@ -187,7 +190,7 @@ static struct outcome try_batch(struct worker *w, struct command **commands, siz
         out.status = read_rows(w, commands, *n, &out.err);
     if (out.status == HF_OK) {
         /* again, since loading anew may have replaced the holds */
-        size_t n_due = view_due(w->engine->view, d->now, w->due, EXPIRE_MAX);
+        size_t n_due = view_due(w->engine->view, d->now, w->due, expire_max(*n));
         for (size_t i = 0; i < n_due;)
             if (w->due[i]->event->in_batch)
                 i++;
@@ -443,12 +446,24 @@ static int64_t sleep_us(struct worker *w)
     return wait_us > 0 ? wait_us : 0;
 }
 
+/* Those answered by the last batch are on their way back while the others are queued already: taken
+ * at once, the crowd would split into two halves that take turns, two commits for everybody.  So
+ * wait, for less than a commit takes, until the crowd is together again.  One buyer alone, or a few
+ * who come and go, never wait: the crowd is what was seen, not what is hoped for. */
+static void gather(struct worker *w, size_t queued)
+{
+    int64_t patience_us = w->commit_us / 2 < GATHER_MAX_US ? w->commit_us / 2 : GATHER_MAX_US;
+    if (queued > 1 && queued < w->crowd && patience_us > 0)
+        lane_gather(&w->engine->work, w->crowd, patience_us);
+}
+
 void *worker_main(void *arg)
 {
     struct engine *e = arg;
     struct worker *w = &e->worker;
     for (;;) {
         int64_t wait_us = sleep_us(w);
+        gather(w, lane_len(&e->work));
         size_t held = w->n_deferred; /* deferred ones come first */
         memcpy(w->commands, w->deferred, held * sizeof *w->commands);
         size_t n = lane_take(&e->work, w->commands + held, e->config.batch_len_max - held, wait_us);
@@ -458,6 +473,7 @@ void *worker_main(void *arg)
         w->n_deferred = 0;
         gauge_set(e->metrics.queue_depth, (int64_t)lane_len(&e->work));
         worker_turn(w, w->commands, n);
+        w->crowd = n + lane_len(&e->work);
         int64_t now_us = monotonic_us(e);
         if (now_us >= w->next_sweep_us)
             sweep(w);

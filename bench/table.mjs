@@ -20,16 +20,16 @@ export function judge(line) {
   };
 }
 
-function number(value) {
+function number(value, digits = 2) {
   if (value === undefined) return '';
   if (value >= 100) return Math.round(value).toLocaleString('en-US');
-  return value.toFixed(value >= 10 ? 1 : 2);
+  return value.toFixed(value >= 10 ? 1 : digits);
 }
 
 export function render(lines) {
   const head = ['row', 'measure', 'ours', 'peer', '', 'ratio', 'target', 'verdict', 'rounds'];
   const cells = lines.map((l) => [l.name, l.unit, number(l.ours), number(l.peer), l.peerName ?? '',
-    number(l.ratio), l.target ?? '', l.verdict, `${number(l.low)} .. ${number(l.high)}`]);
+    number(l.ratio, 3), l.target ?? '', l.verdict, `${number(l.low)} .. ${number(l.high)}`]);
   const right = new Set([2, 3, 5]);
   const width = head.map((h, i) => Math.max(h.length, ...cells.map((c) => c[i].length)));
   const pad = (cell, i) => (right.has(i) ? cell.padStart(width[i]) : cell.padEnd(width[i]));

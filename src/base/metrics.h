@@ -16,7 +16,8 @@ struct metrics;
 #define COUNTER_SHARDS 4
 struct counter {
     struct {
-        _Alignas(64) _Atomic uint64_t value;
+        _Atomic uint64_t value;
+        char apart[56]; /* the next one is in another cache line */
     } shards[COUNTER_SHARDS];
 };
 

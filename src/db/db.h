@@ -6,6 +6,8 @@
  *       FROM unnest($1::bigint[], $2::bigint[]) AS r(seat, hold); SQLite: nothing, and each r.seat
  *       becomes a bound parameter, since there the statement runs once a row.  The word before
  *       `rows` may be FROM, USING, JOIN or a comma; it is dropped together with the rest.
+ *   {values(seat bigint, hold bigint)}      the rows to INSERT, all columns in order.  PostgreSQL:
+ *       SELECT r.seat, r.hold FROM unnest(...) AS r(seat, hold); SQLite: VALUES (?1, ?2).
  *   {key}           the type of an integer primary key; {bytes} that of a byte string
  *   {clustered}     table option: rows live in the primary key
  *   {hot}           table option: rows that are updated all the time

@@ -4,8 +4,8 @@
  * of their own and never wait for the writer.
  *
  * The log is copied into the main file by db_driver.maintain, called from a thread of its own, so
- * that no commit pays for it; should that thread fall behind, the writer does it itself once the
- * log reaches CHECKPOINT_PAGES_MAX. */
+ * that commits seldom pay for it; should that thread fall behind, the writer does it itself once
+ * the log reaches CHECKPOINT_PAGES_MAX. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "db/db.h"
-#include "db/sqlite_pace.h"
+#include "db/sqlite_vfs.h"
 #include "db/template.h"
 
 #define CHECKPOINT_PAGES_MAX 80000
@@ -357,14 +357,16 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     if (options->writer)
         flags |= SQLITE_OPEN_CREATE;
     enum hf_status status = options->writer ? lock_data(db, path, err) : HF_OK;
-    const char *file_system = vfs ? vfs + 5 : NULL;
-    if (options->paced && sqlite_pace_register(file_system))
-        file_system = sqlite_pace_register(file_system);
+    const char *file_system = sqlite_vfs_register(vfs ? vfs + 5 : NULL);
+    if (status == HF_OK && !file_system)
+        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "SQLite has no such file system");
     if (status == HF_OK && sqlite3_open_v2(path, &db->handle, flags, file_system))
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the database %s: %s", path,
                             sqlite3_errmsg(db->handle));
     if (status == HF_OK)
         status = configure(db, options, err);
+    if (status == HF_OK && options->paced)
+        sqlite_vfs_pace(db->handle);
     if (status != HF_OK) {
         sqlite_close(&db->db);
         return status;

@@ -69,6 +69,16 @@ static int param_number(const struct params *params, const char *name)
     return 0;
 }
 
+static void put_values(struct buf *out, int n)
+{
+    buf_str(out, "VALUES (");
+    for (int i = 1; i <= n; i++) {
+        buf_str(out, i > 1 ? ",?" : "?");
+        buf_int(out, i);
+    }
+    buf_char(out, ')');
+}
+
 enum hf_status template_expand(const char *sql, const struct dialect *dialect, struct buf *out,
                                int *ret_params, struct hf_err *err)
 {
@@ -80,7 +90,9 @@ enum hf_status template_expand(const char *sql, const struct dialect *dialect, s
     for (const char *s = sql; *s; before = *s++) {
         if (*s == '{') {
             const char *close = strchr(s, '}');
-            if (!memchr(s, '(', (size_t)(close - s))) {
+            if (strncmp(s, "{values(", 8) == 0) {
+                put_values(out, params.n);
+            } else if (!memchr(s, '(', (size_t)(close - s))) {
                 const char *text = fragment_text(dialect, s + 1, (size_t)(close - s - 1));
                 if (!text)
                     return hf_err_set(err, HF_INTERNAL, "unknown fragment in: %.120s", sql);

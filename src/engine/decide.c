@@ -328,6 +328,10 @@ static enum decided confirm(struct decision *d, struct command *c, struct hold *
     }
     if (status == HOLD_EXPIRED)
         return rescue(d, c, h);
+    if (!h) { /* live in the ledger, unknown to the view: a row it could not load */
+        c->status = HF_INTERNAL;
+        return DECIDED;
+    }
     for (uint32_t i = 0; i < h->n_seats; i++)
         if (h->event->seats[h->seats[i]].hold != h->key) {
             c->status = HF_SEAT_SOLD;
@@ -516,6 +520,7 @@ void decide_publish(struct decision *d)
     for (size_t i = 0; i < d->batch.seats.n; i++) {
         const struct seat_write *w = &d->batch.seats.v[i];
         struct event *e = event_of_seat(d, w->seat);
+        hf_check(e);
         if (e != locked) {
             if (locked)
                 pthread_mutex_unlock(&locked->lock);

@@ -15,9 +15,10 @@
 #define EXPIRE_MAX_BUSY 16
 #define SWEEP_EVERY_US 60000000 /* the ledger's own list of due holds, for what the heap missed */
 #define SWEEP_SLICE 100
+#define PRUNE_SLICE 1000      /* stored answers forgotten at once */
+#define SWEEP_AGAIN_US 100000 /* while there is more */
 #define IDLE_WAIT_US 250000   /* longest sleep of the worker */
 #define PROBE_EVERY_US 500000 /* while the ledger fails */
-#define GATHER_MAX_US 1000    /* longest wait for a batch to fill */
 #define SETTLE_TRIES 100      /* to find out about a lost COMMIT: 5 s in all */
 #define SETTLE_PAUSE_NS 50000000
 #define REFUSE_MARGIN_MS 250 /* a hold that ends sooner is no reason to refuse from the view */
@@ -46,8 +47,6 @@ struct worker {
     int64_t next_sweep_us, next_probe_us;
     int64_t noted_ms; /* ledger time last written for its own sake */
     size_t rows_since_checkpoint;
-    size_t crowd;        /* commands answered by the last batch and queued meanwhile */
-    int64_t commit_us;   /* what a commit takes, smoothed */
     bool inserted_event; /* in this batch */
 };
 

@@ -36,7 +36,7 @@ static void append(struct lane *lane, struct command *command)
     *lane->tail = command;
     lane->tail = &command->next;
     lane->len++;
-    if (lane->waiting && lane->len >= lane->want)
+    if (lane->waiting)
         pthread_cond_signal(&lane->wake);
 }
 
@@ -64,8 +64,8 @@ bool lane_pass(struct lane *lane, struct command *command)
     return open;
 }
 
-/* Until `want` are queued; with the lock held. */
-static void wait_for(struct lane *lane, size_t want, int64_t timeout_us)
+/* With the lock held. */
+static void wait_for_one(struct lane *lane, int64_t timeout_us)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -76,8 +76,7 @@ static void wait_for(struct lane *lane, size_t want, int64_t timeout_us)
         until.tv_nsec -= 1000000000;
     }
     lane->waiting++;
-    lane->want = want;
-    while (lane->len < want && !lane->closed)
+    while (!lane->head && !lane->closed)
         if (pthread_cond_timedwait(&lane->wake, &lane->lock, &until) != 0)
             break;
     lane->waiting--;
@@ -88,7 +87,7 @@ size_t lane_take(struct lane *lane, struct command **ret, size_t max, int64_t ti
     size_t n = 0;
     pthread_mutex_lock(&lane->lock);
     if (!lane->head && !lane->closed && timeout_us > 0)
-        wait_for(lane, 1, timeout_us);
+        wait_for_one(lane, timeout_us);
     for (; n < max && lane->head; n++) {
         ret[n] = lane->head;
         lane->head = lane->head->next;
@@ -100,14 +99,6 @@ size_t lane_take(struct lane *lane, struct command **ret, size_t max, int64_t ti
         n = LANE_CLOSED;
     pthread_mutex_unlock(&lane->lock);
     return n;
-}
-
-void lane_gather(struct lane *lane, size_t want, int64_t timeout_us)
-{
-    pthread_mutex_lock(&lane->lock);
-    if (lane->len < want && !lane->closed)
-        wait_for(lane, want, timeout_us);
-    pthread_mutex_unlock(&lane->lock);
 }
 
 size_t lane_len(struct lane *lane)

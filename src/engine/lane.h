@@ -11,8 +11,7 @@ struct lane {
     pthread_cond_t wake;
     struct command *head, **tail;
     size_t len, len_max;
-    int waiting; /* threads asleep in lane_take or lane_gather */
-    size_t want; /* how many commands are worth waking them for */
+    int waiting; /* threads asleep in lane_take */
     bool closed;
 };
 
@@ -30,8 +29,6 @@ HF_MUST_USE bool lane_pass(struct lane *lane, struct command *command);
 /* Up to `max` commands, oldest first, as soon as there is one; 0 after timeout_us; LANE_CLOSED when
  * closed and empty. */
 size_t lane_take(struct lane *lane, struct command **ret, size_t max, int64_t timeout_us);
-/* Wait until `want` commands are queued, at most timeout_us.  For the one thread that takes. */
-void lane_gather(struct lane *lane, size_t want, int64_t timeout_us);
 size_t lane_len(struct lane *lane);
 
 #endif

@@ -60,6 +60,7 @@ static enum hf_status lock_events(struct worker *w, bool catalogue, struct hf_er
     enum hf_status status = ledger_lock(w->ledger, rows.v, rows.n, &d->now, err);
     for (size_t i = 0; status == HF_OK && i < d->events.n; i++) {
         struct event *e = d->events.v[i];
+        hf_check(i + catalogue < rows.n);
         const struct clock_row *row = &rows.v[i + catalogue];
         if (row->seq != e->clock.seq || row->fence != e->clock.fence)
             e->stale = true; /* somebody else wrote: the view must be read again */
@@ -164,9 +165,8 @@ static enum hf_status commit(struct worker *w, struct outcome *out)
         return status;
     int64_t start_us = monotonic_us(w->engine);
     status = ledger_commit(w->ledger, &out->err);
-    int64_t took_us = monotonic_us(w->engine) - start_us;
-    w->commit_us += (took_us - w->commit_us) / 8;
-    histogram_observe(w->engine->metrics.commit_seconds, (uint64_t)took_us);
+    histogram_observe(w->engine->metrics.commit_seconds,
+                      (uint64_t)(monotonic_us(w->engine) - start_us));
     return status;
 }
 
@@ -402,7 +402,7 @@ static void sweep(struct worker *w)
     w->next_sweep_us = monotonic_us(e) + SWEEP_EVERY_US;
     worker_note_time(w);
     if (ledger_holds_due(w->ledger, now, SWEEP_SLICE, keys, &n, &err) != HF_OK ||
-        ledger_keys_prune(w->ledger, now, SWEEP_SLICE, &pruned, &err) != HF_OK) {
+        ledger_keys_prune(w->ledger, now, PRUNE_SLICE, &pruned, &err) != HF_OK) {
         log_write(LOG_WARN, "sweep failed", "why", err.msg, NULL);
         return;
     }
@@ -417,8 +417,8 @@ static void sweep(struct worker *w)
             reload(w, event); /* the heap will find it now */
         }
     }
-    if (loads || pruned == SWEEP_SLICE)
-        w->next_sweep_us = monotonic_us(e) + 1000000;
+    if (loads || pruned == PRUNE_SLICE)
+        w->next_sweep_us = monotonic_us(e) + SWEEP_AGAIN_US;
 }
 
 static void probe(struct worker *w)
@@ -446,24 +446,12 @@ static int64_t sleep_us(struct worker *w)
     return wait_us > 0 ? wait_us : 0;
 }
 
-/* Those answered by the last batch are on their way back while the others are queued already: taken
- * at once, the crowd would split into two halves that take turns, two commits for everybody.  So
- * wait, for less than a commit takes, until the crowd is together again.  One buyer alone, or a few
- * who come and go, never wait: the crowd is what was seen, not what is hoped for. */
-static void gather(struct worker *w, size_t queued)
-{
-    int64_t patience_us = w->commit_us / 2 < GATHER_MAX_US ? w->commit_us / 2 : GATHER_MAX_US;
-    if (queued > 1 && queued < w->crowd && patience_us > 0)
-        lane_gather(&w->engine->work, w->crowd, patience_us);
-}
-
 void *worker_main(void *arg)
 {
     struct engine *e = arg;
     struct worker *w = &e->worker;
     for (;;) {
         int64_t wait_us = sleep_us(w);
-        gather(w, lane_len(&e->work));
         size_t held = w->n_deferred; /* deferred ones come first */
         memcpy(w->commands, w->deferred, held * sizeof *w->commands);
         size_t n = lane_take(&e->work, w->commands + held, e->config.batch_len_max - held, wait_us);
@@ -473,7 +461,6 @@ void *worker_main(void *arg)
         w->n_deferred = 0;
         gauge_set(e->metrics.queue_depth, (int64_t)lane_len(&e->work));
         worker_turn(w, w->commands, n);
-        w->crowd = n + lane_len(&e->work);
         int64_t now_us = monotonic_us(e);
         if (now_us >= w->next_sweep_us)
             sweep(w);

@@ -7,7 +7,7 @@
 #include "http/parse.h"
 
 #define PRICE_MAX INT64_C(1000000000000)
-#define ROWS_MAX 100000
+#define ROWS_MAX 100000 /* of an event, all its sections together */
 #define ROW_SEATS_MAX 100000
 #define AREA_CAPACITY_MAX INT64_C(1000000000)
 #define EVENT_NAME_CHARS_MAX 255
@@ -24,7 +24,7 @@
 struct reader {
     struct event_def *def;
     struct hf_err *err;
-    int64_t n_seats; /* so far */
+    int64_t n_seats, n_rows; /* so far */
 };
 
 /* Control characters of Unicode's first two blocks: U+0000..1F, 7F, 80..9F. */
@@ -84,11 +84,14 @@ static char *row_name(uint32_t index)
     return hf_strndup(text + at, sizeof text - at);
 }
 
-static bool count_seats(struct reader *rd, const struct fields *f, int64_t more)
+static bool count_rows(struct reader *rd, const struct fields *f, int64_t rows, int64_t seats)
 {
-    rd->n_seats += more;
+    rd->n_rows += rows;
+    rd->n_seats += rows * seats;
     if (rd->n_seats > EVENT_SEATS_MAX)
         return field_fail(f, "rows", "would make more than 2000000 seats in the event");
+    if (rd->n_rows > ROWS_MAX)
+        return field_fail(f, "rows", "would make more than 100000 rows in the event");
     return true;
 }
 
@@ -97,7 +100,7 @@ static bool read_rows_counted(struct reader *rd, const struct fields *f, struct 
     int64_t rows = 0, seats = 0;
     if (!field_int(f, "rows", REQUIRED, 1, ROWS_MAX, &rows) ||
         !field_int(f, "seats_per_row", REQUIRED, 1, ROW_SEATS_MAX, &seats) ||
-        !count_seats(rd, f, rows * seats))
+        !count_rows(rd, f, rows, seats))
         return false;
     for (uint32_t i = 0; i < (uint32_t)rows; i++) {
         struct row_def *row = vec_push(&s->rows);
@@ -115,7 +118,7 @@ static bool read_row(struct reader *rd, const struct fields *f, struct section_d
     struct row_def *row = vec_push(&s->rows);
     int64_t seats = 0;
     if (!fields_known(f, known) || !read_name(f, &row->name) ||
-        !field_int(f, "seats", REQUIRED, 1, ROW_SEATS_MAX, &seats) || !count_seats(rd, f, seats))
+        !field_int(f, "seats", REQUIRED, 1, ROW_SEATS_MAX, &seats) || !count_rows(rd, f, 1, seats))
         return false;
     row->seats = (uint32_t)seats;
     return true;

@@ -8,8 +8,15 @@
 #include "http/routes.h"
 
 #define LIST_LIMIT_DEFAULT 20
+#define ROWS_MANY 2000
 
-static void create_done(struct request *r) { answer_command(r); }
+static size_t count_rows(const struct event_def *def)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < def->sections.n; i++)
+        n += def->sections.v[i].rows.n;
+    return n;
+}
 
 void events_create(struct request *r)
 {
@@ -22,9 +29,13 @@ void events_create(struct request *r)
         answer_problem(r, HF_INVALID_REQUEST, err.msg);
         return;
     }
+    if (count_rows(c->def) > ROWS_MANY && !server_admit_large(r)) {
+        answer_problem(r, HF_OVERLOADED, NULL);
+        return;
+    }
     c->kind = CMD_EVENT_CREATE;
     idempotency_hash_request(r);
-    request_wait(r, create_done);
+    request_wait(r, answer_command);
 }
 
 static void list_done(struct request *r)

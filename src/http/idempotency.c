@@ -41,11 +41,11 @@ bool idempotency_read(struct request *r)
     size_t len = r->key_len;
     if (!key)
         return true;
-    const char *fault = NULL;
+    const char *fault = r->n_keys > 1 ? "Idempotency-Key must be given once" : NULL;
     bool quoted = len > 0 && key[0] == '"';
-    if (quoted && (len < 2 || key[len - 1] != '"')) {
+    if (!fault && quoted && (len < 2 || key[len - 1] != '"')) {
         fault = "Idempotency-Key has an opening quote but no closing one";
-    } else if (quoted) {
+    } else if (!fault && quoted) {
         key++;
         len -= 2;
     }

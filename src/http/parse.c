@@ -42,7 +42,11 @@ bool field_fail(const struct fields *f, const char *name, const char *what)
     int path_len = (int)strlen(f->path);
     if (!*name && path_len > 0)
         path_len--; /* the object itself: no dot after it */
-    (void)hf_err_set(f->err, HF_INVALID_REQUEST, "%.*s%.60s %s", path_len, f->path, name, what);
+    size_t len = strnlen(name, 60);
+    while (len > 0 && ((unsigned char)name[len] & 0xc0) == 0x80)
+        len--; /* not in the middle of a character */
+    (void)hf_err_set(f->err, HF_INVALID_REQUEST, "%.*s%.*s %s", path_len, f->path, (int)len, name,
+                     what);
     return false;
 }
 

@@ -71,8 +71,9 @@ struct request {
     const char *key; /* Idempotency-Key; NULL: none */
     size_t key_len;
     uint64_t content_length;
-    unsigned n_lengths, n_encodings; /* Content-Length, Transfer-Encoding */
-    bool chunked, expects;
+    unsigned n_keys, n_lengths,
+        n_encodings;                /* Idempotency-Key, Content-Length, Transfer-Encoding */
+    bool chunked, expects, unclear; /* unclear: a name with white space */
 
     /* upload */
     struct buf body;
@@ -81,6 +82,7 @@ struct request {
     int64_t begun_us;   /* when the first part of an upload in parts came; 0: not yet */
     unsigned timeout_s; /* of the connection while this upload is slow; 0: the usual one */
     bool too_large, hung_up;
+    bool large;    /* has one of the few places for what takes much memory */
     bool accepted; /* arrived whole */
 
     /* what the handlers keep between steps */
@@ -121,6 +123,10 @@ struct event *request_event(struct request *r, int64_t event, enum hf_status mis
                             step_fn again);
 
 struct engine *request_engine(const struct request *r);
+
+/* A body beyond BODY_MAX, or an event of very many rows, needs one of a few places, kept until the
+ * request is over, so that memory has a bound.  False: none is free now. */
+bool server_admit_large(struct request *r);
 
 /* The last step of most handlers: the body of a 2xx, or the problem. */
 void answer_command(struct request *r);

@@ -30,6 +30,7 @@
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 #define TIMEOUT_S 30 /* of an idle connection, and of a body */
 #define LINGER_S 2   /* for a client that will not stop sending */
+#define LARGE_MAX 8  /* requests that may take much memory at once */
 #define US 1000000
 
 struct server {
@@ -42,6 +43,7 @@ struct server {
     struct counter accepted,
         completed;              /* requests that arrived whole, and those of them answered */
     struct counter *answers[6]; /* by class of status; 0 and 1 unused */
+    _Atomic int large;          /* requests that may take much memory */
 };
 
 bool server_draining(const struct server *s)
@@ -80,6 +82,18 @@ static void draining(struct request *r)
     answer_problem(r, HF_DRAINING, NULL);
 }
 
+static void too_many_large(struct request *r) { answer_problem(r, HF_OVERLOADED, NULL); }
+
+bool server_admit_large(struct request *r)
+{
+    if (r->large)
+        return true;
+    r->large = atomic_fetch_add(&r->server->large, 1) < LARGE_MAX;
+    if (!r->large)
+        atomic_fetch_sub(&r->server->large, 1);
+    return r->large;
+}
+
 static void too_large(struct request *r)
 {
     struct hf_err err;
@@ -94,12 +108,13 @@ static void answer_over_upload(struct request *r)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    too_large(r);
+    r->step(r);
     struct buf text = {0};
     buf_printf(&text,
-               "HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nX-Request-Id: %s\r\n"
+               "HTTP/1.1 %d %s\r\nConnection: close\r\nX-Request-Id: %s\r\n"
                "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
-               r->id, r->answer.type, r->answer.len);
+               r->answer.status, MHD_get_reason_phrase_for((unsigned)r->answer.status), r->id,
+               r->answer.type, r->answer.len);
     buf_put(&text, r->answer.data, r->answer.len);
     if (info) {
         (void)!send(info->connect_fd, text.data, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -138,14 +153,16 @@ static enum MHD_Result upload(struct request *r, const char *data, size_t *len)
     bool whole = n == r->content_length; /* as nearly all are: no need to ask the clock */
     if (!whole && !upload_in_time(r))
         return MHD_NO;
-    if (!r->too_large && n <= r->body_max - r->body.len) {
+    bool fits = !r->too_large && n <= r->body_max - r->body.len;
+    bool admitted = fits && (r->body.len + n <= BODY_MAX || server_admit_large(r));
+    if (admitted) {
         buf_put(&r->body, data, n);
         return MHD_YES;
     }
     if (!r->too_large) {
         r->too_large = true;
-        r->step = too_large;
-        r->drained = r->body.len + n - r->body_max;
+        r->step = fits ? too_many_large : too_large;
+        r->drained = fits ? 0 : r->body.len + n - r->body_max;
         buf_close(&r->body);
     } else {
         r->drained += n;
@@ -168,15 +185,22 @@ static enum MHD_Result on_header(void *ctx, enum MHD_ValueKind kind, const char 
 {
     struct request *r = ctx;
     (void)kind;
-    if (name_is(name, len, "Idempotency-Key")) {
-        r->key = value ? value : "";
+    if (!value)
+        value = "";
+    while (value_len && (value[value_len - 1] == ' ' || value[value_len - 1] == '\t'))
+        value_len--;
+    if (memchr(name, ' ', len) || memchr(name, '\t', len)) {
+        r->unclear = true; /* `Content-Length : 2` is a length to some, and none to others */
+    } else if (name_is(name, len, "Idempotency-Key")) {
+        r->n_keys++;
+        r->key = value;
         r->key_len = value_len;
     } else if (name_is(name, len, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
         r->n_lengths++;
-        r->content_length = value ? strtoull(value, NULL, 10) : 0;
+        r->content_length = strtoull(value, NULL, 10);
     } else if (name_is(name, len, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
         r->n_encodings++;
-        r->chunked = value && strcasecmp(value, "chunked") == 0;
+        r->chunked = name_is(value, value_len, "chunked");
     } else if (name_is(name, len, MHD_HTTP_HEADER_EXPECT)) {
         r->expects = true;
     }
@@ -186,7 +210,7 @@ static enum MHD_Result on_header(void *ctx, enum MHD_ValueKind kind, const char 
 /* Where a body ends must have one answer, or a proxy and we may see different requests. */
 static bool framing_is_clear(const struct request *r)
 {
-    return r->n_lengths + r->n_encodings <= 1 && (r->n_encodings == 0 || r->chunked);
+    return !r->unclear && r->n_lengths + r->n_encodings <= 1 && (r->n_encodings == 0 || r->chunked);
 }
 
 /* What is refused before its body is read: unclear framing, and too large a body of a client that
@@ -254,6 +278,8 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
         (void)MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT,
                                         (unsigned)TIMEOUT_S);
     bool accepted = r->accepted;
+    if (r->large)
+        atomic_fetch_sub(&s->large, 1);
     request_release(r);
     if (accepted)
         counter_add(&s->completed, 1);

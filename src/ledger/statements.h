@@ -37,11 +37,9 @@
     X(HOLD_INSERT,                                                                                 \
       "INSERT INTO holds (hold, secret, event, status, fence, amount, owner, metadata, seats,"     \
       " created_at, expires_at, max_expires_at)"                                                   \
-      " SELECT r.hold, r.secret, r.event, r.status, r.fence, r.amount, r.owner, r.metadata,"       \
-      " r.seats, r.created_at, r.expires_at, r.max_expires_at"                                     \
-      "{ FROM rows(hold bigint, secret bytes, event bigint, status bigint, fence bigint,"          \
+      " {values(hold bigint, secret bytes, event bigint, status bigint, fence bigint,"             \
       " amount bigint, owner text, metadata text, seats text, created_at bigint,"                  \
-      " expires_at bigint, max_expires_at bigint)} WHERE true ON CONFLICT (hold) DO NOTHING")      \
+      " expires_at bigint, max_expires_at bigint)} ON CONFLICT (hold) DO NOTHING")                 \
     X(HOLD_WRITE,                                                                                  \
       "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at"              \
       "{ FROM rows(hold bigint, before bigint, fence_before bigint, after bigint, fence bigint,"   \
@@ -57,35 +55,30 @@
                  " ORDER BY expires_at LIMIT r.n{args(now bigint, n bigint)}")                     \
     X(BOOKING_INSERT,                                                                              \
       "INSERT INTO bookings (booking, secret, event, status, fence, amount, reference,"            \
-      " created_at) SELECT r.booking, r.secret, r.event, r.status, r.fence, r.amount,"             \
-      " r.reference, r.created_at"                                                                 \
-      "{ FROM rows(booking bigint, secret bytes, event bigint, status bigint, fence bigint,"       \
+      " created_at)"                                                                               \
+      " {values(booking bigint, secret bytes, event bigint, status bigint, fence bigint,"          \
       " amount bigint, reference text, created_at bigint)}"                                        \
-      " WHERE true ON CONFLICT (booking) DO NOTHING")                                              \
+      " ON CONFLICT (booking) DO NOTHING")                                                         \
     X(BOOKING_READ,                                                                                \
       "SELECT b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference,"             \
       " b.created_at, h.secret, h.seats FROM bookings b JOIN holds h ON h.hold = b.booking"        \
       " WHERE b.booking = r.booking{args(booking bigint)}")                                        \
-    X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking) SELECT r.seat, r.booking"               \
-                   "{ FROM rows(seat bigint, booking bigint)}"                                     \
-                   " WHERE true ON CONFLICT (seat) DO NOTHING")                                    \
+    X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking)"                                        \
+                   " {values(seat bigint, booking bigint)} ON CONFLICT (seat) DO NOTHING")         \
     X(AUDIT_INSERT,                                                                                \
-      "INSERT INTO audit (audit, event, seq, at, object, item, quantity, before, after, hold, "    \
-      "booking,"                                                                                   \
-      " fence, until, cause) SELECT r.audit, r.event, r.seq, r.at, r.object, r.item, r.quantity,"  \
-      " r.before, r.after, r.hold, r.booking, r.fence, r.until, r.cause"                           \
-      "{ FROM rows(audit bigint, event bigint, seq bigint, at bigint, object bigint, item bigint," \
+      "INSERT INTO audit (audit, event, seq, at, object, item, quantity, before, after, hold,"     \
+      " booking, fence, until, cause)"                                                             \
+      " {values(audit bigint, event bigint, seq bigint, at bigint, object bigint, item bigint,"    \
       " quantity bigint, before bigint, after bigint, hold bigint, booking bigint,"                \
-      " fence bigint, until bigint, cause bigint)} WHERE true ON CONFLICT (audit) DO NOTHING")     \
+      " fence bigint, until bigint, cause bigint)} ON CONFLICT (audit) DO NOTHING")                \
     X(KEY_READ, "SELECT k.hash, k.request, k.http_status, k.body, k.created_at FROM idempotency k" \
                 "{, rows(hash bytes, cutoff bigint)}"                                              \
                 " WHERE k.hash = r.hash AND k.created_at > r.cutoff")                              \
     X(KEY_INSERT,                                                                                  \
       "INSERT INTO idempotency (hash, request, http_status, body, created_at)"                     \
-      " SELECT r.hash, r.request, r.http_status, r.body, r.created_at"                             \
-      "{ FROM rows(hash bytes, request bytes, http_status bigint, body text, created_at bigint)}"  \
-      " WHERE true ON CONFLICT (hash) DO UPDATE SET"                                               \
-      " request = excluded.request, http_status = excluded.http_status, body = excluded.body,"     \
+      " {values(hash bytes, request bytes, http_status bigint, body text, created_at bigint)}"     \
+      " ON CONFLICT (hash) DO UPDATE SET request = excluded.request,"                              \
+      " http_status = excluded.http_status, body = excluded.body,"                                 \
       " created_at = excluded.created_at"                                                          \
       " WHERE idempotency.created_at <= excluded.created_at - 86400000")                           \
     X(KEYS_EACH, "SELECT hash FROM idempotency WHERE created_at > r.cutoff{args(cutoff bigint)}")  \

@@ -1,0 +1,247 @@
+/* Wraps every file of the file system below.  What is not about the log's writes or the pace of the
+ * main file's is passed on.  A file belongs to one connection, and that to one thread. */
+#include "db/sqlite_vfs.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/status.h"
+
+#define GATHER_BYTES_MAX (1 << 20)
+#define WRITE_BYTES_MAX (1 << 16) /* SQLite's own file system cannot write 128 KiB at once */
+#define PACE_WRITES 64
+#define PACE_REST_NS 1000000
+
+struct our_file {
+    sqlite3_file file;
+    bool is_log;
+    /* the log: bytes not yet written, and where they go */
+    struct buf gathered;
+    sqlite3_int64 gathered_at;
+    /* the main file */
+    bool paced;
+    int unsynced;
+    sqlite3_file below[]; /* szOsFile bytes of the file system below */
+};
+
+static struct our_file *our(sqlite3_file *file) { return (struct our_file *)file; }
+
+static sqlite3_file *below(sqlite3_file *file) { return our(file)->below; }
+
+static int below_write(sqlite3_file *file, const void *data, int len, sqlite3_int64 at)
+{
+    return below(file)->pMethods->xWrite(below(file), data, len, at);
+}
+
+/* Everything gathered is written, or the error is returned and it is forgotten: SQLite takes its
+ * transaction back, and writes it all again if it tries again. */
+static int flush(sqlite3_file *file)
+{
+    struct our_file *f = our(file);
+    if (f->gathered.len == 0)
+        return SQLITE_OK;
+    int rc = SQLITE_OK;
+    for (size_t done = 0, len; done < f->gathered.len && rc == SQLITE_OK; done += len) {
+        len = f->gathered.len - done < WRITE_BYTES_MAX ? f->gathered.len - done : WRITE_BYTES_MAX;
+        rc = below_write(file, f->gathered.data + done, (int)len,
+                         f->gathered_at + (sqlite3_int64)done);
+    }
+    f->gathered.len = 0;
+    return rc;
+}
+
+static int gather(sqlite3_file *file, const void *data, int len, sqlite3_int64 at)
+{
+    struct our_file *f = our(file);
+    bool follows = at == f->gathered_at + (sqlite3_int64)f->gathered.len;
+    if (f->gathered.len && (!follows || f->gathered.len + (size_t)len > GATHER_BYTES_MAX)) {
+        int rc = flush(file);
+        if (rc != SQLITE_OK)
+            return rc;
+    }
+    if (f->gathered.len == 0)
+        f->gathered_at = at;
+    buf_put(&f->gathered, data, (size_t)len);
+    return SQLITE_OK;
+}
+
+static int our_write(sqlite3_file *file, const void *data, int len, sqlite3_int64 at)
+{
+    struct our_file *f = our(file);
+    if (f->is_log)
+        return gather(file, data, len, at);
+    int rc = below_write(file, data, len, at);
+    if (rc != SQLITE_OK || !f->paced || ++f->unsynced < PACE_WRITES)
+        return rc;
+    f->unsynced = 0;
+    rc = f->below->pMethods->xSync(f->below, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    nanosleep(&(struct timespec){.tv_nsec = PACE_REST_NS}, NULL);
+    return rc;
+}
+
+static int our_close(sqlite3_file *file)
+{
+    int flushed = flush(file);
+    buf_close(&our(file)->gathered);
+    int closed = below(file)->pMethods->xClose(below(file));
+    return flushed != SQLITE_OK ? flushed : closed;
+}
+
+static int our_read(sqlite3_file *file, void *data, int len, sqlite3_int64 at)
+{
+    int rc = flush(file);
+    return rc == SQLITE_OK ? below(file)->pMethods->xRead(below(file), data, len, at) : rc;
+}
+
+static int our_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+    int rc = flush(file);
+    return rc == SQLITE_OK ? below(file)->pMethods->xTruncate(below(file), size) : rc;
+}
+
+static int our_sync(sqlite3_file *file, int flags)
+{
+    int rc = flush(file);
+    our(file)->unsynced = 0;
+    return rc == SQLITE_OK ? below(file)->pMethods->xSync(below(file), flags) : rc;
+}
+
+static int our_size(sqlite3_file *file, sqlite3_int64 *size)
+{
+    int rc = flush(file);
+    return rc == SQLITE_OK ? below(file)->pMethods->xFileSize(below(file), size) : rc;
+}
+
+/* ---- passed on ---- */
+
+static int our_lock(sqlite3_file *file, int level)
+{
+    return below(file)->pMethods->xLock(below(file), level);
+}
+
+static int our_unlock(sqlite3_file *file, int level)
+{
+    return below(file)->pMethods->xUnlock(below(file), level);
+}
+
+static int our_check_lock(sqlite3_file *file, int *ret)
+{
+    return below(file)->pMethods->xCheckReservedLock(below(file), ret);
+}
+
+static int our_control(sqlite3_file *file, int op, void *arg)
+{
+    return below(file)->pMethods->xFileControl(below(file), op, arg);
+}
+
+static int our_sector_size(sqlite3_file *file)
+{
+    return below(file)->pMethods->xSectorSize(below(file));
+}
+
+static int our_characteristics(sqlite3_file *file)
+{
+    return below(file)->pMethods->xDeviceCharacteristics(below(file));
+}
+
+static int our_shm_map(sqlite3_file *file, int page, int size, int extend, void volatile **ret)
+{
+    return below(file)->pMethods->xShmMap(below(file), page, size, extend, ret);
+}
+
+static int our_shm_lock(sqlite3_file *file, int offset, int n, int flags)
+{
+    return below(file)->pMethods->xShmLock(below(file), offset, n, flags);
+}
+
+static void our_shm_barrier(sqlite3_file *file) { below(file)->pMethods->xShmBarrier(below(file)); }
+
+static int our_shm_unmap(sqlite3_file *file, int delete)
+{
+    return below(file)->pMethods->xShmUnmap(below(file), delete);
+}
+
+/* Version 2: no memory-mapped reads, which this connection does not use. */
+static const sqlite3_io_methods methods = {
+    .iVersion = 2,
+    .xClose = our_close,
+    .xRead = our_read,
+    .xWrite = our_write,
+    .xTruncate = our_truncate,
+    .xSync = our_sync,
+    .xFileSize = our_size,
+    .xLock = our_lock,
+    .xUnlock = our_unlock,
+    .xCheckReservedLock = our_check_lock,
+    .xFileControl = our_control,
+    .xSectorSize = our_sector_size,
+    .xDeviceCharacteristics = our_characteristics,
+    .xShmMap = our_shm_map,
+    .xShmLock = our_shm_lock,
+    .xShmBarrier = our_shm_barrier,
+    .xShmUnmap = our_shm_unmap,
+};
+
+static int our_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
+                    int *ret_flags)
+{
+    sqlite3_vfs *real = vfs->pAppData;
+    struct our_file *f = our(file);
+    *f = (struct our_file){.is_log = (flags & SQLITE_OPEN_WAL) != 0};
+    int rc = real->xOpen(real, name, f->below, flags, ret_flags);
+    if (f->below->pMethods)
+        f->file.pMethods = &methods;
+    return rc;
+}
+
+/* One for each file system below, kept until the process ends, as SQLite's own are. */
+struct our_vfs {
+    sqlite3_vfs vfs;
+    char name[64];
+};
+
+static struct our_vfs registered[4];
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+
+static const char *register_over(sqlite3_vfs *real)
+{
+    for (size_t i = 0; i < sizeof registered / sizeof *registered; i++) {
+        struct our_vfs *p = &registered[i];
+        if (p->vfs.pAppData == real)
+            return p->name;
+        if (p->vfs.pAppData)
+            continue;
+        (void)snprintf(p->name, sizeof p->name, "holdfast-%s", real->zName);
+        p->vfs = *real;
+        p->vfs.pNext = NULL;
+        p->vfs.zName = p->name;
+        p->vfs.szOsFile = (int)sizeof(struct our_file) + real->szOsFile;
+        p->vfs.pAppData = real;
+        p->vfs.xOpen = our_open;
+        return sqlite3_vfs_register(&p->vfs, 0) == SQLITE_OK ? p->name : NULL;
+    }
+    return NULL;
+}
+
+const char *sqlite_vfs_register(const char *below_name)
+{
+    sqlite3_vfs *real = sqlite3_vfs_find(below_name);
+    if (!real)
+        return NULL;
+    pthread_mutex_lock(&registering);
+    const char *name = register_over(real);
+    pthread_mutex_unlock(&registering);
+    return name;
+}
+
+void sqlite_vfs_pace(sqlite3 *db)
+{
+    sqlite3_file *file = NULL;
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK && file &&
+        file->pMethods == &methods)
+        our(file)->paced = true;
+}

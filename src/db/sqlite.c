@@ -21,6 +21,7 @@
 #include "db/template.h"
 
 #define CHECKPOINT_PAGES_MAX 80000
+#define LOG_PAGES_LONG 100000
 #define CACHE_KIB_DEFAULT 2048
 /* Scattered holds touch a page each: small ones mean fewer bytes in the log.  2048 measured best of
  * 512, 1024, 2048 and 4096 at 100,000 and at 1,000,000 seats. */
@@ -45,6 +46,7 @@ struct sqlite {
     const struct clock *clock;
     int64_t offset_ms; /* ledger time minus boot time */
     int lock_fd;
+    bool paced; /* as opened */
 };
 
 static const struct template_fragment fragments[] = {
@@ -241,10 +243,15 @@ static void sqlite_rollback(struct db *base)
         (void)!db_exec(db->rollback, NULL, NULL, NULL);
 }
 
+/* Slowly, while there is time; a log that has grown long is copied as fast as it goes. */
 static enum hf_status sqlite_maintain(struct db *base, struct hf_err *err)
 {
     struct sqlite *db = (struct sqlite *)base;
-    int rc = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    int log_pages = 0;
+    int rc =
+        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &log_pages, NULL);
+    if (db->paced)
+        sqlite_vfs_pace(db->handle, log_pages < LOG_PAGES_LONG);
     return rc == SQLITE_OK || rc == SQLITE_BUSY ? HF_OK : fail(db, "checkpoint", err);
 }
 
@@ -352,6 +359,7 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     db->db.driver = &db_sqlite;
     db->lock_fd = -1;
     db->clock = options->clock;
+    db->paced = options->paced;
     db->offset_ms = clock_wall_us(db->clock) / 1000 - boot_ms(db);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     if (options->writer)
@@ -366,7 +374,7 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     if (status == HF_OK)
         status = configure(db, options, err);
     if (status == HF_OK && options->paced)
-        sqlite_vfs_pace(db->handle);
+        sqlite_vfs_pace(db->handle, true);
     if (status != HF_OK) {
         sqlite_close(&db->db);
         return status;

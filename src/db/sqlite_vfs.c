@@ -13,8 +13,8 @@
 
 #define GATHER_BYTES_MAX (1 << 20)
 #define WRITE_BYTES_MAX (1 << 16) /* SQLite's own file system cannot write 128 KiB at once */
-#define PACE_WRITES 64
-#define PACE_REST_NS 1000000
+#define PACE_WRITES 16
+#define PACE_REST_NS 4000000
 
 struct our_file {
     sqlite3_file file;
@@ -238,10 +238,10 @@ const char *sqlite_vfs_register(const char *below_name)
     return name;
 }
 
-void sqlite_vfs_pace(sqlite3 *db)
+void sqlite_vfs_pace(sqlite3 *db, bool paced)
 {
     sqlite3_file *file = NULL;
     if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK && file &&
         file->pMethods == &methods)
-        our(file)->paced = true;
+        our(file)->paced = paced;
 }

@@ -16,7 +16,7 @@
 /* Registers it, once a process, over the file system `below` (NULL: the default) and returns its
  * name; NULL when `below` is unknown or there is no room for another. */
 const char *sqlite_vfs_register(const char *below);
-/* Pace the main file of this connection, opened by that name. */
-void sqlite_vfs_pace(sqlite3 *db);
+/* Pace the main file of this connection, opened by that name, or no longer. */
+void sqlite_vfs_pace(sqlite3 *db, bool paced);
 
 #endif

@@ -189,7 +189,7 @@ static enum MHD_Result on_header(void *ctx, enum MHD_ValueKind kind, const char 
         value = "";
     while (value_len && (value[value_len - 1] == ' ' || value[value_len - 1] == '\t'))
         value_len--;
-    if (memchr(name, ' ', len) || memchr(name, '\t', len)) {
+    if (len == 0 || name[len - 1] == ' ' || name[len - 1] == '\t') {
         r->unclear = true; /* `Content-Length : 2` is a length to some, and none to others */
     } else if (name_is(name, len, "Idempotency-Key")) {
         r->n_keys++;

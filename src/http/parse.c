@@ -142,7 +142,7 @@ static bool lookup(const struct fields *f, const char *name, enum need need, con
 bool field_int(const struct fields *f, const char *name, enum need need, int64_t min, int64_t max,
                int64_t *ret)
 {
-    const json_t *value;
+    const json_t *value = NULL;
     if (!lookup(f, name, need, &value))
         return false;
     if (!value)
@@ -162,7 +162,7 @@ bool field_int(const struct fields *f, const char *name, enum need need, int64_t
 
 bool field_bool(const struct fields *f, const char *name, enum need need, bool *ret)
 {
-    const json_t *value;
+    const json_t *value = NULL;
     if (!lookup(f, name, need, &value))
         return false;
     if (!value)
@@ -176,7 +176,7 @@ bool field_bool(const struct fields *f, const char *name, enum need need, bool *
 bool field_text(const struct fields *f, const char *name, enum need need, size_t chars_min,
                 size_t chars_max, const char **ret, size_t *ret_len)
 {
-    const json_t *value;
+    const json_t *value = NULL;
     if (!lookup(f, name, need, &value))
         return false;
     if (!value)
@@ -200,7 +200,7 @@ bool field_text(const struct fields *f, const char *name, enum need need, size_t
 
 bool field_array(const struct fields *f, const char *name, enum need need, const json_t **ret)
 {
-    const json_t *value;
+    const json_t *value = NULL;
     if (!lookup(f, name, need, &value))
         return false;
     if (!value)

@@ -15,6 +15,8 @@
     X(HF_DUPLICATE_SEAT, 400, "duplicate_seat", "A seat is named twice")                           \
     X(HF_TOO_MANY_SEATS, 400, "too_many_seats", "More places than one hold may take")              \
     X(HF_KEY_REQUIRED, 400, "idempotency_key_required", "An Idempotency-Key is required")          \
+    X(HF_UNAUTHORIZED, 401, "unauthorized", "An access key is required")                           \
+    X(HF_FORBIDDEN, 403, "forbidden", "The access key does not allow this")                        \
     X(HF_NOT_FOUND, 404, "not_found", "There is nothing at this path")                             \
     X(HF_NO_SUCH_EVENT, 404, "no_such_event", "There is no such event")                            \
     X(HF_NO_SUCH_SEAT, 404, "no_such_seat", "There is no such seat or area")                       \
@@ -33,6 +35,7 @@
     X(HF_BODY_TOO_LARGE, 413, "body_too_large", "The body is too large")                           \
     X(HF_KEY_MISMATCH, 422, "idempotency_mismatch",                                                \
       "The Idempotency-Key was used with another request")                                         \
+    X(HF_TOO_MANY_HOLDS, 429, "too_many_holds", "This address holds as many places as it may")     \
     X(HF_INTERNAL, 500, "internal", "Something is wrong on our side")                              \
     X(HF_OVERLOADED, 503, "overloaded", "The server is busy; try again shortly")                   \
     X(HF_DRAINING, 503, "draining", "The server is shutting down")                                 \

@@ -60,6 +60,7 @@ struct command {
     const uint32_t *seats; /* CREATE: distinct, valid indexes, as named by the buyer */
     uint32_t n_seats;
     struct event_def *def; /* EVENT_CREATE */
+    uint64_t client;       /* CREATE: hash of a keyless buyer's address; 0: not limited */
 
     bool has_key; /* an Idempotency-Key came with the request */
     uint8_t key_hash[KEY_HASH_SIZE], request_hash[KEY_HASH_SIZE];

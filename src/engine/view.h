@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "engine/feed.h"
 #include "ledger/rows.h"
 
 struct seat {
@@ -39,6 +40,13 @@ struct hold {
     uint32_t seats[];
 };
 
+/* General admission: places are counted, not numbered. */
+struct area {
+    int64_t held, booked;      /* as decided */
+    _Atomic int64_t available; /* as shown: capacity - held - booked of the last commit */
+    uint32_t pending;          /* 1 + index of this batch's area_write, 0: untouched */
+};
+
 struct row {
     const char *name; /* borrowed from the definition */
     size_t name_len;
@@ -57,6 +65,7 @@ struct event {
     _Atomic uint32_t counts[4]; /* seats shown in each status */
     _Atomic int status;         /* enum event_status */
     pthread_mutex_t lock;
+    struct feed feed; /* what changed lately, under `lock` */
 
     /* the worker's own */
     struct clock_row clock; /* as of the last commit */
@@ -64,6 +73,8 @@ struct event {
     bool in_batch;
     bool stale; /* differs from the ledger: load again before deciding */
     struct seat *seats;
+    struct area *areas; /* def->areas.n of them */
+    struct best *best;  /* where free seats stand together; see best.h */
     struct hold *loaded; /* live holds read with the event, until view_install */
 
     /* the last rendered snapshot, under snapshot_lock; `bytes` is shared by reference count */

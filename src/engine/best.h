@@ -3,12 +3,11 @@
  *
  * Rank: sections as listed, then rows as listed, then distance of the group's middle from the row's
  * middle, then the lower seat number.  In this order of preference:
- *   1 together in one row, leaving no orphan (a free seat with no free neighbour left beside it that
- *     had one before), best rank
- *   2 together in one row, with an orphan, best rank
- *   3 only if they need not be adjacent: in the best-ranked row that has enough free seats, those
- *     with the smallest span, then nearest the middle; else the row with the most free seats and then
- *     the nearest rows around it (of the same section before others), until there are enough
+ *   1 together in one row, leaving no orphan (a free seat with no free neighbour left beside it
+ * that had one before), best rank 2 together in one row, with an orphan, best rank 3 only if they
+ * need not be adjacent: in the best-ranked row that has enough free seats, those with the smallest
+ * span, then nearest the middle; else the row with the most free seats and then the nearest rows
+ * around it (of the same section before others), until there are enough
  *
  * An index of rows (a tree of which run lengths and how many free seats there are below each node)
  * makes this O(row + log rows), whatever the size of the venue.  A change of a seat marks its row;

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "engine/best.h"
+
 void decide_begin(struct decision *d)
 {
     vec_clear(&d->batch.clocks);
@@ -86,6 +88,7 @@ static void change_seat(struct decision *d, struct event *e, uint32_t index, enu
     write->expires_at = until;
     seat->status = (uint8_t)to;
     seat->hold = hold;
+    best_changed(e, index);
 }
 
 /* Seats of a hold.  One that is neither free nor the hold's own is left alone: only a ledger that
@@ -573,6 +576,7 @@ void decide_undo(struct decision *d)
         seat->pending = 0;
         seat->status = (uint8_t)w->from;
         seat->hold = w->hold_before;
+        best_changed(event_of_seat(d, w->seat), SEAT_INDEX(w->seat));
     }
     for (size_t i = 0; i < d->events.n; i++)
         d->events.v[i]->draft = d->events.v[i]->clock;

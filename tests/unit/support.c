@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/best.h"
 #include "engine/view_holds.h"
 
 static uint64_t from_env(const char *name, uint64_t usual)
@@ -519,6 +520,9 @@ static void check_seats(struct paper *p, struct paper_event *pe, uint32_t *ret_h
     assert_int_equal(shown.held, counts[SEAT_HELD]);
     assert_int_equal(shown.booked, counts[SEAT_BOOKED]);
     assert_int_equal(shown.blocked, counts[SEAT_BLOCKED]);
+    uint32_t seat, indexed;
+    best_find(e, &(struct best_want){.quantity = 1, .section = -1}, &seat, &indexed);
+    assert_int_equal(indexed, counts[SEAT_AVAILABLE]);
     assert_int_equal(pe->clock.seq, pe->folded_seq);
     assert_int_equal(pe->clock.fence, pe->folded_fence);
     assert_memory_equal(&e->clock, &pe->clock, sizeof pe->clock);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/best.h"
 #include "engine/view_holds.h"
 
 /* Event keys index a two-level table whose slots are written once: lookups need no lock. */
@@ -96,6 +97,7 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
         }
     index_rows(e);
     e->seats = hf_alloc((def->n_seats + (size_t)1) * sizeof *e->seats);
+    e->best = best_new(e);
     e->counts[SEAT_AVAILABLE] = def->n_seats;
     e->areas = hf_alloc((def->areas.n + 1) * sizeof *e->areas);
     for (uint32_t i = 0; i < def->areas.n; i++) {
@@ -126,6 +128,7 @@ void event_free(struct event *e)
     if (!e)
         return;
     drop_loaded(e);
+    best_free(e->best);
     snapshot_unref(e->snapshot);
     pthread_mutex_destroy(&e->lock);
     pthread_mutex_destroy(&e->snapshot_lock);
@@ -269,6 +272,7 @@ void event_load_seat(struct event *e, uint32_t index, enum seat_status status, i
         return;
     e->seats[index].status = (uint8_t)status;
     e->seats[index].hold = hold;
+    best_changed(e, index);
 }
 
 void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked)
@@ -346,6 +350,7 @@ void view_forget(struct view *v, struct event *e)
         e->seats[i].status = SEAT_AVAILABLE;
         e->seats[i].hold = 0;
         e->seats[i].pending = 0;
+        best_changed(e, i);
     }
     for (uint32_t i = 0; i < e->def->areas.n; i++)
         e->areas[i].pending = 0;

@@ -303,8 +303,8 @@ static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *te
     for (const char *in = text; *in; in++) {
         int high = *in == '%' ? hex(in[1]) : -1;
         int low = high >= 0 ? hex(in[2]) : -1;
-        int byte = high << 4 | low;
-        if (low >= 0 && byte != '\0' && byte != '/' && byte != '%') {
+        int byte = low >= 0 ? high * 16 + low : 0;
+        if (byte != '\0' && byte != '/' && byte != '%') {
             *out++ = (char)byte;
             in += 2;
         } else {

@@ -234,15 +234,7 @@ static struct node look_at(const struct best *b, const struct row *row)
 
 static uint32_t row_of(const struct event *e, uint32_t seat)
 {
-    uint32_t low = 0, high = e->n_rows;
-    while (high - low > 1) {
-        uint32_t mid = low + (high - low) / 2;
-        if (e->rows[mid].first <= seat)
-            low = mid;
-        else
-            high = mid;
-    }
-    return low;
+    return (uint32_t)(event_row(e, seat) - e->rows);
 }
 
 /* Look again at each row with a mark, once, in stretches: a few marks cost O(log rows) each, a mark

@@ -171,7 +171,7 @@ bool event_seat_find(const struct event *e, const char *name, size_t len, uint32
     return true;
 }
 
-static const struct row *row_of(const struct event *e, uint32_t index)
+const struct row *event_row(const struct event *e, uint32_t index)
 {
     uint32_t low = 0, high = e->n_rows;
     hf_check(index < e->def->n_seats);
@@ -187,7 +187,7 @@ static const struct row *row_of(const struct event *e, uint32_t index)
 
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out)
 {
-    const struct row *row = row_of(e, index);
+    const struct row *row = event_row(e, index);
     buf_str(out, e->def->sections.v[row->section].name);
     buf_char(out, '-');
     buf_put(out, row->name, row->name_len);
@@ -197,7 +197,7 @@ void event_seat_name(const struct event *e, uint32_t index, struct buf *out)
 
 int64_t event_seat_price(const struct event *e, uint32_t index)
 {
-    return e->def->sections.v[row_of(e, index)->section].price;
+    return e->def->sections.v[event_row(e, index)->section].price;
 }
 
 /* ---- what others see ---- */

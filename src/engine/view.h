@@ -93,6 +93,8 @@ void view_free(struct view *v);
 struct event *view_event(const struct view *v, int64_t event);
 /* Index of the seat named `<section>-<row>-<number>`; false if there is none. O(1). */
 bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index);
+/* The row that a seat is in. O(log rows). */
+const struct row *event_row(const struct event *e, uint32_t index);
 /* Append the seat's name. O(log rows). */
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out);
 int64_t event_seat_price(const struct event *e, uint32_t index);

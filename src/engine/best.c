@@ -234,7 +234,7 @@ static struct node look_at(const struct best *b, const struct row *row)
 
 static uint32_t row_of(const struct event *e, uint32_t seat)
 {
-    return (uint32_t)(event_row(e, seat) - e->rows);
+    return (uint32_t)(event_row_of(e, seat) - e->rows);
 }
 
 /* Look again at each row with a mark, once, in stretches: a few marks cost O(log rows) each, a mark

@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "http/acceptor.h"
 #include "http/answer.h"
-#include "http/gzip.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
@@ -294,7 +293,8 @@ static int hex(char c)
 }
 
 /* Percent-decoding in place, of paths and query values.  %00 stays as it is: decoded, it would end
- * the string early and make two paths one. */
+ * the string early and make two paths one.  %2F and %25 stay for request_name: decoded, a slash in
+ * a seat's name would end its segment. */
 static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *text)
 {
     (void)ctx;
@@ -303,8 +303,9 @@ static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *te
     for (const char *in = text; *in; in++) {
         int high = *in == '%' ? hex(in[1]) : -1;
         int low = high >= 0 ? hex(in[2]) : -1;
-        if (low >= 0 && high + low > 0) {
-            *out++ = (char)(high << 4 | low);
+        int byte = high << 4 | low;
+        if (low >= 0 && byte != '\0' && byte != '/' && byte != '%') {
+            *out++ = (char)byte;
             in += 2;
         } else {
             *out++ = *in;
@@ -424,7 +425,6 @@ void server_stop(struct server *s)
     (void)wait_idle(s, 1000);
     acceptor_stop(&s->acceptor);
     MHD_stop_daemon(s->daemon);
-    gzip_forget();
     http_thread_close();
     free(s);
 }

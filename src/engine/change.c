@@ -243,11 +243,12 @@ void decide_undo(struct decision *d)
     }
     for (size_t i = 0; i < d->batch.seats.n; i++) {
         const struct seat_write *w = &d->batch.seats.v[i];
-        struct seat *seat = &event_of_seat(d, w->seat)->seats[SEAT_INDEX(w->seat)];
+        struct event *e = event_of_seat(d, w->seat);
+        struct seat *seat = &e->seats[SEAT_INDEX(w->seat)];
         seat->pending = 0;
         seat->status = (uint8_t)w->from;
         seat->hold = w->hold_before;
-        best_changed(event_of_seat(d, w->seat), SEAT_INDEX(w->seat));
+        best_changed(e, SEAT_INDEX(w->seat));
     }
     for (size_t i = 0; i < d->batch.areas.n; i++) {
         const struct area_write *w = &d->batch.areas.v[i];

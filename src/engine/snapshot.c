@@ -126,7 +126,7 @@ static bool may_draw(struct event *e, int64_t now_us, int64_t *ret_wait_us)
     return true;
 }
 
-static void draw(struct event *e)
+void event_draw(struct event *e)
 {
     struct snapshot *fresh = render(e);
     pthread_mutex_lock(&e->snapshot_lock);
@@ -137,7 +137,7 @@ static void draw(struct event *e)
 }
 
 /* No other thread writes e->snapshot, so this one reads it without the lock. */
-static void pack(struct event *e)
+void event_pack(struct event *e)
 {
     struct snapshot *s = e->snapshot;
     if (atomic_load_explicit(&s->is_packed, memory_order_relaxed))
@@ -154,10 +154,10 @@ static bool serve(struct engine *e, struct command *c, bool closing, int64_t *re
     if (!event->snapshot || event->snapshot->seq < c->seq) {
         if (!may_draw(event, now_us, ret_wait_us) && !closing)
             return false;
-        draw(event);
+        event_draw(event);
     }
     if (c->packed)
-        pack(event);
+        event_pack(event);
     c->snapshot = event->snapshot;
     atomic_fetch_add(&c->snapshot->refs, 1);
     c->status = HF_OK;

@@ -134,6 +134,10 @@ struct snapshot {
  * NULL: submit a CMD_SNAPSHOT, which draws maps at most ten times a second. */
 struct snapshot *event_snapshot(struct event *e, bool packed);
 void snapshot_unref(struct snapshot *s); /* accepts NULL */
+/* Draw the map as it is now and keep it as the newest; pack the newest.  One thread at a time.
+ * O(seats). */
+void event_draw(struct event *e);
+void event_pack(struct event *e);
 
 /* ---- loading: build anywhere, install on the worker ---- */
 

@@ -572,7 +572,7 @@ void paper_dump(const struct paper *p, struct buf *out)
         event_read_counts(e, &counts);
         dump_clock("clock", &e->clock, out);
         dump_clock("draft", &e->draft, out);
-        buf_printf(out, "seq %lld counts %u %u %u %u\n", (long long)counts.seq, counts.available,
+        buf_printf(out, "seq %lld counts %ld %ld %ld %ld\n", (long long)counts.seq, counts.available,
                    counts.held, counts.booked, counts.blocked);
         for (uint32_t s = 0; s < e->def->n_seats; s++)
             buf_printf(out, "seat %u %d %lld %u %llu\n", s, e->seats[s].status,

@@ -529,6 +529,10 @@ void decide_publish(struct decision *d)
             atomic_store_explicit(&e->seq, e->draft.seq, memory_order_release);
         }
         event_show_seat(e, SEAT_INDEX(w->seat), w->to == SEAT_HELD ? w->expires_at : 0);
+        if (w->to != w->from) /* not a renewal, nor a seat that changed hands within the batch */
+            feed_put(&e->feed, &(struct change){.seq = e->draft.seq,
+                                                .item = SEAT_INDEX(w->seat),
+                                                .state = (uint32_t)w->to});
         e->seats[SEAT_INDEX(w->seat)].pending = 0;
     }
     if (locked)

@@ -111,8 +111,7 @@ void events_list(struct request *r)
     request_wait(r, list_done);
 }
 
-/* The event of the path, or NULL: answered, or on its way. */
-static struct event *path_event(struct request *r, step_fn again)
+struct event *path_event(struct request *r, step_fn again)
 {
     if (!id_parse(r->segment, r->segment_len, "evt_", &r->event_id)) {
         answer_problem(r, HF_NO_SUCH_EVENT, NULL);

@@ -22,6 +22,7 @@ static const struct route routes[] = {
      .post_max = BODY_EVENT_MAX},
     {.path = "/v1/events/*", .allow = "GET, HEAD", .get = events_get},
     {.path = "/v1/events/*/seats", .allow = "GET, HEAD", .get = events_seats},
+    {.path = "/v1/events/*/stream", .allow = "GET, HEAD", .get = events_stream},
     {.path = "/healthz", .allow = "GET, HEAD", .get = ops_health, .while_draining = true},
     {.path = "/readyz", .allow = "GET, HEAD", .get = ops_ready, .while_draining = true},
     {.path = "/metrics", .allow = "GET, HEAD", .get = ops_metrics, .while_draining = true},

@@ -21,6 +21,10 @@ void events_create(struct request *r);
 void events_list(struct request *r);
 void events_get(struct request *r);
 void events_seats(struct request *r);
+/* The event of the path, or NULL: answered, or on its way. */
+struct event *path_event(struct request *r, step_fn again);
+/* stream_redirect.c */
+void events_stream(struct request *r);
 /* holds.c */
 void holds_create(struct request *r);
 void holds_get(struct request *r);

@@ -10,7 +10,7 @@
  *
  * How often: rounds are 112 ms apart, so that with the message that opens a stream nobody gets more
  * than ten a second, and 100 us apart for each message the last one sent, up to 2 s.  A message
- * costs about 12 us (two epoll_ctl, a send, an eventfd), so that streams take an eighth of a core
+ * costs about 12 us (two epoll_ctl and a send), so that streams take an eighth of a core
  * at most, however many follow a busy event.
  *
  * Dead clients: libmicrohttpd does not watch suspended connections.  Ours are in an epoll set of
@@ -24,11 +24,9 @@
 #include "http/stream.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -38,16 +36,14 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "http/answer.h"
 #include "http/server.h"
-#include "http/stream_hub.h"
+#include "http/stream_internal.h"
 
 #define STREAMS_MAX 16384
 #define STREAMS_MIN 64
 #define FILES_RESERVED 128
 #define CONNECTIONS_SPARE 64 /* to be told that there is no place */
 #define CONNECTION_MEMORY ((size_t)6 * 1024)
-#define BLOCK_SIZE 512 /* for HTTP/1.0; chunks have the connection's memory */
 #define SEND_BUFFER (32 * 1024)
 #define ROUND_MIN_US 112000
 #define ROUND_MAX_US 2000000
@@ -57,97 +53,6 @@
 #define SWEEP_EVERY_US 1000000
 #define TIMEOUT_S 30 /* of a connection that is no stream, or whose bytes do not leave */
 #define EVENTS_MAX 256
-
-struct streams {
-    struct stream_config config;
-    struct MHD_Daemon *daemon;
-    pthread_t thread;
-    int epoll_fd, wake_fd;
-    atomic_bool draining, stopping;
-    atomic_size_t n_open;
-
-    /* the thread's own */
-    struct hub hub;
-    struct stream *oldest, *newest; /* joined streams by the time their reader last ran */
-    size_t n_lent;                  /* commands in the engine's hands */
-    int64_t now_us, next_round_us, next_sweep_us;
-    bool ended;
-
-    struct gauge *open;
-    struct counter *messages, *dropped;
-};
-
-struct stream {
-    struct follower follower; /* first: a follower is a stream */
-    struct streams *streams;
-    struct MHD_Connection *connection;
-    struct stream *older, *newer;
-    struct lent *lent; /* while, and after, its event is looked up */
-    struct message *message;
-    size_t sent; /* of the message, or of the head before the first */
-    int64_t touched_us, begun_us;
-    int64_t after; /* a seq, AFTER_NOW or AFTER_UNKNOWN */
-    struct id event_id;
-    char id[REQUEST_ID_LEN + 1];
-    char head[64];
-    bool looking, suspended, comment_due, gone;
-};
-
-/* ---- looking an event up ---- */
-
-struct lent {
-    struct command command; /* first */
-    struct MHD_Connection *connection;
-};
-
-/* On an engine thread. */
-static void lent_done(struct command *command)
-{
-    MHD_resume_connection(((struct lent *)command)->connection);
-}
-
-static void lend(struct stream *s)
-{
-    struct lent *l = hf_alloc(sizeof *l);
-    s->lent = l;
-    l->connection = s->connection;
-    l->command.kind = CMD_EVENT_LOAD;
-    l->command.event_key = s->event_id.key;
-    l->command.done = lent_done;
-    s->looking = true;
-    s->streams->n_lent++;
-    MHD_suspend_connection(s->connection);
-    enum hf_status status = engine_submit(s->streams->config.engine, &l->command);
-    if (status != HF_OK) {
-        l->command.status = status;
-        MHD_resume_connection(s->connection);
-    }
-}
-
-/* The engine has given it back: nothing but that resumes such a connection. */
-static void look_over(struct stream *s)
-{
-    s->streams->n_lent -= s->looking;
-    s->looking = false;
-}
-
-/* The event, or NULL: *ret_status says why, HF_OK that it is being looked up. */
-static struct event *find_event(struct stream *s, enum hf_status *ret_status)
-{
-    struct event *e = view_event(engine_view(s->streams->config.engine), s->event_id.key);
-    *ret_status = HF_NO_SUCH_EVENT;
-    if (e)
-        return id_secret_equal(e->def->id.secret, s->event_id.secret) ? e : NULL;
-    if (s->event_id.key > EVENT_KEY_MAX)
-        return NULL;
-    if (!s->lent) {
-        lend(s);
-        *ret_status = HF_OK;
-    } else if (s->lent->command.status != HF_OK) {
-        *ret_status = s->lent->command.status;
-    }
-    return NULL;
-}
 
 /* ---- messages out ---- */
 
@@ -227,7 +132,7 @@ static size_t fill(struct stream *s, char *out, size_t max, bool *ret_behind)
     return n;
 }
 
-static ssize_t on_read(void *ctx, uint64_t pos, char *out, size_t max)
+ssize_t stream_read(void *ctx, uint64_t pos, char *out, size_t max)
 {
     struct stream *s = ctx;
     struct streams *all = s->streams;
@@ -251,105 +156,9 @@ static ssize_t on_read(void *ctx, uint64_t pos, char *out, size_t max)
     return (ssize_t)n;
 }
 
-/* ---- answers ---- */
+/* ---- libmicrohttpd's callbacks ---- */
 
-static const char *header(struct MHD_Connection *connection, const char *name)
-{
-    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
-}
-
-/* The length of the name in a Host header, without the port. */
-static size_t host_len(const char *host)
-{
-    const char *end = *host == '[' ? strchr(host, ']') : NULL;
-    return end ? (size_t)(end - host) + 1 : strcspn(host, ":");
-}
-
-/* http://NAME:PORT, where NAME is what this request calls us and PORT has our pages. */
-static bool is_own_page(const struct stream *s, const char *origin)
-{
-    const char *host = header(s->connection, MHD_HTTP_HEADER_HOST);
-    char port[16];
-    if (!host || !s->streams->config.page_port || strncmp(origin, "http://", 7) != 0)
-        return false;
-    origin += 7;
-    size_t len = host_len(host);
-    (void)snprintf(port, sizeof port, ":%u", s->streams->config.page_port);
-    return len > 0 && strncasecmp(origin, host, len) == 0 &&
-           (strcmp(origin + len, port) == 0 ||
-            (s->streams->config.page_port == 80 && origin[len] == '\0'));
-}
-
-/* The value of Access-Control-Allow-Origin, or NULL. */
-static const char *allowed_origin(const struct stream *s)
-{
-    const char *origin = header(s->connection, MHD_HTTP_HEADER_ORIGIN);
-    const char *const *listed = s->streams->config.cors_origins;
-    if (!origin)
-        return NULL;
-    for (; listed && *listed; listed++)
-        if (strcmp(*listed, "*") == 0 || strcmp(*listed, origin) == 0)
-            return *listed;
-    return is_own_page(s, origin) ? origin : NULL;
-}
-
-static void add(struct MHD_Response *m, const char *name, const char *value)
-{
-    (void)MHD_add_response_header(m, name, value);
-}
-
-static enum MHD_Result queue(struct stream *s, unsigned status, struct MHD_Response *m)
-{
-    if (!m)
-        return MHD_NO;
-    const char *origin = allowed_origin(s);
-    add(m, "X-Request-Id", s->id);
-    if (origin) {
-        add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS, "X-Request-Id");
-    }
-    if (s->streams->config.cors_origins || s->streams->config.page_port)
-        add(m, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ORIGIN);
-    enum MHD_Result result = MHD_queue_response(s->connection, status, m);
-    MHD_destroy_response(m);
-    return result;
-}
-
-static enum MHD_Result refuse(struct stream *s, enum hf_status status, const char *detail)
-{
-    struct buf text = {0};
-    bool retry = problem_write(&text, status, detail, s->id);
-    buf_char(&text, '}');
-    struct MHD_Response *m =
-        MHD_create_response_from_buffer(text.len, text.data, MHD_RESPMEM_MUST_FREE);
-    if (!m) {
-        buf_close(&text);
-        return MHD_NO;
-    }
-    add(m, MHD_HTTP_HEADER_CONTENT_TYPE, type_problem);
-    if (retry) {
-        add(m, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-        add(m, MHD_HTTP_HEADER_CONNECTION, "close");
-    }
-    if (status == HF_METHOD_NOT_ALLOWED)
-        add(m, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-    return queue(s, (unsigned)hf_status_http(status), m);
-}
-
-/* What a browser asks before a page of another origin may send Last-Event-ID. */
-static enum MHD_Result answer_preflight(struct stream *s)
-{
-    struct MHD_Response *m =
-        MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT);
-    if (!m)
-        return MHD_NO;
-    add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD");
-    add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS, "Cache-Control, Last-Event-ID");
-    add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
-    return queue(s, MHD_HTTP_NO_CONTENT, m);
-}
-
-static void join(struct stream *s, struct event *e)
+void stream_join(struct stream *s, struct event *e)
 {
     struct streams *all = s->streams;
     hub_join(&all->hub, &s->follower, e, s->after);
@@ -363,100 +172,6 @@ static void join(struct stream *s, struct event *e)
     gauge_set(all->open, (int64_t)atomic_fetch_add(&all->n_open, 1) + 1);
     struct epoll_event hang_up = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = s};
     (void)epoll_ctl(all->epoll_fd, EPOLL_CTL_ADD, socket_of(s->connection), &hang_up);
-}
-
-static ssize_t read_nothing(void *ctx, uint64_t pos, char *out, size_t max)
-{
-    (void)ctx, (void)pos, (void)out, (void)max;
-    return MHD_CONTENT_READER_END_OF_STREAM;
-}
-
-static enum MHD_Result open_stream(struct stream *s, struct event *e, bool head_only)
-{
-    struct MHD_Response *m = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, BLOCK_SIZE, head_only ? read_nothing : on_read, s, NULL);
-    if (!m)
-        return MHD_NO;
-    add(m, MHD_HTTP_HEADER_CONTENT_TYPE, "text/event-stream");
-    add(m, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache, no-store");
-    add(m, MHD_HTTP_HEADER_CONNECTION, "close");
-    add(m, "X-Accel-Buffering", "no");
-    if (!head_only)
-        join(s, e);
-    return queue(s, MHD_HTTP_OK, m);
-}
-
-/* ---- requests ---- */
-
-/* A seq in decimal. */
-static bool read_seq(const char *text, int64_t *ret)
-{
-    int64_t n = 0;
-    size_t len = strlen(text);
-    if (len == 0 || len > 18)
-        return false;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9')
-            return false;
-        n = n * 10 + (*text - '0');
-    }
-    *ret = n;
-    return true;
-}
-
-/* Where to begin.  The header wins: a browser that reconnects sends it beside the URL it began
- * with.  False: `after` is malformed. */
-static bool read_place(struct stream *s)
-{
-    const char *last = header(s->connection, "Last-Event-ID"), *after = NULL;
-    s->after = AFTER_NOW;
-    if (last) {
-        if (!read_seq(last, &s->after))
-            s->after = AFTER_UNKNOWN;
-        return true;
-    }
-    if (!MHD_lookup_connection_value_n(s->connection, MHD_GET_ARGUMENT_KIND, "after", 5, &after,
-                                       NULL))
-        return true;
-    return after && read_seq(after, &s->after);
-}
-
-/* The id between the two; NULL: not a stream's path. */
-static const char *path_id(const char *path, size_t *ret_len)
-{
-    static const char before[] = "/v1/events/", after[] = "/stream";
-    if (strncmp(path, before, sizeof before - 1) != 0)
-        return NULL;
-    path += sizeof before - 1;
-    *ret_len = strcspn(path, "/");
-    return *ret_len && strcmp(path + *ret_len, after) == 0 ? path : NULL;
-}
-
-static enum MHD_Result answer(struct stream *s, const char *path, const char *method)
-{
-    struct streams *all = s->streams;
-    bool head_only = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    size_t len;
-    const char *id = path_id(path, &len);
-    if (!id)
-        return refuse(s, HF_NOT_FOUND, NULL);
-    if (strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0 && allowed_origin(s))
-        return answer_preflight(s);
-    if (!head_only && strcmp(method, MHD_HTTP_METHOD_GET) != 0)
-        return refuse(s, HF_METHOD_NOT_ALLOWED, NULL);
-    if (!read_place(s))
-        return refuse(s, HF_INVALID_REQUEST, "after must be a seq");
-    if (!id_parse(id, len, "evt_", &s->event_id))
-        return refuse(s, HF_NO_SUCH_EVENT, NULL);
-    if (all->ended)
-        return refuse(s, HF_DRAINING, NULL);
-    if (!head_only && all->n_open >= all->config.streams_max)
-        return refuse(s, HF_OVERLOADED, "There are as many streams as this server may have.");
-    enum hf_status status;
-    struct event *e = find_event(s, &status);
-    if (e)
-        return open_stream(s, e, head_only);
-    return status == HF_OK ? MHD_YES : refuse(s, status, NULL);
 }
 
 /* Answers on the first call, before any body, which then ends the connection. */
@@ -473,8 +188,8 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
         s->connection = connection;
         request_id_write(s->id);
     }
-    look_over(s);
-    return answer(s, path, method);
+    stream_look_over(s);
+    return stream_answer(s, path, method);
 }
 
 static void on_completed(void *ctx, struct MHD_Connection *connection, void **request,
@@ -482,12 +197,12 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
 {
     struct streams *all = ctx;
     struct stream *s = *request;
-    (void)why;
     if (!s)
         return;
     *request = NULL;
-    look_over(s);
+    stream_look_over(s);
     if (s->follower.channel) {
+        counter_add(all->dropped, why == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
         (void)epoll_ctl(all->epoll_fd, EPOLL_CTL_DEL, socket_of(connection), NULL);
         list_remove(s);
         message_unref(s->message);
@@ -499,6 +214,12 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
 }
 
 /* ---- the thread ---- */
+
+void stream_wake(struct streams *all)
+{
+    const uint64_t one = 1;
+    (void)!write(all->wake_fd, &one, sizeof one);
+}
 
 static void end_all(struct streams *all)
 {
@@ -678,18 +399,12 @@ enum hf_status stream_start(const struct stream_config *config, struct streams *
     return HF_OK;
 }
 
-static void wake_thread(struct streams *all)
-{
-    const uint64_t one = 1;
-    (void)!write(all->wake_fd, &one, sizeof one);
-}
-
 void stream_drain(struct streams *all, int wait_ms)
 {
     const struct timespec nap = {.tv_nsec = 5000000};
     int64_t until_us = clock_monotonic_us(all->config.clock) + (int64_t)wait_ms * 1000;
     atomic_store(&all->draining, true);
-    wake_thread(all);
+    stream_wake(all);
     while (all->n_open > 0 && clock_monotonic_us(all->config.clock) < until_us)
         nanosleep(&nap, NULL);
 }
@@ -698,7 +413,7 @@ void stream_stop(struct streams *all)
 {
     atomic_store(&all->draining, true);
     atomic_store(&all->stopping, true);
-    wake_thread(all);
+    stream_wake(all);
     pthread_join(all->thread, NULL);
     streams_free(all);
 }

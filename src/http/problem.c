@@ -5,7 +5,7 @@
 #include "http/answer.h"
 #include "http/parse.h"
 
-static const char type_problem[] = "application/problem+json";
+const char type_problem[] = "application/problem+json";
 
 struct head {
     const char *text;
@@ -49,10 +49,9 @@ static bool is_retriable(enum hf_status status)
     return status == HF_OVERLOADED || status == HF_DRAINING || status == HF_LEDGER_UNAVAILABLE;
 }
 
-void problem_open(struct request *r, enum hf_status status, const char *detail)
+bool problem_write(struct buf *out, enum hf_status status, const char *detail,
+                   const char request_id[REQUEST_ID_LEN])
 {
-    struct buf *out = &r->out;
-    out->len = 0;
     buf_put(out, heads[status].text, heads[status].len);
     if (detail) {
         /* It may end in the middle of a character that came from outside and was cut off. */
@@ -62,12 +61,18 @@ void problem_open(struct request *r, enum hf_status status, const char *detail)
         buf_json(out, detail, strlen(detail));
     }
     buf_lit(out, ",\"request_id\":\"");
-    buf_put(out, r->id, REQUEST_ID_LEN);
+    buf_put(out, request_id, REQUEST_ID_LEN);
     buf_char(out, '"');
-    if (is_retriable(status)) {
-        r->answer.retry = true;
+    if (is_retriable(status))
         buf_lit(out, ",\"retry_after_ms\":1000");
-    }
+    return is_retriable(status);
+}
+
+void problem_open(struct request *r, enum hf_status status, const char *detail)
+{
+    r->out.len = 0;
+    if (problem_write(&r->out, status, detail, r->id))
+        r->answer.retry = true;
     r->answer.status = hf_status_http(status);
 }
 

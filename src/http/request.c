@@ -95,6 +95,8 @@ static void id_write(struct http_thread *t, char out[REQUEST_ID_LEN + 1])
     *p = '\0';
 }
 
+void request_id_write(char out[REQUEST_ID_LEN + 1]) { id_write(http_thread(), out); }
+
 struct request *request_take(void)
 {
     struct http_thread *t = http_thread();

@@ -41,7 +41,7 @@ struct answer {
     void (*sent)(void *data); /* called with `owner` when the answer is gone; NULL: nothing */
     void *owner;
     size_t len;
-    const char *allow;
+    const char *allow, *location; /* headers; NULL: none */
     char etag[24];
     bool replayed, retry, close, varies, gzipped;
 };
@@ -111,6 +111,9 @@ struct http_thread *http_thread(void);
 bool http_threads_init(void);
 /* Free the calling thread's part early; others go with their threads. */
 void http_thread_close(void);
+
+/* An id that no other request has, for what is no struct request. */
+void request_id_write(char out[REQUEST_ID_LEN + 1]);
 
 struct request *request_take(void);
 void request_release(struct request *r);

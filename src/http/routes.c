@@ -33,6 +33,7 @@ static const struct route routes[] = {
     {.path = "/v1/events/*/open", .allow = "POST", .post = events_open},
     {.path = "/v1/events/*/close", .allow = "POST", .post = events_close},
     {.path = "/v1/audit", .allow = "GET, HEAD", .get = audit_list, .no_store = true},
+    {.path = "/v1/events/*/stream", .allow = "GET, HEAD", .get = events_stream},
     {.path = "/healthz", .allow = "GET, HEAD", .get = ops_health, .while_draining = true},
     {.path = "/readyz", .allow = "GET, HEAD", .get = ops_ready, .while_draining = true},
     {.path = "/metrics", .allow = "GET, HEAD", .get = ops_metrics, .while_draining = true},

@@ -30,6 +30,8 @@ void events_close(struct request *r);
 void events_list(struct request *r);
 void holds_list(struct request *r);
 void audit_list(struct request *r);
+/* stream_redirect.c */
+void events_stream(struct request *r);
 /* holds.c */
 void holds_evict(struct request *r);
 void holds_create(struct request *r);

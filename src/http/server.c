@@ -38,6 +38,7 @@ struct server {
     struct engine *engine;
     struct metrics *metrics;
     const struct clock *clock;
+    const char *stream_address;
     atomic_bool draining;
     struct counter accepted,
         completed;              /* requests that arrived whole, and those of them answered */
@@ -51,6 +52,7 @@ bool server_draining(const struct server *s)
 }
 
 struct metrics *server_metrics(const struct server *s) { return s->metrics; }
+const char *server_stream_address(const struct server *s) { return s->stream_address; }
 struct engine *request_engine(const struct request *r) { return r->server->engine; }
 
 /* ---- answers ---- */
@@ -295,7 +297,7 @@ static int hex(char c)
 /* Percent-decoding in place, of paths and query values.  %00 stays as it is: decoded, it would end
  * the string early and make two paths one.  %2F and %25 stay for request_name: decoded, a slash in
  * a seat's name would end its segment. */
-static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *text)
+size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text)
 {
     (void)ctx;
     (void)connection;
@@ -366,7 +368,7 @@ static struct MHD_Daemon *daemon_start(struct server *s, unsigned threads)
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_CONNECTION_LIMIT,
         connections_max(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK,
-        on_unescape, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
+        http_unescape, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
         threads > 1 ? pool : pool + 1, MHD_OPTION_END);
 }
 
@@ -379,6 +381,7 @@ enum hf_status server_start(const struct server_config *config, struct server **
     s->engine = config->engine;
     s->metrics = config->metrics;
     s->clock = config->clock;
+    s->stream_address = config->stream_address;
     metrics_register(s);
     s->daemon = daemon_start(s, config->threads);
     if (!s->daemon || !acceptor_start(&s->acceptor, s->daemon, config->listen_fd)) {

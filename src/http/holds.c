@@ -105,6 +105,7 @@ void holds_create(struct request *r)
     }
     if (!id_parse(body->event.data, body->event.len, "evt_", &r->event_id))
         r->event_id.key = 0; /* an unknown id */
+    c->client = access_client(r);
     c->ttl_ms = body->ttl_ms;
     c->owner = body->owner.data;
     c->owner_len = body->owner.len;

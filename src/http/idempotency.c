@@ -13,6 +13,9 @@
 #define KEY_LEN_MAX 255
 #define KEY_LEN_MIN_PUBLIC 16 /* a shared scope: short keys would be guessed or met by chance */
 
+/* What a hash begins with, so that the two kinds of scope cannot meet; the NUL is part of it. */
+static const char scope_public[] = "public", scope_keyed[] = "keyed";
+
 static void hash(const struct iovec *parts, int n, uint8_t out[KEY_HASH_SIZE])
 {
     SHA256_CTX ctx;
@@ -51,7 +54,7 @@ bool idempotency_read(struct request *r)
     }
     if (!fault && (len < 1 || len > KEY_LEN_MAX))
         fault = "Idempotency-Key must have 1 to 255 characters";
-    else if (!fault && len < KEY_LEN_MIN_PUBLIC)
+    else if (!fault && !r->caller.key && len < KEY_LEN_MIN_PUBLIC)
         fault = "Idempotency-Key must have at least 16 characters without an access key";
     else if (!fault && has_control(key, len))
         fault = "Idempotency-Key has a control character";
@@ -59,8 +62,14 @@ bool idempotency_read(struct request *r)
         answer_problem(r, HF_INVALID_REQUEST, fault);
         return false;
     }
-    static const char scope[] = "public"; /* its NUL separates it from the key */
-    hash((struct iovec[]){part(scope, sizeof scope), part(key, len)}, 2, r->command.key_hash);
+    const struct access_key *own = r->caller.key;
+    if (own)
+        hash((struct iovec[]){part(scope_keyed, sizeof scope_keyed),
+                              part(own->digest, sizeof own->digest), part(key, len)},
+             3, r->command.key_hash);
+    else
+        hash((struct iovec[]){part(scope_public, sizeof scope_public), part(key, len)}, 2,
+             r->command.key_hash);
     r->command.has_key = true;
     return true;
 }

@@ -23,6 +23,8 @@ static const struct head heads[HF_STATUS_COUNT] = {HF_STATUS_MAP(HEAD)};
 /* What to do about it, where that is worth a sentence. */
 static const char *const details[HF_STATUS_COUNT] = {
     [HF_DUPLICATE_SEAT] = "Name each seat once.",
+    [HF_UNAUTHORIZED] = "Send an access key of this server: Authorization: Bearer KEY.",
+    [HF_FORBIDDEN] = "It takes a key of a higher scope.",
     [HF_NO_SUCH_EVENT] = "No event has this id.",
     [HF_NO_SUCH_SEAT] = "The event has no seats of these names.",
     [HF_NO_SUCH_HOLD] = "No hold has this id.",
@@ -34,6 +36,7 @@ static const char *const details[HF_STATUS_COUNT] = {
     [HF_RENEWAL_CAP] = "Renewing would not make it last longer; see its max_expires_at.",
     [HF_STALE_FENCE] = "Send the fence of the hold's latest answer.",
     [HF_KEY_MISMATCH] = "The key belongs to another method, path or body; use a new key.",
+    [HF_TOO_MANY_HOLDS] = "Release a hold, buy, or wait until one expires.",
     [HF_INTERNAL] = "The request failed; the log has the reason under this request_id.",
     [HF_OVERLOADED] = "Nothing was done; repeat the request after Retry-After.",
     [HF_DRAINING] = "Nothing was done; repeat the request elsewhere or later.",

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 
 #include "engine/engine.h"
+#include "http/access.h"
+#include "http/cors.h"
 
 struct server;
 
@@ -19,6 +21,9 @@ struct server_config {
     struct engine *engine;
     struct metrics *metrics;
     const struct clock *clock;
+    const struct access *access; /* borrowed for the server's life; NULL: open */
+    const struct cors *cors;     /* likewise; NULL: off */
+    bool request_log;            /* a line for each answer, at level info */
 };
 
 HF_MUST_USE enum hf_status server_start(const struct server_config *config, struct server **ret,
@@ -32,6 +37,8 @@ void server_stop(struct server *s);
 
 bool server_draining(const struct server *s);
 struct metrics *server_metrics(const struct server *s);
+const struct access *server_access(const struct server *s);
+const struct cors *server_cors(const struct server *s);
 
 /* engine_config.done for commands that are parts of requests: any thread. */
 void server_done(struct command *command);

@@ -91,23 +91,25 @@ static ssize_t read_all(int fd, char *text, size_t size)
     return (ssize_t)len;
 }
 
+static const char *file_fault(const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode))
+        return "it is not a file";
+    if (st->st_mode & (S_IRWXG | S_IRWXO))
+        return "others than its owner may use it; chmod 600 it";
+    return st->st_size > FILE_LEN_MAX ? "it is too large" : NULL;
+}
+
 bool access_add_file(struct access *a, enum scope scope, const char *path, struct hf_err *err)
 {
-    char text[FILE_LEN_MAX + 1];
+    char text[FILE_LEN_MAX];
     struct stat st;
-    const char *fault = NULL;
     ssize_t len = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st) != 0)
+    bool opened = fd >= 0 && fstat(fd, &st) == 0;
+    const char *fault = opened ? file_fault(&st) : strerror(errno);
+    if (!fault && (len = read_all(fd, text, sizeof text)) < 0)
         fault = strerror(errno);
-    else if (!S_ISREG(st.st_mode))
-        fault = "it is not a file";
-    else if (st.st_mode & (S_IRWXG | S_IRWXO))
-        fault = "others than its owner may use it; chmod 600 it";
-    else if ((len = read_all(fd, text, sizeof text)) < 0)
-        fault = strerror(errno);
-    else if (len > FILE_LEN_MAX)
-        fault = "it is too large";
     if (fd >= 0)
         (void)close(fd);
     if (fault)

@@ -15,9 +15,9 @@ struct engine;
 struct engine_config {
     const char *ledger_url; /* sqlite:PATH */
     const struct clock *clock;
-    uint64_t random_seed; /* 0: the system's randomness */
-    size_t queue_len_max; /* commands queued, per lane; 0: 16384 */
-    size_t batch_len_max; /* 0: 1024 */
+    uint64_t random_seed;       /* 0: the system's randomness */
+    size_t queue_len_max;       /* commands queued, per lane; 0: 16384 */
+    size_t batch_len_max;       /* 0: 1024 */
     uint32_t public_places_max; /* held at once by one command.client; 0: no limit */
     struct metrics *metrics;
     /* Called on an engine thread when the command is answered; it is the caller's again. */

@@ -14,12 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/digest.h"
 #include "base/status.h"
 #include "http/address.h"
 #include "http/listen.h"
 
 #define ACCESS_KEYS_MAX 32
-#define ACCESS_DIGEST_SIZE 32
 
 /* Each may do all that those before it may. */
 enum scope {
@@ -32,7 +32,7 @@ enum scope {
 
 struct access_key {
     enum scope scope;
-    uint8_t digest[ACCESS_DIGEST_SIZE]; /* SHA-256 */
+    uint8_t digest[DIGEST_SIZE]; /* SHA-256 */
 };
 
 struct access {

@@ -105,7 +105,6 @@ void holds_create(struct request *r)
     }
     if (!id_parse(body->event.data, body->event.len, "evt_", &r->event_id))
         r->event_id.key = 0; /* an unknown id */
-    c->client = access_client(r);
     c->ttl_ms = body->ttl_ms;
     c->owner = body->owner.data;
     c->owner_len = body->owner.len;
@@ -174,6 +173,7 @@ static void create_with_event(struct request *r)
         answer_command(r);
         return;
     }
+    c->client = access_client(r); /* half a microsecond, which refusals need not pay */
     idempotency_hash_request(r);
     request_wait(r, answer_command);
 }

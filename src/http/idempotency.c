@@ -1,13 +1,10 @@
 /* Keys are hashed with the caller's scope, so that the ledger stores no secret and two callers
  * never meet; requests are hashed so that a key's second use can be told from a repeat (I8). */
-/* The plain calls cost a third of the EVP ones here, and this is on the path of every refusal. */
-#define OPENSSL_SUPPRESS_DEPRECATED
 #include "http/idempotency.h"
 
-#include <openssl/sha.h>
 #include <string.h>
-#include <sys/uio.h>
 
+#include "base/digest.h"
 #include "http/answer.h"
 
 #define KEY_LEN_MAX 255
@@ -15,20 +12,6 @@
 
 /* What a hash begins with, so that the two kinds of scope cannot meet; the NUL is part of it. */
 static const char scope_public[] = "public", scope_keyed[] = "keyed";
-
-static void hash(const struct iovec *parts, int n, uint8_t out[KEY_HASH_SIZE])
-{
-    SHA256_CTX ctx;
-    SHA256_Init(&ctx);
-    for (int i = 0; i < n; i++)
-        SHA256_Update(&ctx, parts[i].iov_base, parts[i].iov_len);
-    SHA256_Final(out, &ctx);
-}
-
-static struct iovec part(const void *data, size_t len)
-{
-    return (struct iovec){.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-}
 
 static bool has_control(const char *text, size_t len)
 {
@@ -64,12 +47,14 @@ bool idempotency_read(struct request *r)
     }
     const struct access_key *own = r->caller.key;
     if (own)
-        hash((struct iovec[]){part(scope_keyed, sizeof scope_keyed),
-                              part(own->digest, sizeof own->digest), part(key, len)},
-             3, r->command.key_hash);
+        digest((struct iovec[]){digest_part(scope_keyed, sizeof scope_keyed),
+                                digest_part(own->digest, sizeof own->digest),
+                                digest_part(key, len)},
+               3, r->command.key_hash);
     else
-        hash((struct iovec[]){part(scope_public, sizeof scope_public), part(key, len)}, 2,
-             r->command.key_hash);
+        digest(
+            (struct iovec[]){digest_part(scope_public, sizeof scope_public), digest_part(key, len)},
+            2, r->command.key_hash);
     r->command.has_key = true;
     return true;
 }
@@ -78,7 +63,8 @@ void idempotency_hash_request(struct request *r)
 {
     if (!r->command.has_key)
         return;
-    hash((struct iovec[]){part(r->method, strlen(r->method) + 1),
-                          part(r->path, strlen(r->path) + 1), part(r->body.data, r->body.len)},
-         3, r->command.request_hash);
+    digest((struct iovec[]){digest_part(r->method, strlen(r->method) + 1),
+                            digest_part(r->path, strlen(r->path) + 1),
+                            digest_part(r->body.data, r->body.len)},
+           3, r->command.request_hash);
 }

@@ -357,7 +357,7 @@ static void callers_with_different_keys_are_different(void **state)
     (void)state;
     const struct access a = three_keys();
     struct caller one = who(&a, "Bearer " ADMIN), two = who(&a, "Bearer " ADMIN_NEXT);
-    assert_memory_not_equal(one.key->digest, two.key->digest, ACCESS_DIGEST_SIZE);
+    assert_memory_not_equal(one.key->digest, two.key->digest, DIGEST_SIZE);
 }
 
 static void a_poor_key_is_refused_and_not_shown(void **state)

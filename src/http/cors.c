@@ -3,6 +3,7 @@
 #include "http/cors.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,8 +102,8 @@ bool cors_parse(const char *text, struct cors *ret, struct hf_err *err)
 
 void cors_close(struct cors *c)
 {
-    for (char **origin = c->origins; origin && *origin; origin++)
-        free(*origin);
+    for (const char **origin = c->origins; origin && *origin; origin++)
+        free((void *)(uintptr_t)*origin);
     free((void *)c->origins);
     c->origins = NULL;
 }
@@ -115,7 +116,7 @@ const char *cors_match(const struct cors *c, const char *origin, size_t len)
         return NULL;
     if (cors_any(c))
         return c->origins[0];
-    for (char **o = c->origins; origin && *o; o++)
+    for (const char **o = c->origins; origin && *o; o++)
         if (strlen(*o) == len && memcmp(*o, origin, len) == 0)
             return *o;
     return NULL;

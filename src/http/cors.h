@@ -11,7 +11,7 @@
 #define CORS_ORIGINS_MAX 32
 
 struct cors {
-    char **origins; /* ends with NULL; {"*", NULL}: every page.  NULL: none, CORS is off */
+    const char **origins; /* ends with NULL; {"*", NULL}: every page.  NULL: none, CORS is off */
 };
 
 extern const char cors_expose[], cors_headers[], cors_max_age[];

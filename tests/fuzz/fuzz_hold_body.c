@@ -7,7 +7,7 @@
 static void same_text(struct text a, struct text b)
 {
     hf_check(a.len == b.len && (a.data == NULL) == (b.data == NULL));
-    hf_check(a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+    hf_check(a.len == 0 || (a.data && b.data && memcmp(a.data, b.data, a.len) == 0));
 }
 
 static void same_body(const struct hold_body *quick, const struct hold_body *thorough)

@@ -57,11 +57,6 @@ static void seats_are_found_by_their_names(struct event_def *def)
         event_seat_name(e, i, &name);
         hf_check(event_seat_find(e, name.data, name.len, &found) && found == i);
     }
-    struct snapshot *map = event_snapshot(e);
-    json_t *json = json_loadb(map->json.data, map->json.len, JSON_REJECT_DUPLICATES, NULL);
-    hf_check(json_is_object(json));
-    json_decref(json);
-    snapshot_unref(map);
     buf_close(&name);
     event_free(e);
 }

@@ -1,8 +1,18 @@
-/* Headers that are read by hand: Accept-Encoding, If-None-Match, Idempotency-Key.  The first byte
- * of the input picks the header, the rest is its value. */
+/* Headers that are read by hand: Accept-Encoding, If-None-Match, Idempotency-Key, X-Forwarded-For,
+ * and the lists of networks and origins an operator gives.  The first byte of the input picks the
+ * reader, the rest is the value. */
 #include "fuzz.h"
 
+#if __has_include("base/gzip.h")
+#include "base/gzip.h"
+#else
 #include "http/gzip.h"
+#endif
+#if __has_include("http/address.h")
+#include "http/address.h"
+#include "http/cors.h"
+#define HAS_ADDRESS 1
+#endif
 #include "http/idempotency.h"
 #include "http/text.h"
 
@@ -38,6 +48,50 @@ static void idempotency_key(const char *value, size_t len)
     buf_close(&r.out);
 }
 
+#ifdef HAS_ADDRESS
+/* Whatever comes forwarded, the client is somebody, and not one of the proxies' networks unless the
+ * walk ended there. */
+static void forwarded_for(const char *value, size_t len)
+{
+    const struct address peer = {.bytes = {10, 0, 0, 1}, .v4 = true};
+    struct networks trusted;
+    struct hf_err err = {0};
+    struct address one;
+    hf_check(networks_parse("10.0.0.0/8,fd00::/8", &trusted, &err));
+    struct address client = forwarded_client(&trusted, &peer, &value, 1);
+    hf_check(address_client(&client) != 0);
+    const struct networks none = {0};
+    client = forwarded_client(&none, &peer, &value, 1);
+    hf_check(memcmp(client.bytes, peer.bytes, sizeof peer.bytes) == 0);
+    if (address_parse(value, len, &one))
+        hf_check(len >= 2 && address_client(&one) != 0);
+}
+
+static void networks(const char *value)
+{
+    struct networks list = {0};
+    struct hf_err err = {0};
+    bool read = networks_parse(value, &list, &err);
+    hf_check(read || err.msg[0]);
+    for (size_t i = 0; read && i < list.n; i++) {
+        hf_check(list.list[i].bits <= (list.list[i].address.v4 ? 32 : 128));
+        hf_check(networks_have(&list, &list.list[i].address));
+    }
+}
+
+static void origins(const char *value)
+{
+    struct cors cors = {0};
+    struct hf_err err = {0};
+    bool read = cors_parse(value, &cors, &err);
+    hf_check(read || err.msg[0]);
+    for (char **o = cors.origins; read && *o; o++)
+        hf_check(cors_match(&cors, *o, strlen(*o)));
+    if (read)
+        cors_close(&cors);
+}
+#endif
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
@@ -53,6 +107,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 'K':
         idempotency_key(value, size - 1);
         break;
+#ifdef HAS_ADDRESS
+    case 'F':
+        forwarded_for(value, size - 1);
+        break;
+    case 'N':
+        networks(value);
+        break;
+    case 'O':
+        origins(value);
+        break;
+#endif
     default:
         break;
     }

@@ -61,7 +61,7 @@ LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread $(LDFLAGS)
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 programs = $(patsubst %.c,$(B)/%,$(1))
 
-CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c)))
+CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/src/http/openapi.o
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
 SUPPORT = $(call objects,$(wildcard tests/unit/support*.c tests/support/*.c))
@@ -167,6 +167,10 @@ $(FUZZERS): $(B)/%: $(B)/obj/%.o $(B)/core.a
 $(B)/obj/%.o: %.c Makefile | build/packages/build
 	@mkdir -p $(@D)
 	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@
+
+$(B)/obj/src/http/openapi.o: src/http/openapi.S docs/openapi.yaml Makefile | build/packages/build
+	@mkdir -p $(@D)
+	$(call say,AS) $(CC) -c $< -o $@
 
 $(call objects,$(TEST_SOURCES)) $(SUPPORT): | build/packages/test
 

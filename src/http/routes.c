@@ -24,6 +24,7 @@ static const struct route routes[] = {
     {.path = "/v1/events/*/seats", .allow = "GET, HEAD", .get = events_seats},
     {.path = "/healthz", .allow = "GET, HEAD", .get = ops_health, .while_draining = true},
     {.path = "/readyz", .allow = "GET, HEAD", .get = ops_ready, .while_draining = true},
+    {.path = "/openapi.yaml", .allow = "GET, HEAD", .get = ops_openapi},
     {.path = "/metrics", .allow = "GET, HEAD", .get = ops_metrics, .while_draining = true},
 };
 

@@ -91,11 +91,11 @@ run: all
 	@exec build/holdfastd --data var --demo
 
 # Everything runs on the sanitizers' build; `make tsan` is the same with the thread sanitizer.
-test: build/packages/fuzz
+test: build/packages/fuzz tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=asan programs tests
 	@$(MAKE) FLAVOUR=fuzz fuzzers
 	@tests/run --fuzz build/fuzz build/asan
-asan tsan: build/packages/test
+asan tsan: build/packages/test tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=$@ programs tests
 	@tests/run build/$@
 
@@ -107,7 +107,7 @@ fuzz: build/packages/fuzz
 bench: all benches build/packages/bench
 	@bench/run
 
-soak: all build/packages/test
+soak: all build/packages/test tests/node_modules/.ready
 	@HF_KILLS=50 tests/run --programs build --node 'tests/fault/*.test.mjs' build
 
 lint: build/packages/lint
@@ -180,5 +180,10 @@ build/packages/%: scripts/install-packages
 	@mkdir -p $(@D) && touch $@
 build/packages/test: build/packages/build
 build/packages/bench build/packages/lint build/packages/fuzz: build/packages/test
+
+# What the black-box suites need from npm, exactly as locked.
+tests/node_modules/.ready: tests/package.json tests/package-lock.json | build/packages/test
+	$(call say,NPM) npm --prefix tests ci --no-progress --loglevel=error
+	@touch $@
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -332,7 +332,7 @@ describe('the server does what the document says', () => {
       res.on('error', (error) => { clearTimeout(timer); reject(error); });
       res.on('data', (chunk) => {
         text += chunk;
-        const message = /(?:^|\n)((?:(?:id|event|data):.*\n)+)\n/.exec(text);
+        const message = /(?:^|\n)((?:(?:id|event):.*\n)*data:.*\n)\n/.exec(text);
         if (!message) return;
         clearTimeout(timer);
         const fields = Object.fromEntries(message[1].trim().split('\n').map((line) => line.split(/: ?(.*)/s)));

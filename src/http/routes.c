@@ -34,6 +34,7 @@ static const struct route routes[] = {
     {"/v1/audit", GETS, GET(audit_list, ADMIN), .no_store = true},
     {"/healthz", GETS, GET(ops_health, PUBLIC), .while_draining = true},
     {"/readyz", GETS, GET(ops_ready, PUBLIC), .while_draining = true},
+    {"/openapi.yaml", GETS, GET(ops_openapi, PUBLIC)},
     {"/metrics", GETS, GET(ops_metrics, ADMIN), .while_draining = true},
 };
 /* clang-format on */

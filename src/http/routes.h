@@ -52,5 +52,6 @@ void bookings_get(struct request *r);
 void ops_health(struct request *r);
 void ops_ready(struct request *r);
 void ops_metrics(struct request *r);
+void ops_openapi(struct request *r);
 
 #endif

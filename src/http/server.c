@@ -22,6 +22,7 @@
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
+#include "http/text.h"
 
 #define CONNECTIONS_MAX 16384
 #define CONNECTIONS_MIN 64
@@ -331,35 +332,11 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
         counter_add(&s->completed, 1);
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Percent-decoding in place, of paths and query values.  %00 stays as it is: decoded, it would end
- * the string early and make two paths one.  %2F and %25 stay for request_name: decoded, a slash in
- * a seat's name would end its segment. */
 size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text)
 {
     (void)ctx;
     (void)connection;
-    char *out = text;
-    for (const char *in = text; *in; in++) {
-        int high = *in == '%' ? hex(in[1]) : -1;
-        int low = high >= 0 ? hex(in[2]) : -1;
-        int byte = low >= 0 ? high * 16 + low : 0;
-        if (byte != '\0' && byte != '/' && byte != '%') {
-            *out++ = (char)byte;
-            in += 2;
-        } else {
-            *out++ = *in;
-        }
-    }
-    *out = '\0';
-    return (size_t)(out - text);
+    return text_unescape(text);
 }
 
 __attribute__((format(printf, 2, 0))) static void on_log(void *ctx, const char *fmt, va_list args)

@@ -314,7 +314,7 @@ describe('streams', () => {
     const big = await server.createEvent({ max_per_hold: 200, sections: [{ name: `${long}S`, price: 1,
       rows: Array.from({ length: rows }, (_, row) => ({ name: `${long}${rowName(row)}`, seats: per })) }] });
     const seats = (row) => Array.from({ length: per }, (_, i) => `${long}S-${long}${rowName(row)}-${i + 1}`);
-    const [quick, ...slow] = await Promise.all(Array.from({ length: 11 }, () => open(big)));
+    const [quick, ...slow] = await Promise.all(Array.from({ length: 41 }, () => open(big)));
     for (const stream of slow) stream.res.pause();
     const before = rss(server.pid);
     const dropped = await server.metric('holdfast_stream_dropped_total');
@@ -323,7 +323,7 @@ describe('streams', () => {
       await quick.reach((await snapshot(big)).seq);
       for (const { id } of holds) await server.del(`/v1/holds/${id}`);
     }
-    assert.ok(rss(server.pid) - before < 48 << 20, `${rss(server.pid) - before} bytes more`);
+    assert.ok(rss(server.pid) - before < 96 << 20, `${rss(server.pid) - before} bytes more`);
     for (const stream of slow) stream.res.resume();
     for (const stream of slow) assert.equal(await stream.over, false);
     assert.equal(await server.metric('holdfast_stream_dropped_total') - dropped, slow.length);
@@ -363,6 +363,27 @@ describe('streams', () => {
     await own.stop();
     assert.ok(Date.now() - begun < 2000, `${Date.now() - begun} ms`);
     for (const one of many) assert.equal(await one.over, true);
+  });
+
+  it('there are only so many streams: 503, until one is closed', async () => {
+    const own = await start({ wrap: (argv) => ['sh', '-c', 'ulimit -n 332; exec "$@"', 'sh', ...argv] });
+    const fresh = await own.createEvent();
+    const port = await streamsOf(own, fresh);
+    const most = Math.floor((332 - 128) / 3) * 2;
+    const streams = await Promise.all(Array.from({ length: most }, () => Stream.open(port, fresh)));
+    for (const { status } of streams) assert.equal(status, 200);
+    const refusal = await Stream.open(port, fresh);
+    await refusal.over;
+    assertProblem({ status: refusal.status, headers: refusal.headers, text: refusal.text, json: refusal.json }, 503, 'overloaded');
+    assert.ok(Number(refusal.headers['retry-after']) > 0);
+    assert.equal((await own.get(`/v1/events/${fresh.id}`)).status, 200, 'the main port has files left');
+    streams.pop().close();
+    const again = await until('a place is free', async () => {
+      const stream = await Stream.open(port, fresh);
+      return stream.status === 200 ? stream : null;
+    });
+    streams.push(again);
+    await own.stop();
   });
 
   it('silence is broken by a comment every 15 s', async () => {

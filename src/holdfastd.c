@@ -377,8 +377,9 @@ static void say_what_to_try(const struct program *p, const struct event *e)
     printf("\nTry it:\n"
            "  curl http://%s/v1/events/%s/seats\n"
            "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
+           "  curl -N http://%s/v1/events/%s/stream\n"
            "  curl http://%s/metrics\n\n",
-           p->address, id, p->address, id, seats.data, p->address);
+           p->address, id, p->address, id, seats.data, p->stream_address, id, p->address);
     fflush(stdout);
     buf_close(&seats);
 }

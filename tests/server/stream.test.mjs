@@ -3,16 +3,32 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertProblem } from '../support/expect.mjs';
-import { mapOf, pool, reap, sleep, start, until } from '../support/server.mjs';
+import { mapOf, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
 import { apply, Stream, streamsOf } from '../support/stream.mjs';
 
 const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
 const rowName = (i) => (i < 26 ? '' : String.fromCharCode(64 + Math.floor(i / 26))) + String.fromCharCode(65 + i % 26);
 const seatNames = (rows, seats) => Array.from({ length: rows * seats },
   (_, i) => `S-${rowName(Math.floor(i / seats))}-${i % seats + 1}`);
+// A port that is free, and so is the next.
+async function freePair() {
+  for (;;) {
+    const [first, second] = [net.createServer(), net.createServer()];
+    await once(first.listen(0, '127.0.0.1'), 'listening');
+    const { port } = first.address();
+    const both = await new Promise((resolve) => {
+      second.once('error', () => resolve(false));
+      second.listen(port + 1, '127.0.0.1', () => resolve(true));
+    });
+    first.close();
+    if (both) { second.close(); return port; }
+  }
+}
 const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) * 1024;
 
 describe('streams', () => {
@@ -363,6 +379,29 @@ describe('streams', () => {
     await own.stop();
     assert.ok(Date.now() - begun < 2000, `${Date.now() - begun} ms`);
     for (const one of many) assert.equal(await one.over, true);
+  });
+
+  it('streams are on the next port, or where --stream-listen says', async () => {
+    const main = await freePair();
+    const onMain = (argv) => [argv[0], '--listen', `127.0.0.1:${main}`, ...argv.slice(3)];
+    let own = await start({ wrap: onMain });
+    const fresh = await own.createEvent();
+    assert.deepEqual(await streamsOf(own, fresh), { host: '127.0.0.1', port: main + 1 });
+    const taken = await runServer(['--listen', '127.0.0.1:0', '--stream-listen', `127.0.0.1:${main + 1}`, '--data', own.dir]);
+    assert.equal(taken.code, 1);
+    assert.match(taken.stderr, /cannot listen on 127/);
+    await own.stop();
+    const blocker = net.createServer().listen(main + 1, '127.0.0.1');
+    await once(blocker, 'listening');
+    const refused = await runServer(['--listen', `127.0.0.1:${main}`, '--data', own.dir]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /--stream-listen/);
+    assert.equal(refused.stdout, '');
+    own = await start({ wrap: onMain, env: { HOLDFAST_STREAM_LISTEN: '127.0.0.1:0' } });
+    assert.notEqual((await streamsOf(own, await own.createEvent())).port, main + 1);
+    await own.stop();
+    blocker.close();
+    assert.equal((await runServer(['--stream-listen', 'nonsense', '--data', own.dir])).code, 64);
   });
 
   it('there are only so many streams: 503, until one is closed', async () => {

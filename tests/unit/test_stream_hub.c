@@ -303,11 +303,21 @@ static void those_who_missed_the_same_share_it_in_a_crowd(void **state)
 
 /* ---- I13, at every pace ---- */
 
+enum { READERS = 40, STEPS = 4000 };
+
 struct reader {
     struct follower follower;
     char map[SEATS];
     bool joined;
 };
+
+static struct sale {
+    struct hub hub;
+    struct event *e;
+    struct random random;
+    char maps[STEPS + 1][SEATS]; /* at each seq */
+    struct reader readers[READERS];
+} sale;
 
 static void apply(char map[SEATS], const struct event *e, const struct message *m)
 {
@@ -324,79 +334,75 @@ static void apply(char map[SEATS], const struct event *e, const struct message *
     }
 }
 
+static void sell(struct sale *s)
+{
+    uint32_t seat = (uint32_t)random_below(&s->random, SEATS);
+    uint32_t to = (uint32_t)random_below(&s->random, 4);
+    int64_t seq = s->e->seq;
+    memcpy(s->maps[seq + 1], s->maps[seq], SEATS);
+    s->maps[seq + 1][seat] = ".hbx"[to];
+    change(s->e, false, seat, to);
+}
+
+/* Break off, or come back with what one had. */
+static void come_or_go(struct sale *s, struct reader *r)
+{
+    if (r->joined) {
+        hub_leave(&s->hub, &r->follower);
+    } else {
+        int64_t after = (int64_t)random_below(&s->random, (uint64_t)s->e->seq + 1);
+        memcpy(r->map, s->maps[after], SEATS);
+        hub_join(&s->hub, &r->follower, s->e, after);
+    }
+    r->joined = !r->joined;
+}
+
+/* One message; false: there is none. */
+static bool read_on(struct sale *s, struct reader *r)
+{
+    bool behind = false;
+    struct message *m = r->joined ? hub_next(&r->follower, &behind) : NULL;
+    if (behind)
+        come_or_go(s, r);
+    if (!m)
+        return false;
+    apply(r->map, s->e, m);
+    assert_memory_equal(r->map, s->maps[m->seq], SEATS);
+    message_unref(m);
+    return true;
+}
+
 static void at_any_pace_a_reader_s_map_is_that_of_its_last_message(void **state)
 {
     (void)state;
-    enum { READERS = 40 };
-    struct hub h = {0};
-    struct event *e = hall();
-    struct reader readers[READERS];
-    struct random random;
-    VEC(char) maps = {0}; /* SEATS at each seq */
-    char now[SEATS];
-    memset(readers, 0, sizeof readers);
-    memset(now, '.', sizeof now);
-    random_init_seeded(&random, test_seed(21));
-    for (int step = 0; step < 4000; step++) {
-        size_t known = maps.n / SEATS; /* the map at e->seq is pushed below */
-        if (known <= (size_t)e->seq)
-            for (int i = 0; i < SEATS; i++)
-                *vec_push(&maps) = now[i];
-        struct reader *r = &readers[random_below(&random, READERS)];
-        switch (random_below(&random, 6)) {
-        case 0:
-        case 1: {
-            uint32_t seat = (uint32_t)random_below(&random, SEATS);
-            uint32_t to = (uint32_t)random_below(&random, 4);
-            now[seat] = ".hbx"[to];
-            change(e, false, seat, to);
-            break;
-        }
-        case 2:
-            round_of(&h);
-            break;
-        case 3: /* break off, or come back with what one had */
-            if (r->joined) {
-                hub_leave(&h, &r->follower);
-                r->joined = false;
-            } else {
-                int64_t after = (int64_t)random_below(&random, (uint64_t)e->seq + 1);
-                memcpy(r->map, maps.v + (size_t)after * SEATS, SEATS);
-                hub_join(&h, &r->follower, e, after);
-                r->joined = true;
-            }
-            break;
-        default:
-            if (r->joined) {
-                bool behind = false;
-                struct message *m = hub_next(&r->follower, &behind);
-                if (m) {
-                    apply(r->map, e, m);
-                    assert_memory_equal(r->map, maps.v + (size_t)m->seq * SEATS, SEATS);
-                    message_unref(m);
-                } else if (behind) {
-                    hub_leave(&h, &r->follower);
-                    r->joined = false;
-                }
-            }
-        }
+    struct sale *s = &sale;
+    s->e = hall();
+    memset(s->maps[0], '.', SEATS);
+    random_init_seeded(&s->random, test_seed(21));
+    for (int step = 0; step < STEPS; step++) {
+        struct reader *r = &s->readers[random_below(&s->random, READERS)];
+        uint64_t what = random_below(&s->random, 6);
+        if (what <= 1)
+            sell(s);
+        else if (what == 2)
+            round_of(&s->hub);
+        else if (what == 3)
+            come_or_go(s, r);
+        else
+            (void)read_on(s, r);
     }
-    round_of(&h);
+    round_of(&s->hub);
     for (int i = 0; i < READERS; i++) {
-        bool behind = false;
-        struct message *m;
-        while (readers[i].joined && (m = hub_next(&readers[i].follower, &behind))) {
-            apply(readers[i].map, e, m);
-            message_unref(m);
-        }
-        if (readers[i].joined && !behind)
-            assert_memory_equal(readers[i].map, now, SEATS);
-        hub_leave(&h, &readers[i].follower);
+        struct reader *r = &s->readers[i];
+        while (read_on(s, r))
+            ;
+        if (r->joined)
+            assert_memory_equal(r->map, s->maps[s->e->seq], SEATS);
+        hub_leave(&s->hub, &r->follower);
     }
-    assert_int_equal(h.bytes, 0);
-    hub_close(&h);
-    vec_close(&maps);
-    event_free(e);
+    assert_int_equal(s->hub.bytes, 0);
+    hub_close(&s->hub);
+    event_free(s->e);
 }
 
 int main(void)

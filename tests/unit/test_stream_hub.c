@@ -210,17 +210,17 @@ static void whoever_is_more_than_the_recent_messages_behind_is_told(void **state
     event_free(e);
 }
 
-/* Long names make long messages: 20,000 seats of 105 bytes. */
+/* Long names make long messages: 10,000 seats of 250 bytes. */
 static struct event *large(void)
 {
-    char name[33];
+    char name[121];
     struct event_def *def = def_new("Large");
     memset(name, 'n', sizeof name);
-    name[32] = '\0';
+    name[120] = '\0';
     def_section(def, name, NULL, 1);
     for (int i = 0; i < 20; i++) {
         name[0] = (char)('a' + i);
-        def_row(def, name, 1500);
+        def_row(def, name, 500);
     }
     return event_of(def, 0);
 }
@@ -244,8 +244,8 @@ static void messages_have_a_bound_each_and_together(void **state)
     struct event *e = large();
     size_t seats = 0;
     for (int i = 0; i < N; i++) { /* each missed something else, and none of them reads */
-        change_many(e, 0, 20000, i % 2 ? SEAT_HELD : SEAT_AVAILABLE);
-        hub_join(&h, &f[i], e, e->seq - 20000);
+        change_many(e, 0, 7500, i % 2 ? SEAT_HELD : SEAT_AVAILABLE);
+        hub_join(&h, &f[i], e, e->seq - 7500);
         assert_non_null(f[i].missed);
         assert_true(h.bytes <= MESSAGES_BYTES_MAX + (size_t)N * 100);
     }
@@ -262,8 +262,8 @@ static void messages_have_a_bound_each_and_together(void **state)
     }
     assert_int_equal(h.bytes, 0);
 
-    change_many(e, 0, 30000, SEAT_HELD); /* one that would be too long */
-    hub_join(&h, &f[0], e, e->seq - 30000);
+    change_many(e, 0, 10000, SEAT_HELD); /* one that would be too long */
+    hub_join(&h, &f[0], e, e->seq - 10000);
     held[0] = next(&f[0]);
     assert_true(says(held[0], "event: reset\n"));
     message_unref(held[0]);

@@ -23,7 +23,7 @@
 
 #define VERSION "0.1.0"
 #define DRAIN_MS 10000
-#define STREAM_DRAIN_MS 2000
+#define STREAM_DRAIN_MS 1000
 #define EXIT_USAGE 64
 
 /* ---- options ---- */

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "http/access.h"
 #include "http/hold_parse.h"
 
 #define REQUEST_ID_LEN 22
@@ -42,8 +43,11 @@ struct answer {
     void *owner;
     size_t len;
     const char *allow, *location; /* headers; NULL: none */
+    const char *challenge;        /* WWW-Authenticate */
+    const char *policy; /* Content-Security-Policy; NULL: nothing may load, for what is no page */
     char etag[24];
     bool replayed, retry, close, varies, gzipped;
+    bool preflight; /* the answer to an OPTIONS of a browser */
 };
 
 /* See response.c. */
@@ -51,7 +55,7 @@ struct kept_response {
     struct MHD_Response *response;
     char *data;
     size_t len;
-    const char *type;
+    const char *type, *cors_origin;
     char id[REQUEST_ID_LEN + 1];
 };
 
@@ -62,26 +66,35 @@ struct request {
     struct MHD_Connection *connection;
     const struct route *route;
     const char *method, *path; /* libmicrohttpd's, unescaped */
-    const char *segment;       /* what `*` stood for in the route; not NUL-terminated */
+    const char *segment;       /* what the first `*` stood for in the route; not NUL-terminated */
     size_t segment_len;
+    struct text segment2; /* and the second */
     step_fn step;
     char id[REQUEST_ID_LEN + 1];
+    enum scope needs; /* to use this route with this method; unset: 404, 405 and preflights */
+    struct caller caller;
+    const char *cors_origin; /* for Access-Control-Allow-Origin; NULL: none */
 
     /* headers */
     const char *key; /* Idempotency-Key; NULL: none */
     size_t key_len;
+    const char *authorization, *origin; /* NULL: none */
+    size_t authorization_len, origin_len;
     uint64_t content_length;
     unsigned n_keys, n_lengths,
-        n_encodings;                /* Idempotency-Key, Content-Length, Transfer-Encoding */
+        n_encodings; /* Idempotency-Key, Content-Length, Transfer-Encoding */
+    unsigned n_authorizations;
     bool chunked, expects, unclear; /* unclear: a name with white space */
 
     /* upload */
     struct buf body;
     size_t body_max;
     size_t drained;
+    int64_t arrived_us; /* for the request log; 0: there is none */
     int64_t begun_us;   /* when the first part of an upload in parts came; 0: not yet */
     unsigned timeout_s; /* of the connection while this upload is slow; 0: the usual one */
-    bool too_large, hung_up;
+    bool discards;      /* what comes is not kept: the request has been refused */
+    bool hung_up;
     bool large;    /* has one of the few places for what takes much memory */
     bool accepted; /* arrived whole */
 
@@ -92,8 +105,9 @@ struct request {
     bool event_tried;
     uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];
     uint32_t *seats_heap;
+    struct area_claim *areas_heap;
 
-    struct buf out;
+    struct buf out, name;
     struct answer answer;
     struct kept_response kept; /* survives the request */
 };
@@ -125,6 +139,9 @@ void request_wait(struct request *r, step_fn then);
 struct event *request_event(struct request *r, int64_t event, enum hf_status missing,
                             step_fn again);
 
+/* The event whose id is `text` (it ends at `len`), likewise. */
+struct event *request_event_named(struct request *r, const char *text, size_t len, step_fn again);
+
 struct engine *request_engine(const struct request *r);
 
 /* A body beyond BODY_MAX, or an event of very many rows, needs one of a few places, kept until the
@@ -135,6 +152,25 @@ bool server_admit_large(struct request *r);
 void answer_command(struct request *r);
 /* answer.data is r->out. */
 void answer_out(struct request *r, int status, const char *type);
+
+/* A query parameter or header by name, or NULL. */
+const char *request_query(const struct request *r, const char *name);
+const char *request_header(const struct request *r, const char *name);
+/* The rest of percent-decoding, for a name in a path or query; into r->name, which it returns. */
+const struct buf *request_name(struct request *r, const char *text, size_t len);
+/* True when the body is empty or {}; else answered with 400. */
+bool request_empty_body(struct request *r);
+/* ?limit=: false: answered with 400. */
+bool request_limit(struct request *r, size_t max, size_t *ret);
+/* Names of seats to indexes in command.seats, with room for as many in command.taken.  False:
+ * answered with the names that are nobody's. */
+bool request_find_seats(struct request *r, const struct event *e, const struct text *names,
+                        uint32_t n);
+/* 400 or 404 that lists seats. */
+void answer_seat_list(struct request *r, enum hf_status status, const struct text *const *names,
+                      size_t n);
+/* The first name that appears twice (I6), or NULL. O(n). */
+const struct text *find_duplicate(const struct text *names, size_t n);
 
 extern const char type_json[];
 

@@ -46,7 +46,7 @@ static void put_escaped(struct buf *out, const char *text)
 /* The client's own name for us, since we may be known by many, with the streams' port. */
 void events_stream(struct request *r)
 {
-    struct event *e = path_event(r, events_stream);
+    struct event *e = request_event_named(r, r->segment, r->segment_len, events_stream);
     if (!e)
         return;
     const char *address = server_stream_address(r->server), *port = strrchr(address, ':');

@@ -404,10 +404,16 @@ describe('streams', () => {
     assert.equal((await runServer(['--stream-listen', 'nonsense', '--data', own.dir])).code, 64);
   });
 
-  it('there are only so many streams: 503, until one is closed', async () => {
-    const own = await start({ wrap: (argv) => ['sh', '-c', 'ulimit -n 332; exec "$@"', 'sh', ...argv] });
+  it('a shop\'s pages may read them; there are only so many: 503, until one is closed', async () => {
+    const own = await start({ args: ['--cors-origin', 'https://shop.example'],
+      wrap: (argv) => ['sh', '-c', 'ulimit -n 332; exec "$@"', 'sh', ...argv] });
     const fresh = await own.createEvent();
     const port = await streamsOf(own, fresh);
+    for (const [Origin, allowed] of [['https://shop.example', 'https://shop.example'], ['https://shop.example.evil', undefined]]) {
+      const stream = await Stream.open(port, fresh, { method: 'HEAD', headers: { Origin } });
+      assert.equal(stream.headers['access-control-allow-origin'], allowed);
+      assert.match(stream.headers.vary, /Origin/);
+    }
     const most = Math.floor((332 - 128) / 3) * 2;
     const streams = await Promise.all(Array.from({ length: most }, () => Stream.open(port, fresh)));
     for (const { status } of streams) assert.equal(status, 200);

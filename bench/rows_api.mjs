@@ -132,7 +132,7 @@ export async function streams(bench) {
     await sleep(5000); // those who lag behind may catch up
     Object.assign(result, await watchers.stop());
     result.bytes_a_change = result.bytes / (result.changes * STREAMS);
-    result.messages_each = result.messages / STREAMS;
+    result.messages_each = result.messages;
     result.seen = (result.changes / result.requests) * 100;
     watched.push(result);
     await server.stop();

@@ -37,6 +37,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/gzip.h"
 #include "http/server.h"
 #include "http/stream_internal.h"
 
@@ -54,6 +55,7 @@
 #define SWEEP_EVERY_US 1000000
 #define TIMEOUT_S 30 /* of a connection that is no stream, or whose bytes do not leave */
 #define EVENTS_MAX 256
+#define NICE 10
 
 /* ---- messages out ---- */
 
@@ -99,16 +101,32 @@ static size_t copy_part(struct stream *s, const char *text, size_t len, char *ou
     return n;
 }
 
+/* As the reader wants it: plain, or a block of its gzip stream. */
+static void put_text(const struct stream *s, const char *text, struct buf *out)
+{
+    if (s->packed)
+        gzip_block_stored(text, strlen(text), out);
+    else
+        buf_str(out, text);
+}
+
+static size_t put_comment(const struct stream *s, char *out, size_t max)
+{
+    struct buf b = {.data = out, .cap = max}; /* max is some hundred bytes: never grows */
+    if (max >= 16)
+        put_text(s, ":\n\n", &b);
+    return b.len;
+}
+
 /* As much as fits; 0: nothing to say. *ret_behind: cut it off. */
 static size_t fill(struct stream *s, char *out, size_t max, bool *ret_behind)
 {
     size_t n = 0;
-    if (s->head[0]) {
-        size_t len = strlen(s->head);
-        n = copy_part(s, s->head, len, out, max);
-        if (s->sent < len)
+    if (s->head_len) {
+        n = copy_part(s, s->head, s->head_len, out, max);
+        if (s->sent < s->head_len)
             return n;
-        s->head[0] = '\0';
+        s->head_len = 0;
     }
     while (n < max) {
         if (!s->message) {
@@ -119,16 +137,15 @@ static size_t fill(struct stream *s, char *out, size_t max, bool *ret_behind)
             s->begun_us = s->streams->now_us;
             counter_add(s->streams->messages, 1);
         }
-        n += copy_part(s, s->message->text.data, s->message->text.len, out + n, max - n);
-        if (s->sent < s->message->text.len)
+        const struct buf *bytes = message_bytes(s->message, s->packed);
+        n += copy_part(s, bytes->data, bytes->len, out + n, max - n);
+        if (s->sent < bytes->len)
             break;
         message_unref(s->message);
         s->message = NULL;
     }
-    if (n == 0 && s->comment_due && max >= 3) {
-        memcpy(out, ":\n\n", 3);
-        n = 3;
-    }
+    if (n == 0 && s->comment_due)
+        n = put_comment(s, out, max);
     s->comment_due = false;
     return n;
 }
@@ -165,11 +182,14 @@ void stream_join(struct stream *s, struct event *e)
     hub_join(&all->hub, &s->follower, e, s->after);
     list_append(s);
     /* With an id, so that one cut off before its first message knows where it was. */
+    char text[48] = "retry: 2000\n\n";
     if (s->after == AFTER_NOW)
-        (void)snprintf(s->head, sizeof s->head, "retry: 2000\nid: %lld\n\n",
-                       (long long)s->follower.seq);
-    else
-        memcpy(s->head, "retry: 2000\n\n", sizeof "retry: 2000\n\n");
+        (void)snprintf(text, sizeof text, "retry: 2000\nid: %lld\n\n", (long long)s->follower.seq);
+    struct buf head = {.data = s->head, .cap = sizeof s->head}; /* 10 + 5 + 47 bytes at most */
+    if (s->packed)
+        gzip_begin(&head);
+    put_text(s, text, &head);
+    s->head_len = head.len;
     gauge_set(all->open, (int64_t)atomic_fetch_add(&all->n_open, 1) + 1);
     struct epoll_event hang_up = {.events = EPOLLRDHUP | EPOLLET, .data.ptr = s};
     (void)epoll_ctl(all->epoll_fd, EPOLL_CTL_ADD, socket_of(s->connection), &hang_up);
@@ -293,6 +313,9 @@ static void *streams_main(void *arg)
 {
     struct streams *all = arg;
     struct epoll_event events[EVENTS_MAX];
+    /* This thread's alone, on Linux: when there is not time enough for all, those who buy come
+     * before those who watch. */
+    (void)setpriority(PRIO_PROCESS, 0, NICE);
     while (!atomic_load(&all->stopping) || !all->ended || all->n_lent > 0) {
         int n = epoll_wait(all->epoll_fd, events, EVENTS_MAX, wait_ms(all));
         all->now_us = clock_monotonic_us(all->config.clock);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/gzip.h"
+
 #define SCRATCH_KEEP 65536 /* changes; larger scratch is given back */
 /* Whoever comes in such a crowd may get what was encoded for another a moment ago, and the rest
  * with the next round. */
@@ -34,9 +36,19 @@ void message_unref(struct message *m)
 {
     if (!m || --m->refs > 0)
         return;
-    m->hub->bytes -= m->text.cap;
+    m->hub->bytes -= m->text.cap + m->packed.cap;
     buf_close(&m->text);
+    buf_close(&m->packed);
     free(m);
+}
+
+const struct buf *message_bytes(struct message *m, bool packed)
+{
+    if (packed && m->packed.len == 0) {
+        gzip_block(&m->text, &m->packed);
+        m->hub->bytes += m->packed.cap;
+    }
+    return packed ? &m->packed : &m->text;
 }
 
 static struct message *message_ref(struct message *m)

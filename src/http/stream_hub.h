@@ -30,7 +30,8 @@ struct message {
     struct hub *hub;
     unsigned refs;
     int64_t seq;
-    struct buf text; /* a whole server-sent event */
+    struct buf text;   /* a whole server-sent event */
+    struct buf packed; /* the same as a block of a gzip stream; empty until somebody wants it */
 };
 
 struct follower {
@@ -62,6 +63,8 @@ void hub_leave(struct hub *h, struct follower *f); /* does nothing for one that 
  * *ret_behind: what it needs is gone.  O(1). */
 struct message *hub_next(struct follower *f, bool *ret_behind);
 void message_unref(struct message *m);
+/* Its bytes for a reader of gzip, or of plain text; packed once. */
+const struct buf *message_bytes(struct message *m, bool packed);
 
 /* Encode what has changed since the last round, once an event, and `wake` its followers.  Returns
  * how many were woken.  An event whose seq stands costs one comparison. */

@@ -43,6 +43,8 @@ struct stream {
     struct id event_id;
     char id[REQUEST_ID_LEN + 1];
     char head[64];
+    size_t head_len; /* 0: sent */
+    bool packed;     /* the reader wants gzip */
     bool looking, suspended, comment_due, gone;
 };
 

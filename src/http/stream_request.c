@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/gzip.h"
 #include "http/answer.h"
 #include "http/cors.h"
 #include "http/stream_internal.h"
@@ -186,6 +187,10 @@ static enum MHD_Result open_stream(struct stream *s, struct event *e, bool head_
     add(m, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache, no-store");
     add(m, MHD_HTTP_HEADER_CONNECTION, "close");
     add(m, "X-Accel-Buffering", "no");
+    add(m, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    s->packed = gzip_accepted(header(s->connection, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+    if (s->packed)
+        add(m, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
     if (!head_only)
         stream_join(s, e);
     return queue(s, MHD_HTTP_OK, m);

@@ -78,6 +78,42 @@ describe('streams', () => {
     stream.close();
   });
 
+  it('places of an area that change are told as how many are left', async () => {
+    const stream = await open(event);
+    const made = await server.post('/v1/holds', { event: event.id, areas: { Floor: 2 }, seats: ['S-A-1'] });
+    assert.equal(made.status, 201, made.text);
+    assert.deepEqual((await stream.find()).data.areas, { Floor: 3 });
+    assert.equal((await server.del(`/v1/holds/${made.json.id}`)).status, 204);
+    const freed = await stream.find(({ data }) => data.areas.Floor === 5);
+    assert.deepEqual(freed.data.changes, [['S-A-1', '.']]);
+    stream.close();
+  });
+
+  it('who takes gzip gets the same messages packed, as they happen, whenever it joined', async () => {
+    const gzip = { headers: { 'Accept-Encoding': 'gzip, deflate, br' } };
+    const plain = await open(event);
+    const packed = await open(event, gzip);
+    assert.equal(packed.headers['content-encoding'], 'gzip');
+    assert.match(packed.headers.vary, /Accept-Encoding/);
+    assert.equal(plain.headers['content-encoding'], undefined);
+    const { seq: begin } = await snapshot(event);
+    for (let i = 0; i < 3; i++) {
+      const hold = await server.grant(event, ['S-A-5', 'S-A-6']);
+      await packed.find(({ data }) => data.changes.some(([, letter]) => letter === 'h'));
+      assert.equal((await server.del(`/v1/holds/${hold.id}`)).status, 204);
+      await plain.reach((await snapshot(event)).seq);
+    }
+    const { seq } = await snapshot(event);
+    await packed.reach(seq);
+    assert.deepEqual(packed.messages.map(({ id, data }) => [id, data]), plain.messages.map(({ id, data }) => [id, data]));
+    const late = await open(event, { ...gzip, after: begin }); // its own first message, then shared ones
+    await late.reach(seq);
+    const last = await server.grant(event, ['S-A-7']);
+    await late.find(({ data }) => data.changes.some(([seat]) => seat === 'S-A-7'));
+    assert.equal((await server.del(`/v1/holds/${last.id}`)).status, 204);
+    for (const stream of [plain, packed, late]) { assert.equal(stream.fault, undefined); stream.close(); }
+  });
+
   it('the stream opens before anything happens, and says where it is', async () => {
     const stream = await open(event);
     const { seq } = await snapshot(event);

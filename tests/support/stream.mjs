@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import http from 'node:http';
+import zlib from 'node:zlib';
 
 // Where the server has its streams, asked as a client would find out.
 export async function streamsOf(server, event) {
@@ -40,8 +41,13 @@ export class Stream {
     this.res = res;
     req.removeAllListeners('error');
     req.on('error', () => {});
-    res.setEncoding('utf8');
-    res.on('data', (data) => this.#read(data));
+    let text = res;
+    if (res.headers['content-encoding'] === 'gzip') { // which the server never finishes
+      text = res.pipe(zlib.createGunzip({ finishFlush: zlib.constants.Z_SYNC_FLUSH }));
+      text.on('error', (error) => { this.fault = error; });
+    }
+    text.setEncoding('utf8');
+    text.on('data', (data) => this.#read(data));
     res.on('error', () => {}); // 'close' follows
     // Resolves to true if the server ended the stream, false if the connection broke.
     this.over = new Promise((resolve) => {

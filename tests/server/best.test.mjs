@@ -11,7 +11,7 @@ const row = (name, from, to) => Array.from({ length: to - from + 1 }, (_, i) => 
 
 describe('best available', () => {
   let server;
-  before(async () => { server = await start({ leaks: true }); });
+  before(async () => { server = await start(); });
   after(() => server?.finish());
 
   // `layout`: rows of 'S' as a list of widths.

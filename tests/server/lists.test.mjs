@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, HOLD_FIELDS, ms } from '../support/expect.mjs';
-import { start, until } from '../support/server.mjs';
+import { newKey, start, until } from '../support/server.mjs';
 
 const MASKED = /^hold_[0-9A-Za-z]{11}\*{17}$/;
 
@@ -13,7 +13,7 @@ describe('the list of holds', () => {
   let holds; // as made, oldest first
   const wanted = {}; // status -> fences, newest first
   before(async () => {
-    server = await start();
+    server = await start({ leaks: true });
     event = await server.createEvent({
       sections: [{ name: 'S', price: 10, rows: 1, seats_per_row: 60 }], areas: [{ name: 'Floor', price: 1, capacity: 50 }],
     });
@@ -120,6 +120,26 @@ describe('the list of holds', () => {
     const own = await server.createEvent();
     assert.deepEqual(assertOk(await server.get(`/v1/holds?event=${own.id}`)), { data: [], has_more: false, next_cursor: null });
     assert.deepEqual(assertOk(await server.get(`/v1/holds?event=${own.id}&cursor=1`)), { data: [], has_more: false, next_cursor: null });
+  });
+
+  it('reading and refusing leave nothing behind', async () => { // this server is searched for leaks
+    const own = await server.createEvent({ sections: [{ name: 'q"', price: 1, rows: 1, seats_per_row: 40 }], areas: [{ name: 'F', price: 1, capacity: 3 }], max_per_hold: 50 });
+    const seats = Array.from({ length: 40 }, (_, i) => `q"-A-${i + 1}`);
+    const key = { 'Idempotency-Key': newKey() };
+    for (let i = 0; i < 2; i++) assertOk(await server.ask(own, { best_available: { quantity: 20 }, areas: { F: 2 }, metadata: { a: 'b' } }, key), 201);
+    assertProblem(await server.ask(own, { best_available: { quantity: 30 }, areas: { F: 1 } }), 409, 'sold_out');
+    assertProblem(await server.ask(own, { seats, areas: { F: 1 } }), 409, 'seat_taken');
+    assertProblem(await server.ask(own, { seats, areas: { G: 1 } }), 404, 'no_such_seat');
+    assertInvalid(await server.ask(own, { seats, areas: { F: 1, G: 'x' } }), 'areas.G');
+    for (const action of ['block', 'unblock']) {
+      assertProblem(await server.post(`/v1/events/${own.id}/${action}`, { seats }), 409, 'seat_taken');
+      assertProblem(await server.post(`/v1/events/${own.id}/${action}`, { seats: ['x', ...seats] }), 404, 'no_such_seat');
+      assertProblem(await server.post(`/v1/events/${own.id}/${action}`, { seats: [...seats, seats[3]] }), 400, 'duplicate_seat');
+    }
+    for (const action of ['close', 'open']) assertOk(await server.post(`/v1/events/${own.id}/${action}`, {}, { 'Idempotency-Key': newKey() }));
+    assertOk(await server.get(`/v1/audit?event=${own.id}&limit=3`));
+    assertOk(await server.get(`/v1/events/${own.id}/seats/${encodeURIComponent(seats[19])}`));
+    assertOk(await server.get(`/v1/events/${own.id}/seats`, { 'Accept-Encoding': 'gzip' }));
   });
 
   it('what is wrong is named', async () => {

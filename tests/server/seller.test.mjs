@@ -12,7 +12,7 @@ const NO_HOLD = `hold_${'0'.repeat(28)}`;
 
 describe('sellers', () => {
   let server;
-  before(async () => { server = await start({ leaks: true }); });
+  before(async () => { server = await start(); });
   after(() => server?.finish());
 
   const change = (action, event, body, headers) => server.post(`/v1/events/${event.id ?? event}/${action}`, body, headers);

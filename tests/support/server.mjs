@@ -85,7 +85,7 @@ export async function pool(items, limit, work) {
 // ---- processes ----
 
 // The leak sanitizer may take seconds at the end of each process: it is asked where `leaks` says so.
-const environment = (env, leaks) => ({
+export const environment = (env, leaks) => ({
   ...process.env,
   ...(leaks ? {} : { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') }),
   ...env,

@@ -42,7 +42,7 @@ enum command_kind {
     CMD_HOLD_EVICT,   /* W in: event, id.  out: hold */
     CMD_HOLD_CONFIRM, /* W in: event, id, fence, reference, rescue.  out: booking */
     CMD_BOOKING_GET,  /* R in: event, id.  out: booking */
-    CMD_AUDIT_LIST,   /* R in: event, page.  out: audit */
+    CMD_AUDIT_LIST,   /* R in: event, page, id if page.hold.  out: audit */
 };
 
 #define EVENTS_LIST_MAX 100

@@ -189,6 +189,11 @@ static void read_audit(struct engine *e, struct ledger *l, struct command *c)
 {
     struct page *p = c->page;
     c->now = engine_now_ms(e);
+    if (p->hold) {
+        read_hold(e, l, c); /* whoever asks by a hold's id has to know all of it */
+        if (c->status != HF_OK)
+            return;
+    }
     const struct audit_query query = {.event = c->event->def->id.key,
                                       .after = p->after,
                                       .seat = p->seat,

@@ -208,6 +208,7 @@ void audit_list(struct request *r)
         return;
     }
     page.hold = hold_id.key;
+    c->id = hold_id;
     if (seat) {
         const struct buf *name = request_name(r, seat, strlen(seat));
         struct text text = {.data = name->data, .len = name->len};

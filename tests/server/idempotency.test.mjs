@@ -2,18 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
+import { assertInvalid, assertOk, assertProblem, assertReplay } from '../support/expect.mjs';
 import { newKey, start } from '../support/server.mjs';
 
 const keyed = (key) => ({ 'Idempotency-Key': key });
-
-function assertReplay(answer, original) {
-  assert.equal(answer.status, original.status, answer.text);
-  assert.equal(answer.text, original.text);
-  assert.equal(answer.headers['content-type'], original.headers['content-type']);
-  assert.equal(answer.headers['idempotency-replayed'], 'true');
-  assert.notEqual(answer.headers['x-request-id'], original.headers['x-request-id']);
-}
 
 describe('idempotency keys', () => {
   let server;

@@ -47,7 +47,7 @@ export const ms = (timestamp) => {
 };
 
 // The shape of a hold, whatever its state.
-export function assertHold(hold, { event, seats, status = 'active' } = {}) {
+export function assertHold(hold, { event, seats, areas = {}, status = 'active' } = {}) {
   assert.equal(hold.object, 'hold');
   assert.match(hold.id, HOLD_ID);
   assert.match(hold.event, EVENT_ID);
@@ -55,7 +55,7 @@ export function assertHold(hold, { event, seats, status = 'active' } = {}) {
   assert.ok(Number.isSafeInteger(hold.fence) && hold.fence > 0, `fence ${hold.fence}`);
   assert.ok(Number.isSafeInteger(hold.amount));
   assert.ok(Number.isSafeInteger(hold.expires_in_ms));
-  assert.deepEqual(hold.areas, {});
+  assert.deepEqual(hold.areas, areas);
   for (const field of ['created_at', 'expires_at', 'max_expires_at']) assert.match(hold[field], TIMESTAMP);
   if (event) assert.equal(hold.event, event.id ?? event);
   if (seats) assert.deepEqual(hold.seats, seats);
@@ -69,8 +69,37 @@ export function assertBooking(booking, hold) {
   assert.equal(booking.hold, hold.id);
   assert.equal(booking.event, hold.event);
   assert.deepEqual(booking.seats, hold.seats);
-  assert.deepEqual(booking.areas, {});
+  assert.deepEqual(booking.areas, hold.areas);
   assert.equal(booking.amount, hold.amount);
   assert.equal(booking.currency, hold.currency);
   return booking;
+}
+
+// A repeat under the same key: the same status and bytes, and it says so.
+export function assertReplay(answer, original) {
+  assert.equal(answer.status, original.status, answer.text);
+  assert.equal(answer.text, original.text);
+  assert.equal(answer.headers['content-type'], original.headers['content-type']);
+  assert.equal(answer.headers['idempotency-replayed'], 'true');
+  assert.notEqual(answer.headers['x-request-id'], original.headers['x-request-id']);
+}
+
+// One POST, three times: done, repeated with the same bytes, and refused with another body.
+export async function assertIdempotent(server, path, body, otherBody, key, status = 200) {
+  const headers = { 'Idempotency-Key': key };
+  const first = await server.post(path, body, headers);
+  assertOk(first, status);
+  assert.equal(first.headers['idempotency-replayed'], undefined);
+  assertReplay(await server.post(path, body, headers), first);
+  assertProblem(await server.post(path, otherBody, headers), 422, 'idempotency_mismatch');
+  assertReplay(await server.post(path, body, headers), first);
+  return first.json;
+}
+
+// Problem 409 sold_out; `area` undefined: it was seats that were short.
+export function assertSoldOut(answer, available, area) {
+  const problem = assertProblem(answer, 409, 'sold_out');
+  assert.equal(problem.available, available, answer.text);
+  assert.equal(problem.area, area, answer.text);
+  return problem;
 }

@@ -85,7 +85,7 @@ export async function pool(items, limit, work) {
 // ---- processes ----
 
 // The leak sanitizer may take seconds at the end of each process: it is asked where `leaks` says so.
-const environment = (env, leaks) => ({
+export const environment = (env, leaks) => ({
   ...process.env,
   ...(leaks ? {} : { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') }),
   ...env,
@@ -285,11 +285,35 @@ export class Server {
     return answer.json;
   }
 
-  // The map of an event as { seat name: character }.
-  async map(event) {
-    const answer = await this.get(`/v1/events/${event.id ?? event}/seats`);
+  // An answer to a request for any places: { seats } or { best_available }, and/or { areas }.
+  ask(event, fields, headers = {}) {
+    return this.post('/v1/holds', { event: event.id ?? event, ...fields }, headers);
+  }
+
+  // Places that must be granted; resolves to the hold's JSON.
+  async take(event, fields, headers = {}) {
+    const answer = await this.ask(event, fields, headers);
+    assert.equal(answer.status, 201, answer.text);
+    return answer.json;
+  }
+
+  // A GET that must succeed; resolves to its JSON.
+  async read(target) {
+    const answer = await this.get(target);
     assert.equal(answer.status, 200, answer.text);
-    return mapOf(answer.json);
+    return answer.json;
+  }
+
+  // The map of an event as { seat name: character }.
+  async map(event) { return mapOf(await this.read(`/v1/events/${event.id ?? event}/seats`)); }
+
+  // Places left in each area, as the map has them: { area name: places }.
+  async areas(event) { return areasOf(await this.read(`/v1/events/${event.id ?? event}/seats`)); }
+
+  // { available, held, booked, blocked } of an event.
+  async counts(event) {
+    const { available, held, booked, blocked } = await this.read(`/v1/events/${event.id ?? event}`);
+    return { available, held, booked, blocked };
   }
 
   // The value of a metric whose labels include `labels`; undefined if it is not there.
@@ -327,6 +351,8 @@ export function mapOf(snapshot) {
   }
   return map;
 }
+
+export const areasOf = (snapshot) => Object.fromEntries(snapshot.areas.map(({ name, available }) => [name, available]));
 
 // Prometheus text as [{ name, labels, value }]; throws on a line that is not of the format.
 export function parseMetrics(text) {

@@ -1,0 +1,124 @@
+// The log as its readers see it: all pages of /v1/audit, and what they add up to (I11).
+
+import assert from 'node:assert/strict';
+import { assertOk, TIMESTAMP } from './expect.mjs';
+
+const LETTERS = { available: '.', held: 'h', booked: 'b', blocked: 'x' };
+export const AUDIT_FIELDS = ['area', 'at', 'booking', 'cause', 'event', 'fence', 'from', 'hold', 'object',
+  'quantity', 'seat', 'seq', 'to', 'until'];
+
+// Every row that a query finds, page by page.
+export async function readAudit(server, query, limit = 1000) {
+  const rows = [];
+  for (let cursor = ''; ;) {
+    const page = assertOk(await server.get(`/v1/audit?${query}&limit=${limit}${cursor}`));
+    rows.push(...page.data);
+    if (!page.has_more) {
+      assert.equal(page.next_cursor, null);
+      return rows;
+    }
+    assert.equal(page.data.length, limit);
+    cursor = `&cursor=${encodeURIComponent(page.next_cursor)}`;
+  }
+}
+
+// What each cause may do to each object.
+const TRANSITIONS = {
+  event: { create: ['null>open'], open: ['closed>open'], close: ['open>closed'] },
+  seat: {
+    hold: ['available>held'], release: ['held>available'], evict: ['held>available'], expire: ['held>available'],
+    confirm: ['held>booked'], rescue: ['available>booked'], block: ['available>blocked'], unblock: ['blocked>available'],
+  },
+  area: {
+    hold: ['available>held'], release: ['held>available'], evict: ['held>available'], expire: ['held>available'],
+    confirm: ['held>booked'], rescue: ['available>booked'],
+  },
+  hold: {
+    hold: ['null>active'], renew: ['active>active'], release: ['active>released'], evict: ['active>released'],
+    expire: ['active>expired'], confirm: ['active>confirmed'], rescue: ['expired>confirmed'],
+  },
+  booking: { confirm: ['null>confirmed'], rescue: ['null>confirmed'] },
+};
+
+// Folds rows 1.. of an event, as its POST answered, and judges every step on the way.  Returns { seq,
+// status, seats: { name: letter }, areas: { name: { available, held, booked } }, holds: { id: { status,
+// fence, until } }, bookings: [ids], counts }.
+export function fold(event, rows) {
+  const state = { seq: 0, status: null, seats: {}, areas: {}, holds: {}, bookings: [], counts: { available: event.capacity, held: 0, booked: 0, blocked: 0 } };
+  const capacity = {};
+  const owner = {}; // seat -> hold
+  for (const area of event.areas) {
+    capacity[area.name] = area.capacity;
+    state.areas[area.name] = { available: area.capacity, held: 0, booked: 0 };
+  }
+  const open = new Map(); // hold -> places still to come of the change that its row announced
+  let at = '';
+  let fence = 0;
+  for (const row of rows) {
+    const what = JSON.stringify(row);
+    assert.deepEqual(Object.keys(row).sort(), AUDIT_FIELDS, what);
+    assert.equal(row.seq, ++state.seq, `a gap before ${what}`);
+    assert.match(row.at, TIMESTAMP);
+    assert.ok(row.at >= at, `time runs back at ${what}`);
+    at = row.at;
+    assert.equal(row.event, event.id);
+    assert.ok(TRANSITIONS[row.object]?.[row.cause]?.includes(`${row.from}>${row.to}`), `not a transition: ${what}`);
+    assert.equal(row.seat !== null, row.object === 'seat', what);
+    assert.equal(row.area !== null, row.object === 'area', what);
+    if (row.object === 'hold') {
+      const hold = state.holds[row.hold];
+      assert.equal(hold?.status ?? null, row.from, what);
+      if (row.cause === 'hold' || row.cause === 'rescue') {
+        assert.ok(row.fence > fence, `the fence does not grow: ${what}`);
+        fence = row.fence;
+      } else assert.equal(row.fence, hold.fence, what);
+      assert.equal(open.get(row.hold) ?? 0, 0, `the change before is not whole: ${what}`);
+      if (row.cause !== 'renew') open.set(row.hold, row.quantity);
+      state.holds[row.hold] = { status: row.to, fence: row.fence, until: row.until };
+    } else if (row.object === 'booking') {
+      assert.equal(state.holds[row.hold].status, 'confirmed', what);
+      state.bookings.push(row.booking);
+    } else if (row.object === 'event') {
+      assert.equal(state.status, row.from, what);
+      state.status = row.to;
+    } else {
+      assert.ok(row.quantity >= 1, what);
+      if (row.hold) {
+        assert.equal(row.fence, state.holds[row.hold].fence, what);
+        open.set(row.hold, open.get(row.hold) - row.quantity);
+      }
+      state.counts[row.from] -= row.quantity;
+      state.counts[row.to] += row.quantity;
+    }
+    if (row.object === 'seat') {
+      assert.equal(row.quantity, 1, what);
+      assert.equal(state.seats[row.seat] ?? '.', LETTERS[row.from], what);
+      if (row.from === 'held') assert.equal(row.hold, owner[row.seat], `another's seat: ${what}`);
+      state.seats[row.seat] = LETTERS[row.to];
+      owner[row.seat] = row.hold;
+    } else if (row.object === 'area') {
+      const area = state.areas[row.area];
+      area[row.from] -= row.quantity;
+      area[row.to] += row.quantity;
+      for (const count of Object.values(area)) assert.ok(count >= 0 && count <= capacity[row.area], `${JSON.stringify(area)} after ${what}`);
+    }
+  }
+  for (const [hold, places] of open) assert.equal(places, 0, `the places of ${hold} do not add up`);
+  return state;
+}
+
+// The fold is the map and the counts that the server shows, at one seq.  Returns the fold and the rows.
+export async function assertFoldIsState(server, event) {
+  const map = await server.read(`/v1/events/${event.id}/seats`);
+  const rows = (await readAudit(server, `event=${event.id}`)).filter(({ seq }) => seq <= map.seq);
+  const state = fold(event, rows);
+  assert.equal(state.seq, map.seq);
+  for (const section of map.sections) {
+    for (const row of section.rows) {
+      const folded = [...row.seats].map((_, i) => state.seats[`${section.name}-${row.name}-${i + 1}`] ?? '.').join('');
+      assert.equal(folded, row.seats, `${section.name}-${row.name}`);
+    }
+  }
+  for (const { name, available } of map.areas) assert.equal(state.areas[name].available, available, name);
+  return { state, rows, map };
+}

@@ -19,14 +19,17 @@
 #include "http/listen.h"
 #include "http/parse.h"
 #include "http/server.h"
+#include "http/stream.h"
 
 #define VERSION "0.1.0"
 #define DRAIN_MS 10000
+#define STREAM_DRAIN_MS 2000
 #define EXIT_USAGE 64
 
 /* ---- options ---- */
 
 struct options {
+    const char *stream_listen;
     const char *listen, *data, *ledger, *http_threads, *queue_max, *log_level, *demo;
 };
 
@@ -38,6 +41,8 @@ struct flag {
 static const struct flag flags[] = {
     {"listen", "ADDR:PORT", "where to listen (127.0.0.1:8080); port 0 picks a free one",
      offsetof(struct options, listen)},
+    {"stream-listen", "ADDR:PORT", "where to serve streams (the next port beside --listen)",
+     offsetof(struct options, stream_listen)},
     {"data", "DIR", "where the server keeps its files (var); created if missing",
      offsetof(struct options, data)},
     {"ledger", "URL", "the ledger (sqlite:DIR/holdfast.db)", offsetof(struct options, ledger)},
@@ -69,10 +74,10 @@ static void help(void)
          "\n"
          "The Holdfast seat-hold and booking server.\n");
     for (size_t i = 0; i < N_FLAGS; i++)
-        printf("  --%-12s %-10s %s\n", flags[i].name, flags[i].value ? flags[i].value : "",
+        printf("  --%-13s %-10s %s\n", flags[i].name, flags[i].value ? flags[i].value : "",
                flags[i].help);
-    puts("  --version                 print the version and exit\n"
-         "  --help                    print this and exit\n"
+    puts("  --version                  print the version and exit\n"
+         "  --help                     print this and exit\n"
          "\n"
          "Each option can be given in the environment instead: --http-threads N is\n"
          "HOLDFAST_HTTP_THREADS=N, --demo is HOLDFAST_DEMO=1.  A flag wins over the environment.\n"
@@ -146,9 +151,10 @@ static long number(const char *text, long min, long max, const char *name)
 
 struct program {
     struct engine *engine;
+    struct streams *streams;
     struct server *server;
     struct metrics *metrics;
-    char address[LISTEN_TEXT_SIZE];
+    char address[LISTEN_TEXT_SIZE], stream_address[LISTEN_TEXT_SIZE];
 };
 
 _Noreturn static void fail(const char *what, const char *which, const char *why)
@@ -204,6 +210,35 @@ static int open_socket(const struct options *o, char address[LISTEN_TEXT_SIZE])
     return fd;
 }
 
+/* Beside `beside` unless the options say where. */
+static int open_stream_socket(const struct options *o, int beside, char address[LISTEN_TEXT_SIZE])
+{
+    struct listen_address at, main;
+    struct hf_err err = {0};
+    int fd;
+    if (o->stream_listen) {
+        if (!listen_parse(o->stream_listen, &at, &err))
+            usage_error("--stream-listen: ", err.msg);
+        if (!listen_is_loopback(&at))
+            fail("listen on", o->stream_listen,
+                 "without access keys everything is open, so only loopback addresses are served");
+        if (!listen_open(&at, &fd, &err))
+            fail("listen on", o->stream_listen, err.msg);
+    } else {
+        bool any = listen_parse(o->listen, &main, &err) && listen_port(&main) == 0;
+        if (!listen_beside(beside, any, &at))
+            fail("listen", "on a port for streams", "there is no next port; use --stream-listen");
+        if (!listen_open(&at, &fd, &err)) {
+            char port[16], why[sizeof err.msg + 32];
+            (void)snprintf(port, sizeof port, "port %u", listen_port(&at));
+            (void)snprintf(why, sizeof why, "%s; use --stream-listen", err.msg);
+            fail("serve streams on the next port,", port, why);
+        }
+    }
+    listen_text(fd, address);
+    return fd;
+}
+
 static void start_engine(struct program *p, const struct options *o)
 {
     char url[PATH_MAX + 32];
@@ -222,6 +257,20 @@ static void start_engine(struct program *p, const struct options *o)
         fail("open the ledger", config.ledger_url, err.msg);
 }
 
+static void start_streams(struct program *p, int listen_fd)
+{
+    struct hf_err err = {0};
+    const struct stream_config config = {
+        .listen_fd = listen_fd,
+        .page_port = (unsigned)atoi(strrchr(p->address, ':') + 1),
+        .engine = p->engine,
+        .metrics = p->metrics,
+        .clock = &clock_system,
+    };
+    if (stream_start(&config, &p->streams, &err) != HF_OK)
+        fail("serve streams on", p->stream_address, err.msg);
+}
+
 static void start_server(struct program *p, const struct options *o, int listen_fd)
 {
     struct hf_err err = {0};
@@ -234,6 +283,7 @@ static void start_server(struct program *p, const struct options *o, int listen_
         .engine = p->engine,
         .metrics = p->metrics,
         .clock = &clock_system,
+        .stream_address = p->stream_address,
     };
     if (server_start(&config, &p->server, &err) != HF_OK)
         fail("serve", o->listen, err.msg);
@@ -241,9 +291,11 @@ static void start_server(struct program *p, const struct options *o, int listen_
 
 static void stop(struct program *p)
 {
+    stream_drain(p->streams, STREAM_DRAIN_MS);
     if (!server_drain(p->server, DRAIN_MS))
         log_write(LOG_WARN, "some requests were not finished in time", NULL);
     engine_drain(p->engine);
+    stream_stop(p->streams);
     server_stop(p->server);
     engine_stop(p->engine);
     metrics_free(p->metrics);
@@ -354,11 +406,13 @@ int main(int argc, char **argv)
 
     struct program p = {.metrics = metrics_new()};
     int listen_fd = open_socket(&o, p.address);
+    int stream_fd = open_stream_socket(&o, listen_fd, p.stream_address);
     directory_create(o.data);
     start_engine(&p, &o);
     const struct event *example = o.demo ? demo_event(&p) : NULL;
+    start_streams(&p, stream_fd);
     start_server(&p, &o, listen_fd);
-    printf("holdfastd listening on http://%s\n", p.address);
+    printf("holdfastd listening on http://%s\nstreams on http://%s\n", p.address, p.stream_address);
     fflush(stdout);
     if (example)
         say_what_to_try(&p, example);

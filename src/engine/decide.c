@@ -4,10 +4,14 @@
 
 #include <string.h>
 
+#include "engine/change.h"
+
 void decide_begin(struct decision *d)
 {
     vec_clear(&d->batch.clocks);
+    vec_clear(&d->batch.events);
     vec_clear(&d->batch.seats);
+    vec_clear(&d->batch.areas);
     vec_clear(&d->batch.holds_new);
     vec_clear(&d->batch.holds);
     vec_clear(&d->batch.bookings);
@@ -25,7 +29,9 @@ void decide_begin(struct decision *d)
 void decide_close(struct decision *d)
 {
     vec_close(&d->batch.clocks);
+    vec_close(&d->batch.events);
     vec_close(&d->batch.seats);
+    vec_close(&d->batch.areas);
     vec_close(&d->batch.holds_new);
     vec_close(&d->batch.holds);
     vec_close(&d->batch.bookings);
@@ -34,6 +40,7 @@ void decide_close(struct decision *d)
     vec_close(&d->batch.keys);
     vec_close(&d->rescued);
     vec_close(&d->events);
+    vec_close(&d->due);
 }
 
 void decide_add_event(struct decision *d, struct event *e)
@@ -48,108 +55,14 @@ void decide_add_event(struct decision *d, struct event *e)
     d->events.v[i] = e;
 }
 
-/* ---- single changes: view, batch and log in step ---- */
-
-static struct audit_row *audit(struct decision *d, struct event *e, enum audit_object object,
-                               enum audit_cause cause, int from, int to)
-{
-    struct audit_row *row = vec_push(&d->batch.audit);
-    *row = (struct audit_row){.event = e->def->id.key,
-                              .seq = ++e->draft.seq,
-                              .at = d->now,
-                              .object = object,
-                              .cause = cause,
-                              .item = -1,
-                              .from = from,
-                              .to = to};
-    return row;
-}
-
-/* A seat passes to `to`; several changes of one seat in a batch become one write. */
-static void change_seat(struct decision *d, struct event *e, uint32_t index, enum seat_status to,
-                        int64_t hold, int64_t fence, int64_t until)
-{
-    struct seat *seat = &e->seats[index];
-    struct seat_write *write;
-    if (seat->pending) {
-        write = &d->batch.seats.v[seat->pending - 1];
-    } else {
-        write = vec_push(&d->batch.seats);
-        seat->pending = (uint32_t)d->batch.seats.n;
-        write->seat = SEAT_KEY(e->def->id.key, index);
-        write->from = seat->status;
-        write->hold_before = seat->hold;
-    }
-    write->to = to;
-    write->hold = hold;
-    write->fence = fence;
-    write->expires_at = until;
-    seat->status = (uint8_t)to;
-    seat->hold = hold;
-}
-
-/* Seats of a hold.  One that is neither free nor the hold's own is left alone: only a ledger that
- * somebody else wrote to can have one, and then it is theirs. */
-static void change_seats(struct decision *d, struct event *e, const uint32_t *seats, uint32_t n,
-                         enum seat_status to, enum audit_cause cause, int64_t hold, int64_t fence,
-                         int64_t until)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        int64_t owner = e->seats[seats[i]].hold;
-        if (owner != 0 && owner != hold)
-            continue;
-        struct audit_row *row = audit(d, e, AUDIT_SEAT, cause, e->seats[seats[i]].status, (int)to);
-        row->item = seats[i];
-        row->quantity = 1;
-        row->hold = hold;
-        row->booking = to == SEAT_BOOKED ? hold : 0;
-        row->fence = fence;
-        row->until = until;
-        change_seat(d, e, seats[i], to, to == SEAT_AVAILABLE ? 0 : hold, fence, until);
-    }
-}
-
-/* The write that carries a live hold's changes of this batch. */
-static struct hold_write *hold_write(struct decision *d, struct hold *h)
-{
-    if (!h->pending) {
-        struct hold_write *write = vec_push(&d->batch.holds);
-        h->pending = (uint32_t)d->batch.holds.n;
-        write->hold = h->key;
-        write->from = h->status;
-        write->fence_before = h->fence;
-        write->expires_before = h->expires_at;
-    }
-    return &d->batch.holds.v[h->pending - 1];
-}
-
-static void change_hold(struct decision *d, struct hold *h, enum hold_status to,
-                        enum audit_cause cause, int64_t fence, int64_t expires_at)
-{
-    struct hold_write *write = hold_write(d, h);
-    struct audit_row *row = audit(d, h->event, AUDIT_HOLD, cause, h->status, (int)to);
-    row->hold = h->key;
-    row->fence = fence;
-    row->until = expires_at;
-    row->quantity = h->n_seats;
-    write->to = to;
-    write->fence = fence;
-    write->expires_at = expires_at;
-    h->status = (uint8_t)to;
-    h->fence = fence;
-    h->expires_at = expires_at;
-    if (to == HOLD_ACTIVE)
-        view_deadline_moved(d->view, h);
-    else
-        view_deadline_drop(d->view, h);
-}
-
-/* A live hold ends and its seats are free again. */
+/* A live hold ends and its places are free again. */
 static void end_hold(struct decision *d, struct hold *h, enum hold_status to,
                      enum audit_cause cause)
 {
     change_hold(d, h, to, cause, h->fence, h->expires_at);
     change_seats(d, h->event, h->seats, h->n_seats, SEAT_AVAILABLE, cause, h->key, h->fence, 0);
+    change_areas(d, h->event, h->areas, h->n_areas, SEAT_HELD, SEAT_AVAILABLE, cause, h->key,
+                 h->fence, 0);
     if (to == HOLD_EXPIRED)
         d->expired++;
 }
@@ -173,29 +86,125 @@ static void expire_owners(struct decision *d, struct event *e, const uint32_t *s
     }
 }
 
+/* End every due hold of the event, however many: before anybody is told that nothing is left.  Once
+ * a batch; O(due holds of all events). */
+static bool expire_event(struct decision *d, struct event *e)
+{
+    uint64_t expired = d->expired;
+    if (e->swept_batch == d->batch_no)
+        return false;
+    e->swept_batch = d->batch_no;
+    size_t max = 64, n;
+    for (;; max *= 4) { /* until all that are due fit */
+        while (d->due.n < max)
+            vec_push(&d->due);
+        n = view_due(d->view, d->now, d->due.v, max);
+        if (n < max)
+            break;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (d->due.v[i]->event == e)
+            end_hold(d, d->due.v[i], HOLD_EXPIRED, CAUSE_EXPIRE);
+    return d->expired != expired;
+}
+
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- the commands ---- */
 
+static void sold_out(struct command *c, int64_t area, int64_t available)
+{
+    c->status = HF_SOLD_OUT;
+    c->short_area = area;
+    c->available = available;
+}
+
+/* Seats for who left the choice to us; false: answered. */
+static bool choose_seats(struct decision *d, struct command *c)
+{
+    uint32_t available;
+    do {
+        c->n_seats = c->best.quantity;
+        if (best_find(c->event, &c->best, c->seats, &available))
+            return true;
+    } while (expire_event(d, c->event));
+    c->n_seats = 0;
+    sold_out(c, -1, available);
+    return false;
+}
+
+static int64_t area_free(const struct event *e, uint32_t area)
+{
+    return e->def->areas.v[area].capacity - e->areas[area].held - e->areas[area].booked;
+}
+
+/* Are there as many free places, now that due holds are ended? (I2) */
+static bool area_has(struct decision *d, struct event *e, const struct area_claim *claim)
+{
+    if (area_free(e, claim->area) < claim->quantity)
+        expire_event(d, e);
+    return area_free(e, claim->area) >= claim->quantity;
+}
+
+/* Enough places in each area; false: answered. */
+static bool areas_suffice(struct decision *d, struct command *c)
+{
+    for (uint32_t i = 0; i < c->n_areas; i++)
+        if (!area_has(d, c->event, &c->areas[i])) {
+            sold_out(c, c->areas[i].area, area_free(c->event, c->areas[i].area));
+            return false;
+        }
+    return true;
+}
+
+/* False: some seat is not free, c->taken says which. */
+static bool seats_are_free(struct command *c)
+{
+    c->n_taken = 0;
+    for (uint32_t i = 0; i < c->n_seats; i++)
+        if (c->event->seats[c->seats[i]].status != SEAT_AVAILABLE)
+            c->taken[c->n_taken++] = c->seats[i];
+    return c->n_taken == 0;
+}
+
+static int64_t price(const struct command *c)
+{
+    int64_t amount = 0;
+    for (uint32_t i = 0; i < c->n_seats; i++)
+        amount += event_seat_price(c->event, c->seats[i]);
+    for (uint32_t i = 0; i < c->n_areas; i++)
+        amount += c->event->def->areas.v[c->areas[i].area].price * c->areas[i].quantity;
+    return amount;
+}
+
+/* May the hold be had?  False: c->status says why not. */
+static bool may_create(struct decision *d, struct command *c)
+{
+    struct event *e = c->event;
+    if (e->status_draft == EVENT_CLOSED) {
+        c->status = HF_EVENT_CLOSED;
+        return false;
+    }
+    uint32_t n_seats = c->best.quantity ? c->best.quantity : c->n_seats;
+    if (c->client && d->client_places_max &&
+        view_client_places(d->view, c->client) + places_count(n_seats, c->areas, c->n_areas) >
+            d->client_places_max) {
+        c->status = HF_TOO_MANY_HOLDS;
+        return false;
+    }
+    if (!c->best.quantity)
+        expire_owners(d, e, c->seats, c->n_seats);
+    if (!areas_suffice(d, c) || (c->best.quantity && !choose_seats(d, c)))
+        return false;
+    c->status = HF_SEAT_TAKEN;
+    return seats_are_free(c);
+}
+
 static enum decided create(struct decision *d, struct command *c)
 {
     struct event *e = c->event;
-    if (atomic_load_explicit(&e->status, memory_order_relaxed) == EVENT_CLOSED) {
-        c->status = HF_EVENT_CLOSED;
+    if (!may_create(d, c))
         return DECIDED;
-    }
-    expire_owners(d, e, c->seats, c->n_seats);
-    int64_t amount = 0;
-    c->n_taken = 0;
-    for (uint32_t i = 0; i < c->n_seats; i++) {
-        if (e->seats[c->seats[i]].status != SEAT_AVAILABLE)
-            c->taken[c->n_taken++] = c->seats[i];
-        amount += event_seat_price(e, c->seats[i]);
-    }
-    if (c->n_taken) {
-        c->status = HF_SEAT_TAKEN;
-        return DECIDED;
-    }
     int64_t fence = ++e->draft.fence;
     hf_check(fence < (int64_t)1 << HOLD_FENCE_BITS);
     int64_t ttl_ms = c->ttl_ms ? c->ttl_ms : e->def->hold_ttl_ms;
@@ -203,10 +212,11 @@ static enum decided create(struct decision *d, struct command *c)
         .id.key = HOLD_KEY(e->def->id.key, fence),
         .event = e->def->id.key,
         .fence = fence,
-        .amount = amount,
+        .amount = price(c),
         .created_at = d->now,
         .expires_at = d->now + min64(ttl_ms, e->def->hold_max_ms),
         .max_expires_at = d->now + e->def->hold_max_ms,
+        .client = c->client,
         .status = HOLD_ACTIVE,
         .owner = c->owner,
         .owner_len = c->owner_len,
@@ -214,17 +224,21 @@ static enum decided create(struct decision *d, struct command *c)
         .metadata_len = c->metadata_len,
         .seats = c->seats,
         .n_seats = c->n_seats,
+        .areas = c->areas,
+        .n_areas = c->n_areas,
     };
     random_bytes(d->random, c->hold.id.secret, ID_SECRET_SIZE);
     *vec_push(&d->batch.holds_new) = c->hold;
     view_hold_add(d->view, e, &c->hold);
-    struct audit_row *row = audit(d, e, AUDIT_HOLD, CAUSE_HOLD, HOLD_NONE, HOLD_ACTIVE);
+    struct audit_row *row = change_log(d, e, AUDIT_HOLD, CAUSE_HOLD, HOLD_NONE, HOLD_ACTIVE);
     row->hold = c->hold.id.key;
     row->fence = fence;
     row->until = c->hold.expires_at;
-    row->quantity = c->n_seats;
+    row->quantity = places_count(c->n_seats, c->areas, c->n_areas);
     change_seats(d, e, c->seats, c->n_seats, SEAT_HELD, CAUSE_HOLD, c->hold.id.key, fence,
                  c->hold.expires_at);
+    change_areas(d, e, c->areas, c->n_areas, SEAT_AVAILABLE, SEAT_HELD, CAUSE_HOLD, c->hold.id.key,
+                 fence, c->hold.expires_at);
     c->status = HF_CREATED;
     return DECIDED;
 }
@@ -246,7 +260,9 @@ static enum hf_status refusal_of(enum hold_status status)
     return HF_INTERNAL;
 }
 
-static void confirm_sale(struct decision *d, struct command *c, enum audit_cause cause)
+/* `from`: what the places are now. */
+static void confirm_sale(struct decision *d, struct command *c, enum seat_status from,
+                         enum audit_cause cause)
 {
     int64_t key = c->hold.id.key, fence = c->hold.fence;
     c->booking = (struct booking_row){
@@ -260,16 +276,20 @@ static void confirm_sale(struct decision *d, struct command *c, enum audit_cause
         .reference_len = c->reference_len,
         .seats = c->hold.seats,
         .n_seats = c->hold.n_seats,
+        .areas = c->hold.areas,
+        .n_areas = c->hold.n_areas,
     };
     random_bytes(d->random, c->booking.id.secret, ID_SECRET_SIZE);
     memcpy(c->booking.hold_secret, c->hold.id.secret, ID_SECRET_SIZE);
     *vec_push(&d->batch.bookings) = c->booking;
     struct audit_row *row =
-        audit(d, c->event, AUDIT_BOOKING, cause, BOOKING_NONE, BOOKING_CONFIRMED);
+        change_log(d, c->event, AUDIT_BOOKING, cause, BOOKING_NONE, BOOKING_CONFIRMED);
     row->hold = row->booking = key;
     row->fence = fence;
-    row->quantity = c->hold.n_seats;
+    row->quantity = places_count(c->hold.n_seats, c->hold.areas, c->hold.n_areas);
     change_seats(d, c->event, c->hold.seats, c->hold.n_seats, SEAT_BOOKED, cause, key, fence, 0);
+    change_areas(d, c->event, c->hold.areas, c->hold.n_areas, from, SEAT_BOOKED, cause, key, fence,
+                 0);
     for (uint32_t i = 0; i < c->hold.n_seats; i++)
         *vec_push(&d->batch.sales) =
             (struct sale_write){.seat = SEAT_KEY(c->hold.event, c->hold.seats[i]), .booking = key};
@@ -287,6 +307,9 @@ static enum decided rescue(struct decision *d, struct command *c, struct hold *h
     for (uint32_t i = 0; i < c->hold.n_seats; i++)
         if (e->seats[c->hold.seats[i]].status != SEAT_AVAILABLE)
             return DECIDED;
+    for (uint32_t i = 0; i < c->hold.n_areas; i++)
+        if (!area_has(d, e, &c->hold.areas[i]))
+            return DECIDED;
     int64_t fence = ++e->draft.fence;
     if (h) {
         change_hold(d, h, HOLD_CONFIRMED, CAUSE_RESCUE, fence, h->expires_at);
@@ -297,15 +320,16 @@ static enum decided rescue(struct decision *d, struct command *c, struct hold *h
                                                          .expires_at = c->hold.expires_at,
                                                          .from = HOLD_EXPIRED,
                                                          .to = HOLD_CONFIRMED};
-        struct audit_row *row = audit(d, e, AUDIT_HOLD, CAUSE_RESCUE, HOLD_EXPIRED, HOLD_CONFIRMED);
+        struct audit_row *row =
+            change_log(d, e, AUDIT_HOLD, CAUSE_RESCUE, HOLD_EXPIRED, HOLD_CONFIRMED);
         row->hold = c->hold.id.key;
         row->fence = fence;
         row->until = c->hold.expires_at;
-        row->quantity = c->hold.n_seats;
+        row->quantity = places_count(c->hold.n_seats, c->hold.areas, c->hold.n_areas);
     }
     c->hold.fence = fence;
     *vec_push(&d->rescued) = c->hold.id.key;
-    confirm_sale(d, c, CAUSE_RESCUE);
+    confirm_sale(d, c, SEAT_AVAILABLE, CAUSE_RESCUE);
     return DECIDED;
 }
 
@@ -338,7 +362,7 @@ static enum decided confirm(struct decision *d, struct command *c, struct hold *
             return DECIDED;
         }
     change_hold(d, h, HOLD_CONFIRMED, CAUSE_CONFIRM, h->fence, h->expires_at);
-    confirm_sale(d, c, CAUSE_CONFIRM);
+    confirm_sale(d, c, SEAT_HELD, CAUSE_CONFIRM);
     return DECIDED;
 }
 
@@ -364,13 +388,12 @@ static enum decided renew(struct decision *d, struct command *c, struct hold *h)
 
 static enum decided release(struct decision *d, struct command *c, struct hold *h)
 {
-    if (h && h->status == HOLD_ACTIVE) {
-        end_hold(d, h, HOLD_RELEASED, CAUSE_RELEASE);
-        c->status = HF_NO_CONTENT;
-        return DECIDED;
-    }
+    bool evict = c->kind == CMD_HOLD_EVICT;
+    if (h && h->status == HOLD_ACTIVE)
+        end_hold(d, h, HOLD_RELEASED, evict ? CAUSE_EVICT : CAUSE_RELEASE);
     enum hold_status status = h ? (enum hold_status)h->status : c->hold.status;
-    c->status = status == HOLD_RELEASED ? HF_NO_CONTENT : refusal_of(status);
+    c->hold.status = status;
+    c->status = status != HOLD_RELEASED ? refusal_of(status) : evict ? HF_OK : HF_NO_CONTENT;
     return DECIDED;
 }
 
@@ -402,10 +425,49 @@ static enum decided on_hold(struct decision *d, struct command *c)
     case CMD_HOLD_RENEW:
         return renew(d, c, h);
     case CMD_HOLD_RELEASE:
+    case CMD_HOLD_EVICT:
         return release(d, c, h);
     default:
         return confirm(d, c, h);
     }
+}
+
+/* ---- what sellers do to an event ---- */
+
+/* All or none.  A seat that is already as wanted is left as it is, so repeating is harmless. */
+static enum decided block(struct decision *d, struct command *c)
+{
+    bool blocks = c->kind == CMD_SEATS_BLOCK;
+    enum seat_status to = blocks ? SEAT_BLOCKED : SEAT_AVAILABLE;
+    struct event *e = c->event;
+    expire_owners(d, e, c->seats, c->n_seats);
+    c->n_taken = 0;
+    for (uint32_t i = 0; i < c->n_seats; i++) {
+        uint8_t status = e->seats[c->seats[i]].status;
+        if (status == SEAT_HELD || status == SEAT_BOOKED)
+            c->taken[c->n_taken++] = c->seats[i];
+    }
+    c->status = c->n_taken ? HF_SEAT_TAKEN : HF_OK;
+    if (c->n_taken)
+        return DECIDED;
+    int64_t fence = 0; /* one for all that change, like a hold's */
+    for (uint32_t i = 0; i < c->n_seats; i++) {
+        if (e->seats[c->seats[i]].status == to)
+            continue;
+        fence = fence ? fence : ++e->draft.fence;
+        change_seats(d, e, &c->seats[i], 1, to, blocks ? CAUSE_BLOCK : CAUSE_UNBLOCK, 0, fence, 0);
+    }
+    return DECIDED;
+}
+
+static enum decided open_or_close(struct decision *d, struct command *c)
+{
+    bool opens = c->kind == CMD_EVENT_OPEN;
+    enum event_status to = opens ? EVENT_OPEN : EVENT_CLOSED;
+    if (c->event->status_draft != to)
+        change_event(d, c->event, to, opens ? CAUSE_OPEN : CAUSE_CLOSE);
+    c->status = HF_OK;
+    return DECIDED;
 }
 
 /* ---- idempotency keys ---- */
@@ -478,102 +540,18 @@ enum decided decide_command(struct decision *d, struct command *c, const struct 
     case CMD_HOLD_RENEW:
     case CMD_HOLD_RELEASE:
     case CMD_HOLD_CONFIRM:
+    case CMD_HOLD_EVICT:
         return on_hold(d, c);
+    case CMD_SEATS_BLOCK:
+    case CMD_SEATS_UNBLOCK:
+        return block(d, c);
+    case CMD_EVENT_OPEN:
+    case CMD_EVENT_CLOSE:
+        return open_or_close(d, c);
     default:
         hf_check(!"a command that is not decided here");
         return DECIDED;
     }
 }
 
-/* ---- after the commit, or instead of it ---- */
-
 bool decide_has_effects(const struct decision *d) { return d->batch.audit.n || d->batch.keys.n; }
-
-static int seat_write_order(const void *a, const void *b)
-{
-    const struct seat_write *x = a, *y = b;
-    return (x->seat > y->seat) - (x->seat < y->seat);
-}
-
-/* Ascending keys: the ledger's pages are met in order, and an event's seats stand together. */
-void decide_seal(struct decision *d)
-{
-    if (d->batch.seats.n > 1)
-        qsort(d->batch.seats.v, d->batch.seats.n, sizeof *d->batch.seats.v, seat_write_order);
-    for (size_t i = 0; i < d->events.n; i++) {
-        struct event *e = d->events.v[i];
-        if (e->draft.seq == e->clock.seq)
-            continue;
-        e->draft.now = d->now;
-        *vec_push(&d->batch.clocks) = (struct clock_write){.before = e->clock, .after = e->draft};
-    }
-}
-
-static struct event *event_of_seat(const struct decision *d, int64_t seat)
-{
-    return view_event(d->view, seat >> 32);
-}
-
-void decide_publish(struct decision *d)
-{
-    struct event *locked = NULL;
-    for (size_t i = 0; i < d->batch.seats.n; i++) {
-        const struct seat_write *w = &d->batch.seats.v[i];
-        struct event *e = event_of_seat(d, w->seat);
-        hf_check(e);
-        if (e != locked) {
-            if (locked)
-                pthread_mutex_unlock(&locked->lock);
-            pthread_mutex_lock(&e->lock);
-            locked = e;
-            atomic_store_explicit(&e->seq, e->draft.seq, memory_order_release);
-        }
-        event_show_seat(e, SEAT_INDEX(w->seat), w->to == SEAT_HELD ? w->expires_at : 0);
-        e->seats[SEAT_INDEX(w->seat)].pending = 0;
-    }
-    if (locked)
-        pthread_mutex_unlock(&locked->lock);
-    for (size_t i = 0; i < d->batch.holds.n; i++) {
-        struct hold *h = view_hold(d->view, d->batch.holds.v[i].hold);
-        if (!h)
-            continue;
-        h->pending = 0;
-        if (h->status != HOLD_ACTIVE)
-            view_hold_remove(d->view, h);
-    }
-    for (size_t i = 0; i < d->events.n; i++) {
-        struct event *e = d->events.v[i];
-        e->clock = e->draft;
-        atomic_store_explicit(&e->seq, e->clock.seq, memory_order_release);
-    }
-}
-
-void decide_undo(struct decision *d)
-{
-    for (size_t i = 0; i < d->batch.holds_new.n; i++) {
-        struct hold *h = view_hold(d->view, d->batch.holds_new.v[i].id.key);
-        if (h)
-            view_hold_remove(d->view, h);
-    }
-    for (size_t i = 0; i < d->batch.holds.n; i++) {
-        const struct hold_write *w = &d->batch.holds.v[i];
-        struct hold *h = view_hold(d->view, w->hold);
-        if (!h)
-            continue;
-        view_deadline_drop(d->view, h);
-        h->pending = 0;
-        h->status = (uint8_t)w->from;
-        h->fence = w->fence_before;
-        h->expires_at = w->expires_before;
-        view_deadline_put(d->view, h);
-    }
-    for (size_t i = 0; i < d->batch.seats.n; i++) {
-        const struct seat_write *w = &d->batch.seats.v[i];
-        struct seat *seat = &event_of_seat(d, w->seat)->seats[SEAT_INDEX(w->seat)];
-        seat->pending = 0;
-        seat->status = (uint8_t)w->from;
-        seat->hold = w->hold_before;
-    }
-    for (size_t i = 0; i < d->events.n; i++)
-        d->events.v[i]->draft = d->events.v[i]->clock;
-}

@@ -23,12 +23,14 @@ struct decision {
     struct ledger_batch batch;
     VEC(struct event *) events; /* locked for this batch, ascending by key */
     VEC(int64_t) rescued;       /* holds confirmed by rescue in this batch */
+    VEC(struct hold *) due;     /* scratch */
     uint64_t batch_no;
     struct {
         uint64_t batch_no;
         uint8_t hash[KEY_HASH_SIZE];
     } keys_granted[KEYS_GRANTED_SLOTS];
-    uint64_t expired; /* holds expired by this batch, and so on: for the metrics */
+    uint64_t expired;           /* holds expired by this batch, and so on: for the metrics */
+    uint32_t client_places_max; /* that one address may hold; 0: no limit */
 };
 
 /* Begin a batch.  The caller adds events with decide_add_event before locking them, and sets now

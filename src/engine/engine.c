@@ -11,6 +11,7 @@
 #define QUEUE_LEN_MAX 16384
 #define BATCH_LEN_MAX 1024
 #define WORKER_CACHE_KIB 65536
+#define FIRST_READER 4 /* threads before the readers: worker, loader, keeper, drawer */
 
 /* ---- for HTTP threads ---- */
 
@@ -22,13 +23,45 @@ int64_t engine_now_ms(const struct engine *e)
            atomic_load_explicit(&e->now_offset_ms, memory_order_relaxed);
 }
 
+/* Too few places are left, and no hold runs out soon that could bring some back. */
+static bool is_sold_out(const struct engine *e, struct command *c, int64_t now)
+{
+    const struct event *event = c->event;
+    bool soon =
+        atomic_load_explicit(&e->first_due_ms, memory_order_relaxed) < now + REFUSE_MARGIN_MS;
+    if (soon)
+        return false;
+    for (uint32_t i = 0; i < c->n_areas; i++) {
+        c->available =
+            atomic_load_explicit(&event->areas[c->areas[i].area].available, memory_order_relaxed);
+        c->short_area = c->areas[i].area;
+        if (c->available < c->areas[i].quantity)
+            return true;
+    }
+    c->available = atomic_load_explicit(&event->counts[SEAT_AVAILABLE], memory_order_relaxed);
+    c->short_area = -1;
+    bool anywhere = c->best.section < 0 && !c->best.tier; /* else `available` is another number */
+    return c->best.quantity && anywhere && c->available < c->best.quantity;
+}
+
+static bool is_new_key(const struct engine *e, const struct command *c)
+{
+    return !c->has_key || !key_filter_maybe(&e->filter, c->key_hash);
+}
+
 bool engine_refuse(struct engine *e, struct command *c)
 {
     int64_t now = engine_now_ms(e);
     bool sure = false;
     c->n_taken = 0;
+    c->now = now;
     if (atomic_load_explicit(&c->event->status, memory_order_relaxed) == EVENT_CLOSED)
         return false;
+    if ((c->n_areas || c->best.quantity) && is_sold_out(e, c, now) && is_new_key(e, c)) {
+        c->status = HF_SOLD_OUT;
+        counter_add(e->metrics.requests_view_sold_out, 1);
+        return true;
+    }
     for (uint32_t i = 0; i < c->n_seats; i++) {
         uint64_t shown = seat_shown(c->event, c->seats[i]);
         enum seat_status status = seat_shown_status(shown);
@@ -39,10 +72,9 @@ bool engine_refuse(struct engine *e, struct command *c)
         sure |= status != SEAT_HELD || left_ms >= REFUSE_MARGIN_MS;
     }
     /* Asked after the seats: whoever took them put the key into the filter before showing them. */
-    if (!sure || (c->has_key && key_filter_maybe(&e->filter, c->key_hash)))
+    if (!sure || !is_new_key(e, c))
         return false;
     c->status = HF_SEAT_TAKEN;
-    c->now = now;
     counter_add(e->metrics.requests_view_taken, 1);
     return true;
 }
@@ -56,7 +88,12 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
         return lane_put(&e->load, c);
     case CMD_HOLD_GET:
     case CMD_BOOKING_GET:
+    case CMD_HOLD_LIST:
+    case CMD_AUDIT_LIST:
+    case CMD_SEAT_GET:
         return lane_put(&e->read, c);
+    case CMD_SNAPSHOT:
+        return lane_put(&e->draw, c);
     default:
         return lane_put(&e->work, c);
     }
@@ -82,7 +119,7 @@ void engine_finish(struct engine *e, struct command *c)
     if (c->internal)
         free(c);
     else
-        e->config.done(c);
+        (c->done ? c->done : e->config.done)(c);
 }
 
 void engine_set_ready(struct engine *e, bool ready, const char *why)
@@ -139,6 +176,7 @@ static void register_metrics(struct engine *e)
     struct engine_metrics *em = &e->metrics;
     const char *name = "holdfast_hold_requests_total", *help = "Requests for a hold, by outcome";
     em->requests_view_taken = metrics_counter(m, name, "result=\"taken\",by=\"view\"", help);
+    em->requests_view_sold_out = metrics_counter(m, name, "result=\"sold_out\",by=\"view\"", help);
     em->requests[RESULT_GRANTED] =
         metrics_counter(m, name, "result=\"granted\",by=\"ledger\"", help);
     em->requests[RESULT_TAKEN] = metrics_counter(m, name, "result=\"taken\",by=\"ledger\"", help);
@@ -212,6 +250,7 @@ static void worker_init(struct engine *e)
         random_init_system(&w->random);
     w->decision.view = e->view;
     w->decision.random = &w->random;
+    w->decision.client_places_max = e->config.public_places_max;
     w->commands = hf_alloc(n * sizeof(struct command *));
     w->deferred = hf_alloc(n * sizeof(struct command *));
     w->stored = hf_alloc(n * sizeof *w->stored);
@@ -222,14 +261,15 @@ static enum hf_status start_threads(struct engine *e, struct hf_err *err)
     struct {
         pthread_t *thread;
         void *(*main)(void *);
-    } threads[3 + READERS] = {{&e->worker_thread, worker_main},
-                              {&e->loader_thread, loader_main},
-                              {&e->keeper_thread, keeper_main}};
+    } threads[FIRST_READER + READERS] = {{&e->worker_thread, worker_main},
+                                         {&e->loader_thread, loader_main},
+                                         {&e->keeper_thread, keeper_main},
+                                         {&e->drawer_thread, drawer_main}};
     for (int i = 0; i < READERS; i++) {
-        threads[3 + i].thread = &e->reader_threads[i];
-        threads[3 + i].main = reader_main;
+        threads[FIRST_READER + i].thread = &e->reader_threads[i];
+        threads[FIRST_READER + i].main = reader_main;
     }
-    for (int i = 0; i < 3 + READERS; i++, e->threads_running++)
+    for (int i = 0; i < FIRST_READER + READERS; i++, e->threads_running++)
         if (pthread_create(threads[i].thread, NULL, threads[i].main, e) != 0)
             return hf_err_set(err, HF_INTERNAL, "cannot start a thread");
     return HF_OK;
@@ -247,9 +287,11 @@ enum hf_status engine_start(const struct engine_config *config, struct engine **
     hf_check(e->config.batch_len_max * 2 <= KEYS_GRANTED_SLOTS);
     e->view = view_new();
     e->ready = true;
+    e->first_due_ms = INT64_MAX;
     lane_init(&e->work, e->config.queue_len_max);
     lane_init(&e->read, e->config.queue_len_max);
     lane_init(&e->load, e->config.queue_len_max);
+    lane_init(&e->draw, e->config.queue_len_max);
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->keeper_wake, NULL);
     worker_init(e);
@@ -273,9 +315,12 @@ void engine_drain(struct engine *e)
         return;
     lane_close(&e->load);
     lane_close(&e->read);
+    lane_close(&e->draw);
     if (e->threads_running > 1)
         pthread_join(e->loader_thread, NULL);
-    for (int i = 0; i < READERS && e->threads_running > 3 + i; i++)
+    if (e->threads_running > 3)
+        pthread_join(e->drawer_thread, NULL);
+    for (int i = 0; i < READERS && e->threads_running > FIRST_READER + i; i++)
         pthread_join(e->reader_threads[i], NULL);
     lane_close(&e->work);
     if (e->threads_running > 0) {
@@ -311,6 +356,7 @@ void engine_stop(struct engine *e)
     lane_destroy(&e->work);
     lane_destroy(&e->read);
     lane_destroy(&e->load);
+    lane_destroy(&e->draw);
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->keeper_wake);
     free(e);

@@ -15,9 +15,10 @@ struct engine;
 struct engine_config {
     const char *ledger_url; /* sqlite:PATH */
     const struct clock *clock;
-    uint64_t random_seed; /* 0: the system's randomness */
-    size_t queue_len_max; /* commands queued, per lane; 0: 16384 */
-    size_t batch_len_max; /* 0: 1024 */
+    uint64_t random_seed;       /* 0: the system's randomness */
+    size_t queue_len_max;       /* commands queued, per lane; 0: 16384 */
+    size_t batch_len_max;       /* 0: 1024 */
+    uint32_t public_places_max; /* that one keyless address may hold at once; 0: no limit */
     struct metrics *metrics;
     /* Called on an engine thread when the command is answered; it is the caller's again. */
     void (*done)(struct command *command);

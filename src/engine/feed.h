@@ -41,8 +41,8 @@ struct changes {
 };
 /* Any thread: the net changes of (after, the event's seq], each seat and area once, ordered by
  * is_area, then item.  False: `after` is before the ring's floor or beyond the event's seq (only a
- * stranger's seq can be), so the snapshot must be read again.  O(changes log changes), of which only
- * the copying happens under the lock. */
+ * stranger's seq can be), so the snapshot must be read again.  O(changes log changes), of which
+ * only the copying happens under the lock. */
 bool event_changes(struct event *e, int64_t after, struct changes *ret);
 void changes_close(struct changes *c);
 

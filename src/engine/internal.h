@@ -27,8 +27,8 @@
 enum result { RESULT_GRANTED, RESULT_TAKEN, RESULT_SOLD_OUT, RESULT_ERROR, RESULT_COUNT };
 
 struct engine_metrics {
-    struct counter *requests_view_taken;    /* by="view" */
-    struct counter *requests[RESULT_COUNT]; /* by="ledger" */
+    struct counter *requests_view_taken, *requests_view_sold_out; /* by="view" */
+    struct counter *requests[RESULT_COUNT];                       /* by="ledger" */
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
     struct gauge *holds_active, *queue_depth;
     struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed;
@@ -55,13 +55,14 @@ struct engine {
     struct view *view;
     struct key_filter filter;
     struct engine_metrics metrics;
-    struct lane work, read, load;
+    struct lane work, read, load, draw;
     struct worker worker;
     struct ledger *loader, *readers[READERS], *keeper;
-    pthread_t worker_thread, loader_thread, reader_threads[READERS], keeper_thread;
+    pthread_t worker_thread, loader_thread, reader_threads[READERS], keeper_thread, drawer_thread;
     int threads_running; /* how far engine_start came */
 
     _Atomic int64_t now_offset_ms; /* ledger time minus boot time */
+    _Atomic int64_t first_due_ms;  /* when the next live hold runs out */
 
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t keeper_wake;
@@ -86,6 +87,9 @@ HF_MUST_USE enum hf_status load_again(struct ledger *ledger, struct view *view, 
                                       struct hf_err *err);
 /* Ask the loader for an event that nobody has named yet. */
 void load_in_background(struct engine *e, int64_t event);
+
+/* snapshot.c */
+void *drawer_main(void *engine);
 
 /* engine.c */
 void engine_finish(struct engine *e, struct command *command);

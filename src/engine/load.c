@@ -11,12 +11,19 @@ static void on_seat(void *ctx, uint32_t index, enum seat_status status, int64_t 
     event_load_seat(ctx, index, status, hold);
 }
 
+static void on_area(void *ctx, uint32_t index, int64_t held, int64_t booked)
+{
+    event_load_area(ctx, index, held, booked);
+}
+
 static void on_hold(void *ctx, const struct hold_row *row) { event_load_hold(ctx, row); }
 
 static enum hf_status load_state(struct ledger *l, struct event *e, struct hf_err *err)
 {
     int64_t key = e->def->id.key;
-    enum hf_status status = ledger_seats_read(l, key, on_seat, e, err);
+    enum hf_status status = ledger_event_state(l, key, &e->status_draft, on_area, e, err);
+    if (status == HF_OK)
+        status = ledger_seats_read(l, key, on_seat, e, err);
     return status == HF_OK ? ledger_holds_active(l, key, on_hold, e, err) : status;
 }
 
@@ -144,6 +151,117 @@ static void read_booking(struct engine *e, struct ledger *l, struct command *c)
         c->status = HF_NO_SUCH_BOOKING;
 }
 
+void page_free(struct page *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; p->holds && i < p->n; i++)
+        hold_row_close(&p->holds[i]);
+    free(p->holds);
+    free(p->audit);
+    free(p);
+}
+
+static void read_holds(struct engine *e, struct ledger *l, struct command *c)
+{
+    struct page *p = c->page;
+    int64_t keys[HOLDS_LIST_MAX + 1];
+    size_t n = 0;
+    c->now = engine_now_ms(e);
+    const struct holds_query query = {.event = c->event->def->id.key,
+                                      .before = p->before,
+                                      .status = p->status,
+                                      .now = c->now,
+                                      .limit = p->limit + 1};
+    c->status = ledger_holds_list(l, &query, keys, &n, &c->err);
+    if (c->status != HF_OK)
+        return;
+    p->more = n > p->limit;
+    p->n = p->more ? p->limit : n;
+    p->holds = hf_alloc((p->n + 1) * sizeof *p->holds);
+    c->status = ledger_holds_read(l, keys, p->n, p->holds, &c->err);
+    for (size_t i = 0; i < p->n && c->status == HF_OK; i++)
+        if (p->holds[i].status == HOLD_ACTIVE && p->holds[i].expires_at <= c->now)
+            p->holds[i].status = HOLD_EXPIRED;
+}
+
+static void read_audit(struct engine *e, struct ledger *l, struct command *c)
+{
+    struct page *p = c->page;
+    c->now = engine_now_ms(e);
+    const struct audit_query query = {.event = c->event->def->id.key,
+                                      .after = p->after,
+                                      .seat = p->seat,
+                                      .hold = p->hold,
+                                      .limit = p->limit + 1};
+    p->audit = hf_alloc(query.limit * sizeof *p->audit);
+    c->status = ledger_audit_read(l, &query, p->audit, &p->n, &c->err);
+    if (c->status != HF_OK)
+        return;
+    p->more = p->n > p->limit;
+    p->n = p->more ? p->limit : p->n;
+}
+
+/* A hold that was over at that moment was over, though the row that says so came later (I4). */
+static void judge_past(struct ledger *l, struct command *c)
+{
+    struct seat_past *past = c->past;
+    int64_t until = 0;
+    past->status = SEAT_AVAILABLE;
+    if (past->n == 0)
+        return;
+    const struct audit_row *last = &past->history[0].row;
+    past->status = (enum seat_status)last->to;
+    past->fence = last->fence;
+    if (past->status == SEAT_AVAILABLE)
+        return;
+    past->hold = last->hold;
+    past->until = last->until;
+    if (past->status != SEAT_HELD)
+        return;
+    c->status = ledger_audit_until(l, last->hold, past->at, &until, &c->err);
+    past->until = until ? until : last->until;
+    if (past->until <= past->at) {
+        past->status = SEAT_AVAILABLE;
+        past->hold = past->until = 0;
+    }
+}
+
+static void read_seat(struct engine *e, struct ledger *l, struct command *c)
+{
+    struct seat_past *past = c->past;
+    c->now = engine_now_ms(e);
+    past->at = c->at && c->at < c->now ? c->at : c->now;
+    c->status = ledger_audit_seat(l, c->event->def->id.key, c->seats[0], past->at,
+                                  SEAT_HISTORY_MAX + 1, past->history, &past->n, &c->err);
+    if (c->status != HF_OK)
+        return;
+    past->more = past->n > SEAT_HISTORY_MAX;
+    judge_past(l, c);
+    past->n = past->more ? SEAT_HISTORY_MAX : past->n;
+}
+
+static void read_one(struct engine *e, struct ledger *l, struct command *c)
+{
+    switch (c->kind) {
+    case CMD_HOLD_GET:
+        read_hold(e, l, c);
+        break;
+    case CMD_HOLD_LIST:
+        read_holds(e, l, c);
+        break;
+    case CMD_AUDIT_LIST:
+        read_audit(e, l, c);
+        break;
+    case CMD_SEAT_GET:
+        read_seat(e, l, c);
+        break;
+    default:
+        read_booking(e, l, c);
+        break;
+    }
+}
+
 void *reader_main(void *arg)
 {
     struct engine *e = arg;
@@ -159,10 +277,7 @@ void *reader_main(void *arg)
     while ((n = lane_take(&e->read, &c, 1, INT32_MAX)) != LANE_CLOSED) {
         if (!n)
             continue;
-        if (c->kind == CMD_HOLD_GET)
-            read_hold(e, l, c);
-        else
-            read_booking(e, l, c);
+        read_one(e, l, c);
         engine_finish(e, c);
     }
     ledger_close(l);

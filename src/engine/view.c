@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/best.h"
 #include "engine/view_holds.h"
 
 /* Event keys index a two-level table whose slots are written once: lookups need no lock. */
@@ -76,6 +77,13 @@ static void index_rows(struct event *e)
     }
 }
 
+/* Changes kept for streams: each seat four times over, within reason (24 bytes each). */
+static uint32_t feed_len(uint32_t n_seats)
+{
+    const uint32_t min = 16384, max = 262144;
+    return n_seats < min / 4 ? min : n_seats > max / 4 ? max : n_seats * 4;
+}
+
 struct event *event_new(struct event_def *def, const struct clock_row *clock)
 {
     struct event *e = hf_alloc(sizeof *e);
@@ -96,10 +104,19 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
         }
     index_rows(e);
     e->seats = hf_alloc((def->n_seats + (size_t)1) * sizeof *e->seats);
+    e->best = best_new(e);
     e->counts[SEAT_AVAILABLE] = def->n_seats;
+    e->areas = hf_alloc((def->areas.n + 1) * sizeof *e->areas);
+    for (uint32_t i = 0; i < def->areas.n; i++) {
+        e->areas[i].held = def->areas.v[i].held;
+        e->areas[i].booked = def->areas.v[i].booked;
+        event_show_area(e, i);
+    }
     e->seq = clock->seq;
     e->status = def->status;
+    e->status_draft = def->status;
     e->clock = e->draft = *clock;
+    feed_init(&e->feed, clock->seq, feed_len(def->n_seats));
     pthread_mutex_init(&e->lock, NULL);
     pthread_mutex_init(&e->snapshot_lock, NULL);
     return e;
@@ -119,13 +136,16 @@ void event_free(struct event *e)
     if (!e)
         return;
     drop_loaded(e);
+    best_free(e->best);
     snapshot_unref(e->snapshot);
+    feed_close(&e->feed);
     pthread_mutex_destroy(&e->lock);
     pthread_mutex_destroy(&e->snapshot_lock);
     event_def_free(e->def);
     free(e->rows);
     free(e->row_index);
     free(e->seats);
+    free(e->areas);
     free(e);
 }
 
@@ -168,7 +188,7 @@ bool event_seat_find(const struct event *e, const char *name, size_t len, uint32
     return true;
 }
 
-static const struct row *row_of(const struct event *e, uint32_t index)
+const struct row *event_row_of(const struct event *e, uint32_t index)
 {
     uint32_t low = 0, high = e->n_rows;
     hf_check(index < e->def->n_seats);
@@ -184,7 +204,7 @@ static const struct row *row_of(const struct event *e, uint32_t index)
 
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out)
 {
-    const struct row *row = row_of(e, index);
+    const struct row *row = event_row_of(e, index);
     buf_str(out, e->def->sections.v[row->section].name);
     buf_char(out, '-');
     buf_put(out, row->name, row->name_len);
@@ -194,10 +214,37 @@ void event_seat_name(const struct event *e, uint32_t index, struct buf *out)
 
 int64_t event_seat_price(const struct event *e, uint32_t index)
 {
-    return e->def->sections.v[row_of(e, index)->section].price;
+    return e->def->sections.v[event_row_of(e, index)->section].price;
+}
+
+int64_t event_area_find(const struct event *e, const char *name, size_t len)
+{
+    for (size_t i = 0; i < e->def->areas.n; i++)
+        if (strlen(e->def->areas.v[i].name) == len &&
+            memcmp(e->def->areas.v[i].name, name, len) == 0)
+            return (int64_t)i;
+    return -1;
+}
+
+int64_t event_section_find(const struct event *e, const char *name, size_t len)
+{
+    for (size_t i = 0; i < e->def->sections.n; i++)
+        if (strlen(e->def->sections.v[i].name) == len &&
+            memcmp(e->def->sections.v[i].name, name, len) == 0)
+            return (int64_t)i;
+    return -1;
 }
 
 /* ---- what others see ---- */
+
+void event_show_area(struct event *e, uint32_t index)
+{
+    struct area *area = &e->areas[index];
+    atomic_store_explicit(&area->available,
+                          e->def->areas.v[index].capacity - area->held - area->booked,
+                          memory_order_relaxed);
+    atomic_store_explicit(&area->booked_shown, area->booked, memory_order_relaxed);
+}
 
 void event_show_seat(struct event *e, uint32_t index, int64_t until_ms)
 {
@@ -217,6 +264,12 @@ void event_read_counts(struct event *e, struct event_counts *ret)
                                  .held = e->counts[SEAT_HELD],
                                  .booked = e->counts[SEAT_BOOKED],
                                  .blocked = e->counts[SEAT_BLOCKED]};
+    for (size_t i = 0; i < e->def->areas.n; i++) {
+        int64_t available = e->areas[i].available, booked = e->areas[i].booked_shown;
+        ret->available += available;
+        ret->booked += booked;
+        ret->held += e->def->areas.v[i].capacity - available - booked;
+    }
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -228,6 +281,15 @@ void event_load_seat(struct event *e, uint32_t index, enum seat_status status, i
         return;
     e->seats[index].status = (uint8_t)status;
     e->seats[index].hold = hold;
+    best_changed(e, index);
+}
+
+void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked)
+{
+    if (index >= e->def->areas.n)
+        return;
+    e->areas[index].held = held;
+    e->areas[index].booked = booked;
 }
 
 void event_load_hold(struct event *e, const struct hold_row *row)
@@ -235,6 +297,9 @@ void event_load_hold(struct event *e, const struct hold_row *row)
     for (uint32_t i = 0; i < row->n_seats; i++)
         if (row->seats[i] >= e->def->n_seats)
             return; /* damaged; `holdfast verify` names it */
+    for (uint32_t i = 0; i < row->n_areas; i++)
+        if (row->areas[i].area >= e->def->areas.n)
+            return;
     struct hold *h = hold_new(e, row);
     h->next = e->loaded;
     e->loaded = h;
@@ -250,7 +315,11 @@ static void show_all(struct event *e, const struct view *v)
         if (seat->status != SEAT_AVAILABLE || shown != SEAT_AVAILABLE)
             event_show_seat(e, i, h ? h->expires_at : 0);
     }
+    for (uint32_t i = 0; i < e->def->areas.n; i++)
+        event_show_area(e, i);
+    e->status = e->status_draft;
     e->seq = e->clock.seq;
+    feed_reset(&e->feed, e->clock.seq);
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -291,7 +360,10 @@ void view_forget(struct view *v, struct event *e)
         e->seats[i].status = SEAT_AVAILABLE;
         e->seats[i].hold = 0;
         e->seats[i].pending = 0;
+        best_changed(e, i);
     }
+    for (uint32_t i = 0; i < e->def->areas.n; i++)
+        e->areas[i].pending = 0;
 }
 
 void view_reloaded(struct view *v, struct event *e, const struct clock_row *clock)

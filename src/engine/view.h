@@ -36,15 +36,18 @@ struct hold {
     uint32_t heap_pos; /* 1 + index in the deadline heap, 0: not in it */
     uint32_t pending;  /* 1 + index of this batch's hold_write, 0: none */
     uint8_t status;    /* enum hold_status, as decided */
-    uint32_t n_seats;
+    uint32_t n_seats, n_areas;
+    uint64_t client;          /* whose address it counts against; 0: nobody's */
+    struct area_claim *areas; /* behind the seats */
     uint32_t seats[];
 };
 
 /* General admission: places are counted, not numbered. */
 struct area {
-    int64_t held, booked;      /* as decided */
-    _Atomic int64_t available; /* as shown: capacity - held - booked of the last commit */
-    uint32_t pending;          /* 1 + index of this batch's area_write, 0: untouched */
+    int64_t held, booked;         /* as decided */
+    _Atomic int64_t available;    /* as shown: capacity - held - booked of the last commit */
+    _Atomic int64_t booked_shown; /* likewise */
+    uint32_t pending;             /* 1 + index of this batch's area_write, 0: untouched */
 };
 
 struct row {
@@ -71,15 +74,18 @@ struct event {
     struct clock_row clock; /* as of the last commit */
     struct clock_row draft; /* as decided in this batch; equals clock between batches */
     bool in_batch;
-    bool stale; /* differs from the ledger: load again before deciding */
+    bool stale;                     /* differs from the ledger: load again before deciding */
+    enum event_status status_draft; /* as decided */
+    uint64_t swept_batch;           /* the batch that last ended all due holds of this event */
     struct seat *seats;
-    struct area *areas; /* def->areas.n of them */
-    struct best *best;  /* where free seats stand together; see best.h */
+    struct area *areas;  /* def->areas.n of them */
+    struct best *best;   /* where free seats stand together; see best.h */
     struct hold *loaded; /* live holds read with the event, until view_install */
 
     /* the last rendered snapshot, under snapshot_lock; `bytes` is shared by reference count */
     pthread_mutex_t snapshot_lock;
     struct snapshot *snapshot;
+    int64_t draw_at_us; /* the drawer's: when its allowance is whole again */
 };
 
 struct view;
@@ -95,8 +101,13 @@ struct event *view_event(const struct view *v, int64_t event);
 bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index);
 /* Append the seat's name. O(log rows). */
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out);
+/* The row it stands in. O(log rows). */
+const struct row *event_row_of(const struct event *e, uint32_t index);
 int64_t event_seat_price(const struct event *e, uint32_t index);
 const char *event_id_text(const struct event *e);
+/* Index of the area or section of that name; -1: none. O(areas), O(sections). */
+int64_t event_area_find(const struct event *e, const char *name, size_t len);
+int64_t event_section_find(const struct event *e, const char *name, size_t len);
 
 static inline enum seat_status seat_shown_status(uint64_t shown) { return shown & 3; }
 static inline int64_t seat_shown_until(uint64_t shown) { return (int64_t)(shown >> 2); }
@@ -105,26 +116,35 @@ static inline uint64_t seat_shown(const struct event *e, uint32_t index)
     return atomic_load_explicit(&e->seats[index].shown, memory_order_acquire);
 }
 
+/* Seats and area places together. */
 struct event_counts {
-    int64_t seq;
-    uint32_t available, held, booked, blocked;
+    int64_t seq, available, held, booked, blocked;
 };
 void event_read_counts(struct event *e, struct event_counts *ret);
 
-/* The body of GET /v1/events/{e}/seats, rendered once per seq and shared. */
+/* The body of GET /v1/events/{e}/seats, drawn once for many and never changed. */
 struct snapshot {
     _Atomic int refs;
     int64_t seq;
     struct buf json;
+    atomic_bool is_packed; /* then `packed` may be read */
+    struct buf packed;     /* gzip */
 };
-struct snapshot *event_snapshot(struct event *e); /* a reference; give it back: */
-void snapshot_unref(struct snapshot *s);
+/* A reference to the newest map if it is of the event's very seq, and packed if that is asked for;
+ * NULL: submit a CMD_SNAPSHOT, which draws maps at most ten times a second. */
+struct snapshot *event_snapshot(struct event *e, bool packed);
+void snapshot_unref(struct snapshot *s); /* accepts NULL */
+/* Draw the map as it is now and keep it as the newest; pack the newest.  One thread at a time.
+ * O(seats). */
+void event_draw(struct event *e);
+void event_pack(struct event *e);
 
 /* ---- loading: build anywhere, install on the worker ---- */
 
 /* Takes over `def` (numbered).  Every seat is available until event_load_seat says otherwise. */
 struct event *event_new(struct event_def *def, const struct clock_row *clock);
 void event_load_seat(struct event *e, uint32_t index, enum seat_status status, int64_t hold);
+void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked);
 void event_load_hold(struct event *e, const struct hold_row *row);
 void event_free(struct event *e);
 /* Puts the event and its holds into the view and returns it; if another copy was there first,
@@ -142,6 +162,8 @@ struct hold *view_hold(const struct view *v, int64_t key);
 struct hold *view_hold_add(struct view *v, struct event *e, const struct hold_row *row);
 void view_hold_remove(struct view *v, struct hold *h);
 size_t view_holds_len(const struct view *v);
+/* Places that the live holds of one address have, in loaded events. O(1). */
+uint32_t view_client_places(const struct view *v, uint64_t client);
 /* The live hold that falls due first, or NULL; O(1). */
 struct hold *view_first_due(const struct view *v);
 /* Up to `max` holds due at `now`, in no promised order; O(max). */
@@ -154,5 +176,6 @@ void view_deadline_put(struct view *v, struct hold *h);
 
 /* Show a seat's decided state; the caller holds e->lock. */
 void event_show_seat(struct event *e, uint32_t index, int64_t until_ms);
+void event_show_area(struct event *e, uint32_t index); /* likewise */
 
 #endif

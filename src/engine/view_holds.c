@@ -10,6 +10,62 @@ static struct hold **bucket(const struct hold_table *t, int64_t key)
     return &t->buckets[(hash >> 20) & (t->n_buckets - 1)];
 }
 
+/* ---- places by address ---- */
+
+static struct client_slot *client_slot(const struct hold_table *t, uint64_t client)
+{
+    size_t i = (client * 0x9e3779b97f4a7c15u >> 20) & (t->n_clients - 1);
+    while (t->clients[i].client && t->clients[i].client != client)
+        i = (i + 1) & (t->n_clients - 1);
+    return &t->clients[i];
+}
+
+/* Grows to twice what is in use, leaving out those who hold nothing any more. */
+static void clients_grow(struct hold_table *t)
+{
+    struct client_slot *old = t->clients;
+    size_t n_old = t->n_clients, live = 0;
+    for (size_t i = 0; i < n_old; i++)
+        live += old[i].places > 0;
+    for (t->n_clients = 256; t->n_clients < live * 4; t->n_clients *= 2)
+        ;
+    t->clients = hf_alloc(t->n_clients * sizeof *t->clients);
+    t->n_clients_used = live;
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i].places)
+            *client_slot(t, old[i].client) = old[i];
+    free(old);
+}
+
+static uint32_t hold_places(const struct hold *h)
+{
+    return places_count(h->n_seats, h->areas, h->n_areas);
+}
+
+static void client_add(struct hold_table *t, const struct hold *h)
+{
+    if (!h->client)
+        return;
+    if (t->n_clients_used * 2 >= t->n_clients)
+        clients_grow(t);
+    struct client_slot *slot = client_slot(t, h->client);
+    t->n_clients_used += slot->client == 0;
+    slot->client = h->client;
+    slot->places += hold_places(h);
+}
+
+static void client_sub(struct hold_table *t, const struct hold *h)
+{
+    if (h->client)
+        client_slot(t, h->client)->places -= hold_places(h);
+}
+
+uint32_t view_client_places(const struct view *v, uint64_t client)
+{
+    const struct hold_table *t = view_hold_table(v);
+    return t->n_clients ? client_slot(t, client)->places : 0;
+}
+
 /* ---- the heap ---- */
 
 static void heap_set(struct hold_table *t, size_t i, struct hold *h)
@@ -48,6 +104,7 @@ static void heap_put(struct hold_table *t, struct hold *h)
 {
     if (h->heap_pos)
         return;
+    client_add(t, h);
     *vec_push(&t->heap) = h;
     heap_up(t, t->heap.n - 1);
 }
@@ -56,6 +113,7 @@ static void heap_drop(struct hold_table *t, struct hold *h)
 {
     if (!h->heap_pos)
         return;
+    client_sub(t, h);
     size_t i = h->heap_pos - 1;
     h->heap_pos = 0;
     struct hold *last = t->heap.v[--t->heap.n];
@@ -119,7 +177,8 @@ static void grow(struct hold_table *t)
 
 struct hold *hold_new(struct event *e, const struct hold_row *row)
 {
-    struct hold *h = hf_alloc(sizeof *h + row->n_seats * sizeof *h->seats);
+    struct hold *h =
+        hf_alloc(sizeof *h + row->n_seats * sizeof *h->seats + row->n_areas * sizeof *h->areas);
     h->key = row->id.key;
     h->event = e;
     h->fence = row->fence;
@@ -127,8 +186,13 @@ struct hold *hold_new(struct event *e, const struct hold_row *row)
     h->max_expires_at = row->max_expires_at;
     h->status = HOLD_ACTIVE;
     h->n_seats = row->n_seats;
+    h->n_areas = row->n_areas;
+    h->client = row->client;
+    h->areas = (struct area_claim *)(void *)(h->seats + row->n_seats);
     for (uint32_t i = 0; i < row->n_seats; i++)
         h->seats[i] = row->seats[i];
+    for (uint32_t i = 0; i < row->n_areas; i++)
+        h->areas[i] = row->areas[i];
     return h;
 }
 
@@ -168,6 +232,7 @@ void hold_table_close(struct hold_table *t)
         while (t->buckets[i])
             unlink_hold(t, &t->buckets[i]);
     free(t->buckets);
+    free(t->clients);
     vec_close(&t->heap);
     *t = (struct hold_table){0};
 }

@@ -82,6 +82,12 @@ static enum hf_status refresh_stale(struct worker *w, struct hf_err *err)
     return status;
 }
 
+static bool names_hold(const struct command *c)
+{
+    return c->kind == CMD_HOLD_RENEW || c->kind == CMD_HOLD_RELEASE || c->kind == CMD_HOLD_EVICT ||
+           c->kind == CMD_HOLD_CONFIRM;
+}
+
 /* What the view does not know: stored keys, the rows of named holds, bookings made earlier. */
 static enum hf_status read_rows(struct worker *w, struct command *const *commands, size_t n,
                                 struct hf_err *err)
@@ -95,7 +101,7 @@ static enum hf_status read_rows(struct worker *w, struct command *const *command
             const uint8_t *hash = c->key_hash;
             status = ledger_keys_read(w->ledger, &hash, 1, w->decision.now, &w->stored[i], err);
         }
-        if (status != HF_OK || c->kind == CMD_HOLD_CREATE || c->kind == CMD_EVENT_CREATE)
+        if (status != HF_OK || !names_hold(c))
             continue;
         hold_row_close(&c->hold);
         status = ledger_holds_read(w->ledger, &c->id.key, 1, &c->hold, err);
@@ -217,6 +223,7 @@ static void count_answer(struct engine *e, const struct command *c)
     case CMD_HOLD_CREATE:
         counter_add(m->requests[succeeded(c)                 ? RESULT_GRANTED
                                 : c->status == HF_SEAT_TAKEN ? RESULT_TAKEN
+                                : c->status == HF_SOLD_OUT   ? RESULT_SOLD_OUT
                                                              : RESULT_ERROR],
                     1);
         histogram_observe(m->hold_seconds, (uint64_t)(monotonic_us(e) - c->submitted_us));
@@ -267,6 +274,14 @@ static enum hf_status settle(struct worker *w)
     return HF_UNKNOWN;
 }
 
+/* Until then no hold runs out, so counts of what is left are exact. */
+static void note_first_due(struct engine *e)
+{
+    const struct hold *first = view_first_due(e->view);
+    atomic_store_explicit(&e->first_due_ms, first ? first->expires_at : INT64_MAX,
+                          memory_order_relaxed);
+}
+
 static void after_commit(struct worker *w, size_t n)
 {
     struct engine *e = w->engine;
@@ -274,6 +289,7 @@ static void after_commit(struct worker *w, size_t n)
     decide_publish(d);
     counter_add(e->metrics.holds_expired, d->expired);
     gauge_set(e->metrics.holds_active, (int64_t)view_holds_len(e->view));
+    note_first_due(e);
     if (n)
         histogram_observe(e->metrics.batch_commands, n);
     w->rows_since_checkpoint += d->batch.seats.n + d->batch.keys.n;
@@ -347,6 +363,7 @@ static void install(struct worker *w, struct command *c)
     for (size_t i = 0; c->kind == CMD_EVENT_LIST && i < c->list->n; i++)
         c->list->events[i] = view_install(w->engine->view, c->list->events[i]);
     gauge_set(w->engine->metrics.holds_active, (int64_t)view_holds_len(w->engine->view));
+    note_first_due(w->engine);
     engine_finish(w->engine, c);
 }
 

@@ -1,14 +1,14 @@
-/* /v1/events: create, list, one event, and its map of seats.  Reads are answered from the view. */
+/* /v1/events: create, one event, its map of seats, and one seat's past.  What the view knows is
+ * answered from it. */
 #include <string.h>
 
+#include "base/gzip.h"
 #include "http/answer.h"
-#include "http/gzip.h"
 #include "http/idempotency.h"
 #include "http/parse.h"
 #include "http/routes.h"
 #include "http/text.h"
 
-#define LIST_LIMIT_DEFAULT 20
 #define ROWS_MANY 2000
 
 static size_t count_rows(const struct event_def *def)
@@ -39,92 +39,9 @@ void events_create(struct request *r)
     request_wait(r, answer_command);
 }
 
-static void list_done(struct request *r)
-{
-    const struct event_list *list = r->command.list;
-    if (r->command.status != HF_OK) {
-        answer_command(r);
-        return;
-    }
-    struct buf *out = &r->out;
-    buf_lit(out, "{\"data\":[");
-    for (size_t i = 0; i < list->n; i++) {
-        if (i)
-            buf_char(out, ',');
-        render_event(list->events[i]->def, list->events[i], out);
-    }
-    buf_lit(out, "],\"has_more\":");
-    buf_str(out, list->more ? "true" : "false");
-    buf_lit(out, ",\"next_cursor\":");
-    if (list->more && list->n > 0) {
-        buf_char(out, '"');
-        buf_str(out, event_id_text(list->events[list->n - 1]));
-        buf_char(out, '"');
-    } else {
-        buf_lit(out, "null");
-    }
-    buf_char(out, '}');
-    answer_out(r, MHD_HTTP_OK, type_json);
-}
-
-static bool read_limit(const char *text, size_t *ret)
-{
-    size_t n = 0;
-    if (!*text || strlen(text) > 3)
-        return false;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9')
-            return false;
-        n = n * 10 + (size_t)(*text - '0');
-    }
-    *ret = n;
-    return n >= 1 && n <= EVENTS_LIST_MAX;
-}
-
-static const char *query(const struct request *r, const char *name)
-{
-    return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
-}
-
-static const char *header(const struct request *r, const char *name)
-{
-    return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
-}
-
-void events_list(struct request *r)
-{
-    struct command *c = &r->command;
-    struct id before = {0};
-    size_t limit = LIST_LIMIT_DEFAULT;
-    const char *limit_text = query(r, "limit"), *cursor = query(r, "cursor");
-    if (limit_text && !read_limit(limit_text, &limit)) {
-        answer_problem(r, HF_INVALID_REQUEST, "limit must be from 1 to 100");
-        return;
-    }
-    if (cursor && !id_parse(cursor, strlen(cursor), "evt_", &before)) {
-        answer_problem(r, HF_INVALID_REQUEST, "cursor must be the next_cursor of an earlier list");
-        return;
-    }
-    c->kind = CMD_EVENT_LIST;
-    c->list = hf_alloc(sizeof *c->list);
-    c->list->before = before.key;
-    c->list->limit = limit;
-    request_wait(r, list_done);
-}
-
-/* The event of the path, or NULL: answered, or on its way. */
 static struct event *path_event(struct request *r, step_fn again)
 {
-    if (!id_parse(r->segment, r->segment_len, "evt_", &r->event_id)) {
-        answer_problem(r, HF_NO_SUCH_EVENT, NULL);
-        return NULL;
-    }
-    struct event *e = request_event(r, r->event_id.key, HF_NO_SUCH_EVENT, again);
-    if (e && !id_secret_equal(e->def->id.secret, r->event_id.secret)) {
-        answer_problem(r, HF_NO_SUCH_EVENT, NULL);
-        return NULL;
-    }
-    return e;
+    return request_event_named(r, r->segment, r->segment_len, again);
 }
 
 void events_get(struct request *r)
@@ -132,7 +49,7 @@ void events_get(struct request *r)
     struct event *e = path_event(r, events_get);
     if (!e)
         return;
-    render_event(e->def, e, &r->out);
+    render_event(e->def, e, 0, &r->out);
     answer_out(r, MHD_HTTP_OK, type_json);
 }
 
@@ -145,37 +62,102 @@ static void etag_write(char out[24], int64_t seq)
 }
 
 static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
-static void gzip_sent(void *packed) { gzip_unref(packed); }
 
+/* Takes over the reference. */
+static void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
+{
+    struct answer *a = &r->answer;
+    const struct buf *body = packed ? &s->packed : &s->json;
+    etag_write(a->etag, s->seq);
+    a->varies = true;
+    a->status = MHD_HTTP_OK;
+    a->type = type_json;
+    a->gzipped = packed;
+    a->data = body->data;
+    a->len = body->len;
+    a->sent = snapshot_sent;
+    a->owner = s;
+}
+
+static bool wants_packed(const struct request *r, const struct event *e)
+{
+    return e->def->n_seats + 64 * e->def->areas.n >= GZIP_LEN_MIN &&
+           gzip_accepted(request_header(r, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+}
+
+static void seats_drawn(struct request *r)
+{
+    struct command *c = &r->command;
+    if (c->status != HF_OK) {
+        answer_command(r);
+        return;
+    }
+    struct snapshot *s = c->snapshot;
+    c->snapshot = NULL;
+    answer_snapshot(r, s, c->packed);
+}
+
+/* Drawing is another thread's work, unless it has been done. */
 void events_seats(struct request *r)
 {
     struct event *e = path_event(r, events_seats);
     if (!e)
         return;
+    struct command *c = &r->command;
     struct answer *a = &r->answer;
-    struct snapshot *s = event_snapshot(e);
-    etag_write(a->etag, s->seq);
-    a->varies = true;
-    const char *known = header(r, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    c->seq = atomic_load_explicit(&e->seq, memory_order_acquire);
+    const char *known = request_header(r, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    etag_write(a->etag, c->seq);
     if (known && text_etag_listed(known, a->etag)) {
-        snapshot_unref(s);
+        a->varies = true;
         a->status = MHD_HTTP_NOT_MODIFIED;
         return;
     }
-    a->status = MHD_HTTP_OK;
-    a->type = type_json;
-    if (s->json.len >= GZIP_LEN_MIN && gzip_accepted(header(r, MHD_HTTP_HEADER_ACCEPT_ENCODING))) {
-        struct gzip *packed = gzip_snapshot(r->event_id.key, s);
-        snapshot_unref(s);
-        a->gzipped = true;
-        a->data = packed->bytes.data;
-        a->len = packed->bytes.len;
-        a->sent = gzip_sent;
-        a->owner = packed;
-    } else {
-        a->data = s->json.data;
-        a->len = s->json.len;
-        a->sent = snapshot_sent;
-        a->owner = s;
+    c->packed = wants_packed(r, e);
+    struct snapshot *s = event_snapshot(e, c->packed);
+    if (s) {
+        answer_snapshot(r, s, c->packed);
+        return;
     }
+    a->etag[0] = '\0';
+    c->kind = CMD_SNAPSHOT;
+    c->event = e;
+    request_wait(r, seats_drawn);
+}
+
+/* ---- one seat, now or then ---- */
+
+static void seat_done(struct request *r)
+{
+    if (r->command.status != HF_OK) {
+        answer_command(r);
+        return;
+    }
+    render_seat_past(r->command.event, r->command.seats[0], r->command.past, &r->out);
+    answer_out(r, MHD_HTTP_OK, type_json);
+}
+
+void seat_get(struct request *r)
+{
+    struct command *c = &r->command;
+    const char *at = request_query(r, "at");
+    if (at && !parse_time(at, &c->at)) {
+        answer_problem(r, HF_INVALID_REQUEST, "at must be a time such as 2030-01-31T20:00:00.000Z");
+        return;
+    }
+    struct event *e = path_event(r, seat_get);
+    if (!e)
+        return;
+    const struct buf *name = request_name(r, r->segment2.data, r->segment2.len);
+    struct text text = {.data = name->data, .len = name->len};
+    if (!request_find_seats(r, e, &text, 1))
+        return;
+    if (at && c->at < e->def->created_at) {
+        answer_problem(r, HF_INVALID_REQUEST, "at is before the event was created");
+        return;
+    }
+    c->kind = CMD_SEAT_GET;
+    c->event = e;
+    c->past = hf_alloc(sizeof *c->past);
+    request_wait(r, seat_done);
 }

@@ -117,13 +117,13 @@ bool hold_scan(const struct buf *body, struct hold_body *ret)
 
 /* ---- the thorough one ---- */
 
-static const char *const offered_later[] = {"best_available", "areas", NULL};
-
 static bool read_seats(const struct fields *f, struct hold_body *ret)
 {
     const json_t *list = NULL;
-    if (!field_array(f, "seats", REQUIRED, &list))
+    if (!field_array(f, "seats", OPTIONAL, &list))
         return false;
+    if (!list)
+        return true;
     size_t n = json_array_size(list);
     if (n == 0)
         return field_fail(f, "seats", "must name at least one seat");
@@ -141,22 +141,67 @@ static bool read_seats(const struct fields *f, struct hold_body *ret)
     return true;
 }
 
+static bool read_best(const struct fields *f, struct hold_body *ret)
+{
+    static const char *const known[] = {"quantity", "section", "tier", "adjacent", NULL};
+    const json_t *best = json_object_get(f->object, "best_available");
+    bool adjacent = true;
+    if (!best)
+        return true;
+    if (!json_is_object(best))
+        return field_fail(f, "best_available", "must be an object");
+    if (ret->n_seats)
+        return field_fail(f, "best_available", "cannot go with seats; give one of the two");
+    const struct fields b = {.object = best, .path = "best_available.", .err = f->err};
+    if (!fields_known(&b, known) ||
+        !field_int(&b, "quantity", REQUIRED, 1, INT32_MAX, &ret->best_quantity) ||
+        !field_text(&b, "section", NULLABLE, 1, NAME_CHARS_MAX, &ret->best_section.data,
+                    &ret->best_section.len) ||
+        !field_text(&b, "tier", NULLABLE, 1, NAME_CHARS_MAX, &ret->best_tier.data,
+                    &ret->best_tier.len) ||
+        !field_bool(&b, "adjacent", OPTIONAL, &adjacent))
+        return false;
+    ret->best_split = !adjacent;
+    return true;
+}
+
+static bool read_areas(const struct fields *f, struct hold_body *ret)
+{
+    json_t *areas = json_object_get(f->object, "areas");
+    if (!areas)
+        return true;
+    if (!json_is_object(areas))
+        return field_fail(f, "areas", "must be an object of names and quantities");
+    size_t n = json_object_size(areas);
+    if (n > HOLD_PLACES_MAX)
+        return field_fail(f, "areas", "names too many areas");
+    ret->areas = hf_alloc((n + 1) * sizeof *ret->areas);
+    const struct fields a = {.object = areas, .path = "areas.", .err = f->err};
+    for (void *it = json_object_iter(areas); it; it = json_object_iter_next(areas, it)) {
+        const char *name = json_object_iter_key(it);
+        int64_t quantity = 0;
+        if (!field_int(&a, name, REQUIRED, 1, INT32_MAX, &quantity))
+            return false;
+        ret->areas[ret->n_areas].name = (struct text){.data = name, .len = strlen(name)};
+        ret->areas[ret->n_areas++].quantity = (uint32_t)quantity;
+    }
+    return true;
+}
+
 static bool read_body(const struct fields *f, struct hold_body *ret)
 {
     static const char *const known[] = {"event",          "seats", "owner",    "ttl_ms",
                                         "best_available", "areas", "metadata", NULL};
-    if (!fields_known(f, known))
-        return false;
-    for (const char *const *name = offered_later; *name; name++)
-        if (json_object_get(f->object, *name))
-            return field_fail(f, *name, "is not offered by this server yet; name seats instead");
-    if (!field_text(f, "event", REQUIRED, 0, SIZE_MAX, &ret->event.data, &ret->event.len) ||
-        !read_seats(f, ret) ||
+    if (!fields_known(f, known) ||
+        !field_text(f, "event", REQUIRED, 0, SIZE_MAX, &ret->event.data, &ret->event.len) ||
+        !read_seats(f, ret) || !read_best(f, ret) || !read_areas(f, ret) ||
         !field_text(f, "owner", NULLABLE, 0, HOLD_OWNER_CHARS_MAX, &ret->owner.data,
                     &ret->owner.len) ||
         !field_int(f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_FLOOR, HOLD_TTL_MS_CEILING, &ret->ttl_ms) ||
         !field_metadata(f, "metadata", &ret->metadata_heap))
         return false;
+    if (!ret->n_seats && !ret->best_quantity && !ret->n_areas)
+        return field_fail(f, "seats", "is required, or best_available, or areas");
     if (ret->metadata_heap)
         ret->metadata =
             (struct text){.data = ret->metadata_heap, .len = strlen(ret->metadata_heap)};
@@ -185,6 +230,7 @@ bool hold_parse(const struct buf *body, struct hold_body *ret, json_t **ret_json
 
 void hold_body_close(struct hold_body *body)
 {
+    free(body->areas);
     free(body->seats_heap);
     free(body->metadata_heap);
 }

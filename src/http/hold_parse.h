@@ -15,10 +15,20 @@ struct text {
     size_t len;
 };
 
+struct area_text {
+    struct text name;
+    uint32_t quantity;
+};
+
 struct hold_body {
     struct text event, owner, metadata; /* metadata: compact JSON */
     int64_t ttl_ms;                     /* 0: not given */
-    struct text *seats;                 /* seats_inline, or seats_heap */
+    int64_t best_quantity;              /* 0: best_available was not given */
+    struct text best_section, best_tier;
+    bool best_split;         /* "adjacent": false */
+    struct area_text *areas; /* for free() */
+    size_t n_areas;
+    struct text *seats; /* seats_inline, or seats_heap */
     size_t n_seats;
     struct text seats_inline[SEATS_INLINE];
     struct text *seats_heap; /* for free() */
@@ -28,6 +38,7 @@ struct hold_body {
 #define HOLD_TTL_MS_FLOOR 1000
 #define HOLD_TTL_MS_CEILING 86400000
 #define HOLD_OWNER_CHARS_MAX 128
+#define HOLD_PLACES_MAX 500 /* the largest max_per_hold an event may have */
 
 /* Reads the plainest bodies, and those are nearly all, in one pass and without allocating: the
  * known fields at most once each, strings of printable ASCII without escapes, few seats, everything

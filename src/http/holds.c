@@ -8,72 +8,26 @@
 #include "http/parse.h"
 #include "http/routes.h"
 
-#define SEATS_MAX 500 /* the largest max_per_hold an event may have */
 #define REFERENCE_CHARS_MAX 255
 
 static void create_with_event(struct request *r);
 
 /* ---- POST /v1/holds ---- */
 
-static bool same_text(const struct text *a, const struct text *b)
-{
-    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
-}
-
-static uint32_t hash_text(const struct text *text)
-{
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < text->len; i++)
-        hash = (hash ^ (unsigned char)text->data[i]) * 16777619u;
-    return hash;
-}
-
-static const struct text *find_duplicate_of_many(const struct text *names, size_t n)
-{
-    enum { SLOTS = 2 * 512 };    /* half full at most */
-    uint16_t slots[SLOTS] = {0}; /* 1 + index */
-    for (size_t i = 0; i < n; i++) {
-        uint32_t at = hash_text(&names[i]) % SLOTS;
-        for (; slots[at]; at = (at + 1) % SLOTS)
-            if (same_text(&names[i], &names[slots[at] - 1]))
-                return &names[i];
-        slots[at] = (uint16_t)(i + 1);
-    }
-    return NULL;
-}
-
-/* The first name that appears twice (I6), or NULL.  At most SEATS_MAX names. */
-static const struct text *find_duplicate(const struct text *names, size_t n)
-{
-    if (n > SEATS_INLINE)
-        return find_duplicate_of_many(names, n);
-    for (size_t i = 1; i < n; i++)
-        for (size_t k = 0; k < i; k++)
-            if (same_text(&names[i], &names[k]))
-                return &names[i];
-    return NULL;
-}
-
-static void answer_seat_list(struct request *r, enum hf_status status,
-                             const struct text *const *names, size_t n)
-{
-    problem_open(r, status, NULL);
-    buf_lit(&r->out, ",\"seats\":[");
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            buf_char(&r->out, ',');
-        buf_json(&r->out, names[i]->data, names[i]->len);
-    }
-    buf_char(&r->out, ']');
-    problem_close(r);
-}
-
 static void answer_too_many(struct request *r, int64_t max)
 {
     struct hf_err err;
-    (void)hf_err_set(&err, HF_TOO_MANY_SEATS, "seats must name at most %lld places",
+    (void)hf_err_set(&err, HF_TOO_MANY_SEATS, "a hold may have at most %lld places",
                      (long long)max);
     answer_problem(r, HF_TOO_MANY_SEATS, err.msg);
+}
+
+static int64_t count_places(const struct hold_body *body)
+{
+    int64_t n = (int64_t)body->n_seats + body->best_quantity;
+    for (size_t i = 0; i < body->n_areas; i++)
+        n += body->areas[i].quantity;
+    return n;
 }
 
 /* hold_scan may have filled in some of the body before it gave up. */
@@ -94,8 +48,8 @@ void holds_create(struct request *r)
     const struct hold_body *body = &r->hold;
     if (!idempotency_read(r) || !read_create(r))
         return;
-    if (body->n_seats > SEATS_MAX) {
-        answer_too_many(r, SEATS_MAX);
+    if (count_places(body) > HOLD_PLACES_MAX) {
+        answer_too_many(r, HOLD_PLACES_MAX);
         return;
     }
     const struct text *twice = find_duplicate(body->seats, body->n_seats);
@@ -113,30 +67,73 @@ void holds_create(struct request *r)
     create_with_event(r);
 }
 
-/* Names to indexes; false: answered with the names that are nobody's. */
-static bool find_seats(struct request *r, const struct event *e)
+static void answer_no_such_place(struct request *r, const char *what, const struct text *name)
+{
+    struct hf_err err;
+    (void)hf_err_set(&err, HF_NO_SUCH_SEAT, "The event has no %s named %.*s", what,
+                     (int)(name->len > 128 ? 128 : name->len), name->data);
+    answer_problem(r, HF_NO_SUCH_SEAT, err.msg);
+}
+
+static bool find_areas(struct request *r, const struct event *e)
 {
     struct command *c = &r->command;
-    const struct text *names = r->hold.seats;
-    uint32_t n = (uint32_t)r->hold.n_seats;
-    uint32_t *seats = r->seats_inline, *taken = r->taken_inline;
-    if (n > SEATS_INLINE) {
-        seats = r->seats_heap = hf_alloc(sizeof *seats * 2 * n);
-        taken = seats + n;
+    const struct hold_body *body = &r->hold;
+    if (!body->n_areas)
+        return true;
+    r->areas_heap = hf_alloc(body->n_areas * sizeof *r->areas_heap);
+    for (size_t i = 0; i < body->n_areas; i++) {
+        const struct text *name = &body->areas[i].name;
+        int64_t area = event_area_find(e, name->data, name->len);
+        if (area < 0) {
+            answer_no_such_place(r, "area", name);
+            return false;
+        }
+        r->areas_heap[i].area = (uint32_t)area;
+        r->areas_heap[i].quantity = body->areas[i].quantity;
     }
-    const struct text *unknown[SEATS_MAX];
-    size_t n_unknown = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (!event_seat_find(e, names[i].data, names[i].len, &seats[i]))
-            unknown[n_unknown++] = &names[i];
-    if (n_unknown) {
-        answer_seat_list(r, HF_NO_SUCH_SEAT, unknown, n_unknown);
+    c->areas = r->areas_heap;
+    c->n_areas = (uint32_t)body->n_areas;
+    return true;
+}
+
+static bool has_tier(const struct event *e, const struct text *tier)
+{
+    for (size_t i = 0; i < e->def->sections.n; i++) {
+        const char *name = e->def->sections.v[i].tier;
+        if (name && strlen(name) == tier->len && memcmp(name, tier->data, tier->len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool find_best(struct request *r, const struct event *e)
+{
+    struct command *c = &r->command;
+    const struct hold_body *body = &r->hold;
+    if (!body->best_quantity)
+        return true;
+    c->best = (struct best_want){.quantity = (uint32_t)body->best_quantity,
+                                 .section = -1,
+                                 .tier = body->best_tier.data,
+                                 .tier_len = body->best_tier.len,
+                                 .adjacent = !body->best_split};
+    const struct text *section = &body->best_section;
+    if (section->data &&
+        (c->best.section = event_section_find(e, section->data, section->len)) < 0) {
+        answer_no_such_place(r, "section", section);
         return false;
     }
-    c->seats = seats;
-    c->taken = taken;
-    c->n_seats = n;
-    c->n_taken = 0;
+    if (body->best_tier.data && !has_tier(e, &body->best_tier)) {
+        answer_no_such_place(r, "tier", &body->best_tier);
+        return false;
+    }
+    c->seats = r->seats_inline;
+    c->taken = r->taken_inline;
+    if (c->best.quantity > SEATS_INLINE) {
+        c->seats = r->seats_heap = hf_alloc(sizeof *c->seats * 2 * c->best.quantity);
+        c->taken = c->seats + c->best.quantity;
+    }
     return true;
 }
 
@@ -161,11 +158,12 @@ static void create_with_event(struct request *r)
         answer_problem(r, HF_NO_SUCH_EVENT, NULL);
         return;
     }
-    if (r->hold.n_seats > (size_t)e->def->max_per_hold) {
+    if (count_places(&r->hold) > e->def->max_per_hold) {
         answer_too_many(r, e->def->max_per_hold);
         return;
     }
-    if (!ttl_fits(r, e) || !find_seats(r, e))
+    if (!ttl_fits(r, e) || !request_find_seats(r, e, r->hold.seats, (uint32_t)r->hold.n_seats) ||
+        !find_areas(r, e) || !find_best(r, e))
         return;
     c->kind = CMD_HOLD_CREATE;
     c->event = e;
@@ -209,6 +207,21 @@ void holds_release(struct request *r)
         return;
     r->command.kind = CMD_HOLD_RELEASE;
     request_wait(r, answer_command);
+}
+
+static void evict_with_event(struct request *r)
+{
+    if (!find_by_id(r, "hold_", HF_NO_SUCH_HOLD, evict_with_event))
+        return;
+    r->command.kind = CMD_HOLD_EVICT;
+    idempotency_hash_request(r);
+    request_wait(r, answer_command);
+}
+
+void holds_evict(struct request *r)
+{
+    if (request_empty_body(r))
+        evict_with_event(r);
 }
 
 void bookings_get(struct request *r)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define METADATA_KEYS_MAX 50
 #define METADATA_KEY_CHARS_MAX 40
@@ -35,6 +36,77 @@ size_t utf8_valid(const char *text, size_t len)
         i += more + 1;
     }
     return i;
+}
+
+bool parse_digits(const char *text, size_t len, int64_t *ret)
+{
+    int64_t n = 0;
+    if (len == 0 || len > 18)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        n = n * 10 + (text[i] - '0');
+    }
+    *ret = n;
+    return true;
+}
+
+/* `n` digits at *text, which moves past them; false also when they are out of range. */
+static bool take_digits(const char **text, size_t n, int min, int max, int *ret)
+{
+    int64_t value;
+    if (strnlen(*text, n) < n || !parse_digits(*text, n, &value) || value < min || value > max)
+        return false;
+    *text += n;
+    *ret = (int)value;
+    return true;
+}
+
+static bool take_char(const char **text, const char *wanted, char *ret)
+{
+    if (!**text || !strchr(wanted, **text))
+        return false;
+    *ret = *(*text)++;
+    return true;
+}
+
+bool parse_time(const char *text, int64_t *ret_ms)
+{
+    struct tm tm = {0};
+    char mark;
+    int ms = 0, hours = 0, minutes = 0;
+    if (!take_digits(&text, 4, 1970, 9999, &tm.tm_year) || !take_char(&text, "-", &mark) ||
+        !take_digits(&text, 2, 1, 12, &tm.tm_mon) || !take_char(&text, "-", &mark) ||
+        !take_digits(&text, 2, 1, 31, &tm.tm_mday) || !take_char(&text, "Tt ", &mark) ||
+        !take_digits(&text, 2, 0, 23, &tm.tm_hour) || !take_char(&text, ":", &mark) ||
+        !take_digits(&text, 2, 0, 59, &tm.tm_min) || !take_char(&text, ":", &mark) ||
+        !take_digits(&text, 2, 0, 60, &tm.tm_sec))
+        return false;
+    if (take_char(&text, ".", &mark)) {
+        size_t n = strspn(text, "0123456789");
+        if (n < 1 || n > 9)
+            return false;
+        for (size_t i = 0; i < 3; i++)
+            ms = ms * 10 + (i < n ? text[i] - '0' : 0);
+        text += n;
+    }
+    /* A plus sign in a query arrives as a space. */
+    if (!take_char(&text, "Zz+- ", &mark))
+        return false;
+    if (mark != 'Z' && mark != 'z' &&
+        (!take_digits(&text, 2, 0, 23, &hours) || !take_char(&text, ":", &(char){0}) ||
+         !take_digits(&text, 2, 0, 59, &minutes)))
+        return false;
+    int day = tm.tm_mday;
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    int64_t seconds = timegm(&tm);
+    if (*text || tm.tm_mday != day) /* no 31st of April */
+        return false;
+    int64_t offset_s = (int64_t)hours * 3600 + (int64_t)minutes * 60;
+    *ret_ms = (seconds - (mark == '-' ? -offset_s : offset_s)) * 1000 + ms;
+    return true;
 }
 
 bool field_fail(const struct fields *f, const char *name, const char *what)

@@ -42,6 +42,11 @@ HF_MUST_USE bool field_metadata(const struct fields *f, const char *name, char *
 /* Fail: "<path><name> <what>". */
 bool field_fail(const struct fields *f, const char *name, const char *what);
 
+/* All of the text is a number of at most 18 digits. */
+bool parse_digits(const char *text, size_t len, int64_t *ret);
+/* RFC 3339 with any offset and up to nine decimals, to milliseconds since 1970 (rounded down). */
+bool parse_time(const char *text, int64_t *ret_ms);
+
 size_t utf8_chars(const char *text, size_t len);
 /* Length of the longest valid prefix. */
 size_t utf8_valid(const char *text, size_t len);

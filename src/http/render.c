@@ -4,13 +4,22 @@
 
 #include "http/answer.h"
 
-static void put_id(struct buf *out, const char *prefix, const struct id *id)
+#define MASK "*****************" /* as long as the secret's part of an id */
+
+void render_id(const char *prefix, const struct id *id, bool masked, struct buf *out)
 {
     char text[ID_TEXT_SIZE];
     size_t len = id_format(text, prefix, id);
+    size_t shown = masked ? len - (sizeof MASK - 1) : len;
     buf_char(out, '"');
-    buf_put(out, text, len);
+    buf_put(out, text, shown);
+    buf_put(out, MASK, len - shown);
     buf_char(out, '"');
+}
+
+static void put_id(struct buf *out, const char *prefix, const struct id *id)
+{
+    render_id(prefix, id, false, out);
 }
 
 static void put_text_or_null(struct buf *out, const char *text, size_t len)
@@ -22,7 +31,7 @@ static void put_text_or_null(struct buf *out, const char *text, size_t len)
 }
 
 /* Names are at most two NAME_SIZEs, two dashes and a number; they seldom need an escape. */
-static void put_seat(const struct event *e, uint32_t index, struct buf *out)
+void render_seat(const struct event *e, uint32_t index, struct buf *out)
 {
     buf_char(out, '"');
     size_t start = out->len;
@@ -45,12 +54,12 @@ void render_seats(const struct event *e, const uint32_t *seats, uint32_t n, stru
     for (uint32_t i = 0; i < n; i++) {
         if (i)
             buf_char(out, ',');
-        put_seat(e, seats[i], out);
+        render_seat(e, seats[i], out);
     }
     buf_char(out, ']');
 }
 
-static const char *hold_status_text(enum hold_status status)
+const char *hold_status_text(enum hold_status status)
 {
     switch (status) {
     case HOLD_ACTIVE:
@@ -68,7 +77,7 @@ static const char *hold_status_text(enum hold_status status)
     return NULL;
 }
 
-static const char *booking_status_text(enum booking_status status)
+const char *booking_status_text(enum booking_status status)
 {
     switch (status) {
     case BOOKING_PENDING:
@@ -88,23 +97,33 @@ static const char *booking_status_text(enum booking_status status)
 
 /* What holds and bookings have in common: event, places, money. */
 static void put_places(struct buf *out, const struct event *e, const uint32_t *seats,
-                       uint32_t n_seats, int64_t amount)
+                       uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas,
+                       int64_t amount)
 {
     buf_lit(out, ",\"seats\":");
     render_seats(e, seats, n_seats, out);
-    buf_lit(out, ",\"areas\":{},\"amount\":");
+    buf_lit(out, ",\"areas\":{");
+    for (uint32_t i = 0; i < n_areas; i++) {
+        const char *name = e->def->areas.v[areas[i].area].name;
+        if (i)
+            buf_char(out, ',');
+        buf_json(out, name, strlen(name));
+        buf_char(out, ':');
+        buf_int(out, areas[i].quantity);
+    }
+    buf_lit(out, "},\"amount\":");
     buf_int(out, amount);
     buf_lit(out, ",\"currency\":\"");
     buf_str(out, e->def->currency);
     buf_char(out, '"');
 }
 
-static void render_hold(const struct event *e, const struct hold_row *h, int64_t now,
-                        struct buf *out)
+static void put_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
+                     struct buf *out)
 {
     int64_t left = h->status == HOLD_ACTIVE && h->expires_at > now ? h->expires_at - now : 0;
     buf_lit(out, "{\"object\":\"hold\",\"id\":");
-    put_id(out, "hold_", &h->id);
+    render_id("hold_", &h->id, masked, out);
     buf_lit(out, ",\"event\":\"");
     buf_str(out, event_id_text(e));
     buf_lit(out, "\",\"status\":\"");
@@ -113,7 +132,7 @@ static void render_hold(const struct event *e, const struct hold_row *h, int64_t
     put_text_or_null(out, h->owner, h->owner_len);
     buf_lit(out, ",\"fence\":");
     buf_int(out, h->fence);
-    put_places(out, e, h->seats, h->n_seats, h->amount);
+    put_places(out, e, h->seats, h->n_seats, h->areas, h->n_areas, h->amount);
     buf_lit(out, ",\"created_at\":");
     buf_json_time(out, h->created_at);
     buf_lit(out, ",\"expires_at\":");
@@ -129,6 +148,12 @@ static void render_hold(const struct event *e, const struct hold_row *h, int64_t
     buf_char(out, '}');
 }
 
+void render_hold_masked(const struct event *e, const struct hold_row *h, int64_t now,
+                        struct buf *out)
+{
+    put_hold(e, h, now, true, out);
+}
+
 static void render_booking(const struct event *e, const struct booking_row *b, struct buf *out)
 {
     struct id hold = {.key = b->id.key};
@@ -142,7 +167,7 @@ static void render_booking(const struct event *e, const struct booking_row *b, s
     buf_lit(out, ",\"event\":\"");
     buf_str(out, event_id_text(e));
     buf_char(out, '"');
-    put_places(out, e, b->seats, b->n_seats, b->amount);
+    put_places(out, e, b->seats, b->n_seats, b->areas, b->n_areas, b->amount);
     buf_lit(out, ",\"payment\":null,\"fence\":");
     buf_int(out, b->fence);
     buf_lit(out, ",\"reference\":");
@@ -209,31 +234,24 @@ static void put_areas(const struct event_def *def, struct buf *out)
     buf_char(out, ']');
 }
 
-/* Seats and area places together. */
 static void put_counts(struct event *e, struct buf *out)
 {
     struct event_counts counts;
     event_read_counts(e, &counts);
-    int64_t available = counts.available, held = counts.held, booked = counts.booked;
-    for (size_t i = 0; i < e->def->areas.n; i++) {
-        const struct area_def *a = &e->def->areas.v[i];
-        available += a->capacity - a->held - a->booked;
-        held += a->held;
-        booked += a->booked;
-    }
     buf_lit(out, ",\"available\":");
-    buf_int(out, available);
+    buf_int(out, counts.available);
     buf_lit(out, ",\"held\":");
-    buf_int(out, held);
+    buf_int(out, counts.held);
     buf_lit(out, ",\"booked\":");
-    buf_int(out, booked);
+    buf_int(out, counts.booked);
     buf_lit(out, ",\"blocked\":");
     buf_int(out, counts.blocked);
 }
 
-void render_event(const struct event_def *def, struct event *e, struct buf *out)
+void render_event(const struct event_def *def, struct event *e, int status, struct buf *out)
 {
-    int status = e ? atomic_load_explicit(&e->status, memory_order_relaxed) : (int)def->status;
+    if (!status)
+        status = e ? atomic_load_explicit(&e->status, memory_order_relaxed) : (int)def->status;
     buf_lit(out, "{\"object\":\"event\",\"id\":");
     put_id(out, "evt_", &def->id);
     buf_lit(out, ",\"name\":");
@@ -259,24 +277,50 @@ void render_event(const struct event_def *def, struct event *e, struct buf *out)
     buf_char(out, '}');
 }
 
+static void render_blocked(const struct command *c, struct buf *out)
+{
+    buf_lit(out, "{\"object\":\"event_seats\",\"event\":\"");
+    buf_str(out, event_id_text(c->event));
+    buf_lit(out, "\",\"status\":");
+    buf_str(out, c->kind == CMD_SEATS_BLOCK ? "\"blocked\"" : "\"available\"");
+    buf_lit(out, ",\"seats\":");
+    render_seats(c->event, c->seats, c->n_seats, out);
+    buf_char(out, '}');
+}
+
 int http_render(const struct command *command, struct buf *out)
 {
     switch (command->kind) {
     case CMD_HOLD_CREATE:
     case CMD_HOLD_GET:
     case CMD_HOLD_RENEW:
-        render_hold(command->event, &command->hold, command->now, out);
+    case CMD_HOLD_EVICT:
+        put_hold(command->event, &command->hold, command->now, false, out);
         break;
     case CMD_HOLD_CONFIRM:
     case CMD_BOOKING_GET:
         render_booking(command->event, &command->booking, out);
         break;
     case CMD_EVENT_CREATE:
-        render_event(command->def, NULL, out);
+        render_event(command->def, NULL, 0, out);
         break;
-    case CMD_HOLD_RELEASE:
-    case CMD_EVENT_LOAD:
+    case CMD_EVENT_OPEN:
+        render_event(command->event->def, command->event, EVENT_OPEN, out);
+        break;
+    case CMD_EVENT_CLOSE:
+        render_event(command->event->def, command->event, EVENT_CLOSED, out);
+        break;
+    case CMD_SEATS_BLOCK:
+    case CMD_SEATS_UNBLOCK:
+        render_blocked(command, out);
+        break;
+    case CMD_HOLD_RELEASE: /* no body */
+    case CMD_EVENT_LOAD:   /* the rest have renderers of their own */
     case CMD_EVENT_LIST:
+    case CMD_HOLD_LIST:
+    case CMD_AUDIT_LIST:
+    case CMD_SEAT_GET:
+    case CMD_SNAPSHOT:
         break;
     }
     return hf_status_http(command->status);

@@ -5,9 +5,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/random.h"
 #include "http/answer.h"
+#include "http/idempotency.h"
+#include "http/parse.h"
 #include "http/response.h"
 #include "http/server.h"
 
@@ -24,6 +27,7 @@ static void request_free(struct request *r)
 {
     buf_close(&r->body);
     buf_close(&r->out);
+    buf_close(&r->name);
     response_forget(&r->kept);
     free(r);
 }
@@ -91,6 +95,8 @@ static void id_write(struct http_thread *t, char out[REQUEST_ID_LEN + 1])
     *p = '\0';
 }
 
+void request_id_write(char out[REQUEST_ID_LEN + 1]) { id_write(http_thread(), out); }
+
 struct request *request_take(void)
 {
     struct http_thread *t = http_thread();
@@ -122,9 +128,13 @@ void request_release(struct request *r)
     buf_close(&c->body);
     event_def_free(c->def);
     free(c->list);
+    page_free(c->page);
+    free(c->past);
+    snapshot_unref(c->snapshot);
     json_decref(r->json);
     hold_body_close(&r->hold);
     free(r->seats_heap);
+    free(r->areas_heap);
 
     struct http_thread *t = http_thread();
     if (t->n_free >= FREE_MAX) {
@@ -133,6 +143,7 @@ void request_release(struct request *r)
     }
     keep(&r->body);
     keep(&r->out);
+    buf_close(&r->name);
     struct buf body = r->body, out = r->out;
     memset(r, 0, offsetof(struct request, kept));
     r->body = body;
@@ -178,6 +189,73 @@ struct event *request_event(struct request *r, int64_t event, enum hf_status mis
     return NULL;
 }
 
+struct event *request_event_named(struct request *r, const char *text, size_t len, step_fn again)
+{
+    if (!id_parse(text, len, "evt_", &r->event_id)) {
+        answer_problem(r, HF_NO_SUCH_EVENT, NULL);
+        return NULL;
+    }
+    struct event *e = request_event(r, r->event_id.key, HF_NO_SUCH_EVENT, again);
+    if (e && !id_secret_equal(e->def->id.secret, r->event_id.secret)) {
+        answer_problem(r, HF_NO_SUCH_EVENT, NULL);
+        return NULL;
+    }
+    return e;
+}
+
+const char *request_query(const struct request *r, const char *name)
+{
+    return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *request_header(const struct request *r, const char *name)
+{
+    return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
+const struct buf *request_name(struct request *r, const char *text, size_t len)
+{
+    r->name.len = 0;
+    buf_reserve(&r->name, len + 1);
+    for (size_t i = 0; i < len; i++) {
+        bool slash = len - i >= 3 && strncasecmp(text + i, "%2f", 3) == 0;
+        bool percent = len - i >= 3 && strncmp(text + i, "%25", 3) == 0;
+        buf_char(&r->name, slash ? '/' : percent ? '%' : text[i]);
+        i += slash || percent ? 2 : 0;
+    }
+    return &r->name;
+}
+
+bool request_empty_body(struct request *r)
+{
+    static const char *const none[] = {NULL};
+    struct hf_err err = {0};
+    if (!idempotency_read(r))
+        return false;
+    r->json = parse_body(&r->body, true, &err);
+    const struct fields f = {.object = r->json, .path = "", .err = &err};
+    if (r->json && fields_known(&f, none))
+        return true;
+    answer_problem(r, HF_INVALID_REQUEST, err.msg);
+    return false;
+}
+
+bool request_limit(struct request *r, size_t max, size_t *ret)
+{
+    const char *text = request_query(r, "limit");
+    int64_t n = 0;
+    if (!text)
+        return true;
+    if (!parse_digits(text, strlen(text), &n) || n < 1 || (uint64_t)n > max) {
+        struct hf_err err;
+        (void)hf_err_set(&err, HF_INVALID_REQUEST, "limit must be from 1 to %zu", max);
+        answer_problem(r, HF_INVALID_REQUEST, err.msg);
+        return false;
+    }
+    *ret = (size_t)n;
+    return true;
+}
+
 void answer_out(struct request *r, int status, const char *type)
 {
     r->answer.status = status;
@@ -192,6 +270,20 @@ static void answer_taken(struct request *r)
     problem_open(r, c->status, NULL);
     buf_lit(&r->out, ",\"seats\":");
     render_seats(c->event, c->taken, c->n_taken, &r->out);
+    problem_close(r);
+}
+
+static void answer_sold_out(struct request *r)
+{
+    const struct command *c = &r->command;
+    problem_open(r, c->status, NULL);
+    buf_lit(&r->out, ",\"available\":");
+    buf_int(&r->out, c->available);
+    if (c->short_area >= 0) {
+        const char *name = c->event->def->areas.v[c->short_area].name;
+        buf_lit(&r->out, ",\"area\":");
+        buf_json(&r->out, name, strlen(name));
+    }
     problem_close(r);
 }
 
@@ -227,6 +319,8 @@ void answer_command(struct request *r)
         answer_out(r, status, type_json);
     } else if (c->n_taken > 0 && (c->status == HF_SEAT_TAKEN || c->status == HF_SEAT_SOLD)) {
         answer_taken(r);
+    } else if (c->status == HF_SOLD_OUT) {
+        answer_sold_out(r);
     } else if (c->status == HF_UNKNOWN) {
         answer_unknown(r);
     } else {

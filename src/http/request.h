@@ -41,7 +41,7 @@ struct answer {
     void (*sent)(void *data); /* called with `owner` when the answer is gone; NULL: nothing */
     void *owner;
     size_t len;
-    const char *allow;
+    const char *allow, *location; /* headers; NULL: none */
     char etag[24];
     bool replayed, retry, close, varies, gzipped;
 };
@@ -62,8 +62,9 @@ struct request {
     struct MHD_Connection *connection;
     const struct route *route;
     const char *method, *path; /* libmicrohttpd's, unescaped */
-    const char *segment;       /* what `*` stood for in the route; not NUL-terminated */
+    const char *segment;       /* what the first `*` stood for in the route; not NUL-terminated */
     size_t segment_len;
+    struct text segment2; /* and the second */
     step_fn step;
     char id[REQUEST_ID_LEN + 1];
 
@@ -92,8 +93,9 @@ struct request {
     bool event_tried;
     uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];
     uint32_t *seats_heap;
+    struct area_claim *areas_heap;
 
-    struct buf out;
+    struct buf out, name;
     struct answer answer;
     struct kept_response kept; /* survives the request */
 };
@@ -110,6 +112,9 @@ bool http_threads_init(void);
 /* Free the calling thread's part early; others go with their threads. */
 void http_thread_close(void);
 
+/* An id that no other request has, for what is no struct request. */
+void request_id_write(char out[REQUEST_ID_LEN + 1]);
+
 struct request *request_take(void);
 void request_release(struct request *r);
 
@@ -122,6 +127,9 @@ void request_wait(struct request *r, step_fn then);
 struct event *request_event(struct request *r, int64_t event, enum hf_status missing,
                             step_fn again);
 
+/* The event whose id is `text` (it ends at `len`), likewise. */
+struct event *request_event_named(struct request *r, const char *text, size_t len, step_fn again);
+
 struct engine *request_engine(const struct request *r);
 
 /* A body beyond BODY_MAX, or an event of very many rows, needs one of a few places, kept until the
@@ -132,6 +140,25 @@ bool server_admit_large(struct request *r);
 void answer_command(struct request *r);
 /* answer.data is r->out. */
 void answer_out(struct request *r, int status, const char *type);
+
+/* A query parameter or header by name, or NULL. */
+const char *request_query(const struct request *r, const char *name);
+const char *request_header(const struct request *r, const char *name);
+/* The rest of percent-decoding, for a name in a path or query; into r->name, which it returns. */
+const struct buf *request_name(struct request *r, const char *text, size_t len);
+/* True when the body is empty or {}; else answered with 400. */
+bool request_empty_body(struct request *r);
+/* ?limit=: false: answered with 400. */
+bool request_limit(struct request *r, size_t max, size_t *ret);
+/* Names of seats to indexes in command.seats, with room for as many in command.taken.  False:
+ * answered with the names that are nobody's. */
+bool request_find_seats(struct request *r, const struct event *e, const struct text *names,
+                        uint32_t n);
+/* 400 or 404 that lists seats. */
+void answer_seat_list(struct request *r, enum hf_status status, const struct text *const *names,
+                      size_t n);
+/* The first name that appears twice (I6), or NULL. O(n). */
+const struct text *find_duplicate(const struct text *names, size_t n);
 
 extern const char type_json[];
 

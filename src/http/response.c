@@ -39,6 +39,8 @@ static void headers_add(struct MHD_Response *m, const struct request *r)
         (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
     if (a->allow)
         (void)MHD_add_response_header(m, MHD_HTTP_HEADER_ALLOW, a->allow);
+    if (a->location)
+        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_LOCATION, a->location);
     if (a->replayed)
         (void)MHD_add_response_header(m, "Idempotency-Replayed", "true");
     if (a->retry)

@@ -6,7 +6,11 @@
 #include "http/answer.h"
 
 static const struct route routes[] = {
-    {.path = "/v1/holds", .allow = "POST", .post = holds_create, .no_store = true},
+    {.path = "/v1/holds",
+     .allow = "GET, HEAD, POST",
+     .get = holds_list,
+     .post = holds_create,
+     .no_store = true},
     {.path = "/v1/holds/*",
      .allow = "DELETE, GET, HEAD",
      .get = holds_get,
@@ -14,6 +18,7 @@ static const struct route routes[] = {
      .no_store = true},
     {.path = "/v1/holds/*/renew", .allow = "POST", .post = holds_renew, .no_store = true},
     {.path = "/v1/holds/*/confirm", .allow = "POST", .post = holds_confirm, .no_store = true},
+    {.path = "/v1/holds/*/evict", .allow = "POST", .post = holds_evict, .no_store = true},
     {.path = "/v1/bookings/*", .allow = "GET, HEAD", .get = bookings_get, .no_store = true},
     {.path = "/v1/events",
      .allow = "GET, HEAD, POST",
@@ -22,26 +27,35 @@ static const struct route routes[] = {
      .post_max = BODY_EVENT_MAX},
     {.path = "/v1/events/*", .allow = "GET, HEAD", .get = events_get},
     {.path = "/v1/events/*/seats", .allow = "GET, HEAD", .get = events_seats},
+    {.path = "/v1/events/*/seats/*", .allow = "GET, HEAD", .get = seat_get, .no_store = true},
+    {.path = "/v1/events/*/block", .allow = "POST", .post = seats_block},
+    {.path = "/v1/events/*/unblock", .allow = "POST", .post = seats_unblock},
+    {.path = "/v1/events/*/open", .allow = "POST", .post = events_open},
+    {.path = "/v1/events/*/close", .allow = "POST", .post = events_close},
+    {.path = "/v1/audit", .allow = "GET, HEAD", .get = audit_list, .no_store = true},
+    {.path = "/v1/events/*/stream", .allow = "GET, HEAD", .get = events_stream},
     {.path = "/healthz", .allow = "GET, HEAD", .get = ops_health, .while_draining = true},
     {.path = "/readyz", .allow = "GET, HEAD", .get = ops_ready, .while_draining = true},
     {.path = "/openapi.yaml", .allow = "GET, HEAD", .get = ops_openapi},
     {.path = "/metrics", .allow = "GET, HEAD", .get = ops_metrics, .while_draining = true},
 };
 
-/* True when `path` fits; the segment is what `*` stood for. */
-static bool matches(const char *pattern, const char *path, const char **segment, size_t *len)
+/* True when `path` fits; the segments are what each `*` stood for. */
+static bool matches(const char *pattern, const char *path, struct text segments[2])
 {
+    int n = 0;
     for (; *pattern; pattern++) {
         if (*pattern != '*') {
             if (*path++ != *pattern)
                 return false;
             continue;
         }
-        *segment = path;
-        *len = strcspn(path, "/");
-        if (*len == 0)
+        struct text *segment = &segments[n++];
+        segment->data = path;
+        segment->len = strcspn(path, "/");
+        if (segment->len == 0)
             return false;
-        path += *len;
+        path += segment->len;
     }
     return *path == '\0';
 }
@@ -76,8 +90,12 @@ void route_find(struct request *r)
     r->body_max = BODY_MAX;
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         const struct route *route = &routes[i];
-        if (!matches(route->path, r->path, &r->segment, &r->segment_len))
+        struct text segments[2] = {{0}};
+        if (!matches(route->path, r->path, segments))
             continue;
+        r->segment = segments[0].data;
+        r->segment_len = segments[0].len;
+        r->segment2 = segments[1];
         r->route = route;
         r->step = handler(route, r->method);
         if (!r->step)

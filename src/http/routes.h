@@ -18,10 +18,22 @@ void route_find(struct request *r);
 
 /* events.c */
 void events_create(struct request *r);
-void events_list(struct request *r);
 void events_get(struct request *r);
 void events_seats(struct request *r);
+void seat_get(struct request *r);
+/* seller.c */
+void seats_block(struct request *r);
+void seats_unblock(struct request *r);
+void events_open(struct request *r);
+void events_close(struct request *r);
+/* lists.c */
+void events_list(struct request *r);
+void holds_list(struct request *r);
+void audit_list(struct request *r);
+/* stream_redirect.c */
+void events_stream(struct request *r);
 /* holds.c */
+void holds_evict(struct request *r);
 void holds_create(struct request *r);
 void holds_get(struct request *r);
 void holds_release(struct request *r);

@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "http/acceptor.h"
 #include "http/answer.h"
-#include "http/gzip.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
@@ -40,6 +39,7 @@ struct server {
     struct engine *engine;
     struct metrics *metrics;
     const struct clock *clock;
+    const char *stream_address;
     atomic_bool draining;
     struct counter accepted,
         completed;              /* requests that arrived whole, and those of them answered */
@@ -53,6 +53,7 @@ bool server_draining(const struct server *s)
 }
 
 struct metrics *server_metrics(const struct server *s) { return s->metrics; }
+const char *server_stream_address(const struct server *s) { return s->stream_address; }
 struct engine *request_engine(const struct request *r) { return r->server->engine; }
 
 /* ---- answers ---- */
@@ -286,7 +287,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
         counter_add(&s->completed, 1);
 }
 
-static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *text)
+size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text)
 {
     (void)ctx;
     (void)connection;
@@ -344,7 +345,7 @@ static struct MHD_Daemon *daemon_start(struct server *s, unsigned threads)
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_CONNECTION_LIMIT,
         connections_max(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK,
-        on_unescape, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
+        http_unescape, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
         threads > 1 ? pool : pool + 1, MHD_OPTION_END);
 }
 
@@ -357,6 +358,7 @@ enum hf_status server_start(const struct server_config *config, struct server **
     s->engine = config->engine;
     s->metrics = config->metrics;
     s->clock = config->clock;
+    s->stream_address = config->stream_address;
     metrics_register(s);
     s->daemon = daemon_start(s, config->threads);
     if (!s->daemon || !acceptor_start(&s->acceptor, s->daemon, config->listen_fd)) {
@@ -403,7 +405,6 @@ void server_stop(struct server *s)
     (void)wait_idle(s, 1000);
     acceptor_stop(&s->acceptor);
     MHD_stop_daemon(s->daemon);
-    gzip_forget();
     http_thread_close();
     free(s);
 }

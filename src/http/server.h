@@ -19,6 +19,7 @@ struct server_config {
     struct engine *engine;
     struct metrics *metrics;
     const struct clock *clock;
+    const char *stream_address; /* where streams are served, ADDR:PORT; outlives the server */
 };
 
 HF_MUST_USE enum hf_status server_start(const struct server_config *config, struct server **ret,
@@ -32,6 +33,11 @@ void server_stop(struct server *s);
 
 bool server_draining(const struct server *s);
 struct metrics *server_metrics(const struct server *s);
+const char *server_stream_address(const struct server *s);
+
+struct MHD_Connection;
+/* MHD_OPTION_UNESCAPE_CALLBACK. */
+size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text);
 
 /* engine_config.done for commands that are parts of requests: any thread. */
 void server_done(struct command *command);

@@ -18,8 +18,9 @@ size_t text_unescape(char *text)
     for (const char *in = text; *in; in++) {
         int high = *in == '%' ? hex(in[1]) : -1;
         int low = high >= 0 ? hex(in[2]) : -1;
-        if (low >= 0 && high + low > 0) {
-            *out++ = (char)(high << 4 | low);
+        int byte = low >= 0 ? high * 16 + low : 0;
+        if (byte != '\0' && byte != '/' && byte != '%') {
+            *out++ = (char)byte;
             in += 2;
         } else {
             *out++ = *in;

@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /* Percent-decoding in place, of paths and query values; returns the new length.  %00 stays as it
- * is: decoded, it would end the string early and make two paths one. */
+ * is: decoded, it would end the string early and make two paths one.  %2F and %25 stay for
+ * request_name: decoded, a slash in a seat's name would end its segment. */
 size_t text_unescape(char *text);
 
 /* Does an If-None-Match list name `etag`?  Weak comparison, as RFC 9110 has it for this header. */

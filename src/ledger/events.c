@@ -80,6 +80,15 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
         db_int(now),
     };
     const struct db_value clock[] = {db_int(def->id.key), db_int(now)};
+    const struct ledger_batch log = {.audit = {.v = &(struct audit_row){.event = def->id.key,
+                                                                        .seq = 1,
+                                                                        .at = now,
+                                                                        .object = AUDIT_EVENT,
+                                                                        .cause = CAUSE_CREATE,
+                                                                        .item = -1,
+                                                                        .to = EVENT_OPEN},
+                                               .n = 1}};
+    const char *surprise;
     const struct db_value seats[] = {db_int(SEAT_KEY(def->id.key, 0)), db_int(def->n_seats)};
     status = ledger_exec(l, ST_EVENT_INSERT, event, NULL, err);
     if (status == HF_OK)
@@ -88,7 +97,11 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
         status = insert_layout(l, def, err);
     if (status == HF_OK && def->n_seats)
         status = ledger_exec(l, ST_SEATS_INSERT, seats, NULL, err);
-    return status;
+    if (status == HF_OK)
+        status = ledger_write(l, &log, &surprise, err);
+    return status == HF_OK && surprise
+               ? hf_err_set(err, HF_INTERNAL, "the log of a new event is not empty")
+               : status;
 }
 
 static char *column_strdup(struct db_stmt *stmt, int column)
@@ -184,6 +197,25 @@ enum hf_status ledger_event_read(struct ledger *l, int64_t event, struct event_d
     *ret_def = def;
     *ret_clock = clock;
     return HF_OK;
+}
+
+enum hf_status ledger_event_state(struct ledger *l, int64_t event, enum event_status *ret_status,
+                                  void (*area)(void *ctx, uint32_t index, int64_t held,
+                                               int64_t booked),
+                                  void *ctx, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(event)};
+    enum hf_status status = ledger_query(l, ST_EVENT_READ, args, &stmt, err);
+    enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
+    if (step != DB_ROW)
+        return HF_LEDGER_UNAVAILABLE;
+    *ret_status = (enum event_status)db_column_int(stmt, 3);
+    stmt->driver->finish(stmt);
+    status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
+    for (uint32_t i = 0; status == HF_OK && (step = db_step(stmt, err)) == DB_ROW; i++)
+        area(ctx, i, db_column_int(stmt, 3), db_column_int(stmt, 4));
+    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
 }
 
 enum hf_status ledger_seats_read(struct ledger *l, int64_t event,

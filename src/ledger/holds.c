@@ -37,31 +37,59 @@ static enum hf_status damaged(struct hf_err *err, const char *table, int64_t key
     return hf_err_set(err, HF_INTERNAL, "row %lld of %s is damaged", (long long)key, table);
 }
 
+/* The memory of a row: seats, areas, then texts of `text_len` bytes with their NULs. */
+struct places {
+    uint32_t *seats;
+    struct area_claim *areas;
+    uint32_t n_seats, n_areas;
+    char *texts;
+};
+
+/* Reads the columns of seats and areas; the block to free is places.seats.  False: damaged. */
+static bool places_from_row(struct db_stmt *stmt, int seats_column, int areas_column,
+                            size_t texts_len, struct places *ret)
+{
+    size_t seats_len, areas_len;
+    const char *seats = db_column_data(stmt, seats_column, &seats_len);
+    const char *areas = db_column_data(stmt, areas_column, &areas_len);
+    size_t seats_room = (seats_len + 1) / 2, areas_room = areas ? (areas_len + 1) / 2 : 0;
+    uint32_t n_numbers = 0;
+    ret->seats = hf_alloc((seats_room + areas_room) * sizeof(uint32_t) + texts_len);
+    uint32_t *pairs = ret->seats + seats_room;
+    ret->texts = (char *)(pairs + areas_room);
+    bool ok = seats && seats_parse(seats, seats_len, ret->seats, &ret->n_seats) &&
+              (!areas || seats_parse(areas, areas_len, pairs, &n_numbers)) && n_numbers % 2 == 0;
+    ret->areas = (struct area_claim *)(void *)pairs;
+    ret->n_areas = n_numbers / 2;
+    if (!ok)
+        free(ret->seats);
+    return ok;
+}
+
 static enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct hf_err *err)
 {
-    size_t seats_len;
-    const char *seats = db_column_data(stmt, 8, &seats_len);
-    size_t room = (seats_len + 1) / 2 * sizeof(uint32_t);
-    char *owned = hf_alloc(room + text_len(stmt, 6) + text_len(stmt, 7) + 2);
-    char *next = owned + room;
+    struct places places;
+    int64_t key = db_column_int(stmt, 0);
+    if (!places_from_row(stmt, 8, 9, text_len(stmt, 6) + text_len(stmt, 7) + 2, &places))
+        return damaged(err, "holds", key);
+    char *next = places.texts;
     *row = (struct hold_row){
-        .id.key = db_column_int(stmt, 0),
+        .id.key = key,
         .event = db_column_int(stmt, 2),
         .status = (enum hold_status)db_column_int(stmt, 3),
         .fence = db_column_int(stmt, 4),
         .amount = db_column_int(stmt, 5),
-        .seats = (const uint32_t *)(void *)owned,
-        .created_at = db_column_int(stmt, 9),
-        .expires_at = db_column_int(stmt, 10),
-        .max_expires_at = db_column_int(stmt, 11),
-        .owned = owned,
+        .seats = places.seats,
+        .n_seats = places.n_seats,
+        .areas = places.areas,
+        .n_areas = places.n_areas,
+        .created_at = db_column_int(stmt, 10),
+        .expires_at = db_column_int(stmt, 11),
+        .max_expires_at = db_column_int(stmt, 12),
+        .client = (uint64_t)db_column_int(stmt, 13),
+        .owned = places.seats,
     };
     copy_secret(stmt, 1, row->id.secret);
-    if (!seats || !seats_parse(seats, seats_len, (uint32_t *)(void *)owned, &row->n_seats)) {
-        int64_t key = row->id.key;
-        hold_row_close(row);
-        return damaged(err, "holds", key);
-    }
     row->owner = keep_text(stmt, 6, &next, &row->owner_len);
     row->metadata = keep_text(stmt, 7, &next, &row->metadata_len);
     return HF_OK;
@@ -111,8 +139,7 @@ enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
     return status;
 }
 
-/* Up to `limit` integers of a query's first column. */
-static enum hf_status read_keys(struct ledger *l, enum statement which, const struct db_value *args,
+enum hf_status ledger_read_keys(struct ledger *l, enum statement which, const struct db_value *args,
                                 size_t limit, int64_t *ret_keys, size_t *ret_n, struct hf_err *err)
 {
     struct db_stmt *stmt;
@@ -132,14 +159,28 @@ enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit, int
                                 size_t *ret_n, struct hf_err *err)
 {
     const struct db_value args[] = {db_int(now), db_int((int64_t)limit)};
-    return read_keys(l, ST_HOLDS_DUE, args, limit, ret_keys, ret_n, err);
+    return ledger_read_keys(l, ST_HOLDS_DUE, args, limit, ret_keys, ret_n, err);
+}
+
+enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *query,
+                                 int64_t *ret_keys, size_t *ret_n, struct hf_err *err)
+{
+    int64_t first = HOLD_KEY(query->event, 0);
+    const struct db_value args[] = {
+        db_int(first),
+        db_int(query->before ? query->before : HOLD_KEY(query->event + 1, 0)),
+        db_int(query->status),
+        db_int(query->now),
+        db_int((int64_t)query->limit),
+    };
+    return ledger_read_keys(l, ST_HOLDS_LIST, args, query->limit, ret_keys, ret_n, err);
 }
 
 enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit, int64_t *ret_keys,
                                   size_t *ret_n, struct hf_err *err)
 {
     const struct db_value args[] = {db_int(before ? before : INT64_MAX), db_int((int64_t)limit)};
-    return read_keys(l, ST_EVENTS_LIST, args, limit, ret_keys, ret_n, err);
+    return ledger_read_keys(l, ST_EVENTS_LIST, args, limit, ret_keys, ret_n, err);
 }
 
 enum hf_status ledger_booking_read(struct ledger *l, int64_t key, struct booking_row *row,
@@ -152,25 +193,26 @@ enum hf_status ledger_booking_read(struct ledger *l, int64_t key, struct booking
     enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
     if (step != DB_ROW)
         return step == DB_DONE ? HF_OK : HF_LEDGER_UNAVAILABLE;
-    size_t seats_len;
-    const char *seats = db_column_data(stmt, 9, &seats_len);
-    size_t room = (seats_len + 1) / 2 * sizeof(uint32_t);
-    char *owned = hf_alloc(room + text_len(stmt, 6) + 1), *next = owned + room;
-    *row = (struct booking_row){
-        .id.key = db_column_int(stmt, 0),
-        .event = db_column_int(stmt, 2),
-        .status = (enum booking_status)db_column_int(stmt, 3),
-        .fence = db_column_int(stmt, 4),
-        .amount = db_column_int(stmt, 5),
-        .created_at = db_column_int(stmt, 7),
-        .seats = (const uint32_t *)(void *)owned,
-        .owned = owned,
-    };
-    copy_secret(stmt, 1, row->id.secret);
-    copy_secret(stmt, 8, row->hold_secret);
-    row->reference = keep_text(stmt, 6, &next, &row->reference_len);
-    if (!seats || !seats_parse(seats, seats_len, (uint32_t *)(void *)owned, &row->n_seats)) {
-        booking_row_close(row);
+    struct places places;
+    if (places_from_row(stmt, 9, 10, text_len(stmt, 6) + 1, &places)) {
+        char *next = places.texts;
+        *row = (struct booking_row){
+            .id.key = db_column_int(stmt, 0),
+            .event = db_column_int(stmt, 2),
+            .status = (enum booking_status)db_column_int(stmt, 3),
+            .fence = db_column_int(stmt, 4),
+            .amount = db_column_int(stmt, 5),
+            .created_at = db_column_int(stmt, 7),
+            .seats = places.seats,
+            .n_seats = places.n_seats,
+            .areas = places.areas,
+            .n_areas = places.n_areas,
+            .owned = places.seats,
+        };
+        copy_secret(stmt, 1, row->id.secret);
+        copy_secret(stmt, 8, row->hold_secret);
+        row->reference = keep_text(stmt, 6, &next, &row->reference_len);
+    } else {
         status = damaged(err, "bookings", key);
     }
     stmt->driver->finish(stmt);

@@ -216,17 +216,45 @@ static void put_seats(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
+static void put_events(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->events.n; i++) {
+        ledger_arg_int(l, b->events.v[i].event);
+        ledger_arg_int(l, b->events.v[i].from);
+        ledger_arg_int(l, b->events.v[i].to);
+    }
+}
+
+static void put_areas(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->areas.n; i++) {
+        const struct area_write *w = &b->areas.v[i];
+        ledger_arg_int(l, w->event);
+        ledger_arg_int(l, w->area);
+        ledger_arg_int(l, w->held_before);
+        ledger_arg_int(l, w->booked_before);
+        ledger_arg_int(l, w->held);
+        ledger_arg_int(l, w->booked);
+    }
+}
+
+/* The text must not move once args point into it, so the caller reserved room. */
+static struct db_value numbers_arg(struct ledger *l, const uint32_t *numbers, uint32_t n)
+{
+    size_t start = l->text.len;
+    seats_text(numbers, n, &l->text);
+    return db_text(l->text.data + start, l->text.len - start);
+}
+
 static void put_holds_new(struct ledger *l, const struct ledger_batch *b)
 {
     size_t room = 0;
     for (size_t i = 0; i < b->holds_new.n; i++)
-        room += (size_t)b->holds_new.v[i].n_seats * 8 + 2;
+        room += ((size_t)b->holds_new.v[i].n_seats + b->holds_new.v[i].n_areas * 2) * 8 + 4;
     l->text.len = 0;
     buf_reserve(&l->text, room);
     for (size_t i = 0; i < b->holds_new.n; i++) {
         const struct hold_row *h = &b->holds_new.v[i];
-        size_t start = l->text.len;
-        seats_text(h->seats, h->n_seats, &l->text);
         ledger_arg_int(l, h->id.key);
         ledger_arg(l, db_bytes(h->id.secret, ID_SECRET_SIZE));
         ledger_arg_int(l, h->event);
@@ -235,10 +263,13 @@ static void put_holds_new(struct ledger *l, const struct ledger_batch *b)
         ledger_arg_int(l, h->amount);
         ledger_arg(l, db_text(h->owner, h->owner_len));
         ledger_arg(l, db_text(h->metadata, h->metadata_len));
-        ledger_arg(l, db_text(l->text.data + start, l->text.len - start));
+        ledger_arg(l, numbers_arg(l, h->seats, h->n_seats));
+        ledger_arg(l, h->n_areas ? numbers_arg(l, (const uint32_t *)h->areas, h->n_areas * 2)
+                                 : db_text(NULL, 0));
         ledger_arg_int(l, h->created_at);
         ledger_arg_int(l, h->expires_at);
         ledger_arg_int(l, h->max_expires_at);
+        ledger_arg_int(l, (int64_t)h->client);
     }
 }
 
@@ -322,7 +353,9 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b,
     } parts[] = {
         {"event_clock", ST_CLOCK_WRITE, put_clocks, b->clocks.n},
         {"idempotency", ST_KEY_INSERT, put_keys, b->keys.n},
+        {"events", ST_EVENT_WRITE, put_events, b->events.n},
         {"seats", ST_SEAT_WRITE, put_seats, b->seats.n},
+        {"areas", ST_AREA_WRITE, put_areas, b->areas.n},
         {"holds", ST_HOLD_INSERT, put_holds_new, b->holds_new.n},
         {"holds", ST_HOLD_WRITE, put_holds, b->holds.n},
         {"bookings", ST_BOOKING_INSERT, put_bookings, b->bookings.n},

@@ -60,6 +60,11 @@ HF_MUST_USE enum hf_status ledger_seats_read(struct ledger *l, int64_t event,
                                              void (*seat)(void *ctx, uint32_t index,
                                                           enum seat_status status, int64_t hold),
                                              void *ctx, struct hf_err *err);
+/* The event's status, and each area's counters. */
+HF_MUST_USE enum hf_status
+ledger_event_state(struct ledger *l, int64_t event, enum event_status *ret_status,
+                   void (*area)(void *ctx, uint32_t index, int64_t held, int64_t booked), void *ctx,
+                   struct hf_err *err);
 /* Every active hold of the event; the row is borrowed for the call. */
 HF_MUST_USE enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
                                                void (*hold)(void *ctx, const struct hold_row *row),
@@ -70,6 +75,34 @@ HF_MUST_USE enum hf_status ledger_events_list(struct ledger *l, int64_t before, 
 /* Up to `limit` active holds due at `now`, by the index of expiries. */
 HF_MUST_USE enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit,
                                             int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
+/* Keys of an event's holds, newest first; *ret_n at most query->limit. */
+struct holds_query {
+    int64_t event, before;   /* before: only holds with smaller keys; 0: all */
+    enum hold_status status; /* HOLD_NONE: any; judged at `now`, swept or not */
+    int64_t now;
+    size_t limit;
+};
+HF_MUST_USE enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *query,
+                                             int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
+/* Rows of an event's log, ascending; see audit.c.  *ret_n at most query->limit.
+ * O(rows between), since filters have no index of their own: the log is written by every hold and
+ * read by few. */
+struct audit_query {
+    int64_t event, after; /* after: only rows with larger seq */
+    int64_t seat;         /* index; -1: any */
+    int64_t hold;         /* key; 0: any */
+    size_t limit;
+};
+HF_MUST_USE enum hf_status ledger_audit_read(struct ledger *l, const struct audit_query *query,
+                                             struct audit_entry *ret, size_t *ret_n,
+                                             struct hf_err *err);
+/* Rows about one seat up to the time `at`, newest first. */
+HF_MUST_USE enum hf_status ledger_audit_seat(struct ledger *l, int64_t event, uint32_t seat,
+                                             int64_t at, size_t limit, struct audit_entry *ret,
+                                             size_t *ret_n, struct hf_err *err);
+/* Until when a hold lasted, as known at the time `at`; *ret_until 0: there is no such row. */
+HF_MUST_USE enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at,
+                                              int64_t *ret_until, struct hf_err *err);
 /* Each stored idempotency hash, to fill the key filter at start. */
 HF_MUST_USE enum hf_status ledger_keys_each(struct ledger *l, int64_t now,
                                             void (*key)(void *ctx, const uint8_t *hash), void *ctx,

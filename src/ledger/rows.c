@@ -49,6 +49,14 @@ void event_def_free(struct event_def *def)
     free(def);
 }
 
+uint32_t places_count(uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas)
+{
+    uint32_t n = n_seats;
+    for (uint32_t i = 0; i < n_areas; i++)
+        n += areas[i].quantity;
+    return n;
+}
+
 void hold_row_close(struct hold_row *row)
 {
     free(row->owned);

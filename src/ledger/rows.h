@@ -5,7 +5,10 @@
  * Keys.  event: 1, 2, 3 ...   seat: event << 32 | index of the seat in its event.
  * hold: event << 40 | the fence it was granted with; so a hold's id names its event, and no
  * counter beside event_clock is needed.  booking: the key of the hold it sells.  audit: event << 40
- * | seq. */
+ * | seq.
+ *
+ * A row of the log about a seat names the status it had and has.  A row about an area says that
+ * `quantity` places passed from one seat status to another. */
 #ifndef HF_LEDGER_ROWS_H
 #define HF_LEDGER_ROWS_H
 
@@ -99,19 +102,29 @@ int64_t event_def_capacity(const struct event_def *def);
 void event_def_free(struct event_def *def); /* accepts NULL; strings and all */
 
 /* ---- holds and bookings ---- */
+
+/* Places of general admission. */
+struct area_claim {
+    uint32_t area, quantity;
+};
+
 struct hold_row {
     struct id id;
     int64_t event, fence, amount, created_at, expires_at, max_expires_at;
+    uint64_t client; /* hash of a keyless buyer's address; 0: none */
     enum hold_status status;
     const char *owner; /* NULL: none */
     size_t owner_len;
     const char *metadata; /* JSON text, NULL: none */
     size_t metadata_len;
     const uint32_t *seats;
-    uint32_t n_seats;
+    const struct area_claim *areas;
+    uint32_t n_seats, n_areas;
     void *owned; /* what hold_row_close frees; NULL when the pointers are borrowed */
 };
 void hold_row_close(struct hold_row *row);
+/* Seats and area places together: what max_per_hold counts. */
+uint32_t places_count(uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas);
 
 struct booking_row {
     struct id id; /* key: the hold's */
@@ -121,7 +134,8 @@ struct booking_row {
     const char *reference; /* NULL: none */
     size_t reference_len;
     const uint32_t *seats;
-    uint32_t n_seats;
+    const struct area_claim *areas;
+    uint32_t n_seats, n_areas;
     void *owned;
 };
 void booking_row_close(struct booking_row *row);
@@ -132,6 +146,14 @@ void booking_row_close(struct booking_row *row);
 struct seat_write {
     int64_t seat, hold_before, hold, fence, expires_at;
     enum seat_status from, to;
+};
+/* The net change of an area's counters; those before are the condition. */
+struct area_write {
+    int64_t event, area, held_before, booked_before, held, booked;
+};
+struct event_write {
+    int64_t event;
+    enum event_status from, to;
 };
 /* The net change of one hold. */
 struct hold_write {
@@ -149,6 +171,11 @@ struct audit_row {
     int64_t quantity;                    /* 0: none */
     int from, to;                        /* of the object's own status enum */
     int64_t hold, booking, fence, until; /* 0: none */
+};
+/* A row of the log as it is shown: with the secrets of the ids it names. */
+struct audit_entry {
+    struct audit_row row;
+    uint8_t hold_secret[ID_SECRET_SIZE], booking_secret[ID_SECRET_SIZE];
 };
 #define KEY_HASH_SIZE 32
 /* An idempotency key's stored effect. */
@@ -174,7 +201,9 @@ struct clock_write {
 
 struct ledger_batch {
     VEC(struct clock_write) clocks;
+    VEC(struct event_write) events;
     VEC(struct seat_write) seats;
+    VEC(struct area_write) areas;
     VEC(struct hold_row) holds_new;
     VEC(struct hold_write) holds;
     VEC(struct booking_row) bookings;

@@ -60,6 +60,11 @@ const char *const ledger_migrations[] = {
     "  item bigint, quantity bigint NOT NULL, before bigint NOT NULL, after bigint NOT NULL,"
     "  hold bigint NOT NULL, booking bigint NOT NULL, fence bigint NOT NULL, until bigint NOT NULL,"
     "  cause bigint NOT NULL);",
+
+    /* 2: places of general admission in holds, as [area, quantity, area, quantity ...]; whose
+       address a keyless buyer has, hashed */
+    "ALTER TABLE holds ADD COLUMN areas text;"
+    "ALTER TABLE holds ADD COLUMN client bigint NOT NULL DEFAULT 0;",
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

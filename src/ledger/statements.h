@@ -16,7 +16,7 @@
                    " WHERE event_clock.event = r.event AND event_clock.seq = r.seq_before"         \
                    " AND event_clock.fence = r.fence_before AND event_clock.now <= r.now")         \
     X(CLOCK_INSERT, "INSERT INTO event_clock (event, seq, fence, now)"                             \
-                    " VALUES (r.event, 0, 0, r.now){args(event bigint, now bigint)}")              \
+                    " VALUES (r.event, 1, 0, r.now){args(event bigint, now bigint)}")              \
     X(CLOCK_MAX, "SELECT COALESCE(MAX(now), 0) FROM event_clock")                                  \
     X(CLOCK_TOUCH,                                                                                 \
       "UPDATE event_clock SET now = CASE WHEN now < r.now THEN r.now ELSE now + 1 END"             \
@@ -36,10 +36,10 @@
                   " AND status <> 0{args(first bigint, last bigint)}")                             \
     X(HOLD_INSERT,                                                                                 \
       "INSERT INTO holds (hold, secret, event, status, fence, amount, owner, metadata, seats,"     \
-      " created_at, expires_at, max_expires_at)"                                                   \
+      " areas, created_at, expires_at, max_expires_at, client)"                                    \
       " {values(hold bigint, secret bytes, event bigint, status bigint, fence bigint,"             \
-      " amount bigint, owner text, metadata text, seats text, created_at bigint,"                  \
-      " expires_at bigint, max_expires_at bigint)} ON CONFLICT (hold) DO NOTHING")                 \
+      " amount bigint, owner text, metadata text, seats text, areas text, created_at bigint,"      \
+      " expires_at bigint, max_expires_at bigint, client bigint)} ON CONFLICT (hold) DO NOTHING")  \
     X(HOLD_WRITE,                                                                                  \
       "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at"              \
       "{ FROM rows(hold bigint, before bigint, fence_before bigint, after bigint, fence bigint,"   \
@@ -47,8 +47,13 @@
       " WHERE holds.hold = r.hold AND holds.status = r.before AND holds.fence = r.fence_before")   \
     X(HOLD_READ,                                                                                   \
       "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
-      " h.seats, h.created_at, h.expires_at, h.max_expires_at FROM holds h"                        \
+      " h.seats, h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client FROM holds h"     \
       "{, rows(hold bigint)} WHERE h.hold = r.hold")                                               \
+    X(HOLDS_LIST, "SELECT hold FROM holds WHERE hold > r.first AND hold < r.before"                \
+                  " AND (r.status = 0 OR r.status ="                                               \
+                  " CASE WHEN status = 1 AND expires_at <= r.now THEN 2 ELSE status END)"          \
+                  " ORDER BY hold DESC LIMIT r.n"                                                  \
+                  "{args(first bigint, before bigint, status bigint, now bigint, n bigint)}")      \
     X(HOLDS_ACTIVE, "SELECT hold FROM holds WHERE status = 1 AND event = r.event"                  \
                     " ORDER BY expires_at{args(event bigint)}")                                    \
     X(HOLDS_DUE, "SELECT hold FROM holds WHERE status = 1 AND expires_at <= r.now"                 \
@@ -61,7 +66,8 @@
       " ON CONFLICT (booking) DO NOTHING")                                                         \
     X(BOOKING_READ,                                                                                \
       "SELECT b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference,"             \
-      " b.created_at, h.secret, h.seats FROM bookings b JOIN holds h ON h.hold = b.booking"        \
+      " b.created_at, h.secret, h.seats, h.areas FROM bookings b JOIN holds h"                     \
+      " ON h.hold = b.booking"                                                                     \
       " WHERE b.booking = r.booking{args(booking bigint)}")                                        \
     X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking)"                                        \
                    " {values(seat bigint, booking bigint)} ON CONFLICT (seat) DO NOTHING")         \
@@ -71,6 +77,25 @@
       " {values(audit bigint, event bigint, seq bigint, at bigint, object bigint, item bigint,"    \
       " quantity bigint, before bigint, after bigint, hold bigint, booking bigint,"                \
       " fence bigint, until bigint, cause bigint)} ON CONFLICT (audit) DO NOTHING")                \
+    X(AUDIT_READ,                                                                                  \
+      "SELECT a.seq, a.at, a.object, a.item, a.quantity, a.before, a.after, a.hold, a.booking,"    \
+      " a.fence, a.until, a.cause, h.secret, b.secret FROM audit a"                                \
+      " LEFT JOIN holds h ON h.hold = a.hold LEFT JOIN bookings b ON b.booking = a.booking"        \
+      " WHERE a.audit > r.after AND a.audit <= r.last"                                             \
+      " AND (r.seat < 0 OR (a.object = 2 AND a.item = r.seat))"                                    \
+      " AND (r.hold = 0 OR a.hold = r.hold) ORDER BY a.audit LIMIT r.n"                            \
+      "{args(after bigint, last bigint, seat bigint, hold bigint, n bigint)}")                     \
+    X(AUDIT_SEAT_BACK,                                                                             \
+      "SELECT a.seq, a.at, a.object, a.item, a.quantity, a.before, a.after, a.hold, a.booking,"    \
+      " a.fence, a.until, a.cause, h.secret, b.secret FROM audit a"                                \
+      " LEFT JOIN holds h ON h.hold = a.hold LEFT JOIN bookings b ON b.booking = a.booking"        \
+      " WHERE a.audit > r.first AND a.audit <= r.last AND a.object = 2 AND a.item = r.seat"        \
+      " AND a.at <= r.at ORDER BY a.audit DESC LIMIT r.n"                                          \
+      "{args(first bigint, last bigint, seat bigint, at bigint, n bigint)}")                       \
+    X(AUDIT_HOLD_UNTIL,                                                                            \
+      "SELECT until FROM audit WHERE audit > r.first AND audit <= r.last AND object = 4"           \
+      " AND hold = r.hold AND at <= r.at ORDER BY audit DESC LIMIT 1"                              \
+      "{args(first bigint, last bigint, hold bigint, at bigint)}")                                 \
     X(KEY_READ, "SELECT k.hash, k.request, k.http_status, k.body, k.created_at FROM idempotency k" \
                 "{, rows(hash bytes, cutoff bigint)}"                                              \
                 " WHERE k.hash = r.hash AND k.created_at > r.cutoff")                              \
@@ -94,6 +119,9 @@
       " hold_ttl_ms bigint, hold_max_ms bigint, max_per_hold bigint, created_at bigint)}")         \
     X(EVENT_READ, "SELECT secret, name, currency, status, hold_ttl_ms, hold_max_ms, max_per_hold," \
                   " created_at FROM events WHERE event = r.event{args(event bigint)}")             \
+    X(EVENT_WRITE, "UPDATE events SET status = r.after"                                            \
+                   "{ FROM rows(event bigint, before bigint, after bigint)}"                       \
+                   " WHERE events.event = r.event AND events.status = r.before")                   \
     X(EVENTS_LIST, "SELECT event FROM events WHERE event < r.before ORDER BY event DESC"           \
                    " LIMIT r.n{args(before bigint, n bigint)}")                                    \
     X(SECTION_INSERT,                                                                              \
@@ -113,6 +141,12 @@
                    " SELECT r.event, r.area, r.name, r.price, r.capacity, 0, 0"                    \
                    "{ FROM rows(event bigint, area bigint, name text, price bigint,"               \
                    " capacity bigint)}")                                                           \
+    X(AREA_WRITE,                                                                                  \
+      "UPDATE areas SET held = r.held, booked = r.booked"                                          \
+      "{ FROM rows(event bigint, area bigint, held_before bigint, booked_before bigint,"           \
+      " held bigint, booked bigint)}"                                                              \
+      " WHERE areas.event = r.event AND areas.area = r.area AND areas.held = r.held_before"        \
+      " AND areas.booked = r.booked_before")                                                       \
     X(AREAS_READ, "SELECT name, price, capacity, held, booked FROM areas WHERE event = r.event"    \
                   " ORDER BY area{args(event bigint)}")
 
@@ -151,6 +185,11 @@ static inline void ledger_arg(struct ledger *l, struct db_value value)
     *vec_push(&l->args) = value;
 }
 static inline void ledger_arg_int(struct ledger *l, int64_t i) { ledger_arg(l, db_int(i)); }
+
+/* Up to `limit` integers of a query's first column. */
+HF_MUST_USE enum hf_status ledger_read_keys(struct ledger *l, enum statement which,
+                                            const struct db_value *args, size_t limit,
+                                            int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
 
 /* "[1,2,3]" <-> indexes.  `seats` has room for (len + 1) / 2; false when the text is not ours. */
 void seats_text(const uint32_t *seats, uint32_t n, struct buf *out);

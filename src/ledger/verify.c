@@ -22,11 +22,12 @@ typedef long long ll;
                 " ORDER BY event")                                                                 \
     X(LAYOUT, "SELECT COALESCE(SUM(seats), 0) FROM seat_rows WHERE event = r.event"                \
               "{args(event bigint)}")                                                              \
+    X(STATUS, "SELECT status FROM events WHERE event = r.event{args(event bigint)}")               \
     X(AREAS, "SELECT area, capacity, held, booked FROM areas WHERE event = r.event"                \
              " ORDER BY area{args(event bigint)}")                                                 \
     X(HOLDS,                                                                                       \
       "SELECT h.hold, h.event, h.status, h.fence, h.expires_at, h.seats, COALESCE(b.status, 0),"   \
-      " COALESCE(b.fence, 0), COALESCE(b.event, h.event)"                                          \
+      " COALESCE(b.fence, 0), COALESCE(b.event, h.event), h.areas"                                 \
       " FROM holds h LEFT JOIN bookings b ON b.booking = h.hold"                                   \
       " WHERE h.hold >= r.first AND h.hold <= r.last ORDER BY h.hold"                              \
       "{args(first bigint, last bigint)}")                                                         \
@@ -35,7 +36,7 @@ typedef long long ll;
     X(SALES, "SELECT seat, booking FROM sold_seats WHERE seat >= r.first AND seat <= r.last"       \
              " ORDER BY seat{args(first bigint, last bigint)}")                                    \
     X(AUDIT, "SELECT seq, at, object, cause, COALESCE(item, -1), before, after, hold, booking,"    \
-             " fence, until, event, audit FROM audit"                                              \
+             " fence, until, event, audit, quantity FROM audit"                                    \
              " WHERE audit >= r.first AND audit <= r.last ORDER BY audit"                          \
              "{args(first bigint, last bigint)}")                                                  \
     X(SEATS, "SELECT seat, status, hold, fence, expires_at FROM seats"                             \
@@ -66,7 +67,7 @@ struct verifier {
     struct db_stmt *stmts[VS_COUNT];
     struct event_state event;
     VEC(struct clock_row) clocks; /* of all events, and of their catalogue: event 0 */
-    uint32_t *list, list_cap;     /* seats of the hold being read */
+    uint32_t *list, list_cap;     /* seats or areas of the hold being read */
     int64_t scalar;
     int64_t read[VS_COUNT]; /* rows each statement has given */
 };
@@ -139,12 +140,21 @@ static void on_area(struct verifier *v, struct db_stmt *stmt)
 {
     int64_t capacity = db_column_int(stmt, 1), held = db_column_int(stmt, 2),
             booked = db_column_int(stmt, 3);
+    struct area_state *area = vec_push(&v->event.areas);
+    *area = (struct area_state){.held = held, .booked = booked};
     verify_count(&v->event, VERIFY_AREAS);
     if (held < 0 || booked < 0 || held > capacity || booked > capacity - held)
         verify_violation(v->event.report, VERIFY_AREAS,
                          "event %lld, area %lld: %lld held and %lld booked of %lld",
                          (ll)v->event.event, (ll)db_column_int(stmt, 0), (ll)held, (ll)booked,
                          (ll)capacity);
+}
+
+/* Without a row to say otherwise, an event has been open from the start. */
+static void on_status(struct verifier *v, struct db_stmt *stmt)
+{
+    v->event.status = small(db_column_int(stmt, 0));
+    v->event.log_status = EVENT_OPEN;
 }
 
 static int index_order(const void *a, const void *b)
@@ -179,32 +189,65 @@ static void claim_seats(struct verifier *v, const struct hold_state *h)
     }
 }
 
+/* The places a hold lists, [area, quantity ...]; those of a live one count (I2). */
+static void claim_areas(struct verifier *v, struct hold_state *h, uint32_t n_numbers)
+{
+    struct event_state *e = &v->event;
+    for (uint32_t i = 0; i + 1 < n_numbers; i += 2) {
+        uint32_t area = v->list[i], quantity = v->list[i + 1];
+        h->n_places += quantity;
+        if (area >= e->areas.n || !quantity)
+            verify_violation(e->report, VERIFY_HOLD_SEATS, "hold %lld: lists %u places of area %u",
+                             (ll)h->key, quantity, area);
+        else if (h->status == HOLD_ACTIVE)
+            e->areas.v[area].claimed_held += quantity;
+        else if (hold_live(h))
+            e->areas.v[area].claimed_booked += quantity;
+    }
+    if (n_numbers % 2)
+        verify_violation(e->report, VERIFY_HOLD_SEATS, "hold %lld: its list of areas is damaged",
+                         (ll)h->key);
+}
+
+/* The numbers of a column into v->list; false: damaged.  NULL is an empty list. */
+static bool read_list(struct verifier *v, struct db_stmt *stmt, int column, uint32_t *ret_n)
+{
+    size_t len;
+    const char *text = db_column_data(stmt, column, &len);
+    if (len / 2 >= v->list_cap) {
+        v->list_cap = (uint32_t)len + 16;
+        v->list = hf_realloc(v->list, v->list_cap * sizeof *v->list);
+    }
+    *ret_n = 0;
+    return !text || seats_parse(text, len, v->list, ret_n);
+}
+
 static void on_hold(struct verifier *v, struct db_stmt *stmt)
 {
     struct hold_state *h = vec_push(&v->event.holds);
-    size_t len;
+    uint32_t n_numbers;
     *h = (struct hold_state){.key = db_column_int(stmt, 0),
                              .status = small(db_column_int(stmt, 2)),
                              .fence = db_column_int(stmt, 3),
                              .expires_at = db_column_int(stmt, 4),
                              .booking = small(db_column_int(stmt, 6)),
                              .booking_fence = db_column_int(stmt, 7)};
-    const char *text = db_column_data(stmt, 5, &len);
     verify_count(&v->event, VERIFY_HOLD_SEATS);
     if (db_column_int(stmt, 1) != v->event.event || db_column_int(stmt, 8) != v->event.event)
         verify_violation(v->event.report, VERIFY_STRAYS,
                          "hold %lld or its booking names event %lld", (ll)h->key,
                          (ll)db_column_int(stmt, 1));
-    if (len / 2 >= v->list_cap) {
-        v->list_cap = (uint32_t)len + 16;
-        v->list = hf_realloc(v->list, v->list_cap * sizeof *v->list);
-    }
-    if (!text || !seats_parse(text, len, v->list, &h->n_seats)) {
+    if (!db_column_data(stmt, 5, &(size_t){0}) || !read_list(v, stmt, 5, &h->n_seats)) {
         verify_violation(v->event.report, VERIFY_HOLD_SEATS,
                          "hold %lld: its list of seats is damaged", (ll)h->key);
         h->n_seats = 0;
     }
     claim_seats(v, h);
+    if (read_list(v, stmt, 9, &n_numbers))
+        claim_areas(v, h, n_numbers);
+    else
+        verify_violation(v->event.report, VERIFY_HOLD_SEATS,
+                         "hold %lld: its list of areas is damaged", (ll)h->key);
 }
 
 static void on_booking(struct verifier *v, struct db_stmt *stmt)
@@ -240,6 +283,7 @@ static void on_audit(struct verifier *v, struct db_stmt *stmt)
         .booking = db_column_int(stmt, 8),
         .fence = db_column_int(stmt, 9),
         .until = db_column_int(stmt, 10),
+        .quantity = db_column_int(stmt, 13),
     };
     if (db_column_int(stmt, 11) != row.event ||
         (db_column_int(stmt, 12) ^ row.seq) != row.event << AUDIT_SEQ_BITS)
@@ -277,6 +321,7 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
         row_fn *row;
         void (*end)(struct event_state *e);
     } steps[] = {
+        {VS_STATUS, event, 0, on_status, NULL},
         {VS_AREAS, event, 0, on_area, NULL},
         {VS_HOLDS, first_hold, last_hold, on_hold, NULL},
         {VS_BOOKINGS, first_hold, last_hold, on_booking, NULL},
@@ -289,14 +334,17 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
         if (status == HF_OK && steps[i].end)
             steps[i].end(e);
     }
-    if (status == HF_OK)
+    if (status == HF_OK) {
+        verify_areas(e);
         verify_holds(e);
+    }
     return status;
 }
 
 static void event_close(struct event_state *e)
 {
     free(e->seats);
+    vec_close(&e->areas);
     vec_close(&e->holds);
     vec_close(&e->rescued);
     *e = (struct event_state){.report = e->report};

@@ -17,6 +17,7 @@
     X(ONE_OWNER, "I1", "no seat is listed by two live holds", "claims")                            \
     X(SALES, "I1", "the seats sold are the seats booked, each with its booking", "sales")          \
     X(AREAS, "I2", "no area has more places held and booked than it has", "areas")                 \
+    X(AREA_COUNTERS, "I2", "an area's counters are the sums of its live holds", "areas")           \
     X(HOLD_STATUS, "I3", "a hold's status agrees with its seats and its booking", "holds")         \
     X(CONFIRM_TIME, "I4", "no hold was confirmed at or after its expiry", "confirms")              \
     X(FENCE_CLOCK, "I5", "no fence is above its event's clock", "fences")                          \
@@ -30,6 +31,8 @@
     X(FOLD_SEATS, "I11", "the log, folded, gives every seat", "seats")                             \
     X(FOLD_HOLDS, "I11", "the log, folded, gives every hold", "holds")                             \
     X(FOLD_BOOKINGS, "I11", "the log, folded, gives every booking", "bookings")                    \
+    X(FOLD_AREAS, "I11", "the log, folded, gives every area's counters", "areas")                  \
+    X(FOLD_EVENTS, "I11", "the log, folded, gives every event's status", "events")                 \
     X(STRAYS, "I11", "every row belongs to an event", "rows")
 
 enum verify_id {

@@ -133,6 +133,37 @@ static void fold_seat(struct event_state *e, const struct audit_row *row)
         s->fence = row->fence;
 }
 
+static void fold_area(struct event_state *e, const struct audit_row *row)
+{
+    if (row->item < 0 || (size_t)row->item >= e->areas.n) {
+        verify_violation(e->report, VERIFY_FOLD_AREAS,
+                         "event %lld, seq %lld: there is no area %lld", (ll)e->event, (ll)row->seq,
+                         (ll)row->item);
+        return;
+    }
+    struct area_state *a = &e->areas.v[row->item];
+    struct hold_state *h = verify_hold(e, row->hold);
+    int64_t n = row->quantity;
+    a->log_held += n * (row->to == SEAT_HELD) - n * (row->from == SEAT_HELD);
+    a->log_booked += n * (row->to == SEAT_BOOKED) - n * (row->from == SEAT_BOOKED);
+    if (n <= 0 || a->log_held < 0 || a->log_booked < 0)
+        verify_violation(e->report, VERIFY_LOG_CHAIN,
+                         "event %lld, seq %lld: %lld places of area %lld go from %d to %d, which "
+                         "leaves %lld held and %lld booked",
+                         (ll)e->event, (ll)row->seq, (ll)n, (ll)row->item, row->from, row->to,
+                         (ll)a->log_held, (ll)a->log_booked);
+    if (row->cause == CAUSE_HOLD && h)
+        h->log_places += n;
+}
+
+/* Events of before creation was logged begin open. */
+static void fold_event(struct event_state *e, const struct audit_row *row)
+{
+    bool begins = row->seq == 1 && row->cause == CAUSE_CREATE;
+    chain(e, row, "event", e->event, begins ? 0 : e->log_status);
+    e->log_status = row->to;
+}
+
 static void fold_booking(struct event_state *e, const struct audit_row *row)
 {
     struct hold_state *h = verify_hold(e, row->booking);
@@ -166,7 +197,11 @@ void verify_fold(struct event_state *e, const struct audit_row *row)
                          (ll)row->seq, (ll)row->fence, (ll)e->clock.fence);
     e->seq = row->seq;
     e->at = row->at;
-    if (row->object == AUDIT_HOLD)
+    if (row->object == AUDIT_EVENT)
+        fold_event(e, row);
+    else if (row->object == AUDIT_AREA)
+        fold_area(e, row);
+    else if (row->object == AUDIT_HOLD)
         fold_hold(e, row);
     else if (row->object == AUDIT_SEAT)
         fold_seat(e, row);
@@ -180,6 +215,35 @@ void verify_fold_end(struct event_state *e)
         verify_violation(e->report, VERIFY_LOG_SEQ,
                          "event %lld: the log ends at %lld, the clock at %lld", (ll)e->event,
                          (ll)e->seq, (ll)e->clock.seq);
+    if (e->event == 0)
+        return; /* the catalogue */
+    verify_count(e, VERIFY_FOLD_EVENTS);
+    if (e->log_status != e->status)
+        verify_violation(e->report, VERIFY_FOLD_EVENTS, "event %lld: status %d, by the log %d",
+                         (ll)e->event, e->status, e->log_status);
+}
+
+/* ---- the areas ---- */
+
+void verify_areas(struct event_state *e)
+{
+    for (size_t i = 0; i < e->areas.n; i++) {
+        const struct area_state *a = &e->areas.v[i];
+        verify_count(e, VERIFY_AREA_COUNTERS);
+        verify_count(e, VERIFY_FOLD_AREAS);
+        if (a->held != a->claimed_held || a->booked != a->claimed_booked)
+            verify_violation(e->report, VERIFY_AREA_COUNTERS,
+                             "event %lld, area %zu: %lld held and %lld booked, by its holds %lld "
+                             "and %lld",
+                             (ll)e->event, i, (ll)a->held, (ll)a->booked, (ll)a->claimed_held,
+                             (ll)a->claimed_booked);
+        if (a->held != a->log_held || a->booked != a->log_booked)
+            verify_violation(e->report, VERIFY_FOLD_AREAS,
+                             "event %lld, area %zu: %lld held and %lld booked, by the log %lld and "
+                             "%lld",
+                             (ll)e->event, i, (ll)a->held, (ll)a->booked, (ll)a->log_held,
+                             (ll)a->log_booked);
+    }
 }
 
 /* ---- the seats ---- */
@@ -327,10 +391,12 @@ static void check_hold(struct event_state *e, struct hold_state *h)
                          "hold %lld: status %d, fence %lld, until %lld; by the log %d, %lld, %lld",
                          (ll)h->key, h->status, (ll)h->fence, (ll)h->expires_at, h->log_status,
                          (ll)h->log_fence, (ll)h->log_until);
-    if (h->log_granted != h->n_seats)
+    if (h->log_granted != h->n_seats || h->log_places != h->n_places)
         verify_violation(e->report, VERIFY_HOLD_SEATS,
-                         "hold %lld: lists %u seats, was granted %u by the log", (ll)h->key,
-                         h->n_seats, h->log_granted);
+                         "hold %lld: lists %u seats and %lld places, was granted %u and %lld by "
+                         "the log",
+                         (ll)h->key, h->n_seats, (ll)h->n_places, h->log_granted,
+                         (ll)h->log_places);
     if (h->status < HOLD_ACTIVE || h->status > HOLD_CONFIRMED)
         accuse(e, h, "of status %d, which is none", h->status);
     check_booking(e, h);

@@ -15,11 +15,17 @@ struct seat_state {
     bool seen;           /* its row was there */
 };
 
+/* An area: its counters as stored, by the log, and summed over the live holds. */
+struct area_state {
+    int64_t held, booked, log_held, log_booked, claimed_held, claimed_booked;
+};
+
 /* A hold and its booking, as stored and as the log leaves them. */
 struct hold_state {
     int64_t key, fence, expires_at, booking_fence;
     int64_t log_fence, log_until, log_booking_fence;
     uint32_t n_seats, log_granted;
+    int64_t n_places, log_places; /* of areas: as listed, and as granted by the log */
     uint8_t status, booking, log_status, log_booking;
     bool accused; /* named by HOLD_STATUS already: one violation a hold */
 };
@@ -37,6 +43,8 @@ struct event_state {
     struct clock_row clock;
     struct seat_state *seats;
     uint32_t n_seats;
+    VEC(struct area_state) areas;
+    int status, log_status;       /* enum event_status; 0: none yet */
     VEC(struct hold_state) holds; /* by key */
     VEC(int64_t) rescued;         /* fences that are not their hold's first */
     /* while folding */
@@ -61,6 +69,7 @@ void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, i
                  int64_t expires_at);
 /* After all seats: seats without a row, then the holds and bookings. */
 void verify_seats_end(struct event_state *e);
+void verify_areas(struct event_state *e);
 void verify_holds(struct event_state *e);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/best.h"
 #include "engine/view_holds.h"
 
 static uint64_t from_env(const char *name, uint64_t usual)
@@ -519,6 +520,9 @@ static void check_seats(struct paper *p, struct paper_event *pe, uint32_t *ret_h
     assert_int_equal(shown.held, counts[SEAT_HELD]);
     assert_int_equal(shown.booked, counts[SEAT_BOOKED]);
     assert_int_equal(shown.blocked, counts[SEAT_BLOCKED]);
+    uint32_t seat, indexed;
+    best_find(e, &(struct best_want){.quantity = 1, .section = -1}, &seat, &indexed);
+    assert_int_equal(indexed, counts[SEAT_AVAILABLE]);
     assert_int_equal(pe->clock.seq, pe->folded_seq);
     assert_int_equal(pe->clock.fence, pe->folded_fence);
     assert_memory_equal(&e->clock, &pe->clock, sizeof pe->clock);
@@ -568,7 +572,7 @@ void paper_dump(const struct paper *p, struct buf *out)
         event_read_counts(e, &counts);
         dump_clock("clock", &e->clock, out);
         dump_clock("draft", &e->draft, out);
-        buf_printf(out, "seq %lld counts %u %u %u %u\n", (long long)counts.seq, counts.available,
+        buf_printf(out, "seq %lld counts %ld %ld %ld %ld\n", (long long)counts.seq, counts.available,
                    counts.held, counts.booked, counts.blocked);
         for (uint32_t s = 0; s < e->def->n_seats; s++)
             buf_printf(out, "seat %u %d %lld %u %llu\n", s, e->seats[s].status,

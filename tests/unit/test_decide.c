@@ -194,7 +194,7 @@ static void a_closed_event_takes_no_holds_but_sells_those_it_has(void **state)
 {
     (void)state;
     struct grant g = grant(0), late = grant(1);
-    hall->status = EVENT_CLOSED;
+    hall->status_draft = EVENT_CLOSED;
     assert_int_equal(create(2), HF_EVENT_CLOSED);
     assert_int_equal(renew(&g, 12000), HF_OK);
     assert_int_equal(confirm(&g), HF_CREATED);

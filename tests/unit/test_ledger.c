@@ -262,7 +262,7 @@ static void an_event_comes_back_as_it_was_written(void **state)
     assert_int_equal(got->areas.v[1].price, 0);
     assert_int_equal(got->areas.v[0].held + got->areas.v[0].booked, 0);
     assert_int_equal(clock.event, key);
-    assert_int_equal(clock.seq, 0);
+    assert_int_equal(clock.seq, 1); /* its creation */
     assert_int_equal(clock.fence, 0);
     assert_int_equal(clock.now, T0_MS + 5);
     event_def_free(got);
@@ -336,9 +336,9 @@ static void put_sale_of_two_seats(void)
     hold->metadata_len = strlen(hold->metadata);
     put_seat(1, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(1), 1);
     put_seat(3, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(1), 1);
-    put_clock(0, 0, 3, 1, T0_MS + 10);
+    put_clock(1, 0, 4, 1, T0_MS + 10);
     for (int i = 1; i <= 3; i++)
-        put_audit(i, 1);
+        put_audit(i + 1, 1);
     put_key("k", "{\"hold\":1}", T0_MS);
 }
 
@@ -399,11 +399,11 @@ static void a_batch_is_stored_and_read_back(void **state)
     struct clock_row clock = {.event = lab.event};
     int64_t now;
     ok(ledger_lock(lab.l, &clock, 1, &now, &err), &err);
-    assert_int_equal(clock.seq, 3);
+    assert_int_equal(clock.seq, 4);
     assert_int_equal(clock.fence, 1);
     assert_int_equal(clock.now, T0_MS + 10);
     assert_int_equal(now, T0_MS + 10); /* the database's clock is behind: the row counts */
-    assert_int_equal(number("SELECT COUNT(*) FROM audit"), 3);
+    assert_int_equal(number("SELECT COUNT(*) FROM audit"), 4);
 }
 
 static void a_hold_without_owner_and_metadata_has_none(void **state)
@@ -484,7 +484,7 @@ static void assert_surprise(const char *table)
 static void a_clock_row_that_moved_is_a_surprise(void **state)
 {
     (void)state;
-    put_clock(0, 0, 5, 2, T0_MS + 100);
+    put_clock(1, 0, 5, 2, T0_MS + 100);
     assert_string_equal(store(), "");
     put_clock(4, 2, 6, 2, T0_MS + 100);
     assert_surprise("event_clock");
@@ -578,13 +578,13 @@ static void a_second_sale_of_a_seat_is_a_surprise(void **state)
 static void a_second_log_row_of_a_number_is_a_surprise(void **state)
 {
     (void)state;
-    put_audit(1, 0);
     put_audit(2, 0);
+    put_audit(3, 0);
     assert_string_equal(store(), "");
-    put_audit(3, 0);
-    put_audit(2, 1);
+    put_audit(4, 0);
+    put_audit(3, 1);
     assert_surprise("audit");
-    put_audit(3, 0);
+    put_audit(4, 0);
     assert_string_equal(store(), "");
 }
 
@@ -809,7 +809,7 @@ static void time_goes_on_from_what_is_stored(void **state)
     (void)state;
     struct hf_err err = {0};
     int64_t now;
-    put_clock(0, 0, 1, 1, T0_MS + HOUR_MS);
+    put_clock(1, 0, 2, 1, T0_MS + HOUR_MS);
     assert_string_equal(store(), "");
     ledger_close(lab.l);
     lab.l = open_ledger(true);

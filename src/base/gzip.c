@@ -1,27 +1,14 @@
-/* A small direct-mapped store of compressed maps, one per slot: an event that is on sale stays in
- * its slot, and two that share one merely pack more often.  The lock is held for pointer work only;
- * two threads that miss at once both pack, and the newer map stays. */
-#include "http/gzip.h"
+/* zlib, as far as answers need it.  Pure. */
+#include "base/gzip.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <zlib.h>
 
-#define SLOTS 64
+#include "base/status.h"
+
 #define LEVEL 1          /* maps are long runs of dots: more effort gains little */
 #define WINDOW (15 + 16) /* the largest window, with gzip's header */
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gzip *slots[SLOTS];
-
-void gzip_unref(struct gzip *g)
-{
-    if (g && atomic_fetch_sub(&g->refs, 1) == 1) {
-        buf_close(&g->bytes);
-        free(g);
-    }
-}
 
 /* `;q=0`, `; q=0.000`: not wanted. */
 static bool weight_is_zero(const char *parameters, size_t len)
@@ -59,33 +46,7 @@ bool gzip_accepted(const char *header)
     return any;
 }
 
-static struct gzip *take(int64_t event, int64_t seq)
-{
-    pthread_mutex_lock(&lock);
-    struct gzip *g = slots[event % SLOTS];
-    if (g && g->event == event && g->seq == seq)
-        atomic_fetch_add(&g->refs, 1);
-    else
-        g = NULL;
-    pthread_mutex_unlock(&lock);
-    return g;
-}
-
-static void keep(struct gzip *g)
-{
-    pthread_mutex_lock(&lock);
-    struct gzip *old = slots[g->event % SLOTS];
-    bool newer = old && old->event == g->event && old->seq >= g->seq;
-    if (!newer) {
-        atomic_fetch_add(&g->refs, 1);
-        slots[g->event % SLOTS] = g;
-    }
-    pthread_mutex_unlock(&lock);
-    if (!newer)
-        gzip_unref(old);
-}
-
-static void pack(const struct buf *plain, struct buf *out)
+void gzip_pack(const struct buf *plain, struct buf *out)
 {
     z_stream z = {0};
     hf_check(plain->len <= UINT32_MAX);
@@ -100,26 +61,4 @@ static void pack(const struct buf *plain, struct buf *out)
     deflateEnd(&z);
     out->data = hf_realloc(out->data, out->len);
     out->cap = out->len;
-}
-
-struct gzip *gzip_snapshot(int64_t event, const struct snapshot *s)
-{
-    struct gzip *g = take(event, s->seq);
-    if (g)
-        return g;
-    g = hf_alloc(sizeof *g);
-    g->refs = 1;
-    g->event = event;
-    g->seq = s->seq;
-    pack(&s->json, &g->bytes);
-    keep(g);
-    return g;
-}
-
-void gzip_forget(void)
-{
-    for (size_t i = 0; i < SLOTS; i++) {
-        gzip_unref(slots[i]);
-        slots[i] = NULL;
-    }
 }

@@ -3,6 +3,7 @@
 #include "http/text.h"
 
 #include <string.h>
+#include <strings.h>
 
 static int hex(char c)
 {
@@ -28,6 +29,18 @@ size_t text_unescape(char *text)
     }
     *out = '\0';
     return (size_t)(out - text);
+}
+
+size_t text_unescape_name(const char *text, size_t len, char *out)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        bool slash = len - i >= 3 && strncasecmp(text + i, "%2f", 3) == 0;
+        bool percent = len - i >= 3 && strncmp(text + i, "%25", 3) == 0;
+        out[n++] = slash ? '/' : percent ? '%' : text[i];
+        i += slash || percent ? 2 : 0;
+    }
+    return n;
 }
 
 bool text_etag_listed(const char *list, const char *etag)

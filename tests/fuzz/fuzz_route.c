@@ -31,6 +31,8 @@ static void path_is_decoded(char *path)
     size_t expected_len = unescape_slowly(path, expected);
     size_t decoded_len = text_unescape(path);
     hf_check(decoded_len == expected_len && strcmp(path, expected) == 0);
+    size_t name_len = text_unescape_name(path, decoded_len, expected);
+    hf_check(name_len <= decoded_len && (decoded_len - name_len) % 2 == 0);
     free(expected);
 }
 
@@ -49,7 +51,7 @@ static void segments_fill_the_pattern(const struct request *r)
         buf_put(&path, segments[n].data, segments[n].len);
         n++;
     }
-    hf_check(path.len == strlen(r->path) && memcmp(path.data, r->path, path.len) == 0);
+    hf_check(path.data && path.len == strlen(r->path) && memcmp(path.data, r->path, path.len) == 0);
     buf_close(&path);
 }
 

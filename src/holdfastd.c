@@ -25,7 +25,7 @@
 
 #define VERSION "0.1.0"
 #define DRAIN_MS 10000
-#define STREAM_DRAIN_MS 2000
+#define STREAM_DRAIN_MS 1000
 #define EXIT_USAGE 64
 
 /* ---- options ---- */
@@ -434,8 +434,9 @@ static void say_what_to_try(const struct program *p, const struct event *e)
     const char *id = event_id_text(e);
     printf("\nTry it:\n"
            "  curl http://%s/v1/events/%s/seats\n"
-           "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n",
-           p->address, id, p->address, id, seats.data);
+           "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
+           "  curl -N http://%s/v1/events/%s/stream\n",
+           p->address, id, p->address, id, seats.data, p->stream_address, id);
     if (p->access.n_keys == 0)
         printf("  curl http://%s/metrics\n", p->address);
     putchar('\n');

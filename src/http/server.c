@@ -339,7 +339,7 @@ size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text)
     return text_unescape(text);
 }
 
-__attribute__((format(printf, 2, 0))) static void on_log(void *ctx, const char *fmt, va_list args)
+void http_log(void *ctx, const char *fmt, va_list args)
 {
     (void)ctx;
     if (!log_enabled(LOG_DEBUG))
@@ -386,7 +386,7 @@ static struct MHD_Daemon *daemon_start(struct server *s, unsigned threads)
     struct MHD_OptionItem pool[2] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL},
                                      {MHD_OPTION_END, 0, NULL}};
     return MHD_start_daemon(
-        flags, 0, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        flags, 0, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_CONNECTION_LIMIT,
         connections_max(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK,

@@ -7,6 +7,7 @@
 #ifndef HF_HTTP_SERVER_H
 #define HF_HTTP_SERVER_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 #include "engine/engine.h"
@@ -41,7 +42,8 @@ struct metrics *server_metrics(const struct server *s);
 const char *server_stream_address(const struct server *s);
 
 struct MHD_Connection;
-/* MHD_OPTION_UNESCAPE_CALLBACK. */
+/* MHD_OPTION_EXTERNAL_LOGGER and MHD_OPTION_UNESCAPE_CALLBACK of both daemons. */
+__attribute__((format(printf, 2, 0))) void http_log(void *ctx, const char *fmt, va_list args);
 size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text);
 const struct access *server_access(const struct server *s);
 const struct cors *server_cors(const struct server *s);

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "http/answer.h"
+#include "http/cors.h"
 #include "http/stream_internal.h"
 
 #define BLOCK_SIZE 512 /* for HTTP/1.0; chunks have the connection's memory */
@@ -123,6 +124,7 @@ static enum MHD_Result queue(struct stream *s, unsigned status, struct MHD_Respo
         return MHD_NO;
     const char *origin = allowed_origin(s);
     add(m, "X-Request-Id", s->id);
+    add(m, "X-Content-Type-Options", "nosniff");
     if (origin) {
         add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_EXPOSE_HEADERS, "X-Request-Id");
@@ -164,7 +166,7 @@ static enum MHD_Result answer_preflight(struct stream *s)
         return MHD_NO;
     add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD");
     add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_HEADERS, "Cache-Control, Last-Event-ID");
-    add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, "600");
+    add(m, MHD_HTTP_HEADER_ACCESS_CONTROL_MAX_AGE, cors_max_age);
     return queue(s, MHD_HTTP_NO_CONTENT, m);
 }
 

@@ -3,16 +3,32 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertProblem } from '../support/expect.mjs';
-import { mapOf, pool, reap, sleep, start, until } from '../support/server.mjs';
+import { mapOf, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
 import { apply, Stream, streamsOf } from '../support/stream.mjs';
 
 const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
 const rowName = (i) => (i < 26 ? '' : String.fromCharCode(64 + Math.floor(i / 26))) + String.fromCharCode(65 + i % 26);
 const seatNames = (rows, seats) => Array.from({ length: rows * seats },
   (_, i) => `S-${rowName(Math.floor(i / seats))}-${i % seats + 1}`);
+// A port that is free, and so is the next.
+async function freePair() {
+  for (;;) {
+    const [first, second] = [net.createServer(), net.createServer()];
+    await once(first.listen(0, '127.0.0.1'), 'listening');
+    const { port } = first.address();
+    const both = await new Promise((resolve) => {
+      second.once('error', () => resolve(false));
+      second.listen(port + 1, '127.0.0.1', () => resolve(true));
+    });
+    first.close();
+    if (both) { second.close(); return port; }
+  }
+}
 const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) * 1024;
 
 describe('streams', () => {
@@ -314,7 +330,7 @@ describe('streams', () => {
     const big = await server.createEvent({ max_per_hold: 200, sections: [{ name: `${long}S`, price: 1,
       rows: Array.from({ length: rows }, (_, row) => ({ name: `${long}${rowName(row)}`, seats: per })) }] });
     const seats = (row) => Array.from({ length: per }, (_, i) => `${long}S-${long}${rowName(row)}-${i + 1}`);
-    const [quick, ...slow] = await Promise.all(Array.from({ length: 11 }, () => open(big)));
+    const [quick, ...slow] = await Promise.all(Array.from({ length: 41 }, () => open(big)));
     for (const stream of slow) stream.res.pause();
     const before = rss(server.pid);
     const dropped = await server.metric('holdfast_stream_dropped_total');
@@ -323,7 +339,7 @@ describe('streams', () => {
       await quick.reach((await snapshot(big)).seq);
       for (const { id } of holds) await server.del(`/v1/holds/${id}`);
     }
-    assert.ok(rss(server.pid) - before < 48 << 20, `${rss(server.pid) - before} bytes more`);
+    assert.ok(rss(server.pid) - before < 96 << 20, `${rss(server.pid) - before} bytes more`);
     for (const stream of slow) stream.res.resume();
     for (const stream of slow) assert.equal(await stream.over, false);
     assert.equal(await server.metric('holdfast_stream_dropped_total') - dropped, slow.length);
@@ -363,6 +379,56 @@ describe('streams', () => {
     await own.stop();
     assert.ok(Date.now() - begun < 2000, `${Date.now() - begun} ms`);
     for (const one of many) assert.equal(await one.over, true);
+  });
+
+  it('streams are on the next port, or where --stream-listen says', async () => {
+    const main = await freePair();
+    const onMain = (argv) => [argv[0], '--listen', `127.0.0.1:${main}`, ...argv.slice(3)];
+    let own = await start({ wrap: onMain });
+    const fresh = await own.createEvent();
+    assert.deepEqual(await streamsOf(own, fresh), { host: '127.0.0.1', port: main + 1 });
+    const taken = await runServer(['--listen', '127.0.0.1:0', '--stream-listen', `127.0.0.1:${main + 1}`, '--data', own.dir]);
+    assert.equal(taken.code, 1);
+    assert.match(taken.stderr, /cannot listen on 127/);
+    await own.stop();
+    const blocker = net.createServer().listen(main + 1, '127.0.0.1');
+    await once(blocker, 'listening');
+    const refused = await runServer(['--listen', `127.0.0.1:${main}`, '--data', own.dir]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /--stream-listen/);
+    assert.equal(refused.stdout, '');
+    own = await start({ wrap: onMain, env: { HOLDFAST_STREAM_LISTEN: '127.0.0.1:0' } });
+    assert.notEqual((await streamsOf(own, await own.createEvent())).port, main + 1);
+    await own.stop();
+    blocker.close();
+    assert.equal((await runServer(['--stream-listen', 'nonsense', '--data', own.dir])).code, 64);
+  });
+
+  it('a shop\'s pages may read them; there are only so many: 503, until one is closed', async () => {
+    const own = await start({ args: ['--cors-origin', 'https://shop.example'],
+      wrap: (argv) => ['sh', '-c', 'ulimit -n 332; exec "$@"', 'sh', ...argv] });
+    const fresh = await own.createEvent();
+    const port = await streamsOf(own, fresh);
+    for (const [Origin, allowed] of [['https://shop.example', 'https://shop.example'], ['https://shop.example.evil', undefined]]) {
+      const stream = await Stream.open(port, fresh, { method: 'HEAD', headers: { Origin } });
+      assert.equal(stream.headers['access-control-allow-origin'], allowed);
+      assert.match(stream.headers.vary, /Origin/);
+    }
+    const most = Math.floor((332 - 128) / 3) * 2;
+    const streams = await Promise.all(Array.from({ length: most }, () => Stream.open(port, fresh)));
+    for (const { status } of streams) assert.equal(status, 200);
+    const refusal = await Stream.open(port, fresh);
+    await refusal.over;
+    assertProblem({ status: refusal.status, headers: refusal.headers, text: refusal.text, json: refusal.json }, 503, 'overloaded');
+    assert.ok(Number(refusal.headers['retry-after']) > 0);
+    assert.equal((await own.get(`/v1/events/${fresh.id}`)).status, 200, 'the main port has files left');
+    streams.pop().close();
+    const again = await until('a place is free', async () => {
+      const stream = await Stream.open(port, fresh);
+      return stream.status === 200 ? stream : null;
+    });
+    streams.push(again);
+    await own.stop();
   });
 
   it('silence is broken by a comment every 15 s', async () => {

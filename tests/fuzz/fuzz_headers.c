@@ -1,12 +1,14 @@
-/* Headers that are read by hand: Accept-Encoding, If-None-Match, Idempotency-Key, X-Forwarded-For,
- * and the lists of networks and origins an operator gives.  The first byte of the input picks the
- * reader, the rest is the value. */
+/* Headers that are read by hand (Accept-Encoding, If-None-Match, Idempotency-Key, X-Forwarded-For),
+ * times and numbers of queries, and the lists of networks and origins an operator gives.  The first
+ * byte of the input picks the reader, the rest is the value. */
 #include "fuzz.h"
 
+#include "base/clock.h"
 #include "base/gzip.h"
 #include "http/address.h"
 #include "http/cors.h"
 #include "http/idempotency.h"
+#include "http/parse.h"
 #include "http/text.h"
 
 static void accept_encoding(const char *value)
@@ -39,6 +41,27 @@ static void idempotency_key(const char *value, size_t len)
         buf_close(&quoted);
     }
     buf_close(&r.out);
+}
+
+/* What a time says is said again by its UTC text, up to the year that has four digits. */
+static void time_of_query(const char *value)
+{
+    const int64_t end_ms = INT64_C(253402300800000);
+    int64_t ms = 0, again = -1;
+    char text[CLOCK_TEXT_SIZE];
+    if (!parse_time(value, &ms) || ms < 0 || ms >= end_ms)
+        return;
+    clock_format_ms(ms, text);
+    hf_check(parse_time(text, &again) && again == ms);
+}
+
+static void digits(const char *value, size_t len)
+{
+    int64_t n = -1;
+    if (!parse_digits(value, len, &n))
+        return;
+    hf_check(len >= 1 && len <= 18 && n >= 0 && n == strtoll(value, NULL, 10));
+    hf_check(strspn(value, "0123456789") == len);
 }
 
 /* Whatever comes forwarded, the client is somebody, and not one of the proxies' networks unless the
@@ -97,6 +120,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 'K':
         idempotency_key(value, size - 1);
+        break;
+    case 'T':
+        time_of_query(value);
+        break;
+    case '9':
+        digits(value, size - 1);
         break;
     case 'F':
         forwarded_for(value, size - 1);

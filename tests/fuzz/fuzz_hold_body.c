@@ -16,6 +16,7 @@ static void same_body(const struct hold_body *quick, const struct hold_body *tho
     same_text(quick->owner, thorough->owner);
     same_text(quick->metadata, thorough->metadata);
     hf_check(quick->ttl_ms == thorough->ttl_ms && quick->n_seats == thorough->n_seats);
+    hf_check(thorough->best_quantity == 0 && thorough->n_areas == 0); /* left to the thorough one */
     for (size_t i = 0; i < quick->n_seats; i++)
         same_text(quick->seats[i], thorough->seats[i]);
 }
@@ -29,6 +30,15 @@ static void metadata_is_json(const struct hold_body *body)
         json_loadb(body->metadata.data, body->metadata.len, JSON_REJECT_DUPLICATES, NULL);
     hf_check(json_is_object(json));
     json_decref(json);
+}
+
+static void places_are_bounded(const struct hold_body *body)
+{
+    hf_check(body->n_seats + body->n_areas > 0 || body->best_quantity > 0);
+    hf_check(body->n_seats == 0 || body->best_quantity == 0);
+    hf_check(body->best_quantity >= 0);
+    for (size_t i = 0; i < body->n_areas; i++)
+        hf_check(body->areas[i].quantity > 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -45,8 +55,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hf_check(!scanned || parsed);
     if (scanned)
         same_body(&quick, &thorough);
-    if (parsed)
+    if (parsed) {
         metadata_is_json(&thorough);
+        places_are_bounded(&thorough);
+    }
     hold_body_close(&quick);
     hold_body_close(&thorough);
     json_decref(json);

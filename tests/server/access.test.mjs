@@ -39,6 +39,7 @@ const ROUTES = [
   ['POST', '/v1/events/{e}/close', 'seller'],
   ['GET', '/v1/audit', 'admin'],
   ['GET', '/healthz', 'public'],
+  ['GET', '/openapi.yaml', 'public'],
   ['GET', '/readyz', 'public'],
   ['GET', '/metrics', 'admin'],
 ];

@@ -303,16 +303,14 @@ static void fold_seat(struct paper_event *pe, const struct audit_row *a)
 static void fold_area(struct paper_event *pe, const struct audit_row *a)
 {
     struct paper_area *area = &pe->areas[a->item];
-    int64_t *counters[] = {NULL, &area->folded_held, &area->folded_booked};
     assert_in_range(a->from, SEAT_AVAILABLE, SEAT_BOOKED);
     assert_in_range(a->to, SEAT_AVAILABLE, SEAT_BOOKED);
     assert_int_not_equal(a->from, a->to);
     assert_true(a->quantity > 0 && a->hold && a->fence);
     assert_int_equal(a->booking, a->to == SEAT_BOOKED ? a->hold : 0);
-    if (counters[a->from])
-        *counters[a->from] -= a->quantity;
-    if (counters[a->to])
-        *counters[a->to] += a->quantity;
+    int64_t n = a->quantity;
+    area->folded_held += (a->to == SEAT_HELD ? n : 0) - (a->from == SEAT_HELD ? n : 0);
+    area->folded_booked += (a->to == SEAT_BOOKED ? n : 0) - (a->from == SEAT_BOOKED ? n : 0);
     assert_true(area->folded_held >= 0 && area->folded_booked >= 0); /* at every row: I2 */
     assert_true(area->folded_held + area->folded_booked <=
                 pe->event->def->areas.v[a->item].capacity);

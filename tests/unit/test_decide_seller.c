@@ -619,6 +619,29 @@ static void many_addresses_are_told_apart_as_they_come_and_go(void **state)
     assert_true(table->n_clients_used * 2 <= table->n_clients);
 }
 
+static void an_address_that_holds_nothing_takes_no_room(void **state)
+{
+    (void)state;
+    static const uint32_t seats[] = {0};
+    struct hold *last = NULL;
+    for (uint64_t i = 1; i <= 20000; i++) { /* one comes, the one before goes */
+        struct hold_row row = {
+            .id.key = HOLD_KEY(1, i), .client = i * 977, .seats = seats, .n_seats = 1};
+        struct hold *hold = view_hold_add(paper.view, hall, &row);
+        if (last)
+            view_hold_remove(paper.view, last);
+        last = hold;
+        assert_int_equal(has(i * 977), 1);
+        assert_int_equal(has((i - 1) * 977 + 1), 0);
+    }
+    const struct hold_table *table = view_hold_table(paper.view);
+    size_t used = 0;
+    for (size_t i = 0; i < table->n_clients; i++)
+        used += table->clients[i].client != 0;
+    assert_int_equal(used, table->n_clients_used);
+    assert_int_equal(table->n_clients, 256);
+}
+
 static void a_forgotten_event_takes_its_part_of_the_counts_along(void **state)
 {
     (void)state;
@@ -676,6 +699,7 @@ int main(void)
         claim(a_due_hold_counts_for_nothing_swept_or_not),
         claim(a_failed_batch_restores_what_addresses_have),
         claim(many_addresses_are_told_apart_as_they_come_and_go),
+        claim(an_address_that_holds_nothing_takes_no_room),
         claim(a_forgotten_event_takes_its_part_of_the_counts_along),
     };
     return cmocka_run_group_tests_name("decide_seller", tests, NULL, NULL);

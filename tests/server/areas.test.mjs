@@ -5,12 +5,12 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertBooking, assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
-import { newKey, sleep, start, until } from '../support/server.mjs';
+import { newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 describe('areas', () => {
   let server;
   before(async () => { server = await start({ leaks: true }); });
-  after(() => server?.finish());
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
   // 4 seats at 1000, 20 places at 300, 5 at 50.
   const fresh = (fields = {}) => server.createEvent({

@@ -5,12 +5,12 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertBooking, assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
-import { newKey, sleep, start, until } from '../support/server.mjs';
+import { newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 describe('areas', () => {
   let server;
-  before(async () => { server = await start({ leaks: true }); });
-  after(() => server?.finish());
+  before(async () => { server = await start(); });
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
   // 4 seats at 1000, 20 places at 300, 5 at 50.
   const fresh = (fields = {}) => server.createEvent({
@@ -226,6 +226,8 @@ describe('areas', () => {
     }
     const { areas } = await server.read(`/v1/events/${event.id}/seats`);
     assert.deepEqual(areas.map(({ name, available }) => [name, available]), names.map((name) => [name, 1]));
+    await server.restart();
+    assert.deepEqual((await server.read(`/v1/events/${event.id}/seats`)).areas, areas);
   });
 
   it('a capacity of a million is counted to the end, and no amount overflows', async () => {
@@ -254,12 +256,6 @@ describe('areas', () => {
   });
 
   it('places outlive a restart: held, booked, and the rest', async () => {
-    const patient = server;
-    server = await start(); // to stop it must not cost a look for leaks
-    try { await acrossRestart(); } finally { await server.finish(); server = patient; }
-  });
-
-  async function acrossRestart() {
     const event = await fresh();
     const held = await server.take(event, { seats: ['S-A-1'], areas: { Floor: 4, Terrace: 1 } });
     const sold = await server.take(event, { areas: { Floor: 3 } });
@@ -273,5 +269,5 @@ describe('areas', () => {
     assert.equal((await server.del(url(held))).status, 204);
     assert.deepEqual(await server.areas(event), { Floor: 17, Terrace: 5 });
     assertSoldOut(await server.ask(event, { areas: { Terrace: 6 } }), 5, 'Terrace');
-  }
+  });
 });

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { assertFoldIsState, AUDIT_FIELDS, fold, readAudit } from '../support/audit.mjs';
 import { assertInvalid, assertOk, assertProblem, ms } from '../support/expect.mjs';
 import { chance, seed } from '../support/random.mjs';
-import { mapOf, pool, sleep, start, until } from '../support/server.mjs';
+import { mapOf, pool, reap, sleep, start, until } from '../support/server.mjs';
 
 const WORDS = { '.': 'available', h: 'held', b: 'booked', x: 'blocked' };
 const brief = ({ object, seat, area, quantity, from, to, cause }) => [cause, object, seat ?? area ?? quantity, from, to].join(' ');
@@ -13,7 +13,7 @@ const brief = ({ object, seat, area, quantity, from, to, cause }) => [cause, obj
 describe('the log', () => {
   let server;
   before(async () => { server = await start(); });
-  after(() => server?.finish());
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
   const confirm = (hold, fields = {}) => server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, ...fields });
   const seller = (event, action, body) => server.post(`/v1/events/${event.id}/${action}`, body);
@@ -233,6 +233,23 @@ describe('the log', () => {
         assert.deepEqual([still.status, still.until], ['held', renewed.expires_at]);
         await until('it is swept', async () => (await server.counts(event)).held === 1);
       }
+    });
+
+    it('a hold that ran out while no server was there to say so was over then all the same', async () => {
+      const own = await start();
+      const event = await own.createEvent();
+      const hold = await own.grant(event, 'S-A-1', { ttl_ms: 1000 });
+      await own.stop({ keep: true });
+      await sleep(ms(hold.expires_at) - Date.now() + 300);
+      await own.launch();
+      await until('it is swept', async () => (await own.counts(event)).held === 0);
+      const rows = await readAudit(own, `event=${event.id}&seat=S-A-1`);
+      assert.ok(ms(rows.at(-1).at) >= ms(hold.expires_at) + 300, 'the row that says so came later');
+      const at = async (time) => assertOk(await own.get(`/v1/events/${event.id}/seats/S-A-1?at=${new Date(time).toISOString()}`));
+      assert.equal((await at(ms(hold.expires_at) - 1)).status, 'held');
+      const between = await at(ms(hold.expires_at) + 100);
+      assert.deepEqual([between.status, between.hold, between.until, between.history.length], ['available', null, null, 1]);
+      await own.finish();
     });
   });
 

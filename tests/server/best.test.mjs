@@ -5,14 +5,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms } from '../support/expect.mjs';
 import { chance, seed } from '../support/random.mjs';
-import { mapOf, newKey, sleep, start } from '../support/server.mjs';
+import { mapOf, newKey, reap, sleep, start } from '../support/server.mjs';
 
 const row = (name, from, to) => Array.from({ length: to - from + 1 }, (_, i) => `${name}-${from + i}`);
 
 describe('best available', () => {
   let server;
   before(async () => { server = await start(); });
-  after(() => server?.finish());
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
   // `layout`: rows of 'S' as a list of widths.
   const hall = (layout, fields = {}) => server.createEvent({

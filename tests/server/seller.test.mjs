@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
-import { newKey, sleep, start, until } from '../support/server.mjs';
+import { newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 const NOWHERE = `evt_${'0'.repeat(28)}`;
 const NO_HOLD = `hold_${'0'.repeat(28)}`;
@@ -13,7 +13,7 @@ const NO_HOLD = `hold_${'0'.repeat(28)}`;
 describe('sellers', () => {
   let server;
   before(async () => { server = await start(); });
-  after(() => server?.finish());
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
   const change = (action, event, body, headers) => server.post(`/v1/events/${event.id ?? event}/${action}`, body, headers);
   const block = (event, seats, headers) => change('block', event, { seats: [].concat(seats) }, headers);

@@ -6,7 +6,7 @@ import zlib from 'node:zlib';
 import { after, before, describe, it } from 'node:test';
 import { fold, readAudit } from '../support/audit.mjs';
 import { assertOk } from '../support/expect.mjs';
-import { areasOf, mapOf, sleep, start } from '../support/server.mjs';
+import { areasOf, mapOf, reap, sleep, start } from '../support/server.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
 const AT_ONCE = 5;
@@ -15,7 +15,7 @@ const EVERY_MS = 200;
 describe('maps', () => {
   let server;
   before(async () => { server = await start(); });
-  after(() => server?.finish());
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
   const large = () => server.createEvent({
     sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 100 }], areas: [{ name: 'Floor', price: 1, capacity: 5000 }],

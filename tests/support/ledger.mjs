@@ -83,8 +83,10 @@ const rules = {
 export function assertVerified(dir) {
   const url = `sqlite:${path.join(dir, 'holdfast.db')}`;
   let text;
-  try { text = execFileSync(HOLDFAST, ['verify', '--ledger', url, '--json'],
-      { encoding: 'utf8', stdio: 'pipe', env: environment({}, false) }); } catch (error) {
+  try {
+    text = execFileSync(HOLDFAST, ['verify', '--ledger', url, '--json'],
+      { encoding: 'utf8', stdio: 'pipe', env: environment({}, false) });
+  } catch (error) {
     assert.fail(`holdfast verify: ${error.status ?? error.signal} ${error.stdout} ${error.stderr}`);
   }
   const report = JSON.parse(text);

@@ -546,23 +546,36 @@ static void every_moment_of_a_seat_s_past_reads_as_it_was(void **state)
 
 /* ---- lists ---- */
 
-static struct page *read_page(enum command_kind kind, struct page want)
+/* `hold`: whose id the list was asked for by, or NULL. */
+static enum hf_status ask_page(enum command_kind kind, struct page want, const struct id *hold,
+                               struct page **ret)
 {
     struct call call;
-    struct page *page = hf_alloc(sizeof *page);
-    *page = want;
+    *ret = hf_alloc(sizeof **ret);
+    **ret = want;
     ask_event(&call.ask, kind, lab.hall);
-    call.ask.c.page = page;
-    assert_int_equal(run_and_close(&call), HF_OK);
+    call.ask.c.page = *ret;
+    if (hold)
+        call.ask.c.id = *hold;
+    return run_and_close(&call);
+}
+
+static struct page *read_page(enum command_kind kind, struct page want)
+{
+    struct page *page;
+    assert_int_equal(ask_page(kind, want, NULL, &page), HF_OK);
     return page;
 }
 
 static void the_log_is_listed_over_more_rows_than_a_page(void **state)
 {
     (void)state;
-    for (int i = 0; i < 60; i++) {
+    struct id seventh = {0};
+    for (int i = 1; i <= 60; i++) {
         struct grant g = grant(1);
         assert_int_equal(release(&g), HF_NO_CONTENT);
+        if (i == 7)
+            seventh = g.id;
     }
     int64_t next = 0, all = lab.hall->seq;
     assert_int_equal(all, 1 + 60 * 4);
@@ -583,10 +596,13 @@ static void the_log_is_listed_over_more_rows_than_a_page(void **state)
     p = read_page(CMD_AUDIT_LIST, (struct page){.limit = 1000, .seat = 1});
     assert_int_equal(p->n, 120);
     page_free(p);
-    p = read_page(CMD_AUDIT_LIST,
-                  (struct page){.limit = 1000, .seat = -1, .hold = HOLD_KEY(lab.hall_key, 7)});
+    const struct page of_hold = {.limit = 1000, .seat = -1, .hold = seventh.key};
+    assert_int_equal(ask_page(CMD_AUDIT_LIST, of_hold, &seventh, &p), HF_OK);
     assert_int_equal(p->n, 4);
     assert_int_equal(p->audit[3].row.cause, CAUSE_RELEASE);
+    page_free(p);
+    seventh.secret[0] ^= 1; /* its number alone is nobody's business */
+    assert_int_equal(ask_page(CMD_AUDIT_LIST, of_hold, &seventh, &p), HF_NO_SUCH_HOLD);
     page_free(p);
 }
 

@@ -449,7 +449,8 @@ static void a_file_that_others_may_read_is_refused(void **state)
 static void a_file_without_keys_or_with_poor_ones_is_refused(void **state)
 {
     static const char *const bad[] = {
-        "", "\n\n", "# nothing\n", "two words\n", ADMIN "\ntwo words\n", " " ADMIN "\n", ADMIN " \n"};
+        "",         "\n\n", "# nothing\n", "two words\n", ADMIN "\ntwo words\n", " " ADMIN "\n",
+        ADMIN " \n"};
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct hf_err err = {0};

@@ -5,14 +5,16 @@
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
 #   tests/unit/test_*.c       one cmocka executable each, and tests/fault/test_*.c
 #   tests/unit/support*.c, tests/support/*.c      linked into each of them
+#   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
 #   bench/*.c                 one program each, build/bench/NAME
-# One set of rules builds three flavours: build/ (the product), build/asan and build/tsan;
-# `make FLAVOUR=asan` builds the second.
+# One set of rules builds four flavours: build/ (the product), build/asan, build/tsan and, with
+# clang, build/fuzz; `make FLAVOUR=asan` builds the second.
 
 FLAVOUR ?= product
 WERROR ?= 1
 PREFIX ?= /usr/local
-CC = gcc
+CC = $(if $(filter fuzz,$(FLAVOUR)),clang,gcc)
+SECONDS = 60
 
 ifeq ($(MAKELEVEL),0)
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
@@ -27,14 +29,21 @@ say = $(if $(V),,@printf '%-5s %s\n' $(1) $@ &&)
 B_product = build
 B_asan = build/asan
 B_tsan = build/tsan
-B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan or tsan))
+B_fuzz = build/fuzz
+B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan or fuzz))
 
 FLAGS_product = -O2 -g -flto=auto -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 FLAGS_asan = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 FLAGS_tsan = -O1 -g -fsanitize=thread
+FLAGS_fuzz = -O1 -gline-tables-only -fsanitize=fuzzer-no-link,address,undefined \
+             -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
            $(if $(WERROR),-Werror)
+# clang's -Wconversion objects to other things than gcc's, and gcc has judged every file.
+ifeq ($(FLAVOUR),fuzz)
+WARNINGS = -Wall -Wextra $(if $(WERROR),-Werror)
+endif
 DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
 
 # Asked once, and only when a recipe first needs them: after the packages are there.
@@ -52,12 +61,14 @@ LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread $(LDFLAGS)
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 programs = $(patsubst %.c,$(B)/%,$(1))
 
-CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c)))
+CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/src/http/openapi.o
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
 SUPPORT = $(call objects,$(wildcard tests/unit/support*.c tests/support/*.c))
 TEST_SOURCES = $(wildcard tests/unit/test_*.c tests/fault/test_*.c)
 TESTS = $(call programs,$(TEST_SOURCES))
+FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
+FUZZERS = $(call programs,$(FUZZ_SOURCES))
 BENCH_SOURCES = $(wildcard bench/*.c)
 BENCHES = $(call programs,$(BENCH_SOURCES))
 PROGRAMS = $(if $(SERVER),$(B)/holdfastd) $(if $(CLI),$(B)/holdfast)
@@ -65,7 +76,7 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.
 
 # ---- targets -------------------------------------------------------------------------------
 
-.PHONY: all programs tests benches run test asan tsan bench soak lint install clean help
+.PHONY: all programs tests benches fuzzers run test asan tsan fuzz bench soak lint install clean help
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -74,20 +85,29 @@ all: programs
 programs: $(PROGRAMS)
 tests: $(TESTS)
 benches: $(BENCHES)
+fuzzers: $(FUZZERS)
 
 run: all
 	@exec build/holdfastd --data var --demo
 
 # Everything runs on the sanitizers' build; `make tsan` is the same with the thread sanitizer.
-test: asan
-asan tsan: build/packages/test
+test: build/packages/fuzz tests/node_modules/.ready
+	@$(MAKE) FLAVOUR=asan programs tests
+	@$(MAKE) FLAVOUR=fuzz fuzzers
+	@tests/run --fuzz build/fuzz build/asan
+asan tsan: build/packages/test tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=$@ programs tests
 	@tests/run build/$@
+
+# Each target SECONDS seconds; what it finds is left in build/fuzz/findings.
+fuzz: build/packages/fuzz
+	@$(MAKE) FLAVOUR=fuzz fuzzers
+	@tests/fuzz/run --seconds $(SECONDS) --grow build/fuzz
 
 bench: all benches build/packages/bench
 	@bench/run
 
-soak: all build/packages/test
+soak: all build/packages/test tests/node_modules/.ready
 	@HF_KILLS=50 tests/run --programs build --node 'tests/fault/*.test.mjs' build
 
 lint: build/packages/lint
@@ -110,14 +130,15 @@ help:
 	@echo 'make              build/holdfastd and build/holdfast'
 	@echo 'make run          the server with a demo event, on http://127.0.0.1:8080, data in var/'
 	@echo 'make test         every test, on a build with the address and undefined sanitizers'
-	@echo 'make tsan         the same with the thread sanitizer'
+	@echo 'make asan, tsan   the same without the fuzzers; with the thread sanitizer'
+	@echo 'make fuzz         every parser on made-up input, each SECONDS=$(SECONDS)'
 	@echo 'make bench        how fast it is, beside its rivals'
 	@echo 'make soak         the fault tests for a long time: 50 kills'
 	@echo 'make lint         clang-format and clang-tidy'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR='
 	@echo 'make clean        remove build/'
 	@echo
-	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan builds into build/asan|tsan.'
+	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan|fuzz builds into build/asan...'
 
 # ---- rules ---------------------------------------------------------------------------------
 
@@ -139,9 +160,17 @@ $(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)
 	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -lm -o $@
 
+$(FUZZERS): $(B)/%: $(B)/obj/%.o $(B)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK) $(LINK) -fsanitize=fuzzer $^ $(LIB_LIBS) -o $@
+
 $(B)/obj/%.o: %.c Makefile | build/packages/build
 	@mkdir -p $(@D)
 	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@
+
+$(B)/obj/src/http/openapi.o: src/http/openapi.S docs/openapi.yaml Makefile | build/packages/build
+	@mkdir -p $(@D)
+	$(call say,AS) $(CC) -c $< -o $@
 
 $(call objects,$(TEST_SOURCES)) $(SUPPORT): | build/packages/test
 
@@ -150,6 +179,11 @@ build/packages/%: scripts/install-packages
 	@scripts/install-packages $*
 	@mkdir -p $(@D) && touch $@
 build/packages/test: build/packages/build
-build/packages/bench build/packages/lint: build/packages/test
+build/packages/bench build/packages/lint build/packages/fuzz: build/packages/test
+
+# What the black-box suites need from npm, exactly as locked.
+tests/node_modules/.ready: tests/package.json tests/package-lock.json | build/packages/test
+	$(call say,NPM) npm --prefix tests ci --no-progress --loglevel=error
+	@touch $@
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

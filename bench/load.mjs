@@ -2,6 +2,7 @@
 // time and ends with numbers or with an error that says what was wrong.
 
 import { spawn } from 'node:child_process';
+import { get } from 'node:http';
 import { fileURLToPath } from 'node:url';
 
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
@@ -83,6 +84,17 @@ export async function expectPost(status, url, path, body, headers) {
     throw new Error(`POST ${path}: ${answer.status}, not ${status}: ${answer.text}`);
   }
   return answer;
+}
+
+// Bytes of a body as they came over the wire; fetch would unpack them.
+export function fetchBytes(url, headers) {
+  return new Promise((done, fail) => {
+    get(url, { headers }, (answer) => {
+      let bytes = 0;
+      answer.on('data', (data) => { bytes += data.length; });
+      answer.on('end', () => done(bytes));
+    }).on('error', fail);
+  });
 }
 
 // A shape is { sections, rows, seats }: how many sections, rows in each, seats in each row.

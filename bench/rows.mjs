@@ -16,19 +16,19 @@ const HUGE = { sections: 25, rows: 200, seats: 200 }; // 1,000,000
 const WARM_HOLDS = 5_000;
 const WARM_END = 6_000; // a script that stops by count may send a few requests more
 
-function check(good, what) {
+export function check(good, what) {
   if (!good) throw new Error(`not what was to be measured: ${what}`);
 }
 
-const atLeast = (value) => ({ good: (n) => n >= value, text: `>= ${value}` });
-const atMost = (value) => ({ good: (n) => n <= value, text: `<= ${value}` });
+export const atLeast = (value) => ({ good: (n) => n >= value, text: `>= ${value}` });
+export const atMost = (value) => ({ good: (n) => n <= value, text: `<= ${value}` });
 const under = (value) => ({ good: (n) => n < value, text: `< ${value}` });
 
 // Lines of the table from the results of the rounds: one field of ours, alone or beside a peer's.
-const pick = (results, field) => results.map((result) => result[field]);
-const alone = (name, unit, field, ours, target) => (
+export const pick = (results, field) => results.map((result) => result[field]);
+export const alone = (name, unit, field, ours, target) => (
   { name, unit, ours: pick(ours, field), target });
-const beside = (name, unit, field, ours, peerName, peer, target) => (
+export const beside = (name, unit, field, ours, peerName, peer, target) => (
   { ...alone(name, unit, field, ours, target), peerName, peer: pick(peer, field) });
 
 // ---- contended: everybody wants one seat that is held ----
@@ -105,7 +105,7 @@ export async function contended(bench) {
 
 // ---- scattered.lua ----
 
-function scattered(server, events, shape, options, load) {
+export function scattered(server, events, shape, options, load) {
   const { threads = WRK_THREADS } = load;
   const named = Object.entries({ threads, ...options }).map(([name, value]) => `${name}=${value}`);
   const args = [events.join(','), shape.sections, shape.rows, shape.seats, ...named];

@@ -1,4 +1,4 @@
-// bench/run [--only contended,distinct,growth,expiry] [--rounds N] [--seconds S] [--json FILE]
+// bench/run [--only ROW,...] [--rounds N] [--seconds S] [--json FILE]
 //           [--build DIR] [--http-threads N]
 // Prints one table of ratios, ours beside its peers in the same run; see bench/README.md.
 
@@ -13,9 +13,12 @@ import { performance } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { stopLoads } from './load.mjs';
-import * as rows from './rows.mjs';
+import { contended, distinct, expiry, growth } from './rows.mjs';
+import { best, snapshot, streams } from './rows_api.mjs';
 import { directories, spentUs, stopAll } from './servers.mjs';
 import { judge, median, render } from './table.mjs';
+
+const rows = { contended, distinct, growth, expiry, best, streams, snapshot };
 
 const TMPFS_MAGIC = 0x01021994;
 const RUN_MAX_MS = 30 * 60_000;
@@ -31,7 +34,7 @@ function options() {
   try {
     ({ values } = parseArgs({
       options: {
-        only: { type: 'string', default: 'contended,distinct,growth,expiry' },
+        only: { type: 'string', default: Object.keys(rows).join(',') },
         rounds: { type: 'string', default: '3' },
         seconds: { type: 'string', default: '5' },
         json: { type: 'string' },
@@ -69,7 +72,7 @@ function need(bench) {
       return true;
     }
   });
-  const built = ['holdfastd', 'bench/bare'].map((file) => join(bench.build, file));
+  const built = ['holdfastd', 'bench/bare', 'bench/streams'].map((file) => join(bench.build, file));
   missing.push(...built.filter((file) => !existsSync(file)));
   if (missing.length) usage(`missing, and \`make bench\` would have it: ${missing.join(', ')}`);
 }

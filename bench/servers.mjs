@@ -122,7 +122,9 @@ export async function startHoldfast(bench, name) {
   const server = new Server('holdfastd', join(bench.build, 'holdfastd'),
     ['--listen', '127.0.0.1:0', '--data', join(directory, 'data'),
       '--http-threads', String(bench.httpThreads)], { directory });
-  return server.listening();
+  await server.listening();
+  server.streams = await server.until(() => server.output.match(/^streams on (http:\S+)$/m)?.[1]);
+  return server;
 }
 
 export function startBare(bench, bodyLen) {

@@ -15,19 +15,26 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "engine/engine.h"
+#include "http/access.h"
 #include "http/answer.h"
+#include "http/cors.h"
 #include "http/listen.h"
 #include "http/parse.h"
 #include "http/server.h"
+#include "http/stream.h"
 
 #define VERSION "0.1.0"
 #define DRAIN_MS 10000
+#define STREAM_DRAIN_MS 1000
 #define EXIT_USAGE 64
 
 /* ---- options ---- */
 
 struct options {
+    const char *stream_listen;
     const char *listen, *data, *ledger, *http_threads, *queue_max, *log_level, *demo;
+    const char *admin_key_file, *seller_key_file, *public_holds, *public_seats_max;
+    const char *trusted_proxy, *cors_origin, *request_log;
 };
 
 struct flag {
@@ -38,6 +45,8 @@ struct flag {
 static const struct flag flags[] = {
     {"listen", "ADDR:PORT", "where to listen (127.0.0.1:8080); port 0 picks a free one",
      offsetof(struct options, listen)},
+    {"stream-listen", "ADDR:PORT", "where to serve streams (the next port beside --listen)",
+     offsetof(struct options, stream_listen)},
     {"data", "DIR", "where the server keeps its files (var); created if missing",
      offsetof(struct options, data)},
     {"ledger", "URL", "the ledger (sqlite:DIR/holdfast.db)", offsetof(struct options, ledger)},
@@ -45,6 +54,20 @@ static const struct flag flags[] = {
      offsetof(struct options, http_threads)},
     {"queue-max", "N", "requests queued before the server answers 503 (16384)",
      offsetof(struct options, queue_max)},
+    {"admin-key-file", "PATH", "access keys of admins, one a line; see below",
+     offsetof(struct options, admin_key_file)},
+    {"seller-key-file", "PATH", "access keys of sellers, one a line",
+     offsetof(struct options, seller_key_file)},
+    {"public-holds", "on|off", "whether those without a key may make holds (on)",
+     offsetof(struct options, public_holds)},
+    {"public-seats-max", "N", "places an address without a key may hold at once (20)",
+     offsetof(struct options, public_seats_max)},
+    {"trusted-proxy", "CIDR,...", "proxies whose X-Forwarded-For is believed (none)",
+     offsetof(struct options, trusted_proxy)},
+    {"cors-origin", "ORIGIN,...", "web origins whose pages may use the API, or * (none)",
+     offsetof(struct options, cors_origin)},
+    {"request-log", NULL, "log a line for each request answered",
+     offsetof(struct options, request_log)},
     {"log-level", "LEVEL", "debug, info, warn, error or off (info)",
      offsetof(struct options, log_level)},
     {"demo", NULL, "create a demo event if there is none, and say how to try it",
@@ -69,13 +92,19 @@ static void help(void)
          "\n"
          "The Holdfast seat-hold and booking server.\n");
     for (size_t i = 0; i < N_FLAGS; i++)
-        printf("  --%-12s %-10s %s\n", flags[i].name, flags[i].value ? flags[i].value : "",
+        printf("  --%-16s %-10s %s\n", flags[i].name, flags[i].value ? flags[i].value : "",
                flags[i].help);
-    puts("  --version                 print the version and exit\n"
-         "  --help                    print this and exit\n"
+    puts("  --version                     print the version and exit\n"
+         "  --help                        print this and exit\n"
          "\n"
          "Each option can be given in the environment instead: --http-threads N is\n"
          "HOLDFAST_HTTP_THREADS=N, --demo is HOLDFAST_DEMO=1.  A flag wins over the environment.\n"
+         "\n"
+         "HOLDFAST_ADMIN_KEY and HOLDFAST_SELLER_KEY hold access keys themselves and have no "
+         "flags,\n"
+         "so that keys stay out of ps.  Without any key everything is open, and only loopback\n"
+         "addresses are served.\n"
+         "\n"
          "SIGTERM or SIGINT: finish what was accepted, then exit.");
 }
 
@@ -146,9 +175,12 @@ static long number(const char *text, long min, long max, const char *name)
 
 struct program {
     struct engine *engine;
+    struct streams *streams;
     struct server *server;
     struct metrics *metrics;
-    char address[LISTEN_TEXT_SIZE];
+    struct access access;
+    struct cors cors;
+    char address[LISTEN_TEXT_SIZE], stream_address[LISTEN_TEXT_SIZE];
 };
 
 _Noreturn static void fail(const char *what, const char *which, const char *why)
@@ -188,18 +220,73 @@ static void command_done(struct command *command)
         server_done(command);
 }
 
-static int open_socket(const struct options *o, char address[LISTEN_TEXT_SIZE])
+static void read_key(struct access *a, enum scope scope, const char *variable, const char *file)
+{
+    struct hf_err err = {0};
+    const char *key = getenv(variable);
+    if (key && !access_add_key(a, scope, key, strlen(key), variable, &err))
+        fail("use", "the access key", err.msg);
+    if (file && !access_add_file(a, scope, file, &err))
+        fail("use", "the access keys", err.msg);
+}
+
+static void read_access(struct program *p, const struct options *o)
+{
+    struct access *a = &p->access;
+    struct hf_err err = {0};
+    read_key(a, SCOPE_ADMIN, "HOLDFAST_ADMIN_KEY", o->admin_key_file);
+    read_key(a, SCOPE_SELLER, "HOLDFAST_SELLER_KEY", o->seller_key_file);
+    a->no_public_holds = strcmp(o->public_holds, "off") == 0;
+    if (!a->no_public_holds && strcmp(o->public_holds, "on") != 0)
+        usage_error("--public-holds is on or off, not ", o->public_holds);
+    a->public_places_max = (uint32_t)number(o->public_seats_max, 1, 1000000000, "public-seats-max");
+    if (o->trusted_proxy && !networks_parse(o->trusted_proxy, &a->trusted, &err))
+        usage_error("--trusted-proxy: ", err.msg);
+    if (o->cors_origin && !cors_parse(o->cors_origin, &p->cors, &err))
+        usage_error("--cors-origin: ", err.msg);
+}
+
+static int open_socket(const struct options *o, const struct access *access,
+                       char address[LISTEN_TEXT_SIZE])
 {
     struct listen_address at;
     struct hf_err err = {0};
     int fd;
     if (!listen_parse(o->listen, &at, &err))
         usage_error("--listen: ", err.msg);
-    if (!listen_is_loopback(&at))
-        fail("listen on", o->listen,
-             "without access keys everything is open, so only loopback addresses are served");
+    if (!access_may_listen(access, &at, &err))
+        fail("listen on", o->listen, err.msg);
     if (!listen_open(&at, &fd, &err))
         fail("listen on", o->listen, err.msg);
+    listen_text(fd, address);
+    return fd;
+}
+
+/* Beside `beside` unless the options say where. */
+static int open_stream_socket(const struct options *o, const struct access *access, int beside,
+                              char address[LISTEN_TEXT_SIZE])
+{
+    struct listen_address at, main;
+    struct hf_err err = {0};
+    int fd;
+    if (o->stream_listen) {
+        if (!listen_parse(o->stream_listen, &at, &err))
+            usage_error("--stream-listen: ", err.msg);
+        if (!access_may_listen(access, &at, &err))
+            fail("listen on", o->stream_listen, err.msg);
+        if (!listen_open(&at, &fd, &err))
+            fail("listen on", o->stream_listen, err.msg);
+    } else {
+        bool any = listen_parse(o->listen, &main, &err) && listen_port(&main) == 0;
+        if (!listen_beside(beside, any, &at))
+            fail("listen", "on a port for streams", "there is no next port; use --stream-listen");
+        if (!listen_open(&at, &fd, &err)) {
+            char port[16], why[sizeof err.msg + 32];
+            (void)snprintf(port, sizeof port, "port %u", listen_port(&at));
+            (void)snprintf(why, sizeof why, "%s; use --stream-listen", err.msg);
+            fail("serve streams on the next port,", port, why);
+        }
+    }
     listen_text(fd, address);
     return fd;
 }
@@ -214,12 +301,28 @@ static void start_engine(struct program *p, const struct options *o)
         .ledger_url = o->ledger ? o->ledger : url,
         .clock = &clock_system,
         .queue_len_max = o->queue_max ? (size_t)number(o->queue_max, 1, 1000000, "queue-max") : 0,
+        .public_places_max = p->access.n_keys ? p->access.public_places_max : 0,
         .metrics = p->metrics,
         .done = command_done,
         .render = http_render,
     };
     if (engine_start(&config, &p->engine, &err) != HF_OK)
         fail("open the ledger", config.ledger_url, err.msg);
+}
+
+static void start_streams(struct program *p, int listen_fd)
+{
+    struct hf_err err = {0};
+    const struct stream_config config = {
+        .listen_fd = listen_fd,
+        .cors_origins = p->cors.origins,
+        .page_port = (unsigned)atoi(strrchr(p->address, ':') + 1),
+        .engine = p->engine,
+        .metrics = p->metrics,
+        .clock = &clock_system,
+    };
+    if (stream_start(&config, &p->streams, &err) != HF_OK)
+        fail("serve streams on", p->stream_address, err.msg);
 }
 
 static void start_server(struct program *p, const struct options *o, int listen_fd)
@@ -234,6 +337,10 @@ static void start_server(struct program *p, const struct options *o, int listen_
         .engine = p->engine,
         .metrics = p->metrics,
         .clock = &clock_system,
+        .stream_address = p->stream_address,
+        .access = &p->access,
+        .cors = &p->cors,
+        .request_log = o->request_log != NULL,
     };
     if (server_start(&config, &p->server, &err) != HF_OK)
         fail("serve", o->listen, err.msg);
@@ -241,12 +348,15 @@ static void start_server(struct program *p, const struct options *o, int listen_
 
 static void stop(struct program *p)
 {
+    stream_drain(p->streams, STREAM_DRAIN_MS);
     if (!server_drain(p->server, DRAIN_MS))
         log_write(LOG_WARN, "some requests were not finished in time", NULL);
     engine_drain(p->engine);
+    stream_stop(p->streams);
     server_stop(p->server);
     engine_stop(p->engine);
     metrics_free(p->metrics);
+    cors_close(&p->cors);
     log_write(LOG_INFO, "stopped", NULL);
 }
 
@@ -325,8 +435,11 @@ static void say_what_to_try(const struct program *p, const struct event *e)
     printf("\nTry it:\n"
            "  curl http://%s/v1/events/%s/seats\n"
            "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
-           "  curl http://%s/metrics\n\n",
-           p->address, id, p->address, id, seats.data, p->address);
+           "  curl -N http://%s/v1/events/%s/stream\n",
+           p->address, id, p->address, id, seats.data, p->stream_address, id);
+    if (p->access.n_keys == 0)
+        printf("  curl http://%s/metrics\n", p->address);
+    putchar('\n');
     fflush(stdout);
     buf_close(&seats);
 }
@@ -334,7 +447,11 @@ static void say_what_to_try(const struct program *p, const struct event *e)
 int main(int argc, char **argv)
 {
     (void)argc;
-    struct options o = {.listen = "127.0.0.1:8080", .data = "var", .log_level = "info"};
+    struct options o = {.listen = "127.0.0.1:8080",
+                        .data = "var",
+                        .log_level = "info",
+                        .public_holds = "on",
+                        .public_seats_max = "20"};
     enum log_level level;
     options_from_environment(&o);
     options_from_arguments(&o, argv);
@@ -353,12 +470,15 @@ int main(int argc, char **argv)
     hf_check(sem_init(&own_done, 0, 0) == 0);
 
     struct program p = {.metrics = metrics_new()};
-    int listen_fd = open_socket(&o, p.address);
+    read_access(&p, &o);
+    int listen_fd = open_socket(&o, &p.access, p.address);
+    int stream_fd = open_stream_socket(&o, &p.access, listen_fd, p.stream_address);
     directory_create(o.data);
     start_engine(&p, &o);
     const struct event *example = o.demo ? demo_event(&p) : NULL;
+    start_streams(&p, stream_fd);
     start_server(&p, &o, listen_fd);
-    printf("holdfastd listening on http://%s\n", p.address);
+    printf("holdfastd listening on http://%s\nstreams on http://%s\n", p.address, p.stream_address);
     fflush(stdout);
     if (example)
         say_what_to_try(&p, example);

@@ -9,6 +9,7 @@
 
 #define LEVEL 1          /* maps are long runs of dots: more effort gains little */
 #define WINDOW (15 + 16) /* the largest window, with gzip's header */
+#define FLUSH_MAX 16     /* what a flush may add */
 
 /* `;q=0`, `; q=0.000`: not wanted. */
 static bool weight_is_zero(const char *parameters, size_t len)
@@ -46,19 +47,43 @@ bool gzip_accepted(const char *header)
     return any;
 }
 
-void gzip_pack(const struct buf *plain, struct buf *out)
+/* All of `plain` with one call. */
+static void pack(const struct buf *plain, int window, int flush, struct buf *out)
 {
     z_stream z = {0};
-    hf_check(plain->len <= UINT32_MAX);
-    hf_check(deflateInit2(&z, LEVEL, Z_DEFLATED, WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-    buf_reserve(out, deflateBound(&z, plain->len));
+    hf_check(plain->len <= UINT32_MAX / 2);
+    hf_check(deflateInit2(&z, LEVEL, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+    buf_reserve(out, deflateBound(&z, plain->len) + FLUSH_MAX);
     z.next_in = (Bytef *)plain->data;
     z.avail_in = (uInt)plain->len;
     z.next_out = (Bytef *)out->data;
     z.avail_out = (uInt)out->cap;
-    hf_check(deflate(&z, Z_FINISH) == Z_STREAM_END);
+    hf_check(deflate(&z, flush) == (flush == Z_FINISH ? Z_STREAM_END : Z_OK));
+    hf_check(z.avail_in == 0 && z.avail_out > 0);
     out->len = z.total_out;
     deflateEnd(&z);
     out->data = hf_realloc(out->data, out->len);
     out->cap = out->len;
+}
+
+void gzip_pack(const struct buf *plain, struct buf *out) { pack(plain, WINDOW, Z_FINISH, out); }
+
+void gzip_begin(struct buf *out)
+{
+    static const char head[10] = {'\x1f', '\x8b', Z_DEFLATED, 0, 0, 0, 0, 0, 0, '\xff'};
+    buf_put(out, head, sizeof head);
+}
+
+void gzip_block(const struct buf *plain, struct buf *out)
+{
+    pack(plain, -MAX_WBITS, Z_FULL_FLUSH, out);
+}
+
+void gzip_block_stored(const char *plain, size_t len, struct buf *out)
+{
+    const char head[5] = {0, (char)(len & 0xff), (char)(len >> 8), (char)(~len & 0xff),
+                          (char)(~len >> 8 & 0xff)};
+    hf_check(len <= UINT16_MAX);
+    buf_put(out, head, sizeof head);
+    buf_put(out, plain, len);
 }

@@ -131,18 +131,25 @@ static uint32_t row_before(const struct best *b, uint32_t end, enum room room, u
     return NO_ROW;
 }
 
-/* All rows of a range as one.  O(log rows). */
-static struct node sum_rows(const struct best *b, const struct range *rows)
+static void count_in(const struct node *n, uint32_t *free, uint32_t *row_free)
 {
-    struct node sum = {0};
+    *free += n->free;
+    if (n->row_free > *row_free)
+        *row_free = n->row_free;
+}
+
+/* Adds the free seats of a range of rows, and raises row_free to what the emptiest row has.
+ * O(log rows). */
+static void count_rows(const struct best *b, const struct range *rows, uint32_t *free,
+                       uint32_t *row_free)
+{
     uint32_t low = b->n_leaves + rows->first, high = b->n_leaves + rows->end;
     for (; low < high; low /= 2, high /= 2) {
         if (low % 2 == 1)
-            sum = join(&sum, &b->nodes[low++]);
+            count_in(&b->nodes[low++], free, row_free);
         if (high % 2 == 1)
-            sum = join(&sum, &b->nodes[--high]);
+            count_in(&b->nodes[--high], free, row_free);
     }
-    return sum;
 }
 
 /* ---- bits ---- */
@@ -164,31 +171,70 @@ static uint32_t seek(const uint64_t *set, uint32_t at, uint32_t end, bool is_set
     return at < end ? at : end;
 }
 
+/* Where `len` free seats in a row begin, of the 64 places of `low`; `high` goes on behind it.
+ * len <= 64; O(log len). */
+static uint64_t run_starts(uint64_t low, uint64_t high, uint32_t len)
+{
+    for (uint32_t had = 1, step; had < len; had += step) {
+        step = had <= len - had ? had : len - had;
+        low &= low >> step | high << (WORD_BITS - step);
+        high &= high >> step;
+    }
+    return low;
+}
+
+/* The first whole run of `len` or more free seats in [at, end); `end` when there is none.  `at` is
+ * not within a run.  Passes over shorter runs a word at a time. */
+static uint32_t seek_run(const struct best *b, uint32_t at, uint32_t end, uint32_t len,
+                         uint32_t *ret_stop)
+{
+    while (at < end) {
+        uint32_t word = at / WORD_BITS;
+        uint64_t starts = run_starts(b->free[word] & UINT64_MAX << at % WORD_BITS,
+                                     b->free[word + 1], len < WORD_BITS ? len : WORD_BITS);
+        if (!starts) {
+            at = (word + 1) * WORD_BITS;
+            continue;
+        }
+        at = word * WORD_BITS + (uint32_t)__builtin_ctzll(starts);
+        if (at >= end)
+            break;
+        *ret_stop = seek(b->free, at, end, false);
+        if (*ret_stop - at >= len)
+            return at;
+        at = *ret_stop;
+    }
+    return end;
+}
+
+static uint32_t count_free(const struct best *b, const struct row *row)
+{
+    uint32_t n = 0, end = row->first + row->n_seats;
+    for (uint32_t at = row->first, next; at < end; at = next) {
+        next = (at / WORD_BITS + 1) * WORD_BITS;
+        uint64_t bits = b->free[at / WORD_BITS] & UINT64_MAX << at % WORD_BITS;
+        if (next > end) {
+            next = end;
+            bits &= UINT64_MAX >> (WORD_BITS - end % WORD_BITS);
+        }
+        n += (uint32_t)__builtin_popcountll(bits);
+    }
+    return n;
+}
+
 static struct node look_at(const struct best *b, const struct row *row)
 {
     struct node n = {0};
-    uint32_t end = row->first + row->n_seats, stop;
-    for (uint32_t at = seek(b->free, row->first, end, true); at < end;
-         at = seek(b->free, stop, end, true)) {
-        stop = seek(b->free, at, end, false);
+    uint32_t end = row->first + row->n_seats, stop = row->first, at;
+    while ((at = seek_run(b, stop, end, n.run_next + 1, &stop)) < end)
         add_run(&n, stop - at);
-        n.free += stop - at;
-    }
-    n.row_free = n.free;
+    n.free = n.row_free = count_free(b, row);
     return n;
 }
 
 static uint32_t row_of(const struct event *e, uint32_t seat)
 {
-    uint32_t low = 0, high = e->n_rows;
-    while (high - low > 1) {
-        uint32_t mid = low + (high - low) / 2;
-        if (e->rows[mid].first <= seat)
-            low = mid;
-        else
-            high = mid;
-    }
-    return low;
+    return (uint32_t)(event_row_of(e, seat) - e->rows);
 }
 
 /* Look again at each row with a mark, once, in stretches: a few marks cost O(log rows) each, a mark
@@ -239,7 +285,7 @@ struct best *best_new(const struct event *e)
 {
     struct best *b = hf_alloc(sizeof *b);
     size_t n_sections = e->def->sections.n;
-    size_t n_words = e->def->n_seats / WORD_BITS + 1;
+    size_t n_words = e->def->n_seats / WORD_BITS + 2; /* seek_run reads one beyond */
     b->free = hf_alloc(n_words * sizeof *b->free);
     memset(b->free, 0xff, n_words * sizeof *b->free);
     b->dirty = hf_alloc((n_words / WORD_BITS + 1) * sizeof *b->dirty);
@@ -356,12 +402,8 @@ static void pick_together(const struct best *b, const struct row *row, enum room
                           uint32_t *ret_seats)
 {
     struct choice c = {0};
-    uint32_t end = row->first + row->n_seats, stop;
-    for (uint32_t at = seek(b->free, row->first, end, true); at < end;
-         at = seek(b->free, stop, end, true)) {
-        stop = seek(b->free, at, end, false);
-        if (stop - at < q)
-            continue;
+    uint32_t end = row->first + row->n_seats, stop = row->first, at;
+    while ((at = seek_run(b, stop, end, q, &stop)) < end) {
         uint32_t low = at - row->first, high = stop - q - row->first;
         if (c.found && off_middle(row, low, q) >= c.off)
             break; /* and farther from here on */
@@ -413,7 +455,7 @@ static void walk_start(struct walk *w, const struct range *ranges, uint32_t n, u
     *w = (struct walk){.ranges = ranges, .n = n, .up = 0, .low = low, .high = high};
     while (w->up < n && ranges[w->up].end <= high)
         w->up++;
-    w->down = w->up < n && ranges[w->up].first < low ? w->up + 1 : w->up;
+    w->down = w->up < n ? w->up + 1 : n;
 }
 
 /* The next row with a free seat below and above; NO_ROW: none. */
@@ -468,14 +510,10 @@ static int seat_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* No row has q free, all allowed ones together have. */
-static void pick_rows(const struct event *e, const struct best *b, uint32_t q, uint32_t *ret_seats)
+/* No row has q free, all allowed ones together have; the emptiest has `most`. */
+static void pick_rows(const struct event *e, const struct best *b, uint32_t most, uint32_t q,
+                      uint32_t *ret_seats)
 {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < b->n_allowed; i++) {
-        struct node sum = sum_rows(b, &b->allowed[i]);
-        most = sum.row_free > most ? sum.row_free : most;
-    }
     uint32_t centre = first_allowed(b, ROOM_APART, most), had = 0;
     hf_check(centre != NO_ROW);
     const uint32_t *section = &b->section_first[e->rows[centre].section];
@@ -493,12 +531,12 @@ bool best_find(struct event *e, const struct best_want *want, uint32_t *ret_seat
                uint32_t *ret_available)
 {
     struct best *b = e->best;
-    uint32_t q = want->quantity, available = 0, row;
+    uint32_t q = want->quantity, available = 0, most = 0, row;
     hf_check(q >= 1);
     refresh(e, b);
     allow_wanted(e, b, want);
     for (uint32_t i = 0; i < b->n_allowed; i++)
-        available += sum_rows(b, &b->allowed[i]).free;
+        count_rows(b, &b->allowed[i], &available, &most);
     *ret_available = available;
     if (q > available)
         return false;
@@ -511,7 +549,7 @@ bool best_find(struct event *e, const struct best_want *want, uint32_t *ret_seat
     else if ((row = first_allowed(b, ROOM_APART, q)) != NO_ROW)
         pick_closest(b, &e->rows[row], q, ret_seats);
     else
-        pick_rows(e, b, q, ret_seats);
+        pick_rows(e, b, most, q, ret_seats);
     for (uint32_t i = 0; i < q; i++) /* else a change went by without best_changed */
         hf_check(e->seats[ret_seats[i]].status == SEAT_AVAILABLE);
     return true;

@@ -192,11 +192,19 @@ static void publish_event(struct decision *d, struct event *e, size_t *next_seat
     for (; *next_seat < b->seats.n && b->seats.v[*next_seat].seat >> 32 == key; ++*next_seat) {
         const struct seat_write *w = &b->seats.v[*next_seat];
         event_show_seat(e, SEAT_INDEX(w->seat), w->to == SEAT_HELD ? w->expires_at : 0);
+        if (w->to != w->from) /* not a renewal, nor a seat that changed hands within the batch */
+            feed_put(&e->feed, &(struct change){.seq = e->draft.seq,
+                                                .item = SEAT_INDEX(w->seat),
+                                                .state = (uint32_t)w->to});
         e->seats[SEAT_INDEX(w->seat)].pending = 0;
     }
     for (; *next_area < b->areas.n && b->areas.v[*next_area].event == key; ++*next_area) {
         uint32_t area = (uint32_t)b->areas.v[*next_area].area;
         event_show_area(e, area);
+        feed_put(&e->feed, &(struct change){.seq = e->draft.seq,
+                                            .item = area,
+                                            .state = (uint32_t)e->areas[area].available,
+                                            .is_area = true});
         e->areas[area].pending = 0;
     }
     atomic_store_explicit(&e->status, (int)e->status_draft, memory_order_relaxed);

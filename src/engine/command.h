@@ -87,6 +87,8 @@ struct command {
     enum command_kind kind;
     struct command *next; /* the engine's, while lent */
     bool internal;        /* made by the engine for itself: freed, not handed back */
+    /* Where it goes when answered, on an engine thread; NULL: engine_config.done. */
+    void (*done)(struct command *command);
 
     /* ---- in ---- */
     struct event *event; /* loaded; NULL for CREATE, LOAD and LIST */

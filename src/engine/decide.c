@@ -6,6 +6,8 @@
 
 #include "engine/change.h"
 
+#define CLIENT_DUE_MAX 1024 /* due holds looked through before an address is refused */
+
 void decide_begin(struct decision *d)
 {
     vec_clear(&d->batch.clocks);
@@ -86,6 +88,14 @@ static void expire_owners(struct decision *d, struct event *e, const uint32_t *s
     }
 }
 
+/* Up to `max` due holds into d->due. */
+static size_t list_due(struct decision *d, size_t max)
+{
+    while (d->due.n < max)
+        vec_push(&d->due);
+    return view_due(d->view, d->now, d->due.v, max);
+}
+
 /* End every due hold of the event, however many: before anybody is told that nothing is left.  Once
  * a batch; O(due holds of all events). */
 static bool expire_event(struct decision *d, struct event *e)
@@ -95,13 +105,8 @@ static bool expire_event(struct decision *d, struct event *e)
         return false;
     e->swept_batch = d->batch_no;
     size_t max = 64, n;
-    for (;; max *= 4) { /* until all that are due fit */
-        while (d->due.n < max)
-            vec_push(&d->due);
-        n = view_due(d->view, d->now, d->due.v, max);
-        if (n < max)
-            break;
-    }
+    while ((n = list_due(d, max)) == max) /* until all that are due fit */
+        max *= 4;
     for (size_t i = 0; i < n; i++)
         if (d->due.v[i]->event == e)
             end_hold(d, d->due.v[i], HOLD_EXPIRED, CAUSE_EXPIRE);
@@ -177,6 +182,21 @@ static int64_t price(const struct command *c)
     return amount;
 }
 
+/* May the address hold so many more?  Its due holds do not count, swept or not (I4); they may be of
+ * events that this batch has not locked, so they are left as they are.  Looked for only when they
+ * would make the difference, and among so many due ones, since a refusal must stay cheap. */
+static bool client_has_room(struct decision *d, uint64_t client, uint64_t wanted)
+{
+    uint64_t all = view_client_places(d->view, client) + wanted, due = 0;
+    if (all <= d->client_places_max)
+        return true;
+    size_t n = list_due(d, CLIENT_DUE_MAX);
+    for (size_t i = 0; i < n; i++)
+        if (d->due.v[i]->client == client)
+            due += places_count(d->due.v[i]->n_seats, d->due.v[i]->areas, d->due.v[i]->n_areas);
+    return all - due <= d->client_places_max;
+}
+
 /* May the hold be had?  False: c->status says why not. */
 static bool may_create(struct decision *d, struct command *c)
 {
@@ -187,8 +207,7 @@ static bool may_create(struct decision *d, struct command *c)
     }
     uint32_t n_seats = c->best.quantity ? c->best.quantity : c->n_seats;
     if (c->client && d->client_places_max &&
-        view_client_places(d->view, c->client) + places_count(n_seats, c->areas, c->n_areas) >
-            d->client_places_max) {
+        !client_has_room(d, c->client, places_count(n_seats, c->areas, c->n_areas))) {
         c->status = HF_TOO_MANY_HOLDS;
         return false;
     }

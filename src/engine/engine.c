@@ -119,7 +119,7 @@ void engine_finish(struct engine *e, struct command *c)
     if (c->internal)
         free(c);
     else
-        e->config.done(c);
+        (c->done ? c->done : e->config.done)(c);
 }
 
 void engine_set_ready(struct engine *e, bool ready, const char *why)

@@ -77,6 +77,16 @@ static void index_rows(struct event *e)
     }
 }
 
+/* Changes kept for streams: each seat four times over, within reason (24 bytes each). */
+static uint32_t feed_len(uint32_t n_seats)
+{
+    const uint32_t min = 16384, max = 262144;
+    return n_seats < min / 4 ? min : n_seats > max / 4 ? max : n_seats * 4;
+}
+
+/* The first row of the log is the event's creation, which changes no seat. */
+static int64_t feed_floor(int64_t seq) { return seq > 1 ? seq : 0; }
+
 struct event *event_new(struct event_def *def, const struct clock_row *clock)
 {
     struct event *e = hf_alloc(sizeof *e);
@@ -109,6 +119,7 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
     e->status = def->status;
     e->status_draft = def->status;
     e->clock = e->draft = *clock;
+    feed_init(&e->feed, feed_floor(clock->seq), feed_len(def->n_seats));
     pthread_mutex_init(&e->lock, NULL);
     pthread_mutex_init(&e->snapshot_lock, NULL);
     return e;
@@ -130,6 +141,7 @@ void event_free(struct event *e)
     drop_loaded(e);
     best_free(e->best);
     snapshot_unref(e->snapshot);
+    feed_close(&e->feed);
     pthread_mutex_destroy(&e->lock);
     pthread_mutex_destroy(&e->snapshot_lock);
     event_def_free(e->def);
@@ -310,6 +322,7 @@ static void show_all(struct event *e, const struct view *v)
         event_show_area(e, i);
     e->status = e->status_draft;
     e->seq = e->clock.seq;
+    feed_reset(&e->feed, feed_floor(e->clock.seq));
     pthread_mutex_unlock(&e->lock);
 }
 

@@ -11,6 +11,10 @@ void answer_problem(struct request *r, enum hf_status status, const char *detail
  * r->out, then problem_close(). */
 void problem_open(struct request *r, enum hf_status status, const char *detail);
 void problem_close(struct request *r);
+/* All of a problem but its last brace.  True: worth a Retry-After. */
+bool problem_write(struct buf *out, enum hf_status status, const char *detail,
+                   const char request_id[REQUEST_ID_LEN]);
+extern const char type_problem[];
 
 /* engine_config.render: append the body of a 2xx, return its HTTP status. */
 int http_render(const struct command *command, struct buf *out);

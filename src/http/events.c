@@ -7,6 +7,7 @@
 #include "http/idempotency.h"
 #include "http/parse.h"
 #include "http/routes.h"
+#include "http/text.h"
 
 #define ROWS_MANY 2000
 
@@ -50,26 +51,6 @@ void events_get(struct request *r)
         return;
     render_event(e->def, e, 0, &r->out);
     answer_out(r, MHD_HTTP_OK, type_json);
-}
-
-/* Does an If-None-Match list name `etag`?  Weak comparison, as RFC 9110 has it for this header. */
-static bool etag_listed(const char *list, const char *etag)
-{
-    size_t etag_len = strlen(etag);
-    while (*list) {
-        list += strspn(list, " \t,");
-        if (*list == '*')
-            return true;
-        if (strncmp(list, "W/", 2) == 0)
-            list += 2;
-        size_t len = *list == '"' ? strcspn(list + 1, "\"") + 1 : strcspn(list, ",");
-        if (*list == '"' && list[len] == '"')
-            len++;
-        if (len == etag_len && memcmp(list, etag, len) == 0)
-            return true;
-        list += len;
-    }
-    return false;
 }
 
 static void etag_write(char out[24], int64_t seq)
@@ -127,7 +108,7 @@ void events_seats(struct request *r)
     c->seq = atomic_load_explicit(&e->seq, memory_order_acquire);
     const char *known = request_header(r, MHD_HTTP_HEADER_IF_NONE_MATCH);
     etag_write(a->etag, c->seq);
-    if (known && etag_listed(known, a->etag)) {
+    if (known && text_etag_listed(known, a->etag)) {
         a->varies = true;
         a->status = MHD_HTTP_NOT_MODIFIED;
         return;

@@ -171,6 +171,7 @@ static void create_with_event(struct request *r)
         answer_command(r);
         return;
     }
+    c->client = access_client(r); /* half a microsecond, which refusals need not pay */
     idempotency_hash_request(r);
     request_wait(r, answer_command);
 }

@@ -1,31 +1,17 @@
 /* Keys are hashed with the caller's scope, so that the ledger stores no secret and two callers
  * never meet; requests are hashed so that a key's second use can be told from a repeat (I8). */
-/* The plain calls cost a third of the EVP ones here, and this is on the path of every refusal. */
-#define OPENSSL_SUPPRESS_DEPRECATED
 #include "http/idempotency.h"
 
-#include <openssl/sha.h>
 #include <string.h>
-#include <sys/uio.h>
 
+#include "base/digest.h"
 #include "http/answer.h"
 
 #define KEY_LEN_MAX 255
 #define KEY_LEN_MIN_PUBLIC 16 /* a shared scope: short keys would be guessed or met by chance */
 
-static void hash(const struct iovec *parts, int n, uint8_t out[KEY_HASH_SIZE])
-{
-    SHA256_CTX ctx;
-    SHA256_Init(&ctx);
-    for (int i = 0; i < n; i++)
-        SHA256_Update(&ctx, parts[i].iov_base, parts[i].iov_len);
-    SHA256_Final(out, &ctx);
-}
-
-static struct iovec part(const void *data, size_t len)
-{
-    return (struct iovec){.iov_base = (void *)(uintptr_t)data, .iov_len = len};
-}
+/* What a hash begins with, so that the two kinds of scope cannot meet; the NUL is part of it. */
+static const char scope_public[] = "public", scope_keyed[] = "keyed";
 
 static bool has_control(const char *text, size_t len)
 {
@@ -51,7 +37,7 @@ bool idempotency_read(struct request *r)
     }
     if (!fault && (len < 1 || len > KEY_LEN_MAX))
         fault = "Idempotency-Key must have 1 to 255 characters";
-    else if (!fault && len < KEY_LEN_MIN_PUBLIC)
+    else if (!fault && !r->caller.key && len < KEY_LEN_MIN_PUBLIC)
         fault = "Idempotency-Key must have at least 16 characters without an access key";
     else if (!fault && has_control(key, len))
         fault = "Idempotency-Key has a control character";
@@ -59,8 +45,16 @@ bool idempotency_read(struct request *r)
         answer_problem(r, HF_INVALID_REQUEST, fault);
         return false;
     }
-    static const char scope[] = "public"; /* its NUL separates it from the key */
-    hash((struct iovec[]){part(scope, sizeof scope), part(key, len)}, 2, r->command.key_hash);
+    const struct access_key *own = r->caller.key;
+    if (own)
+        digest((struct iovec[]){digest_part(scope_keyed, sizeof scope_keyed),
+                                digest_part(own->digest, sizeof own->digest),
+                                digest_part(key, len)},
+               3, r->command.key_hash);
+    else
+        digest(
+            (struct iovec[]){digest_part(scope_public, sizeof scope_public), digest_part(key, len)},
+            2, r->command.key_hash);
     r->command.has_key = true;
     return true;
 }
@@ -69,7 +63,8 @@ void idempotency_hash_request(struct request *r)
 {
     if (!r->command.has_key)
         return;
-    hash((struct iovec[]){part(r->method, strlen(r->method) + 1),
-                          part(r->path, strlen(r->path) + 1), part(r->body.data, r->body.len)},
-         3, r->command.request_hash);
+    digest((struct iovec[]){digest_part(r->method, strlen(r->method) + 1),
+                            digest_part(r->path, strlen(r->path) + 1),
+                            digest_part(r->body.data, r->body.len)},
+           3, r->command.request_hash);
 }

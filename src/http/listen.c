@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,30 @@ bool listen_is_loopback(const struct listen_address *a)
         return IN6_IS_ADDR_LOOPBACK(&in->sin6_addr);
     }
     return false;
+}
+
+static in_port_t *port_of(struct listen_address *a)
+{
+    return a->addr.ss_family == AF_INET6 ? &((struct sockaddr_in6 *)&a->addr)->sin6_port
+                                         : &((struct sockaddr_in *)&a->addr)->sin_port;
+}
+
+unsigned listen_port(const struct listen_address *a)
+{
+    struct listen_address copy = *a;
+    return ntohs(*port_of(&copy));
+}
+
+bool listen_beside(int fd, bool any, struct listen_address *ret)
+{
+    struct listen_address a = {.len = sizeof a.addr};
+    if (getsockname(fd, (struct sockaddr *)&a.addr, &a.len) != 0)
+        return false;
+    if (!any && listen_port(&a) == UINT16_MAX)
+        return false;
+    *port_of(&a) = htons((in_port_t)(any ? 0 : listen_port(&a) + 1));
+    *ret = a;
+    return true;
 }
 
 bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err)

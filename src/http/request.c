@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/random.h"
 #include "http/answer.h"
@@ -13,6 +12,7 @@
 #include "http/parse.h"
 #include "http/response.h"
 #include "http/server.h"
+#include "http/text.h"
 
 #define FREE_MAX 256                       /* requests kept per thread */
 #define KEPT_BUFFER_MAX ((size_t)8 * 1024) /* larger buffers are not kept with them */
@@ -94,6 +94,8 @@ static void id_write(struct http_thread *t, char out[REQUEST_ID_LEN + 1])
     }
     *p = '\0';
 }
+
+void request_id_write(char out[REQUEST_ID_LEN + 1]) { id_write(http_thread(), out); }
 
 struct request *request_take(void)
 {
@@ -215,12 +217,7 @@ const struct buf *request_name(struct request *r, const char *text, size_t len)
 {
     r->name.len = 0;
     buf_reserve(&r->name, len + 1);
-    for (size_t i = 0; i < len; i++) {
-        bool slash = len - i >= 3 && strncasecmp(text + i, "%2f", 3) == 0;
-        bool percent = len - i >= 3 && strncmp(text + i, "%25", 3) == 0;
-        buf_char(&r->name, slash ? '/' : percent ? '%' : text[i]);
-        i += slash || percent ? 2 : 0;
-    }
+    r->name.len = text_unescape_name(text, len, r->name.data);
     return &r->name;
 }
 

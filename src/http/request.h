@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "engine/engine.h"
+#include "http/access.h"
 #include "http/hold_parse.h"
 
 #define REQUEST_ID_LEN 22
@@ -41,9 +42,12 @@ struct answer {
     void (*sent)(void *data); /* called with `owner` when the answer is gone; NULL: nothing */
     void *owner;
     size_t len;
-    const char *allow;
+    const char *allow, *location; /* headers; NULL: none */
+    const char *challenge;        /* WWW-Authenticate */
+    const char *policy; /* Content-Security-Policy; NULL: nothing may load, for what is no page */
     char etag[24];
     bool replayed, retry, close, varies, gzipped;
+    bool preflight; /* the answer to an OPTIONS of a browser */
 };
 
 /* See response.c. */
@@ -51,7 +55,7 @@ struct kept_response {
     struct MHD_Response *response;
     char *data;
     size_t len;
-    const char *type;
+    const char *type, *cors_origin;
     char id[REQUEST_ID_LEN + 1];
 };
 
@@ -67,22 +71,30 @@ struct request {
     struct text segment2; /* and the second */
     step_fn step;
     char id[REQUEST_ID_LEN + 1];
+    enum scope needs; /* to use this route with this method; unset: 404, 405 and preflights */
+    struct caller caller;
+    const char *cors_origin; /* for Access-Control-Allow-Origin; NULL: none */
 
     /* headers */
     const char *key; /* Idempotency-Key; NULL: none */
     size_t key_len;
+    const char *authorization, *origin; /* NULL: none */
+    size_t authorization_len, origin_len;
     uint64_t content_length;
     unsigned n_keys, n_lengths,
-        n_encodings;                /* Idempotency-Key, Content-Length, Transfer-Encoding */
+        n_encodings; /* Idempotency-Key, Content-Length, Transfer-Encoding */
+    unsigned n_authorizations;
     bool chunked, expects, unclear; /* unclear: a name with white space */
 
     /* upload */
     struct buf body;
     size_t body_max;
     size_t drained;
+    int64_t arrived_us; /* for the request log; 0: there is none */
     int64_t begun_us;   /* when the first part of an upload in parts came; 0: not yet */
     unsigned timeout_s; /* of the connection while this upload is slow; 0: the usual one */
-    bool too_large, hung_up;
+    bool discards;      /* what comes is not kept: the request has been refused */
+    bool hung_up;
     bool large;    /* has one of the few places for what takes much memory */
     bool accepted; /* arrived whole */
 
@@ -111,6 +123,9 @@ struct http_thread *http_thread(void);
 bool http_threads_init(void);
 /* Free the calling thread's part early; others go with their threads. */
 void http_thread_close(void);
+
+/* An id that no other request has, for what is no struct request. */
+void request_id_write(char out[REQUEST_ID_LEN + 1]);
 
 struct request *request_take(void);
 void request_release(struct request *r);

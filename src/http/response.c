@@ -1,6 +1,7 @@
 /* Answers on their way out.  A response of libmicrohttpd is a dozen allocations, and refusals come
  * by the ten thousand: a request keeps the response of its last plain problem, and the next problem
- * of the same length is written into it; only the bytes and the X-Request-Id change.  Requests stay
+ * of the same length, for the same kind of page, is written into it; only the bytes and the
+ * X-Request-Id change.  Requests stay
  * on their thread and carry one answer at a time, so nothing else can be reading it. */
 #include "http/response.h"
 
@@ -22,39 +23,108 @@ static struct MHD_Response *response_new(struct answer *a)
     return MHD_create_response_from_buffer(a->len, data, MHD_RESPMEM_PERSISTENT);
 }
 
-/* Three headers on a refusal: each costs libmicrohttpd three allocations. */
-static void headers_add(struct MHD_Response *m, const struct request *r)
+typedef void (*put_fn)(void *ctx, const char *name, const char *value);
+
+static bool no_store(const struct request *r)
 {
-    const struct answer *a = &r->answer;
-    (void)MHD_add_response_header(m, "X-Request-Id", r->id);
-    if (a->type)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
-    if (r->route && r->route->no_store && (a->status < 300 || r->method[0] != 'P'))
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    if (a->etag[0])
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_ETAG, a->etag);
-    if (a->varies)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_VARY, MHD_HTTP_HEADER_ACCEPT_ENCODING);
-    if (a->gzipped)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
-    if (a->allow)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_ALLOW, a->allow);
-    if (a->replayed)
-        (void)MHD_add_response_header(m, "Idempotency-Replayed", "true");
-    if (a->retry)
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    if (a->close || server_draining(r->server))
-        (void)MHD_add_response_header(m, MHD_HTTP_HEADER_CONNECTION, "close");
+    bool private = r->route && (r->route->no_store || r->needs > SCOPE_BUYER);
+    return private && (r->answer.status < 300 || r->method[0] != 'P');
 }
 
-/* A problem with nothing but its type and id in the headers. */
+/* With a list of origins the answer differs by Origin even for those who sent none. */
+static const char *vary(const struct request *r)
+{
+    const struct cors *cors = server_cors(r->server);
+    bool by_origin = cors->origins && !cors_any(cors);
+    if (r->answer.varies)
+        return by_origin ? "Accept-Encoding, Origin" : "Accept-Encoding";
+    return by_origin ? "Origin" : NULL;
+}
+
+static void put_cors(const struct request *r, put_fn put, void *ctx)
+{
+    if (!r->cors_origin)
+        return;
+    put(ctx, "Access-Control-Allow-Origin", r->cors_origin);
+    if (!r->answer.preflight) {
+        put(ctx, "Access-Control-Expose-Headers", cors_expose);
+        return;
+    }
+    put(ctx, "Access-Control-Allow-Methods", r->route->allow);
+    put(ctx, "Access-Control-Allow-Headers", cors_headers);
+    put(ctx, "Access-Control-Max-Age", cors_max_age);
+}
+
+/* What a kept response has on every use: it depends on type and origin alone. */
+static void put_constant(const struct request *r, put_fn put, void *ctx)
+{
+    const struct answer *a = &r->answer;
+    put(ctx, "X-Content-Type-Options", "nosniff");
+    if (a->type) {
+        put(ctx, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
+        put(ctx, "Content-Security-Policy",
+            a->policy ? a->policy : "default-src 'none'; frame-ancestors 'none'");
+        put(ctx, "Referrer-Policy", "no-referrer");
+    }
+    const char *varies = vary(r);
+    if (varies)
+        put(ctx, MHD_HTTP_HEADER_VARY, varies);
+    put_cors(r, put, ctx);
+}
+
+/* Each header costs libmicrohttpd three allocations. */
+static void put_headers(const struct request *r, put_fn put, void *ctx)
+{
+    const struct answer *a = &r->answer;
+    put(ctx, "X-Request-Id", r->id);
+    put_constant(r, put, ctx);
+    if (no_store(r))
+        put(ctx, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    if (a->etag[0])
+        put(ctx, MHD_HTTP_HEADER_ETAG, a->etag);
+    if (a->gzipped)
+        put(ctx, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+    if (a->allow)
+        put(ctx, MHD_HTTP_HEADER_ALLOW, a->allow);
+    if (a->location)
+        put(ctx, MHD_HTTP_HEADER_LOCATION, a->location);
+    if (a->challenge)
+        put(ctx, MHD_HTTP_HEADER_WWW_AUTHENTICATE, a->challenge);
+    if (a->replayed)
+        put(ctx, "Idempotency-Replayed", "true");
+    if (a->retry)
+        put(ctx, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    if (a->close || server_draining(r->server))
+        put(ctx, MHD_HTTP_HEADER_CONNECTION, "close");
+}
+
+static void put_in_response(void *ctx, const char *name, const char *value)
+{
+    (void)MHD_add_response_header(ctx, name, value);
+}
+
+static void put_in_text(void *ctx, const char *name, const char *value)
+{
+    buf_printf(ctx, "%s: %s\r\n", name, value);
+}
+
+void response_write(const struct request *r, struct buf *out)
+{
+    const struct answer *a = &r->answer;
+    buf_printf(out, "HTTP/1.1 %d %s\r\n", a->status,
+               MHD_get_reason_phrase_for((unsigned)a->status));
+    put_headers(r, put_in_text, out);
+    buf_printf(out, "Content-Length: %zu\r\n\r\n", a->len);
+    buf_put(out, a->data, a->len);
+}
+
+/* A problem whose headers are its id and what put_constant gives. */
 static bool is_plain(const struct request *r)
 {
     const struct answer *a = &r->answer;
-    bool store = r->route && r->route->no_store && r->method[0] != 'P';
     return a->status >= MHD_HTTP_BAD_REQUEST && a->len > 0 && a->len <= KEPT_LEN_MAX && a->type &&
-           !a->sent && !a->etag[0] && !a->varies && !a->allow && !a->replayed && !a->retry &&
-           !a->close && !store && !server_draining(r->server);
+           !a->sent && !a->etag[0] && !a->varies && !a->allow && !a->challenge && !a->policy &&
+           !a->replayed && !a->retry && !a->close && !no_store(r) && !server_draining(r->server);
 }
 
 void response_forget(struct kept_response *kept)
@@ -76,14 +146,17 @@ static bool keep_new(struct request *r)
         return false;
     kept->len = a->len;
     kept->type = a->type;
-    return MHD_add_response_header(kept->response, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
+    kept->cors_origin = r->cors_origin;
+    put_constant(r, put_in_response, kept->response);
+    return true;
 }
 
 static enum MHD_Result queue_plain(struct request *r)
 {
     const struct answer *a = &r->answer;
     struct kept_response *kept = &r->kept;
-    if (kept->response && kept->len == a->len && kept->type == a->type)
+    if (kept->response && kept->len == a->len && kept->type == a->type &&
+        kept->cors_origin == r->cors_origin)
         (void)MHD_del_response_header(kept->response, "X-Request-Id", kept->id);
     else if (!keep_new(r))
         return MHD_NO;
@@ -100,7 +173,7 @@ enum MHD_Result response_queue(struct request *r)
     struct MHD_Response *m = response_new(&r->answer);
     if (!m)
         return MHD_NO;
-    headers_add(m, r);
+    put_headers(r, put_in_response, m);
     enum MHD_Result result = MHD_queue_response(r->connection, (unsigned)r->answer.status, m);
     MHD_destroy_response(m);
     return result;

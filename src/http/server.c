@@ -22,6 +22,7 @@
 #include "http/request.h"
 #include "http/response.h"
 #include "http/routes.h"
+#include "http/text.h"
 
 #define CONNECTIONS_MAX 16384
 #define CONNECTIONS_MIN 64
@@ -38,6 +39,10 @@ struct server {
     struct engine *engine;
     struct metrics *metrics;
     const struct clock *clock;
+    const char *stream_address;
+    const struct access *access;
+    const struct cors *cors;
+    bool request_log;
     atomic_bool draining;
     struct counter accepted,
         completed;              /* requests that arrived whole, and those of them answered */
@@ -51,9 +56,42 @@ bool server_draining(const struct server *s)
 }
 
 struct metrics *server_metrics(const struct server *s) { return s->metrics; }
+const char *server_stream_address(const struct server *s) { return s->stream_address; }
+const struct access *server_access(const struct server *s) { return s->access; }
+const struct cors *server_cors(const struct server *s) { return s->cors; }
 struct engine *request_engine(const struct request *r) { return r->server->engine; }
 
 /* ---- answers ---- */
+
+/* Not the client's own word, which may be anything. */
+static const char *method_name(const char *method)
+{
+    static const char *const known[] = {
+        MHD_HTTP_METHOD_GET, MHD_HTTP_METHOD_HEAD,  MHD_HTTP_METHOD_POST,   MHD_HTTP_METHOD_DELETE,
+        MHD_HTTP_METHOD_PUT, MHD_HTTP_METHOD_PATCH, MHD_HTTP_METHOD_OPTIONS};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(method, known[i]) == 0)
+            return known[i];
+    return "other";
+}
+
+/* Templates of routes, never paths: those have secrets in them. */
+static void log_request(const struct request *r)
+{
+    const struct server *s = r->server;
+    const struct answer *a = &r->answer;
+    const char *route = r->route ? r->route->path : "-", *method = method_name(r->method);
+    if (!r->arrived_us) {
+        log_write(LOG_DEBUG, "request", "request_id", r->id, "method", method, "route", route,
+                  "status", LOG_INT(a->status), NULL);
+        return;
+    }
+    size_t sent = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0 ? 0 : a->len;
+    log_write(LOG_INFO, "request", "request_id", r->id, "method", method, "route", route, "status",
+              LOG_INT(a->status), "duration_us",
+              LOG_INT(clock_monotonic_us(s->clock) - r->arrived_us), "bytes", LOG_INT(sent),
+              "scope", access_scope_name(s->access, &r->caller), NULL);
+}
 
 static void note(const struct request *r)
 {
@@ -62,9 +100,8 @@ static void note(const struct request *r)
     if (a->status == MHD_HTTP_INTERNAL_SERVER_ERROR)
         log_write(LOG_ERROR, "request failed", "request_id", r->id, "route",
                   r->route ? r->route->path : "-", "why", r->command.err.msg, NULL);
-    else if (log_enabled(LOG_DEBUG))
-        log_write(LOG_DEBUG, "request", "request_id", r->id, "method", r->method, "route",
-                  r->route ? r->route->path : "-", "status", LOG_INT(a->status), NULL);
+    if (r->arrived_us || log_enabled(LOG_DEBUG))
+        log_request(r);
 }
 
 static enum MHD_Result answer_queue(struct request *r)
@@ -109,12 +146,8 @@ static void answer_over_upload(struct request *r)
         MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     r->step(r);
     struct buf text = {0};
-    buf_printf(&text,
-               "HTTP/1.1 %d %s\r\nConnection: close\r\nX-Request-Id: %s\r\n"
-               "Content-Type: %s\r\nContent-Length: %zu\r\n\r\n",
-               r->answer.status, MHD_get_reason_phrase_for((unsigned)r->answer.status), r->id,
-               r->answer.type, r->answer.len);
-    buf_put(&text, r->answer.data, r->answer.len);
+    r->answer.close = true;
+    response_write(r, &text);
     if (info) {
         (void)!send(info->connect_fd, text.data, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
         (void)shutdown(info->connect_fd, SHUT_WR);
@@ -152,14 +185,14 @@ static enum MHD_Result upload(struct request *r, const char *data, size_t *len)
     bool whole = n == r->content_length; /* as nearly all are: no need to ask the clock */
     if (!whole && !upload_in_time(r))
         return MHD_NO;
-    bool fits = !r->too_large && n <= r->body_max - r->body.len;
+    bool fits = !r->discards && n <= r->body_max - r->body.len;
     bool admitted = fits && (r->body.len + n <= BODY_MAX || server_admit_large(r));
     if (admitted) {
         buf_put(&r->body, data, n);
         return MHD_YES;
     }
-    if (!r->too_large) {
-        r->too_large = true;
+    if (!r->discards) {
+        r->discards = true;
         r->step = fits ? too_many_large : too_large;
         r->drained = fits ? 0 : r->body.len + n - r->body_max;
         buf_close(&r->body);
@@ -202,6 +235,13 @@ static enum MHD_Result on_header(void *ctx, enum MHD_ValueKind kind, const char 
         r->chunked = name_is(value, value_len, "chunked");
     } else if (name_is(name, len, MHD_HTTP_HEADER_EXPECT)) {
         r->expects = true;
+    } else if (name_is(name, len, MHD_HTTP_HEADER_AUTHORIZATION)) {
+        r->n_authorizations++;
+        r->authorization = value;
+        r->authorization_len = value_len;
+    } else if (name_is(name, len, MHD_HTTP_HEADER_ORIGIN)) {
+        r->origin = value;
+        r->origin_len = value_len;
     }
     return MHD_YES;
 }
@@ -212,14 +252,17 @@ static bool framing_is_clear(const struct request *r)
     return !r->unclear && r->n_lengths + r->n_encodings <= 1 && (r->n_encodings == 0 || r->chunked);
 }
 
-/* What is refused before its body is read: unclear framing, and too large a body of a client that
- * asks first ("Expect: 100-continue"). */
+/* What is refused before its body is read: unclear framing; and what a client who asks first
+ * ("Expect: 100-continue") may not send, or not in this size. */
 static bool refused_unread(struct request *r)
 {
     if (!framing_is_clear(r)) {
         r->answer.close = true;
         answer_problem(r, HF_INVALID_REQUEST,
                        "body must have one Content-Length or be chunked, not both");
+    } else if (r->expects && r->discards) {
+        r->answer.close = true;
+        r->step(r);
     } else if (r->expects && r->content_length > r->body_max) {
         too_large(r);
     }
@@ -237,8 +280,13 @@ static struct request *begin(struct server *s, struct MHD_Connection *connection
     r->path = url;
     r->method = method;
     (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, r);
+    if (s->request_log)
+        r->arrived_us = clock_monotonic_us(s->clock);
     route_find(r);
-    if (server_draining(s) && !(r->route && r->route->while_draining))
+    r->cors_origin = cors_match(s->cors, r->origin, r->origin_len);
+    if (!access_check(r))
+        r->discards = true;
+    else if (server_draining(s) && !(r->route && r->route->while_draining))
         r->step = draining;
     return r;
 }
@@ -284,38 +332,14 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
         counter_add(&s->completed, 1);
 }
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Percent-decoding in place, of paths and query values.  %00 stays as it is: decoded, it would end
- * the string early and make two paths one.  %2F and %25 stay for request_name: decoded, a slash in
- * a seat's name would end its segment. */
-static size_t on_unescape(void *ctx, struct MHD_Connection *connection, char *text)
+size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text)
 {
     (void)ctx;
     (void)connection;
-    char *out = text;
-    for (const char *in = text; *in; in++) {
-        int high = *in == '%' ? hex(in[1]) : -1;
-        int low = high >= 0 ? hex(in[2]) : -1;
-        int byte = low >= 0 ? high * 16 + low : 0;
-        if (byte != '\0' && byte != '/' && byte != '%') {
-            *out++ = (char)byte;
-            in += 2;
-        } else {
-            *out++ = *in;
-        }
-    }
-    *out = '\0';
-    return (size_t)(out - text);
+    return text_unescape(text);
 }
 
-__attribute__((format(printf, 2, 0))) static void on_log(void *ctx, const char *fmt, va_list args)
+void http_log(void *ctx, const char *fmt, va_list args)
 {
     (void)ctx;
     if (!log_enabled(LOG_DEBUG))
@@ -362,13 +386,16 @@ static struct MHD_Daemon *daemon_start(struct server *s, unsigned threads)
     struct MHD_OptionItem pool[2] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL},
                                      {MHD_OPTION_END, 0, NULL}};
     return MHD_start_daemon(
-        flags, 0, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, NULL,
+        flags, 0, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, http_log, NULL,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, s, MHD_OPTION_CONNECTION_LIMIT,
         connections_max(), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_UNESCAPE_CALLBACK,
-        on_unescape, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
+        http_unescape, NULL, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
         threads > 1 ? pool : pool + 1, MHD_OPTION_END);
 }
+
+static const struct access access_open;
+static const struct cors cors_off;
 
 enum hf_status server_start(const struct server_config *config, struct server **ret,
                             struct hf_err *err)
@@ -379,6 +406,10 @@ enum hf_status server_start(const struct server_config *config, struct server **
     s->engine = config->engine;
     s->metrics = config->metrics;
     s->clock = config->clock;
+    s->stream_address = config->stream_address;
+    s->access = config->access ? config->access : &access_open;
+    s->cors = config->cors ? config->cors : &cors_off;
+    s->request_log = config->request_log;
     metrics_register(s);
     s->daemon = daemon_start(s, config->threads);
     if (!s->daemon || !acceptor_start(&s->acceptor, s->daemon, config->listen_fd)) {

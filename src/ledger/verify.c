@@ -164,12 +164,13 @@ static int index_order(const void *a, const void *b)
 }
 
 /* The seats a hold lists: distinct, of this event (I6); those of a live one are its own (I1). */
-static void claim_seats(struct verifier *v, const struct hold_state *h)
+static void claim_seats(struct verifier *v, struct hold_state *h)
 {
     struct event_state *e = &v->event;
     qsort(v->list, h->n_seats, sizeof *v->list, index_order);
     for (uint32_t i = 0; i < h->n_seats; i++) {
         uint32_t index = v->list[i];
+        h->ungranted += place_digest(AUDIT_SEAT, index, 1);
         if (i && v->list[i - 1] == index)
             verify_violation(e->report, VERIFY_HOLD_SEATS, "hold %lld: lists seat %u twice",
                              (ll)h->key, index);
@@ -195,7 +196,7 @@ static void claim_areas(struct verifier *v, struct hold_state *h, uint32_t n_num
     struct event_state *e = &v->event;
     for (uint32_t i = 0; i + 1 < n_numbers; i += 2) {
         uint32_t area = v->list[i], quantity = v->list[i + 1];
-        h->n_places += quantity;
+        h->ungranted += place_digest(AUDIT_AREA, area, quantity);
         if (area >= e->areas.n || !quantity)
             verify_violation(e->report, VERIFY_HOLD_SEATS, "hold %lld: lists %u places of area %u",
                              (ll)h->key, quantity, area);

@@ -125,8 +125,10 @@ static void fold_seat(struct event_state *e, const struct audit_row *row)
                          "event %lld, seq %lld: seat %lld is held until %lld, its hold until %lld",
                          (ll)e->event, (ll)row->seq, (ll)row->item, (ll)row->until,
                          (ll)h->log_until);
-    if (row->cause == CAUSE_HOLD && h)
+    if (row->cause == CAUSE_HOLD && h) {
         h->log_granted++;
+        h->ungranted -= place_digest(AUDIT_SEAT, row->item, 1);
+    }
     s->status = (uint8_t)row->to;
     s->hold = owned ? row->hold : 0;
     if (row->fence)
@@ -152,8 +154,16 @@ static void fold_area(struct event_state *e, const struct audit_row *row)
                          "leaves %lld held and %lld booked",
                          (ll)e->event, (ll)row->seq, (ll)n, (ll)row->item, row->from, row->to,
                          (ll)a->log_held, (ll)a->log_booked);
-    if (row->cause == CAUSE_HOLD && h)
-        h->log_places += n;
+    if (!h)
+        return;
+    uint64_t digest = place_digest(AUDIT_AREA, row->item, n);
+    bool had = row->from == SEAT_HELD || row->from == SEAT_BOOKED;
+    bool has = row->to == SEAT_HELD || row->to == SEAT_BOOKED;
+    h->astray += has * digest - had * digest;
+    if (row->cause == CAUSE_HOLD) {
+        h->ungranted -= digest;
+        h->astray -= hold_live(h) * digest;
+    }
 }
 
 /* Events of before creation was logged begin open. */
@@ -391,12 +401,18 @@ static void check_hold(struct event_state *e, struct hold_state *h)
                          "hold %lld: status %d, fence %lld, until %lld; by the log %d, %lld, %lld",
                          (ll)h->key, h->status, (ll)h->fence, (ll)h->expires_at, h->log_status,
                          (ll)h->log_fence, (ll)h->log_until);
-    if (h->log_granted != h->n_seats || h->log_places != h->n_places)
+    if (h->log_granted != h->n_seats)
         verify_violation(e->report, VERIFY_HOLD_SEATS,
-                         "hold %lld: lists %u seats and %lld places, was granted %u and %lld by "
-                         "the log",
-                         (ll)h->key, h->n_seats, (ll)h->n_places, h->log_granted,
-                         (ll)h->log_places);
+                         "hold %lld: lists %u seats, was granted %u by the log", (ll)h->key,
+                         h->n_seats, h->log_granted);
+    else if (h->ungranted)
+        verify_violation(e->report, VERIFY_HOLD_SEATS,
+                         "hold %lld: lists other places than it was granted by the log",
+                         (ll)h->key);
+    if (h->astray)
+        verify_violation(e->report, VERIFY_FOLD_HOLDS,
+                         "hold %lld: of status %d, but not so by the log of its areas", (ll)h->key,
+                         h->status);
     if (h->status < HOLD_ACTIVE || h->status > HOLD_CONFIRMED)
         accuse(e, h, "of status %d, which is none", h->status);
     check_booking(e, h);

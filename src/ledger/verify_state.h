@@ -25,7 +25,8 @@ struct hold_state {
     int64_t key, fence, expires_at, booking_fence;
     int64_t log_fence, log_until, log_booking_fence;
     uint32_t n_seats, log_granted;
-    int64_t n_places, log_places; /* of areas: as listed, and as granted by the log */
+    uint64_t ungranted; /* digest of the places it lists, less those the log granted it */
+    uint64_t astray;    /* of areas, by the log: what it has, less what it was granted if live */
     uint8_t status, booking, log_status, log_booking;
     bool accused; /* named by HOLD_STATUS already: one violation a hold */
 };
@@ -35,6 +36,15 @@ static inline bool hold_live(const struct hold_state *h)
 {
     return h->status == HOLD_ACTIVE ||
            (h->status == HOLD_CONFIRMED && h->booking != BOOKING_CANCELLED);
+}
+
+/* Places add up and cancel out, in any order, to a number that tells other places apart. */
+static inline uint64_t place_digest(enum audit_object object, int64_t item, int64_t quantity)
+{
+    uint64_t x = (uint64_t)item + ((uint64_t)object << 32) + 1;
+    x = (x ^ x >> 31) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
+    return (x ^ x >> 32) * (uint64_t)quantity;
 }
 
 struct event_state {

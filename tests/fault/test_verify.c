@@ -19,6 +19,7 @@
 #include "ledger/verify.h"
 #include "support/engine_client.h"
 
+#define EVENTS 3
 #define ROWS 2
 #define SEATS_PER_ROW 10
 #define TTL_MS INT64_C(60000)
@@ -31,7 +32,12 @@ static char dir[64], good[96], copy[96];
  *             fence 2: renewed, seats 2 3       fence 6: confirmed, seats 8 9
  *             fence 3: confirmed, seats 4 5     fence 7: expired, then rescued by fence 8, seat 10
  *             fence 4: released, seat 6
- *   event 2   fence 1: active, seat 0 */
+ *   event 2   fence 1: active, seat 0
+ *   event 3   of area 0, which has 5 places, 2 are held and 2 booked in the end; closed
+ *             fence 1: active, 2 places         fence 4: seats 18 19 blocked
+ *             fence 2: confirmed, seat 0 and    fence 5: seat 19 unblocked
+ *                      a place                  fence 6: expired, then rescued by fence 7, a place
+ *             fence 3: evicted, a place         fence 8: active, two seats of our choice */
 
 static void ask(struct client *client, struct call *call, enum hf_status want)
 {
@@ -72,6 +78,61 @@ static void on_hold(struct client *client, struct event *event, const struct hol
     call_close(&call);
 }
 
+static struct hold_row make_places(struct client *client, struct event *event, uint32_t quantity,
+                                   bool seat, int64_t ttl_ms)
+{
+    const struct area_claim claim = {0, quantity};
+    struct call call;
+    call_hold(&call, event, 0, 1, ttl_ms);
+    call.c.n_seats = seat;
+    call.c.areas = &claim;
+    call.c.n_areas = 1;
+    ask(client, &call, HF_CREATED);
+    struct hold_row row = call.c.hold;
+    call_close(&call);
+    return row;
+}
+
+static void on_event(struct client *client, struct event *event, enum command_kind kind,
+                     uint32_t first_seat, uint32_t n_seats)
+{
+    struct call call;
+    call_hold(&call, event, first_seat, n_seats, 0);
+    call.c.kind = kind;
+    ask(client, &call, HF_OK);
+    call_close(&call);
+}
+
+static struct {
+    struct event *event;
+    struct hold_row rescued;
+} three;
+
+static void begin_event_3(struct client *client)
+{
+    three.event = make_event(client);
+    make_places(client, three.event, 2, false, TTL_MS * 2);
+    struct hold_row sold = make_places(client, three.event, 1, true, TTL_MS * 2);
+    struct hold_row evicted = make_places(client, three.event, 1, false, TTL_MS * 2);
+    on_event(client, three.event, CMD_SEATS_BLOCK, 18, 2);
+    on_event(client, three.event, CMD_SEATS_UNBLOCK, 19, 1);
+    three.rescued = make_places(client, three.event, 1, false, TTL_MS);
+    on_hold(client, three.event, &sold, CMD_HOLD_CONFIRM, HF_CREATED);
+    on_hold(client, three.event, &evicted, CMD_HOLD_EVICT, HF_OK);
+}
+
+static void end_event_3(struct client *client)
+{
+    struct call call;
+    on_hold(client, three.event, &three.rescued, CMD_HOLD_CONFIRM, HF_CREATED);
+    call_hold(&call, three.event, 0, 1, TTL_MS * 2);
+    call.c.n_seats = 0;
+    call.c.best = (struct best_want){.quantity = 2, .section = -1, .adjacent = true};
+    ask(client, &call, HF_CREATED);
+    call_close(&call);
+    on_event(client, three.event, CMD_EVENT_CLOSE, 0, 1);
+}
+
 static int make_ledger(void **state)
 {
     (void)state;
@@ -100,9 +161,11 @@ static int make_ledger(void **state)
     on_hold(&client, one, &renewed, CMD_HOLD_RENEW, HF_OK);
     on_hold(&client, one, &sold, CMD_HOLD_CONFIRM, HF_CREATED);
     on_hold(&client, one, &released, CMD_HOLD_RELEASE, HF_NO_CONTENT);
+    begin_event_3(&client);
     clock_fake_advance(&clock, INT64_C(1000) * TTL_MS);
     on_hold(&client, one, &sold_too, CMD_HOLD_CONFIRM, HF_CREATED);
     on_hold(&client, one, &rescued, CMD_HOLD_CONFIRM, HF_CREATED);
+    end_event_3(&client);
     client_stop(&client);
     return 0;
 }
@@ -188,7 +251,7 @@ static const struct damage {
      "UPDATE seats SET hold = hold:2.1 WHERE seat = seat:1.0"},
     {"a_booked_seat_whose_hold_is_only_active", VERIFY_SEAT_OWNER, "I1 I3 I11",
      "UPDATE seats SET status = 2 WHERE seat = seat:1.0"},
-    {"two_live_holds_that_list_one_seat", VERIFY_ONE_OWNER, "I1",
+    {"two_live_holds_that_list_one_seat", VERIFY_ONE_OWNER, "I1 I6",
      "UPDATE holds SET seats = '[1,2]' WHERE hold = hold:1.2;"
      "UPDATE holds SET seats = '[0,1]' WHERE hold = hold:1.1"},
     {"a_sale_of_a_seat_that_is_not_booked", VERIFY_SALES, "I1",
@@ -280,6 +343,69 @@ static const struct damage {
      "UPDATE bookings SET fence = 1 WHERE booking = hold:1.3"},
     {"a_booking_cancelled_behind_the_logs_back", VERIFY_FOLD_BOOKINGS, "I1 I11",
      "UPDATE bookings SET status = 4 WHERE booking = hold:1.3"},
+    {"an_area_with_a_place_more_held_than_its_holds_have", VERIFY_AREA_COUNTERS, "I2 I11",
+     "UPDATE areas SET held = held + 1 WHERE event = 3"},
+    {"an_area_with_a_place_less_booked_than_was_sold", VERIFY_AREA_COUNTERS, "I2 I11",
+     "UPDATE areas SET booked = booked - 1 WHERE event = 3"},
+    {"an_area_with_a_held_place_booked", VERIFY_FOLD_AREAS, "I2 I11",
+     "UPDATE areas SET booked = booked + 1, held = held - 1 WHERE event = 3"},
+    {"a_hold_that_lists_a_place_more", VERIFY_AREA_COUNTERS, "I2 I6",
+     "UPDATE holds SET areas = '[0,3]' WHERE hold = hold:3.1"},
+    {"a_sold_hold_that_lists_a_place_more", VERIFY_AREA_COUNTERS, "I2 I6",
+     "UPDATE holds SET areas = '[0,2]' WHERE hold = hold:3.2"},
+    {"a_hold_that_has_forgotten_its_places", VERIFY_AREA_COUNTERS, "I2 I6",
+     "UPDATE holds SET areas = NULL WHERE hold = hold:3.1"},
+    {"an_evicted_hold_that_lists_a_place_more", VERIFY_HOLD_SEATS, "I6",
+     "UPDATE holds SET areas = '[0,2]' WHERE hold = hold:3.3"},
+    {"a_released_hold_that_lists_another_seat", VERIFY_HOLD_SEATS, "I6",
+     "UPDATE holds SET seats = '[11]' WHERE hold = hold:1.4"},
+    {"a_hold_of_seats_that_lists_places", VERIFY_HOLD_SEATS, "I2 I6",
+     "UPDATE holds SET areas = '[0,1]' WHERE hold = hold:3.8"},
+    {"a_hold_of_an_area_that_is_not_there", VERIFY_HOLD_SEATS, "I2 I6",
+     "UPDATE holds SET areas = '[1,2]' WHERE hold = hold:3.1"},
+    {"a_hold_of_no_places_of_an_area", VERIFY_HOLD_SEATS, "I6",
+     "UPDATE holds SET areas = '[0,2,0,0]' WHERE hold = hold:3.1"},
+    {"a_list_of_areas_that_is_not_one", VERIFY_HOLD_SEATS, "I2 I6",
+     "UPDATE holds SET areas = '[0,2' WHERE hold = hold:3.1"},
+    {"a_list_of_areas_with_half_a_pair", VERIFY_HOLD_SEATS, "I6",
+     "UPDATE holds SET areas = '[0,2,0]' WHERE hold = hold:3.1"},
+    {"a_grant_of_places_that_the_log_counts_otherwise", VERIFY_FOLD_AREAS, "I6 I11",
+     "UPDATE audit SET quantity = 3 WHERE event = 3 AND object = 3 AND hold = hold:3.1"},
+    {"an_end_of_places_that_the_log_counts_otherwise", VERIFY_FOLD_AREAS, "I11",
+     "UPDATE audit SET quantity = 2 WHERE event = 3 AND object = 3 AND cause = 12"},
+    {"places_given_back_by_another_hold", VERIFY_FOLD_HOLDS, "I11",
+     "UPDATE audit SET hold = hold:3.1 WHERE event = 3 AND object = 3 AND cause = 12"},
+    {"places_given_back_by_no_hold", VERIFY_FOLD_HOLDS, "I11",
+     "UPDATE audit SET hold = 0 WHERE event = 3 AND object = 3 AND cause = 12"},
+    {"a_row_about_an_area_that_is_gone", VERIFY_FOLD_AREAS, "I6 I11",
+     "DELETE FROM audit WHERE event = 3 AND object = 3 AND hold = hold:3.1"},
+    {"a_row_about_no_area_of_the_event", VERIFY_FOLD_AREAS, "I6 I11",
+     "UPDATE audit SET item = 1 WHERE event = 3 AND object = 3 AND hold = hold:3.1"},
+    {"places_that_were_sold_before_they_were_held", VERIFY_FOLD_AREAS, "I11",
+     "UPDATE audit SET after = 2 WHERE event = 3 AND object = 3 AND cause = 12"},
+    {"a_row_about_less_than_no_places", VERIFY_LOG_CHAIN, "I11",
+     "UPDATE audit SET quantity = -1 WHERE event = 3 AND object = 3 AND cause = 12"},
+    {"places_given_back_that_nobody_held", VERIFY_LOG_CHAIN, "I11",
+     "UPDATE audit SET quantity = 5 WHERE event = 3 AND object = 3 AND cause = 12"},
+    {"an_event_opened_behind_the_logs_back", VERIFY_FOLD_EVENTS, "I11",
+     "UPDATE events SET status = 1 WHERE event = 3"},
+    {"an_event_closed_behind_the_logs_back", VERIFY_FOLD_EVENTS, "I11",
+     "UPDATE events SET status = 2 WHERE event = 1"},
+    {"an_event_of_no_known_status", VERIFY_FOLD_EVENTS, "I11",
+     "UPDATE events SET status = 257 WHERE event = 1"},
+    {"a_closing_that_the_log_calls_an_opening", VERIFY_FOLD_EVENTS, "I11",
+     "UPDATE audit SET after = 1 WHERE event = 3 AND cause = 11"},
+    {"a_closing_of_what_was_closed", VERIFY_LOG_CHAIN, "I11",
+     "UPDATE audit SET before = 2 WHERE event = 3 AND cause = 11"},
+    {"a_seat_unblocked_behind_the_logs_back", VERIFY_FOLD_SEATS, "I11",
+     "UPDATE seats SET status = 0 WHERE seat = seat:3.18"},
+    {"a_seat_unblocked_by_a_stale_fence", VERIFY_FENCE_ORDER, "I5",
+     "UPDATE audit SET fence = 3 WHERE event = 3 AND cause = 9;"
+     "UPDATE seats SET fence = 3 WHERE seat = seat:3.19"},
+    {"a_blocked_seat_that_was_sold", VERIFY_SALES, "I1",
+     "INSERT INTO sold_seats VALUES (seat:3.18, hold:3.2)"},
+    {"an_area_of_no_event", VERIFY_STRAYS, "I11",
+     "INSERT INTO areas VALUES (7, 0, 'Lost', 1, 1, 0, 0)"},
     {"a_seat_of_no_event", VERIFY_STRAYS, "I11",
      "INSERT INTO seats VALUES (seat:7.0, 0, 0, 0, 0, 0)"},
     {"a_seat_beyond_the_last_row", VERIFY_STRAYS, "I11",
@@ -337,11 +463,13 @@ static void a_ledger_made_by_the_engine_is_sound(void **state)
         assert_true(report.checks[i].rows > 0);
     }
     assert_int_equal(report.violations, 0);
-    assert_int_equal(report.events, 2);
-    assert_int_equal(report.checks[VERIFY_SEAT_OWNER].rows, 2 * ROWS * SEATS_PER_ROW);
-    assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8);
-    assert_int_equal(report.checks[VERIFY_SALES].rows, 5);
-    assert_int_equal(report.checks[VERIFY_FOLD_BOOKINGS].rows, 3);
+    assert_int_equal(report.events, EVENTS);
+    assert_int_equal(report.checks[VERIFY_SEAT_OWNER].rows, EVENTS * ROWS * SEATS_PER_ROW);
+    assert_int_equal(report.checks[VERIFY_HOLD_STATUS].rows, 8 + 5);
+    assert_int_equal(report.checks[VERIFY_SALES].rows, 5 + 1);
+    assert_int_equal(report.checks[VERIFY_FOLD_BOOKINGS].rows, 3 + 2);
+    assert_int_equal(report.checks[VERIFY_FOLD_AREAS].rows, EVENTS);
+    assert_int_equal(report.checks[VERIFY_FOLD_EVENTS].rows, EVENTS);
 }
 
 static void many_violations_are_counted_and_five_shown(void **state)
@@ -351,7 +479,7 @@ static void many_violations_are_counted_and_five_shown(void **state)
     damage("UPDATE seats SET status = 3 WHERE status = 0");
     verify(copy, &report);
     const struct verify_check *check = &report.checks[VERIFY_FOLD_SEATS];
-    assert_int_equal(check->violations, 2 * ROWS * SEATS_PER_ROW - 10);
+    assert_int_equal(check->violations, EVENTS * ROWS * SEATS_PER_ROW - 10 - 4);
     for (int i = 0; i < VERIFY_EXAMPLES; i++)
         assert_non_null(strstr(check->examples[i], "event 1, seat "));
 }
@@ -402,7 +530,7 @@ static void the_program_answers_by_its_exit_status(void **state)
     assert_null(strstr(out, "VIOLATED"));
     snprintf(arguments, sizeof arguments, "verify --json --ledger sqlite:%s", good);
     assert_int_equal(run_program(arguments, out, sizeof out), 0);
-    assert_int_equal(strncmp(out, "{\"ok\":true,\"events\":2,", 22), 0);
+    assert_int_equal(strncmp(out, "{\"ok\":true,\"events\":3,", 22), 0);
 
     damage("DELETE FROM sold_seats WHERE seat = seat:1.4");
     snprintf(arguments, sizeof arguments, "verify --ledger sqlite:%s", copy);

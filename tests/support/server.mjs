@@ -262,12 +262,12 @@ export class Server {
   del(target, headers) { return this.request('DELETE', target, undefined, headers); }
 
   // The whole of a new event; 2 rows of 10 seats S-A-1 .. S-B-10 unless told otherwise.
-  async createEvent(fields = {}) {
+  async createEvent(fields = {}, headers = {}) {
     const answer = await this.post('/v1/events', {
       name: 'Gala', currency: 'usd',
       sections: [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 10 }],
       ...fields,
-    });
+    }, headers);
     assert.equal(answer.status, 201, answer.text);
     return answer.json;
   }

@@ -50,14 +50,31 @@ struct event_def *def_hall(uint32_t rows, uint32_t seats_per_row);
 
 /* ---- commands ---- */
 
+#define ASK_AREAS_MAX 4
 struct ask {
     struct command c;
     uint32_t seats[SEATS_INLINE], taken[SEATS_INLINE];
+    struct area_claim areas[ASK_AREAS_MAX];
 };
 void ask_create_n(struct ask *a, struct event *e, const uint32_t *seats, uint32_t n);
 #define ask_create(a, e, ...)                                                                      \
     ask_create_n((a), (e), (const uint32_t[]){__VA_ARGS__},                                        \
                  sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+/* A hold of no seats yet: for ask_area to add to. */
+void ask_create_none(struct ask *a, struct event *e);
+/* A hold of seats that the engine chooses, of any section and tier until told otherwise. */
+void ask_best(struct ask *a, struct event *e, uint32_t quantity, bool adjacent);
+/* Places of general admission, added to a hold. */
+void ask_area(struct ask *a, uint32_t area, uint32_t quantity);
+/* CMD_SEATS_BLOCK or CMD_SEATS_UNBLOCK. */
+void ask_seats_n(struct ask *a, enum command_kind kind, struct event *e, const uint32_t *seats,
+                 uint32_t n);
+#define ask_seats(a, kind, e, ...)                                                                 \
+    ask_seats_n((a), (kind), (e), (const uint32_t[]){__VA_ARGS__},                                 \
+                sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+/* CMD_EVENT_OPEN or CMD_EVENT_CLOSE. */
+void ask_event(struct ask *a, enum command_kind kind, struct event *e);
+void ask_evict(struct ask *a, struct event *e, const struct id *hold);
 void ask_renew(struct ask *a, struct event *e, const struct id *hold, int64_t ttl_ms);
 void ask_release(struct ask *a, struct event *e, const struct id *hold);
 void ask_confirm(struct ask *a, struct event *e, const struct id *hold, int64_t fence, bool rescue);
@@ -74,10 +91,15 @@ struct paper_seat {
     enum seat_status folded; /* the log alone says so */
     int64_t folded_hold;
 };
+struct paper_area {
+    int64_t held, booked, folded_held, folded_booked;
+};
 struct paper_event {
     struct event *event;
     struct clock_row clock;
     struct paper_seat *seats;
+    struct paper_area *areas;
+    enum event_status status, folded_status;
     int64_t folded_seq, folded_fence, folded_at;
 };
 struct paper_hold {
@@ -121,7 +143,7 @@ enum hf_status paper_run(struct paper *p, struct ask *a);
 /* The bytes that stand for the answer of a keyed command. */
 void paper_render(const struct command *c, struct buf *out);
 
-/* Between batches: I1, I3, I5, I6, I11, and the view says what the ledger says. */
+/* Between batches: I1, I2, I3, I5, I6, I11, and the view says what the ledger says. */
 void paper_check(struct paper *p);
 /* Everything the worker and others can see of the view, as text. */
 void paper_dump(const struct paper *p, struct buf *out);

@@ -16,9 +16,11 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/gzip.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -762,9 +764,65 @@ static void no_observation_is_lost_between_threads(void **state)
     metrics_free(m);
 }
 
+/* ---- gzip ---- */
+
+static void unpacked(const struct buf *packed, bool whole, const char *expected, size_t len)
+{
+    static char out[65536];
+    z_stream z = {0};
+    assert_int_equal(inflateInit2(&z, 15 + 16), Z_OK);
+    z.next_in = (Bytef *)packed->data;
+    z.avail_in = (uInt)packed->len;
+    z.next_out = (Bytef *)out;
+    z.avail_out = sizeof out;
+    assert_int_equal(inflate(&z, Z_SYNC_FLUSH), whole ? Z_STREAM_END : Z_OK);
+    assert_int_equal(z.avail_in, 0);
+    assert_int_equal(z.total_out, len);
+    assert_memory_equal(out, expected, len);
+    inflateEnd(&z);
+}
+
+static void blocks_of_a_gzip_stream_follow_each_other_in_any_order(void **state)
+{
+    (void)state;
+    struct buf a = {0}, b = {0}, packed_a = {0}, packed_b = {0};
+    for (int i = 0; i < 500; i++) { /* each would gladly refer to what the other said */
+        buf_printf(&a, "[\"Stalls-A-%d\",\"h\"],", i);
+        buf_printf(&b, "[\"Stalls-A-%d\",\"b\"],", i);
+    }
+    gzip_block(&a, &packed_a);
+    gzip_block(&b, &packed_b);
+    assert_true(packed_a.len < a.len / 3);
+    const struct buf *orders[][3] = {{&packed_a, &packed_b, &packed_b},
+                                     {&packed_b, &packed_a, &packed_a}};
+    const struct buf *plain[][3] = {{&a, &b, &b}, {&b, &a, &a}};
+    for (int order = 0; order < 2; order++) {
+        struct buf stream = {0}, expected = {0};
+        gzip_begin(&stream);
+        gzip_block_stored(":\n\n", 3, &stream);
+        buf_lit(&expected, ":\n\n");
+        for (int i = 0; i < 3; i++) {
+            buf_put(&stream, orders[order][i]->data, orders[order][i]->len);
+            buf_put(&expected, plain[order][i]->data, plain[order][i]->len);
+        }
+        unpacked(&stream, false, expected.data, expected.len);
+        buf_close(&stream);
+        buf_close(&expected);
+    }
+    struct buf whole = {0};
+    gzip_pack(&a, &whole);
+    unpacked(&whole, true, a.data, a.len);
+    buf_close(&whole);
+    buf_close(&packed_a);
+    buf_close(&packed_b);
+    buf_close(&a);
+    buf_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_of_a_gzip_stream_follow_each_other_in_any_order),
         cmocka_unit_test(every_status_has_an_http_status_a_code_and_a_title),
         cmocka_unit_test(no_two_refusals_share_a_code),
         cmocka_unit_test(setting_an_error_fills_it_and_returns_its_code),

@@ -183,18 +183,14 @@ static void of_two_in_a_batch_the_first_gets_the_seat(void **state)
     paper_check(&paper);
 }
 
-static void a_blocked_seat_is_taken(void **state)
-{
-    (void)state;
-    hall->seats[5].status = SEAT_BLOCKED;
-    assert_int_equal(create(5), HF_SEAT_TAKEN);
-}
-
 static void a_closed_event_takes_no_holds_but_sells_those_it_has(void **state)
 {
     (void)state;
     struct grant g = grant(0), late = grant(1);
-    hall->status_draft = EVENT_CLOSED;
+    struct ask a;
+    ask_event(&a, CMD_EVENT_CLOSE, hall);
+    assert_int_equal(paper_run(&paper, &a), HF_OK);
+    ask_close(&a);
     assert_int_equal(create(2), HF_EVENT_CLOSED);
     assert_int_equal(renew(&g, 12000), HF_OK);
     assert_int_equal(confirm(&g), HF_CREATED);
@@ -1148,7 +1144,6 @@ int main(void)
         claim(the_time_asked_for_is_granted_up_to_the_cap),
         claim(a_hold_is_all_or_nothing_and_names_every_taken_seat),
         claim(of_two_in_a_batch_the_first_gets_the_seat),
-        claim(a_blocked_seat_is_taken),
         claim(a_closed_event_takes_no_holds_but_sells_those_it_has),
         claim(what_is_shown_changes_only_when_published),
         claim(a_hold_lives_until_its_expiry_and_not_a_millisecond_longer),

@@ -1,6 +1,8 @@
 /* The rules of holds against a model that shares no code with them: arrays, linear scans, one
  * command after another.  Random streams of commands in random batches, some of which fail; both
  * must give the same answers and the same seat map, and the invariants hold after every batch.
+ * Which seats best available chooses is test_best_model.c's matter: here the choice is taken as
+ * given, when it is one, and a refusal only when there is none.
  *
  * HF_SEED repeats one stream, HF_STEPS lengthens each. */
 #include "support.h"
@@ -15,9 +17,16 @@
 #define KEYS_MAX 40
 #define EPISODE 600 /* commands, then a new hall: the old one is sold out */
 #define BATCH_MAX 9
+#define PER_ROW (SEATS / 2) /* a row a section */
+#define AREAS 2
+#define CLIENTS 4 /* 0: not limited */
+#define CLIENT_PLACES_MAX 9
+
+static const int capacity[AREAS] = {20, 6}, area_price[AREAS] = {700, 9000};
 
 /* ---- the model ---- */
 
+#define BLOCKED (-1)
 enum life { LIVE, EXPIRED, RELEASED, SOLD };
 
 struct m_hold {
@@ -26,11 +35,12 @@ struct m_hold {
     int64_t first_fence, fence, expires_at, cap;
     int n_seats;
     uint32_t seats[4];
+    int places[AREAS], client;
     int sold_in_batch;
 };
 struct m_key {
     bool used;
-    char request[96], answer[96];
+    char request[160], answer[96];
     int http;
     int64_t at;
     int granted_in_batch;
@@ -38,7 +48,8 @@ struct m_key {
 struct model {
     int64_t now;
     int batch;
-    int owner[EVENTS][SEATS]; /* 1 + index of a hold */
+    int owner[EVENTS][SEATS]; /* 1 + index of a hold, or BLOCKED */
+    bool closed[EVENTS];
     int64_t fence[EVENTS];
     int n_holds;
     struct m_hold holds[HOLDS_MAX];
@@ -50,9 +61,13 @@ struct op {
     enum command_kind kind;
     int event, n_seats, hold, key; /* key -1: none */
     uint32_t seats[4];
+    int n_areas, areas[AREAS], places[AREAS]; /* in the order asked for */
+    int best, section;                        /* quantity, 0: seats are named; section -1: any */
+    bool adjacent;
+    int client;
     int64_t ttl_ms, fence;
     bool rescue, forged;
-    char request[96];
+    char request[160];
 };
 
 struct answer {
@@ -60,7 +75,8 @@ struct answer {
     enum hf_status status;
     int http, n_taken;
     uint32_t taken[4];
-    char body[96]; /* of a success */
+    int short_area, available; /* of HF_SOLD_OUT */
+    char body[96];             /* of a success */
 };
 
 static void m_expire(struct model *m)
@@ -90,27 +106,114 @@ static void say_booking(const struct m_hold *h, enum hf_status status, struct an
 {
     a->status = status;
     snprintf(a->body, sizeof a->body, "%s %lld %lld %lld", hf_status_code(status), m_key_of(h),
-             (long long)h->fence, (long long)h->n_seats * PRICE);
+             (long long)h->fence,
+             (long long)h->n_seats * PRICE + h->places[0] * area_price[0] +
+                 h->places[1] * area_price[1]);
 }
 
-static void m_create(struct model *m, const struct op *op, struct answer *a)
+static int m_area_free(const struct model *m, int event, int area)
 {
+    int n = capacity[area];
+    for (int h = 0; h < m->n_holds; h++)
+        if (m->holds[h].event == event && (m->holds[h].life == LIVE || m->holds[h].life == SOLD))
+            n -= m->holds[h].places[area];
+    return n;
+}
+
+static int m_client_places(const struct model *m, int client)
+{
+    int n = 0;
+    for (int h = 0; h < m->n_holds; h++)
+        if (m->holds[h].client == client && m->holds[h].life == LIVE)
+            n += m->holds[h].n_seats + m->holds[h].places[0] + m->holds[h].places[1];
+    return n;
+}
+
+/* How many seats are free where they are wanted, and of how many together. */
+static void m_count_free(const struct model *m, const struct op *op, int *ret_free, int *ret_run)
+{
+    *ret_free = *ret_run = 0;
+    for (int s = 0, run = 0; s < SEATS; s++) {
+        bool allowed = op->section < 0 || op->section == s / PER_ROW;
+        bool free = allowed && !m->owner[op->event][s];
+        run = free ? (s % PER_ROW ? run : 0) + 1 : 0;
+        *ret_free += free;
+        *ret_run = run > *ret_run ? run : *ret_run;
+    }
+}
+
+/* What was chosen for them is free, enough, and together if they asked for that. */
+static void m_check_choice(const struct model *m, const struct op *op, const uint32_t *seats,
+                           uint32_t n)
+{
+    assert_int_equal(n, op->best);
+    for (uint32_t i = 0; i < n; i++) {
+        assert_in_range(seats[i], 0, SEATS - 1);
+        assert_int_equal(m->owner[op->event][seats[i]], 0);
+        if (op->section >= 0)
+            assert_int_equal(seats[i] / PER_ROW, op->section);
+        if (i)
+            assert_true(seats[i - 1] < seats[i]);
+    }
+    if (op->adjacent)
+        assert_true(seats[n - 1] - seats[0] == n - 1 &&
+                    seats[0] / PER_ROW == seats[n - 1] / PER_ROW);
+}
+
+/* False: refused. */
+static bool m_may_create(const struct model *m, const struct op *op, struct answer *a)
+{
+    int wanted = op->n_seats + op->best, n_free, run;
+    for (int i = 0; i < op->n_areas; i++)
+        wanted += op->places[i];
+    if (m->closed[op->event]) {
+        a->status = HF_EVENT_CLOSED;
+        return false;
+    }
+    if (op->client && m_client_places(m, op->client) + wanted > CLIENT_PLACES_MAX) {
+        a->status = HF_TOO_MANY_HOLDS;
+        return false;
+    }
+    a->status = HF_SOLD_OUT;
+    for (int i = 0; i < op->n_areas; i++) {
+        a->short_area = op->areas[i];
+        a->available = m_area_free(m, op->event, op->areas[i]);
+        if (a->available < op->places[i])
+            return false;
+    }
+    m_count_free(m, op, &n_free, &run);
+    a->short_area = -1;
+    a->available = n_free;
+    if (op->best > (op->adjacent ? run : n_free))
+        return false;
+    a->status = HF_SEAT_TAKEN;
     for (int i = 0; i < op->n_seats; i++)
         if (m->owner[op->event][op->seats[i]])
             a->taken[a->n_taken++] = op->seats[i];
-    if (a->n_taken) {
-        a->status = HF_SEAT_TAKEN;
+    return !a->n_taken;
+}
+
+static void m_create(struct model *m, const struct op *op, const struct ask *got, struct answer *a)
+{
+    const uint32_t *seats = op->best ? got->seats : op->seats;
+    if (!m_may_create(m, op, a))
         return;
-    }
+    if (op->best && got->c.status == HF_CREATED)
+        m_check_choice(m, op, got->seats, got->c.n_seats);
     struct m_hold *h = &m->holds[m->n_holds++];
     int64_t ttl_ms = op->ttl_ms ? op->ttl_ms : DEF_TTL_MS;
-    *h = (struct m_hold){.event = op->event, .life = LIVE, .n_seats = op->n_seats};
+    *h = (struct m_hold){.event = op->event,
+                         .life = LIVE,
+                         .n_seats = op->best ? op->best : op->n_seats,
+                         .client = op->client};
+    for (int i = 0; i < op->n_areas; i++)
+        h->places[op->areas[i]] = op->places[i];
     h->first_fence = h->fence = ++m->fence[op->event];
     h->cap = m->now + DEF_MAX_MS;
     h->expires_at = m->now + ttl_ms > h->cap ? h->cap : m->now + ttl_ms;
-    for (int i = 0; i < op->n_seats; i++) {
-        h->seats[i] = op->seats[i];
-        m->owner[op->event][op->seats[i]] = m->n_holds;
+    for (int i = 0; i < h->n_seats; i++) {
+        h->seats[i] = seats[i];
+        m->owner[op->event][seats[i]] = m->n_holds;
     }
     say_hold(h, HF_CREATED, a);
 }
@@ -138,7 +241,7 @@ static void m_renew(struct model *m, const struct op *op, struct m_hold *h, stru
     say_hold(h, HF_OK, a);
 }
 
-static void m_release(struct model *m, struct m_hold *h, struct answer *a)
+static void m_release(struct model *m, const struct op *op, struct m_hold *h, struct answer *a)
 {
     if (h->life == EXPIRED || h->life == SOLD) {
         a->status = dead(h->life);
@@ -148,6 +251,10 @@ static void m_release(struct model *m, struct m_hold *h, struct answer *a)
         for (int i = 0; i < h->n_seats; i++)
             m->owner[h->event][h->seats[i]] = 0;
     h->life = RELEASED;
+    if (op->kind == CMD_HOLD_EVICT) {
+        say_hold(h, HF_OK, a);
+        return;
+    }
     a->status = HF_NO_CONTENT;
     snprintf(a->body, sizeof a->body, "%s", hf_status_code(HF_NO_CONTENT));
 }
@@ -172,6 +279,11 @@ static void m_confirm(struct model *m, const struct op *op, struct m_hold *h, st
                 a->status = HF_HOLD_EXPIRED;
                 return;
             }
+        for (int i = 0; i < AREAS; i++)
+            if (m_area_free(m, h->event, i) < h->places[i]) {
+                a->status = HF_HOLD_EXPIRED;
+                return;
+            }
         h->fence = ++m->fence[h->event];
     }
     h->life = SOLD;
@@ -181,13 +293,52 @@ static void m_confirm(struct model *m, const struct op *op, struct m_hold *h, st
     say_booking(h, HF_CREATED, a);
 }
 
-static void m_judge(struct model *m, const struct op *op, struct answer *a)
+static void m_block(struct model *m, const struct op *op, struct answer *a)
+{
+    int to = op->kind == CMD_SEATS_BLOCK ? BLOCKED : 0, changed = 0;
+    a->status = HF_SEAT_TAKEN;
+    for (int i = 0; i < op->n_seats; i++)
+        if (m->owner[op->event][op->seats[i]] > 0)
+            a->taken[a->n_taken++] = op->seats[i];
+    if (a->n_taken)
+        return;
+    for (int i = 0; i < op->n_seats; i++) {
+        changed += m->owner[op->event][op->seats[i]] != to;
+        m->owner[op->event][op->seats[i]] = to;
+    }
+    m->fence[op->event] += changed > 0;
+    a->status = HF_OK;
+    snprintf(a->body, sizeof a->body, "%s", hf_status_code(HF_OK));
+}
+
+/* Commands that name no hold. */
+static bool m_judge_event(struct model *m, const struct op *op, const struct ask *got,
+                          struct answer *a)
+{
+    switch (op->kind) {
+    case CMD_HOLD_CREATE:
+        m_create(m, op, got, a);
+        return true;
+    case CMD_SEATS_BLOCK:
+    case CMD_SEATS_UNBLOCK:
+        m_block(m, op, a);
+        return true;
+    case CMD_EVENT_OPEN:
+    case CMD_EVENT_CLOSE:
+        m->closed[op->event] = op->kind == CMD_EVENT_CLOSE;
+        a->status = HF_OK;
+        snprintf(a->body, sizeof a->body, "%s", hf_status_code(HF_OK));
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void m_judge(struct model *m, const struct op *op, const struct ask *got, struct answer *a)
 {
     struct m_hold *h = &m->holds[op->hold];
-    if (op->kind == CMD_HOLD_CREATE) {
-        m_create(m, op, a);
+    if (m_judge_event(m, op, got, a))
         return;
-    }
     if (op->forged) {
         a->status = HF_NO_SUCH_HOLD;
         return;
@@ -198,13 +349,14 @@ static void m_judge(struct model *m, const struct op *op, struct answer *a)
     }
     if (op->kind == CMD_HOLD_RENEW)
         m_renew(m, op, h, a);
-    else if (op->kind == CMD_HOLD_RELEASE)
-        m_release(m, h, a);
+    else if (op->kind == CMD_HOLD_RELEASE || op->kind == CMD_HOLD_EVICT)
+        m_release(m, op, h, a);
     else
         m_confirm(m, op, h, a);
 }
 
-static void m_answer(struct model *m, const struct op *op, struct answer *a)
+/* `got` is looked at for one thing: which seats best available chose. */
+static void m_answer(struct model *m, const struct op *op, const struct ask *got, struct answer *a)
 {
     struct m_key *key = op->key >= 0 ? &m->keys[op->key] : NULL;
     *a = (struct answer){0};
@@ -220,7 +372,7 @@ static void m_answer(struct model *m, const struct op *op, struct answer *a)
         snprintf(a->body, sizeof a->body, "%s", a->replayed ? key->answer : "");
         return;
     }
-    m_judge(m, op, a);
+    m_judge(m, op, got, a);
     a->http = hf_status_http(a->status);
     if (!key || a->deferred || a->http >= 300)
         return;
@@ -245,7 +397,7 @@ static struct {
     uint64_t seed;
     size_t step;
     bool finished;
-    unsigned met[HF_STATUS_COUNT], deferred, replayed, rescued, failed;
+    unsigned met[HF_STATUS_COUNT], short_of[2], chosen, deferred, replayed, rescued, failed;
 } w;
 
 static int below(int n) { return (int)random_below(&w.random, (uint64_t)n); }
@@ -259,6 +411,32 @@ static void pick_seats(struct op *op)
         op->seats[i] = (uint32_t)((start + i * 5) % SEATS);
 }
 
+static void pick_areas(struct op *op)
+{
+    int first = below(AREAS);
+    op->n_areas = 1 + chance(30);
+    for (int i = 0; i < op->n_areas; i++) {
+        op->areas[i] = (first + i) % AREAS;
+        op->places[i] = 1 + below(4);
+    }
+}
+
+/* Named seats, seats of our choice, places, or some of these together. */
+static void pick_create(struct op *op)
+{
+    int roll = below(100);
+    if (roll < 55) {
+        pick_seats(op);
+    } else if (roll < 80) {
+        op->best = 1 + below(4);
+        op->section = below(3) - 1;
+        op->adjacent = chance(70);
+    }
+    if (roll >= 80 || chance(20))
+        pick_areas(op);
+    op->client = chance(60) ? 0 : 1 + below(CLIENTS - 1);
+}
+
 static void pick_hold(struct op *op)
 {
     int n = w.model.n_holds, back = chance(85) ? below(n < 12 ? n : 12) : below(n);
@@ -269,20 +447,35 @@ static void pick_hold(struct op *op)
     op->fence = chance(88) ? h->fence : chance(50) ? h->first_fence : h->fence + 1 - below(3);
 }
 
+static bool names_hold(enum command_kind kind)
+{
+    return kind == CMD_HOLD_RENEW || kind == CMD_HOLD_RELEASE || kind == CMD_HOLD_EVICT ||
+           kind == CMD_HOLD_CONFIRM;
+}
+
 static void pick_kind(struct op *op)
 {
-    int roll = below(100);
-    op->kind = roll < 45   ? CMD_HOLD_CREATE
-               : roll < 62 ? CMD_HOLD_RENEW
-               : roll < 74 ? CMD_HOLD_RELEASE
-                           : CMD_HOLD_CONFIRM;
-    if (!w.model.n_holds)
+    static const struct {
+        enum command_kind kind;
+        int percent;
+    } kinds[] = {
+        {CMD_HOLD_CREATE, 43},  {CMD_HOLD_RENEW, 14}, {CMD_HOLD_RELEASE, 9},
+        {CMD_HOLD_CONFIRM, 19}, {CMD_HOLD_EVICT, 3},  {CMD_SEATS_BLOCK, 3},
+        {CMD_SEATS_UNBLOCK, 4}, {CMD_EVENT_CLOSE, 1}, {CMD_EVENT_OPEN, 4},
+    };
+    int roll = below(100), i = 0;
+    for (; roll >= kinds[i].percent; i++)
+        roll -= kinds[i].percent;
+    op->kind = kinds[i].kind;
+    if (!w.model.n_holds && names_hold(op->kind))
         op->kind = CMD_HOLD_CREATE;
     op->event = below(EVENTS);
     op->ttl_ms = chance(40) ? 0 : 500 + below(30000);
     if (op->kind == CMD_HOLD_CREATE)
+        pick_create(op);
+    else if (op->kind == CMD_SEATS_BLOCK || op->kind == CMD_SEATS_UNBLOCK)
         pick_seats(op);
-    else
+    else if (names_hold(op->kind))
         pick_hold(op);
     op->rescue = op->kind == CMD_HOLD_CONFIRM && chance(55);
     /* Sell slowly, or the hall is empty of seats before the episode is over. */
@@ -292,17 +485,34 @@ static void pick_kind(struct op *op)
 
 static struct op pick(void)
 {
-    struct op op = {.key = -1};
+    struct op op = {.key = -1, .section = -1};
     if (w.n_recent && chance(15))
         return w.recent[random_below(&w.random, w.n_recent < 32 ? w.n_recent : 32)];
     pick_kind(&op);
-    snprintf(op.request, sizeof op.request, "%d %d %d %lld %lld %d %u", op.kind, op.event, op.hold,
-             (long long)op.ttl_ms, (long long)op.fence, op.rescue, op.seats[0]);
+    snprintf(op.request, sizeof op.request, "%d %d %d %lld %lld %d %u %d %d %d %d", op.kind,
+             op.event, op.hold, (long long)op.ttl_ms, (long long)op.fence, op.rescue, op.seats[0],
+             op.best, op.n_areas, op.places[0], op.client);
     if (chance(50)) {
         op.key = below(KEYS_MAX);
         w.recent[w.n_recent++ % 32] = op;
     }
     return op;
+}
+
+static void ask_create_of(const struct op *op, struct ask *a)
+{
+    struct event *e = w.events[op->event];
+    if (op->best) {
+        ask_best(a, e, (uint32_t)op->best, op->adjacent);
+        a->c.best.section = op->section;
+    } else if (op->n_seats) {
+        ask_create_n(a, e, op->seats, (uint32_t)op->n_seats);
+    } else {
+        ask_create_none(a, e);
+    }
+    for (int i = 0; i < op->n_areas; i++)
+        ask_area(a, (uint32_t)op->areas[i], (uint32_t)op->places[i]);
+    a->c.client = (uint64_t)op->client;
 }
 
 static void ask_of(const struct op *op, struct ask *a)
@@ -311,11 +521,17 @@ static void ask_of(const struct op *op, struct ask *a)
     struct id id = w.ids[op->hold];
     id.secret[3] ^= op->forged;
     if (op->kind == CMD_HOLD_CREATE)
-        ask_create_n(a, e, op->seats, (uint32_t)op->n_seats);
+        ask_create_of(op, a);
+    else if (op->kind == CMD_SEATS_BLOCK || op->kind == CMD_SEATS_UNBLOCK)
+        ask_seats_n(a, op->kind, e, op->seats, (uint32_t)op->n_seats);
+    else if (op->kind == CMD_EVENT_OPEN || op->kind == CMD_EVENT_CLOSE)
+        ask_event(a, op->kind, e);
     else if (op->kind == CMD_HOLD_RENEW)
         ask_renew(a, e, &id, op->ttl_ms);
     else if (op->kind == CMD_HOLD_RELEASE)
         ask_release(a, e, &id);
+    else if (op->kind == CMD_HOLD_EVICT)
+        ask_evict(a, e, &id);
     else
         ask_confirm(a, e, &id, op->fence, op->rescue);
     a->c.ttl_ms = op->ttl_ms;
@@ -343,6 +559,11 @@ static void compare(const struct op *op, const struct answer *want, enum decided
         assert_int_equal(got->c.n_taken, want->n_taken);
         assert_memory_equal(got->taken, want->taken, (size_t)want->n_taken * sizeof(uint32_t));
     }
+    if (want->status == HF_SOLD_OUT) {
+        assert_int_equal(got->c.short_area, want->short_area);
+        assert_int_equal(got->c.available, want->available);
+        w.short_of[want->short_area < 0]++;
+    }
     if (hf_status_http(want->status) >= 300)
         return;
     if (!got->c.has_key) {
@@ -353,7 +574,7 @@ static void compare(const struct op *op, const struct answer *want, enum decided
     buf_char(&got->c.body, '\0');
     assert_string_equal(got->c.body.data, want->body);
     if (op->kind == CMD_HOLD_CREATE && !want->replayed)
-        w.ids[w.model.n_holds - 1] = got->c.hold.id;
+        w.ids[w.model.n_holds - 1] = got->c.hold.id, w.chosen += op->best > 0;
     if (op->kind == CMD_HOLD_CONFIRM && want->status == HF_CREATED && !want->replayed)
         w.rescued += got->c.booking.fence != HOLD_FIRST_FENCE(got->c.booking.id.key);
 }
@@ -372,12 +593,31 @@ static void compare_seats(void)
                 status = SEAT_AVAILABLE;
                 hold = 0;
             }
-            const struct m_hold *h = owner ? &w.model.holds[owner - 1] : NULL;
-            assert_int_equal(status, !h                ? SEAT_AVAILABLE
+            const struct m_hold *h = owner > 0 ? &w.model.holds[owner - 1] : NULL;
+            assert_int_equal(status, owner == BLOCKED  ? SEAT_BLOCKED
+                                     : !h              ? SEAT_AVAILABLE
                                      : h->life == SOLD ? SEAT_BOOKED
                                                        : SEAT_HELD);
             assert_int_equal(hold, h ? m_key_of(h) : 0);
         }
+}
+
+/* Likewise the places of such a hold. */
+static void compare_areas(void)
+{
+    for (int e = 0; e < EVENTS; e++) {
+        assert_int_equal(w.events[e]->status, w.model.closed[e] ? EVENT_CLOSED : EVENT_OPEN);
+        for (int i = 0; i < AREAS; i++) {
+            int64_t n = w.events[e]->areas[i].available;
+            for (size_t h = 0; h < w.paper.holds.n; h++) {
+                const struct hold_row *row = &w.paper.holds.v[h].row;
+                bool due = row->status == HOLD_ACTIVE && row->expires_at <= w.paper.now;
+                for (uint32_t k = 0; due && row->event == e + 1 && k < row->n_areas; k++)
+                    n += row->areas[k].area == (uint32_t)i ? row->areas[k].quantity : 0;
+            }
+            assert_int_equal(n, m_area_free(&w.model, e, i));
+        }
+    }
 }
 
 /* I4, from the rows alone: what was sold without a rescue was sold before its expiry. */
@@ -426,12 +666,13 @@ static void run_batch(size_t *left)
             ops[i] = pick();
             *left -= *left > 0;
             /* but not by an id that nobody has been told yet */
-            if (ops[i].kind != CMD_HOLD_CREATE && !paper_hold(&w.paper, w.ids[ops[i].hold].key))
+            if (names_hold(ops[i].kind) && !paper_hold(&w.paper, w.ids[ops[i].hold].key))
                 ops[i].forged = true;
         }
         ask_of(&ops[i], &asks[i]);
-        m_answer(&w.model, &ops[i], &want);
-        compare(&ops[i], &want, paper_decide(&w.paper, &asks[i]), &asks[i]);
+        enum decided decided = paper_decide(&w.paper, &asks[i]);
+        m_answer(&w.model, &ops[i], &asks[i], &want);
+        compare(&ops[i], &want, decided, &asks[i]);
         if (want.deferred && !fail)
             w.waiting[w.n_waiting++] = ops[i];
     }
@@ -456,13 +697,28 @@ static void run_batch(size_t *left)
     paper_check(&w.paper);
     check_sales();
     compare_seats();
+    compare_areas();
+}
+
+static struct event_def *def_model(void)
+{
+    struct event_def *def = def_new("Hall");
+    static const char *const names[] = {"A", "B"};
+    for (int i = 0; i < 2; i++) {
+        def_section(def, names[i], NULL, PRICE);
+        def_row(def, "1", PER_ROW);
+    }
+    for (int i = 0; i < AREAS; i++)
+        def_area(def, names[i], area_price[i], capacity[i]);
+    return def;
 }
 
 static void run_episode(size_t steps)
 {
     paper_init(&w.paper, w.seed);
+    w.paper.decision->client_places_max = CLIENT_PLACES_MAX;
     for (int e = 0; e < EVENTS; e++)
-        w.events[e] = paper_event(&w.paper, def_hall(2, SEATS / 2));
+        w.events[e] = paper_event(&w.paper, def_model());
     memset(&w.model, 0, sizeof w.model);
     w.model.now = w.paper.now;
     w.n_recent = 0;
@@ -477,6 +733,7 @@ static void run_episode(size_t steps)
     paper_check(&w.paper);
     assert_int_equal(view_holds_len(w.paper.view), 0);
     compare_seats();
+    compare_areas();
     paper_close(&w.paper);
 }
 
@@ -501,13 +758,15 @@ static void decide_and_the_model_agree(void **state)
         return;
     /* A stream that never met these would prove little. */
     static const enum hf_status all[] = {
-        HF_OK,           HF_CREATED,       HF_NO_CONTENT,   HF_SEAT_TAKEN,
-        HF_HOLD_EXPIRED, HF_HOLD_RELEASED, HF_STALE_FENCE,  HF_HOLD_CONFIRMED,
-        HF_RENEWAL_CAP,  HF_NO_SUCH_HOLD,  HF_KEY_MISMATCH,
+        HF_OK,           HF_CREATED,        HF_NO_CONTENT,   HF_SEAT_TAKEN,
+        HF_HOLD_EXPIRED, HF_HOLD_RELEASED,  HF_STALE_FENCE,  HF_HOLD_CONFIRMED,
+        HF_RENEWAL_CAP,  HF_NO_SUCH_HOLD,   HF_KEY_MISMATCH, HF_SOLD_OUT,
+        HF_EVENT_CLOSED, HF_TOO_MANY_HOLDS,
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!w.met[all[i]])
             fail_msg("no command was answered %s", hf_status_code(all[i]));
+    assert_true(w.short_of[0] > 20 && w.short_of[1] > 20 && w.chosen > 50);
     assert_true(w.deferred > 5 && w.replayed > 50 && w.rescued > 5 && w.failed > 20);
 }
 

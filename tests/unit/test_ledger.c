@@ -69,6 +69,8 @@ static int64_t insert_event(struct event_def *def, int64_t now)
 static void batch_clear(void)
 {
     vec_clear(&lab.batch.clocks);
+    vec_clear(&lab.batch.events);
+    vec_clear(&lab.batch.areas);
     vec_clear(&lab.batch.seats);
     vec_clear(&lab.batch.holds_new);
     vec_clear(&lab.batch.holds);
@@ -199,6 +201,8 @@ static int close_lab(void **state)
     (void)state;
     ledger_close(lab.l);
     vec_close(&lab.batch.clocks);
+    vec_close(&lab.batch.events);
+    vec_close(&lab.batch.areas);
     vec_close(&lab.batch.seats);
     vec_close(&lab.batch.holds_new);
     vec_close(&lab.batch.holds);
@@ -455,6 +459,195 @@ static void a_booking_is_read_with_its_hold_s_seats(void **state)
     booking_row_close(&row);
     ok(ledger_booking_read(lab.l, hold_key(2), &row, &err), &err);
     assert_int_equal(row.id.key, 0);
+}
+
+/* ---- areas ---- */
+
+static const struct area_claim two_areas[] = {{1, 3}, {0, 500}};
+
+static void put_hold_of_areas(int64_t fence, const uint32_t *seats, uint32_t n)
+{
+    struct hold_row *row = put_hold(fence, seats, n, T0_MS + MINUTE_MS);
+    row->areas = two_areas;
+    row->n_areas = 2;
+}
+
+static void a_hold_comes_back_with_its_areas_and_its_address(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    static const uint32_t seats[] = {4, 2};
+    for (int i = 1; i <= 40; i++) /* enough that the texts of a batch fill more than a page */
+        put_hold_of_areas(i, seats, i % 3 ? 2 : 0);
+    put_hold(41, seats, 1, T0_MS);
+    lab.batch.holds_new.v[1].client = UINT64_C(0xfedcba9876543210);
+    lab.batch.holds_new.v[1].owner = "ada";
+    lab.batch.holds_new.v[1].owner_len = 3;
+    assert_string_equal(store(), "");
+    for (int i = 1; i <= 41; i++) {
+        struct hold_row row;
+        int64_t key = hold_key(i);
+        ok(ledger_holds_read(lab.l, &key, 1, &row, &err), &err);
+        assert_int_equal(row.n_seats, i == 41 ? 1 : i % 3 ? 2 : 0);
+        assert_int_equal(row.n_areas, i == 41 ? 0 : 2);
+        if (row.n_seats)
+            assert_int_equal(row.seats[0], 4);
+        for (uint32_t k = 0; k < row.n_areas; k++) { /* in the buyer's order */
+            assert_int_equal(row.areas[k].area, two_areas[k].area);
+            assert_int_equal(row.areas[k].quantity, two_areas[k].quantity);
+        }
+        assert_int_equal(row.client, i == 2 ? UINT64_C(0xfedcba9876543210) : 0);
+        assert_true(i == 2 ? strcmp(row.owner, "ada") == 0 : !row.owner);
+        hold_row_close(&row);
+    }
+    assert_int_equal(number("SELECT COUNT(*) FROM holds WHERE areas IS NULL"), 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM holds WHERE areas = '[1,3,0,500]'"), 40);
+}
+
+static void a_booking_is_read_with_its_hold_s_areas(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    struct booking_row row;
+    static const uint32_t seats[] = {4};
+    put_hold_of_areas(1, NULL, 0);
+    put_booking(1);
+    put_hold(2, seats, 1, T0_MS);
+    put_booking(2);
+    assert_string_equal(store(), "");
+    ok(ledger_booking_read(lab.l, hold_key(1), &row, &err), &err);
+    assert_int_equal(row.n_seats, 0);
+    assert_int_equal(row.n_areas, 2);
+    assert_int_equal(row.areas[1].quantity, 500);
+    assert_null(row.reference);
+    booking_row_close(&row);
+    ok(ledger_booking_read(lab.l, hold_key(2), &row, &err), &err);
+    assert_int_equal(row.n_seats, 1);
+    assert_int_equal(row.n_areas, 0);
+    booking_row_close(&row);
+}
+
+static void a_damaged_list_of_areas_is_an_error_and_not_a_hold(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    struct hold_row hold;
+    struct booking_row booking;
+    int64_t key = hold_key(1);
+    put_hold_of_areas(1, NULL, 0);
+    put_booking(1);
+    assert_string_equal(store(), "");
+    static const char *const lists[] = {"'[1]'", "'[1,2,3]'", "'[1,2'", "''", "'x'", "'[1,-2]'"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        char sql[64];
+        snprintf(sql, sizeof sql, "UPDATE holds SET areas = %s", lists[i]);
+        script(sql);
+        assert_int_equal(ledger_holds_read(lab.l, &key, 1, &hold, &err), HF_INTERNAL);
+        assert_int_equal(hold.id.key, 0);
+        assert_int_equal(ledger_booking_read(lab.l, key, &booking, &err), HF_INTERNAL);
+        assert_int_equal(booking.id.key, 0);
+    }
+}
+
+struct counters {
+    int n;
+    int64_t held[4], booked[4];
+};
+
+static void on_area(void *ctx, uint32_t index, int64_t held, int64_t booked)
+{
+    struct counters *c = ctx;
+    assert_int_equal(index, c->n);
+    c->held[c->n] = held;
+    c->booked[c->n++] = booked;
+}
+
+static int64_t insert_event_with_areas(void)
+{
+    struct event_def *def = def_hall(1, 2);
+    def_area(def, "Floor", 700, 10);
+    def_area(def, "Box", 9000, 3);
+    return insert_event(def, T0_MS);
+}
+
+static void put_area(int64_t area, int64_t held_before, int64_t booked_before, int64_t held,
+                     int64_t booked)
+{
+    *vec_push(&lab.batch.areas) =
+        (struct area_write){lab.event, area, held_before, booked_before, held, booked};
+}
+
+static void put_status(enum event_status from, enum event_status to)
+{
+    *vec_push(&lab.batch.events) = (struct event_write){lab.event, from, to};
+}
+
+static void an_event_s_state_is_its_status_and_its_counters(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    struct counters counters = {0};
+    enum event_status status = 0;
+    lab.event = insert_event_with_areas();
+    ok(ledger_event_state(lab.l, lab.event, &status, on_area, &counters, &err), &err);
+    assert_int_equal(status, EVENT_OPEN);
+    assert_int_equal(counters.n, 2);
+    assert_int_equal(counters.held[0] + counters.booked[1], 0);
+    put_area(1, 0, 0, 2, 1);
+    put_status(EVENT_OPEN, EVENT_CLOSED);
+    assert_string_equal(store(), "");
+    counters.n = 0;
+    ok(ledger_event_state(lab.l, lab.event, &status, on_area, &counters, &err), &err);
+    assert_int_equal(status, EVENT_CLOSED);
+    assert_int_equal(counters.held[0], 0);
+    assert_int_equal(counters.held[1], 2);
+    assert_int_equal(counters.booked[1], 1);
+    struct event_def *def;
+    struct clock_row clock;
+    ok(ledger_event_read(lab.l, lab.event, &def, &clock, &err), &err);
+    assert_int_equal(def->status, EVENT_CLOSED);
+    assert_int_equal(def->areas.v[1].held, 2);
+    assert_int_equal(def->areas.v[1].booked, 1);
+    event_def_free(def);
+    counters.n = 0;
+    assert_int_not_equal(ledger_event_state(lab.l, 4711, &status, on_area, &counters, &err), HF_OK);
+}
+
+static void an_area_counted_otherwise_is_a_surprise(void **state)
+{
+    (void)state;
+    lab.event = insert_event_with_areas();
+    put_area(0, 0, 0, 4, 2);
+    put_area(1, 0, 0, 3, 0);
+    assert_string_equal(store(), "");
+    const int64_t wrong[][3] = {{0, 4, 3}, {0, 3, 2}, {0, 5, 2}, {1, 0, 3}, {2, 0, 0}, {-1, 4, 2}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        put_area(1, 3, 0, 2, 0); /* one that is right does not make up for it */
+        put_area(wrong[i][0], wrong[i][1], wrong[i][2], 1, 1);
+        assert_string_equal(store(), "areas");
+    }
+    assert_int_equal(number("SELECT SUM(held * 10 + booked) FROM areas"), 4 * 10 + 2 + 3 * 10);
+    put_area(0, 4, 2, 0, 6);
+    assert_string_equal(store(), "");
+    lab.event = 1; /* which has none */
+    put_area(0, 0, 6, 0, 6);
+    assert_string_equal(store(), "areas");
+}
+
+static void an_event_of_another_status_is_a_surprise(void **state)
+{
+    (void)state;
+    put_status(EVENT_CLOSED, EVENT_OPEN);
+    assert_string_equal(store(), "events");
+    put_status(EVENT_OPEN, EVENT_CLOSED);
+    assert_string_equal(store(), "");
+    put_status(EVENT_OPEN, EVENT_CLOSED);
+    assert_string_equal(store(), "events");
+    put_status(EVENT_CLOSED, EVENT_CLOSED); /* there and back in one batch */
+    assert_string_equal(store(), "");
+    lab.event = 4711;
+    put_status(EVENT_OPEN, EVENT_CLOSED);
+    assert_string_equal(store(), "events");
 }
 
 /* ---- surprises ---- */
@@ -835,6 +1028,71 @@ static void a_ledger_of_a_newer_program_is_refused(void **state)
     assert_null(lab.l);
 }
 
+/* A ledger as version 1 left it. */
+static void make_version_1(const char *url)
+{
+    struct db_options options = {.clock = &lab.clock.clock, .writer = true};
+    struct hf_err err = {0};
+    struct db *db;
+    char sql[1200];
+    ok(db_open(url, &options, &db, &err), &err);
+    ok(db_migrate(db, ledger_migrations, 1, &err), &err);
+    snprintf(sql, sizeof sql,
+             "INSERT INTO events VALUES (1, x'010203040506070809101112', 'Old', 'EUR', 1, 1000,"
+             " 2000, 4, %lld);"
+             "INSERT INTO event_clock VALUES (1, 3, 1, %lld);"
+             "INSERT INTO sections VALUES (1, 0, 'A', NULL, 100, 0);"
+             "INSERT INTO seat_rows VALUES (1, 0, 0, '1', 2);"
+             "INSERT INTO areas VALUES (1, 0, 'Floor', 5, 10, 0, 0);"
+             "INSERT INTO seats VALUES (%lld, 1, %lld, 1, %lld, 1), (%lld, 0, 0, 0, 0, 0);"
+             "INSERT INTO holds VALUES (%lld, x'aa02030405060708091011bb', 1, 1, 1, 100, 'ada',"
+             " NULL, '[0]', %lld, %lld, %lld);",
+             (long long)T0_MS, (long long)T0_MS, (long long)SEAT_KEY(1, 0),
+             (long long)HOLD_KEY(1, 1), (long long)T0_MS + 1000, (long long)SEAT_KEY(1, 1),
+             (long long)HOLD_KEY(1, 1), (long long)T0_MS, (long long)T0_MS + 1000,
+             (long long)T0_MS + 2000);
+    ok(db->driver->script(db, sql, &err), &err);
+    db_close(db);
+}
+
+static void a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    struct hold_row row;
+    ledger_close(lab.l);
+    lab.l = NULL;
+    snprintf(lab.dir.url, sizeof lab.dir.url, "sqlite:%.100s/old.db", lab.dir.path);
+    make_version_1(lab.dir.url);
+    for (int opened = 0; opened < 2; opened++) { /* and nothing is done twice */
+        lab.l = open_ledger(true);
+        assert_int_equal(number("SELECT MAX(version) FROM schema_version"), ledger_migrations_len);
+        int64_t key = HOLD_KEY(1, 1);
+        ok(ledger_holds_read(lab.l, &key, 1, &row, &err), &err);
+        assert_int_equal(row.id.key, key);
+        assert_int_equal(row.id.secret[0], 0xaa);
+        assert_string_equal(row.owner, "ada");
+        assert_int_equal(row.n_seats, 1);
+        assert_int_equal(row.n_areas, 0);
+        assert_int_equal(row.client, 0);
+        assert_int_equal(row.status, HOLD_ACTIVE);
+        assert_int_equal(row.expires_at, T0_MS + 1000);
+        hold_row_close(&row);
+        if (opened == 0) {
+            ledger_close(lab.l);
+            lab.l = NULL;
+        }
+    }
+    lab.event = 1;
+    put_hold_of_areas(2, NULL, 0);
+    put_area(0, 0, 0, 3, 0);
+    assert_string_equal(store(), "");
+    int64_t key = HOLD_KEY(1, 2);
+    ok(ledger_holds_read(lab.l, &key, 1, &row, &err), &err);
+    assert_int_equal(row.n_areas, 2);
+    hold_row_close(&row);
+}
+
 /* ---- seats as text ---- */
 
 static void lists_of_seats_survive_being_text(void **state)
@@ -965,6 +1223,13 @@ static void reads_and_writes_go_by_their_indexes(void **state)
     assert_plan(ST_KEYS_PRUNE, "INDEX idempotency_age (created_at<?)");
     assert_plan(ST_EVENTS_LIST, "INTEGER PRIMARY KEY (rowid<?)");
     assert_plan(ST_SECTIONS_READ, "PRIMARY KEY (event=?)");
+    assert_plan(ST_AREAS_READ, "PRIMARY KEY (event=?)");
+    assert_plan(ST_AREA_WRITE, "PRIMARY KEY (event=? AND area=?)");
+    assert_plan(ST_EVENT_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_HOLDS_LIST, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_AUDIT_READ, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_AUDIT_SEAT_BACK, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_AUDIT_HOLD_UNTIL, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
     assert_plan(ST_ROWS_READ, "PRIMARY KEY (event=?)");
 }
 
@@ -981,6 +1246,12 @@ int main(void)
         claim(a_batch_is_stored_and_read_back),
         claim(a_hold_without_owner_and_metadata_has_none),
         claim(a_booking_is_read_with_its_hold_s_seats),
+        claim(a_hold_comes_back_with_its_areas_and_its_address),
+        claim(a_booking_is_read_with_its_hold_s_areas),
+        claim(a_damaged_list_of_areas_is_an_error_and_not_a_hold),
+        claim(an_event_s_state_is_its_status_and_its_counters),
+        claim(an_area_counted_otherwise_is_a_surprise),
+        claim(an_event_of_another_status_is_a_surprise),
         claim(a_clock_row_that_moved_is_a_surprise),
         claim(a_seat_in_another_state_is_a_surprise),
         claim(a_fence_older_than_the_seat_s_last_is_a_surprise_even_when_it_is_free),
@@ -1000,6 +1271,7 @@ int main(void)
         claim(a_probe_always_writes_and_time_only_grows),
         claim(time_goes_on_from_what_is_stored),
         claim(a_ledger_of_a_newer_program_is_refused),
+        claim(a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones),
         cmocka_unit_test(lists_of_seats_survive_being_text),
         cmocka_unit_test(damaged_lists_of_seats_are_noticed),
         claim(a_damaged_row_is_an_error_and_not_a_hold),

@@ -1,0 +1,265 @@
+/* See access.h.  The keys are read by main before any thread starts; the rest runs on HTTP threads
+ * as each request begins, and costs an open server one comparison. */
+#include "http/access.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/digest.h"
+#include "base/log.h"
+#include "http/answer.h"
+#include "http/routes.h"
+#include "http/server.h"
+
+#define KEY_LEN_GOOD 16
+#define KEY_LEN_MAX 255
+#define FILE_LEN_MAX 16384
+#define FORWARDED_VALUES_MAX 8
+
+/* ---- keys ---- */
+
+static const char *key_fault(const char *key, size_t len)
+{
+    if (len < 1 || len > KEY_LEN_MAX)
+        return "an access key must have 1 to 255 characters";
+    for (size_t i = 0; i < len; i++)
+        if (key[i] <= ' ' || key[i] >= 0x7f)
+            return "an access key must be printable ASCII without spaces";
+    return NULL;
+}
+
+bool access_add_key(struct access *a, enum scope scope, const char *key, size_t len,
+                    const char *where, struct hf_err *err)
+{
+    struct access_key k = {.scope = scope};
+    const char *fault = key_fault(key, len);
+    if (!fault && a->n_keys == ACCESS_KEYS_MAX)
+        fault = "one access key too many";
+    digest((struct iovec[]){digest_part(key, len)}, 1, k.digest);
+    for (size_t i = 0; i < a->n_keys && !fault; i++)
+        if (a->keys[i].scope != scope &&
+            CRYPTO_memcmp(a->keys[i].digest, k.digest, sizeof k.digest) == 0)
+            fault = "the same access key is given for two scopes";
+    if (fault) {
+        (void)hf_err_set(err, HF_INVALID_REQUEST, "%.150s: %s", where, fault);
+        return false;
+    }
+    if (len < KEY_LEN_GOOD)
+        log_write(LOG_WARN, "an access key is short enough to be guessed", "where", where, NULL);
+    a->keys[a->n_keys++] = k;
+    return true;
+}
+
+static bool add_lines(struct access *a, enum scope scope, const char *text, size_t len,
+                      const char *path, struct hf_err *err)
+{
+    size_t n_before = a->n_keys;
+    int line = 0;
+    for (const char *p = text, *end = text + len; p < end; p++) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t n = (size_t)((stop ? stop : end) - p);
+        size_t used = n && p[n - 1] == '\r' ? n - 1 : n;
+        char where[160];
+        (void)snprintf(where, sizeof where, "%.130s, line %d", path, ++line);
+        if (used && *p != '#' && !access_add_key(a, scope, p, used, where, err))
+            return false;
+        p += n;
+    }
+    if (a->n_keys > n_before)
+        return true;
+    (void)hf_err_set(err, HF_INVALID_REQUEST, "%.150s: there is no key in it", path);
+    return false;
+}
+
+/* Up to `size` bytes; -1: errno says why. */
+static ssize_t read_all(int fd, char *text, size_t size)
+{
+    size_t len = 0;
+    while (len < size) {
+        ssize_t n = read(fd, text + len, size - len);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        if (n == 0)
+            break;
+        len += n > 0 ? (size_t)n : 0;
+    }
+    return (ssize_t)len;
+}
+
+static const char *file_fault(const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode))
+        return "it is not a file";
+    if (st->st_mode & (S_IRWXG | S_IRWXO))
+        return "others than its owner may use it; chmod 600 it";
+    return st->st_size > FILE_LEN_MAX ? "it is too large" : NULL;
+}
+
+bool access_add_file(struct access *a, enum scope scope, const char *path, struct hf_err *err)
+{
+    char text[FILE_LEN_MAX];
+    struct stat st;
+    ssize_t len = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool opened = fd >= 0 && fstat(fd, &st) == 0;
+    const char *fault = opened ? file_fault(&st) : strerror(errno);
+    if (!fault && (len = read_all(fd, text, sizeof text)) < 0)
+        fault = strerror(errno);
+    if (fd >= 0)
+        (void)close(fd);
+    if (fault)
+        (void)hf_err_set(err, HF_INVALID_REQUEST, "%.150s: %s", path, fault);
+    bool added = !fault && add_lines(a, scope, text, (size_t)len, path, err);
+    OPENSSL_cleanse(text, sizeof text);
+    return added;
+}
+
+bool access_may_listen(const struct access *a, const struct listen_address *at, struct hf_err *err)
+{
+    if (listen_is_loopback(at))
+        return true;
+    for (size_t i = 0; i < a->n_keys; i++)
+        if (a->keys[i].scope == SCOPE_ADMIN)
+            return true;
+    (void)hf_err_set(err, HF_INVALID_REQUEST,
+                     "without an admin key only loopback addresses are served; set "
+                     "HOLDFAST_ADMIN_KEY or --admin-key-file");
+    return false;
+}
+
+/* ---- callers ---- */
+
+/* What follows the scheme in "Bearer KEY"; NULL: it is something else. */
+static const char *bearer_token(const char *value, size_t *len)
+{
+    static const char scheme[] = "Bearer";
+    const size_t n = sizeof scheme - 1;
+    if (*len <= n || strncasecmp(value, scheme, n) != 0 || value[n] != ' ')
+        return NULL;
+    value += n;
+    *len -= n;
+    for (; *len && *value == ' '; value++)
+        --*len;
+    return value;
+}
+
+struct caller access_identify(const struct access *a, const char *authorization, size_t len,
+                              unsigned n_headers)
+{
+    if (a->n_keys == 0)
+        return (struct caller){.scope = SCOPE_ADMIN};
+    struct caller caller = {.scope = a->no_public_holds ? SCOPE_PUBLIC : SCOPE_BUYER};
+    if (n_headers == 0)
+        return caller;
+    const char *token = n_headers == 1 ? bearer_token(authorization, &len) : NULL;
+    if (token) {
+        uint8_t presented[DIGEST_SIZE];
+        digest((struct iovec[]){digest_part(token, len)}, 1, presented);
+        for (size_t i = 0; i < a->n_keys; i++)
+            if (CRYPTO_memcmp(a->keys[i].digest, presented, sizeof presented) == 0)
+                caller.key = &a->keys[i];
+    }
+    if (caller.key)
+        caller.scope = caller.key->scope;
+    caller.refused = !caller.key;
+    return caller;
+}
+
+enum hf_status access_judge(const struct caller *caller, enum scope needed)
+{
+    if (caller->refused)
+        return HF_UNAUTHORIZED;
+    if (caller->scope >= needed)
+        return HF_OK;
+    return caller->key ? HF_FORBIDDEN : HF_UNAUTHORIZED;
+}
+
+const char *access_scope_name(const struct access *a, const struct caller *caller)
+{
+    if (a->n_keys == 0)
+        return "open";
+    if (!caller->key)
+        return "public";
+    return caller->scope == SCOPE_ADMIN ? "admin" : "seller";
+}
+
+/* ---- requests ---- */
+
+static void key_missing(struct request *r)
+{
+    r->answer.challenge = "Bearer realm=\"holdfast\"";
+    answer_problem(r, HF_UNAUTHORIZED, NULL);
+}
+
+static void key_wrong(struct request *r)
+{
+    r->answer.challenge = "Bearer realm=\"holdfast\", error=\"invalid_token\"";
+    answer_problem(r, HF_UNAUTHORIZED,
+                   "Authorization must be given once, as Bearer and a key of this server.");
+}
+
+static void scope_too_low(struct request *r) { answer_problem(r, HF_FORBIDDEN, NULL); }
+
+bool access_check(struct request *r)
+{
+    r->caller = access_identify(server_access(r->server), r->authorization, r->authorization_len,
+                                r->n_authorizations);
+    if (r->needs == SCOPE_UNSET) /* 404 and 405, and preflights, are for everybody */
+        return true;
+    switch (access_judge(&r->caller, r->needs)) {
+    case HF_OK:
+        return true;
+    case HF_FORBIDDEN:
+        r->step = scope_too_low;
+        return false;
+    default:
+        r->step = r->caller.refused ? key_wrong : key_missing;
+        return false;
+    }
+}
+
+struct forwarded {
+    const char *values[FORWARDED_VALUES_MAX]; /* the last ones: the walk begins at the right */
+    size_t n;
+};
+
+static enum MHD_Result on_forwarded(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    struct forwarded *f = ctx;
+    (void)kind;
+    if (strcasecmp(name, "X-Forwarded-For") != 0)
+        return MHD_YES;
+    if (f->n == FORWARDED_VALUES_MAX)
+        memmove((void *)f->values, (const void *)(f->values + 1),
+                sizeof f->values - sizeof *f->values);
+    else
+        f->n++;
+    f->values[f->n - 1] = value ? value : "";
+    return MHD_YES;
+}
+
+uint64_t access_client(const struct request *r)
+{
+    const struct access *a = server_access(r->server);
+    if (a->public_places_max == 0 || a->n_keys == 0 || r->caller.key)
+        return 0;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct address peer = {0};
+    /* Of an unknown family: they share one count, rather than have none. */
+    if (!info || !info->client_addr || !address_from_socket(info->client_addr, &peer))
+        return address_client(&peer);
+    if (networks_have(&a->trusted, &peer)) {
+        struct forwarded f = {.n = 0};
+        (void)MHD_get_connection_values(r->connection, MHD_HEADER_KIND, on_forwarded, &f);
+        peer = forwarded_client(&a->trusted, &peer, f.values, f.n);
+    }
+    return address_client(&peer);
+}

@@ -1,0 +1,112 @@
+// The documents say what is so: the tour's commands print what the page shows, and the manual
+// pages have the flags that the programs have.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { after, describe, it } from 'node:test';
+import { HOLDFAST, HOLDFASTD, launch, reap, start } from '../support/server.mjs';
+
+const docs = fileURLToPath(new URL('../../docs', import.meta.url));
+const page = (name) => fs.readFileSync(path.join(docs, name), 'utf8');
+
+// [{ line, command, expected }]: each ```sh block, and the ```text block right behind it, if any.
+function blocks(text) {
+  const found = [];
+  const fence = /^```(sh|text)\n([\s\S]*?)^```\n/gm;
+  for (let match; (match = fence.exec(text));) {
+    const line = text.slice(0, match.index).split('\n').length;
+    const follows = found.length > 0 && found.at(-1).end === match.index;
+    if (match[1] === 'sh') found.push({ line, command: match[2], end: fence.lastIndex });
+    else if (follows) found.at(-1).expected = match[2];
+    else assert.fail(`line ${line}: a text block without a command`);
+  }
+  return found;
+}
+
+// `…` is anything.
+const pattern = (expected) => new RegExp(`^${expected.trimEnd().split('…')
+  .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('[^\\n]*?')}$`);
+
+describe('docs/api.md', () => {
+  after(reap);
+
+  it('prints what it shows, in one go from the top', async () => {
+    const tour = blocks(page('api.md'));
+    assert.ok(tour.length >= 20, `${tour.length} blocks`);
+    assert.ok(tour.filter(({ expected }) => expected).length >= 18);
+    const keys = { HOLDFAST_ADMIN_KEY: 'an-admin-key-of-the-tour', HOLDFAST_SELLER_KEY: 'a-seller-key-of-the-tour' };
+    const server = await start();
+    const keyed = await start({ env: { ...keys, HOLDFAST_PUBLIC_SEATS_MAX: '2' } });
+    const url = ({ host, port }) => `http://${host}:${port}`;
+    const mark = '@@@ block';
+    const script = tour.map(({ command }, index) => `echo; echo "${mark} ${index}"\n${command}`).join('');
+    const run = launch('bash', ['-u', '-c', script], {
+      env: { ...process.env, ...keys, API: url(server), KEYED: url(keyed), LC_ALL: 'C.UTF-8' },
+    });
+    const timer = setTimeout(() => run.child.kill('SIGKILL'), 60_000);
+    await run.done;
+    clearTimeout(timer);
+    const outputs = run.stdout.split(`\n${mark} `).slice(1).map((text) => text.slice(text.indexOf('\n') + 1).trimEnd());
+    const wrong = tour.filter(({ expected }, index) => expected !== undefined
+      && !pattern(expected).test(outputs[index] ?? '(never run)'))
+      .map((block) => `line ${block.line}:\n${outputs[tour.indexOf(block)]}\ninstead of\n${block.expected}`);
+    assert.equal(wrong.join('\n'), '');
+    assert.equal(run.stderr, '');
+    await keyed.stop();
+    await server.stop();
+  });
+});
+
+// Long flags in a text, without what is only mentioned of other programs.
+const flags = (text) => [...new Set(text.match(/--[a-z][a-z-]+/g))].sort();
+// mdoc writes --listen as `Fl -listen`.
+const pageFlags = (text) => [...new Set([...text.matchAll(/Fl -([a-z][a-z-]+)/g)].map(([, name]) => `--${name}`))].sort();
+const help = (program, ...args) => execFileSync(program, args, {
+  encoding: 'utf8', env: { ...process.env, ASAN_OPTIONS: 'detect_leaks=0' },
+});
+
+describe('the manual pages', () => {
+  it('have every flag of holdfastd and no other', () => {
+    assert.deepEqual(pageFlags(page('man/holdfastd.8')), flags(help(HOLDFASTD, '--help')));
+  });
+
+  it('have every command and flag of holdfast and no other', () => {
+    const overview = help(HOLDFAST, '--help');
+    const commands = [...overview.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name);
+    assert.ok(commands.length > 0, overview);
+    const text = page('man/holdfast.1');
+    const known = commands.flatMap((name) => flags(help(HOLDFAST, name, '--help')));
+    assert.deepEqual(pageFlags(text), [...new Set([...known, ...flags(overview)])].sort());
+    for (const name of commands) assert.match(text, new RegExp(`^\\.(Ic|Nm|Ss|It Ic).*\\b${name}\\b`, 'm'));
+  });
+
+  it('are clean mdoc', () => {
+    for (const name of fs.readdirSync(path.join(docs, 'man'))) {
+      const out = execFileSync('mandoc', ['-Tlint', '-Wwarning', path.join(docs, 'man', name)], { encoding: 'utf8' });
+      assert.equal(out, '');
+    }
+  });
+
+  it('name every flag in docs/operations.md too', () => {
+    const operations = page('operations.md');
+    for (const flag of flags(help(HOLDFASTD, '--help'))) {
+      if (!['--help', '--version'].includes(flag)) assert.ok(operations.includes(flag), flag);
+    }
+  });
+});
+
+describe('docs/operations.md', () => {
+  after(reap);
+
+  it('has every metric of the server and no other', async () => {
+    const server = await start();
+    const served = [...(await server.get('/metrics')).text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
+    const written = new Set(page('operations.md').match(/holdfast_[a-z]+_[a-z_]+/g).filter((name) => !name.endsWith('_path')));
+    await server.stop();
+    assert.ok(served.length >= 12, `${served}`);
+    assert.deepEqual([...written].sort(), served.sort());
+  });
+});

@@ -1,0 +1,382 @@
+// The document and the server say the same: every operation is driven to every status it names
+// (but those that need a broken server), and every answer is held to it.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import { after, before, describe, it } from 'node:test';
+import { Document } from '../support/openapi.mjs';
+import { newKey, reap, sleep, start } from '../support/server.mjs';
+
+const source = (name) => fs.readFileSync(new URL(`../../src/${name}`, import.meta.url), 'utf8');
+
+const ADMIN = 'an-admin-key-of-the-tests';
+const SELLER = 'a-seller-key-of-the-tests';
+const KEYS = { admin: ADMIN, seller: SELLER };
+const PUBLIC_PLACES = 4;
+
+// Ids that nobody was given.
+const UNKNOWN = {
+  event: `evt_${'0'.repeat(10)}1${'0'.repeat(17)}`,
+  hold: `hold_${'0'.repeat(10)}1${'0'.repeat(17)}`,
+  booking: `bkg_${'0'.repeat(10)}1${'0'.repeat(17)}`,
+  seat: 'S-A-1',
+};
+
+const document = await Document.load();
+const operations = [...document.operations.keys()];
+const withBody = operations.filter((id) => document.operation(id).requestBody);
+
+describe('the document', () => {
+  it('is valid OpenAPI 3.1', async () => {
+    assert.match(document.api.openapi, /^3\.1\./);
+    assert.deepEqual(await document.faults(), []);
+  });
+
+  it('has only schemas that compile, and examples that fit them', () => {
+    for (const name of Object.keys(document.api.components.schemas)) document.schema(name);
+    let n = 0;
+    for (const { where, fault } of document.examples()) {
+      assert.equal(fault, null, where);
+      n += 1;
+    }
+    assert.ok(n >= 8, `${n} examples`);
+  });
+
+  it('has every route of the server, and no other', () => {
+    const routes = [...source('http/routes.c').matchAll(/^ +\{"(\/[^"]+)", (GETS|"[^"]+")/gm)]
+      .flatMap(([, path, allow]) => allow.replace('GETS', 'GET, HEAD').replaceAll('"', '').split(', ').filter((method) => method !== 'HEAD')
+        .map((method) => `${method} ${path}`));
+    assert.ok(routes.length >= 12, `only ${routes.length} routes found in routes.c`);
+    const documented = operations.map((id) => document.operation(id))
+      .map(({ method, path }) => `${method} ${path.replaceAll(/\{[a-z]+\}/g, '*')}`);
+    assert.deepEqual(documented.sort(), routes.sort());
+  });
+
+  it('has every code the server can say', () => {
+    const codes = [...source('base/status.h').matchAll(/X\(HF_\w+,\s*(\d+),\s*"(\w+)"/g)]
+      .filter(([, status]) => Number(status) >= 400).map(([, , code]) => code);
+    assert.ok(codes.length >= 20, `only ${codes.length} codes found in status.h`);
+    const known = document.api.components.schemas.Code.enum;
+    const later = ['idempotency_key_required']; // of payments
+    assert.deepEqual(codes.filter((code) => !later.includes(code)).sort(), [...known].sort());
+  });
+
+  it('says of every operation what it does, who may, and what may go wrong', () => {
+    for (const id of operations) {
+      const { summary, responses, path, requestBody } = document.operation(id);
+      assert.ok(summary, id);
+      assert.ok(['public', 'seller', 'admin'].includes(document.scope(id)), id);
+      assert.ok(responses['401'], `${id}: 401`);
+      assert.equal(Boolean(responses['403']), document.scope(id) === 'admin', `${id}: 403`);
+      if (path.includes('{')) assert.ok(responses['404'], `${id}: 404`);
+      if (requestBody) for (const status of [400, 413, 422]) assert.ok(responses[status], `${id}: ${status}`);
+    }
+  });
+});
+
+describe('the server does what the document says', () => {
+  let server;
+  let event; // sections S (20 seats) and T (4, tier B), area Floor (5)
+  let expired; // a hold whose time is over by the time it is needed
+
+  // One request as documented; its answer must have this status and be as documented.
+  async function drive(id, status, { parameters, body, headers = {}, as = 'admin', raw } = {}) {
+    const { method } = document.operation(id);
+    const target = document.target(id, parameters);
+    const key = KEYS[as] === undefined ? {} : { Authorization: `Bearer ${KEYS[as]}` };
+    const answer = await server.request(method, target, raw ?? body, { ...key, ...headers });
+    assert.equal(answer.status, status, `${method} ${target}: ${answer.status} ${answer.text.slice(0, 500)}`);
+    document.check(id, answer);
+    if (status < 300 && raw === undefined) document.checkRequest(id, body);
+    return answer;
+  }
+
+  // With an Idempotency-Key: the answer, the same again, and 422 for another body.
+  async function driveKeyed(id, status, { body, ...rest } = {}) {
+    const headers = { 'Idempotency-Key': newKey() };
+    const first = await drive(id, status, { body, headers, ...rest });
+    const again = await drive(id, status, { body, headers, ...rest });
+    assert.equal(again.headers['idempotency-replayed'], 'true', id);
+    assert.equal(again.text, first.text, id);
+    await drive(id, 422, { raw: body ? `${JSON.stringify(body)} ` : '{ }', headers, ...rest });
+    return first;
+  }
+
+  const hold = async (body, as) => (await drive('createHold', 201, { body: { event: event.id, ...body }, as })).json;
+  const idsOf = (id) => Object.fromEntries(document.operation(id).parameters
+    .filter((p) => p.in === 'path' || p.required).map((p) => [p.name, UNKNOWN[p.name]]).filter(([, value]) => value));
+
+  before(async () => {
+    server = await start({
+      env: {
+        HOLDFAST_ADMIN_KEY: ADMIN,
+        HOLDFAST_SELLER_KEY: SELLER,
+        HOLDFAST_PUBLIC_SEATS_MAX: String(PUBLIC_PLACES),
+      },
+    });
+    const body = {
+      name: 'Gala', currency: 'usd', hold_ttl_ms: 60_000, hold_max_ms: 60_000,
+      sections: [
+        { name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 10 },
+        { name: 'T', tier: 'B', price: 500, rows: [{ name: 'I', seats: 4 }] },
+      ],
+      areas: [{ name: 'Floor', price: 300, capacity: 5 }],
+    };
+    event = (await driveKeyed('createEvent', 201, { body })).json;
+    expired = await hold({ seats: ['S-B-10'], ttl_ms: 1000 });
+  });
+  after(async () => { await server?.stop(); await reap(); });
+
+  it('serves the document itself', async () => {
+    const answer = await drive('getDocument', 200, { as: 'nobody' });
+    assert.ok(answer.text === document.text, 'it is another document than docs/openapi.yaml');
+    await drive('getDocument', 304, { headers: { 'If-None-Match': answer.headers.etag } });
+  });
+
+  it('asks for keys as documented', async () => {
+    for (const id of operations) {
+      const given = { parameters: idsOf(id), headers: { Authorization: 'Bearer not-a-key-of-this-server' }, as: 'nobody' };
+      const wrong = await drive(id, 401, given);
+      assert.match(wrong.headers['www-authenticate'], /invalid_token/, id);
+      if (document.scope(id) === 'public') continue;
+      await drive(id, 401, { parameters: idsOf(id), as: 'nobody' });
+      if (document.scope(id) === 'admin') await drive(id, 403, { parameters: idsOf(id), as: 'seller' });
+    }
+  });
+
+  it('refuses bodies that are too large or not as documented', async () => {
+    for (const id of withBody) {
+      const parameters = { ...idsOf(id), ...(document.target(id, idsOf(id)).includes('/events/') ? { event: event.id } : {}) };
+      const limit = id === 'createEvent' ? 8 * 1024 * 1024 : 64 * 1024;
+      await drive(id, 413, { parameters, raw: Buffer.alloc(limit + 1, ' ') });
+      const invalid = await drive(id, 400, { parameters, body: { nonsense: 1 } });
+      assert.match(invalid.json.detail, /nonsense/, id);
+    }
+  });
+
+  it('knows nothing of ids that nobody was given', async () => {
+    for (const id of operations.filter((one) => document.operation(one).path.includes('{'))) {
+      const body = { blockSeats: { seats: ['S-A-1'] }, unblockSeats: { seats: ['S-A-1'] }, confirmHold: { fence: 1 } }[id];
+      await drive(id, 404, { parameters: idsOf(id), body });
+    }
+    await drive('createHold', 404, { body: { event: UNKNOWN.event, seats: ['S-A-1'] } });
+    const seat = await drive('createHold', 404, { body: { event: event.id, seats: ['S-A-99'] } });
+    assert.deepEqual(seat.json.seats, ['S-A-99']);
+    await drive('createHold', 404, { body: { event: event.id, areas: { Roof: 1 } } });
+    await drive('getSeat', 404, { parameters: { event: event.id, seat: 'S-Z-1' } });
+    await drive('blockSeats', 404, { parameters: { event: event.id }, body: { seats: ['S-Z-1'] } });
+    await drive('listHolds', 404, { parameters: { event: UNKNOWN.event } });
+    await drive('readAudit', 404, { parameters: { event: UNKNOWN.event } });
+    await drive('readAudit', 404, { parameters: { hold: UNKNOWN.hold } });
+  });
+
+  it('lists and shows events', async () => {
+    await driveKeyed('createEvent', 201, { body: { name: 'Other', currency: 'eur', areas: [{ name: 'A', price: 1, capacity: 1 }] } });
+    const page = await drive('listEvents', 200, { parameters: { limit: 1 }, as: 'nobody' });
+    assert.equal(page.json.has_more, true);
+    const next = await drive('listEvents', 200, { parameters: { limit: 1, cursor: page.json.next_cursor } });
+    assert.equal(next.json.data[0].id, event.id);
+    await drive('listEvents', 400, { parameters: { limit: 0 } });
+    const one = await drive('getEvent', 200, { parameters: { event: event.id }, as: 'nobody' });
+    assert.equal(one.json.capacity, 29);
+    assert.equal(one.json.available + one.json.held + one.json.booked + one.json.blocked, 29);
+  });
+
+  it('shows the map', async () => {
+    const parameters = { event: event.id };
+    const map = await drive('getSeatMap', 200, { parameters, as: 'nobody' });
+    assert.equal(map.headers.etag, `"${map.json.seq}"`);
+    await drive('getSeatMap', 304, { parameters, headers: { 'If-None-Match': map.headers.etag } });
+    await drive('getSeatMap', 200, { parameters, headers: { 'Accept-Encoding': 'gzip' } });
+  });
+
+  it('holds seats, places and the best there are', async () => {
+    const one = (await driveKeyed('createHold', 201, {
+      body: { event: event.id, seats: ['S-A-1'], areas: { Floor: 1 }, owner: 'me', ttl_ms: 30_000, metadata: { a: 'b', n: 1.5, t: true } },
+    })).json;
+    assert.deepEqual(one.areas, { Floor: 1 });
+    assert.equal(one.amount, 1300);
+    const best = await hold({ best_available: { quantity: 2, tier: 'B' }, owner: null });
+    assert.equal(best.seats.length, 2);
+    const taken = await drive('createHold', 409, { body: { event: event.id, seats: ['S-A-1', 'S-A-2'] } });
+    assert.deepEqual(taken.json.seats, ['S-A-1']);
+    const apart = await drive('createHold', 409, { body: { event: event.id, best_available: { quantity: 5, section: 'T', adjacent: false } } });
+    assert.equal(apart.json.code, 'sold_out');
+    assert.equal(apart.json.available, 2);
+    const full = await drive('createHold', 409, { body: { event: event.id, areas: { Floor: 5 } } });
+    assert.deepEqual([full.json.code, full.json.available, full.json.area], ['sold_out', 4, 'Floor']);
+    const twice = await drive('createHold', 400, { body: { event: event.id, seats: ['S-A-3', 'S-A-3'] } });
+    assert.equal(twice.json.code, 'duplicate_seat');
+    const many = await drive('createHold', 400, { body: { event: event.id, areas: { Floor: 11 } } });
+    assert.equal(many.json.code, 'too_many_seats');
+    await drive('createHold', 400, { body: { event: event.id, seats: ['S-A-3'], best_available: { quantity: 1 } } });
+    await drive('createHold', 400, { body: { event: event.id } });
+    await drive('getHold', 200, { parameters: { hold: one.id }, as: 'nobody' });
+    await drive('releaseHold', 204, { parameters: { hold: one.id }, as: 'nobody' });
+    await drive('releaseHold', 204, { parameters: { hold: best.id } });
+  });
+
+  it('limits what an address without a key may hold', async () => {
+    const public_ = (seats) => ({ body: { event: event.id, seats }, as: 'nobody', headers: { 'Idempotency-Key': newKey() } });
+    const all = Array.from({ length: PUBLIC_PLACES }, (_, i) => `S-A-${i + 1}`);
+    const { json } = await drive('createHold', 201, public_(all));
+    await drive('createHold', 429, public_(['S-A-9']));
+    await drive('releaseHold', 204, { parameters: { hold: json.id }, as: 'nobody' });
+  });
+
+  it('renews, confirms and releases', async () => {
+    const { id, fence } = await hold({ seats: ['S-A-5'], ttl_ms: 10_000 });
+    const parameters = { hold: id };
+    await driveKeyed('renewHold', 200, { parameters, body: { ttl_ms: 20_000 }, as: 'nobody' });
+    await drive('renewHold', 200, { parameters });
+    const cap = await drive('renewHold', 409, { parameters, body: { ttl_ms: 1000 } });
+    assert.equal(cap.json.code, 'renewal_cap');
+    const stale = await drive('confirmHold', 409, { parameters, body: { fence: fence + 1 } });
+    assert.equal(stale.json.code, 'stale_fence');
+    const sold = await driveKeyed('confirmHold', 201, { parameters, body: { fence, reference: 'order-1' }, as: 'seller' });
+    const same = await drive('confirmHold', 200, { parameters, body: { fence } });
+    assert.equal(same.json.id, sold.json.id);
+    await drive('getBooking', 200, { parameters: { booking: sold.json.id }, as: 'nobody' });
+    await drive('getHold', 200, { parameters });
+    await drive('renewHold', 409, { parameters });
+    await drive('releaseHold', 409, { parameters });
+    await drive('evictHold', 409, { parameters });
+  });
+
+  it('says that a hold is over', async () => {
+    await sleep(Math.max(0, Date.parse(expired.expires_at) - Date.now() + 50));
+    const parameters = { hold: expired.id };
+    for (const [id, body] of [['renewHold'], ['confirmHold', { fence: expired.fence }], ['releaseHold'], ['evictHold']]) {
+      const { json } = await drive(id, 410, { parameters, body });
+      assert.equal(json.code, 'hold_expired', id);
+    }
+    assert.equal((await drive('getHold', 200, { parameters })).json.status, 'expired');
+    const { id, fence } = await hold({ seats: ['S-A-6'] });
+    await drive('releaseHold', 204, { parameters: { hold: id } });
+    const { json } = await drive('confirmHold', 410, { parameters: { hold: id }, body: { fence } });
+    assert.equal(json.code, 'hold_released');
+    await drive('confirmHold', 201, { parameters, body: { fence: expired.fence, rescue: true } });
+  });
+
+  it('evicts', async () => {
+    const { id } = await hold({ seats: ['S-A-7'] });
+    const parameters = { hold: id };
+    const { json } = await driveKeyed('evictHold', 200, { parameters });
+    assert.equal(json.status, 'released');
+    assert.equal((await drive('evictHold', 200, { parameters })).json.status, 'released');
+  });
+
+  it('blocks and unblocks', async () => {
+    const parameters = { event: event.id };
+    const held = await hold({ seats: ['S-B-1'] });
+    const body = { seats: ['S-B-2', 'S-B-3'] };
+    const { json } = await driveKeyed('blockSeats', 200, { parameters, body, as: 'seller' });
+    assert.deepEqual([json.status, json.seats], ['blocked', body.seats]);
+    const taken = await drive('blockSeats', 409, { parameters, body: { seats: ['S-B-1', 'S-B-4'] } });
+    assert.deepEqual(taken.json.seats, ['S-B-1']);
+    await drive('unblockSeats', 409, { parameters, body: { seats: ['S-B-1', 'S-B-2'] } });
+    await drive('blockSeats', 400, { parameters, body: { seats: ['S-B-5', 'S-B-5'] } });
+    assert.equal((await driveKeyed('unblockSeats', 200, { parameters, body, as: 'seller' })).json.status, 'available');
+    await drive('releaseHold', 204, { parameters: { hold: held.id } });
+  });
+
+  it('closes and opens', async () => {
+    const parameters = { event: event.id };
+    assert.equal((await driveKeyed('closeEvent', 200, { parameters, as: 'seller' })).json.status, 'closed');
+    const refused = await drive('createHold', 409, { body: { event: event.id, seats: ['S-B-9'] } });
+    assert.equal(refused.json.code, 'event_closed');
+    assert.equal((await driveKeyed('openEvent', 200, { parameters, as: 'seller' })).json.status, 'open');
+  });
+
+  it('lists holds with masked ids', async () => {
+    const parameters = { event: event.id };
+    const page = await drive('listHolds', 200, { parameters: { ...parameters, limit: 2 }, as: 'seller' });
+    assert.equal(page.json.data.length, 2);
+    await drive('listHolds', 200, { parameters: { ...parameters, cursor: page.json.next_cursor } });
+    const { json } = await drive('listHolds', 200, { parameters: { ...parameters, status: 'confirmed' } });
+    assert.deepEqual([...new Set(json.data.map(({ status }) => status))], ['confirmed']);
+    await drive('listHolds', 400, { parameters: { ...parameters, limit: 101 } });
+    await drive('listHolds', 400, { parameters: { ...parameters, status: 'odd' } });
+  });
+
+  it('shows a seat now and then', async () => {
+    const parameters = { event: event.id, seat: 'S-A-5' };
+    const { json } = await drive('getSeat', 200, { parameters, as: 'seller' });
+    assert.equal(json.status, 'booked');
+    assert.ok(json.history.length >= 2, JSON.stringify(json.history));
+    const past = await drive('getSeat', 200, { parameters: { ...parameters, at: event.created_at } });
+    assert.equal(past.json.status, 'available');
+    await drive('getSeat', 400, { parameters: { ...parameters, at: 'yesterday' } });
+  });
+
+  it('shows the log', async () => {
+    const parameters = { event: event.id };
+    const { json } = await drive('readAudit', 200, { parameters: { ...parameters, limit: 1000 } });
+    assert.deepEqual(json.data.map(({ seq }) => seq), json.data.map((_, i) => i + 1));
+    const page = await drive('readAudit', 200, { parameters: { ...parameters, limit: 2 } });
+    await drive('readAudit', 200, { parameters: { ...parameters, limit: 2, cursor: page.json.next_cursor } });
+    await drive('readAudit', 200, { parameters: { ...parameters, after: 5 } });
+    await drive('readAudit', 200, { parameters: { hold: expired.id } });
+    const seat = await drive('readAudit', 200, { parameters: { ...parameters, seat: 'S-A-5' } });
+    assert.ok(seat.json.data.every((row) => row.seat === 'S-A-5'), seat.text);
+    await drive('readAudit', 400);
+    await drive('readAudit', 400, { parameters: { ...parameters, limit: 1001 } });
+  });
+
+  // The head and the first message of a stream; resolves to { status, headers, message }.
+  const firstMessage = (url, act) => new Promise((resolve, reject) => {
+    const request = http.get(url, (res) => {
+      let text = '';
+      const timer = setTimeout(() => res.destroy(new Error(`no message: ${text}`)), 10_000);
+      res.on('error', (error) => { clearTimeout(timer); reject(error); });
+      res.on('data', (chunk) => {
+        text += chunk;
+        const message = /(?:^|\n)((?:(?:id|event):.*\n)*data:.*\n)\n/.exec(text);
+        if (!message) return;
+        clearTimeout(timer);
+        const fields = Object.fromEntries(message[1].trim().split('\n').map((line) => line.split(/: ?(.*)/s)));
+        res.off('error', reject);
+        resolve({ status: res.statusCode, headers: res.headers, text: '', fields });
+        res.on('error', () => {});
+        res.destroy();
+      });
+      act().catch(reject);
+    });
+    request.on('error', reject);
+  });
+
+  it('streams changes', async () => {
+    const before_ = (await drive('getSeatMap', 200, { parameters: { event: event.id } })).json.seq;
+    const redirect = await drive('streamChanges', 307, { parameters: { event: event.id, after: before_ }, as: 'nobody' });
+    const url = new URL(redirect.headers.location, `http://${server.host}:${server.port}`);
+    const odd = new URL(url);
+    odd.searchParams.set('after', 'x');
+    const refused = await fetch(odd);
+    const text = await refused.text();
+    document.check('streamChanges', {
+      status: refused.status, headers: Object.fromEntries(refused.headers), text, json: JSON.parse(text),
+    });
+    const message = await firstMessage(url, () => hold({ seats: ['S-B-8'], areas: { Floor: 1 } }));
+    document.check('streamChanges', message);
+    assert.equal(message.fields.event, 'seats');
+    const data = JSON.parse(message.fields.data);
+    assert.equal(document.schema('StreamMessage')(data), null, message.fields.data);
+    assert.equal(String(data.seq), message.fields.id);
+    assert.deepEqual(data.changes, [['S-B-8', 'h']]);
+  });
+
+  it('answers those who run it', async () => {
+    await drive('getHealth', 200, { as: 'nobody' });
+    await drive('getReadiness', 200, { as: 'nobody' });
+    await drive('getMetrics', 200);
+  });
+
+  // The last one: what the others have seen.
+  it('has been driven to everything the document promises', () => {
+    const missing = operations.flatMap((id) => Object.keys(document.operation(id).responses)
+      .filter((status) => Number(status) < 500).map((status) => `${id} ${status}`))
+      .filter((what) => !document.seen.has(what));
+    assert.deepEqual(missing, []);
+  });
+});

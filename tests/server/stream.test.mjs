@@ -1,0 +1,476 @@
+// Streams: the format, where they begin, that nothing is ever left out (I13), many readers at once,
+// readers that are slow or vanish, and the end.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import net from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { assertInvalid, assertProblem } from '../support/expect.mjs';
+import { mapOf, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
+import { apply, Stream, streamsOf } from '../support/stream.mjs';
+
+const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
+const rowName = (i) => (i < 26 ? '' : String.fromCharCode(64 + Math.floor(i / 26))) + String.fromCharCode(65 + i % 26);
+const seatNames = (rows, seats) => Array.from({ length: rows * seats },
+  (_, i) => `S-${rowName(Math.floor(i / seats))}-${i % seats + 1}`);
+// A port that is free, and so is the next.
+async function freePair() {
+  for (;;) {
+    const [first, second] = [net.createServer(), net.createServer()];
+    await once(first.listen(0, '127.0.0.1'), 'listening');
+    const { port } = first.address();
+    const both = await new Promise((resolve) => {
+      second.once('error', () => resolve(false));
+      second.listen(port + 1, '127.0.0.1', () => resolve(true));
+    });
+    first.close();
+    if (both) { second.close(); return port; }
+  }
+}
+const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) * 1024;
+
+describe('streams', () => {
+  let server, event, at, idle, idleSince;
+  before(async () => {
+    // Memory is measured below: the sanitizer is to give freed memory back sooner.
+    server = await start({ env: { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'quarantine_size_mb=4']
+      .filter(Boolean).join(':') } });
+    event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 5 }] });
+    at = await streamsOf(server, event);
+    idle = await Stream.open(at, await server.createEvent()); // for the comment, at the end
+    idleSince = Date.now();
+  });
+  after(async () => { await server?.finish(); await reap(); });
+
+  const open = async (of, options) => {
+    const stream = await Stream.open(at, of, options);
+    assert.equal(stream.status, 200, stream.text);
+    return stream;
+  };
+  const refused = async (options, of = event) => {
+    const stream = await Stream.open(at, of, options);
+    await stream.over;
+    const answer = { status: stream.status, headers: stream.headers, text: stream.text };
+    if (options?.method !== 'HEAD') answer.json = stream.json;
+    return answer;
+  };
+  const snapshot = async (of) => (await server.get(`/v1/events/${of.id}/seats`)).json;
+
+  it('a change arrives as the contract has it, and a release after it', async () => {
+    const stream = await open(event);
+    assert.equal(stream.headers['content-type'], 'text/event-stream');
+    assert.match(stream.headers['cache-control'], /no-cache/);
+    assert.equal(stream.headers['x-accel-buffering'], 'no');
+    assert.match(stream.headers['x-request-id'], /^req_/);
+    const hold = await server.grant(event, ['S-A-3', 'S-B-10']);
+    const held = await stream.find();
+    const { seq } = await snapshot(event);
+    assert.deepEqual(held.data, { seq, changes: [['S-A-3', 'h'], ['S-B-10', 'h']], areas: {} });
+    assert.equal(held.event, 'seats');
+    assert.equal(held.id, `${seq}`);
+    assert.ok(stream.text.includes(`id: ${seq}\nevent: seats\ndata: {"seq":${seq},"changes":`
+      + '[["S-A-3","h"],["S-B-10","h"]],"areas":{}}\n\n'), stream.text);
+    assert.equal((await server.del(`/v1/holds/${hold.id}`)).status, 204);
+    const freed = await stream.find(({ data }) => data.seq > seq);
+    assert.deepEqual(freed.data.changes, [['S-A-3', '.'], ['S-B-10', '.']]);
+    stream.close();
+  });
+
+  it('places of an area that change are told as how many are left', async () => {
+    const stream = await open(event);
+    const made = await server.post('/v1/holds', { event: event.id, areas: { Floor: 2 }, seats: ['S-A-1'] });
+    assert.equal(made.status, 201, made.text);
+    assert.deepEqual((await stream.find()).data.areas, { Floor: 3 });
+    assert.equal((await server.del(`/v1/holds/${made.json.id}`)).status, 204);
+    const freed = await stream.find(({ data }) => data.areas.Floor === 5);
+    assert.deepEqual(freed.data.changes, [['S-A-1', '.']]);
+    stream.close();
+  });
+
+  it('who takes gzip gets the same messages packed, as they happen, whenever it joined', async () => {
+    const gzip = { headers: { 'Accept-Encoding': 'gzip, deflate, br' } };
+    const plain = await open(event);
+    const packed = await open(event, gzip);
+    assert.equal(packed.headers['content-encoding'], 'gzip');
+    assert.match(packed.headers.vary, /Accept-Encoding/);
+    assert.equal(plain.headers['content-encoding'], undefined);
+    const { seq: begin } = await snapshot(event);
+    for (let i = 0; i < 3; i++) {
+      const hold = await server.grant(event, ['S-A-5', 'S-A-6']);
+      await packed.find(({ data }) => data.changes.some(([, letter]) => letter === 'h'));
+      assert.equal((await server.del(`/v1/holds/${hold.id}`)).status, 204);
+      await plain.reach((await snapshot(event)).seq);
+    }
+    const { seq } = await snapshot(event);
+    await packed.reach(seq);
+    assert.deepEqual(packed.messages.map(({ id, data }) => [id, data]), plain.messages.map(({ id, data }) => [id, data]));
+    const late = await open(event, { ...gzip, after: begin }); // its own first message, then shared ones
+    await late.reach(seq);
+    const last = await server.grant(event, ['S-A-7']);
+    await late.find(({ data }) => data.changes.some(([seat]) => seat === 'S-A-7'));
+    assert.equal((await server.del(`/v1/holds/${last.id}`)).status, 204);
+    for (const stream of [plain, packed, late]) { assert.equal(stream.fault, undefined); stream.close(); }
+  });
+
+  it('the stream opens before anything happens, and says where it is', async () => {
+    const stream = await open(event);
+    const { seq } = await snapshot(event);
+    await until('the first bytes', () => stream.lastEventId !== undefined);
+    assert.equal(stream.lastEventId, `${seq}`);
+    assert.match(stream.text, /^retry: \d+\n/);
+    assert.equal(stream.messages.length, 0);
+    stream.close();
+  });
+
+  it('a renewal is no change', async () => {
+    const fresh = await server.createEvent({ hold_ttl_ms: 60_000 });
+    const hold = await server.grant(fresh, 'S-A-1', { ttl_ms: 5000 });
+    const stream = await open(fresh, { after: 0 });
+    await stream.find();
+    assert.equal((await server.post(`/v1/holds/${hold.id}/renew`, {})).status, 200);
+    const other = await server.grant(fresh, 'S-A-2');
+    const message = await stream.find(({ data }) => data.seq > stream.messages[0].data.seq);
+    assert.deepEqual(message.data.changes, [['S-A-2', 'h']]);
+    assert.ok(other.fence > hold.fence);
+    stream.close();
+  });
+
+  it('wrong paths, methods and ids are refused as elsewhere', async () => {
+    assertProblem(await refused({ path: '/v1/events' }), 404, 'not_found');
+    assertProblem(await refused({ path: `/v1/events/${event.id}/stream/x` }), 404, 'not_found');
+    assertProblem(await refused({ path: `/v1/events/${event.id}/stream%00` }), 404, 'not_found');
+    assertProblem(await refused({ path: '/metrics' }), 404, 'not_found');
+    const stranger = `${event.id.slice(0, -1)}${event.id.endsWith('0') ? '1' : '0'}`;
+    for (const id of ['evt_x', 'x', stranger, `evt_${'0'.repeat(10)}9${'0'.repeat(17)}`]) {
+      assertProblem(await refused({}, { id }), 404, 'no_such_event');
+      assertProblem(await server.get(`/v1/events/${id}/stream`), 404, 'no_such_event');
+    }
+    for (const method of ['POST', 'DELETE', 'PUT', 'OPTIONS']) {
+      const answer = await refused({ method });
+      assertProblem(answer, 405, 'method_not_allowed');
+      assert.equal(answer.headers.allow, 'GET, HEAD');
+    }
+    const post = await server.post(`/v1/events/${event.id}/stream`, {});
+    assertProblem(post, 405, 'method_not_allowed');
+    assert.equal(post.headers.allow, 'GET, HEAD');
+    for (const malformed of ['x', '', '-1', '1.5', '1e3', '9'.repeat(19), '1%20']) {
+      assertInvalid(await refused({ after: malformed }), 'after');
+    }
+    const head = await refused({ method: 'HEAD' });
+    assert.equal(head.status, 200);
+    assert.equal(head.headers['content-type'], 'text/event-stream');
+  });
+
+  it('the main port answers 307 to the name the client knows it by', async () => {
+    const path = `/v1/events/${event.id}/stream`;
+    const location = async (target, headers) => {
+      const answer = await server.get(target, headers);
+      assert.equal(answer.status, 307, answer.text);
+      return answer.headers.location;
+    };
+    const here = `http://127.0.0.1:${at.port}${path}`;
+    assert.equal(await location(path), here);
+    assert.equal(await location(`${path}?after=12&x=y`), `${here}?after=12`);
+    assert.equal(await location(`${path}?after=%0d%0aX:%201`), `${here}?after=%0D%0AX%3A%201`);
+    for (const [host, name] of [['shop.example:9', 'shop.example'], ['shop.example', 'shop.example'],
+      ['[::1]:80', '[::1]'], ['a_b-c.d:', 'a_b-c.d'],
+      ['a/b', '127.0.0.1'], ['a@b', '127.0.0.1'], ['a b', '127.0.0.1'], ['[::1', '127.0.0.1'],
+      ['a:b', '127.0.0.1'], ['[]', '127.0.0.1'], [':1', '127.0.0.1'], ['x'.repeat(300), '127.0.0.1']]) {
+      assert.equal(await location(path, { Host: host }), here.replace('127.0.0.1', name), host);
+    }
+    const { seq } = await snapshot(event);
+    await server.grant(event, 'S-B-1');
+    const followed = await fetch(`http://${server.host}:${server.port}${path}`,
+      { headers: { 'Last-Event-ID': `${seq}` } });
+    assert.equal(followed.status, 200);
+    const reader = followed.body.getReader();
+    const { value } = await reader.read();
+    assert.match(Buffer.from(value).toString(), /"S-B-1","h"/);
+    await reader.cancel();
+    const curl = execFileSync('sh', ['-c', `curl -sNL -m 1 'http://${server.host}:${server.port}${path}?after=${seq}' || true`]);
+    assert.match(curl.toString(), /"S-B-1","h"/);
+  });
+
+  it('pages of the main port may read streams, others may not', async () => {
+    const origin = `http://127.0.0.1:${server.port}`;
+    const own = await open(event, { headers: { Origin: origin } });
+    assert.equal(own.headers['access-control-allow-origin'], origin);
+    assert.match(own.headers.vary, /Origin/);
+    own.close();
+    for (const other of ['http://evil.example', 'null', `http://127.0.0.1:${at.port}`, `https://127.0.0.1:${server.port}`]) {
+      const stream = await open(event, { headers: { Origin: other } });
+      assert.equal(stream.headers['access-control-allow-origin'], undefined, other);
+      stream.close();
+    }
+    const preflight = await Stream.open(at, event, { method: 'OPTIONS',
+      headers: { Origin: origin, 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'last-event-id' } });
+    assert.equal(preflight.status, 204);
+    assert.match(preflight.headers['access-control-allow-headers'], /Last-Event-ID/i);
+  });
+
+  it('a burst becomes few messages, at most ten a second, and none is left out', async () => {
+    const [rows, seats] = [10, 20];
+    const fresh = await server.createEvent(hall(rows, seats));
+    const stream = await open(fresh, { after: 0 });
+    await Promise.all(seatNames(rows, seats).map((seat) => server.grant(fresh, seat)));
+    const { seq, ...rest } = await snapshot(fresh);
+    await stream.reach(seq);
+    assert.ok(stream.messages.length <= 20, `${stream.messages.length} messages`);
+    for (const { at: from } of stream.messages) {
+      const within = stream.messages.filter((message) => message.at >= from && message.at < from + 1000);
+      assert.ok(within.length <= 11, `${within.length} messages within a second`);
+    }
+    assert.deepEqual(apply(mapOf({ sections: [{ name: 'S', rows: rest.sections[0].rows.map((row) => ({ ...row, seats: '.'.repeat(seats) })) }] }),
+      stream.messages), mapOf(rest));
+    stream.close();
+  });
+
+  it('I13: replayed from any seq, a stream gives the snapshot, and carries no secrets', async () => {
+    const names = seatNames(10, 30);
+    const fresh = await server.createEvent(hall(10, 30));
+    const whole = await open(fresh, { after: 0 });
+    const secrets = new Set(['buyer-of-seats']);
+    const snapshots = [];
+    const buyer = async (n) => {
+      const mine = [];
+      for (let i = 0; i < 24; i++) {
+        if (mine.length > 0 && Math.random() < 0.5) {
+          const [hold] = mine.splice(Math.floor(Math.random() * mine.length), 1);
+          if (Math.random() < 0.7) await server.del(`/v1/holds/${hold.id}`);
+          else secrets.add((await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence })).json.id);
+        } else {
+          const first = Math.floor(Math.random() * (names.length - 3));
+          const answer = await server.hold(fresh, names.slice(first, first + 1 + n % 3), { owner: 'buyer-of-seats' });
+          if (answer.status === 201) { mine.push(answer.json); secrets.add(answer.json.id); }
+        }
+        if (i % 10 === 5) snapshots.push(await snapshot(fresh));
+      }
+    };
+    await Promise.all(Array.from({ length: 8 }, (_, n) => buyer(n)));
+    const last = await snapshot(fresh);
+    const final = mapOf(last);
+    await whole.reach(last.seq);
+
+    // The state at every seq, by the ledger's own log.
+    const log = server.sql(`SELECT a.seq, a.item, a.after FROM audit a WHERE a.object = 2 AND a.event =
+      (SELECT max(event) FROM audit) ORDER BY a.seq`);
+    const states = [Object.fromEntries(names.map((name) => [name, '.']))];
+    for (let seq = 1, row = 0; seq <= last.seq; seq++) {
+      states.push(states[seq - 1]);
+      if (log[row]?.seq !== seq) continue;
+      states[seq] = { ...states[seq - 1], [names[log[row].item]]: '.hbx'[log[row].after] };
+      row++;
+    }
+    assert.deepEqual(states[last.seq], final);
+    for (const one of snapshots) assert.deepEqual(mapOf(one), states[one.seq], `snapshot at ${one.seq}`);
+
+    const seqs = Array.from({ length: last.seq + 1 }, (_, seq) => seq);
+    await pool(seqs, 24, async (seq) => {
+      const stream = await open(fresh, { after: seq });
+      if (seq < last.seq) await stream.find();
+      assert.deepEqual(apply({ ...states[seq] }, stream.messages), final, `after=${seq}`);
+      stream.close();
+    });
+
+    // One reader all along: its map is the snapshot at each of its messages.
+    const map = { ...states[0] };
+    for (const message of whole.messages) {
+      apply(map, [message]);
+      assert.deepEqual(map, states[message.data.seq], `at ${message.data.seq}`);
+      assert.equal(message.id, `${message.data.seq}`);
+    }
+    for (const secret of secrets) assert.ok(!whole.text.includes(secret), secret);
+    assert.ok(secrets.size > 20);
+    whole.close();
+  });
+
+  it('a reader that was cut off resumes with Last-Event-ID, whatever its URL says', async () => {
+    const fresh = await server.createEvent(hall(5, 20));
+    const names = seatNames(5, 20);
+    const map = Object.fromEntries(names.map((name) => [name, '.']));
+    let stream = await open(fresh, { after: 0 });
+    for (let i = 0; i < 10; i++) {
+      await server.grant(fresh, names[i * 2]);
+      await stream.find(({ data }) => data.changes.some(([seat]) => seat === names[i * 2]));
+      const { lastEventId, messages } = stream;
+      apply(map, messages);
+      stream.close();
+      await server.grant(fresh, names[i * 2 + 1]);
+      stream = await open(fresh, { lastEventId, after: i % 2 ? 0 : 'malformed' });
+    }
+    await stream.reach((await snapshot(fresh)).seq);
+    assert.deepEqual(apply(map, stream.messages), await server.map(fresh));
+    stream.close();
+  });
+
+  it('a seq from the future, or one that is none, is answered with a reset, and nothing is missed after it', async () => {
+    const fresh = await server.createEvent();
+    await server.grant(fresh, 'S-A-1');
+    const { seq } = await snapshot(fresh);
+    for (const options of [{ after: seq + 1 }, { lastEventId: '99999999999' }, { lastEventId: 'nonsense' },
+      { lastEventId: '' }, { lastEventId: '-1', after: 0 }]) {
+      const stream = await open(fresh, options);
+      const reset = await stream.find();
+      assert.equal(reset.event, 'reset', JSON.stringify(options));
+      assert.equal(reset.id, `${(await snapshot(fresh)).seq}`);
+      assert.deepEqual(reset.data, { seq: Number(reset.id) });
+      const hold = await server.grant(fresh, 'S-B-5');
+      const next = await stream.find(({ event: kind }) => kind === 'seats');
+      assert.deepEqual(next.data.changes, [['S-B-5', 'h']]);
+      await server.del(`/v1/holds/${hold.id}`);
+      stream.close();
+    }
+  });
+
+  it('500 clients that connect, break off and resume all end with the map', async () => {
+    const fresh = await server.createEvent(hall(10, 20));
+    const names = seatNames(10, 20);
+    const free = Object.fromEntries(names.map((name) => [name, '.']));
+    let selling = true;
+    const sale = (async () => {
+      const mine = [];
+      for (let i = 0; selling; i++) {
+        const answer = await server.hold(fresh, names[(i * 37) % names.length]);
+        if (answer.status === 201) mine.push(answer.json.id);
+        if (mine.length > 30) await server.del(`/v1/holds/${mine.shift()}`);
+        await sleep(2);
+      }
+    })();
+    const clients = Array.from({ length: 500 }, () => ({ map: { ...free }, lastEventId: 0 }));
+    const visit = async (client, done) => {
+      const stream = await open(fresh, { lastEventId: client.lastEventId });
+      await done(stream);
+      const messages = [...stream.messages];
+      stream.close();
+      apply(client.map, messages);
+      client.lastEventId = messages.at(-1)?.id ?? client.lastEventId;
+    };
+    for (let round = 0; round < 2; round++) {
+      await pool(clients, 100, (client) => visit(client, () => sleep(Math.random() * 40)));
+    }
+    selling = false;
+    await sale;
+    const last = await snapshot(fresh);
+    await pool(clients, 100, (client) => visit(client, async (stream) => {
+      if (Number(client.lastEventId) < last.seq) await stream.reach(last.seq);
+    }));
+    for (const { map } of clients) assert.deepEqual(map, mapOf(last));
+    await until('those who left are noticed', async () => await server.metric('holdfast_streams_open') <= 1);
+  });
+
+  it('a reader that falls behind is cut off, the others and the memory are not touched', async () => {
+    const long = '\u{1F3AD}'.repeat(31); // 124 bytes: few seats make much text
+    const [rows, per] = [10, 200];
+    const big = await server.createEvent({ max_per_hold: 200, sections: [{ name: `${long}S`, price: 1,
+      rows: Array.from({ length: rows }, (_, row) => ({ name: `${long}${rowName(row)}`, seats: per })) }] });
+    const seats = (row) => Array.from({ length: per }, (_, i) => `${long}S-${long}${rowName(row)}-${i + 1}`);
+    const [quick, ...slow] = await Promise.all(Array.from({ length: 41 }, () => open(big)));
+    for (const stream of slow) stream.res.pause();
+    const before = rss(server.pid);
+    const dropped = await server.metric('holdfast_stream_dropped_total');
+    while (quick.bytes < 7 << 20) {
+      const holds = await Promise.all(Array.from({ length: rows }, (_, row) => server.grant(big, seats(row))));
+      await quick.reach((await snapshot(big)).seq);
+      for (const { id } of holds) await server.del(`/v1/holds/${id}`);
+    }
+    assert.ok(rss(server.pid) - before < 96 << 20, `${rss(server.pid) - before} bytes more`);
+    for (const stream of slow) stream.res.resume();
+    for (const stream of slow) assert.equal(await stream.over, false);
+    assert.equal(await server.metric('holdfast_stream_dropped_total') - dropped, slow.length);
+    assert.ok(!quick.isOver);
+    // Back again, it hears that it missed more than is kept.
+    const resumed = await open(big, { lastEventId: slow[0].lastEventId });
+    assert.equal((await resumed.find()).event, 'reset');
+    quick.close();
+    resumed.close();
+  });
+
+  it('after a restart the past is too old: reset, and the event is found without anybody asking for it', async () => {
+    const own = await start();
+    const fresh = await own.createEvent();
+    await own.grant(fresh, 'S-A-1');
+    const { seq } = (await own.get(`/v1/events/${fresh.id}/seats`)).json;
+    const ended = await Stream.open(await streamsOf(own, fresh), fresh);
+    await own.restart();
+    assert.equal(await ended.over, true, 'a stream ends cleanly at SIGTERM');
+    const [line] = /^streams on (\S+)$/m.exec(own.run.stdout).slice(1);
+    const { hostname: host, port } = new URL(line);
+    const stream = await Stream.open({ host, port }, fresh, { after: seq - 1 });
+    const reset = await stream.find();
+    assert.equal(reset.event, 'reset');
+    assert.equal(reset.data.seq, seq);
+    await own.grant(fresh, 'S-A-2');
+    assert.deepEqual((await stream.find(({ event: kind }) => kind === 'seats')).data.changes, [['S-A-2', 'h']]);
+    const current = await Stream.open({ host, port }, fresh, { after: seq });
+    assert.deepEqual((await current.find()).data.changes, [['S-A-2', 'h']]);
+
+    const many = [];
+    for (let i = 0; i < 5; i++) {
+      many.push(...await Promise.all(Array.from({ length: 200 }, () => Stream.open({ host, port }, fresh))));
+    }
+    assert.equal(await own.metric('holdfast_streams_open'), 1002);
+    const begun = Date.now();
+    await own.stop();
+    assert.ok(Date.now() - begun < 2000, `${Date.now() - begun} ms`);
+    for (const one of many) assert.equal(await one.over, true);
+  });
+
+  it('streams are on the next port, or where --stream-listen says', async () => {
+    const main = await freePair();
+    const onMain = (argv) => [argv[0], '--listen', `127.0.0.1:${main}`, ...argv.slice(3)];
+    let own = await start({ wrap: onMain });
+    const fresh = await own.createEvent();
+    assert.deepEqual(await streamsOf(own, fresh), { host: '127.0.0.1', port: main + 1 });
+    const taken = await runServer(['--listen', '127.0.0.1:0', '--stream-listen', `127.0.0.1:${main + 1}`, '--data', own.dir]);
+    assert.equal(taken.code, 1);
+    assert.match(taken.stderr, /cannot listen on 127/);
+    await own.stop();
+    const blocker = net.createServer().listen(main + 1, '127.0.0.1');
+    await once(blocker, 'listening');
+    const refused = await runServer(['--listen', `127.0.0.1:${main}`, '--data', own.dir]);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /--stream-listen/);
+    assert.equal(refused.stdout, '');
+    own = await start({ wrap: onMain, env: { HOLDFAST_STREAM_LISTEN: '127.0.0.1:0' } });
+    assert.notEqual((await streamsOf(own, await own.createEvent())).port, main + 1);
+    await own.stop();
+    blocker.close();
+    assert.equal((await runServer(['--stream-listen', 'nonsense', '--data', own.dir])).code, 64);
+  });
+
+  it('a shop\'s pages may read them; there are only so many: 503, until one is closed', async () => {
+    const own = await start({ args: ['--cors-origin', 'https://shop.example'],
+      wrap: (argv) => ['sh', '-c', 'ulimit -n 332; exec "$@"', 'sh', ...argv] });
+    const fresh = await own.createEvent();
+    const port = await streamsOf(own, fresh);
+    for (const [Origin, allowed] of [['https://shop.example', 'https://shop.example'], ['https://shop.example.evil', undefined]]) {
+      const stream = await Stream.open(port, fresh, { method: 'HEAD', headers: { Origin } });
+      assert.equal(stream.headers['access-control-allow-origin'], allowed);
+      assert.match(stream.headers.vary, /Origin/);
+    }
+    const most = Math.floor((332 - 128) / 3) * 2;
+    const streams = await Promise.all(Array.from({ length: most }, () => Stream.open(port, fresh)));
+    for (const { status } of streams) assert.equal(status, 200);
+    const refusal = await Stream.open(port, fresh);
+    await refusal.over;
+    assertProblem({ status: refusal.status, headers: refusal.headers, text: refusal.text, json: refusal.json }, 503, 'overloaded');
+    assert.ok(Number(refusal.headers['retry-after']) > 0);
+    assert.equal((await own.get(`/v1/events/${fresh.id}`)).status, 200, 'the main port has files left');
+    streams.pop().close();
+    const again = await until('a place is free', async () => {
+      const stream = await Stream.open(port, fresh);
+      return stream.status === 200 ? stream : null;
+    });
+    streams.push(again);
+    await own.stop();
+  });
+
+  it('silence is broken by a comment every 15 s', async () => {
+    assert.ok(await idle.commented(1, 16_500 - (Date.now() - idleSince)), 'no comment');
+    assert.ok(Date.now() - idleSince >= 14_000);
+    assert.ok(!idle.isOver);
+    idle.close();
+  });
+});

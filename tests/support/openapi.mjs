@@ -1,0 +1,188 @@
+// docs/openapi.yaml as a judge of answers.
+//
+//   const document = await Document.load();
+//   document.check('createHold', answer);      // throws where the answer is not as documented
+//
+// ajv is the validator most others are built on, and knows JSON Schema 2020-12, which OpenAPI 3.1 is
+// made of; so schemas are used as they stand, in strict mode: a mistyped keyword is an error.
+// @seriousme/openapi-schema-validator holds the document to OpenAPI's own meta schema, and brings
+// nothing but the same ajv.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { Validator } from '@seriousme/openapi-schema-validator';
+import Ajv from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import YAML from 'yaml';
+
+export const PATH = new URL('../../docs/openapi.yaml', import.meta.url);
+export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+
+// Headers with a meaning: an answer that has one says so in the document.
+const TELLING = ['etag', 'location', 'retry-after', 'www-authenticate', 'idempotency-replayed'];
+
+const isObject = (value) => typeof value === 'object' && value !== null;
+
+// Clients must bear new fields; the tests must not, or the document would fall behind.
+function close(node) {
+  if (!isObject(node)) return;
+  if (node.type === 'object' && node.properties && node.additionalProperties === undefined) {
+    node.additionalProperties = false;
+  }
+  Object.values(node).forEach(close);
+}
+
+function rewriteRefs(node) {
+  if (!isObject(node)) return;
+  if (typeof node.$ref === 'string') node.$ref = node.$ref.replace('#/components/schemas/', 'components#/$defs/');
+  Object.values(node).forEach(rewriteRefs);
+}
+
+export class Document {
+  static async load() { return new Document(fs.readFileSync(PATH, 'utf8')); }
+
+  constructor(text) {
+    this.text = text;
+    this.api = YAML.parse(text, { strict: true, uniqueKeys: true });
+    this.operations = new Map();
+    for (const [path, item] of Object.entries(this.api.paths)) {
+      for (const method of METHODS.filter((name) => item[name])) {
+        const operation = item[method];
+        assert.ok(!this.operations.has(operation.operationId), `${operation.operationId} is there twice`);
+        this.operations.set(operation.operationId, {
+          ...operation, path, method: method.toUpperCase(),
+          parameters: [...(item.parameters ?? []), ...(operation.parameters ?? [])].map((p) => this.resolve(p)),
+        });
+      }
+    }
+    this.ajv = new Ajv({ strict: true, strictTypes: false, strictRequired: false, allErrors: true });
+    addFormats(this.ajv);
+    const schemas = structuredClone(this.api.components.schemas);
+    close(schemas);
+    rewriteRefs(schemas);
+    this.ajv.addSchema({ $id: 'components', $defs: schemas });
+    this.compiled = new Map();
+    this.seen = new Set(); // `operationId status`
+  }
+
+  // What OpenAPI itself says about the document; empty: nothing.
+  async faults() {
+    const result = await new Validator().validate(structuredClone(this.api));
+    return result.valid ? [] : [].concat(result.errors);
+  }
+
+  resolve(node) {
+    let found = node;
+    while (isObject(found) && found.$ref?.startsWith('#/components/')
+        && !found.$ref.startsWith('#/components/schemas/')) {
+      found = found.$ref.slice(2).split('/').reduce((at, key) => at?.[key], this.api);
+      assert.ok(found, `${node.$ref} leads nowhere`);
+    }
+    return found;
+  }
+
+  // A schema object anywhere in the document, as a function that returns what is wrong or null.
+  validator(schema) {
+    if (!this.compiled.has(schema)) {
+      const own = { wrapped: structuredClone(schema) };
+      close(own);
+      rewriteRefs(own);
+      const validate = this.ajv.compile(own.wrapped);
+      this.compiled.set(schema, (value) => (validate(value) ? null : this.ajv.errorsText(validate.errors)));
+    }
+    return this.compiled.get(schema);
+  }
+
+  schema(name) { return this.validator(this.api.components.schemas[name]); }
+
+  operation(id) {
+    const operation = this.operations.get(id);
+    assert.ok(operation, `the document has no operation ${id}`);
+    return operation;
+  }
+
+  // The scope an operation needs: 'public', 'seller' or 'admin'.
+  scope(id) {
+    const { security } = this.operation(id);
+    assert.ok(Array.isArray(security) && security.length > 0, `${id} does not say who may`);
+    return security.some((entry) => Object.keys(entry).length === 0) ? 'public' : security[0].bearerAuth[0];
+  }
+
+  // The path of a request, its parameters filled in and nothing left over.
+  target(id, parameters = {}) {
+    const { path, parameters: declared } = this.operation(id);
+    let target = path;
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(parameters)) {
+      const parameter = declared.find((p) => p.name === name && p.in !== 'header');
+      assert.ok(parameter, `${id} has no parameter ${name}`);
+      if (parameter.in === 'path') target = target.replace(`{${name}}`, encodeURIComponent(value));
+      else query.set(name, value);
+    }
+    assert.ok(!target.includes('{'), `${id}: ${target}`);
+    return query.size ? `${target}?${query}` : target;
+  }
+
+  // A request that was granted was a documented one.
+  checkRequest(id, body) {
+    const { requestBody } = this.operation(id);
+    const declared = this.resolve(requestBody);
+    if (body === undefined) return assert.ok(!declared?.required, `${id} needs a body`);
+    assert.ok(declared, `${id} takes no body`);
+    const fault = this.validator(declared.content['application/json'].schema)(body);
+    return assert.equal(fault, null, `${id} took ${JSON.stringify(body)}`);
+  }
+
+  check(id, answer) {
+    const { status } = answer;
+    const what = `${id} ${status}`;
+    const response = this.resolve(this.operation(id).responses[status]);
+    assert.ok(response, `${what} is not documented: ${answer.text?.slice(0, 500)}`);
+    this.checkHeaders(what, response.headers ?? {}, answer.headers);
+    this.checkBody(what, response.content, answer);
+    this.seen.add(what);
+    return answer;
+  }
+
+  checkHeaders(what, documented, headers) {
+    for (const [name, ref] of Object.entries(documented)) {
+      const header = this.resolve(ref);
+      const value = headers[name.toLowerCase()];
+      assert.ok(value !== undefined || !header.required, `${what}: ${name} is missing`);
+      if (value === undefined) continue;
+      assert.equal(this.validator(header.schema)(value), null, `${what}: ${name}: ${value}`);
+    }
+    const names = Object.keys(documented).map((name) => name.toLowerCase());
+    for (const name of TELLING.filter((one) => headers[one] !== undefined)) {
+      assert.ok(names.includes(name), `${what}: ${name} is not documented`);
+    }
+  }
+
+  checkBody(what, content, answer) {
+    const type = (answer.headers['content-type'] ?? '').split(';')[0];
+    if (!content) {
+      assert.equal(type, '', `${what}: a body of ${type} is not documented`);
+      return assert.equal(answer.text, '', what);
+    }
+    assert.ok(content[type], `${what}: ${type || 'no type'} is not documented`);
+    if (answer.json === undefined) return undefined;
+    const fault = this.validator(content[type].schema)(answer.json);
+    return assert.equal(fault, null, `${what}: ${answer.text.slice(0, 2000)}`);
+  }
+
+  // [{ where, value, fault }] of every example beside a schema.
+  * examples() {
+    for (const [id, operation] of this.operations) {
+      const bodies = [this.resolve(operation.requestBody),
+        ...Object.values(operation.responses).map((response) => this.resolve(response))];
+      for (const body of bodies.filter(Boolean)) {
+        for (const [type, media] of Object.entries(body.content ?? {})) {
+          for (const [name, ref] of Object.entries(media.examples ?? {})) {
+            const { value } = this.resolve(ref);
+            yield { where: `${id} ${type} ${name}`, value, fault: this.validator(media.schema)(value) };
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,130 @@
+// A reader of server-sent events, as the standard has them parsed, over one bare HTTP request: no
+// redirects, no reconnecting.  For streams of seats also the map they describe.
+
+import assert from 'node:assert/strict';
+import http from 'node:http';
+import zlib from 'node:zlib';
+
+// Where the server has its streams, asked as a client would find out.
+export async function streamsOf(server, event) {
+  const answer = await server.get(`/v1/events/${event.id}/stream`);
+  assert.equal(answer.status, 307, answer.text);
+  const { hostname, port } = new URL(answer.headers.location);
+  return { host: hostname, port: Number(port) };
+}
+
+export class Stream {
+  // Resolves once the answer has begun, whatever its status is.
+  static open({ host, port }, event, { after, lastEventId, headers = {}, method = 'GET', path } = {}) {
+    const target = path ?? `/v1/events/${event.id}/stream${after === undefined ? '' : `?after=${after}`}`;
+    return new Promise((resolve, reject) => {
+      const req = http.request({
+        host, port, method, path: target, agent: false,
+        headers: { ...(lastEventId === undefined ? {} : { 'Last-Event-ID': `${lastEventId}` }), ...headers },
+      }, (res) => resolve(new Stream(req, res)));
+      req.on('error', reject);
+      req.end();
+    });
+  }
+
+  constructor(req, res) {
+    this.req = req;
+    this.status = res.statusCode;
+    this.headers = res.headers;
+    this.messages = []; // { id, event, data, at }, data parsed
+    this.comments = 0;
+    this.bytes = 0;
+    this.text = ''; // all of it
+    this.rest = '';
+    this.lastEventId = undefined;
+    this.waiting = new Set();
+    this.res = res;
+    req.removeAllListeners('error');
+    req.on('error', () => {});
+    let text = res;
+    if (res.headers['content-encoding'] === 'gzip') { // which the server never finishes
+      text = res.pipe(zlib.createGunzip({ finishFlush: zlib.constants.Z_SYNC_FLUSH }));
+      text.on('error', (error) => { this.fault = error; });
+    }
+    text.setEncoding('utf8');
+    text.on('data', (data) => this.#read(data));
+    res.on('error', () => {}); // 'close' follows
+    // Resolves to true if the server ended the stream, false if the connection broke.
+    this.over = new Promise((resolve) => {
+      res.once('close', () => { this.isOver = true; this.#tell(); resolve(res.complete); });
+    });
+  }
+
+  get json() { return JSON.parse(this.text); }
+
+  // The first message that `fits`, already here or still to come; null if the stream ends first.
+  async find(fits = () => true, timeoutMs = 10_000) {
+    const deadline = Date.now() + timeoutMs;
+    for (let i = 0; ; i++) {
+      while (i >= this.messages.length) {
+        if (this.isOver) return null;
+        assert.ok(Date.now() < deadline, `no such message within ${timeoutMs} ms of ${this.messages.length}`);
+        await this.#news(deadline - Date.now());
+      }
+      if (fits(this.messages[i])) return this.messages[i];
+    }
+  }
+
+  // Until everything up to `seq` is here.
+  reach(seq, timeoutMs) { return this.find(({ data }) => data.seq >= seq, timeoutMs); }
+
+  async commented(count, timeoutMs) {
+    const deadline = Date.now() + timeoutMs;
+    while (this.comments < count && !this.isOver && Date.now() < deadline) await this.#news(deadline - Date.now());
+    return this.comments >= count;
+  }
+
+  close() { this.req.destroy(); }
+
+  #news(timeoutMs) {
+    return new Promise((resolve) => {
+      const tell = () => { clearTimeout(timer); this.waiting.delete(tell); resolve(); };
+      const timer = setTimeout(tell, timeoutMs);
+      this.waiting.add(tell);
+    });
+  }
+
+  #tell() { for (const tell of this.waiting) tell(); }
+
+  #read(data) {
+    this.bytes += Buffer.byteLength(data);
+    if (this.text.length < 1 << 20) this.text += data;
+    const blocks = (this.rest + data).split('\n\n');
+    this.rest = blocks.pop();
+    for (const block of blocks) this.#block(block);
+    this.#tell();
+  }
+
+  #block(block) {
+    const message = { event: 'message', at: Date.now() };
+    let payload;
+    for (const line of block.split('\n')) {
+      const [, field, value] = /^([^:]*)(?:: ?(.*))?$/s.exec(line);
+      if (field === '') this.comments++;
+      else if (field === 'id') { message.id = value; this.lastEventId = value; }
+      else if (field === 'event') message.event = value;
+      else if (field === 'data') payload = payload === undefined ? value : `${payload}\n${value}`;
+    }
+    if (payload === undefined) return;
+    message.data = JSON.parse(payload);
+    this.messages.push(message);
+  }
+}
+
+// What messages of seats make of a map { name: letter }.
+export function apply(map, messages) {
+  for (const { event, data } of messages) {
+    assert.equal(event, 'seats');
+    for (const [seat, letter] of data.changes) {
+      assert.ok(seat in map, seat);
+      assert.match(letter, /^[.hbx]$/);
+      map[seat] = letter;
+    }
+  }
+  return map;
+}

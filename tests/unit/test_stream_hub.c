@@ -1,0 +1,421 @@
+/* Claims about the messages that streams share: what they say, that each is encoded once, that
+ * whoever follows at whatever pace ends with the map (I13), and that memory has a bound. */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/stream_hub.h"
+
+#define SEATS 60
+
+static struct event *event_of(struct event_def *def, int64_t seq)
+{
+    struct clock_row clock = {.event = 1, .seq = seq, .now = T0_MS};
+    def->id.key = 1;
+    return event_new(def, &clock);
+}
+
+static struct event *hall(void)
+{
+    struct event_def *def = def_hall(2, SEATS / 2);
+    def_area(def, "Floor", 1, 500);
+    def_area(def, "The \"Pit\"", 1, 500);
+    return event_of(def, 0);
+}
+
+static void change(struct event *e, bool is_area, uint32_t item, uint32_t state)
+{
+    pthread_mutex_lock(&e->lock);
+    e->seq++;
+    feed_put(&e->feed,
+             &(struct change){.seq = e->seq, .item = item, .state = state, .is_area = is_area});
+    pthread_mutex_unlock(&e->lock);
+}
+
+static size_t woken;
+static void wake(struct follower *f)
+{
+    assert_non_null(f->channel);
+    woken++;
+}
+
+static size_t round_of(struct hub *h)
+{
+    woken = 0;
+    size_t n = hub_round(h, wake);
+    assert_int_equal(n, woken);
+    return n;
+}
+
+static struct message *next(struct follower *f)
+{
+    bool behind = false;
+    struct message *m = hub_next(f, &behind);
+    assert_false(behind);
+    return m;
+}
+
+static bool says(const struct message *m, const char *what)
+{
+    return memmem(m->text.data, m->text.len, what, strlen(what)) != NULL;
+}
+
+static void assert_text(struct follower *f, const char *expected)
+{
+    struct message *m = next(f);
+    assert_non_null(m);
+    assert_int_equal(m->text.len, strlen(expected));
+    assert_memory_equal(m->text.data, expected, m->text.len);
+    message_unref(m);
+}
+
+static void a_message_names_seats_and_areas(void **state)
+{
+    (void)state;
+    struct hub h = {0};
+    struct follower f = {0};
+    struct event *e = hall();
+    hub_join(&h, &f, e, AFTER_NOW);
+    change(e, true, 1, 499);
+    change(e, false, 31, SEAT_BLOCKED);
+    change(e, false, 0, SEAT_HELD);
+    change(e, true, 0, 17);
+    change(e, false, 0, SEAT_BOOKED);
+    change(e, false, 2, SEAT_AVAILABLE);
+    assert_null(next(&f));
+    assert_int_equal(round_of(&h), 1);
+    assert_text(&f, "id: 6\nevent: seats\ndata: {\"seq\":6,\"changes\":[[\"A-1-1\",\"b\"],"
+                    "[\"A-1-3\",\".\"],[\"A-2-2\",\"x\"]],"
+                    "\"areas\":{\"Floor\":17,\"The \\\"Pit\\\"\":499}}\n\n");
+    assert_null(next(&f));
+    change(e, true, 0, 16);
+    assert_int_equal(round_of(&h), 1);
+    assert_text(
+        &f, "id: 7\nevent: seats\ndata: {\"seq\":7,\"changes\":[],\"areas\":{\"Floor\":16}}\n\n");
+    hub_leave(&h, &f);
+    hub_close(&h);
+    event_free(e);
+}
+
+static void a_message_is_encoded_once_for_all(void **state)
+{
+    (void)state;
+    struct hub h = {0};
+    struct follower f[3] = {{0}};
+    struct event *e = hall();
+    for (int i = 0; i < 3; i++)
+        hub_join(&h, &f[i], e, AFTER_NOW);
+    change(e, false, 4, SEAT_HELD);
+    assert_int_equal(round_of(&h), 3);
+    struct message *m[3];
+    for (int i = 0; i < 3; i++)
+        m[i] = next(&f[i]);
+    assert_ptr_equal(m[0], m[1]);
+    assert_ptr_equal(m[0], m[2]);
+    size_t bytes = h.bytes;
+    assert_int_equal(bytes, m[0]->text.len);
+    for (int i = 0; i < 3; i++)
+        hub_leave(&h, &f[i]);
+    assert_int_equal(h.bytes, bytes); /* readers hold it still */
+    for (int i = 0; i < 3; i++)
+        message_unref(m[i]);
+    assert_int_equal(h.bytes, 0);
+    hub_close(&h);
+    event_free(e);
+}
+
+static void rounds_without_changes_say_nothing(void **state)
+{
+    (void)state;
+    struct hub h = {0};
+    struct follower f = {0};
+    struct event *e = hall();
+    assert_int_equal(round_of(&h), 0);
+    hub_join(&h, &f, e, 0);
+    assert_int_equal(round_of(&h), 0);
+    e->seq += 3; /* renewals */
+    assert_int_equal(round_of(&h), 0);
+    change(e, false, 9, SEAT_HELD);
+    e->seq++;
+    assert_int_equal(round_of(&h), 1);
+    assert_text(&f, "id: 5\nevent: seats\n"
+                    "data: {\"seq\":5,\"changes\":[[\"A-1-10\",\"h\"]],\"areas\":{}}\n\n");
+    hub_leave(&h, &f);
+    hub_leave(&h, &f);
+    hub_close(&h);
+    event_free(e);
+}
+
+static void strangers_and_those_who_come_too_late_are_reset(void **state)
+{
+    (void)state;
+    static const char reset[] = "id: 2\nevent: reset\ndata: {\"seq\":2}\n\n";
+    struct hub h = {0};
+    struct follower old = {0}, future = {0}, unknown = {0}, present = {0};
+    struct event *e = hall();
+    hub_join(&h, &present, e, 0);
+    change(e, false, 1, SEAT_HELD);
+    change(e, false, 2, SEAT_HELD);
+    feed_reset(&e->feed, e->seq);
+    hub_join(&h, &old, e, 1);
+    hub_join(&h, &future, e, 3);
+    hub_join(&h, &unknown, e, AFTER_UNKNOWN);
+    assert_text(&old, reset);
+    assert_text(&future, reset);
+    assert_text(&unknown, reset);
+    assert_int_equal(round_of(&h), 4); /* and those who were there must read again too */
+    assert_text(&present, reset);
+    assert_null(next(&old)); /* who has been told is not told again */
+    change(e, false, 3, SEAT_HELD);
+    assert_int_equal(round_of(&h), 4);
+    struct follower *all[] = {&old, &future, &unknown, &present};
+    for (int i = 0; i < 4; i++) {
+        assert_text(all[i], "id: 3\nevent: seats\n"
+                            "data: {\"seq\":3,\"changes\":[[\"A-1-4\",\"h\"]],\"areas\":{}}\n\n");
+        hub_leave(&h, all[i]);
+    }
+    hub_close(&h);
+    event_free(e);
+}
+
+static void whoever_is_more_than_the_recent_messages_behind_is_told(void **state)
+{
+    (void)state;
+    struct hub h = {0};
+    struct follower slow = {0}, slower = {0};
+    struct event *e = hall();
+    hub_join(&h, &slower, e, AFTER_NOW);
+    change(e, false, 0, SEAT_HELD);
+    round_of(&h);
+    hub_join(&h, &slow, e, AFTER_NOW);
+    for (int i = 0; i < RECENT_MAX; i++) {
+        change(e, false, (uint32_t)i % SEATS, SEAT_BOOKED);
+        round_of(&h);
+    }
+    bool behind = false;
+    assert_null(hub_next(&slower, &behind));
+    assert_true(behind);
+    for (int i = 0; i < RECENT_MAX; i++) {
+        struct message *m = next(&slow);
+        assert_int_equal(m->seq, i + 2);
+        message_unref(m);
+    }
+    assert_null(next(&slow));
+    hub_leave(&h, &slow);
+    hub_leave(&h, &slower);
+    assert_int_equal(h.bytes, 0);
+    hub_close(&h);
+    event_free(e);
+}
+
+/* Long names make long messages: 10,000 seats of 250 bytes. */
+static struct event *large(void)
+{
+    char name[121];
+    struct event_def *def = def_new("Large");
+    memset(name, 'n', sizeof name);
+    name[120] = '\0';
+    def_section(def, name, NULL, 1);
+    for (int i = 0; i < 20; i++) {
+        name[0] = (char)('a' + i);
+        def_row(def, name, 500);
+    }
+    return event_of(def, 0);
+}
+
+static void change_many(struct event *e, uint32_t first, uint32_t n, uint32_t to)
+{
+    pthread_mutex_lock(&e->lock);
+    e->seq += n;
+    for (uint32_t i = 0; i < n; i++)
+        feed_put(&e->feed, &(struct change){.seq = e->seq, .item = first + i, .state = to});
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void messages_have_a_bound_each_and_together(void **state)
+{
+    (void)state;
+    enum { N = 60 };
+    struct hub h = {0};
+    struct follower f[N] = {{0}};
+    struct message *held[N];
+    struct event *e = large();
+    size_t seats = 0;
+    for (int i = 0; i < N; i++) { /* each missed something else, and none of them reads */
+        change_many(e, 0, 7500, i % 2 ? SEAT_HELD : SEAT_AVAILABLE);
+        hub_join(&h, &f[i], e, e->seq - 7500);
+        assert_non_null(f[i].missed);
+        assert_true(h.bytes <= MESSAGES_BYTES_MAX + (size_t)N * 100);
+    }
+    assert_true(h.bytes > MESSAGES_BYTES_MAX / 2);
+    for (int i = 0; i < N; i++) {
+        held[i] = next(&f[i]);
+        seats += !says(held[i], "event: reset\n");
+        assert_true(held[i]->text.len <= MESSAGE_BYTES_MAX);
+    }
+    assert_true(seats > 20 && seats < N); /* those beyond the bound were reset */
+    for (int i = 0; i < N; i++) {
+        message_unref(held[i]);
+        hub_leave(&h, &f[i]);
+    }
+    assert_int_equal(h.bytes, 0);
+
+    change_many(e, 0, 10000, SEAT_HELD); /* one that would be too long */
+    hub_join(&h, &f[0], e, e->seq - 10000);
+    held[0] = next(&f[0]);
+    assert_true(says(held[0], "event: reset\n"));
+    message_unref(held[0]);
+    hub_leave(&h, &f[0]);
+    hub_close(&h);
+    event_free(e);
+}
+
+static void those_who_missed_the_same_share_it_in_a_crowd(void **state)
+{
+    (void)state;
+    enum { N = 100 };
+    struct hub h = {0};
+    struct follower f[N] = {{0}};
+    struct event *e = hall();
+    size_t distinct = 0;
+    change(e, false, 0, SEAT_HELD);
+    for (int i = 0; i < N; i++) {
+        change(e, false, 1, SEAT_HELD); /* the sale goes on */
+        hub_join(&h, &f[i], e, 0);
+        distinct += i == 0 || f[i].missed != f[i - 1].missed;
+    }
+    assert_true(distinct < N / 2);
+    change(e, false, 2, SEAT_HELD);
+    round_of(&h);
+    for (int i = 0; i < N; i++) { /* and still nothing is missing: the round brings the rest */
+        struct message *first = next(&f[i]), *second = next(&f[i]);
+        assert_int_equal(second->seq, e->seq);
+        assert_true(says(second, "A-1-3"));
+        message_unref(first);
+        message_unref(second);
+        hub_leave(&h, &f[i]);
+    }
+    hub_close(&h);
+    event_free(e);
+}
+
+/* ---- I13, at every pace ---- */
+
+enum { READERS = 40, STEPS = 4000 };
+
+struct reader {
+    struct follower follower;
+    char map[SEATS];
+    bool joined;
+};
+
+static struct sale {
+    struct hub hub;
+    struct event *e;
+    struct random random;
+    char maps[STEPS + 1][SEATS]; /* at each seq */
+    struct reader readers[READERS];
+} sale;
+
+static void apply(char map[SEATS], const struct event *e, const struct message *m)
+{
+    char text[8192];
+    assert_true(m->text.len < sizeof text);
+    memcpy(text, m->text.data, m->text.len);
+    text[m->text.len] = '\0';
+    for (const char *at = text; (at = strstr(at, "[\"A-"));) {
+        const char *name = at += 2;
+        uint32_t index;
+        size_t len = strcspn(name, "\"");
+        assert_true(event_seat_find(e, name, len, &index));
+        map[index] = name[len + 3];
+    }
+}
+
+static void sell(struct sale *s)
+{
+    uint32_t seat = (uint32_t)random_below(&s->random, SEATS);
+    uint32_t to = (uint32_t)random_below(&s->random, 4);
+    int64_t seq = s->e->seq;
+    memcpy(s->maps[seq + 1], s->maps[seq], SEATS);
+    s->maps[seq + 1][seat] = ".hbx"[to];
+    change(s->e, false, seat, to);
+}
+
+/* Break off, or come back with what one had. */
+static void come_or_go(struct sale *s, struct reader *r)
+{
+    if (r->joined) {
+        hub_leave(&s->hub, &r->follower);
+    } else {
+        int64_t after = (int64_t)random_below(&s->random, (uint64_t)s->e->seq + 1);
+        memcpy(r->map, s->maps[after], SEATS);
+        hub_join(&s->hub, &r->follower, s->e, after);
+    }
+    r->joined = !r->joined;
+}
+
+/* One message; false: there is none. */
+static bool read_on(struct sale *s, struct reader *r)
+{
+    bool behind = false;
+    struct message *m = r->joined ? hub_next(&r->follower, &behind) : NULL;
+    if (behind)
+        come_or_go(s, r);
+    if (!m)
+        return false;
+    apply(r->map, s->e, m);
+    assert_memory_equal(r->map, s->maps[m->seq], SEATS);
+    message_unref(m);
+    return true;
+}
+
+static void at_any_pace_a_reader_s_map_is_that_of_its_last_message(void **state)
+{
+    (void)state;
+    struct sale *s = &sale;
+    s->e = hall();
+    memset(s->maps[0], '.', SEATS);
+    random_init_seeded(&s->random, test_seed(21));
+    for (int step = 0; step < STEPS; step++) {
+        struct reader *r = &s->readers[random_below(&s->random, READERS)];
+        uint64_t what = random_below(&s->random, 6);
+        if (what <= 1)
+            sell(s);
+        else if (what == 2)
+            round_of(&s->hub);
+        else if (what == 3)
+            come_or_go(s, r);
+        else
+            (void)read_on(s, r);
+    }
+    round_of(&s->hub);
+    for (int i = 0; i < READERS; i++) {
+        struct reader *r = &s->readers[i];
+        while (read_on(s, r))
+            ;
+        if (r->joined)
+            assert_memory_equal(r->map, s->maps[s->e->seq], SEATS);
+        hub_leave(&s->hub, &r->follower);
+    }
+    assert_int_equal(s->hub.bytes, 0);
+    hub_close(&s->hub);
+    event_free(s->e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_names_seats_and_areas),
+        cmocka_unit_test(a_message_is_encoded_once_for_all),
+        cmocka_unit_test(rounds_without_changes_say_nothing),
+        cmocka_unit_test(strangers_and_those_who_come_too_late_are_reset),
+        cmocka_unit_test(whoever_is_more_than_the_recent_messages_behind_is_told),
+        cmocka_unit_test(messages_have_a_bound_each_and_together),
+        cmocka_unit_test(those_who_missed_the_same_share_it_in_a_crowd),
+        cmocka_unit_test(at_any_pace_a_reader_s_map_is_that_of_its_last_message),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,9 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
+import { assertFoldIsState } from '../support/audit.mjs';
 import { assertHold, assertOk, assertProblem, HOLD_ID } from '../support/expect.mjs';
 import { smallDisk, sizeLimit } from '../support/disk.mjs';
-import { checkLedger } from '../support/ledger.mjs';
+import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { newKey, reap, start, until } from '../support/server.mjs';
 
 async function story(t, disk) {
@@ -99,11 +100,66 @@ async function story(t, disk) {
   await disk.close();
 }
 
+// What is undone when a commit fails: counters of areas, blocks, the sale's status, the choice of seats.
+async function undone(disk) {
+  const server = await start({ dir: disk.dir, wrap: disk.wrap });
+  const event = await server.createEvent({
+    sections: [{ name: 'S', price: 100, rows: 2, seats_per_row: 20 }], areas: [{ name: 'Floor', price: 5, capacity: 50 }, { name: 'Box', price: 9, capacity: 2 }],
+  });
+  const best = { best_available: { quantity: 3 }, areas: { Floor: 2, Box: 1 } };
+  const hold = await server.take(event, best);
+  const chosen = (await server.take(event, { best_available: { quantity: 3 } }));
+  assert.equal((await server.del(`/v1/holds/${chosen.id}`)).status, 204); // what the next one would get
+  assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['S-B-1'] }));
+  const whole = async () => {
+    const { status } = await server.read(`/v1/events/${event.id}`);
+    const { sections, areas, seq } = await server.read(`/v1/events/${event.id}/seats`);
+    return { status, counts: await server.counts(event), sections, areas, seq };
+  };
+  disk.fill(server);
+  const before = await whole();
+  const writes = [
+    ['POST', '/v1/holds', { event: event.id, ...best }], ['POST', '/v1/holds', { event: event.id, areas: { Box: 1, Floor: 9 } }],
+    ['POST', '/v1/holds', { event: event.id, seats: ['S-A-1'], areas: { Floor: 1 } }], ['POST', `/v1/holds/${hold.id}/evict`], ['DELETE', `/v1/holds/${hold.id}`],
+    ['POST', `/v1/holds/${hold.id}/confirm`, { fence: hold.fence }], ['POST', `/v1/events/${event.id}/block`, { seats: ['S-B-2', 'S-B-3'] }],
+    ['POST', `/v1/events/${event.id}/unblock`, { seats: ['S-B-1'] }], ['POST', `/v1/events/${event.id}/close`]];
+  for (let round = 0; round < 2; round++) {
+    for (const [method, target, body] of writes) {
+      const answer = await server.request(method, target, body, method === 'POST' ? { 'Idempotency-Key': newKey() } : {});
+      assertProblem(answer, 503, 'ledger_unavailable');
+      assert.deepEqual(await whole(), before, `after ${method} ${target}`);
+    }
+    // in one batch, too
+    const answers = await Promise.all(writes.map(([method, target, body]) => server.request(method, target, body)));
+    for (const answer of answers) assertProblem(answer, 503, 'ledger_unavailable');
+    assert.deepEqual(await whole(), before);
+  }
+  disk.free(server);
+  await until('readyz turns 200', async () => (await server.get('/readyz')).status === 200, 10_000, 50);
+  assert.deepEqual(await whole(), before);
+  await assertFoldIsState(server, event);
+  const next = await server.take(event, best);
+  assert.deepEqual(next.seats, chosen.seats, 'the same seats are best as before');
+  assert.equal((await server.areas(event)).Box, 0);
+  assertProblem(await server.ask(event, { areas: { Box: 1 } }), 409, 'sold_out');
+  for (const [method, target, body] of writes.slice(3).filter(([method, target]) => method === 'POST' && !target.endsWith('confirm'))) {
+    assertOk(await server.request(method, target, body));
+  }
+  await assertFoldIsState(server, event);
+  assert.equal((await server.read(`/v1/events/${event.id}`)).status, 'closed');
+  await server.stop({ keep: true });
+  checkLedger(disk.dir);
+  assertVerified(disk.dir);
+  await disk.close();
+}
+
 describe('the disk', () => {
   after(reap);
 
   it('full: 503, the truth kept, and on again when there is room', async (t) => story(t, await smallDisk()));
   it('failing every write: 503, the truth kept, and on again when it works', async (t) => story(t, sizeLimit()));
+
+  it('failing every write: places and what sellers do are undone, all of it', () => undone(sizeLimit()));
 
   it('full at the start: a clear refusal, and no crash', async () => {
     const disk = await smallDisk();

@@ -283,8 +283,13 @@ describe('the log', () => {
       if (answer.status === 201) holds.push(answer.json);
       return answer;
     };
-    // these nobody touches: they run out
+    // one of each, whatever chance brings; and some that nobody touches: they run out
     const left = [];
+    for (let i = 0; i < 4; i++) left.push(await server.take(event, { areas: { Floor: 1 }, ttl_ms: 5000 }));
+    assertOk(await server.post(`/v1/holds/${left[0].id}/renew`, {}));
+    assertOk(await server.post(`/v1/holds/${left[1].id}/evict`));
+    assertOk(await confirm(left[2]), 201);
+    assert.equal((await server.del(`/v1/holds/${left[3].id}`)).status, 204);
     for (let i = 0; i < 5; i++) left.push(await server.take(event, { best_available: { quantity: 2 }, areas: { Floor: 1 }, ttl_ms: 1000 + 200 * i }));
     const moments = []; // { at, map }
     for (let round = 0; round < 24; round++) {

@@ -162,24 +162,35 @@ void page_free(struct page *p)
     free(p);
 }
 
+/* Keys first, then their rows: in one transaction, so that a page of one status has no other. */
+static enum hf_status read_holds_page(struct ledger *l, const struct holds_query *query,
+                                      struct page *p, struct hf_err *err)
+{
+    int64_t keys[HOLDS_LIST_MAX + 1];
+    size_t n = 0, limit = query->limit - 1; /* one more, to know whether there is */
+    enum hf_status status = ledger_begin(l, err);
+    if (status == HF_OK)
+        status = ledger_holds_list(l, query, keys, &n, err);
+    if (status == HF_OK) {
+        p->more = n > limit;
+        p->n = p->more ? limit : n;
+        p->holds = hf_alloc((p->n + 1) * sizeof *p->holds);
+        status = ledger_holds_read(l, keys, p->n, p->holds, err);
+    }
+    ledger_rollback(l);
+    return status;
+}
+
 static void read_holds(struct engine *e, struct ledger *l, struct command *c)
 {
     struct page *p = c->page;
-    int64_t keys[HOLDS_LIST_MAX + 1];
-    size_t n = 0;
     c->now = engine_now_ms(e);
     const struct holds_query query = {.event = c->event->def->id.key,
                                       .before = p->before,
                                       .status = p->status,
                                       .now = c->now,
                                       .limit = p->limit + 1};
-    c->status = ledger_holds_list(l, &query, keys, &n, &c->err);
-    if (c->status != HF_OK)
-        return;
-    p->more = n > p->limit;
-    p->n = p->more ? p->limit : n;
-    p->holds = hf_alloc((p->n + 1) * sizeof *p->holds);
-    c->status = ledger_holds_read(l, keys, p->n, p->holds, &c->err);
+    c->status = read_holds_page(l, &query, p, &c->err);
     for (size_t i = 0; i < p->n && c->status == HF_OK; i++)
         if (p->holds[i].status == HOLD_ACTIVE && p->holds[i].expires_at <= c->now)
             p->holds[i].status = HOLD_EXPIRED;

@@ -450,6 +450,97 @@ static void a_forgotten_event_is_loaded_anew_beside_the_others(void **state)
     view_free(v);
 }
 
+static struct event_def *def_field(void)
+{
+    struct event_def *def = def_hall(1, 2);
+    def_section(def, "AA", "gold", 1);
+    def_row(def, "1", 1);
+    def_area(def, "Floor", 5, 10);
+    def_area(def, "Flo", 5, 4);
+    return def;
+}
+
+static void areas_and_sections_are_found_by_their_whole_name(void **state)
+{
+    (void)state;
+    struct event *e = event_of(def_field());
+    assert_int_equal(event_area_find(e, "Floor", 5), 0);
+    assert_int_equal(event_area_find(e, "Floor and more", 5), 0); /* `len` counts */
+    assert_int_equal(event_area_find(e, "Flo", 3), 1);
+    assert_int_equal(event_area_find(e, "Fl", 2), -1);
+    assert_int_equal(event_area_find(e, "Floors", 6), -1);
+    assert_int_equal(event_area_find(e, "floor", 5), -1);
+    assert_int_equal(event_area_find(e, "", 0), -1);
+    assert_int_equal(event_area_find(e, "Flo\0r", 5), -1);
+    assert_int_equal(event_area_find(e, "A", 1), -1); /* a section is no area */
+    assert_int_equal(event_section_find(e, "A", 1), 0);
+    assert_int_equal(event_section_find(e, "AA", 2), 1);
+    assert_int_equal(event_section_find(e, "AAA", 3), -1);
+    assert_int_equal(event_section_find(e, "Floor", 5), -1);
+    event_free(e);
+}
+
+static void an_installed_event_shows_its_areas_and_their_holds(void **state)
+{
+    (void)state;
+    struct view *v = view_new();
+    struct event *e = event_of(def_field());
+    const struct area_claim claims[] = {{1, 2}, {0, 3}}, wrong[] = {{2, 1}};
+    struct hold_row row = {.id.key = HOLD_KEY(1, 1),
+                           .event = 1,
+                           .fence = 1,
+                           .expires_at = T0_MS,
+                           .client = 77,
+                           .areas = claims,
+                           .n_areas = 2};
+    event_load_hold(e, &row);
+    row.id.key = HOLD_KEY(1, 2);
+    row.areas = wrong;
+    row.n_areas = 1;
+    event_load_hold(e, &row); /* of an area that is not there: verify's matter */
+    event_load_area(e, 0, 3, 1);
+    event_load_area(e, 1, 2, 0);
+    event_load_area(e, 2, 9, 9); /* beyond the last: not ours */
+    assert_int_equal(view_client_places(v, 77), 0);
+    view_install(v, e);
+    assert_int_equal(view_holds_len(v), 1);
+    const struct hold *h = view_hold(v, HOLD_KEY(1, 1));
+    assert_int_equal(h->n_seats, 0);
+    assert_int_equal(h->n_areas, 2);
+    assert_memory_equal(h->areas, claims, sizeof claims);
+    assert_int_equal(view_client_places(v, 77), 5);
+    assert_int_equal(e->areas[0].available, 6);
+    assert_int_equal(e->areas[1].available, 2);
+    struct event_counts counts;
+    event_read_counts(e, &counts); /* seats and places together */
+    assert_int_equal(counts.available, 3 + 6 + 2);
+    assert_int_equal(counts.held, 5);
+    assert_int_equal(counts.booked, 1);
+    view_free(v);
+}
+
+static void a_reload_shows_the_areas_and_the_status_of_the_ledger(void **state)
+{
+    (void)state;
+    struct view *v = view_new();
+    struct event *e = event_of(def_field());
+    view_install(v, e);
+    e->areas[0].held = 4; /* decided by a batch that failed */
+    e->areas[0].pending = 1;
+    view_forget(v, e);
+    event_load_area(e, 0, 1, 2);
+    event_load_area(e, 1, 0, 0);
+    e->status_draft = EVENT_CLOSED;
+    struct clock_row clock = {.event = 1, .seq = 12, .fence = 4, .now = T0_MS};
+    view_reloaded(v, e, &clock);
+    assert_int_equal(e->areas[0].available, 7);
+    assert_int_equal(e->areas[0].booked_shown, 2);
+    assert_int_equal(e->areas[0].pending, 0);
+    assert_int_equal(e->areas[1].available, 4);
+    assert_int_equal(e->status, EVENT_CLOSED);
+    view_free(v);
+}
+
 /* ---- snapshots ---- */
 
 /* As the drawer does it: a new map only where there is none of this seq. */
@@ -851,6 +942,9 @@ int main(void)
         cmocka_unit_test(an_event_is_installed_once),
         cmocka_unit_test(events_are_found_by_any_number),
         cmocka_unit_test(a_forgotten_event_is_loaded_anew_beside_the_others),
+        cmocka_unit_test(areas_and_sections_are_found_by_their_whole_name),
+        cmocka_unit_test(an_installed_event_shows_its_areas_and_their_holds),
+        cmocka_unit_test(a_reload_shows_the_areas_and_the_status_of_the_ledger),
         cmocka_unit_test(a_snapshot_is_the_seat_map_as_json),
         cmocka_unit_test(a_snapshot_is_rendered_once_a_seq_and_outlives_the_next),
         cmocka_unit_test(readers_see_whole_batches_only),

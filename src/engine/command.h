@@ -23,7 +23,8 @@
 #include "engine/view.h"
 #include "ledger/rows.h"
 
-/* Which thread serves it: W the worker, R a reader, L the loader, S the one that draws maps. */
+/* Which thread serves it: W the worker, R a reader, A the reader of what may take long, L the
+ * loader, S the one that draws maps. */
 enum command_kind {
     CMD_EVENT_CREATE, /* W in: def. out: def->id, created_at */
     CMD_EVENT_LOAD,   /* L in: event_key. out: event, or HF_NO_SUCH_EVENT */
@@ -32,17 +33,17 @@ enum command_kind {
     CMD_EVENT_CLOSE,  /* W likewise */
     CMD_SEATS_BLOCK,  /* W in: event, seats.  out: taken */
     CMD_SEATS_UNBLOCK,
-    CMD_SEAT_GET,     /* R in: event, seats[0], at (0: now).  out: past */
+    CMD_SEAT_GET,     /* A in: event, seats[0], at (0: now).  out: past */
     CMD_SNAPSHOT,     /* S in: event, packed.  out: snapshot, a reference */
     CMD_HOLD_CREATE,  /* W in: event, create.*  out: hold | taken | available, short_area */
     CMD_HOLD_GET,     /* R in: event, id.  out: hold (status judged at `now`) */
-    CMD_HOLD_LIST,    /* R in: event, page.  out: holds */
+    CMD_HOLD_LIST,    /* A in: event, page.  out: holds */
     CMD_HOLD_RENEW,   /* W in: event, id, ttl_ms (0: the event's).  out: hold */
     CMD_HOLD_RELEASE, /* W in: event, id */
     CMD_HOLD_EVICT,   /* W in: event, id.  out: hold */
     CMD_HOLD_CONFIRM, /* W in: event, id, fence, reference, rescue.  out: booking */
     CMD_BOOKING_GET,  /* R in: event, id.  out: booking */
-    CMD_AUDIT_LIST,   /* R in: event, page, id if page.hold.  out: audit */
+    CMD_AUDIT_LIST,   /* A in: event, page, id if page.hold.  out: audit */
 };
 
 #define EVENTS_LIST_MAX 100

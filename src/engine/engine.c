@@ -88,10 +88,11 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
         return lane_put(&e->load, c);
     case CMD_HOLD_GET:
     case CMD_BOOKING_GET:
+        return lane_put(&e->read, c);
     case CMD_HOLD_LIST:
     case CMD_AUDIT_LIST:
     case CMD_SEAT_GET:
-        return lane_put(&e->read, c);
+        return lane_put(&e->search, c);
     case CMD_SNAPSHOT:
         return lane_put(&e->draw, c);
     default:
@@ -290,6 +291,7 @@ enum hf_status engine_start(const struct engine_config *config, struct engine **
     e->first_due_ms = INT64_MAX;
     lane_init(&e->work, e->config.queue_len_max);
     lane_init(&e->read, e->config.queue_len_max);
+    lane_init(&e->search, e->config.queue_len_max);
     lane_init(&e->load, e->config.queue_len_max);
     lane_init(&e->draw, e->config.queue_len_max);
     pthread_mutex_init(&e->lock, NULL);
@@ -315,6 +317,7 @@ void engine_drain(struct engine *e)
         return;
     lane_close(&e->load);
     lane_close(&e->read);
+    lane_close(&e->search);
     lane_close(&e->draw);
     if (e->threads_running > 1)
         pthread_join(e->loader_thread, NULL);
@@ -355,6 +358,7 @@ void engine_stop(struct engine *e)
     view_free(e->view);
     lane_destroy(&e->work);
     lane_destroy(&e->read);
+    lane_destroy(&e->search);
     lane_destroy(&e->load);
     lane_destroy(&e->draw);
     pthread_mutex_destroy(&e->lock);

@@ -8,7 +8,9 @@
 #include "engine/lane.h"
 #include "ledger/ledger.h"
 
-#define READERS 2
+/* Of these the last reads what may take long, so that nobody who looks up a hold waits behind a
+ * page of the log. */
+#define READERS 3
 /* Other due holds ended by one batch: as many as cost a millisecond or two, fewer when somebody
  * waits for the batch, so that nobody notices when a whole sale's holds fall due at once. */
 #define EXPIRE_MAX 64
@@ -55,7 +57,7 @@ struct engine {
     struct view *view;
     struct key_filter filter;
     struct engine_metrics metrics;
-    struct lane work, read, load, draw;
+    struct lane work, read, search, load, draw;
     struct worker worker;
     struct ledger *loader, *readers[READERS], *keeper;
     pthread_t worker_thread, loader_thread, reader_threads[READERS], keeper_thread, drawer_thread;

@@ -283,14 +283,17 @@ void *reader_main(void *arg)
     struct engine *e = arg;
     struct command *c;
     size_t n;
-    pthread_mutex_lock(&e->lock);
+    struct lane *lane = &e->read;
     struct ledger *l = NULL;
+    pthread_mutex_lock(&e->lock);
     for (int i = 0; i < READERS && !l; i++) { /* take one that no other reader took */
         l = e->readers[i];
         e->readers[i] = NULL;
+        if (i == READERS - 1)
+            lane = &e->search;
     }
     pthread_mutex_unlock(&e->lock);
-    while ((n = lane_take(&e->read, &c, 1, INT32_MAX)) != LANE_CLOSED) {
+    while ((n = lane_take(lane, &c, 1, INT32_MAX)) != LANE_CLOSED) {
         if (!n)
             continue;
         read_one(e, l, c);

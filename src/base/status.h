@@ -1,7 +1,8 @@
 /* Every outcome the program can name, in one list: the enum, the HTTP status, the code a client
  * reads in `code` and the sentence in `title`.  Verdicts (seat_taken, hold_expired ...) are normal
- * answers; failures (ledger_unavailable, internal ...) travel in a struct hf_err.  HF_UNKNOWN is
- * neither: the outcome could not be learnt (I14).  No thread owns this file; it has no state. */
+ * answers; failures (ledger_unavailable, internal ...) travel in a struct hf_err.
+ * HF_OUTCOME_UNKNOWN is neither: the outcome could not be learnt (I14).  No thread owns this file;
+ * it has no state. */
 #ifndef HF_BASE_STATUS_H
 #define HF_BASE_STATUS_H
 
@@ -40,7 +41,7 @@
     X(HF_OVERLOADED, 503, "overloaded", "The server is busy; try again shortly")                   \
     X(HF_DRAINING, 503, "draining", "The server is shutting down")                                 \
     X(HF_LEDGER_UNAVAILABLE, 503, "ledger_unavailable", "The ledger cannot be written")            \
-    X(HF_UNKNOWN, 503, "outcome_unknown", "The outcome is not known")
+    X(HF_OUTCOME_UNKNOWN, 503, "outcome_unknown", "The outcome is not known")
 
 enum hf_status {
 #define HF_STATUS_ENUM(name, http, code, title) name,

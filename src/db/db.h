@@ -15,9 +15,9 @@
  * Column types are bigint, text and bytes.  A statement without rows(...) names its parameters by
  * {args(event bigint, ...)} at its end, and they too are written r.event.  At most 24 parameters.
  *
- * Failures: HF_LEDGER_UNAVAILABLE (disk, network; nothing was done), HF_UNKNOWN (a COMMIT whose
- * outcome could not be learnt), HF_INTERNAL (our mistake).  After any failure inside a transaction
- * call db_rollback. */
+ * Failures: HF_LEDGER_UNAVAILABLE (disk, network; nothing was done), HF_OUTCOME_UNKNOWN (a COMMIT
+ * whose outcome could not be learnt), HF_INTERNAL (our mistake).  After any failure inside a
+ * transaction call db_rollback. */
 #ifndef HF_DB_DB_H
 #define HF_DB_DB_H
 

@@ -232,7 +232,7 @@ static enum hf_status sqlite_commit(struct db *base, struct hf_err *err)
     int code = sqlite3_extended_errcode(db->handle);
     if (status == HF_LEDGER_UNAVAILABLE && code != SQLITE_IOERR_WRITE && code != SQLITE_FULL &&
         (code & 0xff) != SQLITE_BUSY)
-        return err ? err->code = HF_UNKNOWN : HF_UNKNOWN;
+        return err ? err->code = HF_OUTCOME_UNKNOWN : HF_OUTCOME_UNKNOWN;
     return status;
 }
 

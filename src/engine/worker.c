@@ -262,7 +262,7 @@ static void answer_failure(struct worker *w, struct command *const *commands, si
 }
 
 /* After a COMMIT of unknown outcome: a later commit that succeeds proves that it never happened.
- * HF_LEDGER_UNAVAILABLE: it did not.  HF_UNKNOWN: still not known after 5 s (I14). */
+ * HF_LEDGER_UNAVAILABLE: it did not.  HF_OUTCOME_UNKNOWN: still not known after 5 s (I14). */
 static enum hf_status settle(struct worker *w)
 {
     struct hf_err err;
@@ -271,7 +271,7 @@ static enum hf_status settle(struct worker *w)
             return HF_LEDGER_UNAVAILABLE;
         nanosleep(&(struct timespec){.tv_nsec = SETTLE_PAUSE_NS}, NULL);
     }
-    return HF_UNKNOWN;
+    return HF_OUTCOME_UNKNOWN;
 }
 
 /* Until then no hold runs out, so counts of what is left are exact. */
@@ -349,7 +349,7 @@ static void run_batch(struct worker *w, struct command **commands, size_t n, boo
     log_write(LOG_ERROR, "the batch was not stored", "why", out.err.msg, "commands", LOG_INT(kept),
               NULL);
     engine_set_ready(w->engine, false, out.err.msg);
-    enum hf_status status = out.status == HF_UNKNOWN ? settle(w) : out.status;
+    enum hf_status status = out.status == HF_OUTCOME_UNKNOWN ? settle(w) : out.status;
     answer_failure(w, commands, kept, status, &out.err);
 }
 

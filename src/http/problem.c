@@ -43,7 +43,7 @@ static const char *const details[HF_STATUS_COUNT] = {
     [HF_OVERLOADED] = "Nothing was done; repeat the request after Retry-After.",
     [HF_DRAINING] = "Nothing was done; repeat the request elsewhere or later.",
     [HF_LEDGER_UNAVAILABLE] = "Nothing was done; repeat the request after Retry-After.",
-    [HF_UNKNOWN] = "It may or may not have been done; look it up before repeating it.",
+    [HF_OUTCOME_UNKNOWN] = "It may or may not have been done; look it up before repeating it.",
 };
 
 static bool is_retriable(enum hf_status status)

@@ -287,7 +287,7 @@ static void answer_unknown(struct request *r)
 {
     const struct command *c = &r->command;
     struct id id = c->kind == CMD_HOLD_CREATE ? c->hold.id : c->id;
-    problem_open(r, HF_UNKNOWN, NULL);
+    problem_open(r, HF_OUTCOME_UNKNOWN, NULL);
     if (id.key > 0) {
         char text[ID_TEXT_SIZE];
         size_t len = id_format(text, "hold_", &id);
@@ -316,7 +316,7 @@ void answer_command(struct request *r)
         answer_taken(r);
     } else if (c->status == HF_SOLD_OUT) {
         answer_sold_out(r);
-    } else if (c->status == HF_UNKNOWN) {
+    } else if (c->status == HF_OUTCOME_UNKNOWN) {
         answer_unknown(r);
     } else {
         answer_problem(r, c->status, NULL);

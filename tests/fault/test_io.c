@@ -401,7 +401,7 @@ static int check_answers(const struct story *s, struct tally *tally)
         if (!call->answers || call_done(call))
             continue;
         failed += i != HOLD_B && i != HOLD_C; /* they fail with A */
-        if (call->c.status == HF_UNKNOWN)
+        if (call->c.status == HF_OUTCOME_UNKNOWN)
             tally->unknown++;
         else if (call->c.status == HF_LEDGER_UNAVAILABLE)
             tally->not_done++;
@@ -609,7 +609,7 @@ static void a_commit_whose_sync_keeps_failing_is_unknown_whole_and_named(void **
     fault_arm(FAULT_SYNC, 1, SQLITE_IOERR_FSYNC, true);
     play_holds(&s);
     for (int i = HOLD_A; i <= HOLD_C; i++) {
-        assert_int_equal(s.calls[i].c.status, HF_UNKNOWN);
+        assert_int_equal(s.calls[i].c.status, HF_OUTCOME_UNKNOWN);
         assert_true(s.calls[i].c.hold.id.key > 0);
     }
     assert_false(engine_ready(s.client.engine, NULL, 0));

@@ -66,7 +66,7 @@ static void every_status_has_an_http_status_a_code_and_a_title(void **state)
         assert_true(strlen(hf_status_title(s)) > 0);
     }
     assert_int_equal(hf_status_http(HF_SEAT_TAKEN), 409);
-    assert_string_equal(hf_status_code(HF_UNKNOWN), "outcome_unknown");
+    assert_string_equal(hf_status_code(HF_OUTCOME_UNKNOWN), "outcome_unknown");
     assert_string_equal(hf_status_title(HF_HOLD_EXPIRED), "The hold has expired");
 }
 
@@ -85,7 +85,8 @@ static void setting_an_error_fills_it_and_returns_its_code(void **state)
     assert_int_equal(hf_err_set(&err, HF_INTERNAL, "row %d of %s", 3, "seat"), HF_INTERNAL);
     assert_int_equal(err.code, HF_INTERNAL);
     assert_string_equal(err.msg, "row 3 of seat");
-    assert_int_equal(hf_err_set(NULL, HF_UNKNOWN, "nobody %s", "listens"), HF_UNKNOWN);
+    assert_int_equal(hf_err_set(NULL, HF_OUTCOME_UNKNOWN, "nobody %s", "listens"),
+                     HF_OUTCOME_UNKNOWN);
 }
 
 static void a_long_error_message_is_cut_and_terminated(void **state)

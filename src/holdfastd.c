@@ -224,7 +224,7 @@ static void read_key(struct access *a, enum scope scope, const char *variable, c
 {
     struct hf_err err = {0};
     const char *key = getenv(variable);
-    if (key && !access_add_key(a, scope, key, strlen(key), variable, &err))
+    if (key && *key && !access_add_key(a, scope, key, strlen(key), variable, &err))
         fail("use", "the access key", err.msg);
     if (file && !access_add_file(a, scope, file, &err))
         fail("use", "the access keys", err.msg);

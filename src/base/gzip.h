@@ -6,8 +6,6 @@
 
 #include "base/buf.h"
 
-#define GZIP_LEN_MIN 1024 /* below this it is not worth the packing */
-
 /* Does an Accept-Encoding header (may be NULL) allow gzip? */
 bool gzip_accepted(const char *header);
 /* Append `plain`, packed, to an empty `out`.  O(length). */

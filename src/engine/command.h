@@ -43,7 +43,8 @@ enum command_kind {
     CMD_HOLD_EVICT,   /* W in: event, id.  out: hold */
     CMD_HOLD_CONFIRM, /* W in: event, id, fence, reference, rescue.  out: booking */
     CMD_BOOKING_GET,  /* R in: event, id.  out: booking */
-    CMD_AUDIT_LIST,   /* A in: event, page, id if page.hold.  out: audit */
+    CMD_KEY_CHECK, /* W in: the key.  out: replayed, HF_KEY_MISMATCH, or HF_NOT_FOUND: not stored */
+    CMD_AUDIT_LIST, /* A in: event, page, id if page.hold.  out: audit */
 };
 
 #define EVENTS_LIST_MAX 100

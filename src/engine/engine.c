@@ -44,9 +44,9 @@ static bool is_sold_out(const struct engine *e, struct command *c, int64_t now)
     return c->best.quantity && anywhere && c->available < c->best.quantity;
 }
 
-static bool is_new_key(const struct engine *e, const struct command *c)
+bool engine_key_maybe(const struct engine *e, const struct command *c)
 {
-    return !c->has_key || !key_filter_maybe(&e->filter, c->key_hash);
+    return c->has_key && key_filter_maybe(&e->filter, c->key_hash);
 }
 
 bool engine_refuse(struct engine *e, struct command *c)
@@ -57,7 +57,7 @@ bool engine_refuse(struct engine *e, struct command *c)
     c->now = now;
     if (atomic_load_explicit(&c->event->status, memory_order_relaxed) == EVENT_CLOSED)
         return false;
-    if ((c->n_areas || c->best.quantity) && is_sold_out(e, c, now) && is_new_key(e, c)) {
+    if ((c->n_areas || c->best.quantity) && is_sold_out(e, c, now) && !engine_key_maybe(e, c)) {
         c->status = HF_SOLD_OUT;
         counter_add(e->metrics.requests_view_sold_out, 1);
         return true;
@@ -72,7 +72,7 @@ bool engine_refuse(struct engine *e, struct command *c)
         sure |= status != SEAT_HELD || left_ms >= REFUSE_MARGIN_MS;
     }
     /* Asked after the seats: whoever took them put the key into the filter before showing them. */
-    if (!sure || !is_new_key(e, c))
+    if (!sure || engine_key_maybe(e, c))
         return false;
     c->status = HF_SEAT_TAKEN;
     counter_add(e->metrics.requests_view_taken, 1);

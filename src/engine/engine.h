@@ -43,6 +43,9 @@ HF_MUST_USE enum hf_status engine_submit(struct engine *e, struct command *comma
  * otherwise; then status and taken are filled.  Lock-free. */
 bool engine_refuse(struct engine *e, struct command *command);
 
+/* May something be stored under the command's key?  False is sure.  Lock-free. */
+bool engine_key_maybe(const struct engine *e, const struct command *command);
+
 struct view *engine_view(struct engine *e);
 /* Ledger time as this process knows it. */
 int64_t engine_now_ms(const struct engine *e);

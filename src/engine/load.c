@@ -235,7 +235,14 @@ static void judge_past(struct ledger *l, struct command *c)
     past->until = last->until;
     if (past->status != SEAT_HELD)
         return;
-    c->status = ledger_audit_until(l, last->hold, past->at, &until, &c->err);
+    if (past->at == c->now) { /* now: the hold itself says it, and the log need not be searched */
+        struct hold_row row;
+        c->status = ledger_holds_read(l, &last->hold, 1, &row, &c->err);
+        until = c->status == HF_OK ? row.expires_at : 0;
+        hold_row_close(&row);
+    } else {
+        c->status = ledger_audit_until(l, last->hold, past->at, &until, &c->err);
+    }
     past->until = until ? until : last->until;
     if (past->until <= past->at) {
         past->status = SEAT_AVAILABLE;

@@ -134,7 +134,10 @@ static enum hf_status decide_all(struct worker *w, struct command **commands, si
     for (size_t i = 0; i < *n; i++) {
         struct command *c = commands[i];
         enum decided decided;
-        if (c->kind != CMD_EVENT_CREATE) {
+        if (c->kind == CMD_KEY_CHECK) {
+            c->status = HF_NOT_FOUND;
+            decided = decide_stored(&w->decision, c, &w->stored[i]);
+        } else if (c->kind != CMD_EVENT_CREATE) {
             decided = decide_command(&w->decision, c, &w->stored[i]);
         } else {
             decided = decide_stored(&w->decision, c, &w->stored[i]);

@@ -79,10 +79,9 @@ static void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
     a->owner = s;
 }
 
-static bool wants_packed(const struct request *r, const struct event *e)
+static bool wants_packed(const struct request *r)
 {
-    return e->def->n_seats + 64 * e->def->areas.n >= GZIP_LEN_MIN &&
-           gzip_accepted(request_header(r, MHD_HTTP_HEADER_ACCEPT_ENCODING));
+    return gzip_accepted(request_header(r, MHD_HTTP_HEADER_ACCEPT_ENCODING));
 }
 
 static void seats_drawn(struct request *r)
@@ -113,7 +112,7 @@ void events_seats(struct request *r)
         a->status = MHD_HTTP_NOT_MODIFIED;
         return;
     }
-    c->packed = wants_packed(r, e);
+    c->packed = wants_packed(r);
     struct snapshot *s = event_snapshot(e, c->packed);
     if (s) {
         answer_snapshot(r, s, c->packed);
@@ -148,9 +147,7 @@ void seat_get(struct request *r)
     struct event *e = path_event(r, seat_get);
     if (!e)
         return;
-    const struct buf *name = request_name(r, r->segment2.data, r->segment2.len);
-    struct text text = {.data = name->data, .len = name->len};
-    if (!request_find_seats(r, e, &text, 1))
+    if (!request_find_seat(r, e, r->segment2.data, r->segment2.len))
         return;
     if (at && c->at < e->def->created_at) {
         answer_problem(r, HF_INVALID_REQUEST, "at is before the event was created");

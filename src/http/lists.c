@@ -210,9 +210,7 @@ void audit_list(struct request *r)
     page.hold = hold_id.key;
     c->id = hold_id;
     if (seat) {
-        const struct buf *name = request_name(r, seat, strlen(seat));
-        struct text text = {.data = name->data, .len = name->len};
-        if (!request_find_seats(r, e, &text, 1))
+        if (!request_find_seat(r, e, seat, strlen(seat)))
             return;
         page.seat = c->seats[0];
     }

@@ -35,7 +35,8 @@ static const char *const details[HF_STATUS_COUNT] = {
     [HF_HOLD_EXPIRED] = "Its time ran out before this request; hold the seats again.",
     [HF_HOLD_RELEASED] = "It was given back; hold the seats again.",
     [HF_HOLD_CONFIRMED] = "The hold has become a booking.",
-    [HF_RENEWAL_CAP] = "Renewing would not make it last longer; see its max_expires_at.",
+    [HF_RENEWAL_CAP] =
+        "It would not last longer: ask for a longer ttl_ms, unless max_expires_at is near.",
     [HF_STALE_FENCE] = "Send the fence of the hold's latest answer.",
     [HF_KEY_MISMATCH] = "The key belongs to another method, path or body; use a new key.",
     [HF_TOO_MANY_HOLDS] = "Release a hold, buy, or wait until one expires.",
@@ -76,6 +77,7 @@ void problem_open(struct request *r, enum hf_status status, const char *detail)
     if (problem_write(&r->out, status, detail, r->id))
         r->answer.retry = true;
     r->answer.status = hf_status_http(status);
+    r->answer.problem = status;
 }
 
 void problem_close(struct request *r)

@@ -321,6 +321,7 @@ int http_render(const struct command *command, struct buf *out)
     case CMD_AUDIT_LIST:
     case CMD_SEAT_GET:
     case CMD_SNAPSHOT:
+    case CMD_KEY_CHECK:
         break;
     }
     return hf_status_http(command->status);

@@ -165,6 +165,33 @@ void request_wait(struct request *r, step_fn then)
     }
 }
 
+static void key_checked(struct request *r)
+{
+    enum hf_status status = r->command.status;
+    if (r->command.rendered || status != HF_NOT_FOUND)
+        answer_command(r);
+    else
+        r->answer = r->refusal; /* its bytes are still in r->out */
+}
+
+bool request_check_key(struct request *r)
+{
+    struct command *c = &r->command;
+    enum hf_status problem = r->answer.problem;
+    bool may_wait = problem == HF_TOO_MANY_SEATS || problem == HF_DUPLICATE_SEAT ||
+                    hf_status_http(problem) == MHD_HTTP_NOT_FOUND;
+    if (!may_wait || r->key_checked || !engine_key_maybe(request_engine(r), c))
+        return false;
+    r->key_checked = true;
+    r->refusal = r->answer;
+    r->answer = (struct answer){0};
+    c->kind = CMD_KEY_CHECK;
+    c->event = NULL;
+    idempotency_hash_request(r);
+    request_wait(r, key_checked);
+    return true;
+}
+
 void server_done(struct command *command)
 {
     struct request *r = (struct request *)command;
@@ -271,7 +298,8 @@ static void answer_taken(struct request *r)
 static void answer_sold_out(struct request *r)
 {
     const struct command *c = &r->command;
-    problem_open(r, c->status, NULL);
+    bool apart = c->short_area < 0 && c->available >= c->best.quantity;
+    problem_open(r, c->status, apart ? "No row has that many free side by side." : NULL);
     buf_lit(&r->out, ",\"available\":");
     buf_int(&r->out, c->available);
     if (c->short_area >= 0) {

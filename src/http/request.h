@@ -37,6 +37,7 @@ typedef void (*step_fn)(struct request *r);
 /* What will be sent.  Zero status: not answered yet. */
 struct answer {
     int status;
+    enum hf_status problem;   /* which one it is, if it is one */
     const char *type;         /* Content-Type; NULL: no body */
     const void *data;         /* valid until the request is released, or until: */
     void (*sent)(void *data); /* called with `owner` when the answer is gone; NULL: nothing */
@@ -108,8 +109,9 @@ struct request {
     struct area_claim *areas_heap;
 
     struct buf out, name;
-    struct answer answer;
-    struct kept_response kept; /* survives the request */
+    bool key_checked;
+    struct answer answer, refusal; /* refusal: put aside by request_check_key */
+    struct kept_response kept;     /* survives the request */
 };
 
 /* What a thread of the server keeps for itself. */
@@ -133,6 +135,11 @@ void request_release(struct request *r);
 /* Suspend, and lend the command to the engine; `then` runs when it is answered, with the verdict in
  * command.status.  A refusal to take it (overloaded, draining) arrives there too. */
 void request_wait(struct request *r, step_fn then);
+
+/* A key that was used with another request is told before what that other request lacks (a seat, an
+ * event): so a 404 or a 400 about limits is put aside until the key has been looked up.  True: it
+ * is, and the request waits. */
+bool request_check_key(struct request *r);
 
 /* The event if it is loaded.  Otherwise NULL: either `again` will run once it has been looked up,
  * or the request has been answered (`missing`, or the ledger's trouble). */
@@ -166,6 +173,8 @@ bool request_limit(struct request *r, size_t max, size_t *ret);
  * answered with the names that are nobody's. */
 bool request_find_seats(struct request *r, const struct event *e, const struct text *names,
                         uint32_t n);
+/* The same for one name, as it stands in a path or query. */
+bool request_find_seat(struct request *r, const struct event *e, const char *text, size_t len);
 /* 400 or 404 that lists seats. */
 void answer_seat_list(struct request *r, enum hf_status status, const struct text *const *names,
                       size_t n);

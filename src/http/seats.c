@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "http/answer.h"
+#include "http/parse.h"
 #include "http/request.h"
 
 static bool same_text(const struct text *a, const struct text *b)
@@ -88,4 +89,14 @@ bool request_find_seats(struct request *r, const struct event *e, const struct t
     c->n_seats = n;
     c->n_taken = 0;
     return true;
+}
+
+bool request_find_seat(struct request *r, const struct event *e, const char *text, size_t len)
+{
+    const struct buf *name = request_name(r, text, len);
+    if (utf8_valid(name->data, name->len) != name->len) { /* no name, and no text to answer with */
+        answer_problem(r, HF_NO_SUCH_SEAT, NULL);
+        return false;
+    }
+    return request_find_seats(r, e, &(struct text){.data = name->data, .len = name->len}, 1);
 }

@@ -35,14 +35,12 @@ static struct text *read_names(struct request *r, size_t *ret_n)
     return names;
 }
 
-static bool find_names(struct request *r, const struct event *e, const struct text *names, size_t n)
+static bool are_distinct(struct request *r, const struct text *names, size_t n)
 {
     const struct text *twice = find_duplicate(names, n);
-    if (twice) {
+    if (twice)
         answer_seat_list(r, HF_DUPLICATE_SEAT, &twice, 1);
-        return false;
-    }
-    return request_find_seats(r, e, names, (uint32_t)n);
+    return !twice;
 }
 
 static void change_seats(struct request *r, enum command_kind kind, step_fn again)
@@ -54,8 +52,10 @@ static void change_seats(struct request *r, enum command_kind kind, step_fn agai
     struct text *names = read_names(r, &n);
     if (!names)
         return;
-    struct event *e = request_event_named(r, r->segment, r->segment_len, again);
-    if (e && find_names(r, e, names, n)) {
+    struct event *e = NULL;
+    if (are_distinct(r, names, n))
+        e = request_event_named(r, r->segment, r->segment_len, again);
+    if (e && request_find_seats(r, e, names, (uint32_t)n)) {
         c->kind = kind;
         c->event = e;
         idempotency_hash_request(r);

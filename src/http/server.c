@@ -271,13 +271,23 @@ static bool refused_unread(struct request *r)
 
 /* ---- libmicrohttpd's callbacks ---- */
 
+/* The path of `GET http://host/path`, which a server must take too (RFC 9112). */
+static const char *origin_form(const char *url)
+{
+    const char *authority = *url == '/' ? NULL : strstr(url, "://");
+    if (!authority)
+        return url;
+    const char *path = strchr(authority + 3, '/');
+    return path ? path : "/";
+}
+
 static struct request *begin(struct server *s, struct MHD_Connection *connection, const char *url,
                              const char *method)
 {
     struct request *r = request_take();
     r->server = s;
     r->connection = connection;
-    r->path = url;
+    r->path = origin_form(url);
     r->method = method;
     (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, r);
     if (s->request_log)
@@ -310,6 +320,8 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
         counter_add(&r->server->accepted, 1);
     }
     r->step(r);
+    if (r->answer.status && r->command.has_key && request_check_key(r))
+        return MHD_YES;
     return r->answer.status ? answer_queue(r) : MHD_YES;
 }
 

@@ -15,7 +15,8 @@
  *
  * Dead clients: libmicrohttpd does not watch suspended connections.  Ours are in an epoll set of
  * our own, which only hears of hang-ups; those whose machine vanished are found by the comment
- * sent after 15 s of silence, which TCP gives up on.  A client that shuts its sending side is gone.
+ * sent within 15 s of silence, which TCP gives up on.  A client that shuts its sending side is
+ * gone.
  *
  * Slow clients: one that takes 30 s for a message, or falls out of the channel's recent messages,
  * is cut off and resumes with Last-Event-ID.
@@ -50,9 +51,9 @@
 #define ROUND_MIN_US 112000
 #define ROUND_MAX_US 2000000
 #define ROUND_US_A_MESSAGE 100
-#define SILENCE_US 15000000
+#define SILENCE_US 14500000
 #define SLOW_US 30000000
-#define SWEEP_EVERY_US 1000000
+#define SWEEP_EVERY_US 500000
 #define TIMEOUT_S 30 /* of a connection that is no stream, or whose bytes do not leave */
 #define EVENTS_MAX 256
 #define NICE 10

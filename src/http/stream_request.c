@@ -111,6 +111,10 @@ static const char *allowed_origin(const struct stream *s)
     for (; listed && *listed; listed++)
         if (strcmp(*listed, "*") == 0 || strcmp(*listed, origin) == 0)
             return *listed;
+    /* A listed page that was sent here by the main port's 307 comes without its name, as the Fetch
+     * standard has it.  Streams are public and take no credentials: let it in. */
+    if (s->streams->config.cors_origins && strcmp(origin, "null") == 0)
+        return "*";
     return is_own_page(s, origin) ? origin : NULL;
 }
 

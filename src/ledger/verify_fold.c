@@ -116,6 +116,9 @@ static void fold_seat(struct event_state *e, const struct audit_row *row)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
                          "event %lld, seq %lld: hold %lld changes seat %lld of hold %lld",
                          (ll)e->event, (ll)row->seq, (ll)row->hold, (ll)row->item, (ll)s->hold);
+    if (row->quantity != 1)
+        verify_violation(e->report, VERIFY_LOG_CHAIN, "event %lld, seq %lld: %lld of seat %lld",
+                         (ll)e->event, (ll)row->seq, (ll)row->quantity, (ll)row->item);
     if (row->fence && row->fence < s->fence)
         verify_violation(e->report, VERIFY_FENCE_ORDER,
                          "event %lld, seq %lld: seat %lld of fence %lld changed with fence %lld",

@@ -230,7 +230,7 @@ describe('starting with keys', () => {
         assert.ok(!stderr.includes(key), stderr);
       }
     }
-    await refused(['--listen', '127.0.0.1:0'], { HOLDFAST_ADMIN_KEY: '' }, /HOLDFAST_ADMIN_KEY/);
+    await refused(['--listen', '0.0.0.0:0'], { HOLDFAST_ADMIN_KEY: '' }, /HOLDFAST_ADMIN_KEY/); // empty is none
     await refused(['--listen', '127.0.0.1:0'], { HOLDFAST_ADMIN_KEY: ADMIN, HOLDFAST_SELLER_KEY: ADMIN }, /two scopes/);
   });
 

@@ -1,0 +1,102 @@
+// Small print: what a reviewer found wrong once.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { assertInvalid, assertProblem } from '../support/expect.mjs';
+import { reap, start } from '../support/server.mjs';
+import { Stream } from '../support/stream.mjs';
+import { Wire } from '../support/wire.mjs';
+
+describe('small print', () => {
+  let server, event;
+  before(async () => {
+    server = await start();
+    event = await server.createEvent({
+      sections: [{ name: 'S', price: 1, rows: 2, seats_per_row: 5 }], areas: [{ name: 'Floor', price: 1, capacity: 5 }],
+    });
+  });
+  after(async () => { await server?.finish(); await reap(); });
+
+  it('a small map is packed too', async () => {
+    const answer = await server.get(`/v1/events/${event.id}/seats`, { 'Accept-Encoding': 'gzip' });
+    assert.equal(answer.headers['content-encoding'], 'gzip');
+  });
+
+  it('a seat named twice is told before the event is looked for', async () => {
+    for (const call of ['block', 'unblock']) {
+      assertProblem(await server.post(`/v1/events/evt_none/${call}`, { seats: ['A', 'A'] }), 400, 'duplicate_seat');
+    }
+  });
+
+  it('bytes that are no text are no seat, and the answer is text', async () => {
+    for (const path of [`/v1/events/${event.id}/seats/%ff`, `/v1/audit?event=${event.id}&seat=S-A-%c3`]) {
+      const answer = await server.get(path);
+      assertProblem(answer, 404, 'no_such_seat');
+    }
+  });
+
+  it('a target with a scheme and a host is the same target', async () => {
+    const wire = await Wire.connect(server);
+    const answer = await wire.send('GET http://tickets.example/healthz HTTP/1.1\r\nHost: tickets.example\r\n\r\n');
+    assert.equal(answer.status, 200);
+    assert.equal((await wire.send('GET http://tickets.example HTTP/1.1\r\nHost: tickets.example\r\n\r\n')).status, 404);
+    wire.close();
+  });
+
+  it('a key used with another request is told before what that request lacks, but after its syntax', async () => {
+    const key = { 'Idempotency-Key': 'details-of-a-used-key' };
+    const body = { event: event.id, seats: ['S-B-5'] };
+    const first = await server.post('/v1/holds', body, key);
+    assert.equal(first.status, 201, first.text);
+    for (const other of [{ ...body, seats: ['S-Z-1'] }, { ...body, event: 'evt_none' }, { ...body, areas: { Roof: 1 } },
+      { ...body, seats: ['S-A-1', 'S-A-1'] }, { ...body, areas: { Floor: 400 } }]) {
+      assertProblem(await server.post('/v1/holds', other, key), 422, 'idempotency_mismatch');
+    }
+    for (const path of [`/v1/events/${event.id}/block`, '/v1/events/evt_none/block']) {
+      assertProblem(await server.post(path, { seats: ['S-Z-1'] }, key), 422, 'idempotency_mismatch');
+    }
+    assertProblem(await server.post('/v1/holds/hold_none/renew', {}, key), 422, 'idempotency_mismatch');
+    assertInvalid(await server.post('/v1/holds', { ...body, seats: 'S-B-5' }, key), 'seats');
+    const fresh = { 'Idempotency-Key': 'details-of-an-unused-key' };
+    assertProblem(await server.post('/v1/holds', { ...body, seats: ['S-Z-1'] }, fresh), 404, 'no_such_seat');
+    const again = await server.post('/v1/holds', body, key);
+    assert.equal(again.text, first.text);
+    assert.equal(again.headers['idempotency-replayed'], 'true');
+  });
+
+  it('an empty list of seats is none, if something else is wanted', async () => {
+    const made = await server.post('/v1/holds', { event: event.id, seats: [], areas: { Floor: 1 } });
+    assert.equal(made.status, 201, made.text);
+    assert.deepEqual([made.json.seats, made.json.areas], [[], { Floor: 1 }]);
+    assertInvalid(await server.post('/v1/holds', { event: event.id, seats: [] }), 'seats');
+    assertInvalid(await server.post('/v1/holds', { event: event.id, seats: [], areas: {} }), 'seats');
+  });
+
+  it('sold out says whether there are too few or only none together', async () => {
+    const hall = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 2, seats_per_row: 3 }] });
+    await server.grant(hall, ['S-A-2', 'S-B-2']);
+    const apart = await server.post('/v1/holds', { event: hall.id, best_available: { quantity: 2 } });
+    assertProblem(apart, 409, 'sold_out');
+    assert.equal(apart.json.available, 4);
+    assert.match(apart.json.detail, /side by side/);
+    const few = await server.post('/v1/holds', { event: hall.id, best_available: { quantity: 5, adjacent: false } });
+    assertProblem(few, 409, 'sold_out');
+    assert.match(few.json.detail, /[Ff]ewer/);
+  });
+
+  it('a listed page that the 307 sent on, and so comes without a name, may read the stream', async () => {
+    const shop = await start({ args: ['--cors-origin', 'https://shop.example'] });
+    const sold = await shop.createEvent();
+    const there = await shop.get(`/v1/events/${sold.id}/stream`, { Origin: 'https://shop.example' });
+    assert.equal(there.status, 307);
+    assert.equal(there.headers['access-control-allow-origin'], 'https://shop.example');
+    const { hostname: host, port } = new URL(there.headers.location);
+    const stream = await Stream.open({ host, port: Number(port) }, sold, { headers: { Origin: 'null' } });
+    assert.equal(stream.headers['access-control-allow-origin'], '*');
+    stream.close();
+    const evil = await Stream.open({ host, port: Number(port) }, sold, { headers: { Origin: 'https://evil.example' } });
+    assert.equal(evil.headers['access-control-allow-origin'], undefined);
+    evil.close();
+    await shop.finish();
+  });
+});

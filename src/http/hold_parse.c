@@ -125,10 +125,10 @@ static bool read_seats(const struct fields *f, struct hold_body *ret)
     if (!list)
         return true;
     size_t n = json_array_size(list);
-    if (n == 0) /* none, if something else is wanted */
-        return json_object_get(f->object, "areas") || json_object_get(f->object, "best_available")
-                   ? true
-                   : field_fail(f, "seats", "must name at least one seat");
+    if (n == 0 && json_object_size(json_object_get(f->object, "areas")) > 0)
+        return true; /* places only */
+    if (n == 0)
+        return field_fail(f, "seats", "must name at least one seat");
     ret->seats = ret->seats_inline;
     if (n > SEATS_INLINE)
         ret->seats = ret->seats_heap = hf_alloc(n * sizeof *ret->seats);

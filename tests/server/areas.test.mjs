@@ -72,7 +72,8 @@ describe('areas', () => {
     const event = await fresh();
     assertHold(await server.take(event, { seats: ['S-A-1'], areas: {} }), { event, seats: ['S-A-1'] });
     assertInvalid(await server.ask(event, { areas: {} }), 'seats');
-    assertInvalid(await server.ask(event, { seats: [], areas: { Floor: 1 } }), 'seats');
+    assertInvalid(await server.ask(event, { seats: [], areas: {} }), 'seats');
+    assertHold(await server.take(event, { seats: [], areas: { Floor: 1 } }), { event, seats: [], areas: { Floor: 1 } });
   });
 
   it('the last place is sold, one more is 409 sold_out with what is left', async () => {

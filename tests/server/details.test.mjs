@@ -64,7 +64,7 @@ describe('small print', () => {
     assert.equal(again.headers['idempotency-replayed'], 'true');
   });
 
-  it('an empty list of seats is none, if something else is wanted', async () => {
+  it('an empty list of seats is none, if places are wanted', async () => {
     const made = await server.post('/v1/holds', { event: event.id, seats: [], areas: { Floor: 1 } });
     assert.equal(made.status, 201, made.text);
     assert.deepEqual([made.json.seats, made.json.areas], [[], { Floor: 1 }]);

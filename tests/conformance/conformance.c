@@ -266,8 +266,8 @@ static int world_close(void **state)
 
 int conformance_run(struct backend *b)
 {
-    const struct CMUnitTest *const parts[] = {leases_claims, queue_claims, faults_claims,
-                                              process_claims};
+    const struct CMUnitTest *const parts[] = {leases_claims, queue_claims, model_claims,
+                                              faults_claims, process_claims};
     VEC(struct CMUnitTest) all = {0};
     const char *only = getenv("HF_ONLY"); /* a part of a claim's name */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

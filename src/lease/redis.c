@@ -133,8 +133,13 @@ static void watch_note(struct redis *r, const struct lease_request *q,
                      : INT64_MAX;
 }
 
-static struct lease_verdict verdict_of(const redisReply *reply)
+static struct lease_verdict verdict_of(const redisReply *reply, const struct lease_request *q)
 {
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return (struct lease_verdict){
+            .result = HF_DONE,
+            .fence = reply->type == REDIS_REPLY_STRING ? strtoll(reply->str, NULL, 10) : 0,
+            .remaining_ms = q->ttl_ms};
     return (struct lease_verdict){
         .result = redis_integer(reply, 0) == REDIS_DONE    ? HF_DONE
                   : redis_integer(reply, 0) == REDIS_TAKEN ? HF_TAKEN
@@ -158,8 +163,8 @@ static enum hf_result redis_acquire(struct lease *l, const struct lease_request 
     int64_t said = 0;
     for (size_t i = 0; i < n; i++) {
         const redisReply *reply = r->caller.replies.v[i];
-        verdicts[i] = verdict_of(reply);
-        if (redis_integer(reply, 0) == REDIS_SLOTS) {
+        verdicts[i] = verdict_of(reply, &requests[i]);
+        if (reply->type == REDIS_REPLY_ARRAY && redis_integer(reply, 0) == REDIS_SLOTS) {
             differs = i;
             said = redis_integer(reply, 1);
         } else if (verdicts[i].result == HF_TAKEN && requests[i].queue) {
@@ -187,7 +192,7 @@ static enum hf_result renew_or_release(struct lease *l, enum redis_script script
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++)
-        verdicts[i] = verdict_of(r->caller.replies.v[i]);
+        verdicts[i] = verdict_of(r->caller.replies.v[i], &requests[i]);
     redis_call_done(&r->caller, n);
     return HF_DONE;
 }
@@ -266,7 +271,7 @@ static enum hf_result touch(struct redis *r, const struct lease_request *q, bool
         return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
     const redisReply *reply = r->caller.replies.v[0];
     *ret_turn = redis_integer(reply, 0) == REDIS_TURN;
-    struct lease_verdict verdict = verdict_of(reply);
+    struct lease_verdict verdict = verdict_of(reply, q);
     redis_call_done(&r->caller, 1);
     watch_note(r, q, &verdict);
     return HF_DONE;

@@ -149,7 +149,9 @@ enum hf_result redis_call(struct redis_caller *c, enum redis_script script,
     size_t refused = 0;
     for (size_t i = 0; i < n; i++) {
         const redisReply *reply = c->replies.v[i];
-        if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= least)
+        if (((script == SCRIPT_ACQUIRE || script == SCRIPT_RELEASE) &&
+             (reply->type == REDIS_REPLY_INTEGER || reply->type == REDIS_REPLY_STRING)) ||
+            (reply->type == REDIS_REPLY_ARRAY && reply->elements >= least))
             continue;
         result = redis_refusal(&c->link, reply, fault);
         refused++;

@@ -33,8 +33,8 @@ void redis_caller_init(struct redis_caller *c);
 void redis_caller_close(struct redis_caller *c);
 
 /* Run `script` for each request.  HF_DONE: c->replies has an array of at least `least` elements for
- * each, until redis_call_done.  Refused by the server, all of them: HF_UNREACHABLE or HF_FAILED;
- * some of them: HF_UNKNOWN. */
+ * each (or one value, of acquire and release), until redis_call_done.  Refused by the server, all
+ * of them: HF_UNREACHABLE or HF_FAILED; some of them: HF_UNKNOWN. */
 enum hf_result redis_call(struct redis_caller *c, enum redis_script script,
                           const struct lease_request *requests, size_t n, size_t least,
                           struct hf_fault *fault);

@@ -693,8 +693,8 @@ struct listed {
 static bool note(void *ctx, const char *name)
 {
     struct listed *seen = ctx;
-    strcat(seen->all, name);
-    strcat(seen->all, ";");
+    size_t len = strlen(seen->all);
+    snprintf(seen->all + len, sizeof seen->all - len, "%s;", name);
     return ++seen->n < seen->most;
 }
 

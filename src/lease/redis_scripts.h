@@ -24,9 +24,9 @@
  * if no shared one does and fewer than SLOTS hold or wait before it.  Nobody is told but those
  * whose turn it is, each on a channel of its own, LOCK:wake:OWNER.
  *
- * KEYS[1] is LOCK, KEYS[2] the fence; the other keys have LOCK's hash tag.  Costs: alone 2 or 3
- * commands; crowd about 15, whatever the length of the queue (a shared request looks at the shared
- * ones before it). */
+ * KEYS[1] is LOCK, of acquire KEYS[2] the fence; the other keys have LOCK's hash tag.  Costs: alone
+ * 2 or 3 commands; crowd about 15, whatever the length of the queue (a shared request looks at the
+ * shared ones before it). */
 #ifndef HF_LEASE_REDIS_SCRIPTS_H
 #define HF_LEASE_REDIS_SCRIPTS_H
 

@@ -1,8 +1,9 @@
 /* Leases on Redis through the driver, beside the calls one would write by hand with hiredis: SET NX
  * PX to take, EVAL of compare-and-delete to give back; same server, one connection each, in turns
  * of a fraction of a second so that both see the same machine.  Then hand-over: so many waiters on
- * one lock, each its own connections; how long from one release to the next grant, and how many
- * commands that costs the server, by its own count.
+ * one lock, each its own two connections; how long from one release to the next grant, and how many
+ * commands that costs the server, by its own count; beside the same scripts and SUBSCRIBE sent by
+ * hand with hiredis.
  *   leases PORT [SECONDS]      a redis-server on 127.0.0.1 that nobody else uses */
 #include <hiredis/hiredis.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 
 #include "base/random.h"
 #include "lease/lease.h"
+#include "lease/redis_scripts.h"
 
 extern const struct lease_driver lease_redis;
 
@@ -118,10 +120,21 @@ struct contest {
 };
 struct waiter {
     struct contest *contest;
-    struct lease *l;
+    struct lease *l;                   /* the driver's, or */
+    redisContext *commands, *messages; /* by hand */
     struct sample handed;
     pthread_t thread;
 };
+
+/* Held for no time at all: a grant, noted, and then the release begins. */
+static void granted(struct waiter *w)
+{
+    int64_t us = now_us();
+    if (w->contest->released_us)
+        sample_add(&w->handed, us - w->contest->released_us);
+    w->contest->grants++;
+    w->contest->released_us = now_us();
+}
 
 static void *waits(void *ctx)
 {
@@ -136,16 +149,123 @@ static void *waits(void *ctx)
         while (lease_redis.acquire(w->l, &q, 1, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
             if (lease_redis.wait(w->l, &q, 1000, NULL) != HF_DONE || w->contest->stop)
                 break;
-        int64_t granted_us = now_us();
-        if (v.result == HF_DONE) {
-            if (w->contest->released_us)
-                sample_add(&w->handed, granted_us - w->contest->released_us);
-            w->contest->grants++;
-            w->contest->released_us = now_us();
-        }
+        if (v.result == HF_DONE)
+            granted(w);
         lease_redis.release(w->l, &q, 1, &v, NULL);
     }
     return NULL;
+}
+
+#define HAND_KEY "holdfast:{hand}:lock"
+enum { HAND_ACQUIRE, HAND_TOUCH, HAND_RELEASE, HAND_SCRIPTS };
+static char shas[HAND_SCRIPTS][41];
+
+static void load_scripts(redisContext *c)
+{
+    static const char *const text[] = {REDIS_ACQUIRE, REDIS_TOUCH, REDIS_RELEASE};
+    for (int i = 0; i < HAND_SCRIPTS; i++) {
+        redisReply *reply = redisCommand(c, "SCRIPT LOAD %s", text[i]);
+        if (!reply || reply->type != REDIS_REPLY_STRING)
+            die("SCRIPT LOAD failed");
+        snprintf(shas[i], sizeof shas[i], "%s", reply->str);
+        freeReplyObject(reply);
+    }
+}
+
+/* The first number of an answer; a value alone is a grant. */
+static long long answer(redisReply *reply)
+{
+    if (!reply || reply->type == REDIS_REPLY_ERROR)
+        die("a script failed");
+    long long n = reply->type == REDIS_REPLY_ARRAY ? reply->element[0]->integer : REDIS_DONE;
+    freeReplyObject(reply);
+    return n;
+}
+
+static long long hand_acquire(redisContext *c, const char *owner)
+{
+    return answer(redisCommand(c, "EVALSHA %s 2 %s holdfast:fence %s %d %s 1", shas[HAND_ACQUIRE],
+                               HAND_KEY, owner, TTL_MS, "e 0 1 "));
+}
+
+static bool hand_turn(redisContext *c, const char *owner)
+{
+    return answer(redisCommand(c, "EVALSHA %s 1 %s %s", shas[HAND_TOUCH], HAND_KEY, owner)) ==
+           REDIS_TURN;
+}
+
+/* Subscribed, so that a call is not missed; then asleep until it comes, or a second. */
+static bool hand_wait(struct waiter *w, const char *owner)
+{
+    freeReplyObject(redisCommand(w->messages, "SUBSCRIBE " HAND_KEY ":wake:%s", owner));
+    bool mine = hand_turn(w->commands, owner) && hand_acquire(w->commands, owner) == REDIS_DONE;
+    while (!mine && !w->contest->stop) {
+        void *message = NULL;
+        if (redisGetReply(w->messages, &message) == REDIS_OK || hand_turn(w->commands, owner))
+            mine = hand_acquire(w->commands, owner) == REDIS_DONE;
+        w->messages->err = 0; /* a second without a call */
+        freeReplyObject(message);
+    }
+    return mine;
+}
+
+static void *waits_by_hand(void *ctx)
+{
+    struct waiter *w = ctx;
+    struct random random;
+    random_init_system(&random);
+    uint8_t bits[16];
+    char owner[33];
+    while (!w->contest->stop) {
+        random_bytes(&random, bits, sizeof bits);
+        lease_owner_text(bits, owner);
+        bool waited = hand_acquire(w->commands, owner) != REDIS_DONE;
+        if (!waited || hand_wait(w, owner))
+            granted(w);
+        answer(
+            redisCommand(w->commands, "EVALSHA %s 1 %s %s", shas[HAND_RELEASE], HAND_KEY, owner));
+        if (waited)
+            freeReplyObject(redisCommand(w->messages, "UNSUBSCRIBE"));
+    }
+    return NULL;
+}
+
+static redisContext *hand_connect(int port)
+{
+    redisContext *c = redisConnect("127.0.0.1", port);
+    if (!c || c->err)
+        die("hiredis cannot connect");
+    redisSetTimeout(c, (struct timeval){.tv_sec = 1});
+    return c;
+}
+
+static void waiter_start(struct waiter *w, int port, bool hand)
+{
+    char url[64];
+    struct lease_options options = {.timeout_ms = 5000, .clock = &clock_system};
+    struct hf_fault fault;
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d", port);
+    if (hand) {
+        w->commands = hand_connect(port);
+        w->messages = hand_connect(port);
+    } else if (lease_redis.open(url, &options, &w->l, &fault) != HF_DONE) {
+        die(fault.msg);
+    }
+    if (pthread_create(&w->thread, NULL, hand ? waits_by_hand : waits, w) != 0)
+        die("no thread");
+}
+
+static void waiter_join(struct waiter *w, struct sample *all)
+{
+    pthread_join(w->thread, NULL);
+    for (size_t i = 0; i < w->handed.n; i++)
+        sample_add(all, w->handed.us[i]);
+    free(w->handed.us);
+    lease_redis.close(w->l);
+    if (w->commands) {
+        redisFree(w->commands);
+        redisFree(w->messages);
+    }
 }
 
 /* Commands of clients and of scripts, heartbeats apart: they come by time, not by hand-over. */
@@ -167,20 +287,19 @@ static void commands(redisContext *c, double *ret_client, double *ret_script)
     freeReplyObject(reply);
 }
 
-static void contended(const char *url, redisContext *c, int n, double seconds)
+/* Hand-overs a second. */
+static double contended(int port, redisContext *c, int n, bool hand, double seconds)
 {
     struct contest contest = {0};
     struct waiter waiters[WAITERS_MAX] = {0};
-    struct lease_options options = {.timeout_ms = 5000, .clock = &clock_system};
-    struct hf_fault fault;
     for (int i = 0; i < n; i++) {
         waiters[i].contest = &contest;
-        if (lease_redis.open(url, &options, &waiters[i].l, &fault) != HF_DONE)
-            die(fault.msg);
-        pthread_create(&waiters[i].thread, NULL, waits, &waiters[i]);
+        waiter_start(&waiters[i], port, hand);
     }
     double client[2], script[2];
-    struct timespec warm = {.tv_nsec = 500000000}, pause = {.tv_sec = (time_t)seconds};
+    struct timespec warm = {.tv_nsec = 500000000};
+    struct timespec pause = {.tv_sec = (time_t)seconds,
+                             .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
     nanosleep(&warm, NULL);
     commands(c, &client[0], &script[0]);
     long before = contest.grants;
@@ -191,20 +310,16 @@ static void contended(const char *url, redisContext *c, int n, double seconds)
     commands(c, &client[1], &script[1]);
     contest.stop = true;
     struct sample all = {0};
-    for (int i = 0; i < n; i++) {
-        pthread_join(waiters[i].thread, NULL);
-        for (size_t s = 0; s < waiters[i].handed.n; s++)
-            sample_add(&all, waiters[i].handed.us[s]);
-        free(waiters[i].handed.us);
-        lease_redis.close(waiters[i].l);
-    }
+    for (int i = 0; i < n; i++)
+        waiter_join(&waiters[i], &all);
     char what[64];
-    snprintf(what, sizeof what, "hand-over, %d waiters", n);
+    snprintf(what, sizeof what, "hand-over, %d, %s", n, hand ? "by hand" : "driver");
     say(what, &all);
     printf("%-28s %9.0f/s   commands of clients %.2f, of scripts %.1f per hand-over\n", "",
            1e6 * grants / taken_us, (client[1] - client[0]) / grants,
            (script[1] - script[0]) / grants);
     free(all.us);
+    return 1e6 * grants / taken_us;
 }
 
 int main(int argc, char **argv)
@@ -222,13 +337,18 @@ int main(int argc, char **argv)
     struct hf_fault fault;
     if (lease_redis.open(url, &options, &l, &fault) != HF_DONE)
         die(fault.msg);
-    redisContext *c = redisConnect("127.0.0.1", port);
-    if (!c || c->err)
-        die("hiredis cannot connect");
+    redisContext *c = hand_connect(port);
+    load_scripts(c);
     uncontended(l, c, &random, seconds);
-    contended(url, c, 2, seconds / 2);
-    contended(url, c, 32, seconds / 2);
-    contended(url, c, 100, seconds / 2);
+    static const int waiters[] = {32, 100};
+    for (size_t i = 0; i < sizeof waiters / sizeof *waiters; i++) {
+        double ours = 0, theirs = 0;
+        for (int turn = 0; turn < 2; turn++) {
+            ours += contended(port, c, waiters[i], false, seconds / 4);
+            theirs += contended(port, c, waiters[i], true, seconds / 4);
+        }
+        printf("ratio %.2f\n", ours / theirs);
+    }
     redisFree(c);
     lease_redis.close(l);
     return 0;

@@ -115,8 +115,8 @@ struct db_driver {
      * DB_NUMBERS_MAX in a transaction. */
     int64_t (*numbers)(struct db *db, int64_t n);
     /* Of a shared database, outside a transaction: sleep until another connection has committed
-     * something since this was last called, at most timeout_ms; may return early.  Where the
-     * database cannot tell by itself it is asked every pause_ms. */
+     * something since this last returned, at most timeout_ms; may return early.  Where the database
+     * cannot tell by itself it is asked every pause_ms, after the first pause. */
     HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t pause_ms, int64_t timeout_ms,
                                         struct hf_err *err);
     /* Off the hot path, from a connection of its own: copy the log into the main file. */

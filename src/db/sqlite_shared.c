@@ -202,18 +202,16 @@ static int version_read(struct sqlite_shared *s, int64_t *ret)
 /* Asking costs a look at the log's shared index, some microseconds, and reads no page. */
 int sqlite_shared_await(struct sqlite_shared *s, int64_t pause_ms, int64_t timeout_ms)
 {
-    int64_t until = clock_monotonic_us(&clock_system) + timeout_ms * 1000, version, left;
-    for (;;) {
+    int64_t now = clock_monotonic_us(&clock_system), until = now + timeout_ms * 1000, version;
+    for (; now < until; now = clock_monotonic_us(&clock_system)) {
+        sleep_us(until - now < pause_ms * 1000 ? until - now : pause_ms * 1000);
         int rc = version_read(s, &version);
         if (rc != SQLITE_OK || version != s->seen) {
             s->seen = rc == SQLITE_OK ? version : s->seen;
             return rc;
         }
-        left = until - clock_monotonic_us(&clock_system);
-        if (left <= 0)
-            return SQLITE_OK;
-        sleep_us(left < pause_ms * 1000 ? left : pause_ms * 1000);
     }
+    return SQLITE_OK;
 }
 
 /* ---- opening ---- */

@@ -429,8 +429,12 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     if (made != 0)
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create the database %s: %s", path,
                             strerror(made));
-    const char *file_system = sqlite_vfs_register(vfs ? vfs + 5 : NULL);
-    if (status == HF_OK && !file_system)
+    /* The log's writes are gathered until they are synced, which a shared one's are not: others are
+     * to read them at once. */
+    const char *file_system = vfs ? vfs + 5 : NULL;
+    if (!options->shared)
+        file_system = sqlite_vfs_register(file_system);
+    if (status == HF_OK && !file_system && !options->shared)
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "SQLite has no such file system");
     if (status == HF_OK && sqlite3_open_v2(path, &db->handle, flags, file_system))
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the database %s: %s", path,

@@ -30,6 +30,7 @@ struct sqlite_shared {
     int64_t seen;           /* the version of what others have committed, as of the last await */
     int64_t timeout_us;     /* for others to end their transactions */
     int64_t busy_until_us;
+    int64_t look_at_us; /* when to see next whether the file is still at its path */
 };
 
 /* Makes the file, readable by its owner alone, and the directory it is in, if they are not there.

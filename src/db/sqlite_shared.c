@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,14 +27,6 @@
 
 int sqlite_shared_create(const char *path)
 {
-    char dir[4096];
-    const char *slash = strrchr(path, '/');
-    if (slash && slash > path && (size_t)(slash - path) < sizeof dir) {
-        memcpy(dir, path, (size_t)(slash - path));
-        dir[slash - path] = '\0';
-        if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-            return errno;
-    }
     /* Only a file that was not there may be closed again: closing any other would drop the locks
      * that another connection of this process has on it. */
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

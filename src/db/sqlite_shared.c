@@ -205,12 +205,13 @@ static int version_read(struct sqlite_shared *s, int64_t *ret)
 /* Asking costs a look at the log's shared index, some microseconds, and reads no page. */
 int sqlite_shared_await(struct sqlite_shared *s, int64_t pause_ms, int64_t timeout_ms)
 {
-    int64_t now = clock_monotonic_us(&clock_system), until = now + timeout_ms * 1000, version;
+    int64_t version = s->seen, now = clock_monotonic_us(&clock_system);
+    int64_t until = now + timeout_ms * 1000;
     for (; now < until; now = clock_monotonic_us(&clock_system)) {
         sleep_us(until - now < pause_ms * 1000 ? until - now : pause_ms * 1000);
         int rc = version_read(s, &version);
         if (rc != SQLITE_OK || version != s->seen) {
-            s->seen = rc == SQLITE_OK ? version : s->seen;
+            s->seen = version;
             return rc;
         }
     }

@@ -208,6 +208,54 @@ static void leases_live_in_a_servers_file_beside_its_ledger(void **state)
     ledger_close(ledger);
 }
 
+/* The server gathers what it writes to the log.  Taken back, it must not reach the log later, when
+ * others have written there. */
+static void a_servers_rollback_leaves_the_leases_whole(void **state)
+{
+    (void)state;
+    struct db_options writer = {.clock = &lab.clock.clock, .writer = true, .cache_kib = 16};
+    struct db *db = NULL;
+    struct db_stmt *change = NULL;
+    struct hf_err err = {0};
+    struct db_value arg;
+    assert_int_equal(db_open(lab.dir.url, &writer, &db, &err), HF_OK);
+    assert_int_equal(db->driver->script(db, "CREATE TABLE t (v bigint, w text)", &err), HF_OK);
+    assert_int_equal(
+        db->driver->script(db,
+                           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE"
+                           " i < 4000) INSERT INTO t SELECT i, 'some text to fill a page' FROM n",
+                           &err),
+        HF_OK);
+    assert_int_equal(
+        db->driver->prepare(db, "UPDATE t SET v = v + 1 WHERE rowid <= r.n{args(n bigint)}",
+                            &change, &err),
+        HF_OK);
+    struct lease *l = open_lease();
+    assert_int_equal(db->driver->maintain(db, &err), HF_OK); /* pages are read from the main file */
+    for (int i = 0; i < 200; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "n%d", i);
+        struct lease_request r = ask(name);
+        arg = db_int(20 * i);
+        if (i % 10 == 0) {
+            assert_int_equal(db->driver->begin(db, &err), HF_OK);
+            assert_int_equal(db_exec(change, &arg, NULL, &err), HF_OK);
+            db->driver->rollback(db);
+        }
+        granted(l, &r);
+    }
+    arg = db_int(1);
+    assert_int_equal(db->driver->begin(db, &err), HF_OK);
+    assert_int_equal(db_exec(change, &arg, NULL, &err), HF_OK);
+    assert_int_equal(db->driver->commit(db, &err), HF_OK);
+    assert_int_equal(sql("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check ="
+                         " 'ok'"),
+                     1);
+    assert_int_equal(sql("SELECT count(*) FROM leases"), 200);
+    close_lease(l);
+    db_close(db);
+}
+
 /* ---- fences ---- */
 
 static void fences_grow_over_reopening_and_over_names(void **state)
@@ -726,6 +774,7 @@ int main(void)
         TEST(a_path_that_cannot_be_is_refused),
         TEST(a_file_replaced_under_us_is_noticed),
         TEST(leases_live_in_a_servers_file_beside_its_ledger),
+        TEST(a_servers_rollback_leaves_the_leases_whole),
         TEST(fences_grow_over_reopening_and_over_names),
         TEST(a_boot_that_lost_the_last_grants_repeats_no_fence),
         TEST(a_block_of_fences_is_reserved_before_one_is_given),

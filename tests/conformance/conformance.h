@@ -48,7 +48,8 @@ struct world {
 int conformance_run(struct backend *b);
 
 /* The parts, each ends with a NULL name. */
-extern const struct CMUnitTest leases_claims[], queue_claims[], faults_claims[], process_claims[];
+extern const struct CMUnitTest leases_claims[], queue_claims[], model_claims[], faults_claims[],
+    process_claims[];
 
 /* ---- somebody who wants a lock ---- */
 

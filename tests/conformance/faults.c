@@ -285,6 +285,33 @@ static void no_answer_is_unknown_at_the_timeout(void **state)
     proxy_stop(&proxy);
 }
 
+static void a_wait_without_answers_ends_too(void **state)
+{
+    struct world *w = *state;
+    if (!w->backend->url_at)
+        return;
+    struct proxy proxy;
+    struct lease *l = open_through(w, &proxy, 400);
+    char key[64];
+    key_make(key, "deaf");
+    struct party holder, a;
+    party_init(&holder, key);
+    party_queued(&a, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire(l, &a), HF_TAKEN);
+    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    int64_t from_ms = now_ms();
+    (void)w->driver->wait(l, &a.r, 600, &a.fault); /* nothing learnt, or that it is not known */
+    assert_true(now_ms() - from_ms < 600 + 2 * 400 + 1500);
+    atomic_store(&proxy.mode, PROXY_PASS);
+    assert_int_equal(acquire_again(l, &a), HF_TAKEN);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire_again(l, &a), HF_DONE);
+    assert_int_equal(release(l, &a), HF_DONE);
+    w->driver->close(l);
+    proxy_stop(&proxy);
+}
+
 static void a_server_gone_is_unreachable_and_nothing_was_done(void **state)
 {
     struct world *w = *state;
@@ -318,6 +345,7 @@ const struct CMUnitTest faults_claims[] = {
     cmocka_unit_test(a_server_that_says_nothing_is_left_at_the_timeout),
     cmocka_unit_test(a_cut_answer_is_unknown_and_asking_again_tells),
     cmocka_unit_test(no_answer_is_unknown_at_the_timeout),
+    cmocka_unit_test(a_wait_without_answers_ends_too),
     cmocka_unit_test(a_server_gone_is_unreachable_and_nothing_was_done),
     {0},
 };

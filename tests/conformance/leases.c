@@ -370,6 +370,46 @@ static void listing_is_by_prefix_in_order_and_exact(void **state)
     assert_int_equal(names.n, 0);
 }
 
+#define MANY 300
+struct many {
+    int n;
+    char last[64];
+};
+
+static bool note_larger(void *ctx, const char *name)
+{
+    struct many *many = ctx;
+    assert_true(strcmp(name, many->last) > 0);
+    snprintf(many->last, sizeof many->last, "%s", name);
+    many->n++;
+    return true;
+}
+
+static void a_long_list_has_each_name_once(void **state)
+{
+    struct world *w = *state;
+    struct party *p = hf_alloc(MANY * sizeof *p);
+    struct lease_request *requests = hf_alloc(MANY * sizeof *requests);
+    struct lease_verdict *verdicts = hf_alloc(MANY * sizeof *verdicts);
+    struct hf_fault fault = {0};
+    for (int i = 0; i < MANY; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "long-list/%d", i);
+        party_init(&p[i], key);
+        requests[i] = p[i].r;
+    }
+    must(w->driver->acquire(w->l, requests, MANY, verdicts, &fault), &fault);
+    struct many many = {0};
+    must(w->driver->list(w->l, "long-list/", 10, note_larger, &many, &fault), &fault);
+    assert_int_equal(many.n, MANY);
+    must(w->driver->release(w->l, requests, MANY, verdicts, &fault), &fault);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(verdicts[i].result, HF_DONE);
+    free(p);
+    free(requests);
+    free(verdicts);
+}
+
 /* Last in this file: the back end goes away and comes back. */
 static void restart_keeps_what_is_promised(void **state)
 {
@@ -445,6 +485,7 @@ const struct CMUnitTest leases_claims[] = {
     cmocka_unit_test(a_batch_that_names_a_lock_twice_grants_it_once),
     cmocka_unit_test(inspecting_shows_who_holds_it),
     cmocka_unit_test(listing_is_by_prefix_in_order_and_exact),
+    cmocka_unit_test(a_long_list_has_each_name_once),
     cmocka_unit_test(fences_grow_over_a_flush),
     cmocka_unit_test(restart_keeps_what_is_promised),
     {0},

@@ -61,7 +61,7 @@ static void *proxy_run(void *arg)
             fds[1 + 2 * i] = (struct pollfd){.fd = p->pairs[i].client, .events = POLLIN};
             fds[2 + 2 * i] = (struct pollfd){.fd = p->pairs[i].server, .events = POLLIN};
         }
-        poll(fds, (nfds_t)(1 + 2 * n), 20);
+        poll(fds, 1 + 2 * (nfds_t)n, 20);
         for (int i = n; i-- > 0;) { /* from the end: closing moves the last into the gap */
             bool open = true;
             if (fds[1 + 2 * i].revents)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define SHORT_MS 400
+#define WAIT_MS 20000 /* those in wait() are woken, or the claim fails */
 
 /* Ask as many as `n` in the order given by `order`; only the first of it may be granted, and gives
  * it back. */
@@ -280,13 +281,14 @@ static void *wait_run(void *arg)
 }
 
 /* Queued, then inside wait() on a thread and a handle of its own. */
-static void waiting_start(struct world *w, struct waiting *x, const char *key, int64_t timeout_ms)
+static void waiting_start(struct world *w, struct waiting *x, const char *key, int64_t ttl_ms)
 {
     x->l = handle_another(w->l);
-    x->timeout_ms = timeout_ms;
+    x->timeout_ms = WAIT_MS;
     x->fault = (struct hf_fault){0};
     atomic_init(&x->returned_ms, 0);
     party_queued(&x->p, key);
+    x->p.r.ttl_ms = ttl_ms;
     assert_int_equal(acquire(x->l, &x->p), HF_TAKEN);
     assert_int_equal(pthread_create(&x->thread, NULL, wait_run, x), 0);
 }
@@ -312,22 +314,28 @@ static int64_t wait_for_grant(struct waiting *x, int64_t most_ms)
     return now_ms();
 }
 
+/* The best of a few, since the machine may be busy: a wake that never comes is never fast. */
 static void a_release_wakes_the_next_at_once(void **state)
 {
     struct world *w = *state;
-    char key[64];
-    key_make(key, "wake");
-    struct party holder;
-    party_init(&holder, key);
-    assert_int_equal(acquire(w->l, &holder), HF_DONE);
-    struct waiting x;
-    waiting_start(w, &x, key, 10000);
-    pause_ms(100); /* for it to be asleep; if it is not yet, the claim is the weaker one */
-    int64_t from_ms = now_ms();
-    assert_int_equal(release(w->l, &holder), HF_DONE);
-    assert_true(wait_for_grant(&x, 10000) - from_ms < 2000);
-    assert_int_equal(release(x.l, &x.p), HF_DONE);
-    waiting_close(&x);
+    int64_t best_ms = INT64_MAX;
+    for (int i = 0; i < 4; i++) {
+        char key[64];
+        key_make(key, "wake");
+        struct party holder;
+        party_init(&holder, key);
+        assert_int_equal(acquire(w->l, &holder), HF_DONE);
+        struct waiting x;
+        waiting_start(w, &x, key, LONG_MS);
+        pause_ms(100); /* for it to be asleep */
+        int64_t from_ms = now_ms();
+        assert_int_equal(release(w->l, &holder), HF_DONE);
+        int64_t took_ms = wait_for_grant(&x, 10000) - from_ms;
+        best_ms = took_ms < best_ms ? took_ms : best_ms;
+        assert_int_equal(release(x.l, &x.p), HF_DONE);
+        waiting_close(&x);
+    }
+    assert_true(best_ms < 200);
 }
 
 static void the_end_of_a_lease_wakes_the_next(void **state)
@@ -341,11 +349,73 @@ static void the_end_of_a_lease_wakes_the_next(void **state)
     int64_t from_ms = now_ms();
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
     struct waiting x;
-    waiting_start(w, &x, key, 10000);
+    waiting_start(w, &x, key, LONG_MS);
     int64_t took_ms = wait_for_grant(&x, 10000) - from_ms;
     assert_in_range(took_ms, holder.r.ttl_ms - 3, holder.r.ttl_ms + 2500);
     assert_int_equal(release(x.l, &x.p), HF_DONE);
     waiting_close(&x);
+}
+
+/* The second cannot have known at the start when its turn would be. */
+static void each_end_of_a_lease_wakes_the_one_whose_turn_it_is(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->fair)
+        return; /* no turns */
+    char key[64];
+    key_make(key, "chain");
+    const int64_t ttl_ms = w->info->ttl_min_ms > SHORT_MS ? w->info->ttl_min_ms : SHORT_MS;
+    struct party holder;
+    party_init(&holder, key);
+    holder.r.ttl_ms = LONG_MS;
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    struct waiting x[3];
+    for (int i = 0; i < 3; i++) {
+        waiting_start(w, &x[i], key, ttl_ms);
+    }
+    pause_ms(100);
+    int64_t from_ms = now_ms();
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    for (int i = 0; i < 3; i++) {
+        int64_t at_ms = wait_for_grant(&x[i], 20000);
+        assert_true(at_ms - from_ms < i * ttl_ms + 2500);
+        assert_true(at_ms - from_ms >= i * (ttl_ms - 3));
+    }
+    for (int i = 0; i < 3; i++)
+        waiting_close(&x[i]);
+}
+
+static void a_place_given_up_and_a_break_wake_the_next(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->fair)
+        return; /* no places; a broken lock is found by asking */
+    char key[64];
+    key_make(key, "givenup");
+    struct party holder, silent;
+    party_init(&holder, key);
+    party_queued(&silent, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire(w->l, &silent), HF_TAKEN);
+    struct waiting x;
+    struct hf_fault fault = {0};
+    waiting_start(w, &x, key, LONG_MS);
+    pause_ms(100);
+    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
+    pause_ms(100); /* now it is the silent one's turn */
+    int64_t from_ms = now_ms();
+    assert_int_equal(release(w->l, &silent), HF_DONE);
+    assert_true(wait_for_grant(&x, 20000) - from_ms < 2500);
+    struct waiting y;
+    waiting_start(w, &y, key, LONG_MS);
+    pause_ms(100);
+    from_ms = now_ms();
+    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
+    assert_true(wait_for_grant(&y, 20000) - from_ms < 2500);
+    assert_int_equal(release(x.l, &x.p), HF_LOST);
+    assert_int_equal(release(y.l, &y.p), HF_DONE);
+    waiting_close(&x);
+    waiting_close(&y);
 }
 
 static void a_wait_ends_at_its_timeout(void **state)
@@ -356,13 +426,14 @@ static void a_wait_ends_at_its_timeout(void **state)
     struct party holder;
     party_init(&holder, key);
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
-    struct waiting x;
+    struct party p;
+    party_queued(&p, key);
+    assert_int_equal(acquire(w->l, &p), HF_TAKEN);
     int64_t from_ms = now_ms();
-    waiting_start(w, &x, key, 300);
-    assert_true(waiting_end(&x) - from_ms < 2300);
-    assert_int_equal(acquire(x.l, &x.p), HF_TAKEN);
-    assert_int_equal(x.p.v.position, w->info->fair ? 1 : 0);
-    waiting_close(&x);
+    must(w->driver->wait(w->l, &p.r, 300, &p.fault), &p.fault);
+    assert_true(now_ms() - from_ms < 2300);
+    assert_int_equal(acquire(w->l, &p), HF_TAKEN);
+    assert_int_equal(p.v.position, w->info->fair ? 1 : 0);
     assert_int_equal(release(w->l, &holder), HF_DONE);
 }
 
@@ -379,7 +450,7 @@ static void a_release_wakes_no_herd(void **state)
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
     struct waiting x[HERD];
     for (int i = 0; i < HERD; i++)
-        waiting_start(w, &x[i], key, 3000);
+        waiting_start(w, &x[i], key, LONG_MS);
     pause_ms(100);
     assert_int_equal(release(w->l, &holder), HF_DONE);
     int64_t end_ms = now_ms() + 2500;
@@ -414,7 +485,8 @@ static void the_silent_are_skipped_and_the_waiting_are_not(void **state)
         assert_int_equal(acquire(w->l, &holder[i]), HF_DONE);
     }
     assert_int_equal(acquire(w->l, &silent[0]), HF_TAKEN);
-    waiting_start(w, &x, kept, 30000); /* behind the silent one, for longer than silence may last */
+    waiting_start(w, &x, kept,
+                  LONG_MS); /* behind the silent one, for longer than silence may last */
     int64_t from_ms = now_ms();
     assert_int_equal(acquire(w->l, &silent[1]), HF_TAKEN);
     party_queued(&next, skipped);
@@ -451,6 +523,8 @@ const struct CMUnitTest queue_claims[] = {
     cmocka_unit_test(so_many_hold_it_as_there_are_slots),
     cmocka_unit_test(a_release_wakes_the_next_at_once),
     cmocka_unit_test(the_end_of_a_lease_wakes_the_next),
+    cmocka_unit_test(each_end_of_a_lease_wakes_the_one_whose_turn_it_is),
+    cmocka_unit_test(a_place_given_up_and_a_break_wake_the_next),
     cmocka_unit_test(a_wait_ends_at_its_timeout),
     cmocka_unit_test(a_release_wakes_no_herd),
     cmocka_unit_test(the_silent_are_skipped_and_the_waiting_are_not),

@@ -20,8 +20,10 @@ static void start(struct backend *b)
     close(fd);
     const unsigned refused = 1U << HF_BAD_REQUEST | 1U << HF_UNREACHABLE | 1U << HF_FAILED;
     b->bad_urls[0] = (struct bad_url){"no path", "sqlite:", 1U << HF_BAD_REQUEST};
-    b->bad_urls[1] = (struct bad_url){.what = "no such directory", .results = refused};
-    snprintf(b->bad_urls[1].url, sizeof b->bad_urls[1].url, "sqlite:%s/none/locks.db", dir.path);
+    b->bad_urls[1] = (struct bad_url){.what = "below a file", .results = refused};
+    snprintf(b->bad_urls[1].url, sizeof b->bad_urls[1].url, "sqlite:%s/locks.db", path);
+    b->bad_urls[4] = (struct bad_url){.what = "no such directory", .results = refused};
+    snprintf(b->bad_urls[4].url, sizeof b->bad_urls[4].url, "sqlite:%s/none/locks.db", dir.path);
     b->bad_urls[2] = (struct bad_url){.what = "a directory", .results = refused};
     snprintf(b->bad_urls[2].url, sizeof b->bad_urls[2].url, "sqlite:%s", dir.path);
     b->bad_urls[3] = (struct bad_url){.what = "not a database", .results = refused};

@@ -14,7 +14,7 @@
  * Invariants
  *   L1  lock->deadline is at most `sent + remaining - margin`, `sent` read before the request went
  *       out, so it lies before the moment the lease can pass to another.  It never goes back.
- *   L2  A loss is told once, LOSS_LEAD_US before the deadline, and is final: no renewal that comes
+ *   L2  A loss is told once, lead_us before the deadline, and is final: no renewal that comes
  *       back later makes a lost lock held again.
  *   L3  No callback begins after hf_unlock was entered, and none runs after it returned.
  *   L4  A call that did not get the lock leaves neither lease nor place behind, as far as the back
@@ -39,7 +39,7 @@
 #define LOCK_MS_MAX INT64_C(315360000000) /* ten years: any longer wait or hold is for ever */
 #define LOCK_RETRIES_MAX 1000000
 #define SET_MAX 64
-#define LOSS_LEAD_US 10000
+#define LOSS_LEAD_US 20000 /* at most a fifth of what the margin leaves of the TTL */
 /* Calls that are about to get an answer, and calls that wait for their turn: the second may not use
  * up the handles of the first, for among those is the release that the waiting ones wait for. */
 #define POOL_SHORT_MAX 32
@@ -71,7 +71,7 @@ enum stat {
 struct hf_lock {
     struct hf_locks *locks;
     struct lease_request request; /* key: `name`; label: NULL once granted */
-    int64_t fence, margin_us;
+    int64_t fence, margin_us, lead_us;
     int64_t renew_until_us; /* INT64_MAX: for ever */
     bool manual;
     _Atomic int64_t deadline_us;

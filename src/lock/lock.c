@@ -97,7 +97,7 @@ static enum hf_result settle(struct attempt *a, const struct lease_verdict *verd
     struct hf_lock *lock = a->lock;
     int64_t deadline_us = watch_deadline_us(lock, a->sent_us, verdict);
     int64_t now_us = locks_now_us(a->locks);
-    if (now_us < deadline_us - LOSS_LEAD_US) {
+    if (now_us < deadline_us - lock->lead_us) {
         lock->fence = verdict->fence;
         lock->request.label = NULL;
         if (a->options->max_hold_ms > 0)
@@ -246,6 +246,7 @@ static struct hf_lock *lock_new(struct hf_locks *locks, const char *name,
     int64_t percent_us = options->ttl_ms * 10;
     lock->locks = locks;
     lock->margin_us = percent_us > 50000 ? percent_us : 50000;
+    lock->lead_us = least(LOSS_LEAD_US, (options->ttl_ms * 1000 - lock->margin_us) / 5);
     lock->renew_until_us = INT64_MAX;
     lock->refs = 1;
     lock->fd = -1;

@@ -102,7 +102,7 @@ static void set_deadline(struct hf_lock *lock, int64_t deadline_us)
     atomic_store_explicit(&lock->deadline_us, deadline_us, memory_order_release);
     int64_t ttl_us = lock->request.ttl_ms * 1000, usable_us = ttl_us - lock->margin_us;
     int64_t pause_us = ttl_us / 3 < usable_us / 2 ? ttl_us / 3 : usable_us / 2;
-    lock->loss_us = deadline_us - LOSS_LEAD_US;
+    lock->loss_us = deadline_us - lock->lead_us;
     lock->renew_us = deadline_us - usable_us + pause_us;
     if (lock->manual || lock->renew_us >= lock->renew_until_us)
         lock->renew_us = INT64_MAX;

@@ -88,7 +88,7 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.
 # ---- targets -------------------------------------------------------------------------------
 
 .PHONY: all programs library tests benches fuzzers run test asan tsan fuzz bench soak lint
-.PHONY: install install-library clean help
+.PHONY: install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -199,9 +199,9 @@ $(B)/libholdfast.so: $(B)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
 # Made anew each time: PREFIX may be another.
-$(B)/holdfast.pc: FORCE
+$(B)/holdfast.pc: FORCE Makefile
 	@mkdir -p $(@D)
-	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'includedir=$${prefix}/include' '' \
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))' 'includedir=$${prefix}/include' '' \
 		'Name: holdfast' 'Description: Lease locks with fencing tokens over many back ends' \
 		'Version: $(VERSION)' 'Requires.private: $(LIB_NEEDS)' \
 		'Libs: -L$${libdir} -lholdfast' 'Libs.private: -pthread' 'Cflags: -I$${includedir}' >$@

@@ -76,15 +76,15 @@ struct hf_lock {
     bool manual;
     _Atomic int64_t deadline_us;
     atomic_bool lost;
+    atomic_uint refs; /* the caller's; the renewer's queue; a callback */
 
     /* under locks->mutex */
     struct hf_lock *prev, *next; /* of all that are not closed */
     int64_t loss_us, renew_us;   /* INT64_MAX: never */
     size_t heap_at;              /* place in the heap, from 1; 0: not in it */
     unsigned failures;           /* renewals in a row */
-    unsigned refs;
-    bool renewing; /* in the queue, or with the renewer */
-    bool closed;   /* hf_unlock has begun */
+    bool renewing;               /* in the queue, or with the renewer */
+    bool closed;                 /* hf_unlock has begun */
     bool in_callback;
     int fd; /* -1 until asked for */
     struct hf_lock *renew_next;
@@ -96,7 +96,8 @@ struct hf_lock {
 
 struct watch {
     pthread_t watcher, renewer;
-    bool started, stop;    /* under locks->mutex, as the rest */
+    atomic_bool started;   /* set once both run */
+    bool stop;             /* under locks->mutex, as the rest */
     int timer_fd, poke_fd; /* poke: something is due sooner than the timer was set to */
     int64_t armed_us;      /* INT64_MAX: not at all */
     pthread_cond_t due;    /* the renewer's: there is something in the queue, or stop */

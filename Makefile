@@ -83,7 +83,7 @@ BENCHES = $(call programs,$(BENCH_SOURCES))
 # libholdfast: src/lock and src/lease whole, of the rest only what they refer to.
 LIB_WHOLE = $(call library_objects,$(wildcard src/lock/*.c src/lease/*.c))
 LIB_REST = $(call library_objects,$(wildcard src/base/*.c src/db/*.c))
-LIB_NEEDS = sqlite3 hiredis
+LIB_NEEDS = sqlite3 hiredis libcrypto
 SONAME = libholdfast.so.0
 VERSION = $(shell sed -n 's/.*HF_VERSION_TEXT "\(.*\)"/\1/p' include/holdfast.h)
 LIBRARY = $(B)/libholdfast.a $(B)/$(SONAME) $(B)/libholdfast.so $(B)/holdfast.pc

@@ -70,9 +70,12 @@ for (const [what, file, options] of [
   });
 }
 
-test('the library has no variables of its own', async () => {
+// What SQLite itself keeps for the whole process, its list of file systems, needs to be entered once.
+const REGISTRATION = new Set(['once.0', 'registered', 'registering']);
+
+test('the library has no variables but the one registration with SQLite', async () => {
   const kept = (await symbols('--defined-only', path.join(lib, 'libholdfast.a'))).filter(
-    ({ kind }) => 'bBDCgGsS'.includes(kind),
+    ({ kind, name }) => 'bBDCgGsS'.includes(kind) && !REGISTRATION.has(name),
   );
   assert.deepEqual(kept, []);
 });

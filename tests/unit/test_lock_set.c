@@ -3,8 +3,12 @@
 
 #include "support_lock.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct hf_locks *open_memory(void)
 {
@@ -301,9 +305,76 @@ static void an_election_ends_with_a_failure(void **state)
     hf_close(locks);
 }
 
+/* ---- elections among processes: first, while there is one thread ---- */
+
+static void lead_aloud(struct hf_lock *lock, void *ctx)
+{
+    pid_t self = getpid();
+    if (write(*(int *)ctx, &self, sizeof self) != sizeof self)
+        _exit(2);
+    while (hf_lock_held(lock))
+        pause_ms(5);
+}
+
+static pid_t candidate_fork(const char *url, int fd)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct hf_locks *locks;
+        struct hf_election election = {
+            .name = "leader", .lock = {.ttl_ms = 500}, .lead = lead_aloud, .ctx = &fd};
+        _exit(hf_open(url, NULL, &locks, NULL) != HF_DONE ||
+              hf_elect(locks, &election, NULL) != HF_DONE);
+    }
+    return child;
+}
+
+/* The next pid on `fd`, within `ms`; 0: none. */
+static pid_t next_leader(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    pid_t leader = 0;
+    if (poll(&p, 1, ms) == 1)
+        assert_int_equal(read(fd, &leader, sizeof leader), sizeof leader);
+    return leader;
+}
+
+static void a_leader_that_is_killed_is_succeeded_within_its_ttl(void **state)
+{
+    (void)state;
+    if (!lease_driver_for("sqlite:x"))
+        skip();
+    enum { N = 3 };
+    struct temp_dir dir;
+    int fds[2];
+    pid_t children[N];
+    temp_dir_make(&dir);
+    assert_int_equal(pipe(fds), 0);
+    for (int i = 0; i < N; i++)
+        children[i] = candidate_fork(dir.url, fds[1]);
+    for (int i = 0; i < N; i++) {
+        pid_t leader = next_leader(fds[0], 10000);
+        int64_t begun = boot_ms();
+        assert_true(leader > 0);
+        if (i == 0)
+            assert_int_equal(next_leader(fds[0], 700), 0); /* one, and past its TTL */
+        int known = 0;
+        for (int k = 0; k < N; k++)
+            known += children[k] == leader;
+        assert_int_equal(known, 1);
+        assert_int_equal(kill(leader, SIGKILL), 0);
+        assert_int_equal(waitpid(leader, NULL, 0), leader);
+        assert_true(boot_ms() - begun < 5000);
+    }
+    close(fds[0]);
+    close(fds[1]);
+    temp_dir_remove(&dir);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_leader_that_is_killed_is_succeeded_within_its_ttl),
         cmocka_unit_test(a_set_is_sorted_and_released_in_reverse),
         cmocka_unit_test(a_set_is_all_or_nothing),
         cmocka_unit_test(odd_sets_are_refused),

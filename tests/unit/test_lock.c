@@ -373,6 +373,47 @@ static void a_crowd_of_waiters_does_not_stop_the_holder(void **state)
     hf_close(locks);
 }
 
+struct caller {
+    pthread_t thread;
+    struct hf_locks *locks;
+    int failed;
+};
+static void *take_own_often(void *arg)
+{
+    struct caller *c = arg;
+    char name[32];
+    snprintf(name, sizeof name, "own %p", arg);
+    for (int i = 0; i < 10; i++) {
+        struct hf_lock *lock;
+        c->failed += hf_lock(c->locks, name, NULL, &lock, NULL) != HF_DONE ||
+                     hf_unlock(lock, NULL) != HF_DONE;
+    }
+    return NULL;
+}
+
+/* A wake-up lost among those who wait for a handle would show as HF_UNREACHABLE. */
+static void more_calls_than_handles_take_turns(void **state)
+{
+    (void)state;
+    enum { N = 4 * POOL_SHORT_MAX };
+    struct hf_locks *locks = faulty_open(2000);
+    struct caller *c = hf_alloc(N * sizeof *c);
+    atomic_store(&faults.slow_ms, 5);
+    atomic_store(&faults.acquire_slow, -1);
+    for (size_t i = 0; i < N; i++) {
+        c[i].locks = locks;
+        assert_int_equal(pthread_create(&c[i].thread, NULL, take_own_often, &c[i]), 0);
+    }
+    for (size_t i = 0; i < N; i++) {
+        pthread_join(c[i].thread, NULL);
+        assert_int_equal(c[i].failed, 0);
+    }
+    assert_true(locks->pool.n_idle <= POOL_SHORT_MAX);
+    assert_int_equal(locks->pool.n_short, 0);
+    free(c);
+    hf_close(locks);
+}
+
 /* ---- answers that do not come ---- */
 
 static void a_lost_answer_is_found_by_asking_again(void **state)
@@ -633,6 +674,7 @@ int main(void)
         cmocka_unit_test(the_larger_priority_goes_first),
         cmocka_unit_test(retries_ask_again_without_a_place_in_the_queue),
         cmocka_unit_test(a_crowd_of_waiters_does_not_stop_the_holder),
+        cmocka_unit_test(more_calls_than_handles_take_turns),
         cmocka_unit_test(a_lost_answer_is_found_by_asking_again),
         cmocka_unit_test(what_stays_unknown_is_unknown_and_given_back),
         cmocka_unit_test(nobody_there_is_told_at_once),

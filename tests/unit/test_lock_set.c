@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -320,6 +321,7 @@ static pid_t candidate_fork(const char *url, int fd)
 {
     pid_t child = fork();
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
         struct hf_locks *locks;
         struct hf_election election = {
             .name = "leader", .lock = {.ttl_ms = 500}, .lead = lead_aloud, .ctx = &fd};

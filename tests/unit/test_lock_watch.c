@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,8 +89,10 @@ static void who_was_stopped_too_long_knows_at_once(void **state)
     char byte;
     assert_int_equal(pipe(ready), 0);
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
         _exit(hold_until_stopped(ready[1]));
+    }
     assert_int_equal(read(ready[0], &byte, 1), 1);
     pause_ms(600); /* longer than the TTL: it is being renewed */
     assert_int_equal(kill(child, SIGSTOP), 0);

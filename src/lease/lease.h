@@ -33,6 +33,7 @@
 #define LEASE_OWNER_SIZE 16
 #define LEASE_NAME_MAX 255
 #define LEASE_LABEL_MAX 128
+#define LEASE_SLOTS_MAX 1000000
 #define WAITER_SILENT_MS 5000
 
 struct lease_request {
@@ -42,7 +43,7 @@ struct lease_request {
     int64_t ttl_ms;
     enum hf_mode mode;
     int priority;
-    unsigned slots; /* >= 1 */
+    unsigned slots; /* 1 to LEASE_SLOTS_MAX */
     bool queue;
     const char *label; /* NULL: none */
     size_t label_len;
@@ -111,5 +112,17 @@ const struct lease_driver *lease_driver_for(const char *url);
 /* Fill and return `result`, as hf_err_set does. */
 __attribute__((format(printf, 3, 4))) enum hf_result
 lease_fault(struct hf_fault *fault, enum hf_result result, const char *fmt, ...);
+/* What every driver asks of a request before it does anything: a name of 1 to name_len_max bytes of
+ * UTF-8 without control characters (HF_BAD_REQUEST, the fault says which), a TTL within the
+ * driver's bounds, slots, a label; and a capability it has (HF_UNSUPPORTED).  For renew and
+ * release, which need less, lease_check_key and lease_check_ttl. */
+enum hf_result lease_check(const struct hf_driver_info *info, const struct lease_request *requests,
+                           size_t n, struct hf_fault *fault);
+enum hf_result lease_check_key(const struct hf_driver_info *info, const char *key, size_t key_len,
+                               struct hf_fault *fault);
+enum hf_result lease_check_ttl(const struct hf_driver_info *info, int64_t ttl_ms,
+                               struct hf_fault *fault);
+/* As struct hf_holder shows it. */
+void lease_owner_text(const uint8_t owner[LEASE_OWNER_SIZE], char ret[2 * LEASE_OWNER_SIZE + 1]);
 
 #endif

@@ -24,9 +24,12 @@ void signals_close(struct signals *s);
 int signals_next(struct signals *s, bool *ret_kernel);
 
 /* While the main thread waits in hf_lock a thread of its own hears the signals: TERM, INT, HUP and
- * QUIT end the process with 128+n, and what was asked for runs out by itself.  TSTP stops it. */
+ * QUIT set `stop`, for hf_lock to look at, so that no place in the queue is left behind; the second
+ * of them ends the process at once.  TSTP stops it. */
 struct interrupts {
     struct signals *signals;
+    volatile bool stop;
+    int signo; /* the one that set it; to be read after interrupts_stop */
     int stop_fd;
     pthread_t thread;
 };

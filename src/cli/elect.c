@@ -46,6 +46,7 @@ struct candidate {
     struct monitor monitor;
     struct hf_locks *locks;
     bool complained; /* of the coordinator, since it last answered */
+    int signo;       /* that ended a candidacy */
 };
 
 /* One candidacy.  HF_DONE: *ret is ours. */
@@ -56,13 +57,16 @@ static enum hf_result stand(struct candidate *c, struct hf_lock **ret, struct hf
         *fault = (struct hf_fault){HF_FAILED, "cannot start a thread"};
         return HF_FAILED;
     }
+    struct hf_lock_options want = c->ask.want;
+    want.stop = &interrupts.stop;
     enum hf_result result = HF_DONE;
     if (!c->locks)
         result = hf_open(cli_url("elect", c->ask.url_given), &c->ask.open, &c->locks, fault);
     else
-        result = hf_lock(c->locks, c->name, &c->ask.want, ret, fault);
+        result = hf_lock(c->locks, c->name, &want, ret, fault);
     fault->result = result;
     interrupts_stop(&interrupts);
+    c->signo = interrupts.signo;
     return result;
 }
 
@@ -109,10 +113,15 @@ static int campaign(struct candidate *c)
 {
     struct hf_fault fault = {0};
     struct hf_lock *lock = NULL;
-    if (stand(c, &lock, &fault) != HF_DONE) /* opens */
+    if (stand(c, &lock, &fault) != HF_DONE && !c->signo) /* opens */
         return cli_fail("elect", &fault);
-    for (;;) {
+    while (!c->signo) {
         enum hf_result result = stand(c, &lock, &fault);
+        if (c->signo) {
+            if (result == HF_DONE)
+                hf_unlock(lock, NULL);
+            break;
+        }
         if (result == HF_DONE) {
             c->complained = false;
             int code = lead(c, lock);
@@ -124,10 +133,9 @@ static int campaign(struct candidate *c)
             cli_fail("elect", &fault);
             c->complained = true;
         }
-        int signo = pause_between(c);
-        if (signo)
-            return EXIT_SIGNAL + signo;
+        c->signo = pause_between(c);
     }
+    return EXIT_SIGNAL + c->signo;
 }
 
 static int elect(struct candidate *c)

@@ -73,7 +73,7 @@ struct run {
 /* 0, or the exit code of having failed. */
 static int acquire(struct run *r)
 {
-    const struct ask *ask = &r->ask;
+    struct ask *ask = &r->ask;
     const char *url = cli_url("run", ask->url_given);
     if (!url)
         return EXIT_BAD_USAGE;
@@ -85,11 +85,19 @@ static int acquire(struct run *r)
     struct hf_fault fault = {0};
     int64_t began = cli_now_ms();
     fault.result = hf_open(url, &ask->open, &r->locks, &fault);
+    ask->want.stop = &interrupts.stop;
     if (fault.result == HF_DONE)
         fault.result = hf_lock(r->locks, r->name, &ask->want, &r->lock, &fault);
     r->granted_ms = cli_now_ms();
     r->report.wait_ms = r->granted_ms - began;
     interrupts_stop(&interrupts);
+    ask->want.stop = NULL;
+    if (interrupts.signo) {
+        if (r->lock)
+            hf_unlock(r->lock, NULL);
+        r->lock = NULL;
+        return EXIT_SIGNAL + interrupts.signo;
+    }
     if (fault.result == HF_DONE)
         return 0;
     if (fault.result != HF_TAKEN)

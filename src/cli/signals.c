@@ -61,8 +61,12 @@ static void *hear(void *arg)
         int signo = signals_next(in->signals, &kernel);
         if (signo == SIGTSTP)
             raise(SIGSTOP);
-        if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
+        if (signo != SIGTERM && signo != SIGINT && signo != SIGHUP && signo != SIGQUIT)
+            continue;
+        if (in->signo)
             _exit(EXIT_SIGNAL + signo);
+        in->signo = signo;
+        __atomic_store_n(&in->stop, true, __ATOMIC_RELAXED);
     }
 }
 

@@ -1,6 +1,7 @@
 /* Leases without a living process, for scripts: taken by one process, renewed and released by
  * others that know the owner's text.  On the caller's thread, one exchange each; nothing watches
  * over them, so there is no deadline but what the caller keeps. */
+#include <stdio.h>
 #include <string.h>
 
 #include "lock/internal.h"

@@ -22,9 +22,10 @@
  * yes nor no: the request went out and no answer came; the call may be repeated, it means the same
  * thing.  The rest are failures, with a sentence in the hf_fault.  Every call may be repeated.
  *
- * Threads.  A struct hf_locks and its locks may be used by any number of threads at once.  The
- * library keeps one thread a struct hf_locks for renewals; callbacks run on it and must not block.
- * No globals, no output, no signal handlers.
+ * Threads.  A struct hf_locks and its locks may be used by any number of threads at once.  With the
+ * first lock the library starts two threads a struct hf_locks: one renews, the other watches the
+ * deadlines; callbacks run on the second, which is never kept waiting by the back end, and must not
+ * block.  No globals, no output, no signal handlers.
  * fork(): the child must not use or free what the parent opened; it opens its own.  exec() is safe:
  * every file is close-on-exec. */
 #ifndef HOLDFAST_H
@@ -37,6 +38,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* what is not declared here is the library's own */
 
 #define HF_VERSION_TEXT "0.1.0"
 
@@ -75,7 +77,8 @@ struct hf_options {
  * host is told at once. */
 enum hf_result hf_open(const char *url, const struct hf_options *options, struct hf_locks **ret,
                        struct hf_fault *fault);
-/* Releases every lock still held, ends the thread.  Accepts NULL. */
+/* Releases and frees every lock and set still held, without on_loss; ends the threads.  No other
+ * call may be under way.  Accepts NULL. */
 void hf_close(struct hf_locks *locks);
 
 /* ---- one lock ---- */
@@ -87,7 +90,8 @@ enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED };
 struct hf_lock_options {
     int64_t ttl_ms;    /* of the lease; 0: 30000.  The driver's least and most apply */
     int64_t wait_ms;   /* how long to wait for it; 0: not at all; HF_FOREVER */
-    int retries;       /* asked so many times more instead of waiting in the queue; 0: queue */
+    int retries;       /* asked so many times more instead of waiting in the queue; 0: queue.  A
+                          wait_ms that is not 0 ends it too */
     int64_t retry_ms;  /* the pause between; 0: 100 */
     enum hf_mode mode; /* any number of shared holders, or one exclusive */
     int priority;      /* among those who wait the larger goes first; then the one who came first */
@@ -107,9 +111,10 @@ struct hf_lock_options {
 enum hf_result hf_lock(struct hf_locks *locks, const char *name,
                        const struct hf_lock_options *options, struct hf_lock **ret,
                        struct hf_fault *fault);
-/* Give it back and free `lock`, whatever the result.  HF_LOST: it was not ours any more. */
+/* Give it back and free `lock`, whatever the result.  HF_LOST: it was not ours any more.  Waits for
+ * an on_loss that is running, unless called from it; none begins after. */
 enum hf_result hf_unlock(struct hf_lock *lock, struct hf_fault *fault);
-/* The same fence, a new deadline.  HF_LOST: gone. */
+/* The same fence, a new deadline.  HF_LOST: gone.  HF_BAD_REQUEST: max_hold_ms is over. */
 enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault);
 
 const char *hf_lock_name(const struct hf_lock *lock);
@@ -121,7 +126,8 @@ int64_t hf_lock_fence(const struct hf_lock *lock);
 int64_t hf_lock_deadline_ms(const struct hf_lock *lock);
 /* False from the deadline on, or as soon as the loss is known. */
 bool hf_lock_held(const struct hf_lock *lock);
-/* Becomes readable when the lock is being lost, for poll loops; the lock's, not to be closed. */
+/* Becomes readable when the lock is being lost, for poll loops; the lock's, not to be closed.  -1:
+ * the process has too many files. */
 int hf_lock_fd(struct hf_lock *lock);
 
 /* ---- several at once ---- */
@@ -199,10 +205,14 @@ enum hf_result hf_elect(struct hf_locks *locks, const struct hf_election *electi
 
 #define HF_LATENCY_BUCKETS 24
 struct hf_stats {
+    /* How calls that acquire ended, but lost: locks that were lost while held.  taken: at once;
+     * timed_out: after waiting. */
     uint64_t granted, taken, timed_out, lost, unknown, failed;
     uint64_t waits, renewals, renewal_failures, releases;
-    uint64_t latency[HF_LATENCY_BUCKETS]; /* of acquiring: bucket i counts below 2^i * 16 us */
-    uint64_t wait_us;                     /* spent waiting, in all */
+    /* Of acquiring, waiting included: each grant is in the first bucket i with less than
+     * 2^i * 16 us, or in the last. */
+    uint64_t latency[HF_LATENCY_BUCKETS];
+    uint64_t wait_us; /* spent waiting, in all */
 };
 void hf_stats(const struct hf_locks *locks, struct hf_stats *ret);
 
@@ -242,6 +252,7 @@ struct hf_fence_guard {
 };
 bool hf_fence_check(struct hf_fence_guard *guard, int64_t fence);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

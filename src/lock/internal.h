@@ -37,7 +37,6 @@
 #define LOCK_TIMEOUT_MAX_MS 3600000
 #define LOCK_RETRY_MS 100
 #define LOCK_MS_MAX INT64_C(315360000000) /* ten years: any longer wait or hold is for ever */
-#define LOCK_SLOTS_MAX 65535
 #define LOCK_RETRIES_MAX 1000000
 #define SET_MAX 64
 #define LOSS_LEAD_US 10000
@@ -73,14 +72,16 @@ struct hf_lock {
     struct hf_locks *locks;
     struct lease_request request; /* key: `name`; label: NULL once granted */
     int64_t fence, margin_us;
+    int64_t renew_until_us; /* INT64_MAX: for ever */
+    bool manual;
     _Atomic int64_t deadline_us;
     atomic_bool lost;
 
     /* under locks->mutex */
-    struct hf_lock *prev, *next;               /* of all that are not closed */
-    int64_t loss_us, renew_us, renew_until_us; /* INT64_MAX: never */
-    size_t heap_at;                            /* place in the heap, from 1; 0: not in it */
-    unsigned failures;                         /* renewals in a row */
+    struct hf_lock *prev, *next; /* of all that are not closed */
+    int64_t loss_us, renew_us;   /* INT64_MAX: never */
+    size_t heap_at;              /* place in the heap, from 1; 0: not in it */
+    unsigned failures;           /* renewals in a row */
     unsigned refs;
     bool renewing; /* in the queue, or with the renewer */
     bool closed;   /* hf_unlock has begun */

@@ -102,8 +102,7 @@ static enum hf_result settle(struct attempt *a, const struct lease_verdict *verd
         lock->request.label = NULL;
         if (a->options->max_hold_ms > 0)
             lock->renew_until_us = a->sent_us + a->options->max_hold_ms * 1000;
-        if (a->options->manual)
-            lock->renew_until_us = INT64_MIN;
+        lock->manual = a->options->manual;
         atomic_store_explicit(&lock->deadline_us, deadline_us, memory_order_relaxed);
         return HF_DONE;
     }
@@ -389,6 +388,8 @@ enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault)
     struct lease_verdict verdict = {.result = HF_UNKNOWN};
     if (atomic_load(&lock->lost))
         return lease_fault(fault, HF_LOST, "it is lost already");
+    if (locks_now_us(locks) >= lock->renew_until_us)
+        return lease_fault(fault, HF_BAD_REQUEST, "max_hold_ms is over: not renewed any more");
     enum hf_result r = pool_take(locks, &handle, fault);
     if (r != HF_DONE)
         return r;

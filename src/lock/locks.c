@@ -129,8 +129,9 @@ enum hf_result hf_open(const char *url, const struct hf_options *options, struct
                        struct hf_fault *fault)
 {
     const struct lease_driver *driver = url ? lease_driver_for(url) : NULL;
-    if (!driver) /* not quoted: it may have a password in it */
-        return lease_fault(fault, HF_BAD_REQUEST, "no back end has URLs like this one");
+    if (!driver) /* not quoted: there may be a password in it */
+        return lease_fault(fault, HF_BAD_REQUEST,
+                           "no back end has URLs that begin like this one; see hf_drivers");
     return locks_open(driver, url, options, ret, fault);
 }
 
@@ -276,4 +277,18 @@ const char *hf_result_text(enum hf_result result)
         return "failed";
     }
     return "no such result";
+}
+
+/* ---- drivers ---- */
+
+_Static_assert(offsetof(struct lease_driver, info) == 0, "a driver begins with its info");
+
+/* The same table seen through the first member: one list of drivers, and no second to forget. */
+const struct hf_driver_info *const *hf_drivers(size_t *ret_n)
+{
+    size_t n = 0;
+    while (lease_drivers[n])
+        n++;
+    *ret_n = n;
+    return (const struct hf_driver_info *const *)(const void *)lease_drivers;
 }

@@ -104,7 +104,7 @@ static void set_deadline(struct hf_lock *lock, int64_t deadline_us)
     int64_t pause_us = ttl_us / 3 < usable_us / 2 ? ttl_us / 3 : usable_us / 2;
     lock->loss_us = deadline_us - LOSS_LEAD_US;
     lock->renew_us = deadline_us - usable_us + pause_us;
-    if (lock->renew_us >= lock->renew_until_us)
+    if (lock->manual || lock->renew_us >= lock->renew_until_us)
         lock->renew_us = INT64_MAX;
 }
 

@@ -73,11 +73,10 @@ static enum hf_result stand(struct candidate *c, struct hf_lock **ret, struct hf
 /* 0: another term may come; else the exit code. */
 static int lead(struct candidate *c, struct hf_lock *lock)
 {
-    int64_t cap = c->ask.want.max_hold_ms;
     struct child child = {.command = "elect",
                           .argv = c->command,
                           .lock = lock,
-                          .cap_ms = cap ? cli_now_ms() + cap : INT64_MAX,
+                          .cap_ms = ask_cap_ms(&c->ask, cli_now_ms()),
                           .ending = c->ask.ending,
                           .monitor = &c->monitor,
                           .signals = &c->signals};

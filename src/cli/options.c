@@ -143,9 +143,14 @@ static bool agree(struct ask *ask)
         int64_t sixth = want->ttl_ms / 6;
         ask->ending.grace_ms = sixth < GRACE_DEFAULT_MS ? sixth : GRACE_DEFAULT_MS;
     }
-    if (want->max_hold_ms && ask->ending.grace_ms > want->max_hold_ms / 2)
-        ask->ending.grace_ms = want->max_hold_ms / 2;
     return true;
+}
+
+int64_t ask_cap_ms(const struct ask *ask, int64_t granted_ms)
+{
+    if (!ask->want.max_hold_ms)
+        return INT64_MAX;
+    return granted_ms + ask->want.max_hold_ms + ask->ending.grace_ms;
 }
 
 bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,

@@ -48,6 +48,10 @@ enum ask_option {
  * mistake, said so. */
 bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,
                const char *short_options, const struct option *options);
+/* When a lock granted then is over for --max-hold: SIGTERM comes that much before which is the
+ * grace, so that the command has its whole time.  The lease outlives it: it was renewed until the
+ * end of --max-hold, and the grace is at most half of its TTL. */
+int64_t ask_cap_ms(const struct ask *ask, int64_t granted_ms);
 void ask_close(struct ask *ask);
 /* NAME -- COMMAND...: where "--" is; 0: it is not there. */
 int ask_find_dashes(int argc, char **argv);

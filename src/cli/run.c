@@ -128,14 +128,13 @@ static bool keep(struct run *r)
 
 static int run_command(struct run *r)
 {
-    struct child child = {
-        .command = "run",
-        .argv = r->command,
-        .lock = r->lock,
-        .cap_ms = r->ask.want.max_hold_ms ? r->granted_ms + r->ask.want.max_hold_ms : INT64_MAX,
-        .ending = r->ask.ending,
-        .monitor = &r->monitor,
-        .signals = &r->signals};
+    struct child child = {.command = "run",
+                          .argv = r->command,
+                          .lock = r->lock,
+                          .cap_ms = ask_cap_ms(&r->ask, r->granted_ms),
+                          .ending = r->ask.ending,
+                          .monitor = &r->monitor,
+                          .signals = &r->signals};
     if (!child_run(&child))
         return EXIT_NOT_RUNNABLE;
     int code = child_exit_code(&child);

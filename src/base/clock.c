@@ -3,8 +3,10 @@
  * clock's fields are atomics, the rest has no state. */
 #include "base/clock.h"
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/status.h"
 
@@ -38,6 +40,17 @@ const struct clock clock_system = {
     .boot_us = system_boot_us,
     .wall_us = system_wall_us,
 };
+
+bool clock_boot_id(char out[CLOCK_BOOT_SIZE])
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, out, CLOCK_BOOT_SIZE - 1);
+    close(fd);
+    out[CLOCK_BOOT_SIZE - 1] = '\0';
+    return n == CLOCK_BOOT_SIZE - 1;
+}
 
 static const struct clock_fake *fake_of(const struct clock *clock)
 {

@@ -5,6 +5,7 @@
 #define HF_BASE_CLOCK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct clock {
@@ -18,6 +19,10 @@ extern const struct clock clock_system;
 static inline int64_t clock_monotonic_us(const struct clock *c) { return c->monotonic_us(c); }
 static inline int64_t clock_boot_us(const struct clock *c) { return c->boot_us(c); }
 static inline int64_t clock_wall_us(const struct clock *c) { return c->wall_us(c); }
+
+/* Names this run of the kernel, which the boot-time clock counts from.  False: no /proc. */
+#define CLOCK_BOOT_SIZE 37
+bool clock_boot_id(char out[CLOCK_BOOT_SIZE]);
 
 /* A clock that stands still until told to move.  `step` moves the wall alone, as an operator or
  * NTP would; `advance` moves all three. */

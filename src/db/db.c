@@ -16,36 +16,57 @@ enum hf_status db_open(const char *url, const struct db_options *options, struct
     return hf_err_set(err, HF_INVALID_REQUEST, "no database driver for this URL (try sqlite:PATH)");
 }
 
-static enum hf_status version_read(struct db *db, int64_t *ret_version, struct hf_err *err)
+/* The main schema's versions have a table to themselves, older than that of the parts. */
+struct versions {
+    const char *create, *read, *insert;
+};
+static const struct versions main_versions = {
+    "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)",
+    "SELECT COALESCE(MAX(version), 0) FROM schema_version{args(part text)}",
+    "INSERT INTO schema_version (version) VALUES (r.version){args(part text, version bigint)}",
+};
+static const struct versions part_versions = {
+    "CREATE TABLE IF NOT EXISTS part_version (part text NOT NULL, version bigint NOT NULL)",
+    "SELECT COALESCE(MAX(version), 0) FROM part_version WHERE part = r.part{args(part text)}",
+    "INSERT INTO part_version (part, version) VALUES (r.part, r.version)"
+    "{args(part text, version bigint)}",
+};
+
+struct migration {
+    struct db *db;
+    const char *part;
+    struct db_stmt *read, *insert;
+};
+
+static enum hf_status version_read(const struct migration *m, int64_t *ret_version,
+                                   struct hf_err *err)
 {
-    struct db_stmt *stmt;
-    enum hf_status status =
-        db->driver->prepare(db, "SELECT COALESCE(MAX(version), 0) FROM schema_version", &stmt, err);
-    if (status == HF_OK)
-        status = db_query(stmt, NULL, err);
+    const struct db_value args[] = {db_text(m->part, strlen(m->part))};
+    enum hf_status status = db_query(m->read, args, err);
     if (status != HF_OK)
         return status;
-    if (db_step(stmt, err) != DB_ROW)
+    if (db_step(m->read, err) != DB_ROW)
         return HF_LEDGER_UNAVAILABLE;
-    *ret_version = db_column_int(stmt, 0);
-    stmt->driver->finish(stmt);
+    *ret_version = db_column_int(m->read, 0);
+    m->read->driver->finish(m->read);
     return HF_OK;
 }
 
-static enum hf_status migrate_to(struct db *db, int version, const char *sql, struct hf_err *err)
+/* The version is read again inside: of several processes that open a new file one migrates it. */
+static enum hf_status migrate_to(const struct migration *m, int version, const char *sql,
+                                 struct hf_err *err)
 {
-    struct db_stmt *stmt;
-    enum hf_status status = db->driver->prepare(
-        db, "INSERT INTO schema_version (version) VALUES (r.version){args(version bigint)}", &stmt,
-        err);
-    if (status == HF_OK)
-        status = db->driver->begin(db, err);
+    struct db *db = m->db;
+    const struct db_value args[] = {db_text(m->part, strlen(m->part)), db_int(version)};
+    int64_t before = 0;
+    enum hf_status status = db->driver->begin(db, err);
     if (status != HF_OK)
         return status;
-    struct db_value args[] = {db_int(version)};
-    status = db->driver->script(db, sql, err);
-    if (status == HF_OK)
-        status = db_exec(stmt, args, NULL, err);
+    status = version_read(m, &before, err);
+    if (status == HF_OK && before < version)
+        status = db->driver->script(db, sql, err);
+    if (status == HF_OK && before < version)
+        status = db_exec(m->insert, args, NULL, err);
     if (status == HF_OK)
         status = db->driver->commit(db, err);
     if (status != HF_OK)
@@ -53,18 +74,34 @@ static enum hf_status migrate_to(struct db *db, int version, const char *sql, st
     return status;
 }
 
-enum hf_status db_migrate(struct db *db, const char *const *migrations, int n, struct hf_err *err)
+static enum hf_status migrate(struct db *db, const struct versions *versions, const char *part,
+                              const char *const *migrations, int n, struct hf_err *err)
 {
-    enum hf_status status = db->driver->script(
-        db, "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)", err);
+    struct migration m = {.db = db, .part = part};
     int64_t version = 0;
+    enum hf_status status = db->driver->script(db, versions->create, err);
     if (status == HF_OK)
-        status = version_read(db, &version, err);
+        status = db->driver->prepare(db, versions->read, &m.read, err);
+    if (status == HF_OK)
+        status = db->driver->prepare(db, versions->insert, &m.insert, err);
+    if (status == HF_OK)
+        status = version_read(&m, &version, err);
     if (status == HF_OK && version > n)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
                           "the data is of schema version %lld, newer than this program's %d",
                           (long long)version, n);
     for (int i = (int)version; status == HF_OK && i < n; i++)
-        status = migrate_to(db, i + 1, migrations[i], err);
+        status = migrate_to(&m, i + 1, migrations[i], err);
     return status;
+}
+
+enum hf_status db_migrate(struct db *db, const char *const *migrations, int n, struct hf_err *err)
+{
+    return migrate(db, &main_versions, "", migrations, n, err);
+}
+
+enum hf_status db_migrate_part(struct db *db, const char *part, const char *const *migrations,
+                               int n, struct hf_err *err)
+{
+    return migrate(db, &part_versions, part, migrations, n, err);
 }

@@ -28,6 +28,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 
+#define DB_NUMBERS_MAX 1024
+
 enum db_type { DB_NULL, DB_INT, DB_TEXT, DB_BYTES };
 
 /* A value to bind; text and bytes are borrowed until the call that uses them returns. */
@@ -53,9 +55,15 @@ static inline struct db_value db_bytes(const void *p, size_t len)
 
 struct db_options {
     const struct clock *clock;
-    bool writer;   /* the one connection that writes; takes the exclusive lock on the data */
-    bool paced;    /* for maintain: spare the disk, others are waiting for it */
-    int cache_kib; /* page cache of this connection; 0: the driver's default */
+    bool writer; /* the one connection that writes; takes the exclusive lock on the data */
+    /* One of many, in any number of processes, that read and write: no exclusive lock, one clock
+     * and one sequence for all, and a begin that waits for the others' transactions.  What commits
+     * is safe from the end of any process; with that of the machine it may be lost where every user
+     * ends with it too (an SQLite file).  A damaged file is then HF_INTERNAL, in words. */
+    bool shared;
+    int64_t timeout_ms; /* of a shared one, for the others; 0: 2000 */
+    bool paced;         /* for maintain: spare the disk, others are waiting for it */
+    int cache_kib;      /* page cache of this connection; 0: the driver's default */
 };
 
 struct db {
@@ -102,6 +110,15 @@ struct db_driver {
     HF_MUST_USE enum hf_status (*now_ms)(struct db *db, int64_t *ret_ms, struct hf_err *err);
     /* Never answer a time before `ms` from now on: what the ledger has stored already. */
     void (*now_floor)(struct db *db, int64_t ms);
+    /* Of a shared database, inside a transaction: the first of `n` numbers that nobody has been
+     * given before, larger than all that were, whatever happened in between.  At most
+     * DB_NUMBERS_MAX in a transaction. */
+    int64_t (*numbers)(struct db *db, int64_t n);
+    /* Of a shared database, outside a transaction: sleep until another connection has committed
+     * something since this last returned, at most timeout_ms; may return early.  Where the database
+     * cannot tell by itself it is asked every pause_ms, after the first pause. */
+    HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t pause_ms, int64_t timeout_ms,
+                                        struct hf_err *err);
     /* Off the hot path, from a connection of its own: copy the log into the main file. */
     HF_MUST_USE enum hf_status (*maintain)(struct db *db, struct hf_err *err);
 };
@@ -142,5 +159,9 @@ static inline const void *db_column_data(struct db_stmt *s, int c, size_t *ret_l
 /* A schema is a list of scripts; migration n brings version n-1 to n, in a transaction. */
 HF_MUST_USE enum hf_status db_migrate(struct db *db, const char *const *migrations, int n,
                                       struct hf_err *err);
+/* The same for a part that lives beside the main schema, or alone, and counts its own versions. */
+HF_MUST_USE enum hf_status db_migrate_part(struct db *db, const char *part,
+                                           const char *const *migrations, int n,
+                                           struct hf_err *err);
 
 #endif

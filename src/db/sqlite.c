@@ -5,7 +5,9 @@
  *
  * The log is copied into the main file by db_driver.maintain, called from a thread of its own, so
  * that commits seldom pay for it; should that thread fall behind, the writer does it itself once
- * the log reaches CHECKPOINT_PAGES_MAX. */
+ * the log reaches CHECKPOINT_PAGES_MAX.
+ *
+ * A shared connection is another thing: see sqlite_shared.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #include "db/db.h"
+#include "db/sqlite_shared.h"
 #include "db/sqlite_vfs.h"
 #include "db/template.h"
 
@@ -27,6 +30,7 @@
  * 512, 1024, 2048 and 4096 at 100,000 and at 1,000,000 seats. */
 #define PAGE_BYTES 2048
 #define BUSY_MS 5000
+#define SHARED_TIMEOUT_MS 2000
 
 struct sqlite_stmt {
     struct db_stmt stmt;
@@ -46,7 +50,8 @@ struct sqlite {
     const struct clock *clock;
     int64_t offset_ms; /* ledger time minus boot time */
     int lock_fd;
-    bool paced; /* as opened */
+    bool paced, is_shared; /* as opened */
+    struct sqlite_shared shared;
 };
 
 static const struct template_fragment fragments[] = {
@@ -59,11 +64,15 @@ static const struct template_fragment fragments[] = {
 };
 static const struct dialect dialect = {.fragments = fragments, .row_at_a_time = true};
 
-static enum hf_status fail(struct sqlite *db, const char *what, struct hf_err *err)
+static enum hf_status fail_code(struct sqlite *db, const char *what, int code, struct hf_err *err)
 {
-    int code = sqlite3_extended_errcode(db->handle);
     enum hf_status status = HF_LEDGER_UNAVAILABLE;
     switch (code & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        if (!db->is_shared)
+            break;
+        __attribute__((fallthrough));
     case SQLITE_ERROR:
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:
@@ -71,7 +80,14 @@ static enum hf_status fail(struct sqlite *db, const char *what, struct hf_err *e
     case SQLITE_RANGE:
         status = HF_INTERNAL;
     }
-    return hf_err_set(err, status, "SQLite, %s: %s (%d)", what, sqlite3_errmsg(db->handle), code);
+    const char *text = code == sqlite3_extended_errcode(db->handle) ? sqlite3_errmsg(db->handle)
+                                                                    : sqlite3_errstr(code);
+    return hf_err_set(err, status, "SQLite, %s: %s (%d)", what, text, code);
+}
+
+static enum hf_status fail(struct sqlite *db, const char *what, struct hf_err *err)
+{
+    return fail_code(db, what, sqlite3_extended_errcode(db->handle), err);
 }
 
 /* ---- statements ---- */
@@ -217,9 +233,28 @@ static enum hf_status sqlite_script(struct db *base, const char *sql, struct hf_
 
 /* ---- transactions ---- */
 
+static enum hf_status begin_shared(struct sqlite *db, struct hf_err *err)
+{
+    int rc = sqlite_shared_begin(&db->shared);
+    switch (rc & 0xff) {
+    case SQLITE_OK:
+        return HF_OK;
+    case SQLITE_BUSY:
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+                          "others have kept the database busy for longer than %lld ms",
+                          (long long)(db->shared.timeout_us / 1000));
+    case SQLITE_READONLY:
+        if (rc == SQLITE_READONLY_DBMOVED)
+            return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+                              "the database was removed or replaced while it was open");
+    }
+    return fail_code(db, "begin", rc, err);
+}
+
 static enum hf_status sqlite_begin(struct db *base, struct hf_err *err)
 {
-    return db_exec(((struct sqlite *)base)->begin, NULL, NULL, err);
+    struct sqlite *db = (struct sqlite *)base;
+    return db->is_shared ? begin_shared(db, err) : db_exec(db->begin, NULL, NULL, err);
 }
 
 /* A failed write leaves no whole commit frame in the log, and a busy one has not begun: nothing was
@@ -228,6 +263,8 @@ static enum hf_status sqlite_begin(struct db *base, struct hf_err *err)
 static enum hf_status sqlite_commit(struct db *base, struct hf_err *err)
 {
     struct sqlite *db = (struct sqlite *)base;
+    if (db->is_shared && sqlite_shared_write(&db->shared) != SQLITE_OK)
+        return fail(db, "write", err);
     enum hf_status status = db_exec(db->commit, NULL, NULL, err);
     int code = sqlite3_extended_errcode(db->handle);
     if (status == HF_LEDGER_UNAVAILABLE && code != SQLITE_IOERR_WRITE && code != SQLITE_FULL &&
@@ -263,7 +300,7 @@ static enum hf_status sqlite_now_ms(struct db *base, int64_t *ret_ms, struct hf_
 {
     (void)err;
     struct sqlite *db = (struct sqlite *)base;
-    *ret_ms = boot_ms(db) + db->offset_ms;
+    *ret_ms = db->is_shared ? sqlite_shared_now_ms(&db->shared) : boot_ms(db) + db->offset_ms;
     return HF_OK;
 }
 
@@ -272,6 +309,19 @@ static void sqlite_now_floor(struct db *base, int64_t ms)
     struct sqlite *db = (struct sqlite *)base;
     if (boot_ms(db) + db->offset_ms < ms)
         db->offset_ms = ms - boot_ms(db);
+}
+
+static int64_t sqlite_numbers(struct db *base, int64_t n)
+{
+    return sqlite_shared_numbers(&((struct sqlite *)base)->shared, n);
+}
+
+static enum hf_status sqlite_await(struct db *base, int64_t pause_ms, int64_t timeout_ms,
+                                   struct hf_err *err)
+{
+    struct sqlite *db = (struct sqlite *)base;
+    int rc = sqlite_shared_await(&db->shared, pause_ms, timeout_ms);
+    return rc == SQLITE_OK ? HF_OK : fail_code(db, "wait", rc, err);
 }
 
 /* ---- opening ---- */
@@ -302,8 +352,7 @@ static enum hf_status lock_data(struct sqlite *db, const char *path, struct hf_e
  * allocation would take.  Too late (a test has used SQLite already) does no harm. */
 static void configure_process(void) { (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
-static enum hf_status configure(struct sqlite *db, const struct db_options *options,
-                                struct hf_err *err)
+static int configure_alone(struct sqlite *db, const struct db_options *options)
 {
     char sql[512];
     snprintf(sql, sizeof sql,
@@ -312,8 +361,17 @@ static enum hf_status configure(struct sqlite *db, const struct db_options *opti
              "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d;",
              BUSY_MS, options->cache_kib ? options->cache_kib : CACHE_KIB_DEFAULT, PAGE_BYTES,
              options->writer ? "PRAGMA journal_mode=WAL;" : "", CHECKPOINT_PAGES_MAX);
-    enum hf_status status =
-        sqlite3_exec(db->handle, sql, NULL, NULL, NULL) ? fail(db, "configure", err) : HF_OK;
+    return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) ? sqlite3_extended_errcode(db->handle)
+                                                           : SQLITE_OK;
+}
+
+static enum hf_status configure(struct sqlite *db, const struct db_options *options,
+                                struct hf_err *err)
+{
+    int64_t timeout_ms = options->timeout_ms ? options->timeout_ms : SHARED_TIMEOUT_MS;
+    int rc = db->is_shared ? sqlite_shared_open(&db->shared, db->handle, db->clock, timeout_ms)
+                           : configure_alone(db, options);
+    enum hf_status status = rc == SQLITE_OK ? HF_OK : fail_code(db, "configure", rc, err);
     const struct {
         struct db_stmt **stmt;
         const char *sql;
@@ -335,6 +393,7 @@ static void sqlite_close(struct db *base)
         sqlite3_finalize(stmt->handle);
         free(stmt);
     }
+    sqlite_shared_close(&db->shared);
     sqlite3_close(db->handle);
     if (db->lock_fd >= 0)
         close(db->lock_fd);
@@ -360,13 +419,22 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     db->lock_fd = -1;
     db->clock = options->clock;
     db->paced = options->paced;
+    db->is_shared = options->shared;
     db->offset_ms = clock_wall_us(db->clock) / 1000 - boot_ms(db);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
     if (options->writer)
         flags |= SQLITE_OPEN_CREATE;
     enum hf_status status = options->writer ? lock_data(db, path, err) : HF_OK;
-    const char *file_system = sqlite_vfs_register(vfs ? vfs + 5 : NULL);
-    if (status == HF_OK && !file_system)
+    int made = options->shared ? sqlite_shared_create(path) : 0;
+    if (made != 0)
+        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create the database %s: %s", path,
+                            strerror(made));
+    /* The log's writes are gathered until they are synced, which a shared one's are not: others are
+     * to read them at once. */
+    const char *file_system = vfs ? vfs + 5 : NULL;
+    if (!options->shared)
+        file_system = sqlite_vfs_register(file_system);
+    if (status == HF_OK && !file_system && !options->shared)
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "SQLite has no such file system");
     if (status == HF_OK && sqlite3_open_v2(path, &db->handle, flags, file_system))
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the database %s: %s", path,
@@ -400,5 +468,7 @@ const struct db_driver db_sqlite = {
     .finish = sqlite_finish,
     .now_ms = sqlite_now_ms,
     .now_floor = sqlite_now_floor,
+    .numbers = sqlite_numbers,
+    .await = sqlite_await,
     .maintain = sqlite_maintain,
 };

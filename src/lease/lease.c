@@ -8,9 +8,11 @@
 #include <string.h>
 
 extern const struct lease_driver lease_memory;
+extern const struct lease_driver lease_sqlite;
 
 const struct lease_driver *const lease_drivers[] = {
     &lease_memory,
+    &lease_sqlite,
     NULL,
 };
 

@@ -1,0 +1,278 @@
+/* One row, read at the beginning of every transaction and written by those that took numbers from
+ * it.  Belongs to the thread of its connection. */
+#include "db/sqlite_shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/status.h"
+#include "db/db.h"
+
+#define NUMBERS_BLOCK 16384
+#define STORE_EVERY_MS 10000
+#define BEGIN_TRIES 4
+/* Pages in the log before whoever commits copies it back, and forces it to the disk. */
+#define CHECKPOINT_PAGES 1000
+/* A lease is a small row: small pages mean fewer bytes in the log. */
+#define PAGE_BYTES 1024
+/* A transaction takes some 20 us.  Who has waited longer asks more often: a newcomer does not
+ * overtake for ever. */
+#define BUSY_SLEEP_US 800
+#define BUSY_SLEEP_MIN_US 100
+
+int sqlite_shared_create(const char *path)
+{
+    char dir[4096];
+    const char *slash = strrchr(path, '/');
+    if (slash && slash > path && (size_t)(slash - path) < sizeof dir) {
+        memcpy(dir, path, (size_t)(slash - path));
+        dir[slash - path] = '\0';
+        if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+            return errno;
+    }
+    /* Only a file that was not there may be closed again: closing any other would drop the locks
+     * that another connection of this process has on it. */
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno == EEXIST ? 0 : errno;
+    close(fd);
+    return 0;
+}
+
+/* ---- patience ---- */
+
+static void sleep_us(int64_t us)
+{
+    nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
+}
+
+/* On the system's clock, not the connection's: a test's stands still. */
+static int busy(void *ctx, int count)
+{
+    struct sqlite_shared *s = ctx;
+    int64_t now = clock_monotonic_us(&clock_system), pause = BUSY_SLEEP_US / (count + 1);
+    if (count == 0)
+        s->busy_until_us = now + s->timeout_us;
+    if (now >= s->busy_until_us)
+        return 0;
+    sleep_us(pause > BUSY_SLEEP_MIN_US ? pause : BUSY_SLEEP_MIN_US);
+    return 1;
+}
+
+/* For what SQLite gives up at once lest two wait for each other: the change to a log. */
+static int exec_patiently(struct sqlite_shared *s, const char *sql)
+{
+    int rc, count = 0;
+    while ((rc = sqlite3_exec(s->handle, sql, NULL, NULL, NULL), rc & 0xff) == SQLITE_BUSY)
+        if (!busy(s, count++))
+            break;
+    return rc;
+}
+
+/* ---- the row ---- */
+
+static int run(sqlite3_stmt *stmt)
+{
+    int rc = sqlite3_step(stmt);
+    int reset = sqlite3_reset(stmt);
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : reset;
+}
+
+static int row_read(struct sqlite_shared *s)
+{
+    int rc = sqlite3_step(s->read);
+    if (rc == SQLITE_ROW) {
+        const char *boot = (const char *)sqlite3_column_text(s->read, 0);
+        bool same = boot && strcmp(boot, s->boot) == 0;
+        s->offset_ms = sqlite3_column_int64(s->read, 1);
+        s->stored_ms = sqlite3_column_int64(s->read, 2);
+        s->next = sqlite3_column_int64(s->read, 3);
+        s->reserved = sqlite3_column_int64(s->read, 4);
+        s->dirty = !same;
+        rc = SQLITE_OK;
+        if (!same) {
+            int64_t boot_ms = clock_boot_us(s->clock) / 1000;
+            int64_t wall_ms = clock_wall_us(s->clock) / 1000;
+            s->offset_ms = (wall_ms > s->stored_ms ? wall_ms : s->stored_ms) - boot_ms;
+            s->next = s->reserved;
+        }
+    } else if (rc == SQLITE_DONE) {
+        rc = SQLITE_CORRUPT;
+    }
+    int reset = sqlite3_reset(s->read);
+    return rc == SQLITE_OK ? reset : rc;
+}
+
+int64_t sqlite_shared_now_ms(const struct sqlite_shared *s)
+{
+    return clock_boot_us(s->clock) / 1000 + s->offset_ms;
+}
+
+int64_t sqlite_shared_numbers(struct sqlite_shared *s, int64_t n)
+{
+    hf_check(n >= 0 && s->next + n <= s->reserved);
+    int64_t first = s->next;
+    s->next += n;
+    s->dirty = s->dirty || n > 0;
+    return first;
+}
+
+int sqlite_shared_write(struct sqlite_shared *s)
+{
+    if (!s->dirty && sqlite_shared_now_ms(s) - s->stored_ms < STORE_EVERY_MS)
+        return SQLITE_OK;
+    sqlite3_bind_text(s->write, 1, s->boot, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s->write, 2, s->offset_ms);
+    sqlite3_bind_int64(s->write, 3, sqlite_shared_now_ms(s));
+    sqlite3_bind_int64(s->write, 4, s->next);
+    sqlite3_bind_int64(s->write, 5, s->reserved);
+    return run(s->write);
+}
+
+/* ---- transactions ---- */
+
+static void rollback(struct sqlite_shared *s)
+{
+    if (!sqlite3_get_autocommit(s->handle))
+        (void)sqlite3_exec(s->handle, "ROLLBACK", NULL, NULL, NULL);
+}
+
+static int begin(struct sqlite_shared *s)
+{
+    int moved = 0;
+    (void)sqlite3_file_control(s->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    if (moved)
+        return SQLITE_READONLY_DBMOVED;
+    int rc = sqlite3_step(s->begin);
+    int reset = sqlite3_reset(s->begin);
+    rc = rc == SQLITE_DONE ? row_read(s) : reset;
+    if (rc != SQLITE_OK)
+        rollback(s);
+    return rc;
+}
+
+/* In the log's order nobody sees a synced commit before it is on the disk, and with it all that
+ * came before: the new block may be used by all as soon as they can read of it. */
+static int reserve(struct sqlite_shared *s)
+{
+    int rc = sqlite3_exec(s->handle, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = begin(s);
+    if (rc == SQLITE_OK && s->reserved - s->next < DB_NUMBERS_MAX) {
+        s->reserved = s->next + NUMBERS_BLOCK;
+        s->dirty = true;
+    }
+    if (rc == SQLITE_OK)
+        rc = sqlite_shared_write(s);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(s->handle, "COMMIT", NULL, NULL, NULL);
+    rollback(s);
+    int normal = sqlite3_exec(s->handle, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL);
+    return rc == SQLITE_OK ? normal : rc;
+}
+
+int sqlite_shared_begin(struct sqlite_shared *s)
+{
+    int rc = begin(s);
+    for (int i = 0; rc == SQLITE_OK && s->reserved - s->next < DB_NUMBERS_MAX; i++) {
+        rollback(s);
+        rc = i < BEGIN_TRIES ? reserve(s) : SQLITE_BUSY;
+        if (rc == SQLITE_OK)
+            rc = begin(s);
+    }
+    return rc;
+}
+
+/* ---- news ---- */
+
+static int version_read(struct sqlite_shared *s, int64_t *ret)
+{
+    int rc = sqlite3_step(s->version);
+    if (rc == SQLITE_ROW)
+        *ret = sqlite3_column_int64(s->version, 0);
+    int reset = sqlite3_reset(s->version);
+    return rc == SQLITE_ROW ? SQLITE_OK : reset;
+}
+
+/* Asking costs a look at the log's shared index, some microseconds, and reads no page. */
+int sqlite_shared_await(struct sqlite_shared *s, int64_t pause_ms, int64_t timeout_ms)
+{
+    int64_t now = clock_monotonic_us(&clock_system), until = now + timeout_ms * 1000, version;
+    for (; now < until; now = clock_monotonic_us(&clock_system)) {
+        sleep_us(until - now < pause_ms * 1000 ? until - now : pause_ms * 1000);
+        int rc = version_read(s, &version);
+        if (rc != SQLITE_OK || version != s->seen) {
+            s->seen = rc == SQLITE_OK ? version : s->seen;
+            return rc;
+        }
+    }
+    return SQLITE_OK;
+}
+
+/* ---- opening ---- */
+
+static int prepare(struct sqlite_shared *s, const char *sql, sqlite3_stmt **ret)
+{
+    return sqlite3_prepare_v3(s->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+}
+
+/* The log stays when the last one leaves: short-lived processes would pay three syncs each. */
+int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct clock *clock,
+                       int64_t timeout_ms)
+{
+    char sql[160];
+    *s = (struct sqlite_shared){
+        .handle = handle, .clock = clock, .timeout_us = timeout_ms * 1000, .dirty = false};
+    if (!clock_boot_id(s->boot))
+        return SQLITE_CANTOPEN;
+    sqlite3_busy_handler(handle, busy, s);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;", PAGE_BYTES);
+    int rc = exec_patiently(s, sql);
+    (void)snprintf(sql, sizeof sql, "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d;",
+                   CHECKPOINT_PAGES);
+    if (rc == SQLITE_OK)
+        rc = exec_patiently(s, sql);
+    if (rc == SQLITE_OK)
+        rc = exec_patiently(
+            s, "CREATE TABLE IF NOT EXISTS shared_state ("
+               " id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset_ms INTEGER NOT"
+               " NULL, now_ms INTEGER NOT NULL, next INTEGER NOT NULL, reserved INTEGER NOT NULL);"
+               "INSERT INTO shared_state SELECT 1, '', 0, 0, 1, 1"
+               " WHERE NOT EXISTS (SELECT 1 FROM shared_state) ON CONFLICT DO NOTHING");
+    if (rc == SQLITE_OK)
+        rc = prepare(s, "BEGIN IMMEDIATE", &s->begin);
+    if (rc == SQLITE_OK)
+        rc = prepare(s, "SELECT boot, offset_ms, now_ms, next, reserved FROM shared_state",
+                     &s->read);
+    if (rc == SQLITE_OK)
+        rc = prepare(s,
+                     "UPDATE shared_state SET boot=?1, offset_ms=?2, now_ms=?3, next=?4,"
+                     " reserved=?5 WHERE id = 1",
+                     &s->write);
+    if (rc == SQLITE_OK)
+        rc = prepare(s, "PRAGMA data_version", &s->version);
+    /* From here on the offset is that of this boot, which no process outlives. */
+    if (rc == SQLITE_OK)
+        rc = sqlite_shared_begin(s);
+    if (rc == SQLITE_OK)
+        rc = sqlite_shared_write(s);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(handle, "COMMIT", NULL, NULL, NULL);
+    rollback(s);
+    return rc;
+}
+
+void sqlite_shared_close(struct sqlite_shared *s)
+{
+    sqlite3_finalize(s->begin);
+    sqlite3_finalize(s->read);
+    sqlite3_finalize(s->write);
+    sqlite3_finalize(s->version);
+    s->begin = s->read = s->write = s->version = NULL;
+}

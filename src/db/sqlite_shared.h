@@ -1,0 +1,55 @@
+/* What an SQLite database needs when many processes use it at once (db_options.shared): one clock
+ * and one sequence for all of them, kept in a row of the file, and patience with one another.
+ *
+ * All who use the file run on one kernel: its log is shared through memory.  So they share the
+ * boot-time clock too, and the row holds what to add to it; a process that asked the wall clock
+ * itself would see leases end early or late after the wall was set.  And they all end with the
+ * machine.  Commits therefore do not wait for the disk (synchronous=NORMAL: kill -9 loses nothing,
+ * a power cut the last commits, whose makers it ended as well), but for numbers: those are reserved
+ * in blocks, a block is on the disk before its first number is given, and after a boot the rest of
+ * the block is skipped.  So no number is ever given twice.  Measured, on one disk: 755 pairs of
+ * commits a second with a sync each, 37,000 without. */
+#ifndef HF_DB_SQLITE_SHARED_H
+#define HF_DB_SQLITE_SHARED_H
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+
+struct sqlite_shared {
+    sqlite3 *handle;
+    const struct clock *clock;
+    sqlite3_stmt *begin, *read, *write, *version;
+    char boot[CLOCK_BOOT_SIZE];
+    int64_t offset_ms;      /* the database's time minus boot time */
+    int64_t stored_ms;      /* the row's own idea of now: old by at most STORE_EVERY_MS */
+    int64_t next, reserved; /* numbers from next on, below reserved, may be given */
+    bool dirty;             /* the row is to be written by this transaction */
+    int64_t seen;           /* the version of what others have committed, as of the last await */
+    int64_t timeout_us;     /* for others to end their transactions */
+    int64_t busy_until_us;
+};
+
+/* Makes the file, readable by its owner alone, and the directory it is in, if they are not there.
+ * Before sqlite3_open.  0, or an errno. */
+int sqlite_shared_create(const char *path);
+/* Everything below returns an SQLite code.  Sets `handle` up as one of many; close accepts a zeroed
+ * struct. */
+int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct clock *clock,
+                       int64_t timeout_ms);
+void sqlite_shared_close(struct sqlite_shared *s);
+
+/* BEGIN IMMEDIATE, and the row.  SQLITE_BUSY: others took longer than the timeout;
+ * SQLITE_READONLY_DBMOVED: the file is not at its path any more, others may have made a new one. */
+int sqlite_shared_begin(struct sqlite_shared *s);
+/* Before COMMIT. */
+int sqlite_shared_write(struct sqlite_shared *s);
+int64_t sqlite_shared_now_ms(const struct sqlite_shared *s);
+/* Inside a transaction: `n` numbers, DB_NUMBERS_MAX of them at most in one. */
+int64_t sqlite_shared_numbers(struct sqlite_shared *s, int64_t n);
+/* Outside one: see db_driver.await. */
+int sqlite_shared_await(struct sqlite_shared *s, int64_t pause_ms, int64_t timeout_ms);
+
+#endif

@@ -1,0 +1,581 @@
+/* sqlite: leases in an SQL database, over src/db: a row a lease, a row a place in the queue, the
+ * database's clock and its durable sequence.  The same source serves every database that db.h
+ * opens; what differs between them is behind db_options.shared.
+ *
+ * Every call that writes is one transaction for all its requests, and a transaction is alone on the
+ * database: what is read in it holds until it commits.  Judging is sql_state.c's.  A handle is a
+ * connection and belongs to one thread at a time; only `url` and the options may be read by others
+ * (another). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/db.h"
+#include "lease/lease.h"
+#include "lease/sql_state.h"
+#include "lease/sql_statements.h"
+
+#define TTL_MIN_MS 100
+#define TTL_MAX_MS (INT64_C(7) * 86400000)
+#define TIMEOUT_MS 2000
+#define WAIT_MAX_MS 3600000
+/* A place is asked for again after this: often enough to survive three lost chances, and seldom
+ * enough that waiting costs the disk nothing. */
+#define SEEN_EVERY_MS (WAITER_SILENT_MS / 4)
+/* Where the database must be asked for news: the next in line asks every millisecond, the tenth
+ * every five, so that asking costs the same however many wait; who has waited long less often. */
+#define PAUSE_MAX_MS 10
+#define PAUSE_AGE_MS 64
+#define PLACE_PAUSE_MAX_MS 50
+#define FAKE_MAX_MS 2
+/* Rows of names that nobody asks for any more: looked for so often by each handle. */
+#define SWEEP_EVERY_MS 60000
+#define NAMES_AT_ONCE 256
+
+struct sql_lease {
+    struct lease lease;
+    char *url;
+    struct db_options options;
+    struct db *db;
+    struct db_stmt *stmts[LS_COUNT];
+    struct name_state state;
+    int64_t swept_at;
+};
+
+extern const struct lease_driver lease_sqlite;
+
+static const char *const statement_sql[LS_COUNT] = {
+#define STATEMENT_SQL(name, sql) [LS_##name] = sql,
+    LEASE_SQL_STATEMENTS(STATEMENT_SQL)
+#undef STATEMENT_SQL
+};
+
+static struct sql_lease *sql_of(struct lease *l) { return (struct sql_lease *)(void *)l; }
+
+static enum hf_result tell(enum hf_status status, const struct hf_err *err, struct hf_fault *fault)
+{
+    switch (status) {
+    case HF_OK:
+        return HF_DONE;
+    case HF_INVALID_REQUEST:
+        return lease_fault(fault, HF_BAD_REQUEST, "%s", err->msg);
+    case HF_LEDGER_UNAVAILABLE:
+        return lease_fault(fault, HF_UNREACHABLE, "%s", err->msg);
+    case HF_OUTCOME_UNKNOWN:
+        return lease_fault(fault, HF_UNKNOWN, "%s", err->msg);
+    default:
+        return lease_fault(fault, HF_FAILED, "%s", err->msg);
+    }
+}
+
+/* ---- the database ---- */
+
+static enum hf_status exec(struct sql_lease *s, enum lease_sql_statement which,
+                           const struct db_value *args, int64_t *ret_changes, struct hf_err *err)
+{
+    return db_exec(s->stmts[which], args, ret_changes, err);
+}
+
+static enum hf_status begin(struct sql_lease *s, int64_t *ret_now, struct hf_err *err)
+{
+    enum hf_status status = s->db->driver->begin(s->db, err);
+    return status == HF_OK ? s->db->driver->now_ms(s->db, ret_now, err) : status;
+}
+
+/* Commit what went well, take back what did not. */
+static enum hf_status end(struct sql_lease *s, enum hf_status status, struct hf_err *err)
+{
+    if (status == HF_OK)
+        status = s->db->driver->commit(s->db, err);
+    if (status != HF_OK)
+        s->db->driver->rollback(s->db);
+    return status;
+}
+
+static struct db_value key_of(const struct lease_request *r)
+{
+    return db_bytes(r->key, r->key_len);
+}
+
+static struct db_value owner_of(const struct lease_request *r)
+{
+    return db_bytes(r->owner, LEASE_OWNER_SIZE);
+}
+
+static enum hf_status state_read(struct sql_lease *s, const struct db_value *name, int64_t now,
+                                 struct hf_err *err)
+{
+    return name_state_read(&s->state, s->stmts[LS_HOLDERS], s->stmts[LS_WAITERS], name, now, err);
+}
+
+/* ---- handles ---- */
+
+static void sql_close(struct lease *l)
+{
+    if (!l)
+        return;
+    struct sql_lease *s = sql_of(l);
+    db_close(s->db);
+    name_state_close(&s->state);
+    free(s->url);
+    free(s);
+}
+
+static enum hf_result open_with(const char *url, const struct db_options *options,
+                                struct lease **ret, struct hf_fault *fault)
+{
+    struct hf_err err = {0};
+    struct sql_lease *s = hf_alloc(sizeof *s);
+    s->lease.driver = &lease_sqlite;
+    s->url = hf_strndup(url, strlen(url));
+    s->options = *options;
+    enum hf_status status = db_open(url, options, &s->db, &err);
+    if (status == HF_OK)
+        status = db_migrate_part(s->db, LEASE_SQL_PART, lease_sql_migrations,
+                                 sizeof lease_sql_migrations / sizeof *lease_sql_migrations, &err);
+    for (int i = 0; i < LS_COUNT && status == HF_OK; i++)
+        status = s->db->driver->prepare(s->db, statement_sql[i], &s->stmts[i], &err);
+    if (status != HF_OK) {
+        sql_close(&s->lease);
+        return tell(status, &err, fault);
+    }
+    *ret = &s->lease;
+    return HF_DONE;
+}
+
+static enum hf_result sql_open(const char *url, const struct lease_options *options,
+                               struct lease **ret, struct hf_fault *fault)
+{
+    const struct db_options own = {
+        .clock = options && options->clock ? options->clock : &clock_system,
+        .timeout_ms = options && options->timeout_ms > 0 ? options->timeout_ms : TIMEOUT_MS,
+        .shared = true,
+    };
+    return open_with(url, &own, ret, fault);
+}
+
+static enum hf_result sql_another(struct lease *l, struct lease **ret, struct hf_fault *fault)
+{
+    const struct sql_lease *s = sql_of(l);
+    return open_with(s->url, &s->options, ret, fault);
+}
+
+/* ---- acquire ---- */
+
+static enum hf_status drop_dead(struct sql_lease *s, const struct lease_request *r, int64_t now,
+                                struct hf_err *err)
+{
+    enum hf_status status = HF_OK;
+    if (s->state.expired)
+        status = exec(s, LS_DROP_EXPIRED, (struct db_value[]){key_of(r), db_int(now)}, NULL, err);
+    if (status == HF_OK && s->state.silent)
+        status = exec(s, LS_DROP_SILENT,
+                      (struct db_value[]){key_of(r), db_int(now - WAITER_SILENT_MS)}, NULL, err);
+    return status;
+}
+
+/* An INSERT that found its row there already is a surprise: the transaction is alone. */
+static enum hf_status insert(struct sql_lease *s, enum lease_sql_statement which,
+                             const struct db_value *args, struct hf_err *err)
+{
+    int64_t changes = 0;
+    enum hf_status status = exec(s, which, args, &changes, err);
+    if (status == HF_OK && changes != 1)
+        return hf_err_set(err, HF_INTERNAL, "a lease or a place was there already");
+    return status;
+}
+
+static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
+                            const struct standing *st, int64_t now, struct lease_verdict *verdict,
+                            struct hf_err *err)
+{
+    enum hf_mode mode = st->place ? st->place->mode : r->mode;
+    int64_t fence = s->db->driver->numbers(s->db, 1);
+    const struct db_value args[] = {key_of(r),
+                                    owner_of(r),
+                                    db_int(fence),
+                                    db_int(mode),
+                                    db_int(r->slots),
+                                    db_int(r->priority),
+                                    db_int(now + r->ttl_ms),
+                                    db_text(r->label, r->label_len)};
+    enum hf_status status = insert(s, LS_GRANT, args, err);
+    if (status == HF_OK && st->place)
+        status = exec(s, LS_LEAVE, args, NULL, err);
+    *verdict = (struct lease_verdict){.result = HF_DONE, .fence = fence, .remaining_ms = r->ttl_ms};
+    return status;
+}
+
+static enum hf_status enqueue(struct sql_lease *s, const struct lease_request *r, int64_t now,
+                              struct hf_err *err)
+{
+    int64_t ticket = s->db->driver->numbers(s->db, 1);
+    const struct db_value args[] = {key_of(r),       db_int(-(int64_t)r->priority),
+                                    db_int(ticket),  owner_of(r),
+                                    db_int(r->mode), db_int(r->slots),
+                                    db_int(now),     db_text(r->label, r->label_len)};
+    return insert(s, LS_ENQUEUE, args, err);
+}
+
+static enum hf_status seen(struct sql_lease *s, const struct lease_request *r, int64_t now,
+                           struct hf_err *err)
+{
+    return exec(s, LS_SEEN, (struct db_value[]){key_of(r), owner_of(r), db_int(now)}, NULL, err);
+}
+
+static bool is_seen_long_ago(const struct claim_row *place, int64_t now)
+{
+    return place->until - now <= WAITER_SILENT_MS - SEEN_EVERY_MS;
+}
+
+static enum hf_status acquire_one(struct sql_lease *s, const struct lease_request *r, int64_t now,
+                                  struct lease_verdict *verdict, struct hf_err *err)
+{
+    const struct db_value key = key_of(r);
+    enum hf_status status = state_read(s, &key, now, err);
+    if (status == HF_OK)
+        status = drop_dead(s, r, now, err);
+    if (status != HF_OK)
+        return status;
+    struct standing st = name_state_judge(&s->state, r);
+    if (st.slots && st.slots != r->slots)
+        return hf_err_set(err, HF_INVALID_REQUEST, "%u slots asked for, but others say %u",
+                          r->slots, st.slots);
+    if (st.lease) {
+        *verdict = (struct lease_verdict){
+            .result = HF_DONE, .fence = st.lease->number, .remaining_ms = st.lease->until - now};
+        return HF_OK;
+    }
+    if (st.free)
+        return grant(s, r, &st, now, verdict, err);
+    *verdict = (struct lease_verdict){.result = HF_TAKEN, .remaining_ms = -1};
+    if (st.first_end != INT64_MAX)
+        verdict->remaining_ms = st.first_end - now;
+    if (st.place || r->queue)
+        verdict->position = st.ahead + 1;
+    if (!st.place && r->queue)
+        return enqueue(s, r, now, err);
+    return st.place && is_seen_long_ago(st.place, now) ? seen(s, r, now, err) : HF_OK;
+}
+
+static enum hf_status sweep(struct sql_lease *s, int64_t now, struct hf_err *err)
+{
+    if (s->swept_at && now - s->swept_at < SWEEP_EVERY_MS)
+        return HF_OK;
+    s->swept_at = now;
+    enum hf_status status = exec(s, LS_SWEEP_EXPIRED, (struct db_value[]){db_int(now)}, NULL, err);
+    if (status == HF_OK)
+        status = exec(s, LS_SWEEP_SILENT, (struct db_value[]){db_int(now - WAITER_SILENT_MS)}, NULL,
+                      err);
+    return status;
+}
+
+static enum hf_result sql_acquire(struct lease *l, const struct lease_request *requests, size_t n,
+                                  struct lease_verdict *verdicts, struct hf_fault *fault)
+{
+    struct sql_lease *s = sql_of(l);
+    struct hf_err err = {0};
+    int64_t now;
+    enum hf_result result = lease_check(&l->driver->info, requests, n, fault);
+    if (result != HF_DONE)
+        return result;
+    if (n > DB_NUMBERS_MAX)
+        return lease_fault(fault, HF_BAD_REQUEST, "%zu leases at once, more than %d", n,
+                           DB_NUMBERS_MAX);
+    enum hf_status status = begin(s, &now, &err);
+    if (status == HF_OK)
+        status = sweep(s, now, &err);
+    for (size_t i = 0; i < n && status == HF_OK; i++)
+        status = acquire_one(s, &requests[i], now, &verdicts[i], &err);
+    return tell(end(s, status, &err), &err, fault);
+}
+
+/* ---- renew, release, break ---- */
+
+static enum hf_status renew_one(struct sql_lease *s, const struct lease_request *r, int64_t now,
+                                struct lease_verdict *verdict, struct hf_err *err)
+{
+    struct db_stmt *stmt = s->stmts[LS_RENEW];
+    const struct db_value args[] = {key_of(r), owner_of(r), db_int(now), db_int(now + r->ttl_ms)};
+    enum hf_status status = db_query(stmt, args, err);
+    enum db_step step = DB_DONE;
+    *verdict = (struct lease_verdict){.result = HF_LOST};
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
+        *verdict = (struct lease_verdict){
+            .result = HF_DONE, .fence = db_column_int(stmt, 0), .remaining_ms = r->ttl_ms};
+    return step == DB_FAILED ? err->code : status;
+}
+
+static enum hf_status release_one(struct sql_lease *s, const struct lease_request *r, int64_t now,
+                                  struct lease_verdict *verdict, struct hf_err *err)
+{
+    const struct db_value args[] = {key_of(r), owner_of(r), db_int(now)};
+    int64_t lease = 0, place = 0;
+    enum hf_status status = exec(s, LS_RELEASE, args, &lease, err);
+    if (status == HF_OK && lease == 0)
+        status = exec(s, LS_LEAVE, args, &place, err);
+    *verdict = (struct lease_verdict){.result = lease + place > 0 ? HF_DONE : HF_LOST};
+    return status;
+}
+
+typedef enum hf_status each_request(struct sql_lease *s, const struct lease_request *r, int64_t now,
+                                    struct lease_verdict *verdict, struct hf_err *err);
+
+static enum hf_result in_one_transaction(struct sql_lease *s, each_request *each,
+                                         const struct lease_request *requests, size_t n,
+                                         struct lease_verdict *verdicts, struct hf_fault *fault)
+{
+    struct hf_err err = {0};
+    int64_t now;
+    enum hf_status status = begin(s, &now, &err);
+    for (size_t i = 0; i < n && status == HF_OK; i++)
+        status = each(s, &requests[i], now, &verdicts[i], &err);
+    return tell(end(s, status, &err), &err, fault);
+}
+
+static enum hf_result sql_renew(struct lease *l, const struct lease_request *requests, size_t n,
+                                struct lease_verdict *verdicts, struct hf_fault *fault)
+{
+    enum hf_result result = HF_DONE;
+    for (size_t i = 0; i < n && result == HF_DONE; i++) {
+        result = lease_check_key(&l->driver->info, requests[i].key, requests[i].key_len, fault);
+        if (result == HF_DONE)
+            result = lease_check_ttl(&l->driver->info, requests[i].ttl_ms, fault);
+    }
+    return result == HF_DONE
+               ? in_one_transaction(sql_of(l), renew_one, requests, n, verdicts, fault)
+               : result;
+}
+
+static enum hf_result sql_release(struct lease *l, const struct lease_request *requests, size_t n,
+                                  struct lease_verdict *verdicts, struct hf_fault *fault)
+{
+    enum hf_result result = HF_DONE;
+    for (size_t i = 0; i < n && result == HF_DONE; i++)
+        result = lease_check_key(&l->driver->info, requests[i].key, requests[i].key_len, fault);
+    return result == HF_DONE
+               ? in_one_transaction(sql_of(l), release_one, requests, n, verdicts, fault)
+               : result;
+}
+
+static enum hf_result sql_break(struct lease *l, const char *key, size_t key_len,
+                                struct hf_fault *fault)
+{
+    struct sql_lease *s = sql_of(l);
+    struct hf_err err = {0};
+    int64_t now;
+    enum hf_result result = lease_check_key(&l->driver->info, key, key_len, fault);
+    if (result != HF_DONE)
+        return result;
+    enum hf_status status = begin(s, &now, &err);
+    if (status == HF_OK)
+        status = exec(s, LS_BREAK, (struct db_value[]){db_bytes(key, key_len)}, NULL, &err);
+    return tell(end(s, status, &err), &err, fault);
+}
+
+/* ---- waiting ---- */
+
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* How long to sleep before looking again even if nobody commits anything: no later than the end of
+ * a lease or of a place before ours, nor than our own place is to be asked for. */
+static int64_t nap_ms(const struct sql_lease *s, const struct standing *st, int64_t now)
+{
+    int64_t nap = st->next_end == INT64_MAX ? WAIT_MAX_MS : st->next_end - now;
+    if (st->place)
+        nap = at_most(nap, st->place->until - (WAITER_SILENT_MS - SEEN_EVERY_MS) - now);
+    if (s->options.clock != &clock_system)
+        nap = at_most(nap, FAKE_MAX_MS);
+    return at_least(nap, 1);
+}
+
+static enum hf_status keep_place(struct sql_lease *s, const struct lease_request *r,
+                                 struct hf_err *err)
+{
+    int64_t now;
+    enum hf_status status = begin(s, &now, err);
+    if (status == HF_OK)
+        status = seen(s, r, now, err);
+    return end(s, status, err);
+}
+
+/* Reads only, but for the place that is asked for now and then: whoever sees that it is its turn
+ * returns, and its acquire is the one that writes. */
+static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, int64_t timeout_ms,
+                               struct hf_fault *fault)
+{
+    struct sql_lease *s = sql_of(l);
+    struct hf_err err = {0};
+    enum hf_result result = lease_check_key(&l->driver->info, r->key, r->key_len, fault);
+    if (result != HF_DONE)
+        return result;
+    const struct db_value key = key_of(r);
+    int64_t began = clock_monotonic_us(&clock_system) / 1000, now;
+    timeout_ms = at_most(at_least(timeout_ms, 0), WAIT_MAX_MS);
+    for (;;) {
+        enum hf_status status = s->db->driver->now_ms(s->db, &now, &err);
+        if (status == HF_OK)
+            status = state_read(s, &key, now, &err);
+        struct standing st = {0};
+        if (status == HF_OK)
+            st = name_state_judge(&s->state, r);
+        if (status == HF_OK && st.place && is_seen_long_ago(st.place, now))
+            status = keep_place(s, r, &err);
+        int64_t waited = clock_monotonic_us(&clock_system) / 1000 - began;
+        bool placeless = !st.place && r->queue;
+        if (status != HF_OK || st.lease || st.free || placeless || waited >= timeout_ms)
+            return tell(status, &err, fault);
+        int64_t pause = at_most(at_least(waited / PAUSE_AGE_MS, 1), PAUSE_MAX_MS);
+        pause = at_least(pause, at_most((int64_t)st.ahead / 2, PLACE_PAUSE_MAX_MS));
+        status = s->db->driver->await(s->db, pause,
+                                      at_most(nap_ms(s, &st, now), timeout_ms - waited), &err);
+        if (status != HF_OK)
+            return tell(status, &err, fault);
+    }
+}
+
+/* ---- looking ---- */
+
+static struct hf_holder *show(const struct claim_rows *rows, bool holders, int64_t now,
+                              size_t *ret_n)
+{
+    VEC(struct hf_holder) all = {0};
+    for (size_t i = 0; i < rows->n; i++) {
+        struct hf_holder *h = vec_push(&all);
+        lease_owner_text(rows->v[i].owner, h->owner);
+        memcpy(h->label, rows->v[i].label, sizeof h->label);
+        h->mode = rows->v[i].mode;
+        h->priority = (int)-rows->v[i].turn;
+        h->fence = holders ? rows->v[i].number : 0;
+        h->remaining_ms = rows->v[i].until - now;
+    }
+    *ret_n = all.n;
+    return all.v;
+}
+
+static enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_len,
+                                  struct hf_lock_state *ret, struct hf_fault *fault)
+{
+    struct sql_lease *s = sql_of(l);
+    struct hf_err err = {0};
+    int64_t now;
+    enum hf_result result = lease_check_key(&l->driver->info, key, key_len, fault);
+    if (result != HF_DONE)
+        return result;
+    const struct db_value name = db_bytes(key, key_len);
+    enum hf_status status = begin(s, &now, &err);
+    if (status == HF_OK)
+        status = state_read(s, &name, now, &err);
+    status = end(s, status, &err);
+    if (status != HF_OK)
+        return tell(status, &err, fault);
+    *ret = (struct hf_lock_state){0};
+    ret->holders = show(&s->state.holders, true, now, &ret->n_holders);
+    ret->waiters = show(&s->state.waiters, false, now, &ret->n_waiters);
+    for (size_t i = 0; i < ret->n_holders; i++)
+        ret->last_fence = at_least(ret->last_fence, ret->holders[i].fence);
+    return HF_DONE;
+}
+
+/* The least byte string that is larger than all that begin with `prefix`; no name has the byte
+ * 0xff, which is not UTF-8. */
+static size_t beyond(const char *prefix, size_t len, char ret[LEASE_NAME_MAX + 1])
+{
+    memcpy(ret, prefix, len);
+    while (len > 0 && (unsigned char)ret[len - 1] == 0xff)
+        len--;
+    if (len > 0)
+        ret[len - 1] = (char)((unsigned char)ret[len - 1] + 1);
+    else
+        ret[len++] = (char)0xff;
+    return len;
+}
+
+struct names {
+    size_t n;
+    char v[NAMES_AT_ONCE][LEASE_NAME_MAX + 1];
+};
+
+static enum hf_status names_read(struct sql_lease *s, const struct db_value args[6],
+                                 struct names *names, struct hf_err *err)
+{
+    struct db_stmt *stmt = s->stmts[LS_NAMES];
+    enum hf_status status = db_query(stmt, args, err);
+    enum db_step step = DB_DONE;
+    names->n = 0;
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW && names->n < NAMES_AT_ONCE) {
+        size_t len;
+        const void *data = db_column_data(stmt, 0, &len);
+        len = len < LEASE_NAME_MAX ? len : LEASE_NAME_MAX;
+        if (data)
+            memcpy(names->v[names->n], data, len);
+        names->v[names->n++][len] = '\0';
+    }
+    stmt->driver->finish(stmt);
+    return step == DB_FAILED ? err->code : status;
+}
+
+/* Some names at a time, and no statement open while `each` runs: it may call us, and may take as
+ * long as it likes. */
+static enum hf_result sql_list(struct lease *l, const char *prefix, size_t prefix_len,
+                               bool (*each)(void *ctx, const char *name), void *ctx,
+                               struct hf_fault *fault)
+{
+    struct sql_lease *s = sql_of(l);
+    struct hf_err err = {0};
+    if (prefix_len > LEASE_NAME_MAX)
+        return HF_DONE;
+    char last[LEASE_NAME_MAX + 1], after[LEASE_NAME_MAX + 1] = "";
+    size_t last_len = beyond(prefix, prefix_len, last);
+    struct names *names = hf_alloc(sizeof *names);
+    enum hf_status status;
+    bool more = true;
+    do {
+        int64_t now;
+        status = s->db->driver->now_ms(s->db, &now, &err);
+        const struct db_value args[] = {db_bytes(prefix_len ? prefix : "", prefix_len),
+                                        db_bytes(after, strlen(after)),
+                                        db_bytes(last, last_len),
+                                        db_int(now),
+                                        db_int(now - WAITER_SILENT_MS),
+                                        db_int(NAMES_AT_ONCE)};
+        if (status == HF_OK)
+            status = names_read(s, args, names, &err);
+        for (size_t i = 0; i < names->n && status == HF_OK && more; i++)
+            more = each(ctx, names->v[i]);
+        if (names->n == NAMES_AT_ONCE)
+            memcpy(after, names->v[NAMES_AT_ONCE - 1], sizeof after);
+    } while (status == HF_OK && more && names->n == NAMES_AT_ONCE);
+    free(names);
+    return tell(status, &err, fault);
+}
+
+const struct lease_driver lease_sqlite = {
+    .info = {.name = "sqlite",
+             .url = "sqlite:PATH",
+             .fence = HF_FENCE_DURABLE,
+             .processes = true,
+             .fair = true,
+             .shared = true,
+             .priority = true,
+             .slots = true,
+             .ttl_min_ms = TTL_MIN_MS,
+             .ttl_max_ms = TTL_MAX_MS,
+             .name_len_max = LEASE_NAME_MAX,
+             .ttl =
+                 "the machine's boot-time clock, one for all who use the file, to the millisecond",
+             .survives = "the end of any process; of the machine: fences never repeat, the last "
+                         "leases, whose holders ended with it, may be forgotten.  Not a file "
+                         "removed or put back from a copy, nor a network file system"},
+    .schemes = (const char *const[]){"sqlite:", NULL},
+    .open = sql_open,
+    .close = sql_close,
+    .another = sql_another,
+    .acquire = sql_acquire,
+    .renew = sql_renew,
+    .release = sql_release,
+    .wait = sql_wait,
+    .inspect = sql_inspect,
+    .list = sql_list,
+    .break_ = sql_break,
+};

@@ -1,0 +1,66 @@
+/* The SQL driver's statements, each named once, in the language of db/db.h, and its schema.
+ * Internal to src/lease/sql*.c. */
+#ifndef HF_LEASE_SQL_STATEMENTS_H
+#define HF_LEASE_SQL_STATEMENTS_H
+
+/* Version n is the nth.  Never edit one that has been released; add another.  A lease or a place is
+ * a row while it lasts; nothing is kept of a name that nobody holds or waits for.  Fences and
+ * tickets are the database's numbers (db_driver.numbers).  `turn` is minus the priority: waiters
+ * are served by (turn, ticket). */
+#define LEASE_SQL_PART "leases"
+static const char *const lease_sql_migrations[] = {
+    "CREATE TABLE leases ("
+    "  name {bytes} NOT NULL, owner {bytes} NOT NULL, fence bigint NOT NULL, mode bigint NOT NULL,"
+    "  slots bigint NOT NULL, priority bigint NOT NULL, expires_at bigint NOT NULL, label text,"
+    "  PRIMARY KEY (name, owner)) {clustered};"
+    "CREATE TABLE lease_waiters ("
+    "  name {bytes} NOT NULL, turn bigint NOT NULL, ticket bigint NOT NULL, owner {bytes} NOT NULL,"
+    "  mode bigint NOT NULL, slots bigint NOT NULL, seen_at bigint NOT NULL, label text,"
+    "  PRIMARY KEY (name, turn, ticket)) {clustered};"
+    "CREATE UNIQUE INDEX lease_waiters_owner ON lease_waiters (name, owner);",
+};
+
+#define LEASE_SQL_STATEMENTS(X)                                                                    \
+    X(HOLDERS, "SELECT owner, fence, mode, slots, expires_at, 0 - priority, label FROM leases"     \
+               " WHERE name = r.name{args(name bytes)}")                                           \
+    X(WAITERS, "SELECT owner, ticket, mode, slots, seen_at, turn, label FROM lease_waiters"        \
+               " WHERE name = r.name ORDER BY turn, ticket{args(name bytes)}")                     \
+    X(GRANT, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"   \
+             " {values(name bytes, owner bytes, fence bigint, mode bigint, slots bigint,"          \
+             " priority bigint, expires_at bigint, label text)}"                                   \
+             " ON CONFLICT (name, owner) DO NOTHING")                                              \
+    X(ENQUEUE, "INSERT INTO lease_waiters"                                                         \
+               " (name, turn, ticket, owner, mode, slots, seen_at, label)"                         \
+               " {values(name bytes, turn bigint, ticket bigint, owner bytes, mode bigint,"        \
+               " slots bigint, seen_at bigint, label text)} ON CONFLICT DO NOTHING")               \
+    X(SEEN, "UPDATE lease_waiters SET seen_at = r.now WHERE name = r.name AND owner = r.owner"     \
+            "{args(name bytes, owner bytes, now bigint)}")                                         \
+    X(LEAVE, "DELETE FROM lease_waiters WHERE name = r.name AND owner = r.owner"                   \
+             "{args(name bytes, owner bytes)}")                                                    \
+    X(RENEW, "UPDATE leases SET expires_at = r.until WHERE name = r.name AND owner = r.owner"      \
+             " AND expires_at > r.now RETURNING fence"                                             \
+             "{args(name bytes, owner bytes, now bigint, until bigint)}")                          \
+    X(RELEASE, "DELETE FROM leases WHERE name = r.name AND owner = r.owner"                        \
+               " AND expires_at > r.now{args(name bytes, owner bytes, now bigint)}")               \
+    X(BREAK, "DELETE FROM leases WHERE name = r.name{args(name bytes)}")                           \
+    X(DROP_EXPIRED, "DELETE FROM leases WHERE name = r.name AND expires_at <= r.now"               \
+                    "{args(name bytes, now bigint)}")                                              \
+    X(DROP_SILENT, "DELETE FROM lease_waiters WHERE name = r.name AND seen_at <= r.silent"         \
+                   "{args(name bytes, silent bigint)}")                                            \
+    X(SWEEP_EXPIRED, "DELETE FROM leases WHERE expires_at <= r.now{args(now bigint)}")             \
+    X(SWEEP_SILENT, "DELETE FROM lease_waiters WHERE seen_at <= r.silent{args(silent bigint)}")    \
+    X(NAMES, "SELECT name FROM leases WHERE name >= r.first AND name > r.after"                    \
+             " AND name < r.beyond AND expires_at > r.now UNION"                                   \
+             " SELECT name FROM lease_waiters WHERE name >= r.first AND name > r.after"            \
+             " AND name < r.beyond AND seen_at > r.silent ORDER BY 1 LIMIT r.n"                    \
+             "{args(first bytes, after bytes, beyond bytes, now bigint, silent bigint,"            \
+             " n bigint)}")
+
+enum lease_sql_statement {
+#define LEASE_SQL_ENUM(name, sql) LS_##name,
+    LEASE_SQL_STATEMENTS(LEASE_SQL_ENUM)
+#undef LEASE_SQL_ENUM
+        LS_COUNT
+};
+
+#endif

@@ -1,0 +1,758 @@
+/* Claims about sqlite: leases that the conformance suite cannot make, since they are about the
+ * file: who may read it, what a kill or a boot leaves of it, and many processes on one. */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "lease/lease.h"
+#include "ledger/ledger.h"
+
+#define TTL_MS 10000
+
+static struct lab {
+    struct temp_dir dir;
+    struct clock_fake clock;
+    struct lease_options options;
+    struct random random;
+} lab;
+
+static int set_up(void **state)
+{
+    (void)state;
+    temp_dir_make(&lab.dir);
+    clock_fake_init(&lab.clock, T0_MS * 1000);
+    lab.options = (struct lease_options){.timeout_ms = 2000, .clock = &lab.clock.clock};
+    random_init_seeded(&lab.random, test_seed(7));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    temp_dir_remove(&lab.dir);
+    return 0;
+}
+
+static struct lease *open_lease(void)
+{
+    struct hf_fault fault = {0};
+    struct lease *l = NULL;
+    const struct lease_driver *d = lease_driver_for(lab.dir.url);
+    if (!d || d->open(lab.dir.url, &lab.options, &l, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return l;
+}
+
+static void close_lease(struct lease *l) { l->driver->close(l); }
+
+static struct lease_request ask(const char *key)
+{
+    struct lease_request r = {
+        .key = key, .key_len = strlen(key), .ttl_ms = TTL_MS, .slots = 1, .queue = true};
+    random_bytes(&lab.random, r.owner, sizeof r.owner);
+    return r;
+}
+
+static struct lease_verdict acquire(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {0};
+    struct hf_fault fault = {0};
+    if (l->driver->acquire(l, r, 1, &v, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return v;
+}
+
+static int64_t granted(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = acquire(l, r);
+    assert_int_equal(v.result, HF_DONE);
+    return v.fence;
+}
+
+static void taken(struct lease *l, const struct lease_request *r, size_t position)
+{
+    struct lease_verdict v = acquire(l, r);
+    assert_int_equal(v.result, HF_TAKEN);
+    assert_int_equal(v.position, position);
+}
+
+static enum hf_result release(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {0};
+    struct hf_fault fault = {0};
+    if (l->driver->release(l, r, 1, &v, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return v.result;
+}
+
+static void advance_ms(int64_t ms) { clock_fake_advance(&lab.clock, ms * 1000); }
+
+/* As another program would: its own connection to the file. */
+static int64_t sql(const char *text)
+{
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+    int64_t answer = -1;
+    assert_int_equal(sqlite3_open(lab.dir.db, &db), SQLITE_OK);
+    if (sqlite3_prepare_v2(db, text, -1, &stmt, NULL) != SQLITE_OK)
+        fail_msg("%s", sqlite3_errmsg(db));
+    int rc = sqlite3_step(stmt);
+    assert_true(rc == SQLITE_ROW || rc == SQLITE_DONE);
+    if (rc == SQLITE_ROW)
+        answer = sqlite3_column_int64(stmt, 0);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return answer;
+}
+
+static enum hf_result open_result(const char *url, struct hf_fault *fault)
+{
+    struct lease *l = NULL;
+    enum hf_result result = lease_driver_for(url)->open(url, &lab.options, &l, fault);
+    if (result == HF_DONE)
+        close_lease(l);
+    else
+        assert_true(strlen(fault->msg) > 10);
+    return result;
+}
+
+/* ---- the file ---- */
+
+static void the_file_and_its_directory_are_their_owners_alone(void **state)
+{
+    (void)state;
+    char dir[160], path[200], url[220], side[220];
+    snprintf(dir, sizeof dir, "%s/locks", lab.dir.path);
+    snprintf(path, sizeof path, "%s/l.db", dir);
+    snprintf(url, sizeof url, "sqlite:%s", path);
+    struct lease *l = NULL;
+    struct stat st;
+    mode_t umask_before = umask(0);
+    assert_int_equal(lease_driver_for(url)->open(url, &lab.options, &l, NULL), HF_DONE);
+    umask(umask_before);
+    assert_int_equal(stat(dir, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    const char *const endings[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(side, sizeof side, "%s%s", path, endings[i]);
+        assert_int_equal(stat(side, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+    }
+    close_lease(l);
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(side, sizeof side, "%s%s", path, endings[i]);
+        unlink(side);
+    }
+    rmdir(dir);
+}
+
+static void what_is_no_database_is_said_to_be_none(void **state)
+{
+    (void)state;
+    struct hf_fault fault = {0};
+    FILE *f = fopen(lab.dir.db, "w");
+    for (int i = 0; i < 1000; i++)
+        fputs("this is a shopping list\n", f);
+    fclose(f);
+    assert_int_equal(open_result(lab.dir.url, &fault), HF_FAILED);
+    assert_non_null(strstr(fault.msg, "not a database"));
+}
+
+static void a_path_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    struct hf_fault fault = {0};
+    assert_int_equal(open_result("sqlite:", &fault), HF_BAD_REQUEST);
+    assert_int_equal(open_result("sqlite:/proc/locks.db", &fault), HF_UNREACHABLE);
+    assert_int_equal(open_result("sqlite:/no/such/directory/l.db", &fault), HF_UNREACHABLE);
+    char url[200];
+    snprintf(url, sizeof url, "sqlite:%s", lab.dir.path); /* a directory */
+    assert_int_equal(open_result(url, &fault), HF_UNREACHABLE);
+}
+
+static void a_file_replaced_under_us_is_noticed(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a");
+    struct lease_verdict v;
+    struct hf_fault fault = {0};
+    char away[200];
+    snprintf(away, sizeof away, "%s.away", lab.dir.db);
+    granted(l, &r);
+    assert_int_equal(rename(lab.dir.db, away), 0);
+    assert_int_equal(l->driver->renew(l, &r, 1, &v, &fault), HF_UNREACHABLE);
+    assert_non_null(strstr(fault.msg, "replaced"));
+    assert_int_equal(rename(away, lab.dir.db), 0);
+    assert_int_equal(l->driver->renew(l, &r, 1, &v, &fault), HF_DONE);
+    close_lease(l);
+}
+
+static void leases_live_in_a_servers_file_beside_its_ledger(void **state)
+{
+    (void)state;
+    struct db_options writer = {.clock = &lab.clock.clock, .writer = true};
+    struct ledger *ledger = NULL;
+    struct hf_err err = {0};
+    if (ledger_open(lab.dir.url, &writer, &ledger, &err) != HF_OK)
+        fail_msg("%s", err.msg);
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a");
+    granted(l, &r);
+    ledger_close(ledger);
+    if (ledger_open(lab.dir.url, &writer, &ledger, &err) != HF_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(release(l, &r), HF_DONE);
+    close_lease(l);
+    ledger_close(ledger);
+}
+
+/* ---- fences ---- */
+
+static void fences_grow_over_reopening_and_over_names(void **state)
+{
+    (void)state;
+    int64_t last = 0;
+    for (int i = 0; i < 5; i++) {
+        struct lease *l = open_lease();
+        for (int k = 0; k < 3; k++) {
+            struct lease_request r = ask(k % 2 ? "a" : "b");
+            int64_t fence = granted(l, &r);
+            assert_true(fence > last);
+            last = fence;
+            assert_int_equal(release(l, &r), HF_DONE);
+        }
+        close_lease(l);
+    }
+    assert_int_equal(sql("SELECT count(*) FROM leases"), 0);
+    assert_int_equal(sql("SELECT count(*) FROM shared_state"), 1);
+}
+
+/* What a power cut leaves: the durable block, and none of the grants made from it. */
+static void a_boot_that_lost_the_last_grants_repeats_no_fence(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a");
+    int64_t last = granted(l, &r);
+    close_lease(l);
+    sql("UPDATE shared_state SET boot = 'another', next = 1");
+    sql("DELETE FROM leases");
+    l = open_lease();
+    assert_true(granted(l, &r) > last);
+    close_lease(l);
+}
+
+static void a_block_of_fences_is_reserved_before_one_is_given(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease(), *m = open_lease();
+    int64_t last = 0;
+    sql("UPDATE shared_state SET reserved = next + 1030");
+    for (int i = 0; i < 40; i++) {
+        struct lease_request r = ask("a");
+        int64_t fence = granted(i % 2 ? l : m, &r);
+        assert_true(fence > last);
+        assert_true(sql("SELECT reserved FROM shared_state") > fence);
+        last = fence;
+        release(i % 2 ? m : l, &r);
+    }
+    assert_true(sql("SELECT reserved - next FROM shared_state") > 10000);
+    close_lease(l);
+    close_lease(m);
+}
+
+/* ---- time ---- */
+
+static void the_wall_clock_being_set_moves_no_lease(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a"), other = ask("a");
+    granted(l, &r);
+    clock_fake_step(&lab.clock, INT64_C(3600) * 1000000);
+    struct lease *m = open_lease(); /* which reads the wall as it is now */
+    taken(m, &other, 1);
+    clock_fake_step(&lab.clock, -INT64_C(7200) * 1000000);
+    struct lease *n = open_lease();
+    advance_ms(4000);
+    taken(n, &other, 1);
+    advance_ms(4000);
+    taken(n, &other, 1);
+    advance_ms(2000);
+    granted(n, &other);
+    close_lease(l);
+    close_lease(m);
+    close_lease(n);
+}
+
+static void a_boot_with_the_wall_set_back_keeps_no_lease_longer_than_its_ttl(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a"), other = ask("a");
+    granted(l, &r);
+    close_lease(l);
+    sql("UPDATE shared_state SET boot = 'another'");
+    clock_fake_step(&lab.clock, -INT64_C(86400) * 1000000);
+    l = open_lease();
+    taken(l, &other, 1);
+    advance_ms(3000);
+    taken(l, &other, 1);
+    advance_ms(TTL_MS - 3000);
+    granted(l, &other);
+    close_lease(l);
+}
+
+static void an_expired_lease_is_lost_and_passes_on(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request a = ask("a"), b = ask("a");
+    struct lease_verdict v;
+    int64_t fence = granted(l, &a);
+    assert_int_equal(granted(l, &a), fence); /* asked again: the same */
+    advance_ms(TTL_MS - 1);
+    assert_int_equal(l->driver->renew(l, &a, 1, &v, NULL), HF_DONE);
+    assert_int_equal(v.result, HF_DONE);
+    assert_int_equal(v.fence, fence);
+    advance_ms(TTL_MS);
+    assert_int_equal(l->driver->renew(l, &a, 1, &v, NULL), HF_DONE);
+    assert_int_equal(v.result, HF_LOST);
+    assert_int_equal(release(l, &a), HF_LOST);
+    assert_true(granted(l, &b) > fence);
+    close_lease(l);
+}
+
+static void rows_nobody_asks_for_are_swept(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    for (int i = 0; i < 20; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "job-%d", i);
+        struct lease_request r = ask(name), w = ask(name);
+        granted(l, &r);
+        taken(l, &w, 1);
+    }
+    advance_ms(61000);
+    struct lease_request r = ask("last");
+    granted(l, &r);
+    assert_int_equal(sql("SELECT count(*) FROM leases"), 1);
+    assert_int_equal(sql("SELECT count(*) FROM lease_waiters"), 0);
+    close_lease(l);
+}
+
+/* ---- the queue ---- */
+
+static void waiters_are_served_by_priority_and_then_in_order(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease(), *m = open_lease();
+    struct lease_request h = ask("a"), w1 = ask("a"), w2 = ask("a"), urgent = ask("a");
+    urgent.priority = 5;
+    granted(l, &h);
+    taken(m, &w1, 1);
+    taken(l, &w2, 2);
+    taken(m, &urgent, 1);
+    taken(m, &w1, 2);
+    struct lease_request barge = ask("a");
+    barge.queue = false;
+    assert_int_equal(release(l, &h), HF_DONE);
+    taken(m, &barge, 0);
+    taken(l, &w1, 2);
+    granted(m, &urgent);
+    assert_int_equal(release(m, &urgent), HF_DONE);
+    granted(l, &w1);
+    assert_int_equal(release(l, &w1), HF_DONE);
+    granted(l, &w2);
+    close_lease(l);
+    close_lease(m);
+}
+
+static void a_silent_head_is_skipped(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request h = ask("a"), dead = ask("a"), w = ask("a");
+    granted(l, &h);
+    taken(l, &dead, 1);
+    taken(l, &w, 2);
+    assert_int_equal(release(l, &h), HF_DONE);
+    advance_ms(WAITER_SILENT_MS - 100);
+    taken(l, &w, 2);
+    advance_ms(100);
+    granted(l, &w);
+    assert_int_equal(sql("SELECT count(*) FROM lease_waiters"), 0);
+    close_lease(l);
+}
+
+static void shared_ones_wait_behind_an_exclusive_one(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request s1 = ask("a"), s2 = ask("a"), x = ask("a"), s3 = ask("a");
+    s1.mode = s2.mode = s3.mode = HF_SHARED;
+    assert_true(granted(l, &s1) < granted(l, &s2));
+    taken(l, &x, 1);
+    taken(l, &s3, 2);
+    release(l, &s1);
+    taken(l, &x, 1);
+    release(l, &s2);
+    taken(l, &s3, 2);
+    granted(l, &x);
+    taken(l, &s3, 1);
+    release(l, &x);
+    granted(l, &s3);
+    close_lease(l);
+}
+
+static void slots_bound_the_holders_and_all_must_agree(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r[4], odd = ask("a");
+    for (int i = 0; i < 4; i++) {
+        r[i] = ask("a");
+        r[i].slots = 3;
+    }
+    struct lease_verdict v[4];
+    assert_int_equal(l->driver->acquire(l, r, 4, v, NULL), HF_DONE);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(v[i].result, HF_DONE);
+    assert_int_equal(v[3].result, HF_TAKEN);
+    assert_int_equal(l->driver->acquire(l, &odd, 1, v, NULL), HF_BAD_REQUEST);
+    release(l, &r[1]);
+    granted(l, &r[3]);
+    close_lease(l);
+}
+
+static bool collect(void *ctx, const char *name)
+{
+    struct buf *b = ctx;
+    buf_str(b, name);
+    buf_char(b, ' ');
+    return true;
+}
+
+static void names_are_listed_in_order_by_prefix(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    const char *const names[] = {"b", "ab", "a", "ac\xc3\xbf", "aa"};
+    for (size_t i = 0; i < 5; i++) {
+        struct lease_request r = ask(names[i]);
+        granted(l, &r);
+    }
+    struct buf b = {0};
+    assert_int_equal(l->driver->list(l, "a", 1, collect, &b, NULL), HF_DONE);
+    buf_char(&b, '\0');
+    assert_string_equal(b.data, "a aa ab ac\xc3\xbf ");
+    b.len = 0;
+    for (int i = 0; i < 600; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "c%03d", i);
+        struct lease_request r = ask(name);
+        granted(l, &r);
+    }
+    assert_int_equal(l->driver->list(l, "", 0, collect, &b, NULL), HF_DONE);
+    buf_char(&b, '\0');
+    assert_int_equal(strlen(b.data), 600 * 5 + strlen("a aa ab ac\xc3\xbf b "));
+    buf_close(&b);
+    close_lease(l);
+}
+
+static void inspecting_shows_holders_and_waiters_in_order(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request h = ask("a"), w = ask("a"), v = ask("a");
+    h.label = "cron on web1";
+    h.label_len = strlen(h.label);
+    v.priority = 2;
+    int64_t fence = granted(l, &h);
+    taken(l, &w, 1);
+    taken(l, &v, 1);
+    struct hf_lock_state st;
+    char owner[33];
+    assert_int_equal(l->driver->inspect(l, "a", 1, &st, NULL), HF_DONE);
+    assert_int_equal(st.n_holders, 1);
+    assert_int_equal(st.n_waiters, 2);
+    assert_string_equal(st.holders[0].label, "cron on web1");
+    assert_int_equal(st.holders[0].fence, fence);
+    assert_int_equal(st.holders[0].remaining_ms, TTL_MS);
+    lease_owner_text(v.owner, owner);
+    assert_string_equal(st.waiters[0].owner, owner);
+    assert_int_equal(st.waiters[0].priority, 2);
+    assert_int_equal(st.last_fence, fence);
+    free(st.holders);
+    free(st.waiters);
+    assert_int_equal(l->driver->break_(l, "a", 1, NULL), HF_DONE);
+    assert_int_equal(release(l, &h), HF_LOST);
+    assert_true(granted(l, &v) > fence);
+    close_lease(l);
+}
+
+/* ---- several processes ---- */
+
+static void a_busy_file_is_waited_for_no_longer_than_the_timeout(void **state)
+{
+    (void)state;
+    lab.options.timeout_ms = 300;
+    struct lease *l = open_lease();
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(lab.dir.db, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    struct lease_request r = ask("a");
+    struct lease_verdict v;
+    struct hf_fault fault = {0};
+    int64_t began = clock_monotonic_us(&clock_system);
+    assert_int_equal(l->driver->acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
+    int64_t us = clock_monotonic_us(&clock_system) - began;
+    assert_true(us >= 300000 && us < 1000000);
+    assert_non_null(strstr(fault.msg, "busy"));
+    sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_close(db);
+    granted(l, &r);
+    close_lease(l);
+}
+
+/* Children open their own handles; nothing of the parent's is open while they are made. */
+static pid_t child(void (*run)(int), int number)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        lab.options.clock = &clock_system;
+        random_init_system(&lab.random);
+        run(number);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void must(bool ok)
+{
+    if (!ok)
+        _exit(1);
+}
+
+#define CHILDREN 8
+#define ROUNDS 25
+
+/* Reads a number, writes it plus one: without the lock some would be lost. */
+static void count_under_the_lock(int number)
+{
+    (void)number;
+    struct lease *l = NULL;
+    struct lease_verdict v;
+    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct lease_request r = ask("counter");
+        for (;;) {
+            must(l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE);
+            if (v.result == HF_DONE)
+                break;
+            must(l->driver->wait(l, &r, 5000, NULL) == HF_DONE);
+        }
+        char path[200];
+        snprintf(path, sizeof path, "%s/counter", lab.dir.path);
+        int64_t seen[2] = {0};
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        must(fd >= 0 && pread(fd, seen, sizeof seen, 0) >= 0);
+        must(v.fence > seen[1]);
+        seen[0]++;
+        seen[1] = v.fence;
+        must(pwrite(fd, seen, sizeof seen, 0) == sizeof seen);
+        close(fd);
+        must(l->driver->release(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
+    }
+    close_lease(l);
+}
+
+static void processes_exclude_each_other_and_fences_follow_the_grants(void **state)
+{
+    (void)state;
+    pid_t pids[CHILDREN];
+    char path[200];
+    int64_t seen[2] = {0};
+    for (int i = 0; i < CHILDREN; i++)
+        pids[i] = child(count_under_the_lock, i);
+    for (int i = 0; i < CHILDREN; i++) {
+        int status;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    snprintf(path, sizeof path, "%s/counter", lab.dir.path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pread(fd, seen, sizeof seen, 0), sizeof seen);
+    close(fd);
+    unlink(path);
+    assert_int_equal(seen[0], CHILDREN * ROUNDS);
+}
+
+/* Tells each fence it was granted, as long as it lives. */
+static int tells[2];
+static void grant_for_ever(int number)
+{
+    struct lease *l = NULL;
+    struct lease_verdict v;
+    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    for (;;) {
+        struct lease_request r = ask(number ? "a" : "b");
+        r.ttl_ms = 100;
+        r.queue = false;
+        must(l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE);
+        if (v.result != HF_DONE)
+            continue;
+        must(write(tells[1], &v.fence, sizeof v.fence) == sizeof v.fence);
+        must(l->driver->release(l, &r, 1, &v, NULL) == HF_DONE);
+    }
+}
+
+static void a_kill_in_the_middle_repeats_no_fence(void **state)
+{
+    (void)state;
+    VEC(int64_t) fences = {0};
+    for (int round = 0; round < 8; round++) {
+        assert_int_equal(pipe2(tells, O_CLOEXEC), 0);
+        pid_t pid = child(grant_for_ever, round % 2);
+        close(tells[1]);
+        int64_t fence;
+        for (int i = 0; i < 20 + 7 * round; i++) {
+            assert_int_equal(read(tells[0], &fence, sizeof fence), sizeof fence);
+            *(int64_t *)vec_push(&fences) = fence;
+        }
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        while (read(tells[0], &fence, sizeof fence) == sizeof fence)
+            *(int64_t *)vec_push(&fences) = fence;
+        close(tells[0]);
+    }
+    for (size_t i = 1; i < fences.n; i++)
+        assert_true(fences.v[i] > fences.v[i - 1]);
+    vec_close(&fences);
+}
+
+static void hold_and_die(int number)
+{
+    (void)number;
+    struct lease *l = NULL;
+    struct lease_verdict v;
+    struct lease_request r = ask("a");
+    r.ttl_ms = 300;
+    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    must(l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
+    raise(SIGKILL);
+}
+
+static void a_killed_holders_lock_passes_at_its_expiry(void **state)
+{
+    (void)state;
+    pid_t pid = child(hold_and_die, 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    lab.options.clock = &clock_system;
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a");
+    int64_t began = clock_monotonic_us(&clock_system);
+    struct lease_verdict v = acquire(l, &r);
+    assert_int_equal(v.result, HF_TAKEN);
+    assert_true(v.remaining_ms > 0 && v.remaining_ms <= 300);
+    assert_int_equal(l->driver->wait(l, &r, 5000, NULL), HF_DONE);
+    granted(l, &r);
+    int64_t us = clock_monotonic_us(&clock_system) - began;
+    assert_true(us >= v.remaining_ms * 1000 - 1000 && us < 2000000);
+    close_lease(l);
+}
+
+static void open_and_close(int number)
+{
+    (void)number;
+    struct lease *l = NULL;
+    struct hf_fault fault;
+    if (lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, &fault) != HF_DONE) {
+        fprintf(stderr, "%s\n", fault.msg);
+        _exit(1);
+    }
+    close_lease(l);
+}
+
+static void many_may_open_a_new_file_at_once(void **state)
+{
+    (void)state;
+    pid_t pids[16];
+    for (int i = 0; i < 16; i++)
+        pids[i] = child(open_and_close, i);
+    for (int i = 0; i < 16; i++) {
+        int status;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(sql("SELECT count(*) FROM part_version"), 1);
+}
+
+/* ---- waiting ---- */
+
+static void waiting_keeps_the_place_and_ends_when_the_holder_does(void **state)
+{
+    (void)state;
+    lab.options.clock = &clock_system;
+    struct lease *l = open_lease(), *m = NULL;
+    assert_int_equal(l->driver->another(l, &m, NULL), HF_DONE);
+    struct lease_request h = ask("a"), w = ask("a");
+    granted(l, &h);
+    taken(m, &w, 1);
+    int64_t placed = sql("SELECT seen_at FROM lease_waiters");
+    assert_int_equal(m->driver->wait(m, &w, 100, NULL), HF_DONE);
+    assert_int_equal(sql("SELECT seen_at FROM lease_waiters"), placed); /* no write so soon */
+    assert_int_equal(m->driver->wait(m, &w, 1500, NULL), HF_DONE);
+    assert_true(sql("SELECT seen_at FROM lease_waiters") >= placed + 1000);
+    release(l, &h);
+    int64_t began = clock_monotonic_us(&clock_system);
+    assert_int_equal(m->driver->wait(m, &w, 5000, NULL), HF_DONE);
+    assert_true(clock_monotonic_us(&clock_system) - began < 1000000);
+    granted(m, &w);
+    close_lease(l);
+    close_lease(m);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(the_file_and_its_directory_are_their_owners_alone),
+        TEST(what_is_no_database_is_said_to_be_none),
+        TEST(a_path_that_cannot_be_is_refused),
+        TEST(a_file_replaced_under_us_is_noticed),
+        TEST(leases_live_in_a_servers_file_beside_its_ledger),
+        TEST(fences_grow_over_reopening_and_over_names),
+        TEST(a_boot_that_lost_the_last_grants_repeats_no_fence),
+        TEST(a_block_of_fences_is_reserved_before_one_is_given),
+        TEST(the_wall_clock_being_set_moves_no_lease),
+        TEST(a_boot_with_the_wall_set_back_keeps_no_lease_longer_than_its_ttl),
+        TEST(an_expired_lease_is_lost_and_passes_on),
+        TEST(rows_nobody_asks_for_are_swept),
+        TEST(waiters_are_served_by_priority_and_then_in_order),
+        TEST(a_silent_head_is_skipped),
+        TEST(shared_ones_wait_behind_an_exclusive_one),
+        TEST(slots_bound_the_holders_and_all_must_agree),
+        TEST(names_are_listed_in_order_by_prefix),
+        TEST(inspecting_shows_holders_and_waiters_in_order),
+        TEST(a_busy_file_is_waited_for_no_longer_than_the_timeout),
+        TEST(processes_exclude_each_other_and_fences_follow_the_grants),
+        TEST(a_kill_in_the_middle_repeats_no_fence),
+        TEST(a_killed_holders_lock_passes_at_its_expiry),
+        TEST(many_may_open_a_new_file_at_once),
+        TEST(waiting_keeps_the_place_and_ends_when_the_holder_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

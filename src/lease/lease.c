@@ -9,10 +9,12 @@
 
 extern const struct lease_driver lease_memory;
 extern const struct lease_driver lease_sqlite;
+extern const struct lease_driver lease_redis;
 
 const struct lease_driver *const lease_drivers[] = {
     &lease_memory,
     &lease_sqlite,
+    &lease_redis,
     NULL,
 };
 

@@ -1,0 +1,673 @@
+/* redis: leases on one Redis server (5 or later, or what speaks like it), below src/lock as every
+ * driver.  What is decided is decided in the scripts of redis_scripts.h; here requests become
+ * commands, answers verdicts, and a waiter sleeps on a second connection until it is called.
+ *
+ * Keys: holdfast:{NAME}:lock and what begins so, and holdfast:fence, the one number for all locks.
+ * The braces keep a lock's keys together, but the fence is one key and later scripts will take many
+ * locks at once, so a Redis Cluster is not supported (its CROSSSLOT is told as a refusal): one
+ * server, or one primary with its replicas.  An ACL needs ~holdfast:* and &holdfast:*.
+ *
+ * n requests are n EVALSHA in one exchange.  A script the server does not know (restarted, SCRIPT
+ * FLUSH) was not run: those are sent again whole.
+ *
+ * A handle belongs to one thread at a time and shares nothing with the others. */
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lease/redis_link.h"
+#include "lease/redis_scripts.h"
+
+#define TTL_MIN_MS 100
+#define TTL_MAX_MS (INT64_C(7) * 86400000)
+#define TIMEOUT_DEFAULT_MS 2000
+#define TIMEOUT_MAX_MS 3600000
+#define WAIT_MAX_MS 3600000
+#define BEAT_MAX_US INT64_C(1000000) /* a waiter asks after its place this often, */
+#define BEAT_MIN_US INT64_C(100000)  /* or as often as short leases end, but no more often */
+#define SCAN_COUNT "1000"
+#define LIST_MAX 1000000
+
+#define KEY_HEAD "holdfast:{"
+#define KEY_TAIL "}:lock"
+#define KEY_FENCE "holdfast:fence"
+#define KEY_SIZE (sizeof KEY_HEAD + LEASE_NAME_MAX + sizeof KEY_TAIL)
+#define OWNER_LEN (2 * LEASE_OWNER_SIZE)
+#define CHANNEL_SIZE (KEY_SIZE + sizeof ":wake:" + OWNER_LEN)
+
+_Static_assert(WAITER_SILENT_MS == 5000, "the scripts say it too");
+
+enum script { ACQUIRE, RENEW, RELEASE, TOUCH, BREAK, INSPECT, N_SCRIPTS };
+static const struct redis_arg scripts[N_SCRIPTS] = {
+    [ACQUIRE] = {REDIS_ACQUIRE, sizeof REDIS_ACQUIRE - 1},
+    [RENEW] = {REDIS_RENEW, sizeof REDIS_RENEW - 1},
+    [RELEASE] = {REDIS_RELEASE, sizeof REDIS_RELEASE - 1},
+    [TOUCH] = {REDIS_TOUCH, sizeof REDIS_TOUCH - 1},
+    [BREAK] = {REDIS_BREAK, sizeof REDIS_BREAK - 1},
+    [INSPECT] = {REDIS_INSPECT, sizeof REDIS_INSPECT - 1},
+};
+#define SHA_LEN 40
+
+/* For whom the second connection listens. */
+struct watch {
+    char channel[CHANNEL_SIZE]; /* "": nobody */
+    uint8_t owner[LEASE_OWNER_SIZE];
+    int64_t asked_us; /* when its place was last asked after */
+    int64_t turn_us;  /* when the lease before it ends at the latest; INT64_MAX: not known */
+};
+
+struct redis {
+    struct lease lease;
+    struct redis_address address;
+    struct redis_link commands, messages;
+    struct watch watch;
+    VEC(redisReply *) replies; /* of one exchange; n is not used between calls */
+    char shas[N_SCRIPTS][SHA_LEN + 1];
+};
+
+extern const struct lease_driver lease_redis;
+
+static struct redis *redis_of(struct lease *l) { return (struct redis *)(void *)l; }
+
+/* ---- handles ---- */
+
+static void hash_scripts(struct redis *r)
+{
+    for (int i = 0; i < N_SCRIPTS; i++) {
+        unsigned char sha[EVP_MAX_MD_SIZE];
+        unsigned len;
+        hf_check(EVP_Digest(scripts[i].data, scripts[i].len, sha, &len, EVP_sha1(), NULL) == 1);
+        for (size_t b = 0; b < SHA_LEN / 2; b++)
+            snprintf(r->shas[i] + 2 * b, 3, "%02x", sha[b]);
+    }
+}
+
+static void redis_close(struct lease *l)
+{
+    if (!l)
+        return;
+    struct redis *r = redis_of(l);
+    redis_link_close(&r->commands);
+    redis_link_close(&r->messages);
+    redis_address_close(&r->address);
+    vec_close(&r->replies);
+    free(r);
+}
+
+/* Takes `address`; connects. */
+static enum hf_result handle_new(struct redis_address address, const struct clock *clock,
+                                 int64_t timeout_ms, struct lease **ret, struct hf_fault *fault)
+{
+    struct redis *r = hf_alloc(sizeof *r);
+    r->lease.driver = &lease_redis;
+    r->address = address;
+    redis_link_init(&r->commands, &r->address, clock, timeout_ms);
+    redis_link_init(&r->messages, &r->address, clock, timeout_ms);
+    hash_scripts(r);
+    enum hf_result result = redis_send(&r->commands, fault);
+    if (result == HF_DONE)
+        *ret = &r->lease;
+    else
+        redis_close(&r->lease);
+    return result;
+}
+
+static enum hf_result redis_open(const char *url, const struct lease_options *options,
+                                 struct lease **ret, struct hf_fault *fault)
+{
+    struct redis_address address;
+    enum hf_result result = redis_address_parse(url, &address, fault);
+    if (result != HF_DONE)
+        return result;
+    int64_t timeout_ms = options ? options->timeout_ms : 0;
+    if (timeout_ms <= 0)
+        timeout_ms = TIMEOUT_DEFAULT_MS;
+    return handle_new(address, options && options->clock ? options->clock : &clock_system,
+                      timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS, ret, fault);
+}
+
+static enum hf_result redis_another(struct lease *l, struct lease **ret, struct hf_fault *fault)
+{
+    /* only what never changes: `l` may be in use */
+    const struct redis *r = redis_of(l);
+    struct redis_address address;
+    redis_address_copy(&r->address, &address);
+    return handle_new(address, r->commands.clock, r->commands.timeout_ms, ret, fault);
+}
+
+/* ---- scripts ---- */
+
+/* One call of a script: its keys and arguments. */
+#define CALL_ARGS_MAX 4
+struct call {
+    char key[KEY_SIZE], owner[OWNER_LEN + 1], ttl[24];
+    char who[LEASE_LABEL_MAX + 64]; /* "MODE PRIORITY SLOTS LABEL" */
+    size_t key_len, who_len;
+};
+
+static size_t key_put(char out[KEY_SIZE], const char *name, size_t len)
+{
+    char *p = mempcpy(out, KEY_HEAD, sizeof KEY_HEAD - 1);
+    p = mempcpy(p, name, len);
+    memcpy(p, KEY_TAIL, sizeof KEY_TAIL);
+    return (size_t)(p - out) + sizeof KEY_TAIL - 1;
+}
+
+static void call_put(struct redis *r, enum script script, bool whole, const struct lease_request *q)
+{
+    struct call c;
+    c.key_len = key_put(c.key, q->key, q->key_len);
+    struct redis_arg args[3 + 2 + CALL_ARGS_MAX] = {
+        whole ? REDIS_ARG("EVAL") : REDIS_ARG("EVALSHA"),
+        whole ? scripts[script] : (struct redis_arg){r->shas[script], SHA_LEN},
+        REDIS_ARG("2"),
+        {c.key, c.key_len},
+        REDIS_ARG(KEY_FENCE),
+    };
+    size_t n = 5;
+    if (script != BREAK && script != INSPECT) {
+        lease_owner_text(q->owner, c.owner);
+        args[n++] = (struct redis_arg){c.owner, OWNER_LEN};
+    }
+    if (script == ACQUIRE || script == RENEW) {
+        int len = snprintf(c.ttl, sizeof c.ttl, "%lld", (long long)q->ttl_ms);
+        args[n++] = (struct redis_arg){c.ttl, (size_t)len};
+    }
+    if (script == ACQUIRE) {
+        int len = snprintf(c.who, sizeof c.who, "%c %d %u ", q->mode == HF_SHARED ? 's' : 'e',
+                           q->priority, q->slots);
+        if (q->label)
+            memcpy(c.who + len, q->label, q->label_len);
+        c.who_len = (size_t)len + (q->label ? q->label_len : 0);
+        args[n++] = (struct redis_arg){c.who, c.who_len};
+        args[n++] = q->queue ? REDIS_ARG("1") : REDIS_ARG("0");
+    }
+    redis_put(&r->commands, args, n);
+}
+
+static bool is_unknown_script(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0;
+}
+
+static void free_replies(struct redis *r, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        freeReplyObject(r->replies.v[i]);
+        r->replies.v[i] = NULL;
+    }
+}
+
+/* Those of the calls that were not run because the server lacks the script, once more.  The others
+ * have been run: failing now leaves them done, which only HF_UNKNOWN says. */
+static enum hf_result call_again(struct redis *r, enum script script,
+                                 const struct lease_request *requests, size_t n,
+                                 struct hf_fault *fault)
+{
+    VEC(redisReply *) again = {0};
+    for (size_t i = 0; i < n; i++) {
+        if (is_unknown_script(r->replies.v[i])) {
+            *vec_push(&again) = NULL;
+            /* the first teaches it the server, in the same exchange */
+            call_put(r, script, again.n == 1, &requests[i]);
+        }
+    }
+    enum hf_result result = redis_exchange(&r->commands, again.v, fault);
+    if (result != HF_DONE) {
+        if (result == HF_UNREACHABLE && again.n < n) {
+            result = HF_UNKNOWN;
+            if (fault)
+                fault->result = result;
+        }
+        free_replies(r, n);
+    }
+    for (size_t i = 0, a = 0; i < n && result == HF_DONE; i++) {
+        if (is_unknown_script(r->replies.v[i])) {
+            freeReplyObject(r->replies.v[i]);
+            r->replies.v[i] = again.v[a++];
+        }
+    }
+    vec_close(&again);
+    return result;
+}
+
+/* Run `script` for each request.  HF_DONE: r->replies has an answer of at least `least` elements to
+ * each, to be freed.  Refused by the server, all of them: HF_UNREACHABLE or HF_FAILED; some of
+ * them: HF_UNKNOWN. */
+static enum hf_result call(struct redis *r, enum script script,
+                           const struct lease_request *requests, size_t n, size_t least,
+                           struct hf_fault *fault)
+{
+    bool unknown = false;
+    while (r->replies.n < n)
+        *vec_push(&r->replies) = NULL;
+    for (size_t i = 0; i < n; i++)
+        call_put(r, script, false, &requests[i]);
+    enum hf_result result = redis_exchange(&r->commands, r->replies.v, fault);
+    if (result != HF_DONE)
+        return result;
+    for (size_t i = 0; i < n; i++)
+        unknown = unknown || is_unknown_script(r->replies.v[i]);
+    if (unknown)
+        result = call_again(r, script, requests, n, fault);
+    if (result != HF_DONE)
+        return result;
+    size_t refused = 0;
+    for (size_t i = 0; i < n; i++) {
+        const redisReply *reply = r->replies.v[i];
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= least)
+            continue;
+        result = redis_refusal(&r->commands, reply, fault);
+        refused++;
+    }
+    if (refused == 0)
+        return HF_DONE;
+    free_replies(r, n);
+    if (refused < n && result == HF_UNREACHABLE)
+        result = HF_UNKNOWN;
+    if (fault)
+        fault->result = result;
+    return result;
+}
+
+static int64_t integer(const redisReply *array, size_t i)
+{
+    const redisReply *e = array->element[i];
+    return e->type == REDIS_REPLY_INTEGER ? e->integer : 0;
+}
+
+/* ---- acquire, renew, release ---- */
+
+/* Those who say different slots are refused.  In a batch others may have been granted before: they
+ * are given back, since the answer to all is no. */
+static enum hf_result refuse_slots(struct redis *r, const struct lease_request *requests, size_t n,
+                                   unsigned asked, int64_t said, struct hf_fault *fault)
+{
+    if (n > 1) {
+        enum hf_result result = call(r, RELEASE, requests, n, 4, fault);
+        if (result != HF_DONE)
+            return result;
+        free_replies(r, n);
+    }
+    return lease_fault(fault, HF_BAD_REQUEST, "%u slots asked for, but others say %lld", asked,
+                       (long long)said);
+}
+
+/* What an answer about a waiter tells the watch, if it is the one who is watched. */
+static void watch_note(struct redis *r, const struct lease_request *q,
+                       const struct lease_verdict *v)
+{
+    struct watch *w = &r->watch;
+    if (!w->channel[0] || memcmp(w->owner, q->owner, LEASE_OWNER_SIZE) != 0)
+        return;
+    w->asked_us = clock_boot_us(r->commands.clock);
+    /* the head alone watches the lease: when it ends it asks, and the script calls the others */
+    w->turn_us = v->position == 1 && v->remaining_ms >= 0
+                     ? w->asked_us + 1000 * (v->remaining_ms + 1)
+                     : INT64_MAX;
+}
+
+static struct lease_verdict verdict_of(const redisReply *reply)
+{
+    return (struct lease_verdict){
+        .result = integer(reply, 0) == REDIS_DONE    ? HF_DONE
+                  : integer(reply, 0) == REDIS_TAKEN ? HF_TAKEN
+                                                     : HF_LOST,
+        .fence = integer(reply, 1),
+        .remaining_ms = integer(reply, 2),
+        .position = (size_t)integer(reply, 3),
+    };
+}
+
+static enum hf_result redis_acquire(struct lease *l, const struct lease_request *requests, size_t n,
+                                    struct lease_verdict *verdicts, struct hf_fault *fault)
+{
+    struct redis *r = redis_of(l);
+    enum hf_result result = lease_check(&lease_redis.info, requests, n, fault);
+    if (result == HF_DONE)
+        result = call(r, ACQUIRE, requests, n, 4, fault);
+    if (result != HF_DONE)
+        return result;
+    size_t differs = n;
+    int64_t said = 0;
+    for (size_t i = 0; i < n; i++) {
+        const redisReply *reply = r->replies.v[i];
+        verdicts[i] = verdict_of(reply);
+        if (integer(reply, 0) == REDIS_SLOTS) {
+            differs = i;
+            said = integer(reply, 1);
+        } else if (verdicts[i].result == HF_TAKEN && requests[i].queue) {
+            watch_note(r, &requests[i], &verdicts[i]);
+        }
+    }
+    free_replies(r, n);
+    return differs == n ? HF_DONE
+                        : refuse_slots(r, requests, n, requests[differs].slots, said, fault);
+}
+
+static enum hf_result renew_or_release(struct lease *l, enum script script,
+                                       const struct lease_request *requests, size_t n,
+                                       struct lease_verdict *verdicts, struct hf_fault *fault)
+{
+    struct redis *r = redis_of(l);
+    enum hf_result result = HF_DONE;
+    for (size_t i = 0; i < n && result == HF_DONE; i++) {
+        result = lease_check_key(&lease_redis.info, requests[i].key, requests[i].key_len, fault);
+        if (result == HF_DONE && script == RENEW)
+            result = lease_check_ttl(&lease_redis.info, requests[i].ttl_ms, fault);
+    }
+    if (result == HF_DONE)
+        result = call(r, script, requests, n, 4, fault);
+    if (result != HF_DONE)
+        return result;
+    for (size_t i = 0; i < n; i++)
+        verdicts[i] = verdict_of(r->replies.v[i]);
+    free_replies(r, n);
+    return HF_DONE;
+}
+
+static enum hf_result redis_renew(struct lease *l, const struct lease_request *requests, size_t n,
+                                  struct lease_verdict *verdicts, struct hf_fault *fault)
+{
+    return renew_or_release(l, RENEW, requests, n, verdicts, fault);
+}
+
+static enum hf_result redis_release(struct lease *l, const struct lease_request *requests, size_t n,
+                                    struct lease_verdict *verdicts, struct hf_fault *fault)
+{
+    return renew_or_release(l, RELEASE, requests, n, verdicts, fault);
+}
+
+/* ---- waiting ---- */
+
+static bool is_text(const redisReply *reply, size_t i, const char *text)
+{
+    return reply->type == REDIS_REPLY_ARRAY && i < reply->elements &&
+           reply->element[i]->type == REDIS_REPLY_STRING &&
+           strcmp(reply->element[i]->str, text) == 0;
+}
+
+/* Listen to the owner's channel instead of the one before.  HF_DONE: what is published from now on
+ * will be heard. */
+static enum hf_result watch_begin(struct redis *r, const struct lease_request *q,
+                                  struct hf_fault *fault)
+{
+    struct watch *w = &r->watch;
+    char channel[CHANNEL_SIZE], owner[OWNER_LEN + 1];
+    size_t len = key_put(channel, q->key, q->key_len);
+    lease_owner_text(q->owner, owner);
+    len += (size_t)snprintf(channel + len, sizeof channel - len, ":wake:%s", owner);
+    if (r->messages.fd >= 0 && strcmp(w->channel, channel) == 0)
+        return HF_DONE;
+    if (r->messages.fd >= 0 && w->channel[0])
+        redis_put(&r->messages,
+                  (struct redis_arg[]){REDIS_ARG("UNSUBSCRIBE"), {w->channel, strlen(w->channel)}},
+                  2);
+    redis_put(&r->messages, (struct redis_arg[]){REDIS_ARG("SUBSCRIBE"), {channel, len}}, 2);
+    w->channel[0] = '\0';
+    enum hf_result result = redis_send(&r->messages, fault);
+    bool heard = false;
+    while (result == HF_DONE && !heard) {
+        redisReply *reply;
+        result = redis_receive(&r->messages, r->messages.timeout_ms, &reply, fault);
+        if (result != HF_DONE)
+            break;
+        if (!reply || reply->type == REDIS_REPLY_ERROR) {
+            result = reply ? redis_refusal(&r->messages, reply, fault)
+                           : lease_fault(fault, HF_UNREACHABLE, "Redis: no answer to SUBSCRIBE");
+            redis_link_close(&r->messages);
+        } else {
+            heard = is_text(reply, 0, "subscribe") && is_text(reply, 1, channel);
+        }
+        if (reply)
+            freeReplyObject(reply);
+    }
+    if (result != HF_DONE)
+        return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
+    memcpy(w->channel, channel, sizeof channel);
+    memcpy(w->owner, q->owner, LEASE_OWNER_SIZE);
+    w->asked_us = INT64_MIN / 2; /* what was published before was not heard: ask */
+    w->turn_us = INT64_MAX;
+    return HF_DONE;
+}
+
+/* Keep the place; *ret_turn: it is worth asking. */
+static enum hf_result touch(struct redis *r, const struct lease_request *q, bool *ret_turn,
+                            struct hf_fault *fault)
+{
+    enum hf_result result = call(r, TOUCH, q, 1, 4, fault);
+    if (result != HF_DONE)
+        return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
+    const redisReply *reply = r->replies.v[0];
+    *ret_turn = integer(reply, 0) == REDIS_TURN;
+    struct lease_verdict verdict = verdict_of(reply);
+    free_replies(r, 1);
+    watch_note(r, q, &verdict);
+    return HF_DONE;
+}
+
+/* Sleep for `us` or until called. */
+static bool is_called(struct redis *r, int64_t us)
+{
+    redisReply *reply = NULL;
+    if (redis_receive(&r->messages, (us + 999) / 1000, &reply, NULL) != HF_DONE) {
+        r->watch.channel[0] = '\0';
+        return true; /* asking tells what is the matter */
+    }
+    bool called = reply && is_text(reply, 0, "message") && is_text(reply, 1, r->watch.channel);
+    if (reply)
+        freeReplyObject(reply);
+    return called;
+}
+
+/* Called, or the lease before it ends (no event tells that, and only the head looks), or the time
+ * is up.  A call that got lost costs a heartbeat: that tells, too, whose turn it is. */
+static enum hf_result redis_wait(struct lease *l, const struct lease_request *request,
+                                 int64_t timeout_ms, struct hf_fault *fault)
+{
+    struct redis *r = redis_of(l);
+    struct watch *w = &r->watch;
+    const struct clock *clock = r->commands.clock;
+    timeout_ms = timeout_ms < 0 ? 0 : timeout_ms < WAIT_MAX_MS ? timeout_ms : WAIT_MAX_MS;
+    int64_t end_us = clock_boot_us(clock) + 1000 * timeout_ms;
+    int64_t slept_us = 0, beat_us = 1000 * request->ttl_ms;
+    beat_us = beat_us < BEAT_MIN_US ? BEAT_MIN_US : beat_us < BEAT_MAX_US ? beat_us : BEAT_MAX_US;
+    enum hf_result result =
+        lease_check_key(&lease_redis.info, request->key, request->key_len, fault);
+    if (result == HF_DONE)
+        result = watch_begin(r, request, fault);
+    while (result == HF_DONE) {
+        int64_t now_us = clock_boot_us(clock);
+        if (now_us >= end_us || now_us >= w->turn_us)
+            break;
+        if (now_us - w->asked_us >= beat_us) {
+            bool turn = false;
+            result = touch(r, request, &turn, fault);
+            if (turn)
+                break;
+            continue;
+        }
+        int64_t until_us = w->asked_us + beat_us;
+        until_us = until_us < end_us ? until_us : end_us;
+        until_us = until_us < w->turn_us ? until_us : w->turn_us;
+        slept_us += until_us - now_us; /* a test's clock may stand still */
+        if (is_called(r, until_us - now_us) || slept_us >= 1000 * timeout_ms)
+            break;
+    }
+    return result;
+}
+
+/* ---- looking ---- */
+
+/* "FENCE MODE PRIORITY SLOTS LABEL" */
+static void show(const redisReply *const *element, bool waits, struct hf_holder *ret)
+{
+    const redisReply *owner = element[0], *left = element[1], *who = element[2];
+    long long fence = 0;
+    char mode = 'e';
+    int head_len = 0;
+    snprintf(ret->owner, sizeof ret->owner, "%.*s", OWNER_LEN, owner->str ? owner->str : "");
+    if (who->str &&
+        sscanf(who->str, "%lld %c %d %*u%n", &fence, &mode, &ret->priority, &head_len) == 3 &&
+        (size_t)head_len < who->len)
+        snprintf(ret->label, sizeof ret->label, "%s", who->str + head_len + 1);
+    ret->mode = mode == 's' ? HF_SHARED : HF_EXCLUSIVE;
+    ret->fence = waits ? 0 : fence;
+    ret->remaining_ms = left->integer;
+}
+
+static enum hf_result redis_inspect(struct lease *l, const char *key, size_t key_len,
+                                    struct hf_lock_state *ret, struct hf_fault *fault)
+{
+    struct redis *r = redis_of(l);
+    struct lease_request q = {.key = key, .key_len = key_len};
+    enum hf_result result = lease_check_key(&lease_redis.info, key, key_len, fault);
+    if (result == HF_DONE)
+        result = call(r, INSPECT, &q, 1, 2, fault);
+    if (result != HF_DONE)
+        return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
+    const redisReply *reply = r->replies.v[0];
+    size_t n = (reply->elements - 2) / 3, n_holders = (size_t)integer(reply, 1);
+    n_holders = n_holders < n ? n_holders : n;
+    *ret = (struct hf_lock_state){
+        .n_holders = n_holders, .n_waiters = n - n_holders, .last_fence = integer(reply, 0)};
+    if (n_holders > 0)
+        ret->holders = hf_alloc(n_holders * sizeof *ret->holders);
+    if (n > n_holders)
+        ret->waiters = hf_alloc((n - n_holders) * sizeof *ret->waiters);
+    for (size_t i = 0; i < n; i++)
+        show((const redisReply *const *)&reply->element[2 + 3 * i], i >= n_holders,
+             i < n_holders ? &ret->holders[i] : &ret->waiters[i - n_holders]);
+    free_replies(r, 1);
+    return HF_DONE;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+struct names {
+    VEC(char *) all;
+};
+
+/* One step of a SCAN: names are added, the cursor moves on; "0": the end. */
+static enum hf_result scan(struct redis *r, const struct buf *pattern, struct buf *cursor,
+                           struct names *names, struct hf_fault *fault)
+{
+    redisReply *reply;
+    redis_put(&r->commands,
+              (struct redis_arg[]){REDIS_ARG("SCAN"),
+                                   {cursor->data, cursor->len},
+                                   REDIS_ARG("MATCH"),
+                                   {pattern->data, pattern->len},
+                                   REDIS_ARG("COUNT"),
+                                   REDIS_ARG(SCAN_COUNT)},
+              6);
+    enum hf_result result = redis_exchange(&r->commands, &reply, fault);
+    if (result != HF_DONE)
+        return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !reply->element[0]->str) {
+        result = redis_refusal(&r->commands, reply, fault);
+        freeReplyObject(reply);
+        return result;
+    }
+    const redisReply *keys = reply->element[1];
+    const size_t around = sizeof KEY_HEAD - 1 + sizeof KEY_TAIL - 1;
+    for (size_t i = 0; i < keys->elements; i++)
+        if (keys->element[i]->len > around)
+            *vec_push(&names->all) = hf_strndup(keys->element[i]->str + sizeof KEY_HEAD - 1,
+                                                keys->element[i]->len - around);
+    cursor->len = 0;
+    buf_put(cursor, reply->element[0]->str, reply->element[0]->len);
+    freeReplyObject(reply);
+    return HF_DONE;
+}
+
+/* SCAN looks at every key of the database, not only ours: O(their number), in steps of 1000 that
+ * hold nobody up.  A name may come twice, and one that came or went meanwhile may be missing. */
+static enum hf_result redis_list(struct lease *l, const char *prefix, size_t prefix_len,
+                                 bool (*each)(void *ctx, const char *name), void *ctx,
+                                 struct hf_fault *fault)
+{
+    struct redis *r = redis_of(l);
+    struct names found = {0};
+    struct buf pattern = {0}, cursor = {0};
+    buf_lit(&pattern, KEY_HEAD);
+    for (size_t i = 0; i < prefix_len; i++) {
+        if (strchr("*?[]\\^-", prefix[i]))
+            buf_char(&pattern, '\\');
+        buf_char(&pattern, prefix[i]);
+    }
+    buf_lit(&pattern, "*" KEY_TAIL);
+    buf_char(&cursor, '0');
+    enum hf_result result;
+    do
+        result = scan(r, &pattern, &cursor, &found, fault);
+    while (result == HF_DONE && !(cursor.len == 1 && cursor.data[0] == '0') &&
+           found.all.n < LIST_MAX);
+    if (result == HF_DONE && found.all.n >= LIST_MAX)
+        result = lease_fault(fault, HF_FAILED, "more than %d names; give a prefix", LIST_MAX);
+    if (found.all.n > 0)
+        qsort(found.all.v, found.all.n, sizeof *found.all.v, by_name);
+    bool more = result == HF_DONE;
+    for (size_t i = 0; i < found.all.n; i++)
+        more = more && ((i > 0 && strcmp(found.all.v[i - 1], found.all.v[i]) == 0) ||
+                        each(ctx, found.all.v[i]));
+    for (size_t i = 0; i < found.all.n; i++)
+        free(found.all.v[i]);
+    vec_close(&found.all);
+    buf_close(&pattern);
+    buf_close(&cursor);
+    return result;
+}
+
+static enum hf_result redis_break(struct lease *l, const char *key, size_t key_len,
+                                  struct hf_fault *fault)
+{
+    struct redis *r = redis_of(l);
+    struct lease_request q = {.key = key, .key_len = key_len};
+    enum hf_result result = lease_check_key(&lease_redis.info, key, key_len, fault);
+    if (result == HF_DONE)
+        result = call(r, BREAK, &q, 1, 4, fault);
+    if (result == HF_DONE)
+        free_replies(r, 1);
+    return result;
+}
+
+const struct lease_driver lease_redis = {
+    .info = {.name = "redis",
+             .url = "redis://[[user]:password@]host[:port][/db], redis+unix:PATH[?db=N]",
+             .fence = HF_FENCE_CLOCK,
+             .processes = true,
+             .fair = true,
+             .shared = true,
+             .priority = true,
+             .slots = true,
+             .ttl_min_ms = TTL_MIN_MS,
+             .ttl_max_ms = TTL_MAX_MS,
+             .name_len_max = LEASE_NAME_MAX,
+             .ttl = "the Redis server's wall clock, to the millisecond; leases end early if it is "
+                    "set forward, late if it is set back",
+             .survives =
+                 "clients' ends and lost connections; a restart as far as the server persists "
+                 "(without, or with the last second of an AOF missing, leases are gone at once, "
+                 "while their holders may still believe in them). Fences go on by the server's "
+                 "clock, also after FLUSHALL; they can repeat or fall only if what was stored is "
+                 "lost and the clock is set back meanwhile, or in a failover to a replica that had "
+                 "not got the latest and whose clock is behind. A failover can lose leases too: "
+                 "replication is asynchronous. No eviction of keys (maxmemory-policy noeviction), "
+                 "no cluster"},
+    .schemes = (const char *const[]){"redis://", "redis+unix:", NULL},
+    .open = redis_open,
+    .close = redis_close,
+    .another = redis_another,
+    .acquire = redis_acquire,
+    .renew = redis_renew,
+    .release = redis_release,
+    .wait = redis_wait,
+    .inspect = redis_inspect,
+    .list = redis_list,
+    .break_ = redis_break,
+};

@@ -157,7 +157,7 @@ int64_t cli_now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
 bool cli_print(struct buf *b)
 {
     size_t len = b->len;
-    bool written = fwrite(b->data, 1, len, stdout) == len && fflush(stdout) == 0;
+    bool written = (len == 0 || fwrite(b->data, 1, len, stdout) == len) && fflush(stdout) == 0;
     buf_close(b);
     return written;
 }

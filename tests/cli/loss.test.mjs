@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import {
   begin, beginRun, gone, heartbeat, holdfast, isGone, json, lastHeartbeatMs, run, sleep, sqliteLocks,
@@ -14,15 +15,8 @@ const { url } = locks;
 
 after(reap);
 
-// When the lease runs out, on the clock of deadlines: asked right after a renewal, so that there is
-// none between the answer and what the test does next.
-async function expiryMs(where, name, ttlMs) {
-  return until('a fresh lease', async () => {
-    const asked = uptimeMs();
-    const left = (await json(where, ['lock', 'show', name])).holders[0]?.expires_in_ms ?? 0;
-    return left - (uptimeMs() - asked) > 0.8 * ttlMs && asked + left;
-  });
-}
+// Waits for the lock and notes when it has it: then, and not before, the lease of the other has ended.
+const heir = (where, name, file) => begin(where, ['run', '--wait', '15s', name, '--', 'sh', '-c', `cut -d' ' -f1 /proc/uptime >${file}`]);
 
 describe('a signal', { concurrency: 3 }, () => {
   for (const [signal, number] of [['SIGTERM', 15], ['SIGINT', 2], ['SIGHUP', 1], ['SIGQUIT', 3], ['SIGUSR1', 10], ['SIGUSR2', 12]]) {
@@ -43,8 +37,7 @@ describe('a signal', { concurrency: 3 }, () => {
   });
 
   it('that stops the command leaves the lock held, and SIGCONT goes on', async () => {
-    const file = locks.file('stopped');
-    const wrapper = await beginRun(url, ['--ttl', '500ms', 'stopped'], heartbeat(file));
+    const wrapper = await beginRun(url, ['--ttl', '500ms', 'stopped'], 'exec sleep 20');
     wrapper.child.kill('SIGTSTP');
     const status = () => fs.readFileSync(`/proc/${wrapper.commandPid}/status`, 'utf8');
     await until('the command is stopped', () => /^State:\s+T/m.test(status()));
@@ -72,14 +65,15 @@ describe('the wrapper', { concurrency: 3 }, () => {
   it('stopped for longer than the TTL: the command ends before the lease does, then 76', async () => {
     const file = locks.file('frozen');
     const wrapper = await beginRun(url, ['--ttl', '1500ms', 'frozen'], `trap '' TERM; ${heartbeat(file)}`);
-    const expiry = await expiryMs(url, 'frozen', 1500);
+    const next = heir(url, 'frozen', `${file}.next`);
+    await until('another waits', async () => (await json(url, ['lock', 'show', 'frozen'])).waiters.length === 1);
+    const stopped = uptimeMs();
     process.kill(wrapper.pid, 'SIGSTOP');
-    const next = await run(url, ['--wait', '10s', 'frozen', '--', 'true']);
-    assert.equal(next.code, 0);
+    assert.equal((await next.result).code, 0);
     assert.ok(isGone(wrapper.commandPid), 'the next holder runs beside the command');
-    const last = lastHeartbeatMs(file);
-    assert.ok(last < expiry, `the command lived until ${last}, the lease until ${expiry}`);
-    assert.ok(last > expiry - 1500, `ended at ${last}, too soon for ${expiry}`);
+    const last = lastHeartbeatMs(file), taken = lastHeartbeatMs(`${file}.next`);
+    assert.ok(last < taken, `the command lived until ${last}, another held the lock from ${taken}`);
+    assert.ok(last > stopped + 300, `it ended ${last - stopped} ms after the wrapper was stopped`);
     process.kill(wrapper.pid, 'SIGCONT');
     assert.equal((await wrapper.result).code, 76);
   });
@@ -151,25 +145,42 @@ describe('--max-hold', () => {
 });
 
 describe('a coordinator that falls silent', () => {
-  let redis;
-  before(async () => { redis = await startRedis(); });
-  after(async () => { await redis.stop(); });
+  let redis, proxy;
+  const sockets = [];
+  before(async () => {
+    redis = await startRedis();
+    proxy = net.createServer((client) => {
+      const server = net.connect(redis.port, '127.0.0.1');
+      sockets.push(client, server);
+      for (const [from, to] of [[client, server], [server, client]]) {
+        from.on('data', (bytes) => to.write(bytes)).on('error', () => {}).on('close', () => to.destroy());
+      }
+    });
+    await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  });
+  after(async () => {
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+    await redis.stop();
+  });
 
   it('TERM comes at the deadline minus the grace, KILL before the deadline', async () => {
     const file = locks.file('silent');
-    const ttl = 2000, grace = 600;
+    const grace = 600;
     const script = `trap 'cut -d" " -f1 /proc/uptime >${file}.term' TERM; ${heartbeat(file)}`;
-    const wrapper = await beginRun(redis.url, ['--ttl', `${ttl}ms`, '--grace', `${grace}ms`, '--timeout', '200ms', 'silent'], script);
-    const expiry = await expiryMs(redis.url, 'silent', ttl);
-    process.kill(redis.pid, 'SIGSTOP');
+    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.address().port}`,
+      ['--ttl', '2s', '--grace', `${grace}ms`, '--timeout', '200ms', 'silent'], script);
+    const next = heir(redis.url, 'silent', `${file}.next`);
+    await until('another waits', async () => (await json(redis.url, ['lock', 'show', 'silent'])).waiters.length === 1);
+    proxy.on('connection', (client) => client.removeAllListeners('data').pause());
+    for (const socket of sockets) socket.pause();
     const { code, stderr } = await wrapper.result;
-    process.kill(redis.pid, 'SIGCONT');
     assert.equal(code, 76);
     assert.match(stderr, /cannot be renewed; ending the command/);
-    const last = lastHeartbeatMs(file), term = lastHeartbeatMs(`${file}.term`);
-    assert.ok(last < expiry, `the command lived until ${last}, the lease until ${expiry}`);
-    assert.ok(term < expiry - grace, `SIGTERM at ${term}, the lease until ${expiry}`);
-    assert.ok(term > expiry - grace - 400, `SIGTERM at ${term}, too soon for ${expiry}`);
+    assert.equal((await next.result).code, 0);
+    const last = lastHeartbeatMs(file), term = lastHeartbeatMs(`${file}.term`), taken = lastHeartbeatMs(`${file}.next`);
+    assert.ok(last < taken, `the command lived until ${last}, another held the lock from ${taken}`);
+    assert.ok(term < taken - grace + 100, `SIGTERM at ${term}, another held the lock from ${taken}`);
     assert.ok(last - term > grace / 3, `only ${last - term} ms of grace`);
   });
 });

@@ -144,7 +144,7 @@ void cli_default_label(char out[129])
 {
     char host[65] = "";
     if (gethostname(host, sizeof host - 1) != 0)
-        strcpy(host, "?");
+        host[0] = '?';
     const struct passwd *user = getpwuid(geteuid());
     if (user)
         snprintf(out, 129, "%.48s@%.64s %ld", user->pw_name, host, (long)getpid());

@@ -25,11 +25,12 @@ static bool parse_on_loss(struct ask *ask, const char *text)
 
 static bool parse_label(struct ask *ask, const char *text)
 {
-    if (strlen(text) >= sizeof ask->label) {
+    size_t len = strlen(text);
+    if (len >= sizeof ask->label) {
         cli_say(ask->command, "--label: at most %zu bytes", sizeof ask->label - 1);
         return false;
     }
-    strcpy(ask->label, text);
+    memcpy(ask->label, text, len + 1);
     return true;
 }
 

@@ -5,6 +5,8 @@
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
 #   tests/unit/test_*.c       one cmocka executable each, and tests/fault/test_*.c
 #   tests/unit/support*.c, tests/support/*.c      linked into each of them
+#   tests/conformance/test_*.c  likewise, one a lease driver, with the suite's other files there;
+#                             contender.c is a program of its own
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
 #   bench/*.c                 one program each, build/bench/NAME
 # One set of rules builds four flavours: build/ (the product), build/asan, build/tsan and, with
@@ -65,8 +67,11 @@ CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/sr
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
 SUPPORT = $(call objects,$(wildcard tests/unit/support*.c tests/support/*.c))
-TEST_SOURCES = $(wildcard tests/unit/test_*.c tests/fault/test_*.c)
+TEST_SOURCES = $(wildcard tests/unit/test_*.c tests/fault/test_*.c tests/conformance/test_*.c)
 TESTS = $(call programs,$(TEST_SOURCES))
+CONTENDER = $(call programs,$(wildcard tests/conformance/contender.c))
+CONFORMANCE = $(call objects,$(filter-out $(TEST_SOURCES) tests/conformance/contender.c,\
+                $(wildcard tests/conformance/*.c)))
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 FUZZERS = $(call programs,$(FUZZ_SOURCES))
 BENCH_SOURCES = $(wildcard bench/*.c)
@@ -83,7 +88,7 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.
 
 all: programs
 programs: $(PROGRAMS)
-tests: $(TESTS)
+tests: $(TESTS) $(CONTENDER)
 benches: $(BENCHES)
 fuzzers: $(FUZZERS)
 
@@ -154,7 +159,13 @@ $(B)/holdfast: $(CLI) $(B)/core.a
 
 $(TESTS): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) $^ $(TEST_LIBS) $(LIB_LIBS) -o $@
+	$(call say,LINK) $(LINK) $(filter %.o,$^) $(B)/core.a $(TEST_LIBS) $(LIB_LIBS) -o $@
+
+$(filter $(B)/tests/conformance/%,$(TESTS)): $(CONFORMANCE)
+
+$(CONTENDER): $(B)/%: $(B)/obj/%.o $(B)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
 
 $(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)
@@ -172,7 +183,7 @@ $(B)/obj/src/http/openapi.o: src/http/openapi.S docs/openapi.yaml Makefile | bui
 	@mkdir -p $(@D)
 	$(call say,AS) $(CC) -c $< -o $@
 
-$(call objects,$(TEST_SOURCES)) $(SUPPORT): | build/packages/test
+$(call objects,$(TEST_SOURCES)) $(SUPPORT) $(CONFORMANCE): | build/packages/test
 
 # Looked for once; `make clean` looks again.
 build/packages/%: scripts/install-packages

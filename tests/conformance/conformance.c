@@ -1,0 +1,282 @@
+/* The suite's runner and what its claims share.  See conformance.h. */
+#include "conformance.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/random.h"
+
+/* ---- parties ---- */
+
+void key_make(char ret[64], const char *what)
+{
+    static atomic_int n;
+    snprintf(ret, 64, "%s-%d", what, atomic_fetch_add(&n, 1));
+}
+
+struct lease_request *party_new_owner(struct party *p)
+{
+    struct random random;
+    random_init_system(&random);
+    random_bytes(&random, p->r.owner, sizeof p->r.owner);
+    return &p->r;
+}
+
+void party_init(struct party *p, const char *key)
+{
+    memset(p, 0, sizeof *p);
+    assert_true(strlen(key) < sizeof p->key);
+    memcpy(p->key, key, strlen(key) + 1);
+    p->r = (struct lease_request){
+        .key = p->key, .key_len = strlen(key), .ttl_ms = LONG_MS, .slots = 1};
+    party_new_owner(p);
+}
+
+void party_queued(struct party *p, const char *key)
+{
+    party_init(p, key);
+    p->r.queue = true;
+}
+
+void must_at(enum hf_result result, const struct hf_fault *fault, const char *file, int line)
+{
+    if (result == HF_DONE)
+        return;
+    print_error("result %d: %s\n", (int)result, fault->msg);
+    _fail(file, line);
+}
+
+void assert_fault(enum hf_result result, enum hf_result expected, const struct hf_fault *fault)
+{
+    if (result != expected)
+        print_error("result %d, not %d: %s\n", (int)result, (int)expected, fault->msg);
+    assert_int_equal(result, expected);
+    assert_int_equal(fault->result, expected);
+    assert_true(strlen(fault->msg) > 8);
+}
+
+enum hf_result try_acquire(struct lease *l, struct party *p)
+{
+    p->fault = (struct hf_fault){0};
+    return l->driver->acquire(l, &p->r, 1, &p->v, &p->fault);
+}
+
+enum hf_result acquire(struct lease *l, struct party *p)
+{
+    must(try_acquire(l, p), &p->fault);
+    return p->v.result;
+}
+
+enum hf_result acquire_again(struct lease *l, struct party *p)
+{
+    int64_t end_ms = now_ms() + 5000;
+    enum hf_result result;
+    while ((result = try_acquire(l, p)) == HF_UNREACHABLE || result == HF_UNKNOWN) {
+        if (now_ms() > end_ms)
+            break;
+        pause_ms(20);
+    }
+    must(result, &p->fault);
+    return p->v.result;
+}
+
+enum hf_result renew(struct lease *l, struct party *p)
+{
+    must(l->driver->renew(l, &p->r, 1, &p->v, &p->fault), &p->fault);
+    return p->v.result;
+}
+
+enum hf_result release(struct lease *l, struct party *p)
+{
+    must(l->driver->release(l, &p->r, 1, &p->v, &p->fault), &p->fault);
+    return p->v.result;
+}
+
+struct lease *handle_another(struct lease *l)
+{
+    struct lease *ret = NULL;
+    struct hf_fault fault = {0};
+    must(l->driver->another(l, &ret, &fault), &fault);
+    return ret;
+}
+
+struct lease *handle_open(struct world *w)
+{
+    struct lease *ret = NULL;
+    struct hf_fault fault = {0};
+    struct lease_options options = {.timeout_ms = 2000, .clock = &clock_system};
+    must(w->driver->open(w->backend->url, &options, &ret, &fault), &fault);
+    assert_ptr_equal(ret->driver, w->driver);
+    return ret;
+}
+
+struct hf_lock_state inspect(struct lease *l, const char *key)
+{
+    struct hf_lock_state state = {0};
+    struct hf_fault fault = {0};
+    must(l->driver->inspect(l, key, strlen(key), &state, &fault), &fault);
+    return state;
+}
+
+void state_close(struct hf_lock_state *state)
+{
+    free(state->holders);
+    free(state->waiters);
+    *state = (struct hf_lock_state){0};
+}
+
+/* ---- time, processes, sockets ---- */
+
+int64_t now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
+
+void pause_ms(int64_t ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    while (nanosleep(&t, &t) != 0)
+        ;
+}
+
+int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms)
+{
+    int64_t from_ms = now_ms();
+    while (acquire(l, p) != HF_DONE) {
+        assert_true(now_ms() - from_ms < most_ms);
+        pause_ms(5);
+    }
+    return now_ms() - from_ms;
+}
+
+int port_free(int *ret_fd)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    if (ret_fd) {
+        assert_int_equal(listen(fd, 64), 0);
+        *ret_fd = fd;
+    } else {
+        close(fd);
+    }
+    return ntohs(at.sin_port);
+}
+
+/* Ends with the test, whatever happens to it. */
+int process_start(const char *const *argv, int *ret_out)
+{
+    int out[2];
+    assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+    pid_t parent = getpid(), pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(127);
+        /* A leak check costs seconds a process; the suite's own process has one. */
+        setenv("ASAN_OPTIONS", "detect_leaks=0:exitcode=99", 1);
+        dup2(out[1], STDOUT_FILENO);
+        execvp(argv[0], (char *const *)argv);
+        _exit(127);
+    }
+    close(out[1]);
+    if (ret_out)
+        *ret_out = out[0];
+    else
+        close(out[0]);
+    return pid;
+}
+
+int process_wait(int pid)
+{
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+void contender_path(char ret[512])
+{
+    ssize_t len = readlink("/proc/self/exe", ret, 400);
+    assert_true(len > 0 && len < 400);
+    ret[len] = '\0';
+    char *name = strrchr(ret, '/') + 1;
+    snprintf(name, 100, "contender");
+    assert_int_equal(access(ret, X_OK), 0);
+}
+
+void scratch_make(struct scratch *dir)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(dir->path, sizeof dir->path, "%s/holdfast-conformance-XXXXXX", tmp ? tmp : "/tmp");
+    assert_non_null(mkdtemp(dir->path));
+}
+
+void scratch_remove(struct scratch *dir)
+{
+    DIR *d = opendir(dir->path);
+    if (!d)
+        return;
+    for (struct dirent *entry; (entry = readdir(d));)
+        unlinkat(dirfd(d), entry->d_name, 0);
+    closedir(d);
+    rmdir(dir->path);
+}
+
+/* ---- the runner ---- */
+
+static struct world the_world;
+
+static int world_open(void **state)
+{
+    struct backend *b = the_world.backend;
+    b->start(b);
+    the_world.driver = lease_driver_for(b->url);
+    if (!the_world.driver) {
+        print_error("no driver for %s\n", b->name);
+        return -1;
+    }
+    the_world.info = &the_world.driver->info;
+    assert_string_equal(the_world.info->name, b->name);
+    the_world.l = handle_open(&the_world);
+    *state = &the_world;
+    return 0;
+}
+
+static int world_close(void **state)
+{
+    struct world *w = *state;
+    if (w)
+        w->driver->close(w->l);
+    if (the_world.backend->stop)
+        the_world.backend->stop(the_world.backend);
+    return 0;
+}
+
+int conformance_run(struct backend *b)
+{
+    const struct CMUnitTest *const parts[] = {leases_claims, queue_claims, model_claims,
+                                              faults_claims, process_claims};
+    VEC(struct CMUnitTest) all = {0};
+    const char *only = getenv("HF_ONLY"); /* a part of a claim's name */
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (const struct CMUnitTest *t = parts[i]; t->name; t++)
+            if (!only || strstr(t->name, only))
+                *vec_push(&all) = *t;
+    signal(SIGPIPE, SIG_IGN);
+    the_world.backend = b;
+    int failed = _cmocka_run_group_tests(b->name, all.v, all.n, world_open, world_close);
+    vec_close(&all);
+    return failed;
+}

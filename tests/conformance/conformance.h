@@ -1,0 +1,110 @@
+/* One suite over every lease driver, through lease.h alone.  A back end is started once, the claims
+ * run against it, each with names of its own.  What a driver declares in hf_driver_info is tested;
+ * what it does not declare is tested to be refused.  Time is the back end's own, so it is real:
+ * claims that something holds use long TTLs, claims that something ends measure.  Include it first:
+ * it brings cmocka and what cmocka wants before it. */
+#ifndef HF_TESTS_CONFORMANCE_H
+#define HF_TESTS_CONFORMANCE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lease/lease.h"
+
+/* A URL that cannot be opened, and what may be said about it: 1 << HF_UNREACHABLE ... */
+struct bad_url {
+    const char *what;
+    char url[256];
+    unsigned results;
+};
+
+struct backend {
+    const char *name; /* the driver's */
+    char url[256];
+    bool leases_survive_restart;
+    void (*start)(struct backend *b); /* fills the URLs */
+    void (*stop)(struct backend *b);
+    void (*restart)(struct backend *b); /* NULL: there is no server; handles are opened anew */
+    void (*flush)(struct backend *b);   /* everything is forgotten; NULL: cannot be */
+    /* A URL of the same back end at another port of 127.0.0.1; NULL: it has none. */
+    void (*url_at)(struct backend *b, int port, char *ret, size_t size);
+    int port;
+    struct bad_url bad_urls[8]; /* ends with a NULL `what` */
+};
+
+/* What a claim is given. */
+struct world {
+    struct backend *backend;
+    const struct lease_driver *driver;
+    const struct hf_driver_info *info;
+    struct lease *l;
+};
+
+/* The whole suite; its exit status. */
+int conformance_run(struct backend *b);
+
+/* The parts, each ends with a NULL name. */
+extern const struct CMUnitTest leases_claims[], queue_claims[], model_claims[], faults_claims[],
+    process_claims[];
+
+/* ---- somebody who wants a lock ---- */
+
+#define LONG_MS 60000
+struct party {
+    struct lease_request r;
+    struct lease_verdict v;
+    struct hf_fault fault;
+    char key[300];
+};
+/* A name no other claim uses. */
+void key_make(char ret[64], const char *what);
+/* A new owner: exclusive, one slot, for LONG_MS, without a place in the queue. */
+void party_init(struct party *p, const char *key);
+void party_queued(struct party *p, const char *key);
+struct lease_request *party_new_owner(struct party *p);
+
+/* The call must be done; its verdict is returned. */
+enum hf_result acquire(struct lease *l, struct party *p);
+enum hf_result renew(struct lease *l, struct party *p);
+enum hf_result release(struct lease *l, struct party *p);
+/* The call itself, which may fail. */
+enum hf_result try_acquire(struct lease *l, struct party *p);
+/* As above, repeated while the back end cannot be reached, at most five seconds. */
+enum hf_result acquire_again(struct lease *l, struct party *p);
+
+struct lease *handle_another(struct lease *l);
+/* HF_DONE or the test fails, saying why. */
+struct lease *handle_open(struct world *w);
+#define must(result, fault) must_at((result), (fault), __FILE__, __LINE__)
+void must_at(enum hf_result result, const struct hf_fault *fault, const char *file, int line);
+/* A failure with a sentence for a person. */
+void assert_fault(enum hf_result result, enum hf_result expected, const struct hf_fault *fault);
+
+struct hf_lock_state inspect(struct lease *l, const char *key);
+void state_close(struct hf_lock_state *state);
+
+/* ---- time, processes, sockets ---- */
+
+int64_t now_ms(void); /* CLOCK_BOOTTIME */
+void pause_ms(int64_t ms);
+/* Ask until it is granted, at most `most_ms`; how long it took. */
+int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms);
+/* A TCP port of 127.0.0.1; `ret_fd` listens there, NULL: nobody does. */
+int port_free(int *ret_fd);
+/* Start a program beside this one, or found in PATH; its standard output can be read from *ret_out
+ * unless that is NULL. */
+int process_start(const char *const *argv, int *ret_out);
+int process_wait(int pid); /* its exit status, or minus the signal */
+void contender_path(char ret[512]);
+
+struct scratch {
+    char path[128];
+};
+void scratch_make(struct scratch *dir);
+void scratch_remove(struct scratch *dir);
+
+#endif

@@ -1,0 +1,351 @@
+/* Claims about what cannot be, and about answers that do not come: names, TTLs, URLs, servers that
+ * are not there, servers that say nothing, connections cut between the deed and the answer. */
+#include "conformance.h"
+
+#include "proxy.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- input ---- */
+
+static void refused_everywhere(struct world *w, const char *key, size_t len)
+{
+    struct party p;
+    party_init(&p, "x");
+    p.r.key = key;
+    p.r.key_len = len;
+    assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
+    p.r.queue = true;
+    assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
+    struct hf_lock_state s = {0};
+    struct hf_fault fault = {0};
+    assert_fault(w->driver->inspect(w->l, key, len, &s, &fault), HF_BAD_REQUEST, &fault);
+    fault = (struct hf_fault){0};
+    assert_fault(w->driver->break_(w->l, key, len, &fault), HF_BAD_REQUEST, &fault);
+}
+
+static void names_that_cannot_be_are_refused(void **state)
+{
+    struct world *w = *state;
+    char large[4096];
+    memset(large, 'n', sizeof large);
+    refused_everywhere(w, "", 0);
+    refused_everywhere(w, large, w->info->name_len_max + 1);
+    refused_everywhere(w, large, sizeof large);
+    static const struct {
+        const char *name;
+        size_t len;
+    } bad[] = {
+        {"\xff", 1},
+        {"a\xc3", 2},
+        {"\xc0\x80", 2},
+        {"\xed\xa0\x80", 3},
+        {"\xf4\x90\x80\x80", 4},
+        {"\x80", 1},
+        {"a\nb", 3},
+        {"\t", 1},
+        {"a\0b", 3},
+        {"\x7f", 1},
+        {"\xc2\x85", 2},
+        {"\x1b[31m", 5},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        refused_everywhere(w, bad[i].name, bad[i].len);
+    /* and the longest that can be is a name like any other */
+    struct party p, q;
+    large[w->info->name_len_max] = '\0';
+    party_init(&p, large);
+    party_init(&q, large);
+    assert_int_equal(acquire(w->l, &p), HF_DONE);
+    assert_int_equal(acquire(w->l, &q), HF_TAKEN);
+    assert_int_equal(release(w->l, &p), HF_DONE);
+}
+
+static void ttls_that_cannot_be_are_refused(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "ttls");
+    const int64_t bad[] = {
+        0, -1, INT64_MIN, INT64_MAX, w->info->ttl_min_ms - 1, w->info->ttl_max_ms + 1};
+    struct party p, holder;
+    party_init(&p, key);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        p.r.ttl_ms = bad[i];
+        assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
+    }
+    party_init(&holder, key);
+    holder.r.ttl_ms = w->info->ttl_max_ms;
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    assert_in_range(holder.v.remaining_ms, w->info->ttl_max_ms - 5000, w->info->ttl_max_ms);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        holder.r.ttl_ms = bad[i];
+        holder.fault = (struct hf_fault){0};
+        assert_fault(w->driver->renew(w->l, &holder.r, 1, &holder.v, &holder.fault), HF_BAD_REQUEST,
+                     &holder.fault);
+    }
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_true(s.holders[0].remaining_ms > w->info->ttl_max_ms - 10000);
+    state_close(&s);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+}
+
+static void a_label_and_slots_have_bounds(void **state)
+{
+    struct world *w = *state;
+    char key[64], label[LEASE_LABEL_MAX + 1];
+    key_make(key, "bounds");
+    memset(label, 'x', sizeof label);
+    struct party p;
+    party_init(&p, key);
+    p.r.label = label;
+    p.r.label_len = sizeof label;
+    assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
+    party_init(&p, key);
+    p.r.slots = 0;
+    assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
+    /* A batch with one that cannot be does nothing at all. */
+    struct party good;
+    party_init(&good, key);
+    struct lease_request requests[] = {good.r, p.r};
+    struct lease_verdict verdicts[2];
+    struct hf_fault fault = {0};
+    assert_fault(w->driver->acquire(w->l, requests, 2, verdicts, &fault), HF_BAD_REQUEST, &fault);
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_int_equal(s.n_holders, 0);
+    state_close(&s);
+}
+
+static void what_is_declared_can_be(void **state)
+{
+    struct world *w = *state;
+    assert_true(w->info->ttl_min_ms > 0);
+    assert_true(w->info->ttl_max_ms > LONG_MS);
+    assert_in_range(w->info->name_len_max, 1, LEASE_NAME_MAX);
+    assert_true(strlen(w->info->url) > 0 && strlen(w->info->ttl) > 8 &&
+                strlen(w->info->survives) > 8);
+    for (const char *const *scheme = w->driver->schemes; *scheme; scheme++)
+        assert_ptr_equal(lease_driver_for(*scheme), w->driver);
+    static const char *const unknown[] = {"", "nonsense", "nonsense://host", "MEMORY", "://"};
+    for (int i = 0; i < 5; i++)
+        assert_null(lease_driver_for(unknown[i]));
+}
+
+static void assert_not_opened(struct world *w, const char *what, const char *url, unsigned results,
+                              int64_t timeout_ms)
+{
+    struct lease *l = NULL;
+    struct hf_fault fault = {0};
+    struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
+    int64_t from_ms = now_ms();
+    enum hf_result result = w->driver->open(url, &options, &l, &fault);
+    int64_t took_ms = now_ms() - from_ms;
+    if (!(results & 1U << result) || strlen(fault.msg) < 9 || took_ms > timeout_ms + 1500)
+        print_error("%s: result %d after %d ms: %s\n", what, (int)result, (int)took_ms, fault.msg);
+    assert_true(results & 1U << result);
+    assert_true(strlen(fault.msg) > 8);
+    assert_true(took_ms <= timeout_ms + 1500);
+    assert_null(l); /* outputs are untouched */
+}
+
+static void urls_that_cannot_be_are_refused(void **state)
+{
+    struct world *w = *state;
+    for (const struct bad_url *bad = w->backend->bad_urls; bad->what; bad++)
+        assert_not_opened(w, bad->what, bad->url, bad->results, 1000);
+}
+
+static void nobody_at_the_port_is_told_at_once(void **state)
+{
+    struct world *w = *state;
+    if (!w->backend->url_at)
+        return; /* no port */
+    char url[256];
+    w->backend->url_at(w->backend, port_free(NULL), url, sizeof url);
+    assert_not_opened(w, "closed port", url, 1U << HF_UNREACHABLE, 1000);
+}
+
+static void a_server_that_says_nothing_is_left_at_the_timeout(void **state)
+{
+    struct world *w = *state;
+    if (!w->backend->url_at)
+        return;
+    int fd;
+    char url[256];
+    w->backend->url_at(w->backend, port_free(&fd), url, sizeof url);
+    int64_t from_ms = now_ms();
+    assert_not_opened(w, "black hole", url, 1U << HF_UNREACHABLE, 400);
+    assert_true(now_ms() - from_ms >= 350);
+    close(fd);
+}
+
+/* ---- answers that do not come ---- */
+
+static struct lease *open_through(struct world *w, struct proxy *proxy, int64_t timeout_ms)
+{
+    char url[256];
+    proxy_start(proxy, w->backend->port);
+    w->backend->url_at(w->backend, proxy->port, url, sizeof url);
+    struct lease *l = NULL;
+    struct hf_fault fault = {0};
+    struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
+    must(w->driver->open(url, &options, &l, &fault), &fault);
+    /* once through everything, so that scripts and the like are there */
+    char key[64];
+    key_make(key, "warm");
+    struct party p;
+    party_queued(&p, key);
+    assert_int_equal(acquire(l, &p), HF_DONE);
+    assert_int_equal(renew(l, &p), HF_DONE);
+    assert_int_equal(release(l, &p), HF_DONE);
+    return l;
+}
+
+typedef enum hf_result (*lease_call)(struct lease *l, const struct lease_request *requests,
+                                     size_t n, struct lease_verdict *verdicts,
+                                     struct hf_fault *fault);
+
+/* The call is carried out, its answer is kept back: that is neither yes nor no. */
+static void cut(struct proxy *proxy, lease_call call, struct lease *l, struct party *p)
+{
+    int cuts = atomic_load(&proxy->cuts);
+    atomic_store(&proxy->mode, PROXY_CUT);
+    p->fault = (struct hf_fault){0};
+    enum hf_result result = call(l, &p->r, 1, &p->v, &p->fault);
+    atomic_store(&proxy->mode, PROXY_PASS);
+    assert_fault(result, HF_UNKNOWN, &p->fault);
+    assert_true(atomic_load(&proxy->cuts) > cuts);
+}
+
+static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
+{
+    struct world *w = *state;
+    if (!w->backend->url_at)
+        return; /* no connection to cut */
+    struct proxy proxy;
+    struct lease *l = open_through(w, &proxy, 2000);
+    for (int i = 0; i < 3; i++) {
+        char key[64];
+        key_make(key, "cut");
+        struct party a, b, waiter;
+        party_init(&a, key);
+        party_init(&b, key);
+        party_queued(&waiter, key);
+        cut(&proxy, w->driver->acquire, l, &a);
+        assert_int_equal(acquire(w->l, &b), HF_TAKEN); /* it was carried out */
+        assert_int_equal(acquire_again(l, &a), HF_DONE);
+        struct hf_lock_state s = inspect(w->l, key);
+        assert_int_equal(s.n_holders, 1);
+        assert_int_equal(s.holders[0].fence, a.v.fence);
+        state_close(&s);
+        cut(&proxy, w->driver->renew, l, &a);
+        assert_int_equal(acquire_again(l, &a), HF_DONE);
+        assert_int_equal(renew(l, &a), HF_DONE);
+        if (w->info->fair) {
+            cut(&proxy, w->driver->acquire, l, &waiter);
+            assert_int_equal(acquire_again(l, &waiter), HF_TAKEN);
+            assert_int_equal(waiter.v.position, 1); /* one place, not two */
+            assert_int_equal(release(l, &waiter), HF_DONE);
+        }
+        cut(&proxy, w->driver->release, l, &a);
+        assert_int_equal(acquire_again(l, &b), HF_DONE); /* it was given back */
+        assert_int_equal(release(l, &a), HF_LOST);       /* and b is not thrown out */
+        assert_int_equal(renew(w->l, &b), HF_DONE);
+        assert_int_equal(release(w->l, &b), HF_DONE);
+    }
+    w->driver->close(l);
+    proxy_stop(&proxy);
+}
+
+static void no_answer_is_unknown_at_the_timeout(void **state)
+{
+    struct world *w = *state;
+    if (!w->backend->url_at)
+        return;
+    struct proxy proxy;
+    struct lease *l = open_through(w, &proxy, 400);
+    char key[64];
+    key_make(key, "silence");
+    struct party a, b;
+    party_init(&a, key);
+    party_init(&b, key);
+    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    int64_t from_ms = now_ms();
+    assert_fault(try_acquire(l, &a), HF_UNKNOWN, &a.fault);
+    assert_in_range(now_ms() - from_ms, 350, 1900);
+    atomic_store(&proxy.mode, PROXY_PASS);
+    assert_int_equal(acquire(w->l, &b), HF_TAKEN);
+    /* The late answer must not be taken for that of the next request. */
+    assert_int_equal(acquire_again(l, &b), HF_TAKEN);
+    assert_int_equal(acquire_again(l, &a), HF_DONE);
+    assert_int_equal(release(l, &a), HF_DONE);
+    w->driver->close(l);
+    proxy_stop(&proxy);
+}
+
+static void a_wait_without_answers_ends_too(void **state)
+{
+    struct world *w = *state;
+    if (!w->backend->url_at)
+        return;
+    struct proxy proxy;
+    struct lease *l = open_through(w, &proxy, 400);
+    char key[64];
+    key_make(key, "deaf");
+    struct party holder, a;
+    party_init(&holder, key);
+    party_queued(&a, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire(l, &a), HF_TAKEN);
+    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    int64_t from_ms = now_ms();
+    (void)w->driver->wait(l, &a.r, 600, &a.fault); /* nothing learnt, or that it is not known */
+    assert_true(now_ms() - from_ms < 600 + 2 * 400 + 1500);
+    atomic_store(&proxy.mode, PROXY_PASS);
+    assert_int_equal(acquire_again(l, &a), HF_TAKEN);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire_again(l, &a), HF_DONE);
+    assert_int_equal(release(l, &a), HF_DONE);
+    w->driver->close(l);
+    proxy_stop(&proxy);
+}
+
+static void a_server_gone_is_unreachable_and_nothing_was_done(void **state)
+{
+    struct world *w = *state;
+    if (!w->backend->url_at)
+        return;
+    struct proxy proxy;
+    struct lease *l = open_through(w, &proxy, 1000);
+    proxy_stop(&proxy);
+    char key[64];
+    key_make(key, "gone");
+    struct party a, b;
+    party_init(&a, key);
+    party_init(&b, key);
+    enum hf_result first = try_acquire(l, &a); /* written to a connection that is closed */
+    assert_true(first == HF_UNREACHABLE || first == HF_UNKNOWN);
+    int64_t from_ms = now_ms();
+    assert_fault(try_acquire(l, &a), HF_UNREACHABLE, &a.fault);
+    assert_true(now_ms() - from_ms < 2500);
+    assert_int_equal(acquire(w->l, &b), HF_DONE);
+    assert_int_equal(release(w->l, &b), HF_DONE);
+    w->driver->close(l);
+}
+
+const struct CMUnitTest faults_claims[] = {
+    cmocka_unit_test(what_is_declared_can_be),
+    cmocka_unit_test(names_that_cannot_be_are_refused),
+    cmocka_unit_test(ttls_that_cannot_be_are_refused),
+    cmocka_unit_test(a_label_and_slots_have_bounds),
+    cmocka_unit_test(urls_that_cannot_be_are_refused),
+    cmocka_unit_test(nobody_at_the_port_is_told_at_once),
+    cmocka_unit_test(a_server_that_says_nothing_is_left_at_the_timeout),
+    cmocka_unit_test(a_cut_answer_is_unknown_and_asking_again_tells),
+    cmocka_unit_test(no_answer_is_unknown_at_the_timeout),
+    cmocka_unit_test(a_wait_without_answers_ends_too),
+    cmocka_unit_test(a_server_gone_is_unreachable_and_nothing_was_done),
+    {0},
+};

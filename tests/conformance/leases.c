@@ -1,0 +1,492 @@
+/* Claims about one lease at a time: exclusion, owners, TTLs, fences, batches, looking, breaking. */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHORT_MS 400
+#define SLACK_MS 3 /* clocks that count in milliseconds */
+
+static int64_t short_ms(const struct world *w)
+{
+    return w->info->ttl_min_ms > SHORT_MS ? w->info->ttl_min_ms : SHORT_MS;
+}
+
+static void one_holds_and_the_other_does_not(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "exclusion");
+    struct party a, b;
+    party_init(&a, key);
+    party_init(&b, key);
+    struct lease *other = handle_another(w->l);
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    assert_in_range(a.v.remaining_ms, LONG_MS - 5000, LONG_MS);
+    assert_int_equal(acquire(other, &b), HF_TAKEN);
+    assert_int_equal(b.v.position, 0); /* it did not ask for a place */
+    if (b.v.remaining_ms != -1)
+        assert_in_range(b.v.remaining_ms, LONG_MS - 5000, LONG_MS + SLACK_MS);
+    assert_int_equal(release(w->l, &a), HF_DONE);
+    assert_int_equal(acquire(other, &b), HF_DONE);
+    assert_int_equal(acquire(w->l, &a), HF_TAKEN);
+    assert_int_equal(release(other, &b), HF_DONE);
+    w->driver->close(other);
+}
+
+static void names_that_look_alike_are_different_locks(void **state)
+{
+    struct world *w = *state;
+    static const char *const names[] = {
+        "n",   "N",   "n ",  "n:1", "n%", "n_",        "n*",         "n\"",  "n'--", "n\\0",
+        "{n}", "n}:", "n/a", "n?b", "n;", "n\xc3\xa9", "ne\xcc\x81", "%s%n", "日本", "🔒"};
+    enum { N = sizeof names / sizeof *names };
+    struct party p[N];
+    for (int i = 0; i < N; i++) {
+        party_init(&p[i], names[i]);
+        assert_int_equal(acquire(w->l, &p[i]), HF_DONE);
+    }
+    for (int i = 0; i < N; i++) {
+        struct party q;
+        party_init(&q, names[i]);
+        assert_int_equal(acquire(w->l, &q), HF_TAKEN);
+        assert_int_equal(release(w->l, &p[i]), HF_DONE);
+        assert_int_equal(acquire(w->l, &q), HF_DONE);
+        assert_int_equal(release(w->l, &q), HF_DONE);
+    }
+}
+
+static void acquire_repeated_finds_the_same_grant(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "again");
+    struct party a;
+    party_init(&a, key);
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    int64_t fence = a.v.fence;
+    int64_t from_ms = now_ms();
+    pause_ms(20);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(acquire(w->l, &a), HF_DONE);
+        assert_int_equal(a.v.fence, fence);
+        /* what is left of the TTL, not a new one */
+        assert_true(a.v.remaining_ms <= LONG_MS - (now_ms() - from_ms) + SLACK_MS + 5000);
+        assert_true(a.v.remaining_ms <= LONG_MS - 20 + SLACK_MS);
+    }
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_int_equal(s.n_holders, 1);
+    state_close(&s);
+    assert_int_equal(release(w->l, &a), HF_DONE);
+    assert_int_equal(release(w->l, &a), HF_LOST);
+}
+
+static void a_wrong_owner_changes_nothing(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "owner");
+    struct party a, thief;
+    party_init(&a, key);
+    party_init(&thief, key);
+    thief.r.ttl_ms = 2 * LONG_MS;
+    assert_int_equal(renew(w->l, &thief), HF_LOST); /* nobody holds it yet */
+    assert_int_equal(release(w->l, &thief), HF_LOST);
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    memcpy(thief.r.owner, a.r.owner, sizeof a.r.owner);
+    thief.r.owner[LEASE_OWNER_SIZE - 1] ^= 1;
+    assert_int_equal(renew(w->l, &thief), HF_LOST);
+    assert_int_equal(release(w->l, &thief), HF_LOST);
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_int_equal(s.n_holders, 1);
+    assert_true(s.holders[0].remaining_ms <= LONG_MS);
+    assert_int_equal(s.holders[0].fence, a.v.fence);
+    state_close(&s);
+    assert_int_equal(release(w->l, &a), HF_DONE);
+}
+
+static void a_lease_that_is_not_renewed_ends_and_not_before(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "ttl");
+    struct party a, b;
+    party_init(&a, key);
+    party_init(&b, key);
+    a.r.ttl_ms = short_ms(w);
+    int64_t from_ms = now_ms();
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    acquire_within(w->l, &b, short_ms(w) + 3000);
+    assert_true(now_ms() - from_ms >= short_ms(w) - SLACK_MS);
+    if (w->info->fence != HF_FENCE_NONE)
+        assert_true(b.v.fence > a.v.fence);
+    assert_int_equal(renew(w->l, &a), HF_LOST);
+    assert_int_equal(release(w->l, &a), HF_LOST);
+    assert_int_equal(release(w->l, &b), HF_DONE);
+}
+
+static void renewal_extends_and_keeps_the_fence(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "renewal");
+    struct party a, b;
+    party_init(&a, key);
+    party_init(&b, key);
+    a.r.ttl_ms = 10 * short_ms(w);
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    int64_t fence = a.v.fence;
+    a.r.ttl_ms = LONG_MS;
+    assert_int_equal(renew(w->l, &a), HF_DONE);
+    assert_int_equal(a.v.fence, fence);
+    assert_in_range(a.v.remaining_ms, LONG_MS - 5000, LONG_MS);
+    assert_int_equal(acquire(w->l, &b), HF_TAKEN);
+    assert_int_equal(renew(w->l, &a), HF_DONE); /* again, as after a lost answer */
+    assert_int_equal(release(w->l, &a), HF_DONE);
+}
+
+static void renewal_never_revives(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "revive");
+    struct party a;
+    party_init(&a, key);
+    a.r.ttl_ms = w->info->ttl_min_ms;
+    int64_t from_ms = now_ms();
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    int64_t fence = a.v.fence;
+    pause_ms(w->info->ttl_min_ms + SLACK_MS + 20);
+    assert_true(now_ms() - from_ms > w->info->ttl_min_ms);
+    a.r.ttl_ms = LONG_MS;
+    assert_int_equal(renew(w->l, &a), HF_LOST);
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_int_equal(s.n_holders, 0);
+    state_close(&s);
+    /* The same owner asks: that is a new grant. */
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    if (w->info->fence != HF_FENCE_NONE)
+        assert_true(a.v.fence > fence);
+    assert_int_equal(release(w->l, &a), HF_DONE);
+}
+
+static int64_t grant_after(struct world *w, const char *key, int64_t last)
+{
+    struct party p;
+    party_init(&p, key);
+    assert_int_equal(acquire(w->l, &p), HF_DONE);
+    if (w->info->fence == HF_FENCE_NONE)
+        assert_int_equal(p.v.fence, 0);
+    else
+        assert_true(p.v.fence > last);
+    return p.v.fence;
+}
+
+static void end_all(struct world *w, const char *key)
+{
+    struct hf_fault fault = {0};
+    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
+}
+
+static void fences_grow_over_release_expiry_and_breaking(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "fences");
+    int64_t last = 0;
+    for (int i = 0; i < 50; i++) { /* as fast as it goes: a clock must not repeat itself */
+        struct party p;
+        party_init(&p, key);
+        assert_int_equal(acquire(w->l, &p), HF_DONE);
+        if (w->info->fence != HF_FENCE_NONE)
+            assert_true(p.v.fence > last);
+        last = p.v.fence;
+        assert_int_equal(release(w->l, &p), HF_DONE);
+    }
+    for (int i = 0; i < 5; i++) {
+        last = grant_after(w, key, last);
+        end_all(w, key);
+    }
+    struct party p;
+    party_init(&p, key);
+    p.r.ttl_ms = w->info->ttl_min_ms;
+    assert_int_equal(acquire(w->l, &p), HF_DONE);
+    last = p.v.fence;
+    party_new_owner(&p);
+    acquire_within(w->l, &p, w->info->ttl_min_ms + 3000);
+    if (w->info->fence != HF_FENCE_NONE)
+        assert_true(p.v.fence > last);
+    assert_int_equal(release(w->l, &p), HF_DONE);
+}
+
+static void breaking_ends_the_holder_and_its_renewals(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "break");
+    struct party a, b;
+    party_init(&a, key);
+    party_init(&b, key);
+    end_all(w, key); /* nobody holds it: nothing to do */
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    end_all(w, key);
+    assert_int_equal(renew(w->l, &a), HF_LOST);
+    assert_int_equal(acquire(w->l, &b), HF_DONE);
+    assert_int_equal(release(w->l, &a), HF_LOST);
+    assert_int_equal(renew(w->l, &b), HF_DONE);
+    assert_int_equal(release(w->l, &b), HF_DONE);
+}
+
+#define BATCH 40
+static void a_batch_gets_a_verdict_for_each(void **state)
+{
+    struct world *w = *state;
+    struct party p[BATCH], rival;
+    struct lease_request requests[BATCH];
+    struct lease_verdict verdicts[BATCH];
+    struct hf_fault fault = {0};
+    for (int i = 0; i < BATCH; i++) {
+        char key[64];
+        key_make(key, "batch");
+        party_init(&p[i], key);
+        requests[i] = p[i].r;
+    }
+    party_init(&rival, p[7].key);
+    assert_int_equal(acquire(w->l, &rival), HF_DONE);
+    must(w->driver->acquire(w->l, requests, BATCH, verdicts, &fault), &fault);
+    for (int i = 0; i < BATCH; i++)
+        assert_int_equal(verdicts[i].result, i == 7 ? HF_TAKEN : HF_DONE);
+    int64_t fence = verdicts[0].fence;
+    must(w->driver->acquire(w->l, requests, BATCH, verdicts, &fault), &fault);
+    assert_int_equal(verdicts[0].fence, fence);
+    must(w->driver->renew(w->l, requests, BATCH, verdicts, &fault), &fault);
+    for (int i = 0; i < BATCH; i++)
+        assert_int_equal(verdicts[i].result, i == 7 ? HF_LOST : HF_DONE);
+    must(w->driver->release(w->l, requests, BATCH, verdicts, &fault), &fault);
+    for (int i = 0; i < BATCH; i++)
+        assert_int_equal(verdicts[i].result, i == 7 ? HF_LOST : HF_DONE);
+    assert_int_equal(renew(w->l, &rival), HF_DONE);
+    assert_int_equal(release(w->l, &rival), HF_DONE);
+}
+
+static void a_batch_that_names_a_lock_twice_grants_it_once(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "twice");
+    struct party a, b;
+    party_init(&a, key);
+    party_init(&b, key);
+    struct lease_request requests[] = {a.r, b.r, a.r};
+    struct lease_verdict verdicts[3];
+    struct hf_fault fault = {0};
+    must(w->driver->acquire(w->l, requests, 3, verdicts, &fault), &fault);
+    assert_int_equal(verdicts[0].result, HF_DONE);
+    assert_int_equal(verdicts[1].result, HF_TAKEN);
+    assert_int_equal(verdicts[2].result, HF_DONE);
+    assert_int_equal(verdicts[2].fence, verdicts[0].fence);
+    assert_int_equal(release(w->l, &a), HF_DONE);
+}
+
+static void inspecting_shows_who_holds_it(void **state)
+{
+    struct world *w = *state;
+    char key[64], owner[2 * LEASE_OWNER_SIZE + 1];
+    key_make(key, "inspect");
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_int_equal(s.n_holders + s.n_waiters, 0);
+    state_close(&s);
+    struct party a;
+    party_init(&a, key);
+    char label[LEASE_LABEL_MAX + 1];
+    memset(label, 'x', sizeof label);
+    memcpy(label, "web-3 é'\"%", strlen("web-3 é'\"%"));
+    label[LEASE_LABEL_MAX] = '\0';
+    a.r.label = label;
+    a.r.label_len = LEASE_LABEL_MAX;
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    s = inspect(w->l, key);
+    assert_int_equal(s.n_holders, 1);
+    assert_int_equal(s.n_waiters, 0);
+    lease_owner_text(a.r.owner, owner);
+    assert_string_equal(s.holders[0].owner, owner);
+    assert_string_equal(s.holders[0].label, label);
+    assert_int_equal(s.holders[0].mode, HF_EXCLUSIVE);
+    assert_int_equal(s.holders[0].fence, a.v.fence);
+    assert_in_range(s.holders[0].remaining_ms, LONG_MS - 5000, LONG_MS);
+    assert_int_equal(s.last_fence, a.v.fence);
+    state_close(&s);
+    assert_int_equal(release(w->l, &a), HF_DONE);
+    s = inspect(w->l, key);
+    assert_int_equal(s.n_holders, 0);
+    state_close(&s);
+}
+
+struct names {
+    size_t n, stop_at;
+    char names[16][64];
+};
+
+static bool note_name(void *ctx, const char *name)
+{
+    struct names *names = ctx;
+    assert_true(names->n < 16);
+    snprintf(names->names[names->n++], 64, "%s", name);
+    return names->n != names->stop_at;
+}
+
+static void listing_is_by_prefix_in_order_and_exact(void **state)
+{
+    struct world *w = *state;
+    static const char *const keys[] = {"l%st/b",  "l%st/a", "l%st/é",
+                                       "l%st/ab", "lXst/a", "l%st/[x]"};
+    static const char *const ordered[] = {"l%st/[x]", "l%st/a", "l%st/ab", "l%st/b", "l%st/é"};
+    struct party p[6];
+    for (int i = 0; i < 6; i++) {
+        party_init(&p[i], keys[i]);
+        assert_int_equal(acquire(w->l, &p[i]), HF_DONE);
+    }
+    struct names names = {0};
+    struct hf_fault fault = {0};
+    must(w->driver->list(w->l, "l%st/", 5, note_name, &names, &fault), &fault);
+    assert_int_equal(names.n, 5);
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(names.names[i], ordered[i]);
+    names = (struct names){.stop_at = 2};
+    must(w->driver->list(w->l, "l%st/", 5, note_name, &names, &fault), &fault);
+    assert_int_equal(names.n, 2);
+    static const char *const nothing[] = {"l*st/", "l?st/", "l%st/_", "l%st/[a]", "L%ST/"};
+    for (int i = 0; i < 5; i++) {
+        names = (struct names){0};
+        must(w->driver->list(w->l, nothing[i], strlen(nothing[i]), note_name, &names, &fault),
+             &fault);
+        assert_int_equal(names.n, 0);
+    }
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(release(w->l, &p[i]), HF_DONE);
+    names = (struct names){0};
+    must(w->driver->list(w->l, "l%st/", 5, note_name, &names, &fault), &fault);
+    assert_int_equal(names.n, 0);
+}
+
+#define MANY 300
+struct many {
+    int n;
+    char last[64];
+};
+
+static bool note_larger(void *ctx, const char *name)
+{
+    struct many *many = ctx;
+    assert_true(strcmp(name, many->last) > 0);
+    snprintf(many->last, sizeof many->last, "%s", name);
+    many->n++;
+    return true;
+}
+
+static void a_long_list_has_each_name_once(void **state)
+{
+    struct world *w = *state;
+    struct party *p = hf_alloc(MANY * sizeof *p);
+    struct lease_request *requests = hf_alloc(MANY * sizeof *requests);
+    struct lease_verdict *verdicts = hf_alloc(MANY * sizeof *verdicts);
+    struct hf_fault fault = {0};
+    for (int i = 0; i < MANY; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "long-list/%d", i);
+        party_init(&p[i], key);
+        requests[i] = p[i].r;
+    }
+    must(w->driver->acquire(w->l, requests, MANY, verdicts, &fault), &fault);
+    struct many many = {0};
+    must(w->driver->list(w->l, "long-list/", 10, note_larger, &many, &fault), &fault);
+    assert_int_equal(many.n, MANY);
+    must(w->driver->release(w->l, requests, MANY, verdicts, &fault), &fault);
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(verdicts[i].result, HF_DONE);
+    free(p);
+    free(requests);
+    free(verdicts);
+}
+
+/* Last in this file: the back end goes away and comes back. */
+static void restart_keeps_what_is_promised(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "restart");
+    struct party a, b;
+    party_init(&a, key);
+    party_init(&b, key);
+    int64_t last = grant_after(w, key, 0);
+    end_all(w, key);
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    if (w->info->fence != HF_FENCE_NONE)
+        assert_true(a.v.fence > last);
+    last = a.v.fence;
+    if (w->backend->restart) {
+        w->backend->restart(w->backend); /* the handle stays open: it connects again */
+    } else {
+        w->driver->close(w->l);
+        w->l = handle_open(w);
+    }
+    enum hf_result other = acquire_again(w->l, &b);
+    if (w->backend->leases_survive_restart) {
+        assert_int_equal(other, HF_TAKEN);
+        assert_int_equal(renew(w->l, &a), HF_DONE);
+        assert_int_equal(a.v.fence, last);
+        assert_int_equal(release(w->l, &a), HF_DONE);
+        assert_int_equal(acquire(w->l, &b), HF_DONE);
+    } else {
+        assert_int_equal(other, HF_DONE);
+        assert_int_equal(renew(w->l, &a), HF_LOST);
+        assert_int_equal(release(w->l, &a), HF_LOST);
+    }
+    if (w->info->fence == HF_FENCE_COUNTER)
+        assert_true(b.v.fence > 0); /* begins anew, as declared */
+    else if (w->info->fence != HF_FENCE_NONE)
+        assert_true(b.v.fence > last);
+    assert_int_equal(release(w->l, &b), HF_DONE);
+}
+
+static void fences_grow_over_a_flush(void **state)
+{
+    struct world *w = *state;
+    if (!w->backend->flush) /* it has nothing that forgets everything */
+        return;
+    char key[64];
+    key_make(key, "flush");
+    struct party a, b;
+    party_init(&a, key);
+    party_init(&b, key);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(acquire(w->l, &a), HF_DONE);
+        w->backend->flush(w->backend);
+        assert_int_equal(renew(w->l, &a), HF_LOST);
+        assert_int_equal(acquire(w->l, &b), HF_DONE);
+        if (w->info->fence == HF_FENCE_CLOCK)
+            assert_true(b.v.fence > a.v.fence);
+        assert_int_equal(release(w->l, &b), HF_DONE);
+    }
+}
+
+const struct CMUnitTest leases_claims[] = {
+    cmocka_unit_test(one_holds_and_the_other_does_not),
+    cmocka_unit_test(names_that_look_alike_are_different_locks),
+    cmocka_unit_test(acquire_repeated_finds_the_same_grant),
+    cmocka_unit_test(a_wrong_owner_changes_nothing),
+    cmocka_unit_test(a_lease_that_is_not_renewed_ends_and_not_before),
+    cmocka_unit_test(renewal_extends_and_keeps_the_fence),
+    cmocka_unit_test(renewal_never_revives),
+    cmocka_unit_test(fences_grow_over_release_expiry_and_breaking),
+    cmocka_unit_test(breaking_ends_the_holder_and_its_renewals),
+    cmocka_unit_test(a_batch_gets_a_verdict_for_each),
+    cmocka_unit_test(a_batch_that_names_a_lock_twice_grants_it_once),
+    cmocka_unit_test(inspecting_shows_who_holds_it),
+    cmocka_unit_test(listing_is_by_prefix_in_order_and_exact),
+    cmocka_unit_test(a_long_list_has_each_name_once),
+    cmocka_unit_test(fences_grow_over_a_flush),
+    cmocka_unit_test(restart_keeps_what_is_promised),
+    {0},
+};

@@ -1,0 +1,221 @@
+/* Claims about many processes: the lock excludes where the file would lose counts without it, and a
+ * holder that was killed keeps the others out until its TTL and no longer. */
+#include "conformance.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROCESSES 4
+#define THREADS 16 /* 64 contenders */
+#define TIMES 4
+#define TOTAL (PROCESSES * THREADS * TIMES)
+
+struct tally {
+    struct scratch dir;
+    char file[256], fences[300];
+};
+
+static void tally_init(struct tally *t)
+{
+    scratch_make(&t->dir);
+    snprintf(t->file, sizeof t->file, "%s/counter", t->dir.path);
+    snprintf(t->fences, sizeof t->fences, "%s.fences", t->file);
+    int fd = open(t->file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static long tally_count(struct tally *t)
+{
+    char text[32] = {0};
+    int fd = open(t->file, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    return strtol(text, NULL, 10);
+}
+
+/* How many fences were noted; each larger than the one before, if `grow`. */
+static int tally_fences(struct tally *t, bool grow)
+{
+    FILE *f = fopen(t->fences, "re");
+    assert_non_null(f);
+    int n = 0;
+    long long last = 0, fence;
+    for (char line[64]; fgets(line, sizeof line, f); n++, last = fence) {
+        fence = strtoll(line, NULL, 10);
+        if (grow)
+            assert_true(fence > last);
+    }
+    fclose(f);
+    return n;
+}
+
+static void contend(struct world *w, const char *key, const char *how, struct tally *t)
+{
+    char program[512], threads[16], times[16];
+    contender_path(program);
+    snprintf(threads, sizeof threads, "%d", THREADS);
+    snprintf(times, sizeof times, "%d", TIMES);
+    const char *const argv[] = {program, w->backend->url, key, how, threads, times, t->file, NULL};
+    int pids[PROCESSES];
+    for (int i = 0; i < PROCESSES; i++)
+        pids[i] = process_start(argv, NULL);
+    for (int i = 0; i < PROCESSES; i++)
+        assert_int_equal(process_wait(pids[i]), 0);
+}
+
+static void sixty_four_contenders_lose_no_count(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->processes)
+        return; /* each process has its own: see the threads of one below */
+    struct tally t;
+    char key[64];
+    key_make(key, "counter");
+    tally_init(&t);
+    contend(w, key, "count", &t);
+    assert_int_equal(tally_count(&t), TOTAL);
+    assert_int_equal(tally_fences(&t, w->info->fence != HF_FENCE_NONE), TOTAL);
+    scratch_remove(&t.dir);
+}
+
+/* The twin: without the lock the same contenders do lose. */
+static void without_the_lock_counts_are_lost(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->processes)
+        return;
+    struct tally t;
+    tally_init(&t);
+    contend(w, "unused", "careless", &t);
+    assert_true(tally_count(&t) < TOTAL);
+    assert_int_equal(tally_fences(&t, false), TOTAL);
+    scratch_remove(&t.dir);
+}
+
+static void processes_see_each_others_locks_if_declared(void **state)
+{
+    struct world *w = *state;
+    char key[64], program[512], line[64] = {0};
+    key_make(key, "seen");
+    contender_path(program);
+    const char *const argv[] = {program, w->backend->url, key, "hold", "60000", NULL};
+    int out, pid = process_start(argv, &out);
+    assert_true(read(out, line, sizeof line - 1) > 0);
+    struct party p;
+    party_init(&p, key);
+    assert_int_equal(acquire(w->l, &p), w->info->processes ? HF_TAKEN : HF_DONE);
+    kill(pid, SIGKILL);
+    assert_int_equal(process_wait(pid), -SIGKILL);
+    close(out);
+    struct hf_fault fault = {0};
+    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
+}
+
+static void a_killed_holder_keeps_it_until_its_ttl_and_no_longer(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->processes)
+        return; /* it takes its locks with it */
+    char key[64], program[512], line[64] = {0};
+    key_make(key, "killed");
+    contender_path(program);
+    const int64_t ttl_ms = 2000 > w->info->ttl_min_ms ? 2000 : w->info->ttl_min_ms;
+    char ttl[32];
+    snprintf(ttl, sizeof ttl, "%d", (int)ttl_ms);
+    const char *const argv[] = {program, w->backend->url, key, "hold", ttl, NULL};
+    int out, pid = process_start(argv, &out);
+    assert_true(read(out, line, sizeof line - 1) > 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(process_wait(pid), -SIGKILL);
+    close(out);
+    struct hf_lock_state s = inspect(w->l, key);
+    int64_t from_ms = now_ms();
+    assert_int_equal(s.n_holders, 1);
+    int64_t left_ms = s.holders[0].remaining_ms;
+    state_close(&s);
+    assert_in_range(left_ms, 1, ttl_ms);
+    struct party p;
+    party_queued(&p, key);
+    struct hf_fault fault = {0};
+    while (acquire(w->l, &p) != HF_DONE) {
+        assert_true(now_ms() - from_ms < ttl_ms + 3000);
+        must(w->driver->wait(w->l, &p.r, 1000, &fault), &fault);
+    }
+    assert_true(now_ms() - from_ms >= left_ms - 100);
+    if (w->info->fence != HF_FENCE_NONE)
+        assert_true(p.v.fence > strtoll(line, NULL, 10));
+    assert_int_equal(release(w->l, &p), HF_DONE);
+}
+
+/* ---- and many threads of one process ---- */
+
+/* Read and written apart, so that two at once lose one; atomics, since a lock in another process
+ * orders nothing that the thread sanitizer can see.  An assertion that fails on such a thread ends
+ * the program. */
+struct adder {
+    struct lease *l;
+    const char *key;
+    _Atomic long *number;
+    _Atomic int64_t *last_fence;
+    bool fences;
+    pthread_t thread;
+};
+
+static void *adder_run(void *arg)
+{
+    struct adder *a = arg;
+    for (int i = 0; i < TIMES; i++) {
+        struct party p;
+        party_queued(&p, a->key);
+        while (acquire_again(a->l, &p) != HF_DONE)
+            (void)a->l->driver->wait(a->l, &p.r, 2000, &p.fault);
+        long number = atomic_load(a->number);
+        if (a->fences)
+            assert_true(p.v.fence > atomic_load(a->last_fence));
+        sched_yield();
+        atomic_store(a->last_fence, p.v.fence);
+        atomic_store(a->number, number + 1);
+        assert_int_equal(release(a->l, &p), HF_DONE);
+    }
+    return NULL;
+}
+
+static void threads_of_one_process_exclude_each_other(void **state)
+{
+    struct world *w = *state;
+    struct adder adders[THREADS];
+    char key[64];
+    key_make(key, "threads");
+    _Atomic long number = 0;
+    _Atomic int64_t last_fence = 0;
+    for (int i = 0; i < THREADS; i++) {
+        adders[i] = (struct adder){.l = handle_another(w->l),
+                                   .key = key,
+                                   .number = &number,
+                                   .last_fence = &last_fence,
+                                   .fences = w->info->fence != HF_FENCE_NONE};
+        assert_int_equal(pthread_create(&adders[i].thread, NULL, adder_run, &adders[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(adders[i].thread, NULL);
+        w->driver->close(adders[i].l);
+    }
+    assert_int_equal(atomic_load(&number), THREADS * TIMES);
+}
+
+const struct CMUnitTest process_claims[] = {
+    cmocka_unit_test(threads_of_one_process_exclude_each_other),
+    cmocka_unit_test(sixty_four_contenders_lose_no_count),
+    cmocka_unit_test(without_the_lock_counts_are_lost),
+    cmocka_unit_test(processes_see_each_others_locks_if_declared),
+    cmocka_unit_test(a_killed_holder_keeps_it_until_its_ttl_and_no_longer),
+    {0},
+};

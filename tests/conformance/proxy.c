@@ -1,0 +1,94 @@
+/* See proxy.h.  One thread polls all connections. */
+#include "conformance.h"
+
+#include "proxy.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void pair_accept(struct proxy *p)
+{
+    int client = accept4(p->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)p->target_port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (client < 0 || p->n_pairs == PROXY_PAIRS_MAX ||
+        connect(server, (struct sockaddr *)&to, sizeof to) != 0) {
+        close(client);
+        close(server);
+        return;
+    }
+    p->pairs[p->n_pairs].client = client;
+    p->pairs[p->n_pairs++].server = server;
+}
+
+static void pair_close(struct proxy *p, int i)
+{
+    close(p->pairs[i].client);
+    close(p->pairs[i].server);
+    p->pairs[i] = p->pairs[--p->n_pairs];
+}
+
+/* False: the pair is to be closed. */
+static bool pass(struct proxy *p, int from, int to, bool is_answer)
+{
+    char bytes[16384];
+    ssize_t n = read(from, bytes, sizeof bytes);
+    if (n <= 0)
+        return false;
+    enum proxy_mode mode = atomic_load(&p->mode);
+    if (is_answer && mode != PROXY_PASS) {
+        atomic_fetch_add(&p->cuts, 1);
+        return mode == PROXY_SWALLOW;
+    }
+    for (ssize_t done = 0, k; done < n; done += k)
+        if ((k = write(to, bytes + done, (size_t)(n - done))) <= 0)
+            return false;
+    return true;
+}
+
+static void *proxy_run(void *arg)
+{
+    struct proxy *p = arg;
+    while (!atomic_load(&p->stop)) {
+        struct pollfd fds[1 + 2 * PROXY_PAIRS_MAX];
+        int n = p->n_pairs;
+        fds[0] = (struct pollfd){.fd = p->listen_fd, .events = POLLIN};
+        for (int i = 0; i < n; i++) {
+            fds[1 + 2 * i] = (struct pollfd){.fd = p->pairs[i].client, .events = POLLIN};
+            fds[2 + 2 * i] = (struct pollfd){.fd = p->pairs[i].server, .events = POLLIN};
+        }
+        poll(fds, 1 + 2 * (nfds_t)n, 20);
+        for (int i = n; i-- > 0;) { /* from the end: closing moves the last into the gap */
+            bool open = true;
+            if (fds[1 + 2 * i].revents)
+                open = pass(p, p->pairs[i].client, p->pairs[i].server, false);
+            if (open && fds[2 + 2 * i].revents)
+                open = pass(p, p->pairs[i].server, p->pairs[i].client, true);
+            if (!open)
+                pair_close(p, i);
+        }
+        if (fds[0].revents)
+            pair_accept(p);
+    }
+    while (p->n_pairs > 0)
+        pair_close(p, 0);
+    return NULL;
+}
+
+void proxy_start(struct proxy *p, int target_port)
+{
+    *p = (struct proxy){.target_port = target_port};
+    p->port = port_free(&p->listen_fd);
+    assert_int_equal(pthread_create(&p->thread, NULL, proxy_run, p), 0);
+}
+
+void proxy_stop(struct proxy *p)
+{
+    atomic_store(&p->stop, true);
+    pthread_join(p->thread, NULL);
+    close(p->listen_fd);
+}

@@ -1,0 +1,27 @@
+/* A TCP proxy on a thread: passes everything, or swallows the answers, or cuts the connection once
+ * the answer has come, so that the request was certainly carried out and nobody was told. */
+#ifndef HF_TESTS_CONFORMANCE_PROXY_H
+#define HF_TESTS_CONFORMANCE_PROXY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum proxy_mode { PROXY_PASS, PROXY_SWALLOW, PROXY_CUT };
+
+#define PROXY_PAIRS_MAX 16
+struct proxy {
+    int port, listen_fd, target_port;
+    _Atomic int mode; /* enum proxy_mode */
+    atomic_bool stop;
+    atomic_int cuts; /* answers that were kept from the client */
+    pthread_t thread;
+    struct {
+        int client, server;
+    } pairs[PROXY_PAIRS_MAX];
+    int n_pairs; /* the thread's */
+};
+
+void proxy_start(struct proxy *p, int target_port);
+void proxy_stop(struct proxy *p);
+
+#endif

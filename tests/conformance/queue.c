@@ -1,0 +1,532 @@
+/* Claims about those who wait: order, places, modes, slots, and who wakes when. */
+#include "conformance.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SHORT_MS 400
+#define WAIT_MS 20000 /* those in wait() are woken, or the claim fails */
+
+/* Ask as many as `n` in the order given by `order`; only the first of it may be granted, and gives
+ * it back. */
+static void served_in_order(struct world *w, struct party *p, const int *order, int n)
+{
+    for (int turn = 0; turn < n; turn++) {
+        for (int i = n; i-- > turn + 1;)
+            assert_int_equal(acquire(w->l, &p[order[i]]), HF_TAKEN);
+        assert_int_equal(acquire(w->l, &p[order[turn]]), HF_DONE);
+        for (int i = turn + 1; i < n; i++) {
+            assert_int_equal(acquire(w->l, &p[order[i]]), HF_TAKEN);
+            assert_int_equal(p[order[i]].v.position, i - turn);
+        }
+        assert_int_equal(release(w->l, &p[order[turn]]), HF_DONE);
+    }
+}
+
+static void who_waits_is_served_in_the_order_of_coming(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "fifo");
+    struct party holder, p[5], late;
+    party_init(&holder, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    for (int i = 0; i < 5; i++) {
+        party_queued(&p[i], key);
+        assert_int_equal(acquire(w->l, &p[i]), HF_TAKEN);
+        assert_int_equal(p[i].v.position, w->info->fair ? i + 1 : 0);
+    }
+    if (!w->info->fair) { /* no place is kept: the first who asks when it is free gets it */
+        assert_int_equal(release(w->l, &holder), HF_DONE);
+        assert_int_equal(acquire(w->l, &p[4]), HF_DONE);
+        assert_int_equal(release(w->l, &p[4]), HF_DONE);
+        return;
+    }
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_int_equal(s.n_waiters, 5);
+    for (int i = 0; i < 5; i++) {
+        char owner[2 * LEASE_OWNER_SIZE + 1];
+        lease_owner_text(p[i].r.owner, owner);
+        assert_string_equal(s.waiters[i].owner, owner);
+        assert_int_equal(s.waiters[i].fence, 0);
+        assert_in_range(s.waiters[i].remaining_ms, 1, WAITER_SILENT_MS);
+    }
+    state_close(&s);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    party_init(&late, key); /* free, but others wait */
+    assert_int_equal(acquire(w->l, &late), HF_TAKEN);
+    assert_int_equal(late.v.position, 0);
+    served_in_order(w, p, (const int[]){0, 1, 2, 3, 4}, 5);
+    assert_int_equal(acquire(w->l, &late), HF_DONE);
+    assert_int_equal(release(w->l, &late), HF_DONE);
+}
+
+static void the_larger_priority_goes_first(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "priority");
+    static const int priorities[] = {0, -5, 7, 0, 7};
+    struct party holder, p[5];
+    party_init(&holder, key);
+    if (!w->info->priority) {
+        holder.r.priority = 1;
+        assert_fault(try_acquire(w->l, &holder), HF_UNSUPPORTED, &holder.fault);
+        return;
+    }
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    for (int i = 0; i < 5; i++) {
+        party_queued(&p[i], key);
+        p[i].r.priority = priorities[i];
+        assert_int_equal(acquire(w->l, &p[i]), HF_TAKEN);
+    }
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_int_equal(s.n_waiters, 5);
+    assert_int_equal(s.waiters[0].priority, 7);
+    assert_int_equal(s.waiters[4].priority, -5);
+    state_close(&s);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    served_in_order(w, p, (const int[]){2, 4, 0, 3, 1}, 5);
+}
+
+static void a_place_given_up_is_gone(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->fair)
+        return; /* no places: the_order_of_coming has seen that */
+    char key[64];
+    key_make(key, "giveup");
+    struct party holder, a, b;
+    party_init(&holder, key);
+    party_queued(&a, key);
+    party_queued(&b, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire(w->l, &a), HF_TAKEN);
+    assert_int_equal(acquire(w->l, &b), HF_TAKEN);
+    assert_int_equal(renew(w->l, &a), HF_LOST); /* a place is no lease */
+    assert_int_equal(release(w->l, &a), HF_DONE);
+    assert_int_equal(release(w->l, &a), HF_LOST);
+    assert_int_equal(acquire(w->l, &b), HF_TAKEN);
+    assert_int_equal(b.v.position, 1);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire(w->l, &b), HF_DONE);
+    assert_int_equal(release(w->l, &b), HF_DONE);
+}
+
+/* ---- modes and slots ---- */
+
+static void party_shared(struct party *p, const char *key)
+{
+    party_queued(p, key);
+    p->r.mode = HF_SHARED;
+}
+
+static void shared_holders_stand_beside_each_other(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "shared");
+    struct party r1, r2, writer;
+    party_shared(&r1, key);
+    party_shared(&r2, key);
+    party_init(&writer, key);
+    if (!w->info->shared) {
+        assert_fault(try_acquire(w->l, &r1), HF_UNSUPPORTED, &r1.fault);
+        return;
+    }
+    assert_int_equal(acquire(w->l, &r1), HF_DONE);
+    assert_int_equal(acquire(w->l, &r2), HF_DONE);
+    if (w->info->fence != HF_FENCE_NONE)
+        assert_true(r2.v.fence > r1.v.fence);
+    assert_int_equal(acquire(w->l, &writer), HF_TAKEN);
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_int_equal(s.n_holders, 2);
+    assert_int_equal(s.holders[0].mode, HF_SHARED);
+    assert_int_equal(s.holders[1].mode, HF_SHARED);
+    state_close(&s);
+    assert_int_equal(renew(w->l, &r2), HF_DONE);
+    assert_int_equal(release(w->l, &r1), HF_DONE);
+    assert_int_equal(acquire(w->l, &writer), HF_TAKEN);
+    assert_int_equal(release(w->l, &r2), HF_DONE);
+    assert_int_equal(acquire(w->l, &writer), HF_DONE);
+    assert_int_equal(acquire(w->l, &r1), HF_TAKEN);
+    assert_int_equal(release(w->l, &r1), w->info->fair ? HF_DONE : HF_LOST); /* its place */
+    assert_int_equal(release(w->l, &writer), HF_DONE);
+}
+
+static void readers_do_not_starve_a_writer_nor_writers_a_reader(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->shared || !w->info->fair)
+        return; /* refused, or promised to nobody: seen above */
+    char key[64];
+    key_make(key, "starve");
+    struct party r1, r2, r3, writer, last;
+    party_shared(&r1, key);
+    party_queued(&writer, key);
+    party_shared(&r2, key);
+    party_shared(&r3, key);
+    party_queued(&last, key);
+    assert_int_equal(acquire(w->l, &r1), HF_DONE);
+    assert_int_equal(acquire(w->l, &writer), HF_TAKEN);
+    assert_int_equal(acquire(w->l, &r2), HF_TAKEN); /* behind the writer */
+    assert_int_equal(acquire(w->l, &r3), HF_TAKEN);
+    assert_int_equal(acquire(w->l, &last), HF_TAKEN);
+    assert_int_equal(last.v.position, 4);
+    assert_int_equal(release(w->l, &r1), HF_DONE);
+    assert_int_equal(acquire(w->l, &r2), HF_TAKEN);
+    assert_int_equal(acquire(w->l, &writer), HF_DONE);
+    assert_int_equal(release(w->l, &writer), HF_DONE);
+    assert_int_equal(acquire(w->l, &last), HF_TAKEN);
+    assert_int_equal(acquire(w->l, &r3), HF_DONE); /* both readers, in any order */
+    assert_int_equal(acquire(w->l, &r2), HF_DONE);
+    assert_int_equal(acquire(w->l, &last), HF_TAKEN);
+    assert_int_equal(release(w->l, &r2), HF_DONE);
+    assert_int_equal(release(w->l, &r3), HF_DONE);
+    assert_int_equal(acquire(w->l, &last), HF_DONE);
+    assert_int_equal(release(w->l, &last), HF_DONE);
+}
+
+static void a_reader_of_larger_priority_passes_the_waiting_writer(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->shared || !w->info->fair || !w->info->priority)
+        return; /* each refused above */
+    char key[64];
+    key_make(key, "passes");
+    struct party r1, r2, writer;
+    party_shared(&r1, key);
+    party_queued(&writer, key);
+    party_shared(&r2, key);
+    r2.r.priority = 1;
+    assert_int_equal(acquire(w->l, &r1), HF_DONE);
+    assert_int_equal(acquire(w->l, &writer), HF_TAKEN);
+    assert_int_equal(acquire(w->l, &r2), HF_DONE);
+    assert_int_equal(release(w->l, &r1), HF_DONE);
+    assert_int_equal(acquire(w->l, &writer), HF_TAKEN);
+    assert_int_equal(release(w->l, &r2), HF_DONE);
+    assert_int_equal(acquire(w->l, &writer), HF_DONE);
+    assert_int_equal(release(w->l, &writer), HF_DONE);
+}
+
+static void so_many_hold_it_as_there_are_slots(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "slots");
+    struct party p[4], q, odd;
+    for (int i = 0; i < 4; i++) {
+        party_init(&p[i], key);
+        p[i].r.slots = 3;
+    }
+    if (!w->info->slots) {
+        assert_fault(try_acquire(w->l, &p[0]), HF_UNSUPPORTED, &p[0].fault);
+        return;
+    }
+    int64_t last = 0;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(acquire(w->l, &p[i]), HF_DONE);
+        if (w->info->fence != HF_FENCE_NONE)
+            assert_true(p[i].v.fence > last);
+        last = p[i].v.fence;
+    }
+    assert_int_equal(acquire(w->l, &p[3]), HF_TAKEN);
+    party_init(&odd, key);
+    odd.r.slots = 5;
+    assert_fault(try_acquire(w->l, &odd), HF_BAD_REQUEST, &odd.fault);
+    assert_non_null(strchr(odd.fault.msg, '3')); /* both numbers are named */
+    assert_non_null(strchr(odd.fault.msg, '5'));
+    struct hf_lock_state s = inspect(w->l, key);
+    assert_int_equal(s.n_holders, 3);
+    state_close(&s);
+    if (w->info->fair) {
+        party_queued(&q, key);
+        q.r.slots = 3;
+        assert_int_equal(acquire(w->l, &q), HF_TAKEN);
+        assert_int_equal(release(w->l, &p[1]), HF_DONE);
+        assert_int_equal(acquire(w->l, &p[3]), HF_TAKEN); /* q came first */
+        assert_int_equal(acquire(w->l, &q), HF_DONE);
+        assert_int_equal(release(w->l, &q), HF_DONE);
+    } else {
+        assert_int_equal(release(w->l, &p[1]), HF_DONE);
+    }
+    assert_int_equal(acquire(w->l, &p[3]), HF_DONE);
+    assert_int_equal(release(w->l, &p[0]), HF_DONE);
+    assert_int_equal(release(w->l, &p[2]), HF_DONE);
+    assert_int_equal(release(w->l, &p[3]), HF_DONE);
+    assert_int_equal(acquire(w->l, &odd), HF_DONE); /* nobody says otherwise now */
+    assert_int_equal(release(w->l, &odd), HF_DONE);
+}
+
+/* ---- waiting ---- */
+
+struct waiting {
+    struct lease *l;
+    struct party p;
+    int64_t timeout_ms;
+    pthread_t thread;
+    enum hf_result result;
+    struct hf_fault fault;
+    _Atomic int64_t returned_ms;
+};
+
+static void *wait_run(void *arg)
+{
+    struct waiting *x = arg;
+    x->result = x->l->driver->wait(x->l, &x->p.r, x->timeout_ms, &x->fault);
+    atomic_store(&x->returned_ms, now_ms());
+    return NULL;
+}
+
+/* Queued, then inside wait() on a thread and a handle of its own. */
+static void waiting_start(struct world *w, struct waiting *x, const char *key, int64_t ttl_ms)
+{
+    x->l = handle_another(w->l);
+    x->timeout_ms = WAIT_MS;
+    x->fault = (struct hf_fault){0};
+    atomic_init(&x->returned_ms, 0);
+    party_queued(&x->p, key);
+    x->p.r.ttl_ms = ttl_ms;
+    assert_int_equal(acquire(x->l, &x->p), HF_TAKEN);
+    assert_int_equal(pthread_create(&x->thread, NULL, wait_run, x), 0);
+}
+
+static int64_t waiting_end(struct waiting *x)
+{
+    pthread_join(x->thread, NULL);
+    must(x->result, &x->fault);
+    return atomic_load(&x->returned_ms);
+}
+
+static void waiting_close(struct waiting *x) { x->l->driver->close(x->l); }
+
+/* A wait may end early; then it is asked again, as src/lock does. */
+static int64_t wait_for_grant(struct waiting *x, int64_t most_ms)
+{
+    int64_t from_ms = now_ms();
+    waiting_end(x);
+    while (acquire(x->l, &x->p) != HF_DONE) {
+        assert_true(now_ms() - from_ms < most_ms);
+        must(x->l->driver->wait(x->l, &x->p.r, most_ms, &x->fault), &x->fault);
+    }
+    return now_ms();
+}
+
+/* The best of a few, since the machine may be busy: a wake that never comes is never fast. */
+static void a_release_wakes_the_next_at_once(void **state)
+{
+    struct world *w = *state;
+    int64_t best_ms = INT64_MAX;
+    for (int i = 0; i < 4; i++) {
+        char key[64];
+        key_make(key, "wake");
+        struct party holder;
+        party_init(&holder, key);
+        assert_int_equal(acquire(w->l, &holder), HF_DONE);
+        struct waiting x;
+        waiting_start(w, &x, key, LONG_MS);
+        pause_ms(100); /* for it to be asleep */
+        int64_t from_ms = now_ms();
+        assert_int_equal(release(w->l, &holder), HF_DONE);
+        int64_t took_ms = wait_for_grant(&x, 10000) - from_ms;
+        best_ms = took_ms < best_ms ? took_ms : best_ms;
+        assert_int_equal(release(x.l, &x.p), HF_DONE);
+        waiting_close(&x);
+    }
+    assert_true(best_ms < 200);
+}
+
+static void the_end_of_a_lease_wakes_the_next(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "endwakes");
+    struct party holder;
+    party_init(&holder, key);
+    holder.r.ttl_ms = w->info->ttl_min_ms > SHORT_MS ? w->info->ttl_min_ms : SHORT_MS;
+    int64_t from_ms = now_ms();
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    struct waiting x;
+    waiting_start(w, &x, key, LONG_MS);
+    int64_t took_ms = wait_for_grant(&x, 10000) - from_ms;
+    assert_in_range(took_ms, holder.r.ttl_ms - 3, holder.r.ttl_ms + 2500);
+    assert_int_equal(release(x.l, &x.p), HF_DONE);
+    waiting_close(&x);
+}
+
+/* The second cannot have known at the start when its turn would be. */
+static void each_end_of_a_lease_wakes_the_one_whose_turn_it_is(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->fair)
+        return; /* no turns */
+    char key[64];
+    key_make(key, "chain");
+    const int64_t ttl_ms = w->info->ttl_min_ms > SHORT_MS ? w->info->ttl_min_ms : SHORT_MS;
+    struct party holder;
+    party_init(&holder, key);
+    holder.r.ttl_ms = LONG_MS;
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    struct waiting x[3];
+    for (int i = 0; i < 3; i++) {
+        waiting_start(w, &x[i], key, ttl_ms);
+    }
+    pause_ms(100);
+    int64_t from_ms = now_ms();
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    for (int i = 0; i < 3; i++) {
+        int64_t at_ms = wait_for_grant(&x[i], 20000);
+        assert_true(at_ms - from_ms < i * ttl_ms + 2500);
+        assert_true(at_ms - from_ms >= i * (ttl_ms - 3));
+    }
+    for (int i = 0; i < 3; i++)
+        waiting_close(&x[i]);
+}
+
+static void a_place_given_up_and_a_break_wake_the_next(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->fair)
+        return; /* no places; a broken lock is found by asking */
+    char key[64];
+    key_make(key, "givenup");
+    struct party holder, silent;
+    party_init(&holder, key);
+    party_queued(&silent, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire(w->l, &silent), HF_TAKEN);
+    struct waiting x;
+    struct hf_fault fault = {0};
+    waiting_start(w, &x, key, LONG_MS);
+    pause_ms(100);
+    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
+    pause_ms(100); /* now it is the silent one's turn */
+    int64_t from_ms = now_ms();
+    assert_int_equal(release(w->l, &silent), HF_DONE);
+    assert_true(wait_for_grant(&x, 20000) - from_ms < 2500);
+    struct waiting y;
+    waiting_start(w, &y, key, LONG_MS);
+    pause_ms(100);
+    from_ms = now_ms();
+    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
+    assert_true(wait_for_grant(&y, 20000) - from_ms < 2500);
+    assert_int_equal(release(x.l, &x.p), HF_LOST);
+    assert_int_equal(release(y.l, &y.p), HF_DONE);
+    waiting_close(&x);
+    waiting_close(&y);
+}
+
+static void a_wait_ends_at_its_timeout(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "timeout");
+    struct party holder;
+    party_init(&holder, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    struct party p;
+    party_queued(&p, key);
+    assert_int_equal(acquire(w->l, &p), HF_TAKEN);
+    int64_t from_ms = now_ms();
+    must(w->driver->wait(w->l, &p.r, 300, &p.fault), &p.fault);
+    assert_true(now_ms() - from_ms < 2300);
+    assert_int_equal(acquire(w->l, &p), HF_TAKEN);
+    assert_int_equal(p.v.position, w->info->fair ? 1 : 0);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+}
+
+#define HERD 12
+static void a_release_wakes_no_herd(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->fair)
+        return; /* whoever asks first: there is no turn */
+    char key[64];
+    key_make(key, "herd");
+    struct party holder;
+    party_init(&holder, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    struct waiting x[HERD];
+    for (int i = 0; i < HERD; i++)
+        waiting_start(w, &x[i], key, LONG_MS);
+    pause_ms(100);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    int64_t end_ms = now_ms() + 2500;
+    while (!atomic_load(&x[0].returned_ms) && now_ms() < end_ms)
+        pause_ms(5);
+    pause_ms(200);
+    assert_true(atomic_load(&x[0].returned_ms) > 0);
+    int awake = 0;
+    for (int i = 1; i < HERD; i++)
+        awake += atomic_load(&x[i].returned_ms) != 0;
+    assert_true(awake <= 1); /* a wait may end for no reason, but not as a habit */
+    for (int i = 0; i < HERD; i++) {
+        wait_for_grant(&x[i], 10000);
+        assert_int_equal(release(x[i].l, &x[i].p), HF_DONE);
+        waiting_close(&x[i]);
+    }
+}
+
+static void the_silent_are_skipped_and_the_waiting_are_not(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->fair)
+        return; /* no places */
+    char kept[64], skipped[64];
+    key_make(kept, "kept");
+    key_make(skipped, "skipped");
+    struct party holder[2], silent[2], next;
+    struct waiting x;
+    for (int i = 0; i < 2; i++) {
+        party_init(&holder[i], i ? skipped : kept);
+        party_queued(&silent[i], i ? skipped : kept);
+        assert_int_equal(acquire(w->l, &holder[i]), HF_DONE);
+    }
+    assert_int_equal(acquire(w->l, &silent[0]), HF_TAKEN);
+    waiting_start(w, &x, kept,
+                  LONG_MS); /* behind the silent one, for longer than silence may last */
+    int64_t from_ms = now_ms();
+    assert_int_equal(acquire(w->l, &silent[1]), HF_TAKEN);
+    party_queued(&next, skipped);
+    assert_int_equal(acquire(w->l, &next), HF_TAKEN);
+    assert_int_equal(next.v.position, 2);
+    assert_int_equal(release(w->l, &holder[1]), HF_DONE);
+    while (acquire(w->l, &next) != HF_DONE) {
+        assert_true(now_ms() - from_ms < WAITER_SILENT_MS + 3000);
+        pause_ms(50);
+    }
+    assert_true(now_ms() - from_ms >= WAITER_SILENT_MS - 100);
+    assert_int_equal(acquire(w->l, &silent[1]), HF_TAKEN); /* back, at the end */
+    pause_ms(600);
+    struct hf_lock_state s = inspect(w->l, kept);
+    assert_int_equal(s.n_waiters, 1);
+    char owner[2 * LEASE_OWNER_SIZE + 1];
+    lease_owner_text(x.p.r.owner, owner);
+    assert_string_equal(s.waiters[0].owner, owner);
+    state_close(&s);
+    assert_int_equal(release(w->l, &holder[0]), HF_DONE);
+    wait_for_grant(&x, 10000);
+    assert_int_equal(release(x.l, &x.p), HF_DONE);
+    assert_int_equal(release(w->l, &next), HF_DONE);
+    waiting_close(&x);
+}
+
+const struct CMUnitTest queue_claims[] = {
+    cmocka_unit_test(who_waits_is_served_in_the_order_of_coming),
+    cmocka_unit_test(the_larger_priority_goes_first),
+    cmocka_unit_test(a_place_given_up_is_gone),
+    cmocka_unit_test(shared_holders_stand_beside_each_other),
+    cmocka_unit_test(readers_do_not_starve_a_writer_nor_writers_a_reader),
+    cmocka_unit_test(a_reader_of_larger_priority_passes_the_waiting_writer),
+    cmocka_unit_test(so_many_hold_it_as_there_are_slots),
+    cmocka_unit_test(a_release_wakes_the_next_at_once),
+    cmocka_unit_test(the_end_of_a_lease_wakes_the_next),
+    cmocka_unit_test(each_end_of_a_lease_wakes_the_one_whose_turn_it_is),
+    cmocka_unit_test(a_place_given_up_and_a_break_wake_the_next),
+    cmocka_unit_test(a_wait_ends_at_its_timeout),
+    cmocka_unit_test(a_release_wakes_no_herd),
+    cmocka_unit_test(the_silent_are_skipped_and_the_waiting_are_not),
+    {0},
+};

@@ -123,6 +123,8 @@ lint: build/packages/lint
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)$(PREFIX)/share/holdfast
+	install -m 644 share/holdfast/fence.* $(DESTDIR)$(PREFIX)/share/holdfast
 	@for page in $(wildcard docs/man/*.[1-8]); do \
 		section=$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; \
 		install -d $$section && install -m 644 $$page $$section; \

@@ -2,6 +2,7 @@
 #
 # Sources are found by their place, so a new file needs no line here:
 #   src/*/*.c (but cli)       one static library, in both programs and in every test
+#   src/{lock,lease}/*.c      with what they need of src/db and src/base also libholdfast, build/lib*
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
 #   tests/unit/test_*.c       one cmocka executable each, and tests/fault/test_*.c
 #   tests/unit/support*.c, tests/support/*.c      linked into each of them
@@ -9,12 +10,14 @@
 #                             contender.c is a program of its own
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
 #   bench/*.c                 one program each, build/bench/NAME
+#   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
 # One set of rules builds four flavours: build/ (the product), build/asan, build/tsan and, with
 # clang, build/fuzz; `make FLAVOUR=asan` builds the second.
 
 FLAVOUR ?= product
 WERROR ?= 1
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 CC = $(if $(filter fuzz,$(FLAVOUR)),clang,gcc)
 SECONDS = 60
 
@@ -61,6 +64,7 @@ LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread $(LDFLAGS)
 # ---- what there is -------------------------------------------------------------------------
 
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
+library_objects = $(patsubst %.c,$(B)/obj/library/%.o,$(1))
 programs = $(patsubst %.c,$(B)/%,$(1))
 
 CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/src/http/openapi.o
@@ -76,18 +80,27 @@ FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 FUZZERS = $(call programs,$(FUZZ_SOURCES))
 BENCH_SOURCES = $(wildcard bench/*.c)
 BENCHES = $(call programs,$(BENCH_SOURCES))
+# libholdfast: src/lock and src/lease whole, of the rest only what they refer to.
+LIB_WHOLE = $(call library_objects,$(wildcard src/lock/*.c src/lease/*.c))
+LIB_REST = $(call library_objects,$(wildcard src/base/*.c src/db/*.c))
+LIB_NEEDS = sqlite3 hiredis libcrypto
+SONAME = libholdfast.so.0
+VERSION = $(shell sed -n 's/.*HF_VERSION_TEXT "\(.*\)"/\1/p' include/holdfast.h)
+LIBRARY = $(B)/libholdfast.a $(B)/$(SONAME) $(B)/libholdfast.so $(B)/holdfast.pc
 PROGRAMS = $(if $(SERVER),$(B)/holdfastd) $(if $(CLI),$(B)/holdfast)
 C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.[ch])
 
 # ---- targets -------------------------------------------------------------------------------
 
-.PHONY: all programs tests benches fuzzers run test asan tsan fuzz bench soak lint install clean help
+.PHONY: all programs library tests benches fuzzers run test asan tsan fuzz bench soak lint
+.PHONY: install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: programs
+all: programs library
 programs: $(PROGRAMS)
+library: $(LIBRARY)
 tests: $(TESTS) $(CONTENDER)
 benches: $(BENCHES)
 fuzzers: $(FUZZERS)
@@ -120,21 +133,34 @@ lint: build/packages/lint
 	@printf '%s\n' $(filter %.c,$(C_FILES)) | \
 		xargs -P $$(nproc) -I {} clang-tidy --quiet {} -- $(DIALECT) $(LIB_CFLAGS)
 
-install: all
+install: all install-library
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	$(call install_pages,$(filter-out %.3,$(wildcard docs/man/*.[1-8])))
+
+install-library: library
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include
+	install -m 644 include/holdfast.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 $(B)/libholdfast.a $(DESTDIR)$(LIBDIR)
+	install -m 755 $(B)/$(SONAME) $(DESTDIR)$(LIBDIR)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libholdfast.so
+	install -m 644 $(B)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -d $(DESTDIR)$(PREFIX)/share/holdfast
 	install -m 644 share/holdfast/fence.* $(DESTDIR)$(PREFIX)/share/holdfast
-	@for page in $(wildcard docs/man/*.[1-8]); do \
-		section=$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; \
-		install -d $$section && install -m 644 $$page $$section; \
-	done
+	$(call install_pages,$(wildcard docs/man/*.3))
+
+define install_pages
+@for page in $(1); do \
+	section=$(DESTDIR)$(PREFIX)/share/man/man$${page##*.}; \
+	install -d $$section && install -m 644 $$page $$section; \
+done
+endef
 
 clean:
 	rm -rf build
 
 help:
-	@echo 'make              build/holdfastd and build/holdfast'
+	@echo 'make              build/holdfastd, build/holdfast and build/libholdfast.{a,so}'
 	@echo 'make run          the server with a demo event, on http://127.0.0.1:8080, data in var/'
 	@echo 'make test         every test, on a build with the address and undefined sanitizers'
 	@echo 'make asan, tsan   the same without the fuzzers; with the thread sanitizer'
@@ -142,7 +168,7 @@ help:
 	@echo 'make bench        how fast it is, beside its rivals'
 	@echo 'make soak         the fault tests for a long time: 50 kills'
 	@echo 'make lint         clang-format and clang-tidy'
-	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR='
+	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'
 	@echo
 	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan|fuzz builds into build/asan...'
@@ -158,6 +184,37 @@ $(B)/holdfastd: $(SERVER) $(B)/core.a
 
 $(B)/holdfast: $(CLI) $(B)/core.a
 	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
+
+# One object in which everything but include/holdfast.h is local: a program's own `buf_put` and ours
+# do not meet.
+$(B)/libholdfast.a: $(B)/obj/library/whole.o
+	@rm -f $@
+	$(call say,AR) ar rcs $@ $^
+
+$(B)/obj/library/whole.o: $(LIB_WHOLE) $(B)/obj/library/rest.a
+	$(call say,LD) ld -r $^ -o $@ && objcopy --localize-hidden $@
+
+$(B)/obj/library/rest.a: $(LIB_REST)
+	@rm -f $@
+	$(call say,AR) ar rcs $@ $^
+
+$(B)/$(SONAME): $(LIB_WHOLE) $(B)/obj/library/rest.a
+	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs,-z,relro,-z,now $^ \
+		-Wl,--as-needed $(call ask,LIB_NEEDS_LIBS,--libs $(LIB_NEEDS)) -o $@
+
+$(B)/libholdfast.so: $(B)/$(SONAME)
+	@ln -sf $(SONAME) $@
+
+# Made anew each time: PREFIX may be another.
+$(B)/holdfast.pc: FORCE Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' \
+		'libdir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))' \
+		'includedir=$${prefix}/include' '' \
+		'Name: holdfast' 'Description: Lease locks with fencing tokens over many back ends' \
+		'Version: $(VERSION)' 'Requires.private: $(LIB_NEEDS)' \
+		'Libs: -L$${libdir} -lholdfast' 'Libs.private: -pthread' 'Cflags: -I$${includedir}' >$@
+FORCE:
 
 $(TESTS): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a
 	@mkdir -p $(@D)
@@ -180,6 +237,11 @@ $(FUZZERS): $(B)/%: $(B)/obj/%.o $(B)/core.a
 $(B)/obj/%.o: %.c Makefile | build/packages/build
 	@mkdir -p $(@D)
 	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@
+
+# Without -flto: what is localised must be machine code by then.
+$(B)/obj/library/%.o: %.c Makefile | build/packages/build
+	@mkdir -p $(@D)
+	$(call say,CC) $(COMPILE) -fno-lto -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
 
 $(B)/obj/src/http/openapi.o: src/http/openapi.S docs/openapi.yaml Makefile | build/packages/build
 	@mkdir -p $(@D)

@@ -14,7 +14,7 @@
  * Invariants
  *   L1  lock->deadline is at most `sent + remaining - margin`, `sent` read before the request went
  *       out, so it lies before the moment the lease can pass to another.  It never goes back.
- *   L2  A loss is told once, LOSS_LEAD_US before the deadline, and is final: no renewal that comes
+ *   L2  A loss is told once, lead_us before the deadline, and is final: no renewal that comes
  *       back later makes a lost lock held again.
  *   L3  No callback begins after hf_unlock was entered, and none runs after it returned.
  *   L4  A call that did not get the lock leaves neither lease nor place behind, as far as the back
@@ -39,7 +39,7 @@
 #define LOCK_MS_MAX INT64_C(315360000000) /* ten years: any longer wait or hold is for ever */
 #define LOCK_RETRIES_MAX 1000000
 #define SET_MAX 64
-#define LOSS_LEAD_US 10000
+#define LOSS_LEAD_US 20000 /* at most a fifth of what the margin leaves of the TTL */
 /* Calls that are about to get an answer, and calls that wait for their turn: the second may not use
  * up the handles of the first, for among those is the release that the waiting ones wait for. */
 #define POOL_SHORT_MAX 32
@@ -71,20 +71,20 @@ enum stat {
 struct hf_lock {
     struct hf_locks *locks;
     struct lease_request request; /* key: `name`; label: NULL once granted */
-    int64_t fence, margin_us;
+    int64_t fence, margin_us, lead_us;
     int64_t renew_until_us; /* INT64_MAX: for ever */
     bool manual;
     _Atomic int64_t deadline_us;
     atomic_bool lost;
+    atomic_uint refs; /* the caller's; the renewer's queue; a callback */
 
     /* under locks->mutex */
     struct hf_lock *prev, *next; /* of all that are not closed */
     int64_t loss_us, renew_us;   /* INT64_MAX: never */
     size_t heap_at;              /* place in the heap, from 1; 0: not in it */
     unsigned failures;           /* renewals in a row */
-    unsigned refs;
-    bool renewing; /* in the queue, or with the renewer */
-    bool closed;   /* hf_unlock has begun */
+    bool renewing;               /* in the queue, or with the renewer */
+    bool closed;                 /* hf_unlock has begun */
     bool in_callback;
     int fd; /* -1 until asked for */
     struct hf_lock *renew_next;
@@ -96,7 +96,8 @@ struct hf_lock {
 
 struct watch {
     pthread_t watcher, renewer;
-    bool started, stop;    /* under locks->mutex, as the rest */
+    atomic_bool started;   /* set once both run */
+    bool stop;             /* under locks->mutex, as the rest */
     int timer_fd, poke_fd; /* poke: something is due sooner than the timer was set to */
     int64_t armed_us;      /* INT64_MAX: not at all */
     pthread_cond_t due;    /* the renewer's: there is something in the queue, or stop */

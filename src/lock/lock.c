@@ -33,10 +33,12 @@ struct attempt {
     const struct hf_lock_options *options;
     struct budget *budget;
     struct lease *handle;
-    bool waiting;      /* the handle counts as one of a waiting call */
-    bool placed;       /* there may be a lease or a place of ours */
-    bool unknown;      /* the last answers did not come */
-    int64_t sent_us;   /* the last question */
+    bool waiting;     /* the handle counts as one of a waiting call */
+    bool placed;      /* there may be a lease or a place of ours */
+    bool unknown;     /* the last answers did not come */
+    int64_t begun_us; /* the first question */
+    int64_t sent_us;  /* the last question */
+    int64_t granted_us;
     int64_t waited_us; /* since when we wait; 0: not yet */
     int64_t doubt_us;  /* since when no answer comes; 0: it does */
     unsigned doubts, quick, late;
@@ -59,12 +61,11 @@ static bool stopped(const struct budget *budget)
 void budget_begin(struct budget *budget, const struct hf_locks *locks,
                   const struct hf_lock_options *options)
 {
-    *budget = (struct budget){
-        .until_us = options->wait_ms == HF_FOREVER || (options->wait_ms == 0 && options->retries)
-                        ? INT64_MAX
-                        : locks_now_us(locks) + options->wait_ms * 1000,
-        .retries = options->retries,
-    };
+    *budget = (struct budget){.until_us = INT64_MAX, .retries = options->retries};
+    if (options->wait_ms == 0 && options->retries == 0)
+        budget->until_us = 0;
+    else if (options->wait_ms > 0)
+        budget->until_us = locks_now_us(locks) + options->wait_ms * 1000;
 }
 
 /* ---- the steps of an attempt ---- */
@@ -76,6 +77,8 @@ static enum hf_result ask(struct attempt *a, struct lease_verdict *verdict, stru
         return r;
     int64_t before_us = a->sent_us;
     a->sent_us = locks_now_us(a->locks);
+    if (a->begun_us == 0)
+        a->begun_us = a->sent_us;
     a->quick = a->sent_us - before_us < QUICK_US ? a->quick + 1 : 0;
     *verdict = (struct lease_verdict){.result = HF_UNKNOWN};
     return a->locks->driver->acquire(a->handle, &a->lock->request, 1, verdict, fault);
@@ -97,7 +100,8 @@ static enum hf_result settle(struct attempt *a, const struct lease_verdict *verd
     struct hf_lock *lock = a->lock;
     int64_t deadline_us = watch_deadline_us(lock, a->sent_us, verdict);
     int64_t now_us = locks_now_us(a->locks);
-    if (now_us < deadline_us - LOSS_LEAD_US) {
+    if (now_us < deadline_us - lock->lead_us) {
+        a->granted_us = now_us;
         lock->fence = verdict->fence;
         lock->request.label = NULL;
         if (a->options->max_hold_ms > 0)
@@ -221,10 +225,10 @@ static enum hf_result run(struct attempt *a, struct hf_fault *fault)
     }
 }
 
-static void count(const struct attempt *a, enum hf_result r, int64_t begun_us)
+static void count(const struct attempt *a, enum hf_result r)
 {
     struct hf_locks *locks = a->locks;
-    int64_t now_us = locks_now_us(locks);
+    int64_t now_us = r == HF_DONE ? a->granted_us : locks_now_us(locks);
     enum stat what = r == HF_DONE                    ? STAT_GRANTED
                      : r == HF_TAKEN && a->waited_us ? STAT_TIMED_OUT
                      : r == HF_TAKEN                 ? STAT_TAKEN
@@ -232,7 +236,7 @@ static void count(const struct attempt *a, enum hf_result r, int64_t begun_us)
                                                      : STAT_FAILED;
     locks_count(locks, what, 1);
     if (r == HF_DONE)
-        locks_count_latency(locks, now_us - begun_us);
+        locks_count_latency(locks, now_us - a->begun_us);
     if (a->waited_us)
         locks_count(locks, STAT_WAIT_US, (uint64_t)(now_us - a->waited_us));
 }
@@ -246,6 +250,7 @@ static struct hf_lock *lock_new(struct hf_locks *locks, const char *name,
     int64_t percent_us = options->ttl_ms * 10;
     lock->locks = locks;
     lock->margin_us = percent_us > 50000 ? percent_us : 50000;
+    lock->lead_us = least(LOSS_LEAD_US, (options->ttl_ms * 1000 - lock->margin_us) / 5);
     lock->renew_until_us = INT64_MAX;
     lock->refs = 1;
     lock->fd = -1;
@@ -273,7 +278,6 @@ enum hf_result lock_acquire(struct hf_locks *locks, const char *name,
     enum hf_result r = watch_start(locks, fault);
     if (r != HF_DONE)
         return r;
-    int64_t begun_us = locks_now_us(locks);
     struct attempt a = {.locks = locks,
                         .lock = lock_new(locks, name, options),
                         .options = options,
@@ -283,7 +287,7 @@ enum hf_result lock_acquire(struct hf_locks *locks, const char *name,
         release_place(&a);
     if (a.handle)
         pool_give(locks, a.handle, a.waiting);
-    count(&a, r, begun_us);
+    count(&a, r);
     if (r != HF_DONE) {
         free(a.lock);
         return r;
@@ -320,7 +324,7 @@ static enum hf_result release_exchange(struct hf_locks *locks, struct hf_lock **
                                        struct lease_verdict *verdicts, struct hf_fault *fault)
 {
     struct lease *handle = NULL;
-    int64_t end_us = 0, begun_us = locks_now_us(locks), until_us = 0;
+    int64_t end_us = 0, failed_us = 0, until_us = 0;
     bool unknown = false;
     enum hf_result r;
     for (size_t i = 0; i < n; i++)
@@ -334,8 +338,10 @@ static enum hf_result release_exchange(struct hf_locks *locks, struct hf_lock **
             break;
         unknown |= r == HF_UNKNOWN;
         int64_t now_us = locks_now_us(locks);
-        if (until_us == 0)
+        if (until_us == 0) {
+            failed_us = now_us;
             until_us = least(now_us + locks->timeout_ms * 1000, end_us);
+        }
         if (now_us >= until_us)
             break;
         sleep_us(least(pause_us, until_us - now_us));
@@ -343,7 +349,7 @@ static enum hf_result release_exchange(struct hf_locks *locks, struct hf_lock **
     if (handle)
         pool_give(locks, handle, false);
     for (size_t i = 0; i < n && r == HF_DONE && unknown; i++)
-        if (verdicts[i].result == HF_LOST && begun_us < locked[i]->deadline_us)
+        if (verdicts[i].result == HF_LOST && failed_us < locked[i]->deadline_us)
             verdicts[i].result = HF_DONE;
     return r != HF_DONE && unknown ? HF_UNKNOWN : r;
 }

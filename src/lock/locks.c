@@ -76,10 +76,12 @@ void pool_give(struct hf_locks *locks, struct lease *handle, bool waiting)
     struct pool *pool = &locks->pool;
     pthread_mutex_lock(&pool->mutex);
     pool->idle[pool->n_idle++] = handle;
-    if (waiting)
+    if (waiting) {
         pool->n_waiting--;
-    else if (pool->n_short-- == POOL_SHORT_MAX)
-        pthread_cond_signal(&pool->freed);
+    } else {
+        pool->n_short--;
+        pthread_cond_signal(&pool->freed); /* each time: several may be waiting */
+    }
     pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -90,8 +92,8 @@ bool pool_begin_waiting(struct hf_locks *locks)
     bool may = pool->n_waiting < POOL_WAITING_MAX;
     if (may) {
         pool->n_waiting++;
-        if (pool->n_short-- == POOL_SHORT_MAX)
-            pthread_cond_signal(&pool->freed);
+        pool->n_short--;
+        pthread_cond_signal(&pool->freed);
     }
     pthread_mutex_unlock(&pool->mutex);
     return may;

@@ -69,7 +69,7 @@ enum hf_result hf_lock_many(struct hf_locks *locks, const char *const *names, si
                             const struct hf_lock_options *options, struct hf_lock_set **ret,
                             struct hf_fault *fault)
 {
-    const char *sorted[SET_MAX];
+    const char *sorted[SET_MAX] = {NULL};
     struct hf_lock_options checked;
     struct budget budget;
     enum hf_result r;

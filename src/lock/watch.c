@@ -102,7 +102,7 @@ static void set_deadline(struct hf_lock *lock, int64_t deadline_us)
     atomic_store_explicit(&lock->deadline_us, deadline_us, memory_order_release);
     int64_t ttl_us = lock->request.ttl_ms * 1000, usable_us = ttl_us - lock->margin_us;
     int64_t pause_us = ttl_us / 3 < usable_us / 2 ? ttl_us / 3 : usable_us / 2;
-    lock->loss_us = deadline_us - LOSS_LEAD_US;
+    lock->loss_us = deadline_us - lock->lead_us;
     lock->renew_us = deadline_us - usable_us + pause_us;
     if (lock->manual || lock->renew_us >= lock->renew_until_us)
         lock->renew_us = INT64_MAX;
@@ -170,21 +170,13 @@ static size_t take_due(struct watch *w, struct hf_lock **batch, struct lease_req
     return n;
 }
 
-static void unref(struct hf_lock *lock)
+void watch_unref(struct hf_lock *lock)
 {
-    if (--lock->refs > 0)
+    if (atomic_fetch_sub(&lock->refs, 1) > 1)
         return;
     if (lock->fd >= 0)
         close(lock->fd);
     free(lock);
-}
-
-void watch_unref(struct hf_lock *lock)
-{
-    pthread_mutex_t *mutex = &lock->locks->mutex;
-    pthread_mutex_lock(mutex);
-    unref(lock);
-    pthread_mutex_unlock(mutex);
 }
 
 /* Renewals that were asked for in vain come back through the heap, until the lock is lost. */
@@ -217,7 +209,7 @@ static void *run_renewer(void *arg)
                 renewed(batch[i], sent_us, &verdicts[i]);
             else if (!stop)
                 renew_failed(batch[i], now_us);
-            unref(batch[i]);
+            watch_unref(batch[i]);
         }
         if (stop && !w->renew_first)
             break;
@@ -236,13 +228,13 @@ static void call_back(struct hf_lock *lock)
     if (!lock->on_loss)
         return;
     lock->in_callback = true;
-    lock->refs++;
+    atomic_fetch_add(&lock->refs, 1);
     pthread_mutex_unlock(&locks->mutex);
     lock->on_loss(lock, lock->ctx);
     pthread_mutex_lock(&locks->mutex);
     lock->in_callback = false;
-    unref(lock);
     pthread_cond_broadcast(&locks->watch.called);
+    watch_unref(lock); /* the last if the callback itself has unlocked */
 }
 
 static void hand_to_renewer(struct watch *w, struct hf_lock *lock)
@@ -252,7 +244,7 @@ static void hand_to_renewer(struct watch *w, struct hf_lock *lock)
     if (lock->renewing)
         return;
     lock->renewing = true;
-    lock->refs++;
+    atomic_fetch_add(&lock->refs, 1);
     lock->renew_next = NULL;
     *w->renew_last = lock;
     w->renew_last = &lock->renew_next;
@@ -266,7 +258,8 @@ static int64_t do_due(struct hf_locks *locks)
     while (!w->stop && w->heap.n > 0) {
         struct hf_lock *lock = w->heap.v[0];
         int64_t now_us = locks_now_us(locks);
-        if (due_us(lock) > now_us)
+        /* The heap has no freed lock: hf_unlock takes it out, under the mutex, before it frees. */
+        if (due_us(lock) > now_us) // NOLINT(clang-analyzer-unix.Malloc)
             return due_us(lock);
         if (lock->loss_us <= now_us) {
             lose(lock);
@@ -352,6 +345,8 @@ static bool start_threads(struct hf_locks *locks)
 enum hf_result watch_start(struct hf_locks *locks, struct hf_fault *fault)
 {
     struct watch *w = &locks->watch;
+    if (atomic_load_explicit(&w->started, memory_order_acquire))
+        return HF_DONE;
     pthread_mutex_lock(&locks->mutex);
     bool ok = w->started;
     if (!ok) {

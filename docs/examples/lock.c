@@ -1,0 +1,45 @@
+/* One lock around one job, as a cron job on two machines would have it: whoever comes second goes
+ * home.
+ *
+ *   cc lock.c $(pkg-config --cflags --libs holdfast) -o lock && ./lock sqlite:/var/lib/jobs.db */
+#include <holdfast.h>
+#include <stdio.h>
+
+static void work(int64_t fence)
+{
+    /* Hand the fence to whatever is written to, and let it refuse smaller ones. */
+    printf("working, fence %lld\n", (long long)fence);
+}
+
+int main(int argc, char **argv)
+{
+    const char *url = argc > 1 ? argv[1] : "memory:";
+    struct hf_locks *locks;
+    struct hf_lock *lock;
+    struct hf_fault fault;
+    struct hf_lock_options want = {.ttl_ms = 30000, .wait_ms = 2000, .label = "nightly on host a"};
+
+    if (hf_open(url, NULL, &locks, &fault) != HF_DONE) {
+        fprintf(stderr, "%s\n", fault.msg);
+        return 1;
+    }
+    int status = 0;
+    switch (hf_lock(locks, "nightly-report", &want, &lock, &fault)) {
+    case HF_DONE:
+        work(hf_lock_fence(lock));
+        /* HF_LOST here: the lock ran out or was broken while we worked.  The fence is what protects
+         * the data then; the log is what tells somebody. */
+        if (hf_unlock(lock, &fault) == HF_LOST)
+            fprintf(stderr, "lost it on the way: %s\n", fault.msg);
+        break;
+    case HF_TAKEN: /* a verdict, not an error */
+        printf("somebody else is at it\n");
+        break;
+    case HF_UNKNOWN: /* may be ours or not; asking again is safe, and so is going home */
+    default:
+        fprintf(stderr, "%s: %s\n", hf_result_text(fault.result), fault.msg);
+        status = 1;
+    }
+    hf_close(locks);
+    return status;
+}

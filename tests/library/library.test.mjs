@@ -1,0 +1,164 @@
+// Claims about libholdfast as it is installed: what it exports, that C and C++ programs build
+// against it with what pkg-config says, and that the examples of the manual do what they say.
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import assert from 'node:assert/strict';
+
+const run = promisify(execFile);
+const root = path.resolve(path.dirname(new URL(import.meta.url).pathname), '../..');
+const PREFIX = '/opt/holdfast';
+let dir;
+let lib;
+let environment;
+
+before(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), 'holdfast-library-'));
+  lib = path.join(dir, PREFIX, 'lib');
+  const { MAKEFLAGS, MAKELEVEL, ...rest } = process.env;
+  environment = {
+    ...rest,
+    PKG_CONFIG_PATH: path.join(lib, 'pkgconfig'),
+    LD_LIBRARY_PATH: lib,
+  };
+  await run('make', ['-j2', 'FLAVOUR=product', 'install-library', `DESTDIR=${dir}`, `PREFIX=${PREFIX}`], {
+    cwd: root,
+    env: rest,
+    maxBuffer: 1 << 24,
+  });
+});
+after(() => rm(dir, { recursive: true, force: true }));
+
+async function flags(...options) {
+  const prefix = `--define-variable=prefix=${path.join(dir, PREFIX)}`;
+  const { stdout } = await run('pkg-config', [prefix, ...options, 'holdfast'], { env: environment });
+  return stdout.trim().split(/\s+/).filter(Boolean);
+}
+
+async function declared() {
+  const header = await readFile(path.join(root, 'include/holdfast.h'), 'utf8');
+  const code = header.replace(/\/\*[\s\S]*?\*\//g, '');
+  return new Set([...code.matchAll(/\b(hf_\w+)\s*\(/g)].map((match) => match[1]));
+}
+
+async function symbols(...options) {
+  const { stdout } = await run('nm', options);
+  return stdout
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter((words) => words.length === 3)
+    .map(([, kind, name]) => ({ kind, name }));
+}
+
+for (const [what, file, options] of [
+  ['shared', 'libholdfast.so.0', ['-D', '--defined-only']],
+  ['static', 'libholdfast.a', ['-g', '--defined-only']],
+]) {
+  test(`the ${what} library exports the calls of the header and nothing else, no data`, async () => {
+    const all = await symbols(...options, path.join(lib, file));
+    const names = await declared();
+    assert.ok(all.length >= 20);
+    for (const { kind, name } of all) {
+      assert.equal(kind, 'T', `${name} is data`);
+      assert.ok(names.has(name), `${name} is not in holdfast.h`);
+    }
+    const exported = new Set(all.map(({ name }) => name));
+    assert.deepEqual([...names].filter((name) => !exported.has(name)), []);
+  });
+}
+
+// What SQLite itself keeps for the whole process, its list of file systems, needs to be entered once.
+const REGISTRATION = new Set(['once.0', 'registered', 'registering']);
+
+test('the library has no variables but the one registration with SQLite', async () => {
+  const kept = (await symbols('--defined-only', path.join(lib, 'libholdfast.a'))).filter(
+    ({ kind, name }) => 'bBDCgGsS'.includes(kind) && !REGISTRATION.has(name),
+  );
+  assert.deepEqual(kept, []);
+});
+
+test('the shared library has a soname and needs no more than its back ends', async () => {
+  const { stdout } = await run('readelf', ['-d', path.join(lib, 'libholdfast.so.0')]);
+  assert.match(stdout, /soname: \[libholdfast\.so\.0\]/);
+  for (const [, name] of stdout.matchAll(/NEEDED.*\[(.*)\]/g)) {
+    assert.match(name, /^(libc\.|ld-linux|libsqlite3\.|libhiredis\.|libcrypto\.|libpthread\.)/);
+  }
+});
+
+const PROGRAM = `#include <holdfast.h>
+#include <stdio.h>
+int main(void)
+{
+    struct hf_locks *locks = 0;
+    struct hf_lock *lock = 0;
+    struct hf_lock_options want = hf_lock_options();
+    want.ttl_ms = 1000;
+    if (hf_open("memory:", 0, &locks, 0) != HF_DONE || hf_lock(locks, "x", &want, &lock, 0) != HF_DONE)
+        return 1;
+    printf("%s %lld\\n", hf_lock_name(lock), (long long)hf_lock_fence(lock));
+    hf_close(locks);
+    return 0;
+}
+`;
+
+for (const [language, compiler, standard, suffix, zeroed] of [
+  ['C', 'gcc', 'c99', 'c', '{0}'],
+  ['C++', 'g++', 'c++11', 'cc', 'hf_lock_options()'],
+]) {
+  for (const linking of ['shared', 'static']) {
+    test(`a ${language} program builds without warnings and runs, ${linking}`, async () => {
+      const source = path.join(dir, `program_${linking}.${suffix}`);
+      const program = path.join(dir, `program_${suffix}_${linking}`);
+      await writeFile(source, PROGRAM.replace('hf_lock_options()', zeroed));
+      const strict = [`-std=${standard}`, '-Wall', '-Wextra', '-pedantic', '-Werror'];
+      if (language === 'C') strict.push('-Wno-missing-field-initializers', '-Wstrict-prototypes');
+      const libs =
+        linking === 'shared'
+          ? await flags('--cflags', '--libs')
+          : (await flags('--cflags', '--libs', '--static')).map((flag) =>
+              flag === '-lholdfast' ? '-l:libholdfast.a' : flag,
+            );
+      await run(compiler, [...strict, source, '-o', program, ...libs], { env: environment });
+      const { stdout } = await run(program, [], { env: environment });
+      assert.equal(stdout, 'x 1\n');
+      const { stdout: needed } = await run('readelf', ['-d', program]);
+      assert.equal(needed.includes('libholdfast.so.0'), linking === 'shared');
+    });
+  }
+}
+
+const SAYS = {
+  lock: /^working, fence \d+\n$/,
+  poll: /^lost after [1-9]\d* steps, held: no\n$/,
+  semaphore: /^6 were served, at most 3 at once\n$/,
+  leader: /^((Ada|Grace) leads, term \d+\n){3,}$/,
+  set: /^account\/1, fence \d+\naccount\/2, fence \d+\naccount\/1, fence \d+\naccount\/2, fence \d+\n$/,
+};
+
+test('every example builds without warnings and does what it says on every back end at hand', async (t) => {
+  const sources = (await readdir(path.join(root, 'docs/examples'))).filter((name) => name.endsWith('.c'));
+  assert.deepEqual(sources.sort(), Object.keys(SAYS).map((name) => `${name}.c`).sort());
+  const link = await flags('--cflags', '--libs');
+  const urls = ['memory:'];
+  const drivers = await readFile(path.join(root, 'src/lease/lease.c'), 'utf8');
+  if (/&lease_sql/.test(drivers)) urls.push('sqlite:');
+  for (const name of Object.keys(SAYS)) {
+    const program = path.join(dir, `example_${name}`);
+    await run(
+      'gcc',
+      ['-std=c17', '-D_GNU_SOURCE', '-Wall', '-Wextra', '-pedantic', '-Werror', '-pthread',
+        path.join(root, `docs/examples/${name}.c`), '-o', program, ...link],
+      { env: environment },
+    );
+    for (const scheme of urls) {
+      const url = scheme === 'sqlite:' ? `sqlite:${path.join(dir, `${name}.db`)}` : scheme;
+      await t.test(`${name} on ${scheme}`, async () => {
+        const { stdout } = await run(program, [url], { env: environment, timeout: 30000 });
+        assert.match(stdout, SAYS[name]);
+      });
+    }
+  }
+});

@@ -1,0 +1,185 @@
+/* memory: with faults on command, and the small helpers of the lock library's tests. */
+#include "support.h"
+
+#include "support_lock.h"
+
+#include <stdio.h>
+#include <time.h>
+
+struct faults faults = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+void faults_none(void)
+{
+    atomic_int *all[] = {&faults.acquire_lost, &faults.acquire_away, &faults.acquire_slow,
+                         &faults.renew_away,   &faults.renew_slow,   &faults.release_lost,
+                         &faults.release_away, &faults.wait_away,    &faults.slow_ms,
+                         &faults.n_acquire,    &faults.n_wait,       &faults.n_release};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        atomic_store(all[i], 0);
+    atomic_store(&faults.lost_then_away, false);
+    pthread_mutex_lock(&faults.mutex);
+    faults.released[0] = '\0';
+    pthread_mutex_unlock(&faults.mutex);
+}
+
+static bool goes_wrong(atomic_int *times)
+{
+    int left = atomic_load(times);
+    while (left > 0 && !atomic_compare_exchange_weak(times, &left, left - 1))
+        ;
+    return left != 0;
+}
+
+static const struct lease_driver *memory(void) { return lease_driver_for("memory:"); }
+
+static enum hf_result faulty_open_(const char *url, const struct lease_options *options,
+                                   struct lease **ret, struct hf_fault *fault)
+{
+    return memory()->open(url, options, ret, fault);
+}
+
+static void faulty_close(struct lease *l) { memory()->close(l); }
+
+static enum hf_result faulty_another(struct lease *l, struct lease **ret, struct hf_fault *fault)
+{
+    return memory()->another(l, ret, fault);
+}
+
+static enum hf_result faulty_acquire(struct lease *l, const struct lease_request *requests,
+                                     size_t n, struct lease_verdict *verdicts,
+                                     struct hf_fault *fault)
+{
+    atomic_fetch_add(&faults.n_acquire, 1);
+    if (goes_wrong(&faults.acquire_away))
+        return lease_fault(fault, HF_UNREACHABLE, "told to be away");
+    enum hf_result r = memory()->acquire(l, requests, n, verdicts, fault);
+    if (goes_wrong(&faults.acquire_slow))
+        pause_ms(atomic_load(&faults.slow_ms));
+    if (goes_wrong(&faults.acquire_lost)) {
+        if (atomic_exchange(&faults.lost_then_away, false))
+            atomic_store(&faults.acquire_away, -1);
+        memset(verdicts, 0xee, n * sizeof *verdicts);
+        return lease_fault(fault, HF_UNKNOWN, "told to lose the answer");
+    }
+    return r;
+}
+
+static enum hf_result faulty_renew(struct lease *l, const struct lease_request *requests, size_t n,
+                                   struct lease_verdict *verdicts, struct hf_fault *fault)
+{
+    if (goes_wrong(&faults.renew_slow))
+        pause_ms(atomic_load(&faults.slow_ms));
+    if (goes_wrong(&faults.renew_away))
+        return lease_fault(fault, HF_UNREACHABLE, "told to be away");
+    return memory()->renew(l, requests, n, verdicts, fault);
+}
+
+static enum hf_result faulty_release(struct lease *l, const struct lease_request *requests,
+                                     size_t n, struct lease_verdict *verdicts,
+                                     struct hf_fault *fault)
+{
+    atomic_fetch_add(&faults.n_release, 1);
+    if (goes_wrong(&faults.release_away))
+        return lease_fault(fault, HF_UNREACHABLE, "told to be away");
+    pthread_mutex_lock(&faults.mutex);
+    size_t at = 0;
+    for (size_t i = 0; i < n && at + requests[i].key_len + 2 < sizeof faults.released; i++)
+        at += (size_t)snprintf(faults.released + at, sizeof faults.released - at, "%s ",
+                               requests[i].key);
+    pthread_mutex_unlock(&faults.mutex);
+    enum hf_result r = memory()->release(l, requests, n, verdicts, fault);
+    if (goes_wrong(&faults.release_lost)) {
+        memset(verdicts, 0xee, n * sizeof *verdicts);
+        return lease_fault(fault, HF_UNKNOWN, "told to lose the answer");
+    }
+    return r;
+}
+
+static enum hf_result faulty_wait(struct lease *l, const struct lease_request *request,
+                                  int64_t timeout_ms, struct hf_fault *fault)
+{
+    atomic_fetch_add(&faults.n_wait, 1);
+    if (goes_wrong(&faults.wait_away))
+        return lease_fault(fault, HF_UNREACHABLE, "told to be away");
+    return memory()->wait(l, request, timeout_ms, fault);
+}
+
+static enum hf_result faulty_inspect(struct lease *l, const char *key, size_t key_len,
+                                     struct hf_lock_state *ret, struct hf_fault *fault)
+{
+    return memory()->inspect(l, key, key_len, ret, fault);
+}
+
+static enum hf_result faulty_list(struct lease *l, const char *prefix, size_t prefix_len,
+                                  bool (*each)(void *ctx, const char *name), void *ctx,
+                                  struct hf_fault *fault)
+{
+    return memory()->list(l, prefix, prefix_len, each, ctx, fault);
+}
+
+static enum hf_result faulty_break(struct lease *l, const char *key, size_t key_len,
+                                   struct hf_fault *fault)
+{
+    return memory()->break_(l, key, key_len, fault);
+}
+
+static const char *const no_schemes[] = {NULL};
+
+const struct lease_driver faulty_memory = {
+    .info = {.name = "faulty",
+             .url = "memory:",
+             .fence = HF_FENCE_COUNTER,
+             .fair = true,
+             .ttl_min_ms = 100,
+             .ttl_max_ms = 600000,
+             .name_len_max = LEASE_NAME_MAX,
+             .ttl = "",
+             .survives = ""},
+    .schemes = no_schemes,
+    .open = faulty_open_,
+    .close = faulty_close,
+    .another = faulty_another,
+    .acquire = faulty_acquire,
+    .renew = faulty_renew,
+    .release = faulty_release,
+    .wait = faulty_wait,
+    .inspect = faulty_inspect,
+    .list = faulty_list,
+    .break_ = faulty_break,
+};
+
+struct hf_locks *faulty_open(int64_t timeout_ms)
+{
+    struct hf_locks *locks = NULL;
+    struct hf_options options = {.timeout_ms = timeout_ms};
+    faults_none();
+    assert_int_equal(locks_open(&faulty_memory, "memory:", &options, &locks, NULL), HF_DONE);
+    return locks;
+}
+
+int64_t boot_ms(void) { return clock_boot_us(&clock_system) / 1000; }
+
+void pause_ms(int64_t ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+bool becomes(bool (*is)(void *ctx), void *ctx)
+{
+    for (int64_t until = boot_ms() + 10000; !is(ctx); pause_ms(2))
+        if (boot_ms() >= until)
+            return false;
+    return true;
+}
+
+static size_t count_of(struct hf_locks *locks, const char *name, bool waiters)
+{
+    struct hf_lock_state state;
+    assert_int_equal(hf_inspect(locks, name, &state, NULL), HF_DONE);
+    size_t n = waiters ? state.n_waiters : state.n_holders;
+    hf_lock_state_close(&state);
+    return n;
+}
+
+size_t holders_of(struct hf_locks *locks, const char *name) { return count_of(locks, name, false); }
+size_t waiters_of(struct hf_locks *locks, const char *name) { return count_of(locks, name, true); }

@@ -1,0 +1,392 @@
+/* Claims about several locks at once and about elections. */
+#include "support.h"
+
+#include "support_lock.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct hf_locks *open_memory(void)
+{
+    struct hf_locks *locks = NULL;
+    assert_int_equal(hf_open("memory:", NULL, &locks, NULL), HF_DONE);
+    return locks;
+}
+
+/* ---- sets ---- */
+
+static void a_set_is_sorted_and_released_in_reverse(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    const char *names[] = {"pear", "apple", "zebra", "fig"};
+    struct hf_lock_set *set = NULL;
+    assert_int_equal(hf_lock_many(locks, names, 4, NULL, &set, NULL), HF_DONE);
+    const char *sorted[] = {"apple", "fig", "pear", "zebra"};
+    for (size_t i = 0; i < 4; i++) {
+        assert_string_equal(hf_lock_name(hf_lock_set_at(set, i)), sorted[i]);
+        assert_true(hf_lock_held(hf_lock_set_at(set, i)));
+    }
+    assert_null(hf_lock_set_at(set, 4));
+    assert_int_equal(hf_unlock_many(set, NULL), HF_DONE);
+    assert_string_equal(faults.released, "zebra pear fig apple ");
+    assert_int_equal(atomic_load(&faults.n_release), 1);
+    hf_close(locks);
+}
+
+static void a_set_is_all_or_nothing(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *held;
+    struct hf_lock_set *set = NULL;
+    const char *names[] = {"c", "b", "a"};
+    struct hf_lock_options wait = {.wait_ms = 50};
+    assert_int_equal(hf_lock(locks, "c", NULL, &held, NULL), HF_DONE);
+    assert_int_equal(hf_lock_many(locks, names, 3, NULL, &set, NULL), HF_TAKEN);
+    assert_int_equal(hf_lock_many(locks, names, 3, &wait, &set, NULL), HF_TAKEN);
+    assert_null(set);
+    assert_int_equal(holders_of(locks, "a"), 0);
+    assert_int_equal(holders_of(locks, "b"), 0);
+    assert_int_equal(waiters_of(locks, "c"), 0);
+    assert_int_equal(hf_unlock(held, NULL), HF_DONE);
+    assert_int_equal(hf_lock_many(locks, names, 3, NULL, &set, NULL), HF_DONE);
+    assert_int_equal(hf_unlock_many(set, NULL), HF_DONE);
+    hf_close(locks);
+}
+
+static void odd_sets_are_refused(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock_set *set = NULL;
+    struct hf_fault fault;
+    const char *twice[] = {"a", "b", "a"}, *bad[] = {"a", "\n"};
+    const char *many[SET_MAX + 1];
+    char names[SET_MAX + 1][8];
+    for (size_t i = 0; i <= SET_MAX; i++) {
+        snprintf(names[i], sizeof names[i], "n%zu", i);
+        many[i] = names[i];
+    }
+    assert_int_equal(hf_lock_many(locks, twice, 3, NULL, &set, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "twice"));
+    assert_int_equal(hf_lock_many(locks, bad, 2, NULL, &set, &fault), HF_BAD_REQUEST);
+    assert_int_equal(hf_lock_many(locks, many, 0, NULL, &set, &fault), HF_BAD_REQUEST);
+    assert_int_equal(hf_lock_many(locks, NULL, 1, NULL, &set, &fault), HF_BAD_REQUEST);
+    assert_int_equal(hf_lock_many(locks, many, SET_MAX + 1, NULL, &set, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "64"));
+    assert_null(set);
+    assert_int_equal(holders_of(locks, "a"), 0);
+    assert_int_equal(hf_lock_many(locks, many, SET_MAX, NULL, &set, &fault), HF_DONE);
+    assert_int_equal(hf_unlock_many(set, NULL), HF_DONE);
+    hf_close(locks);
+}
+
+static void a_set_has_one_wait_for_all(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *held[2];
+    struct hf_lock_set *set;
+    const char *names[] = {"a", "b"};
+    /* a comes free after 150 ms by itself, which leaves b the rest of 250. */
+    struct hf_lock_options brief = {.ttl_ms = 150, .manual = true}, wait = {.wait_ms = 250};
+    assert_int_equal(hf_lock(locks, "a", &brief, &held[0], NULL), HF_DONE);
+    assert_int_equal(hf_lock(locks, "b", NULL, &held[1], NULL), HF_DONE);
+    int64_t begun = boot_ms();
+    assert_int_equal(hf_lock_many(locks, names, 2, &wait, &set, NULL), HF_TAKEN);
+    assert_in_range(boot_ms() - begun, 249, 390);
+    assert_int_equal(holders_of(locks, "a"), 0);
+    hf_close(locks);
+}
+
+static void note(struct hf_lock *lock, void *ctx)
+{
+    (void)lock;
+    atomic_fetch_add((atomic_int *)ctx, 1);
+}
+
+static void a_set_that_lost_a_member_on_the_way_is_not_handed_out(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *held;
+    struct hf_lock_set *set = NULL;
+    struct hf_fault fault;
+    atomic_int notices = 0;
+    const char *names[] = {"a", "b"};
+    struct hf_lock_options brief = {.ttl_ms = 400, .manual = true};
+    struct hf_lock_options wait = {
+        .ttl_ms = 150, .manual = true, .wait_ms = 2000, .on_loss = note, .ctx = &notices};
+    assert_int_equal(hf_lock(locks, "b", &brief, &held, NULL), HF_DONE);
+    assert_int_equal(hf_lock_many(locks, names, 2, &wait, &set, &fault), HF_TAKEN);
+    assert_non_null(strstr(fault.msg, "ran out"));
+    assert_null(set);
+    assert_int_equal(atomic_load(&notices), 0); /* the caller never had it */
+    assert_int_equal(holders_of(locks, "a"), 0);
+    assert_int_equal(holders_of(locks, "b"), 0);
+    hf_close(locks);
+}
+
+#define SET_THREADS 12
+#define SET_ROUNDS 40
+#define SET_NAMES 5
+struct diner {
+    pthread_t thread;
+    struct hf_locks *locks;
+    unsigned self;
+    volatile long *meals; /* by name; no atomics: the locks protect them */
+    int failed;
+};
+
+static void *dine(void *arg)
+{
+    struct diner *d = arg;
+    static const char *const names[SET_NAMES] = {"f0", "f1", "f2", "f3", "f4"};
+    for (unsigned i = 0; i < SET_ROUNDS; i++) {
+        unsigned from = (d->self + i) % SET_NAMES, step = d->self % 2 ? 1 : SET_NAMES - 1;
+        const char *mine[3];
+        for (unsigned k = 0; k < 3; k++)
+            mine[k] = names[(from + k * step) % SET_NAMES];
+        struct hf_lock_options wait = {.wait_ms = HF_FOREVER};
+        struct hf_lock_set *set;
+        if (hf_lock_many(d->locks, mine, 3, &wait, &set, NULL) != HF_DONE) {
+            d->failed++;
+            continue;
+        }
+        for (unsigned k = 0; k < 3; k++)
+            d->meals[(from + k * step) % SET_NAMES]++;
+        if (hf_unlock_many(set, NULL) != HF_DONE)
+            d->failed++;
+    }
+    return NULL;
+}
+
+static void sets_in_opposite_orders_never_lock_each_other_out(void **state)
+{
+    (void)state;
+    volatile long meals[SET_NAMES] = {0};
+    struct hf_locks *locks = open_memory();
+    struct diner diners[SET_THREADS];
+    int64_t begun = boot_ms();
+    for (unsigned i = 0; i < SET_THREADS; i++) {
+        diners[i] = (struct diner){.locks = locks, .self = i, .meals = meals};
+        assert_int_equal(pthread_create(&diners[i].thread, NULL, dine, &diners[i]), 0);
+    }
+    long all = 0;
+    for (unsigned i = 0; i < SET_THREADS; i++) {
+        pthread_join(diners[i].thread, NULL);
+        assert_int_equal(diners[i].failed, 0);
+    }
+    for (int i = 0; i < SET_NAMES; i++)
+        all += meals[i];
+    assert_int_equal(all, 3 * SET_THREADS * SET_ROUNDS);
+    assert_true(boot_ms() - begun < 60000);
+    hf_close(locks);
+}
+
+/* ---- elections ---- */
+
+struct race {
+    atomic_int leading, most, terms, enough;
+    volatile bool stop;
+};
+struct candidate {
+    pthread_t thread;
+    struct hf_locks *locks;
+    struct race *race;
+    int terms;
+    enum hf_result result;
+};
+
+static void lead(struct hf_lock *lock, void *ctx)
+{
+    struct candidate *c = ctx;
+    int now = atomic_fetch_add(&c->race->leading, 1) + 1;
+    if (now > atomic_load(&c->race->most))
+        atomic_store(&c->race->most, now);
+    c->terms++;
+    for (int i = 0; i < 3 && hf_lock_held(lock); i++)
+        pause_ms(1);
+    atomic_fetch_sub(&c->race->leading, 1);
+    if (atomic_fetch_add(&c->race->terms, 1) + 1 >= atomic_load(&c->race->enough))
+        __atomic_store_n(&c->race->stop, true, __ATOMIC_RELAXED);
+}
+
+static void *run_candidate(void *arg)
+{
+    struct candidate *c = arg;
+    struct hf_election election = {
+        .name = "leader", .lead = lead, .ctx = c, .stop = &c->race->stop};
+    c->result = hf_elect(c->locks, &election, NULL);
+    return NULL;
+}
+
+static void one_leads_at_a_time_and_all_get_their_turn(void **state)
+{
+    (void)state;
+    enum { N = 4 };
+    struct race race = {.enough = 40};
+    struct hf_locks *locks = open_memory();
+    struct candidate c[N];
+    int64_t begun = boot_ms();
+    for (int i = 0; i < N; i++) {
+        c[i] = (struct candidate){.locks = locks, .race = &race};
+        assert_int_equal(pthread_create(&c[i].thread, NULL, run_candidate, &c[i]), 0);
+    }
+    for (int i = 0; i < N; i++) {
+        pthread_join(c[i].thread, NULL);
+        assert_int_equal(c[i].result, HF_DONE);
+        assert_true(c[i].terms > 0);
+    }
+    assert_int_equal(atomic_load(&race.most), 1);
+    assert_true(boot_ms() - begun < 20000);
+    assert_int_equal(holders_of(locks, "leader"), 0);
+    assert_int_equal(waiters_of(locks, "leader"), 0);
+    hf_close(locks);
+}
+
+static void a_candidate_that_waits_can_be_stopped(void **state)
+{
+    (void)state;
+    struct race race = {.enough = 1};
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *held;
+    assert_int_equal(hf_lock(locks, "leader", NULL, &held, NULL), HF_DONE);
+    struct candidate c = {.locks = locks, .race = &race};
+    assert_int_equal(pthread_create(&c.thread, NULL, run_candidate, &c), 0);
+    pause_ms(50);
+    int64_t begun = boot_ms();
+    __atomic_store_n(&race.stop, true, __ATOMIC_RELAXED);
+    pthread_join(c.thread, NULL);
+    assert_true(boot_ms() - begun < 2000);
+    assert_int_equal(c.result, HF_DONE);
+    assert_int_equal(c.terms, 0);
+    assert_int_equal(waiters_of(locks, "leader"), 0);
+    hf_close(locks);
+}
+
+static void a_leader_that_falls_silent_is_succeeded(void **state)
+{
+    (void)state;
+    struct race race = {.enough = 1};
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *silent;
+    struct hf_lock_options dead = {.ttl_ms = 300, .manual = true};
+    assert_int_equal(hf_lock(locks, "leader", &dead, &silent, NULL), HF_DONE);
+    int64_t begun = boot_ms();
+    struct candidate c = {.locks = locks, .race = &race};
+    run_candidate(&c);
+    assert_in_range(boot_ms() - begun, 250, 2300);
+    assert_int_equal(c.terms, 1);
+    assert_int_equal(c.result, HF_DONE);
+    hf_close(locks);
+}
+
+static void an_election_ends_with_a_failure(void **state)
+{
+    (void)state;
+    struct race race = {.enough = 1};
+    struct hf_fault fault;
+    struct hf_locks *locks = faulty_open(100);
+    struct hf_election nobody = {.name = "leader"};
+    assert_int_equal(hf_elect(locks, &nobody, &fault), HF_BAD_REQUEST);
+    struct candidate c = {.locks = locks, .race = &race};
+    struct hf_election bad = {.name = "", .lead = lead, .ctx = &c};
+    assert_int_equal(hf_elect(locks, &bad, &fault), HF_BAD_REQUEST);
+    atomic_store(&faults.acquire_away, -1);
+    bad.name = "leader";
+    assert_int_equal(hf_elect(locks, &bad, &fault), HF_UNREACHABLE);
+    assert_int_equal(c.terms, 0);
+    hf_close(locks);
+}
+
+/* ---- elections among processes: first, while there is one thread ---- */
+
+static void lead_aloud(struct hf_lock *lock, void *ctx)
+{
+    pid_t self = getpid();
+    if (write(*(int *)ctx, &self, sizeof self) != sizeof self)
+        _exit(2);
+    while (hf_lock_held(lock))
+        pause_ms(5);
+}
+
+static pid_t candidate_fork(const char *url, int fd)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+        struct hf_locks *locks;
+        struct hf_election election = {
+            .name = "leader", .lock = {.ttl_ms = 500}, .lead = lead_aloud, .ctx = &fd};
+        _exit(hf_open(url, NULL, &locks, NULL) != HF_DONE ||
+              hf_elect(locks, &election, NULL) != HF_DONE);
+    }
+    return child;
+}
+
+/* The next pid on `fd`, within `ms`; 0: none. */
+static pid_t next_leader(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    pid_t leader = 0;
+    if (poll(&p, 1, ms) == 1)
+        assert_int_equal(read(fd, &leader, sizeof leader), sizeof leader);
+    return leader;
+}
+
+static void a_leader_that_is_killed_is_succeeded_within_its_ttl(void **state)
+{
+    (void)state;
+    if (!lease_driver_for("sqlite:x"))
+        skip();
+    enum { N = 3 };
+    struct temp_dir dir;
+    int fds[2];
+    pid_t children[N];
+    temp_dir_make(&dir);
+    assert_int_equal(pipe(fds), 0);
+    for (int i = 0; i < N; i++)
+        children[i] = candidate_fork(dir.url, fds[1]);
+    for (int i = 0; i < N; i++) {
+        pid_t leader = next_leader(fds[0], 10000);
+        int64_t begun = boot_ms();
+        assert_true(leader > 0);
+        if (i == 0)
+            assert_int_equal(next_leader(fds[0], 700), 0); /* one, and past its TTL */
+        int known = 0;
+        for (int k = 0; k < N; k++)
+            known += children[k] == leader;
+        assert_int_equal(known, 1);
+        assert_int_equal(kill(leader, SIGKILL), 0);
+        assert_int_equal(waitpid(leader, NULL, 0), leader);
+        assert_true(boot_ms() - begun < 5000);
+    }
+    close(fds[0]);
+    close(fds[1]);
+    temp_dir_remove(&dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_leader_that_is_killed_is_succeeded_within_its_ttl),
+        cmocka_unit_test(a_set_is_sorted_and_released_in_reverse),
+        cmocka_unit_test(a_set_is_all_or_nothing),
+        cmocka_unit_test(odd_sets_are_refused),
+        cmocka_unit_test(a_set_has_one_wait_for_all),
+        cmocka_unit_test(a_set_that_lost_a_member_on_the_way_is_not_handed_out),
+        cmocka_unit_test(sets_in_opposite_orders_never_lock_each_other_out),
+        cmocka_unit_test(one_leads_at_a_time_and_all_get_their_turn),
+        cmocka_unit_test(a_candidate_that_waits_can_be_stopped),
+        cmocka_unit_test(a_leader_that_falls_silent_is_succeeded),
+        cmocka_unit_test(an_election_ends_with_a_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,445 @@
+/* Claims about what is held: renewed in time, lost with a notice, and the notice comes before
+ * another can have the lock.  That is measured here against the back end's own judgement: a waiter
+ * stands in the queue the whole time and notes when it is granted. */
+#include "support.h"
+
+#include "support_lock.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int64_t boot_us(void) { return clock_boot_us(&clock_system); }
+
+struct notice {
+    _Atomic int64_t at_us; /* 0: none */
+    atomic_int times;
+    atomic_bool held; /* what hf_lock_held said then */
+    _Atomic int64_t deadline_ms;
+};
+
+static void on_loss(struct hf_lock *lock, void *ctx)
+{
+    struct notice *n = ctx;
+    atomic_store(&n->held, hf_lock_held(lock));
+    atomic_store(&n->deadline_ms, hf_lock_deadline_ms(lock));
+    atomic_fetch_add(&n->times, 1);
+    atomic_store(&n->at_us, boot_us());
+}
+
+static bool has_come(void *ctx) { return atomic_load(&((struct notice *)ctx)->at_us) != 0; }
+
+static bool is_readable(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+struct rival {
+    pthread_t thread;
+    struct hf_locks *locks;
+    int64_t granted_us;
+    enum hf_result result;
+};
+
+static void *wait_for_it(void *arg)
+{
+    struct rival *r = arg;
+    struct hf_lock_options wait = {.wait_ms = HF_FOREVER, .ttl_ms = 5000};
+    struct hf_lock *lock = NULL;
+    r->result = hf_lock(r->locks, "x", &wait, &lock, NULL);
+    r->granted_us = boot_us();
+    if (lock)
+        hf_unlock(lock, NULL);
+    return NULL;
+}
+
+/* ---- a process of its own: first, while there is one thread ---- */
+
+/* The child holds a lock that is renewed all the time, and looks at the clock in a loop; a gap is
+ * the stop.  The first thing it does then is ask whether the lock is held. */
+static int hold_until_stopped(int ready_fd)
+{
+    struct hf_locks *locks;
+    struct hf_lock *lock;
+    struct hf_lock_options options = {.ttl_ms = 400};
+    if (hf_open("memory:", NULL, &locks, NULL) != HF_DONE ||
+        hf_lock(locks, "x", &options, &lock, NULL) != HF_DONE || write(ready_fd, "x", 1) != 1)
+        return 10;
+    for (int64_t last = boot_us(), now, end = last + 20000000; last < end; last = now) {
+        bool held = hf_lock_held(lock);
+        now = boot_us();
+        if (now - last > 500000)
+            /* Asked after the gap; if before, once more. */
+            return !held || !hf_lock_held(lock) ? 0 : 11;
+        if (!held)
+            return 12;
+    }
+    return 13;
+}
+
+static void who_was_stopped_too_long_knows_at_once(void **state)
+{
+    (void)state;
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+        _exit(hold_until_stopped(ready[1]));
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    pause_ms(600); /* longer than the TTL: it is being renewed */
+    assert_int_equal(kill(child, SIGSTOP), 0);
+    pause_ms(700);
+    assert_int_equal(kill(child, SIGCONT), 0);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+/* ---- renewed ---- */
+
+static void a_lock_is_kept_past_its_ttl(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct notice notice = {0};
+    struct hf_lock_options options = {.ttl_ms = 400, .on_loss = on_loss, .ctx = &notice};
+    struct hf_lock *lock, *other;
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    int64_t first = hf_lock_deadline_ms(lock), begun = boot_ms();
+    while (boot_ms() - begun < 1500) {
+        assert_true(hf_lock_held(lock));
+        assert_int_equal(hf_lock(locks, "x", NULL, &other, NULL), HF_TAKEN);
+        pause_ms(20);
+    }
+    assert_true(hf_lock_deadline_ms(lock) > first + 900);
+    assert_int_equal(atomic_load(&notice.times), 0);
+    assert_false(is_readable(hf_lock_fd(lock)));
+    struct hf_stats stats;
+    hf_stats(locks, &stats);
+    assert_in_range(stats.renewals, 6, 14); /* every third of the TTL */
+    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    hf_close(locks);
+}
+
+static void many_locks_are_renewed_together(void **state)
+{
+    (void)state;
+    enum { N = 300 };
+    struct hf_locks *locks = faulty_open(1000);
+    struct hf_lock *lock[N];
+    struct hf_lock_options options = {.ttl_ms = 1500};
+    for (int i = 0; i < N; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "x%d", i);
+        options.ttl_ms = 1500 + i % 7 * 50;
+        assert_int_equal(hf_lock(locks, name, &options, &lock[i], NULL), HF_DONE);
+    }
+    for (int i = 0; i < N; i += 3) { /* out of the middle of the heap */
+        assert_int_equal(hf_unlock(lock[i], NULL), HF_DONE);
+        lock[i] = NULL;
+    }
+    pause_ms(2500);
+    for (int i = 0; i < N; i++)
+        if (lock[i]) {
+            assert_true(hf_lock_held(lock[i]));
+            assert_int_equal(hf_unlock(lock[i], NULL), HF_DONE);
+        }
+    hf_close(locks);
+}
+
+static void a_short_absence_of_the_back_end_costs_nothing(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct hf_lock_options options = {.ttl_ms = 1000};
+    struct hf_lock *lock;
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    atomic_store(&faults.renew_away, 3); /* 20 + 40 + 80 ms of the two thirds that are left */
+    pause_ms(1500);
+    assert_true(hf_lock_held(lock));
+    struct hf_stats stats;
+    hf_stats(locks, &stats);
+    assert_int_equal(stats.renewal_failures, 3);
+    assert_int_equal(stats.lost, 0);
+    hf_close(locks);
+}
+
+static void manual_locks_are_renewed_by_hand_only(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct notice notice = {0};
+    struct hf_lock_options options = {
+        .ttl_ms = 400, .manual = true, .on_loss = on_loss, .ctx = &notice};
+    struct hf_lock *lock;
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    for (int i = 0; i < 4; i++) {
+        int64_t before = hf_lock_deadline_ms(lock);
+        pause_ms(150);
+        assert_int_equal(hf_renew(lock, NULL), HF_DONE);
+        assert_true(hf_lock_deadline_ms(lock) >= before + 149);
+    }
+    struct hf_stats stats;
+    hf_stats(locks, &stats);
+    assert_int_equal(stats.renewals, 4);
+    assert_true(becomes(has_come, &notice));
+    assert_int_equal(hf_renew(lock, NULL), HF_LOST); /* the notice is final */
+    hf_unlock(lock, NULL);
+    hf_close(locks);
+}
+
+/* ---- lost ---- */
+
+/* What goes wrong with a lock of 400 ms while a rival waits; -> by how much the notice came first.
+ */
+static int64_t lose_it(struct hf_lock_options options, void (*spoil)(void))
+{
+    struct hf_locks *locks = faulty_open(1000);
+    struct notice notice = {0};
+    struct rival rival = {.locks = locks};
+    struct hf_lock *lock;
+    options.ttl_ms = 400;
+    options.on_loss = on_loss;
+    options.ctx = &notice;
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    int fd = hf_lock_fd(lock);
+    assert_false(is_readable(fd));
+    if (spoil)
+        spoil();
+    assert_int_equal(pthread_create(&rival.thread, NULL, wait_for_it, &rival), 0);
+    pthread_join(rival.thread, NULL);
+    assert_int_equal(rival.result, HF_DONE);
+    /* Everything has been said by the time the other has it. */
+    int64_t at_us = atomic_load(&notice.at_us);
+    assert_int_equal(atomic_load(&notice.times), 1);
+    assert_false(atomic_load(&notice.held));
+    assert_true(is_readable(fd));
+    assert_false(hf_lock_held(lock));
+    assert_true(at_us / 1000 <= atomic_load(&notice.deadline_ms) + 10); /* the machine is shared */
+    assert_true(at_us < rival.granted_us);
+    assert_int_equal(hf_unlock(lock, NULL), HF_LOST);
+    hf_close(locks);
+    return rival.granted_us - at_us;
+}
+
+static void spoil_away(void) { atomic_store(&faults.renew_away, -1); }
+static void spoil_slow(void)
+{
+    atomic_store(&faults.slow_ms, 900); /* far beyond the deadline */
+    atomic_store(&faults.renew_slow, -1);
+    atomic_store(&faults.renew_away, -1);
+}
+
+static void the_notice_comes_before_another_can_have_it(void **state)
+{
+    (void)state;
+    const struct {
+        const char *what;
+        struct hf_lock_options options;
+        void (*spoil)(void);
+    } ways[] = {
+        {"never renewed", {.manual = true}, NULL},
+        {"renewals refused", {.ttl_ms = 0}, spoil_away},
+        {"renewals not answered", {.ttl_ms = 0}, spoil_slow},
+        {"renewed no longer", {.max_hold_ms = 500}, NULL},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        int64_t least = INT64_MAX;
+        for (int round = 0; round < 2; round++) {
+            int64_t ahead = lose_it(ways[i].options, ways[i].spoil);
+            least = ahead < least ? ahead : least;
+        }
+        print_message("%s: the notice came %.1f ms before the next grant, or more\n", ways[i].what,
+                      (double)least / 1000);
+    }
+}
+
+static void renewals_stop_at_the_cap(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct notice notice = {0};
+    struct hf_lock_options options = {
+        .ttl_ms = 300, .max_hold_ms = 700, .on_loss = on_loss, .ctx = &notice};
+    struct hf_lock *lock;
+    struct hf_fault fault;
+    int64_t begun = boot_ms();
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    assert_true(becomes(has_come, &notice));
+    int64_t lived = atomic_load(&notice.at_us) / 1000 - begun;
+    assert_in_range(lived, 700, 700 + 300); /* past the cap, no later than one lease */
+    assert_int_equal(hf_renew(lock, &fault), HF_LOST);
+    hf_unlock(lock, NULL);
+
+    options.manual = true;
+    options.max_hold_ms = 100;
+    options.ttl_ms = 2000;
+    assert_int_equal(hf_lock(locks, "y", &options, &lock, NULL), HF_DONE);
+    assert_int_equal(hf_renew(lock, &fault), HF_DONE);
+    pause_ms(120);
+    assert_int_equal(hf_renew(lock, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "max_hold_ms"));
+    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    hf_close(locks);
+}
+
+static void a_broken_lock_is_noticed_at_the_next_renewal(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct notice notice = {0};
+    struct hf_lock_options options = {.ttl_ms = 900, .on_loss = on_loss, .ctx = &notice};
+    struct hf_lock *lock;
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    int64_t begun = boot_ms();
+    assert_int_equal(hf_break(locks, "x", NULL), HF_DONE);
+    assert_true(becomes(has_come, &notice));
+    assert_in_range(atomic_load(&notice.at_us) / 1000 - begun, 250, 700);
+    assert_true(is_readable(hf_lock_fd(lock))); /* made after the loss: readable all the same */
+    assert_int_equal(hf_unlock(lock, NULL), HF_LOST);
+    hf_close(locks);
+}
+
+/* ---- callbacks and hf_unlock ---- */
+
+static void unlock_it(struct hf_lock *lock, void *ctx)
+{
+    struct notice *n = ctx;
+    atomic_fetch_add(&n->times, 1);
+    hf_unlock(lock, NULL);
+    atomic_store(&n->at_us, boot_us());
+}
+
+static void a_callback_may_unlock(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct notice notice = {0};
+    struct hf_lock_options options = {
+        .ttl_ms = 100, .manual = true, .on_loss = unlock_it, .ctx = &notice};
+    struct hf_lock *lock;
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    assert_true(becomes(has_come, &notice));
+    assert_int_equal(holders_of(locks, "x"), 0);
+    hf_close(locks);
+    assert_int_equal(atomic_load(&notice.times), 1);
+}
+
+struct slow_call {
+    atomic_bool begun, ended;
+};
+static void take_its_time(struct hf_lock *lock, void *ctx)
+{
+    (void)lock;
+    struct slow_call *call = ctx;
+    atomic_store(&call->begun, true);
+    pause_ms(100);
+    atomic_store(&call->ended, true);
+}
+static bool call_begun(void *ctx) { return atomic_load(&((struct slow_call *)ctx)->begun); }
+
+static void unlock_waits_for_a_callback_that_runs(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct slow_call call = {false, false};
+    struct hf_lock_options options = {
+        .ttl_ms = 100, .manual = true, .on_loss = take_its_time, .ctx = &call};
+    struct hf_lock *lock;
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    assert_true(becomes(call_begun, &call));
+    hf_unlock(lock, NULL);
+    assert_true(atomic_load(&call.ended));
+    hf_close(locks);
+}
+
+/* Locks that come and go while others are renewed, lost, broken and looked at. */
+struct mill {
+    struct hf_locks *locks;
+    int self;
+    int64_t until_ms;
+    atomic_int *notices;
+};
+static void count_notice(struct hf_lock *lock, void *ctx)
+{
+    (void)hf_lock_name(lock);
+    atomic_fetch_add((atomic_int *)ctx, 1);
+}
+static void *churn(void *arg)
+{
+    struct mill *m = arg;
+    for (unsigned i = 0; boot_ms() < m->until_ms; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "m%u", (i * 7 + (unsigned)m->self) % 5);
+        struct hf_lock_options options = {.ttl_ms = 100 + i % 3 * 20,
+                                          .wait_ms = 200,
+                                          .manual = i % 4 == 0,
+                                          .on_loss = count_notice,
+                                          .ctx = m->notices};
+        struct hf_lock *lock;
+        if (i % 16 == 5)
+            hf_break(m->locks, name, NULL);
+        if (hf_lock(m->locks, name, &options, &lock, NULL) != HF_DONE)
+            continue;
+        if (i % 3 == 0)
+            (void)hf_lock_fd(lock);
+        if (i % 8 == 0)
+            pause_ms(i % 24 ? 45 : 120);
+        if (i % 5 == 0)
+            (void)hf_renew(lock, NULL);
+        (void)hf_lock_held(lock);
+        hf_unlock(lock, NULL);
+    }
+    return NULL;
+}
+
+static void renewal_loss_and_release_may_meet(void **state)
+{
+    (void)state;
+    enum { N = 8 };
+    atomic_int notices = 0;
+    struct hf_locks *locks = faulty_open(1000);
+    struct mill mills[N];
+    pthread_t threads[N];
+    for (int i = 0; i < N; i++) {
+        mills[i] = (struct mill){locks, i, boot_ms() + 1500, &notices};
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, &mills[i]), 0);
+    }
+    for (int i = 0; i < N; i++)
+        pthread_join(threads[i], NULL);
+    struct hf_stats stats;
+    hf_stats(locks, &stats);
+    hf_close(locks);
+    assert_true(stats.granted > 20);
+    assert_true(stats.lost > 0);
+    assert_true((uint64_t)atomic_load(&notices) <= stats.lost);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_was_stopped_too_long_knows_at_once),
+        cmocka_unit_test(a_lock_is_kept_past_its_ttl),
+        cmocka_unit_test(many_locks_are_renewed_together),
+        cmocka_unit_test(a_short_absence_of_the_back_end_costs_nothing),
+        cmocka_unit_test(manual_locks_are_renewed_by_hand_only),
+        cmocka_unit_test(the_notice_comes_before_another_can_have_it),
+        cmocka_unit_test(renewals_stop_at_the_cap),
+        cmocka_unit_test(a_broken_lock_is_noticed_at_the_next_renewal),
+        cmocka_unit_test(a_callback_may_unlock),
+        cmocka_unit_test(unlock_waits_for_a_callback_that_runs),
+        cmocka_unit_test(renewal_loss_and_release_may_meet),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -278,6 +278,7 @@ static void sqlite_rollback(struct db *base)
     struct sqlite *db = (struct sqlite *)base;
     if (!sqlite3_get_autocommit(db->handle))
         (void)!db_exec(db->rollback, NULL, NULL, NULL);
+    sqlite_vfs_forget(db->handle);
 }
 
 /* Slowly, while there is time; a log that has grown long is copied as fast as it goes. */

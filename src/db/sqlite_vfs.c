@@ -245,3 +245,11 @@ void sqlite_vfs_pace(sqlite3 *db, bool paced)
         file->pMethods == &methods)
         our(file)->paced = paced;
 }
+
+void sqlite_vfs_forget(sqlite3 *db)
+{
+    sqlite3_file *file = NULL;
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) == SQLITE_OK &&
+        file && file->pMethods == &methods)
+        our(file)->gathered.len = 0;
+}

@@ -18,5 +18,8 @@
 const char *sqlite_vfs_register(const char *below);
 /* Pace the main file of this connection, opened by that name, or no longer. */
 void sqlite_vfs_pace(sqlite3 *db, bool paced);
+/* After a transaction was taken back: what it wrote to the log and is still gathered is forgotten.
+ * Later it would overwrite what other processes have written there since. */
+void sqlite_vfs_forget(sqlite3 *db);
 
 #endif

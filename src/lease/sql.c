@@ -22,7 +22,7 @@
  * enough that waiting costs the disk nothing. */
 #define SEEN_EVERY_MS (WAITER_SILENT_MS / 4)
 /* Where the database must be asked for news: the next in line asks every millisecond, the tenth
- * every five, so that asking costs the same however many wait; who has waited long less often. */
+ * every nine, so that asking costs the same however many wait; who has waited long less often. */
 #define PAUSE_MAX_MS 10
 #define PAUSE_AGE_MS 64
 #define PLACE_PAUSE_MAX_MS 50
@@ -101,10 +101,11 @@ static struct db_value owner_of(const struct lease_request *r)
     return db_bytes(r->owner, LEASE_OWNER_SIZE);
 }
 
-static enum hf_status state_read(struct sql_lease *s, const struct db_value *name, int64_t now,
-                                 struct hf_err *err)
+static enum hf_status state_read(struct sql_lease *s, const struct db_value *name,
+                                 const struct claim_row *last, int64_t now, struct hf_err *err)
 {
-    return name_state_read(&s->state, s->stmts[LS_HOLDERS], s->stmts[LS_WAITERS], name, now, err);
+    return name_state_read(&s->state, s->stmts[LS_HOLDERS], s->stmts[LS_WAITERS], name, last, now,
+                           err);
 }
 
 /* ---- handles ---- */
@@ -231,7 +232,7 @@ static enum hf_status acquire_one(struct sql_lease *s, const struct lease_reques
                                   struct lease_verdict *verdict, struct hf_err *err)
 {
     const struct db_value key = key_of(r);
-    enum hf_status status = state_read(s, &key, now, err);
+    enum hf_status status = state_read(s, &key, NULL, now, err);
     if (status == HF_OK)
         status = drop_dead(s, r, now, err);
     if (status != HF_OK)
@@ -399,8 +400,8 @@ static enum hf_status keep_place(struct sql_lease *s, const struct lease_request
     return end(s, status, err);
 }
 
-/* Reads only, but for the place that is asked for now and then: whoever sees that it is its turn
- * returns, and its acquire is the one that writes. */
+/* Reads those ahead of it only, and writes nothing but the place that is asked for now
+ * and then: whoever sees that it is its turn returns, and its acquire is the one that writes. */
 static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, int64_t timeout_ms,
                                struct hf_fault *fault)
 {
@@ -412,10 +413,11 @@ static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, i
     const struct db_value key = key_of(r);
     int64_t began = clock_monotonic_us(&clock_system) / 1000, now;
     timeout_ms = at_most(at_least(timeout_ms, 0), WAIT_MAX_MS);
+    struct claim_row own, *place = NULL;
     for (;;) {
         enum hf_status status = s->db->driver->now_ms(s->db, &now, &err);
         if (status == HF_OK)
-            status = state_read(s, &key, now, &err);
+            status = state_read(s, &key, place, now, &err);
         struct standing st = {0};
         if (status == HF_OK)
             st = name_state_judge(&s->state, r);
@@ -425,8 +427,12 @@ static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, i
         bool placeless = !st.place && r->queue;
         if (status != HF_OK || st.lease || st.free || placeless || waited >= timeout_ms)
             return tell(status, &err, fault);
+        if (st.place) {
+            own = *st.place;
+            place = &own;
+        }
         int64_t pause = at_most(at_least(waited / PAUSE_AGE_MS, 1), PAUSE_MAX_MS);
-        pause = at_least(pause, at_most((int64_t)st.ahead / 2, PLACE_PAUSE_MAX_MS));
+        pause = at_least(pause, at_most((int64_t)st.ahead, PLACE_PAUSE_MAX_MS));
         status = s->db->driver->await(s->db, pause,
                                       at_most(nap_ms(s, &st, now), timeout_ms - waited), &err);
         if (status != HF_OK)
@@ -465,7 +471,7 @@ static enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_l
     const struct db_value name = db_bytes(key, key_len);
     enum hf_status status = begin(s, &now, &err);
     if (status == HF_OK)
-        status = state_read(s, &name, now, &err);
+        status = state_read(s, &name, NULL, now, &err);
     status = end(s, status, &err);
     if (status != HF_OK)
         return tell(status, &err, fault);

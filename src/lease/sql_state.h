@@ -25,10 +25,11 @@ struct name_state {
     bool expired, silent;               /* there are rows to drop */
 };
 void name_state_close(struct name_state *s);
-/* By HOLDERS and WAITERS. */
+/* By HOLDERS and WAITERS, the latter up to `last` alone; NULL: all. */
 HF_MUST_USE enum hf_status name_state_read(struct name_state *s, struct db_stmt *holders,
                                            struct db_stmt *waiters, const struct db_value *name,
-                                           int64_t now, struct hf_err *err);
+                                           const struct claim_row *last, int64_t now,
+                                           struct hf_err *err);
 
 struct standing {
     const struct claim_row *lease, *place; /* the owner's own; NULL: none */

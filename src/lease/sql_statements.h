@@ -24,7 +24,8 @@ static const char *const lease_sql_migrations[] = {
     X(HOLDERS, "SELECT owner, fence, mode, slots, expires_at, 0 - priority, label FROM leases"     \
                " WHERE name = r.name{args(name bytes)}")                                           \
     X(WAITERS, "SELECT owner, ticket, mode, slots, seen_at, turn, label FROM lease_waiters"        \
-               " WHERE name = r.name ORDER BY turn, ticket{args(name bytes)}")                     \
+               " WHERE name = r.name AND (turn, ticket) <= (r.turn, r.ticket)"                     \
+               " ORDER BY turn, ticket{args(name bytes, turn bigint, ticket bigint)}")             \
     X(GRANT, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"   \
              " {values(name bytes, owner bytes, fence bigint, mode bigint, slots bigint,"          \
              " priority bigint, expires_at bigint, label text)}"                                   \

@@ -127,32 +127,21 @@ static enum hf_result open_result(const char *url, struct hf_fault *fault)
 
 /* ---- the file ---- */
 
-static void the_file_and_its_directory_are_their_owners_alone(void **state)
+static void the_file_is_its_owners_alone(void **state)
 {
     (void)state;
-    char dir[160], path[200], url[220], side[220];
-    snprintf(dir, sizeof dir, "%s/locks", lab.dir.path);
-    snprintf(path, sizeof path, "%s/l.db", dir);
-    snprintf(url, sizeof url, "sqlite:%s", path);
-    struct lease *l = NULL;
-    struct stat st;
     mode_t umask_before = umask(0);
-    assert_int_equal(lease_driver_for(url)->open(url, &lab.options, &l, NULL), HF_DONE);
+    struct lease *l = open_lease();
     umask(umask_before);
-    assert_int_equal(stat(dir, &st), 0);
-    assert_int_equal(st.st_mode & 0777, 0700);
     const char *const endings[] = {"", "-wal", "-shm"};
     for (size_t i = 0; i < 3; i++) {
-        snprintf(side, sizeof side, "%s%s", path, endings[i]);
-        assert_int_equal(stat(side, &st), 0);
+        char path[200];
+        struct stat st;
+        snprintf(path, sizeof path, "%s%s", lab.dir.db, endings[i]);
+        assert_int_equal(stat(path, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0600);
     }
     close_lease(l);
-    for (size_t i = 0; i < 3; i++) {
-        snprintf(side, sizeof side, "%s%s", path, endings[i]);
-        unlink(side);
-    }
-    rmdir(dir);
 }
 
 static void what_is_no_database_is_said_to_be_none(void **state)
@@ -190,6 +179,9 @@ static void a_file_replaced_under_us_is_noticed(void **state)
     snprintf(away, sizeof away, "%s.away", lab.dir.db);
     granted(l, &r);
     assert_int_equal(rename(lab.dir.db, away), 0);
+    int64_t until = clock_monotonic_us(&clock_system) + 2000000;
+    while (l->driver->renew(l, &r, 1, &v, &fault) == HF_DONE)
+        assert_true(clock_monotonic_us(&clock_system) < until);
     assert_int_equal(l->driver->renew(l, &r, 1, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "replaced"));
     assert_int_equal(rename(away, lab.dir.db), 0);
@@ -214,6 +206,54 @@ static void leases_live_in_a_servers_file_beside_its_ledger(void **state)
     assert_int_equal(release(l, &r), HF_DONE);
     close_lease(l);
     ledger_close(ledger);
+}
+
+/* The server gathers what it writes to the log.  Taken back, it must not reach the log later, when
+ * others have written there. */
+static void a_servers_rollback_leaves_the_leases_whole(void **state)
+{
+    (void)state;
+    struct db_options writer = {.clock = &lab.clock.clock, .writer = true, .cache_kib = 16};
+    struct db *db = NULL;
+    struct db_stmt *change = NULL;
+    struct hf_err err = {0};
+    struct db_value arg;
+    assert_int_equal(db_open(lab.dir.url, &writer, &db, &err), HF_OK);
+    assert_int_equal(db->driver->script(db, "CREATE TABLE t (v bigint, w text)", &err), HF_OK);
+    assert_int_equal(
+        db->driver->script(db,
+                           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE"
+                           " i < 4000) INSERT INTO t SELECT i, 'some text to fill a page' FROM n",
+                           &err),
+        HF_OK);
+    assert_int_equal(
+        db->driver->prepare(db, "UPDATE t SET v = v + 1 WHERE rowid <= r.n{args(n bigint)}",
+                            &change, &err),
+        HF_OK);
+    struct lease *l = open_lease();
+    assert_int_equal(db->driver->maintain(db, &err), HF_OK); /* pages are read from the main file */
+    for (int i = 0; i < 200; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "n%d", i);
+        struct lease_request r = ask(name);
+        arg = db_int(20 * i);
+        if (i % 10 == 0) {
+            assert_int_equal(db->driver->begin(db, &err), HF_OK);
+            assert_int_equal(db_exec(change, &arg, NULL, &err), HF_OK);
+            db->driver->rollback(db);
+        }
+        granted(l, &r);
+    }
+    arg = db_int(1);
+    assert_int_equal(db->driver->begin(db, &err), HF_OK);
+    assert_int_equal(db_exec(change, &arg, NULL, &err), HF_OK);
+    assert_int_equal(db->driver->commit(db, &err), HF_OK);
+    assert_int_equal(sql("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check ="
+                         " 'ok'"),
+                     1);
+    assert_int_equal(sql("SELECT count(*) FROM leases"), 200);
+    close_lease(l);
+    db_close(db);
 }
 
 /* ---- fences ---- */
@@ -679,6 +719,9 @@ static void open_and_close(int number)
     (void)number;
     struct lease *l = NULL;
     struct hf_fault fault;
+    char none;
+    close(tells[1]);
+    must(read(tells[0], &none, 1) == 0); /* until the parent closes its end: all at once */
     if (lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, &fault) != HF_DONE) {
         fprintf(stderr, "%s\n", fault.msg);
         _exit(1);
@@ -689,15 +732,21 @@ static void open_and_close(int number)
 static void many_may_open_a_new_file_at_once(void **state)
 {
     (void)state;
-    pid_t pids[16];
-    for (int i = 0; i < 16; i++)
-        pids[i] = child(open_and_close, i);
-    for (int i = 0; i < 16; i++) {
-        int status;
-        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
-        assert_int_equal(status, 0);
+    for (int round = 0; round < 5; round++) {
+        pid_t pids[16];
+        assert_int_equal(pipe2(tells, O_CLOEXEC), 0);
+        for (int i = 0; i < 16; i++)
+            pids[i] = child(open_and_close, i);
+        close(tells[0]);
+        close(tells[1]);
+        for (int i = 0; i < 16; i++) {
+            int status;
+            assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+            assert_int_equal(status, 0);
+        }
+        assert_int_equal(sql("SELECT count(*) FROM part_version"), 1);
+        assert_int_equal(unlink(lab.dir.db), 0);
     }
-    assert_int_equal(sql("SELECT count(*) FROM part_version"), 1);
 }
 
 /* ---- waiting ---- */
@@ -729,11 +778,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(the_file_and_its_directory_are_their_owners_alone),
+        TEST(the_file_is_its_owners_alone),
         TEST(what_is_no_database_is_said_to_be_none),
         TEST(a_path_that_cannot_be_is_refused),
         TEST(a_file_replaced_under_us_is_noticed),
         TEST(leases_live_in_a_servers_file_beside_its_ledger),
+        TEST(a_servers_rollback_leaves_the_leases_whole),
         TEST(fences_grow_over_reopening_and_over_names),
         TEST(a_boot_that_lost_the_last_grants_repeats_no_fence),
         TEST(a_block_of_fences_is_reserved_before_one_is_given),

@@ -7,16 +7,12 @@
  * locks at once, so a Redis Cluster is not supported (its CROSSSLOT is told as a refusal): one
  * server, or one primary with its replicas.  An ACL needs ~holdfast:* and &holdfast:*.
  *
- * n requests are n EVALSHA in one exchange.  A script the server does not know (restarted, SCRIPT
- * FLUSH) was not run: those are sent again whole.
- *
  * A handle belongs to one thread at a time and shares nothing with the others. */
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lease/redis_link.h"
+#include "lease/redis_call.h"
 #include "lease/redis_scripts.h"
 
 #define TTL_MIN_MS 100
@@ -29,25 +25,8 @@
 #define SCAN_COUNT "1000"
 #define LIST_MAX 1000000
 
-#define KEY_HEAD "holdfast:{"
-#define KEY_TAIL "}:lock"
-#define KEY_FENCE "holdfast:fence"
-#define KEY_SIZE (sizeof KEY_HEAD + LEASE_NAME_MAX + sizeof KEY_TAIL)
 #define OWNER_LEN (2 * LEASE_OWNER_SIZE)
-#define CHANNEL_SIZE (KEY_SIZE + sizeof ":wake:" + OWNER_LEN)
-
-_Static_assert(WAITER_SILENT_MS == 5000, "the scripts say it too");
-
-enum script { ACQUIRE, RENEW, RELEASE, TOUCH, BREAK, INSPECT, N_SCRIPTS };
-static const struct redis_arg scripts[N_SCRIPTS] = {
-    [ACQUIRE] = {REDIS_ACQUIRE, sizeof REDIS_ACQUIRE - 1},
-    [RENEW] = {REDIS_RENEW, sizeof REDIS_RENEW - 1},
-    [RELEASE] = {REDIS_RELEASE, sizeof REDIS_RELEASE - 1},
-    [TOUCH] = {REDIS_TOUCH, sizeof REDIS_TOUCH - 1},
-    [BREAK] = {REDIS_BREAK, sizeof REDIS_BREAK - 1},
-    [INSPECT] = {REDIS_INSPECT, sizeof REDIS_INSPECT - 1},
-};
-#define SHA_LEN 40
+#define CHANNEL_SIZE (REDIS_KEY_SIZE + sizeof ":wake:" + OWNER_LEN)
 
 /* For whom the second connection listens. */
 struct watch {
@@ -60,10 +39,9 @@ struct watch {
 struct redis {
     struct lease lease;
     struct redis_address address;
-    struct redis_link commands, messages;
+    struct redis_caller caller;
+    struct redis_link messages;
     struct watch watch;
-    VEC(redisReply *) replies; /* of one exchange; n is not used between calls */
-    char shas[N_SCRIPTS][SHA_LEN + 1];
 };
 
 extern const struct lease_driver lease_redis;
@@ -72,26 +50,14 @@ static struct redis *redis_of(struct lease *l) { return (struct redis *)(void *)
 
 /* ---- handles ---- */
 
-static void hash_scripts(struct redis *r)
-{
-    for (int i = 0; i < N_SCRIPTS; i++) {
-        unsigned char sha[EVP_MAX_MD_SIZE];
-        unsigned len;
-        hf_check(EVP_Digest(scripts[i].data, scripts[i].len, sha, &len, EVP_sha1(), NULL) == 1);
-        for (size_t b = 0; b < SHA_LEN / 2; b++)
-            snprintf(r->shas[i] + 2 * b, 3, "%02x", sha[b]);
-    }
-}
-
 static void redis_close(struct lease *l)
 {
     if (!l)
         return;
     struct redis *r = redis_of(l);
-    redis_link_close(&r->commands);
+    redis_caller_close(&r->caller);
     redis_link_close(&r->messages);
     redis_address_close(&r->address);
-    vec_close(&r->replies);
     free(r);
 }
 
@@ -102,10 +68,10 @@ static enum hf_result handle_new(struct redis_address address, const struct cloc
     struct redis *r = hf_alloc(sizeof *r);
     r->lease.driver = &lease_redis;
     r->address = address;
-    redis_link_init(&r->commands, &r->address, clock, timeout_ms);
+    redis_link_init(&r->caller.link, &r->address, clock, timeout_ms);
     redis_link_init(&r->messages, &r->address, clock, timeout_ms);
-    hash_scripts(r);
-    enum hf_result result = redis_send(&r->commands, fault);
+    redis_caller_init(&r->caller);
+    enum hf_result result = redis_send(&r->caller.link, fault);
     if (result == HF_DONE)
         *ret = &r->lease;
     else
@@ -133,148 +99,7 @@ static enum hf_result redis_another(struct lease *l, struct lease **ret, struct 
     const struct redis *r = redis_of(l);
     struct redis_address address;
     redis_address_copy(&r->address, &address);
-    return handle_new(address, r->commands.clock, r->commands.timeout_ms, ret, fault);
-}
-
-/* ---- scripts ---- */
-
-/* One call of a script: its keys and arguments. */
-#define CALL_ARGS_MAX 4
-struct call {
-    char key[KEY_SIZE], owner[OWNER_LEN + 1], ttl[24];
-    char who[LEASE_LABEL_MAX + 64]; /* "MODE PRIORITY SLOTS LABEL" */
-    size_t key_len, who_len;
-};
-
-static size_t key_put(char out[KEY_SIZE], const char *name, size_t len)
-{
-    char *p = mempcpy(out, KEY_HEAD, sizeof KEY_HEAD - 1);
-    p = mempcpy(p, name, len);
-    memcpy(p, KEY_TAIL, sizeof KEY_TAIL);
-    return (size_t)(p - out) + sizeof KEY_TAIL - 1;
-}
-
-static void call_put(struct redis *r, enum script script, bool whole, const struct lease_request *q)
-{
-    struct call c;
-    c.key_len = key_put(c.key, q->key, q->key_len);
-    struct redis_arg args[3 + 2 + CALL_ARGS_MAX] = {
-        whole ? REDIS_ARG("EVAL") : REDIS_ARG("EVALSHA"),
-        whole ? scripts[script] : (struct redis_arg){r->shas[script], SHA_LEN},
-        REDIS_ARG("2"),
-        {c.key, c.key_len},
-        REDIS_ARG(KEY_FENCE),
-    };
-    size_t n = 5;
-    if (script != BREAK && script != INSPECT) {
-        lease_owner_text(q->owner, c.owner);
-        args[n++] = (struct redis_arg){c.owner, OWNER_LEN};
-    }
-    if (script == ACQUIRE || script == RENEW) {
-        int len = snprintf(c.ttl, sizeof c.ttl, "%lld", (long long)q->ttl_ms);
-        args[n++] = (struct redis_arg){c.ttl, (size_t)len};
-    }
-    if (script == ACQUIRE) {
-        int len = snprintf(c.who, sizeof c.who, "%c %d %u ", q->mode == HF_SHARED ? 's' : 'e',
-                           q->priority, q->slots);
-        if (q->label)
-            memcpy(c.who + len, q->label, q->label_len);
-        c.who_len = (size_t)len + (q->label ? q->label_len : 0);
-        args[n++] = (struct redis_arg){c.who, c.who_len};
-        args[n++] = q->queue ? REDIS_ARG("1") : REDIS_ARG("0");
-    }
-    redis_put(&r->commands, args, n);
-}
-
-static bool is_unknown_script(const redisReply *reply)
-{
-    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOSCRIPT", 8) == 0;
-}
-
-static void free_replies(struct redis *r, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        freeReplyObject(r->replies.v[i]);
-        r->replies.v[i] = NULL;
-    }
-}
-
-/* Those of the calls that were not run because the server lacks the script, once more.  The others
- * have been run: failing now leaves them done, which only HF_UNKNOWN says. */
-static enum hf_result call_again(struct redis *r, enum script script,
-                                 const struct lease_request *requests, size_t n,
-                                 struct hf_fault *fault)
-{
-    VEC(redisReply *) again = {0};
-    for (size_t i = 0; i < n; i++) {
-        if (is_unknown_script(r->replies.v[i])) {
-            *vec_push(&again) = NULL;
-            /* the first teaches it the server, in the same exchange */
-            call_put(r, script, again.n == 1, &requests[i]);
-        }
-    }
-    enum hf_result result = redis_exchange(&r->commands, again.v, fault);
-    if (result != HF_DONE) {
-        if (result == HF_UNREACHABLE && again.n < n) {
-            result = HF_UNKNOWN;
-            if (fault)
-                fault->result = result;
-        }
-        free_replies(r, n);
-    }
-    for (size_t i = 0, a = 0; i < n && result == HF_DONE; i++) {
-        if (is_unknown_script(r->replies.v[i])) {
-            freeReplyObject(r->replies.v[i]);
-            r->replies.v[i] = again.v[a++];
-        }
-    }
-    vec_close(&again);
-    return result;
-}
-
-/* Run `script` for each request.  HF_DONE: r->replies has an answer of at least `least` elements to
- * each, to be freed.  Refused by the server, all of them: HF_UNREACHABLE or HF_FAILED; some of
- * them: HF_UNKNOWN. */
-static enum hf_result call(struct redis *r, enum script script,
-                           const struct lease_request *requests, size_t n, size_t least,
-                           struct hf_fault *fault)
-{
-    bool unknown = false;
-    while (r->replies.n < n)
-        *vec_push(&r->replies) = NULL;
-    for (size_t i = 0; i < n; i++)
-        call_put(r, script, false, &requests[i]);
-    enum hf_result result = redis_exchange(&r->commands, r->replies.v, fault);
-    if (result != HF_DONE)
-        return result;
-    for (size_t i = 0; i < n; i++)
-        unknown = unknown || is_unknown_script(r->replies.v[i]);
-    if (unknown)
-        result = call_again(r, script, requests, n, fault);
-    if (result != HF_DONE)
-        return result;
-    size_t refused = 0;
-    for (size_t i = 0; i < n; i++) {
-        const redisReply *reply = r->replies.v[i];
-        if (reply->type == REDIS_REPLY_ARRAY && reply->elements >= least)
-            continue;
-        result = redis_refusal(&r->commands, reply, fault);
-        refused++;
-    }
-    if (refused == 0)
-        return HF_DONE;
-    free_replies(r, n);
-    if (refused < n && result == HF_UNREACHABLE)
-        result = HF_UNKNOWN;
-    if (fault)
-        fault->result = result;
-    return result;
-}
-
-static int64_t integer(const redisReply *array, size_t i)
-{
-    const redisReply *e = array->element[i];
-    return e->type == REDIS_REPLY_INTEGER ? e->integer : 0;
+    return handle_new(address, r->caller.link.clock, r->caller.link.timeout_ms, ret, fault);
 }
 
 /* ---- acquire, renew, release ---- */
@@ -285,10 +110,10 @@ static enum hf_result refuse_slots(struct redis *r, const struct lease_request *
                                    unsigned asked, int64_t said, struct hf_fault *fault)
 {
     if (n > 1) {
-        enum hf_result result = call(r, RELEASE, requests, n, 4, fault);
+        enum hf_result result = redis_call(&r->caller, SCRIPT_RELEASE, requests, n, 4, fault);
         if (result != HF_DONE)
             return result;
-        free_replies(r, n);
+        redis_call_done(&r->caller, n);
     }
     return lease_fault(fault, HF_BAD_REQUEST, "%u slots asked for, but others say %lld", asked,
                        (long long)said);
@@ -301,22 +126,27 @@ static void watch_note(struct redis *r, const struct lease_request *q,
     struct watch *w = &r->watch;
     if (!w->channel[0] || memcmp(w->owner, q->owner, LEASE_OWNER_SIZE) != 0)
         return;
-    w->asked_us = clock_boot_us(r->commands.clock);
+    w->asked_us = clock_boot_us(r->caller.link.clock);
     /* the head alone watches the lease: when it ends it asks, and the script calls the others */
     w->turn_us = v->position == 1 && v->remaining_ms >= 0
                      ? w->asked_us + 1000 * (v->remaining_ms + 1)
                      : INT64_MAX;
 }
 
-static struct lease_verdict verdict_of(const redisReply *reply)
+static struct lease_verdict verdict_of(const redisReply *reply, const struct lease_request *q)
 {
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return (struct lease_verdict){
+            .result = HF_DONE,
+            .fence = reply->type == REDIS_REPLY_STRING ? strtoll(reply->str, NULL, 10) : 0,
+            .remaining_ms = q->ttl_ms};
     return (struct lease_verdict){
-        .result = integer(reply, 0) == REDIS_DONE    ? HF_DONE
-                  : integer(reply, 0) == REDIS_TAKEN ? HF_TAKEN
-                                                     : HF_LOST,
-        .fence = integer(reply, 1),
-        .remaining_ms = integer(reply, 2),
-        .position = (size_t)integer(reply, 3),
+        .result = redis_integer(reply, 0) == REDIS_DONE    ? HF_DONE
+                  : redis_integer(reply, 0) == REDIS_TAKEN ? HF_TAKEN
+                                                           : HF_LOST,
+        .fence = redis_integer(reply, 1),
+        .remaining_ms = redis_integer(reply, 2),
+        .position = (size_t)redis_integer(reply, 3),
     };
 }
 
@@ -326,27 +156,27 @@ static enum hf_result redis_acquire(struct lease *l, const struct lease_request 
     struct redis *r = redis_of(l);
     enum hf_result result = lease_check(&lease_redis.info, requests, n, fault);
     if (result == HF_DONE)
-        result = call(r, ACQUIRE, requests, n, 4, fault);
+        result = redis_call(&r->caller, SCRIPT_ACQUIRE, requests, n, 4, fault);
     if (result != HF_DONE)
         return result;
     size_t differs = n;
     int64_t said = 0;
     for (size_t i = 0; i < n; i++) {
-        const redisReply *reply = r->replies.v[i];
-        verdicts[i] = verdict_of(reply);
-        if (integer(reply, 0) == REDIS_SLOTS) {
+        const redisReply *reply = r->caller.replies.v[i];
+        verdicts[i] = verdict_of(reply, &requests[i]);
+        if (reply->type == REDIS_REPLY_ARRAY && redis_integer(reply, 0) == REDIS_SLOTS) {
             differs = i;
-            said = integer(reply, 1);
+            said = redis_integer(reply, 1);
         } else if (verdicts[i].result == HF_TAKEN && requests[i].queue) {
             watch_note(r, &requests[i], &verdicts[i]);
         }
     }
-    free_replies(r, n);
+    redis_call_done(&r->caller, n);
     return differs == n ? HF_DONE
                         : refuse_slots(r, requests, n, requests[differs].slots, said, fault);
 }
 
-static enum hf_result renew_or_release(struct lease *l, enum script script,
+static enum hf_result renew_or_release(struct lease *l, enum redis_script script,
                                        const struct lease_request *requests, size_t n,
                                        struct lease_verdict *verdicts, struct hf_fault *fault)
 {
@@ -354,29 +184,29 @@ static enum hf_result renew_or_release(struct lease *l, enum script script,
     enum hf_result result = HF_DONE;
     for (size_t i = 0; i < n && result == HF_DONE; i++) {
         result = lease_check_key(&lease_redis.info, requests[i].key, requests[i].key_len, fault);
-        if (result == HF_DONE && script == RENEW)
+        if (result == HF_DONE && script == SCRIPT_RENEW)
             result = lease_check_ttl(&lease_redis.info, requests[i].ttl_ms, fault);
     }
     if (result == HF_DONE)
-        result = call(r, script, requests, n, 4, fault);
+        result = redis_call(&r->caller, script, requests, n, 4, fault);
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++)
-        verdicts[i] = verdict_of(r->replies.v[i]);
-    free_replies(r, n);
+        verdicts[i] = verdict_of(r->caller.replies.v[i], &requests[i]);
+    redis_call_done(&r->caller, n);
     return HF_DONE;
 }
 
 static enum hf_result redis_renew(struct lease *l, const struct lease_request *requests, size_t n,
                                   struct lease_verdict *verdicts, struct hf_fault *fault)
 {
-    return renew_or_release(l, RENEW, requests, n, verdicts, fault);
+    return renew_or_release(l, SCRIPT_RENEW, requests, n, verdicts, fault);
 }
 
 static enum hf_result redis_release(struct lease *l, const struct lease_request *requests, size_t n,
                                     struct lease_verdict *verdicts, struct hf_fault *fault)
 {
-    return renew_or_release(l, RELEASE, requests, n, verdicts, fault);
+    return renew_or_release(l, SCRIPT_RELEASE, requests, n, verdicts, fault);
 }
 
 /* ---- waiting ---- */
@@ -395,7 +225,7 @@ static enum hf_result watch_begin(struct redis *r, const struct lease_request *q
 {
     struct watch *w = &r->watch;
     char channel[CHANNEL_SIZE], owner[OWNER_LEN + 1];
-    size_t len = key_put(channel, q->key, q->key_len);
+    size_t len = redis_key(channel, q->key, q->key_len);
     lease_owner_text(q->owner, owner);
     len += (size_t)snprintf(channel + len, sizeof channel - len, ":wake:%s", owner);
     if (r->messages.fd >= 0 && strcmp(w->channel, channel) == 0)
@@ -436,13 +266,13 @@ static enum hf_result watch_begin(struct redis *r, const struct lease_request *q
 static enum hf_result touch(struct redis *r, const struct lease_request *q, bool *ret_turn,
                             struct hf_fault *fault)
 {
-    enum hf_result result = call(r, TOUCH, q, 1, 4, fault);
+    enum hf_result result = redis_call(&r->caller, SCRIPT_TOUCH, q, 1, 4, fault);
     if (result != HF_DONE)
         return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
-    const redisReply *reply = r->replies.v[0];
-    *ret_turn = integer(reply, 0) == REDIS_TURN;
-    struct lease_verdict verdict = verdict_of(reply);
-    free_replies(r, 1);
+    const redisReply *reply = r->caller.replies.v[0];
+    *ret_turn = redis_integer(reply, 0) == REDIS_TURN;
+    struct lease_verdict verdict = verdict_of(reply, q);
+    redis_call_done(&r->caller, 1);
     watch_note(r, q, &verdict);
     return HF_DONE;
 }
@@ -468,7 +298,7 @@ static enum hf_result redis_wait(struct lease *l, const struct lease_request *re
 {
     struct redis *r = redis_of(l);
     struct watch *w = &r->watch;
-    const struct clock *clock = r->commands.clock;
+    const struct clock *clock = r->caller.link.clock;
     timeout_ms = timeout_ms < 0 ? 0 : timeout_ms < WAIT_MAX_MS ? timeout_ms : WAIT_MAX_MS;
     int64_t end_us = clock_boot_us(clock) + 1000 * timeout_ms;
     int64_t slept_us = 0, beat_us = 1000 * request->ttl_ms;
@@ -524,14 +354,14 @@ static enum hf_result redis_inspect(struct lease *l, const char *key, size_t key
     struct lease_request q = {.key = key, .key_len = key_len};
     enum hf_result result = lease_check_key(&lease_redis.info, key, key_len, fault);
     if (result == HF_DONE)
-        result = call(r, INSPECT, &q, 1, 2, fault);
+        result = redis_call(&r->caller, SCRIPT_INSPECT, &q, 1, 2, fault);
     if (result != HF_DONE)
         return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
-    const redisReply *reply = r->replies.v[0];
-    size_t n = (reply->elements - 2) / 3, n_holders = (size_t)integer(reply, 1);
+    const redisReply *reply = r->caller.replies.v[0];
+    size_t n = (reply->elements - 2) / 3, n_holders = (size_t)redis_integer(reply, 1);
     n_holders = n_holders < n ? n_holders : n;
     *ret = (struct hf_lock_state){
-        .n_holders = n_holders, .n_waiters = n - n_holders, .last_fence = integer(reply, 0)};
+        .n_holders = n_holders, .n_waiters = n - n_holders, .last_fence = redis_integer(reply, 0)};
     if (n_holders > 0)
         ret->holders = hf_alloc(n_holders * sizeof *ret->holders);
     if (n > n_holders)
@@ -539,7 +369,7 @@ static enum hf_result redis_inspect(struct lease *l, const char *key, size_t key
     for (size_t i = 0; i < n; i++)
         show((const redisReply *const *)&reply->element[2 + 3 * i], i >= n_holders,
              i < n_holders ? &ret->holders[i] : &ret->waiters[i - n_holders]);
-    free_replies(r, 1);
+    redis_call_done(&r->caller, 1);
     return HF_DONE;
 }
 
@@ -557,7 +387,7 @@ static enum hf_result scan(struct redis *r, const struct buf *pattern, struct bu
                            struct names *names, struct hf_fault *fault)
 {
     redisReply *reply;
-    redis_put(&r->commands,
+    redis_put(&r->caller.link,
               (struct redis_arg[]){REDIS_ARG("SCAN"),
                                    {cursor->data, cursor->len},
                                    REDIS_ARG("MATCH"),
@@ -565,19 +395,19 @@ static enum hf_result scan(struct redis *r, const struct buf *pattern, struct bu
                                    REDIS_ARG("COUNT"),
                                    REDIS_ARG(SCAN_COUNT)},
               6);
-    enum hf_result result = redis_exchange(&r->commands, &reply, fault);
+    enum hf_result result = redis_exchange(&r->caller.link, &reply, fault);
     if (result != HF_DONE)
         return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !reply->element[0]->str) {
-        result = redis_refusal(&r->commands, reply, fault);
+        result = redis_refusal(&r->caller.link, reply, fault);
         freeReplyObject(reply);
         return result;
     }
     const redisReply *keys = reply->element[1];
-    const size_t around = sizeof KEY_HEAD - 1 + sizeof KEY_TAIL - 1;
+    const size_t around = sizeof REDIS_KEY_HEAD - 1 + sizeof REDIS_KEY_TAIL - 1;
     for (size_t i = 0; i < keys->elements; i++)
         if (keys->element[i]->len > around)
-            *vec_push(&names->all) = hf_strndup(keys->element[i]->str + sizeof KEY_HEAD - 1,
+            *vec_push(&names->all) = hf_strndup(keys->element[i]->str + sizeof REDIS_KEY_HEAD - 1,
                                                 keys->element[i]->len - around);
     cursor->len = 0;
     buf_put(cursor, reply->element[0]->str, reply->element[0]->len);
@@ -594,13 +424,13 @@ static enum hf_result redis_list(struct lease *l, const char *prefix, size_t pre
     struct redis *r = redis_of(l);
     struct names found = {0};
     struct buf pattern = {0}, cursor = {0};
-    buf_lit(&pattern, KEY_HEAD);
+    buf_lit(&pattern, REDIS_KEY_HEAD);
     for (size_t i = 0; i < prefix_len; i++) {
         if (strchr("*?[]\\^-", prefix[i]))
             buf_char(&pattern, '\\');
         buf_char(&pattern, prefix[i]);
     }
-    buf_lit(&pattern, "*" KEY_TAIL);
+    buf_lit(&pattern, "*" REDIS_KEY_TAIL);
     buf_char(&cursor, '0');
     enum hf_result result;
     do
@@ -630,9 +460,9 @@ static enum hf_result redis_break(struct lease *l, const char *key, size_t key_l
     struct lease_request q = {.key = key, .key_len = key_len};
     enum hf_result result = lease_check_key(&lease_redis.info, key, key_len, fault);
     if (result == HF_DONE)
-        result = call(r, BREAK, &q, 1, 4, fault);
+        result = redis_call(&r->caller, SCRIPT_BREAK, &q, 1, 4, fault);
     if (result == HF_DONE)
-        free_replies(r, 1);
+        redis_call_done(&r->caller, 1);
     return result;
 }
 

@@ -24,14 +24,15 @@
  * if no shared one does and fewer than SLOTS hold or wait before it.  Nobody is told but those
  * whose turn it is, each on a channel of its own, LOCK:wake:OWNER.
  *
- * KEYS[1] is LOCK, KEYS[2] the fence; the other keys have LOCK's hash tag.  Costs: alone 2 or 3
- * commands; crowd about 15, whatever the length of the queue (a shared request looks at the shared
- * ones before it). */
+ * KEYS[1] is LOCK, of acquire KEYS[2] the fence; the other keys have LOCK's hash tag.  Costs: alone
+ * 2 or 3 commands; crowd about 15, whatever the length of the queue (a shared request looks at the
+ * shared ones before it). */
 #ifndef HF_LEASE_REDIS_SCRIPTS_H
 #define HF_LEASE_REDIS_SCRIPTS_H
 
 /* What a script answers: { one of these, fence, remaining ms, position }.  Of SLOTS the second is
- * how many the others say; of TAKEN the third is -1 when nobody holds it. */
+ * how many the others say; of TAKEN the third is -1 when nobody holds it.  One value alone means
+ * DONE, the fence it is, and the whole TTL: a table costs as much as a command. */
 enum redis_answer {
     REDIS_DONE = 0,
     REDIS_TAKEN = 1,
@@ -141,23 +142,24 @@ enum redis_answer {
 
 /* ARGV: owner, TTL in ms, "MODE PRIORITY SLOTS LABEL", "1" to keep a place.  The same owner again
  * finds its lease or its place.
+ * Until it is known that there is a crowd everything is text, which compares like the numbers as
+ * long as it is of one length: arithmetic would cost as much as a command.
  * If the fence cannot be had (an ACL that forbids it) the lease is given back before the error is
  * told: an error means that nothing was done. */
 #define REDIS_ACQUIRE                                                                              \
-    "local K = KEYS[1]\n" REDIS_NOW "local fence = string.format('%.0f', now)\n"                   \
-    "if redis.call('SET', K, ARGV[1] .. ' ' .. fence .. ' ' .. ARGV[3], 'NX', 'PX', ARGV[2])\n"    \
-    "then\n"                                                                                       \
+    "local K, call = KEYS[1], redis.call\n"                                                        \
+    "local t = call('TIME')\n"                                                                     \
+    "local fence = t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]\n"                                    \
+    "if call('SET', K, ARGV[1] .. ' ' .. fence .. ' ' .. ARGV[3], 'NX', 'PX', ARGV[2]) then\n"     \
     "  local last = redis.pcall('GETSET', KEYS[2], fence)\n"                                       \
-    "  if type(last) == 'table' then redis.call('DEL', K) return last end\n"                       \
-    "  last = tonumber(last or 0)\n"                                                               \
-    "  if last and last >= now then\n"                                                             \
-    "    now = last + 1\n"                                                                         \
-    "    fence = string.format('%.0f', now)\n"                                                     \
-    "    redis.call('SET', KEYS[2], fence)\n"                                                      \
-    "    redis.call('SET', K, ARGV[1] .. ' ' .. fence .. ' ' .. ARGV[3], 'PX', ARGV[2])\n"         \
-    "  end\n"                                                                                      \
-    "  return {0, now, tonumber(ARGV[2]), 0}\n"                                                    \
-    "end\n" REDIS_CROWD "local owner = ARGV[1]\n"                                                  \
+    "  if not last or (#last == #fence and last < fence) then return fence end\n"                  \
+    "  if type(last) == 'table' then call('DEL', K) return last end\n"                             \
+    "  fence = string.format('%.0f', math.max((tonumber(last) or 0) + 1, fence))\n"                \
+    "  call('SET', KEYS[2], fence)\n"                                                              \
+    "  call('SET', K, ARGV[1] .. ' ' .. fence .. ' ' .. ARGV[3], 'PX', ARGV[2])\n"                 \
+    "  return fence\n"                                                                             \
+    "end\n"                                                                                        \
+    "local now = tonumber(fence)\n" REDIS_CROWD "local owner = ARGV[1]\n"                          \
     "local mode, priority, slots = ARGV[3]:match('^(%a) (%-?%d+) (%d+)')\n"                        \
     "slots = tonumber(slots)\n"                                                                    \
     "local queue = ARGV[4] == '1'\n"                                                               \
@@ -239,8 +241,7 @@ enum redis_answer {
     "local v = redis.call('GET', K)\n"                                                             \
     "if not v then return {2, 0, 0, 0} end\n"                                                      \
     "if v:sub(1, 32) == ARGV[1] then\n"                                                            \
-    "  redis.call('DEL', K)\n"                                                                     \
-    "  return {0, 0, 0, 0}\n"                                                                      \
+    "  return redis.call('DEL', K)\n"                                                              \
     "end\n"                                                                                        \
     "if v:sub(1, 1) ~= 'G' then return {2, 0, 0, 0} end\n" REDIS_NOW REDIS_CROWD                   \
     "local changed, head = tidy(), false\n"                                                        \

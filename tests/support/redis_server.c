@@ -1,0 +1,181 @@
+/* See redis_server.h. */
+#include "support/redis_server.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/status.h"
+
+int redis_server_port(int *ret_fd)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    hf_check(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0);
+    hf_check(listen(fd, 16) == 0 && getsockname(fd, (struct sockaddr *)&at, &len) == 0);
+    if (ret_fd)
+        *ret_fd = fd;
+    else
+        close(fd);
+    return ntohs(at.sin_port);
+}
+
+static int dial(int port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void run(const struct redis_server *s)
+{
+    char port[16], log[128];
+    snprintf(port, sizeof port, "%d", s->port);
+    snprintf(log, sizeof log, "%s/log", s->dir);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const char *args[32] = {"redis-server",
+                            "--port",
+                            port,
+                            "--bind",
+                            "127.0.0.1",
+                            "--unixsocket",
+                            s->socket,
+                            "--save",
+                            "",
+                            "--dir",
+                            s->dir,
+                            "--logfile",
+                            log,
+                            "--databases",
+                            "16",
+                            "--appendonly",
+                            s->aof ? "yes" : "no",
+                            "--appendfsync",
+                            "always"};
+    size_t n = 19;
+    if (s->password) {
+        args[n++] = "--requirepass";
+        args[n++] = s->password;
+    }
+    execvp(args[0], (char *const *)(uintptr_t)args);
+    _exit(127);
+}
+
+/* Until it answers; false: it ended. */
+static bool spawn(struct redis_server *s)
+{
+    s->pid = fork();
+    hf_check(s->pid >= 0);
+    if (s->pid == 0)
+        run(s);
+    for (int i = 0; i < 1000; i++) {
+        int status, fd = dial(s->port);
+        if (fd >= 0) {
+            close(fd);
+            char pong[64];
+            redis_server_ask(s, "PING", pong, sizeof pong);
+            if (strncmp(pong, "+PONG", 5) == 0)
+                return true;
+        }
+        if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
+            s->pid = 0;
+            return false;
+        }
+        usleep(5000);
+    }
+    redis_server_kill(s);
+    return false;
+}
+
+bool redis_server_start(struct redis_server *s)
+{
+    snprintf(s->dir, sizeof s->dir, "/tmp/holdfast-redis-XXXXXX");
+    hf_check(mkdtemp(s->dir));
+    snprintf(s->socket, sizeof s->socket, "%s/socket", s->dir);
+    s->port = redis_server_port(NULL);
+    snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", s->port);
+    snprintf(s->unix_url, sizeof s->unix_url, "redis+unix:%s", s->socket);
+    return spawn(s);
+}
+
+void redis_server_kill(struct redis_server *s)
+{
+    if (s->pid > 0) {
+        kill(s->pid, SIGKILL);
+        waitpid(s->pid, NULL, 0);
+    }
+    s->pid = 0;
+}
+
+void redis_server_again(struct redis_server *s) { hf_check(spawn(s)); }
+
+void redis_server_stop(struct redis_server *s)
+{
+    redis_server_kill(s);
+    pid_t pid = fork();
+    hf_check(pid >= 0);
+    if (pid == 0) {
+        execlp("rm", "rm", "-rf", s->dir, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(pid, NULL, 0);
+}
+
+/* Answers of tests end within this time of silence. */
+static size_t read_quiet(int fd, char *ret, size_t size, int ms)
+{
+    size_t len = 0;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    while (len < size - 1 && poll(&p, 1, ms) > 0) {
+        ssize_t n = read(fd, ret + len, size - 1 - len);
+        if (n <= 0)
+            break;
+        len += (size_t)n;
+        ms = 20;
+    }
+    ret[len] = '\0';
+    return len;
+}
+
+void redis_server_ask(const struct redis_server *s, const char *command, char *ret, size_t size)
+{
+    char line[512];
+    int fd = dial(s->port);
+    hf_check(fd >= 0);
+    if (s->password) {
+        int len = snprintf(line, sizeof line, "AUTH %s\r\n", s->password);
+        hf_check(write(fd, line, (size_t)len) == len);
+        read_quiet(fd, line, sizeof line, 2000);
+    }
+    int len = snprintf(line, sizeof line, "%s\r\n", command);
+    hf_check(write(fd, line, (size_t)len) == len);
+    read_quiet(fd, ret, size, 2000);
+    close(fd);
+}
+
+int64_t redis_server_calls(const struct redis_server *s, const char *command)
+{
+    static const size_t size = 65536;
+    char *all = hf_alloc(size), name[64];
+    redis_server_ask(s, "INFO commandstats", all, size);
+    snprintf(name, sizeof name, "cmdstat_%s:calls=", command);
+    const char *at = strstr(all, name);
+    int64_t calls = at ? strtoll(at + strlen(name), NULL, 10) : 0;
+    free(all);
+    return calls;
+}

@@ -104,9 +104,7 @@ static bool start(struct child *c, bool *ret_terminal)
     }
     setpgid(c->pid, c->pid);
     monitor_set_group(c->monitor, c->pid);
-    *ret_terminal = has_terminal();
-    if (*ret_terminal)
-        tcsetpgrp(0, c->pid);
+    *ret_terminal = has_terminal() && tcsetpgrp(0, c->pid) == 0;
     close(s.error[1]);
     s.error[1] = -1;
     ok = write(s.go[1], "", 1) == 1;
@@ -177,16 +175,29 @@ static void step(struct watch *w, bool told)
     }
 }
 
+/* If we are in the terminal's foreground, put the command there. */
+static void hand_terminal(struct watch *w)
+{
+    if (has_terminal())
+        w->terminal = tcsetpgrp(0, w->c->pid) == 0;
+}
+
 /* The command was stopped from the terminal: so are we, or the shell would wait for us for ever.
  * Nobody renews meanwhile; the monitor ends the command if that takes too long. */
 static void stop_with_it(struct watch *w)
 {
     if (w->terminal)
         tcsetpgrp(0, getpgrp());
+    w->terminal = false;
     raise(SIGSTOP);
-    if (isatty(0) && tcgetpgrp(0) == getpgrp())
-        w->terminal = tcsetpgrp(0, w->c->pid) == 0;
+    hand_terminal(w);
     kill(-w->c->pid, SIGCONT);
+}
+
+/* Did the terminal stop it?  In the background it does so to readers. */
+static bool stopped_by_terminal(const struct watch *w, const siginfo_t *info)
+{
+    return w->terminal || info->si_status == SIGTTIN || info->si_status == SIGTTOU;
 }
 
 static void hear(struct watch *w, int signo, bool kernel)
@@ -200,7 +211,7 @@ static void hear(struct watch *w, int signo, bool kernel)
             c->monitor->pid = -1;
         }
         if (waitid(P_PID, (id_t)c->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid &&
-            w->terminal)
+            stopped_by_terminal(w, &info))
             stop_with_it(w);
         info.si_pid = 0;
         /* Left as it is for now: as long as it is not waited for, its group's number is its own. */
@@ -218,6 +229,10 @@ static void hear(struct watch *w, int signo, bool kernel)
     case SIGQUIT:
         c->asked_to_end = true;
         kill(-c->pid, signo);
+        break;
+    case SIGCONT:
+        hand_terminal(w); /* `fg` of a job that began in the background */
+        kill(-c->pid, SIGCONT);
         break;
     default:
         kill(-c->pid, signo);

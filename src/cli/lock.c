@@ -231,7 +231,8 @@ static int call_verb(struct call *c, const struct verb *verb)
     buf_close(&c->out);
     if (fault.result != HF_TAKEN)
         return cli_fail("lock", &fault);
-    cli_say("lock", "%s is held by another", c->name);
+    if (c->ask.not_acquired_code)
+        cli_say("lock", "%s is held by another", c->name);
     return c->ask.not_acquired_code;
 }
 

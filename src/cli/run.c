@@ -102,7 +102,8 @@ static int acquire(struct run *r)
         return 0;
     if (fault.result != HF_TAKEN)
         return cli_fail("run", &fault);
-    cli_say("run", "%s is held by another", r->name);
+    if (ask->not_acquired_code) /* -E 0: that is fine, and cron would send a mail about a word */
+        cli_say("run", "%s is held by another", r->name);
     return ask->not_acquired_code;
 }
 

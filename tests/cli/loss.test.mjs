@@ -263,4 +263,13 @@ describe('a terminal', { concurrency: 3 }, () => {
     await shows(tty, 'end 0');
     await tty.done;
   });
+
+  it('stops a reader in the background, and the shell brings it to the front', async () => {
+    const tty = terminal(`bash -mc '$HF run tty-4 -- sh -c "echo ready; read line; echo got \\$line" & while ! jobs | grep -q Stopped; do sleep 0.05; done; echo stopped; fg >/dev/null; echo "end $?"'`);
+    await shows(tty, 'stopped');
+    tty.child.stdin.write('word\n');
+    await shows(tty, 'got word');
+    await shows(tty, 'end 0');
+    await tty.done;
+  });
 });

@@ -146,6 +146,8 @@ install-library: library
 	install -m 755 $(B)/$(SONAME) $(DESTDIR)$(LIBDIR)
 	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libholdfast.so
 	install -m 644 $(B)/holdfast.pc $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -d $(DESTDIR)$(PREFIX)/share/holdfast
+	install -m 644 share/holdfast/fence.* $(DESTDIR)$(PREFIX)/share/holdfast
 	$(call install_pages,$(wildcard docs/man/*.3))
 
 define install_pages

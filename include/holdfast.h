@@ -99,6 +99,8 @@ struct hf_lock_options {
     const char *label; /* for people who look: at most 128 bytes; NULL: none */
     int64_t max_hold_ms; /* renewed no longer than this from the grant; 0: as long as it is held */
     bool manual;         /* not renewed by the library: call hf_renew */
+    /* Looked at while waiting, a few times a second: true gives up, as HF_TAKEN.  May be NULL. */
+    const volatile bool *stop;
     /* The lock is being lost: no later than its deadline, once.  On the library's thread. */
     void (*on_loss)(struct hf_lock *lock, void *ctx);
     void *ctx;
@@ -139,6 +141,25 @@ enum hf_result hf_lock_many(struct hf_locks *locks, const char *const *names, si
 /* In the reverse order. */
 enum hf_result hf_unlock_many(struct hf_lock_set *set, struct hf_fault *fault);
 struct hf_lock *hf_lock_set_at(const struct hf_lock_set *set, size_t i); /* by order of names */
+
+/* ---- leases without a living process ----
+ * For scripts: one process takes the lease, others renew and release it by its owner's text, which
+ * is all they need to know.  Nobody renews it for them and nobody tells of its loss. */
+
+struct hf_grant {
+    char owner[33]; /* 128 bits in hex */
+    int64_t fence;
+    int64_t remaining_ms; /* of the TTL, at the least, when the call returned */
+};
+/* As hf_lock; of the options manual is implied, max_hold_ms and on_loss do not count. */
+enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
+                            const struct hf_lock_options *options, struct hf_grant *ret,
+                            struct hf_fault *fault);
+/* `ttl_ms` from now; 0: 30000.  HF_LOST: the owner does not hold it. */
+enum hf_result hf_lease_renew(struct hf_locks *locks, const char *name, const char *owner,
+                              int64_t ttl_ms, struct hf_grant *ret, struct hf_fault *fault);
+enum hf_result hf_lease_release(struct hf_locks *locks, const char *name, const char *owner,
+                                struct hf_fault *fault);
 
 /* ---- looking ---- */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "cli/common.h"
 #include "cli/verify.h"
 
 #define VERSION "0.1.0"
@@ -12,6 +13,11 @@ static const struct command {
     const char *name, *help;
     int (*main)(int argc, char **argv); /* argv[0] is the command's name */
 } commands[] = {
+    {"run", "run a command while holding a lock", cli_run},
+    {"elect", "run a command on one of many machines", cli_elect},
+    {"lock", "get, renew, release, list, show and break locks", cli_lock},
+    {"drivers", "what locks can live in, and what each can do", cli_drivers},
+    {"fence", "refuse a holder that was replaced", cli_fence},
     {"verify", "check the ledger against the invariants", cli_verify},
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)

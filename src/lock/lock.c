@@ -313,6 +313,7 @@ enum hf_result hf_lock(struct hf_locks *locks, const char *name,
         (r = check_options(locks, options, &checked, fault)) != HF_DONE)
         return r;
     budget_begin(&budget, locks, &checked);
+    budget.stop = checked.stop;
     return lock_acquire(locks, name, &checked, &budget, ret, fault);
 }
 

@@ -1,0 +1,86 @@
+/* `holdfast drivers`: what each coordinator can do, as it says itself. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common.h"
+
+static const char usage[] =
+    "usage: holdfast drivers [--json]\n"
+    "Lists the coordinators that locks can live in, and what each can do.\n";
+
+static const char *fence_name(enum hf_fence_source source)
+{
+    static const char *const names[] = {"none", "counter", "durable", "server-clock", "consensus"};
+    return (size_t)source < sizeof names / sizeof *names ? names[source] : "?";
+}
+
+static void put_text(struct buf *b, const struct hf_driver_info *d)
+{
+    buf_printf(b, "%s\n  url       %s\n  fence     %s\n  modes     exclusive%s%s%s%s\n", d->name,
+               d->url, fence_name(d->fence), d->shared ? ", shared" : "", d->slots ? ", slots" : "",
+               d->priority ? ", priority" : "", d->fair ? ", first come first served" : "");
+    buf_printf(b, "  holders   %s\n", d->processes ? "any process" : "this process only");
+    buf_printf(b, "  ttl       %" PRId64 " ms to %" PRId64 " ms; %s\n", d->ttl_min_ms,
+               d->ttl_max_ms, d->ttl);
+    buf_printf(b, "  names     up to %zu bytes\n  survives  %s\n", d->name_len_max, d->survives);
+}
+
+static void put_member(struct buf *b, const char *key, const char *text)
+{
+    buf_printf(b, ",\"%s\":", key);
+    buf_json(b, text, strlen(text));
+}
+
+static void put_json(struct buf *b, const struct hf_driver_info *d)
+{
+    buf_lit(b, "{\"name\":");
+    buf_json(b, d->name, strlen(d->name));
+    put_member(b, "url", d->url);
+    put_member(b, "fence", fence_name(d->fence));
+    const struct {
+        const char *key;
+        bool value;
+    } switches[] = {{"processes", d->processes},
+                    {"fair", d->fair},
+                    {"shared", d->shared},
+                    {"priority", d->priority},
+                    {"slots", d->slots}};
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
+        buf_printf(b, ",\"%s\":%s", switches[i].key, switches[i].value ? "true" : "false");
+    buf_printf(b, ",\"ttl_min_ms\":%" PRId64 ",\"ttl_max_ms\":%" PRId64 ",\"name_len_max\":%zu",
+               d->ttl_min_ms, d->ttl_max_ms, d->name_len_max);
+    put_member(b, "ttl", d->ttl);
+    put_member(b, "survives", d->survives);
+    buf_char(b, '}');
+}
+
+int cli_drivers(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+    bool json = false;
+    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (option == 'j') {
+            json = true;
+        } else {
+            fputs(usage, option == 'h' ? stdout : stderr);
+            return option == 'h' ? EXIT_SUCCESS : EXIT_BAD_USAGE;
+        }
+    }
+    if (optind != argc) {
+        fputs(usage, stderr);
+        return EXIT_BAD_USAGE;
+    }
+    size_t n;
+    const struct hf_driver_info *const *drivers = hf_drivers(&n);
+    struct buf b = {0};
+    buf_str(&b, json ? "[" : "");
+    for (size_t i = 0; i < n; i++) {
+        buf_str(&b, i && json ? "," : i ? "\n" : "");
+        (json ? put_json : put_text)(&b, drivers[i]);
+    }
+    buf_str(&b, json ? "]\n" : "");
+    return cli_print(&b) ? EXIT_SUCCESS : EXIT_NO_BACK_END;
+}

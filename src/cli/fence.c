@@ -1,0 +1,83 @@
+/* `holdfast fence check`: the SQLite guard for scripts whose write target is not a database: a file
+ * beside it remembers the largest token.  Refused tokens exit with 76.  What comes between the
+ * check and the script's write is not protected; the guards inside the target are (docs/fences.md).
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common.h"
+
+#define BUSY_MS 5000
+
+static const char usage[] =
+    "usage: holdfast fence check --sqlite PATH [--json] RESOURCE [TOKEN]\n"
+    "Notes TOKEN (default $HOLDFAST_FENCE) as the newest for RESOURCE in an SQLite database,\n"
+    "which is made if missing, unless a larger one has been there.\n"
+    "Exit status: 0 it is the largest so far, 76 a larger one has been there, 64 usage,\n"
+    "69 the database cannot be used.\n";
+
+static int check(const char *path, const char *resource, int64_t token, struct hf_fault *fault)
+{
+    sqlite3 *db = NULL;
+    int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_busy_timeout(db, BUSY_MS);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    fault->result = HF_UNREACHABLE;
+    if (rc == SQLITE_OK) {
+        fault->result = hf_fence_sqlite(db, resource, token, fault);
+        rc = sqlite3_exec(db, fault->result == HF_DONE ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL);
+    }
+    if (rc != SQLITE_OK) {
+        fault->result = HF_UNREACHABLE;
+        snprintf(fault->msg, sizeof fault->msg, "%.120s: %.100s", path,
+                 db ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+    }
+    sqlite3_close(db);
+    return cli_exit_code(fault->result);
+}
+
+int cli_fence(int argc, char **argv)
+{
+    static const struct option options[] = {{"sqlite", required_argument, NULL, 's'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    const char *path = NULL;
+    bool json = false;
+    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (option == 's') {
+            path = optarg;
+        } else if (option == 'j') {
+            json = true;
+        } else {
+            fputs(usage, option == 'h' ? stdout : stderr);
+            return option == 'h' ? EXIT_SUCCESS : EXIT_BAD_USAGE;
+        }
+    }
+    int n = argc - optind;
+    if (!path || (n != 2 && n != 3) || strcmp(argv[optind], "check") != 0) {
+        fputs(usage, stderr);
+        return EXIT_BAD_USAGE;
+    }
+    const char *resource = argv[optind + 1];
+    const char *text = n == 3 ? argv[optind + 2] : getenv("HOLDFAST_FENCE");
+    int64_t token;
+    if (!cli_integer("fence", "TOKEN", text ? text : "", 1, INT64_MAX, &token))
+        return EXIT_BAD_USAGE;
+    struct hf_fault fault = {0};
+    int code = check(path, resource, token, &fault);
+    if (json && (code == EXIT_SUCCESS || code == EXIT_LOST)) {
+        struct buf b = {0};
+        buf_lit(&b, "{\"resource\":");
+        buf_json(&b, resource, strlen(resource));
+        buf_printf(&b, ",\"token\":%" PRId64 ",\"passed\":%s}\n", token,
+                   code == EXIT_SUCCESS ? "true" : "false");
+        return cli_print(&b) ? code : EXIT_NO_BACK_END;
+    }
+    return code == EXIT_SUCCESS ? code : cli_fail("fence", &fault);
+}

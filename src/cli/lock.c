@@ -1,0 +1,259 @@
+/* `holdfast lock`: leases for scripts (get, renew, release), and looking (ls, show, break). */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "cli/common.h"
+#include "cli/options.h"
+
+static const char usage[] =
+    "usage: holdfast lock get NAME [OPTION...]\n"
+    "       holdfast lock renew NAME --owner TOKEN [--ttl DURATION]\n"
+    "       holdfast lock release NAME --owner TOKEN\n"
+    "       holdfast lock ls [PREFIX]\n"
+    "       holdfast lock show NAME\n"
+    "       holdfast lock break NAME\n"
+    "get prints the owner's token and the fence; nobody renews the lease but `lock renew`.\n"
+    "  --lock URL             the coordinator; default $HOLDFAST_LOCK_URL\n"
+    "  --ttl DURATION         of the lease; default 30s\n"
+    "  --wait DURATION, -n    for the lock; default as long as it takes; not at all\n"
+    "  --retry COUNT          ask COUNT times more instead of queueing\n"
+    "  --retry-delay DURATION between; default 100ms\n"
+    "  --shared, --slots N, --priority N, --label TEXT   as for holdfast run\n"
+    "  --owner TOKEN          whose lease: what get printed\n"
+    "  -E CODE                exit code when the lock cannot be had; default 75\n"
+    "  --timeout DURATION     for one exchange with the coordinator; default 2s\n"
+    "  --json                 print JSON\n"
+    "Exit status: 0; 75 not acquired, 76 not held by this owner, 69 back end unreachable,\n"
+    "64 usage.\n";
+
+static const struct option options[] = {{"lock", required_argument, NULL, ASK_LOCK},
+                                        {"ttl", required_argument, NULL, ASK_TTL},
+                                        {"wait", required_argument, NULL, ASK_WAIT},
+                                        {"retry", required_argument, NULL, ASK_RETRY},
+                                        {"retry-delay", required_argument, NULL, ASK_RETRY_DELAY},
+                                        {"shared", no_argument, NULL, ASK_SHARED},
+                                        {"slots", required_argument, NULL, ASK_SLOTS},
+                                        {"priority", required_argument, NULL, ASK_PRIORITY},
+                                        {"label", required_argument, NULL, ASK_LABEL},
+                                        {"owner", required_argument, NULL, ASK_OWNER},
+                                        {"timeout", required_argument, NULL, ASK_TIMEOUT},
+                                        {"json", no_argument, NULL, ASK_JSON},
+                                        {"help", no_argument, NULL, ASK_HELP},
+                                        {0}};
+
+struct call {
+    struct ask ask;
+    const char *name; /* "" for ls without a prefix */
+    struct hf_locks *locks;
+    struct buf out;
+};
+
+static void put_text_member(struct buf *b, const char *key, const char *text)
+{
+    buf_printf(b, "\"%s\":", key);
+    buf_json(b, text, strlen(text));
+}
+
+/* ---- leases ---- */
+
+static void put_grant(struct call *c, const struct hf_grant *grant)
+{
+    if (!c->ask.json) {
+        buf_printf(&c->out, "%s %" PRId64 "\n", grant->owner, grant->fence);
+        return;
+    }
+    buf_lit(&c->out, "{\"object\":\"lock\",");
+    put_text_member(&c->out, "name", c->name);
+    buf_printf(&c->out, ",\"owner\":\"%s\",\"fence\":%" PRId64 ",\"expires_in_ms\":%" PRId64 "}\n",
+               grant->owner, grant->fence, grant->remaining_ms);
+}
+
+static enum hf_result get(struct call *c, struct hf_fault *fault)
+{
+    struct hf_grant grant;
+    enum hf_result r = hf_lease_get(c->locks, c->name, &c->ask.want, &grant, fault);
+    if (r == HF_DONE)
+        put_grant(c, &grant);
+    return r;
+}
+
+static enum hf_result renew(struct call *c, struct hf_fault *fault)
+{
+    struct hf_grant grant;
+    enum hf_result r =
+        hf_lease_renew(c->locks, c->name, c->ask.owner, c->ask.want.ttl_ms, &grant, fault);
+    if (r == HF_DONE)
+        put_grant(c, &grant);
+    return r;
+}
+
+static enum hf_result release(struct call *c, struct hf_fault *fault)
+{
+    return hf_lease_release(c->locks, c->name, c->ask.owner, fault);
+}
+
+/* ---- looking ---- */
+
+static const char *mode_name(enum hf_mode mode)
+{
+    return mode == HF_SHARED ? "shared" : "exclusive";
+}
+
+static void put_people_json(struct buf *b, const char *key, const struct hf_holder *people,
+                            size_t n, bool waiting)
+{
+    buf_printf(b, ",\"%s\":[", key);
+    for (size_t i = 0; i < n; i++) {
+        const struct hf_holder *h = &people[i];
+        buf_printf(b, "%s{\"owner\":\"%s\",", i ? "," : "", h->owner);
+        put_text_member(b, "label", h->label);
+        buf_printf(b, ",\"mode\":\"%s\",\"priority\":%d", mode_name(h->mode), h->priority);
+        if (!waiting)
+            buf_printf(b, ",\"fence\":%" PRId64 ",\"expires_in_ms\":%" PRId64, h->fence,
+                       h->remaining_ms);
+        buf_char(b, '}');
+    }
+    buf_char(b, ']');
+}
+
+static void put_state_json(struct buf *b, const char *name, const struct hf_lock_state *state)
+{
+    buf_lit(b, "{\"object\":\"lock\",");
+    put_text_member(b, "name", name);
+    buf_printf(b, ",\"last_fence\":%" PRId64, state->last_fence);
+    put_people_json(b, "holders", state->holders, state->n_holders, false);
+    put_people_json(b, "waiters", state->waiters, state->n_waiters, true);
+    buf_char(b, '}');
+}
+
+static void put_state(struct buf *b, const char *name, const struct hf_lock_state *state)
+{
+    buf_printf(b, "%s: %s, %zu waiting, last fence %" PRId64 "\n", name,
+               state->n_holders ? "held" : "free", state->n_waiters, state->last_fence);
+    for (size_t i = 0; i < state->n_holders; i++) {
+        const struct hf_holder *h = &state->holders[i];
+        buf_printf(b, "  holder %s %s fence %" PRId64 " for %" PRId64 " ms  %s\n", h->owner,
+                   mode_name(h->mode), h->fence, h->remaining_ms, h->label);
+    }
+    for (size_t i = 0; i < state->n_waiters; i++) {
+        const struct hf_holder *h = &state->waiters[i];
+        buf_printf(b, "  waiter %s %s priority %d  %s\n", h->owner, mode_name(h->mode), h->priority,
+                   h->label);
+    }
+}
+
+static enum hf_result show(struct call *c, struct hf_fault *fault)
+{
+    struct hf_lock_state state = {0};
+    enum hf_result r = hf_inspect(c->locks, c->name, &state, fault);
+    if (r != HF_DONE)
+        return r;
+    (c->ask.json ? put_state_json : put_state)(&c->out, c->name, &state);
+    buf_str(&c->out, c->ask.json ? "\n" : "");
+    hf_lock_state_close(&state);
+    return HF_DONE;
+}
+
+struct names {
+    char **v;
+    size_t n, cap;
+};
+
+static bool add_name(void *ctx, const char *name)
+{
+    struct names *names = ctx;
+    if (names->n == names->cap) {
+        names->cap = names->cap ? 2 * names->cap : 64;
+        names->v = hf_realloc(names->v, names->cap * sizeof *names->v);
+    }
+    names->v[names->n++] = hf_strndup(name, strlen(name));
+    return true;
+}
+
+/* Names alone for a shell's loop; JSON has everything of each, read one after another. */
+static enum hf_result list(struct call *c, struct hf_fault *fault)
+{
+    struct names names = {0};
+    enum hf_result r = hf_list(c->locks, c->name, add_name, &names, fault);
+    buf_str(&c->out, c->ask.json ? "[" : "");
+    for (size_t i = 0; i < names.n && r == HF_DONE; i++) {
+        struct hf_lock_state state = {0};
+        if (c->ask.json && (r = hf_inspect(c->locks, names.v[i], &state, fault)) == HF_DONE) {
+            buf_str(&c->out, i ? "," : "");
+            put_state_json(&c->out, names.v[i], &state);
+            hf_lock_state_close(&state);
+        } else if (!c->ask.json) {
+            buf_printf(&c->out, "%s\n", names.v[i]);
+        }
+    }
+    buf_str(&c->out, c->ask.json ? "]\n" : "");
+    for (size_t i = 0; i < names.n; i++)
+        free(names.v[i]);
+    free(names.v);
+    return r;
+}
+
+static enum hf_result break_it(struct call *c, struct hf_fault *fault)
+{
+    return hf_break(c->locks, c->name, fault);
+}
+
+/* ---- choosing ---- */
+
+static const struct verb {
+    const char *name;
+    enum hf_result (*call)(struct call *c, struct hf_fault *fault);
+    bool owner;
+} verbs[] = {
+    {"get", get, false}, {"renew", renew, true}, {"release", release, true},
+    {"ls", list, false}, {"show", show, false},  {"break", break_it, false},
+};
+
+static int call_verb(struct call *c, const struct verb *verb)
+{
+    const char *url = cli_url("lock", c->ask.url_given);
+    if (!url)
+        return EXIT_BAD_USAGE;
+    if (verb->owner != (c->ask.owner != NULL)) {
+        cli_say("lock", verb->owner ? "%s needs --owner" : "%s takes no --owner", verb->name);
+        return EXIT_BAD_USAGE;
+    }
+    struct hf_fault fault = {0};
+    fault.result = hf_open(url, &c->ask.open, &c->locks, &fault);
+    if (fault.result == HF_DONE)
+        fault.result = verb->call(c, &fault);
+    hf_close(c->locks);
+    if (fault.result == HF_DONE)
+        return cli_print(&c->out) ? EXIT_SUCCESS : EXIT_NO_BACK_END;
+    buf_close(&c->out);
+    if (fault.result != HF_TAKEN)
+        return cli_fail("lock", &fault);
+    if (c->ask.not_acquired_code)
+        cli_say("lock", "%s is held by another", c->name);
+    return c->ask.not_acquired_code;
+}
+
+int cli_lock(int argc, char **argv)
+{
+    struct call c = {0};
+    bool ok = ask_parse(&c.ask, "lock", argc, argv, "nE:h", options);
+    int code = EXIT_BAD_USAGE, n = argc - optind;
+    const struct verb *verb = NULL;
+    for (size_t i = 0; ok && n > 0 && i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(argv[optind], verbs[i].name) == 0)
+            verb = &verbs[i];
+    if (c.ask.help) {
+        fputs(usage, stdout);
+        code = EXIT_SUCCESS;
+    } else if (verb && (n == 2 || (n == 1 && verb->call == list))) {
+        c.name = n == 2 ? argv[optind + 1] : "";
+        code = call_verb(&c, verb);
+    } else if (ok) {
+        fputs(usage, stderr);
+    }
+    ask_close(&c.ask);
+    return code;
+}

@@ -1,0 +1,87 @@
+/* See metrics_file.h. */
+#include "cli/metrics_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+/* Prometheus escapes three characters in a label. */
+static void put_label(struct buf *b, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\n')
+            buf_lit(b, "\\n");
+        else if (*text == '"' || *text == '\\')
+            buf_printf(b, "\\%c", *text);
+        else
+            buf_char(b, *text);
+    }
+}
+
+static void put(struct buf *b, const struct run_report *r, const char *type, const char *name,
+                const char *help, const char *value)
+{
+    buf_printf(b, "# HELP holdfast_run_%s %s\n# TYPE holdfast_run_%s %s\nholdfast_run_%s{name=\"",
+               name, help, name, type, name);
+    put_label(b, r->name);
+    buf_printf(b, "\"} %s\n", value);
+}
+
+static const char *integer(char out[32], int64_t n)
+{
+    snprintf(out, 32, "%" PRId64, n);
+    return out;
+}
+
+static const char *seconds(char out[32], int64_t ms)
+{
+    snprintf(out, 32, "%" PRId64 ".%03d", ms / 1000, (int)(ms % 1000));
+    return out;
+}
+
+static void render(struct buf *b, const struct run_report *r)
+{
+    char text[32];
+    int64_t now_ms = clock_wall_us(&clock_system) / 1000;
+    put(b, r, "gauge", "acquired", "Whether the lock was had.", r->acquired ? "1" : "0");
+    put(b, r, "gauge", "lost", "Whether it was lost while the command ran.", r->lost ? "1" : "0");
+    put(b, r, "gauge", "exit_code", "Of holdfast run.", integer(text, r->exit_code));
+    put(b, r, "gauge", "fence", "Of the grant; 0 without.", integer(text, r->fence));
+    put(b, r, "gauge", "wait_seconds", "Until the lock was had, or given up.",
+        seconds(text, r->wait_ms));
+    put(b, r, "gauge", "held_seconds", "From the grant to the release.", seconds(text, r->held_ms));
+    put(b, r, "gauge", "renewals", "Of the lease.", integer(text, (int64_t)r->stats.renewals));
+    put(b, r, "gauge", "renewal_failures", "Renewals that did not come through.",
+        integer(text, (int64_t)r->stats.renewal_failures));
+    put(b, r, "gauge", "start_timestamp_seconds", "When it began.", seconds(text, r->began_ms));
+    put(b, r, "gauge", "end_timestamp_seconds", "When it was over.", seconds(text, now_ms));
+}
+
+bool metrics_file_write(const char *path, const struct run_report *report)
+{
+    struct buf temporary = {0}, text = {0};
+    buf_printf(&temporary, "%s.%ld", path, (long)getpid());
+    buf_char(&temporary, '\0');
+    render(&text, report);
+    int fd = open(temporary.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    bool ok = fd >= 0;
+    if (ok) {
+        ok = write(fd, text.data, text.len) == (ssize_t)text.len;
+        ok = close(fd) == 0 && ok;
+        ok = ok && rename(temporary.data, path) == 0;
+        int error = errno;
+        if (!ok)
+            unlink(temporary.data);
+        errno = error;
+    }
+    buf_close(&temporary);
+    buf_close(&text);
+    return ok;
+}

@@ -1,0 +1,185 @@
+/* See options.h. */
+#include "cli/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "cli/common.h"
+
+/* Short enough for two renewals before it begins, long enough for most to put things away. */
+#define GRACE_DEFAULT_MS 10000
+#define TTL_DEFAULT_MS 30000
+
+static bool parse_on_loss(struct ask *ask, const char *text)
+{
+    static const char *const names[] = {"term", "kill", "warn"};
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            ask->ending.on_loss = (enum on_loss)i;
+            return true;
+        }
+    cli_say(ask->command, "--on-loss: %.40s is not term, kill or warn", text);
+    return false;
+}
+
+static bool parse_label(struct ask *ask, const char *text)
+{
+    size_t len = strlen(text);
+    if (len >= sizeof ask->label) {
+        cli_say(ask->command, "--label: at most %zu bytes", sizeof ask->label - 1);
+        return false;
+    }
+    memcpy(ask->label, text, len + 1);
+    return true;
+}
+
+static bool parse_number(struct ask *ask, int option, const char *text)
+{
+    const char *command = ask->command;
+    int64_t n = 0;
+    switch (option) {
+    case ASK_RETRY:
+        ask->has_retries = true;
+        if (!cli_integer(command, "--retry", text, 0, 1000000, &n))
+            return false;
+        ask->want.retries = (int)n;
+        return true;
+    case ASK_SLOTS:
+        if (!cli_integer(command, "--slots", text, 1, 1000000, &n))
+            return false;
+        ask->want.slots = (unsigned)n;
+        return true;
+    case ASK_PRIORITY:
+        if (!cli_integer(command, "--priority", text, -1000000, 1000000, &n))
+            return false;
+        ask->want.priority = (int)n;
+        return true;
+    default:
+        if (!cli_integer(command, "-E", text, 0, 255, &n))
+            return false;
+        ask->not_acquired_code = (int)n;
+        return true;
+    }
+}
+
+static bool parse_one(struct ask *ask, int option, char *text)
+{
+    const char *command = ask->command;
+    switch (option) {
+    case ASK_LOCK:
+        free(ask->url_given);
+        ask->url_given = cli_take_secret(text);
+        return true;
+    case ASK_TTL:
+        return cli_duration(command, "--ttl", text, 1, &ask->want.ttl_ms);
+    case ASK_WAIT:
+        ask->has_wait = true;
+        return cli_duration(command, "--wait", text, 0, &ask->want.wait_ms);
+    case 'n':
+        ask->no_wait = true;
+        return true;
+    case ASK_RETRY:
+    case ASK_SLOTS:
+    case ASK_PRIORITY:
+    case 'E':
+        return parse_number(ask, option, text);
+    case ASK_RETRY_DELAY:
+        return cli_duration(command, "--retry-delay", text, 1, &ask->want.retry_ms);
+    case ASK_SHARED:
+        ask->want.mode = HF_SHARED;
+        return true;
+    case ASK_MAX_HOLD:
+        return cli_duration(command, "--max-hold", text, 1, &ask->want.max_hold_ms);
+    case ASK_AT_LEAST:
+        return cli_duration(command, "--at-least", text, 0, &ask->at_least_ms);
+    case ASK_LABEL:
+        return parse_label(ask, text);
+    case ASK_ON_LOSS:
+        return parse_on_loss(ask, text);
+    case ASK_GRACE:
+        ask->has_grace = true;
+        return cli_duration(command, "--grace", text, 0, &ask->ending.grace_ms);
+    case ASK_METRICS_FILE:
+        ask->metrics_path = text;
+        return true;
+    case ASK_TIMEOUT:
+        return cli_duration(command, "--timeout", text, 1, &ask->open.timeout_ms);
+    case ASK_PAUSE:
+        return cli_duration(command, "--pause", text, 1, &ask->pause_ms);
+    case ASK_OWNER:
+        ask->owner = text;
+        return true;
+    case ASK_JSON:
+        return ask->json = true;
+    case ASK_HELP:
+        return ask->help = true;
+    default:
+        return false; /* getopt has said it */
+    }
+}
+
+/* What no single option can know. */
+static bool agree(struct ask *ask)
+{
+    struct hf_lock_options *want = &ask->want;
+    const char *wrong = NULL;
+    if (ask->no_wait && ask->has_wait)
+        wrong = "-n and --wait: one of them";
+    else if (want->mode == HF_SHARED && want->slots > 1)
+        wrong = "--shared and --slots: one of them";
+    else if (want->max_hold_ms && ask->at_least_ms > want->max_hold_ms)
+        wrong = "--at-least is more than --max-hold";
+    else if (ask->has_grace && ask->ending.grace_ms > want->ttl_ms / 2)
+        wrong = "--grace: at most half of the TTL, or there is no time to renew";
+    if (wrong) {
+        cli_say(ask->command, "%s", wrong);
+        return false;
+    }
+    if (!ask->has_wait)
+        want->wait_ms = HF_FOREVER;
+    if (ask->no_wait || (ask->has_retries && want->retries == 0))
+        want->wait_ms = 0;
+    if (!ask->has_grace) {
+        int64_t sixth = want->ttl_ms / 6;
+        ask->ending.grace_ms = sixth < GRACE_DEFAULT_MS ? sixth : GRACE_DEFAULT_MS;
+    }
+    return true;
+}
+
+int64_t ask_cap_ms(const struct ask *ask, int64_t granted_ms)
+{
+    if (!ask->want.max_hold_ms)
+        return INT64_MAX;
+    return granted_ms + ask->want.max_hold_ms + ask->ending.grace_ms;
+}
+
+bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,
+               const char *short_options, const struct option *options)
+{
+    *ask = (struct ask){.command = command,
+                        .want = {.ttl_ms = TTL_DEFAULT_MS},
+                        .pause_ms = 1000,
+                        .not_acquired_code = EXIT_NOT_ACQUIRED};
+    cli_default_label(ask->label);
+    optind = 0; /* glibc: from the start */
+    for (int option; (option = getopt_long(argc, argv, short_options, options, NULL)) != -1;)
+        if (!parse_one(ask, option == 'h' ? ASK_HELP : option, optarg))
+            return false;
+    ask->want.label = ask->label;
+    return ask->help || agree(ask);
+}
+
+void ask_close(struct ask *ask)
+{
+    free(ask->url_given);
+    ask->url_given = NULL;
+}
+
+int ask_find_dashes(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--") == 0)
+            return i;
+    return 0;
+}

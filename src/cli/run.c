@@ -1,0 +1,209 @@
+/* `holdfast run`: a command under a lock.
+ *
+ *   block signals - fork the monitor - hf_open, hf_lock - child_run - --at-least - hf_unlock
+ *
+ * The order matters: the monitor is forked while there is one thread, and before there is anything
+ * of the library's in it. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/child.h"
+#include "cli/common.h"
+#include "cli/metrics_file.h"
+#include "cli/options.h"
+
+static const char usage[] =
+    "usage: holdfast run [--lock URL] [OPTION...] NAME -- COMMAND...\n"
+    "Runs COMMAND while holding the lock NAME.\n"
+    "  --lock URL             the coordinator; default $HOLDFAST_LOCK_URL\n"
+    "  --ttl DURATION         of the lease, renewed while COMMAND runs; default 30s\n"
+    "  --wait DURATION        for the lock; default as long as it takes\n"
+    "  -n                     do not wait\n"
+    "  --retry COUNT          ask COUNT times more instead of queueing\n"
+    "  --retry-delay DURATION between; default 100ms\n"
+    "  --shared               beside other shared holders\n"
+    "  --slots N              so many may hold it at once\n"
+    "  --priority N           the larger goes first; default 0\n"
+    "  --max-hold DURATION    end COMMAND when it has held the lock for so long\n"
+    "  --at-least DURATION    keep the lock so long even if COMMAND ends sooner\n"
+    "  --label TEXT           for people who look; default user@host pid\n"
+    "  --on-loss term|kill|warn  when the lock is lost; default term, then kill\n"
+    "  --grace DURATION       between TERM and the deadline; default a sixth of the TTL, <= 10s\n"
+    "  -E CODE                exit code when the lock cannot be had; default 75\n"
+    "  --metrics-file PATH    write what happened for node-exporter\n"
+    "  --timeout DURATION     for one exchange with the coordinator; default 2s\n"
+    "A DURATION is 500ms, 30s, 1.5m, 2h or 1d; a bare number is seconds.\n"
+    "COMMAND sees HOLDFAST_FENCE, HOLDFAST_LOCK_NAME and HOLDFAST_DEADLINE_MS.\n"
+    "Exit status: COMMAND's; 75 not acquired, 76 lost while running, 69 back end unreachable,\n"
+    "64 usage, 126 and 127 COMMAND cannot be run or found, 128+n ended by signal n.\n";
+
+static const struct option options[] = {{"lock", required_argument, NULL, ASK_LOCK},
+                                        {"ttl", required_argument, NULL, ASK_TTL},
+                                        {"wait", required_argument, NULL, ASK_WAIT},
+                                        {"retry", required_argument, NULL, ASK_RETRY},
+                                        {"retry-delay", required_argument, NULL, ASK_RETRY_DELAY},
+                                        {"shared", no_argument, NULL, ASK_SHARED},
+                                        {"slots", required_argument, NULL, ASK_SLOTS},
+                                        {"priority", required_argument, NULL, ASK_PRIORITY},
+                                        {"max-hold", required_argument, NULL, ASK_MAX_HOLD},
+                                        {"at-least", required_argument, NULL, ASK_AT_LEAST},
+                                        {"label", required_argument, NULL, ASK_LABEL},
+                                        {"on-loss", required_argument, NULL, ASK_ON_LOSS},
+                                        {"grace", required_argument, NULL, ASK_GRACE},
+                                        {"metrics-file", required_argument, NULL, ASK_METRICS_FILE},
+                                        {"timeout", required_argument, NULL, ASK_TIMEOUT},
+                                        {"help", no_argument, NULL, ASK_HELP},
+                                        {0}};
+
+struct run {
+    struct ask ask;
+    const char *name;
+    char **command;
+    struct signals signals;
+    struct monitor monitor;
+    struct hf_locks *locks;
+    struct hf_lock *lock;
+    struct run_report report;
+    int64_t granted_ms; /* boot */
+};
+
+/* 0, or the exit code of having failed. */
+static int acquire(struct run *r)
+{
+    struct ask *ask = &r->ask;
+    const char *url = cli_url("run", ask->url_given);
+    if (!url)
+        return EXIT_BAD_USAGE;
+    struct interrupts interrupts;
+    if (!interrupts_start(&interrupts, &r->signals)) {
+        cli_say("run", "cannot start a thread: %s", strerror(errno));
+        return EXIT_NO_BACK_END;
+    }
+    struct hf_fault fault = {0};
+    int64_t began = cli_now_ms();
+    fault.result = hf_open(url, &ask->open, &r->locks, &fault);
+    ask->want.stop = &interrupts.stop;
+    if (fault.result == HF_DONE)
+        fault.result = hf_lock(r->locks, r->name, &ask->want, &r->lock, &fault);
+    r->granted_ms = cli_now_ms();
+    r->report.wait_ms = r->granted_ms - began;
+    interrupts_stop(&interrupts);
+    ask->want.stop = NULL;
+    if (interrupts.signo) {
+        if (r->lock)
+            hf_unlock(r->lock, NULL);
+        r->lock = NULL;
+        return EXIT_SIGNAL + interrupts.signo;
+    }
+    if (fault.result == HF_DONE)
+        return 0;
+    if (fault.result != HF_TAKEN)
+        return cli_fail("run", &fault);
+    if (ask->not_acquired_code) /* -E 0: that is fine, and cron would send a mail about a word */
+        cli_say("run", "%s is held by another", r->name);
+    return ask->not_acquired_code;
+}
+
+/* The rest of --at-least, unless we are told to end.  False: the lock was lost meanwhile. */
+static bool keep(struct run *r)
+{
+    int64_t until = r->granted_ms + r->ask.at_least_ms;
+    for (int64_t now; (now = cli_now_ms()) < until;) {
+        bool kernel;
+        int signo = signals_next(&r->signals, &kernel);
+        if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
+            return true;
+        if (signo == SIGTSTP && kernel)
+            raise(SIGSTOP);
+        if (!hf_lock_held(r->lock))
+            return false;
+        struct pollfd fds[] = {{.fd = r->signals.fd, .events = POLLIN},
+                               {.fd = hf_lock_fd(r->lock), .events = POLLIN}};
+        poll(fds, 2, until - now < 1000 ? (int)(until - now) : 1000);
+    }
+    return true;
+}
+
+static int run_command(struct run *r)
+{
+    struct child child = {.command = "run",
+                          .argv = r->command,
+                          .lock = r->lock,
+                          .cap_ms = ask_cap_ms(&r->ask, r->granted_ms),
+                          .ending = r->ask.ending,
+                          .monitor = &r->monitor,
+                          .signals = &r->signals};
+    if (!child_run(&child))
+        return EXIT_NOT_RUNNABLE;
+    int code = child_exit_code(&child);
+    if (child.exec_errno)
+        cli_say("run", "%s: %s", r->command[0], strerror(child.exec_errno));
+    else if (!child.lost && !child.asked_to_end && !keep(r))
+        cli_say("run", "the lock on %s was lost before --at-least was over", r->name);
+    struct hf_fault fault = {0};
+    bool was_held = hf_lock_held(r->lock);
+    enum hf_result result = hf_unlock(r->lock, &fault);
+    r->lock = NULL;
+    r->report.held_ms = cli_now_ms() - r->granted_ms;
+    if (result == HF_LOST && !child.lost && was_held && !child.exec_errno) {
+        cli_say("run", "the lock on %s was lost while the command ran", r->name);
+        child.lost = true;
+    } else if (result != HF_DONE && result != HF_LOST) {
+        cli_say("run", "the lock on %s could not be released and will run out: %s", r->name,
+                fault.msg);
+    }
+    r->report.lost = child.lost;
+    return child.lost ? EXIT_LOST : code;
+}
+
+static int run(struct run *r)
+{
+    r->report =
+        (struct run_report){.name = r->name, .began_ms = clock_wall_us(&clock_system) / 1000};
+    if (!signals_block(&r->signals)) {
+        cli_say("run", "cannot block signals: %s", strerror(errno));
+        return EXIT_NOT_RUNNABLE;
+    }
+    if (!monitor_start(&r->monitor, &r->ask.ending)) {
+        cli_say("run", "cannot start the monitor: %s", strerror(errno));
+        return EXIT_NOT_RUNNABLE;
+    }
+    int code = acquire(r);
+    if (r->lock) {
+        r->report.acquired = true;
+        r->report.fence = hf_lock_fence(r->lock);
+        code = run_command(r);
+    }
+    if (r->locks)
+        hf_stats(r->locks, &r->report.stats);
+    hf_close(r->locks);
+    monitor_stop(&r->monitor);
+    signals_close(&r->signals);
+    r->report.exit_code = code;
+    if (r->ask.metrics_path && !metrics_file_write(r->ask.metrics_path, &r->report))
+        cli_say("run", "%s: %s", r->ask.metrics_path, strerror(errno));
+    return code;
+}
+
+int cli_run(int argc, char **argv)
+{
+    struct run r = {0};
+    int dashes = ask_find_dashes(argc, argv);
+    bool ok = ask_parse(&r.ask, "run", dashes ? dashes : argc, argv, "nE:h", options);
+    int code = EXIT_BAD_USAGE;
+    if (r.ask.help) {
+        fputs(usage, stdout);
+        code = EXIT_SUCCESS;
+    } else if (ok && dashes && optind == dashes - 1 && dashes + 1 < argc) {
+        r.name = argv[optind];
+        r.command = argv + dashes + 1;
+        code = run(&r);
+    } else if (ok) {
+        cli_say("run", "one NAME, then --, then the command; see holdfast run --help");
+    }
+    ask_close(&r.ask);
+    return code;
+}

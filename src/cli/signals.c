@@ -1,0 +1,90 @@
+/* Signals as a file, and the thread that hears them while the main thread waits.  See child.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "cli/child.h"
+#include "cli/common.h"
+
+bool signals_block(struct signals *s)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+            return false;
+    signal(SIGCHLD, SIG_DFL); /* ignored, as some parents leave it, there would be no status */
+    static const int heard[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
+                                SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD, SIGWINCH};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)
+        sigaddset(&set, heard[i]);
+    sigset_t blocked = set;
+    sigaddset(&blocked, SIGTTOU); /* to hand the terminal over from the background */
+    sigaddset(&blocked, SIGPIPE);
+    sigaddset(&blocked, SIGALRM);
+    if (sigprocmask(SIG_BLOCK, &blocked, &s->before) != 0)
+        return false;
+    s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->fd >= 0;
+}
+
+void signals_close(struct signals *s)
+{
+    close(s->fd);
+    s->fd = -1;
+}
+
+int signals_next(struct signals *s, bool *ret_kernel)
+{
+    struct signalfd_siginfo info;
+    if (read(s->fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return 0;
+    *ret_kernel = info.ssi_code == SI_KERNEL;
+    return (int)info.ssi_signo;
+}
+
+static void *hear(void *arg)
+{
+    struct interrupts *in = arg;
+    struct pollfd fds[] = {{.fd = in->stop_fd, .events = POLLIN},
+                           {.fd = in->signals->fd, .events = POLLIN}};
+    for (;;) {
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            return NULL;
+        if (fds[0].revents)
+            return NULL;
+        bool kernel;
+        int signo = signals_next(in->signals, &kernel);
+        if (signo == SIGTSTP)
+            raise(SIGSTOP);
+        if (signo != SIGTERM && signo != SIGINT && signo != SIGHUP && signo != SIGQUIT)
+            continue;
+        if (in->signo)
+            _exit(EXIT_SIGNAL + signo);
+        in->signo = signo;
+        __atomic_store_n(&in->stop, true, __ATOMIC_RELAXED);
+    }
+}
+
+bool interrupts_start(struct interrupts *in, struct signals *signals)
+{
+    *in = (struct interrupts){.signals = signals, .stop_fd = eventfd(0, EFD_CLOEXEC)};
+    if (in->stop_fd < 0)
+        return false;
+    if (pthread_create(&in->thread, NULL, hear, in) != 0) {
+        close(in->stop_fd);
+        return false;
+    }
+    return true;
+}
+
+void interrupts_stop(struct interrupts *in)
+{
+    eventfd_write(in->stop_fd, 1);
+    pthread_join(in->thread, NULL);
+    close(in->stop_fd);
+}

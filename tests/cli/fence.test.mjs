@@ -1,0 +1,153 @@
+// What a fence is for.  Holder A is stopped past its lease, B takes the lock and writes, A wakes and
+// writes: where the write target checks fences A is refused; in the twin without the guard A's
+// write lands on B's.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { after, before, describe, it } from 'node:test';
+import {
+  beginRun, run, sqliteLocks, startPostgres, startRedis, until,
+} from '../support/cli.mjs';
+import { HOLDFAST, launch, reap, sqliteQuery } from '../support/server.mjs';
+
+const share = fileURLToPath(new URL('../../share/holdfast', import.meta.url));
+const locks = sqliteLocks();
+const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+after(reap);
+
+const state = (pid) => fs.readFileSync(`/proc/${pid}/status`, 'utf8').match(/^State:\s+(\S)/m)?.[1];
+
+// `write` is shell that writes $WHO, perhaps with $HOLDFAST_FENCE.  Resolves to what A's write said.
+async function story(name, write) {
+  const env = (who) => ({ WHO: who, HF: HOLDFAST });
+  const a = await beginRun(locks.url, ['--ttl', '500ms', '--on-loss', 'warn', name],
+    `read go; ${write}; echo "A: $?"`, { input: null, env: env('A') });
+  for (const pid of [a.commandPid, a.pid]) process.kill(pid, 'SIGSTOP');
+  await until('A is stopped', () => state(a.commandPid) === 'T' && state(a.pid) === 'T');
+  const b = await run(locks.url, ['--wait', '10s', name, '--', 'sh', '-c', write], { env: env('B') });
+  assert.equal(b.code, 0, b.stderr + b.stdout);
+  for (const pid of [a.pid, a.commandPid]) process.kill(pid, 'SIGCONT');
+  a.child.stdin.end('go\n');
+  const { code, stdout, stderr } = await a.result;
+  assert.equal(code, 76, 'A learns that it lost the lock');
+  return stdout + stderr;
+}
+
+describe('SQLite', () => {
+  const database = locks.file('target.db');
+  before(() => sqliteQuery(database, 'CREATE TABLE report (text)', { readOnly: false }));
+  const text = () => sqliteQuery(database, 'SELECT text FROM report')[0].text;
+  const write = `sqlite3 ${database} "DELETE FROM report; INSERT INTO report VALUES ('$WHO')"`;
+
+  it('refuses the holder that slept', async () => {
+    const said = await story('sqlite-1', `$HF fence check --sqlite ${database} report && ${write}`);
+    assert.match(said, /A: 76/);
+    assert.match(said, /stale/);
+    assert.equal(text(), 'B');
+  });
+
+  it('lets its write land without the guard', async () => {
+    assert.match(await story('sqlite-2', write), /A: 0/);
+    assert.equal(text(), 'A');
+  });
+});
+
+describe('Redis', () => {
+  let redis;
+  before(async () => { redis = await startRedis(); });
+  after(async () => { await redis.stop(); });
+  const guard = path.join(share, 'fence.lua');
+  const fenced = (...args) => redis.cli('--eval', guard, ...args);
+
+  it('refuses the holder that slept', async () => {
+    const said = await story('redis-1',
+      `redis-cli -e -p ${redis.port} --eval ${guard} report report:fence , $HOLDFAST_FENCE $WHO`);
+    assert.match(said, /STALEFENCE/);
+    assert.match(said, /A: 1/);
+    assert.equal(redis.cli('GET', 'report'), 'B');
+  });
+
+  it('lets its write land without the guard', async () => {
+    await story('redis-2', `redis-cli -e -p ${redis.port} SET report $WHO`);
+    assert.equal(redis.cli('GET', 'report'), 'A');
+  });
+
+  it('passes an equal fence, judges large ones exactly, and keeps a TTL', () => {
+    assert.equal(fenced('k', 'k:fence', ',', '9007199254740993', 'one'), 'OK');
+    assert.equal(fenced('k', 'k:fence', ',', '9007199254740993', 'two'), 'OK');
+    assert.match(fenced('k', 'k:fence', ',', '9007199254740992', 'late'), /STALEFENCE/);
+    assert.match(fenced('k', 'k:fence', ',', '999', 'late'), /STALEFENCE/);
+    assert.equal(redis.cli('GET', 'k'), 'two');
+    assert.equal(fenced('k', 'k:fence', ',', '10000000000000000', 'three', '60000'), 'OK');
+    assert.ok(Number(redis.cli('PTTL', 'k')) > 50_000);
+    assert.equal(redis.cli('PTTL', 'k:fence'), '-1');
+  });
+
+  it('refuses what is no fence, and a TTL that is none notes nothing', () => {
+    for (const fence of ['0', '-1', '1x', '']) assert.match(fenced('n', 'n:fence', ',', fence, 'v'), /ERR usage/, fence);
+    assert.match(fenced('n', 'n:fence', ',', '5', 'v', 'soon'), /ERR/);
+    assert.equal(redis.cli('EXISTS', 'n', 'n:fence'), '0');
+  });
+});
+
+describe('PostgreSQL', () => {
+  let postgres;
+  before(async () => {
+    postgres = await startPostgres();
+    for (let i = 0; i < 2; i++) postgres.sql('-f', path.join(share, 'fence.sql')); // twice is fine
+    postgres.sql('-c', 'CREATE TABLE report (text text)');
+  });
+  after(async () => { await postgres.stop(); });
+  const text = () => postgres.sql('-c', 'SELECT text FROM report');
+  const shell = (sql) => `${postgres.client.map(quote).join(' ')} -1 ${sql.map((s) => `-c "${s}"`).join(' ')}`;
+  const write = ['DELETE FROM report', "INSERT INTO report VALUES ('$WHO')"];
+  const check = (resource, token) => `SELECT holdfast_fence('${resource}', ${token})`;
+  const fails = (pattern, ...statements) => assert.throws(
+    () => postgres.sql(...statements.flatMap((s) => ['-c', s])), ({ stderr }) => pattern.test(stderr));
+
+  it('refuses the holder that slept', async () => {
+    const said = await story('postgres-1', shell([...write, check('report', '$HOLDFAST_FENCE')]));
+    assert.match(said, /SF001/);
+    assert.match(said, /stale/);
+    assert.equal(text(), 'B');
+  });
+
+  it('lets its write land without the guard', async () => {
+    await story('postgres-2', shell(write));
+    assert.equal(text(), 'A');
+  });
+
+  it('passes an equal token and undoes the note with its transaction', () => {
+    postgres.sql('-c', check('equal', 7), '-c', check('equal', 7));
+    postgres.sql('-c', `BEGIN; ${check('equal', 9)}; ROLLBACK`);
+    postgres.sql('-c', check('equal', 8));
+    fails(/SF001/, check('equal', 7));
+    postgres.sql('-c', check('equal', '9223372036854775807'));
+    fails(/SF001/, check('equal', '9223372036854775806'));
+  });
+
+  it('refuses what is no token or resource', () => {
+    for (const bad of [check('r', 0), check('r', -1), check('', 1), check('r'.repeat(256), 1), check('r', 'NULL')]) fails(/ERROR:\s+23/, bad);
+  });
+
+  it('finds its table whatever the caller\'s search path is', () => {
+    postgres.sql('-c', "SET search_path = pg_catalog; SELECT public.holdfast_fence('path', 1)");
+  });
+
+  it('lets writers of one resource follow one another', async () => {
+    const { client } = postgres;
+    const session = launch(client[0], [...client.slice(1)], { stdio: ['pipe', 'pipe', 'pipe'] });
+    session.child.stdin.write(`BEGIN; ${check('row', 2)};\nSELECT 'noted';\n`);
+    await until('the first has noted', () => session.stdout.includes('noted'));
+    const second = launch(client[0], [...client.slice(1), '-c', check('row', 1)]);
+    await until('the second waits', () => postgres.sql('-c',
+      "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") === '1');
+    session.child.stdin.end('COMMIT;\n');
+    await session.done;
+    assert.notEqual((await second.done).code, 0);
+    assert.match(second.stderr, /SF001/);
+  });
+});

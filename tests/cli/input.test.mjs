@@ -1,0 +1,162 @@
+// Bad input, wrong passwords, hosts that do not answer: a clear word, the right exit code, in time.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import {
+  beginRun, freePort, holdfast, run, sqliteLocks, startRedis,
+} from '../support/cli.mjs';
+import { environment, HOLDFAST, launch, reap } from '../support/server.mjs';
+
+const locks = sqliteLocks();
+const { url } = locks;
+const marker = locks.file('ran');
+const touch = ['--', 'touch', marker];
+
+after(reap);
+
+// The command must not have run.
+async function refuses(code, pattern, args, where = url) {
+  const answer = await run(where ?? undefined, args);
+  assert.equal(answer.code, code, `${JSON.stringify(args)}: ${answer.stderr}`);
+  assert.match(answer.stderr, pattern);
+  assert.equal(answer.stderr.trim().split('\n').length, 1, answer.stderr);
+  assert.equal(fs.existsSync(marker), false);
+  return answer;
+}
+
+describe('usage: 64', { concurrency: 4 }, () => {
+  const mistakes = {
+    'no name': [/one NAME/, [...touch]],
+    'no command': [/one NAME/, ['name', '--']],
+    'no dashes': [/one NAME/, ['name', 'touch', marker]],
+    'two names': [/one NAME/, ['one', 'two', ...touch]],
+    'an unknown option': [/unrecognized option/, ['--frobnicate', 'name', ...touch]],
+    'an option without its value': [/requires an argument/, ['name', '--ttl']],
+    'an empty name': [/name .*empty/i, ['', ...touch]],
+    'a name of 4 KiB': [/name/, ['n'.repeat(4096), ...touch]],
+    'a name of 256 bytes': [/name/, ['n'.repeat(256), ...touch]],
+    'a name with a control character': [/name/, ['a\nb', ...touch]],
+    'a TTL of zero': [/--ttl/, ['--ttl', '0', 'name', ...touch]],
+    'a TTL too short': [/TTL/i, ['--ttl', '1ms', 'name', ...touch]],
+    'a huge TTL': [/TTL/i, ['--ttl', '3000d', 'name', ...touch]],
+    'a TTL beyond all numbers': [/--ttl/, ['--ttl', '99999999999999999999s', 'name', ...touch]],
+    'an empty duration': [/--wait/, ['--wait', '', 'name', ...touch]],
+    'a negative duration': [/--wait/, ['--wait', '-1s', 'name', ...touch]],
+    'a duration in weeks': [/--wait/, ['--wait', '1w', 'name', ...touch]],
+    'a duration with a space': [/--wait/, ['--wait', '1 s', 'name', ...touch]],
+    'a duration without end': [/--wait/, ['--wait', 'inf', 'name', ...touch]],
+    'half a number': [/--wait/, ['--wait', '1.', 'name', ...touch]],
+    '-n and --wait': [/one of them/, ['-n', '--wait', '1s', 'name', ...touch]],
+    '--shared and --slots': [/one of them/, ['--shared', '--slots', '2', 'name', ...touch]],
+    'no slots': [/--slots/, ['--slots', '0', 'name', ...touch]],
+    'slots that are no number': [/--slots/, ['--slots', 'two', 'name', ...touch]],
+    'a negative retry': [/--retry/, ['--retry', '-1', 'name', ...touch]],
+    'a priority that is no number': [/--priority/, ['--priority', 'high', 'name', ...touch]],
+    'an exit code of 256': [/-E/, ['-E', '256', 'name', ...touch]],
+    'another --on-loss': [/--on-loss/, ['--on-loss', 'panic', 'name', ...touch]],
+    'a grace beyond the TTL': [/--grace/, ['--grace', '20s', 'name', ...touch]],
+    'more at least than at most': [/--at-least/, ['--at-least', '2s', '--max-hold', '1s', 'name', ...touch]],
+    'a label of 129 bytes': [/--label/, ['--label', 'l'.repeat(129), 'name', ...touch]],
+    'an unknown URL': [/begin|URL/, ['--lock', 'gopher://x', 'name', ...touch]],
+  };
+  for (const [what, [pattern, args]] of Object.entries(mistakes)) {
+    it(what, () => refuses(64, pattern, args));
+  }
+
+  it('no coordinator at all', () => refuses(64, /HOLDFAST_LOCK_URL/, ['name', ...touch], null));
+
+  it('a name that is not UTF-8', async () => {
+    const script = '"$HF" run "$(printf "a\\377b")" -- touch "$MARKER"';
+    const shell = launch('sh', ['-c', script], { env: environment({ HF: HOLDFAST, MARKER: marker, HOLDFAST_LOCK_URL: url }, false) });
+    assert.equal((await shell.done).code, 64, shell.stderr);
+    assert.match(shell.stderr, /UTF-8/);
+    assert.equal(fs.existsSync(marker), false);
+  });
+
+  it('and every duration that is one is taken', async () => {
+    for (const text of ['500ms', '30s', '5m', '2h', '1d', '1.5s', '0.5', '7']) {
+      assert.equal((await run(url, ['--wait', text, 'durations', '--', 'true'])).code, 0, text);
+    }
+  });
+
+  it('options may come behind the name', async () => {
+    assert.equal((await run(url, ['behind', '--ttl', '5s', '-n', '--', 'true'])).code, 0);
+  });
+
+  it('--help says all of it, with 0', async () => {
+    for (const command of ['run', 'elect', 'lock', 'drivers', 'fence']) {
+      const { code, stdout, stderr } = await holdfast(undefined, [command, '--help']);
+      assert.equal(code, 0);
+      assert.equal(stderr, '');
+      assert.match(stdout, new RegExp(`^usage: holdfast ${command}`));
+    }
+  });
+});
+
+describe('a back end that is not there: 69', { concurrency: 4 }, () => {
+  let redis, hole;
+  before(async () => {
+    redis = await startRedis('--requirepass', 'secret word');
+    // Takes connections and never says a word.
+    hole = net.createServer(() => {});
+    await new Promise((resolve) => hole.listen(0, '127.0.0.1', resolve));
+    hole.unref();
+  });
+  after(async () => { hole.close(); await redis.stop(); });
+
+  it('a port where nobody listens', async () => {
+    await refuses(69, /refused/i, ['name', ...touch], `redis://127.0.0.1:${await freePort()}`);
+  });
+
+  it('a host that never answers, within its timeout', async () => {
+    const { ms } = await refuses(69, /./, ['--timeout', '500ms', 'name', ...touch], `redis://127.0.0.1:${hole.address().port}`);
+    assert.ok(ms < 5000, `${ms}`);
+    // Nobody routes this one.
+    const lost = await refuses(69, /./, ['--timeout', '500ms', 'name', ...touch], 'redis://192.0.2.1');
+    assert.ok(lost.ms < 5000, `${lost.ms}`);
+  });
+
+  it('a host with no such name', async () => {
+    await refuses(69, /./, ['--timeout', '1s', 'name', ...touch], 'redis://no-such-host.invalid');
+  });
+
+  it('a wrong password, and none', async () => {
+    const { port } = redis;
+    const { stderr } = await refuses(69, /./, ['name', ...touch], `redis://:wrong-word@127.0.0.1:${port}`);
+    assert.doesNotMatch(stderr, /wrong-word/);
+    await refuses(69, /./, ['name', ...touch], redis.url);
+    const good = await run(`redis://:secret%20word@127.0.0.1:${port}`, ['name', '--', 'true']);
+    assert.equal(good.code, 0, good.stderr);
+  });
+
+  it('a file that cannot be made', async () => {
+    await refuses(69, /./, ['name', ...touch], 'sqlite:/no/such/directory/locks.db');
+  });
+
+  it('of every command', async () => {
+    const where = `redis://127.0.0.1:${await freePort()}`;
+    for (const args of [['lock', 'ls'], ['lock', 'get', 'x'], ['elect', 'x', '--', 'true']]) {
+      assert.equal((await holdfast(where, args)).code, 69, args.join(' '));
+    }
+  });
+
+  it('passwords are not where ps looks', async () => {
+    const secret = `redis://:secret%20word@127.0.0.1:${redis.port}`;
+    const inEnvironment = await beginRun(secret, ['ps-1'], 'read line', { input: null });
+    const onCommandLine = await beginRun(undefined, ['--lock', secret, 'ps-2'], 'read line', { input: null });
+    for (const { pid } of [inEnvironment, onCommandLine]) {
+      const family = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+      for (const member of [pid, ...family]) {
+        const line = fs.readFileSync(`/proc/${member}/cmdline`, 'utf8');
+        assert.ok(line.length > 0);
+        assert.doesNotMatch(line, /secret/);
+      }
+    }
+    for (const wrapper of [inEnvironment, onCommandLine]) {
+      wrapper.child.stdin.end('\n');
+      assert.equal((await wrapper.result).code, 0);
+    }
+  });
+});

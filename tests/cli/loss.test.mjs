@@ -1,0 +1,275 @@
+// Signals, the wrapper's death, and the loss of a lock: the command ends before another can hold it.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import {
+  begin, beginRun, gone, heartbeat, holdfast, isGone, json, lastHeartbeatMs, run, sleep, sqliteLocks,
+  startRedis, until, uptimeMs,
+} from '../support/cli.mjs';
+import { launch, environment, reap, HOLDFAST } from '../support/server.mjs';
+
+const locks = sqliteLocks();
+const { url } = locks;
+
+after(reap);
+
+// Waits for the lock and notes when it has it: then, and not before, the lease of the other has ended.
+const heir = (where, name, file) => begin(where, ['run', '--wait', '15s', name, '--', 'sh', '-c', `cut -d' ' -f1 /proc/uptime >${file}`]);
+
+describe('a signal', { concurrency: 3 }, () => {
+  for (const [signal, number] of [['SIGTERM', 15], ['SIGINT', 2], ['SIGHUP', 1], ['SIGQUIT', 3], ['SIGUSR1', 10], ['SIGUSR2', 12]]) {
+    it(`${signal} is passed on to the command's group`, async () => {
+      const wrapper = await beginRun(url, [`pass-${signal}`], `trap 'echo heard; exit 9' ${number}; while :; do sleep 0.02; done`);
+      wrapper.child.kill(signal);
+      const { code, stdout } = await wrapper.result;
+      assert.match(stdout, /heard/);
+      assert.equal(code, 9);
+    });
+  }
+
+  it('that the command dies of is told as 128+n, and the lock is free', async () => {
+    const wrapper = await beginRun(url, ['died'], 'exec sleep 20');
+    wrapper.child.kill('SIGTERM');
+    assert.equal((await wrapper.result).code, 143);
+    assert.equal((await run(url, ['-n', 'died', '--', 'true'])).code, 0);
+  });
+
+  it('that stops the command leaves the lock held, and SIGCONT goes on', async () => {
+    const wrapper = await beginRun(url, ['--ttl', '500ms', 'stopped'], 'exec sleep 20');
+    wrapper.child.kill('SIGTSTP');
+    const status = () => fs.readFileSync(`/proc/${wrapper.commandPid}/status`, 'utf8');
+    await until('the command is stopped', () => /^State:\s+T/m.test(status()));
+    await sleep(800);
+    assert.equal((await run(url, ['-n', 'stopped', '--', 'true'])).code, 75);
+    wrapper.child.kill('SIGCONT');
+    await until('it goes on', () => !/^State:\s+T/m.test(status()));
+    wrapper.child.kill('SIGTERM');
+    assert.equal((await wrapper.result).code, 143);
+  });
+});
+
+describe('the wrapper', { concurrency: 3 }, () => {
+  it('killed with signal 9 takes its command with it, and the command\'s children', async () => {
+    const file = locks.file('grandchild');
+    const wrapper = await beginRun(url, ['--ttl', '6s', 'killed'], `(trap '' TERM; ${heartbeat(file)}) & echo grandchild $!; wait`);
+    const grandchild = Number((await until('a grandchild', () => wrapper.stdout.match(/grandchild (\d+)/)))[1]);
+    const family = fs.readFileSync(`/proc/${wrapper.pid}/task/${wrapper.pid}/children`, 'utf8').trim().split(' ').map(Number);
+    wrapper.child.kill('SIGKILL');
+    await gone(wrapper.commandPid, 2000);
+    await gone(grandchild, 8000); // it ignores SIGTERM: after the grace, a sixth of 6 s
+    for (const pid of family) await gone(pid, 2000);
+  });
+
+  it('stopped for longer than the TTL: the command ends before the lease does, then 76', async () => {
+    const file = locks.file('frozen');
+    const wrapper = await beginRun(url, ['--ttl', '1500ms', 'frozen'], `trap '' TERM; ${heartbeat(file)}`);
+    const next = heir(url, 'frozen', `${file}.next`);
+    await until('another waits', async () => (await json(url, ['lock', 'show', 'frozen'])).waiters.length === 1);
+    const stopped = uptimeMs();
+    process.kill(wrapper.pid, 'SIGSTOP');
+    assert.equal((await next.result).code, 0);
+    assert.ok(isGone(wrapper.commandPid), 'the next holder runs beside the command');
+    const last = lastHeartbeatMs(file), taken = lastHeartbeatMs(`${file}.next`);
+    assert.ok(last < taken, `the command lived until ${last}, another held the lock from ${taken}`);
+    assert.ok(last > stopped + 300, `it ended ${last - stopped} ms after the wrapper was stopped`);
+    process.kill(wrapper.pid, 'SIGCONT');
+    assert.equal((await wrapper.result).code, 76);
+  });
+
+  it('stopped for a moment: nothing happens', async () => {
+    const wrapper = await beginRun(url, ['--ttl', '3s', 'moment'], 'read line; exit 6', { input: null });
+    process.kill(wrapper.pid, 'SIGSTOP');
+    await sleep(500);
+    process.kill(wrapper.pid, 'SIGCONT');
+    await sleep(50);
+    wrapper.child.stdin.end('\n');
+    assert.equal((await wrapper.result).code, 6);
+  });
+});
+
+describe('a lock that is broken', { concurrency: 3 }, () => {
+  const broken = async (name, args, script) => {
+    const wrapper = await beginRun(url, ['--ttl', '900ms', ...args, name], script);
+    assert.equal((await holdfast(url, ['lock', 'break', name])).code, 0);
+    return { wrapper, ...await wrapper.result };
+  };
+
+  it('ends the command with SIGTERM: 76', async () => {
+    const { code, stdout, stderr } = await broken('broken-1', [], "trap 'echo heard; exit 0' TERM; while :; do sleep 0.02; done");
+    assert.equal(code, 76);
+    assert.match(stdout, /heard/);
+    assert.match(stderr, /the lock on broken-1 is lost; ending the command/);
+  });
+
+  it('kills one that does not mind, within the grace', async () => {
+    const { code, ms, wrapper } = await broken('broken-2', ['--grace', '100ms'], "trap '' TERM; while :; do sleep 0.02; done");
+    assert.equal(code, 76);
+    assert.ok(ms < 5000, `${ms}`);
+    assert.ok(isGone(wrapper.commandPid));
+  });
+
+  it('kills at once with --on-loss kill', async () => {
+    const { code, stdout } = await broken('broken-3', ['--on-loss', 'kill'], "trap 'echo heard' TERM; while :; do sleep 0.02; done");
+    assert.equal(code, 76);
+    assert.doesNotMatch(stdout, /heard/);
+  });
+
+  it('only warns with --on-loss warn: the command ends by itself, then 76', async () => {
+    const { code, stdout, stderr } = await broken('broken-4', ['--on-loss', 'warn'], 'sleep 1; echo finished');
+    assert.equal(code, 76);
+    assert.match(stdout, /finished/);
+    assert.match(stderr, /goes on without it/);
+  });
+
+  it('is noticed at the release at the latest', async () => {
+    const wrapper = await beginRun(url, ['--ttl', '30s', 'broken-5'], 'read line', { input: null });
+    await holdfast(url, ['lock', 'break', 'broken-5']);
+    wrapper.child.stdin.end('\n');
+    const { code, stderr } = await wrapper.result;
+    assert.equal(code, 76);
+    assert.match(stderr, /lost while the command ran/);
+  });
+});
+
+describe('--max-hold', () => {
+  it('ends the command when it has had its time: 76', async () => {
+    const { code, ms, stderr } = await run(url, ['--max-hold', '700ms', '--ttl', '3s', 'cap', '--', 'sleep', '20']);
+    assert.equal(code, 76);
+    assert.ok(ms >= 700 && ms < 3000, `${ms}`);
+    assert.match(stderr, /--max-hold/);
+    assert.equal((await run(url, ['-n', 'cap', '--', 'true'])).code, 0);
+    assert.equal((await run(url, ['--max-hold', '20s', 'cap', '--', 'true'])).code, 0);
+  });
+});
+
+describe('a coordinator that falls silent', () => {
+  let redis, proxy;
+  const sockets = [];
+  before(async () => {
+    redis = await startRedis();
+    proxy = net.createServer((client) => {
+      const server = net.connect(redis.port, '127.0.0.1');
+      sockets.push(client, server);
+      for (const [from, to] of [[client, server], [server, client]]) {
+        from.on('data', (bytes) => to.write(bytes)).on('error', () => {}).on('close', () => to.destroy());
+      }
+    });
+    await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  });
+  after(async () => {
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+    await redis.stop();
+  });
+
+  it('TERM comes at the deadline minus the grace, KILL before the deadline', async () => {
+    const file = locks.file('silent');
+    const grace = 600;
+    const script = `trap 'cut -d" " -f1 /proc/uptime >${file}.term' TERM; ${heartbeat(file)}`;
+    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.address().port}`,
+      ['--ttl', '2s', '--grace', `${grace}ms`, '--timeout', '200ms', 'silent'], script);
+    const next = heir(redis.url, 'silent', `${file}.next`);
+    await until('another waits', async () => (await json(redis.url, ['lock', 'show', 'silent'])).waiters.length === 1);
+    proxy.on('connection', (client) => client.removeAllListeners('data').pause());
+    for (const socket of sockets) socket.pause();
+    const { code, stderr } = await wrapper.result;
+    assert.equal(code, 76);
+    assert.match(stderr, /cannot be renewed; ending the command/);
+    assert.equal((await next.result).code, 0);
+    const last = lastHeartbeatMs(file), term = lastHeartbeatMs(`${file}.term`), taken = lastHeartbeatMs(`${file}.next`);
+    assert.ok(last < taken, `the command lived until ${last}, another held the lock from ${taken}`);
+    assert.ok(term < taken - grace + 100, `SIGTERM at ${term}, another held the lock from ${taken}`);
+    assert.ok(last - term > grace / 3, `only ${last - term} ms of grace`);
+  });
+});
+
+describe('elect', () => {
+  it('runs the command on one candidate at a time, again and again', async () => {
+    const file = locks.file('terms');
+    const args = ['elect', '--ttl', '600ms', '--pause', '50ms', 'leader', '--', 'sh', '-c',
+      `echo in $HOLDFAST_FENCE >>${file}; sleep 0.1; echo out >>${file}`];
+    const candidates = [begin(url, args), begin(url, args)];
+    await until('six terms', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').split('in').length > 6, 15_000);
+    for (const { child } of candidates) child.kill('SIGTERM');
+    await Promise.all(candidates.map(({ result }) => result));
+    const lines = fs.readFileSync(file, 'utf8').trim().split('\n');
+    const terms = lines.filter((line) => line.startsWith('in')).map((line) => Number(line.slice(3)));
+    assert.deepEqual(terms, [...terms].sort((a, b) => a - b));
+    assert.equal(new Set(terms).size, terms.length);
+    lines.forEach((line, i) => assert.match(line, i % 2 ? /^out/ : /^in/, lines.join('\n')));
+    assert.deepEqual(await json(url, ['lock', 'ls', 'leader']), []);
+  });
+
+  it('another leads when the leader dies', async () => {
+    const args = ['elect', '--ttl', '600ms', 'heir', '--', 'sh', '-c', 'echo leads; exec sleep 20'];
+    const first = begin(url, args);
+    await until('the first leads', () => first.stdout.includes('leads'));
+    const second = begin(url, args);
+    await sleep(200);
+    assert.equal(second.stdout, '');
+    first.child.kill('SIGKILL');
+    await until('the second leads', () => second.stdout.includes('leads'), 8000);
+    second.child.kill('SIGTERM');
+    assert.equal((await second.result).code, 143);
+  });
+
+  it('a candidate ends with 128+n, and a command that cannot be run ends it', async () => {
+    const holder = await beginRun(url, ['seat'], 'read line', { input: null });
+    const candidate = begin(url, ['elect', 'seat', '--', 'true']);
+    await until('it waits', async () => (await json(url, ['lock', 'show', 'seat'])).waiters.length === 1);
+    candidate.child.kill('SIGINT');
+    assert.equal((await candidate.result).code, 130);
+    holder.child.stdin.end('\n');
+    await holder.result;
+    assert.equal((await holdfast(url, ['elect', 'seat', '--', '/no/such/program'])).code, 127);
+    assert.equal((await holdfast(undefined, ['elect', 'seat', '--', 'true'])).code, 64);
+  });
+});
+
+describe('a terminal', { concurrency: 3 }, () => {
+  // `script` gives the shell line a terminal of its own, fed by us.
+  const terminal = (line) => launch('script', ['-qec', line, '/dev/null'], {
+    env: environment({ HOLDFAST_LOCK_URL: url, HF: HOLDFAST, PS1: '', TERM: 'dumb' }, false), stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const shows = (run, text) => until(`the terminal shows ${text}`, () => run.stdout.includes(text), 10_000);
+
+  it('is handed to the command, and taken back', async () => {
+    const tty = terminal(`$HF run tty-1 -- sh -c 'echo ready; read line; echo "command: $line"'; read line; echo "shell: $line"`);
+    await shows(tty, 'ready');
+    tty.child.stdin.write('one\n');
+    await shows(tty, 'command: one');
+    tty.child.stdin.write('two\n');
+    await shows(tty, 'shell: two');
+    assert.equal((await tty.done).code, 0);
+  });
+
+  it('interrupts the command', async () => {
+    const tty = terminal(`$HF run tty-2 -- sh -c 'echo ready; exec sleep 20'; echo "exit $?"`);
+    await shows(tty, 'ready');
+    tty.child.stdin.write('\x03');
+    await shows(tty, 'exit 130');
+    await tty.done;
+  });
+
+  it('stops the command and the wrapper, and the shell brings both back', async () => {
+    const tty = terminal(`bash -mc '$HF run tty-3 -- sh -c "echo ready; read line; echo got \\$line"; echo "job $?"; fg >/dev/null; echo "end $?"'`);
+    await shows(tty, 'ready');
+    tty.child.stdin.write('\x1a');
+    await shows(tty, 'job 147');
+    tty.child.stdin.write('word\n');
+    await shows(tty, 'got word');
+    await shows(tty, 'end 0');
+    await tty.done;
+  });
+
+  it('stops a reader in the background, and the shell brings it to the front', async () => {
+    const tty = terminal(`bash -mc '$HF run tty-4 -- sh -c "echo ready; read line; echo got \\$line" & while ! jobs | grep -q Stopped; do sleep 0.05; done; echo stopped; fg >/dev/null; echo "end $?"'`);
+    await shows(tty, 'stopped');
+    tty.child.stdin.write('word\n');
+    await shows(tty, 'got word');
+    await shows(tty, 'end 0');
+    await tty.done;
+  });
+});

@@ -85,7 +85,7 @@ enum hf_result acquire_again(struct lease *l, struct party *p)
     while ((result = try_acquire(l, p)) == HF_UNREACHABLE || result == HF_UNKNOWN) {
         if (now_ms() > end_ms)
             break;
-        pause_ms(20);
+        rest_ms(20);
     }
     must(result, &p->fault);
     return p->v.result;
@@ -140,7 +140,7 @@ void state_close(struct hf_lock_state *state)
 
 int64_t now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
 
-void pause_ms(int64_t ms)
+void rest_ms(int64_t ms)
 {
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
     while (nanosleep(&t, &t) != 0)
@@ -152,7 +152,7 @@ int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms)
     int64_t from_ms = now_ms();
     while (acquire(l, p) != HF_DONE) {
         assert_true(now_ms() - from_ms < most_ms);
-        pause_ms(5);
+        rest_ms(5);
     }
     return now_ms() - from_ms;
 }

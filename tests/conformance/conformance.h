@@ -90,7 +90,7 @@ void state_close(struct hf_lock_state *state);
 /* ---- time, processes, sockets ---- */
 
 int64_t now_ms(void); /* CLOCK_BOOTTIME */
-void pause_ms(int64_t ms);
+void rest_ms(int64_t ms);
 /* Ask until it is granted, at most `most_ms`; how long it took. */
 int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms);
 /* A TCP port of 127.0.0.1; `ret_fd` listens there, NULL: nobody does. */

@@ -67,7 +67,7 @@ static void acquire_repeated_finds_the_same_grant(void **state)
     assert_int_equal(acquire(w->l, &a), HF_DONE);
     int64_t fence = a.v.fence;
     int64_t from_ms = now_ms();
-    pause_ms(20);
+    rest_ms(20);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(acquire(w->l, &a), HF_DONE);
         assert_int_equal(a.v.fence, fence);
@@ -157,7 +157,7 @@ static void renewal_never_revives(void **state)
     int64_t from_ms = now_ms();
     assert_int_equal(acquire(w->l, &a), HF_DONE);
     int64_t fence = a.v.fence;
-    pause_ms(w->info->ttl_min_ms + SLACK_MS + 20);
+    rest_ms(w->info->ttl_min_ms + SLACK_MS + 20);
     assert_true(now_ms() - from_ms > w->info->ttl_min_ms);
     a.r.ttl_ms = LONG_MS;
     assert_int_equal(renew(w->l, &a), HF_LOST);

@@ -337,7 +337,7 @@ static void assert_wakes_at_once(struct world *w, void (*end)(struct world *, st
         assert_int_equal(acquire(w->l, &holder), HF_DONE);
         struct waiting x;
         waiting_start(w, &x, key, LONG_MS);
-        pause_ms(100); /* for it to be asleep */
+        rest_ms(100); /* for it to be asleep */
         int64_t from_ms = now_ms();
         end(w, &holder);
         int64_t took_ms = wait_for_grant(&x, WAIT_MS) - from_ms;
@@ -390,7 +390,7 @@ static void each_end_of_a_lease_wakes_the_one_whose_turn_it_is(void **state)
     for (int i = 0; i < 3; i++) {
         waiting_start(w, &x[i], key, ttl_ms);
     }
-    pause_ms(100);
+    rest_ms(100);
     int64_t from_ms = now_ms();
     assert_int_equal(release(w->l, &holder), HF_DONE);
     for (int i = 0; i < 3; i++) {
@@ -416,9 +416,9 @@ static void a_place_given_up_wakes_the_next(void **state)
     assert_int_equal(acquire(w->l, &silent), HF_TAKEN);
     struct waiting x;
     waiting_start(w, &x, key, LONG_MS);
-    pause_ms(100);
+    rest_ms(100);
     by_break(w, &holder);
-    pause_ms(100); /* now it is the silent one's turn */
+    rest_ms(100); /* now it is the silent one's turn */
     int64_t from_ms = now_ms();
     assert_int_equal(release(w->l, &silent), HF_DONE);
     assert_true(wait_for_grant(&x, WAIT_MS) - from_ms < 2500); /* sooner than silence ends */
@@ -459,12 +459,12 @@ static void a_release_wakes_no_herd(void **state)
     struct waiting x[HERD];
     for (int i = 0; i < HERD; i++)
         waiting_start(w, &x[i], key, LONG_MS);
-    pause_ms(100);
+    rest_ms(100);
     assert_int_equal(release(w->l, &holder), HF_DONE);
     int64_t end_ms = now_ms() + 2500;
     while (!atomic_load(&x[0].returned_ms) && now_ms() < end_ms)
-        pause_ms(5);
-    pause_ms(200);
+        rest_ms(5);
+    rest_ms(200);
     assert_true(atomic_load(&x[0].returned_ms) > 0);
     int awake = 0;
     for (int i = 1; i < HERD; i++)
@@ -503,11 +503,11 @@ static void the_silent_are_skipped_and_the_waiting_are_not(void **state)
     assert_int_equal(release(w->l, &holder[1]), HF_DONE);
     while (acquire(w->l, &next) != HF_DONE) {
         assert_true(now_ms() - from_ms < WAITER_SILENT_MS + 3000);
-        pause_ms(50);
+        rest_ms(50);
     }
     assert_true(now_ms() - from_ms >= WAITER_SILENT_MS - 100);
     assert_int_equal(acquire(w->l, &silent[1]), HF_TAKEN); /* back, at the end */
-    pause_ms(600);
+    rest_ms(600);
     struct hf_lock_state s = inspect(w->l, kept);
     assert_int_equal(s.n_waiters, 1);
     char owner[2 * LEASE_OWNER_SIZE + 1];

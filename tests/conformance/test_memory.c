@@ -103,7 +103,7 @@ static void each_end_of_a_lease_wakes_one(void **state)
         assert_int_equal(acquire(x[i].l, &x[i].p), HF_TAKEN);
         assert_int_equal(pthread_create(&x[i].thread, NULL, wait_run, &x[i]), 0);
     }
-    pause_ms(50); /* for all to be asleep */
+    rest_ms(50); /* for all to be asleep */
     for (int i = 0; i < WAITERS; i++) {
         clock_fake_advance(&fake, 1000000);
         pthread_join(x[i].thread, NULL);

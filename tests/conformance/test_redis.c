@@ -41,7 +41,7 @@ static void launch(struct backend *b)
     redisContext *c = NULL;
     int64_t end_ms = now_ms() + 10000;
     while (!(c = dial(b)) && now_ms() < end_ms)
-        pause_ms(20);
+        rest_ms(20);
     assert_non_null(c); /* is there a redis-server? */
     redisFree(c);
 }

@@ -335,7 +335,7 @@ static void retries_ask_again_without_a_place_in_the_queue(void **state)
 
     struct waiter w = {.options = {.retries = 1000, .retry_ms = 5}};
     waiter_start(&w, locks);
-    pause_ms(30);
+    nap_ms(30);
     assert_int_equal(waiters_of(locks, "x"), 0);
     hf_unlock(lock, NULL);
     pthread_join(w.thread, NULL);

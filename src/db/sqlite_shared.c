@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,16 +25,59 @@
  * overtake for ever. */
 #define BUSY_SLEEP_US 800
 #define BUSY_SLEEP_MIN_US 100
+#define LOG_SLEEP_US 1000
 
+#define SETUP                                                                                      \
+    "CREATE TABLE IF NOT EXISTS shared_state ("                                                    \
+    " id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset_ms INTEGER NOT NULL,"      \
+    " now_ms INTEGER NOT NULL, next INTEGER NOT NULL, reserved INTEGER NOT NULL);"                 \
+    "INSERT INTO shared_state SELECT 1, '', 0, 0, 1, 1"                                            \
+    " WHERE NOT EXISTS (SELECT 1 FROM shared_state) ON CONFLICT DO NOTHING;"
+
+/* ---- the file ---- */
+
+static int sync_file(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int failed = fd < 0 || fsync(fd) != 0 ? errno : 0;
+    if (fd >= 0)
+        close(fd);
+    return failed;
+}
+
+/* Closed, it is whole, on the disk, and has no other files beside it. */
+static int build(const char *path)
+{
+    char sql[1024];
+    sqlite3 *db = NULL;
+    (void)snprintf(sql, sizeof sql,
+                   "PRAGMA page_size=%d; PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL;" SETUP,
+                   PAGE_BYTES);
+    int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    int closed = sqlite3_close(db);
+    return rc != SQLITE_OK || closed != SQLITE_OK ? EIO : sync_file(path);
+}
+
+/* Under another name first, and the first to be ready gives it its own: a hundred who made it in
+ * place would stand in each other's way, each reading what the next wants for itself. */
 int sqlite_shared_create(const char *path)
 {
-    /* Only a file that was not there may be closed again: closing any other would drop the locks
-     * that another connection of this process has on it. */
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    char temp[4096 + 8];
+    if (access(path, F_OK) == 0)
+        return 0;
+    if ((size_t)snprintf(temp, sizeof temp, "%s.XXXXXX", path) >= sizeof temp)
+        return ENAMETOOLONG;
+    int fd = mkostemp(temp, O_CLOEXEC);
     if (fd < 0)
-        return errno == EEXIST ? 0 : errno;
+        return errno;
     close(fd);
-    return 0;
+    int failed = build(temp);
+    if (!failed && link(temp, path) != 0 && errno != EEXIST)
+        failed = errno;
+    unlink(temp);
+    return failed;
 }
 
 /* ---- patience ---- */
@@ -56,13 +100,21 @@ static int busy(void *ctx, int count)
     return 1;
 }
 
-/* For what SQLite gives up at once lest two wait for each other: the change to a log. */
-static int exec_patiently(struct sqlite_shared *s, const char *sql)
+/* The change to a log of a file that somebody else made, which wants the file for itself while it
+ * may be read already: of two who wait for that, each waits for the other.  So nobody waits in
+ * there, but lets go and comes back.
+ */
+static int use_log(struct sqlite_shared *s)
 {
-    int rc, count = 0;
-    while ((rc = sqlite3_exec(s->handle, sql, NULL, NULL, NULL), rc & 0xff) == SQLITE_BUSY)
-        if (!busy(s, count++))
-            break;
+    int64_t until = clock_monotonic_us(&clock_system) + s->timeout_us;
+    char sql[80];
+    int rc, tries = 0;
+    (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;", PAGE_BYTES);
+    sqlite3_busy_handler(s->handle, NULL, NULL);
+    while ((rc = sqlite3_exec(s->handle, sql, NULL, NULL, NULL), rc & 0xff) == SQLITE_BUSY &&
+           clock_monotonic_us(&clock_system) < until)
+        sleep_us(LOG_SLEEP_US * (1 + (getpid() + 7 * tries++) % 16));
+    sqlite3_busy_handler(s->handle, busy, s);
     return rc;
 }
 
@@ -229,26 +281,18 @@ static int prepare(struct sqlite_shared *s, const char *sql, sqlite3_stmt **ret)
 int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct clock *clock,
                        int64_t timeout_ms)
 {
-    char sql[160];
+    char sql[1024];
     *s = (struct sqlite_shared){
         .handle = handle, .clock = clock, .timeout_us = timeout_ms * 1000, .dirty = false};
     if (!clock_boot_id(s->boot))
         return SQLITE_CANTOPEN;
-    sqlite3_busy_handler(handle, busy, s);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;", PAGE_BYTES);
-    int rc = exec_patiently(s, sql);
-    (void)snprintf(sql, sizeof sql, "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d;",
+    int rc = use_log(s);
+    (void)snprintf(sql, sizeof sql,
+                   "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d;" SETUP,
                    CHECKPOINT_PAGES);
     if (rc == SQLITE_OK)
-        rc = exec_patiently(s, sql);
-    if (rc == SQLITE_OK)
-        rc = exec_patiently(
-            s, "CREATE TABLE IF NOT EXISTS shared_state ("
-               " id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset_ms INTEGER NOT"
-               " NULL, now_ms INTEGER NOT NULL, next INTEGER NOT NULL, reserved INTEGER NOT NULL);"
-               "INSERT INTO shared_state SELECT 1, '', 0, 0, 1, 1"
-               " WHERE NOT EXISTS (SELECT 1 FROM shared_state) ON CONFLICT DO NOTHING");
+        rc = sqlite3_exec(handle, sql, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = prepare(s, "BEGIN IMMEDIATE", &s->begin);
     if (rc == SQLITE_OK)

@@ -33,9 +33,9 @@ struct sqlite_shared {
     int64_t look_at_us; /* when to see next whether the file is still at its path */
 };
 
-/* Makes the file, if it is not there, for its owner alone; SQLite gives its other files the same
- * mode.  Not its directory: a mistyped path would be a lock that nobody shares.  Before
- * sqlite3_open.  0, or an errno. */
+/* Makes the file, if it is not there, for its owner alone, whole or not at all; SQLite gives its
+ * other files the same mode.  Not its directory: a mistyped path would be a lock that nobody
+ * shares.  Before sqlite3_open.  0, or an errno. */
 int sqlite_shared_create(const char *path);
 /* Everything below returns an SQLite code.  Sets `handle` up as one of many; close accepts a zeroed
  * struct. */

@@ -88,7 +88,8 @@ SONAME = libholdfast.so.0
 VERSION = $(shell sed -n 's/.*HF_VERSION_TEXT "\(.*\)"/\1/p' include/holdfast.h)
 LIBRARY = $(B)/libholdfast.a $(B)/$(SONAME) $(B)/libholdfast.so $(B)/holdfast.pc
 PROGRAMS = $(if $(SERVER),$(B)/holdfastd) $(if $(CLI),$(B)/holdfast)
-C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.[ch])
+C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.[ch] \
+          docs/examples/*.c)
 
 # ---- targets -------------------------------------------------------------------------------
 

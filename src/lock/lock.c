@@ -18,10 +18,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ASK_PAUSE_US INT64_C(2000000)    /* the longest sleep in the queue between two questions */
-#define STOP_PAUSE_US INT64_C(250000)    /* and when there is a flag to look at */
-#define CROWDED_PAUSE_US INT64_C(100000) /* when too many wait already, ask so often instead */
-#define DOUBT_PAUSE_US INT64_C(10000)    /* doubled up to ... */
+#define ASK_PAUSE_US INT64_C(2000000) /* the longest sleep in the queue between two questions */
+#define STOP_PAUSE_US INT64_C(250000) /* and when there is a flag to look at */
+/* When too many sleep in the queue already, ask instead: the sooner the nearer our turn. */
+#define CROWDED_PAUSE_US INT64_C(2000) /* for each place, up to ... */
+#define CROWDED_PAUSE_MAX_US INT64_C(100000)
+#define DOUBT_PAUSE_US INT64_C(10000) /* doubled up to ... */
 #define DOUBT_PAUSE_MAX_US INT64_C(250000)
 #define QUICK_US 1000 /* a back end that wakes us for nothing ... */
 #define QUICK_MAX 8   /* so many times is asked less often */
@@ -167,7 +169,8 @@ static enum hf_result wait_turn(struct attempt *a, const struct lease_verdict *v
     if (!a->waiting) {
         pool_give(a->locks, a->handle, false);
         a->handle = NULL;
-        sleep_us(least(pause_us, CROWDED_PAUSE_US));
+        int64_t ask_us = CROWDED_PAUSE_US * (int64_t)(verdict->position ? verdict->position : 10);
+        sleep_us(least(pause_us, least(ask_us, CROWDED_PAUSE_MAX_US)));
         return HF_DONE;
     }
     if (a->quick > QUICK_MAX)

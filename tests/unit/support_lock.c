@@ -54,7 +54,7 @@ static enum hf_result faulty_acquire(struct lease *l, const struct lease_request
         return lease_fault(fault, HF_UNREACHABLE, "told to be away");
     enum hf_result r = memory()->acquire(l, requests, n, verdicts, fault);
     if (goes_wrong(&faults.acquire_slow))
-        pause_ms(atomic_load(&faults.slow_ms));
+        nap_ms(atomic_load(&faults.slow_ms));
     if (goes_wrong(&faults.acquire_lost)) {
         if (atomic_exchange(&faults.lost_then_away, false))
             atomic_store(&faults.acquire_away, -1);
@@ -68,7 +68,7 @@ static enum hf_result faulty_renew(struct lease *l, const struct lease_request *
                                    struct lease_verdict *verdicts, struct hf_fault *fault)
 {
     if (goes_wrong(&faults.renew_slow))
-        pause_ms(atomic_load(&faults.slow_ms));
+        nap_ms(atomic_load(&faults.slow_ms));
     if (goes_wrong(&faults.renew_away))
         return lease_fault(fault, HF_UNREACHABLE, "told to be away");
     return memory()->renew(l, requests, n, verdicts, fault);
@@ -159,14 +159,14 @@ struct hf_locks *faulty_open(int64_t timeout_ms)
 
 int64_t boot_ms(void) { return clock_boot_us(&clock_system) / 1000; }
 
-void pause_ms(int64_t ms)
+void nap_ms(int64_t ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
 bool becomes(bool (*is)(void *ctx), void *ctx)
 {
-    for (int64_t until = boot_ms() + 10000; !is(ctx); pause_ms(2))
+    for (int64_t until = boot_ms() + 10000; !is(ctx); nap_ms(2))
         if (boot_ms() >= until)
             return false;
     return true;

@@ -31,7 +31,7 @@ void faults_none(void);
 struct hf_locks *faulty_open(int64_t timeout_ms);
 
 int64_t boot_ms(void);
-void pause_ms(int64_t ms);
+void nap_ms(int64_t ms);
 /* Up to 10 s. */
 bool becomes(bool (*is)(void *ctx), void *ctx);
 size_t holders_of(struct hf_locks *locks, const char *name);

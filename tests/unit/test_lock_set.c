@@ -212,7 +212,7 @@ static void lead(struct hf_lock *lock, void *ctx)
         atomic_store(&c->race->most, now);
     c->terms++;
     for (int i = 0; i < 3 && hf_lock_held(lock); i++)
-        pause_ms(1);
+        nap_ms(1);
     atomic_fetch_sub(&c->race->leading, 1);
     if (atomic_fetch_add(&c->race->terms, 1) + 1 >= atomic_load(&c->race->enough))
         __atomic_store_n(&c->race->stop, true, __ATOMIC_RELAXED);
@@ -260,7 +260,7 @@ static void a_candidate_that_waits_can_be_stopped(void **state)
     assert_int_equal(hf_lock(locks, "leader", NULL, &held, NULL), HF_DONE);
     struct candidate c = {.locks = locks, .race = &race};
     assert_int_equal(pthread_create(&c.thread, NULL, run_candidate, &c), 0);
-    pause_ms(50);
+    nap_ms(50);
     int64_t begun = boot_ms();
     __atomic_store_n(&race.stop, true, __ATOMIC_RELAXED);
     pthread_join(c.thread, NULL);
@@ -314,7 +314,7 @@ static void lead_aloud(struct hf_lock *lock, void *ctx)
     if (write(*(int *)ctx, &self, sizeof self) != sizeof self)
         _exit(2);
     while (hf_lock_held(lock))
-        pause_ms(5);
+        nap_ms(5);
 }
 
 static pid_t candidate_fork(const char *url, int fd)

@@ -94,9 +94,9 @@ static void who_was_stopped_too_long_knows_at_once(void **state)
         _exit(hold_until_stopped(ready[1]));
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
-    pause_ms(600); /* longer than the TTL: it is being renewed */
+    nap_ms(600); /* longer than the TTL: it is being renewed */
     assert_int_equal(kill(child, SIGSTOP), 0);
-    pause_ms(700);
+    nap_ms(700);
     assert_int_equal(kill(child, SIGCONT), 0);
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -120,7 +120,7 @@ static void a_lock_is_kept_past_its_ttl(void **state)
     while (boot_ms() - begun < 1500) {
         assert_true(hf_lock_held(lock));
         assert_int_equal(hf_lock(locks, "x", NULL, &other, NULL), HF_TAKEN);
-        pause_ms(20);
+        nap_ms(20);
     }
     assert_true(hf_lock_deadline_ms(lock) > first + 900);
     assert_int_equal(atomic_load(&notice.times), 0);
@@ -149,7 +149,7 @@ static void many_locks_are_renewed_together(void **state)
         assert_int_equal(hf_unlock(lock[i], NULL), HF_DONE);
         lock[i] = NULL;
     }
-    pause_ms(2500);
+    nap_ms(2500);
     for (int i = 0; i < N; i++)
         if (lock[i]) {
             assert_true(hf_lock_held(lock[i]));
@@ -166,7 +166,7 @@ static void a_short_absence_of_the_back_end_costs_nothing(void **state)
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     atomic_store(&faults.renew_away, 3); /* 20 + 40 + 80 ms of the two thirds that are left */
-    pause_ms(1500);
+    nap_ms(1500);
     assert_true(hf_lock_held(lock));
     struct hf_stats stats;
     hf_stats(locks, &stats);
@@ -186,7 +186,7 @@ static void manual_locks_are_renewed_by_hand_only(void **state)
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     for (int i = 0; i < 4; i++) {
         int64_t before = hf_lock_deadline_ms(lock);
-        pause_ms(150);
+        nap_ms(150);
         assert_int_equal(hf_renew(lock, NULL), HF_DONE);
         assert_true(hf_lock_deadline_ms(lock) >= before + 149);
     }
@@ -287,7 +287,7 @@ static void renewals_stop_at_the_cap(void **state)
     options.ttl_ms = 2000;
     assert_int_equal(hf_lock(locks, "y", &options, &lock, NULL), HF_DONE);
     assert_int_equal(hf_renew(lock, &fault), HF_DONE);
-    pause_ms(120);
+    nap_ms(120);
     assert_int_equal(hf_renew(lock, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "max_hold_ms"));
     assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
@@ -344,7 +344,7 @@ static void take_its_time(struct hf_lock *lock, void *ctx)
     (void)lock;
     struct slow_call *call = ctx;
     atomic_store(&call->begun, true);
-    pause_ms(100);
+    nap_ms(100);
     atomic_store(&call->ended, true);
 }
 static bool call_begun(void *ctx) { return atomic_load(&((struct slow_call *)ctx)->begun); }
@@ -395,7 +395,7 @@ static void *churn(void *arg)
         if (i % 3 == 0)
             (void)hf_lock_fd(lock);
         if (i % 8 == 0)
-            pause_ms(i % 24 ? 45 : 120);
+            nap_ms(i % 24 ? 45 : 120);
         if (i % 5 == 0)
             (void)hf_renew(lock, NULL);
         (void)hf_lock_held(lock);

@@ -24,6 +24,7 @@
  * overtake for ever. */
 #define BUSY_SLEEP_US 800
 #define BUSY_SLEEP_MIN_US 100
+#define LOG_SLEEP_US 2000
 
 int sqlite_shared_create(const char *path)
 {
@@ -56,13 +57,20 @@ static int busy(void *ctx, int count)
     return 1;
 }
 
-/* For what SQLite gives up at once lest two wait for each other: the change to a log. */
-static int exec_patiently(struct sqlite_shared *s, const char *sql)
+/* The change to a log, which wants the file for itself while it may be read already: of two who
+ * wait for that, each waits for the other.  So nobody waits in there, but lets go and comes back.
+ */
+static int use_log(struct sqlite_shared *s)
 {
-    int rc, count = 0;
-    while ((rc = sqlite3_exec(s->handle, sql, NULL, NULL, NULL), rc & 0xff) == SQLITE_BUSY)
-        if (!busy(s, count++))
-            break;
+    int64_t until = clock_monotonic_us(&clock_system) + s->timeout_us;
+    char sql[80];
+    int rc;
+    (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;", PAGE_BYTES);
+    sqlite3_busy_handler(s->handle, NULL, NULL);
+    while ((rc = sqlite3_exec(s->handle, sql, NULL, NULL, NULL), rc & 0xff) == SQLITE_BUSY &&
+           clock_monotonic_us(&clock_system) < until)
+        sleep_us(LOG_SLEEP_US);
+    sqlite3_busy_handler(s->handle, busy, s);
     return rc;
 }
 
@@ -229,26 +237,24 @@ static int prepare(struct sqlite_shared *s, const char *sql, sqlite3_stmt **ret)
 int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct clock *clock,
                        int64_t timeout_ms)
 {
-    char sql[160];
+    char sql[512];
     *s = (struct sqlite_shared){
         .handle = handle, .clock = clock, .timeout_us = timeout_ms * 1000, .dirty = false};
     if (!clock_boot_id(s->boot))
         return SQLITE_CANTOPEN;
-    sqlite3_busy_handler(handle, busy, s);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;", PAGE_BYTES);
-    int rc = exec_patiently(s, sql);
-    (void)snprintf(sql, sizeof sql, "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d;",
-                   CHECKPOINT_PAGES);
+    int rc = use_log(s);
+    (void)snprintf(
+        sql, sizeof sql,
+        "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d;"
+        "CREATE TABLE IF NOT EXISTS shared_state ("
+        " id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset_ms INTEGER NOT"
+        " NULL, now_ms INTEGER NOT NULL, next INTEGER NOT NULL, reserved INTEGER NOT NULL);"
+        "INSERT INTO shared_state SELECT 1, '', 0, 0, 1, 1"
+        " WHERE NOT EXISTS (SELECT 1 FROM shared_state) ON CONFLICT DO NOTHING",
+        CHECKPOINT_PAGES);
     if (rc == SQLITE_OK)
-        rc = exec_patiently(s, sql);
-    if (rc == SQLITE_OK)
-        rc = exec_patiently(
-            s, "CREATE TABLE IF NOT EXISTS shared_state ("
-               " id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset_ms INTEGER NOT"
-               " NULL, now_ms INTEGER NOT NULL, next INTEGER NOT NULL, reserved INTEGER NOT NULL);"
-               "INSERT INTO shared_state SELECT 1, '', 0, 0, 1, 1"
-               " WHERE NOT EXISTS (SELECT 1 FROM shared_state) ON CONFLICT DO NOTHING");
+        rc = sqlite3_exec(handle, sql, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = prepare(s, "BEGIN IMMEDIATE", &s->begin);
     if (rc == SQLITE_OK)

@@ -22,7 +22,8 @@
  * enough that waiting costs the disk nothing. */
 #define SEEN_EVERY_MS (WAITER_SILENT_MS / 4)
 /* Where the database must be asked for news: the next in line asks every millisecond, the tenth
- * every nine, so that asking costs the same however many wait; who has waited long less often. */
+ * every nine, so that asking costs the same however many wait; and less often the longer the queue
+ * stands still. */
 #define PAUSE_MAX_MS 10
 #define PAUSE_AGE_MS 64
 #define PLACE_PAUSE_MAX_MS 50
@@ -414,6 +415,8 @@ static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, i
     int64_t began = clock_monotonic_us(&clock_system) / 1000, now;
     timeout_ms = at_most(at_least(timeout_ms, 0), WAIT_MAX_MS);
     struct claim_row own, *place = NULL;
+    size_t ahead = SIZE_MAX;
+    int64_t moved_at = 0;
     for (;;) {
         enum hf_status status = s->db->driver->now_ms(s->db, &now, &err);
         if (status == HF_OK)
@@ -431,7 +434,11 @@ static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, i
             own = *st.place;
             place = &own;
         }
-        int64_t pause = at_most(at_least(waited / PAUSE_AGE_MS, 1), PAUSE_MAX_MS);
+        if (st.ahead != ahead) {
+            ahead = st.ahead;
+            moved_at = waited;
+        }
+        int64_t pause = at_most(at_least((waited - moved_at) / PAUSE_AGE_MS, 1), PAUSE_MAX_MS);
         pause = at_least(pause, at_most((int64_t)st.ahead, PLACE_PAUSE_MAX_MS));
         status = s->db->driver->await(s->db, pause,
                                       at_most(nap_ms(s, &st, now), timeout_ms - waited), &err);

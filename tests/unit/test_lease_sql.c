@@ -714,6 +714,8 @@ static void a_killed_holders_lock_passes_at_its_expiry(void **state)
     close_lease(l);
 }
 
+#define NEWCOMERS 64
+
 static void open_and_close(int number)
 {
     (void)number;
@@ -732,14 +734,14 @@ static void open_and_close(int number)
 static void many_may_open_a_new_file_at_once(void **state)
 {
     (void)state;
-    for (int round = 0; round < 5; round++) {
-        pid_t pids[16];
+    for (int round = 0; round < 3; round++) {
+        pid_t pids[NEWCOMERS];
         assert_int_equal(pipe2(tells, O_CLOEXEC), 0);
-        for (int i = 0; i < 16; i++)
+        for (int i = 0; i < NEWCOMERS; i++)
             pids[i] = child(open_and_close, i);
         close(tells[0]);
         close(tells[1]);
-        for (int i = 0; i < 16; i++) {
+        for (int i = 0; i < NEWCOMERS; i++) {
             int status;
             assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
             assert_int_equal(status, 0);

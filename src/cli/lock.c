@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "cli/child.h"
 #include "cli/common.h"
 #include "cli/options.h"
 
@@ -47,6 +48,8 @@ static const struct option options[] = {{"lock", required_argument, NULL, ASK_LO
 struct call {
     struct ask ask;
     const char *name; /* "" for ls without a prefix */
+    struct signals signals;
+    int signo; /* that ended the wait */
     struct hf_locks *locks;
     struct buf out;
 };
@@ -71,11 +74,23 @@ static void put_grant(struct call *c, const struct hf_grant *grant)
                grant->owner, grant->fence, grant->remaining_ms);
 }
 
+/* Interrupted, it leaves neither a place in the queue nor a lease that nobody knows of. */
 static enum hf_result get(struct call *c, struct hf_fault *fault)
 {
     struct hf_grant grant;
+    struct interrupts interrupts;
+    if (!interrupts_start(&interrupts, &c->signals)) {
+        *fault = (struct hf_fault){HF_FAILED, "cannot start a thread"};
+        return HF_FAILED;
+    }
+    c->ask.want.stop = &interrupts.stop;
     enum hf_result r = hf_lease_get(c->locks, c->name, &c->ask.want, &grant, fault);
-    if (r == HF_DONE)
+    interrupts_stop(&interrupts);
+    c->ask.want.stop = NULL;
+    c->signo = interrupts.signo;
+    if (r == HF_DONE && c->signo)
+        (void)hf_lease_release(c->locks, c->name, grant.owner, NULL);
+    else if (r == HF_DONE)
         put_grant(c, &grant);
     return r;
 }
@@ -221,11 +236,21 @@ static int call_verb(struct call *c, const struct verb *verb)
         cli_say("lock", verb->owner ? "%s needs --owner" : "%s takes no --owner", verb->name);
         return EXIT_BAD_USAGE;
     }
+    if (verb->call == get && !signals_block(&c->signals)) {
+        cli_say("lock", "cannot block signals");
+        return EXIT_NO_BACK_END;
+    }
     struct hf_fault fault = {0};
     fault.result = hf_open(url, &c->ask.open, &c->locks, &fault);
     if (fault.result == HF_DONE)
         fault.result = verb->call(c, &fault);
     hf_close(c->locks);
+    if (verb->call == get)
+        signals_close(&c->signals);
+    if (c->signo) {
+        buf_close(&c->out);
+        return EXIT_SIGNAL + c->signo;
+    }
     if (fault.result == HF_DONE)
         return cli_print(&c->out) ? EXIT_SUCCESS : EXIT_NO_BACK_END;
     buf_close(&c->out);

@@ -51,6 +51,18 @@ for (const kind of ['sqlite', 'redis']) {
       assert.equal((await lock('release', 'short', '--owner', second.owner)).code, 0);
     });
 
+    it('interrupted while it waits leaves no place in the queue', async () => {
+      const { owner } = await json(url(), ['lock', 'get', 'patience']);
+      const waiter = begin(url(), ['lock', 'get', 'patience']);
+      const waiting = async () => (await json(url(), ['lock', 'show', 'patience'])).waiters.length;
+      await until('it waits', async () => await waiting() === 1);
+      waiter.child.kill('SIGINT');
+      const { code, stdout } = await waiter.result;
+      assert.deepEqual([code, stdout], [130, '']);
+      assert.equal(await waiting(), 0);
+      assert.equal((await lock('release', 'patience', '--owner', owner)).code, 0);
+    });
+
     it('is listed and shown, with who waits', async () => {
       const held = await json(url(), ['lock', 'get', 'show/one', '--label', 'me']);
       const waiter = begin(url(), ['lock', 'get', 'show/one', '--json']);

@@ -46,9 +46,11 @@ export async function json(url, args) {
   return JSON.parse(stdout);
 }
 
-// A run whose command has begun: resolves when it has printed "begun".
+// A run whose command has begun: resolves when it has printed "begun", which it does after a trap at
+// the start of `script`.
 export async function beginRun(url, args, script, options) {
-  const wrapper = begin(url, ['run', ...args, '--', 'sh', '-c', `echo begun $$; ${script}`], options);
+  const [, trap, rest] = script.match(/^(trap (?:'[^']*'|"[^"]*") \w+; )?(.*)$/s);
+  const wrapper = begin(url, ['run', ...args, '--', 'sh', '-c', `${trap ?? ''}echo begun $$; ${rest}`], options);
   await until('the command begins', () => /^begun \d+\n/.test(wrapper.stdout) || wrapper.ended, 10_000);
   assert.equal(wrapper.ended, null, wrapper.stderr);
   wrapper.commandPid = Number(wrapper.stdout.match(/^begun (\d+)/)[1]);

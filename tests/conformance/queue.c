@@ -314,10 +314,20 @@ static int64_t wait_for_grant(struct waiting *x, int64_t most_ms)
     return now_ms();
 }
 
-/* The best of a few, since the machine may be busy: a wake that never comes is never fast. */
-static void a_release_wakes_the_next_at_once(void **state)
+static void by_release(struct world *w, struct party *holder)
 {
-    struct world *w = *state;
+    assert_int_equal(release(w->l, holder), HF_DONE);
+}
+
+static void by_break(struct world *w, struct party *holder)
+{
+    struct hf_fault fault = {0};
+    must(w->driver->break_(w->l, holder->key, strlen(holder->key), &fault), &fault);
+}
+
+/* The best of a few, since the machine may be busy: a wake that never comes is never fast. */
+static void assert_wakes_at_once(struct world *w, void (*end)(struct world *, struct party *))
+{
     int64_t best_ms = INT64_MAX;
     for (int i = 0; i < 4; i++) {
         char key[64];
@@ -329,14 +339,21 @@ static void a_release_wakes_the_next_at_once(void **state)
         waiting_start(w, &x, key, LONG_MS);
         pause_ms(100); /* for it to be asleep */
         int64_t from_ms = now_ms();
-        assert_int_equal(release(w->l, &holder), HF_DONE);
-        int64_t took_ms = wait_for_grant(&x, 10000) - from_ms;
+        end(w, &holder);
+        int64_t took_ms = wait_for_grant(&x, WAIT_MS) - from_ms;
         best_ms = took_ms < best_ms ? took_ms : best_ms;
         assert_int_equal(release(x.l, &x.p), HF_DONE);
         waiting_close(&x);
     }
     assert_true(best_ms < 200);
 }
+
+static void a_release_wakes_the_next_at_once(void **state)
+{
+    assert_wakes_at_once(*state, by_release);
+}
+
+static void a_break_wakes_the_next_at_once(void **state) { assert_wakes_at_once(*state, by_break); }
 
 static void the_end_of_a_lease_wakes_the_next(void **state)
 {
@@ -350,7 +367,7 @@ static void the_end_of_a_lease_wakes_the_next(void **state)
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
     struct waiting x;
     waiting_start(w, &x, key, LONG_MS);
-    int64_t took_ms = wait_for_grant(&x, 10000) - from_ms;
+    int64_t took_ms = wait_for_grant(&x, WAIT_MS) - from_ms;
     assert_in_range(took_ms, holder.r.ttl_ms - 3, holder.r.ttl_ms + 2500);
     assert_int_equal(release(x.l, &x.p), HF_DONE);
     waiting_close(&x);
@@ -377,7 +394,7 @@ static void each_end_of_a_lease_wakes_the_one_whose_turn_it_is(void **state)
     int64_t from_ms = now_ms();
     assert_int_equal(release(w->l, &holder), HF_DONE);
     for (int i = 0; i < 3; i++) {
-        int64_t at_ms = wait_for_grant(&x[i], 20000);
+        int64_t at_ms = wait_for_grant(&x[i], WAIT_MS);
         assert_true(at_ms - from_ms < i * ttl_ms + 2500);
         assert_true(at_ms - from_ms >= i * (ttl_ms - 3));
     }
@@ -385,11 +402,11 @@ static void each_end_of_a_lease_wakes_the_one_whose_turn_it_is(void **state)
         waiting_close(&x[i]);
 }
 
-static void a_place_given_up_and_a_break_wake_the_next(void **state)
+static void a_place_given_up_wakes_the_next(void **state)
 {
     struct world *w = *state;
     if (!w->info->fair)
-        return; /* no places; a broken lock is found by asking */
+        return; /* no places */
     char key[64];
     key_make(key, "givenup");
     struct party holder, silent;
@@ -398,24 +415,15 @@ static void a_place_given_up_and_a_break_wake_the_next(void **state)
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
     assert_int_equal(acquire(w->l, &silent), HF_TAKEN);
     struct waiting x;
-    struct hf_fault fault = {0};
     waiting_start(w, &x, key, LONG_MS);
     pause_ms(100);
-    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
+    by_break(w, &holder);
     pause_ms(100); /* now it is the silent one's turn */
     int64_t from_ms = now_ms();
     assert_int_equal(release(w->l, &silent), HF_DONE);
-    assert_true(wait_for_grant(&x, 20000) - from_ms < 2500);
-    struct waiting y;
-    waiting_start(w, &y, key, LONG_MS);
-    pause_ms(100);
-    from_ms = now_ms();
-    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
-    assert_true(wait_for_grant(&y, 20000) - from_ms < 2500);
-    assert_int_equal(release(x.l, &x.p), HF_LOST);
-    assert_int_equal(release(y.l, &y.p), HF_DONE);
+    assert_true(wait_for_grant(&x, WAIT_MS) - from_ms < 2500); /* sooner than silence ends */
+    assert_int_equal(release(x.l, &x.p), HF_DONE);
     waiting_close(&x);
-    waiting_close(&y);
 }
 
 static void a_wait_ends_at_its_timeout(void **state)
@@ -463,7 +471,7 @@ static void a_release_wakes_no_herd(void **state)
         awake += atomic_load(&x[i].returned_ms) != 0;
     assert_true(awake <= 1); /* a wait may end for no reason, but not as a habit */
     for (int i = 0; i < HERD; i++) {
-        wait_for_grant(&x[i], 10000);
+        wait_for_grant(&x[i], WAIT_MS);
         assert_int_equal(release(x[i].l, &x[i].p), HF_DONE);
         waiting_close(&x[i]);
     }
@@ -507,7 +515,7 @@ static void the_silent_are_skipped_and_the_waiting_are_not(void **state)
     assert_string_equal(s.waiters[0].owner, owner);
     state_close(&s);
     assert_int_equal(release(w->l, &holder[0]), HF_DONE);
-    wait_for_grant(&x, 10000);
+    wait_for_grant(&x, WAIT_MS);
     assert_int_equal(release(x.l, &x.p), HF_DONE);
     assert_int_equal(release(w->l, &next), HF_DONE);
     waiting_close(&x);
@@ -522,9 +530,10 @@ const struct CMUnitTest queue_claims[] = {
     cmocka_unit_test(a_reader_of_larger_priority_passes_the_waiting_writer),
     cmocka_unit_test(so_many_hold_it_as_there_are_slots),
     cmocka_unit_test(a_release_wakes_the_next_at_once),
+    cmocka_unit_test(a_break_wakes_the_next_at_once),
     cmocka_unit_test(the_end_of_a_lease_wakes_the_next),
     cmocka_unit_test(each_end_of_a_lease_wakes_the_one_whose_turn_it_is),
-    cmocka_unit_test(a_place_given_up_and_a_break_wake_the_next),
+    cmocka_unit_test(a_place_given_up_wakes_the_next),
     cmocka_unit_test(a_wait_ends_at_its_timeout),
     cmocka_unit_test(a_release_wakes_no_herd),
     cmocka_unit_test(the_silent_are_skipped_and_the_waiting_are_not),

@@ -72,7 +72,7 @@ struct hf_options {
 
 /* memory:                                    this process only
  * sqlite:PATH                                a file of its own, or a holdfastd's
- * redis://[[user]:password@]host[:port][/db], redis+unix:PATH[?db=N]
+ * redis://[[user]:password@]host[:port][/db], unix:PATH[?db=N]
  * `options` may be NULL.  `fault` may be NULL everywhere.  Connects, so that a wrong password or
  * host is told at once. */
 enum hf_result hf_open(const char *url, const struct hf_options *options, struct hf_locks **ret,

@@ -468,7 +468,7 @@ static enum hf_result redis_break(struct lease *l, const char *key, size_t key_l
 
 const struct lease_driver lease_redis = {
     .info = {.name = "redis",
-             .url = "redis://[[user]:password@]host[:port][/db], redis+unix:PATH[?db=N]",
+             .url = "redis://[[user]:password@]host[:port][/db], unix:PATH[?db=N]",
              .fence = HF_FENCE_CLOCK,
              .processes = true,
              .fair = true,
@@ -489,7 +489,7 @@ const struct lease_driver lease_redis = {
                  "not got the latest and whose clock is behind. A failover can lose leases too: "
                  "replication is asynchronous. No eviction of keys (maxmemory-policy noeviction), "
                  "no cluster"},
-    .schemes = (const char *const[]){"redis://", "redis+unix:", NULL},
+    .schemes = (const char *const[]){"redis://", "unix:", NULL},
     .open = redis_open,
     .close = redis_close,
     .another = redis_another,

@@ -1,5 +1,5 @@
 /* Redis URLs, for redis_link.c: redis://[[user]:password@]host[:port][/db] and
- * redis+unix:PATH[?db=N].  Faults name the part that is wrong and never repeat it: it may be, or be
+ * unix:PATH[?db=N].  Faults name the part that is wrong and never repeat it: it may be, or be
  * mistaken for, a password.  No state; any thread. */
 #include "lease/redis_link.h"
 
@@ -146,10 +146,10 @@ enum hf_result redis_address_parse(const char *url, struct redis_address *ret,
     enum hf_result result;
     if (strncmp(url, "redis://", 8) == 0)
         result = parse_tcp(url + 8, &a, fault);
-    else if (strncmp(url, "redis+unix:", 11) == 0)
-        result = parse_unix(url + 11, &a, fault);
+    else if (strncmp(url, "unix:", 5) == 0)
+        result = parse_unix(url + 5, &a, fault);
     else
-        result = bad(fault, "it begins with neither redis:// nor redis+unix:");
+        result = bad(fault, "it begins with neither redis:// nor unix:");
     if (result == HF_DONE)
         *ret = a;
     else

@@ -68,8 +68,8 @@ static void start(struct backend *b)
     b->bad_urls[0] = (struct bad_url){"no such port", "redis://127.0.0.1:99999", bad};
     b->bad_urls[1] = (struct bad_url){"port of letters", "redis://127.0.0.1:abc", bad};
     b->bad_urls[2] = (struct bad_url){"database of letters", "redis://127.0.0.1/x", bad};
-    b->bad_urls[3] = (struct bad_url){"no path", "redis+unix:", bad};
-    b->bad_urls[4] = (struct bad_url){"nobody's path", "redis+unix:/nonexistent/socket", refused};
+    b->bad_urls[3] = (struct bad_url){"no path", "unix:", bad};
+    b->bad_urls[4] = (struct bad_url){"nobody's path", "unix:/nonexistent/socket", refused};
     b->bad_urls[5] = (struct bad_url){.what = "wrong password", .results = refused};
     snprintf(b->bad_urls[5].url, sizeof b->bad_urls[5].url, "redis://:wrong@127.0.0.1:%d", b->port);
     b->bad_urls[6] = (struct bad_url){.what = "no password", .results = refused};

@@ -109,7 +109,7 @@ bool redis_server_start(struct redis_server *s)
     snprintf(s->socket, sizeof s->socket, "%s/socket", s->dir);
     s->port = redis_server_port(NULL);
     snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", s->port);
-    snprintf(s->unix_url, sizeof s->unix_url, "redis+unix:%s", s->socket);
+    snprintf(s->unix_url, sizeof s->unix_url, "unix:%s", s->socket);
     return spawn(s);
 }
 

@@ -574,7 +574,7 @@ static void who_cannot_be_reached_is_told_in_time_and_without_the_password(void 
     assert_in_range(now_ms() - begin_ms, 290, 600);
     assert_non_null(strstr(fault.msg, "no answer within 300 ms"));
     close(hole);
-    assert_int_equal(open_fails("redis+unix:/tmp/holdfast-nobody", &fault), HF_UNREACHABLE);
+    assert_int_equal(open_fails("unix:/tmp/holdfast-nobody", &fault), HF_UNREACHABLE);
     snprintf(url, sizeof url, "redis://:s3cret@127.0.0.1:%d", server.port);
     assert_int_equal(open_fails(url, &fault), HF_UNREACHABLE);
     snprintf(url, sizeof url, "%s/99", server.url);
@@ -666,15 +666,15 @@ static void urls_are_read_exactly(void **state)
     assert_int_equal(a.port, 6379);
     assert_null(a.password);
     redis_address_close(&a);
-    assert_int_equal(redis_address_parse("redis+unix:/run/a?b?db=2", &a, NULL), HF_DONE);
+    assert_int_equal(redis_address_parse("unix:/run/a?b?db=2", &a, NULL), HF_DONE);
     assert_string_equal(a.path, "/run/a?b");
     redis_address_close(&a);
     static const char *const bad[] = {
         "redis://",          "redis://:6379",        "redis://h:0",    "redis://h:65536",
         "redis://h:x",       "redis://h/x",          "redis://h/-1",   "redis://s3cret@h",
         "redis://:@h",       "redis://:s3cret%@h",   "redis://:s%4@h", "redis://:s%00@h",
-        "redis://[::1",      "redis://::1",          "redis://h:1:2",  "redis+unix:",
-        "redis+unix:/a?db=", "redis+unix:/a?s3cret", "rediss://h",     "redis://h/1/2",
+        "redis://[::1",      "redis://::1",          "redis://h:1:2",  "unix:",
+        "unix:/a?db=", "unix:/a?s3cret", "rediss://h",     "redis://h/1/2",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct hf_fault fault;

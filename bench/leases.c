@@ -1,50 +1,132 @@
-/* Leases on Redis through the driver, beside the calls one would write by hand with hiredis: SET NX
- * PX to take, EVAL of compare-and-delete to give back; same server, one connection each, in turns
- * of a fraction of a second so that both see the same machine.  Then hand-over: so many waiters on
- * one lock, each its own two connections; how long from one release to the next grant, and how many
- * commands that costs the server, by its own count; beside the same scripts and SUBSCRIBE sent by
- * hand with hiredis.
- *   leases PORT [SECONDS]      a redis-server on 127.0.0.1 that nobody else uses */
-#include <hiredis/hiredis.h>
+/* Leases through a driver, beside the calls one would write by hand: how fast one thread takes and
+ * gives back a lock that nobody else wants; then hand-over: so many waiters on one lock, each with
+ * its own handle, how long from one release to the next grant, and for Redis how many commands that
+ * costs the server, by its own count.  Both sides in turns of a fraction of a second, so that they
+ * see the same machine.
+ *   leases URL [SECONDS]       memory:, sqlite:FILE (by hand FILE.hand) or redis://HOST:PORT; a
+ *                              coordinator that nobody else uses.  SECONDS for each measurement.
+ * Readable lines go to stderr, one line of JSON to stdout. */
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/random.h"
 #include "lease/lease.h"
-#include "lease/redis_scripts.h"
+#include "leases_memory.h"
+#include "leases_redis.h"
+#include "leases_side.h"
+#include "leases_sqlite.h"
 
-extern const struct lease_driver lease_redis;
+_Static_assert(OWNER_SIZE == LEASE_OWNER_SIZE, "one size of owners");
 
-#define TTL_MS 30000
 #define SLICES 20
+#define TURNS 4
+#define WARM_NS 300000000
 #define WAITERS_MAX 100
+#define SECONDS_MAX 60
+#define SAMPLES_MAX 1000000 /* then the latest that many */
 
-static const char compare_delete[] = "if redis.call('get', KEYS[1]) == ARGV[1] then "
-                                     "return redis.call('del', KEYS[1]) else return 0 end";
+/* ---- the driver's side ---- */
 
-static int64_t now_us(void) { return clock_monotonic_us(&clock_system); }
-
-static void die(const char *what)
+static void *ours_open(const char *url, void *first)
 {
-    fprintf(stderr, "leases: %s\n", what);
-    exit(1);
+    const struct lease_options options = {.timeout_ms = 5000, .clock = &clock_system};
+    const struct lease_driver *driver = lease_driver_for(url);
+    struct lease *l = first, *ret = NULL;
+    struct hf_fault fault = {0};
+    if (!driver)
+        die("no driver for this URL");
+    if ((l ? driver->another(l, &ret, &fault) : driver->open(url, &options, &ret, &fault)) !=
+        HF_DONE)
+        die(fault.msg);
+    return ret;
+}
+
+static void ours_close(void *handle)
+{
+    struct lease *l = handle;
+    l->driver->close(l);
+}
+
+static struct lease_request request(const char *key, const uint8_t *owner, bool queue)
+{
+    struct lease_request q = {
+        .key = key, .key_len = strlen(key), .ttl_ms = TTL_MS, .slots = 1, .queue = queue};
+    memcpy(q.owner, owner, OWNER_SIZE);
+    return q;
+}
+
+static void ours_pair(void *handle, const uint8_t *owner)
+{
+    struct lease *l = handle;
+    struct lease_request q = request("bench", owner, false);
+    struct lease_verdict v;
+    if (l->driver->acquire(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE ||
+        l->driver->release(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE)
+        die("the lease was not granted");
+}
+
+static bool ours_take(void *handle, const uint8_t *owner, atomic_bool *stop)
+{
+    struct lease *l = handle;
+    struct lease_request q = request("hot", owner, true);
+    struct lease_verdict v;
+    struct hf_fault fault = {0};
+    for (;;) {
+        if (l->driver->acquire(l, &q, 1, &v, &fault) != HF_DONE)
+            die(fault.msg);
+        if (v.result == HF_DONE || *stop)
+            return v.result == HF_DONE;
+        if (l->driver->wait(l, &q, 1000, &fault) != HF_DONE)
+            die(fault.msg);
+    }
+}
+
+static void ours_give(void *handle, const uint8_t *owner)
+{
+    struct lease *l = handle;
+    struct lease_request q = request("hot", owner, true);
+    struct lease_verdict v;
+    struct hf_fault fault = {0};
+    if (l->driver->release(l, &q, 1, &v, &fault) != HF_DONE)
+        die(fault.msg);
+}
+
+static const struct side ours = {
+    .name = "driver",
+    .open = ours_open,
+    .close = ours_close,
+    .pair = ours_pair,
+    .take = ours_take,
+    .give = ours_give,
+};
+
+/* ---- numbers ---- */
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static void sleep_ns(int64_t ns)
+{
+    nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
 }
 
 struct sample {
-    int64_t *us;
+    int64_t *ns;
     size_t n, cap;
-    int64_t busy_us;
+    size_t all;
 };
 
-static void sample_add(struct sample *s, int64_t us)
+static void sample_add(struct sample *s, int64_t ns)
 {
-    if (s->n == s->cap)
-        s->us = vec_grow(s->us, &s->cap, sizeof *s->us);
-    s->us[s->n++] = us;
-    s->busy_us += us;
+    if (s->n < SAMPLES_MAX && s->n == s->cap)
+        s->ns = vec_grow(s->ns, &s->cap, sizeof *s->ns);
+    s->ns[s->all++ % SAMPLES_MAX] = ns;
+    s->n += s->n < SAMPLES_MAX;
 }
 
 static int by_size(const void *a, const void *b)
@@ -53,75 +135,87 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double rate(const struct sample *s) { return 1e6 * (double)s->n / (double)s->busy_us; }
+struct result {
+    struct sample sample;
+    double done, taken_ns;
+    double client, script; /* commands of the server meanwhile */
+};
 
-static void say(const char *what, struct sample *s)
+static double rate(const struct result *r) { return 1e9 * r->done / r->taken_ns; }
+
+/* To people, and to bench/run as a member of an object. */
+static void say(const char *what, const char *side, const char *member, struct result *r)
 {
-    qsort(s->us, s->n, sizeof *s->us, by_size);
-    printf("%-28s %9.0f/s   p50 %4lld us   p99 %4lld us\n", what, rate(s),
-           (long long)s->us[s->n / 2], (long long)s->us[s->n * 99 / 100]);
+    struct sample *s = &r->sample;
+    if (s->n == 0)
+        die("nothing was granted");
+    qsort(s->ns, s->n, sizeof *s->ns, by_size);
+    double p50_us = (double)s->ns[s->n / 2] / 1000, p99_us = (double)s->ns[s->n * 99 / 100] / 1000;
+    fprintf(stderr, "%-18s %-8s %9.0f/s   p50 %8.2f us   p99 %8.2f us", what, side, rate(r), p50_us,
+            p99_us);
+    printf("\"%s\":{\"per_second\":%.1f,\"p50_us\":%.3f,\"p99_us\":%.3f", member, rate(r), p50_us,
+           p99_us);
+    if (r->client > 0) {
+        fprintf(stderr, "   commands of clients %.2f, of scripts %.1f each", r->client / r->done,
+                r->script / r->done);
+        printf(",\"commands\":%.3f", (r->client + r->script) / r->done);
+    }
+    fputc('\n', stderr);
+    fputc('}', stdout);
 }
 
-/* ---- one connection, nobody else ---- */
-
-static void ours(struct lease *l, struct random *random, int64_t until_us, struct sample *s)
+static void say_both(const char *what, const char *member, const struct side *hand,
+                     struct result results[2])
 {
-    struct lease_request q = {.key = "bench", .key_len = 5, .ttl_ms = TTL_MS, .slots = 1};
-    struct lease_verdict v;
-    for (int64_t begin_us = now_us(), end_us; begin_us < until_us; begin_us = end_us) {
-        random_bytes(random, q.owner, sizeof q.owner);
-        if (lease_redis.acquire(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE ||
-            lease_redis.release(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE)
-            die("the lease was not granted");
-        end_us = now_us();
-        sample_add(s, end_us - begin_us);
+    printf("\"%s\":{", member);
+    say(what, ours.name, "ours", &results[0]);
+    fputc(',', stdout);
+    say(what, hand->name, "hand", &results[1]);
+    fputc('}', stdout);
+    fprintf(stderr, "ratio %.2f\n", rate(&results[0]) / rate(&results[1]));
+    for (int i = 0; i < 2; i++)
+        free(results[i].sample.ns);
+}
+
+/* ---- one handle, nobody else ---- */
+
+static void pairs(const struct side *side, void *handle, struct random *random, int64_t until,
+                  struct result *r)
+{
+    uint8_t owner[OWNER_SIZE];
+    for (int64_t begin = now_ns(), end; begin < until; begin = end) {
+        random_bytes(random, owner, sizeof owner);
+        side->pair(handle, owner);
+        end = now_ns();
+        sample_add(&r->sample, end - begin);
+        r->done++;
+        r->taken_ns += (double)(end - begin);
     }
 }
 
-static void by_hand(redisContext *c, struct random *random, int64_t until_us, struct sample *s)
+static void uncontended(const struct side *const sides[2], void *const handles[2], double seconds)
 {
-    char owner[33];
-    uint8_t bits[16];
-    for (int64_t begin_us = now_us(), end_us; begin_us < until_us; begin_us = end_us) {
-        random_bytes(random, bits, sizeof bits);
-        lease_owner_text(bits, owner);
-        redisReply *set = redisCommand(c, "SET %s %s NX PX %d", "hand", owner, TTL_MS);
-        redisReply *del = redisCommand(c, "EVAL %s 1 %s %s", compare_delete, "hand", owner);
-        if (!set || set->type != REDIS_REPLY_STATUS || !del || del->integer != 1)
-            die("SET NX PX failed");
-        freeReplyObject(set);
-        freeReplyObject(del);
-        end_us = now_us();
-        sample_add(s, end_us - begin_us);
-    }
-}
-
-static void uncontended(struct lease *l, redisContext *c, struct random *random, double seconds)
-{
-    struct sample a = {0}, b = {0};
-    int64_t slice_us = (int64_t)(1e6 * seconds / 2 / SLICES);
-    for (int i = 0; i < SLICES; i++) {
-        ours(l, random, now_us() + slice_us, &a);
-        by_hand(c, random, now_us() + slice_us, &b);
-    }
-    say("acquire+release, driver", &a);
-    say("SET NX PX + EVAL, hiredis", &b);
-    printf("ratio %.2f\n", rate(&a) / rate(&b));
-    free(a.us);
-    free(b.us);
+    struct result results[2] = {0};
+    struct random random;
+    random_init_system(&random);
+    int64_t slice_ns = (int64_t)(1e9 * seconds / 2 / SLICES);
+    for (int slice = 0; slice < SLICES; slice++)
+        for (int i = 0; i < 2; i++)
+            pairs(sides[i], handles[i], &random, now_ns() + slice_ns, &results[i]);
+    say_both("acquire+release", "uncontended", sides[1], results);
 }
 
 /* ---- hand-over ---- */
 
 struct contest {
-    atomic_bool stop;
-    _Atomic int64_t released_us;
+    const struct side *side;
+    atomic_bool counts, stop;
+    _Atomic int64_t released_ns;
     atomic_long grants;
 };
 struct waiter {
     struct contest *contest;
-    struct lease *l;                   /* the driver's, or */
-    redisContext *commands, *messages; /* by hand */
+    void *handle;
     struct sample handed;
     pthread_t thread;
 };
@@ -129,227 +223,109 @@ struct waiter {
 /* Held for no time at all: a grant, noted, and then the release begins. */
 static void granted(struct waiter *w)
 {
-    int64_t us = now_us();
-    if (w->contest->released_us)
-        sample_add(&w->handed, us - w->contest->released_us);
-    w->contest->grants++;
-    w->contest->released_us = now_us();
+    int64_t ns = now_ns();
+    struct contest *c = w->contest;
+    if (c->released_ns && c->counts)
+        sample_add(&w->handed, ns - c->released_ns);
+    c->grants++;
+    c->released_ns = now_ns();
 }
 
 static void *waits(void *ctx)
 {
     struct waiter *w = ctx;
+    const struct side *side = w->contest->side;
     struct random random;
+    uint8_t owner[OWNER_SIZE];
     random_init_system(&random);
-    struct lease_request q = {
-        .key = "hot", .key_len = 3, .ttl_ms = TTL_MS, .slots = 1, .queue = true};
-    struct lease_verdict v;
     while (!w->contest->stop) {
-        random_bytes(&random, q.owner, sizeof q.owner);
-        while (lease_redis.acquire(w->l, &q, 1, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
-            if (lease_redis.wait(w->l, &q, 1000, NULL) != HF_DONE || w->contest->stop)
-                break;
-        if (v.result == HF_DONE)
+        random_bytes(&random, owner, sizeof owner);
+        if (side->take(w->handle, owner, &w->contest->stop))
             granted(w);
-        lease_redis.release(w->l, &q, 1, &v, NULL);
+        side->give(w->handle, owner);
     }
     return NULL;
 }
 
-#define HAND_KEY "holdfast:{hand}:lock"
-enum { HAND_ACQUIRE, HAND_TOUCH, HAND_RELEASE, HAND_SCRIPTS };
-static char shas[HAND_SCRIPTS][41];
-
-static void load_scripts(redisContext *c)
+/* `counter`: to ask Redis with; NULL: it is another driver. */
+static void hand_over(const struct side *side, const char *url, void *first, int n,
+                      const struct hand_redis *counter, double seconds, struct result *r)
 {
-    static const char *const text[] = {REDIS_ACQUIRE, REDIS_TOUCH, REDIS_RELEASE};
-    for (int i = 0; i < HAND_SCRIPTS; i++) {
-        redisReply *reply = redisCommand(c, "SCRIPT LOAD %s", text[i]);
-        if (!reply || reply->type != REDIS_REPLY_STRING)
-            die("SCRIPT LOAD failed");
-        snprintf(shas[i], sizeof shas[i], "%s", reply->str);
-        freeReplyObject(reply);
-    }
-}
-
-/* The first number of an answer; a value alone is a grant. */
-static long long answer(redisReply *reply)
-{
-    if (!reply || reply->type == REDIS_REPLY_ERROR)
-        die("a script failed");
-    long long n = reply->type == REDIS_REPLY_ARRAY ? reply->element[0]->integer : REDIS_DONE;
-    freeReplyObject(reply);
-    return n;
-}
-
-static long long hand_acquire(redisContext *c, const char *owner)
-{
-    return answer(redisCommand(c, "EVALSHA %s 2 %s holdfast:fence %s %d %s 1", shas[HAND_ACQUIRE],
-                               HAND_KEY, owner, TTL_MS, "e 0 1 "));
-}
-
-static bool hand_turn(redisContext *c, const char *owner)
-{
-    return answer(redisCommand(c, "EVALSHA %s 1 %s %s", shas[HAND_TOUCH], HAND_KEY, owner)) ==
-           REDIS_TURN;
-}
-
-/* Subscribed, so that a call is not missed; then asleep until it comes, or a second. */
-static bool hand_wait(struct waiter *w, const char *owner)
-{
-    freeReplyObject(redisCommand(w->messages, "SUBSCRIBE " HAND_KEY ":wake:%s", owner));
-    bool mine = hand_turn(w->commands, owner) && hand_acquire(w->commands, owner) == REDIS_DONE;
-    while (!mine && !w->contest->stop) {
-        void *message = NULL;
-        if (redisGetReply(w->messages, &message) == REDIS_OK || hand_turn(w->commands, owner))
-            mine = hand_acquire(w->commands, owner) == REDIS_DONE;
-        w->messages->err = 0; /* a second without a call */
-        freeReplyObject(message);
-    }
-    return mine;
-}
-
-static void *waits_by_hand(void *ctx)
-{
-    struct waiter *w = ctx;
-    struct random random;
-    random_init_system(&random);
-    uint8_t bits[16];
-    char owner[33];
-    while (!w->contest->stop) {
-        random_bytes(&random, bits, sizeof bits);
-        lease_owner_text(bits, owner);
-        bool waited = hand_acquire(w->commands, owner) != REDIS_DONE;
-        if (!waited || hand_wait(w, owner))
-            granted(w);
-        answer(
-            redisCommand(w->commands, "EVALSHA %s 1 %s %s", shas[HAND_RELEASE], HAND_KEY, owner));
-        if (waited)
-            freeReplyObject(redisCommand(w->messages, "UNSUBSCRIBE"));
-    }
-    return NULL;
-}
-
-static redisContext *hand_connect(int port)
-{
-    redisContext *c = redisConnect("127.0.0.1", port);
-    if (!c || c->err)
-        die("hiredis cannot connect");
-    redisSetTimeout(c, (struct timeval){.tv_sec = 1});
-    return c;
-}
-
-static void waiter_start(struct waiter *w, int port, bool hand)
-{
-    char url[64];
-    struct lease_options options = {.timeout_ms = 5000, .clock = &clock_system};
-    struct hf_fault fault;
-    snprintf(url, sizeof url, "redis://127.0.0.1:%d", port);
-    if (hand) {
-        w->commands = hand_connect(port);
-        w->messages = hand_connect(port);
-    } else if (lease_redis.open(url, &options, &w->l, &fault) != HF_DONE) {
-        die(fault.msg);
-    }
-    if (pthread_create(&w->thread, NULL, hand ? waits_by_hand : waits, w) != 0)
-        die("no thread");
-}
-
-static void waiter_join(struct waiter *w, struct sample *all)
-{
-    pthread_join(w->thread, NULL);
-    for (size_t i = 0; i < w->handed.n; i++)
-        sample_add(all, w->handed.us[i]);
-    free(w->handed.us);
-    lease_redis.close(w->l);
-    if (w->commands) {
-        redisFree(w->commands);
-        redisFree(w->messages);
-    }
-}
-
-/* Commands of clients and of scripts, heartbeats apart: they come by time, not by hand-over. */
-static void commands(redisContext *c, double *ret_client, double *ret_script)
-{
-    redisReply *reply = redisCommand(c, "INFO commandstats");
-    *ret_client = *ret_script = 0;
-    if (!reply || !reply->str)
-        die("INFO failed");
-    for (char *line = strtok(reply->str, "\r\n"); line; line = strtok(NULL, "\r\n")) {
-        char name[64];
-        long long calls;
-        if (sscanf(line, "cmdstat_%63[^:]:calls=%lld", name, &calls) != 2)
-            continue;
-        bool client = strcmp(name, "evalsha") == 0 || strcmp(name, "subscribe") == 0 ||
-                      strcmp(name, "unsubscribe") == 0 || strcmp(name, "eval") == 0;
-        *(client ? ret_client : ret_script) += (double)calls;
-    }
-    freeReplyObject(reply);
-}
-
-/* Hand-overs a second. */
-static double contended(int port, redisContext *c, int n, bool hand, double seconds)
-{
-    struct contest contest = {0};
+    struct contest contest = {.side = side};
     struct waiter waiters[WAITERS_MAX] = {0};
+    double client[2] = {0}, script[2] = {0};
     for (int i = 0; i < n; i++) {
         waiters[i].contest = &contest;
-        waiter_start(&waiters[i], port, hand);
+        waiters[i].handle = side->open(url, first);
     }
-    double client[2], script[2];
-    struct timespec warm = {.tv_nsec = 500000000};
-    struct timespec pause = {.tv_sec = (time_t)seconds,
-                             .tv_nsec = (long)(1e9 * (seconds - (double)(time_t)seconds))};
-    nanosleep(&warm, NULL);
-    commands(c, &client[0], &script[0]);
-    long before = contest.grants;
-    int64_t begin_us = now_us();
-    nanosleep(&pause, NULL);
-    double grants = (double)(contest.grants - before);
-    double taken_us = (double)(now_us() - begin_us);
-    commands(c, &client[1], &script[1]);
-    contest.stop = true;
-    struct sample all = {0};
     for (int i = 0; i < n; i++)
-        waiter_join(&waiters[i], &all);
-    char what[64];
-    snprintf(what, sizeof what, "hand-over, %d, %s", n, hand ? "by hand" : "driver");
-    say(what, &all);
-    printf("%-28s %9.0f/s   commands of clients %.2f, of scripts %.1f per hand-over\n", "",
-           1e6 * grants / taken_us, (client[1] - client[0]) / grants,
-           (script[1] - script[0]) / grants);
-    free(all.us);
-    return 1e6 * grants / taken_us;
+        if (pthread_create(&waiters[i].thread, NULL, waits, &waiters[i]) != 0)
+            die("no thread");
+    sleep_ns(WARM_NS);
+    if (counter)
+        redis_commands(counter, &client[0], &script[0]);
+    contest.counts = true;
+    long before = contest.grants;
+    int64_t begin = now_ns();
+    sleep_ns((int64_t)(1e9 * seconds));
+    r->done += (double)(contest.grants - before);
+    r->taken_ns += (double)(now_ns() - begin);
+    contest.counts = false;
+    if (counter)
+        redis_commands(counter, &client[1], &script[1]);
+    r->client += client[1] - client[0];
+    r->script += script[1] - script[0];
+    contest.stop = true;
+    for (int i = 0; i < n; i++) {
+        pthread_join(waiters[i].thread, NULL);
+        for (size_t k = 0; k < waiters[i].handed.n; k++)
+            sample_add(&r->sample, waiters[i].handed.ns[k]);
+        free(waiters[i].handed.ns);
+        side->close(waiters[i].handle);
+    }
+}
+
+static void contended(const struct side *const sides[2], void *const handles[2], const char *url,
+                      int n, double seconds)
+{
+    struct result results[2] = {0};
+    const struct hand_redis *counter = sides[1] == &hand_redis ? handles[1] : NULL;
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < 2; i++)
+            hand_over(sides[i], url, handles[i], n, counter, seconds / 2 / TURNS, &results[i]);
+    char what[32], member[32];
+    snprintf(what, sizeof what, "hand-over, %d", n);
+    snprintf(member, sizeof member, "handover%d", n);
+    say_both(what, member, sides[1], results);
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 2)
-        die("usage: leases PORT [SECONDS]");
-    int port = (int)strtol(argv[1], NULL, 10);
     double seconds = argc > 2 ? strtod(argv[2], NULL) : 4;
-    char url[64];
-    snprintf(url, sizeof url, "redis://127.0.0.1:%d", port);
-    struct random random;
-    random_init_system(&random);
-    struct lease_options options = {.timeout_ms = 2000, .clock = &clock_system};
-    struct lease *l;
-    struct hf_fault fault;
-    if (lease_redis.open(url, &options, &l, &fault) != HF_DONE)
-        die(fault.msg);
-    redisContext *c = hand_connect(port);
-    load_scripts(c);
-    uncontended(l, c, &random, seconds);
-    static const int waiters[] = {32, 100};
-    for (size_t i = 0; i < sizeof waiters / sizeof *waiters; i++) {
-        double ours = 0, theirs = 0;
-        for (int turn = 0; turn < 2; turn++) {
-            ours += contended(port, c, waiters[i], false, seconds / 4);
-            theirs += contended(port, c, waiters[i], true, seconds / 4);
-        }
-        printf("ratio %.2f\n", ours / theirs);
+    if (argc < 2 || !(seconds > 0 && seconds <= SECONDS_MAX))
+        die("usage: leases memory:|sqlite:FILE|redis://HOST:PORT [SECONDS]");
+    const char *url = argv[1];
+    const struct side *hand = NULL;
+    if (strcmp(url, "memory:") == 0)
+        hand = &hand_memory;
+    else if (strncmp(url, "sqlite:", 7) == 0)
+        hand = &hand_sqlite;
+    else if (strncmp(url, "redis:", 6) == 0)
+        hand = &hand_redis;
+    else
+        die("memory:, sqlite:FILE or redis://HOST:PORT");
+    const struct side *const sides[2] = {&ours, hand};
+    void *const handles[2] = {ours.open(url, NULL), hand->open(url, NULL)};
+    printf("{\"driver\":\"%s\",", ((struct lease *)handles[0])->driver->info.name);
+    uncontended(sides, handles, seconds);
+    fputc(',', stdout);
+    contended(sides, handles, url, 32, seconds);
+    if (hand == &hand_redis) {
+        fputc(',', stdout);
+        contended(sides, handles, url, 100, seconds);
     }
-    redisFree(c);
-    lease_redis.close(l);
+    puts("}");
+    for (int i = 0; i < 2; i++)
+        sides[i]->close(handles[i]);
     return 0;
 }

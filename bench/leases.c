@@ -8,6 +8,7 @@
  * Readable lines go to stderr, one line of JSON to stdout. */
 #include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/random.h"
@@ -115,6 +116,14 @@ static void sleep_ns(int64_t ns)
     nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
 }
 
+static double cpu_us(void)
+{
+    struct rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return 1e6 * (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
 struct sample {
     int64_t *ns;
     size_t n, cap;
@@ -138,6 +147,7 @@ static int by_size(const void *a, const void *b)
 struct result {
     struct sample sample;
     double done, taken_ns;
+    double cpu_us;         /* of this process meanwhile */
     double client, script; /* commands of the server meanwhile */
 };
 
@@ -150,11 +160,16 @@ static void say(const char *what, const char *side, const char *member, struct r
     if (s->n == 0)
         die("nothing was granted");
     qsort(s->ns, s->n, sizeof *s->ns, by_size);
-    double p50_us = (double)s->ns[s->n / 2] / 1000, p99_us = (double)s->ns[s->n * 99 / 100] / 1000;
+    size_t half = s->n / 2, most = s->n * 99 / 100;
+    double p50_us = (double)s->ns[half] / 1000, p99_us = (double)s->ns[most] / 1000;
     fprintf(stderr, "%-18s %-8s %9.0f/s   p50 %8.2f us   p99 %8.2f us", what, side, rate(r), p50_us,
             p99_us);
     printf("\"%s\":{\"per_second\":%.1f,\"p50_us\":%.3f,\"p99_us\":%.3f", member, rate(r), p50_us,
            p99_us);
+    if (r->cpu_us > 0) {
+        fprintf(stderr, "   CPU %.1f us", r->cpu_us / r->done);
+        printf(",\"cpu_us\":%.3f", r->cpu_us / r->done);
+    }
     if (r->client > 0) {
         fprintf(stderr, "   commands of clients %.2f, of scripts %.1f each", r->client / r->done,
                 r->script / r->done);
@@ -209,7 +224,7 @@ static void uncontended(const struct side *const sides[2], void *const handles[2
 
 struct contest {
     const struct side *side;
-    atomic_bool counts, stop;
+    atomic_bool counts, stop, inside;
     _Atomic int64_t released_ns;
     atomic_long grants;
 };
@@ -225,9 +240,12 @@ static void granted(struct waiter *w)
 {
     int64_t ns = now_ns();
     struct contest *c = w->contest;
+    if (atomic_exchange(&c->inside, true))
+        die("two held it at once");
     if (c->released_ns && c->counts)
         sample_add(&w->handed, ns - c->released_ns);
     c->grants++;
+    c->inside = false;
     c->released_ns = now_ns();
 }
 
@@ -267,7 +285,9 @@ static void hand_over(const struct side *side, const char *url, void *first, int
     contest.counts = true;
     long before = contest.grants;
     int64_t begin = now_ns();
+    double cpu = cpu_us();
     sleep_ns((int64_t)(1e9 * seconds));
+    r->cpu_us += cpu_us() - cpu;
     r->done += (double)(contest.grants - before);
     r->taken_ns += (double)(now_ns() - begin);
     contest.counts = false;

@@ -1,6 +1,6 @@
-/* Redis by hand, with hiredis.  Alone: SET NX PX to take, EVAL of compare-and-delete to give back.
- * In line: the driver's own scripts and SUBSCRIBE, so that what differs is the code around them.
- * As the driver, one connection, and a second from the first wait on. */
+/* Redis by hand, with hiredis.  Alone: SET NX PX to take, EVALSHA of compare-and-delete to give
+ * back. In line: the driver's own scripts and SUBSCRIBE, so that what differs is the code around
+ * them. As the driver, one connection, and a second from the first wait on. */
 #ifndef HF_BENCH_LEASES_REDIS_H
 #define HF_BENCH_LEASES_REDIS_H
 
@@ -12,14 +12,17 @@
 #include "leases_side.h"
 
 #define REDIS_HOT "holdfast:{hand}:lock"
-enum { HAND_ACQUIRE, HAND_TOUCH, HAND_RELEASE, HAND_SCRIPTS };
+enum { HAND_ACQUIRE, HAND_TOUCH, HAND_RELEASE, HAND_DELETE, HAND_SCRIPTS };
+
+static const char compare_delete[] = "if redis.call('get', KEYS[1]) == ARGV[1] then "
+                                     "return redis.call('del', KEYS[1]) else return 0 end";
 
 struct hand_redis {
     char host[64];
     int port;
     redisContext *commands, *messages;
     char shas[HAND_SCRIPTS][41];
-    bool subscribed;
+    char heard[2 * OWNER_SIZE + 1]; /* the owner whose channel it listens to; "": none */
 };
 
 static redisContext *redis_connect(const struct hand_redis *r)
@@ -33,7 +36,7 @@ static redisContext *redis_connect(const struct hand_redis *r)
 
 static void redis_load_scripts(struct hand_redis *r)
 {
-    static const char *const text[] = {REDIS_ACQUIRE, REDIS_TOUCH, REDIS_RELEASE};
+    static const char *const text[] = {REDIS_ACQUIRE, REDIS_TOUCH, REDIS_RELEASE, compare_delete};
     for (int i = 0; i < HAND_SCRIPTS; i++) {
         redisReply *reply = redisCommand(r->commands, "SCRIPT LOAD %s", text[i]);
         if (!reply || reply->type != REDIS_REPLY_STRING)
@@ -67,13 +70,12 @@ static void hand_redis_close(void *handle)
 
 static void hand_redis_pair(void *handle, const uint8_t *bits)
 {
-    static const char compare_delete[] = "if redis.call('get', KEYS[1]) == ARGV[1] then "
-                                         "return redis.call('del', KEYS[1]) else return 0 end";
-    redisContext *c = ((struct hand_redis *)handle)->commands;
+    struct hand_redis *r = handle;
+    redisContext *c = r->commands;
     char owner[2 * OWNER_SIZE + 1];
     lease_owner_text(bits, owner);
     redisReply *set = redisCommand(c, "SET %s %s NX PX %d", "hand", owner, TTL_MS);
-    redisReply *del = redisCommand(c, "EVAL %s 1 %s %s", compare_delete, "hand", owner);
+    redisReply *del = redisCommand(c, "EVALSHA %s 1 %s %s", r->shas[HAND_DELETE], "hand", owner);
     if (!set || set->type != REDIS_REPLY_STATUS || !del || del->integer != 1)
         die("SET NX PX failed");
     freeReplyObject(set);
@@ -103,6 +105,26 @@ static bool redis_turn(struct hand_redis *r, const char *owner)
                                         REDIS_HOT, owner)) == REDIS_TURN;
 }
 
+/* From the last channel to this owner's in one exchange, as the driver does; what comes before the
+ * answer was for the last one. */
+static void redis_listen(struct hand_redis *r, const char *owner)
+{
+    if (!r->messages)
+        r->messages = redis_connect(r);
+    if (r->heard[0])
+        redisAppendCommand(r->messages, "UNSUBSCRIBE " REDIS_HOT ":wake:%s", r->heard);
+    redisAppendCommand(r->messages, "SUBSCRIBE " REDIS_HOT ":wake:%s", owner);
+    for (bool listens = false; !listens;) {
+        void *got = NULL;
+        if (redisGetReply(r->messages, &got) != REDIS_OK)
+            die("no answer to SUBSCRIBE");
+        const redisReply *reply = got;
+        listens = reply->elements > 0 && strcmp(reply->element[0]->str, "subscribe") == 0;
+        freeReplyObject(got);
+    }
+    snprintf(r->heard, sizeof r->heard, "%s", owner);
+}
+
 /* Subscribed, so that a call is not missed; then asleep until it comes, or a second. */
 static bool hand_redis_take(void *handle, const uint8_t *bits, atomic_bool *stop)
 {
@@ -111,10 +133,7 @@ static bool hand_redis_take(void *handle, const uint8_t *bits, atomic_bool *stop
     lease_owner_text(bits, owner);
     if (redis_acquire(r, owner))
         return true;
-    if (!r->messages)
-        r->messages = redis_connect(r);
-    freeReplyObject(redisCommand(r->messages, "SUBSCRIBE " REDIS_HOT ":wake:%s", owner));
-    r->subscribed = true;
+    redis_listen(r, owner);
     bool mine = redis_turn(r, owner) && redis_acquire(r, owner);
     while (!mine && !*stop) {
         void *message = NULL;
@@ -133,9 +152,6 @@ static void hand_redis_give(void *handle, const uint8_t *bits)
     lease_owner_text(bits, owner);
     redis_answer_of(
         redisCommand(r->commands, "EVALSHA %s 1 %s %s", r->shas[HAND_RELEASE], REDIS_HOT, owner));
-    if (r->subscribed)
-        freeReplyObject(redisCommand(r->messages, "UNSUBSCRIBE"));
-    r->subscribed = false;
 }
 
 /* What the server has done so far, by its own count: commands of clients and those that scripts

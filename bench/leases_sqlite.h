@@ -1,7 +1,9 @@
 /* SQLite by hand: the driver's statements in the plain C API, in a file of its own beside the
  * driver's, with the same log, durability and page size.  Fewer where a person needs fewer: the
- * fence is one UPDATE ... RETURNING, the clock is this process's, nobody's place ends by silence. A
- * waiter looks every millisecond whether it is its turn, as the driver's next in line does. */
+ * clock is this process's, a release reads nothing first, nobody's place ends by silence.  (UPDATE
+ * ... RETURNING for the fence was measured: a pair took 38 us instead of 22.)  Every waiter looks
+ * each millisecond whether it is its turn; the driver's next in line does so too, those behind it
+ * look less often. */
 #ifndef HF_BENCH_LEASES_SQLITE_H
 #define HF_BENCH_LEASES_SQLITE_H
 
@@ -21,6 +23,7 @@ enum {
     HL_HOLDER,
     HL_HEAD,
     HL_FENCE,
+    HL_NEXT,
     HL_GRANT,
     HL_QUEUE,
     HL_LEAVE,
@@ -32,7 +35,8 @@ static const char *const hand_sql[HL_COUNT] = {
     [HL_COMMIT] = "COMMIT",
     [HL_HOLDER] = "SELECT owner FROM leases WHERE name = ?1 AND expires_at > ?3",
     [HL_HEAD] = "SELECT owner FROM waiters WHERE name = ?1 ORDER BY ticket LIMIT 1",
-    [HL_FENCE] = "UPDATE fence SET next = next + 1 RETURNING next",
+    [HL_FENCE] = "SELECT next FROM fence WHERE id = 1",
+    [HL_NEXT] = "UPDATE fence SET next = ?4 + 1 WHERE id = 1",
     [HL_GRANT] = "INSERT INTO leases (name, owner, expires_at, fence) VALUES (?1, ?2, ?3, ?4)",
     [HL_QUEUE] = "INSERT INTO waiters (name, owner, ticket) VALUES (?1, ?2, ?4)",
     [HL_LEAVE] = "DELETE FROM waiters WHERE name = ?1 AND owner = ?2",
@@ -114,8 +118,6 @@ static bool hand_run(struct hand_sqlite *s, int which, const char *name, const u
     if (row && ret_is_owner)
         *ret_is_owner = sqlite3_column_bytes(stmt, 0) == OWNER_SIZE &&
                         memcmp(sqlite3_column_blob(stmt, 0), owner, OWNER_SIZE) == 0;
-    if (row && which == HL_FENCE) /* an UPDATE is done when it has said so */
-        rc = sqlite3_step(stmt);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         die(sqlite3_errmsg(s->db));
     sqlite3_reset(stmt);
@@ -142,8 +144,10 @@ static bool hand_acquire(struct hand_sqlite *s, const char *name, const uint8_t 
     int64_t number = 0;
     hand_do(s, HL_BEGIN);
     bool mine = hand_is_free(s, name, owner, &queued);
-    if (mine || join)
+    if (mine || join) {
         hand_run(s, HL_FENCE, name, owner, 0, &number, NULL);
+        hand_run(s, HL_NEXT, name, owner, 0, &number, NULL);
+    }
     if (mine) {
         hand_run(s, HL_GRANT, name, owner, hand_now_ms() + TTL_MS, &number, NULL);
         if (queued)

@@ -13,7 +13,7 @@ export function stopLoads() {
   for (const child of running) child.kill('SIGKILL');
 }
 
-function run(command, args, timeoutMs) {
+export function run(command, args, timeoutMs) {
   return new Promise((done, fail) => {
     const child = spawn(command, args,
       { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs, killSignal: 'SIGKILL' });

@@ -1,0 +1,60 @@
+// The rows of the lock library: every driver beside the same calls by hand, which leases.c measures
+// in turns within one run.  See rows.mjs for the shape of a row.
+
+import { join } from 'node:path';
+import { run } from './load.mjs';
+import { alone, atLeast, atMost, beside, pick } from './rows.mjs';
+import { startRedis } from './servers.mjs';
+
+const DRIVERS = [['memory', 'mutex'], ['sqlite', 'sqlite3'], ['redis', 'hiredis']];
+const MANY = 'handover100'; // Redis alone: does a longer line cost the server more?
+
+async function leases(bench, url) {
+  const out = await run(join(bench.build, 'bench', 'leases'), [url, String(bench.seconds)],
+    bench.seconds * 3000 + 60_000);
+  return JSON.parse(out);
+}
+
+async function measure(bench, driver) {
+  if (driver === 'memory') return leases(bench, 'memory:');
+  if (driver === 'sqlite') {
+    return leases(bench, `sqlite:${join(bench.directory('locks'), 'leases.db')}`);
+  }
+  const redis = await startRedis(bench);
+  const result = await leases(bench, `redis://127.0.0.1:${redis.port}`);
+  await redis.stop();
+  return result;
+}
+
+function lines(driver, peer, results) {
+  const name = `locks, ${driver}`;
+  const side = (kind, which) => pick(pick(results, kind), which);
+  const both = (kind, unit, field, target) => (
+    beside(name, unit, field, side(kind, 'ours'), peer, side(kind, 'hand'), target));
+  const table = [
+    both('uncontended', 'acquire+release/s', 'per_second', atLeast(0.85)),
+    both('uncontended', 'p50 us', 'p50_us'),
+    both('uncontended', 'p99 us', 'p99_us'),
+    both('handover32', 'hand-overs/s, 32 wait', 'per_second', atLeast(0.85)),
+    both('handover32', 'hand-over p50 us', 'p50_us'),
+    both('handover32', 'hand-over p99 us', 'p99_us'),
+    both('handover32', 'waiters\' CPU us/hand-over', 'cpu_us'),
+  ];
+  if (!results[0][MANY]) return table;
+  return [
+    ...table,
+    both(MANY, 'hand-overs/s, 100 wait', 'per_second'),
+    alone(name, 'commands/hand-over, 32 wait', 'commands', side('handover32', 'ours')),
+    beside(name, 'commands/hand-over, 100 wait', 'commands', side(MANY, 'ours'), '32 wait',
+      side('handover32', 'ours'), atMost(1.1)),
+  ];
+}
+
+export async function locks(bench) {
+  const results = DRIVERS.map(() => []);
+  for (let round = 1; round <= bench.rounds; round++) {
+    for (const [i, [driver]] of DRIVERS.entries()) results[i].push(await measure(bench, driver));
+    bench.progress('locks', round);
+  }
+  return DRIVERS.flatMap(([driver, peer], i) => lines(driver, peer, results[i]));
+}

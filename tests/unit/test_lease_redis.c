@@ -670,11 +670,11 @@ static void urls_are_read_exactly(void **state)
     assert_string_equal(a.path, "/run/a?b");
     redis_address_close(&a);
     static const char *const bad[] = {
-        "redis://",          "redis://:6379",        "redis://h:0",    "redis://h:65536",
-        "redis://h:x",       "redis://h/x",          "redis://h/-1",   "redis://s3cret@h",
-        "redis://:@h",       "redis://:s3cret%@h",   "redis://:s%4@h", "redis://:s%00@h",
-        "redis://[::1",      "redis://::1",          "redis://h:1:2",  "unix:",
-        "unix:/a?db=", "unix:/a?s3cret", "rediss://h",     "redis://h/1/2",
+        "redis://",     "redis://:6379",      "redis://h:0",    "redis://h:65536",
+        "redis://h:x",  "redis://h/x",        "redis://h/-1",   "redis://s3cret@h",
+        "redis://:@h",  "redis://:s3cret%@h", "redis://:s%4@h", "redis://:s%00@h",
+        "redis://[::1", "redis://::1",        "redis://h:1:2",  "unix:",
+        "unix:/a?db=",  "unix:/a?s3cret",     "rediss://h",     "redis://h/1/2",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct hf_fault fault;

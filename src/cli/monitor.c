@@ -38,11 +38,22 @@ int64_t ending_kill_at_ms(const struct ending *e, int64_t deadline_ms)
     return deadline_ms - clamp(e->grace_ms / 5, 10, 200);
 }
 
+int64_t ending_lead_ms(const struct ending *e)
+{
+    switch (e->on_loss) {
+    case LOSS_TERM:
+        return e->grace_ms;
+    case LOSS_KILL:
+        return 2 * clamp(e->grace_ms / 5, 10, 200);
+    case LOSS_WARN:
+        break;
+    }
+    return 0;
+}
+
 int64_t ending_begin_at_ms(const struct ending *e, int64_t deadline_ms)
 {
-    if (e->on_loss == LOSS_TERM)
-        return deadline_ms - e->grace_ms;
-    return deadline_ms - 2 * clamp(e->grace_ms / 5, 10, 200);
+    return deadline_ms - ending_lead_ms(e);
 }
 
 void ending_begin(const struct ending *e, pid_t group)

@@ -24,6 +24,7 @@ struct ending {
 int64_t ending_kill_at_ms(const struct ending *e, int64_t deadline_ms);
 /* The first step of on_loss. */
 int64_t ending_begin_at_ms(const struct ending *e, int64_t deadline_ms);
+int64_t ending_lead_ms(const struct ending *e); /* how long before the deadline that is */
 /* Send that first step to the group; stopped processes are woken to hear it. */
 void ending_begin(const struct ending *e, pid_t group);
 

@@ -151,7 +151,7 @@ int64_t ask_cap_ms(const struct ask *ask, int64_t granted_ms)
 {
     if (!ask->want.max_hold_ms)
         return INT64_MAX;
-    return granted_ms + ask->want.max_hold_ms + ask->ending.grace_ms;
+    return granted_ms + ask->want.max_hold_ms + ending_lead_ms(&ask->ending);
 }
 
 bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,

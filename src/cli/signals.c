@@ -10,6 +10,14 @@
 #include "cli/child.h"
 #include "cli/common.h"
 
+/* By nohup, or by a shell for what runs in its background: it is not for us, nor for the command. A
+ * signal that is blocked would be kept for us even so. */
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 bool signals_block(struct signals *s)
 {
     for (int fd = 0; fd < 3; fd++)
@@ -21,7 +29,8 @@ bool signals_block(struct signals *s)
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)
-        sigaddset(&set, heard[i]);
+        if (!is_ignored(heard[i]))
+            sigaddset(&set, heard[i]);
     sigset_t blocked = set;
     sigaddset(&blocked, SIGTTOU); /* to hand the terminal over from the background */
     sigaddset(&blocked, SIGPIPE);

@@ -63,7 +63,8 @@ static bool stopped(const struct budget *budget)
 void budget_begin(struct budget *budget, const struct hf_locks *locks,
                   const struct hf_lock_options *options)
 {
-    *budget = (struct budget){.until_us = INT64_MAX, .retries = options->retries};
+    *budget =
+        (struct budget){.until_us = INT64_MAX, .retries = options->retries, .stop = options->stop};
     if (options->wait_ms == 0 && options->retries == 0)
         budget->until_us = 0;
     else if (options->wait_ms > 0)
@@ -201,7 +202,9 @@ static enum hf_result taken(struct attempt *a, const struct lease_verdict *verdi
     a->budget->retries--;
     pool_give(a->locks, a->handle, a->waiting);
     a->handle = NULL;
-    sleep_us(least(left_us, a->options->retry_ms * 1000));
+    int64_t until_us = now_us + least(left_us, a->options->retry_ms * 1000);
+    while ((left_us = until_us - locks_now_us(a->locks)) > 0 && !stopped(a->budget))
+        sleep_us(least(left_us, STOP_PAUSE_US));
     return HF_DONE;
 }
 
@@ -313,7 +316,6 @@ enum hf_result hf_lock(struct hf_locks *locks, const char *name,
         (r = check_options(locks, options, &checked, fault)) != HF_DONE)
         return r;
     budget_begin(&budget, locks, &checked);
-    budget.stop = checked.stop;
     return lock_acquire(locks, name, &checked, &budget, ret, fault);
 }
 

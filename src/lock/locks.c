@@ -133,7 +133,8 @@ enum hf_result hf_open(const char *url, const struct hf_options *options, struct
     const struct lease_driver *driver = url ? lease_driver_for(url) : NULL;
     if (!driver) /* not quoted: there may be a password in it */
         return lease_fault(fault, HF_BAD_REQUEST,
-                           "no back end has URLs that begin like this one; see hf_drivers");
+                           "no back end has URLs that begin like this one: memory:, sqlite:, "
+                           "redis:// and unix: are known");
     return locks_open(driver, url, options, ret, fault);
 }
 

@@ -144,6 +144,59 @@ describe('--max-hold', () => {
   });
 });
 
+describe('--max-hold and --on-loss', { concurrency: 2 }, () => {
+  it('kill: at that time', async () => {
+    const { code, ms } = await run(url, ['--max-hold', '1s', '--on-loss', 'kill', 'cap-kill', '--', 'sleep', '20']);
+    assert.equal(code, 76);
+    assert.ok(ms >= 900 && ms < 2500, `${ms}`);
+  });
+
+  it('warn: the command goes on, and the end says 76', async () => {
+    const { code, ms, stderr } = await run(url, ['--max-hold', '1s', '--on-loss', 'warn', 'cap-warn', '--', 'sleep', '2']);
+    assert.equal(code, 76);
+    assert.ok(ms >= 2000, `${ms}`);
+    assert.match(stderr, /--max-hold/);
+  });
+});
+
+describe('a signal that was ignored at the start', { concurrency: 2 }, () => {
+  const deaf = (argv) => ['sh', '-c', "trap '' HUP INT; exec \"$@\"", 'sh', ...argv];
+
+  it('is not for a waiter: it waits on', async () => {
+    const holder = await beginRun(url, ['deaf'], 'sleep 20');
+    const waiter = begin(url, ['run', '--wait', '1500ms', 'deaf', '--', 'true'], { wrap: deaf });
+    await sleep(400);
+    waiter.child.kill('SIGHUP');
+    waiter.child.kill('SIGINT');
+    const { code, ms } = await waiter.result;
+    assert.equal(code, 75);
+    assert.ok(ms >= 1400, `${ms}`);
+    holder.child.kill('SIGTERM');
+    await holder.result;
+  });
+
+  it('does not cut --at-least short', async () => {
+    const wrapper = begin(url, ['run', '--at-least', '1500ms', 'deaf-least', '--', 'true'], { wrap: deaf });
+    await sleep(500);
+    wrapper.child.kill('SIGHUP');
+    const { code, ms } = await wrapper.result;
+    assert.equal(code, 0);
+    assert.ok(ms >= 1500, `${ms}`);
+  });
+});
+
+it('a pause between two tries can be ended', async () => {
+  const holder = await beginRun(url, ['pause'], 'sleep 20');
+  const other = begin(url, ['run', '--retry', '5', '--retry-delay', '20s', 'pause', '--', 'true']);
+  await sleep(600);
+  other.child.kill('SIGTERM');
+  const { code, ms } = await other.result;
+  assert.equal(code, 143);
+  assert.ok(ms < 3000, `${ms}`);
+  holder.child.kill('SIGTERM');
+  await holder.result;
+});
+
 describe('a coordinator that falls silent', () => {
   let redis, proxy;
   const sockets = [];

@@ -87,6 +87,33 @@ static void odd_sets_are_refused(void **state)
     hf_close(locks);
 }
 
+static void *set_later(void *flag)
+{
+    nap_ms(200);
+    __atomic_store_n((bool *)flag, true, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void a_set_that_waits_can_be_stopped(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *taken;
+    struct hf_lock_set *set = NULL;
+    const char *names[] = {"a", "b"};
+    bool stop = false;
+    pthread_t thread;
+    assert_int_equal(hf_lock(locks, "b", NULL, &taken, NULL), HF_DONE);
+    assert_int_equal(pthread_create(&thread, NULL, set_later, &stop), 0);
+    const struct hf_lock_options options = {.wait_ms = HF_FOREVER, .stop = &stop};
+    assert_int_equal(hf_lock_many(locks, names, 2, &options, &set, NULL), HF_TAKEN);
+    pthread_join(thread, NULL);
+    assert_null(set);
+    assert_int_equal(holders_of(locks, "a"), 0);
+    assert_int_equal(hf_unlock(taken, NULL), HF_DONE);
+    hf_close(locks);
+}
+
 static void a_set_has_one_wait_for_all(void **state)
 {
     (void)state;
@@ -383,6 +410,7 @@ int main(void)
         cmocka_unit_test(a_set_has_one_wait_for_all),
         cmocka_unit_test(a_set_that_lost_a_member_on_the_way_is_not_handed_out),
         cmocka_unit_test(sets_in_opposite_orders_never_lock_each_other_out),
+        cmocka_unit_test(a_set_that_waits_can_be_stopped),
         cmocka_unit_test(one_leads_at_a_time_and_all_get_their_turn),
         cmocka_unit_test(a_candidate_that_waits_can_be_stopped),
         cmocka_unit_test(a_leader_that_falls_silent_is_succeeded),

@@ -95,6 +95,13 @@ describe('usage: 64', { concurrency: 4 }, () => {
   });
 });
 
+it('memory: works, and says whom it does not keep out', async () => {
+  const { code, stdout, stderr } = await run('memory:', ['alone', '--', 'echo', 'ran']);
+  assert.equal(code, 0);
+  assert.equal(stdout, 'ran\n');
+  assert.match(stderr, /keeps nobody out/);
+});
+
 describe('a back end that is not there: 69', { concurrency: 4 }, () => {
   let redis, hole;
   before(async () => {

@@ -15,19 +15,10 @@ dofile((debug.getinfo(1, "S").source:match("^@(.*/)") or "./") .. "summary.lua")
 local STRIDE = 61803419 -- a prime, so that all pairs are met before any is met again
 
 local option = { best = 0, free = 65536, from = 1, threads = 2, first = 0, count = math.huge }
-local event, prefixes, per_row, n_pairs, first_pair, n, n_end, p, heads = nil, {}, 0, 0, 0, 0, 0, 0, {}
+local event, prefixes, per_row, n_pairs, first_pair, n, n_end, p = nil, {}, 0, 0, 0, 0, 0, 0
 local floor = math.floor
 
 first_ms, last_ms = nil, nil -- read by summary.lua
-
-local function row_name(i)
-   local name = ""
-   while i > 0 do
-      name = string.char(65 + (i - 1) % 26) .. name
-      i = floor((i - 1) / 26)
-   end
-   return name
-end
 
 local function is_free(pair) return pair * 40503 % 65536 < option.free end
 
@@ -42,16 +33,6 @@ local function next_pair()
       n = n + 1
    until n % option.threads == thread_index and n > option.first
    return pair
-end
-
-local function head(body_len)
-   local text = heads[body_len]
-   if not text then
-      wrk.body = string.rep("@", body_len)
-      text = wrk.format():sub(1, -1 - body_len)
-      heads[body_len] = text
-   end
-   return text
 end
 
 function init(args)

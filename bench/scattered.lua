@@ -15,34 +15,13 @@ dofile((debug.getinfo(1, "S").source:match("^@(.*/)") or "./") .. "summary.lua")
 
 local STRIDE = 61803399 -- no factor in common with any number of seats used here
 
-local events, prefixes, heads = {}, {}, {}
+local events, prefixes = {}, {}
 local sections, rows, seats, group_seats
 local option = { threads = 2, group = 1, first = 0, count = math.huge, due = 0, pause_ms = 0 }
 local n, n_end
 local floor = math.floor
 
 first_ms, last_ms = nil, nil -- read by summary.lua when count was given
-
--- A, B ... Z, AA, AB ...
-local function row_name(i)
-   local name = ""
-   while i > 0 do
-      name = string.char(65 + (i - 1) % 26) .. name
-      i = floor((i - 1) / 26)
-   end
-   return name
-end
-
--- Everything before the body; it depends on the body's length alone.
-local function head(body_len)
-   local text = heads[body_len]
-   if not text then
-      wrk.body = string.rep("@", body_len)
-      text = wrk.format():sub(1, -1 - body_len)
-      heads[body_len] = text
-   end
-   return text
-end
 
 function init(args)
    for id in args[1]:gmatch("[^,]+") do

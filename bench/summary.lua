@@ -13,6 +13,28 @@ function now_ms()
    return tonumber(time.sec) * 1000 + math.floor(tonumber(time.nsec) / 1e6)
 end
 
+-- Names of rows: A, B ... Z, AA, AB ...
+function row_name(i)
+   local name = ""
+   while i > 0 do
+      name = string.char(65 + (i - 1) % 26) .. name
+      i = math.floor((i - 1) / 26)
+   end
+   return name
+end
+
+-- Everything of a request before its body; it depends on the body's length alone.
+local heads = {}
+function head(body_len)
+   local text = heads[body_len]
+   if not text then
+      wrk.body = string.rep("@", body_len)
+      text = wrk.format():sub(1, -1 - body_len)
+      heads[body_len] = text
+   end
+   return text
+end
+
 local threads = {}
 
 -- wrk calls this once a thread, before it starts.

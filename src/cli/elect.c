@@ -155,19 +155,11 @@ static int elect(struct candidate *c)
 int cli_elect(int argc, char **argv)
 {
     struct candidate c = {0};
-    int dashes = ask_find_dashes(argc, argv);
-    bool ok = ask_parse(&c.ask, "elect", dashes ? dashes : argc, argv, "h", options);
     int code = EXIT_BAD_USAGE;
-    if (c.ask.help) {
+    if (ask_parse_command(&c.ask, "elect", argc, argv, "h", options, &c.name, &c.command))
+        code = c.ask.help ? EXIT_SUCCESS : elect(&c);
+    if (c.ask.help)
         fputs(usage, stdout);
-        code = EXIT_SUCCESS;
-    } else if (ok && dashes && optind == dashes - 1 && dashes + 1 < argc) {
-        c.name = argv[optind];
-        c.command = argv + dashes + 1;
-        code = elect(&c);
-    } else if (ok) {
-        cli_say("elect", "one NAME, then --, then the command; see holdfast elect --help");
-    }
     ask_close(&c.ask);
     return code;
 }

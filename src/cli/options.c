@@ -176,10 +176,29 @@ void ask_close(struct ask *ask)
     ask->url_given = NULL;
 }
 
-int ask_find_dashes(int argc, char **argv)
+/* Where "--" is; 0: it is not there. */
+static int find_dashes(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--") == 0)
             return i;
     return 0;
+}
+
+bool ask_parse_command(struct ask *ask, const char *command, int argc, char **argv,
+                       const char *short_options, const struct option *options,
+                       const char **ret_name, char ***ret_argv)
+{
+    int dashes = find_dashes(argc, argv);
+    if (!ask_parse(ask, command, dashes ? dashes : argc, argv, short_options, options))
+        return false;
+    if (ask->help)
+        return true;
+    if (!dashes || optind != dashes - 1 || dashes + 1 >= argc) {
+        cli_say(command, "one NAME, then --, then the command; see holdfast %s --help", command);
+        return false;
+    }
+    *ret_name = argv[optind];
+    *ret_argv = argv + dashes + 1;
+    return true;
 }

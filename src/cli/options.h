@@ -48,12 +48,14 @@ enum ask_option {
  * mistake, said so. */
 bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,
                const char *short_options, const struct option *options);
-/* When a lock granted then is over for --max-hold: SIGTERM comes that much before which is the
- * grace, so that the command has its whole time.  The lease outlives it: it was renewed until the
+/* When a lock granted then is over for --max-hold: later than that by what --on-loss begins before
+ * an end, so that the command has its whole time.  The lease outlives it: it was renewed until the
  * end of --max-hold, and the grace is at most half of its TTL. */
 int64_t ask_cap_ms(const struct ask *ask, int64_t granted_ms);
 void ask_close(struct ask *ask);
-/* NAME -- COMMAND...: where "--" is; 0: it is not there. */
-int ask_find_dashes(int argc, char **argv);
+/* [options] NAME -- COMMAND...: parse it all.  False: usage was wrong, and said so. */
+bool ask_parse_command(struct ask *ask, const char *command, int argc, char **argv,
+                       const char *short_options, const struct option *options,
+                       const char **ret_name, char ***ret_argv);
 
 #endif

@@ -193,19 +193,11 @@ static int run(struct run *r)
 int cli_run(int argc, char **argv)
 {
     struct run r = {0};
-    int dashes = ask_find_dashes(argc, argv);
-    bool ok = ask_parse(&r.ask, "run", dashes ? dashes : argc, argv, "nE:h", options);
     int code = EXIT_BAD_USAGE;
-    if (r.ask.help) {
+    if (ask_parse_command(&r.ask, "run", argc, argv, "nE:h", options, &r.name, &r.command))
+        code = r.ask.help ? EXIT_SUCCESS : run(&r);
+    if (r.ask.help)
         fputs(usage, stdout);
-        code = EXIT_SUCCESS;
-    } else if (ok && dashes && optind == dashes - 1 && dashes + 1 < argc) {
-        r.name = argv[optind];
-        r.command = argv + dashes + 1;
-        code = run(&r);
-    } else if (ok) {
-        cli_say("run", "one NAME, then --, then the command; see holdfast run --help");
-    }
     ask_close(&r.ask);
     return code;
 }

@@ -41,7 +41,10 @@
     X(HF_OVERLOADED, 503, "overloaded", "The server is busy; try again shortly")                   \
     X(HF_DRAINING, 503, "draining", "The server is shutting down")                                 \
     X(HF_LEDGER_UNAVAILABLE, 503, "ledger_unavailable", "The ledger cannot be written")            \
-    X(HF_OUTCOME_UNKNOWN, 503, "outcome_unknown", "The outcome is not known")
+    X(HF_OUTCOME_UNKNOWN, 503, "outcome_unknown", "The outcome is not known")                      \
+    /* between the ledger and the worker; should one get out, it reads as what it is a kind of */  \
+    X(HF_LEDGER_SURPRISE, 500, "internal", "Something is wrong on our side")                       \
+    X(HF_LEDGER_CONFLICT, 503, "ledger_unavailable", "The ledger cannot be written")
 
 enum hf_status {
 #define HF_STATUS_ENUM(name, http, code, title) name,

@@ -1,5 +1,5 @@
 /* One SQL, two databases.  A struct db is one connection and belongs to one thread; its statements
- * are prepared once and kept.  Drivers (sqlite.c, later postgres.c) end in one const table.
+ * are prepared once and kept.  Drivers (sqlite.c, postgres.c) end in one const table.
  *
  * Statement texts are shared by every database.  Differences are written in braces:
  *   {FROM rows(seat bigint, hold bigint)}   the rows of exec_many/query_many, named r.  PostgreSQL:
@@ -11,13 +11,26 @@
  *   {key}           the type of an integer primary key; {bytes} that of a byte string
  *   {clustered}     table option: rows live in the primary key
  *   {hot}           table option: rows that are updated all the time
- *   {lock}          suffix that makes a SELECT lock its rows
+ *   {lock}          suffix that makes a SELECT lock its rows, in its ORDER BY
+ *   {now}           the database's clock as an integer, milliseconds since 1970, at the moment the
+ *                   statement runs: not for one that also locks, which would read it before waiting
  * Column types are bigint, text and bytes.  A statement without rows(...) names its parameters by
  * {args(event bigint, ...)} at its end, and they too are written r.event.  At most 24 parameters.
  *
- * Failures: HF_LEDGER_UNAVAILABLE (disk, network; nothing was done), HF_OUTCOME_UNKNOWN (a COMMIT
- * whose outcome could not be learnt), HF_INTERNAL (our mistake).  After any failure inside a
- * transaction call db_rollback. */
+ * A server in a network is spoken to as seldom as may be: begin, query_many and expect_many need
+ * not be sent when they are called, only before an answer is asked for.  So start all queries, then
+ * step through each, and a transaction costs two exchanges.
+ *
+ * Isolation.  The writer's and shared transactions see what is committed when each statement
+ * begins; any other connection's see one moment, that of their first statement, and write nothing.
+ *
+ * A connection that was lost is made anew by the next begin, or by the next statement outside a
+ * transaction; who prepared statements keeps them.
+ *
+ * Failures: HF_LEDGER_UNAVAILABLE (disk, network; nothing was done), HF_LEDGER_CONFLICT (a deadlock
+ * or the like with other writers: nothing was done, and the same transaction may succeed now),
+ * HF_LEDGER_SURPRISE (see expect_many), HF_OUTCOME_UNKNOWN (a COMMIT whose outcome could not be
+ * learnt), HF_INTERNAL (our mistake).  After any failure inside a transaction call db_rollback. */
 #ifndef HF_DB_DB_H
 #define HF_DB_DB_H
 
@@ -25,6 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/status.h"
 
@@ -77,6 +91,8 @@ enum db_step { DB_ROW, DB_DONE, DB_FAILED };
 
 struct db_driver {
     const char *name; /* also the URL's scheme: sqlite:PATH */
+    /* Other processes may write too: what a process remembers may be old. */
+    bool many_writers;
     HF_MUST_USE enum hf_status (*open)(const char *url, const struct db_options *options,
                                        struct db **ret_db, struct hf_err *err);
     void (*close)(struct db *db); /* finalizes its statements too; accepts NULL */
@@ -95,8 +111,16 @@ struct db_driver {
     HF_MUST_USE enum hf_status (*exec_many)(struct db_stmt *stmt, const struct db_value *args,
                                             size_t n_rows, int64_t *ret_changes,
                                             struct hf_err *err);
+    /* The same inside a transaction that may only commit if exactly n_rows rows change.  When
+     * another number did, this or a later call of the transaction, at the latest the commit, fails
+     * with HF_LEDGER_SURPRISE and err->msg is `what`. */
+    HF_MUST_USE enum hf_status (*expect_many)(struct db_stmt *stmt, const char *what,
+                                              const struct db_value *args, size_t n_rows,
+                                              struct hf_err *err);
     /* Start reading; `args` must stay until the last step.  Answers for all n_rows follow one
-     * another, in no promised order: select a key column to tell them apart. */
+     * another, in no promised order: select a key column to tell them apart.  Several statements
+     * may be under way at once: step through them in the order they were started, each to its end
+     * or to finish. */
     HF_MUST_USE enum hf_status (*query_many)(struct db_stmt *stmt, const struct db_value *args,
                                              size_t n_rows, struct hf_err *err);
     enum db_step (*step)(struct db_stmt *stmt, struct hf_err *err);
@@ -119,11 +143,29 @@ struct db_driver {
      * cannot tell by itself it is asked every pause_ms, after the first pause. */
     HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t pause_ms, int64_t timeout_ms,
                                         struct hf_err *err);
+    /* Where many write (else NULL), outside a transaction.  Tell all who listen on `topic` (letters
+     * and _), of any process.  At most 7000 bytes. */
+    HF_MUST_USE enum hf_status (*notify)(struct db *db, const char *topic, const char *text,
+                                         struct hf_err *err);
+    /* Likewise.  Sleep until something was told, at most timeout_ms, or until wake_fd (-1: none) is
+     * readable; append what was told, a line each.  What was told before the first call, or while
+     * the connection was lost, is never heard. */
+    HF_MUST_USE enum hf_status (*listen)(struct db *db, const char *topic, int wake_fd,
+                                         int64_t timeout_ms, struct buf *ret_lines,
+                                         struct hf_err *err);
+    /* Likewise.  Be the only connection that has this number, until close: *ret_got false when
+     * another is.  May be asked again; a lost connection loses it. */
+    HF_MUST_USE enum hf_status (*alone)(struct db *db, int64_t number, bool *ret_got,
+                                        struct hf_err *err);
+    /* What an operator should know about this database's settings, a line each: a commit that is
+     * not safe, a copy that may lag.  Nothing is appended when all is well. */
+    HF_MUST_USE enum hf_status (*warnings)(struct db *db, struct buf *ret_lines,
+                                           struct hf_err *err);
     /* Off the hot path, from a connection of its own: copy the log into the main file. */
     HF_MUST_USE enum hf_status (*maintain)(struct db *db, struct hf_err *err);
 };
 
-extern const struct db_driver db_sqlite;
+extern const struct db_driver db_sqlite, db_postgres;
 
 /* Opens by the URL's scheme: the array of drivers is in db.c. */
 HF_MUST_USE enum hf_status db_open(const char *url, const struct db_options *options,

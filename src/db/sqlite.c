@@ -30,6 +30,7 @@
  * 512, 1024, 2048 and 4096 at 100,000 and at 1,000,000 seats. */
 #define PAGE_BYTES 2048
 #define BUSY_MS 5000
+#define NOW_FUNCTION "holdfast_now"
 #define SHARED_TIMEOUT_MS 2000
 
 struct sqlite_stmt {
@@ -60,6 +61,7 @@ static const struct template_fragment fragments[] = {
     {"clustered", "WITHOUT ROWID"},
     {"hot", ""},
     {"lock", ""},
+    {"now", NOW_FUNCTION "()"},
     {NULL, NULL},
 };
 static const struct dialect dialect = {.fragments = fragments, .row_at_a_time = true};
@@ -160,6 +162,17 @@ static enum hf_status sqlite_exec_many(struct db_stmt *base, const struct db_val
     if (ret_changes)
         *ret_changes = changes;
     return HF_OK;
+}
+
+static enum hf_status sqlite_expect_many(struct db_stmt *base, const char *what,
+                                         const struct db_value *args, size_t n_rows,
+                                         struct hf_err *err)
+{
+    int64_t changes = 0;
+    enum hf_status status = sqlite_exec_many(base, args, n_rows, &changes, err);
+    if (status == HF_OK && changes != (int64_t)n_rows)
+        return hf_err_set(err, HF_LEDGER_SURPRISE, "%s", what);
+    return status;
 }
 
 static enum hf_status sqlite_query_many(struct db_stmt *base, const struct db_value *args,
@@ -305,6 +318,15 @@ static enum hf_status sqlite_now_ms(struct db *base, int64_t *ret_ms, struct hf_
     return HF_OK;
 }
 
+/* {now} */
+static void now_function(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n, (void)values;
+    int64_t now = 0;
+    (void)!sqlite_now_ms(sqlite3_user_data(context), &now, NULL);
+    sqlite3_result_int64(context, now);
+}
+
 static void sqlite_now_floor(struct db *base, int64_t ms)
 {
     struct sqlite *db = (struct sqlite *)base;
@@ -315,6 +337,13 @@ static void sqlite_now_floor(struct db *base, int64_t ms)
 static int64_t sqlite_numbers(struct db *base, int64_t n)
 {
     return sqlite_shared_numbers(&((struct sqlite *)base)->shared, n);
+}
+
+/* A file of one machine: nothing to warn of. */
+static enum hf_status sqlite_warnings(struct db *base, struct buf *ret_lines, struct hf_err *err)
+{
+    (void)base, (void)ret_lines, (void)err;
+    return HF_OK;
 }
 
 static enum hf_status sqlite_await(struct db *base, int64_t pause_ms, int64_t timeout_ms,
@@ -372,6 +401,9 @@ static enum hf_status configure(struct sqlite *db, const struct db_options *opti
     int64_t timeout_ms = options->timeout_ms ? options->timeout_ms : SHARED_TIMEOUT_MS;
     int rc = db->is_shared ? sqlite_shared_open(&db->shared, db->handle, db->clock, timeout_ms)
                            : configure_alone(db, options);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function(db->handle, NOW_FUNCTION, 0, SQLITE_UTF8, db, now_function,
+                                     NULL, NULL);
     enum hf_status status = rc == SQLITE_OK ? HF_OK : fail_code(db, "configure", rc, err);
     const struct {
         struct db_stmt **stmt;
@@ -462,11 +494,13 @@ const struct db_driver db_sqlite = {
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .exec_many = sqlite_exec_many,
+    .expect_many = sqlite_expect_many,
     .query_many = sqlite_query_many,
     .step = sqlite_step,
     .column_int = sqlite_column_int,
     .column_data = sqlite_column_data,
     .finish = sqlite_finish,
+    .warnings = sqlite_warnings,
     .now_ms = sqlite_now_ms,
     .now_floor = sqlite_now_floor,
     .numbers = sqlite_numbers,

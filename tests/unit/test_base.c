@@ -73,8 +73,8 @@ static void every_status_has_an_http_status_a_code_and_a_title(void **state)
 static void no_two_refusals_share_a_code(void **state)
 {
     (void)state;
-    for (enum hf_status a = 0; a < HF_STATUS_COUNT; a++)
-        for (enum hf_status b = a + 1; b < HF_STATUS_COUNT; b++)
+    for (enum hf_status a = 0; a < HF_LEDGER_SURPRISE; a++) /* those behind are no answers */
+        for (enum hf_status b = a + 1; b < HF_LEDGER_SURPRISE; b++)
             assert_string_not_equal(hf_status_code(a), hf_status_code(b));
 }
 

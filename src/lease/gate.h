@@ -67,7 +67,7 @@ struct gate_seat {
     int64_t hold;   /* 0: nobody's; only a claim of `token` is given back */
     int64_t ttl_ms; /* > 0: the hold has it for so long.  0: the hold had it and has it no more */
 };
-/* What is left of an area. */
+/* What is left of an area.  ttl_ms 0: the count is deleted, whatever it says. */
 struct gate_count {
     int64_t event, seq, available, ttl_ms;
     uint32_t area;

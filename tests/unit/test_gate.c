@@ -449,6 +449,9 @@ static void a_count_replaces_one_of_an_earlier_seq(void **state)
     two[1].seq += 1;
     assert_int_equal(gate_settle(g, token(1), NULL, 0, two, 2, NULL), HF_DONE);
     assert_string_equal(get("area:{7}:3"), "9007199254740994 55");
+    c.ttl_ms = 0; /* deleted, whatever it says */
+    put_count(g, c);
+    assert_int_equal(pttl("area:{7}:3"), -2);
     gate_close(g);
 }
 

@@ -130,7 +130,7 @@ static enum hf_result call_again(struct redis_caller *c, enum redis_script scrip
             call_put(c, script, again.n == 1, &requests[i]);
         }
     }
-    enum hf_result result = redis_exchange(&c->link, again.v, fault);
+    enum hf_result result = redis_exchange(&c->link, c->hurry_ms, again.v, fault);
     if (result != HF_DONE) {
         if (result == HF_UNREACHABLE && again.n < n) {
             result = HF_UNKNOWN;
@@ -159,7 +159,7 @@ enum hf_result redis_call(struct redis_caller *c, enum redis_script script,
         *vec_push(&c->replies) = NULL;
     for (size_t i = 0; i < n; i++)
         call_put(c, script, false, &requests[i]);
-    enum hf_result result = redis_exchange(&c->link, c->replies.v, fault);
+    enum hf_result result = redis_exchange(&c->link, c->hurry_ms, c->replies.v, fault);
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++)

@@ -25,6 +25,7 @@ enum redis_script {
 
 struct redis_caller {
     struct redis_link link;
+    int64_t hurry_ms;          /* struct lease's */
     VEC(redisReply *) replies; /* of one call; the vector only grows */
     char shas[N_SCRIPTS][REDIS_SHA_LEN + 1];
 };

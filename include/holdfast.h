@@ -25,7 +25,8 @@
  * Threads.  A struct hf_locks and its locks may be used by any number of threads at once.  With the
  * first lock the library starts two threads a struct hf_locks: one renews, the other watches the
  * deadlines; callbacks run on the second, which is never kept waiting by the back end, and must not
- * block.  No globals, no output, no signal handlers.
+ * block.  The name of a host is looked up by one more, which may outlive hf_close if the resolver
+ * does not answer.  No globals, no output, no signal handlers.
  * fork(): the child must not use or free what the parent opened; it opens its own.  exec() is safe:
  * every file is close-on-exec. */
 #ifndef HOLDFAST_H

@@ -62,6 +62,27 @@ describe('the wrapper', { concurrency: 3 }, () => {
     for (const pid of family) await gone(pid, 2000);
   });
 
+  const monitorOf = (wrapper) => Number(fs.readFileSync(`/proc/${wrapper.pid}/task/${wrapper.pid}/children`, 'utf8')
+    .trim().split(' ').find((pid) => Number(pid) !== wrapper.commandPid));
+
+  it('killed after its monitor: the parent-death signal ends the command', async () => {
+    const wrapper = await beginRun(url, ['orphan'], "trap 'echo heard; exit 0' TERM; while :; do sleep 0.02; done");
+    process.kill(monitorOf(wrapper), 'SIGKILL');
+    await until('the wrapper knows', () => wrapper.stderr.includes('the monitor has died'));
+    wrapper.child.kill('SIGKILL');
+    await gone(wrapper.commandPid, 2000);
+    await until('it heard SIGTERM', () => wrapper.stdout.includes('heard'));
+  });
+
+  it('goes on when its monitor dies', async () => {
+    const wrapper = await beginRun(url, ['--ttl', '900ms', 'widow'], 'read line; exit 6', { input: null });
+    process.kill(monitorOf(wrapper), 'SIGKILL');
+    await sleep(1500);
+    assert.equal((await run(url, ['-n', 'widow', '--', 'true'])).code, 75);
+    wrapper.child.stdin.end('\n');
+    assert.equal((await wrapper.result).code, 6);
+  });
+
   it('stopped for longer than the TTL: the command ends before the lease does, then 76', async () => {
     const file = locks.file('frozen');
     const wrapper = await beginRun(url, ['--ttl', '1500ms', 'frozen'], `trap '' TERM; ${heartbeat(file)}`);
@@ -108,6 +129,12 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
     assert.equal(code, 76);
     assert.ok(ms < 5000, `${ms}`);
     assert.ok(isGone(wrapper.commandPid));
+  });
+
+  it('ends the whole group: a child of the command that ignores SIGTERM is gone before the wrapper', async () => {
+    const { code, stdout } = await broken('broken-6', ['--grace', '200ms'], "(trap '' TERM; while :; do sleep 0.02; done) & echo grandchild $!; exec sleep 20");
+    assert.equal(code, 76);
+    assert.ok(isGone(Number(stdout.match(/grandchild (\d+)/)[1])));
   });
 
   it('kills at once with --on-loss kill', async () => {

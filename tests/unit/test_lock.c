@@ -1,6 +1,5 @@
-/* Claims about one lock: who gets it, who waits and for how long,
- * what is refused, what is counted.  Everything on memory:; answers that do not come are
- * test_lock_outage.c's. */
+/* Claims about one lock: who gets it, who waits and for how long, what is refused, what is counted.
+ * Everything on memory:; answers that do not come are test_lock_outage.c's. */
 #include "support.h"
 
 #include "support_lock.h"

@@ -15,20 +15,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
-
-int redis_server_port(int *ret_fd)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    hf_check(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0);
-    hf_check(listen(fd, 16) == 0 && getsockname(fd, (struct sockaddr *)&at, &len) == 0);
-    if (ret_fd)
-        *ret_fd = fd;
-    else
-        close(fd);
-    return ntohs(at.sin_port);
-}
+#include "support/port.h"
 
 static int dial(int port)
 {
@@ -109,7 +96,7 @@ bool redis_server_start(struct redis_server *s)
     snprintf(s->dir, sizeof s->dir, "/tmp/holdfast-redis-XXXXXX");
     hf_check(mkdtemp(s->dir));
     snprintf(s->socket, sizeof s->socket, "%s/socket", s->dir);
-    s->port = redis_server_port(NULL);
+    s->port = port_free(NULL);
     snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", s->port);
     snprintf(s->unix_url, sizeof s->unix_url, "unix:%s", s->socket);
     return spawn(s);

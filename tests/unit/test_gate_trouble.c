@@ -415,6 +415,7 @@ static void *crowd_member(void *ctx)
         for (uint32_t i = 0; yes && i < w.c.n_seats; i++)
             if (atomic_exchange(&c->owner[w.seats[i]], m->number) != 0)
                 atomic_fetch_add(&c->doubles, 1);
+        hf_check(gate_ping(g, NULL) == HF_DONE); /* they are had for a while */
         for (uint32_t i = 0; yes && i < w.c.n_seats; i++)
             if (atomic_exchange(&c->owner[w.seats[i]], 0) != m->number)
                 atomic_fetch_add(&c->doubles, 1);

@@ -31,7 +31,7 @@ static int dial(int port)
 
 static void run(const struct redis_server *s)
 {
-    char port[16], log[128];
+    char port[16], bus[16], log[128];
     snprintf(port, sizeof port, "%d", s->port);
     snprintf(log, sizeof log, "%s/log", s->dir);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -53,10 +53,15 @@ static void run(const struct redis_server *s)
                             "--appendonly",
                             s->aof ? "yes" : "no",
                             "--appendfsync",
-                            "always",
-                            "--cluster-enabled",
-                            s->cluster ? "yes" : "no"};
-    size_t n = 21;
+                            "always"};
+    size_t n = 19;
+    if (s->cluster) { /* its usual second port, 10000 above, may not exist */
+        snprintf(bus, sizeof bus, "%d", redis_server_port(NULL));
+        args[n++] = "--cluster-enabled";
+        args[n++] = "yes";
+        args[n++] = "--cluster-port";
+        args[n++] = bus;
+    }
     if (s->password) {
         args[n++] = "--requirepass";
         args[n++] = s->password;

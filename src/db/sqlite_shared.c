@@ -3,10 +3,12 @@
 #include "db/sqlite_shared.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,69 +18,17 @@
 #define NUMBERS_BLOCK 16384
 #define STORE_EVERY_MS 10000
 #define BEGIN_TRIES 4
+/* Without being told: at whether the file is still there, and at what was committed; by those who
+ * are in no queue, and where nobody can be told. */
 #define LOOK_EVERY_US 50000
+#define LOOK_US 2000
 /* Pages in the log before whoever commits copies it back, and forces it to the disk. */
 #define CHECKPOINT_PAGES 1000
-/* A lease is a small row: small pages mean fewer bytes in the log. */
-#define PAGE_BYTES 1024
 /* A transaction takes some 20 us.  Who has waited longer asks more often: a newcomer does not
  * overtake for ever. */
 #define BUSY_SLEEP_US 800
 #define BUSY_SLEEP_MIN_US 100
 #define LOG_SLEEP_US 1000
-
-#define SETUP                                                                                      \
-    "CREATE TABLE IF NOT EXISTS shared_state ("                                                    \
-    " id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset_ms INTEGER NOT NULL,"      \
-    " now_ms INTEGER NOT NULL, next INTEGER NOT NULL, reserved INTEGER NOT NULL);"                 \
-    "INSERT INTO shared_state SELECT 1, '', 0, 0, 1, 1"                                            \
-    " WHERE NOT EXISTS (SELECT 1 FROM shared_state) ON CONFLICT DO NOTHING;"
-
-/* ---- the file ---- */
-
-static int sync_file(const char *path)
-{
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    int failed = fd < 0 || fsync(fd) != 0 ? errno : 0;
-    if (fd >= 0)
-        close(fd);
-    return failed;
-}
-
-/* Closed, it is whole, on the disk, and has no other files beside it. */
-static int build(const char *path)
-{
-    char sql[1024];
-    sqlite3 *db = NULL;
-    (void)snprintf(sql, sizeof sql,
-                   "PRAGMA page_size=%d; PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL;" SETUP,
-                   PAGE_BYTES);
-    int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
-    int closed = sqlite3_close(db);
-    return rc != SQLITE_OK || closed != SQLITE_OK ? EIO : sync_file(path);
-}
-
-/* Under another name first, and the first to be ready gives it its own: a hundred who made it in
- * place would stand in each other's way, each reading what the next wants for itself. */
-int sqlite_shared_create(const char *path)
-{
-    char temp[4096 + 8];
-    if (access(path, F_OK) == 0)
-        return 0;
-    if ((size_t)snprintf(temp, sizeof temp, "%s.XXXXXX", path) >= sizeof temp)
-        return ENAMETOOLONG;
-    int fd = mkostemp(temp, O_CLOEXEC);
-    if (fd < 0)
-        return errno;
-    close(fd);
-    int failed = build(temp);
-    if (!failed && link(temp, path) != 0 && errno != EEXIST)
-        failed = errno;
-    unlink(temp);
-    return failed;
-}
 
 /* ---- patience ---- */
 
@@ -109,7 +59,8 @@ static int use_log(struct sqlite_shared *s)
     int64_t until = clock_monotonic_us(&clock_system) + s->timeout_us;
     char sql[80];
     int rc, tries = 0;
-    (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;", PAGE_BYTES);
+    (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;",
+                   SQLITE_SHARED_PAGE_BYTES);
     sqlite3_busy_handler(s->handle, NULL, NULL);
     while ((rc = sqlite3_exec(s->handle, sql, NULL, NULL, NULL), rc & 0xff) == SQLITE_BUSY &&
            clock_monotonic_us(&clock_system) < until)
@@ -152,6 +103,12 @@ static int row_read(struct sqlite_shared *s)
     return rc == SQLITE_OK ? reset : rc;
 }
 
+int64_t sqlite_shared_first_number(const struct clock *clock)
+{
+    int64_t us = clock_wall_us(clock);
+    return us > 1 ? us : 1;
+}
+
 int64_t sqlite_shared_now_ms(const struct sqlite_shared *s)
 {
     return clock_boot_us(s->clock) / 1000 + s->offset_ms;
@@ -186,9 +143,10 @@ static void rollback(struct sqlite_shared *s)
         (void)sqlite3_exec(s->handle, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* Who works on in a file that was removed shares nothing with those who make the next.  A tenth of
- * an uncontended lease when looked at each time. */
-static bool has_moved(struct sqlite_shared *s)
+/* Looked at now and then: a tenth of an uncontended lease when looked at each time.  What is
+ * granted until then in the file that is gone has a lower fence than all that its successor gives.
+ */
+bool sqlite_shared_has_moved(struct sqlite_shared *s)
 {
     int moved = 0;
     int64_t now = clock_monotonic_us(&clock_system);
@@ -201,8 +159,6 @@ static bool has_moved(struct sqlite_shared *s)
 
 static int begin(struct sqlite_shared *s)
 {
-    if (has_moved(s))
-        return SQLITE_READONLY_DBMOVED;
     int rc = sqlite3_step(s->begin);
     int reset = sqlite3_reset(s->begin);
     rc = rc == SQLITE_DONE ? row_read(s) : reset;
@@ -245,29 +201,58 @@ int sqlite_shared_begin(struct sqlite_shared *s)
 
 /* ---- news ---- */
 
-static int version_read(struct sqlite_shared *s, int64_t *ret)
+/* A word of the log's shared index that every commit changes, whoever made it: the transaction
+ * counter of its header, the third word by SQLite's description of the format.  It is what waiters
+ * sleep on: a futex is known by its place in a file, so it works between processes, needs no file
+ * of its own and leaves nothing behind.  We only read it.  NULL: this SQLite shares no memory. */
+static const uint32_t *commits_word(sqlite3 *handle)
 {
-    int rc = sqlite3_step(s->version);
-    if (rc == SQLITE_ROW)
-        *ret = sqlite3_column_int64(s->version, 0);
-    int reset = sqlite3_reset(s->version);
-    return rc == SQLITE_ROW ? SQLITE_OK : reset;
+    const int index_bytes = 32768, word = 2;
+    sqlite3_file *file = NULL;
+    void volatile *index = NULL;
+    if (sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+        !file || !file->pMethods || file->pMethods->iVersion < 2 ||
+        file->pMethods->xShmMap(file, 0, index_bytes, 0, &index) != SQLITE_OK || !index)
+        return NULL;
+    return (const uint32_t *)index + word;
 }
 
-/* Asking costs a look at the log's shared index, some microseconds, and reads no page. */
-int sqlite_shared_await(struct sqlite_shared *s, int64_t pause_ms, int64_t timeout_ms)
+/* Neighbours in a queue have different bits: fences and tickets are drawn in turn. */
+static uint32_t bit_of(int64_t number) { return UINT32_C(1) << (number / 2 % 32); }
+
+/* The end of `us`, a wake-up or anything else that makes another look worth while. */
+static void doze(const struct sqlite_shared *s, int64_t number, int64_t us)
 {
-    int64_t version = s->seen, now = clock_monotonic_us(&clock_system);
-    int64_t until = now + timeout_ms * 1000;
-    for (; now < until; now = clock_monotonic_us(&clock_system)) {
-        sleep_us(until - now < pause_ms * 1000 ? until - now : pause_ms * 1000);
-        int rc = version_read(s, &version);
-        if (rc != SQLITE_OK || version != s->seen) {
-            s->seen = version;
-            return rc;
-        }
-    }
-    return SQLITE_OK;
+    int64_t until = clock_monotonic_us(&clock_system) + us;
+    const struct timespec at = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
+    if (syscall(SYS_futex, s->commits, FUTEX_WAIT_BITSET, s->seen, &at, NULL, bit_of(number)) !=
+            0 &&
+        errno != ETIMEDOUT && errno != EAGAIN && errno != EINTR)
+        sleep_us(us < LOOK_US ? us : LOOK_US);
+}
+
+/* Who has seen every commit sleeps until it is woken.  A wake-up can get lost with the process that
+ * should have sent it, and others who change the file send none: so look now and then. */
+void sqlite_shared_await(struct sqlite_shared *s, int64_t number, int64_t timeout_ms)
+{
+    int64_t us = timeout_ms * 1000, most = number ? LOOK_EVERY_US : LOOK_US;
+    uint32_t seen = s->seen;
+    us = us < most ? us : most;
+    if (!s->commits)
+        sleep_us(us < LOOK_US ? us : LOOK_US);
+    else if (seen == __atomic_load_n(s->commits, __ATOMIC_ACQUIRE))
+        doze(s, number, us);
+    if (s->commits)
+        s->seen = __atomic_load_n(s->commits, __ATOMIC_ACQUIRE);
+}
+
+void sqlite_shared_wake(const struct sqlite_shared *s, const int64_t *numbers, size_t n)
+{
+    uint32_t bits = 0;
+    for (size_t i = 0; i < n; i++)
+        bits |= bit_of(numbers[i]);
+    if (bits && s->commits)
+        (void)syscall(SYS_futex, s->commits, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, bits);
 }
 
 /* ---- opening ---- */
@@ -289,8 +274,8 @@ int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct cl
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int rc = use_log(s);
     (void)snprintf(sql, sizeof sql,
-                   "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d;" SETUP,
-                   CHECKPOINT_PAGES);
+                   "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d;" SQLITE_SHARED_SETUP,
+                   CHECKPOINT_PAGES, sqlite_shared_first_number(clock));
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(handle, sql, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
@@ -303,8 +288,6 @@ int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct cl
                      "UPDATE shared_state SET boot=?1, offset_ms=?2, now_ms=?3, next=?4,"
                      " reserved=?5 WHERE id = 1",
                      &s->write);
-    if (rc == SQLITE_OK)
-        rc = prepare(s, "PRAGMA data_version", &s->version);
     /* From here on the offset is that of this boot, which no process outlives. */
     if (rc == SQLITE_OK)
         rc = sqlite_shared_begin(s);
@@ -313,6 +296,8 @@ int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct cl
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(handle, "COMMIT", NULL, NULL, NULL);
     rollback(s);
+    if (rc == SQLITE_OK)
+        s->commits = commits_word(handle);
     return rc;
 }
 
@@ -321,6 +306,5 @@ void sqlite_shared_close(struct sqlite_shared *s)
     sqlite3_finalize(s->begin);
     sqlite3_finalize(s->read);
     sqlite3_finalize(s->write);
-    sqlite3_finalize(s->version);
-    s->begin = s->read = s->write = s->version = NULL;
+    s->begin = s->read = s->write = NULL;
 }

@@ -119,8 +119,8 @@ struct db_driver {
      * there is to know.  Cheap: may be asked before everything. */
     bool (*is_gone)(struct db *db);
     /* Of a shared database, outside a transaction: sleep until `number` is woken, or something may
-     * have been committed since this last returned, at most timeout_ms; may return early.
-     * `number`: one from `numbers`, or 0. */
+     * have been committed since the last transaction or await, at most timeout_ms; may return
+     * early. `number`: one from `numbers`, or 0. */
     HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int64_t timeout_ms,
                                         struct hf_err *err);
     /* After a commit: wake who awaits these numbers, in whatever process.  A hint: it may be lost,

@@ -263,6 +263,8 @@ static enum hf_status sqlite_commit(struct db *base, struct hf_err *err)
     if (db->is_shared && sqlite_shared_write(&db->shared) != SQLITE_OK)
         return fail(db, "write", err);
     enum hf_status status = db_exec(db->commit, NULL, NULL, err);
+    if (status == HF_OK && db->is_shared)
+        sqlite_shared_committed(&db->shared);
     int code = sqlite3_extended_errcode(db->handle);
     if (status == HF_LEDGER_UNAVAILABLE && code != SQLITE_IOERR_WRITE && code != SQLITE_FULL &&
         (code & 0xff) != SQLITE_BUSY)

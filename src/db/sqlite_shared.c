@@ -164,6 +164,8 @@ static int begin(struct sqlite_shared *s)
     rc = rc == SQLITE_DONE ? row_read(s) : reset;
     if (rc != SQLITE_OK)
         rollback(s);
+    s->begun = s->commits ? __atomic_load_n(s->commits, __ATOMIC_ACQUIRE) : 0;
+    s->changes = sqlite3_total_changes64(s->handle);
     return rc;
 }
 
@@ -197,6 +199,12 @@ int sqlite_shared_begin(struct sqlite_shared *s)
             rc = begin(s);
     }
     return rc;
+}
+
+/* A transaction is alone: whatever was committed until it began, and by it, is known. */
+void sqlite_shared_committed(struct sqlite_shared *s)
+{
+    s->seen = s->begun + (sqlite3_total_changes64(s->handle) != s->changes);
 }
 
 /* ---- news ---- */

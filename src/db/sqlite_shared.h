@@ -30,7 +30,9 @@ struct sqlite_shared {
     int64_t next, reserved;  /* numbers from next on, below reserved, may be given */
     bool dirty;              /* the row is to be written by this transaction */
     const uint32_t *commits; /* changes with every commit to the file; NULL: not to be had */
-    uint32_t seen;           /* its value at the end of the last await */
+    uint32_t seen;           /* its value when what was committed was last known */
+    uint32_t begun;          /* and at the beginning of this transaction ... */
+    int64_t changes;         /* with the handle's count of rows changed */
     int64_t timeout_us;      /* for others to end their transactions */
     int64_t busy_until_us;
     int64_t look_at_us; /* when to see next whether the file is still at its path */
@@ -63,8 +65,9 @@ void sqlite_shared_close(struct sqlite_shared *s);
 bool sqlite_shared_has_moved(struct sqlite_shared *s);
 /* BEGIN IMMEDIATE, and the row.  SQLITE_BUSY: others took longer than the timeout. */
 int sqlite_shared_begin(struct sqlite_shared *s);
-/* Before COMMIT. */
+/* Before COMMIT, and after. */
 int sqlite_shared_write(struct sqlite_shared *s);
+void sqlite_shared_committed(struct sqlite_shared *s);
 int64_t sqlite_shared_now_ms(const struct sqlite_shared *s);
 /* Inside a transaction: `n` numbers, DB_NUMBERS_MAX of them at most in one. */
 int64_t sqlite_shared_numbers(struct sqlite_shared *s, int64_t n);

@@ -3,6 +3,7 @@
 #include "db/sqlite_shared.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -25,10 +26,21 @@
 /* Pages in the log before whoever commits copies it back, and forces it to the disk. */
 #define CHECKPOINT_PAGES 1000
 /* A transaction takes some 20 us.  Who has waited longer asks more often: a newcomer does not
- * overtake for ever. */
+ * overtake for ever; but many who wait must leave the processor to the one they wait for. */
 #define BUSY_SLEEP_US 800
-#define BUSY_SLEEP_MIN_US 100
+#define BUSY_SLEEP_MIN_US 300
 #define LOG_SLEEP_US 1000
+
+/* A lease is a small row: small pages mean fewer bytes in the log. */
+#define PAGE_BYTES 1024
+
+/* With the first number. */
+#define SETUP                                                                                      \
+    "CREATE TABLE IF NOT EXISTS shared_state ("                                                    \
+    " id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset_ms INTEGER NOT NULL,"      \
+    " now_ms INTEGER NOT NULL, next INTEGER NOT NULL, reserved INTEGER NOT NULL);"                 \
+    "INSERT INTO shared_state SELECT 1, '', 0, 0, n, n FROM (SELECT %" PRId64 " AS n)"             \
+    " WHERE NOT EXISTS (SELECT 1 FROM shared_state) ON CONFLICT DO NOTHING;"
 
 /* ---- patience ---- */
 
@@ -59,8 +71,7 @@ static int use_log(struct sqlite_shared *s)
     int64_t until = clock_monotonic_us(&clock_system) + s->timeout_us;
     char sql[80];
     int rc, tries = 0;
-    (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;",
-                   SQLITE_SHARED_PAGE_BYTES);
+    (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;", PAGE_BYTES);
     sqlite3_busy_handler(s->handle, NULL, NULL);
     while ((rc = sqlite3_exec(s->handle, sql, NULL, NULL, NULL), rc & 0xff) == SQLITE_BUSY &&
            clock_monotonic_us(&clock_system) < until)
@@ -101,12 +112,6 @@ static int row_read(struct sqlite_shared *s)
     }
     int reset = sqlite3_reset(s->read);
     return rc == SQLITE_OK ? reset : rc;
-}
-
-int64_t sqlite_shared_first_number(const struct clock *clock)
-{
-    int64_t us = clock_wall_us(clock);
-    return us > 1 ? us : 1;
 }
 
 int64_t sqlite_shared_now_ms(const struct sqlite_shared *s)
@@ -270,40 +275,70 @@ static int prepare(struct sqlite_shared *s, const char *sql, sqlite3_stmt **ret)
     return sqlite3_prepare_v3(s->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
 }
 
+/* A new file counts from the wall clock's microseconds on: nobody draws a million numbers a second,
+ * so it begins beyond all that were drawn from a file that was lost. */
+static int set_up(struct sqlite_shared *s)
+{
+    char sql[1024];
+    int64_t wall_us = clock_wall_us(s->clock);
+    (void)snprintf(sql, sizeof sql, SETUP, wall_us > 1 ? wall_us : 1);
+    return sqlite3_exec(s->handle, sql, NULL, NULL, NULL);
+}
+
+static int prepare_all(struct sqlite_shared *s)
+{
+    const char *read = "SELECT boot, offset_ms, now_ms, next, reserved FROM shared_state";
+    int rc = prepare(s, read, &s->read);
+    if ((rc & 0xff) == SQLITE_ERROR) { /* no such table: new, or somebody else's */
+        rc = set_up(s);
+        if (rc == SQLITE_OK)
+            rc = prepare(s, read, &s->read);
+    }
+    if (rc == SQLITE_OK)
+        rc = prepare(s, "BEGIN IMMEDIATE", &s->begin);
+    if (rc == SQLITE_OK)
+        rc = prepare(s,
+                     "UPDATE shared_state SET boot=?1, offset_ms=?2, now_ms=?3, next=?4,"
+                     " reserved=?5 WHERE id = 1",
+                     &s->write);
+    return rc;
+}
+
+/* From then on the offset is that of this boot, which no process outlives.  Who finds it so writes
+ * nothing: many may open the file at once. */
+static int be_of_this_boot(struct sqlite_shared *s)
+{
+    int rc = row_read(s);
+    if (rc != SQLITE_OK || !s->dirty)
+        return rc;
+    rc = sqlite_shared_begin(s);
+    if (rc == SQLITE_OK)
+        rc = sqlite_shared_write(s);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(s->handle, "COMMIT", NULL, NULL, NULL);
+    rollback(s);
+    return rc;
+}
+
 /* The log stays when the last one leaves: short-lived processes would pay three syncs each. */
 int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct clock *clock,
                        int64_t timeout_ms)
 {
-    char sql[1024];
+    char sql[80];
     *s = (struct sqlite_shared){
         .handle = handle, .clock = clock, .timeout_us = timeout_ms * 1000, .dirty = false};
     if (!clock_boot_id(s->boot))
         return SQLITE_CANTOPEN;
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int rc = use_log(s);
-    (void)snprintf(sql, sizeof sql,
-                   "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d;" SQLITE_SHARED_SETUP,
-                   CHECKPOINT_PAGES, sqlite_shared_first_number(clock));
+    (void)snprintf(sql, sizeof sql, "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=%d;",
+                   CHECKPOINT_PAGES);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(handle, sql, NULL, NULL, NULL);
     if (rc == SQLITE_OK)
-        rc = prepare(s, "BEGIN IMMEDIATE", &s->begin);
+        rc = prepare_all(s);
     if (rc == SQLITE_OK)
-        rc = prepare(s, "SELECT boot, offset_ms, now_ms, next, reserved FROM shared_state",
-                     &s->read);
-    if (rc == SQLITE_OK)
-        rc = prepare(s,
-                     "UPDATE shared_state SET boot=?1, offset_ms=?2, now_ms=?3, next=?4,"
-                     " reserved=?5 WHERE id = 1",
-                     &s->write);
-    /* From here on the offset is that of this boot, which no process outlives. */
-    if (rc == SQLITE_OK)
-        rc = sqlite_shared_begin(s);
-    if (rc == SQLITE_OK)
-        rc = sqlite_shared_write(s);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_exec(handle, "COMMIT", NULL, NULL, NULL);
-    rollback(s);
+        rc = be_of_this_boot(s);
     if (rc == SQLITE_OK)
         s->commits = commits_word(handle);
     return rc;

@@ -12,7 +12,6 @@
 #ifndef HF_DB_SQLITE_SHARED_H
 #define HF_DB_SQLITE_SHARED_H
 
-#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,19 +36,6 @@ struct sqlite_shared {
     int64_t busy_until_us;
     int64_t look_at_us; /* when to see next whether the file is still at its path */
 };
-
-/* A lease is a small row: small pages mean fewer bytes in the log. */
-#define SQLITE_SHARED_PAGE_BYTES 1024
-/* With the first number. */
-#define SQLITE_SHARED_SETUP                                                                        \
-    "CREATE TABLE IF NOT EXISTS shared_state ("                                                    \
-    " id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset_ms INTEGER NOT NULL,"      \
-    " now_ms INTEGER NOT NULL, next INTEGER NOT NULL, reserved INTEGER NOT NULL);"                 \
-    "INSERT INTO shared_state SELECT 1, '', 0, 0, n, n FROM (SELECT %" PRId64 " AS n)"             \
-    " WHERE NOT EXISTS (SELECT 1 FROM shared_state) ON CONFLICT DO NOTHING;"
-/* A new file counts from the wall clock's microseconds on: nobody draws a million numbers a second,
- * so it begins beyond all that were drawn from a file that was lost. */
-int64_t sqlite_shared_first_number(const struct clock *clock);
 
 /* sqlite_shared_file.c: makes the file, if it is not there, for its owner alone, whole or not at
  * all; SQLite gives its other files the same mode.  Not its directory: a mistyped path would be a

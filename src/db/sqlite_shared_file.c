@@ -21,6 +21,7 @@
 struct making {
     const char *path;
     const struct clock *clock;
+    int64_t timeout_ms;
     char guard[PATH_SIZE], made[PATH_SIZE];        /* beside the path */
     char log[2][PATH_SIZE], old_log[2][PATH_SIZE]; /* SQLite's other files; put aside */
     char made_log[PATH_SIZE];
@@ -28,11 +29,10 @@ struct making {
 
 static bool exists(const char *path) { return access(path, F_OK) == 0; }
 
-static bool making_init(struct making *m, const char *path, const struct clock *clock)
+static bool making_init(struct making *m, const char *path)
 {
     static const char *const ends[] = {"-wal", "-shm"};
     m->path = path;
-    m->clock = clock;
     size_t most = (size_t)snprintf(m->made_log, PATH_SIZE, "%s-new-journal", path);
     (void)snprintf(m->guard, PATH_SIZE, "%s-making", path);
     (void)snprintf(m->made, PATH_SIZE, "%s-new", path);
@@ -60,22 +60,21 @@ static int sync_file(const char *path)
     return failed;
 }
 
-/* Closed, it is whole, on the disk, and has no other files beside it. */
+/* Set up as far as an opener does, so that those who come next need write nothing.  Closed, it is
+ * whole, on the disk, and has no other files beside it. */
 static int build(const struct making *m)
 {
-    char sql[1024];
+    struct sqlite_shared shared = {0};
     sqlite3 *db = NULL;
     int fd = open(m->made, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return errno;
     close(fd);
-    (void)snprintf(
-        sql, sizeof sql,
-        "PRAGMA page_size=%d; PRAGMA synchronous=OFF; PRAGMA journal_mode=WAL;" SQLITE_SHARED_SETUP,
-        SQLITE_SHARED_PAGE_BYTES, sqlite_shared_first_number(m->clock));
     int rc = sqlite3_open_v2(m->made, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK)
-        rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+        rc = sqlite_shared_open(&shared, db, m->clock, m->timeout_ms);
+    sqlite_shared_close(&shared);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     int closed = sqlite3_close(db);
     if ((rc & 0xff) == SQLITE_FULL)
         return ENOSPC;
@@ -122,8 +121,8 @@ static int make(const struct making *m)
 
 int sqlite_shared_create(const char *path, const struct clock *clock, int64_t timeout_ms)
 {
-    struct making m;
-    if (!making_init(&m, path, clock))
+    struct making m = {.clock = clock, .timeout_ms = timeout_ms};
+    if (!making_init(&m, path))
         return ENAMETOOLONG;
     int64_t until = clock_monotonic_us(&clock_system) + timeout_ms * 1000;
     while (!exists(path) || exists(m.guard)) {

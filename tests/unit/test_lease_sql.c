@@ -858,6 +858,7 @@ static void open_and_close(int number)
 static void many_may_open_a_new_file_at_once(void **state)
 {
     (void)state;
+    lab.options.timeout_ms = 10000; /* a new log is synced, and the disk may be busy */
     for (int round = 0; round < 3; round++) {
         pid_t pids[NEWCOMERS];
         assert_int_equal(pipe2(tells, O_CLOEXEC), 0);

@@ -242,7 +242,7 @@ static void a_file_replaced_by_another_is_followed(void **state)
     struct lease *l = open_lease();
     struct lease_request r = ask("a"), other = ask("a");
     granted(l, &r);
-    char url[200], path[200];
+    char url[220], path[200];
     snprintf(path, sizeof path, "%s/other.db", lab.dir.path);
     snprintf(url, sizeof url, "sqlite:%s", path);
     struct lease *m = NULL;

@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ static void pair_accept(struct proxy *p)
         return;
     }
     p->pairs[p->n_pairs].client = client;
+    p->pairs[p->n_pairs].has_word = false;
     p->pairs[p->n_pairs++].server = server;
 }
 
@@ -33,14 +35,19 @@ static void pair_close(struct proxy *p, int i)
 }
 
 /* False: the pair is to be closed. */
-static bool pass(struct proxy *p, int from, int to, bool is_answer)
+static bool pass(struct proxy *p, int i, bool is_answer)
 {
     char bytes[16384];
+    int from = is_answer ? p->pairs[i].server : p->pairs[i].client;
+    int to = is_answer ? p->pairs[i].client : p->pairs[i].server;
     ssize_t n = read(from, bytes, sizeof bytes);
     if (n <= 0)
         return false;
     enum proxy_mode mode = atomic_load(&p->mode);
-    if (is_answer && mode != PROXY_PASS) {
+    const char *word = atomic_load(&p->word);
+    if (!is_answer)
+        p->pairs[i].has_word = word && memmem(bytes, (size_t)n, word, strlen(word));
+    if (is_answer && mode != PROXY_PASS && (!word || p->pairs[i].has_word)) {
         atomic_fetch_add(&p->cuts, 1);
         return mode == PROXY_SWALLOW;
     }
@@ -65,9 +72,9 @@ static void *proxy_run(void *arg)
         for (int i = n; i-- > 0;) { /* from the end: closing moves the last into the gap */
             bool open = true;
             if (fds[1 + 2 * i].revents)
-                open = pass(p, p->pairs[i].client, p->pairs[i].server, false);
+                open = pass(p, i, false);
             if (open && fds[2 + 2 * i].revents)
-                open = pass(p, p->pairs[i].server, p->pairs[i].client, true);
+                open = pass(p, i, true);
             if (!open)
                 pair_close(p, i);
         }

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 enum proxy_mode { PROXY_PASS, PROXY_SWALLOW, PROXY_CUT };
 
@@ -14,9 +15,13 @@ struct proxy {
     _Atomic int mode; /* enum proxy_mode */
     atomic_bool stop;
     atomic_int cuts; /* answers that were kept from the client */
+    /* Only answers to requests with this word in them are kept; NULL: all.  Where a call takes more
+     * than one exchange, the last one counts. */
+    const char *_Atomic word;
     pthread_t thread;
     struct {
         int client, server;
+        bool has_word; /* the last request */
     } pairs[PROXY_PAIRS_MAX];
     int n_pairs; /* the thread's */
 };

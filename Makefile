@@ -52,7 +52,7 @@ endif
 DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
 
 # Asked once, and only when a recipe first needs them: after the packages are there.
-LIBRARIES = libmicrohttpd jansson sqlite3 libcrypto zlib hiredis
+LIBRARIES = libmicrohttpd jansson sqlite3 libcrypto zlib hiredis libpq
 ask = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
 LIB_CFLAGS = $(call ask,LIB_CFLAGS,--cflags $(LIBRARIES))
 LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES))

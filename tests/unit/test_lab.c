@@ -21,7 +21,7 @@
 
 #define BUYERS 50
 
-static struct postgres_server postgres;
+static char postgres_url[POSTGRES_URL_SIZE];
 static struct redis_server redis;
 static struct strategy_settings settings = {STRATEGY_SETTINGS_USUAL};
 static char event[32]; /* a new one for each test */
@@ -31,9 +31,10 @@ static char event[32]; /* a new one for each test */
 static int start_servers(void **state)
 {
     (void)state;
-    if (!postgres_server_start(&postgres) || !redis_server_start(&redis))
+    if (!redis_server_start(&redis))
         return -1;
-    settings.postgres = postgres.url;
+    postgres_server_fresh(postgres_url);
+    settings.postgres = postgres_url;
     settings.redis = redis.url;
     struct hf_err err;
     return stage_build(&settings, &err) ? 0 : -1;
@@ -42,7 +43,6 @@ static int start_servers(void **state)
 static int stop_servers(void **state)
 {
     (void)state;
-    postgres_server_stop(&postgres);
     redis_server_stop(&redis);
     return 0;
 }
@@ -64,7 +64,7 @@ static const char *ask(const char *sql)
 {
     static char value[64];
     const char *const parameters[] = {event};
-    PGconn *pg = PQconnectdb(postgres.url);
+    PGconn *pg = PQconnectdb(postgres_url);
     PGresult *result = PQexecParams(pg, sql, 1, NULL, parameters, NULL, NULL, 0);
     if (PQresultStatus(result) == PGRES_FATAL_ERROR)
         fail_msg("%s", PQerrorMessage(pg));

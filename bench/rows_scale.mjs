@@ -56,6 +56,8 @@ async function distinctOnce(bench, kind) {
   if (kind === 'ours') {
     const granted = result.grew('holdfast_hold_requests_total', { result: 'granted' });
     check(granted >= result.requests, `${result.requests} answers for ${granted} holds`);
+    result.per_batch = result.grew('holdfast_batch_commands_sum')
+      / result.grew('holdfast_batch_commands_count');
   } else {
     const held = below.number("SELECT count(*) FROM seats WHERE status = 'HELD'");
     check(held >= warm.requests + result.requests, `only ${held} seats are held`);
@@ -82,6 +84,7 @@ async function distinct(bench) {
   return [
     both('holds/s', 'per_second', atLeast(2.5)),
     alone('scale, distinct', 'holds/commit', 'per_commit', ours, atLeast(20)),
+    alone('scale, distinct', 'holds/batch', 'per_batch', ours),
     both('commits/hold', 'commits'),
     both('WAL bytes/hold', 'wal'),
     both('server\'s CPU us/hold', 'cpu_us'),
@@ -144,14 +147,14 @@ async function losers(bench) {
 
 const N_SERVERS = 3;
 const CONNECTIONS = 22; // of each of as many load generators
-const HALL = { sections: 30, rows: 100, seats: 100 }; // 300,000: as one event it must last
+const HALL = { sections: 25, rows: 100, seats: 100 }; // 250,000: as one event it must last
+const SHARE = Math.floor(seatsOf(HALL) / N_SERVERS);
 
 // Three generators, each with its share of the seats of its event and its server.
 async function generators(servers, events, from, seconds) {
-  const share = seatsOf(HALL) / N_SERVERS;
   const each = await Promise.all(Array.from({ length: N_SERVERS }, (_, i) => (
     scattered(servers[i % servers.length], [events[i % events.length]], HALL,
-      { first: (events.length > 1 ? 0 : i * share) + from },
+      { first: (events.length > 1 ? 0 : i * SHARE) + from },
       { connections: CONNECTIONS, threads: 1, seconds }))));
   each.forEach(allGranted);
   return { per_second: sum(pick(each, 'per_second')), p99_us: Math.max(...pick(each, 'p99_us')),
@@ -167,9 +170,8 @@ async function serversOnce(bench, nServers, nEvents) {
   await sleep(1000);
   const warm = await generators(servers, events, 0, 1);
   const from = warm.most + CONNECTIONS;
-  const share = seatsOf(HALL) / N_SERVERS;
-  const seconds = Math.min(bench.seconds, Math.floor((share - from) / (warm.most * 1.5)));
-  check(seconds >= 1, `${share} seats do not last a second`);
+  const seconds = Math.min(bench.seconds, Math.floor((SHARE - from) / (warm.most * 1.5)));
+  check(seconds >= 1, `${SHARE} seats do not last a second`);
   const result = await generators(servers, events, from, seconds);
   await Promise.all(servers.map((server) => server.stop()));
   await below.stop();

@@ -84,7 +84,7 @@ BENCHES = $(call programs,$(BENCH_SOURCES))
 LIB_WHOLE = $(call library_objects,$(filter-out src/lease/redis_gate.c,\
               $(wildcard src/lock/*.c src/lease/*.c)))
 LIB_REST = $(call library_objects,$(wildcard src/base/*.c src/db/*.c))
-LIB_NEEDS = sqlite3 hiredis libcrypto
+LIB_NEEDS = sqlite3 hiredis libcrypto libpq
 SONAME = libholdfast.so.0
 VERSION = $(shell sed -n 's/.*HF_VERSION_TEXT "\(.*\)"/\1/p' include/holdfast.h)
 LIBRARY = $(B)/libholdfast.a $(B)/$(SONAME) $(B)/libholdfast.so $(B)/holdfast.pc

@@ -86,13 +86,19 @@ export async function freePort() {
 export async function startRedis(...args) {
   const dir = tempDir();
   const port = await freePort();
-  const server = launch('redis-server', ['--bind', '127.0.0.1', '--port', `${port}`, '--save', '',
-    '--appendonly', 'no', '--dir', dir, ...args]);
-  await until('Redis answers', () => /Ready to accept connections/.test(server.stdout), 10_000);
+  const socket = path.join(dir, 'socket');
+  let server;
+  const start = async () => {
+    server = launch('redis-server', ['--bind', '127.0.0.1', '--port', `${port}`, '--unixsocket', socket, '--save', '',
+      '--appendonly', 'no', '--dir', dir, ...args]);
+    await until('Redis answers', () => /Ready to accept connections/.test(server.stdout), 10_000);
+  };
+  await start();
   return {
-    pid: server.pid, port, url: `redis://127.0.0.1:${port}`,
+    port, socket, url: `redis://127.0.0.1:${port}`,
     cli: (...words) => execFileSync('redis-cli', ['-p', `${port}`, ...words], { encoding: 'utf8' }).trim(),
     stop: async () => { server.child.kill('SIGKILL'); await server.done; },
+    again: start, // on the same port, with what is on disk
   };
 }
 

@@ -300,6 +300,8 @@ static void worker_init(struct engine *e, int index)
     w->engine = e;
     w->index = index;
     w->view = view_new();
+    if (index)
+        view_share_clients(w->view, e->workers[0].view);
     w->first_due_ms = INT64_MAX;
     lane_init(&w->work, e->config.queue_len_max);
     if (e->config.random_seed)
@@ -450,7 +452,7 @@ void engine_stop(struct engine *e)
         ledger_close(e->readers[i]);
     ledger_close(e->loader);
     ledger_close(e->keeper);
-    for (int i = 0; i < e->n_workers; i++)
+    for (int i = e->n_workers; i-- > 0;) /* the first one's view counts for all */
         worker_close(&e->workers[i]);
     key_filter_close(&e->filter);
     lane_destroy(&e->read);

@@ -253,7 +253,7 @@ static void the_documented_rights_are_enough_and_each_is_needed(void **state)
     redis_server_stop(&s);
 }
 
-static void a_full_server_refuses_a_claim_whole(void **state)
+static void a_full_server_refuses_a_claim_whole_and_is_left(void **state)
 {
     (void)state;
     struct redis_server s = {0};
@@ -268,6 +268,8 @@ static void a_full_server_refuses_a_claim_whole(void **state)
     assert_non_null(strstr(fault.msg, "OOM"));
     redis_server_ask(&s, "DBSIZE", answer, sizeof answer);
     assert_string_equal(answer, ":0\r\n");
+    redis_server_ask(&s, "INFO clients", answer, sizeof answer);
+    assert_non_null(strstr(answer, "connected_clients:1\r\n")); /* who asks, not the gate */
     redis_server_ask(&s, "CONFIG SET maxmemory 0", answer, sizeof answer);
     assert_true(wish_granted(g, token_of(1), &w));
     gate_close(g);
@@ -473,7 +475,7 @@ int main(void)
         gate_test(a_server_that_closes_the_link_raises_no_signal),
         gate_test(wrong_urls_and_passwords_are_told_without_the_password),
         gate_test(the_documented_rights_are_enough_and_each_is_needed),
-        gate_test(a_full_server_refuses_a_claim_whole),
+        gate_test(a_full_server_refuses_a_claim_whole_and_is_left),
         gate_test(a_socket_serves_as_well),
         gate_test(a_thousand_claims_go_in_one_call),
         gate_test(sixteen_who_want_overlapping_seats_never_share_one),

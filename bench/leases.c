@@ -5,6 +5,7 @@
  * see the same machine.
  *   leases URL [SECONDS]       memory:, sqlite:FILE (by hand FILE.hand) or redis://HOST:PORT; a
  *                              coordinator that nobody else uses.  SECONDS for each measurement.
+ *                              memory: twice, beside a table and beside a bare mutex.
  * Readable lines go to stderr, one line of JSON to stdout. */
 #include <pthread.h>
 #include <string.h>
@@ -182,7 +183,7 @@ static void say(const char *what, const char *side, const char *member, struct r
 static void say_both(const char *what, const char *member, const struct side *hand,
                      struct result results[2])
 {
-    printf("\"%s\":{", member);
+    printf("\"%s%s\":{", member, hand == &hand_bare ? "_bare" : "");
     say(what, ours.name, "ours", &results[0]);
     fputc(',', stdout);
     say(what, hand->name, "hand", &results[1]);
@@ -319,6 +320,21 @@ static void contended(const struct side *const sides[2], void *const handles[2],
     say_both(what, member, sides[1], results);
 }
 
+static void measure(const char *url, const struct side *hand, double seconds)
+{
+    const struct side *const sides[2] = {&ours, hand};
+    void *const handles[2] = {ours.open(url, NULL), hand->open(url, NULL)};
+    uncontended(sides, handles, seconds);
+    fputc(',', stdout);
+    contended(sides, handles, url, 32, seconds);
+    if (hand == &hand_redis) {
+        fputc(',', stdout);
+        contended(sides, handles, url, 100, seconds);
+    }
+    for (int i = 0; i < 2; i++)
+        sides[i]->close(handles[i]);
+}
+
 int main(int argc, char **argv)
 {
     double seconds = argc > 2 ? strtod(argv[2], NULL) : 4;
@@ -334,18 +350,12 @@ int main(int argc, char **argv)
         hand = &hand_redis;
     else
         die("memory:, sqlite:FILE or redis://HOST:PORT");
-    const struct side *const sides[2] = {&ours, hand};
-    void *const handles[2] = {ours.open(url, NULL), hand->open(url, NULL)};
-    printf("{\"driver\":\"%s\",", ((struct lease *)handles[0])->driver->info.name);
-    uncontended(sides, handles, seconds);
-    fputc(',', stdout);
-    contended(sides, handles, url, 32, seconds);
-    if (hand == &hand_redis) {
+    printf("{\"driver\":\"%s\",", lease_driver_for(url)->info.name);
+    measure(url, hand, seconds);
+    if (hand == &hand_memory) {
         fputc(',', stdout);
-        contended(sides, handles, url, 100, seconds);
+        measure(url, &hand_bare, seconds);
     }
     puts("}");
-    for (int i = 0; i < 2; i++)
-        sides[i]->close(handles[i]);
     return 0;
 }

@@ -2,8 +2,7 @@
  * driver's, with the same log, durability and page size.  Fewer where a person needs fewer: the
  * clock is this process's, a release reads nothing first, nobody's place ends by silence.  (UPDATE
  * ... RETURNING for the fence was measured: a pair took 38 us instead of 22.)  Every waiter looks
- * each millisecond whether it is its turn; the driver's next in line does so too, those behind it
- * look less often. */
+ * each millisecond whether it is its turn; the driver's are woken. */
 #ifndef HF_BENCH_LEASES_SQLITE_H
 #define HF_BENCH_LEASES_SQLITE_H
 

@@ -6,12 +6,12 @@ import { run } from './load.mjs';
 import { alone, atLeast, atMost, beside, pick } from './rows.mjs';
 import { startRedis } from './servers.mjs';
 
-const DRIVERS = [['memory', 'mutex'], ['sqlite', 'sqlite3'], ['redis', 'hiredis']];
+const DRIVERS = [['memory', 'table'], ['sqlite', 'sqlite3'], ['redis', 'hiredis']];
 const MANY = 'handover100'; // Redis alone: does a longer line cost the server more?
 
 async function leases(bench, url) {
   const out = await run(join(bench.build, 'bench', 'leases'), [url, String(bench.seconds)],
-    bench.seconds * 3000 + 60_000);
+    bench.seconds * 5000 + 60_000);
   return JSON.parse(out);
 }
 
@@ -40,6 +40,10 @@ function lines(driver, peer, results) {
     both('handover32', 'hand-over p99 us', 'p99_us'),
     both('handover32', 'waiters\' CPU us/hand-over', 'cpu_us'),
   ];
+  if (results[0].uncontended_bare) { // the floor: it informs
+    table.push(beside(name, 'acquire+release/s', 'per_second', side('uncontended_bare', 'ours'), 'mutex', side('uncontended_bare', 'hand')),
+      beside(name, 'hand-overs/s, 32 wait', 'per_second', side('handover32_bare', 'ours'), 'mutex', side('handover32_bare', 'hand')));
+  }
   if (!results[0][MANY]) return table;
   return [
     ...table,

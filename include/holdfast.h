@@ -234,7 +234,8 @@ void hf_stats(const struct hf_locks *locks, struct hf_stats *ret);
 enum hf_fence_source {
     HF_FENCE_NONE,
     HF_FENCE_COUNTER,   /* of this process: begins anew with it */
-    HF_FENCE_DURABLE,   /* a counter that is stored before it is given */
+    HF_FENCE_DURABLE,   /* a counter that is stored before it is given; when the store is lost the
+                           next begins at the wall clock in microseconds */
     HF_FENCE_CLOCK,     /* the server's clock in microseconds, never less than the last plus one */
     HF_FENCE_CONSENSUS, /* a revision agreed on by a majority */
 };

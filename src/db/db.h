@@ -143,11 +143,18 @@ struct db_driver {
      * given before, larger than all that were, whatever happened in between.  At most
      * DB_NUMBERS_MAX in a transaction. */
     int64_t (*numbers)(struct db *db, int64_t n);
-    /* Of a shared database, outside a transaction: sleep until another connection has committed
-     * something since this last returned, at most timeout_ms; may return early.  Where the database
-     * cannot tell by itself it is asked every pause_ms, after the first pause. */
-    HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t pause_ms, int64_t timeout_ms,
+    /* Of a shared database, outside a transaction: this connection leads nowhere any more (the file
+     * was removed or replaced, the server has gone).  Close it and open another, which knows what
+     * there is to know.  Cheap: may be asked before everything. */
+    bool (*is_gone)(struct db *db);
+    /* Of a shared database, outside a transaction: sleep until `number` is woken, or something may
+     * have been committed since the last transaction or await, at most timeout_ms; may return
+     * early. `number`: one from `numbers`, or 0. */
+    HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int64_t timeout_ms,
                                         struct hf_err *err);
+    /* After a commit: wake who awaits these numbers, in whatever process.  A hint: it may be lost,
+     * and may wake others too. */
+    void (*wake)(struct db *db, const int64_t *numbers, size_t n);
     /* Where many write (else NULL), outside a transaction.  Tell all who listen on `topic` (letters
      * and _), of any process.  At most 7000 bytes. */
     HF_MUST_USE enum hf_status (*notify)(struct db *db, const char *topic, const char *text,

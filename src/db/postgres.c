@@ -291,6 +291,14 @@ static enum hf_status postgres_warnings(struct db *base, struct buf *ret_lines, 
     return HF_OK;
 }
 
+/* Lost, as far as one can see from here: the next may be to another server, or to another's data.
+ */
+static bool postgres_is_gone(struct db *base)
+{
+    struct postgres *db = pg_of(base);
+    return !db->link.conn || !pg_link_alive(&db->link, NULL);
+}
+
 /* The server looks after itself. */
 static enum hf_status postgres_maintain(struct db *base, struct hf_err *err)
 {
@@ -340,6 +348,11 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
         {&db->numbers_first, "SELECT {now}, nextval('" NUMBERS "')", shared},
         {&db->numbers_more,
          "SELECT setval('" NUMBERS "', nextval('" NUMBERS "') + r.n - 1){args(n bigint)}", shared},
+        /* A hint need not be on the disk. */
+        {&db->wake,
+         "SELECT set_config('synchronous_commit', 'off', true),"
+         " pg_notify('" WAKE_TOPIC "' || r.number, ''){ FROM rows(number bigint)}",
+         shared},
     };
     enum hf_status status = HF_OK;
     for (size_t i = 0; i < sizeof own / sizeof *own && status == HF_OK; i++)
@@ -397,7 +410,9 @@ const struct db_driver db_postgres = {
     .now_ms = postgres_now_ms,
     .now_floor = postgres_now_floor,
     .numbers = postgres_numbers,
+    .is_gone = postgres_is_gone,
     .await = pg_await,
+    .wake = pg_wake,
     .notify = pg_notify,
     .listen = pg_listen,
     .alone = postgres_alone,

@@ -4,12 +4,13 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 
-#define CONNECT_S "2" /* for each host; libpq's least */
+#define CONNECT_MS 3000 /* for all hosts together, unless the URL says connect_timeout */
 #define PAUSE_MIN_MS 50
 #define PAUSE_MAX_MS 1000
 /* Some seconds after the other machine went silent, on either side, the connection ends. */
@@ -177,29 +178,132 @@ void pg_link_drop(struct pg_link *l)
     l->unasked = false;
 }
 
-/* What the URL says wins over what stands before it here, and nothing over what follows. */
-static PGconn *dial(const char *url)
+/* The ith of a list "a,b,c", or its only one; `size` bytes. */
+static void pick(const char *list, int i, char *ret, size_t size)
 {
-    const char *const names[] = {"connect_timeout",      "fallback_application_name",
-                                 "target_session_attrs", "keepalives_idle",
-                                 "keepalives_interval",  "keepalives_count",
-                                 "tcp_user_timeout",     "dbname",
-                                 "client_encoding",      NULL};
-    const char *const values[] = {CONNECT_S,    "holdfastd", "read-write",      KEEP_IDLE_S,
-                                  KEEP_EVERY_S, KEEP_COUNT,  UNACKNOWLEDGED_MS, url,
-                                  "UTF8",       NULL};
-    return PQconnectdbParams(names, values, 1);
+    const char *at = list ? list : "", *comma;
+    while (i-- > 0 && (comma = strchr(at, ',')))
+        at = comma + 1;
+    (void)snprintf(ret, size, "%.*s", (int)strcspn(at, ","), at);
+}
+
+static int list_len(const char *list)
+{
+    int n = 1;
+    for (const char *at = list; at && (at = strchr(at, ',')); at++)
+        n++;
+    return n;
+}
+
+struct hosts {
+    char *host, *address, *port;
+    int n;
+    int64_t connect_ms; /* 0: not said */
+};
+
+static void hosts_read(const char *url, struct hosts *ret)
+{
+    PQconninfoOption *options = PQconninfoParse(url, NULL);
+    for (PQconninfoOption *o = options; o && o->keyword; o++) {
+        char **field = strcmp(o->keyword, "host") == 0       ? &ret->host
+                       : strcmp(o->keyword, "hostaddr") == 0 ? &ret->address
+                       : strcmp(o->keyword, "port") == 0     ? &ret->port
+                                                             : NULL;
+        if (field && o->val)
+            *field = hf_strndup(o->val, strlen(o->val));
+        if (strcmp(o->keyword, "connect_timeout") == 0 && o->val)
+            ret->connect_ms = strtoll(o->val, NULL, 10) * 1000;
+    }
+    PQconninfoFree(options);
+    ret->n = list_len(ret->address ? ret->address : ret->host);
+}
+
+static void hosts_close(struct hosts *hosts)
+{
+    free(hosts->host);
+    free(hosts->address);
+    free(hosts->port);
+}
+
+/* What the URL says wins over what stands before it here, and nothing over what follows: of several
+ * hosts libpq is told one, since it would wait for the first for ever. */
+static PGconn *dial(const char *url, const struct hosts *hosts, int i)
+{
+    char host[256], address[256], port[32];
+    pick(hosts->host, i, host, sizeof host);
+    pick(hosts->address, i, address, sizeof address);
+    pick(hosts->port, i, port, sizeof port);
+    const char *const names[] = {"fallback_application_name",
+                                 "target_session_attrs",
+                                 "keepalives_idle",
+                                 "keepalives_interval",
+                                 "keepalives_count",
+                                 "tcp_user_timeout",
+                                 "dbname",
+                                 "client_encoding",
+                                 "host",
+                                 "hostaddr",
+                                 "port",
+                                 NULL};
+    const char *const values[] = {"holdfast", "read-write",      KEEP_IDLE_S, KEEP_EVERY_S,
+                                  KEEP_COUNT, UNACKNOWLEDGED_MS, url,         "UTF8",
+                                  host,       address,           port,        NULL};
+    return PQconnectStartParams(names, values, 1);
+}
+
+static bool connect_until(PGconn *conn, int64_t until_us)
+{
+    PostgresPollingStatusType want = PGRES_POLLING_WRITING;
+    while (want == PGRES_POLLING_READING || want == PGRES_POLLING_WRITING) {
+        struct pollfd p = {.fd = PQsocket(conn),
+                           .events = want == PGRES_POLLING_READING ? POLLIN : POLLOUT};
+        int64_t left = left_ms(until_us);
+        int n = left ? poll(&p, 1, (int)left) : 0;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        want = PQconnectPoll(conn);
+    }
+    return want == PGRES_POLLING_OK;
+}
+
+/* Host after host, each with its share of the time that is left; the first failure is told. */
+static enum hf_status connect_any(struct pg_link *l, struct hf_err *err)
+{
+    struct hosts hosts = {0};
+    enum hf_status status = HF_LEDGER_UNAVAILABLE;
+    hosts_read(l->url, &hosts);
+    int64_t until_us = now_us() + (hosts.connect_ms ? hosts.connect_ms : l->connect_ms) * 1000;
+    for (int i = 0; i < hosts.n && status != HF_OK; i++) {
+        int64_t now = now_us(), share_us = (until_us - now) / (hosts.n - i);
+        l->conn = dial(l->url, &hosts, i);
+        struct hf_err why = {0};
+        if (PQstatus(l->conn) != CONNECTION_BAD && connect_until(l->conn, now + share_us))
+            status = HF_OK;
+        else if (PQstatus(l->conn) == CONNECTION_BAD)
+            (void)pg_link_error(l, &why);
+        else
+            (void)hf_err_set(&why, status, "PostgreSQL: no answer in time while connecting");
+        if (status != HF_OK) {
+            if (i == 0)
+                (void)hf_err_set(err, why.code, "%s", why.msg);
+            pg_link_drop(l);
+        }
+    }
+    hosts_close(&hosts);
+    return status;
 }
 
 static enum hf_status attempt(struct pg_link *l, struct hf_err *err)
 {
-    l->conn = dial(l->url);
-    if (PQstatus(l->conn) != CONNECTION_OK)
-        return pg_link_error(l, err);
+    enum hf_status status = connect_any(l, err);
+    if (status != HF_OK)
+        return status;
     PQsetNoticeReceiver(l->conn, hear_nothing, NULL);
     if (PQsetnonblocking(l->conn, 1) != 0)
         return pg_link_error(l, err);
-    enum hf_status status = run(l, l->settings.data, PG_STATEMENT_MS, err);
+    status = run(l, l->settings.data, l->answer_ms, err);
     if (status == HF_OK && !PQenterPipelineMode(l->conn))
         status = pg_link_error(l, err);
     return status;
@@ -254,11 +358,17 @@ enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_
                           "the database's URL is not one that libpq can read");
     PQconninfoFree(parsed);
     bool writes = options->writer || options->shared;
-    int64_t lock_ms = options->shared && options->timeout_ms ? options->timeout_ms : PG_LOCK_MS;
-    *l = (struct pg_link){
-        .url = hf_strndup(url, strlen(url)),
-        .statement_ms = lock_ms < PG_STATEMENT_MS ? PG_STATEMENT_MS : lock_ms + PG_STATEMENT_MS,
-    };
+    int64_t lock_ms = PG_LOCK_MS;
+    *l = (struct pg_link){.url = hf_strndup(url, strlen(url)),
+                          .statement_ms = PG_STATEMENT_MS,
+                          .answer_ms = PG_STATEMENT_MS + PG_MARGIN_MS,
+                          .connect_ms = CONNECT_MS};
+    if (options
+            ->shared) { /* all within the caller's patience; the lock first, while there is some */
+        l->answer_ms = options->timeout_ms ? options->timeout_ms : PG_LOCK_MS;
+        l->statement_ms = l->connect_ms = l->answer_ms;
+        lock_ms = l->answer_ms - l->answer_ms / 4;
+    }
     buf_printf(&l->settings,
                "SET lock_timeout = %lld; SET statement_timeout = %lld;"
                "SET idle_in_transaction_session_timeout = %d;"

@@ -30,8 +30,10 @@ struct pg_link {
     PGconn *conn;        /* NULL: none */
     unsigned generation; /* of connections, from 1 */
     char *url;
+    int64_t connect_ms;   /* for all hosts together */
     struct buf settings;  /* SQL for each new connection */
     int64_t statement_ms; /* after which the server ends a statement that is not {slow} */
+    int64_t answer_ms;    /* after which the client gives up waiting for it */
     int64_t retry_at_us;  /* not before this, after an attempt that failed */
     int64_t pause_ms;
     struct hf_err why; /* it failed */

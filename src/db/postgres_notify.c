@@ -5,13 +5,16 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "db/postgres_pipeline.h"
 
 #define TEXT_MAX 7000
-/* Of a shared database: each commit that others may wait for. */
-#define COMMITS "holdfast_leases"
+/* A hint that was lost costs no more than this; who has no number to be woken by looks so often. */
+#define AWAIT_MAX_MS 1000
+#define LOOK_EVERY_MS 50
 
 enum hf_status pg_notify(struct db *base, const char *topic, const char *text, struct hf_err *err)
 {
@@ -33,7 +36,7 @@ static enum hf_status subscribe(struct postgres *db, const char *topic, struct h
     bool same = db->topic.len && strcmp(db->topic.data, topic) == 0;
     if (same && db->topic_generation == db->link.generation)
         return HF_OK;
-    hf_check(topic[strspn(topic, "abcdefghijklmnopqrstuvwxyz_")] == '\0');
+    hf_check(topic[strspn(topic, "abcdefghijklmnopqrstuvwxyz_0123456789")] == '\0');
     struct buf sql = {0};
     pg_settle(db);
     buf_printf(&sql, "%s LISTEN %s", same || !db->topic.len ? "" : "UNLISTEN *;", topic);
@@ -104,8 +107,39 @@ enum hf_status pg_listen(struct db *base, const char *topic, int wake_fd, int64_
     }
 }
 
-enum hf_status pg_await(struct db *base, int64_t pause_ms, int64_t timeout_ms, struct hf_err *err)
+/* A topic each: the server sends a wake to its one listener.  Who has only just begun to listen
+ * looks once more, for what was told before. */
+enum hf_status pg_await(struct db *base, int64_t number, int64_t timeout_ms, struct hf_err *err)
 {
-    (void)pause_ms;
-    return pg_listen(base, COMMITS, -1, timeout_ms, NULL, err);
+    struct postgres *db = (struct postgres *)(void *)base;
+    char topic[64];
+    unsigned generation = db->topic_generation;
+    timeout_ms = timeout_ms < AWAIT_MAX_MS ? timeout_ms : AWAIT_MAX_MS;
+    if (!number) {
+        int64_t ms = timeout_ms < LOOK_EVERY_MS ? timeout_ms : LOOK_EVERY_MS;
+        (void)poll(NULL, 0, (int)ms);
+        return HF_OK;
+    }
+    (void)snprintf(topic, sizeof topic, WAKE_TOPIC "%lld", (long long)number);
+    bool listens = db->topic.len && strcmp(db->topic.data, topic) == 0 && db->link.conn &&
+                   generation == db->link.generation;
+    return pg_listen(base, topic, -1, listens ? timeout_ms : 0, NULL, err);
+}
+
+/* Sent and not waited for. */
+void pg_wake(struct db *base, const int64_t *numbers, size_t n)
+{
+    struct postgres *db = (struct postgres *)(void *)base;
+    struct pg_stmt *stmt = (struct pg_stmt *)(void *)db->wake;
+    struct hf_err err = {0};
+    struct db_value *args = hf_alloc((n + 1) * sizeof *args);
+    for (size_t i = 0; i < n; i++)
+        args[i] = db_int(numbers[i]);
+    pg_forget(stmt);
+    if (n && pg_queue(stmt, NULL, args, n, &err) == HF_OK) {
+        pg_forget(stmt);
+        if (pg_link_flush(&db->link, &err) != HF_OK)
+            pg_lost(db, &err);
+    }
+    free(args);
 }

@@ -283,8 +283,7 @@ static void receive(struct postgres *db)
     if (!e->started && e->kind == PG_RUN)
         (void)PQsetSingleRowMode(db->link.conn);
     e->started = true;
-    if (pg_link_wait(&db->link, slow ? PG_SLOW_MS : db->link.statement_ms + PG_MARGIN_MS, &err) !=
-        HF_OK) {
+    if (pg_link_wait(&db->link, slow ? PG_SLOW_MS : db->link.answer_ms, &err) != HF_OK) {
         pg_lost(db, &err);
         return;
     }
@@ -370,9 +369,13 @@ void pg_forget(struct pg_stmt *stmt)
     stmt->err = (struct hf_err){0};
 }
 
+/* COMMIT and ROLLBACK are called by their word, for whoever looks at the traffic. */
 static void name_of(const struct pg_stmt *stmt, bool expects, char ret[16])
 {
-    (void)snprintf(ret, 16, "%c%u", expects ? 'e' : 'h', stmt->id);
+    if (strlen(stmt->text) < 16 && !strchr(stmt->text, ' '))
+        (void)snprintf(ret, 16, "%s", stmt->text);
+    else
+        (void)snprintf(ret, 16, "%c%u", expects ? 'e' : 'h', stmt->id);
 }
 
 static bool send_prepare(struct pg_stmt *stmt, bool expects)

@@ -49,7 +49,7 @@ struct postgres {
     struct pg_stmt *stmts;
     unsigned n_stmts;
     struct db_stmt *begin, *commit, *rollback, *patience, *now, *plans, *notify, *alone, *warnings;
-    struct db_stmt *lock, *numbers_first, *numbers_more; /* of a shared one */
+    struct db_stmt *lock, *numbers_first, *numbers_more, *wake; /* of a shared one */
     VEC(struct pg_entry) entries;
     size_t entry; /* the first that is not answered */
     bool unsynced;
@@ -98,6 +98,8 @@ enum db_step pg_step(struct db_stmt *base, struct hf_err *err);
 int64_t pg_column_int(struct db_stmt *base, int column);
 const void *pg_column_data(struct db_stmt *base, int column, size_t *ret_len);
 void pg_finish(struct db_stmt *base);
+
+#define WAKE_TOPIC "holdfast_turn_" /* and a number */
 
 extern const struct dialect pg_dialect;
 

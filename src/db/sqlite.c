@@ -256,12 +256,9 @@ static enum hf_status begin_shared(struct sqlite *db, struct hf_err *err)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
                           "others have kept the database busy for longer than %lld ms",
                           (long long)(db->shared.timeout_us / 1000));
-    case SQLITE_READONLY:
-        if (rc == SQLITE_READONLY_DBMOVED)
-            return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
-                              "the database was removed or replaced while it was open");
+    default:
+        return fail_code(db, "begin", rc, err);
     }
-    return fail_code(db, "begin", rc, err);
 }
 
 static enum hf_status sqlite_begin(struct db *base, struct hf_err *err)
@@ -279,6 +276,8 @@ static enum hf_status sqlite_commit(struct db *base, struct hf_err *err)
     if (db->is_shared && sqlite_shared_write(&db->shared) != SQLITE_OK)
         return fail(db, "write", err);
     enum hf_status status = db_exec(db->commit, NULL, NULL, err);
+    if (status == HF_OK && db->is_shared)
+        sqlite_shared_committed(&db->shared);
     int code = sqlite3_extended_errcode(db->handle);
     if (status == HF_LEDGER_UNAVAILABLE && code != SQLITE_IOERR_WRITE && code != SQLITE_FULL &&
         (code & 0xff) != SQLITE_BUSY)
@@ -346,12 +345,24 @@ static enum hf_status sqlite_warnings(struct db *base, struct buf *ret_lines, st
     return HF_OK;
 }
 
-static enum hf_status sqlite_await(struct db *base, int64_t pause_ms, int64_t timeout_ms,
+/* ---- the others, of a shared one ---- */
+
+static bool sqlite_is_gone(struct db *base)
+{
+    return sqlite_shared_has_moved(&((struct sqlite *)base)->shared);
+}
+
+static enum hf_status sqlite_await(struct db *base, int64_t number, int64_t timeout_ms,
                                    struct hf_err *err)
 {
-    struct sqlite *db = (struct sqlite *)base;
-    int rc = sqlite_shared_await(&db->shared, pause_ms, timeout_ms);
-    return rc == SQLITE_OK ? HF_OK : fail_code(db, "wait", rc, err);
+    (void)err;
+    sqlite_shared_await(&((struct sqlite *)base)->shared, number, timeout_ms);
+    return HF_OK;
+}
+
+static void sqlite_wake(struct db *base, const int64_t *numbers, size_t n)
+{
+    sqlite_shared_wake(&((struct sqlite *)base)->shared, numbers, n);
 }
 
 /* ---- opening ---- */
@@ -395,11 +406,16 @@ static int configure_alone(struct sqlite *db, const struct db_options *options)
                                                            : SQLITE_OK;
 }
 
+static int64_t shared_timeout_ms(const struct db_options *options)
+{
+    return options->timeout_ms ? options->timeout_ms : SHARED_TIMEOUT_MS;
+}
+
 static enum hf_status configure(struct sqlite *db, const struct db_options *options,
                                 struct hf_err *err)
 {
-    int64_t timeout_ms = options->timeout_ms ? options->timeout_ms : SHARED_TIMEOUT_MS;
-    int rc = db->is_shared ? sqlite_shared_open(&db->shared, db->handle, db->clock, timeout_ms)
+    int rc = db->is_shared ? sqlite_shared_open(&db->shared, db->handle, db->clock,
+                                                shared_timeout_ms(options))
                            : configure_alone(db, options);
     if (rc == SQLITE_OK)
         rc = sqlite3_create_function(db->handle, NOW_FUNCTION, 0, SQLITE_UTF8, db, now_function,
@@ -458,7 +474,8 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     if (options->writer)
         flags |= SQLITE_OPEN_CREATE;
     enum hf_status status = options->writer ? lock_data(db, path, err) : HF_OK;
-    int made = options->shared ? sqlite_shared_create(path) : 0;
+    int made =
+        options->shared ? sqlite_shared_create(path, db->clock, shared_timeout_ms(options)) : 0;
     if (made != 0)
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create the database %s: %s", path,
                             strerror(made));
@@ -504,6 +521,8 @@ const struct db_driver db_sqlite = {
     .now_ms = sqlite_now_ms,
     .now_floor = sqlite_now_floor,
     .numbers = sqlite_numbers,
+    .is_gone = sqlite_is_gone,
     .await = sqlite_await,
+    .wake = sqlite_wake,
     .maintain = sqlite_maintain,
 };

@@ -14,6 +14,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -21,37 +22,43 @@
 struct sqlite_shared {
     sqlite3 *handle;
     const struct clock *clock;
-    sqlite3_stmt *begin, *read, *write, *version;
+    sqlite3_stmt *begin, *read, *write;
     char boot[CLOCK_BOOT_SIZE];
-    int64_t offset_ms;      /* the database's time minus boot time */
-    int64_t stored_ms;      /* the row's own idea of now: old by at most STORE_EVERY_MS */
-    int64_t next, reserved; /* numbers from next on, below reserved, may be given */
-    bool dirty;             /* the row is to be written by this transaction */
-    int64_t seen;           /* the version of what others have committed, as of the last await */
-    int64_t timeout_us;     /* for others to end their transactions */
+    int64_t offset_ms;       /* the database's time minus boot time */
+    int64_t stored_ms;       /* the row's own idea of now: old by at most STORE_EVERY_MS */
+    int64_t next, reserved;  /* numbers from next on, below reserved, may be given */
+    bool dirty;              /* the row is to be written by this transaction */
+    const uint32_t *commits; /* changes with every commit to the file; NULL: not to be had */
+    uint32_t seen;           /* its value when what was committed was last known */
+    uint32_t begun;          /* and at the beginning of this transaction ... */
+    int64_t changes;         /* with the handle's count of rows changed */
+    int64_t timeout_us;      /* for others to end their transactions */
     int64_t busy_until_us;
     int64_t look_at_us; /* when to see next whether the file is still at its path */
 };
 
-/* Makes the file, if it is not there, for its owner alone, whole or not at all; SQLite gives its
- * other files the same mode.  Not its directory: a mistyped path would be a lock that nobody
- * shares.  Before sqlite3_open.  0, or an errno. */
-int sqlite_shared_create(const char *path);
+/* sqlite_shared_file.c: makes the file, if it is not there, for its owner alone, whole or not at
+ * all; SQLite gives its other files the same mode.  Not its directory: a mistyped path would be a
+ * lock that nobody shares.  Before sqlite3_open.  0, or an errno. */
+int sqlite_shared_create(const char *path, const struct clock *clock, int64_t timeout_ms);
 /* Everything below returns an SQLite code.  Sets `handle` up as one of many; close accepts a zeroed
  * struct. */
 int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct clock *clock,
                        int64_t timeout_ms);
 void sqlite_shared_close(struct sqlite_shared *s);
 
-/* BEGIN IMMEDIATE, and the row.  SQLITE_BUSY: others took longer than the timeout;
- * SQLITE_READONLY_DBMOVED: the file is not at its path any more, others may have made a new one. */
+/* The file is not at its path any more, others may have made a new one: to be opened anew. */
+bool sqlite_shared_has_moved(struct sqlite_shared *s);
+/* BEGIN IMMEDIATE, and the row.  SQLITE_BUSY: others took longer than the timeout. */
 int sqlite_shared_begin(struct sqlite_shared *s);
-/* Before COMMIT. */
+/* Before COMMIT, and after. */
 int sqlite_shared_write(struct sqlite_shared *s);
+void sqlite_shared_committed(struct sqlite_shared *s);
 int64_t sqlite_shared_now_ms(const struct sqlite_shared *s);
 /* Inside a transaction: `n` numbers, DB_NUMBERS_MAX of them at most in one. */
 int64_t sqlite_shared_numbers(struct sqlite_shared *s, int64_t n);
-/* Outside one: see db_driver.await. */
-int sqlite_shared_await(struct sqlite_shared *s, int64_t pause_ms, int64_t timeout_ms);
+/* Outside one: see db_driver.await and wake. */
+void sqlite_shared_await(struct sqlite_shared *s, int64_t number, int64_t timeout_ms);
+void sqlite_shared_wake(const struct sqlite_shared *s, const int64_t *numbers, size_t n);
 
 #endif

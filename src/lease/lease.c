@@ -9,11 +9,13 @@
 
 extern const struct lease_driver lease_memory;
 extern const struct lease_driver lease_sqlite;
+extern const struct lease_driver lease_postgres;
 extern const struct lease_driver lease_redis;
 
 const struct lease_driver *const lease_drivers[] = {
     &lease_memory,
     &lease_sqlite,
+    &lease_postgres,
     &lease_redis,
     NULL,
 };
@@ -68,6 +70,9 @@ static enum hf_result check_text(const char *what, const char *text, size_t len,
 {
     const unsigned char *p = (const void *)text;
     for (size_t i = 0, step; i < len; i += step) {
+        step = 1;
+        if (p[i] >= 0x20 && p[i] < 0x7f)
+            continue;
         step = utf8_len(p + i, len - i);
         if (step == 0)
             return lease_fault(fault, HF_BAD_REQUEST, "%s is not UTF-8 at byte %zu", what, i + 1);

@@ -76,18 +76,6 @@ static void memory_close(struct lease *l)
 
 /* ---- acquire, renew, release ---- */
 
-static struct claim *claim_new(struct table *t, const struct lease_request *r)
-{
-    struct claim *c = hf_alloc(sizeof *c);
-    memcpy(c->owner, r->owner, LEASE_OWNER_SIZE);
-    c->mode = r->mode;
-    c->priority = r->priority;
-    if (r->label)
-        memcpy(c->label, r->label, r->label_len);
-    t->n_claims++;
-    return c;
-}
-
 static enum hf_result slots_differ(const struct entry *e, const struct lease_request *r,
                                    struct hf_fault *fault)
 {
@@ -112,7 +100,7 @@ static struct lease_verdict acquire_one(struct table *t, struct entry *e,
     struct claim *c = at ? *at : NULL;
     struct ahead ahead = entry_ahead_of(e, c, r->priority);
     if (entry_is_free_for(e, c ? c->mode : r->mode, &ahead)) {
-        c = at ? claim_unlink(at) : claim_new(t, r);
+        c = at ? entry_dequeue(e, at) : claim_new(t, r);
         entry_grant(t, e, c, now_us + 1000 * r->ttl_ms);
         entry_rouse(e);
         return granted(c, now_us);
@@ -126,7 +114,7 @@ static struct lease_verdict acquire_one(struct table *t, struct entry *e,
     if (first_us != INT64_MAX)
         verdict.remaining_ms = (first_us - now_us + 999) / 1000;
     if (c) {
-        c->until_us = now_us + SILENT_US;
+        entry_set_until(e, c, now_us + SILENT_US);
         verdict.position = ahead.exclusive + ahead.shared + 1;
     }
     return verdict;
@@ -193,7 +181,7 @@ static enum hf_result memory_renew(struct lease *l, const struct lease_request *
         struct claim **at = e ? claim_find(&e->holders, r->owner) : NULL;
         verdicts[i] = (struct lease_verdict){.result = HF_LOST};
         if (at) {
-            (*at)->until_us = now_us + 1000 * r->ttl_ms;
+            entry_set_until(e, *at, now_us + 1000 * r->ttl_ms);
             verdicts[i] = granted(*at, now_us);
             entry_rouse(e); /* a shorter TTL brings the end nearer */
         }
@@ -213,7 +201,7 @@ static enum hf_result release_one(struct table *t, struct entry *e,
         at = claim_find(&e->waiters, owner);
         if (!at)
             return HF_LOST;
-        claim_free(t, claim_unlink(at));
+        entry_end_waiter(t, e, at);
     }
     entry_rouse(e);
     return HF_DONE;
@@ -274,7 +262,7 @@ static void sleeper_close(struct table *t, struct entry *e, struct sleeper *s)
             at = &(*at)->next;
         *at = s->next;
         if (c->fence == 0) {
-            c->until_us = clock_boot_us(t->clock) + SILENT_US;
+            entry_set_until(e, c, clock_boot_us(t->clock) + SILENT_US);
             entry_rouse(e); /* the watch may pass to another */
         }
     }

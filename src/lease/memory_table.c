@@ -5,21 +5,53 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SPARE_CLAIMS_MAX 256
+#define KEPT_ENTRIES_MAX 1024
+
 /* ---- claims ---- */
 
-void claim_rouse(struct claim *c)
+struct claim *claim_new(struct table *t, const struct lease_request *r)
+{
+    struct claim *c = t->spare;
+    if (c) {
+        t->spare = c->next;
+        t->n_spare--;
+    } else {
+        c = hf_alloc(sizeof *c);
+    }
+    t->n_claims++;
+    c->next = NULL;
+    c->sleepers = NULL;
+    c->fence = c->until_us = 0;
+    memcpy(c->owner, r->owner, LEASE_OWNER_SIZE);
+    c->mode = r->mode;
+    c->priority = r->priority;
+    size_t len = r->label ? r->label_len : 0;
+    if (len)
+        memcpy(c->label, r->label, len);
+    c->label[len] = '\0';
+    return c;
+}
+
+static void claim_rouse(struct claim *c)
 {
     for (struct sleeper *s = c->sleepers; s; s = s->next)
         pthread_cond_signal(&s->cond);
 }
 
-void claim_free(struct table *t, struct claim *c)
+static void claim_free(struct table *t, struct claim *c)
 {
     claim_rouse(c);
     for (struct sleeper *s = c->sleepers; s; s = s->next)
         s->claim = NULL;
     t->n_claims--;
-    free(c);
+    if (t->n_spare >= SPARE_CLAIMS_MAX) {
+        free(c);
+        return;
+    }
+    c->next = t->spare;
+    t->spare = c;
+    t->n_spare++;
 }
 
 struct claim **claim_find(struct claim **list, const uint8_t owner[LEASE_OWNER_SIZE])
@@ -30,7 +62,7 @@ struct claim **claim_find(struct claim **list, const uint8_t owner[LEASE_OWNER_S
     return NULL;
 }
 
-struct claim *claim_unlink(struct claim **at)
+static struct claim *claim_unlink(struct claim **at)
 {
     struct claim *c = *at;
     hf_check(c);
@@ -39,9 +71,16 @@ struct claim *claim_unlink(struct claim **at)
     return c;
 }
 
+/* ---- an entry ---- */
+
 static size_t *holders_of_mode(struct entry *e, enum hf_mode mode)
 {
     return mode == HF_SHARED ? &e->n_shared : &e->n_exclusive;
+}
+
+static size_t *of_mode(struct ahead *ahead, enum hf_mode mode)
+{
+    return mode == HF_SHARED ? &ahead->shared : &ahead->exclusive;
 }
 
 void entry_end_holder(struct table *t, struct entry *e, struct claim **at)
@@ -51,13 +90,40 @@ void entry_end_holder(struct table *t, struct entry *e, struct claim **at)
     claim_free(t, c);
 }
 
+/* Finding who is before the last costs a walk; the last one leaves only when it is served, or gives
+ * up. */
+struct claim *entry_dequeue(struct entry *e, struct claim **at)
+{
+    struct claim *c = claim_unlink(at);
+    --*of_mode(&e->waiting, c->mode);
+    if (e->last_waiter == c) {
+        e->last_waiter = e->waiters;
+        while (e->last_waiter && e->last_waiter->next)
+            e->last_waiter = e->last_waiter->next;
+    }
+    return c;
+}
+
+void entry_end_waiter(struct table *t, struct entry *e, struct claim **at)
+{
+    claim_free(t, entry_dequeue(e, at));
+}
+
+void entry_set_until(struct entry *e, struct claim *c, int64_t until_us)
+{
+    c->until_us = until_us;
+    e->due_us = until_us < e->due_us ? until_us : e->due_us;
+}
+
 struct ahead entry_ahead_of(const struct entry *e, const struct claim *upto, int priority)
 {
+    if (!upto && (!e->last_waiter || e->last_waiter->priority >= priority))
+        return e->waiting;
     struct ahead ahead = {0};
     for (const struct claim *w = e->waiters; w && w != upto; w = w->next) {
         if (!upto && w->priority < priority)
             break;
-        ++*(w->mode == HF_SHARED ? &ahead.shared : &ahead.exclusive);
+        ++*of_mode(&ahead, w->mode);
     }
     return ahead;
 }
@@ -89,10 +155,12 @@ struct claim *entry_watch(const struct entry *e, int64_t *ret_us)
 
 void entry_rouse(struct entry *e)
 {
+    if (!e->waiters)
+        return;
     struct ahead ahead = {0};
     for (struct claim *w = e->waiters; w && entry_is_free_for(e, w->mode, &ahead); w = w->next) {
         claim_rouse(w);
-        ++*(w->mode == HF_SHARED ? &ahead.shared : &ahead.exclusive);
+        ++*of_mode(&ahead, w->mode);
     }
     int64_t until_us;
     struct claim *watch = entry_watch(e, &until_us);
@@ -103,7 +171,7 @@ void entry_rouse(struct entry *e)
 void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t until_us)
 {
     c->fence = e->last_fence = ++t->fence;
-    c->until_us = until_us;
+    entry_set_until(e, c, until_us);
     c->next = e->holders;
     e->holders = c;
     ++*holders_of_mode(e, c->mode);
@@ -113,17 +181,26 @@ void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t unti
 void entry_enqueue(struct entry *e, struct claim *c)
 {
     struct claim **at = &e->waiters;
+    if (e->last_waiter && e->last_waiter->priority >= c->priority)
+        at = &e->last_waiter->next;
     while (*at && (*at)->priority >= c->priority)
         at = &(*at)->next;
     c->next = *at;
     *at = c;
+    if (!c->next)
+        e->last_waiter = c;
+    ++*of_mode(&e->waiting, c->mode);
 }
 
 void entry_tidy(struct table *t, struct entry *e, int64_t now_us)
 {
+    if (now_us < e->due_us)
+        return;
     bool changed = false;
+    e->due_us = INT64_MAX;
     for (struct claim **at = &e->holders; *at;) {
         if ((*at)->until_us > now_us) {
+            entry_set_until(e, *at, (*at)->until_us);
             at = &(*at)->next;
             continue;
         }
@@ -132,10 +209,12 @@ void entry_tidy(struct table *t, struct entry *e, int64_t now_us)
     }
     for (struct claim **at = &e->waiters; *at;) {
         if ((*at)->sleepers || (*at)->until_us > now_us) {
+            if (!(*at)->sleepers)
+                entry_set_until(e, *at, (*at)->until_us);
             at = &(*at)->next;
             continue;
         }
-        claim_free(t, claim_unlink(at));
+        entry_end_waiter(t, e, at);
         changed = true;
     }
     if (changed)
@@ -163,12 +242,18 @@ static struct entry **entry_at(struct table *t, uint64_t hash, const char *key, 
     return at;
 }
 
-struct entry *table_find(struct table *t, const char *key, size_t len, int64_t now_us)
+static struct entry *find_hashed(struct table *t, uint64_t hash, const char *key, size_t len,
+                                 int64_t now_us)
 {
-    struct entry *e = *entry_at(t, hash_of(key, len), key, len);
+    struct entry *e = *entry_at(t, hash, key, len);
     if (e)
         entry_tidy(t, e, now_us);
     return e;
+}
+
+struct entry *table_find(struct table *t, const char *key, size_t len, int64_t now_us)
+{
+    return find_hashed(t, hash_of(key, len), key, len, now_us);
 }
 
 static void entry_drop(struct table *t, struct entry **at)
@@ -182,7 +267,7 @@ static void entry_drop(struct table *t, struct entry **at)
 
 void table_drop_if_empty(struct table *t, struct entry *e)
 {
-    if (e && entry_is_empty(e))
+    if (e && t->n_entries > KEPT_ENTRIES_MAX && entry_is_empty(e))
         entry_drop(t, entry_at(t, e->hash, e->key, e->key_len));
 }
 
@@ -218,7 +303,8 @@ static void table_grow(struct table *t)
 
 struct entry *table_get(struct table *t, const char *key, size_t len, int64_t now_us)
 {
-    struct entry *e = table_find(t, key, len, now_us);
+    uint64_t hash = hash_of(key, len);
+    struct entry *e = find_hashed(t, hash, key, len, now_us);
     if (e)
         return e;
     table_sweep(t, now_us);
@@ -227,7 +313,8 @@ struct entry *table_get(struct table *t, const char *key, size_t len, int64_t no
     e = hf_alloc(sizeof *e + len + 1);
     memcpy(e->key, key, len);
     e->key_len = len;
-    e->hash = hash_of(key, len);
+    e->hash = hash;
+    e->due_us = INT64_MAX;
     struct entry **bucket = &t->buckets[e->hash & (t->n_buckets - 1)];
     e->next = *bucket;
     *bucket = e;
@@ -235,20 +322,19 @@ struct entry *table_get(struct table *t, const char *key, size_t len, int64_t no
     return e;
 }
 
-static void claims_free(struct table *t, struct claim **list)
-{
-    while (*list)
-        claim_free(t, claim_unlink(list));
-}
-
 void table_free(struct table *t)
 {
     for (size_t i = 0; i < t->n_buckets; i++) {
-        while (t->buckets[i]) {
-            claims_free(t, &t->buckets[i]->holders);
-            claims_free(t, &t->buckets[i]->waiters);
-            entry_drop(t, &t->buckets[i]);
+        for (struct entry *e; (e = t->buckets[i]); entry_drop(t, &t->buckets[i])) {
+            while (e->holders)
+                entry_end_holder(t, e, &e->holders);
+            while (e->waiters)
+                entry_end_waiter(t, e, &e->waiters);
         }
+    }
+    for (struct claim *c; (c = t->spare);) {
+        t->spare = c->next;
+        free(c);
     }
     free(t->buckets);
     pthread_mutex_destroy(&t->lock);

@@ -1,10 +1,11 @@
 /* The table behind memory.c: entries by key, in each the holders and the queue.  Everything here is
  * called with the table's mutex held.
  *
- * An entry exists while its key is held or waited for; the fence is one counter for the whole
- * table, so a key that comes back still gets a larger one.  What has run out is dropped by whoever
- * next touches the entry; two buckets are looked through for each entry made, so keys that nobody
- * touches again do not pile up.
+ * An entry exists while its key is held or waited for, and a while longer: a key is often wanted
+ * again, so an empty entry stays as long as there are not many, and ended claims are kept for
+ * reuse.  The fence is one counter for the whole table, so a key that comes back still gets a
+ * larger one.  What has run out is dropped by whoever next touches the entry; two buckets are
+ * looked through for each entry made, so keys that nobody touches again do not pile up.
  *
  * Waking.  A thread in wait() sleeps on a condition of its own.  It is woken when its claim could
  * be granted; besides, the first sleeper in the queue keeps watch: it alone sleeps no longer than
@@ -38,11 +39,19 @@ struct claim {
     char label[LEASE_LABEL_MAX + 1];
 };
 
+/* Waiters by mode. */
+struct ahead {
+    size_t exclusive, shared;
+};
+
 struct entry {
     struct entry *next;
     uint64_t hash;
     struct claim *holders, *waiters; /* waiters in the order they are served */
+    struct claim *last_waiter;       /* NULL: no waiters */
     size_t n_exclusive, n_shared;    /* holders */
+    struct ahead waiting;            /* waiters */
+    int64_t due_us;                  /* nothing runs out before */
     unsigned slots;
     int64_t last_fence;
     size_t key_len;
@@ -55,22 +64,17 @@ struct table {
     size_t refs; /* handles */
     int64_t fence;
     size_t n_claims, n_entries;
+    struct claim *spare; /* claims to be used again */
+    size_t n_spare;
     struct entry **buckets;
     size_t n_buckets, swept; /* a power of two; the bucket to look through next */
 };
 
-void claim_rouse(struct claim *c);
-/* Those asleep for it learn that it has ended. */
-void claim_free(struct table *t, struct claim *c);
+struct claim *claim_new(struct table *t, const struct lease_request *r);
 /* Where in a list the owner's is, or NULL. */
 struct claim **claim_find(struct claim **list, const uint8_t owner[LEASE_OWNER_SIZE]);
-struct claim *claim_unlink(struct claim **at);
 
-/* Those before `upto` in the queue, by mode; before a newcomer (NULL) are all of its priority and
- * above. */
-struct ahead {
-    size_t exclusive, shared;
-};
+/* Those before `upto` in the queue; before a newcomer (NULL) are all of its priority and above. */
 struct ahead entry_ahead_of(const struct entry *e, const struct claim *upto, int priority);
 /* A claim that cannot be granted stops every later one, of either mode. */
 bool entry_is_free_for(const struct entry *e, enum hf_mode mode, const struct ahead *ahead);
@@ -81,10 +85,16 @@ struct claim *entry_watch(const struct entry *e, int64_t *ret_us);
 /* After a change: wake those whose turn it is, and the watch if its alarm would be too late. */
 void entry_rouse(struct entry *e);
 void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t until_us);
-void entry_end_holder(struct table *t, struct entry *e, struct claim **at);
 void entry_enqueue(struct entry *e, struct claim *c);
+/* Out of the queue, to be granted. */
+struct claim *entry_dequeue(struct entry *e, struct claim **at);
+/* Give up a lease or a place; those asleep for it learn that it has ended. */
+void entry_end_holder(struct table *t, struct entry *e, struct claim **at);
+void entry_end_waiter(struct table *t, struct entry *e, struct claim **at);
+/* The claim's time, which entry_tidy is to know of. */
+void entry_set_until(struct entry *e, struct claim *c, int64_t until_us);
 bool entry_is_empty(const struct entry *e);
-/* Drop leases and places that have run out. */
+/* Drop leases and places that have run out.  O(1) while nothing can have. */
 void entry_tidy(struct table *t, struct entry *e, int64_t now_us);
 
 struct table *table_new(const struct clock *clock);

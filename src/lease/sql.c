@@ -1,18 +1,19 @@
-/* sqlite: leases in an SQL database, over src/db: a row a lease, a row a place in the queue, the
- * database's clock and its durable sequence.  The same source serves every database that db.h
- * opens; what differs between them is behind db_options.shared.
+/* sqlite, postgres: leases in an SQL database, over src/db: a row a lease, a row a place in the
+ * queue, the database's clock and its durable sequence.  The same source serves every database that
+ * db.h opens; what differs between them is behind db_options.shared.
  *
  * Every call that writes is one transaction for all its requests, and a transaction is alone on the
  * database: what is read in it holds until it commits.  Judging is sql_state.c's.  A handle is a
  * connection and belongs to one thread at a time; only `url` and the options may be read by others
- * (another). */
+ * (another).  A connection that leads nowhere is replaced before the next call does anything: a new
+ * database knows nothing of the old one's leases, and so says that they are lost.
+ *
+ * Waking.  Who gives something up wakes the first in the queue, and who is granted wakes the one
+ * behind if there is room beside: one each time, however many wait.  All look by themselves too. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/db.h"
-#include "lease/lease.h"
-#include "lease/sql_state.h"
-#include "lease/sql_statements.h"
+#include "lease/sql_link.h"
 
 #define TTL_MIN_MS 100
 #define TTL_MAX_MS (INT64_C(7) * 86400000)
@@ -21,76 +22,16 @@
 /* A place is asked for again after this: often enough to survive three lost chances, and seldom
  * enough that waiting costs the disk nothing. */
 #define SEEN_EVERY_MS (WAITER_SILENT_MS / 4)
-/* Where the database must be asked for news: the next in line asks every millisecond, the tenth
- * every nine, so that asking costs the same however many wait; and less often the longer the queue
- * stands still. */
-#define PAUSE_MAX_MS 10
-#define PAUSE_AGE_MS 64
-#define PLACE_PAUSE_MAX_MS 50
 #define FAKE_MAX_MS 2
 /* Rows of names that nobody asks for any more: looked for so often by each handle. */
 #define SWEEP_EVERY_MS 60000
 #define NAMES_AT_ONCE 256
 
-struct sql_lease {
-    struct lease lease;
-    char *url;
-    struct db_options options;
-    struct db *db;
-    struct db_stmt *stmts[LS_COUNT];
-    struct name_state state;
-    int64_t swept_at;
-};
-
-extern const struct lease_driver lease_sqlite;
-
-static const char *const statement_sql[LS_COUNT] = {
-#define STATEMENT_SQL(name, sql) [LS_##name] = sql,
-    LEASE_SQL_STATEMENTS(STATEMENT_SQL)
-#undef STATEMENT_SQL
-};
+extern const struct lease_driver lease_sqlite, lease_postgres;
 
 static struct sql_lease *sql_of(struct lease *l) { return (struct sql_lease *)(void *)l; }
 
-static enum hf_result tell(enum hf_status status, const struct hf_err *err, struct hf_fault *fault)
-{
-    switch (status) {
-    case HF_OK:
-        return HF_DONE;
-    case HF_INVALID_REQUEST:
-        return lease_fault(fault, HF_BAD_REQUEST, "%s", err->msg);
-    case HF_LEDGER_UNAVAILABLE:
-        return lease_fault(fault, HF_UNREACHABLE, "%s", err->msg);
-    case HF_OUTCOME_UNKNOWN:
-        return lease_fault(fault, HF_UNKNOWN, "%s", err->msg);
-    default:
-        return lease_fault(fault, HF_FAILED, "%s", err->msg);
-    }
-}
-
-/* ---- the database ---- */
-
-static enum hf_status exec(struct sql_lease *s, enum lease_sql_statement which,
-                           const struct db_value *args, int64_t *ret_changes, struct hf_err *err)
-{
-    return db_exec(s->stmts[which], args, ret_changes, err);
-}
-
-static enum hf_status begin(struct sql_lease *s, int64_t *ret_now, struct hf_err *err)
-{
-    enum hf_status status = s->db->driver->begin(s->db, err);
-    return status == HF_OK ? s->db->driver->now_ms(s->db, ret_now, err) : status;
-}
-
-/* Commit what went well, take back what did not. */
-static enum hf_status end(struct sql_lease *s, enum hf_status status, struct hf_err *err)
-{
-    if (status == HF_OK)
-        status = s->db->driver->commit(s->db, err);
-    if (status != HF_OK)
-        s->db->driver->rollback(s->db);
-    return status;
-}
+/* ---- values ---- */
 
 static struct db_value key_of(const struct lease_request *r)
 {
@@ -116,7 +57,8 @@ static void sql_close(struct lease *l)
     if (!l)
         return;
     struct sql_lease *s = sql_of(l);
-    db_close(s->db);
+    sql_disconnect(s);
+    vec_close(&s->wakes);
     name_state_close(&s->state);
     free(s->url);
     free(s);
@@ -127,18 +69,13 @@ static enum hf_result open_with(const char *url, const struct db_options *option
 {
     struct hf_err err = {0};
     struct sql_lease *s = hf_alloc(sizeof *s);
-    s->lease.driver = &lease_sqlite;
+    s->lease.driver = lease_driver_for(url);
     s->url = hf_strndup(url, strlen(url));
     s->options = *options;
-    enum hf_status status = db_open(url, options, &s->db, &err);
-    if (status == HF_OK)
-        status = db_migrate_part(s->db, LEASE_SQL_PART, lease_sql_migrations,
-                                 sizeof lease_sql_migrations / sizeof *lease_sql_migrations, &err);
-    for (int i = 0; i < LS_COUNT && status == HF_OK; i++)
-        status = s->db->driver->prepare(s->db, statement_sql[i], &s->stmts[i], &err);
+    enum hf_status status = sql_connect(s, &err);
     if (status != HF_OK) {
         sql_close(&s->lease);
-        return tell(status, &err, fault);
+        return sql_tell(status, &err, fault);
     }
     *ret = &s->lease;
     return HF_DONE;
@@ -161,6 +98,16 @@ static enum hf_result sql_another(struct lease *l, struct lease **ret, struct hf
     return open_with(s->url, &s->options, ret, fault);
 }
 
+/* Outside a transaction. */
+static enum hf_status look(struct sql_lease *s, const struct db_value *name,
+                           const struct claim_row *last, int64_t *ret_now, struct hf_err *err)
+{
+    enum hf_status status = sql_connected(s, err);
+    if (status == HF_OK)
+        status = s->db->driver->now_ms(s->db, ret_now, err);
+    return status == HF_OK ? state_read(s, name, last, *ret_now, err) : status;
+}
+
 /* ---- acquire ---- */
 
 static enum hf_status drop_dead(struct sql_lease *s, const struct lease_request *r, int64_t now,
@@ -168,10 +115,12 @@ static enum hf_status drop_dead(struct sql_lease *s, const struct lease_request 
 {
     enum hf_status status = HF_OK;
     if (s->state.expired)
-        status = exec(s, LS_DROP_EXPIRED, (struct db_value[]){key_of(r), db_int(now)}, NULL, err);
+        status =
+            sql_exec(s, LS_DROP_EXPIRED, (struct db_value[]){key_of(r), db_int(now)}, NULL, err);
     if (status == HF_OK && s->state.silent)
-        status = exec(s, LS_DROP_SILENT,
-                      (struct db_value[]){key_of(r), db_int(now - WAITER_SILENT_MS)}, NULL, err);
+        status =
+            sql_exec(s, LS_DROP_SILENT,
+                     (struct db_value[]){key_of(r), db_int(now - WAITER_SILENT_MS)}, NULL, err);
     return status;
 }
 
@@ -180,10 +129,33 @@ static enum hf_status insert(struct sql_lease *s, enum lease_sql_statement which
                              const struct db_value *args, struct hf_err *err)
 {
     int64_t changes = 0;
-    enum hf_status status = exec(s, which, args, &changes, err);
+    enum hf_status status = sql_exec(s, which, args, &changes, err);
     if (status == HF_OK && changes != 1)
         return hf_err_set(err, HF_INTERNAL, "a lease or a place was there already");
     return status;
+}
+
+/* The first in the queue, to be woken when this transaction is done. */
+static enum hf_status wake_head(struct sql_lease *s, const struct db_value *name, int64_t now,
+                                struct hf_err *err)
+{
+    struct db_stmt *stmt = s->stmts[LS_HEAD];
+    const struct db_value args[] = {*name, db_int(now - WAITER_SILENT_MS)};
+    enum hf_status status = db_query(stmt, args, err);
+    enum db_step step = DB_DONE;
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
+        *vec_push(&s->wakes) = db_column_int(stmt, 0);
+    return step == DB_FAILED ? err->code : status;
+}
+
+/* Granted from the queue: the one behind, if it can be granted beside. */
+static void wake_behind(struct sql_lease *s, const struct claim_row *place, unsigned slots)
+{
+    const struct claim_row *behind = place + 1;
+    if (behind == s->state.waiters.v + s->state.waiters.n || behind->mode != place->mode)
+        return;
+    if (place->mode == HF_SHARED || s->state.holders.n + 1 < slots)
+        *vec_push(&s->wakes) = behind->number;
 }
 
 static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
@@ -201,8 +173,10 @@ static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
                                     db_int(now + r->ttl_ms),
                                     db_text(r->label, r->label_len)};
     enum hf_status status = insert(s, LS_GRANT, args, err);
-    if (status == HF_OK && st->place)
-        status = exec(s, LS_LEAVE, args, NULL, err);
+    if (status == HF_OK && st->place) {
+        wake_behind(s, st->place, r->slots);
+        status = sql_exec(s, LS_LEAVE, args, NULL, err);
+    }
     *verdict = (struct lease_verdict){.result = HF_DONE, .fence = fence, .remaining_ms = r->ttl_ms};
     return status;
 }
@@ -221,7 +195,8 @@ static enum hf_status enqueue(struct sql_lease *s, const struct lease_request *r
 static enum hf_status seen(struct sql_lease *s, const struct lease_request *r, int64_t now,
                            struct hf_err *err)
 {
-    return exec(s, LS_SEEN, (struct db_value[]){key_of(r), owner_of(r), db_int(now)}, NULL, err);
+    return sql_exec(s, LS_SEEN, (struct db_value[]){key_of(r), owner_of(r), db_int(now)}, NULL,
+                    err);
 }
 
 static bool is_seen_long_ago(const struct claim_row *place, int64_t now)
@@ -264,10 +239,11 @@ static enum hf_status sweep(struct sql_lease *s, int64_t now, struct hf_err *err
     if (s->swept_at && now - s->swept_at < SWEEP_EVERY_MS)
         return HF_OK;
     s->swept_at = now;
-    enum hf_status status = exec(s, LS_SWEEP_EXPIRED, (struct db_value[]){db_int(now)}, NULL, err);
+    enum hf_status status =
+        sql_exec(s, LS_SWEEP_EXPIRED, (struct db_value[]){db_int(now)}, NULL, err);
     if (status == HF_OK)
-        status = exec(s, LS_SWEEP_SILENT, (struct db_value[]){db_int(now - WAITER_SILENT_MS)}, NULL,
-                      err);
+        status = sql_exec(s, LS_SWEEP_SILENT, (struct db_value[]){db_int(now - WAITER_SILENT_MS)},
+                          NULL, err);
     return status;
 }
 
@@ -283,12 +259,12 @@ static enum hf_result sql_acquire(struct lease *l, const struct lease_request *r
     if (n > DB_NUMBERS_MAX)
         return lease_fault(fault, HF_BAD_REQUEST, "%zu leases at once, more than %d", n,
                            DB_NUMBERS_MAX);
-    enum hf_status status = begin(s, &now, &err);
+    enum hf_status status = sql_begin(s, &now, &err);
     if (status == HF_OK)
         status = sweep(s, now, &err);
     for (size_t i = 0; i < n && status == HF_OK; i++)
         status = acquire_one(s, &requests[i], now, &verdicts[i], &err);
-    return tell(end(s, status, &err), &err, fault);
+    return sql_tell(sql_end(s, status, &err), &err, fault);
 }
 
 /* ---- renew, release, break ---- */
@@ -312,11 +288,11 @@ static enum hf_status release_one(struct sql_lease *s, const struct lease_reques
 {
     const struct db_value args[] = {key_of(r), owner_of(r), db_int(now)};
     int64_t lease = 0, place = 0;
-    enum hf_status status = exec(s, LS_RELEASE, args, &lease, err);
+    enum hf_status status = sql_exec(s, LS_RELEASE, args, &lease, err);
     if (status == HF_OK && lease == 0)
-        status = exec(s, LS_LEAVE, args, &place, err);
+        status = sql_exec(s, LS_LEAVE, args, &place, err);
     *verdict = (struct lease_verdict){.result = lease + place > 0 ? HF_DONE : HF_LOST};
-    return status;
+    return status == HF_OK && lease + place > 0 ? wake_head(s, &args[0], now, err) : status;
 }
 
 typedef enum hf_status each_request(struct sql_lease *s, const struct lease_request *r, int64_t now,
@@ -328,10 +304,10 @@ static enum hf_result in_one_transaction(struct sql_lease *s, each_request *each
 {
     struct hf_err err = {0};
     int64_t now;
-    enum hf_status status = begin(s, &now, &err);
+    enum hf_status status = sql_begin(s, &now, &err);
     for (size_t i = 0; i < n && status == HF_OK; i++)
         status = each(s, &requests[i], now, &verdicts[i], &err);
-    return tell(end(s, status, &err), &err, fault);
+    return sql_tell(sql_end(s, status, &err), &err, fault);
 }
 
 static enum hf_result sql_renew(struct lease *l, const struct lease_request *requests, size_t n,
@@ -368,10 +344,13 @@ static enum hf_result sql_break(struct lease *l, const char *key, size_t key_len
     enum hf_result result = lease_check_key(&l->driver->info, key, key_len, fault);
     if (result != HF_DONE)
         return result;
-    enum hf_status status = begin(s, &now, &err);
+    const struct db_value name = db_bytes(key, key_len);
+    enum hf_status status = sql_begin(s, &now, &err);
     if (status == HF_OK)
-        status = exec(s, LS_BREAK, (struct db_value[]){db_bytes(key, key_len)}, NULL, &err);
-    return tell(end(s, status, &err), &err, fault);
+        status = sql_exec(s, LS_BREAK, &name, NULL, &err);
+    if (status == HF_OK)
+        status = wake_head(s, &name, now, &err);
+    return sql_tell(sql_end(s, status, &err), &err, fault);
 }
 
 /* ---- waiting ---- */
@@ -395,10 +374,10 @@ static enum hf_status keep_place(struct sql_lease *s, const struct lease_request
                                  struct hf_err *err)
 {
     int64_t now;
-    enum hf_status status = begin(s, &now, err);
+    enum hf_status status = sql_begin(s, &now, err);
     if (status == HF_OK)
         status = seen(s, r, now, err);
-    return end(s, status, err);
+    return sql_end(s, status, err);
 }
 
 /* Reads those ahead of it only, and writes nothing but the place that is asked for now
@@ -415,13 +394,9 @@ static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, i
     int64_t began = clock_monotonic_us(&clock_system) / 1000, now;
     timeout_ms = at_most(at_least(timeout_ms, 0), WAIT_MAX_MS);
     struct claim_row own, *place = NULL;
-    size_t ahead = SIZE_MAX;
-    int64_t moved_at = 0;
     for (;;) {
-        enum hf_status status = s->db->driver->now_ms(s->db, &now, &err);
-        if (status == HF_OK)
-            status = state_read(s, &key, place, now, &err);
         struct standing st = {0};
+        enum hf_status status = look(s, &key, place, &now, &err);
         if (status == HF_OK)
             st = name_state_judge(&s->state, r);
         if (status == HF_OK && st.place && is_seen_long_ago(st.place, now))
@@ -429,21 +404,15 @@ static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, i
         int64_t waited = clock_monotonic_us(&clock_system) / 1000 - began;
         bool placeless = !st.place && r->queue;
         if (status != HF_OK || st.lease || st.free || placeless || waited >= timeout_ms)
-            return tell(status, &err, fault);
+            return sql_tell(status, &err, fault);
         if (st.place) {
             own = *st.place;
             place = &own;
         }
-        if (st.ahead != ahead) {
-            ahead = st.ahead;
-            moved_at = waited;
-        }
-        int64_t pause = at_most(at_least((waited - moved_at) / PAUSE_AGE_MS, 1), PAUSE_MAX_MS);
-        pause = at_least(pause, at_most((int64_t)st.ahead, PLACE_PAUSE_MAX_MS));
-        status = s->db->driver->await(s->db, pause,
+        status = s->db->driver->await(s->db, st.place ? own.number : 0,
                                       at_most(nap_ms(s, &st, now), timeout_ms - waited), &err);
         if (status != HF_OK)
-            return tell(status, &err, fault);
+            return sql_tell(status, &err, fault);
     }
 }
 
@@ -476,12 +445,12 @@ static enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_l
     if (result != HF_DONE)
         return result;
     const struct db_value name = db_bytes(key, key_len);
-    enum hf_status status = begin(s, &now, &err);
+    enum hf_status status = sql_begin(s, &now, &err);
     if (status == HF_OK)
         status = state_read(s, &name, NULL, now, &err);
-    status = end(s, status, &err);
+    status = sql_end(s, status, &err);
     if (status != HF_OK)
-        return tell(status, &err, fault);
+        return sql_tell(status, &err, fault);
     *ret = (struct hf_lock_state){0};
     ret->holders = show(&s->state.holders, true, now, &ret->n_holders);
     ret->waiters = show(&s->state.waiters, false, now, &ret->n_waiters);
@@ -544,8 +513,10 @@ static enum hf_result sql_list(struct lease *l, const char *prefix, size_t prefi
     enum hf_status status;
     bool more = true;
     do {
-        int64_t now;
-        status = s->db->driver->now_ms(s->db, &now, &err);
+        int64_t now = 0;
+        status = sql_connected(s, &err);
+        if (status == HF_OK)
+            status = s->db->driver->now_ms(s->db, &now, &err);
         const struct db_value args[] = {db_bytes(prefix_len ? prefix : "", prefix_len),
                                         db_bytes(after, strlen(after)),
                                         db_bytes(last, last_len),
@@ -560,8 +531,13 @@ static enum hf_result sql_list(struct lease *l, const char *prefix, size_t prefi
             memcpy(after, names->v[NAMES_AT_ONCE - 1], sizeof after);
     } while (status == HF_OK && more && names->n == NAMES_AT_ONCE);
     free(names);
-    return tell(status, &err, fault);
+    return sql_tell(status, &err, fault);
 }
+
+#define SQL_CALLS                                                                                  \
+    .open = sql_open, .close = sql_close, .another = sql_another, .acquire = sql_acquire,          \
+    .renew = sql_renew, .release = sql_release, .wait = sql_wait, .inspect = sql_inspect,          \
+    .list = sql_list, .break_ = sql_break
 
 const struct lease_driver lease_sqlite = {
     .info = {.name = "sqlite",
@@ -578,17 +554,29 @@ const struct lease_driver lease_sqlite = {
              .ttl =
                  "the machine's boot-time clock, one for all who use the file, to the millisecond",
              .survives = "the end of any process; of the machine: fences never repeat, the last "
-                         "leases, whose holders ended with it, may be forgotten.  Not a file "
-                         "removed or put back from a copy, nor a network file system"},
+                         "leases, whose holders ended with it, may be forgotten; a file removed: "
+                         "its leases are lost, fences go on from the wall clock in microseconds.  "
+                         "Not a file put back from a copy, nor a network file system"},
     .schemes = (const char *const[]){"sqlite:", NULL},
-    .open = sql_open,
-    .close = sql_close,
-    .another = sql_another,
-    .acquire = sql_acquire,
-    .renew = sql_renew,
-    .release = sql_release,
-    .wait = sql_wait,
-    .inspect = sql_inspect,
-    .list = sql_list,
-    .break_ = sql_break,
+    SQL_CALLS,
+};
+
+const struct lease_driver lease_postgres = {
+    .info = {.name = "postgres",
+             .url = "postgres://[USER[:PASSWORD]@]HOST[:PORT][,HOST...]/DATABASE",
+             .fence = HF_FENCE_DURABLE,
+             .processes = true,
+             .fair = true,
+             .shared = true,
+             .priority = true,
+             .slots = true,
+             .ttl_min_ms = TTL_MIN_MS,
+             .ttl_max_ms = TTL_MAX_MS,
+             .name_len_max = LEASE_NAME_MAX,
+             .ttl = "the server's wall clock, to the millisecond",
+             .survives = "all that a commit survives there: the end of any process, of the server "
+                         "and of its machine; a standby that takes over, if commits wait for it "
+                         "(synchronous_standby_names)"},
+    .schemes = (const char *const[]){"postgres:", "postgresql:", NULL},
+    SQL_CALLS,
 };

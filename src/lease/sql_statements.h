@@ -26,6 +26,8 @@ static const char *const lease_sql_migrations[] = {
     X(WAITERS, "SELECT owner, ticket, mode, slots, seen_at, turn, label FROM lease_waiters"        \
                " WHERE name = r.name AND (turn, ticket) <= (r.turn, r.ticket)"                     \
                " ORDER BY turn, ticket{args(name bytes, turn bigint, ticket bigint)}")             \
+    X(HEAD, "SELECT ticket FROM lease_waiters WHERE name = r.name AND seen_at > r.silent"          \
+            " ORDER BY turn, ticket LIMIT 1{args(name bytes, silent bigint)}")                     \
     X(GRANT, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"   \
              " {values(name bytes, owner bytes, fence bigint, mode bigint, slots bigint,"          \
              " priority bigint, expires_at bigint, label text)}"                                   \

@@ -134,7 +134,7 @@ enum hf_result hf_open(const char *url, const struct hf_options *options, struct
     if (!driver) /* not quoted: there may be a password in it */
         return lease_fault(fault, HF_BAD_REQUEST,
                            "no back end has URLs that begin like this one: memory:, sqlite:, "
-                           "redis:// and unix: are known");
+                           "postgres://, redis:// and unix: are known");
     return locks_open(driver, url, options, ret, fault);
 }
 

@@ -34,6 +34,7 @@ struct backend {
     /* A URL of the same back end at another port of 127.0.0.1; NULL: it has none. */
     void (*url_at)(struct backend *b, int port, char *ret, size_t size);
     int port;
+    const char *last_word; /* only the last request of a call has it; NULL: a call is one request */
     struct bad_url bad_urls[8]; /* ends with a NULL `what` */
 };
 

@@ -187,6 +187,7 @@ static struct lease *open_through(struct world *w, struct proxy *proxy, int64_t 
 {
     char url[256];
     proxy_start(proxy, w->backend->port);
+    atomic_store(&proxy->word, w->backend->last_word);
     w->backend->url_at(w->backend, proxy->port, url, sizeof url);
     struct lease *l = NULL;
     struct hf_fault fault = {0};
@@ -292,6 +293,7 @@ static void a_wait_without_answers_ends_too(void **state)
         return;
     struct proxy proxy;
     struct lease *l = open_through(w, &proxy, 400);
+    atomic_store(&proxy.word, NULL);
     char key[64];
     key_make(key, "deaf");
     struct party holder, a;

@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ static void pair_accept(struct proxy *p)
     }
     p->pairs[p->n_pairs].deaf = false;
     p->pairs[p->n_pairs].client = client;
+    p->pairs[p->n_pairs].has_word = false;
     p->pairs[p->n_pairs++].server = server;
 }
 
@@ -44,13 +46,16 @@ static bool pass(struct proxy *p, int i, bool is_answer)
     if (n <= 0)
         return false;
     int mode = atomic_load(&p->mode);
+    const char *word = atomic_load(&p->word);
+    if (!is_answer)
+        p->pairs[i].has_word = word && memmem(bytes, (size_t)n, word, strlen(word));
     if (is_answer && mode == PROXY_SWALLOW_ONCE) {
         atomic_store(&p->mode, PROXY_PASS);
         p->pairs[i].deaf = true;
     }
     if (p->pairs[i].deaf)
         mode = PROXY_SWALLOW;
-    if (is_answer && mode != PROXY_PASS) {
+    if (is_answer && mode != PROXY_PASS && (!word || p->pairs[i].has_word)) {
         atomic_fetch_add(&p->cuts, 1);
         return mode == PROXY_SWALLOW;
     }

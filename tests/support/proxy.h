@@ -16,10 +16,14 @@ struct proxy {
     _Atomic int mode; /* enum proxy_mode */
     atomic_bool stop;
     atomic_int cuts; /* answers that were kept from the client */
+    /* Only answers to requests with this word in them are kept; NULL: all.  Where a call takes more
+     * than one exchange, the last one counts. */
+    const char *_Atomic word;
     pthread_t thread;
     struct {
         int client, server;
         bool deaf; /* of SWALLOW_ONCE */
+        bool has_word; /* the last request */
     } pairs[PROXY_PAIRS_MAX];
     int n_pairs; /* the thread's */
 };

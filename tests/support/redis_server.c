@@ -56,7 +56,7 @@ static void run(const struct redis_server *s)
                             "always"};
     size_t n = 19;
     if (s->cluster) { /* its usual second port, 10000 above, may not exist */
-        snprintf(bus, sizeof bus, "%d", redis_server_port(NULL));
+        snprintf(bus, sizeof bus, "%d", port_free(NULL));
         args[n++] = "--cluster-enabled";
         args[n++] = "yes";
         args[n++] = "--cluster-port";

@@ -1,5 +1,6 @@
 /* The gate when the server lacks the scripts, forgets, restarts, hangs or refuses, and when many
  * come at once. */
+#include "support/port.h"
 #include "unit/support_gate.h"
 
 #include <pthread.h>
@@ -112,7 +113,7 @@ static void a_black_hole_costs_the_timeout_and_no_more(void **state)
     char url[64];
     struct hf_fault fault = {0};
     struct wish w;
-    snprintf(url, sizeof url, "redis://:s3cret@127.0.0.1:%d", redis_server_port(&hole));
+    snprintf(url, sizeof url, "redis://:s3cret@127.0.0.1:%d", port_free(&hole));
     struct gate *g = gate_at(url, 0);
     wish_seats(&w, 1);
     int64_t begin_ms = gate_now_ms();
@@ -147,7 +148,7 @@ static void a_script_sent_again_gets_no_second_timeout(void **state)
     char url[64];
     pthread_t thread;
     struct wish w;
-    snprintf(url, sizeof url, "redis://127.0.0.1:%d", redis_server_port(&listener));
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d", port_free(&listener));
     hf_check(pthread_create(&thread, NULL, forget_and_hang, &listener) == 0);
     struct gate *g = gate_at(url, 300);
     wish_seats(&w, 1);

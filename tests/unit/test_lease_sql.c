@@ -168,24 +168,148 @@ static void a_path_that_cannot_be_is_refused(void **state)
     assert_int_equal(open_result(url, &fault), HF_UNREACHABLE);
 }
 
-static void a_file_replaced_under_us_is_noticed(void **state)
+static const char *beside(const char *ending)
+{
+    static char path[200];
+    snprintf(path, sizeof path, "%s%s", lab.dir.db, ending);
+    return path;
+}
+
+static void remove_file_and_log(void)
+{
+    assert_int_equal(unlink(lab.dir.db), 0);
+    assert_int_equal(unlink(beside("-wal")), 0);
+    assert_int_equal(unlink(beside("-shm")), 0);
+}
+
+/* The file is looked for now and then. */
+static void loses_within_a_second(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {.result = HF_DONE};
+    struct hf_fault fault = {0};
+    int64_t until = clock_monotonic_us(&clock_system) + 1000000;
+    while (v.result == HF_DONE) {
+        if (l->driver->renew(l, r, 1, &v, &fault) != HF_DONE)
+            fail_msg("%s", fault.msg);
+        assert_true(clock_monotonic_us(&clock_system) < until);
+    }
+    assert_int_equal(v.result, HF_LOST);
+}
+
+static void a_removed_files_leases_are_lost_and_its_handles_share_the_next(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease(), *m = open_lease();
+    struct lease_request r = ask("a"), other = ask("a"), third = ask("a");
+    int64_t fence = granted(l, &r);
+    taken(m, &other, 1);
+    advance_ms(1);
+    remove_file_and_log();
+    loses_within_a_second(l, &r);
+    int64_t next = granted(l, &third);
+    assert_true(next > fence);
+    taken(m, &other, 1);
+    assert_int_equal(release(l, &r), HF_LOST);
+    assert_int_equal(release(l, &third), HF_DONE);
+    assert_true(granted(m, &other) > next);
+    close_lease(l);
+    close_lease(m);
+}
+
+static void a_log_left_behind_does_not_get_into_the_next_file(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a"), other = ask("a");
+    int64_t fence = granted(l, &r);
+    assert_true(access(beside("-wal"), F_OK) == 0);
+    assert_int_equal(unlink(lab.dir.db), 0);
+    advance_ms(1);
+    struct lease *m = open_lease();
+    assert_true(granted(m, &other) > fence);
+    loses_within_a_second(l, &r);
+    assert_int_equal(sql("SELECT count(*) FROM leases"), 1);
+    assert_int_equal(sql("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check ="
+                         " 'ok'"),
+                     1);
+    close_lease(l);
+    close_lease(m);
+}
+
+static void a_file_replaced_by_another_is_followed(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a"), other = ask("a");
+    granted(l, &r);
+    char url[220], path[200];
+    snprintf(path, sizeof path, "%s/other.db", lab.dir.path);
+    snprintf(url, sizeof url, "sqlite:%s", path);
+    struct lease *m = NULL;
+    assert_int_equal(lease_driver_for(url)->open(url, &lab.options, &m, NULL), HF_DONE);
+    granted(m, &other);
+    close_lease(m);
+    sqlite3 *db; /* the last to close takes the log into the file */
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "SELECT count(*) FROM leases", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    remove_file_and_log();
+    assert_int_equal(rename(path, lab.dir.db), 0);
+    loses_within_a_second(l, &r);
+    taken(l, &r, 1);
+    assert_int_equal(release(l, &other), HF_DONE);
+    granted(l, &r);
+    close_lease(l);
+}
+
+static void a_directory_that_went_with_the_file_is_said_and_its_return_heals(void **state)
 {
     (void)state;
     struct lease *l = open_lease();
     struct lease_request r = ask("a");
     struct lease_verdict v;
     struct hf_fault fault = {0};
-    char away[200];
-    snprintf(away, sizeof away, "%s.away", lab.dir.db);
     granted(l, &r);
-    assert_int_equal(rename(lab.dir.db, away), 0);
-    int64_t until = clock_monotonic_us(&clock_system) + 2000000;
-    while (l->driver->renew(l, &r, 1, &v, &fault) == HF_DONE)
+    char away[200];
+    snprintf(away, sizeof away, "%s.away", lab.dir.path);
+    assert_int_equal(rename(lab.dir.path, away), 0);
+    int64_t until = clock_monotonic_us(&clock_system) + 1000000;
+    while (l->driver->acquire(l, &r, 1, &v, &fault) == HF_DONE)
         assert_true(clock_monotonic_us(&clock_system) < until);
     assert_int_equal(l->driver->renew(l, &r, 1, &v, &fault), HF_UNREACHABLE);
-    assert_non_null(strstr(fault.msg, "replaced"));
-    assert_int_equal(rename(away, lab.dir.db), 0);
-    assert_int_equal(l->driver->renew(l, &r, 1, &v, &fault), HF_DONE);
+    assert_non_null(strstr(fault.msg, "No such file"));
+    assert_int_equal(l->driver->wait(l, &r, 10, &fault), HF_UNREACHABLE);
+    struct hf_lock_state st;
+    assert_int_equal(l->driver->inspect(l, "a", 1, &st, &fault), HF_UNREACHABLE);
+    assert_int_equal(l->driver->list(l, "", 0, NULL, NULL, &fault), HF_UNREACHABLE);
+    assert_int_equal(rename(away, lab.dir.path), 0);
+    granted(l, &r);
+    close_lease(l);
+}
+
+static void what_a_killed_maker_left_is_taken_away(void **state)
+{
+    (void)state;
+    static const char *const left[] = {"-making", "-new", "-new-wal", "-new-journal"};
+    for (int round = 0; round < 2; round++) { /* killed before and after the file had its name */
+        for (size_t i = 0; i < 4; i++) {
+            FILE *f = fopen(beside(left[i]), "w");
+            fputs("half a file", f);
+            fclose(f);
+        }
+        close_lease(open_lease());
+        for (size_t i = 0; i < 4; i++)
+            assert_int_not_equal(access(beside(left[i]), F_OK), 0);
+    }
+}
+
+static void fences_of_a_new_file_begin_with_the_clock(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a");
+    int64_t fence = granted(l, &r);
+    assert_true(fence >= T0_MS * 1000 && fence < T0_MS * 1000 + 10);
     close_lease(l);
 }
 
@@ -734,6 +858,7 @@ static void open_and_close(int number)
 static void many_may_open_a_new_file_at_once(void **state)
 {
     (void)state;
+    lab.options.timeout_ms = 10000; /* a new log is synced, and the disk may be busy */
     for (int round = 0; round < 3; round++) {
         pid_t pids[NEWCOMERS];
         assert_int_equal(pipe2(tells, O_CLOEXEC), 0);
@@ -776,6 +901,90 @@ static void waiting_keeps_the_place_and_ends_when_the_holder_does(void **state)
     close_lease(m);
 }
 
+static void wait_for_it(int number)
+{
+    struct lease *l = NULL;
+    struct lease_verdict v;
+    struct lease_request r = ask("a");
+    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    for (;;) {
+        must(l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE);
+        if (v.result == HF_DONE)
+            break;
+        v.fence = -number; /* it is in line */
+        must(write(tells[1], &v.fence, sizeof v.fence) == sizeof v.fence);
+        must(l->driver->wait(l, &r, 20000, NULL) == HF_DONE);
+    }
+    must(write(tells[1], &v.fence, sizeof v.fence) == sizeof v.fence);
+    close_lease(l);
+}
+
+static int64_t told(void)
+{
+    int64_t number;
+    assert_int_equal(read(tells[0], &number, sizeof number), sizeof number);
+    return number;
+}
+
+static void who_waits_in_a_file_that_is_removed_gets_it_from_the_next(void **state)
+{
+    (void)state;
+    lab.options.clock = &clock_system;
+    assert_int_equal(pipe2(tells, O_CLOEXEC), 0);
+    pid_t pid = child(wait_for_it, 1);
+    int64_t fence = told();
+    assert_true(fence > 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    pid = child(wait_for_it, 1);
+    assert_int_equal(told(), -1);
+    usleep(100000); /* until it sleeps */
+    remove_file_and_log();
+    int64_t began = clock_monotonic_us(&clock_system);
+    assert_true(told() > fence);
+    assert_true(clock_monotonic_us(&clock_system) - began < 1000000);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    close(tells[0]);
+    close(tells[1]);
+}
+
+#define IN_LINE 6
+#define PASSES 40
+
+/* Passes the lock on so often, in line with the others. */
+static void pass_on(int number)
+{
+    struct lease *l = NULL;
+    struct lease_verdict v;
+    (void)number;
+    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    for (int i = 0; i < PASSES; i++) {
+        struct lease_request r = ask("a");
+        while (l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
+            must(l->driver->wait(l, &r, 20000, NULL) == HF_DONE);
+        must(v.result == HF_DONE);
+        must(l->driver->release(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
+    }
+    close_lease(l);
+}
+
+/* Nobody who waits looks more often than every 50 ms: without being woken 240 grants take 12 s. */
+static void a_release_wakes_the_next_in_whatever_process_it_waits(void **state)
+{
+    (void)state;
+    pid_t pids[IN_LINE];
+    int64_t began = clock_monotonic_us(&clock_system);
+    for (int i = 0; i < IN_LINE; i++)
+        pids[i] = child(pass_on, i);
+    for (int i = 0; i < IN_LINE; i++) {
+        int status;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_true(clock_monotonic_us(&clock_system) - began < 3000000);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -783,7 +992,12 @@ int main(void)
         TEST(the_file_is_its_owners_alone),
         TEST(what_is_no_database_is_said_to_be_none),
         TEST(a_path_that_cannot_be_is_refused),
-        TEST(a_file_replaced_under_us_is_noticed),
+        TEST(a_removed_files_leases_are_lost_and_its_handles_share_the_next),
+        TEST(a_log_left_behind_does_not_get_into_the_next_file),
+        TEST(a_file_replaced_by_another_is_followed),
+        TEST(a_directory_that_went_with_the_file_is_said_and_its_return_heals),
+        TEST(what_a_killed_maker_left_is_taken_away),
+        TEST(fences_of_a_new_file_begin_with_the_clock),
         TEST(leases_live_in_a_servers_file_beside_its_ledger),
         TEST(a_servers_rollback_leaves_the_leases_whole),
         TEST(fences_grow_over_reopening_and_over_names),
@@ -805,6 +1019,8 @@ int main(void)
         TEST(a_killed_holders_lock_passes_at_its_expiry),
         TEST(many_may_open_a_new_file_at_once),
         TEST(waiting_keeps_the_place_and_ends_when_the_holder_does),
+        TEST(who_waits_in_a_file_that_is_removed_gets_it_from_the_next),
+        TEST(a_release_wakes_the_next_in_whatever_process_it_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,48 @@
+// The file of sqlite: locks is taken away while commands use it.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { after, describe, it } from 'node:test';
+import { begin, beginRun, run, sqliteLocks, until } from '../support/cli.mjs';
+import { reap } from '../support/server.mjs';
+
+after(reap);
+
+const locks = sqliteLocks();
+const { url } = locks;
+const removeLocks = () => {
+  for (const ending of ['', '-wal', '-shm']) fs.rmSync(locks.file(`locks.db${ending}`));
+};
+
+describe('a file of locks that is removed', { concurrency: false }, () => {
+  it('costs the leader its lead, and one of the candidates leads with a larger fence', async () => {
+    const file = locks.file('terms');
+    const args = ['elect', '--ttl', '900ms', '--pause', '100ms', 'leader', '--', 'sh', '-c',
+      `echo $$ $HOLDFAST_FENCE >>${file}; exec sleep 20`];
+    const terms = () => (fs.existsSync(file) ? fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => line.split(' ').map(Number)) : []);
+    const candidates = [begin(url, args), begin(url, args), begin(url, args)];
+    await until('one leads', () => terms().length === 1, 10_000);
+    const leader = candidates.map((c) => c.stderr);
+    removeLocks();
+    await until('another term begins', () => terms().length >= 2, 10_000);
+    await until('the first is told', () => candidates.some((c, i) => c.stderr !== leader[i] && /lost/.test(c.stderr)), 10_000);
+    const [[, first], [, second]] = terms();
+    assert.ok(second > first, `${second} after ${first}`);
+    removeLocks();
+    await until('a third term begins', () => terms().length >= 3, 10_000);
+    assert.ok(terms()[2][1] > second);
+    for (const { child } of candidates) child.kill('SIGTERM');
+    await Promise.all(candidates.map(({ result }) => result));
+  });
+
+  it('ends the command of run with 76, and the next run begins a new one', async () => {
+    const wrapper = await beginRun(url, ['--ttl', '900ms', 'job'], 'exec sleep 20');
+    removeLocks();
+    const { code, stderr } = await wrapper.result;
+    assert.equal(code, 76);
+    assert.match(stderr, /the lock on job is lost/);
+    assert.equal((await run(url, ['-n', 'job', '--', 'true'])).code, 0);
+    assert.deepEqual(fs.readdirSync(locks.dir).filter((name) => name.startsWith('locks')).sort(),
+      ['locks.db', 'locks.db-shm', 'locks.db-wal']);
+  });
+});

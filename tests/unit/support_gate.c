@@ -88,7 +88,7 @@ redisReply *beside_ask(const char *fmt, ...)
     for (char *word; n < 16 && (word = strsep(&rest, "|")) != NULL;)
         args[n++] = (struct redis_arg){word, strlen(word)};
     redis_put(&beside, args, n);
-    if (redis_exchange(&beside, &reply, &fault) != HF_DONE)
+    if (redis_exchange(&beside, 0, &reply, &fault) != HF_DONE)
         fail_msg("%s: %s", line, fault.msg);
     if (reply->type == REDIS_REPLY_ERROR)
         fail_msg("%s: %s", line, reply->str);

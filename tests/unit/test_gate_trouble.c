@@ -343,7 +343,7 @@ static bool naive_claim(struct redis_link *k, const struct wish *w, int number)
         int n = snprintf(keys[i], sizeof keys[i], "naive:%u", w->seats[i]);
         redis_put(k, (struct redis_arg[]){REDIS_ARG("GET"), {keys[i], (size_t)n}}, 2);
     }
-    hf_check(redis_exchange(k, replies, NULL) == HF_DONE);
+    hf_check(redis_exchange(k, 0, replies, NULL) == HF_DONE);
     for (uint32_t i = 0; i < w->c.n_seats; i++) {
         free_all = free_all && replies[i]->type == REDIS_REPLY_NIL;
         freeReplyObject(replies[i]);
@@ -355,7 +355,7 @@ static bool naive_claim(struct redis_link *k, const struct wish *w, int number)
                   (struct redis_arg[]){
                       REDIS_ARG("SET"), {keys[i], strlen(keys[i])}, {value, (size_t)len}},
                   3);
-    hf_check(redis_exchange(k, replies, NULL) == HF_DONE);
+    hf_check(redis_exchange(k, 0, replies, NULL) == HF_DONE);
     for (uint32_t i = 0; i < w->c.n_seats; i++)
         freeReplyObject(replies[i]);
     return true;
@@ -369,7 +369,7 @@ static void naive_free(struct redis_link *k, const struct wish *w)
         int n = snprintf(key, sizeof key, "naive:%u", w->seats[i]);
         redis_put(k, (struct redis_arg[]){REDIS_ARG("DEL"), {key, (size_t)n}}, 2);
     }
-    hf_check(redis_exchange(k, replies, NULL) == HF_DONE);
+    hf_check(redis_exchange(k, 0, replies, NULL) == HF_DONE);
     for (uint32_t i = 0; i < w->c.n_seats; i++)
         freeReplyObject(replies[i]);
 }

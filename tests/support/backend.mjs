@@ -25,7 +25,7 @@ const GATES = 1024;
 let postgres; // promises
 let redis;
 let gates = 0;
-const places = new Map(); // directory -> { ledger, gate, query, database }
+const places = new Map(); // directory -> { ledger, gate, database }
 
 const lasting = async (starting) => {
   const server = await starting;
@@ -41,7 +41,7 @@ export async function placeOf(dir) {
   if (!places.has(dir)) {
     const database = server.createDatabase();
     const gate = redis && `${(await redis).url}/${gates++ % GATES}`;
-    places.set(dir, { database, ledger: server.url(database), gate, query: (text) => server.query(database, text) });
+    places.set(dir, { database, ledger: server.url(database), gate });
   }
   const { database, ...place } = places.get(dir);
   return place;

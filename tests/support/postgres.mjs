@@ -31,6 +31,13 @@ export async function startPostgres({ args = [], durable = false } = {}) {
   return postgres;
 }
 
+// Rows of a query on the database of that URL, as objects.
+export function psqlQuery(url, text) {
+  return JSON.parse(execFileSync('psql', [url, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c',
+    `SELECT coalesce(json_agg(t), '[]') FROM (${text.trim().replace(/;$/, '')}) t`],
+  { encoding: 'utf8', timeout: 60_000, maxBuffer: 256 << 20, stdio: ['ignore', 'pipe', 'pipe'] }));
+}
+
 export class Postgres {
   #databases = 0;
 
@@ -90,9 +97,7 @@ export class Postgres {
   }
 
   // Rows of a query as objects.
-  query(database, text) {
-    return JSON.parse(this.sql('-d', database, '-c', `SELECT coalesce(json_agg(t), '[]') FROM (${text}) t`));
-  }
+  query(database, text) { return psqlQuery(this.url(database), text); }
 
   // A new and empty database; returns its name.
   createDatabase() {

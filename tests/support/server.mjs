@@ -14,11 +14,12 @@ import http from 'node:http';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import zlib from 'node:zlib';
-import { backend, forget, placeOf } from './backend.mjs';
+import { backend, forget, not, only, placeOf } from './backend.mjs';
+import { psqlQuery } from './postgres.mjs';
 import { assertCleanStderr, environment, launch, removeTempDir, sleep, tempDir, until } from './process.mjs';
 
 export * from './process.mjs';
-export { backend };
+export { backend, not, only };
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const binary = (name, fallback) => path.resolve(root, process.env[name] || fallback);
@@ -145,13 +146,55 @@ class Client {
   }
 }
 
-export class Server extends Client {
-  constructor({ dir, ownsDir = dir === undefined, args = [], env = {}, wrap = (argv) => argv, leaks = false, ledger, gate, query } = {}) {
+// A server at an address, whoever started it.
+export class Remote extends Client {
+  constructor({ host, port } = {}) {
+    super();
+    this.host = host;
+    this.port = port;
+    this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+  }
+
+  // Resolves to { status, headers, text, bytes, json }.  A body that is neither a string nor a
+  // Buffer is sent as JSON.  Holds every answer to what every answer promises.
+  request(method, target, body, headers = {}, { agent = this.agent } = {}) {
+    const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body);
+    const payload = raw ? body : JSON.stringify(body);
+    return new Promise((resolve, reject) => {
+      const req = http.request({
+        host: this.host, port: this.port, method, path: target, agent,
+        headers: {
+          ...(payload === undefined ? {} : {
+            'Content-Type': 'application/json',
+            'Content-Length': Buffer.byteLength(payload),
+          }),
+          ...headers,
+        },
+      }, (res) => {
+        const chunks = [];
+        res.on('data', (chunk) => chunks.push(chunk));
+        res.on('error', reject);
+        res.on('end', () => {
+          try {
+            resolve(finish(`${method} ${target}`, res, Buffer.concat(chunks)));
+          } catch (error) { reject(error); }
+        });
+      });
+      req.setTimeout(REQUEST_TIMEOUT_MS, () => req.destroy(new Error(
+        `${method} ${target}: no answer in ${REQUEST_TIMEOUT_MS} ms`)));
+      req.on('error', reject);
+      req.end(payload);
+    });
+  }
+}
+
+export class Server extends Remote {
+  constructor({ dir, ownsDir = dir === undefined, args = [], env = {}, wrap = (argv) => argv, leaks = false, ledger, gate } = {}) {
     super();
     this.ownsDir = ownsDir;
     this.dir = dir ?? tempDir();
     this.args = args;
-    this.place = { ledger, gate, query };
+    this.place = { ledger, gate };
     this.env = environment({
       ...(ledger ? { HOLDFAST_LEDGER: ledger } : {}), ...(gate ? { HOLDFAST_GATE: gate } : {}), ...env,
     }, leaks);
@@ -238,40 +281,8 @@ export class Server extends Client {
   pause() { process.kill(this.pid, 'SIGSTOP'); }
   resume() { process.kill(this.pid, 'SIGCONT'); }
 
-  // Resolves to { status, headers, text, bytes, json }.  A body that is neither a string nor a
-  // Buffer is sent as JSON.  Holds every answer to what every answer promises.
-  request(method, target, body, headers = {}, { agent = this.agent } = {}) {
-    const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body);
-    const payload = raw ? body : JSON.stringify(body);
-    return new Promise((resolve, reject) => {
-      const req = http.request({
-        host: this.host, port: this.port, method, path: target, agent,
-        headers: {
-          ...(payload === undefined ? {} : {
-            'Content-Type': 'application/json',
-            'Content-Length': Buffer.byteLength(payload),
-          }),
-          ...headers,
-        },
-      }, (res) => {
-        const chunks = [];
-        res.on('data', (chunk) => chunks.push(chunk));
-        res.on('error', reject);
-        res.on('end', () => {
-          try {
-            resolve(finish(`${method} ${target}`, res, Buffer.concat(chunks)));
-          } catch (error) { reject(error); }
-        });
-      });
-      req.setTimeout(REQUEST_TIMEOUT_MS, () => req.destroy(new Error(
-        `${method} ${target}: no answer in ${REQUEST_TIMEOUT_MS} ms`)));
-      req.on('error', reject);
-      req.end(payload);
-    });
-  }
-
   // Rows of a query on the ledger, as objects.  Reads only.
-  sql(query) { return this.place.query ? this.place.query(query) : sqliteQuery(this.database, query); }
+  sql(query) { return this.place.ledger ? psqlQuery(this.place.ledger, query) : sqliteQuery(this.database, query); }
 }
 
 // Several servers on one ledger as one client sees them: each request goes to the next.  What one has
@@ -281,6 +292,7 @@ export class Servers extends Client {
   #next = 0;
   #news = new Map(); // event -> { by: the server that changed it, unseen: the servers that may not show it yet }
   #eventOf = new Map(); // hold -> event
+  #events = new Set();
 
   constructor(servers) { super(); this.servers = servers; }
 
@@ -319,15 +331,17 @@ export class Servers extends Client {
     return /_(total|count|sum|bucket)$/.test(name) ? values.reduce((sum, v) => sum + v, 0) : Math.max(...values);
   }
 
-  // Every server shows what was done until now, through whichever of them.
+  // Every server shows what was done until now, through whichever of them and by whatever connection.
   async settle() {
-    for (const event of new Set(this.#eventOf.values())) this.#news.set(event, { by: this.servers[0], unseen: new Set(this.servers.slice(1)) });
-    for (const server of this.servers) await this.#catchUp(server);
+    const [by, ...rest] = this.servers;
+    for (const event of this.#events) this.#news.set(event, { by, unseen: new Set(rest) });
+    for (const server of rest) await this.#catchUp(server);
   }
 
   #note(server, method, target, { status, json }) {
     const [, kind, id] = /^\/v1\/(events|holds|bookings)(?:\/([^/?]+))?/.exec(target) ?? [];
     if (json?.object === 'hold') this.#eventOf.set(json.id, json.event);
+    if (json?.object === 'event') this.#events.add(json.id);
     if (method === 'GET' || method === 'HEAD' || status >= 300) return;
     const event = json?.event ?? (kind === 'events' ? id : this.#eventOf.get(id));
     if (event) this.#news.set(event, { by: server, unseen: new Set(this.servers.filter((other) => other !== server)) });

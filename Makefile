@@ -130,7 +130,7 @@ bench: all benches build/packages/bench
 	@bench/run
 
 soak: all build/packages/test tests/node_modules/.ready
-	@HF_KILLS=50 tests/run --programs build --node 'tests/fault/*.test.mjs' build
+	@HF_KILLS=50 HF_SOAK_S=300 tests/run --programs build --node 'tests/fault/*.test.mjs' build
 
 lint: build/packages/lint
 	clang-format --dry-run -Werror $(C_FILES)
@@ -171,7 +171,7 @@ help:
 	@echo 'make asan, tsan   the same without the fuzzers; with the thread sanitizer'
 	@echo 'make fuzz         every parser on made-up input, each SECONDS=$(SECONDS)'
 	@echo 'make bench        how fast it is, beside its rivals'
-	@echo 'make soak         the fault tests for a long time: 50 kills'
+	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers'
 	@echo 'make lint         clang-format and clang-tidy'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'

@@ -45,6 +45,8 @@ enum command_kind {
     CMD_BOOKING_GET,  /* R in: event, id.  out: booking */
     CMD_KEY_CHECK, /* W in: the key.  out: replayed, HF_KEY_MISMATCH, or HF_NOT_FOUND: not stored */
     CMD_AUDIT_LIST, /* A in: event, page, id if page.hold.  out: audit */
+    CMD_FOLLOW,     /* W, the engine's own.  in: event */
+    CMD_COMPARE,    /* W, the engine's own.  in: event, first seat.  The reconciler waits for it */
 };
 
 #define EVENTS_LIST_MAX 100
@@ -122,6 +124,7 @@ struct command {
     int64_t now;           /* ledger time of the decision */
     uint32_t *taken;       /* room for n_seats, given by the caller: indexes that were taken */
     uint32_t n_taken;
+    bool gate_refused;          /* status, taken, available and short_area are the gate's */
     int64_t available;          /* HF_SOLD_OUT: how many there are */
     int64_t short_area;         /* of which area; -1: of seats */
     struct hold_row hold;       /* hold_row_close by the owner of the command */

@@ -11,11 +11,15 @@
 #define QUEUE_LEN_MAX 16384
 #define BATCH_LEN_MAX 1024
 #define WORKER_CACHE_KIB 65536
-#define FIRST_READER 4 /* threads before the readers: worker, loader, keeper, drawer */
+#define FIRST_READER 3 /* threads before the readers: loader, keeper, drawer */
+#define FIRST_WORKER (FIRST_READER + READERS)
 
 /* ---- for HTTP threads ---- */
 
-struct view *engine_view(struct engine *e) { return e->view; }
+struct event *engine_event(const struct engine *e, int64_t event)
+{
+    return event > 0 ? view_event(e->workers[event % e->n_workers].view, event) : NULL;
+}
 
 int64_t engine_now_ms(const struct engine *e)
 {
@@ -27,8 +31,9 @@ int64_t engine_now_ms(const struct engine *e)
 static bool is_sold_out(const struct engine *e, struct command *c, int64_t now)
 {
     const struct event *event = c->event;
+    const struct worker *w = &e->workers[event->def->id.key % e->n_workers];
     bool soon =
-        atomic_load_explicit(&e->first_due_ms, memory_order_relaxed) < now + REFUSE_MARGIN_MS;
+        atomic_load_explicit(&w->first_due_ms, memory_order_relaxed) < now + REFUSE_MARGIN_MS;
     if (soon)
         return false;
     for (uint32_t i = 0; i < c->n_areas; i++) {
@@ -44,9 +49,17 @@ static bool is_sold_out(const struct engine *e, struct command *c, int64_t now)
     return c->best.quantity && anywhere && c->available < c->best.quantity;
 }
 
+/* Another server may have stored it a moment ago: only the ledger knows. */
 bool engine_key_maybe(const struct engine *e, const struct command *c)
 {
-    return c->has_key && key_filter_maybe(&e->filter, c->key_hash);
+    return c->has_key && (e->has_others || key_filter_maybe(&e->filter, c->key_hash));
+}
+
+/* Is what the view shows the truth, give or take a second? */
+static bool is_fresh(const struct engine *e, const struct event *event, int64_t now)
+{
+    return !e->has_others ||
+           now - atomic_load_explicit(&event->confirmed_ms, memory_order_relaxed) < FRESH_MS;
 }
 
 bool engine_refuse(struct engine *e, struct command *c)
@@ -55,6 +68,8 @@ bool engine_refuse(struct engine *e, struct command *c)
     bool sure = false;
     c->n_taken = 0;
     c->now = now;
+    if (!is_fresh(e, c->event, now))
+        return false;
     if (atomic_load_explicit(&c->event->status, memory_order_relaxed) == EVENT_CLOSED)
         return false;
     if ((c->n_areas || c->best.quantity) && is_sold_out(e, c, now) && !engine_key_maybe(e, c)) {
@@ -96,7 +111,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
     case CMD_SNAPSHOT:
         return lane_put(&e->draw, c);
     default:
-        return lane_put(&e->work, c);
+        return lane_put(&engine_worker(e, c->event ? c->event->def->id.key : 0)->work, c);
     }
 }
 
@@ -178,6 +193,8 @@ static void register_metrics(struct engine *e)
     const char *name = "holdfast_hold_requests_total", *help = "Requests for a hold, by outcome";
     em->requests_view_taken = metrics_counter(m, name, "result=\"taken\",by=\"view\"", help);
     em->requests_view_sold_out = metrics_counter(m, name, "result=\"sold_out\",by=\"view\"", help);
+    em->requests_gate_taken = metrics_counter(m, name, "result=\"taken\",by=\"gate\"", help);
+    em->requests_gate_sold_out = metrics_counter(m, name, "result=\"sold_out\",by=\"gate\"", help);
     em->requests[RESULT_GRANTED] =
         metrics_counter(m, name, "result=\"granted\",by=\"ledger\"", help);
     em->requests[RESULT_TAKEN] = metrics_counter(m, name, "result=\"taken\",by=\"ledger\"", help);
@@ -204,6 +221,10 @@ static void register_metrics(struct engine *e)
                                            histogram_seconds, histogram_seconds_len);
     em->queue_depth =
         metrics_gauge(m, "holdfast_queue_depth", NULL, "Commands queued when a batch was taken");
+    em->conflicts = metrics_counter(m, "holdfast_ledger_conflicts_total", NULL,
+                                    "Batches run again because of other servers' transactions");
+    em->gate_errors = metrics_counter(m, "holdfast_gate_errors_total", NULL,
+                                      "Times the gate did not answer");
     em->surprises = metrics_counter(m, "holdfast_ledger_surprises_total", NULL,
                                     "Times the ledger and the view disagreed; expected 0");
 }
@@ -222,7 +243,14 @@ static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
     struct db_options reader = {.clock = e->config.clock};
     struct db_options keeper = {.clock = e->config.clock, .paced = true};
     int64_t now = 0;
-    enum hf_status status = ledger_open(url, &writer, &e->worker.ledger, err);
+    enum hf_status status = ledger_open(url, &writer, &e->workers[0].ledger, err);
+    if (status != HF_OK)
+        return status;
+    e->has_others = ledger_has_others(e->workers[0].ledger);
+    if (e->has_others)
+        e->n_workers = e->config.workers ? e->config.workers : WORKERS_MAX;
+    for (int i = 1; i < e->n_workers && status == HF_OK; i++)
+        status = ledger_open(url, &writer, &e->workers[i].ledger, err);
     if (status == HF_OK)
         status = ledger_open(url, &reader, &e->loader, err);
     if (status == HF_OK)
@@ -230,26 +258,55 @@ static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
     for (int i = 0; i < READERS && status == HF_OK; i++)
         status = ledger_open(url, &reader, &e->readers[i], err);
     if (status == HF_OK)
-        status = ledger_now(e->worker.ledger, &now, err);
+        status = ledger_now(e->workers[0].ledger, &now, err);
     if (status != HF_OK)
         return status;
     e->now_offset_ms = now - clock_boot_us(e->config.clock) / 1000;
-    e->worker.noted_ms = now;
+    e->workers[0].noted_ms = now;
     key_filter_init(&e->filter, now);
-    status = ledger_keys_each(e->worker.ledger, now, add_key, e, err);
-    return status == HF_OK ? ledger_probe(e->worker.ledger, err) : status;
+    if (!e->has_others)
+        status = ledger_keys_each(e->workers[0].ledger, now, add_key, e, err);
+    return status == HF_OK ? ledger_probe(e->workers[0].ledger, err) : status;
 }
 
-static void worker_init(struct engine *e)
+static void log_warnings(struct engine *e)
 {
-    struct worker *w = &e->worker;
+    struct buf lines = {0};
+    struct hf_err err;
+    if (ledger_warnings(e->workers[0].ledger, &lines, &err) == HF_OK && lines.len) {
+        buf_char(&lines, '\0');
+        for (char *rest = lines.data, *line; (line = strsep(&rest, "\n"));)
+            if (*line)
+                log_write(LOG_WARN, "the ledger", "warning", line, NULL);
+    }
+    buf_close(&lines);
+}
+
+static enum hf_status open_gates(struct engine *e, struct hf_err *err)
+{
+    struct hf_fault fault = {0};
+    e->gate_up = e->config.gate_url != NULL;
+    for (int i = 0; e->config.gate_url && i < e->n_workers; i++)
+        if (gate_open(e->config.gate_url, e->config.clock, GATE_TIMEOUT_MS, &e->workers[i].gate,
+                      &fault) != HF_DONE)
+            return hf_err_set(err, HF_INVALID_REQUEST, "the gate: %s", fault.msg);
+    return HF_OK;
+}
+
+static void worker_init(struct engine *e, int index)
+{
+    struct worker *w = &e->workers[index];
     size_t n = e->config.batch_len_max;
     w->engine = e;
+    w->index = index;
+    w->view = view_new();
+    w->first_due_ms = INT64_MAX;
+    lane_init(&w->work, e->config.queue_len_max);
     if (e->config.random_seed)
-        random_init_seeded(&w->random, e->config.random_seed);
+        random_init_seeded(&w->random, e->config.random_seed + (uint64_t)index);
     else
         random_init_system(&w->random);
-    w->decision.view = e->view;
+    w->decision.view = w->view;
     w->decision.random = &w->random;
     w->decision.client_places_max = e->config.public_places_max;
     w->commands = hf_alloc(n * sizeof(struct command *));
@@ -257,23 +314,58 @@ static void worker_init(struct engine *e)
     w->stored = hf_alloc(n * sizeof *w->stored);
 }
 
+static void worker_close(struct worker *w)
+{
+    if (!w->engine)
+        return;
+    ledger_close(w->ledger);
+    gate_close(w->gate);
+    decide_close(&w->decision);
+    batch_read_close(&w->read);
+    for (size_t i = 0; i < w->engine->config.batch_len_max; i++)
+        key_row_close(&w->stored[i]);
+    vec_close(&w->claims);
+    vec_close(&w->claim_areas);
+    vec_close(&w->claimed);
+    vec_close(&w->gate_seats);
+    vec_close(&w->gate_counts);
+    free(w->commands);
+    free(w->deferred);
+    free(w->stored);
+    view_free(w->view);
+    lane_destroy(&w->work);
+}
+
+/* A thread and what it runs on; workers come last, so that they are there for all the others. */
+struct thread {
+    pthread_t *thread;
+    void *(*main)(void *);
+    void *arg;
+};
+#define THREADS_MAX (FIRST_READER + READERS + WORKERS_MAX)
+
+static int list_threads(struct engine *e, struct thread *ret)
+{
+    int n = 0;
+    ret[n++] = (struct thread){&e->loader_thread, loader_main, e};
+    ret[n++] = (struct thread){&e->keeper_thread, keeper_main, e};
+    ret[n++] = (struct thread){&e->drawer_thread, drawer_main, e};
+    for (int i = 0; i < READERS; i++)
+        ret[n++] = (struct thread){&e->reader_threads[i], reader_main, e};
+    for (int i = 0; i < e->n_workers; i++)
+        ret[n++] = (struct thread){&e->workers[i].thread, worker_main, &e->workers[i]};
+    return n;
+}
+
 static enum hf_status start_threads(struct engine *e, struct hf_err *err)
 {
-    struct {
-        pthread_t *thread;
-        void *(*main)(void *);
-    } threads[FIRST_READER + READERS] = {{&e->worker_thread, worker_main},
-                                         {&e->loader_thread, loader_main},
-                                         {&e->keeper_thread, keeper_main},
-                                         {&e->drawer_thread, drawer_main}};
-    for (int i = 0; i < READERS; i++) {
-        threads[FIRST_READER + i].thread = &e->reader_threads[i];
-        threads[FIRST_READER + i].main = reader_main;
-    }
-    for (int i = 0; i < FIRST_READER + READERS; i++, e->threads_running++)
-        if (pthread_create(threads[i].thread, NULL, threads[i].main, e) != 0)
+    struct thread threads[THREADS_MAX];
+    int n = list_threads(e, threads);
+    enum hf_status status = e->has_others ? follower_start(e, err) : HF_OK;
+    for (int i = 0; status == HF_OK && i < n; i++, e->threads_running++)
+        if (pthread_create(threads[i].thread, NULL, threads[i].main, threads[i].arg) != 0)
             return hf_err_set(err, HF_INTERNAL, "cannot start a thread");
-    return HF_OK;
+    return status == HF_OK && e->has_others ? reconciler_start(e, err) : status;
 }
 
 enum hf_status engine_start(const struct engine_config *config, struct engine **ret,
@@ -286,20 +378,23 @@ enum hf_status engine_start(const struct engine_config *config, struct engine **
     if (!e->config.batch_len_max)
         e->config.batch_len_max = BATCH_LEN_MAX;
     hf_check(e->config.batch_len_max * 2 <= KEYS_GRANTED_SLOTS);
-    e->view = view_new();
+    hf_check(e->config.workers <= WORKERS_MAX);
+    e->n_workers = 1;
     e->ready = true;
-    e->first_due_ms = INT64_MAX;
-    lane_init(&e->work, e->config.queue_len_max);
     lane_init(&e->read, e->config.queue_len_max);
     lane_init(&e->search, e->config.queue_len_max);
     lane_init(&e->load, e->config.queue_len_max);
     lane_init(&e->draw, e->config.queue_len_max);
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->keeper_wake, NULL);
-    worker_init(e);
     enum hf_status status = open_ledgers(e, err);
+    for (int i = 0; i < e->n_workers; i++)
+        worker_init(e, i);
+    if (status == HF_OK)
+        status = open_gates(e, err);
     if (status == HF_OK) {
         register_metrics(e);
+        log_warnings(e);
         status = start_threads(e, err);
     }
     if (status != HF_OK) {
@@ -310,32 +405,38 @@ enum hf_status engine_start(const struct engine_config *config, struct engine **
     return HF_OK;
 }
 
-/* Loader and readers first, since what they finish may pass through the worker; then the worker. */
+static void join_up_to(struct engine *e, int *next, int last)
+{
+    struct thread threads[THREADS_MAX];
+    int n = list_threads(e, threads);
+    for (; *next < n && *next <= last && *next < e->threads_running; ++*next)
+        pthread_join(*threads[*next].thread, NULL);
+}
+
+/* Those who give the workers something to do first, then the workers one after the other, since a
+ * list of events passes from each to the next. */
 void engine_drain(struct engine *e)
 {
+    int next = 0;
     if (e->stopping)
         return;
+    reconciler_stop(e);
+    follower_stop(e);
     lane_close(&e->load);
     lane_close(&e->read);
     lane_close(&e->search);
     lane_close(&e->draw);
-    if (e->threads_running > 1)
-        pthread_join(e->loader_thread, NULL);
-    if (e->threads_running > 3)
-        pthread_join(e->drawer_thread, NULL);
-    for (int i = 0; i < READERS && e->threads_running > FIRST_READER + i; i++)
-        pthread_join(e->reader_threads[i], NULL);
-    lane_close(&e->work);
-    if (e->threads_running > 0) {
-        pthread_join(e->worker_thread, NULL);
-        worker_note_time(&e->worker);
-    }
     pthread_mutex_lock(&e->lock);
     e->stopping = true;
     pthread_cond_signal(&e->keeper_wake);
     pthread_mutex_unlock(&e->lock);
-    if (e->threads_running > 2)
-        pthread_join(e->keeper_thread, NULL);
+    join_up_to(e, &next, FIRST_WORKER - 1);
+    for (int i = 0; i < e->n_workers; i++) {
+        lane_close(&e->workers[i].work);
+        join_up_to(e, &next, FIRST_WORKER + i);
+    }
+    if (e->threads_running > FIRST_WORKER)
+        worker_note_time(&e->workers[0]);
 }
 
 void engine_stop(struct engine *e)
@@ -343,20 +444,15 @@ void engine_stop(struct engine *e)
     if (!e)
         return;
     engine_drain(e);
+    follower_free(e);
+    reconciler_free(e);
     for (int i = 0; i < READERS; i++)
         ledger_close(e->readers[i]);
     ledger_close(e->loader);
     ledger_close(e->keeper);
-    ledger_close(e->worker.ledger);
-    decide_close(&e->worker.decision);
-    for (size_t i = 0; i < e->config.batch_len_max; i++)
-        key_row_close(&e->worker.stored[i]);
-    free(e->worker.commands);
-    free(e->worker.deferred);
-    free(e->worker.stored);
+    for (int i = 0; i < e->n_workers; i++)
+        worker_close(&e->workers[i]);
     key_filter_close(&e->filter);
-    view_free(e->view);
-    lane_destroy(&e->work);
     lane_destroy(&e->read);
     lane_destroy(&e->search);
     lane_destroy(&e->load);

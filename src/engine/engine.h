@@ -13,7 +13,10 @@
 struct engine;
 
 struct engine_config {
-    const char *ledger_url; /* sqlite:PATH */
+    const char *ledger_url; /* sqlite:PATH, postgres://... */
+    const char *gate_url;   /* redis://...; NULL: none.  Of use where several servers share a ledger */
+    int64_t reconcile_every_ms; /* 0: 30 s */
+    int workers;                /* 0: one where one process owns the ledger, else WORKERS_MAX */
     const struct clock *clock;
     uint64_t random_seed;       /* 0: the system's randomness */
     size_t queue_len_max;       /* commands queued, per lane; 0: 16384 */
@@ -46,10 +49,14 @@ bool engine_refuse(struct engine *e, struct command *command);
 /* May something be stored under the command's key?  False is sure.  Lock-free. */
 bool engine_key_maybe(const struct engine *e, const struct command *command);
 
-struct view *engine_view(struct engine *e);
+/* The event if it is loaded, else NULL.  Lock-free. */
+struct event *engine_event(const struct engine *e, int64_t event);
 /* Ledger time as this process knows it. */
 int64_t engine_now_ms(const struct engine *e);
 /* False while the ledger cannot be written; `why` (may be NULL) gets the reason. */
 bool engine_ready(struct engine *e, char *why, size_t why_size);
+/* False while there is a gate and it does not answer: everything works, with more to do for the
+ * ledger. */
+bool engine_gate_up(const struct engine *e);
 
 #endif

@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "engine/key_filter.h"
 #include "engine/lane.h"
+#include "lease/gate.h"
 #include "ledger/ledger.h"
 
 /* Of these the last reads what may take long, so that nobody who looks up a hold waits behind a
@@ -23,14 +24,24 @@
 #define PROBE_EVERY_US 500000 /* while the ledger fails */
 #define SETTLE_TRIES 100      /* to find out about a lost COMMIT: 5 s in all */
 #define SETTLE_PAUSE_NS 50000000
+#define CONFLICT_TRIES 5      /* of a batch that met others' transactions */
 #define REFUSE_MARGIN_MS 250 /* a hold that ends sooner is no reason to refuse from the view */
+/* Where others write too, a view that has not been compared with the ledger for so long refuses
+ * nobody by itself. */
+#define FRESH_MS 1000
+#define POLL_EVERY_MS 400    /* how often the follower compares */
+#define ANNOUNCE_EVERY_MS 20 /* what changed here, to the other servers */
 #define CHECKPOINT_EVERY_ROWS 16384
+/* Where many may write, events are dealt out to so many workers, by their number. */
+#define WORKERS_MAX 4
 
 enum result { RESULT_GRANTED, RESULT_TAKEN, RESULT_SOLD_OUT, RESULT_ERROR, RESULT_COUNT };
 
 struct engine_metrics {
     struct counter *requests_view_taken, *requests_view_sold_out; /* by="view" */
+    struct counter *requests_gate_taken, *requests_gate_sold_out; /* by="gate" */
     struct counter *requests[RESULT_COUNT];                       /* by="ledger" */
+    struct counter *gate_errors, *conflicts;
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
     struct gauge *holds_active, *queue_depth;
     struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed;
@@ -39,8 +50,21 @@ struct engine_metrics {
 
 struct worker {
     struct engine *engine;
+    int index;
+    pthread_t thread;
+    struct lane work;
+    struct view *view; /* its own events: those whose key leaves `index` when divided by workers */
     struct ledger *ledger;
     struct random random;
+    struct batch_read read;
+    /* the gate's part of a batch */
+    struct gate *gate; /* NULL: none */
+    uint8_t token[GATE_TOKEN_SIZE];
+    VEC(struct gate_claim) claims;
+    VEC(struct gate_area) claim_areas;
+    VEC(struct command *) claimed; /* whose claim it is; NULL: refused */
+    VEC(struct gate_seat) gate_seats;
+    VEC(struct gate_count) gate_counts;
     struct decision decision;
     struct command **commands, **deferred; /* batch_len_max each */
     size_t n_deferred;
@@ -49,22 +73,27 @@ struct worker {
     int64_t next_sweep_us, next_probe_us;
     int64_t noted_ms; /* ledger time last written for its own sake */
     size_t rows_since_checkpoint;
-    bool inserted_event; /* in this batch */
+    const struct event_def *created; /* by this batch, the last one; NULL: none */
+    _Atomic int64_t first_due_ms;    /* when the next live hold runs out */
+    int64_t holds_shown;             /* by the metric */
 };
 
 struct engine {
     struct engine_config config;
-    struct view *view;
+    bool has_others; /* other servers may write to the ledger */
     struct key_filter filter;
     struct engine_metrics metrics;
-    struct lane work, read, search, load, draw;
-    struct worker worker;
+    struct lane read, search, load, draw;
+    struct worker workers[WORKERS_MAX];
+    int n_workers;
     struct ledger *loader, *readers[READERS], *keeper;
-    pthread_t worker_thread, loader_thread, reader_threads[READERS], keeper_thread, drawer_thread;
+    pthread_t loader_thread, reader_threads[READERS], keeper_thread, drawer_thread;
     int threads_running; /* how far engine_start came */
+    struct follower *follower;     /* NULL: nobody else writes */
+    struct reconciler *reconciler; /* likewise */
 
     _Atomic int64_t now_offset_ms; /* ledger time minus boot time */
-    _Atomic int64_t first_due_ms;  /* when the next live hold runs out */
+    _Atomic bool gate_up;          /* it answered when last asked */
 
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t keeper_wake;
@@ -73,12 +102,47 @@ struct engine {
     char why[256]; /* not ready */
 };
 
+static inline struct worker *engine_worker(struct engine *e, int64_t event)
+{
+    return &e->workers[event % e->n_workers];
+}
+
 /* worker.c */
-void *worker_main(void *engine);
-/* One turn: install what was loaded, run the rest as a batch, expire what is due. */
-void worker_turn(struct worker *w, struct command **commands, size_t n);
+void *worker_main(void *worker);
 /* Store the ledger's time, for the next start.  Every sweep, and at the end. */
 void worker_note_time(struct worker *w);
+/* After holds came or went. */
+void worker_note_holds(struct worker *w);
+
+/* batch.c: walk `n` commands through the ledger and answer them; expire what is due. */
+void batch_run(struct worker *w, struct command **commands, size_t n);
+/* Count them and hand them back. */
+void batch_answer(struct worker *w, struct command *const *commands, size_t n);
+
+/* batch_gate.c: before the ledger, and after.  Commands that the gate refuses outright are answered
+ * and taken out of `commands`. */
+void batch_claim(struct worker *w, struct command **commands, size_t *n);
+void batch_settle(struct worker *w, bool committed);
+void batch_gate_failed(struct worker *w, const struct hf_fault *fault);
+
+/* catch_up.c: fold what others wrote into the view, up to the last of `read`'s rows for this event.
+ * False: they do not follow on what the view has, so the event must be loaded again. */
+bool catch_up(struct view *v, struct event *e, const struct batch_read *read);
+
+/* follow.c: the thread that hears of other servers' changes and tells them of ours */
+HF_MUST_USE enum hf_status follower_start(struct engine *e, struct hf_err *err);
+void follower_stop(struct engine *e); /* while the workers still run */
+void follower_free(struct engine *e); /* when they do not */
+/* This server changed the event; the others will hear of it soon. */
+void follower_announce(struct engine *e, struct event *event);
+
+/* reconcile.c: the thread that compares gate, view and ledger, and asks whether a lost gate is back
+ */
+HF_MUST_USE enum hf_status reconciler_start(struct engine *e, struct hf_err *err);
+void reconciler_stop(struct engine *e); /* likewise */
+void reconciler_free(struct engine *e);
+/* On the worker's thread, for the reconciler: a slice of an event's seats against the ledger. */
+void reconcile_compare(struct worker *w, struct command *c);
 
 /* load.c: the loader's and the readers' threads */
 void *loader_main(void *engine);

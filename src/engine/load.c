@@ -23,7 +23,7 @@ static enum hf_status load_state(struct ledger *l, struct event *e, struct hf_er
     int64_t key = e->def->id.key;
     enum hf_status status = ledger_event_state(l, key, &e->status_draft, on_area, e, err);
     if (status == HF_OK)
-        status = ledger_seats_read(l, key, on_seat, e, err);
+        status = ledger_seats_read(l, key, 0, UINT32_MAX, on_seat, e, err);
     return status == HF_OK ? ledger_holds_active(l, key, on_hold, e, err) : status;
 }
 
@@ -70,7 +70,7 @@ enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, 
 static enum hf_status load_one(struct engine *e, int64_t key, struct event **ret_event,
                                struct hf_err *err)
 {
-    *ret_event = view_event(e->view, key);
+    *ret_event = engine_event(e, key);
     if (*ret_event)
         return HF_OK;
     return load_event(e->loader, key, ret_event, err);
@@ -109,8 +109,9 @@ void *loader_main(void *arg)
             if (c->status == HF_OK && !c->event)
                 c->status = HF_NO_SUCH_EVENT;
         }
-        /* The worker installs what was loaded and finishes the command. */
-        hf_check(lane_pass(&e->work, c));
+        /* Its worker installs what was loaded and finishes the command. */
+        int64_t owner = c->kind == CMD_EVENT_LOAD ? c->event_key : 0;
+        hf_check(lane_pass(&engine_worker(e, owner)->work, c));
     }
     return NULL;
 }

@@ -50,6 +50,18 @@ struct event *view_event(const struct view *v, int64_t event)
                  : NULL;
 }
 
+void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), void *ctx)
+{
+    for (size_t c = 0; c < CHUNKS; c++) {
+        event_slot *chunk = atomic_load_explicit(&v->chunks[c], memory_order_acquire);
+        for (size_t i = 0; chunk && i < CHUNK_SLOTS; i++) {
+            struct event *e = atomic_load_explicit(&chunk[i], memory_order_acquire);
+            if (e)
+                event(ctx, e);
+        }
+    }
+}
+
 /* ---- layout ---- */
 
 static uint32_t hash_bytes(uint32_t hash, const char *data, size_t len)

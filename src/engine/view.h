@@ -67,6 +67,10 @@ struct event {
     _Atomic int64_t seq;        /* of the last change shown */
     _Atomic uint32_t counts[4]; /* seats shown in each status */
     _Atomic int status;         /* enum event_status */
+    /* Where others write too: the ledger's time when this was last known to be the whole truth, and
+     * whether somebody has been asked to catch up, or to tell of a change */
+    _Atomic int64_t confirmed_ms;
+    _Atomic bool following, announced;
     pthread_mutex_t lock;
     struct feed feed; /* what changed lately, under `lock` */
 
@@ -97,6 +101,8 @@ void view_free(struct view *v);
 
 /* The event if it is loaded, else NULL.  Lock-free. */
 struct event *view_event(const struct view *v, int64_t event);
+/* Every loaded event. */
+void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), void *ctx);
 /* Index of the seat named `<section>-<row>-<number>`; false if there is none. O(1). */
 bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index);
 /* Append the seat's name. O(log rows). */

@@ -322,6 +322,8 @@ int http_render(const struct command *command, struct buf *out)
     case CMD_SEAT_GET:
     case CMD_SNAPSHOT:
     case CMD_KEY_CHECK:
+    case CMD_FOLLOW:
+    case CMD_COMPARE:
         break;
     }
     return hf_status_http(command->status);

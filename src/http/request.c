@@ -200,7 +200,7 @@ void server_done(struct command *command)
 
 struct event *request_event(struct request *r, int64_t event, enum hf_status missing, step_fn again)
 {
-    struct event *e = view_event(engine_view(request_engine(r)), event);
+    struct event *e = engine_event(request_engine(r), event);
     if (e)
         return e;
     struct command *c = &r->command;

@@ -57,7 +57,7 @@ void stream_look_over(struct stream *s)
 /* The event, or NULL: *ret_status says why, HF_OK that it is being looked up. */
 static struct event *find_event(struct stream *s, enum hf_status *ret_status)
 {
-    struct event *e = view_event(engine_view(s->streams->config.engine), s->event_id.key);
+    struct event *e = engine_event(s->streams->config.engine, s->event_id.key);
     *ret_status = HF_NO_SUCH_EVENT;
     if (e)
         return id_secret_equal(e->def->id.secret, s->event_id.secret) ? e : NULL;

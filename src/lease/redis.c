@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lease/redis_call.h"
+#include "lease/redis_request.h"
 #include "lease/redis_scripts.h"
 
 #define TTL_MIN_MS 100
@@ -70,7 +70,7 @@ static enum hf_result handle_new(struct redis_address address, const struct cloc
     r->address = address;
     redis_link_init(&r->caller.link, &r->address, clock, timeout_ms);
     redis_link_init(&r->messages, &r->address, clock, timeout_ms);
-    redis_caller_init(&r->caller);
+    redis_caller_init(&r->caller, redis_scripts, N_SCRIPTS);
     enum hf_result result = redis_send(&r->caller.link, fault);
     if (result == HF_DONE)
         *ret = &r->lease;

@@ -5,25 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lease/redis_scripts.h"
-
-#define KEY_FENCE "holdfast:fence"
-#define OWNER_LEN (2 * LEASE_OWNER_SIZE)
-
-_Static_assert(WAITER_SILENT_MS == 5000, "the scripts say it too");
-
-static const struct redis_arg scripts[N_SCRIPTS] = {
-    [SCRIPT_ACQUIRE] = {REDIS_ACQUIRE, sizeof REDIS_ACQUIRE - 1},
-    [SCRIPT_RENEW] = {REDIS_RENEW, sizeof REDIS_RENEW - 1},
-    [SCRIPT_RELEASE] = {REDIS_RELEASE, sizeof REDIS_RELEASE - 1},
-    [SCRIPT_TOUCH] = {REDIS_TOUCH, sizeof REDIS_TOUCH - 1},
-    [SCRIPT_BREAK] = {REDIS_BREAK, sizeof REDIS_BREAK - 1},
-    [SCRIPT_INSPECT] = {REDIS_INSPECT, sizeof REDIS_INSPECT - 1},
-};
-
-void redis_caller_init(struct redis_caller *c)
+void redis_caller_init(struct redis_caller *c, const struct redis_arg *scripts, size_t n)
 {
-    for (int i = 0; i < N_SCRIPTS; i++) {
+    hf_check(n <= REDIS_SCRIPTS_MAX);
+    c->scripts = scripts;
+    c->teach = 0;
+    for (size_t i = 0; i < n; i++) {
         unsigned char sha[EVP_MAX_MD_SIZE];
         unsigned len;
         hf_check(EVP_Digest(scripts[i].data, scripts[i].len, sha, &len, EVP_sha1(), NULL) == 1);
@@ -32,75 +19,19 @@ void redis_caller_init(struct redis_caller *c)
     }
 }
 
-/* One call of a script: its keys and arguments. */
-#define CALL_ARGS_MAX 4
-struct call {
-    char key[REDIS_KEY_SIZE], owner[OWNER_LEN + 1], ttl[24];
-    char who[LEASE_LABEL_MAX + 64]; /* "MODE PRIORITY SLOTS LABEL" */
-};
-
-size_t redis_key(char ret[REDIS_KEY_SIZE], const char *name, size_t len)
+void redis_caller_close(struct redis_caller *c)
 {
-    char *p = mempcpy(ret, REDIS_KEY_HEAD, sizeof REDIS_KEY_HEAD - 1);
-    p = mempcpy(p, name, len);
-    memcpy(p, REDIS_KEY_TAIL, sizeof REDIS_KEY_TAIL);
-    return (size_t)(p - ret) + sizeof REDIS_KEY_TAIL - 1;
+    redis_link_close(&c->link);
+    vec_close(&c->replies);
 }
 
-/* printf would cost a twentieth of the client's part. */
-static size_t decimal(char *out, int64_t n)
+void redis_head(struct redis_caller *c, unsigned script, struct redis_arg ret[REDIS_HEAD_ARGS])
 {
-    char text[20];
-    char *end = text + sizeof text, *start = end;
-    uint64_t left = n < 0 ? -(uint64_t)n : (uint64_t)n;
-    do
-        *--start = (char)('0' + left % 10);
-    while (left /= 10);
-    if (n < 0)
-        *--start = '-';
-    memcpy(out, start, (size_t)(end - start));
-    return (size_t)(end - start);
-}
-
-static size_t who_put(char *out, const struct lease_request *q)
-{
-    size_t len = 0;
-    out[len++] = q->mode == HF_SHARED ? 's' : 'e';
-    out[len++] = ' ';
-    len += decimal(out + len, q->priority);
-    out[len++] = ' ';
-    len += decimal(out + len, q->slots);
-    out[len++] = ' ';
-    if (!q->label)
-        return len;
-    memcpy(out + len, q->label, q->label_len);
-    return len + q->label_len;
-}
-
-static void call_put(struct redis_caller *c, enum redis_script script, bool whole,
-                     const struct lease_request *q)
-{
-    struct call a;
-    struct redis_arg args[3 + 2 + CALL_ARGS_MAX] = {
-        whole ? REDIS_ARG("EVAL") : REDIS_ARG("EVALSHA"),
-        whole ? scripts[script] : (struct redis_arg){c->shas[script], REDIS_SHA_LEN},
-        script == SCRIPT_ACQUIRE ? REDIS_ARG("2") : REDIS_ARG("1"),
-        {a.key, redis_key(a.key, q->key, q->key_len)},
-    };
-    size_t n = 4;
-    if (script == SCRIPT_ACQUIRE)
-        args[n++] = REDIS_ARG(KEY_FENCE);
-    if (script != SCRIPT_BREAK && script != SCRIPT_INSPECT) {
-        lease_owner_text(q->owner, a.owner);
-        args[n++] = (struct redis_arg){a.owner, OWNER_LEN};
-    }
-    if (script == SCRIPT_ACQUIRE || script == SCRIPT_RENEW)
-        args[n++] = (struct redis_arg){a.ttl, decimal(a.ttl, q->ttl_ms)};
-    if (script == SCRIPT_ACQUIRE) {
-        args[n++] = (struct redis_arg){a.who, who_put(a.who, q)};
-        args[n++] = q->queue ? REDIS_ARG("1") : REDIS_ARG("0");
-    }
-    redis_put(&c->link, args, n);
+    unsigned bit = 1U << script;
+    bool whole = c->teach & bit;
+    c->teach &= ~bit;
+    ret[0] = whole ? REDIS_ARG("EVAL") : REDIS_ARG("EVALSHA");
+    ret[1] = whole ? c->scripts[script] : (struct redis_arg){c->shas[script], REDIS_SHA_LEN};
 }
 
 static bool is_unknown_script(const redisReply *reply)
@@ -116,31 +47,34 @@ void redis_call_done(struct redis_caller *c, size_t n)
     }
 }
 
-/* Those of the calls that were not run because the server lacks the script, once more.  The others
- * have been run: failing now leaves them done, which only HF_UNKNOWN says. */
-static enum hf_result call_again(struct redis_caller *c, enum redis_script script,
-                                 const struct lease_request *requests, size_t n,
-                                 struct hf_fault *fault)
+/* Those of the commands that were not run because the server lacks the script, once more, in what
+ * is left of the time.  The others have been run: failing now leaves them done, which only
+ * HF_UNKNOWN says. */
+static enum hf_result run_again(struct redis_caller *c, const struct redis_batch *batch,
+                                struct hf_fault *fault)
 {
     VEC(redisReply *) again = {0};
-    for (size_t i = 0; i < n; i++) {
+    c->teach = ~0U; /* the first of each script teaches it the server, in the same exchange */
+    for (size_t i = 0; i < batch->n; i++) {
         if (is_unknown_script(c->replies.v[i])) {
             *vec_push(&again) = NULL;
-            /* the first teaches it the server, in the same exchange */
-            call_put(c, script, again.n == 1, &requests[i]);
+            batch->put(c, batch->ctx, i);
         }
     }
+    c->teach = 0;
+    c->link.deadline_us = c->link.used_us + 1000 * c->link.timeout_ms;
     enum hf_result result = redis_exchange(&c->link, again.v, fault);
+    c->link.deadline_us = 0;
     if (result != HF_DONE) {
-        if (result == HF_UNREACHABLE && again.n < n) {
+        if (result == HF_UNREACHABLE && again.n < batch->n) {
             result = HF_UNKNOWN;
             if (fault)
                 fault->result = result;
         }
-        redis_call_done(c, n);
+        redis_call_done(c, batch->n);
     }
     hf_check(again.v);
-    for (size_t i = 0, a = 0; i < n && result == HF_DONE; i++) {
+    for (size_t i = 0, a = 0; i < batch->n && result == HF_DONE; i++) {
         if (is_unknown_script(c->replies.v[i])) {
             freeReplyObject(c->replies.v[i]);
             c->replies.v[i] = again.v[a++];
@@ -150,52 +84,49 @@ static enum hf_result call_again(struct redis_caller *c, enum redis_script scrip
     return result;
 }
 
-enum hf_result redis_call(struct redis_caller *c, enum redis_script script,
-                          const struct lease_request *requests, size_t n, size_t least,
-                          struct hf_fault *fault)
+/* Every answer is what it should be, or all are given up. */
+static enum hf_result judge(struct redis_caller *c, const struct redis_batch *batch,
+                            struct hf_fault *fault)
 {
-    bool unknown = false;
-    while (c->replies.n < n)
-        *vec_push(&c->replies) = NULL;
-    for (size_t i = 0; i < n; i++)
-        call_put(c, script, false, &requests[i]);
-    enum hf_result result = redis_exchange(&c->link, c->replies.v, fault);
-    if (result != HF_DONE)
-        return result;
-    for (size_t i = 0; i < n; i++)
-        unknown = unknown || is_unknown_script(c->replies.v[i]);
-    if (unknown)
-        result = call_again(c, script, requests, n, fault);
-    if (result != HF_DONE)
-        return result;
+    enum hf_result result = HF_DONE;
     size_t refused = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < batch->n; i++) {
         const redisReply *reply = c->replies.v[i];
-        if (((script == SCRIPT_ACQUIRE || script == SCRIPT_RELEASE) &&
-             (reply->type == REDIS_REPLY_INTEGER || reply->type == REDIS_REPLY_STRING)) ||
-            (reply->type == REDIS_REPLY_ARRAY && reply->elements >= least))
+        if (reply->type != REDIS_REPLY_ERROR && batch->fits(batch->ctx, reply))
             continue;
         result = redis_refusal(&c->link, reply, fault);
         refused++;
     }
     if (refused == 0)
         return HF_DONE;
-    redis_call_done(c, n);
-    if (refused < n && result == HF_UNREACHABLE)
+    redis_call_done(c, batch->n);
+    if (refused < batch->n && result == HF_UNREACHABLE)
         result = HF_UNKNOWN;
     if (fault)
         fault->result = result;
     return result;
 }
 
+enum hf_result redis_run(struct redis_caller *c, const struct redis_batch *batch,
+                         struct hf_fault *fault)
+{
+    bool unknown = false;
+    while (c->replies.n < batch->n)
+        *vec_push(&c->replies) = NULL;
+    for (size_t i = 0; i < batch->n; i++)
+        batch->put(c, batch->ctx, i);
+    enum hf_result result = redis_exchange(&c->link, c->replies.v, fault);
+    if (result != HF_DONE)
+        return result;
+    for (size_t i = 0; i < batch->n; i++)
+        unknown = unknown || is_unknown_script(c->replies.v[i]);
+    if (unknown)
+        result = run_again(c, batch, fault);
+    return result == HF_DONE ? judge(c, batch, fault) : result;
+}
+
 int64_t redis_integer(const redisReply *array, size_t i)
 {
     const redisReply *e = array->element[i];
     return e->type == REDIS_REPLY_INTEGER ? e->integer : 0;
-}
-
-void redis_caller_close(struct redis_caller *c)
-{
-    redis_link_close(&c->link);
-    vec_close(&c->replies);
 }

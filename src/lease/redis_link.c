@@ -399,16 +399,18 @@ static enum hf_result send_all(struct redis_link *k, int64_t deadline_us, struct
 
 enum hf_result redis_exchange(struct redis_link *k, redisReply **replies, struct hf_fault *fault)
 {
-    int64_t now_us = clock_boot_us(k->clock), deadline_us = now_us + 1000 * k->timeout_ms;
+    int64_t now_us = clock_boot_us(k->clock);
+    int64_t deadline_us = k->deadline_us ? k->deadline_us : now_us + 1000 * k->timeout_ms;
     if (k->fd >= 0 && now_us - k->used_us > IDLE_US && is_stale(k))
         hang_up(k);
-    bool fresh = k->fd < 0;
+    /* more than this might wait for room in the socket, and spend the time there */
+    bool at_once = k->fd >= 0 && !k->deadline_us && k->out.len <= OUT_KEPT_MAX;
     size_t n = k->n_out;
     enum hf_result result = send_all(k, deadline_us, fault);
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++) {
-        replies[i] = next_reply(k, deadline_us, !fresh && i == 0);
+        replies[i] = next_reply(k, deadline_us, at_once && i == 0);
         if (replies[i])
             continue;
         result = fail_errno(k, HF_UNKNOWN, errno, fault);

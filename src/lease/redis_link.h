@@ -1,6 +1,7 @@
-/* A connection to one Redis, for redis.c: where the server is, how it is reached, and exchanges
- * with a deadline.  hiredis reads the protocol; the socket is ours, since hiredis's calls bound
- * each read but not the whole, raise SIGPIPE, and leave files open across exec.
+/* A connection to one Redis, for the lock driver and the gate: where the server is, how it is
+ * reached, and exchanges with a deadline.  hiredis reads the protocol; the socket is ours, since
+ * hiredis's calls bound each read but not the whole, raise SIGPIPE, and leave files open across
+ * exec.
  *
  * Invariants: a link is in step (as many answers read as commands sent) or closed; a password is
  * never in a fault.  A link belongs to one thread at a time. */
@@ -31,7 +32,8 @@ struct redis_link {
     struct buf out;      /* commands to be sent */
     size_t first_len;    /* of the first of them: sent less than that, nothing was executed */
     size_t n_out;
-    int64_t used_us;
+    int64_t used_us;     /* when the last exchange began */
+    int64_t deadline_us; /* of the next exchange; 0: timeout_ms from its beginning */
 };
 void redis_link_init(struct redis_link *k, const struct redis_address *address,
                      const struct clock *clock, int64_t timeout_ms);

@@ -11,26 +11,32 @@ static void secret_from_row(struct db_stmt *stmt, int column, uint8_t out[ID_SEC
         memcpy(out, data, len);
 }
 
-static void entry_from_row(struct db_stmt *stmt, int64_t event, struct audit_entry *ret)
+void audit_from_row(struct db_stmt *stmt, int64_t event, struct audit_row *row)
 {
     size_t len;
-    *ret = (struct audit_entry){.row = {
-                                    .event = event,
-                                    .seq = db_column_int(stmt, 0),
-                                    .at = db_column_int(stmt, 1),
-                                    .object = (enum audit_object)db_column_int(stmt, 2),
-                                    .item = -1,
-                                    .quantity = db_column_int(stmt, 4),
-                                    .from = (int)db_column_int(stmt, 5),
-                                    .to = (int)db_column_int(stmt, 6),
-                                    .hold = db_column_int(stmt, 7),
-                                    .booking = db_column_int(stmt, 8),
-                                    .fence = db_column_int(stmt, 9),
-                                    .until = db_column_int(stmt, 10),
-                                    .cause = (enum audit_cause)db_column_int(stmt, 11),
-                                }};
+    *row = (struct audit_row){
+        .event = event,
+        .seq = db_column_int(stmt, 0),
+        .at = db_column_int(stmt, 1),
+        .object = (enum audit_object)db_column_int(stmt, 2),
+        .item = -1,
+        .quantity = db_column_int(stmt, 4),
+        .from = (int)db_column_int(stmt, 5),
+        .to = (int)db_column_int(stmt, 6),
+        .hold = db_column_int(stmt, 7),
+        .booking = db_column_int(stmt, 8),
+        .fence = db_column_int(stmt, 9),
+        .until = db_column_int(stmt, 10),
+        .cause = (enum audit_cause)db_column_int(stmt, 11),
+    };
     if (db_column_data(stmt, 3, &len))
-        ret->row.item = db_column_int(stmt, 3);
+        row->item = db_column_int(stmt, 3);
+}
+
+static void entry_from_row(struct db_stmt *stmt, int64_t event, struct audit_entry *ret)
+{
+    *ret = (struct audit_entry){0};
+    audit_from_row(stmt, event, &ret->row);
     secret_from_row(stmt, 12, ret->hold_secret);
     secret_from_row(stmt, 13, ret->booking_secret);
 }

@@ -88,7 +88,6 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
                                                                         .item = -1,
                                                                         .to = EVENT_OPEN},
                                                .n = 1}};
-    const char *surprise;
     const struct db_value seats[] = {db_int(SEAT_KEY(def->id.key, 0)), db_int(def->n_seats)};
     status = ledger_exec(l, ST_EVENT_INSERT, event, NULL, err);
     if (status == HF_OK)
@@ -97,11 +96,7 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
         status = insert_layout(l, def, err);
     if (status == HF_OK && def->n_seats)
         status = ledger_exec(l, ST_SEATS_INSERT, seats, NULL, err);
-    if (status == HF_OK)
-        status = ledger_write(l, &log, &surprise, err);
-    return status == HF_OK && surprise
-               ? hf_err_set(err, HF_INTERNAL, "the log of a new event is not empty")
-               : status;
+    return status == HF_OK ? ledger_write(l, &log, err) : status;
 }
 
 static char *column_strdup(struct db_stmt *stmt, int column)
@@ -184,12 +179,11 @@ enum hf_status ledger_event_read(struct ledger *l, int64_t event, struct event_d
     struct event_def *def = event_from_row(stmt, event);
     stmt->driver->finish(stmt);
     struct clock_row clock = {.event = event};
-    int64_t now;
     status = read_layout(l, event, def, err);
     if (status == HF_OK && !event_def_number(def))
         status = hf_err_set(err, HF_INTERNAL, "event %lld has too many seats", (long long)event);
     if (status == HF_OK)
-        status = ledger_lock(l, &clock, 1, &now, err);
+        status = ledger_clocks_read(l, &clock, 1, err);
     if (status != HF_OK) {
         event_def_free(def);
         return status;
@@ -218,14 +212,13 @@ enum hf_status ledger_event_state(struct ledger *l, int64_t event, enum event_st
     return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
 }
 
-enum hf_status ledger_seats_read(struct ledger *l, int64_t event,
+enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first, uint32_t last,
                                  void (*seat)(void *ctx, uint32_t index, enum seat_status status,
                                               int64_t hold),
                                  void *ctx, struct hf_err *err)
 {
     struct db_stmt *stmt;
-    const struct db_value args[] = {db_int(SEAT_KEY(event, 0)),
-                                    db_int(SEAT_KEY(event, UINT32_MAX))};
+    const struct db_value args[] = {db_int(SEAT_KEY(event, first)), db_int(SEAT_KEY(event, last))};
     enum hf_status status = ledger_query(l, ST_SEATS_READ, args, &stmt, err);
     enum db_step step = DB_DONE;
     while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)

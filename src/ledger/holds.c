@@ -66,7 +66,7 @@ static bool places_from_row(struct db_stmt *stmt, int seats_column, int areas_co
     return ok;
 }
 
-static enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct hf_err *err)
+enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct hf_err *err)
 {
     struct places places;
     int64_t key = db_column_int(stmt, 0);
@@ -100,43 +100,55 @@ enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n
 {
     struct db_stmt *stmt;
     enum hf_status status = ledger_stmt(l, ST_HOLD_READ, &stmt, err);
-    for (size_t i = 0; i < n; i++)
+    enum db_step step = DB_DONE;
+    vec_clear(&l->args);
+    for (size_t i = 0; i < n; i++) {
         rows[i] = (struct hold_row){0};
-    for (size_t i = 0; i < n && status == HF_OK; i++) {
-        const struct db_value args[] = {db_int(keys[i])};
-        status = db_query(stmt, args, err);
-        enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
-        if (step == DB_FAILED)
-            return HF_LEDGER_UNAVAILABLE;
-        if (step == DB_ROW)
-            status = hold_from_row(stmt, &rows[i], err);
-        stmt->driver->finish(stmt);
+        ledger_arg_int(l, (int64_t)i);
+        ledger_arg_int(l, keys[i]);
     }
-    return status;
+    if (status == HF_OK)
+        status = stmt->driver->query_many(stmt, l->args.v, n, err);
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
+        status = hold_from_row(stmt, &rows[db_column_int(stmt, 14)], err);
+    vec_clear(&l->args);
+    if (status != HF_OK && step == DB_ROW)
+        stmt->driver->finish(stmt);
+    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+}
+
+static enum hf_status each_hold(struct ledger *l, enum statement which, int64_t arg,
+                                void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
+                                struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(arg)};
+    enum hf_status status = ledger_query(l, which, args, &stmt, err);
+    enum db_step step = DB_DONE;
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
+        struct hold_row row = {0};
+        status = hold_from_row(stmt, &row, err);
+        if (status == HF_OK)
+            hold(ctx, &row);
+        hold_row_close(&row);
+    }
+    if (status != HF_OK && step == DB_ROW)
+        stmt->driver->finish(stmt);
+    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
 }
 
 enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
                                    void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
                                    struct hf_err *err)
 {
-    struct db_stmt *stmt;
-    VEC(int64_t) keys = {0};
-    const struct db_value args[] = {db_int(event)};
-    enum hf_status status = ledger_query(l, ST_HOLDS_ACTIVE, args, &stmt, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
-        *vec_push(&keys) = db_column_int(stmt, 0);
-    if (status == HF_OK && step == DB_FAILED)
-        status = HF_LEDGER_UNAVAILABLE;
-    for (size_t i = 0; i < keys.n && status == HF_OK; i++) {
-        struct hold_row row;
-        status = ledger_holds_read(l, &keys.v[i], 1, &row, err);
-        if (status == HF_OK && row.status == HOLD_ACTIVE)
-            hold(ctx, &row);
-        hold_row_close(&row);
-    }
-    vec_close(&keys);
-    return status;
+    return each_hold(l, ST_HOLDS_ACTIVE, event, hold, ctx, err);
+}
+
+enum hf_status ledger_holds_live(struct ledger *l, int64_t now,
+                                 void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
+                                 struct hf_err *err)
+{
+    return each_hold(l, ST_HOLDS_LIVE, now, hold, ctx, err);
 }
 
 enum hf_status ledger_read_keys(struct ledger *l, enum statement which, const struct db_value *args,
@@ -183,40 +195,60 @@ enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit
     return ledger_read_keys(l, ST_EVENTS_LIST, args, limit, ret_keys, ret_n, err);
 }
 
+enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, struct hf_err *err)
+{
+    struct places places;
+    int64_t key = db_column_int(stmt, 0);
+    if (!places_from_row(stmt, 9, 10, text_len(stmt, 6) + 1, &places))
+        return damaged(err, "bookings", key);
+    char *next = places.texts;
+    *row = (struct booking_row){
+        .id.key = key,
+        .event = db_column_int(stmt, 2),
+        .status = (enum booking_status)db_column_int(stmt, 3),
+        .fence = db_column_int(stmt, 4),
+        .amount = db_column_int(stmt, 5),
+        .created_at = db_column_int(stmt, 7),
+        .seats = places.seats,
+        .n_seats = places.n_seats,
+        .areas = places.areas,
+        .n_areas = places.n_areas,
+        .owned = places.seats,
+    };
+    copy_secret(stmt, 1, row->id.secret);
+    copy_secret(stmt, 8, row->hold_secret);
+    row->reference = keep_text(stmt, 6, &next, &row->reference_len);
+    return HF_OK;
+}
+
 enum hf_status ledger_booking_read(struct ledger *l, int64_t key, struct booking_row *row,
                                    struct hf_err *err)
 {
     struct db_stmt *stmt;
-    const struct db_value args[] = {db_int(key)};
+    const struct db_value args[] = {db_int(0), db_int(key)};
     *row = (struct booking_row){0};
     enum hf_status status = ledger_query(l, ST_BOOKING_READ, args, &stmt, err);
     enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
     if (step != DB_ROW)
         return step == DB_DONE ? HF_OK : HF_LEDGER_UNAVAILABLE;
-    struct places places;
-    if (places_from_row(stmt, 9, 10, text_len(stmt, 6) + 1, &places)) {
-        char *next = places.texts;
-        *row = (struct booking_row){
-            .id.key = db_column_int(stmt, 0),
-            .event = db_column_int(stmt, 2),
-            .status = (enum booking_status)db_column_int(stmt, 3),
-            .fence = db_column_int(stmt, 4),
-            .amount = db_column_int(stmt, 5),
-            .created_at = db_column_int(stmt, 7),
-            .seats = places.seats,
-            .n_seats = places.n_seats,
-            .areas = places.areas,
-            .n_areas = places.n_areas,
-            .owned = places.seats,
-        };
-        copy_secret(stmt, 1, row->id.secret);
-        copy_secret(stmt, 8, row->hold_secret);
-        row->reference = keep_text(stmt, 6, &next, &row->reference_len);
-    } else {
-        status = damaged(err, "bookings", key);
-    }
+    status = booking_from_row(stmt, row, err);
     stmt->driver->finish(stmt);
     return status;
+}
+
+void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row)
+{
+    size_t len;
+    const void *data = db_column_data(stmt, 1, &len);
+    hf_check(len == KEY_HASH_SIZE);
+    memcpy(row->hash, hash, KEY_HASH_SIZE);
+    memcpy(row->request, data, len);
+    row->http_status = (int)db_column_int(stmt, 2);
+    data = db_column_data(stmt, 3, &len);
+    row->owned = hf_strndup(data ? data : "", len);
+    row->body = row->owned;
+    row->body_len = len;
+    row->created_at = db_column_int(stmt, 4);
 }
 
 enum hf_status ledger_keys_each(struct ledger *l, int64_t now,

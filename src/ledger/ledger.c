@@ -1,5 +1,5 @@
-/* The batch transaction: lock, read, write, commit.  Called by the worker in that order.  Each
- * write carries its condition and is counted; keeps I1, I5 and I6 a second time, after decide. */
+/* Opening, statements, and what a batch writes.  Each write carries its condition and is counted;
+ * keeps I1, I5 and I6 a second time, after decide. */
 #include "ledger/ledger.h"
 
 #include <stdlib.h>
@@ -89,102 +89,10 @@ void ledger_close(struct ledger *l)
         return;
     db_close(l->db);
     vec_close(&l->args);
+    for (int i = 0; i < LEDGER_READS; i++)
+        vec_close(&l->reads[i]);
     buf_close(&l->text);
     free(l);
-}
-
-enum hf_status ledger_begin(struct ledger *l, struct hf_err *err)
-{
-    return l->db->driver->begin(l->db, err);
-}
-
-enum hf_status ledger_commit(struct ledger *l, struct hf_err *err)
-{
-    return l->db->driver->commit(l->db, err);
-}
-
-void ledger_rollback(struct ledger *l) { l->db->driver->rollback(l->db); }
-
-enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err)
-{
-    return l->db->driver->now_ms(l->db, ret_now, err);
-}
-
-enum hf_status ledger_maintain(struct ledger *l, struct hf_err *err)
-{
-    return l->db->driver->maintain(l->db, err);
-}
-
-enum hf_status ledger_lock(struct ledger *l, struct clock_row *rows, size_t n, int64_t *ret_now,
-                           struct hf_err *err)
-{
-    int64_t now;
-    size_t found = 0;
-    struct db_stmt *stmt;
-    enum hf_status status = ledger_now(l, &now, err);
-    if (status == HF_OK)
-        status = ledger_stmt(l, ST_CLOCK_READ, &stmt, err);
-    if (status != HF_OK)
-        return status;
-    vec_clear(&l->args);
-    for (size_t i = 0; i < n; i++)
-        ledger_arg_int(l, rows[i].event);
-    status = stmt->driver->query_many(stmt, l->args.v, n, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
-        int64_t event = db_column_int(stmt, 0);
-        for (size_t i = found; i < n + found; i++) {
-            struct clock_row *row = &rows[i % n];
-            if (row->event != event)
-                continue;
-            row->seq = db_column_int(stmt, 1);
-            row->fence = db_column_int(stmt, 2);
-            row->now = db_column_int(stmt, 3);
-            now = row->now > now ? row->now : now;
-            found++;
-            break;
-        }
-    }
-    vec_clear(&l->args);
-    if (status != HF_OK || step == DB_FAILED)
-        return HF_LEDGER_UNAVAILABLE;
-    if (found != n)
-        return hf_err_set(err, HF_INTERNAL, "%zu of %zu clock rows are missing", n - found, n);
-    *ret_now = now;
-    return HF_OK;
-}
-
-enum hf_status ledger_keys_read(struct ledger *l, const uint8_t *const *hashes, size_t n,
-                                int64_t now, struct key_row *rows, struct hf_err *err)
-{
-    struct db_stmt *stmt;
-    enum hf_status status = ledger_stmt(l, ST_KEY_READ, &stmt, err);
-    if (status != HF_OK)
-        return status;
-    for (size_t i = 0; i < n; i++) {
-        const struct db_value args[] = {db_bytes(hashes[i], KEY_HASH_SIZE),
-                                        db_int(now - KEY_KEPT_MS)};
-        rows[i] = (struct key_row){0};
-        status = db_query(stmt, args, err);
-        enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
-        if (step == DB_FAILED)
-            return HF_LEDGER_UNAVAILABLE;
-        if (step == DB_DONE)
-            continue;
-        size_t len;
-        const void *data = db_column_data(stmt, 1, &len);
-        hf_check(len == KEY_HASH_SIZE);
-        memcpy(rows[i].hash, hashes[i], KEY_HASH_SIZE);
-        memcpy(rows[i].request, data, len);
-        rows[i].http_status = (int)db_column_int(stmt, 2);
-        data = db_column_data(stmt, 3, &len);
-        rows[i].owned = hf_strndup(data ? data : "", len);
-        rows[i].body = rows[i].owned;
-        rows[i].body_len = len;
-        rows[i].created_at = db_column_int(stmt, 4);
-        stmt->driver->finish(stmt);
-    }
-    return HF_OK;
 }
 
 /* ---- writing: a function a table, each leaving its rows in l->args ---- */
@@ -342,8 +250,7 @@ static void put_keys(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
-enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b,
-                            const char **ret_surprise, struct hf_err *err)
+enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
 {
     const struct {
         const char *table;
@@ -362,37 +269,19 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b,
         {"sold_seats", ST_SALE_INSERT, put_sales, b->sales.n},
         {"audit", ST_AUDIT_INSERT, put_audit, b->audit.n},
     };
-    *ret_surprise = NULL;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        int64_t changes;
+        struct db_stmt *stmt;
         if (!parts[i].n)
             continue;
         vec_clear(&l->args);
         parts[i].put(l, b);
-        enum hf_status status = ledger_exec_args(l, parts[i].statement, parts[i].n, &changes, err);
+        enum hf_status status = ledger_stmt(l, parts[i].statement, &stmt, err);
+        if (status == HF_OK)
+            status =
+                stmt->driver->expect_many(stmt, parts[i].table, l->args.v, parts[i].n, err);
+        vec_clear(&l->args);
         if (status != HF_OK)
             return status;
-        if (changes != (int64_t)parts[i].n) {
-            *ret_surprise = parts[i].table;
-            return HF_OK;
-        }
     }
     return HF_OK;
-}
-
-enum hf_status ledger_probe(struct ledger *l, struct hf_err *err)
-{
-    int64_t now;
-    enum hf_status status = ledger_now(l, &now, err);
-    if (status == HF_OK)
-        status = ledger_begin(l, err);
-    if (status != HF_OK)
-        return status;
-    const struct db_value args[] = {db_int(now)};
-    status = ledger_exec(l, ST_CLOCK_TOUCH, args, NULL, err);
-    if (status == HF_OK)
-        status = ledger_commit(l, err);
-    if (status != HF_OK)
-        ledger_rollback(l);
-    return status;
 }

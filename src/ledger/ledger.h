@@ -17,10 +17,48 @@ HF_MUST_USE enum hf_status ledger_open(const char *url, const struct db_options 
                                        struct ledger **ret, struct hf_err *err);
 void ledger_close(struct ledger *l); /* accepts NULL */
 
+/* May other processes write too?  Then what a view shows may be old. */
+bool ledger_has_others(const struct ledger *l);
+
 /* ---- the batch transaction, in this order (see the worker) ---- */
 HF_MUST_USE enum hf_status ledger_begin(struct ledger *l, struct hf_err *err);
-/* Lock and read the clock rows named by rows[i].event (ascending), and read the time:
- * *ret_now is the database's, never less than any of the rows' own. */
+
+struct key_wanted {
+    const uint8_t *hash;
+    struct key_row *ret; /* http_status 0: none that is younger than KEY_KEPT_MS */
+};
+struct hold_wanted {
+    int64_t hold;
+    struct hold_row *ret;            /* id.key 0: none */
+    struct booking_row *ret_booking; /* NULL: not wanted; id.key 0: none */
+};
+/* What a batch reads under its locks, all in one exchange with the database. */
+struct batch_read {
+    /* in: the events, ascending, each with the seq and the fence that the view has; out: the rows,
+     * which are locked now */
+    VEC(struct clock_row) clocks;
+    VEC(struct key_wanted) keys;
+    VEC(struct hold_wanted) holds;
+    /* out: the database's time, never before any clock row's own */
+    int64_t now;
+    /* out, where others write: their rows of the log after those seqs, in order, and live holds
+     * made after those fences, by key.  At most LEDGER_SINCE_MAX of an event: further behind, read the
+     * event anew. */
+    VEC(struct audit_row) audit;
+    VEC(struct hold_row) holds_since;
+};
+#define LEDGER_SINCE_MAX 20000
+HF_MUST_USE enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r,
+                                             struct hf_err *err);
+/* The same without locks and outside a transaction, to follow what others do: only audit and
+ * holds_since.  The rows of an event's log have no gap, since its commits follow one another; the
+ * holds may be of a later moment. */
+HF_MUST_USE enum hf_status ledger_follow(struct ledger *l, struct batch_read *r,
+                                         struct hf_err *err);
+void batch_read_clear(struct batch_read *r); /* keeps the memory */
+void batch_read_close(struct batch_read *r);
+
+/* Lock and read the clock rows named by rows[i].event (ascending), and read the time. */
 HF_MUST_USE enum hf_status ledger_lock(struct ledger *l, struct clock_row *rows, size_t n,
                                        int64_t *ret_now, struct hf_err *err);
 /* Stored effects younger than KEY_KEPT_MS for hashes[i]; rows[i].http_status 0 where none. */
@@ -33,16 +71,25 @@ HF_MUST_USE enum hf_status ledger_holds_read(struct ledger *l, const int64_t *ke
 /* The booking of a hold; id.key 0 where there is none. */
 HF_MUST_USE enum hf_status ledger_booking_read(struct ledger *l, int64_t key,
                                                struct booking_row *row, struct hf_err *err);
-/* Write it all.  *ret_surprise becomes the name of the table whose row count was not the expected
- * one, or NULL; then the caller rolls back.  Seats come in ascending order of key. */
+/* Write it all.  HF_LEDGER_SURPRISE, from here or from the commit: a row count was not the expected
+ * one, err->msg is the table's name.  Seats come in ascending order of key. */
 HF_MUST_USE enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *batch,
-                                        const char **ret_surprise, struct hf_err *err);
+                                        struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_commit(struct ledger *l, struct hf_err *err);
 void ledger_rollback(struct ledger *l);
 
-/* Write something of no consequence and commit it: is the ledger writable?  After a COMMIT of
- * unknown outcome, success also means that the lost batch can never come back. */
+/* After a COMMIT of unknown outcome: did it happen?  Waits for whoever may still be at it by taking
+ * the batch's locks, looks for what only this batch can have written, and when that is not there
+ * commits something else over it, after which it never can be.  `created` is the definition of an
+ * event that the batch inserted, or NULL. */
+HF_MUST_USE enum hf_status ledger_settle(struct ledger *l, const struct ledger_batch *batch,
+                                         const struct event_def *created, bool *ret_happened,
+                                         struct hf_err *err);
+/* Write something of no consequence and commit it: is the ledger writable? */
 HF_MUST_USE enum hf_status ledger_probe(struct ledger *l, struct hf_err *err);
+/* What an operator should know about the database's settings, a line each. */
+HF_MUST_USE enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines,
+                                           struct hf_err *err);
 
 /* Insert an event with its seats, inside the batch transaction; fills def->id.key and
  * def->created_at, uses def->id.secret.  O(seats). */
@@ -55,8 +102,9 @@ HF_MUST_USE enum hf_status ledger_event_insert(struct ledger *l, struct event_de
 HF_MUST_USE enum hf_status ledger_event_read(struct ledger *l, int64_t event,
                                              struct event_def **ret_def,
                                              struct clock_row *ret_clock, struct hf_err *err);
-/* Every seat that is not available. */
-HF_MUST_USE enum hf_status ledger_seats_read(struct ledger *l, int64_t event,
+/* Every seat that is not available, of those from `first` to `last`. */
+HF_MUST_USE enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first,
+                                             uint32_t last,
                                              void (*seat)(void *ctx, uint32_t index,
                                                           enum seat_status status, int64_t hold),
                                              void *ctx, struct hf_err *err);
@@ -69,6 +117,10 @@ ledger_event_state(struct ledger *l, int64_t event, enum event_status *ret_statu
 HF_MUST_USE enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
                                                void (*hold)(void *ctx, const struct hold_row *row),
                                                void *ctx, struct hf_err *err);
+/* Every hold of any event that lasts beyond `now`; the row is borrowed for the call. */
+HF_MUST_USE enum hf_status ledger_holds_live(struct ledger *l, int64_t now,
+                                             void (*hold)(void *ctx, const struct hold_row *row),
+                                             void *ctx, struct hf_err *err);
 /* Keys of events before `before` (0: the newest), newest first; *ret_n at most `limit`. */
 HF_MUST_USE enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
                                               int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
@@ -103,6 +155,9 @@ HF_MUST_USE enum hf_status ledger_audit_seat(struct ledger *l, int64_t event, ui
 /* Until when a hold lasted, as known at the time `at`; *ret_until 0: there is no such row. */
 HF_MUST_USE enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at,
                                               int64_t *ret_until, struct hf_err *err);
+/* Clock rows without locking them. */
+HF_MUST_USE enum hf_status ledger_clocks_read(struct ledger *l, struct clock_row *rows, size_t n,
+                                              struct hf_err *err);
 /* Each stored idempotency hash, to fill the key filter at start. */
 HF_MUST_USE enum hf_status ledger_keys_each(struct ledger *l, int64_t now,
                                             void (*key)(void *ctx, const uint8_t *hash), void *ctx,
@@ -110,6 +165,14 @@ HF_MUST_USE enum hf_status ledger_keys_each(struct ledger *l, int64_t now,
 /* Forget up to `limit` keys older than KEY_KEPT_MS. */
 HF_MUST_USE enum hf_status ledger_keys_prune(struct ledger *l, int64_t now, size_t limit,
                                              int64_t *ret_pruned, struct hf_err *err);
+/* Between servers, see db.h; only where there are others. */
+HF_MUST_USE enum hf_status ledger_notify(struct ledger *l, const char *topic, const char *text,
+                                         struct hf_err *err);
+HF_MUST_USE enum hf_status ledger_listen(struct ledger *l, const char *topic, int wake_fd,
+                                         int64_t timeout_ms, struct buf *ret_lines,
+                                         struct hf_err *err);
+HF_MUST_USE enum hf_status ledger_alone(struct ledger *l, int64_t number, bool *ret_got,
+                                        struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_maintain(struct ledger *l, struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err);
 

@@ -5,11 +5,16 @@
 #include "base/buf.h"
 #include "ledger/ledger.h"
 
+#define LEDGER_READS 7 /* at once, by ledger_batch_read */
+
 /* Conditions stand in every write: the expected status, owner and fence (I5).  A count that differs
  * is a surprise, and the batch is rolled back. */
 #define LEDGER_STATEMENTS(X)                                                                       \
+    X(CLOCK_LOCK, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
+                  "{, rows(event bigint)} WHERE c.event = r.event ORDER BY c.event{lock}")         \
     X(CLOCK_READ, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
-                  "{, rows(event bigint)} WHERE c.event = r.event{lock}")                          \
+                  "{, rows(event bigint)} WHERE c.event = r.event")                                \
+    X(NOW, "SELECT {now}")                                                                         \
     X(CLOCK_WRITE, "UPDATE event_clock SET seq = r.seq, fence = r.fence, now = r.now"              \
                    "{ FROM rows(event bigint, seq_before bigint, fence_before bigint, seq bigint," \
                    " fence bigint, now bigint)}"                                                   \
@@ -47,15 +52,26 @@
       " WHERE holds.hold = r.hold AND holds.status = r.before AND holds.fence = r.fence_before")   \
     X(HOLD_READ,                                                                                   \
       "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
+      " h.seats, h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client, r.i"             \
+      " FROM holds h{, rows(i bigint, hold bigint)} WHERE h.hold = r.hold")                        \
+    X(HOLDS_SINCE,                                                                                 \
+      "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
       " h.seats, h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client FROM holds h"     \
-      "{, rows(hold bigint)} WHERE h.hold = r.hold")                                               \
+      "{, rows(after bigint, last bigint)}"                                                        \
+      " WHERE h.hold > r.after AND h.hold <= r.last AND h.status = 1")                             \
     X(HOLDS_LIST, "SELECT hold FROM holds WHERE hold > r.first AND hold < r.before"                \
                   " AND (r.status = 0 OR r.status ="                                               \
                   " CASE WHEN status = 1 AND expires_at <= r.now THEN 2 ELSE status END)"          \
                   " ORDER BY hold DESC LIMIT r.n"                                                  \
                   "{args(first bigint, before bigint, status bigint, now bigint, n bigint)}")      \
-    X(HOLDS_ACTIVE, "SELECT hold FROM holds WHERE status = 1 AND event = r.event"                  \
-                    " ORDER BY expires_at{args(event bigint)}")                                    \
+    X(HOLDS_ACTIVE,                                                                                \
+      "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
+      " h.seats, h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client FROM holds h"     \
+      " WHERE h.status = 1 AND h.event = r.event ORDER BY h.expires_at{args(event bigint)}")       \
+    X(HOLDS_LIVE,                                                                                  \
+      "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
+      " h.seats, h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client FROM holds h"     \
+      " WHERE h.status = 1 AND h.expires_at > r.now{args(now bigint)}")                            \
     X(HOLDS_DUE, "SELECT hold FROM holds WHERE status = 1 AND expires_at <= r.now"                 \
                  " ORDER BY expires_at LIMIT r.n{args(now bigint, n bigint)}")                     \
     X(BOOKING_INSERT,                                                                              \
@@ -66,9 +82,9 @@
       " ON CONFLICT (booking) DO NOTHING")                                                         \
     X(BOOKING_READ,                                                                                \
       "SELECT b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference,"             \
-      " b.created_at, h.secret, h.seats, h.areas FROM bookings b JOIN holds h"                     \
+      " b.created_at, h.secret, h.seats, h.areas, r.i FROM bookings b JOIN holds h"                \
       " ON h.hold = b.booking"                                                                     \
-      " WHERE b.booking = r.booking{args(booking bigint)}")                                        \
+      "{, rows(i bigint, booking bigint)} WHERE b.booking = r.booking")                            \
     X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking)"                                        \
                    " {values(seat bigint, booking bigint)} ON CONFLICT (seat) DO NOTHING")         \
     X(AUDIT_INSERT,                                                                                \
@@ -85,6 +101,10 @@
       " AND (r.seat < 0 OR (a.object = 2 AND a.item = r.seat))"                                    \
       " AND (r.hold = 0 OR a.hold = r.hold) ORDER BY a.audit LIMIT r.n"                            \
       "{args(after bigint, last bigint, seat bigint, hold bigint, n bigint)}")                     \
+    X(AUDIT_SINCE,                                                                                 \
+      "SELECT a.seq, a.at, a.object, a.item, a.quantity, a.before, a.after, a.hold, a.booking,"    \
+      " a.fence, a.until, a.cause, a.event FROM audit a{, rows(after bigint, last bigint)}"        \
+      " WHERE a.audit > r.after AND a.audit <= r.last")                                            \
     X(AUDIT_SEAT_BACK,                                                                             \
       "SELECT a.seq, a.at, a.object, a.item, a.quantity, a.before, a.after, a.hold, a.booking,"    \
       " a.fence, a.until, a.cause, h.secret, b.secret FROM audit a"                                \
@@ -96,9 +116,8 @@
       "SELECT until FROM audit WHERE audit > r.first AND audit <= r.last AND object = 4"           \
       " AND hold = r.hold AND at <= r.at ORDER BY audit DESC LIMIT 1"                              \
       "{args(first bigint, last bigint, hold bigint, at bigint)}")                                 \
-    X(KEY_READ, "SELECT k.hash, k.request, k.http_status, k.body, k.created_at FROM idempotency k" \
-                "{, rows(hash bytes, cutoff bigint)}"                                              \
-                " WHERE k.hash = r.hash AND k.created_at > r.cutoff")                              \
+    X(KEY_READ, "SELECT r.i, k.request, k.http_status, k.body, k.created_at FROM idempotency k"    \
+                "{, rows(i bigint, hash bytes)} WHERE k.hash = r.hash")                            \
     X(KEY_INSERT,                                                                                  \
       "INSERT INTO idempotency (hash, request, http_status, body, created_at)"                     \
       " {values(hash bytes, request bytes, http_status bigint, body text, created_at bigint)}"     \
@@ -160,7 +179,8 @@ enum statement {
 struct ledger {
     struct db *db;
     struct db_stmt *stmts[ST_COUNT]; /* prepared on first use */
-    VEC(struct db_value) args;       /* scratch for exec_many */
+    VEC(struct db_value) args;       /* scratch for writes and single reads */
+    VEC(struct db_value) reads[LEDGER_READS]; /* scratch for reads that are under way together */
     struct buf text;                 /* scratch for what those args point into */
 };
 
@@ -190,6 +210,16 @@ static inline void ledger_arg_int(struct ledger *l, int64_t i) { ledger_arg(l, d
 HF_MUST_USE enum hf_status ledger_read_keys(struct ledger *l, enum statement which,
                                             const struct db_value *args, size_t limit,
                                             int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
+
+/* Rows of the shared statements: HOLD_READ and its kin, BOOKING_READ, and of KEY_READ the index and
+ * the row. */
+HF_MUST_USE enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row,
+                                         struct hf_err *err);
+HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
+                                            struct hf_err *err);
+void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row);
+/* AUDIT_READ's and AUDIT_SINCE's first twelve columns. */
+void audit_from_row(struct db_stmt *stmt, int64_t event, struct audit_row *row);
 
 /* "[1,2,3]" <-> indexes.  `seats` has room for (len + 1) / 2; false when the text is not ours. */
 void seats_text(const uint32_t *seats, uint32_t n, struct buf *out);

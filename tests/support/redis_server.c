@@ -66,8 +66,10 @@ static void run(const struct redis_server *s)
                             "--appendonly",
                             s->aof ? "yes" : "no",
                             "--appendfsync",
-                            "always"};
-    size_t n = 19;
+                            "always",
+                            "--cluster-enabled",
+                            s->cluster ? "yes" : "no"};
+    size_t n = 21;
     if (s->password) {
         args[n++] = "--requirepass";
         args[n++] = s->password;

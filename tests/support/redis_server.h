@@ -15,6 +15,7 @@ struct redis_server {
     char url[64], unix_url[128];
     const char *password; /* set before the start; may be NULL */
     bool aof;             /* likewise: every write is on disk before its answer */
+    bool cluster;         /* likewise: a cluster of one, which has no slots yet */
 };
 
 /* False: there is no redis-server. */

@@ -343,7 +343,7 @@ static void an_event_loads_as_it_was_described(void **state)
     assert_int_equal(got->areas.v[0].capacity, 100);
     assert_int_equal(counts().available, 9 + 100);
     assert_int_equal(event_seat_price(lab.hall, 8), 1200);
-    assert_ptr_equal(view_event(engine_view(lab.engine), lab.hall_key), lab.hall);
+    assert_ptr_equal(engine_event(lab.engine, lab.hall_key), lab.hall);
     struct event *first = lab.hall;
     load_hall(); /* again: the same */
     assert_ptr_equal(lab.hall, first);
@@ -356,7 +356,7 @@ static void an_unknown_event_is_not_found(void **state)
     call.ask.c.kind = CMD_EVENT_LOAD;
     call.ask.c.event_key = 4711;
     assert_int_equal(run(&call), HF_NO_SUCH_EVENT);
-    assert_null(view_event(engine_view(lab.engine), 4711));
+    assert_null(engine_event(lab.engine, 4711));
 }
 
 static void events_are_listed_newest_first_and_loaded(void **state)

@@ -83,16 +83,19 @@ static void batch_clear(void)
 /* Write the batch and commit it, or roll back: the surprised table, or "". */
 static const char *store(void)
 {
-    struct hf_err err = {0};
-    const char *surprise = "?";
+    static struct hf_err err;
+    err = (struct hf_err){0};
     ok(ledger_begin(lab.l, &err), &err);
-    ok(ledger_write(lab.l, &lab.batch, &surprise, &err), &err);
-    if (surprise)
-        ledger_rollback(lab.l);
-    else
-        ok(ledger_commit(lab.l, &err), &err);
+    enum hf_status status = ledger_write(lab.l, &lab.batch, &err);
+    if (status == HF_OK)
+        status = ledger_commit(lab.l, &err);
     batch_clear();
-    return surprise ? surprise : "";
+    if (status != HF_LEDGER_SURPRISE) {
+        ok(status, &err);
+        return "";
+    }
+    ledger_rollback(lab.l);
+    return err.msg;
 }
 
 static int64_t hold_key(int64_t fence) { return HOLD_KEY(lab.event, fence); }
@@ -370,7 +373,7 @@ static void a_batch_is_stored_and_read_back(void **state)
     assert_string_equal(store(), ""); /* an empty one is fine, too */
 
     struct seen seen = {0};
-    ok(ledger_seats_read(lab.l, lab.event, on_seat, &seen, &err), &err);
+    ok(ledger_seats_read(lab.l, lab.event, 0, UINT32_MAX, on_seat, &seen, &err), &err);
     assert_int_equal(seen.n, 2); /* those that are not available */
     assert_int_equal(seen.index[0] + seen.index[1], 4);
     assert_int_equal(seen.status[0], SEAT_HELD);

@@ -1,0 +1,176 @@
+/* The gate's part of a batch: claim what is wanted before the ledger is asked, tell the gate
+ * afterwards who has it.  The gate's word is only ever a no that saves the ledger work: whatever it
+ * says, is, or loses, the ledger decides (see lease/gate.h).  On the worker's thread. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "engine/internal.h"
+
+/* Places left are believed for so long, and never past the next hold that runs out. */
+#define COUNT_TTL_MS 10000
+
+bool engine_gate_up(const struct engine *e)
+{
+    return !e->config.gate_url || atomic_load_explicit(&e->gate_up, memory_order_relaxed);
+}
+
+void batch_gate_failed(struct worker *w, const struct hf_fault *fault)
+{
+    struct engine *e = w->engine;
+    counter_add(e->metrics.gate_errors, 1);
+    if (atomic_exchange(&e->gate_up, false))
+        log_write(LOG_WARN, "the gate does not answer; going on without it", "why", fault->msg,
+                  NULL);
+}
+
+static bool gate_is_used(const struct worker *w)
+{
+    return w->gate && atomic_load_explicit(&w->engine->gate_up, memory_order_relaxed);
+}
+
+/* What a hold names.  Seats that the server is to choose are not known yet. */
+static void put_claim(struct worker *w, struct command *c)
+{
+    if (c->kind != CMD_HOLD_CREATE)
+        return;
+    uint32_t n_seats = c->best.quantity ? 0 : c->n_seats;
+    if (!n_seats && !c->n_areas)
+        return;
+    for (uint32_t i = 0; i < c->n_areas; i++)
+        *vec_push(&w->claim_areas) = (struct gate_area){c->areas[i].area, c->areas[i].quantity};
+    *vec_push(&w->claims) = (struct gate_claim){.event = c->event->def->id.key,
+                                                .seats = c->seats,
+                                                .n_seats = n_seats,
+                                                .n_areas = c->n_areas,
+                                                .taken = c->taken};
+    *vec_push(&w->claimed) = c;
+}
+
+static void refuse(struct engine *e, struct command *c, const struct gate_claim *claim)
+{
+    c->gate_refused = true;
+    c->now = engine_now_ms(e);
+    c->n_taken = claim->n_taken;
+    c->status = claim->n_taken ? HF_SEAT_TAKEN : HF_SOLD_OUT;
+    c->short_area = claim->short_area;
+    c->available = claim->available;
+}
+
+static void forget_claims(struct worker *w)
+{
+    vec_clear(&w->claims);
+    vec_clear(&w->claim_areas);
+    vec_clear(&w->claimed);
+}
+
+static void put_claims(struct worker *w, struct command *const *commands, size_t n)
+{
+    size_t area = 0;
+    forget_claims(w);
+    for (size_t i = 0; i < n; i++)
+        put_claim(w, commands[i]);
+    for (size_t i = 0; i < w->claims.n; i++) { /* now that they do not move any more */
+        w->claims.v[i].areas = w->claim_areas.v + area;
+        area += w->claims.v[i].n_areas;
+    }
+}
+
+/* A keyed request may be a repeat whose answer is stored, so it still asks the ledger for that. */
+void batch_claim(struct worker *w, struct command **commands, size_t *n)
+{
+    struct hf_fault fault = {0};
+    for (size_t i = 0; i < *n; i++)
+        commands[i]->gate_refused = false;
+    forget_claims(w);
+    if (!gate_is_used(w))
+        return;
+    put_claims(w, commands, *n);
+    if (!w->claims.n)
+        return;
+    random_bytes(&w->random, w->token, sizeof w->token);
+    if (gate_claim(w->gate, w->token, w->claims.v, w->claims.n, &fault) != HF_DONE) {
+        batch_gate_failed(w, &fault);
+        forget_claims(w);
+        return;
+    }
+    for (size_t i = 0; i < w->claims.n; i++)
+        if (!gate_claim_granted(&w->claims.v[i])) {
+            refuse(w->engine, w->claimed.v[i], &w->claims.v[i]);
+            w->claimed.v[i] = NULL;
+        }
+    size_t kept = 0;
+    for (size_t i = 0; i < *n; i++) {
+        if (commands[i]->gate_refused && !commands[i]->has_key)
+            batch_answer(w, &commands[i], 1);
+        else
+            commands[kept++] = commands[i];
+    }
+    *n = kept;
+}
+
+static void put_seat(struct worker *w, int64_t seat, int64_t hold, int64_t ttl_ms)
+{
+    *vec_push(&w->gate_seats) = (struct gate_seat){
+        .event = seat >> 32, .seat = SEAT_INDEX(seat), .hold = hold, .ttl_ms = ttl_ms};
+}
+
+/* What the batch changed.  A sold seat keeps its entry until that ends by itself. */
+static void put_changes(struct worker *w)
+{
+    const struct ledger_batch *b = &w->decision.batch;
+    int64_t now = engine_now_ms(w->engine);
+    for (size_t i = 0; i < b->seats.n; i++) {
+        const struct seat_write *s = &b->seats.v[i];
+        if (s->to == SEAT_HELD && s->expires_at > now)
+            put_seat(w, s->seat, s->hold, s->expires_at - now);
+        else if (s->to == SEAT_AVAILABLE && s->hold_before)
+            put_seat(w, s->seat, s->hold_before, 0);
+    }
+    int64_t first_due = atomic_load_explicit(&w->first_due_ms, memory_order_relaxed);
+    int64_t ttl_ms = first_due - now < COUNT_TTL_MS ? first_due - now : COUNT_TTL_MS;
+    for (size_t i = 0; i < b->areas.n && ttl_ms > 0; i++) {
+        const struct event *e = view_event(w->view, b->areas.v[i].event);
+        uint32_t area = (uint32_t)b->areas.v[i].area;
+        *vec_push(&w->gate_counts) =
+            (struct gate_count){.event = b->areas.v[i].event,
+                                .area = area,
+                                .seq = e->clock.seq,
+                                .available = e->def->areas.v[area].capacity -
+                                             b->areas.v[i].held - b->areas.v[i].booked,
+                                .ttl_ms = ttl_ms};
+    }
+}
+
+static int seat_order(const void *a, const void *b)
+{
+    const struct gate_seat *x = a, *y = b;
+    return (x->event > y->event) - (x->event < y->event);
+}
+
+/* Not after a failure that the gate had no part in: then `committed` is false, and what was claimed
+ * goes back. */
+void batch_settle(struct worker *w, bool committed)
+{
+    struct hf_fault fault = {0};
+    vec_clear(&w->gate_seats);
+    vec_clear(&w->gate_counts);
+    if (!gate_is_used(w)) {
+        forget_claims(w);
+        return;
+    }
+    if (committed)
+        put_changes(w);
+    for (size_t i = 0; i < w->claims.n; i++) {
+        const struct command *c = w->claimed.v[i];
+        bool won = c && committed && c->status == HF_CREATED && !c->replayed;
+        for (uint32_t s = 0; c && !won && s < w->claims.v[i].n_seats; s++)
+            put_seat(w, SEAT_KEY(w->claims.v[i].event, w->claims.v[i].seats[s]), 0, 0);
+    }
+    forget_claims(w);
+    if (w->gate_seats.n > 1)
+        qsort(w->gate_seats.v, w->gate_seats.n, sizeof *w->gate_seats.v, seat_order);
+    if ((w->gate_seats.n || w->gate_counts.n) &&
+        gate_settle(w->gate, w->token, w->gate_seats.v, w->gate_seats.n, w->gate_counts.v,
+                    w->gate_counts.n, &fault) != HF_DONE)
+        batch_gate_failed(w, &fault);
+}

@@ -1,0 +1,150 @@
+/* What other servers wrote, folded into the view row by row, and shown as one step under the
+ * event's lock, as a batch of our own is (I11, I13).  On the worker's thread. */
+#include <stdlib.h>
+
+#include "engine/internal.h"
+
+/* The seats and areas to be shown when all rows are in; seats may be named twice. */
+struct touched {
+    VEC(uint32_t) seats;
+};
+
+static int hold_order(const void *key, const void *row)
+{
+    int64_t a = *(const int64_t *)key, b = ((const struct hold_row *)row)->id.key;
+    return (a > b) - (a < b);
+}
+
+static bool fits(const struct event *e, const struct hold_row *row)
+{
+    for (uint32_t i = 0; i < row->n_seats; i++)
+        if (row->seats[i] >= e->def->n_seats)
+            return false;
+    for (uint32_t i = 0; i < row->n_areas; i++)
+        if (row->areas[i].area >= e->def->areas.n)
+            return false;
+    return true;
+}
+
+/* A hold that has ended since has no live row: later rows of the log free its places. */
+static void fold_hold(struct view *v, struct event *e, const struct audit_row *row,
+                      const struct batch_read *read, struct touched *touched)
+{
+    struct hold *h = view_hold(v, row->hold);
+    if (row->to != HOLD_ACTIVE) {
+        if (h)
+            view_hold_remove(v, h);
+    } else if (h) {
+        h->expires_at = row->until;
+        h->fence = row->fence;
+        view_deadline_moved(v, h);
+        for (uint32_t i = 0; i < h->n_seats; i++)
+            *vec_push(&touched->seats) = h->seats[i];
+    } else if (read->holds_since.n) {
+        const struct hold_row *made = bsearch(&row->hold, read->holds_since.v, read->holds_since.n,
+                                              sizeof *read->holds_since.v, hold_order);
+        if (made && fits(e, made))
+            view_hold_add(v, e, made);
+    }
+}
+
+static bool fold_row(struct view *v, struct event *e, const struct audit_row *row,
+                     const struct batch_read *read, struct touched *touched)
+{
+    switch (row->object) {
+    case AUDIT_SEAT:
+        if (row->item < 0 || row->item >= e->def->n_seats)
+            return false;
+        e->seats[row->item].status = (uint8_t)row->to;
+        e->seats[row->item].hold = row->to == SEAT_AVAILABLE ? 0 : row->hold;
+        best_changed(e, (uint32_t)row->item);
+        *vec_push(&touched->seats) = (uint32_t)row->item;
+        return true;
+    case AUDIT_AREA:
+        if (row->item < 0 || row->item >= (int64_t)e->def->areas.n)
+            return false;
+        struct area *area = &e->areas[row->item];
+        area->held += row->quantity * ((row->to == SEAT_HELD) - (row->from == SEAT_HELD));
+        area->booked += row->quantity * ((row->to == SEAT_BOOKED) - (row->from == SEAT_BOOKED));
+        return true;
+    case AUDIT_HOLD:
+        fold_hold(v, e, row, read, touched);
+        return true;
+    case AUDIT_EVENT:
+        e->status_draft = (enum event_status)row->to;
+        return true;
+    default:
+        return true;
+    }
+}
+
+static void show_seat(struct view *v, struct event *e, uint32_t index, int64_t seq)
+{
+    const struct seat *seat = &e->seats[index];
+    const struct hold *h = seat->status == SEAT_HELD ? view_hold(v, seat->hold) : NULL;
+    uint64_t old = atomic_load_explicit(&seat->shown, memory_order_relaxed);
+    int64_t until = h ? h->expires_at : 0;
+    if (seat_shown_status(old) != seat->status)
+        feed_put(&e->feed, &(struct change){.seq = seq, .item = index, .state = seat->status});
+    else if (seat_shown_until(old) == until)
+        return;
+    event_show_seat(e, index, until);
+}
+
+static void show(struct view *v, struct event *e, const struct touched *touched,
+                 const struct clock_row *clock)
+{
+    pthread_mutex_lock(&e->lock);
+    for (size_t i = 0; i < touched->seats.n; i++)
+        show_seat(v, e, touched->seats.v[i], clock->seq);
+    for (uint32_t i = 0; i < e->def->areas.n; i++) {
+        int64_t available = e->areas[i].available, booked = e->areas[i].booked_shown;
+        event_show_area(e, i);
+        if (e->areas[i].available != available || e->areas[i].booked_shown != booked)
+            feed_put(&e->feed, &(struct change){.seq = clock->seq,
+                                                .item = i,
+                                                .state = (uint32_t)e->areas[i].available,
+                                                .is_area = true});
+    }
+    atomic_store_explicit(&e->status, (int)e->status_draft, memory_order_relaxed);
+    e->clock = e->draft = *clock;
+    atomic_store_explicit(&e->seq, clock->seq, memory_order_release);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* Rows come ordered by event and seq; the first of this event. */
+static size_t first_row(const struct batch_read *read, int64_t event)
+{
+    size_t low = 0, high = read->audit.n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (read->audit.v[mid].event < event)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+bool catch_up(struct view *v, struct event *e, const struct batch_read *read)
+{
+    struct touched touched = {0};
+    struct clock_row clock = e->clock;
+    int64_t key = e->def->id.key;
+    bool whole = true;
+    for (size_t i = first_row(read, key); whole && i < read->audit.n; i++) {
+        const struct audit_row *row = &read->audit.v[i];
+        if (row->event != key)
+            break;
+        if (row->seq <= clock.seq)
+            continue;
+        whole = row->seq == clock.seq + 1 && fold_row(v, e, row, read, &touched);
+        clock.seq = row->seq;
+        clock.fence = row->fence > clock.fence ? row->fence : clock.fence;
+        clock.now = row->at > clock.now ? row->at : clock.now;
+    }
+    if (whole && clock.seq != e->clock.seq)
+        show(v, e, &touched, &clock);
+    vec_close(&touched.seats);
+    return whole;
+}

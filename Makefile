@@ -52,7 +52,7 @@ endif
 DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
 
 # Asked once, and only when a recipe first needs them: after the packages are there.
-LIBRARIES = libmicrohttpd jansson sqlite3 libcrypto zlib hiredis
+LIBRARIES = libmicrohttpd jansson sqlite3 libcrypto zlib hiredis libpq
 ask = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
 LIB_CFLAGS = $(call ask,LIB_CFLAGS,--cflags $(LIBRARIES))
 LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES))
@@ -84,7 +84,7 @@ BENCHES = $(call programs,$(BENCH_SOURCES))
 LIB_WHOLE = $(call library_objects,$(filter-out src/lease/redis_gate.c,\
               $(wildcard src/lock/*.c src/lease/*.c)))
 LIB_REST = $(call library_objects,$(wildcard src/base/*.c src/db/*.c))
-LIB_NEEDS = sqlite3 hiredis libcrypto
+LIB_NEEDS = sqlite3 hiredis libcrypto libpq
 SONAME = libholdfast.so.0
 VERSION = $(shell sed -n 's/.*HF_VERSION_TEXT "\(.*\)"/\1/p' include/holdfast.h)
 LIBRARY = $(B)/libholdfast.a $(B)/$(SONAME) $(B)/libholdfast.so $(B)/holdfast.pc

@@ -3,17 +3,22 @@
 
 #include <string.h>
 
-static const struct db_driver *const drivers[] = {&db_sqlite};
+static const struct db_driver *const drivers[] = {&db_sqlite, &db_postgres};
+
+static bool has_scheme(const char *url, const char *scheme)
+{
+    size_t len = scheme ? strlen(scheme) : 0;
+    return len && strncmp(url, scheme, len) == 0 && url[len] == ':';
+}
 
 enum hf_status db_open(const char *url, const struct db_options *options, struct db **ret_db,
                        struct hf_err *err)
 {
-    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++) {
-        size_t len = strlen(drivers[i]->name);
-        if (strncmp(url, drivers[i]->name, len) == 0 && url[len] == ':')
+    for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
+        if (has_scheme(url, drivers[i]->name) || has_scheme(url, drivers[i]->other_name))
             return drivers[i]->open(url, options, ret_db, err);
-    }
-    return hf_err_set(err, HF_INVALID_REQUEST, "no database driver for this URL (try sqlite:PATH)");
+    return hf_err_set(err, HF_INVALID_REQUEST,
+                      "no database driver for this URL (try sqlite:PATH or postgres://HOST/NAME)");
 }
 
 /* The main schema's versions have a table to themselves, older than that of the parts. */
@@ -52,21 +57,16 @@ static enum hf_status version_read(const struct migration *m, int64_t *ret_versi
     return HF_OK;
 }
 
-/* The version is read again inside: of several processes that open a new file one migrates it. */
-static enum hf_status migrate_to(const struct migration *m, int version, const char *sql,
-                                 struct hf_err *err)
+static enum hf_status migration_begin(struct db *db, struct hf_err *err)
 {
-    struct db *db = m->db;
-    const struct db_value args[] = {db_text(m->part, strlen(m->part)), db_int(version)};
-    int64_t before = 0;
     enum hf_status status = db->driver->begin(db, err);
-    if (status != HF_OK)
-        return status;
-    status = version_read(m, &before, err);
-    if (status == HF_OK && before < version)
-        status = db->driver->script(db, sql, err);
-    if (status == HF_OK && before < version)
-        status = db_exec(m->insert, args, NULL, err);
+    if (status == HF_OK && db->driver->migration_lock)
+        status = db->driver->script(db, db->driver->migration_lock, err);
+    return status;
+}
+
+static enum hf_status migration_end(struct db *db, enum hf_status status, struct hf_err *err)
+{
     if (status == HF_OK)
         status = db->driver->commit(db, err);
     if (status != HF_OK)
@@ -74,12 +74,40 @@ static enum hf_status migrate_to(const struct migration *m, int version, const c
     return status;
 }
 
+/* Two who look at once may both find no table: where that is not seen to already, one waits. */
+static enum hf_status create(struct db *db, const char *sql, struct hf_err *err)
+{
+    if (!db->driver->migration_lock)
+        return db->driver->script(db, sql, err);
+    enum hf_status status = migration_begin(db, err);
+    if (status == HF_OK)
+        status = db->driver->script(db, sql, err);
+    return migration_end(db, status, err);
+}
+
+/* The version is read again inside: of several processes that open a new file one migrates it. */
+static enum hf_status migrate_to(const struct migration *m, int version, const char *sql,
+                                 struct hf_err *err)
+{
+    struct db *db = m->db;
+    const struct db_value args[] = {db_text(m->part, strlen(m->part)), db_int(version)};
+    int64_t before = 0;
+    enum hf_status status = migration_begin(db, err);
+    if (status == HF_OK)
+        status = version_read(m, &before, err);
+    if (status == HF_OK && before < version)
+        status = db->driver->script(db, sql, err);
+    if (status == HF_OK && before < version)
+        status = db_exec(m->insert, args, NULL, err);
+    return migration_end(db, status, err);
+}
+
 static enum hf_status migrate(struct db *db, const struct versions *versions, const char *part,
                               const char *const *migrations, int n, struct hf_err *err)
 {
     struct migration m = {.db = db, .part = part};
     int64_t version = 0;
-    enum hf_status status = db->driver->script(db, versions->create, err);
+    enum hf_status status = create(db, versions->create, err);
     if (status == HF_OK)
         status = db->driver->prepare(db, versions->read, &m.read, err);
     if (status == HF_OK)

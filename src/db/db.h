@@ -14,6 +14,7 @@
  *   {lock}          suffix that makes a SELECT lock its rows, in its ORDER BY
  *   {now}           the database's clock as an integer, milliseconds since 1970, at the moment the
  *                   statement runs: not for one that also locks, which would read it before waiting
+ *   {slow}          nothing, but the statement may take minutes, where others end after seconds
  * Column types are bigint, text and bytes.  A statement without rows(...) names its parameters by
  * {args(event bigint, ...)} at its end, and they too are written r.event.  At most 24 parameters.
  *
@@ -90,9 +91,13 @@ struct db_stmt {
 enum db_step { DB_ROW, DB_DONE, DB_FAILED };
 
 struct db_driver {
-    const char *name; /* also the URL's scheme: sqlite:PATH */
+    const char *name;       /* also the URL's scheme: sqlite:PATH */
+    const char *other_name; /* another scheme; NULL: none */
     /* Other processes may write too: what a process remembers may be old. */
     bool many_writers;
+    /* Run first in each transaction of a migration, where that alone does not keep two who migrate
+     * at once apart; NULL: it does. */
+    const char *migration_lock;
     HF_MUST_USE enum hf_status (*open)(const char *url, const struct db_options *options,
                                        struct db **ret_db, struct hf_err *err);
     void (*close)(struct db *db); /* finalizes its statements too; accepts NULL */
@@ -113,7 +118,7 @@ struct db_driver {
                                             struct hf_err *err);
     /* The same inside a transaction that may only commit if exactly n_rows rows change.  When
      * another number did, this or a later call of the transaction, at the latest the commit, fails
-     * with HF_LEDGER_SURPRISE and err->msg is `what`. */
+     * with HF_LEDGER_SURPRISE and err->msg is `what`, which must stay until then. */
     HF_MUST_USE enum hf_status (*expect_many)(struct db_stmt *stmt, const char *what,
                                               const struct db_value *args, size_t n_rows,
                                               struct hf_err *err);

@@ -99,9 +99,9 @@ static enum hf_status sqlite_prepare(struct db *base, const char *sql, struct db
 {
     struct sqlite *db = (struct sqlite *)base;
     struct buf text = {0};
-    int n_params;
+    struct template_params params;
     sqlite3_stmt *handle = NULL;
-    enum hf_status status = template_expand(sql, &dialect, &text, &n_params, err);
+    enum hf_status status = template_expand(sql, &dialect, &text, &params, err);
     if (status == HF_OK && sqlite3_prepare_v3(db->handle, text.data, (int)text.len,
                                               SQLITE_PREPARE_PERSISTENT, &handle, NULL))
         status = fail(db, "prepare", err);
@@ -113,7 +113,7 @@ static enum hf_status sqlite_prepare(struct db *base, const char *sql, struct db
                                  .db = db,
                                  .next = db->stmts,
                                  .handle = handle,
-                                 .n_params = n_params};
+                                 .n_params = params.n};
     db->stmts = stmt;
     *ret_stmt = &stmt->stmt;
     return HF_OK;
@@ -235,8 +235,8 @@ static enum hf_status sqlite_script(struct db *base, const char *sql, struct hf_
 {
     struct sqlite *db = (struct sqlite *)base;
     struct buf text = {0};
-    int n_params;
-    enum hf_status status = template_expand(sql, &dialect, &text, &n_params, err);
+    struct template_params params;
+    enum hf_status status = template_expand(sql, &dialect, &text, &params, err);
     buf_char(&text, '\0');
     if (status == HF_OK && sqlite3_exec(db->handle, text.data, NULL, NULL, NULL))
         status = fail(db, "script", err);

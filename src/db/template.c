@@ -6,9 +6,11 @@
 
 struct params {
     int n;
+    bool rows;
     struct {
         const char *name;
         size_t len;
+        enum db_type type;
     } v[TEMPLATE_PARAMS_MAX];
 };
 
@@ -22,6 +24,19 @@ static size_t word_len(const char *s)
     return n;
 }
 
+static bool word_is(const char *s, size_t len, const char *word)
+{
+    return strlen(word) == len && memcmp(s, word, len) == 0;
+}
+
+static enum db_type type_of(const char *word, size_t len)
+{
+    return word_is(word, len, "bigint")  ? DB_INT
+           : word_is(word, len, "text")  ? DB_TEXT
+           : word_is(word, len, "bytes") ? DB_BYTES
+                                         : DB_NULL;
+}
+
 /* `list` stands behind the opening parenthesis of "name type, name type)". */
 static bool params_parse(const char *list, struct params *params)
 {
@@ -31,13 +46,25 @@ static bool params_parse(const char *list, struct params *params)
         if (!len || params->n == TEMPLATE_PARAMS_MAX)
             return false;
         params->v[params->n].name = list;
-        params->v[params->n++].len = len;
+        params->v[params->n].len = len;
         list += len;
         list += strspn(list, " ");
-        list += word_len(list);
+        len = word_len(list);
+        params->v[params->n].type = type_of(list, len);
+        if (params->v[params->n++].type == DB_NULL)
+            return false;
+        list += len;
         list += strspn(list, " ");
     }
     return *list == ')';
+}
+
+/* The braces' text up to '(' ends in this word. */
+static bool ends_in(const char *open, const char *paren, const char *word)
+{
+    size_t len = strlen(word);
+    return (size_t)(paren - open) > len && memcmp(paren - len, word, len) == 0 &&
+           !word_char(paren[-1 - (ptrdiff_t)len]);
 }
 
 static bool params_find(const char *sql, struct params *params)
@@ -46,7 +73,12 @@ static bool params_find(const char *sql, struct params *params)
         const char *close = strchr(open, '}'), *paren = strchr(open, '(');
         if (!close)
             return false;
-        if (paren && paren < close && (params->n || !params_parse(paren + 1, params)))
+        if (!paren || paren > close)
+            continue;
+        if (params->n || !params_parse(paren + 1, params))
+            return false;
+        params->rows = ends_in(open, paren, "rows") || ends_in(open, paren, "values");
+        if (!params->rows && !ends_in(open, paren, "args"))
             return false;
     }
     return true;
@@ -55,7 +87,7 @@ static bool params_find(const char *sql, struct params *params)
 static const char *fragment_text(const struct dialect *dialect, const char *name, size_t len)
 {
     for (const struct template_fragment *f = dialect->fragments; f->name; f++)
-        if (strlen(f->name) == len && memcmp(f->name, name, len) == 0)
+        if (word_is(name, len, f->name))
             return f->text;
     return NULL;
 }
@@ -79,37 +111,113 @@ static void put_values(struct buf *out, int n)
     buf_char(out, ')');
 }
 
+static void put_param(struct buf *out, const struct params *params, int number)
+{
+    static const char *const types[] = {
+        [DB_NULL] = "", [DB_INT] = "bigint", [DB_TEXT] = "text", [DB_BYTES] = "bytea"};
+    buf_char(out, '$');
+    buf_int(out, number);
+    buf_str(out, "::");
+    buf_str(out, types[params->v[number - 1].type]);
+}
+
+static void put_names(struct buf *out, const struct params *params, const char *prefix)
+{
+    for (int i = 0; i < params->n; i++) {
+        buf_str(out, i ? ", " : "");
+        buf_str(out, prefix);
+        buf_put(out, params->v[i].name, params->v[i].len);
+    }
+}
+
+static void put_unnest(struct buf *out, const struct params *params)
+{
+    buf_str(out, "unnest(");
+    for (int i = 1; i <= params->n; i++) {
+        buf_str(out, i > 1 ? ", " : "");
+        put_param(out, params, i);
+        buf_str(out, "[]");
+    }
+    buf_str(out, ") AS r(");
+    put_names(out, params, "");
+    buf_char(out, ')');
+}
+
+/* {values(...)}, { FROM rows(...)} or {args(...)}: `open` is the brace, `paren` their '('. */
+static void put_list(struct buf *out, const struct dialect *dialect, const struct params *params,
+                     const char *open, const char *paren)
+{
+    bool values = ends_in(open, paren, "values");
+    if (dialect->row_at_a_time) {
+        if (values)
+            put_values(out, params->n);
+        return;
+    }
+    if (!params->rows)
+        return;
+    if (values) {
+        buf_str(out, "SELECT ");
+        put_names(out, params, "r.");
+        buf_str(out, " FROM ");
+    } else {
+        buf_put(out, open + 1, (size_t)(paren - open) - 1 - strlen("rows"));
+    }
+    put_unnest(out, params);
+}
+
+/* r.x, standing at `s`. */
+static void put_reference(struct buf *out, const struct dialect *dialect,
+                          const struct params *params, const char *s, int number)
+{
+    if (dialect->row_at_a_time) {
+        buf_char(out, '?');
+        buf_int(out, number);
+    } else if (params->rows) {
+        buf_put(out, s, 2 + word_len(s + 2));
+    } else {
+        put_param(out, params, number);
+    }
+}
+
+static void params_tell(const struct params *params, bool slow, struct template_params *ret)
+{
+    *ret = (struct template_params){.n = params->n, .rows = params->rows, .slow = slow};
+    for (int i = 0; i < params->n; i++)
+        ret->types[i] = params->v[i].type;
+}
+
 enum hf_status template_expand(const char *sql, const struct dialect *dialect, struct buf *out,
-                               int *ret_params, struct hf_err *err)
+                               struct template_params *ret_params, struct hf_err *err)
 {
     struct params params = {0};
-    hf_check(dialect->row_at_a_time);
+    bool slow = false;
     if (!params_find(sql, &params))
         return hf_err_set(err, HF_INTERNAL, "bad statement template: %.120s", sql);
     char before = ' ';
     for (const char *s = sql; *s; before = *s++) {
         if (*s == '{') {
-            const char *close = strchr(s, '}');
-            if (strncmp(s, "{values(", 8) == 0) {
-                put_values(out, params.n);
-            } else if (!memchr(s, '(', (size_t)(close - s))) {
-                const char *text = fragment_text(dialect, s + 1, (size_t)(close - s - 1));
-                if (!text)
-                    return hf_err_set(err, HF_INTERNAL, "unknown fragment in: %.120s", sql);
+            const char *close = strchr(s, '}'), *paren = memchr(s, '(', (size_t)(close - s));
+            size_t len = (size_t)(close - s - 1);
+            const char *text = NULL;
+            if (paren)
+                put_list(out, dialect, &params, s, paren);
+            else if (word_is(s + 1, len, "slow"))
+                slow = true;
+            else if ((text = fragment_text(dialect, s + 1, len)))
                 buf_str(out, text);
-            }
+            else
+                return hf_err_set(err, HF_INTERNAL, "unknown fragment in: %.120s", sql);
             s = close;
         } else if (s[0] == 'r' && s[1] == '.' && !word_char(before) && before != '.') {
             int number = param_number(&params, s + 2);
             if (!number)
                 return hf_err_set(err, HF_INTERNAL, "unknown parameter in: %.120s", s);
-            buf_char(out, '?');
-            buf_int(out, number);
+            put_reference(out, dialect, &params, s, number);
             s += 1 + word_len(s + 2);
         } else {
             buf_char(out, *s);
         }
     }
-    *ret_params = params.n;
+    params_tell(&params, slow, ret_params);
     return HF_OK;
 }

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/status.h"
+#include "db/db.h"
 
 #define TEMPLATE_PARAMS_MAX 24
 
@@ -15,13 +16,22 @@ struct template_fragment {
 
 struct dialect {
     const struct template_fragment *fragments; /* ended by a NULL name */
-    /* True: rows(...) and args(...) vanish and r.x becomes ?n.  (False, for a database that takes
-     * arrays, will write unnest.) */
+    /* True: rows(...) and args(...) vanish and r.x becomes ?n.  False, for a database that takes
+     * arrays: rows(...) becomes unnest($1::bigint[], ...) AS r(...), and the r.x of args(...)
+     * become $n::bigint. */
     bool row_at_a_time;
 };
 
-/* Appends the statement to `out` and sets *ret_params.  HF_INTERNAL when the text is wrong. */
+struct template_params {
+    int n;
+    enum db_type types[TEMPLATE_PARAMS_MAX];
+    bool rows; /* rows(...) or values(...), not args(...) */
+    bool slow; /* {slow} was there */
+};
+
+/* Appends the statement to `out`.  HF_INTERNAL when the text is wrong. */
 HF_MUST_USE enum hf_status template_expand(const char *sql, const struct dialect *dialect,
-                                           struct buf *out, int *ret_params, struct hf_err *err);
+                                           struct buf *out, struct template_params *ret_params,
+                                           struct hf_err *err);
 
 #endif

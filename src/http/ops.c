@@ -22,7 +22,10 @@ void ops_ready(struct request *r)
     } else if (!engine_ready(request_engine(r), NULL, 0)) {
         answer_problem(r, HF_LEDGER_UNAVAILABLE, "The log has the reason.");
     } else {
-        buf_lit(&r->out, "{\"status\":\"ready\"}");
+        if (engine_gate_up(request_engine(r)))
+            buf_lit(&r->out, "{\"status\":\"ready\"}");
+        else
+            buf_lit(&r->out, "{\"status\":\"degraded\",\"degraded\":[\"gate\"]}");
         answer_out(r, MHD_HTTP_OK, type_json);
     }
 }

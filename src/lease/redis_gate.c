@@ -271,7 +271,6 @@ static void settle_put_counts(const struct settlement *s, const struct group *gr
     for (size_t i = group->from; i < group->to; i++)
         add_key(s->gate, HEAD_AREA, s->counts[i].event, s->counts[i].area);
     for (size_t i = group->from; i < group->to; i++) {
-        hf_check(s->counts[i].ttl_ms > 0);
         add_number(s->gate, s->counts[i].seq);
         add_number(s->gate, s->counts[i].available);
         add_number(s->gate, bounded_ttl(s->counts[i].ttl_ms));

@@ -69,7 +69,7 @@
         "end\n"                                                                                    \
         "return 1\n"
 
-/* KEYS: areas, one may come twice.  ARGV: seq, available and a TTL an area. */
+/* KEYS: areas, one may come twice.  ARGV: seq, available and a TTL (0: delete) an area. */
 #define GATE_COUNTS                                                                                \
     GATE_COUNT GATE_IS_LARGER                                                                      \
         "local now = {}\n"                                                                         \
@@ -77,7 +77,10 @@
         "for i, key in ipairs(KEYS) do now[key] = count(had[i]) end\n"                             \
         "for i, key in ipairs(KEYS) do\n"                                                          \
         "  local seq = ARGV[3 * i - 2]\n"                                                          \
-        "  if not now[key] or is_larger(seq, now[key]) then\n"                                     \
+        "  if ARGV[3 * i] == '0' then\n"                                                           \
+        "    redis.call('DEL', key)\n"                                                             \
+        "    now[key] = nil\n"                                                                     \
+        "  elseif not now[key] or is_larger(seq, now[key]) then\n"                                 \
         "    redis.call('SET', key, seq .. ' ' .. ARGV[3 * i - 1], 'PX', ARGV[3 * i])\n"           \
         "    now[key] = seq\n"                                                                     \
         "  end\n"                                                                                  \

@@ -20,12 +20,12 @@ static void assert_expands(const char *sql, const char *want, int want_params)
 {
     struct buf out = {0};
     struct hf_err err = {0};
-    int params = -1;
+    struct template_params params = {.n = -1};
     if (template_expand(sql, &dialect, &out, &params, &err) != HF_OK)
         fail_msg("%s", err.msg);
     buf_char(&out, '\0');
     assert_string_equal(out.data, want);
-    assert_int_equal(params, want_params);
+    assert_int_equal(params.n, want_params);
     buf_close(&out);
 }
 
@@ -33,12 +33,12 @@ static void assert_refused(const char *sql)
 {
     struct buf out = {0};
     struct hf_err err = {0};
-    int params = -1;
+    struct template_params params = {.n = -1};
     if (template_expand(sql, &dialect, &out, &params, &err) != HF_INTERNAL)
         fail_msg("accepted: %s", sql);
     assert_int_equal(err.code, HF_INTERNAL);
     assert_true(strlen(err.msg) > 0);
-    assert_int_equal(params, -1);
+    assert_int_equal(params.n, -1);
     buf_close(&out);
 }
 
@@ -108,7 +108,7 @@ static void the_text_is_appended(void **state)
 {
     (void)state;
     struct buf out = {0};
-    int params;
+    struct template_params params;
     buf_str(&out, "EXPLAIN ");
     assert_int_equal(template_expand("SELECT 1", &dialect, &out, &params, NULL), HF_OK);
     assert_int_equal(out.len, 16);

@@ -1,0 +1,280 @@
+/* See postgres_link.h.  A password is in the URL alone, which no message repeats: libpq is not
+ * asked what is wrong with one. */
+#include "db/postgres_link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define CONNECT_S "2" /* for each host; libpq's least */
+#define PAUSE_MIN_MS 50
+#define PAUSE_MAX_MS 1000
+/* Some seconds after the other machine went silent, on either side, the connection ends. */
+#define KEEP_IDLE_S "3"
+#define KEEP_EVERY_S "1"
+#define KEEP_COUNT "3"
+#define UNACKNOWLEDGED_MS "6000"
+#define LOOKS_MAX 4
+
+static int64_t now_us(void) { return clock_monotonic_us(&clock_system); }
+
+/* The first line; libpq adds a newline, and details in others. */
+static enum hf_status unavailable(const char *text, struct hf_err *err)
+{
+    int len = (int)strcspn(text, "\n");
+    return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %.*s", len,
+                      len ? text : "the connection was lost");
+}
+
+enum hf_status pg_link_error(const struct pg_link *l, struct hf_err *err)
+{
+    return unavailable(l->conn ? PQerrorMessage(l->conn) : "", err);
+}
+
+bool pg_has_state(const PGresult *result, const char *sqlstate)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    return state && strncmp(state, sqlstate, strlen(sqlstate)) == 0;
+}
+
+bool pg_is_fatal(const PGresult *result)
+{
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    return severity && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+}
+
+enum hf_status pg_error(const PGresult *result, struct hf_err *err)
+{
+    static const struct {
+        const char *prefix;
+        enum hf_status status;
+    } states[] = {
+        {"40001", HF_LEDGER_CONFLICT},    /* could not serialize */
+        {"40P01", HF_LEDGER_CONFLICT},    /* deadlock */
+        {"55P03", HF_LEDGER_CONFLICT},    /* lock_timeout */
+        {"08", HF_LEDGER_UNAVAILABLE},    /* connection */
+        {"25006", HF_LEDGER_UNAVAILABLE}, /* read only: a standby by now */
+        {"25P0", HF_LEDGER_UNAVAILABLE},  /* idle too long in a transaction */
+        {"28", HF_LEDGER_UNAVAILABLE},    /* not let in */
+        {"42501", HF_LEDGER_UNAVAILABLE}, /* not allowed */
+        {"53", HF_LEDGER_UNAVAILABLE},    /* no disk, memory, connections */
+        {"57", HF_LEDGER_UNAVAILABLE},    /* cancelled, shutdown */
+        {"58", HF_LEDGER_UNAVAILABLE},    /* I/O */
+        {"XX001", HF_LEDGER_UNAVAILABLE}, /* damaged */
+        {"XX002", HF_LEDGER_UNAVAILABLE},
+    };
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (!state)
+        return unavailable(PQresultErrorMessage(result), err);
+    enum hf_status status = HF_INTERNAL;
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+        if (pg_has_state(result, states[i].prefix))
+            status = states[i].status;
+    return hf_err_set(err, status, "PostgreSQL: %s (%s)", text ? text : "", state);
+}
+
+/* ---- waiting ---- */
+
+static int64_t left_ms(int64_t until_us)
+{
+    int64_t left = until_us - now_us();
+    return left > 0 ? left / 1000 + 1 : 0;
+}
+
+/* One turn of the loop: sends what it can, sleeps, reads what there is. */
+static enum hf_status turn(struct pg_link *l, int unsent, int64_t until_us, struct hf_err *err)
+{
+    struct pollfd p = {.fd = PQsocket(l->conn), .events = (short)(POLLIN | (unsent ? POLLOUT : 0))};
+    int64_t left = left_ms(until_us);
+    int n = left ? poll(&p, 1, (int)left) : 0;
+    if (n < 0 && errno != EINTR)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: poll: %s", strerror(errno));
+    if (!left)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: no answer in time");
+    if (n > 0 && p.revents & ~POLLOUT && !PQconsumeInput(l->conn))
+        return pg_link_error(l, err);
+    return HF_OK;
+}
+
+/* A socket that cannot be written to may still say why: reading goes on while there is hope. */
+enum hf_status pg_link_wait(struct pg_link *l, int64_t timeout_ms, struct hf_err *err)
+{
+    int64_t until_us = now_us() + timeout_ms * 1000;
+    if (l->unasked)
+        l->exchanges++;
+    l->unasked = false;
+    for (;;) {
+        int unsent = PQflush(l->conn);
+        if (!PQisBusy(l->conn))
+            return HF_OK;
+        enum hf_status status = turn(l, unsent > 0, until_us, err);
+        if (status != HF_OK)
+            return status;
+    }
+}
+
+enum hf_status pg_link_flush(struct pg_link *l, struct hf_err *err)
+{
+    int64_t until_us = now_us() + PG_MARGIN_MS * 1000;
+    int unsent;
+    while ((unsent = PQflush(l->conn)) > 0) {
+        enum hf_status status = turn(l, unsent, until_us, err);
+        if (status != HF_OK)
+            return status;
+    }
+    return unsent < 0 ? pg_link_error(l, err) : HF_OK;
+}
+
+/* All results of a simple query; the first failure counts. */
+static enum hf_status results(struct pg_link *l, int64_t timeout_ms, struct hf_err *err)
+{
+    enum hf_status status = HF_OK;
+    for (;;) {
+        struct hf_err why = {0};
+        enum hf_status waited = pg_link_wait(l, timeout_ms, &why);
+        PGresult *result = waited == HF_OK ? PQgetResult(l->conn) : NULL;
+        bool failed = PQresultStatus(result) == PGRES_FATAL_ERROR;
+        if (waited == HF_OK && result && failed)
+            pg_error(result, &why);
+        PQclear(result);
+        if (why.code != HF_OK && status == HF_OK)
+            status = hf_err_set(err, why.code, "%s", why.msg);
+        if (waited != HF_OK || !result)
+            return status;
+    }
+}
+
+static enum hf_status run(struct pg_link *l, const char *sql, int64_t timeout_ms,
+                          struct hf_err *err)
+{
+    l->unasked = true;
+    return PQsendQuery(l->conn, sql) ? results(l, timeout_ms, err) : pg_link_error(l, err);
+}
+
+enum hf_status pg_link_script(struct pg_link *l, const char *sql, int64_t timeout_ms,
+                              struct hf_err *err)
+{
+    if (!PQexitPipelineMode(l->conn))
+        return pg_link_error(l, err);
+    enum hf_status status = run(l, sql, timeout_ms, err);
+    if (PQstatus(l->conn) == CONNECTION_BAD || !PQenterPipelineMode(l->conn))
+        return status == HF_OK ? pg_link_error(l, err) : status;
+    return status;
+}
+
+/* ---- connecting ---- */
+
+static void hear_nothing(void *ctx, const PGresult *result) { (void)ctx, (void)result; }
+
+void pg_link_drop(struct pg_link *l)
+{
+    PQfinish(l->conn);
+    l->conn = NULL;
+    l->unasked = false;
+}
+
+/* What the URL says wins over what stands before it here, and nothing over what follows. */
+static PGconn *dial(const char *url)
+{
+    const char *const names[] = {"connect_timeout",      "fallback_application_name",
+                                 "target_session_attrs", "keepalives_idle",
+                                 "keepalives_interval",  "keepalives_count",
+                                 "tcp_user_timeout",     "dbname",
+                                 "client_encoding",      NULL};
+    const char *const values[] = {CONNECT_S,    "holdfastd", "read-write",      KEEP_IDLE_S,
+                                  KEEP_EVERY_S, KEEP_COUNT,  UNACKNOWLEDGED_MS, url,
+                                  "UTF8",       NULL};
+    return PQconnectdbParams(names, values, 1);
+}
+
+static enum hf_status attempt(struct pg_link *l, struct hf_err *err)
+{
+    l->conn = dial(l->url);
+    if (PQstatus(l->conn) != CONNECTION_OK)
+        return pg_link_error(l, err);
+    PQsetNoticeReceiver(l->conn, hear_nothing, NULL);
+    if (PQsetnonblocking(l->conn, 1) != 0)
+        return pg_link_error(l, err);
+    enum hf_status status = run(l, l->settings.data, PG_STATEMENT_MS, err);
+    if (status == HF_OK && !PQenterPipelineMode(l->conn))
+        status = pg_link_error(l, err);
+    return status;
+}
+
+/* A notification makes it readable too: whether the end is near is known once all was read. */
+bool pg_link_alive(struct pg_link *l, struct hf_err *err)
+{
+    struct pollfd p = {.fd = PQsocket(l->conn), .events = POLLIN};
+    for (int i = 0; i < LOOKS_MAX && poll(&p, 1, 0) > 0; i++)
+        if (!PQconsumeInput(l->conn))
+            break;
+    if (PQstatus(l->conn) == CONNECTION_OK)
+        return true;
+    (void)pg_link_error(l, err);
+    return false;
+}
+
+enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
+{
+    if (l->conn)
+        return HF_OK;
+    int64_t now = now_us();
+    if (now < l->retry_at_us)
+        return hf_err_set(err, l->why.code, "%s", l->why.msg);
+    enum hf_status status = attempt(l, &l->why);
+    if (status == HF_OK) {
+        l->generation++;
+        l->pause_ms = l->retry_at_us = 0;
+        return HF_OK;
+    }
+    pg_link_drop(l);
+    l->why.code = HF_LEDGER_UNAVAILABLE;
+    l->pause_ms = l->pause_ms ? l->pause_ms * 2 : PAUSE_MIN_MS;
+    l->pause_ms = l->pause_ms < PAUSE_MAX_MS ? l->pause_ms : PAUSE_MAX_MS;
+    l->retry_at_us = now_us() + l->pause_ms * 1000;
+    return hf_err_set(err, l->why.code, "%s", l->why.msg);
+}
+
+/* Generic plans with nested loops over indexes: a statement is planned once, and the same for one
+ * row and for a thousand, however wrong the statistics of a table that has just been filled. */
+#define PLANS                                                                                      \
+    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = "   \
+    "off; SET enable_mergejoin = off; SET jit = off;"
+
+enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_options *options,
+                            struct hf_err *err)
+{
+    PQconninfoOption *parsed = PQconninfoParse(url, NULL);
+    if (!parsed)
+        return hf_err_set(err, HF_INVALID_REQUEST,
+                          "the database's URL is not one that libpq can read");
+    PQconninfoFree(parsed);
+    bool writes = options->writer || options->shared;
+    int64_t lock_ms = options->shared && options->timeout_ms ? options->timeout_ms : PG_LOCK_MS;
+    *l = (struct pg_link){
+        .url = hf_strndup(url, strlen(url)),
+        .statement_ms = lock_ms < PG_STATEMENT_MS ? PG_STATEMENT_MS : lock_ms + PG_STATEMENT_MS,
+    };
+    buf_printf(&l->settings,
+               "SET lock_timeout = %lld; SET statement_timeout = %lld;"
+               "SET idle_in_transaction_session_timeout = %d;"
+               "SET tcp_keepalives_idle = " KEEP_IDLE_S "; SET tcp_keepalives_interval "
+               "= " KEEP_EVERY_S "; SET tcp_keepalives_count = " KEEP_COUNT ";"
+               "SET tcp_user_timeout = " UNACKNOWLEDGED_MS ";%s",
+               (long long)lock_ms, (long long)l->statement_ms,
+               writes ? PG_IDLE_MS : PG_IDLE_READER_MS, writes ? PLANS : "");
+    buf_char(&l->settings, '\0');
+    return HF_OK;
+}
+
+void pg_link_close(struct pg_link *l)
+{
+    pg_link_drop(l);
+    free(l->url);
+    buf_close(&l->settings);
+    l->url = NULL;
+}

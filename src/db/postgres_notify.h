@@ -1,0 +1,14 @@
+/* LISTEN and NOTIFY, for postgres.c. */
+#ifndef HF_DB_POSTGRES_NOTIFY_H
+#define HF_DB_POSTGRES_NOTIFY_H
+
+#include "db/db.h"
+
+HF_MUST_USE enum hf_status pg_notify(struct db *base, const char *topic, const char *text,
+                                     struct hf_err *err);
+HF_MUST_USE enum hf_status pg_listen(struct db *base, const char *topic, int wake_fd,
+                                     int64_t timeout_ms, struct buf *ret_lines, struct hf_err *err);
+HF_MUST_USE enum hf_status pg_await(struct db *base, int64_t pause_ms, int64_t timeout_ms,
+                                    struct hf_err *err);
+
+#endif

@@ -2,7 +2,7 @@
 // acknowledged stays, and the servers find back by themselves (I7, I14).
 
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, afterEach, before, describe, it } from 'node:test';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { laboratory, readiness, timed } from '../support/scale.mjs';
 import { newKey, sleep, until } from '../support/server.mjs';
@@ -14,6 +14,7 @@ const wellAgain = (server, timeoutMs = 5000) => until('it is ready again', async
 describe('a ledger that is not there', () => {
   let lab;
   before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
   after(() => lab?.close());
 
   it('PostgreSQL down: writes are refused in seconds, nothing is invented, all is well after', async () => {
@@ -107,6 +108,7 @@ describe('a ledger that is not there', () => {
 describe('a connection lost during COMMIT', () => {
   let lab;
   before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
   after(() => lab?.close());
 
   // Is what was answered what the ledger has?
@@ -198,6 +200,7 @@ describe('a connection lost during COMMIT', () => {
 describe('standbys', () => {
   let lab;
   before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
   after(() => lab?.close());
 
   it('failover to a synchronous standby loses nothing that was acknowledged', async () => {

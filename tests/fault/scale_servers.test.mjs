@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { after, afterEach, before, describe, it } from 'node:test';
 import { assertOk, assertProblem, assertReplay, ms } from '../support/expect.mjs';
 import { laboratory, RECONCILE, timed } from '../support/scale.mjs';
 import { newKey, sleep, tempDir, until } from '../support/server.mjs';
@@ -13,6 +13,7 @@ import { apply, Stream } from '../support/stream.mjs';
 describe('servers on one ledger', () => {
   let lab;
   before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
   after(() => lab?.close());
 
   it('a server killed between claim and commit: the seat is free through another in 5 s', async () => {

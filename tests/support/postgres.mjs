@@ -68,7 +68,7 @@ export class Postgres {
 
   async start() {
     const settings = ['listen_addresses=127.0.0.1', `port=${this.port}`, `unix_socket_directories=${this.dir}`,
-      'shared_buffers=32MB', 'dynamic_shared_memory_type=mmap', ...(this.durable ? [] : ['fsync=off'])];
+      'shared_buffers=32MB', 'max_connections=300', 'dynamic_shared_memory_type=mmap', ...(this.durable ? [] : ['fsync=off'])];
     // SIGQUIT: at once, but with its children and its shared memory.
     this.run = launch(path.join(this.bin, 'postgres'), ['-D', this.data, ...settings.flatMap((s) => ['-c', s]), ...this.args],
       { cwd: this.dir, endSignal: 'SIGQUIT', ...this.ids });

@@ -35,11 +35,23 @@ class Laboratory {
     return site;
   }
 
-  // For `after`: whatever became of the tests, nothing stays.
-  async close() {
-    await reap();
-    for (const { ledgerLink, gateLink } of this.#open) { ledgerLink?.close(); gateLink?.close(); }
+  // For `afterEach`: whatever became of the test, the next one finds PostgreSQL and Redis well and alone.
+  async sweep() {
+    for (const { servers = [], ledgerLink, gateLink } of this.#open.splice(0)) {
+      for (const { run } of servers) {
+        if (run && !run.ended) run.child.kill('SIGKILL');
+        await run?.done;
+      }
+      ledgerLink?.close();
+      gateLink?.close();
+    }
+    if (this.redis.run.ended) await this.redis.start();
+    this.redis.resume();
+    if (this.postgres.run.ended) await this.postgres.start();
   }
+
+  // For `after`.
+  async close() { await this.sweep(); await reap(); }
 }
 
 class Site {
@@ -66,7 +78,7 @@ class Site {
       : { ledger: this.ledger, gate: this.gate, args: this.args }));
     for (const server of this.servers) await server.launch();
     [this.one, this.two] = this.servers;
-    this.event = await this.two.createEvent({ sections: SECTIONS, areas: [{ name: 'Floor', price: 500, capacity: 20 }] });
+    this.event = await this.servers.at(-1).createEvent({ sections: SECTIONS, areas: [{ name: 'Floor', price: 500, capacity: 20 }] });
     for (const server of this.servers) await server.map(this.event); // each has loaded it
   }
 

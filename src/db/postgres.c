@@ -332,6 +332,7 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
         {&db->rollback, "ROLLBACK", true},
         {&db->patience, "SELECT set_config('statement_timeout', '600000', true)", true},
         {&db->now, "SELECT {now}", true},
+        {&db->plans, "DISCARD PLANS", writes},
         {&db->notify, "SELECT pg_notify(r.topic, r.text){args(topic text, text text)}", true},
         {&db->alone, "SELECT pg_try_advisory_lock(r.number){args(number bigint)}", true},
         {&db->warnings, WARNINGS, true},

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 /* Types that the catalogue of every server has by these numbers. */
 #define OID_BOOL 16
 #define OID_BYTEA 17
@@ -22,6 +24,7 @@
  * running.  The rows' count is the last parameter. */
 #define EXPECT_FORM                                                                                \
     "WITH w AS (%s RETURNING 1) SELECT 1 / CAST(COUNT(*) = $%d::bigint AS int) FROM w"
+#define PLAN_EVERY_US 2000000
 #define EXPECT_STATE "22012" /* division by zero, which no statement of ours has otherwise */
 
 /* ---- parameters ---- */
@@ -447,14 +450,28 @@ static enum hf_status send(struct pg_stmt *stmt, const char *what, const struct 
     return hf_err_set(err, why.code, "%s", why.msg);
 }
 
+/* A generic plan is kept until somebody counts the table's rows anew, which may be a minute after
+ * it grew from none to a million: then it still reads the whole table. */
+static bool is_time_to_plan(struct postgres *db)
+{
+    int64_t now = clock_monotonic_us(&clock_system);
+    if (now < db->plans_at_us)
+        return false;
+    db->plans_at_us = now + PLAN_EVERY_US;
+    return true;
+}
+
 /* BEGIN, and what every transaction of a shared one wants to know. */
 static enum hf_status queue_begin(struct postgres *db, struct hf_err *err)
 {
-    struct db_stmt *const first[] = {db->begin, db->lock, db->numbers_first};
+    struct db_stmt *const first[] = {db->begin, is_time_to_plan(db) ? db->plans : NULL, db->lock,
+                                     db->numbers_first};
     enum hf_status status = HF_OK;
     db->begin_queued = true;
-    for (size_t i = 0; i < 3 && status == HF_OK && first[i]; i++) {
+    for (size_t i = 0; i < sizeof first / sizeof *first && status == HF_OK; i++) {
         struct pg_stmt *stmt = (struct pg_stmt *)(void *)first[i];
+        if (!stmt)
+            continue;
         pg_forget(stmt);
         status = send(stmt, NULL, NULL, 1, err);
     }

@@ -48,7 +48,7 @@ struct postgres {
     struct db_options options;
     struct pg_stmt *stmts;
     unsigned n_stmts;
-    struct db_stmt *begin, *commit, *rollback, *patience, *now, *notify, *alone, *warnings;
+    struct db_stmt *begin, *commit, *rollback, *patience, *now, *plans, *notify, *alone, *warnings;
     struct db_stmt *lock, *numbers_first, *numbers_more; /* of a shared one */
     VEC(struct pg_entry) entries;
     size_t entry; /* the first that is not answered */
@@ -59,6 +59,7 @@ struct postgres {
     bool is_known;       /* `err` is the server's own verdict, and not that of the COMMIT's end */
     struct hf_err err;   /* of the transaction: the first failure */
     struct hf_err abort; /* of the segment being answered */
+    int64_t plans_at_us; /* when to have statements planned again */
     struct buf scratch;  /* parameters of one call */
     int64_t floor_ms;
     int64_t numbers_next, numbers_end; /* of the transaction of a shared one */

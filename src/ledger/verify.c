@@ -20,8 +20,8 @@ typedef long long ll;
               " FROM event_clock c ORDER BY c.event")                                              \
     X(NO_CLOCK, "SELECT event FROM events WHERE event NOT IN (SELECT event FROM event_clock)"      \
                 " ORDER BY event")                                                                 \
-    X(LAYOUT, "SELECT COALESCE(SUM(seats), 0) FROM seat_rows WHERE event = r.event"                \
-              "{args(event bigint)}")                                                              \
+    X(LAYOUT, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                      \
+              " WHERE event = r.event{args(event bigint)}")                                        \
     X(STATUS, "SELECT status FROM events WHERE event = r.event{args(event bigint)}")               \
     X(AREAS, "SELECT area, capacity, held, booked FROM areas WHERE event = r.event"                \
              " ORDER BY area{args(event bigint)}")                                                 \
@@ -30,24 +30,24 @@ typedef long long ll;
       " COALESCE(b.fence, 0), COALESCE(b.event, h.event), h.areas"                                 \
       " FROM holds h LEFT JOIN bookings b ON b.booking = h.hold"                                   \
       " WHERE h.hold >= r.first AND h.hold <= r.last ORDER BY h.hold"                              \
-      "{args(first bigint, last bigint)}")                                                         \
+      "{slow}{args(first bigint, last bigint)}")                                                   \
     X(BOOKINGS, "SELECT booking FROM bookings WHERE booking >= r.first AND booking <= r.last"      \
-                " ORDER BY booking{args(first bigint, last bigint)}")                              \
+                " ORDER BY booking{slow}{args(first bigint, last bigint)}")                        \
     X(SALES, "SELECT seat, booking FROM sold_seats WHERE seat >= r.first AND seat <= r.last"       \
-             " ORDER BY seat{args(first bigint, last bigint)}")                                    \
+             " ORDER BY seat{slow}{args(first bigint, last bigint)}")                              \
     X(AUDIT, "SELECT seq, at, object, cause, COALESCE(item, -1), before, after, hold, booking,"    \
              " fence, until, event, audit, quantity FROM audit"                                    \
              " WHERE audit >= r.first AND audit <= r.last ORDER BY audit"                          \
-             "{args(first bigint, last bigint)}")                                                  \
+             "{slow}{args(first bigint, last bigint)}")                                            \
     X(SEATS, "SELECT seat, status, hold, fence, expires_at FROM seats"                             \
              " WHERE seat >= r.first AND seat <= r.last ORDER BY seat"                             \
-             "{args(first bigint, last bigint)}")                                                  \
-    X(COUNT_AREAS, "SELECT COUNT(*) FROM areas")                                                   \
-    X(COUNT_HOLDS, "SELECT COUNT(*) FROM holds")                                                   \
-    X(COUNT_BOOKINGS, "SELECT COUNT(*) FROM bookings")                                             \
-    X(COUNT_SALES, "SELECT COUNT(*) FROM sold_seats")                                              \
-    X(COUNT_AUDIT, "SELECT COUNT(*) FROM audit")                                                   \
-    X(COUNT_SEATS, "SELECT COUNT(*) FROM seats")
+             "{slow}{args(first bigint, last bigint)}")                                            \
+    X(COUNT_AREAS, "SELECT COUNT(*) FROM areas{slow}")                                             \
+    X(COUNT_HOLDS, "SELECT COUNT(*) FROM holds{slow}")                                             \
+    X(COUNT_BOOKINGS, "SELECT COUNT(*) FROM bookings{slow}")                                       \
+    X(COUNT_SALES, "SELECT COUNT(*) FROM sold_seats{slow}")                                        \
+    X(COUNT_AUDIT, "SELECT COUNT(*) FROM audit{slow}")                                             \
+    X(COUNT_SEATS, "SELECT COUNT(*) FROM seats{slow}")
 
 enum verify_statement {
 #define VERIFY_STATEMENT_ENUM(name, sql) VS_##name,

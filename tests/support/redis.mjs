@@ -1,6 +1,7 @@
 // A real Redis of the test's own, without persistence: what it forgets when it ends is forgotten.
 
 import { execFileSync } from 'node:child_process';
+import path from 'node:path';
 import { freePort, launch, tempDir, until } from './process.mjs';
 
 export async function startRedis(...args) {
@@ -14,15 +15,16 @@ class Redis {
     this.port = port;
     this.args = args;
     this.dir = tempDir();
+    this.socket = path.join(this.dir, 'socket');
   }
 
   get pid() { return this.run.pid; }
   get url() { return `redis://127.0.0.1:${this.port}`; }
 
-  // Again on the same port, and empty.
+  // Again on the same port, with what is on disk: nothing, unless `args` say otherwise.
   async start() {
-    this.run = launch('redis-server', ['--bind', '127.0.0.1', '--port', `${this.port}`, '--save', '',
-      '--appendonly', 'no', '--dir', this.dir, ...this.args]);
+    this.run = launch('redis-server', ['--bind', '127.0.0.1', '--port', `${this.port}`, '--unixsocket', this.socket,
+      '--save', '', '--appendonly', 'no', '--dir', this.dir, ...this.args]);
     await until('Redis answers', () => /Ready to accept connections/.test(this.run.stdout), 10_000);
   }
 

@@ -1,12 +1,13 @@
 /* See proxy.h.  One thread polls all connections. */
-#include "conformance.h"
-
-#include "proxy.h"
+#include "support/proxy.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/status.h"
+#include "support/port.h"
 
 static void pair_accept(struct proxy *p)
 {
@@ -21,6 +22,7 @@ static void pair_accept(struct proxy *p)
         close(server);
         return;
     }
+    p->pairs[p->n_pairs].deaf = false;
     p->pairs[p->n_pairs].client = client;
     p->pairs[p->n_pairs++].server = server;
 }
@@ -33,13 +35,21 @@ static void pair_close(struct proxy *p, int i)
 }
 
 /* False: the pair is to be closed. */
-static bool pass(struct proxy *p, int from, int to, bool is_answer)
+static bool pass(struct proxy *p, int i, bool is_answer)
 {
+    int from = is_answer ? p->pairs[i].server : p->pairs[i].client;
+    int to = is_answer ? p->pairs[i].client : p->pairs[i].server;
     char bytes[16384];
     ssize_t n = read(from, bytes, sizeof bytes);
     if (n <= 0)
         return false;
-    enum proxy_mode mode = atomic_load(&p->mode);
+    int mode = atomic_load(&p->mode);
+    if (is_answer && mode == PROXY_SWALLOW_ONCE) {
+        atomic_store(&p->mode, PROXY_PASS);
+        p->pairs[i].deaf = true;
+    }
+    if (p->pairs[i].deaf)
+        mode = PROXY_SWALLOW;
     if (is_answer && mode != PROXY_PASS) {
         atomic_fetch_add(&p->cuts, 1);
         return mode == PROXY_SWALLOW;
@@ -65,9 +75,9 @@ static void *proxy_run(void *arg)
         for (int i = n; i-- > 0;) { /* from the end: closing moves the last into the gap */
             bool open = true;
             if (fds[1 + 2 * i].revents)
-                open = pass(p, p->pairs[i].client, p->pairs[i].server, false);
+                open = pass(p, i, false);
             if (open && fds[2 + 2 * i].revents)
-                open = pass(p, p->pairs[i].server, p->pairs[i].client, true);
+                open = pass(p, i, true);
             if (!open)
                 pair_close(p, i);
         }
@@ -83,7 +93,7 @@ void proxy_start(struct proxy *p, int target_port)
 {
     *p = (struct proxy){.target_port = target_port};
     p->port = port_free(&p->listen_fd);
-    assert_int_equal(pthread_create(&p->thread, NULL, proxy_run, p), 0);
+    hf_check(pthread_create(&p->thread, NULL, proxy_run, p) == 0);
 }
 
 void proxy_stop(struct proxy *p)

@@ -19,6 +19,7 @@ const SERVERS = 3;
 const ROWS = 'ABCDEF', WIDTH = 40, FLOOR = 60;
 const GIVE_UP_MS = 30_000; // a request is repeated, with its key, until somebody answers for certain
 const READY_MS = 15_000;
+const FRESH_MS = 8000; // a new event, before the old ones are sold out
 
 // ---- what breaks ----
 
@@ -112,6 +113,7 @@ class Record {
 
 class Buyer {
   mine = [];
+  forgotten = []; // left to run out; some come back too late
 
   constructor(random, servers, events, record) { Object.assign(this, { random, servers, events, record }); }
 
@@ -130,8 +132,13 @@ class Buyer {
   #choose() {
     const dice = this.random.below(100);
     const key = newKey();
+    if (this.mine.length > 0 && this.random.below(8) === 0) this.forgotten.push(...this.mine.splice(this.random.below(this.mine.length), 1));
+    if (this.forgotten.length > 5 && this.random.below(10) === 0) {
+      const hold = this.forgotten.shift();
+      return { method: 'POST', path: `/v1/holds/${hold.id}/confirm`, body: { fence: hold.fence }, key, hold, wants: 'confirmed' };
+    }
     if (this.mine.length === 0 || dice < 45) {
-      const body = { event: this.random.oneOf(this.events).id };
+      const body = { event: this.random.oneOf(this.events.slice(-2)).id };
       const kind = this.random.below(10);
       if (kind < 6) {
         const seats = new Set();
@@ -240,11 +247,10 @@ export async function soak({ seconds = 300, seed, clients = 12, say = () => {} }
   const [ledger, gate] = [postgres.url(database), redis.url];
   const servers = Array.from({ length: SERVERS }, () => new Server({ ledger, gate, args: ['--reconcile-every', '1s', '--log-level', 'warn'] }));
   for (const server of servers) await server.launch();
-  const events = [];
-  for (let i = 0; i < 2; i++) {
-    events.push(await servers[0].createEvent({ hold_max_ms: 600_000,
-      sections: [{ name: 'S', price: 100, rows: ROWS.length, seats_per_row: WIDTH }], areas: [{ name: 'Floor', price: 50, capacity: FLOOR }] }));
-  }
+  const events = []; // the last two are on sale
+  const openEvent = async (server) => events.push(await server.createEvent({ hold_max_ms: 600_000,
+    sections: [{ name: 'S', price: 100, rows: ROWS.length, seats_per_row: WIDTH }], areas: [{ name: 'Floor', price: 50, capacity: FLOOR }] }));
+  for (let i = 0; i < 2; i++) await openEvent(servers[0]);
 
   const record = new Record();
   const end = Date.now() + seconds * 1000;
@@ -255,6 +261,10 @@ export async function soak({ seconds = 300, seed, clients = 12, say = () => {} }
   const broken = guard(chaos.run());
   const buyers = Array.from({ length: clients }, (_, i) => new Buyer(chance(seed * 31 + i + 1), servers, events, record));
   const bought = Promise.allSettled(buyers.map((buyer) => guard(buyer.run(isOver))));
+  for (let next = Date.now() + FRESH_MS; !isOver(); await sleep(200)) {
+    if (Date.now() < next) continue;
+    await openEvent(servers[events.length % SERVERS]).then(() => { next += FRESH_MS; }, () => {}); // it may be down just now
+  }
   const outcomes = await bought;
   chaos.end();
   await broken;

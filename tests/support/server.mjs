@@ -333,9 +333,12 @@ export class Servers extends Client {
 
   // Every server shows what was done until now, through whichever of them and by whatever connection.
   async settle() {
-    const [by, ...rest] = this.servers;
-    for (const event of this.#events) this.#news.set(event, { by, unseen: new Set(rest) });
-    for (const server of rest) await this.#catchUp(server);
+    const seqs = (event) => Promise.all(this.servers.map(async (server) => (await server.request('HEAD', `/v1/events/${event}/seats`)).headers.etag));
+    const deadline = Date.now() + CATCH_UP_MS;
+    for (const event of this.#events) {
+      while (new Set(await seqs(event)).size > 1 && Date.now() < deadline) await sleep(2);
+      this.#news.delete(event);
+    }
   }
 
   #note(server, method, target, { status, json }) {

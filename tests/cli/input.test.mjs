@@ -4,9 +4,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import {
-  beginRun, freePort, holdfast, run, sqliteLocks, startRedis,
-} from '../support/cli.mjs';
+import { beginRun, freePort, holdfast, run, sqliteLocks } from '../support/cli.mjs';
+import { startRedis } from '../support/redis.mjs';
 import { environment, HOLDFAST, launch, reap } from '../support/server.mjs';
 
 const locks = sqliteLocks();

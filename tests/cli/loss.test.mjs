@@ -6,8 +6,9 @@ import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import {
   begin, beginRun, gone, heartbeat, holdfast, isGone, json, lastHeartbeatMs, run, sleep, sqliteLocks,
-  startRedis, until, uptimeMs,
+  until, uptimeMs,
 } from '../support/cli.mjs';
+import { startRedis } from '../support/redis.mjs';
 import { launch, environment, reap, HOLDFAST } from '../support/server.mjs';
 
 const locks = sqliteLocks();

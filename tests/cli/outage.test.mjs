@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import {
-  begin, beginRun, holdfast, json, run, sleep, startRedis, until,
+  begin, beginRun, holdfast, json, run, sleep, until,
 } from '../support/cli.mjs';
+import { startRedis } from '../support/redis.mjs';
 import { reap } from '../support/server.mjs';
 
 after(reap);
@@ -24,7 +25,7 @@ describe('a waiter', () => {
   async function outage(ms) {
     await redis.stop();
     await sleep(ms);
-    await redis.again();
+    await redis.start();
   }
 
   for (const [what, args] of [['run', ['run', 'ride', '--', 'echo', 'ran']], ['lock get', ['lock', 'get', 'ride']],
@@ -64,7 +65,7 @@ describe('a waiter', () => {
     const began = performance.now();
     assert.equal((await patient.result).code, 143);
     assert.ok(performance.now() - began < 3000);
-    await redis.again();
+    await redis.start();
     assert.equal((await holdfast(redis.url, ['lock', 'release', 'end', '--owner', owner])).code, 0);
   });
 
@@ -77,7 +78,7 @@ describe('a waiter', () => {
     const { code, ms } = await few.result;
     assert.equal(code, 69);
     assert.ok(ms >= 2000 && ms < 10_000, `${ms}`);
-    await redis.again();
+    await redis.start();
     assert.equal((await holdfast(redis.url, ['lock', 'release', 'retry', '--owner', owner])).code, 0);
     assert.equal((await many.result).code, 0);
   });
@@ -89,7 +90,7 @@ describe('a waiter', () => {
       assert.equal(code, 69);
       assert.ok(ms < 4000, `${ms}`);
     }
-    await redis.again();
+    await redis.start();
   });
 });
 
@@ -101,7 +102,7 @@ describe('a holder', () => {
     const wrapper = await beginRun(redis.url, ['--ttl', '3s', '--timeout', '300ms', 'kept'], 'read line; exit 6', { input: null });
     await redis.stop();
     await sleep(700);
-    await redis.again();
+    await redis.start();
     await sleep(3000);
     assert.equal((await run(redis.url, ['-n', 'kept', '--', 'true'])).code, 75);
     wrapper.child.stdin.end('\n');
@@ -110,7 +111,7 @@ describe('a holder', () => {
   });
 
   for (const [what, forget] of [['FLUSHALL', (redis) => redis.cli('FLUSHALL')],
-    ['a restart without persistence', async (redis) => { await redis.stop(); await redis.again(); }]]) {
+    ['a restart without persistence', async (redis) => { await redis.stop(); await redis.start(); }]]) {
     it(`learns of ${what}: the command is ended, 76, and the next fence is larger`, async () => {
       const redis = await startRedis();
       const wrapper = await beginRun(redis.url, ['--ttl', '1500ms', '--timeout', '300ms', 'lost'], 'echo $HOLDFAST_FENCE; exec sleep 20');

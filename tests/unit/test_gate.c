@@ -294,7 +294,7 @@ static void a_count_replaces_one_of_an_earlier_seq(void **state)
     assert_int_equal(gate_settle(g, token_of(1), NULL, 0, two, 2, NULL), HF_DONE);
     assert_string_equal(beside_get("area:{7}:3"), "9007199254740994 55");
     c.ttl_ms = 0; /* deleted, whatever it says */
-    put_count(g, c);
+    settle_count(g, c);
     assert_int_equal(beside_pttl("area:{7}:3"), -2);
     gate_close(g);
 }

@@ -313,6 +313,7 @@ static void worker_init(struct engine *e, int index)
     w->decision.client_places_max = e->config.public_places_max;
     w->commands = hf_alloc(n * sizeof(struct command *));
     w->deferred = hf_alloc(n * sizeof(struct command *));
+    w->late = hf_alloc(n * sizeof(struct command *));
     w->stored = hf_alloc(n * sizeof *w->stored);
 }
 
@@ -333,6 +334,7 @@ static void worker_close(struct worker *w)
     vec_close(&w->gate_counts);
     free(w->commands);
     free(w->deferred);
+    free(w->late);
     free(w->stored);
     view_free(w->view);
     lane_destroy(&w->work);

@@ -290,7 +290,8 @@ export class Server extends Remote {
 // it is given CATCH_UP_MS to show what was done through the others.
 export class Servers extends Client {
   #next = 0;
-  #news = new Map(); // event -> { by: the server that changed it, unseen: the servers that may not show it yet }
+  #unnoted = false;
+  #news = new Map(); // event -> the servers that may not show yet what was done to it through others
   #eventOf = new Map(); // hold -> event
   #events = new Set();
 
@@ -313,11 +314,17 @@ export class Servers extends Client {
   async stop(options) { await all(this.servers, (server) => server.stop(options)); }
   async kill9() { await all(this.servers, (server) => server.kill9()); }
 
-  // The next server to ask.
-  turn() { return this.servers[this.#next++ % this.servers.length]; }
+  // The server for the next connection that is not made by `request`: what it does is not noted.
+  turn() {
+    this.#unnoted = true;
+    return this.#turn();
+  }
+
+  #turn() { return this.servers[this.#next++ % this.servers.length]; }
 
   async request(method, target, body, headers, options) {
-    const server = this.turn();
+    if (this.#unnoted && method === 'GET' && target.startsWith('/v1/events/')) await this.settle();
+    const server = this.#turn();
     await this.#catchUp(server);
     const answer = await server.request(method, target, body, headers, options);
     this.#note(server, method, target, answer);
@@ -347,15 +354,18 @@ export class Servers extends Client {
     if (json?.object === 'event') this.#events.add(json.id);
     if (method === 'GET' || method === 'HEAD' || status >= 300) return;
     const event = json?.event ?? (kind === 'events' ? id : this.#eventOf.get(id));
-    if (event) this.#news.set(event, { by: server, unseen: new Set(this.servers.filter((other) => other !== server)) });
+    if (!event) return;
+    const unseen = this.#news.get(event) ?? new Set();
+    for (const other of this.servers) if (other !== server) unseen.add(other);
+    this.#news.set(event, unseen);
   }
 
   async #catchUp(server) {
-    for (const [event, { by, unseen }] of this.#news) {
+    for (const [event, unseen] of this.#news) {
       if (!unseen.has(server)) continue;
-      const shown = async (at) => (await at.get(`/v1/events/${event}`)).text;
+      const shown = () => Promise.all(this.servers.map(async (each) => (await each.get(`/v1/events/${event}`)).text));
       const deadline = Date.now() + CATCH_UP_MS;
-      while (await shown(by) !== await shown(server) && Date.now() < deadline) await sleep(2);
+      while (new Set(await shown()).size > 1 && Date.now() < deadline) await sleep(2);
       unseen.delete(server);
     }
   }

@@ -187,9 +187,7 @@ static enum decided decide_one(struct worker *w, struct command *c, const struct
             *status = create_event(w, c, err);
         break;
     default:
-        /* What the gate refused is looked at only for an answer stored under its key. */
-        decided = c->gate_refused ? decide_stored(&w->decision, c, stored)
-                                  : decide_command(&w->decision, c, stored);
+        decided = decide_command(&w->decision, c, stored);
     }
     return decided == UNDECIDED ? DECIDED : decided;
 }

@@ -75,7 +75,8 @@ static void put_claims(struct worker *w, struct command *const *commands, size_t
     }
 }
 
-/* A keyed request may be a repeat whose answer is stored, so it still asks the ledger for that. */
+/* A keyed request may be a repeat, stored already or on its way through another server whose claim
+ * it meets: it asks the ledger whatever the gate says, and gets the first one's answer (I8). */
 void batch_claim(struct worker *w, struct command **commands, size_t *n)
 {
     struct hf_fault fault = {0};
@@ -95,12 +96,13 @@ void batch_claim(struct worker *w, struct command **commands, size_t *n)
     }
     for (size_t i = 0; i < w->claims.n; i++)
         if (!gate_claim_granted(&w->claims.v[i])) {
-            refuse(w->engine, w->claimed.v[i], &w->claims.v[i]);
+            if (!w->claimed.v[i]->has_key)
+                refuse(w->engine, w->claimed.v[i], &w->claims.v[i]);
             w->claimed.v[i] = NULL;
         }
     size_t kept = 0;
     for (size_t i = 0; i < *n; i++) {
-        if (commands[i]->gate_refused && !commands[i]->has_key)
+        if (commands[i]->gate_refused)
             batch_answer(w, &commands[i], 1);
         else
             commands[kept++] = commands[i];

@@ -42,6 +42,7 @@ enum hf_status sql_connect(struct sql_lease *s, struct hf_err *err)
 {
     sql_disconnect(s);
     enum hf_status status = db_open(s->url, &s->options, &s->db, err);
+    hf_check(status != HF_OK || s->db);
     if (status == HF_OK)
         status = db_migrate_part(s->db, LEASE_SQL_PART, lease_sql_migrations,
                                  sizeof lease_sql_migrations / sizeof *lease_sql_migrations, err);

@@ -64,7 +64,7 @@ enum hf_status sql_begin(struct sql_lease *s, int64_t *ret_now, struct hf_err *e
     enum hf_status status = sql_connected(s, err);
     if (status == HF_OK)
         status = s->db->driver->begin(s->db, err);
-    return status == HF_OK ? s->db->driver->now_ms(s->db, ret_now, err) : status;
+    return status == HF_OK && ret_now ? s->db->driver->now_ms(s->db, ret_now, err) : status;
 }
 
 enum hf_status sql_end(struct sql_lease *s, enum hf_status status, struct hf_err *err)

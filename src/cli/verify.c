@@ -20,7 +20,7 @@
 #define GRACE_S 2
 
 static const char usage[] =
-    "usage: holdfast verify --ledger sqlite:PATH [--json]\n"
+    "usage: holdfast verify --ledger sqlite:PATH|postgres://HOST/DATABASE [--json]\n"
     "Checks every invariant that the ledger's rows can show, on one snapshot; a server may be\n"
     "running on it.  Exit status: 0 all is well, 1 an invariant is violated, 64 usage,\n"
     "69 the ledger cannot be read.\n";

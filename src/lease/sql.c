@@ -141,17 +141,20 @@ static enum hf_status write_one(struct sql_lease *s, enum lease_sql_statement wh
                                      1, err);
 }
 
-/* The first in the queue, to be woken when this transaction is done. */
-static enum hf_status wake_head(struct sql_lease *s, const struct db_value *name,
-                                struct hf_err *err)
+/* The first in the queue is to be woken when this transaction is done: asked for, and read. */
+static enum hf_status head_ask(struct sql_lease *s, const struct db_value *name, struct hf_err *err)
 {
-    struct db_stmt *stmt = s->stmts[LS_HEAD];
-    const struct db_value args[] = {*name, db_int(WAITER_SILENT_MS)};
-    enum hf_status status = db_query(stmt, args, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
-        *vec_push(&s->wakes) = db_column_int(stmt, 0);
-    return step == DB_FAILED ? err->code : status;
+    s->head[0] = *name;
+    s->head[1] = db_int(WAITER_SILENT_MS);
+    return db_query(s->stmts[LS_HEAD], s->head, err);
+}
+
+static enum hf_status head_wake(struct sql_lease *s, struct hf_err *err)
+{
+    enum db_step step;
+    while ((step = db_step(s->stmts[LS_HEAD], err)) == DB_ROW)
+        *vec_push(&s->wakes) = db_column_int(s->stmts[LS_HEAD], 0);
+    return step == DB_FAILED ? err->code : HF_OK;
 }
 
 /* Granted from the queue: the one behind, if it can be granted beside. */
@@ -291,34 +294,24 @@ static enum hf_status renew_one(struct sql_lease *s, const struct lease_request 
     return step == DB_FAILED ? err->code : status;
 }
 
-/* Whom to wake is asked for before it is known that something was given up. */
+/* Whom to wake is asked for first, and read once it is known that something was given up: a server
+ * in a network answers both at once.  (A RETURNING costs SQLite half as much again as the release.)
+ */
 static enum hf_status release_one(struct sql_lease *s, const struct lease_request *r,
                                   struct lease_verdict *verdict, struct hf_err *err)
 {
-    struct db_stmt *stmt = s->stmts[LS_RELEASE], *head = s->stmts[LS_HEAD];
     const struct db_value args[] = {key_of(r), owner_of(r)};
-    const struct db_value head_args[] = {key_of(r), db_int(WAITER_SILENT_MS)};
     int64_t gone = 0;
-    enum hf_status status = db_query(stmt, args, err);
+    enum hf_status status = head_ask(s, args, err);
     if (status == HF_OK)
-        status = db_query(head, head_args, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
-        gone++;
-    while (gone && step == DB_DONE && (step = db_step(head, err)) == DB_ROW) {
-        *vec_push(&s->wakes) = db_column_int(head, 0);
-        step = DB_DONE;
-    }
-    head->driver->finish(head);
-    if (step == DB_FAILED)
-        status = err->code;
+        status = sql_exec(s, LS_RELEASE, args, &gone, err);
     if (status == HF_OK && !gone) {
         status = sql_exec(s, LS_LEAVE, args, &gone, err);
         if (status == HF_OK && gone)
-            status = wake_head(s, &args[0], err);
+            status = head_ask(s, args, err);
     }
     *verdict = (struct lease_verdict){.result = gone ? HF_DONE : HF_LOST};
-    return status;
+    return status == HF_OK && gone ? head_wake(s, err) : status;
 }
 
 typedef enum hf_status each_request(struct sql_lease *s, const struct lease_request *r,
@@ -373,7 +366,9 @@ static enum hf_result sql_break(struct lease *l, const char *key, size_t key_len
     if (status == HF_OK)
         status = sql_exec(s, LS_BREAK, &name, NULL, &err);
     if (status == HF_OK)
-        status = wake_head(s, &name, &err);
+        status = head_ask(s, &name, &err);
+    if (status == HF_OK)
+        status = head_wake(s, &err);
     return sql_tell(sql_end(s, status, &err), &err, fault);
 }
 

@@ -14,7 +14,8 @@ struct sql_lease {
     struct db *db; /* NULL: none could be had the last time */
     struct db_stmt *stmts[LS_COUNT];
     struct name_state state;
-    VEC(int64_t) wakes; /* tickets to wake after the commit */
+    struct db_value head[2]; /* arguments of HEAD while it is under way */
+    VEC(int64_t) wakes;      /* tickets to wake after the commit */
     int64_t swept_at;
 };
 

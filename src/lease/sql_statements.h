@@ -44,7 +44,7 @@ static const char *const lease_sql_migrations[] = {
              " AND owner = r.owner AND expires_at > {now} RETURNING fence"                         \
              "{args(name bytes, owner bytes, ttl bigint)}")                                        \
     X(RELEASE, "DELETE FROM leases WHERE name = r.name AND owner = r.owner"                        \
-               " AND expires_at > {now} RETURNING fence{args(name bytes, owner bytes)}")           \
+               " AND expires_at > {now}{args(name bytes, owner bytes)}")                           \
     X(BREAK, "DELETE FROM leases WHERE name = r.name{args(name bytes)}")                           \
     X(DROP_EXPIRED, "DELETE FROM leases WHERE name = r.name AND expires_at <= r.now"               \
                     "{args(name bytes, now bigint)}")                                              \

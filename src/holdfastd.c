@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "db/db.h"
 #include "engine/engine.h"
 #include "http/access.h"
 #include "http/answer.h"
@@ -306,8 +307,11 @@ static void start_engine(struct program *p, const struct options *o)
         .done = command_done,
         .render = http_render,
     };
-    if (engine_start(&config, &p->engine, &err) != HF_OK)
-        fail("open the ledger", config.ledger_url, err.msg);
+    if (engine_start(&config, &p->engine, &err) != HF_OK) {
+        char shown[PATH_MAX + 32];
+        db_url_show(config.ledger_url, shown, sizeof shown);
+        fail("open the ledger", shown, err.msg);
+    }
 }
 
 static void start_streams(struct program *p, int listen_fd)

@@ -94,7 +94,7 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.
 
 # ---- targets -------------------------------------------------------------------------------
 
-.PHONY: all programs library tests benches fuzzers run test asan tsan fuzz bench soak lint
+.PHONY: all programs library tests benches fuzzers run cluster test asan tsan fuzz bench soak lint
 .PHONY: install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
@@ -109,6 +109,9 @@ fuzzers: $(FUZZERS)
 
 run: all
 	@exec build/holdfastd --data var --demo
+
+cluster: all build/packages/cluster
+	@exec scripts/cluster
 
 # Everything runs on the sanitizers' build; `make tsan` is the same with the thread sanitizer.
 test: build/packages/fuzz tests/node_modules/.ready
@@ -128,7 +131,7 @@ bench: all benches build/packages/bench
 	@bench/run
 
 soak: all build/packages/test tests/node_modules/.ready
-	@HF_KILLS=50 tests/run --programs build --node 'tests/fault/*.test.mjs' build
+	@HF_KILLS=50 HF_SOAK_S=300 tests/run --programs build --node 'tests/fault/*.test.mjs' build
 
 lint: build/packages/lint
 	clang-format --dry-run -Werror $(C_FILES)
@@ -164,11 +167,12 @@ clean:
 help:
 	@echo 'make              build/holdfastd, build/holdfast and build/libholdfast.{a,so}'
 	@echo 'make run          the server with a demo event, on http://127.0.0.1:8080, data in var/'
+	@echo 'make cluster      three servers, PostgreSQL, Redis and HAProxy there, data in var/cluster/'
 	@echo 'make test         every test, on a build with the address and undefined sanitizers'
 	@echo 'make asan, tsan   the same without the fuzzers; with the thread sanitizer'
 	@echo 'make fuzz         every parser on made-up input, each SECONDS=$(SECONDS)'
 	@echo 'make bench        how fast it is, beside its rivals'
-	@echo 'make soak         the fault tests for a long time: 50 kills'
+	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers'
 	@echo 'make lint         clang-format and clang-tidy'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'
@@ -255,7 +259,7 @@ $(call objects,$(TEST_SOURCES)) $(SUPPORT) $(CONFORMANCE): | build/packages/test
 build/packages/%: scripts/install-packages
 	@scripts/install-packages $*
 	@mkdir -p $(@D) && touch $@
-build/packages/test: build/packages/build
+build/packages/test build/packages/cluster: build/packages/build
 build/packages/bench build/packages/lint build/packages/fuzz: build/packages/test
 
 # What the black-box suites need from npm, exactly as locked.

@@ -9,8 +9,8 @@ import {
 import { sleep, startBare, startHoldfast, startPostgres, startRedis } from './servers.mjs';
 import { median } from './table.mjs';
 
-const SMALL = { sections: 1, rows: 20, seats: 50 }; // 1,000
-const LARGE = { sections: 10, rows: 100, seats: 100 }; // 100,000
+export const SMALL = { sections: 1, rows: 20, seats: 50 }; // 1,000
+export const LARGE = { sections: 10, rows: 100, seats: 100 }; // 100,000
 const HUGE = { sections: 25, rows: 200, seats: 200 }; // 1,000,000
 
 const WARM_HOLDS = 5_000;
@@ -42,7 +42,7 @@ function refusals(result) {
 }
 
 // Several short runs as one.
-function together(results) {
+export function together(results) {
   const sum = (of) => results.reduce((total, result) => total + of(result), 0);
   const requests = sum((r) => r.requests);
   return {

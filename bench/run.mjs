@@ -16,10 +16,11 @@ import { stopLoads } from './load.mjs';
 import { contended, distinct, expiry, growth } from './rows.mjs';
 import { best, snapshot, streams } from './rows_api.mjs';
 import { locks } from './rows_locks.mjs';
+import { scale } from './rows_scale.mjs';
 import { directories, spentUs, stopAll } from './servers.mjs';
 import { judge, median, render } from './table.mjs';
 
-const rows = { contended, distinct, growth, expiry, best, streams, snapshot, locks };
+const rows = { contended, distinct, growth, expiry, best, streams, snapshot, locks, scale };
 
 const TMPFS_MAGIC = 0x01021994;
 const RUN_MAX_MS = 30 * 60_000;
@@ -73,7 +74,7 @@ function need(bench) {
       return true;
     }
   });
-  const built = ['holdfastd', 'bench/bare', 'bench/leases', 'bench/streams']
+  const built = ['holdfastd', 'bench/bare', 'bench/leases', 'bench/peer', 'bench/streams']
     .map((file) => join(bench.build, file));
   missing.push(...built.filter((file) => !existsSync(file)));
   if (missing.length) usage(`missing, and \`make bench\` would have it: ${missing.join(', ')}`);

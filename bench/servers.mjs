@@ -117,11 +117,11 @@ export async function stopAll() {
 
 // ---- ours, and the bare handler ----
 
-export async function startHoldfast(bench, name) {
+export async function startHoldfast(bench, name, ...more) {
   const directory = bench.directory(name);
   const server = new Server('holdfastd', join(bench.build, 'holdfastd'),
     ['--listen', '127.0.0.1:0', '--data', join(directory, 'data'),
-      '--http-threads', String(bench.httpThreads)], { directory });
+      '--http-threads', String(bench.httpThreads), ...more], { directory });
   await server.listening();
   server.streams = await server.until(() => server.output.match(/^streams on (http:\S+)$/m)?.[1]);
   return server;
@@ -131,6 +131,14 @@ export function startBare(bench, bodyLen) {
   const directory = bench.directory('bare');
   const args = [String(bench.httpThreads), String(bodyLen)];
   return new Server('bare', join(bench.build, 'bench', 'bare'), args, { directory }).listening();
+}
+
+// A server of the articles' kind, on a database of its own.
+export function startPeer(bench, strategy, ledger, gate) {
+  const directory = bench.directory(strategy);
+  const args = ['--strategy', strategy, '--postgres', ledger, '--redis', gate,
+    '--http-threads', String(bench.httpThreads)];
+  return new Server('peer', join(bench.build, 'bench', 'peer'), args, { directory }).listening();
 }
 
 // ---- Redis ----
@@ -149,6 +157,7 @@ export async function startRedis(bench) {
   const server = new Server('redis-server', 'redis-server', ['--bind', '127.0.0.1',
     '--port', String(port), '--save', '', '--appendonly', 'no', '--dir', directory], { directory });
   server.port = port;
+  server.gate = `redis://127.0.0.1:${port}`;
   await server.until(() => /Ready to accept connections/.test(server.output));
   return server;
 }
@@ -209,6 +218,8 @@ export async function startPostgres(bench) {
   server.sql = (...statements) => execFileSync('psql', [...server.client, '-d', 'postgres', '-qAtX',
     '-v', 'ON_ERROR_STOP=1', ...statements.flatMap((statement) => ['-c', statement])],
   { encoding: 'utf8', timeout: 60_000, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+  server.ledger = (database) => (
+    `postgres://bench@/${database}?host=${encodeURIComponent(sockets)}`);
   await server.until(() => {
     try {
       return server.sql('SELECT 1') === '1';

@@ -25,7 +25,8 @@
  * Threads.  A struct hf_locks and its locks may be used by any number of threads at once.  With the
  * first lock the library starts two threads a struct hf_locks: one renews, the other watches the
  * deadlines; callbacks run on the second, which is never kept waiting by the back end, and must not
- * block.  No globals, no output, no signal handlers.
+ * block.  The name of a host is looked up by one more, which may outlive hf_close if the resolver
+ * does not answer.  No globals, no output, no signal handlers.
  * fork(): the child must not use or free what the parent opened; it opens its own.  exec() is safe:
  * every file is close-on-exec. */
 #ifndef HOLDFAST_H
@@ -67,12 +68,15 @@ struct hf_fault {
 struct hf_locks;
 
 struct hf_options {
-    int64_t timeout_ms; /* for one exchange with the back end, connecting included; 0: 2000 */
+    /* For one exchange with the back end, looking its name up and connecting included; 0: 2000.  A
+     * renewal takes at most half of what is left of its lock, so that a second fits. */
+    int64_t timeout_ms;
 };
 
 /* memory:                                    this process only
  * sqlite:PATH                                a file of its own, or a holdfastd's
- * redis://[[user]:password@]host[:port][/db], unix:PATH[?db=N]
+ * redis://[[user]:password@]host[:port][/db]
+ * unix://[[user]:password@]/path[?db=N]      a Redis behind a socket; unix:PATH without a password
  * `options` may be NULL.  `fault` may be NULL everywhere.  Connects, so that a wrong password or
  * host is told at once. */
 enum hf_result hf_open(const char *url, const struct hf_options *options, struct hf_locks **ret,
@@ -91,7 +95,7 @@ struct hf_lock_options {
     int64_t ttl_ms;    /* of the lease; 0: 30000.  The driver's least and most apply */
     int64_t wait_ms;   /* how long to wait for it; 0: not at all; HF_FOREVER */
     int retries;       /* asked so many times more instead of waiting in the queue; 0: queue.  A
-                          wait_ms that is not 0 ends it too */
+                          wait_ms that is not 0 ends it too; a back end out of reach is one try */
     int64_t retry_ms;  /* the pause between; 0: 100 */
     enum hf_mode mode; /* any number of shared holders, or one exclusive */
     int priority;      /* among those who wait the larger goes first; then the one who came first */
@@ -99,6 +103,12 @@ struct hf_lock_options {
     const char *label; /* for people who look: at most 128 bytes; NULL: none */
     int64_t max_hold_ms; /* renewed no longer than this from the grant; 0: as long as it is held */
     bool manual;         /* not renewed by the library: call hf_renew */
+    /* While it waits in the queue the back end may be out of reach for so long; then, or when the
+     * wait ends so, HF_UNREACHABLE (HF_UNKNOWN if an answer was lost).  0: as long as the wait. */
+    int64_t outage_ms;
+    /* While it waits: the back end is out of reach, `why` says how; then, with NULL, it answers
+     * again.  On the caller's thread, with `ctx`.  May be NULL. */
+    void (*on_outage)(const struct hf_fault *why, void *ctx);
     /* Looked at while waiting, a few times a second: true gives up, as HF_TAKEN.  May be NULL. */
     const volatile bool *stop;
     /* The lock is being lost: no later than its deadline, once.  On the library's thread. */
@@ -112,7 +122,8 @@ enum hf_result hf_lock(struct hf_locks *locks, const char *name,
                        const struct hf_lock_options *options, struct hf_lock **ret,
                        struct hf_fault *fault);
 /* Give it back and free `lock`, whatever the result.  HF_LOST: it was not ours any more.  Waits for
- * an on_loss that is running, unless called from it; none begins after. */
+ * an on_loss that is running, unless called from it; none begins after.  Not for a member of a set,
+ * which goes with its set: HF_BAD_REQUEST, and nothing is done or freed. */
 enum hf_result hf_unlock(struct hf_lock *lock, struct hf_fault *fault);
 /* The same fence, a new deadline.  HF_LOST: gone.  HF_BAD_REQUEST: max_hold_ms is over. */
 enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault);
@@ -140,7 +151,8 @@ enum hf_result hf_lock_many(struct hf_locks *locks, const char *const *names, si
                             struct hf_fault *fault);
 /* In the reverse order. */
 enum hf_result hf_unlock_many(struct hf_lock_set *set, struct hf_fault *fault);
-struct hf_lock *hf_lock_set_at(const struct hf_lock_set *set, size_t i); /* by order of names */
+/* By order of names; the set's: it may be looked at and renewed, not unlocked. */
+struct hf_lock *hf_lock_set_at(const struct hf_lock_set *set, size_t i);
 
 /* ---- leases without a living process ----
  * For scripts: one process takes the lease, others renew and release it by its owner's text, which
@@ -149,7 +161,7 @@ struct hf_lock *hf_lock_set_at(const struct hf_lock_set *set, size_t i); /* by o
 struct hf_grant {
     char owner[33]; /* 128 bits in hex */
     int64_t fence;
-    int64_t remaining_ms; /* of the TTL, at the least, when the call returned */
+    int64_t remaining_ms; /* until the deadline, as hf_lock_deadline_ms has it; can be below 0 */
 };
 /* As hf_lock; of the options manual is implied, max_hold_ms and on_loss do not count. */
 enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
@@ -197,7 +209,8 @@ struct hf_election {
     void *ctx;
     const volatile bool *stop; /* looked at between terms and while waiting; may be NULL */
 };
-/* Candidate again and again until *stop or a failure. */
+/* Candidate again and again until *stop or a failure.  A back end out of reach is waited for, or
+ * for lock.outage_ms. */
 enum hf_result hf_elect(struct hf_locks *locks, const struct hf_election *election,
                         struct hf_fault *fault);
 

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "db/db.h"
 #include "engine/engine.h"
 #include "http/access.h"
 #include "http/answer.h"
@@ -36,6 +35,7 @@ struct options {
     const char *listen, *data, *ledger, *http_threads, *queue_max, *log_level, *demo;
     const char *admin_key_file, *seller_key_file, *public_holds, *public_seats_max;
     const char *trusted_proxy, *cors_origin, *request_log;
+    const char *gate, *reconcile_every;
 };
 
 struct flag {
@@ -50,7 +50,12 @@ static const struct flag flags[] = {
      offsetof(struct options, stream_listen)},
     {"data", "DIR", "where the server keeps its files (var); created if missing",
      offsetof(struct options, data)},
-    {"ledger", "URL", "the ledger (sqlite:DIR/holdfast.db)", offsetof(struct options, ledger)},
+    {"ledger", "URL", "the ledger (sqlite:DIR/holdfast.db), or postgres://USER@HOST/DATABASE",
+     offsetof(struct options, ledger)},
+    {"gate", "URL", "a gate that several servers share, redis://HOST:PORT (none)",
+     offsetof(struct options, gate)},
+    {"reconcile-every", "TIME", "how often view and gate are compared with the ledger (30s)",
+     offsetof(struct options, reconcile_every)},
     {"http-threads", "N", "threads for HTTP (as many as there are cores)",
      offsetof(struct options, http_threads)},
     {"queue-max", "N", "requests queued before the server answers 503 (16384)",
@@ -292,14 +297,42 @@ static int open_stream_socket(const struct options *o, const struct access *acce
     return fd;
 }
 
+/* A URL as it may be shown: what stands before the last @ may be a password. */
+static const char *shown_url(const char *url, char *ret, size_t size)
+{
+    const char *at = strrchr(url, '@'), *slashes = strstr(url, "://");
+    if (at && slashes && slashes < at)
+        (void)snprintf(ret, size, "%.*s...%s", (int)(slashes + 3 - url), url, at);
+    else
+        (void)snprintf(ret, size, "%.*s", (int)strcspn(url, "?"), url);
+    return ret;
+}
+
+/* 500ms, 30s or 5m. */
+static int64_t duration_ms(const char *text, const char *flag)
+{
+    char *end;
+    long n = strtol(text, &end, 10);
+    int64_t unit = strcmp(end, "ms") == 0  ? 1
+                   : strcmp(end, "s") == 0 ? 1000
+                   : strcmp(end, "m") == 0 ? 60000
+                                           : 0;
+    if (end == text || !unit || n < 1 || n > 86400000)
+        usage_error(flag, " is a time such as 30s");
+    return n * unit;
+}
+
 static void start_engine(struct program *p, const struct options *o)
 {
-    char url[PATH_MAX + 32];
+    char url[PATH_MAX + 32], shown[PATH_MAX + 32];
     struct hf_err err = {0};
     if (!o->ledger)
         (void)snprintf(url, sizeof url, "sqlite:%s/holdfast.db", o->data);
     const struct engine_config config = {
         .ledger_url = o->ledger ? o->ledger : url,
+        .gate_url = o->gate,
+        .reconcile_every_ms =
+            o->reconcile_every ? duration_ms(o->reconcile_every, "--reconcile-every") : 0,
         .clock = &clock_system,
         .queue_len_max = o->queue_max ? (size_t)number(o->queue_max, 1, 1000000, "queue-max") : 0,
         .public_places_max = p->access.n_keys ? p->access.public_places_max : 0,
@@ -307,11 +340,8 @@ static void start_engine(struct program *p, const struct options *o)
         .done = command_done,
         .render = http_render,
     };
-    if (engine_start(&config, &p->engine, &err) != HF_OK) {
-        char shown[PATH_MAX + 32];
-        db_url_show(config.ledger_url, shown, sizeof shown);
-        fail("open the ledger", shown, err.msg);
-    }
+    if (engine_start(&config, &p->engine, &err) != HF_OK)
+        fail("open the ledger", shown_url(config.ledger_url, shown, sizeof shown), err.msg);
 }
 
 static void start_streams(struct program *p, int listen_fd)

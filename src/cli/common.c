@@ -2,6 +2,7 @@
 #include "cli/common.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -44,56 +45,112 @@ int cli_fail(const char *command, const struct hf_fault *fault)
     return cli_exit_code(fault->result);
 }
 
-static int64_t unit_ms(const char *unit)
+void cli_outage(const struct hf_fault *why, void *command)
 {
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(unit, units[i].name) == 0)
-            return units[i].ms;
-    return 0;
+    if (why)
+        cli_say(command, "the back end is out of reach, waiting for it: %s", why->msg);
+    else
+        cli_say(command, "the back end answers again");
 }
 
-/* Digits, perhaps a point and up to nine more, a unit.  No sign, no exponent, no spaces: strtod
- * would take all of those, and "inf". */
-bool cli_parse_duration(const char *text, int64_t *ret_ms)
+int cli_option(const char *command, int argc, char **argv, const char *short_options,
+               const struct option *options)
 {
-    int64_t whole = 0, fraction = 0, scale = 1;
-    const char *p = text;
+    opterr = 0;
+    int option = getopt_long(argc, argv, short_options, options, NULL);
+    if (option != '?' && option != ':')
+        return option;
+    char letter[] = {'-', (char)optopt, '\0'};
+    bool is_short = optopt > 0 && optopt < 256; /* those without a letter are beyond */
+    const char *given = is_short ? letter : argv[optind - 1];
+    int len = (int)strcspn(given, "="); /* what follows may be a password */
+    if (option == ':')
+        cli_say(command, "option '%.*s' requires an argument; see holdfast %s --help", len, given,
+                command);
+    else
+        cli_say(command, "unrecognized option '%.*s'; see holdfast %s --help", len, given, command);
+    return '?';
+}
+
+/* ---- durations ---- */
+
+#define DURATION_MS_MAX (INT64_C(86400000) * DURATION_DAYS_MAX)
+
+static const struct unit {
+    const char *name;
+    int64_t ms;
+} units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+
+/* The unit at `text` and its length; NULL: there is none. */
+static const struct unit *unit_at(const char *text, size_t *ret_len)
+{
+    *ret_len = strspn(text, "abcdefghijklmnopqrstuvwxyz");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strlen(units[i].name) == *ret_len && strncmp(text, units[i].name, *ret_len) == 0)
+            return &units[i];
+    return NULL;
+}
+
+/* Digits, perhaps a point and more of them; *ret_whole stops growing beyond what can be.  No sign,
+ * no exponent, no spaces: strtod would take all of those, and "inf".  Where it ends; NULL: none. */
+static const char *number_at(const char *p, int64_t *ret_whole, int64_t *ret_millionths)
+{
+    const char *digits = p;
+    int64_t whole = 0, fraction = 0, scale = 1000000;
     for (; *p >= '0' && *p <= '9'; p++)
-        if ((whole = whole * 10 + (*p - '0')) > DURATION_MS_MAX)
-            return false;
-    if (p == text)
-        return false;
+        if (whole <= DURATION_MS_MAX)
+            whole = whole * 10 + (*p - '0');
+    if (p == digits)
+        return NULL;
     if (*p == '.') {
-        const char *digits = ++p;
+        digits = ++p;
         for (; *p >= '0' && *p <= '9'; p++)
-            if (scale < INT64_C(1000000)) {
-                fraction = fraction * 10 + (*p - '0');
-                scale *= 10;
-            }
+            fraction += (scale /= 10) * (*p - '0');
         if (p == digits)
-            return false;
+            return NULL;
     }
-    int64_t unit = unit_ms(p);
-    if (!unit || whole > DURATION_MS_MAX / unit)
-        return false;
-    int64_t ms = whole * unit + fraction * unit / scale;
-    if (ms > DURATION_MS_MAX)
-        return false;
-    *ret_ms = ms;
-    return true;
+    *ret_whole = whole;
+    *ret_millionths = fraction;
+    return p;
+}
+
+/* In ms; -1: it is none; more than DURATION_MS_MAX: it is too long. */
+static int64_t duration_ms(const char *text)
+{
+    static const struct unit bare = {"", 1000};
+    int64_t ms = 0, above_ms = INT64_MAX;
+    const char *p = text;
+    do {
+        int64_t whole, millionths;
+        size_t len = 0;
+        const char *end = number_at(p, &whole, &millionths);
+        const struct unit *unit = end && p == text && !*end ? &bare
+                                  : end                     ? unit_at(end, &len)
+                                                            : NULL;
+        if (!unit || unit->ms >= above_ms)
+            return -1;
+        if (whole > DURATION_MS_MAX / unit->ms || ms > DURATION_MS_MAX)
+            ms = DURATION_MS_MAX + 1;
+        else
+            ms += whole * unit->ms + millionths * unit->ms / 1000000;
+        above_ms = unit->ms;
+        p = end + len;
+    } while (*p);
+    return ms;
 }
 
 bool cli_duration(const char *command, const char *option, const char *text, int64_t least_ms,
                   int64_t *ret_ms)
 {
-    int64_t ms;
-    if (!cli_parse_duration(text, &ms)) {
-        cli_say(command, "%s: %.40s is not a duration such as 500ms, 30s, 5m, 2h or 1d", option,
+    int64_t ms = duration_ms(text);
+    if (ms < 0) {
+        cli_say(command, "%s: %.40s is not a duration such as 500ms, 30s, 2m30s, 2h or 1d", option,
                 text);
+        return false;
+    }
+    if (ms > DURATION_MS_MAX) {
+        cli_say(command, "%s: %.40s is too long, at most %dd can be", option, text,
+                DURATION_DAYS_MAX);
         return false;
     }
     if (ms < least_ms) {

@@ -34,11 +34,17 @@ __attribute__((format(printf, 2, 3))) void cli_say(const char *command, const ch
 /* What went wrong, and its exit code. */
 int cli_fail(const char *command, const struct hf_fault *fault);
 
-#define DURATION_MS_MAX (INT64_C(10) * 366 * 24 * 3600 * 1000)
-/* "500ms", "30s", "1.5m", "2h", "1d", and a bare number is seconds; false for anything else and for
- * more than ten years. */
-bool cli_parse_duration(const char *text, int64_t *ret_ms);
-/* The same for an option: says so if it cannot be. */
+/* For on_outage, with the command's name: says so on stderr. */
+void cli_outage(const struct hf_fault *why, void *command);
+
+struct option;
+/* getopt_long, and what is wrong is said in one line: '?'.  `short_options` begins with a colon. */
+int cli_option(const char *command, int argc, char **argv, const char *short_options,
+               const struct option *options);
+
+#define DURATION_DAYS_MAX 3660
+/* "500ms", "30s", "1.5m", "2h", "1d", "2m30s" (larger units first), and a bare number is seconds;
+ * says so if it cannot be. */
 bool cli_duration(const char *command, const char *option, const char *text, int64_t least_ms,
                   int64_t *ret_ms);
 bool cli_integer(const char *command, const char *option, const char *text, int64_t least,

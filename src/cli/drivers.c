@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/common.h"
+#include "cli/options.h"
 
 static const char usage[] =
     "usage: holdfast drivers [--json]\n"
@@ -59,15 +60,16 @@ static void put_json(struct buf *b, const struct hf_driver_info *d)
 int cli_drivers(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+        {"json", no_argument, NULL, ASK_JSON}, {"help", no_argument, NULL, ASK_HELP}, {0}};
     bool json = false;
-    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        if (option == 'j') {
-            json = true;
-        } else {
-            fputs(usage, option == 'h' ? stdout : stderr);
-            return option == 'h' ? EXIT_SUCCESS : EXIT_BAD_USAGE;
+    for (int option; (option = cli_option("drivers", argc, argv, ":h", options)) != -1;) {
+        if (option == '?')
+            return EXIT_BAD_USAGE;
+        if (option != ASK_JSON) {
+            fputs(usage, stdout);
+            return EXIT_SUCCESS;
         }
+        json = true;
     }
     if (optind != argc) {
         fputs(usage, stderr);

@@ -1,6 +1,7 @@
 /* `holdfast elect`: one of many machines runs the command.  Candidate, leader, candidate again: the
  * command is started with each term and ended with it; when it ends by itself the lead is given up.
- * A coordinator that is away for a while is waited for; only at the start it is an error. */
+ * A coordinator that is away for a while is waited for (by hf_lock); only at the start it is an
+ * error. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -156,7 +157,7 @@ int cli_elect(int argc, char **argv)
 {
     struct candidate c = {0};
     int code = EXIT_BAD_USAGE;
-    if (ask_parse_command(&c.ask, "elect", argc, argv, "h", options, &c.name, &c.command))
+    if (ask_parse_command(&c.ask, "elect", argc, argv, ":h", options, &c.name, &c.command))
         code = c.ask.help ? EXIT_SUCCESS : elect(&c);
     if (c.ask.help)
         fputs(usage, stdout);

@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "cli/common.h"
+#include "cli/options.h"
 
 #define BUSY_MS 5000
+#define OPTION_SQLITE 1024 /* not one of ask_option */
 
 static const char usage[] =
     "usage: holdfast fence check --sqlite PATH [--json] RESOURCE [TOKEN]\n"
@@ -43,20 +45,22 @@ static int check(const char *path, const char *resource, int64_t token, struct h
 
 int cli_fence(int argc, char **argv)
 {
-    static const struct option options[] = {{"sqlite", required_argument, NULL, 's'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
+    static const struct option options[] = {{"sqlite", required_argument, NULL, OPTION_SQLITE},
+                                            {"json", no_argument, NULL, ASK_JSON},
+                                            {"help", no_argument, NULL, ASK_HELP},
                                             {0}};
     const char *path = NULL;
     bool json = false;
-    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        if (option == 's') {
+    for (int option; (option = cli_option("fence", argc, argv, ":h", options)) != -1;) {
+        if (option == OPTION_SQLITE) {
             path = optarg;
-        } else if (option == 'j') {
+        } else if (option == ASK_JSON) {
             json = true;
+        } else if (option == '?') {
+            return EXIT_BAD_USAGE;
         } else {
-            fputs(usage, option == 'h' ? stdout : stderr);
-            return option == 'h' ? EXIT_SUCCESS : EXIT_BAD_USAGE;
+            fputs(usage, stdout);
+            return EXIT_SUCCESS;
         }
     }
     int n = argc - optind;

@@ -24,21 +24,41 @@ static const struct command {
 
 static void usage(FILE *out)
 {
-    fputs("usage: holdfast COMMAND [OPTION...], holdfast --version\n", out);
+    fputs("usage: holdfast COMMAND [OPTION...], holdfast --version, holdfast help [COMMAND]\n",
+          out);
     for (size_t i = 0; i < N_COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
     fputs("`holdfast COMMAND --help` says more.\n", out);
 }
 
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; name && i < N_COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static bool is_help(const char *arg)
+{
+    return strcmp(arg, "help") == 0 || strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *arg = argc > 1 ? argv[1] : NULL;
-    for (size_t i = 0; arg && i < N_COMMANDS; i++)
-        if (strcmp(arg, commands[i].name) == 0)
-            return commands[i].main(argc - 1, argv + 1);
-    if (arg && (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)) {
+    const struct command *command = find(arg);
+    if (command)
+        return command->main(argc - 1, argv + 1);
+    if (arg && is_help(arg) && argc == 2) {
         usage(stdout);
         return EXIT_SUCCESS;
+    }
+    if (arg && is_help(arg)) {
+        command = find(argv[2]);
+        if (command)
+            return command->main(2, (char *[]){argv[2], "--help", NULL});
+        arg = argv[2];
     }
     if (arg && strcmp(arg, "--version") == 0) {
         puts("holdfast " VERSION);

@@ -264,7 +264,7 @@ static int call_verb(struct call *c, const struct verb *verb)
 int cli_lock(int argc, char **argv)
 {
     struct call c = {0};
-    bool ok = ask_parse(&c.ask, "lock", argc, argv, "nE:h", options);
+    bool ok = ask_parse(&c.ask, "lock", argc, argv, ":nE:h", options);
     int code = EXIT_BAD_USAGE, n = argc - optind;
     const struct verb *verb = NULL;
     for (size_t i = 0; ok && n > 0 && i < sizeof verbs / sizeof *verbs; i++)

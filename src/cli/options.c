@@ -115,7 +115,7 @@ static bool parse_one(struct ask *ask, int option, char *text)
     case ASK_HELP:
         return ask->help = true;
     default:
-        return false; /* getopt has said it */
+        return false; /* said already */
     }
 }
 
@@ -138,7 +138,7 @@ static bool agree(struct ask *ask)
     }
     if (!ask->has_wait)
         want->wait_ms = HF_FOREVER;
-    if (ask->no_wait || (ask->has_retries && want->retries == 0))
+    if (ask->no_wait || (ask->has_retries && want->retries == 0 && !ask->has_wait))
         want->wait_ms = 0;
     if (!ask->has_grace) {
         int64_t sixth = want->ttl_ms / 6;
@@ -163,10 +163,12 @@ bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,
                         .not_acquired_code = EXIT_NOT_ACQUIRED};
     cli_default_label(ask->label);
     optind = 0; /* glibc: from the start */
-    for (int option; (option = getopt_long(argc, argv, short_options, options, NULL)) != -1;)
+    for (int option; (option = cli_option(command, argc, argv, short_options, options)) != -1;)
         if (!parse_one(ask, option == 'h' ? ASK_HELP : option, optarg))
             return false;
     ask->want.label = ask->label;
+    ask->want.on_outage = cli_outage;
+    ask->want.ctx = (void *)(uintptr_t)command;
     return ask->help || agree(ask);
 }
 

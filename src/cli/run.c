@@ -20,7 +20,7 @@ static const char usage[] =
     "Runs COMMAND while holding the lock NAME.\n"
     "  --lock URL             the coordinator; default $HOLDFAST_LOCK_URL\n"
     "  --ttl DURATION         of the lease, renewed while COMMAND runs; default 30s\n"
-    "  --wait DURATION        for the lock; default as long as it takes\n"
+    "  --wait DURATION        for the lock, outages included; default as long as it takes\n"
     "  -n                     do not wait\n"
     "  --retry COUNT          ask COUNT times more instead of queueing\n"
     "  --retry-delay DURATION between; default 100ms\n"
@@ -35,7 +35,7 @@ static const char usage[] =
     "  -E CODE                exit code when the lock cannot be had; default 75\n"
     "  --metrics-file PATH    write what happened for node-exporter\n"
     "  --timeout DURATION     for one exchange with the coordinator; default 2s\n"
-    "A DURATION is 500ms, 30s, 1.5m, 2h or 1d; a bare number is seconds.\n"
+    "A DURATION is 500ms, 30s, 1.5m, 2m30s, 2h or 1d; a bare number is seconds.\n"
     "COMMAND sees HOLDFAST_FENCE, HOLDFAST_LOCK_NAME and HOLDFAST_DEADLINE_MS.\n"
     "Exit status: COMMAND's; 75 not acquired, 76 lost while running, 69 back end unreachable,\n"
     "64 usage, 126 and 127 COMMAND cannot be run or found, 128+n ended by signal n.\n";
@@ -194,7 +194,7 @@ int cli_run(int argc, char **argv)
 {
     struct run r = {0};
     int code = EXIT_BAD_USAGE;
-    if (ask_parse_command(&r.ask, "run", argc, argv, "nE:h", options, &r.name, &r.command))
+    if (ask_parse_command(&r.ask, "run", argc, argv, ":nE:h", options, &r.name, &r.command))
         code = r.ask.help ? EXIT_SUCCESS : run(&r);
     if (r.ask.help)
         fputs(usage, stdout);

@@ -15,19 +15,24 @@
 #include <time.h>
 
 #include "base/buf.h"
+#include "cli/verify_gate.h"
 #include "ledger/verify.h"
 
 #define GRACE_S 2
 
 static const char usage[] =
-    "usage: holdfast verify --ledger sqlite:PATH|postgres://HOST/DATABASE [--json]\n"
-    "Checks every invariant that the ledger's rows can show, on one snapshot; a server may be\n"
-    "running on it.  Exit status: 0 all is well, 1 an invariant is violated, 64 usage,\n"
-    "69 the ledger cannot be read.\n";
+    "usage: holdfast verify --ledger sqlite:PATH|postgres://... [--gate redis://...] [--json]\n"
+    "Checks every invariant that the ledger's rows can show, on one snapshot; servers may be\n"
+    "running on it.  With --gate also that the gate has nothing the ledger does not, which is so\n"
+    "after the servers' reconciler has run.  The URLs also from HOLDFAST_LEDGER and HOLDFAST_GATE.\n"
+    "Exit status: 0 all is well, 1 an invariant is violated, 64 usage, 69 the ledger or the gate\n"
+    "cannot be read.\n";
 
-static void print_text(const struct verify_report *report)
+static size_t checks_made(bool with_gate) { return with_gate ? VERIFY_COUNT : VERIFY_GATE; }
+
+static void print_text(const struct verify_report *report, bool with_gate)
 {
-    for (size_t i = 0; i < VERIFY_COUNT; i++) {
+    for (size_t i = 0; i < checks_made(with_gate); i++) {
         const struct verify_check *c = &report->checks[i];
         printf("%-4s %-8s %9lld %-8s  %s", c->invariant, c->violations ? "VIOLATED" : "ok",
                (long long)c->rows, c->unit, c->what);
@@ -41,13 +46,13 @@ static void print_text(const struct verify_report *report)
            (long long)report->events, (long long)report->violations);
 }
 
-static void print_json(const struct verify_report *report)
+static void print_json(const struct verify_report *report, bool with_gate)
 {
     struct buf b = {0};
     buf_printf(&b, "{\"ok\":%s,\"events\":%lld,\"violations\":%lld,\"checks\":[",
                report->violations ? "false" : "true", (long long)report->events,
                (long long)report->violations);
-    for (size_t i = 0; i < VERIFY_COUNT; i++) {
+    for (size_t i = 0; i < checks_made(with_gate); i++) {
         const struct verify_check *c = &report->checks[i];
         buf_printf(&b, "%s{\"invariant\":\"%s\",\"what\":", i ? "," : "", c->invariant);
         buf_json(&b, c->what, strlen(c->what));
@@ -66,26 +71,37 @@ static void print_json(const struct verify_report *report)
     buf_close(&b);
 }
 
-static enum hf_status verify(const char *url, struct verify_report *report, struct hf_err *err)
+static enum hf_status verify_once(const char *url, const char *gate, struct verify_report *report,
+                                  struct hf_err *err)
 {
     enum hf_status status = ledger_verify(url, &clock_system, report, err);
+    return status == HF_OK && gate ? verify_gate(url, gate, report, err) : status;
+}
+
+static enum hf_status verify(const char *url, const char *gate, struct verify_report *report,
+                             struct hf_err *err)
+{
+    enum hf_status status = verify_once(url, gate, report, err);
     if (status != HF_OK || !report->violations)
         return status;
     nanosleep(&(struct timespec){.tv_sec = GRACE_S}, NULL);
-    return ledger_verify(url, &clock_system, report, err);
+    return verify_once(url, gate, report, err);
 }
 
 int cli_verify(int argc, char **argv)
 {
     static const struct option options[] = {{"ledger", required_argument, NULL, 'l'},
+                                            {"gate", required_argument, NULL, 'g'},
                                             {"json", no_argument, NULL, 'j'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    const char *url = NULL;
+    const char *url = getenv("HOLDFAST_LEDGER"), *gate = getenv("HOLDFAST_GATE");
     bool json = false;
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (option == 'l') {
             url = optarg;
+        } else if (option == 'g') {
+            gate = optarg;
         } else if (option == 'j') {
             json = true;
         } else {
@@ -99,12 +115,12 @@ int cli_verify(int argc, char **argv)
     }
     struct hf_err err = {0};
     struct verify_report report;
-    enum hf_status status = verify(url, &report, &err);
+    enum hf_status status = verify(url, gate, &report, &err);
     if (status != HF_OK) {
         fprintf(stderr, "holdfast verify: %s\n", err.msg);
         return status == HF_INVALID_REQUEST ? EX_USAGE : EX_UNAVAILABLE;
     }
-    (json ? print_json : print_text)(&report);
+    (json ? print_json : print_text)(&report, gate != NULL);
     if (fflush(stdout) != 0)
         return EX_UNAVAILABLE;
     return report.violations ? EXIT_FAILURE : EXIT_SUCCESS;

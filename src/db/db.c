@@ -1,7 +1,6 @@
 /* Drivers by URL, and schema migrations: what every database shares. */
 #include "db/db.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static const struct db_driver *const drivers[] = {&db_sqlite, &db_postgres};
@@ -20,32 +19,6 @@ enum hf_status db_open(const char *url, const struct db_options *options, struct
             return drivers[i]->open(url, options, ret_db, err);
     return hf_err_set(err, HF_INVALID_REQUEST,
                       "no database driver for this URL (try sqlite:PATH or postgres://HOST/NAME)");
-}
-
-void db_url_show(const char *url, char *ret, size_t size)
-{
-    static const char parameter[] = "password=";
-    const char *user = strstr(url, "://"), *secret = NULL;
-    size_t len = 0;
-    if (user) {
-        user += 3;
-        size_t head = strcspn(user, "/?"), colon = strcspn(user, ":");
-        /* the last @ of what stands before the path: a password may have one of its own */
-        for (size_t i = head; i-- > 0 && !secret;)
-            if (user[i] == '@') {
-                secret = colon < i ? user + colon + 1 : NULL;
-                len = colon < i ? i - colon - 1 : 0;
-                break;
-            }
-    }
-    if (!secret && (secret = strstr(url, parameter))) {
-        secret += strlen(parameter);
-        len = strcspn(secret, "&");
-    }
-    if (secret)
-        (void)snprintf(ret, size, "%.*s***%s", (int)(secret - url), url, secret + len);
-    else
-        (void)snprintf(ret, size, "%s", url);
 }
 
 /* The main schema's versions have a table to themselves, older than that of the parts. */

@@ -182,8 +182,6 @@ extern const struct db_driver db_sqlite, db_postgres;
 /* Opens by the URL's scheme: the array of drivers is in db.c. */
 HF_MUST_USE enum hf_status db_open(const char *url, const struct db_options *options,
                                    struct db **ret_db, struct hf_err *err);
-/* The URL as it may be shown: "***" for a password.  `size` at least 1; may be cut. */
-void db_url_show(const char *url, char *ret, size_t size);
 static inline void db_close(struct db *db)
 {
     if (db)

@@ -3,6 +3,7 @@
  * in straight-line code on its worker's thread.  Load makes batches larger, so one commit serves
  * hundreds of buyers.  Keeps I7: nothing is shown or answered before the commit, and everything is
  * taken back when it fails. */
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -41,25 +42,31 @@ static bool names_hold(const struct command *c)
            c->kind == CMD_HOLD_CONFIRM;
 }
 
-/* What is to be read: the events' clocks, and what the view does not know: stored keys, the rows of
- * named holds, bookings made earlier. */
+/* What the view does not know of a command: an answer stored under its key, the row of the hold it
+ * names, the booking that was made of it. */
+static void choose_rows(struct worker *w, struct command *c, size_t index)
+{
+    struct batch_read *r = &w->read;
+    key_row_close(&w->stored[index]);
+    if (c->has_key && engine_key_maybe(w->engine, c))
+        *vec_push(&r->keys) = (struct key_wanted){c->key_hash, &w->stored[index]};
+    if (!names_hold(c))
+        return;
+    hold_row_close(&c->hold);
+    booking_row_close(&c->booking);
+    *vec_push(&r->holds) = (struct hold_wanted){
+        c->id.key, &c->hold, c->kind == CMD_HOLD_CONFIRM ? &c->booking : NULL};
+}
+
+/* What is to be read: the events' clocks, and what the commands need. */
 static void choose_reads(struct worker *w, struct command *const *commands, size_t n)
 {
     struct batch_read *r = &w->read;
     bool catalogue = false;
     batch_read_clear(r);
     for (size_t i = 0; i < n; i++) {
-        struct command *c = commands[i];
-        key_row_close(&w->stored[i]);
-        catalogue |= c->kind == CMD_EVENT_CREATE;
-        if (c->has_key && engine_key_maybe(w->engine, c))
-            *vec_push(&r->keys) = (struct key_wanted){c->key_hash, &w->stored[i]};
-        if (!names_hold(c))
-            continue;
-        hold_row_close(&c->hold);
-        booking_row_close(&c->booking);
-        *vec_push(&r->holds) = (struct hold_wanted){
-            c->id.key, &c->hold, c->kind == CMD_HOLD_CONFIRM ? &c->booking : NULL};
+        catalogue |= commands[i]->kind == CMD_EVENT_CREATE;
+        choose_rows(w, commands[i], i);
     }
     if (catalogue)
         vec_push(&r->clocks); /* event 0 */
@@ -126,6 +133,32 @@ static enum hf_status lock_and_read(struct worker *w, struct command *const *com
         atomic_store_explicit(&w->decision.events.v[i]->confirmed_ms, confirmed_ms,
                               memory_order_relaxed);
     return status;
+}
+
+/* Where others write too, a batch may have waited for them to leave the event: whoever came for the
+ * same events meanwhile comes along.  Those that do not fit wait for the next batch. */
+static enum hf_status let_join(struct worker *w, struct command **commands, size_t *n,
+                               struct hf_err *err)
+{
+    size_t room = w->engine->config.batch_len_max - *n - w->n_late, first = *n;
+    if (!w->engine->has_others || *n == 0 || commands != w->commands) /* the last: one alone */
+        return HF_OK;
+    size_t taken = lane_take(&w->work, commands + *n, room, 0);
+    taken = taken == LANE_CLOSED ? 0 : taken;
+    for (size_t i = first; i < first + taken; i++) {
+        struct command *c = commands[i];
+        c->gate_refused = false;
+        if (c->event && c->event->in_batch && c->kind != CMD_FOLLOW && c->kind != CMD_COMPARE &&
+            c->kind != CMD_EVENT_LOAD)
+            commands[(*n)++] = c;
+        else
+            w->late[w->n_late++] = c;
+    }
+    vec_clear(&w->read.keys);
+    vec_clear(&w->read.holds);
+    for (size_t i = first; i < *n; i++)
+        choose_rows(w, commands[i], i);
+    return w->read.keys.n || w->read.holds.n ? ledger_wanted_read(w->ledger, &w->read, err) : HF_OK;
 }
 
 static enum hf_status create_event(struct worker *w, struct command *c, struct hf_err *err)
@@ -215,6 +248,8 @@ static struct outcome try_batch(struct worker *w, struct command **commands, siz
     w->n_deferred = 0;
     choose_events(w, commands, *n);
     out.status = lock_and_read(w, commands, *n, &out.err);
+    if (out.status == HF_OK)
+        out.status = let_join(w, commands, n, &out.err);
     if (out.status == HF_OK) {
         /* again, since catching up may have replaced the holds */
         size_t n_due = view_due(w->view, d->now, w->due, expire_max(*n));
@@ -382,11 +417,14 @@ static void run(struct worker *w, struct command **commands, size_t n, bool alon
     }
     if (status == HF_OK) {
         publish(w, kept);
-        batch_settle(w, true);
+        if (batch_settle_prepare(w, true))
+            batch_settle(w);
         batch_answer(w, commands, kept);
+        batch_settle(w);
         return;
     }
-    batch_settle(w, false);
+    batch_settle_prepare(w, false);
+    batch_settle(w);
     kept = undo(w, commands, kept);
     if (status == HF_LEDGER_SURPRISE) {
         after_surprise(w, commands, kept, alone, out.err.msg);

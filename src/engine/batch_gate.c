@@ -147,20 +147,17 @@ static int seat_order(const void *a, const void *b)
     return (x->event > y->event) - (x->event < y->event);
 }
 
-/* Not after a failure that the gate had no part in: then `committed` is false, and what was claimed
- * goes back. */
-void batch_settle(struct worker *w, bool committed)
+/* Not committed: all that was claimed goes back. */
+bool batch_settle_prepare(struct worker *w, bool committed)
 {
-    struct hf_fault fault = {0};
+    bool frees = false;
     vec_clear(&w->gate_seats);
     vec_clear(&w->gate_counts);
-    if (!gate_is_used(w)) {
-        forget_claims(w);
-        return;
-    }
-    if (committed)
+    if (gate_is_used(w) && committed)
         put_changes(w);
-    for (size_t i = 0; i < w->claims.n; i++) {
+    for (size_t i = 0; i < w->gate_seats.n; i++)
+        frees |= w->gate_seats.v[i].ttl_ms == 0;
+    for (size_t i = 0; gate_is_used(w) && i < w->claims.n; i++) {
         const struct command *c = w->claimed.v[i];
         bool won = c && committed && c->status == HF_CREATED && !c->replayed;
         for (uint32_t s = 0; c && !won && s < w->claims.v[i].n_seats; s++)
@@ -169,8 +166,16 @@ void batch_settle(struct worker *w, bool committed)
     forget_claims(w);
     if (w->gate_seats.n > 1)
         qsort(w->gate_seats.v, w->gate_seats.n, sizeof *w->gate_seats.v, seat_order);
+    return frees;
+}
+
+void batch_settle(struct worker *w)
+{
+    struct hf_fault fault = {0};
     if ((w->gate_seats.n || w->gate_counts.n) &&
         gate_settle(w->gate, w->token, w->gate_seats.v, w->gate_seats.n, w->gate_counts.v,
                     w->gate_counts.n, &fault) != HF_DONE)
         batch_gate_failed(w, &fault);
+    vec_clear(&w->gate_seats);
+    vec_clear(&w->gate_counts);
 }

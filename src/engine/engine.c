@@ -300,6 +300,8 @@ static void worker_init(struct engine *e, int index)
     w->engine = e;
     w->index = index;
     w->view = view_new();
+    if (index)
+        view_share_clients(w->view, e->workers[0].view);
     w->first_due_ms = INT64_MAX;
     lane_init(&w->work, e->config.queue_len_max);
     if (e->config.random_seed)
@@ -311,6 +313,7 @@ static void worker_init(struct engine *e, int index)
     w->decision.client_places_max = e->config.public_places_max;
     w->commands = hf_alloc(n * sizeof(struct command *));
     w->deferred = hf_alloc(n * sizeof(struct command *));
+    w->late = hf_alloc(n * sizeof(struct command *));
     w->stored = hf_alloc(n * sizeof *w->stored);
 }
 
@@ -331,6 +334,7 @@ static void worker_close(struct worker *w)
     vec_close(&w->gate_counts);
     free(w->commands);
     free(w->deferred);
+    free(w->late);
     free(w->stored);
     view_free(w->view);
     lane_destroy(&w->work);
@@ -450,7 +454,7 @@ void engine_stop(struct engine *e)
         ledger_close(e->readers[i]);
     ledger_close(e->loader);
     ledger_close(e->keeper);
-    for (int i = 0; i < e->n_workers; i++)
+    for (int i = e->n_workers; i-- > 0;) /* the first one's view counts for all */
         worker_close(&e->workers[i]);
     key_filter_close(&e->filter);
     lane_destroy(&e->read);

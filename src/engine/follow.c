@@ -19,6 +19,8 @@
 #define TEXT_MAX 6000    /* of what is told at once */
 #define POLL_CHUNK 500   /* clock rows asked for at once */
 #define RETRY_MS 200     /* while the ledger does not answer */
+#define HELLO_EVERY_MS 5000 /* "here I am": who hears nobody for long need not tell anything */
+#define LONELY_AFTER_MS 16000
 
 struct follower {
     struct engine *engine;
@@ -26,7 +28,8 @@ struct follower {
     pthread_t thread;
     bool running;
     char me[24]; /* first word of what we tell, so as not to listen to ourselves */
-    int64_t next_poll_ms, next_tell_ms;
+    int64_t next_poll_ms, next_tell_ms, next_hello_ms;
+    int64_t heard_ms; /* another server, last */
     bool deaf; /* the last try failed */
 
     int wake_fd;
@@ -61,11 +64,13 @@ void follower_announce(struct engine *e, struct event *event)
 
 /* ---- what we tell ---- */
 
-/* Up to TEXT_MAX of "ME EVENT:SEQ EVENT:SEQ ..."; the rest the next time. */
-static bool tell_some(struct follower *f, struct hf_err *err)
+/* Up to TEXT_MAX of "ME EVENT:SEQ EVENT:SEQ ..."; the rest the next time.  A telling is a
+ * transaction, so one that nobody hears is left out; `hello` is told all the same. */
+static bool tell_some(struct follower *f, bool hello, struct hf_err *err)
 {
     char text[TEXT_MAX + 64];
     size_t len = (size_t)snprintf(text, sizeof text, "%s", f->me), head = len;
+    bool lonely = now_ms(f) - f->heard_ms > LONELY_AFTER_MS;
     pthread_mutex_lock(&f->lock);
     while (f->changed.n && len < TEXT_MAX) {
         struct event *event = f->changed.v[--f->changed.n];
@@ -74,7 +79,8 @@ static bool tell_some(struct follower *f, struct hf_err *err)
                                 event->def->id.key, atomic_load(&event->seq));
     }
     pthread_mutex_unlock(&f->lock);
-    return len == head || ledger_notify(f->ledger, TOPIC, text, err) == HF_OK;
+    bool needless = lonely || len == head;
+    return (needless && !hello) || ledger_notify(f->ledger, TOPIC, text, err) == HF_OK;
 }
 
 static bool anything_to_tell(struct follower *f)
@@ -103,9 +109,12 @@ static void hear_line(struct follower *f, char *line)
 {
     char *rest = line;
     const char *from = strsep(&rest, " ");
-    if (!rest || strcmp(from, f->me) == 0)
+    if (!*from || strcmp(from, f->me) == 0)
         return;
-    for (char *word; (word = strsep(&rest, " "));) {
+    if (now_ms(f) - f->heard_ms > LONELY_AFTER_MS)
+        f->next_hello_ms = 0; /* somebody new, who should hear of us, too */
+    f->heard_ms = now_ms(f);
+    for (char *word; rest && (word = strsep(&rest, " "));) {
         char *colon = strchr(word, ':');
         if (!colon)
             continue;
@@ -185,9 +194,12 @@ static bool turn(struct follower *f, struct buf *lines, struct hf_err *err)
     (void)!read(f->wake_fd, &woken, sizeof woken);
     hear(f, lines);
     int64_t now = now_ms(f);
-    if (now >= f->next_tell_ms && anything_to_tell(f)) {
+    bool hello = now >= f->next_hello_ms;
+    if (hello || (now >= f->next_tell_ms && anything_to_tell(f))) {
         f->next_tell_ms = now + ANNOUNCE_EVERY_MS;
-        if (!tell_some(f, err))
+        if (hello)
+            f->next_hello_ms = now + HELLO_EVERY_MS;
+        if (!tell_some(f, hello, err))
             return false;
     }
     if (now < f->next_poll_ms)
@@ -228,6 +240,7 @@ enum hf_status follower_start(struct engine *e, struct hf_err *err)
     uint8_t id[8];
     e->follower = f;
     f->engine = e;
+    f->heard_ms = now_ms(f); /* until we know better */
     random_init_system(&random);
     random_bytes(&random, id, sizeof id);
     for (size_t i = 0; i < sizeof id; i++)

@@ -30,7 +30,7 @@
  * nobody by itself. */
 #define FRESH_MS 1000
 #define POLL_EVERY_MS 400    /* how often the follower compares */
-#define ANNOUNCE_EVERY_MS 20 /* what changed here, to the other servers */
+#define ANNOUNCE_EVERY_MS 50 /* what changed here, to the other servers */
 #define CHECKPOINT_EVERY_ROWS 16384
 /* Where many may write, events are dealt out to so many workers, by their number. */
 #define WORKERS_MAX 4
@@ -66,8 +66,8 @@ struct worker {
     VEC(struct gate_seat) gate_seats;
     VEC(struct gate_count) gate_counts;
     struct decision decision;
-    struct command **commands, **deferred; /* batch_len_max each */
-    size_t n_deferred;
+    struct command **commands, **deferred, **late; /* batch_len_max each */
+    size_t n_deferred, n_late;                     /* for the next batch; together no more */
     struct key_row *stored;
     struct hold *due[EXPIRE_MAX];
     int64_t next_sweep_us, next_probe_us;
@@ -122,7 +122,10 @@ void batch_answer(struct worker *w, struct command *const *commands, size_t n);
 /* batch_gate.c: before the ledger, and after.  Commands that the gate refuses outright are answered
  * and taken out of `commands`. */
 void batch_claim(struct worker *w, struct command **commands, size_t *n);
-void batch_settle(struct worker *w, bool committed);
+/* Put together what the gate is to hear, while the commands are still ours; then tell it.  True:
+ * somebody's place is free again, which the gate must know before they are answered. */
+bool batch_settle_prepare(struct worker *w, bool committed);
+void batch_settle(struct worker *w);
 void batch_gate_failed(struct worker *w, const struct hf_fault *fault);
 
 /* catch_up.c: fold what others wrote into the view, up to the last of `read`'s rows for this event.

@@ -17,9 +17,22 @@ typedef _Atomic(struct event *) event_slot;
 struct view {
     _Atomic(event_slot *) chunks[CHUNKS];
     struct hold_table holds;
+    struct clients clients;
 };
 
-struct view *view_new(void) { return hf_alloc(sizeof(struct view)); }
+struct view *view_new(void)
+{
+    struct view *v = hf_alloc(sizeof *v);
+    clients_init(&v->clients);
+    v->holds.clients = &v->clients;
+    return v;
+}
+
+void view_share_clients(struct view *v, struct view *first)
+{
+    hf_check(v->holds.n == 0);
+    v->holds.clients = &first->clients;
+}
 
 void view_free(struct view *v)
 {
@@ -32,6 +45,7 @@ void view_free(struct view *v)
             event_free(chunk[i]);
         free(chunk);
     }
+    clients_close(&v->clients);
     free(v);
 }
 

@@ -96,6 +96,8 @@ struct view;
 
 struct view *view_new(void);
 void view_free(struct view *v);
+/* From now on count the places of addresses together with `first`, which must outlive it. */
+void view_share_clients(struct view *v, struct view *first);
 
 /* ---- any thread ---- */
 

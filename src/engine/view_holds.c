@@ -12,58 +12,20 @@ static struct hold **bucket(const struct hold_table *t, int64_t key)
 
 /* ---- places by address ---- */
 
-static struct client_slot *client_slot(const struct hold_table *t, uint64_t client)
-{
-    size_t i = (client * 0x9e3779b97f4a7c15u >> 20) & (t->n_clients - 1);
-    while (t->clients[i].client && t->clients[i].client != client)
-        i = (i + 1) & (t->n_clients - 1);
-    return &t->clients[i];
-}
-
-/* Grows to twice what is in use, leaving out those who hold nothing any more. */
-static void clients_grow(struct hold_table *t)
-{
-    struct client_slot *old = t->clients;
-    size_t n_old = t->n_clients, live = 0;
-    for (size_t i = 0; i < n_old; i++)
-        live += old[i].places > 0;
-    for (t->n_clients = 256; t->n_clients < live * 4; t->n_clients *= 2)
-        ;
-    t->clients = hf_alloc(t->n_clients * sizeof *t->clients);
-    t->n_clients_used = live;
-    for (size_t i = 0; i < n_old; i++)
-        if (old[i].places)
-            *client_slot(t, old[i].client) = old[i];
-    free(old);
-}
-
 static uint32_t hold_places(const struct hold *h)
 {
     return places_count(h->n_seats, h->areas, h->n_areas);
 }
 
-static void client_add(struct hold_table *t, const struct hold *h)
-{
-    if (!h->client)
-        return;
-    if (t->n_clients_used * 2 >= t->n_clients)
-        clients_grow(t);
-    struct client_slot *slot = client_slot(t, h->client);
-    t->n_clients_used += slot->client == 0;
-    slot->client = h->client;
-    slot->places += hold_places(h);
-}
-
-static void client_sub(struct hold_table *t, const struct hold *h)
+static void count_places(struct hold_table *t, const struct hold *h, int64_t sign)
 {
     if (h->client)
-        client_slot(t, h->client)->places -= hold_places(h);
+        clients_add(t->clients, h->client, sign * hold_places(h));
 }
 
 uint32_t view_client_places(const struct view *v, uint64_t client)
 {
-    const struct hold_table *t = view_hold_table(v);
-    return t->n_clients ? client_slot(t, client)->places : 0;
+    return clients_places(view_hold_table(v)->clients, client);
 }
 
 /* ---- the heap ---- */
@@ -104,7 +66,7 @@ static void heap_put(struct hold_table *t, struct hold *h)
 {
     if (h->heap_pos)
         return;
-    client_add(t, h);
+    count_places(t, h, 1);
     *vec_push(&t->heap) = h;
     heap_up(t, t->heap.n - 1);
 }
@@ -113,7 +75,7 @@ static void heap_drop(struct hold_table *t, struct hold *h)
 {
     if (!h->heap_pos)
         return;
-    client_sub(t, h);
+    count_places(t, h, -1);
     size_t i = h->heap_pos - 1;
     h->heap_pos = 0;
     struct hold *last = t->heap.v[--t->heap.n];
@@ -232,7 +194,6 @@ void hold_table_close(struct hold_table *t)
         while (t->buckets[i])
             unlink_hold(t, &t->buckets[i]);
     free(t->buckets);
-    free(t->clients);
     vec_close(&t->heap);
     *t = (struct hold_table){0};
 }

@@ -3,20 +3,14 @@
 #ifndef HF_ENGINE_VIEW_HOLDS_H
 #define HF_ENGINE_VIEW_HOLDS_H
 
+#include "engine/clients.h"
 #include "engine/view.h"
-
-/* Places of one address. */
-struct client_slot {
-    uint64_t client; /* 0: empty */
-    uint32_t places; /* 0: may be reused when the table grows */
-};
 
 struct hold_table {
     struct hold **buckets; /* n_buckets is a power of two, or 0 */
     size_t n_buckets, n;
-    VEC(struct hold *) heap;     /* a hold is live, and counted, as long as it is in here */
-    struct client_slot *clients; /* open-addressed; n_clients is a power of two, or 0 */
-    size_t n_clients, n_clients_used;
+    VEC(struct hold *) heap; /* a hold is live, and counted, as long as it is in here */
+    struct clients *clients; /* the counts; those of the view itself unless they are shared */
 };
 
 struct hold_table *view_hold_table(const struct view *v);

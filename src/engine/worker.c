@@ -106,14 +106,14 @@ static void turn(struct worker *w, struct command **commands, size_t n)
             commands[kept++] = c;
         }
     }
-    if (kept || view_first_due(w->view))
-        batch_run(w, commands, kept);
-    size_t left = 0; /* those a batch has locked are up to date */
+    size_t left = 0; /* the batch brings those that it locks up to date */
     for (size_t i = 0; i < followed.n; i++)
         if (in_batch(commands, kept, followed.v[i]))
             atomic_store(&followed.v[i]->following, false);
         else
             followed.v[left++] = followed.v[i];
+    if (kept || view_first_due(w->view))
+        batch_run(w, commands, kept);
     follow(w, followed.v, left);
     for (size_t i = 0; i < left; i++)
         if (followed.v[i]->stale)
@@ -191,7 +191,7 @@ static void probe(struct worker *w)
 static int64_t sleep_us(struct worker *w)
 {
     struct engine *e = w->engine;
-    if (w->n_deferred)
+    if (w->n_deferred || w->n_late)
         return 0;
     int64_t wait_us = IDLE_WAIT_US;
     const struct hold *first = view_first_due(w->view);
@@ -210,13 +210,14 @@ void *worker_main(void *arg)
     struct engine *e = w->engine;
     for (;;) {
         int64_t wait_us = sleep_us(w);
-        size_t held = w->n_deferred; /* deferred ones come first */
-        memcpy(w->commands, w->deferred, held * sizeof *w->commands);
+        size_t held = w->n_deferred + w->n_late; /* these come first */
+        memcpy(w->commands, w->deferred, w->n_deferred * sizeof *w->commands);
+        memcpy(w->commands + w->n_deferred, w->late, w->n_late * sizeof *w->commands);
         size_t n = lane_take(&w->work, w->commands + held, e->config.batch_len_max - held, wait_us);
         if (n == LANE_CLOSED && !held)
             break;
         n = held + (n == LANE_CLOSED ? 0 : n);
-        w->n_deferred = 0;
+        w->n_deferred = w->n_late = 0;
         gauge_set(e->metrics.queue_depth, (int64_t)lane_len(&w->work));
         turn(w, w->commands, n);
         int64_t now_us = monotonic_us(e);

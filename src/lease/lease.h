@@ -64,8 +64,7 @@ struct lease_options {
     const struct clock *clock;
 };
 
-struct lease; /* a handle: drivers embed struct lease { const struct lease_driver *driver; } first
-               */
+struct lease; /* a handle: drivers embed struct lease first */
 
 struct lease_driver {
     struct hf_driver_info info;
@@ -75,7 +74,8 @@ struct lease_driver {
     enum hf_result (*open)(const char *url, const struct lease_options *options, struct lease **ret,
                            struct hf_fault *fault);
     void (*close)(struct lease *l);
-    /* One more handle to the same coordinator, for another thread; `l` may be in use meanwhile. */
+    /* One more handle to the same coordinator, for another thread; `l` may be in use meanwhile.
+     * Need not connect: the first call does. */
     enum hf_result (*another)(struct lease *l, struct lease **ret, struct hf_fault *fault);
     /* HF_DONE: every verdict is filled.  HF_UNREACHABLE: nothing was done.  HF_UNKNOWN: some or all
      * may have been.  All of `n` in one exchange where the back end can. */
@@ -104,6 +104,9 @@ struct lease_driver {
 
 struct lease {
     const struct lease_driver *driver;
+    /* The caller's: renew and release end within this time, if that is sooner than timeout_ms; 0:
+     * timeout_ms.  For drivers whose answers can be lost; the others need not look. */
+    int64_t hurry_ms;
 };
 
 /* lease.c: the table of drivers */

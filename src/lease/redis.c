@@ -61,9 +61,9 @@ static void redis_close(struct lease *l)
     free(r);
 }
 
-/* Takes `address`; connects. */
-static enum hf_result handle_new(struct redis_address address, const struct clock *clock,
-                                 int64_t timeout_ms, struct lease **ret, struct hf_fault *fault)
+/* Takes `address`. */
+static struct redis *handle_new(struct redis_address address, const struct clock *clock,
+                                int64_t timeout_ms)
 {
     struct redis *r = hf_alloc(sizeof *r);
     r->lease.driver = &lease_redis;
@@ -71,12 +71,7 @@ static enum hf_result handle_new(struct redis_address address, const struct cloc
     redis_link_init(&r->caller.link, &r->address, clock, timeout_ms);
     redis_link_init(&r->messages, &r->address, clock, timeout_ms);
     redis_caller_init(&r->caller, redis_scripts, N_SCRIPTS);
-    enum hf_result result = redis_send(&r->caller.link, fault);
-    if (result == HF_DONE)
-        *ret = &r->lease;
-    else
-        redis_close(&r->lease);
-    return result;
+    return r;
 }
 
 static enum hf_result redis_open(const char *url, const struct lease_options *options,
@@ -89,17 +84,26 @@ static enum hf_result redis_open(const char *url, const struct lease_options *op
     int64_t timeout_ms = options ? options->timeout_ms : 0;
     if (timeout_ms <= 0)
         timeout_ms = TIMEOUT_DEFAULT_MS;
-    return handle_new(address, options && options->clock ? options->clock : &clock_system,
-                      timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS, ret, fault);
+    struct redis *r =
+        handle_new(address, options && options->clock ? options->clock : &clock_system,
+                   timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS);
+    result = redis_send(&r->caller.link, fault); /* connects */
+    if (result == HF_DONE)
+        *ret = &r->lease;
+    else
+        redis_close(&r->lease);
+    return result;
 }
 
 static enum hf_result redis_another(struct lease *l, struct lease **ret, struct hf_fault *fault)
 {
+    (void)fault;
     /* only what never changes: `l` may be in use */
     const struct redis *r = redis_of(l);
     struct redis_address address;
     redis_address_copy(&r->address, &address);
-    return handle_new(address, r->caller.link.clock, r->caller.link.timeout_ms, ret, fault);
+    *ret = &handle_new(address, r->caller.link.clock, r->caller.link.timeout_ms)->lease;
+    return HF_DONE;
 }
 
 /* ---- acquire, renew, release ---- */
@@ -187,8 +191,11 @@ static enum hf_result renew_or_release(struct lease *l, enum redis_script script
         if (result == HF_DONE && script == SCRIPT_RENEW)
             result = lease_check_ttl(&lease_redis.info, requests[i].ttl_ms, fault);
     }
-    if (result == HF_DONE)
+    if (result == HF_DONE) {
+        r->caller.hurry_ms = l->hurry_ms;
         result = redis_call(&r->caller, script, requests, n, 4, fault);
+        r->caller.hurry_ms = 0;
+    }
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++)
@@ -395,7 +402,7 @@ static enum hf_result scan(struct redis *r, const struct buf *pattern, struct bu
                                    REDIS_ARG("COUNT"),
                                    REDIS_ARG(SCAN_COUNT)},
               6);
-    enum hf_result result = redis_exchange(&r->caller.link, &reply, fault);
+    enum hf_result result = redis_exchange(&r->caller.link, 0, &reply, fault);
     if (result != HF_DONE)
         return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2 || !reply->element[0]->str) {
@@ -468,7 +475,8 @@ static enum hf_result redis_break(struct lease *l, const char *key, size_t key_l
 
 const struct lease_driver lease_redis = {
     .info = {.name = "redis",
-             .url = "redis://[[user]:password@]host[:port][/db], unix:PATH[?db=N]",
+             .url = "redis://[[user]:password@]host[:port][/db], "
+                    "unix://[[user]:password@]/path[?db=N]",
              .fence = HF_FENCE_CLOCK,
              .processes = true,
              .fair = true,

@@ -1,6 +1,6 @@
-/* Redis URLs, for redis_link.c: redis://[[user]:password@]host[:port][/db] and
- * unix:PATH[?db=N].  Faults name the part that is wrong and never repeat it: it may be, or be
- * mistaken for, a password.  No state; any thread. */
+/* Redis URLs, for redis_link.c: redis://[[user]:password@]host[:port][/db],
+ * unix://[[user]:password@]/path[?db=N] and unix:PATH[?db=N].  Faults name the part that is wrong
+ * and never repeat it: it may be, or be mistaken for, a password.  No state; any thread. */
 #include "lease/redis_link.h"
 
 #include <stdlib.h>
@@ -104,35 +104,69 @@ static enum hf_result parse_host(const char *text, size_t len, struct redis_addr
     return HF_DONE;
 }
 
+/* ?db=N, the only parameter; "" is none. */
+static enum hf_result parse_query(const char *query, struct redis_address *a,
+                                  struct hf_fault *fault)
+{
+    if (!*query)
+        return HF_DONE;
+    if (strncmp(query, "?db=", 4) != 0)
+        return bad(fault, "db=N is the only parameter that can come after ?");
+    a->db = number(query + 4, strlen(query + 4), DB_MAX);
+    return a->db < 0 ? bad(fault, "after ?db= comes the number of the database") : HF_DONE;
+}
+
+/* Up to the @, if it has one before `end`: the login, then the rest. */
+static enum hf_result parse_before_at(const char **rest, const char *end, struct redis_address *a,
+                                      struct hf_fault *fault)
+{
+    const char *at = memrchr(*rest, '@', (size_t)(end - *rest));
+    if (!at)
+        return HF_DONE;
+    const char *login = *rest;
+    *rest = at + 1;
+    return parse_login(login, (size_t)(at - login), a, fault);
+}
+
 static enum hf_result parse_tcp(const char *rest, struct redis_address *a, struct hf_fault *fault)
 {
-    const char *slash = strchr(rest, '/');
-    const char *end = slash ? slash : rest + strlen(rest);
-    if (slash && slash[1]) {
-        a->db = number(slash + 1, strlen(slash + 1), DB_MAX);
+    const char *end = strchrnul(rest, '/');
+    enum hf_result result = parse_before_at(&rest, end, a, fault);
+    if (result != HF_DONE)
+        return result;
+    const char *query = strchrnul(rest, '?');
+    result = parse_query(query, a, fault);
+    if (result != HF_DONE)
+        return result;
+    end = query < end ? query : end;
+    if (*end == '/' && end + 1 < query) {
+        a->db = number(end + 1, (size_t)(query - end - 1), DB_MAX);
         if (a->db < 0)
             return bad(fault, "after the host's / comes the number of the database (a / in a "
                               "password is %2F)");
     }
-    const char *at = memrchr(rest, '@', (size_t)(end - rest));
-    if (at) {
-        enum hf_result result = parse_login(rest, (size_t)(at - rest), a, fault);
-        if (result != HF_DONE)
-            return result;
-        rest = at + 1;
-    }
     return parse_host(rest, (size_t)(end - rest), a, fault);
 }
 
+/* A path, or //, perhaps a login, and an absolute path.  Without a login the // may as well belong
+ * to the path. */
 static enum hf_result parse_unix(const char *rest, struct redis_address *a, struct hf_fault *fault)
 {
-    const char *query = strrchr(rest, '?');
-    size_t len = query ? (size_t)(query - rest) : strlen(rest);
-    if (query) {
-        a->db = strncmp(query, "?db=", 4) == 0 ? number(query + 4, strlen(query + 4), DB_MAX) : -1;
-        if (a->db < 0)
-            return bad(fault, "after ? comes db= and a number");
+    if (strncmp(rest, "//", 2) == 0) {
+        const char *after = rest + 2;
+        enum hf_result result = parse_before_at(&after, strchrnul(after, '/'), a, fault);
+        if (result != HF_DONE)
+            return result;
+        if (a->password && *after != '/')
+            return bad(fault, "after @ comes the socket's path, which begins with /");
+        rest = a->password ? after : rest;
     }
+    const char *query = strrchr(rest, '?');
+    query = query ? query : rest + strlen(rest);
+    enum hf_result result = parse_query(query, a, fault);
+    if (result != HF_DONE)
+        return result;
+    size_t len = (size_t)(query - rest);
     if (len == 0 || len >= sizeof((struct sockaddr_un *)0)->sun_path)
         return bad(fault, "the socket's path is empty or longer than 107 bytes");
     a->path = hf_strndup(rest, len);

@@ -63,7 +63,7 @@ static enum hf_result run_again(struct redis_caller *c, const struct redis_batch
     }
     c->teach = 0;
     c->link.deadline_us = c->link.used_us + 1000 * c->link.timeout_ms;
-    enum hf_result result = redis_exchange(&c->link, again.v, fault);
+    enum hf_result result = redis_exchange(&c->link, c->hurry_ms, again.v, fault);
     c->link.deadline_us = 0;
     if (result != HF_DONE) {
         if (result == HF_UNREACHABLE && again.n < batch->n) {
@@ -115,7 +115,7 @@ enum hf_result redis_run(struct redis_caller *c, const struct redis_batch *batch
         *vec_push(&c->replies) = NULL;
     for (size_t i = 0; i < batch->n; i++)
         batch->put(c, batch->ctx, i);
-    enum hf_result result = redis_exchange(&c->link, c->replies.v, fault);
+    enum hf_result result = redis_exchange(&c->link, c->hurry_ms, c->replies.v, fault);
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < batch->n; i++)

@@ -11,6 +11,7 @@
 
 struct redis_caller {
     struct redis_link link;
+    int64_t hurry_ms;          /* struct lease's */
     VEC(redisReply *) replies; /* of one call; the vector only grows */
     const struct redis_arg *scripts;
     char shas[REDIS_SCRIPTS_MAX][REDIS_SHA_LEN + 1];

@@ -98,7 +98,7 @@ static enum hf_result ended(struct gate *g, enum hf_result result, struct hf_fau
 static enum hf_result exchange(struct gate *g, int type, redisReply **replies, size_t n,
                                struct hf_fault *fault)
 {
-    enum hf_result result = redis_exchange(&g->caller.link, replies, fault);
+    enum hf_result result = redis_exchange(&g->caller.link, 0, replies, fault);
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++)

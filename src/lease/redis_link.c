@@ -26,8 +26,11 @@
 void redis_link_init(struct redis_link *k, const struct redis_address *address,
                      const struct clock *clock, int64_t timeout_ms)
 {
-    *k =
-        (struct redis_link){.address = address, .clock = clock, .timeout_ms = timeout_ms, .fd = -1};
+    *k = (struct redis_link){.address = address,
+                             .clock = clock,
+                             .timeout_ms = timeout_ms,
+                             .allowed_ms = timeout_ms,
+                             .fd = -1};
 }
 
 static void out_clear(struct redis_link *k)
@@ -51,6 +54,8 @@ void redis_link_close(struct redis_link *k)
 {
     hang_up(k);
     buf_close(&k->out);
+    lookup_leave(k->lookup);
+    k->lookup = NULL;
     k->first_len = k->n_out = 0;
 }
 
@@ -78,7 +83,7 @@ static enum hf_result fail_timeout(const struct redis_link *k, enum hf_result re
 {
     char text[WHERE_SIZE];
     return lease_fault(fault, result, "%s: no answer within %" PRId64 " ms", where(k, text),
-                       k->timeout_ms);
+                       k->allowed_ms);
 }
 
 static enum hf_result fail_errno(const struct redis_link *k, enum hf_result result, int error,
@@ -170,14 +175,16 @@ static int dial_unix(const char *path, int64_t ms)
     return dial((const struct sockaddr *)&to, sizeof to, ms);
 }
 
-/* Every address of the host in turn, each with its share of the time that is left.  Looking the
- * name up has the resolver's own bounds. */
-static int dial_tcp(const struct redis_link *k, int64_t deadline_us, struct hf_fault *fault)
+/* Every address of the host in turn, each with its share of the time that is left. */
+static int dial_tcp(struct redis_link *k, int64_t deadline_us, struct hf_fault *fault)
 {
-    char port[16];
-    snprintf(port, sizeof port, "%d", k->address->port);
-    struct addrinfo want = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *all;
-    int error = getaddrinfo(k->address->host, port, &want, &all);
+    struct addrinfo *all;
+    int error = lookup_address(&k->lookup, k->address->host, k->address->port,
+                               ms_left(k, deadline_us), &all);
+    if (error == EAI_AGAIN && k->lookup) {
+        fail(k, HF_UNREACHABLE, "looking up its name takes too long", fault);
+        return -1;
+    }
     if (error != 0) {
         fail(k, HF_UNREACHABLE, gai_strerror(error), fault);
         return -1;
@@ -247,8 +254,8 @@ static int recv_some(struct redis_link *k, int flags)
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/* The next answer, NULL and errno if none.  `at_once`: a deadline has just been set, so the
- * socket's own bound serves and poll is spared. */
+/* The next answer, NULL and errno if none.  `at_once`: timeout_ms has just begun, so the socket's
+ * own bound serves and poll is spared. */
 static redisReply *next_reply(struct redis_link *k, int64_t deadline_us, bool at_once)
 {
     for (;;) {
@@ -397,10 +404,13 @@ static enum hf_result send_all(struct redis_link *k, int64_t deadline_us, struct
     return result;
 }
 
-enum hf_result redis_exchange(struct redis_link *k, redisReply **replies, struct hf_fault *fault)
+enum hf_result redis_exchange(struct redis_link *k, int64_t hurry_ms, redisReply **replies,
+                              struct hf_fault *fault)
 {
+    bool hurry = hurry_ms > 0 && hurry_ms < k->timeout_ms;
+    k->allowed_ms = hurry ? hurry_ms : k->timeout_ms;
     int64_t now_us = clock_boot_us(k->clock);
-    int64_t deadline_us = k->deadline_us ? k->deadline_us : now_us + 1000 * k->timeout_ms;
+    int64_t deadline_us = k->deadline_us ? k->deadline_us : now_us + 1000 * k->allowed_ms;
     if (k->fd >= 0 && now_us - k->used_us > IDLE_US && is_stale(k))
         hang_up(k);
     /* more than this might wait for room in the socket, and spend the time there */
@@ -410,7 +420,7 @@ enum hf_result redis_exchange(struct redis_link *k, redisReply **replies, struct
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++) {
-        replies[i] = next_reply(k, deadline_us, at_once && i == 0);
+        replies[i] = next_reply(k, deadline_us, at_once && !hurry && i == 0);
         if (replies[i])
             continue;
         result = fail_errno(k, HF_UNKNOWN, errno, fault);
@@ -425,6 +435,7 @@ enum hf_result redis_exchange(struct redis_link *k, redisReply **replies, struct
 
 enum hf_result redis_send(struct redis_link *k, struct hf_fault *fault)
 {
+    k->allowed_ms = k->timeout_ms;
     return send_all(k, clock_boot_us(k->clock) + 1000 * k->timeout_ms, fault);
 }
 

@@ -11,6 +11,7 @@
 #include <hiredis/hiredis.h>
 
 #include "lease/lease.h"
+#include "lease/redis_lookup.h"
 
 struct redis_address {
     char *host, *path;     /* one of them */
@@ -26,11 +27,13 @@ void redis_address_close(struct redis_address *a);
 struct redis_link {
     const struct redis_address *address; /* borrowed */
     const struct clock *clock;
-    int64_t timeout_ms;  /* for connecting and one exchange together */
-    int fd;              /* -1: closed */
-    redisReader *reader; /* while fd >= 0 */
-    struct buf out;      /* commands to be sent */
-    size_t first_len;    /* of the first of them: sent less than that, nothing was executed */
+    int64_t timeout_ms;    /* for connecting and one exchange together */
+    int64_t allowed_ms;    /* of that, the exchange under way */
+    struct lookup *lookup; /* that took too long and may be under way still; NULL: none */
+    int fd;                /* -1: closed */
+    redisReader *reader;   /* while fd >= 0 */
+    struct buf out;        /* commands to be sent */
+    size_t first_len;      /* of the first of them: sent less than that, nothing was executed */
     size_t n_out;
     int64_t used_us;     /* when the last exchange began */
     int64_t deadline_us; /* of the next exchange; 0: timeout_ms from its beginning */
@@ -48,10 +51,11 @@ struct redis_arg {
 /* One more command for the next exchange. */
 void redis_put(struct redis_link *k, const struct redis_arg *args, size_t n);
 
-/* Connects if need be, sends what was put, reads that many answers.  HF_DONE: `replies` are the
- * caller's to free.  HF_UNREACHABLE: nothing was executed.  HF_UNKNOWN: it may have been.  After
- * either the link is closed. */
-enum hf_result redis_exchange(struct redis_link *k, redisReply **replies, struct hf_fault *fault);
+/* Connects if need be, sends what was put, reads that many answers, all within timeout_ms and
+ * `hurry_ms`, unless that is 0.  HF_DONE: `replies` are the caller's to free.  HF_UNREACHABLE:
+ * nothing was executed.  HF_UNKNOWN: it may have been.  After either the link is closed. */
+enum hf_result redis_exchange(struct redis_link *k, int64_t hurry_ms, redisReply **replies,
+                              struct hf_fault *fault);
 /* Sends what was put and reads nothing: for a link that is subscribed. */
 enum hf_result redis_send(struct redis_link *k, struct hf_fault *fault);
 /* The next answer or message.  *ret NULL with HF_DONE: none came within timeout_ms, and the link

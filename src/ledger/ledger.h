@@ -50,6 +50,9 @@ struct batch_read {
 #define LEDGER_SINCE_MAX 20000
 HF_MUST_USE enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r,
                                              struct hf_err *err);
+/* In the same transaction: only the keys and holds wanted, which are others now. */
+HF_MUST_USE enum hf_status ledger_wanted_read(struct ledger *l, const struct batch_read *r,
+                                              struct hf_err *err);
 /* The same without locks and outside a transaction, to follow what others do: only audit and
  * holds_since.  The rows of an event's log have no gap, since its commits follow one another; the
  * holds may be of a later moment. */

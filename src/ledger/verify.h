@@ -33,7 +33,8 @@
     X(FOLD_BOOKINGS, "I11", "the log, folded, gives every booking", "bookings")                    \
     X(FOLD_AREAS, "I11", "the log, folded, gives every area's counters", "areas")                  \
     X(FOLD_EVENTS, "I11", "the log, folded, gives every event's status", "events")                 \
-    X(STRAYS, "I11", "every row belongs to an event", "rows")
+    X(STRAYS, "I11", "every row belongs to an event", "rows")                                      \
+    X(GATE, "I12", "the gate has no seat that the ledger does not give its hold", "entries")
 
 enum verify_id {
 #define VERIFY_ENUM(name, invariant, what, unit) VERIFY_##name,
@@ -56,8 +57,13 @@ struct verify_report {
     struct verify_check checks[VERIFY_COUNT];
 };
 
-/* HF_OK: everything was read, and the report says what is wrong.  Otherwise it could not be. */
+/* HF_OK: everything was read, and the report says what is wrong.  Otherwise it could not be.
+ * VERIFY_GATE is left to whoever knows a gate. */
 HF_MUST_USE enum hf_status ledger_verify(const char *url, const struct clock *clock,
                                          struct verify_report *ret, struct hf_err *err);
+
+/* One more violation of a check, in words. */
+__attribute__((format(printf, 3, 4))) void
+verify_violation(struct verify_report *report, enum verify_id check, const char *fmt, ...);
 
 #endif

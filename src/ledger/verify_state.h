@@ -61,8 +61,6 @@ struct event_state {
     int64_t seq, at, grant_fence;
 };
 
-__attribute__((format(printf, 3, 4))) void
-verify_violation(struct verify_report *report, enum verify_id id, const char *fmt, ...);
 static inline void verify_count(struct event_state *e, enum verify_id id)
 {
     e->report->checks[id].rows++;

@@ -7,9 +7,7 @@
 
 enum hf_result check_name(const struct hf_locks *locks, const char *name, struct hf_fault *fault)
 {
-    /* Bounded: what is longer is refused all the same. */
-    return lease_check_key(&locks->driver->info, name, name ? strnlen(name, 4 * LEASE_NAME_MAX) : 0,
-                           fault);
+    return lease_check_key(&locks->driver->info, name, name ? strlen(name) : 0, fault);
 }
 
 static enum hf_result check_times(const struct hf_lock_options *o, struct hf_fault *fault)
@@ -23,6 +21,9 @@ static enum hf_result check_times(const struct hf_lock_options *o, struct hf_fau
     if (o->retry_ms < 0 || o->retry_ms > LOCK_MS_MAX)
         return lease_fault(fault, HF_BAD_REQUEST, "retry_ms is %lld: 0 to %lld can be",
                            (long long)o->retry_ms, (long long)LOCK_MS_MAX);
+    if (o->outage_ms < 0)
+        return lease_fault(fault, HF_BAD_REQUEST, "outage_ms is %lld: less than nothing",
+                           (long long)o->outage_ms);
     if (o->max_hold_ms < 0)
         return lease_fault(fault, HF_BAD_REQUEST, "max_hold_ms is %lld: less than nothing",
                            (long long)o->max_hold_ms);
@@ -50,6 +51,8 @@ static void fill_defaults(const struct hf_driver_info *info, struct hf_lock_opti
         o->wait_ms = HF_FOREVER;
     if (o->max_hold_ms > LOCK_MS_MAX)
         o->max_hold_ms = 0;
+    if (o->outage_ms > LOCK_MS_MAX)
+        o->outage_ms = 0;
 }
 
 enum hf_result check_options(const struct hf_locks *locks, const struct hf_lock_options *options,

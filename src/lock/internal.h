@@ -74,6 +74,7 @@ struct hf_lock {
     int64_t fence, margin_us, lead_us;
     int64_t renew_until_us; /* INT64_MAX: for ever */
     bool manual;
+    bool in_set; /* hf_unlock_many frees it */
     _Atomic int64_t deadline_us;
     atomic_bool lost;
     atomic_uint refs; /* the caller's; the renewer's queue; a callback */
@@ -158,6 +159,8 @@ enum hf_result check_options(const struct hf_locks *locks, const struct hf_lock_
 
 /* ---- lock.c ---- */
 
+/* By how much a deadline lies before the end of the lease. */
+int64_t lock_margin_us(int64_t ttl_ms);
 /* How long to go on: one for all the locks of a set. */
 struct budget {
     int64_t until_us; /* INT64_MAX: for ever */
@@ -189,5 +192,7 @@ void watch_unref(struct hf_lock *lock);
 void watch_renewed(struct hf_lock *lock, int64_t sent_us, const struct lease_verdict *verdict);
 int64_t watch_deadline_us(const struct hf_lock *lock, int64_t sent_us,
                           const struct lease_verdict *verdict);
+/* What one renewal may take: half of what is left, so that after a lost answer another fits. */
+int64_t watch_hurry_ms(const struct hf_lock *lock, int64_t now_us);
 
 #endif

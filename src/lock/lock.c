@@ -4,11 +4,13 @@
  *            | granted in time      |taken       |no answer    |
  *         settle                 taken()      doubt()          |
  *                                   |            |             |
- *                    no wait, or its end   TIMEOUT_MS of it     +-- waited, paused
+ *                    no wait, or its end   too much of it       +-- waited, paused
  *                                   |            |
  *                                give_up: release what may be there
  *
- * acquire is idempotent for one owner, so a doubtful answer is settled by asking again. */
+ * acquire is idempotent for one owner, so a doubtful answer is settled by asking again: for
+ * timeout_ms by who does not wait, for as long as it waits by who does, since an outage that is
+ * over before the wait is no reason to give up. */
 #include "lock/internal.h"
 
 #include <errno.h>
@@ -25,8 +27,9 @@
 #define CROWDED_PAUSE_MAX_US INT64_C(100000)
 #define DOUBT_PAUSE_US INT64_C(10000) /* doubled up to ... */
 #define DOUBT_PAUSE_MAX_US INT64_C(250000)
-#define QUICK_US 1000 /* a back end that wakes us for nothing ... */
-#define QUICK_MAX 8   /* so many times is asked less often */
+#define OUTAGE_PAUSE_MAX_US INT64_C(1000000) /* of a waiter; well below WAITER_SILENT_MS */
+#define QUICK_US 1000                        /* a back end that wakes us for nothing ... */
+#define QUICK_MAX 8                          /* so many times is asked less often */
 #define LATE_MAX 3
 
 struct attempt {
@@ -38,6 +41,7 @@ struct attempt {
     bool waiting;     /* the handle counts as one of a waiting call */
     bool placed;      /* there may be a lease or a place of ours */
     bool unknown;     /* the last answers did not come */
+    bool told;        /* on_outage was called and has not heard of the end */
     int64_t begun_us; /* the first question */
     int64_t sent_us;  /* the last question */
     int64_t granted_us;
@@ -70,6 +74,8 @@ void budget_begin(struct budget *budget, const struct hf_locks *locks,
     else if (options->wait_ms > 0)
         budget->until_us = locks_now_us(locks) + options->wait_ms * 1000;
 }
+
+int64_t lock_margin_us(int64_t ttl_ms) { return ttl_ms * 10 > 50000 ? ttl_ms * 10 : 50000; }
 
 /* ---- the steps of an attempt ---- */
 
@@ -131,11 +137,57 @@ static enum hf_result over(const struct attempt *a, struct hf_fault *fault)
                        (long long)(locks_now_us(a->locks) - a->waited_us) / 1000);
 }
 
-/* No answer, or no way to ask.  HF_DONE: ask again.  Nothing asked yet and nothing sent is a plain
- * failure; otherwise there may be something of ours, and what it is can still be found out. */
+/* Sleep, and look at the flag. */
+static void pause_for(const struct attempt *a, int64_t us)
+{
+    int64_t until_us = locks_now_us(a->locks) + us, left_us;
+    while ((left_us = until_us - locks_now_us(a->locks)) > 0 && !stopped(a->budget))
+        sleep_us(least(left_us, STOP_PAUSE_US));
+}
+
+/* One of the retries was in vain.  HF_DONE: ask again. */
+static enum hf_result try_later(struct attempt *a, int64_t left_us)
+{
+    a->budget->retries--;
+    if (a->handle)
+        pool_give(a->locks, a->handle, a->waiting);
+    a->handle = NULL;
+    pause_for(a, least(left_us, a->options->retry_ms * 1000));
+    return HF_DONE;
+}
+
+/* When to stop asking one who does not answer. */
+static int64_t doubt_until_us(const struct attempt *a)
+{
+    if (!a->lock->request.queue)
+        return a->doubt_us + a->locks->timeout_ms * 1000;
+    if (a->options->outage_ms == 0)
+        return a->budget->until_us;
+    return least(a->budget->until_us, a->doubt_us + a->options->outage_ms * 1000);
+}
+
+/* The second time: a connection that was merely closed is not worth a word. */
+static void tell_outage(struct attempt *a, const struct hf_fault *why)
+{
+    if (a->doubts == 0 || a->told || !a->options->on_outage)
+        return;
+    a->told = true;
+    a->options->on_outage(why, a->options->ctx);
+}
+
+static void tell_end_of_outage(struct attempt *a)
+{
+    if (a->told)
+        a->options->on_outage(NULL, a->options->ctx);
+    a->told = false;
+}
+
+/* No answer, or no way to ask.  HF_DONE: ask again.  Who does not wait fails if nothing was sent;
+ * otherwise there may be something of ours, and what it is can still be found out. */
 static enum hf_result doubt(struct attempt *a, enum hf_result r, struct hf_fault *fault)
 {
-    if (r != HF_UNKNOWN && (r != HF_UNREACHABLE || !a->placed))
+    bool queue = a->lock->request.queue, retry = a->options->retries > 0;
+    if (r != HF_UNKNOWN && (r != HF_UNREACHABLE || (!a->placed && !queue && !retry)))
         return r;
     int64_t now_us = locks_now_us(a->locks);
     if (r == HF_UNKNOWN)
@@ -144,17 +196,27 @@ static enum hf_result doubt(struct attempt *a, enum hf_result r, struct hf_fault
         a->doubt_us = now_us;
         a->doubts = 0;
     }
-    int64_t until_us = a->doubt_us + a->locks->timeout_ms * 1000;
-    if (a->options->wait_ms > 0)
-        until_us = least(until_us, a->budget->until_us);
-    if (a->doubts > 0 && now_us >= until_us) {
+    if (stopped(a->budget))
+        return lease_fault(fault, HF_TAKEN, "told to stop");
+    int64_t left_us = a->budget->until_us - now_us;
+    bool end = retry ? a->budget->retries == 0 || left_us <= 0
+                     : a->doubts > 0 && now_us >= doubt_until_us(a);
+    if (end) {
         if (fault && a->unknown)
             fault->result = HF_UNKNOWN;
         return a->unknown ? HF_UNKNOWN : r;
     }
-    int64_t pause_us = DOUBT_PAUSE_US << (a->doubts < 5 ? a->doubts : 5);
+    if (retry)
+        return try_later(a, left_us);
+    if (queue)
+        tell_outage(a, fault);
+    if (a->handle && !a->waiting) { /* others need it for calls that are short */
+        pool_give(a->locks, a->handle, false);
+        a->handle = NULL;
+    }
+    int64_t pause_us = DOUBT_PAUSE_US << (a->doubts < 7 ? a->doubts : 7);
     a->doubts++;
-    sleep_us(least(pause_us, DOUBT_PAUSE_MAX_US));
+    pause_for(a, least(pause_us, queue ? OUTAGE_PAUSE_MAX_US : DOUBT_PAUSE_MAX_US));
     return HF_DONE;
 }
 
@@ -199,13 +261,7 @@ static enum hf_result taken(struct attempt *a, const struct lease_verdict *verdi
         enum hf_result r = wait_turn(a, verdict, left_us, fault);
         return r == HF_DONE ? HF_DONE : doubt(a, r, fault);
     }
-    a->budget->retries--;
-    pool_give(a->locks, a->handle, a->waiting);
-    a->handle = NULL;
-    int64_t until_us = now_us + least(left_us, a->options->retry_ms * 1000);
-    while ((left_us = until_us - locks_now_us(a->locks)) > 0 && !stopped(a->budget))
-        sleep_us(least(left_us, STOP_PAUSE_US));
-    return HF_DONE;
+    return try_later(a, left_us);
 }
 
 static enum hf_result run(struct attempt *a, struct hf_fault *fault)
@@ -213,6 +269,8 @@ static enum hf_result run(struct attempt *a, struct hf_fault *fault)
     for (;;) {
         struct lease_verdict verdict;
         enum hf_result r = ask(a, &verdict, fault);
+        if (r == HF_DONE)
+            tell_end_of_outage(a);
         if (r != HF_DONE) {
             r = doubt(a, r, fault);
         } else if (verdict.result == HF_DONE) {
@@ -253,9 +311,8 @@ static struct hf_lock *lock_new(struct hf_locks *locks, const char *name,
     size_t len = strlen(name);
     struct hf_lock *lock = hf_alloc(sizeof *lock + len + 1);
     memcpy(lock->name, name, len);
-    int64_t percent_us = options->ttl_ms * 10;
     lock->locks = locks;
-    lock->margin_us = percent_us > 50000 ? percent_us : 50000;
+    lock->margin_us = lock_margin_us(options->ttl_ms);
     lock->lead_us = least(LOSS_LEAD_US, (options->ttl_ms * 1000 - lock->margin_us) / 5);
     lock->renew_until_us = INT64_MAX;
     lock->refs = 1;
@@ -281,6 +338,8 @@ enum hf_result lock_acquire(struct hf_locks *locks, const char *name,
                             const struct hf_lock_options *options, struct budget *budget,
                             struct hf_lock **ret, struct hf_fault *fault)
 {
+    struct hf_fault unheard;
+    fault = fault ? fault : &unheard; /* on_outage is told why */
     enum hf_result r = watch_start(locks, fault);
     if (r != HF_DONE)
         return r;
@@ -387,6 +446,8 @@ enum hf_result lock_release(struct hf_locks *locks, struct hf_lock **locked, siz
 
 enum hf_result hf_unlock(struct hf_lock *lock, struct hf_fault *fault)
 {
+    if (lock->in_set)
+        return lease_fault(fault, HF_BAD_REQUEST, "it is a member of a set: hf_unlock_many");
     return lock_release(lock->locks, &lock, 1, fault);
 }
 
@@ -405,7 +466,9 @@ enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault)
     if (r != HF_DONE)
         return r;
     int64_t sent_us = locks_now_us(locks);
+    handle->hurry_ms = watch_hurry_ms(lock, sent_us);
     r = locks->driver->renew(handle, &lock->request, 1, &verdict, fault);
+    handle->hurry_ms = 0;
     pool_give(locks, handle, false);
     if (r != HF_DONE) {
         locks_count(locks, STAT_RENEWAL_FAILURES, 1);

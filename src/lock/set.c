@@ -53,6 +53,7 @@ static bool hand_out(struct hf_lock_set *set, const struct hf_lock_options *opti
         ok = ok && hf_lock_held(set->locked[i]);
     if (ok) {
         for (size_t i = 0; i < set->n; i++) {
+            set->locked[i]->in_set = true;
             set->locked[i]->on_loss = options->on_loss;
             set->locked[i]->ctx = options->ctx;
         }

@@ -53,17 +53,18 @@ enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
     return HF_DONE;
 }
 
-/* The checks, and one exchange of `call`. */
+/* The checks, and one exchange; a *ttl_ms of 0 becomes the default. */
 static enum hf_result exchange(struct hf_locks *locks, const char *name, const char *owner,
-                               int64_t ttl_ms, bool renew, struct lease_verdict *verdict,
+                               int64_t *ttl_ms, bool renew, struct lease_verdict *verdict,
                                struct hf_fault *fault)
 {
-    struct hf_lock_options want = {.ttl_ms = ttl_ms};
+    struct hf_lock_options want = {.ttl_ms = *ttl_ms};
     enum hf_result r = check_name(locks, name, fault);
     if (r == HF_DONE)
         r = check_options(locks, &want, &want, fault);
     if (r != HF_DONE)
         return r;
+    *ttl_ms = want.ttl_ms;
     struct lease_request request = {
         .key = name, .key_len = strlen(name), .ttl_ms = want.ttl_ms, .slots = 1};
     if (!parse_owner(owner, request.owner))
@@ -85,12 +86,13 @@ enum hf_result hf_lease_renew(struct hf_locks *locks, const char *name, const ch
 {
     struct lease_verdict verdict = {.result = HF_UNKNOWN};
     int64_t sent_us = locks_now_us(locks);
-    enum hf_result r = exchange(locks, name, owner, ttl_ms, true, &verdict, fault);
+    enum hf_result r = exchange(locks, name, owner, &ttl_ms, true, &verdict, fault);
     if (r != HF_DONE)
         return r;
     memcpy(ret->owner, owner, sizeof ret->owner);
     ret->fence = verdict.fence;
-    ret->remaining_ms = verdict.remaining_ms - (locks_now_us(locks) - sent_us) / 1000;
+    ret->remaining_ms = (sent_us + verdict.remaining_ms * 1000 - lock_margin_us(ttl_ms)) / 1000 -
+                        locks_now_us(locks) / 1000;
     return HF_DONE;
 }
 
@@ -98,5 +100,6 @@ enum hf_result hf_lease_release(struct hf_locks *locks, const char *name, const 
                                 struct hf_fault *fault)
 {
     struct lease_verdict verdict = {.result = HF_UNKNOWN};
-    return exchange(locks, name, owner, 0, false, &verdict, fault);
+    int64_t ttl_ms = 0;
+    return exchange(locks, name, owner, &ttl_ms, false, &verdict, fault);
 }

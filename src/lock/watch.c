@@ -18,6 +18,7 @@
 
 #define RETRY_MIN_US 20000
 #define RETRY_MAX_US 500000
+#define HURRY_MIN_MS 20
 
 /* ---- the heap ---- */
 
@@ -91,6 +92,12 @@ int64_t watch_deadline_us(const struct hf_lock *lock, int64_t sent_us,
     int64_t left_ms =
         verdict->remaining_ms < lock->request.ttl_ms ? verdict->remaining_ms : lock->request.ttl_ms;
     return sent_us + left_ms * 1000 - lock->margin_us;
+}
+
+int64_t watch_hurry_ms(const struct hf_lock *lock, int64_t now_us)
+{
+    int64_t left_us = atomic_load_explicit(&lock->deadline_us, memory_order_acquire) - now_us;
+    return left_us > 2000 * HURRY_MIN_MS ? left_us / 2000 : HURRY_MIN_MS;
 }
 
 /* Set the lock's times; L1: never back.  A third of the TTL after the lease began, but leave a
@@ -179,6 +186,23 @@ void watch_unref(struct hf_lock *lock)
     free(lock);
 }
 
+/* One exchange for all, as quick as the most urgent of them needs it. */
+static enum hf_result renew_batch(struct hf_locks *locks, struct lease **handle,
+                                  struct hf_lock *const *batch,
+                                  const struct lease_request *requests, size_t n,
+                                  struct lease_verdict *verdicts, int64_t now_us)
+{
+    if (!*handle && locks->driver->another(locks->first, handle, NULL) != HF_DONE)
+        return HF_UNREACHABLE;
+    int64_t hurry_ms = INT64_MAX;
+    for (size_t i = 0; i < n; i++) {
+        int64_t ms = watch_hurry_ms(batch[i], now_us);
+        hurry_ms = ms < hurry_ms ? ms : hurry_ms;
+    }
+    (*handle)->hurry_ms = hurry_ms;
+    return locks->driver->renew(*handle, requests, n, verdicts, NULL);
+}
+
 /* Renewals that were asked for in vain come back through the heap, until the lock is lost. */
 static void *run_renewer(void *arg)
 {
@@ -199,8 +223,8 @@ static void *run_renewer(void *arg)
         pthread_mutex_unlock(&locks->mutex);
         int64_t sent_us = locks_now_us(locks);
         enum hf_result r = HF_UNREACHABLE;
-        if (!stop && (handle || locks->driver->another(locks->first, &handle, NULL) == HF_DONE))
-            r = locks->driver->renew(handle, requests, n, verdicts, NULL);
+        if (!stop)
+            r = renew_batch(locks, &handle, batch, requests, n, verdicts, sent_us);
         int64_t now_us = locks_now_us(locks);
         pthread_mutex_lock(&locks->mutex);
         for (size_t i = 0; i < n; i++) {

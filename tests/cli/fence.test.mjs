@@ -7,9 +7,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, describe, it } from 'node:test';
-import {
-  beginRun, run, sqliteLocks, startPostgres, startRedis, until,
-} from '../support/cli.mjs';
+import { beginRun, run, sqliteLocks, until } from '../support/cli.mjs';
+import { startPostgres } from '../support/postgres.mjs';
+import { startRedis } from '../support/redis.mjs';
 import { HOLDFAST, launch, reap, sqliteQuery } from '../support/server.mjs';
 
 const share = fileURLToPath(new URL('../../share/holdfast', import.meta.url));

@@ -4,9 +4,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
-import {
-  beginRun, freePort, holdfast, run, sqliteLocks, startRedis,
-} from '../support/cli.mjs';
+import { beginRun, freePort, holdfast, run, sqliteLocks } from '../support/cli.mjs';
+import { startRedis } from '../support/redis.mjs';
 import { environment, HOLDFAST, launch, reap } from '../support/server.mjs';
 
 const locks = sqliteLocks();
@@ -32,16 +31,23 @@ describe('usage: 64', { concurrency: 4 }, () => {
     'no command': [/one NAME/, ['name', '--']],
     'no dashes': [/one NAME/, ['name', 'touch', marker]],
     'two names': [/one NAME/, ['one', 'two', ...touch]],
-    'an unknown option': [/unrecognized option/, ['--frobnicate', 'name', ...touch]],
-    'an option without its value': [/requires an argument/, ['name', '--ttl']],
+    'an unknown option': [/^holdfast run: unrecognized option '--frobnicate'; see holdfast run --help$/m, ['--frobnicate', 'name', ...touch]],
+    'an unknown option with a value that may be a secret': [/unrecognized option '--lok';/, ['--lok=redis://:pw@h', 'name', ...touch]],
+    'an unknown letter': [/^holdfast run: unrecognized option '-x'; see holdfast run --help$/m, ['--shared', '-xn', 'name', ...touch]],
+    'an option without its value': [/^holdfast run: option '--ttl' requires an argument; see holdfast run --help$/m, ['name', '--ttl']],
+    'a letter without its value': [/option '-E' requires an argument/, ['name', '-E']],
     'an empty name': [/name .*empty/i, ['', ...touch]],
-    'a name of 4 KiB': [/name/, ['n'.repeat(4096), ...touch]],
+    'a name of 4 KiB': [/name .*4096 bytes/, ['n'.repeat(4096), ...touch]],
     'a name of 256 bytes': [/name/, ['n'.repeat(256), ...touch]],
     'a name with a control character': [/name/, ['a\nb', ...touch]],
     'a TTL of zero': [/--ttl/, ['--ttl', '0', 'name', ...touch]],
     'a TTL too short': [/TTL/i, ['--ttl', '1ms', 'name', ...touch]],
     'a huge TTL': [/TTL/i, ['--ttl', '3000d', 'name', ...touch]],
-    'a TTL beyond all numbers': [/--ttl/, ['--ttl', '99999999999999999999s', 'name', ...touch]],
+    'a TTL beyond all numbers': [/--ttl: 9{20}s is too long, at most 3660d/, ['--ttl', '99999999999999999999s', 'name', ...touch]],
+    'a wait of a quarter of a million years': [/--wait: 99999999d is too long/, ['--wait', '99999999d', 'name', ...touch]],
+    'units in the wrong order': [/30s2m is not a duration/, ['--wait', '30s2m', 'name', ...touch]],
+    'a unit twice': [/1s1s is not a duration/, ['--wait', '1s1s', 'name', ...touch]],
+    'a compound that ends without a unit': [/2m30 is not a duration/, ['--wait', '2m30', 'name', ...touch]],
     'an empty duration': [/--wait/, ['--wait', '', 'name', ...touch]],
     'a negative duration': [/--wait/, ['--wait', '-1s', 'name', ...touch]],
     'a duration in weeks': [/--wait/, ['--wait', '1w', 'name', ...touch]],
@@ -60,6 +66,7 @@ describe('usage: 64', { concurrency: 4 }, () => {
     'more at least than at most': [/--at-least/, ['--at-least', '2s', '--max-hold', '1s', 'name', ...touch]],
     'a label of 129 bytes': [/--label/, ['--label', 'l'.repeat(129), 'name', ...touch]],
     'an unknown URL': [/begin|URL/, ['--lock', 'gopher://x', 'name', ...touch]],
+    'an unknown parameter of a URL': [/parameter/, ['--lock', 'redis://h:p?x=1', 'name', ...touch]],
   };
   for (const [what, [pattern, args]] of Object.entries(mistakes)) {
     it(what, () => refuses(64, pattern, args));
@@ -76,7 +83,7 @@ describe('usage: 64', { concurrency: 4 }, () => {
   });
 
   it('and every duration that is one is taken', async () => {
-    for (const text of ['500ms', '30s', '5m', '2h', '1d', '1.5s', '0.5', '7']) {
+    for (const text of ['500ms', '30s', '5m', '2h', '1d', '1.5s', '0.5', '7', '2m30s', '1d12h', '1h0.5m', '1s500ms', '3660d']) {
       assert.equal((await run(url, ['--wait', text, 'durations', '--', 'true'])).code, 0, text);
     }
   });
@@ -91,6 +98,22 @@ describe('usage: 64', { concurrency: 4 }, () => {
       assert.equal(code, 0);
       assert.equal(stderr, '');
       assert.match(stdout, new RegExp(`^usage: holdfast ${command}`));
+      const help = await holdfast(undefined, ['help', command]);
+      assert.deepEqual([help.code, help.stdout, help.stderr], [0, stdout, '']);
+    }
+    const all = await holdfast(undefined, ['help']);
+    assert.deepEqual([all.code, all.stderr], [0, '']);
+    assert.match(all.stdout, /^usage: holdfast COMMAND/);
+    const unknown = await holdfast(undefined, ['help', 'me']);
+    assert.equal(unknown.code, 64);
+    assert.match(unknown.stderr, /unknown command me/);
+  });
+
+  it('of every command names the program and where to look', async () => {
+    for (const command of ['run', 'elect', 'lock', 'drivers', 'fence']) {
+      const { code, stderr } = await holdfast(undefined, [command, '--frobnicate']);
+      assert.equal(code, 64);
+      assert.equal(stderr, `holdfast ${command}: unrecognized option '--frobnicate'; see holdfast ${command} --help\n`);
     }
   });
 });
@@ -136,6 +159,11 @@ describe('a back end that is not there: 69', { concurrency: 4 }, () => {
     await refuses(69, /./, ['name', ...touch], redis.url);
     const good = await run(`redis://:secret%20word@127.0.0.1:${port}`, ['name', '--', 'true']);
     assert.equal(good.code, 0, good.stderr);
+    const socket = await refuses(69, /password/, ['name', ...touch], `unix://:wrong-word@${redis.socket}`);
+    assert.doesNotMatch(socket.stderr, /wrong-word/);
+    await refuses(69, /NOAUTH/, ['name', ...touch], `unix:${redis.socket}`);
+    const behind = await run(`unix://:secret%20word@${redis.socket}?db=2`, ['name', '--', 'true']);
+    assert.equal(behind.code, 0, behind.stderr);
   });
 
   it('a file that cannot be made', async () => {
@@ -153,7 +181,9 @@ describe('a back end that is not there: 69', { concurrency: 4 }, () => {
     const secret = `redis://:secret%20word@127.0.0.1:${redis.port}`;
     const inEnvironment = await beginRun(secret, ['ps-1'], 'read line', { input: null });
     const onCommandLine = await beginRun(undefined, ['--lock', secret, 'ps-2'], 'read line', { input: null });
-    for (const { pid } of [inEnvironment, onCommandLine]) {
+    const socket = `unix://:secret%20word@${redis.socket}`;
+    const ofSocket = await beginRun(undefined, [`--lock=${socket}`, 'ps-3'], 'read line', { input: null });
+    for (const { pid } of [inEnvironment, onCommandLine, ofSocket]) {
       const family = fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
       for (const member of [pid, ...family]) {
         const line = fs.readFileSync(`/proc/${member}/cmdline`, 'utf8');
@@ -161,7 +191,7 @@ describe('a back end that is not there: 69', { concurrency: 4 }, () => {
         assert.doesNotMatch(line, /secret/);
       }
     }
-    for (const wrapper of [inEnvironment, onCommandLine]) {
+    for (const wrapper of [inEnvironment, onCommandLine, ofSocket]) {
       wrapper.child.stdin.end('\n');
       assert.equal((await wrapper.result).code, 0);
     }

@@ -2,9 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import {
-  begin, holdfast, json, run, sqliteLocks, startRedis, until,
-} from '../support/cli.mjs';
+import { begin, holdfast, json, run, sqliteLocks, until } from '../support/cli.mjs';
+import { startRedis } from '../support/redis.mjs';
 import { reap, sqliteQuery } from '../support/server.mjs';
 
 const locks = sqliteLocks();

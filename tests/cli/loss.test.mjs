@@ -6,8 +6,9 @@ import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import {
   begin, beginRun, gone, heartbeat, holdfast, isGone, json, lastHeartbeatMs, run, sleep, sqliteLocks,
-  startRedis, until, uptimeMs,
+  until, uptimeMs,
 } from '../support/cli.mjs';
+import { startRedis } from '../support/redis.mjs';
 import { launch, environment, reap, HOLDFAST } from '../support/server.mjs';
 
 const locks = sqliteLocks();
@@ -62,6 +63,27 @@ describe('the wrapper', { concurrency: 3 }, () => {
     for (const pid of family) await gone(pid, 2000);
   });
 
+  const monitorOf = (wrapper) => Number(fs.readFileSync(`/proc/${wrapper.pid}/task/${wrapper.pid}/children`, 'utf8')
+    .trim().split(' ').find((pid) => Number(pid) !== wrapper.commandPid));
+
+  it('killed after its monitor: the parent-death signal ends the command', async () => {
+    const wrapper = await beginRun(url, ['orphan'], "trap 'echo heard; exit 0' TERM; while :; do sleep 0.02; done");
+    process.kill(monitorOf(wrapper), 'SIGKILL');
+    await until('the wrapper knows', () => wrapper.stderr.includes('the monitor has died'));
+    wrapper.child.kill('SIGKILL');
+    await gone(wrapper.commandPid, 2000);
+    await until('it heard SIGTERM', () => wrapper.stdout.includes('heard'));
+  });
+
+  it('goes on when its monitor dies', async () => {
+    const wrapper = await beginRun(url, ['--ttl', '900ms', 'widow'], 'read line; exit 6', { input: null });
+    process.kill(monitorOf(wrapper), 'SIGKILL');
+    await sleep(1500);
+    assert.equal((await run(url, ['-n', 'widow', '--', 'true'])).code, 75);
+    wrapper.child.stdin.end('\n');
+    assert.equal((await wrapper.result).code, 6);
+  });
+
   it('stopped for longer than the TTL: the command ends before the lease does, then 76', async () => {
     const file = locks.file('frozen');
     const wrapper = await beginRun(url, ['--ttl', '1500ms', 'frozen'], `trap '' TERM; ${heartbeat(file)}`);
@@ -108,6 +130,12 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
     assert.equal(code, 76);
     assert.ok(ms < 5000, `${ms}`);
     assert.ok(isGone(wrapper.commandPid));
+  });
+
+  it('ends the whole group: a child of the command that ignores SIGTERM is gone before the wrapper', async () => {
+    const { code, stdout } = await broken('broken-6', ['--grace', '200ms'], "(trap '' TERM; while :; do sleep 0.02; done) & echo grandchild $!; exec sleep 20");
+    assert.equal(code, 76);
+    assert.ok(isGone(Number(stdout.match(/grandchild (\d+)/)[1])));
   });
 
   it('kills at once with --on-loss kill', async () => {
@@ -241,7 +269,7 @@ describe('a coordinator that falls silent', () => {
 describe('elect', () => {
   it('runs the command on one candidate at a time, again and again', async () => {
     const file = locks.file('terms');
-    const args = ['elect', '--ttl', '600ms', '--pause', '50ms', 'leader', '--', 'sh', '-c',
+    const args = ['elect', '--ttl', '3s', '--pause', '50ms', 'leader', '--', 'sh', '-c',
       `echo in $HOLDFAST_FENCE >>${file}; sleep 0.1; echo out >>${file}`];
     const candidates = [begin(url, args), begin(url, args)];
     await until('six terms', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').split('in').length > 6, 15_000);
@@ -255,18 +283,28 @@ describe('elect', () => {
     assert.deepEqual(await json(url, ['lock', 'ls', 'leader']), []);
   });
 
-  it('another leads when the leader dies', async () => {
-    const args = ['elect', '--ttl', '600ms', 'heir', '--', 'sh', '-c', 'echo leads; exec sleep 20'];
-    const first = begin(url, args);
-    await until('the first leads', () => first.stdout.includes('leads'));
-    const second = begin(url, args);
-    await sleep(200);
-    assert.equal(second.stdout, '');
-    first.child.kill('SIGKILL');
-    await until('the second leads', () => second.stdout.includes('leads'), 8000);
-    second.child.kill('SIGTERM');
-    assert.equal((await second.result).code, 143);
-  });
+  for (const kind of ['sqlite', 'redis']) {
+    it(`another leads when the leader is killed, on ${kind}`, async () => {
+      const redis = kind === 'redis' ? await startRedis() : null;
+      const where = redis?.url ?? url;
+      const args = ['elect', '--ttl', '600ms', 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 20'];
+      const term = (run) => run.stdout.match(/leads (\d+) (\d+)/);
+      const first = begin(where, args);
+      const [, fence, command] = await until('the first leads', () => term(first));
+      const second = begin(where, args);
+      await sleep(1000);
+      assert.equal(second.stdout, '');
+      first.child.kill('SIGKILL');
+      const killed = performance.now();
+      const [, newer] = await until('the second leads', () => term(second), 8000);
+      assert.ok(performance.now() - killed < 600 + 2000, `${performance.now() - killed}`);
+      assert.ok(Number(newer) > Number(fence));
+      await gone(Number(command), 2000);
+      second.child.kill('SIGTERM');
+      assert.equal((await second.result).code, 143);
+      await redis?.stop();
+    });
+  }
 
   it('a candidate ends with 128+n, and a command that cannot be run ends it', async () => {
     const holder = await beginRun(url, ['seat'], 'read line', { input: null });

@@ -56,7 +56,12 @@ describe('the exit status', { concurrency: 2 }, () => {
     const retried = await run(url, ['--retry', '3', '--retry-delay', '100ms', 'taken', '--', 'true']);
     assert.equal(retried.code, 75);
     assert.ok(retried.ms >= 300, `${retried.ms}`);
-    assert.equal((await run(url, ['--retry', '0', 'taken', '--', 'true'])).code, 75);
+    const once = await run(url, ['--retry', '0', 'taken', '--', 'true']);
+    assert.equal(once.code, 75);
+    assert.ok(once.ms < 5000, `${once.ms}`);
+    const patient = await run(url, ['--retry', '0', '--wait', '700ms', 'taken', '--', 'true']);
+    assert.equal(patient.code, 75);
+    assert.ok(patient.ms >= 700, `${patient.ms}`);
     holder.child.stdin.end('done\n');
     assert.equal((await holder.result).code, 0);
   });
@@ -150,6 +155,18 @@ describe('the command', { concurrency: 3 }, () => {
     assert.ok(Number(deadline) > uptime + 9000 && Number(deadline) < uptime + 15_000, `${deadline} ${uptime}`);
     const next = await run(url, ['the name', ...sh('echo $HOLDFAST_FENCE')]);
     assert.ok(Number(next.stdout) > Number(fence));
+  });
+
+  it('can tell what is left until the deadline as the pages say', async () => {
+    const page = (name) => fs.readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+    const manual = page('man/holdfast.1').replaceAll('\\(aq', "'").replaceAll('\\e', '\\');
+    for (const text of [manual, page('locks.md')]) {
+      const [line] = text.match(/^left_ms\(\) .*$/m);
+      const { stdout } = await run(url, ['--ttl', '10s', 'left', ...sh(`${line}\nleft_ms; sleep 0.5; left_ms`)]);
+      const [first, second] = stdout.trim().split('\n').map(Number);
+      assert.ok(first > 5000 && first <= 9910, stdout); // 100 ms are the margin, 10 the clock's
+      assert.ok(second <= first - 490, stdout);
+    }
   });
 
   // What a program sees that the test starts itself.

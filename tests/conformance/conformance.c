@@ -157,23 +157,6 @@ int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms)
     return now_ms() - from_ms;
 }
 
-int port_free(int *ret_fd)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    if (ret_fd) {
-        assert_int_equal(listen(fd, 64), 0);
-        *ret_fd = fd;
-    } else {
-        close(fd);
-    }
-    return ntohs(at.sin_port);
-}
-
 /* Ends with the test, whatever happens to it. */
 int process_start(const char *const *argv, int *ret_out)
 {

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "lease/lease.h"
+#include "support/port.h"
 
 /* A URL that cannot be opened, and what may be said about it: 1 << HF_UNREACHABLE ... */
 struct bad_url {
@@ -94,8 +95,6 @@ int64_t now_ms(void); /* CLOCK_BOOTTIME */
 void rest_ms(int64_t ms);
 /* Ask until it is granted, at most `most_ms`; how long it took. */
 int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms);
-/* A TCP port of 127.0.0.1; `ret_fd` listens there, NULL: nobody does. */
-int port_free(int *ret_fd);
 /* Start a program beside this one, or found in PATH; its standard output can be read from *ret_out
  * unless that is NULL. */
 int process_start(const char *const *argv, int *ret_out);

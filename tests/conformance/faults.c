@@ -2,7 +2,7 @@
  * are not there, servers that say nothing, connections cut between the deed and the answer. */
 #include "conformance.h"
 
-#include "proxy.h"
+#include "support/proxy.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,56 +1,16 @@
-/* The suite over a real redis-server, with a password, without persistence, on a free port in a
- * directory of its own.  No redis-server is a failure. */
+/* The suite over a real redis-server, with a password, without persistence.  No redis-server is a
+ * failure. */
 #include "conformance.h"
 
-#include <hiredis/hiredis.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "support/redis_server.h"
 
 #define PASSWORD "pass:word/1"
 #define PASSWORD_IN_URL "pass%3Aword%2F1"
 
-static struct scratch dir;
-static int server;
-
-static redisContext *dial(struct backend *b)
-{
-    redisContext *c = redisConnectWithTimeout("127.0.0.1", b->port, (struct timeval){.tv_sec = 2});
-    redisReply *reply = NULL;
-    if (c && !c->err)
-        reply = redisCommand(c, "AUTH %s", PASSWORD);
-    bool ok = reply && reply->type == REDIS_REPLY_STATUS;
-    if (reply)
-        freeReplyObject(reply);
-    if (ok)
-        return c;
-    if (c)
-        redisFree(c);
-    return NULL;
-}
-
-static void launch(struct backend *b)
-{
-    char port[16];
-    snprintf(port, sizeof port, "%d", b->port);
-    const char *const argv[] = {
-        "redis-server", "--port", port,           "--bind", "127.0.0.1",     "--dir",  dir.path,
-        "--save",       "",       "--appendonly", "no",     "--requirepass", PASSWORD, "--loglevel",
-        "warning",      NULL};
-    server = process_start(argv, NULL);
-    redisContext *c = NULL;
-    int64_t end_ms = now_ms() + 10000;
-    while (!(c = dial(b)) && now_ms() < end_ms)
-        rest_ms(20);
-    assert_non_null(c); /* is there a redis-server? */
-    redisFree(c);
-}
-
-static void halt(void)
-{
-    kill(server, SIGTERM);
-    process_wait(server);
-}
+static struct redis_server server = {.password = PASSWORD};
 
 static void url_at(struct backend *b, int port, char *ret, size_t size)
 {
@@ -60,9 +20,8 @@ static void url_at(struct backend *b, int port, char *ret, size_t size)
 
 static void start(struct backend *b)
 {
-    scratch_make(&dir);
-    b->port = port_free(NULL);
-    launch(b);
+    assert_true(redis_server_start(&server)); /* is there a redis-server? */
+    b->port = server.port;
     url_at(b, b->port, b->url, sizeof b->url);
     const unsigned bad = 1U << HF_BAD_REQUEST, refused = 1U << HF_UNREACHABLE;
     b->bad_urls[0] = (struct bad_url){"no such port", "redis://127.0.0.1:99999", bad};
@@ -79,25 +38,22 @@ static void start(struct backend *b)
 static void stop(struct backend *b)
 {
     (void)b;
-    halt();
-    scratch_remove(&dir);
+    redis_server_stop(&server);
 }
 
 static void restart(struct backend *b)
 {
-    halt();
-    launch(b);
+    (void)b;
+    redis_server_kill(&server);
+    redis_server_again(&server);
 }
 
 static void flush(struct backend *b)
 {
-    redisContext *c = dial(b);
-    assert_non_null(c);
-    redisReply *reply = redisCommand(c, "FLUSHALL");
-    assert_non_null(reply);
-    assert_int_equal(reply->type, REDIS_REPLY_STATUS);
-    freeReplyObject(reply);
-    redisFree(c);
+    (void)b;
+    char answer[64];
+    redis_server_ask(&server, "FLUSHALL", answer, sizeof answer);
+    assert_string_equal(answer, "+OK\r\n");
 }
 
 int main(void)

@@ -1,9 +1,11 @@
 // I8: the same key and body have one effect, and every repeat of a success gets the same answer.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, assertReplay } from '../support/expect.mjs';
-import { newKey, start } from '../support/server.mjs';
+import { backend, newKey, start } from '../support/server.mjs';
 
 const keyed = (key) => ({ 'Idempotency-Key': key });
 
@@ -187,9 +189,13 @@ describe('idempotency keys', () => {
     const key = newKey();
     assertOk(await server.hold(event, freeSeat(), {}, keyed(key)), 201);
     await server.restart();
-    const { readFileSync, readdirSync } = await import('node:fs');
-    for (const file of readdirSync(server.dir)) {
-      assert.ok(!readFileSync(`${server.dir}/${file}`).includes(key), file);
+    for (const file of fs.readdirSync(server.dir)) {
+      assert.ok(!fs.readFileSync(`${server.dir}/${file}`).includes(key), file);
+    }
+    if (backend !== 'sqlite') {
+      const dump = execFileSync('pg_dump', [server.ledger], { encoding: 'utf8', maxBuffer: 256 << 20 });
+      assert.match(dump, /COPY public.idempotency/);
+      assert.ok(!dump.includes(key), 'the database');
     }
   });
 });

@@ -7,6 +7,7 @@
 #include <libpq-fe.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
-#include "support/redis_server.h"
+#include "support/port.h"
 
 #define USER "holdfast"
 
@@ -92,7 +93,7 @@ static void make_dir(struct postgres_server *s)
     if (getuid() == 0)
         hf_check(chown(s->dir, nobody()->pw_uid, nobody()->pw_gid) == 0);
     (void)snprintf(s->data, sizeof s->data, "%s/data", s->dir);
-    s->port = redis_server_port(NULL);
+    s->port = port_free(NULL);
 }
 
 void postgres_server_url(const struct postgres_server *s, const char *database,

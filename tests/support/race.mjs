@@ -21,5 +21,6 @@ export async function stampede(address, connections, each, bytesOf) {
     for (let i = 0; i < each; i++) answers.push(await wire.send(bytesOf(index, i)));
   }));
   for (const wire of wires) wire.close();
+  await address.settle?.();
   return answers;
 }

@@ -15,20 +15,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
-
-int redis_server_port(int *ret_fd)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    hf_check(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0);
-    hf_check(listen(fd, 16) == 0 && getsockname(fd, (struct sockaddr *)&at, &len) == 0);
-    if (ret_fd)
-        *ret_fd = fd;
-    else
-        close(fd);
-    return ntohs(at.sin_port);
-}
+#include "support/port.h"
 
 static int dial(int port)
 {
@@ -44,7 +31,7 @@ static int dial(int port)
 
 static void run(const struct redis_server *s)
 {
-    char port[16], log[128];
+    char port[16], bus[16], log[128];
     snprintf(port, sizeof port, "%d", s->port);
     snprintf(log, sizeof log, "%s/log", s->dir);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -66,10 +53,15 @@ static void run(const struct redis_server *s)
                             "--appendonly",
                             s->aof ? "yes" : "no",
                             "--appendfsync",
-                            "always",
-                            "--cluster-enabled",
-                            s->cluster ? "yes" : "no"};
-    size_t n = 21;
+                            "always"};
+    size_t n = 19;
+    if (s->cluster) { /* its usual second port, 10000 above, may not exist */
+        snprintf(bus, sizeof bus, "%d", port_free(NULL));
+        args[n++] = "--cluster-enabled";
+        args[n++] = "yes";
+        args[n++] = "--cluster-port";
+        args[n++] = bus;
+    }
     if (s->password) {
         args[n++] = "--requirepass";
         args[n++] = s->password;
@@ -109,7 +101,7 @@ bool redis_server_start(struct redis_server *s)
     snprintf(s->dir, sizeof s->dir, "/tmp/holdfast-redis-XXXXXX");
     hf_check(mkdtemp(s->dir));
     snprintf(s->socket, sizeof s->socket, "%s/socket", s->dir);
-    s->port = redis_server_port(NULL);
+    s->port = port_free(NULL);
     snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", s->port);
     snprintf(s->unix_url, sizeof s->unix_url, "unix:%s", s->socket);
     return spawn(s);

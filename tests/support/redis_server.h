@@ -29,7 +29,5 @@ void redis_server_again(struct redis_server *s);
 void redis_server_ask(const struct redis_server *s, const char *command, char *ret, size_t size);
 /* The calls of commands that clients sent and scripts made, from INFO commandstats. */
 int64_t redis_server_calls(const struct redis_server *s, const char *command);
-/* A TCP port of 127.0.0.1; `ret_fd` listens there, NULL: nobody does. */
-int redis_server_port(int *ret_fd);
 
 #endif

@@ -4,17 +4,22 @@
 //   const answer = await server.post('/v1/holds', { event, seats: ['S-A-1'] });
 //   await server.stop();            // SIGTERM; exit 0 and a quiet sanitizer, or it throws
 //
-// Binaries come from HOLDFASTD and HOLDFAST (default build/holdfastd, build/holdfast).  Every
-// process started here is remembered by its pid and ended, at the latest, when the test ends.
+// Binaries come from HOLDFASTD and HOLDFAST (default build/holdfastd, build/holdfast).
+// HOLDFAST_TEST_BACKEND (see backend.mjs) says what is behind `start`: one server on SQLite, one on
+// PostgreSQL, or two that share PostgreSQL and Redis and are asked in turn.
 
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import fs from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import http from 'node:http';
-import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import zlib from 'node:zlib';
+import { backend, forget, not, only, placeOf } from './backend.mjs';
+import { psqlQuery } from './postgres.mjs';
+import { assertCleanStderr, environment, launch, removeTempDir, sleep, tempDir, until } from './process.mjs';
+
+export * from './process.mjs';
+export { backend, not, only };
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const binary = (name, fallback) => path.resolve(root, process.env[name] || fallback);
@@ -24,98 +29,9 @@ export const HOLDFAST = binary('HOLDFAST', 'build/holdfast');
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
 const REQUEST_TIMEOUT_MS = 30_000;
-const SANITIZER = /(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:/;
-
-// ---- what must be gone when the test process ends ----
-
-const children = new Set();
-const tempDirs = new Set();
-const exitActions = new Set();
-
-process.on('exit', () => {
-  for (const child of children) {
-    try { process.kill(child.pid, 'SIGKILL'); } catch { /* already gone */ }
-  }
-  for (const action of exitActions) {
-    try { action(); } catch { /* nothing left to do about it */ }
-  }
-  for (const dir of tempDirs) fs.rmSync(dir, { recursive: true, force: true });
-});
-for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => process.exit(1));
-
-export const onExit = (action) => exitActions.add(action);
-export const offExit = (action) => exitActions.delete(action);
-
-export function tempDir() {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-'));
-  tempDirs.add(dir);
-  return dir;
-}
-
-export function removeTempDir(dir) {
-  fs.rmSync(dir, { recursive: true, force: true });
-  tempDirs.delete(dir);
-}
-
-export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-
-// Calls `probe` until it returns something truthy; throws after `timeoutMs`.
-export async function until(what, probe, timeoutMs = 5000, stepMs = 20) {
-  const deadline = Date.now() + timeoutMs;
-  for (;;) {
-    const found = await probe();
-    if (found) return found;
-    assert.ok(Date.now() < deadline, `waited ${timeoutMs} ms in vain: ${what}`);
-    await sleep(stepMs);
-  }
-}
-
-// Run `limit` copies of an async worker over the items.
-export async function pool(items, limit, work) {
-  let next = 0;
-  const lane = async () => {
-    while (next < items.length) {
-      const index = next++;
-      await work(items[index], index);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, lane));
-}
+const CATCH_UP_MS = 1000; // what one server has done, the others show by then
 
 // ---- processes ----
-
-// The leak sanitizer may take seconds at the end of each process: it is asked where `leaks` says so.
-export const environment = (env, leaks) => ({
-  ...process.env,
-  ...(leaks ? {} : { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') }),
-  ...env,
-});
-
-// Starts any program and remembers it.  `done` resolves to { code, signal }.
-export function launch(command, args, options = {}) {
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
-  const run = { child, pid: child.pid, stdout: '', stderr: '', ended: null };
-  children.add(child);
-  child.stdout?.on('data', (data) => { run.stdout += data; });
-  child.stderr?.on('data', (data) => { run.stderr += data; });
-  run.done = new Promise((resolve, reject) => {
-    child.once('error', (error) => { children.delete(child); reject(error); });
-    child.once('close', (code, signal) => {
-      children.delete(child);
-      run.ended = { code, signal };
-      resolve(run.ended);
-    });
-  });
-  run.done.catch(() => {});
-  return run;
-}
-
-// Ends what tests that failed left running.  For the `after` of a suite whose tests start servers of
-// their own: an open connection to one of them would keep the test process alive.
-export async function reap() {
-  for (const child of children) child.kill('SIGKILL');
-  await until('the processes are gone', () => children.size === 0);
-}
 
 // Runs a server that is expected to refuse: resolves to { code, signal, stdout, stderr }.
 export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => argv, env } = {}) {
@@ -127,136 +43,27 @@ export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => arg
   return { ...ended, stdout: run.stdout, stderr: run.stderr };
 }
 
-export function assertCleanStderr(stderr) {
-  assert.ok(!SANITIZER.test(stderr), `the sanitizer speaks:\n${stderr.slice(-8000)}`);
-}
-
 // Options: dir (default: a temporary one), args, env, wrap(argv) -> argv for a shell around it,
-// leaks (look for them at the end).
+// leaks (look for them at the end), ledger and gate (URLs; default: what the back end under test is).
 export async function start(options = {}) {
-  const server = new Server(options);
-  await server.launch();
-  return server;
+  const dir = options.dir ?? tempDir();
+  const place = options.ledger ? {} : await placeOf(dir);
+  const made = { ...options, ...place, dir, ownsDir: options.dir === undefined };
+  return startServers({ ...made, n: backend === 'cluster' && !options.ledger ? 2 : 1 });
 }
 
-export class Server {
-  constructor({ dir, args = [], env = {}, wrap = (argv) => argv, leaks = false } = {}) {
-    this.ownsDir = dir === undefined;
-    this.dir = dir ?? tempDir();
-    this.args = args;
-    this.env = environment(env, leaks);
-    this.wrap = wrap;
-    this.logs = ''; // stderr of every life of this server
-  }
+// `n` servers on one ledger and gate, as one client sees them: started one after the other, so that
+// options like --demo mean the first.
+export async function startServers({ n, ...options }) {
+  const first = new Server(options);
+  const rest = Array.from({ length: n - 1 }, () => new Server({ ...options, dir: undefined, ownsDir: true }));
+  const servers = n === 1 ? first : new Servers([first, ...rest]);
+  await servers.launch();
+  return servers;
+}
 
-  get database() { return path.join(this.dir, 'holdfast.db'); }
-  get stderr() { return this.run.stderr; }
-  get pid() { return this.run.pid; }
-
-  async launch() {
-    const argv = [HOLDFASTD, '--listen', '127.0.0.1:0', '--data', this.dir, ...this.args];
-    const [command, ...rest] = this.wrap(argv);
-    this.run = launch(command, rest, { env: this.env });
-    const { run } = this;
-    const line = await new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        process.kill(run.pid, 'SIGKILL');
-        reject(new Error(`no first line within ${START_TIMEOUT_MS} ms:\n${run.stderr}`));
-      }, START_TIMEOUT_MS);
-      const look = () => {
-        const end = run.stdout.indexOf('\n');
-        if (end < 0) return;
-        clearTimeout(timer);
-        run.child.stdout.off('data', look);
-        resolve(run.stdout.slice(0, end));
-      };
-      run.child.stdout.on('data', look);
-      run.done.then(({ code, signal }) => {
-        clearTimeout(timer);
-        reject(new Error(`server ended at start (${code ?? signal}):\n${run.stderr}`));
-      }, (error) => { clearTimeout(timer); reject(error); });
-    });
-    const match = /^holdfastd listening on http:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/.exec(line);
-    assert.ok(match, `first line on stdout: ${JSON.stringify(line)}`);
-    this.host = match[1];
-    this.port = Number(match[2]);
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
-  }
-
-  // SIGTERM; resolves when the process is gone, having checked its exit and its stderr.
-  async stop({ keep = false } = {}) {
-    if (!this.run) return;
-    const { run } = this;
-    if (!run.ended) process.kill(run.pid, 'SIGTERM');
-    const timer = setTimeout(() => process.kill(run.pid, 'SIGKILL'), STOP_TIMEOUT_MS);
-    const ended = await run.done;
-    clearTimeout(timer);
-    this.#over(keep);
-    assertCleanStderr(run.stderr);
-    assert.deepEqual(ended, { code: 0, signal: null }, `after SIGTERM:\n${run.stderr.slice(-8000)}`);
-  }
-
-  // The end of a suite: no surprises on the way, and stop.
-  async finish() {
-    const surprises = await this.metric('holdfast_ledger_surprises_total').catch(() => 0);
-    await this.stop();
-    assert.equal(surprises, 0);
-  }
-
-  async kill9() {
-    const { run } = this;
-    process.kill(run.pid, 'SIGKILL');
-    const ended = await run.done;
-    this.#over(true);
-    assertCleanStderr(run.stderr);
-    assert.equal(ended.signal, 'SIGKILL', `it ended by itself: ${JSON.stringify(ended)}`);
-  }
-
-  // Stop cleanly and start again on the same directory (and another port).
-  async restart() {
-    await this.stop({ keep: true });
-    await this.launch();
-  }
-
-  #over(keep) {
-    this.agent.destroy();
-    this.logs += this.run.stderr;
-    if (!keep && this.ownsDir) removeTempDir(this.dir);
-    if (!keep) this.run = null;
-  }
-
-  // Resolves to { status, headers, text, bytes, json }.  A body that is neither a string nor a
-  // Buffer is sent as JSON.  Holds every answer to what every answer promises.
-  request(method, target, body, headers = {}, { agent = this.agent } = {}) {
-    const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body);
-    const payload = raw ? body : JSON.stringify(body);
-    return new Promise((resolve, reject) => {
-      const req = http.request({
-        host: this.host, port: this.port, method, path: target, agent,
-        headers: {
-          ...(payload === undefined ? {} : {
-            'Content-Type': 'application/json',
-            'Content-Length': Buffer.byteLength(payload),
-          }),
-          ...headers,
-        },
-      }, (res) => {
-        const chunks = [];
-        res.on('data', (chunk) => chunks.push(chunk));
-        res.on('error', reject);
-        res.on('end', () => {
-          try {
-            resolve(finish(`${method} ${target}`, res, Buffer.concat(chunks)));
-          } catch (error) { reject(error); }
-        });
-      });
-      req.setTimeout(REQUEST_TIMEOUT_MS, () => req.destroy(new Error(
-        `${method} ${target}: no answer in ${REQUEST_TIMEOUT_MS} ms`)));
-      req.on('error', reject);
-      req.end(payload);
-    });
-  }
-
+// What tests ask of a server, or of several that are one to them.
+class Client {
   get(target, headers) { return this.request('GET', target, undefined, headers); }
   post(target, body, headers) { return this.request('POST', target, body, headers); }
   del(target, headers) { return this.request('DELETE', target, undefined, headers); }
@@ -325,8 +132,239 @@ export class Server {
     return found.length === 0 ? undefined : found.reduce((sum, sample) => sum + sample.value, 0);
   }
 
-  // Rows of a query on the ledger's file, as objects.  Reads only.
-  sql(query) { return sqliteQuery(this.database, query); }
+  // The end of a suite: no surprises on the way, and stop.
+  async finish() {
+    const surprises = await this.metric('holdfast_ledger_surprises_total').catch(() => 0);
+    await this.stop();
+    assert.equal(surprises, 0);
+  }
+
+  // Stop cleanly and start again on the same directory (and another port).
+  async restart() {
+    await this.stop({ keep: true });
+    await this.launch();
+  }
+}
+
+// A server at an address, whoever started it.
+export class Remote extends Client {
+  constructor({ host, port } = {}) {
+    super();
+    this.host = host;
+    this.port = port;
+    this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+  }
+
+  // Resolves to { status, headers, text, bytes, json }.  A body that is neither a string nor a
+  // Buffer is sent as JSON.  Holds every answer to what every answer promises.
+  request(method, target, body, headers = {}, { agent = this.agent } = {}) {
+    const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body);
+    const payload = raw ? body : JSON.stringify(body);
+    return new Promise((resolve, reject) => {
+      const req = http.request({
+        host: this.host, port: this.port, method, path: target, agent,
+        headers: {
+          ...(payload === undefined ? {} : {
+            'Content-Type': 'application/json',
+            'Content-Length': Buffer.byteLength(payload),
+          }),
+          ...headers,
+        },
+      }, (res) => {
+        const chunks = [];
+        res.on('data', (chunk) => chunks.push(chunk));
+        res.on('error', reject);
+        res.on('end', () => {
+          try {
+            resolve(finish(`${method} ${target}`, res, Buffer.concat(chunks)));
+          } catch (error) { reject(error); }
+        });
+      });
+      req.setTimeout(REQUEST_TIMEOUT_MS, () => req.destroy(new Error(
+        `${method} ${target}: no answer in ${REQUEST_TIMEOUT_MS} ms`)));
+      req.on('error', reject);
+      req.end(payload);
+    });
+  }
+}
+
+export class Server extends Remote {
+  constructor({ dir, ownsDir = dir === undefined, args = [], env = {}, wrap = (argv) => argv, leaks = false, ledger, gate } = {}) {
+    super();
+    this.ownsDir = ownsDir;
+    this.dir = dir ?? tempDir();
+    this.args = args;
+    this.place = { ledger, gate };
+    this.env = environment({
+      ...(ledger ? { HOLDFAST_LEDGER: ledger } : {}), ...(gate ? { HOLDFAST_GATE: gate } : {}), ...env,
+    }, leaks);
+    this.wrap = wrap;
+    this.logs = ''; // stderr of every life of this server
+  }
+
+  get database() { return path.join(this.dir, 'holdfast.db'); }
+  get ledger() { return this.place.ledger ?? `sqlite:${this.database}`; }
+  get gate() { return this.place.gate; }
+  get stderr() { return this.run.stderr; }
+  get pid() { return this.run.pid; }
+
+  async launch() {
+    const argv = [HOLDFASTD, '--listen', '127.0.0.1:0', '--data', this.dir, ...this.args];
+    const [command, ...rest] = this.wrap(argv);
+    this.run = launch(command, rest, { env: this.env });
+    const { run } = this;
+    const line = await new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        process.kill(run.pid, 'SIGKILL');
+        reject(new Error(`no first line within ${START_TIMEOUT_MS} ms:\n${run.stderr}`));
+      }, START_TIMEOUT_MS);
+      const look = () => {
+        const end = run.stdout.indexOf('\n');
+        if (end < 0) return;
+        clearTimeout(timer);
+        run.child.stdout.off('data', look);
+        resolve(run.stdout.slice(0, end));
+      };
+      run.child.stdout.on('data', look);
+      run.done.then(({ code, signal }) => {
+        clearTimeout(timer);
+        reject(new Error(`server ended at start (${code ?? signal}):\n${run.stderr}`));
+      }, (error) => { clearTimeout(timer); reject(error); });
+    });
+    const match = /^holdfastd listening on http:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/.exec(line);
+    assert.ok(match, `first line on stdout: ${JSON.stringify(line)}`);
+    this.host = match[1];
+    this.port = Number(match[2]);
+    this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+  }
+
+  // SIGTERM; resolves when the process is gone, having checked its exit and its stderr.
+  async stop({ keep = false } = {}) {
+    if (!this.run) return;
+    const { run } = this;
+    if (!run.ended) process.kill(run.pid, 'SIGTERM');
+    const timer = setTimeout(() => process.kill(run.pid, 'SIGKILL'), STOP_TIMEOUT_MS);
+    const ended = await run.done;
+    clearTimeout(timer);
+    this.#over(keep);
+    assertCleanStderr(run.stderr);
+    assert.deepEqual(ended, { code: 0, signal: null }, `after SIGTERM:\n${run.stderr.slice(-8000)}`);
+  }
+
+  async kill9() {
+    const { run } = this;
+    process.kill(run.pid, 'SIGKILL');
+    const ended = await run.done;
+    this.#over(true);
+    assertCleanStderr(run.stderr);
+    assert.equal(ended.signal, 'SIGKILL', `it ended by itself: ${JSON.stringify(ended)}`);
+  }
+
+  #over(keep) {
+    this.agent.destroy();
+    this.logs += this.run.stderr;
+    if (!keep && this.ownsDir) {
+      removeTempDir(this.dir);
+      forget(this.dir);
+    }
+    if (!keep) this.run = null;
+  }
+
+  // Where its streams are.
+  async streams() {
+    const [, host, port] = await until('it says where streams are',
+      () => /^streams on http:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/m.exec(this.run.stdout));
+    return { host, port: Number(port) };
+  }
+
+  // Stopped in the middle of whatever it does, and on.
+  pause() { process.kill(this.pid, 'SIGSTOP'); }
+  resume() { process.kill(this.pid, 'SIGCONT'); }
+
+  // Rows of a query on the ledger, as objects.  Reads only.
+  sql(query) { return this.place.ledger ? psqlQuery(this.place.ledger, query) : sqliteQuery(this.database, query); }
+}
+
+// Several servers on one ledger as one client sees them: each request goes to the next.  What one has
+// done another may show a moment later (that is documented), so before a request goes to a server,
+// it is given CATCH_UP_MS to show what was done through the others.
+export class Servers extends Client {
+  #next = 0;
+  #news = new Map(); // event -> { by: the server that changed it, unseen: the servers that may not show it yet }
+  #eventOf = new Map(); // hold -> event
+  #events = new Set();
+
+  constructor(servers) { super(); this.servers = servers; }
+
+  // Those of the first, for what is about one connection or one process.
+  get host() { return this.servers[0].host; }
+  get port() { return this.servers[0].port; }
+  get agent() { return this.servers[0].agent; }
+  get pid() { return this.servers[0].pid; }
+  get dir() { return this.servers[0].dir; }
+  get ledger() { return this.servers[0].ledger; }
+  get gate() { return this.servers[0].gate; }
+  get stderr() { return this.servers.map(({ stderr }) => stderr).join(''); }
+  get logs() { return this.servers.map(({ logs }) => logs).join(''); }
+  streams() { return this.servers[0].streams(); }
+  sql(query) { return this.servers[0].sql(query); }
+
+  async launch() { for (const server of this.servers) await server.launch(); }
+  async stop(options) { await all(this.servers, (server) => server.stop(options)); }
+  async kill9() { await all(this.servers, (server) => server.kill9()); }
+
+  // The next server to ask.
+  turn() { return this.servers[this.#next++ % this.servers.length]; }
+
+  async request(method, target, body, headers, options) {
+    const server = this.turn();
+    await this.#catchUp(server);
+    const answer = await server.request(method, target, body, headers, options);
+    this.#note(server, method, target, answer);
+    return answer;
+  }
+
+  // A counter is the sum of every server's; of anything else the largest.
+  async metric(name, labels) {
+    const values = (await Promise.all(this.servers.map((server) => server.metric(name, labels)))).filter((v) => v !== undefined);
+    if (values.length === 0) return undefined;
+    return /_(total|count|sum|bucket)$/.test(name) ? values.reduce((sum, v) => sum + v, 0) : Math.max(...values);
+  }
+
+  // Every server shows what was done until now, through whichever of them and by whatever connection.
+  async settle() {
+    const seqs = (event) => Promise.all(this.servers.map(async (server) => (await server.request('HEAD', `/v1/events/${event}/seats`)).headers.etag));
+    const deadline = Date.now() + CATCH_UP_MS;
+    for (const event of this.#events) {
+      while (new Set(await seqs(event)).size > 1 && Date.now() < deadline) await sleep(2);
+      this.#news.delete(event);
+    }
+  }
+
+  #note(server, method, target, { status, json }) {
+    const [, kind, id] = /^\/v1\/(events|holds|bookings)(?:\/([^/?]+))?/.exec(target) ?? [];
+    if (json?.object === 'hold') this.#eventOf.set(json.id, json.event);
+    if (json?.object === 'event') this.#events.add(json.id);
+    if (method === 'GET' || method === 'HEAD' || status >= 300) return;
+    const event = json?.event ?? (kind === 'events' ? id : this.#eventOf.get(id));
+    if (event) this.#news.set(event, { by: server, unseen: new Set(this.servers.filter((other) => other !== server)) });
+  }
+
+  async #catchUp(server) {
+    for (const [event, { by, unseen }] of this.#news) {
+      if (!unseen.has(server)) continue;
+      const shown = async (at) => (await at.get(`/v1/events/${event}`)).text;
+      const deadline = Date.now() + CATCH_UP_MS;
+      while (await shown(by) !== await shown(server) && Date.now() < deadline) await sleep(2);
+      unseen.delete(server);
+    }
+  }
+}
+
+// Every one of them, also when one fails; then that failure.
+async function all(list, work) {
+  const failed = (await Promise.allSettled(list.map(work))).find(({ status }) => status === 'rejected');
+  if (failed) throw failed.reason;
 }
 
 function finish(what, res, bytes) {

@@ -10,12 +10,15 @@ export async function streamsOf(server, event) {
   const answer = await server.get(`/v1/events/${event.id}/stream`);
   assert.equal(answer.status, 307, answer.text);
   const { hostname, port } = new URL(answer.headers.location);
-  return { host: hostname, port: Number(port) };
+  return { host: hostname, port: Number(port), ...(server.settle ? { settle: () => server.settle() } : {}) };
 }
 
 export class Stream {
-  // Resolves once the answer has begun, whatever its status is.
-  static open({ host, port }, event, { after, lastEventId, headers = {}, method = 'GET', path } = {}) {
+  // Resolves once the answer has begun, whatever its status is.  Of several servers (server.mjs) the one at
+  // the address knows by then what was done through the others.
+  static async open(address, event, { after, lastEventId, headers = {}, method = 'GET', path } = {}) {
+    await address.settle?.();
+    const { host, port } = address;
     const target = path ?? `/v1/events/${event.id}/stream${after === undefined ? '' : `?after=${after}`}`;
     return new Promise((resolve, reject) => {
       const req = http.request({

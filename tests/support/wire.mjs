@@ -34,7 +34,18 @@ export class Wire {
     socket.on('end', () => socket.end());
   }
 
-  static connect({ host = '127.0.0.1', port }) {
+  // `address` has a host and a port; of several servers (server.mjs) it is the next one's turn.
+  static async connect(address) {
+    await address.settle?.();
+    return Wire.#open(address.turn?.() ?? address);
+  }
+
+  static async connectMany(address, count) {
+    await address.settle?.();
+    return Promise.all(Array.from({ length: count }, () => Wire.#open(address.turn?.() ?? address)));
+  }
+
+  static #open({ host = '127.0.0.1', port }) {
     return new Promise((resolve, reject) => {
       const socket = net.connect({ host, port, allowHalfOpen: true });
       socket.once('error', reject);
@@ -43,10 +54,6 @@ export class Wire {
         resolve(new Wire(socket));
       });
     });
-  }
-
-  static connectMany(address, count) {
-    return Promise.all(Array.from({ length: count }, () => Wire.connect(address)));
   }
 
   // Sends whole requests already encoded; resolves to the answer of one request.

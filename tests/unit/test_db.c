@@ -626,24 +626,6 @@ static void a_url_of_no_driver_is_refused(void **state)
     assert_int_equal(try_open(url, writer(), &err), HF_INVALID_REQUEST);
 }
 
-static void a_url_is_shown_without_its_password(void **state)
-{
-    (void)state;
-    static const char *const urls[][2] = {
-        {"sqlite:/a:b@c", "sqlite:/a:b@c"},
-        {"postgres://host/db", "postgres://host/db"},
-        {"postgres://u@host:5432/db", "postgres://u@host:5432/db"},
-        {"postgres://u:secret@host:5432,other/db?a=b", "postgres://u:***@host:5432,other/db?a=b"},
-        {"postgres://u:se@cret@host/db", "postgres://u:***@host/db"},
-        {"postgres:///db?user=u&password=secret&a=b", "postgres:///db?user=u&password=***&a=b"},
-    };
-    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
-        char shown[100];
-        db_url_show(urls[i][0], shown, sizeof shown);
-        assert_string_equal(shown, urls[i][1]);
-    }
-}
-
 static void a_path_that_cannot_be_opened_is_named(void **state)
 {
     (void)state;
@@ -759,7 +741,6 @@ int main(void)
         claim(a_second_writer_is_refused_and_told_who_is_there),
         claim(the_lock_of_a_dead_server_does_not_count),
         claim(a_url_of_no_driver_is_refused),
-        cmocka_unit_test(a_url_is_shown_without_its_password),
         claim(a_path_that_cannot_be_opened_is_named),
         claim(a_file_of_something_else_is_refused),
         cmocka_unit_test(closing_nothing_is_harmless),

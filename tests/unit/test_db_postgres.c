@@ -11,7 +11,7 @@
 #include "db/db.h"
 #include "db/postgres.h"
 #include "support/postgres_server.h"
-#include "support/redis_server.h"
+#include "support/port.h"
 
 static struct {
     char url[POSTGRES_URL_SIZE];
@@ -553,7 +553,7 @@ static void of_two_hosts_the_living_one_is_used(void **state)
 {
     (void)state;
     char url[256];
-    int dead = redis_server_port(NULL);
+    int dead = port_free(NULL);
     fill(3);
     (void)snprintf(url, sizeof url, "postgresql://holdfast:secret-word@127.0.0.1:%d,127.0.0.1:%d%s",
                    dead, postgres_server_own()->port, strrchr(lab.url, '/'));
@@ -577,7 +577,7 @@ static void a_password_is_in_no_message(void **state)
         struct hf_err err = {0};
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        (void)snprintf(url, sizeof url, forms[i], redis_server_port(NULL));
+        (void)snprintf(url, sizeof url, forms[i], port_free(NULL));
 #pragma GCC diagnostic pop
         assert_int_not_equal(db_open(url, &writer, &db, &err), HF_OK);
         assert_null(db);

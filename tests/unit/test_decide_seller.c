@@ -614,9 +614,9 @@ static void many_addresses_are_told_apart_as_they_come_and_go(void **state)
     for (uint64_t i = 0; i < 4096; i++)
         assert_int_equal(has((i + 1) << 32), places[i]);
     const struct hold_table *table = view_hold_table(paper.view);
-    assert_true(table->n_clients >= 4096);
-    assert_true(table->n_clients <= 32768); /* and not with everybody who ever came */
-    assert_true(table->n_clients_used * 2 <= table->n_clients);
+    assert_true(table->clients->n >= 4096);
+    assert_true(table->clients->n <= 32768); /* and not with everybody who ever came */
+    assert_true(table->clients->n_used * 2 <= table->clients->n);
 }
 
 static void an_address_that_holds_nothing_takes_no_room(void **state)
@@ -636,10 +636,10 @@ static void an_address_that_holds_nothing_takes_no_room(void **state)
     }
     const struct hold_table *table = view_hold_table(paper.view);
     size_t used = 0;
-    for (size_t i = 0; i < table->n_clients; i++)
-        used += table->clients[i].client != 0;
-    assert_int_equal(used, table->n_clients_used);
-    assert_int_equal(table->n_clients, 256);
+    for (size_t i = 0; i < table->clients->n; i++)
+        used += table->clients->slots[i].client != 0;
+    assert_int_equal(used, table->clients->n_used);
+    assert_int_equal(table->clients->n, 256);
 }
 
 static void a_forgotten_event_takes_its_part_of_the_counts_along(void **state)

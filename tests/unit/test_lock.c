@@ -1,5 +1,5 @@
-/* Claims about one lock: who gets it, who waits and for how long, what a doubtful answer leads to,
- * what is refused, what is counted.  Everything on memory:, with faults where faults are meant. */
+/* Claims about one lock: who gets it, who waits and for how long, what is refused, what is counted.
+ * Everything on memory:; answers that do not come are test_lock_outage.c's. */
 #include "support.h"
 
 #include "support_lock.h"
@@ -46,6 +46,7 @@ static void every_bad_option_is_refused_by_name(void **state)
         {{.retry_ms = -1}, "retry_ms"},
         {{.retry_ms = INT64_MAX}, "retry_ms"},
         {{.max_hold_ms = -1}, "max_hold_ms"},
+        {{.outage_ms = -1}, "outage_ms"},
         {{.mode = (enum hf_mode)2}, "mode"},
         {{.slots = LEASE_SLOTS_MAX + 1}, "slots"},
         {{.slots = 2, .mode = HF_SHARED}, "slots"},
@@ -62,7 +63,8 @@ static void every_bad_option_is_refused_by_name(void **state)
         assert_ptr_equal(lock, &locks); /* untouched */
         assert_int_equal(hf_lock(locks, "x", &bad[i].options, &lock, NULL), HF_BAD_REQUEST);
     }
-    struct hf_lock_options most = {.wait_ms = INT64_MAX, .max_hold_ms = INT64_MAX};
+    struct hf_lock_options most = {
+        .wait_ms = INT64_MAX, .max_hold_ms = INT64_MAX, .outage_ms = INT64_MAX};
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", &most, &lock, NULL), HF_DONE);
     hf_close(locks);
@@ -89,6 +91,10 @@ static void names_are_utf8_without_control_characters(void **state)
         assert_int_equal(hf_inspect(locks, bad[i], &s, &fault), HF_BAD_REQUEST);
         assert_int_equal(hf_break(locks, bad[i], &fault), HF_BAD_REQUEST);
     }
+    struct hf_fault fault;
+    struct hf_lock *none;
+    assert_int_equal(hf_lock(locks, huge, NULL, &none, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "4096 bytes"));
     longest[LEASE_NAME_MAX] = '\0';
     const char *good[] = {longest, "a", " ", "caf\xc3\xa9 / 1", "\xf0\x9f\x94\x92"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -415,126 +421,6 @@ static void more_calls_than_handles_take_turns(void **state)
     hf_close(locks);
 }
 
-/* ---- answers that do not come ---- */
-
-static void a_lost_answer_is_found_by_asking_again(void **state)
-{
-    (void)state;
-    struct hf_locks *locks = faulty_open(1000);
-    struct hf_lock *lock = NULL;
-    atomic_store(&faults.acquire_lost, 2);
-    assert_int_equal(hf_lock(locks, "x", NULL, &lock, NULL), HF_DONE);
-    assert_int_equal(atomic_load(&faults.n_acquire), 3);
-    assert_int_equal(hf_lock_fence(lock), 1); /* one grant, not three */
-    assert_int_equal(holders_of(locks, "x"), 1);
-    assert_true(hf_lock_held(lock));
-
-    atomic_store(&faults.release_lost, 1);
-    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
-    assert_int_equal(holders_of(locks, "x"), 0);
-    hf_close(locks);
-}
-
-static void what_stays_unknown_is_unknown_and_given_back(void **state)
-{
-    (void)state;
-    struct hf_locks *locks = faulty_open(100);
-    struct hf_lock *lock = NULL;
-    struct hf_fault fault;
-    atomic_store(&faults.acquire_lost, -1);
-    int64_t begun = boot_ms();
-    assert_int_equal(hf_lock(locks, "x", NULL, &lock, &fault), HF_UNKNOWN);
-    assert_in_range(boot_ms() - begun, 99, 2000);
-    assert_int_equal(fault.result, HF_UNKNOWN);
-    assert_null(lock);
-    assert_true(atomic_load(&faults.n_acquire) > 2);
-    assert_int_equal(holders_of(locks, "x"), 0);
-
-    /* An answer lost, then nobody there to ask: still unknown. */
-    struct hf_lock_options wait = {.wait_ms = HF_FOREVER};
-    atomic_store(&faults.acquire_lost, 1);
-    atomic_store(&faults.lost_then_away, true);
-    assert_int_equal(hf_lock(locks, "x", &wait, &lock, &fault), HF_UNKNOWN);
-    assert_int_equal(fault.result, HF_UNKNOWN);
-    assert_int_equal(holders_of(locks, "x"), 0);
-    struct hf_stats stats;
-    hf_stats(locks, &stats);
-    assert_int_equal(stats.unknown, 2);
-    hf_close(locks);
-}
-
-static void nobody_there_is_told_at_once(void **state)
-{
-    (void)state;
-    struct hf_locks *locks = faulty_open(5000);
-    struct hf_lock *lock;
-    struct hf_fault fault;
-    atomic_store(&faults.acquire_away, -1);
-    struct hf_lock_options wait = {.wait_ms = 4000};
-    int64_t begun = boot_ms();
-    assert_int_equal(hf_lock(locks, "x", &wait, &lock, &fault), HF_UNREACHABLE);
-    assert_true(boot_ms() - begun < 2000);
-    assert_string_equal(fault.msg, "told to be away");
-    assert_int_equal(atomic_load(&faults.n_acquire), 1);
-    hf_close(locks);
-}
-
-static void a_waiter_outlives_a_short_absence(void **state)
-{
-    (void)state;
-    struct hf_locks *locks = faulty_open(2000);
-    struct hf_lock *lock = take(locks, "x");
-    struct waiter w = {.options = {.wait_ms = HF_FOREVER}};
-    atomic_store(&faults.wait_away, 2);
-    atomic_store(&faults.acquire_away, 0);
-    waiter_start(&w, locks);
-    assert_true(becomes(crowd_waits, &(struct crowd){locks, 1}));
-    hf_unlock(lock, NULL);
-    pthread_join(w.thread, NULL);
-    assert_int_equal(w.result, HF_DONE);
-    hf_close(locks);
-}
-
-static void a_release_nobody_answers_ends_in_time(void **state)
-{
-    (void)state;
-    struct hf_locks *locks = faulty_open(100);
-    struct hf_fault fault;
-    struct hf_lock *lock = take(locks, "x");
-    atomic_store(&faults.release_away, -1);
-    int64_t begun = boot_ms();
-    assert_int_equal(hf_unlock(lock, &fault), HF_UNREACHABLE);
-    assert_in_range(boot_ms() - begun, 99, 2000);
-    lock = take(locks, "y");
-    atomic_store(&faults.release_away, 0);
-    atomic_store(&faults.release_lost, -1);
-    assert_int_equal(hf_unlock(lock, &fault), HF_UNKNOWN);
-    assert_int_equal(fault.result, HF_UNKNOWN);
-    atomic_store(&faults.release_lost, 0);
-    hf_close(locks);
-}
-
-static void a_grant_that_comes_too_late_is_no_lock(void **state)
-{
-    (void)state;
-    struct hf_locks *locks = faulty_open(1000);
-    struct hf_lock_options brief = {.ttl_ms = 200};
-    struct hf_lock *lock = NULL;
-    struct hf_fault fault;
-    atomic_store(&faults.slow_ms, 180); /* the lease is alive, its deadline is over */
-    atomic_store(&faults.acquire_slow, -1);
-    assert_int_equal(hf_lock(locks, "x", &brief, &lock, &fault), HF_UNKNOWN);
-    assert_non_null(strstr(fault.msg, "too long for a TTL of 200 ms"));
-    assert_null(lock);
-    assert_int_equal(holders_of(locks, "x"), 0);
-
-    atomic_store(&faults.acquire_slow, 1);
-    assert_int_equal(hf_lock(locks, "x", &brief, &lock, &fault), HF_DONE);
-    assert_true(hf_lock_held(lock));
-    assert_int_equal(hf_lock_fence(lock), 5); /* 1 to 4 came too late */
-    hf_close(locks);
-}
-
 /* ---- numbers, end ---- */
 
 static void everything_is_counted(void **state)
@@ -570,6 +456,27 @@ static void everything_is_counted(void **state)
     assert_int_equal(more.latency[0] - s.latency[0], 1);
     assert_int_equal(more.latency[1] - s.latency[1], 1);
     assert_int_equal(more.latency[HF_LATENCY_BUCKETS - 1], 1);
+    hf_close(locks);
+}
+
+/* What is left of a lease is told alike by all who tell it: until the deadline, not until the end.
+ */
+static void a_scripts_lease_has_the_margin_of_a_lock(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    for (int64_t ttl_ms = 1000; ttl_ms <= 100000; ttl_ms *= 100) {
+        struct hf_lock_options options = {.ttl_ms = ttl_ms};
+        struct hf_grant got, renewed;
+        int64_t margin_ms = ttl_ms == 1000 ? 50 : 1000;
+        int64_t begun = boot_ms();
+        assert_int_equal(hf_lease_get(locks, "x", &options, &got, NULL), HF_DONE);
+        assert_int_equal(hf_lease_renew(locks, "x", got.owner, ttl_ms, &renewed, NULL), HF_DONE);
+        int64_t took_ms = boot_ms() - begun + 1;
+        assert_in_range(got.remaining_ms, ttl_ms - margin_ms - took_ms, ttl_ms - margin_ms);
+        assert_in_range(renewed.remaining_ms, ttl_ms - margin_ms - took_ms, ttl_ms - margin_ms);
+        assert_int_equal(hf_lease_release(locks, "x", got.owner, NULL), HF_DONE);
+    }
     hf_close(locks);
 }
 
@@ -676,13 +583,8 @@ int main(void)
         cmocka_unit_test(retries_ask_again_without_a_place_in_the_queue),
         cmocka_unit_test(a_crowd_of_waiters_does_not_stop_the_holder),
         cmocka_unit_test(more_calls_than_handles_take_turns),
-        cmocka_unit_test(a_lost_answer_is_found_by_asking_again),
-        cmocka_unit_test(what_stays_unknown_is_unknown_and_given_back),
-        cmocka_unit_test(nobody_there_is_told_at_once),
-        cmocka_unit_test(a_waiter_outlives_a_short_absence),
-        cmocka_unit_test(a_release_nobody_answers_ends_in_time),
-        cmocka_unit_test(a_grant_that_comes_too_late_is_no_lock),
         cmocka_unit_test(everything_is_counted),
+        cmocka_unit_test(a_scripts_lease_has_the_margin_of_a_lock),
         cmocka_unit_test(closing_gives_back_what_is_held),
         cmocka_unit_test(results_and_drivers_have_names),
         cmocka_unit_test(a_plain_counter_is_safe_with_64_threads),

@@ -1,13 +1,14 @@
 /* See proxy.h.  One thread polls all connections. */
-#include "conformance.h"
-
-#include "proxy.h"
+#include "support/proxy.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/status.h"
+#include "support/port.h"
 
 static void pair_accept(struct proxy *p)
 {
@@ -22,6 +23,7 @@ static void pair_accept(struct proxy *p)
         close(server);
         return;
     }
+    p->pairs[p->n_pairs].deaf = false;
     p->pairs[p->n_pairs].client = client;
     p->pairs[p->n_pairs].has_word = false;
     p->pairs[p->n_pairs++].server = server;
@@ -37,16 +39,22 @@ static void pair_close(struct proxy *p, int i)
 /* False: the pair is to be closed. */
 static bool pass(struct proxy *p, int i, bool is_answer)
 {
-    char bytes[16384];
     int from = is_answer ? p->pairs[i].server : p->pairs[i].client;
     int to = is_answer ? p->pairs[i].client : p->pairs[i].server;
+    char bytes[16384];
     ssize_t n = read(from, bytes, sizeof bytes);
     if (n <= 0)
         return false;
-    enum proxy_mode mode = atomic_load(&p->mode);
+    int mode = atomic_load(&p->mode);
     const char *word = atomic_load(&p->word);
     if (!is_answer)
         p->pairs[i].has_word = word && memmem(bytes, (size_t)n, word, strlen(word));
+    if (is_answer && mode == PROXY_SWALLOW_ONCE) {
+        atomic_store(&p->mode, PROXY_PASS);
+        p->pairs[i].deaf = true;
+    }
+    if (p->pairs[i].deaf)
+        mode = PROXY_SWALLOW;
     if (is_answer && mode != PROXY_PASS && (!word || p->pairs[i].has_word)) {
         atomic_fetch_add(&p->cuts, 1);
         return mode == PROXY_SWALLOW;
@@ -90,7 +98,7 @@ void proxy_start(struct proxy *p, int target_port)
 {
     *p = (struct proxy){.target_port = target_port};
     p->port = port_free(&p->listen_fd);
-    assert_int_equal(pthread_create(&p->thread, NULL, proxy_run, p), 0);
+    hf_check(pthread_create(&p->thread, NULL, proxy_run, p) == 0);
 }
 
 void proxy_stop(struct proxy *p)

@@ -1,13 +1,14 @@
 /* A TCP proxy on a thread: passes everything, or swallows the answers, or cuts the connection once
- * the answer has come, so that the request was certainly carried out and nobody was told. */
-#ifndef HF_TESTS_CONFORMANCE_PROXY_H
-#define HF_TESTS_CONFORMANCE_PROXY_H
+ * the answer has come, so that the request was certainly carried out and nobody was told.
+ * SWALLOW_ONCE is a black hole for the connection that is answered next, then PASS. */
+#ifndef HF_TESTS_SUPPORT_PROXY_H
+#define HF_TESTS_SUPPORT_PROXY_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum proxy_mode { PROXY_PASS, PROXY_SWALLOW, PROXY_CUT };
+enum proxy_mode { PROXY_PASS, PROXY_SWALLOW, PROXY_CUT, PROXY_SWALLOW_ONCE };
 
 #define PROXY_PAIRS_MAX 16
 struct proxy {
@@ -21,6 +22,7 @@ struct proxy {
     pthread_t thread;
     struct {
         int client, server;
+        bool deaf; /* of SWALLOW_ONCE */
         bool has_word; /* the last request */
     } pairs[PROXY_PAIRS_MAX];
     int n_pairs; /* the thread's */

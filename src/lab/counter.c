@@ -1,0 +1,50 @@
+/* Counter: general admission.  A number in Redis says how many places are left; who takes it below
+ * zero puts back what it took and is told that nothing is left.  Who does not gets rows, whichever
+ * are free.
+ *
+ * The number and the rows part when a process dies between the two: places are then lost until
+ * somebody counts again.  And for the moment between a large request's DECRBY and its INCRBY, a
+ * small one that would fit is refused. */
+#include <stdio.h>
+
+#include "lab/desk.h"
+
+static bool take_rows(struct desk *d, const struct strategy_want *want)
+{
+    char n[16];
+    snprintf(n, sizeof n, "%zu", want->n_seats);
+    return desk_do(d, "BEGIN") &&
+           desk_change(d,
+                       "WITH free AS (SELECT id FROM seats"
+                       "  WHERE event = $1 AND status = 'AVAILABLE'"
+                       "  LIMIT $2::int FOR UPDATE SKIP LOCKED)"
+                       " UPDATE seats SET status = 'HELD', holder = $3,"
+                       " held_until = now() + $4::int * interval '1 second'"
+                       " FROM free WHERE seats.event = $1 AND seats.id = free.id",
+                       want->event, n, want->user, d->hold_s, NULL) == (long)want->n_seats &&
+           desk_do(d, "COMMIT");
+}
+
+static bool attempt(struct desk *d, const struct strategy_want *want)
+{
+    long long left = desk_redis_number(d, "DECRBY stock:%s %d", want->event, (int)want->n_seats);
+    if (desk_failed(d))
+        return false;
+    desk_window(d);
+    if (left >= 0 && take_rows(d, want))
+        return true;
+    desk_end(d);
+    (void)desk_redis_number(d, "INCRBY stock:%s %d", want->event, (int)want->n_seats);
+    return false;
+}
+
+const struct strategy strategy_counter = {
+    .name = "counter",
+    .summary = "Counts places down in Redis, back up if too few are left, then takes rows.",
+    .correct = true,
+    .needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS,
+    .chooses = true,
+    .open = desk_open,
+    .attempt = attempt,
+    .close = desk_close,
+};

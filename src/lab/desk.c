@@ -1,0 +1,312 @@
+/* See desk.h. */
+#include "lab/desk.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PARAMETERS_MAX 8
+
+/* ---- connections ---- */
+
+static redisContext *redis_connect(const char *url)
+{
+    const struct timeval timeout = {.tv_sec = DESK_TIMEOUT_S};
+    redisContext *redis = NULL;
+    char host[256];
+    int port;
+    if (strncmp(url, "unix:", 5) == 0)
+        redis = redisConnectUnixWithTimeout(url + 5, timeout);
+    else if (sscanf(url, "redis://%255[^:/]:%d", host, &port) == 2)
+        redis = redisConnectWithTimeout(host, port, timeout);
+    if (redis && !redis->err)
+        (void)redisSetTimeout(redis, timeout);
+    return redis;
+}
+
+static bool pg_ready(struct desk *d)
+{
+    if (d->pg && PQstatus(d->pg) != CONNECTION_OK) {
+        PQfinish(d->pg);
+        d->pg = NULL;
+        memset(d->statements, 0, sizeof d->statements);
+    }
+    if (!d->pg)
+        d->pg = PQconnectdb(d->settings.postgres);
+    return d->pg && PQstatus(d->pg) == CONNECTION_OK;
+}
+
+static bool redis_ready(struct desk *d)
+{
+    if (d->redis && d->redis->err) {
+        redisFree(d->redis);
+        d->redis = NULL;
+    }
+    if (!d->redis)
+        d->redis = redis_connect(d->settings.redis);
+    return d->redis && !d->redis->err;
+}
+
+/* False: err says which of the two is not there. */
+static bool ready(struct desk *d, struct hf_err *err)
+{
+    if ((d->strategy->needs & STRATEGY_NEEDS_POSTGRES) && !pg_ready(d)) {
+        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %s",
+                         d->pg ? PQerrorMessage(d->pg) : "out of memory");
+        return false;
+    }
+    if ((d->strategy->needs & STRATEGY_NEEDS_REDIS) && !redis_ready(d)) {
+        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "Redis: %s",
+                         d->redis ? d->redis->errstr : "not redis://HOST:PORT or unix:PATH");
+        return false;
+    }
+    return true;
+}
+
+bool desk_open(const struct strategy *strategy, const struct strategy_settings *settings,
+               struct desk **ret, struct hf_err *err)
+{
+    struct desk *d = hf_alloc(sizeof *d);
+    d->strategy = strategy;
+    d->settings = *settings;
+    random_init_system(&d->random);
+    snprintf(d->hold_s, sizeof d->hold_s, "%d", settings->hold_s);
+    if (!ready(d, err)) {
+        desk_close(d);
+        return false;
+    }
+    *ret = d;
+    return true;
+}
+
+void desk_close(struct desk *d)
+{
+    if (!d)
+        return;
+    PQfinish(d->pg);
+    if (d->redis)
+        redisFree(d->redis);
+    buf_close(&d->ids);
+    free(d);
+}
+
+/* ---- an attempt ---- */
+
+static void fail(struct desk *d, const char *what, const char *why)
+{
+    if (!d->failed)
+        snprintf(d->outcome->why, sizeof d->outcome->why, "%s: %s", what, why);
+    d->failed = true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void write_ids(struct desk *d, size_t n)
+{
+    d->ids.len = 0;
+    for (size_t i = 0; i < n; i++) {
+        buf_str(&d->ids, i ? ",\"" : "{\"");
+        for (const char *c = d->seats[i]; *c; c++) {
+            if (*c == '"' || *c == '\\')
+                buf_char(&d->ids, '\\');
+            buf_char(&d->ids, *c);
+        }
+        buf_char(&d->ids, '"');
+    }
+    buf_put(&d->ids, "}", sizeof "}");
+}
+
+bool desk_begin(struct desk *d, const struct strategy_want *want, struct strategy_outcome *ret)
+{
+    struct hf_err err;
+    *ret = (struct strategy_outcome){0};
+    d->outcome = ret;
+    d->failed = false;
+    d->state[0] = '\0';
+    memcpy(d->seats, want->seats, want->n_seats * sizeof *d->seats);
+    qsort(d->seats, want->n_seats, sizeof *d->seats, by_name);
+    write_ids(d, want->n_seats);
+    if (ready(d, &err))
+        return true;
+    fail(d, "cannot connect", err.msg);
+    return false;
+}
+
+void desk_end(struct desk *d)
+{
+    PGTransactionStatusType status = d->pg ? PQtransactionStatus(d->pg) : PQTRANS_IDLE;
+    if (status == PQTRANS_INTRANS || status == PQTRANS_INERROR)
+        desk_do(d, "ROLLBACK");
+}
+
+/* ---- PostgreSQL ---- */
+
+/* Takes `result` over if it tells of a failure. */
+static PGresult *judge(struct desk *d, PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+    d->state[0] = '\0';
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+        const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+        snprintf(d->state, sizeof d->state, "%s", state ? state : "");
+        fail(d, "PostgreSQL", PQerrorMessage(d->pg));
+        PQclear(result);
+        return NULL;
+    }
+    if (PQtransactionStatus(d->pg) == PQTRANS_IDLE && strcmp(PQcmdStatus(result), "ROLLBACK") != 0)
+        d->outcome->commits++;
+    return result;
+}
+
+bool desk_do(struct desk *d, const char *sql)
+{
+    d->outcome->sql_trips++;
+    PGresult *result = judge(d, PQexec(d->pg, sql));
+    PQclear(result);
+    return result != NULL;
+}
+
+static bool prepare(struct desk *d, const char *sql, char name[16])
+{
+    int i = 0;
+    while (d->statements[i] && d->statements[i] != sql)
+        hf_check(++i < DESK_STATEMENTS_MAX);
+    snprintf(name, 16, "s%d", i);
+    if (d->statements[i])
+        return true;
+    PGresult *result = PQprepare(d->pg, name, sql, 0, NULL);
+    bool good = PQresultStatus(result) == PGRES_COMMAND_OK;
+    PQclear(result);
+    if (good)
+        d->statements[i] = sql;
+    else
+        fail(d, "PostgreSQL", PQerrorMessage(d->pg));
+    return good;
+}
+
+static PGresult *execute(struct desk *d, const char *sql, va_list args)
+{
+    const char *values[PARAMETERS_MAX];
+    char name[16];
+    int n = 0;
+    for (const char *value = va_arg(args, const char *); value;
+         value = va_arg(args, const char *)) {
+        hf_check(n < PARAMETERS_MAX);
+        values[n++] = value;
+    }
+    if (!prepare(d, sql, name))
+        return NULL;
+    d->outcome->sql_trips++;
+    return judge(d, PQexecPrepared(d->pg, name, n, values, NULL, NULL, 0));
+}
+
+PGresult *desk_sql(struct desk *d, const char *sql, ...)
+{
+    va_list args;
+    va_start(args, sql);
+    PGresult *result = execute(d, sql, args);
+    va_end(args);
+    return result;
+}
+
+long desk_change(struct desk *d, const char *sql, ...)
+{
+    va_list args;
+    va_start(args, sql);
+    PGresult *result = execute(d, sql, args);
+    va_end(args);
+    long n = result ? strtol(PQcmdTuples(result), NULL, 10) : -1;
+    PQclear(result);
+    return n;
+}
+
+bool desk_all_available(struct desk *d, size_t n_seats, const char *sql, ...)
+{
+    va_list args;
+    va_start(args, sql);
+    PGresult *result = execute(d, sql, args);
+    va_end(args);
+    bool all = result && (size_t)PQntuples(result) == n_seats;
+    for (int i = 0; all && i < PQntuples(result); i++)
+        all = strcmp(PQgetvalue(result, i, 0), "AVAILABLE") == 0;
+    PQclear(result);
+    return all;
+}
+
+bool desk_refused(struct desk *d, const char *state)
+{
+    if (!d->failed || strcmp(d->state, state) != 0)
+        return false;
+    d->failed = false;
+    d->outcome->why[0] = '\0';
+    return true;
+}
+
+/* ---- Redis ---- */
+
+static redisReply *command(struct desk *d, const char *format, va_list args)
+{
+    d->outcome->redis_trips++;
+    redisReply *reply = redisvCommand(d->redis, format, args);
+    if (!reply) {
+        fail(d, "Redis", d->redis->errstr);
+    } else if (reply->type == REDIS_REPLY_ERROR) {
+        fail(d, "Redis", reply->str);
+        freeReplyObject(reply);
+        reply = NULL;
+    }
+    return reply;
+}
+
+redisReply *desk_redis(struct desk *d, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = command(d, format, args);
+    va_end(args);
+    return reply;
+}
+
+bool desk_redis_set(struct desk *d, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = command(d, format, args);
+    va_end(args);
+    bool set = reply && reply->type == REDIS_REPLY_STATUS;
+    freeReplyObject(reply);
+    return set;
+}
+
+long long desk_redis_number(struct desk *d, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = command(d, format, args);
+    va_end(args);
+    long long number = reply ? reply->integer : 0;
+    freeReplyObject(reply);
+    return number;
+}
+
+/* ---- time ---- */
+
+void desk_window(struct desk *d)
+{
+    if (d->settings.window)
+        d->settings.window(d->settings.window_ctx);
+}
+
+void desk_pause(struct desk *d, int ms)
+{
+    int64_t us = (int64_t)ms * 500;
+    us += (int64_t)random_below(&d->random, (uint64_t)us + 1);
+    struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}

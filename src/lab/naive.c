@@ -1,0 +1,33 @@
+/* Naive: look, and if it is free, take it.  Two buyers who look before either writes both find it
+ * free, both write, and both are told that it is theirs; the row keeps the second.
+ *
+ *   SELECT status            -- AVAILABLE
+ *                                    SELECT status            -- AVAILABLE
+ *   UPDATE ... holder = ann  -- won
+ *                                    UPDATE ... holder = bob  -- won */
+#include "lab/desk.h"
+
+static bool attempt(struct desk *d, const struct strategy_want *want)
+{
+    if (!desk_all_available(d, want->n_seats,
+                            "SELECT status FROM seats WHERE event = $1 AND id = ANY ($2)",
+                            want->event, d->ids.data, NULL))
+        return false;
+    desk_window(d);
+    return desk_change(d,
+                       "UPDATE seats SET status = 'HELD', holder = $3,"
+                       " held_until = now() + $4::int * interval '1 second'"
+                       " WHERE event = $1 AND id = ANY ($2)",
+                       want->event, d->ids.data, want->user, d->hold_s,
+                       NULL) == (long)want->n_seats;
+}
+
+const struct strategy strategy_naive = {
+    .name = "naive",
+    .summary = "Reads the seat, checks it in code and writes it, with nothing in between.",
+    .correct = false,
+    .needs = STRATEGY_NEEDS_POSTGRES,
+    .open = desk_open,
+    .attempt = attempt,
+    .close = desk_close,
+};

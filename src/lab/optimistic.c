@@ -1,0 +1,72 @@
+/* Optimistic: read the rows and their versions without a lock, and write only if the versions are
+ * still the same.  Whoever comes second changes no row, waits a little, each time longer, and looks
+ * again; usually to find the seat taken. */
+#include <stdlib.h>
+
+#include "lab/desk.h"
+
+/* The versions of the seats, as PostgreSQL's int[], if all are available. */
+static bool read_versions(struct desk *d, const struct strategy_want *want, struct buf *ret)
+{
+    PGresult *seats = desk_sql(d,
+                               "SELECT version FROM seats WHERE event = $1 AND id = ANY ($2)"
+                               " AND status = 'AVAILABLE' ORDER BY id",
+                               want->event, d->ids.data, NULL);
+    bool all = seats && (size_t)PQntuples(seats) == want->n_seats;
+    ret->len = 0;
+    for (int i = 0; all && i < PQntuples(seats); i++)
+        buf_printf(ret, "%c%s", i ? ',' : '{', PQgetvalue(seats, i, 0));
+    buf_put(ret, "}", sizeof "}");
+    PQclear(seats);
+    return all;
+}
+
+/* False and no failure: somebody else was quicker with some of them. */
+static bool write_if_unchanged(struct desk *d, const struct strategy_want *want,
+                               const char *versions)
+{
+    bool written = desk_do(d, "BEGIN") &&
+                   desk_change(d,
+                               "UPDATE seats SET status = 'HELD', holder = $4,"
+                               " held_until = now() + $5::int * interval '1 second',"
+                               " version = seats.version + 1"
+                               " FROM unnest($2::text[], $3::int[]) AS seen (id, version)"
+                               " WHERE seats.event = $1 AND seats.id = seen.id"
+                               " AND seats.version = seen.version",
+                               want->event, d->ids.data, versions, want->user, d->hold_s,
+                               NULL) == (long)want->n_seats;
+    if (written)
+        return desk_do(d, "COMMIT");
+    /* A deadlock with a buyer of the same seats is a change as good as any. */
+    if (!desk_failed(d) || desk_refused(d, "40P01"))
+        desk_do(d, "ROLLBACK");
+    return false;
+}
+
+static bool attempt(struct desk *d, const struct strategy_want *want)
+{
+    struct buf versions = {0};
+    bool won = false;
+    for (int i = 0; !won && i <= d->settings.retries_max; i++) {
+        if (i > 0)
+            desk_pause(d, d->settings.retry_pause_ms << (i - 1));
+        if (!read_versions(d, want, &versions))
+            break;
+        desk_window(d);
+        won = write_if_unchanged(d, want, versions.data);
+        if (desk_failed(d))
+            break;
+    }
+    buf_close(&versions);
+    return won;
+}
+
+const struct strategy strategy_optimistic = {
+    .name = "optimistic",
+    .summary = "Writes only if the version it read is still there, and looks again if not.",
+    .correct = true,
+    .needs = STRATEGY_NEEDS_POSTGRES,
+    .open = desk_open,
+    .attempt = attempt,
+    .close = desk_close,
+};

@@ -1,0 +1,33 @@
+/* Pessimistic: lock the rows, then look.  Whoever comes second waits at the SELECT until the first
+ * has committed, and then reads what the first wrote.  Several seats are locked in the order of
+ * their ids, so that two buyers of the same seats cannot wait for each other.  Every loser costs a
+ * transaction, and they queue up one behind the other. */
+#include "lab/desk.h"
+
+static bool attempt(struct desk *d, const struct strategy_want *want)
+{
+    if (!desk_do(d, "BEGIN") ||
+        !desk_all_available(d, want->n_seats,
+                            "SELECT status FROM seats WHERE event = $1 AND id = ANY ($2)"
+                            " ORDER BY id FOR UPDATE",
+                            want->event, d->ids.data, NULL))
+        return false;
+    desk_window(d);
+    return desk_change(d,
+                       "UPDATE seats SET status = 'HELD', holder = $3,"
+                       " held_until = now() + $4::int * interval '1 second'"
+                       " WHERE event = $1 AND id = ANY ($2)",
+                       want->event, d->ids.data, want->user, d->hold_s,
+                       NULL) == (long)want->n_seats &&
+           desk_do(d, "COMMIT");
+}
+
+const struct strategy strategy_pessimistic = {
+    .name = "pessimistic",
+    .summary = "Locks the rows with SELECT ... FOR UPDATE, checks and writes them, and commits.",
+    .correct = true,
+    .needs = STRATEGY_NEEDS_POSTGRES,
+    .open = desk_open,
+    .attempt = attempt,
+    .close = desk_close,
+};

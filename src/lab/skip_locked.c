@@ -1,0 +1,54 @@
+/* Skip locked: for buyers who want any seats, not these.  Each locks the first free ones that
+ * nobody else is about to take, so nobody waits for anybody.  Seats are the first by id, not the
+ * best together.  A buyer may be told that nothing is left while another, who will give up, has the
+ * last ones locked. */
+#include <stdio.h>
+
+#include "lab/desk.h"
+
+/* The ids of a result as PostgreSQL's text[]. */
+static void write_array(const PGresult *rows, struct buf *ret)
+{
+    for (int i = 0; i < PQntuples(rows); i++)
+        buf_printf(ret, "%s\"%s\"", i ? "," : "{", PQgetvalue(rows, i, 0));
+    buf_put(ret, "}", sizeof "}");
+}
+
+static bool attempt(struct desk *d, const struct strategy_want *want)
+{
+    char n[16];
+    struct buf ids = {0};
+    snprintf(n, sizeof n, "%zu", want->n_seats);
+    if (!desk_do(d, "BEGIN"))
+        return false;
+    PGresult *rows = desk_sql(d,
+                              "SELECT id FROM seats WHERE event = $1 AND status = 'AVAILABLE'"
+                              " ORDER BY id LIMIT $2::int FOR UPDATE SKIP LOCKED",
+                              want->event, n, NULL);
+    bool won = rows && (size_t)PQntuples(rows) == want->n_seats;
+    if (won) {
+        write_array(rows, &ids);
+        desk_window(d);
+        won = desk_change(d,
+                          "UPDATE seats SET status = 'HELD', holder = $3,"
+                          " held_until = now() + $4::int * interval '1 second'"
+                          " WHERE event = $1 AND id = ANY ($2)",
+                          want->event, ids.data, want->user, d->hold_s,
+                          NULL) == (long)want->n_seats &&
+              desk_do(d, "COMMIT");
+    }
+    buf_close(&ids);
+    PQclear(rows);
+    return won;
+}
+
+const struct strategy strategy_skip_locked = {
+    .name = "skip-locked",
+    .summary = "Takes the first free seats that nobody else has locked, with SKIP LOCKED.",
+    .correct = true,
+    .needs = STRATEGY_NEEDS_POSTGRES,
+    .chooses = true,
+    .open = desk_open,
+    .attempt = attempt,
+    .close = desk_close,
+};

@@ -1,0 +1,35 @@
+/* See strategy.h: the table of strategies. */
+#include "lab/strategy.h"
+
+#include <string.h>
+
+#include "lab/desk.h"
+
+extern const struct strategy strategy_naive, strategy_pessimistic, strategy_optimistic,
+    strategy_unique, strategy_redis_lease, strategy_two_layer, strategy_skip_locked,
+    strategy_counter, strategy_queue;
+
+const struct strategy *const strategies[] = {
+    &strategy_naive,       &strategy_pessimistic,
+    &strategy_optimistic,  &strategy_unique,
+    &strategy_redis_lease, &strategy_two_layer,
+    &strategy_skip_locked, &strategy_counter,
+    &strategy_queue,       NULL,
+};
+
+const struct strategy *strategy_find(const char *name)
+{
+    for (const struct strategy *const *s = strategies; *s; s++)
+        if (strcmp((*s)->name, name) == 0)
+            return *s;
+    return NULL;
+}
+
+void strategy_attempt(const struct strategy *strategy, struct desk *desk,
+                      const struct strategy_want *want, struct strategy_outcome *ret)
+{
+    hf_check(want->n_seats >= 1 && want->n_seats <= STRATEGY_SEATS_MAX);
+    bool won = desk_begin(desk, want, ret) && strategy->attempt(desk, want);
+    desk_end(desk);
+    ret->verdict = desk_failed(desk) ? STRATEGY_ERROR : won ? STRATEGY_WON : STRATEGY_LOST;
+}

@@ -1,0 +1,129 @@
+// A Redis that goes away and comes back: waiters ride it out, holders keep what it kept and lose what
+// it forgot.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import {
+  begin, beginRun, holdfast, json, run, sleep, until,
+} from '../support/cli.mjs';
+import { startRedis } from '../support/redis.mjs';
+import { reap } from '../support/server.mjs';
+
+after(reap);
+
+const count = (text, pattern) => [...text.matchAll(pattern)].length;
+const out = /the back end is out of reach, waiting for it: Redis at 127\.0\.0\.1 port \d+: Connection refused\n/g;
+const back = /the back end answers again\n/g;
+
+describe('a waiter', () => {
+  let redis;
+  before(async () => { redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always'); });
+  after(() => redis.stop());
+  const waits = (name) => until('it waits', async () => (await json(redis.url, ['lock', 'show', name])).waiters.length === 1);
+
+  // Several of its timeouts long.
+  async function outage(ms) {
+    await redis.stop();
+    await sleep(ms);
+    await redis.start();
+  }
+
+  for (const [what, args] of [['run', ['run', 'ride', '--', 'echo', 'ran']], ['lock get', ['lock', 'get', 'ride']],
+    ['elect', ['elect', 'ride', '--', 'sh', '-c', 'echo ran; sleep 20']]]) {
+    it(`rides out an outage, and says so once: ${what}`, async () => {
+      const { owner } = await json(redis.url, ['lock', 'get', 'ride', '--ttl', '60s']);
+      const [command, ...rest] = args;
+      const waiter = begin(redis.url, [command, '--timeout', '300ms', ...rest]);
+      await waits('ride');
+      await outage(1500);
+      await until('it says that it is over', () => waiter.stderr.includes('answers again'), 5000);
+      await waits('ride');
+      assert.equal(waiter.ended, null, waiter.stderr);
+      assert.equal((await holdfast(redis.url, ['lock', 'release', 'ride', '--owner', owner])).code, 0);
+      await until('it has the lock', () => waiter.stdout !== '', 5000);
+      if (what === 'elect') waiter.child.kill('SIGTERM');
+      const { code, stderr, stdout } = await waiter.result;
+      assert.equal(code, what === 'elect' ? 143 : 0, stderr);
+      assert.equal(count(stderr, out), 1, stderr);
+      assert.equal(count(stderr, back), 1, stderr);
+      if (what === 'lock get') await holdfast(redis.url, ['lock', 'release', 'ride', '--owner', stdout.split(' ')[0]]);
+    });
+  }
+
+  it('whose wait ends in an outage: 69; one who is told to end: 128+n', async () => {
+    const { owner } = await json(redis.url, ['lock', 'get', 'end', '--ttl', '60s']);
+    const waiter = begin(redis.url, ['run', '--timeout', '300ms', '--wait', '2s', 'end', '--', 'true']);
+    const patient = begin(redis.url, ['run', '--timeout', '300ms', 'end', '--', 'true']);
+    await until('both wait', async () => (await json(redis.url, ['lock', 'show', 'end'])).waiters.length === 2);
+    await redis.stop();
+    const { code, ms, stderr } = await waiter.result;
+    assert.equal(code, 69, stderr);
+    assert.ok(ms >= 2000 && ms < 6000, `${ms}`);
+    assert.match(stderr, /Connection refused/);
+    assert.equal(patient.ended, null);
+    patient.child.kill('SIGTERM');
+    const began = performance.now();
+    assert.equal((await patient.result).code, 143);
+    assert.ok(performance.now() - began < 3000);
+    await redis.start();
+    assert.equal((await holdfast(redis.url, ['lock', 'release', 'end', '--owner', owner])).code, 0);
+  });
+
+  it('with --retry: an unreachable try is one of the tries', async () => {
+    const { owner } = await json(redis.url, ['lock', 'get', 'retry', '--ttl', '60s']);
+    const retry = (n) => begin(redis.url, ['run', '--timeout', '300ms', '--retry', `${n}`, '--retry-delay', '200ms', 'retry', '--', 'true']);
+    const many = retry(100), few = retry(10);
+    await sleep(500);
+    await redis.stop();
+    const { code, ms } = await few.result;
+    assert.equal(code, 69);
+    assert.ok(ms >= 2000 && ms < 10_000, `${ms}`);
+    await redis.start();
+    assert.equal((await holdfast(redis.url, ['lock', 'release', 'retry', '--owner', owner])).code, 0);
+    assert.equal((await many.result).code, 0);
+  });
+
+  it('is told of a wrong address at once, however long it would wait', async () => {
+    await redis.stop();
+    for (const args of [['x'], ['--wait', '1h', 'x'], ['--retry', '1000', 'x']]) {
+      const { code, ms } = await run(redis.url, [...args, '--', 'true']);
+      assert.equal(code, 69);
+      assert.ok(ms < 4000, `${ms}`);
+    }
+    await redis.start();
+  });
+});
+
+describe('a holder', () => {
+  const fenceOf = async (where, name) => Number((await run(where, [name, '--', 'sh', '-c', 'echo $HOLDFAST_FENCE'])).stdout);
+
+  it('keeps its lock through a restart of a server that stores it', async () => {
+    const redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
+    const wrapper = await beginRun(redis.url, ['--ttl', '3s', '--timeout', '300ms', 'kept'], 'read line; exit 6', { input: null });
+    await redis.stop();
+    await sleep(700);
+    await redis.start();
+    await sleep(3000);
+    assert.equal((await run(redis.url, ['-n', 'kept', '--', 'true'])).code, 75);
+    wrapper.child.stdin.end('\n');
+    assert.equal((await wrapper.result).code, 6);
+    await redis.stop();
+  });
+
+  for (const [what, forget] of [['FLUSHALL', (redis) => redis.cli('FLUSHALL')],
+    ['a restart without persistence', async (redis) => { await redis.stop(); await redis.start(); }]]) {
+    it(`learns of ${what}: the command is ended, 76, and the next fence is larger`, async () => {
+      const redis = await startRedis();
+      const wrapper = await beginRun(redis.url, ['--ttl', '1500ms', '--timeout', '300ms', 'lost'], 'echo $HOLDFAST_FENCE; exec sleep 20');
+      const fence = Number((await until('its fence', () => wrapper.stdout.match(/\n(\d+)\n/)))[1]);
+      await forget(redis);
+      const forgotten = performance.now();
+      const { code, stderr } = await wrapper.result;
+      assert.equal(code, 76, stderr);
+      assert.ok(performance.now() - forgotten < 1500, 'before its lease would have ended');
+      assert.match(stderr, /the lock on lost is lost; ending the command/);
+      assert.ok(await fenceOf(redis.url, 'lost') > fence);
+      await redis.stop();
+    });
+  }
+});

@@ -1,0 +1,172 @@
+// `make cluster` as a user meets it: one address in front of three servers that share what they know,
+// goes on without any one of them, and leaves nothing behind.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { assertOk } from '../support/expect.mjs';
+import { environment, freePort, HOLDFASTD, isGone, launch, reap, Remote, tempDir, until } from '../support/server.mjs';
+import { Stream } from '../support/stream.mjs';
+
+const script = fileURLToPath(new URL('../../scripts/cluster', import.meta.url));
+
+async function isFree(port) {
+  const probe = net.createServer();
+  return new Promise((resolve) => {
+    probe.once('error', () => resolve(false));
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+  });
+}
+
+// The first of so many free ports in a row.
+async function freePorts(count) {
+  for (;;) {
+    const first = await freePort();
+    const free = await Promise.all(Array.from({ length: count }, (_, i) => (first + i < 65536 ? isFree(first + i) : false)));
+    if (free.every(Boolean)) return first;
+  }
+}
+
+async function begin(env = {}) {
+  const ports = await freePorts(8);
+  const cluster = launch(script, [], {
+    env: environment({ CLUSTER_DIR: tempDir(), CLUSTER_PORT: `${ports}`, CLUSTER_REDIS_PORT: `${ports + 1}`,
+      CLUSTER_SERVER_PORT: `${ports + 2}`, CLUSTER_RESTART_S: '1', HOLDFASTD, ...env }, false),
+    endSignal: 'SIGTERM',
+  });
+  cluster.front = new Remote({ host: '127.0.0.1', port: ports });
+  cluster.servers = [2, 4, 6].map((offset) => new Remote({ host: '127.0.0.1', port: ports + offset }));
+  return cluster;
+}
+
+async function up(env) {
+  const cluster = await begin(env);
+  await until('the banner', () => /Ctrl-C/.test(cluster.stdout) || cluster.ended, 60_000);
+  assert.equal(cluster.ended, null, cluster.stderr);
+  return cluster;
+}
+
+// Every process below this one.
+function descendants(pid) {
+  const parents = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map((name) => {
+    try {
+      const stat = fs.readFileSync(`/proc/${name}/stat`, 'utf8');
+      return [Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])];
+    } catch { return [0, 0]; }
+  });
+  const below = (parent) => parents.filter(([, of]) => of === parent).flatMap(([child]) => [child, ...below(child)]);
+  return below(pid);
+}
+
+const pidOf = (cluster, n) => Number(new RegExp(`server ${n} .* pid (\\d+)`).exec(cluster.stdout)[1]);
+
+describe('a cluster on one machine', () => {
+  let cluster;
+  let event;
+  before(async () => {
+    cluster = await up();
+    [event] = (await cluster.front.read('/v1/events')).data;
+  });
+  after(async () => { cluster?.child.kill('SIGTERM'); await cluster?.done; await reap(); });
+
+  it('has exactly one demo event, the same on every server', async () => {
+    for (const server of [cluster.front, ...cluster.servers]) {
+      const { data } = await server.read('/v1/events');
+      assert.deepEqual(data.map(({ id }) => id), [event.id]);
+    }
+  });
+
+  it('a hold made through the front is on every server\'s map and stream within a second', async () => {
+    const streams = await Promise.all([cluster.front, ...cluster.servers.map(({ port }) => ({ host: '127.0.0.1', port: port + 1 }))]
+      .map((at) => Stream.open(at, event)));
+    for (const stream of streams) assert.equal(stream.status, 200, stream.text);
+    const before = await cluster.front.counts(event);
+    const hold = await cluster.front.grant(event, ['Stalls-A-1', 'Stalls-A-2']);
+    const deadline = Date.now() + 1000;
+    for (const server of cluster.servers) {
+      await until('its map has the hold', async () => (await server.map(event))['Stalls-A-1'] === 'h', deadline - Date.now());
+    }
+    for (const stream of streams) {
+      assert.ok(await stream.find(({ data }) => data.changes.some(([seat, to]) => seat === 'Stalls-A-2' && to === 'h'), 2000));
+      stream.close();
+    }
+    assert.equal((await cluster.front.counts(event)).held, before.held + 2);
+    for (const server of cluster.servers) assert.equal((await server.hold(event, 'Stalls-A-1')).status, 409);
+    assert.equal((await cluster.front.del(`/v1/holds/${hold.id}`)).status, 204);
+  });
+
+  it('goes on when a server is killed, and has it back', async () => {
+    const victim = pidOf(cluster, 2);
+    const kept = await cluster.servers[1].grant(event, 'Stalls-B-1');
+    process.kill(victim, 'SIGKILL');
+    await until('it is gone', () => isGone(victim));
+    for (let i = 1; i <= 30; i++) {
+      const hold = await cluster.front.grant(event, `Stalls-C-${i}`);
+      assert.equal((await cluster.front.del(`/v1/holds/${hold.id}`)).status, 204);
+    }
+    assert.equal((await cluster.front.read(`/v1/holds/${kept.id}`)).status, 'active');
+    await until('it serves again', async () => (await cluster.servers[1].get('/readyz').catch(() => null))?.status === 200, 20_000);
+    assert.equal((await cluster.servers[1].read(`/v1/holds/${kept.id}`)).status, 'active');
+  });
+
+  it('no id of a hold is in any log', async () => {
+    const hold = await cluster.front.grant(event, 'Stalls-D-1');
+    assertOk(await cluster.front.get(`/v1/holds/${hold.id}`));
+    const dir = /data and logs in (.*)\)/.exec(cluster.stdout)[1];
+    for (const file of fs.readdirSync(dir).filter((name) => name.endsWith('.log'))) {
+      assert.ok(!fs.readFileSync(path.join(dir, file), 'utf8').includes(hold.id.slice(5)), file);
+    }
+  });
+
+  it('says in words which port is taken, and that another is running in the directory', async () => {
+    const taken = await begin({ CLUSTER_PORT: `${cluster.front.port}` });
+    assert.equal((await taken.done).code, 1);
+    assert.match(taken.stderr, new RegExp(`port ${cluster.front.port} is taken`));
+    const dir = /data and logs in (.*)\)/.exec(cluster.stdout)[1];
+    const second = await begin({ CLUSTER_DIR: dir });
+    assert.equal((await second.done).code, 1);
+    assert.match(second.stderr, /another cluster is running/);
+  });
+
+  it('says in words what is missing', async () => {
+    const missing = await begin({ HOLDFASTD: '/nowhere/holdfastd' });
+    assert.equal((await missing.done).code, 1);
+    assert.match(missing.stderr, /\/nowhere\/holdfastd is missing/);
+    const bare = tempDir();
+    for (const tool of ['bash', 'dirname', 'mkdir', 'id', 'sort', 'cat', 'env']) {
+      fs.symlinkSync(execFileSync('sh', ['-c', `command -v ${tool}`], { encoding: 'utf8' }).trim(), path.join(bare, tool));
+    }
+    const poor = launch('bash', ['-c', `sed 's|^PATH=.*|PATH=${bare}|' ${script} >${bare}/cluster; exec bash ${bare}/cluster`]);
+    assert.equal((await poor.done).code, 1);
+    assert.match(poor.stderr, /redis-server is missing; scripts\/install-packages/);
+  });
+
+  it('a signal stops all of it, in order, and the data are there the next time', async () => {
+    const kept = await cluster.front.grant(event, 'Stalls-E-1');
+    const dir = /data and logs in (.*)\)/.exec(cluster.stdout)[1];
+    const processes = descendants(cluster.pid);
+    assert.ok(processes.length >= 6, `${processes}`);
+    cluster.child.kill('SIGINT');
+    assert.deepEqual(await cluster.done, { code: 0, signal: null }, cluster.stderr);
+    assert.deepEqual(processes.filter((pid) => !isGone(pid)), []);
+    assert.doesNotMatch(cluster.stdout, /had to be killed/);
+    assert.match(fs.readFileSync(path.join(dir, 'server1.log'), 'utf8'), /stopped/);
+    assert.match(fs.readFileSync(path.join(dir, 'postgres.log'), 'utf8'), /database system is shut down\n$/);
+
+    cluster = await up({ CLUSTER_DIR: dir });
+    assert.deepEqual((await cluster.front.read('/v1/events')).data.map(({ id }) => id), [event.id]);
+    assert.equal((await cluster.front.read(`/v1/holds/${kept.id}`)).status, 'active');
+  });
+
+  it('nothing is left even when the script itself is killed', async () => {
+    const processes = descendants(cluster.pid);
+    assert.ok(processes.length >= 6, `${processes}`);
+    cluster.child.kill('SIGKILL');
+    await cluster.done;
+    await until('all are gone', () => processes.every(isGone), 20_000);
+  });
+});

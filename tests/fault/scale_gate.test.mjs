@@ -1,0 +1,162 @@
+// The gate may be lost, empty or wrong at any moment: that costs speed, never a seat.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { assertProblem } from '../support/expect.mjs';
+import { isDegraded, laboratory, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
+import { sleep, until } from '../support/server.mjs';
+
+describe('trouble with the gate', () => {
+  let lab;
+  before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
+  after(() => lab?.close());
+
+  // While `broken`, holds are granted and refused as the ledger says, by both servers; then it heals alone.
+  async function goesOnWithout(site, breakIt, heal, { withinMs = 2000 } = {}) {
+    const { one, two, event } = site;
+    const early = await site.assertOneOwner('S-A-1');
+    const errors = await one.metric('holdfast_gate_errors_total') ?? 0;
+    await breakIt();
+    for (let i = 2; i <= 6; i++) {
+      const { answer, ms } = await timed(one.hold(event, `S-A-${i}`));
+      assert.equal(answer.status, 201, answer.text);
+      assert.ok(ms < withinMs, `${ms} ms`);
+      assertProblem(await two.hold(event, `S-A-${i}`), 409, 'seat_taken');
+    }
+    assertProblem(await one.hold(event, 'S-A-1'), 409, 'seat_taken');
+    assert.equal((await one.del(`/v1/holds/${early.id}`)).status, 204);
+    const next = await until('the seat can be had elsewhere', async () => {
+      const answer = await two.hold(event, 'S-A-1');
+      return answer.status === 201 && answer.json;
+    }, 4000);
+    assert.ok(next.fence > early.fence);
+    assert.equal((await two.post(`/v1/holds/${next.id}/confirm`, { fence: next.fence })).status, 201);
+    await until('it says what is missing', () => isDegraded(one), 3000);
+    assert.equal((await readiness(one)).status, 200);
+    assert.ok(await one.metric('holdfast_gate_errors_total') > errors, 'errors are counted');
+
+    await heal();
+    await Promise.all(site.servers.map((server) => recovered(server)));
+    await site.assertOneOwner('S-B-1');
+    assert.equal((await one.get('/readyz')).status, 200);
+  }
+
+  it('a Redis that refuses connections', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    await goesOnWithout(site, () => lab.redis.stop(), () => lab.redis.start());
+    await site.done();
+  });
+
+  it('a Redis that does not answer', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    await goesOnWithout(site, () => lab.redis.pause(), () => lab.redis.resume());
+    await site.done();
+  });
+
+  it('a link that swallows everything, and one that is too slow', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    await goesOnWithout(site, () => site.gateLink.blackhole(), () => site.gateLink.restore());
+    await site.done();
+    const slow = await lab.pair({ args: RECONCILE });
+    await goesOnWithout(slow, () => slow.gateLink.delay(2000), () => slow.gateLink.restore());
+    await slow.done();
+  });
+
+  it('a gate that was flushed sells nothing twice, and is filled again', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    const { one, two, event } = site;
+    const held = await one.grant(event, ['S-A-1', 'S-A-2']);
+    await until('the gate has the seats', () => Object.keys(site.gateKeys('seat:*')).length === 2);
+    site.gateCli('FLUSHDB');
+    for (const server of site.servers) assertProblem(await server.hold(event, 'S-A-1'), 409, 'seat_taken');
+    assertProblem(await two.hold(event, ['S-A-2', 'S-A-3']), 409, 'seat_taken');
+    await two.grant(event, 'S-A-3');
+    await until('the reconciler has filled it', () => Object.values(site.gateKeys('seat:*')).filter((value) => /^\d+$/.test(value)).length === 3, 5000);
+    assert.equal((await one.post(`/v1/holds/${held.id}/confirm`, { fence: held.fence })).status, 201);
+    await site.done();
+  });
+
+  it('a Redis that restarts empty, in the middle of a sale', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    const { one, two, event } = site;
+    const owners = new Map();
+    const buy = async (server, seat) => {
+      const answer = await server.hold(event, seat);
+      if (answer.status === 201) {
+        assert.ok(!owners.has(seat), `${seat} has two owners`);
+        owners.set(seat, answer.json);
+      } else assertProblem(answer, 409, 'seat_taken');
+    };
+    const seats = Array.from({ length: 50 }, (_, i) => `S-A-${i + 1}`);
+    const sale = Promise.all([one, two].map(async (server) => { for (const seat of seats) await buy(server, seat); }));
+    await lab.redis.restart();
+    await sale;
+    assert.equal(owners.size, 50);
+    await Promise.all(site.servers.map((server) => recovered(server)));
+    await site.done();
+  });
+
+  it('a gate that says yes does not decide: the ledger says no', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    await one.grant(event, 'S-A-1');
+    await one.grant(event, 'S-A-2', { ttl_ms: 60_000 });
+    site.gateCli('FLUSHDB');
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => site.servers[i % 2].hold(event, [`S-A-${1 + i % 2}`, `S-B-${i + 1}`])));
+    for (const answer of answers) assertProblem(answer, 409, 'seat_taken');
+    assert.deepEqual(await two.counts(event), { available: 118, held: 2, booked: 0, blocked: 0 });
+    await site.done();
+  });
+
+  it('a claim that was lost between gate and ledger is given back', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    site.ledgerLink.cut();
+    assertProblem(await one.hold(event, 'S-A-1'), 503, 'ledger_unavailable');
+    await until('another gets the seat', async () => (await two.hold(event, 'S-A-1')).status === 201, 6000, 100);
+    await site.done();
+  });
+});
+
+describe('the reconciler', () => {
+  let lab;
+  before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
+  after(() => lab?.close());
+
+  it('repairs what the gate has wrong, counts it, and only one server at a time does', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    const { two, event } = site;
+    const sold = await two.grant(event, 'S-A-1');
+    const repairs = async () => (await Promise.all(site.servers.map((server) => server.metric('holdfast_reconcile_repairs_total')))).reduce((sum, n) => sum + (n ?? 0), 0);
+    await until('the gate has the hold', () => Object.keys(site.gateKeys('seat:*')).length === 1);
+    await sleep(1500);
+    const before = await repairs();
+    assert.equal(before, 0, 'nothing to repair in a gate that is right');
+
+    const held = site.gateKeys('seat:*');
+    const [key] = Object.keys(held);
+    site.gateCli('SET', site.seatKey(7), `${Number(held[key]) + 1000}`, 'PX', '600000'); // a hold nobody has
+    site.gateCli('DEL', key); // a hold that the gate forgot
+    site.gateCli('SET', site.seatKey(9), 'what', 'PX', '600000'); // what nobody can read
+    await until('the gate is right again', () => {
+      const now = site.gateKeys('seat:*');
+      return Object.keys(now).length === 1 && now[key] === held[key];
+    }, 5000);
+    assert.ok(await repairs() >= 3, `${await repairs()} repairs`);
+    const kinds = (await Promise.all(site.servers.map((server) => server.get('/metrics')))).map(({ text }) => text).join('');
+    assert.match(kinds, /holdfast_reconcile_repairs_total\{kind="[a-z_]+"\} [1-9]/);
+    await two.grant(event, 'S-A-8'); // seat 7, which a ghost had
+    assert.equal((await two.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence })).status, 201);
+    await site.done();
+  });
+
+  it('a seat that only the gate holds is sold again once it was repaired', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    const { one, event } = site;
+    site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
+    await until('the seat can be held', async () => (await one.hold(event, 'S-A-5')).status === 201, 5000, 50);
+    await site.done();
+  });
+});

@@ -1,0 +1,254 @@
+// The ledger is gone, slow, or lost in the middle of a COMMIT: no answer is invented, what was
+// acknowledged stays, and the servers find back by themselves (I7, I14).
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { assertOk, assertProblem } from '../support/expect.mjs';
+import { laboratory, readiness, timed } from '../support/scale.mjs';
+import { newKey, sleep, until } from '../support/server.mjs';
+
+const UNKNOWN_AFTER_MS = 5000;
+const isHoldCommit = ({ text, recent }) => /^\s*COMMIT/i.test(text) && recent.some((statement) => /INSERT INTO holds\b/i.test(statement));
+const wellAgain = (server, timeoutMs = 5000) => until('it is ready again', async () => (await readiness(server)).status === 200, timeoutMs);
+
+describe('a ledger that is not there', () => {
+  let lab;
+  before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
+  after(() => lab?.close());
+
+  it('PostgreSQL down: writes are refused in seconds, nothing is invented, all is well after', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    const kept = await one.grant(event, 'S-A-1');
+    const map = await one.map(event);
+    await lab.postgres.stop();
+    for (const server of site.servers) {
+      const { answer, ms } = await timed(server.hold(event, 'S-A-2'));
+      assertProblem(answer, 503, 'ledger_unavailable');
+      assert.ok(answer.headers['retry-after'], 'it says when to try again');
+      assert.ok(ms < 5000, `${ms} ms`);
+      for (const refused of [await server.post(`/v1/holds/${kept.id}/confirm`, { fence: kept.fence }),
+        await server.del(`/v1/holds/${kept.id}`), await server.post(`/v1/holds/${kept.id}/renew`, {})]) {
+        assertProblem(refused, 503, 'ledger_unavailable');
+      }
+      await until('it is not ready', async () => (await readiness(server)).status === 503);
+      assert.equal((await server.get('/healthz')).status, 200);
+      const reading = await server.get(`/v1/events/${event.id}/seats`);
+      assert.ok([200, 503].includes(reading.status), reading.text);
+    }
+    await lab.postgres.start();
+    await Promise.all(site.servers.map((server) => wellAgain(server)));
+    for (const server of site.servers) {
+      assert.equal(assertOk(await server.get(`/v1/holds/${kept.id}`)).status, 'active');
+      assert.deepEqual(await server.map(event), map);
+    }
+    await two.grant(event, 'S-A-2');
+    assert.equal((await one.post(`/v1/holds/${kept.id}/confirm`, { fence: kept.fence })).status, 201);
+    await site.done();
+  });
+
+  it('PostgreSQL crashes under load: every acknowledged hold is there after', async () => {
+    const site = await lab.pair();
+    const { event } = site;
+    const seats = Array.from({ length: 100 }, (_, i) => `S-${'AB'[Math.floor(i / 50)]}-${1 + i % 50}`);
+    const granted = [];
+    const sale = Promise.all(site.servers.map(async (server) => {
+      for (const seat of seats) {
+        const answer = await server.hold(event, seat);
+        if (answer.status === 201) granted.push(answer.json);
+        else assert.ok(['seat_taken', 'ledger_unavailable', 'outcome_unknown'].includes(answer.json.code), answer.text);
+      }
+    }));
+    await sleep(100);
+    await lab.postgres.crash();
+    await sleep(300);
+    await lab.postgres.start();
+    await sale;
+    await Promise.all(site.servers.map((server) => wellAgain(server)));
+    assert.ok(granted.length > 0);
+    for (const hold of granted) assert.deepEqual(assertOk(await site.two.get(`/v1/holds/${hold.id}`)).seats, hold.seats);
+    assert.equal(new Set(granted.flatMap((hold) => hold.seats)).size, granted.length, 'a seat has two owners');
+    await site.done();
+  });
+
+  it('sessions ended by an administrator are made anew', async () => {
+    const site = await lab.pair();
+    const { event } = site;
+    for (let round = 0; round < 3; round++) {
+      assert.ok(lab.postgres.terminateBackends(site.database) >= 2);
+      for (const [i, server] of site.servers.entries()) {
+        const hold = await until('a hold is granted', async () => {
+          const answer = await server.hold(event, `S-A-${1 + round * 2 + i}`);
+          return answer.status === 201 && answer.json;
+        }, 3000);
+        assert.equal(assertOk(await server.get(`/v1/holds/${hold.id}`)).status, 'active');
+      }
+    }
+    await site.done();
+  });
+
+  it('a link that swallows everything: refused in bounded time, and the others go on', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    await one.grant(event, 'S-A-1');
+    site.ledgerLink.blackhole();
+    const { answer, ms } = await timed(one.hold(event, 'S-A-2'));
+    assert.ok([503].includes(answer.status) && ['ledger_unavailable', 'outcome_unknown'].includes(answer.json.code), answer.text);
+    assert.ok(ms < 20_000, `${ms} ms`);
+    await until('it is not ready', async () => (await readiness(one)).status === 503, 10_000);
+    await until('the other sells the seat', async () => (await two.hold(event, 'S-A-3')).status === 201, 6000, 100);
+    site.ledgerLink.restore();
+    await wellAgain(one, 10_000);
+    await until('it sells again', async () => (await one.hold(event, 'S-A-4')).status === 201, 6000, 100);
+    await site.done();
+  });
+});
+
+describe('a connection lost during COMMIT', () => {
+  let lab;
+  before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
+  after(() => lab?.close());
+
+  // Is what was answered what the ledger has?
+  async function assertTruth(site, answer, seat) {
+    const map = await site.two.map(site.event);
+    if (answer.status === 201) {
+      assert.equal(assertOk(await site.two.get(`/v1/holds/${answer.json.id}`)).status, 'active');
+      await until('the seat is held', async () => (await site.two.map(site.event))[seat] === 'h', 1000);
+    } else {
+      assertProblem(answer, 503, 'ledger_unavailable');
+      assert.equal(map[seat], '.', 'refused, and the seat is free');
+    }
+  }
+
+  it('before it arrived: the answer is the truth', async () => {
+    const site = await lab.pair();
+    const cut = site.ledgerLink.cutAt(isHoldCommit, 'before');
+    const answer = await site.one.hold(site.event, 'S-A-1');
+    await cut;
+    await assertTruth(site, answer, 'S-A-1');
+    await site.one.grant(site.event, 'S-A-2');
+    await site.done();
+  });
+
+  it('after it was done: the server finds out that it was, and says so', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    const headers = { 'Idempotency-Key': newKey() };
+    const cut = site.ledgerLink.cutAt(isHoldCommit, 'after');
+    const { answer, ms } = await timed(one.hold(event, 'S-A-1', {}, headers));
+    await cut;
+    assert.equal(answer.status, 201, answer.text);
+    assert.ok(ms < UNKNOWN_AFTER_MS, `${ms} ms`);
+    await assertTruth(site, answer, 'S-A-1');
+    const again = await two.hold(event, 'S-A-1', {}, headers);
+    assert.equal(again.text, answer.text, 'and a repeat gets the same bytes');
+    assert.equal(site.sql('SELECT count(*) AS n FROM holds')[0].n, 1);
+    await site.done();
+  });
+
+  it('and the ledger stays away: unknown is said after five seconds, with what to look up', async () => {
+    const site = await lab.pair();
+    const { one, event } = site;
+    site.ledgerLink.cutAt(isHoldCommit, 'after').then(() => site.ledgerLink.cut());
+    const { answer, ms } = await timed(one.hold(event, 'S-A-1'));
+    assertProblem(answer, 503, 'outcome_unknown');
+    assert.ok(ms >= UNKNOWN_AFTER_MS - 200 && ms < UNKNOWN_AFTER_MS + 4000, `${ms} ms`);
+    assert.match(answer.json.hold, /^hold_/);
+    site.ledgerLink.restore();
+    await wellAgain(one);
+    const hold = assertOk(await one.get(`/v1/holds/${answer.json.hold}`));
+    assert.deepEqual([hold.status, hold.seats], ['active', ['S-A-1']]);
+    await site.done();
+  });
+
+  it('likewise when it was never done: what was named to look up is not there', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    site.ledgerLink.cutAt(isHoldCommit, 'before').then(() => site.ledgerLink.cut());
+    const answer = await one.hold(event, 'S-A-1');
+    assert.equal(answer.status, 503, answer.text);
+    site.ledgerLink.restore();
+    await wellAgain(one);
+    if (answer.json.code === 'outcome_unknown') assertProblem(await one.get(`/v1/holds/${answer.json.hold}`), 404, 'no_such_hold');
+    else assertProblem(answer, 503, 'ledger_unavailable');
+    await until('the seat can be held', async () => (await two.hold(event, 'S-A-1')).status === 201, 6000, 100);
+    await site.done();
+  });
+
+  it('of a confirmation: sold once, whatever was answered', async () => {
+    for (const when of ['before', 'after']) {
+      const site = await lab.pair();
+      const { one, two, event } = site;
+      const hold = await one.grant(event, 'S-A-1');
+      const cut = site.ledgerLink.cutAt(({ text, recent }) => /^\s*COMMIT/i.test(text) && recent.some((s) => /INSERT INTO bookings\b/i.test(s)), when);
+      const answer = await one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
+      await cut;
+      const read = assertOk(await two.get(`/v1/holds/${hold.id}`));
+      assert.equal(read.status, answer.status === 201 ? 'confirmed' : 'active', `${when}: ${answer.text}`);
+      if (when === 'after') assert.equal(answer.status, 201, answer.text);
+      const again = await two.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
+      assert.equal(again.status, answer.status === 201 ? 200 : 201, again.text);
+      assert.equal(site.sql('SELECT count(*) AS n FROM sold_seats')[0].n, 1);
+      await site.done();
+    }
+  });
+});
+
+describe('standbys', () => {
+  let lab;
+  before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
+  after(() => lab?.close());
+
+  it('failover to a synchronous standby loses nothing that was acknowledged', async () => {
+    const site = await lab.pair({ n: 1 });
+    const { one, event } = site;
+    const standby = await lab.postgres.standby();
+    const granted = [];
+    let over = false;
+    const sale = (async () => {
+      for (let i = 1; i <= 50 && !over; i++) {
+        const answer = await one.hold(event, `S-A-${i}`);
+        if (answer.status === 201) granted.push(answer.json);
+        await sleep(10);
+      }
+    })();
+    await sleep(250);
+    await lab.postgres.crash();
+    over = true;
+    standby.promote();
+    site.ledgerLink.target.port = standby.port; // what a virtual address or DNS does
+    site.ledgerLink.reset();
+    await sale;
+    await wellAgain(one, 10_000);
+    assert.ok(granted.length > 0);
+    for (const hold of granted) assert.equal(assertOk(await one.get(`/v1/holds/${hold.id}`)).status, 'active');
+    const next = await until('it sells again', async () => {
+      const answer = await one.hold(event, 'S-B-1');
+      return answer.status === 201 && answer.json;
+    }, 6000, 100);
+    assert.ok(granted.every(({ fence }) => fence < next.fence), 'fences grow over a failover');
+    await one.stop();
+    await standby.stop();
+    await lab.postgres.start();
+  });
+
+  it('a server says when a commit may be lost: asynchronous standby, or commits that do not wait', async () => {
+    lab.postgres.sql('-c', "ALTER SYSTEM SET synchronous_standby_names = ''");
+    lab.postgres.sql('-c', 'ALTER SYSTEM SET synchronous_commit = off');
+    lab.postgres.sql('-c', 'SELECT pg_reload_conf()');
+    const site = await lab.pair({ n: 1 });
+    assert.match(site.one.stderr, /level=warn.*synchronous_commit/i);
+    await site.done();
+    lab.postgres.sql('-c', 'ALTER SYSTEM RESET synchronous_commit');
+    lab.postgres.sql('-c', 'SELECT pg_reload_conf()');
+    const standby = await lab.postgres.standby({ synchronous: false });
+    const lagging = await lab.pair({ n: 1 });
+    assert.match(lagging.one.stderr, /level=warn.*(asynchronous|standby)/i);
+    await lagging.done();
+    await standby.stop();
+  });
+});

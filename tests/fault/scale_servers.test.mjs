@@ -1,0 +1,187 @@
+// Several servers on one ledger: what one does the others know, and the end of one is nobody else's.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { assertOk, assertProblem, assertReplay, ms } from '../support/expect.mjs';
+import { laboratory, RECONCILE, timed } from '../support/scale.mjs';
+import { newKey, sleep, tempDir, until } from '../support/server.mjs';
+import { apply, Stream } from '../support/stream.mjs';
+
+describe('servers on one ledger', () => {
+  let lab;
+  before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
+  after(() => lab?.close());
+
+  it('a server killed between claim and commit: the seat is free through another in 5 s', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    site.ledgerLink.blackhole();
+    one.hold(event, 'S-A-1').catch(() => {}); // its answer never comes
+    await until('it has claimed the seat', () => Object.values(site.gateKeys('seat:*')).some((value) => value.startsWith('c:')));
+    const claimed = Date.now();
+    await one.kill9();
+    await until('the seat is free', async () => (await two.hold(event, 'S-A-1')).status === 201, 6000, 50);
+    assert.ok(Date.now() - claimed < 5500, `${Date.now() - claimed} ms`);
+    await site.done();
+  });
+
+  it('a server killed at any moment under load: what it acknowledged is known to the others', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    const granted = [];
+    const sale = (async () => {
+      try {
+        for (let i = 1; i <= 50; i++) {
+          const answer = await one.hold(event, `S-A-${i}`);
+          if (answer.status === 201) granted.push(answer.json);
+        }
+      } catch { /* killed */ }
+    })();
+    await sleep(60);
+    await one.kill9();
+    await sale;
+    for (const hold of granted) {
+      assert.equal(assertOk(await two.get(`/v1/holds/${hold.id}`)).status, 'active');
+      assertProblem(await two.hold(event, hold.seats), 409, 'seat_taken');
+      assert.equal((await two.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence })).status, 201);
+    }
+    await one.launch();
+    assert.deepEqual(await one.map(event), await two.map(event));
+    await site.done();
+  });
+
+  it('a server stopped past its hold\'s time confirms nothing that another has by now', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    const hold = await one.grant(event, 'S-A-1', { ttl_ms: 1500 });
+    one.pause();
+    const late = one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
+    late.catch(() => {});
+    await sleep(ms(hold.expires_at) - Date.now() + 100);
+    const next = await until('another gets the seat', async () => {
+      const answer = await two.hold(event, 'S-A-1');
+      return answer.status === 201 && answer.json;
+    }, 6000, 50);
+    one.resume();
+    assertProblem(await late, 410, 'hold_expired');
+    assertProblem(await one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 410, 'hold_expired');
+    assertProblem(await one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, rescue: true }), 410, 'hold_expired');
+    assert.ok(next.fence > hold.fence);
+    assert.equal((await one.post(`/v1/holds/${next.id}/confirm`, { fence: next.fence })).status, 201);
+    await site.done();
+  });
+
+  // Through `one` is done; on the map and the streams of `two` it is within a second.
+  async function follows(site, from, to, seat) {
+    const { event } = site;
+    const at = await to.streams();
+    const stream = await Stream.open(at, event);
+    const before = await to.map(event);
+    const hold = await from.grant(event, seat);
+    const { ms: took } = await timed(until('the map shows it', async () => (await to.map(event))[seat] === 'h', 1000));
+    const message = await stream.find(({ data }) => data.changes.some(([name, letter]) => name === seat && letter === 'h'), 1000);
+    assert.ok(message, 'the stream says it');
+    assert.equal((await from.del(`/v1/holds/${hold.id}`)).status, 204);
+    await until('and that it is free again', async () => (await to.map(event))[seat] === '.', 1000);
+    await stream.find(({ data }) => data.changes.some(([name, letter]) => name === seat && letter === '.'), 1000);
+    stream.close();
+    assert.deepEqual(apply(before, stream.messages), await to.map(event), 'I13: stream and map agree');
+    return took;
+  }
+
+  it('what one server does is on the other\'s map and stream within a second', async (t) => {
+    const site = await lab.pair();
+    const { one, two } = site;
+    const took = [];
+    for (let i = 1; i <= 5; i++) took.push(await follows(site, ...(i % 2 ? [one, two] : [two, one]), `S-A-${i}`));
+    t.diagnostic(`${took.map((n) => Math.round(n))} ms`);
+    await site.done();
+  });
+
+  it('also when the connection that listens is a black hole', async () => {
+    const site = await lab.pair();
+    assert.ok(site.ledgerLink.blackholeThose(/LISTEN/i) >= 1, 'a connection listens');
+    for (let i = 1; i <= 3; i++) await follows(site, site.two, site.one, `S-A-${i}`);
+    await site.done();
+  });
+
+  it('also when it was ended, and when every message to it is late', async () => {
+    const site = await lab.pair();
+    lab.postgres.terminateBackends(site.database, "query ILIKE '%listen%'");
+    for (let i = 1; i <= 3; i++) await follows(site, site.two, site.one, `S-A-${i}`);
+    await site.done();
+  });
+
+  it('an idempotent repeat through another server has the same bytes and no second effect', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    const headers = { 'Idempotency-Key': newKey() };
+    const first = await one.hold(event, 'S-A-1', {}, headers);
+    assertOk(first, 201);
+    assertReplay(await two.hold(event, 'S-A-1', {}, headers), first);
+    assertProblem(await two.hold(event, 'S-A-2', {}, headers), 422, 'idempotency_mismatch');
+    const sale = { 'Idempotency-Key': newKey() };
+    const sold = await two.post(`/v1/holds/${first.json.id}/confirm`, { fence: first.json.fence }, sale);
+    assertOk(sold, 201);
+    assertReplay(await one.post(`/v1/holds/${first.json.id}/confirm`, { fence: first.json.fence }, sale), sold);
+    // at the same moment, through both
+    for (let i = 10; i < 30; i++) {
+      const key = { 'Idempotency-Key': newKey() };
+      const answers = await Promise.all([one, two, one, two].map((server) => server.hold(event, `S-A-${i}`, {}, key)));
+      assert.deepEqual([...new Set(answers.map(({ status, text }) => `${status} ${text}`))].length, 1, answers.map(({ text }) => text).join('\n'));
+      assert.equal(answers[0].status, 201);
+    }
+    assert.equal(site.sql('SELECT count(*) AS n FROM holds')[0].n, 21);
+    await site.done();
+  });
+
+  it('one seat, asked of every server at the same moment, has one owner', async () => {
+    const site = await lab.pair({ n: 3 });
+    const { event } = site;
+    for (let i = 1; i <= 40; i++) {
+      const answers = await Promise.all(Array.from({ length: 12 }, (_, k) => site.servers[k % 3].hold(event, `S-A-${i}`)));
+      assert.equal(answers.filter(({ status }) => status === 201).length, 1, `S-A-${i}`);
+      for (const answer of answers) if (answer.status !== 201) assertProblem(answer, 409, 'seat_taken');
+    }
+    const floor = await Promise.all(Array.from({ length: 60 }, (_, k) => site.servers[k % 3].ask(event, { areas: { Floor: 1 } })));
+    assert.equal(floor.filter(({ status }) => status === 201).length, 20, 'I2');
+    await site.done();
+  });
+
+  it('a server whose clock is an hour off neither kills nor prolongs a hold', async () => {
+    const dir = tempDir();
+    const source = path.join(dir, 'step.c');
+    fs.writeFileSync(source, `#define _GNU_SOURCE
+      #include <dlfcn.h>
+      #include <stdlib.h>
+      #include <time.h>
+      int clock_gettime(clockid_t id, struct timespec *ts) {
+        static int (*real)(clockid_t, struct timespec *);
+        if (!real) real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+        int rc = real(id, ts);
+        if (id == CLOCK_REALTIME) ts->tv_sec += atoi(getenv("STEP_S"));
+        return rc;
+      }`);
+    const library = path.join(dir, 'step.so');
+    execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl']);
+    for (const step of ['3600', '-3600']) {
+      const asan = [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'verify_asan_link_order=0'].filter(Boolean).join(':');
+      const site = await lab.pair({ args: RECONCILE, envOne: { LD_PRELOAD: library, STEP_S: step, ASAN_OPTIONS: asan } });
+      const { one, two, event } = site;
+      const short = await one.grant(event, 'S-A-1', { ttl_ms: 2000 });
+      assert.ok(Math.abs(ms(short.expires_at) - Date.now() - 2000) < 1000, `${short.expires_at} is not by the ledger's clock`);
+      const other = await two.grant(event, 'S-A-2', { ttl_ms: 2000 });
+      for (const server of site.servers) assertProblem(await server.hold(event, ['S-A-1']), 409, 'seat_taken');
+      await sleep(1000);
+      for (const hold of [short, other]) for (const server of site.servers) assert.equal(assertOk(await server.get(`/v1/holds/${hold.id}`)).status, 'active');
+      await sleep(ms(other.expires_at) - Date.now() + 300);
+      for (const hold of [short, other]) assertProblem(await one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 410, 'hold_expired');
+      await until('the seats are free', async () => (await one.hold(event, ['S-A-1', 'S-A-2'])).status === 201, 2000);
+      await site.done();
+    }
+  });
+});

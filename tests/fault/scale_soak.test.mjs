@@ -1,0 +1,13 @@
+// tests/soak/cluster.mjs for HF_SOAK_S seconds (20; `make soak`: 300).
+
+import { after, it } from 'node:test';
+import { seed } from '../support/random.mjs';
+import { reap } from '../support/server.mjs';
+import { soak } from '../soak/cluster.mjs';
+
+const seconds = Number(process.env.HF_SOAK_S || 20);
+after(reap);
+
+it(`every acknowledged answer is true after ${seconds} s of killed servers, gates and sessions`, async (t) => {
+  await soak({ seconds, seed, say: (line) => t.diagnostic(line) });
+});

@@ -1,0 +1,137 @@
+// A real PostgreSQL of the test's own, on a free port and on a socket in its directory, as user
+// `test` without a password.  One a test file, with a fresh database for each server or test.
+//
+// Commits are not forced to the disk (`durable: true` does): what a killed process has written, the
+// kernel still has, and no test here cuts the power.
+
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { freePort, launch, tempDir, until } from './process.mjs';
+
+export function postgresBin() {
+  const home = '/usr/lib/postgresql';
+  const versions = fs.existsSync(home) ? fs.readdirSync(home).sort((a, b) => Number(b) - Number(a)) : [];
+  const version = versions.find((v) => fs.existsSync(`${home}/${v}/bin/postgres`));
+  return version ? `${home}/${version}/bin` : execFileSync('pg_config', ['--bindir'], { encoding: 'utf8' }).trim();
+}
+
+// PostgreSQL refuses to run as root, so root becomes its packaged user for it.
+function postgresIds() {
+  if (process.getuid() !== 0) return {};
+  const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+// Options: args (more for the server, as `-c name=value`), durable.
+export async function startPostgres({ args = [], durable = false } = {}) {
+  const postgres = new Postgres(await freePort(), args, durable);
+  postgres.initialise();
+  await postgres.start();
+  return postgres;
+}
+
+// Rows of a query on the database of that URL, as objects.
+export function psqlQuery(url, text) {
+  return JSON.parse(execFileSync('psql', [url, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c',
+    `SELECT coalesce(json_agg(t), '[]') FROM (${text.trim().replace(/;$/, '')}) t`],
+  { encoding: 'utf8', timeout: 60_000, maxBuffer: 256 << 20, stdio: ['ignore', 'pipe', 'pipe'] }));
+}
+
+export class Postgres {
+  #databases = 0;
+
+  constructor(port, args, durable) {
+    this.port = port;
+    this.args = args;
+    this.durable = durable;
+    this.bin = postgresBin();
+    this.ids = postgresIds();
+    this.dir = tempDir();
+    if (this.ids.uid !== undefined) fs.chownSync(this.dir, this.ids.uid, this.ids.gid);
+    this.data = path.join(this.dir, 'data');
+    this.client = ['psql', '-h', this.dir, '-p', `${port}`, '-U', 'test', '-d', 'postgres', '-qAtX',
+      '-v', 'ON_ERROR_STOP=1', '-v', 'VERBOSITY=verbose'];
+  }
+
+  get pid() { return this.run.pid; }
+  url(database = 'postgres') { return `postgres://test@127.0.0.1:${this.port}/${database}`; }
+
+  #tool(name, ...args) {
+    return execFileSync(path.join(this.bin, name), args,
+      { cwd: this.dir, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000, ...this.ids });
+  }
+
+  initialise() {
+    this.#tool('initdb', '-D', this.data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync');
+  }
+
+  async start() {
+    const settings = ['listen_addresses=127.0.0.1', `port=${this.port}`, `unix_socket_directories=${this.dir}`,
+      'shared_buffers=32MB', 'max_connections=300', 'dynamic_shared_memory_type=mmap', ...(this.durable ? [] : ['fsync=off'])];
+    // SIGQUIT: at once, but with its children and its shared memory.
+    this.run = launch(path.join(this.bin, 'postgres'), ['-D', this.data, ...settings.flatMap((s) => ['-c', s]), ...this.args],
+      { cwd: this.dir, endSignal: 'SIGQUIT', ...this.ids });
+    await until('PostgreSQL answers', () => {
+      if (this.run.ended) throw new Error(`PostgreSQL ended at start:\n${this.run.stderr}`);
+      try { return this.sql('-c', 'SELECT 1') === '1'; } catch { return false; }
+    }, 20_000, 50);
+  }
+
+  // SIGINT: ends every session and stops cleanly.
+  async stop() { await this.#end('SIGINT'); }
+  // SIGQUIT: stops as a crash does; the next start recovers.
+  async crash() { await this.#end('SIGQUIT'); }
+  async restart() { await this.stop(); await this.start(); }
+
+  async #end(signal) {
+    if (this.run.ended) return;
+    this.run.child.kill(signal);
+    await this.run.done;
+  }
+
+  // psql with these arguments (-d names another database); returns what it prints.
+  sql(...args) {
+    return execFileSync(this.client[0], [...this.client.slice(1), ...args],
+      { encoding: 'utf8', timeout: 60_000, maxBuffer: 256 << 20, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
+  }
+
+  // Rows of a query as objects.
+  query(database, text) { return psqlQuery(this.url(database), text); }
+
+  // A new and empty database; returns its name.
+  createDatabase() {
+    const name = `test_${++this.#databases}`;
+    this.sql('-c', `CREATE DATABASE ${name}`);
+    return name;
+  }
+
+  // Ends sessions on a database as an administrator would; `where` is a condition on pg_stat_activity.
+  // Returns how many.
+  terminateBackends(database, where = 'true') {
+    return Number(this.sql('-c', `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+      WHERE datname = '${database}' AND pid <> pg_backend_pid() AND ${where}`));
+  }
+
+  // A standby of this one, streaming; with `synchronous`, commits wait for it from now on.
+  async standby({ synchronous = true } = {}) {
+    const standby = new Postgres(await freePort(), this.args, this.durable);
+    this.#tool('pg_basebackup', '-h', this.dir, '-p', `${this.port}`, '-U', 'test', '-D', standby.data,
+      '-R', '-X', 'stream', '-c', 'fast', '--no-sync');
+    await standby.start();
+    await until('the standby streams', () => this.sql('-c', "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") === '1', 10_000);
+    if (synchronous) {
+      this.sql('-c', "ALTER SYSTEM SET synchronous_standby_names = '*'");
+      this.sql('-c', 'SELECT pg_reload_conf()');
+      await until('the standby is synchronous', () => this.sql('-c', "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === '1', 10_000);
+    }
+    return standby;
+  }
+
+  // Of a standby: be the primary.
+  promote() {
+    this.sql('-c', "ALTER SYSTEM SET synchronous_standby_names = ''");
+    this.sql('-c', 'SELECT pg_reload_conf()');
+    this.sql('-c', 'SELECT pg_promote(true, 30)');
+  }
+}

@@ -1,0 +1,136 @@
+// Processes, temporary directories and waiting: what every suite's harness stands on.  Every process
+// started here is remembered by its pid and ended, at the latest, when the test process ends.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import net from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+
+const SANITIZER = /(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:/;
+
+// ---- what must be gone when the test process ends ----
+
+const children = new Set();
+const tempDirs = new Set();
+const exitActions = new Set();
+
+process.on('exit', () => {
+  for (const child of children) {
+    try { process.kill(child.pid, child.endSignal); } catch { /* already gone */ }
+  }
+  for (const action of exitActions) {
+    try { action(); } catch { /* nothing left to do about it */ }
+  }
+  for (const dir of tempDirs) fs.rmSync(dir, { recursive: true, force: true, maxRetries: 20 });
+});
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => process.exit(1));
+
+export const onExit = (action) => exitActions.add(action);
+export const offExit = (action) => exitActions.delete(action);
+
+export function tempDir() {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'holdfast-'));
+  tempDirs.add(dir);
+  return dir;
+}
+
+export function removeTempDir(dir) {
+  fs.rmSync(dir, { recursive: true, force: true });
+  tempDirs.delete(dir);
+}
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+// Calls `probe` until it returns something truthy; throws after `timeoutMs`.
+export async function until(what, probe, timeoutMs = 5000, stepMs = 20) {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    const found = await probe();
+    if (found) return found;
+    assert.ok(Date.now() < deadline, `waited ${timeoutMs} ms in vain: ${what}`);
+    await sleep(stepMs);
+  }
+}
+
+// Run `limit` copies of an async worker over the items.
+export async function pool(items, limit, work) {
+  let next = 0;
+  const lane = async () => {
+    while (next < items.length) {
+      const index = next++;
+      await work(items[index], index);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, lane));
+}
+
+// ---- processes ----
+
+// The leak sanitizer may take seconds at the end of each process: it is asked where `leaks` says so.
+export const environment = (env, leaks) => ({
+  ...process.env,
+  ...(leaks ? {} : { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') }),
+  ...env,
+});
+
+// Starts any program and remembers it.  `done` resolves to { code, signal }.  `endSignal` is how to
+// end it when the tests are over and it is still there.
+export function launch(command, args, { endSignal = 'SIGKILL', ...options } = {}) {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
+  child.endSignal = endSignal;
+  const run = { child, pid: child.pid, stdout: '', stderr: '', ended: null };
+  children.add(child);
+  child.stdout?.on('data', (data) => { run.stdout += data; });
+  child.stderr?.on('data', (data) => { run.stderr += data; });
+  run.done = new Promise((resolve, reject) => {
+    child.once('error', (error) => { children.delete(child); reject(error); });
+    child.once('close', (code, signal) => {
+      children.delete(child);
+      run.ended = { code, signal };
+      resolve(run.ended);
+    });
+  });
+  run.done.catch(() => {});
+  return run;
+}
+
+// Ends what tests that failed left running.  For the `after` of a suite whose tests start servers of
+// their own: an open connection to one of them would keep the test process alive.  Spares those that
+// `keepToTheEnd` was told of.
+export async function reap() {
+  const mine = [...children].filter((child) => !child.lasting);
+  for (const child of mine) child.kill(child.endSignal);
+  await until('the processes are gone', () => mine.every((child) => !children.has(child)));
+}
+
+// A process for all suites of this test process: ended with it, and it keeps nobody waiting.
+export function keepToTheEnd(run) {
+  run.child.lasting = true;
+  run.child.unref();
+  run.child.stdout?.unref?.();
+  run.child.stderr?.unref?.();
+}
+
+export function assertCleanStderr(stderr) {
+  assert.ok(!SANITIZER.test(stderr), `the sanitizer speaks:\n${stderr.slice(-8000)}`);
+}
+
+// Not there, or dead and not yet waited for by whoever inherited it.
+export function isGone(pid) {
+  try {
+    return /^State:\s+[ZX]/m.test(fs.readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return true;
+  }
+}
+export const gone = (pid, timeoutMs) => until(`process ${pid} is gone`, () => isGone(pid), timeoutMs);
+
+export async function freePort() {
+  const probe = net.createServer();
+  await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const { port } = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}

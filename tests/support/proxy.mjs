@@ -1,0 +1,192 @@
+// A TCP proxy that misbehaves when told to: between a server and its database or gate.
+//
+//   const proxy = await startProxy(postgres.port);
+//   proxy.cut();        // every connection reset, new ones refused
+//   proxy.blackhole();  // connections stay, bytes vanish both ways; new ones are accepted and ignored
+//   proxy.delay(50);    // each chunk so many ms late, each way
+//   proxy.cutAfter(n);  // once: so many bytes of a connection's requests pass, then it is reset
+//   proxy.cutAt(match, 'before' | 'after');  // once, PostgreSQL: reset instead of passing a statement on,
+//                       // or when it was answered, without passing the answer on
+//   proxy.restore();    // well again; what was black-holed is reset, as a healed network would find it
+
+import net from 'node:net';
+import { once } from 'node:events';
+
+const SSL_REQUEST = 80877103, GSS_REQUEST = 80877104;
+
+// Which statements a client of PostgreSQL runs, read from its side of the connection.
+class Statements {
+  #rest = Buffer.alloc(0);
+  #started = false;
+  #prepared = new Map();
+  #all = new Set();
+  recent = []; // since the last COMMIT or ROLLBACK
+
+  // The texts that these bytes ask to run, each with those before it in its transaction.
+  read(data) {
+    const found = [];
+    this.#rest = Buffer.concat([this.#rest, data]);
+    for (;;) {
+      const from = this.#started ? 1 : 0; // what begins a connection has no letter
+      if (this.#rest.length < from + 4) return found;
+      const len = from + this.#rest.readInt32BE(from);
+      if (this.#rest.length < len) return found;
+      const message = this.#rest.subarray(0, len);
+      this.#rest = this.#rest.subarray(len);
+      if (!this.#started) this.#started = ![SSL_REQUEST, GSS_REQUEST].includes(message.readInt32BE(4));
+      else this.#message(String.fromCharCode(message[0]), message.toString('latin1', 5).split('\0'), found);
+    }
+  }
+
+  ran(pattern) { return [...this.#all].some((text) => pattern.test(text)); }
+
+  #message(type, [first, second], found) {
+    if (type === 'P') this.#prepared.set(first, second);
+    const text = type === 'Q' ? first : type === 'B' ? this.#prepared.get(second) : undefined;
+    if (text === undefined) return;
+    this.#all.add(text);
+    found.push({ text, recent: [...this.recent] });
+    if (/^\s*(COMMIT|ROLLBACK|END)/i.test(text)) this.recent = [];
+    else this.recent.push(text);
+  }
+}
+
+// `postgres`: what is behind it, so that statements can be told apart.
+export async function startProxy(port, { postgres = false } = {}) {
+  const proxy = new Proxy(port, postgres);
+  await proxy.listen();
+  return proxy;
+}
+
+class Proxy {
+  #links = new Set(); // { client, upstream, seen: bytes from the client, statements, dead }
+  #mode = 'open';
+  #delayMs = 0;
+  #trap = null;
+
+  constructor(port, postgres) {
+    this.target = { port, host: '127.0.0.1' };
+    this.postgres = postgres;
+  }
+
+  async listen() {
+    this.server = net.createServer((client) => this.#accept(client));
+    this.server.listen(this.port ?? 0, '127.0.0.1');
+    await once(this.server, 'listening');
+    this.server.unref();
+    this.port = this.server.address().port;
+  }
+
+  get connections() { return this.#links.size; }
+
+  #accept(client) {
+    client.on('error', () => {});
+    if (this.#mode === 'cut') return client.resetAndDestroy();
+    const link = { client, upstream: null, seen: 0, statements: new Statements(), dead: this.#mode === 'blackhole' };
+    this.#links.add(link);
+    client.setNoDelay(true);
+    client.unref();
+    const over = () => { this.#links.delete(link); client.destroy(); link.upstream?.destroy(); };
+    client.on('close', over);
+    if (link.dead) return client.resume();
+    const upstream = net.connect(this.target);
+    link.upstream = upstream;
+    upstream.setNoDelay(true);
+    upstream.unref();
+    upstream.on('error', () => client.resetAndDestroy());
+    upstream.on('close', over);
+    client.on('data', (data) => this.#fromClient(link, data));
+    upstream.on('data', (data) => this.#pass(link, client, data));
+    // A half-closed connection to a dead peer is a black hole too.
+    client.on('end', () => { if (!link.dead) upstream.end(); });
+    upstream.on('end', () => { if (!link.dead) client.end(); });
+  }
+
+  #fromClient(link, data) {
+    if (link.dead) return;
+    const asked = this.postgres ? link.statements.read(data) : [];
+    const trap = this.#trap;
+    if (trap && (trap.match ? asked.some(trap.match) : link.seen + data.length > trap.bytes)) {
+      this.#trap = null;
+      return this.#spring(trap, link, data);
+    }
+    link.seen += data.length;
+    this.#pass(link, link.upstream, data);
+  }
+
+  #spring(trap, link, data) {
+    link.dead = true;
+    const cut = () => {
+      link.client.resetAndDestroy();
+      link.upstream.destroy();
+      trap.resolve();
+    };
+    if (trap.bytes > link.seen) return void link.upstream.write(data.subarray(0, trap.bytes - link.seen), cut);
+    if (trap.when !== 'after') return cut();
+    let answer = '';
+    link.upstream.on('data', (more) => {
+      answer += more.toString('latin1');
+      if (/C\0\0\0.COMMIT\0/s.test(answer)) cut();
+    });
+    link.upstream.write(data);
+  }
+
+  #pass(link, to, data) {
+    if (link.dead) return;
+    if (this.#delayMs === 0 && !link.late) return void to.write(data);
+    link.late = true; // in order, also when the delay becomes shorter
+    const at = Date.now() + this.#delayMs;
+    link.queue = (link.queue ?? Promise.resolve()).then(async () => {
+      const rest = at - Date.now();
+      if (rest > 0) await new Promise((resolve) => setTimeout(resolve, rest));
+      if (!link.dead && !to.destroyed) to.write(data);
+    });
+  }
+
+  delay(ms) { this.#delayMs = ms; }
+
+  cut() {
+    this.#mode = 'cut';
+    this.reset();
+  }
+
+  // Every connection there is, reset; new ones are welcome unless it is cut.
+  reset() {
+    for (const link of this.#links) { link.client.resetAndDestroy(); link.upstream?.destroy(); }
+  }
+
+  blackhole() {
+    this.#mode = 'blackhole';
+    for (const link of this.#links) link.dead = true;
+  }
+
+  // Once, when a client asks PostgreSQL to run a statement that `match` ({ text, recent }) takes to be the
+  // one: reset that connection before upstream has it, or after upstream has committed.  Resolves then.
+  cutAt(match, when) {
+    return new Promise((resolve) => { this.#trap = { match, when, resolve }; });
+  }
+
+  // Once, when a client has sent more than so many bytes: exactly those reach upstream, then a reset.
+  cutAfter(bytes) {
+    return new Promise((resolve) => { this.#trap = { bytes, resolve }; });
+  }
+
+  // The connections that have run such a statement become black holes; new ones are well.
+  blackholeThose(pattern) {
+    const those = [...this.#links].filter(({ statements }) => statements.ran(pattern));
+    for (const link of those) link.dead = true;
+    return those.length;
+  }
+
+  restore() {
+    this.#mode = 'open';
+    this.#delayMs = 0;
+    this.#trap = null;
+    for (const link of this.#links) if (link.dead) { link.client.resetAndDestroy(); link.upstream?.destroy(); }
+  }
+
+  async close() {
+    this.reset();
+    this.server.close();
+  }
+}

@@ -1,0 +1,140 @@
+// Several servers on one ledger and gate, each link of which can be broken: for the suites
+// tests/fault/scale_*.test.mjs.
+//
+//   const bench = await laboratory();                 // one PostgreSQL, one Redis a file
+//   const { one, two, ledgerLink } = await bench.pair();   // fresh database, empty gate
+//
+// Server `one` reaches ledger and gate through proxies (ledgerLink, gateLink), the others directly.
+
+import assert from 'node:assert/strict';
+import { assertProblem } from './expect.mjs';
+import { assertVerified, checkLedger } from './ledger.mjs';
+import { startPostgres } from './postgres.mjs';
+import { startProxy } from './proxy.mjs';
+import { startRedis } from './redis.mjs';
+import { reap, Server, until } from './server.mjs';
+
+export const RECONCILE = ['--reconcile-every', '1s'];
+const SECTIONS = [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 50 }];
+
+export async function laboratory({ postgres: settings } = {}) {
+  const [postgres, redis] = await Promise.all([startPostgres(settings), startRedis('--databases', '64')]);
+  return new Laboratory(postgres, redis);
+}
+
+class Laboratory {
+  #gates = 0;
+  #open = [];
+
+  constructor(postgres, redis) { this.postgres = postgres; this.redis = redis; }
+
+  async pair(options = {}) {
+    const site = new Site(this, this.#gates++, options);
+    this.#open.push(site);
+    await site.start();
+    return site;
+  }
+
+  // For `afterEach`: whatever became of the test, the next one finds PostgreSQL and Redis well and alone.
+  async sweep() {
+    for (const { servers = [], ledgerLink, gateLink } of this.#open.splice(0)) {
+      for (const { run } of servers) {
+        if (run && !run.ended) run.child.kill('SIGKILL');
+        await run?.done;
+      }
+      ledgerLink?.close();
+      gateLink?.close();
+    }
+    if (this.redis.run.ended) await this.redis.start();
+    this.redis.resume();
+    if (this.postgres.run.ended) await this.postgres.start();
+  }
+
+  // For `after`.
+  async close() { await this.sweep(); await reap(); }
+}
+
+class Site {
+  // Options: n servers (2), args for all, argsOne for the first, wrapOne, envOne.
+  constructor(laboratory, gateNumber, { n = 2, args = [], argsOne = [], wrapOne, envOne = {} }) {
+    Object.assign(this, { n, args, argsOne, wrapOne, envOne, gateNumber });
+    this.postgres = laboratory.postgres;
+    this.redis = laboratory.redis;
+  }
+
+  async start() {
+    const { postgres, redis } = this;
+    this.database = postgres.createDatabase();
+    this.ledger = postgres.url(this.database);
+    this.gate = `${redis.url}/${this.gateNumber}`;
+    this.ledgerLink = await startProxy(postgres.port, { postgres: true });
+    this.gateLink = await startProxy(redis.port);
+    const through = {
+      ledger: this.ledger.replace(`:${postgres.port}/`, `:${this.ledgerLink.port}/`),
+      gate: this.gate.replace(`:${redis.port}/`, `:${this.gateLink.port}/`),
+    };
+    this.servers = Array.from({ length: this.n }, (_, i) => new Server(i === 0
+      ? { ...through, args: [...this.args, ...this.argsOne], wrap: this.wrapOne, env: this.envOne }
+      : { ledger: this.ledger, gate: this.gate, args: this.args }));
+    for (const server of this.servers) await server.launch();
+    [this.one, this.two] = this.servers;
+    this.event = await this.servers.at(-1).createEvent({ sections: SECTIONS, areas: [{ name: 'Floor', price: 500, capacity: 20 }] });
+    for (const server of this.servers) await server.map(this.event); // each has loaded it
+  }
+
+  // What this site has in the gate: { key: value }.
+  gateKeys(pattern = '*') {
+    const cli = (...words) => this.redis.cli('-n', `${this.gateNumber}`, ...words);
+    const keys = cli('--scan', '--pattern', pattern).split('\n').filter(Boolean).sort();
+    return Object.fromEntries(keys.map((key) => [key, cli('GET', key)]));
+  }
+  gateCli(...words) { return this.redis.cli('-n', `${this.gateNumber}`, ...words); }
+
+  sql(query) { return this.postgres.query(this.database, query); }
+
+  // The key of a seat in the gate: seats are numbered through sections and rows.
+  seatKey(index) {
+    const [{ event }] = this.sql('SELECT max(event) AS event FROM events');
+    return `seat:{${event}}:${index}`;
+  }
+
+  // The seat is granted once by somebody and refused to everybody else, whoever they ask.
+  async assertOneOwner(seat) {
+    const hold = await this.one.grant(this.event, seat);
+    for (const server of this.servers) assertProblem(await server.hold(this.event, seat), 409, 'seat_taken');
+    return hold;
+  }
+
+  // Stop every server, having checked that the ledger is in order and nothing surprised anybody.
+  async done({ surprises = 0 } = {}) {
+    this.ledgerLink.restore();
+    this.gateLink.restore();
+    const counted = await Promise.all(this.servers.filter(({ run }) => run && !run.ended)
+      .map((server) => server.metric('holdfast_ledger_surprises_total')));
+    for (const server of this.servers) if (server.run && !server.run.ended) await server.stop();
+    checkLedger(this.ledger);
+    assertVerified(this.ledger, this.gate);
+    assert.ok(counted.every((n) => n <= surprises), `surprises: ${counted}`);
+  }
+}
+
+// Readiness: { status, degraded: text of what is degraded or '' }.
+export async function readiness(server) {
+  const { status, text, json } = await server.get('/readyz');
+  return { status, degraded: JSON.stringify(json?.degraded ?? ''), text };
+}
+
+export const isDegraded = async (server) => /gate/.test((await readiness(server)).degraded);
+
+// Ready, and without the gate it was told of missing.
+export const recovered = (server, timeoutMs = 2000) => until('it is well again', async () => {
+  const { status, degraded } = await readiness(server);
+  return status === 200 && !/gate/.test(degraded);
+}, timeoutMs);
+
+// The answer, and how long it took.
+export async function timed(promise) {
+  const began = performance.now();
+  const answer = await promise;
+  return { answer, ms: performance.now() - began };
+}

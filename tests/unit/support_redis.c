@@ -1,0 +1,96 @@
+/* See support_redis.h. */
+#include "support.h"
+
+#include "support_redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+
+struct redis_server server;
+static struct random source;
+
+struct lease *must_open(const char *url, int64_t timeout_ms)
+{
+    struct lease *l = NULL;
+    struct hf_fault fault = {0};
+    struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
+    if (lease_redis.open(url, &options, &l, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return l;
+}
+
+struct lease_request asks(const char *key)
+{
+    struct lease_request q = {.key = key, .key_len = strlen(key), .ttl_ms = 30000, .slots = 1};
+    random_bytes(&source, q.owner, sizeof q.owner);
+    return q;
+}
+
+struct lease_request waits(const char *key)
+{
+    struct lease_request q = asks(key);
+    q.queue = true;
+    return q;
+}
+
+struct lease_verdict must_acquire(struct lease *l, const struct lease_request *q)
+{
+    struct lease_verdict v = {.result = HF_FAILED};
+    struct hf_fault fault = {0};
+    if (lease_redis.acquire(l, q, 1, &v, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return v;
+}
+
+struct lease_verdict must_renew(struct lease *l, const struct lease_request *q)
+{
+    struct lease_verdict v = {.result = HF_FAILED};
+    assert_int_equal(lease_redis.renew(l, q, 1, &v, NULL), HF_DONE);
+    return v;
+}
+
+enum hf_result must_release(struct lease *l, const struct lease_request *q)
+{
+    struct lease_verdict v = {.result = HF_FAILED};
+    struct hf_fault fault = {0};
+    if (lease_redis.release(l, q, 1, &v, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return v.result;
+}
+
+struct hf_lock_state must_inspect(struct lease *l, const char *key)
+{
+    struct hf_lock_state state = {0};
+    assert_int_equal(lease_redis.inspect(l, key, strlen(key), &state, NULL), HF_DONE);
+    return state;
+}
+
+void must_ask(const char *command)
+{
+    char answer[256];
+    redis_server_ask(&server, command, answer, sizeof answer);
+    assert_true(answer[0] == '+' || answer[0] == ':');
+}
+
+/* Only the fence is left. */
+void assert_nothing_left(void)
+{
+    char answer[1024];
+    redis_server_ask(&server, "KEYS *", answer, sizeof answer);
+    assert_string_equal(answer, "*1\r\n$14\r\nholdfast:fence\r\n");
+}
+
+int with_redis(const struct CMUnitTest *tests, size_t n)
+{
+    random_init_system(&source);
+    if (!redis_server_start(&server)) {
+        fprintf(stderr, "there is no redis-server\n");
+        return 1;
+    }
+    int failed = _cmocka_run_group_tests("redis", tests, n, NULL, NULL);
+    redis_server_stop(&server);
+    return failed;
+}

@@ -1,0 +1,450 @@
+/* Claims about a back end that falls silent or goes away while a lock is asked for, waited for,
+ * held or given back: on memory: with faults, and on a real Redis behind a proxy that keeps
+ * answers. */
+#include "support.h"
+
+#include "support_redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/proxy.h"
+
+static struct hf_lock *take(struct hf_locks *locks, const char *name)
+{
+    struct hf_lock *lock = NULL;
+    assert_int_equal(hf_lock(locks, name, NULL, &lock, NULL), HF_DONE);
+    return lock;
+}
+
+/* ---- asking and giving back ---- */
+
+static void a_lost_answer_is_found_by_asking_again(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct hf_lock *lock = NULL;
+    atomic_store(&faults.acquire_lost, 2);
+    assert_int_equal(hf_lock(locks, "x", NULL, &lock, NULL), HF_DONE);
+    assert_int_equal(atomic_load(&faults.n_acquire), 3);
+    assert_int_equal(hf_lock_fence(lock), 1); /* one grant, not three */
+    assert_int_equal(holders_of(locks, "x"), 1);
+    assert_true(hf_lock_held(lock));
+
+    atomic_store(&faults.release_lost, 1);
+    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    assert_int_equal(holders_of(locks, "x"), 0);
+    hf_close(locks);
+}
+
+static void what_stays_unknown_is_unknown_and_given_back(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(100);
+    struct hf_lock *lock = NULL;
+    struct hf_fault fault;
+    atomic_store(&faults.acquire_lost, -1);
+    int64_t begun = boot_ms();
+    assert_int_equal(hf_lock(locks, "x", NULL, &lock, &fault), HF_UNKNOWN);
+    assert_in_range(boot_ms() - begun, 99, 2000);
+    assert_int_equal(fault.result, HF_UNKNOWN);
+    assert_null(lock);
+    assert_true(atomic_load(&faults.n_acquire) > 2);
+    assert_int_equal(holders_of(locks, "x"), 0);
+
+    /* An answer lost, then nobody there to ask: still unknown. */
+    struct hf_lock_options wait = {.wait_ms = HF_FOREVER, .outage_ms = 100};
+    atomic_store(&faults.acquire_lost, 1);
+    atomic_store(&faults.lost_then_away, true);
+    assert_int_equal(hf_lock(locks, "x", &wait, &lock, &fault), HF_UNKNOWN);
+    assert_int_equal(fault.result, HF_UNKNOWN);
+    assert_int_equal(holders_of(locks, "x"), 0);
+    struct hf_stats stats;
+    hf_stats(locks, &stats);
+    assert_int_equal(stats.unknown, 2);
+    hf_close(locks);
+}
+
+static void nobody_there_is_told_at_once_to_who_does_not_wait(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(5000);
+    struct hf_lock *lock;
+    struct hf_fault fault;
+    atomic_store(&faults.acquire_away, -1);
+    int64_t begun = boot_ms();
+    assert_int_equal(hf_lock(locks, "x", NULL, &lock, &fault), HF_UNREACHABLE);
+    assert_true(boot_ms() - begun < 2000);
+    assert_string_equal(fault.msg, "told to be away");
+    assert_int_equal(atomic_load(&faults.n_acquire), 1);
+    hf_close(locks);
+}
+
+static void a_release_nobody_answers_ends_in_time(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(100);
+    struct hf_fault fault;
+    struct hf_lock *lock = take(locks, "x");
+    atomic_store(&faults.release_away, -1);
+    int64_t begun = boot_ms();
+    assert_int_equal(hf_unlock(lock, &fault), HF_UNREACHABLE);
+    assert_in_range(boot_ms() - begun, 99, 2000);
+    lock = take(locks, "y");
+    atomic_store(&faults.release_away, 0);
+    atomic_store(&faults.release_lost, -1);
+    assert_int_equal(hf_unlock(lock, &fault), HF_UNKNOWN);
+    assert_int_equal(fault.result, HF_UNKNOWN);
+    atomic_store(&faults.release_lost, 0);
+    hf_close(locks);
+}
+
+static void a_grant_that_comes_too_late_is_no_lock(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct hf_lock_options brief = {.ttl_ms = 200};
+    struct hf_lock *lock = NULL;
+    struct hf_fault fault;
+    atomic_store(&faults.slow_ms, 180); /* the lease is alive, its deadline is over */
+    atomic_store(&faults.acquire_slow, -1);
+    assert_int_equal(hf_lock(locks, "x", &brief, &lock, &fault), HF_UNKNOWN);
+    assert_non_null(strstr(fault.msg, "too long for a TTL of 200 ms"));
+    assert_null(lock);
+    assert_int_equal(holders_of(locks, "x"), 0);
+
+    atomic_store(&faults.acquire_slow, 1);
+    assert_int_equal(hf_lock(locks, "x", &brief, &lock, &fault), HF_DONE);
+    assert_true(hf_lock_held(lock));
+    assert_int_equal(hf_lock_fence(lock), 5); /* 1 to 4 came too late */
+    hf_close(locks);
+}
+
+/* ---- waiting ---- */
+
+struct news {
+    int outs, ends;
+    char why[256];
+};
+
+static void hear(const struct hf_fault *why, void *ctx)
+{
+    struct news *n = ctx;
+    if (why)
+        snprintf(n->why, sizeof n->why, "%s", why->msg);
+    *(why ? &n->outs : &n->ends) += 1;
+}
+
+struct waiter {
+    pthread_t thread;
+    struct hf_locks *locks;
+    struct hf_lock_options options;
+    struct news news;
+    struct hf_fault fault;
+    enum hf_result result;
+    int64_t took_ms;
+};
+
+static void *wait_for_x(void *arg)
+{
+    struct waiter *w = arg;
+    struct hf_lock *lock = NULL;
+    int64_t begun = boot_ms();
+    w->result = hf_lock(w->locks, "x", &w->options, &lock, &w->fault);
+    w->took_ms = boot_ms() - begun;
+    if (w->result == HF_DONE)
+        hf_unlock(lock, NULL);
+    return NULL;
+}
+
+static void waiter_start(struct waiter *w, struct hf_locks *locks)
+{
+    w->locks = locks;
+    w->options.on_outage = hear;
+    w->options.ctx = &w->news;
+    assert_int_equal(pthread_create(&w->thread, NULL, wait_for_x, w), 0);
+}
+
+static bool one_waits(void *ctx) { return waiters_of(ctx, "x") == 1; }
+
+static void all_away(int times)
+{
+    atomic_store(&faults.acquire_away, times);
+    atomic_store(&faults.wait_away, times);
+    atomic_store(&faults.release_away, times);
+}
+
+static void a_waiter_rides_out_many_timeouts_and_hears_of_it_once(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(100);
+    for (int waits_already = 0; waits_already < 2; waits_already++) {
+        struct hf_lock *lock = take(locks, "x");
+        struct waiter w = {.options = {.wait_ms = waits_already ? HF_FOREVER : 20000}};
+        if (!waits_already)
+            all_away(-1); /* from the first question on */
+        waiter_start(&w, locks);
+        if (waits_already) {
+            assert_true(becomes(one_waits, locks));
+            all_away(-1);
+        }
+        nap_ms(waits_already ? 2800 : 1000); /* asleep in the queue it asks every two seconds */
+        all_away(0);
+        hf_unlock(lock, NULL);
+        pthread_join(w.thread, NULL);
+        assert_int_equal(w.result, HF_DONE);
+        assert_true(w.took_ms >= 900);
+        assert_int_equal(w.news.outs, 1);
+        assert_int_equal(w.news.ends, 1);
+        assert_string_equal(w.news.why, "told to be away");
+    }
+    hf_close(locks);
+}
+
+static void a_moment_of_absence_is_not_worth_a_word(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(2000);
+    struct hf_lock *lock = take(locks, "x");
+    struct waiter w = {.options = {.wait_ms = HF_FOREVER}};
+    atomic_store(&faults.wait_away, 1);
+    waiter_start(&w, locks);
+    assert_true(becomes(one_waits, locks));
+    nap_ms(100);
+    hf_unlock(lock, NULL);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.result, HF_DONE);
+    assert_int_equal(w.news.outs, 0);
+    hf_close(locks);
+}
+
+static void a_wait_or_the_patience_that_ends_in_an_outage_is_unreachable(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(100);
+    const struct hf_lock_options ends[] = {{.wait_ms = 500},
+                                           {.wait_ms = 20000, .outage_ms = 500},
+                                           {.wait_ms = HF_FOREVER, .outage_ms = 500}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct waiter w = {.options = ends[i]};
+        all_away(-1);
+        waiter_start(&w, locks);
+        pthread_join(w.thread, NULL);
+        assert_int_equal(w.result, HF_UNREACHABLE);
+        assert_int_equal(w.fault.result, HF_UNREACHABLE);
+        assert_in_range(w.took_ms, 499, 3000);
+        assert_int_equal(w.news.outs, 1);
+        assert_int_equal(w.news.ends, 0);
+    }
+    all_away(0);
+    hf_close(locks);
+}
+
+static void an_outage_can_be_left_by_the_flag(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(100);
+    bool stop = false;
+    struct waiter w = {.options = {.wait_ms = HF_FOREVER, .stop = &stop}};
+    all_away(-1);
+    waiter_start(&w, locks);
+    nap_ms(1500); /* deep in the longest pauses */
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    int64_t begun = boot_ms();
+    pthread_join(w.thread, NULL);
+    assert_true(boot_ms() - begun < 900);
+    assert_int_equal(w.result, HF_TAKEN);
+    all_away(0);
+    hf_close(locks);
+}
+
+static void out_of_reach_is_one_of_the_tries(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(100);
+    struct hf_lock_options four = {.retries = 3, .retry_ms = 20};
+    struct hf_lock *lock = NULL;
+    struct hf_fault fault;
+    atomic_store(&faults.acquire_away, 3); /* the fourth is answered */
+    assert_int_equal(hf_lock(locks, "x", &four, &lock, &fault), HF_DONE);
+    assert_int_equal(atomic_load(&faults.n_acquire), 4);
+    hf_unlock(lock, NULL);
+    atomic_store(&faults.acquire_away, -1);
+    atomic_store(&faults.n_acquire, 0);
+    int64_t begun = boot_ms();
+    assert_int_equal(hf_lock(locks, "x", &four, &lock, &fault), HF_UNREACHABLE);
+    assert_int_equal(atomic_load(&faults.n_acquire), 4);
+    assert_in_range(boot_ms() - begun, 59, 2000);
+    atomic_store(&faults.acquire_away, 0);
+    hf_close(locks);
+}
+
+/* As many as there are handles for short calls ride it out, and one more call gets its answer. */
+static void who_rides_out_an_outage_keeps_no_handle_from_others(void **state)
+{
+    (void)state;
+    enum { N = POOL_SHORT_MAX };
+    struct hf_locks *locks = faulty_open(300);
+    static struct waiter w[N];
+    all_away(-1);
+    for (int i = 0; i < N; i++) {
+        w[i] = (struct waiter){.options = {.wait_ms = 1500}};
+        waiter_start(&w[i], locks);
+    }
+    nap_ms(600);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(waiters_of(locks, "x"), 0);
+    for (int i = 0; i < N; i++)
+        pthread_join(w[i].thread, NULL);
+    all_away(0);
+    hf_close(locks);
+}
+
+/* ---- a real Redis ---- */
+
+static struct hf_locks *open_port(int port, int64_t timeout_ms)
+{
+    char url[64];
+    struct hf_options options = {.timeout_ms = timeout_ms};
+    struct hf_locks *locks = NULL;
+    struct hf_fault fault;
+    snprintf(url, sizeof url, "redis://127.0.0.1:%d", port);
+    if (hf_open(url, &options, &locks, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return locks;
+}
+
+static void one_lost_answer_costs_no_lock_however_short(void **state)
+{
+    (void)state;
+    struct hf_locks *straight = open_port(server.port, 0);
+    for (int64_t ttl_ms = 1000; ttl_ms <= 3000; ttl_ms += 1000) {
+        struct proxy proxy;
+        proxy_start(&proxy, server.port);
+        struct hf_locks *locks = open_port(proxy.port, 0); /* the default timeout */
+        struct hf_lock_options options = {.ttl_ms = ttl_ms};
+        struct hf_lock *lock = NULL, *rival = NULL;
+        assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+        nap_ms(ttl_ms / 2); /* it has been renewed, so the renewer is connected */
+        atomic_store(&proxy.mode, PROXY_SWALLOW_ONCE);
+        for (int64_t end = boot_ms() + 2 * ttl_ms; boot_ms() < end; nap_ms(20)) {
+            assert_true(hf_lock_held(lock));
+            assert_int_equal(hf_lock(straight, "x", NULL, &rival, NULL), HF_TAKEN);
+        }
+        struct hf_stats stats;
+        hf_stats(locks, &stats);
+        assert_int_equal(atomic_load(&proxy.cuts), 1);
+        assert_int_equal(stats.renewal_failures, 1);
+        assert_int_equal(stats.lost, 0);
+        assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+        hf_close(locks);
+        proxy_stop(&proxy);
+    }
+    hf_close(straight);
+}
+
+static void a_waiter_keeps_its_place_through_a_restart(void **state)
+{
+    (void)state;
+    struct redis_server kept = {.aof = true};
+    assert_true(redis_server_start(&kept));
+    struct hf_locks *locks = open_port(kept.port, 200), *other = open_port(kept.port, 200);
+    struct hf_lock *lock = take(locks, "x");
+    struct waiter w = {.options = {.wait_ms = HF_FOREVER}};
+    waiter_start(&w, other);
+    assert_true(becomes(one_waits, locks));
+    redis_server_kill(&kept);
+    nap_ms(1200); /* six timeouts */
+    redis_server_again(&kept);
+    assert_true(becomes(one_waits, locks));
+    assert_true(hf_lock_held(lock));
+    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.result, HF_DONE);
+    assert_int_equal(w.news.outs, 1);
+    assert_int_equal(w.news.ends, 1);
+    hf_close(other);
+    hf_close(locks);
+    redis_server_stop(&kept);
+}
+
+static void a_wait_without_answers_ends_in_time(void **state)
+{
+    (void)state;
+    struct proxy proxy;
+    proxy_start(&proxy, server.port);
+    struct hf_locks *straight = open_port(server.port, 0), *locks = open_port(proxy.port, 200);
+    struct hf_lock *lock = take(straight, "x");
+    struct waiter w = {.options = {.wait_ms = 1500}};
+    waiter_start(&w, locks);
+    assert_true(becomes(one_waits, straight));
+    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    pthread_join(w.thread, NULL);
+    assert_true(w.result == HF_UNREACHABLE || w.result == HF_UNKNOWN);
+    assert_in_range(w.took_ms, 1499, 1500 + 4 * 200 + 1000);
+    assert_int_equal(w.news.outs, 1);
+    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    hf_close(locks);
+    hf_close(straight);
+    proxy_stop(&proxy);
+}
+
+static void note_loss(struct hf_lock *lock, void *ctx)
+{
+    (void)lock;
+    atomic_store((_Atomic int64_t *)ctx, boot_ms());
+}
+
+static bool is_noted(void *ctx) { return atomic_load((_Atomic int64_t *)ctx) != 0; }
+
+/* What the server forgot, its holder learns at the next renewal; the next fence is larger. */
+static void a_server_that_forgets_costs_the_lock_and_no_fence_repeats(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_port(server.port, 300);
+    int64_t last = 0;
+    for (int restart = 0; restart < 2; restart++) {
+        _Atomic int64_t lost_ms = 0;
+        struct hf_lock_options options = {.ttl_ms = 900, .on_loss = note_loss, .ctx = &lost_ms};
+        struct hf_lock *lock = NULL;
+        assert_int_equal(hf_lock(locks, "memory", &options, &lock, NULL), HF_DONE);
+        assert_true(hf_lock_fence(lock) > last);
+        last = hf_lock_fence(lock);
+        int64_t begun = boot_ms();
+        if (restart) {
+            redis_server_kill(&server);
+            redis_server_again(&server);
+        } else {
+            must_ask("FLUSHALL");
+        }
+        assert_true(becomes(is_noted, &lost_ms));
+        assert_true(atomic_load(&lost_ms) - begun < 900);
+        assert_false(hf_lock_held(lock));
+        assert_int_equal(hf_unlock(lock, NULL), HF_LOST);
+    }
+    struct hf_lock *lock = take(locks, "memory");
+    assert_true(hf_lock_fence(lock) > last);
+    hf_close(locks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lost_answer_is_found_by_asking_again),
+        cmocka_unit_test(what_stays_unknown_is_unknown_and_given_back),
+        cmocka_unit_test(nobody_there_is_told_at_once_to_who_does_not_wait),
+        cmocka_unit_test(a_release_nobody_answers_ends_in_time),
+        cmocka_unit_test(a_grant_that_comes_too_late_is_no_lock),
+        cmocka_unit_test(a_waiter_rides_out_many_timeouts_and_hears_of_it_once),
+        cmocka_unit_test(a_moment_of_absence_is_not_worth_a_word),
+        cmocka_unit_test(a_wait_or_the_patience_that_ends_in_an_outage_is_unreachable),
+        cmocka_unit_test(an_outage_can_be_left_by_the_flag),
+        cmocka_unit_test(out_of_reach_is_one_of_the_tries),
+        cmocka_unit_test(who_rides_out_an_outage_keeps_no_handle_from_others),
+        cmocka_unit_test(one_lost_answer_costs_no_lock_however_short),
+        cmocka_unit_test(a_waiter_keeps_its_place_through_a_restart),
+        cmocka_unit_test(a_wait_without_answers_ends_in_time),
+        cmocka_unit_test(a_server_that_forgets_costs_the_lock_and_no_fence_repeats),
+    };
+    return run_with_redis(tests);
+}

@@ -3,7 +3,8 @@
  * its own handle, how long from one release to the next grant, and for Redis how many commands that
  * costs the server, by its own count.  Both sides in turns of a fraction of a second, so that they
  * see the same machine.
- *   leases URL [SECONDS]       memory:, sqlite:FILE (by hand FILE.hand) or redis://HOST:PORT; a
+ *   leases URL [SECONDS]       memory:, sqlite:FILE (by hand FILE.hand),
+ *                              postgres://HOST/DATABASE or redis://HOST:PORT; a
  *                              coordinator that nobody else uses.  SECONDS for each measurement.
  *                              memory: twice, beside a table and beside a bare mutex.
  * Readable lines go to stderr, one line of JSON to stdout. */
@@ -15,6 +16,7 @@
 #include "base/random.h"
 #include "lease/lease.h"
 #include "leases_memory.h"
+#include "leases_postgres.h"
 #include "leases_redis.h"
 #include "leases_side.h"
 #include "leases_sqlite.h"
@@ -339,7 +341,8 @@ int main(int argc, char **argv)
 {
     double seconds = argc > 2 ? strtod(argv[2], NULL) : 4;
     if (argc < 2 || !(seconds > 0 && seconds <= SECONDS_MAX))
-        die("usage: leases memory:|sqlite:FILE|redis://HOST:PORT [SECONDS]");
+        die("usage: leases memory:|sqlite:FILE|postgres://HOST/DATABASE|redis://HOST:PORT "
+            "[SECONDS]");
     const char *url = argv[1];
     const struct side *hand = NULL;
     if (strcmp(url, "memory:") == 0)
@@ -348,8 +351,10 @@ int main(int argc, char **argv)
         hand = &hand_sqlite;
     else if (strncmp(url, "redis:", 6) == 0)
         hand = &hand_redis;
+    else if (strncmp(url, "postgres", 8) == 0)
+        hand = &hand_postgres;
     else
-        die("memory:, sqlite:FILE or redis://HOST:PORT");
+        die("memory:, sqlite:FILE, postgres://HOST/DATABASE or redis://HOST:PORT");
     printf("{\"driver\":\"%s\",", lease_driver_for(url)->info.name);
     measure(url, hand, seconds);
     if (hand == &hand_memory) {

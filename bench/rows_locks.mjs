@@ -4,9 +4,9 @@
 import { join } from 'node:path';
 import { run } from './load.mjs';
 import { alone, atLeast, atMost, beside, pick } from './rows.mjs';
-import { startRedis } from './servers.mjs';
+import { startPostgres, startRedis } from './servers.mjs';
 
-const DRIVERS = [['memory', 'table'], ['sqlite', 'sqlite3'], ['redis', 'hiredis']];
+const DRIVERS = [['memory', 'table'], ['sqlite', 'sqlite3'], ['postgres', 'libpq'], ['redis', 'hiredis']];
 const MANY = 'handover100'; // Redis alone: does a longer line cost the server more?
 
 async function leases(bench, url) {
@@ -20,6 +20,13 @@ async function measure(bench, driver) {
   if (driver === 'sqlite') {
     return leases(bench, `sqlite:${join(bench.directory('locks'), 'leases.db')}`);
   }
+  if (driver === 'postgres') {
+    const postgres = await startPostgres(bench);
+    const result = await leases(bench,
+      `postgres://bench@/postgres?host=${encodeURIComponent(postgres.client[1])}`);
+    await postgres.stop();
+    return result;
+  }
   const redis = await startRedis(bench);
   const result = await leases(bench, `redis://127.0.0.1:${redis.port}`);
   await redis.stop();
@@ -31,11 +38,13 @@ function lines(driver, peer, results) {
   const side = (kind, which) => pick(pick(results, kind), which);
   const both = (kind, unit, field, target) => (
     beside(name, unit, field, side(kind, 'ours'), peer, side(kind, 'hand'), target));
+  // By hand there is no queue, and an acquire is one exchange where a fair one is two: it informs.
+  const goal = driver === 'postgres' ? undefined : atLeast(0.85);
   const table = [
-    both('uncontended', 'acquire+release/s', 'per_second', atLeast(0.85)),
+    both('uncontended', 'acquire+release/s', 'per_second', goal),
     both('uncontended', 'p50 us', 'p50_us'),
     both('uncontended', 'p99 us', 'p99_us'),
-    both('handover32', 'hand-overs/s, 32 wait', 'per_second', atLeast(0.85)),
+    both('handover32', 'hand-overs/s, 32 wait', 'per_second', goal),
     both('handover32', 'hand-over p50 us', 'p50_us'),
     both('handover32', 'hand-over p99 us', 'p99_us'),
     both('handover32', 'waiters\' CPU us/hand-over', 'cpu_us'),

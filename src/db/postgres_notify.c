@@ -90,6 +90,9 @@ enum hf_status pg_listen(struct db *base, const char *topic, int wake_fd, int64_
     enum hf_status status = subscribe(db, topic, err);
     if (status != HF_OK)
         return status;
+    pg_settle(db); /* libpq does not look behind an answer that was not fetched */
+    if (!db->link.conn)
+        return pg_link_error(&db->link, err);
     for (;;) {
         struct pollfd p[] = {{.fd = PQsocket(db->link.conn), .events = POLLIN},
                              {.fd = wake_fd, .events = POLLIN}};

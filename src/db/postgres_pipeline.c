@@ -230,6 +230,7 @@ static void take_rows(struct pg_entry *e, PGresult *result)
 {
     struct pg_stmt *stmt = e->stmt;
     struct hf_err err = {0};
+    hf_check(stmt);
     if (e->discard || e->kind == PG_EXPECT || stmt->err.code != HF_OK || PQntuples(result) == 0) {
         PQclear(result);
     } else if (!check_types(result, &err)) {

@@ -43,11 +43,20 @@ static struct db_value owner_of(const struct lease_request *r)
     return db_bytes(r->owner, LEASE_OWNER_SIZE);
 }
 
+/* The waiters up to `last` alone; NULL: all.  *now is asked for too if it is 0: all in one
+ * exchange. */
 static enum hf_status state_read(struct sql_lease *s, const struct db_value *name,
-                                 const struct claim_row *last, int64_t now, struct hf_err *err)
+                                 const struct claim_row *last, int64_t *now, struct hf_err *err)
 {
-    return name_state_read(&s->state, s->stmts[LS_HOLDERS], s->stmts[LS_WAITERS], name, last, now,
-                           err);
+    struct db_stmt *holders = s->stmts[LS_HOLDERS], *waiters = s->stmts[LS_WAITERS];
+    const struct db_value args[] = {*name, db_int(last ? last->turn : INT64_MAX),
+                                    db_int(last ? last->number : INT64_MAX)};
+    enum hf_status status = db_query(waiters, args, err);
+    if (status == HF_OK)
+        status = db_query(holders, args, err);
+    if (status == HF_OK && !*now)
+        status = s->db->driver->now_ms(s->db, now, err);
+    return status == HF_OK ? name_state_read(&s->state, holders, waiters, *now, err) : status;
 }
 
 /* ---- handles ---- */
@@ -103,9 +112,8 @@ static enum hf_status look(struct sql_lease *s, const struct db_value *name,
                            const struct claim_row *last, int64_t *ret_now, struct hf_err *err)
 {
     enum hf_status status = sql_connected(s, err);
-    if (status == HF_OK)
-        status = s->db->driver->now_ms(s->db, ret_now, err);
-    return status == HF_OK ? state_read(s, name, last, *ret_now, err) : status;
+    *ret_now = 0;
+    return status == HF_OK ? state_read(s, name, last, ret_now, err) : status;
 }
 
 /* ---- acquire ---- */
@@ -124,28 +132,29 @@ static enum hf_status drop_dead(struct sql_lease *s, const struct lease_request 
     return status;
 }
 
-/* An INSERT that found its row there already is a surprise: the transaction is alone. */
-static enum hf_status insert(struct sql_lease *s, enum lease_sql_statement which,
-                             const struct db_value *args, struct hf_err *err)
+/* Another number of rows than one is a surprise: the transaction is alone. */
+static enum hf_status write_one(struct sql_lease *s, enum lease_sql_statement which,
+                                const struct db_value *args, struct hf_err *err)
 {
-    int64_t changes = 0;
-    enum hf_status status = sql_exec(s, which, args, &changes, err);
-    if (status == HF_OK && changes != 1)
-        return hf_err_set(err, HF_INTERNAL, "a lease or a place was there already");
-    return status;
+    struct db_stmt *stmt = s->stmts[which];
+    return stmt->driver->expect_many(stmt, "a lease or a place was there already, or was not", args,
+                                     1, err);
 }
 
-/* The first in the queue, to be woken when this transaction is done. */
-static enum hf_status wake_head(struct sql_lease *s, const struct db_value *name, int64_t now,
-                                struct hf_err *err)
+/* The first in the queue is to be woken when this transaction is done: asked for, and read. */
+static enum hf_status head_ask(struct sql_lease *s, const struct db_value *name, struct hf_err *err)
 {
-    struct db_stmt *stmt = s->stmts[LS_HEAD];
-    const struct db_value args[] = {*name, db_int(now - WAITER_SILENT_MS)};
-    enum hf_status status = db_query(stmt, args, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
-        *vec_push(&s->wakes) = db_column_int(stmt, 0);
-    return step == DB_FAILED ? err->code : status;
+    s->head[0] = *name;
+    s->head[1] = db_int(WAITER_SILENT_MS);
+    return db_query(s->stmts[LS_HEAD], s->head, err);
+}
+
+static enum hf_status head_wake(struct sql_lease *s, struct hf_err *err)
+{
+    enum db_step step;
+    while ((step = db_step(s->stmts[LS_HEAD], err)) == DB_ROW)
+        *vec_push(&s->wakes) = db_column_int(s->stmts[LS_HEAD], 0);
+    return step == DB_FAILED ? err->code : HF_OK;
 }
 
 /* Granted from the queue: the one behind, if it can be granted beside. */
@@ -172,10 +181,10 @@ static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
                                     db_int(r->priority),
                                     db_int(now + r->ttl_ms),
                                     db_text(r->label, r->label_len)};
-    enum hf_status status = insert(s, LS_GRANT, args, err);
+    enum hf_status status = write_one(s, LS_GRANT, args, err);
     if (status == HF_OK && st->place) {
         wake_behind(s, st->place, r->slots);
-        status = sql_exec(s, LS_LEAVE, args, NULL, err);
+        status = write_one(s, LS_LEAVE, args, err);
     }
     *verdict = (struct lease_verdict){.result = HF_DONE, .fence = fence, .remaining_ms = r->ttl_ms};
     return status;
@@ -189,7 +198,7 @@ static enum hf_status enqueue(struct sql_lease *s, const struct lease_request *r
                                     db_int(ticket),  owner_of(r),
                                     db_int(r->mode), db_int(r->slots),
                                     db_int(now),     db_text(r->label, r->label_len)};
-    return insert(s, LS_ENQUEUE, args, err);
+    return write_one(s, LS_ENQUEUE, args, err);
 }
 
 static enum hf_status seen(struct sql_lease *s, const struct lease_request *r, int64_t now,
@@ -204,11 +213,13 @@ static bool is_seen_long_ago(const struct claim_row *place, int64_t now)
     return place->until - now <= WAITER_SILENT_MS - SEEN_EVERY_MS;
 }
 
-static enum hf_status acquire_one(struct sql_lease *s, const struct lease_request *r, int64_t now,
+/* *at is the time, or 0 before the first of a transaction. */
+static enum hf_status acquire_one(struct sql_lease *s, const struct lease_request *r, int64_t *at,
                                   struct lease_verdict *verdict, struct hf_err *err)
 {
     const struct db_value key = key_of(r);
-    enum hf_status status = state_read(s, &key, NULL, now, err);
+    enum hf_status status = state_read(s, &key, NULL, at, err);
+    int64_t now = *at;
     if (status == HF_OK)
         status = drop_dead(s, r, now, err);
     if (status != HF_OK)
@@ -252,28 +263,28 @@ static enum hf_result sql_acquire(struct lease *l, const struct lease_request *r
 {
     struct sql_lease *s = sql_of(l);
     struct hf_err err = {0};
-    int64_t now;
+    int64_t now = 0;
     enum hf_result result = lease_check(&l->driver->info, requests, n, fault);
     if (result != HF_DONE)
         return result;
     if (n > DB_NUMBERS_MAX)
         return lease_fault(fault, HF_BAD_REQUEST, "%zu leases at once, more than %d", n,
                            DB_NUMBERS_MAX);
-    enum hf_status status = sql_begin(s, &now, &err);
-    if (status == HF_OK)
-        status = sweep(s, now, &err);
+    enum hf_status status = sql_begin(s, NULL, &err);
     for (size_t i = 0; i < n && status == HF_OK; i++)
-        status = acquire_one(s, &requests[i], now, &verdicts[i], &err);
+        status = acquire_one(s, &requests[i], &now, &verdicts[i], &err);
+    if (status == HF_OK && n)
+        status = sweep(s, now, &err);
     return sql_tell(sql_end(s, status, &err), &err, fault);
 }
 
 /* ---- renew, release, break ---- */
 
-static enum hf_status renew_one(struct sql_lease *s, const struct lease_request *r, int64_t now,
+static enum hf_status renew_one(struct sql_lease *s, const struct lease_request *r,
                                 struct lease_verdict *verdict, struct hf_err *err)
 {
     struct db_stmt *stmt = s->stmts[LS_RENEW];
-    const struct db_value args[] = {key_of(r), owner_of(r), db_int(now), db_int(now + r->ttl_ms)};
+    const struct db_value args[] = {key_of(r), owner_of(r), db_int(r->ttl_ms)};
     enum hf_status status = db_query(stmt, args, err);
     enum db_step step = DB_DONE;
     *verdict = (struct lease_verdict){.result = HF_LOST};
@@ -283,19 +294,27 @@ static enum hf_status renew_one(struct sql_lease *s, const struct lease_request 
     return step == DB_FAILED ? err->code : status;
 }
 
-static enum hf_status release_one(struct sql_lease *s, const struct lease_request *r, int64_t now,
+/* Whom to wake is asked for first, and read once it is known that something was given up: a server
+ * in a network answers both at once.  (A RETURNING costs SQLite half as much again as the release.)
+ */
+static enum hf_status release_one(struct sql_lease *s, const struct lease_request *r,
                                   struct lease_verdict *verdict, struct hf_err *err)
 {
-    const struct db_value args[] = {key_of(r), owner_of(r), db_int(now)};
-    int64_t lease = 0, place = 0;
-    enum hf_status status = sql_exec(s, LS_RELEASE, args, &lease, err);
-    if (status == HF_OK && lease == 0)
-        status = sql_exec(s, LS_LEAVE, args, &place, err);
-    *verdict = (struct lease_verdict){.result = lease + place > 0 ? HF_DONE : HF_LOST};
-    return status == HF_OK && lease + place > 0 ? wake_head(s, &args[0], now, err) : status;
+    const struct db_value args[] = {key_of(r), owner_of(r)};
+    int64_t gone = 0;
+    enum hf_status status = head_ask(s, args, err);
+    if (status == HF_OK)
+        status = sql_exec(s, LS_RELEASE, args, &gone, err);
+    if (status == HF_OK && !gone) {
+        status = sql_exec(s, LS_LEAVE, args, &gone, err);
+        if (status == HF_OK && gone)
+            status = head_ask(s, args, err);
+    }
+    *verdict = (struct lease_verdict){.result = gone ? HF_DONE : HF_LOST};
+    return status == HF_OK && gone ? head_wake(s, err) : status;
 }
 
-typedef enum hf_status each_request(struct sql_lease *s, const struct lease_request *r, int64_t now,
+typedef enum hf_status each_request(struct sql_lease *s, const struct lease_request *r,
                                     struct lease_verdict *verdict, struct hf_err *err);
 
 static enum hf_result in_one_transaction(struct sql_lease *s, each_request *each,
@@ -303,10 +322,9 @@ static enum hf_result in_one_transaction(struct sql_lease *s, each_request *each
                                          struct lease_verdict *verdicts, struct hf_fault *fault)
 {
     struct hf_err err = {0};
-    int64_t now;
-    enum hf_status status = sql_begin(s, &now, &err);
+    enum hf_status status = sql_begin(s, NULL, &err);
     for (size_t i = 0; i < n && status == HF_OK; i++)
-        status = each(s, &requests[i], now, &verdicts[i], &err);
+        status = each(s, &requests[i], &verdicts[i], &err);
     return sql_tell(sql_end(s, status, &err), &err, fault);
 }
 
@@ -340,16 +358,17 @@ static enum hf_result sql_break(struct lease *l, const char *key, size_t key_len
 {
     struct sql_lease *s = sql_of(l);
     struct hf_err err = {0};
-    int64_t now;
     enum hf_result result = lease_check_key(&l->driver->info, key, key_len, fault);
     if (result != HF_DONE)
         return result;
     const struct db_value name = db_bytes(key, key_len);
-    enum hf_status status = sql_begin(s, &now, &err);
+    enum hf_status status = sql_begin(s, NULL, &err);
     if (status == HF_OK)
         status = sql_exec(s, LS_BREAK, &name, NULL, &err);
     if (status == HF_OK)
-        status = wake_head(s, &name, now, &err);
+        status = head_ask(s, &name, &err);
+    if (status == HF_OK)
+        status = head_wake(s, &err);
     return sql_tell(sql_end(s, status, &err), &err, fault);
 }
 
@@ -440,14 +459,14 @@ static enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_l
 {
     struct sql_lease *s = sql_of(l);
     struct hf_err err = {0};
-    int64_t now;
+    int64_t now = 0;
     enum hf_result result = lease_check_key(&l->driver->info, key, key_len, fault);
     if (result != HF_DONE)
         return result;
     const struct db_value name = db_bytes(key, key_len);
-    enum hf_status status = sql_begin(s, &now, &err);
+    enum hf_status status = sql_begin(s, NULL, &err);
     if (status == HF_OK)
-        status = state_read(s, &name, NULL, now, &err);
+        status = state_read(s, &name, NULL, &now, &err);
     status = sql_end(s, status, &err);
     if (status != HF_OK)
         return sql_tell(status, &err, fault);

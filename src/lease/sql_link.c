@@ -42,6 +42,7 @@ enum hf_status sql_connect(struct sql_lease *s, struct hf_err *err)
 {
     sql_disconnect(s);
     enum hf_status status = db_open(s->url, &s->options, &s->db, err);
+    hf_check(status != HF_OK || s->db);
     if (status == HF_OK)
         status = db_migrate_part(s->db, LEASE_SQL_PART, lease_sql_migrations,
                                  sizeof lease_sql_migrations / sizeof *lease_sql_migrations, err);
@@ -63,7 +64,7 @@ enum hf_status sql_begin(struct sql_lease *s, int64_t *ret_now, struct hf_err *e
     enum hf_status status = sql_connected(s, err);
     if (status == HF_OK)
         status = s->db->driver->begin(s->db, err);
-    return status == HF_OK ? s->db->driver->now_ms(s->db, ret_now, err) : status;
+    return status == HF_OK && ret_now ? s->db->driver->now_ms(s->db, ret_now, err) : status;
 }
 
 enum hf_status sql_end(struct sql_lease *s, enum hf_status status, struct hf_err *err)

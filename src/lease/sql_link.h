@@ -14,7 +14,8 @@ struct sql_lease {
     struct db *db; /* NULL: none could be had the last time */
     struct db_stmt *stmts[LS_COUNT];
     struct name_state state;
-    VEC(int64_t) wakes; /* tickets to wake after the commit */
+    struct db_value head[2]; /* arguments of HEAD while it is under way */
+    VEC(int64_t) wakes;      /* tickets to wake after the commit */
     int64_t swept_at;
 };
 
@@ -26,6 +27,7 @@ void sql_disconnect(struct sql_lease *s);
 /* Before every use of the database, but inside a transaction: connects anew if need be. */
 HF_MUST_USE enum hf_status sql_connected(struct sql_lease *s, struct hf_err *err);
 
+/* `ret_now` may be NULL: a server in a network need not be asked for the time alone. */
 HF_MUST_USE enum hf_status sql_begin(struct sql_lease *s, int64_t *ret_now, struct hf_err *err);
 /* Commit what went well and wake whom it concerns; take back what did not. */
 HF_MUST_USE enum hf_status sql_end(struct sql_lease *s, enum hf_status status, struct hf_err *err);

@@ -32,15 +32,13 @@ static bool row_read(struct db_stmt *stmt, struct claim_row *row)
 }
 
 /* Dead rows are left out and told of. */
-static enum hf_status read_all(struct db_stmt *stmt, const struct db_value *args, int64_t extra_ms,
-                               int64_t now, struct claim_rows *rows, bool *ret_dead,
-                               struct hf_err *err)
+static enum hf_status read_all(struct db_stmt *stmt, int64_t extra_ms, int64_t now,
+                               struct claim_rows *rows, bool *ret_dead, struct hf_err *err)
 {
     rows->n = 0;
     *ret_dead = false;
-    enum hf_status status = db_query(stmt, args, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
+    enum db_step step;
+    while ((step = db_step(stmt, err)) == DB_ROW) {
         struct claim_row *row = vec_push(rows);
         if (!row_read(stmt, row)) {
             stmt->driver->finish(stmt);
@@ -52,21 +50,14 @@ static enum hf_status read_all(struct db_stmt *stmt, const struct db_value *args
             rows->n--;
         }
     }
-    return step == DB_FAILED ? err->code : status;
+    return step == DB_FAILED ? err->code : HF_OK;
 }
 
-/* Waiters first: outside a transaction one who is granted in between is then seen twice, which the
- * judgement bears, and never not at all. */
 enum hf_status name_state_read(struct name_state *s, struct db_stmt *holders,
-                               struct db_stmt *waiters, const struct db_value *name,
-                               const struct claim_row *last, int64_t now, struct hf_err *err)
+                               struct db_stmt *waiters, int64_t now, struct hf_err *err)
 {
-    const struct db_value args[] = {*name, db_int(last ? last->turn : INT64_MAX),
-                                    db_int(last ? last->number : INT64_MAX)};
-    enum hf_status status =
-        read_all(waiters, args, WAITER_SILENT_MS, now, &s->waiters, &s->silent, err);
-    return status == HF_OK ? read_all(holders, args, 0, now, &s->holders, &s->expired, err)
-                           : status;
+    enum hf_status status = read_all(waiters, WAITER_SILENT_MS, now, &s->waiters, &s->silent, err);
+    return status == HF_OK ? read_all(holders, 0, now, &s->holders, &s->expired, err) : status;
 }
 
 static bool is_owner(const struct claim_row *row, const struct lease_request *r)

@@ -25,10 +25,10 @@ struct name_state {
     bool expired, silent;               /* there are rows to drop */
 };
 void name_state_close(struct name_state *s);
-/* By HOLDERS and WAITERS, the latter up to `last` alone; NULL: all. */
+/* By HOLDERS and WAITERS, both under way, waiters first: outside a transaction one who is granted
+ * in between is then seen twice, which the judgement bears, and never not at all. */
 HF_MUST_USE enum hf_status name_state_read(struct name_state *s, struct db_stmt *holders,
-                                           struct db_stmt *waiters, const struct db_value *name,
-                                           const struct claim_row *last, int64_t now,
+                                           struct db_stmt *waiters, int64_t now,
                                            struct hf_err *err);
 
 struct standing {

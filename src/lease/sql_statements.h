@@ -26,7 +26,7 @@ static const char *const lease_sql_migrations[] = {
     X(WAITERS, "SELECT owner, ticket, mode, slots, seen_at, turn, label FROM lease_waiters"        \
                " WHERE name = r.name AND (turn, ticket) <= (r.turn, r.ticket)"                     \
                " ORDER BY turn, ticket{args(name bytes, turn bigint, ticket bigint)}")             \
-    X(HEAD, "SELECT ticket FROM lease_waiters WHERE name = r.name AND seen_at > r.silent"          \
+    X(HEAD, "SELECT ticket FROM lease_waiters WHERE name = r.name AND seen_at > {now} - r.silent"  \
             " ORDER BY turn, ticket LIMIT 1{args(name bytes, silent bigint)}")                     \
     X(GRANT, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"   \
              " {values(name bytes, owner bytes, fence bigint, mode bigint, slots bigint,"          \
@@ -40,11 +40,11 @@ static const char *const lease_sql_migrations[] = {
             "{args(name bytes, owner bytes, now bigint)}")                                         \
     X(LEAVE, "DELETE FROM lease_waiters WHERE name = r.name AND owner = r.owner"                   \
              "{args(name bytes, owner bytes)}")                                                    \
-    X(RENEW, "UPDATE leases SET expires_at = r.until WHERE name = r.name AND owner = r.owner"      \
-             " AND expires_at > r.now RETURNING fence"                                             \
-             "{args(name bytes, owner bytes, now bigint, until bigint)}")                          \
+    X(RENEW, "UPDATE leases SET expires_at = {now} + r.ttl WHERE name = r.name"                    \
+             " AND owner = r.owner AND expires_at > {now} RETURNING fence"                         \
+             "{args(name bytes, owner bytes, ttl bigint)}")                                        \
     X(RELEASE, "DELETE FROM leases WHERE name = r.name AND owner = r.owner"                        \
-               " AND expires_at > r.now{args(name bytes, owner bytes, now bigint)}")               \
+               " AND expires_at > {now}{args(name bytes, owner bytes)}")                           \
     X(BREAK, "DELETE FROM leases WHERE name = r.name{args(name bytes)}")                           \
     X(DROP_EXPIRED, "DELETE FROM leases WHERE name = r.name AND expires_at <= r.now"               \
                     "{args(name bytes, now bigint)}")                                              \

@@ -136,17 +136,36 @@ void postgres_server_again(struct postgres_server *s)
     hf_check(!"PostgreSQL does not answer");
 }
 
-static void signal_children(pid_t pid, int sig)
+static ssize_t read_proc(pid_t pid, const char *name, char *ret, size_t size)
 {
-    char path[64], text[4096] = "";
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    ssize_t len = fd >= 0 ? read(fd, ret, size) : 0;
     if (fd >= 0)
         close(fd);
+    return len;
+}
+
+/* They are not ours to wait for: one that has ended has no command line any more. */
+static void await_end(pid_t pid)
+{
+    char byte;
+    for (int i = 0; i < 1000 && read_proc(pid, "cmdline", &byte, 1) > 0; i++)
+        usleep(1000);
+}
+
+static void signal_children(pid_t pid, int sig)
+{
+    char name[64], text[4096] = "";
+    (void)snprintf(name, sizeof name, "task/%d/children", (int)pid);
+    ssize_t len = read_proc(pid, name, text, sizeof text - 1);
     char *at = text;
-    for (long child; len > 0 && (child = strtol(at, &at, 10)) > 0;)
+    for (long child; len > 0 && (child = strtol(at, &at, 10)) > 0;) {
         kill((pid_t)child, sig);
+        if (sig == SIGKILL)
+            await_end((pid_t)child);
+    }
 }
 
 void postgres_server_kill(struct postgres_server *s)

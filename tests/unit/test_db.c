@@ -1,4 +1,5 @@
-/* Claims about src/db: statement templates, and the SQLite driver through db.h alone. */
+/* Claims about src/db: statement templates, and SQLite through db.h alone.  Those that every
+ * database is held to are made of PostgreSQL too; test_db_postgres.c has its own. */
 #include "support.h"
 
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include "base/clock.h"
 #include "db/db.h"
 #include "db/template.h"
+#include "support/postgres_server.h"
 
 /* ---- templates ---- */
 
@@ -104,6 +106,36 @@ static void fragments_are_the_driver_s_words(void **state)
                    "SELECT 1 FROM t WHERE k = ?1 FOR UPDATE", 1);
 }
 
+static void where_rows_travel_as_arrays_they_are_unnested(void **state)
+{
+    (void)state;
+    static const struct dialect arrays = {.fragments = fragments, .row_at_a_time = false};
+    static const char *const texts[][2] = {
+        {"SELECT v FROM t{, rows(id bigint, name text)} WHERE t.id = r.id AND n = r.name",
+         "SELECT v FROM t, unnest($1::bigint[], $2::text[]) AS r(id, name) WHERE t.id = r.id AND n "
+         "= r.name"},
+        {"UPDATE t SET v = r.v{ FROM rows(k bigint, v bytes)} WHERE t.k = r.k",
+         "UPDATE t SET v = r.v FROM unnest($1::bigint[], $2::bytea[]) AS r(k, v) WHERE t.k = r.k"},
+        {"INSERT INTO t (a, b) {values(a bigint, b text)} ON CONFLICT DO NOTHING",
+         "INSERT INTO t (a, b) SELECT r.a, r.b FROM unnest($1::bigint[], $2::text[]) AS r(a, b) ON "
+         "CONFLICT DO NOTHING"},
+        {"SELECT r.b, r.a, r.b{slow}{args(a bigint, b text)}",
+         "SELECT $2::text, $1::bigint, $2::text"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct buf out = {0};
+        struct template_params params = {0};
+        assert_int_equal(template_expand(texts[i][0], &arrays, &out, &params, NULL), HF_OK);
+        buf_char(&out, '\0');
+        assert_string_equal(out.data, texts[i][1]);
+        assert_int_equal(params.n, 2);
+        assert_int_equal(params.rows, i < 3);
+        assert_int_equal(params.slow, i == 3);
+        assert_int_equal(params.types[0], DB_INT);
+        buf_close(&out);
+    }
+}
+
 static void the_text_is_appended(void **state)
 {
     (void)state;
@@ -152,9 +184,12 @@ static void a_wrong_template_is_our_mistake(void **state)
 
 /* ---- a database of one's own ---- */
 
+static bool on_postgres;
+
 static struct {
     struct temp_dir dir;
-    struct clock_fake clock;
+    char url[200];
+    struct clock_fake clock; /* of SQLite alone */
     struct db *db;
 } lab;
 
@@ -169,7 +204,7 @@ static struct db *open_db(const struct db_options *options)
 {
     struct db *db;
     struct hf_err err = {0};
-    if (db_open(lab.dir.url, options, &db, &err) != HF_OK)
+    if (db_open(lab.url, options, &db, &err) != HF_OK)
         fail_msg("%s", err.msg);
     return db;
 }
@@ -209,6 +244,10 @@ static int open_lab(void **state)
 {
     (void)state;
     temp_dir_make(&lab.dir);
+    if (on_postgres)
+        postgres_server_fresh(lab.url);
+    else
+        snprintf(lab.url, sizeof lab.url, "%s", lab.dir.url);
     clock_fake_init(&lab.clock, T0_MS * 1000);
     struct db_options options = writer();
     lab.db = open_db(&options);
@@ -516,7 +555,10 @@ static void a_migration_that_fails_leaves_the_version_before_it(void **state)
     struct hf_err err = {0};
     assert_int_equal(db_migrate(lab.db, broken, 2, &err), HF_INTERNAL);
     assert_int_equal(number(lab.db, "SELECT MAX(version) FROM schema_version"), 1);
-    assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM sqlite_master WHERE name = 'half'"), 0);
+    assert_int_equal(number(lab.db, on_postgres
+                                        ? "SELECT COUNT(*) FROM pg_class WHERE relname = 'half'"
+                                        : "SELECT COUNT(*) FROM sqlite_master WHERE name = 'half'"),
+                     0);
     ok(db_migrate(lab.db, versions, 3, &err), &err);
 }
 
@@ -677,6 +719,7 @@ int main(void)
         cmocka_unit_test(names_are_matched_whole),
         cmocka_unit_test(a_list_may_run_over_lines),
         cmocka_unit_test(fragments_are_the_driver_s_words),
+        cmocka_unit_test(where_rows_travel_as_arrays_they_are_unnested),
         cmocka_unit_test(the_text_is_appended),
         cmocka_unit_test(there_may_be_24_parameters_and_no_more),
         cmocka_unit_test(a_wrong_template_is_our_mistake),
@@ -704,5 +747,18 @@ int main(void)
         claim(time_begins_at_the_wall_and_goes_on_by_itself),
         claim(time_is_never_before_what_was_stored),
     };
-    return cmocka_run_group_tests_name("db", tests, NULL, NULL);
+    const struct CMUnitTest of_all[] = {
+        claim(a_query_may_be_ended_early),
+        claim(integers_keep_all_their_64_bits),
+        claim(what_is_rolled_back_never_was),
+        claim(a_reader_sees_commits_only_and_one_moment_in_a_transaction),
+        claim(a_transaction_within_a_transaction_is_our_mistake),
+        claim(a_fresh_file_gets_every_version),
+        claim(an_old_file_gets_what_it_lacks_and_keeps_its_rows),
+        claim(a_file_newer_than_the_program_is_refused),
+        claim(a_migration_that_fails_leaves_the_version_before_it),
+    };
+    int failed = cmocka_run_group_tests_name("db", tests, NULL, NULL);
+    on_postgres = true;
+    return failed + cmocka_run_group_tests_name("db, PostgreSQL", of_all, NULL, NULL);
 }

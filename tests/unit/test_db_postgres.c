@@ -795,13 +795,13 @@ static void settings_that_may_lose_a_commit_are_warned_of(void **state)
     for (int i = 0; i < 500 && !strstr(warnings(lab.db), "standby"); i++)
         usleep(10000);
     assert_non_null(strstr(warnings(lab.db), "no commit waits for a standby (1 connected)"));
-    char url[POSTGRES_URL_SIZE];
+    char url[POSTGRES_URL_SIZE], any[POSTGRES_URL_SIZE + 32];
     struct db *copy = NULL;
     struct hf_err err = {0};
     postgres_server_url(&standby, strrchr(lab.url, '/') + 1, url);
     assert_int_equal(db_open(url, &writer, &copy, &err), HF_LEDGER_UNAVAILABLE); /* read-write */
-    strcat(url, "?target_session_attrs=any");
-    copy = open_at(url, &reader);
+    (void)snprintf(any, sizeof any, "%s?target_session_attrs=any", url);
+    copy = open_at(any, &reader);
     assert_non_null(strstr(warnings(copy), "the server is a standby"));
     db_close(copy);
     postgres_server_ask(server, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");

@@ -28,10 +28,11 @@ static bool gate_is_used(const struct worker *w)
     return w->gate && atomic_load_explicit(&w->engine->gate_up, memory_order_relaxed);
 }
 
-/* What a hold names.  Seats that the server is to choose are not known yet. */
+/* What a hold names.  Seats that the server is to choose are not known yet; an event that is closed
+ * has another answer for everybody. */
 static void put_claim(struct worker *w, struct command *c)
 {
-    if (c->kind != CMD_HOLD_CREATE)
+    if (c->kind != CMD_HOLD_CREATE || c->event->status_draft == EVENT_CLOSED)
         return;
     uint32_t n_seats = c->best.quantity ? 0 : c->n_seats;
     if (!n_seats && !c->n_areas)

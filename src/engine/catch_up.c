@@ -4,9 +4,11 @@
 
 #include "engine/internal.h"
 
-/* The seats and areas to be shown when all rows are in; seats may be named twice. */
+/* What is to be shown when all rows are in.  Seats and areas that changed are marked by `pending`,
+ * so that each is listed once. */
 struct touched {
-    VEC(uint32_t) seats;
+    VEC(uint32_t) seats, areas;
+    VEC(uint32_t) renewed; /* seats whose hold lasts longer; may be named twice */
 };
 
 static int hold_order(const void *key, const void *row)
@@ -39,7 +41,7 @@ static void fold_hold(struct view *v, struct event *e, const struct audit_row *r
         h->fence = row->fence;
         view_deadline_moved(v, h);
         for (uint32_t i = 0; i < h->n_seats; i++)
-            *vec_push(&touched->seats) = h->seats[i];
+            *vec_push(&touched->renewed) = h->seats[i];
     } else if (read->holds_since.n) {
         const struct hold_row *made = bsearch(&row->hold, read->holds_since.v, read->holds_since.n,
                                               sizeof *read->holds_since.v, hold_order);
@@ -58,7 +60,10 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
         e->seats[row->item].status = (uint8_t)row->to;
         e->seats[row->item].hold = row->to == SEAT_AVAILABLE ? 0 : row->hold;
         best_changed(e, (uint32_t)row->item);
-        *vec_push(&touched->seats) = (uint32_t)row->item;
+        if (!e->seats[row->item].pending) {
+            e->seats[row->item].pending = 1;
+            *vec_push(&touched->seats) = (uint32_t)row->item;
+        }
         return true;
     case AUDIT_AREA:
         if (row->item < 0 || row->item >= (int64_t)e->def->areas.n)
@@ -66,6 +71,10 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
         struct area *area = &e->areas[row->item];
         area->held += row->quantity * ((row->to == SEAT_HELD) - (row->from == SEAT_HELD));
         area->booked += row->quantity * ((row->to == SEAT_BOOKED) - (row->from == SEAT_BOOKED));
+        if (!area->pending) {
+            area->pending = 1;
+            *vec_push(&touched->areas) = (uint32_t)row->item;
+        }
         return true;
     case AUDIT_HOLD:
         fold_hold(v, e, row, read, touched);
@@ -78,33 +87,34 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
     }
 }
 
-static void show_seat(struct view *v, struct event *e, uint32_t index, int64_t seq)
+static int64_t seat_until(const struct view *v, const struct seat *seat)
 {
-    const struct seat *seat = &e->seats[index];
     const struct hold *h = seat->status == SEAT_HELD ? view_hold(v, seat->hold) : NULL;
-    uint64_t old = atomic_load_explicit(&seat->shown, memory_order_relaxed);
-    int64_t until = h ? h->expires_at : 0;
-    if (seat_shown_status(old) != seat->status)
-        feed_put(&e->feed, &(struct change){.seq = seq, .item = index, .state = seat->status});
-    else if (seat_shown_until(old) == until)
-        return;
-    event_show_seat(e, index, until);
+    return h ? h->expires_at : 0;
 }
 
+/* A seat that changed and changed back is told, too: a reader may come here who saw what was in
+ * between at another server (I13). */
 static void show(struct view *v, struct event *e, const struct touched *touched,
                  const struct clock_row *clock)
 {
     pthread_mutex_lock(&e->lock);
-    for (size_t i = 0; i < touched->seats.n; i++)
-        show_seat(v, e, touched->seats.v[i], clock->seq);
-    for (uint32_t i = 0; i < e->def->areas.n; i++) {
-        int64_t available = e->areas[i].available, booked = e->areas[i].booked_shown;
-        event_show_area(e, i);
-        if (e->areas[i].available != available || e->areas[i].booked_shown != booked)
-            feed_put(&e->feed, &(struct change){.seq = clock->seq,
-                                                .item = i,
-                                                .state = (uint32_t)e->areas[i].available,
-                                                .is_area = true});
+    for (size_t i = 0; i < touched->seats.n; i++) {
+        uint32_t index = touched->seats.v[i];
+        event_show_seat(e, index, seat_until(v, &e->seats[index]));
+        feed_put(&e->feed, &(struct change){.seq = clock->seq,
+                                            .item = index,
+                                            .state = e->seats[index].status});
+    }
+    for (size_t i = 0; i < touched->renewed.n; i++)
+        event_show_seat(e, touched->renewed.v[i], seat_until(v, &e->seats[touched->renewed.v[i]]));
+    for (size_t i = 0; i < touched->areas.n; i++) {
+        uint32_t index = touched->areas.v[i];
+        event_show_area(e, index);
+        feed_put(&e->feed, &(struct change){.seq = clock->seq,
+                                            .item = index,
+                                            .state = (uint32_t)e->areas[index].available,
+                                            .is_area = true});
     }
     atomic_store_explicit(&e->status, (int)e->status_draft, memory_order_relaxed);
     e->clock = e->draft = *clock;
@@ -145,6 +155,12 @@ bool catch_up(struct view *v, struct event *e, const struct batch_read *read)
     }
     if (whole && clock.seq != e->clock.seq)
         show(v, e, &touched, &clock);
+    for (size_t i = 0; i < touched.seats.n; i++)
+        e->seats[touched.seats.v[i]].pending = 0;
+    for (size_t i = 0; i < touched.areas.n; i++)
+        e->areas[touched.areas.v[i]].pending = 0;
     vec_close(&touched.seats);
+    vec_close(&touched.areas);
+    vec_close(&touched.renewed);
     return whole;
 }

@@ -1,9 +1,11 @@
 /* The follower: hears from the ledger that other servers changed an event, and tells them of our
  * changes.  What is told is only a reason to look: the event's seq is the truth, and since a word
- * may be lost, every loaded event is compared with its clock row a few times a second on the same
- * connection, which also proves that the connection lives.  Only such a comparison, or a batch,
- * makes a view fresh.  Never touches a view: an event that is behind is its worker's to bring up
- * to date.  One thread, one connection. */
+ * may be lost, every loaded event is compared with its clock row a few times a second.  Only such a
+ * comparison, or a batch, makes a view fresh.  Never touches a view: an event that is behind is its
+ * worker's to bring up to date.
+ *
+ * One thread, two connections: one to listen, one to ask and to tell.  What we tell we must hear
+ * ourselves; an ear that does not is deaf, and is replaced. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -21,13 +23,15 @@
 #define RETRY_MS 200     /* while the ledger does not answer */
 #define HELLO_EVERY_MS 5000 /* "here I am": who hears nobody for long need not tell anything */
 #define LONELY_AFTER_MS 16000
+#define ECHO_MS 2000 /* until a hello of our own is heard */
 
 struct follower {
     struct engine *engine;
-    struct ledger *ledger;
+    struct ledger *ear, *ledger;
     pthread_t thread;
     bool running;
-    char me[24]; /* first word of what we tell, so as not to listen to ourselves */
+    char me[24]; /* first word of what we tell, so as to know ourselves */
+    int64_t echo_due_ms; /* a hello of ours is to be heard by then; 0: it was */
     int64_t next_poll_ms, next_tell_ms, next_hello_ms;
     int64_t heard_ms; /* another server, last */
     bool deaf; /* the last try failed */
@@ -109,6 +113,8 @@ static void hear_line(struct follower *f, char *line)
 {
     char *rest = line;
     const char *from = strsep(&rest, " ");
+    if (strcmp(from, f->me) == 0)
+        f->echo_due_ms = 0;
     if (!*from || strcmp(from, f->me) == 0)
         return;
     if (now_ms(f) - f->heard_ms > LONELY_AFTER_MS)
@@ -185,11 +191,26 @@ static int64_t pause_ms(struct follower *f)
     return until > now ? until - now : 0;
 }
 
+static bool open_ear(struct follower *f, struct hf_err *err)
+{
+    struct db_options options = {.clock = f->engine->config.clock};
+    if (f->ear && f->echo_due_ms && now_ms(f) > f->echo_due_ms) {
+        log_write(LOG_WARN, "the connection that listens is deaf; making another", NULL);
+        ledger_close(f->ear);
+        f->ear = NULL;
+    }
+    if (f->ear)
+        return true;
+    f->echo_due_ms = f->next_hello_ms = 0; /* try it out */
+    return ledger_open(f->engine->config.ledger_url, &options, &f->ear, err) == HF_OK;
+}
+
 static bool turn(struct follower *f, struct buf *lines, struct hf_err *err)
 {
     uint64_t woken;
     lines->len = 0;
-    if (ledger_listen(f->ledger, TOPIC, f->wake_fd, pause_ms(f), lines, err) != HF_OK)
+    if (!open_ear(f, err) ||
+        ledger_listen(f->ear, TOPIC, f->wake_fd, pause_ms(f), lines, err) != HF_OK)
         return false;
     (void)!read(f->wake_fd, &woken, sizeof woken);
     hear(f, lines);
@@ -197,10 +218,12 @@ static bool turn(struct follower *f, struct buf *lines, struct hf_err *err)
     bool hello = now >= f->next_hello_ms;
     if (hello || (now >= f->next_tell_ms && anything_to_tell(f))) {
         f->next_tell_ms = now + ANNOUNCE_EVERY_MS;
-        if (hello)
-            f->next_hello_ms = now + HELLO_EVERY_MS;
         if (!tell_some(f, hello, err))
             return false;
+        if (hello) {
+            f->next_hello_ms = now + HELLO_EVERY_MS;
+            f->echo_due_ms = now_ms(f) + ECHO_MS;
+        }
     }
     if (now < f->next_poll_ms)
         return true;
@@ -274,6 +297,7 @@ void follower_free(struct engine *e)
     struct follower *f = e->follower;
     if (!f)
         return;
+    ledger_close(f->ear);
     ledger_close(f->ledger);
     vec_close(&f->changed);
     if (f->wake_fd >= 0)

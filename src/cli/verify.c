@@ -24,7 +24,8 @@ static const char usage[] =
     "usage: holdfast verify --ledger sqlite:PATH|postgres://... [--gate redis://...] [--json]\n"
     "Checks every invariant that the ledger's rows can show, on one snapshot; servers may be\n"
     "running on it.  With --gate also that the gate has nothing the ledger does not, which is so\n"
-    "after the servers' reconciler has run.  The URLs also from HOLDFAST_LEDGER and HOLDFAST_GATE.\n"
+    "after the servers' reconciler has run.  The URLs also from HOLDFAST_LEDGER and "
+    "HOLDFAST_GATE.\n"
     "Exit status: 0 all is well, 1 an invariant is violated, 64 usage, 69 the ledger or the gate\n"
     "cannot be read.\n";
 

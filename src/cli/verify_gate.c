@@ -41,8 +41,8 @@ static void saw_strange(void *ctx, const char *key, size_t len)
 static void judge(struct verify_report *report, const struct entry *e, const struct hold_row *row,
                   int64_t now)
 {
-    bool live = (row->status == HOLD_ACTIVE && row->expires_at > now) ||
-                row->status == HOLD_CONFIRMED;
+    bool live =
+        (row->status == HOLD_ACTIVE && row->expires_at > now) || row->status == HOLD_CONFIRMED;
     bool listed = false;
     for (uint32_t i = 0; i < row->n_seats; i++)
         listed |= row->seats[i] == e->seat;
@@ -88,9 +88,9 @@ enum hf_status verify_gate(const char *ledger_url, const char *gate_url,
     if (result == HF_DONE)
         result = gate_look(gate, &sight, &fault);
     if (result != HF_DONE)
-        status = hf_err_set(err,
-                            result == HF_BAD_REQUEST ? HF_INVALID_REQUEST : HF_LEDGER_UNAVAILABLE,
-                            "the gate: %.240s", fault.msg);
+        status =
+            hf_err_set(err, result == HF_BAD_REQUEST ? HF_INVALID_REQUEST : HF_LEDGER_UNAVAILABLE,
+                       "the gate: %.240s", fault.msg);
     if (status == HF_OK)
         status = ledger_open(ledger_url, &options, &ledger, err);
     if (status == HF_OK)

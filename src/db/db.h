@@ -15,6 +15,8 @@
  *   {now}           the database's clock as an integer, milliseconds since 1970, at the moment the
  *                   statement runs: not for one that also locks, which would read it before waiting
  *   {slow}          nothing, but the statement may take minutes, where others end after seconds
+ *   {or_surprise}   at the end of an INSERT that is only run by expect_many: a row that is there
+ *                   already makes it a surprise
  * Column types are bigint, text and bytes.  A statement without rows(...) names its parameters by
  * {args(event bigint, ...)} at its end, and they too are written r.event.  At most 24 parameters.
  *

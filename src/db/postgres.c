@@ -31,6 +31,7 @@ static const struct template_fragment fragments[] = {
             " autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0)"},
     {"lock", " FOR UPDATE"}, /* of tables only: unnest() has nothing to lock */
     {"now", NOW},
+    {"or_surprise", ""},
     {NULL, NULL},
 };
 const struct dialect pg_dialect = {.fragments = fragments, .row_at_a_time = false};

@@ -26,6 +26,10 @@
     "WITH w AS (%s RETURNING 1) SELECT 1 / CAST(COUNT(*) = $%d::bigint AS int) FROM w"
 #define PLAN_EVERY_US 2000000
 #define EXPECT_STATE "22012" /* division by zero, which no statement of ours has otherwise */
+/* An INSERT that says {or_surprise} needs no counting: it inserts all its rows, or fails on one
+ * that is there already.  (ON CONFLICT would write each row twice over.) */
+#define OR_SURPRISE "{or_surprise}"
+#define UNIQUE_STATE "23505"
 
 /* ---- parameters ---- */
 
@@ -212,7 +216,8 @@ static void take_failure(struct postgres *db, struct pg_entry *e, const PGresult
     struct hf_err err = {0};
     bool fatal = pg_is_fatal(result) || PQstatus(db->link.conn) == CONNECTION_BAD;
     bool answered = PQresultErrorField(result, PG_DIAG_SQLSTATE) != NULL;
-    if (e->kind == PG_EXPECT && pg_has_state(result, EXPECT_STATE))
+    if (e->kind == PG_EXPECT &&
+        pg_has_state(result, e->stmt->or_surprise ? UNIQUE_STATE : EXPECT_STATE))
         (void)hf_err_set(&err, HF_LEDGER_SURPRISE, "%s", e->what);
     else
         (void)pg_error(result, &err);
@@ -328,6 +333,7 @@ enum hf_status pg_prepare(struct db *base, const char *sql, struct db_stmt **ret
                                  .next = db->stmts,
                                  .id = ++db->n_stmts,
                                  .text = text.data,
+                                 .or_surprise = strstr(sql, OR_SURPRISE) != NULL,
                                  .params = params};
         db->stmts = stmt;
         *ret_stmt = &stmt->stmt;
@@ -415,12 +421,13 @@ static bool send_run(struct pg_stmt *stmt, const char *what, const struct db_val
     int formats[TEMPLATE_PARAMS_MAX + 1];
     struct bound b;
     char name[16];
-    bind(stmt, args, n_rows, what != NULL, &db->scratch, &b);
+    bool expects = what && !stmt->or_surprise;
+    bind(stmt, args, n_rows, expects, &db->scratch, &b);
     for (int i = 0; i < b.n; i++) {
         values[i] = b.null[i] ? NULL : db->scratch.data + b.at[i];
         formats[i] = 1;
     }
-    name_of(stmt, what != NULL, name);
+    name_of(stmt, expects, name);
     if (!PQsendQueryPrepared(db->link.conn, name, b.n, values, b.lens, formats, 1))
         return false;
     push(db, what ? PG_EXPECT : PG_RUN, stmt)->what = what;
@@ -440,7 +447,8 @@ static enum hf_status send(struct pg_stmt *stmt, const char *what, const struct 
                            size_t n_rows, struct hf_err *err)
 {
     struct postgres *db = stmt->db;
-    bool sent = (!stmt->params.slow || send_patience(db)) && send_prepare(stmt, what != NULL);
+    bool sent =
+        (!stmt->params.slow || send_patience(db)) && send_prepare(stmt, what && !stmt->or_surprise);
     size_t times = stmt->params.rows || what ? 1 : n_rows;
     for (size_t i = 0; i < times && sent; i++)
         sent = send_run(stmt, what, args + i * (size_t)stmt->params.n, n_rows);

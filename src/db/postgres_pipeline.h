@@ -32,6 +32,7 @@ struct pg_stmt {
     unsigned id;
     char *text;
     struct template_params params;
+    bool or_surprise;                   /* an INSERT that fails on a row that is there already */
     unsigned prepared, expect_prepared; /* on the connection of this generation */
     size_t waiting;                     /* entries whose answer it wants */
     VEC(PGresult *) results;            /* read, and not yet stepped over */

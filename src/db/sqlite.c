@@ -62,6 +62,7 @@ static const struct template_fragment fragments[] = {
     {"hot", ""},
     {"lock", ""},
     {"now", NOW_FUNCTION "()"},
+    {"or_surprise", "ON CONFLICT DO NOTHING"},
     {NULL, NULL},
 };
 static const struct dialect dialect = {.fragments = fragments, .row_at_a_time = true};

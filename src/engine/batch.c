@@ -54,8 +54,8 @@ static void choose_rows(struct worker *w, struct command *c, size_t index)
         return;
     hold_row_close(&c->hold);
     booking_row_close(&c->booking);
-    *vec_push(&r->holds) = (struct hold_wanted){
-        c->id.key, &c->hold, c->kind == CMD_HOLD_CONFIRM ? &c->booking : NULL};
+    *vec_push(&r->holds) =
+        (struct hold_wanted){c->id.key, &c->hold, c->kind == CMD_HOLD_CONFIRM ? &c->booking : NULL};
 }
 
 /* What is to be read: the events' clocks, and what the commands need. */
@@ -284,9 +284,8 @@ static void count_answer(struct engine *e, const struct command *c)
     switch (c->kind) {
     case CMD_HOLD_CREATE:
         if (c->gate_refused)
-            counter_add(c->status == HF_SEAT_TAKEN ? m->requests_gate_taken
-                                                   : m->requests_gate_sold_out,
-                        1);
+            counter_add(
+                c->status == HF_SEAT_TAKEN ? m->requests_gate_taken : m->requests_gate_sold_out, 1);
         else
             counter_add(m->requests[result_of(c)], 1);
         histogram_observe(m->hold_seconds, (uint64_t)(monotonic_us(e) - c->submitted_us));

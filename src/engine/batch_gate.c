@@ -134,13 +134,12 @@ static void put_changes(struct worker *w)
     for (size_t i = 0; i < b->areas.n && ttl_ms > 0; i++) {
         const struct event *e = view_event(w->view, b->areas.v[i].event);
         uint32_t area = (uint32_t)b->areas.v[i].area;
-        *vec_push(&w->gate_counts) =
-            (struct gate_count){.event = b->areas.v[i].event,
-                                .area = area,
-                                .seq = e->clock.seq,
-                                .available = e->def->areas.v[area].capacity -
-                                             b->areas.v[i].held - b->areas.v[i].booked,
-                                .ttl_ms = ttl_ms};
+        *vec_push(&w->gate_counts) = (struct gate_count){
+            .event = b->areas.v[i].event,
+            .area = area,
+            .seq = e->clock.seq,
+            .available = e->def->areas.v[area].capacity - b->areas.v[i].held - b->areas.v[i].booked,
+            .ttl_ms = ttl_ms};
     }
 }
 

@@ -102,9 +102,8 @@ static void show(struct view *v, struct event *e, const struct touched *touched,
     for (size_t i = 0; i < touched->seats.n; i++) {
         uint32_t index = touched->seats.v[i];
         event_show_seat(e, index, seat_until(v, &e->seats[index]));
-        feed_put(&e->feed, &(struct change){.seq = clock->seq,
-                                            .item = index,
-                                            .state = e->seats[index].status});
+        feed_put(&e->feed, &(struct change){
+                               .seq = clock->seq, .item = index, .state = e->seats[index].status});
     }
     for (size_t i = 0; i < touched->renewed.n; i++)
         event_show_seat(e, touched->renewed.v[i], seat_until(v, &e->seats[touched->renewed.v[i]]));

@@ -223,8 +223,8 @@ static void register_metrics(struct engine *e)
         metrics_gauge(m, "holdfast_queue_depth", NULL, "Commands queued when a batch was taken");
     em->conflicts = metrics_counter(m, "holdfast_ledger_conflicts_total", NULL,
                                     "Batches run again because of other servers' transactions");
-    em->gate_errors = metrics_counter(m, "holdfast_gate_errors_total", NULL,
-                                      "Times the gate did not answer");
+    em->gate_errors =
+        metrics_counter(m, "holdfast_gate_errors_total", NULL, "Times the gate did not answer");
     em->surprises = metrics_counter(m, "holdfast_ledger_surprises_total", NULL,
                                     "Times the ledger and the view disagreed; expected 0");
 }

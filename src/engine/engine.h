@@ -14,7 +14,8 @@ struct engine;
 
 struct engine_config {
     const char *ledger_url; /* sqlite:PATH, postgres://... */
-    const char *gate_url;   /* redis://...; NULL: none.  Of use where several servers share a ledger */
+    const char
+        *gate_url; /* redis://...; NULL: none.  Of use where several servers share a ledger */
     int64_t reconcile_every_ms; /* 0: 30 s */
     int workers;                /* 0: one where one process owns the ledger, else WORKERS_MAX */
     const struct clock *clock;

@@ -18,9 +18,9 @@
 #include "engine/internal.h"
 
 #define TOPIC "holdfast_events"
-#define TEXT_MAX 6000    /* of what is told at once */
-#define POLL_CHUNK 500   /* clock rows asked for at once */
-#define RETRY_MS 200     /* while the ledger does not answer */
+#define TEXT_MAX 6000       /* of what is told at once */
+#define POLL_CHUNK 500      /* clock rows asked for at once */
+#define RETRY_MS 200        /* while the ledger does not answer */
 #define HELLO_EVERY_MS 5000 /* "here I am": who hears nobody for long need not tell anything */
 #define LONELY_AFTER_MS 16000
 #define ECHO_MS 2000 /* until a hello of our own is heard */
@@ -30,11 +30,11 @@ struct follower {
     struct ledger *ear, *ledger;
     pthread_t thread;
     bool running;
-    char me[24]; /* first word of what we tell, so as to know ourselves */
+    char me[24];         /* first word of what we tell, so as to know ourselves */
     int64_t echo_due_ms; /* a hello of ours is to be heard by then; 0: it was */
     int64_t next_poll_ms, next_tell_ms, next_hello_ms;
     int64_t heard_ms; /* another server, last */
-    bool deaf; /* the last try failed */
+    bool deaf;        /* the last try failed */
 
     int wake_fd;
     pthread_mutex_t lock; /* of the rest */

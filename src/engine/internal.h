@@ -24,7 +24,7 @@
 #define PROBE_EVERY_US 500000 /* while the ledger fails */
 #define SETTLE_TRIES 100      /* to find out about a lost COMMIT: 5 s in all */
 #define SETTLE_PAUSE_NS 50000000
-#define CONFLICT_TRIES 5      /* of a batch that met others' transactions */
+#define CONFLICT_TRIES 5     /* of a batch that met others' transactions */
 #define REFUSE_MARGIN_MS 250 /* a hold that ends sooner is no reason to refuse from the view */
 /* Where others write too, a view that has not been compared with the ledger for so long refuses
  * nobody by itself. */
@@ -88,7 +88,7 @@ struct engine {
     int n_workers;
     struct ledger *loader, *readers[READERS], *keeper;
     pthread_t loader_thread, reader_threads[READERS], keeper_thread, drawer_thread;
-    int threads_running; /* how far engine_start came */
+    int threads_running;           /* how far engine_start came */
     struct follower *follower;     /* NULL: nobody else writes */
     struct reconciler *reconciler; /* likewise */
 

@@ -17,8 +17,8 @@
 #include "engine/internal.h"
 
 #define EVERY_MS 30000
-#define TICK_MS 500         /* how often a lost gate is asked */
-#define SLICE_SEATS 4096    /* compared at once, under the event's lock */
+#define TICK_MS 500      /* how often a lost gate is asked */
+#define SLICE_SEATS 4096 /* compared at once, under the event's lock */
 #define SLICE_PAUSE_MS 10
 #define HOLDS_CHUNK 500
 #define ALONE_NUMBER 0x686f6c64 /* of the advisory lock */
@@ -32,9 +32,9 @@ enum repair {
     REPAIR_GATE_STRANGE,
     REPAIRS
 };
-static const char *const repair_labels[REPAIRS] = {
-    "kind=\"view\"", "kind=\"gate_stale\"", "kind=\"gate_missing\"", "kind=\"gate_count\"",
-    "kind=\"gate_strange\""};
+static const char *const repair_labels[REPAIRS] = {"kind=\"view\"", "kind=\"gate_stale\"",
+                                                   "kind=\"gate_missing\"", "kind=\"gate_count\"",
+                                                   "kind=\"gate_strange\""};
 
 /* A seat's entry in the gate. */
 struct entry {
@@ -183,8 +183,8 @@ static bool compare_event(struct reconciler *r, struct event *e)
     bool go_on = true;
     c->reconciler = r;
     do {
-        c->command = (struct command){
-            .kind = CMD_COMPARE, .event = e, .at = first, .done = on_compared};
+        c->command =
+            (struct command){.kind = CMD_COMPARE, .event = e, .at = first, .done = on_compared};
         pthread_mutex_lock(&r->lock);
         r->compared = false;
         pthread_mutex_unlock(&r->lock);
@@ -264,8 +264,8 @@ static bool fix(struct reconciler *r, struct hf_fault *fault)
     static const uint8_t nobody[GATE_TOKEN_SIZE]; /* claims nothing */
     if (r->fixes.n > 1)
         qsort(r->fixes.v, r->fixes.n, sizeof *r->fixes.v, fix_order);
-    bool done = !r->fixes.n || gate_settle(r->gate, nobody, r->fixes.v, r->fixes.n, NULL, 0,
-                                           fault) == HF_DONE;
+    bool done = !r->fixes.n ||
+                gate_settle(r->gate, nobody, r->fixes.v, r->fixes.n, NULL, 0, fault) == HF_DONE;
     vec_clear(&r->fixes);
     return done;
 }
@@ -372,8 +372,8 @@ static enum hf_status fix_counts(struct reconciler *r, struct hf_err *err, struc
             status = ledger_event_state(r->ledger, c->event, &open, area_now, &now, err);
         ledger_rollback(r->ledger);
         bool bad = !def || !now.found || c->seq > clock.seq ||
-                   (c->seq == clock.seq && c->available != def->areas.v[c->area].capacity -
-                                                               now.held - now.booked);
+                   (c->seq == clock.seq &&
+                    c->available != def->areas.v[c->area].capacity - now.held - now.booked);
         event_def_free(def);
         if (status != HF_OK)
             return status;

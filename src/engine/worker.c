@@ -168,8 +168,7 @@ static void sweep(struct worker *w)
     w->next_sweep_us = monotonic_us(e) + SWEEP_EVERY_US;
     worker_note_time(w);
     if (ledger_holds_due(w->ledger, now, SWEEP_SLICE, keys, &n, &err) != HF_OK ||
-        (w->index == 0 &&
-         ledger_keys_prune(w->ledger, now, PRUNE_SLICE, &pruned, &err) != HF_OK)) {
+        (w->index == 0 && ledger_keys_prune(w->ledger, now, PRUNE_SLICE, &pruned, &err) != HF_OK)) {
         log_write(LOG_WARN, "sweep failed", "why", err.msg, NULL);
         return;
     }

@@ -99,9 +99,8 @@ static enum hf_status start_clocks(struct ledger *l, enum statement which,
 {
     for (size_t i = 0; i < r->clocks.n; i++)
         arg(l, PART_CLOCKS, db_int(r->clocks.v[i].event));
-    return r->clocks.n
-               ? start(l, which, PART_CLOCKS, r->clocks.n, &ret->stmts[PART_CLOCKS], err)
-               : HF_OK;
+    return r->clocks.n ? start(l, which, PART_CLOCKS, r->clocks.n, &ret->stmts[PART_CLOCKS], err)
+                       : HF_OK;
 }
 
 /* Keys of an event's log and holds follow one another, so what came since is a range. */
@@ -121,8 +120,7 @@ static enum hf_status start_since(struct ledger *l, const struct batch_read *r, 
     }
     if (!n)
         return HF_OK;
-    enum hf_status status =
-        start(l, ST_AUDIT_SINCE, PART_AUDIT, n, &ret->stmts[PART_AUDIT], err);
+    enum hf_status status = start(l, ST_AUDIT_SINCE, PART_AUDIT, n, &ret->stmts[PART_AUDIT], err);
     if (status == HF_OK)
         status = start(l, ST_HOLDS_SINCE, PART_HOLDS_SINCE, n, &ret->stmts[PART_HOLDS_SINCE], err);
     return status;
@@ -176,9 +174,9 @@ static enum hf_status collect_clocks(struct db_stmt *stmt, struct clock_row *row
     }
     if (step == DB_FAILED)
         return failed(err);
-    return found == n ? HF_OK
-                      : hf_err_set(err, HF_INTERNAL, "%zu of %zu clock rows are missing", n - found,
-                                   n);
+    return found == n
+               ? HF_OK
+               : hf_err_set(err, HF_INTERNAL, "%zu of %zu clock rows are missing", n - found, n);
 }
 
 static enum hf_status collect_now(struct db_stmt *stmt, int64_t *ret_now, struct hf_err *err)
@@ -408,8 +406,7 @@ static enum hf_status look(struct ledger *l, const struct ledger_batch *b,
     } else if (b->holds_new.n) {
         struct hold_row row = {0};
         status = ledger_holds_read(l, &b->holds_new.v[0].id.key, 1, &row, err);
-        *ret_there =
-            row.id.key && id_secret_equal(row.id.secret, b->holds_new.v[0].id.secret);
+        *ret_there = row.id.key && id_secret_equal(row.id.secret, b->holds_new.v[0].id.secret);
         hold_row_close(&row);
     } else if (b->bookings.n) {
         struct booking_row row = {0};

@@ -277,8 +277,7 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         parts[i].put(l, b);
         enum hf_status status = ledger_stmt(l, parts[i].statement, &stmt, err);
         if (status == HF_OK)
-            status =
-                stmt->driver->expect_many(stmt, parts[i].table, l->args.v, parts[i].n, err);
+            status = stmt->driver->expect_many(stmt, parts[i].table, l->args.v, parts[i].n, err);
         vec_clear(&l->args);
         if (status != HF_OK)
             return status;

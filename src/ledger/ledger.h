@@ -42,8 +42,8 @@ struct batch_read {
     /* out: the database's time, never before any clock row's own */
     int64_t now;
     /* out, where others write: their rows of the log after those seqs, in order, and live holds
-     * made after those fences, by key.  At most LEDGER_SINCE_MAX of an event: further behind, read the
-     * event anew. */
+     * made after those fences, by key.  At most LEDGER_SINCE_MAX of an event: further behind, read
+     * the event anew. */
     VEC(struct audit_row) audit;
     VEC(struct hold_row) holds_since;
 };
@@ -106,11 +106,10 @@ HF_MUST_USE enum hf_status ledger_event_read(struct ledger *l, int64_t event,
                                              struct event_def **ret_def,
                                              struct clock_row *ret_clock, struct hf_err *err);
 /* Every seat that is not available, of those from `first` to `last`. */
-HF_MUST_USE enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first,
-                                             uint32_t last,
-                                             void (*seat)(void *ctx, uint32_t index,
-                                                          enum seat_status status, int64_t hold),
-                                             void *ctx, struct hf_err *err);
+HF_MUST_USE enum hf_status
+ledger_seats_read(struct ledger *l, int64_t event, uint32_t first, uint32_t last,
+                  void (*seat)(void *ctx, uint32_t index, enum seat_status status, int64_t hold),
+                  void *ctx, struct hf_err *err);
 /* The event's status, and each area's counters. */
 HF_MUST_USE enum hf_status
 ledger_event_state(struct ledger *l, int64_t event, enum event_status *ret_status,

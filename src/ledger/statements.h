@@ -47,7 +47,7 @@
       " areas, created_at, expires_at, max_expires_at, client)"                                    \
       " {values(hold bigint, secret bytes, event bigint, status bigint, fence bigint,"             \
       " amount bigint, owner text, metadata text, seats text, areas text, created_at bigint,"      \
-      " expires_at bigint, max_expires_at bigint, client bigint)} ON CONFLICT (hold) DO NOTHING")  \
+      " expires_at bigint, max_expires_at bigint, client bigint)} {or_surprise}")                  \
     X(HOLD_WRITE,                                                                                  \
       "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at"              \
       "{ FROM rows(hold bigint, before bigint, fence_before bigint, after bigint, fence bigint,"   \
@@ -82,20 +82,20 @@
       " created_at)"                                                                               \
       " {values(booking bigint, secret bytes, event bigint, status bigint, fence bigint,"          \
       " amount bigint, reference text, created_at bigint)}"                                        \
-      " ON CONFLICT (booking) DO NOTHING")                                                         \
+      " {or_surprise}")                                                                            \
     X(BOOKING_READ,                                                                                \
       "SELECT b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference,"             \
       " b.created_at, h.secret, h.seats, h.areas, r.i FROM bookings b JOIN holds h"                \
       " ON h.hold = b.booking"                                                                     \
       "{, rows(i bigint, booking bigint)} WHERE b.booking = r.booking")                            \
     X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking)"                                        \
-                   " {values(seat bigint, booking bigint)} ON CONFLICT (seat) DO NOTHING")         \
+                   " {values(seat bigint, booking bigint)} {or_surprise}")                         \
     X(AUDIT_INSERT,                                                                                \
       "INSERT INTO audit (audit, event, seq, at, object, item, quantity, before, after, hold,"     \
       " booking, fence, until, cause)"                                                             \
       " {values(audit bigint, event bigint, seq bigint, at bigint, object bigint, item bigint,"    \
       " quantity bigint, before bigint, after bigint, hold bigint, booking bigint,"                \
-      " fence bigint, until bigint, cause bigint)} ON CONFLICT (audit) DO NOTHING")                \
+      " fence bigint, until bigint, cause bigint)} {or_surprise}")                                 \
     X(AUDIT_READ,                                                                                  \
       "SELECT a.seq, a.at, a.object, a.item, a.quantity, a.before, a.after, a.hold, a.booking,"    \
       " a.fence, a.until, a.cause, h.secret, b.secret FROM audit a"                                \

@@ -154,7 +154,7 @@ async function losers(bench) {
 // ---- several servers ----
 
 const N_SERVERS = 3;
-const CONNECTIONS = 22; // of each of as many load generators
+const CONNECTIONS = 64; // of each of as many load generators, whatever the number of servers
 const HALL = { sections: 25, rows: 100, seats: 100 }; // 250,000: as one event it must last
 const SHARE = Math.floor(seatsOf(HALL) / N_SERVERS);
 

@@ -297,12 +297,13 @@ static int open_stream_socket(const struct options *o, const struct access *acce
     return fd;
 }
 
-/* A URL as it may be shown: what stands before the last @ may be a password. */
+/* A URL as it may be shown: what stands before the last @, or behind a ?, may be a password. */
 static const char *shown_url(const char *url, char *ret, size_t size)
 {
     const char *at = strrchr(url, '@'), *slashes = strstr(url, "://");
     if (at && slashes && slashes < at)
-        (void)snprintf(ret, size, "%.*s...%s", (int)(slashes + 3 - url), url, at);
+        (void)snprintf(ret, size, "%.*s...%.*s", (int)(slashes + 3 - url), url,
+                       (int)strcspn(at, "?"), at);
     else
         (void)snprintf(ret, size, "%.*s", (int)strcspn(url, "?"), url);
     return ret;

@@ -456,7 +456,7 @@ static void a_ledger_made_by_the_engine_is_sound(void **state)
     (void)state;
     struct verify_report report;
     verify(good, &report);
-    for (size_t i = 0; i < VERIFY_COUNT; i++) {
+    for (size_t i = 0; i < VERIFY_GATE; i++) {
         if (report.checks[i].violations)
             fail_msg("%s %s: %s", report.checks[i].invariant, report.checks[i].what,
                      report.checks[i].examples[0]);

@@ -278,6 +278,14 @@ export async function soak({ seconds = 300, seed, clients = 12, say = () => {} }
     const [first, ...others] = await Promise.all(servers.map((server) => server.counts(event)));
     for (const other of others) assert.deepEqual(other, first, 'every server shows the same');
   }
+  for (const event of events) {
+    const [first, ...others] = await Promise.all(servers.map((server) => server.map(event)));
+    for (const other of others) assert.deepEqual(other, first, 'every server draws the same map');
+  }
+  // What each server folded from the others' rows was compared with the ledger every second.
+  for (const server of servers) {
+    assert.match((await server.get('/metrics')).text, /^holdfast_reconcile_repairs_total\{kind="view"\} 0$/m);
+  }
   for (const server of servers) assert.equal(await server.metric('holdfast_ledger_surprises_total'), 0);
   for (const server of servers) assert.equal(await server.metric('holdfast_sale_conflicts_total'), 0);
   assertVerified(ledger, gate);

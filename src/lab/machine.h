@@ -8,7 +8,7 @@ struct machine {
     int cpus;
     char model[128];
     int64_t memory_bytes;
-    char kernel[128];
+    char kernel[136];
 };
 void machine_read(struct machine *ret);
 

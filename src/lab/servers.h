@@ -32,7 +32,8 @@ HF_MUST_USE bool servers_open(struct servers *s, struct hf_err *err);
 /* Ends what runs and removes the directory.  Accepts a zeroed struct. */
 void servers_close(struct servers *s);
 
-/* Is it installed?  Looked for in PATH, and PostgreSQL where pg_config and Debian say. */
+/* Is it installed?  Looked for in PATH, and in lib/postgresql/VERSION/bin beside each of its
+ * directories, where Debian has it. */
 bool servers_have_postgres(void);
 bool servers_have_redis(void);
 
@@ -40,8 +41,8 @@ bool servers_have_redis(void);
  * ("unix:PATH") for a strategy and --gate. */
 HF_MUST_USE bool servers_start_postgres(struct servers *s, struct hf_err *err); /* 1 to 2 s */
 HF_MUST_USE bool servers_start_redis(struct servers *s, struct hf_err *err);
-/* On this ledger and gate; NULL: on SQLite in the directory, and no gate.  holdfastd.url is
- * "http://127.0.0.1:PORT". */
+/* As ourselves, on this ledger and gate; NULL: on SQLite in the directory, and no gate.
+ * holdfastd.url is "http://127.0.0.1:PORT". */
 HF_MUST_USE bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *gate,
                                          struct hf_err *err);
 /* Ends one of them as an administrator would. */

@@ -1,0 +1,29 @@
+/* See machine.h. */
+#include "lab/machine.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static void read_model(char ret[128])
+{
+    char line[256];
+    (void)snprintf(ret, 128, "unknown");
+    FILE *in = fopen("/proc/cpuinfo", "re");
+    while (in && fgets(line, sizeof line, in))
+        if (sscanf(line, "model name : %127[^\n]", ret) == 1)
+            break;
+    if (in)
+        (void)fclose(in);
+}
+
+void machine_read(struct machine *ret)
+{
+    struct utsname name = {0};
+    (void)uname(&name);
+    ret->cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    ret->memory_bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    (void)snprintf(ret->kernel, sizeof ret->kernel, "%s %s", name.sysname, name.release);
+    read_model(ret->model);
+}

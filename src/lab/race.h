@@ -9,6 +9,8 @@
 #ifndef HF_LAB_RACE_H
 #define HF_LAB_RACE_H
 
+#include <signal.h>
+
 #include "base/buf.h"
 #include "lab/machine.h"
 #include "lab/strategy.h"
@@ -42,14 +44,14 @@ struct race_run {
     double throughput; /* users answered a second */
     struct race_latency winners_ms, losers_ms;
     double round_trips_per_request; /* with the database; SQLite: statements; < 0: not known */
+    double gate_trips_per_request;  /* with Redis; < 0: not known */
     double commits_per_request;     /* < 0: not known */
     enum race_verdict verdict;
     char why[256]; /* the first error, or what is broken beside double sales; "": nothing */
 };
 
 struct race_skip {
-    const char *strategy;
-    const char *why;
+    const char *strategy, *why;
 };
 
 struct race_result {
@@ -83,11 +85,12 @@ struct race_settings {
     int tries;                 /* at most so many, for each strategy that promises nothing */
     void (*progress)(void *ctx, const struct race_progress *progress); /* may be NULL; ten a s */
     void *progress_ctx;
+    const volatile sig_atomic_t *stop; /* becomes true: end soon; NULL: never */
 };
 #define RACE_SETTINGS_USUAL .strategies = "all", .seats = 1, .tries = 20
 
-/* HF_INVALID_REQUEST: an option cannot be; HF_LEDGER_UNAVAILABLE: a server cannot.  `ret` is to be
- * closed after HF_OK. */
+/* HF_INVALID_REQUEST: an option cannot be; HF_DRAINING: stopped; else a server is at fault.  `ret`
+ * is to be closed after HF_OK. */
 HF_MUST_USE enum hf_status race_run(const struct race_settings *settings, struct race_result *ret,
                                     struct hf_err *err);
 void race_result_close(struct race_result *result);

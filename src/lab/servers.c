@@ -141,9 +141,9 @@ bool servers_open(struct servers *s, struct hf_err *err)
 
 void servers_close(struct servers *s)
 {
-    server_stop(&s->holdfastd);
-    server_stop(&s->redis);
-    server_stop(&s->postgres);
+    servers_stop(&s->holdfastd);
+    servers_stop(&s->redis);
+    servers_stop(&s->postgres);
     if (s->dir[0])
         (void)close(s->keeper_fd);
     if (s->keeper > 0)
@@ -159,6 +159,7 @@ struct launch {
     const char *dir, *log;      /* `log` is in `dir` */
     const struct passwd *user;  /* NULL: stays who we are */
     int out;                    /* stdout; -1: the log */
+    int death;                  /* the signal when we die */
     char **environment;         /* NULL: ours */
 };
 
@@ -168,7 +169,7 @@ _Noreturn static void become(const struct launch *l, pid_t parent)
     if (l->user &&
         (setgroups(0, NULL) != 0 || setgid(l->user->pw_gid) != 0 || setuid(l->user->pw_uid) != 0))
         _exit(126);
-    (void)prctl(PR_SET_PDEATHSIG, SIGQUIT);
+    (void)prctl(PR_SET_PDEATHSIG, l->death);
     if (getppid() != parent)
         _exit(126);
     sigset_t none;
@@ -234,7 +235,7 @@ static bool await(struct server *s, bool (*answers)(const char *url))
     return false;
 }
 
-void server_stop(struct server *s)
+void servers_stop(struct server *s)
 {
     if (s->pid <= 0)
         return;
@@ -265,6 +266,7 @@ static bool make_cluster(const struct servers *s, struct hf_err *err)
         .log = "initdb.log",
         .user = somebody(),
         .out = -1,
+        .death = SIGKILL,
     };
     int status;
     if (!find("initdb", l.path)) {
@@ -284,6 +286,7 @@ bool servers_start_postgres(struct servers *s, struct hf_err *err)
         .log = "postgres.log",
         .user = somebody(),
         .out = -1,
+        .death = SIGQUIT, /* at once, with its processes */
     };
     if (!make_cluster(s, err))
         return false;
@@ -322,6 +325,7 @@ bool servers_start_redis(struct servers *s, struct hf_err *err)
         .log = "redis.log",
         .user = somebody(),
         .out = -1,
+        .death = SIGKILL,
     };
     if (!find("redis-server", l.path)) {
         (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "redis-server is not in PATH");
@@ -387,6 +391,7 @@ bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *
         .dir = s->dir,
         .log = "holdfastd.log",
         .environment = environment,
+        .death = SIGKILL,
     };
     if (!beside_us(l.path)) {
         (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "holdfastd is not beside this program");

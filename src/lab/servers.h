@@ -46,6 +46,6 @@ HF_MUST_USE bool servers_start_redis(struct servers *s, struct hf_err *err);
 HF_MUST_USE bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *gate,
                                          struct hf_err *err);
 /* Ends one of them as an administrator would. */
-void server_stop(struct server *s);
+void servers_stop(struct server *s);
 
 #endif

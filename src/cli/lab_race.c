@@ -204,6 +204,7 @@ static void put_table(struct buf *b, const struct race_result *r)
 struct options {
     struct race_settings race;
     int users[USERS_MAX];
+    char *ledger, *gate; /* owned: they may have passwords */
     bool json, help;
 };
 
@@ -248,10 +249,12 @@ static bool take_option(struct options *o, int option)
         o->race.seed = (uint64_t)n;
         return true;
     case 'l':
-        o->race.ledger = optarg;
+        free(o->ledger);
+        o->race.ledger = o->ledger = cli_take_secret(optarg);
         return true;
     case 'g':
-        o->race.gate = optarg;
+        free(o->gate);
+        o->race.gate = o->gate = cli_take_secret(optarg);
         return true;
     case 'j':
         o->json = true;
@@ -292,29 +295,22 @@ static int failed(enum hf_status status, const struct hf_err *err)
     return status == HF_INVALID_REQUEST ? EXIT_BAD_USAGE : EXIT_NO_BACK_END;
 }
 
-int cli_lab_race(int argc, char **argv)
+static int run(struct options *o)
 {
-    struct options o;
     struct race_result result;
     struct hf_err err = {0};
     struct buf out = {0};
-    if (!parse(argc, argv, &o))
-        return EXIT_BAD_USAGE;
-    if (o.help) {
-        fputs(usage, stdout);
-        return EXIT_SUCCESS;
-    }
     bool shows = isatty(STDERR_FILENO);
     if (shows)
-        o.race.progress = show_progress;
-    o.race.stop = &stop;
+        o->race.progress = show_progress;
+    o->race.stop = &stop;
     catch_signals();
-    enum hf_status status = race_run(&o.race, &result, &err);
+    enum hf_status status = race_run(&o->race, &result, &err);
     if (shows)
         fputs("\r\033[K", stderr);
     if (status != HF_OK)
         return failed(status, &err);
-    if (o.json) {
+    if (o->json) {
         race_json(&result, &out);
         buf_char(&out, '\n');
     } else {
@@ -323,4 +319,20 @@ int cli_lab_race(int argc, char **argv)
     bool ok = result.ok, printed = cli_print(&out);
     race_result_close(&result);
     return ok && printed ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int cli_lab_race(int argc, char **argv)
+{
+    struct options o;
+    int code = EXIT_BAD_USAGE;
+    if (parse(argc, argv, &o)) {
+        code = EXIT_SUCCESS;
+        if (o.help)
+            fputs(usage, stdout);
+        else
+            code = run(&o);
+    }
+    free(o.ledger);
+    free(o.gate);
+    return code;
 }

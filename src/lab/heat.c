@@ -79,14 +79,15 @@ static void serve(struct heat *h, struct desk *desk, int user)
     atomic_fetch_add(&h->done, 1);
 }
 
-/* One at a time on SQLite, where who finds another writing sleeps. */
+/* On SQLite one desk at a time, since who finds another writing sleeps, and once: its plans stay as
+ * they are prepared. */
 static void warm_up(struct heat *h, struct desk *desk, int number)
 {
     struct strategy_outcome outcome;
     bool alone = h->settings->strategy->needs & STRATEGY_NEEDS_SQLITE;
     if (alone)
         pthread_mutex_lock(&h->lock);
-    for (int i = 1; i <= WARM_UPS; i++)
+    for (int i = 1; i <= (alone ? 1 : WARM_UPS); i++)
         attempt(h, desk, h->warm_event, number, number * WARM_UPS + i, &outcome);
     if (alone)
         pthread_mutex_unlock(&h->lock);

@@ -5,6 +5,7 @@
 #include <sysexits.h>
 
 #include "cli/common.h"
+#include "cli/lab.h"
 #include "cli/verify.h"
 
 #define VERSION "0.1.0"
@@ -19,6 +20,7 @@ static const struct command {
     {"drivers", "what locks can live in, and what each can do", cli_drivers},
     {"fence", "refuse a holder that was replaced", cli_fence},
     {"verify", "check the ledger against the invariants", cli_verify},
+    {"lab", "the ways of selling a seat, side by side", cli_lab},
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#define PARAMETERS_MAX 8
+#include "lab/desk_sqlite.h"
 
 /* ---- connections ---- */
 
@@ -49,7 +49,7 @@ static bool redis_ready(struct desk *d)
     return d->redis && !d->redis->err;
 }
 
-/* False: err says which of the two is not there. */
+/* False: err says which of them is not there. */
 static bool ready(struct desk *d, struct hf_err *err)
 {
     if ((d->strategy->needs & STRATEGY_NEEDS_POSTGRES) && !pg_ready(d)) {
@@ -62,6 +62,10 @@ static bool ready(struct desk *d, struct hf_err *err)
                          d->redis ? d->redis->errstr : "not redis://HOST:PORT or unix:PATH");
         return false;
     }
+    if ((d->strategy->needs & STRATEGY_NEEDS_SQLITE) && !d->sqlite)
+        return desk_sqlite_open(d, err);
+    if (d->strategy->needs & STRATEGY_NEEDS_SERVER)
+        return http_ready(&d->http, d->settings.server, DESK_TIMEOUT_S, err);
     return true;
 }
 
@@ -71,7 +75,10 @@ bool desk_open(const struct strategy *strategy, const struct strategy_settings *
     struct desk *d = hf_alloc(sizeof *d);
     d->strategy = strategy;
     d->settings = *settings;
-    random_init_system(&d->random);
+    if (settings->seed)
+        random_init_seeded(&d->random, settings->seed);
+    else
+        random_init_system(&d->random);
     snprintf(d->hold_s, sizeof d->hold_s, "%d", settings->hold_s);
     if (!ready(d, err)) {
         desk_close(d);
@@ -88,13 +95,15 @@ void desk_close(struct desk *d)
     PQfinish(d->pg);
     if (d->redis)
         redisFree(d->redis);
+    desk_sqlite_close(d);
+    http_close(&d->http);
     buf_close(&d->ids);
     free(d);
 }
 
 /* ---- an attempt ---- */
 
-static void fail(struct desk *d, const char *what, const char *why)
+void desk_fail(struct desk *d, const char *what, const char *why)
 {
     if (!d->failed)
         snprintf(d->outcome->why, sizeof d->outcome->why, "%s: %s", what, why);
@@ -106,19 +115,16 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* A string in an array of PostgreSQL's is escaped as one of JSON's, but for control characters. */
 static void write_ids(struct desk *d, size_t n)
 {
+    const char *around = d->sqlite ? "[]" : "{}";
     d->ids.len = 0;
     for (size_t i = 0; i < n; i++) {
-        buf_str(&d->ids, i ? ",\"" : "{\"");
-        for (const char *c = d->seats[i]; *c; c++) {
-            if (*c == '"' || *c == '\\')
-                buf_char(&d->ids, '\\');
-            buf_char(&d->ids, *c);
-        }
-        buf_char(&d->ids, '"');
+        buf_char(&d->ids, i ? ',' : around[0]);
+        buf_json(&d->ids, d->seats[i], strlen(d->seats[i]));
     }
-    buf_put(&d->ids, "}", sizeof "}");
+    buf_put(&d->ids, around + 1, 2);
 }
 
 bool desk_begin(struct desk *d, const struct strategy_want *want, struct strategy_outcome *ret)
@@ -130,21 +136,23 @@ bool desk_begin(struct desk *d, const struct strategy_want *want, struct strateg
     d->state[0] = '\0';
     memcpy(d->seats, want->seats, want->n_seats * sizeof *d->seats);
     qsort(d->seats, want->n_seats, sizeof *d->seats, by_name);
+    bool good = ready(d, &err);
     write_ids(d, want->n_seats);
-    if (ready(d, &err))
+    if (good)
         return true;
-    fail(d, "cannot connect", err.msg);
+    desk_fail(d, "cannot connect", err.msg);
     return false;
 }
 
 void desk_end(struct desk *d)
 {
     PGTransactionStatusType status = d->pg ? PQtransactionStatus(d->pg) : PQTRANS_IDLE;
-    if (status == PQTRANS_INTRANS || status == PQTRANS_INERROR)
+    if (status == PQTRANS_INTRANS || status == PQTRANS_INERROR ||
+        (d->sqlite && !sqlite3_get_autocommit(d->sqlite)))
         desk_do(d, "ROLLBACK");
 }
 
-/* ---- PostgreSQL ---- */
+/* ---- SQL ---- */
 
 /* Takes `result` over if it tells of a failure. */
 static PGresult *judge(struct desk *d, PGresult *result)
@@ -154,7 +162,7 @@ static PGresult *judge(struct desk *d, PGresult *result)
     if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
         const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
         snprintf(d->state, sizeof d->state, "%s", state ? state : "");
-        fail(d, "PostgreSQL", PQerrorMessage(d->pg));
+        desk_fail(d, "PostgreSQL", PQerrorMessage(d->pg));
         PQclear(result);
         return NULL;
     }
@@ -166,6 +174,8 @@ static PGresult *judge(struct desk *d, PGresult *result)
 bool desk_do(struct desk *d, const char *sql)
 {
     d->outcome->sql_trips++;
+    if (d->sqlite)
+        return desk_sqlite_do(d, sql);
     PGresult *result = judge(d, PQexec(d->pg, sql));
     PQclear(result);
     return result != NULL;
@@ -185,20 +195,25 @@ static bool prepare(struct desk *d, const char *sql, char name[16])
     if (good)
         d->statements[i] = sql;
     else
-        fail(d, "PostgreSQL", PQerrorMessage(d->pg));
+        desk_fail(d, "PostgreSQL", PQerrorMessage(d->pg));
     return good;
+}
+
+int desk_parameters(va_list args, const char *ret[DESK_PARAMETERS_MAX])
+{
+    int n = 0;
+    for (const char *value; (value = va_arg(args, const char *));) {
+        hf_check(n < DESK_PARAMETERS_MAX);
+        ret[n++] = value;
+    }
+    return n;
 }
 
 static PGresult *execute(struct desk *d, const char *sql, va_list args)
 {
-    const char *values[PARAMETERS_MAX];
+    const char *values[DESK_PARAMETERS_MAX];
     char name[16];
-    int n = 0;
-    for (const char *value = va_arg(args, const char *); value;
-         value = va_arg(args, const char *)) {
-        hf_check(n < PARAMETERS_MAX);
-        values[n++] = value;
-    }
+    int n = desk_parameters(args, values);
     if (!prepare(d, sql, name))
         return NULL;
     d->outcome->sql_trips++;
@@ -218,9 +233,11 @@ long desk_change(struct desk *d, const char *sql, ...)
 {
     va_list args;
     va_start(args, sql);
-    PGresult *result = execute(d, sql, args);
+    PGresult *result = d->sqlite ? NULL : execute(d, sql, args);
+    long n = d->sqlite ? desk_sqlite_change(d, sql, args) : -1;
     va_end(args);
-    long n = result ? strtol(PQcmdTuples(result), NULL, 10) : -1;
+    if (result)
+        n = strtol(PQcmdTuples(result), NULL, 10);
     PQclear(result);
     return n;
 }
@@ -229,10 +246,11 @@ bool desk_all_available(struct desk *d, size_t n_seats, const char *sql, ...)
 {
     va_list args;
     va_start(args, sql);
-    PGresult *result = execute(d, sql, args);
+    PGresult *result = d->sqlite ? NULL : execute(d, sql, args);
+    bool all = d->sqlite ? desk_sqlite_all_available(d, n_seats, sql, args)
+                         : result && (size_t)PQntuples(result) == n_seats;
     va_end(args);
-    bool all = result && (size_t)PQntuples(result) == n_seats;
-    for (int i = 0; all && i < PQntuples(result); i++)
+    for (int i = 0; result && all && i < PQntuples(result); i++)
         all = strcmp(PQgetvalue(result, i, 0), "AVAILABLE") == 0;
     PQclear(result);
     return all;
@@ -254,9 +272,9 @@ static redisReply *command(struct desk *d, const char *format, va_list args)
     d->outcome->redis_trips++;
     redisReply *reply = redisvCommand(d->redis, format, args);
     if (!reply) {
-        fail(d, "Redis", d->redis->errstr);
+        desk_fail(d, "Redis", d->redis->errstr);
     } else if (reply->type == REDIS_REPLY_ERROR) {
-        fail(d, "Redis", reply->str);
+        desk_fail(d, "Redis", reply->str);
         freeReplyObject(reply);
         reply = NULL;
     }

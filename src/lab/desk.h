@@ -6,9 +6,11 @@
 
 #include <hiredis/hiredis.h>
 #include <libpq-fe.h>
+#include <sqlite3.h>
 
 #include "base/buf.h"
 #include "base/random.h"
+#include "lab/http.h"
 #include "lab/strategy.h"
 
 #define DESK_STATEMENTS_MAX 8
@@ -19,14 +21,17 @@ struct desk {
     struct strategy_settings settings;
     PGconn *pg;
     redisContext *redis;
+    sqlite3 *sqlite;
+    struct http http;
     struct random random;
     const char *statements[DESK_STATEMENTS_MAX]; /* prepared under their index */
+    sqlite3_stmt *prepared[DESK_STATEMENTS_MAX]; /* SQLite's */
     char hold_s[16];
     /* of the attempt */
     struct strategy_outcome *outcome;
     const char *seats[STRATEGY_SEATS_MAX]; /* sorted: whoever locks several does it in this order */
-    struct buf ids;                        /* those as PostgreSQL's text[] */
-    char state[6];                         /* SQLSTATE of the statement that failed, or "" */
+    struct buf ids;                        /* those as PostgreSQL's text[], or as JSON for SQLite */
+    char state[6]; /* SQLSTATE of the statement that failed, or SQLite's extended code; or "" */
     bool failed;
 };
 
@@ -43,10 +48,16 @@ HF_MUST_USE bool desk_begin(struct desk *d, const struct strategy_want *want,
 void desk_end(struct desk *d);
 static inline bool desk_failed(const struct desk *d) { return d->failed; }
 
-/* ---- PostgreSQL ---- */
+/* Notes what ended the attempt; the first is kept. */
+void desk_fail(struct desk *d, const char *what, const char *why);
 
-/* A literal and its parameters as text, ended by NULL.  For PQclear; NULL: it failed. */
+/* ---- PostgreSQL or SQLite, whichever the strategy needs ---- */
+
+/* A literal and its parameters as text, ended by NULL.  PostgreSQL alone; for PQclear; NULL: it
+ * failed. */
 __attribute__((sentinel)) PGresult *desk_sql(struct desk *d, const char *sql, ...);
+/* The one value of a statement.  SQLite alone; false: it is NULL, or it failed. */
+__attribute__((sentinel)) bool desk_text(struct desk *d, struct buf *ret, const char *sql, ...);
 /* BEGIN, COMMIT, ROLLBACK. */
 bool desk_do(struct desk *d, const char *sql);
 /* How many rows a statement changed; -1: it failed. */
@@ -54,7 +65,7 @@ __attribute__((sentinel)) long desk_change(struct desk *d, const char *sql, ...)
 /* A SELECT whose first column is a status: are there n_seats rows, and all AVAILABLE? */
 __attribute__((sentinel)) bool desk_all_available(struct desk *d, size_t n_seats, const char *sql,
                                                   ...);
-/* The last statement failed with this SQLSTATE, which is then a verdict and no failure. */
+/* The last statement failed with this `state`, which is then a verdict and no failure. */
 bool desk_refused(struct desk *d, const char *state);
 
 /* ---- Redis ---- */

@@ -1,9 +1,13 @@
-/* See stage.h.  A connection of its own for each call: neither is fast, neither is in a race. */
+/* See stage.h.  A connection of its own for each call: none is fast, none is in a race. */
 #include "lab/stage.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "lab/desk.h"
+#include "lab/engine.h"
+#include "lab/stage_sqlite.h"
 
 static const char schema[] =
     "SET client_min_messages = warning;"
@@ -28,9 +32,11 @@ static const char insert_seats[] =
     " SELECT $1, $2 || '-' || row || '-' || n"
     " FROM unnest($3::text[]) AS row, generate_series(1, $4::int) AS n";
 
-static const struct strategy both = {.needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS};
+static const char select_sales[] =
+    "SELECT id, holder FROM seats WHERE event = $1 AND holder IS NOT NULL"
+    " UNION ALL SELECT seat, holder FROM holds WHERE event = $1";
 
-bool stage_build(const struct strategy_settings *settings, struct hf_err *err)
+static bool build_postgres(const struct strategy_settings *settings, struct hf_err *err)
 {
     PGconn *pg = PQconnectdb(settings->postgres);
     PGresult *result = PQexec(pg, schema);
@@ -42,6 +48,12 @@ bool stage_build(const struct strategy_settings *settings, struct hf_err *err)
     return good;
 }
 
+bool stage_build(const struct strategy_settings *settings, struct hf_err *err)
+{
+    return (!settings->postgres || build_postgres(settings, err)) &&
+           (!settings->sqlite || stage_sqlite_build(settings->sqlite, err));
+}
+
 bool stage_seats(const struct strategy_settings *settings, const struct stage_section *section,
                  struct hf_err *err)
 {
@@ -49,7 +61,9 @@ bool stage_seats(const struct strategy_settings *settings, const struct stage_se
     struct strategy_outcome outcome = {0};
     struct buf rows = {0};
     char seats_per_row[16];
-    if (!desk_open(&both, settings, &d, err))
+    unsigned redis = settings->redis ? STRATEGY_NEEDS_REDIS : 0;
+    const struct strategy needs = {.needs = STRATEGY_NEEDS_POSTGRES | redis};
+    if (!desk_open(&needs, settings, &d, err))
         return false;
     d->outcome = &outcome;
     for (size_t i = 0; i < section->n_rows; i++)
@@ -58,7 +72,7 @@ bool stage_seats(const struct strategy_settings *settings, const struct stage_se
     snprintf(seats_per_row, sizeof seats_per_row, "%d", section->seats_per_row);
     long n = desk_change(d, insert_seats, section->event, section->section, rows.data,
                          seats_per_row, NULL);
-    if (n > 0)
+    if (n > 0 && redis)
         (void)desk_redis_number(d, "INCRBY stock:%s %ld", section->event, n);
     bool good = !desk_failed(d);
     if (!good)
@@ -66,4 +80,68 @@ bool stage_seats(const struct strategy_settings *settings, const struct stage_se
     buf_close(&rows);
     desk_close(d);
     return good;
+}
+
+bool stage_event(const struct strategy *strategy, const struct strategy_settings *settings,
+                 int seats, char ret_event[STAGE_EVENT_SIZE], struct hf_err *err)
+{
+    static const char *const row = "A";
+    char event[STAGE_EVENT_SIZE];
+    struct random random;
+    if (strategy->needs & STRATEGY_NEEDS_SERVER)
+        return engine_stage(settings->server, seats, ret_event, err);
+    random_init_system(&random);
+    snprintf(event, sizeof event, "evt%016" PRIx64, random_u64(&random));
+    struct stage_section section = {
+        .event = event, .section = "S", .rows = &row, .n_rows = 1, .seats_per_row = seats};
+    bool good = strategy->needs & STRATEGY_NEEDS_SQLITE
+                    ? stage_sqlite_seats(settings->sqlite, event, seats, err)
+                    : stage_seats(settings, &section, err);
+    if (good)
+        snprintf(ret_event, STAGE_EVENT_SIZE, "%s", event);
+    return good;
+}
+
+/* ---- sales ---- */
+
+void stage_sales_add(struct stage_sales *sales, const char *seat, const char *holder)
+{
+    if (sales->n == sales->cap) {
+        sales->cap = sales->cap ? 2 * sales->cap : 16;
+        sales->rows = hf_realloc(sales->rows, sales->cap * sizeof *sales->rows);
+    }
+    struct stage_sale *row = &sales->rows[sales->n++];
+    snprintf(row->seat, sizeof row->seat, "%s", seat);
+    snprintf(row->holder, sizeof row->holder, "%s", holder);
+}
+
+void stage_sales_close(struct stage_sales *sales)
+{
+    free(sales->rows);
+    *sales = (struct stage_sales){0};
+}
+
+static bool postgres_sales(const char *url, const char *event, struct stage_sales *ret,
+                           struct hf_err *err)
+{
+    PGconn *pg = PQconnectdb(url);
+    PGresult *rows = PQexecParams(pg, select_sales, 1, NULL, &event, NULL, NULL, 0);
+    bool good = PQresultStatus(rows) == PGRES_TUPLES_OK;
+    for (int i = 0; good && i < PQntuples(rows); i++)
+        stage_sales_add(ret, PQgetvalue(rows, i, 0), PQgetvalue(rows, i, 1));
+    if (!good)
+        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %s", PQerrorMessage(pg));
+    PQclear(rows);
+    PQfinish(pg);
+    return good;
+}
+
+bool stage_sales(const struct strategy *strategy, const struct strategy_settings *settings,
+                 const char *event, struct stage_sales *ret, struct hf_err *err)
+{
+    if (strategy->needs & STRATEGY_NEEDS_SERVER)
+        return engine_sales(settings->server, event, ret, err);
+    if (strategy->needs & STRATEGY_NEEDS_SQLITE)
+        return stage_sqlite_sales(settings->sqlite, event, ret, err);
+    return postgres_sales(settings->postgres, event, ret, err);
 }

@@ -8,6 +8,8 @@
 extern const struct strategy strategy_naive, strategy_pessimistic, strategy_optimistic,
     strategy_unique, strategy_redis_lease, strategy_two_layer, strategy_skip_locked,
     strategy_counter, strategy_queue;
+extern const struct strategy strategy_naive_sqlite, strategy_optimistic_sqlite,
+    strategy_unique_sqlite, strategy_queue_sqlite;
 
 const struct strategy *const strategies[] = {
     &strategy_naive,       &strategy_pessimistic,
@@ -15,6 +17,14 @@ const struct strategy *const strategies[] = {
     &strategy_redis_lease, &strategy_two_layer,
     &strategy_skip_locked, &strategy_counter,
     &strategy_queue,       NULL,
+};
+
+const struct strategy *const strategies_sqlite[] = {
+    &strategy_naive_sqlite,
+    &strategy_optimistic_sqlite,
+    &strategy_unique_sqlite,
+    &strategy_queue_sqlite,
+    NULL,
 };
 
 const struct strategy *strategy_find(const char *name)

@@ -1,13 +1,14 @@
 /* The field's ways of selling seats, side by side: one small file each, written as the best-known
- * articles write them, with libpq and hiredis and nothing of src/db, src/lease or src/engine.  They
- * are the peers of `make bench` and something to learn from; no server of ours runs them.
+ * articles write them, with libpq, hiredis and sqlite3 and nothing of src/db, src/lease or
+ * src/engine.  They are the peers of `make bench` and something to learn from; no server of ours
+ * runs them.  The last is Holdfast itself, asked over HTTP (engine.c).
  *
- * All sell the rows of one table, a row a seat (stage.h has the schema).  A seat becomes HELD; the
- * periodic sweep that gives it back after held_until is the same for all and not part of a
- * strategy.
+ * All but that one sell the rows of one table, a row a seat (stage.h has the schema).  A seat
+ * becomes HELD; the periodic sweep that gives it back after held_until is the same for all and not
+ * part of a strategy.
  *
  * A desk is one worker: its own connections, one thread at a time.  Strategies keep no other state,
- * except queue.c, whose line is the process's. */
+ * except the queues, whose lines are the process's (line.h). */
 #ifndef HF_LAB_STRATEGY_H
 #define HF_LAB_STRATEGY_H
 
@@ -30,8 +31,10 @@ struct strategy_want {
 
 struct strategy_outcome {
     enum strategy_verdict verdict; /* an error in a COMMIT may have sold the seats all the same */
-    unsigned sql_trips;            /* exchanges with PostgreSQL; preparing a statement is none */
-    unsigned commits;              /* its transactions, as pg_stat_database.xact_commit counts */
+    unsigned sql_trips;            /* exchanges with PostgreSQL, or statements run by SQLite;
+                                      preparing one is none */
+    unsigned commits;              /* transactions, as pg_stat_database.xact_commit counts; SQLite:
+                                      those that wrote */
     unsigned redis_trips;
     char why[256]; /* of an error */
 };
@@ -39,6 +42,9 @@ struct strategy_outcome {
 struct strategy_settings {
     const char *postgres;   /* anything that PQconnectdb takes */
     const char *redis;      /* redis://HOST:PORT or unix:PATH */
+    const char *sqlite;     /* the path of a database file */
+    const char *server;     /* of Holdfast, http://HOST:PORT */
+    uint64_t seed;          /* of the pauses; 0: the system's */
     int hold_s;             /* how long a buyer has the seat */
     int lease_ms;           /* how long a lock in Redis lives */
     int retries_max;        /* of an attempt that found the seat locked or changed */
@@ -50,7 +56,12 @@ struct strategy_settings {
 #define STRATEGY_SETTINGS_USUAL                                                                    \
     .hold_s = 480, .lease_ms = 30000, .retries_max = 3, .retry_pause_ms = 100
 
-enum { STRATEGY_NEEDS_POSTGRES = 1, STRATEGY_NEEDS_REDIS = 2 };
+enum {
+    STRATEGY_NEEDS_POSTGRES = 1,
+    STRATEGY_NEEDS_REDIS = 2,
+    STRATEGY_NEEDS_SQLITE = 4,
+    STRATEGY_NEEDS_SERVER = 8,
+};
 
 struct desk;
 
@@ -71,8 +82,12 @@ struct strategy {
     bool (*attempt)(struct desk *desk, const struct strategy_want *want);
 };
 
-extern const struct strategy *const strategies[]; /* ends with NULL */
-const struct strategy *strategy_find(const char *name);
+/* Each ends with NULL.  A strategy has the same name in both; what SQLite cannot do is not there.
+ */
+extern const struct strategy *const strategies[]; /* PostgreSQL, some with Redis */
+extern const struct strategy *const strategies_sqlite[];
+extern const struct strategy strategy_engine;
+const struct strategy *strategy_find(const char *name); /* of `strategies` */
 
 /* One buyer's request from beginning to end; blocks. */
 void strategy_attempt(const struct strategy *strategy, struct desk *desk,

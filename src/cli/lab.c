@@ -1,0 +1,68 @@
+/* `holdfast lab`: picks the command. */
+#include "cli/lab.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/common.h"
+
+static const struct command {
+    const char *name, *help;
+    int (*main)(int argc, char **argv);
+} commands[] = {
+    {"race", "every strategy on the same seats: who sells one twice, who waits", cli_lab_race},
+    {"anomalies", "what goes wrong, step by step, and what protects", cli_lab_anomalies},
+    {"report", "both as one page of HTML", cli_lab_report},
+};
+#define N_COMMANDS (sizeof commands / sizeof *commands)
+
+static void usage(FILE *out)
+{
+    fputs("usage: holdfast lab COMMAND [OPTION...]\n", out);
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fputs("`holdfast lab COMMAND --help` says more.\n", out);
+}
+
+/* The overview, and what each command says of itself. */
+static void help(void)
+{
+    usage(stdout);
+    for (size_t i = 0; i < N_COMMANDS; i++) {
+        putchar('\n');
+        optind = 0;
+        (void)commands[i].main(2, (char *[]){(char *)commands[i].name, "--help", NULL});
+    }
+}
+
+int cli_lab(int argc, char **argv)
+{
+    const char *arg = argc > 1 ? argv[1] : NULL;
+    for (size_t i = 0; arg && i < N_COMMANDS; i++)
+        if (strcmp(arg, commands[i].name) == 0)
+            return commands[i].main(argc - 1, argv + 1);
+    if (arg && (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)) {
+        help();
+        return EXIT_SUCCESS;
+    }
+    if (arg)
+        cli_say("lab", "unknown command %s", arg);
+    usage(stderr);
+    return EXIT_BAD_USAGE;
+}
+
+__attribute__((weak)) int cli_lab_anomalies(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    cli_say("lab anomalies", "not built");
+    return EXIT_BAD_USAGE;
+}
+
+__attribute__((weak)) int cli_lab_report(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    cli_say("lab report", "not built");
+    return EXIT_BAD_USAGE;
+}

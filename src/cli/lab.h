@@ -1,0 +1,10 @@
+/* `holdfast lab`: its commands, a file each. */
+#ifndef HF_CLI_LAB_H
+#define HF_CLI_LAB_H
+
+int cli_lab(int argc, char **argv);
+int cli_lab_race(int argc, char **argv);
+int cli_lab_anomalies(int argc, char **argv);
+int cli_lab_report(int argc, char **argv);
+
+#endif

@@ -1,0 +1,338 @@
+/* `holdfast lab race`: the options, a line of progress, and the table.  See lab/race.h. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "cli/lab.h"
+#include "lab/race.h"
+
+#define COMMAND "lab race"
+#define USERS_MAX 32
+
+static const char usage[] =
+    "usage: holdfast lab race [--strategy NAME,...|all] [--users N,...] [--seats N]\n"
+    "         [--ledger URL [--gate URL]] [--tries N] [--seed N] [--json]\n"
+    "All users want the same seats at once, with each strategy in turn, on the same servers.  "
+    "Shows\n"
+    "who sold a seat twice, how long winners and losers waited, and what it cost.\n"
+    "  --strategy  naive, pessimistic, optimistic, unique, redis-lease, two-layer, skip-locked,\n"
+    "              counter, queue, holdfast; default all\n"
+    "  --users     default 5,20,50,500,10000\n"
+    "  --seats     of the event; each user wants one of them; default 1\n"
+    "  --ledger    postgres://... (it gets schemas of the lab's own, dropped at the end) or\n"
+    "              sqlite:PATH (a new file, removed at the end).  Default: a throwaway PostgreSQL\n"
+    "              and Redis from what is installed; without PostgreSQL, SQLite\n"
+    "  --gate      an empty Redis, redis://HOST:PORT or unix:PATH\n"
+    "  --tries     races in which naive may be lucky; default 20\n"
+    "  --seed      draws who wants which seat, and pauses; threads go their own way all the same\n"
+    "Exit status: 0 every promise was kept and naive was caught, 1 not so, 64 usage, 69 a server\n"
+    "cannot be had.\n";
+
+/* ---- stopping ---- */
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int signo) { stop = signo; }
+
+static void catch_signals(void)
+{
+    const struct sigaction action = {.sa_handler = on_signal,
+                                     .sa_flags = (int)(SA_RESETHAND | SA_RESTART)};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+/* ---- progress ---- */
+
+static void show_progress(void *ctx, const struct race_progress *p)
+{
+    (void)ctx;
+    char tries[32] = "";
+    if (p->tries > 1)
+        snprintf(tries, sizeof tries, ", try %d of %d", p->try_number, p->tries);
+    if (p->strategy)
+        fprintf(stderr, "\r\033[K[%zu/%zu] %s: %d of %d users answered%s", p->run + 1, p->n_runs,
+                p->strategy, p->done, p->users, tries);
+    else
+        fprintf(stderr, "\r\033[K%s ...", p->what);
+    fflush(stderr);
+}
+
+/* ---- the table ---- */
+
+struct paint {
+    const char *good, *bad, *odd, *dim, *plain;
+};
+
+static struct paint choose_paint(void)
+{
+    const char *no_color = getenv("NO_COLOR");
+    if (!isatty(STDOUT_FILENO) || (no_color && *no_color))
+        return (struct paint){"", "", "", "", ""};
+    return (struct paint){"\033[32m", "\033[1;31m", "\033[33m", "\033[2m", "\033[0m"};
+}
+
+static const char *paint_of(const struct paint *p, enum race_verdict verdict)
+{
+    switch (verdict) {
+    case RACE_CORRECT:
+        return p->good;
+    case RACE_NOT_CAUGHT:
+        return p->odd;
+    default:
+        return p->bad;
+    }
+}
+
+/* Three figures of which a person reads the first two. */
+static void put_ms(struct buf *b, double ms)
+{
+    buf_printf(b, " %7.*f", ms < 10 ? 2 : ms < 100 ? 1 : 0, ms);
+}
+
+static void put_latency(struct buf *b, const struct race_latency *l)
+{
+    if (l->n == 0) {
+        buf_printf(b, " %7s %7s %7s", "-", "-", "-");
+        return;
+    }
+    put_ms(b, l->avg_ms);
+    put_ms(b, l->p50_ms);
+    put_ms(b, l->p99_ms);
+}
+
+static void put_rate(struct buf *b, double rate)
+{
+    if (rate < 0)
+        buf_printf(b, " %6s", "-");
+    else
+        buf_printf(b, " %6.2f", rate);
+}
+
+static void put_words(struct buf *b, const struct race_run *run)
+{
+    switch (run->verdict) {
+    case RACE_CORRECT:
+        buf_str(b, "correct");
+        break;
+    case RACE_BROKEN:
+        buf_str(b, "BROKEN");
+        break;
+    case RACE_CAUGHT:
+        buf_printf(b, "SOLD TWICE, try %d", run->tries);
+        break;
+    case RACE_NOT_CAUGHT:
+        buf_printf(b, "lucky in %d tries", run->tries);
+        break;
+    }
+    if (run->errors)
+        buf_printf(b, ", %d errors", run->errors);
+    if (run->why[0])
+        buf_printf(b, ": %s", run->why);
+}
+
+static void put_run(struct buf *b, const struct paint *p, const struct race_run *run, bool first)
+{
+    const char *paint = paint_of(p, run->verdict);
+    if (first)
+        buf_char(b, '\n');
+    buf_printf(b, "%-12s %6d %7d %s%6d%s %8.0f", run->strategy->name, run->users, run->winners,
+               run->double_sold ? p->bad : "", run->double_sold, run->double_sold ? p->plain : "",
+               run->throughput);
+    put_latency(b, &run->winners_ms);
+    put_latency(b, &run->losers_ms);
+    put_rate(b, run->round_trips_per_request);
+    put_rate(b, run->gate_trips_per_request);
+    put_rate(b, run->commits_per_request);
+    buf_printf(b, "  %s", paint);
+    put_words(b, run);
+    buf_printf(b, "%s\n", p->plain);
+}
+
+static void put_heading(struct buf *b, const struct paint *p, const struct race_result *r)
+{
+    if (r->on_postgres)
+        buf_printf(b, "PostgreSQL %s", r->versions.postgresql);
+    else
+        buf_printf(b, "SQLite %s", r->versions.sqlite);
+    if (r->with_gate)
+        buf_printf(b, ", Redis %s", r->versions.redis);
+    buf_printf(b, ", Holdfast %s; %d CPUs, %s\n", r->versions.holdfast, r->machine.cpus,
+               r->machine.model);
+    if (r->note[0])
+        buf_printf(b, "%s%s%s\n", p->odd, r->note, p->plain);
+    buf_printf(b,
+               "%sEverybody clicks at once; more than %d share that many connections.  "
+               "Milliseconds from the click.%s\n\n",
+               p->dim, RACE_DESKS, p->plain);
+    buf_printf(b, "%-12s %6s %7s %6s %8s %23s %23s %20s\n", "", "", "", "double", "users",
+               "winners, ms", "losers, ms", "per request, of");
+    buf_printf(b, "%-12s %6s %7s %6s %8s %7s %7s %7s %7s %7s %7s %6s %6s %6s\n", "strategy",
+               "users", "winners", "sold", "a second", "avg", "p50", "p99", "avg", "p50", "p99",
+               r->on_postgres ? "trips" : "stmts", "redis", "commit");
+}
+
+static void put_table(struct buf *b, const struct race_result *r)
+{
+    struct paint p = choose_paint();
+    put_heading(b, &p, r);
+    for (size_t i = 0; i < r->n_runs; i++)
+        put_run(b, &p, &r->runs[i], i == 0 || r->runs[i].strategy != r->runs[i - 1].strategy);
+    if (r->n_skips)
+        buf_char(b, '\n');
+    for (size_t i = 0; i < r->n_skips; i++)
+        buf_printf(b, "%s%-12s skipped: %s%s\n", p.dim, r->skips[i].strategy, r->skips[i].why,
+                   p.plain);
+    bool promised_nothing = false;
+    for (size_t i = 0; i < r->n_runs; i++)
+        promised_nothing = promised_nothing || !r->runs[i].strategy->correct;
+    if (r->ok)
+        buf_printf(b, "\n%sok%s: whoever promised to sell a seat once did%s\n", p.good, p.plain,
+                   promised_nothing ? ", and naive was caught selling one twice" : "");
+    else
+        buf_printf(b, "\n%snot ok%s: a promise was broken, or naive was not caught\n", p.bad,
+                   p.plain);
+}
+
+/* ---- options ---- */
+
+struct options {
+    struct race_settings race;
+    int users[USERS_MAX];
+    char *ledger, *gate; /* owned: they may have passwords */
+    bool json, help;
+};
+
+static bool parse_users(const char *text, struct options *o)
+{
+    char *copy = hf_strndup(text, strlen(text)), *rest = copy;
+    bool good = true;
+    o->race.n_users = 0;
+    for (char *part; good && (part = strsep(&rest, ","));) {
+        int64_t n;
+        good = o->race.n_users < USERS_MAX &&
+               cli_integer(COMMAND, "--users", part, 1, RACE_USERS_MAX, &n);
+        if (good)
+            o->users[o->race.n_users++] = (int)n;
+    }
+    free(copy);
+    return good;
+}
+
+static bool take_option(struct options *o, int option)
+{
+    int64_t n = 0;
+    switch (option) {
+    case 's':
+        o->race.strategies = optarg;
+        return true;
+    case 'u':
+        return parse_users(optarg, o);
+    case 'n':
+        if (!cli_integer(COMMAND, "--seats", optarg, 1, RACE_SEATS_MAX, &n))
+            return false;
+        o->race.seats = (int)n;
+        return true;
+    case 't':
+        if (!cli_integer(COMMAND, "--tries", optarg, 1, 10000, &n))
+            return false;
+        o->race.tries = (int)n;
+        return true;
+    case 'r':
+        if (!cli_integer(COMMAND, "--seed", optarg, 1, INT64_MAX, &n))
+            return false;
+        o->race.seed = (uint64_t)n;
+        return true;
+    case 'l':
+        free(o->ledger);
+        o->race.ledger = o->ledger = cli_take_secret(optarg);
+        return true;
+    case 'g':
+        free(o->gate);
+        o->race.gate = o->gate = cli_take_secret(optarg);
+        return true;
+    case 'j':
+        o->json = true;
+        return true;
+    case 'h':
+        o->help = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+    static const struct option options[] = {
+        {"strategy", required_argument, NULL, 's'}, {"users", required_argument, NULL, 'u'},
+        {"seats", required_argument, NULL, 'n'},    {"ledger", required_argument, NULL, 'l'},
+        {"gate", required_argument, NULL, 'g'},     {"tries", required_argument, NULL, 't'},
+        {"seed", required_argument, NULL, 'r'},     {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},           {0}};
+    *o = (struct options){.race = {RACE_SETTINGS_USUAL, .n_users = 5},
+                          .users = {5, 20, 50, 500, 10000}};
+    o->race.users = o->users;
+    for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;)
+        if (!take_option(o, option))
+            return false;
+    if (optind == argc)
+        return true;
+    cli_say(COMMAND, "what is %s?  See holdfast lab race --help", argv[optind]);
+    return false;
+}
+
+static int failed(enum hf_status status, const struct hf_err *err)
+{
+    cli_say(COMMAND, "%s", err->msg);
+    if (status == HF_DRAINING)
+        return EXIT_SIGNAL + stop;
+    return status == HF_INVALID_REQUEST ? EXIT_BAD_USAGE : EXIT_NO_BACK_END;
+}
+
+static int run(struct options *o)
+{
+    struct race_result result;
+    struct hf_err err = {0};
+    struct buf out = {0};
+    bool shows = isatty(STDERR_FILENO);
+    if (shows)
+        o->race.progress = show_progress;
+    o->race.stop = &stop;
+    catch_signals();
+    enum hf_status status = race_run(&o->race, &result, &err);
+    if (shows)
+        fputs("\r\033[K", stderr);
+    if (status != HF_OK)
+        return failed(status, &err);
+    if (o->json) {
+        race_json(&result, &out);
+        buf_char(&out, '\n');
+    } else {
+        put_table(&out, &result);
+    }
+    bool ok = result.ok, printed = cli_print(&out);
+    race_result_close(&result);
+    return ok && printed ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int cli_lab_race(int argc, char **argv)
+{
+    struct options o;
+    int code = EXIT_BAD_USAGE;
+    if (parse(argc, argv, &o)) {
+        code = EXIT_SUCCESS;
+        if (o.help)
+            fputs(usage, stdout);
+        else
+            code = run(&o);
+    }
+    free(o.ledger);
+    free(o.gate);
+    return code;
+}

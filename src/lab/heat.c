@@ -1,0 +1,347 @@
+/* See heat.h.  A thread a desk.  Before the start signal each connects and buys a few seats of
+ * another event, so that statements are prepared and caches warm; then they take users from one
+ * line, the next to be served being a counter. */
+#include "lab/heat.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "lab/engine.h"
+#include "lab/stage.h"
+
+/* PostgreSQL settles on a plan for a prepared statement after five executions. */
+#define WARM_UPS 6
+
+struct answer {
+    int64_t us; /* since the start signal */
+    enum strategy_verdict verdict;
+    unsigned sql_trips, redis_trips, commits;
+};
+
+struct heat {
+    const struct heat_settings *settings;
+    char event[STAGE_EVENT_SIZE], warm_event[STAGE_EVENT_SIZE];
+    int *wants;             /* a user's seat, from 1 */
+    struct answer *answers; /* a user's */
+    pthread_barrier_t ready, go;
+    int64_t start_us; /* set between the two */
+    atomic_int next, done;
+    pthread_mutex_t lock;
+    char why[256]; /* the first error; under the lock */
+};
+
+struct worker {
+    struct heat *heat;
+    int number;
+    pthread_t thread;
+};
+
+/* ---- the desks ---- */
+
+static void note(struct heat *h, const char *why)
+{
+    pthread_mutex_lock(&h->lock);
+    if (!h->why[0])
+        snprintf(h->why, sizeof h->why, "%s", why);
+    pthread_mutex_unlock(&h->lock);
+}
+
+static void attempt(const struct heat *h, struct desk *desk, const char *event, int user, int seat,
+                    struct strategy_outcome *ret)
+{
+    char name[16], seat_name[STAGE_SEAT_SIZE];
+    const char *const seats = seat_name;
+    snprintf(name, sizeof name, "u%d", user);
+    snprintf(seat_name, sizeof seat_name, "S-A-%d", seat);
+    strategy_attempt(
+        h->settings->strategy, desk,
+        &(struct strategy_want){.user = name, .event = event, .seats = &seats, .n_seats = 1}, ret);
+}
+
+static void serve(struct heat *h, struct desk *desk, int user)
+{
+    struct strategy_outcome outcome = {.verdict = STRATEGY_ERROR};
+    if (desk)
+        attempt(h, desk, h->event, user, h->wants[user], &outcome);
+    h->answers[user] = (struct answer){.us = clock_monotonic_us(&clock_system) - h->start_us,
+                                       .verdict = outcome.verdict,
+                                       .sql_trips = outcome.sql_trips,
+                                       .redis_trips = outcome.redis_trips,
+                                       .commits = outcome.commits};
+    if (desk && outcome.verdict == STRATEGY_ERROR)
+        note(h, outcome.why);
+    atomic_fetch_add(&h->done, 1);
+}
+
+/* On SQLite one desk at a time, since who finds another writing sleeps, and once: its plans stay as
+ * they are prepared. */
+static void warm_up(struct heat *h, struct desk *desk, int number)
+{
+    struct strategy_outcome outcome;
+    bool alone = h->settings->strategy->needs & STRATEGY_NEEDS_SQLITE;
+    if (alone)
+        pthread_mutex_lock(&h->lock);
+    for (int i = 1; i <= (alone ? 1 : WARM_UPS); i++)
+        attempt(h, desk, h->warm_event, number, number * WARM_UPS + i, &outcome);
+    if (alone)
+        pthread_mutex_unlock(&h->lock);
+}
+
+static bool stopped(const struct heat *h) { return h->settings->stop && *h->settings->stop; }
+
+static void *worker_main(void *arg)
+{
+    const struct worker *w = arg;
+    struct heat *h = w->heat;
+    const struct strategy *strategy = h->settings->strategy;
+    struct strategy_settings with = *h->settings->where;
+    struct desk *desk = NULL;
+    struct hf_err err = {0};
+    with.seed = h->settings->seed ? h->settings->seed + (uint64_t)w->number : 0;
+    if (strategy->open(strategy, &with, &desk, &err))
+        warm_up(h, desk, w->number);
+    else
+        note(h, err.msg);
+    pthread_barrier_wait(&h->ready);
+    pthread_barrier_wait(&h->go);
+    for (int user; (user = atomic_fetch_add(&h->next, 1)) < h->settings->users && !stopped(h);)
+        serve(h, desk, user);
+    strategy->close(desk);
+    return NULL;
+}
+
+/* ---- what became of it ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void measure(const struct heat *h, enum strategy_verdict verdict, struct race_latency *ret)
+{
+    double *ms = hf_alloc((size_t)h->settings->users * sizeof *ms), sum = 0;
+    size_t n = 0;
+    for (int i = 0; i < h->settings->users; i++)
+        if (h->answers[i].verdict == verdict) {
+            ms[n] = (double)h->answers[i].us / 1000;
+            sum += ms[n++];
+        }
+    *ret = (struct race_latency){.n = n};
+    if (n) {
+        qsort(ms, n, sizeof *ms, by_value);
+        for (size_t i = 0; i < RACE_QUANTILES; i++)
+            ret->quantiles_ms[i] = ms[(i * (n - 1) + 50) / 100];
+        ret->avg_ms = sum / (double)n;
+        ret->p50_ms = ret->quantiles_ms[50];
+        ret->p99_ms = ret->quantiles_ms[99];
+    }
+    free(ms);
+}
+
+/* What the table says: a seat's user, and how often it names each; -1: nobody. */
+struct table {
+    int *users, *sales_of;
+    int sold, sold_again, strangers;
+};
+
+static void read_table(const struct heat *h, const struct stage_sales *sales, struct table *t)
+{
+    const struct heat_settings *s = h->settings;
+    t->users = hf_alloc((size_t)(s->seats + 1) * sizeof *t->users);
+    t->sales_of = hf_alloc((size_t)s->users * sizeof *t->sales_of);
+    for (int i = 0; i <= s->seats; i++)
+        t->users[i] = -1;
+    for (size_t i = 0; i < sales->n; i++) {
+        int seat, user;
+        bool known = sscanf(sales->rows[i].seat, "S-A-%d", &seat) == 1 && seat >= 1 &&
+                     seat <= s->seats && sscanf(sales->rows[i].holder, "u%d", &user) == 1 &&
+                     user >= 0 && user < s->users;
+        if (!known) {
+            t->strangers++;
+            continue;
+        }
+        t->sold += t->users[seat] < 0;
+        t->sold_again += t->users[seat] >= 0;
+        t->users[seat] = user;
+        t->sales_of[user]++;
+    }
+}
+
+static void judge(const struct heat *h, const struct table *t, struct race_run *ret)
+{
+    const struct heat_settings *s = h->settings;
+    int given = 0, to_losers = 0;
+    for (int i = 0; i < s->users; i++) {
+        bool has = s->strategy->chooses ? t->sales_of[i] > 0 : t->users[h->wants[i]] == i;
+        given += has && h->answers[i].verdict == STRATEGY_WON;
+        to_losers += has && h->answers[i].verdict == STRATEGY_LOST;
+    }
+    int wanted = s->users < s->seats ? s->users : s->seats, unsold = wanted - t->sold;
+    ret->double_sold = ret->winners - given + t->sold_again;
+    if (to_losers + t->strangers > 0)
+        snprintf(ret->why, sizeof ret->why, "%d seats are of buyers who were told no",
+                 to_losers + t->strangers);
+    else if (unsold > 0 && !ret->why[0])
+        snprintf(ret->why, sizeof ret->why, "%d seats that buyers wanted were not sold", unsold);
+    bool good = !ret->double_sold && !to_losers && !t->strangers && unsold <= 0;
+    if (s->strategy->correct)
+        ret->verdict = good ? RACE_CORRECT : RACE_BROKEN;
+    else
+        ret->verdict = ret->double_sold ? RACE_CAUGHT : RACE_NOT_CAUGHT;
+}
+
+static void sum_up(const struct heat *h, double engine_commits, struct race_run *ret)
+{
+    const struct heat_settings *s = h->settings;
+    double trips = 0, gate_trips = 0, commits = 0, users = s->users;
+    int64_t last_us = 1;
+    *ret = (struct race_run){
+        .strategy = s->strategy, .users = s->users, .seats = s->seats, .tries = 1};
+    for (int i = 0; i < s->users; i++) {
+        const struct answer *a = &h->answers[i];
+        ret->winners += a->verdict == STRATEGY_WON;
+        ret->errors += a->verdict == STRATEGY_ERROR;
+        trips += a->sql_trips;
+        gate_trips += a->redis_trips;
+        commits += a->commits;
+        if (a->us > last_us)
+            last_us = a->us;
+    }
+    bool engine = s->strategy->needs & STRATEGY_NEEDS_SERVER;
+    ret->seconds = (double)last_us / 1e6;
+    ret->throughput = (users - ret->errors) / ret->seconds;
+    ret->round_trips_per_request = engine ? -1 : trips / users;
+    ret->gate_trips_per_request = engine ? -1 : gate_trips / users;
+    ret->commits_per_request = (engine ? engine_commits : commits) / users;
+    snprintf(ret->why, sizeof ret->why, "%s", h->why);
+    measure(h, STRATEGY_WON, &ret->winners_ms);
+    measure(h, STRATEGY_LOST, &ret->losers_ms);
+}
+
+/* ---- the heat ---- */
+
+static int desks_of(const struct heat_settings *s)
+{
+    return s->users < RACE_DESKS ? s->users : RACE_DESKS;
+}
+
+/* Every seat is wanted as often as any other, or once more; by whom is drawn. */
+static void draw_wants(struct heat *h)
+{
+    const struct heat_settings *s = h->settings;
+    struct random random;
+    if (s->seed)
+        random_init_seeded(&random, s->seed);
+    else
+        random_init_system(&random);
+    for (int i = 0; i < s->users; i++)
+        h->wants[i] = i % s->seats + 1;
+    for (int i = s->users - 1; i > 0; i--) {
+        int j = (int)random_below(&random, (uint64_t)i + 1), was = h->wants[i];
+        h->wants[i] = h->wants[j];
+        h->wants[j] = was;
+    }
+}
+
+static bool read_commits(const struct heat *h, double *ret, struct hf_err *err)
+{
+    *ret = 0;
+    return !(h->settings->strategy->needs & STRATEGY_NEEDS_SERVER) ||
+           engine_commits(h->settings->where->server, ret, err);
+}
+
+static void watch(const struct heat *h)
+{
+    const struct heat_settings *s = h->settings;
+    for (int ms = 0; atomic_load(&h->done) < s->users && !stopped(h); ms += 10) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        if (s->progress && ms % 100 == 0)
+            s->progress(s->ctx, atomic_load(&h->done));
+    }
+}
+
+/* A thread that cannot be had ends the program, as memory does: the rest would wait for it. */
+static void start(struct heat *h, struct worker *workers, int n)
+{
+    for (int i = 0; i < n; i++) {
+        workers[i] = (struct worker){.heat = h, .number = i};
+        hf_check(pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) == 0);
+    }
+}
+
+static bool run(struct heat *h, double *ret_commits, struct hf_err *err)
+{
+    struct worker workers[RACE_DESKS];
+    double before, after;
+    int n = desks_of(h->settings);
+    start(h, workers, n);
+    pthread_barrier_wait(&h->ready);
+    bool good = read_commits(h, &before, err);
+    h->start_us = clock_monotonic_us(&clock_system);
+    pthread_barrier_wait(&h->go);
+    watch(h);
+    for (int i = 0; i < n; i++)
+        pthread_join(workers[i].thread, NULL);
+    good = good && read_commits(h, &after, err);
+    if (good)
+        *ret_commits = after - before;
+    return good;
+}
+
+static bool compare(const struct heat *h, struct race_run *ret, struct hf_err *err)
+{
+    const struct heat_settings *s = h->settings;
+    struct stage_sales sales = {0};
+    struct table table = {0};
+    bool good = stage_sales(s->strategy, s->where, h->event, &sales, err);
+    if (good) {
+        read_table(h, &sales, &table);
+        judge(h, &table, ret);
+    }
+    free(table.users);
+    free(table.sales_of);
+    stage_sales_close(&sales);
+    return good;
+}
+
+enum hf_status heat_run(const struct heat_settings *settings, struct race_run *ret,
+                        struct hf_err *err)
+{
+    struct heat h = {.settings = settings, .lock = PTHREAD_MUTEX_INITIALIZER};
+    unsigned desks = (unsigned)desks_of(settings);
+    double commits;
+    enum hf_status status = HF_OK;
+    if (!stage_event(settings->strategy, settings->where, settings->seats, h.event, err) ||
+        !stage_event(settings->strategy, settings->where, (int)desks * WARM_UPS, h.warm_event, err))
+        return err->code;
+    h.wants = hf_alloc((size_t)settings->users * sizeof *h.wants);
+    h.answers = hf_alloc((size_t)settings->users * sizeof *h.answers);
+    pthread_barrier_init(&h.ready, NULL, desks + 1);
+    pthread_barrier_init(&h.go, NULL, desks + 1);
+    draw_wants(&h);
+    bool good = run(&h, &commits, err);
+    if (stopped(&h)) {
+        status = hf_err_set(err, HF_DRAINING, "stopped");
+    } else if (good) {
+        struct race_run result;
+        sum_up(&h, commits, &result);
+        if (compare(&h, &result, err))
+            *ret = result;
+        else
+            status = err->code;
+    } else {
+        status = err->code;
+    }
+    pthread_barrier_destroy(&h.ready);
+    pthread_barrier_destroy(&h.go);
+    free(h.wants);
+    free(h.answers);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* See line.h. */
+#include "lab/line.h"
+
+#include <pthread.h>
+
+#define LINES 64 /* as many bits as the set of them below */
+
+static struct line {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    uint64_t next, serving; /* tickets */
+} lines[LINES] = {
+    [0 ... LINES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER}};
+
+static unsigned line_of(const char *event, const char *seat)
+{
+    uint64_t hash = 14695981039346656037U;
+    for (const char *c = event; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211U;
+    for (const char *c = seat; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211U;
+    return (unsigned)(hash >> 32) % LINES;
+}
+
+static void line_enter(struct line *l)
+{
+    pthread_mutex_lock(&l->lock);
+    uint64_t ticket = l->next++;
+    while (l->serving != ticket)
+        pthread_cond_wait(&l->moved, &l->lock);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void line_leave(struct line *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->serving++;
+    pthread_cond_broadcast(&l->moved);
+    pthread_mutex_unlock(&l->lock);
+}
+
+uint64_t lines_enter(const struct strategy_want *want)
+{
+    uint64_t mine = 0; /* entered from the first to the last, so that no two wait in a circle */
+    for (size_t i = 0; i < want->n_seats; i++)
+        mine |= UINT64_C(1) << line_of(want->event, want->seats[i]);
+    for (unsigned i = 0; i < LINES; i++)
+        if (mine >> i & 1)
+            line_enter(&lines[i]);
+    return mine;
+}
+
+void lines_leave(uint64_t mine)
+{
+    for (unsigned i = 0; i < LINES; i++)
+        if (mine >> i & 1)
+            line_leave(&lines[i]);
+}

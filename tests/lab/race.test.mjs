@@ -1,0 +1,255 @@
+// `holdfast lab race`, as a teacher runs it: on throwaway servers, on SQLite where there are none, and
+// on servers that were named.  That naive sells twice without luck is shown in tests/unit/test_lab.c.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, describe, it } from 'node:test';
+import { begin, holdfast } from '../support/cli.mjs';
+import { startPostgres } from '../support/postgres.mjs';
+import { startRedis } from '../support/redis.mjs';
+import {
+  environment, HOLDFAST, isGone, launch, reap, start, tempDir, until,
+} from '../support/server.mjs';
+
+after(reap);
+
+const PROMISES = ['pessimistic', 'optimistic', 'unique', 'redis-lease', 'two-layer', 'skip-locked', 'counter', 'queue', 'holdfast'];
+const ON_SQLITE = ['naive', 'optimistic', 'unique', 'queue', 'holdfast'];
+
+// Every file of the lab is in a directory of the test's, and every server of it has that in its command line.
+function playground() {
+  const dir = tempDir();
+  fs.chmodSync(dir, 0o755); // the servers are somebody else's when this is root's
+  const mentions = (pid) => {
+    try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dir); } catch { return false; }
+  };
+  return {
+    dir,
+    env: { TMPDIR: dir },
+    file: (name) => path.join(dir, name),
+    processes: () => fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name) && mentions(name) && !isGone(name)),
+    left: () => fs.readdirSync(dir),
+  };
+}
+
+const race = (place, args, options = {}) => holdfast(undefined, ['lab', 'race', ...args],
+  { ...options, env: { ...place.env, ...options.env } });
+
+async function raceJson(place, args, options) {
+  const { code, stdout, stderr } = await race(place, [...args, '--json'], options);
+  assert.ok(code === 0 || code === 1, `${code} ${stderr}`);
+  assert.equal(stderr, '');
+  const result = JSON.parse(stdout);
+  assert.equal(result.ok, code === 0);
+  return result;
+}
+
+async function nothingIsLeft(place) {
+  await until('the processes are gone', () => place.processes().length === 0, 10_000);
+  await until('the directory is gone', () => place.left().length === 0, 10_000);
+}
+
+const soldOnce = ({ strategy, users, winners, double_sold: doubleSold, errors, verdict, why }) => assert.deepEqual(
+  { strategy, users, winners, doubleSold, errors, verdict, why },
+  { strategy, users, winners: 1, doubleSold: 0, errors: 0, verdict: 'correct', why: null });
+
+function assertLatency(latency, n) {
+  if (n === 0) return assert.equal(latency, null);
+  const { quantiles } = latency;
+  assert.equal(quantiles.length, 101);
+  assert.ok(quantiles.every((ms, i) => ms >= 0 && (i === 0 || ms >= quantiles[i - 1])));
+  assert.equal(latency.p50, quantiles[50]);
+  assert.equal(latency.p99, quantiles[99]);
+  return assert.ok(latency.avg >= quantiles[0] && latency.avg <= quantiles[100] + 0.001);
+}
+
+function assertRun(run) {
+  assert.ok(run.summary.endsWith('.'));
+  assert.equal(run.promises_correct, run.strategy !== 'naive');
+  assertLatency(run.winners_ms, run.winners);
+  assertLatency(run.losers_ms, run.users - run.winners - run.errors);
+  assert.ok(run.seconds > 0);
+  assert.ok(Math.abs(run.throughput - (run.users - run.errors) / run.seconds) <= run.throughput * 0.01 + 0.1);
+  assert.ok(run.commits_per_request > 0 && run.commits_per_request <= 3);
+  if (run.strategy === 'holdfast') assert.equal(run.round_trips_per_request, null);
+  else assert.ok(run.round_trips_per_request >= 0 && run.round_trips_per_request <= 20);
+}
+
+describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () => {
+  const place = playground();
+  let result;
+
+  it('sells one seat exactly once to 5, 20, 50 and 500 users by every strategy that promises it', async () => {
+    result = await raceJson(place, ['--users', '5,20,50,500']);
+    assert.deepEqual([...new Set(result.runs.map((run) => run.strategy))], ['naive', ...PROMISES]);
+    for (const strategy of PROMISES) {
+      const runs = result.runs.filter((run) => run.strategy === strategy);
+      assert.deepEqual(runs.map((run) => run.users), [5, 20, 50, 500]);
+      runs.forEach(soldOnce);
+    }
+    assert.deepEqual(result.skipped, []);
+  });
+
+  it('catches naive selling it twice', () => {
+    const caught = result.runs.filter((run) => run.verdict === 'caught');
+    assert.ok(caught.length > 0);
+    for (const run of caught) {
+      assert.equal(run.strategy, 'naive');
+      assert.ok(run.tries <= 20);
+      assert.equal(run.double_sold, run.winners - 1);
+    }
+    assert.equal(result.ok, true);
+  });
+
+  it('tells in JSON what was measured, where and on what', () => {
+    result.runs.forEach(assertRun);
+    assert.equal(result.object, 'lab.race');
+    assert.ok(Math.abs(Date.now() - Date.parse(result.at)) < 120_000);
+    assert.ok(result.machine.cpus >= 1 && result.machine.model && result.machine.memory_bytes > 1e8);
+    assert.match(result.machine.kernel, /^Linux /);
+    assert.match(result.versions.postgresql, /^\d+\.\d+/);
+    assert.match(result.versions.redis, /^\d+\.\d+\.\d+$/);
+    assert.match(result.versions.holdfast, /^\d+\.\d+\.\d+$/);
+    assert.deepEqual(result.back_end, { ledger: 'postgresql', gate: 'redis' });
+    assert.equal(result.note, null);
+  });
+
+  it('leaves no process and no file', () => nothingIsLeft(place));
+
+  it('sells as many seats as there are, each once, in a table of words', async () => {
+    const { code, stdout, stderr } = await race(place, ['--users', '60', '--seats', '7', '--seed', '1',
+      '--strategy', 'pessimistic,skip-locked,counter,holdfast']);
+    assert.deepEqual([code, stderr], [0, '']);
+    for (const name of ['pessimistic', 'skip-locked', 'counter', 'holdfast']) {
+      assert.match(stdout, new RegExp(`^${name} +60 +7 +0 .* correct$`, 'm'));
+    }
+    assert.ok(!stdout.includes('\x1b'), 'no colours where nobody sees them');
+    assert.match(stdout, /^ok: whoever promised to sell a seat once did$/m);
+  });
+
+  for (const signal of ['SIGINT', 'SIGKILL']) {
+    it(`leaves nothing when it ends by ${signal}`, async () => {
+      const run = begin(undefined, ['lab', 'race', '--users', '10000', '--strategy', 'queue,holdfast'], { env: place.env });
+      await until('PostgreSQL, Redis and holdfastd run', () => place.processes().length >= 3, 20_000);
+      assert.ok(place.left().length > 0);
+      run.child.kill(signal);
+      const ended = await run.result;
+      if (signal === 'SIGINT') assert.equal(ended.code, 130, ended.stderr);
+      await nothingIsLeft(place);
+    });
+  }
+});
+
+describe('a race where PostgreSQL is missing', { concurrency: false }, () => {
+  const place = playground();
+
+  it('is on SQLite, says so, and names what cannot run there', async () => {
+    const result = await raceJson(place, ['--users', '5,20'], { env: { PATH: '/nonexistent' } });
+    assert.deepEqual(result.back_end, { ledger: 'sqlite', gate: null });
+    assert.match(result.note, /PostgreSQL is not installed: the race is on SQLite/);
+    assert.match(result.versions.sqlite, /^3\./);
+    assert.equal(result.versions.postgresql, null);
+    assert.deepEqual([...new Set(result.runs.map((run) => run.strategy))], ON_SQLITE);
+    result.runs.forEach(assertRun);
+    result.runs.filter((run) => run.promises_correct).forEach(soldOnce);
+    assert.ok(result.runs.some((run) => run.verdict === 'caught'));
+    assert.equal(result.ok, true);
+    assert.deepEqual(result.skipped.map(({ strategy }) => strategy), ['pessimistic', 'redis-lease', 'two-layer', 'skip-locked', 'counter']);
+    assert.ok(result.skipped.every(({ why }) => why));
+    await nothingIsLeft(place);
+  });
+
+  const args = ['--ledger', `sqlite:${place.file('seats.db')}`, '--strategy', 'optimistic,unique,queue,holdfast'];
+
+  it('sells one seat exactly once to 50 and 500 users', async () => {
+    const { runs } = await raceJson(place, [...args, '--users', '50,500']);
+    assert.equal(runs.length, 8);
+    runs.forEach(soldOnce);
+  });
+
+  it('takes a file that was named, new, and removes it', async () => {
+    for (const run of (await raceJson(place, [...args, '--users', '20', '--seats', '4'])).runs) {
+      assert.deepEqual([run.winners, run.verdict], [4, 'correct']);
+    }
+    await nothingIsLeft(place);
+    fs.writeFileSync(place.file('seats.db'), 'precious');
+    const { code, stderr } = await race(place, args);
+    assert.equal(code, 64);
+    assert.match(stderr, /seats\.db exists/);
+    assert.equal(fs.readFileSync(place.file('seats.db'), 'utf8'), 'precious');
+  });
+});
+
+describe('a race on servers that were named', { concurrency: false }, () => {
+  const place = playground();
+
+  it('leaves them as they were', async () => {
+    const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+    const ledger = postgres.url(postgres.createDatabase());
+    const database = ledger.split('/').pop();
+    const tables = () => postgres.query(database, "SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2");
+    const server = await start({ ledger }); // a Holdfast at work there
+    const before = tables();
+    assert.ok(before.length > 0);
+    const args = ['--users', '20', '--ledger', ledger, '--gate', redis.url, '--strategy', 'unique,two-layer,counter,holdfast'];
+    (await raceJson(place, args)).runs.forEach(soldOnce);
+    assert.deepEqual(tables(), before);
+    assert.deepEqual(redis.keys(), []);
+    await nothingIsLeft(place);
+
+    redis.cli('SET', 'precious', '1');
+    const { code, stderr } = await race(place, args);
+    assert.equal(code, 64);
+    assert.match(stderr, /1 keys are there; the lab wants an empty Redis/);
+    assert.equal(redis.cli('GET', 'precious'), '1');
+    const without = await raceJson(place, [...args.slice(0, 4), '--strategy', 'unique,two-layer']);
+    assert.deepEqual(without.skipped, [{ strategy: 'two-layer', why: 'needs Redis' }]);
+    await server.stop();
+    await Promise.all([postgres.stop(), redis.stop()]);
+  });
+
+  it('says 69 if they are not there, without the password', async () => {
+    const { code, stdout, stderr } = await race(place, ['--users', '5', '--ledger', 'postgres://u:hunter2@127.0.0.1:1/x']);
+    assert.deepEqual([code, stdout], [69, '']);
+    assert.match(stderr, /^holdfast lab race: PostgreSQL: /);
+    assert.ok(!stderr.includes('hunter2'));
+    await nothingIsLeft(place);
+  });
+});
+
+describe('the exit status', { concurrency: false }, () => {
+  const place = playground();
+  const sqlite = (name) => ['--ledger', `sqlite:${place.file(name)}`];
+
+  it('is 1 when naive was not caught', async () => {
+    const { code, stdout } = await race(place, [...sqlite('a.db'), '--strategy', 'naive', '--users', '1', '--tries', '3']);
+    assert.equal(code, 1);
+    assert.match(stdout, /lucky in 3 tries/);
+    assert.match(stdout, /^not ok: /m);
+  });
+
+  it('is 64 for what cannot be meant', async () => {
+    for (const args of [['--users', '0'], ['--users', '5,'], ['--users', ''], ['--seats', '0'], ['--tries', '0'], ['--strategy', 'hope'],
+      ['--strategy', ''], ['--ledger', 'mysql://x'], ['--ledger', 'sqlite:'], [...sqlite('b.db'), '--gate', 'redis://127.0.0.1:1'],
+      [...sqlite('b.db'), '--strategy', 'pessimistic'], ['--frobnicate'], ['more']]) {
+      const { code, stdout, stderr } = await race(place, args);
+      assert.deepEqual([code, stdout], [64, ''], args.join(' '));
+      assert.match(stderr, /^holdfast lab race: /, args.join(' '));
+    }
+    for (const args of [['lab'], ['lab', 'sleep']]) {
+      assert.equal((await holdfast(undefined, args)).code, 64);
+    }
+    await nothingIsLeft(place);
+  });
+
+  it('comes with colours and a line of progress on a terminal, and without where NO_COLOR asks', async () => {
+    const line = `'${HOLDFAST}' lab race ${sqlite('c.db').join(' ')} --strategy unique --users 5`;
+    for (const NO_COLOR of ['', '1']) {
+      const run = launch('script', ['-qec', line, '/dev/null'], { env: environment({ ...place.env, NO_COLOR }, false) });
+      assert.deepEqual((await run.done).code, 0);
+      assert.match(run.stdout, /\[1\/1\] unique: \d of 5 users answered/);
+      assert.equal(/\x1b\[32mcorrect/.test(run.stdout), NO_COLOR === '');
+    }
+  });
+});

@@ -20,6 +20,8 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 CC = $(if $(filter fuzz,$(FLAVOUR)),clang,gcc)
 SECONDS = 60
+# The plots of `holdfast lab report`; part of the program.
+CHART_JS = /usr/share/javascript/chart.js/chart.min.js
 
 ifeq ($(MAKELEVEL),0)
 ifeq ($(filter -j% --jobserver%,$(MAKEFLAGS)),)
@@ -67,7 +69,8 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 library_objects = $(patsubst %.c,$(B)/obj/library/%.o,$(1))
 programs = $(patsubst %.c,$(B)/%,$(1))
 
-CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/src/http/openapi.o
+CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/src/http/openapi.o \
+       $(B)/obj/src/lab/assets.o
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
 SUPPORT = $(call objects,$(wildcard tests/unit/support*.c tests/support/*.c))
@@ -252,6 +255,15 @@ $(B)/obj/library/%.o: %.c Makefile | build/packages/build
 $(B)/obj/src/http/openapi.o: src/http/openapi.S docs/openapi.yaml Makefile | build/packages/build
 	@mkdir -p $(@D)
 	$(call say,AS) $(CC) -c $< -o $@
+
+$(B)/obj/src/lab/assets.o: src/lab/assets.S src/lab/report.html src/lab/report.css src/lab/report.js \
+    share/holdfast/fence.sql $(CHART_JS) Makefile | build/packages/build
+	@mkdir -p $(@D)
+	$(call say,AS) $(CC) -DCHART_JS='"$(CHART_JS)"' -c $< -o $@
+
+# Installed with the build's packages; where those have other names, say `make CHART_JS=FILE`.
+$(CHART_JS): | build/packages/build
+	@test -e $@ || { echo '$@: missing; where is chart.min.js (3.x)? make CHART_JS=FILE' >&2; false; }
 
 $(call objects,$(TEST_SOURCES)) $(SUPPORT) $(CONFORMANCE): | build/packages/test
 

@@ -52,17 +52,3 @@ int cli_lab(int argc, char **argv)
     usage(stderr);
     return EXIT_BAD_USAGE;
 }
-
-__attribute__((weak)) int cli_lab_anomalies(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    cli_say("lab anomalies", "not built");
-    return EXIT_BAD_USAGE;
-}
-
-__attribute__((weak)) int cli_lab_report(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    cli_say("lab report", "not built");
-    return EXIT_BAD_USAGE;
-}

@@ -1,0 +1,193 @@
+/* `holdfast lab report`: runs `lab race` and `lab anomalies`, each as a process of its own with its
+ * progress and its servers, keeps their JSON and puts both into one page. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "cli/common.h"
+#include "cli/lab.h"
+#include "lab/report.h"
+
+#define COMMAND "lab report"
+#define PATH_SIZE 4096
+#define JSON_MAX (64 << 20) /* of a file that is given */
+
+static const char usage[] =
+    "usage: holdfast lab report --out DIR [--users N,...] [--race FILE] [--anomalies FILE]\n"
+    "Writes DIR/index.html, one page that needs nothing else, with DIR/race.json and\n"
+    "DIR/anomalies.json, which it shows.  DIR is made if it is missing.\n"
+    "  --users N,...     of the race; see holdfast lab race\n"
+    "  --race FILE       what `holdfast lab race --json` printed, instead of another race\n"
+    "  --anomalies FILE  likewise\n"
+    "Exit status: 0 all ended as it should, 1 not so (the page says what), 64 usage, 69 a server\n"
+    "cannot be had, 65 and 66 a file is not what it should be or cannot be read, 73 none can be\n"
+    "written.\n";
+
+/* ---- files ---- */
+
+static bool write_file(const char *path, const char *text, size_t len)
+{
+    FILE *f = fopen(path, "we");
+    bool good = f && fwrite(text, 1, len, f) == len;
+    good = (f && fclose(f) == 0) && good;
+    if (!good)
+        cli_say(COMMAND, "%s: %s", path, strerror(errno));
+    return good;
+}
+
+static bool read_file(const char *path, struct buf *ret)
+{
+    FILE *f = fopen(path, "re");
+    for (size_t n = 1; f && n > 0 && ret->len <= JSON_MAX; ret->len += n) {
+        buf_reserve(ret, 65536);
+        n = fread(ret->data + ret->len, 1, 65536, f);
+    }
+    bool good = f && !ferror(f) && ret->len <= JSON_MAX;
+    if (!good)
+        cli_say(COMMAND, "%s: %s", path, !f || ferror(f) ? strerror(errno) : "too large");
+    if (f)
+        (void)fclose(f);
+    return good;
+}
+
+/* ---- the commands ---- */
+
+_Noreturn static void become(const char *what, const char *users, int out)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (dup2(out, STDOUT_FILENO) >= 0)
+        execl("/proc/self/exe", "holdfast", "lab", what, "--json", users ? "--users" : NULL, users,
+              (char *)NULL);
+    _exit(EXIT_NOT_RUNNABLE);
+}
+
+/* `holdfast lab WHAT --json` into a file.  Its exit status. */
+static int run(const char *what, const char *users, const char *path)
+{
+    int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), status;
+    if (out < 0) {
+        cli_say(COMMAND, "%s: %s", path, strerror(errno));
+        return EX_CANTCREAT;
+    }
+    pid_t pid = fork();
+    if (pid == 0)
+        become(what, users, out);
+    close(out);
+    while (pid > 0 && waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            pid = -1;
+    if (pid < 0)
+        return EXIT_NOT_RUNNABLE;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL + WTERMSIG(status);
+}
+
+/* Is it the JSON that it should be?  *ret_ok is what it says of itself. */
+static bool judge(const char *path, const struct buf *text, const char *object, bool *ret_ok)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text->data, text->len, 0, &error);
+    const char *is = json_string_value(json_object_get(root, "object"));
+    bool good = is && strcmp(is, object) == 0;
+    if (good)
+        *ret_ok = json_is_true(json_object_get(root, "ok"));
+    else
+        cli_say(COMMAND, "%s is no %s%s%s", path, object, root ? "" : ": ", root ? "" : error.text);
+    json_decref(root);
+    return good;
+}
+
+struct part {
+    const char *what, *object, *given, *users; /* given: a file, or NULL */
+    struct buf json;
+    bool ok;
+};
+
+/* From a file or a run, to DIR/WHAT.json and into the part. */
+static int get_part(struct part *part, const char *dir)
+{
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%s/%s.json", dir, part->what);
+    if (!part->given) {
+        int code = run(part->what, part->users, path);
+        if (code != EXIT_SUCCESS && code != EXIT_FAILURE)
+            return code;
+    }
+    const char *from = part->given ? part->given : path;
+    if (!read_file(from, &part->json))
+        return EX_NOINPUT;
+    if (!judge(from, &part->json, part->object, &part->ok))
+        return EX_DATAERR;
+    if (part->given && !write_file(path, part->json.data, part->json.len))
+        return EX_CANTCREAT;
+    buf_char(&part->json, '\0');
+    return EXIT_SUCCESS;
+}
+
+static int make_report(const char *dir, struct part parts[2])
+{
+    char path[PATH_SIZE];
+    struct buf page = {0};
+    if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
+        cli_say(COMMAND, "%s: %s", dir, strerror(errno));
+        return EX_CANTCREAT;
+    }
+    for (int i = 0; i < 2; i++) {
+        int code = get_part(&parts[i], dir);
+        if (code != EXIT_SUCCESS)
+            return code;
+    }
+    report_page(parts[0].json.data, parts[1].json.data, &page);
+    snprintf(path, sizeof path, "%s/index.html", dir);
+    bool written = write_file(path, page.data, page.len);
+    buf_close(&page);
+    if (!written)
+        return EX_CANTCREAT;
+    printf("%s\n", path);
+    if (!parts[0].ok || !parts[1].ok)
+        cli_say(COMMAND, "not all ended as it should; see the page");
+    return parts[0].ok && parts[1].ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int cli_lab_report(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"out", required_argument, NULL, 'o'},  {"users", required_argument, NULL, 'u'},
+        {"race", required_argument, NULL, 'r'}, {"anomalies", required_argument, NULL, 'a'},
+        {"help", no_argument, NULL, 'h'},       {0}};
+    const char *dir = NULL;
+    struct part parts[] = {{.what = "race", .object = "lab.race"},
+                           {.what = "anomalies", .object = "lab.anomalies"}};
+    for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;) {
+        if (option == 'o') {
+            dir = optarg;
+        } else if (option == 'u') {
+            parts[0].users = optarg;
+        } else if (option == 'r') {
+            parts[0].given = optarg;
+        } else if (option == 'a') {
+            parts[1].given = optarg;
+        } else if (option == 'h') {
+            fputs(usage, stdout);
+            return EXIT_SUCCESS;
+        } else {
+            return EXIT_BAD_USAGE;
+        }
+    }
+    if (!dir || strlen(dir) > PATH_SIZE - 32 || optind != argc) {
+        fputs(usage, stderr);
+        return EXIT_BAD_USAGE;
+    }
+    int code = make_report(dir, parts);
+    buf_close(&parts[0].json);
+    buf_close(&parts[1].json);
+    return code;
+}

@@ -1,0 +1,144 @@
+/* See anomalies.h: plays them all on throwaway servers, and tells them as JSON. */
+#include "lab/anomalies.h"
+
+#include "lab/scene.h"
+#include "lab/servers.h"
+
+extern const struct anomaly anomaly_double_sale, anomaly_blind_delete, anomaly_paused_holder,
+    anomaly_deadlock, anomaly_gate_flushed, anomaly_lost_commit;
+
+const struct anomaly *const anomalies[ANOMALY_COUNT] = {
+    &anomaly_double_sale, &anomaly_blind_delete, &anomaly_paused_holder,
+    &anomaly_deadlock,    &anomaly_gate_flushed, &anomaly_lost_commit,
+};
+const char *const anomaly_side_names[ANOMALY_SIDES] = {"without protection", "with protection"};
+
+static bool tell(const struct strategy_settings *settings, struct anomaly_told *told,
+                 struct hf_err *err)
+{
+    for (int i = 0; i < ANOMALY_SIDES; i++) {
+        struct scene scene;
+        if (!scene_open(&scene, settings, told->anomaly, &told->sides[i], err))
+            return false;
+        told->anomaly->play(&scene, i == 1);
+        scene_close(&scene);
+        if (scene.failed) {
+            *err = scene.err;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool ended_well(const struct anomaly_told *told)
+{
+    return told->sides[0].violated && !told->sides[1].violated;
+}
+
+static bool tell_all(const struct strategy_settings *settings, struct anomalies_result *result,
+                     struct hf_err *err)
+{
+    result->ok = true;
+    for (size_t i = 0; i < result->n; i++) {
+        if (!tell(settings, &result->told[i], err))
+            return false;
+        result->ok = result->ok && ended_well(&result->told[i]);
+    }
+    return true;
+}
+
+enum hf_status anomalies_run(const char *only, struct anomalies_result *ret, struct hf_err *err)
+{
+    struct anomalies_result result = {.at_ms = clock_wall_us(&clock_system) / 1000};
+    for (size_t i = 0; i < ANOMALY_COUNT; i++)
+        if (!only || strcmp(only, anomalies[i]->name) == 0)
+            result.told[result.n++].anomaly = anomalies[i];
+    if (result.n == 0)
+        return hf_err_set(err, HF_INVALID_REQUEST, "there is no anomaly %.40s", only);
+    struct servers servers = {0};
+    bool good = servers_open(&servers, err) && servers_start_postgres(&servers, err) &&
+                servers_start_redis(&servers, err);
+    struct strategy_settings settings = {STRATEGY_SETTINGS_USUAL, .postgres = servers.postgres.url,
+                                         .redis = servers.redis.url};
+    good = good && tell_all(&settings, &result, err);
+    servers_close(&servers);
+    if (!good) {
+        anomalies_close(&result);
+        return HF_LEDGER_UNAVAILABLE;
+    }
+    *ret = result;
+    return HF_OK;
+}
+
+void anomalies_close(struct anomalies_result *result)
+{
+    for (size_t i = 0; i < result->n; i++)
+        for (int k = 0; k < ANOMALY_SIDES; k++) {
+            struct anomaly_side *side = &result->told[i].sides[k];
+            for (size_t j = 0; j < side->steps.n; j++) {
+                free(side->steps.v[j].text);
+                free(side->steps.v[j].answer);
+                free(side->steps.v[j].thinks);
+            }
+            vec_close(&side->steps);
+            free(side->evidence);
+        }
+    *result = (struct anomalies_result){0};
+}
+
+/* ---- JSON ---- */
+
+const char *anomaly_verdict(const struct anomaly_side *side)
+{
+    return side->violated ? "violated" : "protected";
+}
+
+static void put(struct buf *out, const char *before, const char *text)
+{
+    buf_str(out, before);
+    if (text)
+        buf_json(out, text, strlen(text));
+    else
+        buf_str(out, "null");
+}
+
+static void side_json(const struct anomaly_told *told, int k, struct buf *out)
+{
+    const struct anomaly_side *side = &told->sides[k];
+    put(out, k ? ",{\"name\":" : "{\"name\":", anomaly_side_names[k]);
+    put(out, ",\"strategy\":", told->anomaly->strategies[k]);
+    for (size_t i = 0; told->anomaly->actors[i]; i++)
+        put(out, i ? "," : ",\"actors\":[", told->anomaly->actors[i]);
+    buf_str(out, "],\"steps\":[");
+    for (size_t i = 0; i < side->steps.n; i++) {
+        const struct anomaly_step *step = &side->steps.v[i];
+        buf_printf(out, "%s{\"at_ms\":%.3f", i ? "," : "", (double)step->at_us / 1000);
+        put(out, ",\"from\":", step->from);
+        put(out, ",\"to\":", step->to);
+        put(out, ",\"text\":", step->text);
+        put(out, ",\"answer\":", step->answer);
+        put(out, ",\"thinks\":", step->thinks);
+        buf_char(out, '}');
+    }
+    put(out, "],\"verdict\":", anomaly_verdict(side));
+    put(out, ",\"evidence\":", side->evidence);
+    buf_char(out, '}');
+}
+
+void anomalies_json(const struct anomalies_result *result, struct buf *out)
+{
+    buf_str(out, "{\"object\":\"lab.anomalies\",\"at\":");
+    buf_json_time(out, result->at_ms);
+    buf_str(out, ",\"anomalies\":[");
+    for (size_t i = 0; i < result->n; i++) {
+        const struct anomaly_told *told = &result->told[i];
+        put(out, i ? ",{\"name\":" : "{\"name\":", told->anomaly->name);
+        put(out, ",\"title\":", told->anomaly->title);
+        put(out, ",\"moral\":", told->anomaly->moral);
+        buf_str(out, ",\"sides\":[");
+        for (int k = 0; k < ANOMALY_SIDES; k++)
+            side_json(told, k, out);
+        buf_str(out, "]}");
+    }
+    buf_printf(out, "],\"ok\":%s}", result->ok ? "true" : "false");
+}

@@ -1,0 +1,65 @@
+/* Blind DEL: who was slower than the TTL of a lock releases the lock of the next one, and lets a
+ * third in.  The cure is to compare the token before deleting, in one script. */
+#include "lab/scene.h"
+
+#define LOCK "lock:A-1"
+#define SHORT_MS 200  /* to be outlived */
+#define LONG_MS 30000 /* not to be */
+
+static bool lock(struct scene *s, const char *who, int ttl_ms)
+{
+    bool got = scene_is(scene_redis(s, who, "SET " LOCK " token-%s NX PX %d", who, ttl_ms), "OK");
+    scene_think(s, got ? "The lock is mine: nobody else sells A-1 now." : "Locked. I wait.");
+    return got;
+}
+
+static bool finds_it_free(struct scene *s, const char *who)
+{
+    bool is_free = scene_is(scene_sql(s, who, "SELECT status FROM seats WHERE id = 'A-1'"), "FREE");
+    scene_think(s, is_free ? "Free, and I have the lock." : "Sold.");
+    return is_free;
+}
+
+static void sell(struct scene *s, const char *who)
+{
+    (void)scene_sql(s, who, "UPDATE seats SET status = 'SOLD', buyer = '%s' WHERE id = 'A-1'", who);
+    (void)scene_sql(s, who, "INSERT INTO tickets (seat, buyer) VALUES ('A-1', '%s')", who);
+    scene_think(s, "Sold to me.");
+}
+
+static void unlock(struct scene *s, const char *who, bool is_protected)
+{
+    char token[32];
+    snprintf(token, sizeof token, "token-%s", who);
+    bool deleted = scene_is(is_protected ? scene_redis_compare_delete(s, who, LOCK, token)
+                                         : scene_redis(s, who, "DEL " LOCK),
+                            "1");
+    scene_think(s,
+                deleted ? "I have released my lock." : "Not my lock any more: I leave it alone.");
+}
+
+static void play(struct scene *s, bool is_protected)
+{
+    (void)lock(s, "Ann", SHORT_MS);
+    scene_note(s, "Ann", "waits for her bank, longer than the %d ms of her lock", SHORT_MS);
+    scene_await_expiry(s, LOCK);
+    scene_note(s, SCENE_REDIS, "the lock of Ann expires");
+    bool bob = lock(s, "Bob", LONG_MS) && finds_it_free(s, "Bob");
+    scene_note(s, "Ann", "her card is declined: she gives up and releases");
+    unlock(s, "Ann", is_protected);
+    bool carl = lock(s, "Carl", LONG_MS) && finds_it_free(s, "Carl");
+    if (bob)
+        sell(s, "Bob");
+    if (carl)
+        sell(s, "Carl");
+    scene_judge_tickets(s);
+}
+
+const struct anomaly anomaly_blind_delete = {
+    .name = "blind-delete",
+    .title = "DEL releases somebody else's lock",
+    .moral = "A lock with a TTL may have passed on. Release it only if the token in it is yours.",
+    .actors = {"Ann", "Bob", "Carl", SCENE_REDIS, SCENE_POSTGRES},
+    .strategies = {"Redis lock, DEL", "Redis lock, compare and delete"},
+    .play = play,
+};

@@ -1,0 +1,91 @@
+/* Lost COMMIT answer: the sale is committed, and the connection breaks before the answer comes.
+ * The client cannot know.  To try again blindly sells twice; the cure is a key chosen before the
+ * first try and stored with the sale, to be looked up first.  (In a table that others write the key
+ * is also UNIQUE: a COMMIT may still be under way during the look.) */
+#include "lab/scene.h"
+#include "lab/swallow.h"
+
+#define NETWORK "Network"
+#define REQUEST "order-7"
+
+static void buy_any(struct scene *s, const char *who)
+{
+    (void)scene_sql(s, who, "BEGIN");
+    char seat[16];
+    snprintf(
+        seat, sizeof seat, "%s",
+        scene_sql(s, who,
+                  "SELECT id FROM seats WHERE status = 'FREE' ORDER BY id LIMIT 1 FOR UPDATE"));
+    scene_think(s, "%s will do.", seat);
+    (void)scene_sql(s, who, "UPDATE seats SET status = 'SOLD', buyer = '%s' WHERE id = '%s'", who,
+                    seat);
+    (void)scene_sql(s, who,
+                    "INSERT INTO tickets (seat, buyer, request) VALUES ('%s', '%s', '" REQUEST "')",
+                    seat, who);
+}
+
+/* What Ann cannot see, and what she sees. */
+static void tell_loss(struct scene *s)
+{
+    char *n = scene_ask(s, "SELECT count(*) FROM tickets WHERE request = '" REQUEST "'");
+    scene_arrow(s, SCENE_POSTGRES, NETWORK, "COMMIT (tickets of " REQUEST " there are now: %s)",
+                n ? n : "?");
+    scene_arrow(s, NETWORK, "Ann", SCENE_LOST);
+    free(n);
+}
+
+static void try_again(struct scene *s, const char *who, bool is_protected)
+{
+    if (is_protected) {
+        const char *seat =
+            scene_sql(s, who, "SELECT seat FROM tickets WHERE request = '" REQUEST "'");
+        if (!scene_is(seat, "no row")) {
+            scene_think(s, "It had gone through: %s is mine, and paid for once.", seat);
+            return;
+        }
+        scene_think(s, "It had not gone through.");
+    }
+    buy_any(s, who);
+    if (scene_is(scene_sql(s, who, "COMMIT"), "COMMIT"))
+        scene_think(s, "At last: I have one ticket.");
+}
+
+static void play(struct scene *s, bool is_protected)
+{
+    struct swallow network;
+    PGconn *pg = scene_pg(s, "Ann");
+    if (!pg)
+        return;
+    if (!swallow_start(&network, PQhost(pg), PQport(pg), &s->err)) {
+        s->failed = true;
+        return;
+    }
+    scene_reconnect(s, "Ann", network.port);
+    buy_any(s, "Ann");
+    if (scene_is(scene_sql(s, "Ann", "COMMIT"), SCENE_LOST)) {
+        tell_loss(s);
+        scene_note(s, "Ann", "connects again");
+        scene_think(s, is_protected ? "Did it go through? I do not know, so I look."
+                                    : "An error! So it did not go through: again.");
+        scene_reconnect(s, "Ann", network.port);
+        try_again(s, "Ann", is_protected);
+    }
+    if (!swallow_stop(&network))
+        scene_fail(s, "the proxy saw no COMMIT");
+    scene_judge(s,
+                "SELECT 'request ' || request || ' was sold ' || count(*) || ' times: '"
+                " || string_agg(seat, ' and ' ORDER BY n) || ', both charged to ' || min(buyer)"
+                " FROM tickets GROUP BY request HAVING count(*) > 1",
+                "SELECT 'request ' || request || ' was sold once: ' || seat || ' to ' || buyer"
+                " FROM tickets");
+}
+
+const struct anomaly anomaly_lost_commit = {
+    .name = "lost-commit",
+    .title = "The answer to COMMIT is lost on its way",
+    .moral = "No answer is not a no. Choose the key before the first try, store it with the sale, "
+             "look it up before the second.",
+    .actors = {"Ann", NETWORK, SCENE_POSTGRES},
+    .strategies = {"try again", "look up the idempotency key, then try again"},
+    .play = play,
+};

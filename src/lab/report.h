@@ -1,0 +1,10 @@
+/* One page for the wall: the race and the anomalies, with all that a browser needs to show them. */
+#ifndef HF_LAB_REPORT_H
+#define HF_LAB_REPORT_H
+
+#include "base/buf.h"
+
+/* `race` and `anomalies` are the JSON of race_json and anomalies_json. */
+void report_page(const char *race, const char *anomalies, struct buf *out);
+
+#endif

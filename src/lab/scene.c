@@ -1,0 +1,388 @@
+/* See scene.h.  One thread plays all actors; only scene_send leaves one of them waiting. */
+#include "lab/scene.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#define PATIENCE_MS 10000 /* for what must happen by itself: a lock to be waited for, an expiry */
+#define LOOK_EVERY_MS 5
+
+static const char stage[] = "SET client_min_messages = warning;"
+                            "DROP TABLE IF EXISTS seats, holds, tickets CASCADE;"
+                            "CREATE TABLE seats (id text PRIMARY KEY,"
+                            "                    status text NOT NULL DEFAULT 'FREE',"
+                            "                    buyer text);"
+                            /* What a buyer was sold: told, charged and sent. */
+                            "CREATE TABLE tickets (n serial PRIMARY KEY,"
+                            "                      seat text NOT NULL REFERENCES seats,"
+                            "                      buyer text NOT NULL,"
+                            "                      request text);"
+                            "INSERT INTO seats (id) VALUES ('A-1'), ('A-2')";
+
+static const struct strategy both = {.needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS};
+
+__attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_list args)
+{
+    char *text;
+    hf_check(vasprintf(&text, fmt, args) >= 0);
+    return text;
+}
+
+static char *copy(const char *text) { return hf_strndup(text, strlen(text)); }
+
+void scene_fail(struct scene *s, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *text = format(fmt, args);
+    va_end(args);
+    if (!s->failed)
+        (void)hf_err_set(&s->err, HF_LEDGER_UNAVAILABLE, "%s", text);
+    s->failed = true;
+    free(text);
+}
+
+static void pause_ms(int ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+/* ---- the stage ---- */
+
+/* Connected; NULL: the scene has failed. */
+static struct desk *desk_of(struct scene *s, const char *who)
+{
+    size_t i = 0;
+    while (strcmp(s->anomaly->actors[i], who) != 0)
+        hf_check(s->anomaly->actors[++i]);
+    if (!s->desks[i] && !s->failed) {
+        if (!desk_open(&both, s->settings, &s->desks[i], &s->err))
+            s->failed = true;
+        else
+            s->desks[i]->outcome = &s->unused;
+    }
+    return s->failed ? NULL : s->desks[i];
+}
+
+bool scene_open(struct scene *s, const struct strategy_settings *settings,
+                const struct anomaly *anomaly, struct anomaly_side *side, struct hf_err *err)
+{
+    *s = (struct scene){
+        .settings = settings, .clock = &clock_system, .anomaly = anomaly, .side = side};
+    if (!desk_open(&both, settings, &s->judge, err))
+        return false;
+    s->judge->outcome = &s->unused;
+    freeReplyObject(desk_redis(s->judge, "FLUSHALL"));
+    bool good = desk_do(s->judge, stage) && !desk_failed(s->judge);
+    for (size_t i = 0; good && anomaly->actors[i]; i++)
+        if (strcmp(anomaly->actors[i], SCENE_POSTGRES) != 0 &&
+            strcmp(anomaly->actors[i], SCENE_REDIS) != 0)
+            good = desk_of(s, anomaly->actors[i]) != NULL;
+    s->began_us = clock_monotonic_us(s->clock);
+    if (!good)
+        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s", s->failed ? s->err.msg : s->unused.why);
+    if (!good)
+        scene_close(s);
+    return good;
+}
+
+static void close_actors(struct scene *s)
+{
+    for (size_t i = 0; i < ANOMALY_ACTORS_MAX; i++) {
+        desk_close(s->desks[i]);
+        s->desks[i] = NULL;
+    }
+}
+
+void scene_close(struct scene *s)
+{
+    close_actors(s);
+    desk_close(s->judge);
+    s->judge = NULL;
+}
+
+/* ---- steps ---- */
+
+/* Takes `text` over. */
+static struct anomaly_step *note(struct scene *s, const char *from, const char *to, char *text)
+{
+    struct anomaly_step *step = vec_push(&s->side->steps);
+    *step = (struct anomaly_step){
+        .at_us = clock_monotonic_us(s->clock) - s->began_us, .from = from, .to = to, .text = text};
+    return step;
+}
+
+static char *rows_text(const PGresult *result)
+{
+    struct buf b = {0};
+    for (int i = 0; i < PQntuples(result); i++) {
+        const char *value = PQgetisnull(result, i, 0) ? "NULL" : PQgetvalue(result, i, 0);
+        buf_printf(&b, "%s%s", i ? ", " : "", *value ? value : "done"); /* of a void function */
+    }
+    buf_str(&b, b.len ? "" : "no row");
+    buf_char(&b, '\0');
+    return b.data;
+}
+
+/* Takes `result` over.  NULL: the connection is lost. */
+static char *answer_text(PGconn *pg, PGresult *result)
+{
+    char *text = NULL;
+    const char *n = PQcmdTuples(result), *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (PQresultStatus(result) == PGRES_TUPLES_OK)
+        text = rows_text(result);
+    else if (PQresultStatus(result) == PGRES_COMMAND_OK && *n)
+        hf_check(asprintf(&text, "%s row%s", n, strcmp(n, "1") == 0 ? "" : "s") >= 0);
+    else if (PQresultStatus(result) == PGRES_COMMAND_OK)
+        text = copy(PQcmdStatus(result));
+    else if (PQstatus(pg) == CONNECTION_OK)
+        hf_check(asprintf(&text, "ERROR %s: %s", state ? state : "?",
+                          PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)) >= 0);
+    PQclear(result);
+    return text;
+}
+
+const char *scene_sql(struct scene *s, const char *who, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    struct anomaly_step *step = note(s, who, SCENE_POSTGRES, format(fmt, args));
+    va_end(args);
+    struct desk *d = desk_of(s, who);
+    if (d)
+        step->answer = answer_text(d->pg, PQexec(d->pg, step->text));
+    if (d && PQstatus(d->pg) != CONNECTION_OK)
+        return SCENE_LOST;
+    return step->answer ? step->answer : "";
+}
+
+static char *reply_text(const redisReply *reply)
+{
+    char *text;
+    if (reply->type == REDIS_REPLY_INTEGER)
+        hf_check(asprintf(&text, "%lld", reply->integer) >= 0);
+    else
+        text = copy(reply->type == REDIS_REPLY_NIL ? "(nil)" : reply->str);
+    return text;
+}
+
+/* Takes `reply` over. */
+static const char *noted_reply(struct scene *s, struct anomaly_step *step, redisReply *reply)
+{
+    if (!reply)
+        scene_fail(s, "%s", s->unused.why);
+    else
+        step->answer = reply_text(reply);
+    freeReplyObject(reply);
+    return step->answer ? step->answer : "";
+}
+
+const char *scene_redis(struct scene *s, const char *who, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    struct anomaly_step *step = note(s, who, SCENE_REDIS, format(fmt, args));
+    va_end(args);
+    struct desk *d = desk_of(s, who);
+    if (!d)
+        return "";
+    const char *words[16];
+    int n = 0;
+    char *line = copy(step->text), *rest = NULL;
+    for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        hf_check(n < 16);
+        words[n++] = word;
+    }
+    redisReply *reply = redisCommandArgv(d->redis, n, words, NULL);
+    free(line);
+    return noted_reply(s, step, reply);
+}
+
+const char *scene_redis_compare_delete(struct scene *s, const char *who, const char *key,
+                                       const char *value)
+{
+    static const char script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then"
+                                 " return redis.call('DEL', KEYS[1]) end return 0";
+    char *text;
+    hf_check(asprintf(&text, "EVAL if GET %s = %s then DEL %s", key, value, key) >= 0);
+    struct anomaly_step *step = note(s, who, SCENE_REDIS, text);
+    struct desk *d = desk_of(s, who);
+    return d ? noted_reply(s, step, desk_redis(d, "EVAL %s 1 %s %s", script, key, value)) : "";
+}
+
+void scene_note(struct scene *s, const char *who, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)note(s, who, who, format(fmt, args));
+    va_end(args);
+}
+
+void scene_arrow(struct scene *s, const char *from, const char *to, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)note(s, from, to, format(fmt, args));
+    va_end(args);
+}
+
+void scene_think(struct scene *s, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    struct anomaly_step *last = &s->side->steps.v[s->side->steps.n - 1];
+    free(last->thinks);
+    last->thinks = format(fmt, args);
+    va_end(args);
+}
+
+/* ---- who waits ---- */
+
+/* Has it an answer, or does it wait for a lock? */
+static bool answered_or_waiting(struct scene *s, PGconn *pg)
+{
+    char sql[128];
+    if (!PQconsumeInput(pg) || !PQisBusy(pg))
+        return true;
+    snprintf(sql, sizeof sql,
+             "SELECT 1 FROM pg_stat_activity WHERE pid = %d AND wait_event_type = 'Lock'",
+             PQbackendPID(pg));
+    char *waiting = scene_ask(s, sql);
+    free(waiting);
+    return waiting != NULL;
+}
+
+void scene_send(struct scene *s, const char *who, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const struct anomaly_step *step = note(s, who, SCENE_POSTGRES, format(fmt, args));
+    va_end(args);
+    struct desk *d = desk_of(s, who);
+    if (!d)
+        return;
+    if (!PQsendQuery(d->pg, step->text))
+        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(d->pg));
+    for (int ms = 0; !s->failed && !answered_or_waiting(s, d->pg); ms += LOOK_EVERY_MS) {
+        if (ms > PATIENCE_MS)
+            scene_fail(s, "PostgreSQL neither answers nor waits: %s", step->text);
+        pause_ms(LOOK_EVERY_MS);
+    }
+}
+
+const char *scene_wait(struct scene *s, const char *who)
+{
+    struct desk *d = desk_of(s, who);
+    PGresult *result = d ? PQgetResult(d->pg) : NULL;
+    if (!result)
+        return "";
+    char *text = answer_text(d->pg, result);
+    while ((result = PQgetResult(d->pg)))
+        PQclear(result);
+    if (!text) {
+        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(d->pg));
+        return "";
+    }
+    (void)note(s, SCENE_POSTGRES, who, text);
+    return text;
+}
+
+void scene_await_expiry(struct scene *s, const char *key)
+{
+    for (int ms = 0; !s->failed && desk_redis_number(s->judge, "EXISTS %s", key) > 0;
+         ms += LOOK_EVERY_MS) {
+        if (ms > PATIENCE_MS)
+            scene_fail(s, "Redis does not let %s expire", key);
+        pause_ms(LOOK_EVERY_MS);
+    }
+    if (desk_failed(s->judge))
+        scene_fail(s, "%s", s->unused.why);
+}
+
+void scene_reconnect(struct scene *s, const char *who, int port)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", port);
+    const char *const keywords[] = {"dbname", "host", "port", "sslmode", "gssencmode", NULL};
+    const char *const values[] = {
+        s->settings->postgres, "127.0.0.1", text, "disable", "disable", NULL};
+    struct desk *d = desk_of(s, who);
+    if (!d)
+        return;
+    PQfinish(d->pg);
+    d->pg = PQconnectdbParams(keywords, values, 1);
+    if (PQstatus(d->pg) != CONNECTION_OK)
+        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(d->pg));
+}
+
+/* ---- the judge ---- */
+
+PGconn *scene_pg(struct scene *s, const char *who)
+{
+    const struct desk *d = desk_of(s, who);
+    return d ? d->pg : NULL;
+}
+
+void scene_prepare(struct scene *s, const char *sql)
+{
+    if (!s->failed && !desk_do(s->judge, sql))
+        scene_fail(s, "%s", s->unused.why);
+}
+
+char *scene_ask(struct scene *s, const char *sql)
+{
+    if (s->failed)
+        return NULL;
+    PGresult *result = PQexec(s->judge->pg, sql);
+    char *value = NULL;
+    if (PQresultStatus(result) != PGRES_TUPLES_OK)
+        scene_fail(s, "PostgreSQL: %s", PQerrorMessage(s->judge->pg));
+    else if (PQntuples(result) > 0 && !PQgetisnull(result, 0, 0))
+        value = copy(PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return value;
+}
+
+void scene_judge(struct scene *s, const char *harm, const char *fine)
+{
+    char *evidence = scene_ask(s, harm);
+    s->side->violated = evidence != NULL;
+    free(s->side->evidence);
+    s->side->evidence = evidence ? evidence : scene_ask(s, fine);
+    if (!s->side->evidence)
+        s->side->evidence = copy("nothing was sold");
+}
+
+void scene_judge_tickets(struct scene *s)
+{
+    scene_judge(s,
+                "SELECT string_agg(seat || ' has ' || n || ' tickets: ' || buyers, '; ')"
+                " FROM (SELECT seat, count(*) AS n, string_agg(buyer, ' and ' ORDER BY n) AS buyers"
+                "       FROM tickets GROUP BY seat HAVING count(*) > 1) AS twice",
+                "SELECT string_agg(seat || ' has 1 ticket: ' || buyer, '; ' ORDER BY n)"
+                " FROM tickets");
+}
+
+/* Backends hand their statistics in at their end at the latest. */
+static bool actors_are_gone(struct scene *s)
+{
+    char *others = scene_ask(s, "SELECT 1 FROM pg_stat_activity WHERE backend_type ="
+                                " 'client backend' AND pid <> pg_backend_pid() LIMIT 1");
+    free(others);
+    return !others;
+}
+
+void scene_dismiss(struct scene *s)
+{
+    close_actors(s);
+    for (int ms = 0; !s->failed && !actors_are_gone(s); ms += LOOK_EVERY_MS) {
+        if (ms > PATIENCE_MS)
+            scene_fail(s, "PostgreSQL keeps connections that were closed");
+        pause_ms(LOOK_EVERY_MS);
+    }
+}

@@ -1,0 +1,107 @@
+// `holdfast lab anomalies`: each race, played step by step on real servers, ends as stated on both sides.
+
+import assert from 'node:assert/strict';
+import { before, describe, it } from 'node:test';
+import { holdfast } from '../support/cli.mjs';
+import { HOLDFAST } from '../support/server.mjs';
+
+const NAMES = ['naive-double-sale', 'blind-delete', 'paused-holder', 'deadlock', 'gate-flushed', 'lost-commit'];
+// On a terminal, which `script` is.
+const onTerminal = () => ['script', '-qec', `${HOLDFAST} lab anomalies --only naive-double-sale`, '/dev/null'];
+
+describe('holdfast lab anomalies', () => {
+  let run, told;
+  const sides = (name) => told.anomalies.find((anomaly) => anomaly.name === name).sides;
+  const answers = ({ steps }) => steps.flatMap(({ text, answer }) => [text, answer]).filter(Boolean).join('\n');
+  const asked = ({ steps }, pattern) => steps.filter(({ text }) => pattern.test(text)).length;
+
+  before(async () => {
+    run = await holdfast(undefined, ['lab', 'anomalies', '--json']);
+    told = JSON.parse(run.stdout);
+  });
+
+  it('is content when every side ends as it should', () => {
+    assert.equal(run.code, 0, run.stderr);
+    assert.equal(told.object, 'lab.anomalies');
+    assert.equal(told.ok, true);
+    assert.deepEqual(told.anomalies.map(({ name }) => name), NAMES);
+  });
+
+  for (const name of NAMES) {
+    it(`${name}: violated without protection, protected with it`, () => {
+      assert.deepEqual(sides(name).map(({ verdict }) => verdict), ['violated', 'protected']);
+    });
+  }
+
+  it('tells who was sold what, as the rows have it', () => {
+    const evidence = (name) => sides(name).map((side) => side.evidence);
+    assert.deepEqual(evidence('naive-double-sale'), ['A-1 has 2 tickets: Ann and Bob', 'A-1 has 1 ticket: Ann']);
+    assert.deepEqual(evidence('blind-delete'), ['A-1 has 2 tickets: Bob and Carl', 'A-1 has 1 ticket: Bob']);
+    assert.deepEqual(evidence('paused-holder'), ['A-1 has 2 tickets: Bob and Ann', 'A-1 has 1 ticket: Bob']);
+    assert.deepEqual(evidence('gate-flushed'), ['A-1 has 2 tickets: Ann and Bob', 'A-1 has 1 ticket: Ann']);
+    assert.match(evidence('lost-commit')[0], /order-7 was sold 2 times: A-1 and A-2/);
+    assert.match(evidence('lost-commit')[1], /order-7 was sold once: A-1 to Ann/);
+    assert.match(evidence('deadlock')[0], /counted 1 deadlock.*A-1 (Ann|Bob), A-2 \1/);
+    assert.match(evidence('deadlock')[1], /no deadlock; tickets: A-1 Ann, A-2 Ann/);
+  });
+
+  it('has the answers of real servers', () => {
+    const [crossed, sorted] = sides('deadlock').map(answers);
+    assert.match(crossed, /ERROR 40P01: deadlock detected/);
+    assert.doesNotMatch(sorted, /ERROR/);
+    const [unfenced, fenced] = sides('paused-holder').map(answers);
+    assert.doesNotMatch(unfenced, /ERROR/);
+    assert.match(fenced, /ERROR SF001: fence 1 is stale/);
+    const [blind, compared] = sides('blind-delete');
+    assert.equal(blind.steps.find(({ text }) => text === 'DEL lock:A-1').answer, '1');
+    assert.equal(compared.steps.find(({ text }) => text.startsWith('EVAL')).answer, '0');
+  });
+
+  it('loses the answer to a COMMIT that was carried out', () => {
+    const [again, lookedUp] = sides('lost-commit');
+    for (const side of [again, lookedUp]) {
+      const commit = side.steps.find(({ text }) => text === 'COMMIT');
+      assert.equal(commit.answer, null);
+      assert.equal(asked(side, /^connection lost$/), 1);
+      assert.equal(asked(side, /^COMMIT \(tickets of order-7 there are now: 1\)$/), 1);
+    }
+    assert.equal(asked(again, /^INSERT INTO tickets/), 2);
+    assert.equal(asked(lookedUp, /^INSERT INTO tickets/), 1);
+  });
+
+  it('names its actors, its moments in order, and what they think', () => {
+    for (const { sides: both, title, moral } of told.anomalies) {
+      assert.ok(title && moral);
+      for (const { actors, steps, strategy } of both) {
+        assert.ok(strategy);
+        assert.ok(steps.length >= 5 && steps.some(({ thinks }) => thinks));
+        steps.forEach((step, index) => {
+          assert.ok(actors.includes(step.from) && actors.includes(step.to), JSON.stringify(step));
+          assert.ok(index === 0 || step.at_ms >= steps[index - 1].at_ms, JSON.stringify(step));
+        });
+      }
+    }
+  });
+
+  it('prints a timeline, with colours on a terminal unless NO_COLOR is set', async () => {
+    const only = ['lab', 'anomalies', '--only', 'naive-double-sale'];
+    const [piped, coloured, plain] = await Promise.all([holdfast(undefined, only),
+      holdfast(undefined, only, { wrap: onTerminal, env: { NO_COLOR: '' } }),
+      holdfast(undefined, only, { wrap: onTerminal, env: { NO_COLOR: '1' } })]);
+    for (const { code, stdout } of [piped, coloured, plain]) {
+      assert.equal(code, 0, stdout);
+      assert.match(stdout, /VIOLATED.*: A-1 has 2 tickets: Ann and Bob[^]*PROTECTED.*: A-1 has 1 ticket: Ann/);
+      assert.match(stdout, /Bob thinks: "It is free, I take it\."/);
+      assert.doesNotMatch(stdout, /deadlock/);
+    }
+    assert.match(piped.stdout, /●─+┼─+▶ +SELECT status FROM seats/);
+    assert.match(coloured.stdout, /\x1b\[1;31mVIOLATED/);
+    for (const { stdout } of [piped, plain]) assert.doesNotMatch(stdout, /\x1b/);
+  });
+
+  it('knows no other anomaly', async () => {
+    const wrong = await holdfast(undefined, ['lab', 'anomalies', '--only', 'nonsense']);
+    assert.equal(wrong.code, 64);
+    assert.match(wrong.stderr, /there is no anomaly nonsense/);
+  });
+});

@@ -1,0 +1,157 @@
+// `holdfast lab report`: the page in a real browser, beside the JSON that it was made of.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { chromium } from 'playwright-core';
+import { holdfast } from '../support/cli.mjs';
+import { tempDir } from '../support/server.mjs';
+
+const CHROMIUM = (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'chromium')).find((file) => fs.existsSync(file));
+const json = (dir, name) => JSON.parse(fs.readFileSync(path.join(dir, name), 'utf8'));
+
+// What a cell says is the number: all of its digits if it is whole, three otherwise.
+function assertShows(text, value, what) {
+  if (value === null || value === undefined) return assert.equal(text, '–', what);
+  const shown = Number(text.replaceAll(',', ''));
+  const off = Number.isInteger(value) ? 0 : Math.max(Math.abs(value) * 0.0051, Math.abs(value) >= 100 ? 0.5 : 0);
+  assert.ok(Math.abs(shown - value) <= off, `${what}: ${text} for ${value}`);
+}
+
+describe('holdfast lab report', () => {
+  const out = path.join(tempDir(), 'report');
+  let browser, made, shown; // shown: the page, opened once for those who only look
+
+  before(async () => {
+    assert.ok(CHROMIUM, 'no chromium in PATH');
+    [browser, made] = await Promise.all([
+      chromium.launch({ executablePath: CHROMIUM, args: process.getuid() === 0 ? ['--no-sandbox'] : [] }),
+      holdfast(undefined, ['lab', 'report', '--out', out, '--users', '5,20']),
+    ]);
+    shown = await open(out);
+  });
+  after(() => browser?.close());
+
+  // The page of a directory, with all that it complained of and asked for.
+  async function open(dir, options = {}) {
+    const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, ...options });
+    const complaints = [], requests = [];
+    page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
+    page.on('pageerror', (error) => complaints.push(error.message));
+    page.on('request', (request) => requests.push(request.url()));
+    await page.goto(pathToFileURL(path.join(dir, 'index.html')).href);
+    await page.waitForSelector('html[data-ready=yes]');
+    return { page, complaints, requests };
+  }
+
+  it('runs both and writes a page and what it shows', () => {
+    assert.equal(made.code, 0, made.stderr);
+    assert.deepEqual(fs.readdirSync(out).sort(), ['anomalies.json', 'index.html', 'race.json']);
+    assert.equal(json(out, 'race.json').object, 'lab.race');
+    assert.equal(json(out, 'anomalies.json').object, 'lab.anomalies');
+  });
+
+  it('opens without a complaint and asks nobody for anything', async () => {
+    assert.deepEqual(shown.complaints, []);
+    assert.deepEqual(shown.requests.filter((url) => !url.startsWith('data:')), [pathToFileURL(path.join(out, 'index.html')).href]);
+    const text = fs.readFileSync(path.join(out, 'index.html'), 'utf8');
+    assert.match(text, /Chart\.js v3[^]*Released under the MIT License/);
+    assert.match(text, /Permission is hereby granted, free of charge/);
+  });
+
+  it('shows the numbers of the race', async () => {
+    const { page } = shown;
+    const race = json(out, 'race.json');
+    const rows = await page.$$eval('tr[data-run]', (all) => all.map((row) => ({
+      run: Number(row.dataset.run), strategy: row.querySelector('th').textContent,
+      cells: [...row.querySelectorAll('td')].map(({ dataset, textContent }) => [dataset.field, dataset.verdict ?? textContent]),
+    })));
+    assert.deepEqual(rows.map(({ run }) => run).sort((a, b) => a - b), race.runs.map((_, index) => index));
+    for (const { run, strategy, cells } of rows) {
+      assert.equal(strategy, race.runs[run].strategy);
+      assert.equal(cells.length, 14);
+      for (const [field, text] of cells) {
+        const value = field.split('.').reduce((at, key) => at?.[key], race.runs[run]);
+        if (field === 'verdict') assert.equal(text, value);
+        else assertShows(text, value, `${strategy} ${field}`);
+      }
+    }
+    const twice = race.runs.filter((run) => !run.promises_correct).reduce((sum, run) => sum + run.double_sold, 0);
+    assert.ok(twice > 0);
+    assertShows(await page.textContent('[data-tile=twice]'), twice, 'sold again');
+    assert.equal(await page.locator('#charts canvas').count(), 3 + 2);
+  });
+
+  it('draws what the plots say of the race', async () => {
+    const { page } = shown;
+    const race = json(out, 'race.json');
+    const drawn = await page.$$eval('#charts canvas', (all) => all.map((canvas) => Chart.getChart(canvas).data.datasets
+      .map(({ label, data }) => [label, data.map(({ x, y }) => [x, y])])));
+    const [throughput, , , ...distributions] = drawn.map((datasets) => new Map(datasets));
+    for (const { strategy, users, throughput: value, losers_ms: losers } of race.runs) {
+      assert.deepEqual(throughput.get(strategy).find(([x]) => x === users), [users, value]);
+      const points = distributions[users === 5 ? 0 : 1].get(strategy);
+      assert.deepEqual(points.map(([x]) => x), (losers?.quantiles ?? []).map((ms) => Math.max(ms, 0.01)));
+    }
+  });
+
+  it('draws every step of the anomalies, and their ends', async () => {
+    const { page } = shown;
+    const { anomalies } = json(out, 'anomalies.json');
+    const drawn = await page.$$eval('article', (all) => all.map((article) => ({
+      name: article.id,
+      sides: [...article.querySelectorAll('.side')].map((side) => ({
+        verdict: side.dataset.verdict, evidence: side.querySelector('.evidence').textContent,
+        arrows: side.querySelectorAll('svg line.arrow').length, thoughts: side.querySelectorAll('svg rect.cloud').length,
+        actors: [...side.querySelectorAll('svg text.name')].map(({ textContent }) => textContent),
+        inside: [...side.querySelectorAll('svg text')].every((text) => {
+          const { x, width } = text.getBBox();
+          return x >= 0 && x + width <= text.ownerSVGElement.viewBox.baseVal.width;
+        }),
+      })),
+    })));
+    assert.deepEqual(drawn, anomalies.map(({ name, sides }) => ({
+      name,
+      sides: sides.map(({ verdict, evidence, steps, actors }) => ({
+        verdict, evidence, actors, inside: true, thoughts: steps.filter(({ thinks }) => thinks).length,
+        arrows: steps.filter(({ from, to }) => from !== to).length + steps.filter(({ answer }) => answer !== null).length,
+      })),
+    })));
+  });
+
+  it('prints on white paper, with nothing cut off', async () => {
+    const { page, complaints } = await open(out, { colorScheme: 'dark' });
+    assert.deepEqual(complaints, []);
+    const pdf = await page.pdf({ preferCSSPageSize: true });
+    assert.equal(pdf.subarray(0, 5).toString(), '%PDF-');
+    assert.ok(pdf.toString('latin1').match(/\/Type \/Page\b/g).length >= 4);
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    await page.setViewportSize({ width: 1032, height: 700 }); // A4 landscape within its margins
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(255, 255, 255)');
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+    await page.close();
+  });
+
+  it('shows what it is given, broken promises and all, and says so', async () => {
+    const dir = tempDir();
+    const race = json(out, 'race.json');
+    const anomalies = json(out, 'anomalies.json');
+    Object.assign(race.runs.at(-1), { double_sold: 3, verdict: 'broken' });
+    race.ok = false;
+    anomalies.anomalies[0].sides[0].evidence = '</script><b>never markup</b>';
+    for (const [name, value] of Object.entries({ race, anomalies })) fs.writeFileSync(path.join(dir, name), JSON.stringify(value));
+    const args = ['lab', 'report', '--out', path.join(dir, 'out'), '--race', path.join(dir, 'race'), '--anomalies', path.join(dir, 'anomalies')];
+    assert.equal((await holdfast(undefined, args)).code, 1);
+    assert.deepEqual(json(path.join(dir, 'out'), 'race.json'), race);
+    const { page, complaints } = await open(path.join(dir, 'out'));
+    assert.deepEqual(complaints, []);
+    assert.equal(await page.textContent('tr.broken td.double'), '3');
+    assert.equal(await page.textContent('.evidence'), '</script><b>never markup</b>');
+    await page.close();
+    const swapped = await holdfast(undefined, ['lab', 'report', '--out', path.join(dir, 'out'), '--race', path.join(dir, 'anomalies')]);
+    assert.equal(swapped.code, 65);
+    assert.match(swapped.stderr, /is no lab\.race/);
+  });
+});

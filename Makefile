@@ -214,15 +214,16 @@ $(B)/$(SONAME): $(LIB_WHOLE) $(B)/obj/library/rest.a
 $(B)/libholdfast.so: $(B)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
-# Made anew each time: PREFIX may be another.
+# Made anew each time: PREFIX may be another.  What libpq's own file names for a static link is not there
+# to be linked with on Debian; it is meant to be linked with as a shared library.
 $(B)/holdfast.pc: FORCE Makefile
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' \
 		'libdir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))' \
 		'includedir=$${prefix}/include' '' \
 		'Name: holdfast' 'Description: Lease locks with fencing tokens over many back ends' \
-		'Version: $(VERSION)' 'Requires.private: $(LIB_NEEDS)' \
-		'Libs: -L$${libdir} -lholdfast' 'Libs.private: -pthread' 'Cflags: -I$${includedir}' >$@
+		'Version: $(VERSION)' 'Requires.private: $(filter-out libpq,$(LIB_NEEDS))' \
+		'Libs: -L$${libdir} -lholdfast' 'Libs.private: -lpq -pthread' 'Cflags: -I$${includedir}' >$@
 FORCE:
 
 $(TESTS): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a

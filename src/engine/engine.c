@@ -225,6 +225,9 @@ static void register_metrics(struct engine *e)
                                     "Batches run again because of other servers' transactions");
     em->gate_errors =
         metrics_counter(m, "holdfast_gate_errors_total", NULL, "Times the gate did not answer");
+    for (int i = 0; i < REPAIRS; i++)
+        em->repairs[i] = metrics_counter(m, "holdfast_reconcile_repairs_total", repair_labels[i],
+                                         "What the reconciler put right, by kind");
     em->surprises = metrics_counter(m, "holdfast_ledger_surprises_total", NULL,
                                     "Times the ledger and the view disagreed; expected 0");
 }

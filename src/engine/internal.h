@@ -37,11 +37,22 @@
 
 enum result { RESULT_GRANTED, RESULT_TAKEN, RESULT_SOLD_OUT, RESULT_ERROR, RESULT_COUNT };
 
+/* What the reconciler puts right. */
+enum repair {
+    REPAIR_VIEW,
+    REPAIR_GATE_STALE,
+    REPAIR_GATE_MISSING,
+    REPAIR_GATE_COUNT,
+    REPAIR_GATE_STRANGE,
+    REPAIRS
+};
+extern const char *const repair_labels[REPAIRS];
+
 struct engine_metrics {
     struct counter *requests_view_taken, *requests_view_sold_out; /* by="view" */
     struct counter *requests_gate_taken, *requests_gate_sold_out; /* by="gate" */
     struct counter *requests[RESULT_COUNT];                       /* by="ledger" */
-    struct counter *gate_errors, *conflicts;
+    struct counter *gate_errors, *conflicts, *repairs[REPAIRS];
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
     struct gauge *holds_active, *queue_depth;
     struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed;

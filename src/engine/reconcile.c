@@ -24,15 +24,7 @@
 #define ALONE_NUMBER 0x686f6c64 /* of the advisory lock */
 #define LOOK_TIMEOUT_MS 5000
 
-enum repair {
-    REPAIR_VIEW,
-    REPAIR_GATE_STALE,
-    REPAIR_GATE_MISSING,
-    REPAIR_GATE_COUNT,
-    REPAIR_GATE_STRANGE,
-    REPAIRS
-};
-static const char *const repair_labels[REPAIRS] = {"kind=\"view\"", "kind=\"gate_stale\"",
+const char *const repair_labels[REPAIRS] = {"kind=\"view\"", "kind=\"gate_stale\"",
                                                    "kind=\"gate_missing\"", "kind=\"gate_count\"",
                                                    "kind=\"gate_strange\""};
 
@@ -45,7 +37,6 @@ struct reconciler {
     struct engine *engine;
     struct ledger *ledger;
     struct gate *gate; /* NULL: none */
-    struct counter *repairs[REPAIRS];
     pthread_t thread;
     bool running;
 
@@ -66,7 +57,7 @@ static void repaired(struct reconciler *r, enum repair kind, size_t n)
 {
     if (!n)
         return;
-    counter_add(r->repairs[kind], n);
+    counter_add(r->engine->metrics.repairs[kind], n);
     log_write(LOG_WARN, "reconciled", "what", repair_labels[kind], "repairs", LOG_INT(n), NULL);
 }
 
@@ -485,9 +476,6 @@ enum hf_status reconciler_start(struct engine *e, struct hf_err *err)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&r->wake, &attr);
     pthread_condattr_destroy(&attr);
-    for (int i = 0; i < REPAIRS; i++)
-        r->repairs[i] = metrics_counter(e->config.metrics, "holdfast_reconcile_repairs_total",
-                                        repair_labels[i], "What the reconciler put right, by kind");
     enum hf_status status = ledger_open(e->config.ledger_url, &options, &r->ledger, err);
     if (status == HF_OK && e->config.gate_url &&
         gate_open(e->config.gate_url, e->config.clock, LOOK_TIMEOUT_MS, &r->gate, &fault) !=

@@ -84,7 +84,7 @@ test('the shared library has a soname and needs no more than its back ends', asy
   const { stdout } = await run('readelf', ['-d', path.join(lib, 'libholdfast.so.0')]);
   assert.match(stdout, /soname: \[libholdfast\.so\.0\]/);
   for (const [, name] of stdout.matchAll(/NEEDED.*\[(.*)\]/g)) {
-    assert.match(name, /^(libc\.|ld-linux|libsqlite3\.|libhiredis\.|libcrypto\.|libpthread\.)/);
+    assert.match(name, /^(libc\.|ld-linux|libsqlite3\.|libhiredis\.|libpq\.|libcrypto\.|libpthread\.)/);
   }
 });
 

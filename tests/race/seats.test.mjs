@@ -184,7 +184,7 @@ describe('races for seats', () => {
     const wires = await Wire.connectMany(server, 48);
     const holds = [];
     await pool(Array.from({ length: count }, (_, i) => `S-A-${i + 1}`), 24, async (seat) => {
-      holds.push(await server.grant(event, seat, { ttl_ms: 1000 }));
+      holds.push(await server.grant(event, seat, { ttl_ms: 2500 }));
     });
     // Each is confirmed once, somewhere from 150 ms before to 150 ms after its expiry, while
     // another buyer knocks for the same seat.

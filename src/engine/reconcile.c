@@ -25,8 +25,8 @@
 #define LOOK_TIMEOUT_MS 5000
 
 const char *const repair_labels[REPAIRS] = {"kind=\"view\"", "kind=\"gate_stale\"",
-                                                   "kind=\"gate_missing\"", "kind=\"gate_count\"",
-                                                   "kind=\"gate_strange\""};
+                                            "kind=\"gate_missing\"", "kind=\"gate_count\"",
+                                            "kind=\"gate_strange\""};
 
 /* A seat's entry in the gate. */
 struct entry {

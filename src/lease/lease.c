@@ -13,11 +13,7 @@ extern const struct lease_driver lease_postgres;
 extern const struct lease_driver lease_redis;
 
 const struct lease_driver *const lease_drivers[] = {
-    &lease_memory,
-    &lease_sqlite,
-    &lease_postgres,
-    &lease_redis,
-    NULL,
+    &lease_memory, &lease_sqlite, &lease_postgres, &lease_redis, NULL,
 };
 
 const struct lease_driver *lease_driver_for(const char *url)

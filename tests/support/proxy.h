@@ -22,7 +22,7 @@ struct proxy {
     pthread_t thread;
     struct {
         int client, server;
-        bool deaf; /* of SWALLOW_ONCE */
+        bool deaf;     /* of SWALLOW_ONCE */
         bool has_word; /* the last request */
     } pairs[PROXY_PAIRS_MAX];
     int n_pairs; /* the thread's */

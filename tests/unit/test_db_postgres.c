@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "db/db.h"
 #include "db/postgres.h"
-#include "support/postgres_server.h"
 #include "support/port.h"
+#include "support/postgres_server.h"
 
 static struct {
     char url[POSTGRES_URL_SIZE];

@@ -331,7 +331,8 @@ static enum hf_status settle(struct worker *w)
     int64_t until_us = clock_monotonic_us(&clock_system) + SETTLE_TRIES * (SETTLE_PAUSE_NS / 1000);
     for (int i = 0; i < SETTLE_TRIES && clock_monotonic_us(&clock_system) < until_us; i++) {
         bool happened = false;
-        if (ledger_settle(w->ledger, &w->decision.batch, w->created, &happened, &err) == HF_OK)
+        if (ledger_settle(w->ledger, &w->decision.batch, w->read.clocks.v, w->read.clocks.n,
+                          w->created, &happened, &err) == HF_OK)
             return happened ? HF_OK : HF_LEDGER_UNAVAILABLE;
         nanosleep(&(struct timespec){.tv_nsec = SETTLE_PAUSE_NS}, NULL);
     }

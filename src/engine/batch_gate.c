@@ -124,8 +124,10 @@ static void put_changes(struct worker *w)
     int64_t now = engine_now_ms(w->engine);
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *s = &b->seats.v[i];
-        if (s->to == SEAT_HELD && s->expires_at > now)
-            put_seat(w, s->seat, s->hold, s->expires_at - now);
+        if (s->to == SEAT_HELD && s->expires_at - GATE_EARLY_MS > now)
+            put_seat(w, s->seat, s->hold, s->expires_at - GATE_EARLY_MS - now);
+        else if (s->to == SEAT_HELD)
+            put_seat(w, s->seat, 0, 0);
         else if (s->to == SEAT_AVAILABLE && s->hold_before)
             put_seat(w, s->seat, s->hold_before, 0);
     }

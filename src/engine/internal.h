@@ -32,6 +32,9 @@
 #define POLL_EVERY_MS 400    /* how often the follower compares */
 #define ANNOUNCE_EVERY_MS 50 /* what changed here, to the other servers */
 #define CHECKPOINT_EVERY_ROWS 16384
+/* A hold's entry in the gate ends so much before the hold, so that whoever comes for an expired
+ * seat is not refused by an entry that was set late. */
+#define GATE_EARLY_MS 50
 /* Where many may write, events are dealt out to so many workers, by their number. */
 #define WORKERS_MAX 4
 

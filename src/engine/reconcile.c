@@ -305,13 +305,14 @@ static void find_missing(void *ctx, const struct hold_row *row)
         const struct entry *there =
             r->entries.n ? bsearch(&want, r->entries.v, r->entries.n, sizeof want, entry_order)
                          : NULL;
-        if (there && there->hold == row->id.key)
+        int64_t ttl_ms = row->expires_at - GATE_EARLY_MS - r->now;
+        if ((there && there->hold == row->id.key) || ttl_ms <= 0)
             continue;
         any = true;
         *vec_push(&r->fixes) = (struct gate_seat){.event = row->event,
                                                   .seat = row->seats[i],
                                                   .hold = row->id.key,
-                                                  .ttl_ms = row->expires_at - r->now};
+                                                  .ttl_ms = ttl_ms};
     }
     if (any)
         *vec_push(&r->restored) = row->id.key;

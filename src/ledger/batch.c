@@ -434,23 +434,25 @@ static enum hf_status look(struct ledger *l, const struct ledger_batch *b,
 }
 
 enum hf_status ledger_settle(struct ledger *l, const struct ledger_batch *b,
+                             const struct clock_row *clocks, size_t n_clocks,
                              const struct event_def *created, bool *ret_happened,
                              struct hf_err *err)
 {
     VEC(struct clock_row) rows = {0};
     int64_t now = 0;
-    bool there = false;
-    vec_push(&rows); /* event 0, which is touched */
-    for (size_t i = 0; i < b->clocks.n; i++)
-        vec_push(&rows)->event = b->clocks.v[i].after.event;
+    bool there = false, cover = !ledger_has_others(l);
+    if (cover && (!n_clocks || clocks[0].event != 0))
+        vec_push(&rows); /* event 0, which is touched */
+    for (size_t i = 0; i < n_clocks; i++)
+        vec_push(&rows)->event = clocks[i].event;
     enum hf_status status = ledger_begin(l, err);
     if (status == HF_OK)
         status = ledger_lock(l, rows.v, rows.n, &now, err);
     if (status == HF_OK)
         status = look(l, b, created, now, &there, err);
-    if (status == HF_OK && !there)
+    if (status == HF_OK && !there && cover)
         status = touch(l, now, err);
-    if (status != HF_OK || there)
+    if (status != HF_OK || there || !cover)
         ledger_rollback(l);
     vec_close(&rows);
     if (status == HF_OK)

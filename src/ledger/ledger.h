@@ -82,10 +82,12 @@ HF_MUST_USE enum hf_status ledger_commit(struct ledger *l, struct hf_err *err);
 void ledger_rollback(struct ledger *l);
 
 /* After a COMMIT of unknown outcome: did it happen?  Waits for whoever may still be at it by taking
- * the batch's locks, looks for what only this batch can have written, and when that is not there
- * commits something else over it, after which it never can be.  `created` is the definition of an
- * event that the batch inserted, or NULL. */
+ * the batch's locks (`clocks` names their events) and looks for what only this batch can have
+ * written.  On a file that is not enough, since a crash might still bring it back: there something
+ * else is committed over it.  `created` is the definition of an event that the batch inserted, or
+ * NULL. */
 HF_MUST_USE enum hf_status ledger_settle(struct ledger *l, const struct ledger_batch *batch,
+                                         const struct clock_row *clocks, size_t n_clocks,
                                          const struct event_def *created, bool *ret_happened,
                                          struct hf_err *err);
 /* Write something of no consequence and commit it: is the ledger writable? */

@@ -127,10 +127,18 @@ export function isGone(pid) {
 }
 export const gone = (pid, timeoutMs) => until(`process ${pid} is gone`, () => isGone(pid), timeoutMs);
 
+// Below those that the kernel gives to outgoing connections, of which tests make thousands: one of
+// them could have the port before its server does.
 export async function freePort() {
-  const probe = net.createServer();
-  await new Promise((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
+  for (;;) {
+    const probe = net.createServer();
+    const port = 12_000 + Math.floor(Math.random() * 20_000);
+    const free = await new Promise((resolve) => {
+      probe.once('error', () => resolve(false));
+      probe.listen(port, '127.0.0.1', () => resolve(true));
+    });
+    if (!free) continue;
+    await new Promise((resolve) => probe.close(resolve));
+    return port;
+  }
 }

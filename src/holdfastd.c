@@ -341,7 +341,11 @@ static void start_engine(struct program *p, const struct options *o)
         .done = command_done,
         .render = http_render,
     };
-    if (engine_start(&config, &p->engine, &err) != HF_OK)
+    enum hf_status status = engine_start(&config, &p->engine, &err);
+    size_t gate_len = strlen(ENGINE_GATE_ERROR);
+    if (status == HF_INVALID_REQUEST && strncmp(err.msg, ENGINE_GATE_ERROR, gate_len) == 0)
+        usage_error("--gate: ", err.msg + gate_len);
+    if (status != HF_OK)
         fail("open the ledger", shown_url(config.ledger_url, shown, sizeof shown), err.msg);
 }
 

@@ -107,8 +107,14 @@ static enum hf_status migrate(struct db *db, const struct versions *versions, co
 {
     struct migration m = {.db = db, .part = part};
     int64_t version = 0;
-    enum hf_status status = create(db, versions->create, err);
-    if (status == HF_OK)
+    enum hf_status status = HF_INTERNAL;
+    /* On a server look first: who may use the tables need not have the right to make them. */
+    if (db->driver->migration_lock &&
+        (status = db->driver->prepare(db, versions->read, &m.read, err)) == HF_OK)
+        status = version_read(&m, &version, err);
+    if (status != HF_OK)
+        status = create(db, versions->create, err);
+    if (status == HF_OK && !m.read)
         status = db->driver->prepare(db, versions->read, &m.read, err);
     if (status == HF_OK)
         status = db->driver->prepare(db, versions->insert, &m.insert, err);

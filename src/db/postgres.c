@@ -87,7 +87,7 @@ static enum hf_status postgres_commit(struct db *base, struct hf_err *err)
     if (status != HF_OK)
         return status;
     pg_settle(db);
-    if (db->err.code == HF_OK && commit->committed) {
+    if (commit->committed) { /* whatever became of the connection afterwards */
         db->transaction = 0;
         return HF_OK;
     }
@@ -268,8 +268,8 @@ static enum hf_status postgres_warnings(struct db *base, struct buf *ret_lines, 
     static const char *const texts[] = {
         "fsync is off: a power cut or a crash of the system can lose or damage everything",
         "full_page_writes is off: a power cut can damage the data",
-        "synchronous_commit is off: a crash of the server loses the commits of its last moments,"
-        " which were acknowledged",
+        ("synchronous_commit is off: a crash of the server loses the commits of its last moments,"
+         " which were acknowledged"),
         "the server is a standby: it cannot be written to",
     };
     struct postgres *db = pg_of(base);

@@ -356,7 +356,13 @@ enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_
     if (!parsed)
         return hf_err_set(err, HF_INVALID_REQUEST,
                           "the database's URL is not one that libpq can read");
+    bool at_in_host = false; /* the rest of a password, which messages would show */
+    for (const PQconninfoOption *o = parsed; o->keyword; o++)
+        at_in_host |= strcmp(o->keyword, "host") == 0 && o->val && strchr(o->val, '@');
     PQconninfoFree(parsed);
+    if (at_in_host)
+        return hf_err_set(err, HF_INVALID_REQUEST,
+                          "the database's URL has two @: one of a password is written %%40");
     bool writes = options->writer || options->shared;
     int64_t lock_ms = PG_LOCK_MS;
     *l = (struct pg_link){.url = hf_strndup(url, strlen(url)),

@@ -221,8 +221,9 @@ static void take_failure(struct postgres *db, struct pg_entry *e, const PGresult
         (void)hf_err_set(&err, HF_LEDGER_SURPRISE, "%s", e->what);
     else
         (void)pg_error(result, &err);
-    /* Of a COMMIT that was answered by the connection's end nobody knows. */
-    bool commit = e->stmt && &e->stmt->stmt == db->commit;
+    /* Of a COMMIT that was answered by the connection's end nobody knows, nor when the end came
+     * for the segment as a whole. */
+    bool commit = !e->stmt || &e->stmt->stmt == db->commit;
     if (db->err.code == HF_OK && e->transaction == db->transaction)
         db->is_known = answered && !(commit && fatal);
     db->abort = err;

@@ -128,6 +128,7 @@ static enum hf_status lock_and_read(struct worker *w, struct command *const *com
         return status;
     w->decision.now = w->read.now;
     note_time(e, w->read.now, before_ms);
+    atomic_store_explicit(&e->contact_ms, before_ms, memory_order_relaxed);
     status = make_exact(w, err);
     for (size_t i = 0; status == HF_OK && i < w->decision.events.n; i++)
         atomic_store_explicit(&w->decision.events.v[i]->confirmed_ms, confirmed_ms,
@@ -428,8 +429,10 @@ static void run(struct worker *w, struct command **commands, size_t n, bool alon
         after_surprise(w, commands, kept, alone, out.err.msg);
         return;
     }
-    log_write(LOG_ERROR, "the batch was not stored", "why", out.err.msg, "commands", LOG_INT(kept),
-              NULL);
+    /* Not each try to end due holds: that the ledger is away has been said. */
+    if (kept || atomic_load_explicit(&w->engine->ready, memory_order_relaxed))
+        log_write(LOG_ERROR, "the batch was not stored", "why", out.err.msg, "commands",
+                  LOG_INT(kept), NULL);
     engine_set_ready(w->engine, false, out.err.msg);
     answer_failure(w, commands, kept, status, &out.err);
 }

@@ -2,6 +2,7 @@
  * clicks on a wanted seat end there, on the thread that read them, without a lock. */
 #include "engine/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,10 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
 bool engine_ready(struct engine *e, char *why, size_t why_size)
 {
     bool ready = atomic_load_explicit(&e->ready, memory_order_acquire);
+    int64_t silent_ms = clock_boot_us(e->config.clock) / 1000 -
+                        atomic_load_explicit(&e->contact_ms, memory_order_relaxed);
+    if (e->has_others && silent_ms > CONTACT_MS) /* nobody has asked, and it would not answer */
+        ready = false;
     if (!ready && why_size) {
         pthread_mutex_lock(&e->lock);
         size_t len = strnlen(e->why, why_size - 1);
@@ -225,9 +230,12 @@ static void register_metrics(struct engine *e)
                                     "Batches run again because of other servers' transactions");
     em->gate_errors =
         metrics_counter(m, "holdfast_gate_errors_total", NULL, "Times the gate did not answer");
-    for (int i = 0; i < REPAIRS; i++)
-        em->repairs[i] = metrics_counter(m, "holdfast_reconcile_repairs_total", repair_labels[i],
+    for (int i = 0; i < REPAIRS; i++) {
+        char label[64];
+        (void)snprintf(label, sizeof label, "kind=\"%s\"", repair_names[i]);
+        em->repairs[i] = metrics_counter(m, "holdfast_reconcile_repairs_total", label,
                                          "What the reconciler put right, by kind");
+    }
     em->surprises = metrics_counter(m, "holdfast_ledger_surprises_total", NULL,
                                     "Times the ledger and the view disagreed; expected 0");
 }
@@ -264,7 +272,8 @@ static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
         status = ledger_now(e->workers[0].ledger, &now, err);
     if (status != HF_OK)
         return status;
-    e->now_offset_ms = now - clock_boot_us(e->config.clock) / 1000;
+    e->contact_ms = clock_boot_us(e->config.clock) / 1000;
+    e->now_offset_ms = now - e->contact_ms;
     e->workers[0].noted_ms = now;
     key_filter_init(&e->filter, now);
     if (!e->has_others)
@@ -288,11 +297,14 @@ static void log_warnings(struct engine *e)
 static enum hf_status open_gates(struct engine *e, struct hf_err *err)
 {
     struct hf_fault fault = {0};
-    e->gate_up = e->config.gate_url != NULL;
     for (int i = 0; e->config.gate_url && i < e->n_workers; i++)
         if (gate_open(e->config.gate_url, e->config.clock, GATE_TIMEOUT_MS, &e->workers[i].gate,
                       &fault) != HF_DONE)
-            return hf_err_set(err, HF_INVALID_REQUEST, "the gate: %s", fault.msg);
+            return hf_err_set(err, HF_INVALID_REQUEST, ENGINE_GATE_ERROR "%.200s", fault.msg);
+    e->gate_up = e->config.gate_url && gate_ping(e->workers[0].gate, &fault) == HF_DONE;
+    if (e->config.gate_url && !e->gate_up)
+        log_write(LOG_WARN, "the gate does not answer; going on without it", "why", fault.msg,
+                  NULL);
     return HF_OK;
 }
 

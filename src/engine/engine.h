@@ -12,6 +12,9 @@
 
 struct engine;
 
+/* How the message of a gate's URL that is wrong begins. */
+#define ENGINE_GATE_ERROR "the gate: "
+
 struct engine_config {
     const char *ledger_url; /* sqlite:PATH, postgres://... */
     const char

@@ -170,7 +170,8 @@ static bool compare(struct follower *f, struct event *const *events, size_t n, s
 static bool poll_clocks(struct follower *f, struct hf_err *err)
 {
     struct loaded loaded = {0};
-    bool ok = true;
+    int64_t before_ms = clock_boot_us(f->engine->config.clock) / 1000, now;
+    bool ok = ledger_now(f->ledger, &now, err) == HF_OK; /* it answers, though nothing is loaded */
     for (int i = 0; i < f->engine->n_workers; i++)
         view_each(f->engine->workers[i].view, add_loaded, &loaded);
     for (size_t i = 0; ok && i < loaded.events.n; i += POLL_CHUNK) {
@@ -178,6 +179,8 @@ static bool poll_clocks(struct follower *f, struct hf_err *err)
         ok = compare(f, loaded.events.v + i, n < POLL_CHUNK ? n : POLL_CHUNK, err);
     }
     vec_close(&loaded.events);
+    if (ok)
+        atomic_store_explicit(&f->engine->contact_ms, before_ms, memory_order_relaxed);
     return ok;
 }
 

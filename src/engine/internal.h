@@ -30,6 +30,7 @@
  * nobody by itself. */
 #define FRESH_MS 1000
 #define POLL_EVERY_MS 400    /* how often the follower compares */
+#define CONTACT_MS 3000      /* a shared ledger that has not answered for so long does not */
 #define ANNOUNCE_EVERY_MS 50 /* what changed here, to the other servers */
 #define CHECKPOINT_EVERY_ROWS 16384
 /* A hold's entry in the gate ends so much before the hold, so that whoever comes for an expired
@@ -49,7 +50,7 @@ enum repair {
     REPAIR_GATE_STRANGE,
     REPAIRS
 };
-extern const char *const repair_labels[REPAIRS];
+extern const char *const repair_names[REPAIRS];
 
 struct engine_metrics {
     struct counter *requests_view_taken, *requests_view_sold_out; /* by="view" */
@@ -108,6 +109,7 @@ struct engine {
 
     _Atomic int64_t now_offset_ms; /* ledger time minus boot time */
     _Atomic bool gate_up;          /* it answered when last asked */
+    _Atomic int64_t contact_ms;    /* boot time when a shared ledger last answered */
 
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t keeper_wake;

@@ -72,6 +72,41 @@ describe('a ledger that is not there', () => {
     await site.done();
   });
 
+  it('sessions ended while they commit: "nothing was done" is true whenever it is said', async (t) => {
+    const site = await lab.pair();
+    const event = await site.one.createEvent({ sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 200 }] });
+    const seats = Array.from({ length: 4000 }, (_, i) => `S-${String.fromCharCode(65 + Math.floor(i / 200))}-${1 + i % 200}`);
+    const tally = new Map();
+    const denied = []; // owners who were told that nothing was done
+    const end = Date.now() + 4000;
+    const buyers = Array.from({ length: 8 }, async (_, b) => {
+      for (let n = 0; Date.now() < end; n++) {
+        const owner = `buyer-${b}-${n}`;
+        const { status, json } = await site.servers[(b + n) % 2].hold(event, seats.pop(), { owner });
+        tally.set(json.code ?? status, (tally.get(json.code ?? status) ?? 0) + 1);
+        if (json.code === 'ledger_unavailable') denied.push(owner);
+      }
+    });
+    let ended = 0;
+    for (; Date.now() < end; await sleep(60)) ended += lab.postgres.terminateBackends(site.database, "state = 'active'");
+    await Promise.all(buyers);
+    await Promise.all(site.servers.map((server) => wellAgain(server)));
+    t.diagnostic(`${JSON.stringify(Object.fromEntries(tally))}, ${ended} sessions ended`);
+    assert.ok(ended > 0, 'no session was ended while it was at something');
+    const held = new Set(site.sql(`SELECT owner FROM holds`).map(({ owner }) => owner));
+    assert.deepEqual(denied.filter((owner) => held.has(owner)), []);
+    await site.done();
+  });
+
+  it('a server that nobody asks anything notices, too', async () => {
+    const site = await lab.pair();
+    await lab.postgres.stop();
+    await Promise.all(site.servers.map((server) => until('it is not ready', async () => (await readiness(server)).status === 503, 5000)));
+    await lab.postgres.start();
+    await Promise.all(site.servers.map((server) => wellAgain(server)));
+    await site.done();
+  });
+
   it('sessions ended by an administrator are made anew', async () => {
     const site = await lab.pair();
     const { event } = site;

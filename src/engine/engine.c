@@ -159,6 +159,17 @@ void engine_set_ready(struct engine *e, bool ready, const char *why)
         log_write(LOG_INFO, "the ledger answers again", NULL);
 }
 
+static void add_loaded(void *ctx, struct event *event)
+{
+    *vec_push(&((struct loaded *)ctx)->events) = event;
+}
+
+void engine_list_loaded(const struct engine *e, struct loaded *ret)
+{
+    for (int i = 0; i < e->n_workers; i++)
+        view_each(e->workers[i].view, add_loaded, ret);
+}
+
 void engine_wants_checkpoint(struct engine *e)
 {
     pthread_mutex_lock(&e->lock);

@@ -139,16 +139,6 @@ static void hear(struct follower *f, struct buf *lines)
 
 /* ---- what we ask ---- */
 
-struct loaded {
-    VEC(struct event *) events;
-};
-
-static void add_loaded(void *ctx, struct event *event)
-{
-    struct loaded *loaded = ctx;
-    *vec_push(&loaded->events) = event;
-}
-
 /* Of each event read before the clock rows: a view that has that seq is the truth of then. */
 static bool compare(struct follower *f, struct event *const *events, size_t n, struct hf_err *err)
 {
@@ -172,8 +162,7 @@ static bool poll_clocks(struct follower *f, struct hf_err *err)
     struct loaded loaded = {0};
     int64_t before_ms = clock_boot_us(f->engine->config.clock) / 1000, now;
     bool ok = ledger_now(f->ledger, &now, err) == HF_OK; /* it answers, though nothing is loaded */
-    for (int i = 0; i < f->engine->n_workers; i++)
-        view_each(f->engine->workers[i].view, add_loaded, &loaded);
+    engine_list_loaded(f->engine, &loaded);
     for (size_t i = 0; ok && i < loaded.events.n; i += POLL_CHUNK) {
         size_t n = loaded.events.n - i;
         ok = compare(f, loaded.events.v + i, n < POLL_CHUNK ? n : POLL_CHUNK, err);

@@ -180,5 +180,10 @@ void *drawer_main(void *engine);
 void engine_finish(struct engine *e, struct command *command);
 void engine_set_ready(struct engine *e, bool ready, const char *why);
 void engine_wants_checkpoint(struct engine *e);
+/* Every event of every worker's view; vec_close what it lists. */
+struct loaded {
+    VEC(struct event *) events;
+};
+void engine_list_loaded(const struct engine *e, struct loaded *ret);
 
 #endif

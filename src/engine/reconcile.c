@@ -196,20 +196,10 @@ static bool compare_event(struct reconciler *r, struct event *e)
     return go_on;
 }
 
-struct loaded {
-    VEC(struct event *) events;
-};
-
-static void add_loaded(void *ctx, struct event *event)
-{
-    *vec_push(&((struct loaded *)ctx)->events) = event;
-}
-
 static void compare_views(struct reconciler *r)
 {
     struct loaded loaded = {0};
-    for (int i = 0; i < r->engine->n_workers; i++)
-        view_each(r->engine->workers[i].view, add_loaded, &loaded);
+    engine_list_loaded(r->engine, &loaded);
     for (size_t i = 0; i < loaded.events.n; i++)
         if (!compare_event(r, loaded.events.v[i]))
             break;

@@ -81,6 +81,9 @@ struct db_options {
     int64_t timeout_ms; /* of a shared one, for the others; 0: 2000 */
     bool paced;         /* for maintain: spare the disk, others are waiting for it */
     int cache_kib;      /* page cache of this connection; 0: the driver's default */
+    /* Monotonic µs, shared by connections to one database: when one of them was last made.  Who was
+     * about to pause before another attempt then need not.  NULL: shares it with nobody. */
+    _Atomic int64_t *reached_us;
 };
 
 struct db {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,24 +323,32 @@ bool pg_link_alive(struct pg_link *l, struct hf_err *err)
     return false;
 }
 
+/* The last failure is fresh, and nobody else has got through since. */
+static bool pauses(const struct pg_link *l)
+{
+    int64_t reached_us = l->reached_us ? atomic_load(l->reached_us) : 0;
+    return reached_us <= l->failed_at_us && now_us() < l->failed_at_us + l->pause_ms * 1000;
+}
+
 enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
 {
     if (l->conn)
         return HF_OK;
-    int64_t now = now_us();
-    if (now < l->retry_at_us)
+    if (pauses(l))
         return hf_err_set(err, l->why.code, "%s", l->why.msg);
     enum hf_status status = attempt(l, &l->why);
     if (status == HF_OK) {
         l->generation++;
-        l->pause_ms = l->retry_at_us = 0;
+        l->pause_ms = l->failed_at_us = 0;
+        if (l->reached_us)
+            atomic_store(l->reached_us, now_us());
         return HF_OK;
     }
     pg_link_drop(l);
     l->why.code = HF_LEDGER_UNAVAILABLE;
     l->pause_ms = l->pause_ms ? l->pause_ms * 2 : PAUSE_MIN_MS;
     l->pause_ms = l->pause_ms < PAUSE_MAX_MS ? l->pause_ms : PAUSE_MAX_MS;
-    l->retry_at_us = now_us() + l->pause_ms * 1000;
+    l->failed_at_us = now_us();
     return hf_err_set(err, l->why.code, "%s", l->why.msg);
 }
 
@@ -368,7 +377,8 @@ enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_
     *l = (struct pg_link){.url = hf_strndup(url, strlen(url)),
                           .statement_ms = PG_STATEMENT_MS,
                           .answer_ms = PG_STATEMENT_MS + PG_MARGIN_MS,
-                          .connect_ms = CONNECT_MS};
+                          .connect_ms = CONNECT_MS,
+                          .reached_us = options->reached_us};
     if (options
             ->shared) { /* all within the caller's patience; the lock first, while there is some */
         l->answer_ms = options->timeout_ms ? options->timeout_ms : PG_LOCK_MS;

@@ -260,9 +260,10 @@ static void add_key(void *ctx, const uint8_t *hash)
 static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
 {
     const char *url = e->config.ledger_url;
-    struct db_options writer = {
-        .clock = e->config.clock, .writer = true, .cache_kib = WORKER_CACHE_KIB};
-    struct db_options reader = {.clock = e->config.clock};
+    struct db_options reader = {.clock = e->config.clock, .reached_us = &e->reached_us};
+    struct db_options writer = reader;
+    writer.writer = true;
+    writer.cache_kib = WORKER_CACHE_KIB;
     struct db_options keeper = {.clock = e->config.clock, .paced = true};
     int64_t now = 0;
     enum hf_status status = ledger_open(url, &writer, &e->workers[0].ledger, err);

@@ -185,7 +185,8 @@ static int64_t pause_ms(struct follower *f)
 
 static bool open_ear(struct follower *f, struct hf_err *err)
 {
-    struct db_options options = {.clock = f->engine->config.clock};
+    struct db_options options = {.clock = f->engine->config.clock,
+                                 .reached_us = &f->engine->reached_us};
     if (f->ear && f->echo_due_ms && now_ms(f) > f->echo_due_ms) {
         log_write(LOG_WARN, "the connection that listens is deaf; making another", NULL);
         ledger_close(f->ear);
@@ -240,8 +241,10 @@ static void *follower_main(void *arg)
         if (heard && f->deaf)
             log_write(LOG_INFO, "following the other servers again", NULL);
         f->deaf = !heard;
-        if (!heard)
+        if (!heard) {
+            f->next_poll_ms = 0; /* what is said meanwhile is not said again */
             (void)poll(&(struct pollfd){.fd = f->wake_fd, .events = POLLIN}, 1, RETRY_MS);
+        }
     }
     buf_close(&lines);
     return NULL;
@@ -250,7 +253,7 @@ static void *follower_main(void *arg)
 enum hf_status follower_start(struct engine *e, struct hf_err *err)
 {
     struct follower *f = hf_alloc(sizeof *f);
-    struct db_options options = {.clock = e->config.clock};
+    struct db_options options = {.clock = e->config.clock, .reached_us = &e->reached_us};
     struct random random;
     uint8_t id[8];
     e->follower = f;

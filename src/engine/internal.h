@@ -109,6 +109,7 @@ struct engine {
 
     _Atomic int64_t now_offset_ms; /* ledger time minus boot time */
     _Atomic bool gate_up;          /* it answered when last asked */
+    _Atomic int64_t reached_us;    /* see db_options; of all connections to a shared ledger */
     _Atomic int64_t contact_ms;    /* boot time when a shared ledger last answered */
 
     pthread_mutex_t lock; /* of the rest */

@@ -503,7 +503,7 @@ static void *reconciler_main(void *arg)
 enum hf_status reconciler_start(struct engine *e, struct hf_err *err)
 {
     struct reconciler *r = hf_alloc(sizeof *r);
-    struct db_options options = {.clock = e->config.clock};
+    struct db_options options = {.clock = e->config.clock, .reached_us = &e->reached_us};
     struct hf_fault fault = {0};
     pthread_condattr_t attr;
     e->reconciler = r;

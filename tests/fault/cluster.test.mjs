@@ -94,7 +94,7 @@ describe('a cluster on one machine', () => {
       assert.ok(await stream.find(({ data }) => data.changes.some(([seat, to]) => seat === 'Stalls-A-2' && to === 'h'), 2000));
       stream.close();
     }
-    assert.equal((await cluster.front.counts(event)).held, before.held + 2);
+    await until('they are counted', async () => (await cluster.front.counts(event)).held === before.held + 2, 1000);
     for (const server of cluster.servers) assert.equal((await server.hold(event, 'Stalls-A-1')).status, 409);
     assert.equal((await cluster.front.del(`/v1/holds/${hold.id}`)).status, 204);
   });

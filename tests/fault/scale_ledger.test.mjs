@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { assertOk, assertProblem } from '../support/expect.mjs';
-import { laboratory, readiness, timed } from '../support/scale.mjs';
+import { assertAllDraw, laboratory, readiness, timed } from '../support/scale.mjs';
 import { newKey, sleep, until } from '../support/server.mjs';
 
 const UNKNOWN_AFTER_MS = 5000;
@@ -41,10 +41,8 @@ describe('a ledger that is not there', () => {
     }
     await lab.postgres.start();
     await Promise.all(site.servers.map((server) => wellAgain(server)));
-    for (const server of site.servers) {
-      assert.equal(assertOk(await server.get(`/v1/holds/${kept.id}`)).status, 'active');
-      assert.deepEqual(await server.map(event), map);
-    }
+    for (const server of site.servers) assert.equal(assertOk(await server.get(`/v1/holds/${kept.id}`)).status, 'active');
+    await assertAllDraw(site.servers, event, map);
     await two.grant(event, 'S-A-2');
     assert.equal((await one.post(`/v1/holds/${kept.id}/confirm`, { fence: kept.fence })).status, 201);
     await site.done();

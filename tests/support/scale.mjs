@@ -7,6 +7,7 @@
 // Server `one` reaches ledger and gate through proxies (ledgerLink, gateLink), the others directly.
 
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { assertProblem } from './expect.mjs';
 import { assertVerified, checkLedger } from './ledger.mjs';
 import { startPostgres } from './postgres.mjs';
@@ -133,6 +134,15 @@ export async function readiness(server) {
 }
 
 export const isDegraded = async (server) => /gate/.test((await readiness(server)).degraded);
+
+// What another server did is on every map within a second or so, whatever was broken in between.
+export async function assertAllDraw(servers, event, map) {
+  for (const server of servers) {
+    let drawn;
+    await until('it draws the same map', async () => isDeepStrictEqual(drawn = await server.map(event), map), 3000)
+      .catch(() => assert.deepEqual(drawn, map));
+  }
+}
 
 // Ready, and without the gate it was told of missing.
 export const recovered = (server, timeoutMs = 2000) => until('it is well again', async () => {

@@ -306,13 +306,15 @@ static void find_missing(void *ctx, const struct hold_row *row)
         *vec_push(&r->restored) = row->id.key;
 }
 
-/* Is a hold still what find_missing saw? */
-static bool still_lives(struct reconciler *r, int64_t hold)
+/* Is a hold still what find_missing saw?  Then for how long its entries have to stay. */
+static bool still_lives(struct reconciler *r, struct gate_seat *fix)
 {
     struct hf_err err = {0};
     struct hold_row row;
-    bool lives = ledger_holds_read(r->ledger, &hold, 1, &row, &err) == HF_OK &&
+    bool lives = ledger_holds_read(r->ledger, &fix->hold, 1, &row, &err) == HF_OK &&
                  row.status == HOLD_ACTIVE && row.expires_at - GATE_EARLY_MS > r->now;
+    if (lives)
+        fix->ttl_ms = row.expires_at - GATE_EARLY_MS - r->now;
     hold_row_close(&row);
     return lives;
 }
@@ -337,13 +339,13 @@ static bool look_again(struct reconciler *r, const struct gate_sight *sight)
     if (r->entries.n > 1)
         qsort(r->entries.v, r->entries.n, sizeof *r->entries.v, entry_order);
     for (size_t i = 0; i < r->fixes.n; i++) {
-        const struct gate_seat f = r->fixes.v[i];
+        struct gate_seat f = r->fixes.v[i];
         const struct entry want = {.seat = SEAT_KEY(f.event, f.seat)};
         const struct entry *there =
             r->entries.n ? bsearch(&want, r->entries.v, r->entries.n, sizeof want, entry_order)
                          : NULL;
         bool same = there && there->hold == f.hold;
-        if (f.ttl_ms ? !same && still_lives(r, f.hold) : same)
+        if (f.ttl_ms ? !same && still_lives(r, &f) : same)
             r->fixes.v[kept++] = f;
     }
     r->fixes.n = kept;

@@ -68,7 +68,8 @@ struct gate_seat {
     int64_t event;
     uint32_t seat;
     int64_t hold;   /* 0: nobody's; only a claim of `token` is given back */
-    int64_t ttl_ms; /* > 0: the hold has it for so long.  Else: it had it and has it no more */
+    int64_t ttl_ms; /* > 0: the hold has it for so long, counted from the call, however late the
+                     * server hears of it.  Else: it had it and has it no more */
 };
 /* What is left of an area.  ttl_ms 0: the count is deleted, whatever it says. */
 struct gate_count {

@@ -46,7 +46,29 @@ struct gate {
     VEC(struct redis_arg) args;
     struct buf text; /* what args point to */
     VEC(struct group) groups;
+    int64_t ahead_ms; /* the server's clock minus ours, at most; 0: not known */
 };
+
+/* ---- the server's clock ---- */
+
+static int64_t our_ms(const struct gate *g) { return clock_boot_us(g->caller.link.clock) / 1000; }
+
+/* When what is put now is sent; 0: not known.  Of the last answer, which was on its way for a while:
+ * a little too early.  After a failover, or a clock that was set, it is wrong once. */
+static int64_t sent_ms(const struct gate *g) { return g->ahead_ms ? our_ms(g) + g->ahead_ms : 0; }
+
+static bool is_time(const void *ctx, const redisReply *reply)
+{
+    (void)ctx;
+    return reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
+}
+
+static void note_time(struct gate *g, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (is_time(NULL, g->caller.replies.v[i]))
+            g->ahead_ms = g->caller.replies.v[i]->integer - our_ms(g);
+}
 
 /* ---- handles ---- */
 
@@ -175,14 +197,16 @@ static void claim_put(struct redis_caller *c, const void *ctx, size_t i)
     struct gate *g = all->gate;
     size_t n = (size_t)claim->n_seats + claim->n_areas;
     hf_check(n <= GATE_CLAIM_KEYS_MAX);
-    begin(g, SCRIPT_CLAIM, n, 2 + claim->n_areas);
+    begin(g, SCRIPT_CLAIM, n, 4 + claim->n_areas);
     add_number(g, (int64_t)n);
     for (uint32_t s = 0; s < claim->n_seats; s++)
         add_key(g, HEAD_SEAT, claim->event, claim->seats[s]);
     for (uint32_t a = 0; a < claim->n_areas; a++)
         add_key(g, HEAD_AREA, claim->event, claim->areas[a].area);
+    add_number(g, sent_ms(g));
     add(g, (struct redis_arg){all->text, CLAIM_LEN});
     add_number(g, GATE_CLAIM_MS);
+    add_number(g, c->link.timeout_ms);
     add_number(g, claim->n_seats);
     for (uint32_t a = 0; a < claim->n_areas; a++)
         add_number(g, claim->areas[a].quantity);
@@ -191,8 +215,7 @@ static void claim_put(struct redis_caller *c, const void *ctx, size_t i)
 
 static bool claim_fits(const void *ctx, const redisReply *reply)
 {
-    (void)ctx;
-    return reply->type == REDIS_REPLY_INTEGER ||
+    return is_time(ctx, reply) ||
            (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 2 &&
             reply->element[1]->type == REDIS_REPLY_STRING);
 }
@@ -231,6 +254,7 @@ enum hf_result gate_claim(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
         return ended(g, result, fault);
     for (size_t i = 0; i < n; i++)
         claim_read(&claims[i], g->caller.replies.v[i]);
+    note_time(g, n);
     redis_call_done(&g->caller, n);
     return HF_DONE;
 }
@@ -252,10 +276,11 @@ static int64_t bounded_ttl(int64_t ttl_ms)
 static void settle_put_seats(const struct settlement *s, const struct group *group)
 {
     size_t n = group->to - group->from;
-    begin(s->gate, SCRIPT_SETTLE, n, 2 * n);
+    begin(s->gate, SCRIPT_SETTLE, n, 1 + 2 * n);
     add_number(s->gate, (int64_t)n);
     for (size_t i = group->from; i < group->to; i++)
         add_key(s->gate, HEAD_SEAT, s->seats[i].event, s->seats[i].seat);
+    add_number(s->gate, sent_ms(s->gate));
     add(s->gate, (struct redis_arg){s->text, CLAIM_LEN});
     for (size_t i = group->from; i < group->to; i++) {
         add_number(s->gate, s->seats[i].hold);
@@ -266,10 +291,11 @@ static void settle_put_seats(const struct settlement *s, const struct group *gro
 static void settle_put_counts(const struct settlement *s, const struct group *group)
 {
     size_t n = group->to - group->from;
-    begin(s->gate, SCRIPT_COUNTS, n, 3 * n);
+    begin(s->gate, SCRIPT_COUNTS, n, 1 + 3 * n);
     add_number(s->gate, (int64_t)n);
     for (size_t i = group->from; i < group->to; i++)
         add_key(s->gate, HEAD_AREA, s->counts[i].event, s->counts[i].area);
+    add_number(s->gate, sent_ms(s->gate));
     for (size_t i = group->from; i < group->to; i++) {
         add_number(s->gate, s->counts[i].seq);
         add_number(s->gate, s->counts[i].available);
@@ -286,12 +312,6 @@ static void settle_put(struct redis_caller *c, const void *ctx, size_t i)
     else
         settle_put_seats(s, group);
     redis_put(&c->link, s->gate->args.v, s->gate->args.n);
-}
-
-static bool is_one(const void *ctx, const redisReply *reply)
-{
-    (void)ctx;
-    return reply->type == REDIS_REPLY_INTEGER && reply->integer == 1;
 }
 
 static int64_t event_of(const struct settlement *s, bool counts, size_t i)
@@ -322,9 +342,11 @@ enum hf_result gate_settle(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
     group_up(&s, true, n_counts);
     size_t n = g->groups.n;
     enum hf_result result =
-        redis_run(&g->caller, &(struct redis_batch){n, &s, settle_put, is_one}, fault);
-    if (result == HF_DONE)
+        redis_run(&g->caller, &(struct redis_batch){n, &s, settle_put, is_time}, fault);
+    if (result == HF_DONE) {
+        note_time(g, n);
         redis_call_done(&g->caller, n);
+    }
     return ended(g, result, fault);
 }
 

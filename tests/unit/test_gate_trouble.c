@@ -106,6 +106,43 @@ static void a_server_that_hangs_costs_the_timeout_and_no_more(void **state)
     gate_close(g);
 }
 
+/* It executes what it was sent, though nobody waits for the answer any more. */
+static void what_the_server_hears_late_does_not_last_longer(void **state)
+{
+    (void)state;
+    struct gate *g[4];
+    struct wish w, late;
+    wish_seats(&w, 1, 2);
+    wish_seats(&late, 3);
+    for (int i = 0; i < 4; i++) {
+        g[i] = gate_at(gate_server.url, 200);
+        assert_true(wish_granted(g[i], token_of(1), &w)); /* now it knows the server's clock */
+    }
+    settle_one(g[0], token_of(3), (struct gate_seat){EVENT, 4, 0, 0}); /* and it the scripts */
+    settle_count(g[0], (struct gate_count){.event = EVENT, .area = 1, .seq = 1, .ttl_ms = 1});
+    kill(gate_server.pid, SIGSTOP);
+    int64_t begin_ms = gate_now_ms();
+    const enum hf_result results[] = {
+        gate_settle(g[0], token_of(1), &(struct gate_seat){EVENT, 1, 5, 3000}, 1, NULL, 0, NULL),
+        gate_settle(g[1], token_of(1), &(struct gate_seat){EVENT, 2, 5, 700}, 1, NULL, 0, NULL),
+        gate_claim(g[2], token_of(2), &late.c, 1, NULL),
+        gate_settle(g[3], token_of(1), NULL, 0,
+                    &(struct gate_count){.event = EVENT, .seq = 3, .ttl_ms = 300}, 1, NULL)};
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    kill(gate_server.pid, SIGCONT);
+    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+        assert_int_equal(results[i], HF_UNKNOWN);
+    for (int i = 0; i < 100 && strcmp(beside_get("seat:{7}:1"), "5") != 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    assert_string_equal(beside_get("seat:{7}:1"), "5");
+    assert_in_range(beside_pttl("seat:{7}:1"), 1, 3000 - (gate_now_ms() - begin_ms) + 20);
+    assert_string_equal(beside_get("seat:{7}:2"), "");
+    assert_string_equal(beside_get("seat:{7}:3"), "");
+    assert_string_equal(beside_get("area:{7}:0"), "");
+    for (int i = 0; i < 4; i++)
+        gate_close(g[i]);
+}
+
 static void a_black_hole_costs_the_timeout_and_no_more(void **state)
 {
     (void)state;
@@ -212,15 +249,15 @@ static void wrong_urls_and_passwords_are_told_without_the_password(void **state)
 }
 
 /* What docs/operations.md says an ACL needs, and no more. */
-#define ACL_COMMANDS "+ping +select +evalsha +eval +mget +set +del +pttl +scan +unlink"
+#define ACL_COMMANDS "+ping +select +evalsha +eval +mget +set +del +pttl +time +scan +unlink"
 
 static void the_documented_rights_are_enough_and_each_is_needed(void **state)
 {
     (void)state;
     struct redis_server s = {0};
     char url[96], command[256], answer[256];
-    static const char *const each[] = {"evalsha", "eval", "mget", "set",
-                                       "del",     "pttl", "scan", "unlink"};
+    static const char *const each[] = {"evalsha", "eval", "mget", "set",   "del",
+                                       "pttl",    "time", "scan", "unlink"};
     assert_true(redis_server_start(&s));
     snprintf(url, sizeof url, "redis://gate:s3cret@127.0.0.1:%d", s.port);
     for (size_t i = 0; i <= sizeof each / sizeof *each; i++) {
@@ -471,6 +508,7 @@ int main(void)
         gate_test(lost_scripts_are_sent_again_each_of_a_mixed_call),
         gate_test(a_restart_is_survived_and_a_failure_reads_as_granted),
         gate_test(a_server_that_hangs_costs_the_timeout_and_no_more),
+        gate_test(what_the_server_hears_late_does_not_last_longer),
         gate_test(a_black_hole_costs_the_timeout_and_no_more),
         gate_test(a_script_sent_again_gets_no_second_timeout),
         gate_test(a_server_that_closes_the_link_raises_no_signal),

@@ -53,8 +53,8 @@ struct gate {
 
 static int64_t our_ms(const struct gate *g) { return clock_boot_us(g->caller.link.clock) / 1000; }
 
-/* When what is put now is sent; 0: not known.  Of the last answer, which was on its way for a while:
- * a little too early.  After a failover, or a clock that was set, it is wrong once. */
+/* When what is put now is sent; 0: not known.  Of the last answer, which was on its way for a
+ * while: a little too early.  After a failover, or a clock that was set, it is wrong once. */
 static int64_t sent_ms(const struct gate *g) { return g->ahead_ms ? our_ms(g) + g->ahead_ms : 0; }
 
 static bool is_time(const void *ctx, const redisReply *reply)
@@ -215,9 +215,8 @@ static void claim_put(struct redis_caller *c, const void *ctx, size_t i)
 
 static bool claim_fits(const void *ctx, const redisReply *reply)
 {
-    return is_time(ctx, reply) ||
-           (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 2 &&
-            reply->element[1]->type == REDIS_REPLY_STRING);
+    return is_time(ctx, reply) || (reply->type == REDIS_REPLY_ARRAY && reply->elements >= 2 &&
+                                   reply->element[1]->type == REDIS_REPLY_STRING);
 }
 
 static void claim_read(struct gate_claim *c, const redisReply *reply)

@@ -30,39 +30,40 @@
     "if ARGV[1] ~= '0' then late = math.max(0, now - tonumber(ARGV[1])) end\n"
 
 /* KEYS: seats, areas.  ARGV: when it was sent, the claim's value, its TTL, for how long somebody
- * waits for the answer, the number of seats, a quantity an area.  Answers the time, or of a refusal { number of the first area that is short or 0, how many it has,
- * numbers of the seats that are taken ... }.  Cost: one MGET, and a SET a seat if granted. */
+ * waits for the answer, the number of seats, a quantity an area.  Answers the time, or of a refusal
+ * { number of the first area that is short or 0, how many it has, numbers of the seats that are
+ * taken ... }.  Cost: one MGET, and a SET a seat if granted. */
 #define GATE_CLAIM                                                                                 \
     GATE_IS_HOLD GATE_NOW                                                                          \
-    "if #KEYS == 0 or late > tonumber(ARGV[4]) then return now end\n"                              \
-    "local mine, n = ARGV[2], tonumber(ARGV[5])\n"                                                 \
-    "local had = redis.call('MGET', unpack(KEYS))\n"                                               \
-    "local no\n"                                                                                   \
-    "for i = 1, n do\n"                                                                            \
-    "  local v = had[i]\n"                                                                         \
-    "  if v and v ~= mine and (is_hold(v) or #v == 34 and v:find('^c:%x+$')) then\n"               \
-    "    no = no or {0, '0'}\n"                                                                    \
-    "    no[#no + 1] = i\n"                                                                        \
-    "  end\n"                                                                                      \
-    "end\n"                                                                                        \
-    "if n < #KEYS then\n" GATE_COUNT "for i = n + 1, #KEYS do\n"                                   \
-    "  local _, left = count(had[i])\n"                                                            \
-    "  if left and tonumber(left) < tonumber(ARGV[5 + i - n]) then\n"                              \
-    "    no = no or {0, '0'}\n"                                                                    \
-    "    no[1], no[2] = i - n, left\n"                                                             \
-    "    break\n"                                                                                  \
-    "  end\n"                                                                                      \
-    "end end\n"                                                                                    \
-    "if no then return no end\n"                                                                   \
-    "for i = 1, n do redis.call('SET', KEYS[i], mine, 'PX', ARGV[3]) end\n"                        \
-    "return now\n"
+        "if #KEYS == 0 or late > tonumber(ARGV[4]) then return now end\n"                          \
+        "local mine, n = ARGV[2], tonumber(ARGV[5])\n"                                             \
+        "local had = redis.call('MGET', unpack(KEYS))\n"                                           \
+        "local no\n"                                                                               \
+        "for i = 1, n do\n"                                                                        \
+        "  local v = had[i]\n"                                                                     \
+        "  if v and v ~= mine and (is_hold(v) or #v == 34 and v:find('^c:%x+$')) then\n"           \
+        "    no = no or {0, '0'}\n"                                                                \
+        "    no[#no + 1] = i\n"                                                                    \
+        "  end\n"                                                                                  \
+        "end\n"                                                                                    \
+        "if n < #KEYS then\n" GATE_COUNT "for i = n + 1, #KEYS do\n"                               \
+        "  local _, left = count(had[i])\n"                                                        \
+        "  if left and tonumber(left) < tonumber(ARGV[5 + i - n]) then\n"                          \
+        "    no = no or {0, '0'}\n"                                                                \
+        "    no[1], no[2] = i - n, left\n"                                                         \
+        "    break\n"                                                                              \
+        "  end\n"                                                                                  \
+        "end end\n"                                                                                \
+        "if no then return no end\n"                                                               \
+        "for i = 1, n do redis.call('SET', KEYS[i], mine, 'PX', ARGV[3]) end\n"                    \
+        "return now\n"
 
 /* KEYS: seats, one may come twice.  ARGV: when it was sent, the claim's value, then a hold (0:
  * nobody) and a TTL (0: no more) a seat.  Answers the time.  Cost: one MGET, and at most a command
  * a seat. */
 #define GATE_SETTLE                                                                                \
-    GATE_IS_HOLD GATE_IS_LARGER                                                                    \
-        GATE_NOW "local mine, has = ARGV[2], {}\n"                                                 \
+    GATE_IS_HOLD GATE_IS_LARGER GATE_NOW                                                           \
+        "local mine, has = ARGV[2], {}\n"                                                          \
         "local had = redis.call('MGET', unpack(KEYS))\n"                                           \
         "for i, key in ipairs(KEYS) do has[key] = had[i] end\n"                                    \
         "for i, key in ipairs(KEYS) do\n"                                                          \
@@ -93,7 +94,8 @@
         "    redis.call('DEL', key)\n"                                                             \
         "    has[key] = nil\n"                                                                     \
         "  elseif ttl > 0 and (not has[key] or is_larger(seq, has[key])) then\n"                   \
-        "    redis.call('SET', key, seq .. ' ' .. ARGV[3 * i], 'PX', string.format('%.0f', ttl))\n"\
+        "    redis.call('SET', key, seq .. ' ' .. ARGV[3 * i], 'PX', string.format('%.0f', "       \
+        "ttl))\n"                                                                                  \
         "    has[key] = seq\n"                                                                     \
         "  end\n"                                                                                  \
         "end\n"                                                                                    \

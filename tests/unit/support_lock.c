@@ -12,8 +12,9 @@ void faults_none(void)
 {
     atomic_int *all[] = {&faults.acquire_lost, &faults.acquire_away, &faults.acquire_slow,
                          &faults.renew_away,   &faults.renew_slow,   &faults.release_lost,
-                         &faults.release_away, &faults.wait_away,    &faults.slow_ms,      &faults.most_ms,
-                         &faults.n_acquire,    &faults.n_wait,       &faults.n_release};
+                         &faults.release_away, &faults.wait_away,    &faults.slow_ms,
+                         &faults.most_ms,      &faults.n_acquire,    &faults.n_wait,
+                         &faults.n_release};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         atomic_store(all[i], 0);
     atomic_store(&faults.lost_then_away, false);

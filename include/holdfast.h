@@ -75,6 +75,7 @@ struct hf_options {
 
 /* memory:                                    this process only
  * sqlite:PATH                                a file of its own, or a holdfastd's
+ * postgres://[user[:password]@]host[:port][,host...]/database
  * redis://[[user]:password@]host[:port][/db]
  * unix://[[user]:password@]/path[?db=N]      a Redis behind a socket; unix:PATH without a password
  * `options` may be NULL.  `fault` may be NULL everywhere.  Connects, so that a wrong password or
@@ -82,7 +83,7 @@ struct hf_options {
 enum hf_result hf_open(const char *url, const struct hf_options *options, struct hf_locks **ret,
                        struct hf_fault *fault);
 /* Releases and frees every lock and set still held, without on_loss; ends the threads.  No other
- * call may be under way.  Accepts NULL. */
+ * call may be under way, so it is not for a callback.  Accepts NULL. */
 void hf_close(struct hf_locks *locks);
 
 /* ---- one lock ---- */

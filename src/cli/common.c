@@ -188,6 +188,8 @@ const char *cli_url(const char *command, const char *url)
     return NULL;
 }
 
+bool cli_is_memory(const char *url) { return strncmp(url, "memory:", 7) == 0; }
+
 char *cli_take_secret(char *argument)
 {
     char *copy = hf_strndup(argument, strlen(argument));

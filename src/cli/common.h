@@ -57,6 +57,8 @@ const char *cli_url(const char *command, const char *url);
 char *cli_take_secret(char *argument);
 /* "ann@web1 4711", at most 128 bytes. */
 void cli_default_label(char out[129]);
+/* A coordinator that no other process can reach. */
+bool cli_is_memory(const char *url);
 /* CLOCK_BOOTTIME, in which deadlines are. */
 int64_t cli_now_ms(void);
 /* The bytes to stdout, all of them and flushed; frees `b`.  False: it cannot be written. */

@@ -140,8 +140,11 @@ static int campaign(struct candidate *c)
 
 static int elect(struct candidate *c)
 {
-    if (!cli_url("elect", c->ask.url_given))
+    const char *url = cli_url("elect", c->ask.url_given);
+    if (!url)
         return EXIT_BAD_USAGE;
+    if (cli_is_memory(url))
+        cli_say("elect", "memory: keeps nobody out who is not in this very process");
     if (!signals_block(&c->signals) || !monitor_start(&c->monitor, &c->ask.ending)) {
         cli_say("elect", "cannot start: %s", strerror(errno));
         return EXIT_NOT_RUNNABLE;

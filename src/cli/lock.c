@@ -1,4 +1,5 @@
 /* `holdfast lock`: leases for scripts (get, renew, release), and looking (ls, show, break). */
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ struct call {
     struct signals signals;
     int signo; /* that ended the wait */
     struct hf_locks *locks;
+    char got[33]; /* the owner of what get took */
     struct buf out;
 };
 
@@ -92,6 +94,8 @@ static enum hf_result get(struct call *c, struct hf_fault *fault)
         (void)hf_lease_release(c->locks, c->name, grant.owner, NULL);
     else if (r == HF_DONE)
         put_grant(c, &grant);
+    if (r == HF_DONE && !c->signo)
+        memcpy(c->got, grant.owner, sizeof c->got);
     return r;
 }
 
@@ -227,11 +231,26 @@ static const struct verb {
     {"ls", list, false}, {"show", show, false},  {"break", break_it, false},
 };
 
+/* A lease whose token nobody could read is given back. */
+static int print(struct call *c)
+{
+    if (cli_print(&c->out))
+        return EXIT_SUCCESS;
+    cli_say("lock", "cannot write to standard output: %s", strerror(errno));
+    if (c->got[0])
+        (void)hf_lease_release(c->locks, c->name, c->got, NULL);
+    return EXIT_NO_BACK_END;
+}
+
 static int call_verb(struct call *c, const struct verb *verb)
 {
     const char *url = cli_url("lock", c->ask.url_given);
     if (!url)
         return EXIT_BAD_USAGE;
+    if (cli_is_memory(url)) {
+        cli_say("lock", "memory: ends with this very process, and what is got from it");
+        return EXIT_BAD_USAGE;
+    }
     if (verb->owner != (c->ask.owner != NULL)) {
         cli_say("lock", verb->owner ? "%s needs --owner" : "%s takes no --owner", verb->name);
         return EXIT_BAD_USAGE;
@@ -244,6 +263,7 @@ static int call_verb(struct call *c, const struct verb *verb)
     fault.result = hf_open(url, &c->ask.open, &c->locks, &fault);
     if (fault.result == HF_DONE)
         fault.result = verb->call(c, &fault);
+    int code = fault.result == HF_DONE && !c->signo ? print(c) : EXIT_SUCCESS;
     hf_close(c->locks);
     if (verb->call == get)
         signals_close(&c->signals);
@@ -252,7 +272,7 @@ static int call_verb(struct call *c, const struct verb *verb)
         return EXIT_SIGNAL + c->signo;
     }
     if (fault.result == HF_DONE)
-        return cli_print(&c->out) ? EXIT_SUCCESS : EXIT_NO_BACK_END;
+        return code;
     buf_close(&c->out);
     if (fault.result != HF_TAKEN)
         return cli_fail("lock", &fault);

@@ -75,7 +75,7 @@ static int acquire(struct run *r)
 {
     struct ask *ask = &r->ask;
     const char *url = cli_url("run", ask->url_given);
-    if (url && strncmp(url, "memory:", 7) == 0)
+    if (url && cli_is_memory(url))
         cli_say("run", "memory: keeps nobody out who is not in this very process");
     if (!url)
         return EXIT_BAD_USAGE;

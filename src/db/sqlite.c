@@ -490,6 +490,9 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     if (status == HF_OK && sqlite3_open_v2(path, &db->handle, flags, file_system))
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the database %s: %s", path,
                             sqlite3_errmsg(db->handle));
+    /* SQLite opens it for reading then; who waits for a lease would wait for ever. */
+    if (status == HF_OK && options->shared && sqlite3_db_readonly(db->handle, "main") == 1)
+        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "may not write to the database %s", path);
     if (status == HF_OK)
         status = configure(db, options, err);
     if (status == HF_OK && options->paced)

@@ -22,9 +22,10 @@
 
 #define ASK_PAUSE_US INT64_C(2000000) /* the longest sleep in the queue between two questions */
 #define STOP_PAUSE_US INT64_C(250000) /* and when there is a flag to look at */
-/* When too many sleep in the queue already, ask instead: the sooner the nearer our turn. */
+/* When too many sleep in the queue already, ask instead: the sooner the nearer our turn, so that a
+ * line of any length moves every 2 ms and a thousand in it ask a thousand times a second. */
 #define CROWDED_PAUSE_US INT64_C(2000) /* for each place, up to ... */
-#define CROWDED_PAUSE_MAX_US INT64_C(100000)
+#define CROWDED_PAUSE_MAX_US INT64_C(1000000)
 #define DOUBT_PAUSE_US INT64_C(10000) /* doubled up to ... */
 #define DOUBT_PAUSE_MAX_US INT64_C(250000)
 #define OUTAGE_PAUSE_MAX_US INT64_C(1000000) /* of a waiter; well below WAITER_SILENT_MS */

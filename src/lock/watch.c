@@ -101,7 +101,8 @@ int64_t watch_hurry_ms(const struct hf_lock *lock, int64_t now_us)
 }
 
 /* Set the lock's times; L1: never back.  A third of the TTL after the lease began, but leave a
- * short lease at least half of what the margin leaves of it. */
+ * short lease at least half of what the margin leaves of it; and not before a third of what is left
+ * has passed, since a back end may grant less than was asked for (a session's TTL) each time. */
 static void set_deadline(struct hf_lock *lock, int64_t deadline_us)
 {
     if (deadline_us < atomic_load_explicit(&lock->deadline_us, memory_order_relaxed))
@@ -111,6 +112,9 @@ static void set_deadline(struct hf_lock *lock, int64_t deadline_us)
     int64_t pause_us = ttl_us / 3 < usable_us / 2 ? ttl_us / 3 : usable_us / 2;
     lock->loss_us = deadline_us - lock->lead_us;
     lock->renew_us = deadline_us - usable_us + pause_us;
+    int64_t now_us = locks_now_us(lock->locks);
+    if (lock->renew_us < now_us + (deadline_us - now_us) / 3)
+        lock->renew_us = now_us + (deadline_us - now_us) / 3;
     if (lock->manual || lock->renew_us >= lock->renew_until_us)
         lock->renew_us = INT64_MAX;
 }

@@ -123,6 +123,17 @@ it('memory: works, and says whom it does not keep out', async () => {
   assert.equal(code, 0);
   assert.equal(stdout, 'ran\n');
   assert.match(stderr, /keeps nobody out/);
+  const elect = await holdfast('memory:', ['elect', 'alone', '--', '/no/such/command']);
+  assert.equal(elect.code, 127);
+  assert.match(elect.stderr, /keeps nobody out/);
+});
+
+it('memory: has no lease for a script, which would end with `lock get`', async () => {
+  for (const verb of [['get', 'x'], ['ls'], ['show', 'x']]) {
+    const { code, stdout, stderr } = await holdfast('memory:', ['lock', ...verb]);
+    assert.deepEqual([code, stdout], [64, ''], verb.join(' '));
+    assert.match(stderr, /^holdfast lock: memory: ends with this very process/);
+  }
 });
 
 describe('a back end that is not there: 69', { concurrency: 4 }, () => {

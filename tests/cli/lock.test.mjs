@@ -62,6 +62,14 @@ for (const kind of ['sqlite', 'redis']) {
       assert.equal((await lock('release', 'patience', '--owner', owner)).code, 0);
     });
 
+    it('whose token cannot be written is given back, and that is said', async () => {
+      const { code, stderr } = await holdfast(url(), ['lock', 'get', 'unread'],
+        { wrap: (argv) => ['sh', '-c', 'exec "$@" >/dev/full', 'sh', ...argv] });
+      assert.equal(code, 69);
+      assert.match(stderr, /^holdfast lock: cannot write to standard output: No space left on device\n$/);
+      assert.deepEqual((await json(url(), ['lock', 'show', 'unread'])).holders, []);
+    });
+
     it('is listed and shown, with who waits', async () => {
       const held = await json(url(), ['lock', 'get', 'show/one', '--label', 'me']);
       const waiter = begin(url(), ['lock', 'get', 'show/one', '--json']);

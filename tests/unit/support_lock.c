@@ -13,7 +13,8 @@ void faults_none(void)
     atomic_int *all[] = {&faults.acquire_lost, &faults.acquire_away, &faults.acquire_slow,
                          &faults.renew_away,   &faults.renew_slow,   &faults.release_lost,
                          &faults.release_away, &faults.wait_away,    &faults.slow_ms,
-                         &faults.n_acquire,    &faults.n_wait,       &faults.n_release};
+                         &faults.most_ms,      &faults.n_acquire,    &faults.n_wait,
+                         &faults.n_release};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         atomic_store(all[i], 0);
     atomic_store(&faults.lost_then_away, false);
@@ -28,6 +29,15 @@ static bool goes_wrong(atomic_int *times)
     while (left > 0 && !atomic_compare_exchange_weak(times, &left, left - 1))
         ;
     return left != 0;
+}
+
+/* As a session's TTL does. */
+static void shorten(struct lease_verdict *verdicts, size_t n)
+{
+    int most_ms = atomic_load(&faults.most_ms);
+    for (size_t i = 0; i < n; i++)
+        if (most_ms && verdicts[i].remaining_ms > most_ms)
+            verdicts[i].remaining_ms = most_ms;
 }
 
 static const struct lease_driver *memory(void) { return lease_driver_for("memory:"); }
@@ -53,6 +63,7 @@ static enum hf_result faulty_acquire(struct lease *l, const struct lease_request
     if (goes_wrong(&faults.acquire_away))
         return lease_fault(fault, HF_UNREACHABLE, "told to be away");
     enum hf_result r = memory()->acquire(l, requests, n, verdicts, fault);
+    shorten(verdicts, n);
     if (goes_wrong(&faults.acquire_slow))
         nap_ms(atomic_load(&faults.slow_ms));
     if (goes_wrong(&faults.acquire_lost)) {
@@ -71,7 +82,9 @@ static enum hf_result faulty_renew(struct lease *l, const struct lease_request *
         nap_ms(atomic_load(&faults.slow_ms));
     if (goes_wrong(&faults.renew_away))
         return lease_fault(fault, HF_UNREACHABLE, "told to be away");
-    return memory()->renew(l, requests, n, verdicts, fault);
+    enum hf_result r = memory()->renew(l, requests, n, verdicts, fault);
+    shorten(verdicts, n);
+    return r;
 }
 
 static enum hf_result faulty_release(struct lease *l, const struct lease_request *requests,

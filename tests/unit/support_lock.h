@@ -19,6 +19,7 @@ struct faults {
     atomic_int wait_away;
     atomic_bool lost_then_away; /* after a lost answer nobody is there any more */
     atomic_int slow_ms;
+    atomic_int most_ms; /* of a lease, whatever was asked for; 0: no limit */
     /* what has been seen */
     atomic_int n_acquire, n_wait, n_release;
     pthread_mutex_t mutex;

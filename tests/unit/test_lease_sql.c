@@ -168,6 +168,28 @@ static void a_path_that_cannot_be_is_refused(void **state)
     assert_int_equal(open_result(url, &fault), HF_UNREACHABLE);
 }
 
+/* At open, not by waiting for ever.  As somebody else, since nothing is closed to root. */
+static void a_file_that_may_not_be_written_is_refused(void **state)
+{
+    (void)state;
+    close_lease(open_lease());
+    static const char *const endings[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < 3; i++) {
+        char path[200];
+        snprintf(path, sizeof path, "%s%s", lab.dir.db, endings[i]);
+        assert_true(chmod(path, 0444) == 0 || errno == ENOENT);
+    }
+    assert_int_equal(chmod(lab.dir.path, 0555), 0);
+    uid_t before = geteuid();
+    struct hf_fault fault = {0};
+    assert_int_equal(before == 0 ? seteuid(65534) : 0, 0);
+    enum hf_result r = open_result(lab.dir.url, &fault);
+    assert_int_equal(seteuid(before), 0);
+    assert_int_equal(chmod(lab.dir.path, 0700), 0);
+    assert_int_equal(r, HF_UNREACHABLE);
+    assert_non_null(strstr(fault.msg, "may not write"));
+}
+
 static const char *beside(const char *ending)
 {
     static char path[200];
@@ -992,6 +1014,7 @@ int main(void)
         TEST(the_file_is_its_owners_alone),
         TEST(what_is_no_database_is_said_to_be_none),
         TEST(a_path_that_cannot_be_is_refused),
+        TEST(a_file_that_may_not_be_written_is_refused),
         TEST(a_removed_files_leases_are_lost_and_its_handles_share_the_next),
         TEST(a_log_left_behind_does_not_get_into_the_next_file),
         TEST(a_file_replaced_by_another_is_followed),

@@ -380,6 +380,35 @@ static void a_crowd_of_waiters_does_not_stop_the_holder(void **state)
     hf_close(locks);
 }
 
+/* Those who ask because too many sleep: one at place p every 2p ms, so that the server is left time
+ * to serve the first of them. */
+static void a_long_line_asks_seldom(void **state)
+{
+    (void)state;
+    enum { N = POOL_WAITING_MAX + 100 };
+    struct hf_locks *locks = faulty_open(2000);
+    struct hf_lock *lock = take(locks, "x");
+    struct waiter *w = hf_alloc(N * sizeof *w);
+    for (size_t i = 0; i < N; i++) {
+        w[i].options = (struct hf_lock_options){.wait_ms = HF_FOREVER};
+        waiter_start(&w[i], locks);
+    }
+    assert_true(becomes(crowd_waits, &(struct crowd){locks, N}));
+    nap_ms(300); /* the first have gone to sleep */
+    atomic_store(&faults.n_acquire, 0);
+    nap_ms(1000);
+    int asked = atomic_load(&faults.n_acquire);
+    hf_unlock(lock, NULL);
+    for (size_t i = 0; i < N; i++) {
+        pthread_join(w[i].thread, NULL);
+        assert_int_equal(w[i].result, HF_DONE);
+    }
+    free(w);
+    hf_close(locks);
+    /* 100 at places 129 to 228 every 0.36 s, and those asleep every 2 s */
+    assert_in_range(asked, 1, 600);
+}
+
 struct caller {
     pthread_t thread;
     struct hf_locks *locks;
@@ -582,6 +611,7 @@ int main(void)
         cmocka_unit_test(the_larger_priority_goes_first),
         cmocka_unit_test(retries_ask_again_without_a_place_in_the_queue),
         cmocka_unit_test(a_crowd_of_waiters_does_not_stop_the_holder),
+        cmocka_unit_test(a_long_line_asks_seldom),
         cmocka_unit_test(more_calls_than_handles_take_turns),
         cmocka_unit_test(everything_is_counted),
         cmocka_unit_test(a_scripts_lease_has_the_margin_of_a_lock),

@@ -199,6 +199,24 @@ static void manual_locks_are_renewed_by_hand_only(void **state)
     hf_close(locks);
 }
 
+/* As a back end does whose session has a TTL of its own. */
+static void a_lease_shorter_than_asked_for_is_renewed_in_time_and_not_on_and_on(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = faulty_open(1000);
+    struct hf_lock_options options = {.ttl_ms = 60000};
+    struct hf_lock *lock;
+    atomic_store(&faults.most_ms, 1500);
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    nap_ms(2000);
+    assert_true(hf_lock_held(lock));
+    struct hf_stats stats;
+    hf_stats(locks, &stats);
+    assert_in_range(stats.renewals, 1, 8); /* every 300 ms: a third of 1500 but for 1 % of 60000 */
+    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    hf_close(locks);
+}
+
 /* ---- lost ---- */
 
 /* What goes wrong with a lock of 400 ms while a rival waits; -> by how much the notice came first.
@@ -434,6 +452,7 @@ int main(void)
         cmocka_unit_test(many_locks_are_renewed_together),
         cmocka_unit_test(a_short_absence_of_the_back_end_costs_nothing),
         cmocka_unit_test(manual_locks_are_renewed_by_hand_only),
+        cmocka_unit_test(a_lease_shorter_than_asked_for_is_renewed_in_time_and_not_on_and_on),
         cmocka_unit_test(the_notice_comes_before_another_can_have_it),
         cmocka_unit_test(renewals_stop_at_the_cap),
         cmocka_unit_test(a_broken_lock_is_noticed_at_the_next_renewal),

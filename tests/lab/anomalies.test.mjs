@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { holdfast } from '../support/cli.mjs';
+import { postgresBin } from '../support/postgres.mjs';
 import { HOLDFAST } from '../support/server.mjs';
 
 const NAMES = ['naive-double-sale', 'blind-delete', 'paused-holder', 'deadlock', 'gate-flushed', 'lost-commit'];
+const ON_SQLITE = ['naive-double-sale', 'blind-delete', 'paused-holder', 'lost-commit'];
 // On a terminal, which `script` is.
 const onTerminal = () => ['script', '-qec', `${HOLDFAST} lab anomalies --only naive-double-sale`, '/dev/null'];
 
@@ -99,9 +101,60 @@ describe('holdfast lab anomalies', () => {
     for (const { stdout } of [piped, plain]) assert.doesNotMatch(stdout, /\x1b/);
   });
 
+  it('fits a terminal of 80 columns', async () => {
+    const line = `stty cols 80; exec ${HOLDFAST} lab anomalies`;
+    const { code, stdout } = await holdfast(undefined, [], { wrap: () => ['script', '-qec', line, '/dev/null'], env: { NO_COLOR: '1' } });
+    assert.equal(code, 0, stdout);
+    const wide = stdout.split(/\r?\n/).filter((text) => [...text].length > 80);
+    assert.deepEqual(wide, []);
+    assert.match(stdout, /Redis {3}PostgreSQL/);
+  });
+
   it('knows no other anomaly', async () => {
     const wrong = await holdfast(undefined, ['lab', 'anomalies', '--only', 'nonsense']);
     assert.equal(wrong.code, 64);
     assert.match(wrong.stderr, /there is no anomaly nonsense/);
+  });
+});
+
+describe('anomalies where a server is missing', () => {
+  const play = async (PATH, args = []) => {
+    const { code, stdout, stderr } = await holdfast(undefined, ['lab', 'anomalies', '--json', ...args], { env: { PATH } });
+    return { code, stderr, told: stdout && JSON.parse(stdout) };
+  };
+
+  it('are played on SQLite, with the same ends, and say what was left out', async () => {
+    const { code, told } = await play('/nonexistent');
+    assert.equal(code, 0);
+    assert.equal(told.ok, true);
+    assert.match(told.note, /^PostgreSQL is not installed/);
+    assert.deepEqual(told.left_out.map(({ name }) => name), ['deadlock', 'gate-flushed']);
+    assert.ok(told.left_out.every(({ why }) => why));
+    assert.deepEqual(told.anomalies.map(({ name }) => name), ON_SQLITE);
+    const [sale, blind, paused, lost] = told.anomalies.map(({ sides }) => sides);
+    for (const sides of [sale, blind, paused, lost]) {
+      assert.deepEqual(sides.map(({ verdict }) => verdict), ['violated', 'protected']);
+      assert.ok(sides.every(({ actors }) => actors.at(-1) === 'SQLite' && !actors.includes('Redis')));
+    }
+    assert.deepEqual(sale.map(({ evidence }) => evidence), ['A-1 has 2 tickets: Ann and Bob', 'A-1 has 1 ticket: Ann']);
+    assert.deepEqual(blind.map(({ evidence }) => evidence), ['A-1 has 2 tickets: Bob and Carl', 'A-1 has 1 ticket: Bob']);
+    assert.deepEqual(paused.map(({ evidence }) => evidence), ['A-1 has 2 tickets: Bob and Ann', 'A-1 has 1 ticket: Bob']);
+    assert.match(lost[0].evidence, /order-7 was sold 2 times: A-1 and A-2, both charged to Ann/);
+    assert.match(lost[1].evidence, /order-7 was sold once: A-1 to Ann/);
+  });
+
+  it('cannot all be played there', async () => {
+    const { code, stderr } = await play('/nonexistent', ['--only', 'deadlock']);
+    assert.equal(code, 69);
+    assert.match(stderr, /PostgreSQL is not installed.*SQLite locks the whole file/);
+  });
+
+  it('need Redis only where it plays a part', async () => {
+    const { code, told } = await play(postgresBin());
+    assert.equal(code, 0);
+    assert.match(told.note, /^Redis is not installed/);
+    assert.deepEqual(told.left_out.map(({ name }) => name), ['gate-flushed']);
+    assert.deepEqual(told.anomalies.map(({ sides }) => sides[0].actors.at(-1)),
+      ['PostgreSQL', 'SQLite', 'SQLite', 'PostgreSQL', 'PostgreSQL']);
   });
 });

@@ -70,7 +70,8 @@ _Noreturn static void become(const char *what, const char *users, int out)
     _exit(EXIT_NOT_RUNNABLE);
 }
 
-/* `holdfast lab WHAT --json` into a file.  Its exit status. */
+/* `holdfast lab WHAT --json` into a file.  Its exit status.  A ^C is also the command's, which ends
+ * its servers in order: we wait for that. */
 static int run(const char *what, const char *users, const char *path)
 {
     int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), status;
@@ -81,10 +82,12 @@ static int run(const char *what, const char *users, const char *path)
     pid_t pid = fork();
     if (pid == 0)
         become(what, users, out);
+    void (*before)(int) = signal(SIGINT, SIG_IGN);
     close(out);
     while (pid > 0 && waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             pid = -1;
+    (void)signal(SIGINT, before);
     if (pid < 0)
         return EXIT_NOT_RUNNABLE;
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL + WTERMSIG(status);
@@ -111,15 +114,23 @@ struct part {
     bool ok;
 };
 
-/* From a file or a run, to DIR/WHAT.json and into the part. */
+/* From a file or a run, to DIR/WHAT.json and into the part.  What was there before stays until a
+ * run has ended well. */
 static int get_part(struct part *part, const char *dir)
 {
-    char path[PATH_SIZE];
+    char path[PATH_SIZE], fresh[PATH_SIZE];
     snprintf(path, sizeof path, "%s/%s.json", dir, part->what);
+    snprintf(fresh, sizeof fresh, "%s/%s.json.new", dir, part->what);
     if (!part->given) {
-        int code = run(part->what, part->users, path);
-        if (code != EXIT_SUCCESS && code != EXIT_FAILURE)
+        int code = run(part->what, part->users, fresh);
+        if (code != EXIT_SUCCESS && code != EXIT_FAILURE) {
+            (void)unlink(fresh);
             return code;
+        }
+        if (rename(fresh, path) != 0) {
+            cli_say(COMMAND, "%s: %s", path, strerror(errno));
+            return EX_CANTCREAT;
+        }
     }
     const char *from = part->given ? part->given : path;
     if (!read_file(from, &part->json))
@@ -136,14 +147,18 @@ static int make_report(const char *dir, struct part parts[2])
 {
     char path[PATH_SIZE];
     struct buf page = {0};
-    if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
+    bool made = mkdir(dir, 0755) == 0;
+    if (!made && errno != EEXIST) {
         cli_say(COMMAND, "%s: %s", dir, strerror(errno));
         return EX_CANTCREAT;
     }
     for (int i = 0; i < 2; i++) {
         int code = get_part(&parts[i], dir);
-        if (code != EXIT_SUCCESS)
+        if (code != EXIT_SUCCESS) {
+            if (made)
+                (void)rmdir(dir); /* unless something is in it */
             return code;
+        }
     }
     report_page(parts[0].json.data, parts[1].json.data, &page);
     snprintf(path, sizeof path, "%s/index.html", dir);

@@ -380,6 +380,7 @@ void scene_prepare(struct scene *s, const char *sql)
 {
     if (!s->failed && !desk_do(s->judge, sql))
         scene_fail(s, "%s", s->unused.why);
+    s->began_us = clock_monotonic_us(s->clock);
 }
 
 static char *ask_sqlite(struct scene *s, const char *sql)

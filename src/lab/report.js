@@ -131,7 +131,7 @@ function tables() {
 const LIGHT = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#8c6d1f', '#6a51a3', '#4d4d4d', '#2f855a', '#a0522d'];
 const DARK = ['#5db7f0', '#f5b942', '#3fd3a6', '#eaa6cc', '#9bd8fb', '#cfae58', '#b3a0e8', '#bdbdbd', '#7ddba3', '#e0a07a'];
 const OURS = ['engine', 'holdfast'];
-const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3]];
+const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [14, 4]];
 const POINTS = ['circle', 'triangle', 'rect', 'rectRot', 'crossRot', 'star', 'cross', 'rectRounded'];
 const darkly = window.matchMedia('(prefers-color-scheme: dark)');
 const hidden = new Set();
@@ -147,7 +147,7 @@ function look(strategy) {
   const rank = strategies.filter((name) => race.runs.find((run) => run.strategy === name).promises_correct
     && !OURS.includes(name)).indexOf(strategy);
   // Who cannot tell two colours apart has the dashes and the points.
-  return { color: (isDark() ? DARK : LIGHT)[rank % LIGHT.length], dash: DASHES[(rank + Math.floor(rank / DASHES.length)) % DASHES.length],
+  return { color: (isDark() ? DARK : LIGHT)[rank % LIGHT.length], dash: DASHES[rank < 4 ? rank : (rank - 3) % DASHES.length],
     width: 2, point: POINTS[rank % POINTS.length] };
 }
 

@@ -11,15 +11,16 @@
 #include "lab/anomalies.h"
 
 #define TIME_WIDTH 10
-#define LANE_WIDTH_MAX 14
-#define TEXT_WIDTH_MIN 40
+#define LANE_WIDTH_MIN 8
+#define TEXT_WIDTH_MIN 30
 #define WIDTH_USUAL 120
 
 static const char usage[] =
     "usage: holdfast lab anomalies [--only NAME] [--json]\n"
     "Plays races step by step on a throwaway PostgreSQL and Redis, each without its protection "
     "and\n"
-    "with it, and reads from the rows how it ended: violated or protected.\n"
+    "with it, and reads from the rows how it ended: violated or protected.  Where they are not\n"
+    "installed it plays what it can on SQLite, and says what it left out.\n"
     "  --only NAME  this one alone:\n";
 
 enum { RED, GREEN, DIM, BOLD, CYAN, PLAIN };
@@ -128,6 +129,19 @@ static void put_step(struct buf *b, const struct paper *p, const struct anomaly_
     }
 }
 
+/* A sentence below the lanes: its first line follows what stands there, `used` columns wide. */
+static void put_sentence(struct buf *b, const struct paper *p, size_t used, const char *text)
+{
+    do {
+        size_t len = line_len(text, p->width > used + TEXT_WIDTH_MIN ? p->width - used : p->width);
+        buf_printf(b, "%.*s\n", (int)len, text);
+        text += len + (text[len] == ' ');
+        if (*text)
+            buf_str(b, "  ");
+        used = 2;
+    } while (*text);
+}
+
 static void put_side(struct buf *b, const struct paper *p, const struct anomaly_told *told, int k)
 {
     const struct anomaly_side *side = &told->sides[k];
@@ -139,25 +153,28 @@ static void put_side(struct buf *b, const struct paper *p, const struct anomaly_
     buf_char(b, '\n');
     for (size_t i = 0; i < side->steps.n; i++)
         put_step(b, p, &side->steps.v[i]);
-    buf_printf(b, "\n  %s%s%s%s: %s\n", ink(p, side->violated ? RED : GREEN),
-               side->violated ? "VIOLATED" : "PROTECTED", ink(p, PLAIN),
-               as_stated ? "" : ", which it should not be", side->evidence);
+    const char *word = side->violated ? "VIOLATED" : "PROTECTED";
+    const char *but = as_stated ? "" : ", which it should not be";
+    buf_printf(b, "\n  %s%s%s%s: ", ink(p, side->violated ? RED : GREEN), word, ink(p, PLAIN), but);
+    put_sentence(b, p, strlen(word) + strlen(but) + 4, side->evidence);
 }
 
 static void put_told(struct buf *b, struct paper *p, const struct anomaly_told *told)
 {
-    p->actors = told->anomaly->actors;
-    p->lane_width = 8;
+    p->actors = told->actors;
+    p->lane_width = LANE_WIDTH_MIN;
     for (p->n_lanes = 0; p->actors[p->n_lanes]; p->n_lanes++) {
         size_t len = strlen(p->actors[p->n_lanes]) + 2;
         if (len > p->lane_width && p->actors[p->n_lanes + 1]) /* the last one has room */
-            p->lane_width = len < LANE_WIDTH_MAX ? len : LANE_WIDTH_MAX;
+            p->lane_width = len;
     }
     buf_printf(b, "%s%s: %s%s\n", ink(p, BOLD), told->anomaly->name, told->anomaly->title,
                ink(p, PLAIN));
     for (int k = 0; k < ANOMALY_SIDES; k++)
         put_side(b, p, told, k);
-    buf_printf(b, "\n  %s\n\n", told->anomaly->moral);
+    buf_str(b, "\n  ");
+    put_sentence(b, p, 2, told->anomaly->moral);
+    buf_char(b, '\n');
 }
 
 static void put_text_result(struct buf *b, const struct anomalies_result *result)
@@ -168,8 +185,15 @@ static void put_text_result(struct buf *b, const struct anomalies_result *result
     struct paper p = {.width = WIDTH_USUAL, .colours = is_terminal && !(no_color && *no_color)};
     if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
         p.width = size.ws_col;
+    if (result->note[0])
+        buf_printf(b, "%s%s%s\n\n", ink(&p, BOLD), result->note, ink(&p, PLAIN));
     for (size_t i = 0; i < result->n; i++)
         put_told(b, &p, &result->told[i]);
+    for (size_t i = 0; i < result->n_left_out; i++) {
+        const struct anomaly *a = result->left_out[i];
+        buf_printf(b, "left out: %s%s%s: ", ink(&p, BOLD), a->name, ink(&p, PLAIN));
+        put_sentence(b, &p, strlen("left out: : ") + strlen(a->name), a->not_on_sqlite);
+    }
     buf_printf(b, "%s%s%s\n", ink(&p, result->ok ? GREEN : RED),
                result->ok ? "ok: without protection violated, with it protected"
                           : "NOT ok: a side did not end as it should",
@@ -183,8 +207,8 @@ static void print_usage(FILE *out)
         fprintf(out, "      %-18s %s\n", anomalies[i]->name, anomalies[i]->title);
     fputs("  --json       the same as JSON\n"
           "Colours on a terminal, unless NO_COLOR is set.\n"
-          "Exit status: 0 every side ended as it should, 1 one did not, 64 usage, 69 PostgreSQL\n"
-          "or Redis cannot be started.\n",
+          "Exit status: 0 every side ended as it should, 1 one did not, 64 usage, 69 a server\n"
+          "cannot be had, and SQLite will not do.\n",
           out);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/common.h"
@@ -89,29 +90,46 @@ static const char *paint_of(const struct paint *p, enum race_verdict verdict)
     }
 }
 
+/* ---- cells: a table has columns, in a narrow terminal it is two tables of fewer ---- */
+
+#define WIDE 134 /* columns of the one table, without long verdicts */
+
+enum half { BOTH, SALES, COSTS };
+
+struct sheet {
+    struct paint paint;
+    const struct race_result *result;
+    enum half half;
+    int ms_width, rate_width, commits_width; /* of a cell and the space before it */
+};
+
+static bool has_sales(const struct sheet *t) { return t->half != COSTS; }
+static bool has_costs(const struct sheet *t) { return t->half != SALES; }
+
 /* Three figures of which a person reads the first two. */
-static void put_ms(struct buf *b, double ms)
+static void put_ms(struct buf *b, const struct sheet *t, double ms)
 {
-    buf_printf(b, " %7.*f", ms < 10 ? 2 : ms < 100 ? 1 : 0, ms);
+    buf_printf(b, "%*.*f", t->ms_width, ms < 10 ? 2 : ms < 100 ? 1 : 0, ms);
 }
 
-static void put_latency(struct buf *b, const struct race_latency *l)
+static void put_latency(struct buf *b, const struct sheet *t, const struct race_latency *l)
 {
     if (l->n == 0) {
-        buf_printf(b, " %7s %7s %7s", "-", "-", "-");
+        buf_printf(b, "%*s%*s%*s", t->ms_width, "-", t->ms_width, "-", t->ms_width, "-");
         return;
     }
-    put_ms(b, l->avg_ms);
-    put_ms(b, l->p50_ms);
-    put_ms(b, l->p99_ms);
+    put_ms(b, t, l->avg_ms);
+    put_ms(b, t, l->p50_ms);
+    put_ms(b, t, l->p99_ms);
 }
 
-static void put_rate(struct buf *b, double rate)
+/* Not 0.00 for one in ten thousand. */
+static void put_rate(struct buf *b, int width, double rate)
 {
-    if (rate < 0)
-        buf_printf(b, " %6s", "-");
+    if (rate > 0 && rate < 0.005)
+        buf_printf(b, "%*s", width, "<.01");
     else
-        buf_printf(b, " %6.2f", rate);
+        buf_printf(b, "%*.2f", width, rate);
 }
 
 static void put_words(struct buf *b, const struct race_run *run)
@@ -127,32 +145,76 @@ static void put_words(struct buf *b, const struct race_run *run)
         buf_printf(b, "SOLD TWICE, try %d", run->tries);
         break;
     case RACE_NOT_CAUGHT:
-        buf_printf(b, "lucky in %d tries", run->tries);
+        buf_printf(b, "lucky in %d %s", run->tries, run->tries == 1 ? "try" : "tries");
         break;
     }
     if (run->errors)
-        buf_printf(b, ", %d errors", run->errors);
+        buf_printf(b, ", %d error%s", run->errors, run->errors == 1 ? "" : "s");
     if (run->why[0])
         buf_printf(b, ": %s", run->why);
 }
 
-static void put_run(struct buf *b, const struct paint *p, const struct race_run *run, bool first)
+static void put_run(struct buf *b, const struct sheet *t, const struct race_run *run)
 {
-    const char *paint = paint_of(p, run->verdict);
-    if (first)
-        buf_char(b, '\n');
-    buf_printf(b, "%-12s %6d %7d %s%6d%s %8.0f", run->strategy->name, run->users, run->winners,
-               run->double_sold ? p->bad : "", run->double_sold, run->double_sold ? p->plain : "",
-               run->throughput);
-    put_latency(b, &run->winners_ms);
-    put_latency(b, &run->losers_ms);
-    put_rate(b, run->round_trips_per_request);
-    put_rate(b, run->gate_trips_per_request);
-    put_rate(b, run->commits_per_request);
-    buf_printf(b, "  %s", paint);
-    put_words(b, run);
-    buf_printf(b, "%s\n", p->plain);
+    const struct paint *p = &t->paint;
+    buf_printf(b, "%-12s %6d", run->strategy->name, run->users);
+    if (has_sales(t))
+        buf_printf(b, " %7d %s%6d%s %8.0f", run->winners, run->double_sold ? p->bad : "",
+                   run->double_sold, run->double_sold ? p->plain : "", run->throughput);
+    if (has_costs(t)) {
+        put_latency(b, t, &run->winners_ms);
+        put_latency(b, t, &run->losers_ms);
+        put_rate(b, t->rate_width, run->round_trips_per_request);
+        put_rate(b, t->rate_width, run->gate_trips_per_request);
+        put_rate(b, t->commits_width, run->commits_per_request);
+    }
+    if (has_sales(t)) {
+        buf_printf(b, "  %s", paint_of(p, run->verdict));
+        put_words(b, run);
+        buf_str(b, p->plain);
+    }
+    buf_char(b, '\n');
 }
+
+static void put_columns(struct buf *b, const struct sheet *t)
+{
+    int ms = t->ms_width, rate = t->rate_width;
+    buf_printf(b, "%-12s %6s", "", "");
+    if (has_sales(t))
+        buf_printf(b, " %7s %6s %8s", "", "double", "users");
+    if (has_costs(t))
+        buf_printf(b, "%*s%*s%*s", 3 * ms, "winners, ms", 3 * ms, "losers, ms",
+                   2 * rate + t->commits_width, "a request costs");
+    buf_printf(b, "\n%-12s %6s", "strategy", "users");
+    if (has_sales(t))
+        buf_printf(b, " %7s %6s %8s", "winners", "sold", "a second");
+    if (has_costs(t))
+        buf_printf(b, "%*s%*s%*s%*s%*s%*s%*s%*s%*s", ms, "avg", ms, "p50", ms, "p99", ms, "avg", ms,
+                   "p50", ms, "p99", rate, t->result->on_postgres ? "trips" : "stmts", rate,
+                   "redis", t->commits_width, t->half == BOTH ? "commits" : "commit");
+    buf_char(b, '\n');
+}
+
+static void put_half(struct buf *b, struct paint paint, const struct race_result *r, enum half half)
+{
+    struct sheet t = {.paint = paint,
+                      .result = r,
+                      .half = half,
+                      .ms_width = 7,
+                      .rate_width = 6,
+                      .commits_width = 7};
+    if (half == BOTH)
+        t.ms_width = t.rate_width = t.commits_width = 8;
+    buf_char(b, '\n');
+    put_columns(b, &t);
+    for (size_t i = 0; i < r->n_runs; i++) {
+        if (i == 0 || r->runs[i].strategy != r->runs[i - 1].strategy)
+            buf_char(b, '\n');
+        put_run(b, &t, &r->runs[i]);
+    }
+}
+
+/* ---- what is said around it ---- */
 
 static void put_heading(struct buf *b, const struct paint *p, const struct race_result *r)
 {
@@ -167,36 +229,47 @@ static void put_heading(struct buf *b, const struct paint *p, const struct race_
     if (r->note[0])
         buf_printf(b, "%s%s%s\n", p->odd, r->note, p->plain);
     buf_printf(b,
-               "%sEverybody clicks at once; more than %d share that many connections.  "
-               "Milliseconds from the click.%s\n\n",
+               "%sEverybody clicks at once; more than %d share that many connections.\n"
+               "Milliseconds from the click.%s\n",
                p->dim, RACE_DESKS, p->plain);
-    buf_printf(b, "%-12s %6s %7s %6s %8s %23s %23s %20s\n", "", "", "", "double", "users",
-               "winners, ms", "losers, ms", "per request, of");
-    buf_printf(b, "%-12s %6s %7s %6s %8s %7s %7s %7s %7s %7s %7s %6s %6s %6s\n", "strategy",
-               "users", "winners", "sold", "a second", "avg", "p50", "p99", "avg", "p50", "p99",
-               r->on_postgres ? "trips" : "stmts", "redis", "commit");
+}
+
+static void put_ending(struct buf *b, const struct paint *p, const struct race_result *r)
+{
+    bool promised_nothing = false;
+    if (r->n_skips)
+        buf_char(b, '\n');
+    for (size_t i = 0; i < r->n_skips; i++)
+        buf_printf(b, "%s%-12s skipped: %s%s\n", p->dim, r->skips[i].strategy, r->skips[i].why,
+                   p->plain);
+    for (size_t i = 0; i < r->n_runs; i++)
+        promised_nothing = promised_nothing || !r->runs[i].strategy->correct;
+    if (r->ok)
+        buf_printf(b, "\n%sok%s: whoever promised to sell a seat once did%s\n", p->good, p->plain,
+                   promised_nothing ? ", and naive was caught" : "");
+    else
+        buf_printf(b, "\n%snot ok%s: a promise was broken, or naive was not caught\n", p->bad,
+                   p->plain);
+}
+
+static bool is_narrow(void)
+{
+    struct winsize size;
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col &&
+           size.ws_col < WIDE;
 }
 
 static void put_table(struct buf *b, const struct race_result *r)
 {
     struct paint p = choose_paint();
     put_heading(b, &p, r);
-    for (size_t i = 0; i < r->n_runs; i++)
-        put_run(b, &p, &r->runs[i], i == 0 || r->runs[i].strategy != r->runs[i - 1].strategy);
-    if (r->n_skips)
-        buf_char(b, '\n');
-    for (size_t i = 0; i < r->n_skips; i++)
-        buf_printf(b, "%s%-12s skipped: %s%s\n", p.dim, r->skips[i].strategy, r->skips[i].why,
-                   p.plain);
-    bool promised_nothing = false;
-    for (size_t i = 0; i < r->n_runs; i++)
-        promised_nothing = promised_nothing || !r->runs[i].strategy->correct;
-    if (r->ok)
-        buf_printf(b, "\n%sok%s: whoever promised to sell a seat once did%s\n", p.good, p.plain,
-                   promised_nothing ? ", and naive was caught selling one twice" : "");
-    else
-        buf_printf(b, "\n%snot ok%s: a promise was broken, or naive was not caught\n", p.bad,
-                   p.plain);
+    if (is_narrow()) {
+        put_half(b, p, r, SALES);
+        put_half(b, p, r, COSTS);
+    } else {
+        put_half(b, p, r, BOTH);
+    }
+    put_ending(b, &p, r);
 }
 
 /* ---- options ---- */

@@ -44,18 +44,16 @@ static bool write_file(const char *path, const char *text, size_t len)
     return good;
 }
 
-static bool read_file(const char *path, struct buf *ret)
+static bool read_all(FILE *f, const char *name, struct buf *ret)
 {
-    FILE *f = fopen(path, "re");
-    for (size_t n = 1; f && n > 0 && ret->len <= JSON_MAX; ret->len += n) {
+    rewind(f);
+    for (size_t n = 1; n > 0 && ret->len <= JSON_MAX; ret->len += n) {
         buf_reserve(ret, 65536);
         n = fread(ret->data + ret->len, 1, 65536, f);
     }
-    bool good = f && !ferror(f) && ret->len <= JSON_MAX;
+    bool good = !ferror(f) && ret->len <= JSON_MAX;
     if (!good)
-        cli_say(COMMAND, "%s: %s", path, !f || ferror(f) ? strerror(errno) : "too large");
-    if (f)
-        (void)fclose(f);
+        cli_say(COMMAND, "%s: %s", name, ferror(f) ? strerror(errno) : "too large");
     return good;
 }
 
@@ -70,21 +68,19 @@ _Noreturn static void become(const char *what, const char *users, int out)
     _exit(EXIT_NOT_RUNNABLE);
 }
 
-/* `holdfast lab WHAT --json` into a file.  Its exit status. */
-static int run(const char *what, const char *users, const char *path)
+/* `holdfast lab WHAT --json` into a file.  Its exit status.  A ^C is also the command's, which ends
+ * its servers in order: we wait for that. */
+static int run(const char *what, const char *users, FILE *out)
 {
-    int out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), status;
-    if (out < 0) {
-        cli_say(COMMAND, "%s: %s", path, strerror(errno));
-        return EX_CANTCREAT;
-    }
+    int status;
     pid_t pid = fork();
     if (pid == 0)
-        become(what, users, out);
-    close(out);
+        become(what, users, fileno(out));
+    void (*before)(int) = signal(SIGINT, SIG_IGN);
     while (pid > 0 && waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             pid = -1;
+    (void)signal(SIGINT, before);
     if (pid < 0)
         return EXIT_NOT_RUNNABLE;
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL + WTERMSIG(status);
@@ -111,22 +107,35 @@ struct part {
     bool ok;
 };
 
-/* From a file or a run, to DIR/WHAT.json and into the part. */
+/* From a file, or from a run through a file without a name, so that nothing half done is left
+ * whatever ends us. */
+static int read_part(struct part *part, FILE *f)
+{
+    const char *name = part->given ? part->given : part->what;
+    if (!f) {
+        cli_say(COMMAND, "%s: %s", name, strerror(errno));
+        return part->given ? EX_NOINPUT : EX_CANTCREAT;
+    }
+    int code = part->given ? EXIT_SUCCESS : run(part->what, part->users, f);
+    if (code != EXIT_SUCCESS && code != EXIT_FAILURE)
+        return code;
+    if (!read_all(f, name, &part->json))
+        return EX_NOINPUT;
+    return judge(name, &part->json, part->object, &part->ok) ? EXIT_SUCCESS : EX_DATAERR;
+}
+
+/* ... and to DIR/WHAT.json. */
 static int get_part(struct part *part, const char *dir)
 {
     char path[PATH_SIZE];
+    FILE *f = part->given ? fopen(part->given, "re") : tmpfile();
+    int code = read_part(part, f);
+    if (f)
+        (void)fclose(f);
+    if (code != EXIT_SUCCESS)
+        return code;
     snprintf(path, sizeof path, "%s/%s.json", dir, part->what);
-    if (!part->given) {
-        int code = run(part->what, part->users, path);
-        if (code != EXIT_SUCCESS && code != EXIT_FAILURE)
-            return code;
-    }
-    const char *from = part->given ? part->given : path;
-    if (!read_file(from, &part->json))
-        return EX_NOINPUT;
-    if (!judge(from, &part->json, part->object, &part->ok))
-        return EX_DATAERR;
-    if (part->given && !write_file(path, part->json.data, part->json.len))
+    if (!write_file(path, part->json.data, part->json.len))
         return EX_CANTCREAT;
     buf_char(&part->json, '\0');
     return EXIT_SUCCESS;
@@ -136,14 +145,18 @@ static int make_report(const char *dir, struct part parts[2])
 {
     char path[PATH_SIZE];
     struct buf page = {0};
-    if (mkdir(dir, 0755) != 0 && errno != EEXIST) {
+    bool made = mkdir(dir, 0755) == 0;
+    if (!made && errno != EEXIST) {
         cli_say(COMMAND, "%s: %s", dir, strerror(errno));
         return EX_CANTCREAT;
     }
     for (int i = 0; i < 2; i++) {
         int code = get_part(&parts[i], dir);
-        if (code != EXIT_SUCCESS)
+        if (code != EXIT_SUCCESS) {
+            if (made)
+                (void)rmdir(dir); /* unless something is in it */
             return code;
+        }
     }
     report_page(parts[0].json.data, parts[1].json.data, &page);
     snprintf(path, sizeof path, "%s/index.html", dir);

@@ -178,6 +178,9 @@ struct db_driver {
      * not safe, a copy that may lag.  Nothing is appended when all is well. */
     HF_MUST_USE enum hf_status (*warnings)(struct db *db, struct buf *ret_lines,
                                            struct hf_err *err);
+    /* How often this connection has asked its server for an answer; where there is none (SQLite),
+     * how many statements it has run, a row of exec_many being one. */
+    int64_t (*exchanges)(const struct db *db);
     /* Off the hot path, from a connection of its own: copy the log into the main file. */
     HF_MUST_USE enum hf_status (*maintain)(struct db *db, struct hf_err *err);
 };

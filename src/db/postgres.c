@@ -418,5 +418,6 @@ const struct db_driver db_postgres = {
     .listen = pg_listen,
     .alone = postgres_alone,
     .warnings = postgres_warnings,
+    .exchanges = postgres_exchanges,
     .maintain = postgres_maintain,
 };

@@ -49,7 +49,8 @@ struct sqlite {
     struct sqlite_stmt *stmts;
     struct db_stmt *begin, *commit, *rollback;
     const struct clock *clock;
-    int64_t offset_ms; /* ledger time minus boot time */
+    int64_t offset_ms;  /* ledger time minus boot time */
+    int64_t statements; /* run so far */
     int lock_fd;
     bool paced, is_shared; /* as opened */
     struct sqlite_shared shared;
@@ -120,8 +121,10 @@ static enum hf_status sqlite_prepare(struct db *base, const char *sql, struct db
     return HF_OK;
 }
 
+/* Before each run of a statement. */
 static void bind_row(struct sqlite_stmt *stmt, const struct db_value *args)
 {
+    stmt->db->statements++;
     for (int i = 0; i < stmt->n_params; i++) {
         const struct db_value *a = &args[i];
         int rc = SQLITE_OK;
@@ -292,6 +295,11 @@ static void sqlite_rollback(struct db *base)
     if (!sqlite3_get_autocommit(db->handle))
         (void)!db_exec(db->rollback, NULL, NULL, NULL);
     sqlite_vfs_forget(db->handle);
+}
+
+static int64_t sqlite_exchanges(const struct db *base)
+{
+    return ((const struct sqlite *)(const void *)base)->statements;
 }
 
 /* Slowly, while there is time; a log that has grown long is copied as fast as it goes. */
@@ -528,5 +536,6 @@ const struct db_driver db_sqlite = {
     .is_gone = sqlite_is_gone,
     .await = sqlite_await,
     .wake = sqlite_wake,
+    .exchanges = sqlite_exchanges,
     .maintain = sqlite_maintain,
 };

@@ -242,6 +242,7 @@ static struct outcome try_batch(struct worker *w, struct command **commands, siz
 {
     struct outcome out = {0};
     struct decision *d = &w->decision;
+    int64_t exchanges = ledger_exchanges(w->ledger);
     decide_begin(d);
     w->created = NULL;
     w->n_deferred = 0;
@@ -264,6 +265,8 @@ static struct outcome try_batch(struct worker *w, struct command **commands, siz
         out.status = commit(w, &out.err);
     if (out.status != HF_OK)
         ledger_rollback(w->ledger);
+    counter_add(w->engine->metrics.ledger_exchanges,
+                (uint64_t)(ledger_exchanges(w->ledger) - exchanges));
     return out;
 }
 

@@ -90,6 +90,7 @@ void batch_claim(struct worker *w, struct command **commands, size_t *n)
     if (!w->claims.n)
         return;
     random_bytes(&w->random, w->token, sizeof w->token);
+    counter_add(w->engine->metrics.gate_exchanges, 1);
     if (gate_claim(w->gate, w->token, w->claims.v, w->claims.n, &fault) != HF_DONE) {
         batch_gate_failed(w, &fault);
         forget_claims(w);
@@ -176,9 +177,10 @@ bool batch_settle_prepare(struct worker *w, bool committed)
 void batch_settle(struct worker *w)
 {
     struct hf_fault fault = {0};
-    if ((w->gate_seats.n || w->gate_counts.n) &&
-        gate_settle(w->gate, w->token, w->gate_seats.v, w->gate_seats.n, w->gate_counts.v,
-                    w->gate_counts.n, &fault) != HF_DONE)
+    bool any = w->gate_seats.n || w->gate_counts.n;
+    counter_add(w->engine->metrics.gate_exchanges, any);
+    if (any && gate_settle(w->gate, w->token, w->gate_seats.v, w->gate_seats.n, w->gate_counts.v,
+                           w->gate_counts.n, &fault) != HF_DONE)
         batch_gate_failed(w, &fault);
     vec_clear(&w->gate_seats);
     vec_clear(&w->gate_counts);

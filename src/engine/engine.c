@@ -239,6 +239,11 @@ static void register_metrics(struct engine *e)
         metrics_gauge(m, "holdfast_queue_depth", NULL, "Commands queued when a batch was taken");
     em->conflicts = metrics_counter(m, "holdfast_ledger_conflicts_total", NULL,
                                     "Batches run again because of other servers' transactions");
+    em->ledger_exchanges =
+        metrics_counter(m, "holdfast_ledger_exchanges_total", NULL,
+                        "Exchanges of batches with the ledger; SQLite: statements");
+    em->gate_exchanges = metrics_counter(m, "holdfast_gate_exchanges_total", NULL,
+                                         "Exchanges of batches with the gate");
     em->gate_errors =
         metrics_counter(m, "holdfast_gate_errors_total", NULL, "Times the gate did not answer");
     for (int i = 0; i < REPAIRS; i++) {

@@ -56,6 +56,7 @@ struct engine_metrics {
     struct counter *requests_view_taken, *requests_view_sold_out; /* by="view" */
     struct counter *requests_gate_taken, *requests_gate_sold_out; /* by="gate" */
     struct counter *requests[RESULT_COUNT];                       /* by="ledger" */
+    struct counter *ledger_exchanges, *gate_exchanges;            /* of batches */
     struct counter *gate_errors, *conflicts, *repairs[REPAIRS];
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
     struct gauge *holds_active, *queue_depth;

@@ -1,4 +1,4 @@
-/* See anomalies.h: plays them all on throwaway servers, and tells them as JSON. */
+/* See anomalies.h: plays them all on throwaway servers or files, and tells them as JSON. */
 #include "lab/anomalies.h"
 
 #include "lab/scene.h"
@@ -13,12 +13,47 @@ const struct anomaly *const anomalies[ANOMALY_COUNT] = {
 };
 const char *const anomaly_side_names[ANOMALY_SIDES] = {"without protection", "with protection"};
 
+static bool is_among(const char *actor, const char *const *actors)
+{
+    while (*actors && strcmp(*actors, actor) != 0)
+        actors++;
+    return *actors != NULL;
+}
+
+/* ---- what there is ---- */
+
+/* On the servers if those that it needs are installed, else on SQLite if it can be. */
+static void cast(struct anomalies_result *result, const struct anomaly *anomaly,
+                 const char *const missing[2])
+{
+    bool wants_redis = is_among(SCENE_REDIS, anomaly->actors);
+    const char *lacks = missing[0] ? missing[0] : wants_redis ? missing[1] : NULL;
+    const char *const *actors = lacks ? anomaly->actors_sqlite : anomaly->actors;
+    if (lacks)
+        (void)snprintf(result->note, sizeof result->note,
+                       "%s is not installed: what can be is played on SQLite alone", lacks);
+    if (*actors)
+        result->told[result->n++] = (struct anomaly_told){.anomaly = anomaly, .actors = actors};
+    else
+        result->left_out[result->n_left_out++] = anomaly;
+}
+
+static bool is_needed(const struct anomalies_result *result, const char *server)
+{
+    for (size_t i = 0; i < result->n; i++)
+        if (is_among(server, result->told[i].actors))
+            return true;
+    return false;
+}
+
+/* ---- playing ---- */
+
 static bool tell(const struct strategy_settings *settings, struct anomaly_told *told,
                  struct hf_err *err)
 {
     for (int i = 0; i < ANOMALY_SIDES; i++) {
         struct scene scene;
-        if (!scene_open(&scene, settings, told->anomaly, &told->sides[i], err))
+        if (!scene_open(&scene, settings, told->actors, &told->sides[i], err))
             return false;
         told->anomaly->play(&scene, i == 1);
         scene_close(&scene);
@@ -35,34 +70,40 @@ static bool ended_well(const struct anomaly_told *told)
     return told->sides[0].violated && !told->sides[1].violated;
 }
 
-static bool tell_all(const struct strategy_settings *settings, struct anomalies_result *result,
-                     struct hf_err *err)
+static bool tell_all(struct anomalies_result *result, struct hf_err *err)
 {
+    struct servers servers = {0};
+    char sqlite[sizeof servers.dir + 16];
+    bool good = servers_open(&servers, err) &&
+                (!is_needed(result, SCENE_POSTGRES) || servers_start_postgres(&servers, err)) &&
+                (!is_needed(result, SCENE_REDIS) || servers_start_redis(&servers, err));
+    (void)snprintf(sqlite, sizeof sqlite, "%s/seats.db", servers.dir);
+    const struct strategy_settings settings = {STRATEGY_SETTINGS_USUAL,
+                                               .postgres = servers.postgres.url,
+                                               .redis = servers.redis.url, .sqlite = sqlite};
     result->ok = true;
-    for (size_t i = 0; i < result->n; i++) {
-        if (!tell(settings, &result->told[i], err))
-            return false;
+    for (size_t i = 0; good && i < result->n; i++) {
+        good = tell(&settings, &result->told[i], err);
         result->ok = result->ok && ended_well(&result->told[i]);
     }
-    return true;
+    servers_close(&servers);
+    return good;
 }
 
 enum hf_status anomalies_run(const char *only, struct anomalies_result *ret, struct hf_err *err)
 {
     struct anomalies_result result = {.at_ms = clock_wall_us(&clock_system) / 1000};
+    const char *const missing[] = {servers_have_postgres() ? NULL : "PostgreSQL",
+                                   servers_have_redis() ? NULL : "Redis"};
     for (size_t i = 0; i < ANOMALY_COUNT; i++)
         if (!only || strcmp(only, anomalies[i]->name) == 0)
-            result.told[result.n++].anomaly = anomalies[i];
-    if (result.n == 0)
+            cast(&result, anomalies[i], missing);
+    if (result.n + result.n_left_out == 0)
         return hf_err_set(err, HF_INVALID_REQUEST, "there is no anomaly %.40s", only);
-    struct servers servers = {0};
-    bool good = servers_open(&servers, err) && servers_start_postgres(&servers, err) &&
-                servers_start_redis(&servers, err);
-    struct strategy_settings settings = {STRATEGY_SETTINGS_USUAL, .postgres = servers.postgres.url,
-                                         .redis = servers.redis.url};
-    good = good && tell_all(&settings, &result, err);
-    servers_close(&servers);
-    if (!good) {
+    if (result.n == 0)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s; %s", result.note,
+                          result.left_out[0]->not_on_sqlite);
+    if (!tell_all(&result, err)) {
         anomalies_close(&result);
         return HF_LEDGER_UNAVAILABLE;
     }
@@ -107,8 +148,8 @@ static void side_json(const struct anomaly_told *told, int k, struct buf *out)
     const struct anomaly_side *side = &told->sides[k];
     put(out, k ? ",{\"name\":" : "{\"name\":", anomaly_side_names[k]);
     put(out, ",\"strategy\":", told->anomaly->strategies[k]);
-    for (size_t i = 0; told->anomaly->actors[i]; i++)
-        put(out, i ? "," : ",\"actors\":[", told->anomaly->actors[i]);
+    for (size_t i = 0; told->actors[i]; i++)
+        put(out, i ? "," : ",\"actors\":[", told->actors[i]);
     buf_str(out, "],\"steps\":[");
     for (size_t i = 0; i < side->steps.n; i++) {
         const struct anomaly_step *step = &side->steps.v[i];
@@ -129,6 +170,7 @@ void anomalies_json(const struct anomalies_result *result, struct buf *out)
 {
     buf_str(out, "{\"object\":\"lab.anomalies\",\"at\":");
     buf_json_time(out, result->at_ms);
+    put(out, ",\"note\":", result->note[0] ? result->note : NULL);
     buf_str(out, ",\"anomalies\":[");
     for (size_t i = 0; i < result->n; i++) {
         const struct anomaly_told *told = &result->told[i];
@@ -139,6 +181,12 @@ void anomalies_json(const struct anomalies_result *result, struct buf *out)
         for (int k = 0; k < ANOMALY_SIDES; k++)
             side_json(told, k, out);
         buf_str(out, "]}");
+    }
+    buf_str(out, "],\"left_out\":[");
+    for (size_t i = 0; i < result->n_left_out; i++) {
+        put(out, i ? ",{\"name\":" : "{\"name\":", result->left_out[i]->name);
+        put(out, ",\"why\":", result->left_out[i]->not_on_sqlite);
+        buf_char(out, '}');
     }
     buf_printf(out, "],\"ok\":%s}", result->ok ? "true" : "false");
 }

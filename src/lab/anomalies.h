@@ -1,6 +1,7 @@
 /* Scripted interleavings that need no luck: what goes wrong without a protection, and that it does
- * not with it, step by step on a real PostgreSQL and a real Redis.  One file each (anomaly_*.c);
- * scene.h has what a script is written with.
+ * not with it, step by step on a real PostgreSQL and a real Redis; where one of them is missing, on
+ * SQLite, as far as it can be played there.  One file each (anomaly_*.c); scene.h has what a script
+ * is written with.
  *
  * A script branches on the answers it gets, as a client would, and the verdict is read from the
  * database afterwards: nothing here says how a side ends, only how it should.
@@ -38,7 +39,10 @@ struct anomaly_side {
 struct scene;
 struct anomaly {
     const char *name, *title, *moral;
-    const char *actors[ANOMALY_ACTORS_MAX + 1]; /* from left to right, ends with NULL */
+    /* From left to right, ends with NULL.  Redis is needed if it is one of them. */
+    const char *actors[ANOMALY_ACTORS_MAX + 1];
+    /* The same on SQLite; nobody: it cannot be played there, for this reason. */
+    const char *actors_sqlite[ANOMALY_ACTORS_MAX + 1], *not_on_sqlite;
     /* Without protection, which is to end violated, and with it. */
     const char *strategies[ANOMALY_SIDES];
     void (*play)(struct scene *s, bool is_protected);
@@ -48,6 +52,7 @@ extern const char *const anomaly_side_names[ANOMALY_SIDES];
 
 struct anomaly_told {
     const struct anomaly *anomaly;
+    const char *const *actors; /* of the two, those who played */
     struct anomaly_side sides[ANOMALY_SIDES];
 };
 
@@ -55,11 +60,14 @@ struct anomalies_result {
     int64_t at_ms; /* since 1970 */
     struct anomaly_told told[ANOMALY_COUNT];
     size_t n;
-    bool ok; /* every side ended as it should */
+    const struct anomaly *left_out[ANOMALY_COUNT]; /* which not_on_sqlite is why */
+    size_t n_left_out;
+    char note[160]; /* what is missing; "": nothing that was needed */
+    bool ok;        /* every side that was played ended as it should */
 };
 
 /* All of them, or the one of this name.  HF_INVALID_REQUEST: there is none; HF_LEDGER_UNAVAILABLE:
- * a server cannot be had.  `ret` is to be closed after HF_OK. */
+ * a server cannot be had, and SQLite will not do.  `ret` is to be closed after HF_OK. */
 HF_MUST_USE enum hf_status anomalies_run(const char *only, struct anomalies_result *ret,
                                          struct hf_err *err);
 void anomalies_close(struct anomalies_result *result);

@@ -2,13 +2,12 @@
  * third in.  The cure is to compare the token before deleting, in one script. */
 #include "lab/scene.h"
 
-#define LOCK "lock:A-1"
 #define SHORT_MS 200  /* to be outlived */
 #define LONG_MS 30000 /* not to be */
 
 static bool lock(struct scene *s, const char *who, int ttl_ms)
 {
-    bool got = scene_is(scene_redis(s, who, "SET " LOCK " token-%s NX PX %d", who, ttl_ms), "OK");
+    bool got = scene_lock(s, who, ttl_ms, false) != NULL;
     scene_think(s, got ? "The lock is mine: nobody else sells A-1 now." : "Locked. I wait.");
     return got;
 }
@@ -29,11 +28,7 @@ static void sell(struct scene *s, const char *who)
 
 static void unlock(struct scene *s, const char *who, bool is_protected)
 {
-    char token[32];
-    snprintf(token, sizeof token, "token-%s", who);
-    bool deleted = scene_is(is_protected ? scene_redis_compare_delete(s, who, LOCK, token)
-                                         : scene_redis(s, who, "DEL " LOCK),
-                            "1");
+    bool deleted = scene_unlock(s, who, !is_protected);
     scene_think(s,
                 deleted ? "I have released my lock." : "Not my lock any more: I leave it alone.");
 }
@@ -42,8 +37,7 @@ static void play(struct scene *s, bool is_protected)
 {
     (void)lock(s, "Ann", SHORT_MS);
     scene_note(s, "Ann", "waits for her bank, longer than the %d ms of her lock", SHORT_MS);
-    scene_await_expiry(s, LOCK);
-    scene_note(s, SCENE_REDIS, "the lock of Ann expires");
+    scene_await_expiry(s, "Ann");
     bool bob = lock(s, "Bob", LONG_MS) && finds_it_free(s, "Bob");
     scene_note(s, "Ann", "her card is declined: she gives up and releases");
     unlock(s, "Ann", is_protected);
@@ -57,9 +51,10 @@ static void play(struct scene *s, bool is_protected)
 
 const struct anomaly anomaly_blind_delete = {
     .name = "blind-delete",
-    .title = "DEL releases somebody else's lock",
+    .title = "A blind DEL releases somebody else's lock",
     .moral = "A lock with a TTL may have passed on. Release it only if the token in it is yours.",
     .actors = {"Ann", "Bob", "Carl", SCENE_REDIS, SCENE_POSTGRES},
-    .strategies = {"Redis lock, DEL", "Redis lock, compare and delete"},
+    .actors_sqlite = {"Ann", "Bob", "Carl", SCENE_SQLITE},
+    .strategies = {"lock with a TTL, delete it", "lock with a TTL, delete it if it is mine"},
     .play = play,
 };

@@ -87,6 +87,7 @@ const struct anomaly anomaly_deadlock = {
     .title = "Two buyers take the same two seats from both ends",
     .moral = "Whoever locks several things locks them in one order, the same for all.",
     .actors = {"Ann", "Bob", SCENE_POSTGRES},
+    .not_on_sqlite = "SQLite locks the whole file: nobody can have one row and wait for another",
     .strategies = {"rows in the order of the wish", "rows in sorted order"},
     .play = play,
 };

@@ -38,6 +38,7 @@ const struct anomaly anomaly_double_sale = {
     .title = "Two buyers look before either writes",
     .moral = "A check is worth nothing once it is over. Let the write check, and count its rows.",
     .actors = {"Ann", "Bob", SCENE_POSTGRES},
+    .actors_sqlite = {"Ann", "Bob", SCENE_SQLITE},
     .strategies = {"SELECT, then UPDATE", "UPDATE on condition that it is free"},
     .play = play,
 };

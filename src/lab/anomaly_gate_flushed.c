@@ -26,7 +26,7 @@ static void play(struct scene *s, bool is_protected)
 {
     buy(s, "Ann", is_protected);
     buy(s, "Bob", is_protected);
-    (void)scene_redis(s, "Operator", "FLUSHALL");
+    (void)scene_redis(s, "Admin", "FLUSHALL");
     scene_think(s, "It is only a cache, is it not?");
     buy(s, "Bob", is_protected);
     scene_judge_tickets(s);
@@ -36,7 +36,8 @@ const struct anomaly anomaly_gate_flushed = {
     .name = "gate-flushed",
     .title = "The gate loses its memory in the middle of a sale",
     .moral = "A gate may refuse early; it must never be the reason to say yes. The ledger decides.",
-    .actors = {"Ann", "Bob", "Operator", SCENE_REDIS, SCENE_POSTGRES},
+    .actors = {"Ann", "Bob", "Admin", SCENE_REDIS, SCENE_POSTGRES},
+    .not_on_sqlite = "there is no gate in front of SQLite",
     .strategies = {"gate alone", "gate, then the ledger's condition"},
     .play = play,
 };

@@ -1,27 +1,33 @@
-/* Lost COMMIT answer: the sale is committed, and the connection breaks before the answer comes.
- * The client cannot know.  To try again blindly sells twice; the cure is a key chosen before the
- * first try and stored with the sale, to be looked up first.  (In a table that others write the key
- * is also UNIQUE: a COMMIT may still be under way during the look.) */
+/* Lost COMMIT answer: the sale is committed, and the answer never comes: the connection breaks, or,
+ * where the database is in the process (SQLite), the process dies.  The buyer cannot know.  To try
+ * again blindly sells twice; the cure is a key chosen before the first try and stored with the
+ * sale, to be looked up before the second.  The key is UNIQUE: a first try may still be under way
+ * during the look. */
 #include "lab/scene.h"
 #include "lab/swallow.h"
 
 #define NETWORK "Network"
+#define SHOP "Shop"
 #define REQUEST "order-7"
 
+static const char sold_once[] =
+    "SELECT 'request ' || request || ' was sold once: ' || seat || ' to ' || buyer FROM tickets";
+
+/* `who` does it for Ann: she herself, or the shop. */
 static void buy_any(struct scene *s, const char *who)
 {
-    (void)scene_sql(s, who, "BEGIN");
     char seat[16];
-    snprintf(
-        seat, sizeof seat, "%s",
-        scene_sql(s, who,
-                  "SELECT id FROM seats WHERE status = 'FREE' ORDER BY id LIMIT 1 FOR UPDATE"));
+    scene_begin(s, who);
+    const char *found =
+        scene_sql(s, who, "SELECT id FROM seats WHERE status = 'FREE' ORDER BY id LIMIT 1%s",
+                  s->on_sqlite ? "" : " FOR UPDATE");
+    snprintf(seat, sizeof seat, "%s", found);
     scene_think(s, "%s will do.", seat);
-    (void)scene_sql(s, who, "UPDATE seats SET status = 'SOLD', buyer = '%s' WHERE id = '%s'", who,
+    (void)scene_sql(s, who, "UPDATE seats SET status = 'SOLD', buyer = 'Ann' WHERE id = '%s'",
                     seat);
-    (void)scene_sql(s, who,
-                    "INSERT INTO tickets (seat, buyer, request) VALUES ('%s', '%s', '" REQUEST "')",
-                    seat, who);
+    (void)scene_sql(
+        s, who, "INSERT INTO tickets (seat, buyer, request) VALUES ('%s', 'Ann', '" REQUEST "')",
+        seat);
 }
 
 /* What Ann cannot see, and what she sees. */
@@ -40,17 +46,17 @@ static void try_again(struct scene *s, const char *who, bool is_protected)
         const char *seat =
             scene_sql(s, who, "SELECT seat FROM tickets WHERE request = '" REQUEST "'");
         if (!scene_is(seat, "no row")) {
-            scene_think(s, "It had gone through: %s is mine, and paid for once.", seat);
+            scene_think(s, "It had gone through: %s is sold, and paid for once.", seat);
             return;
         }
         scene_think(s, "It had not gone through.");
     }
     buy_any(s, who);
     if (scene_is(scene_sql(s, who, "COMMIT"), "COMMIT"))
-        scene_think(s, "At last: I have one ticket.");
+        scene_think(s, "At last: one ticket.");
 }
 
-static void play(struct scene *s, bool is_protected)
+static void play_network(struct scene *s, bool is_protected)
 {
     struct swallow network;
     PGconn *pg = scene_pg(s, "Ann");
@@ -72,12 +78,40 @@ static void play(struct scene *s, bool is_protected)
     }
     if (!swallow_stop(&network))
         scene_fail(s, "the proxy saw no COMMIT");
-    scene_judge(s,
-                "SELECT 'request ' || request || ' was sold ' || count(*) || ' times: '"
-                " || string_agg(seat, ' and ' ORDER BY n) || ', both charged to ' || min(buyer)"
-                " FROM tickets GROUP BY request HAVING count(*) > 1",
-                "SELECT 'request ' || request || ' was sold once: ' || seat || ' to ' || buyer"
-                " FROM tickets");
+}
+
+static void play_process(struct scene *s, bool is_protected)
+{
+    scene_arrow(s, "Ann", SHOP, "any seat, please; this is " REQUEST);
+    buy_any(s, SHOP);
+    (void)scene_sql(s, SHOP, "COMMIT");
+    scene_note(s, SHOP, "dies before it can answer, and is started again");
+    scene_hang_up(s, SHOP);
+    scene_arrow(s, SHOP, "Ann", SCENE_LOST);
+    scene_arrow(s, "Ann", SHOP, "again: any seat, please; this is " REQUEST);
+    scene_think(s, "An error! So it did not go through.");
+    if (is_protected)
+        scene_note(s, SHOP, "has it gone through before? It does not know, so it looks");
+    try_again(s, SHOP, is_protected);
+}
+
+static void play(struct scene *s, bool is_protected)
+{
+    if (is_protected)
+        scene_prepare(s, "CREATE UNIQUE INDEX one_sale_a_request ON tickets (request)");
+    (s->on_sqlite ? play_process : play_network)(s, is_protected);
+    if (s->on_sqlite)
+        scene_judge(s,
+                    "SELECT 'request ' || request || ' was sold ' || count(*) || ' times: '"
+                    " || group_concat(seat, ' and ') || ', both charged to ' || min(buyer)"
+                    " FROM (SELECT * FROM tickets ORDER BY n) GROUP BY request HAVING count(*) > 1",
+                    sold_once);
+    else
+        scene_judge(s,
+                    "SELECT 'request ' || request || ' was sold ' || count(*) || ' times: '"
+                    " || string_agg(seat, ' and ' ORDER BY n) || ', both charged to ' || min(buyer)"
+                    " FROM tickets GROUP BY request HAVING count(*) > 1",
+                    sold_once);
 }
 
 const struct anomaly anomaly_lost_commit = {
@@ -86,6 +120,7 @@ const struct anomaly anomaly_lost_commit = {
     .moral = "No answer is not a no. Choose the key before the first try, store it with the sale, "
              "look it up before the second.",
     .actors = {"Ann", NETWORK, SCENE_POSTGRES},
+    .actors_sqlite = {"Ann", SHOP, SCENE_SQLITE},
     .strategies = {"try again", "look up the idempotency key, then try again"},
     .play = play,
 };

@@ -1,24 +1,24 @@
 /* A holder paused past its TTL: it wakes up, still believes it has the lock, and writes.  No lock
  * with a TTL can prevent that; the place that is written to can, with a fence: a number that each
- * grant gets one larger, and that is refused once a larger one has been there.  The guard is
- * share/holdfast/fence.sql, as anybody would install it. */
+ * grant gets one larger, and that is refused once a larger one has been there.  On PostgreSQL the
+ * guard is share/holdfast/fence.sql, as anybody would install it; on SQLite it is one statement. */
 #include "lab/assets.h"
 #include "lab/scene.h"
 
-#define LOCK "lock:A-1"
 #define SHORT_MS 200
 #define LONG_MS 30000
 
-/* The fence; "": locked. */
-static const char *lock(struct scene *s, const char *who, int ttl_ms)
+/* The answer, which is the fence if there is one; NULL: locked. */
+static const char *lock(struct scene *s, const char *who, int ttl_ms, bool with_fence)
 {
-    if (!scene_is(scene_redis(s, who, "SET " LOCK " token-%s NX PX %d", who, ttl_ms), "OK")) {
+    const char *answer = scene_lock(s, who, ttl_ms, with_fence);
+    if (!answer)
         scene_think(s, "Locked. I wait.");
-        return "";
-    }
-    const char *fence = scene_redis(s, who, "INCR fence:A-1");
-    scene_think(s, "The lock is mine, with fence %s.", fence);
-    return fence;
+    else if (with_fence)
+        scene_think(s, "The lock is mine, with fence %s.", answer);
+    else
+        scene_think(s, "The lock is mine.");
+    return answer;
 }
 
 static bool finds_it_free(struct scene *s, const char *who)
@@ -28,14 +28,27 @@ static bool finds_it_free(struct scene *s, const char *who)
     return is_free;
 }
 
+static bool passes(struct scene *s, const char *who, const char *fence)
+{
+    if (!s->on_sqlite)
+        return scene_is(scene_sql(s, who, "SELECT holdfast_fence('A-1', %s)", fence), "done");
+    return scene_is(scene_sql(s, who,
+                              "INSERT INTO fences VALUES ('A-1', %s) ON CONFLICT (name) DO UPDATE"
+                              " SET fence = excluded.fence WHERE excluded.fence >= fence",
+                              fence),
+                    "1 row");
+}
+
 static void sell(struct scene *s, const char *who, const char *fence)
 {
-    (void)scene_sql(s, who, "BEGIN");
-    if (fence && !scene_is(scene_sql(s, who, "SELECT holdfast_fence('A-1', %s)", fence), "done")) {
+    scene_begin(s, who);
+    if (fence && !passes(s, who, fence)) {
         scene_think(s, "My fence is stale: I was replaced. I write nothing.");
         (void)scene_sql(s, who, "ROLLBACK");
         return;
     }
+    if (fence)
+        scene_think(s, "No larger fence has been here.");
     (void)scene_sql(s, who, "UPDATE seats SET status = 'SOLD', buyer = '%s' WHERE id = 'A-1'", who);
     (void)scene_sql(s, who, "INSERT INTO tickets (seat, buyer) VALUES ('A-1', '%s')", who);
     (void)scene_sql(s, who, "COMMIT");
@@ -44,15 +57,14 @@ static void sell(struct scene *s, const char *who, const char *fence)
 
 static void play(struct scene *s, bool is_protected)
 {
-    if (is_protected)
+    if (is_protected && !s->on_sqlite)
         scene_prepare(s, asset_fence_sql);
-    const char *ann = lock(s, "Ann", SHORT_MS);
-    bool ann_buys = *ann && finds_it_free(s, "Ann");
+    const char *ann = lock(s, "Ann", SHORT_MS, is_protected);
+    bool ann_buys = ann && finds_it_free(s, "Ann");
     scene_note(s, "Ann", "stands still: swapped out, collecting garbage, stopped");
-    scene_await_expiry(s, LOCK);
-    scene_note(s, SCENE_REDIS, "the lock of Ann expires");
-    const char *bob = lock(s, "Bob", LONG_MS);
-    if (*bob && finds_it_free(s, "Bob"))
+    scene_await_expiry(s, "Ann");
+    const char *bob = lock(s, "Bob", LONG_MS, is_protected);
+    if (bob && finds_it_free(s, "Bob"))
         sell(s, "Bob", is_protected ? bob : NULL);
     scene_note(s, "Ann", "goes on, as if no time had passed");
     if (ann_buys)
@@ -66,6 +78,7 @@ const struct anomaly anomaly_paused_holder = {
     .moral = "Nobody can know that a lock is still theirs at the moment of a write. The target of "
              "the write can: give it the fence.",
     .actors = {"Ann", "Bob", SCENE_REDIS, SCENE_POSTGRES},
-    .strategies = {"Redis lock", "Redis lock with a fence"},
+    .actors_sqlite = {"Ann", "Bob", SCENE_SQLITE},
+    .strategies = {"lock with a TTL", "lock with a TTL and a fence"},
     .play = play,
 };

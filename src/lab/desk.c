@@ -11,15 +11,31 @@
 
 /* ---- connections ---- */
 
+static bool is_unix(const char *url) { return strncmp(url, "unix:", 5) == 0 && url[5]; }
+
+static bool split_redis_url(const char *url, char ret_host[256], int *ret_port)
+{
+    int len = 0;
+    return sscanf(url, "redis://%255[^:/@]:%d%n", ret_host, ret_port, &len) == 2 && !url[len] &&
+           *ret_port > 0 && *ret_port < 65536;
+}
+
+bool desk_redis_url(const char *url)
+{
+    char host[256];
+    int port;
+    return is_unix(url) || split_redis_url(url, host, &port);
+}
+
 static redisContext *redis_connect(const char *url)
 {
     const struct timeval timeout = {.tv_sec = DESK_TIMEOUT_S};
     redisContext *redis = NULL;
     char host[256];
     int port;
-    if (strncmp(url, "unix:", 5) == 0)
+    if (is_unix(url))
         redis = redisConnectUnixWithTimeout(url + 5, timeout);
-    else if (sscanf(url, "redis://%255[^:/]:%d", host, &port) == 2)
+    else if (split_redis_url(url, host, &port))
         redis = redisConnectWithTimeout(host, port, timeout);
     if (redis && !redis->err)
         (void)redisSetTimeout(redis, timeout);
@@ -322,8 +338,8 @@ void desk_window(struct desk *d)
 
 void desk_pause(struct desk *d, int ms)
 {
-    int64_t us = (int64_t)ms * 500;
-    us += (int64_t)random_below(&d->random, (uint64_t)us + 1);
+    int64_t us = (int64_t)ms * 750;
+    us += (int64_t)random_below(&d->random, (uint64_t)ms * 500 + 1);
     struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
     while (nanosleep(&left, &left) != 0 && errno == EINTR)
         ;

@@ -70,6 +70,9 @@ bool desk_refused(struct desk *d, const char *state);
 
 /* ---- Redis ---- */
 
+/* Is it redis://HOST:PORT or unix:PATH? */
+bool desk_redis_url(const char *url);
+
 /* For freeReplyObject; NULL: it failed. */
 __attribute__((format(printf, 2, 3))) redisReply *desk_redis(struct desk *d, const char *format,
                                                              ...);
@@ -82,7 +85,7 @@ __attribute__((format(printf, 2, 3))) long long desk_redis_number(struct desk *d
 /* ---- time ---- */
 
 void desk_window(struct desk *d);
-/* From half of `ms` to all of it, so that those who collided do not meet again. */
+/* `ms`, a quarter more or less, so that those who collided do not meet again. */
 void desk_pause(struct desk *d, int ms);
 
 #endif

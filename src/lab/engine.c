@@ -1,7 +1,7 @@
 /* Holdfast itself, asked over HTTP: whoever comes while a batch is being committed is in the next
  * one, so a commit serves many, and who wants a seat that is known to be taken is refused before
- * any database hears of it.  What it does inside is not to be seen from here: see
- * src/engine/command.h. */
+ * any database hears of it.  What it does inside is in src/engine/command.h; what that costs, its
+ * metrics say. */
 #include "lab/engine.h"
 
 #include <jansson.h>
@@ -111,18 +111,31 @@ bool engine_sales(const char *server, const char *event, struct stage_sales *ret
     return true;
 }
 
-bool engine_commits(const char *server, double *ret, struct hf_err *err)
+static bool read_metric(const char *text, const char *name, double *ret, struct hf_err *err)
+{
+    char start[96];
+    int len = snprintf(start, sizeof start, "\n%s ", name);
+    const char *line = strstr(text, start);
+    if (line)
+        *ret = strtod(line + len, NULL);
+    else
+        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "Holdfast: no metric %s", name);
+    return line != NULL;
+}
+
+bool engine_costs(const char *server, struct engine_costs *ret, struct hf_err *err)
 {
     struct http http = {0};
-    const char *answer = "";
+    struct engine_costs costs;
+    const char *text = "";
     if (!http_ready(&http, server, DESK_TIMEOUT_S, err))
         return false;
-    (void)http_call(&http, "GET", "/metrics", NULL, &answer);
-    const char *line = strstr(answer, "\nholdfast_commit_seconds_count ");
-    if (line)
-        *ret = strtod(line + strlen("\nholdfast_commit_seconds_count "), NULL);
-    else
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "Holdfast: no holdfast_commit_seconds_count");
+    (void)http_call(&http, "GET", "/metrics", NULL, &text);
+    bool good = read_metric(text, "holdfast_commit_seconds_count", &costs.commits, err) &&
+                read_metric(text, "holdfast_ledger_exchanges_total", &costs.sql_trips, err) &&
+                read_metric(text, "holdfast_gate_exchanges_total", &costs.gate_trips, err);
     http_close(&http);
-    return line != NULL;
+    if (good)
+        *ret = costs;
+    return good;
 }

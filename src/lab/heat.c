@@ -197,7 +197,7 @@ static void judge(const struct heat *h, const struct table *t, struct race_run *
         ret->verdict = ret->double_sold ? RACE_CAUGHT : RACE_NOT_CAUGHT;
 }
 
-static void sum_up(const struct heat *h, double engine_commits, struct race_run *ret)
+static void sum_up(const struct heat *h, const struct engine_costs *costs, struct race_run *ret)
 {
     const struct heat_settings *s = h->settings;
     double trips = 0, gate_trips = 0, commits = 0, users = s->users;
@@ -217,9 +217,9 @@ static void sum_up(const struct heat *h, double engine_commits, struct race_run 
     bool engine = s->strategy->needs & STRATEGY_NEEDS_SERVER;
     ret->seconds = (double)last_us / 1e6;
     ret->throughput = (users - ret->errors) / ret->seconds;
-    ret->round_trips_per_request = engine ? -1 : trips / users;
-    ret->gate_trips_per_request = engine ? -1 : gate_trips / users;
-    ret->commits_per_request = (engine ? engine_commits : commits) / users;
+    ret->round_trips_per_request = (engine ? costs->sql_trips : trips) / users;
+    ret->gate_trips_per_request = (engine ? costs->gate_trips : gate_trips) / users;
+    ret->commits_per_request = (engine ? costs->commits : commits) / users;
     snprintf(ret->why, sizeof ret->why, "%s", h->why);
     measure(h, STRATEGY_WON, &ret->winners_ms);
     measure(h, STRATEGY_LOST, &ret->losers_ms);
@@ -250,11 +250,15 @@ static void draw_wants(struct heat *h)
     }
 }
 
-static bool read_commits(const struct heat *h, double *ret, struct hf_err *err)
+/* Of the engine alone: the others count by themselves. */
+static bool read_costs(const struct heat *h, struct engine_costs *ret, struct hf_err *err)
 {
-    *ret = 0;
-    return !(h->settings->strategy->needs & STRATEGY_NEEDS_SERVER) ||
-           engine_commits(h->settings->where->server, ret, err);
+    *ret = (struct engine_costs){0};
+    if (!(h->settings->strategy->needs & STRATEGY_NEEDS_SERVER))
+        return true;
+    /* It tells its gate who won after it has told the buyers: that belongs to the heat before. */
+    (void)nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    return engine_costs(h->settings->where->server, ret, err);
 }
 
 static void watch(const struct heat *h)
@@ -276,22 +280,24 @@ static void start(struct heat *h, struct worker *workers, int n)
     }
 }
 
-static bool run(struct heat *h, double *ret_commits, struct hf_err *err)
+static bool run(struct heat *h, struct engine_costs *ret, struct hf_err *err)
 {
     struct worker workers[RACE_DESKS];
-    double before, after;
+    struct engine_costs before, after;
     int n = desks_of(h->settings);
     start(h, workers, n);
     pthread_barrier_wait(&h->ready);
-    bool good = read_commits(h, &before, err);
+    bool good = read_costs(h, &before, err);
     h->start_us = clock_monotonic_us(&clock_system);
     pthread_barrier_wait(&h->go);
     watch(h);
     for (int i = 0; i < n; i++)
         pthread_join(workers[i].thread, NULL);
-    good = good && read_commits(h, &after, err);
+    good = good && read_costs(h, &after, err);
     if (good)
-        *ret_commits = after - before;
+        *ret = (struct engine_costs){.commits = after.commits - before.commits,
+                                     .sql_trips = after.sql_trips - before.sql_trips,
+                                     .gate_trips = after.gate_trips - before.gate_trips};
     return good;
 }
 
@@ -316,7 +322,7 @@ enum hf_status heat_run(const struct heat_settings *settings, struct race_run *r
 {
     struct heat h = {.settings = settings, .lock = PTHREAD_MUTEX_INITIALIZER};
     unsigned desks = (unsigned)desks_of(settings);
-    double commits;
+    struct engine_costs costs;
     enum hf_status status = HF_OK;
     if (!stage_event(settings->strategy, settings->where, settings->seats, h.event, err) ||
         !stage_event(settings->strategy, settings->where, (int)desks * WARM_UPS, h.warm_event, err))
@@ -326,12 +332,12 @@ enum hf_status heat_run(const struct heat_settings *settings, struct race_run *r
     pthread_barrier_init(&h.ready, NULL, desks + 1);
     pthread_barrier_init(&h.go, NULL, desks + 1);
     draw_wants(&h);
-    bool good = run(&h, &commits, err);
+    bool good = run(&h, &costs, err);
     if (stopped(&h)) {
         status = hf_err_set(err, HF_DRAINING, "stopped");
     } else if (good) {
         struct race_run result;
-        sum_up(&h, commits, &result);
+        sum_up(&h, &costs, &result);
         if (compare(&h, &result, err))
             *ret = result;
         else

@@ -5,12 +5,18 @@
 
 #define LINES 64 /* as many bits as the set of them below */
 
+/* Somebody in a line, on its own stack: who is done wakes the next one and nobody else. */
+struct place {
+    pthread_cond_t served;
+    bool is_served;
+    struct place *behind;
+};
+
 static struct line {
     pthread_mutex_t lock;
-    pthread_cond_t moved;
-    uint64_t next, serving; /* tickets */
-} lines[LINES] = {
-    [0 ... LINES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER}};
+    bool is_taken;
+    struct place *first, *last;
+} lines[LINES] = {[0 ... LINES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static unsigned line_of(const char *event, const char *seat)
 {
@@ -24,18 +30,30 @@ static unsigned line_of(const char *event, const char *seat)
 
 static void line_enter(struct line *l)
 {
+    struct place place = {.served = PTHREAD_COND_INITIALIZER};
     pthread_mutex_lock(&l->lock);
-    uint64_t ticket = l->next++;
-    while (l->serving != ticket)
-        pthread_cond_wait(&l->moved, &l->lock);
+    if (l->is_taken) {
+        *(l->first ? &l->last->behind : &l->first) = &place;
+        l->last = &place;
+        while (!place.is_served)
+            pthread_cond_wait(&place.served, &l->lock);
+    }
+    l->is_taken = true;
     pthread_mutex_unlock(&l->lock);
 }
 
+/* The line stays taken if it passes to the next. */
 static void line_leave(struct line *l)
 {
     pthread_mutex_lock(&l->lock);
-    l->serving++;
-    pthread_cond_broadcast(&l->moved);
+    struct place *next = l->first;
+    if (next) {
+        l->first = next->behind;
+        next->is_served = true;
+        pthread_cond_signal(&next->served);
+    } else {
+        l->is_taken = false;
+    }
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -80,7 +80,7 @@ static const char *not_on_sqlite(const struct strategy *s)
 {
     if (s->needs & STRATEGY_NEEDS_REDIS)
         return "needs Redis and PostgreSQL";
-    return "SQLite locks the whole file and no rows: there is no SELECT ... FOR UPDATE";
+    return "SQLite locks the whole file and no rows";
 }
 
 static void make_plan(const struct race_settings *s, const struct venue *v, struct plan *ret,
@@ -127,11 +127,13 @@ static void report_answered(void *ctx, int answered)
     report(r);
 }
 
-static void report_step(void *ctx, const char *what)
+/* Before a server is started.  False: we are to stop. */
+static bool report_step(void *ctx, const char *what)
 {
     struct reporter *r = ctx;
     r->progress.what = what;
     report(r);
+    return !(r->settings->stop && *r->settings->stop);
 }
 
 /* Who promises nothing runs until it is caught. */
@@ -190,7 +192,8 @@ static enum hf_status run_all(struct reporter *r, struct venue *v, struct race_r
         return hf_err_set(err, HF_INVALID_REQUEST, "%s: %s", result->skips[0].strategy,
                           result->skips[0].why);
     if (plan.engine) {
-        report_step(r, "starting holdfastd");
+        if (!report_step(r, "starting holdfastd"))
+            return HF_DRAINING;
         enum hf_status status = venue_start_engine(v, err);
         if (status != HF_OK)
             return status;

@@ -43,9 +43,10 @@ struct race_run {
     double seconds;    /* from the start signal to the last answer */
     double throughput; /* users answered a second */
     struct race_latency winners_ms, losers_ms;
-    double round_trips_per_request; /* with the database; SQLite: statements; < 0: not known */
-    double gate_trips_per_request;  /* with Redis; < 0: not known */
-    double commits_per_request;     /* < 0: not known */
+    /* Holdfast's by its own metrics, of the workers that serve the requests. */
+    double round_trips_per_request; /* with the database; SQLite: statements */
+    double gate_trips_per_request;  /* with Redis */
+    double commits_per_request;
     enum race_verdict verdict;
     char why[256]; /* the first error, or what is broken beside double sales; "": nothing */
 };

@@ -24,14 +24,6 @@ static void put_latency(struct buf *b, const struct race_latency *l)
     buf_lit(b, "]}");
 }
 
-static void put_rate(struct buf *b, const char *name, double rate)
-{
-    if (rate < 0)
-        buf_printf(b, ",\"%s\":null", name);
-    else
-        buf_printf(b, ",\"%s\":%.4f", name, rate);
-}
-
 static void put_run(struct buf *b, const struct race_run *run)
 {
     buf_lit(b, "{\"strategy\":");
@@ -49,9 +41,10 @@ static void put_run(struct buf *b, const struct race_run *run)
     put_latency(b, &run->winners_ms);
     buf_lit(b, ",\"losers_ms\":");
     put_latency(b, &run->losers_ms);
-    put_rate(b, "round_trips_per_request", run->round_trips_per_request);
-    put_rate(b, "gate_trips_per_request", run->gate_trips_per_request);
-    put_rate(b, "commits_per_request", run->commits_per_request);
+    buf_printf(b,
+               ",\"round_trips_per_request\":%.4f,\"gate_trips_per_request\":%.4f,"
+               "\"commits_per_request\":%.4f",
+               run->round_trips_per_request, run->gate_trips_per_request, run->commits_per_request);
     buf_printf(b, ",\"verdict\":\"%s\",\"why\":", race_verdict_text(run->verdict));
     put_text(b, run->why);
     buf_char(b, '}');

@@ -1,6 +1,7 @@
-/* Redis lease: one lock a seat in Redis, with a token and an end, around a plain transaction.  Who
- * finds it locked tries a few times more and gives up.  The release compares the token first, so
- * that nobody deletes a lock that has passed to another meanwhile.
+/* Redis lease: one lock a seat in Redis, with a token and an end (30 s), around a plain
+ * transaction. Who finds it locked tries again, three times after 100 ms each, and gives up.  The
+ * release compares the token first, so that nobody deletes a lock that has passed to another
+ * meanwhile.
  *
  * The database checks nothing: a pause longer than the lease (a stopped process, a slow disk) lets
  * two in at once.  What would help is a fence that the UPDATE compares. */

@@ -35,6 +35,10 @@ const unique = (values) => [...new Set(values)];
 const usersOf = unique(race.runs.map(({ users }) => users)).sort((a, b) => a - b);
 const strategies = unique(race.runs.map(({ strategy }) => strategy));
 
+function notes(id, texts) {
+  for (const text of texts.filter(Boolean)) at(id).append(make('p', { class: 'lead' }, text));
+}
+
 // ---- the top ----
 
 function facts() {
@@ -90,7 +94,8 @@ function head() {
   for (const name of ['winners wait, ms', 'losers wait, ms', 'per request']) {
     top.append(make('th', { colspan: 3, scope: 'colgroup' }, name));
   }
-  for (const name of [...LATENCY, ...LATENCY, 'SQL trips', 'Redis trips', 'commits']) low.append(make('th', { scope: 'col' }, name));
+  const trips = race.back_end?.ledger === 'sqlite' ? 'SQL statements' : 'SQL trips';
+  for (const name of [...LATENCY, ...LATENCY, trips, 'Redis trips', 'commits']) low.append(make('th', { scope: 'col' }, name));
   return make('thead', {}, top, low);
 }
 
@@ -116,8 +121,9 @@ function tables() {
     at('tables').append(make('div', { class: 'table' }, make('h3', {}, title),
       make('div', { class: 'scroll' }, make('table', {}, head(), make('tbody', {}, ...runs.map(row))))));
   }
-  const notes = [race.note, ...(race.skips ?? race.skipped ?? []).map(({ strategy, why }) => `${strategy} did not run: ${why}.`)];
-  for (const note of notes.filter(Boolean)) at('race-notes').append(make('p', { class: 'lead' }, note));
+  notes('race-notes', [race.note, ...(race.skipped ?? []).map(({ strategy, why }) => `${strategy} did not run: ${why}.`)]);
+  const { connections_max: shared } = race;
+  if (usersOf.at(-1) > shared) at('sharing').append(`; more than ${number(shared)} users share ${number(shared)} connections, and wait for one`);
 }
 
 // ---- plots ----
@@ -125,7 +131,8 @@ function tables() {
 const LIGHT = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#8c6d1f', '#6a51a3', '#4d4d4d', '#2f855a', '#a0522d'];
 const DARK = ['#5db7f0', '#f5b942', '#3fd3a6', '#eaa6cc', '#9bd8fb', '#cfae58', '#b3a0e8', '#bdbdbd', '#7ddba3', '#e0a07a'];
 const OURS = ['engine', 'holdfast'];
-const dashes = [[], [7, 3], [2, 2], [9, 3, 2, 3]];
+const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [14, 4]];
+const POINTS = ['circle', 'triangle', 'rect', 'rectRot', 'crossRot', 'star', 'cross', 'rectRounded'];
 const darkly = window.matchMedia('(prefers-color-scheme: dark)');
 const hidden = new Set();
 const charts = [];
@@ -135,18 +142,20 @@ const css = (name) => getComputedStyle(document.documentElement).getPropertyValu
 const isDark = () => darkly.matches && !printing;
 function look(strategy) {
   const runs = race.runs.filter((run) => run.strategy === strategy);
-  if (!runs[0].promises_correct) return { color: isDark() ? '#ff8f85' : '#b3261e', dash: [], width: 3 };
-  if (OURS.includes(strategy)) return { color: isDark() ? '#ffffff' : '#111111', dash: [], width: 3.5 };
+  if (!runs[0].promises_correct) return { color: isDark() ? '#ff8f85' : '#b3261e', dash: [], width: 3, point: 'circle' };
+  if (OURS.includes(strategy)) return { color: isDark() ? '#ffffff' : '#111111', dash: [], width: 3.5, point: 'circle' };
   const rank = strategies.filter((name) => race.runs.find((run) => run.strategy === name).promises_correct
     && !OURS.includes(name)).indexOf(strategy);
-  return { color: (isDark() ? DARK : LIGHT)[rank % LIGHT.length], dash: dashes[rank % dashes.length], width: 2 };
+  // Who cannot tell two colours apart has the dashes and the points.
+  return { color: (isDark() ? DARK : LIGHT)[rank % LIGHT.length], dash: DASHES[rank < 4 ? rank : (rank - 3) % DASHES.length],
+    width: 2, point: POINTS[rank % POINTS.length] };
 }
 
 function paint(chart) {
   const [ink, soft, line] = [printing ? '#000' : css('--ink'), printing ? '#444' : css('--soft'), printing ? '#ccc' : css('--line')];
   for (const set of chart.data.datasets) {
-    const { color, dash, width } = look(set.label);
-    Object.assign(set, { borderColor: color, backgroundColor: color, pointBackgroundColor: color, pointBorderColor: color, borderDash: dash, borderWidth: width, hidden: hidden.has(set.label) });
+    const { color, dash, width, point } = look(set.label);
+    Object.assign(set, { pointStyle: point, borderColor: color, backgroundColor: color, pointBackgroundColor: color, pointBorderColor: color, borderDash: dash, borderWidth: width, hidden: hidden.has(set.label) });
   }
   for (const scale of Object.values(chart.options.scales)) {
     Object.assign(scale.grid, { color: line, borderColor: soft });
@@ -203,9 +212,10 @@ function distribution(users) {
   const datasets = strategies.map((strategy) => {
     const run = race.runs.find((one) => one.strategy === strategy && one.users === users);
     const quantiles = run?.losers_ms?.quantiles ?? [];
-    return { label: strategy, pointRadius: 0, tension: 0, data: quantiles.map((ms, percent) => ({ x: Math.max(ms, 0.01), y: percent })) };
+    const pointRadius = ({ dataIndex }) => (dataIndex % 25 ? 0 : 4); // the quarters
+    return { label: strategy, pointRadius, tension: 0, clip: false, data: quantiles.map((ms, percent) => ({ x: Math.max(ms, 0.01), y: percent })) };
   });
-  plot(`${count(users, 'user')}: how long losers wait`, 'Share of losers who have their “no”; further left is better', datasets,
+  plot(`${count(users, 'user')}: how long losers wait`, 'Share of losers who have their “no”, a mark each quarter; further left is better', datasets,
     axis('ms since the click', 'logarithmic'), axis('% of losers', 'linear', { min: 0, max: 100 }),
     ({ dataset, parsed }) => `${dataset.label}: ${parsed.y} % within ${number(parsed.x)} ms`);
 }
@@ -218,12 +228,20 @@ function repaint() {
   legend();
 }
 
+// Chart.js's points, for the legend.
+const MARKS = {
+  circle: 'M-5 0 a5 5 0 1 0 10 0 a5 5 0 1 0 -10 0', triangle: 'M0 -5.5 L5.5 4.5 H-5.5 z', rect: 'M-4.5 -4.5 h9 v9 h-9 z',
+  rectRot: 'M0 -6 L6 0 L0 6 L-6 0 z', crossRot: 'M-4 -4 L4 4 M-4 4 L4 -4', star: 'M-4 -4 L4 4 M-4 4 L4 -4 M0 -6 V6 M-6 0 H6',
+  cross: 'M0 -6 V6 M-6 0 H6', rectRounded: 'M-3 -4.5 h6 q1.5 0 1.5 1.5 v6 q0 1.5 -1.5 1.5 h-6 q-1.5 0 -1.5 -1.5 v-6 q0 -1.5 1.5 -1.5 z',
+};
+
 function legend() {
   at('legend').replaceChildren(...strategies.map((strategy) => {
-    const { color, dash, width } = look(strategy);
+    const { color, dash, width, point } = look(strategy);
     const button = make('button', { type: 'button', 'aria-pressed': !hidden.has(strategy) });
-    const sample = draw(button, 'svg', { viewBox: '0 0 40 12', 'aria-hidden': 'true' });
-    draw(sample, 'line', { x1: 1, x2: 39, y1: 6, y2: 6, stroke: color, 'stroke-width': width + 0.5, 'stroke-dasharray': dash.join(' ') });
+    const sample = draw(button, 'svg', { viewBox: '0 0 52 16', 'aria-hidden': 'true' });
+    draw(sample, 'line', { x1: 1, x2: 51, y1: 8, y2: 8, stroke: color, 'stroke-width': width + 0.5, 'stroke-dasharray': dash.join(' ') });
+    draw(sample, 'path', { d: MARKS[point], transform: 'translate(26 8)', fill: color, stroke: color, 'stroke-width': 2 });
     button.append(strategy);
     button.addEventListener('click', () => {
       if (!hidden.delete(strategy)) hidden.add(strategy);
@@ -236,7 +254,7 @@ function legend() {
 function plots() {
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
   byUsers('Throughput', 'Answers a second, yes and no together; higher is better', 'answers/s', (run) => run.throughput);
-  byUsers('How long winners wait', 'Half of the winners wait no longer than this; lower is better', 'ms', (run) => run.winners_ms?.p50);
+  byUsers('How long winners wait', `Half of the winners wait no longer than this${race.runs.every(({ seats }) => seats === 1) ? ' (of one seat there is one winner: one number each)' : ''}; lower is better`, 'ms', (run) => run.winners_ms?.p50);
   byUsers('How long the slowest losers wait', '99 % of the losers wait no longer than this; lower is better', 'ms', (run) => run.losers_ms?.p99);
   usersOf.forEach(distribution);
   repaint();
@@ -271,7 +289,7 @@ const widest = (lines, font) => {
   return Math.max(...lines.map((line) => ruler.measureText(line).width));
 };
 const clamp = (value, low, high) => Math.min(Math.max(value, low), Math.max(low, high));
-const SERVERS = ['PostgreSQL', 'Redis', 'Network'];
+const SERVERS = ['PostgreSQL', 'Redis', 'SQLite', 'Network'];
 const isBad = (text) => /^ERROR|^connection lost/.test(text);
 
 class Diagram {
@@ -340,7 +358,12 @@ class Diagram {
   }
 }
 
+const WORDS = ['No', 'One', 'Two', 'Three', 'Four', 'Five', 'Six'];
+
 function stories() {
+  const n = lab.anomalies.length;
+  at('how-many').textContent = `${WORDS[n] ?? n} race${n === 1 ? '' : 's'}`;
+  notes('anomaly-notes', [lab.note && `${lab.note}.`, ...(lab.left_out ?? []).map(({ name, why }) => `Left out: ${name}: ${why}.`)]);
   for (const anomaly of lab.anomalies) {
     const sides = anomaly.sides.map((side) => make('div', { class: `side ${side.verdict}`, 'data-verdict': side.verdict },
       make('h4', {}, side.name, ' ', make('small', {}, side.strategy)), new Diagram(side).svg,

@@ -1,5 +1,6 @@
 /* See scene.h.  One thread plays all actors; only scene_send leaves one of them waiting. */
 #include "lab/scene.h"
+#include "lab/scene_sqlite.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,19 +11,33 @@
 #define PATIENCE_MS 10000 /* for what must happen by itself: a lock to be waited for, an expiry */
 #define LOOK_EVERY_MS 5
 
-static const char stage[] = "SET client_min_messages = warning;"
-                            "DROP TABLE IF EXISTS seats, holds, tickets CASCADE;"
-                            "CREATE TABLE seats (id text PRIMARY KEY,"
-                            "                    status text NOT NULL DEFAULT 'FREE',"
-                            "                    buyer text);"
-                            /* What a buyer was sold: told, charged and sent. */
-                            "CREATE TABLE tickets (n serial PRIMARY KEY,"
-                            "                      seat text NOT NULL REFERENCES seats,"
-                            "                      buyer text NOT NULL,"
-                            "                      request text);"
-                            "INSERT INTO seats (id) VALUES ('A-1'), ('A-2')";
+static const char stage_postgres[] = "SET client_min_messages = warning;"
+                                     "DROP TABLE IF EXISTS seats, holds, tickets CASCADE;"
+                                     "CREATE TABLE seats (id text PRIMARY KEY,"
+                                     "                    status text NOT NULL DEFAULT 'FREE',"
+                                     "                    buyer text);"
+                                     /* What a buyer was sold: told, charged and sent. */
+                                     "CREATE TABLE tickets (n serial PRIMARY KEY,"
+                                     "                      seat text NOT NULL REFERENCES seats,"
+                                     "                      buyer text NOT NULL,"
+                                     "                      request text);"
+                                     "INSERT INTO seats (id) VALUES ('A-1'), ('A-2')";
 
-static const struct strategy both = {.needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS};
+static const char stage_sqlite[] =
+    "DROP TABLE IF EXISTS tickets; DROP TABLE IF EXISTS seats; DROP TABLE IF EXISTS locks;"
+    "DROP TABLE IF EXISTS fences;"
+    "CREATE TABLE seats (id TEXT PRIMARY KEY, status TEXT NOT NULL DEFAULT 'FREE', buyer TEXT);"
+    "CREATE TABLE tickets (n INTEGER PRIMARY KEY, seat TEXT NOT NULL REFERENCES seats,"
+    "                      buyer TEXT NOT NULL, request TEXT);"
+    /* In the place of Redis: see scene_lock.c. */
+    "CREATE TABLE locks (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until_ms INTEGER NOT NULL,"
+    "                    fence INTEGER NOT NULL DEFAULT 1);"
+    "CREATE TABLE fences (name TEXT PRIMARY KEY, fence INTEGER NOT NULL);"
+    "INSERT INTO seats (id) VALUES ('A-1'), ('A-2')";
+
+static const struct strategy on_postgres = {.needs = STRATEGY_NEEDS_POSTGRES};
+static const struct strategy on_both = {.needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS};
+static const struct strategy on_sqlite = {.needs = STRATEGY_NEEDS_SQLITE};
 
 __attribute__((format(printf, 1, 0))) static char *format(const char *fmt, va_list args)
 {
@@ -54,35 +69,66 @@ static void pause_ms(int ms)
 
 /* ---- the stage ---- */
 
+static bool is_actor(const struct scene *s, const char *name)
+{
+    for (size_t i = 0; s->actors[i]; i++)
+        if (strcmp(s->actors[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool connect(struct scene *s, struct desk **ret, struct hf_err *err)
+{
+    const struct strategy *needs = s->on_sqlite               ? &on_sqlite
+                                   : is_actor(s, SCENE_REDIS) ? &on_both
+                                                              : &on_postgres;
+    if (!desk_open(needs, s->settings, ret, err))
+        return false;
+    (*ret)->outcome = &s->unused;
+    if (s->on_sqlite)
+        scene_sqlite_now(s, (*ret)->sqlite);
+    return true;
+}
+
+static size_t index_of(const struct scene *s, const char *who)
+{
+    size_t i = 0;
+    while (strcmp(s->actors[i], who) != 0)
+        hf_check(s->actors[++i]);
+    return i;
+}
+
 /* Connected; NULL: the scene has failed. */
 static struct desk *desk_of(struct scene *s, const char *who)
 {
-    size_t i = 0;
-    while (strcmp(s->anomaly->actors[i], who) != 0)
-        hf_check(s->anomaly->actors[++i]);
-    if (!s->desks[i] && !s->failed) {
-        if (!desk_open(&both, s->settings, &s->desks[i], &s->err))
-            s->failed = true;
-        else
-            s->desks[i]->outcome = &s->unused;
-    }
-    return s->failed ? NULL : s->desks[i];
+    struct desk **desk = &s->desks[index_of(s, who)];
+    if (!*desk && !s->failed && !connect(s, desk, &s->err))
+        s->failed = true;
+    return s->failed ? NULL : *desk;
+}
+
+static bool set_stage(struct scene *s)
+{
+    if (is_actor(s, SCENE_REDIS))
+        freeReplyObject(desk_redis(s->judge, "FLUSHALL"));
+    return desk_do(s->judge, s->on_sqlite ? stage_sqlite : stage_postgres) &&
+           !desk_failed(s->judge);
 }
 
 bool scene_open(struct scene *s, const struct strategy_settings *settings,
-                const struct anomaly *anomaly, struct anomaly_side *side, struct hf_err *err)
+                const char *const *actors, struct anomaly_side *side, struct hf_err *err)
 {
     *s = (struct scene){
-        .settings = settings, .clock = &clock_system, .anomaly = anomaly, .side = side};
-    if (!desk_open(&both, settings, &s->judge, err))
+        .settings = settings, .clock = &clock_system, .actors = actors, .side = side};
+    s->on_sqlite = is_actor(s, SCENE_SQLITE);
+    s->ledger = s->on_sqlite ? SCENE_SQLITE : SCENE_POSTGRES;
+    s->locks = s->on_sqlite ? SCENE_SQLITE : SCENE_REDIS;
+    if (!connect(s, &s->judge, err))
         return false;
-    s->judge->outcome = &s->unused;
-    freeReplyObject(desk_redis(s->judge, "FLUSHALL"));
-    bool good = desk_do(s->judge, stage) && !desk_failed(s->judge);
-    for (size_t i = 0; good && anomaly->actors[i]; i++)
-        if (strcmp(anomaly->actors[i], SCENE_POSTGRES) != 0 &&
-            strcmp(anomaly->actors[i], SCENE_REDIS) != 0)
-            good = desk_of(s, anomaly->actors[i]) != NULL;
+    bool good = set_stage(s);
+    for (size_t i = 0; good && actors[i]; i++)
+        if (strcmp(actors[i], s->ledger) != 0 && strcmp(actors[i], s->locks) != 0)
+            good = desk_of(s, actors[i]) != NULL;
     s->began_us = clock_monotonic_us(s->clock);
     if (!good)
         (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s", s->failed ? s->err.msg : s->unused.why);
@@ -151,12 +197,14 @@ const char *scene_sql(struct scene *s, const char *who, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    struct anomaly_step *step = note(s, who, SCENE_POSTGRES, format(fmt, args));
+    struct anomaly_step *step = note(s, who, s->ledger, format(fmt, args));
     va_end(args);
     struct desk *d = desk_of(s, who);
-    if (d)
+    if (d && s->on_sqlite)
+        step->answer = scene_sqlite_answer(d->sqlite, step->text);
+    else if (d)
         step->answer = answer_text(d->pg, PQexec(d->pg, step->text));
-    if (d && PQstatus(d->pg) != CONNECTION_OK)
+    if (d && !s->on_sqlite && PQstatus(d->pg) != CONNECTION_OK)
         return SCENE_LOST;
     return step->answer ? step->answer : "";
 }
@@ -182,37 +230,32 @@ static const char *noted_reply(struct scene *s, struct anomaly_step *step, redis
     return step->answer ? step->answer : "";
 }
 
+const char *scene_redis_words(struct scene *s, const char *who, const char *shown, int n,
+                              const char *const *words)
+{
+    struct anomaly_step *step = note(s, who, SCENE_REDIS, copy(shown));
+    struct desk *d = desk_of(s, who);
+    if (!d)
+        return "";
+    return noted_reply(s, step, redisCommandArgv(d->redis, n, (const char **)words, NULL));
+}
+
 const char *scene_redis(struct scene *s, const char *who, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    struct anomaly_step *step = note(s, who, SCENE_REDIS, format(fmt, args));
+    char *text = format(fmt, args), *line = copy(text), *rest = NULL;
     va_end(args);
-    struct desk *d = desk_of(s, who);
-    if (!d)
-        return "";
     const char *words[16];
     int n = 0;
-    char *line = copy(step->text), *rest = NULL;
     for (char *word = strtok_r(line, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         hf_check(n < 16);
         words[n++] = word;
     }
-    redisReply *reply = redisCommandArgv(d->redis, n, words, NULL);
+    const char *answer = scene_redis_words(s, who, text, n, words);
     free(line);
-    return noted_reply(s, step, reply);
-}
-
-const char *scene_redis_compare_delete(struct scene *s, const char *who, const char *key,
-                                       const char *value)
-{
-    static const char script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then"
-                                 " return redis.call('DEL', KEYS[1]) end return 0";
-    char *text;
-    hf_check(asprintf(&text, "EVAL if GET %s = %s then DEL %s", key, value, key) >= 0);
-    struct anomaly_step *step = note(s, who, SCENE_REDIS, text);
-    struct desk *d = desk_of(s, who);
-    return d ? noted_reply(s, step, desk_redis(d, "EVAL %s 1 %s %s", script, key, value)) : "";
+    free(text);
+    return answer;
 }
 
 void scene_note(struct scene *s, const char *who, const char *fmt, ...)
@@ -292,16 +335,21 @@ const char *scene_wait(struct scene *s, const char *who)
     return text;
 }
 
-void scene_await_expiry(struct scene *s, const char *key)
+void scene_await(struct scene *s, bool (*happened)(struct scene *s, const char *who),
+                 const char *who, const char *what)
 {
-    for (int ms = 0; !s->failed && desk_redis_number(s->judge, "EXISTS %s", key) > 0;
-         ms += LOOK_EVERY_MS) {
+    for (int ms = 0; !s->failed && !happened(s, who); ms += LOOK_EVERY_MS) {
         if (ms > PATIENCE_MS)
-            scene_fail(s, "Redis does not let %s expire", key);
+            scene_fail(s, "it takes too long until %s", what);
         pause_ms(LOOK_EVERY_MS);
     }
-    if (desk_failed(s->judge))
-        scene_fail(s, "%s", s->unused.why);
+}
+
+void scene_hang_up(struct scene *s, const char *who)
+{
+    struct desk **desk = &s->desks[index_of(s, who)];
+    desk_close(*desk);
+    *desk = NULL;
 }
 
 void scene_reconnect(struct scene *s, const char *who, int port)
@@ -332,12 +380,26 @@ void scene_prepare(struct scene *s, const char *sql)
 {
     if (!s->failed && !desk_do(s->judge, sql))
         scene_fail(s, "%s", s->unused.why);
+    s->began_us = clock_monotonic_us(s->clock);
+}
+
+static char *ask_sqlite(struct scene *s, const char *sql)
+{
+    char *answer = scene_sqlite_answer(s->judge->sqlite, sql);
+    if (strncmp(answer, "ERROR", 5) == 0)
+        scene_fail(s, "SQLite: %s", answer);
+    else if (strcmp(answer, "no row") != 0 && strcmp(answer, "NULL") != 0)
+        return answer;
+    free(answer);
+    return NULL;
 }
 
 char *scene_ask(struct scene *s, const char *sql)
 {
     if (s->failed)
         return NULL;
+    if (s->on_sqlite)
+        return ask_sqlite(s, sql);
     PGresult *result = PQexec(s->judge->pg, sql);
     char *value = NULL;
     if (PQresultStatus(result) != PGRES_TUPLES_OK)
@@ -358,19 +420,29 @@ void scene_judge(struct scene *s, const char *harm, const char *fine)
         s->side->evidence = copy("nothing was sold");
 }
 
+/* The two databases have different words for a list; SQLite makes it in the order of its rows. */
+#define TWICE(list_of_buyers, list, tickets)                                                       \
+    "SELECT " list "(seat || ' has ' || n || ' tickets: ' || buyers, '; ')"                        \
+    " FROM (SELECT seat, count(*) AS n, " list_of_buyers " AS buyers"                              \
+    "       FROM " tickets " GROUP BY seat HAVING count(*) > 1) AS twice"
+#define ONCE(list_of_seats, tickets) "SELECT " list_of_seats " FROM " tickets
+#define SEATS "seat || ' has 1 ticket: ' || buyer, '; '"
+#define IN_ORDER "(SELECT * FROM tickets ORDER BY n)"
+
 void scene_judge_tickets(struct scene *s)
 {
-    scene_judge(s,
-                "SELECT string_agg(seat || ' has ' || n || ' tickets: ' || buyers, '; ')"
-                " FROM (SELECT seat, count(*) AS n, string_agg(buyer, ' and ' ORDER BY n) AS buyers"
-                "       FROM tickets GROUP BY seat HAVING count(*) > 1) AS twice",
-                "SELECT string_agg(seat || ' has 1 ticket: ' || buyer, '; ' ORDER BY n)"
-                " FROM tickets");
+    if (s->on_sqlite)
+        scene_judge(s, TWICE("group_concat(buyer, ' and ')", "group_concat", IN_ORDER),
+                    ONCE("group_concat(" SEATS ")", IN_ORDER));
+    else
+        scene_judge(s, TWICE("string_agg(buyer, ' and ' ORDER BY n)", "string_agg", "tickets"),
+                    ONCE("string_agg(" SEATS " ORDER BY n)", "tickets"));
 }
 
 /* Backends hand their statistics in at their end at the latest. */
-static bool actors_are_gone(struct scene *s)
+static bool actors_are_gone(struct scene *s, const char *who)
 {
+    (void)who;
     char *others = scene_ask(s, "SELECT 1 FROM pg_stat_activity WHERE backend_type ="
                                 " 'client backend' AND pid <> pg_backend_pid() LIMIT 1");
     free(others);
@@ -380,9 +452,5 @@ static bool actors_are_gone(struct scene *s)
 void scene_dismiss(struct scene *s)
 {
     close_actors(s);
-    for (int ms = 0; !s->failed && !actors_are_gone(s); ms += LOOK_EVERY_MS) {
-        if (ms > PATIENCE_MS)
-            scene_fail(s, "PostgreSQL keeps connections that were closed");
-        pause_ms(LOOK_EVERY_MS);
-    }
+    scene_await(s, actors_are_gone, NULL, "PostgreSQL has let the actors go");
 }

@@ -13,13 +13,16 @@
 
 #define SCENE_POSTGRES "PostgreSQL"
 #define SCENE_REDIS "Redis"
+#define SCENE_SQLITE "SQLite"
 /* The answer to a statement whose answer never came; the step has none. */
 #define SCENE_LOST "connection lost"
 
 struct scene {
     const struct strategy_settings *settings;
     const struct clock *clock;
-    const struct anomaly *anomaly;
+    const char *const *actors;
+    bool on_sqlite;
+    const char *ledger, *locks; /* the actors that keep the rows and the locks */
     struct anomaly_side *side;
     int64_t began_us;
     struct desk *judge, *desks[ANOMALY_ACTORS_MAX];
@@ -28,9 +31,10 @@ struct scene {
     bool failed;
 };
 
-/* An empty stage: seats, both FREE, no tickets, nothing in Redis. */
+/* An empty stage: seats A-1 and A-2, both FREE, no tickets, no locks.  It is on SQLite if that is
+ * one of the actors. */
 HF_MUST_USE bool scene_open(struct scene *s, const struct strategy_settings *settings,
-                            const struct anomaly *anomaly, struct anomaly_side *side,
+                            const char *const *actors, struct anomaly_side *side,
                             struct hf_err *err);
 void scene_close(struct scene *s);
 
@@ -40,9 +44,9 @@ __attribute__((format(printf, 3, 4))) const char *scene_sql(struct scene *s, con
                                                             const char *fmt, ...);
 __attribute__((format(printf, 3, 4))) const char *scene_redis(struct scene *s, const char *who,
                                                               const char *fmt, ...);
-/* Deletes a key if it has that value, in one script; shown as what the script does. */
-const char *scene_redis_compare_delete(struct scene *s, const char *who, const char *key,
-                                       const char *value);
+/* A command of Redis that is too long to be shown as it is, a script. */
+const char *scene_redis_words(struct scene *s, const char *who, const char *shown, int n,
+                              const char *const *words);
 /* A statement that will have to wait for another's lock: returns once it does (or did not have
  * to).  scene_wait shows its answer as a step of its own. */
 __attribute__((format(printf, 3, 4))) void scene_send(struct scene *s, const char *who,
@@ -60,10 +64,20 @@ static inline bool scene_is(const char *answer, const char *text)
     return strcmp(answer, text) == 0;
 }
 
-/* Time goes by until Redis has let the key expire. */
-void scene_await_expiry(struct scene *s, const char *key);
+/* A transaction that will write. */
+void scene_begin(struct scene *s, const char *who);
+
+/* The lock of A-1, with a TTL: a key in Redis, or a row in SQLite.  The answer as shown, and NULL
+ * if another has it; with_fence: the answer is the fence of this grant, minted in the same step. */
+const char *scene_lock(struct scene *s, const char *who, int ttl_ms, bool with_fence);
+/* Blindly, or on the condition that it is still theirs.  False: there was nothing to release. */
+bool scene_unlock(struct scene *s, const char *who, bool is_blind);
+/* Time goes by until the lock that `who` had has expired. */
+void scene_await_expiry(struct scene *s, const char *who);
 /* A new connection to PostgreSQL in place of the old one, through 127.0.0.1:port. */
 void scene_reconnect(struct scene *s, const char *who, int port);
+/* The connection of `who` ends; the next statement makes another. */
+void scene_hang_up(struct scene *s, const char *who);
 
 /* The connection of `who`; NULL: the scene has failed. */
 PGconn *scene_pg(struct scene *s, const char *who);
@@ -79,6 +93,9 @@ char *scene_ask(struct scene *s, const char *sql);
 void scene_judge(struct scene *s, const char *harm, const char *fine);
 /* ... for a seat that more than one buyer has a ticket for. */
 void scene_judge_tickets(struct scene *s);
+/* Time goes by until that has happened; `what` is said if it never does. */
+void scene_await(struct scene *s, bool (*happened)(struct scene *s, const char *who),
+                 const char *who, const char *what);
 /* Ends the actors' connections and returns when PostgreSQL has seen them go, their statistics
  * with them. */
 void scene_dismiss(struct scene *s);

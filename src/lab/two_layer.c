@@ -1,7 +1,11 @@
 /* Two layers: Redis as a gate, PostgreSQL as the truth.  A key a seat, set only if it is not there
  * and for as long as the hold, refuses nearly everybody at the price of one command.  Who passes
  * changes the row, on the condition that it is available: should Redis have lost its keys, the row
- * still refuses.  Then, and if only some of the seats were to be had, the gate is opened again. */
+ * still refuses.  Then, and if only some of the seats were to be had, the gate is opened again.
+ *
+ * That DEL is blind: after a pause longer than the hold it deletes the key of another.  In front of
+ * a row that decides, this costs a quick refusal and no seat (see anomaly_blind_delete.c for what
+ * it costs where nothing else decides). */
 #include "lab/desk.h"
 
 static bool take_rows(struct desk *d, const struct strategy_want *want)

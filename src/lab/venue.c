@@ -22,13 +22,14 @@ static bool is_sqlite(const char *url) { return url && strncmp(url, "sqlite:", 7
 static bool ask_postgres(const char *url, const char *sql, char ret[64], struct hf_err *err)
 {
     PGconn *pg = PQconnectdb(url);
-    PGresult *result = PQexec(pg, sql);
+    PGresult *result = PQstatus(pg) == CONNECTION_OK ? PQexec(pg, sql) : NULL; /* else: why not */
     ExecStatusType status = PQresultStatus(result);
     bool good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
     if (good)
         (void)snprintf(ret, 64, "%s", PQntuples(result) ? PQgetvalue(result, 0, 0) : "");
     else
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %s", PQerrorMessage(pg));
+        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %.*s",
+                         (int)strcspn(PQerrorMessage(pg), "\n"), PQerrorMessage(pg));
     PQclear(result);
     PQfinish(pg);
     return good;
@@ -92,7 +93,8 @@ static enum hf_status look_at_redis(struct venue *v, const char *url, bool must_
         status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s", outcome.why);
     else if (keys && must_be_empty)
         status = hf_err_set(err, HF_INVALID_REQUEST,
-                            "--gate: %lld keys are there; the lab wants an empty Redis", keys);
+                            "--gate: it is not empty (DBSIZE %lld), and the lab would delete keys",
+                            keys);
     desk_close(d);
     return status;
 }
@@ -155,13 +157,15 @@ static enum hf_status check_urls(const char *ledger, const char *gate, struct hf
                           "--ledger: neither postgres://... nor sqlite:PATH");
     if ((ledger && strlen(ledger) > VENUE_URL_SIZE - 128) || (gate && strlen(gate) > 512))
         return hf_err_set(err, HF_INVALID_REQUEST, "a URL is too long");
+    if (gate && !desk_redis_url(gate))
+        return hf_err_set(err, HF_INVALID_REQUEST, "--gate: not redis://HOST:PORT or unix:PATH");
     if (gate && is_sqlite(ledger))
         return hf_err_set(err, HF_INVALID_REQUEST, "--gate: SQLite has no use for a gate");
     return HF_OK;
 }
 
 static enum hf_status open_gate(struct venue *v, const char *gate,
-                                void (*say)(void *ctx, const char *what), void *ctx,
+                                bool (*say)(void *ctx, const char *what), void *ctx,
                                 struct hf_err *err)
 {
     if (gate) {
@@ -176,14 +180,15 @@ static enum hf_status open_gate(struct venue *v, const char *gate,
                                          : "redis-server is not installed");
         return HF_OK;
     }
-    say(ctx, "starting Redis");
+    if (!say(ctx, "starting Redis"))
+        return hf_err_set(err, HF_DRAINING, "stopped");
     return servers_start_redis(&v->servers, err)
                ? look_at_redis(v, v->servers.redis.url, false, err)
                : err->code;
 }
 
 enum hf_status venue_open(struct venue *v, const char *ledger, const char *gate,
-                          void (*say)(void *ctx, const char *what), void *ctx, struct hf_err *err)
+                          bool (*say)(void *ctx, const char *what), void *ctx, struct hf_err *err)
 {
     *v = (struct venue){.settings = {STRATEGY_SETTINGS_USUAL}};
     (void)snprintf(v->versions.holdfast, sizeof v->versions.holdfast, "%s", HF_VERSION_TEXT);
@@ -201,8 +206,8 @@ enum hf_status venue_open(struct venue *v, const char *ledger, const char *gate,
         return status == HF_OK && !stage_build(&v->settings, err) ? err->code : status;
     }
     v->named_postgres = ledger != NULL;
-    if (!ledger)
-        say(ctx, "starting PostgreSQL");
+    if (!ledger && !say(ctx, "starting PostgreSQL"))
+        return hf_err_set(err, HF_DRAINING, "stopped");
     if ((!ledger && !servers_start_postgres(&v->servers, err)) ||
         !open_postgres(v, ledger ? ledger : v->servers.postgres.url, err) ||
         !stage_build(&v->settings, err))

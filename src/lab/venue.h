@@ -22,9 +22,10 @@ struct venue {
     char sqlite[VENUE_URL_SIZE];
 };
 
-/* As race_settings says of them.  To be closed on failure too. */
+/* As race_settings says of them.  `say` is told what is about to be started, and may refuse it
+ * (HF_DRAINING).  To be closed on failure too. */
 HF_MUST_USE enum hf_status venue_open(struct venue *v, const char *ledger, const char *gate,
-                                      void (*say)(void *ctx, const char *what), void *ctx,
+                                      bool (*say)(void *ctx, const char *what), void *ctx,
                                       struct hf_err *err);
 /* A holdfastd on the venue's ledger and gate; its URL is settings.server. */
 HF_MUST_USE enum hf_status venue_start_engine(struct venue *v, struct hf_err *err);

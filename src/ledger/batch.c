@@ -20,6 +20,8 @@ enum hf_status ledger_commit(struct ledger *l, struct hf_err *err)
 
 void ledger_rollback(struct ledger *l) { l->db->driver->rollback(l->db); }
 
+int64_t ledger_exchanges(const struct ledger *l) { return l->db->driver->exchanges(l->db); }
+
 enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err)
 {
     return l->db->driver->now_ms(l->db, ret_now, err);

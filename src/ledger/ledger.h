@@ -80,6 +80,8 @@ HF_MUST_USE enum hf_status ledger_write(struct ledger *l, const struct ledger_ba
                                         struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_commit(struct ledger *l, struct hf_err *err);
 void ledger_rollback(struct ledger *l);
+/* Exchanges with the database so far; see db_driver.exchanges. */
+int64_t ledger_exchanges(const struct ledger *l);
 
 /* After a COMMIT of unknown outcome: did it happen?  Waits for whoever may still be at it by taking
  * the batch's locks (`clocks` names their events) and looks for what only this batch can have

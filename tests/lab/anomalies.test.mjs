@@ -3,11 +3,13 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { holdfast } from '../support/cli.mjs';
+import { postgresBin } from '../support/postgres.mjs';
 import { HOLDFAST } from '../support/server.mjs';
 
 const NAMES = ['naive-double-sale', 'blind-delete', 'paused-holder', 'deadlock', 'gate-flushed', 'lost-commit'];
+const ON_SQLITE = ['naive-double-sale', 'blind-delete', 'paused-holder', 'lost-commit'];
 // On a terminal, which `script` is.
-const onTerminal = () => ['script', '-qec', `${HOLDFAST} lab anomalies --only naive-double-sale`, '/dev/null'];
+const onTerminal = (columns, name) => () => ['script', '-qec', `stty cols ${columns}; exec ${HOLDFAST} lab anomalies --only ${name}`, '/dev/null'];
 
 describe('holdfast lab anomalies', () => {
   let run, told;
@@ -83,12 +85,12 @@ describe('holdfast lab anomalies', () => {
     }
   });
 
-  it('prints a timeline, with colours on a terminal unless NO_COLOR is set', async () => {
+  it('prints a timeline that fits its terminal, with colours there unless NO_COLOR is set', async () => {
     const only = ['lab', 'anomalies', '--only', 'naive-double-sale'];
-    const [piped, coloured, plain] = await Promise.all([holdfast(undefined, only),
-      holdfast(undefined, only, { wrap: onTerminal, env: { NO_COLOR: '' } }),
-      holdfast(undefined, only, { wrap: onTerminal, env: { NO_COLOR: '1' } })]);
-    for (const { code, stdout } of [piped, coloured, plain]) {
+    const [piped, coloured, narrow] = await Promise.all([holdfast(undefined, only),
+      holdfast(undefined, only, { wrap: onTerminal(200, 'naive-double-sale'), env: { NO_COLOR: '' } }),
+      holdfast(undefined, only, { wrap: onTerminal(80, 'blind-delete'), env: { NO_COLOR: '1' } })]);
+    for (const { code, stdout } of [piped, coloured]) {
       assert.equal(code, 0, stdout);
       assert.match(stdout, /VIOLATED.*: A-1 has 2 tickets: Ann and Bob[^]*PROTECTED.*: A-1 has 1 ticket: Ann/);
       assert.match(stdout, /Bob thinks: "It is free, I take it\."/);
@@ -96,12 +98,58 @@ describe('holdfast lab anomalies', () => {
     }
     assert.match(piped.stdout, /●─+┼─+▶ +SELECT status FROM seats/);
     assert.match(coloured.stdout, /\x1b\[1;31mVIOLATED/);
-    for (const { stdout } of [piped, plain]) assert.doesNotMatch(stdout, /\x1b/);
+    for (const { stdout } of [piped, narrow]) assert.doesNotMatch(stdout, /\x1b/);
+    assert.match(narrow.stdout, /Ann +Bob +Carl +Redis +PostgreSQL/);
+    assert.deepEqual(narrow.stdout.split(/\r?\n/).filter((line) => [...line].length > 80), []);
   });
 
   it('knows no other anomaly', async () => {
     const wrong = await holdfast(undefined, ['lab', 'anomalies', '--only', 'nonsense']);
     assert.equal(wrong.code, 64);
     assert.match(wrong.stderr, /there is no anomaly nonsense/);
+  });
+});
+
+describe('anomalies where a server is missing', () => {
+  const play = async (PATH, args = []) => {
+    const { code, stdout, stderr } = await holdfast(undefined, ['lab', 'anomalies', '--json', ...args], { env: { PATH } });
+    return { code, stderr, told: stdout && JSON.parse(stdout) };
+  };
+
+  it('are played on SQLite, with the same ends, and say what was left out', async () => {
+    const { code, told } = await play('/nonexistent');
+    assert.equal(code, 0);
+    assert.equal(told.ok, true);
+    assert.match(told.note, /^PostgreSQL is not installed/);
+    assert.deepEqual(told.left_out.map(({ name }) => name), ['deadlock', 'gate-flushed']);
+    assert.ok(told.left_out.every(({ why }) => why));
+    assert.deepEqual(told.anomalies.map(({ name }) => name), ON_SQLITE);
+    const [sale, blind, paused, lost] = told.anomalies.map(({ sides }) => sides);
+    for (const sides of [sale, blind, paused, lost]) {
+      assert.deepEqual(sides.map(({ verdict }) => verdict), ['violated', 'protected']);
+      assert.ok(sides.every(({ actors }) => actors.at(-1) === 'SQLite' && !actors.includes('Redis')));
+    }
+    assert.deepEqual(sale.map(({ evidence }) => evidence), ['A-1 has 2 tickets: Ann and Bob', 'A-1 has 1 ticket: Ann']);
+    assert.deepEqual(blind.map(({ evidence }) => evidence), ['A-1 has 2 tickets: Bob and Carl', 'A-1 has 1 ticket: Bob']);
+    assert.deepEqual(paused.map(({ evidence }) => evidence), ['A-1 has 2 tickets: Bob and Ann', 'A-1 has 1 ticket: Bob']);
+    assert.match(lost[0].evidence, /order-7 was sold 2 times: A-1 and A-2, both charged to Ann/);
+    assert.match(lost[1].evidence, /order-7 was sold once: A-1 to Ann/);
+  });
+
+  it('cannot all be played there', async () => {
+    const { code, stderr } = await play('/nonexistent', ['--only', 'deadlock']);
+    assert.equal(code, 69);
+    assert.match(stderr, /PostgreSQL is not installed.*SQLite locks the whole file/);
+  });
+
+  it('need Redis only where it plays a part', async () => {
+    const locks = await play(postgresBin(), ['--only', 'blind-delete']);
+    assert.equal(locks.code, 0);
+    assert.match(locks.told.note, /^Redis is not installed/);
+    assert.deepEqual(locks.told.anomalies[0].sides[0].actors, ['Ann', 'Bob', 'Carl', 'SQLite']);
+    const rows = await play(postgresBin(), ['--only', 'naive-double-sale']);
+    assert.equal(rows.code, 0);
+    assert.equal(rows.told.note, null);
+    assert.deepEqual(rows.told.anomalies[0].sides[0].actors, ['Ann', 'Bob', 'PostgreSQL']);
   });
 });

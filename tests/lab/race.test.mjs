@@ -72,8 +72,7 @@ function assertRun(run) {
   assert.ok(run.seconds > 0);
   assert.ok(Math.abs(run.throughput - (run.users - run.errors) / run.seconds) <= run.throughput * 0.01 + 0.1);
   assert.ok(run.commits_per_request > 0 && run.commits_per_request <= 3);
-  if (run.strategy === 'holdfast') assert.equal(run.round_trips_per_request, null);
-  else assert.ok(run.round_trips_per_request >= 0 && run.round_trips_per_request <= 20);
+  assert.ok(run.round_trips_per_request > 0 && run.round_trips_per_request <= 20);
 }
 
 describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () => {
@@ -113,6 +112,15 @@ describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () 
     assert.match(result.versions.holdfast, /^\d+\.\d+\.\d+$/);
     assert.deepEqual(result.back_end, { ledger: 'postgresql', gate: 'redis' });
     assert.equal(result.note, null);
+  });
+
+  it('tells what Holdfast itself asked of its ledger and its gate', () => {
+    for (const run of result.runs.filter(({ strategy }) => strategy === 'holdfast')) {
+      const total = (field) => Math.round(run[`${field}_per_request`] * run.users);
+      assert.equal(total('commits'), 1); // one sale
+      assert.ok(total('round_trips') >= 2, JSON.stringify(run)); // a batch: read, then write
+      assert.ok(total('gate_trips') >= 2, JSON.stringify(run)); // claimed, then settled
+    }
   });
 
   it('leaves no process and no file', () => nothingIsLeft(place));
@@ -201,7 +209,7 @@ describe('a race on servers that were named', { concurrency: false }, () => {
     redis.cli('SET', 'precious', '1');
     const { code, stderr } = await race(place, args);
     assert.equal(code, 64);
-    assert.match(stderr, /1 keys are there; the lab wants an empty Redis/);
+    assert.match(stderr, /--gate: it is not empty/);
     assert.equal(redis.cli('GET', 'precious'), '1');
     const without = await raceJson(place, [...args.slice(0, 4), '--strategy', 'unique,two-layer']);
     assert.deepEqual(without.skipped, [{ strategy: 'two-layer', why: 'needs Redis' }]);
@@ -212,7 +220,7 @@ describe('a race on servers that were named', { concurrency: false }, () => {
   it('says 69 if they are not there, without the password', async () => {
     const { code, stdout, stderr } = await race(place, ['--users', '5', '--ledger', 'postgres://u:hunter2@127.0.0.1:1/x']);
     assert.deepEqual([code, stdout], [69, '']);
-    assert.match(stderr, /^holdfast lab race: PostgreSQL: /);
+    assert.match(stderr, /^holdfast lab race: PostgreSQL: .*refused\n?$/);
     assert.ok(!stderr.includes('hunter2'));
     await nothingIsLeft(place);
   });
@@ -231,7 +239,7 @@ describe('the exit status', { concurrency: false }, () => {
 
   it('is 64 for what cannot be meant', async () => {
     for (const args of [['--users', '0'], ['--users', '5,'], ['--users', ''], ['--seats', '0'], ['--tries', '0'], ['--strategy', 'hope'],
-      ['--strategy', ''], ['--ledger', 'mysql://x'], ['--ledger', 'sqlite:'], [...sqlite('b.db'), '--gate', 'redis://127.0.0.1:1'],
+      ['--strategy', ''], ['--ledger', 'mysql://x'], ['--ledger', 'sqlite:'], [...sqlite('b.db'), '--gate', 'redis://127.0.0.1:1'], ['--gate', 'redis://127.0.0.1'], ['--gate', 'redis://u:p@127.0.0.1:1'], ['--gate', '127.0.0.1:1'],
       [...sqlite('b.db'), '--strategy', 'pessimistic'], ['--frobnicate'], ['more']]) {
       const { code, stdout, stderr } = await race(place, args);
       assert.deepEqual([code, stdout], [64, ''], args.join(' '));
@@ -244,12 +252,15 @@ describe('the exit status', { concurrency: false }, () => {
   });
 
   it('comes with colours and a line of progress on a terminal, and without where NO_COLOR asks', async () => {
-    const line = `'${HOLDFAST}' lab race ${sqlite('c.db').join(' ')} --strategy unique --users 5`;
-    for (const NO_COLOR of ['', '1']) {
+    for (const [NO_COLOR, columns] of [['', 200], ['1', 80]]) {
+      const line = `stty cols ${columns}; exec '${HOLDFAST}' lab race ${sqlite('c.db').join(' ')} --strategy unique --users 5`;
       const run = launch('script', ['-qec', line, '/dev/null'], { env: environment({ ...place.env, NO_COLOR }, false) });
       assert.deepEqual((await run.done).code, 0);
       assert.match(run.stdout, /\[1\/1\] unique: \d of 5 users answered/);
       assert.equal(/\x1b\[32mcorrect/.test(run.stdout), NO_COLOR === '');
+      const lines = run.stdout.split(/\r?\n/).filter((text) => !text.includes('\x1b[K'));
+      assert.ok(lines.every((text) => [...text.replace(/\x1b\[[0-9;]*m/g, '')].length <= columns), run.stdout);
+      assert.equal(lines.filter((text) => /^unique /.test(text)).length, columns === 80 ? 2 : 1); // a table, or two halves of it
     }
   });
 });

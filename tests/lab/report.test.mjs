@@ -6,7 +6,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
-import { holdfast } from '../support/cli.mjs';
+import { begin, holdfast } from '../support/cli.mjs';
 import { tempDir } from '../support/server.mjs';
 
 const CHROMIUM = (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'chromium')).find((file) => fs.existsSync(file));
@@ -132,6 +132,29 @@ describe('holdfast lab report', () => {
     assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(255, 255, 255)');
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
     await page.close();
+  });
+
+  it('is made where there are no servers, and says what is missing', async () => {
+    const dir = path.join(tempDir(), 'report');
+    assert.equal((await holdfast(undefined, ['lab', 'report', '--out', dir, '--users', '5'], { env: { PATH: '/nonexistent' } })).code, 0);
+    const { page, complaints } = await open(dir);
+    assert.deepEqual(complaints, []);
+    assert.match(await page.textContent('#race-notes'), /PostgreSQL is not installed.*two-layer did not run: needs Redis/);
+    assert.match(await page.textContent('#anomaly-notes'), /PostgreSQL is not installed.*Left out: deadlock: SQLite locks/);
+    assert.equal(await page.textContent('#anomalies h2'), 'Four races, step by step');
+    assert.equal(await page.locator('article').count(), 4);
+    assert.match(await page.textContent('thead'), /SQL statements/);
+    await page.close();
+  });
+
+  it('leaves the last one as it was when it is stopped', async () => {
+    const before = fs.readFileSync(path.join(out, 'race.json'), 'utf8');
+    const run = begin(undefined, ['lab', 'report', '--out', out, '--users', '10000']);
+    await new Promise((resolve) => { setTimeout(resolve, 500); });
+    run.child.kill('SIGTERM');
+    await run.result;
+    assert.equal(fs.readFileSync(path.join(out, 'race.json'), 'utf8'), before);
+    assert.deepEqual(fs.readdirSync(out).sort(), ['anomalies.json', 'index.html', 'race.json']);
   });
 
   it('shows what it is given, broken promises and all, and says so', async () => {

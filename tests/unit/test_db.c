@@ -299,6 +299,24 @@ static void exec_many_counts_the_rows_it_changed(void **state)
     ok(stmt->driver->exec_many(stmt, args, 2, NULL, &err), &err);
 }
 
+static void statements_are_counted_one_a_row(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    struct db_stmt *get = prepare(lab.db, "SELECT t.k FROM t{, rows(k bigint)} WHERE t.k = r.k");
+    struct db_value args[] = {db_int(1), db_int(2)};
+    int64_t before = db_sqlite.exchanges(lab.db);
+    insert((int64_t[]){1, 2, 3}, 3);
+    assert_int_equal(db_sqlite.exchanges(lab.db), before + 3);
+    ok(get->driver->query_many(get, args, 2, &err), &err);
+    while (db_step(get, &err) == DB_ROW)
+        ;
+    assert_int_equal(db_sqlite.exchanges(lab.db), before + 5);
+    ok(db_sqlite.begin(lab.db, &err), &err);
+    ok(db_sqlite.commit(lab.db, &err), &err);
+    assert_int_equal(db_sqlite.exchanges(lab.db), before + 7);
+}
+
 static void query_many_answers_for_each_row_in_turn(void **state)
 {
     (void)state;
@@ -724,6 +742,7 @@ int main(void)
         cmocka_unit_test(there_may_be_24_parameters_and_no_more),
         cmocka_unit_test(a_wrong_template_is_our_mistake),
         claim(exec_many_counts_the_rows_it_changed),
+        claim(statements_are_counted_one_a_row),
         claim(query_many_answers_for_each_row_in_turn),
         claim(a_query_may_be_ended_early),
         claim(text_bytes_and_null_come_back_as_they_were),

@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "lab/line.h"
 #include "lab/stage.h"
 #include "lab/strategy.h"
 
@@ -186,6 +188,41 @@ static void queue_lets_the_rival_through_after_and_he_loses(void **state)
     assert_sales(s, 1, "ann");
 }
 
+#define CROWD 40
+
+static long sleeps(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+static void *stand_in_line(void *ctx)
+{
+    static const struct strategy_want want = {.event = "evt", .seats = one, .n_seats = 1};
+    long *ret = ctx, before = sleeps();
+    uint64_t mine = lines_enter(&want);
+    usleep(1000); /* long enough for whoever was woken for nothing to go back to sleep */
+    lines_leave(mine);
+    *ret = sleeps() - before;
+    return NULL;
+}
+
+/* If each were to wake all the others, they would sleep some CROWD * CROWD / 2 times. */
+static void who_leaves_a_line_wakes_the_next_and_nobody_else(void **state)
+{
+    (void)state;
+    pthread_t threads[CROWD];
+    long slept[CROWD], sum = 0;
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, stand_in_line, &slept[i]), 0);
+    for (int i = 0; i < CROWD; i++) {
+        pthread_join(threads[i], NULL);
+        sum += slept[i];
+    }
+    assert_true(sum < 6 * CROWD);
+}
+
 /* ---- several seats, and what cannot be ---- */
 
 static void many_seats_are_won_together_or_not_at_all(void **state)
@@ -226,6 +263,7 @@ int main(void)
         cmocka_unit_test(naive_sells_the_seat_to_both),
         cmocka_unit_test(optimistic_and_unique_refuse_who_comes_second),
         cmocka_unit_test(queue_lets_the_rival_through_after_and_he_loses),
+        cmocka_unit_test(who_leaves_a_line_wakes_the_next_and_nobody_else),
         cmocka_unit_test(many_seats_are_won_together_or_not_at_all),
         cmocka_unit_test(a_file_that_cannot_be_is_said_at_open),
     };

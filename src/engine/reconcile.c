@@ -478,6 +478,20 @@ static void ask_gate(struct reconciler *r)
     log_write(LOG_INFO, "the gate answers again", NULL);
 }
 
+/* The lock is given back after each round: whoever has it may lose the gate, or be stopped, and
+ * another is to go on. */
+static void compare_gate_alone(struct reconciler *r)
+{
+    struct hf_err err = {0};
+    bool alone = false;
+    if (!r->gate || !atomic_load(&r->engine->gate_up) ||
+        ledger_alone(r->ledger, ALONE_NUMBER, &alone, &err) != HF_OK || !alone)
+        return;
+    compare_gate(r);
+    if (ledger_leave(r->ledger, &err) != HF_OK)
+        log_write(LOG_WARN, "the reconciler's lock was not given back", "why", err.msg, NULL);
+}
+
 static void *reconciler_main(void *arg)
 {
     struct reconciler *r = arg;
@@ -485,17 +499,13 @@ static void *reconciler_main(void *arg)
     int64_t every_ms = e->config.reconcile_every_ms ? e->config.reconcile_every_ms : EVERY_MS;
     int64_t left_ms = every_ms;
     while (!pause_for(r, left_ms < TICK_MS ? left_ms : TICK_MS)) {
-        struct hf_err err = {0};
-        bool alone = false;
         left_ms -= left_ms < TICK_MS ? left_ms : TICK_MS;
         ask_gate(r);
         if (left_ms > 0)
             continue;
         left_ms = every_ms;
         compare_views(r);
-        if (r->gate && atomic_load(&e->gate_up) &&
-            ledger_alone(r->ledger, ALONE_NUMBER, &alone, &err) == HF_OK && alone)
-            compare_gate(r);
+        compare_gate_alone(r);
     }
     return NULL;
 }

@@ -52,6 +52,11 @@ enum hf_status ledger_alone(struct ledger *l, int64_t number, bool *ret_got, str
     return l->db->driver->alone(l->db, number, ret_got, err);
 }
 
+enum hf_status ledger_leave(struct ledger *l, struct hf_err *err)
+{
+    return l->db->driver->leave(l->db, err);
+}
+
 /* ---- reads under way together ---- */
 
 enum part {

@@ -160,4 +160,16 @@ describe('the reconciler', () => {
     await until('the seat can be held', async () => (await one.hold(event, 'S-A-5')).status === 201, 5000, 50);
     await site.done();
   });
+
+  it('a server that lost the gate leaves the comparing to others, though it came first', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    const { one, two, event } = site;
+    await sleep(1500); // the first to start has compared once
+    site.gateLink.blackhole();
+    assert.equal((await one.hold(event, 'S-A-1')).status, 201);
+    await until('it knows', () => isDegraded(one));
+    site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
+    await until('the seat can be held', async () => (await two.hold(event, 'S-A-5')).status === 201, 5000, 50);
+    await site.done();
+  });
 });

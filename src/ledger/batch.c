@@ -455,9 +455,13 @@ enum hf_status ledger_settle(struct ledger *l, const struct ledger_batch *b,
         status = ledger_lock(l, rows.v, rows.n, &now, err);
     if (status == HF_OK)
         status = look(l, b, created, now, &there, err);
+    /* The lock alone makes this a commit that waits for a standby, behind the one that was found:
+     * that one may have been cut short while it waited. */
+    if (status == HF_OK && there && !cover)
+        status = ledger_commit(l, err);
     if (status == HF_OK && !there && cover)
         status = touch(l, now, err);
-    if (status != HF_OK || there || !cover)
+    if (status != HF_OK || there == cover)
         ledger_rollback(l);
     vec_close(&rows);
     if (status == HF_OK)

@@ -47,6 +47,7 @@ struct reconciler {
     VEC(struct gate_seat) fixes;
     VEC(int64_t) restored; /* holds that got entries back */
     int64_t now;
+    int64_t first_us; /* when `now` was read first, which the TTLs of `fixes` count from */
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -238,6 +239,26 @@ static int fix_order(const void *a, const void *b)
 {
     const struct gate_seat *x = a, *y = b;
     return (x->event > y->event) - (x->event < y->event);
+}
+
+static int64_t now_us(const struct reconciler *r)
+{
+    return clock_monotonic_us(r->engine->config.clock);
+}
+
+/* Looking took its time: what is left of each TTL now.  An entry must not outlive its hold. */
+static void shorten(struct reconciler *r)
+{
+    int64_t since_ms = (now_us(r) - r->first_us) / 1000 + 1;
+    size_t kept = 0;
+    for (size_t i = 0; i < r->fixes.n; i++) {
+        struct gate_seat f = r->fixes.v[i];
+        if (f.ttl_ms && f.ttl_ms <= since_ms)
+            continue;
+        f.ttl_ms -= f.ttl_ms ? since_ms : 0;
+        r->fixes.v[kept++] = f;
+    }
+    r->fixes.n = kept;
 }
 
 static bool fix(struct reconciler *r, struct hf_fault *fault)
@@ -441,12 +462,14 @@ static void compare_gate(struct reconciler *r)
         return; /* whoever needs it notices, too */
     if (r->entries.n > 1)
         qsort(r->entries.v, r->entries.n, sizeof *r->entries.v, entry_order);
+    r->first_us = now_us(r);
     enum hf_status status = ledger_now(r->ledger, &r->now, &err);
     if (status == HF_OK)
         status = find_stale(r, &err);
     if (status == HF_OK)
         status = ledger_holds_live(r->ledger, r->now, find_missing, r, &err);
     if (status == HF_OK && look_again(r, &sight)) {
+        shorten(r);
         size_t stale = 0, n = r->fixes.n;
         for (size_t i = 0; i < n; i++)
             stale += r->fixes.v[i].ttl_ms == 0;

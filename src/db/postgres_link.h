@@ -34,8 +34,9 @@ struct pg_link {
     struct buf settings;  /* SQL for each new connection */
     int64_t statement_ms; /* after which the server ends a statement that is not {slow} */
     int64_t answer_ms;    /* after which the client gives up waiting for it */
-    int64_t failed_at_us; /* the last attempt, unless it succeeded */
-    int64_t pause_ms;     /* until the next, unless another connection was made since */
+    int64_t began_us;     /* the last attempt, unless it succeeded */
+    int64_t failed_at_us; /* its end */
+    int64_t pause_ms;     /* until the next, unless another connection was made since it began */
     _Atomic int64_t *reached_us; /* see db_options */
     struct hf_err why; /* it failed */
     bool unasked;      /* something was queued since the last wait */

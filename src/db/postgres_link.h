@@ -21,6 +21,8 @@
 #define PG_IDLE_MS 3000
 #define PG_IDLE_READER_MS 60000
 
+/* A table was altered under a prepared statement, which fails on this connection for good. */
+#define PG_STALE_PLAN "0A000"
 /* Keys of advisory locks, (int, int): another space than the (bigint) of db_driver.alone. */
 #define PG_LOCKS "1212568404"
 #define PG_LOCK_MIGRATION PG_LOCKS ", 1"

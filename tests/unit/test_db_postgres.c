@@ -580,6 +580,26 @@ static void who_failed_tries_again_at_once_when_another_got_through(void **state
     db_close(other);
 }
 
+static void a_table_that_was_altered_fails_once_at_most(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    fill(3);
+    struct db_stmt *read = prepare(lab.db, "SELECT n FROM t WHERE k = 1");
+    for (int i = 0; i < 4; i++) {
+        for (int tries = 0; tries < 2; tries++) {
+            bool again = tries == 0 && i > 0; /* its plan answers in another type */
+            begin(lab.db);
+            enum hf_status status = db_query(read, NULL, &err);
+            enum db_step step = status == HF_OK ? db_step(read, &err) : DB_FAILED;
+            assert_true(step == DB_ROW || (again && err.code == HF_LEDGER_CONFLICT));
+            read->driver->finish(read);
+            lab.db->driver->rollback(lab.db);
+        }
+        (void)ask(i % 2 ? "ALTER TABLE t ALTER n TYPE bigint" : "ALTER TABLE t ALTER n TYPE int");
+    }
+}
+
 static void a_server_that_freezes_is_given_up(void **state)
 {
     (void)state;
@@ -962,6 +982,7 @@ int main(void)
         claim(lost_during_the_commit_is_an_unknown_outcome),
         claim(a_server_that_restarts_is_found_again_and_not_asked_too_often),
         claim(who_failed_tries_again_at_once_when_another_got_through),
+        claim(a_table_that_was_altered_fails_once_at_most),
         claim(a_server_that_freezes_is_given_up),
         claim(of_two_hosts_the_living_one_is_used),
         claim(a_password_is_in_no_message),

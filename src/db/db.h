@@ -170,8 +170,8 @@ struct db_driver {
     HF_MUST_USE enum hf_status (*listen)(struct db *db, const char *topic, int wake_fd,
                                          int64_t timeout_ms, struct buf *ret_lines,
                                          struct hf_err *err);
-    /* Likewise.  Be the only connection that has this number, until `leave` or close: *ret_got false
-     * when another is.  May be asked again; a lost connection loses it. */
+    /* Likewise.  Be the only connection that has this number, until `leave` or close: *ret_got
+     * false when another is.  May be asked again; a lost connection loses it. */
     HF_MUST_USE enum hf_status (*alone)(struct db *db, int64_t number, bool *ret_got,
                                         struct hf_err *err);
     /* Gives back every number that `alone` got, however often it was asked. */

@@ -54,11 +54,10 @@ enum hf_status pg_error(const PGresult *result, struct hf_err *err)
         const char *prefix;
         enum hf_status status;
     } states[] = {
-        {"40001", HF_LEDGER_CONFLICT},    /* could not serialize */
-        {"40P01", HF_LEDGER_CONFLICT},    /* deadlock */
-        {"55P03", HF_LEDGER_CONFLICT},    /* lock_timeout */
-        {PG_STALE_PLAN, HF_LEDGER_CONFLICT},
-        {"08", HF_LEDGER_UNAVAILABLE},    /* connection */
+        {"40001", HF_LEDGER_CONFLICT}, /* could not serialize */
+        {"40P01", HF_LEDGER_CONFLICT}, /* deadlock */
+        {"55P03", HF_LEDGER_CONFLICT}, /* lock_timeout */
+        {PG_STALE_PLAN, HF_LEDGER_CONFLICT}, {"08", HF_LEDGER_UNAVAILABLE}, /* connection */
         {"25006", HF_LEDGER_UNAVAILABLE}, /* read only: a standby by now */
         {"25P0", HF_LEDGER_UNAVAILABLE},  /* idle too long in a transaction */
         {"28", HF_LEDGER_UNAVAILABLE},    /* not let in */

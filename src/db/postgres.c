@@ -256,6 +256,13 @@ static enum hf_status postgres_alone(struct db *base, int64_t number, bool *ret_
     return HF_OK;
 }
 
+static enum hf_status postgres_leave(struct db *base, struct hf_err *err)
+{
+    struct postgres *db = pg_of(base);
+    hf_check(!db->transaction);
+    return db->link.conn ? pg_exec_many(db->leave, NULL, 1, NULL, err) : HF_OK;
+}
+
 #define WARNINGS                                                                                   \
     "SELECT current_setting('fsync') = 'off', current_setting('full_page_writes') = 'off',"        \
     " current_setting('synchronous_commit') = 'off', pg_is_in_recovery(),"                         \
@@ -344,6 +351,7 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
         {&db->plans, "DISCARD PLANS", writes},
         {&db->notify, "SELECT pg_notify(r.topic, r.text){args(topic text, text text)}", true},
         {&db->alone, "SELECT pg_try_advisory_lock(r.number){args(number bigint)}", true},
+        {&db->leave, "SELECT pg_advisory_unlock_all()", true},
         {&db->warnings, WARNINGS, true},
         {&db->lock, "SELECT pg_advisory_xact_lock(" PG_LOCK_SHARED ")", shared},
         {&db->numbers_first, "SELECT {now}, nextval('" NUMBERS "')", shared},
@@ -417,6 +425,7 @@ const struct db_driver db_postgres = {
     .notify = pg_notify,
     .listen = pg_listen,
     .alone = postgres_alone,
+    .leave = postgres_leave,
     .warnings = postgres_warnings,
     .exchanges = postgres_exchanges,
     .maintain = postgres_maintain,

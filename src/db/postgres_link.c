@@ -54,10 +54,10 @@ enum hf_status pg_error(const PGresult *result, struct hf_err *err)
         const char *prefix;
         enum hf_status status;
     } states[] = {
-        {"40001", HF_LEDGER_CONFLICT},    /* could not serialize */
-        {"40P01", HF_LEDGER_CONFLICT},    /* deadlock */
-        {"55P03", HF_LEDGER_CONFLICT},    /* lock_timeout */
-        {"08", HF_LEDGER_UNAVAILABLE},    /* connection */
+        {"40001", HF_LEDGER_CONFLICT}, /* could not serialize */
+        {"40P01", HF_LEDGER_CONFLICT}, /* deadlock */
+        {"55P03", HF_LEDGER_CONFLICT}, /* lock_timeout */
+        {PG_STALE_PLAN, HF_LEDGER_CONFLICT}, {"08", HF_LEDGER_UNAVAILABLE}, /* connection */
         {"25006", HF_LEDGER_UNAVAILABLE}, /* read only: a standby by now */
         {"25P0", HF_LEDGER_UNAVAILABLE},  /* idle too long in a transaction */
         {"28", HF_LEDGER_UNAVAILABLE},    /* not let in */
@@ -323,11 +323,12 @@ bool pg_link_alive(struct pg_link *l, struct hf_err *err)
     return false;
 }
 
-/* The last failure is fresh, and nobody else has got through since. */
+/* The last failure is fresh, and nobody else has got through since that attempt began: of two at
+ * the same time the one that fails may hear of it later. */
 static bool pauses(const struct pg_link *l)
 {
     int64_t reached_us = l->reached_us ? atomic_load(l->reached_us) : 0;
-    return reached_us <= l->failed_at_us && now_us() < l->failed_at_us + l->pause_ms * 1000;
+    return reached_us <= l->began_us && now_us() < l->failed_at_us + l->pause_ms * 1000;
 }
 
 enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
@@ -336,6 +337,7 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
         return HF_OK;
     if (pauses(l))
         return hf_err_set(err, l->why.code, "%s", l->why.msg);
+    l->began_us = now_us();
     enum hf_status status = attempt(l, &l->why);
     if (status == HF_OK) {
         l->generation++;

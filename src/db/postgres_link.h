@@ -21,6 +21,8 @@
 #define PG_IDLE_MS 3000
 #define PG_IDLE_READER_MS 60000
 
+/* A table was altered under a prepared statement, which fails on this connection for good. */
+#define PG_STALE_PLAN "0A000"
 /* Keys of advisory locks, (int, int): another space than the (bigint) of db_driver.alone. */
 #define PG_LOCKS "1212568404"
 #define PG_LOCK_MIGRATION PG_LOCKS ", 1"
@@ -30,12 +32,13 @@ struct pg_link {
     PGconn *conn;        /* NULL: none */
     unsigned generation; /* of connections, from 1 */
     char *url;
-    int64_t connect_ms;          /* for all hosts together */
-    struct buf settings;         /* SQL for each new connection */
-    int64_t statement_ms;        /* after which the server ends a statement that is not {slow} */
-    int64_t answer_ms;           /* after which the client gives up waiting for it */
-    int64_t failed_at_us;        /* the last attempt, unless it succeeded */
-    int64_t pause_ms;            /* until the next, unless another connection was made since */
+    int64_t connect_ms;   /* for all hosts together */
+    struct buf settings;  /* SQL for each new connection */
+    int64_t statement_ms; /* after which the server ends a statement that is not {slow} */
+    int64_t answer_ms;    /* after which the client gives up waiting for it */
+    int64_t began_us;     /* the last attempt, unless it succeeded */
+    int64_t failed_at_us; /* its end */
+    int64_t pause_ms;     /* until the next, unless another connection was made since it began */
     _Atomic int64_t *reached_us; /* see db_options */
     struct hf_err why;           /* it failed */
     bool unasked;                /* something was queued since the last wait */

@@ -228,7 +228,8 @@ static void take_failure(struct postgres *db, struct pg_entry *e, const PGresult
         db->is_known = answered && !(commit && fatal);
     db->abort = err;
     entry_fail(db, e, &err);
-    if (fatal || pg_has_state(result, "25006") || (e->stmt && &e->stmt->stmt == db->rollback))
+    if (fatal || pg_has_state(result, "25006") || pg_has_state(result, PG_STALE_PLAN) ||
+        (e->stmt && &e->stmt->stmt == db->rollback))
         pg_lost(db, &err);
 }
 

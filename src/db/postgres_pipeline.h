@@ -49,7 +49,8 @@ struct postgres {
     struct db_options options;
     struct pg_stmt *stmts;
     unsigned n_stmts;
-    struct db_stmt *begin, *commit, *rollback, *patience, *now, *plans, *notify, *alone, *warnings;
+    struct db_stmt *begin, *commit, *rollback, *patience, *now, *plans, *notify, *alone, *leave,
+        *warnings;
     struct db_stmt *lock, *numbers_first, *numbers_more, *wake; /* of a shared one */
     VEC(struct pg_entry) entries;
     size_t entry; /* the first that is not answered */

@@ -47,6 +47,7 @@ struct reconciler {
     VEC(struct gate_seat) fixes;
     VEC(int64_t) restored; /* holds that got entries back */
     int64_t now;
+    int64_t first_us; /* when `now` was read first, which the TTLs of `fixes` count from */
 
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -240,6 +241,26 @@ static int fix_order(const void *a, const void *b)
     return (x->event > y->event) - (x->event < y->event);
 }
 
+static int64_t now_us(const struct reconciler *r)
+{
+    return clock_monotonic_us(r->engine->config.clock);
+}
+
+/* Looking took its time: what is left of each TTL now.  An entry must not outlive its hold. */
+static void shorten(struct reconciler *r)
+{
+    int64_t since_ms = (now_us(r) - r->first_us) / 1000 + 1;
+    size_t kept = 0;
+    for (size_t i = 0; i < r->fixes.n; i++) {
+        struct gate_seat f = r->fixes.v[i];
+        if (f.ttl_ms && f.ttl_ms <= since_ms)
+            continue;
+        f.ttl_ms -= f.ttl_ms ? since_ms : 0;
+        r->fixes.v[kept++] = f;
+    }
+    r->fixes.n = kept;
+}
+
 static bool fix(struct reconciler *r, struct hf_fault *fault)
 {
     static const uint8_t nobody[GATE_TOKEN_SIZE]; /* claims nothing */
@@ -306,15 +327,13 @@ static void find_missing(void *ctx, const struct hold_row *row)
         *vec_push(&r->restored) = row->id.key;
 }
 
-/* Is a hold still what find_missing saw?  Then for how long its entries have to stay. */
-static bool still_lives(struct reconciler *r, struct gate_seat *fix)
+/* Is a hold still what find_missing saw? */
+static bool still_lives(struct reconciler *r, int64_t hold)
 {
     struct hf_err err = {0};
     struct hold_row row;
-    bool lives = ledger_holds_read(r->ledger, &fix->hold, 1, &row, &err) == HF_OK &&
+    bool lives = ledger_holds_read(r->ledger, &hold, 1, &row, &err) == HF_OK &&
                  row.status == HOLD_ACTIVE && row.expires_at - GATE_EARLY_MS > r->now;
-    if (lives)
-        fix->ttl_ms = row.expires_at - GATE_EARLY_MS - r->now;
     hold_row_close(&row);
     return lives;
 }
@@ -339,13 +358,13 @@ static bool look_again(struct reconciler *r, const struct gate_sight *sight)
     if (r->entries.n > 1)
         qsort(r->entries.v, r->entries.n, sizeof *r->entries.v, entry_order);
     for (size_t i = 0; i < r->fixes.n; i++) {
-        struct gate_seat f = r->fixes.v[i];
+        const struct gate_seat f = r->fixes.v[i];
         const struct entry want = {.seat = SEAT_KEY(f.event, f.seat)};
         const struct entry *there =
             r->entries.n ? bsearch(&want, r->entries.v, r->entries.n, sizeof want, entry_order)
                          : NULL;
         bool same = there && there->hold == f.hold;
-        if (f.ttl_ms ? !same && still_lives(r, &f) : same)
+        if (f.ttl_ms ? !same && still_lives(r, f.hold) : same)
             r->fixes.v[kept++] = f;
     }
     r->fixes.n = kept;
@@ -443,12 +462,14 @@ static void compare_gate(struct reconciler *r)
         return; /* whoever needs it notices, too */
     if (r->entries.n > 1)
         qsort(r->entries.v, r->entries.n, sizeof *r->entries.v, entry_order);
+    r->first_us = now_us(r);
     enum hf_status status = ledger_now(r->ledger, &r->now, &err);
     if (status == HF_OK)
         status = find_stale(r, &err);
     if (status == HF_OK)
         status = ledger_holds_live(r->ledger, r->now, find_missing, r, &err);
     if (status == HF_OK && look_again(r, &sight)) {
+        shorten(r);
         size_t stale = 0, n = r->fixes.n;
         for (size_t i = 0; i < n; i++)
             stale += r->fixes.v[i].ttl_ms == 0;
@@ -480,6 +501,20 @@ static void ask_gate(struct reconciler *r)
     log_write(LOG_INFO, "the gate answers again", NULL);
 }
 
+/* The lock is given back after each round: whoever has it may lose the gate, or be stopped, and
+ * another is to go on. */
+static void compare_gate_alone(struct reconciler *r)
+{
+    struct hf_err err = {0};
+    bool alone = false;
+    if (!r->gate || !atomic_load(&r->engine->gate_up) ||
+        ledger_alone(r->ledger, ALONE_NUMBER, &alone, &err) != HF_OK || !alone)
+        return;
+    compare_gate(r);
+    if (ledger_leave(r->ledger, &err) != HF_OK)
+        log_write(LOG_WARN, "the reconciler's lock was not given back", "why", err.msg, NULL);
+}
+
 static void *reconciler_main(void *arg)
 {
     struct reconciler *r = arg;
@@ -487,17 +522,13 @@ static void *reconciler_main(void *arg)
     int64_t every_ms = e->config.reconcile_every_ms ? e->config.reconcile_every_ms : EVERY_MS;
     int64_t left_ms = every_ms;
     while (!pause_for(r, left_ms < TICK_MS ? left_ms : TICK_MS)) {
-        struct hf_err err = {0};
-        bool alone = false;
         left_ms -= left_ms < TICK_MS ? left_ms : TICK_MS;
         ask_gate(r);
         if (left_ms > 0)
             continue;
         left_ms = every_ms;
         compare_views(r);
-        if (r->gate && atomic_load(&e->gate_up) &&
-            ledger_alone(r->ledger, ALONE_NUMBER, &alone, &err) == HF_OK && alone)
-            compare_gate(r);
+        compare_gate_alone(r);
     }
     return NULL;
 }

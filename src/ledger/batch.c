@@ -54,6 +54,11 @@ enum hf_status ledger_alone(struct ledger *l, int64_t number, bool *ret_got, str
     return l->db->driver->alone(l->db, number, ret_got, err);
 }
 
+enum hf_status ledger_leave(struct ledger *l, struct hf_err *err)
+{
+    return l->db->driver->leave(l->db, err);
+}
+
 /* ---- reads under way together ---- */
 
 enum part {
@@ -452,9 +457,13 @@ enum hf_status ledger_settle(struct ledger *l, const struct ledger_batch *b,
         status = ledger_lock(l, rows.v, rows.n, &now, err);
     if (status == HF_OK)
         status = look(l, b, created, now, &there, err);
+    /* The lock alone makes this a commit that waits for a standby, behind the one that was found:
+     * that one may have been cut short while it waited. */
+    if (status == HF_OK && there && !cover)
+        status = ledger_commit(l, err);
     if (status == HF_OK && !there && cover)
         status = touch(l, now, err);
-    if (status != HF_OK || there || !cover)
+    if (status != HF_OK || there == cover)
         ledger_rollback(l);
     vec_close(&rows);
     if (status == HF_OK)

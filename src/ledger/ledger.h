@@ -179,6 +179,7 @@ HF_MUST_USE enum hf_status ledger_listen(struct ledger *l, const char *topic, in
                                          struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_alone(struct ledger *l, int64_t number, bool *ret_got,
                                         struct hf_err *err);
+HF_MUST_USE enum hf_status ledger_leave(struct ledger *l, struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_maintain(struct ledger *l, struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err);
 

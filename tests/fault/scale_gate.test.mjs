@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { assertProblem } from '../support/expect.mjs';
+import { assertProblem, ms } from '../support/expect.mjs';
 import { assertAllDraw, isDegraded, laboratory, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
 import { sleep, until } from '../support/server.mjs';
 
@@ -158,6 +158,31 @@ describe('the reconciler', () => {
     const { one, event } = site;
     site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
     await until('the seat can be held', async () => (await one.hold(event, 'S-A-5')).status === 201, 5000, 50);
+    await site.done();
+  });
+
+  it('an entry that was put back ends before its hold does', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    const { one, event } = site;
+    const hold = await one.grant(event, 'S-A-1');
+    const isThere = () => /^\d+$/.test(site.gateKeys('seat:*')[site.seatKey(0)]);
+    await until('the gate has the hold', isThere);
+    site.gateCli('FLUSHDB');
+    await until('it has it again', isThere);
+    const late = Number(site.gateCli('PEXPIRETIME', site.seatKey(0))) - ms(hold.expires_at);
+    assert.ok(late < 0, `it ends ${late} ms after`);
+    await site.done();
+  });
+
+  it('a server that lost the gate leaves the comparing to others, though it came first', async () => {
+    const site = await lab.pair({ args: RECONCILE });
+    const { one, two, event } = site;
+    await sleep(1500); // the first to start has compared once
+    site.gateLink.blackhole();
+    assert.equal((await one.hold(event, 'S-A-1')).status, 201);
+    await until('it knows', () => isDegraded(one));
+    site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
+    await until('the seat can be held', async () => (await two.hold(event, 'S-A-5')).status === 201, 5000, 50);
     await site.done();
   });
 });

@@ -278,6 +278,27 @@ describe('standbys', () => {
     await lab.postgres.start();
   });
 
+  it('a commit that no standby has yet is not acknowledged, though the session that waited was ended', async () => {
+    const commitsWaitFor = (names) => {
+      lab.postgres.sql('-c', `ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
+      lab.postgres.sql('-c', 'SELECT pg_reload_conf()');
+    };
+    const site = await lab.pair({ n: 1 });
+    commitsWaitFor('nobody');
+    let answered = false;
+    const asked = site.one.hold(site.event, 'S-A-1').finally(() => { answered = true; });
+    await until('a session that waited is ended', () => lab.postgres.terminateBackends(site.database, "wait_event = 'SyncRep'") > 0);
+    await until('the server asks what became of it, and waits', () => lab.postgres.query('postgres', `SELECT 1 FROM pg_stat_activity
+      WHERE datname = '${site.database}' AND wait_event = 'SyncRep'`).length > 0);
+    await sleep(300);
+    assert.equal(answered, false);
+    commitsWaitFor('');
+    const answer = await asked;
+    assert.equal(answer.status, 201, answer.text);
+    assert.equal(assertOk(await site.one.get(`/v1/holds/${answer.json.id}`)).status, 'active');
+    await site.done();
+  });
+
   it('a server says when a commit may be lost: asynchronous standby, or commits that do not wait', async () => {
     lab.postgres.sql('-c', "ALTER SYSTEM SET synchronous_standby_names = ''");
     lab.postgres.sql('-c', 'ALTER SYSTEM SET synchronous_commit = off');

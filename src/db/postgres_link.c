@@ -54,18 +54,19 @@ enum hf_status pg_error(const PGresult *result, struct hf_err *err)
         const char *prefix;
         enum hf_status status;
     } states[] = {
-        {"40001", HF_LEDGER_CONFLICT}, /* could not serialize */
-        {"40P01", HF_LEDGER_CONFLICT}, /* deadlock */
-        {"55P03", HF_LEDGER_CONFLICT}, /* lock_timeout */
-        {PG_STALE_PLAN, HF_LEDGER_CONFLICT}, {"08", HF_LEDGER_UNAVAILABLE}, /* connection */
-        {"25006", HF_LEDGER_UNAVAILABLE}, /* read only: a standby by now */
-        {"25P0", HF_LEDGER_UNAVAILABLE},  /* idle too long in a transaction */
-        {"28", HF_LEDGER_UNAVAILABLE},    /* not let in */
-        {"42501", HF_LEDGER_UNAVAILABLE}, /* not allowed */
-        {"53", HF_LEDGER_UNAVAILABLE},    /* no disk, memory, connections */
-        {"57", HF_LEDGER_UNAVAILABLE},    /* cancelled, shutdown */
-        {"58", HF_LEDGER_UNAVAILABLE},    /* I/O */
-        {"XX001", HF_LEDGER_UNAVAILABLE}, /* damaged */
+        {"40001", HF_LEDGER_CONFLICT},       /* could not serialize */
+        {"40P01", HF_LEDGER_CONFLICT},       /* deadlock */
+        {"55P03", HF_LEDGER_CONFLICT},       /* lock_timeout */
+        {PG_STALE_PLAN, HF_LEDGER_CONFLICT}, /* prepared anew, it works */
+        {"08", HF_LEDGER_UNAVAILABLE},       /* connection */
+        {"25006", HF_LEDGER_UNAVAILABLE},    /* read only: a standby by now */
+        {"25P0", HF_LEDGER_UNAVAILABLE},     /* idle too long in a transaction */
+        {"28", HF_LEDGER_UNAVAILABLE},       /* not let in */
+        {"42501", HF_LEDGER_UNAVAILABLE},    /* not allowed */
+        {"53", HF_LEDGER_UNAVAILABLE},       /* no disk, memory, connections */
+        {"57", HF_LEDGER_UNAVAILABLE},       /* cancelled, shutdown */
+        {"58", HF_LEDGER_UNAVAILABLE},       /* I/O */
+        {"XX001", HF_LEDGER_UNAVAILABLE},    /* damaged */
         {"XX002", HF_LEDGER_UNAVAILABLE},
     };
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);

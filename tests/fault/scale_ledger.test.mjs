@@ -283,6 +283,7 @@ describe('standbys', () => {
       lab.postgres.sql('-c', `ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
       lab.postgres.sql('-c', 'SELECT pg_reload_conf()');
     };
+    commitsWaitFor('');
     const site = await lab.pair({ n: 1 });
     commitsWaitFor('nobody');
     let answered = false;

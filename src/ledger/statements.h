@@ -41,7 +41,7 @@
       " INSERT INTO seats (seat, status, hold, fence, expires_at, version)"                        \
       " SELECT r.first + i, 0, 0, 0, 0, 0 FROM n{slow}{args(first bigint, n bigint)}")             \
     X(SEATS_READ, "SELECT seat, status, hold FROM seats WHERE seat >= r.first AND seat <= r.last"  \
-                  " AND status <> 0{slow}{args(first bigint, last bigint)}")                       \
+                  " AND status <> 0 ORDER BY seat{slow}{args(first bigint, last bigint)}")         \
     X(HOLD_INSERT,                                                                                 \
       "INSERT INTO holds (hold, secret, event, status, fence, amount, owner, metadata, seats,"     \
       " areas, created_at, expires_at, max_expires_at, client)"                                    \

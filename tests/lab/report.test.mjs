@@ -121,6 +121,14 @@ describe('holdfast lab report', () => {
     })));
   });
 
+  it('can be read on a telephone', async () => {
+    const { page } = await open(out, { viewport: { width: 390, height: 800 } });
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+    const heights = await page.$$eval('svg text.said', (all) => all.map((text) => text.getBoundingClientRect().height));
+    assert.ok(Math.min(...heights) >= 10, `${Math.min(...heights)} px`);
+    await page.close();
+  });
+
   it('prints on white paper, with nothing cut off', async () => {
     const { page, complaints } = await open(out, { colorScheme: 'dark' });
     assert.deepEqual(complaints, []);

@@ -84,6 +84,10 @@ struct db_options {
     /* Monotonic µs, shared by connections to one database: when one of them was last made.  Who was
      * about to pause before another attempt then need not.  NULL: shares it with nobody. */
     _Atomic int64_t *reached_us;
+    /* Likewise, set once by whoever wants to end: from then on nothing waits for a database on
+     * another machine.  What is not known by then fails as if it did not answer.  0, NULL: never.
+     */
+    const _Atomic int64_t *give_up_us;
 };
 
 struct db {

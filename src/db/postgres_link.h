@@ -36,7 +36,8 @@ struct pg_link {
     int64_t answer_ms;    /* after which the client gives up waiting for it */
     int64_t failed_at_us; /* the last attempt, unless it succeeded */
     int64_t pause_ms;     /* until the next, unless another connection was made since */
-    _Atomic int64_t *reached_us; /* see db_options */
+    _Atomic int64_t *reached_us;       /* see db_options */
+    const _Atomic int64_t *give_up_us; /* likewise */
     struct hf_err why; /* it failed */
     bool unasked;      /* something was queued since the last wait */
     int64_t exchanges; /* waits for an answer to something new */

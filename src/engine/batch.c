@@ -325,13 +325,15 @@ static void answer_failure(struct worker *w, struct command *const *commands, si
 }
 
 /* After a COMMIT of unknown outcome: find out.  HF_OK: it happened.  HF_LEDGER_UNAVAILABLE: it did
- * not and never will.  HF_OUTCOME_UNKNOWN: still not known after 5 s (I14). */
+ * not and never will.  HF_OUTCOME_UNKNOWN: still not known after 5 s, or at the end (I14). */
 static enum hf_status settle(struct worker *w)
 {
     struct hf_err err;
     int64_t until_us = clock_monotonic_us(&clock_system) + SETTLE_TRIES * (SETTLE_PAUSE_NS / 1000);
     for (int i = 0; i < SETTLE_TRIES && clock_monotonic_us(&clock_system) < until_us; i++) {
         bool happened = false;
+        if (engine_gave_up(w->engine))
+            break;
         if (ledger_settle(w->ledger, &w->decision.batch, w->read.clocks.v, w->read.clocks.n,
                           w->created, &happened, &err) == HF_OK)
             return happened ? HF_OK : HF_LEDGER_UNAVAILABLE;

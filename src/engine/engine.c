@@ -159,6 +159,19 @@ void engine_set_ready(struct engine *e, bool ready, const char *why)
         log_write(LOG_INFO, "the ledger answers again", NULL);
 }
 
+struct db_options engine_db_options(struct engine *e)
+{
+    return (struct db_options){.clock = e->config.clock,
+                               .reached_us = &e->reached_us,
+                               .give_up_us = &e->give_up_us};
+}
+
+bool engine_gave_up(const struct engine *e)
+{
+    int64_t at_us = atomic_load(&e->give_up_us);
+    return at_us && clock_monotonic_us(&clock_system) >= at_us;
+}
+
 static void add_loaded(void *ctx, struct event *event)
 {
     *vec_push(&((struct loaded *)ctx)->events) = event;
@@ -260,11 +273,10 @@ static void add_key(void *ctx, const uint8_t *hash)
 static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
 {
     const char *url = e->config.ledger_url;
-    struct db_options reader = {.clock = e->config.clock, .reached_us = &e->reached_us};
-    struct db_options writer = reader;
+    struct db_options reader = engine_db_options(e), writer = reader, keeper = reader;
     writer.writer = true;
     writer.cache_kib = WORKER_CACHE_KIB;
-    struct db_options keeper = {.clock = e->config.clock, .paced = true};
+    keeper.paced = true;
     int64_t now = 0;
     enum hf_status status = ledger_open(url, &writer, &e->workers[0].ledger, err);
     if (status != HF_OK)
@@ -442,6 +454,12 @@ static void join_up_to(struct engine *e, int *next, int last)
     int n = list_threads(e, threads);
     for (; *next < n && *next <= last && *next < e->threads_running; ++*next)
         pthread_join(*threads[*next].thread, NULL);
+}
+
+void engine_hurry(struct engine *e, int64_t ms)
+{
+    atomic_store(&e->give_up_us, clock_monotonic_us(&clock_system) + ms * 1000);
+    reconciler_ask_to_stop(e);
 }
 
 /* Those who give the workers something to do first, then the workers one after the other, since a

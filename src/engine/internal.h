@@ -110,6 +110,7 @@ struct engine {
     _Atomic int64_t now_offset_ms; /* ledger time minus boot time */
     _Atomic bool gate_up;          /* it answered when last asked */
     _Atomic int64_t reached_us;    /* see db_options; of all connections to a shared ledger */
+    _Atomic int64_t give_up_us;    /* likewise */
     _Atomic int64_t contact_ms;    /* boot time when a shared ledger last answered */
 
     pthread_mutex_t lock; /* of the rest */
@@ -159,7 +160,8 @@ void follower_announce(struct engine *e, struct event *event);
 /* reconcile.c: the thread that compares gate, view and ledger, and asks whether a lost gate is back
  */
 HF_MUST_USE enum hf_status reconciler_start(struct engine *e, struct hf_err *err);
-void reconciler_stop(struct engine *e); /* likewise */
+void reconciler_ask_to_stop(struct engine *e); /* without waiting for it */
+void reconciler_stop(struct engine *e);        /* likewise */
 void reconciler_free(struct engine *e);
 /* On the worker's thread, for the reconciler: a slice of an event's seats against the ledger. */
 void reconcile_compare(struct worker *w, struct command *c);
@@ -178,6 +180,10 @@ void load_in_background(struct engine *e, int64_t event);
 void *drawer_main(void *engine);
 
 /* engine.c */
+/* For a connection of any thread to the ledger. */
+struct db_options engine_db_options(struct engine *e);
+/* The time that engine_hurry gave is over. */
+bool engine_gave_up(const struct engine *e);
 void engine_finish(struct engine *e, struct command *command);
 void engine_set_ready(struct engine *e, bool ready, const char *why);
 void engine_wants_checkpoint(struct engine *e);

@@ -10,6 +10,8 @@ import { assertAllDraw, laboratory, readiness, timed } from '../support/scale.mj
 import { newKey, sleep, until } from '../support/server.mjs';
 
 const UNKNOWN_AFTER_MS = 5000;
+const STOP_MS = 10_000; // docs/operations.md
+const WORKERS = 4;
 const isHoldCommit = ({ text, recent }) => /^\s*COMMIT/i.test(text) && recent.some((statement) => /INSERT INTO holds\b/i.test(statement));
 const wellAgain = (server, timeoutMs = 5000) => until('it is ready again', async () => (await readiness(server)).status === 200, timeoutMs);
 
@@ -130,19 +132,50 @@ describe('a ledger that is not there', () => {
     await site.done();
   });
 
-  it('a link that swallows everything: refused in bounded time, and the others go on', async () => {
-    const site = await lab.pair();
-    const { one, two, event } = site;
+  // A server that is stopped while every one of its threads waits for the ledger: each worker with a
+  // batch and another behind it, the readers, the loader.  Resolves to the owners who were told that
+  // nothing was done.
+  async function assertStopsInTime(server, events, hold) {
+    const denied = [];
+    const asked = [...events, ...events].map(async (event, i) => {
+      const { status, json } = await server.hold(event, `S-A-${1 + i}`, { owner: `leaving-${i}` });
+      if (json.code === 'ledger_unavailable') denied.push(`leaving-${i}`);
+      return [status, json.code];
+    });
+    for (const target of [`holds/${hold.id}`, `holds/${hold.id}`, `audit?event=${events[0].id}`, `events/${events[0].id.slice(0, 14)}z${events[0].id.slice(15)}`]) {
+      asked.push(server.get(`/v1/${target}`).then(({ status, json }) => [status, json.code]));
+    }
+    await sleep(300);
+    const { ms } = await timed(server.stop());
+    assert.ok(ms < STOP_MS, `it took ${ms} ms to stop`);
+    for (const [status, code] of await Promise.all(asked)) {
+      assert.ok(status === 503 && ['ledger_unavailable', 'outcome_unknown', 'draining'].includes(code), `${status} ${code}`);
+    }
+    return denied;
+  }
+
+  it('a link that swallows everything: refused in bounded time, the others go on, and who is told to stop does', async () => {
+    const site = await lab.pair({ n: 3, through: 2, args: ['--reconcile-every', '100ms'] });
+    const { event, servers: [one, leaving, two] } = site;
     await one.grant(event, 'S-A-1');
+    const events = [];
+    for (let i = 0; i < WORKERS; i++) events.push(await leaving.createEvent());
+    const kept = await leaving.grant(events[0], 'S-B-1');
     site.ledgerLink.blackhole();
+    const stopped = assertStopsInTime(leaving, events, kept);
+    stopped.catch(() => {});
     const { answer, ms } = await timed(one.hold(event, 'S-A-2'));
     assert.ok([503].includes(answer.status) && ['ledger_unavailable', 'outcome_unknown'].includes(answer.json.code), answer.text);
     assert.ok(ms < 20_000, `${ms} ms`);
     await until('it is not ready', async () => (await readiness(one)).status === 503, 10_000);
     await until('the other sells the seat', async () => (await two.hold(event, 'S-A-3')).status === 201, 6000, 100);
+    const denied = await stopped;
     site.ledgerLink.restore();
     await wellAgain(one, 10_000);
     await until('it sells again', async () => (await one.hold(event, 'S-A-4')).status === 201, 6000, 100);
+    assert.equal(assertOk(await two.get(`/v1/holds/${kept.id}`)).status, 'active');
+    const held = new Set(site.sql('SELECT owner FROM holds').map(({ owner }) => owner));
+    assert.deepEqual(denied.filter((owner) => held.has(owner)), []);
     await site.done();
   });
 });

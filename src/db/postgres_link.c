@@ -350,7 +350,13 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: no connection in time");
     if (pauses(l))
         return hf_err_set(err, l->why.code, "%s", l->why.msg);
+    int64_t began_us = now_us();
     enum hf_status status = attempt(l, &l->why);
+    /* A server that was about to start when we came lets us in by now. */
+    if (status != HF_OK && l->reached_us && atomic_load(l->reached_us) > began_us) {
+        pg_link_drop(l);
+        status = attempt(l, &l->why);
+    }
     if (status == HF_OK) {
         l->generation++;
         l->pause_ms = l->failed_at_us = 0;

@@ -118,7 +118,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
 
 bool engine_ready(struct engine *e, char *why, size_t why_size)
 {
-    bool ready = atomic_load_explicit(&e->ready, memory_order_acquire);
+    bool ready = atomic_load_explicit(&e->n_failing, memory_order_acquire) == 0;
     int64_t silent_ms = clock_boot_us(e->config.clock) / 1000 -
                         atomic_load_explicit(&e->contact_ms, memory_order_relaxed);
     if (e->has_others && silent_ms > CONTACT_MS) /* nobody has asked, and it would not answer */
@@ -141,22 +141,6 @@ void engine_finish(struct engine *e, struct command *c)
         free(c);
     else
         (c->done ? c->done : e->config.done)(c);
-}
-
-void engine_set_ready(struct engine *e, bool ready, const char *why)
-{
-    if (atomic_load_explicit(&e->ready, memory_order_relaxed) == ready)
-        return;
-    pthread_mutex_lock(&e->lock);
-    if (why) {
-        size_t len = strnlen(why, sizeof e->why - 1);
-        memcpy(e->why, why, len);
-        e->why[len] = '\0';
-    }
-    atomic_store_explicit(&e->ready, ready, memory_order_release);
-    pthread_mutex_unlock(&e->lock);
-    if (ready)
-        log_write(LOG_INFO, "the ledger answers again", NULL);
 }
 
 struct db_options engine_db_options(struct engine *e)
@@ -423,7 +407,6 @@ enum hf_status engine_start(const struct engine_config *config, struct engine **
     hf_check(e->config.batch_len_max * 2 <= KEYS_GRANTED_SLOTS);
     hf_check(e->config.workers <= WORKERS_MAX);
     e->n_workers = 1;
-    e->ready = true;
     lane_init(&e->read, e->config.queue_len_max);
     lane_init(&e->search, e->config.queue_len_max);
     lane_init(&e->load, e->config.queue_len_max);

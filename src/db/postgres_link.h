@@ -30,17 +30,17 @@ struct pg_link {
     PGconn *conn;        /* NULL: none */
     unsigned generation; /* of connections, from 1 */
     char *url;
-    int64_t connect_ms;   /* for all hosts together */
-    struct buf settings;  /* SQL for each new connection */
-    int64_t statement_ms; /* after which the server ends a statement that is not {slow} */
-    int64_t answer_ms;    /* after which the client gives up waiting for it */
-    int64_t failed_at_us; /* the last attempt, unless it succeeded */
-    int64_t pause_ms;     /* until the next, unless another connection was made since */
-    _Atomic int64_t *reached_us;       /* see db_options */
+    int64_t connect_ms;          /* for all hosts together */
+    struct buf settings;         /* SQL for each new connection */
+    int64_t statement_ms;        /* after which the server ends a statement that is not {slow} */
+    int64_t answer_ms;           /* after which the client gives up waiting for it */
+    int64_t failed_at_us;        /* the last attempt, unless it succeeded */
+    int64_t pause_ms;            /* until the next, unless another connection was made since */
+    _Atomic int64_t *reached_us; /* see db_options */
     const _Atomic int64_t *give_up_us; /* likewise */
-    struct hf_err why; /* it failed */
-    bool unasked;      /* something was queued since the last wait */
-    int64_t exchanges; /* waits for an answer to something new */
+    struct hf_err why;                 /* it failed */
+    bool unasked;                      /* something was queued since the last wait */
+    int64_t exchanges;                 /* waits for an answer to something new */
 };
 
 /* HF_INVALID_REQUEST when libpq cannot read the URL.  Does not connect. */

@@ -145,9 +145,8 @@ void engine_finish(struct engine *e, struct command *c)
 
 struct db_options engine_db_options(struct engine *e)
 {
-    return (struct db_options){.clock = e->config.clock,
-                               .reached_us = &e->reached_us,
-                               .give_up_us = &e->give_up_us};
+    return (struct db_options){
+        .clock = e->config.clock, .reached_us = &e->reached_us, .give_up_us = &e->give_up_us};
 }
 
 bool engine_gave_up(const struct engine *e)

@@ -87,8 +87,8 @@ struct worker {
     struct key_row *stored;
     struct hold *due[EXPIRE_MAX];
     int64_t next_sweep_us, next_probe_us, next_say_us;
-    size_t unsaid;        /* commands that failed since the log last said so */
-    bool failing;         /* the ledger did not take what this one last had for it */
+    size_t unsaid;    /* commands that failed since the log last said so */
+    bool failing;     /* the ledger did not take what this one last had for it */
     int64_t noted_ms; /* ledger time last written for its own sake */
     size_t rows_since_checkpoint;
     const struct event_def *created; /* by this batch, the last one; NULL: none */

@@ -347,6 +347,8 @@ static void start_engine(struct program *p, const struct options *o)
     size_t gate_len = strlen(ENGINE_GATE_ERROR);
     if (status == HF_INVALID_REQUEST && strncmp(err.msg, ENGINE_GATE_ERROR, gate_len) == 0)
         usage_error("--gate: ", err.msg + gate_len);
+    if (status == HF_INVALID_REQUEST)
+        usage_error(o->ledger ? "--ledger: " : "--data: ", err.msg);
     if (status != HF_OK)
         fail("open the ledger", shown_url(config.ledger_url, shown, sizeof shown), err.msg);
 }

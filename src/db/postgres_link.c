@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/pg_url.h"
 
 #define CONNECT_MS 3000 /* for all hosts together, unless the URL says connect_timeout */
 #define PAUSE_MIN_MS 50
@@ -378,20 +379,26 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = "   \
     "off; SET enable_mergejoin = off; SET jit = off;"
 
+static enum hf_status bad_url(const char *what, struct hf_err *err)
+{
+    return hf_err_set(err, HF_INVALID_REQUEST,
+                      "the PostgreSQL URL: %s; one looks like " PG_URL_FORM, what);
+}
+
 enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_options *options,
                             struct hf_err *err)
 {
-    PQconninfoOption *parsed = PQconninfoParse(url, NULL);
+    const char *fault = pg_url_fault(url);
+    PQconninfoOption *parsed = fault ? NULL : PQconninfoParse(url, NULL);
     if (!parsed)
-        return hf_err_set(err, HF_INVALID_REQUEST,
-                          "the database's URL is not one that libpq can read");
+        return bad_url(fault ? fault : "a part of it is none of libpq's (a parameter after the ?)",
+                       err);
     bool at_in_host = false; /* the rest of a password, which messages would show */
     for (const PQconninfoOption *o = parsed; o->keyword; o++)
         at_in_host |= strcmp(o->keyword, "host") == 0 && o->val && strchr(o->val, '@');
     PQconninfoFree(parsed);
     if (at_in_host)
-        return hf_err_set(err, HF_INVALID_REQUEST,
-                          "the database's URL has two @: one of a password is written %%40");
+        return bad_url("it has two @ (one of a password is written %40)", err);
     bool writes = options->writer || options->shared;
     int64_t lock_ms = PG_LOCK_MS;
     *l = (struct pg_link){.url = hf_strndup(url, strlen(url)),

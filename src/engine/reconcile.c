@@ -231,6 +231,8 @@ static void saw_strange(void *ctx, const char *key, size_t len)
     *vec_push(&r->strange) = hf_strndup(key, len);
 }
 
+static bool stops(void *ctx) { return is_stopping(ctx); }
+
 static int entry_order(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
@@ -440,7 +442,7 @@ static void compare_gate(struct reconciler *r)
 {
     struct hf_fault fault = {0};
     struct hf_err err = {0};
-    const struct gate_sight sight = {r, saw_seat, saw_count, saw_strange};
+    const struct gate_sight sight = {r, saw_seat, saw_count, saw_strange, stops};
     forget_findings(r);
     if (gate_look(r->gate, &sight, &fault) != HF_DONE)
         return; /* whoever needs it notices, too */

@@ -79,9 +79,9 @@ describe('a ledger that is not there', () => {
     const { one } = site;
     const events = [];
     for (let i = 0; i < 2 * WORKERS; i++) {
-      events.push(await one.createEvent({ sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 200 }] }));
+      events.push(await one.createEvent({ sections: [{ name: 'S', price: 1, rows: 5, seats_per_row: 100 }] }));
     }
-    const kept = await one.grant(events[0], 'S-T-200');
+    const kept = await one.grant(events[0], 'S-E-100');
     const asked = []; // { what, at: when it was sent, until: when it was answered, status }
     let over = false;
     const keepAsking = async (what, ask) => {
@@ -92,7 +92,7 @@ describe('a ledger that is not there', () => {
       }
     };
     let seat = 0;
-    const nextSeat = () => `S-${String.fromCharCode(65 + Math.floor(seat / 200) % 19)}-${1 + seat++ % 200}`;
+    const nextSeat = () => `S-${'ABCD'[Math.floor(seat / 100) % 4]}-${1 + seat++ % 100}`;
     const load = [
       ...events.map((event) => keepAsking('hold', () => one.hold(event, nextSeat(), { ttl_ms: 1000 }))),
       keepAsking('look up', () => one.get(`/v1/holds/${kept.id}`)),
@@ -108,7 +108,7 @@ describe('a ledger that is not there', () => {
     const said = one.stderr.slice(before).split('\n').length - 1;
     await lab.postgres.start();
     await wellAgain(one);
-    await sleep(1500);
+    await sleep(1000);
     over = true;
     await Promise.all(load);
     const ready = asked.filter(({ what, at }) => what === 'ready' && at > began).sort((a, b) => a.at - b.at);
@@ -232,6 +232,7 @@ describe('a ledger that is not there', () => {
     for (let i = 0; i < WORKERS; i++) events.push(await leaving.createEvent());
     const kept = await leaving.grant(events[0], 'S-B-1');
     site.ledgerLink.blackhole();
+    site.gateLink.blackhole();
     const stopped = assertStopsInTime(t, leaving, events, kept);
     stopped.catch(() => {});
     const { answer, ms } = await timed(one.hold(event, 'S-A-2'));
@@ -241,6 +242,7 @@ describe('a ledger that is not there', () => {
     await until('the other sells the seat', async () => (await two.hold(event, 'S-A-3')).status === 201, 6000, 100);
     const denied = await stopped;
     site.ledgerLink.restore();
+    site.gateLink.restore();
     await wellAgain(one, 10_000);
     await until('it sells again', async () => (await one.hold(event, 'S-A-4')).status === 201, 6000, 100);
     assert.equal(assertOk(await two.get(`/v1/holds/${kept.id}`)).status, 'active');

@@ -24,7 +24,9 @@
 #include "http/stream.h"
 
 #define VERSION "0.1.0"
-#define DRAIN_MS 10000
+/* All within 10 s: the ledger has until HURRY_MS, then its last answers are sent. */
+#define HURRY_MS 8000
+#define DRAIN_MS 8500
 #define STREAM_DRAIN_MS 1000
 #define EXIT_USAGE 64
 
@@ -345,6 +347,8 @@ static void start_engine(struct program *p, const struct options *o)
     size_t gate_len = strlen(ENGINE_GATE_ERROR);
     if (status == HF_INVALID_REQUEST && strncmp(err.msg, ENGINE_GATE_ERROR, gate_len) == 0)
         usage_error("--gate: ", err.msg + gate_len);
+    if (status == HF_INVALID_REQUEST)
+        usage_error(o->ledger ? "--ledger: " : "--data: ", err.msg);
     if (status != HF_OK)
         fail("open the ledger", shown_url(config.ledger_url, shown, sizeof shown), err.msg);
 }
@@ -387,8 +391,11 @@ static void start_server(struct program *p, const struct options *o, int listen_
 
 static void stop(struct program *p)
 {
+    int64_t began_us = clock_monotonic_us(&clock_system);
+    engine_hurry(p->engine, HURRY_MS);
     stream_drain(p->streams, STREAM_DRAIN_MS);
-    if (!server_drain(p->server, DRAIN_MS))
+    int64_t taken_ms = (clock_monotonic_us(&clock_system) - began_us) / 1000;
+    if (!server_drain(p->server, DRAIN_MS - (int)taken_ms))
         log_write(LOG_WARN, "some requests were not finished in time", NULL);
     engine_drain(p->engine);
     stream_stop(p->streams);

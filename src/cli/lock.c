@@ -20,7 +20,7 @@ static const char usage[] =
     "get prints the owner's token and the fence; nobody renews the lease but `lock renew`.\n"
     "  --lock URL             the coordinator; default $HOLDFAST_LOCK_URL\n"
     "  --ttl DURATION         of the lease; default 30s\n"
-    "  --wait DURATION, -n    for the lock; default as long as it takes; not at all\n"
+    "  --wait DURATION, -n    for the lock, as for holdfast run; not at all\n"
     "  --retry COUNT          ask COUNT times more instead of queueing\n"
     "  --retry-delay DURATION between; default 100ms\n"
     "  --shared, --slots N, --priority N, --label TEXT   as for holdfast run\n"

@@ -95,7 +95,7 @@ static enum hf_status compare_twice(struct ledger *l, struct gate *gate, struct 
                                     struct hf_err *err)
 {
     struct sight again = {.report = s->report};
-    const struct gate_sight look = {&again, saw_seat, saw_count, saw_nothing};
+    const struct gate_sight look = {&again, saw_seat, saw_count, saw_nothing, NULL};
     struct hf_fault fault = {0};
     s->report->checks[VERIFY_GATE].rows += (int64_t)s->entries.n;
     enum hf_status status = compare(l, s, false, err);
@@ -124,7 +124,7 @@ enum hf_status verify_gate(const char *ledger_url, const char *gate_url,
     struct ledger *ledger = NULL;
     struct hf_fault fault = {0};
     const struct db_options options = {.clock = &clock_system};
-    const struct gate_sight sight = {&s, saw_seat, saw_count, saw_strange};
+    const struct gate_sight sight = {&s, saw_seat, saw_count, saw_strange, NULL};
     enum hf_status status = HF_OK;
     enum hf_result result = gate_open(gate_url, &clock_system, TIMEOUT_MS, &gate, &fault);
     if (result == HF_DONE)

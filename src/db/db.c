@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/pg_url.h"
+
 static const struct db_driver *const drivers[] = {&db_sqlite, &db_postgres};
 
 static bool has_scheme(const char *url, const char *scheme)
@@ -18,7 +20,8 @@ enum hf_status db_open(const char *url, const struct db_options *options, struct
         if (has_scheme(url, drivers[i]->name) || has_scheme(url, drivers[i]->other_name))
             return drivers[i]->open(url, options, ret_db, err);
     return hf_err_set(err, HF_INVALID_REQUEST,
-                      "no database driver for this URL (try sqlite:PATH or postgres://HOST/NAME)");
+                      "the database's URL %s: it is sqlite:PATH or " PG_URL_FORM,
+                      *url ? "begins with neither sqlite: nor postgres://" : "is empty");
 }
 
 /* The main schema's versions have a table to themselves, older than that of the parts. */
@@ -127,6 +130,19 @@ static enum hf_status migrate(struct db *db, const struct versions *versions, co
     for (int i = (int)version; status == HF_OK && i < n; i++)
         status = migrate_to(&m, i + 1, migrations[i], err);
     return status;
+}
+
+enum hf_status db_schema_version(struct db *db, int64_t *ret_version, struct hf_err *err)
+{
+    struct migration m = {.db = db, .part = ""};
+    struct hf_err why = {0};
+    if (db->driver->prepare(db, main_versions.read, &m.read, &why) == HF_OK &&
+        version_read(&m, ret_version, &why) == HF_OK)
+        return HF_OK;
+    if (why.code != HF_INTERNAL)
+        return hf_err_set(err, why.code, "%s", why.msg);
+    *ret_version = 0; /* no such table */
+    return HF_OK;
 }
 
 enum hf_status db_migrate(struct db *db, const char *const *migrations, int n, struct hf_err *err)

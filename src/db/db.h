@@ -84,6 +84,10 @@ struct db_options {
     /* Monotonic µs, shared by connections to one database: when one of them was last made.  Who was
      * about to pause before another attempt then need not.  NULL: shares it with nobody. */
     _Atomic int64_t *reached_us;
+    /* Likewise, set once by whoever wants to end: from then on nothing waits for a database on
+     * another machine.  What is not known by then fails as if it did not answer.  0, NULL: never.
+     */
+    const _Atomic int64_t *give_up_us;
 };
 
 struct db {
@@ -223,6 +227,9 @@ static inline const void *db_column_data(struct db_stmt *s, int c, size_t *ret_l
 /* A schema is a list of scripts; migration n brings version n-1 to n, in a transaction. */
 HF_MUST_USE enum hf_status db_migrate(struct db *db, const char *const *migrations, int n,
                                       struct hf_err *err);
+/* The version that the data is of; 0: there is no schema. */
+HF_MUST_USE enum hf_status db_schema_version(struct db *db, int64_t *ret_version,
+                                             struct hf_err *err);
 /* The same for a part that lives beside the main schema, or alone, and counts its own versions. */
 HF_MUST_USE enum hf_status db_migrate_part(struct db *db, const char *part,
                                            const char *const *migrations, int n,

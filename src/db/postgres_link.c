@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/pg_url.h"
 
 #define CONNECT_MS 3000 /* for all hosts together, unless the URL says connect_timeout */
 #define PAUSE_MIN_MS 50
@@ -20,6 +21,7 @@
 #define KEEP_COUNT "3"
 #define UNACKNOWLEDGED_MS "6000"
 #define LOOKS_MAX 4
+#define HEED_MS 100 /* until a wait notices that it is to end sooner */
 
 static int64_t now_us(void) { return clock_monotonic_us(&clock_system); }
 
@@ -82,22 +84,34 @@ enum hf_status pg_error(const PGresult *result, struct hf_err *err)
 
 /* ---- waiting ---- */
 
-static int64_t left_ms(int64_t until_us)
+/* When all are to end, INT64_MAX while that is not so. */
+static int64_t give_up_us(const struct pg_link *l)
 {
-    int64_t left = until_us - now_us();
-    return left > 0 ? left / 1000 + 1 : 0;
+    int64_t at_us = l->give_up_us ? atomic_load(l->give_up_us) : 0;
+    return at_us ? at_us : INT64_MAX;
+}
+
+static bool gave_up(const struct pg_link *l) { return now_us() >= give_up_us(l); }
+
+/* poll(), of one; -2: the time is over. */
+static int poll_until(const struct pg_link *l, struct pollfd *p, int64_t until_us)
+{
+    int64_t end_us = give_up_us(l) < until_us ? give_up_us(l) : until_us;
+    int64_t left_us = end_us - now_us(), left_ms = left_us / 1000 + 1;
+    if (left_us <= 0)
+        return -2;
+    return poll(p, 1, l->give_up_us && left_ms > HEED_MS ? HEED_MS : (int)left_ms);
 }
 
 /* One turn of the loop: sends what it can, sleeps, reads what there is. */
 static enum hf_status turn(struct pg_link *l, int unsent, int64_t until_us, struct hf_err *err)
 {
     struct pollfd p = {.fd = PQsocket(l->conn), .events = (short)(POLLIN | (unsent ? POLLOUT : 0))};
-    int64_t left = left_ms(until_us);
-    int n = left ? poll(&p, 1, (int)left) : 0;
+    int n = poll_until(l, &p, until_us);
+    if (n == -2)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: no answer in time");
     if (n < 0 && errno != EINTR)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: poll: %s", strerror(errno));
-    if (!left)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: no answer in time");
     if (n > 0 && p.revents & ~POLLOUT && !PQconsumeInput(l->conn))
         return pg_link_error(l, err);
     return HF_OK;
@@ -253,19 +267,18 @@ static PGconn *dial(const char *url, const struct hosts *hosts, int i)
     return PQconnectStartParams(names, values, 1);
 }
 
-static bool connect_until(PGconn *conn, int64_t until_us)
+static bool connect_until(struct pg_link *l, int64_t until_us)
 {
+    PGconn *conn = l->conn;
     PostgresPollingStatusType want = PGRES_POLLING_WRITING;
     while (want == PGRES_POLLING_READING || want == PGRES_POLLING_WRITING) {
         struct pollfd p = {.fd = PQsocket(conn),
                            .events = want == PGRES_POLLING_READING ? POLLIN : POLLOUT};
-        int64_t left = left_ms(until_us);
-        int n = left ? poll(&p, 1, (int)left) : 0;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
+        int n = poll_until(l, &p, until_us);
+        if (n == -2 || (n == -1 && errno != EINTR))
             return false;
-        want = PQconnectPoll(conn);
+        if (n > 0)
+            want = PQconnectPoll(conn);
     }
     return want == PGRES_POLLING_OK;
 }
@@ -281,7 +294,7 @@ static enum hf_status connect_any(struct pg_link *l, struct hf_err *err)
         int64_t now = now_us(), share_us = (until_us - now) / (hosts.n - i);
         l->conn = dial(l->url, &hosts, i);
         struct hf_err why = {0};
-        if (PQstatus(l->conn) != CONNECTION_BAD && connect_until(l->conn, now + share_us))
+        if (PQstatus(l->conn) != CONNECTION_BAD && connect_until(l, now + share_us))
             status = HF_OK;
         else if (PQstatus(l->conn) == CONNECTION_BAD)
             (void)pg_link_error(l, &why);
@@ -336,10 +349,17 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
 {
     if (l->conn)
         return HF_OK;
+    if (gave_up(l))
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: no connection in time");
     if (pauses(l))
         return hf_err_set(err, l->why.code, "%s", l->why.msg);
     l->began_us = now_us();
     enum hf_status status = attempt(l, &l->why);
+    /* A server that was about to start when we came lets us in by now. */
+    if (status != HF_OK && l->reached_us && atomic_load(l->reached_us) > l->began_us) {
+        pg_link_drop(l);
+        status = attempt(l, &l->why);
+    }
     if (status == HF_OK) {
         l->generation++;
         l->pause_ms = l->failed_at_us = 0;
@@ -361,27 +381,34 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = "   \
     "off; SET enable_mergejoin = off; SET jit = off;"
 
+static enum hf_status bad_url(const char *what, struct hf_err *err)
+{
+    return hf_err_set(err, HF_INVALID_REQUEST,
+                      "the PostgreSQL URL: %s; one looks like " PG_URL_FORM, what);
+}
+
 enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_options *options,
                             struct hf_err *err)
 {
-    PQconninfoOption *parsed = PQconninfoParse(url, NULL);
+    const char *fault = pg_url_fault(url);
+    PQconninfoOption *parsed = fault ? NULL : PQconninfoParse(url, NULL);
     if (!parsed)
-        return hf_err_set(err, HF_INVALID_REQUEST,
-                          "the database's URL is not one that libpq can read");
+        return bad_url(fault ? fault : "a part of it is none of libpq's (a parameter after the ?)",
+                       err);
     bool at_in_host = false; /* the rest of a password, which messages would show */
     for (const PQconninfoOption *o = parsed; o->keyword; o++)
         at_in_host |= strcmp(o->keyword, "host") == 0 && o->val && strchr(o->val, '@');
     PQconninfoFree(parsed);
     if (at_in_host)
-        return hf_err_set(err, HF_INVALID_REQUEST,
-                          "the database's URL has two @: one of a password is written %%40");
+        return bad_url("it has two @ (one of a password is written %40)", err);
     bool writes = options->writer || options->shared;
     int64_t lock_ms = PG_LOCK_MS;
     *l = (struct pg_link){.url = hf_strndup(url, strlen(url)),
                           .statement_ms = PG_STATEMENT_MS,
                           .answer_ms = PG_STATEMENT_MS + PG_MARGIN_MS,
                           .connect_ms = CONNECT_MS,
-                          .reached_us = options->reached_us};
+                          .reached_us = options->reached_us,
+                          .give_up_us = options->give_up_us};
     if (options
             ->shared) { /* all within the caller's patience; the lock first, while there is some */
         l->answer_ms = options->timeout_ms ? options->timeout_ms : PG_LOCK_MS;

@@ -39,10 +39,11 @@ struct pg_link {
     int64_t began_us;     /* the last attempt, unless it succeeded */
     int64_t failed_at_us; /* its end */
     int64_t pause_ms;     /* until the next, unless another connection was made since it began */
-    _Atomic int64_t *reached_us; /* see db_options */
-    struct hf_err why;           /* it failed */
-    bool unasked;                /* something was queued since the last wait */
-    int64_t exchanges;           /* waits for an answer to something new */
+    _Atomic int64_t *reached_us;       /* see db_options */
+    const _Atomic int64_t *give_up_us; /* likewise */
+    struct hf_err why;                 /* it failed */
+    bool unasked;                      /* something was queued since the last wait */
+    int64_t exchanges;                 /* waits for an answer to something new */
 };
 
 /* HF_INVALID_REQUEST when libpq cannot read the URL.  Does not connect. */

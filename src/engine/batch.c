@@ -328,13 +328,15 @@ static void answer_failure(struct worker *w, struct command *const *commands, si
 }
 
 /* After a COMMIT of unknown outcome: find out.  HF_OK: it happened.  HF_LEDGER_UNAVAILABLE: it did
- * not and never will.  HF_OUTCOME_UNKNOWN: still not known after 5 s (I14). */
+ * not and never will.  HF_OUTCOME_UNKNOWN: still not known after 5 s, or at the end (I14). */
 static enum hf_status settle(struct worker *w)
 {
     struct hf_err err;
     int64_t until_us = clock_monotonic_us(&clock_system) + SETTLE_TRIES * (SETTLE_PAUSE_NS / 1000);
     for (int i = 0; i < SETTLE_TRIES && clock_monotonic_us(&clock_system) < until_us; i++) {
         bool happened = false;
+        if (engine_gave_up(w->engine))
+            break;
         if (ledger_settle(w->ledger, &w->decision.batch, w->read.clocks.v, w->read.clocks.n,
                           w->created, &happened, &err) == HF_OK)
             return happened ? HF_OK : HF_LEDGER_UNAVAILABLE;
@@ -361,7 +363,7 @@ static void publish(struct worker *w, size_t n)
         engine_wants_checkpoint(e);
     }
     if (effects)
-        engine_set_ready(e, true, NULL);
+        worker_succeeded(w);
 }
 
 /* ---- the whole way ---- */
@@ -402,6 +404,20 @@ static size_t undo(struct worker *w, struct command **commands, size_t n)
     return n;
 }
 
+/* A ledger that is away fails thousands of batches a second: the log hears of them now and then,
+ * and of due holds that cannot be ended, once. */
+static void say_failure(struct worker *w, size_t n_commands, const char *why)
+{
+    int64_t now_us = monotonic_us(w->engine);
+    w->unsaid += n_commands;
+    if (now_us < w->next_say_us || (!w->unsaid && w->failing))
+        return;
+    log_write(LOG_ERROR, "the batch was not stored", "why", why, "commands", LOG_INT(w->unsaid),
+              NULL);
+    w->next_say_us = now_us + SAY_EVERY_US;
+    w->unsaid = 0;
+}
+
 /* `alone`: one command, after a surprise. */
 static void run(struct worker *w, struct command **commands, size_t n, bool alone)
 {
@@ -414,7 +430,7 @@ static void run(struct worker *w, struct command **commands, size_t n, bool alon
     }
     enum hf_status status = out.status;
     if (status == HF_OUTCOME_UNKNOWN) {
-        engine_set_ready(w->engine, false, out.err.msg);
+        worker_failed(w, out.err.msg);
         status = settle(w);
     }
     if (status == HF_OK) {
@@ -432,11 +448,8 @@ static void run(struct worker *w, struct command **commands, size_t n, bool alon
         after_surprise(w, commands, kept, alone, out.err.msg);
         return;
     }
-    /* Not each try to end due holds: that the ledger is away has been said. */
-    if (kept || atomic_load_explicit(&w->engine->ready, memory_order_relaxed))
-        log_write(LOG_ERROR, "the batch was not stored", "why", out.err.msg, "commands",
-                  LOG_INT(kept), NULL);
-    engine_set_ready(w->engine, false, out.err.msg);
+    say_failure(w, kept, out.err.msg);
+    worker_failed(w, out.err.msg);
     answer_failure(w, commands, kept, status, &out.err);
 }
 

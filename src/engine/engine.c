@@ -118,7 +118,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
 
 bool engine_ready(struct engine *e, char *why, size_t why_size)
 {
-    bool ready = atomic_load_explicit(&e->ready, memory_order_acquire);
+    bool ready = atomic_load_explicit(&e->n_failing, memory_order_acquire) == 0;
     int64_t silent_ms = clock_boot_us(e->config.clock) / 1000 -
                         atomic_load_explicit(&e->contact_ms, memory_order_relaxed);
     if (e->has_others && silent_ms > CONTACT_MS) /* nobody has asked, and it would not answer */
@@ -143,20 +143,16 @@ void engine_finish(struct engine *e, struct command *c)
         (c->done ? c->done : e->config.done)(c);
 }
 
-void engine_set_ready(struct engine *e, bool ready, const char *why)
+struct db_options engine_db_options(struct engine *e)
 {
-    if (atomic_load_explicit(&e->ready, memory_order_relaxed) == ready)
-        return;
-    pthread_mutex_lock(&e->lock);
-    if (why) {
-        size_t len = strnlen(why, sizeof e->why - 1);
-        memcpy(e->why, why, len);
-        e->why[len] = '\0';
-    }
-    atomic_store_explicit(&e->ready, ready, memory_order_release);
-    pthread_mutex_unlock(&e->lock);
-    if (ready)
-        log_write(LOG_INFO, "the ledger answers again", NULL);
+    return (struct db_options){
+        .clock = e->config.clock, .reached_us = &e->reached_us, .give_up_us = &e->give_up_us};
+}
+
+bool engine_gave_up(const struct engine *e)
+{
+    int64_t at_us = atomic_load(&e->give_up_us);
+    return at_us && clock_monotonic_us(&clock_system) >= at_us;
 }
 
 static void add_loaded(void *ctx, struct event *event)
@@ -265,11 +261,10 @@ static void add_key(void *ctx, const uint8_t *hash)
 static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
 {
     const char *url = e->config.ledger_url;
-    struct db_options reader = {.clock = e->config.clock, .reached_us = &e->reached_us};
-    struct db_options writer = reader;
+    struct db_options reader = engine_db_options(e), writer = reader, keeper = reader;
     writer.writer = true;
     writer.cache_kib = WORKER_CACHE_KIB;
-    struct db_options keeper = {.clock = e->config.clock, .paced = true};
+    keeper.paced = true;
     int64_t now = 0;
     enum hf_status status = ledger_open(url, &writer, &e->workers[0].ledger, err);
     if (status != HF_OK)
@@ -416,7 +411,6 @@ enum hf_status engine_start(const struct engine_config *config, struct engine **
     hf_check(e->config.batch_len_max * 2 <= KEYS_GRANTED_SLOTS);
     hf_check(e->config.workers <= WORKERS_MAX);
     e->n_workers = 1;
-    e->ready = true;
     lane_init(&e->read, e->config.queue_len_max);
     lane_init(&e->search, e->config.queue_len_max);
     lane_init(&e->load, e->config.queue_len_max);
@@ -447,6 +441,12 @@ static void join_up_to(struct engine *e, int *next, int last)
     int n = list_threads(e, threads);
     for (; *next < n && *next <= last && *next < e->threads_running; ++*next)
         pthread_join(*threads[*next].thread, NULL);
+}
+
+void engine_hurry(struct engine *e, int64_t ms)
+{
+    atomic_store(&e->give_up_us, clock_monotonic_us(&clock_system) + ms * 1000);
+    reconciler_ask_to_stop(e);
 }
 
 /* Those who give the workers something to do first, then the workers one after the other, since a

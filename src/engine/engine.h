@@ -36,6 +36,9 @@ struct engine_config {
 
 HF_MUST_USE enum hf_status engine_start(const struct engine_config *config, struct engine **ret,
                                         struct hf_err *err);
+/* The end is near: in `ms` nobody waits for a ledger on another machine any more, and who waited is
+ * told that it did not answer, or that the outcome is unknown.  Until then all goes on. */
+void engine_hurry(struct engine *e, int64_t ms);
 /* Finish what was accepted and stop the threads; from now on engine_submit answers HF_DRAINING.
  * The view stays.  May be called twice. */
 void engine_drain(struct engine *e);

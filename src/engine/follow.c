@@ -185,8 +185,7 @@ static int64_t pause_ms(struct follower *f)
 
 static bool open_ear(struct follower *f, struct hf_err *err)
 {
-    struct db_options options = {.clock = f->engine->config.clock,
-                                 .reached_us = &f->engine->reached_us};
+    struct db_options options = engine_db_options(f->engine);
     if (f->ear && f->echo_due_ms && now_ms(f) > f->echo_due_ms) {
         log_write(LOG_WARN, "the connection that listens is deaf; making another", NULL);
         ledger_close(f->ear);
@@ -253,7 +252,7 @@ static void *follower_main(void *arg)
 enum hf_status follower_start(struct engine *e, struct hf_err *err)
 {
     struct follower *f = hf_alloc(sizeof *f);
-    struct db_options options = {.clock = e->config.clock, .reached_us = &e->reached_us};
+    struct db_options options = engine_db_options(e);
     struct random random;
     uint8_t id[8];
     e->follower = f;

@@ -22,6 +22,7 @@
 #define SWEEP_AGAIN_US 100000 /* while there is more */
 #define IDLE_WAIT_US 250000   /* longest sleep of the worker */
 #define PROBE_EVERY_US 500000 /* while the ledger fails */
+#define SAY_EVERY_US 1000000  /* that it fails */
 #define SETTLE_TRIES 100      /* to find out about a lost COMMIT: 5 s in all */
 #define SETTLE_PAUSE_NS 50000000
 #define CONFLICT_TRIES 5     /* of a batch that met others' transactions */
@@ -86,7 +87,9 @@ struct worker {
     size_t n_deferred, n_late;                     /* for the next batch; together no more */
     struct key_row *stored;
     struct hold *due[EXPIRE_MAX];
-    int64_t next_sweep_us, next_probe_us;
+    int64_t next_sweep_us, next_probe_us, next_say_us;
+    size_t unsaid;    /* commands that failed since the log last said so */
+    bool failing;     /* the ledger did not take what this one last had for it */
     int64_t noted_ms; /* ledger time last written for its own sake */
     size_t rows_since_checkpoint;
     const struct event_def *created; /* by this batch, the last one; NULL: none */
@@ -111,13 +114,14 @@ struct engine {
     _Atomic int64_t now_offset_ms; /* ledger time minus boot time */
     _Atomic bool gate_up;          /* it answered when last asked */
     _Atomic int64_t reached_us;    /* see db_options; of all connections to a shared ledger */
+    _Atomic int64_t give_up_us;    /* likewise */
     _Atomic int64_t contact_ms;    /* boot time when a shared ledger last answered */
 
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t keeper_wake;
     bool checkpoint_due, stopping;
-    _Atomic bool ready;
-    char why[256]; /* not ready */
+    _Atomic int n_failing; /* workers; the ledger answers when it answers them all */
+    char why[256];         /* one of them fails */
 };
 
 static inline struct worker *engine_worker(struct engine *e, int64_t event)
@@ -127,6 +131,9 @@ static inline struct worker *engine_worker(struct engine *e, int64_t event)
 
 /* worker.c */
 void *worker_main(void *worker);
+/* The ledger did not take something, or did. */
+void worker_failed(struct worker *w, const char *why);
+void worker_succeeded(struct worker *w);
 /* Store the ledger's time, for the next start.  Every sweep, and at the end. */
 void worker_note_time(struct worker *w);
 /* After holds came or went. */
@@ -160,7 +167,8 @@ void follower_announce(struct engine *e, struct event *event);
 /* reconcile.c: the thread that compares gate, view and ledger, and asks whether a lost gate is back
  */
 HF_MUST_USE enum hf_status reconciler_start(struct engine *e, struct hf_err *err);
-void reconciler_stop(struct engine *e); /* likewise */
+void reconciler_ask_to_stop(struct engine *e); /* without waiting for it */
+void reconciler_stop(struct engine *e);        /* likewise */
 void reconciler_free(struct engine *e);
 /* On the worker's thread, for the reconciler: a slice of an event's seats against the ledger. */
 void reconcile_compare(struct worker *w, struct command *c);
@@ -179,8 +187,11 @@ void load_in_background(struct engine *e, int64_t event);
 void *drawer_main(void *engine);
 
 /* engine.c */
+/* For a connection of any thread to the ledger. */
+struct db_options engine_db_options(struct engine *e);
+/* The time that engine_hurry gave is over. */
+bool engine_gave_up(const struct engine *e);
 void engine_finish(struct engine *e, struct command *command);
-void engine_set_ready(struct engine *e, bool ready, const char *why);
 void engine_wants_checkpoint(struct engine *e);
 /* Every event of every worker's view; vec_close what it lists. */
 struct loaded {

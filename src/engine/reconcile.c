@@ -79,6 +79,9 @@ static bool pause_for(struct reconciler *r, int64_t ms)
     return stopping;
 }
 
+/* Asked before each call of the gate, which may wait for seconds. */
+static bool is_stopping(struct reconciler *r) { return pause_for(r, 0); }
+
 /* ---- the view ---- */
 
 struct slice {
@@ -229,6 +232,8 @@ static void saw_strange(void *ctx, const char *key, size_t len)
     *vec_push(&r->strange) = hf_strndup(key, len);
 }
 
+static bool stops(void *ctx) { return is_stopping(ctx); }
+
 static int entry_order(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
@@ -267,7 +272,8 @@ static bool fix(struct reconciler *r, struct hf_fault *fault)
     if (r->fixes.n > 1)
         qsort(r->fixes.v, r->fixes.n, sizeof *r->fixes.v, fix_order);
     bool done = !r->fixes.n ||
-                gate_settle(r->gate, nobody, r->fixes.v, r->fixes.n, NULL, 0, fault) == HF_DONE;
+                (!is_stopping(r) &&
+                 gate_settle(r->gate, nobody, r->fixes.v, r->fixes.n, NULL, 0, fault) == HF_DONE);
     vec_clear(&r->fixes);
     return done;
 }
@@ -426,14 +432,15 @@ static enum hf_status fix_counts(struct reconciler *r, struct hf_err *err, struc
             r->counts.v[wrong++] = *c;
     }
     static const uint8_t nobody[GATE_TOKEN_SIZE];
-    if (wrong && gate_settle(r->gate, nobody, NULL, 0, r->counts.v, wrong, fault) == HF_DONE)
+    if (wrong && !is_stopping(r) &&
+        gate_settle(r->gate, nobody, NULL, 0, r->counts.v, wrong, fault) == HF_DONE)
         repaired(r, REPAIR_GATE_COUNT, wrong);
     return HF_OK;
 }
 
 static void fix_strange(struct reconciler *r, struct hf_fault *fault)
 {
-    for (size_t i = 0; i < r->strange.n; i++) {
+    for (size_t i = 0; i < r->strange.n && !is_stopping(r); i++) {
         const char *key = r->strange.v[i];
         size_t len = strlen(key);
         if (gate_drop(r->gate, &key, &len, 1, fault) == HF_DONE)
@@ -456,7 +463,7 @@ static void compare_gate(struct reconciler *r)
 {
     struct hf_fault fault = {0};
     struct hf_err err = {0};
-    const struct gate_sight sight = {r, saw_seat, saw_count, saw_strange};
+    const struct gate_sight sight = {r, saw_seat, saw_count, saw_strange, stops};
     forget_findings(r);
     if (gate_look(r->gate, &sight, &fault) != HF_DONE)
         return; /* whoever needs it notices, too */
@@ -536,7 +543,7 @@ static void *reconciler_main(void *arg)
 enum hf_status reconciler_start(struct engine *e, struct hf_err *err)
 {
     struct reconciler *r = hf_alloc(sizeof *r);
-    struct db_options options = {.clock = e->config.clock, .reached_us = &e->reached_us};
+    struct db_options options = engine_db_options(e);
     struct hf_fault fault = {0};
     pthread_condattr_t attr;
     e->reconciler = r;
@@ -557,7 +564,7 @@ enum hf_status reconciler_start(struct engine *e, struct hf_err *err)
     return status;
 }
 
-void reconciler_stop(struct engine *e)
+void reconciler_ask_to_stop(struct engine *e)
 {
     struct reconciler *r = e->reconciler;
     if (!r || !r->running)
@@ -566,6 +573,14 @@ void reconciler_stop(struct engine *e)
     r->stopping = true;
     pthread_cond_broadcast(&r->wake);
     pthread_mutex_unlock(&r->lock);
+}
+
+void reconciler_stop(struct engine *e)
+{
+    struct reconciler *r = e->reconciler;
+    if (!r || !r->running)
+        return;
+    reconciler_ask_to_stop(e);
     pthread_join(r->thread, NULL);
     r->running = false;
 }

@@ -19,6 +19,31 @@ void worker_note_holds(struct worker *w)
     w->holds_shown = n;
 }
 
+/* ---- does the ledger answer? ---- */
+
+void worker_failed(struct worker *w, const char *why)
+{
+    struct engine *e = w->engine;
+    size_t len = strnlen(why, sizeof e->why - 1);
+    if (w->failing)
+        return;
+    pthread_mutex_lock(&e->lock);
+    memcpy(e->why, why, len);
+    e->why[len] = '\0';
+    pthread_mutex_unlock(&e->lock);
+    w->failing = true;
+    atomic_fetch_add(&e->n_failing, 1);
+}
+
+void worker_succeeded(struct worker *w)
+{
+    if (!w->failing)
+        return;
+    w->failing = false;
+    if (atomic_fetch_sub(&w->engine->n_failing, 1) == 1)
+        log_write(LOG_INFO, "the ledger answers again", NULL);
+}
+
 /* ---- events come in ---- */
 
 /* Loaded events enter the view here, then their commands are done.  A list goes through the workers
@@ -128,12 +153,12 @@ void worker_note_time(struct worker *w)
     struct engine *e = w->engine;
     struct hf_err err = {0};
     int64_t now = engine_now_ms(e);
-    if (w->index || now <= w->noted_ms || !atomic_load_explicit(&e->ready, memory_order_relaxed))
+    if (w->index || now <= w->noted_ms || w->failing)
         return;
     if (ledger_probe(w->ledger, &err) == HF_OK)
         w->noted_ms = now;
     else
-        engine_set_ready(e, false, err.msg);
+        worker_failed(w, err.msg);
 }
 
 /* A due hold that is not in the heap. */
@@ -183,7 +208,7 @@ static void probe(struct worker *w)
     struct hf_err err = {0};
     w->next_probe_us = monotonic_us(w->engine) + PROBE_EVERY_US;
     if (ledger_probe(w->ledger, &err) == HF_OK)
-        engine_set_ready(w->engine, true, NULL);
+        worker_succeeded(w);
 }
 
 /* Sleep until the next hold falls due or the next chore, but never long: clocks get stepped. */
@@ -198,7 +223,7 @@ static int64_t sleep_us(struct worker *w)
         int64_t due_us = (first->expires_at - engine_now_ms(e)) * 1000;
         wait_us = due_us < wait_us ? due_us : wait_us;
     }
-    if (!atomic_load_explicit(&e->ready, memory_order_relaxed) && wait_us <= 0)
+    if (w->failing && wait_us <= 0)
         wait_us = PROBE_EVERY_US / 10; /* due holds cannot be expired now: do not spin */
     return wait_us > 0 ? wait_us : 0;
 }
@@ -222,7 +247,7 @@ void *worker_main(void *arg)
         int64_t now_us = monotonic_us(e);
         if (now_us >= w->next_sweep_us)
             sweep(w);
-        if (!atomic_load_explicit(&e->ready, memory_order_relaxed) && now_us >= w->next_probe_us)
+        if (w->failing && now_us >= w->next_probe_us)
             probe(w);
     }
     return NULL;

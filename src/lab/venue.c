@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/pg_url.h"
 #include "base/random.h"
 #include "holdfast.h"
 #include "lab/desk.h"
@@ -22,14 +23,16 @@ static bool is_sqlite(const char *url) { return url && strncmp(url, "sqlite:", 7
 static bool ask_postgres(const char *url, const char *sql, char ret[64], struct hf_err *err)
 {
     PGconn *pg = PQconnectdb(url);
-    PGresult *result = PQstatus(pg) == CONNECTION_OK ? PQexec(pg, sql) : NULL; /* else: why not */
+    bool connected = PQstatus(pg) == CONNECTION_OK;
+    PGresult *result = connected ? PQexec(pg, sql) : NULL;
+    const char *why = PQerrorMessage(pg);
     ExecStatusType status = PQresultStatus(result);
     bool good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+    int why_len = (int)strcspn(why, "\n");
     if (good)
         (void)snprintf(ret, 64, "%s", PQntuples(result) ? PQgetvalue(result, 0, 0) : "");
     else
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %.*s",
-                         (int)strcspn(PQerrorMessage(pg), "\n"), PQerrorMessage(pg));
+        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %.*s", why_len, why);
     PQclear(result);
     PQfinish(pg);
     return good;
@@ -154,7 +157,15 @@ static enum hf_status check_urls(const char *ledger, const char *gate, struct hf
                                strncmp(ledger, "postgresql://", 13) == 0);
     if (ledger && !postgres && (!is_sqlite(ledger) || !ledger[7]))
         return hf_err_set(err, HF_INVALID_REQUEST,
-                          "--ledger: neither postgres://... nor sqlite:PATH");
+                          "--ledger: the URL %s: it is sqlite:PATH or " PG_URL_FORM,
+                          *ledger ? "begins with neither sqlite: nor postgres://" : "is empty");
+    PQconninfoOption *parsed =
+        postgres && !pg_url_fault(ledger) ? PQconninfoParse(ledger, NULL) : NULL;
+    if (postgres && !parsed)
+        return hf_err_set(err, HF_INVALID_REQUEST, "--ledger: %s; a URL looks like " PG_URL_FORM,
+                          pg_url_fault(ledger) ? pg_url_fault(ledger)
+                                               : "a parameter after the ? is none of libpq's");
+    PQconninfoFree(parsed);
     if ((ledger && strlen(ledger) > VENUE_URL_SIZE - 128) || (gate && strlen(gate) > 512))
         return hf_err_set(err, HF_INVALID_REQUEST, "a URL is too long");
     if (gate && !desk_redis_url(gate))

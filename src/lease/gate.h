@@ -95,6 +95,9 @@ struct gate_sight {
     void (*count)(void *ctx, int64_t event, uint32_t area, int64_t seq, int64_t available);
     /* A key of ours (by its form; no other is told) that says nothing readable, or never ends. */
     void (*strange)(void *ctx, const char *key, size_t len);
+    /* Asked every thousand keys or so; true: enough, gate_look ends with HF_UNREACHABLE.  NULL:
+     * never. */
+    bool (*stop)(void *ctx);
 };
 /* All of it, by SCAN, an exchange or two every thousand keys of the database: what changes
  * meanwhile may be told, or not, or twice. */

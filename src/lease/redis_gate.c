@@ -529,7 +529,9 @@ enum hf_result gate_look(struct gate *g, const struct gate_sight *sight, struct 
     enum hf_result result;
     buf_char(&cursor, '0');
     do
-        result = look_on(g, &cursor, sight, fault);
+        result = sight->stop && sight->stop(sight->ctx)
+                     ? lease_fault(fault, HF_UNREACHABLE, "no more looking was wanted")
+                     : look_on(g, &cursor, sight, fault);
     while (result == HF_DONE && !(cursor.len == 1 && cursor.data[0] == '0'));
     buf_close(&cursor);
     return ended(g, result, fault);

@@ -22,6 +22,8 @@
 #define IDLE_US 100000 /* unused for longer: look whether the server has closed it */
 #define READ_SIZE 16384
 #define OUT_KEPT_MAX 65536
+/* Of one answer's array: more than any of ours has, and what is not Redis may promise billions. */
+#define ELEMENTS_MAX (1 << 20)
 
 void redis_link_init(struct redis_link *k, const struct redis_address *address,
                      const struct clock *clock, int64_t timeout_ms)
@@ -357,6 +359,36 @@ static bool is_stale(const struct redis_link *k)
     return recv(k->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
+#if HIREDIS_MAJOR >= 1
+static redisReader *reader_new(struct redis_link *k)
+{
+    redisReader *reader = redisReaderCreate();
+    (void)k;
+    hf_check(reader);
+    reader->maxelements = ELEMENTS_MAX;
+    return reader;
+}
+#else
+/* hiredis of that time has no bound of its own. */
+static void *make_array(const redisReadTask *task, int n)
+{
+    const struct redis_link *k = task->privdata;
+    return n <= ELEMENTS_MAX ? k->make_array(task, n) : NULL;
+}
+
+static redisReader *reader_new(struct redis_link *k)
+{
+    redisReader *reader = redisReaderCreate();
+    hf_check(reader);
+    k->functions = *reader->fn;
+    k->make_array = k->functions.createArray;
+    k->functions.createArray = make_array;
+    reader->fn = &k->functions;
+    reader->privdata = k;
+    return reader;
+}
+#endif
+
 static enum hf_result connect_now(struct redis_link *k, int64_t deadline_us, struct hf_fault *fault)
 {
     if (k->address->path) {
@@ -368,8 +400,7 @@ static enum hf_result connect_now(struct redis_link *k, int64_t deadline_us, str
         if (k->fd < 0)
             return HF_UNREACHABLE;
     }
-    k->reader = redisReaderCreate();
-    hf_check(k->reader);
+    k->reader = reader_new(k);
     set_options(k, k->fd);
     enum hf_result result = greet(k, deadline_us, fault);
     if (result != HF_DONE)

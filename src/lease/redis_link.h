@@ -31,9 +31,13 @@ struct redis_link {
     int64_t allowed_ms;    /* of that, the exchange under way */
     struct lookup *lookup; /* that took too long and may be under way still; NULL: none */
     int fd;                /* -1: closed */
-    redisReader *reader;   /* while fd >= 0 */
-    struct buf out;        /* commands to be sent */
-    size_t first_len;      /* of the first of them: sent less than that, nothing was executed */
+    redisReader *reader;   /* while fd >= 0; points here */
+#if HIREDIS_MAJOR < 1
+    redisReplyObjectFunctions functions;
+    void *(*make_array)(const redisReadTask *task, int n);
+#endif
+    struct buf out;   /* commands to be sent */
+    size_t first_len; /* of the first of them: sent less than that, nothing was executed */
     size_t n_out;
     int64_t used_us;     /* when the last exchange began */
     int64_t deadline_us; /* of the next exchange; 0: timeout_ms from its beginning */

@@ -407,6 +407,25 @@ static void report_init(struct verify_report *report)
     memcpy(report->checks, checks, sizeof checks);
 }
 
+/* Before anything is read: a table that is not there says less. */
+static enum hf_status check_version(struct db *db, struct hf_err *err)
+{
+    int64_t version;
+    enum hf_status status = db_schema_version(db, &version, err);
+    if (status != HF_OK || version == ledger_migrations_len)
+        return status;
+    if (version == 0)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+                          "there is no ledger in this database; a holdfastd that is started on it "
+                          "makes one");
+    return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
+                      "the ledger is of schema version %lld, and this program knows %d%s",
+                      (long long)version, ledger_migrations_len,
+                      version < ledger_migrations_len
+                          ? ": a holdfastd of this version brings it up to date"
+                          : "");
+}
+
 enum hf_status ledger_verify(const char *url, const struct clock *clock, struct verify_report *ret,
                              struct hf_err *err)
 {
@@ -415,6 +434,8 @@ enum hf_status ledger_verify(const char *url, const struct clock *clock, struct 
     struct verifier v = {.event.report = report};
     report_init(report);
     enum hf_status status = db_open(url, &options, &v.db, err);
+    if (status == HF_OK)
+        status = check_version(v.db, err);
     if (status == HF_OK)
         status = v.db->driver->begin(v.db, err);
     if (status == HF_OK)

@@ -101,6 +101,7 @@ describe('usage: 64', { concurrency: 4 }, () => {
       const help = await holdfast(undefined, ['help', command]);
       assert.deepEqual([help.code, help.stdout, help.stderr], [0, stdout, '']);
     }
+    assert.match((await holdfast(undefined, ['run', '--help'])).stdout, /--wait.*\n +the first contact is not waited for/);
     const all = await holdfast(undefined, ['help']);
     assert.deepEqual([all.code, all.stderr], [0, '']);
     assert.match(all.stdout, /^usage: holdfast COMMAND/);

@@ -10,6 +10,8 @@ import { assertAllDraw, laboratory, readiness, timed } from '../support/scale.mj
 import { newKey, sleep, until } from '../support/server.mjs';
 
 const UNKNOWN_AFTER_MS = 5000;
+const STOP_MS = 10_000; // docs/operations.md
+const WORKERS = 4;
 const isHoldCommit = ({ text, recent }) => /^\s*COMMIT/i.test(text) && recent.some((statement) => /INSERT INTO holds\b/i.test(statement));
 const wellAgain = (server, timeoutMs = 5000) => until('it is ready again', async () => (await readiness(server)).status === 200, timeoutMs);
 
@@ -72,6 +74,75 @@ describe('a ledger that is not there', () => {
     await site.done();
   });
 
+  it('PostgreSQL away under load: the log stays short, and from the first "ready" on nobody is refused', async (t) => {
+    const site = await lab.pair({ n: 1 });
+    const { one } = site;
+    const events = [];
+    for (let i = 0; i < 2 * WORKERS; i++) {
+      events.push(await one.createEvent({ sections: [{ name: 'S', price: 1, rows: 5, seats_per_row: 100 }] }));
+    }
+    const kept = await one.grant(events[0], 'S-E-100');
+    const asked = []; // { what, at: when it was sent, until: when it was answered, status }
+    let over = false;
+    const keepAsking = async (what, ask) => {
+      while (!over) {
+        const at = performance.now();
+        const { status } = await ask();
+        asked.push({ what, at, until: performance.now(), status });
+      }
+    };
+    let seat = 0;
+    const nextSeat = () => `S-${'ABCD'[Math.floor(seat / 100) % 4]}-${1 + seat++ % 100}`;
+    const load = [
+      ...events.map((event) => keepAsking('hold', () => one.hold(event, nextSeat(), { ttl_ms: 1000 }))),
+      keepAsking('look up', () => one.get(`/v1/holds/${kept.id}`)),
+      keepAsking('list', () => one.get(`/v1/holds?event=${events[1].id}`)),
+      keepAsking('ready', async () => { await sleep(5); return one.get('/readyz'); }),
+    ];
+    await sleep(300);
+    const before = one.stderr.length;
+    const began = performance.now();
+    await lab.postgres.stop();
+    await sleep(3000);
+    const away = performance.now() - began;
+    const said = one.stderr.slice(before).split('\n').length - 1;
+    await lab.postgres.start();
+    await wellAgain(one);
+    await sleep(1000);
+    over = true;
+    await Promise.all(load);
+    const ready = asked.filter(({ what, at }) => what === 'ready' && at > began).sort((a, b) => a.at - b.at);
+    const down = ready.findIndex(({ status }) => status === 503);
+    const again = ready.slice(down).find(({ status }) => status === 200);
+    const refused = asked.filter(({ status, at }) => status === 503 && at > again.until);
+    const during = asked.filter(({ status, at }) => status === 503 && at > began).length;
+    t.diagnostic(`${asked.length} requests, ${during} refused, ${said} lines in ${Math.round(away)} ms`);
+    assert.deepEqual(refused, []);
+    assert.ok(during > 100, 'the load was none');
+    assert.ok(said <= 5 + WORKERS * (1 + Math.ceil(away / 1000)), `${said} lines in ${away} ms:\n${one.stderr.slice(before, before + 4000)}`);
+    assert.equal(one.stderr.match(/the ledger answers again/g).length, 1, one.stderr.slice(before));
+    await site.done();
+  });
+
+  it('lost to one worker: not ready, however well the others do, until that one is back', async () => {
+    const site = await lab.pair({ n: 1 });
+    const { one, event, ledgerLink } = site;
+    const lost = await one.createEvent(); // the next number, so another worker's
+    await one.grant(lost, 'S-A-1');
+    assert.equal(ledgerLink.cutThose(/INSERT INTO holds\b/i), 1);
+    assertProblem(await one.hold(lost, 'S-A-2'), 503, 'ledger_unavailable');
+    for (let i = 1; i <= 10; i++) {
+      await one.grant(event, `S-A-${i}`);
+      assert.equal((await readiness(one)).status, 503);
+      if (i % 3 === 0) assertProblem(await one.hold(lost, 'S-A-2'), 503, 'ledger_unavailable');
+    }
+    ledgerLink.restore();
+    await wellAgain(one);
+    await one.grant(lost, 'S-A-2');
+    assert.equal(one.stderr.match(/the ledger answers again/g).length, 1, one.stderr);
+    await site.done();
+  });
+
   it('sessions ended while they commit: "nothing was done" is true whenever it is said', async (t) => {
     const site = await lab.pair();
     const event = await site.one.createEvent({ sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 200 }] });
@@ -130,19 +201,53 @@ describe('a ledger that is not there', () => {
     await site.done();
   });
 
-  it('a link that swallows everything: refused in bounded time, and the others go on', async () => {
-    const site = await lab.pair();
-    const { one, two, event } = site;
+  // A server that is stopped while every one of its threads waits for the ledger: each worker with a
+  // batch and another behind it, the readers, the loader.  Resolves to the owners who were told that
+  // nothing was done.
+  async function assertStopsInTime(t, server, events, hold) {
+    const denied = [];
+    const asked = [...events, ...events].map(async (event, i) => {
+      const { status, json } = await server.hold(event, `S-A-${1 + i}`, { owner: `leaving-${i}` });
+      if (json.code === 'ledger_unavailable') denied.push(`leaving-${i}`);
+      return [status, json.code];
+    });
+    for (const target of [`holds/${hold.id}`, `holds/${hold.id}`, `audit?event=${events[0].id}`, `events/${events[0].id.slice(0, 14)}z${events[0].id.slice(15)}`]) {
+      asked.push(server.get(`/v1/${target}`).then(({ status, json }) => [status, json.code]));
+    }
+    await sleep(300);
+    const { ms } = await timed(server.stop());
+    t.diagnostic(`stopped after ${Math.round(ms)} ms`);
+    assert.ok(ms < STOP_MS, `it took ${ms} ms to stop`);
+    for (const [status, code] of await Promise.all(asked)) {
+      assert.ok(status === 503 && ['ledger_unavailable', 'outcome_unknown', 'draining'].includes(code), `${status} ${code}`);
+    }
+    return denied;
+  }
+
+  it('a link that swallows everything: refused in bounded time, the others go on, and who is told to stop does', async (t) => {
+    const site = await lab.pair({ n: 3, through: 2, args: ['--reconcile-every', '100ms'] });
+    const { event, servers: [one, leaving, two] } = site;
     await one.grant(event, 'S-A-1');
+    const events = [];
+    for (let i = 0; i < WORKERS; i++) events.push(await leaving.createEvent());
+    const kept = await leaving.grant(events[0], 'S-B-1');
     site.ledgerLink.blackhole();
+    site.gateLink.blackhole();
+    const stopped = assertStopsInTime(t, leaving, events, kept);
+    stopped.catch(() => {});
     const { answer, ms } = await timed(one.hold(event, 'S-A-2'));
     assert.ok([503].includes(answer.status) && ['ledger_unavailable', 'outcome_unknown'].includes(answer.json.code), answer.text);
     assert.ok(ms < 20_000, `${ms} ms`);
     await until('it is not ready', async () => (await readiness(one)).status === 503, 10_000);
     await until('the other sells the seat', async () => (await two.hold(event, 'S-A-3')).status === 201, 6000, 100);
+    const denied = await stopped;
     site.ledgerLink.restore();
+    site.gateLink.restore();
     await wellAgain(one, 10_000);
     await until('it sells again', async () => (await one.hold(event, 'S-A-4')).status === 201, 6000, 100);
+    assert.equal(assertOk(await two.get(`/v1/holds/${kept.id}`)).status, 'active');
+    const held = new Set(site.sql('SELECT owner FROM holds').map(({ owner }) => owner));
+    assert.deepEqual(denied.filter((owner) => held.has(owner)), []);
     await site.done();
   });
 });

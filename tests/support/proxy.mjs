@@ -150,6 +150,14 @@ class Proxy {
     this.reset();
   }
 
+  // New connections are refused; those there are stay, but for those that have run such a statement.
+  cutThose(pattern) {
+    this.#mode = 'cut';
+    const those = [...this.#links].filter(({ statements }) => statements.ran(pattern));
+    for (const link of those) { link.client.resetAndDestroy(); link.upstream?.destroy(); }
+    return those.length;
+  }
+
   // Every connection there is, reset; new ones are welcome unless it is cut.
   reset() {
     for (const link of this.#links) { link.client.resetAndDestroy(); link.upstream?.destroy(); }

@@ -4,7 +4,8 @@
 //   const bench = await laboratory();                 // one PostgreSQL, one Redis a file
 //   const { one, two, ledgerLink } = await bench.pair();   // fresh database, empty gate
 //
-// Server `one` reaches ledger and gate through proxies (ledgerLink, gateLink), the others directly.
+// Server `one` reaches ledger and gate through proxies (ledgerLink, gateLink), the others directly
+// unless told otherwise.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -56,9 +57,9 @@ class Laboratory {
 }
 
 class Site {
-  // Options: n servers (2), args for all, argsOne for the first, wrapOne, envOne.
-  constructor(laboratory, gateNumber, { n = 2, args = [], argsOne = [], wrapOne, envOne = {} }) {
-    Object.assign(this, { n, args, argsOne, wrapOne, envOne, gateNumber });
+  // Options: n servers (2), of which the first `through` (1) use the proxies; args for all, argsOne, wrapOne, envOne for those.
+  constructor(laboratory, gateNumber, { n = 2, through = 1, args = [], argsOne = [], wrapOne, envOne = {} }) {
+    Object.assign(this, { n, through, args, argsOne, wrapOne, envOne, gateNumber });
     this.postgres = laboratory.postgres;
     this.redis = laboratory.redis;
   }
@@ -70,12 +71,12 @@ class Site {
     this.gate = `${redis.url}/${this.gateNumber}`;
     this.ledgerLink = await startProxy(postgres.port, { postgres: true });
     this.gateLink = await startProxy(redis.port);
-    const through = {
+    const links = {
       ledger: this.ledger.replace(`:${postgres.port}/`, `:${this.ledgerLink.port}/`),
       gate: this.gate.replace(`:${redis.port}/`, `:${this.gateLink.port}/`),
     };
-    this.servers = Array.from({ length: this.n }, (_, i) => new Server(i === 0
-      ? { ...through, args: [...this.args, ...this.argsOne], wrap: this.wrapOne, env: this.envOne }
+    this.servers = Array.from({ length: this.n }, (_, i) => new Server(i < this.through
+      ? { ...links, args: [...this.args, ...this.argsOne], wrap: this.wrapOne, env: this.envOne }
       : { ledger: this.ledger, gate: this.gate, args: this.args }));
     for (const server of this.servers) await server.launch();
     [this.one, this.two] = this.servers;

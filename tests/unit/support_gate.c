@@ -174,7 +174,7 @@ void seen_close(struct seen *s)
 
 struct gate_sight seen_sight(struct seen *s)
 {
-    return (struct gate_sight){s, see_seat, see_count, see_strange};
+    return (struct gate_sight){s, see_seat, see_count, see_strange, NULL};
 }
 
 struct seen look_all(struct gate *g)

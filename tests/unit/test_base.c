@@ -24,6 +24,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/pg_url.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "base/vec.h"
@@ -657,6 +658,46 @@ static void log_levels_are_read_by_name(void **state)
     assert_int_equal(level, LOG_ERROR);
 }
 
+/* ---- URLs ---- */
+
+static void a_postgres_url_that_cannot_be_is_told_and_no_other(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "postgres://",
+        "postgres:///db",
+        "postgresql://me@/db?host=/run/x",
+        "postgres://me:p%40ss@host:5432/db",
+        "postgres://me:p:ss@host/db",
+        "postgres://a:1,b:2,[::1]:3,c/db?target_session_attrs=any",
+        "postgres://host:/db",
+        "postgres://me@host/db?application_name=a@b:c",
+        "postgres://[::1]/db",
+    };
+    static const char *const bad[] = {
+        "",
+        "postgres:/x",
+        "postgres",
+        "redis://host",
+        "postgres://[",
+        "postgres://a,[::1/x",
+        "postgres://a@b@c/x",
+        "postgres://me:%4@h/x",
+        "postgres://me:%@h/x",
+        "postgres://host:x/db",
+        "postgres://host:0/db",
+        "postgres://a:1,b:65536/db",
+        "postgres://host:123456/db",
+        "postgres://[::1]:x/db",
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (pg_url_fault(good[i]))
+            fail_msg("%s: %s", good[i], pg_url_fault(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (!pg_url_fault(bad[i]))
+            fail_msg("%s was taken", bad[i]);
+}
+
 /* ---- metrics ---- */
 
 static void metrics_are_rendered_as_prometheus_text(void **state)
@@ -863,6 +904,7 @@ int main(void)
         cmocka_unit_test(a_log_line_is_one_line_whatever_the_values),
         cmocka_unit_test(lines_below_the_level_are_not_written),
         cmocka_unit_test(log_levels_are_read_by_name),
+        cmocka_unit_test(a_postgres_url_that_cannot_be_is_told_and_no_other),
         cmocka_unit_test(metrics_are_rendered_as_prometheus_text),
         cmocka_unit_test(a_value_on_a_bound_counts_within_it),
         cmocka_unit_test(one_name_registered_in_two_places_is_our_mistake),

@@ -600,17 +600,46 @@ static void a_table_that_was_altered_fails_once_at_most(void **state)
     }
 }
 
+static void *give_up_in_a_moment(void *ctx)
+{
+    _Atomic int64_t *give_up_us = ctx;
+    usleep(200000);
+    atomic_store(give_up_us, clock_monotonic_us(&clock_system) + 200000);
+    return NULL;
+}
+
+/* Who wants to end says so while another thread waits; from then on nothing is waited for. */
+static void check_given_up_early(struct db *db, _Atomic int64_t *give_up_us)
+{
+    struct hf_err err = {0};
+    pthread_t thread;
+    int64_t value, began = clock_monotonic_us(&clock_system);
+    pthread_create(&thread, NULL, give_up_in_a_moment, give_up_us);
+    assert_int_equal(try_number(db, COUNT, &value, &err), HF_LEDGER_UNAVAILABLE);
+    assert_in_range(clock_monotonic_us(&clock_system) - began, 390000, 1500000);
+    pthread_join(thread, NULL);
+    began = clock_monotonic_us(&clock_system);
+    assert_int_equal(try_number(db, COUNT, &value, &err), HF_LEDGER_UNAVAILABLE);
+    assert_in_range(clock_monotonic_us(&clock_system) - began, 0, 100000);
+}
+
 static void a_server_that_freezes_is_given_up(void **state)
 {
+    _Atomic int64_t give_up_us = 0;
+    struct db_options hasty = reader;
+    hasty.give_up_us = &give_up_us;
+    struct db *other = open_at(lab.url, &hasty);
     (void)state;
     struct postgres_server *server = postgres_server_own();
     struct hf_err err = {0};
-    int64_t value, began = clock_monotonic_us(&clock_system);
     fill(3);
     postgres_server_freeze(server, true);
+    check_given_up_early(other, &give_up_us);
+    int64_t value, began = clock_monotonic_us(&clock_system);
     enum hf_status status = try_number(lab.db, COUNT, &value, &err);
     int64_t took = clock_monotonic_us(&clock_system) - began;
     postgres_server_freeze(server, false);
+    db_close(other);
     assert_int_equal(status, HF_LEDGER_UNAVAILABLE);
     assert_in_range(took, 6000000, 9000000);
     assert_int_equal(number(lab.db, COUNT), 3);

@@ -82,6 +82,34 @@ static void a_restart_is_survived_and_a_failure_reads_as_granted(void **state)
     gate_close(g);
 }
 
+static int stops_asked;
+static bool stop_at_the_third(void *ctx)
+{
+    (void)ctx;
+    return ++stops_asked == 3;
+}
+
+static void a_look_at_a_large_server_ends_when_no_more_is_wanted(void **state)
+{
+    (void)state;
+    struct gate *g = gate_at(gate_server.url, 2000);
+    struct hf_fault fault = {0};
+    struct seen s = {0};
+    struct gate_sight sight = seen_sight(&s);
+    char answer[64];
+    redis_server_ask(&gate_server,
+                     "EVAL \"for i=1,20000 do redis.call('set','other:'..i,1) end\" 0", answer,
+                     sizeof answer);
+    sight.stop = stop_at_the_third;
+    stops_asked = 0;
+    assert_int_equal(gate_look(g, &sight, &fault), HF_UNREACHABLE);
+    assert_int_equal(stops_asked, 3);
+    sight.stop = NULL;
+    assert_int_equal(gate_look(g, &sight, &fault), HF_DONE);
+    seen_close(&s);
+    gate_close(g);
+}
+
 static void a_server_that_hangs_costs_the_timeout_and_no_more(void **state)
 {
     (void)state;
@@ -507,6 +535,7 @@ int main(void)
         gate_test(a_flush_between_claim_and_settle_is_no_matter),
         gate_test(lost_scripts_are_sent_again_each_of_a_mixed_call),
         gate_test(a_restart_is_survived_and_a_failure_reads_as_granted),
+        gate_test(a_look_at_a_large_server_ends_when_no_more_is_wanted),
         gate_test(a_server_that_hangs_costs_the_timeout_and_no_more),
         gate_test(what_the_server_hears_late_does_not_last_longer),
         gate_test(a_black_hole_costs_the_timeout_and_no_more),

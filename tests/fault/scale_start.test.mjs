@@ -1,0 +1,94 @@
+// How a site begins and is looked at: with fewer rights, without its gate, and by `holdfast verify`
+// while it works.
+
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { holdfast } from '../support/cli.mjs';
+import { isDegraded, laboratory, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
+import { environment, HOLDFAST, Server, sleep, tempDir } from '../support/server.mjs';
+
+describe('a site', () => {
+  let lab;
+  before(async () => { lab = await laboratory(); });
+  afterEach(() => lab?.sweep());
+  after(() => lab?.close());
+
+  it('starts as a role that may use the tables and make none, once they are there', async () => {
+    const site = await lab.pair({ n: 1 });
+    const { database, event } = site;
+    lab.postgres.sql('-c', 'CREATE ROLE clerk LOGIN');
+    lab.postgres.sql('-d', database, '-c', 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+    lab.postgres.sql('-d', database, '-c', 'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk');
+    const clerk = new Server({ ledger: site.ledger.replace('test@', 'clerk@'), gate: site.gate });
+    await clerk.launch();
+    await clerk.grant(event, 'S-A-1');
+    assert.equal((await readiness(clerk)).status, 200);
+    await clerk.stop();
+    const empty = lab.postgres.createDatabase();
+    lab.postgres.sql('-d', empty, '-c', 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+    const early = new Server({ ledger: clerk.ledger.replace(database, empty) });
+    await assert.rejects(early.launch(), /ended at start \(1\)[^]*permission denied/, 'and not before');
+    await site.done();
+  });
+
+  it('whose gate never answers starts, says so, sells, and uses it once it is there', async () => {
+    const site = await lab.pair({ n: 1, args: RECONCILE });
+    const { one, event, gateLink } = site;
+    await one.stop({ keep: true });
+    gateLink.blackhole();
+    const { ms } = await timed(one.launch());
+    assert.ok(ms < 10_000, `${ms} ms`);
+    assert.match(one.stderr, /level=warn msg="the gate does not answer[^\n]*why=/);
+    assert.ok(await isDegraded(one));
+    assert.equal((await readiness(one)).status, 200);
+    await one.grant(event, 'S-A-1');
+    gateLink.restore();
+    await recovered(one, 5000);
+    await one.grant(event, 'S-A-2');
+    assert.equal(Object.keys(site.gateKeys('seat:*')).length > 0, true);
+    await site.done();
+  });
+
+  it('that works is verified again and again without a false alarm', async (t) => {
+    const site = await lab.pair({ args: RECONCILE });
+    const { event, servers } = site;
+    let over = false, n = 0;
+    const buyers = Array.from({ length: 6 }, async (_, b) => {
+      for (let i = 0; !over; i++, n++) {
+        const server = servers[(b + i) % 2];
+        const { status, json } = await server.hold(event, `S-${'AB'[i % 2]}-${1 + (7 * b + i) % 50}`, { ttl_ms: 1000 });
+        if (status === 201 && i % 3 === 0) await server.del(`/v1/holds/${json.id}`);
+        if (status === 201 && i % 50 === 1) await server.post(`/v1/holds/${json.id}/confirm`, { fence: json.fence });
+      }
+    });
+    await sleep(300);
+    let runs = 0;
+    const reports = [];
+    const verify = () => new Promise((resolve) => {
+      execFile(HOLDFAST, ['verify', '--ledger', site.ledger, '--gate', site.gate], { env: environment({}, false) },
+        (error, stdout, stderr) => resolve({ code: error?.code ?? 0, stdout, stderr }));
+    });
+    for (const end = Date.now() + 2500; Date.now() < end; runs += 2) {
+      reports.push(...await Promise.all([verify(), verify()]));
+    }
+    over = true;
+    await Promise.all(buyers);
+    t.diagnostic(`${runs} runs beside ${n} requests`);
+    assert.ok(n > 50 && runs >= 2);
+    for (const { code, stdout, stderr } of reports) assert.equal(code, 0, `${stdout}${stderr}`);
+    await site.done();
+  });
+
+  it('that was never there is told from one that is violated', async () => {
+    const empty = lab.postgres.url(lab.postgres.createDatabase());
+    const file = `${tempDir()}/other.db`;
+    execFileSync('sqlite3', [file, 'CREATE TABLE other (a)']);
+    for (const ledger of [empty, `sqlite:${file}`]) {
+      const { code, stdout, stderr } = await holdfast(undefined, ['verify', '--ledger', ledger]);
+      assert.equal(code, 69, stderr);
+      assert.equal(stdout, '');
+      assert.match(stderr, /^holdfast verify: there is no ledger in this database; [^\n]+\n$/);
+    }
+  });
+});

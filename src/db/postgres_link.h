@@ -21,25 +21,25 @@
 #define PG_IDLE_MS 3000
 #define PG_IDLE_READER_MS 60000
 
-/* Keys of advisory locks, (int, int): another space than the (bigint) of db_driver.alone. */
-#define PG_LOCKS "1212568404"
-#define PG_LOCK_MIGRATION PG_LOCKS ", 1"
-#define PG_LOCK_SHARED PG_LOCKS ", 2"
+/* Keys of advisory locks, (int, int): another space than the (bigint) of db_driver.alone.  The
+ * second of PG_NAMES is a name's hash: two names that share one wait for each other, no more. */
+#define PG_LOCK_MIGRATION "1212568404, 1"
+#define PG_NAMES "1212568405"
 
 struct pg_link {
     PGconn *conn;        /* NULL: none */
     unsigned generation; /* of connections, from 1 */
     char *url;
-    int64_t connect_ms;   /* for all hosts together */
-    struct buf settings;  /* SQL for each new connection */
-    int64_t statement_ms; /* after which the server ends a statement that is not {slow} */
-    int64_t answer_ms;    /* after which the client gives up waiting for it */
-    int64_t failed_at_us; /* the last attempt, unless it succeeded */
-    int64_t pause_ms;     /* until the next, unless another connection was made since */
+    int64_t connect_ms;          /* for all hosts together */
+    struct buf settings;         /* SQL for each new connection */
+    int64_t statement_ms;        /* after which the server ends a statement that is not {slow} */
+    int64_t answer_ms;           /* after which the client gives up waiting for it */
+    int64_t failed_at_us;        /* the last attempt, unless it succeeded */
+    int64_t pause_ms;            /* until the next, unless another connection was made since */
     _Atomic int64_t *reached_us; /* see db_options */
-    struct hf_err why; /* it failed */
-    bool unasked;      /* something was queued since the last wait */
-    int64_t exchanges; /* waits for an answer to something new */
+    struct hf_err why;           /* it failed */
+    bool unasked;                /* something was queued since the last wait */
+    int64_t exchanges;           /* waits for an answer to something new */
 };
 
 /* HF_INVALID_REQUEST when libpq cannot read the URL.  Does not connect. */

@@ -25,7 +25,7 @@
  *
  * A server in a network is spoken to as seldom as may be: begin, query_many and expect_many need
  * not be sent when they are called, only before an answer is asked for.  So start all queries, then
- * step through each, and a transaction costs two exchanges.
+ * step through each, and a transaction costs two exchanges; one, if one statement decides (once).
  *
  * Isolation.  The writer's and shared transactions see what is committed when each statement
  * begins; any other connection's see one moment, that of their first statement, and write nothing.

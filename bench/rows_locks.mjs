@@ -38,7 +38,7 @@ function lines(driver, peer, results) {
   const side = (kind, which) => pick(pick(results, kind), which);
   const both = (kind, unit, field, target) => (
     beside(name, unit, field, side(kind, 'ours'), peer, side(kind, 'hand'), target));
-  // By hand there is no queue, and an acquire is one exchange where a fair one is two: it informs.
+  // By hand there is no queue to look at, and a lease is one UPDATE of a row that stays: it informs.
   const goal = driver === 'postgres' ? undefined : atLeast(0.85);
   const table = [
     both('uncontended', 'acquire+release/s', 'per_second', goal),

@@ -12,8 +12,11 @@
  *   {clustered}     table option: rows live in the primary key
  *   {hot}           table option: rows that are updated all the time
  *   {lock}          suffix that makes a SELECT lock its rows, in its ORDER BY
+ *   {lock_idle}     the same, without the rows that others have locked
  *   {now}           the database's clock as an integer, milliseconds since 1970, at the moment the
  *                   statement runs: not for one that also locks, which would read it before waiting
+ *   {number}        the next of a shared database's numbers, see db_driver.number; only in what
+ *                   db_driver.once runs
  *   {slow}          nothing, but the statement may take minutes, where others end after seconds
  *   {or_surprise}   at the end of an INSERT that is only run by expect_many: a row that is there
  *                   already makes it a surprise
@@ -22,7 +25,7 @@
  *
  * A server in a network is spoken to as seldom as may be: begin, query_many and expect_many need
  * not be sent when they are called, only before an answer is asked for.  So start all queries, then
- * step through each, and a transaction costs two exchanges.
+ * step through each, and a transaction costs two exchanges; one, if one statement decides (once).
  *
  * Isolation.  The writer's and shared transactions see what is committed when each statement
  * begins; any other connection's see one moment, that of their first statement, and write nothing.
@@ -45,7 +48,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-#define DB_NUMBERS_MAX 1024
+#define DB_NAMES_MAX 1024
 
 enum db_type { DB_NULL, DB_INT, DB_TEXT, DB_BYTES };
 
@@ -74,9 +77,10 @@ struct db_options {
     const struct clock *clock;
     bool writer; /* the one connection that writes; takes the exclusive lock on the data */
     /* One of many, in any number of processes, that read and write: no exclusive lock, one clock
-     * and one sequence for all, and a begin that waits for the others' transactions.  What commits
-     * is safe from the end of any process; with that of the machine it may be lost where every user
-     * ends with it too (an SQLite file).  A damaged file is then HF_INTERNAL, in words. */
+     * and one sequence for all, and transactions that are alone on a name (begin_alone).  What
+     * commits is safe from the end of any process; with that of the machine it may be lost where
+     * every user ends with it too (an SQLite file).  A damaged file is then HF_INTERNAL, in words.
+     */
     bool shared;
     int64_t timeout_ms; /* of a shared one, for the others; 0: 2000 */
     bool paced;         /* for maintain: spare the disk, others are waiting for it */
@@ -117,6 +121,17 @@ struct db_driver {
     HF_MUST_USE enum hf_status (*script)(struct db *db, const char *sql, struct hf_err *err);
 
     HF_MUST_USE enum hf_status (*begin)(struct db *db, struct hf_err *err);
+    /* Of a shared database: begin a transaction that is alone on these names, which must stay until
+     * the call returns: it goes on when all others that began on one of them have ended.  Those on
+     * other names it need not wait for (SQLite, with its one writer, does).  Any order of names, at
+     * most DB_NAMES_MAX. */
+    HF_MUST_USE enum hf_status (*begin_alone)(struct db *db, const struct db_value *names, size_t n,
+                                              struct hf_err *err);
+    /* Of a shared database, outside a transaction, where an exchange with the server is to be saved
+     * (else NULL): begin_alone on the name, the statement and the commit in one.  Fails as commit
+     * does; then step through the answer. */
+    HF_MUST_USE enum hf_status (*once)(struct db_stmt *stmt, const struct db_value *name,
+                                       const struct db_value *args, struct hf_err *err);
     HF_MUST_USE enum hf_status (*commit)(struct db *db, struct hf_err *err);
     void (*rollback)(struct db *db); /* harmless outside a transaction */
 
@@ -148,17 +163,17 @@ struct db_driver {
     HF_MUST_USE enum hf_status (*now_ms)(struct db *db, int64_t *ret_ms, struct hf_err *err);
     /* Never answer a time before `ms` from now on: what the ledger has stored already. */
     void (*now_floor)(struct db *db, int64_t ms);
-    /* Of a shared database, inside a transaction: the first of `n` numbers that nobody has been
-     * given before, larger than all that were, whatever happened in between.  At most
-     * DB_NUMBERS_MAX in a transaction. */
-    int64_t (*numbers)(struct db *db, int64_t n);
+    /* Of a shared database, inside a transaction that is alone on some names: a number that nobody
+     * has been given before, larger than all that were given to others on one of these names,
+     * whatever happened in between.  At most one for each name. */
+    int64_t (*number)(struct db *db);
     /* Of a shared database, outside a transaction: this connection leads nowhere any more (the file
      * was removed or replaced, the server has gone).  Close it and open another, which knows what
      * there is to know.  Cheap: may be asked before everything. */
     bool (*is_gone)(struct db *db);
     /* Of a shared database, outside a transaction: sleep until `number` is woken, or something may
      * have been committed since the last transaction or await, at most timeout_ms; may return
-     * early. `number`: one from `numbers`, or 0. */
+     * early. `number`: one from the sequence, or 0. */
     HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int64_t timeout_ms,
                                         struct hf_err *err);
     /* After a commit: wake who awaits these numbers, in whatever process.  A hint: it may be lost,

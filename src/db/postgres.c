@@ -14,10 +14,13 @@
 #include "db/postgres_notify.h"
 #include "db/postgres_pipeline.h"
 
-#define NOW "CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)"
+/* As a double, which is exact enough here: extract() would reckon in decimals, digit by digit. */
+#define NOW "CAST(floor(date_part('epoch', clock_timestamp()) * 1000) AS bigint)"
 #define NUMBERS "holdfast_numbers"
 #define MIGRATION_LOCK                                                                             \
     "SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(" PG_LOCK_MIGRATION ");"
+
+#define LOCK "SELECT pg_advisory_xact_lock(" PG_NAMES ", CAST(r.name AS int)){args(name bigint)}"
 
 static const struct template_fragment fragments[] = {
     {"key", "bigint PRIMARY KEY"},
@@ -30,7 +33,9 @@ static const struct template_fragment fragments[] = {
     {"hot", "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02,"
             " autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0)"},
     {"lock", " FOR UPDATE"}, /* of tables only: unnest() has nothing to lock */
+    {"lock_idle", " FOR UPDATE SKIP LOCKED"},
     {"now", NOW},
+    {"number", "nextval('" NUMBERS "')"},
     {"or_surprise", ""},
     {NULL, NULL},
 };
@@ -62,8 +67,64 @@ static enum hf_status postgres_begin(struct db *base, struct hf_err *err)
     db->transaction = db->transactions;
     db->begin_queued = db->is_known = false;
     db->err = (struct hf_err){0};
-    db->numbers_next = db->numbers_end = db->shared_ms = 0;
+    vec_clear(&db->names);
+    db->moment_asked = db->number_unused = false;
+    db->moment_ms = 0;
     return HF_OK;
+}
+
+/* FNV-1a: the same in every program that uses the database, for ever. */
+static int64_t hash_of(const struct db_value *name)
+{
+    const uint8_t *bytes = name->data;
+    uint32_t hash = UINT32_C(2166136261);
+    for (size_t i = 0; i < name->len; i++)
+        hash = (hash ^ bytes[i]) * UINT32_C(16777619);
+    return (int32_t)hash;
+}
+
+static int by_hash(const void *a, const void *b)
+{
+    int64_t x = ((const struct db_value *)a)->i, y = ((const struct db_value *)b)->i;
+    return x < y ? -1 : x > y;
+}
+
+/* Everybody locks in the order of hashes, and nothing that others lock afterwards: no deadlock. */
+static enum hf_status postgres_begin_alone(struct db *base, const struct db_value *names, size_t n,
+                                           struct hf_err *err)
+{
+    struct postgres *db = pg_of(base);
+    hf_check(db->options.shared && n <= DB_NAMES_MAX);
+    enum hf_status status = postgres_begin(base, err);
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < n; i++)
+        *vec_push(&db->names) = db_int(hash_of(&names[i]));
+    if (n > 1)
+        qsort(db->names.v, n, sizeof *db->names.v, by_hash);
+    return HF_OK;
+}
+
+/* One segment is one transaction, and its Sync the COMMIT.  The lock is a statement before, and not
+ * part of this one, which would not see what was committed while it waited. */
+static enum hf_status postgres_once(struct db_stmt *base, const struct db_value *name,
+                                    const struct db_value *args, struct hf_err *err)
+{
+    struct pg_stmt *stmt = (struct pg_stmt *)(void *)base;
+    struct postgres *db = stmt->db;
+    enum hf_status status = postgres_begin_alone(&db->db, name, 1, err);
+    if (status != HF_OK)
+        return status;
+    pg_forget(stmt);
+    db->is_once = true;
+    status = pg_queue(stmt, NULL, args, 1, err);
+    if (status == HF_OK)
+        pg_settle(db);
+    db->is_once = false;
+    db->transaction = 0;
+    if (status != HF_OK || db->err.code == HF_OK)
+        return status;
+    return hf_err_set(err, db->is_known ? db->err.code : HF_OUTCOME_UNKNOWN, "%s", db->err.msg);
 }
 
 static enum hf_status postgres_commit(struct db *base, struct hf_err *err)
@@ -160,23 +221,19 @@ static enum hf_status first_row(struct db_stmt *stmt, struct hf_err *err)
     return step == DB_ROW ? HF_OK : hf_err_set(err, HF_INTERNAL, "PostgreSQL: no answer");
 }
 
-/* The time and the first number of a shared transaction, which came with its lock. */
-static enum hf_status shared_read(struct postgres *db, struct hf_err *err)
+/* The next row of a shared transaction's moment: its time and a number; one for each name. */
+static enum hf_status moment_read(struct postgres *db, struct hf_err *err)
 {
+    const struct db_value n = db_int(db->names.n ? (int64_t)db->names.n : 1);
     struct hf_err why = {0};
-    if (db->shared_ms)
-        return HF_OK;
-    enum hf_status status = HF_OK;
-    if (!db->begin_queued)
-        status = pg_exec_many(db->patience, NULL, 1, NULL, &why);
+    enum hf_status status = db->moment_asked ? HF_OK : db_query(db->moment, &n, &why);
+    db->moment_asked = true;
     if (status == HF_OK)
-        status = first_row(db->numbers_first, &why);
+        status = first_row(db->moment, &why);
     if (status != HF_OK)
         return tell(&why, err);
-    db->shared_ms = db_column_int(db->numbers_first, 0);
-    db->numbers_next = db_column_int(db->numbers_first, 1);
-    db->numbers_end = db->numbers_next + 1;
-    pg_finish(db->numbers_first);
+    db->moment_ms = db->moment_ms ? db->moment_ms : db_column_int(db->moment, 0);
+    db->number_unused = true;
     return HF_OK;
 }
 
@@ -187,8 +244,8 @@ static enum hf_status postgres_now_ms(struct db *base, int64_t *ret_ms, struct h
     enum hf_status status;
     int64_t now;
     if (db->options.shared && db->transaction) {
-        status = shared_read(db, &why);
-        now = db->shared_ms;
+        status = db->moment_ms ? HF_OK : moment_read(db, &why);
+        now = db->moment_ms;
     } else {
         status = db_query(db->now, NULL, &why);
         if (status == HF_OK)
@@ -209,32 +266,20 @@ static void postgres_now_floor(struct db *base, int64_t ms)
     db->floor_ms = ms > db->floor_ms ? ms : db->floor_ms;
 }
 
-/* The transaction is alone: what others were given was taken before its lock.  A failure here is
- * that of the transaction, which the next call tells. */
-static int64_t postgres_numbers(struct db *base, int64_t n)
+/* What others on these names were given was drawn before they ended, and so before this
+ * transaction had their locks.  A failure here is that of the transaction, which the next call
+ * tells. */
+static int64_t postgres_number(struct db *base)
 {
     struct postgres *db = pg_of(base);
     struct hf_err err = {0};
-    hf_check(db->options.shared && db->transaction && n >= 0 && n <= DB_NUMBERS_MAX);
-    enum hf_status status = shared_read(db, &err);
-    if (status == HF_OK && db->numbers_next + n > db->numbers_end) {
-        const struct db_value args[] = {db_int(n)};
-        status = db_query(db->numbers_more, args, &err);
-        if (status == HF_OK)
-            status = first_row(db->numbers_more, &err);
-        if (status == HF_OK) {
-            db->numbers_end = db_column_int(db->numbers_more, 0) + 1;
-            db->numbers_next = db->numbers_end - n;
-        }
-        pg_finish(db->numbers_more);
-    }
-    if (status != HF_OK) {
-        db->err = db->err.code == HF_OK ? err : db->err;
-        return 0;
-    }
-    int64_t first = db->numbers_next;
-    db->numbers_next += n;
-    return first;
+    hf_check(db->options.shared && db->transaction);
+    enum hf_status status = db->number_unused ? HF_OK : moment_read(db, &err);
+    db->number_unused = false;
+    if (status == HF_OK)
+        return db_column_int(db->moment, 1);
+    db->err = db->err.code == HF_OK ? err : db->err;
+    return 0;
 }
 
 /* ---- questions to the server ---- */
@@ -327,6 +372,7 @@ static void postgres_close(struct db *base)
         pg_stmt_free(stmt);
     }
     vec_close(&db->entries);
+    vec_close(&db->names);
     buf_close(&db->scratch);
     buf_close(&db->topic);
     free(db);
@@ -353,10 +399,10 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
         {&db->alone, "SELECT pg_try_advisory_lock(r.number){args(number bigint)}", true},
         {&db->leave, "SELECT pg_advisory_unlock_all()", true},
         {&db->warnings, WARNINGS, true},
-        {&db->lock, "SELECT pg_advisory_xact_lock(" PG_LOCK_SHARED ")", shared},
-        {&db->numbers_first, "SELECT {now}, nextval('" NUMBERS "')", shared},
-        {&db->numbers_more,
-         "SELECT setval('" NUMBERS "', nextval('" NUMBERS "') + r.n - 1){args(n bigint)}", shared},
+        {&db->lock, LOCK, shared},
+        {&db->lock_once, LOCK, shared},
+        {&db->moment, "SELECT {now}, {number} FROM generate_series(1, r.n){args(n bigint)}",
+         shared},
         /* A hint need not be on the disk. */
         {&db->wake,
          "SELECT set_config('synchronous_commit', 'off', true),"
@@ -367,13 +413,17 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
     for (size_t i = 0; i < sizeof own / sizeof *own && status == HF_OK; i++)
         if (own[i].wanted)
             status = pg_prepare(&db->db, own[i].sql, own[i].stmt, err);
+    if (status == HF_OK && shared) /* by a word, as COMMIT is, which this segment has not */
+        ((struct pg_stmt *)(void *)db->lock_once)->name = "COMMIT_ONCE";
     return status;
 }
 
-/* One sequence for all; who comes first makes it, alone. */
+/* One sequence for all; who comes first makes it, alone.  A session must not keep numbers for later
+ * (CACHE 1): they would be smaller than those that others have drawn since. */
 static enum hf_status make_numbers(struct postgres *db, struct hf_err *err)
 {
-    return postgres_script(&db->db, MIGRATION_LOCK "CREATE SEQUENCE IF NOT EXISTS " NUMBERS, err);
+    return postgres_script(&db->db,
+                           MIGRATION_LOCK "CREATE SEQUENCE IF NOT EXISTS " NUMBERS " CACHE 1", err);
 }
 
 static enum hf_status postgres_open(const char *url, const struct db_options *options,
@@ -407,6 +457,8 @@ const struct db_driver db_postgres = {
     .prepare = pg_prepare,
     .script = postgres_script,
     .begin = postgres_begin,
+    .begin_alone = postgres_begin_alone,
+    .once = postgres_once,
     .commit = postgres_commit,
     .rollback = postgres_rollback,
     .exec_many = pg_exec_many,
@@ -418,7 +470,7 @@ const struct db_driver db_postgres = {
     .finish = pg_finish,
     .now_ms = postgres_now_ms,
     .now_floor = postgres_now_floor,
-    .numbers = postgres_numbers,
+    .number = postgres_number,
     .is_gone = postgres_is_gone,
     .await = pg_await,
     .wake = pg_wake,

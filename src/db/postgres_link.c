@@ -381,6 +381,10 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = "   \
     "off; SET enable_mergejoin = off; SET jit = off;"
 
+/* Of a shared one: a few rows of one name each time, in the order of an index.  What a bitmap or a
+ * sort costs to set up is more than what it would find. */
+#define SHARED_PLANS "SET enable_bitmapscan = off; SET enable_sort = off;"
+
 static enum hf_status bad_url(const char *what, struct hf_err *err)
 {
     return hf_err_set(err, HF_INVALID_REQUEST,
@@ -416,13 +420,15 @@ enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_
         lock_ms = l->answer_ms - l->answer_ms / 4;
     }
     buf_printf(&l->settings,
+               "SET default_transaction_isolation = 'read committed';"
                "SET lock_timeout = %lld; SET statement_timeout = %lld;"
                "SET idle_in_transaction_session_timeout = %d;"
                "SET tcp_keepalives_idle = " KEEP_IDLE_S "; SET tcp_keepalives_interval "
                "= " KEEP_EVERY_S "; SET tcp_keepalives_count = " KEEP_COUNT ";"
-               "SET tcp_user_timeout = " UNACKNOWLEDGED_MS ";%s",
+               "SET tcp_user_timeout = " UNACKNOWLEDGED_MS ";%s%s",
                (long long)lock_ms, (long long)l->statement_ms,
-               writes ? PG_IDLE_MS : PG_IDLE_READER_MS, writes ? PLANS : "");
+               writes ? PG_IDLE_MS : PG_IDLE_READER_MS, writes ? PLANS : "",
+               options->shared ? SHARED_PLANS : "");
     buf_char(&l->settings, '\0');
     return HF_OK;
 }

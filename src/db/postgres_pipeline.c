@@ -381,8 +381,8 @@ void pg_forget(struct pg_stmt *stmt)
 /* COMMIT and ROLLBACK are called by their word, for whoever looks at the traffic. */
 static void name_of(const struct pg_stmt *stmt, bool expects, char ret[16])
 {
-    if (strlen(stmt->text) < 16 && !strchr(stmt->text, ' '))
-        (void)snprintf(ret, 16, "%s", stmt->text);
+    if (stmt->name || (strlen(stmt->text) < 16 && !strchr(stmt->text, ' ')))
+        (void)snprintf(ret, 16, "%s", stmt->name ? stmt->name : stmt->text);
     else
         (void)snprintf(ret, 16, "%c%u", expects ? 'e' : 'h', stmt->id);
 }
@@ -475,19 +475,26 @@ static bool is_time_to_plan(struct postgres *db)
     return true;
 }
 
-/* BEGIN, and what every transaction of a shared one wants to know. */
+/* BEGIN, and the locks of the names: what follows sees all that those who had them committed. */
 static enum hf_status queue_begin(struct postgres *db, struct hf_err *err)
 {
-    struct db_stmt *const first[] = {db->begin, is_time_to_plan(db) ? db->plans : NULL, db->lock,
-                                     db->numbers_first};
+    const struct {
+        struct db_stmt *stmt;
+        const struct db_value *args;
+        size_t n;
+    } first[] = {
+        {db->begin, NULL, !db->is_once},
+        {db->plans, NULL, is_time_to_plan(db)},
+        {db->is_once ? db->lock_once : db->lock, db->names.v, db->names.n},
+    };
     enum hf_status status = HF_OK;
     db->begin_queued = true;
     for (size_t i = 0; i < sizeof first / sizeof *first && status == HF_OK; i++) {
-        struct pg_stmt *stmt = (struct pg_stmt *)(void *)first[i];
-        if (!stmt)
+        struct pg_stmt *stmt = (struct pg_stmt *)(void *)first[i].stmt;
+        if (!stmt || !first[i].n)
             continue;
         pg_forget(stmt);
-        status = send(stmt, NULL, NULL, 1, err);
+        status = send(stmt, NULL, first[i].args, first[i].n, err);
     }
     return status;
 }

@@ -31,6 +31,7 @@ struct pg_stmt {
     struct pg_stmt *next;
     unsigned id;
     char *text;
+    const char *name; /* its name on the server; NULL: the text, if that is a word, or the id */
     struct template_params params;
     bool or_surprise;                   /* an INSERT that fails on a row that is there already */
     unsigned prepared, expect_prepared; /* on the connection of this generation */
@@ -51,22 +52,25 @@ struct postgres {
     unsigned n_stmts;
     struct db_stmt *begin, *commit, *rollback, *patience, *now, *plans, *notify, *alone, *leave,
         *warnings;
-    struct db_stmt *lock, *numbers_first, *numbers_more, *wake; /* of a shared one */
+    struct db_stmt *lock, *lock_once, *moment, *wake; /* of a shared one */
     VEC(struct pg_entry) entries;
     size_t entry; /* the first that is not answered */
     bool unsynced;
     unsigned transaction; /* 0: none under way */
     unsigned transactions;
     bool begin_queued;
+    bool is_once;        /* the transaction is one segment, whose Sync commits it */
     bool is_known;       /* `err` is the server's own verdict, and not that of the COMMIT's end */
     struct hf_err err;   /* of the transaction: the first failure */
     struct hf_err abort; /* of the segment being answered */
     int64_t plans_at_us; /* when to have statements planned again */
     struct buf scratch;  /* parameters of one call */
     int64_t floor_ms;
-    int64_t numbers_next, numbers_end; /* of the transaction of a shared one */
-    int64_t shared_ms;                 /* its time */
-    struct buf topic;                  /* listened to, on the connection of this generation */
+    VEC(struct db_value) names; /* hashes of those that the transaction is alone on, ascending */
+    bool moment_asked;          /* for its time and its numbers */
+    int64_t moment_ms;          /* its time; 0: not read yet */
+    bool number_unused;         /* that of the moment's row */
+    struct buf topic;           /* listened to, on the connection of this generation */
     unsigned topic_generation;
 };
 

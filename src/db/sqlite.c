@@ -62,6 +62,7 @@ static const struct template_fragment fragments[] = {
     {"clustered", "WITHOUT ROWID"},
     {"hot", ""},
     {"lock", ""},
+    {"lock_idle", ""},
     {"now", NOW_FUNCTION "()"},
     {"or_surprise", "ON CONFLICT DO NOTHING"},
     {NULL, NULL},
@@ -271,6 +272,14 @@ static enum hf_status sqlite_begin(struct db *base, struct hf_err *err)
     return db->is_shared ? begin_shared(db, err) : db_exec(db->begin, NULL, NULL, err);
 }
 
+/* One writer: alone on every name. */
+static enum hf_status sqlite_begin_alone(struct db *base, const struct db_value *names, size_t n,
+                                         struct hf_err *err)
+{
+    (void)names, (void)n;
+    return sqlite_begin(base, err);
+}
+
 /* A failed write leaves no whole commit frame in the log, and a busy one has not begun: nothing was
  * done.  Any other failure (the fsync, memory for the shared index after it) may leave one behind
  * that a crash would bring back: unknown, until another commit overwrites it. */
@@ -342,9 +351,9 @@ static void sqlite_now_floor(struct db *base, int64_t ms)
         db->offset_ms = ms - boot_ms(db);
 }
 
-static int64_t sqlite_numbers(struct db *base, int64_t n)
+static int64_t sqlite_number(struct db *base)
 {
-    return sqlite_shared_numbers(&((struct sqlite *)base)->shared, n);
+    return sqlite_shared_number(&((struct sqlite *)base)->shared);
 }
 
 /* A file of one machine: nothing to warn of. */
@@ -520,6 +529,7 @@ const struct db_driver db_sqlite = {
     .prepare = sqlite_prepare,
     .script = sqlite_script,
     .begin = sqlite_begin,
+    .begin_alone = sqlite_begin_alone,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .exec_many = sqlite_exec_many,
@@ -532,7 +542,7 @@ const struct db_driver db_sqlite = {
     .warnings = sqlite_warnings,
     .now_ms = sqlite_now_ms,
     .now_floor = sqlite_now_floor,
-    .numbers = sqlite_numbers,
+    .number = sqlite_number,
     .is_gone = sqlite_is_gone,
     .await = sqlite_await,
     .wake = sqlite_wake,

@@ -119,13 +119,11 @@ int64_t sqlite_shared_now_ms(const struct sqlite_shared *s)
     return clock_boot_us(s->clock) / 1000 + s->offset_ms;
 }
 
-int64_t sqlite_shared_numbers(struct sqlite_shared *s, int64_t n)
+int64_t sqlite_shared_number(struct sqlite_shared *s)
 {
-    hf_check(n >= 0 && s->next + n <= s->reserved);
-    int64_t first = s->next;
-    s->next += n;
-    s->dirty = s->dirty || n > 0;
-    return first;
+    hf_check(s->next < s->reserved);
+    s->dirty = true;
+    return s->next++;
 }
 
 int sqlite_shared_write(struct sqlite_shared *s)
@@ -181,7 +179,7 @@ static int reserve(struct sqlite_shared *s)
     int rc = sqlite3_exec(s->handle, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
     if (rc == SQLITE_OK)
         rc = begin(s);
-    if (rc == SQLITE_OK && s->reserved - s->next < DB_NUMBERS_MAX) {
+    if (rc == SQLITE_OK && s->reserved - s->next < DB_NAMES_MAX) {
         s->reserved = s->next + NUMBERS_BLOCK;
         s->dirty = true;
     }
@@ -197,7 +195,7 @@ static int reserve(struct sqlite_shared *s)
 int sqlite_shared_begin(struct sqlite_shared *s)
 {
     int rc = begin(s);
-    for (int i = 0; rc == SQLITE_OK && s->reserved - s->next < DB_NUMBERS_MAX; i++) {
+    for (int i = 0; rc == SQLITE_OK && s->reserved - s->next < DB_NAMES_MAX; i++) {
         rollback(s);
         rc = i < BEGIN_TRIES ? reserve(s) : SQLITE_BUSY;
         if (rc == SQLITE_OK)

@@ -55,8 +55,8 @@ int sqlite_shared_begin(struct sqlite_shared *s);
 int sqlite_shared_write(struct sqlite_shared *s);
 void sqlite_shared_committed(struct sqlite_shared *s);
 int64_t sqlite_shared_now_ms(const struct sqlite_shared *s);
-/* Inside a transaction: `n` numbers, DB_NUMBERS_MAX of them at most in one. */
-int64_t sqlite_shared_numbers(struct sqlite_shared *s, int64_t n);
+/* Inside a transaction: the next number, DB_NAMES_MAX of them at most in one. */
+int64_t sqlite_shared_number(struct sqlite_shared *s);
 /* Outside one: see db_driver.await and wake. */
 void sqlite_shared_await(struct sqlite_shared *s, int64_t number, int64_t timeout_ms);
 void sqlite_shared_wake(const struct sqlite_shared *s, const int64_t *numbers, size_t n);

@@ -2,11 +2,16 @@
  * queue, the database's clock and its durable sequence.  The same source serves every database that
  * db.h opens; what differs between them is behind db_options.shared.
  *
- * Every call that writes is one transaction for all its requests, and a transaction is alone on the
- * database: what is read in it holds until it commits.  Judging is sql_state.c's.  A handle is a
+ * Every call that writes is one transaction for all its requests, and a transaction is alone on
+ * their names: what is read of them in it holds until it commits.  Only the sweep is not, and keeps
+ * to rows that nobody can still take for living.  Judging is sql_state.c's.  A handle is a
  * connection and belongs to one thread at a time; only `url` and the options may be read by others
  * (another).  A connection that leads nowhere is replaced before the next call does anything: a new
  * database knows nothing of the old one's leases, and so says that they are lost.
+ *
+ * Where an exchange with the server is what a lease costs (db_driver.once), a name that nobody else
+ * is near is taken, renewed and given back by one statement each; whenever that does nothing, what
+ * is to be done is found out as everywhere.
  *
  * Waking.  Who gives something up wakes the first in the queue, and who is granted wakes the one
  * behind if there is room beside: one each time, however many wait.  All look by themselves too. */
@@ -25,39 +30,12 @@
 #define FAKE_MAX_MS 2
 /* Rows of names that nobody asks for any more: looked for so often by each handle. */
 #define SWEEP_EVERY_MS 60000
-#define NAMES_AT_ONCE 256
+/* Dead for so long: longer than a transaction lasts that read them before. */
+#define SWEEP_AFTER_MS 30000
 
 extern const struct lease_driver lease_sqlite, lease_postgres;
 
 static struct sql_lease *sql_of(struct lease *l) { return (struct sql_lease *)(void *)l; }
-
-/* ---- values ---- */
-
-static struct db_value key_of(const struct lease_request *r)
-{
-    return db_bytes(r->key, r->key_len);
-}
-
-static struct db_value owner_of(const struct lease_request *r)
-{
-    return db_bytes(r->owner, LEASE_OWNER_SIZE);
-}
-
-/* The waiters up to `last` alone; NULL: all.  *now is asked for too if it is 0: all in one
- * exchange. */
-static enum hf_status state_read(struct sql_lease *s, const struct db_value *name,
-                                 const struct claim_row *last, int64_t *now, struct hf_err *err)
-{
-    struct db_stmt *holders = s->stmts[LS_HOLDERS], *waiters = s->stmts[LS_WAITERS];
-    const struct db_value args[] = {*name, db_int(last ? last->turn : INT64_MAX),
-                                    db_int(last ? last->number : INT64_MAX)};
-    enum hf_status status = db_query(waiters, args, err);
-    if (status == HF_OK)
-        status = db_query(holders, args, err);
-    if (status == HF_OK && !*now)
-        status = s->db->driver->now_ms(s->db, now, err);
-    return status == HF_OK ? name_state_read(&s->state, holders, waiters, *now, err) : status;
-}
 
 /* ---- handles ---- */
 
@@ -68,6 +46,7 @@ static void sql_close(struct lease *l)
     struct sql_lease *s = sql_of(l);
     sql_disconnect(s);
     vec_close(&s->wakes);
+    vec_close(&s->names);
     name_state_close(&s->state);
     free(s->url);
     free(s);
@@ -113,7 +92,7 @@ static enum hf_status look(struct sql_lease *s, const struct db_value *name,
 {
     enum hf_status status = sql_connected(s, err);
     *ret_now = 0;
-    return status == HF_OK ? state_read(s, name, last, ret_now, err) : status;
+    return status == HF_OK ? sql_state_read(s, name, last, ret_now, err) : status;
 }
 
 /* ---- acquire ---- */
@@ -124,15 +103,15 @@ static enum hf_status drop_dead(struct sql_lease *s, const struct lease_request 
     enum hf_status status = HF_OK;
     if (s->state.expired)
         status =
-            sql_exec(s, LS_DROP_EXPIRED, (struct db_value[]){key_of(r), db_int(now)}, NULL, err);
+            sql_exec(s, LS_DROP_EXPIRED, (struct db_value[]){sql_key(r), db_int(now)}, NULL, err);
     if (status == HF_OK && s->state.silent)
         status =
             sql_exec(s, LS_DROP_SILENT,
-                     (struct db_value[]){key_of(r), db_int(now - WAITER_SILENT_MS)}, NULL, err);
+                     (struct db_value[]){sql_key(r), db_int(now - WAITER_SILENT_MS)}, NULL, err);
     return status;
 }
 
-/* Another number of rows than one is a surprise: the transaction is alone. */
+/* Another number of rows than one is a surprise: the transaction is alone on the name. */
 static enum hf_status write_one(struct sql_lease *s, enum lease_sql_statement which,
                                 const struct db_value *args, struct hf_err *err)
 {
@@ -172,9 +151,9 @@ static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
                             struct hf_err *err)
 {
     enum hf_mode mode = st->place ? st->place->mode : r->mode;
-    int64_t fence = s->db->driver->numbers(s->db, 1);
-    const struct db_value args[] = {key_of(r),
-                                    owner_of(r),
+    int64_t fence = s->db->driver->number(s->db);
+    const struct db_value args[] = {sql_key(r),
+                                    sql_owner(r),
                                     db_int(fence),
                                     db_int(mode),
                                     db_int(r->slots),
@@ -193,19 +172,17 @@ static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
 static enum hf_status enqueue(struct sql_lease *s, const struct lease_request *r, int64_t now,
                               struct hf_err *err)
 {
-    int64_t ticket = s->db->driver->numbers(s->db, 1);
-    const struct db_value args[] = {key_of(r),       db_int(-(int64_t)r->priority),
-                                    db_int(ticket),  owner_of(r),
+    int64_t ticket = s->db->driver->number(s->db);
+    const struct db_value args[] = {sql_key(r),      db_int(-(int64_t)r->priority),
+                                    db_int(ticket),  sql_owner(r),
                                     db_int(r->mode), db_int(r->slots),
                                     db_int(now),     db_text(r->label, r->label_len)};
     return write_one(s, LS_ENQUEUE, args, err);
 }
 
-static enum hf_status seen(struct sql_lease *s, const struct lease_request *r, int64_t now,
-                           struct hf_err *err)
+static enum hf_status seen(struct sql_lease *s, const struct lease_request *r, struct hf_err *err)
 {
-    return sql_exec(s, LS_SEEN, (struct db_value[]){key_of(r), owner_of(r), db_int(now)}, NULL,
-                    err);
+    return sql_exec(s, LS_SEEN, (struct db_value[]){sql_key(r), sql_owner(r)}, NULL, err);
 }
 
 static bool is_seen_long_ago(const struct claim_row *place, int64_t now)
@@ -217,14 +194,15 @@ static bool is_seen_long_ago(const struct claim_row *place, int64_t now)
 static enum hf_status acquire_one(struct sql_lease *s, const struct lease_request *r, int64_t *at,
                                   struct lease_verdict *verdict, struct hf_err *err)
 {
-    const struct db_value key = key_of(r);
-    enum hf_status status = state_read(s, &key, NULL, at, err);
+    const struct db_value key = sql_key(r);
+    enum hf_status status = sql_state_read(s, &key, NULL, at, err);
     int64_t now = *at;
     if (status == HF_OK)
         status = drop_dead(s, r, now, err);
     if (status != HF_OK)
         return status;
     struct standing st = name_state_judge(&s->state, r);
+    sql_crowd_look(s, r, &st);
     if (st.slots && st.slots != r->slots)
         return hf_err_set(err, HF_INVALID_REQUEST, "%u slots asked for, but others say %u",
                           r->slots, st.slots);
@@ -242,20 +220,56 @@ static enum hf_status acquire_one(struct sql_lease *s, const struct lease_reques
         verdict->position = st.ahead + 1;
     if (!st.place && r->queue)
         return enqueue(s, r, now, err);
-    return st.place && is_seen_long_ago(st.place, now) ? seen(s, r, now, err) : HF_OK;
+    return st.place && is_seen_long_ago(st.place, now) ? seen(s, r, err) : HF_OK;
 }
 
-static enum hf_status sweep(struct sql_lease *s, int64_t now, struct hf_err *err)
+typedef enum hf_status in_one_exchange(struct sql_lease *s, const struct lease_request *r,
+                                       struct lease_verdict *verdict, bool *ret_done,
+                                       struct hf_err *err);
+
+/* *ret_done false: nothing was done, and the way is the longer one. */
+static enum hf_status shortly(struct sql_lease *s, in_one_exchange *call,
+                              const struct lease_request *requests, size_t n,
+                              struct lease_verdict *verdicts, bool *ret_done, struct hf_err *err)
 {
-    if (s->swept_at && now - s->swept_at < SWEEP_EVERY_MS)
+    *ret_done = false;
+    if (n != 1)
         return HF_OK;
+    enum hf_status status = sql_connected(s, err);
+    return status == HF_OK && s->db->driver->once ? call(s, requests, verdicts, ret_done, err)
+                                                  : status;
+}
+
+typedef enum hf_status each_request(struct sql_lease *s, const struct lease_request *r, int64_t *at,
+                                    struct lease_verdict *verdict, struct hf_err *err);
+
+static enum hf_status in_one_transaction(struct sql_lease *s, each_request *each,
+                                         const struct lease_request *requests, size_t n,
+                                         struct lease_verdict *verdicts, struct hf_err *err)
+{
+    int64_t now = 0;
+    vec_clear(&s->names);
+    for (size_t i = 0; i < n; i++)
+        *vec_push(&s->names) = sql_key(&requests[i]);
+    enum hf_status status = sql_begin(s, s->names.v, n, err);
+    for (size_t i = 0; i < n && status == HF_OK; i++)
+        status = each(s, &requests[i], &now, &verdicts[i], err);
+    return sql_end(s, status, err);
+}
+
+/* A transaction each, and of no name: who stops in the middle has nothing locked.  A failure is the
+ * next call's to tell: what was asked for is done. */
+static void sweep(struct sql_lease *s)
+{
+    int64_t now = clock_boot_us(s->options.clock) / 1000;
+    struct hf_err err = {0};
+    if (s->swept_at && now - s->swept_at < SWEEP_EVERY_MS)
+        return;
     s->swept_at = now;
-    enum hf_status status =
-        sql_exec(s, LS_SWEEP_EXPIRED, (struct db_value[]){db_int(now)}, NULL, err);
-    if (status == HF_OK)
-        status = sql_exec(s, LS_SWEEP_SILENT, (struct db_value[]){db_int(now - WAITER_SILENT_MS)},
-                          NULL, err);
-    return status;
+    const struct db_value expired = db_int(SWEEP_AFTER_MS),
+                          silent = db_int(SWEEP_AFTER_MS + WAITER_SILENT_MS);
+    if (sql_exec(s, LS_SWEEP_EXPIRED, &expired, NULL, &err) == HF_OK)
+        (void)!sql_exec(s, LS_SWEEP_SILENT, &silent, NULL, &err);
 }
 
 static enum hf_result sql_acquire(struct lease *l, const struct lease_request *requests, size_t n,
@@ -263,28 +277,28 @@ static enum hf_result sql_acquire(struct lease *l, const struct lease_request *r
 {
     struct sql_lease *s = sql_of(l);
     struct hf_err err = {0};
-    int64_t now = 0;
+    bool done = false;
+    enum hf_status status = HF_OK;
     enum hf_result result = lease_check(&l->driver->info, requests, n, fault);
     if (result != HF_DONE)
         return result;
-    if (n > DB_NUMBERS_MAX)
-        return lease_fault(fault, HF_BAD_REQUEST, "%zu leases at once, more than %d", n,
-                           DB_NUMBERS_MAX);
-    enum hf_status status = sql_begin(s, NULL, &err);
-    for (size_t i = 0; i < n && status == HF_OK; i++)
-        status = acquire_one(s, &requests[i], &now, &verdicts[i], &err);
+    if (n == 1 && !sql_is_crowded(s, requests))
+        status = shortly(s, sql_take, requests, n, verdicts, &done, &err);
+    if (status == HF_OK && !done)
+        status = in_one_transaction(s, acquire_one, requests, n, verdicts, &err);
     if (status == HF_OK && n)
-        status = sweep(s, now, &err);
-    return sql_tell(sql_end(s, status, &err), &err, fault);
+        sweep(s);
+    return sql_tell(status, &err, fault);
 }
 
 /* ---- renew, release, break ---- */
 
-static enum hf_status renew_one(struct sql_lease *s, const struct lease_request *r,
+static enum hf_status renew_one(struct sql_lease *s, const struct lease_request *r, int64_t *at,
                                 struct lease_verdict *verdict, struct hf_err *err)
 {
+    (void)at;
     struct db_stmt *stmt = s->stmts[LS_RENEW];
-    const struct db_value args[] = {key_of(r), owner_of(r), db_int(r->ttl_ms)};
+    const struct db_value args[] = {sql_key(r), sql_owner(r), db_int(r->ttl_ms)};
     enum hf_status status = db_query(stmt, args, err);
     enum db_step step = DB_DONE;
     *verdict = (struct lease_verdict){.result = HF_LOST};
@@ -297,10 +311,11 @@ static enum hf_status renew_one(struct sql_lease *s, const struct lease_request 
 /* Whom to wake is asked for first, and read once it is known that something was given up: a server
  * in a network answers both at once.  (A RETURNING costs SQLite half as much again as the release.)
  */
-static enum hf_status release_one(struct sql_lease *s, const struct lease_request *r,
+static enum hf_status release_one(struct sql_lease *s, const struct lease_request *r, int64_t *at,
                                   struct lease_verdict *verdict, struct hf_err *err)
 {
-    const struct db_value args[] = {key_of(r), owner_of(r)};
+    (void)at;
+    const struct db_value args[] = {sql_key(r), sql_owner(r)};
     int64_t gone = 0;
     enum hf_status status = head_ask(s, args, err);
     if (status == HF_OK)
@@ -314,18 +329,16 @@ static enum hf_status release_one(struct sql_lease *s, const struct lease_reques
     return status == HF_OK && gone ? head_wake(s, err) : status;
 }
 
-typedef enum hf_status each_request(struct sql_lease *s, const struct lease_request *r,
-                                    struct lease_verdict *verdict, struct hf_err *err);
-
-static enum hf_result in_one_transaction(struct sql_lease *s, each_request *each,
-                                         const struct lease_request *requests, size_t n,
-                                         struct lease_verdict *verdicts, struct hf_fault *fault)
+static enum hf_result short_or_long(struct sql_lease *s, in_one_exchange *call, each_request *each,
+                                    const struct lease_request *requests, size_t n,
+                                    struct lease_verdict *verdicts, struct hf_fault *fault)
 {
     struct hf_err err = {0};
-    enum hf_status status = sql_begin(s, NULL, &err);
-    for (size_t i = 0; i < n && status == HF_OK; i++)
-        status = each(s, &requests[i], &verdicts[i], &err);
-    return sql_tell(sql_end(s, status, &err), &err, fault);
+    bool done;
+    enum hf_status status = shortly(s, call, requests, n, verdicts, &done, &err);
+    if (status == HF_OK && !done)
+        status = in_one_transaction(s, each, requests, n, verdicts, &err);
+    return sql_tell(status, &err, fault);
 }
 
 static enum hf_result sql_renew(struct lease *l, const struct lease_request *requests, size_t n,
@@ -338,7 +351,7 @@ static enum hf_result sql_renew(struct lease *l, const struct lease_request *req
             result = lease_check_ttl(&l->driver->info, requests[i].ttl_ms, fault);
     }
     return result == HF_DONE
-               ? in_one_transaction(sql_of(l), renew_one, requests, n, verdicts, fault)
+               ? short_or_long(sql_of(l), sql_keep, renew_one, requests, n, verdicts, fault)
                : result;
 }
 
@@ -349,7 +362,7 @@ static enum hf_result sql_release(struct lease *l, const struct lease_request *r
     for (size_t i = 0; i < n && result == HF_DONE; i++)
         result = lease_check_key(&l->driver->info, requests[i].key, requests[i].key_len, fault);
     return result == HF_DONE
-               ? in_one_transaction(sql_of(l), release_one, requests, n, verdicts, fault)
+               ? short_or_long(sql_of(l), sql_give, release_one, requests, n, verdicts, fault)
                : result;
 }
 
@@ -362,7 +375,7 @@ static enum hf_result sql_break(struct lease *l, const char *key, size_t key_len
     if (result != HF_DONE)
         return result;
     const struct db_value name = db_bytes(key, key_len);
-    enum hf_status status = sql_begin(s, NULL, &err);
+    enum hf_status status = sql_begin(s, &name, 1, &err);
     if (status == HF_OK)
         status = sql_exec(s, LS_BREAK, &name, NULL, &err);
     if (status == HF_OK)
@@ -392,10 +405,10 @@ static int64_t nap_ms(const struct sql_lease *s, const struct standing *st, int6
 static enum hf_status keep_place(struct sql_lease *s, const struct lease_request *r,
                                  struct hf_err *err)
 {
-    int64_t now;
-    enum hf_status status = sql_begin(s, &now, err);
+    const struct db_value key = sql_key(r);
+    enum hf_status status = sql_begin(s, &key, 1, err);
     if (status == HF_OK)
-        status = seen(s, r, now, err);
+        status = seen(s, r, err);
     return sql_end(s, status, err);
 }
 
@@ -409,7 +422,7 @@ static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, i
     enum hf_result result = lease_check_key(&l->driver->info, r->key, r->key_len, fault);
     if (result != HF_DONE)
         return result;
-    const struct db_value key = key_of(r);
+    const struct db_value key = sql_key(r);
     int64_t began = clock_monotonic_us(&clock_system) / 1000, now;
     timeout_ms = at_most(at_least(timeout_ms, 0), WAIT_MAX_MS);
     struct claim_row own, *place = NULL;
@@ -433,124 +446,6 @@ static enum hf_result sql_wait(struct lease *l, const struct lease_request *r, i
         if (status != HF_OK)
             return sql_tell(status, &err, fault);
     }
-}
-
-/* ---- looking ---- */
-
-static struct hf_holder *show(const struct claim_rows *rows, bool holders, int64_t now,
-                              size_t *ret_n)
-{
-    VEC(struct hf_holder) all = {0};
-    for (size_t i = 0; i < rows->n; i++) {
-        struct hf_holder *h = vec_push(&all);
-        lease_owner_text(rows->v[i].owner, h->owner);
-        memcpy(h->label, rows->v[i].label, sizeof h->label);
-        h->mode = rows->v[i].mode;
-        h->priority = (int)-rows->v[i].turn;
-        h->fence = holders ? rows->v[i].number : 0;
-        h->remaining_ms = rows->v[i].until - now;
-    }
-    *ret_n = all.n;
-    return all.v;
-}
-
-static enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_len,
-                                  struct hf_lock_state *ret, struct hf_fault *fault)
-{
-    struct sql_lease *s = sql_of(l);
-    struct hf_err err = {0};
-    int64_t now = 0;
-    enum hf_result result = lease_check_key(&l->driver->info, key, key_len, fault);
-    if (result != HF_DONE)
-        return result;
-    const struct db_value name = db_bytes(key, key_len);
-    enum hf_status status = sql_begin(s, NULL, &err);
-    if (status == HF_OK)
-        status = state_read(s, &name, NULL, &now, &err);
-    status = sql_end(s, status, &err);
-    if (status != HF_OK)
-        return sql_tell(status, &err, fault);
-    *ret = (struct hf_lock_state){0};
-    ret->holders = show(&s->state.holders, true, now, &ret->n_holders);
-    ret->waiters = show(&s->state.waiters, false, now, &ret->n_waiters);
-    for (size_t i = 0; i < ret->n_holders; i++)
-        ret->last_fence = at_least(ret->last_fence, ret->holders[i].fence);
-    return HF_DONE;
-}
-
-/* The least byte string that is larger than all that begin with `prefix`; no name has the byte
- * 0xff, which is not UTF-8. */
-static size_t beyond(const char *prefix, size_t len, char ret[LEASE_NAME_MAX + 1])
-{
-    memcpy(ret, prefix, len);
-    while (len > 0 && (unsigned char)ret[len - 1] == 0xff)
-        len--;
-    if (len > 0)
-        ret[len - 1] = (char)((unsigned char)ret[len - 1] + 1);
-    else
-        ret[len++] = (char)0xff;
-    return len;
-}
-
-struct names {
-    size_t n;
-    char v[NAMES_AT_ONCE][LEASE_NAME_MAX + 1];
-};
-
-static enum hf_status names_read(struct sql_lease *s, const struct db_value args[6],
-                                 struct names *names, struct hf_err *err)
-{
-    struct db_stmt *stmt = s->stmts[LS_NAMES];
-    enum hf_status status = db_query(stmt, args, err);
-    enum db_step step = DB_DONE;
-    names->n = 0;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW && names->n < NAMES_AT_ONCE) {
-        size_t len;
-        const void *data = db_column_data(stmt, 0, &len);
-        len = len < LEASE_NAME_MAX ? len : LEASE_NAME_MAX;
-        if (data)
-            memcpy(names->v[names->n], data, len);
-        names->v[names->n++][len] = '\0';
-    }
-    stmt->driver->finish(stmt);
-    return step == DB_FAILED ? err->code : status;
-}
-
-/* Some names at a time, and no statement open while `each` runs: it may call us, and may take as
- * long as it likes. */
-static enum hf_result sql_list(struct lease *l, const char *prefix, size_t prefix_len,
-                               bool (*each)(void *ctx, const char *name), void *ctx,
-                               struct hf_fault *fault)
-{
-    struct sql_lease *s = sql_of(l);
-    struct hf_err err = {0};
-    if (prefix_len > LEASE_NAME_MAX)
-        return HF_DONE;
-    char last[LEASE_NAME_MAX + 1], after[LEASE_NAME_MAX + 1] = "";
-    size_t last_len = beyond(prefix, prefix_len, last);
-    struct names *names = hf_alloc(sizeof *names);
-    enum hf_status status;
-    bool more = true;
-    do {
-        int64_t now = 0;
-        status = sql_connected(s, &err);
-        if (status == HF_OK)
-            status = s->db->driver->now_ms(s->db, &now, &err);
-        const struct db_value args[] = {db_bytes(prefix_len ? prefix : "", prefix_len),
-                                        db_bytes(after, strlen(after)),
-                                        db_bytes(last, last_len),
-                                        db_int(now),
-                                        db_int(now - WAITER_SILENT_MS),
-                                        db_int(NAMES_AT_ONCE)};
-        if (status == HF_OK)
-            status = names_read(s, args, names, &err);
-        for (size_t i = 0; i < names->n && status == HF_OK && more; i++)
-            more = each(ctx, names->v[i]);
-        if (names->n == NAMES_AT_ONCE)
-            memcpy(after, names->v[NAMES_AT_ONCE - 1], sizeof after);
-    } while (status == HF_OK && more && names->n == NAMES_AT_ONCE);
-    free(names);
-    return sql_tell(status, &err, fault);
 }
 
 #define SQL_CALLS                                                                                  \

@@ -4,7 +4,7 @@
 
 static const char *const statement_sql[LS_COUNT] = {
 #define STATEMENT_SQL(name, sql) [LS_##name] = sql,
-    LEASE_SQL_STATEMENTS(STATEMENT_SQL)
+    LEASE_SQL_STATEMENTS(STATEMENT_SQL) LEASE_SQL_ONCE_STATEMENTS(STATEMENT_SQL)
 #undef STATEMENT_SQL
 };
 
@@ -46,7 +46,8 @@ enum hf_status sql_connect(struct sql_lease *s, struct hf_err *err)
     if (status == HF_OK)
         status = db_migrate_part(s->db, LEASE_SQL_PART, lease_sql_migrations,
                                  sizeof lease_sql_migrations / sizeof *lease_sql_migrations, err);
-    for (int i = 0; i < LS_COUNT && status == HF_OK; i++)
+    int n = status == HF_OK && s->db->driver->once ? LS_COUNT : LS_ONCE;
+    for (int i = 0; i < n && status == HF_OK; i++)
         status = s->db->driver->prepare(s->db, statement_sql[i], &s->stmts[i], err);
     if (status != HF_OK)
         sql_disconnect(s);
@@ -58,22 +59,44 @@ enum hf_status sql_connected(struct sql_lease *s, struct hf_err *err)
     return s->db && !s->db->driver->is_gone(s->db) ? HF_OK : sql_connect(s, err);
 }
 
-enum hf_status sql_begin(struct sql_lease *s, int64_t *ret_now, struct hf_err *err)
+enum hf_status sql_begin(struct sql_lease *s, const struct db_value *names, size_t n,
+                         struct hf_err *err)
 {
     s->wakes.n = 0;
+    if (n > DB_NAMES_MAX)
+        return hf_err_set(err, HF_INVALID_REQUEST, "%zu leases at once, more than %d", n,
+                          DB_NAMES_MAX);
     enum hf_status status = sql_connected(s, err);
-    if (status == HF_OK)
-        status = s->db->driver->begin(s->db, err);
-    return status == HF_OK && ret_now ? s->db->driver->now_ms(s->db, ret_now, err) : status;
+    return status == HF_OK ? s->db->driver->begin_alone(s->db, names, n, err) : status;
+}
+
+void sql_wake(struct sql_lease *s)
+{
+    if (s->wakes.n > 0)
+        s->db->driver->wake(s->db, s->wakes.v, s->wakes.n);
 }
 
 enum hf_status sql_end(struct sql_lease *s, enum hf_status status, struct hf_err *err)
 {
     if (status == HF_OK)
         status = s->db->driver->commit(s->db, err);
-    if (status == HF_OK && s->wakes.n > 0)
-        s->db->driver->wake(s->db, s->wakes.v, s->wakes.n);
+    if (status == HF_OK)
+        sql_wake(s);
     if (status != HF_OK && s->db)
         s->db->driver->rollback(s->db);
     return status;
+}
+
+enum hf_status sql_state_read(struct sql_lease *s, const struct db_value *name,
+                              const struct claim_row *last, int64_t *now, struct hf_err *err)
+{
+    struct db_stmt *holders = s->stmts[LS_HOLDERS], *waiters = s->stmts[LS_WAITERS];
+    const struct db_value args[] = {*name, db_int(last ? last->turn : INT64_MAX),
+                                    db_int(last ? last->number : INT64_MAX)};
+    enum hf_status status = db_query(waiters, args, err);
+    if (status == HF_OK)
+        status = db_query(holders, args, err);
+    if (status == HF_OK && !*now)
+        status = s->db->driver->now_ms(s->db, now, err);
+    return status == HF_OK ? name_state_read(&s->state, holders, waiters, *now, err) : status;
 }

@@ -5,7 +5,7 @@
 
 /* Version n is the nth.  Never edit one that has been released; add another.  A lease or a place is
  * a row while it lasts; nothing is kept of a name that nobody holds or waits for.  Fences and
- * tickets are the database's numbers (db_driver.numbers).  `turn` is minus the priority: waiters
+ * tickets are the database's numbers (db_driver.number).  `turn` is minus the priority: waiters
  * are served by (turn, ticket). */
 #define LEASE_SQL_PART "leases"
 static const char *const lease_sql_migrations[] = {
@@ -36,8 +36,8 @@ static const char *const lease_sql_migrations[] = {
                " (name, turn, ticket, owner, mode, slots, seen_at, label)"                         \
                " {values(name bytes, turn bigint, ticket bigint, owner bytes, mode bigint,"        \
                " slots bigint, seen_at bigint, label text)} ON CONFLICT DO NOTHING")               \
-    X(SEEN, "UPDATE lease_waiters SET seen_at = r.now WHERE name = r.name AND owner = r.owner"     \
-            "{args(name bytes, owner bytes, now bigint)}")                                         \
+    X(SEEN, "UPDATE lease_waiters SET seen_at = {now} WHERE name = r.name AND owner = r.owner"     \
+            "{args(name bytes, owner bytes)}")                                                     \
     X(LEAVE, "DELETE FROM lease_waiters WHERE name = r.name AND owner = r.owner"                   \
              "{args(name bytes, owner bytes)}")                                                    \
     X(RENEW, "UPDATE leases SET expires_at = {now} + r.ttl WHERE name = r.name"                    \
@@ -50,8 +50,11 @@ static const char *const lease_sql_migrations[] = {
                     "{args(name bytes, now bigint)}")                                              \
     X(DROP_SILENT, "DELETE FROM lease_waiters WHERE name = r.name AND seen_at <= r.silent"         \
                    "{args(name bytes, silent bigint)}")                                            \
-    X(SWEEP_EXPIRED, "DELETE FROM leases WHERE expires_at <= r.now{args(now bigint)}")             \
-    X(SWEEP_SILENT, "DELETE FROM lease_waiters WHERE seen_at <= r.silent{args(silent bigint)}")    \
+    X(SWEEP_EXPIRED, "DELETE FROM leases WHERE (name, owner) IN (SELECT name, owner FROM leases"   \
+                     " WHERE expires_at <= {now} - r.ms{lock_idle}){args(ms bigint)}")             \
+    X(SWEEP_SILENT, "DELETE FROM lease_waiters WHERE (name, owner) IN"                             \
+                    " (SELECT name, owner FROM lease_waiters"                                      \
+                    " WHERE seen_at <= {now} - r.ms{lock_idle}){args(ms bigint)}")                 \
     X(NAMES, "SELECT name FROM leases WHERE name >= r.first AND name > r.after"                    \
              " AND name < r.beyond AND expires_at > r.now UNION"                                   \
              " SELECT name FROM lease_waiters WHERE name >= r.first AND name > r.after"            \
@@ -59,9 +62,25 @@ static const char *const lease_sql_migrations[] = {
              "{args(first bytes, after bytes, beyond bytes, now bigint, silent bigint,"            \
              " n bigint)}")
 
+/* Prepared where there is db_driver.once alone: a lease that nobody else is near, in one exchange.
+ * TAKE grants what is entirely free and answers the fence; GIVE answers whom to wake. */
+#define LEASE_SQL_ONCE_STATEMENTS(X)                                                               \
+    X(TAKE, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"    \
+            " SELECT r.name, r.owner, {number}, r.mode, r.slots, r.priority, {now} + r.ttl,"       \
+            " r.label WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = r.name)"                 \
+            " AND NOT EXISTS (SELECT 1 FROM lease_waiters WHERE name = r.name) RETURNING fence"    \
+            "{args(name bytes, owner bytes, mode bigint, slots bigint, priority bigint,"           \
+            " ttl bigint, label text)}")                                                           \
+    X(GIVE, "DELETE FROM leases WHERE name = r.name AND owner = r.owner AND expires_at > {now}"    \
+            " RETURNING (SELECT w.ticket FROM lease_waiters AS w WHERE w.name = r.name"            \
+            " AND w.seen_at > {now} - r.silent ORDER BY w.turn, w.ticket LIMIT 1)"                 \
+            "{args(name bytes, owner bytes, silent bigint)}")
+
 enum lease_sql_statement {
 #define LEASE_SQL_ENUM(name, sql) LS_##name,
-    LEASE_SQL_STATEMENTS(LEASE_SQL_ENUM)
+    LEASE_SQL_STATEMENTS(LEASE_SQL_ENUM) LS_ONCE,
+    LS_BEFORE_ONCE = LS_ONCE - 1,
+    LEASE_SQL_ONCE_STATEMENTS(LEASE_SQL_ENUM)
 #undef LEASE_SQL_ENUM
         LS_COUNT
 };

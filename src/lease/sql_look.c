@@ -1,0 +1,124 @@
+/* Looking at locks: who holds and waits, and which names there are.  Thread: that of the handle. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lease/sql_link.h"
+
+#define NAMES_AT_ONCE 256
+
+static struct hf_holder *show(const struct claim_rows *rows, bool holders, int64_t now,
+                              size_t *ret_n)
+{
+    VEC(struct hf_holder) all = {0};
+    for (size_t i = 0; i < rows->n; i++) {
+        struct hf_holder *h = vec_push(&all);
+        lease_owner_text(rows->v[i].owner, h->owner);
+        memcpy(h->label, rows->v[i].label, sizeof h->label);
+        h->mode = rows->v[i].mode;
+        h->priority = (int)-rows->v[i].turn;
+        h->fence = holders ? rows->v[i].number : 0;
+        h->remaining_ms = rows->v[i].until - now;
+    }
+    *ret_n = all.n;
+    return all.v;
+}
+
+enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_len,
+                           struct hf_lock_state *ret, struct hf_fault *fault)
+{
+    struct sql_lease *s = (struct sql_lease *)(void *)l;
+    struct hf_err err = {0};
+    int64_t now = 0;
+    enum hf_result result = lease_check_key(&l->driver->info, key, key_len, fault);
+    if (result != HF_DONE)
+        return result;
+    const struct db_value name = db_bytes(key, key_len);
+    enum hf_status status = sql_begin(s, &name, 1, &err);
+    if (status == HF_OK)
+        status = sql_state_read(s, &name, NULL, &now, &err);
+    status = sql_end(s, status, &err);
+    if (status != HF_OK)
+        return sql_tell(status, &err, fault);
+    *ret = (struct hf_lock_state){0};
+    ret->holders = show(&s->state.holders, true, now, &ret->n_holders);
+    ret->waiters = show(&s->state.waiters, false, now, &ret->n_waiters);
+    for (size_t i = 0; i < ret->n_holders; i++)
+        if (ret->holders[i].fence > ret->last_fence)
+            ret->last_fence = ret->holders[i].fence;
+    return HF_DONE;
+}
+
+/* The least byte string that is larger than all that begin with `prefix`; no name has the byte
+ * 0xff, which is not UTF-8. */
+static size_t beyond(const char *prefix, size_t len, char ret[LEASE_NAME_MAX + 1])
+{
+    memcpy(ret, prefix, len);
+    while (len > 0 && (unsigned char)ret[len - 1] == 0xff)
+        len--;
+    if (len > 0)
+        ret[len - 1] = (char)((unsigned char)ret[len - 1] + 1);
+    else
+        ret[len++] = (char)0xff;
+    return len;
+}
+
+struct names {
+    size_t n;
+    char v[NAMES_AT_ONCE][LEASE_NAME_MAX + 1];
+};
+
+static enum hf_status names_read(struct sql_lease *s, const struct db_value args[6],
+                                 struct names *names, struct hf_err *err)
+{
+    struct db_stmt *stmt = s->stmts[LS_NAMES];
+    enum hf_status status = db_query(stmt, args, err);
+    enum db_step step = DB_DONE;
+    names->n = 0;
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW && names->n < NAMES_AT_ONCE) {
+        size_t len;
+        const void *data = db_column_data(stmt, 0, &len);
+        len = len < LEASE_NAME_MAX ? len : LEASE_NAME_MAX;
+        if (data)
+            memcpy(names->v[names->n], data, len);
+        names->v[names->n++][len] = '\0';
+    }
+    stmt->driver->finish(stmt);
+    return step == DB_FAILED ? err->code : status;
+}
+
+/* Some names at a time, and no statement open while `each` runs: it may call us, and may take as
+ * long as it likes. */
+enum hf_result sql_list(struct lease *l, const char *prefix, size_t prefix_len,
+                        bool (*each)(void *ctx, const char *name), void *ctx,
+                        struct hf_fault *fault)
+{
+    struct sql_lease *s = (struct sql_lease *)(void *)l;
+    struct hf_err err = {0};
+    if (prefix_len > LEASE_NAME_MAX)
+        return HF_DONE;
+    char last[LEASE_NAME_MAX + 1], after[LEASE_NAME_MAX + 1] = "";
+    size_t last_len = beyond(prefix, prefix_len, last);
+    struct names *names = hf_alloc(sizeof *names);
+    enum hf_status status;
+    bool more = true;
+    do {
+        int64_t now = 0;
+        status = sql_connected(s, &err);
+        if (status == HF_OK)
+            status = s->db->driver->now_ms(s->db, &now, &err);
+        const struct db_value args[] = {db_bytes(prefix_len ? prefix : "", prefix_len),
+                                        db_bytes(after, strlen(after)),
+                                        db_bytes(last, last_len),
+                                        db_int(now),
+                                        db_int(now - WAITER_SILENT_MS),
+                                        db_int(NAMES_AT_ONCE)};
+        if (status == HF_OK)
+            status = names_read(s, args, names, &err);
+        for (size_t i = 0; i < names->n && status == HF_OK && more; i++)
+            more = each(ctx, names->v[i]);
+        if (names->n == NAMES_AT_ONCE)
+            memcpy(after, names->v[NAMES_AT_ONCE - 1], sizeof after);
+    } while (status == HF_OK && more && names->n == NAMES_AT_ONCE);
+    free(names);
+    return sql_tell(status, &err, fault);
+}

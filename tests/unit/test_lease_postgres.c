@@ -1,0 +1,376 @@
+/* Claims about postgres: leases that the conformance suite cannot make, since they are about the
+ * server: what waits for what, what an uncontended lease costs, and what fences survive. */
+#include "support.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "db/postgres.h"
+#include "lease/lease.h"
+#include "lease/sql_link.h"
+#include "support/postgres_server.h"
+
+#define TTL_MS 30000
+#define PATIENCE_MS 800 /* of every handle; of it a quarter is not for locks */
+#define QUICK_MS 400
+
+static struct lab {
+    char url[POSTGRES_URL_SIZE];
+    struct random random;
+} lab;
+
+static int set_up(void **state)
+{
+    (void)state;
+    postgres_server_fresh(lab.url);
+    random_init_seeded(&lab.random, test_seed(11));
+    return 0;
+}
+
+static int64_t now_ms(void) { return clock_monotonic_us(&clock_system) / 1000; }
+
+static struct lease *open_lease(void)
+{
+    const struct lease_options options = {.timeout_ms = PATIENCE_MS, .clock = &clock_system};
+    struct hf_fault fault = {0};
+    struct lease *l = NULL;
+    if (lease_driver_for(lab.url)->open(lab.url, &options, &l, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return l;
+}
+
+static void close_lease(struct lease *l) { l->driver->close(l); }
+
+static struct lease_request ask(const char *key)
+{
+    struct lease_request r = {.key = key, .key_len = strlen(key), .ttl_ms = TTL_MS, .slots = 1};
+    random_bytes(&lab.random, r.owner, sizeof r.owner);
+    return r;
+}
+
+static struct lease_verdict acquire(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {0};
+    struct hf_fault fault = {0};
+    if (l->driver->acquire(l, r, 1, &v, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return v;
+}
+
+static int64_t granted(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = acquire(l, r);
+    assert_int_equal(v.result, HF_DONE);
+    return v.fence;
+}
+
+static enum hf_result renew(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {0};
+    assert_int_equal(l->driver->renew(l, r, 1, &v, NULL), HF_DONE);
+    return v.result;
+}
+
+static enum hf_result release(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {0};
+    assert_int_equal(l->driver->release(l, r, 1, &v, NULL), HF_DONE);
+    return v.result;
+}
+
+/* As an administrator. */
+static const char *sql(const char *text)
+{
+    return postgres_server_ask(postgres_server_own(), strrchr(lab.url, '/') + 1, text);
+}
+
+/* ---- somebody who has begun, and goes no further ---- */
+
+static struct db *stopped_on(const char *name)
+{
+    const struct db_options options = {
+        .clock = &clock_system, .shared = true, .timeout_ms = PATIENCE_MS};
+    const struct db_value key = db_bytes(name, strlen(name));
+    struct db *db = NULL;
+    struct hf_err err = {0};
+    int64_t now;
+    assert_int_equal(db_open(lab.url, &options, &db, &err), HF_OK);
+    assert_int_equal(db->driver->begin_alone(db, &key, 1, &err), HF_OK);
+    assert_int_equal(db->driver->now_ms(db, &now, &err), HF_OK); /* so that it is sent */
+    return db;
+}
+
+static void everything_with(struct lease *l, const char *name)
+{
+    struct lease_request r = ask(name), other = ask(name);
+    struct hf_lock_state st = {0};
+    other.queue = true;
+    granted(l, &r);
+    assert_int_equal(acquire(l, &other).result, HF_TAKEN);
+    assert_int_equal(renew(l, &r), HF_DONE);
+    assert_int_equal(l->driver->inspect(l, name, strlen(name), &st, NULL), HF_DONE);
+    assert_int_equal(st.n_holders + st.n_waiters, 2);
+    free(st.holders);
+    free(st.waiters);
+    assert_int_equal(release(l, &r), HF_DONE);
+    granted(l, &other);
+    assert_int_equal(l->driver->break_(l, name, strlen(name), NULL), HF_DONE);
+}
+
+static void unrelated_names_do_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease(), *m = open_lease();
+    struct db *stopped = stopped_on("a");
+    struct lease_request r = ask("a");
+    struct lease_verdict v;
+    struct hf_fault fault = {0};
+    int64_t began = now_ms();
+    everything_with(l, "b");
+    everything_with(m, "c");
+    assert_true(now_ms() - began < QUICK_MS);
+    /* and the same name waits, no longer than it may */
+    assert_int_equal(l->driver->acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
+    assert_true(now_ms() - began >= PATIENCE_MS / 2);
+    stopped->driver->rollback(stopped);
+    granted(l, &r);
+    db_close(stopped);
+    close_lease(l);
+    close_lease(m);
+}
+
+struct late {
+    struct lease *l;
+    struct lease_request r;
+    struct lease_verdict v;
+    enum hf_result result;
+};
+
+static void *acquire_late(void *ctx)
+{
+    struct late *late = ctx;
+    late->result = late->l->driver->acquire(late->l, &late->r, 1, &late->v, NULL);
+    return NULL;
+}
+
+/* Of a statement that locks and reads, PostgreSQL decides before the wait what it may see. */
+static void who_waited_for_a_name_sees_what_was_done_to_it(void **state)
+{
+    (void)state;
+    struct late late = {.l = open_lease(), .r = ask("a")};
+    struct db *first = stopped_on("a");
+    struct hf_err err = {0};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, acquire_late, &late), 0);
+    for (int i = 0; i < 100 && strcmp(sql("SELECT count(*) FROM pg_locks WHERE NOT granted"), "1");
+         i++)
+        usleep(2000);
+    assert_int_equal(
+        first->driver->script(first,
+                              "INSERT INTO leases VALUES ('a', '0123456789abcdef', 1, 0, 1, 0,"
+                              " 9000000000000, NULL)",
+                              &err),
+        HF_OK);
+    assert_int_equal(first->driver->commit(first, &err), HF_OK);
+    pthread_join(thread, NULL);
+    assert_int_equal(late.result, HF_DONE);
+    assert_int_equal(late.v.result, HF_TAKEN);
+    db_close(first);
+    close_lease(late.l);
+}
+
+/* ---- cost ---- */
+
+static int64_t exchanges(const struct lease *l)
+{
+    return postgres_exchanges(((const struct sql_lease *)(const void *)l)->db);
+}
+
+static void a_lease_that_nobody_else_wants_is_one_exchange_each_way(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request warm = ask("a"); /* the first one sweeps */
+    granted(l, &warm);
+    assert_int_equal(release(l, &warm), HF_DONE);
+    for (int i = 0; i < 3; i++) {
+        struct lease_request r = ask(i ? "a" : "b");
+        int64_t before = exchanges(l);
+        granted(l, &r);
+        assert_int_equal(exchanges(l), before + 1);
+        assert_int_equal(renew(l, &r), HF_DONE);
+        assert_int_equal(exchanges(l), before + 2);
+        assert_int_equal(release(l, &r), HF_DONE);
+        assert_int_equal(exchanges(l), before + 3);
+    }
+    close_lease(l);
+}
+
+static void what_many_want_is_two_exchanges_after_the_first_time(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease(), *m = open_lease();
+    struct lease_request holder = ask("a"), r = ask("a");
+    granted(l, &holder);
+    for (int i = 0; i < 3; i++) {
+        int64_t before = exchanges(m);
+        assert_int_equal(acquire(m, &r).result, HF_TAKEN);
+        if (i > 0)
+            assert_int_equal(exchanges(m), before + 2);
+    }
+    assert_int_equal(release(l, &holder), HF_DONE);
+    granted(m, &r);
+    assert_int_equal(release(m, &r), HF_DONE);
+    int64_t before = exchanges(m); /* nobody was there any more */
+    granted(m, &r);
+    assert_int_equal(exchanges(m), before + 1);
+    close_lease(l);
+    close_lease(m);
+}
+
+/* ---- fences ---- */
+
+static void fences_of_a_name_grow_through_every_end_of_a_lease(void **state)
+{
+    (void)state;
+    int64_t last = 0;
+    for (int i = 0; i < 12; i++) {
+        struct lease *l = open_lease();
+        struct lease_request r = ask("a"), other = ask("b");
+        r.ttl_ms = 100;
+        int64_t fence = granted(l, &r);
+        assert_true(fence > last);
+        last = fence;
+        if (i % 4 == 0)
+            assert_int_equal(release(l, &r), HF_DONE);
+        if (i % 4 == 1)
+            usleep(150000); /* it ends by itself */
+        if (i % 4 == 2)
+            assert_int_equal(l->driver->break_(l, "a", 1, NULL), HF_DONE);
+        if (i % 4 == 3) { /* it has ended long ago, and another handle clears it away */
+            sql("UPDATE leases SET expires_at = 1 WHERE name = 'a'");
+            struct lease *m = open_lease();
+            granted(m, &other);
+            assert_string_equal(sql("SELECT count(*) FROM leases WHERE name = 'a'"), "0");
+            assert_int_equal(release(m, &other), HF_DONE);
+            close_lease(m);
+        }
+        close_lease(l);
+    }
+}
+
+static void a_sweep_waits_for_nobody_and_takes_nothing_that_may_still_be_judged(void **state)
+{
+    (void)state;
+    close_lease(open_lease()); /* makes the tables */
+    sql("INSERT INTO leases SELECT CAST(n AS bytea), '0123456789abcdef', 1, 0, 1, 0, e, NULL"
+        " FROM (VALUES ('locked', 1), ('long', 1), ('lately', CAST(extract(epoch FROM now()) * 1000"
+        " AS bigint) - 5000)) AS v(n, e)");
+    const struct db_options options = {.clock = &clock_system, .shared = true};
+    struct db *db = NULL;
+    struct hf_err err = {0};
+    assert_int_equal(db_open(lab.url, &options, &db, &err), HF_OK);
+    assert_int_equal(db->driver->begin(db, &err), HF_OK);
+    assert_int_equal(
+        db->driver->script(db, "UPDATE leases SET label = 'x' WHERE name = 'locked'", &err), HF_OK);
+    struct lease *l = open_lease();
+    struct lease_request r = ask("b");
+    int64_t began = now_ms();
+    granted(l, &r);
+    assert_true(now_ms() - began < QUICK_MS);
+    assert_string_equal(sql("SELECT string_agg(convert_from(name, 'UTF8'), ' ' ORDER BY name)"
+                            " FROM leases"),
+                        "b lately locked");
+    db_close(db);
+    close_lease(l);
+}
+
+#define NAMES 3
+#define THREADS 4
+#define ROUNDS 60
+
+static struct crowd {
+    pthread_mutex_t lock;
+    const char *names[NAMES];
+    int64_t last[NAMES]; /* the largest fence of each */
+    int inside[NAMES];
+    long grants, wrong;
+} crowd = {.lock = PTHREAD_MUTEX_INITIALIZER, .names = {"x", "y", "z"}};
+
+static void count(const struct lease_verdict *v, size_t name, int step)
+{
+    pthread_mutex_lock(&crowd.lock);
+    crowd.inside[name] += step;
+    crowd.wrong += crowd.inside[name] > 1 || crowd.inside[name] < 0;
+    if (step > 0) {
+        crowd.wrong += v->fence <= crowd.last[name];
+        crowd.last[name] = v->fence;
+        crowd.grants++;
+    }
+    pthread_mutex_unlock(&crowd.lock);
+}
+
+/* Two names at once, in any order, with one more in between for the sequence. */
+static void *takes_pairs(void *ctx)
+{
+    struct lease *l = ctx;
+    struct random random;
+    random_init_system(&random);
+    for (int i = 0; i < ROUNDS; i++) {
+        size_t first = (size_t)random_below(&random, NAMES), second = (first + 1) % NAMES;
+        const size_t names[] = {first, second};
+        struct lease_request r[2];
+        struct lease_verdict v[2], gone;
+        for (int k = 0; k < 2; k++) {
+            r[k] = (struct lease_request){
+                .key = crowd.names[names[k]], .key_len = 1, .ttl_ms = TTL_MS, .slots = 1};
+            random_bytes(&random, r[k].owner, sizeof r[k].owner);
+        }
+        enum hf_result result = l->driver->acquire(l, r, 2, v, NULL);
+        pthread_mutex_lock(&crowd.lock);
+        crowd.wrong += result != HF_DONE;
+        pthread_mutex_unlock(&crowd.lock);
+        for (int k = 0; k < 2 && result == HF_DONE; k++) {
+            if (v[k].result != HF_DONE)
+                continue;
+            count(&v[k], names[k], 1);
+            count(&v[k], names[k], -1);
+            (void)l->driver->release(l, &r[k], 1, &gone, NULL);
+        }
+    }
+    return NULL;
+}
+
+static void sets_in_any_order_exclude_each_other_without_deadlock_and_fences_follow(void **state)
+{
+    (void)state;
+    struct lease *handles[THREADS];
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        handles[i] = open_lease();
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, takes_pairs, handles[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        close_lease(handles[i]);
+    }
+    assert_int_equal(crowd.wrong, 0);
+    assert_true(crowd.grants > ROUNDS);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+    const struct CMUnitTest tests[] = {
+        TEST(unrelated_names_do_not_wait_for_each_other),
+        TEST(who_waited_for_a_name_sees_what_was_done_to_it),
+        TEST(a_lease_that_nobody_else_wants_is_one_exchange_each_way),
+        TEST(what_many_want_is_two_exchanges_after_the_first_time),
+        TEST(fences_of_a_name_grow_through_every_end_of_a_lease),
+        TEST(a_sweep_waits_for_nobody_and_takes_nothing_that_may_still_be_judged),
+        TEST(sets_in_any_order_exclude_each_other_without_deadlock_and_fences_follow),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

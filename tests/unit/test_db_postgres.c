@@ -427,7 +427,7 @@ static void a_deadlock_is_a_conflict_for_one_of_the_two(void **state)
 /* ---- lost connections ---- */
 
 #define END_OTHERS                                                                                 \
-    "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity"                                \
+    "SELECT COUNT(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"                          \
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 static void a_connection_that_was_ended_is_made_anew_unseen(void **state)

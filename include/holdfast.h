@@ -245,6 +245,7 @@ struct hf_driver_info {
     enum hf_fence_source fence;
     bool processes; /* holders may be in different processes, and on different machines unless it is
                        a file */
+    bool outlives;  /* a lease lives on, until its TTL, when the process that took it has ended */
     bool fair, shared, priority, slots;
     int64_t ttl_min_ms, ttl_max_ms;
     size_t name_len_max;

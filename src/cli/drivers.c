@@ -23,6 +23,8 @@ static void put_text(struct buf *b, const struct hf_driver_info *d)
                d->url, fence_name(d->fence), d->shared ? ", shared" : "", d->slots ? ", slots" : "",
                d->priority ? ", priority" : "", d->fair ? ", first come first served" : "");
     buf_printf(b, "  holders   %s\n", d->processes ? "any process" : "this process only");
+    buf_printf(b, "  ends      %s\n",
+               d->outlives ? "when it is given back, or by its TTL" : "with its process, too");
     buf_printf(b, "  ttl       %" PRId64 " ms to %" PRId64 " ms; %s\n", d->ttl_min_ms,
                d->ttl_max_ms, d->ttl);
     buf_printf(b, "  names     up to %zu bytes\n  survives  %s\n", d->name_len_max, d->survives);
@@ -43,11 +45,8 @@ static void put_json(struct buf *b, const struct hf_driver_info *d)
     const struct {
         const char *key;
         bool value;
-    } switches[] = {{"processes", d->processes},
-                    {"fair", d->fair},
-                    {"shared", d->shared},
-                    {"priority", d->priority},
-                    {"slots", d->slots}};
+    } switches[] = {{"processes", d->processes}, {"outlives", d->outlives}, {"fair", d->fair},
+                    {"shared", d->shared},       {"priority", d->priority}, {"slots", d->slots}};
     for (size_t i = 0; i < sizeof switches / sizeof *switches; i++)
         buf_printf(b, ",\"%s\":%s", switches[i].key, switches[i].value ? "true" : "false");
     buf_printf(b, ",\"ttl_min_ms\":%" PRId64 ",\"ttl_max_ms\":%" PRId64 ",\"name_len_max\":%zu",

@@ -7,16 +7,22 @@
  *   owner     128 random bits, made by the caller for each acquisition.  acquire is idempotent for
  *             (key, owner): asked again after a lost answer it finds its grant (with the same fence
  *             and what is left of the TTL) or its place in the queue.  renew and release compare
- * the owner before they write. queue     a request with `queue` that is not granted keeps a place:
- * first by priority, then by who came first.  The place lives as long as it is asked for:
- * WAITER_SILENT_MS without a repeat (or a wait) and it is skipped and dropped, so that a dead
- * waiter at the head does not stop the others.  A driver that is not fair ignores `queue` and says
- * so. modes     a shared request is granted beside shared holders unless an exclusive one waits
- * before it (no starving); an exclusive one when nobody holds.  Up to `slots` exclusive holders.
+ *             the owner before they write.
+ *   queue     a request with `queue` that is not granted keeps a place: first by priority, then by
+ *             who came first.  The place lives as long as it is asked for: WAITER_SILENT_MS without
+ *             a repeat (or a wait) and it is skipped and dropped, so that a dead waiter at the head
+ *             does not stop the others.  A driver that is not fair ignores `queue` and says so.
+ *   modes     a shared request is granted beside shared holders unless an exclusive one waits
+ *             before it (no starving); an exclusive one when nobody holds.  Up to `slots` exclusive
+ *             holders.
  *   fence     strictly larger than every fence granted before for the key, whatever happened to the
  *             server in between, as far as the driver's fence source promises.  Shared holders get
  *             one each too.
- *   ttl       judged by the coordinator's clock alone.
+ *   ttl       judged by the coordinator's clock alone.  A grant may be for less than was asked
+ *             (a session has one TTL for all): remaining_ms says, and src/lock renews by that.
+ *   session   a lease is acquired, renewed and released through any handle of one `open` and its
+ *             `another`s, and lives while one of them is open at least.  Where it ends with them
+ *             (info.outlives false), the session is what they share.
  *
  * Fits: memory (a table), SQL (a row a lease, tickets), Redis (scripts), Redlock (n of those,
  * quorum, no queue), etcd (revision keys under a lease, watch on the predecessor), ZooKeeper

@@ -413,6 +413,7 @@ const struct lease_driver lease_memory = {
              .url = "memory:",
              .fence = HF_FENCE_COUNTER,
              .processes = false,
+             .outlives = false,
              .fair = true,
              .shared = true,
              .priority = true,

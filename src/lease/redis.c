@@ -479,6 +479,7 @@ const struct lease_driver lease_redis = {
                     "unix://[[user]:password@]/path[?db=N]",
              .fence = HF_FENCE_CLOCK,
              .processes = true,
+             .outlives = true,
              .fair = true,
              .shared = true,
              .priority = true,

@@ -123,6 +123,7 @@ describe('holdfast drivers', () => {
     const byName = Object.fromEntries(drivers.map((driver) => [driver.name, driver]));
     assert.deepEqual([byName.memory.fence, byName.sqlite.fence, byName.redis.fence], ['counter', 'durable', 'server-clock']);
     assert.deepEqual([byName.memory.processes, byName.sqlite.processes], [false, true]);
+    assert.deepEqual([byName.memory.outlives, byName.redis.outlives], [false, true]);
     for (const { ttl_min_ms: least, ttl_max_ms: most, survives, ttl } of drivers) {
       assert.ok(least > 0 && most > least && survives && ttl);
     }

@@ -88,14 +88,11 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
                                                                         .item = -1,
                                                                         .to = EVENT_OPEN},
                                                .n = 1}};
-    const struct db_value seats[] = {db_int(SEAT_KEY(def->id.key, 0)), db_int(def->n_seats)};
     status = ledger_exec(l, ST_EVENT_INSERT, event, NULL, err);
     if (status == HF_OK)
         status = ledger_exec(l, ST_CLOCK_INSERT, clock, NULL, err);
     if (status == HF_OK)
         status = insert_layout(l, def, err);
-    if (status == HF_OK && def->n_seats)
-        status = ledger_exec(l, ST_SEATS_INSERT, seats, NULL, err);
     return status == HF_OK ? ledger_write(l, &log, err) : status;
 }
 

@@ -7,6 +7,10 @@
  * counter beside event_clock is needed.  booking: the key of the hold it sells.  audit: event << 40
  * | seq.
  *
+ * A seat gets its row by its first change.  Before that it has none, is available and its fence is
+ * 0: so an event costs as much as its layout, not as its seats.  Events of schema versions before 3
+ * were made with a row for each seat.
+ *
  * A row of the log about a seat names the status it had and has.  A row about an area says that
  * `quantity` places passed from one seat status to another. */
 #ifndef HF_LEDGER_ROWS_H

@@ -10,7 +10,10 @@
 /* `status + 0` keeps a planner from the index of all active holds where a range of keys is meant.
  */
 /* Conditions stand in every write: the expected status, owner and fence (I5).  A count that differs
- * is a surprise, and the batch is rolled back. */
+ * is a surprise, and the batch is rolled back.
+ *
+ * SEAT_TAKE changes seats that were available, SEAT_WRITE all others: an available seat may have no
+ * row yet, any other has one. */
 #define LEDGER_STATEMENTS(X)                                                                       \
     X(CLOCK_LOCK, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
                   "{, rows(event bigint)} WHERE c.event = r.event ORDER BY c.event{lock}")         \
@@ -35,11 +38,13 @@
       " fence bigint, expires_at bigint)}"                                                         \
       " WHERE seats.seat = r.seat AND seats.status = r.before AND seats.hold = r.hold_before"      \
       " AND seats.fence <= r.fence")                                                               \
-    X(SEATS_INSERT,                                                                                \
-      "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS bigint) UNION ALL"                                 \
-      " SELECT i + 1 FROM n WHERE i + 1 < r.n)"                                                    \
-      " INSERT INTO seats (seat, status, hold, fence, expires_at, version)"                        \
-      " SELECT r.first + i, 0, 0, 0, 0, 0 FROM n{slow}{args(first bigint, n bigint)}")             \
+    X(SEAT_TAKE,                                                                                   \
+      "INSERT INTO seats (seat, status, hold, fence, expires_at, version)"                         \
+      " {values(seat bigint, status bigint, hold bigint, fence bigint, expires_at bigint,"         \
+      " version bigint)} ON CONFLICT (seat) DO UPDATE SET status = excluded.status,"               \
+      " hold = excluded.hold, fence = excluded.fence, expires_at = excluded.expires_at,"           \
+      " version = seats.version + 1 WHERE seats.status = 0 AND seats.hold = 0"                     \
+      " AND seats.fence <= excluded.fence")                                                        \
     X(SEATS_READ, "SELECT seat, status, hold FROM seats WHERE seat >= r.first AND seat <= r.last"  \
                   " AND status <> 0{slow}{args(first bigint, last bigint)}")                       \
     X(HOLD_INSERT,                                                                                 \

@@ -324,12 +324,19 @@ static const struct damage {
     {"a_change_of_a_seat_by_a_hold_that_has_it_not", VERIFY_LOG_CHAIN, "I11",
      "UPDATE audit SET hold = hold:1.2 WHERE object = 2 AND item = 6 AND cause = 4"},
     {"a_seat_blocked_behind_the_logs_back", VERIFY_FOLD_SEATS, "I11",
-     "UPDATE seats SET status = 3 WHERE seat = seat:1.15"},
+     "INSERT INTO seats VALUES (seat:1.15, 3, 0, 0, 0, 1)"},
     {"a_held_seat_with_another_expiry", VERIFY_FOLD_SEATS, "I11",
      "UPDATE seats SET expires_at = expires_at + 1 WHERE seat = seat:1.2"},
     {"a_free_seat_with_an_older_fence", VERIFY_FOLD_SEATS, "I11",
      "UPDATE seats SET fence = 0 WHERE seat = seat:1.7"},
-    {"a_seat_without_a_row", VERIFY_FOLD_SEATS, "I11", "DELETE FROM seats WHERE seat = seat:1.15"},
+    {"a_free_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I11",
+     "DELETE FROM seats WHERE seat = seat:1.7"},
+    {"a_blocked_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I11",
+     "DELETE FROM seats WHERE seat = seat:3.18"},
+    {"a_held_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I3 I11",
+     "DELETE FROM seats WHERE seat = seat:1.0"},
+    {"a_sold_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I1 I3 I11",
+     "DELETE FROM seats WHERE seat = seat:1.5"},
     {"a_log_that_names_no_seat_of_the_event", VERIFY_FOLD_SEATS, "I6 I11",
      "UPDATE audit SET item = 20 WHERE object = 2 AND item = 0 AND event = 2"},
     {"a_hold_with_another_expiry", VERIFY_FOLD_HOLDS, "I11",
@@ -476,7 +483,9 @@ static void many_violations_are_counted_and_five_shown(void **state)
 {
     (void)state;
     struct verify_report report;
-    damage("UPDATE seats SET status = 3 WHERE status = 0");
+    damage("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19)"
+           " INSERT INTO seats SELECT event << 32 | i, 3, 0, 0, 0, 1 FROM events, n WHERE true"
+           " ON CONFLICT (seat) DO UPDATE SET status = 3 WHERE seats.status = 0");
     verify(copy, &report);
     const struct verify_check *check = &report.checks[VERIFY_FOLD_SEATS];
     assert_int_equal(check->violations, EVENTS * ROWS * SEATS_PER_ROW - 10 - 4);

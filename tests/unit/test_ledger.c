@@ -295,16 +295,26 @@ static void an_event_comes_back_as_it_was_written(void **state)
     event_def_free(got);
 }
 
-static void an_event_of_areas_alone_has_no_seats(void **state)
+static void a_seat_gets_its_row_by_its_first_change(void **state)
 {
     (void)state;
-    struct event_def *def = def_new("Field");
-    def_area(def, "Grass", 100, 5000);
-    int64_t key = insert_event(def, T0_MS);
-    char sql[100];
-    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM seats WHERE seat >> 32 = %lld", (long long)key);
-    assert_int_equal(number(sql), 0);
-    assert_int_equal(number("SELECT COUNT(*) FROM seats WHERE seat >> 32 = 1"), SEATS);
+    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 0);
+    put_seat(3, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(5), 5)->expires_at = T0_MS + 7;
+    put_seat(4, SEAT_AVAILABLE, 0, SEAT_BLOCKED, 0, 6);
+    assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 2);
+    char sql[200];
+    snprintf(sql, sizeof sql,
+             "SELECT COUNT(*) FROM seats WHERE seat = %lld AND status = 1 AND hold = %lld"
+             " AND fence = 5 AND expires_at = %lld AND version = 1",
+             (long long)SEAT_KEY(1, 3), (long long)hold_key(5), (long long)T0_MS + 7);
+    assert_int_equal(number(sql), 1);
+    put_seat(3, SEAT_HELD, hold_key(5), SEAT_AVAILABLE, 0, 5);
+    assert_string_equal(store(), "");
+    put_seat(3, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(7), 7);
+    assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 2);
+    assert_int_equal(number("SELECT MAX(version) FROM seats"), 3);
 }
 
 static void an_unknown_event_reads_as_none(void **state)
@@ -346,7 +356,7 @@ static void an_event_rolled_back_was_never_there(void **state)
     ok(ledger_event_insert(lab.l, def, T0_MS, &err), &err);
     ledger_rollback(lab.l);
     assert_int_equal(number("SELECT COUNT(*) FROM events"), 1);
-    assert_int_equal(number("SELECT COUNT(*) FROM seats"), SEATS);
+    assert_int_equal(number("SELECT COUNT(*) FROM seat_rows WHERE event > 1"), 0);
     assert_int_equal(number("SELECT COUNT(*) FROM event_clock"), 2); /* and the catalogue's */
     event_def_free(def);
 }
@@ -680,7 +690,8 @@ static void an_event_of_another_status_is_a_surprise(void **state)
 static int64_t digest(void)
 {
     return number(
-        "SELECT CAST((SELECT SUM(status * 7 + hold * 3 + fence + version * 11) FROM seats)"
+        "SELECT CAST((SELECT COALESCE(SUM(status * 7 + hold * 3 + fence + version * 11), 0)"
+        " FROM seats)"
         " + (SELECT COALESCE(SUM(status * 5 + fence + expires_at), 0) FROM holds)"
         " + (SELECT COUNT(*) * 1000003 FROM bookings)"
         " + (SELECT COUNT(*) * 1000033 FROM sold_seats)"
@@ -725,7 +736,9 @@ static void a_seat_in_another_state_is_a_surprise(void **state)
     assert_surprise("seats");
     put_seat(0, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 4); /* with an old fence */
     assert_surprise("seats");
-    put_seat(SEATS, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(6), 6); /* there is no such seat */
+    put_seat(1, SEAT_HELD, hold_key(6), SEAT_BOOKED, hold_key(6), 6); /* it never was */
+    assert_surprise("seats");
+    put_seat(1, SEAT_BLOCKED, 0, SEAT_AVAILABLE, 0, 6);
     assert_surprise("seats");
     put_seat(0, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 5);
     assert_string_equal(store(), "");
@@ -1116,7 +1129,9 @@ static void a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones(void **stat
     lab.event = 1;
     put_hold_of_areas(2, NULL, 0);
     put_area(0, 0, 0, 3, 0);
+    put_seat(1, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(2), 2); /* it has a row already */
     assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT COUNT(*) FROM seats WHERE status = 1"), 2);
     int64_t key = HOLD_KEY(1, 2);
     ok(ledger_holds_read(lab.l, &key, 1, &row, &err), &err);
     assert_int_equal(row.n_areas, 2);
@@ -1369,7 +1384,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         claim(an_event_comes_back_as_it_was_written),
-        claim(an_event_of_areas_alone_has_no_seats),
+        claim(a_seat_gets_its_row_by_its_first_change),
         claim(an_unknown_event_reads_as_none),
         claim(events_are_numbered_and_listed_newest_first),
         claim(an_event_rolled_back_was_never_there),

@@ -74,16 +74,6 @@ static bool names_differ(const struct reader *rd, const char *path, const char *
     return true;
 }
 
-/* A..Z, AA..ZZ, AAA.. */
-static char *row_name(uint32_t index)
-{
-    char text[8];
-    size_t at = sizeof text;
-    for (uint32_t n = index + 1; n > 0; n = (n - 1) / 26)
-        text[--at] = (char)('A' + (n - 1) % 26);
-    return hf_strndup(text + at, sizeof text - at);
-}
-
 static bool count_rows(struct reader *rd, const struct fields *f, int64_t rows, int64_t seats)
 {
     rd->n_rows += rows;
@@ -104,7 +94,9 @@ static bool read_rows_counted(struct reader *rd, const struct fields *f, struct 
         return false;
     for (uint32_t i = 0; i < (uint32_t)rows; i++) {
         struct row_def *row = vec_push(&s->rows);
-        row->name = row_name(i);
+        char name[ROW_NAME_SIZE];
+        row_name(i, name);
+        row->name = hf_strndup(name, strlen(name));
         row->seats = (uint32_t)seats;
     }
     return true;

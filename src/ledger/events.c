@@ -3,35 +3,30 @@
 
 #include "ledger/statements.h"
 
-static enum hf_status insert_layout(struct ledger *l, const struct event_def *def,
-                                    struct hf_err *err)
+/* The layouts must not move once args point into them, so there is room for all. */
+static void put_sections(struct ledger *l, const struct event_def *def)
 {
-    size_t n_rows = 0;
-    enum hf_status status = HF_OK;
-    vec_clear(&l->args);
+    size_t room = 0;
+    for (size_t s = 0; s < def->sections.n; s++)
+        room += layout_size_max(&def->sections.v[s]);
+    l->text.len = 0;
+    buf_reserve(&l->text, room + 1);
     for (size_t s = 0; s < def->sections.n; s++) {
         const struct section_def *section = &def->sections.v[s];
+        size_t start = l->text.len;
+        layout_write(section, &l->text);
         ledger_arg_int(l, def->id.key);
         ledger_arg_int(l, (int64_t)s);
         ledger_arg(l, db_text(section->name, strlen(section->name)));
         ledger_arg(l, db_text(section->tier, section->tier ? strlen(section->tier) : 0));
         ledger_arg_int(l, section->price);
         ledger_arg_int(l, section->listed);
+        ledger_arg(l, db_text(l->text.data + start, l->text.len - start));
     }
-    status = ledger_exec_args(l, ST_SECTION_INSERT, def->sections.n, NULL, err);
-    for (size_t s = 0; s < def->sections.n; s++) {
-        const struct section_def *section = &def->sections.v[s];
-        for (size_t r = 0; r < section->rows.n; r++, n_rows++) {
-            ledger_arg_int(l, def->id.key);
-            ledger_arg_int(l, (int64_t)s);
-            ledger_arg_int(l, (int64_t)r);
-            ledger_arg(l, db_text(section->rows.v[r].name, strlen(section->rows.v[r].name)));
-            ledger_arg_int(l, section->rows.v[r].seats);
-        }
-    }
-    if (status == HF_OK)
-        status = ledger_exec_args(l, ST_ROW_INSERT, n_rows, NULL, err);
-    vec_clear(&l->args);
+}
+
+static void put_areas(struct ledger *l, const struct event_def *def)
+{
     for (size_t a = 0; a < def->areas.n; a++) {
         const struct area_def *area = &def->areas.v[a];
         ledger_arg_int(l, def->id.key);
@@ -40,10 +35,18 @@ static enum hf_status insert_layout(struct ledger *l, const struct event_def *de
         ledger_arg_int(l, area->price);
         ledger_arg_int(l, area->capacity);
     }
-    if (status == HF_OK)
-        status = ledger_exec_args(l, ST_AREA_INSERT, def->areas.n, NULL, err);
+}
+
+static enum hf_status insert_layout(struct ledger *l, const struct event_def *def,
+                                    struct hf_err *err)
+{
     vec_clear(&l->args);
-    return status;
+    put_sections(l, def);
+    enum hf_status status = ledger_exec_args(l, ST_SECTION_INSERT, def->sections.n, NULL, err);
+    if (status != HF_OK)
+        return status;
+    put_areas(l, def);
+    return ledger_exec_args(l, ST_AREA_INSERT, def->areas.n, NULL, err);
 }
 
 static enum hf_status next_event(struct ledger *l, int64_t *ret_key, struct hf_err *err)
@@ -88,14 +91,11 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
                                                                         .item = -1,
                                                                         .to = EVENT_OPEN},
                                                .n = 1}};
-    const struct db_value seats[] = {db_int(SEAT_KEY(def->id.key, 0)), db_int(def->n_seats)};
     status = ledger_exec(l, ST_EVENT_INSERT, event, NULL, err);
     if (status == HF_OK)
         status = ledger_exec(l, ST_CLOCK_INSERT, clock, NULL, err);
     if (status == HF_OK)
         status = insert_layout(l, def, err);
-    if (status == HF_OK && def->n_seats)
-        status = ledger_exec(l, ST_SEATS_INSERT, seats, NULL, err);
     return status == HF_OK ? ledger_write(l, &log, err) : status;
 }
 
@@ -106,12 +106,34 @@ static char *column_strdup(struct db_stmt *stmt, int column)
     return text ? hf_strndup(text, len) : NULL;
 }
 
-static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_def *def,
-                                  struct hf_err *err)
+static bool read_rows(struct db_stmt *stmt, int column, struct section_def *section)
+{
+    size_t len;
+    const char *at = db_column_data(stmt, column, &len), *end = at ? at + len : NULL;
+    struct layout_run run;
+    char name[ROW_NAME_SIZE];
+    uint64_t seats = 0;
+    while (layout_next(&at, end, &run)) {
+        seats += (uint64_t)run.rows * run.seats;
+        if (seats > EVENT_SEATS_MAX)
+            return false;
+        for (uint32_t i = 0; i < run.rows; i++) {
+            row_name((uint32_t)section->rows.n, name);
+            struct row_def *row = vec_push(&section->rows);
+            row->name = run.name ? hf_strndup(run.name, run.name_len) : hf_strndup(name, strlen(name));
+            row->seats = run.seats;
+        }
+    }
+    return at == end;
+}
+
+static enum hf_status read_sections(struct ledger *l, int64_t event, struct event_def *def,
+                                    struct hf_err *err)
 {
     struct db_stmt *stmt;
     enum db_step step = DB_DONE;
     const struct db_value args[] = {db_int(event)};
+    bool sound = true;
     enum hf_status status = ledger_query(l, ST_SECTIONS_READ, args, &stmt, err);
     while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
         struct section_def *section = vec_push(&def->sections);
@@ -119,21 +141,45 @@ static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_
         section->tier = column_strdup(stmt, 1);
         section->price = db_column_int(stmt, 2);
         section->listed = db_column_int(stmt, 3) != 0;
+        sound &= read_rows(stmt, 4, section);
     }
-    if (status == HF_OK && step == DB_DONE)
-        status = ledger_query(l, ST_ROWS_READ, args, &stmt, err);
-    while (status == HF_OK && step != DB_FAILED && (step = db_step(stmt, err)) == DB_ROW) {
+    if (status == HF_OK && step == DB_FAILED)
+        return HF_LEDGER_UNAVAILABLE;
+    if (status == HF_OK && !sound)
+        return hf_err_set(err, HF_INTERNAL, "event %lld has a damaged layout", (long long)event);
+    return status;
+}
+
+/* Those of an event made before schema version 3. */
+static enum hf_status read_old_rows(struct ledger *l, int64_t event, struct event_def *def,
+                                    struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum db_step step = DB_DONE;
+    const struct db_value args[] = {db_int(event)};
+    enum hf_status status = ledger_query(l, ST_ROWS_READ, args, &stmt, err);
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
         int64_t s = db_column_int(stmt, 0);
-        if (s < 0 || s >= (int64_t)def->sections.n)
+        if (s < 0 || s >= (int64_t)def->sections.n) {
+            stmt->driver->finish(stmt);
             return hf_err_set(err, HF_INTERNAL, "event %lld has a row of no section",
                               (long long)event);
+        }
         struct row_def *row = vec_push(&def->sections.v[s].rows);
         row->name = column_strdup(stmt, 1);
         row->seats = (uint32_t)db_column_int(stmt, 2);
     }
-    if (status == HF_OK && step == DB_DONE)
-        status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
-    while (status == HF_OK && step != DB_FAILED && (step = db_step(stmt, err)) == DB_ROW) {
+    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+}
+
+static enum hf_status read_areas(struct ledger *l, int64_t event, struct event_def *def,
+                                 struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum db_step step = DB_DONE;
+    const struct db_value args[] = {db_int(event)};
+    enum hf_status status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
+    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
         struct area_def *area = vec_push(&def->areas);
         area->name = column_strdup(stmt, 0);
         area->price = db_column_int(stmt, 1);
@@ -142,6 +188,15 @@ static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_
         area->booked = db_column_int(stmt, 4);
     }
     return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+}
+
+static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_def *def,
+                                  struct hf_err *err)
+{
+    enum hf_status status = read_sections(l, event, def, err);
+    if (status == HF_OK)
+        status = read_old_rows(l, event, def, err);
+    return status == HF_OK ? read_areas(l, event, def, err) : status;
 }
 
 static struct event_def *event_from_row(struct db_stmt *stmt, int64_t event)

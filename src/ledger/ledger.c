@@ -110,10 +110,36 @@ static void put_clocks(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
+/* How many of the seats were available before the batch. */
+static size_t count_taken(const struct ledger_batch *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->seats.n; i++)
+        n += b->seats.v[i].from == SEAT_AVAILABLE;
+    return n;
+}
+
+static void put_seats_taken(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->seats.n; i++) {
+        const struct seat_write *w = &b->seats.v[i];
+        if (w->from != SEAT_AVAILABLE)
+            continue;
+        ledger_arg_int(l, w->seat);
+        ledger_arg_int(l, w->to);
+        ledger_arg_int(l, w->hold);
+        ledger_arg_int(l, w->fence);
+        ledger_arg_int(l, w->expires_at);
+        ledger_arg_int(l, 1); /* the version of a new row */
+    }
+}
+
 static void put_seats(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *w = &b->seats.v[i];
+        if (w->from == SEAT_AVAILABLE)
+            continue;
         ledger_arg_int(l, w->seat);
         ledger_arg_int(l, w->from);
         ledger_arg_int(l, w->hold_before);
@@ -252,6 +278,7 @@ static void put_keys(struct ledger *l, const struct ledger_batch *b)
 
 enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
 {
+    size_t n_taken = count_taken(b);
     const struct {
         const char *table;
         enum statement statement;
@@ -261,7 +288,8 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"event_clock", ST_CLOCK_WRITE, put_clocks, b->clocks.n},
         {"idempotency", ST_KEY_INSERT, put_keys, b->keys.n},
         {"events", ST_EVENT_WRITE, put_events, b->events.n},
-        {"seats", ST_SEAT_WRITE, put_seats, b->seats.n},
+        {"seats", ST_SEAT_TAKE, put_seats_taken, n_taken},
+        {"seats", ST_SEAT_WRITE, put_seats, b->seats.n - n_taken},
         {"areas", ST_AREA_WRITE, put_areas, b->areas.n},
         {"holds", ST_HOLD_INSERT, put_holds_new, b->holds_new.n},
         {"holds", ST_HOLD_WRITE, put_holds, b->holds.n},

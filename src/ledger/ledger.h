@@ -98,8 +98,8 @@ HF_MUST_USE enum hf_status ledger_probe(struct ledger *l, struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines,
                                            struct hf_err *err);
 
-/* Insert an event with its seats, inside the batch transaction; fills def->id.key and
- * def->created_at, uses def->id.secret.  O(seats). */
+/* Insert an event, inside the batch transaction; fills def->id.key and def->created_at, uses
+ * def->id.secret.  A row a section and area; seats get theirs when they first change, see rows.h. */
 HF_MUST_USE enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
                                                struct hf_err *err);
 

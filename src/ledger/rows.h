@@ -7,6 +7,10 @@
  * counter beside event_clock is needed.  booking: the key of the hold it sells.  audit: event << 40
  * | seq.
  *
+ * A seat gets its row by its first change.  Before that it has none, is available and its fence is
+ * 0.  So an event is a row of `sections` for each, whatever its size, and is made in one batch with
+ * the holds of others.  Events of schema versions before 3 were made with a row for each seat.
+ *
  * A row of the log about a seat names the status it had and has.  A row about an area says that
  * `quantity` places passed from one seat status to another. */
 #ifndef HF_LEDGER_ROWS_H
@@ -95,6 +99,9 @@ struct event_def {
     VEC(struct section_def) sections;
     VEC(struct area_def) areas;
 };
+/* The name of a section's row whose creator named none: A..Z, AA..ZZ, AAA.. */
+#define ROW_NAME_SIZE 8
+void row_name(uint32_t index, char out[ROW_NAME_SIZE]);
 /* Number the seats: fills row_def.first and n_seats.  False when there are more than fit. */
 bool event_def_number(struct event_def *def);
 /* All seats and area places. */

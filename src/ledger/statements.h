@@ -10,7 +10,10 @@
 /* `status + 0` keeps a planner from the index of all active holds where a range of keys is meant.
  */
 /* Conditions stand in every write: the expected status, owner and fence (I5).  A count that differs
- * is a surprise, and the batch is rolled back. */
+ * is a surprise, and the batch is rolled back.
+ *
+ * SEAT_TAKE changes seats that were available, SEAT_WRITE all others: an available seat may have no
+ * row yet, any other has one. */
 #define LEDGER_STATEMENTS(X)                                                                       \
     X(CLOCK_LOCK, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
                   "{, rows(event bigint)} WHERE c.event = r.event ORDER BY c.event{lock}")         \
@@ -35,11 +38,13 @@
       " fence bigint, expires_at bigint)}"                                                         \
       " WHERE seats.seat = r.seat AND seats.status = r.before AND seats.hold = r.hold_before"      \
       " AND seats.fence <= r.fence")                                                               \
-    X(SEATS_INSERT,                                                                                \
-      "WITH RECURSIVE n(i) AS (SELECT CAST(0 AS bigint) UNION ALL"                                 \
-      " SELECT i + 1 FROM n WHERE i + 1 < r.n)"                                                    \
-      " INSERT INTO seats (seat, status, hold, fence, expires_at, version)"                        \
-      " SELECT r.first + i, 0, 0, 0, 0, 0 FROM n{slow}{args(first bigint, n bigint)}")             \
+    X(SEAT_TAKE,                                                                                   \
+      "INSERT INTO seats (seat, status, hold, fence, expires_at, version)"                         \
+      " {values(seat bigint, status bigint, hold bigint, fence bigint, expires_at bigint,"         \
+      " version bigint)} ON CONFLICT (seat) DO UPDATE SET status = excluded.status,"               \
+      " hold = excluded.hold, fence = excluded.fence, expires_at = excluded.expires_at,"           \
+      " version = seats.version + 1 WHERE seats.status = 0 AND seats.hold = 0"                     \
+      " AND seats.fence <= excluded.fence")                                                        \
     X(SEATS_READ, "SELECT seat, status, hold FROM seats WHERE seat >= r.first AND seat <= r.last"  \
                   " AND status <> 0 ORDER BY seat{slow}{args(first bigint, last bigint)}")         \
     X(HOLD_INSERT,                                                                                 \
@@ -147,16 +152,12 @@
     X(EVENTS_LIST, "SELECT event FROM events WHERE event < r.before ORDER BY event DESC"           \
                    " LIMIT r.n{args(before bigint, n bigint)}")                                    \
     X(SECTION_INSERT,                                                                              \
-      "INSERT INTO sections (event, section, name, tier, price, listed)"                           \
-      " SELECT r.event, r.section, r.name, r.tier, r.price, r.listed"                              \
+      "INSERT INTO sections (event, section, name, tier, price, listed, layout)"                   \
+      " SELECT r.event, r.section, r.name, r.tier, r.price, r.listed, r.layout"                    \
       "{ FROM rows(event bigint, section bigint, name text, tier text, price bigint,"              \
-      " listed bigint)}")                                                                          \
-    X(SECTIONS_READ, "SELECT name, tier, price, listed FROM sections WHERE event = r.event"        \
-                     " ORDER BY section{args(event bigint)}")                                      \
-    X(ROW_INSERT, "INSERT INTO seat_rows (event, section, row_no, name, seats)"                    \
-                  " SELECT r.event, r.section, r.row_no, r.name, r.seats"                          \
-                  "{ FROM rows(event bigint, section bigint, row_no bigint, name text,"            \
-                  " seats bigint)}")                                                               \
+      " listed bigint, layout text)}")                                                             \
+    X(SECTIONS_READ, "SELECT name, tier, price, listed, layout FROM sections"                      \
+                     " WHERE event = r.event ORDER BY section{args(event bigint)}")                \
     X(ROWS_READ, "SELECT section, name, seats FROM seat_rows WHERE event = r.event"                \
                  " ORDER BY section, row_no{args(event bigint)}")                                  \
     X(AREA_INSERT, "INSERT INTO areas (event, area, name, price, capacity, held, booked)"          \
@@ -223,6 +224,19 @@ HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking
 void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row);
 /* AUDIT_READ's and AUDIT_SINCE's first twelve columns. */
 void audit_from_row(struct db_stmt *stmt, int64_t event, struct audit_row *row);
+
+/* A section's layout as text, see layout.c: runs of rows, each of so many seats. */
+struct layout_run {
+    const char *name; /* of its one row; NULL: the rows have the names of row_name */
+    size_t name_len;
+    uint32_t rows, seats; /* at least 1, at most EVENT_SEATS_MAX */
+};
+void layout_write(const struct section_def *section, struct buf *out);
+/* How much layout_write may append. */
+size_t layout_size_max(const struct section_def *section);
+/* The run that *at points to; *at then points to the next.  False at the end, and where the text
+ * is not ours: *at is not `end` there. */
+bool layout_next(const char **at, const char *end, struct layout_run *ret);
 
 /* "[1,2,3]" <-> indexes.  `seats` has room for (len + 1) / 2; false when the text is not ours. */
 void seats_text(const uint32_t *seats, uint32_t n, struct buf *out);

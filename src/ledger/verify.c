@@ -20,8 +20,10 @@ typedef long long ll;
               " FROM event_clock c ORDER BY c.event")                                              \
     X(NO_CLOCK, "SELECT event FROM events WHERE event NOT IN (SELECT event FROM event_clock)"      \
                 " ORDER BY event")                                                                 \
-    X(LAYOUT, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                      \
-              " WHERE event = r.event{args(event bigint)}")                                        \
+    X(SECTIONS, "SELECT section, layout FROM sections WHERE event = r.event"                       \
+                " ORDER BY section{args(event bigint)}")                                           \
+    X(OLD_ROWS, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                    \
+                " WHERE event = r.event{args(event bigint)}")                                      \
     X(STATUS, "SELECT status FROM events WHERE event = r.event{args(event bigint)}")               \
     X(AREAS, "SELECT area, capacity, held, booked FROM areas WHERE event = r.event"                \
              " ORDER BY area{args(event bigint)}")                                                 \
@@ -127,13 +129,37 @@ static void on_no_clock(struct verifier *v, struct db_stmt *stmt)
                      (ll)db_column_int(stmt, 0));
 }
 
-static void on_layout(struct verifier *v, struct db_stmt *stmt)
+static void on_section(struct verifier *v, struct db_stmt *stmt)
 {
-    int64_t n = db_column_int(stmt, 0);
+    size_t len;
+    const char *at = db_column_data(stmt, 1, &len), *end = at ? at + len : NULL;
+    struct layout_run run;
+    while (layout_next(&at, end, &run))
+        v->scalar += (int64_t)run.rows * run.seats;
+    if (at != end)
+        verify_violation(v->event.report, VERIFY_STRAYS,
+                         "event %lld, section %lld: its layout is damaged", (ll)v->event.event,
+                         (ll)db_column_int(stmt, 0));
+}
+
+static void on_old_rows(struct verifier *v, struct db_stmt *stmt)
+{
+    v->scalar += db_column_int(stmt, 0);
+}
+
+/* How many seats an event has, by its layout. */
+static enum hf_status count_seats(struct verifier *v, int64_t event, struct hf_err *err)
+{
+    v->scalar = 0;
+    enum hf_status status = each(v, VS_SECTIONS, event, 0, on_section, err);
+    if (status == HF_OK)
+        status = each(v, VS_OLD_ROWS, event, 0, on_old_rows, err);
+    int64_t n = v->scalar;
     v->event.n_seats = n < 0 ? 0 : n > EVENT_SEATS_MAX ? EVENT_SEATS_MAX : (uint32_t)n;
-    if (n != v->event.n_seats)
+    if (status == HF_OK && n != v->event.n_seats)
         verify_violation(v->event.report, VERIFY_STRAYS, "event %lld has %lld seats",
                          (ll)v->event.event, (ll)n);
+    return status;
 }
 
 static void on_area(struct verifier *v, struct db_stmt *stmt)
@@ -312,7 +338,7 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
     struct event_state *e = &v->event;
     e->event = event;
     e->clock = *clock;
-    enum hf_status status = each(v, VS_LAYOUT, event, 0, on_layout, err);
+    enum hf_status status = count_seats(v, event, err);
     if (status != HF_OK)
         return status;
     e->seats = hf_alloc((e->n_seats + (size_t)1) * sizeof *e->seats);

@@ -362,10 +362,16 @@ void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, i
 void verify_seats_end(struct event_state *e)
 {
     for (uint32_t i = 0; i < e->n_seats; i++) {
-        if (e->seats[i].seen)
+        const struct seat_state *s = &e->seats[i];
+        if (s->seen)
             continue;
-        verify_violation(e->report, VERIFY_FOLD_SEATS, "event %lld, seat %u: it has no row",
-                         (ll)e->event, i);
+        verify_count(e, VERIFY_SEAT_OWNER);
+        verify_count(e, VERIFY_FOLD_SEATS);
+        if (s->status != SEAT_AVAILABLE || s->fence)
+            verify_violation(e->report, VERIFY_FOLD_SEATS,
+                             "event %lld, seat %u: it has no row; by the log status %d, hold %lld,"
+                             " fence %lld",
+                             (ll)e->event, i, s->status, (ll)s->hold, (ll)s->fence);
         check_sale(e, i, SEAT_AVAILABLE, 0);
         check_claim(e, i, SEAT_AVAILABLE, 0);
     }

@@ -75,7 +75,7 @@ void verify_fold_end(struct event_state *e);
 /* Compare one row of seats with the log and with who claims it; after the log. */
 void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence,
                  int64_t expires_at);
-/* After all seats: seats without a row, then the holds and bookings. */
+/* After all rows of seats: a seat without one must be as it was made.  Then holds and bookings. */
 void verify_seats_end(struct event_state *e);
 void verify_areas(struct event_state *e);
 void verify_holds(struct event_state *e);

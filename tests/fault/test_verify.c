@@ -324,12 +324,19 @@ static const struct damage {
     {"a_change_of_a_seat_by_a_hold_that_has_it_not", VERIFY_LOG_CHAIN, "I11",
      "UPDATE audit SET hold = hold:1.2 WHERE object = 2 AND item = 6 AND cause = 4"},
     {"a_seat_blocked_behind_the_logs_back", VERIFY_FOLD_SEATS, "I11",
-     "UPDATE seats SET status = 3 WHERE seat = seat:1.15"},
+     "INSERT INTO seats VALUES (seat:1.15, 3, 0, 0, 0, 1)"},
     {"a_held_seat_with_another_expiry", VERIFY_FOLD_SEATS, "I11",
      "UPDATE seats SET expires_at = expires_at + 1 WHERE seat = seat:1.2"},
     {"a_free_seat_with_an_older_fence", VERIFY_FOLD_SEATS, "I11",
      "UPDATE seats SET fence = 0 WHERE seat = seat:1.7"},
-    {"a_seat_without_a_row", VERIFY_FOLD_SEATS, "I11", "DELETE FROM seats WHERE seat = seat:1.15"},
+    {"a_free_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I11",
+     "DELETE FROM seats WHERE seat = seat:1.7"},
+    {"a_blocked_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I11",
+     "DELETE FROM seats WHERE seat = seat:3.18"},
+    {"a_held_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I3 I11",
+     "DELETE FROM seats WHERE seat = seat:1.0"},
+    {"a_sold_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I1 I3 I11",
+     "DELETE FROM seats WHERE seat = seat:1.5"},
     {"a_log_that_names_no_seat_of_the_event", VERIFY_FOLD_SEATS, "I6 I11",
      "UPDATE audit SET item = 20 WHERE object = 2 AND item = 0 AND event = 2"},
     {"a_hold_with_another_expiry", VERIFY_FOLD_HOLDS, "I11",
@@ -410,6 +417,10 @@ static const struct damage {
      "INSERT INTO seats VALUES (seat:7.0, 0, 0, 0, 0, 0)"},
     {"a_seat_beyond_the_last_row", VERIFY_STRAYS, "I11",
      "INSERT INTO seats VALUES (seat:1.20, 0, 0, 0, 0, 0)"},
+    {"a_layout_that_is_not_one", VERIFY_STRAYS, "I11",
+     "UPDATE sections SET layout = layout || ',' WHERE event = 2"},
+    {"an_event_of_more_seats_than_there_may_be", VERIFY_STRAYS, "I11",
+     "UPDATE sections SET layout = layout || ',-2000000*1' WHERE event = 2"},
     {"a_hold_of_no_event", VERIFY_STRAYS, "I11",
      "INSERT INTO holds SELECT hold:7.1, secret, 7, 3, 1, 0, NULL, NULL, '[3]', created_at,"
      " expires_at, max_expires_at, NULL, 0 FROM holds WHERE hold = hold:2.1"},
@@ -476,12 +487,30 @@ static void many_violations_are_counted_and_five_shown(void **state)
 {
     (void)state;
     struct verify_report report;
-    damage("UPDATE seats SET status = 3 WHERE status = 0");
+    damage("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19)"
+           " INSERT INTO seats SELECT event << 32 | i, 3, 0, 0, 0, 1 FROM events, n WHERE true"
+           " ON CONFLICT (seat) DO UPDATE SET status = 3 WHERE seats.status = 0");
     verify(copy, &report);
     const struct verify_check *check = &report.checks[VERIFY_FOLD_SEATS];
     assert_int_equal(check->violations, EVENTS * ROWS * SEATS_PER_ROW - 10 - 4);
     for (int i = 0; i < VERIFY_EXAMPLES; i++)
         assert_non_null(strstr(check->examples[i], "event 1, seat "));
+}
+
+/* Events of versions before 3: a row for each row of seats, and for each seat. */
+static void an_event_that_was_made_with_all_its_rows_is_sound(void **state)
+{
+    (void)state;
+    struct verify_report report;
+    damage("INSERT INTO seat_rows SELECT event, 0, 0, 'A', 10 FROM events;"
+           "INSERT INTO seat_rows SELECT event, 0, 1, 'B', 10 FROM events;"
+           "UPDATE sections SET layout = NULL;"
+           "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19)"
+           " INSERT INTO seats SELECT event << 32 | i, 0, 0, 0, 0, 0 FROM events, n WHERE true"
+           " ON CONFLICT DO NOTHING");
+    verify(copy, &report);
+    assert_int_equal(report.violations, 0);
+    assert_int_equal(report.checks[VERIFY_SEAT_OWNER].rows, EVENTS * ROWS * SEATS_PER_ROW);
 }
 
 static void what_is_no_ledger_is_refused_with_a_reason(void **state)
@@ -548,6 +577,7 @@ int main(void)
     struct CMUnitTest tests[4 + N_DAMAGES] = {
         cmocka_unit_test(a_ledger_made_by_the_engine_is_sound),
         cmocka_unit_test(many_violations_are_counted_and_five_shown),
+        cmocka_unit_test(an_event_that_was_made_with_all_its_rows_is_sound),
         cmocka_unit_test(what_is_no_ledger_is_refused_with_a_reason),
         cmocka_unit_test(the_program_answers_by_its_exit_status),
     };

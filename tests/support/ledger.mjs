@@ -94,7 +94,8 @@ const rules = {
         PARTITION BY event, object, CASE object WHEN ${SEAT} THEN item ELSE hold END ORDER BY seq) AS previous
       FROM audit WHERE object IN (${SEAT}, ${HOLD})) x WHERE previous IS NOT NULL AND previous <> before`,
   'I11: folding the log gives every seat': `
-    SELECT s.seat, s.status, a.after FROM seats s LEFT JOIN seat_ends a ON a.item = s.seat WHERE s.status <> coalesce(a.after, 0)`,
+    SELECT s.seat, s.status, a.after FROM seats s LEFT JOIN seat_ends a ON a.item = s.seat WHERE s.status <> coalesce(a.after, 0)
+    UNION SELECT a.item, NULL, a.after FROM seat_ends a LEFT JOIN seats s ON s.seat = a.item WHERE s.seat IS NULL`,
   'I11: folding the log gives every hold': `
     SELECT h.hold, h.status, a.after FROM holds h LEFT JOIN hold_ends a ON a.item = h.hold WHERE ${differ('a.after', 'h.status')}`,
 };

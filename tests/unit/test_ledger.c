@@ -295,16 +295,26 @@ static void an_event_comes_back_as_it_was_written(void **state)
     event_def_free(got);
 }
 
-static void an_event_of_areas_alone_has_no_seats(void **state)
+static void a_seat_gets_its_row_by_its_first_change(void **state)
 {
     (void)state;
-    struct event_def *def = def_new("Field");
-    def_area(def, "Grass", 100, 5000);
-    int64_t key = insert_event(def, T0_MS);
-    char sql[100];
-    snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM seats WHERE seat >> 32 = %lld", (long long)key);
-    assert_int_equal(number(sql), 0);
-    assert_int_equal(number("SELECT COUNT(*) FROM seats WHERE seat >> 32 = 1"), SEATS);
+    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 0);
+    put_seat(3, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(5), 5)->expires_at = T0_MS + 7;
+    put_seat(4, SEAT_AVAILABLE, 0, SEAT_BLOCKED, 0, 6);
+    assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 2);
+    char sql[200];
+    snprintf(sql, sizeof sql,
+             "SELECT COUNT(*) FROM seats WHERE seat = %lld AND status = 1 AND hold = %lld"
+             " AND fence = 5 AND expires_at = %lld AND version = 1",
+             (long long)SEAT_KEY(1, 3), (long long)hold_key(5), (long long)T0_MS + 7);
+    assert_int_equal(number(sql), 1);
+    put_seat(3, SEAT_HELD, hold_key(5), SEAT_AVAILABLE, 0, 5);
+    assert_string_equal(store(), "");
+    put_seat(3, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(7), 7);
+    assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 2);
+    assert_int_equal(number("SELECT MAX(version) FROM seats"), 3);
 }
 
 static void an_unknown_event_reads_as_none(void **state)
@@ -346,7 +356,7 @@ static void an_event_rolled_back_was_never_there(void **state)
     ok(ledger_event_insert(lab.l, def, T0_MS, &err), &err);
     ledger_rollback(lab.l);
     assert_int_equal(number("SELECT COUNT(*) FROM events"), 1);
-    assert_int_equal(number("SELECT COUNT(*) FROM seats"), SEATS);
+    assert_int_equal(number("SELECT COUNT(*) FROM sections WHERE event > 1"), 0);
     assert_int_equal(number("SELECT COUNT(*) FROM event_clock"), 2); /* and the catalogue's */
     event_def_free(def);
 }
@@ -680,7 +690,8 @@ static void an_event_of_another_status_is_a_surprise(void **state)
 static int64_t digest(void)
 {
     return number(
-        "SELECT CAST((SELECT SUM(status * 7 + hold * 3 + fence + version * 11) FROM seats)"
+        "SELECT CAST((SELECT COALESCE(SUM(status * 7 + hold * 3 + fence + version * 11), 0)"
+        " FROM seats)"
         " + (SELECT COALESCE(SUM(status * 5 + fence + expires_at), 0) FROM holds)"
         " + (SELECT COUNT(*) * 1000003 FROM bookings)"
         " + (SELECT COUNT(*) * 1000033 FROM sold_seats)"
@@ -725,7 +736,9 @@ static void a_seat_in_another_state_is_a_surprise(void **state)
     assert_surprise("seats");
     put_seat(0, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 4); /* with an old fence */
     assert_surprise("seats");
-    put_seat(SEATS, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(6), 6); /* there is no such seat */
+    put_seat(1, SEAT_HELD, hold_key(6), SEAT_BOOKED, hold_key(6), 6); /* it never was */
+    assert_surprise("seats");
+    put_seat(1, SEAT_BLOCKED, 0, SEAT_AVAILABLE, 0, 6);
     assert_surprise("seats");
     put_seat(0, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 5);
     assert_string_equal(store(), "");
@@ -1113,14 +1126,111 @@ static void a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones(void **stat
             lab.l = NULL;
         }
     }
+    struct event_def *def;
+    struct clock_row clock;
+    ok(ledger_event_read(lab.l, 1, &def, &clock, &err), &err);
+    assert_int_equal(def->n_seats, 2);
+    assert_string_equal(def->sections.v[0].rows.v[0].name, "1");
+    event_def_free(def);
     lab.event = 1;
     put_hold_of_areas(2, NULL, 0);
     put_area(0, 0, 0, 3, 0);
+    put_seat(1, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(2), 2); /* it has a row already */
     assert_string_equal(store(), "");
+    assert_int_equal(number("SELECT COUNT(*) FROM seats WHERE status = 1"), 2);
     int64_t key = HOLD_KEY(1, 2);
     ok(ledger_holds_read(lab.l, &key, 1, &row, &err), &err);
     assert_int_equal(row.n_areas, 2);
     hold_row_close(&row);
+}
+
+/* ---- layouts as text ---- */
+
+/* The layout of one section, written and read back: every row must come back. */
+static const char *layout_of(struct event_def *def)
+{
+    static struct buf text;
+    const struct section_def *section = &def->sections.v[0];
+    struct layout_run run;
+    size_t row = 0;
+    char name[ROW_NAME_SIZE];
+    text.len = 0;
+    layout_write(section, &text);
+    assert_true(text.len <= layout_size_max(section));
+    buf_char(&text, '\0');
+    const char *at = text.data, *end = text.data + text.len - 1;
+    while (layout_next(&at, end, &run))
+        for (uint32_t i = 0; i < run.rows; i++, row++) {
+            row_name((uint32_t)row, name);
+            const char *want = section->rows.v[row].name;
+            assert_int_equal(run.name ? run.name_len : strlen(name), strlen(want));
+            assert_memory_equal(run.name ? run.name : name, want, strlen(want));
+            assert_int_equal(run.seats, section->rows.v[row].seats);
+        }
+    assert_ptr_equal(at, end);
+    assert_int_equal(row, section->rows.n);
+    event_def_free(def);
+    return text.data;
+}
+
+static struct event_def *def_rows(const char *names, const uint32_t *seats)
+{
+    struct event_def *def = def_new("Hall");
+    def_section(def, "S", NULL, 1);
+    for (char name[2] = ""; (name[0] = *names++);)
+        def_row(def, name, *seats++);
+    return def;
+}
+
+static void layouts_survive_being_text(void **state)
+{
+    (void)state;
+    assert_string_equal(layout_of(def_rows("ABC", (uint32_t[]){30, 30, 30})), "-30*3");
+    assert_string_equal(layout_of(def_rows("ABC", (uint32_t[]){30, 30, 1})), "-30*2,-1*1");
+    assert_string_equal(layout_of(def_rows("XBC", (uint32_t[]){2, 5, 5})), "X-2,-5*2");
+    assert_string_equal(layout_of(def_rows("BA,*", (uint32_t[]){2, 2, 2, 2})), "B-2,A-2,,-2,*-2");
+    assert_string_equal(layout_of(def_rows("9", (uint32_t[]){2000000})), "9-2000000");
+    struct event_def *def = def_rows("", NULL);
+    char name[ROW_NAME_SIZE];
+    for (uint32_t i = 0; i < 100000; i++) {
+        row_name(i, name);
+        def_row(def, name, 20);
+    }
+    assert_string_equal(name, "EQXD");
+    assert_string_equal(layout_of(def), "-20*100000");
+}
+
+static void what_is_no_layout_is_refused(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"A",     "-",      "-3",      "-3*",    "-3*0",    "-0*3",
+                                      "A-",    "A-0",    "A-x",     "A-3,",   "A-3;B-3", ",A-3,",
+                                      "A-3*2", "-3*2x",  "A-3 ",    "A--3",   "-2000001*1",
+                                      "-1*2000001",      "-1*99999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *at = bad[i], *end = at + strlen(at);
+        struct layout_run run;
+        while (layout_next(&at, end, &run))
+            ;
+        if (at == end)
+            fail_msg("taken for a layout: %s", bad[i]);
+    }
+}
+
+static void an_event_with_a_damaged_layout_is_an_error(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"-3", "-2000000*2"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct event_def *def;
+        struct clock_row clock;
+        struct hf_err err = {0};
+        char sql[100];
+        snprintf(sql, sizeof sql, "UPDATE sections SET layout = '%s' WHERE event = 1", bad[i]);
+        script(sql);
+        assert_int_equal(ledger_event_read(lab.l, 1, &def, &clock, &err), HF_INTERNAL);
+        assert_non_null(strstr(err.msg, "layout"));
+    }
 }
 
 /* ---- seats as text ---- */
@@ -1369,7 +1479,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         claim(an_event_comes_back_as_it_was_written),
-        claim(an_event_of_areas_alone_has_no_seats),
+        claim(a_seat_gets_its_row_by_its_first_change),
+        claim(layouts_survive_being_text),
+        claim(what_is_no_layout_is_refused),
+        claim(an_event_with_a_damaged_layout_is_an_error),
         claim(an_unknown_event_reads_as_none),
         claim(events_are_numbered_and_listed_newest_first),
         claim(an_event_rolled_back_was_never_there),

@@ -1,0 +1,100 @@
+/* A section's rows of seats as one text, so that an event of a hundred thousand rows is made by one
+ * INSERT a section, in milliseconds, while others wait for the batch.  Pure.
+ *
+ *   Left-2,7-4      row `Left` of 2 seats, row `7` of 4: names have no `-`
+ *   -30*20          20 rows of 30 seats, named by their place in the section: A, B, C ...
+ *   A1-2,-30*20     the same from the second row on: B, C, D ... */
+#include <string.h>
+
+#include "ledger/statements.h"
+
+#define NUMBER_LEN_MAX 7 /* digits of EVENT_SEATS_MAX */
+
+void row_name(uint32_t index, char out[ROW_NAME_SIZE])
+{
+    char text[ROW_NAME_SIZE];
+    size_t at = sizeof text;
+    text[--at] = '\0';
+    for (uint32_t n = index + 1; n > 0; n = (n - 1) / 26)
+        text[--at] = (char)('A' + (n - 1) % 26);
+    memcpy(out, text + at, sizeof text - at);
+}
+
+static bool has_own_name(const struct section_def *section, size_t row)
+{
+    char name[ROW_NAME_SIZE];
+    row_name((uint32_t)row, name);
+    return strcmp(section->rows.v[row].name, name) != 0;
+}
+
+/* How many rows from `first` on are one run. */
+static size_t run_len(const struct section_def *section, size_t first)
+{
+    size_t last = first;
+    if (has_own_name(section, first))
+        return 1;
+    while (++last < section->rows.n && !has_own_name(section, last) &&
+           section->rows.v[last].seats == section->rows.v[first].seats)
+        ;
+    return last - first;
+}
+
+size_t layout_size_max(const struct section_def *section)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < section->rows.n; i++)
+        size += strlen(section->rows.v[i].name) + 2 * NUMBER_LEN_MAX + 3;
+    return size;
+}
+
+void layout_write(const struct section_def *section, struct buf *out)
+{
+    for (size_t i = 0, n; i < section->rows.n; i += n) {
+        const struct row_def *row = &section->rows.v[i];
+        n = run_len(section, i);
+        buf_str(out, i ? "," : "");
+        bool own = has_own_name(section, i);
+        hf_check(!own || (*row->name && !strchr(row->name, '-')));
+        buf_str(out, own ? row->name : "");
+        buf_char(out, '-');
+        buf_int(out, row->seats);
+        if (!own) {
+            buf_char(out, '*');
+            buf_int(out, (int64_t)n);
+        }
+    }
+}
+
+/* 0: there is none, or one that is too large. */
+static uint32_t read_number(const char **at, const char *end)
+{
+    uint32_t value = 0;
+    for (int i = 0; i < NUMBER_LEN_MAX && *at < end && **at >= '0' && **at <= '9'; i++)
+        value = value * 10 + (uint32_t)(*(*at)++ - '0');
+    return value <= EVENT_SEATS_MAX ? value : 0;
+}
+
+bool layout_next(const char **at, const char *end, struct layout_run *ret)
+{
+    const char *s = *at, *dash = s != end ? memchr(s, '-', (size_t)(end - s)) : NULL;
+    if (!dash)
+        return false;
+    struct layout_run run = {.rows = 1};
+    if (dash > s) {
+        run.name = s;
+        run.name_len = (size_t)(dash - s);
+    }
+    s = dash + 1;
+    run.seats = read_number(&s, end);
+    if (!run.name) {
+        bool repeats = s < end && *s == '*';
+        s += repeats;
+        run.rows = repeats ? read_number(&s, end) : 0;
+    }
+    bool more = s < end && *s == ',' && s + 1 < end;
+    if (!run.seats || !run.rows || (s < end && !more))
+        return false;
+    *at = more ? s + 1 : s;
+    *ret = run;
+    return true;
+}

@@ -1,0 +1,111 @@
+// Large events: made while others sell, whole or not at all, and kept as they were made.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { assertOk, assertProblem, assertReplay } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
+import { chance, seed } from '../support/random.mjs';
+import { newKey, sleep, start } from '../support/server.mjs';
+
+const { below } = chance();
+const hall = (rows) => ({ name: 'Arena', currency: 'usd', sections: [{ name: 'S', price: 1, ...rows }] });
+const listed = (n, seats) => hall({ rows: Array.from({ length: n }, (_, i) => ({ name: `r${i}`, seats })) });
+
+describe('large events', () => {
+  const longestMs = 1000; // of a hold; with a row a seat it was seconds
+  let server;
+  before(async () => { server = await start(); });
+  after(() => server?.finish());
+
+  const create = (body, key = newKey()) => server.post('/v1/events', body, { 'Idempotency-Key': key });
+
+  // Holds a seat of each event again and again until `done`; resolves to the longest wait.
+  async function longestHold(events, done) {
+    let over = false;
+    let longest = 0;
+    const ended = done.finally(() => { over = true; });
+    await Promise.all(events.map(async (event) => {
+      for (let seat = 1; !over; seat++) {
+        const from = performance.now();
+        await server.grant(event, `S-A-${seat}`);
+        longest = Math.max(longest, performance.now() - from);
+        await sleep(3);
+      }
+    }));
+    await ended;
+    return longest;
+  }
+
+  for (const [what, body] of [
+    ['1,000,000 seats', hall({ rows: 1000, seats_per_row: 1000 })],
+    ['1,000,000 seats in 100,000 rows', hall({ rows: 100_000, seats_per_row: 10 })],
+    ['1,000,000 seats in 5,000 rows with names', listed(5000, 200)],
+  ]) {
+    it(`holds on other events go on while one of ${what} is made`, async (t) => {
+      const events = [];
+      // as many as there are workers, so that one of them shares the creation's
+      for (let i = 0; i < 4; i++) events.push(await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 20_000 }] }));
+      for (const event of events) await server.grant(event, 'S-A-20000');
+      const creation = create(body).then(async (answer) => { await sleep(20); return answer; });
+      const longest = await longestHold(events, creation);
+      t.diagnostic(`the longest hold took ${longest.toFixed(0)} ms`);
+      assert.equal(assertOk(await creation, 201).capacity, 1_000_000);
+      assert.ok(longest < longestMs, `a hold took ${longest} ms`);
+    });
+  }
+
+  it('its seats can be held, sold and blocked from the first to the last, also after a restart', async () => {
+    const event = assertOk(await create(hall({ rows: 100_000, seats_per_row: 10 })), 201);
+    const hold = await server.grant(event, ['S-A-1', 'S-EQXD-10']);
+    assertProblem(await server.hold(event, 'S-EQXE-1'), 404, 'no_such_seat');
+    assertProblem(await server.hold(event, 'S-A-1'), 409, 'seat_taken');
+    assertOk(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 201);
+    assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['S-B-1', 'S-B-2'] }));
+    assertOk(await server.post(`/v1/events/${event.id}/unblock`, { seats: ['S-B-2'] }));
+    const counts = { available: 999_997, held: 0, booked: 2, blocked: 1 };
+    assert.deepEqual(await server.counts(event), counts);
+    await server.restart();
+    assert.deepEqual(await server.counts(event), counts);
+    assertProblem(await server.hold(event, 'S-EQXD-10'), 409, 'seat_taken');
+    await server.grant(event, ['S-B-2', 'S-EQXD-9']);
+    assertVerified(server.place.ledger ?? server.dir);
+  });
+
+  it('two who create with one key at once make one event, beside a third', async () => {
+    const [key, body] = [newKey(), listed(5000, 20)];
+    const answers = await Promise.all([create(body, key), create(body, key), create(body)]);
+    const [first, second, third] = answers.map((answer) => assertOk(answer, 201).id);
+    assert.equal(first, second);
+    assert.notEqual(first, third);
+    assert.deepEqual(answers.map(({ headers }) => headers['idempotency-replayed']).filter(Boolean), ['true']);
+  });
+});
+
+it('a creation cut short by kill -9 is there or was never made, and its repeat makes one event', async (t) => {
+  t.diagnostic(`seed ${seed}`);
+  const server = await start();
+  const create = (key) => server.post('/v1/events', listed(3000, 10), { 'Idempotency-Key': key });
+  const all = async () => (await server.read('/v1/events?limit=100')).data.map(({ id }) => id);
+  const from = performance.now();
+  assertOk(await create(newKey()), 201);
+  const usualMs = performance.now() - from;
+  for (let round = 0; round < 3; round++) {
+    const key = newKey();
+    const earlier = await all();
+    const lost = create(key).catch(() => undefined);
+    await sleep(usualMs * (0.4 + below(80) / 100));
+    await server.kill9();
+    const answer = await lost;
+    assertVerified(server.place.ledger ?? server.dir);
+    await server.launch();
+    const made = (await all()).filter((id) => !earlier.includes(id));
+    assert.ok(made.length <= 1);
+    if (answer) assert.deepEqual(made, [assertOk(answer, 201).id]);
+    const repeat = await create(key);
+    if (answer) assertReplay(repeat, answer);
+    assert.deepEqual((await all()).filter((id) => !earlier.includes(id)), [assertOk(repeat, 201).id]);
+    assert.equal(repeat.headers['idempotency-replayed'] === 'true', made.length === 1);
+    t.diagnostic(`round ${round}: ${answer ? 'answered' : made.length ? 'made, not answered' : 'not made'}`);
+  }
+  await server.finish();
+});

@@ -120,7 +120,8 @@ static bool read_rows(struct db_stmt *stmt, int column, struct section_def *sect
         for (uint32_t i = 0; i < run.rows; i++) {
             row_name((uint32_t)section->rows.n, name);
             struct row_def *row = vec_push(&section->rows);
-            row->name = run.name ? hf_strndup(run.name, run.name_len) : hf_strndup(name, strlen(name));
+            row->name =
+                run.name ? hf_strndup(run.name, run.name_len) : hf_strndup(name, strlen(name));
             row->seats = run.seats;
         }
     }

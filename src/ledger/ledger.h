@@ -99,7 +99,8 @@ HF_MUST_USE enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lin
                                            struct hf_err *err);
 
 /* Insert an event, inside the batch transaction; fills def->id.key and def->created_at, uses
- * def->id.secret.  A row a section and area; seats get theirs when they first change, see rows.h. */
+ * def->id.secret.  A row a section and area; seats get theirs when they first change, see rows.h.
+ */
 HF_MUST_USE enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
                                                struct hf_err *err);
 

@@ -1205,10 +1205,10 @@ static void layouts_survive_being_text(void **state)
 static void what_is_no_layout_is_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"A",     "-",      "-3",      "-3*",    "-3*0",    "-0*3",
-                                      "A-",    "A-0",    "A-x",     "A-3,",   "A-3;B-3", ",A-3,",
-                                      "A-3*2", "-3*2x",  "A-3 ",    "A--3",   "-2000001*1",
-                                      "-1*2000001",      "-1*99999999999"};
+    static const char *const bad[] = {
+        "A",    "-",    "-3",         "-3*",        "-3*0",          "-0*3",  "A-",
+        "A-0",  "A-x",  "A-3,",       "A-3;B-3",    ",A-3,",         "A-3*2", "-3*2x",
+        "A-3 ", "A--3", "-2000001*1", "-1*2000001", "-1*99999999999"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *at = bad[i], *end = at + strlen(at);
         struct layout_run run;

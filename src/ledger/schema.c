@@ -63,8 +63,8 @@ const char *const ledger_migrations[] = {
 
     /* 2: places of general admission in holds, as [area, quantity, area, quantity ...]; whose
        address a keyless buyer has, hashed */
-    "ALTER TABLE holds ADD COLUMN areas text;"
-    "ALTER TABLE holds ADD COLUMN client bigint NOT NULL DEFAULT 0;",
+    ("ALTER TABLE holds ADD COLUMN areas text;"
+     "ALTER TABLE holds ADD COLUMN client bigint NOT NULL DEFAULT 0;"),
 
     /* 3: an event is a row a section: its rows of seats are a text, see layout.c, and a seat gets
        its row by its first change.  Events made before keep theirs, in seat_rows and seats. */

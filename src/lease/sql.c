@@ -272,6 +272,46 @@ static void sweep(struct sql_lease *s)
         (void)!sql_exec(s, LS_SWEEP_SILENT, &silent, NULL, &err);
 }
 
+static enum hf_status keep_place(struct sql_lease *s, const struct lease_request *r,
+                                 struct hf_err *err)
+{
+    const struct db_value key = sql_key(r);
+    enum hf_status status = sql_begin(s, &key, 1, err);
+    if (status == HF_OK)
+        status = seen(s, r, err);
+    return sql_end(s, status, err);
+}
+
+/* Of a place behind more than can be served at once: its number, counted without a transaction that
+ * everybody else would wait for, nor a look at those behind.  *ret_done false: ask as always. */
+static enum hf_status stand_in_line(struct sql_lease *s, const struct lease_request *r,
+                                    struct lease_verdict *verdict, bool *ret_done,
+                                    struct hf_err *err)
+{
+    const struct db_value args[] = {sql_key(r), sql_owner(r), db_int(WAITER_SILENT_MS)};
+    int64_t seen_at = 0, now = 0, ahead = 0;
+    enum db_step step = DB_DONE;
+    enum hf_status status = sql_connected(s, err);
+    if (status == HF_OK)
+        status = db_query(s->stmts[LS_AHEAD], args, err);
+    if (status == HF_OK && (step = db_step(s->stmts[LS_AHEAD], err)) == DB_ROW) {
+        seen_at = db_column_int(s->stmts[LS_AHEAD], 0);
+        now = db_column_int(s->stmts[LS_AHEAD], 1);
+        ahead = db_column_int(s->stmts[LS_AHEAD], 2);
+        s->crowd_ahead = (size_t)ahead;
+    }
+    if (status == HF_OK)
+        s->stmts[LS_AHEAD]->driver->finish(s->stmts[LS_AHEAD]);
+    if (status != HF_OK || step == DB_FAILED)
+        return status != HF_OK ? status : err->code;
+    *ret_done = step == DB_ROW && ahead >= (int64_t)r->slots;
+    if (!*ret_done)
+        return HF_OK;
+    *verdict = (struct lease_verdict){
+        .result = HF_TAKEN, .remaining_ms = -1, .position = (size_t)ahead + 1};
+    return now - seen_at >= SEEN_EVERY_MS ? keep_place(s, r, err) : HF_OK;
+}
+
 static enum hf_result sql_acquire(struct lease *l, const struct lease_request *requests, size_t n,
                                   struct lease_verdict *verdicts, struct hf_fault *fault)
 {
@@ -282,7 +322,10 @@ static enum hf_result sql_acquire(struct lease *l, const struct lease_request *r
     enum hf_result result = lease_check(&l->driver->info, requests, n, fault);
     if (result != HF_DONE)
         return result;
-    if (n == 1 && !sql_is_crowded(s, requests))
+    if (n == 1 && requests->queue && requests->mode == HF_EXCLUSIVE &&
+        sql_is_long_line(s, requests))
+        status = stand_in_line(s, requests, verdicts, &done, &err);
+    else if (n == 1 && !sql_is_crowded(s, requests))
         status = shortly(s, sql_take, requests, n, verdicts, &done, &err);
     if (status == HF_OK && !done)
         status = in_one_transaction(s, acquire_one, requests, n, verdicts, &err);
@@ -400,16 +443,6 @@ static int64_t nap_ms(const struct sql_lease *s, const struct standing *st, int6
     if (s->options.clock != &clock_system)
         nap = at_most(nap, FAKE_MAX_MS);
     return at_least(nap, 1);
-}
-
-static enum hf_status keep_place(struct sql_lease *s, const struct lease_request *r,
-                                 struct hf_err *err)
-{
-    const struct db_value key = sql_key(r);
-    enum hf_status status = sql_begin(s, &key, 1, err);
-    if (status == HF_OK)
-        status = seen(s, r, err);
-    return sql_end(s, status, err);
 }
 
 /* Reads those ahead of it only, and writes nothing but the place that is asked for now

@@ -20,7 +20,8 @@ struct sql_lease {
     int64_t swept_at;
     /* Where somebody else was the last time: look before asking for it. */
     char crowd[LEASE_NAME_MAX];
-    size_t crowd_len; /* 0: nowhere */
+    size_t crowd_len;   /* 0: nowhere */
+    size_t crowd_ahead; /* how many waited before whoever asked last */
 };
 
 enum hf_result sql_tell(enum hf_status status, const struct hf_err *err, struct hf_fault *fault);
@@ -60,6 +61,8 @@ HF_MUST_USE enum hf_status sql_keep(struct sql_lease *s, const struct lease_requ
                                     struct hf_err *err);
 /* What many want is looked at before it is asked for, until nobody else is found there. */
 bool sql_is_crowded(const struct sql_lease *s, const struct lease_request *r);
+/* And where a line is long, those far back do not ask at all. */
+bool sql_is_long_line(const struct sql_lease *s, const struct lease_request *r);
 void sql_crowd_look(struct sql_lease *s, const struct lease_request *r, const struct standing *st);
 
 /* sql_look.c: see struct lease_driver. */

@@ -4,6 +4,8 @@
 
 #include "lease/sql_link.h"
 
+#define LONG_LINE 16
+
 bool sql_is_crowded(const struct sql_lease *s, const struct lease_request *r)
 {
     return s->crowd_len == r->key_len && memcmp(s->crowd, r->key, r->key_len) == 0;
@@ -15,10 +17,19 @@ static void crowd_set(struct sql_lease *s, const struct lease_request *r)
     s->crowd_len = r->key_len;
 }
 
+bool sql_is_long_line(const struct sql_lease *s, const struct lease_request *r)
+{
+    return sql_is_crowded(s, r) && s->crowd_ahead >= LONG_LINE;
+}
+
 void sql_crowd_look(struct sql_lease *s, const struct lease_request *r, const struct standing *st)
 {
-    if (sql_is_crowded(s, r) && s->state.holders.n == 0 &&
-        s->state.waiters.n == (st->place ? 1 : 0))
+    if (st->ahead >= LONG_LINE)
+        crowd_set(s, r);
+    if (!sql_is_crowded(s, r))
+        return;
+    s->crowd_ahead = st->ahead;
+    if (s->state.holders.n == 0 && s->state.waiters.n == (st->place ? 1 : 0))
         s->crowd_len = 0;
 }
 

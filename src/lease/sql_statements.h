@@ -28,6 +28,10 @@ static const char *const lease_sql_migrations[] = {
                " ORDER BY turn, ticket{args(name bytes, turn bigint, ticket bigint)}")             \
     X(HEAD, "SELECT ticket FROM lease_waiters WHERE name = r.name AND seen_at > {now} - r.silent"  \
             " ORDER BY turn, ticket LIMIT 1{args(name bytes, silent bigint)}")                     \
+    X(AHEAD, "SELECT w.seen_at, {now}, (SELECT count(*) FROM lease_waiters AS a"                   \
+             " WHERE a.name = r.name AND (a.turn, a.ticket) < (w.turn, w.ticket)"                  \
+             " AND a.seen_at > {now} - r.silent) FROM lease_waiters AS w WHERE w.name = r.name"    \
+             " AND w.owner = r.owner{args(name bytes, owner bytes, silent bigint)}")               \
     X(GRANT, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"   \
              " {values(name bytes, owner bytes, fence bigint, mode bigint, slots bigint,"          \
              " priority bigint, expires_at bigint, label text)}"                                   \

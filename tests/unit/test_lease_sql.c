@@ -688,6 +688,35 @@ static void inspecting_shows_holders_and_waiters_in_order(void **state)
     close_lease(l);
 }
 
+/* Whoever is not near the head neither writes nor waits for those who do: a line of a thousand
+ * would stop itself. */
+static void those_far_back_in_a_long_line_wait_for_no_writer(void **state)
+{
+    (void)state;
+    enum { LINE = 40 };
+    struct lease *l = open_lease();
+    struct lease_request held = ask("job"), line[LINE];
+    sqlite3 *db;
+    granted(l, &held);
+    for (size_t i = 0; i < LINE; i++) {
+        line[i] = ask("job");
+        taken(l, &line[i], i + 1);
+    }
+    assert_int_equal(sqlite3_open(lab.dir.db, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    taken(l, &line[LINE - 1], LINE);
+    sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    sqlite3_close(db);
+
+    advance_ms(3000);
+    taken(l, &line[LINE - 1], LINE); /* it is here; the others have gone */
+    advance_ms(3000);
+    taken(l, &line[LINE - 1], 1);
+    assert_int_equal(release(l, &held), HF_DONE);
+    granted(l, &line[LINE - 1]);
+    close_lease(l);
+}
+
 /* ---- several processes ---- */
 
 static void a_busy_file_is_waited_for_no_longer_than_the_timeout(void **state)
@@ -1037,6 +1066,7 @@ int main(void)
         TEST(names_are_listed_in_order_by_prefix),
         TEST(inspecting_shows_holders_and_waiters_in_order),
         TEST(a_busy_file_is_waited_for_no_longer_than_the_timeout),
+        TEST(those_far_back_in_a_long_line_wait_for_no_writer),
         TEST(processes_exclude_each_other_and_fences_follow_the_grants),
         TEST(a_kill_in_the_middle_repeats_no_fence),
         TEST(a_killed_holders_lock_passes_at_its_expiry),

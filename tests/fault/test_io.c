@@ -645,7 +645,7 @@ static void a_commit_that_cannot_be_indexed_is_found_not_done(void **state)
         enum hf_status status = HF_CREATED;
         for (int i = 0; i < 40 && status == HF_CREATED; i++) {
             call_close(&s.calls[EVENT]);
-            call_event_create(&s.calls[EVENT], 1, 100000);
+            call_event_create(&s.calls[EVENT], 100000, 1); /* a long text */
             status = client_ask(&s.client, &s.calls[EVENT]);
         }
         assert_int_equal(status, HF_LEDGER_UNAVAILABLE);

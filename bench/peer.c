@@ -179,7 +179,7 @@ static void hold(struct desk *desk, struct random *random, struct request *r)
 }
 
 /* A, B ... Z, AA, AB ... as holdfastd names them. */
-static char *row_name(int i)
+static char *name_of_row(int i)
 {
     char name[8], *at = name + sizeof name - 1;
     *at = '\0';
@@ -195,7 +195,7 @@ static bool create_section(const char *event, const json_t *section, struct hf_e
     if (n_rows < 1 || n_rows > ROWS_MAX)
         return false;
     for (int i = 0; i < n_rows; i++)
-        rows[i] = row_name(i + 1);
+        rows[i] = name_of_row(i + 1);
     struct stage_section s = {
         .event = event,
         .section = json_string_value(json_object_get(section, "name")),

@@ -118,11 +118,11 @@ cluster: all build/packages/cluster
 
 # Everything runs on the sanitizers' build; `make tsan` is the same with the thread sanitizer.
 test: build/packages/fuzz tests/node_modules/.ready
-	@$(MAKE) FLAVOUR=asan programs tests
+	@$(MAKE) FLAVOUR=asan programs tests benches
 	@$(MAKE) FLAVOUR=fuzz fuzzers
 	@tests/run --fuzz build/fuzz build/asan
 asan tsan: build/packages/test tests/node_modules/.ready
-	@$(MAKE) FLAVOUR=$@ programs tests
+	@$(MAKE) FLAVOUR=$@ programs tests benches
 	@tests/run build/$@
 
 # Each target SECONDS seconds; what it finds is left in build/fuzz/findings.

@@ -9,6 +9,7 @@
  * The gate is read before the ledger, so an entry found over is over: holds never come back to
  * life.  A hold that ends while its missing entry is put back is looked at again, and the entry
  * goes. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -289,27 +290,37 @@ static bool owns(const struct hold_row *row, int64_t seat, int64_t now)
     return false;
 }
 
-/* Entries whose hold is over, or never was. */
-static enum hf_status find_stale(struct reconciler *r, struct hf_err *err)
+/* The holds of n things, HOLDS_CHUNK an exchange.  Each thing has `size` bytes and names its hold
+ * `offset` bytes from its beginning. */
+static enum hf_status
+read_holds(struct reconciler *r, const void *things, size_t size, size_t offset, size_t n,
+           void (*each)(struct reconciler *r, size_t i, const struct hold_row *row),
+           struct hf_err *err)
 {
     int64_t keys[HOLDS_CHUNK];
     struct hold_row rows[HOLDS_CHUNK];
-    for (size_t at = 0; at < r->entries.n; at += HOLDS_CHUNK) {
-        size_t n = r->entries.n - at < HOLDS_CHUNK ? r->entries.n - at : HOLDS_CHUNK;
-        for (size_t i = 0; i < n; i++)
-            keys[i] = r->entries.v[at + i].hold;
-        enum hf_status status = ledger_holds_read(r->ledger, keys, n, rows, err);
-        for (size_t i = 0; i < n; i++) {
-            const struct entry *e = &r->entries.v[at + i];
-            if (status == HF_OK && !owns(&rows[i], e->seat, r->now))
-                *vec_push(&r->fixes) = (struct gate_seat){
-                    .event = e->seat >> 32, .seat = SEAT_INDEX(e->seat), .hold = e->hold};
+    enum hf_status status = HF_OK;
+    for (size_t at = 0; at < n && status == HF_OK; at += HOLDS_CHUNK) {
+        size_t len = n - at < HOLDS_CHUNK ? n - at : HOLDS_CHUNK;
+        for (size_t i = 0; i < len; i++)
+            memcpy(&keys[i], (const char *)things + (at + i) * size + offset, sizeof keys[i]);
+        status = ledger_holds_read(r->ledger, keys, len, rows, err);
+        for (size_t i = 0; i < len; i++) {
+            if (status == HF_OK)
+                each(r, at + i, &rows[i]);
             hold_row_close(&rows[i]);
         }
-        if (status != HF_OK)
-            return status;
     }
-    return HF_OK;
+    return status;
+}
+
+/* An entry whose hold is over, or never was. */
+static void find_stale(struct reconciler *r, size_t i, const struct hold_row *row)
+{
+    const struct entry *e = &r->entries.v[i];
+    if (!owns(row, e->seat, r->now))
+        *vec_push(&r->fixes) = (struct gate_seat){
+            .event = e->seat >> 32, .seat = SEAT_INDEX(e->seat), .hold = e->hold};
 }
 
 /* Seats of live holds that have no entry. */
@@ -333,15 +344,12 @@ static void find_missing(void *ctx, const struct hold_row *row)
         *vec_push(&r->restored) = row->id.key;
 }
 
-/* Is a hold still what find_missing saw? */
-static bool still_lives(struct reconciler *r, int64_t hold)
+/* A missing one whose hold is not any more what find_missing saw: no fix. */
+static void drop_if_over(struct reconciler *r, size_t i, const struct hold_row *row)
 {
-    struct hf_err err = {0};
-    struct hold_row row;
-    bool lives = ledger_holds_read(r->ledger, &hold, 1, &row, &err) == HF_OK &&
-                 row.status == HOLD_ACTIVE && row.expires_at - GATE_EARLY_MS > r->now;
-    hold_row_close(&row);
-    return lives;
+    bool lives = row->status == HOLD_ACTIVE && row->expires_at - GATE_EARLY_MS > r->now;
+    if (r->fixes.v[i].ttl_ms && !lives)
+        r->fixes.v[i].event = 0;
 }
 
 /* What servers are doing at this moment is not drift: only what a second look finds, too, is put
@@ -370,27 +378,28 @@ static bool look_again(struct reconciler *r, const struct gate_sight *sight)
             r->entries.n ? bsearch(&want, r->entries.v, r->entries.n, sizeof want, entry_order)
                          : NULL;
         bool same = there && there->hold == f.hold;
-        if (f.ttl_ms ? !same && still_lives(r, f.hold) : same)
+        if (f.ttl_ms ? !same : same)
             r->fixes.v[kept++] = f;
     }
+    r->fixes.n = kept;
+    if (!kept || read_holds(r, r->fixes.v, sizeof *r->fixes.v, offsetof(struct gate_seat, hold),
+                            kept, drop_if_over, &err) != HF_OK)
+        return !kept;
+    kept = 0;
+    for (size_t i = 0; i < r->fixes.n; i++)
+        if (r->fixes.v[i].event)
+            r->fixes.v[kept++] = r->fixes.v[i];
     r->fixes.n = kept;
     return true;
 }
 
-/* Those restored that ended meanwhile: their entries are to go again. */
-static enum hf_status find_ended(struct reconciler *r, struct hf_err *err)
+/* One that was restored and ended meanwhile: its entries are to go again. */
+static void find_ended(struct reconciler *r, size_t i, const struct hold_row *row)
 {
-    for (size_t i = 0; i < r->restored.n; i++) {
-        struct hold_row row;
-        enum hf_status status = ledger_holds_read(r->ledger, &r->restored.v[i], 1, &row, err);
-        for (uint32_t s = 0; status == HF_OK && row.status != HOLD_ACTIVE && s < row.n_seats; s++)
-            *vec_push(&r->fixes) =
-                (struct gate_seat){.event = row.event, .seat = row.seats[s], .hold = row.id.key};
-        hold_row_close(&row);
-        if (status != HF_OK)
-            return status;
-    }
-    return HF_OK;
+    (void)i;
+    for (uint32_t s = 0; row->status != HOLD_ACTIVE && s < row->n_seats; s++)
+        *vec_push(&r->fixes) =
+            (struct gate_seat){.event = row->event, .seat = row->seats[s], .hold = row->id.key};
 }
 
 struct area_now {
@@ -472,7 +481,8 @@ static void compare_gate(struct reconciler *r)
     r->first_us = now_us(r);
     enum hf_status status = ledger_now(r->ledger, &r->now, &err);
     if (status == HF_OK)
-        status = find_stale(r, &err);
+        status = read_holds(r, r->entries.v, sizeof *r->entries.v, offsetof(struct entry, hold),
+                            r->entries.n, find_stale, &err);
     if (status == HF_OK)
         status = ledger_holds_live(r->ledger, r->now, find_missing, r, &err);
     if (status == HF_OK && look_again(r, &sight)) {
@@ -487,7 +497,8 @@ static void compare_gate(struct reconciler *r)
     }
     vec_clear(&r->fixes);
     if (status == HF_OK)
-        status = find_ended(r, &err);
+        status =
+            read_holds(r, r->restored.v, sizeof *r->restored.v, 0, r->restored.n, find_ended, &err);
     if (status == HF_OK && fix(r, &fault))
         status = fix_counts(r, &err, &fault);
     fix_strange(r, &fault);

@@ -3,11 +3,14 @@
 //
 //   node tests/soak/cluster.mjs [--seconds 300] [--seed N] [--clients 12] [--quiet]
 //
-// tests/fault/scale_soak.test.mjs runs it for 20 s, `make soak` for 300.  The seed repeats the
-// choices, not the moments.
+// tests/fault/scale_soak.test.mjs runs it for 20 s, `make soak` for 300.  Runs of more than a minute
+// also restart the ledger, and break it and the gate in stranger ways.  The seed repeats the choices,
+// not the moments.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { ms } from '../support/expect.mjs';
 import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { startPostgres } from '../support/postgres.mjs';
@@ -24,11 +27,13 @@ const FRESH_MS = 8000; // a new event, before the old ones are sold out
 
 // ---- what breaks ----
 
-// A session that ends while its server starts ends the server; whoever keeps it alive starts it again.
+// A ledger that is away, or ends the session, while a server starts ends the server; whoever keeps it alive
+// starts it again.
 async function launchAgain(server) {
   for (let tries = 1; ; tries++) {
     try { return await server.launch(); } catch (error) {
-      if (tries === 5 || !/cannot open the ledger.*terminating connection/s.test(error.message)) throw error;
+      if (tries === 40 || !/cannot open the ledger/.test(error.message)) throw error;
+      await sleep(300);
     }
   }
 }
@@ -37,8 +42,9 @@ class Chaos {
   #calm = false;
   counts = {};
 
-  constructor(random, servers, postgres, redis, database) {
+  constructor(random, servers, postgres, redis, database, wild) {
     Object.assign(this, { random, servers, postgres, redis, database });
+    if (wild) Object.assign(this.deeds, this.#wild);
   }
 
   // Each takes what it breaks, waits, and mends it.
@@ -75,13 +81,52 @@ class Chaos {
     'sessions ended': async () => { this.postgres.terminateBackends(this.database, `random() < ${(1 + this.random.below(9)) / 10}`); },
   };
 
+  #wild = {
+    'ledger restarted': async () => { await this.postgres.restart(); },
+    'ledger crashed': async () => { await this.postgres.crash(); await this.postgres.start(); },
+    'ledger locked': async () => {
+      await promisify(execFile)('psql', [this.postgres.url(this.database), '-Xqc',
+        `BEGIN; SELECT * FROM event_clock FOR UPDATE; SELECT pg_sleep(${1 + this.random.below(5)}); COMMIT`]);
+    },
+    'ledger read only': async () => {
+      this.postgres.sql('-c', `ALTER DATABASE ${this.database} SET default_transaction_read_only = on`);
+      this.postgres.terminateBackends(this.database);
+      await sleep(2000);
+      this.postgres.sql('-c', `ALTER DATABASE ${this.database} RESET default_transaction_read_only`);
+    },
+    'ledger altered': async () => {
+      for (const sql of ['SET lock_timeout = 500; VACUUM FULL event_clock', 'ALTER TABLE holds ADD COLUMN IF NOT EXISTS extra int',
+        'ALTER TABLE holds DROP COLUMN IF EXISTS extra']) {
+        try { this.postgres.sql('-d', this.database, ...sql.split('; ').flatMap((one) => ['-c', one])); } catch { /* others have it locked */ }
+      }
+    },
+    'gate full': async () => {
+      this.redis.cli('CONFIG', 'SET', 'maxmemory-policy', this.random.oneOf(['noeviction', 'allkeys-random', 'volatile-ttl']));
+      this.redis.cli('CONFIG', 'SET', 'maxmemory', '1');
+      await sleep(1500);
+      this.redis.cli('CONFIG', 'SET', 'maxmemory', '0');
+    },
+    'gate read only': async () => {
+      this.redis.cli('REPLICAOF', '127.0.0.1', '1');
+      await sleep(1500);
+      this.redis.cli('REPLICAOF', 'NO', 'ONE');
+    },
+    'gate scribbled on': async () => {
+      for (let i = 0; i < 40; i++) {
+        const key = `seat:{${1 + this.random.below(6)}}:${this.random.below(ROWS.length * WIDTH)}`;
+        this.redis.cli('DEL', key);
+        this.redis.cli(...this.random.oneOf([['RPUSH', key, 'a'], ['SET', key, 'zz'], ['SET', key, '9'.repeat(23)], ['HSET', key, 'a', 'b']]));
+      }
+    },
+  };
+
   // A deed a second or so, one of each kind of victim at a time.
   async run() {
-    const under = { server: null, gate: null, sessions: null };
+    const under = { server: null, gate: null, ledger: null };
     while (!this.#calm) {
       await sleep(300 + this.random.below(1000));
       const name = this.random.oneOf(Object.keys(this.deeds));
-      const victim = name.split(' ')[0];
+      const victim = name.split(' ')[0].replace('sessions', 'ledger');
       if (under[victim] || this.#calm) continue;
       this.counts[name] = (this.counts[name] ?? 0) + 1;
       under[victim] = this.deeds[name]().finally(() => { under[victim] = null; });
@@ -257,7 +302,7 @@ async function eventually(check) {
   }
 }
 
-export async function soak({ seconds = 300, seed, clients = 12, say = () => {} }) {
+export async function soak({ seconds = 300, seed, clients = 12, wild = seconds > 60, say = () => {} }) {
   say(`seed ${seed}`);
   const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
   const database = postgres.createDatabase();
@@ -271,7 +316,7 @@ export async function soak({ seconds = 300, seed, clients = 12, say = () => {} }
 
   const record = new Record();
   const end = Date.now() + seconds * 1000;
-  const chaos = new Chaos(chance(seed), servers, postgres, redis, database);
+  const chaos = new Chaos(chance(seed), servers, postgres, redis, database, wild);
   let failed = false;
   const guard = (promise) => promise.catch((error) => { failed = true; throw error; });
   const isOver = () => failed || Date.now() > end;

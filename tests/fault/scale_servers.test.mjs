@@ -152,6 +152,33 @@ describe('servers on one ledger', () => {
     await site.done();
   });
 
+  it('of several who sweep one ends a hold, whoever made it', async () => {
+    const site = await lab.pair({ n: 3 });
+    const { event } = site;
+    await Promise.all(Array.from({ length: 60 }, (_, i) => site.servers[i % 3].grant(event, `S-${'AB'[i % 2]}-${1 + (i >> 1)}`, { ttl_ms: 1000 })));
+    const free = Object.fromEntries(Object.keys(await site.one.map(event)).map((seat) => [seat, '.']));
+    await sleep(1000);
+    await assertAllDraw(site.servers, event, free);
+    const ended = await Promise.all(site.servers.map((server) => server.metric('holdfast_holds_expired_total')));
+    assert.equal(ended.reduce((sum, n) => sum + n, 0), 60, `${ended}`);
+    await site.done();
+  });
+
+  // What the ledger has stored is from before the step.
+  it('a ledger whose clock was set back stands still until that has caught up', async () => {
+    const site = await lab.pair();
+    const { one, two, event } = site;
+    const before = await one.grant(event, 'S-A-1');
+    lab.postgres.sql('-d', site.database, '-c', 'UPDATE event_clock SET now = now + 3000');
+    const hold = await two.grant(event, 'S-A-2', { ttl_ms: 1000 });
+    assert.ok(ms(hold.created_at) >= ms(before.created_at) + 3000, `${hold.created_at} after ${before.created_at}`);
+    await sleep(1500);
+    assert.equal(assertOk(await one.get(`/v1/holds/${hold.id}`)).status, 'active', 'it lives longer');
+    await until('it ends', async () => (await two.hold(event, 'S-A-2')).status === 201, 4000, 50);
+    assert.ok(Date.now() >= ms(hold.expires_at), 'not before its time');
+    await site.done();
+  });
+
   it('a server whose clock is an hour off neither kills nor prolongs a hold', async () => {
     const dir = tempDir();
     const source = path.join(dir, 'step.c');

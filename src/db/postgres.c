@@ -399,6 +399,8 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
         {&db->alone, "SELECT pg_try_advisory_lock(r.number){args(number bigint)}", true},
         {&db->leave, "SELECT pg_advisory_unlock_all()", true},
         {&db->warnings, WARNINGS, true},
+        {&db->numbers, "SELECT count(*) FROM pg_class WHERE oid = to_regclass('" NUMBERS "')",
+         shared},
         {&db->lock, LOCK, shared},
         {&db->lock_once, LOCK, shared},
         {&db->moment, "SELECT {now}, {number} FROM generate_series(1, r.n){args(n bigint)}",
@@ -418,10 +420,18 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
     return status;
 }
 
-/* One sequence for all; who comes first makes it, alone.  A session must not keep numbers for later
+/* One sequence for all; who comes first makes it, alone.  Everybody else only looks: they need not
+ * have the right to make one, nor wait for a migration.  A session must not keep numbers for later
  * (CACHE 1): they would be smaller than those that others have drawn since. */
 static enum hf_status make_numbers(struct postgres *db, struct hf_err *err)
 {
+    enum hf_status status = db_query(db->numbers, NULL, err);
+    if (status == HF_OK)
+        status = first_row(db->numbers, err);
+    bool there = status == HF_OK && db_column_int(db->numbers, 0) > 0;
+    pg_finish(db->numbers);
+    if (status != HF_OK || there)
+        return status;
     return postgres_script(&db->db,
                            MIGRATION_LOCK "CREATE SEQUENCE IF NOT EXISTS " NUMBERS " CACHE 1", err);
 }

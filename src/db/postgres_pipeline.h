@@ -52,7 +52,7 @@ struct postgres {
     unsigned n_stmts;
     struct db_stmt *begin, *commit, *rollback, *patience, *now, *plans, *notify, *alone, *leave,
         *warnings;
-    struct db_stmt *lock, *lock_once, *moment, *wake; /* of a shared one */
+    struct db_stmt *numbers, *lock, *lock_once, *moment, *wake; /* of a shared one */
     VEC(struct pg_entry) entries;
     size_t entry; /* the first that is not answered */
     bool unsynced;

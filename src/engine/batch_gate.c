@@ -14,9 +14,8 @@ bool engine_gate_up(const struct engine *e)
     return !e->config.gate_url || atomic_load_explicit(&e->gate_up, memory_order_relaxed);
 }
 
-void batch_gate_failed(struct worker *w, const struct hf_fault *fault)
+void engine_gate_failed(struct engine *e, const struct hf_fault *fault)
 {
-    struct engine *e = w->engine;
     counter_add(e->metrics.gate_errors, 1);
     if (atomic_exchange(&e->gate_up, false))
         log_write(LOG_WARN, "the gate does not answer; going on without it", "why", fault->msg,
@@ -92,7 +91,7 @@ void batch_claim(struct worker *w, struct command **commands, size_t *n)
     random_bytes(&w->random, w->token, sizeof w->token);
     counter_add(w->engine->metrics.gate_exchanges, 1);
     if (gate_claim(w->gate, w->token, w->claims.v, w->claims.n, &fault) != HF_DONE) {
-        batch_gate_failed(w, &fault);
+        engine_gate_failed(w->engine, &fault);
         forget_claims(w);
         return;
     }
@@ -181,7 +180,7 @@ void batch_settle(struct worker *w)
     counter_add(w->engine->metrics.gate_exchanges, any);
     if (any && gate_settle(w->gate, w->token, w->gate_seats.v, w->gate_seats.n, w->gate_counts.v,
                            w->gate_counts.n, &fault) != HF_DONE)
-        batch_gate_failed(w, &fault);
+        engine_gate_failed(w->engine, &fault);
     vec_clear(&w->gate_seats);
     vec_clear(&w->gate_counts);
 }

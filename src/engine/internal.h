@@ -151,7 +151,7 @@ void batch_claim(struct worker *w, struct command **commands, size_t *n);
  * somebody's place is free again, which the gate must know before they are answered. */
 bool batch_settle_prepare(struct worker *w, bool committed);
 void batch_settle(struct worker *w);
-void batch_gate_failed(struct worker *w, const struct hf_fault *fault);
+void engine_gate_failed(struct engine *e, const struct hf_fault *fault);
 
 /* catch_up.c: fold what others wrote into the view, up to the last of `read`'s rows for this event.
  * False: they do not follow on what the view has, so the event must be loaded again. */

@@ -18,7 +18,7 @@
 #include "engine/internal.h"
 
 #define EVERY_MS 30000
-#define TICK_MS 500      /* how often a lost gate is asked */
+#define TICK_MS 500      /* how often the gate is asked whether it is there */
 #define SLICE_SEATS 4096 /* compared at once, under the event's lock */
 #define SLICE_PAUSE_MS 10
 #define HOLDS_CHUNK 500
@@ -349,7 +349,7 @@ static void drop_if_over(struct reconciler *r, size_t i, const struct hold_row *
 {
     bool lives = row->status == HOLD_ACTIVE && row->expires_at - GATE_EARLY_MS > r->now;
     if (r->fixes.v[i].ttl_ms && !lives)
-        r->fixes.v[i].event = 0;
+        r->fixes.v[i].hold = 0;
 }
 
 /* What servers are doing at this moment is not drift: only what a second look finds, too, is put
@@ -387,7 +387,7 @@ static bool look_again(struct reconciler *r, const struct gate_sight *sight)
         return !kept;
     kept = 0;
     for (size_t i = 0; i < r->fixes.n; i++)
-        if (r->fixes.v[i].event)
+        if (r->fixes.v[i].hold)
             r->fixes.v[kept++] = r->fixes.v[i];
     r->fixes.n = kept;
     return true;
@@ -509,14 +509,18 @@ static void compare_gate(struct reconciler *r)
 
 /* ---- the thread ---- */
 
+/* Whether a lost one is back, and whether one that nobody uses just now is there. */
 static void ask_gate(struct reconciler *r)
 {
     struct hf_fault fault = {0};
     struct engine *e = r->engine;
-    if (!r->gate || atomic_load(&e->gate_up) || gate_ping(r->gate, &fault) != HF_DONE)
+    if (!r->gate)
         return;
-    atomic_store(&e->gate_up, true);
-    log_write(LOG_INFO, "the gate answers again", NULL);
+    bool answers = gate_ping(r->gate, &fault) == HF_DONE;
+    if (!answers && atomic_load(&e->gate_up))
+        engine_gate_failed(e, &fault);
+    else if (answers && !atomic_exchange(&e->gate_up, true))
+        log_write(LOG_INFO, "the gate answers again", NULL);
 }
 
 /* The lock is given back after each round: whoever has it may lose the gate, or be stopped, and

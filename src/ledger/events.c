@@ -197,6 +197,10 @@ static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_
     enum hf_status status = read_sections(l, event, def, err);
     if (status == HF_OK)
         status = read_old_rows(l, event, def, err);
+    for (size_t i = 0; status == HF_OK && i < def->sections.n; i++)
+        if (!def->sections.v[i].rows.n)
+            status = hf_err_set(err, HF_INTERNAL, "event %lld has a section without rows",
+                                (long long)event);
     return status == HF_OK ? read_areas(l, event, def, err) : status;
 }
 

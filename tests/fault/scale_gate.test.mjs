@@ -48,6 +48,15 @@ describe('trouble with the gate', () => {
     await site.done();
   });
 
+  it('a server that nobody asks anything notices that Redis is gone, too', async () => {
+    const site = await lab.pair();
+    await lab.redis.stop();
+    await Promise.all(site.servers.map((server) => until('it is degraded', () => isDegraded(server), 3000)));
+    await lab.redis.start();
+    await Promise.all(site.servers.map((server) => recovered(server)));
+    await site.done();
+  });
+
   it('a Redis that does not answer', async () => {
     const site = await lab.pair({ args: RECONCILE });
     await goesOnWithout(site, () => lab.redis.pause(), () => lab.redis.resume());

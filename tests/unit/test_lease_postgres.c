@@ -164,8 +164,8 @@ static void who_waited_for_a_name_sees_what_was_done_to_it(void **state)
     struct hf_err err = {0};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, acquire_late, &late), 0);
-    for (int i = 0; i < 100 && strcmp(sql("SELECT count(*) FROM pg_locks WHERE NOT granted"), "1");
-         i++)
+    for (int i = 0;
+         i < 100 && strcmp(sql("SELECT count(*) FROM pg_locks WHERE NOT granted"), "1") != 0; i++)
         usleep(2000);
     assert_int_equal(
         first->driver->script(first,
@@ -360,11 +360,41 @@ static void sets_in_any_order_exclude_each_other_without_deadlock_and_fences_fol
     assert_true(crowd.grants > ROUNDS);
 }
 
+/* Whoever comes after the first makes nothing: a migration under way is not waited for, and the
+ * right to make tables is not needed. */
+static void who_comes_later_needs_neither_the_right_to_make_tables_nor_to_wait(void **state)
+{
+    (void)state;
+    close_lease(open_lease());
+    const struct db_options options = {.clock = &clock_system, .writer = true};
+    struct db *migrating = NULL;
+    struct hf_err err = {0};
+    char url[POSTGRES_URL_SIZE - 32];
+    sql("CREATE ROLE clerk LOGIN");
+    sql("GRANT SELECT, INSERT, UPDATE, DELETE ON leases, lease_waiters, part_version TO clerk;"
+        "GRANT USAGE, SELECT, UPDATE ON SEQUENCE holdfast_numbers TO clerk;"
+        "REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+    assert_int_equal(db_open(lab.url, &options, &migrating, &err), HF_OK);
+    assert_int_equal(migrating->driver->begin(migrating, &err), HF_OK);
+    assert_int_equal(migrating->driver->script(migrating, migrating->driver->migration_lock, &err),
+                     HF_OK);
+    (void)snprintf(url, sizeof url, "%s", strchr(lab.url, '@'));
+    (void)snprintf(lab.url, sizeof lab.url, "postgres://clerk%s", url);
+    int64_t began = now_ms();
+    struct lease *l = open_lease();
+    everything_with(l, "a");
+    assert_true(now_ms() - began < QUICK_MS);
+    close_lease(l);
+    migrating->driver->rollback(migrating);
+    db_close(migrating);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
         TEST(unrelated_names_do_not_wait_for_each_other),
+        TEST(who_comes_later_needs_neither_the_right_to_make_tables_nor_to_wait),
         TEST(who_waited_for_a_name_sees_what_was_done_to_it),
         TEST(a_lease_that_nobody_else_wants_is_one_exchange_each_way),
         TEST(what_many_want_is_two_exchanges_after_the_first_time),

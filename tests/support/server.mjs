@@ -292,6 +292,7 @@ export class Servers extends Client {
   #next = 0;
   #unnoted = false;
   #news = new Map(); // event -> the servers that may not show yet what was done to it through others
+  #changed = new Set(); // events, since all servers were seen to show the same
   #eventOf = new Map(); // hold -> event
   #events = new Set();
 
@@ -323,7 +324,9 @@ export class Servers extends Client {
   #turn() { return this.servers[this.#next++ % this.servers.length]; }
 
   async request(method, target, body, headers, options) {
+    const [, drawn] = /^\/v1\/events\/([^/?]+)\/seats/.exec(target) ?? [];
     if (this.#unnoted && method === 'GET' && target.startsWith('/v1/events/')) await this.settle();
+    else if (method === 'GET' && this.#changed.has(drawn)) await this.settle([drawn]);
     const server = this.#turn();
     await this.#catchUp(server);
     const answer = await server.request(method, target, body, headers, options);
@@ -339,10 +342,11 @@ export class Servers extends Client {
   }
 
   // Every server shows what was done until now, through whichever of them and by whatever connection.
-  async settle() {
+  async settle(events = this.#events) {
     const seqs = (event) => Promise.all(this.servers.map(async (server) => (await server.request('HEAD', `/v1/events/${event}/seats`)).headers.etag));
     const deadline = Date.now() + CATCH_UP_MS;
-    for (const event of this.#events) {
+    for (const event of events) {
+      this.#changed.delete(event);
       while (new Set(await seqs(event)).size > 1 && Date.now() < deadline) await sleep(2);
       this.#news.delete(event);
     }
@@ -355,6 +359,7 @@ export class Servers extends Client {
     if (method === 'GET' || method === 'HEAD' || status >= 300) return;
     const event = json?.event ?? (kind === 'events' ? id : this.#eventOf.get(id));
     if (!event) return;
+    this.#changed.add(event);
     const unseen = this.#news.get(event) ?? new Set();
     for (const other of this.servers) if (other !== server) unseen.add(other);
     this.#news.set(event, unseen);
@@ -362,11 +367,10 @@ export class Servers extends Client {
 
   async #catchUp(server) {
     for (const [event, unseen] of this.#news) {
-      if (!unseen.has(server)) continue;
+      if (!unseen.delete(server)) continue;
       const shown = () => Promise.all(this.servers.map(async (each) => (await each.get(`/v1/events/${event}`)).text));
       const deadline = Date.now() + CATCH_UP_MS;
       while (new Set(await shown()).size > 1 && Date.now() < deadline) await sleep(2);
-      unseen.delete(server);
     }
   }
 }

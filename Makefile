@@ -2,10 +2,10 @@
 #
 # Sources are found by their place, so a new file needs no line here:
 #   src/*/*.c (but cli)       one static library, in both programs and in every test
-#   src/{lock,lease}/*.c      with what they need of src/db and src/base also libholdfast, build/lib*
+#   src/{lock,lease}/*.c      with what they need of src/{redis,db,base} also libholdfast, build/lib*
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
-#   tests/unit/test_*.c       one cmocka executable each, and tests/fault/test_*.c
-#   tests/unit/support*.c, tests/support/*.c      linked into each of them
+#   tests/*/test_*.c          one cmocka executable each: unit (pure), integration, fault
+#   tests/support/*.c         linked into each of them
 #   tests/conformance/test_*.c  likewise, one a lease driver, with the suite's other files there;
 #                             contender.c is a program of its own
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
@@ -69,12 +69,12 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 library_objects = $(patsubst %.c,$(B)/obj/library/%.o,$(1))
 programs = $(patsubst %.c,$(B)/%,$(1))
 
-CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/src/http/openapi.o \
+CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/src/api/openapi.o \
        $(B)/obj/src/lab/assets.o
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
-SUPPORT = $(call objects,$(wildcard tests/unit/support*.c tests/support/*.c))
-TEST_SOURCES = $(wildcard tests/unit/test_*.c tests/fault/test_*.c tests/conformance/test_*.c)
+SUPPORT = $(call objects,$(wildcard tests/support/*.c))
+TEST_SOURCES = $(wildcard tests/*/test_*.c)
 TESTS = $(call programs,$(TEST_SOURCES))
 CONTENDER = $(call programs,$(wildcard tests/conformance/contender.c))
 CONFORMANCE = $(call objects,$(filter-out $(TEST_SOURCES) tests/conformance/contender.c,\
@@ -83,10 +83,9 @@ FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 FUZZERS = $(call programs,$(FUZZ_SOURCES))
 BENCH_SOURCES = $(wildcard bench/*.c)
 BENCHES = $(call programs,$(BENCH_SOURCES))
-# libholdfast: src/lock and src/lease whole but for the gate, of the rest only what they refer to.
-LIB_WHOLE = $(call library_objects,$(filter-out src/lease/redis_gate.c,\
-              $(wildcard src/lock/*.c src/lease/*.c)))
-LIB_REST = $(call library_objects,$(wildcard src/base/*.c src/db/*.c))
+# libholdfast: src/lock and src/lease whole, of src/redis, src/db and src/base only what they refer to.
+LIB_WHOLE = $(call library_objects,$(wildcard src/lock/*.c src/lease/*.c))
+LIB_REST = $(call library_objects,$(wildcard src/base/*.c src/db/*.c src/redis/*.c))
 LIB_NEEDS = sqlite3 hiredis libcrypto libpq
 SONAME = libholdfast.so.0
 VERSION = $(shell sed -n 's/.*HF_VERSION_TEXT "\(.*\)"/\1/p' include/holdfast.h)
@@ -253,7 +252,7 @@ $(B)/obj/library/%.o: %.c Makefile | build/packages/build
 	@mkdir -p $(@D)
 	$(call say,CC) $(COMPILE) -fno-lto -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
 
-$(B)/obj/src/http/openapi.o: src/http/openapi.S docs/openapi.yaml Makefile | build/packages/build
+$(B)/obj/src/api/openapi.o: src/api/openapi.S docs/openapi.yaml Makefile | build/packages/build
 	@mkdir -p $(@D)
 	$(call say,AS) $(CC) -c $< -o $@
 

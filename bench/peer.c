@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "http/acceptor.h"
-#include "http/hold_parse.h"
+#include "api/hold_parse.h"
 #include "http/listen.h"
 #include "lab/stage.h"
 #include "lab/strategy.h"

@@ -16,10 +16,10 @@
 #include "base/metrics.h"
 #include "engine/engine.h"
 #include "http/access.h"
-#include "http/answer.h"
+#include "api/answer.h"
 #include "http/cors.h"
 #include "http/listen.h"
-#include "http/parse.h"
+#include "api/parse.h"
 #include "http/server.h"
 #include "http/stream.h"
 

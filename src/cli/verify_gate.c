@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "lease/gate.h"
+#include "gate/gate.h"
 #include "ledger/ledger.h"
 
 #define TIMEOUT_MS 5000

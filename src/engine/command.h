@@ -19,9 +19,9 @@
 #define HF_ENGINE_COMMAND_H
 
 #include "base/buf.h"
-#include "engine/best.h"
-#include "engine/view.h"
-#include "ledger/rows.h"
+#include "rules/best.h"
+#include "rules/view.h"
+#include "model/rows.h"
 
 /* Which thread serves it: W the worker, R a reader, A the reader of what may take long, L the
  * loader, S the one that draws maps. */

@@ -2,11 +2,11 @@
 #ifndef HF_ENGINE_INTERNAL_H
 #define HF_ENGINE_INTERNAL_H
 
-#include "engine/decide.h"
+#include "rules/decide.h"
 #include "engine/engine.h"
 #include "engine/key_filter.h"
 #include "engine/lane.h"
-#include "lease/gate.h"
+#include "gate/gate.h"
 #include "ledger/ledger.h"
 
 /* Of these the last reads what may take long, so that nobody who looks up a hold waits behind a

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/rows.h"
+#include "model/rows.h"
 
 #define BLOCK_WORDS 8
 #define BLOCKS ((size_t)1 << 17)

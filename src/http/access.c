@@ -13,8 +13,8 @@
 
 #include "base/digest.h"
 #include "base/log.h"
-#include "http/answer.h"
-#include "http/routes.h"
+#include "api/answer.h"
+#include "api/routes.h"
 #include "http/server.h"
 
 #define KEY_LEN_GOOD 16

@@ -2,8 +2,8 @@
  * heads are literals made by the compiler and a problem is a handful of copies. */
 #include <string.h>
 
-#include "http/answer.h"
-#include "http/parse.h"
+#include "api/answer.h"
+#include "api/parse.h"
 
 const char type_problem[] = "application/problem+json";
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "http/answer.h"
-#include "http/idempotency.h"
-#include "http/parse.h"
+#include "api/answer.h"
+#include "api/idempotency.h"
+#include "api/parse.h"
 #include "http/response.h"
 #include "http/server.h"
 #include "http/text.h"

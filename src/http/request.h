@@ -22,7 +22,7 @@
 
 #include "engine/engine.h"
 #include "http/access.h"
-#include "http/hold_parse.h"
+#include "api/hold_parse.h"
 
 #define REQUEST_ID_LEN 22
 #define BODY_MAX ((size_t)64 * 1024)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/routes.h"
+#include "api/routes.h"
 #include "http/server.h"
 
 #define KEPT_LEN_MAX 1024

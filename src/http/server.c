@@ -18,10 +18,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/acceptor.h"
-#include "http/answer.h"
+#include "api/answer.h"
 #include "http/request.h"
 #include "http/response.h"
-#include "http/routes.h"
+#include "api/routes.h"
 #include "http/text.h"
 
 #define CONNECTIONS_MAX 16384

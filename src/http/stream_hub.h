@@ -16,7 +16,7 @@
 #ifndef HF_HTTP_STREAM_HUB_H
 #define HF_HTTP_STREAM_HUB_H
 
-#include "engine/view.h"
+#include "rules/view.h"
 
 #define RECENT_MAX 128 /* over ten seconds of a busy event */
 #define RECENT_BYTES_MAX ((size_t)4 << 20)

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/gzip.h"
-#include "http/answer.h"
+#include "api/answer.h"
 #include "http/cors.h"
 #include "http/stream_internal.h"
 

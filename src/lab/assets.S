@@ -1,5 +1,5 @@
 /* Files that are part of the program, each ended by a NUL; CHART_JS is the Makefile's.  See
- * src/http/openapi.S for why this is assembly. */
+ * src/api/openapi.S for why this is assembly. */
     .section .rodata
     .macro asset name, path
     .global \name

@@ -8,7 +8,7 @@
 #define HF_LEDGER_LEDGER_H
 
 #include "db/db.h"
-#include "ledger/rows.h"
+#include "model/rows.h"
 
 struct ledger;
 

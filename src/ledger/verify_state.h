@@ -3,7 +3,7 @@
 #ifndef HF_LEDGER_VERIFY_STATE_H
 #define HF_LEDGER_VERIFY_STATE_H
 
-#include "ledger/rows.h"
+#include "model/rows.h"
 #include "ledger/verify.h"
 
 /* A seat as the log leaves it, and who claims it.  Its own row is compared as it is read. */

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "lease/gate.h"
+#include "gate/gate.h"
 
 #define SEATS 3
 #define AREAS 2

@@ -7,8 +7,8 @@
 #include "base/gzip.h"
 #include "http/address.h"
 #include "http/cors.h"
-#include "http/idempotency.h"
-#include "http/parse.h"
+#include "api/idempotency.h"
+#include "api/parse.h"
 #include "http/text.h"
 
 static void accept_encoding(const char *value)

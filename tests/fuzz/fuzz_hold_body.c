@@ -2,7 +2,7 @@
  * the same.  Whatever the thorough one refuses has a reason. */
 #include "fuzz.h"
 
-#include "http/hold_parse.h"
+#include "api/hold_parse.h"
 
 static void same_text(struct text a, struct text b)
 {

@@ -2,7 +2,7 @@
  * method, the rest the path as it came over the wire. */
 #include "fuzz.h"
 
-#include "http/routes.h"
+#include "api/routes.h"
 #include "http/text.h"
 
 /* What an escape stands for, read from the left once: the same as the server's, said differently.

@@ -2,7 +2,7 @@
  * name that is found is that seat's own name, so no seat has two. */
 #include "fuzz.h"
 
-#include "engine/view.h"
+#include "rules/view.h"
 
 static const char *const sections[] = {"S", "SA", "A", "1", "Balkon \xc3\xbc", "%2d", "Stalls"};
 static const char *const rows[] = {"A", "AA", "1", "11", "S", "\xe2\x82\xac", " "};

@@ -11,7 +11,7 @@
 
 #include "http/access.h"
 #include "http/cors.h"
-#include "http/routes.h"
+#include "api/routes.h"
 
 #define ADMIN "admin-key-0123456789"
 #define ADMIN_NEXT "admin-key-of-next-month"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/best.h"
+#include "rules/best.h"
 
 #define UNTOUCHED UINT32_C(0xdeadbeef)
 

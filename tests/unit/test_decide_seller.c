@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "engine/view_holds.h"
+#include "rules/view_holds.h"
 
 #define SEATS 12
 #define ADA UINT64_C(0xada)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "http/hold_parse.h"
+#include "api/hold_parse.h"
 
 static struct buf body_of(const char *text, size_t len)
 {

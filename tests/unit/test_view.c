@@ -9,7 +9,7 @@
 
 #include "engine/key_filter.h"
 #include "engine/lane.h"
-#include "engine/view_holds.h"
+#include "rules/view_holds.h"
 
 /* ---- seat names ---- */
 

@@ -1,0 +1,238 @@
+/* Two readers of one body.  hold_parse is the truth: jansson, strict, with a reason for every
+ * refusal.  hold_scan accepts a subset of what hold_parse accepts, with the same result, and spares
+ * the commonest request a fifth of its CPU.  tests/unit/test_hold_parse.c holds one to the other.
+ */
+#include "api/hold_parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/parse.h"
+
+/* ---- the quick reader ---- */
+
+struct cursor {
+    const char *at, *end;
+};
+
+static void skip_space(struct cursor *c)
+{
+    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\r' || *c->at == '\t'))
+        c->at++;
+}
+
+/* The next character that is not space is `wanted`, and is passed. */
+static bool take(struct cursor *c, char wanted)
+{
+    skip_space(c);
+    if (c->at == c->end || *c->at != wanted)
+        return false;
+    c->at++;
+    return true;
+}
+
+static bool take_text(struct cursor *c, struct text *ret)
+{
+    if (!take(c, '"'))
+        return false;
+    const char *start = c->at;
+    for (; c->at < c->end; c->at++) {
+        unsigned char byte = (unsigned char)*c->at;
+        if (byte == '"') {
+            *ret = (struct text){.data = start, .len = (size_t)(c->at++ - start)};
+            return true;
+        }
+        if (byte < 0x20 || byte > 0x7e || byte == '\\')
+            return false;
+    }
+    return false;
+}
+
+static bool take_seats(struct cursor *c, struct hold_body *ret)
+{
+    if (!take(c, '['))
+        return false;
+    ret->seats = ret->seats_inline;
+    do {
+        if (ret->n_seats == SEATS_INLINE || !take_text(c, &ret->seats[ret->n_seats]))
+            return false;
+        ret->n_seats++;
+    } while (take(c, ','));
+    return take(c, ']');
+}
+
+static bool take_ttl(struct cursor *c, int64_t *ret)
+{
+    int64_t n = 0;
+    skip_space(c);
+    if (c->at == c->end || *c->at == '0')
+        return false;
+    for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
+        n = n * 10 + (*c->at - '0');
+        if (n > HOLD_TTL_MS_CEILING)
+            return false;
+    }
+    *ret = n;
+    return n >= HOLD_TTL_MS_FLOOR;
+}
+
+static bool text_is(const struct text *t, const char *wanted, size_t len)
+{
+    return t->len == len && memcmp(t->data, wanted, len) == 0;
+}
+
+static bool take_field(struct cursor *c, struct hold_body *ret)
+{
+    struct text name;
+    if (!take_text(c, &name) || !take(c, ':'))
+        return false;
+    if (text_is(&name, "event", 5))
+        return !ret->event.data && take_text(c, &ret->event);
+    if (text_is(&name, "seats", 5))
+        return !ret->n_seats && take_seats(c, ret);
+    if (text_is(&name, "owner", 5))
+        return !ret->owner.data && take_text(c, &ret->owner);
+    if (text_is(&name, "ttl_ms", 6))
+        return !ret->ttl_ms && take_ttl(c, &ret->ttl_ms);
+    return false;
+}
+
+bool hold_scan(const struct buf *body, struct hold_body *ret)
+{
+    if (body->len == 0)
+        return false;
+    struct cursor c = {.at = body->data, .end = body->data + body->len};
+    if (!take(&c, '{'))
+        return false;
+    do {
+        if (!take_field(&c, ret))
+            return false;
+    } while (take(&c, ','));
+    if (!take(&c, '}'))
+        return false;
+    skip_space(&c);
+    return c.at == c.end && ret->event.data && ret->n_seats > 0 &&
+           ret->owner.len <= HOLD_OWNER_CHARS_MAX;
+}
+
+/* ---- the thorough one ---- */
+
+static bool read_seats(const struct fields *f, struct hold_body *ret)
+{
+    const json_t *list = NULL;
+    if (!field_array(f, "seats", OPTIONAL, &list))
+        return false;
+    if (!list)
+        return true;
+    size_t n = json_array_size(list);
+    if (n == 0 && json_object_size(json_object_get(f->object, "areas")) > 0)
+        return true; /* places only */
+    if (n == 0)
+        return field_fail(f, "seats", "must name at least one seat");
+    ret->seats = ret->seats_inline;
+    if (n > SEATS_INLINE)
+        ret->seats = ret->seats_heap = hf_alloc(n * sizeof *ret->seats);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *name = json_array_get(list, i);
+        if (!json_is_string(name))
+            return field_fail(f, "seats", "must be a list of strings");
+        ret->seats[i].data = json_string_value(name);
+        ret->seats[i].len = json_string_length(name);
+    }
+    ret->n_seats = n;
+    return true;
+}
+
+static bool read_best(const struct fields *f, struct hold_body *ret)
+{
+    static const char *const known[] = {"quantity", "section", "tier", "adjacent", NULL};
+    const json_t *best = json_object_get(f->object, "best_available");
+    bool adjacent = true;
+    if (!best)
+        return true;
+    if (!json_is_object(best))
+        return field_fail(f, "best_available", "must be an object");
+    if (ret->n_seats)
+        return field_fail(f, "best_available", "cannot go with seats; give one of the two");
+    const struct fields b = {.object = best, .path = "best_available.", .err = f->err};
+    if (!fields_known(&b, known) ||
+        !field_int(&b, "quantity", REQUIRED, 1, INT32_MAX, &ret->best_quantity) ||
+        !field_text(&b, "section", NULLABLE, 1, NAME_CHARS_MAX, &ret->best_section.data,
+                    &ret->best_section.len) ||
+        !field_text(&b, "tier", NULLABLE, 1, NAME_CHARS_MAX, &ret->best_tier.data,
+                    &ret->best_tier.len) ||
+        !field_bool(&b, "adjacent", OPTIONAL, &adjacent))
+        return false;
+    ret->best_split = !adjacent;
+    return true;
+}
+
+static bool read_areas(const struct fields *f, struct hold_body *ret)
+{
+    json_t *areas = json_object_get(f->object, "areas");
+    if (!areas)
+        return true;
+    if (!json_is_object(areas))
+        return field_fail(f, "areas", "must be an object of names and quantities");
+    size_t n = json_object_size(areas);
+    if (n > HOLD_PLACES_MAX)
+        return field_fail(f, "areas", "names too many areas");
+    ret->areas = hf_alloc((n + 1) * sizeof *ret->areas);
+    const struct fields a = {.object = areas, .path = "areas.", .err = f->err};
+    for (void *it = json_object_iter(areas); it; it = json_object_iter_next(areas, it)) {
+        const char *name = json_object_iter_key(it);
+        int64_t quantity = 0;
+        if (!field_int(&a, name, REQUIRED, 1, INT32_MAX, &quantity))
+            return false;
+        ret->areas[ret->n_areas].name = (struct text){.data = name, .len = strlen(name)};
+        ret->areas[ret->n_areas++].quantity = (uint32_t)quantity;
+    }
+    return true;
+}
+
+static bool read_body(const struct fields *f, struct hold_body *ret)
+{
+    static const char *const known[] = {"event",          "seats", "owner",    "ttl_ms",
+                                        "best_available", "areas", "metadata", NULL};
+    if (!fields_known(f, known) ||
+        !field_text(f, "event", REQUIRED, 0, SIZE_MAX, &ret->event.data, &ret->event.len) ||
+        !read_seats(f, ret) || !read_best(f, ret) || !read_areas(f, ret) ||
+        !field_text(f, "owner", NULLABLE, 0, HOLD_OWNER_CHARS_MAX, &ret->owner.data,
+                    &ret->owner.len) ||
+        !field_int(f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_FLOOR, HOLD_TTL_MS_CEILING, &ret->ttl_ms) ||
+        !field_metadata(f, "metadata", &ret->metadata_heap))
+        return false;
+    if (!ret->n_seats && !ret->best_quantity && !ret->n_areas)
+        return field_fail(f, "seats", "is required, or best_available, or areas");
+    if (ret->metadata_heap)
+        ret->metadata =
+            (struct text){.data = ret->metadata_heap, .len = strlen(ret->metadata_heap)};
+    return true;
+}
+
+bool hold_parse(const struct buf *body, struct hold_body *ret, json_t **ret_json,
+                struct hf_err *err)
+{
+    json_t *json = parse_body(body, false, err);
+    if (!json)
+        return false;
+    struct hold_body read = {0};
+    const struct fields f = {.object = json, .path = "", .err = err};
+    if (!read_body(&f, &read)) {
+        hold_body_close(&read);
+        json_decref(json);
+        return false;
+    }
+    *ret = read;
+    if (!ret->seats_heap)
+        ret->seats = ret->seats_inline;
+    *ret_json = json;
+    return true;
+}
+
+void hold_body_close(struct hold_body *body)
+{
+    free(body->areas);
+    free(body->seats_heap);
+    free(body->metadata_heap);
+}

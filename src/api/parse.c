@@ -1,0 +1,353 @@
+/* Strict reading of JSON bodies with jansson: duplicates, unknown fields, wrong types, bad UTF-8
+ * and values out of range are all the client's mistake and are named. */
+#include "api/parse.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define METADATA_KEYS_MAX 50
+#define METADATA_KEY_CHARS_MAX 40
+#define METADATA_VALUE_CHARS_MAX 500
+
+static bool is_continuation(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
+
+size_t utf8_chars(const char *text, size_t len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++)
+        n += !is_continuation(text[i]);
+    return n;
+}
+
+size_t utf8_valid(const char *text, size_t len)
+{
+    size_t i = 0;
+    while (i < len) {
+        unsigned char c = (unsigned char)text[i];
+        size_t more = c < 0x80 ? 0 : c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
+        if ((c >= 0x80 && c < 0xc2) || c > 0xf4 || i + more >= len)
+            return i;
+        for (size_t k = 1; k <= more; k++)
+            if (!is_continuation(text[i + k]))
+                return i;
+        i += more + 1;
+    }
+    return i;
+}
+
+bool parse_digits(const char *text, size_t len, int64_t *ret)
+{
+    int64_t n = 0;
+    if (len == 0 || len > 18)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        n = n * 10 + (text[i] - '0');
+    }
+    *ret = n;
+    return true;
+}
+
+/* `n` digits at *text, which moves past them; false also when they are out of range. */
+static bool take_digits(const char **text, size_t n, int min, int max, int *ret)
+{
+    int64_t value;
+    if (strnlen(*text, n) < n || !parse_digits(*text, n, &value) || value < min || value > max)
+        return false;
+    *text += n;
+    *ret = (int)value;
+    return true;
+}
+
+static bool take_char(const char **text, const char *wanted, char *ret)
+{
+    if (!**text || !strchr(wanted, **text))
+        return false;
+    *ret = *(*text)++;
+    return true;
+}
+
+bool parse_time(const char *text, int64_t *ret_ms)
+{
+    struct tm tm = {0};
+    char mark;
+    int ms = 0, hours = 0, minutes = 0;
+    if (!take_digits(&text, 4, 1970, 9999, &tm.tm_year) || !take_char(&text, "-", &mark) ||
+        !take_digits(&text, 2, 1, 12, &tm.tm_mon) || !take_char(&text, "-", &mark) ||
+        !take_digits(&text, 2, 1, 31, &tm.tm_mday) || !take_char(&text, "Tt ", &mark) ||
+        !take_digits(&text, 2, 0, 23, &tm.tm_hour) || !take_char(&text, ":", &mark) ||
+        !take_digits(&text, 2, 0, 59, &tm.tm_min) || !take_char(&text, ":", &mark) ||
+        !take_digits(&text, 2, 0, 60, &tm.tm_sec))
+        return false;
+    if (take_char(&text, ".", &mark)) {
+        size_t n = strspn(text, "0123456789");
+        if (n < 1 || n > 9)
+            return false;
+        for (size_t i = 0; i < 3; i++)
+            ms = ms * 10 + (i < n ? text[i] - '0' : 0);
+        text += n;
+    }
+    /* A plus sign in a query arrives as a space. */
+    if (!take_char(&text, "Zz+- ", &mark))
+        return false;
+    if (mark != 'Z' && mark != 'z' &&
+        (!take_digits(&text, 2, 0, 23, &hours) || !take_char(&text, ":", &(char){0}) ||
+         !take_digits(&text, 2, 0, 59, &minutes)))
+        return false;
+    int day = tm.tm_mday;
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    int64_t seconds = timegm(&tm);
+    if (*text || tm.tm_mday != day) /* no 31st of April */
+        return false;
+    int64_t offset_s = (int64_t)hours * 3600 + (int64_t)minutes * 60;
+    *ret_ms = (seconds - (mark == '-' ? -offset_s : offset_s)) * 1000 + ms;
+    return true;
+}
+
+bool field_fail(const struct fields *f, const char *name, const char *what)
+{
+    int path_len = (int)strlen(f->path);
+    if (!*name && path_len > 0)
+        path_len--; /* the object itself: no dot after it */
+    size_t len = strnlen(name, 60);
+    while (len > 0 && ((unsigned char)name[len] & 0xc0) == 0x80)
+        len--; /* not in the middle of a character */
+    (void)hf_err_set(f->err, HF_INVALID_REQUEST, "%.*s%.*s %s", path_len, f->path, (int)len, name,
+                     what);
+    return false;
+}
+
+static const char *syntax_fault(const json_error_t *error)
+{
+    switch (json_error_code(error)) {
+    case json_error_invalid_utf8:
+        return "is not valid UTF-8";
+    case json_error_duplicate_key:
+        return "has a field twice";
+    case json_error_null_character:
+    case json_error_null_byte_in_key:
+        return "has a NUL character in a string";
+    case json_error_numeric_overflow:
+        return "has a number that is too large";
+    case json_error_stack_overflow:
+        return "is nested too deeply";
+    case json_error_premature_end_of_input:
+        return "ends too early";
+    default:
+        return "is not valid JSON";
+    }
+}
+
+/* jansson quotes the offending text: of a duplicate, the field's name between quotes. */
+static const char *duplicate_name(const json_error_t *error, char out[64])
+{
+    const char *start = strstr(error->text, "near '\"");
+    if (json_error_code(error) != json_error_duplicate_key || !start)
+        return NULL;
+    start += strlen("near '\"");
+    size_t len = strcspn(start, "\"");
+    if (len == 0 || len >= 64)
+        return NULL;
+    memcpy(out, start, len);
+    out[len] = '\0';
+    return out;
+}
+
+json_t *parse_body(const struct buf *body, bool empty_ok, struct hf_err *err)
+{
+    if (body->len == 0) {
+        if (empty_ok)
+            return json_object();
+        (void)hf_err_set(err, HF_INVALID_REQUEST, "body is missing");
+        return NULL;
+    }
+    json_error_t error;
+    json_t *json = json_loadb(body->data, body->len, JSON_REJECT_DUPLICATES, &error);
+    if (!json) {
+        char name[64];
+        if (duplicate_name(&error, name))
+            (void)hf_err_set(err, HF_INVALID_REQUEST, "%s is given twice", name);
+        else
+            (void)hf_err_set(err, HF_INVALID_REQUEST, "body %s (line %d, column %d)",
+                             syntax_fault(&error), error.line, error.column);
+        return NULL;
+    }
+    if (!json_is_object(json)) {
+        (void)hf_err_set(err, HF_INVALID_REQUEST, "body must be a JSON object");
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+bool fields_known(const struct fields *f, const char *const *known)
+{
+    json_t *object = (json_t *)(uintptr_t)f->object; /* jansson's iterators take no const */
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+        const char *key = json_object_iter_key(it);
+        const char *const *name = known;
+        while (*name && strcmp(*name, key) != 0)
+            name++;
+        if (!*name)
+            return field_fail(f, key, "is not a known field");
+    }
+    return true;
+}
+
+/* *ret is NULL when the field is absent and may be. */
+static bool lookup(const struct fields *f, const char *name, enum need need, const json_t **ret)
+{
+    const json_t *value = json_object_get(f->object, name);
+    if (!value && need == REQUIRED)
+        return field_fail(f, name, "is required");
+    if (need == NULLABLE && json_is_null(value))
+        value = NULL;
+    *ret = value;
+    return true;
+}
+
+bool field_int(const struct fields *f, const char *name, enum need need, int64_t min, int64_t max,
+               int64_t *ret)
+{
+    const json_t *value = NULL;
+    if (!lookup(f, name, need, &value))
+        return false;
+    if (!value)
+        return true;
+    if (!json_is_integer(value))
+        return field_fail(f, name, "must be an integer");
+    int64_t n = json_integer_value(value);
+    if (n < min || n > max) {
+        (void)hf_err_set(f->err, HF_INVALID_REQUEST,
+                         "%.80s%.60s must be from %" PRId64 " to %" PRId64, f->path, name, min,
+                         max);
+        return false;
+    }
+    *ret = n;
+    return true;
+}
+
+bool field_bool(const struct fields *f, const char *name, enum need need, bool *ret)
+{
+    const json_t *value = NULL;
+    if (!lookup(f, name, need, &value))
+        return false;
+    if (!value)
+        return true;
+    if (!json_is_boolean(value))
+        return field_fail(f, name, "must be true or false");
+    *ret = json_is_true(value);
+    return true;
+}
+
+bool field_text(const struct fields *f, const char *name, enum need need, size_t chars_min,
+                size_t chars_max, const char **ret, size_t *ret_len)
+{
+    const json_t *value = NULL;
+    if (!lookup(f, name, need, &value))
+        return false;
+    if (!value)
+        return true;
+    if (!json_is_string(value))
+        return field_fail(f, name, "must be a string");
+    const char *text = json_string_value(value);
+    size_t len = json_string_length(value);
+    size_t chars = utf8_chars(text, len);
+    if (chars < chars_min)
+        return field_fail(f, name, "must not be empty");
+    if (chars > chars_max) {
+        (void)hf_err_set(f->err, HF_INVALID_REQUEST, "%.80s%.60s must have at most %zu characters",
+                         f->path, name, chars_max);
+        return false;
+    }
+    *ret = text;
+    *ret_len = len;
+    return true;
+}
+
+bool field_array(const struct fields *f, const char *name, enum need need, const json_t **ret)
+{
+    const json_t *value = NULL;
+    if (!lookup(f, name, need, &value))
+        return false;
+    if (!value)
+        return true;
+    if (!json_is_array(value))
+        return field_fail(f, name, "must be a list");
+    *ret = value;
+    return true;
+}
+
+static bool metadata_entry_ok(const struct fields *f, const char *key, const json_t *value)
+{
+    if (utf8_chars(key, strlen(key)) > METADATA_KEY_CHARS_MAX)
+        return field_fail(f, key, "has more than 40 characters in its name");
+    if (json_is_object(value) || json_is_array(value))
+        return field_fail(f, key, "must be a string, a number, true, false or null");
+    if (json_is_string(value) &&
+        utf8_chars(json_string_value(value), json_string_length(value)) > METADATA_VALUE_CHARS_MAX)
+        return field_fail(f, key, "must have at most 500 characters");
+    return true;
+}
+
+/* The shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
+static void put_real(struct buf *out, double value)
+{
+    char text[32];
+    for (int digits = 15; digits <= 17; digits++) {
+        (void)snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    buf_str(out, text);
+}
+
+static void put_value(struct buf *out, const json_t *value)
+{
+    if (json_is_string(value))
+        buf_json(out, json_string_value(value), json_string_length(value));
+    else if (json_is_integer(value))
+        buf_int(out, json_integer_value(value));
+    else if (json_is_real(value))
+        put_real(out, json_real_value(value));
+    else
+        buf_str(out, json_is_true(value) ? "true" : json_is_false(value) ? "false" : "null");
+}
+
+static char *metadata_text(json_t *object)
+{
+    struct buf out = {0};
+    buf_char(&out, '{');
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it)) {
+        const char *key = json_object_iter_key(it);
+        if (out.len > 1)
+            buf_char(&out, ',');
+        buf_json(&out, key, strlen(key));
+        buf_char(&out, ':');
+        put_value(&out, json_object_iter_value(it));
+    }
+    buf_put(&out, "}", 2); /* with its NUL */
+    return out.data;
+}
+
+bool field_metadata(const struct fields *f, const char *name, char **ret)
+{
+    json_t *object = json_object_get(f->object, name);
+    if (!object)
+        return true;
+    if (!json_is_object(object))
+        return field_fail(f, name, "must be an object");
+    if (json_object_size(object) > METADATA_KEYS_MAX)
+        return field_fail(f, name, "must have at most 50 keys");
+    const struct fields inner = {.object = object, .path = "metadata.", .err = f->err};
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it))
+        if (!metadata_entry_ok(&inner, json_object_iter_key(it), json_object_iter_value(it)))
+            return false;
+    *ret = metadata_text(object);
+    return true;
+}

@@ -1,0 +1,330 @@
+/* The API's objects as JSON.  Pure: called by HTTP threads, and by the worker for answers that are
+ * stored with their effect (I8), so the same rows always give the same bytes. */
+#include <string.h>
+
+#include "api/answer.h"
+
+#define MASK "*****************" /* as long as the secret's part of an id */
+
+void render_id(const char *prefix, const struct id *id, bool masked, struct buf *out)
+{
+    char text[ID_TEXT_SIZE];
+    size_t len = id_format(text, prefix, id);
+    size_t shown = masked ? len - (sizeof MASK - 1) : len;
+    buf_char(out, '"');
+    buf_put(out, text, shown);
+    buf_put(out, MASK, len - shown);
+    buf_char(out, '"');
+}
+
+static void put_id(struct buf *out, const char *prefix, const struct id *id)
+{
+    render_id(prefix, id, false, out);
+}
+
+static void put_text_or_null(struct buf *out, const char *text, size_t len)
+{
+    if (text)
+        buf_json(out, text, len);
+    else
+        buf_lit(out, "null");
+}
+
+/* Names are at most two NAME_SIZEs, two dashes and a number; they seldom need an escape. */
+void render_seat(const struct event *e, uint32_t index, struct buf *out)
+{
+    buf_char(out, '"');
+    size_t start = out->len;
+    event_seat_name(e, index, out);
+    size_t len = out->len - start;
+    if (!memchr(out->data + start, '"', len) && !memchr(out->data + start, '\\', len)) {
+        buf_char(out, '"');
+        return;
+    }
+    char name[2 * NAME_SIZE + 16];
+    hf_check(len <= sizeof name);
+    memcpy(name, out->data + start, len);
+    out->len = start - 1;
+    buf_json(out, name, len);
+}
+
+void render_seats(const struct event *e, const uint32_t *seats, uint32_t n, struct buf *out)
+{
+    buf_char(out, '[');
+    for (uint32_t i = 0; i < n; i++) {
+        if (i)
+            buf_char(out, ',');
+        render_seat(e, seats[i], out);
+    }
+    buf_char(out, ']');
+}
+
+const char *hold_status_text(enum hold_status status)
+{
+    switch (status) {
+    case HOLD_ACTIVE:
+        return "active";
+    case HOLD_EXPIRED:
+        return "expired";
+    case HOLD_RELEASED:
+        return "released";
+    case HOLD_CONFIRMED:
+        return "confirmed";
+    case HOLD_NONE:
+        break;
+    }
+    hf_check(!"a hold without a status");
+    return NULL;
+}
+
+const char *booking_status_text(enum booking_status status)
+{
+    switch (status) {
+    case BOOKING_PENDING:
+        return "pending";
+    case BOOKING_CONFIRMED:
+        return "confirmed";
+    case BOOKING_FAILED:
+        return "failed";
+    case BOOKING_CANCELLED:
+        return "cancelled";
+    case BOOKING_NONE:
+        break;
+    }
+    hf_check(!"a booking without a status");
+    return NULL;
+}
+
+/* What holds and bookings have in common: event, places, money. */
+static void put_places(struct buf *out, const struct event *e, const uint32_t *seats,
+                       uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas,
+                       int64_t amount)
+{
+    buf_lit(out, ",\"seats\":");
+    render_seats(e, seats, n_seats, out);
+    buf_lit(out, ",\"areas\":{");
+    for (uint32_t i = 0; i < n_areas; i++) {
+        const char *name = e->def->areas.v[areas[i].area].name;
+        if (i)
+            buf_char(out, ',');
+        buf_json(out, name, strlen(name));
+        buf_char(out, ':');
+        buf_int(out, areas[i].quantity);
+    }
+    buf_lit(out, "},\"amount\":");
+    buf_int(out, amount);
+    buf_lit(out, ",\"currency\":\"");
+    buf_str(out, e->def->currency);
+    buf_char(out, '"');
+}
+
+static void put_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
+                     struct buf *out)
+{
+    int64_t left = h->status == HOLD_ACTIVE && h->expires_at > now ? h->expires_at - now : 0;
+    buf_lit(out, "{\"object\":\"hold\",\"id\":");
+    render_id("hold_", &h->id, masked, out);
+    buf_lit(out, ",\"event\":\"");
+    buf_str(out, event_id_text(e));
+    buf_lit(out, "\",\"status\":\"");
+    buf_str(out, hold_status_text(h->status));
+    buf_lit(out, "\",\"owner\":");
+    put_text_or_null(out, h->owner, h->owner_len);
+    buf_lit(out, ",\"fence\":");
+    buf_int(out, h->fence);
+    put_places(out, e, h->seats, h->n_seats, h->areas, h->n_areas, h->amount);
+    buf_lit(out, ",\"created_at\":");
+    buf_json_time(out, h->created_at);
+    buf_lit(out, ",\"expires_at\":");
+    buf_json_time(out, h->expires_at);
+    buf_lit(out, ",\"expires_in_ms\":");
+    buf_int(out, left);
+    buf_lit(out, ",\"max_expires_at\":");
+    buf_json_time(out, h->max_expires_at);
+    if (h->metadata) {
+        buf_lit(out, ",\"metadata\":");
+        buf_put(out, h->metadata, h->metadata_len);
+    }
+    buf_char(out, '}');
+}
+
+void render_hold_masked(const struct event *e, const struct hold_row *h, int64_t now,
+                        struct buf *out)
+{
+    put_hold(e, h, now, true, out);
+}
+
+static void render_booking(const struct event *e, const struct booking_row *b, struct buf *out)
+{
+    struct id hold = {.key = b->id.key};
+    memcpy(hold.secret, b->hold_secret, sizeof hold.secret);
+    buf_lit(out, "{\"object\":\"booking\",\"id\":");
+    put_id(out, "bkg_", &b->id);
+    buf_lit(out, ",\"status\":\"");
+    buf_str(out, booking_status_text(b->status));
+    buf_lit(out, "\",\"hold\":");
+    put_id(out, "hold_", &hold);
+    buf_lit(out, ",\"event\":\"");
+    buf_str(out, event_id_text(e));
+    buf_char(out, '"');
+    put_places(out, e, b->seats, b->n_seats, b->areas, b->n_areas, b->amount);
+    buf_lit(out, ",\"payment\":null,\"fence\":");
+    buf_int(out, b->fence);
+    buf_lit(out, ",\"reference\":");
+    put_text_or_null(out, b->reference, b->reference_len);
+    buf_lit(out, ",\"created_at\":");
+    buf_json_time(out, b->created_at);
+    buf_lit(out, ",\"expires_at\":null}");
+}
+
+/* Rows in the form their creator gave them. */
+static void put_rows(const struct section_def *s, struct buf *out)
+{
+    if (!s->listed) {
+        buf_lit(out, ",\"rows\":");
+        buf_int(out, (int64_t)s->rows.n);
+        buf_lit(out, ",\"seats_per_row\":");
+        buf_int(out, s->rows.n ? s->rows.v[0].seats : 0);
+        return;
+    }
+    buf_lit(out, ",\"rows\":[");
+    for (size_t i = 0; i < s->rows.n; i++) {
+        const struct row_def *row = &s->rows.v[i];
+        buf_str(out, i ? ",{\"name\":" : "{\"name\":");
+        buf_json(out, row->name, strlen(row->name));
+        buf_lit(out, ",\"seats\":");
+        buf_int(out, row->seats);
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
+}
+
+static void put_sections(const struct event_def *def, struct buf *out)
+{
+    buf_lit(out, ",\"sections\":[");
+    for (size_t i = 0; i < def->sections.n; i++) {
+        const struct section_def *s = &def->sections.v[i];
+        buf_str(out, i ? ",{\"name\":" : "{\"name\":");
+        buf_json(out, s->name, strlen(s->name));
+        if (s->tier) {
+            buf_lit(out, ",\"tier\":");
+            buf_json(out, s->tier, strlen(s->tier));
+        }
+        buf_lit(out, ",\"price\":");
+        buf_int(out, s->price);
+        put_rows(s, out);
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
+}
+
+static void put_areas(const struct event_def *def, struct buf *out)
+{
+    buf_lit(out, ",\"areas\":[");
+    for (size_t i = 0; i < def->areas.n; i++) {
+        const struct area_def *a = &def->areas.v[i];
+        buf_str(out, i ? ",{\"name\":" : "{\"name\":");
+        buf_json(out, a->name, strlen(a->name));
+        buf_lit(out, ",\"price\":");
+        buf_int(out, a->price);
+        buf_lit(out, ",\"capacity\":");
+        buf_int(out, a->capacity);
+        buf_char(out, '}');
+    }
+    buf_char(out, ']');
+}
+
+static void put_counts(struct event *e, struct buf *out)
+{
+    struct event_counts counts;
+    event_read_counts(e, &counts);
+    buf_lit(out, ",\"available\":");
+    buf_int(out, counts.available);
+    buf_lit(out, ",\"held\":");
+    buf_int(out, counts.held);
+    buf_lit(out, ",\"booked\":");
+    buf_int(out, counts.booked);
+    buf_lit(out, ",\"blocked\":");
+    buf_int(out, counts.blocked);
+}
+
+void render_event(const struct event_def *def, struct event *e, int status, struct buf *out)
+{
+    if (!status)
+        status = e ? atomic_load_explicit(&e->status, memory_order_relaxed) : (int)def->status;
+    buf_lit(out, "{\"object\":\"event\",\"id\":");
+    put_id(out, "evt_", &def->id);
+    buf_lit(out, ",\"name\":");
+    buf_json(out, def->name, strlen(def->name));
+    buf_lit(out, ",\"status\":");
+    buf_str(out, status == EVENT_CLOSED ? "\"closed\"" : "\"open\"");
+    buf_lit(out, ",\"currency\":\"");
+    buf_str(out, def->currency);
+    buf_lit(out, "\",\"hold_ttl_ms\":");
+    buf_int(out, def->hold_ttl_ms);
+    buf_lit(out, ",\"hold_max_ms\":");
+    buf_int(out, def->hold_max_ms);
+    buf_lit(out, ",\"max_per_hold\":");
+    buf_int(out, def->max_per_hold);
+    buf_lit(out, ",\"created_at\":");
+    buf_json_time(out, def->created_at);
+    buf_lit(out, ",\"capacity\":");
+    buf_int(out, event_def_capacity(def));
+    if (e)
+        put_counts(e, out);
+    put_sections(def, out);
+    put_areas(def, out);
+    buf_char(out, '}');
+}
+
+static void render_blocked(const struct command *c, struct buf *out)
+{
+    buf_lit(out, "{\"object\":\"event_seats\",\"event\":\"");
+    buf_str(out, event_id_text(c->event));
+    buf_lit(out, "\",\"status\":");
+    buf_str(out, c->kind == CMD_SEATS_BLOCK ? "\"blocked\"" : "\"available\"");
+    buf_lit(out, ",\"seats\":");
+    render_seats(c->event, c->seats, c->n_seats, out);
+    buf_char(out, '}');
+}
+
+int http_render(const struct command *command, struct buf *out)
+{
+    switch (command->kind) {
+    case CMD_HOLD_CREATE:
+    case CMD_HOLD_GET:
+    case CMD_HOLD_RENEW:
+    case CMD_HOLD_EVICT:
+        put_hold(command->event, &command->hold, command->now, false, out);
+        break;
+    case CMD_HOLD_CONFIRM:
+    case CMD_BOOKING_GET:
+        render_booking(command->event, &command->booking, out);
+        break;
+    case CMD_EVENT_CREATE:
+        render_event(command->def, NULL, 0, out);
+        break;
+    case CMD_EVENT_OPEN:
+        render_event(command->event->def, command->event, EVENT_OPEN, out);
+        break;
+    case CMD_EVENT_CLOSE:
+        render_event(command->event->def, command->event, EVENT_CLOSED, out);
+        break;
+    case CMD_SEATS_BLOCK:
+    case CMD_SEATS_UNBLOCK:
+        render_blocked(command, out);
+        break;
+    case CMD_HOLD_RELEASE: /* no body */
+    case CMD_EVENT_LOAD:   /* the rest have renderers of their own */
+    case CMD_EVENT_LIST:
+    case CMD_HOLD_LIST:
+    case CMD_AUDIT_LIST:
+    case CMD_SEAT_GET:
+    case CMD_SNAPSHOT:
+    case CMD_KEY_CHECK:
+    case CMD_FOLLOW:
+    case CMD_COMPARE:
+        break;
+    }
+    return hf_status_http(command->status);
+}

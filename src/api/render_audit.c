@@ -1,0 +1,152 @@
+/* The log as JSON, and a seat's past.  Pure. */
+#include <string.h>
+
+#include "api/answer.h"
+
+static const char *const seat_texts[] = {"available", "held", "booked", "blocked"};
+static const char *const object_texts[] = {
+    [AUDIT_EVENT] = "event", [AUDIT_SEAT] = "seat",       [AUDIT_AREA] = "area",
+    [AUDIT_HOLD] = "hold",   [AUDIT_BOOKING] = "booking", [AUDIT_PAYMENT] = "payment"};
+static const char *const cause_texts[] = {
+    [CAUSE_CREATE] = "create",   [CAUSE_HOLD] = "hold",     [CAUSE_RENEW] = "renew",
+    [CAUSE_RELEASE] = "release", [CAUSE_EXPIRE] = "expire", [CAUSE_CONFIRM] = "confirm",
+    [CAUSE_RESCUE] = "rescue",   [CAUSE_BLOCK] = "block",   [CAUSE_UNBLOCK] = "unblock",
+    [CAUSE_OPEN] = "open",       [CAUSE_CLOSE] = "close",   [CAUSE_EVICT] = "evict",
+    [CAUSE_CANCEL] = "cancel"};
+
+/* The row may have been damaged by another hand: then null. */
+static const char *text_of(const char *const *texts, size_t n, int i)
+{
+    return i >= 0 && (size_t)i < n ? texts[i] : NULL;
+}
+#define TEXT_OF(texts, i) text_of(texts, sizeof(texts) / sizeof *(texts), (int)(i))
+
+static const char *status_text(enum audit_object object, int status)
+{
+    switch (object) {
+    case AUDIT_EVENT:
+        return status == EVENT_OPEN ? "open" : status == EVENT_CLOSED ? "closed" : NULL;
+    case AUDIT_SEAT:
+    case AUDIT_AREA:
+        return TEXT_OF(seat_texts, status);
+    case AUDIT_HOLD:
+        return status > HOLD_NONE && status <= HOLD_CONFIRMED
+                   ? hold_status_text((enum hold_status)status)
+                   : NULL;
+    case AUDIT_BOOKING:
+        return status > BOOKING_NONE && status <= BOOKING_CANCELLED
+                   ? booking_status_text((enum booking_status)status)
+                   : NULL;
+    case AUDIT_PAYMENT:
+        break;
+    }
+    return NULL;
+}
+
+static void put_text(struct buf *out, const char *name, const char *text)
+{
+    buf_lit(out, ",\"");
+    buf_str(out, name);
+    buf_lit(out, "\":");
+    if (text)
+        buf_json(out, text, strlen(text));
+    else
+        buf_lit(out, "null");
+}
+
+static void put_number(struct buf *out, const char *name, int64_t n)
+{
+    put_text(out, name, NULL);
+    if (n) {
+        out->len -= strlen("null");
+        buf_int(out, n);
+    }
+}
+
+static void put_until(struct buf *out, int64_t until)
+{
+    buf_lit(out, ",\"until\":");
+    if (until)
+        buf_json_time(out, until);
+    else
+        buf_lit(out, "null");
+}
+
+static void put_named_id(struct buf *out, const char *name, const char *prefix, int64_t key,
+                         const uint8_t secret[ID_SECRET_SIZE], bool masked)
+{
+    struct id id = {.key = key};
+    put_text(out, name, NULL);
+    if (!key)
+        return;
+    out->len -= strlen("null");
+    memcpy(id.secret, secret, ID_SECRET_SIZE);
+    render_id(prefix, &id, masked, out);
+}
+
+static void put_item(const struct event *e, const struct audit_row *row, struct buf *out)
+{
+    bool in_seats = row->object == AUDIT_SEAT && row->item >= 0 && row->item < e->def->n_seats;
+    bool in_areas =
+        row->object == AUDIT_AREA && row->item >= 0 && (size_t)row->item < e->def->areas.n;
+    buf_lit(out, ",\"seat\":");
+    if (in_seats)
+        render_seat(e, (uint32_t)row->item, out);
+    else
+        buf_lit(out, "null");
+    put_text(out, "area", in_areas ? e->def->areas.v[row->item].name : NULL);
+}
+
+void render_audit(const struct event *e, const struct audit_entry *entry, bool masked,
+                  struct buf *out)
+{
+    const struct audit_row *row = &entry->row;
+    buf_lit(out, "{\"seq\":");
+    buf_int(out, row->seq);
+    buf_lit(out, ",\"at\":");
+    buf_json_time(out, row->at);
+    put_text(out, "event", event_id_text(e));
+    put_text(out, "object", TEXT_OF(object_texts, row->object));
+    put_item(e, row, out);
+    put_number(out, "quantity", row->quantity);
+    put_text(out, "from", status_text(row->object, row->from));
+    put_text(out, "to", status_text(row->object, row->to));
+    put_named_id(out, "hold", "hold_", row->hold, entry->hold_secret, masked);
+    put_named_id(out, "booking", "bkg_", row->booking, entry->booking_secret, masked);
+    put_number(out, "fence", row->fence);
+    put_until(out, row->until);
+    put_text(out, "cause", TEXT_OF(cause_texts, row->cause));
+    buf_char(out, '}');
+}
+
+void render_seat_past(const struct event *e, uint32_t seat, const struct seat_past *past,
+                      struct buf *out)
+{
+    static const uint8_t no_secret[ID_SECRET_SIZE];
+    const struct row *row = event_row_of(e, seat);
+    const struct section_def *section = &e->def->sections.v[row->section];
+    buf_lit(out, "{\"object\":\"seat\"");
+    put_text(out, "event", event_id_text(e));
+    buf_lit(out, ",\"id\":");
+    render_seat(e, seat, out);
+    put_text(out, "section", section->name);
+    put_text(out, "row", row->name);
+    put_number(out, "number", seat - row->first + 1);
+    put_text(out, "tier", section->tier);
+    buf_lit(out, ",\"price\":");
+    buf_int(out, section->price);
+    buf_lit(out, ",\"at\":");
+    buf_json_time(out, past->at);
+    put_text(out, "status", seat_texts[past->status]);
+    put_named_id(out, "hold", "hold_", past->hold, no_secret, true);
+    put_number(out, "fence", past->fence);
+    put_until(out, past->until);
+    buf_lit(out, ",\"history\":[");
+    for (size_t i = 0; i < past->n; i++) {
+        if (i)
+            buf_char(out, ',');
+        render_audit(e, &past->history[i], true, out);
+    }
+    buf_lit(out, "],\"history_has_more\":");
+    buf_str(out, past->more ? "true}" : "false}");
+}

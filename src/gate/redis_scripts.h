@@ -1,0 +1,115 @@
+/* What the gate (gate.h) has the server do.  Each script is atomic there, writes nothing before it
+ * has read all it judges by, and touches no key but those it is given, all of one event (look's
+ * are of any).
+ *
+ * MGET says nothing of a key of another type, so that such a key is as good as none.  Numbers stay
+ * texts: a hold's key has up to 19 digits and Lua's numbers keep 15.  The larger one has more
+ * digits or, of as many, comes later. */
+#ifndef HF_GATE_REDIS_SCRIPTS_H
+#define HF_GATE_REDIS_SCRIPTS_H
+
+#define GATE_IS_HOLD                                                                               \
+    "local function is_hold(v) return v and #v <= 19 and v:find('^[1-9]%d*$') end\n"
+#define GATE_IS_LARGER "local function is_larger(a, b) return #a > #b or #a == #b and a > b end\n"
+/* seq, available; nothing: no count. */
+#define GATE_COUNT                                                                                 \
+    "local function count(v)\n"                                                                    \
+    "  if not v or #v > 40 then return end\n"                                                      \
+    "  local seq, left = v:match('^(%d+) (%-?%d+)$')\n"                                            \
+    "  if seq and (#seq == 1 or seq:sub(1, 1) ~= '0') then return seq, left end\n"                 \
+    "end\n"
+
+/* What was sent while the server stood still comes late, though nobody waits for it any more, and a
+ * TTL begins when it is executed.  So each script is told when, by the server's clock, it was sent
+ * (0: not known), and answers with that clock in milliseconds.  A clock that is set back makes
+ * nothing last longer. */
+#define GATE_NOW                                                                                   \
+    "local t = redis.call('TIME')\n"                                                               \
+    "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"                                          \
+    "local late = 0\n"                                                                             \
+    "if ARGV[1] ~= '0' then late = math.max(0, now - tonumber(ARGV[1])) end\n"
+
+/* KEYS: seats, areas.  ARGV: when it was sent, the claim's value, its TTL, for how long somebody
+ * waits for the answer, the number of seats, a quantity an area.  Answers the time, or of a refusal
+ * { number of the first area that is short or 0, how many it has, numbers of the seats that are
+ * taken ... }.  Cost: one MGET, and a SET a seat if granted. */
+#define GATE_CLAIM                                                                                 \
+    GATE_IS_HOLD GATE_NOW                                                                          \
+        "if #KEYS == 0 or late > tonumber(ARGV[4]) then return now end\n"                          \
+        "local mine, n = ARGV[2], tonumber(ARGV[5])\n"                                             \
+        "local had = redis.call('MGET', unpack(KEYS))\n"                                           \
+        "local no\n"                                                                               \
+        "for i = 1, n do\n"                                                                        \
+        "  local v = had[i]\n"                                                                     \
+        "  if v and v ~= mine and (is_hold(v) or #v == 34 and v:find('^c:%x+$')) then\n"           \
+        "    no = no or {0, '0'}\n"                                                                \
+        "    no[#no + 1] = i\n"                                                                    \
+        "  end\n"                                                                                  \
+        "end\n"                                                                                    \
+        "if n < #KEYS then\n" GATE_COUNT "for i = n + 1, #KEYS do\n"                               \
+        "  local _, left = count(had[i])\n"                                                        \
+        "  if left and tonumber(left) < tonumber(ARGV[5 + i - n]) then\n"                          \
+        "    no = no or {0, '0'}\n"                                                                \
+        "    no[1], no[2] = i - n, left\n"                                                         \
+        "    break\n"                                                                              \
+        "  end\n"                                                                                  \
+        "end end\n"                                                                                \
+        "if no then return no end\n"                                                               \
+        "for i = 1, n do redis.call('SET', KEYS[i], mine, 'PX', ARGV[3]) end\n"                    \
+        "return now\n"
+
+/* KEYS: seats, one may come twice.  ARGV: when it was sent, the claim's value, then a hold (0:
+ * nobody) and a TTL (0: no more) a seat.  Answers the time.  Cost: one MGET, and at most a command
+ * a seat. */
+#define GATE_SETTLE                                                                                \
+    GATE_IS_HOLD GATE_IS_LARGER GATE_NOW                                                           \
+        "local mine, has = ARGV[2], {}\n"                                                          \
+        "local had = redis.call('MGET', unpack(KEYS))\n"                                           \
+        "for i, key in ipairs(KEYS) do has[key] = had[i] end\n"                                    \
+        "for i, key in ipairs(KEYS) do\n"                                                          \
+        "  local v, hold, ttl = has[key], ARGV[2 * i + 1], ARGV[2 * i + 2] - late\n"               \
+        "  local held = is_hold(v)\n"                                                              \
+        "  if hold ~= '0' and ttl > 0 then\n"                                                      \
+        "    if not (held and is_larger(v, hold)) then\n"                                          \
+        "      redis.call('SET', key, hold, 'PX', string.format('%.0f', ttl))\n"                   \
+        "      has[key] = hold\n"                                                                  \
+        "    end\n"                                                                                \
+        "  elseif v == mine or hold ~= '0' and held and not is_larger(v, hold) then\n"             \
+        "    redis.call('DEL', key)\n"                                                             \
+        "    has[key] = false\n"                                                                   \
+        "  end\n"                                                                                  \
+        "end\n"                                                                                    \
+        "return now\n"
+
+/* KEYS: areas, one may come twice.  ARGV: when it was sent, then seq, available and a TTL (0:
+ * delete) an area.  One that is over by now is not written.  Answers the time. */
+#define GATE_COUNTS                                                                                \
+    GATE_COUNT GATE_IS_LARGER GATE_NOW                                                             \
+        "local has = {}\n"                                                                         \
+        "local had = redis.call('MGET', unpack(KEYS))\n"                                           \
+        "for i, key in ipairs(KEYS) do has[key] = count(had[i]) end\n"                             \
+        "for i, key in ipairs(KEYS) do\n"                                                          \
+        "  local seq, ttl = ARGV[3 * i - 1], ARGV[3 * i + 1] - late\n"                             \
+        "  if ARGV[3 * i + 1] == '0' then\n"                                                       \
+        "    redis.call('DEL', key)\n"                                                             \
+        "    has[key] = nil\n"                                                                     \
+        "  elseif ttl > 0 and (not has[key] or is_larger(seq, has[key])) then\n"                   \
+        "    redis.call('SET', key, seq .. ' ' .. ARGV[3 * i], 'PX', string.format('%.0f', "       \
+        "ttl))\n"                                                                                  \
+        "    has[key] = seq\n"                                                                     \
+        "  end\n"                                                                                  \
+        "end\n"                                                                                    \
+        "return now\n"
+
+/* Answers a value and a remaining TTL a key: no value and -2 is gone, no value and another TTL is
+ * of another type, -1 is for ever.  Of a long value the beginning, which is strange enough. */
+#define GATE_LOOK                                                                                  \
+    "local had = redis.call('MGET', unpack(KEYS))\n"                                               \
+    "local all = {}\n"                                                                             \
+    "for i, key in ipairs(KEYS) do\n"                                                              \
+    "  all[2 * i - 1] = had[i] and had[i]:sub(1, 64)\n"                                            \
+    "  all[2 * i] = redis.call('PTTL', key)\n"                                                     \
+    "end\n"                                                                                        \
+    "return all\n"
+
+#endif

@@ -1,0 +1,222 @@
+/* The rows of the ledger, as C.  `decide` fills a struct ledger_batch, ledger_write stores it, the
+ * view folds its audit rows: the same structs all the way.  Times are milliseconds since 1970 on
+ * the ledger's clock, money the smallest unit.  No functions with effects here.
+ *
+ * Keys.  event: 1, 2, 3 ...   seat: event << 32 | index of the seat in its event.
+ * hold: event << 40 | the fence it was granted with; so a hold's id names its event, and no
+ * counter beside event_clock is needed.  booking: the key of the hold it sells.  audit: event << 40
+ * | seq.
+ *
+ * A seat gets its row by its first change.  Before that it has none, is available and its fence is
+ * 0.  So an event is a row of `sections` for each, whatever its size, and is made in one batch with
+ * the holds of others.  Events of schema versions before 3 were made with a row for each seat.
+ *
+ * A row of the log about a seat names the status it had and has.  A row about an area says that
+ * `quantity` places passed from one seat status to another. */
+#ifndef HF_MODEL_ROWS_H
+#define HF_MODEL_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/id.h"
+#include "base/vec.h"
+
+enum seat_status { SEAT_AVAILABLE = 0, SEAT_HELD = 1, SEAT_BOOKED = 2, SEAT_BLOCKED = 3 };
+enum hold_status { HOLD_NONE, HOLD_ACTIVE, HOLD_EXPIRED, HOLD_RELEASED, HOLD_CONFIRMED };
+enum booking_status {
+    BOOKING_NONE,
+    BOOKING_PENDING,
+    BOOKING_CONFIRMED,
+    BOOKING_FAILED,
+    BOOKING_CANCELLED
+};
+enum event_status { EVENT_OPEN = 1, EVENT_CLOSED = 2 };
+
+enum audit_object {
+    AUDIT_EVENT = 1,
+    AUDIT_SEAT,
+    AUDIT_AREA,
+    AUDIT_HOLD,
+    AUDIT_BOOKING,
+    AUDIT_PAYMENT
+};
+enum audit_cause {
+    CAUSE_CREATE = 1,
+    CAUSE_HOLD,
+    CAUSE_RENEW,
+    CAUSE_RELEASE,
+    CAUSE_EXPIRE,
+    CAUSE_CONFIRM,
+    CAUSE_RESCUE,
+    CAUSE_BLOCK,
+    CAUSE_UNBLOCK,
+    CAUSE_OPEN,
+    CAUSE_CLOSE,
+    CAUSE_EVICT,
+    CAUSE_CANCEL
+};
+
+#define SEAT_KEY(event, index) ((int64_t)(event) << 32 | (int64_t)(index))
+#define SEAT_INDEX(key) ((uint32_t)((key)&0xffffffff))
+#define HOLD_FENCE_BITS 40
+#define HOLD_KEY(event, fence) ((int64_t)(event) << HOLD_FENCE_BITS | (int64_t)(fence))
+#define HOLD_EVENT(key) ((int64_t)(key) >> HOLD_FENCE_BITS)
+#define HOLD_FIRST_FENCE(key) ((int64_t)(key) & (((int64_t)1 << HOLD_FENCE_BITS) - 1))
+#define AUDIT_SEQ_BITS 40
+#define AUDIT_KEY(event, seq) ((int64_t)(event) << AUDIT_SEQ_BITS | (int64_t)(seq))
+#define EVENT_KEY_MAX (((int64_t)1 << (62 - HOLD_FENCE_BITS)) - 1)
+
+#define NAME_CHARS_MAX 32
+#define NAME_SIZE (NAME_CHARS_MAX * 4 + 1)
+#define EVENT_SEATS_MAX 2000000
+
+/* ---- an event as its creator described it ---- */
+struct row_def {
+    char *name;
+    uint32_t seats;
+    uint32_t first; /* index of seat 1 of this row; set by event_def_number */
+};
+struct section_def {
+    char *name, *tier; /* tier may be NULL */
+    int64_t price;
+    bool listed; /* rows were listed by name, so answers list them too */
+    VEC(struct row_def) rows;
+};
+struct area_def {
+    char *name;
+    int64_t price, capacity, held, booked; /* the last two only when read from the ledger */
+};
+struct event_def {
+    struct id id; /* of the event: set at creation by the worker, or read */
+    char *name;
+    char currency[4];
+    enum event_status status;
+    int64_t hold_ttl_ms, hold_max_ms, created_at;
+    int32_t max_per_hold;
+    uint32_t n_seats;
+    VEC(struct section_def) sections;
+    VEC(struct area_def) areas;
+};
+/* The name of a section's row whose creator named none: A..Z, AA..ZZ, AAA.. */
+#define ROW_NAME_SIZE 8
+void row_name(uint32_t index, char out[ROW_NAME_SIZE]);
+/* Number the seats: fills row_def.first and n_seats.  False when there are more than fit. */
+bool event_def_number(struct event_def *def);
+/* All seats and area places. */
+int64_t event_def_capacity(const struct event_def *def);
+void event_def_free(struct event_def *def); /* accepts NULL; strings and all */
+
+/* ---- holds and bookings ---- */
+
+/* Places of general admission. */
+struct area_claim {
+    uint32_t area, quantity;
+};
+
+struct hold_row {
+    struct id id;
+    int64_t event, fence, amount, created_at, expires_at, max_expires_at;
+    uint64_t client; /* hash of a keyless buyer's address; 0: none */
+    enum hold_status status;
+    const char *owner; /* NULL: none */
+    size_t owner_len;
+    const char *metadata; /* JSON text, NULL: none */
+    size_t metadata_len;
+    const uint32_t *seats;
+    const struct area_claim *areas;
+    uint32_t n_seats, n_areas;
+    void *owned; /* what hold_row_close frees; NULL when the pointers are borrowed */
+};
+void hold_row_close(struct hold_row *row);
+/* Seats and area places together: what max_per_hold counts. */
+uint32_t places_count(uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas);
+
+struct booking_row {
+    struct id id; /* key: the hold's */
+    uint8_t hold_secret[ID_SECRET_SIZE];
+    int64_t event, fence, amount, created_at;
+    enum booking_status status;
+    const char *reference; /* NULL: none */
+    size_t reference_len;
+    const uint32_t *seats;
+    const struct area_claim *areas;
+    uint32_t n_seats, n_areas;
+    void *owned;
+};
+void booking_row_close(struct booking_row *row);
+
+/* ---- what a batch writes ---- */
+
+/* The net change of one seat in a batch: its state before the batch is the condition. */
+struct seat_write {
+    int64_t seat, hold_before, hold, fence, expires_at;
+    enum seat_status from, to;
+};
+/* The net change of an area's counters; those before are the condition. */
+struct area_write {
+    int64_t event, area, held_before, booked_before, held, booked;
+};
+struct event_write {
+    int64_t event;
+    enum event_status from, to;
+};
+/* The net change of one hold. */
+struct hold_write {
+    int64_t hold, fence_before, fence, expires_before, expires_at;
+    enum hold_status from, to;
+};
+struct sale_write {
+    int64_t seat, booking;
+};
+struct audit_row {
+    int64_t event, seq, at;
+    enum audit_object object;
+    enum audit_cause cause;
+    int64_t item;                        /* seat or area index; -1: none */
+    int64_t quantity;                    /* 0: none */
+    int from, to;                        /* of the object's own status enum */
+    int64_t hold, booking, fence, until; /* 0: none */
+};
+/* A row of the log as it is shown: with the secrets of the ids it names. */
+struct audit_entry {
+    struct audit_row row;
+    uint8_t hold_secret[ID_SECRET_SIZE], booking_secret[ID_SECRET_SIZE];
+};
+#define KEY_HASH_SIZE 32
+/* An idempotency key's stored effect. */
+struct key_row {
+    uint8_t hash[KEY_HASH_SIZE];    /* of caller scope and key */
+    uint8_t request[KEY_HASH_SIZE]; /* of method, path and body */
+    int http_status;
+    const char *body;
+    size_t body_len;
+    int64_t created_at;
+    void *owned;
+};
+void key_row_close(struct key_row *row);
+#define KEY_KEPT_MS ((int64_t)24 * 3600 * 1000)
+
+/* The lock and the counters of an event. */
+struct clock_row {
+    int64_t event, seq, fence, now;
+};
+struct clock_write {
+    struct clock_row before, after;
+};
+
+struct ledger_batch {
+    VEC(struct clock_write) clocks;
+    VEC(struct event_write) events;
+    VEC(struct seat_write) seats;
+    VEC(struct area_write) areas;
+    VEC(struct hold_row) holds_new;
+    VEC(struct hold_write) holds;
+    VEC(struct booking_row) bookings;
+    VEC(struct sale_write) sales;
+    VEC(struct audit_row) audit;
+    VEC(struct key_row) keys;
+};
+
+#endif

@@ -1,0 +1,63 @@
+/* Places by address; see clients.h. */
+#include "rules/clients.h"
+
+#include <stdlib.h>
+
+#include "base/status.h"
+
+void clients_init(struct clients *c)
+{
+    *c = (struct clients){0};
+    pthread_mutex_init(&c->lock, NULL);
+}
+
+void clients_close(struct clients *c)
+{
+    free(c->slots);
+    pthread_mutex_destroy(&c->lock);
+}
+
+static struct client_slot *find(const struct clients *c, uint64_t client)
+{
+    size_t i = (client * 0x9e3779b97f4a7c15u >> 20) & (c->n - 1);
+    while (c->slots[i].client && c->slots[i].client != client)
+        i = (i + 1) & (c->n - 1);
+    return &c->slots[i];
+}
+
+/* Grows to twice what is in use, leaving out those who hold nothing any more. */
+static void grow(struct clients *c)
+{
+    struct client_slot *old = c->slots;
+    size_t n_old = c->n, live = 0;
+    for (size_t i = 0; i < n_old; i++)
+        live += old[i].places > 0;
+    for (c->n = 256; c->n < live * 4; c->n *= 2)
+        ;
+    c->slots = hf_alloc(c->n * sizeof *c->slots);
+    c->n_used = live;
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i].places)
+            *find(c, old[i].client) = old[i];
+    free(old);
+}
+
+void clients_add(struct clients *c, uint64_t client, int64_t places)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->n_used * 2 >= c->n)
+        grow(c);
+    struct client_slot *slot = find(c, client);
+    c->n_used += slot->client == 0;
+    slot->client = client;
+    slot->places = (uint32_t)((int64_t)slot->places + places);
+    pthread_mutex_unlock(&c->lock);
+}
+
+uint32_t clients_places(struct clients *c, uint64_t client)
+{
+    pthread_mutex_lock(&c->lock);
+    uint32_t places = c->n ? find(c, client)->places : 0;
+    pthread_mutex_unlock(&c->lock);
+    return places;
+}

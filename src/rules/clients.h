@@ -1,0 +1,28 @@
+/* How many places each keyless address holds, in the live holds of loaded events.  One table for
+ * all views of a server, since an address may hold places of events that different workers own: a
+ * mutex, held for a lookup.  With several servers each counts what it has heard of. */
+#ifndef HF_RULES_CLIENTS_H
+#define HF_RULES_CLIENTS_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct client_slot {
+    uint64_t client; /* 0: empty */
+    uint32_t places; /* 0: may be reused when the table grows */
+};
+
+struct clients {
+    pthread_mutex_t lock;
+    struct client_slot *slots; /* open-addressed; n is a power of two, or 0 */
+    size_t n, n_used;
+};
+
+void clients_init(struct clients *c);
+void clients_close(struct clients *c);
+/* `places` more, or fewer. O(1), amortised. */
+void clients_add(struct clients *c, uint64_t client, int64_t places);
+uint32_t clients_places(struct clients *c, uint64_t client);
+
+#endif

@@ -1,0 +1,403 @@
+/* Events in memory: layout, seat states, registry.  See view.h for which thread may touch what. */
+#include "rules/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/best.h"
+#include "rules/view_holds.h"
+
+/* Event keys index a two-level table whose slots are written once: lookups need no lock. */
+#define CHUNK_BITS 10
+#define CHUNK_SLOTS (1u << CHUNK_BITS)
+#define CHUNKS ((EVENT_KEY_MAX + 1) >> CHUNK_BITS)
+
+typedef _Atomic(struct event *) event_slot;
+
+struct view {
+    _Atomic(event_slot *) chunks[CHUNKS];
+    struct hold_table holds;
+    struct clients clients;
+};
+
+struct view *view_new(void)
+{
+    struct view *v = hf_alloc(sizeof *v);
+    clients_init(&v->clients);
+    v->holds.clients = &v->clients;
+    return v;
+}
+
+void view_share_clients(struct view *v, struct view *first)
+{
+    hf_check(v->holds.n == 0);
+    v->holds.clients = &first->clients;
+}
+
+void view_free(struct view *v)
+{
+    if (!v)
+        return;
+    hold_table_close(&v->holds);
+    for (size_t c = 0; c < CHUNKS; c++) {
+        event_slot *chunk = v->chunks[c];
+        for (size_t i = 0; chunk && i < CHUNK_SLOTS; i++)
+            event_free(chunk[i]);
+        free(chunk);
+    }
+    clients_close(&v->clients);
+    free(v);
+}
+
+/* `const` speaks of what other threads see; the holds are the worker's own. */
+struct hold_table *view_hold_table(const struct view *v)
+{
+    return &((struct view *)(uintptr_t)v)->holds;
+}
+
+struct event *view_event(const struct view *v, int64_t event)
+{
+    if (event <= 0 || event > EVENT_KEY_MAX)
+        return NULL;
+    event_slot *chunk = atomic_load_explicit(&v->chunks[event >> CHUNK_BITS], memory_order_acquire);
+    return chunk ? atomic_load_explicit(&chunk[event & (CHUNK_SLOTS - 1)], memory_order_acquire)
+                 : NULL;
+}
+
+void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), void *ctx)
+{
+    for (size_t c = 0; c < CHUNKS; c++) {
+        event_slot *chunk = atomic_load_explicit(&v->chunks[c], memory_order_acquire);
+        for (size_t i = 0; chunk && i < CHUNK_SLOTS; i++) {
+            struct event *e = atomic_load_explicit(&chunk[i], memory_order_acquire);
+            if (e)
+                event(ctx, e);
+        }
+    }
+}
+
+/* ---- layout ---- */
+
+static uint32_t hash_bytes(uint32_t hash, const char *data, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (uint8_t)data[i]) * 16777619u;
+    return hash;
+}
+
+static void index_rows(struct event *e)
+{
+    uint32_t size = 4;
+    while (size < e->n_rows * 2)
+        size *= 2;
+    e->row_index = hf_alloc(size * sizeof *e->row_index);
+    e->row_index_mask = size - 1;
+    for (uint32_t r = 0; r < e->n_rows; r++) {
+        const char *section = e->def->sections.v[e->rows[r].section].name;
+        uint32_t hash = hash_bytes(2166136261u, section, strlen(section));
+        hash = hash_bytes(hash_bytes(hash, "-", 1), e->rows[r].name, e->rows[r].name_len);
+        uint32_t slot = hash & e->row_index_mask;
+        while (e->row_index[slot])
+            slot = (slot + 1) & e->row_index_mask;
+        e->row_index[slot] = r + 1;
+    }
+}
+
+/* Changes kept for streams: each seat four times over, within reason (24 bytes each). */
+static uint32_t feed_len(uint32_t n_seats)
+{
+    const uint32_t min = 16384, max = 262144;
+    return n_seats < min / 4 ? min : n_seats > max / 4 ? max : n_seats * 4;
+}
+
+/* The first row of the log is the event's creation, which changes no seat. */
+static int64_t feed_floor(int64_t seq) { return seq > 1 ? seq : 0; }
+
+struct event *event_new(struct event_def *def, const struct clock_row *clock)
+{
+    struct event *e = hf_alloc(sizeof *e);
+    e->def = def;
+    id_format(e->id_text, "evt_", &def->id);
+    for (size_t s = 0; s < def->sections.n; s++)
+        e->n_rows += (uint32_t)def->sections.v[s].rows.n;
+    e->rows = hf_alloc((e->n_rows + 1) * sizeof *e->rows);
+    struct row *next = e->rows;
+    for (size_t s = 0; s < def->sections.n; s++)
+        for (size_t r = 0; r < def->sections.v[s].rows.n; r++) {
+            const struct row_def *row = &def->sections.v[s].rows.v[r];
+            *next++ = (struct row){.name = row->name,
+                                   .name_len = strlen(row->name),
+                                   .section = (uint32_t)s,
+                                   .first = row->first,
+                                   .n_seats = row->seats};
+        }
+    index_rows(e);
+    e->seats = hf_alloc((def->n_seats + (size_t)1) * sizeof *e->seats);
+    e->best = best_new(e);
+    e->counts[SEAT_AVAILABLE] = def->n_seats;
+    e->areas = hf_alloc((def->areas.n + 1) * sizeof *e->areas);
+    for (uint32_t i = 0; i < def->areas.n; i++) {
+        e->areas[i].held = def->areas.v[i].held;
+        e->areas[i].booked = def->areas.v[i].booked;
+        event_show_area(e, i);
+    }
+    e->seq = clock->seq;
+    e->status = def->status;
+    e->status_draft = def->status;
+    e->clock = e->draft = *clock;
+    feed_init(&e->feed, feed_floor(clock->seq), feed_len(def->n_seats));
+    pthread_mutex_init(&e->lock, NULL);
+    pthread_mutex_init(&e->snapshot_lock, NULL);
+    return e;
+}
+
+static void drop_loaded(struct event *e)
+{
+    while (e->loaded) {
+        struct hold *next = e->loaded->next;
+        free(e->loaded);
+        e->loaded = next;
+    }
+}
+
+void event_free(struct event *e)
+{
+    if (!e)
+        return;
+    drop_loaded(e);
+    best_free(e->best);
+    snapshot_unref(e->snapshot);
+    feed_close(&e->feed);
+    pthread_mutex_destroy(&e->lock);
+    pthread_mutex_destroy(&e->snapshot_lock);
+    event_def_free(e->def);
+    free(e->rows);
+    free(e->row_index);
+    free(e->seats);
+    free(e->areas);
+    free(e);
+}
+
+const char *event_id_text(const struct event *e) { return e->id_text; }
+
+static const struct row *row_find(const struct event *e, const char *name, size_t len)
+{
+    uint32_t slot = hash_bytes(2166136261u, name, len) & e->row_index_mask;
+    for (; e->row_index[slot]; slot = (slot + 1) & e->row_index_mask) {
+        const struct row *row = &e->rows[e->row_index[slot] - 1];
+        if (row->name_len + 1 >= len || name[len - row->name_len - 1] != '-')
+            continue;
+        const char *section = e->def->sections.v[row->section].name;
+        size_t section_len = len - row->name_len - 1;
+        if (memcmp(name + section_len + 1, row->name, row->name_len) == 0 &&
+            strlen(section) == section_len && memcmp(section, name, section_len) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index)
+{
+    const char *dash = memrchr(name, '-', len);
+    if (!dash)
+        return false;
+    const char *digit = dash + 1, *end = name + len;
+    uint32_t number = 0;
+    if (digit == end || *digit == '0')
+        return false;
+    for (; digit < end; digit++) {
+        if (*digit < '0' || *digit > '9' || number > EVENT_SEATS_MAX)
+            return false;
+        number = number * 10 + (uint32_t)(*digit - '0');
+    }
+    const struct row *row = row_find(e, name, (size_t)(dash - name));
+    if (!row || number > row->n_seats)
+        return false;
+    *ret_index = row->first + number - 1;
+    return true;
+}
+
+const struct row *event_row_of(const struct event *e, uint32_t index)
+{
+    uint32_t low = 0, high = e->n_rows;
+    hf_check(index < e->def->n_seats);
+    while (high - low > 1) {
+        uint32_t mid = low + (high - low) / 2;
+        if (e->rows[mid].first <= index)
+            low = mid;
+        else
+            high = mid;
+    }
+    return &e->rows[low];
+}
+
+void event_seat_name(const struct event *e, uint32_t index, struct buf *out)
+{
+    const struct row *row = event_row_of(e, index);
+    buf_str(out, e->def->sections.v[row->section].name);
+    buf_char(out, '-');
+    buf_put(out, row->name, row->name_len);
+    buf_char(out, '-');
+    buf_int(out, index - row->first + 1);
+}
+
+int64_t event_seat_price(const struct event *e, uint32_t index)
+{
+    return e->def->sections.v[event_row_of(e, index)->section].price;
+}
+
+int64_t event_area_find(const struct event *e, const char *name, size_t len)
+{
+    for (size_t i = 0; i < e->def->areas.n; i++)
+        if (strlen(e->def->areas.v[i].name) == len &&
+            memcmp(e->def->areas.v[i].name, name, len) == 0)
+            return (int64_t)i;
+    return -1;
+}
+
+int64_t event_section_find(const struct event *e, const char *name, size_t len)
+{
+    for (size_t i = 0; i < e->def->sections.n; i++)
+        if (strlen(e->def->sections.v[i].name) == len &&
+            memcmp(e->def->sections.v[i].name, name, len) == 0)
+            return (int64_t)i;
+    return -1;
+}
+
+/* ---- what others see ---- */
+
+void event_show_area(struct event *e, uint32_t index)
+{
+    struct area *area = &e->areas[index];
+    atomic_store_explicit(&area->available,
+                          e->def->areas.v[index].capacity - area->held - area->booked,
+                          memory_order_relaxed);
+    atomic_store_explicit(&area->booked_shown, area->booked, memory_order_relaxed);
+}
+
+void event_show_seat(struct event *e, uint32_t index, int64_t until_ms)
+{
+    struct seat *seat = &e->seats[index];
+    uint64_t old = atomic_load_explicit(&seat->shown, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&e->counts[old & 3], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&e->counts[seat->status], 1, memory_order_relaxed);
+    atomic_store_explicit(&seat->shown, (uint64_t)until_ms << 2 | seat->status,
+                          memory_order_release);
+}
+
+void event_read_counts(struct event *e, struct event_counts *ret)
+{
+    pthread_mutex_lock(&e->lock);
+    *ret = (struct event_counts){.seq = e->seq,
+                                 .available = e->counts[SEAT_AVAILABLE],
+                                 .held = e->counts[SEAT_HELD],
+                                 .booked = e->counts[SEAT_BOOKED],
+                                 .blocked = e->counts[SEAT_BLOCKED]};
+    for (size_t i = 0; i < e->def->areas.n; i++) {
+        int64_t available = e->areas[i].available, booked = e->areas[i].booked_shown;
+        ret->available += available;
+        ret->booked += booked;
+        ret->held += e->def->areas.v[i].capacity - available - booked;
+    }
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* ---- loading ---- */
+
+void event_load_seat(struct event *e, uint32_t index, enum seat_status status, int64_t hold)
+{
+    if (index >= e->def->n_seats)
+        return;
+    e->seats[index].status = (uint8_t)status;
+    e->seats[index].hold = hold;
+    best_changed(e, index);
+}
+
+void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked)
+{
+    if (index >= e->def->areas.n)
+        return;
+    e->areas[index].held = held;
+    e->areas[index].booked = booked;
+}
+
+void event_load_hold(struct event *e, const struct hold_row *row)
+{
+    for (uint32_t i = 0; i < row->n_seats; i++)
+        if (row->seats[i] >= e->def->n_seats)
+            return; /* damaged; `holdfast verify` names it */
+    for (uint32_t i = 0; i < row->n_areas; i++)
+        if (row->areas[i].area >= e->def->areas.n)
+            return;
+    struct hold *h = hold_new(e, row);
+    h->next = e->loaded;
+    e->loaded = h;
+}
+
+static void show_all(struct event *e, const struct view *v)
+{
+    pthread_mutex_lock(&e->lock);
+    for (uint32_t i = 0; i < e->def->n_seats; i++) {
+        const struct seat *seat = &e->seats[i];
+        uint64_t shown = atomic_load_explicit(&seat->shown, memory_order_relaxed);
+        const struct hold *h = seat->status == SEAT_HELD ? view_hold(v, seat->hold) : NULL;
+        if (seat->status != SEAT_AVAILABLE || shown != SEAT_AVAILABLE)
+            event_show_seat(e, i, h ? h->expires_at : 0);
+    }
+    for (uint32_t i = 0; i < e->def->areas.n; i++)
+        event_show_area(e, i);
+    e->status = e->status_draft;
+    e->seq = e->clock.seq;
+    feed_reset(&e->feed, feed_floor(e->clock.seq));
+    pthread_mutex_unlock(&e->lock);
+}
+
+static void adopt_holds(struct view *v, struct event *e)
+{
+    while (e->loaded) {
+        struct hold *h = e->loaded;
+        e->loaded = h->next;
+        hold_table_add(&v->holds, h);
+    }
+}
+
+struct event *view_install(struct view *v, struct event *e)
+{
+    int64_t key = e->def->id.key;
+    struct event *there = view_event(v, key);
+    if (there) {
+        if (there != e)
+            event_free(e);
+        return there;
+    }
+    event_slot *chunk = v->chunks[key >> CHUNK_BITS];
+    if (!chunk) {
+        chunk = hf_alloc(CHUNK_SLOTS * sizeof *chunk);
+        atomic_store_explicit(&v->chunks[key >> CHUNK_BITS], chunk, memory_order_release);
+    }
+    adopt_holds(v, e);
+    show_all(e, v);
+    atomic_store_explicit(&chunk[key & (CHUNK_SLOTS - 1)], e, memory_order_release);
+    return e;
+}
+
+void view_forget(struct view *v, struct event *e)
+{
+    hold_table_remove_event(&v->holds, e);
+    drop_loaded(e);
+    for (uint32_t i = 0; i < e->def->n_seats; i++) {
+        e->seats[i].status = SEAT_AVAILABLE;
+        e->seats[i].hold = 0;
+        e->seats[i].pending = 0;
+        best_changed(e, i);
+    }
+    for (uint32_t i = 0; i < e->def->areas.n; i++)
+        e->areas[i].pending = 0;
+}
+
+void view_reloaded(struct view *v, struct event *e, const struct clock_row *clock)
+{
+    e->clock = e->draft = *clock;
+    adopt_holds(v, e);
+    show_all(e, v);
+}

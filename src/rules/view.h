@@ -1,0 +1,189 @@
+/* The view: the in-process picture of every seat of every loaded event; the audit log, folded.
+ *
+ * Who touches what:
+ *   layout (names, rows, prices)   immutable once the event is in the view: any thread, no lock
+ *   seat.shown, counts, seq        written by the worker at publish, read by any thread (atomics)
+ *   everything else of a seat, holds, the heap    the worker alone
+ * The worker decides on its own fields and shows them to the others only after the commit, so no
+ * answer is ever given from state that is not durable (I7).  `lock` makes a change of many seats
+ * and of seq one step for those who read the whole map (snapshot, counts).
+ *
+ * Events are loaded on first use and stay.  24 bytes a seat, about 100 a live hold. */
+#ifndef HF_RULES_VIEW_H
+#define HF_RULES_VIEW_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "rules/feed.h"
+#include "model/rows.h"
+
+struct seat {
+    _Atomic uint64_t shown; /* seat_shown(): expiry in ms << 2 | status */
+    int64_t hold;           /* key of the owning hold or 0 */
+    uint32_t pending;       /* 1 + index of this batch's seat_write, 0: untouched */
+    uint8_t status;         /* enum seat_status, as decided */
+};
+
+/* A live hold, or one resolved by the batch being decided. */
+struct hold {
+    int64_t key, fence, expires_at, max_expires_at;
+    struct event *event;
+    struct hold *next; /* in its bucket */
+    uint32_t heap_pos; /* 1 + index in the deadline heap, 0: not in it */
+    uint32_t pending;  /* 1 + index of this batch's hold_write, 0: none */
+    uint8_t status;    /* enum hold_status, as decided */
+    uint32_t n_seats, n_areas;
+    uint64_t client;          /* whose address it counts against; 0: nobody's */
+    struct area_claim *areas; /* behind the seats */
+    uint32_t seats[];
+};
+
+/* General admission: places are counted, not numbered. */
+struct area {
+    int64_t held, booked;         /* as decided */
+    _Atomic int64_t available;    /* as shown: capacity - held - booked of the last commit */
+    _Atomic int64_t booked_shown; /* likewise */
+    uint32_t pending;             /* 1 + index of this batch's area_write, 0: untouched */
+};
+
+struct row {
+    const char *name; /* borrowed from the definition */
+    size_t name_len;
+    uint32_t section, first, n_seats;
+};
+
+struct event {
+    struct event_def *def; /* owned, never changed: the layout as created */
+    char id_text[ID_TEXT_SIZE];
+    /* all rows of all sections, in seat order, and an open-addressed index of them by name */
+    struct row *rows;
+    uint32_t n_rows, row_index_mask;
+    uint32_t *row_index; /* 1 + row */
+
+    _Atomic int64_t seq;        /* of the last change shown */
+    _Atomic uint32_t counts[4]; /* seats shown in each status */
+    _Atomic int status;         /* enum event_status */
+    /* Where others write too: the ledger's time when this was last known to be the whole truth, and
+     * whether somebody has been asked to catch up, or to tell of a change */
+    _Atomic int64_t confirmed_ms;
+    _Atomic bool following, announced;
+    pthread_mutex_t lock;
+    struct feed feed; /* what changed lately, under `lock` */
+
+    /* the worker's own */
+    struct clock_row clock; /* as of the last commit */
+    struct clock_row draft; /* as decided in this batch; equals clock between batches */
+    bool in_batch;
+    bool stale;                     /* differs from the ledger: load again before deciding */
+    enum event_status status_draft; /* as decided */
+    uint64_t swept_batch;           /* the batch that last ended all due holds of this event */
+    struct seat *seats;
+    struct area *areas;  /* def->areas.n of them */
+    struct best *best;   /* where free seats stand together; see best.h */
+    struct hold *loaded; /* live holds read with the event, until view_install */
+
+    /* the last rendered snapshot, under snapshot_lock; `bytes` is shared by reference count */
+    pthread_mutex_t snapshot_lock;
+    struct snapshot *snapshot;
+    int64_t draw_at_us; /* the drawer's: when its allowance is whole again */
+};
+
+struct view;
+
+struct view *view_new(void);
+void view_free(struct view *v);
+/* From now on count the places of addresses together with `first`, which must outlive it. */
+void view_share_clients(struct view *v, struct view *first);
+
+/* ---- any thread ---- */
+
+/* The event if it is loaded, else NULL.  Lock-free. */
+struct event *view_event(const struct view *v, int64_t event);
+/* Every loaded event. */
+void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), void *ctx);
+/* Index of the seat named `<section>-<row>-<number>`; false if there is none. O(1). */
+bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index);
+/* Append the seat's name. O(log rows). */
+void event_seat_name(const struct event *e, uint32_t index, struct buf *out);
+/* The row it stands in. O(log rows). */
+const struct row *event_row_of(const struct event *e, uint32_t index);
+int64_t event_seat_price(const struct event *e, uint32_t index);
+const char *event_id_text(const struct event *e);
+/* Index of the area or section of that name; -1: none. O(areas), O(sections). */
+int64_t event_area_find(const struct event *e, const char *name, size_t len);
+int64_t event_section_find(const struct event *e, const char *name, size_t len);
+
+static inline enum seat_status seat_shown_status(uint64_t shown) { return shown & 3; }
+static inline int64_t seat_shown_until(uint64_t shown) { return (int64_t)(shown >> 2); }
+static inline uint64_t seat_shown(const struct event *e, uint32_t index)
+{
+    return atomic_load_explicit(&e->seats[index].shown, memory_order_acquire);
+}
+
+/* Seats and area places together. */
+struct event_counts {
+    int64_t seq, available, held, booked, blocked;
+};
+void event_read_counts(struct event *e, struct event_counts *ret);
+
+/* The body of GET /v1/events/{e}/seats, drawn once for many and never changed. */
+struct snapshot {
+    _Atomic int refs;
+    int64_t seq;
+    struct buf json;
+    atomic_bool is_packed; /* then `packed` may be read */
+    struct buf packed;     /* gzip */
+};
+/* A reference to the newest map if it is of the event's very seq, and packed if that is asked for;
+ * NULL: submit a CMD_SNAPSHOT, which draws maps at most ten times a second. */
+struct snapshot *event_snapshot(struct event *e, bool packed);
+void snapshot_unref(struct snapshot *s); /* accepts NULL */
+/* Draw the map as it is now and keep it as the newest; pack the newest.  One thread at a time.
+ * O(seats). */
+void event_draw(struct event *e);
+void event_pack(struct event *e);
+
+/* ---- loading: build anywhere, install on the worker ---- */
+
+/* Takes over `def` (numbered).  Every seat is available until event_load_seat says otherwise. */
+struct event *event_new(struct event_def *def, const struct clock_row *clock);
+void event_load_seat(struct event *e, uint32_t index, enum seat_status status, int64_t hold);
+void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked);
+void event_load_hold(struct event *e, const struct hold_row *row);
+void event_free(struct event *e);
+/* Puts the event and its holds into the view and returns it; if another copy was there first,
+ * frees this one and returns the other. */
+struct event *view_install(struct view *v, struct event *e);
+/* Forget every seat's state and every hold of an installed event, to load them anew. */
+void view_forget(struct view *v, struct event *e);
+/* After view_forget and event_load_*: take the holds in and show all seats as of `clock`. */
+void view_reloaded(struct view *v, struct event *e, const struct clock_row *clock);
+
+/* ---- the worker's part ---- */
+
+struct hold *view_hold(const struct view *v, int64_t key);
+/* Adds a live hold, as the row says, and its deadline. */
+struct hold *view_hold_add(struct view *v, struct event *e, const struct hold_row *row);
+void view_hold_remove(struct view *v, struct hold *h);
+size_t view_holds_len(const struct view *v);
+/* Places that the live holds of one address have, in loaded events. O(1). */
+uint32_t view_client_places(const struct view *v, uint64_t client);
+/* The live hold that falls due first, or NULL; O(1). */
+struct hold *view_first_due(const struct view *v);
+/* Up to `max` holds due at `now`, in no promised order; O(max). */
+size_t view_due(const struct view *v, int64_t now, struct hold **ret_holds, size_t max);
+/* After changing expires_at. O(log n). */
+void view_deadline_moved(struct view *v, struct hold *h);
+/* Take out of the heap (resolved) or put back (undone). O(log n). */
+void view_deadline_drop(struct view *v, struct hold *h);
+void view_deadline_put(struct view *v, struct hold *h);
+
+/* Show a seat's decided state; the caller holds e->lock. */
+void event_show_seat(struct event *e, uint32_t index, int64_t until_ms);
+void event_show_area(struct event *e, uint32_t index); /* likewise */
+
+#endif

@@ -1,0 +1,128 @@
+/* The Redis driver when scripts, answers and servers get lost. */
+#include "support/fixtures.h"
+
+#include "support/redis.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static void a_lost_script_is_sent_again(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 2000);
+    struct lease_request q[3] = {asks("script-1"), asks("script-2"), asks("script-3")};
+    struct lease_verdict v[3];
+    must_ask("SCRIPT FLUSH");
+    assert_int_equal(lease_redis.acquire(l, q, 3, v, NULL), HF_DONE);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(v[i].result, HF_DONE);
+    must_ask("SCRIPT FLUSH");
+    assert_int_equal(lease_redis.release(l, q, 3, v, NULL), HF_DONE);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(v[i].result, HF_DONE);
+    assert_nothing_left();
+    lease_redis.close(l);
+}
+
+static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 200);
+    struct lease_request q = asks("unknown");
+    struct lease_verdict v;
+    struct hf_fault fault;
+    must_acquire(l, &q); /* the script is known */
+    must_release(l, &q);
+    int64_t begin_ms = boot_ms();
+    kill(server.pid, SIGSTOP);
+    enum hf_result result = lease_redis.acquire(l, &q, 1, &v, &fault);
+    kill(server.pid, SIGCONT);
+    assert_int_equal(result, HF_UNKNOWN);
+    assert_in_range(boot_ms() - begin_ms, 190, 1000);
+    struct lease *other = must_open(server.url, 2000);
+    struct hf_lock_state s = must_inspect(other, "unknown");
+    for (int i = 0; i < 200 && s.n_holders == 0; i++) { /* it was carried out all the same */
+        usleep(10000);
+        s = must_inspect(other, "unknown");
+    }
+    assert_int_equal(s.n_holders, 1);
+    v = must_acquire(l, &q);
+    assert_int_equal(v.result, HF_DONE);
+    assert_int_equal(v.fence, s.holders[0].fence);
+    hf_lock_state_close(&s);
+    must_release(l, &q);
+    lease_redis.close(other);
+    lease_redis.close(l);
+}
+
+static void a_paused_server_is_unknown_within_the_timeout(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 150);
+    struct lease_request q = asks("paused");
+    struct lease_verdict v;
+    must_ask("CLIENT PAUSE 600");
+    int64_t begin_ms = boot_ms();
+    assert_int_equal(lease_redis.acquire(l, &q, 1, &v, NULL), HF_UNKNOWN);
+    assert_in_range(boot_ms() - begin_ms, 140, 400);
+    /* now it has to connect, and says at once that nothing was done */
+    assert_int_equal(lease_redis.acquire(l, &q, 1, &v, NULL), HF_UNREACHABLE);
+    usleep(600000);
+    assert_int_equal(must_acquire(l, &q).result, HF_DONE);
+    must_release(l, &q);
+    lease_redis.close(l);
+}
+
+static void a_restart_without_persistence_loses_leases_and_is_survived(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 1000);
+    struct lease_request q = asks("restart");
+    struct lease_verdict v;
+    int64_t fence = must_acquire(l, &q).fence;
+    redis_server_kill(&server);
+    enum hf_result result = lease_redis.renew(l, &q, 1, &v, NULL);
+    assert_true(result == HF_UNREACHABLE || result == HF_UNKNOWN);
+    assert_int_equal(lease_redis.renew(l, &q, 1, &v, NULL), HF_UNREACHABLE);
+    redis_server_again(&server);
+    assert_int_equal(must_renew(l, &q).result, HF_LOST);
+    v = must_acquire(l, &q);
+    assert_int_equal(v.result, HF_DONE);
+    assert_true(v.fence > fence);
+    must_release(l, &q);
+    lease_redis.close(l);
+}
+
+static void a_restart_with_an_aof_keeps_lease_queue_and_fence(void **state)
+{
+    (void)state;
+    struct redis_server kept = {.aof = true};
+    assert_true(redis_server_start(&kept));
+    struct lease *l = must_open(kept.url, 1000);
+    struct lease_request a = asks("aof"), b = waits("aof"), c = asks("aof-alone");
+    int64_t fence = must_acquire(l, &a).fence;
+    must_acquire(l, &b);
+    int64_t alone = must_acquire(l, &c).fence;
+    redis_server_kill(&kept);
+    redis_server_again(&kept);
+    usleep(150000);
+    assert_int_equal(must_renew(l, &a).fence, fence);
+    assert_int_equal(must_renew(l, &c).fence, alone);
+    assert_int_equal(must_acquire(l, &b).position, 1);
+    must_release(l, &a);
+    assert_true(must_acquire(l, &b).fence > alone);
+    lease_redis.close(l);
+    redis_server_stop(&kept);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lost_script_is_sent_again),
+        cmocka_unit_test(no_answer_is_unknown_and_the_repeat_finds_the_grant),
+        cmocka_unit_test(a_paused_server_is_unknown_within_the_timeout),
+        cmocka_unit_test(a_restart_without_persistence_loses_leases_and_is_survived),
+        cmocka_unit_test(a_restart_with_an_aof_keeps_lease_queue_and_fence),
+    };
+    return run_with_redis(tests);
+}

@@ -1,0 +1,204 @@
+/* See support_gate.h. */
+#include "support/gate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct redis_server gate_server;
+
+struct gate *gate_at(const char *url, int64_t timeout_ms)
+{
+    struct gate *g = NULL;
+    struct hf_fault fault = {0};
+    if (gate_open(url, &clock_system, timeout_ms, &g, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return g;
+}
+
+struct gate *gate_here(void) { return gate_at(gate_server.url, 2000); }
+
+int64_t gate_now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
+
+void wish_init(struct wish *w, int64_t event)
+{
+    *w = (struct wish){.c = {.event = event}};
+    w->c.seats = w->seats;
+    w->c.taken = w->taken;
+    w->c.areas = w->areas;
+}
+
+void wish_n(struct wish *w, int64_t event, const uint32_t *seats, uint32_t n)
+{
+    wish_init(w, event);
+    memcpy(w->seats, seats, n * sizeof *seats);
+    w->c.n_seats = n;
+}
+
+void wish_area(struct wish *w, uint32_t area, uint32_t quantity)
+{
+    w->areas[w->c.n_areas++] = (struct gate_area){area, quantity};
+}
+
+const uint8_t *token_of(uint8_t n)
+{
+    static uint8_t all[256][GATE_TOKEN_SIZE];
+    memset(all[n], n, GATE_TOKEN_SIZE);
+    return all[n];
+}
+
+bool wish_granted(struct gate *g, const uint8_t *who, struct wish *w)
+{
+    struct hf_fault fault = {0};
+    if (gate_claim(g, who, &w->c, 1, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return gate_claim_granted(&w->c);
+}
+
+void settle_one(struct gate *g, const uint8_t *who, struct gate_seat seat)
+{
+    struct hf_fault fault = {0};
+    if (gate_settle(g, who, &seat, 1, NULL, 0, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+}
+
+void settle_count(struct gate *g, struct gate_count count)
+{
+    struct hf_fault fault = {0};
+    if (gate_settle(g, token_of(0), NULL, 0, &count, 1, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+}
+
+/* ---- beside the gate ---- */
+
+static struct redis_link beside;
+
+redisReply *beside_ask(const char *fmt, ...)
+{
+    char line[512];
+    struct redis_arg args[16];
+    size_t n = 0;
+    redisReply *reply;
+    struct hf_fault fault = {0};
+    va_list list;
+    va_start(list, fmt);
+    vsnprintf(line, sizeof line, fmt, list);
+    va_end(list);
+    char *rest = line;
+    for (char *word; n < 16 && (word = strsep(&rest, "|")) != NULL;)
+        args[n++] = (struct redis_arg){word, strlen(word)};
+    redis_put(&beside, args, n);
+    if (redis_exchange(&beside, 0, &reply, &fault) != HF_DONE)
+        fail_msg("%s: %s", line, fault.msg);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", line, reply->str);
+    return reply;
+}
+
+void beside_hang_up(void) { redis_link_close(&beside); }
+
+int64_t beside_keys(void)
+{
+    redisReply *reply = beside_ask("DBSIZE");
+    int64_t n = reply->integer;
+    freeReplyObject(reply);
+    return n;
+}
+
+const char *beside_get(const char *key)
+{
+    static char value[128];
+    redisReply *reply = beside_ask("GET|%s", key);
+    snprintf(value, sizeof value, "%s", reply->type == REDIS_REPLY_STRING ? reply->str : "");
+    freeReplyObject(reply);
+    return value;
+}
+
+void beside_set(const char *key, const char *value)
+{
+    freeReplyObject(beside_ask("SET|%s|%s", key, value));
+}
+
+int64_t beside_pttl(const char *key)
+{
+    redisReply *reply = beside_ask("PTTL|%s", key);
+    int64_t ms = reply->integer;
+    freeReplyObject(reply);
+    return ms;
+}
+
+int beside_flush(void **state)
+{
+    (void)state;
+    freeReplyObject(beside_ask("FLUSHALL"));
+    return 0;
+}
+
+/* ---- looks ---- */
+
+static void see_seat(void *ctx, int64_t event, uint32_t seat, int64_t hold, int64_t ttl_ms)
+{
+    struct seen *s = ctx;
+    s->seats++;
+    s->holds += hold;
+    s->event = event;
+    s->seat = seat;
+    s->ttl_ms = ttl_ms;
+}
+
+static void see_count(void *ctx, int64_t event, uint32_t area, int64_t seq, int64_t available)
+{
+    struct seen *s = ctx;
+    s->counts++;
+    s->available += available;
+    s->count_event = event;
+    s->area = area;
+    s->seq = seq;
+}
+
+static void see_strange(void *ctx, const char *key, size_t len)
+{
+    struct seen *s = ctx;
+    s->strange++;
+    *vec_push(&s->keys) = hf_strndup(key, len);
+    *vec_push(&s->lens) = len;
+}
+
+void seen_close(struct seen *s)
+{
+    for (size_t i = 0; i < s->keys.n; i++)
+        free(s->keys.v[i]);
+    vec_close(&s->keys);
+    vec_close(&s->lens);
+}
+
+struct gate_sight seen_sight(struct seen *s)
+{
+    return (struct gate_sight){s, see_seat, see_count, see_strange, NULL};
+}
+
+struct seen look_all(struct gate *g)
+{
+    struct seen s = {0};
+    struct hf_fault fault = {0};
+    struct gate_sight sight = seen_sight(&s);
+    if (gate_look(g, &sight, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return s;
+}
+
+int gate_tests_run(const char *name, const struct CMUnitTest *tests, size_t n)
+{
+    if (!redis_server_start(&gate_server)) {
+        fprintf(stderr, "there is no redis-server\n");
+        return 1;
+    }
+    struct redis_address address;
+    hf_check(redis_address_parse(gate_server.url, &address, NULL) == HF_DONE);
+    redis_link_init(&beside, &address, &clock_system, 2000);
+    int failed = _cmocka_run_group_tests(name, tests, n, NULL, NULL);
+    redis_link_close(&beside);
+    redis_address_close(&address);
+    redis_server_stop(&gate_server);
+    return failed;
+}

@@ -1,0 +1,77 @@
+/* What the tests of the gate share: a redis-server of their own, wishes, and a second link that
+ * asks the server what it has, beside the gate. */
+#ifndef HF_TESTS_SUPPORT_GATE_H
+#define HF_TESTS_SUPPORT_GATE_H
+
+#include "support/fixtures.h"
+
+#include "gate/gate.h"
+#include "redis/link.h"
+#include "support/redis_server.h"
+
+#define SEATS_MAX 64
+#define AREAS_MAX 4
+#define EVENT 7
+
+extern struct redis_server gate_server;
+
+/* Starts the server, runs the claims, each on an empty server, and stops it. */
+int gate_tests_run(const char *name, const struct CMUnitTest *tests, size_t n);
+#define gate_test(f) cmocka_unit_test_setup(f, beside_flush)
+
+struct gate *gate_at(const char *url, int64_t timeout_ms);
+struct gate *gate_here(void);
+int64_t gate_now_ms(void);
+
+/* ---- wishes ---- */
+
+/* One wish, with room for its answer. */
+struct wish {
+    struct gate_claim c;
+    uint32_t seats[SEATS_MAX], taken[SEATS_MAX];
+    struct gate_area areas[AREAS_MAX];
+};
+void wish_init(struct wish *w, int64_t event);
+void wish_n(struct wish *w, int64_t event, const uint32_t *seats, uint32_t n);
+#define wish_seats(w, ...)                                                                         \
+    wish_n((w), EVENT, (const uint32_t[]){__VA_ARGS__},                                            \
+           sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+void wish_area(struct wish *w, uint32_t area, uint32_t quantity);
+
+/* 16 times the byte n. */
+const uint8_t *token_of(uint8_t n);
+#define CLAIM_OF_1 "c:01010101010101010101010101010101"
+
+/* These fail the test if the gate fails. */
+bool wish_granted(struct gate *g, const uint8_t *who, struct wish *w);
+void settle_one(struct gate *g, const uint8_t *who, struct gate_seat seat);
+void settle_count(struct gate *g, struct gate_count count);
+
+/* ---- beside the gate ---- */
+
+/* A command, its words parted by |. */
+__attribute__((format(printf, 1, 2))) redisReply *beside_ask(const char *fmt, ...);
+void beside_hang_up(void); /* the server was restarted */
+int64_t beside_keys(void);
+const char *beside_get(const char *key); /* "": no such key */
+void beside_set(const char *key, const char *value);
+int64_t beside_pttl(const char *key);
+int beside_flush(void **state);
+
+/* ---- looks ---- */
+
+struct seen {
+    int seats, counts, strange;
+    int64_t holds, available; /* sums */
+    int64_t event, ttl_ms;    /* of the last seat */
+    uint32_t seat;
+    int64_t count_event, seq; /* of the last count */
+    uint32_t area;
+    VEC(char *) keys; /* the strange ones */
+    VEC(size_t) lens;
+};
+struct gate_sight seen_sight(struct seen *s);
+struct seen look_all(struct gate *g);
+void seen_close(struct seen *s);
+
+#endif

@@ -1,0 +1,41 @@
+/* What the tests of the lock library share: a driver that hands everything to memory: but can be
+ * told to lose answers, to be away, or to be slow; threads; a clock.  Include after support.h. */
+#ifndef HF_TESTS_SUPPORT_LOCK_H
+#define HF_TESTS_SUPPORT_LOCK_H
+
+#include <stdatomic.h>
+
+#include "lock/internal.h"
+
+/* How often each goes wrong from now on; -1: always.  Zeroed: all is well. */
+struct faults {
+    atomic_int acquire_lost; /* done, but the answer is HF_UNKNOWN */
+    atomic_int acquire_away; /* not done: HF_UNREACHABLE */
+    atomic_int acquire_slow; /* the answer comes after slow_ms */
+    atomic_int renew_away;
+    atomic_int renew_slow;
+    atomic_int release_lost;
+    atomic_int release_away;
+    atomic_int wait_away;
+    atomic_bool lost_then_away; /* after a lost answer nobody is there any more */
+    atomic_int slow_ms;
+    atomic_int most_ms; /* of a lease, whatever was asked for; 0: no limit */
+    /* what has been seen */
+    atomic_int n_acquire, n_wait, n_release;
+    pthread_mutex_t mutex;
+    char released[256]; /* the names of the last exchange, with a space after each */
+};
+extern struct faults faults; /* of all drivers of this kind */
+extern const struct lease_driver faulty_memory;
+void faults_none(void);
+/* memory: through it, with a short timeout. */
+struct hf_locks *faulty_open(int64_t timeout_ms);
+
+int64_t boot_ms(void);
+void nap_ms(int64_t ms);
+/* Up to 10 s. */
+bool becomes(bool (*is)(void *ctx), void *ctx);
+size_t holders_of(struct hf_locks *locks, const char *name);
+size_t waiters_of(struct hf_locks *locks, const char *name);
+
+#endif

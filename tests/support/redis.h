@@ -1,0 +1,29 @@
+/* What the tests of the Redis driver share: one server for an executable, and calls that must be
+ * answered.  Include after support.h. */
+#ifndef HF_TESTS_SUPPORT_REDIS_H
+#define HF_TESTS_SUPPORT_REDIS_H
+
+#include "lease/lease.h"
+#include "support/port.h"
+#include "support/redis_server.h"
+#include "support/lock.h"
+
+extern const struct lease_driver lease_redis;
+extern struct redis_server server;
+
+/* The group, with the server around it; no redis-server is a failure. */
+#define run_with_redis(tests) with_redis((tests), sizeof(tests) / sizeof *(tests))
+int with_redis(const struct CMUnitTest *tests, size_t n);
+
+struct lease *must_open(const char *url, int64_t timeout_ms);
+struct lease_request asks(const char *key);
+struct lease_request waits(const char *key);
+struct lease_verdict must_acquire(struct lease *l, const struct lease_request *q);
+struct lease_verdict must_renew(struct lease *l, const struct lease_request *q);
+enum hf_result must_release(struct lease *l, const struct lease_request *q);
+struct hf_lock_state must_inspect(struct lease *l, const char *key);
+void must_ask(const char *command);
+/* Only the fence is left. */
+void assert_nothing_left(void);
+
+#endif

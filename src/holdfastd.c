@@ -11,19 +11,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/answer.h"
+#include "api/parse.h"
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "engine/engine.h"
+#include "holdfast.h"
 #include "http/access.h"
-#include "api/answer.h"
 #include "http/cors.h"
 #include "http/listen.h"
-#include "api/parse.h"
 #include "http/server.h"
 #include "http/stream.h"
 
-#define VERSION "0.1.0"
 /* All within 10 s: the ledger has until HURRY_MS, then its last answers are sent. */
 #define HURRY_MS 8000
 #define DRAIN_MS 8500
@@ -149,7 +150,7 @@ static void options_from_arguments(struct options *o, char **argv)
             exit(EXIT_SUCCESS);
         }
         if (strcmp(*arg, "--version") == 0) {
-            puts("holdfastd " VERSION);
+            puts("holdfastd " HF_VERSION_TEXT);
             exit(EXIT_SUCCESS);
         }
         const char *name = *arg;
@@ -311,18 +312,12 @@ static const char *shown_url(const char *url, char *ret, size_t size)
     return ret;
 }
 
-/* 500ms, 30s or 5m. */
 static int64_t duration_ms(const char *text, const char *flag)
 {
-    char *end;
-    long n = strtol(text, &end, 10);
-    int64_t unit = strcmp(end, "ms") == 0  ? 1
-                   : strcmp(end, "s") == 0 ? 1000
-                   : strcmp(end, "m") == 0 ? 60000
-                                           : 0;
-    if (end == text || !unit || n < 1 || n > 86400000)
-        usage_error(flag, " is a time such as 30s");
-    return n * unit;
+    int64_t ms = duration_parse_ms(text);
+    if (ms < 1 || ms > DURATION_MS_MAX)
+        usage_error(flag, " is a duration such as 500ms, 30s or 2m30s");
+    return ms;
 }
 
 static void start_engine(struct program *p, const struct options *o)

@@ -8,35 +8,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/utf8.h"
+
 #define METADATA_KEYS_MAX 50
 #define METADATA_KEY_CHARS_MAX 40
 #define METADATA_VALUE_CHARS_MAX 500
-
-static bool is_continuation(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
-
-size_t utf8_chars(const char *text, size_t len)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < len; i++)
-        n += !is_continuation(text[i]);
-    return n;
-}
-
-size_t utf8_valid(const char *text, size_t len)
-{
-    size_t i = 0;
-    while (i < len) {
-        unsigned char c = (unsigned char)text[i];
-        size_t more = c < 0x80 ? 0 : c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
-        if ((c >= 0x80 && c < 0xc2) || c > 0xf4 || i + more >= len)
-            return i;
-        for (size_t k = 1; k <= more; k++)
-            if (!is_continuation(text[i + k]))
-                return i;
-        i += more + 1;
-    }
-    return i;
-}
 
 bool parse_digits(const char *text, size_t len, int64_t *ret)
 {

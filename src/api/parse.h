@@ -47,10 +47,6 @@ bool parse_digits(const char *text, size_t len, int64_t *ret);
 /* RFC 3339 with any offset and up to nine decimals, to milliseconds since 1970 (rounded down). */
 bool parse_time(const char *text, int64_t *ret_ms);
 
-size_t utf8_chars(const char *text, size_t len);
-/* Length of the longest valid prefix. */
-size_t utf8_valid(const char *text, size_t len);
-
 /* The definition in a POST /v1/events, its seats numbered.  For event_def_free. */
 HF_MUST_USE bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err);
 

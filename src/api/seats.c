@@ -4,6 +4,7 @@
 
 #include "api/answer.h"
 #include "api/parse.h"
+#include "base/utf8.h"
 #include "http/request.h"
 
 static bool same_text(const struct text *a, const struct text *b)
@@ -94,7 +95,7 @@ bool request_find_seats(struct request *r, const struct event *e, const struct t
 bool request_find_seat(struct request *r, const struct event *e, const char *text, size_t len)
 {
     const struct buf *name = request_name(r, text, len);
-    if (utf8_valid(name->data, name->len) != name->len) { /* no name, and no text to answer with */
+    if (!utf8_is_valid(name->data, name->len)) { /* no name, and no text to answer with */
         answer_problem(r, HF_NO_SUCH_SEAT, NULL);
         return false;
     }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/status.h"
 
 int cli_exit_code(enum hf_result result)
@@ -74,75 +75,10 @@ int cli_option(const char *command, int argc, char **argv, const char *short_opt
 
 /* ---- durations ---- */
 
-#define DURATION_MS_MAX (INT64_C(86400000) * DURATION_DAYS_MAX)
-
-static const struct unit {
-    const char *name;
-    int64_t ms;
-} units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
-
-/* The unit at `text` and its length; NULL: there is none. */
-static const struct unit *unit_at(const char *text, size_t *ret_len)
-{
-    *ret_len = strspn(text, "abcdefghijklmnopqrstuvwxyz");
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strlen(units[i].name) == *ret_len && strncmp(text, units[i].name, *ret_len) == 0)
-            return &units[i];
-    return NULL;
-}
-
-/* Digits, perhaps a point and more of them; *ret_whole stops growing beyond what can be.  No sign,
- * no exponent, no spaces: strtod would take all of those, and "inf".  Where it ends; NULL: none. */
-static const char *number_at(const char *p, int64_t *ret_whole, int64_t *ret_millionths)
-{
-    const char *digits = p;
-    int64_t whole = 0, fraction = 0, scale = 1000000;
-    for (; *p >= '0' && *p <= '9'; p++)
-        if (whole <= DURATION_MS_MAX)
-            whole = whole * 10 + (*p - '0');
-    if (p == digits)
-        return NULL;
-    if (*p == '.') {
-        digits = ++p;
-        for (; *p >= '0' && *p <= '9'; p++)
-            fraction += (scale /= 10) * (*p - '0');
-        if (p == digits)
-            return NULL;
-    }
-    *ret_whole = whole;
-    *ret_millionths = fraction;
-    return p;
-}
-
-/* In ms; -1: it is none; more than DURATION_MS_MAX: it is too long. */
-static int64_t duration_ms(const char *text)
-{
-    static const struct unit bare = {"", 1000};
-    int64_t ms = 0, above_ms = INT64_MAX;
-    const char *p = text;
-    do {
-        int64_t whole, millionths;
-        size_t len = 0;
-        const char *end = number_at(p, &whole, &millionths);
-        const struct unit *unit = end && p == text && !*end ? &bare
-                                  : end                     ? unit_at(end, &len)
-                                                            : NULL;
-        if (!unit || unit->ms >= above_ms)
-            return -1;
-        if (whole > DURATION_MS_MAX / unit->ms || ms > DURATION_MS_MAX)
-            ms = DURATION_MS_MAX + 1;
-        else
-            ms += whole * unit->ms + millionths * unit->ms / 1000000;
-        above_ms = unit->ms;
-        p = end + len;
-    } while (*p);
-    return ms;
-}
-
 bool cli_duration(const char *command, const char *option, const char *text, int64_t least_ms,
                   int64_t *ret_ms)
 {
-    int64_t ms = duration_ms(text);
+    int64_t ms = duration_parse_ms(text);
     if (ms < 0) {
         cli_say(command, "%s: %.40s is not a duration such as 500ms, 30s, 2m30s, 2h or 1d", option,
                 text);

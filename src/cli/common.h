@@ -42,7 +42,6 @@ struct option;
 int cli_option(const char *command, int argc, char **argv, const char *short_options,
                const struct option *options);
 
-#define DURATION_DAYS_MAX 3660
 /* "500ms", "30s", "1.5m", "2h", "1d", "2m30s" (larger units first), and a bare number is seconds;
  * says so if it cannot be. */
 bool cli_duration(const char *command, const char *option, const char *text, int64_t least_ms,

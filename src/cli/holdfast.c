@@ -8,8 +8,6 @@
 #include "cli/lab.h"
 #include "cli/verify.h"
 
-#define VERSION "0.1.0"
-
 static const struct command {
     const char *name, *help;
     int (*main)(int argc, char **argv); /* argv[0] is the command's name */
@@ -63,7 +61,7 @@ int main(int argc, char **argv)
         arg = argv[2];
     }
     if (arg && strcmp(arg, "--version") == 0) {
-        puts("holdfast " VERSION);
+        puts("holdfast " HF_VERSION_TEXT);
         return EXIT_SUCCESS;
     }
     if (arg)

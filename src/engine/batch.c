@@ -105,7 +105,7 @@ static enum hf_status make_exact(struct worker *w, struct hf_err *err)
         const struct clock_row *row = locked_row(&w->read, e);
         bool moved = row->seq != e->clock.seq || row->fence != e->clock.fence;
         if (moved && !e->stale && w->engine->has_others)
-            e->stale = !catch_up(w->view, e, &w->read);
+            e->stale = !catch_up(w->view, e, &w->read.since);
         if (moved && (!w->engine->has_others || e->clock.seq != row->seq))
             e->stale = true;
         e->clock = e->draft = *row;

@@ -2,12 +2,13 @@
 #ifndef HF_ENGINE_INTERNAL_H
 #define HF_ENGINE_INTERNAL_H
 
-#include "rules/decide.h"
 #include "engine/engine.h"
 #include "engine/key_filter.h"
 #include "engine/lane.h"
 #include "gate/gate.h"
 #include "ledger/ledger.h"
+#include "rules/catch_up.h"
+#include "rules/decide.h"
 
 /* Of these the last reads what may take long, so that nobody who looks up a hold waits behind a
  * page of the log. */
@@ -152,10 +153,6 @@ void batch_claim(struct worker *w, struct command **commands, size_t *n);
 bool batch_settle_prepare(struct worker *w, bool committed);
 void batch_settle(struct worker *w);
 void engine_gate_failed(struct engine *e, const struct hf_fault *fault);
-
-/* catch_up.c: fold what others wrote into the view, up to the last of `read`'s rows for this event.
- * False: they do not follow on what the view has, so the event must be loaded again. */
-bool catch_up(struct view *v, struct event *e, const struct batch_read *read);
 
 /* follow.c: the thread that hears of other servers' changes and tells them of ours */
 HF_MUST_USE enum hf_status follower_start(struct engine *e, struct hf_err *err);

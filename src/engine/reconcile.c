@@ -145,7 +145,7 @@ void reconcile_compare(struct worker *w, struct command *c)
     c->status = ledger_begin(w->ledger, &c->err);
     if (c->status == HF_OK)
         c->status = ledger_batch_read(w->ledger, &w->read, &c->err);
-    if (c->status == HF_OK && !e->stale && catch_up(w->view, e, &w->read) &&
+    if (c->status == HF_OK && !e->stale && catch_up(w->view, e, &w->read.since) &&
         e->clock.seq == w->read.clocks.v[0].seq)
         c->status = compare_slice(w, e, (uint32_t)c->at, &same, &c->err);
     if (c->status == HF_OK && !same) {

@@ -79,7 +79,7 @@ static void follow(struct worker *w, struct event *const *events, size_t n)
     if (!n || ledger_follow(w->ledger, &w->read, &err) != HF_OK)
         return; /* the next poll asks again */
     for (size_t i = 0; i < n; i++) {
-        events[i]->stale |= !catch_up(w->view, events[i], &w->read);
+        events[i]->stale |= !catch_up(w->view, events[i], &w->read.since);
         if (!events[i]->stale)
             atomic_store_explicit(&events[i]->confirmed_ms, before_ms, memory_order_relaxed);
     }

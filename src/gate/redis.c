@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "redis/call.h"
+#include "base/hex.h"
 #include "gate/redis_scripts.h"
+#include "redis/call.h"
 
 #define TIMEOUT_MAX_MS 3600000
 #define TTL_MAX_MS (INT64_C(366) * 86400000) /* more than any hold's; SET refuses the absurd */
@@ -22,7 +23,6 @@
 #define SCAN_PATTERN "[as][er][ae][at]:{*" /* both heads in one pass, and few others */
 
 _Static_assert(sizeof HEAD_SEAT == sizeof HEAD_AREA, "heads are of one length");
-_Static_assert(GATE_TOKEN_SIZE == LEASE_OWNER_SIZE, "lease_owner_text writes it");
 
 enum gate_script { SCRIPT_CLAIM, SCRIPT_SETTLE, SCRIPT_COUNTS, SCRIPT_LOOK, N_SCRIPTS };
 
@@ -179,7 +179,7 @@ static void claim_text(const uint8_t token[GATE_TOKEN_SIZE], char ret[CLAIM_LEN 
 {
     ret[0] = 'c';
     ret[1] = ':';
-    lease_owner_text(token, ret + 2);
+    hex_format(token, GATE_TOKEN_SIZE, ret + 2);
 }
 
 /* ---- before the ledger ---- */
@@ -530,7 +530,7 @@ enum hf_result gate_look(struct gate *g, const struct gate_sight *sight, struct 
     buf_char(&cursor, '0');
     do
         result = sight->stop && sight->stop(sight->ctx)
-                     ? lease_fault(fault, HF_UNREACHABLE, "no more looking was wanted")
+                     ? fault_set(fault, HF_UNREACHABLE, "no more looking was wanted")
                      : look_on(g, &cursor, sight, fault);
     while (result == HF_DONE && !(cursor.len == 1 && cursor.data[0] == '0'));
     buf_close(&cursor);

@@ -4,6 +4,7 @@
 
 #include "api/answer.h"
 #include "api/parse.h"
+#include "base/utf8.h"
 
 const char type_problem[] = "application/problem+json";
 
@@ -58,7 +59,7 @@ bool problem_write(struct buf *out, enum hf_status status, const char *detail,
     buf_put(out, heads[status].text, heads[status].len);
     if (detail) {
         /* It may end in the middle of a character that came from outside and was cut off. */
-        buf_json(out, detail, utf8_valid(detail, strlen(detail)));
+        buf_json(out, detail, utf8_valid_len(detail, strlen(detail)));
     } else {
         detail = details[status] ? details[status] : hf_status_title(status);
         buf_json(out, detail, strlen(detail));

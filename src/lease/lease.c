@@ -3,9 +3,9 @@
 #include "lease/lease.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/utf8.h"
 
 extern const struct lease_driver lease_memory;
 extern const struct lease_driver lease_sqlite;
@@ -25,36 +25,6 @@ const struct lease_driver *lease_driver_for(const char *url)
     return NULL;
 }
 
-enum hf_result lease_fault(struct hf_fault *fault, enum hf_result result, const char *fmt, ...)
-{
-    if (fault) {
-        fault->result = result;
-        va_list args;
-        va_start(args, fmt);
-        vsnprintf(fault->msg, sizeof fault->msg, fmt, args);
-        va_end(args);
-    }
-    return result;
-}
-
-/* The length of the character at `p`, 0 if it is none: too short, too long a form, a surrogate or
- * beyond U+10FFFF. */
-static size_t utf8_len(const unsigned char *p, size_t left)
-{
-    if (p[0] < 0x80)
-        return 1;
-    size_t len = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-    if (p[0] < 0xc2 || p[0] > 0xf4 || len > left)
-        return 0;
-    for (size_t i = 1; i < len; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-        (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-        return 0;
-    return len;
-}
-
 /* Bytes below U+0020, DEL, and the C1 controls U+0080 to U+009F. */
 static bool is_control(const unsigned char *p)
 {
@@ -69,12 +39,12 @@ static enum hf_result check_text(const char *what, const char *text, size_t len,
         step = 1;
         if (p[i] >= 0x20 && p[i] < 0x7f)
             continue;
-        step = utf8_len(p + i, len - i);
+        step = utf8_char_len(text + i, len - i);
         if (step == 0)
-            return lease_fault(fault, HF_BAD_REQUEST, "%s is not UTF-8 at byte %zu", what, i + 1);
+            return fault_set(fault, HF_BAD_REQUEST, "%s is not UTF-8 at byte %zu", what, i + 1);
         if (is_control(p + i))
-            return lease_fault(fault, HF_BAD_REQUEST, "%s has a control character at byte %zu",
-                               what, i + 1);
+            return fault_set(fault, HF_BAD_REQUEST, "%s has a control character at byte %zu", what,
+                             i + 1);
     }
     return HF_DONE;
 }
@@ -83,11 +53,11 @@ enum hf_result lease_check_key(const struct hf_driver_info *info, const char *ke
                                struct hf_fault *fault)
 {
     if (key_len == 0)
-        return lease_fault(fault, HF_BAD_REQUEST, "the name of the lock is empty");
+        return fault_set(fault, HF_BAD_REQUEST, "the name of the lock is empty");
     if (key_len > info->name_len_max)
-        return lease_fault(fault, HF_BAD_REQUEST,
-                           "the name of the lock has %zu bytes; %s takes at most %zu", key_len,
-                           info->name, info->name_len_max);
+        return fault_set(fault, HF_BAD_REQUEST,
+                         "the name of the lock has %zu bytes; %s takes at most %zu", key_len,
+                         info->name, info->name_len_max);
     return check_text("the name of the lock", key, key_len, fault);
 }
 
@@ -96,9 +66,9 @@ enum hf_result lease_check_ttl(const struct hf_driver_info *info, int64_t ttl_ms
 {
     if (ttl_ms >= info->ttl_min_ms && ttl_ms <= info->ttl_max_ms)
         return HF_DONE;
-    return lease_fault(fault, HF_BAD_REQUEST,
-                       "a TTL of %" PRId64 " ms; %s takes %" PRId64 " to %" PRId64 " ms", ttl_ms,
-                       info->name, info->ttl_min_ms, info->ttl_max_ms);
+    return fault_set(fault, HF_BAD_REQUEST,
+                     "a TTL of %" PRId64 " ms; %s takes %" PRId64 " to %" PRId64 " ms", ttl_ms,
+                     info->name, info->ttl_min_ms, info->ttl_max_ms);
 }
 
 static enum hf_result check_one(const struct hf_driver_info *info, const struct lease_request *r,
@@ -110,19 +80,19 @@ static enum hf_result check_one(const struct hf_driver_info *info, const struct 
     if (result != HF_DONE)
         return result;
     if (r->mode != HF_EXCLUSIVE && r->mode != HF_SHARED)
-        return lease_fault(fault, HF_BAD_REQUEST, "there is no mode %d", (int)r->mode);
+        return fault_set(fault, HF_BAD_REQUEST, "there is no mode %d", (int)r->mode);
     if (r->slots < 1 || r->slots > LEASE_SLOTS_MAX)
-        return lease_fault(fault, HF_BAD_REQUEST, "%u slots; 1 to %d can be", r->slots,
-                           LEASE_SLOTS_MAX);
+        return fault_set(fault, HF_BAD_REQUEST, "%u slots; 1 to %d can be", r->slots,
+                         LEASE_SLOTS_MAX);
     if (r->label && r->label_len > LEASE_LABEL_MAX)
-        return lease_fault(fault, HF_BAD_REQUEST, "the label has %zu bytes, more than %d",
-                           r->label_len, LEASE_LABEL_MAX);
+        return fault_set(fault, HF_BAD_REQUEST, "the label has %zu bytes, more than %d",
+                         r->label_len, LEASE_LABEL_MAX);
     if (r->mode == HF_SHARED && !info->shared)
-        return lease_fault(fault, HF_UNSUPPORTED, "%s has no shared locks", info->name);
+        return fault_set(fault, HF_UNSUPPORTED, "%s has no shared locks", info->name);
     if (r->slots > 1 && !info->slots)
-        return lease_fault(fault, HF_UNSUPPORTED, "%s has no slots", info->name);
+        return fault_set(fault, HF_UNSUPPORTED, "%s has no slots", info->name);
     if (r->priority != 0 && !info->priority)
-        return lease_fault(fault, HF_UNSUPPORTED, "%s has no priorities", info->name);
+        return fault_set(fault, HF_UNSUPPORTED, "%s has no priorities", info->name);
     return r->label ? check_text("the label", r->label, r->label_len, fault) : HF_DONE;
 }
 
@@ -133,13 +103,4 @@ enum hf_result lease_check(const struct hf_driver_info *info, const struct lease
     for (size_t i = 0; i < n && result == HF_DONE; i++)
         result = check_one(info, &requests[i], fault);
     return result;
-}
-
-void lease_owner_text(const uint8_t owner[LEASE_OWNER_SIZE], char ret[2 * LEASE_OWNER_SIZE + 1])
-{
-    for (size_t i = 0; i < LEASE_OWNER_SIZE; i++) {
-        ret[2 * i] = "0123456789abcdef"[owner[i] >> 4];
-        ret[2 * i + 1] = "0123456789abcdef"[owner[i] & 15];
-    }
-    ret[(size_t)2 * LEASE_OWNER_SIZE] = '\0';
 }

@@ -33,6 +33,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/fault.h"
+#include "base/hex.h"
 #include "base/vec.h"
 #include "holdfast.h"
 
@@ -118,9 +120,6 @@ struct lease {
 /* lease.c: the table of drivers */
 extern const struct lease_driver *const lease_drivers[]; /* ends with NULL */
 const struct lease_driver *lease_driver_for(const char *url);
-/* Fill and return `result`, as hf_err_set does. */
-__attribute__((format(printf, 3, 4))) enum hf_result
-lease_fault(struct hf_fault *fault, enum hf_result result, const char *fmt, ...);
 /* What every driver asks of a request before it does anything: a name of 1 to name_len_max bytes of
  * UTF-8 without control characters (HF_BAD_REQUEST, the fault says which), a TTL within the
  * driver's bounds, slots, a label; and a capability it has (HF_UNSUPPORTED).  For renew and
@@ -132,6 +131,10 @@ enum hf_result lease_check_key(const struct hf_driver_info *info, const char *ke
 enum hf_result lease_check_ttl(const struct hf_driver_info *info, int64_t ttl_ms,
                                struct hf_fault *fault);
 /* As struct hf_holder shows it. */
-void lease_owner_text(const uint8_t owner[LEASE_OWNER_SIZE], char ret[2 * LEASE_OWNER_SIZE + 1]);
+static inline void lease_owner_text(const uint8_t owner[LEASE_OWNER_SIZE],
+                                    char ret[2 * LEASE_OWNER_SIZE + 1])
+{
+    hex_format(owner, LEASE_OWNER_SIZE, ret);
+}
 
 #endif

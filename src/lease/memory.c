@@ -48,7 +48,7 @@ static enum hf_result memory_open(const char *url, const struct lease_options *o
                                   struct lease **ret, struct hf_fault *fault)
 {
     if (strcmp(url, "memory:") != 0)
-        return lease_fault(fault, HF_BAD_REQUEST, "nothing follows memory: in a URL");
+        return fault_set(fault, HF_BAD_REQUEST, "nothing follows memory: in a URL");
     *ret = handle_new(table_new(options && options->clock ? options->clock : &clock_system));
     return HF_DONE;
 }
@@ -79,8 +79,8 @@ static void memory_close(struct lease *l)
 static enum hf_result slots_differ(const struct entry *e, const struct lease_request *r,
                                    struct hf_fault *fault)
 {
-    return lease_fault(fault, HF_BAD_REQUEST, "%u slots asked for, but others say %u", r->slots,
-                       e->slots);
+    return fault_set(fault, HF_BAD_REQUEST, "%u slots asked for, but others say %u", r->slots,
+                     e->slots);
 }
 
 static struct lease_verdict granted(const struct claim *c, int64_t now_us)
@@ -143,8 +143,8 @@ static enum hf_result memory_acquire(struct lease *l, const struct lease_request
     struct table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
     if (n > CLAIMS_MAX - t->n_claims)
-        result = lease_fault(fault, HF_FAILED,
-                             "memory: has all the %d holders and waiters it takes", CLAIMS_MAX);
+        result = fault_set(fault, HF_FAILED, "memory: has all the %d holders and waiters it takes",
+                           CLAIMS_MAX);
     else if (n > 1)
         result = slots_agree(t, requests, n, now_us, fault);
     for (size_t i = 0; i < n && result == HF_DONE; i++) {

@@ -119,8 +119,8 @@ static enum hf_result refuse_slots(struct redis *r, const struct lease_request *
             return result;
         redis_call_done(&r->caller, n);
     }
-    return lease_fault(fault, HF_BAD_REQUEST, "%u slots asked for, but others say %lld", asked,
-                       (long long)said);
+    return fault_set(fault, HF_BAD_REQUEST, "%u slots asked for, but others say %lld", asked,
+                     (long long)said);
 }
 
 /* What an answer about a waiter tells the watch, if it is the one who is watched. */
@@ -252,7 +252,7 @@ static enum hf_result watch_begin(struct redis *r, const struct lease_request *q
             break;
         if (!reply || reply->type == REDIS_REPLY_ERROR) {
             result = reply ? redis_refusal(&r->messages, reply, fault)
-                           : lease_fault(fault, HF_UNREACHABLE, "Redis: no answer to SUBSCRIBE");
+                           : fault_set(fault, HF_UNREACHABLE, "Redis: no answer to SUBSCRIBE");
             redis_link_close(&r->messages);
         } else {
             heard = is_text(reply, 0, "subscribe") && is_text(reply, 1, channel);
@@ -445,7 +445,7 @@ static enum hf_result redis_list(struct lease *l, const char *prefix, size_t pre
     while (result == HF_DONE && !(cursor.len == 1 && cursor.data[0] == '0') &&
            found.all.n < LIST_MAX);
     if (result == HF_DONE && found.all.n >= LIST_MAX)
-        result = lease_fault(fault, HF_FAILED, "more than %d names; give a prefix", LIST_MAX);
+        result = fault_set(fault, HF_FAILED, "more than %d names; give a prefix", LIST_MAX);
     if (found.all.n > 0)
         qsort(found.all.v, found.all.n, sizeof *found.all.v, by_name);
     bool more = result == HF_DONE;

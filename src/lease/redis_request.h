@@ -3,6 +3,7 @@
 #ifndef HF_LEASE_REDIS_REQUEST_H
 #define HF_LEASE_REDIS_REQUEST_H
 
+#include "lease/lease.h"
 #include "redis/call.h"
 
 #define REDIS_KEY_HEAD "holdfast:{"

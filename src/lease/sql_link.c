@@ -14,14 +14,14 @@ enum hf_result sql_tell(enum hf_status status, const struct hf_err *err, struct 
     case HF_OK:
         return HF_DONE;
     case HF_INVALID_REQUEST:
-        return lease_fault(fault, HF_BAD_REQUEST, "%s", err->msg);
+        return fault_set(fault, HF_BAD_REQUEST, "%s", err->msg);
     case HF_LEDGER_UNAVAILABLE:
     case HF_LEDGER_CONFLICT: /* nothing was done */
-        return lease_fault(fault, HF_UNREACHABLE, "%s", err->msg);
+        return fault_set(fault, HF_UNREACHABLE, "%s", err->msg);
     case HF_OUTCOME_UNKNOWN:
-        return lease_fault(fault, HF_UNKNOWN, "%s", err->msg);
+        return fault_set(fault, HF_UNKNOWN, "%s", err->msg);
     default:
-        return lease_fault(fault, HF_FAILED, "%s", err->msg);
+        return fault_set(fault, HF_FAILED, "%s", err->msg);
     }
 }
 

@@ -215,16 +215,16 @@ static enum hf_status collect_since(const struct reads *reads, struct batch_read
     enum db_step step = DB_DONE;
     enum hf_status status = HF_OK;
     while (stmt && (step = db_step(stmt, err)) == DB_ROW)
-        audit_from_row(stmt, db_column_int(stmt, 12), vec_push(&r->audit));
+        audit_from_row(stmt, db_column_int(stmt, 12), vec_push(&r->since.audit));
     if (step == DB_FAILED)
         return failed(err);
-    if (r->audit.n > 1)
-        qsort(r->audit.v, r->audit.n, sizeof *r->audit.v, audit_order);
+    if (r->since.audit.n > 1)
+        qsort(r->since.audit.v, r->since.audit.n, sizeof *r->since.audit.v, audit_order);
     stmt = reads->stmts[PART_HOLDS_SINCE];
     while (stmt && status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
-        status = hold_from_row(stmt, vec_push(&r->holds_since), err);
-    if (r->holds_since.n > 1)
-        qsort(r->holds_since.v, r->holds_since.n, sizeof *r->holds_since.v, hold_order);
+        status = hold_from_row(stmt, vec_push(&r->since.holds), err);
+    if (r->since.holds.n > 1)
+        qsort(r->since.holds.v, r->since.holds.n, sizeof *r->since.holds.v, hold_order);
     return status == HF_OK && step == DB_FAILED ? failed(err) : status;
 }
 
@@ -295,13 +295,13 @@ enum hf_status ledger_follow(struct ledger *l, struct batch_read *r, struct hf_e
 
 void batch_read_clear(struct batch_read *r)
 {
-    for (size_t i = 0; i < r->holds_since.n; i++)
-        hold_row_close(&r->holds_since.v[i]);
+    for (size_t i = 0; i < r->since.holds.n; i++)
+        hold_row_close(&r->since.holds.v[i]);
     vec_clear(&r->clocks);
     vec_clear(&r->keys);
     vec_clear(&r->holds);
-    vec_clear(&r->audit);
-    vec_clear(&r->holds_since);
+    vec_clear(&r->since.audit);
+    vec_clear(&r->since.holds);
 }
 
 void batch_read_close(struct batch_read *r)
@@ -310,8 +310,8 @@ void batch_read_close(struct batch_read *r)
     vec_close(&r->clocks);
     vec_close(&r->keys);
     vec_close(&r->holds);
-    vec_close(&r->audit);
-    vec_close(&r->holds_since);
+    vec_close(&r->since.audit);
+    vec_close(&r->since.holds);
 }
 
 /* ---- one thing at a time ---- */

@@ -41,11 +41,9 @@ struct batch_read {
     VEC(struct hold_wanted) holds;
     /* out: the database's time, never before any clock row's own */
     int64_t now;
-    /* out, where others write: their rows of the log after those seqs, in order, and live holds
-     * made after those fences, by key.  At most LEDGER_SINCE_MAX of an event: further behind, read
-     * the event anew. */
-    VEC(struct audit_row) audit;
-    VEC(struct hold_row) holds_since;
+    /* out, where others write: what they wrote after those seqs and fences.  At most
+     * LEDGER_SINCE_MAX rows of an event: a view that is further behind reads the event anew. */
+    struct log_since since;
 };
 #define LEDGER_SINCE_MAX 20000
 HF_MUST_USE enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r,
@@ -53,8 +51,8 @@ HF_MUST_USE enum hf_status ledger_batch_read(struct ledger *l, struct batch_read
 /* In the same transaction: only the keys and holds wanted, which are others now. */
 HF_MUST_USE enum hf_status ledger_wanted_read(struct ledger *l, const struct batch_read *r,
                                               struct hf_err *err);
-/* The same without locks and outside a transaction, to follow what others do: only audit and
- * holds_since.  The rows of an event's log have no gap, since its commits follow one another; the
+/* The same without locks and outside a transaction, to follow what others do: only
+ * `since`.  The rows of an event's log have no gap, since its commits follow one another; the
  * holds may be of a later moment. */
 HF_MUST_USE enum hf_status ledger_follow(struct ledger *l, struct batch_read *r,
                                          struct hf_err *err);

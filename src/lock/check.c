@@ -13,27 +13,27 @@ enum hf_result check_name(const struct hf_locks *locks, const char *name, struct
 static enum hf_result check_times(const struct hf_lock_options *o, struct hf_fault *fault)
 {
     if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
-        return lease_fault(fault, HF_BAD_REQUEST, "wait_ms is %lld: neither a time nor HF_FOREVER",
-                           (long long)o->wait_ms);
+        return fault_set(fault, HF_BAD_REQUEST, "wait_ms is %lld: neither a time nor HF_FOREVER",
+                         (long long)o->wait_ms);
     if (o->retries < 0 || o->retries > LOCK_RETRIES_MAX)
-        return lease_fault(fault, HF_BAD_REQUEST, "retries is %d: 0 to %d can be", o->retries,
-                           LOCK_RETRIES_MAX);
+        return fault_set(fault, HF_BAD_REQUEST, "retries is %d: 0 to %d can be", o->retries,
+                         LOCK_RETRIES_MAX);
     if (o->retry_ms < 0 || o->retry_ms > LOCK_MS_MAX)
-        return lease_fault(fault, HF_BAD_REQUEST, "retry_ms is %lld: 0 to %lld can be",
-                           (long long)o->retry_ms, (long long)LOCK_MS_MAX);
+        return fault_set(fault, HF_BAD_REQUEST, "retry_ms is %lld: 0 to %lld can be",
+                         (long long)o->retry_ms, (long long)LOCK_MS_MAX);
     if (o->outage_ms < 0)
-        return lease_fault(fault, HF_BAD_REQUEST, "outage_ms is %lld: less than nothing",
-                           (long long)o->outage_ms);
+        return fault_set(fault, HF_BAD_REQUEST, "outage_ms is %lld: less than nothing",
+                         (long long)o->outage_ms);
     if (o->max_hold_ms < 0)
-        return lease_fault(fault, HF_BAD_REQUEST, "max_hold_ms is %lld: less than nothing",
-                           (long long)o->max_hold_ms);
+        return fault_set(fault, HF_BAD_REQUEST, "max_hold_ms is %lld: less than nothing",
+                         (long long)o->max_hold_ms);
     if (o->ttl_ms < LOCK_TTL_MIN_MS)
-        return lease_fault(fault, HF_BAD_REQUEST,
-                           "a TTL of %lld ms: less than %d ms leave no time to hold it",
-                           (long long)o->ttl_ms, LOCK_TTL_MIN_MS);
+        return fault_set(fault, HF_BAD_REQUEST,
+                         "a TTL of %lld ms: less than %d ms leave no time to hold it",
+                         (long long)o->ttl_ms, LOCK_TTL_MIN_MS);
     if (o->slots > 1 && o->mode == HF_SHARED)
-        return lease_fault(fault, HF_BAD_REQUEST,
-                           "slots with a shared lock: any number may share it anyway");
+        return fault_set(fault, HF_BAD_REQUEST,
+                         "slots with a shared lock: any number may share it anyway");
     return HF_DONE;
 }
 

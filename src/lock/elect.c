@@ -15,7 +15,7 @@ enum hf_result hf_elect(struct hf_locks *locks, const struct hf_election *electi
     options.wait_ms = HF_FOREVER;
     options.retries = 0;
     if (!election->lead)
-        return lease_fault(fault, HF_BAD_REQUEST, "an election without a call for the leader");
+        return fault_set(fault, HF_BAD_REQUEST, "an election without a call for the leader");
     if ((r = check_name(locks, election->name, fault)) != HF_DONE ||
         (r = check_options(locks, &options, &checked, fault)) != HF_DONE)
         return r;

@@ -123,19 +123,17 @@ static enum hf_result settle(struct attempt *a, const struct lease_verdict *verd
     release_place(a);
     if (++a->late < LATE_MAX)
         return HF_TAKEN;
-    return lease_fault(
-        fault, HF_UNKNOWN,
-        "the grant took %lld ms to arrive, too long for a TTL of %lld ms: given back",
-        (long long)(now_us - a->sent_us) / 1000, (long long)lock->request.ttl_ms);
+    return fault_set(fault, HF_UNKNOWN,
+                     "the grant took %lld ms to arrive, too long for a TTL of %lld ms: given back",
+                     (long long)(now_us - a->sent_us) / 1000, (long long)lock->request.ttl_ms);
 }
 
 static enum hf_result over(const struct attempt *a, struct hf_fault *fault)
 {
     if (a->waited_us == 0)
-        return lease_fault(fault, HF_TAKEN, "another holds it");
-    return lease_fault(fault, HF_TAKEN,
-                       "another holds it, and %lld ms of waiting did not change it",
-                       (long long)(locks_now_us(a->locks) - a->waited_us) / 1000);
+        return fault_set(fault, HF_TAKEN, "another holds it");
+    return fault_set(fault, HF_TAKEN, "another holds it, and %lld ms of waiting did not change it",
+                     (long long)(locks_now_us(a->locks) - a->waited_us) / 1000);
 }
 
 /* Sleep, and look at the flag. */
@@ -198,7 +196,7 @@ static enum hf_result doubt(struct attempt *a, enum hf_result r, struct hf_fault
         a->doubts = 0;
     }
     if (stopped(a->budget))
-        return lease_fault(fault, HF_TAKEN, "told to stop");
+        return fault_set(fault, HF_TAKEN, "told to stop");
     int64_t left_us = a->budget->until_us - now_us;
     bool end = retry ? a->budget->retries == 0 || left_us <= 0
                      : a->doubts > 0 && now_us >= doubt_until_us(a);
@@ -283,7 +281,7 @@ static enum hf_result run(struct attempt *a, struct hf_fault *fault)
         } else if (verdict.result == HF_TAKEN) {
             r = taken(a, &verdict, fault);
         } else {
-            return lease_fault(fault, verdict.result, "%s", hf_result_text(verdict.result));
+            return fault_set(fault, verdict.result, "%s", hf_result_text(verdict.result));
         }
         if (r != HF_DONE)
             return r;
@@ -435,9 +433,9 @@ enum hf_result lock_release(struct hf_locks *locks, struct hf_lock **locked, siz
     for (size_t i = 0; i < n; i++) {
         if (r == HF_DONE && verdicts[i].result != HF_DONE)
             r = verdicts[i].result == HF_LOST
-                    ? lease_fault(fault, HF_LOST, "it was not ours any more")
-                    : lease_fault(fault, verdicts[i].result, "%s",
-                                  hf_result_text(verdicts[i].result));
+                    ? fault_set(fault, HF_LOST, "it was not ours any more")
+                    : fault_set(fault, verdicts[i].result, "%s",
+                                hf_result_text(verdicts[i].result));
         if (verdicts[i].result == HF_DONE)
             locks_count(locks, STAT_RELEASES, 1);
         watch_unref(locked[i]);
@@ -448,7 +446,7 @@ enum hf_result lock_release(struct hf_locks *locks, struct hf_lock **locked, siz
 enum hf_result hf_unlock(struct hf_lock *lock, struct hf_fault *fault)
 {
     if (lock->in_set)
-        return lease_fault(fault, HF_BAD_REQUEST, "it is a member of a set: hf_unlock_many");
+        return fault_set(fault, HF_BAD_REQUEST, "it is a member of a set: hf_unlock_many");
     return lock_release(lock->locks, &lock, 1, fault);
 }
 
@@ -460,9 +458,9 @@ enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault)
     struct lease *handle = NULL;
     struct lease_verdict verdict = {.result = HF_UNKNOWN};
     if (atomic_load(&lock->lost))
-        return lease_fault(fault, HF_LOST, "it is lost already");
+        return fault_set(fault, HF_LOST, "it is lost already");
     if (locks_now_us(locks) >= lock->renew_until_us)
-        return lease_fault(fault, HF_BAD_REQUEST, "max_hold_ms is over: not renewed any more");
+        return fault_set(fault, HF_BAD_REQUEST, "max_hold_ms is over: not renewed any more");
     enum hf_result r = pool_take(locks, &handle, fault);
     if (r != HF_DONE)
         return r;
@@ -477,10 +475,10 @@ enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault)
     }
     watch_renewed(lock, sent_us, &verdict);
     if (verdict.result == HF_LOST || !hf_lock_held(lock))
-        return lease_fault(fault, HF_LOST, "it is not ours any more");
+        return fault_set(fault, HF_LOST, "it is not ours any more");
     return verdict.result == HF_DONE
                ? HF_DONE
-               : lease_fault(fault, verdict.result, "%s", hf_result_text(verdict.result));
+               : fault_set(fault, verdict.result, "%s", hf_result_text(verdict.result));
 }
 
 const char *hf_lock_name(const struct hf_lock *lock) { return lock->name; }

@@ -55,8 +55,8 @@ enum hf_result pool_take(struct hf_locks *locks, struct lease **ret, struct hf_f
     }
     pthread_mutex_unlock(&pool->mutex);
     if (!free_one)
-        return lease_fault(fault, HF_UNREACHABLE, "%d calls are waiting for %s to answer already",
-                           POOL_SHORT_MAX, locks->driver->info.name);
+        return fault_set(fault, HF_UNREACHABLE, "%d calls are waiting for %s to answer already",
+                         POOL_SHORT_MAX, locks->driver->info.name);
     if (!handle) {
         enum hf_result r = locks->driver->another(locks->first, &handle, fault);
         if (r != HF_DONE) {
@@ -107,8 +107,8 @@ enum hf_result locks_open(const struct lease_driver *driver, const char *url,
 {
     int64_t timeout_ms = options && options->timeout_ms ? options->timeout_ms : LOCK_TIMEOUT_MS;
     if (timeout_ms < 1 || timeout_ms > LOCK_TIMEOUT_MAX_MS)
-        return lease_fault(fault, HF_BAD_REQUEST, "timeout_ms is %lld: from 1 to %d",
-                           (long long)timeout_ms, LOCK_TIMEOUT_MAX_MS);
+        return fault_set(fault, HF_BAD_REQUEST, "timeout_ms is %lld: from 1 to %d",
+                         (long long)timeout_ms, LOCK_TIMEOUT_MAX_MS);
     struct lease_options how = {.timeout_ms = timeout_ms, .clock = &clock_system};
     struct lease *first = NULL;
     enum hf_result r = driver->open(url, &how, &first, fault);
@@ -132,9 +132,9 @@ enum hf_result hf_open(const char *url, const struct hf_options *options, struct
 {
     const struct lease_driver *driver = url ? lease_driver_for(url) : NULL;
     if (!driver) /* not quoted: there may be a password in it */
-        return lease_fault(fault, HF_BAD_REQUEST,
-                           "no back end has URLs that begin like this one: memory:, sqlite:, "
-                           "postgres://, redis:// and unix: are known");
+        return fault_set(fault, HF_BAD_REQUEST,
+                         "no back end has URLs that begin like this one: memory:, sqlite:, "
+                         "postgres://, redis:// and unix: are known");
     return locks_open(driver, url, options, ret, fault);
 }
 
@@ -199,7 +199,7 @@ enum hf_result hf_list(struct hf_locks *locks, const char *prefix,
     struct lease *handle = NULL;
     enum hf_result r;
     if (!each)
-        return lease_fault(fault, HF_BAD_REQUEST, "nobody to tell the names to");
+        return fault_set(fault, HF_BAD_REQUEST, "nobody to tell the names to");
     if (!prefix)
         prefix = "";
     if ((prefix[0] && (r = check_name(locks, prefix, fault)) != HF_DONE) ||

@@ -19,7 +19,7 @@ static enum hf_result sort_names(const struct hf_locks *locks, const char *const
                                  const char **sorted, struct hf_fault *fault)
 {
     if (!names || n < 1 || n > SET_MAX)
-        return lease_fault(fault, HF_BAD_REQUEST, "a set of %zu locks: from 1 to %d", n, SET_MAX);
+        return fault_set(fault, HF_BAD_REQUEST, "a set of %zu locks: from 1 to %d", n, SET_MAX);
     for (size_t i = 0; i < n; i++) {
         enum hf_result r = check_name(locks, names[i], fault);
         if (r != HF_DONE)
@@ -29,7 +29,7 @@ static enum hf_result sort_names(const struct hf_locks *locks, const char *const
     qsort(sorted, n, sizeof *sorted, by_name);
     for (size_t i = 1; i < n; i++)
         if (strcmp(sorted[i - 1], sorted[i]) == 0)
-            return lease_fault(fault, HF_BAD_REQUEST, "a name is given twice: %.200s", sorted[i]);
+            return fault_set(fault, HF_BAD_REQUEST, "a name is given twice: %.200s", sorted[i]);
     return HF_DONE;
 }
 
@@ -92,8 +92,8 @@ enum hf_result hf_lock_many(struct hf_locks *locks, const char *const *names, si
     }
     if (!hand_out(set, &checked)) {
         (void)release_set(set, NULL);
-        return lease_fault(fault, HF_TAKEN,
-                           "one of the locks ran out while the others were waited for");
+        return fault_set(fault, HF_TAKEN,
+                         "one of the locks ran out while the others were waited for");
     }
     *ret = set;
     return HF_DONE;

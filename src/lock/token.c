@@ -68,7 +68,7 @@ static enum hf_result exchange(struct hf_locks *locks, const char *name, const c
     struct lease_request request = {
         .key = name, .key_len = strlen(name), .ttl_ms = want.ttl_ms, .slots = 1};
     if (!parse_owner(owner, request.owner))
-        return lease_fault(fault, HF_BAD_REQUEST, "an owner is 32 digits and letters a to f");
+        return fault_set(fault, HF_BAD_REQUEST, "an owner is 32 digits and letters a to f");
     struct lease *handle;
     r = pool_take(locks, &handle, fault);
     if (r != HF_DONE)
@@ -77,7 +77,7 @@ static enum hf_result exchange(struct hf_locks *locks, const char *name, const c
     r = (renew ? driver->renew : driver->release)(handle, &request, 1, verdict, fault);
     pool_give(locks, handle, false);
     if (r == HF_DONE && verdict->result == HF_LOST)
-        return lease_fault(fault, HF_LOST, "it is not held by this owner");
+        return fault_set(fault, HF_LOST, "it is not held by this owner");
     return r != HF_DONE ? r : verdict->result;
 }
 

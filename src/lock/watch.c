@@ -390,7 +390,7 @@ enum hf_result watch_start(struct hf_locks *locks, struct hf_fault *fault)
     }
     pthread_mutex_unlock(&locks->mutex);
     if (!ok)
-        return lease_fault(fault, HF_FAILED, "no thread or no file for renewals: too many already");
+        return fault_set(fault, HF_FAILED, "no thread or no file for renewals: too many already");
     return HF_DONE;
 }
 

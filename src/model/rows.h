@@ -184,6 +184,12 @@ struct audit_entry {
     struct audit_row row;
     uint8_t hold_secret[ID_SECRET_SIZE], booking_secret[ID_SECRET_SIZE];
 };
+/* What other servers wrote after the seqs and fences that a view has: rows of the log ordered by
+ * event and seq, and live holds ordered by key. */
+struct log_since {
+    VEC(struct audit_row) audit;
+    VEC(struct hold_row) holds;
+};
 #define KEY_HASH_SIZE 32
 /* An idempotency key's stored effect. */
 struct key_row {

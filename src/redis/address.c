@@ -13,7 +13,7 @@
 
 static enum hf_result bad(struct hf_fault *fault, const char *what)
 {
-    return lease_fault(fault, HF_BAD_REQUEST, "the Redis URL: %s", what);
+    return fault_set(fault, HF_BAD_REQUEST, "the Redis URL: %s", what);
 }
 
 /* -1: not a number from 0 to `max`. */

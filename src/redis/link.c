@@ -77,15 +77,15 @@ static enum hf_result fail(const struct redis_link *k, enum hf_result result, co
                            struct hf_fault *fault)
 {
     char text[WHERE_SIZE];
-    return lease_fault(fault, result, "%s: %s", where(k, text), why);
+    return fault_set(fault, result, "%s: %s", where(k, text), why);
 }
 
 static enum hf_result fail_timeout(const struct redis_link *k, enum hf_result result,
                                    struct hf_fault *fault)
 {
     char text[WHERE_SIZE];
-    return lease_fault(fault, result, "%s: no answer within %" PRId64 " ms", where(k, text),
-                       k->allowed_ms);
+    return fault_set(fault, result, "%s: no answer within %" PRId64 " ms", where(k, text),
+                     k->allowed_ms);
 }
 
 static enum hf_result fail_errno(const struct redis_link *k, enum hf_result result, int error,
@@ -125,8 +125,8 @@ enum hf_result redis_refusal(const struct redis_link *k, const redisReply *reply
     const char *script = strstr(error, " script: ");
     end = script && (!end || script < end) ? script : end;
     size_t len = end ? (size_t)(end - error) : strlen(error);
-    return lease_fault(fault, is_refusal(error) ? HF_UNREACHABLE : HF_FAILED, "%s refuses: %.*s",
-                       where(k, where_text), (int)(len < 120 ? len : 120), error);
+    return fault_set(fault, is_refusal(error) ? HF_UNREACHABLE : HF_FAILED, "%s refuses: %.*s",
+                     where(k, where_text), (int)(len < 120 ? len : 120), error);
 }
 
 /* ---- the socket ---- */

@@ -10,7 +10,10 @@
 
 #include <hiredis/hiredis.h>
 
-#include "lease/lease.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/vec.h"
 #include "redis/lookup.h"
 
 struct redis_address {

@@ -1,8 +1,10 @@
 /* What other servers wrote, folded into the view row by row, and shown as one step under the
  * event's lock, as a batch of our own is (I11, I13).  On the worker's thread. */
+#include "rules/catch_up.h"
+
 #include <stdlib.h>
 
-#include "engine/internal.h"
+#include "rules/best.h"
 
 /* What is to be shown when all rows are in.  Seats and areas that changed are marked by `pending`,
  * so that each is listed once. */
@@ -30,7 +32,7 @@ static bool fits(const struct event *e, const struct hold_row *row)
 
 /* A hold that has ended since has no live row: later rows of the log free its places. */
 static void fold_hold(struct view *v, struct event *e, const struct audit_row *row,
-                      const struct batch_read *read, struct touched *touched)
+                      const struct log_since *since, struct touched *touched)
 {
     struct hold *h = view_hold(v, row->hold);
     if (row->to != HOLD_ACTIVE) {
@@ -42,16 +44,16 @@ static void fold_hold(struct view *v, struct event *e, const struct audit_row *r
         view_deadline_moved(v, h);
         for (uint32_t i = 0; i < h->n_seats; i++)
             *vec_push(&touched->renewed) = h->seats[i];
-    } else if (read->holds_since.n) {
-        const struct hold_row *made = bsearch(&row->hold, read->holds_since.v, read->holds_since.n,
-                                              sizeof *read->holds_since.v, hold_order);
+    } else if (since->holds.n) {
+        const struct hold_row *made =
+            bsearch(&row->hold, since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
         if (made && fits(e, made))
             view_hold_add(v, e, made);
     }
 }
 
 static bool fold_row(struct view *v, struct event *e, const struct audit_row *row,
-                     const struct batch_read *read, struct touched *touched)
+                     const struct log_since *since, struct touched *touched)
 {
     switch (row->object) {
     case AUDIT_SEAT:
@@ -77,7 +79,7 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
         }
         return true;
     case AUDIT_HOLD:
-        fold_hold(v, e, row, read, touched);
+        fold_hold(v, e, row, since, touched);
         return true;
     case AUDIT_EVENT:
         e->status_draft = (enum event_status)row->to;
@@ -122,12 +124,12 @@ static void show(struct view *v, struct event *e, const struct touched *touched,
 }
 
 /* Rows come ordered by event and seq; the first of this event. */
-static size_t first_row(const struct batch_read *read, int64_t event)
+static size_t first_row(const struct log_since *since, int64_t event)
 {
-    size_t low = 0, high = read->audit.n;
+    size_t low = 0, high = since->audit.n;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (read->audit.v[mid].event < event)
+        if (since->audit.v[mid].event < event)
             low = mid + 1;
         else
             high = mid;
@@ -135,19 +137,19 @@ static size_t first_row(const struct batch_read *read, int64_t event)
     return low;
 }
 
-bool catch_up(struct view *v, struct event *e, const struct batch_read *read)
+bool catch_up(struct view *v, struct event *e, const struct log_since *since)
 {
     struct touched touched = {0};
     struct clock_row clock = e->clock;
     int64_t key = e->def->id.key;
     bool whole = true;
-    for (size_t i = first_row(read, key); whole && i < read->audit.n; i++) {
-        const struct audit_row *row = &read->audit.v[i];
+    for (size_t i = first_row(since, key); whole && i < since->audit.n; i++) {
+        const struct audit_row *row = &since->audit.v[i];
         if (row->event != key)
             break;
         if (row->seq <= clock.seq)
             continue;
-        whole = row->seq == clock.seq + 1 && fold_row(v, e, row, read, &touched);
+        whole = row->seq == clock.seq + 1 && fold_row(v, e, row, since, &touched);
         clock.seq = row->seq;
         clock.fence = row->fence > clock.fence ? row->fence : clock.fence;
         clock.now = row->at > clock.now ? row->at : clock.now;

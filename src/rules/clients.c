@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/status.h"
 
 void clients_init(struct clients *c)
@@ -19,7 +20,7 @@ void clients_close(struct clients *c)
 
 static struct client_slot *find(const struct clients *c, uint64_t client)
 {
-    size_t i = (client * 0x9e3779b97f4a7c15u >> 20) & (c->n - 1);
+    size_t i = hash_int(client) & (c->n - 1);
     while (c->slots[i].client && c->slots[i].client != client)
         i = (i + 1) & (c->n - 1);
     return &c->slots[i];

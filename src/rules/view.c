@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "rules/best.h"
 #include "rules/view_holds.h"
 
@@ -78,13 +79,6 @@ void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), 
 
 /* ---- layout ---- */
 
-static uint32_t hash_bytes(uint32_t hash, const char *data, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (uint8_t)data[i]) * 16777619u;
-    return hash;
-}
-
 static void index_rows(struct event *e)
 {
     uint32_t size = 4;
@@ -94,9 +88,9 @@ static void index_rows(struct event *e)
     e->row_index_mask = size - 1;
     for (uint32_t r = 0; r < e->n_rows; r++) {
         const char *section = e->def->sections.v[e->rows[r].section].name;
-        uint32_t hash = hash_bytes(2166136261u, section, strlen(section));
-        hash = hash_bytes(hash_bytes(hash, "-", 1), e->rows[r].name, e->rows[r].name_len);
-        uint32_t slot = hash & e->row_index_mask;
+        uint64_t hash = hash_more(HASH_START, section, strlen(section));
+        hash = hash_more(hash_more(hash, "-", 1), e->rows[r].name, e->rows[r].name_len);
+        uint32_t slot = (uint32_t)hash_finish(hash) & e->row_index_mask;
         while (e->row_index[slot])
             slot = (slot + 1) & e->row_index_mask;
         e->row_index[slot] = r + 1;
@@ -182,7 +176,7 @@ const char *event_id_text(const struct event *e) { return e->id_text; }
 
 static const struct row *row_find(const struct event *e, const char *name, size_t len)
 {
-    uint32_t slot = hash_bytes(2166136261u, name, len) & e->row_index_mask;
+    uint32_t slot = (uint32_t)hash_bytes(name, len) & e->row_index_mask;
     for (; e->row_index[slot]; slot = (slot + 1) & e->row_index_mask) {
         const struct row *row = &e->rows[e->row_index[slot] - 1];
         if (row->name_len + 1 >= len || name[len - row->name_len - 1] != '-')

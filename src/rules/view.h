@@ -18,8 +18,9 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "rules/feed.h"
+#include "base/heap.h"
 #include "model/rows.h"
+#include "rules/feed.h"
 
 struct seat {
     _Atomic uint64_t shown; /* seat_shown(): expiry in ms << 2 | status */
@@ -32,10 +33,10 @@ struct seat {
 struct hold {
     int64_t key, fence, expires_at, max_expires_at;
     struct event *event;
-    struct hold *next; /* in its bucket */
-    uint32_t heap_pos; /* 1 + index in the deadline heap, 0: not in it */
-    uint32_t pending;  /* 1 + index of this batch's hold_write, 0: none */
-    uint8_t status;    /* enum hold_status, as decided */
+    struct hold *next;    /* in its bucket */
+    struct heap_node due; /* in the heap of deadlines; its key is expires_at */
+    uint32_t pending;     /* 1 + index of this batch's hold_write, 0: none */
+    uint8_t status;       /* enum hold_status, as decided */
     uint32_t n_seats, n_areas;
     uint64_t client;          /* whose address it counts against; 0: nobody's */
     struct area_claim *areas; /* behind the seats */

@@ -1,13 +1,14 @@
-/* Live holds by key and by deadline.  The worker's thread only.  Keeps the heap property:
- * heap[i].expires_at <= heap[2i+1], heap[2i+2]; h->heap_pos is 1 + the hold's place in it. */
+/* Live holds by key and by deadline.  The worker's thread only.  A hold is counted against its
+ * address exactly while it is in the heap of deadlines. */
 #include "rules/view_holds.h"
 
 #include <stdlib.h>
 
+#include "base/hash.h"
+
 static struct hold **bucket(const struct hold_table *t, int64_t key)
 {
-    uint64_t hash = (uint64_t)key * 0x9e3779b97f4a7c15u;
-    return &t->buckets[(hash >> 20) & (t->n_buckets - 1)];
+    return &t->buckets[hash_int((uint64_t)key) & (t->n_buckets - 1)];
 }
 
 /* ---- places by address ---- */
@@ -28,97 +29,48 @@ uint32_t view_client_places(const struct view *v, uint64_t client)
     return clients_places(view_hold_table(v)->clients, client);
 }
 
-/* ---- the heap ---- */
+/* ---- deadlines ---- */
 
-static void heap_set(struct hold_table *t, size_t i, struct hold *h)
+static void deadline_put(struct hold_table *t, struct hold *h)
 {
-    t->heap.v[i] = h;
-    h->heap_pos = (uint32_t)i + 1;
+    if (!h->due.place)
+        count_places(t, h, 1);
+    heap_set(&t->deadlines, &h->due, h->expires_at);
 }
 
-static void heap_up(struct hold_table *t, size_t i)
+static void deadline_drop(struct hold_table *t, struct hold *h)
 {
-    struct hold *h = t->heap.v[i];
-    for (size_t parent; i > 0; i = parent) {
-        parent = (i - 1) / 2;
-        if (t->heap.v[parent]->expires_at <= h->expires_at)
-            break;
-        heap_set(t, i, t->heap.v[parent]);
-    }
-    heap_set(t, i, h);
-}
-
-static void heap_down(struct hold_table *t, size_t i)
-{
-    struct hold *h = t->heap.v[i];
-    for (size_t child; (child = 2 * i + 1) < t->heap.n; i = child) {
-        if (child + 1 < t->heap.n &&
-            t->heap.v[child + 1]->expires_at < t->heap.v[child]->expires_at)
-            child++;
-        if (h->expires_at <= t->heap.v[child]->expires_at)
-            break;
-        heap_set(t, i, t->heap.v[child]);
-    }
-    heap_set(t, i, h);
-}
-
-static void heap_put(struct hold_table *t, struct hold *h)
-{
-    if (h->heap_pos)
-        return;
-    count_places(t, h, 1);
-    *vec_push(&t->heap) = h;
-    heap_up(t, t->heap.n - 1);
-}
-
-static void heap_drop(struct hold_table *t, struct hold *h)
-{
-    if (!h->heap_pos)
-        return;
-    count_places(t, h, -1);
-    size_t i = h->heap_pos - 1;
-    h->heap_pos = 0;
-    struct hold *last = t->heap.v[--t->heap.n];
-    if (last == h)
-        return;
-    heap_set(t, i, last);
-    heap_up(t, i);
-    heap_down(t, last->heap_pos - 1);
+    if (h->due.place)
+        count_places(t, h, -1);
+    heap_remove(&t->deadlines, &h->due);
 }
 
 struct hold *view_first_due(const struct view *v)
 {
-    const struct hold_table *t = view_hold_table(v);
-    return t->heap.n ? t->heap.v[0] : NULL;
+    struct heap_node *first = heap_first(&view_hold_table(v)->deadlines);
+    return first ? heap_item(first, struct hold, due) : NULL;
 }
 
-/* A due hold's ancestors in the heap are due too, so the due ones are a tree at its top. */
 size_t view_due(const struct view *v, int64_t now, struct hold **ret_holds, size_t max)
 {
-    const struct hold_table *t = view_hold_table(v);
-    size_t n = 0;
-    if (max && t->heap.n && t->heap.v[0]->expires_at <= now)
-        ret_holds[n++] = t->heap.v[0];
-    for (size_t i = 0; i < n; i++) {
-        size_t child = 2 * (size_t)(ret_holds[i]->heap_pos - 1) + 1;
-        for (size_t end = child + 2; child < end && child < t->heap.n && n < max; child++)
-            if (t->heap.v[child]->expires_at <= now)
-                ret_holds[n++] = t->heap.v[child];
-    }
+    struct hold_table *t = view_hold_table(v);
+    while (t->due.n < max)
+        vec_push(&t->due);
+    size_t n = heap_up_to(&t->deadlines, now, t->due.v, max);
+    for (size_t i = 0; i < n; i++)
+        ret_holds[i] = heap_item(t->due.v[i], struct hold, due);
     return n;
 }
 
 void view_deadline_moved(struct view *v, struct hold *h)
 {
-    struct hold_table *t = view_hold_table(v);
-    hf_check(h->heap_pos);
-    heap_up(t, h->heap_pos - 1);
-    heap_down(t, h->heap_pos - 1);
+    hf_check(h->due.place);
+    deadline_put(view_hold_table(v), h);
 }
 
-void view_deadline_drop(struct view *v, struct hold *h) { heap_drop(view_hold_table(v), h); }
+void view_deadline_drop(struct view *v, struct hold *h) { deadline_drop(view_hold_table(v), h); }
 
-void view_deadline_put(struct view *v, struct hold *h) { heap_put(view_hold_table(v), h); }
+void view_deadline_put(struct view *v, struct hold *h) { deadline_put(view_hold_table(v), h); }
 
 /* ---- the table ---- */
 
@@ -165,14 +117,14 @@ void hold_table_add(struct hold_table *t, struct hold *h)
     h->next = *bucket(t, h->key);
     *bucket(t, h->key) = h;
     t->n++;
-    heap_put(t, h);
+    deadline_put(t, h);
 }
 
 static void unlink_hold(struct hold_table *t, struct hold **link)
 {
     struct hold *h = *link;
     *link = h->next;
-    heap_drop(t, h);
+    deadline_drop(t, h);
     t->n--;
     free(h);
 }
@@ -194,7 +146,8 @@ void hold_table_close(struct hold_table *t)
         while (t->buckets[i])
             unlink_hold(t, &t->buckets[i]);
     free(t->buckets);
-    vec_close(&t->heap);
+    heap_close(&t->deadlines);
+    vec_close(&t->due);
     *t = (struct hold_table){0};
 }
 

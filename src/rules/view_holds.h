@@ -9,8 +9,9 @@
 struct hold_table {
     struct hold **buckets; /* n_buckets is a power of two, or 0 */
     size_t n_buckets, n;
-    VEC(struct hold *) heap; /* a hold is live, and counted, as long as it is in here */
-    struct clients *clients; /* the counts; those of the view itself unless they are shared */
+    struct heap deadlines;       /* a hold is live, and counted, while it is in here */
+    VEC(struct heap_node *) due; /* scratch of view_due */
+    struct clients *clients;     /* the counts; those of the view itself unless they are shared */
 };
 
 struct hold_table *view_hold_table(const struct view *v);

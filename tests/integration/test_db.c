@@ -1,6 +1,6 @@
 /* Claims about src/db: statement templates, and SQLite through db.h alone.  Those that every
  * database is held to are made of PostgreSQL too; test_db_postgres.c has its own. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Claims about src/db on PostgreSQL, beyond those that test_db.c makes of every database. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

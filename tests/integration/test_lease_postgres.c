@@ -1,6 +1,6 @@
 /* Claims about postgres: leases that the conformance suite cannot make, since they are about the
  * server: what waits for what, what an uncontended lease costs, and what fences survive. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <pthread.h>
 #include <stdio.h>

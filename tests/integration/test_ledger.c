@@ -1,6 +1,6 @@
 /* Claims about src/ledger: what is written comes back, and every write that would break a promise
  * is noticed by its row count, whatever the engine believed. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <stdio.h>
 #include <string.h>

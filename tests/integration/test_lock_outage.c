@@ -1,9 +1,9 @@
 /* Claims about a back end that falls silent or goes away while a lock is asked for, waited for,
  * held or given back: on memory: with faults, and on a real Redis behind a proxy that keeps
  * answers. */
-#include "support.h"
+#include "support/fixtures.h"
 
-#include "support_redis.h"
+#include "support/redis.h"
 
 #include <stdio.h>
 #include <stdlib.h>

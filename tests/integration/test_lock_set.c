@@ -1,7 +1,7 @@
 /* Claims about several locks at once and about elections. */
-#include "support.h"
+#include "support/fixtures.h"
 
-#include "support_redis.h"
+#include "support/redis.h"
 
 #include <poll.h>
 #include <signal.h>

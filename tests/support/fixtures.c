@@ -1,5 +1,5 @@
 /* Shared parts of the unit tests; see support.h. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <dirent.h>
 #include <stdio.h>

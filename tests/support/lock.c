@@ -1,7 +1,7 @@
 /* memory: with faults on command, and the small helpers of the lock library's tests. */
-#include "support.h"
+#include "support/fixtures.h"
 
-#include "support_lock.h"
+#include "support/lock.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -61,7 +61,7 @@ static enum hf_result faulty_acquire(struct lease *l, const struct lease_request
 {
     atomic_fetch_add(&faults.n_acquire, 1);
     if (goes_wrong(&faults.acquire_away))
-        return lease_fault(fault, HF_UNREACHABLE, "told to be away");
+        return fault_set(fault, HF_UNREACHABLE, "told to be away");
     enum hf_result r = memory()->acquire(l, requests, n, verdicts, fault);
     shorten(verdicts, n);
     if (goes_wrong(&faults.acquire_slow))
@@ -70,7 +70,7 @@ static enum hf_result faulty_acquire(struct lease *l, const struct lease_request
         if (atomic_exchange(&faults.lost_then_away, false))
             atomic_store(&faults.acquire_away, -1);
         memset(verdicts, 0xee, n * sizeof *verdicts);
-        return lease_fault(fault, HF_UNKNOWN, "told to lose the answer");
+        return fault_set(fault, HF_UNKNOWN, "told to lose the answer");
     }
     return r;
 }
@@ -81,7 +81,7 @@ static enum hf_result faulty_renew(struct lease *l, const struct lease_request *
     if (goes_wrong(&faults.renew_slow))
         nap_ms(atomic_load(&faults.slow_ms));
     if (goes_wrong(&faults.renew_away))
-        return lease_fault(fault, HF_UNREACHABLE, "told to be away");
+        return fault_set(fault, HF_UNREACHABLE, "told to be away");
     enum hf_result r = memory()->renew(l, requests, n, verdicts, fault);
     shorten(verdicts, n);
     return r;
@@ -93,7 +93,7 @@ static enum hf_result faulty_release(struct lease *l, const struct lease_request
 {
     atomic_fetch_add(&faults.n_release, 1);
     if (goes_wrong(&faults.release_away))
-        return lease_fault(fault, HF_UNREACHABLE, "told to be away");
+        return fault_set(fault, HF_UNREACHABLE, "told to be away");
     pthread_mutex_lock(&faults.mutex);
     size_t at = 0;
     for (size_t i = 0; i < n && at + requests[i].key_len + 2 < sizeof faults.released; i++)
@@ -103,7 +103,7 @@ static enum hf_result faulty_release(struct lease *l, const struct lease_request
     enum hf_result r = memory()->release(l, requests, n, verdicts, fault);
     if (goes_wrong(&faults.release_lost)) {
         memset(verdicts, 0xee, n * sizeof *verdicts);
-        return lease_fault(fault, HF_UNKNOWN, "told to lose the answer");
+        return fault_set(fault, HF_UNKNOWN, "told to lose the answer");
     }
     return r;
 }
@@ -113,7 +113,7 @@ static enum hf_result faulty_wait(struct lease *l, const struct lease_request *r
 {
     atomic_fetch_add(&faults.n_wait, 1);
     if (goes_wrong(&faults.wait_away))
-        return lease_fault(fault, HF_UNREACHABLE, "told to be away");
+        return fault_set(fault, HF_UNREACHABLE, "told to be away");
     return memory()->wait(l, request, timeout_ms, fault);
 }
 

@@ -1,6 +1,6 @@
 /* The paper ledger: arrays for tables, the conditions of statements.h as assertions, and the log
  * folded beside them.  See support.h. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -402,10 +402,12 @@ enum hf_status paper_run(struct paper *p, struct ask *a)
 static void check_heap(const struct view *v)
 {
     const struct hold_table *t = view_hold_table(v);
-    for (size_t i = 0; i < t->heap.n; i++) {
-        assert_int_equal(t->heap.v[i]->heap_pos, i + 1);
+    struct heap_node *const *nodes = t->deadlines.nodes.v;
+    for (size_t i = 0; i < t->deadlines.nodes.n; i++) {
+        assert_int_equal(nodes[i]->place, i + 1);
+        assert_int_equal(nodes[i]->key, heap_item(nodes[i], struct hold, due)->expires_at);
         if (i)
-            assert_true(t->heap.v[(i - 1) / 2]->expires_at <= t->heap.v[i]->expires_at);
+            assert_true(nodes[(i - 1) / 2]->key <= nodes[i]->key);
     }
 }
 
@@ -429,7 +431,7 @@ static void check_hold(struct paper *p, const struct paper_hold *ph)
     assert_int_equal(h->max_expires_at, row->max_expires_at);
     assert_true(row->expires_at <= row->max_expires_at);
     assert_int_equal(h->pending, 0);
-    assert_int_not_equal(h->heap_pos, 0);
+    assert_int_not_equal(h->due.place, 0);
     assert_int_equal(h->client, row->client);
     assert_int_equal(h->n_seats, row->n_seats);
     assert_int_equal(h->n_areas, row->n_areas);
@@ -545,7 +547,7 @@ void paper_check(struct paper *p)
     /* Each live hold has all its seats, so as many held as owned means one owner each: I1. */
     assert_int_equal(held, owned);
     assert_int_equal(view_holds_len(p->view), live);
-    assert_int_equal(view_hold_table(p->view)->heap.n, live);
+    assert_int_equal(view_hold_table(p->view)->deadlines.nodes.n, live);
     check_heap(p->view);
 }
 
@@ -605,7 +607,7 @@ void paper_dump(const struct paper *p, struct buf *out)
         const struct hold *h = holds.v[i];
         buf_printf(out, "hold %lld %lld %lld %lld status %d pending %u %s", (long long)h->key,
                    (long long)h->fence, (long long)h->expires_at, (long long)h->max_expires_at,
-                   h->status, h->pending, h->heap_pos ? "timed" : "untimed");
+                   h->status, h->pending, h->due.place ? "timed" : "untimed");
         for (uint32_t s = 0; s < h->n_seats; s++)
             buf_printf(out, " %u", h->seats[s]);
         for (uint32_t k = 0; k < h->n_areas; k++)
@@ -615,7 +617,7 @@ void paper_dump(const struct paper *p, struct buf *out)
                        view_client_places(p->view, h->client));
         buf_char(out, '\n');
     }
-    buf_printf(out, "holds %zu heap %zu\n", t->n, t->heap.n);
+    buf_printf(out, "holds %zu heap %zu\n", t->n, t->deadlines.nodes.n);
     buf_char(out, '\0');
     check_heap(p->view);
     vec_close(&holds);

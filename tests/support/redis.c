@@ -1,7 +1,7 @@
 /* See support_redis.h. */
-#include "support.h"
+#include "support/fixtures.h"
 
-#include "support_redis.h"
+#include "support/redis.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Claims about who may do what (access.h), who is behind a proxy (address.h), which pages may read
  * answers (cors.h), and that the table of routes leaves no door open. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "api/routes.h"
 #include "http/access.h"
 #include "http/cors.h"
-#include "api/routes.h"
 
 #define ADMIN "admin-key-0123456789"
 #define ADMIN_NEXT "admin-key-of-next-month"

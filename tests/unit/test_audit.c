@@ -1,6 +1,6 @@
 /* Claims about reading the ledger in pages: an event's log, one seat's past, until when a hold
  * lasted as known at a moment, and the list of an event's holds. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <stdio.h>
 #include <string.h>

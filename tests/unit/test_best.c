@@ -1,6 +1,6 @@
 /* Claims about best available, by example, and in the engine; test_best_model.c has the properties.
  */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * order.  Seats change between questions, so that the index is also tested for keeping up.
  *
  * HF_SEED repeats one stream, HF_STEPS (questions) lengthens each. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <stdlib.h>
 #include <string.h>

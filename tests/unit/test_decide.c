@@ -1,7 +1,7 @@
 /* Claims about the rules of holds: every edge of the state machine in command.h, legal and not,
  * what is put off to the next batch, what a batch writes, and that a failed one leaves no trace.
  * The paper ledger of support.c plays the worker. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Claims about the rules of places that nobody names: general admission, counted by area, and seats
  * that the engine chooses.  Never more are given than there are; nobody is told that nothing is
  * left while a hold that is over still has it.  The paper ledger of support.c plays the worker. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * given, when it is one, and a refusal only when there is none.
  *
  * HF_SEED repeats one stream, HF_STEPS lengthens each. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <stdio.h>
 #include <string.h>

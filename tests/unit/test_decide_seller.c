@@ -1,6 +1,6 @@
 /* Claims about what sellers do to an event (block, unblock, open, close, evict) and about how much
  * one address may hold.  The paper ledger of support.c plays the worker. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Claims about the whole engine: real threads, a real SQLite file in a directory of its own, and a
  * clock that stands still until a test moves it. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* Claims about the engine beyond single seats: what it remembers (a seat at any moment, pages of
  * holds and of the log, what a restart keeps) and what it says of places that are counted.  Real
  * threads, a real SQLite file, and a clock that stands still until a test moves it. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <pthread.h>
 #include <sqlite3.h>

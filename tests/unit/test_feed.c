@@ -1,6 +1,6 @@
 /* Claims about the feed: whatever seq a reader asks from, folding the answer onto the state of that
  * seq gives the state of now (I13), or it is told to read the snapshot; and memory has a bound. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <stdio.h>
 #include <stdlib.h>

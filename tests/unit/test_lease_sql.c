@@ -1,6 +1,6 @@
 /* Claims about sqlite: leases that the conformance suite cannot make, since they are about the
  * file: who may read it, what a kill or a boot leaves of it, and many processes on one. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <errno.h>
 #include <fcntl.h>

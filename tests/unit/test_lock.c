@@ -1,8 +1,8 @@
 /* Claims about one lock: who gets it, who waits and for how long, what is refused, what is counted.
  * Everything on memory:; answers that do not come are test_lock_outage.c's. */
-#include "support.h"
+#include "support/fixtures.h"
 
-#include "support_lock.h"
+#include "support/lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Claims about what is held: renewed in time, lost with a notice, and the notice comes before
  * another can have the lock.  That is measured here against the back end's own judgement: a waiter
  * stands in the queue the whole time and notes when it is granted. */
-#include "support.h"
+#include "support/fixtures.h"
 
-#include "support_lock.h"
+#include "support/lock.h"
 
 #include <poll.h>
 #include <signal.h>

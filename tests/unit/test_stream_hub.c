@@ -1,6 +1,6 @@
 /* Claims about the messages that streams share: what they say, that each is encoded once, that
  * whoever follows at whatever pace ends with the map (I13), and that memory has a bound. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Claims about what the engine keeps in memory: seat names, live holds and their deadlines, the
  * seat map that others see, the filter of keys and the queue between threads. */
-#include "support.h"
+#include "support/fixtures.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -311,7 +311,7 @@ static void m_check_due(int64_t now, size_t max)
     if (top)
         assert_int_equal(top->expires_at, first);
     assert_int_equal(view_holds_len(m.view), m.n);
-    assert_int_equal(view_hold_table(m.view)->heap.n, m.n_timed);
+    assert_int_equal(view_hold_table(m.view)->deadlines.nodes.n, m.n_timed);
 }
 
 static void holds_and_deadlines_agree_with_a_list(void **state)

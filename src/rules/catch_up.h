@@ -1,0 +1,11 @@
+/* Folding what other servers wrote into the view (I11, I13).  On the worker's thread. */
+#ifndef HF_RULES_CATCH_UP_H
+#define HF_RULES_CATCH_UP_H
+
+#include "rules/view.h"
+
+/* Folds every row of this event that the view has not seen yet.  Returns false if the rows do not
+ * follow on what the view has, or do not fit the event: the event must then be loaded again. */
+bool catch_up(struct view *v, struct event *e, const struct log_since *since);
+
+#endif

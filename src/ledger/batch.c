@@ -425,7 +425,7 @@ static enum hf_status look(struct ledger *l, const struct ledger_batch *b,
         const uint8_t *hash = want->hash;
         struct key_row row = {0};
         status = ledger_keys_read(l, &hash, 1, now, &row, err);
-        *ret_there = row.http_status && row.created_at == want->created_at &&
+        *ret_there = row.found && row.created_at == want->created_at &&
                      memcmp(row.request, want->request, KEY_HASH_SIZE) == 0;
         key_row_close(&row);
     } else if (b->audit.n) {

@@ -243,11 +243,12 @@ void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row
     hf_check(len == KEY_HASH_SIZE);
     memcpy(row->hash, hash, KEY_HASH_SIZE);
     memcpy(row->request, data, len);
-    row->http_status = (int)db_column_int(stmt, 2);
+    row->found = true;
+    row->answer_code = (int)db_column_int(stmt, 2);
     data = db_column_data(stmt, 3, &len);
     row->owned = hf_strndup(data ? data : "", len);
-    row->body = row->owned;
-    row->body_len = len;
+    row->answer = row->owned;
+    row->answer_len = len;
     row->created_at = db_column_int(stmt, 4);
 }
 

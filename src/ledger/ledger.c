@@ -270,8 +270,8 @@ static void put_keys(struct ledger *l, const struct ledger_batch *b)
         const struct key_row *k = &b->keys.v[i];
         ledger_arg(l, db_bytes(k->hash, KEY_HASH_SIZE));
         ledger_arg(l, db_bytes(k->request, KEY_HASH_SIZE));
-        ledger_arg_int(l, k->http_status);
-        ledger_arg(l, db_text(k->body, k->body_len));
+        ledger_arg_int(l, k->answer_code);
+        ledger_arg(l, db_text(k->answer, k->answer_len));
         ledger_arg_int(l, k->created_at);
     }
 }

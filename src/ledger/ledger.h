@@ -25,7 +25,7 @@ HF_MUST_USE enum hf_status ledger_begin(struct ledger *l, struct hf_err *err);
 
 struct key_wanted {
     const uint8_t *hash;
-    struct key_row *ret; /* http_status 0: none that is younger than KEY_KEPT_MS */
+    struct key_row *ret; /* not found: there is none younger than KEY_KEPT_MS */
 };
 struct hold_wanted {
     int64_t hold;
@@ -62,7 +62,8 @@ void batch_read_close(struct batch_read *r);
 /* Lock and read the clock rows named by rows[i].event (ascending), and read the time. */
 HF_MUST_USE enum hf_status ledger_lock(struct ledger *l, struct clock_row *rows, size_t n,
                                        int64_t *ret_now, struct hf_err *err);
-/* Stored effects younger than KEY_KEPT_MS for hashes[i]; rows[i].http_status 0 where none. */
+/* Reads the answers stored under hashes[i], if they are younger than KEY_KEPT_MS; see
+ * rows[i].found.  Close the rows afterwards. */
 HF_MUST_USE enum hf_status ledger_keys_read(struct ledger *l, const uint8_t *const *hashes,
                                             size_t n, int64_t now, struct key_row *rows,
                                             struct hf_err *err);

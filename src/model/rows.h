@@ -191,15 +191,17 @@ struct log_since {
     VEC(struct hold_row) holds;
 };
 #define KEY_HASH_SIZE 32
-/* An idempotency key's stored effect. */
+/* The answer that is stored under an idempotency key.  Only src/api gives its number and its bytes
+ * a meaning: the ledger stores them, and a repeated request gets them back unread. */
 struct key_row {
+    bool found;                     /* the ledger has this row; set by reads alone */
     uint8_t hash[KEY_HASH_SIZE];    /* of caller scope and key */
     uint8_t request[KEY_HASH_SIZE]; /* of method, path and body */
-    int http_status;
-    const char *body;
-    size_t body_len;
+    int answer_code;
+    const char *answer;
+    size_t answer_len;
     int64_t created_at;
-    void *owned;
+    void *owned; /* what key_row_close frees; NULL when `answer` is borrowed */
 };
 void key_row_close(struct key_row *row);
 #define KEY_KEPT_MS ((int64_t)24 * 3600 * 1000)

@@ -513,9 +513,9 @@ void decide_keep_answer(struct decision *d, struct command *c)
     struct key_row *row = vec_push(&d->batch.keys);
     memcpy(row->hash, c->key_hash, KEY_HASH_SIZE);
     memcpy(row->request, c->request_hash, KEY_HASH_SIZE);
-    row->http_status = c->http_status;
-    row->body = c->body.data;
-    row->body_len = c->body.len;
+    row->answer_code = c->http_status;
+    row->answer = c->body.data;
+    row->answer_len = c->body.len;
     row->created_at = d->now;
 }
 
@@ -528,9 +528,9 @@ static void replay(struct command *c, const struct key_row *stored)
     }
     c->status = HF_OK;
     c->rendered = c->replayed = true;
-    c->http_status = stored->http_status;
+    c->http_status = stored->answer_code;
     c->body.len = 0;
-    buf_put(&c->body, stored->body, stored->body_len);
+    buf_put(&c->body, stored->answer, stored->answer_len);
 }
 
 enum decided decide_stored(struct decision *d, struct command *c, const struct key_row *stored)
@@ -542,7 +542,7 @@ enum decided decide_stored(struct decision *d, struct command *c, const struct k
     key_slot(d, c->key_hash, &granted);
     if (granted)
         return DEFERRED;
-    if (!stored->http_status)
+    if (!stored->found)
         return UNDECIDED;
     replay(c, stored);
     return DECIDED;

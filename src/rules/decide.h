@@ -46,8 +46,7 @@ void decide_expire(struct decision *d, struct hold *const *holds, size_t n);
  * it again in the next. */
 enum decided { DECIDED, DEFERRED, UNDECIDED };
 
-/* Is the answer kept under the command's key?  `stored` is the ledger's row (http_status 0: none).
- */
+/* Is the answer kept under the command's key?  `stored` is the ledger's row, if it was found. */
 enum decided decide_stored(struct decision *d, struct command *c, const struct key_row *stored);
 /* Judge one command about holds: its key first, then the rules.  c->hold must have been read for
  * commands that name a hold (id.key 0: no such row), c->booking for confirms of a confirmed one. */

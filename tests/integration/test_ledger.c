@@ -191,9 +191,9 @@ static void put_key(const char *key, const char *request, int64_t created_at)
     struct key_row *row = vec_push(&lab.batch.keys);
     hash_text(key, row->hash);
     hash_text(request, row->request);
-    row->http_status = 201;
-    row->body = request;
-    row->body_len = strlen(request);
+    row->answer_code = 201;
+    row->answer = request;
+    row->answer_len = strlen(request);
     row->created_at = created_at;
 }
 
@@ -837,7 +837,8 @@ static void a_key_is_taken_for_a_day(void **state)
 
 /* ---- keys ---- */
 
-static int read_key(const char *key, int64_t now, char body[64])
+/* Returns the code of the stored answer, 0 if there is none. */
+static int read_key(const char *key, int64_t now, char answer[64])
 {
     uint8_t hash[KEY_HASH_SIZE];
     const uint8_t *hashes[] = {hash};
@@ -845,11 +846,11 @@ static int read_key(const char *key, int64_t now, char body[64])
     struct hf_err err = {0};
     hash_text(key, hash);
     ok(ledger_keys_read(lab.l, hashes, 1, now, &row, &err), &err);
-    int status = row.http_status;
-    if (status)
-        snprintf(body, 64, "%.*s", (int)row.body_len, row.body);
+    int code = row.found ? row.answer_code : 0;
+    if (row.found)
+        snprintf(answer, 64, "%.*s", (int)row.answer_len, row.answer);
     key_row_close(&row);
-    return status;
+    return code;
 }
 
 static void a_key_is_read_while_it_is_young(void **state)
@@ -884,13 +885,15 @@ static void several_keys_are_read_at_once(void **state)
     uint8_t request[KEY_HASH_SIZE];
     hash_text("of c", request);
     ok(ledger_keys_read(lab.l, hashes, 3, T0_MS, rows, &err), &err);
-    assert_int_equal(rows[0].http_status, 201);
-    assert_int_equal(rows[1].http_status, 0);
-    assert_int_equal(rows[2].http_status, 201);
+    assert_true(rows[0].found);
+    assert_int_equal(rows[0].answer_code, 201);
+    assert_false(rows[1].found);
+    assert_true(rows[2].found);
+    assert_int_equal(rows[2].answer_code, 201);
     assert_int_equal(rows[2].created_at, T0_MS + 1);
     assert_memory_equal(rows[2].hash, hash[2], KEY_HASH_SIZE);
     assert_memory_equal(rows[2].request, request, KEY_HASH_SIZE);
-    assert_memory_equal(rows[2].body, "of c", 4);
+    assert_memory_equal(rows[2].answer, "of c", 4);
     for (int i = 0; i < 3; i++)
         key_row_close(&rows[i]);
 }

@@ -276,8 +276,9 @@ static void write_keys(struct paper *p, const struct ledger_batch *b)
             row = vec_push(&p->keys);
         key_row_close(row);
         *row = *from;
-        row->owned = hf_strndup(from->body, from->body_len);
-        row->body = row->owned;
+        row->found = true;
+        row->owned = hf_strndup(from->answer, from->answer_len);
+        row->answer = row->owned;
     }
 }
 

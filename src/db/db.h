@@ -189,12 +189,13 @@ struct db_driver {
     HF_MUST_USE enum hf_status (*listen)(struct db *db, const char *topic, int wake_fd,
                                          int64_t timeout_ms, struct buf *ret_lines,
                                          struct hf_err *err);
-    /* Likewise.  Be the only connection that has this number, until `leave` or close: *ret_got
-     * false when another is.  May be asked again; a lost connection loses it. */
-    HF_MUST_USE enum hf_status (*alone)(struct db *db, int64_t number, bool *ret_got,
-                                        struct hf_err *err);
-    /* Gives back every number that `alone` got, however often it was asked. */
-    HF_MUST_USE enum hf_status (*leave)(struct db *db, struct hf_err *err);
+    /* Where many write (else NULL), outside a transaction.  Takes the advisory lock of this number,
+     * until unlock_all or the end of the connection; *ret_locked is false if another connection has
+     * it.  A connection that has the lock may take it again. */
+    HF_MUST_USE enum hf_status (*try_lock)(struct db *db, int64_t number, bool *ret_locked,
+                                           struct hf_err *err);
+    /* Gives back every advisory lock of this connection, however often it was taken. */
+    HF_MUST_USE enum hf_status (*unlock_all)(struct db *db, struct hf_err *err);
     /* What an operator should know about this database's settings, a line each: a commit that is
      * not safe, a copy that may lag.  Nothing is appended when all is well. */
     HF_MUST_USE enum hf_status (*warnings)(struct db *db, struct buf *ret_lines,

@@ -284,28 +284,28 @@ static int64_t postgres_number(struct db *base)
 
 /* ---- questions to the server ---- */
 
-static enum hf_status postgres_alone(struct db *base, int64_t number, bool *ret_got,
-                                     struct hf_err *err)
+static enum hf_status postgres_try_lock(struct db *base, int64_t number, bool *ret_locked,
+                                        struct hf_err *err)
 {
     struct postgres *db = pg_of(base);
     const struct db_value args[] = {db_int(number)};
     struct hf_err why = {0};
     hf_check(!db->transaction);
-    enum hf_status status = db_query(db->alone, args, &why);
+    enum hf_status status = db_query(db->try_lock, args, &why);
     if (status == HF_OK)
-        status = first_row(db->alone, &why);
+        status = first_row(db->try_lock, &why);
     if (status != HF_OK)
         return tell(&why, err);
-    *ret_got = db_column_int(db->alone, 0) != 0;
-    pg_finish(db->alone);
+    *ret_locked = db_column_int(db->try_lock, 0) != 0;
+    pg_finish(db->try_lock);
     return HF_OK;
 }
 
-static enum hf_status postgres_leave(struct db *base, struct hf_err *err)
+static enum hf_status postgres_unlock_all(struct db *base, struct hf_err *err)
 {
     struct postgres *db = pg_of(base);
     hf_check(!db->transaction);
-    return db->link.conn ? pg_exec_many(db->leave, NULL, 1, NULL, err) : HF_OK;
+    return db->link.conn ? pg_exec_many(db->unlock_all, NULL, 1, NULL, err) : HF_OK;
 }
 
 #define WARNINGS                                                                                   \
@@ -396,8 +396,8 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
         {&db->now, "SELECT {now}", true},
         {&db->plans, "DISCARD PLANS", writes},
         {&db->notify, "SELECT pg_notify(r.topic, r.text){args(topic text, text text)}", true},
-        {&db->alone, "SELECT pg_try_advisory_lock(r.number){args(number bigint)}", true},
-        {&db->leave, "SELECT pg_advisory_unlock_all()", true},
+        {&db->try_lock, "SELECT pg_try_advisory_lock(r.number){args(number bigint)}", true},
+        {&db->unlock_all, "SELECT pg_advisory_unlock_all()", true},
         {&db->warnings, WARNINGS, true},
         {&db->numbers, "SELECT count(*) FROM pg_class WHERE oid = to_regclass('" NUMBERS "')",
          shared},
@@ -486,8 +486,8 @@ const struct db_driver db_postgres = {
     .wake = pg_wake,
     .notify = pg_notify,
     .listen = pg_listen,
-    .alone = postgres_alone,
-    .leave = postgres_leave,
+    .try_lock = postgres_try_lock,
+    .unlock_all = postgres_unlock_all,
     .warnings = postgres_warnings,
     .exchanges = postgres_exchanges,
     .maintain = postgres_maintain,

@@ -23,7 +23,7 @@
 
 /* A table was altered under a prepared statement, which fails on this connection for good. */
 #define PG_STALE_PLAN "0A000"
-/* Keys of advisory locks, (int, int): another space than the (bigint) of db_driver.alone.  The
+/* Keys of advisory locks, (int, int): another space than the (bigint) of db_driver.try_lock.  The
  * second of PG_NAMES is a name's hash: two names that share one wait for each other, no more. */
 #define PG_LOCK_MIGRATION "1212568404, 1"
 #define PG_NAMES "1212568405"

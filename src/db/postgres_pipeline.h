@@ -50,8 +50,8 @@ struct postgres {
     struct db_options options;
     struct pg_stmt *stmts;
     unsigned n_stmts;
-    struct db_stmt *begin, *commit, *rollback, *patience, *now, *plans, *notify, *alone, *leave,
-        *warnings;
+    struct db_stmt *begin, *commit, *rollback, *patience, *now, *plans, *notify, *try_lock,
+        *unlock_all, *warnings;
     struct db_stmt *numbers, *lock, *lock_once, *moment, *wake; /* of a shared one */
     VEC(struct pg_entry) entries;
     size_t entry; /* the first that is not answered */

@@ -337,8 +337,8 @@ static enum hf_status settle(struct worker *w)
         bool happened = false;
         if (engine_gave_up(w->engine))
             break;
-        if (ledger_settle(w->ledger, &w->decision.batch, w->read.clocks.v, w->read.clocks.n,
-                          w->created, &happened, &err) == HF_OK)
+        if (ledger_resolve(w->ledger, &w->decision.batch, w->read.clocks.v, w->read.clocks.n,
+                           w->created, &happened, &err) == HF_OK)
             return happened ? HF_OK : HF_LEDGER_UNAVAILABLE;
         nanosleep(&(struct timespec){.tv_nsec = SETTLE_PAUSE_NS}, NULL);
     }

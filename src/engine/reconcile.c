@@ -22,7 +22,7 @@
 #define SLICE_SEATS 4096 /* compared at once, under the event's lock */
 #define SLICE_PAUSE_MS 10
 #define HOLDS_CHUNK 500
-#define ALONE_NUMBER 0x686f6c64 /* of the advisory lock */
+#define LOCK_NUMBER 0x686f6c64 /* of the advisory lock */
 #define LOOK_TIMEOUT_MS 5000
 #define LOOK_AGAIN_MS 300
 
@@ -525,15 +525,15 @@ static void ask_gate(struct reconciler *r)
 
 /* The lock is given back after each round: whoever has it may lose the gate, or be stopped, and
  * another is to go on. */
-static void compare_gate_alone(struct reconciler *r)
+static void compare_gate_if_locked(struct reconciler *r)
 {
     struct hf_err err = {0};
-    bool alone = false;
+    bool locked = false;
     if (!r->gate || !atomic_load(&r->engine->gate_up) ||
-        ledger_alone(r->ledger, ALONE_NUMBER, &alone, &err) != HF_OK || !alone)
+        ledger_try_lock(r->ledger, LOCK_NUMBER, &locked, &err) != HF_OK || !locked)
         return;
     compare_gate(r);
-    if (ledger_leave(r->ledger, &err) != HF_OK)
+    if (ledger_unlock_all(r->ledger, &err) != HF_OK)
         log_write(LOG_WARN, "the reconciler's lock was not given back", "why", err.msg, NULL);
 }
 
@@ -550,7 +550,7 @@ static void *reconciler_main(void *arg)
             continue;
         left_ms = every_ms;
         compare_views(r);
-        compare_gate_alone(r);
+        compare_gate_if_locked(r);
     }
     return NULL;
 }

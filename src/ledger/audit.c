@@ -1,7 +1,8 @@
-/* Reading the log: pages of it, a seat's past, a hold's expiry at a moment.  Any connection. */
+/* Reads the log: a page of it, the past of one seat, the expiry of a hold as it was known at some
+ * time.  Any connection. */
 #include <string.h>
 
-#include "ledger/statements.h"
+#include "ledger/internal.h"
 
 static void secret_from_row(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE])
 {
@@ -47,18 +48,21 @@ static enum hf_status read_entries(struct ledger *l, enum statement which, int64
 {
     struct db_stmt *stmt;
     size_t n = 0;
+    bool is_row;
     enum hf_status status = ledger_query(l, which, args, &stmt, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && n < limit && (step = db_step(stmt, err)) == DB_ROW)
+    if (status != HF_OK)
+        return status;
+    while (n < limit && (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
         entry_from_row(stmt, event, &ret[n++]);
-    if (status != HF_OK || step == DB_FAILED)
-        return status != HF_OK ? status : HF_LEDGER_UNAVAILABLE;
+    if (status != HF_OK)
+        return status;
     stmt->driver->finish(stmt);
     *ret_n = n;
     return HF_OK;
 }
 
-/* A hold's rows have at least its fence for a seq, since each grant writes some. */
+/* Every grant writes at least one row of the log, so a hold's rows begin no earlier than at the seq
+ * that equals its first fence. */
 enum hf_status ledger_audit_read(struct ledger *l, const struct audit_query *query,
                                  struct audit_entry *ret, size_t *ret_n, struct hf_err *err)
 {
@@ -89,7 +93,7 @@ enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at, in
     const struct db_value args[] = {db_int(AUDIT_KEY(event, HOLD_FIRST_FENCE(hold)) - 1),
                                     db_int(AUDIT_KEY(event + 1, 0) - 1), db_int(hold), db_int(at)};
     int64_t until = 0;
-    enum hf_status status = ledger_read_keys(l, ST_AUDIT_HOLD_UNTIL, args, 1, &until, &n, err);
+    enum hf_status status = ledger_read_ints(l, ST_AUDIT_HOLD_UNTIL, args, 1, &until, &n, err);
     if (status == HF_OK)
         *ret_until = n ? until : 0;
     return status;

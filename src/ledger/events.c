@@ -1,9 +1,13 @@
-/* Events: written once by the worker, read back by whoever loads one. */
+/* Events: the worker inserts one inside a batch; the loader and the readers read it back, with its
+ * layout, its areas and the seats that are not available. */
 #include <string.h>
 
-#include "ledger/statements.h"
+#include "ledger/internal.h"
+#include "ledger/layout.h"
 
-/* The layouts must not move once args point into them, so there is room for all. */
+/* ---- inserting ---- */
+
+/* Room for all layouts is reserved first: they must not move once args point into them. */
 static void put_sections(struct ledger *l, const struct event_def *def)
 {
     size_t room = 0;
@@ -51,16 +55,51 @@ static enum hf_status insert_layout(struct ledger *l, const struct event_def *de
 
 static enum hf_status next_event(struct ledger *l, int64_t *ret_key, struct hf_err *err)
 {
-    struct db_stmt *stmt;
-    enum hf_status status = ledger_query(l, ST_EVENT_NEXT, NULL, &stmt, err);
+    int64_t key;
+    enum hf_status status = ledger_read_int(l, ST_EVENT_NEXT, &key, err);
     if (status != HF_OK)
         return status;
-    if (db_step(stmt, err) != DB_ROW)
-        return HF_LEDGER_UNAVAILABLE;
-    *ret_key = db_column_int(stmt, 0);
-    stmt->driver->finish(stmt);
-    return *ret_key <= EVENT_KEY_MAX ? HF_OK
-                                     : hf_err_set(err, HF_INTERNAL, "no event number is left");
+    if (key > EVENT_KEY_MAX)
+        return hf_err_set(err, HF_INTERNAL, "no event number is left");
+    *ret_key = key;
+    return HF_OK;
+}
+
+static enum hf_status insert_row(struct ledger *l, const struct event_def *def, struct hf_err *err)
+{
+    const struct db_value args[] = {
+        db_int(def->id.key),
+        db_bytes(def->id.secret, ID_SECRET_SIZE),
+        db_text(def->name, strlen(def->name)),
+        db_text(def->currency, strlen(def->currency)),
+        db_int(def->status),
+        db_int(def->hold_ttl_ms),
+        db_int(def->hold_max_ms),
+        db_int(def->max_per_hold),
+        db_int(def->created_at),
+    };
+    return ledger_exec(l, ST_EVENT_INSERT, args, NULL, err);
+}
+
+static enum hf_status insert_clock(struct ledger *l, const struct event_def *def,
+                                   struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(def->id.key), db_int(def->created_at)};
+    return ledger_exec(l, ST_CLOCK_INSERT, args, NULL, err);
+}
+
+static enum hf_status log_creation(struct ledger *l, const struct event_def *def,
+                                   struct hf_err *err)
+{
+    struct audit_row row = {.event = def->id.key,
+                            .seq = 1,
+                            .at = def->created_at,
+                            .object = AUDIT_EVENT,
+                            .cause = CAUSE_CREATE,
+                            .item = -1,
+                            .to = EVENT_OPEN};
+    const struct ledger_batch batch = {.audit = {.v = &row, .n = 1}};
+    return ledger_write(l, &batch, err);
 }
 
 enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
@@ -71,33 +110,14 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
         return status;
     def->created_at = now;
     def->status = EVENT_OPEN;
-    const struct db_value event[] = {
-        db_int(def->id.key),
-        db_bytes(def->id.secret, ID_SECRET_SIZE),
-        db_text(def->name, strlen(def->name)),
-        db_text(def->currency, strlen(def->currency)),
-        db_int(def->status),
-        db_int(def->hold_ttl_ms),
-        db_int(def->hold_max_ms),
-        db_int(def->max_per_hold),
-        db_int(now),
-    };
-    const struct db_value clock[] = {db_int(def->id.key), db_int(now)};
-    const struct ledger_batch log = {.audit = {.v = &(struct audit_row){.event = def->id.key,
-                                                                        .seq = 1,
-                                                                        .at = now,
-                                                                        .object = AUDIT_EVENT,
-                                                                        .cause = CAUSE_CREATE,
-                                                                        .item = -1,
-                                                                        .to = EVENT_OPEN},
-                                               .n = 1}};
-    status = ledger_exec(l, ST_EVENT_INSERT, event, NULL, err);
-    if (status == HF_OK)
-        status = ledger_exec(l, ST_CLOCK_INSERT, clock, NULL, err);
-    if (status == HF_OK)
-        status = insert_layout(l, def, err);
-    return status == HF_OK ? ledger_write(l, &log, err) : status;
+    if ((status = insert_row(l, def, err)) != HF_OK ||
+        (status = insert_clock(l, def, err)) != HF_OK ||
+        (status = insert_layout(l, def, err)) != HF_OK)
+        return status;
+    return log_creation(l, def, err);
 }
+
+/* ---- reading ---- */
 
 static char *column_strdup(struct db_stmt *stmt, int column)
 {
@@ -106,6 +126,7 @@ static char *column_strdup(struct db_stmt *stmt, int column)
     return text ? hf_strndup(text, len) : NULL;
 }
 
+/* Reads the layout in a column.  Returns false if it is damaged or has too many seats. */
 static bool read_rows(struct db_stmt *stmt, int column, struct section_def *section)
 {
     size_t len;
@@ -132,34 +153,35 @@ static enum hf_status read_sections(struct ledger *l, int64_t event, struct even
                                     struct hf_err *err)
 {
     struct db_stmt *stmt;
-    enum db_step step = DB_DONE;
     const struct db_value args[] = {db_int(event)};
-    bool sound = true;
+    bool is_row, is_sound = true;
     enum hf_status status = ledger_query(l, ST_SECTIONS_READ, args, &stmt, err);
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
         struct section_def *section = vec_push(&def->sections);
         section->name = column_strdup(stmt, 0);
         section->tier = column_strdup(stmt, 1);
         section->price = db_column_int(stmt, 2);
         section->listed = db_column_int(stmt, 3) != 0;
-        sound &= read_rows(stmt, 4, section);
+        is_sound &= read_rows(stmt, 4, section);
     }
-    if (status == HF_OK && step == DB_FAILED)
-        return HF_LEDGER_UNAVAILABLE;
-    if (status == HF_OK && !sound)
+    if (status == HF_OK && !is_sound)
         return hf_err_set(err, HF_INTERNAL, "event %lld has a damaged layout", (long long)event);
     return status;
 }
 
-/* Those of an event made before schema version 3. */
+/* Reads the rows of seats of an event that was created before schema version 3. */
 static enum hf_status read_old_rows(struct ledger *l, int64_t event, struct event_def *def,
                                     struct hf_err *err)
 {
     struct db_stmt *stmt;
-    enum db_step step = DB_DONE;
     const struct db_value args[] = {db_int(event)};
+    bool is_row;
     enum hf_status status = ledger_query(l, ST_ROWS_READ, args, &stmt, err);
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
         int64_t s = db_column_int(stmt, 0);
         if (s < 0 || s >= (int64_t)def->sections.n) {
             stmt->driver->finish(stmt);
@@ -170,17 +192,19 @@ static enum hf_status read_old_rows(struct ledger *l, int64_t event, struct even
         row->name = column_strdup(stmt, 1);
         row->seats = (uint32_t)db_column_int(stmt, 2);
     }
-    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+    return status;
 }
 
 static enum hf_status read_areas(struct ledger *l, int64_t event, struct event_def *def,
                                  struct hf_err *err)
 {
     struct db_stmt *stmt;
-    enum db_step step = DB_DONE;
     const struct db_value args[] = {db_int(event)};
+    bool is_row;
     enum hf_status status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
         struct area_def *area = vec_push(&def->areas);
         area->name = column_strdup(stmt, 0);
         area->price = db_column_int(stmt, 1);
@@ -188,20 +212,26 @@ static enum hf_status read_areas(struct ledger *l, int64_t event, struct event_d
         area->held = db_column_int(stmt, 3);
         area->booked = db_column_int(stmt, 4);
     }
-    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+    return status;
 }
 
+/* Reads sections, rows and areas, and numbers the seats. */
 static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_def *def,
                                   struct hf_err *err)
 {
-    enum hf_status status = read_sections(l, event, def, err);
-    if (status == HF_OK)
-        status = read_old_rows(l, event, def, err);
-    for (size_t i = 0; status == HF_OK && i < def->sections.n; i++)
+    enum hf_status status;
+    if ((status = read_sections(l, event, def, err)) != HF_OK ||
+        (status = read_old_rows(l, event, def, err)) != HF_OK)
+        return status;
+    for (size_t i = 0; i < def->sections.n; i++)
         if (!def->sections.v[i].rows.n)
-            status = hf_err_set(err, HF_INTERNAL, "event %lld has a section without rows",
-                                (long long)event);
-    return status == HF_OK ? read_areas(l, event, def, err) : status;
+            return hf_err_set(err, HF_INTERNAL, "event %lld has a section without rows",
+                              (long long)event);
+    if ((status = read_areas(l, event, def, err)) != HF_OK)
+        return status;
+    if (!event_def_number(def))
+        return hf_err_set(err, HF_INTERNAL, "event %lld has too many seats", (long long)event);
+    return HF_OK;
 }
 
 static struct event_def *event_from_row(struct db_stmt *stmt, int64_t event)
@@ -223,28 +253,32 @@ static struct event_def *event_from_row(struct db_stmt *stmt, int64_t event)
     return def;
 }
 
+/* Starts EVENT_READ and moves to its row; *ret_row is false if there is no such event. */
+static enum hf_status query_event(struct ledger *l, int64_t event, struct db_stmt **ret_stmt,
+                                  bool *ret_row, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(event)};
+    enum hf_status status = ledger_query(l, ST_EVENT_READ, args, ret_stmt, err);
+    return status == HF_OK ? ledger_next(*ret_stmt, ret_row, err) : status;
+}
+
 enum hf_status ledger_event_read(struct ledger *l, int64_t event, struct event_def **ret_def,
                                  struct clock_row *ret_clock, struct hf_err *err)
 {
     struct db_stmt *stmt;
-    const struct db_value args[] = {db_int(event)};
-    enum hf_status status = ledger_query(l, ST_EVENT_READ, args, &stmt, err);
-    enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
-    if (step == DB_FAILED)
-        return HF_LEDGER_UNAVAILABLE;
-    if (step == DB_DONE) {
+    bool is_row;
+    enum hf_status status = query_event(l, event, &stmt, &is_row, err);
+    if (status != HF_OK)
+        return status;
+    if (!is_row) {
         *ret_def = NULL;
         return HF_OK;
     }
     struct event_def *def = event_from_row(stmt, event);
     stmt->driver->finish(stmt);
     struct clock_row clock = {.event = event};
-    status = read_layout(l, event, def, err);
-    if (status == HF_OK && !event_def_number(def))
-        status = hf_err_set(err, HF_INTERNAL, "event %lld has too many seats", (long long)event);
-    if (status == HF_OK)
-        status = ledger_clocks_read(l, &clock, 1, err);
-    if (status != HF_OK) {
+    if ((status = read_layout(l, event, def, err)) != HF_OK ||
+        (status = ledger_clocks_read(l, &clock, 1, err)) != HF_OK) {
         event_def_free(def);
         return status;
     }
@@ -260,16 +294,20 @@ enum hf_status ledger_event_state(struct ledger *l, int64_t event, enum event_st
 {
     struct db_stmt *stmt;
     const struct db_value args[] = {db_int(event)};
-    enum hf_status status = ledger_query(l, ST_EVENT_READ, args, &stmt, err);
-    enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
-    if (step != DB_ROW)
-        return HF_LEDGER_UNAVAILABLE;
+    bool is_row;
+    enum hf_status status = query_event(l, event, &stmt, &is_row, err);
+    if (status != HF_OK)
+        return status;
+    if (!is_row)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "there is no event %lld", (long long)event);
     *ret_status = (enum event_status)db_column_int(stmt, 3);
     stmt->driver->finish(stmt);
     status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
-    for (uint32_t i = 0; status == HF_OK && (step = db_step(stmt, err)) == DB_ROW; i++)
+    if (status != HF_OK)
+        return status;
+    for (uint32_t i = 0; (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row; i++)
         area(ctx, i, db_column_int(stmt, 3), db_column_int(stmt, 4));
-    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+    return status;
 }
 
 enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first, uint32_t last,
@@ -279,10 +317,19 @@ enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first
 {
     struct db_stmt *stmt;
     const struct db_value args[] = {db_int(SEAT_KEY(event, first)), db_int(SEAT_KEY(event, last))};
+    bool is_row;
     enum hf_status status = ledger_query(l, ST_SEATS_READ, args, &stmt, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
         seat(ctx, SEAT_INDEX(db_column_int(stmt, 0)), (enum seat_status)db_column_int(stmt, 1),
              db_column_int(stmt, 2));
-    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+    return status;
+}
+
+enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit, int64_t *ret_keys,
+                                  size_t *ret_n, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(before ? before : INT64_MAX), db_int((int64_t)limit)};
+    return ledger_read_ints(l, ST_EVENTS_LIST, args, limit, ret_keys, ret_n, err);
 }

@@ -1,8 +1,11 @@
-/* Reading holds, bookings and idempotency keys.  Any connection. */
+/* Reads holds and bookings, by key and in lists, on any connection. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/statements.h"
+#include "ledger/internal.h"
+#include "ledger/number_list.h"
+
+/* ---- columns ---- */
 
 static void copy_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_SIZE])
 {
@@ -12,7 +15,8 @@ static void copy_secret(struct db_stmt *stmt, int column, uint8_t out[ID_SECRET_
     memcpy(out, data, len);
 }
 
-/* Copy a text column behind *next, NUL-terminated; NULL stays NULL. */
+/* Copies a text column to *next, NUL-terminated, and moves *next behind it.  SQL NULL stays NULL.
+ */
 static const char *keep_text(struct db_stmt *stmt, int column, char **next, size_t *ret_len)
 {
     const char *data = db_column_data(stmt, column, ret_len);
@@ -37,15 +41,16 @@ static enum hf_status damaged(struct hf_err *err, const char *table, int64_t key
     return hf_err_set(err, HF_INTERNAL, "row %lld of %s is damaged", (long long)key, table);
 }
 
-/* The memory of a row: seats, areas, then texts of `text_len` bytes with their NULs. */
+/* One block of memory for a row's seats, then its areas, then its texts. */
 struct places {
-    uint32_t *seats;
+    uint32_t *seats; /* the block */
     struct area_claim *areas;
     uint32_t n_seats, n_areas;
     char *texts;
 };
 
-/* Reads the columns of seats and areas; the block to free is places.seats.  False: damaged. */
+/* Reads the columns of seats and areas into a new block with room for `texts_len` bytes of text.
+ * Returns false, and keeps no block, if a column is damaged. */
 static bool places_from_row(struct db_stmt *stmt, int seats_column, int areas_column,
                             size_t texts_len, struct places *ret)
 {
@@ -57,8 +62,9 @@ static bool places_from_row(struct db_stmt *stmt, int seats_column, int areas_co
     ret->seats = hf_alloc((seats_room + areas_room) * sizeof(uint32_t) + texts_len);
     uint32_t *pairs = ret->seats + seats_room;
     ret->texts = (char *)(pairs + areas_room);
-    bool ok = seats && seats_parse(seats, seats_len, ret->seats, &ret->n_seats) &&
-              (!areas || seats_parse(areas, areas_len, pairs, &n_numbers)) && n_numbers % 2 == 0;
+    bool ok = seats && number_list_parse(seats, seats_len, ret->seats, &ret->n_seats) &&
+              (!areas || number_list_parse(areas, areas_len, pairs, &n_numbers)) &&
+              n_numbers % 2 == 0;
     ret->areas = (struct area_claim *)(void *)pairs;
     ret->n_areas = n_numbers / 2;
     if (!ok)
@@ -95,46 +101,83 @@ enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct 
     return HF_OK;
 }
 
+/* ---- holds ---- */
+
+static enum hf_status query_holds(struct ledger *l, const int64_t *keys, size_t n,
+                                  struct db_stmt **ret_stmt, struct hf_err *err)
+{
+    enum hf_status status = ledger_stmt(l, ST_HOLD_READ, ret_stmt, err);
+    if (status != HF_OK)
+        return status;
+    vec_clear(&l->args);
+    for (size_t i = 0; i < n; i++) {
+        ledger_arg_int(l, (int64_t)i);
+        ledger_arg_int(l, keys[i]);
+    }
+    return (*ret_stmt)->driver->query_many(*ret_stmt, l->args.v, n, err);
+}
+
 enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n,
                                  struct hold_row *rows, struct hf_err *err)
 {
     struct db_stmt *stmt;
-    enum hf_status status = ledger_stmt(l, ST_HOLD_READ, &stmt, err);
-    enum db_step step = DB_DONE;
-    vec_clear(&l->args);
-    for (size_t i = 0; i < n; i++) {
+    bool is_row;
+    for (size_t i = 0; i < n; i++)
         rows[i] = (struct hold_row){0};
-        ledger_arg_int(l, (int64_t)i);
-        ledger_arg_int(l, keys[i]);
-    }
-    if (status == HF_OK)
-        status = stmt->driver->query_many(stmt, l->args.v, n, err);
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW)
+    enum hf_status status = query_holds(l, keys, n, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
         status = hold_from_row(stmt, &rows[db_column_int(stmt, 14)], err);
-    vec_clear(&l->args);
-    if (status != HF_OK && step == DB_ROW)
-        stmt->driver->finish(stmt);
-    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+        if (status != HF_OK) {
+            stmt->driver->finish(stmt);
+            return status;
+        }
+    }
+    return status;
 }
 
+enum hf_status ledger_holds_visit(struct ledger *l, const int64_t *keys, size_t n,
+                                  void (*hold)(void *ctx, size_t i, const struct hold_row *row),
+                                  void *ctx, struct hf_err *err)
+{
+    struct hold_row rows[LEDGER_VISIT_CHUNK];
+    for (size_t at = 0; at < n; at += LEDGER_VISIT_CHUNK) {
+        size_t len = n - at < LEDGER_VISIT_CHUNK ? n - at : LEDGER_VISIT_CHUNK;
+        enum hf_status status = ledger_holds_read(l, keys + at, len, rows, err);
+        for (size_t i = 0; i < len; i++) {
+            if (status == HF_OK)
+                hold(ctx, at + i, &rows[i]);
+            hold_row_close(&rows[i]);
+        }
+        if (status != HF_OK)
+            return status;
+    }
+    return HF_OK;
+}
+
+/* Runs a query of holds with one parameter; `hold` sees each row. */
 static enum hf_status each_hold(struct ledger *l, enum statement which, int64_t arg,
                                 void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
                                 struct hf_err *err)
 {
     struct db_stmt *stmt;
     const struct db_value args[] = {db_int(arg)};
+    bool is_row;
     enum hf_status status = ledger_query(l, which, args, &stmt, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
         struct hold_row row = {0};
         status = hold_from_row(stmt, &row, err);
-        if (status == HF_OK)
-            hold(ctx, &row);
+        if (status != HF_OK) {
+            stmt->driver->finish(stmt);
+            return status;
+        }
+        hold(ctx, &row);
         hold_row_close(&row);
     }
-    if (status != HF_OK && step == DB_ROW)
-        stmt->driver->finish(stmt);
-    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
+    return status;
 }
 
 enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
@@ -151,27 +194,11 @@ enum hf_status ledger_holds_live(struct ledger *l, int64_t now,
     return each_hold(l, ST_HOLDS_LIVE, now, hold, ctx, err);
 }
 
-enum hf_status ledger_read_keys(struct ledger *l, enum statement which, const struct db_value *args,
-                                size_t limit, int64_t *ret_keys, size_t *ret_n, struct hf_err *err)
-{
-    struct db_stmt *stmt;
-    size_t n = 0;
-    enum hf_status status = ledger_query(l, which, args, &stmt, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && n < limit && (step = db_step(stmt, err)) == DB_ROW)
-        ret_keys[n++] = db_column_int(stmt, 0);
-    if (status != HF_OK || step == DB_FAILED)
-        return status != HF_OK ? status : HF_LEDGER_UNAVAILABLE;
-    stmt->driver->finish(stmt);
-    *ret_n = n;
-    return HF_OK;
-}
-
 enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit, int64_t *ret_keys,
                                 size_t *ret_n, struct hf_err *err)
 {
     const struct db_value args[] = {db_int(now), db_int((int64_t)limit)};
-    return ledger_read_keys(l, ST_HOLDS_DUE, args, limit, ret_keys, ret_n, err);
+    return ledger_read_ints(l, ST_HOLDS_DUE, args, limit, ret_keys, ret_n, err);
 }
 
 enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *query,
@@ -185,15 +212,10 @@ enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *que
         db_int(query->now),
         db_int((int64_t)query->limit),
     };
-    return ledger_read_keys(l, ST_HOLDS_LIST, args, query->limit, ret_keys, ret_n, err);
+    return ledger_read_ints(l, ST_HOLDS_LIST, args, query->limit, ret_keys, ret_n, err);
 }
 
-enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit, int64_t *ret_keys,
-                                  size_t *ret_n, struct hf_err *err)
-{
-    const struct db_value args[] = {db_int(before ? before : INT64_MAX), db_int((int64_t)limit)};
-    return ledger_read_keys(l, ST_EVENTS_LIST, args, limit, ret_keys, ret_n, err);
-}
+/* ---- bookings ---- */
 
 enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, struct hf_err *err)
 {
@@ -226,52 +248,13 @@ enum hf_status ledger_booking_read(struct ledger *l, int64_t key, struct booking
 {
     struct db_stmt *stmt;
     const struct db_value args[] = {db_int(0), db_int(key)};
+    bool is_row;
+    enum hf_status status;
     *row = (struct booking_row){0};
-    enum hf_status status = ledger_query(l, ST_BOOKING_READ, args, &stmt, err);
-    enum db_step step = status == HF_OK ? db_step(stmt, err) : DB_FAILED;
-    if (step != DB_ROW)
-        return step == DB_DONE ? HF_OK : HF_LEDGER_UNAVAILABLE;
+    if ((status = ledger_query(l, ST_BOOKING_READ, args, &stmt, err)) != HF_OK ||
+        (status = ledger_next(stmt, &is_row, err)) != HF_OK || !is_row)
+        return status;
     status = booking_from_row(stmt, row, err);
     stmt->driver->finish(stmt);
     return status;
-}
-
-void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row)
-{
-    size_t len;
-    const void *data = db_column_data(stmt, 1, &len);
-    hf_check(len == KEY_HASH_SIZE);
-    memcpy(row->hash, hash, KEY_HASH_SIZE);
-    memcpy(row->request, data, len);
-    row->found = true;
-    row->answer_code = (int)db_column_int(stmt, 2);
-    data = db_column_data(stmt, 3, &len);
-    row->owned = hf_strndup(data ? data : "", len);
-    row->answer = row->owned;
-    row->answer_len = len;
-    row->created_at = db_column_int(stmt, 4);
-}
-
-enum hf_status ledger_keys_each(struct ledger *l, int64_t now,
-                                void (*key)(void *ctx, const uint8_t *hash), void *ctx,
-                                struct hf_err *err)
-{
-    struct db_stmt *stmt;
-    const struct db_value args[] = {db_int(now - KEY_KEPT_MS)};
-    enum hf_status status = ledger_query(l, ST_KEYS_EACH, args, &stmt, err);
-    enum db_step step = DB_DONE;
-    while (status == HF_OK && (step = db_step(stmt, err)) == DB_ROW) {
-        size_t len;
-        const uint8_t *hash = db_column_data(stmt, 0, &len);
-        hf_check(len == KEY_HASH_SIZE);
-        key(ctx, hash);
-    }
-    return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
-}
-
-enum hf_status ledger_keys_prune(struct ledger *l, int64_t now, size_t limit, int64_t *ret_pruned,
-                                 struct hf_err *err)
-{
-    const struct db_value args[] = {db_int(now - KEY_KEPT_MS), db_int((int64_t)limit)};
-    return ledger_exec(l, ST_KEYS_PRUNE, args, ret_pruned, err);
 }

@@ -1,24 +1,9 @@
-/* A section's rows of seats as one text, so that an event of a hundred thousand rows is made by one
- * INSERT a section, in milliseconds, while others wait for the batch.  Pure.
- *
- *   Left-2,7-4      row `Left` of 2 seats, row `7` of 4: names have no `-`
- *   -30*20          20 rows of 30 seats, named by their place in the section: A, B, C ...
- *   A1-2,-30*20     the same from the second row on: B, C, D ... */
+/* See layout.h. */
+#include "ledger/layout.h"
+
 #include <string.h>
 
-#include "ledger/statements.h"
-
 #define NUMBER_LEN_MAX 7 /* digits of EVENT_SEATS_MAX */
-
-void row_name(uint32_t index, char out[ROW_NAME_SIZE])
-{
-    char text[ROW_NAME_SIZE];
-    size_t at = sizeof text;
-    text[--at] = '\0';
-    for (uint32_t n = index + 1; n > 0; n = (n - 1) / 26)
-        text[--at] = (char)('A' + (n - 1) % 26);
-    memcpy(out, text + at, sizeof text - at);
-}
 
 static bool has_own_name(const struct section_def *section, size_t row)
 {
@@ -27,7 +12,7 @@ static bool has_own_name(const struct section_def *section, size_t row)
     return strcmp(section->rows.v[row].name, name) != 0;
 }
 
-/* How many rows from `first` on are one run. */
+/* Returns how many rows, counted from `first`, form one run. */
 static size_t run_len(const struct section_def *section, size_t first)
 {
     size_t last = first;
@@ -65,7 +50,7 @@ void layout_write(const struct section_def *section, struct buf *out)
     }
 }
 
-/* 0: there is none, or one that is too large. */
+/* Returns 0 if there is no number at *at, or one that is too large. */
 static uint32_t read_number(const char **at, const char *end)
 {
     uint32_t value = 0;

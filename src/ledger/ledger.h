@@ -1,6 +1,13 @@
-/* The authority: what it says is true.  One struct ledger is one connection with its prepared
- * statements and belongs to one thread; the worker's writes, the others read.  Knows SQL and rows,
- * nothing of views, commands or HTTP.
+/* The ledger is the authority: what it says is true.  A struct ledger is one connection to the SQL
+ * database with its prepared statements, and belongs to one thread.  Workers write; every other
+ * thread only reads.  The ledger knows SQL and rows, and nothing of views, commands or HTTP.
+ *
+ *   session.c       opening, transactions, the clock, notifications, the advisory lock
+ *   batch_read.c    what a batch reads under its locks
+ *   batch_write.c   what it writes
+ *   resolve.c       whether a COMMIT happened whose answer was lost
+ *   events.c, holds.c, keys.c, audit.c    reads outside of batches, and the creation of events
+ *   verify.c        the whole ledger, checked (verify.h)
  *
  * Lock order, for every transaction of every thread: event_clock rows by event, then idempotency
  * keys sorted, then the rest. */
@@ -12,54 +19,79 @@
 
 struct ledger;
 
-/* Opens, and for the writer brings the schema up to date. */
+/* Opens a connection.  A writer also brings the schema up to date. */
 HF_MUST_USE enum hf_status ledger_open(const char *url, const struct db_options *options,
                                        struct ledger **ret, struct hf_err *err);
 void ledger_close(struct ledger *l); /* accepts NULL */
 
-/* May other processes write too?  Then what a view shows may be old. */
+/* Returns true if other processes may write to this ledger too, so that a view may be out of date.
+ */
 bool ledger_has_others(const struct ledger *l);
 
-/* ---- the batch transaction, in this order (see the worker) ---- */
+/* ---- the batch transaction, in the order in which the worker makes these calls ---- */
+
 HF_MUST_USE enum hf_status ledger_begin(struct ledger *l, struct hf_err *err);
 
 struct key_wanted {
     const uint8_t *hash;
-    struct key_row *ret; /* not found: there is none younger than KEY_KEPT_MS */
+    struct key_row *ret; /* not found: no answer younger than KEY_KEPT_MS is stored */
 };
 struct hold_wanted {
     int64_t hold;
-    struct hold_row *ret;            /* id.key 0: none */
-    struct booking_row *ret_booking; /* NULL: not wanted; id.key 0: none */
+    struct hold_row *ret;            /* id.key is 0 if there is no such hold */
+    struct booking_row *ret_booking; /* NULL: not wanted; id.key is 0 if there is no booking */
 };
-/* What a batch reads under its locks, all in one exchange with the database. */
+/* What a batch reads under its locks, in one exchange with the database. */
 struct batch_read {
-    /* in: the events, ascending, each with the seq and the fence that the view has; out: the rows,
-     * which are locked now */
+    /* In: the batch's events in ascending order, each with the seq and the fence that the view has.
+     * Out: their rows, which are locked now. */
     VEC(struct clock_row) clocks;
     VEC(struct key_wanted) keys;
     VEC(struct hold_wanted) holds;
-    /* out: the database's time, never before any clock row's own */
+    /* Out: the database's time, or that of the latest clock row if that is later. */
     int64_t now;
-    /* out, where others write: what they wrote after those seqs and fences.  At most
-     * LEDGER_SINCE_MAX rows of an event: a view that is further behind reads the event anew. */
+    /* Out, on a shared database: what other servers wrote after those seqs and fences.  It has at
+     * most LEDGER_SINCE_MAX rows per event; a view that is further behind reads the event again. */
     struct log_since since;
 };
 #define LEDGER_SINCE_MAX 20000
 HF_MUST_USE enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r,
                                              struct hf_err *err);
-/* In the same transaction: only the keys and holds wanted, which are others now. */
+/* Reads only r->keys and r->holds, for commands that joined the batch after ledger_batch_read. */
 HF_MUST_USE enum hf_status ledger_wanted_read(struct ledger *l, const struct batch_read *r,
                                               struct hf_err *err);
-/* The same without locks and outside a transaction, to follow what others do: only
- * `since`.  The rows of an event's log have no gap, since its commits follow one another; the
- * holds may be of a later moment. */
+/* Fills only r->since, without locks and outside of a transaction.  The rows of an event's log have
+ * no gap, since its commits follow one another; the holds may be those of a later moment. */
 HF_MUST_USE enum hf_status ledger_follow(struct ledger *l, struct batch_read *r,
                                          struct hf_err *err);
 void batch_read_clear(struct batch_read *r); /* keeps the memory */
 void batch_read_close(struct batch_read *r);
 
-/* Lock and read the clock rows named by rows[i].event (ascending), and read the time. */
+/* Inserts an event with one row per section and area; fills def->id.key and def->created_at and
+ * uses def->id.secret.  A seat gets its row by its first change, see rows.h. */
+HF_MUST_USE enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
+                                               struct hf_err *err);
+/* Writes the batch; its seats are in ascending order of their keys.  Fails with HF_LEDGER_SURPRISE,
+ * here or at the commit, if the number of changed rows is not the expected one; err->msg is then
+ * the table's name. */
+HF_MUST_USE enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *batch,
+                                        struct hf_err *err);
+HF_MUST_USE enum hf_status ledger_commit(struct ledger *l, struct hf_err *err);
+void ledger_rollback(struct ledger *l);
+
+/* After a COMMIT of unknown outcome: tells whether it happened, and makes sure that it stays so.  A
+ * failure means that this is still not known; call it again.  `clocks` names the batch's events,
+ * and `created` is the definition of the event that the batch inserted, or NULL.  See resolve.c. */
+HF_MUST_USE enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *batch,
+                                          const struct clock_row *clocks, size_t n_clocks,
+                                          const struct event_def *created, bool *ret_happened,
+                                          struct hf_err *err);
+/* Returns the number of exchanges with the database so far; see db_driver.exchanges. */
+int64_t ledger_exchanges(const struct ledger *l);
+
+/* ---- parts of the above, inside a transaction ---- */
+
+/* Locks and reads the clock rows named by rows[i].event, in ascending order, and reads the time. */
 HF_MUST_USE enum hf_status ledger_lock(struct ledger *l, struct clock_row *rows, size_t n,
                                        int64_t *ret_now, struct hf_err *err);
 /* Reads the answers stored under hashes[i], if they are younger than KEY_KEPT_MS; see
@@ -67,120 +99,115 @@ HF_MUST_USE enum hf_status ledger_lock(struct ledger *l, struct clock_row *rows,
 HF_MUST_USE enum hf_status ledger_keys_read(struct ledger *l, const uint8_t *const *hashes,
                                             size_t n, int64_t now, struct key_row *rows,
                                             struct hf_err *err);
-/* Holds by key; rows[i].id.key 0 where there is none.  Close the rows afterwards. */
-HF_MUST_USE enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n,
-                                             struct hold_row *rows, struct hf_err *err);
-/* The booking of a hold; id.key 0 where there is none. */
-HF_MUST_USE enum hf_status ledger_booking_read(struct ledger *l, int64_t key,
-                                               struct booking_row *row, struct hf_err *err);
-/* Write it all.  HF_LEDGER_SURPRISE, from here or from the commit: a row count was not the expected
- * one, err->msg is the table's name.  Seats come in ascending order of key. */
-HF_MUST_USE enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *batch,
-                                        struct hf_err *err);
-HF_MUST_USE enum hf_status ledger_commit(struct ledger *l, struct hf_err *err);
-void ledger_rollback(struct ledger *l);
-/* Exchanges with the database so far; see db_driver.exchanges. */
-int64_t ledger_exchanges(const struct ledger *l);
 
-/* After a COMMIT of unknown outcome: did it happen?  Waits for whoever may still be at it by taking
- * the batch's locks (`clocks` names their events) and looks for what only this batch can have
- * written.  On a file that is not enough, since a crash might still bring it back: there something
- * else is committed over it.  `created` is the definition of an event that the batch inserted, or
- * NULL. */
-HF_MUST_USE enum hf_status ledger_settle(struct ledger *l, const struct ledger_batch *batch,
-                                         const struct clock_row *clocks, size_t n_clocks,
-                                         const struct event_def *created, bool *ret_happened,
-                                         struct hf_err *err);
-/* Write something of no consequence and commit it: is the ledger writable? */
-HF_MUST_USE enum hf_status ledger_probe(struct ledger *l, struct hf_err *err);
-/* What an operator should know about the database's settings, a line each. */
-HF_MUST_USE enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines,
-                                           struct hf_err *err);
+/* ---- reads outside of batches, on any connection ---- */
 
-/* Insert an event, inside the batch transaction; fills def->id.key and def->created_at, uses
- * def->id.secret.  A row a section and area; seats get theirs when they first change, see rows.h.
- */
-HF_MUST_USE enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
-                                               struct hf_err *err);
-
-/* ---- reads outside the batch, on any connection ---- */
-
-/* *ret_def NULL where there is none. */
+/* Reads an event; *ret_def is NULL if there is none. */
 HF_MUST_USE enum hf_status ledger_event_read(struct ledger *l, int64_t event,
                                              struct event_def **ret_def,
                                              struct clock_row *ret_clock, struct hf_err *err);
-/* Every seat that is not available, of those from `first` to `last`. */
+/* Calls `seat` for every seat from `first` to `last` that is not available, in ascending order. */
 HF_MUST_USE enum hf_status
 ledger_seats_read(struct ledger *l, int64_t event, uint32_t first, uint32_t last,
                   void (*seat)(void *ctx, uint32_t index, enum seat_status status, int64_t hold),
                   void *ctx, struct hf_err *err);
-/* The event's status, and each area's counters. */
+/* Reads the event's status and calls `area` with the counters of each of its areas. */
 HF_MUST_USE enum hf_status
 ledger_event_state(struct ledger *l, int64_t event, enum event_status *ret_status,
                    void (*area)(void *ctx, uint32_t index, int64_t held, int64_t booked), void *ctx,
                    struct hf_err *err);
-/* Every active hold of the event; the row is borrowed for the call. */
+/* Reads clock rows without locking them. */
+HF_MUST_USE enum hf_status ledger_clocks_read(struct ledger *l, struct clock_row *rows, size_t n,
+                                              struct hf_err *err);
+/* Lists keys of events below `before` (0: all), newest first; *ret_n is at most `limit`. */
+HF_MUST_USE enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
+                                              int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
+
+/* Reads holds by key; rows[i].id.key is 0 if there is none.  Close the rows afterwards. */
+HF_MUST_USE enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n,
+                                             struct hold_row *rows, struct hf_err *err);
+/* Reads any number of holds by key, LEDGER_VISIT_CHUNK per exchange, and calls `hold` for each in
+ * order.  row->id.key is 0 if there is no hold keys[i]; the row is borrowed for the call. */
+#define LEDGER_VISIT_CHUNK 500
+HF_MUST_USE enum hf_status ledger_holds_visit(struct ledger *l, const int64_t *keys, size_t n,
+                                              void (*hold)(void *ctx, size_t i,
+                                                           const struct hold_row *row),
+                                              void *ctx, struct hf_err *err);
+/* Calls `hold` for every active hold of the event; the row is borrowed for the call. */
 HF_MUST_USE enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
                                                void (*hold)(void *ctx, const struct hold_row *row),
                                                void *ctx, struct hf_err *err);
-/* Every hold of any event that lasts beyond `now`; the row is borrowed for the call. */
+/* Calls `hold` for every hold, of any event, that expires after `now`; the row is borrowed. */
 HF_MUST_USE enum hf_status ledger_holds_live(struct ledger *l, int64_t now,
                                              void (*hold)(void *ctx, const struct hold_row *row),
                                              void *ctx, struct hf_err *err);
-/* Keys of events before `before` (0: the newest), newest first; *ret_n at most `limit`. */
-HF_MUST_USE enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
-                                              int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
-/* Up to `limit` active holds due at `now`, by the index of expiries. */
+/* Lists up to `limit` active holds that are due at `now`, by the index of expiries. */
 HF_MUST_USE enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit,
                                             int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
-/* Keys of an event's holds, newest first; *ret_n at most query->limit. */
 struct holds_query {
-    int64_t event, before;   /* before: only holds with smaller keys; 0: all */
-    enum hold_status status; /* HOLD_NONE: any; judged at `now`, swept or not */
+    int64_t event;
+    int64_t before;          /* only holds with smaller keys; 0: all */
+    enum hold_status status; /* at `now`, so that a due hold counts as expired; HOLD_NONE: any */
     int64_t now;
     size_t limit;
 };
+/* Lists the keys of an event's holds, newest first; *ret_n is at most query->limit. */
 HF_MUST_USE enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *query,
                                              int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
-/* Rows of an event's log, ascending; see audit.c.  *ret_n at most query->limit.
- * O(rows between), since filters have no index of their own: the log is written by every hold and
- * read by few. */
+/* Reads the booking of a hold; id.key is 0 if there is none.  Close the row afterwards. */
+HF_MUST_USE enum hf_status ledger_booking_read(struct ledger *l, int64_t key,
+                                               struct booking_row *row, struct hf_err *err);
+
 struct audit_query {
-    int64_t event, after; /* after: only rows with larger seq */
-    int64_t seat;         /* index; -1: any */
-    int64_t hold;         /* key; 0: any */
+    int64_t event;
+    int64_t after; /* only rows with a larger seq */
+    int64_t seat;  /* index of a seat; -1: any */
+    int64_t hold;  /* key of a hold; 0: any */
     size_t limit;
 };
+/* Reads rows of an event's log in ascending order; *ret_n is at most query->limit.  Costs O(rows
+ * passed over): the filters have no index, since every hold writes the log and few requests read
+ * it. */
 HF_MUST_USE enum hf_status ledger_audit_read(struct ledger *l, const struct audit_query *query,
                                              struct audit_entry *ret, size_t *ret_n,
                                              struct hf_err *err);
-/* Rows about one seat up to the time `at`, newest first. */
+/* Reads the rows about one seat up to the time `at`, newest first. */
 HF_MUST_USE enum hf_status ledger_audit_seat(struct ledger *l, int64_t event, uint32_t seat,
                                              int64_t at, size_t limit, struct audit_entry *ret,
                                              size_t *ret_n, struct hf_err *err);
-/* Until when a hold lasted, as known at the time `at`; *ret_until 0: there is no such row. */
+/* Reads the expiry of a hold as it was known at the time `at`; 0 if the log has no such row. */
 HF_MUST_USE enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at,
                                               int64_t *ret_until, struct hf_err *err);
-/* Clock rows without locking them. */
-HF_MUST_USE enum hf_status ledger_clocks_read(struct ledger *l, struct clock_row *rows, size_t n,
-                                              struct hf_err *err);
-/* Each stored idempotency hash, to fill the key filter at start. */
+
+/* Calls `key` with the hash of each stored answer, to fill the key filter at start. */
 HF_MUST_USE enum hf_status ledger_keys_each(struct ledger *l, int64_t now,
                                             void (*key)(void *ctx, const uint8_t *hash), void *ctx,
                                             struct hf_err *err);
-/* Forget up to `limit` keys older than KEY_KEPT_MS. */
+/* Deletes up to `limit` stored answers that are KEY_KEPT_MS old or older. */
 HF_MUST_USE enum hf_status ledger_keys_prune(struct ledger *l, int64_t now, size_t limit,
                                              int64_t *ret_pruned, struct hf_err *err);
-/* Between servers, see db.h; only where there are others. */
+
+/* ---- the session ---- */
+
+HF_MUST_USE enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err);
+/* Tests whether the ledger can be written to, by a commit of no consequence. */
+HF_MUST_USE enum hf_status ledger_probe(struct ledger *l, struct hf_err *err);
+/* Appends what an operator should know about the database's settings, one line each. */
+HF_MUST_USE enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines,
+                                           struct hf_err *err);
+HF_MUST_USE enum hf_status ledger_maintain(struct ledger *l, struct hf_err *err);
+
+/* The rest exists only on a shared database (ledger_has_others); db.h has the details. */
 HF_MUST_USE enum hf_status ledger_notify(struct ledger *l, const char *topic, const char *text,
                                          struct hf_err *err);
 HF_MUST_USE enum hf_status ledger_listen(struct ledger *l, const char *topic, int wake_fd,
                                          int64_t timeout_ms, struct buf *ret_lines,
                                          struct hf_err *err);
-HF_MUST_USE enum hf_status ledger_alone(struct ledger *l, int64_t number, bool *ret_got,
-                                        struct hf_err *err);
-HF_MUST_USE enum hf_status ledger_leave(struct ledger *l, struct hf_err *err);
-HF_MUST_USE enum hf_status ledger_maintain(struct ledger *l, struct hf_err *err);
-HF_MUST_USE enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err);
+/* Takes an advisory lock, which ends with the connection at the latest.  *ret_locked is false if
+ * another connection has it. */
+HF_MUST_USE enum hf_status ledger_try_lock(struct ledger *l, int64_t number, bool *ret_locked,
+                                           struct hf_err *err);
+/* Gives back every lock that ledger_try_lock took on this connection. */
+HF_MUST_USE enum hf_status ledger_unlock_all(struct ledger *l, struct hf_err *err);
 
 #endif

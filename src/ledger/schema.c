@@ -2,7 +2,7 @@
  * add another.  Statuses are the integers of rows.h.  No foreign keys: the writer's conditions and
  * row counts are the check, `holdfast verify` the proof, and the hot path pays for neither twice.
  */
-#include "ledger/statements.h"
+#include "ledger/internal.h"
 
 const char *const ledger_migrations[] = {
     /* 1: events, seats, holds, sales, idempotency keys, the clock and the log */

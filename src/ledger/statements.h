@@ -1,19 +1,18 @@
-/* The ledger's SQL, each statement named once.  Internal to src/ledger. */
+/* The ledger's SQL: every statement is named once, in the one list below.  The text is that of
+ * every database; src/db/db.h explains the words in braces.  Internal to src/ledger, but for
+ * verify.c's own statements, which stand there.
+ *
+ * Every write carries its condition: the status, owner and fence that the rules saw (I5).  The rows
+ * it changes are counted, and a count that differs rolls the batch back.
+ *
+ * SEAT_TAKE changes seats that were available and SEAT_WRITE all others, since an available seat
+ * may have no row yet.
+ *
+ * `status + 0` in HOLDS_SINCE keeps the planner from the index of active holds, which is wrong for
+ * a range of keys. */
 #ifndef HF_LEDGER_STATEMENTS_H
 #define HF_LEDGER_STATEMENTS_H
 
-#include "base/buf.h"
-#include "ledger/ledger.h"
-
-#define LEDGER_READS 7 /* at once, by ledger_batch_read */
-
-/* `status + 0` keeps a planner from the index of all active holds where a range of keys is meant.
- */
-/* Conditions stand in every write: the expected status, owner and fence (I5).  A count that differs
- * is a surprise, and the batch is rolled back.
- *
- * SEAT_TAKE changes seats that were available, SEAT_WRITE all others: an available seat may have no
- * row yet, any other has one. */
 #define LEDGER_STATEMENTS(X)                                                                       \
     X(CLOCK_LOCK, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
                   "{, rows(event bigint)} WHERE c.event = r.event ORDER BY c.event{lock}")         \
@@ -179,67 +178,5 @@ enum statement {
 #undef STATEMENT_ENUM
         ST_COUNT
 };
-
-struct ledger {
-    struct db *db;
-    struct db_stmt *stmts[ST_COUNT];          /* prepared on first use */
-    VEC(struct db_value) args;                /* scratch for writes and single reads */
-    VEC(struct db_value) reads[LEDGER_READS]; /* scratch for reads that are under way together */
-    struct buf text;                          /* scratch for what those args point into */
-};
-
-extern const char *const ledger_migrations[];
-extern const int ledger_migrations_len;
-
-HF_MUST_USE enum hf_status ledger_stmt(struct ledger *l, enum statement which,
-                                       struct db_stmt **ret_stmt, struct hf_err *err);
-/* Prepare if need be and run once / start a query of one row. */
-HF_MUST_USE enum hf_status ledger_exec(struct ledger *l, enum statement which,
-                                       const struct db_value *args, int64_t *ret_changes,
-                                       struct hf_err *err);
-HF_MUST_USE enum hf_status ledger_query(struct ledger *l, enum statement which,
-                                        const struct db_value *args, struct db_stmt **ret_stmt,
-                                        struct hf_err *err);
-/* Run over l->args, `n` rows, and empty it. */
-HF_MUST_USE enum hf_status ledger_exec_args(struct ledger *l, enum statement which, size_t n,
-                                            int64_t *ret_changes, struct hf_err *err);
-
-static inline void ledger_arg(struct ledger *l, struct db_value value)
-{
-    *vec_push(&l->args) = value;
-}
-static inline void ledger_arg_int(struct ledger *l, int64_t i) { ledger_arg(l, db_int(i)); }
-
-/* Up to `limit` integers of a query's first column. */
-HF_MUST_USE enum hf_status ledger_read_keys(struct ledger *l, enum statement which,
-                                            const struct db_value *args, size_t limit,
-                                            int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
-
-/* Rows of the shared statements: HOLD_READ and its kin, BOOKING_READ, and of KEY_READ the index and
- * the row. */
-HF_MUST_USE enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row,
-                                         struct hf_err *err);
-HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
-                                            struct hf_err *err);
-void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row);
-/* AUDIT_READ's and AUDIT_SINCE's first twelve columns. */
-void audit_from_row(struct db_stmt *stmt, int64_t event, struct audit_row *row);
-
-/* A section's layout as text, see layout.c: runs of rows, each of so many seats. */
-struct layout_run {
-    const char *name; /* of its one row; NULL: the rows have the names of row_name */
-    size_t name_len;
-    uint32_t rows, seats; /* at least 1, at most EVENT_SEATS_MAX */
-};
-void layout_write(const struct section_def *section, struct buf *out);
-/* How much layout_write may append. */
-size_t layout_size_max(const struct section_def *section);
-/* The run that *at points to; *at then points to the next.  False at the end, and where the text
- * is not ours: *at is not `end` there. */
-bool layout_next(const char **at, const char *end, struct layout_run *ret);
-
-/* "[1,2,3]" <-> indexes.  `seats` has room for (len + 1) / 2; false when the text is not ours. */
-void seats_text(const uint32_t *seats, uint32_t n, struct buf *out);
-bool seats_parse(const char *text, size_t len, uint32_t *seats, uint32_t *ret_n);
 
 #endif

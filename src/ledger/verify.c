@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/statements.h"
+#include "ledger/internal.h"
+#include "ledger/layout.h"
+#include "ledger/number_list.h"
 #include "ledger/verify_state.h"
 
 typedef long long ll;
@@ -246,7 +248,7 @@ static bool read_list(struct verifier *v, struct db_stmt *stmt, int column, uint
         v->list = hf_realloc(v->list, v->list_cap * sizeof *v->list);
     }
     *ret_n = 0;
-    return !text || seats_parse(text, len, v->list, ret_n);
+    return !text || number_list_parse(text, len, v->list, ret_n);
 }
 
 static void on_hold(struct verifier *v, struct db_stmt *stmt)

@@ -3,8 +3,8 @@
 #ifndef HF_LEDGER_VERIFY_STATE_H
 #define HF_LEDGER_VERIFY_STATE_H
 
-#include "model/rows.h"
 #include "ledger/verify.h"
+#include "model/rows.h"
 
 /* A seat as the log leaves it, and who claims it.  Its own row is compared as it is read. */
 struct seat_state {

@@ -1,9 +1,18 @@
-/* Helpers of the row structs: numbering seats, the text form of seat lists, freeing.  Pure. */
+/* Helpers of the row structs: names of rows, numbering of seats, freeing.  Pure. */
 #include "model/rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "ledger/statements.h"
+void row_name(uint32_t index, char out[ROW_NAME_SIZE])
+{
+    char text[ROW_NAME_SIZE];
+    size_t at = sizeof text;
+    text[--at] = '\0';
+    for (uint32_t n = index + 1; n > 0; n = (n - 1) / 26)
+        text[--at] = (char)('A' + (n - 1) % 26);
+    memcpy(out, text + at, sizeof text - at);
+}
 
 bool event_def_number(struct event_def *def)
 {
@@ -73,37 +82,4 @@ void key_row_close(struct key_row *row)
 {
     free(row->owned);
     *row = (struct key_row){0};
-}
-
-void seats_text(const uint32_t *seats, uint32_t n, struct buf *out)
-{
-    buf_char(out, '[');
-    for (uint32_t i = 0; i < n; i++) {
-        if (i)
-            buf_char(out, ',');
-        buf_int(out, seats[i]);
-    }
-    buf_char(out, ']');
-}
-
-bool seats_parse(const char *text, size_t len, uint32_t *seats, uint32_t *ret_n)
-{
-    uint32_t n = 0;
-    size_t i = 1;
-    if (len < 2 || text[0] != '[' || text[len - 1] != ']')
-        return false;
-    while (i < len - 1) {
-        uint64_t value = 0;
-        size_t start = i;
-        for (; text[i] >= '0' && text[i] <= '9' && value < EVENT_SEATS_MAX; i++)
-            value = value * 10 + (uint64_t)(text[i] - '0');
-        bool last = i == len - 1;
-        if (i == start || value >= EVENT_SEATS_MAX || (text[start] == '0' && i > start + 1) ||
-            (!last && (text[i] != ',' || i + 1 == len - 1)))
-            return false;
-        seats[n++] = (uint32_t)value;
-        i++;
-    }
-    *ret_n = n;
-    return true;
 }

@@ -850,21 +850,21 @@ static void one_connection_alone_has_a_number(void **state)
     bool mine = false, theirs = true;
     struct db *other = open_at(lab.url, &reader);
     for (int i = 0; i < 2; i++)
-        ok(lab.db->driver->alone(lab.db, 7, &mine, &err), &err);
-    ok(other->driver->alone(other, 7, &theirs, &err), &err);
+        ok(lab.db->driver->try_lock(lab.db, 7, &mine, &err), &err);
+    ok(other->driver->try_lock(other, 7, &theirs, &err), &err);
     assert_true(mine && !theirs);
-    ok(other->driver->alone(other, 8, &theirs, &err), &err);
+    ok(other->driver->try_lock(other, 8, &theirs, &err), &err);
     assert_true(theirs);
-    ok(lab.db->driver->leave(lab.db, &err), &err); /* as often as it was asked */
-    ok(other->driver->alone(other, 7, &theirs, &err), &err);
+    ok(lab.db->driver->unlock_all(lab.db, &err), &err); /* as often as it was asked */
+    ok(other->driver->try_lock(other, 7, &theirs, &err), &err);
     assert_true(theirs);
-    ok(other->driver->leave(other, &err), &err);
-    ok(lab.db->driver->alone(lab.db, 7, &mine, &err), &err);
+    ok(other->driver->unlock_all(other, &err), &err);
+    ok(lab.db->driver->try_lock(lab.db, 7, &mine, &err), &err);
     assert_true(mine);
     close_lab(NULL);
     for (int i = 0; i < 100 && (!i || !theirs); i++) {
         usleep(10000);
-        ok(other->driver->alone(other, 7, &theirs, &err), &err);
+        ok(other->driver->try_lock(other, 7, &theirs, &err), &err);
     }
     assert_true(theirs);
     db_close(other);

@@ -7,8 +7,10 @@
 
 #include "base/clock.h"
 #include "db/postgres_pipeline.h"
+#include "ledger/internal.h"
+#include "ledger/layout.h"
 #include "ledger/ledger.h"
-#include "ledger/statements.h"
+#include "ledger/number_list.h"
 #include "support/postgres_server.h"
 
 #define SEATS 8
@@ -1249,10 +1251,10 @@ static void lists_of_seats_survive_being_text(void **state)
     for (int i = 0; i < 4; i++) {
         struct buf text = {0};
         uint32_t back[16], n = 99;
-        seats_text(lists[i], lens[i], &text);
+        number_list_write(lists[i], lens[i], &text);
         assert_int_equal(text.len, strlen(texts[i]));
         assert_memory_equal(text.data, texts[i], text.len);
-        assert_true(seats_parse(text.data, text.len, back, &n));
+        assert_true(number_list_parse(text.data, text.len, back, &n));
         assert_int_equal(n, lens[i]);
         assert_memory_equal(back, lists[i], n * sizeof *back);
         buf_close(&text);
@@ -1286,7 +1288,7 @@ static void damaged_lists_of_seats_are_noticed(void **state)
         uint32_t *seats = hf_alloc((strlen(damaged[i]) + 1) / 2 * sizeof *seats);
         uint32_t n = 99;
         char *text = hf_strndup(damaged[i], strlen(damaged[i])); /* exact, for the sanitizer */
-        if (seats_parse(text, strlen(text), seats, &n))
+        if (number_list_parse(text, strlen(text), seats, &n))
             fail_msg("accepted: %s", damaged[i]);
         assert_int_equal(n, 99);
         free(text);

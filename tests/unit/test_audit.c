@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "ledger/statements.h"
+#include "ledger/internal.h"
 
 static struct {
     struct temp_dir dir;

@@ -1,101 +1,10 @@
-/* Opening, statements, and what a batch writes.  Each write carries its condition and is counted;
- * keeps I1, I5 and I6 a second time, after decide. */
-#include "ledger/ledger.h"
+/* What a batch writes, between ledger_batch_read and the commit: one statement per table, each row
+ * with its condition, and the changed rows counted.  So the database checks I1, I5 and I6 a second
+ * time, after the rules.  Called by the worker. */
+#include "ledger/internal.h"
+#include "ledger/number_list.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "ledger/statements.h"
-
-static const char *const statement_sql[ST_COUNT] = {
-#define STATEMENT_SQL(name, sql) [ST_##name] = sql,
-    LEDGER_STATEMENTS(STATEMENT_SQL)
-#undef STATEMENT_SQL
-};
-
-enum hf_status ledger_stmt(struct ledger *l, enum statement which, struct db_stmt **ret_stmt,
-                           struct hf_err *err)
-{
-    enum hf_status status = HF_OK;
-    if (!l->stmts[which])
-        status = l->db->driver->prepare(l->db, statement_sql[which], &l->stmts[which], err);
-    *ret_stmt = l->stmts[which];
-    return status;
-}
-
-enum hf_status ledger_exec(struct ledger *l, enum statement which, const struct db_value *args,
-                           int64_t *ret_changes, struct hf_err *err)
-{
-    struct db_stmt *stmt;
-    enum hf_status status = ledger_stmt(l, which, &stmt, err);
-    return status == HF_OK ? db_exec(stmt, args, ret_changes, err) : status;
-}
-
-enum hf_status ledger_query(struct ledger *l, enum statement which, const struct db_value *args,
-                            struct db_stmt **ret_stmt, struct hf_err *err)
-{
-    enum hf_status status = ledger_stmt(l, which, ret_stmt, err);
-    return status == HF_OK ? db_query(*ret_stmt, args, err) : status;
-}
-
-enum hf_status ledger_exec_args(struct ledger *l, enum statement which, size_t n,
-                                int64_t *ret_changes, struct hf_err *err)
-{
-    struct db_stmt *stmt;
-    enum hf_status status = ledger_stmt(l, which, &stmt, err);
-    if (status == HF_OK)
-        status = stmt->driver->exec_many(stmt, l->args.v, n, ret_changes, err);
-    vec_clear(&l->args);
-    return status;
-}
-
-/* The largest single integer a query answers. */
-static enum hf_status scalar(struct ledger *l, enum statement which, int64_t *ret,
-                             struct hf_err *err)
-{
-    struct db_stmt *stmt;
-    enum hf_status status = ledger_query(l, which, NULL, &stmt, err);
-    if (status != HF_OK)
-        return status;
-    if (db_step(stmt, err) != DB_ROW)
-        return HF_LEDGER_UNAVAILABLE;
-    *ret = db_column_int(stmt, 0);
-    stmt->driver->finish(stmt);
-    return HF_OK;
-}
-
-enum hf_status ledger_open(const char *url, const struct db_options *options, struct ledger **ret,
-                           struct hf_err *err)
-{
-    struct ledger *l = hf_alloc(sizeof *l);
-    int64_t newest = 0;
-    enum hf_status status = db_open(url, options, &l->db, err);
-    if (status == HF_OK && options->writer)
-        status = db_migrate(l->db, ledger_migrations, ledger_migrations_len, err);
-    if (status == HF_OK)
-        status = scalar(l, ST_CLOCK_MAX, &newest, err);
-    if (status != HF_OK) {
-        ledger_close(l);
-        return status;
-    }
-    l->db->driver->now_floor(l->db, newest);
-    *ret = l;
-    return HF_OK;
-}
-
-void ledger_close(struct ledger *l)
-{
-    if (!l)
-        return;
-    db_close(l->db);
-    vec_close(&l->args);
-    for (int i = 0; i < LEDGER_READS; i++)
-        vec_close(&l->reads[i]);
-    buf_close(&l->text);
-    free(l);
-}
-
-/* ---- writing: a function a table, each leaving its rows in l->args ---- */
+/* The put_ functions append one table's rows to l->args. */
 
 static void put_clocks(struct ledger *l, const struct ledger_batch *b)
 {
@@ -110,7 +19,7 @@ static void put_clocks(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
-/* How many of the seats were available before the batch. */
+/* Counts the seats that were available before the batch. */
 static size_t count_taken(const struct ledger_batch *b)
 {
     size_t n = 0;
@@ -172,21 +81,28 @@ static void put_areas(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
-/* The text must not move once args point into it, so the caller reserved room. */
+/* Writes a list behind l->text, where the caller has reserved room: the text must not move once
+ * args point into it. */
 static struct db_value numbers_arg(struct ledger *l, const uint32_t *numbers, uint32_t n)
 {
     size_t start = l->text.len;
-    seats_text(numbers, n, &l->text);
+    number_list_write(numbers, n, &l->text);
     return db_text(l->text.data + start, l->text.len - start);
 }
 
-static void put_holds_new(struct ledger *l, const struct ledger_batch *b)
+/* A number below EVENT_SEATS_MAX and its comma take at most 8 bytes, a list's brackets 2. */
+static void reserve_lists(struct ledger *l, const struct ledger_batch *b)
 {
     size_t room = 0;
     for (size_t i = 0; i < b->holds_new.n; i++)
         room += ((size_t)b->holds_new.v[i].n_seats + b->holds_new.v[i].n_areas * 2) * 8 + 4;
     l->text.len = 0;
     buf_reserve(&l->text, room);
+}
+
+static void put_holds_new(struct ledger *l, const struct ledger_batch *b)
+{
+    reserve_lists(l, b);
     for (size_t i = 0; i < b->holds_new.n; i++) {
         const struct hold_row *h = &b->holds_new.v[i];
         ledger_arg_int(l, h->id.key);
@@ -276,15 +192,31 @@ static void put_keys(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
+struct table_write {
+    const char *table;
+    enum statement statement;
+    void (*put)(struct ledger *l, const struct ledger_batch *b);
+    size_t n; /* rows */
+};
+
+static enum hf_status write_table(struct ledger *l, const struct ledger_batch *b,
+                                  const struct table_write *w, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    enum hf_status status = ledger_stmt(l, w->statement, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    vec_clear(&l->args);
+    w->put(l, b);
+    status = stmt->driver->expect_many(stmt, w->table, l->args.v, w->n, err);
+    vec_clear(&l->args);
+    return status;
+}
+
 enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
 {
     size_t n_taken = count_taken(b);
-    const struct {
-        const char *table;
-        enum statement statement;
-        void (*put)(struct ledger *l, const struct ledger_batch *b);
-        size_t n;
-    } parts[] = {
+    const struct table_write writes[] = {
         {"event_clock", ST_CLOCK_WRITE, put_clocks, b->clocks.n},
         {"idempotency", ST_KEY_INSERT, put_keys, b->keys.n},
         {"events", ST_EVENT_WRITE, put_events, b->events.n},
@@ -297,16 +229,8 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"sold_seats", ST_SALE_INSERT, put_sales, b->sales.n},
         {"audit", ST_AUDIT_INSERT, put_audit, b->audit.n},
     };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        struct db_stmt *stmt;
-        if (!parts[i].n)
-            continue;
-        vec_clear(&l->args);
-        parts[i].put(l, b);
-        enum hf_status status = ledger_stmt(l, parts[i].statement, &stmt, err);
-        if (status == HF_OK)
-            status = stmt->driver->expect_many(stmt, parts[i].table, l->args.v, parts[i].n, err);
-        vec_clear(&l->args);
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+        enum hf_status status = writes[i].n ? write_table(l, b, &writes[i], err) : HF_OK;
         if (status != HF_OK)
             return status;
     }

@@ -1,0 +1,74 @@
+/* What the files of src/ledger share: the connection with its prepared statements, the helpers that
+ * run them, and the readers of rows that several statements select.  Internal to src/ledger. */
+#ifndef HF_LEDGER_INTERNAL_H
+#define HF_LEDGER_INTERNAL_H
+
+#include "base/buf.h"
+#include "ledger/ledger.h"
+#include "ledger/statements.h"
+
+/* The number of queries that ledger_batch_read has under way at once. */
+#define LEDGER_READS 7
+
+struct ledger {
+    struct db *db;
+    struct db_stmt *stmts[ST_COUNT];          /* each is prepared on first use */
+    VEC(struct db_value) args;                /* scratch: parameters of one statement */
+    VEC(struct db_value) reads[LEDGER_READS]; /* scratch: parameters of the reads under way */
+    struct buf text;                          /* scratch: the texts that `args` point into */
+};
+
+extern const char *const ledger_migrations[];
+extern const int ledger_migrations_len;
+
+/* ---- statements.c: running statements ---- */
+
+HF_MUST_USE enum hf_status ledger_stmt(struct ledger *l, enum statement which,
+                                       struct db_stmt **ret_stmt, struct hf_err *err);
+/* Runs a statement once. */
+HF_MUST_USE enum hf_status ledger_exec(struct ledger *l, enum statement which,
+                                       const struct db_value *args, int64_t *ret_changes,
+                                       struct hf_err *err);
+/* Runs a statement over the `n` rows of l->args and empties l->args. */
+HF_MUST_USE enum hf_status ledger_exec_args(struct ledger *l, enum statement which, size_t n,
+                                            int64_t *ret_changes, struct hf_err *err);
+/* Starts a query; read its rows with ledger_next. */
+HF_MUST_USE enum hf_status ledger_query(struct ledger *l, enum statement which,
+                                        const struct db_value *args, struct db_stmt **ret_stmt,
+                                        struct hf_err *err);
+/* Moves to the next row.  *ret_row is false after the last one.  A failed read is
+ * HF_LEDGER_UNAVAILABLE, whatever the database called it. */
+HF_MUST_USE enum hf_status ledger_next(struct db_stmt *stmt, bool *ret_row, struct hf_err *err);
+/* Reads the one integer that a query without parameters answers. */
+HF_MUST_USE enum hf_status ledger_read_int(struct ledger *l, enum statement which, int64_t *ret,
+                                           struct hf_err *err);
+/* Reads up to `limit` integers of a query's first column. */
+HF_MUST_USE enum hf_status ledger_read_ints(struct ledger *l, enum statement which,
+                                            const struct db_value *args, size_t limit, int64_t *ret,
+                                            size_t *ret_n, struct hf_err *err);
+
+static inline void ledger_arg(struct ledger *l, struct db_value value)
+{
+    *vec_push(&l->args) = value;
+}
+static inline void ledger_arg_int(struct ledger *l, int64_t i) { ledger_arg(l, db_int(i)); }
+
+/* ---- session.c ---- */
+
+/* Advances the clock row of event 0 and commits: a write of no other consequence. */
+HF_MUST_USE enum hf_status ledger_commit_touch(struct ledger *l, int64_t now, struct hf_err *err);
+
+/* ---- rows that several statements select ---- */
+
+/* holds.c: the columns of HOLD_READ, HOLDS_SINCE, HOLDS_ACTIVE and HOLDS_LIVE. */
+HF_MUST_USE enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row,
+                                         struct hf_err *err);
+/* holds.c: the columns of BOOKING_READ. */
+HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
+                                            struct hf_err *err);
+/* keys.c: the columns of KEY_READ but for the first, which is the index of the wanted key. */
+void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row);
+/* audit.c: the first twelve columns of AUDIT_READ and AUDIT_SINCE. */
+void audit_from_row(struct db_stmt *stmt, int64_t event, struct audit_row *row);
+
+#endif

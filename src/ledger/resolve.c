@@ -1,0 +1,149 @@
+/* Finds out whether a COMMIT happened whose answer was lost (I14): the batch wrote something that
+ * no other batch can have written, and the ledger either has it or has not.  Called by the worker,
+ * on a connection that may be a new one.
+ *
+ * Taking the batch's locks first waits for the lost transaction, should the database still be at
+ * it. After that:
+ *
+ *   found, shared database   Commit.  The lost COMMIT may have been cut short while it waited for a
+ *                            standby; a commit behind it waits for the standby again.
+ *   absent, shared database  It was rolled back, and will not come back.
+ *   found, SQLite            It happened.
+ *   absent, SQLite           A failed fsync may have left a commit record that a crash would bring
+ *                            back: committing something over it makes sure that it does not. */
+#include <string.h>
+
+#include "ledger/internal.h"
+
+/* ---- what only this batch can have written ---- */
+
+static enum hf_status find_event(struct ledger *l, const struct event_def *want, bool *ret_found,
+                                 struct hf_err *err)
+{
+    struct event_def *def = NULL;
+    struct clock_row clock;
+    enum hf_status status = ledger_event_read(l, want->id.key, &def, &clock, err);
+    *ret_found = def && id_secret_equal(def->id.secret, want->id.secret);
+    event_def_free(def);
+    return status;
+}
+
+static enum hf_status find_hold(struct ledger *l, const struct hold_row *want, bool *ret_found,
+                                struct hf_err *err)
+{
+    struct hold_row row = {0};
+    enum hf_status status = ledger_holds_read(l, &want->id.key, 1, &row, err);
+    *ret_found = row.id.key && id_secret_equal(row.id.secret, want->id.secret);
+    hold_row_close(&row);
+    return status;
+}
+
+static enum hf_status find_booking(struct ledger *l, const struct booking_row *want,
+                                   bool *ret_found, struct hf_err *err)
+{
+    struct booking_row row = {0};
+    enum hf_status status = ledger_booking_read(l, want->id.key, &row, err);
+    *ret_found = row.id.key && id_secret_equal(row.id.secret, want->id.secret);
+    booking_row_close(&row);
+    return status;
+}
+
+static enum hf_status find_answer(struct ledger *l, const struct key_row *want, int64_t now,
+                                  bool *ret_found, struct hf_err *err)
+{
+    const uint8_t *hash = want->hash;
+    struct key_row row = {0};
+    enum hf_status status = ledger_keys_read(l, &hash, 1, now, &row, err);
+    *ret_found = row.found && row.created_at == want->created_at &&
+                 memcmp(row.request, want->request, KEY_HASH_SIZE) == 0;
+    key_row_close(&row);
+    return status;
+}
+
+static bool same_row(const struct audit_row *a, const struct audit_row *b)
+{
+    return a->seq == b->seq && a->at == b->at && a->object == b->object && a->cause == b->cause &&
+           a->item == b->item && a->quantity == b->quantity && a->from == b->from &&
+           a->to == b->to && a->hold == b->hold && a->booking == b->booking &&
+           a->fence == b->fence && a->until == b->until;
+}
+
+static enum hf_status find_log_row(struct ledger *l, const struct audit_row *want, bool *ret_found,
+                                   struct hf_err *err)
+{
+    const struct audit_query query = {
+        .event = want->event, .after = want->seq - 1, .seat = -1, .limit = 1};
+    struct audit_entry entry;
+    size_t n = 0;
+    enum hf_status status = ledger_audit_read(l, &query, &entry, &n, err);
+    *ret_found = n == 1 && same_row(&entry.row, want);
+    return status;
+}
+
+/* Looks for a secret, if the batch made one; else for a stored answer, else for a row of the log. A
+ * row of another server that equals ours in every field did the very same thing. */
+static enum hf_status find_evidence(struct ledger *l, const struct ledger_batch *b,
+                                    const struct event_def *created, int64_t now, bool *ret_found,
+                                    struct hf_err *err)
+{
+    *ret_found = false;
+    if (created)
+        return find_event(l, created, ret_found, err);
+    if (b->holds_new.n)
+        return find_hold(l, &b->holds_new.v[0], ret_found, err);
+    if (b->bookings.n)
+        return find_booking(l, &b->bookings.v[0], ret_found, err);
+    if (b->keys.n)
+        return find_answer(l, &b->keys.v[0], now, ret_found, err);
+    if (b->audit.n)
+        return find_log_row(l, &b->audit.v[b->audit.n - 1], ret_found, err);
+    return HF_OK;
+}
+
+/* ---- the transaction that resolves it ---- */
+
+/* Locks the clock rows of the batch; on SQLite that of event 0 too, which ledger_commit_touch
+ * writes. */
+static enum hf_status lock_clocks(struct ledger *l, const struct clock_row *clocks, size_t n,
+                                  int64_t *ret_now, struct hf_err *err)
+{
+    VEC(struct clock_row) rows = {0};
+    if (!ledger_has_others(l) && (!n || clocks[0].event != 0))
+        vec_push(&rows)->event = 0;
+    for (size_t i = 0; i < n; i++)
+        vec_push(&rows)->event = clocks[i].event;
+    enum hf_status status = ledger_lock(l, rows.v, rows.n, ret_now, err);
+    vec_close(&rows);
+    return status;
+}
+
+/* Ends the transaction as the table at the top says. */
+static enum hf_status conclude(struct ledger *l, bool found, int64_t now, struct hf_err *err)
+{
+    bool shared = ledger_has_others(l);
+    if (shared && found)
+        return ledger_commit(l, err);
+    if (!shared && !found)
+        return ledger_commit_touch(l, now, err);
+    ledger_rollback(l);
+    return HF_OK;
+}
+
+enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *b,
+                              const struct clock_row *clocks, size_t n_clocks,
+                              const struct event_def *created, bool *ret_happened,
+                              struct hf_err *err)
+{
+    int64_t now = 0;
+    bool found = false;
+    enum hf_status status;
+    if ((status = ledger_begin(l, err)) != HF_OK ||
+        (status = lock_clocks(l, clocks, n_clocks, &now, err)) != HF_OK ||
+        (status = find_evidence(l, b, created, now, &found, err)) != HF_OK ||
+        (status = conclude(l, found, now, err)) != HF_OK) {
+        ledger_rollback(l);
+        return status;
+    }
+    *ret_happened = found;
+    return HF_OK;
+}

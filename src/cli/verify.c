@@ -1,9 +1,10 @@
-/* `holdfast verify`: runs ledger_verify and prints a line a check, or JSON.
+/* `holdfast verify`: runs ledger_verify, and verify_gate if there is a gate, and prints one line
+ * per check, or JSON.
  *
- * Beside a live server nothing needs to stop: the whole run reads one snapshot, in which a
- * transaction is there or is not.  So a violation is real the first time; all the same, before any
- * is reported, everything is read again from a newer snapshot GRACE_S seconds later, and that is
- * what is printed: an alarm should never be the fault of the moment it was looked for in. */
+ * Servers may go on working meanwhile: the ledger is read from one snapshot, which contains each
+ * transaction as a whole or not at all, so a violation in it is real.  All the same, if there is a
+ * violation, everything is read again RECHECK_AFTER_S seconds later, and the second report is the
+ * one that is printed: an alarm should not depend on the moment at which it was looked for. */
 #include "cli/verify.h"
 
 #include <getopt.h>
@@ -12,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <time.h>
 
 #include "base/buf.h"
+#include "base/wait.h"
 #include "cli/verify_gate.h"
 #include "ledger/verify.h"
 
-#define GRACE_S 2
+#define RECHECK_AFTER_S 2
 
 static const char usage[] =
     "usage: holdfast verify --ledger sqlite:PATH|postgres://... [--gate redis://...] [--json]\n"
@@ -72,21 +73,21 @@ static void print_json(const struct verify_report *report, bool with_gate)
     buf_close(&b);
 }
 
-static enum hf_status verify_once(const char *url, const char *gate, struct verify_report *report,
+static enum hf_status make_report(const char *url, const char *gate, struct verify_report *report,
                                   struct hf_err *err)
 {
     enum hf_status status = ledger_verify(url, &clock_system, report, err);
-    return status == HF_OK && gate ? verify_gate(url, gate, report, err) : status;
+    return status == HF_OK && gate ? verify_gate(url, gate, &clock_system, report, err) : status;
 }
 
 static enum hf_status verify(const char *url, const char *gate, struct verify_report *report,
                              struct hf_err *err)
 {
-    enum hf_status status = verify_once(url, gate, report, err);
+    enum hf_status status = make_report(url, gate, report, err);
     if (status != HF_OK || !report->violations)
         return status;
-    nanosleep(&(struct timespec){.tv_sec = GRACE_S}, NULL);
-    return verify_once(url, gate, report, err);
+    wait_sleep_us(RECHECK_AFTER_S * INT64_C(1000000));
+    return make_report(url, gate, report, err);
 }
 
 int cli_verify(int argc, char **argv)

@@ -1,144 +1,140 @@
-/* The gate against the ledger; see verify_gate.h.  Reads both, writes neither. */
+/* The gate compared with the ledger; see verify_gate.h.  Reads both and writes neither. */
 #include "cli/verify_gate.h"
 
-#include <stdlib.h>
-#include <time.h>
-
+#include "base/wait.h"
+#include "gate/check.h"
 #include "gate/gate.h"
 #include "ledger/ledger.h"
 
 #define TIMEOUT_MS 5000
-#define CHUNK 500
-#define AGAIN_NS 500000000
+#define SECOND_SCAN_AFTER_US 500000
 
-struct entry {
-    int64_t event, hold;
-    uint32_t seat;
-};
-struct sight {
-    struct verify_report *report;
-    VEC(struct entry) entries;
+/* What a scan of the gate found. */
+struct scan {
+    struct verify_report *report; /* NULL: strange keys are not reported */
+    struct gate_entries entries;
 };
 
-static void saw_seat(void *ctx, int64_t event, uint32_t seat, int64_t hold, int64_t ttl_ms)
+static void on_seat(void *ctx, int64_t event, uint32_t seat, int64_t hold, int64_t ttl_ms)
 {
     (void)ttl_ms;
-    *vec_push(&((struct sight *)ctx)->entries) = (struct entry){event, hold, seat};
+    struct scan *s = ctx;
+    *vec_push(&s->entries.list) = (struct gate_entry){.event = event, .hold = hold, .seat = seat};
 }
 
-/* A count is an opinion with a time limit; the ledger does not have to share it. */
-static void saw_count(void *ctx, int64_t event, uint32_t area, int64_t seq, int64_t available)
+/* A count was right at some moment and ends with its TTL; the ledger need not agree with it. */
+static void on_count(void *ctx, int64_t event, uint32_t area, int64_t seq, int64_t available)
 {
     (void)ctx, (void)event, (void)area, (void)seq, (void)available;
 }
 
-static void saw_strange(void *ctx, const char *key, size_t len)
+static void on_strange(void *ctx, const char *key, size_t len)
 {
-    struct sight *s = ctx;
+    struct scan *s = ctx;
+    if (!s->report)
+        return;
     s->report->checks[VERIFY_GATE].rows++;
     verify_violation(s->report, VERIFY_GATE, "the key %.*s says nothing readable",
                      len < 80 ? (int)len : 80, key);
 }
 
-static void saw_nothing(void *ctx, const char *key, size_t len) { (void)ctx, (void)key, (void)len; }
-
-/* What is wrong with an entry; NULL: nothing. */
-static const char *fault_of(const struct entry *e, const struct hold_row *row, int64_t now)
+static enum hf_status scan(struct gate *gate, struct scan *s, struct hf_err *err)
 {
-    bool live =
-        (row->status == HOLD_ACTIVE && row->expires_at > now) || row->status == HOLD_CONFIRMED;
-    bool listed = false;
-    for (uint32_t i = 0; i < row->n_seats; i++)
-        listed |= row->seats[i] == e->seat;
-    if (!row->id.key || row->event != e->event || !listed)
-        return "does not have it";
-    return live ? NULL : "is over";
+    const struct gate_visitor visitor = {s, on_seat, on_count, on_strange, NULL};
+    struct hf_fault fault = {0};
+    if (gate_scan(gate, &visitor, &fault) != HF_DONE)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "the gate: %.240s", fault.msg);
+    gate_entries_sort(&s->entries);
+    return HF_OK;
 }
 
-/* Leaves in s->entries those that the ledger does not bear out; of the last look they are told. */
-static enum hf_status compare(struct ledger *l, struct sight *s, bool last, struct hf_err *err)
+/* ---- comparing entries with the ledger ---- */
+
+struct comparison {
+    struct gate_entries *entries;
+    size_t n_wrong; /* they are moved to the front of the list */
+    int64_t now;
+    struct verify_report *report; /* NULL: wrong entries are not reported */
+};
+
+static void compare_entry(void *ctx, size_t i, const struct hold_row *row)
 {
-    int64_t keys[CHUNK], now = 0;
-    struct hold_row rows[CHUNK];
-    size_t kept = 0;
-    enum hf_status status = ledger_now(l, &now, err);
-    for (size_t at = 0; status == HF_OK && at < s->entries.n; at += CHUNK) {
-        size_t n = s->entries.n - at < CHUNK ? s->entries.n - at : CHUNK;
-        for (size_t i = 0; i < n; i++)
-            keys[i] = s->entries.v[at + i].hold;
-        status = ledger_holds_read(l, keys, n, rows, err);
-        for (size_t i = 0; i < n; i++) {
-            const struct entry e = s->entries.v[at + i];
-            const char *fault = status == HF_OK ? fault_of(&e, &rows[i], now) : NULL;
-            if (fault)
-                s->entries.v[kept++] = e;
-            if (fault && last)
-                verify_violation(s->report, VERIFY_GATE, "seat %u of event %lld: hold %lld %s",
-                                 e.seat, (long long)e.event, (long long)e.hold, fault);
-            hold_row_close(&rows[i]);
-        }
-    }
-    s->entries.n = kept;
+    struct comparison *c = ctx;
+    const struct gate_entry e = c->entries->list.v[i];
+    enum gate_entry_state state = gate_entry_check(&e, row, c->now);
+    if (state == GATE_ENTRY_RIGHT)
+        return;
+    c->entries->list.v[c->n_wrong++] = e;
+    if (c->report)
+        verify_violation(c->report, VERIFY_GATE, "seat %u of event %lld: hold %lld %s", e.seat,
+                         (long long)e.event, (long long)e.hold,
+                         state == GATE_ENTRY_ENDED ? "has ended" : "does not have it");
+}
+
+/* Keeps the entries that the ledger does not confirm, and reports them to `report`, if there is
+ * one. */
+static enum hf_status keep_wrong(struct ledger *l, struct gate_entries *entries,
+                                 struct verify_report *report, struct hf_err *err)
+{
+    struct comparison c = {.entries = entries, .report = report};
+    VEC(int64_t) holds = {0};
+    for (size_t i = 0; i < entries->list.n; i++)
+        *vec_push(&holds) = entries->list.v[i].hold;
+    enum hf_status status = ledger_now(l, &c.now, err);
+    if (status == HF_OK)
+        status = ledger_holds_visit(l, holds.v, holds.n, compare_entry, &c, err);
+    vec_close(&holds);
+    entries->list.n = c.n_wrong;
     return status;
 }
 
-static int entry_order(const void *a, const void *b)
+static void keep_common(struct gate_entries *entries, const struct gate_entries *other)
 {
-    const struct entry *x = a, *y = b;
-    return x->event != y->event ? (x->event > y->event) - (x->event < y->event)
-           : x->seat != y->seat ? (x->seat > y->seat) - (x->seat < y->seat)
-                                : (x->hold > y->hold) - (x->hold < y->hold);
-}
-
-/* Servers tell the gate a moment after the ledger: only what two looks find is wrong. */
-static enum hf_status compare_twice(struct ledger *l, struct gate *gate, struct sight *s,
-                                    struct hf_err *err)
-{
-    struct sight again = {.report = s->report};
-    const struct gate_sight look = {&again, saw_seat, saw_count, saw_nothing, NULL};
-    struct hf_fault fault = {0};
-    s->report->checks[VERIFY_GATE].rows += (int64_t)s->entries.n;
-    enum hf_status status = compare(l, s, false, err);
-    if (status != HF_OK || !s->entries.n)
-        return status;
-    nanosleep(&(struct timespec){.tv_nsec = AGAIN_NS}, NULL);
-    if (gate_look(gate, &look, &fault) != HF_DONE)
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "the gate: %.240s", fault.msg);
-    if (again.entries.n > 1)
-        qsort(again.entries.v, again.entries.n, sizeof *again.entries.v, entry_order);
     size_t kept = 0;
-    for (size_t i = 0; i < s->entries.n && again.entries.n; i++)
-        if (bsearch(&s->entries.v[i], again.entries.v, again.entries.n, sizeof *again.entries.v,
-                    entry_order))
-            s->entries.v[kept++] = s->entries.v[i];
-    s->entries.n = kept;
-    vec_close(&again.entries);
-    return status == HF_OK ? compare(l, s, true, err) : status;
+    for (size_t i = 0; i < entries->list.n; i++)
+        if (gate_entries_has(other, &entries->list.v[i]))
+            entries->list.v[kept++] = entries->list.v[i];
+    entries->list.n = kept;
 }
 
-enum hf_status verify_gate(const char *ledger_url, const char *gate_url,
+/* An entry is wrong if two scans find it and the ledger does not confirm it; see gate/check.h. */
+static enum hf_status check_entries(struct ledger *l, struct gate *gate, struct scan *first,
+                                    struct verify_report *report, struct hf_err *err)
+{
+    struct scan second = {0};
+    report->checks[VERIFY_GATE].rows += (int64_t)first->entries.list.n;
+    enum hf_status status = keep_wrong(l, &first->entries, NULL, err);
+    if (status != HF_OK || !first->entries.list.n)
+        return status;
+    wait_sleep_us(SECOND_SCAN_AFTER_US);
+    status = scan(gate, &second, err);
+    if (status == HF_OK) {
+        keep_common(&first->entries, &second.entries);
+        status = keep_wrong(l, &first->entries, report, err);
+    }
+    gate_entries_close(&second.entries);
+    return status;
+}
+
+enum hf_status verify_gate(const char *ledger_url, const char *gate_url, const struct clock *clock,
                            struct verify_report *report, struct hf_err *err)
 {
-    struct sight s = {.report = report};
-    struct gate *gate = NULL;
+    const struct db_options options = {.clock = clock};
+    struct scan first = {.report = report};
+    struct gate *gate;
     struct ledger *ledger = NULL;
     struct hf_fault fault = {0};
-    const struct db_options options = {.clock = &clock_system};
-    const struct gate_sight sight = {&s, saw_seat, saw_count, saw_strange, NULL};
-    enum hf_status status = HF_OK;
-    enum hf_result result = gate_open(gate_url, &clock_system, TIMEOUT_MS, &gate, &fault);
-    if (result == HF_DONE)
-        result = gate_look(gate, &sight, &fault);
+    enum hf_result result = gate_open(gate_url, clock, TIMEOUT_MS, &gate, &fault);
     if (result != HF_DONE)
-        status =
-            hf_err_set(err, result == HF_BAD_REQUEST ? HF_INVALID_REQUEST : HF_LEDGER_UNAVAILABLE,
-                       "the gate: %.240s", fault.msg);
-    if (status == HF_OK)
-        status = ledger_open(ledger_url, &options, &ledger, err);
-    if (status == HF_OK)
-        status = compare_twice(ledger, gate, &s, err);
+        return hf_err_set(err,
+                          result == HF_BAD_REQUEST ? HF_INVALID_REQUEST : HF_LEDGER_UNAVAILABLE,
+                          "the gate: %.240s", fault.msg);
+    enum hf_status status;
+    if ((status = scan(gate, &first, err)) == HF_OK &&
+        (status = ledger_open(ledger_url, &options, &ledger, err)) == HF_OK)
+        status = check_entries(ledger, gate, &first, report, err);
     ledger_close(ledger);
     gate_close(gate);
-    vec_close(&s.entries);
+    gate_entries_close(&first.entries);
     return status;
 }

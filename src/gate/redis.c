@@ -1,6 +1,7 @@
-/* The gate of gate.h: claims, settlements and looks become calls of redis_gate_scripts.h.  Used by
- * the engine's worker before and after the ledger, and by whoever reconciles; each has a handle of
- * its own.  A failure of any kind closes the link, so that the next call begins anew. */
+/* The gate of gate.h in Redis: claims, settlements and scans become calls of the scripts in
+ * redis_scripts.h.  The engine's workers use it before and after the ledger, the reconciler and
+ * `holdfast verify` read it; each of them has a handle of its own.  A failure of any kind closes
+ * the link, so that the next call connects again. */
 #include "gate/gate.h"
 
 #include <stdlib.h>
@@ -11,50 +12,51 @@
 #include "redis/call.h"
 
 #define TIMEOUT_MAX_MS 3600000
-#define TTL_MAX_MS (INT64_C(366) * 86400000) /* more than any hold's; SET refuses the absurd */
-#define GROUP_MAX 100                        /* keys a script: none runs long */
-#define ARG_LEN_MAX 40                       /* of keys and numbers: seat:{2^63}:2^32 has 37 */
+#define TTL_MAX_MS (INT64_C(366) * 86400000) /* above that of any hold; SET refuses larger ones */
+#define GROUP_MAX 100                        /* keys per script, so that none runs long */
+#define ARG_LEN_MAX 40                       /* of a key or number: seat:{2^63}:2^32 has 37 */
 #define SCAN_COUNT "1000"
 #define CLAIM_LEN (2 + 2 * GATE_TOKEN_SIZE) /* "c:TOKEN" in hex */
 
 #define HEAD_SEAT "seat:{"
 #define HEAD_AREA "area:{"
 #define HEAD_LEN (sizeof HEAD_SEAT - 1)
-#define SCAN_PATTERN "[as][er][ae][at]:{*" /* both heads in one pass, and few others */
+#define SCAN_PATTERN "[as][er][ae][at]:{*" /* matches both heads, and little else */
 
-_Static_assert(sizeof HEAD_SEAT == sizeof HEAD_AREA, "heads are of one length");
+_Static_assert(sizeof HEAD_SEAT == sizeof HEAD_AREA, "both heads have the same length");
 
-enum gate_script { SCRIPT_CLAIM, SCRIPT_SETTLE, SCRIPT_COUNTS, SCRIPT_LOOK, N_SCRIPTS };
+enum gate_script { SCRIPT_CLAIM, SCRIPT_SETTLE, SCRIPT_COUNTS, SCRIPT_READ, N_SCRIPTS };
 
 static const struct redis_arg scripts[N_SCRIPTS] = {
     [SCRIPT_CLAIM] = {GATE_CLAIM, sizeof GATE_CLAIM - 1},
     [SCRIPT_SETTLE] = {GATE_SETTLE, sizeof GATE_SETTLE - 1},
     [SCRIPT_COUNTS] = {GATE_COUNTS, sizeof GATE_COUNTS - 1},
-    [SCRIPT_LOOK] = {GATE_LOOK, sizeof GATE_LOOK - 1},
+    [SCRIPT_READ] = {GATE_READ, sizeof GATE_READ - 1},
 };
 
-/* Seats or counts from..to of one event: a script's share of a settlement. */
+/* The part of a settlement that one script does: seats, or counts, of one event. */
 struct group {
-    size_t from, to;
+    size_t from, to; /* indexes of the first and behind the last */
     bool counts;
 };
 
 struct gate {
     struct redis_address address;
     struct redis_caller caller;
-    /* the command being made; they only grow */
-    VEC(struct redis_arg) args;
-    struct buf text; /* what args point to */
-    VEC(struct group) groups;
-    int64_t ahead_ms; /* the server's clock minus ours, at most; 0: not known */
+    VEC(struct redis_arg) args; /* scratch: the command being made */
+    struct buf text;            /* scratch: the texts that `args` point into */
+    VEC(struct group) groups;   /* scratch: of the settlement being made */
+    int64_t ahead_ms;           /* the server's clock minus ours, at most; 0: not known */
 };
 
 /* ---- the server's clock ---- */
 
 static int64_t our_ms(const struct gate *g) { return clock_boot_us(g->caller.link.clock) / 1000; }
 
-/* When what is put now is sent; 0: not known.  Of the last answer, which was on its way for a
- * while: a little too early.  After a failover, or a clock that was set, it is wrong once. */
+/* Returns the time, by the server's clock, at which a command that is made now is sent; 0 if that
+ * is not known.  It is computed from the last answer, which took some time to arrive, and so is a
+ * little too early.  After a failover, or when the server's clock was set, it is wrong for one
+ * call. */
 static int64_t sent_ms(const struct gate *g) { return g->ahead_ms ? our_ms(g) + g->ahead_ms : 0; }
 
 static bool is_time(const void *ctx, const redisReply *reply)
@@ -102,8 +104,9 @@ void gate_close(struct gate *g)
     free(g);
 }
 
-/* What every call ends with.  A server that refuses may be the wrong one by now (a replica, one
- * that is loading), so it is looked up again; what it failed at it may have done in part. */
+/* Every call ends here.  A failure closes the link: a server that refuses may be the wrong one by
+ * now (a replica, one that is loading), so its name is looked up again.  A refused command may have
+ * been executed in part, so its outcome is unknown. */
 static enum hf_result ended(struct gate *g, enum hf_result result, struct hf_fault *fault)
 {
     if (result == HF_DONE)
@@ -116,7 +119,7 @@ static enum hf_result ended(struct gate *g, enum hf_result result, struct hf_fau
     return result;
 }
 
-/* One plain command, or several that are put already; an answer of another type is a refusal. */
+/* Exchanges `n` commands that have been put; an answer of another type than `type` is a refusal. */
 static enum hf_result exchange(struct gate *g, int type, redisReply **replies, size_t n,
                                struct hf_fault *fault)
 {
@@ -143,7 +146,8 @@ enum hf_result gate_ping(struct gate *g, struct hf_fault *fault)
 
 /* ---- commands ---- */
 
-/* A command of `script` with so many keys.  Room for every text comes first: args point into it. */
+/* Begins a command that runs `script`.  Reserves room for the texts of all its keys and further
+ * arguments: they must not move once args point into them. */
 static void begin(struct gate *g, enum gate_script script, size_t n_keys, size_t n_more)
 {
     vec_clear(&g->args);
@@ -349,9 +353,10 @@ enum hf_result gate_settle(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],
     return ended(g, result, fault);
 }
 
-/* ---- looking ---- */
+/* ---- scanning ---- */
 
-/* A decimal number as we write them, at *at; false: it is none, or more than `max`. */
+/* Reads a decimal number as buf_int writes it and moves *at behind it.  Returns false if there is
+ * none, or if it is above `max`. */
 static bool read_number(const char **at, const char *end, int64_t max, int64_t *ret)
 {
     const char *p = *at;
@@ -369,8 +374,9 @@ static bool read_number(const char **at, const char *end, int64_t max, int64_t *
     return true;
 }
 
+/* What a key names. */
 struct place {
-    bool area;
+    bool area; /* an area, not a seat */
     int64_t event, number;
 };
 
@@ -382,7 +388,7 @@ static bool read_literal(const char **at, const char *end, const char *literal, 
     return true;
 }
 
-/* False: not one of our keys. */
+/* Returns false if the key has not the form of ours. */
 static bool read_key(const redisReply *key, struct place *ret)
 {
     if (key->type != REDIS_REPLY_STRING)
@@ -404,9 +410,9 @@ static bool is_claim(const redisReply *value)
     return true;
 }
 
-/* Told, or no need to; false: it says nothing readable. */
-static bool tell_seat(const struct gate_sight *sight, const struct place *p,
-                      const redisReply *value, int64_t ttl_ms)
+/* Visits the seat, unless the value is a claim.  Returns false if the value cannot be read. */
+static bool visit_seat(const struct gate_visitor *visitor, const struct place *p,
+                       const redisReply *value, int64_t ttl_ms)
 {
     const char *at = value->str, *end = at + value->len;
     int64_t hold;
@@ -414,12 +420,13 @@ static bool tell_seat(const struct gate_sight *sight, const struct place *p,
         return true;
     if (!read_number(&at, end, INT64_MAX, &hold) || at != end || hold == 0)
         return false;
-    sight->seat(sight->ctx, p->event, (uint32_t)p->number, hold, ttl_ms);
+    visitor->seat(visitor->ctx, p->event, (uint32_t)p->number, hold, ttl_ms);
     return true;
 }
 
-static bool tell_count(const struct gate_sight *sight, const struct place *p,
-                       const redisReply *value)
+/* Visits the count.  Returns false if the value cannot be read. */
+static bool visit_count(const struct gate_visitor *visitor, const struct place *p,
+                        const redisReply *value)
 {
     const char *at = value->str, *end = at + value->len;
     int64_t seq, available;
@@ -428,25 +435,26 @@ static bool tell_count(const struct gate_sight *sight, const struct place *p,
     bool negative = read_literal(&at, end, "-", 1);
     if (!read_number(&at, end, INT64_MAX, &available) || at != end)
         return false;
-    sight->count(sight->ctx, p->event, (uint32_t)p->number, seq, negative ? -available : available);
+    visitor->count(visitor->ctx, p->event, (uint32_t)p->number, seq,
+                   negative ? -available : available);
     return true;
 }
 
-static void tell(const struct gate_sight *sight, const redisReply *key, const redisReply *value,
-                 const redisReply *ttl)
+static void visit(const struct gate_visitor *visitor, const redisReply *key,
+                  const redisReply *value, const redisReply *ttl)
 {
     struct place p;
     if (!read_key(key, &p) || ttl->type != REDIS_REPLY_INTEGER || ttl->integer == -2)
         return;
     if (value->type != REDIS_REPLY_STRING || ttl->integer < 0 ||
-        !(p.area ? tell_count(sight, &p, value) : tell_seat(sight, &p, value, ttl->integer)))
-        sight->strange(sight->ctx, key->str, key->len);
+        !(p.area ? visit_count(visitor, &p, value) : visit_seat(visitor, &p, value, ttl->integer)))
+        visitor->strange(visitor->ctx, key->str, key->len);
 }
 
-/* Keys of one page of a SCAN, GROUP_MAX a script. */
+/* The keys of one page of a SCAN, which are read GROUP_MAX per script. */
 struct page {
     struct gate *gate;
-    VEC(redisReply *) keys; /* borrowed from the answer: those of ours */
+    VEC(redisReply *) keys; /* those of our form, borrowed from the answer */
 };
 
 static size_t group_end(const struct page *page, size_t i)
@@ -455,11 +463,11 @@ static size_t group_end(const struct page *page, size_t i)
     return to < page->keys.n ? to : page->keys.n;
 }
 
-static void look_put(struct redis_caller *c, const void *ctx, size_t i)
+static void scan_put(struct redis_caller *c, const void *ctx, size_t i)
 {
     const struct page *page = ctx;
     size_t from = i * GROUP_MAX, to = group_end(page, i);
-    begin(page->gate, SCRIPT_LOOK, to - from, 0);
+    begin(page->gate, SCRIPT_READ, to - from, 0);
     add_number(page->gate, (int64_t)(to - from));
     for (size_t k = from; k < to; k++)
         add(page->gate, (struct redis_arg){page->keys.v[k]->str, page->keys.v[k]->len});
@@ -472,8 +480,8 @@ static bool is_array(const void *ctx, const redisReply *reply)
     return reply->type == REDIS_REPLY_ARRAY;
 }
 
-static enum hf_result look_at(struct gate *g, const redisReply *keys,
-                              const struct gate_sight *sight, struct hf_fault *fault)
+static enum hf_result read_page(struct gate *g, const redisReply *keys,
+                                const struct gate_visitor *visitor, struct hf_fault *fault)
 {
     struct page page = {.gate = g};
     struct place p;
@@ -483,12 +491,12 @@ static enum hf_result look_at(struct gate *g, const redisReply *keys,
     size_t n = (page.keys.n + GROUP_MAX - 1) / GROUP_MAX;
     enum hf_result result = HF_DONE;
     if (n > 0)
-        result = redis_run(&g->caller, &(struct redis_batch){n, &page, look_put, is_array}, fault);
+        result = redis_run(&g->caller, &(struct redis_batch){n, &page, scan_put, is_array}, fault);
     for (size_t i = 0; i < n && result == HF_DONE; i++) {
         const redisReply *reply = g->caller.replies.v[i];
         size_t from = i * GROUP_MAX, to = group_end(&page, i);
         for (size_t k = 0; k < to - from && 2 * k + 1 < reply->elements; k++)
-            tell(sight, page.keys.v[from + k], reply->element[2 * k], reply->element[2 * k + 1]);
+            visit(visitor, page.keys.v[from + k], reply->element[2 * k], reply->element[2 * k + 1]);
     }
     if (result == HF_DONE)
         redis_call_done(&g->caller, n);
@@ -496,9 +504,9 @@ static enum hf_result look_at(struct gate *g, const redisReply *keys,
     return result;
 }
 
-/* One step of the SCAN: the cursor moves on; "0": the end. */
-static enum hf_result look_on(struct gate *g, struct buf *cursor, const struct gate_sight *sight,
-                              struct hf_fault *fault)
+/* Does one step of the SCAN and moves the cursor, which is "0" after the last step. */
+static enum hf_result scan_step(struct gate *g, struct buf *cursor,
+                                const struct gate_visitor *visitor, struct hf_fault *fault)
 {
     redisReply *reply;
     redis_put(&g->caller.link,
@@ -515,7 +523,7 @@ static enum hf_result look_on(struct gate *g, struct buf *cursor, const struct g
     if (reply->elements == 2 && reply->element[0]->type == REDIS_REPLY_STRING) {
         cursor->len = 0;
         buf_put(cursor, reply->element[0]->str, reply->element[0]->len);
-        result = look_at(g, reply->element[1], sight, fault);
+        result = read_page(g, reply->element[1], visitor, fault);
     } else {
         result = redis_refusal(&g->caller.link, reply, fault);
     }
@@ -523,15 +531,15 @@ static enum hf_result look_on(struct gate *g, struct buf *cursor, const struct g
     return result;
 }
 
-enum hf_result gate_look(struct gate *g, const struct gate_sight *sight, struct hf_fault *fault)
+enum hf_result gate_scan(struct gate *g, const struct gate_visitor *visitor, struct hf_fault *fault)
 {
     struct buf cursor = {0};
     enum hf_result result;
     buf_char(&cursor, '0');
     do
-        result = sight->stop && sight->stop(sight->ctx)
-                     ? fault_set(fault, HF_UNREACHABLE, "no more looking was wanted")
-                     : look_on(g, &cursor, sight, fault);
+        result = visitor->stop && visitor->stop(visitor->ctx)
+                     ? fault_set(fault, HF_UNREACHABLE, "the scan was stopped")
+                     : scan_step(g, &cursor, visitor, fault);
     while (result == HF_DONE && !(cursor.len == 1 && cursor.data[0] == '0'));
     buf_close(&cursor);
     return ended(g, result, fault);
@@ -545,7 +553,7 @@ enum hf_result gate_drop(struct gate *g, const char *const *keys, const size_t *
         return HF_DONE;
     for (size_t i = 0; i < n; i += GROUP_MAX) {
         vec_clear(&g->args);
-        add(g, REDIS_ARG("UNLINK")); /* a wrong key may be a large one */
+        add(g, REDIS_ARG("UNLINK")); /* not DEL: the value of a strange key may be large */
         for (size_t k = i; k < n && k < i + GROUP_MAX; k++)
             add(g, (struct redis_arg){keys[k], lens[k]});
         redis_put(&g->caller.link, g->args.v, g->args.n);

@@ -1,17 +1,17 @@
-/* What the gate (gate.h) has the server do.  Each script is atomic there, writes nothing before it
- * has read all it judges by, and touches no key but those it is given, all of one event (look's
- * are of any).
+/* The scripts that Redis runs for the gate (gate.h).  Each is atomic, reads all that it decides by
+ * before it writes anything, and touches no key but those it is given.  The keys of one call are of
+ * one event, but for those of GATE_READ.
  *
- * MGET says nothing of a key of another type, so that such a key is as good as none.  Numbers stay
- * texts: a hold's key has up to 19 digits and Lua's numbers keep 15.  The larger one has more
- * digits or, of as many, comes later. */
+ * MGET answers nil for a key of another type, so such a key counts as absent.  Numbers stay texts:
+ * a hold's key has up to 19 digits, and Lua's numbers are exact up to 15.  Of two numbers the
+ * longer is larger; of two equally long the one that sorts later. */
 #ifndef HF_GATE_REDIS_SCRIPTS_H
 #define HF_GATE_REDIS_SCRIPTS_H
 
 #define GATE_IS_HOLD                                                                               \
     "local function is_hold(v) return v and #v <= 19 and v:find('^[1-9]%d*$') end\n"
 #define GATE_IS_LARGER "local function is_larger(a, b) return #a > #b or #a == #b and a > b end\n"
-/* seq, available; nothing: no count. */
+/* Returns seq and available as texts, or nothing if the value is no count. */
 #define GATE_COUNT                                                                                 \
     "local function count(v)\n"                                                                    \
     "  if not v or #v > 40 then return end\n"                                                      \
@@ -19,20 +19,21 @@
     "  if seq and (#seq == 1 or seq:sub(1, 1) ~= '0') then return seq, left end\n"                 \
     "end\n"
 
-/* What was sent while the server stood still comes late, though nobody waits for it any more, and a
- * TTL begins when it is executed.  So each script is told when, by the server's clock, it was sent
- * (0: not known), and answers with that clock in milliseconds.  A clock that is set back makes
- * nothing last longer. */
+/* A command that was sent while the server stood still is executed late, when its sender has given
+ * up waiting, and a TTL would begin only then.  So each script gets the time at which it was sent,
+ * by the server's clock (0: not known), subtracts its delay from every TTL, and answers with that
+ * clock in milliseconds.  A clock that is set back makes nothing last longer. */
 #define GATE_NOW                                                                                   \
     "local t = redis.call('TIME')\n"                                                               \
     "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"                                          \
     "local late = 0\n"                                                                             \
     "if ARGV[1] ~= '0' then late = math.max(0, now - tonumber(ARGV[1])) end\n"
 
-/* KEYS: seats, areas.  ARGV: when it was sent, the claim's value, its TTL, for how long somebody
- * waits for the answer, the number of seats, a quantity an area.  Answers the time, or of a refusal
- * { number of the first area that is short or 0, how many it has, numbers of the seats that are
- * taken ... }.  Cost: one MGET, and a SET a seat if granted. */
+/* KEYS: the seats, then the areas.  ARGV: when it was sent, the claim's value, its TTL, how long
+ * the sender waits for the answer, the number of seats, and one quantity per area.  A granted claim
+ * is answered with the time; a refused one with { index of the first area with too few places or 0,
+ * the places it has, indexes of the seats that are taken ... }.  Costs one MGET, and one SET per
+ * seat if it is granted. */
 #define GATE_CLAIM                                                                                 \
     GATE_IS_HOLD GATE_NOW                                                                          \
         "if #KEYS == 0 or late > tonumber(ARGV[4]) then return now end\n"                          \
@@ -58,9 +59,9 @@
         "for i = 1, n do redis.call('SET', KEYS[i], mine, 'PX', ARGV[3]) end\n"                    \
         "return now\n"
 
-/* KEYS: seats, one may come twice.  ARGV: when it was sent, the claim's value, then a hold (0:
- * nobody) and a TTL (0: no more) a seat.  Answers the time.  Cost: one MGET, and at most a command
- * a seat. */
+/* KEYS: seats; the same one may come twice.  ARGV: when it was sent, the claim's value, then for
+ * each seat a hold (0: none) and a TTL (0: the hold no longer has it).  Answers the time.  Costs
+ * one MGET, and at most one command per seat. */
 #define GATE_SETTLE                                                                                \
     GATE_IS_HOLD GATE_IS_LARGER GATE_NOW                                                           \
         "local mine, has = ARGV[2], {}\n"                                                          \
@@ -81,8 +82,9 @@
         "end\n"                                                                                    \
         "return now\n"
 
-/* KEYS: areas, one may come twice.  ARGV: when it was sent, then seq, available and a TTL (0:
- * delete) an area.  One that is over by now is not written.  Answers the time. */
+/* KEYS: areas; the same one may come twice.  ARGV: when it was sent, then for each area seq,
+ * available and a TTL (0: delete the count).  A count whose TTL has passed by now is not written.
+ * Answers the time. */
 #define GATE_COUNTS                                                                                \
     GATE_COUNT GATE_IS_LARGER GATE_NOW                                                             \
         "local has = {}\n"                                                                         \
@@ -101,9 +103,10 @@
         "end\n"                                                                                    \
         "return now\n"
 
-/* Answers a value and a remaining TTL a key: no value and -2 is gone, no value and another TTL is
- * of another type, -1 is for ever.  Of a long value the beginning, which is strange enough. */
-#define GATE_LOOK                                                                                  \
+/* Answers with the value and the remaining TTL of each key.  No value and TTL -2: the key is gone;
+ * no value and another TTL: it is of another type; TTL -1: it never ends.  A value is cut after 64
+ * bytes: no longer one is ours. */
+#define GATE_READ                                                                                  \
     "local had = redis.call('MGET', unpack(KEYS))\n"                                               \
     "local all = {}\n"                                                                             \
     "for i, key in ipairs(KEYS) do\n"                                                              \

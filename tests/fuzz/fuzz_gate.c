@@ -118,13 +118,13 @@ static void settle(struct gate *g)
 }
 
 /* What was said, where to find it in the input. */
-struct sight {
+struct scan {
     const uint8_t *said;
     size_t len;
     int pages;
 };
 
-static void check_said(const struct sight *s, int64_t number)
+static void check_said(const struct scan *s, int64_t number)
 {
     char text[24];
     int len = snprintf(text, sizeof text, "%lld", (long long)number);
@@ -149,19 +149,19 @@ static void saw_count(void *ctx, int64_t event, uint32_t area, int64_t seq, int6
 
 static void saw_strange(void *ctx, const char *key, size_t len)
 {
-    const struct sight *s = ctx;
+    const struct scan *s = ctx;
     hf_check(len >= 6 && (memcmp(key, "seat:{", 6) == 0 || memcmp(key, "area:{", 6) == 0));
     hf_check(memmem(s->said, s->len, key, len));
 }
 
-static bool stop(void *ctx) { return ++((struct sight *)ctx)->pages > PAGES_MAX; }
+static bool stop(void *ctx) { return ++((struct scan *)ctx)->pages > PAGES_MAX; }
 
-static void look(struct gate *g, const uint8_t *data, size_t size)
+static void scan(struct gate *g, const uint8_t *data, size_t size)
 {
-    struct sight s = {.said = data, .len = size};
-    const struct gate_sight sight = {&s, saw_seat, saw_count, saw_strange, stop};
+    struct scan s = {.said = data, .len = size};
+    const struct gate_visitor visitor = {&s, saw_seat, saw_count, saw_strange, stop};
     struct hf_fault fault = {0};
-    enum hf_result result = gate_look(g, &sight, &fault);
+    enum hf_result result = gate_scan(g, &visitor, &fault);
     hf_check(result == HF_DONE || fault.msg[0]);
 }
 
@@ -200,7 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)gate_ping(g, &fault);
         break;
     default:
-        look(g, data + 1, size - 1);
+        scan(g, data + 1, size - 1);
     }
     gate_close(g);
     return 0;

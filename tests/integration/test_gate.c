@@ -361,21 +361,21 @@ static void an_events_keys_are_in_one_slot_and_a_cluster_takes_them(void **state
     redis_server_stop(&s);
 }
 
-/* ---- looking ---- */
+/* ---- scanning ---- */
 
-static void a_look_tells_holds_and_counts_but_no_claims(void **state)
+static void a_scan_visits_holds_and_counts_but_no_claims(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
     struct wish w;
-    struct seen s = look_all(g);
+    struct seen s = scan_all(g);
     assert_int_equal(s.seats + s.counts + s.strange, 0);
     wish_seats(&w, 1, 2, 3);
     assert_true(wish_granted(g, token_of(1), &w));
     settle_one(g, token_of(1), (struct gate_seat){INT64_MAX, 4294967295, INT64_C(1) << 62, 60000});
     settle_count(g, (struct gate_count){
                         .event = EVENT, .area = 1, .seq = 4, .available = 20, .ttl_ms = 60000});
-    s = look_all(g);
+    s = scan_all(g);
     assert_int_equal(s.seats, 1);
     assert_int_equal(s.holds, INT64_C(1) << 62);
     assert_int_equal(s.event, INT64_MAX);
@@ -390,7 +390,7 @@ static void a_look_tells_holds_and_counts_but_no_claims(void **state)
     gate_close(g);
 }
 
-static void a_look_finds_every_hold_among_many_keys(void **state)
+static void a_scan_finds_every_hold_among_many_keys(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -401,7 +401,7 @@ static void a_look_finds_every_hold_among_many_keys(void **state)
     freeReplyObject(
         beside_ask("EVAL|for i = 1, 5000 do redis.call('SET', 'other:' .. i, 1) end|0"));
     assert_int_equal(gate_settle(g, token_of(1), seats, N, NULL, 0, NULL), HF_DONE);
-    struct seen s = look_all(g);
+    struct seen s = scan_all(g);
     assert_int_equal(s.seats, N); /* a table that stands still is told once */
     assert_int_equal(s.holds, (int64_t)N * (N + 1) / 2);
     free(seats);
@@ -439,7 +439,7 @@ static void what_is_strange_is_told_and_dropped_and_others_keys_are_not(void **s
     freeReplyObject(beside_ask("RPUSH|seat:{7}:100|a"));
     freeReplyObject(beside_ask("PEXPIRE|seat:{7}:100|90000"));
     settle_one(g, token_of(1), (struct gate_seat){EVENT, 200, 77, 60000});
-    struct seen s = look_all(g);
+    struct seen s = scan_all(g);
     assert_int_equal(s.strange, N_OURS + 1);
     assert_int_equal(s.seats, 1);
     assert_int_equal(s.counts, 0);
@@ -447,7 +447,7 @@ static void what_is_strange_is_told_and_dropped_and_others_keys_are_not(void **s
                      HF_DONE);
     assert_int_equal(beside_keys(), N_THEIRS + 1);
     seen_close(&s);
-    s = look_all(g);
+    s = scan_all(g);
     assert_int_equal(s.strange, 0);
     assert_int_equal(s.seats, 1);
     gate_close(g);
@@ -459,7 +459,7 @@ static void many_keys_are_dropped_at_once(void **state)
     struct gate *g = gate_here();
     freeReplyObject(
         beside_ask("EVAL|for i = 1, 350 do redis.call('SET', 'seat:{7}:' .. i, 'x') end|0"));
-    struct seen s = look_all(g);
+    struct seen s = scan_all(g);
     assert_int_equal(s.strange, 350);
     assert_int_equal(gate_drop(g, (const char *const *)s.keys.v, s.lens.v, s.keys.n, NULL),
                      HF_DONE);
@@ -485,8 +485,8 @@ int main(void)
         gate_test(a_count_replaces_one_of_an_earlier_seq),
         gate_test(a_large_settlement_is_done_whole_in_scripts_of_a_hundred),
         gate_test(an_events_keys_are_in_one_slot_and_a_cluster_takes_them),
-        gate_test(a_look_tells_holds_and_counts_but_no_claims),
-        gate_test(a_look_finds_every_hold_among_many_keys),
+        gate_test(a_scan_visits_holds_and_counts_but_no_claims),
+        gate_test(a_scan_finds_every_hold_among_many_keys),
         gate_test(what_is_strange_is_told_and_dropped_and_others_keys_are_not),
         gate_test(many_keys_are_dropped_at_once),
     };

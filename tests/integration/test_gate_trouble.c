@@ -1,7 +1,7 @@
 /* The gate when the server lacks the scripts, forgets, restarts, hangs or refuses, and when many
  * come at once. */
-#include "support/port.h"
 #include "support/gate.h"
+#include "support/port.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -47,7 +47,7 @@ static void lost_scripts_are_sent_again_each_of_a_mixed_call(void **state)
     assert_string_equal(beside_get("seat:{8}:1"), "6");
     assert_string_equal(beside_get("area:{7}:1"), "4 20");
     freeReplyObject(beside_ask("SCRIPT|FLUSH"));
-    struct seen s = look_all(g);
+    struct seen s = scan_all(g);
     assert_int_equal(s.seats, 2);
     gate_close(g);
 }
@@ -72,8 +72,8 @@ static void a_restart_is_survived_and_a_failure_reads_as_granted(void **state)
         gate_settle(g, token_of(1), &(struct gate_seat){EVENT, 1, 5, 0}, 1, NULL, 0, &fault),
         HF_UNREACHABLE);
     struct seen s = {0};
-    struct gate_sight sight = seen_sight(&s);
-    assert_int_equal(gate_look(g, &sight, &fault), HF_UNREACHABLE);
+    struct gate_visitor visitor = seen_visitor(&s);
+    assert_int_equal(gate_scan(g, &visitor, &fault), HF_UNREACHABLE);
     assert_int_equal(gate_drop(g, &(const char *){"k"}, &(size_t){1}, 1, NULL), HF_UNREACHABLE);
     redis_server_again(&gate_server);
     beside_hang_up();
@@ -89,23 +89,23 @@ static bool stop_at_the_third(void *ctx)
     return ++stops_asked == 3;
 }
 
-static void a_look_at_a_large_server_ends_when_no_more_is_wanted(void **state)
+static void a_scan_of_a_large_server_ends_when_it_is_stopped(void **state)
 {
     (void)state;
     struct gate *g = gate_at(gate_server.url, 2000);
     struct hf_fault fault = {0};
     struct seen s = {0};
-    struct gate_sight sight = seen_sight(&s);
+    struct gate_visitor visitor = seen_visitor(&s);
     char answer[64];
     redis_server_ask(&gate_server,
                      "EVAL \"for i=1,20000 do redis.call('set','other:'..i,1) end\" 0", answer,
                      sizeof answer);
-    sight.stop = stop_at_the_third;
+    visitor.stop = stop_at_the_third;
     stops_asked = 0;
-    assert_int_equal(gate_look(g, &sight, &fault), HF_UNREACHABLE);
+    assert_int_equal(gate_scan(g, &visitor, &fault), HF_UNREACHABLE);
     assert_int_equal(stops_asked, 3);
-    sight.stop = NULL;
-    assert_int_equal(gate_look(g, &sight, &fault), HF_DONE);
+    visitor.stop = NULL;
+    assert_int_equal(gate_scan(g, &visitor, &fault), HF_DONE);
     seen_close(&s);
     gate_close(g);
 }
@@ -300,7 +300,7 @@ static void the_documented_rights_are_enough_and_each_is_needed(void **state)
         redis_server_ask(&s, "SET seat:{7}:9 x", answer, sizeof answer);
         struct gate *g = gate_at(url, 2000);
         struct seen seen = {0};
-        struct gate_sight sight = seen_sight(&seen);
+        struct gate_visitor visitor = seen_visitor(&seen);
         struct wish w;
         struct hf_fault fault = {0};
         int failed = 0;
@@ -308,7 +308,7 @@ static void the_documented_rights_are_enough_and_each_is_needed(void **state)
         failed += gate_claim(g, token_of(1), &w.c, 1, &fault) != HF_DONE;
         struct gate_seat seats[2] = {{EVENT, 1, 5, 60000}, {EVENT, 2, 0, 0}};
         failed += gate_settle(g, token_of(1), seats, 2, NULL, 0, &fault) != HF_DONE;
-        failed += gate_look(g, &sight, &fault) != HF_DONE;
+        failed += gate_scan(g, &visitor, &fault) != HF_DONE;
         failed += gate_drop(g, &(const char *){"seat:{7}:9"}, &(size_t){10}, 1, &fault) != HF_DONE;
         if (all ? failed > 0 : failed == 0)
             fail_msg("without %s: %d failed, %s", all ? "none" : each[i], failed, fault.msg);
@@ -535,7 +535,7 @@ int main(void)
         gate_test(a_flush_between_claim_and_settle_is_no_matter),
         gate_test(lost_scripts_are_sent_again_each_of_a_mixed_call),
         gate_test(a_restart_is_survived_and_a_failure_reads_as_granted),
-        gate_test(a_look_at_a_large_server_ends_when_no_more_is_wanted),
+        gate_test(a_scan_of_a_large_server_ends_when_it_is_stopped),
         gate_test(a_server_that_hangs_costs_the_timeout_and_no_more),
         gate_test(what_the_server_hears_late_does_not_last_longer),
         gate_test(a_black_hole_costs_the_timeout_and_no_more),

@@ -134,7 +134,7 @@ int beside_flush(void **state)
     return 0;
 }
 
-/* ---- looks ---- */
+/* ---- scans ---- */
 
 static void see_seat(void *ctx, int64_t event, uint32_t seat, int64_t hold, int64_t ttl_ms)
 {
@@ -172,17 +172,17 @@ void seen_close(struct seen *s)
     vec_close(&s->lens);
 }
 
-struct gate_sight seen_sight(struct seen *s)
+struct gate_visitor seen_visitor(struct seen *s)
 {
-    return (struct gate_sight){s, see_seat, see_count, see_strange, NULL};
+    return (struct gate_visitor){s, see_seat, see_count, see_strange, NULL};
 }
 
-struct seen look_all(struct gate *g)
+struct seen scan_all(struct gate *g)
 {
     struct seen s = {0};
     struct hf_fault fault = {0};
-    struct gate_sight sight = seen_sight(&s);
-    if (gate_look(g, &sight, &fault) != HF_DONE)
+    struct gate_visitor visitor = seen_visitor(&s);
+    if (gate_scan(g, &visitor, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return s;
 }

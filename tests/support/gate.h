@@ -58,7 +58,7 @@ void beside_set(const char *key, const char *value);
 int64_t beside_pttl(const char *key);
 int beside_flush(void **state);
 
-/* ---- looks ---- */
+/* ---- scans ---- */
 
 struct seen {
     int seats, counts, strange;
@@ -70,8 +70,8 @@ struct seen {
     VEC(char *) keys; /* the strange ones */
     VEC(size_t) lens;
 };
-struct gate_sight seen_sight(struct seen *s);
-struct seen look_all(struct gate *g);
+struct gate_visitor seen_visitor(struct seen *s);
+struct seen scan_all(struct gate *g);
 void seen_close(struct seen *s);
 
 #endif

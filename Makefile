@@ -54,14 +54,15 @@ endif
 DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
 
 # Asked once, and only when a recipe first needs them: after the packages are there.
-LIBRARIES = libmicrohttpd jansson sqlite3 libcrypto zlib hiredis libpq
+LIBRARIES = libmicrohttpd libcurl jansson sqlite3 libcrypto zlib hiredis libpq
 ask = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
 LIB_CFLAGS = $(call ask,LIB_CFLAGS,--cflags $(LIBRARIES))
 LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES))
 TEST_LIBS = $(call ask,TEST_LIBS,--libs cmocka)
 
 COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(WARNINGS) -pthread $(LIB_CFLAGS) $(CFLAGS)
-LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread $(LDFLAGS)
+# A program is linked only with the libraries that it refers to: holdfastd needs no libcurl.
+LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread -Wl,--as-needed $(LDFLAGS)
 
 # ---- what there is -------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ static bool ready(struct desk *d, struct hf_err *err)
     if ((d->strategy->needs & STRATEGY_NEEDS_SQLITE) && !d->sqlite)
         return desk_sqlite_open(d, err);
     if (d->strategy->needs & STRATEGY_NEEDS_SERVER)
-        return http_ready(&d->http, d->settings.server, DESK_TIMEOUT_S, err);
+        return load_client_connect(&d->server, d->settings.server, DESK_TIMEOUT_S, err);
     return true;
 }
 
@@ -112,7 +112,7 @@ void desk_close(struct desk *d)
     if (d->redis)
         redisFree(d->redis);
     desk_sqlite_close(d);
-    http_close(&d->http);
+    load_client_close(&d->server);
     buf_close(&d->ids);
     free(d);
 }

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/random.h"
-#include "lab/http.h"
+#include "lab/load_client.h"
 #include "lab/strategy.h"
 
 #define DESK_STATEMENTS_MAX 8
@@ -22,7 +22,7 @@ struct desk {
     PGconn *pg;
     redisContext *redis;
     sqlite3 *sqlite;
-    struct http http;
+    struct load_client server; /* Holdfast */
     struct random random;
     const char *statements[DESK_STATEMENTS_MAX]; /* prepared under their index */
     sqlite3_stmt *prepared[DESK_STATEMENTS_MAX]; /* SQLite's */

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "lab/engine.h"
+#include "lab/holdfastd.h"
 #include "lab/stage.h"
 
 /* PostgreSQL settles on a plan for a prepared statement after five executions. */
@@ -197,7 +197,7 @@ static void judge(const struct heat *h, const struct table *t, struct race_run *
         ret->verdict = ret->double_sold ? RACE_CAUGHT : RACE_NOT_CAUGHT;
 }
 
-static void sum_up(const struct heat *h, const struct engine_costs *costs, struct race_run *ret)
+static void sum_up(const struct heat *h, const struct holdfastd_costs *costs, struct race_run *ret)
 {
     const struct heat_settings *s = h->settings;
     double trips = 0, gate_trips = 0, commits = 0, users = s->users;
@@ -214,12 +214,12 @@ static void sum_up(const struct heat *h, const struct engine_costs *costs, struc
         if (a->us > last_us)
             last_us = a->us;
     }
-    bool engine = s->strategy->needs & STRATEGY_NEEDS_SERVER;
+    bool is_holdfast = s->strategy->needs & STRATEGY_NEEDS_SERVER;
     ret->seconds = (double)last_us / 1e6;
     ret->throughput = (users - ret->errors) / ret->seconds;
-    ret->round_trips_per_request = (engine ? costs->sql_trips : trips) / users;
-    ret->gate_trips_per_request = (engine ? costs->gate_trips : gate_trips) / users;
-    ret->commits_per_request = (engine ? costs->commits : commits) / users;
+    ret->round_trips_per_request = (is_holdfast ? costs->sql_trips : trips) / users;
+    ret->gate_trips_per_request = (is_holdfast ? costs->gate_trips : gate_trips) / users;
+    ret->commits_per_request = (is_holdfast ? costs->commits : commits) / users;
     snprintf(ret->why, sizeof ret->why, "%s", h->why);
     measure(h, STRATEGY_WON, &ret->winners_ms);
     measure(h, STRATEGY_LOST, &ret->losers_ms);
@@ -251,14 +251,14 @@ static void draw_wants(struct heat *h)
 }
 
 /* Of the engine alone: the others count by themselves. */
-static bool read_costs(const struct heat *h, struct engine_costs *ret, struct hf_err *err)
+static bool read_costs(const struct heat *h, struct holdfastd_costs *ret, struct hf_err *err)
 {
-    *ret = (struct engine_costs){0};
+    *ret = (struct holdfastd_costs){0};
     if (!(h->settings->strategy->needs & STRATEGY_NEEDS_SERVER))
         return true;
     /* It tells its gate who won after it has told the buyers: that belongs to the heat before. */
     (void)nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    return engine_costs(h->settings->where->server, ret, err);
+    return holdfastd_costs(h->settings->where->server, ret, err);
 }
 
 static void watch(const struct heat *h)
@@ -280,10 +280,10 @@ static void start(struct heat *h, struct worker *workers, int n)
     }
 }
 
-static bool run(struct heat *h, struct engine_costs *ret, struct hf_err *err)
+static bool run(struct heat *h, struct holdfastd_costs *ret, struct hf_err *err)
 {
     struct worker workers[RACE_DESKS];
-    struct engine_costs before, after;
+    struct holdfastd_costs before, after;
     int n = desks_of(h->settings);
     start(h, workers, n);
     pthread_barrier_wait(&h->ready);
@@ -295,9 +295,9 @@ static bool run(struct heat *h, struct engine_costs *ret, struct hf_err *err)
         pthread_join(workers[i].thread, NULL);
     good = good && read_costs(h, &after, err);
     if (good)
-        *ret = (struct engine_costs){.commits = after.commits - before.commits,
-                                     .sql_trips = after.sql_trips - before.sql_trips,
-                                     .gate_trips = after.gate_trips - before.gate_trips};
+        *ret = (struct holdfastd_costs){.commits = after.commits - before.commits,
+                                        .sql_trips = after.sql_trips - before.sql_trips,
+                                        .gate_trips = after.gate_trips - before.gate_trips};
     return good;
 }
 
@@ -322,7 +322,7 @@ enum hf_status heat_run(const struct heat_settings *settings, struct race_run *r
 {
     struct heat h = {.settings = settings, .lock = PTHREAD_MUTEX_INITIALIZER};
     unsigned desks = (unsigned)desks_of(settings);
-    struct engine_costs costs;
+    struct holdfastd_costs costs;
     enum hf_status status = HF_OK;
     if (!stage_event(settings->strategy, settings->where, settings->seats, h.event, err) ||
         !stage_event(settings->strategy, settings->where, (int)desks * WARM_UPS, h.warm_event, err))

@@ -25,7 +25,7 @@ const char *race_verdict_text(enum race_verdict verdict)
 struct plan {
     const struct strategy *strategies[STRATEGIES_MAX];
     size_t n;
-    bool engine; /* is among them */
+    bool with_holdfast; /* is among them */
 };
 
 static bool is_named(const char *names, const char *name)
@@ -47,7 +47,7 @@ static bool is_strategy(const char *name, size_t len)
     for (const struct strategy *const *s = strategies; *s; s++)
         if (strlen((*s)->name) == len && strncmp((*s)->name, name, len) == 0)
             return true;
-    return strlen(strategy_engine.name) == len && strncmp(strategy_engine.name, name, len) == 0;
+    return strlen(strategy_holdfast.name) == len && strncmp(strategy_holdfast.name, name, len) == 0;
 }
 
 static enum hf_status check_settings(const struct race_settings *s, struct hf_err *err)
@@ -102,9 +102,9 @@ static void make_plan(const struct race_settings *s, const struct venue *v, stru
         else
             ret->strategies[ret->n++] = strategy;
     }
-    ret->engine = is_named(s->strategies, strategy_engine.name);
-    if (ret->engine)
-        ret->strategies[ret->n++] = &strategy_engine;
+    ret->with_holdfast = is_named(s->strategies, strategy_holdfast.name);
+    if (ret->with_holdfast)
+        ret->strategies[ret->n++] = &strategy_holdfast;
 }
 
 /* ---- the heats ---- */
@@ -191,10 +191,10 @@ static enum hf_status run_all(struct reporter *r, struct venue *v, struct race_r
     if (plan.n == 0)
         return hf_err_set(err, HF_INVALID_REQUEST, "%s: %s", result->skips[0].strategy,
                           result->skips[0].why);
-    if (plan.engine) {
+    if (plan.with_holdfast) {
         if (!report_step(r, "starting holdfastd"))
             return HF_DRAINING;
-        enum hf_status status = venue_start_engine(v, err);
+        enum hf_status status = venue_start_holdfastd(v, err);
         if (status != HF_OK)
             return status;
     }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "lab/desk.h"
-#include "lab/engine.h"
+#include "lab/holdfastd.h"
 #include "lab/stage_sqlite.h"
 
 static const char schema[] =
@@ -89,7 +89,7 @@ bool stage_event(const struct strategy *strategy, const struct strategy_settings
     char event[STAGE_EVENT_SIZE];
     struct random random;
     if (strategy->needs & STRATEGY_NEEDS_SERVER)
-        return engine_stage(settings->server, seats, ret_event, err);
+        return holdfastd_stage(settings->server, seats, ret_event, err);
     random_init_system(&random);
     snprintf(event, sizeof event, "evt%016" PRIx64, random_u64(&random));
     struct stage_section section = {
@@ -140,7 +140,7 @@ bool stage_sales(const struct strategy *strategy, const struct strategy_settings
                  const char *event, struct stage_sales *ret, struct hf_err *err)
 {
     if (strategy->needs & STRATEGY_NEEDS_SERVER)
-        return engine_sales(settings->server, event, ret, err);
+        return holdfastd_sales(settings->server, event, ret, err);
     if (strategy->needs & STRATEGY_NEEDS_SQLITE)
         return stage_sqlite_sales(settings->sqlite, event, ret, err);
     return postgres_sales(settings->postgres, event, ret, err);

@@ -1,7 +1,7 @@
 /* The field's ways of selling seats, side by side: one small file each, written as the best-known
  * articles write them, with libpq, hiredis and sqlite3 and nothing of src/db, src/lease or
  * src/engine.  They are the peers of `make bench` and something to learn from; no server of ours
- * runs them.  The last is Holdfast itself, asked over HTTP (engine.c).
+ * runs them.  The last is Holdfast itself, asked over HTTP (holdfastd.c).
  *
  * All but that one sell the rows of one table, a row a seat (stage.h has the schema).  A seat
  * becomes HELD; the periodic sweep that gives it back after held_until is the same for all and not
@@ -86,7 +86,7 @@ struct strategy {
  */
 extern const struct strategy *const strategies[]; /* PostgreSQL, some with Redis */
 extern const struct strategy *const strategies_sqlite[];
-extern const struct strategy strategy_engine;
+extern const struct strategy strategy_holdfast;
 const struct strategy *strategy_find(const char *name); /* of `strategies` */
 
 /* One buyer's request from beginning to end; blocks. */

@@ -54,7 +54,7 @@ static void drop_schemas(const struct venue *v)
     struct hf_err err;
     (void)snprintf(sql, sizeof sql,
                    "SET client_min_messages = warning;"
-                   "DROP SCHEMA IF EXISTS %s_field, %s_engine CASCADE",
+                   "DROP SCHEMA IF EXISTS %s_field, %s_holdfastd CASCADE",
                    v->schema, v->schema);
     (void)ask_postgres(v->postgres, sql, ignored, &err);
 }
@@ -69,7 +69,7 @@ static bool open_postgres(struct venue *v, const char *url, struct hf_err *err)
     v->settings.postgres = v->field_url;
     return ask_postgres(url, "SHOW server_version", v->versions.postgresql, err) &&
            open_schema(v, "field", v->field_url, err) &&
-           open_schema(v, "engine", v->engine_url, err);
+           open_schema(v, "holdfastd", v->holdfastd_url, err);
 }
 
 /* ---- Redis ---- */
@@ -134,14 +134,14 @@ static enum hf_status open_sqlite(struct venue *v, const char *ledger, struct hf
     v->named_sqlite = ledger != NULL;
     v->settings.sqlite = v->sqlite;
     (void)snprintf(v->versions.sqlite, sizeof v->versions.sqlite, "%s", sqlite3_libversion());
-    (void)snprintf(v->engine_url, sizeof v->engine_url, "sqlite:%.700s-engine", v->sqlite);
+    (void)snprintf(v->holdfastd_url, sizeof v->holdfastd_url, "sqlite:%.700s-holdfastd", v->sqlite);
     return HF_OK;
 }
 
 static void remove_sqlite(const struct venue *v)
 {
     static const char *const endings[] = {
-        "", "-wal", "-shm", "-engine", "-engine-wal", "-engine-shm", "-engine.lock"};
+        "", "-wal", "-shm", "-holdfastd", "-holdfastd-wal", "-holdfastd-shm", "-holdfastd.lock"};
     char path[VENUE_URL_SIZE + 16];
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
         (void)snprintf(path, sizeof path, "%s%s", v->sqlite, endings[i]);
@@ -226,9 +226,9 @@ enum hf_status venue_open(struct venue *v, const char *ledger, const char *gate,
     return open_gate(v, gate, say, ctx, err);
 }
 
-enum hf_status venue_start_engine(struct venue *v, struct hf_err *err)
+enum hf_status venue_start_holdfastd(struct venue *v, struct hf_err *err)
 {
-    if (!servers_start_holdfastd(&v->servers, v->engine_url, v->settings.redis, err))
+    if (!servers_start_holdfastd(&v->servers, v->holdfastd_url, v->settings.redis, err))
         return err->code;
     v->settings.server = v->servers.holdfastd.url;
     return HF_OK;

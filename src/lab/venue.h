@@ -18,7 +18,7 @@ struct venue {
     const char *postgres; /* the URL without our schema; NULL: none */
     bool named_postgres, named_gate, named_sqlite;
     char schema[32];
-    char field_url[VENUE_URL_SIZE], engine_url[VENUE_URL_SIZE]; /* ledgers of the two */
+    char field_url[VENUE_URL_SIZE], holdfastd_url[VENUE_URL_SIZE]; /* ledgers of the two */
     char sqlite[VENUE_URL_SIZE];
 };
 
@@ -28,7 +28,7 @@ HF_MUST_USE enum hf_status venue_open(struct venue *v, const char *ledger, const
                                       bool (*say)(void *ctx, const char *what), void *ctx,
                                       struct hf_err *err);
 /* A holdfastd on the venue's ledger and gate; its URL is settings.server. */
-HF_MUST_USE enum hf_status venue_start_engine(struct venue *v, struct hf_err *err);
+HF_MUST_USE enum hf_status venue_start_holdfastd(struct venue *v, struct hf_err *err);
 void venue_close(struct venue *v);
 
 #endif

@@ -142,12 +142,13 @@ static void put_sentence(struct buf *b, const struct paper *p, size_t used, cons
     } while (*text);
 }
 
-static void put_side(struct buf *b, const struct paper *p, const struct anomaly_told *told, int k)
+static void put_side(struct buf *b, const struct paper *p, const struct anomaly_played *played,
+                     int k)
 {
-    const struct anomaly_side *side = &told->sides[k];
+    const struct anomaly_side *side = &played->sides[k];
     bool as_stated = side->violated == (k == 0);
     buf_printf(b, "\n  %s%s%s: %s\n\n%*s", ink(p, BOLD), anomaly_side_names[k], ink(p, PLAIN),
-               told->anomaly->strategies[k], TIME_WIDTH, "");
+               played->anomaly->strategies[k], TIME_WIDTH, "");
     for (size_t i = 0; i < p->n_lanes; i++)
         buf_printf(b, "%s%-*s%s", ink(p, BOLD), (int)p->lane_width, p->actors[i], ink(p, PLAIN));
     buf_char(b, '\n');
@@ -159,21 +160,21 @@ static void put_side(struct buf *b, const struct paper *p, const struct anomaly_
     put_sentence(b, p, strlen(word) + strlen(but) + 4, side->evidence);
 }
 
-static void put_told(struct buf *b, struct paper *p, const struct anomaly_told *told)
+static void put_anomaly(struct buf *b, struct paper *p, const struct anomaly_played *played)
 {
-    p->actors = told->actors;
+    p->actors = played->actors;
     p->lane_width = LANE_WIDTH_MIN;
     for (p->n_lanes = 0; p->actors[p->n_lanes]; p->n_lanes++) {
         size_t len = strlen(p->actors[p->n_lanes]) + 2;
         if (len > p->lane_width && p->actors[p->n_lanes + 1]) /* the last one has room */
             p->lane_width = len;
     }
-    buf_printf(b, "%s%s: %s%s\n", ink(p, BOLD), told->anomaly->name, told->anomaly->title,
+    buf_printf(b, "%s%s: %s%s\n", ink(p, BOLD), played->anomaly->name, played->anomaly->title,
                ink(p, PLAIN));
     for (int k = 0; k < ANOMALY_SIDES; k++)
-        put_side(b, p, told, k);
+        put_side(b, p, played, k);
     buf_str(b, "\n  ");
-    put_sentence(b, p, 2, told->anomaly->moral);
+    put_sentence(b, p, 2, played->anomaly->moral);
     buf_char(b, '\n');
 }
 
@@ -188,7 +189,7 @@ static void put_text_result(struct buf *b, const struct anomalies_result *result
     if (result->note[0])
         buf_printf(b, "%s%s%s\n\n", ink(&p, BOLD), result->note, ink(&p, PLAIN));
     for (size_t i = 0; i < result->n; i++)
-        put_told(b, &p, &result->told[i]);
+        put_anomaly(b, &p, &result->played[i]);
     for (size_t i = 0; i < result->n_left_out; i++) {
         const struct anomaly *a = result->left_out[i];
         buf_printf(b, "left out: %s%s%s: ", ink(&p, BOLD), a->name, ink(&p, PLAIN));

@@ -1,4 +1,5 @@
-/* See anomalies.h: plays them all on throwaway servers or files, and tells them as JSON. */
+/* See anomalies.h: plays the scripts on throwaway servers or files, and writes the result as JSON.
+ * Main thread. */
 #include "lab/anomalies.h"
 
 #include "lab/scene.h"
@@ -20,10 +21,11 @@ static bool is_among(const char *actor, const char *const *actors)
     return *actors != NULL;
 }
 
-/* ---- what there is ---- */
+/* ---- which can be played, and where ---- */
 
-/* On the servers if those that it needs are installed, else on SQLite if it can be. */
-static void cast(struct anomalies_result *result, const struct anomaly *anomaly,
+/* Plans to play an anomaly on the servers that it needs, if they are installed, or else on SQLite;
+ * leaves it out if SQLite cannot show it. */
+static void plan(struct anomalies_result *result, const struct anomaly *anomaly,
                  const char *const missing[2])
 {
     bool wants_redis = is_among(SCENE_REDIS, anomaly->actors);
@@ -31,9 +33,10 @@ static void cast(struct anomalies_result *result, const struct anomaly *anomaly,
     const char *const *actors = lacks ? anomaly->actors_sqlite : anomaly->actors;
     if (lacks)
         (void)snprintf(result->note, sizeof result->note,
-                       "%s is not installed: what can be is played on SQLite alone", lacks);
+                       "%s is not installed: only what SQLite can show is played, on SQLite",
+                       lacks);
     if (*actors)
-        result->told[result->n++] = (struct anomaly_told){.anomaly = anomaly, .actors = actors};
+        result->played[result->n++] = (struct anomaly_played){.anomaly = anomaly, .actors = actors};
     else
         result->left_out[result->n_left_out++] = anomaly;
 }
@@ -41,21 +44,21 @@ static void cast(struct anomalies_result *result, const struct anomaly *anomaly,
 static bool is_needed(const struct anomalies_result *result, const char *server)
 {
     for (size_t i = 0; i < result->n; i++)
-        if (is_among(server, result->told[i].actors))
+        if (is_among(server, result->played[i].actors))
             return true;
     return false;
 }
 
 /* ---- playing ---- */
 
-static bool tell(const struct strategy_settings *settings, struct anomaly_told *told,
-                 struct hf_err *err)
+static bool play_both_sides(const struct strategy_settings *settings, struct anomaly_played *played,
+                            struct hf_err *err)
 {
     for (int i = 0; i < ANOMALY_SIDES; i++) {
         struct scene scene;
-        if (!scene_open(&scene, settings, told->actors, &told->sides[i], err))
+        if (!scene_open(&scene, settings, played->actors, &played->sides[i], err))
             return false;
-        told->anomaly->play(&scene, i == 1);
+        played->anomaly->play(&scene, i == 1);
         scene_close(&scene);
         if (scene.failed) {
             *err = scene.err;
@@ -65,12 +68,12 @@ static bool tell(const struct strategy_settings *settings, struct anomaly_told *
     return true;
 }
 
-static bool ended_well(const struct anomaly_told *told)
+static bool ended_well(const struct anomaly_played *played)
 {
-    return told->sides[0].violated && !told->sides[1].violated;
+    return played->sides[0].violated && !played->sides[1].violated;
 }
 
-static bool tell_all(struct anomalies_result *result, struct hf_err *err)
+static bool play_all(struct anomalies_result *result, struct hf_err *err)
 {
     struct servers servers = {0};
     char sqlite[sizeof servers.dir + 16];
@@ -83,8 +86,8 @@ static bool tell_all(struct anomalies_result *result, struct hf_err *err)
                                                .redis = servers.redis.url, .sqlite = sqlite};
     result->ok = true;
     for (size_t i = 0; good && i < result->n; i++) {
-        good = tell(&settings, &result->told[i], err);
-        result->ok = result->ok && ended_well(&result->told[i]);
+        good = play_both_sides(&settings, &result->played[i], err);
+        result->ok = result->ok && ended_well(&result->played[i]);
     }
     servers_close(&servers);
     return good;
@@ -97,13 +100,13 @@ enum hf_status anomalies_run(const char *only, struct anomalies_result *ret, str
                                    servers_have_redis() ? NULL : "Redis"};
     for (size_t i = 0; i < ANOMALY_COUNT; i++)
         if (!only || strcmp(only, anomalies[i]->name) == 0)
-            cast(&result, anomalies[i], missing);
+            plan(&result, anomalies[i], missing);
     if (result.n + result.n_left_out == 0)
         return hf_err_set(err, HF_INVALID_REQUEST, "there is no anomaly %.40s", only);
     if (result.n == 0)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s; %s", result.note,
                           result.left_out[0]->not_on_sqlite);
-    if (!tell_all(&result, err)) {
+    if (!play_all(&result, err)) {
         anomalies_close(&result);
         return HF_LEDGER_UNAVAILABLE;
     }
@@ -115,7 +118,7 @@ void anomalies_close(struct anomalies_result *result)
 {
     for (size_t i = 0; i < result->n; i++)
         for (int k = 0; k < ANOMALY_SIDES; k++) {
-            struct anomaly_side *side = &result->told[i].sides[k];
+            struct anomaly_side *side = &result->played[i].sides[k];
             for (size_t j = 0; j < side->steps.n; j++) {
                 free(side->steps.v[j].text);
                 free(side->steps.v[j].answer);
@@ -143,13 +146,13 @@ static void put(struct buf *out, const char *before, const char *text)
         buf_str(out, "null");
 }
 
-static void side_json(const struct anomaly_told *told, int k, struct buf *out)
+static void put_side(const struct anomaly_played *played, int k, struct buf *out)
 {
-    const struct anomaly_side *side = &told->sides[k];
+    const struct anomaly_side *side = &played->sides[k];
     put(out, k ? ",{\"name\":" : "{\"name\":", anomaly_side_names[k]);
-    put(out, ",\"strategy\":", told->anomaly->strategies[k]);
-    for (size_t i = 0; told->actors[i]; i++)
-        put(out, i ? "," : ",\"actors\":[", told->actors[i]);
+    put(out, ",\"strategy\":", played->anomaly->strategies[k]);
+    for (size_t i = 0; played->actors[i]; i++)
+        put(out, i ? "," : ",\"actors\":[", played->actors[i]);
     buf_str(out, "],\"steps\":[");
     for (size_t i = 0; i < side->steps.n; i++) {
         const struct anomaly_step *step = &side->steps.v[i];
@@ -173,13 +176,13 @@ void anomalies_json(const struct anomalies_result *result, struct buf *out)
     put(out, ",\"note\":", result->note[0] ? result->note : NULL);
     buf_str(out, ",\"anomalies\":[");
     for (size_t i = 0; i < result->n; i++) {
-        const struct anomaly_told *told = &result->told[i];
-        put(out, i ? ",{\"name\":" : "{\"name\":", told->anomaly->name);
-        put(out, ",\"title\":", told->anomaly->title);
-        put(out, ",\"moral\":", told->anomaly->moral);
+        const struct anomaly_played *played = &result->played[i];
+        put(out, i ? ",{\"name\":" : "{\"name\":", played->anomaly->name);
+        put(out, ",\"title\":", played->anomaly->title);
+        put(out, ",\"moral\":", played->anomaly->moral);
         buf_str(out, ",\"sides\":[");
         for (int k = 0; k < ANOMALY_SIDES; k++)
-            side_json(told, k, out);
+            put_side(played, k, out);
         buf_str(out, "]}");
     }
     buf_str(out, "],\"left_out\":[");

@@ -1,10 +1,10 @@
-/* Scripted interleavings that need no luck: what goes wrong without a protection, and that it does
- * not with it, step by step on a real PostgreSQL and a real Redis; where one of them is missing, on
- * SQLite, as far as it can be played there.  One file each (anomaly_*.c); scene.h has what a script
- * is written with.
+/* Scripted interleavings: each shows, step by step on a real PostgreSQL and a real Redis, what goes
+ * wrong without a protection, and that it does not with it.  Scripts need no luck.  Where a server
+ * is not installed, those that SQLite can show are played there.  Each script is one file
+ * (anomaly_*.c), written with scene.h.
  *
- * A script branches on the answers it gets, as a client would, and the verdict is read from the
- * database afterwards: nothing here says how a side ends, only how it should.
+ * A script branches on the answers that it gets, as a client would, and the verdict is read from
+ * the database afterwards.  A script states how a side should end, never how it does.
  *
  * Main thread only: it starts servers (see servers.h). */
 #ifndef HF_LAB_ANOMALIES_H
@@ -21,59 +21,61 @@
 #define ANOMALY_SIDES 2
 #define ANOMALY_COUNT 6
 
-/* One line of the story: an arrow, its answer, and what the sender makes of it. */
+/* One step of a script: a message, its answer, and what the sender makes of it. */
 struct anomaly_step {
     int64_t at_us;         /* since the side began */
-    const char *from, *to; /* the same: something that happens to an actor alone */
+    const char *from, *to; /* equal for something that happens to one actor alone */
     char *text;
-    char *answer; /* NULL: none, or none yet */
-    char *thinks; /* `from`; NULL: nothing worth telling */
+    char *answer; /* NULL if there is none, or none yet */
+    char *thinks; /* what `from` thinks; may be NULL */
 };
 
 struct anomaly_side {
     VEC(struct anomaly_step) steps;
     bool violated;
-    char *evidence; /* what the rows say */
+    char *evidence; /* a sentence read from the rows */
 };
 
 struct scene;
 struct anomaly {
     const char *name, *title, *moral;
-    /* From left to right, ends with NULL.  Redis is needed if it is one of them. */
+    /* From left to right, ended by NULL.  Redis is needed if it is one of them. */
     const char *actors[ANOMALY_ACTORS_MAX + 1];
-    /* The same on SQLite; nobody: it cannot be played there, for this reason. */
-    const char *actors_sqlite[ANOMALY_ACTORS_MAX + 1], *not_on_sqlite;
-    /* Without protection, which is to end violated, and with it. */
+    /* The actors on SQLite; empty if the script cannot be played there. */
+    const char *actors_sqlite[ANOMALY_ACTORS_MAX + 1];
+    const char *not_on_sqlite; /* why it cannot be played there; NULL if it can */
+    /* Side 0 is without protection and should end violated; side 1 is with it. */
     const char *strategies[ANOMALY_SIDES];
     void (*play)(struct scene *s, bool is_protected);
 };
 extern const struct anomaly *const anomalies[ANOMALY_COUNT];
 extern const char *const anomaly_side_names[ANOMALY_SIDES];
 
-struct anomaly_told {
+struct anomaly_played {
     const struct anomaly *anomaly;
-    const char *const *actors; /* of the two, those who played */
+    const char *const *actors; /* anomaly->actors or anomaly->actors_sqlite */
     struct anomaly_side sides[ANOMALY_SIDES];
 };
 
 struct anomalies_result {
-    int64_t at_ms; /* since 1970 */
-    struct anomaly_told told[ANOMALY_COUNT];
+    int64_t at_ms; /* when it began, since 1970 */
+    struct anomaly_played played[ANOMALY_COUNT];
     size_t n;
-    const struct anomaly *left_out[ANOMALY_COUNT]; /* which not_on_sqlite is why */
+    const struct anomaly *left_out[ANOMALY_COUNT]; /* not_on_sqlite says why */
     size_t n_left_out;
-    char note[160]; /* what is missing; "": nothing that was needed */
+    char note[160]; /* which server is not installed; "" if none is missing */
     bool ok;        /* every side that was played ended as it should */
 };
 
-/* All of them, or the one of this name.  HF_INVALID_REQUEST: there is none; HF_LEDGER_UNAVAILABLE:
- * a server cannot be had, and SQLite will not do.  `ret` is to be closed after HF_OK. */
+/* Plays all anomalies, or the one named `only`.  HF_INVALID_REQUEST if there is none of this name,
+ * HF_LEDGER_UNAVAILABLE if a server cannot be started and SQLite cannot take its place.  After
+ * HF_OK the caller closes `ret`. */
 HF_MUST_USE enum hf_status anomalies_run(const char *only, struct anomalies_result *ret,
                                          struct hf_err *err);
 void anomalies_close(struct anomalies_result *result);
 /* "violated" or "protected". */
 const char *anomaly_verdict(const struct anomaly_side *side);
-/* {"object":"lab.anomalies",...} and no newline. */
+/* Writes {"object":"lab.anomalies",...} without a newline. */
 void anomalies_json(const struct anomalies_result *result, struct buf *out);
 
 #endif

@@ -1,9 +1,9 @@
-/* Blind DEL: who was slower than the TTL of a lock releases the lock of the next one, and lets a
- * third in.  The cure is to compare the token before deleting, in one script. */
+/* Blind DEL: a holder that is slower than the TTL of its lock releases the lock of the next holder,
+ * and so lets a third in.  The cure is to compare the token before deleting, in one script. */
 #include "lab/scene.h"
 
-#define SHORT_MS 200  /* to be outlived */
-#define LONG_MS 30000 /* not to be */
+#define SHORT_MS 200  /* a TTL that ends during the scene */
+#define LONG_MS 30000 /* a TTL that does not */
 
 static bool lock(struct scene *s, const char *who, int ttl_ms)
 {

@@ -1,6 +1,7 @@
-/* Deadlock by unsorted seats: each has one of two rows and waits for the other.  PostgreSQL finds
- * out after deadlock_timeout and ends one of them with SQLSTATE 40P01.  The cure is one order for
- * everybody: then the second waits before it has anything that the first could want. */
+/* Deadlock by unsorted seats: each of two buyers has locked one of two rows and waits for the
+ * other. PostgreSQL finds out after deadlock_timeout and ends one of them with SQLSTATE 40P01.  The
+ * cure is that everybody locks in the same order: the second buyer then waits before it has locked
+ * anything that the first could want. */
 #include "lab/scene.h"
 
 #define TAKE "UPDATE seats SET status = 'SOLD', buyer = '%s' WHERE id = '%s' AND status = 'FREE'"
@@ -10,7 +11,7 @@ static void judge(struct scene *s, long before)
     char harm[256];
     scene_dismiss(s);
     snprintf(harm, sizeof harm,
-             "SELECT 'PostgreSQL counted ' || deadlocks - %ld || ' deadlock; who is left has: '"
+             "SELECT 'PostgreSQL counted ' || deadlocks - %ld || ' deadlock; tickets of the rest: '"
              " || (SELECT coalesce(string_agg(seat || ' ' || buyer, ', '), 'nothing') FROM tickets)"
              " FROM pg_stat_database WHERE datname = current_database() AND deadlocks > %ld",
              before, before);
@@ -27,7 +28,7 @@ static void finish(struct scene *s, const char *who)
     scene_think(s, "Both are mine.");
 }
 
-/* After whatever it waited for: `got` is the answer about its last seat. */
+/* What a buyer does after the wait; `got` is the answer about its last seat. */
 static void go_on(struct scene *s, const char *who, const char *got)
 {
     if (scene_is(got, "1 row")) {
@@ -48,7 +49,8 @@ static void crosswise(struct scene *s)
     scene_send(s, "Bob", TAKE, "Bob", "A-1");
     scene_think(s, "Ann will be done in a moment: I wait.");
     scene_note(s, SCENE_POSTGRES, "after deadlock_timeout: Ann waits for Bob, Bob waits for Ann");
-    /* The one that is ended frees the other.  Which one it is depends on whose timer ends first. */
+    /* The buyer that is ended frees the other.  Which one it is depends on whose timer fires first.
+     */
     const char *ann = scene_wait(s, "Ann");
     if (!scene_is(ann, "1 row"))
         go_on(s, "Ann", ann);
@@ -87,7 +89,7 @@ const struct anomaly anomaly_deadlock = {
     .title = "Two buyers take the same two seats from both ends",
     .moral = "Whoever locks several things locks them in one order, the same for all.",
     .actors = {"Ann", "Bob", SCENE_POSTGRES},
-    .not_on_sqlite = "SQLite locks the whole file: nobody can have one row and wait for another",
+    .not_on_sqlite = "SQLite locks the whole file: no buyer can lock one row and wait for another",
     .strategies = {"rows in the order of the wish", "rows in sorted order"},
     .play = play,
 };

@@ -1,5 +1,6 @@
-/* Naive double sale: who looks first and writes then decides on something that may be over.  The
- * cure is to decide in the write: UPDATE ... WHERE status = 'FREE' changes one row or none. */
+/* Naive double sale: a buyer who reads first and writes afterwards decides on something that may no
+ * longer be true.  The cure is to decide in the write: UPDATE ... WHERE status = 'FREE' changes one
+ * row or none. */
 #include "lab/scene.h"
 
 static bool finds_it_free(struct scene *s, const char *who)
@@ -36,7 +37,7 @@ static void play(struct scene *s, bool is_protected)
 const struct anomaly anomaly_double_sale = {
     .name = "naive-double-sale",
     .title = "Two buyers look before either writes",
-    .moral = "A check is worth nothing once it is over. Let the write check, and count its rows.",
+    .moral = "A check may be outdated before the write. Let the write check, and count its rows.",
     .actors = {"Ann", "Bob", SCENE_POSTGRES},
     .actors_sqlite = {"Ann", "Bob", SCENE_SQLITE},
     .strategies = {"SELECT, then UPDATE", "UPDATE on condition that it is free"},

@@ -1,6 +1,6 @@
-/* Gate flushed mid-sale: Redis restarts without its keys (or evicts them, or fails over to a
- * replica that lags).  Who sells what the gate lets through sells it again; who also has the
- * ledger's row refuse loses a quick refusal, and nothing else. */
+/* Gate flushed in the middle of a sale: Redis restarts without its keys, evicts them, or fails over
+ * to a replica that lags.  A shop that sells whatever the gate lets through sells the seat again; a
+ * shop whose ledger refuses, too, loses a quick refusal and nothing else. */
 #include "lab/scene.h"
 
 static void buy(struct scene *s, const char *who, bool is_protected)

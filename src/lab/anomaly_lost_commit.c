@@ -1,10 +1,10 @@
-/* Lost COMMIT answer: the sale is committed, and the answer never comes: the connection breaks, or,
- * where the database is in the process (SQLite), the process dies.  The buyer cannot know.  To try
- * again blindly sells twice; the cure is a key chosen before the first try and stored with the
- * sale, to be looked up before the second.  The key is UNIQUE: a first try may still be under way
- * during the look. */
+/* Lost answer to COMMIT: the sale is committed but the answer never comes, because the connection
+ * breaks or, where the database is in the process (SQLite), the process dies.  The buyer cannot
+ * know the outcome, and trying again blindly sells twice.  The cure is a key that is chosen before
+ * the first try, stored with the sale and looked up before the second.  The key is UNIQUE because
+ * the first try may still be under way during that look. */
+#include "lab/lossy_proxy.h"
 #include "lab/scene.h"
-#include "lab/swallow.h"
 
 #define NETWORK "Network"
 #define SHOP "Shop"
@@ -13,7 +13,7 @@
 static const char sold_once[] =
     "SELECT 'request ' || request || ' was sold once: ' || seat || ' to ' || buyer FROM tickets";
 
-/* `who` does it for Ann: she herself, or the shop. */
+/* Buys any free seat for Ann; `who` is Ann herself or the shop. */
 static void buy_any(struct scene *s, const char *who)
 {
     char seat[16];
@@ -30,8 +30,8 @@ static void buy_any(struct scene *s, const char *who)
         seat);
 }
 
-/* What Ann cannot see, and what she sees. */
-static void tell_loss(struct scene *s)
+/* Records the answer that is lost, and what Ann sees instead. */
+static void record_loss(struct scene *s)
 {
     char *n = scene_ask(s, "SELECT count(*) FROM tickets WHERE request = '" REQUEST "'");
     scene_arrow(s, SCENE_POSTGRES, NETWORK, "COMMIT (tickets of " REQUEST " there are now: %s)",
@@ -58,25 +58,25 @@ static void try_again(struct scene *s, const char *who, bool is_protected)
 
 static void play_network(struct scene *s, bool is_protected)
 {
-    struct swallow network;
+    struct lossy_proxy network;
     PGconn *pg = scene_pg(s, "Ann");
     if (!pg)
         return;
-    if (!swallow_start(&network, PQhost(pg), PQport(pg), &s->err)) {
+    if (!lossy_proxy_start(&network, PQhost(pg), PQport(pg), &s->err)) {
         s->failed = true;
         return;
     }
     scene_reconnect(s, "Ann", network.port);
     buy_any(s, "Ann");
     if (scene_is(scene_sql(s, "Ann", "COMMIT"), SCENE_LOST)) {
-        tell_loss(s);
+        record_loss(s);
         scene_note(s, "Ann", "connects again");
         scene_think(s, is_protected ? "Did it go through? I do not know, so I look."
                                     : "An error! So it did not go through: again.");
         scene_reconnect(s, "Ann", network.port);
         try_again(s, "Ann", is_protected);
     }
-    if (!swallow_stop(&network))
+    if (!lossy_proxy_stop(&network))
         scene_fail(s, "the proxy saw no COMMIT");
 }
 
@@ -86,7 +86,7 @@ static void play_process(struct scene *s, bool is_protected)
     buy_any(s, SHOP);
     (void)scene_sql(s, SHOP, "COMMIT");
     scene_note(s, SHOP, "dies before it can answer, and is started again");
-    scene_hang_up(s, SHOP);
+    scene_disconnect(s, SHOP);
     scene_arrow(s, SHOP, "Ann", SCENE_LOST);
     scene_arrow(s, "Ann", SHOP, "again: any seat, please; this is " REQUEST);
     scene_think(s, "An error! So it did not go through.");

@@ -1,14 +1,14 @@
-/* A holder paused past its TTL: it wakes up, still believes it has the lock, and writes.  No lock
- * with a TTL can prevent that; the place that is written to can, with a fence: a number that each
- * grant gets one larger, and that is refused once a larger one has been there.  On PostgreSQL the
- * guard is share/holdfast/fence.sql, as anybody would install it; on SQLite it is one statement. */
+/* A holder paused past its TTL wakes up, still believes that it has the lock, and writes.  No lock
+ * with a TTL can prevent that, but the target of the write can, with a fence: a number that grows
+ * with each grant, and that the target refuses once it has seen a larger one.  On PostgreSQL the
+ * guard is share/holdfast/fence.sql, installed as a user would; on SQLite it is one statement. */
 #include "lab/assets.h"
 #include "lab/scene.h"
 
 #define SHORT_MS 200
 #define LONG_MS 30000
 
-/* The answer, which is the fence if there is one; NULL: locked. */
+/* Returns the answer, which is the fence if `with_fence`, or NULL if the lock is taken. */
 static const char *lock(struct scene *s, const char *who, int ttl_ms, bool with_fence)
 {
     const char *answer = scene_lock(s, who, ttl_ms, with_fence);
@@ -75,8 +75,8 @@ static void play(struct scene *s, bool is_protected)
 const struct anomaly anomaly_paused_holder = {
     .name = "paused-holder",
     .title = "A holder sleeps through the end of its lock, and writes",
-    .moral = "Nobody can know that a lock is still theirs at the moment of a write. The target of "
-             "the write can: give it the fence.",
+    .moral = "A holder cannot know whether the lock is still its own when its write arrives. The "
+             "target of the write can: give it the fence.",
     .actors = {"Ann", "Bob", SCENE_REDIS, SCENE_POSTGRES},
     .actors_sqlite = {"Ann", "Bob", SCENE_SQLITE},
     .strategies = {"lock with a TTL", "lock with a TTL and a fence"},

@@ -1,4 +1,4 @@
-/* Files that are part of the program, each ended by a NUL; CHART_JS is the Makefile's.  See
+/* Files that are part of the program, each ended by a NUL.  The Makefile defines CHART_JS.  See
  * src/api/openapi.S for why this is assembly. */
     .section .rodata
     .macro asset name, path

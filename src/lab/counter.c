@@ -1,10 +1,10 @@
-/* Counter: general admission.  A number in Redis says how many places are left; who takes it below
- * zero puts back what it took and is told that nothing is left.  Who does not gets rows, whichever
- * are free.
+/* Counter: general admission.  A number in Redis says how many places are left.  A request that
+ * takes it below zero adds its places back and is refused; any other request then takes whichever
+ * rows are free.
  *
- * The number and the rows part when a process dies between the two: places are then lost until
- * somebody counts again.  And for the moment between a large request's DECRBY and its INCRBY, a
- * small one that would fit is refused. */
+ * If a process dies between the two steps, number and rows differ, and places are lost until they
+ * are counted again.  Between the DECRBY and the INCRBY of a large request, a small request that
+ * would fit is refused. */
 #include <stdio.h>
 
 #include "lab/desk.h"

@@ -1,12 +1,11 @@
-/* See desk.h. */
+/* See desk.h: connections, attempts, PostgreSQL and Redis.  desk_sqlite.c has SQLite. */
 #include "lab/desk.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/wait.h"
 #include "lab/desk_sqlite.h"
 
 /* ---- connections ---- */
@@ -20,14 +19,14 @@ static bool split_redis_url(const char *url, char ret_host[256], int *ret_port)
            *ret_port > 0 && *ret_port < 65536;
 }
 
-bool desk_redis_url(const char *url)
+bool desk_is_redis_url(const char *url)
 {
     char host[256];
     int port;
     return is_unix(url) || split_redis_url(url, host, &port);
 }
 
-static redisContext *redis_connect(const char *url)
+static redisContext *open_redis(const char *url)
 {
     const struct timeval timeout = {.tv_sec = DESK_TIMEOUT_S};
     redisContext *redis = NULL;
@@ -42,7 +41,7 @@ static redisContext *redis_connect(const char *url)
     return redis;
 }
 
-static bool pg_ready(struct desk *d)
+static bool connect_postgres(struct desk *d)
 {
     if (d->pg && PQstatus(d->pg) != CONNECTION_OK) {
         PQfinish(d->pg);
@@ -54,26 +53,26 @@ static bool pg_ready(struct desk *d)
     return d->pg && PQstatus(d->pg) == CONNECTION_OK;
 }
 
-static bool redis_ready(struct desk *d)
+static bool connect_redis(struct desk *d)
 {
     if (d->redis && d->redis->err) {
         redisFree(d->redis);
         d->redis = NULL;
     }
     if (!d->redis)
-        d->redis = redis_connect(d->settings.redis);
+        d->redis = open_redis(d->settings.redis);
     return d->redis && !d->redis->err;
 }
 
-/* False: err says which of them is not there. */
-static bool ready(struct desk *d, struct hf_err *err)
+/* Connects to what the strategy needs and is not connected to. */
+static bool connect_all(struct desk *d, struct hf_err *err)
 {
-    if ((d->strategy->needs & STRATEGY_NEEDS_POSTGRES) && !pg_ready(d)) {
+    if ((d->strategy->needs & STRATEGY_NEEDS_POSTGRES) && !connect_postgres(d)) {
         (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %s",
                          d->pg ? PQerrorMessage(d->pg) : "out of memory");
         return false;
     }
-    if ((d->strategy->needs & STRATEGY_NEEDS_REDIS) && !redis_ready(d)) {
+    if ((d->strategy->needs & STRATEGY_NEEDS_REDIS) && !connect_redis(d)) {
         (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "Redis: %s",
                          d->redis ? d->redis->errstr : "not redis://HOST:PORT or unix:PATH");
         return false;
@@ -96,7 +95,7 @@ bool desk_open(const struct strategy *strategy, const struct strategy_settings *
     else
         random_init_system(&d->random);
     snprintf(d->hold_s, sizeof d->hold_s, "%d", settings->hold_s);
-    if (!ready(d, err)) {
+    if (!connect_all(d, err)) {
         desk_close(d);
         return false;
     }
@@ -131,7 +130,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A string in an array of PostgreSQL's is escaped as one of JSON's, but for control characters. */
+/* Strings in PostgreSQL's arrays are escaped as in JSON, except for control characters. */
 static void write_ids(struct desk *d, size_t n)
 {
     const char *around = d->sqlite ? "[]" : "{}";
@@ -152,7 +151,7 @@ bool desk_begin(struct desk *d, const struct strategy_want *want, struct strateg
     d->state[0] = '\0';
     memcpy(d->seats, want->seats, want->n_seats * sizeof *d->seats);
     qsort(d->seats, want->n_seats, sizeof *d->seats, by_name);
-    bool good = ready(d, &err);
+    bool good = connect_all(d, &err);
     write_ids(d, want->n_seats);
     if (good)
         return true;
@@ -170,8 +169,8 @@ void desk_end(struct desk *d)
 
 /* ---- SQL ---- */
 
-/* Takes `result` over if it tells of a failure. */
-static PGresult *judge(struct desk *d, PGresult *result)
+/* Returns `result`, or records its failure, clears it and returns NULL. */
+static PGresult *check_result(struct desk *d, PGresult *result)
 {
     ExecStatusType status = PQresultStatus(result);
     d->state[0] = '\0';
@@ -192,7 +191,7 @@ bool desk_do(struct desk *d, const char *sql)
     d->outcome->sql_trips++;
     if (d->sqlite)
         return desk_sqlite_do(d, sql);
-    PGresult *result = judge(d, PQexec(d->pg, sql));
+    PGresult *result = check_result(d, PQexec(d->pg, sql));
     PQclear(result);
     return result != NULL;
 }
@@ -233,7 +232,7 @@ static PGresult *execute(struct desk *d, const char *sql, va_list args)
     if (!prepare(d, sql, name))
         return NULL;
     d->outcome->sql_trips++;
-    return judge(d, PQexecPrepared(d->pg, name, n, values, NULL, NULL, 0));
+    return check_result(d, PQexecPrepared(d->pg, name, n, values, NULL, NULL, 0));
 }
 
 PGresult *desk_sql(struct desk *d, const char *sql, ...)
@@ -340,7 +339,5 @@ void desk_pause(struct desk *d, int ms)
 {
     int64_t us = (int64_t)ms * 750;
     us += (int64_t)random_below(&d->random, (uint64_t)ms * 500 + 1);
-    struct timespec left = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
-        ;
+    wait_sleep_us(us);
 }

@@ -1,6 +1,9 @@
-/* What every strategy does with its connections, so that its own file has only what is its own: a
- * statement or a command is one call, counted; what fails is noted once and ends the attempt.
- * Statements are prepared on first use, by the address of their text, as a client library would. */
+/* A desk: one worker of a strategy, with its connections.  It does what all strategies do alike, so
+ * that a strategy's own file has only what distinguishes it.  A statement or a command is one call
+ * and is counted.  The first failure is recorded and ends the attempt.  Statements are prepared on
+ * first use and found by the address of their text, which therefore must be a literal.
+ *
+ * One thread at a time uses a desk. */
 #ifndef HF_LAB_DESK_H
 #define HF_LAB_DESK_H
 
@@ -24,68 +27,73 @@ struct desk {
     sqlite3 *sqlite;
     struct load_client server; /* Holdfast */
     struct random random;
-    const char *statements[DESK_STATEMENTS_MAX]; /* prepared under their index */
-    sqlite3_stmt *prepared[DESK_STATEMENTS_MAX]; /* SQLite's */
-    char hold_s[16];
-    /* of the attempt */
+    const char *statements[DESK_STATEMENTS_MAX]; /* PostgreSQL knows statement i as "s<i>" */
+    sqlite3_stmt *prepared[DESK_STATEMENTS_MAX]; /* the same on SQLite */
+    char hold_s[16];                             /* settings.hold_s as a parameter */
+    /* The rest belongs to the attempt under way. */
     struct strategy_outcome *outcome;
-    const char *seats[STRATEGY_SEATS_MAX]; /* sorted: whoever locks several does it in this order */
-    struct buf ids;                        /* those as PostgreSQL's text[], or as JSON for SQLite */
-    char state[6]; /* SQLSTATE of the statement that failed, or SQLite's extended code; or "" */
+    const char *seats[STRATEGY_SEATS_MAX]; /* sorted, which is the order to lock them in */
+    struct buf ids; /* `seats` as PostgreSQL's text[], or as JSON for SQLite */
+    char state[6];  /* SQLSTATE or SQLite's extended code of the statement that failed, or "" */
     bool failed;
 };
 
-/* strategy.open and strategy.close of all of them. */
+/* What every strategy has as its `open` and `close`. */
 HF_MUST_USE bool desk_open(const struct strategy *strategy,
                            const struct strategy_settings *settings, struct desk **ret,
                            struct hf_err *err);
 void desk_close(struct desk *d);
 
-/* Around an attempt: connections that broke are made anew, false: cannot; what it left open is
- * rolled back. */
+/* Begins an attempt.  Reconnects where a connection has broken; returns false if it cannot. */
 HF_MUST_USE bool desk_begin(struct desk *d, const struct strategy_want *want,
                             struct strategy_outcome *ret);
+/* Rolls back a transaction that is still open. */
 void desk_end(struct desk *d);
 static inline bool desk_failed(const struct desk *d) { return d->failed; }
 
-/* Notes what ended the attempt; the first is kept. */
+/* Records the failure that ends the attempt.  Only the first one of an attempt is kept. */
 void desk_fail(struct desk *d, const char *what, const char *why);
 
-/* ---- PostgreSQL or SQLite, whichever the strategy needs ---- */
+/* ---- PostgreSQL or SQLite, whichever the strategy needs ----
+ * `sql` is a literal; its parameters follow as text, ended by NULL. */
 
-/* A literal and its parameters as text, ended by NULL.  PostgreSQL alone; for PQclear; NULL: it
- * failed. */
+/* Runs a statement, on PostgreSQL only.  The result is for PQclear; NULL if the statement failed.
+ */
 __attribute__((sentinel)) PGresult *desk_sql(struct desk *d, const char *sql, ...);
-/* The one value of a statement.  SQLite alone; false: it is NULL, or it failed. */
+/* Reads the one value that a statement returns, on SQLite only.  Returns false if it is NULL or the
+ * statement failed. */
 __attribute__((sentinel)) bool desk_text(struct desk *d, struct buf *ret, const char *sql, ...);
-/* BEGIN, COMMIT, ROLLBACK. */
+/* Runs BEGIN, COMMIT or ROLLBACK. */
 bool desk_do(struct desk *d, const char *sql);
-/* How many rows a statement changed; -1: it failed. */
+/* Returns how many rows a statement changed, or -1 if it failed. */
 __attribute__((sentinel)) long desk_change(struct desk *d, const char *sql, ...);
-/* A SELECT whose first column is a status: are there n_seats rows, and all AVAILABLE? */
+/* Runs a SELECT whose first column is a status.  Returns whether it finds n_seats rows, all of them
+ * AVAILABLE. */
 __attribute__((sentinel)) bool desk_all_available(struct desk *d, size_t n_seats, const char *sql,
                                                   ...);
-/* The last statement failed with this `state`, which is then a verdict and no failure. */
+/* Returns whether the last statement failed with this `state`, and if so takes the failure back: it
+ * is a verdict then. */
 bool desk_refused(struct desk *d, const char *state);
 
 /* ---- Redis ---- */
 
-/* Is it redis://HOST:PORT or unix:PATH? */
-bool desk_redis_url(const char *url);
+/* Returns whether the URL is redis://HOST:PORT or unix:PATH. */
+bool desk_is_redis_url(const char *url);
 
-/* For freeReplyObject; NULL: it failed. */
+/* The reply is for freeReplyObject; NULL if the command failed. */
 __attribute__((format(printf, 2, 3))) redisReply *desk_redis(struct desk *d, const char *format,
                                                              ...);
-/* SET ... NX, which says OK or nothing. */
+/* Runs SET ... NX; returns whether it set the key. */
 __attribute__((format(printf, 2, 3))) bool desk_redis_set(struct desk *d, const char *format, ...);
-/* A command that answers a number; 0 if it failed. */
+/* Runs a command that replies with a number; returns 0 if it failed. */
 __attribute__((format(printf, 2, 3))) long long desk_redis_number(struct desk *d,
                                                                   const char *format, ...);
 
 /* ---- time ---- */
 
+/* Calls settings.window. */
 void desk_window(struct desk *d);
-/* `ms`, a quarter more or less, so that those who collided do not meet again. */
+/* Sleeps for `ms`, up to a quarter more or less, so that buyers who collided do not do so again. */
 void desk_pause(struct desk *d, int ms);
 
 #endif

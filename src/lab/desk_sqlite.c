@@ -1,6 +1,7 @@
-/* See desk.h: the SQLite half.  A connection a desk, as a program with threads would have; the log
- * is ahead of the file (WAL) and every commit is on the disk before it returns, as in PostgreSQL.
- * Who finds the file locked for writing sleeps and tries again (sqlite3_busy_timeout). */
+/* See desk.h: the SQLite half.  Each desk has a connection of its own, as each thread of a program
+ * would.  The database is in WAL mode, and every commit is on the disk before it returns, as in
+ * PostgreSQL.  A connection that finds the file locked for writing sleeps and tries again
+ * (sqlite3_busy_timeout). */
 #include "lab/desk_sqlite.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ void desk_sqlite_close(struct desk *d)
     sqlite3_close(d->sqlite);
 }
 
-static void failed(struct desk *d)
+static void record_failure(struct desk *d)
 {
     snprintf(d->state, sizeof d->state, "%d", sqlite3_extended_errcode(d->sqlite));
     desk_fail(d, "SQLite", sqlite3_errmsg(d->sqlite));
@@ -42,7 +43,7 @@ static sqlite3_stmt *prepare(struct desk *d, const char *sql)
     if (!d->statements[i]) {
         if (sqlite3_prepare_v3(d->sqlite, sql, -1, SQLITE_PREPARE_PERSISTENT, &d->prepared[i],
                                NULL) != SQLITE_OK) {
-            failed(d);
+            record_failure(d);
             return NULL;
         }
         d->statements[i] = sql;
@@ -50,7 +51,7 @@ static sqlite3_stmt *prepare(struct desk *d, const char *sql)
     return d->prepared[i];
 }
 
-/* Ready for its first step; NULL: failed. */
+/* Returns the statement, ready for its first step, or NULL if it failed. */
 static sqlite3_stmt *bind(struct desk *d, const char *sql, va_list args)
 {
     const char *values[DESK_PARAMETERS_MAX];
@@ -62,12 +63,12 @@ static sqlite3_stmt *bind(struct desk *d, const char *sql, va_list args)
     return statement;
 }
 
-/* After the last step: notes a failure, counts what was committed. */
+/* After the last step: records a failure and counts a commit. */
 static bool end(struct desk *d, sqlite3_stmt *statement, int step)
 {
     bool good = step == SQLITE_DONE || step == SQLITE_ROW;
     if (!good)
-        failed(d);
+        record_failure(d);
     sqlite3_reset(statement);
     if (good && sqlite3_get_autocommit(d->sqlite) && !sqlite3_stmt_readonly(statement))
         d->outcome->commits++;
@@ -78,7 +79,7 @@ bool desk_sqlite_do(struct desk *d, const char *sql)
 {
     d->state[0] = '\0';
     if (sqlite3_exec(d->sqlite, sql, NULL, NULL, NULL) != SQLITE_OK) {
-        failed(d);
+        record_failure(d);
         return false;
     }
     d->outcome->commits += strcmp(sql, "COMMIT") == 0;

@@ -1,4 +1,4 @@
-/* desk.c's other database. */
+/* The SQLite half of desk.h, called by desk.c. */
 #ifndef HF_LAB_DESK_SQLITE_H
 #define HF_LAB_DESK_SQLITE_H
 
@@ -8,7 +8,7 @@
 
 #define DESK_PARAMETERS_MAX 8
 
-/* Those up to the NULL. */
+/* Reads the parameters up to the NULL and returns how many there are. */
 int desk_parameters(va_list args, const char *ret[DESK_PARAMETERS_MAX]);
 
 HF_MUST_USE bool desk_sqlite_open(struct desk *d, struct hf_err *err);

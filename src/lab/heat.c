@@ -1,6 +1,6 @@
-/* See heat.h.  A thread a desk.  Before the start signal each connects and buys a few seats of
- * another event, so that statements are prepared and caches warm; then they take users from one
- * line, the next to be served being a counter. */
+/* See heat.h.  Each desk has a thread.  Before the start signal it connects and buys a few seats of
+ * another event, so that statements are prepared and caches are warm.  After the signal the desks
+ * serve users in the order of their numbers: a counter says who is next. */
 #include "lab/heat.h"
 
 #include <pthread.h>
@@ -8,15 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "base/wait.h"
 #include "lab/holdfastd.h"
 #include "lab/stage.h"
 
 /* PostgreSQL settles on a plan for a prepared statement after five executions. */
 #define WARM_UPS 6
+/* How long Holdfast is given to finish what it does after it has replied. */
+#define QUIET_US 20000
 
 struct answer {
     int64_t us; /* since the start signal */
@@ -27,13 +29,15 @@ struct answer {
 struct heat {
     const struct heat_settings *settings;
     char event[STAGE_EVENT_SIZE], warm_event[STAGE_EVENT_SIZE];
-    int *wants;             /* a user's seat, from 1 */
-    struct answer *answers; /* a user's */
-    pthread_barrier_t ready, go;
-    int64_t start_us; /* set between the two */
-    atomic_int next, done;
-    pthread_mutex_t lock;
-    char why[256]; /* the first error; under the lock */
+    int *wants;              /* by user: the number of the seat, from 1 */
+    struct answer *answers;  /* by user */
+    pthread_barrier_t ready; /* all desks are connected and warm */
+    pthread_barrier_t go;    /* the start signal */
+    int64_t start_us;        /* set between the two barriers */
+    atomic_int next;         /* the next user to be served */
+    atomic_int done;         /* how many users have been answered */
+    pthread_mutex_t lock;    /* for `why`, and for warming up on SQLite */
+    char why[256];           /* the first error; "" if there was none */
 };
 
 struct worker {
@@ -44,7 +48,7 @@ struct worker {
 
 /* ---- the desks ---- */
 
-static void note(struct heat *h, const char *why)
+static void record_error(struct heat *h, const char *why)
 {
     pthread_mutex_lock(&h->lock);
     if (!h->why[0])
@@ -75,21 +79,21 @@ static void serve(struct heat *h, struct desk *desk, int user)
                                        .redis_trips = outcome.redis_trips,
                                        .commits = outcome.commits};
     if (desk && outcome.verdict == STRATEGY_ERROR)
-        note(h, outcome.why);
+        record_error(h, outcome.why);
     atomic_fetch_add(&h->done, 1);
 }
 
-/* On SQLite one desk at a time, since who finds another writing sleeps, and once: its plans stay as
- * they are prepared. */
+/* On SQLite one desk at a time warms up, since a connection that finds the file locked sleeps, and
+ * it buys one seat only, because SQLite does not change a prepared statement's plan. */
 static void warm_up(struct heat *h, struct desk *desk, int number)
 {
     struct strategy_outcome outcome;
-    bool alone = h->settings->strategy->needs & STRATEGY_NEEDS_SQLITE;
-    if (alone)
+    bool on_sqlite = h->settings->strategy->needs & STRATEGY_NEEDS_SQLITE;
+    if (on_sqlite)
         pthread_mutex_lock(&h->lock);
-    for (int i = 1; i <= (alone ? 1 : WARM_UPS); i++)
+    for (int i = 1; i <= (on_sqlite ? 1 : WARM_UPS); i++)
         attempt(h, desk, h->warm_event, number, number * WARM_UPS + i, &outcome);
-    if (alone)
+    if (on_sqlite)
         pthread_mutex_unlock(&h->lock);
 }
 
@@ -100,14 +104,14 @@ static void *worker_main(void *arg)
     const struct worker *w = arg;
     struct heat *h = w->heat;
     const struct strategy *strategy = h->settings->strategy;
-    struct strategy_settings with = *h->settings->where;
+    struct strategy_settings with = *h->settings->back_ends;
     struct desk *desk = NULL;
     struct hf_err err = {0};
     with.seed = h->settings->seed ? h->settings->seed + (uint64_t)w->number : 0;
     if (strategy->open(strategy, &with, &desk, &err))
         warm_up(h, desk, w->number);
     else
-        note(h, err.msg);
+        record_error(h, err.msg);
     pthread_barrier_wait(&h->ready);
     pthread_barrier_wait(&h->go);
     for (int user; (user = atomic_fetch_add(&h->next, 1)) < h->settings->users && !stopped(h);)
@@ -116,7 +120,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* ---- what became of it ---- */
+/* ---- the result ---- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -145,10 +149,13 @@ static void measure(const struct heat *h, enum strategy_verdict verdict, struct 
     free(ms);
 }
 
-/* What the table says: a seat's user, and how often it names each; -1: nobody. */
+/* The sales that the database has. */
 struct table {
-    int *users, *sales_of;
-    int sold, sold_again, strangers;
+    int *users;     /* by seat: who has it; -1 if it was not sold */
+    int *sales_of;  /* by user: how many seats it has */
+    int sold;       /* seats that were sold */
+    int sold_again; /* sales of a seat beyond its first */
+    int unknown;    /* rows that name no seat or user of this heat */
 };
 
 static void read_table(const struct heat *h, const struct stage_sales *sales, struct table *t)
@@ -164,7 +171,7 @@ static void read_table(const struct heat *h, const struct stage_sales *sales, st
                      seat <= s->seats && sscanf(sales->rows[i].holder, "u%d", &user) == 1 &&
                      user >= 0 && user < s->users;
         if (!known) {
-            t->strangers++;
+            t->unknown++;
             continue;
         }
         t->sold += t->users[seat] < 0;
@@ -185,12 +192,12 @@ static void judge(const struct heat *h, const struct table *t, struct race_run *
     }
     int wanted = s->users < s->seats ? s->users : s->seats, unsold = wanted - t->sold;
     ret->double_sold = ret->winners - given + t->sold_again;
-    if (to_losers + t->strangers > 0)
-        snprintf(ret->why, sizeof ret->why, "%d seats are of buyers who were told no",
-                 to_losers + t->strangers);
+    if (to_losers + t->unknown > 0)
+        snprintf(ret->why, sizeof ret->why, "%d seats belong to buyers who were refused",
+                 to_losers + t->unknown);
     else if (unsold > 0 && !ret->why[0])
         snprintf(ret->why, sizeof ret->why, "%d seats that buyers wanted were not sold", unsold);
-    bool good = !ret->double_sold && !to_losers && !t->strangers && unsold <= 0;
+    bool good = !ret->double_sold && !to_losers && !t->unknown && unsold <= 0;
     if (s->strategy->correct)
         ret->verdict = good ? RACE_CORRECT : RACE_BROKEN;
     else
@@ -232,7 +239,7 @@ static int desks_of(const struct heat_settings *s)
     return s->users < RACE_DESKS ? s->users : RACE_DESKS;
 }
 
-/* Every seat is wanted as often as any other, or once more; by whom is drawn. */
+/* Spreads the users evenly over the seats, at random. */
 static void draw_wants(struct heat *h)
 {
     const struct heat_settings *s = h->settings;
@@ -250,28 +257,29 @@ static void draw_wants(struct heat *h)
     }
 }
 
-/* Of the engine alone: the others count by themselves. */
+/* Only Holdfast is asked for its costs: the desks count for the other strategies. */
 static bool read_costs(const struct heat *h, struct holdfastd_costs *ret, struct hf_err *err)
 {
     *ret = (struct holdfastd_costs){0};
     if (!(h->settings->strategy->needs & STRATEGY_NEEDS_SERVER))
         return true;
-    /* It tells its gate who won after it has told the buyers: that belongs to the heat before. */
-    (void)nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-    return holdfastd_costs(h->settings->where->server, ret, err);
+    /* Holdfast settles at its gate after it has replied; that work belongs to this heat as well. */
+    wait_sleep_us(QUIET_US);
+    return holdfastd_costs(h->settings->back_ends->server, ret, err);
 }
 
 static void watch(const struct heat *h)
 {
     const struct heat_settings *s = h->settings;
     for (int ms = 0; atomic_load(&h->done) < s->users && !stopped(h); ms += 10) {
-        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        wait_sleep_us(10000);
         if (s->progress && ms % 100 == 0)
             s->progress(s->ctx, atomic_load(&h->done));
     }
 }
 
-/* A thread that cannot be had ends the program, as memory does: the rest would wait for it. */
+/* A thread that cannot be created ends the program, as lack of memory does: the other threads would
+ * wait for it at the barrier. */
 static void start(struct heat *h, struct worker *workers, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -306,7 +314,7 @@ static bool compare(const struct heat *h, struct race_run *ret, struct hf_err *e
     const struct heat_settings *s = h->settings;
     struct stage_sales sales = {0};
     struct table table = {0};
-    bool good = stage_sales(s->strategy, s->where, h->event, &sales, err);
+    bool good = stage_sales(s->strategy, s->back_ends, h->event, &sales, err);
     if (good) {
         read_table(h, &sales, &table);
         judge(h, &table, ret);
@@ -324,8 +332,9 @@ enum hf_status heat_run(const struct heat_settings *settings, struct race_run *r
     unsigned desks = (unsigned)desks_of(settings);
     struct holdfastd_costs costs;
     enum hf_status status = HF_OK;
-    if (!stage_event(settings->strategy, settings->where, settings->seats, h.event, err) ||
-        !stage_event(settings->strategy, settings->where, (int)desks * WARM_UPS, h.warm_event, err))
+    if (!stage_event(settings->strategy, settings->back_ends, settings->seats, h.event, err) ||
+        !stage_event(settings->strategy, settings->back_ends, (int)desks * WARM_UPS, h.warm_event,
+                     err))
         return err->code;
     h.wants = hf_alloc((size_t)settings->users * sizeof *h.wants);
     h.answers = hf_alloc((size_t)settings->users * sizeof *h.answers);

@@ -1,4 +1,5 @@
-/* One heat of a race: so many users at once, on a fresh event, and what became of it. */
+/* A heat is one part of a race: one strategy and one number of users, all at once on a new event.
+ * It returns what became of every user.  Called by the main thread; starts one thread per desk. */
 #ifndef HF_LAB_HEAT_H
 #define HF_LAB_HEAT_H
 
@@ -6,15 +7,15 @@
 
 struct heat_settings {
     const struct strategy *strategy;
-    const struct strategy_settings *where;
+    const struct strategy_settings *back_ends; /* the servers and files that it sells on */
     int users, seats;
     uint64_t seed;
-    const volatile sig_atomic_t *stop;         /* may be NULL */
-    void (*progress)(void *ctx, int answered); /* ten times a second */
+    const volatile sig_atomic_t *stop;         /* ends the heat once it is not 0; may be NULL */
+    void (*progress)(void *ctx, int answered); /* called ten times a second; may be NULL */
     void *ctx;
 };
 
-/* Fills all of `ret` but `tries`. */
+/* Fills all of `ret`, with 1 for `tries`.  HF_DRAINING if `stop` ended it. */
 HF_MUST_USE enum hf_status heat_run(const struct heat_settings *settings, struct race_run *ret,
                                     struct hf_err *err);
 

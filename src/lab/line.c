@@ -2,14 +2,18 @@
 #include "lab/line.h"
 
 #include <pthread.h>
+#include <string.h>
 
-#define LINES 64 /* as many bits as the set of them below */
+#include "base/hash.h"
 
-/* Somebody in a line, on its own stack: who is done wakes the next one and nobody else. */
+#define LINES 64 /* one bit each in the sets of lines_enter */
+
+/* A waiting thread's place in a line, on that thread's stack.  Each place has its own condition, so
+ * that leaving a line wakes the next thread only. */
 struct place {
     pthread_cond_t served;
     bool is_served;
-    struct place *behind;
+    struct place *next;
 };
 
 static struct line {
@@ -20,12 +24,8 @@ static struct line {
 
 static unsigned line_of(const char *event, const char *seat)
 {
-    uint64_t hash = 14695981039346656037U;
-    for (const char *c = event; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211U;
-    for (const char *c = seat; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * 1099511628211U;
-    return (unsigned)(hash >> 32) % LINES;
+    uint64_t hash = hash_more(HASH_START, event, strlen(event));
+    return (unsigned)(hash_finish(hash_more(hash, seat, strlen(seat))) % LINES);
 }
 
 static void line_enter(struct line *l)
@@ -33,7 +33,7 @@ static void line_enter(struct line *l)
     struct place place = {.served = PTHREAD_COND_INITIALIZER};
     pthread_mutex_lock(&l->lock);
     if (l->is_taken) {
-        *(l->first ? &l->last->behind : &l->first) = &place;
+        *(l->first ? &l->last->next : &l->first) = &place;
         l->last = &place;
         while (!place.is_served)
             pthread_cond_wait(&place.served, &l->lock);
@@ -42,15 +42,15 @@ static void line_enter(struct line *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* The line stays taken if it passes to the next. */
+/* If a thread is waiting, the line passes to it without becoming free in between. */
 static void line_leave(struct line *l)
 {
     pthread_mutex_lock(&l->lock);
-    struct place *next = l->first;
-    if (next) {
-        l->first = next->behind;
-        next->is_served = true;
-        pthread_cond_signal(&next->served);
+    struct place *head = l->first;
+    if (head) {
+        l->first = head->next;
+        head->is_served = true;
+        pthread_cond_signal(&head->served);
     } else {
         l->is_taken = false;
     }
@@ -59,18 +59,19 @@ static void line_leave(struct line *l)
 
 uint64_t lines_enter(const struct strategy_want *want)
 {
-    uint64_t mine = 0; /* entered from the first to the last, so that no two wait in a circle */
+    uint64_t entered = 0;
     for (size_t i = 0; i < want->n_seats; i++)
-        mine |= UINT64_C(1) << line_of(want->event, want->seats[i]);
+        entered |= UINT64_C(1) << line_of(want->event, want->seats[i]);
+    /* Everybody enters lines in the order of their numbers, so that no two wait for each other. */
     for (unsigned i = 0; i < LINES; i++)
-        if (mine >> i & 1)
+        if (entered >> i & 1)
             line_enter(&lines[i]);
-    return mine;
+    return entered;
 }
 
-void lines_leave(uint64_t mine)
+void lines_leave(uint64_t entered)
 {
     for (unsigned i = 0; i < LINES; i++)
-        if (mine >> i & 1)
+        if (entered >> i & 1)
             line_leave(&lines[i]);
 }

@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* Of the processor; where the kernel does not say, its architecture stays. */
+/* Leaves `ret` as it is if the kernel names no model. */
 static void read_model(char ret[128])
 {
     char line[256];

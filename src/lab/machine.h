@@ -1,4 +1,4 @@
-/* What the lab measured on. */
+/* The machine and the software that the lab measured on, for the heading of its reports. */
 #ifndef HF_LAB_MACHINE_H
 #define HF_LAB_MACHINE_H
 
@@ -6,14 +6,15 @@
 
 struct machine {
     int cpus;
-    char model[128];
+    char model[128]; /* of the processor, or its architecture where the kernel names no model */
     int64_t memory_bytes;
     char kernel[136];
 };
 void machine_read(struct machine *ret);
 
+/* Versions as the servers report them; "" for a server that was not used. */
 struct versions {
-    char holdfast[32], postgresql[64], redis[32], sqlite[32]; /* "": not used */
+    char holdfast[32], postgresql[64], redis[32], sqlite[32];
 };
 
 #endif

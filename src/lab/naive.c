@@ -1,5 +1,6 @@
-/* Naive: look, and if it is free, take it.  Two buyers who look before either writes both find it
- * free, both write, and both are told that it is theirs; the row keeps the second.
+/* Naive: read the seat and, if it is free, take it.  If two buyers read before either of them
+ * writes, both find the seat free, both write, and both are told that it is theirs; the row keeps
+ * the second buyer.
  *
  *   SELECT status            -- AVAILABLE
  *                                    SELECT status            -- AVAILABLE

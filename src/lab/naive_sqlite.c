@@ -1,5 +1,5 @@
-/* Naive, on SQLite: that one writer at a time may write does not help, since the look comes before
- * the write and another writer fits in between. */
+/* Naive, on SQLite; see naive.c.  SQLite's single writer does not help: each buyer reads before it
+ * writes, and another buyer's write fits in between. */
 #include "lab/desk.h"
 
 static bool attempt(struct desk *d, const struct strategy_want *want)

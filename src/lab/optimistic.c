@@ -1,11 +1,12 @@
 /* Optimistic: read the rows and their versions without a lock, and write only if the versions are
- * still the same.  Whoever comes second changes no row, waits a little, each time longer, and looks
- * again; usually to find the seat taken. */
+ * still the same.  A buyer who comes second changes no row, pauses, longer each time, and reads
+ * again, usually to find the seat taken. */
 #include <stdlib.h>
 
 #include "lab/desk.h"
 
-/* The versions of the seats, as PostgreSQL's int[], if all are available. */
+/* Reads the versions of the seats as PostgreSQL's int[].  Returns false if not all of them are
+ * available. */
 static bool read_versions(struct desk *d, const struct strategy_want *want, struct buf *ret)
 {
     PGresult *seats = desk_sql(d,
@@ -21,7 +22,7 @@ static bool read_versions(struct desk *d, const struct strategy_want *want, stru
     return all;
 }
 
-/* False and no failure: somebody else was quicker with some of them. */
+/* Returns false, without a failure of the desk, if another buyer has changed one of the rows. */
 static bool write_if_unchanged(struct desk *d, const struct strategy_want *want,
                                const char *versions)
 {
@@ -37,7 +38,7 @@ static bool write_if_unchanged(struct desk *d, const struct strategy_want *want,
                                NULL) == (long)want->n_seats;
     if (written)
         return desk_do(d, "COMMIT");
-    /* A deadlock with a buyer of the same seats is a change as good as any. */
+    /* A deadlock means that another buyer is writing the same rows, so it counts as a change. */
     if (!desk_failed(d) || desk_refused(d, "40P01"))
         desk_do(d, "ROLLBACK");
     return false;

@@ -1,5 +1,5 @@
-/* Optimistic, on SQLite: as optimistic.c.  The look needs no lock and never waits; the write has
- * the file for itself from BEGIN IMMEDIATE on. */
+/* Optimistic, on SQLite; see optimistic.c.  Reading needs no lock and never waits; from BEGIN
+ * IMMEDIATE on, this connection is the only writer. */
 #include "lab/desk.h"
 
 static bool write_if_unchanged(struct desk *d, const struct strategy_want *want,

@@ -1,7 +1,7 @@
-/* Pessimistic: lock the rows, then look.  Whoever comes second waits at the SELECT until the first
+/* Pessimistic: lock the rows, then read them.  The second buyer waits in its SELECT until the first
  * has committed, and then reads what the first wrote.  Several seats are locked in the order of
  * their ids, so that two buyers of the same seats cannot wait for each other.  Every loser costs a
- * transaction, and they queue up one behind the other. */
+ * transaction, and losers wait in a line behind each other. */
 #include "lab/desk.h"
 
 static bool attempt(struct desk *d, const struct strategy_want *want)

@@ -1,9 +1,9 @@
-/* Queue: buyers of one seat stand in one line, and the first of it does a plain transaction.  The
- * articles give each key a worker with an inbox; here each buyer's own worker takes the place of
- * that one while it is at the head, so the order and the one-at-a-time are the same.
+/* Queue: the buyers of a seat wait in one line, and the buyer at its head runs a plain transaction.
+ * The articles give each key a worker with an inbox.  Here the worker of the buyer at the head does
+ * the work itself; requests are still served in order and one at a time.
  *
- * The lines are in the memory of this process: a second one has lines of its own and sells the same
- * seat again. */
+ * The lines are in the memory of this process.  A second process has lines of its own and sells the
+ * same seat again. */
 #include "lab/desk.h"
 #include "lab/line.h"
 
@@ -26,10 +26,10 @@ static bool sell(struct desk *d, const struct strategy_want *want)
 
 static bool attempt(struct desk *d, const struct strategy_want *want)
 {
-    uint64_t mine = lines_enter(want);
+    uint64_t entered = lines_enter(want);
     bool won = sell(d, want);
-    desk_end(d); /* the transaction must be over before the next may begin one */
-    lines_leave(mine);
+    desk_end(d); /* ends the transaction before the next buyer begins one */
+    lines_leave(entered);
     return won;
 }
 

@@ -1,5 +1,5 @@
-/* Queue, on SQLite: as queue.c.  BEGIN IMMEDIATE has the lock for writing from the start: with a
- * plain BEGIN, buyers in two lines would both read and then both be refused the lock. */
+/* Queue, on SQLite; see queue.c.  BEGIN IMMEDIATE takes the write lock at the start.  After a plain
+ * BEGIN, buyers from two lines could both read, and both would then be refused the write lock. */
 #include "lab/desk.h"
 #include "lab/line.h"
 
@@ -22,10 +22,10 @@ static bool sell(struct desk *d, const struct strategy_want *want)
 
 static bool attempt(struct desk *d, const struct strategy_want *want)
 {
-    uint64_t mine = lines_enter(want);
+    uint64_t entered = lines_enter(want);
     bool won = sell(d, want);
-    desk_end(d); /* the transaction must be over before the next may begin one */
-    lines_leave(mine);
+    desk_end(d); /* ends the transaction before the next buyer begins one */
+    lines_leave(entered);
     return won;
 }
 

@@ -1,4 +1,5 @@
-/* See race.h: which strategies can run here, one heat after the other, and the verdict on all. */
+/* See race.h: chooses the strategies that can run here, runs one heat after the other, and judges
+ * the whole.  Main thread. */
 #include "lab/race.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ const char *race_verdict_text(enum race_verdict verdict)
 struct plan {
     const struct strategy *strategies[STRATEGIES_MAX];
     size_t n;
-    bool with_holdfast; /* is among them */
+    bool with_holdfast; /* it is among them */
 };
 
 static bool is_named(const char *names, const char *name)
@@ -75,7 +76,7 @@ static const struct strategy *on_sqlite(const char *name)
     return NULL;
 }
 
-/* Why SQLite cannot. */
+/* Why a strategy cannot run on SQLite. */
 static const char *not_on_sqlite(const struct strategy *s)
 {
     if (s->needs & STRATEGY_NEEDS_REDIS)
@@ -127,7 +128,7 @@ static void report_answered(void *ctx, int answered)
     report(r);
 }
 
-/* Before a server is started.  False: we are to stop. */
+/* Called before a server is started.  Returns false if the race is to stop. */
 static bool report_step(void *ctx, const char *what)
 {
     struct reporter *r = ctx;
@@ -136,14 +137,14 @@ static bool report_step(void *ctx, const char *what)
     return !(r->settings->stop && *r->settings->stop);
 }
 
-/* Who promises nothing runs until it is caught. */
+/* A strategy that promises nothing runs until it is caught. */
 static enum hf_status run_one(struct reporter *r, const struct venue *v,
                               const struct strategy *strategy, int users, struct race_run *ret,
                               struct hf_err *err)
 {
     const struct race_settings *s = r->settings;
     struct heat_settings heat = {.strategy = strategy,
-                                 .where = &v->settings,
+                                 .back_ends = &v->settings,
                                  .users = users,
                                  .seats = s->seats,
                                  .seed = s->seed,
@@ -232,7 +233,8 @@ enum hf_status race_run(const struct race_settings *settings, struct race_result
     free(v);
     if (status != HF_OK) {
         race_result_close(&result);
-        bool stopped = settings->stop && *settings->stop; /* whatever that made of a server */
+        /* A stop can look like the failure of a server. */
+        bool stopped = settings->stop && *settings->stop;
         return stopped ? hf_err_set(err, HF_DRAINING, "stopped") : status;
     }
     result.ok = judge(&result);

@@ -1,4 +1,4 @@
-/* See race.h: the result as JSON. */
+/* See race.h: writes the result as JSON. */
 #include <string.h>
 
 #include "lab/race.h"

@@ -1,10 +1,10 @@
-/* Redis lease: one lock a seat in Redis, with a token and an end (30 s), around a plain
- * transaction. Who finds it locked tries again, three times after 100 ms each, and gives up.  The
- * release compares the token first, so that nobody deletes a lock that has passed to another
- * meanwhile.
+/* Redis lease: one lock per seat in Redis, with a token and a TTL of 30 s, around a plain
+ * transaction.  A buyer who finds the seat locked tries again three times, 100 ms apart, and then
+ * gives up.  The release compares the token first, so that it never deletes a lock that has passed
+ * to another buyer.
  *
- * The database checks nothing: a pause longer than the lease (a stopped process, a slow disk) lets
- * two in at once.  What would help is a fence that the UPDATE compares. */
+ * The database checks nothing.  A pause longer than the lease (a stopped process, a slow disk) lets
+ * two buyers in at once; only a fence that the UPDATE compares would prevent that. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -51,7 +51,7 @@ static bool attempt(struct desk *d, const struct strategy_want *want)
         locked++;
     bool won = locked == want->n_seats && sell(d, want);
     if (!won)
-        desk_end(d); /* the transaction must be over before another may begin one */
+        desk_end(d); /* ends the transaction before the lock is released */
     while (locked > 0)
         (void)desk_redis_number(d, "EVAL %s 1 lock:%s:%s %s", compare_and_delete, want->event,
                                 d->seats[--locked], token);

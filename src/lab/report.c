@@ -1,4 +1,5 @@
-/* See report.h: fills src/lab/report.html.  The page's own script does the rest from the JSON. */
+/* See report.h: fills in src/lab/report.html.  The script of the page draws everything else from
+ * the JSON. */
 #include "lab/report.h"
 
 #include <stdbool.h>
@@ -7,7 +8,7 @@
 #include "base/status.h"
 #include "lab/assets.h"
 
-/* In a page a script ends at "</script", also within a string. */
+/* Escapes "<", because a browser ends a script at "</script" even within a string. */
 static void put_json(struct buf *out, const char *json)
 {
     for (const char *c = json; *c; c++) {

@@ -1,4 +1,4 @@
-/* One page for the wall: the race and the anomalies, with all that a browser needs to show them. */
+/* The report: the race and the anomalies as one HTML page that needs no other file. */
 #ifndef HF_LAB_REPORT_H
 #define HF_LAB_REPORT_H
 

@@ -1,5 +1,6 @@
-// The page of `holdfast lab report`: tables and plots from race.json, sequence diagrams from anomalies.json, both of
-// which are in the page.  Every number shown is one of theirs, rounded; nothing is computed but sums in the tiles.
+// The script of the page that `holdfast lab report` writes: tables and plots from race.json, sequence diagrams from
+// anomalies.json, both of which are in the page.  Every number shown is one of theirs, rounded; only the sums in the tiles
+// are computed here.
 'use strict';
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -7,7 +8,7 @@ const race = read('race-json');
 const lab = read('anomalies-json');
 const at = (id) => document.getElementById(id);
 
-// ---- small things ----
+// ---- helpers ----
 
 const SVG = 'http://www.w3.org/2000/svg';
 function make(name, attributes = {}, ...children) {
@@ -24,7 +25,7 @@ function draw(parent, name, attributes, text) {
   return node;
 }
 
-// Three digits, and whole numbers whole; thousands apart.
+// Three significant digits; whole numbers stay whole, with separated thousands.
 function number(value) {
   if (value === null || value === undefined || value < 0) return '–';
   if (Number.isInteger(value) || value >= 100) return Math.round(value).toLocaleString('en-US');
@@ -69,7 +70,7 @@ function tiles() {
   const sides = lab.anomalies.flatMap(({ sides: both }) => both);
   const count_of = (verdict) => sides.filter((side) => side.verdict === verdict).length;
   if (naive.length) {
-    tile(twice ? 'bad' : '', number(twice), `times a seat that was sold was sold again, by ${unique(naive.map(({ strategy }) => strategy)).join(', ')} `
+    tile(twice ? 'bad' : '', number(twice), `times a seat was sold again, by ${unique(naive.map(({ strategy }) => strategy)).join(', ')} `
       + `in ${count(naive.length, 'race')}`, 'twice');
   }
   tile(kept === promised.length ? 'good' : 'bad', `${number(kept)} of ${number(promised.length)}`,
@@ -123,14 +124,14 @@ function tables() {
   }
   notes('race-notes', [race.note, ...(race.skipped ?? []).map(({ strategy, why }) => `${strategy} did not run: ${why}.`)]);
   const { connections_max: shared } = race;
-  if (usersOf.at(-1) > shared) at('sharing').append(`; more than ${number(shared)} users share ${number(shared)} connections, and wait for one`);
+  if (usersOf.at(-1) > shared) at('sharing').append(`; more than ${number(shared)} users share ${number(shared)} connections and wait for one`);
 }
 
 // ---- plots ----
 
 const LIGHT = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#8c6d1f', '#6a51a3', '#4d4d4d', '#2f855a', '#a0522d'];
 const DARK = ['#5db7f0', '#f5b942', '#3fd3a6', '#eaa6cc', '#9bd8fb', '#cfae58', '#b3a0e8', '#bdbdbd', '#7ddba3', '#e0a07a'];
-const OURS = ['engine', 'holdfast'];
+const OURS = ['holdfast'];
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [14, 4]];
 const POINTS = ['circle', 'triangle', 'rect', 'rectRot', 'crossRot', 'star', 'cross', 'rectRounded'];
 const darkly = window.matchMedia('(prefers-color-scheme: dark)');
@@ -146,7 +147,7 @@ function look(strategy) {
   if (OURS.includes(strategy)) return { color: isDark() ? '#ffffff' : '#111111', dash: [], width: 3.5, point: 'circle' };
   const rank = strategies.filter((name) => race.runs.find((run) => run.strategy === name).promises_correct
     && !OURS.includes(name)).indexOf(strategy);
-  // Who cannot tell two colours apart has the dashes and the points.
+  // Dashes and points distinguish the lines for readers who cannot tell two colours apart.
   return { color: (isDark() ? DARK : LIGHT)[rank % LIGHT.length], dash: DASHES[rank < 4 ? rank : (rank - 3) % DASHES.length],
     width: 2, point: POINTS[rank % POINTS.length] };
 }
@@ -169,7 +170,7 @@ const axis = (text, type, more = {}) => ({
   ...more,
   ticks: { font: { size: 13 }, maxRotation: 0, ...(type === 'logarithmic' ? { callback: decades } : {}), ...more.ticks },
 });
-// One label each power of ten, and 2 and 5 where there is room for them.
+// One label per power of ten, and 2 and 5 where there is room for them.
 function decades(value, _, ticks) {
   const digit = Number(String(value.toExponential()).split('e')[0]);
   const span = Math.log10(ticks.at(-1).value / ticks[0].value);
@@ -193,7 +194,7 @@ function plot(title, small, datasets, x, y, tooltip) {
   charts.push(chart);
 }
 
-// A line a strategy over the numbers of users.
+// One line per strategy over the numbers of users.
 function byUsers(title, small, unit, value) {
   const datasets = strategies.map((strategy) => ({
     label: strategy, pointRadius: 4, tension: 0, clip: false,
@@ -207,15 +208,15 @@ function byUsers(title, small, unit, value) {
     ({ dataset, parsed }) => `${dataset.label}: ${number(parsed.y)} ${unit} (${count(parsed.x, 'user')})`);
 }
 
-// How many of them had their answer after so many ms.
+// The share of losers who were answered within so many ms.
 function distribution(users) {
   const datasets = strategies.map((strategy) => {
     const run = race.runs.find((one) => one.strategy === strategy && one.users === users);
     const quantiles = run?.losers_ms?.quantiles ?? [];
-    const pointRadius = ({ dataIndex }) => (dataIndex % 25 ? 0 : 4); // the quarters
+    const pointRadius = ({ dataIndex }) => (dataIndex % 25 ? 0 : 4); // a mark at each quarter
     return { label: strategy, pointRadius, tension: 0, clip: false, data: quantiles.map((ms, percent) => ({ x: Math.max(ms, 0.01), y: percent })) };
   });
-  plot(`${count(users, 'user')}: how long losers wait`, 'Share of losers who have their “no”, a mark each quarter; further left is better', datasets,
+  plot(`${count(users, 'user')}: how long losers wait`, 'Share of losers who have been refused, with a mark at each quarter; further left is better', datasets,
     axis('ms since the click', 'logarithmic'), axis('% of losers', 'linear', { min: 0, max: 100 }),
     ({ dataset, parsed }) => `${dataset.label}: ${parsed.y} % within ${number(parsed.x)} ms`);
 }
@@ -228,7 +229,7 @@ function repaint() {
   legend();
 }
 
-// Chart.js's points, for the legend.
+// The shapes of Chart.js's points, for the legend.
 const MARKS = {
   circle: 'M-5 0 a5 5 0 1 0 10 0 a5 5 0 1 0 -10 0', triangle: 'M0 -5.5 L5.5 4.5 H-5.5 z', rect: 'M-4.5 -4.5 h9 v9 h-9 z',
   rectRot: 'M0 -6 L6 0 L0 6 L-6 0 z', crossRot: 'M-4 -4 L4 4 M-4 4 L4 -4', star: 'M-4 -4 L4 4 M-4 4 L4 -4 M0 -6 V6 M-6 0 H6',
@@ -253,8 +254,8 @@ function legend() {
 
 function plots() {
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
-  byUsers('Throughput', 'Answers a second, yes and no together; higher is better', 'answers/s', (run) => run.throughput);
-  byUsers('How long winners wait', `Half of the winners wait no longer than this${race.runs.every(({ seats }) => seats === 1) ? ' (of one seat there is one winner: one number each)' : ''}; lower is better`, 'ms', (run) => run.winners_ms?.p50);
+  byUsers('Throughput', 'Answers per second, yes and no together; higher is better', 'answers/s', (run) => run.throughput);
+  byUsers('How long winners wait', `Half of the winners wait no longer than this${race.runs.every(({ seats }) => seats === 1) ? ' (with one seat there is one winner, so each value is one user)' : ''}; lower is better`, 'ms', (run) => run.winners_ms?.p50);
   byUsers('How long the slowest losers wait', '99 % of the losers wait no longer than this; lower is better', 'ms', (run) => run.losers_ms?.p99);
   usersOf.forEach(distribution);
   repaint();
@@ -310,14 +311,14 @@ class Diagram {
   step({ at_ms: ms, from, to, text, answer, thinks }) {
     const top = this.y + 12;
     if (from === to) this.box(from, text, 'notice', SANS.replace('italic ', ''));
-    else this.arrow(from, to, text, SERVERS.includes(from) ? 'answer' : ''); // one that was waited for
+    else this.arrow(from, to, text, SERVERS.includes(from) ? 'answer' : ''); // an answer that was waited for
     draw(this.svg, 'text', { class: 'time', x: 0, y: top }, `${ms < 100 ? ms.toFixed(1) : Math.round(ms)} ms`);
     if (answer !== null && answer !== undefined) this.arrow(to, from, answer, 'answer');
     if (thinks) this.box(from, `“${thinks}”`, 'cloud', SANS);
     this.y += 6;
   }
 
-  // What is said, above its arrow.
+  // The text of a message, above its arrow.
   arrow(from, to, text, kind) {
     const [a, b] = [this.x.get(from), this.x.get(to)];
     const lines = wrap(text, MONO, Math.max(Math.abs(a - b) - 20, 330));

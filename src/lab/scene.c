@@ -1,22 +1,21 @@
-/* See scene.h.  One thread plays all actors; only scene_send leaves one of them waiting. */
+/* See scene.h: the stage, the steps and the judge.  scene_lock.c has the locks. */
 #include "lab/scene.h"
 #include "lab/scene_sqlite.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
-#define PATIENCE_MS 10000 /* for what must happen by itself: a lock to be waited for, an expiry */
-#define LOOK_EVERY_MS 5
+#include "base/wait.h"
+
+#define WAIT_MS_MAX 10000 /* for what happens by itself, such as the expiry of a lock */
+#define POLL_MS 5
 
 static const char stage_postgres[] = "SET client_min_messages = warning;"
                                      "DROP TABLE IF EXISTS seats, holds, tickets CASCADE;"
                                      "CREATE TABLE seats (id text PRIMARY KEY,"
                                      "                    status text NOT NULL DEFAULT 'FREE',"
                                      "                    buyer text);"
-                                     /* What a buyer was sold: told, charged and sent. */
+                                     /* A ticket is what a buyer was sold and charged for. */
                                      "CREATE TABLE tickets (n serial PRIMARY KEY,"
                                      "                      seat text NOT NULL REFERENCES seats,"
                                      "                      buyer text NOT NULL,"
@@ -29,7 +28,7 @@ static const char stage_sqlite[] =
     "CREATE TABLE seats (id TEXT PRIMARY KEY, status TEXT NOT NULL DEFAULT 'FREE', buyer TEXT);"
     "CREATE TABLE tickets (n INTEGER PRIMARY KEY, seat TEXT NOT NULL REFERENCES seats,"
     "                      buyer TEXT NOT NULL, request TEXT);"
-    /* In the place of Redis: see scene_lock.c. */
+    /* The locks, which Redis has elsewhere; see scene_lock.c. */
     "CREATE TABLE locks (name TEXT PRIMARY KEY, owner TEXT NOT NULL, until_ms INTEGER NOT NULL,"
     "                    fence INTEGER NOT NULL DEFAULT 1);"
     "CREATE TABLE fences (name TEXT PRIMARY KEY, fence INTEGER NOT NULL);"
@@ -60,13 +59,6 @@ void scene_fail(struct scene *s, const char *fmt, ...)
     free(text);
 }
 
-static void pause_ms(int ms)
-{
-    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
-        ;
-}
-
 /* ---- the stage ---- */
 
 static bool is_actor(const struct scene *s, const char *name)
@@ -84,7 +76,7 @@ static bool connect(struct scene *s, struct desk **ret, struct hf_err *err)
                                                               : &on_postgres;
     if (!desk_open(needs, s->settings, ret, err))
         return false;
-    (*ret)->outcome = &s->unused;
+    (*ret)->outcome = &s->outcome;
     if (s->on_sqlite)
         scene_sqlite_now(s, (*ret)->sqlite);
     return true;
@@ -98,7 +90,7 @@ static size_t index_of(const struct scene *s, const char *who)
     return i;
 }
 
-/* Connected; NULL: the scene has failed. */
+/* The desk of an actor, connected; NULL if the scene has failed. */
 static struct desk *desk_of(struct scene *s, const char *who)
 {
     struct desk **desk = &s->desks[index_of(s, who)];
@@ -131,7 +123,7 @@ bool scene_open(struct scene *s, const struct strategy_settings *settings,
             good = desk_of(s, actors[i]) != NULL;
     s->began_us = clock_monotonic_us(s->clock);
     if (!good)
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s", s->failed ? s->err.msg : s->unused.why);
+        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s", s->failed ? s->err.msg : s->outcome.why);
     if (!good)
         scene_close(s);
     return good;
@@ -154,8 +146,8 @@ void scene_close(struct scene *s)
 
 /* ---- steps ---- */
 
-/* Takes `text` over. */
-static struct anomaly_step *note(struct scene *s, const char *from, const char *to, char *text)
+/* Adds a step, which owns `text` from now on. */
+static struct anomaly_step *record(struct scene *s, const char *from, const char *to, char *text)
 {
     struct anomaly_step *step = vec_push(&s->side->steps);
     *step = (struct anomaly_step){
@@ -168,14 +160,15 @@ static char *rows_text(const PGresult *result)
     struct buf b = {0};
     for (int i = 0; i < PQntuples(result); i++) {
         const char *value = PQgetisnull(result, i, 0) ? "NULL" : PQgetvalue(result, i, 0);
-        buf_printf(&b, "%s%s", i ? ", " : "", *value ? value : "done"); /* of a void function */
+        buf_printf(&b, "%s%s", i ? ", " : "",
+                   *value ? value : "done"); /* the value of a void function */
     }
     buf_str(&b, b.len ? "" : "no row");
     buf_char(&b, '\0');
     return b.data;
 }
 
-/* Takes `result` over.  NULL: the connection is lost. */
+/* Clears `result`.  Returns NULL if the connection is lost. */
 static char *answer_text(PGconn *pg, PGresult *result)
 {
     char *text = NULL;
@@ -197,7 +190,7 @@ const char *scene_sql(struct scene *s, const char *who, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    struct anomaly_step *step = note(s, who, s->ledger, format(fmt, args));
+    struct anomaly_step *step = record(s, who, s->ledger, format(fmt, args));
     va_end(args);
     struct desk *d = desk_of(s, who);
     if (d && s->on_sqlite)
@@ -219,11 +212,11 @@ static char *reply_text(const redisReply *reply)
     return text;
 }
 
-/* Takes `reply` over. */
-static const char *noted_reply(struct scene *s, struct anomaly_step *step, redisReply *reply)
+/* Records the reply as the answer of the step, and frees it. */
+static const char *record_reply(struct scene *s, struct anomaly_step *step, redisReply *reply)
 {
     if (!reply)
-        scene_fail(s, "%s", s->unused.why);
+        scene_fail(s, "%s", s->outcome.why);
     else
         step->answer = reply_text(reply);
     freeReplyObject(reply);
@@ -233,11 +226,11 @@ static const char *noted_reply(struct scene *s, struct anomaly_step *step, redis
 const char *scene_redis_words(struct scene *s, const char *who, const char *shown, int n,
                               const char *const *words)
 {
-    struct anomaly_step *step = note(s, who, SCENE_REDIS, copy(shown));
+    struct anomaly_step *step = record(s, who, SCENE_REDIS, copy(shown));
     struct desk *d = desk_of(s, who);
     if (!d)
         return "";
-    return noted_reply(s, step, redisCommandArgv(d->redis, n, (const char **)words, NULL));
+    return record_reply(s, step, redisCommandArgv(d->redis, n, (const char **)words, NULL));
 }
 
 const char *scene_redis(struct scene *s, const char *who, const char *fmt, ...)
@@ -262,7 +255,7 @@ void scene_note(struct scene *s, const char *who, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    (void)note(s, who, who, format(fmt, args));
+    (void)record(s, who, who, format(fmt, args));
     va_end(args);
 }
 
@@ -270,7 +263,7 @@ void scene_arrow(struct scene *s, const char *from, const char *to, const char *
 {
     va_list args;
     va_start(args, fmt);
-    (void)note(s, from, to, format(fmt, args));
+    (void)record(s, from, to, format(fmt, args));
     va_end(args);
 }
 
@@ -284,9 +277,9 @@ void scene_think(struct scene *s, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- who waits ---- */
+/* ---- waiting ---- */
 
-/* Has it an answer, or does it wait for a lock? */
+/* Returns whether the server has answered or waits for a lock. */
 static bool answered_or_waiting(struct scene *s, PGconn *pg)
 {
     char sql[128];
@@ -304,17 +297,17 @@ void scene_send(struct scene *s, const char *who, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    const struct anomaly_step *step = note(s, who, SCENE_POSTGRES, format(fmt, args));
+    const struct anomaly_step *step = record(s, who, SCENE_POSTGRES, format(fmt, args));
     va_end(args);
     struct desk *d = desk_of(s, who);
     if (!d)
         return;
     if (!PQsendQuery(d->pg, step->text))
         scene_fail(s, "PostgreSQL: %s", PQerrorMessage(d->pg));
-    for (int ms = 0; !s->failed && !answered_or_waiting(s, d->pg); ms += LOOK_EVERY_MS) {
-        if (ms > PATIENCE_MS)
+    for (int ms = 0; !s->failed && !answered_or_waiting(s, d->pg); ms += POLL_MS) {
+        if (ms > WAIT_MS_MAX)
             scene_fail(s, "PostgreSQL neither answers nor waits: %s", step->text);
-        pause_ms(LOOK_EVERY_MS);
+        wait_sleep_us(POLL_MS * 1000);
     }
 }
 
@@ -331,21 +324,21 @@ const char *scene_wait(struct scene *s, const char *who)
         scene_fail(s, "PostgreSQL: %s", PQerrorMessage(d->pg));
         return "";
     }
-    (void)note(s, SCENE_POSTGRES, who, text);
+    (void)record(s, SCENE_POSTGRES, who, text);
     return text;
 }
 
 void scene_await(struct scene *s, bool (*happened)(struct scene *s, const char *who),
                  const char *who, const char *what)
 {
-    for (int ms = 0; !s->failed && !happened(s, who); ms += LOOK_EVERY_MS) {
-        if (ms > PATIENCE_MS)
+    for (int ms = 0; !s->failed && !happened(s, who); ms += POLL_MS) {
+        if (ms > WAIT_MS_MAX)
             scene_fail(s, "it takes too long until %s", what);
-        pause_ms(LOOK_EVERY_MS);
+        wait_sleep_us(POLL_MS * 1000);
     }
 }
 
-void scene_hang_up(struct scene *s, const char *who)
+void scene_disconnect(struct scene *s, const char *who)
 {
     struct desk **desk = &s->desks[index_of(s, who)];
     desk_close(*desk);
@@ -379,7 +372,7 @@ PGconn *scene_pg(struct scene *s, const char *who)
 void scene_prepare(struct scene *s, const char *sql)
 {
     if (!s->failed && !desk_do(s->judge, sql))
-        scene_fail(s, "%s", s->unused.why);
+        scene_fail(s, "%s", s->outcome.why);
     s->began_us = clock_monotonic_us(s->clock);
 }
 
@@ -420,7 +413,8 @@ void scene_judge(struct scene *s, const char *harm, const char *fine)
         s->side->evidence = copy("nothing was sold");
 }
 
-/* The two databases have different words for a list; SQLite makes it in the order of its rows. */
+/* PostgreSQL has string_agg(... ORDER BY ...); SQLite has group_concat, which takes the rows in the
+ * order of a subquery. */
 #define TWICE(list_of_buyers, list, tickets)                                                       \
     "SELECT " list "(seat || ' has ' || n || ' tickets: ' || buyers, '; ')"                        \
     " FROM (SELECT seat, count(*) AS n, " list_of_buyers " AS buyers"                              \
@@ -439,7 +433,7 @@ void scene_judge_tickets(struct scene *s)
                     ONCE("string_agg(" SEATS " ORDER BY n)", "tickets"));
 }
 
-/* Backends hand their statistics in at their end at the latest. */
+/* A backend reports its statistics when it ends, if not before. */
 static bool actors_are_gone(struct scene *s, const char *who)
 {
     (void)who;

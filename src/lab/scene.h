@@ -1,9 +1,11 @@
-/* What the scripts of anomalies.h are written with: actors with connections of their own, steps
- * that are carried out and noted in one call, and the judge, who has a connection too and looks at
- * the rows when all is over.
+/* What the scripts of anomalies.h are written with: actors, each with a connection of its own,
+ * steps that are run and recorded in one call, and a judge, who has a connection, too, and looks at
+ * the rows at the end.
  *
- * A refusal or an error of a server is an answer like any other, for the script to act on.  What
- * keeps a scene from being played at all (no connection) is noted once, and ends it. */
+ * A refusal or an error of a server is an answer like any other, for the script to act on.  A
+ * failure that keeps a scene from being played (no connection) is recorded once and ends it.
+ *
+ * One thread plays all actors; only scene_send leaves an actor waiting for its answer. */
 #ifndef HF_LAB_SCENE_H
 #define HF_LAB_SCENE_H
 
@@ -14,7 +16,7 @@
 #define SCENE_POSTGRES "PostgreSQL"
 #define SCENE_REDIS "Redis"
 #define SCENE_SQLITE "SQLite"
-/* The answer to a statement whose answer never came; the step has none. */
+/* What scene_sql returns if the connection broke before the answer came; the step has no answer. */
 #define SCENE_LOST "connection lost"
 
 struct scene {
@@ -22,82 +24,91 @@ struct scene {
     const struct clock *clock;
     const char *const *actors;
     bool on_sqlite;
-    const char *ledger, *locks; /* the actors that keep the rows and the locks */
+    const char *ledger; /* the actor that keeps the rows */
+    const char *locks;  /* the actor that keeps the locks */
     struct anomaly_side *side;
     int64_t began_us;
     struct desk *judge, *desks[ANOMALY_ACTORS_MAX];
-    struct strategy_outcome unused; /* the desks count into it */
-    struct hf_err err;              /* why it could not be played, if it failed */
-    bool failed;
+    struct strategy_outcome
+        outcome;       /* what the desks record; only its reason for a failure is used */
+    bool failed;       /* the scene could not be played */
+    struct hf_err err; /* why, if it failed */
 };
 
-/* An empty stage: seats A-1 and A-2, both FREE, no tickets, no locks.  It is on SQLite if that is
- * one of the actors. */
+/* Sets an empty stage: seats A-1 and A-2, both FREE, no tickets, no locks.  The scene is on SQLite
+ * if SQLite is one of the actors. */
 HF_MUST_USE bool scene_open(struct scene *s, const struct strategy_settings *settings,
                             const char *const *actors, struct anomaly_side *side,
                             struct hf_err *err);
 void scene_close(struct scene *s);
 
-/* Each runs a text, exactly as it is shown, on the connection of `who`, and returns the answer as
- * shown, valid until the side is closed: "FREE", "1 row", "(nil)", "ERROR 40P01: ...". */
+/* Run a text, exactly as it is shown, on the connection of `who`, and return the answer as it is
+ * shown: "FREE", "1 row", "(nil)", "ERROR 40P01: ...".  The answer is valid until the side is
+ * closed. */
 __attribute__((format(printf, 3, 4))) const char *scene_sql(struct scene *s, const char *who,
                                                             const char *fmt, ...);
 __attribute__((format(printf, 3, 4))) const char *scene_redis(struct scene *s, const char *who,
                                                               const char *fmt, ...);
-/* A command of Redis that is too long to be shown as it is, a script. */
+/* Runs a Redis command that is too long to be shown as it is, such as a script. */
 const char *scene_redis_words(struct scene *s, const char *who, const char *shown, int n,
                               const char *const *words);
-/* A statement that will have to wait for another's lock: returns once it does (or did not have
- * to).  scene_wait shows its answer as a step of its own. */
+/* Sends a statement that will wait for another actor's lock.  Returns once PostgreSQL waits for the
+ * lock, or has answered without waiting. */
 __attribute__((format(printf, 3, 4))) void scene_send(struct scene *s, const char *who,
                                                       const char *fmt, ...);
+/* Waits for the answer to scene_send and records it as a step of its own. */
 const char *scene_wait(struct scene *s, const char *who);
-/* Something that happens to `who` alone, or from one to the other. */
+/* Records something that happens to `who` alone. */
 __attribute__((format(printf, 3, 4))) void scene_note(struct scene *s, const char *who,
                                                       const char *fmt, ...);
+/* Records a message from one actor to another. */
 __attribute__((format(printf, 4, 5))) void scene_arrow(struct scene *s, const char *from,
                                                        const char *to, const char *fmt, ...);
-/* What the sender of the last step thinks now. */
+/* Records what the sender of the last step makes of its answer. */
 __attribute__((format(printf, 2, 3))) void scene_think(struct scene *s, const char *fmt, ...);
 static inline bool scene_is(const char *answer, const char *text)
 {
     return strcmp(answer, text) == 0;
 }
 
-/* A transaction that will write. */
+/* Begins a transaction that will write. */
 void scene_begin(struct scene *s, const char *who);
 
-/* The lock of A-1, with a TTL: a key in Redis, or a row in SQLite.  The answer as shown, and NULL
- * if another has it; with_fence: the answer is the fence of this grant, minted in the same step. */
+/* Takes the lock of A-1 with a TTL: a key in Redis, or a row in SQLite.  Returns the answer as it
+ * is shown, or NULL if another actor has the lock.  If `with_fence`, the answer is the fence of
+ * this grant, issued in the same step. */
 const char *scene_lock(struct scene *s, const char *who, int ttl_ms, bool with_fence);
-/* Blindly, or on the condition that it is still theirs.  False: there was nothing to release. */
+/* Releases the lock, blindly or only if it still belongs to `who`.  Returns false if nothing was
+ * released. */
 bool scene_unlock(struct scene *s, const char *who, bool is_blind);
-/* Time goes by until the lock that `who` had has expired. */
+/* Waits until the lock that `who` had has expired. */
 void scene_await_expiry(struct scene *s, const char *who);
-/* A new connection to PostgreSQL in place of the old one, through 127.0.0.1:port. */
+/* Replaces the connection to PostgreSQL by a new one through 127.0.0.1:port. */
 void scene_reconnect(struct scene *s, const char *who, int port);
-/* The connection of `who` ends; the next statement makes another. */
-void scene_hang_up(struct scene *s, const char *who);
+/* Closes the connection of `who`; the next statement opens another. */
+void scene_disconnect(struct scene *s, const char *who);
 
-/* The connection of `who`; NULL: the scene has failed. */
+/* The PostgreSQL connection of `who`; NULL if the scene has failed. */
 PGconn *scene_pg(struct scene *s, const char *who);
-/* What the judge runs before it begins, unseen. */
+/* Runs `sql` as the judge, without recording it, and starts the side's clock anew. */
 void scene_prepare(struct scene *s, const char *sql);
-/* The scene cannot be played, for that reason; the first one counts. */
+/* Records why the scene cannot be played; the first reason is kept. */
 __attribute__((format(printf, 2, 3))) void scene_fail(struct scene *s, const char *fmt, ...);
 
-/* The judge's question: the first value of the first row, for free(); NULL: none. */
+/* Asks as the judge.  Returns the first value of the first row, for free(), or NULL if there is
+ * none. */
 char *scene_ask(struct scene *s, const char *sql);
-/* The verdict: `harm` asks for a sentence on what went wrong, NULL if nothing did; `fine` for a
- * sentence on how things are then. */
+/* Decides the verdict: `harm` selects a sentence on what went wrong, and nothing if nothing did;
+ * `fine` then selects a sentence on how things are. */
 void scene_judge(struct scene *s, const char *harm, const char *fine);
-/* ... for a seat that more than one buyer has a ticket for. */
+/* The same for a seat that more than one buyer has a ticket for. */
 void scene_judge_tickets(struct scene *s);
-/* Time goes by until that has happened; `what` is said if it never does. */
+/* Waits until `happened` returns true; if it never does, the scene fails and the message has
+ * `what`. */
 void scene_await(struct scene *s, bool (*happened)(struct scene *s, const char *who),
                  const char *who, const char *what);
-/* Ends the actors' connections and returns when PostgreSQL has seen them go, their statistics
- * with them. */
+/* Closes the actors' connections and returns when their backends have ended, and so have reported
+ * their statistics. */
 void scene_dismiss(struct scene *s);
 
 #endif

@@ -1,8 +1,8 @@
-/* See scene.h: the lock of a seat, as the articles take it in Redis; where that is missing, as a
- * row in SQLite that does the same.  The place where the lock is kept also judges when it is over.
+/* See scene.h: the lock of a seat, as the articles take it in Redis, or as a row in SQLite where
+ * Redis is missing.  The server that keeps the lock also decides when it has expired.
  *
- * A fence is minted in the same step as the grant.  Were it asked for afterwards, who was paused
- * between the two would get the larger number, and be let in as the newer one. */
+ * A fence is issued in the same step as the grant.  If it were asked for afterwards, a holder that
+ * was paused between the two steps would get the larger number and be let in as the newer one. */
 #include "lab/scene.h"
 
 #include <stdio.h>
@@ -67,14 +67,14 @@ bool scene_unlock(struct scene *s, const char *who, bool is_blind)
         "1 row");
 }
 
-static bool is_over(struct scene *s, const char *who)
+static bool lock_has_expired(struct scene *s, const char *who)
 {
     (void)who;
     if (!s->on_sqlite) {
-        bool over = desk_redis_number(s->judge, "EXISTS " KEY) == 0;
+        bool is_gone = desk_redis_number(s->judge, "EXISTS " KEY) == 0;
         if (desk_failed(s->judge))
-            scene_fail(s, "%s", s->unused.why);
-        return over;
+            scene_fail(s, "%s", s->outcome.why);
+        return is_gone;
     }
     char *live = scene_ask(s, "SELECT 1 FROM locks WHERE until_ms > now_ms()");
     free(live);
@@ -83,7 +83,7 @@ static bool is_over(struct scene *s, const char *who)
 
 void scene_await_expiry(struct scene *s, const char *who)
 {
-    scene_await(s, is_over, who, "a lock expires");
+    scene_await(s, lock_has_expired, who, "a lock expires");
     scene_note(s, s->locks, "the lock of %s expires", who);
 }
 

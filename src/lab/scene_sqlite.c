@@ -15,7 +15,7 @@ static char *rows_text(sqlite3_stmt *statement, int step)
     return b.data;
 }
 
-/* BEGIN, COMMIT and ROLLBACK answer with their own name, as in PostgreSQL. */
+/* The answer to BEGIN, COMMIT and ROLLBACK is their own name, as in PostgreSQL. */
 static char *change_text(sqlite3 *db, const char *sql)
 {
     static const char *const verbs[] = {"BEGIN", "COMMIT", "ROLLBACK"};

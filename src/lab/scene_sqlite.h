@@ -1,13 +1,13 @@
-/* scene.c's other database. */
+/* The SQLite half of scene.h, called by scene.c. */
 #ifndef HF_LAB_SCENE_SQLITE_H
 #define HF_LAB_SCENE_SQLITE_H
 
 #include "lab/scene.h"
 
-/* Runs one statement; its answer in the words that PostgreSQL's have, for free(). */
+/* Runs one statement and returns its answer in PostgreSQL's words, for free(). */
 char *scene_sqlite_answer(sqlite3 *db, const char *sql);
-/* Gives a connection now_ms(), the clock that locks are judged by: SQLite's own has no name that
- * could be read on a wall. */
+/* Gives a connection the function now_ms(), by which locks expire.  SQLite's own functions for the
+ * time would make the statements too long to be read on a screen. */
 void scene_sqlite_now(struct scene *s, sqlite3 *db);
 
 #endif

@@ -1,5 +1,6 @@
-/* See servers.h.  A server is our child with PR_SET_PDEATHSIG; the directory is the keeper's, a
- * child that sleeps on a pipe whose other end only we have. */
+/* See servers.h.  A server is a child of this process with PR_SET_PDEATHSIG.  The keeper, another
+ * child, reads from a pipe whose other end only this process has, and removes the directory when
+ * the pipe is closed.  Main thread. */
 #include "lab/servers.h"
 
 #include <errno.h>
@@ -17,8 +18,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/wait.h"
 
 #define PATH_SIZE 512
 #define START_MS_MAX 30000
@@ -27,9 +29,9 @@
 #define ARGS_MAX 16
 #define ENVIRONMENT_MAX 1024
 
-static void nap(void) { (void)nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL); }
+static void pause_before_next_look(void) { wait_sleep_us(POLL_MS * 1000); }
 
-/* ---- binaries ---- */
+/* ---- programs ---- */
 
 static bool find_in(const char *dir, size_t len, const char *program, char ret[PATH_SIZE])
 {
@@ -47,7 +49,7 @@ static bool find_in(const char *dir, size_t len, const char *program, char ret[P
     return any;
 }
 
-static bool find(const char *program, char ret[PATH_SIZE])
+static bool find_program(const char *program, char ret[PATH_SIZE])
 {
     const char *path = getenv("PATH");
     for (const char *at = path; at && *at;) {
@@ -62,17 +64,17 @@ static bool find(const char *program, char ret[PATH_SIZE])
 bool servers_have_postgres(void)
 {
     char path[PATH_SIZE];
-    return find("initdb", path) && find("postgres", path);
+    return find_program("initdb", path) && find_program("postgres", path);
 }
 
 bool servers_have_redis(void)
 {
     char path[PATH_SIZE];
-    return find("redis-server", path);
+    return find_program("redis-server", path);
 }
 
-/* Who PostgreSQL and Redis run as; NULL: as we do. */
-static const struct passwd *somebody(void)
+/* The user that PostgreSQL and Redis run as; NULL for the user of this process. */
+static const struct passwd *server_user(void)
 {
     if (getuid() != 0)
         return NULL;
@@ -89,8 +91,9 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return 0;
 }
 
-/* Servers that have just been told to end may still make files. */
-_Noreturn static void keep(const char *dir, int fd)
+/* The keeper's whole life.  Servers that are ending may still create files, so it removes the
+ * directory until it is gone. */
+_Noreturn static void keeper_main(const char *dir, int fd)
 {
     char byte;
     (void)setsid();
@@ -103,7 +106,7 @@ _Noreturn static void keep(const char *dir, int fd)
         ;
     for (int ms = 0; access(dir, F_OK) == 0 && ms < STOP_MS_MAX; ms += POLL_MS) {
         (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        nap();
+        pause_before_next_look();
     }
     _exit(0);
 }
@@ -116,7 +119,7 @@ bool servers_open(struct servers *s, struct hf_err *err)
     /* A socket's path has room for 107 bytes. */
     bool usable = tmp && tmp[0] == '/' && strlen(tmp) < sizeof s->dir - 24;
     (void)snprintf(s->dir, sizeof s->dir, "%s/holdfast-lab-XXXXXX", usable ? tmp : "/tmp");
-    const struct passwd *user = somebody();
+    const struct passwd *user = server_user();
     if (!mkdtemp(s->dir)) {
         (void)hf_err_set(err, HF_INTERNAL, "%s: %s", s->dir, strerror(errno));
         s->dir[0] = '\0';
@@ -130,7 +133,7 @@ bool servers_open(struct servers *s, struct hf_err *err)
     }
     s->keeper = fork();
     if (s->keeper == 0)
-        keep(s->dir, ends[0]);
+        keeper_main(s->dir, ends[0]);
     (void)close(ends[0]);
     s->keeper_fd = ends[1];
     if (s->keeper > 0)
@@ -156,26 +159,27 @@ void servers_close(struct servers *s)
 struct launch {
     char path[PATH_SIZE];
     const char *args[ARGS_MAX]; /* [0] is the path */
-    const char *dir, *log;      /* `log` is in `dir` */
-    const struct passwd *user;  /* NULL: stays who we are */
-    int out;                    /* stdout; -1: the log */
-    int death;                  /* the signal when we die */
-    char **environment;         /* NULL: ours */
+    const char *dir;            /* its working directory */
+    const char *log;            /* the file for its stderr, in `dir` */
+    const struct passwd *user;  /* NULL for the user of this process */
+    int out;                    /* its stdout; -1 for the log */
+    int death_signal;           /* sent to it when this process dies */
+    char **environment;         /* NULL for that of this process */
 };
 
-/* In the child.  The user first: changing it clears the death signal. */
-_Noreturn static void become(const struct launch *l, pid_t parent)
+/* Runs in the child.  Changing the user clears the death signal, so that comes first. */
+_Noreturn static void exec_server(const struct launch *l, pid_t parent)
 {
     if (l->user &&
         (setgroups(0, NULL) != 0 || setgid(l->user->pw_gid) != 0 || setuid(l->user->pw_uid) != 0))
         _exit(126);
-    (void)prctl(PR_SET_PDEATHSIG, l->death);
+    (void)prctl(PR_SET_PDEATHSIG, l->death_signal);
     if (getppid() != parent)
         _exit(126);
     sigset_t none;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0); /* a ^C is ours alone: we end them in order */
+    (void)setpgid(0, 0); /* ^C reaches this program only, which stops the servers in order */
     if (chdir(l->dir) != 0)
         _exit(126);
     int in = open("/dev/null", O_RDONLY);
@@ -192,16 +196,16 @@ static pid_t launch(struct launch *l)
     l->args[0] = l->path;
     pid_t pid = fork();
     if (pid == 0)
-        become(l, parent);
+        exec_server(l, parent);
     return pid;
 }
 
-/* The last line of a log, for who must know why. */
+/* Copies the last line of a log, as the reason for a failure. */
 static void last_line(const char *dir, const char *log, char ret[160])
 {
     char path[PATH_SIZE], line[160];
     (void)snprintf(path, sizeof path, "%s/%s", dir, log);
-    (void)snprintf(ret, 160, "it says nothing");
+    (void)snprintf(ret, 160, "its log is empty");
     FILE *in = fopen(path, "r");
     while (in && fgets(line, sizeof line, in)) {
         line[strcspn(line, "\n")] = '\0';
@@ -212,7 +216,7 @@ static void last_line(const char *dir, const char *log, char ret[160])
         (void)fclose(in);
 }
 
-static bool failed(const struct launch *l, const char *what, struct hf_err *err)
+static bool fail_with_log(const struct launch *l, const char *what, struct hf_err *err)
 {
     char why[160];
     last_line(l->dir, l->log, why);
@@ -220,8 +224,8 @@ static bool failed(const struct launch *l, const char *what, struct hf_err *err)
     return false;
 }
 
-/* False: it ended or does not answer in time. */
-static bool await(struct server *s, bool (*answers)(const char *url))
+/* Returns false if the server has ended or does not answer in time. */
+static bool wait_until_it_answers(struct server *s, bool (*answers)(const char *url))
 {
     for (int ms = 0; ms < START_MS_MAX; ms += POLL_MS) {
         if (answers(s->url))
@@ -230,7 +234,7 @@ static bool await(struct server *s, bool (*answers)(const char *url))
             s->pid = 0;
             return false;
         }
-        nap();
+        pause_before_next_look();
     }
     return false;
 }
@@ -244,7 +248,7 @@ void servers_stop(struct server *s)
     for (int ms = 0; !gone && ms < STOP_MS_MAX; ms += POLL_MS) {
         gone = waitpid(s->pid, NULL, WNOHANG) != 0;
         if (!gone)
-            nap();
+            pause_before_next_look();
     }
     if (!gone) {
         (void)kill(s->pid, SIGKILL);
@@ -264,17 +268,18 @@ static bool make_cluster(const struct servers *s, struct hf_err *err)
                  "--locale=C", "--no-sync", NULL},
         .dir = s->dir,
         .log = "initdb.log",
-        .user = somebody(),
+        .user = server_user(),
         .out = -1,
-        .death = SIGKILL,
+        .death_signal = SIGKILL,
     };
     int status;
-    if (!find("initdb", l.path)) {
+    if (!find_program("initdb", l.path)) {
         (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "initdb is not in PATH");
         return false;
     }
     pid_t pid = launch(&l);
-    return (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0) || failed(&l, "initdb", err);
+    return (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0) ||
+           fail_with_log(&l, "initdb", err);
 }
 
 bool servers_start_postgres(struct servers *s, struct hf_err *err)
@@ -284,21 +289,21 @@ bool servers_start_postgres(struct servers *s, struct hf_err *err)
                  "max_connections=200", "-c", "port=5432", "-c", "log_min_messages=fatal", NULL},
         .dir = s->dir,
         .log = "postgres.log",
-        .user = somebody(),
+        .user = server_user(),
         .out = -1,
-        .death = SIGQUIT, /* at once, with its processes */
+        .death_signal = SIGQUIT, /* ends PostgreSQL and its processes at once */
     };
     if (!make_cluster(s, err))
         return false;
-    if (!find("postgres", l.path)) {
+    if (!find_program("postgres", l.path)) {
         (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "postgres is not in PATH");
         return false;
     }
     (void)snprintf(s->postgres.url, sizeof s->postgres.url,
                    "postgres://holdfast@/postgres?host=%s&port=5432", s->dir);
     s->postgres.pid = launch(&l);
-    return (s->postgres.pid > 0 && await(&s->postgres, postgres_answers)) ||
-           failed(&l, "PostgreSQL", err);
+    return (s->postgres.pid > 0 && wait_until_it_answers(&s->postgres, postgres_answers)) ||
+           fail_with_log(&l, "PostgreSQL", err);
 }
 
 /* ---- Redis ---- */
@@ -323,22 +328,23 @@ bool servers_start_redis(struct servers *s, struct hf_err *err)
                  "", "--appendonly", "no", "--dir", s->dir, NULL},
         .dir = s->dir,
         .log = "redis.log",
-        .user = somebody(),
+        .user = server_user(),
         .out = -1,
-        .death = SIGKILL,
+        .death_signal = SIGKILL,
     };
-    if (!find("redis-server", l.path)) {
+    if (!find_program("redis-server", l.path)) {
         (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "redis-server is not in PATH");
         return false;
     }
     (void)snprintf(s->redis.url, sizeof s->redis.url, "unix:%s", socket);
     s->redis.pid = launch(&l);
-    return (s->redis.pid > 0 && await(&s->redis, redis_answers)) || failed(&l, "Redis", err);
+    return (s->redis.pid > 0 && wait_until_it_answers(&s->redis, redis_answers)) ||
+           fail_with_log(&l, "Redis", err);
 }
 
 /* ---- holdfastd ---- */
 
-static bool beside_us(char ret[PATH_SIZE])
+static bool find_holdfastd(char ret[PATH_SIZE])
 {
     ssize_t len = readlink("/proc/self/exe", ret, PATH_SIZE - sizeof "/holdfastd");
     if (len <= 0)
@@ -349,7 +355,7 @@ static bool beside_us(char ret[PATH_SIZE])
     return access(ret, X_OK) == 0;
 }
 
-/* "holdfastd listening on http://..." is its first line. */
+/* The first line that holdfastd prints is "holdfastd listening on http://...". */
 static bool read_url(int fd, char ret[SERVER_URL_SIZE])
 {
     char line[512] = "";
@@ -363,7 +369,8 @@ static bool read_url(int fd, char ret[SERVER_URL_SIZE])
     return good;
 }
 
-/* Ours without what is meant for another holdfastd, and these, which may have passwords. */
+/* The environment of this process without the variables meant for another holdfastd, and with these
+ * two.  URLs are passed here and not as arguments because they may contain passwords. */
 static void write_environment(char *out[ENVIRONMENT_MAX], char *ledger, char *gate)
 {
     size_t n = 0;
@@ -391,9 +398,9 @@ bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *
         .dir = s->dir,
         .log = "holdfastd.log",
         .environment = environment,
-        .death = SIGKILL,
+        .death_signal = SIGKILL,
     };
-    if (!beside_us(l.path)) {
+    if (!find_holdfastd(l.path)) {
         (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "holdfastd is not beside this program");
         return false;
     }
@@ -405,5 +412,5 @@ bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *
     s->holdfastd.pid = launch(&l);
     (void)close(ends[1]);
     return (read_url(ends[0], s->holdfastd.url) && s->holdfastd.pid > 0) ||
-           failed(&l, "holdfastd", err);
+           fail_with_log(&l, "holdfastd", err);
 }

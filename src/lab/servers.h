@@ -1,10 +1,11 @@
-/* Throwaway servers for the lab, from the binaries that are installed: PostgreSQL, Redis, and the
- * holdfastd beside this program.  All live in one temporary directory that only we and the user
- * they run as may enter, PostgreSQL and Redis on sockets in it; that user is `postgres` or `nobody`
- * when we are root, as PostgreSQL refuses to be.  PostgreSQL is durable as installed (fsync on).
+/* Throwaway servers for the lab, from the programs that are installed: PostgreSQL, Redis, and the
+ * holdfastd beside this program.  All of them use one temporary directory that only this process
+ * and the servers' user can enter; PostgreSQL and Redis listen on sockets in it.  If this process
+ * is root, they run as `postgres` or `nobody`, because PostgreSQL refuses to run as root.
+ * PostgreSQL is as durable as it is by default (fsync on).
  *
- * Nothing stays behind: the servers end when the thread that started them does (which therefore is
- * the main one), and the directory is removed by a small process of ours even after kill -9. */
+ * Nothing stays behind, even after kill -9: the servers end when the thread that started them ends,
+ * which is why only the main thread may start them, and a small process removes the directory. */
 #ifndef HF_LAB_SERVERS_H
 #define HF_LAB_SERVERS_H
 
@@ -16,36 +17,38 @@
 #define SERVER_URL_SIZE 256
 
 struct server {
-    pid_t pid; /* 0: not running */
+    pid_t pid; /* 0 if it is not running */
     char url[SERVER_URL_SIZE];
 };
 
 struct servers {
-    char dir[64]; /* "": none */
-    pid_t keeper; /* removes it once keeper_fd is closed */
+    char dir[64]; /* "" if there is none */
+    pid_t keeper; /* the process that removes it once keeper_fd is closed */
     int keeper_fd;
     struct server postgres, redis, holdfastd;
 };
 
-/* Makes the directory.  To be closed on failure too, as after every start below. */
+/* Creates the directory.  The caller calls servers_close also after a failure, of this function or
+ * of one that starts a server. */
 HF_MUST_USE bool servers_open(struct servers *s, struct hf_err *err);
-/* Ends what runs and removes the directory.  Accepts a zeroed struct. */
+/* Stops the servers and removes the directory.  Accepts a zeroed struct. */
 void servers_close(struct servers *s);
 
-/* Is it installed?  Looked for in PATH, and in lib/postgresql/VERSION/bin beside each of its
- * directories, where Debian has it. */
+/* Return whether the server is installed: in PATH, or in lib/postgresql/VERSION/bin beside one of
+ * its directories, where Debian puts PostgreSQL. */
 bool servers_have_postgres(void);
 bool servers_have_redis(void);
 
-/* Return when the server answers.  postgres.url is for PQconnectdb and --ledger, redis.url
- * ("unix:PATH") for a strategy and --gate. */
-HF_MUST_USE bool servers_start_postgres(struct servers *s, struct hf_err *err); /* 1 to 2 s */
+/* Returns when the server answers, after 1 to 2 s.  postgres.url is for PQconnectdb and --ledger.
+ */
+HF_MUST_USE bool servers_start_postgres(struct servers *s, struct hf_err *err);
+/* Returns when the server answers.  redis.url ("unix:PATH") is for a strategy and --gate. */
 HF_MUST_USE bool servers_start_redis(struct servers *s, struct hf_err *err);
-/* As ourselves, on this ledger and gate; NULL: on SQLite in the directory, and no gate.
- * holdfastd.url is "http://127.0.0.1:PORT". */
+/* Starts holdfastd as the user of this process; holdfastd.url is "http://127.0.0.1:PORT".  Without
+ * a ledger it uses SQLite in the directory; `gate` may be NULL, too. */
 HF_MUST_USE bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *gate,
                                          struct hf_err *err);
-/* Ends one of them as an administrator would. */
+/* Stops a server with SIGINT, and with SIGKILL if that takes too long. */
 void servers_stop(struct server *s);
 
 #endif

@@ -1,12 +1,12 @@
-/* Skip locked: for buyers who want any seats, not these.  Each locks the first free ones that
- * nobody else is about to take, so nobody waits for anybody.  Seats are the first by id, not the
- * best together.  A buyer may be told that nothing is left while another, who will give up, has the
- * last ones locked. */
+/* Skip locked: for buyers who take any seats.  Each locks the first free seats that no other
+ * transaction has locked, so no buyer waits for another.  The seats are the first by id, not the
+ * best ones together.  A buyer may be told that nothing is left while another transaction, which is
+ * then rolled back, has the last seats locked. */
 #include <stdio.h>
 
 #include "lab/desk.h"
 
-/* The ids of a result as PostgreSQL's text[]. */
+/* Writes the ids of a result as PostgreSQL's text[]. */
 static void write_array(const PGresult *rows, struct buf *ret)
 {
     for (int i = 0; i < PQntuples(rows); i++)

@@ -1,4 +1,4 @@
-/* See stage.h.  A connection of its own for each call: none is fast, none is in a race. */
+/* See stage.h.  Each call opens a connection of its own, since none is part of what is measured. */
 #include "lab/stage.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ static const char schema[] =
     "                    held_until timestamptz,"
     "                    version int NOT NULL DEFAULT 0,"
     "                    PRIMARY KEY (event, id));"
-    /* unique.c alone: here a row is a hold, and the key is the protection. */
+    /* For unique.c alone: a row is a hold, and the key is the protection. */
     "CREATE TABLE holds (event text COLLATE \"C\","
     "                    seat text COLLATE \"C\","
     "                    holder text NOT NULL,"

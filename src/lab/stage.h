@@ -1,15 +1,17 @@
-/* What the strategies sell: the tables, and the seats of an event in them. */
+/* What the strategies sell: tables with the seats of events, and the sales that were made.  These
+ * functions are called before and after a race, by one thread. */
 #ifndef HF_LAB_STAGE_H
 #define HF_LAB_STAGE_H
 
 #include "lab/strategy.h"
 
-/* Drops and makes the tables, where settings->postgres says and where settings->sqlite does. */
+/* Drops and creates the tables in settings->postgres and in settings->sqlite, where these are set.
+ */
 HF_MUST_USE bool stage_build(const struct strategy_settings *settings, struct hf_err *err);
 
-/* Seats SECTION-ROW-1 ... SECTION-ROW-n of each of the rows, all available, in PostgreSQL.  May be
- * called again for more of the same event; the counter in Redis (counter.c), if there is one,
- * counts them all. */
+/* Adds the seats SECTION-ROW-1 to SECTION-ROW-n of each of the rows, all available, to an event in
+ * PostgreSQL.  If settings->redis is set, also adds them to the event's number there (counter.c).
+ * Can be called several times for one event. */
 struct stage_section {
     const char *event, *section;
     const char *const *rows;
@@ -21,12 +23,12 @@ HF_MUST_USE bool stage_seats(const struct strategy_settings *settings,
 
 #define STAGE_EVENT_SIZE 64
 #define STAGE_SEAT_SIZE 24
-/* A new event with the seats S-A-1 ... S-A-n, wherever this strategy sells. */
+/* Creates an event with the seats S-A-1 to S-A-n where this strategy sells. */
 HF_MUST_USE bool stage_event(const struct strategy *strategy,
                              const struct strategy_settings *settings, int seats,
                              char ret_event[STAGE_EVENT_SIZE], struct hf_err *err);
 
-/* Who has what, as the tables say. */
+/* A seat and its buyer, as the tables have them. */
 struct stage_sale {
     char seat[STAGE_SEAT_SIZE], holder[32];
 };

@@ -1,4 +1,4 @@
-/* See stage.h: the SQLite half, with the same tables. */
+/* See stage.h: the same tables in SQLite. */
 #include "lab/stage_sqlite.h"
 
 #include <sqlite3.h>
@@ -22,6 +22,7 @@ static const char select_sales[] =
     "SELECT id, holder FROM seats WHERE event = ?1 AND holder IS NOT NULL"
     " UNION ALL SELECT seat, holder FROM holds WHERE event = ?1";
 
+/* Closes the database and, unless `good`, takes its last error along. */
 static bool close_with(sqlite3 *db, bool good, struct hf_err *err)
 {
     if (!good)

@@ -1,4 +1,4 @@
-/* stage.c's other database. */
+/* The SQLite half of stage.h, called by stage.c. */
 #ifndef HF_LAB_STAGE_SQLITE_H
 #define HF_LAB_STAGE_SQLITE_H
 

@@ -1,4 +1,4 @@
-/* See strategy.h: the table of strategies. */
+/* See strategy.h: the tables of strategies, and one attempt. */
 #include "lab/strategy.h"
 
 #include <string.h>

@@ -1,14 +1,14 @@
-/* The field's ways of selling seats, side by side: one small file each, written as the best-known
- * articles write them, with libpq, hiredis and sqlite3 and nothing of src/db, src/lease or
- * src/engine.  They are the peers of `make bench` and something to learn from; no server of ours
- * runs them.  The last is Holdfast itself, asked over HTTP (holdfastd.c).
+/* The field's ways of selling seats, side by side.  Each is one small file, written as the
+ * best-known articles write it, with libpq, hiredis and sqlite3 alone, so that it can be read
+ * without the rest of this project.  `make bench` races them, too; no server of ours uses them. The
+ * last strategy is Holdfast itself, asked over HTTP (holdfastd.c).
  *
- * All but that one sell the rows of one table, a row a seat (stage.h has the schema).  A seat
- * becomes HELD; the periodic sweep that gives it back after held_until is the same for all and not
- * part of a strategy.
+ * All but the last sell the rows of one table, one row per seat (stage.c has the schema).  A seat
+ * becomes HELD; the periodic sweep that frees it after held_until would be the same for all and is
+ * not part of a strategy.
  *
- * A desk is one worker: its own connections, one thread at a time.  Strategies keep no other state,
- * except the queues, whose lines are the process's (line.h). */
+ * A desk is one worker with connections of its own; one thread at a time uses it.  Strategies keep
+ * no other state, except for the queues, whose lines belong to the process (line.h). */
 #ifndef HF_LAB_STRATEGY_H
 #define HF_LAB_STRATEGY_H
 
@@ -22,35 +22,36 @@
 
 enum strategy_verdict { STRATEGY_WON, STRATEGY_LOST, STRATEGY_ERROR };
 
-/* What one buyer asks for: all of it or nothing. */
+/* The seats that one buyer asks for, all or nothing. */
 struct strategy_want {
     const char *user, *event;
-    const char *const *seats; /* each named once */
+    const char *const *seats; /* no seat is named twice */
     size_t n_seats;           /* 1 to STRATEGY_SEATS_MAX */
 };
 
 struct strategy_outcome {
-    enum strategy_verdict verdict; /* an error in a COMMIT may have sold the seats all the same */
+    enum strategy_verdict verdict; /* after an error in COMMIT the seats may be sold nevertheless */
     unsigned sql_trips;            /* exchanges with PostgreSQL, or statements run by SQLite;
-                                      preparing one is none */
-    unsigned commits;              /* transactions, as pg_stat_database.xact_commit counts; SQLite:
-                                      those that wrote */
+                                      preparing a statement does not count */
+    unsigned commits;              /* transactions, as pg_stat_database.xact_commit counts them; on
+                                      SQLite only those that wrote */
     unsigned redis_trips;
-    char why[256]; /* of an error */
+    char why[256]; /* the reason for STRATEGY_ERROR */
 };
 
 struct strategy_settings {
-    const char *postgres;   /* anything that PQconnectdb takes */
-    const char *redis;      /* redis://HOST:PORT or unix:PATH */
-    const char *sqlite;     /* the path of a database file */
-    const char *server;     /* of Holdfast, http://HOST:PORT */
-    uint64_t seed;          /* of the pauses; 0: the system's */
-    int hold_s;             /* how long a buyer has the seat */
-    int lease_ms;           /* how long a lock in Redis lives */
-    int retries_max;        /* of an attempt that found the seat locked or changed */
-    int retry_pause_ms;     /* before such a retry */
-    void (*window)(void *); /* called between reading and writing: where another buyer fits in; */
-    void *window_ctx;       /* NULL: not called */
+    const char *postgres; /* for PQconnectdb */
+    const char *redis;    /* redis://HOST:PORT or unix:PATH */
+    const char *sqlite;   /* the path of a database file */
+    const char *server;   /* the URL of a holdfastd, http://ADDRESS:PORT */
+    uint64_t seed;        /* for the length of pauses; 0 means random */
+    int hold_s;           /* how long a buyer may keep the seat */
+    int lease_ms;         /* the TTL of a lock in Redis */
+    int retries_max;      /* of an attempt that found the seat locked or changed */
+    int retry_pause_ms;   /* before such a retry */
+    /* Called between reading and writing, where another buyer's write fits in; may be NULL. */
+    void (*window)(void *);
+    void *window_ctx;
 };
 /* The articles' numbers: 480 s, 30 s, 3 retries of 100 ms. */
 #define STRATEGY_SETTINGS_USUAL                                                                    \
@@ -68,28 +69,30 @@ struct desk;
 struct strategy {
     const char *name;
     const char *summary; /* one sentence */
-    bool correct;        /* never two winners of a seat ... */
-    const char *unless;  /* ... but for this; NULL: never */
-    unsigned needs;      /* STRATEGY_NEEDS_* */
-    bool chooses;        /* takes any n_seats seats of the event, whichever were named */
+    bool correct;        /* promises never to sell a seat twice */
+    const char
+        *unless;    /* the condition under which it breaks this promise; NULL if there is none */
+    unsigned needs; /* STRATEGY_NEEDS_* */
+    bool chooses;   /* takes any n_seats seats of the event, not those that were named */
 
     HF_MUST_USE bool (*open)(const struct strategy *strategy,
                              const struct strategy_settings *settings, struct desk **ret,
                              struct hf_err *err);
     void (*close)(struct desk *desk); /* accepts NULL */
-    /* True: won.  False: lost, or failed if the desk says so; a transaction that it leaves open is
-     * rolled back.  To be called by strategy_attempt. */
+    /* Returns true if the buyer won, and false if it lost or, as desk_failed then says, an error
+     * ended the attempt.  strategy_attempt calls it and rolls back a transaction left open. */
     bool (*attempt)(struct desk *desk, const struct strategy_want *want);
 };
 
-/* Each ends with NULL.  A strategy has the same name in both; what SQLite cannot do is not there.
- */
-extern const struct strategy *const strategies[]; /* PostgreSQL, some with Redis */
+/* On PostgreSQL, some with Redis; ends with NULL. */
+extern const struct strategy *const strategies[];
+/* On SQLite, under the same names, as far as SQLite can do them; ends with NULL. */
 extern const struct strategy *const strategies_sqlite[];
 extern const struct strategy strategy_holdfast;
-const struct strategy *strategy_find(const char *name); /* of `strategies` */
+/* Looks in `strategies`; NULL if there is none of this name. */
+const struct strategy *strategy_find(const char *name);
 
-/* One buyer's request from beginning to end; blocks. */
+/* Serves one buyer's request from beginning to end; blocks. */
 void strategy_attempt(const struct strategy *strategy, struct desk *desk,
                       const struct strategy_want *want, struct strategy_outcome *ret);
 

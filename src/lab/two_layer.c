@@ -1,11 +1,11 @@
-/* Two layers: Redis as a gate, PostgreSQL as the truth.  A key a seat, set only if it is not there
- * and for as long as the hold, refuses nearly everybody at the price of one command.  Who passes
- * changes the row, on the condition that it is available: should Redis have lost its keys, the row
- * still refuses.  Then, and if only some of the seats were to be had, the gate is opened again.
+/* Two layers: Redis as a gate, PostgreSQL as the truth.  One key per seat, set only if it is
+ * missing and for as long as the hold, refuses nearly all buyers at the price of one command.  A
+ * buyer who passes changes the row on condition that it is available, so the row still refuses if
+ * Redis has lost its keys.  A buyer who does not get all its seats deletes the keys that it set.
  *
- * That DEL is blind: after a pause longer than the hold it deletes the key of another.  In front of
- * a row that decides, this costs a quick refusal and no seat (see anomaly_blind_delete.c for what
- * it costs where nothing else decides). */
+ * That DEL is blind: after a pause longer than the hold it deletes the key of another buyer.  As
+ * the row decides, this costs a quick refusal and no seat; anomaly_blind_delete.c shows what it
+ * costs where nothing else decides. */
 #include "lab/desk.h"
 
 static bool take_rows(struct desk *d, const struct strategy_want *want)
@@ -39,7 +39,7 @@ static bool attempt(struct desk *d, const struct strategy_want *want)
 
 const struct strategy strategy_two_layer = {
     .name = "two-layer",
-    .summary = "Passes a key a seat in Redis first, then changes the row if it is available.",
+    .summary = "Sets one key per seat in Redis first, then changes the row if it is available.",
     .correct = true,
     .needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS,
     .open = desk_open,

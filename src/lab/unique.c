@@ -1,6 +1,7 @@
-/* Unique constraint: a hold is a row of its own, and the table's key allows one a seat.  No look,
- * no lock, one statement: the database refuses whoever comes second.  Several seats are inserted in
- * the order of their ids: an insert waits for another's of the same key that has not committed. */
+/* Unique constraint: a hold is a row of its own, and the table's key allows one row per seat.  One
+ * statement, without reading or locking first: the database refuses the second buyer.  Several
+ * seats are inserted in the order of their ids, because an insert waits for an uncommitted insert
+ * of the same key. */
 #include "lab/desk.h"
 
 #define UNIQUE_VIOLATION "23505"
@@ -18,7 +19,7 @@ static bool attempt(struct desk *d, const struct strategy_want *want)
 
 const struct strategy strategy_unique = {
     .name = "unique",
-    .summary = "Inserts a row a seat into a table whose key allows only one.",
+    .summary = "Inserts one row per seat into a table whose key allows only one.",
     .correct = true,
     .needs = STRATEGY_NEEDS_POSTGRES,
     .open = desk_open,

@@ -1,5 +1,5 @@
-/* Unique constraint, on SQLite: as unique.c.  No order is needed, since one writer writes at a
- * time. */
+/* Unique constraint, on SQLite; see unique.c.  The order of the rows does not matter, because
+ * SQLite has one writer at a time. */
 #include "lab/desk.h"
 
 #define PRIMARY_KEY_VIOLATION "1555" /* SQLITE_CONSTRAINT_PRIMARYKEY */
@@ -16,7 +16,7 @@ static bool attempt(struct desk *d, const struct strategy_want *want)
 
 const struct strategy strategy_unique_sqlite = {
     .name = "unique",
-    .summary = "Inserts a row a seat into a table whose key allows only one.",
+    .summary = "Inserts one row per seat into a table whose key allows only one.",
     .correct = true,
     .needs = STRATEGY_NEEDS_SQLITE,
     .open = desk_open,

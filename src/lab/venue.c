@@ -1,6 +1,7 @@
-/* See venue.h.  On a PostgreSQL that was named, the strategies and the engine get a schema each, by
- * search_path in their URLs; both are dropped at the end.  A Redis that was named must be empty:
- * the gate's keys are numbers of events, which another Holdfast's are too. */
+/* See venue.h.  On PostgreSQL, the strategies and our holdfastd get a schema each, by search_path
+ * in their URLs.  Both are dropped at the end if the user named the server.  A Redis that the user
+ * named must be empty: the gate's keys contain numbers of events, and another Holdfast would use
+ * the same ones. */
 #include "lab/venue.h"
 
 #include <libpq-fe.h>
@@ -19,7 +20,7 @@ static bool is_sqlite(const char *url) { return url && strncmp(url, "sqlite:", 7
 
 /* ---- PostgreSQL ---- */
 
-/* One value of one statement; "" for none. */
+/* Runs one statement and copies its first value, or "" if it returns none. */
 static bool ask_postgres(const char *url, const char *sql, char ret[64], struct hf_err *err)
 {
     PGconn *pg = PQconnectdb(url);
@@ -74,15 +75,15 @@ static bool open_postgres(struct venue *v, const char *url, struct hf_err *err)
 
 /* ---- Redis ---- */
 
-static const struct strategy redis_alone = {.needs = STRATEGY_NEEDS_REDIS};
+static const struct strategy redis_only = {.needs = STRATEGY_NEEDS_REDIS};
 
-static enum hf_status look_at_redis(struct venue *v, const char *url, bool must_be_empty,
-                                    struct hf_err *err)
+static enum hf_status check_redis(struct venue *v, const char *url, bool must_be_empty,
+                                  struct hf_err *err)
 {
     struct desk *d = NULL;
     struct strategy_outcome outcome = {0};
     v->settings.redis = url;
-    if (!desk_open(&redis_alone, &v->settings, &d, err))
+    if (!desk_open(&redis_only, &v->settings, &d, err))
         return err->code;
     d->outcome = &outcome;
     long long keys = desk_redis_number(d, "DBSIZE");
@@ -102,13 +103,14 @@ static enum hf_status look_at_redis(struct venue *v, const char *url, bool must_
     return status;
 }
 
+/* Deletes the keys of the strategies and of the gate. */
 static void clean_redis(const struct venue *v)
 {
     static const char *const patterns[] = {"seat:*", "area:*", "lock:*", "stock:*"};
     struct desk *d = NULL;
     struct strategy_outcome outcome = {0};
     struct hf_err err;
-    if (!desk_open(&redis_alone, &v->settings, &d, &err))
+    if (!desk_open(&redis_only, &v->settings, &d, &err))
         return;
     d->outcome = &outcome;
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
@@ -149,7 +151,7 @@ static void remove_sqlite(const struct venue *v)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the venue ---- */
 
 static enum hf_status check_urls(const char *ledger, const char *gate, struct hf_err *err)
 {
@@ -168,7 +170,7 @@ static enum hf_status check_urls(const char *ledger, const char *gate, struct hf
     PQconninfoFree(parsed);
     if ((ledger && strlen(ledger) > VENUE_URL_SIZE - 128) || (gate && strlen(gate) > 512))
         return hf_err_set(err, HF_INVALID_REQUEST, "a URL is too long");
-    if (gate && !desk_redis_url(gate))
+    if (gate && !desk_is_redis_url(gate))
         return hf_err_set(err, HF_INVALID_REQUEST, "--gate: not redis://HOST:PORT or unix:PATH");
     if (gate && is_sqlite(ledger))
         return hf_err_set(err, HF_INVALID_REQUEST, "--gate: SQLite has no use for a gate");
@@ -181,7 +183,7 @@ static enum hf_status open_gate(struct venue *v, const char *gate,
 {
     if (gate) {
         v->named_gate = true;
-        enum hf_status status = look_at_redis(v, gate, true, err);
+        enum hf_status status = check_redis(v, gate, true, err);
         v->named_gate = status == HF_OK;
         return status;
     }
@@ -193,9 +195,8 @@ static enum hf_status open_gate(struct venue *v, const char *gate,
     }
     if (!say(ctx, "starting Redis"))
         return hf_err_set(err, HF_DRAINING, "stopped");
-    return servers_start_redis(&v->servers, err)
-               ? look_at_redis(v, v->servers.redis.url, false, err)
-               : err->code;
+    return servers_start_redis(&v->servers, err) ? check_redis(v, v->servers.redis.url, false, err)
+                                                 : err->code;
 }
 
 enum hf_status venue_open(struct venue *v, const char *ledger, const char *gate,

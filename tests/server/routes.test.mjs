@@ -109,7 +109,7 @@ describe('calls of sellers and readers', () => {
     await Promise.all(wires.map((wire, i) => wire.write(i % 5 === 4
       ? encode('POST', '/v1/holds', { event: event.id, best_available: { quantity: 1 }, areas: { Floor: 1 } }) : encode('GET', paths[i % 5]))));
     await sleep(20);
-    for (const wire of wires) wire.socket.resetAndDestroy();
+    for (const wire of wires) wire.reset();
     assert.equal(Object.values(await server.map(event)).slice(0, 6).join(''), 'hhhhhh');
     const { held, available } = await server.counts(event);
     assert.equal(held + available, 39);

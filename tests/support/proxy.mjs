@@ -11,6 +11,7 @@
 
 import net from 'node:net';
 import { once } from 'node:events';
+import { reset } from './wire.mjs';
 
 const SSL_REQUEST = 80877103, GSS_REQUEST = 80877104;
 
@@ -81,7 +82,7 @@ class Proxy {
 
   #accept(client) {
     client.on('error', () => {});
-    if (this.#mode === 'cut') return client.resetAndDestroy();
+    if (this.#mode === 'cut') return reset(client);
     const link = { client, upstream: null, seen: 0, statements: new Statements(), dead: this.#mode === 'blackhole' };
     this.#links.add(link);
     client.setNoDelay(true);
@@ -93,7 +94,7 @@ class Proxy {
     link.upstream = upstream;
     upstream.setNoDelay(true);
     upstream.unref();
-    upstream.on('error', () => client.resetAndDestroy());
+    upstream.on('error', () => reset(client));
     upstream.on('close', over);
     client.on('data', (data) => this.#fromClient(link, data));
     upstream.on('data', (data) => this.#pass(link, client, data));
@@ -117,7 +118,7 @@ class Proxy {
   #spring(trap, link, data) {
     link.dead = true;
     const cut = () => {
-      link.client.resetAndDestroy();
+      reset(link.client);
       link.upstream.destroy();
       trap.resolve();
     };
@@ -154,13 +155,13 @@ class Proxy {
   cutThose(pattern) {
     this.#mode = 'cut';
     const those = [...this.#links].filter(({ statements }) => statements.ran(pattern));
-    for (const link of those) { link.client.resetAndDestroy(); link.upstream?.destroy(); }
+    for (const link of those) { reset(link.client); link.upstream?.destroy(); }
     return those.length;
   }
 
   // Every connection there is, reset; new ones are welcome unless it is cut.
   reset() {
-    for (const link of this.#links) { link.client.resetAndDestroy(); link.upstream?.destroy(); }
+    for (const link of this.#links) { reset(link.client); link.upstream?.destroy(); }
   }
 
   blackhole() {
@@ -190,7 +191,7 @@ class Proxy {
     this.#mode = 'open';
     this.#delayMs = 0;
     this.#trap = null;
-    for (const link of this.#links) if (link.dead) { link.client.resetAndDestroy(); link.upstream?.destroy(); }
+    for (const link of this.#links) if (link.dead) { reset(link.client); link.upstream?.destroy(); }
   }
 
   async close() {

@@ -4,6 +4,14 @@
 import assert from 'node:assert/strict';
 import net from 'node:net';
 
+// Ends a connection with a reset instead of a FIN.  A socket whose FIN is on its way is destroyed in the
+// plain manner: Node would mark its handle as closing without closing it (TCPWrap::Reset ignores
+// libuv's EINVAL), and then turn in circles at the end of the process, waiting for that handle.
+export function reset(socket) {
+  if (socket.writableEnded && !socket.writableFinished) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
 export function encode(method, target, body, headers = {}) {
   const payload = body === undefined ? Buffer.alloc(0)
     : Buffer.isBuffer(body) ? body
@@ -85,6 +93,7 @@ export class Wire {
   }
 
   close() { this.socket.destroy(); }
+  reset() { reset(this.socket); }
 
   #read(data) {
     this.buffer = this.buffer.length === 0 ? data : Buffer.concat([this.buffer, data]);

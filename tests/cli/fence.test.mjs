@@ -1,6 +1,7 @@
 // What a fence is for.  Holder A is stopped past its lease, B takes the lock and writes, A wakes and
 // writes: where the write target checks fences A is refused; in the twin without the guard A's
 // write lands on B's.
+// backends: own
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

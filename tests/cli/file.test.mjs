@@ -1,4 +1,5 @@
 // The file of sqlite: locks is taken away while commands use it.
+// backends: own
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

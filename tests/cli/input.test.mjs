@@ -1,4 +1,5 @@
 // Bad input, wrong passwords, hosts that do not answer: a clear word, the right exit code, in time.
+// backends: own
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

@@ -1,4 +1,5 @@
 // `holdfast lock`, `drivers` and `fence`: locks for scripts, and for people who look.
+// backends: own
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

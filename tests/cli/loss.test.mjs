@@ -1,4 +1,5 @@
 // Signals, the wrapper's death, and the loss of a lock: the command ends before another can hold it.
+// backends: own
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

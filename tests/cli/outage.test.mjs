@@ -1,5 +1,6 @@
 // A Redis that goes away and comes back: waiters ride it out, holders keep what it kept and lose what
 // it forgot.
+// backends: own
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,4 +1,5 @@
 // `holdfast run`: what it promises of exit codes, options, and what the command sees.
+// backends: own
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

@@ -1,5 +1,6 @@
 // URLs that cannot be read: one line that says what is wrong and how one looks, status 64, and no part
 // of a password.
+// backends: own
 
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';

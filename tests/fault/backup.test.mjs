@@ -1,4 +1,5 @@
 // Backups as docs/operations.md tells to take them: while buyers are busy, whole and true.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

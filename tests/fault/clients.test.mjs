@@ -1,4 +1,5 @@
 // Clients that are slow, silent or many do not disturb the others.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

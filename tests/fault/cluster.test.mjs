@@ -1,5 +1,6 @@
 // `make cluster` as a user meets it: one address in front of three servers that share what they know,
 // goes on without any one of them, and leaves nothing behind.
+// backends: own
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -1,5 +1,6 @@
 // The disk fills up, or writing to it fails: no answer is a lie, nothing is half done, and when
 // there is room again the server goes on by itself.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';

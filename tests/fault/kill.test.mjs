@@ -1,5 +1,6 @@
 // kill -9 under load, HF_KILLS times (default 5).  Writers record every answer they were given;
 // after each restart every one of them must still be true (I1, I5, I7, I8).
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

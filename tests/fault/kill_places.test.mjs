@@ -2,6 +2,7 @@
 // unblock, evict, close, open.  As kill.test.mjs: writers record every answer they were given, and
 // after each of HF_KILLS (default 3) restarts every one of them must still be true (I1, I2, I5, I7,
 // I8, I11).
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

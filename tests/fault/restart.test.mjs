@@ -1,4 +1,5 @@
 // Restarts, a second server on the same directory, directories that cannot be used, SIGTERM.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,5 @@
 // The gate may be lost, empty or wrong at any moment: that costs speed, never a seat.
+// backends: own
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';

@@ -1,5 +1,6 @@
 // The ledger is gone, slow, or lost in the middle of a COMMIT: no answer is invented, what was
 // acknowledged stays, and the servers find back by themselves (I7, I14).
+// backends: own
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

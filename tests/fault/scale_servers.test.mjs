@@ -1,4 +1,5 @@
 // Several servers on one ledger: what one does the others know, and the end of one is nobody else's.
+// backends: own
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,5 @@
 // tests/soak/cluster.mjs for HF_SOAK_S seconds (20; `make soak`: 300).
+// backends: own
 
 import { after, it } from 'node:test';
 import { seed } from '../support/random.mjs';

@@ -1,5 +1,6 @@
 // How a site begins and is looked at: with fewer rights, without its gate, and by `holdfast verify`
 // while it works.
+// backends: own
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';

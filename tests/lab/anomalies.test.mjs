@@ -1,4 +1,5 @@
 // `holdfast lab anomalies`: each race, played step by step on real servers, ends as stated on both sides.
+// backends: own
 
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';

@@ -1,5 +1,6 @@
 // `holdfast lab race`, as a teacher runs it: on throwaway servers, on SQLite where there are none, and
 // on servers that were named.  That naive sells twice without luck is shown in tests/unit/test_lab.c.
+// backends: own
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

@@ -1,4 +1,5 @@
 // `holdfast lab report`: the page in a real browser, beside the JSON that it was made of.
+// backends: own
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

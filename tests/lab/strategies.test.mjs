@@ -1,4 +1,5 @@
 // docs/strategies.md: every number in its sentences is a link to a row of its tables, and is in that row.
+// backends: own
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

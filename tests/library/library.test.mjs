@@ -1,5 +1,6 @@
 // Claims about libholdfast as it is installed: what it exports, that C and C++ programs build
 // against it with what pkg-config says, and that the examples of the manual do what they say.
+// backends: own
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

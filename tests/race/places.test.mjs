@@ -1,6 +1,7 @@
 // Many buyers at one moment who leave the choice to us, or want places that are only counted (I2).
 // Each claim has a twin: the same judgement on a server without protection, where it must find the
 // race.
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

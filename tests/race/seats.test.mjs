@@ -1,5 +1,6 @@
 // Many buyers, few seats, one moment.  Each claim has a twin: the same judgement on a server
 // without protection, where it must find the race.
+// backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,5 +1,6 @@
 // Who may do what: keys and scopes, where the server dares to listen, limits of callers without a
 // key.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

@@ -1,4 +1,5 @@
 // The log: every transition of anything, in order; the state is its fold (I11), and so is the past.
+// backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,5 +1,6 @@
 // best_available: which seats a buyer gets who leaves the choice to us.  tests/unit/test_best*.c
 // hold the choice to every other possible one; here it is met from outside.
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,4 +1,5 @@
 // What every answer promises: problems, ids of requests, methods and paths, health and metrics.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

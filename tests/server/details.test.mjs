@@ -1,4 +1,5 @@
 // Small print: what a reviewer found wrong once.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,5 +1,6 @@
 // The documents say what is so: the tour's commands print what the page shows, and the manual
 // pages have the flags that the programs have.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

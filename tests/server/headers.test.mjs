@@ -1,4 +1,5 @@
 // What answers say to browsers (CORS, security headers), and what the log says of requests.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,4 +1,5 @@
 // Making holds: the 201, every refusal, and the order in which reasons to refuse are looked for.
+// backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

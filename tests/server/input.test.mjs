@@ -1,5 +1,6 @@
 // Bad input: every kind is a clear 4xx (or a closed connection where there was no request to
 // answer), nothing is changed by it, and the server goes on serving.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import net from 'node:net';

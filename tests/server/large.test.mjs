@@ -1,4 +1,5 @@
 // Large events: made while others sell, whole or not at all, and kept as they were made.
+// backends: sqlite postgres
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,5 +1,6 @@
 // The life of a hold: every call in every state, legal and not.  Tests that wait for an expiry
 // wait side by side: the shortest hold lasts a second.
+// backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,4 +1,5 @@
 // What a header may look like, and what one client may make the server remember.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import net from 'node:net';

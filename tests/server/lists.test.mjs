@@ -1,4 +1,5 @@
 // GET /v1/holds: every hold of an event once, newest first, with ids that cannot be used.
+// backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

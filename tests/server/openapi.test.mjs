@@ -1,5 +1,6 @@
 // The document and the server say the same: every operation is driven to every status it names
 // (but those that need a broken server), and every answer is held to it.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

@@ -1,4 +1,5 @@
 // holdfastd as a program: flags, their twins in the environment, the demo, signals.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

@@ -1,5 +1,6 @@
 // The proxies in the documents, as they are written there: accepted by HAProxy and nginx, and doing what
 // they are for.  Only addresses, ports, certificates and log files are replaced.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

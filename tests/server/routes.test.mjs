@@ -1,5 +1,6 @@
 // What every call has in common, asked of those of sellers and readers: any may be the first to meet
 // an event after a restart, HEAD is GET without a body, none says a secret in the log.
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,4 +1,5 @@
 // What sellers do: take seats off sale and put them back, stop the sale and go on, end another's hold.
+// backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,5 +1,6 @@
 // The map: drawn at most ten times a second for however many who ask (five at once, then one every
 // 200 ms), exactly of its seq, and never older than what the asker was answered before.
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import zlib from 'node:zlib';

@@ -1,5 +1,6 @@
 // Streams: the format, where they begin, that nothing is ever left out (I13), many readers at once,
 // readers that are slow or vanish, and the end.
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

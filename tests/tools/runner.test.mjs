@@ -1,0 +1,157 @@
+// The test runner itself: a suite that hangs, crashes, skips, leaves servers behind or does not say where
+// it runs is reported by name.
+// backends: own
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { isGone, launch, tempDir, until } from '../support/process.mjs';
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const RUNNER = path.join(root, 'tests/support/run_suites.mjs');
+
+// A directory with a tests/ folder of its own; `suites` maps file names to their text after the imports.
+function project(suites) {
+  const dir = tempDir();
+  fs.mkdirSync(path.join(dir, 'tests/some'), { recursive: true });
+  for (const [name, text] of Object.entries(suites)) {
+    fs.writeFileSync(path.join(dir, `tests/some/${name}.test.mjs`), `${text}\n`);
+  }
+  return dir;
+}
+
+const suite = (body, header = '// backends: own') => `${header}
+import { it } from 'node:test';
+import { spawn } from 'node:child_process';
+${body}`;
+
+function begin(dir, files = [], env = {}) {
+  const clean = { ...process.env, ...env };
+  for (const name of ['HOLDFAST_TEST_BACKEND', 'NODE_TEST_CONTEXT', 'TEST_TIME_FACTOR']) if (!(name in env)) delete clean[name];
+  return launch(process.execPath, [RUNNER, ...files], { cwd: dir, env: clean });
+}
+
+async function run(dir, files, env) {
+  const runner = begin(dir, files, env);
+  const { code } = await runner.done;
+  return { code, text: runner.stdout + runner.stderr };
+}
+
+describe('the runner of suites', { concurrency: 4 }, () => {
+  it('runs every file on every back end it declares, and adds up', async () => {
+    const where = "it('one', () => { console.log('on', process.env.HOLDFAST_TEST_BACKEND); });";
+    const { code, text } = await run(project({
+      first: suite(where, '// backends: sqlite cluster'),
+      second: suite("it('two', () => {});\nit('three', { skip: 'no reason' }, () => {});"),
+    }));
+    assert.equal(code, 0, text);
+    assert.equal(text.match(/^tests\/some\/first\.test\.mjs: 1 passed/gm).length, 2, text);
+    assert.match(text, /^=== suites on cluster$/m);
+    assert.match(text, /^ {4}skipped: three \(no reason\)$/m);
+    assert.match(text, /^suites: 3 passed, 0 failed, 1 skipped$/m);
+  });
+
+  it('a file that hangs costs its own limit, is named, and the others run', async () => {
+    const { code, text } = await run(project({
+      hangs: suite("it('never ends', () => new Promise(() => setInterval(() => {}, 1000)));", '// backends: own\n// time limit: 2 s'),
+      well: suite("it('is well', () => {});"),
+    }));
+    assert.equal(code, 1);
+    assert.match(text, /^--- tests\/some\/hangs\.test\.mjs: FAILED: exceeded its limit of 2 s/m);
+    assert.match(text, /^tests\/some\/well\.test\.mjs: 1 passed/m);
+  });
+
+  it('a file that spins and ignores signals is killed with the processes it started', async () => {
+    const dir = project({
+      spins: suite(`const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+        import fs from 'node:fs';
+        fs.writeFileSync('pid', String(child.pid));
+        it('spins', () => { process.on('SIGTERM', () => {}); for (;;); });`, '// backends: own\n// time limit: 2 s'),
+    });
+    const { code, text } = await run(dir);
+    assert.equal(code, 1);
+    assert.match(text, /spins\.test\.mjs: FAILED: exceeded its limit/);
+    assert.ok(isGone(Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'))), 'what it started is gone');
+  });
+
+  it('a server left running is a failure, and is ended', async () => {
+    const dir = project({
+      leaves: suite(`import fs from 'node:fs';
+        it('starts a server', () => {
+          const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+          child.unref();
+          fs.writeFileSync('pid', String(child.pid));
+        });`),
+    });
+    const { code, text } = await run(dir);
+    assert.equal(code, 1);
+    assert.match(text, /leaves\.test\.mjs: FAILED: left processes behind: sleep \(\d+\)/);
+    assert.ok(isGone(Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'))));
+  });
+
+  it('a file that does not say where it runs fails, and so does one that names no known back end', async () => {
+    const { code, text } = await run(project({
+      silent: suite("it('one', () => {});", '// A suite.'),
+      odd: suite("it('one', () => {});", '// backends: oracle'),
+    }));
+    assert.equal(code, 1);
+    assert.match(text, /silent\.test\.mjs: FAILED: has no line "\/\/ backends:/);
+    assert.match(text, /odd\.test\.mjs: FAILED: declares the unknown back end "oracle"/);
+    assert.match(text, /^suites: 0 passed, 2 failed, 0 skipped$/m);
+  });
+
+  it('a crash, a failed test and a file without tests are failures, and what they printed is shown', async () => {
+    const { code, text } = await run(project({
+      crash: suite("it('one', () => {});\nsetTimeout(() => process.kill(process.pid, 'SIGSEGV'), 50);\nawait new Promise((r) => setTimeout(r, 1000));"),
+      empty: suite(''),
+      fails: suite("it('one', () => { throw new Error('the reason'); });"),
+    }));
+    assert.equal(code, 1);
+    for (const name of ['crash', 'empty', 'fails']) assert.match(text, new RegExp(`^--- tests/some/${name}\\.test\\.mjs: FAILED`, 'm'));
+    assert.match(text, /empty\.test\.mjs: FAILED: has no tests/);
+    assert.match(text, /the reason/);
+  });
+
+  it('one file alone runs on the first back end it declares, or on the one that is asked for', async () => {
+    const dir = project({ one: suite("it('one', () => { console.log('on', process.env.HOLDFAST_TEST_BACKEND); });", '// backends: sqlite postgres') });
+    assert.match((await run(dir, ['tests/some/one.test.mjs'])).text, /^on sqlite$/m);
+    assert.match((await run(dir, ['tests/some/one.test.mjs'], { HOLDFAST_TEST_BACKEND: 'postgres' })).text, /^on postgres$/m);
+    assert.equal((await run(dir, ['tests/some/one.test.mjs'], { HOLDFAST_TEST_BACKEND: 'cluster' })).code, 1, 'nothing was run');
+  });
+
+  it('interrupted, it stops what it started', async () => {
+    const dir = project({
+      long: suite(`import fs from 'node:fs';
+        it('takes long', () => { fs.writeFileSync('pid', String(process.pid)); return new Promise(() => setInterval(() => {}, 1000)); });`),
+    });
+    const runner = begin(dir);
+    const file = path.join(dir, 'pid');
+    await until('the suite runs', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8') !== '');
+    runner.child.kill('SIGINT');
+    assert.equal((await runner.done).code, 1);
+    assert.ok(isGone(Number(fs.readFileSync(file, 'utf8'))));
+  });
+});
+
+describe('the tools of the suites', () => {
+  it('a connection that is reset while its FIN is on its way lets the process end', async () => {
+    const script = `
+      import net from 'node:net';
+      import { once } from 'node:events';
+      import { reset } from '${path.join(root, 'tests/support/wire.mjs')}';
+      const server = net.createServer((peer) => peer.on('error', () => {}));
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      server.unref();
+      const socket = net.connect(server.address().port, '127.0.0.1');
+      await once(socket, 'connect');
+      socket.end();
+      await new Promise((resolve) => process.nextTick(resolve));
+      reset(socket);`;
+    const run = launch(process.execPath, ['--input-type=module', '-e', script]);
+    const timer = setTimeout(() => run.child.kill('SIGKILL'), 10_000);
+    assert.deepEqual(await run.done, { code: 0, signal: null }, run.stderr);
+    clearTimeout(timer);
+  });
+});

@@ -97,8 +97,8 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.
 
 # ---- targets -------------------------------------------------------------------------------
 
-.PHONY: all programs library tests benches fuzzers run cluster test asan tsan fuzz bench soak lint
-.PHONY: install install-library clean help FORCE
+.PHONY: all programs library tests unit-tests benches fuzzers run cluster check test asan tsan bare
+.PHONY: fuzz bench soak lint rooms install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -107,6 +107,7 @@ all: programs library
 programs: $(PROGRAMS)
 library: $(LIBRARY)
 tests: $(TESTS) $(CONTENDER)
+unit-tests: $(filter $(B)/tests/unit/%,$(TESTS))
 benches: $(BENCHES)
 fuzzers: $(FUZZERS)
 
@@ -115,6 +116,17 @@ run: all
 
 cluster: all build/packages/cluster
 	@exec scripts/cluster
+
+# The C tests of tests/unit, on the sanitizers' build, without the search for leaks at their ends.  T=NAME
+# runs one C test of any folder and shows all of its output.
+check: build/packages/test
+ifdef T
+	@$(MAKE) FLAVOUR=asan $(or $(patsubst %.c,build/asan/%,$(wildcard tests/*/$(T).c)),$(error no tests/*/$(T).c))
+	@ASAN_OPTIONS=detect_leaks=0 $(patsubst %.c,build/asan/%,$(wildcard tests/*/$(T).c))
+else
+	@$(MAKE) FLAVOUR=asan unit-tests
+	@tests/run --unit build/asan
+endif
 
 # Everything runs on the sanitizers' build; `make tsan` is the same with the thread sanitizer.
 test: build/packages/fuzz tests/node_modules/.ready
@@ -133,10 +145,18 @@ fuzz: build/packages/fuzz
 bench: all benches build/packages/bench
 	@bench/run
 
-soak: all build/packages/test tests/node_modules/.ready
-	@HF_KILLS=50 HF_SOAK_S=300 tests/run --programs build --node 'tests/fault/*.test.mjs' build
+# `make run` and `make test` on a machine that has nothing but git and make: a new Debian in a chroot.
+bare:
+	@scripts/bare-machine
 
-lint: build/packages/lint
+soak: all build/packages/test tests/node_modules/.ready
+	@HF_KILLS=50 HF_SOAK_S=300 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
+
+# Includes point down, and the system's time, waiting and randomness stay in src/base: scripts/rooms.txt.
+rooms:
+	@scripts/check-rooms
+
+lint: build/packages/lint rooms
 	clang-format --dry-run -Werror $(C_FILES)
 	@printf '%s\n' $(filter %.c,$(C_FILES)) | \
 		xargs -P $$(nproc) -I {} clang-tidy --quiet {} -- $(DIALECT) $(LIB_CFLAGS)
@@ -171,12 +191,14 @@ help:
 	@echo 'make              build/holdfastd, build/holdfast and build/libholdfast.{a,so}'
 	@echo 'make run          the server with a demo event, on http://127.0.0.1:8080, data in var/'
 	@echo 'make cluster      three servers, PostgreSQL, Redis and HAProxy there, data in var/cluster/'
-	@echo 'make test         every test, on a build with the address and undefined sanitizers'
+	@echo 'make check        the C unit tests, in seconds; make check T=test_decide runs one'
+	@echo 'make test         every test, on a build with the address and undefined-behaviour sanitizers'
 	@echo 'make asan, tsan   the same without the fuzzers; with the thread sanitizer'
-	@echo 'make fuzz         every parser on made-up input, each SECONDS=$(SECONDS)'
-	@echo 'make bench        how fast it is, beside its rivals'
+	@echo 'make bare         make run and make test on a bare Debian, in a chroot (needs root and debootstrap)'
+	@echo 'make fuzz         every parser on generated input, SECONDS=$(SECONDS) each'
+	@echo 'make bench        throughput and latency beside Redis, PostgreSQL and a bare HTTP handler'
 	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers'
-	@echo 'make lint         clang-format and clang-tidy'
+	@echo 'make lint         the rooms (scripts/rooms.txt), clang-format and clang-tidy'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'
 	@echo

@@ -1,0 +1,99 @@
+// scripts/check-rooms finds what it is there to find: planted violations, each in a small project of its own.
+// backends: own
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { tempDir } from '../support/process.mjs';
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const CHECK = path.join(root, 'scripts/check-rooms');
+
+const WELL = {
+  'scripts/rooms.txt': fs.readFileSync(path.join(root, 'scripts/rooms.txt'), 'utf8'),
+  'ARCHITECTURE.md': '| room | what |\n|---|---|\n| `src/base`, `src/rules` | both |\n',
+  'include/holdfast.h': '#include <stddef.h>\n',
+  'src/base/wait.c': '#include "base/wait.h"\nvoid wait_sleep_us(void) { nanosleep(0, 0); }\n',
+  'src/rules/decide.c': '#include "base/wait.h"\n#include "model/rows.h"\n#include <string.h>\nint decide(void) { return 1; }\n',
+};
+
+// What the check says of the well-kept project with these files changed (null: removed).
+function check(changes = {}) {
+  const dir = tempDir();
+  for (const [name, text] of Object.entries({ ...WELL, ...changes })) {
+    if (text === null) continue;
+    fs.mkdirSync(path.dirname(path.join(dir, name)), { recursive: true });
+    fs.writeFileSync(path.join(dir, name), text);
+  }
+  const { status, stdout, stderr } = spawnSync(CHECK, [dir], { encoding: 'utf8' });
+  return { status, text: stdout + stderr };
+}
+
+function assertFound(changes, ...patterns) {
+  const { status, text } = check(changes);
+  for (const pattern of patterns) assert.match(text, pattern);
+  assert.equal(text.trim().split('\n').length, patterns.length, text);
+  assert.equal(status, 1);
+}
+
+const rules = (text) => ({ 'src/rules/decide.c': text });
+
+describe('scripts/check-rooms', () => {
+  it('has nothing to say of a project in order', () => assert.deepEqual(check(), { status: 0, text: '' }));
+
+  it('finds an include that points up, and says where', () => {
+    assertFound(rules('\n#include "engine/command.h"\n'), /^src\/rules\/decide\.c:2: rules may not include "engine\/command\.h"$/m);
+    assertFound({ 'src/base/buf.h': '  #  include "model/rows.h"\n' }, /^src\/base\/buf\.h:1: base may not include/m);
+  });
+
+  it('finds an include that points sideways, or past the public header', () => {
+    assertFound(rules('#include "ledger/ledger.h"\n#include "holdfast.h"\n'), /"ledger\/ledger\.h"/, /"holdfast\.h"/);
+  });
+
+  it('finds an include that hides its room', () => assertFound(rules('#include "../engine/command.h"\n#include "view.h"\n'),
+    /may not include "\.\.\/engine/, /"view\.h" is included without its room/));
+
+  it('finds a system header that a room may not use', () => {
+    assertFound(rules('#include <pthread.h>\n#include <jansson.h>\n'), /<pthread\.h>/, /<jansson\.h>/);
+  });
+
+  it('finds a folder that the table does not have', () => {
+    assertFound({ 'src/attic/old.c': 'int old;\n', 'src/attic/older.c': 'int older;\n' }, /no room attic/);
+  });
+
+  it('finds calls to the system for time, waiting and randomness', () => {
+    for (const call of ['clock_gettime(CLOCK_REALTIME, &t)', 'time(NULL)', 'gettimeofday(&t, 0)', 'nanosleep(&t, 0)', 'usleep (5)',
+      'poll(fds, 1, -1)', 'epoll_wait(fd, e, 1, 0)', 'pthread_cond_timedwait(c, m, &t)', 'pthread_condattr_setclock(&a, 1)',
+      'timerfd_create(1, 0)', 'getrandom(p, 8, 0)', 'rand()', 'random()', 'RAND_bytes(p, 8)', 'syscall(SYS_futex, p, FUTEX_WAIT, 0)']) {
+      assertFound(rules(`void f(void) { ${call}; }\n`), /^src\/rules\/decide\.c:1: \w+ is reserved to base/m);
+    }
+    assertFound(rules('int (*nap)(void) = nanosleep;\n'), /nanosleep is reserved/);
+    assertFound({ 'src/base/wait.c': 'void f(void) { getrandom(p, 8, 0); }\n' }, /getrandom is reserved to base\/random\.c/);
+  });
+
+  it('finds the system clock where a clock should be handed over', () => {
+    assertFound(rules('long f(void) { return clock_wall_us(&clock_system); }\n'), /clock_system is reserved/);
+  });
+
+  it('does not mistake comments, strings, members and longer names for calls', () => {
+    assert.deepEqual(check(rules(`/* time(NULL) and poll(x)
+ clock_system */ // nanosleep(1)
+const char *s = "time(NULL) \\" sleep(1)", c = '"';
+int f(struct random *random) { return g->time(g) + g->ops.poll(1) + hf_sleep(2) + wait_time(3); }
+struct ops o = {.sleep = mine, .select = other};\n`)), { status: 0, text: '' });
+  });
+
+  it('finds a room without a row in ARCHITECTURE.md, and a row that permits something else', () => {
+    assertFound({ 'ARCHITECTURE.md': '| `src/base` | it |\n' }, /ARCHITECTURE\.md: no table has a row of `src\/rules`/);
+    const rows = (permitted) => ({ 'ARCHITECTURE.md': `| room | may include |\n|---|---|\n| \`src/rules\` | ${permitted} |\n| \`src/base\` | \`public\` |\n` });
+    assert.deepEqual(check(rows('`model`, `base`')), { status: 0, text: '' });
+    assertFound(rows('`model`, `db`'), /rules may include "model", not "db model"/);
+  });
+
+  it('finds a public header that includes a private one', () => {
+    assertFound({ 'include/holdfast.h': '#include "base/buf.h"\n' }, /public header may not include "base\/buf\.h"/);
+  });
+});

@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/futex.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -62,6 +64,18 @@ int wait_files(struct pollfd *files, nfds_t n, int64_t timeout_us)
 int wait_epoll(int epoll_fd, struct epoll_event *ret_events, int max, int64_t timeout_us)
 {
     return epoll_wait(epoll_fd, ret_events, max, timeout_ms(timeout_us));
+}
+
+bool wait_word(const uint32_t *word, uint32_t value, uint32_t bits, int64_t until_us)
+{
+    struct timespec until = timespec_of_us(until_us > 0 ? until_us : 0);
+    return syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, &until, NULL, bits) == 0 ||
+           errno == ETIMEDOUT || errno == EAGAIN || errno == EINTR;
+}
+
+void wait_word_wake(const uint32_t *word, uint32_t bits)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, bits);
 }
 
 int wait_timer_new(void) { return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK); }

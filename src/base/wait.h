@@ -30,6 +30,13 @@ int wait_files(struct pollfd *files, nfds_t n, int64_t timeout_us);
 /* As epoll_wait(2). */
 int wait_epoll(int epoll_fd, struct epoll_event *ret_events, int max, int64_t timeout_us);
 
+/* Sleeps while *word is `value`, until wait_word_wake wakes one of `bits`, at most until
+ * `until_us`; may wake early.  The word may lie in a file that several processes have mapped.
+ * Returns false if the system cannot wait for this word. */
+bool wait_word(const uint32_t *word, uint32_t value, uint32_t bits, int64_t until_us);
+/* Wakes every thread, of any process, that sleeps in wait_word for one of `bits`. */
+void wait_word_wake(const uint32_t *word, uint32_t bits);
+
 /* A file descriptor that becomes readable at a moment of the boot-time clock (see clock.h), for
  * waits that a sleeping machine must not prolong.  -1 with errno if there is none to be had. */
 int wait_timer_new(void);

@@ -1,40 +1,38 @@
-/* One row, read at the beginning of every transaction and written by those that took numbers from
- * it.  Belongs to the thread of its connection. */
+/* See sqlite_shared.h.  Clock and sequence are one row, which every transaction reads when it
+ * begins and writes if it took a number.  Belongs to the thread of its connection. */
 #include "db/sqlite_shared.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/status.h"
+#include "base/wait.h"
 #include "db/db.h"
 
 #define NUMBERS_BLOCK 16384
 #define STORE_EVERY_MS 10000
 #define BEGIN_TRIES 4
-/* Without being told: at whether the file is still there, and at what was committed; by those who
- * are in no queue, and where nobody can be told. */
-#define LOOK_EVERY_US 50000
-#define LOOK_US 2000
-/* Pages in the log before whoever commits copies it back, and forces it to the disk. */
+/* How often to check, without being woken, whether the file is still at its path and whether there
+ * was a commit. */
+#define CHECK_EVERY_US 50000
+/* The same for a waiter that has no number to be woken by, or where waking does not work. */
+#define CHECK_OFTEN_US 2000
+/* After this many pages in the log the process that commits copies it into the main file. */
 #define CHECKPOINT_PAGES 1000
-/* A transaction takes some 20 us.  Who has waited longer asks more often: a newcomer does not
- * overtake for ever; but many who wait must leave the processor to the one they wait for. */
+/* A transaction takes about 20 us.  A process that has waited longer asks more often, so that
+ * newcomers do not overtake it for ever; but the waiters must leave the processor to the one they
+ * wait for. */
 #define BUSY_SLEEP_US 800
 #define BUSY_SLEEP_MIN_US 300
-#define LOG_SLEEP_US 1000
+#define USE_LOG_SLEEP_US 1000
 
 /* A lease is a small row: small pages mean fewer bytes in the log. */
 #define PAGE_BYTES 1024
 
-/* With the first number. */
+/* Creates the row; its parameter is the first number. */
 #define SETUP                                                                                      \
     "CREATE TABLE IF NOT EXISTS shared_state ("                                                    \
     " id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset_ms INTEGER NOT NULL,"      \
@@ -42,41 +40,35 @@
     "INSERT INTO shared_state SELECT 1, '', 0, 0, n, n FROM (SELECT %" PRId64 " AS n)"             \
     " WHERE NOT EXISTS (SELECT 1 FROM shared_state) ON CONFLICT DO NOTHING;"
 
-/* ---- patience ---- */
+/* ---- waiting for other processes ---- */
 
-static void sleep_us(int64_t us)
-{
-    nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL);
-}
-
-/* On the system's clock, not the connection's: a test's stands still. */
-static int busy(void *ctx, int count)
+/* SQLite's busy handler: returns 0 to give up. */
+static int on_busy(void *ctx, int count)
 {
     struct sqlite_shared *s = ctx;
-    int64_t now = clock_monotonic_us(&clock_system), pause = BUSY_SLEEP_US / (count + 1);
+    int64_t now = wait_now_us(), pause = BUSY_SLEEP_US / (count + 1);
     if (count == 0)
         s->busy_until_us = now + s->timeout_us;
     if (now >= s->busy_until_us)
         return 0;
-    sleep_us(pause > BUSY_SLEEP_MIN_US ? pause : BUSY_SLEEP_MIN_US);
+    wait_sleep_us(pause > BUSY_SLEEP_MIN_US ? pause : BUSY_SLEEP_MIN_US);
     return 1;
 }
 
-/* The change to a log of a file that somebody else made, which wants the file for itself while it
- * may be read already: of two who wait for that, each waits for the other.  So nobody waits in
- * there, but lets go and comes back.
- */
+/* Turns the write-ahead log on, in case another program made the file.  SQLite wants the file for
+ * itself for that, while it already reads it: two processes that wait inside of SQLite would wait
+ * for each other.  So there is no waiting inside; the call fails, lets go and is made again. */
 static int use_log(struct sqlite_shared *s)
 {
-    int64_t until = clock_monotonic_us(&clock_system) + s->timeout_us;
+    int64_t until = wait_now_us() + s->timeout_us;
     char sql[80];
     int rc, tries = 0;
     (void)snprintf(sql, sizeof sql, "PRAGMA page_size=%d; PRAGMA journal_mode=WAL;", PAGE_BYTES);
     sqlite3_busy_handler(s->handle, NULL, NULL);
     while ((rc = sqlite3_exec(s->handle, sql, NULL, NULL, NULL), rc & 0xff) == SQLITE_BUSY &&
-           clock_monotonic_us(&clock_system) < until)
-        sleep_us(LOG_SLEEP_US * (1 + (getpid() + 7 * tries++) % 16));
-    sqlite3_busy_handler(s->handle, busy, s);
+           wait_now_us() < until)
+        wait_sleep_us(USE_LOG_SLEEP_US * (1 + (getpid() + 7 * tries++) % 16));
+    sqlite3_busy_handler(s->handle, on_busy, s);
     return rc;
 }
 
@@ -146,17 +138,17 @@ static void rollback(struct sqlite_shared *s)
         (void)sqlite3_exec(s->handle, "ROLLBACK", NULL, NULL, NULL);
 }
 
-/* Looked at now and then: a tenth of an uncontended lease when looked at each time.  What is
- * granted until then in the file that is gone has a lower fence than all that its successor gives.
- */
+/* Checked every CHECK_EVERY_US: a check each time would cost a tenth of an uncontended lease.  What
+ * is granted until then in the file that is gone has a lower fence than all that its successor
+ * grants. */
 bool sqlite_shared_has_moved(struct sqlite_shared *s)
 {
     int moved = 0;
-    int64_t now = clock_monotonic_us(&clock_system);
-    if (now < s->look_at_us)
+    int64_t now = wait_now_us();
+    if (now < s->check_at_us)
         return false;
     (void)sqlite3_file_control(s->handle, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    s->look_at_us = moved ? now : now + LOOK_EVERY_US;
+    s->check_at_us = moved ? now : now + CHECK_EVERY_US;
     return moved;
 }
 
@@ -172,9 +164,10 @@ static int begin(struct sqlite_shared *s)
     return rc;
 }
 
-/* In the log's order nobody sees a synced commit before it is on the disk, and with it all that
- * came before: the new block may be used by all as soon as they can read of it. */
-static int reserve(struct sqlite_shared *s)
+/* Reserves the next block of numbers with a synced commit.  Other processes cannot read that commit
+ * before it is on the disk, together with all commits before it, so they may use the new block as
+ * soon as they read of it. */
+static int reserve_block(struct sqlite_shared *s)
 {
     int rc = sqlite3_exec(s->handle, "PRAGMA synchronous=FULL", NULL, NULL, NULL);
     if (rc == SQLITE_OK)
@@ -197,25 +190,27 @@ int sqlite_shared_begin(struct sqlite_shared *s)
     int rc = begin(s);
     for (int i = 0; rc == SQLITE_OK && s->reserved - s->next < DB_NAMES_MAX; i++) {
         rollback(s);
-        rc = i < BEGIN_TRIES ? reserve(s) : SQLITE_BUSY;
+        rc = i < BEGIN_TRIES ? reserve_block(s) : SQLITE_BUSY;
         if (rc == SQLITE_OK)
             rc = begin(s);
     }
     return rc;
 }
 
-/* A transaction is alone: whatever was committed until it began, and by it, is known. */
+/* There is one writer at a time: the transaction knows all that was committed until it began, and
+ * what it committed itself. */
 void sqlite_shared_committed(struct sqlite_shared *s)
 {
     s->seen = s->begun + (sqlite3_total_changes64(s->handle) != s->changes);
 }
 
-/* ---- news ---- */
+/* ---- waiting for commits ---- */
 
-/* A word of the log's shared index that every commit changes, whoever made it: the transaction
- * counter of its header, the third word by SQLite's description of the format.  It is what waiters
- * sleep on: a futex is known by its place in a file, so it works between processes, needs no file
- * of its own and leaves nothing behind.  We only read it.  NULL: this SQLite shares no memory. */
+/* Returns a word of the log's shared index that every commit of any process changes: the
+ * transaction counter of its header, which is the third word by SQLite's description of the format.
+ * Waiters sleep on it: a futex is identified by its place in a file, so it works between processes,
+ * needs no file of its own and leaves nothing behind.  We only read the word.  Returns NULL if this
+ * SQLite shares no memory. */
 static const uint32_t *commits_word(sqlite3 *handle)
 {
     const int index_bytes = 32768, word = 2;
@@ -228,31 +223,21 @@ static const uint32_t *commits_word(sqlite3 *handle)
     return (const uint32_t *)index + word;
 }
 
-/* Neighbours in a queue have different bits: fences and tickets are drawn in turn. */
+/* Neighbours in a queue have different bits, since fences and tickets are drawn in turn. */
 static uint32_t bit_of(int64_t number) { return UINT32_C(1) << (number / 2 % 32); }
 
-/* The end of `us`, a wake-up or anything else that makes another look worth while. */
-static void doze(const struct sqlite_shared *s, int64_t number, int64_t us)
-{
-    int64_t until = clock_monotonic_us(&clock_system) + us;
-    const struct timespec at = {.tv_sec = until / 1000000, .tv_nsec = until % 1000000 * 1000};
-    if (syscall(SYS_futex, s->commits, FUTEX_WAIT_BITSET, s->seen, &at, NULL, bit_of(number)) !=
-            0 &&
-        errno != ETIMEDOUT && errno != EAGAIN && errno != EINTR)
-        sleep_us(us < LOOK_US ? us : LOOK_US);
-}
-
-/* Who has seen every commit sleeps until it is woken.  A wake-up can get lost with the process that
- * should have sent it, and others who change the file send none: so look now and then. */
+/* A connection that has seen every commit sleeps until it is woken.  A wake-up is lost with the
+ * process that should have sent it, and other programs that change the file send none: so the sleep
+ * is short. */
 void sqlite_shared_await(struct sqlite_shared *s, int64_t number, int64_t timeout_ms)
 {
-    int64_t us = timeout_ms * 1000, most = number ? LOOK_EVERY_US : LOOK_US;
-    uint32_t seen = s->seen;
-    us = us < most ? us : most;
-    if (!s->commits)
-        sleep_us(us < LOOK_US ? us : LOOK_US);
-    else if (seen == __atomic_load_n(s->commits, __ATOMIC_ACQUIRE))
-        doze(s, number, us);
+    int64_t us = timeout_ms * 1000, us_max = number ? CHECK_EVERY_US : CHECK_OFTEN_US;
+    us = us < us_max ? us : us_max;
+    bool can_wait = s->commits != NULL;
+    if (can_wait && s->seen == __atomic_load_n(s->commits, __ATOMIC_ACQUIRE))
+        can_wait = wait_word(s->commits, s->seen, bit_of(number), wait_now_us() + us);
+    if (!can_wait)
+        wait_sleep_us(us < CHECK_OFTEN_US ? us : CHECK_OFTEN_US);
     if (s->commits)
         s->seen = __atomic_load_n(s->commits, __ATOMIC_ACQUIRE);
 }
@@ -263,7 +248,7 @@ void sqlite_shared_wake(const struct sqlite_shared *s, const int64_t *numbers, s
     for (size_t i = 0; i < n; i++)
         bits |= bit_of(numbers[i]);
     if (bits && s->commits)
-        (void)syscall(SYS_futex, s->commits, FUTEX_WAKE_BITSET, INT_MAX, NULL, NULL, bits);
+        wait_word_wake(s->commits, bits);
 }
 
 /* ---- opening ---- */
@@ -273,9 +258,9 @@ static int prepare(struct sqlite_shared *s, const char *sql, sqlite3_stmt **ret)
     return sqlite3_prepare_v3(s->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
 }
 
-/* A new file counts from the wall clock's microseconds on: nobody draws a million numbers a second,
- * so it begins beyond all that were drawn from a file that was lost. */
-static int set_up(struct sqlite_shared *s)
+/* A new file counts from the wall clock's microseconds on.  Fewer than a million numbers are drawn
+ * per second, so it begins above all that were drawn from a file that was lost. */
+static int create_row(struct sqlite_shared *s)
 {
     char sql[1024];
     int64_t wall_us = clock_wall_us(s->clock);
@@ -287,8 +272,8 @@ static int prepare_all(struct sqlite_shared *s)
 {
     const char *read = "SELECT boot, offset_ms, now_ms, next, reserved FROM shared_state";
     int rc = prepare(s, read, &s->read);
-    if ((rc & 0xff) == SQLITE_ERROR) { /* no such table: new, or somebody else's */
-        rc = set_up(s);
+    if ((rc & 0xff) == SQLITE_ERROR) { /* there is no such table yet */
+        rc = create_row(s);
         if (rc == SQLITE_OK)
             rc = prepare(s, read, &s->read);
     }
@@ -302,9 +287,9 @@ static int prepare_all(struct sqlite_shared *s)
     return rc;
 }
 
-/* From then on the offset is that of this boot, which no process outlives.  Who finds it so writes
- * nothing: many may open the file at once. */
-static int be_of_this_boot(struct sqlite_shared *s)
+/* Makes sure that the row's offset is that of this boot, which no process outlives.  A process that
+ * finds it so writes nothing: many may open the file at once. */
+static int adopt_boot(struct sqlite_shared *s)
 {
     int rc = row_read(s);
     if (rc != SQLITE_OK || !s->dirty)
@@ -318,7 +303,8 @@ static int be_of_this_boot(struct sqlite_shared *s)
     return rc;
 }
 
-/* The log stays when the last one leaves: short-lived processes would pay three syncs each. */
+/* The log stays when the last connection closes: short-lived processes would pay three syncs each
+ * for removing it. */
 int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct clock *clock,
                        int64_t timeout_ms)
 {
@@ -336,7 +322,7 @@ int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct cl
     if (rc == SQLITE_OK)
         rc = prepare_all(s);
     if (rc == SQLITE_OK)
-        rc = be_of_this_boot(s);
+        rc = adopt_boot(s);
     if (rc == SQLITE_OK)
         s->commits = commits_word(handle);
     return rc;

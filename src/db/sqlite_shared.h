@@ -1,14 +1,14 @@
-/* What an SQLite database needs when many processes use it at once (db_options.shared): one clock
- * and one sequence for all of them, kept in a row of the file, and patience with one another.
+/* An SQLite database that many processes use at once (db_options.shared): one clock and one
+ * sequence for all of them, kept in a row of the file, and waiting for one another.
  *
- * All who use the file run on one kernel: its log is shared through memory.  So they share the
- * boot-time clock too, and the row holds what to add to it; a process that asked the wall clock
- * itself would see leases end early or late after the wall was set.  And they all end with the
- * machine.  Commits therefore do not wait for the disk (synchronous=NORMAL: kill -9 loses nothing,
- * a power cut the last commits, whose makers it ended as well), but for numbers: those are reserved
- * in blocks, a block is on the disk before its first number is given, and after a boot the rest of
- * the block is skipped.  So no number is ever given twice.  Measured, on one disk: 755 pairs of
- * commits a second with a sync each, 37,000 without. */
+ * All processes that use the file run on one kernel, since its log is shared through memory.  So
+ * they share the boot-time clock too, and the row holds what to add to it; by the wall clock leases
+ * would end early or late after it was set.  And all of them end with the machine.  Commits
+ * therefore do not wait for the disk: synchronous=NORMAL loses nothing by kill -9, and by a power
+ * cut only the last commits, whose makers ended with it.  Numbers are the exception: they are
+ * reserved in blocks, a block is on the disk before its first number is given, and after a boot the
+ * rest of the block is skipped.  So no number is ever given twice.  Measured on one disk: 755 pairs
+ * of commits per second with a sync each, 37,000 without. */
 #ifndef HF_DB_SQLITE_SHARED_H
 #define HF_DB_SQLITE_SHARED_H
 
@@ -28,36 +28,41 @@ struct sqlite_shared {
     int64_t stored_ms;       /* the row's own idea of now: old by at most STORE_EVERY_MS */
     int64_t next, reserved;  /* numbers from next on, below reserved, may be given */
     bool dirty;              /* the row is to be written by this transaction */
-    const uint32_t *commits; /* changes with every commit to the file; NULL: not to be had */
-    uint32_t seen;           /* its value when what was committed was last known */
-    uint32_t begun;          /* and at the beginning of this transaction ... */
-    int64_t changes;         /* with the handle's count of rows changed */
-    int64_t timeout_us;      /* for others to end their transactions */
-    int64_t busy_until_us;
-    int64_t look_at_us; /* when to see next whether the file is still at its path */
+    const uint32_t *commits; /* changes with every commit to the file; NULL: not available */
+    uint32_t seen;           /* *commits when all commits were last known */
+    uint32_t begun;          /* *commits at the beginning of this transaction */
+    int64_t changes;         /* the handle's count of changed rows at that moment */
+    int64_t timeout_us;      /* how long to wait for transactions of others */
+    int64_t busy_until_us;   /* when the present wait gives up, on wait_now_us() */
+    int64_t check_at_us;     /* when to check next whether the file is still at its path */
 };
 
-/* sqlite_shared_file.c: makes the file, if it is not there, for its owner alone, whole or not at
- * all; SQLite gives its other files the same mode.  Not its directory: a mistyped path would be a
- * lock that nobody shares.  Before sqlite3_open.  0, or an errno. */
+/* sqlite_shared_file.c: creates the file before sqlite3_open, if it is not there, as a whole or not
+ * at all, readable by its owner alone; SQLite gives its other files the same mode.  Does not create
+ * the directory: a mistyped path would be a lock that is shared with nobody.  Returns 0 or an
+ * errno. */
 int sqlite_shared_create(const char *path, const struct clock *clock, int64_t timeout_ms);
-/* Everything below returns an SQLite code.  Sets `handle` up as one of many; close accepts a zeroed
- * struct. */
+/* The functions below that return int return an SQLite code. */
+
+/* Sets `handle` up as one of many connections. */
 int sqlite_shared_open(struct sqlite_shared *s, sqlite3 *handle, const struct clock *clock,
                        int64_t timeout_ms);
-void sqlite_shared_close(struct sqlite_shared *s);
+void sqlite_shared_close(struct sqlite_shared *s); /* accepts a zeroed struct */
 
-/* The file is not at its path any more, others may have made a new one: to be opened anew. */
+/* Returns true if the file is no longer at its path, so that it has to be opened again: another
+ * process may have created a new one. */
 bool sqlite_shared_has_moved(struct sqlite_shared *s);
-/* BEGIN IMMEDIATE, and the row.  SQLITE_BUSY: others took longer than the timeout. */
+/* Begins a transaction (BEGIN IMMEDIATE) and reads the row.  SQLITE_BUSY: other transactions took
+ * longer than the timeout. */
 int sqlite_shared_begin(struct sqlite_shared *s);
-/* Before COMMIT, and after. */
+/* Before COMMIT: writes the row, if that is due. */
 int sqlite_shared_write(struct sqlite_shared *s);
+/* After COMMIT. */
 void sqlite_shared_committed(struct sqlite_shared *s);
 int64_t sqlite_shared_now_ms(const struct sqlite_shared *s);
-/* Inside a transaction: the next number, DB_NAMES_MAX of them at most in one. */
+/* Inside a transaction: draws the next number, at most DB_NAMES_MAX of them per transaction. */
 int64_t sqlite_shared_number(struct sqlite_shared *s);
-/* Outside one: see db_driver.await and wake. */
+/* Outside a transaction; see db_driver.await and db_driver.wake. */
 void sqlite_shared_await(struct sqlite_shared *s, int64_t number, int64_t timeout_ms);
 void sqlite_shared_wake(const struct sqlite_shared *s, const int64_t *numbers, size_t n);
 

@@ -1,10 +1,10 @@
-/* Making the file of a shared database: see sqlite_shared.h.  Whoever opens a path where nothing is
- * makes it, on the thread that opens.
+/* Creates the file of a shared database, see sqlite_shared.h, on the thread that opens it first.
  *
- * It is made beside its place and then given its name, so that nobody sees half of it; by one
- * process at a time, the one that holds the lock on the guard.  What a killed maker leaves (the
- * guard, the unfinished file) the next who opens the path takes away.  The guard is a file of its
- * own: to close another descriptor of the database would drop the locks that SQLite has on it. */
+ * The file is built beside its path and then linked to it, so that no process sees half of it.  One
+ * process at a time builds, the one that holds the lock on the guard file.  What a killed builder
+ * leaves behind (the guard, the unfinished file) is removed by the next process that opens the
+ * path. The guard is a file of its own, since closing a second descriptor of the database would
+ * drop the locks that SQLite has on it. */
 #include "db/sqlite_shared.h"
 
 #include <errno.h>
@@ -12,8 +12,9 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/wait.h"
 
 #define PATH_SIZE (4096 + 16)
 #define TRY_EVERY_US 1000
@@ -22,9 +23,11 @@ struct making {
     const char *path;
     const struct clock *clock;
     int64_t timeout_ms;
-    char guard[PATH_SIZE], made[PATH_SIZE];        /* beside the path */
-    char log[2][PATH_SIZE], old_log[2][PATH_SIZE]; /* SQLite's other files; put aside */
-    char made_log[PATH_SIZE];
+    char guard[PATH_SIZE];
+    char made[PATH_SIZE];       /* the file while it is built */
+    char made_log[PATH_SIZE];   /* its journal */
+    char log[2][PATH_SIZE];     /* SQLite's other files of the path */
+    char old_log[2][PATH_SIZE]; /* where those of an earlier file are put aside */
 };
 
 static bool exists(const char *path) { return access(path, F_OK) == 0; }
@@ -60,8 +63,8 @@ static int sync_file(const char *path)
     return failed;
 }
 
-/* Set up as far as an opener does, so that those who come next need write nothing.  Closed, it is
- * whole, on the disk, and has no other files beside it. */
+/* Builds the file with all that opening a connection writes, so that the next connections write
+ * nothing.  Closing it leaves it whole, on the disk, and without other files beside it. */
 static int build(const struct making *m)
 {
     struct sqlite_shared shared = {0};
@@ -81,10 +84,11 @@ static int build(const struct making *m)
     return rc != SQLITE_OK || closed != SQLITE_OK ? EIO : sync_file(m->made);
 }
 
-/* The log of a file that was removed without it would be taken for the new one's, and copied into
- * it.  While there is no file at the path there is no log in use; should somebody else have made
- * one in this moment, its log is put back. */
-static int publish(const struct making *m)
+/* Links the file to its path.  If an earlier file was removed without its log, SQLite would take
+ * that log for the new file's and copy it into the new file, so it is put aside first.  While there
+ * is no file at the path no log is in use; should another program create the file at this moment,
+ * its log is put back. */
+static int put_in_place(const struct making *m)
 {
     for (int i = 0; i < 2; i++)
         if (rename(m->log[i], m->old_log[i]) != 0 && errno != ENOENT)
@@ -97,7 +101,7 @@ static int publish(const struct making *m)
     return link(m->made, m->path) != 0 && errno != EEXIST ? errno : 0;
 }
 
-/* EAGAIN: another is at it. */
+/* Returns 0 or an errno; EAGAIN if another process is building the file. */
 static int make(const struct making *m)
 {
     struct stat st;
@@ -111,7 +115,7 @@ static int make(const struct making *m)
         if (!exists(m->path))
             failed = build(m);
         if (!failed && !exists(m->path))
-            failed = publish(m);
+            failed = put_in_place(m);
         clean(m);
         unlink(m->guard);
     }
@@ -124,16 +128,16 @@ int sqlite_shared_create(const char *path, const struct clock *clock, int64_t ti
     struct making m = {.clock = clock, .timeout_ms = timeout_ms};
     if (!making_init(&m, path))
         return ENAMETOOLONG;
-    int64_t until = clock_monotonic_us(&clock_system) + timeout_ms * 1000;
+    int64_t until = wait_now_us() + timeout_ms * 1000;
     while (!exists(path) || exists(m.guard)) {
         int failed = make(&m);
         if (!failed || exists(path))
             return 0;
         if (failed != EAGAIN)
             return failed;
-        if (clock_monotonic_us(&clock_system) >= until)
+        if (wait_now_us() >= until)
             return ETIMEDOUT;
-        nanosleep(&(struct timespec){.tv_nsec = TRY_EVERY_US * 1000}, NULL);
+        wait_sleep_us(TRY_EVERY_US);
     }
     return 0;
 }

@@ -1,31 +1,30 @@
-/* Wraps every file of the file system below.  What is not about the log's writes or the pace of the
- * main file's is passed on.  A file belongs to one connection, and that to one thread. */
+/* See sqlite_vfs.h.  Wraps every file of the file system below and passes on every call that is not
+ * about the log's writes or the pace of the main file's.  A file belongs to one connection, and
+ * that to one thread. */
 #include "db/sqlite_vfs.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "base/status.h"
+#include "base/wait.h"
 
 #define GATHER_BYTES_MAX (1 << 20)
 #define WRITE_BYTES_MAX (1 << 16) /* SQLite's own file system cannot write 128 KiB at once */
 #define PACE_WRITES 16
-#define PACE_REST_NS 4000000
+#define PACE_REST_US 4000
 
 struct our_file {
     sqlite3_file file;
     bool is_log;
-    /* the log: bytes not yet written, and where they go */
-    struct buf gathered;
-    sqlite3_int64 gathered_at;
-    /* the main file */
-    bool paced;
-    int unsynced;
-    sqlite3_file below[]; /* szOsFile bytes of the file system below */
+    struct buf gathered;       /* of the log: bytes that are not written yet */
+    sqlite3_int64 gathered_at; /* of the log: their place in the file */
+    bool paced;                /* of the main file: its writes are synced a few at a time */
+    int unsynced;              /* of the main file: writes since the last sync */
+    sqlite3_file below[];      /* szOsFile bytes of the file system below */
 };
 
 static struct our_file *our(sqlite3_file *file) { return (struct our_file *)file; }
@@ -37,8 +36,8 @@ static int below_write(sqlite3_file *file, const void *data, int len, sqlite3_in
     return below(file)->pMethods->xWrite(below(file), data, len, at);
 }
 
-/* Everything gathered is written, or the error is returned and it is forgotten: SQLite takes its
- * transaction back, and writes it all again if it tries again. */
+/* Writes all that is gathered.  After an error it is forgotten: SQLite rolls its transaction back,
+ * and writes all of it again if it tries again. */
 static int flush(sqlite3_file *file)
 {
     struct our_file *f = our(file);
@@ -79,7 +78,7 @@ static int our_write(sqlite3_file *file, const void *data, int len, sqlite3_int6
         return rc;
     f->unsynced = 0;
     rc = f->below->pMethods->xSync(f->below, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-    nanosleep(&(struct timespec){.tv_nsec = PACE_REST_NS}, NULL);
+    wait_sleep_us(PACE_REST_US);
     return rc;
 }
 
@@ -165,7 +164,7 @@ static int our_shm_unmap(sqlite3_file *file, int delete)
     return below(file)->pMethods->xShmUnmap(below(file), delete);
 }
 
-/* Version 2: no memory-mapped reads, which this connection does not use. */
+/* Version 2 has no memory-mapped reads, which our connections do not use. */
 static const sqlite3_io_methods methods = {
     .iVersion = 2,
     .xClose = our_close,
@@ -198,7 +197,8 @@ static int our_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
     return rc;
 }
 
-/* One for each file system below, kept until the process ends, as SQLite's own are. */
+/* There is one for each file system below, and it stays until the process ends, as SQLite's own
+ * do. */
 struct our_vfs {
     sqlite3_vfs vfs;
     char name[64];

@@ -1,4 +1,4 @@
-/* Drivers by URL, and schema migrations: what every database shares. */
+/* What both databases share: the choice of a driver by URL, and schema migrations. */
 #include "db/db.h"
 
 #include <string.h>
@@ -24,7 +24,8 @@ enum hf_status db_open(const char *url, const struct db_options *options, struct
                       *url ? "begins with neither sqlite: nor postgres://" : "is empty");
 }
 
-/* The main schema's versions have a table to themselves, older than that of the parts. */
+/* The statements about stored versions.  The main schema has a table of its own, which is older
+ * than that of the parts. */
 struct versions {
     const char *create, *read, *insert;
 };
@@ -77,8 +78,9 @@ static enum hf_status migration_end(struct db *db, enum hf_status status, struct
     return status;
 }
 
-/* Two who look at once may both find no table: where that is not seen to already, one waits. */
-static enum hf_status create(struct db *db, const char *sql, struct hf_err *err)
+/* Creates the table of versions.  Two processes may both find none: where transactions alone do not
+ * keep them apart, the migration lock does. */
+static enum hf_status create_versions(struct db *db, const char *sql, struct hf_err *err)
 {
     if (!db->driver->migration_lock)
         return db->driver->script(db, sql, err);
@@ -88,48 +90,53 @@ static enum hf_status create(struct db *db, const char *sql, struct hf_err *err)
     return migration_end(db, status, err);
 }
 
-/* The version is read again inside: of several processes that open a new file one migrates it. */
+/* The version is read again inside of the transaction, so that of several processes that open a new
+ * database one migrates it. */
 static enum hf_status migrate_to(const struct migration *m, int version, const char *sql,
                                  struct hf_err *err)
 {
     struct db *db = m->db;
     const struct db_value args[] = {db_text(m->part, strlen(m->part)), db_int(version)};
     int64_t before = 0;
-    enum hf_status status = migration_begin(db, err);
-    if (status == HF_OK)
-        status = version_read(m, &before, err);
-    if (status == HF_OK && before < version)
-        status = db->driver->script(db, sql, err);
-    if (status == HF_OK && before < version)
+    enum hf_status status;
+    if ((status = migration_begin(db, err)) == HF_OK &&
+        (status = version_read(m, &before, err)) == HF_OK && before < version &&
+        (status = db->driver->script(db, sql, err)) == HF_OK)
         status = db_exec(m->insert, args, NULL, err);
     return migration_end(db, status, err);
+}
+
+/* Reads the version if the table of versions exists, without creating it: on a server, a user who
+ * may use the tables need not have the right to create them. */
+static enum hf_status look_first(struct migration *m, const struct versions *versions)
+{
+    int64_t version;
+    if (!m->db->driver->migration_lock)
+        return HF_INTERNAL;
+    enum hf_status status = m->db->driver->prepare(m->db, versions->read, &m->read, NULL);
+    return status == HF_OK ? version_read(m, &version, NULL) : status;
 }
 
 static enum hf_status migrate(struct db *db, const struct versions *versions, const char *part,
                               const char *const *migrations, int n, struct hf_err *err)
 {
     struct migration m = {.db = db, .part = part};
-    int64_t version = 0;
-    enum hf_status status = HF_INTERNAL;
-    /* On a server look first: who may use the tables need not have the right to make them. */
-    if (db->driver->migration_lock &&
-        (status = db->driver->prepare(db, versions->read, &m.read, err)) == HF_OK)
-        status = version_read(&m, &version, err);
-    if (status != HF_OK)
-        status = create(db, versions->create, err);
-    if (status == HF_OK && !m.read)
-        status = db->driver->prepare(db, versions->read, &m.read, err);
-    if (status == HF_OK)
-        status = db->driver->prepare(db, versions->insert, &m.insert, err);
-    if (status == HF_OK)
-        status = version_read(&m, &version, err);
-    if (status == HF_OK && version > n)
+    int64_t version;
+    enum hf_status status;
+    if ((look_first(&m, versions) != HF_OK &&
+         (status = create_versions(db, versions->create, err)) != HF_OK) ||
+        (!m.read && (status = db->driver->prepare(db, versions->read, &m.read, err)) != HF_OK) ||
+        (status = db->driver->prepare(db, versions->insert, &m.insert, err)) != HF_OK ||
+        (status = version_read(&m, &version, err)) != HF_OK)
+        return status;
+    if (version > n)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
                           "the data is of schema version %lld, newer than this program's %d",
                           (long long)version, n);
-    for (int i = (int)version; status == HF_OK && i < n; i++)
-        status = migrate_to(&m, i + 1, migrations[i], err);
-    return status;
+    for (int i = (int)version; i < n; i++)
+        if ((status = migrate_to(&m, i + 1, migrations[i], err)) != HF_OK)
+            return status;
+    return HF_OK;
 }
 
 enum hf_status db_schema_version(struct db *db, int64_t *ret_version, struct hf_err *err)

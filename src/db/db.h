@@ -1,42 +1,47 @@
-/* One SQL, two databases.  A struct db is one connection and belongs to one thread; its statements
- * are prepared once and kept.  Drivers (sqlite.c, postgres.c) end in one const table.
+/* One SQL for two databases.  A struct db is one connection and belongs to one thread; its
+ * statements are prepared once and kept.  Each driver (sqlite.c, postgres.c) ends in one const
+ * table.
  *
- * Statement texts are shared by every database.  Differences are written in braces:
- *   {FROM rows(seat bigint, hold bigint)}   the rows of exec_many/query_many, named r.  PostgreSQL:
- *       FROM unnest($1::bigint[], $2::bigint[]) AS r(seat, hold); SQLite: nothing, and each r.seat
- *       becomes a bound parameter, since there the statement runs once a row.  The word before
- *       `rows` may be FROM, USING, JOIN or a comma; it is dropped together with the rest.
+ * Statement texts are shared by both databases.  Where they differ, the text has words in braces:
+ *   {FROM rows(seat bigint, hold bigint)}   the rows of exec_many or query_many, named r.
+ *       PostgreSQL: FROM unnest($1::bigint[], $2::bigint[]) AS r(seat, hold).  SQLite: nothing, and
+ *       each r.seat becomes a bound parameter, since there the statement runs once per row.  The
+ * word before `rows` may be FROM, USING, JOIN or a comma; it is dropped together with the rest.
  *   {values(seat bigint, hold bigint)}      the rows to INSERT, all columns in order.  PostgreSQL:
  *       SELECT r.seat, r.hold FROM unnest(...) AS r(seat, hold); SQLite: VALUES (?1, ?2).
- *   {key}           the type of an integer primary key; {bytes} that of a byte string
- *   {clustered}     table option: rows live in the primary key
- *   {hot}           table option: rows that are updated all the time
- *   {lock}          suffix that makes a SELECT lock its rows, in its ORDER BY
- *   {lock_idle}     the same, without the rows that others have locked
- *   {now}           the database's clock as an integer, milliseconds since 1970, at the moment the
- *                   statement runs: not for one that also locks, which would read it before waiting
- *   {number}        the next of a shared database's numbers, see db_driver.number; only in what
- *                   db_driver.once runs
- *   {slow}          nothing, but the statement may take minutes, where others end after seconds
- *   {or_surprise}   at the end of an INSERT that is only run by expect_many: a row that is there
- *                   already makes it a surprise
- * Column types are bigint, text and bytes.  A statement without rows(...) names its parameters by
- * {args(event bigint, ...)} at its end, and they too are written r.event.  At most 24 parameters.
+ *   {args(event bigint, ...)}   at the end of a statement without rows: its parameters, which are
+ *       also written r.event
+ *   {key}           the type of an integer primary key
+ *   {bytes}         the type of a byte string
+ *   {clustered}     table option: rows are stored in the primary key
+ *   {hot}           table option: rows are updated all the time
+ *   {lock}          suffix of a SELECT: it locks its rows, in its ORDER BY
+ *   {lock_idle}     the same, but leaves out rows that other transactions have locked
+ *   {now}           the database's clock when the statement runs, as milliseconds since 1970.  Not
+ *                   for a statement that locks: that would read the clock before it waits
+ *   {number}        the next of a shared database's numbers, see db_driver.number; only in
+ *                   statements for db_driver.run_locked
+ *   {slow}          nothing, but the statement may take minutes; others are ended after seconds
+ *   {or_surprise}   at the end of an INSERT that only expect_many runs: a row that exists already
+ *                   makes it a surprise
+ * Column types are bigint, text and bytes.  A statement has at most 24 parameters.
  *
- * A server in a network is spoken to as seldom as may be: begin, query_many and expect_many need
- * not be sent when they are called, only before an answer is asked for.  So start all queries, then
- * step through each, and a transaction costs two exchanges; one, if one statement decides (once).
+ * Exchanges.  A database in a network is asked as seldom as possible: begin, query_many and
+ * expect_many may be sent later than they are called, but before the next answer is read.  So start
+ * all queries, then step through each, and a transaction costs two exchanges; or one, if a single
+ * statement decides (run_locked).
  *
- * Isolation.  The writer's and shared transactions see what is committed when each statement
- * begins; any other connection's see one moment, that of their first statement, and write nothing.
+ * Isolation.  Each statement of a writer's or a shared connection's transaction sees what is
+ * committed when it begins.  Transactions of other connections see one moment, that of their first
+ * statement, and write nothing.
  *
- * A connection that was lost is made anew by the next begin, or by the next statement outside a
- * transaction; who prepared statements keeps them.
+ * A lost connection is made again by the next begin, or by the next statement outside a
+ * transaction. Prepared statements survive this.
  *
  * Failures: HF_LEDGER_UNAVAILABLE (disk, network; nothing was done), HF_LEDGER_CONFLICT (a deadlock
  * or the like with other writers: nothing was done, and the same transaction may succeed now),
- * HF_LEDGER_SURPRISE (see expect_many), HF_OUTCOME_UNKNOWN (a COMMIT whose outcome could not be
- * learnt), HF_INTERNAL (our mistake).  After any failure inside a transaction call db_rollback. */
+ * HF_LEDGER_SURPRISE (see expect_many), HF_OUTCOME_UNKNOWN (a COMMIT whose outcome is not known),
+ * HF_INTERNAL (our mistake).  After any failure inside a transaction call rollback. */
 #ifndef HF_DB_DB_H
 #define HF_DB_DB_H
 
@@ -52,7 +57,7 @@
 
 enum db_type { DB_NULL, DB_INT, DB_TEXT, DB_BYTES };
 
-/* A value to bind; text and bytes are borrowed until the call that uses them returns. */
+/* A value to bind.  Text and bytes are borrowed until the call that uses them returns. */
 struct db_value {
     enum db_type type;
     int64_t i;
@@ -75,22 +80,24 @@ static inline struct db_value db_bytes(const void *p, size_t len)
 
 struct db_options {
     const struct clock *clock;
-    bool writer; /* the one connection that writes; takes the exclusive lock on the data */
-    /* One of many, in any number of processes, that read and write: no exclusive lock, one clock
-     * and one sequence for all, and transactions that are alone on a name (begin_alone).  What
-     * commits is safe from the end of any process; with that of the machine it may be lost where
-     * every user ends with it too (an SQLite file).  A damaged file is then HF_INTERNAL, in words.
-     */
+    /* This connection writes.  On SQLite it is the only one, and takes an exclusive lock on the
+     * data. */
+    bool writer;
+    /* One of many connections, in any number of processes, that read and write: there is no
+     * exclusive lock, all have one clock and one sequence, and transactions lock names
+     * (begin_locked).  A commit survives the end of any process.  The end of the machine may undo
+     * it where that ends every user of the database too (an SQLite file).  A damaged file is
+     * HF_INTERNAL. */
     bool shared;
-    int64_t timeout_ms; /* of a shared one, for the others; 0: 2000 */
-    bool paced;         /* for maintain: spare the disk, others are waiting for it */
+    int64_t timeout_ms; /* of a shared connection: how long to wait for others; 0: 2000 */
+    bool paced;         /* maintain spares the disk, since commits wait for it */
     int cache_kib;      /* page cache of this connection; 0: the driver's default */
-    /* Monotonic µs, shared by connections to one database: when one of them was last made.  Who was
-     * about to pause before another attempt then need not.  NULL: shares it with nobody. */
+    /* When a connection to this database was last made, on wait_now_us(); shared by connections of
+     * one process, so that the others need not pause before they try again.  NULL: not shared. */
     _Atomic int64_t *reached_us;
-    /* Likewise, set once by whoever wants to end: from then on nothing waits for a database on
-     * another machine.  What is not known by then fails as if it did not answer.  0, NULL: never.
-     */
+    /* When to give up, on wait_now_us(): from then on no call waits for a database in a network,
+     * and what is not known by then fails as if the database did not answer.  Set once, when the
+     * process wants to end.  0 or NULL: never. */
     const _Atomic int64_t *give_up_us;
 };
 
@@ -105,87 +112,90 @@ enum db_step { DB_ROW, DB_DONE, DB_FAILED };
 
 struct db_driver {
     const char *name;       /* also the URL's scheme: sqlite:PATH */
-    const char *other_name; /* another scheme; NULL: none */
-    /* Other processes may write too: what a process remembers may be old. */
+    const char *other_name; /* a second scheme; NULL: none */
+    /* Other processes may write too, so what a process remembers may be out of date. */
     bool many_writers;
-    /* Run first in each transaction of a migration, where that alone does not keep two who migrate
-     * at once apart; NULL: it does. */
+    /* Run first in each transaction of a migration, so that two processes do not migrate at once;
+     * NULL: transactions keep them apart anyway. */
     const char *migration_lock;
     HF_MUST_USE enum hf_status (*open)(const char *url, const struct db_options *options,
                                        struct db **ret_db, struct hf_err *err);
-    void (*close)(struct db *db); /* finalizes its statements too; accepts NULL */
+    void (*close)(struct db *db); /* frees its statements too; accepts NULL */
 
     HF_MUST_USE enum hf_status (*prepare)(struct db *db, const char *sql, struct db_stmt **ret_stmt,
                                           struct hf_err *err);
-    /* Several statements with no parameters, for schema changes. */
+    /* Runs several statements without parameters, for schema changes. */
     HF_MUST_USE enum hf_status (*script)(struct db *db, const char *sql, struct hf_err *err);
 
     HF_MUST_USE enum hf_status (*begin)(struct db *db, struct hf_err *err);
-    /* Of a shared database: begin a transaction that is alone on these names, which must stay until
-     * the call returns: it goes on when all others that began on one of them have ended.  Those on
-     * other names it need not wait for (SQLite, with its one writer, does).  Any order of names, at
-     * most DB_NAMES_MAX. */
-    HF_MUST_USE enum hf_status (*begin_alone)(struct db *db, const struct db_value *names, size_t n,
-                                              struct hf_err *err);
-    /* Of a shared database, outside a transaction, where an exchange with the server is to be saved
-     * (else NULL): begin_alone on the name, the statement and the commit in one.  Fails as commit
-     * does; then step through the answer. */
-    HF_MUST_USE enum hf_status (*once)(struct db_stmt *stmt, const struct db_value *name,
-                                       const struct db_value *args, struct hf_err *err);
+    /* Shared databases.  Begins a transaction that has the locks of these names: it waits until all
+     * transactions that locked one of them have ended.  It need not wait for those on other names;
+     * on SQLite, which has one writer, it does.  The names come in any order, at most DB_NAMES_MAX
+     * of them, and are borrowed for the call. */
+    HF_MUST_USE enum hf_status (*begin_locked)(struct db *db, const struct db_value *names,
+                                               size_t n, struct hf_err *err);
+    /* Shared databases in a network (else NULL), outside a transaction.  Does begin_locked on one
+     * name, the statement and the commit in one exchange.  Fails as commit does; step through the
+     * answer afterwards. */
+    HF_MUST_USE enum hf_status (*run_locked)(struct db_stmt *stmt, const struct db_value *name,
+                                             const struct db_value *args, struct hf_err *err);
     HF_MUST_USE enum hf_status (*commit)(struct db *db, struct hf_err *err);
     void (*rollback)(struct db *db); /* harmless outside a transaction */
 
-    /* `args` is n_rows times the statement's parameters, row after row.  *ret_changes (may be
-     * NULL) gets the number of rows changed in all. */
+    /* Runs a statement over `args`, which is n_rows times its parameters, row after row.
+     * *ret_changes (may be NULL) gets the number of rows changed in all. */
     HF_MUST_USE enum hf_status (*exec_many)(struct db_stmt *stmt, const struct db_value *args,
                                             size_t n_rows, int64_t *ret_changes,
                                             struct hf_err *err);
-    /* The same inside a transaction that may only commit if exactly n_rows rows change.  When
-     * another number did, this or a later call of the transaction, at the latest the commit, fails
-     * with HF_LEDGER_SURPRISE and err->msg is `what`, which must stay until then. */
+    /* The same inside a transaction that may only commit if exactly n_rows rows change.  If another
+     * number did, this or a later call of the transaction, at the latest the commit, fails with
+     * HF_LEDGER_SURPRISE, and err->msg is `what`, which is borrowed until then. */
     HF_MUST_USE enum hf_status (*expect_many)(struct db_stmt *stmt, const char *what,
                                               const struct db_value *args, size_t n_rows,
                                               struct hf_err *err);
-    /* Start reading; `args` must stay until the last step.  Answers for all n_rows follow one
-     * another, in no promised order: select a key column to tell them apart.  Several statements
-     * may be under way at once: step through them in the order they were started, each to its end
+    /* Starts a query over `args`, which are borrowed until the last step.  The answers for all
+     * n_rows come in any order: select a key column to tell them apart.  Several statements may be
+     * under way at once: step through them in the order in which they were started, each to its end
      * or to finish. */
     HF_MUST_USE enum hf_status (*query_many)(struct db_stmt *stmt, const struct db_value *args,
                                              size_t n_rows, struct hf_err *err);
     enum db_step (*step)(struct db_stmt *stmt, struct hf_err *err);
-    /* Columns of the current row, valid until the next step. */
+    /* The columns of the current row are valid until the next step. */
     int64_t (*column_int)(struct db_stmt *stmt, int column);
-    /* NULL for SQL NULL; text is NUL-terminated. */
+    /* Returns NULL for SQL NULL.  Text is NUL-terminated. */
     const void *(*column_data)(struct db_stmt *stmt, int column, size_t *ret_len);
-    void (*finish)(struct db_stmt *stmt); /* end a query before DB_DONE; harmless otherwise */
+    void (*finish)(struct db_stmt *stmt); /* ends a query before DB_DONE; harmless otherwise */
 
-    /* The database's clock, milliseconds since 1970, never backwards on one connection's server. */
+    /* Reads the database's clock, in milliseconds since 1970.  It never goes back on one
+     * connection. */
     HF_MUST_USE enum hf_status (*now_ms)(struct db *db, int64_t *ret_ms, struct hf_err *err);
-    /* Never answer a time before `ms` from now on: what the ledger has stored already. */
+    /* From now on the clock is never before `ms`, which the ledger has stored already. */
     void (*now_floor)(struct db *db, int64_t ms);
-    /* Of a shared database, inside a transaction that is alone on some names: a number that nobody
-     * has been given before, larger than all that were given to others on one of these names,
-     * whatever happened in between.  At most one for each name. */
+    /* Shared databases, inside a transaction with the locks of some names: draws a number that was
+     * never drawn before, and that is larger than all that were drawn under the lock of one of
+     * these names, whatever happened in between.  At most one for each name. */
     int64_t (*number)(struct db *db);
-    /* Of a shared database, outside a transaction: this connection leads nowhere any more (the file
-     * was removed or replaced, the server has gone).  Close it and open another, which knows what
-     * there is to know.  Cheap: may be asked before everything. */
+    /* Shared databases, outside a transaction: returns true if this connection leads nowhere any
+     * more (the file was removed or replaced, the server has gone).  Close it and open another.
+     * Cheap enough to be asked before every operation. */
     bool (*is_gone)(struct db *db);
-    /* Of a shared database, outside a transaction: sleep until `number` is woken, or something may
-     * have been committed since the last transaction or await, at most timeout_ms; may return
-     * early. `number`: one from the sequence, or 0. */
+    /* Shared databases, outside a transaction: sleeps until `number` is woken, or until something
+     * may have been committed since the last transaction or await, at most timeout_ms; may return
+     * early. `number` is one from the sequence, or 0. */
     HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int64_t timeout_ms,
                                         struct hf_err *err);
-    /* After a commit: wake who awaits these numbers, in whatever process.  A hint: it may be lost,
-     * and may wake others too. */
+    /* After a commit: wakes the connections, of any process, that await these numbers.  A wake-up
+     * is a hint: it may be lost, and may wake others too. */
     void (*wake)(struct db *db, const int64_t *numbers, size_t n);
-    /* Where many write (else NULL), outside a transaction.  Tell all who listen on `topic` (letters
-     * and _), of any process.  At most 7000 bytes. */
+    /* Where many write (else NULL), outside a transaction.  Sends at most 7000 bytes of text to all
+     * connections, of any process, that listen on `topic` (letters and _). */
     HF_MUST_USE enum hf_status (*notify)(struct db *db, const char *topic, const char *text,
                                          struct hf_err *err);
-    /* Likewise.  Sleep until something was told, at most timeout_ms, or until wake_fd (-1: none) is
-     * readable; append what was told, a line each.  What was told before the first call, or while
-     * the connection was lost, is never heard. */
+    /* Where many write (else NULL), outside a transaction.  Sleeps until a text arrives, until
+     * wake_fd
+     * (-1: none) is readable, or for timeout_ms; appends the texts that arrived, one line each.
+     * Texts that were sent before the first call, or while the connection was lost, are not
+     * received. */
     HF_MUST_USE enum hf_status (*listen)(struct db *db, const char *topic, int wake_fd,
                                          int64_t timeout_ms, struct buf *ret_lines,
                                          struct hf_err *err);
@@ -196,20 +206,20 @@ struct db_driver {
                                            struct hf_err *err);
     /* Gives back every advisory lock of this connection, however often it was taken. */
     HF_MUST_USE enum hf_status (*unlock_all)(struct db *db, struct hf_err *err);
-    /* What an operator should know about this database's settings, a line each: a commit that is
-     * not safe, a copy that may lag.  Nothing is appended when all is well. */
+    /* Appends what an operator should know about the database's settings, one line each: commits
+     * that are not safe, a standby that may lag.  Appends nothing if all is well. */
     HF_MUST_USE enum hf_status (*warnings)(struct db *db, struct buf *ret_lines,
                                            struct hf_err *err);
-    /* How often this connection has asked its server for an answer; where there is none (SQLite),
-     * how many statements it has run, a row of exec_many being one. */
+    /* Returns how often this connection has waited for an answer of its server; on SQLite, which
+     * has no server, how many statements it has run, counting each row of exec_many. */
     int64_t (*exchanges)(const struct db *db);
-    /* Off the hot path, from a connection of its own: copy the log into the main file. */
+    /* Copies the log into the main file; called off the hot path, on a connection of its own. */
     HF_MUST_USE enum hf_status (*maintain)(struct db *db, struct hf_err *err);
 };
 
 extern const struct db_driver db_sqlite, db_postgres;
 
-/* Opens by the URL's scheme: the array of drivers is in db.c. */
+/* Opens a connection with the driver of the URL's scheme; db.c has the array of drivers. */
 HF_MUST_USE enum hf_status db_open(const char *url, const struct db_options *options,
                                    struct db **ret_db, struct hf_err *err);
 static inline void db_close(struct db *db)
@@ -240,13 +250,15 @@ static inline const void *db_column_data(struct db_stmt *s, int c, size_t *ret_l
     return s->driver->column_data(s, c, ret_len);
 }
 
-/* A schema is a list of scripts; migration n brings version n-1 to n, in a transaction. */
+/* Brings a schema up to date.  It is a list of scripts: migration n makes version n of version n-1,
+ * in a transaction of its own. */
 HF_MUST_USE enum hf_status db_migrate(struct db *db, const char *const *migrations, int n,
                                       struct hf_err *err);
-/* The version that the data is of; 0: there is no schema. */
+/* Reads the version of the data's schema; 0 if there is none. */
 HF_MUST_USE enum hf_status db_schema_version(struct db *db, int64_t *ret_version,
                                              struct hf_err *err);
-/* The same for a part that lives beside the main schema, or alone, and counts its own versions. */
+/* Does the same as db_migrate for a part that counts its own versions, beside the main schema or
+ * without it. */
 HF_MUST_USE enum hf_status db_migrate_part(struct db *db, const char *part,
                                            const char *const *migrations, int n,
                                            struct hf_err *err);

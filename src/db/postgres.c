@@ -1,38 +1,40 @@
-/* PostgreSQL behind db.h.  Any number of servers and readers, each with connections of their own:
- * what keeps them apart are row locks ({lock}), the conditions in every write and the counts that
- * expect_many checks.  A batch is two exchanges: BEGIN with all its reads, then all its writes with
- * the COMMIT.  The flow: this file's calls queue statements (postgres_pipeline.c) on a connection
- * that is made anew when it was lost (postgres_link.c).
+/* PostgreSQL behind db.h.  Any number of servers and readers have connections of their own; row
+ * locks
+ * ({lock}), the conditions in every write and the counts that expect_many checks keep them apart. A
+ * batch is two exchanges: BEGIN with all its reads, then all its writes with the COMMIT.
  *
- * How safe a commit is, is the server's setting: synchronous_commit and fsync are left alone, and
- * `warnings` says what they cost. */
-#include "db/postgres.h"
-
+ * This file has transactions, the clock, advisory locks and opening.  Statements are in
+ * postgres_stmt.c; they are queued on the pipeline of a connection (postgres_pipeline.c), which is
+ * made again after it was lost (postgres_link.c).
+ *
+ * How safe a commit is depends on the server's settings: synchronous_commit and fsync are not
+ * touched, and `warnings` says what they cost. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "db/postgres_notify.h"
-#include "db/postgres_pipeline.h"
+#include "db/postgres_stmt.h"
 
-/* As a double, which is exact enough here: extract() would reckon in decimals, digit by digit. */
+/* A double is exact enough here; extract() computes in decimals, digit by digit. */
 #define NOW "CAST(floor(date_part('epoch', clock_timestamp()) * 1000) AS bigint)"
 #define NUMBERS "holdfast_numbers"
 #define MIGRATION_LOCK                                                                             \
     "SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(" PG_LOCK_MIGRATION ");"
 
-#define LOCK "SELECT pg_advisory_xact_lock(" PG_NAMES ", CAST(r.name AS int)){args(name bigint)}"
+#define LOCK_NAME                                                                                  \
+    "SELECT pg_advisory_xact_lock(" PG_NAMES ", CAST(r.name AS int)){args(name bigint)}"
 
 static const struct template_fragment fragments[] = {
     {"key", "bigint PRIMARY KEY"},
     {"bytes", "bytea"},
     {"clustered", ""},
-    /* An update of a column that no index has stays on its page (HOT) while there is room, and the
-     * next one there sweeps up after it: half of each page is kept free for that.  What could not
-     * stay is vacuumed when a fiftieth of a large table, or some hundred rows of a small one, are
-     * dead, and without pauses: a table like event_clock has a dead row for each batch. */
+    /* The update of a column that is in no index stays on its page (HOT) while there is room, and
+     * the next update there removes the dead row: half of each page is kept free for that.  The
+     * rest is vacuumed, without pauses, when a fiftieth of a large table or some hundred rows of a
+     * small one are dead: every batch leaves a dead row in a table like event_clock. */
     {"hot", "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02,"
             " autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0)"},
-    {"lock", " FOR UPDATE"}, /* of tables only: unnest() has nothing to lock */
+    {"lock", " FOR UPDATE"}, /* locks rows of tables; unnest() has none */
     {"lock_idle", " FOR UPDATE SKIP LOCKED"},
     {"now", NOW},
     {"number", "nextval('" NUMBERS "')"},
@@ -43,12 +45,12 @@ const struct dialect pg_dialect = {.fragments = fragments, .row_at_a_time = fals
 
 static struct postgres *pg_of(struct db *base) { return (struct postgres *)(void *)base; }
 
-int64_t postgres_exchanges(const struct db *db)
+static int64_t postgres_exchanges(const struct db *base)
 {
-    return ((const struct postgres *)(const void *)db)->link.exchanges;
+    return ((const struct postgres *)(const void *)base)->link.exchanges;
 }
 
-static enum hf_status tell(const struct hf_err *why, struct hf_err *err)
+static enum hf_status copy_err(const struct hf_err *why, struct hf_err *err)
 {
     return hf_err_set(err, why->code, "%s", why->msg);
 }
@@ -73,7 +75,7 @@ static enum hf_status postgres_begin(struct db *base, struct hf_err *err)
     return HF_OK;
 }
 
-/* FNV-1a: the same in every program that uses the database, for ever. */
+/* FNV-1a, 32 bits: every program that uses the database must compute the same, in all versions. */
 static int64_t hash_of(const struct db_value *name)
 {
     const uint8_t *bytes = name->data;
@@ -89,9 +91,10 @@ static int by_hash(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Everybody locks in the order of hashes, and nothing that others lock afterwards: no deadlock. */
-static enum hf_status postgres_begin_alone(struct db *base, const struct db_value *names, size_t n,
-                                           struct hf_err *err)
+/* All transactions lock names in the order of their hashes, before any row: so there is no
+ * deadlock. */
+static enum hf_status postgres_begin_locked(struct db *base, const struct db_value *names, size_t n,
+                                            struct hf_err *err)
 {
     struct postgres *db = pg_of(base);
     hf_check(db->options.shared && n <= DB_NAMES_MAX);
@@ -105,22 +108,22 @@ static enum hf_status postgres_begin_alone(struct db *base, const struct db_valu
     return HF_OK;
 }
 
-/* One segment is one transaction, and its Sync the COMMIT.  The lock is a statement before, and not
- * part of this one, which would not see what was committed while it waited. */
-static enum hf_status postgres_once(struct db_stmt *base, const struct db_value *name,
-                                    const struct db_value *args, struct hf_err *err)
+/* A segment is a transaction, and its Sync the COMMIT.  The lock is taken by a statement before
+ * this one: a statement does not see what was committed while it waited. */
+static enum hf_status postgres_run_locked(struct db_stmt *base, const struct db_value *name,
+                                          const struct db_value *args, struct hf_err *err)
 {
     struct pg_stmt *stmt = (struct pg_stmt *)(void *)base;
     struct postgres *db = stmt->db;
-    enum hf_status status = postgres_begin_alone(&db->db, name, 1, err);
+    enum hf_status status = postgres_begin_locked(&db->db, name, 1, err);
     if (status != HF_OK)
         return status;
-    pg_forget(stmt);
-    db->is_once = true;
+    pg_reset(stmt);
+    db->is_one_segment = true;
     status = pg_queue(stmt, NULL, args, 1, err);
     if (status == HF_OK)
-        pg_settle(db);
-    db->is_once = false;
+        pg_drain(db);
+    db->is_one_segment = false;
     db->transaction = 0;
     if (status != HF_OK || db->err.code == HF_OK)
         return status;
@@ -134,21 +137,21 @@ static enum hf_status postgres_commit(struct db *base, struct hf_err *err)
     if (!db->transaction)
         return hf_err_set(err, HF_INTERNAL, "no transaction to commit");
     if (db->err.code != HF_OK)
-        return tell(&db->err, err);
+        return copy_err(&db->err, err);
     if (!db->begin_queued) {
         db->transaction = 0;
         return HF_OK;
     }
-    /* What the server has closed already shall not be an unknown outcome. */
+    /* The outcome is known if the server has closed the connection before the COMMIT is sent. */
     struct hf_err why = {0};
     if (!pg_link_alive(&db->link, &why))
-        pg_lost(db, &why);
-    pg_forget(commit);
+        pg_disconnect(db, &why);
+    pg_reset(commit);
     enum hf_status status = pg_queue(commit, NULL, NULL, 1, err);
     if (status != HF_OK)
         return status;
-    pg_settle(db);
-    if (commit->committed) { /* whatever became of the connection afterwards */
+    pg_drain(db);
+    if (commit->committed) { /* even if the connection was lost afterwards */
         db->transaction = 0;
         return HF_OK;
     }
@@ -157,7 +160,7 @@ static enum hf_status postgres_commit(struct db *base, struct hf_err *err)
     return hf_err_set(err, db->is_known ? db->err.code : HF_OUTCOME_UNKNOWN, "%s", db->err.msg);
 }
 
-/* Sent at once, for what it has locked; not waited for. */
+/* Sent at once, so that the locks are released; the answer is not waited for. */
 static void postgres_rollback(struct db *base)
 {
     struct postgres *db = pg_of(base);
@@ -167,52 +170,69 @@ static void postgres_rollback(struct db *base)
         return;
     db->transaction = 0;
     for (struct pg_stmt *stmt = db->stmts; stmt; stmt = stmt->next)
-        pg_forget(stmt);
+        pg_reset(stmt);
     if (!db->begin_queued || !db->link.conn)
         return;
     pg_sync(db);
     if (db->link.conn && pg_queue(rollback, NULL, NULL, 1, &err) == HF_OK &&
         pg_link_flush(&db->link, &err) != HF_OK)
-        pg_lost(db, &err);
+        pg_disconnect(db, &err);
 }
 
-/* A script may take its time. */
+/* ---- scripts ---- */
+
+/* Connects, or makes sure that a transaction's BEGIN was sent, and waits until nothing is under
+ * way. */
+static enum hf_status get_ready_for_script(struct postgres *db, struct hf_err *err)
+{
+    enum hf_status status = HF_OK;
+    if (!db->transaction)
+        status = pg_connect(db, err);
+    else if (!db->begin_queued) /* any statement sends it */
+        status = pg_exec_many(db->more_time, NULL, 1, NULL, err);
+    if (status != HF_OK)
+        return status;
+    pg_drain(db);
+    if (db->transaction && db->err.code != HF_OK)
+        return copy_err(&db->err, err);
+    return db->link.conn ? HF_OK : pg_link_error(&db->link, err);
+}
+
+static enum hf_status run_script(struct postgres *db, const char *sql, struct hf_err *err)
+{
+    struct hf_err why = {0};
+    enum hf_status status = pg_link_script(&db->link, sql, PG_SLOW_MS + PG_MARGIN_MS, &why);
+    if (status != HF_OK && db->transaction)
+        db->err = why;
+    if (PQpipelineStatus(db->link.conn) != PQ_PIPELINE_ON)
+        pg_disconnect(db, &why);
+    if (status != HF_OK)
+        (void)copy_err(&why, err);
+    return status;
+}
+
+/* A script has PG_SLOW_MS for each of its statements. */
 static enum hf_status postgres_script(struct db *base, const char *sql, struct hf_err *err)
 {
     struct postgres *db = pg_of(base);
     struct buf text = {0};
     struct template_params params;
+    enum hf_status status;
     buf_printf(&text, "SET statement_timeout = %d;", PG_SLOW_MS);
-    enum hf_status status = template_expand(sql, &pg_dialect, &text, &params, err);
+    if ((status = template_expand(sql, &pg_dialect, &text, &params, err)) != HF_OK ||
+        (status = get_ready_for_script(db, err)) != HF_OK)
+        goto out;
     buf_printf(&text, ";SET statement_timeout = %lld", (long long)db->link.statement_ms);
     buf_char(&text, '\0');
-    if (status == HF_OK && !db->transaction)
-        status = pg_connect(db, err);
-    else if (status == HF_OK && !db->begin_queued) /* any statement has it sent */
-        status = pg_exec_many(db->patience, NULL, 1, NULL, err);
-    if (status == HF_OK)
-        pg_settle(db);
-    if (status == HF_OK && db->transaction && db->err.code != HF_OK)
-        status = tell(&db->err, err);
-    if (status == HF_OK && !db->link.conn)
-        status = pg_link_error(&db->link, err);
-    if (status == HF_OK) {
-        struct hf_err why = {0};
-        status = pg_link_script(&db->link, text.data, PG_SLOW_MS + PG_MARGIN_MS, &why);
-        if (status != HF_OK && db->transaction)
-            db->err = why;
-        if (status != HF_OK)
-            (void)tell(&why, err);
-        if (PQpipelineStatus(db->link.conn) != PQ_PIPELINE_ON)
-            pg_lost(db, &why);
-    }
+    status = run_script(db, text.data, err);
+out:
     buf_close(&text);
     return status;
 }
 
 /* ---- time and numbers ---- */
 
-/* The first row of a statement that has just been asked. */
+/* Moves to the first row of a statement that must have one. */
 static enum hf_status first_row(struct db_stmt *stmt, struct hf_err *err)
 {
     enum db_step step = db_step(stmt, err);
@@ -221,7 +241,8 @@ static enum hf_status first_row(struct db_stmt *stmt, struct hf_err *err)
     return step == DB_ROW ? HF_OK : hf_err_set(err, HF_INTERNAL, "PostgreSQL: no answer");
 }
 
-/* The next row of a shared transaction's moment: its time and a number; one for each name. */
+/* Reads the next row of a shared transaction's `moment` statement, which answers with its time and
+ * one number per name. */
 static enum hf_status moment_read(struct postgres *db, struct hf_err *err)
 {
     const struct db_value n = db_int(db->names.n ? (int64_t)db->names.n : 1);
@@ -231,7 +252,7 @@ static enum hf_status moment_read(struct postgres *db, struct hf_err *err)
     if (status == HF_OK)
         status = first_row(db->moment, &why);
     if (status != HF_OK)
-        return tell(&why, err);
+        return copy_err(&why, err);
     db->moment_ms = db->moment_ms ? db->moment_ms : db_column_int(db->moment, 0);
     db->number_unused = true;
     return HF_OK;
@@ -254,7 +275,7 @@ static enum hf_status postgres_now_ms(struct db *base, int64_t *ret_ms, struct h
         pg_finish(db->now);
     }
     if (status != HF_OK)
-        return tell(&why, err);
+        return copy_err(&why, err);
     db->floor_ms = now > db->floor_ms ? now : db->floor_ms;
     *ret_ms = db->floor_ms;
     return HF_OK;
@@ -266,9 +287,8 @@ static void postgres_now_floor(struct db *base, int64_t ms)
     db->floor_ms = ms > db->floor_ms ? ms : db->floor_ms;
 }
 
-/* What others on these names were given was drawn before they ended, and so before this
- * transaction had their locks.  A failure here is that of the transaction, which the next call
- * tells. */
+/* Earlier numbers under these names were drawn before their transactions ended, and so before this
+ * one had the locks.  A failure here fails the transaction, which its next call reports. */
 static int64_t postgres_number(struct db *base)
 {
     struct postgres *db = pg_of(base);
@@ -282,7 +302,7 @@ static int64_t postgres_number(struct db *base)
     return 0;
 }
 
-/* ---- questions to the server ---- */
+/* ---- advisory locks and settings ---- */
 
 static enum hf_status postgres_try_lock(struct db *base, int64_t number, bool *ret_locked,
                                         struct hf_err *err)
@@ -295,7 +315,7 @@ static enum hf_status postgres_try_lock(struct db *base, int64_t number, bool *r
     if (status == HF_OK)
         status = first_row(db->try_lock, &why);
     if (status != HF_OK)
-        return tell(&why, err);
+        return copy_err(&why, err);
     *ret_locked = db_column_int(db->try_lock, 0) != 0;
     pg_finish(db->try_lock);
     return HF_OK;
@@ -330,7 +350,7 @@ static enum hf_status postgres_warnings(struct db *base, struct buf *ret_lines, 
     if (status == HF_OK)
         status = first_row(db->warnings, &why);
     if (status != HF_OK)
-        return tell(&why, err);
+        return copy_err(&why, err);
     for (int i = 0; i < 4; i++)
         if (db_column_int(db->warnings, i))
             buf_printf(ret_lines, "%s\n", texts[i]);
@@ -344,15 +364,14 @@ static enum hf_status postgres_warnings(struct db *base, struct buf *ret_lines, 
     return HF_OK;
 }
 
-/* Lost, as far as one can see from here: the next may be to another server, or to another's data.
- */
+/* After a lost connection the next one may lead to another server, with other data. */
 static bool postgres_is_gone(struct db *base)
 {
     struct postgres *db = pg_of(base);
     return !db->link.conn || !pg_link_alive(&db->link, NULL);
 }
 
-/* The server looks after itself. */
+/* The server maintains itself. */
 static enum hf_status postgres_maintain(struct db *base, struct hf_err *err)
 {
     (void)base, (void)err;
@@ -392,7 +411,7 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
          true},
         {&db->commit, "COMMIT", true},
         {&db->rollback, "ROLLBACK", true},
-        {&db->patience, "SELECT set_config('statement_timeout', '600000', true)", true},
+        {&db->more_time, "SELECT set_config('statement_timeout', '600000', true)", true},
         {&db->now, "SELECT {now}", true},
         {&db->plans, "DISCARD PLANS", writes},
         {&db->notify, "SELECT pg_notify(r.topic, r.text){args(topic text, text text)}", true},
@@ -401,36 +420,37 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
         {&db->warnings, WARNINGS, true},
         {&db->numbers, "SELECT count(*) FROM pg_class WHERE oid = to_regclass('" NUMBERS "')",
          shared},
-        {&db->lock, LOCK, shared},
-        {&db->lock_once, LOCK, shared},
+        {&db->lock, LOCK_NAME, shared},
+        {&db->lock_one_segment, LOCK_NAME, shared},
         {&db->moment, "SELECT {now}, {number} FROM generate_series(1, r.n){args(n bigint)}",
          shared},
-        /* A hint need not be on the disk. */
+        /* A wake-up is a hint, and need not wait for the disk. */
         {&db->wake,
          "SELECT set_config('synchronous_commit', 'off', true),"
-         " pg_notify('" WAKE_TOPIC "' || r.number, ''){ FROM rows(number bigint)}",
+         " pg_notify('" PG_WAKE_TOPIC "' || r.number, ''){ FROM rows(number bigint)}",
          shared},
     };
     enum hf_status status = HF_OK;
     for (size_t i = 0; i < sizeof own / sizeof *own && status == HF_OK; i++)
         if (own[i].wanted)
             status = pg_prepare(&db->db, own[i].sql, own[i].stmt, err);
-    if (status == HF_OK && shared) /* by a word, as COMMIT is, which this segment has not */
-        ((struct pg_stmt *)(void *)db->lock_once)->name = "COMMIT_ONCE";
+    /* A name that can be recognised in the traffic, as COMMIT can, which such a segment has not. */
+    if (status == HF_OK && shared)
+        ((struct pg_stmt *)(void *)db->lock_one_segment)->name = "COMMIT_ONCE";
     return status;
 }
 
-/* One sequence for all; who comes first makes it, alone.  Everybody else only looks: they need not
- * have the right to make one, nor wait for a migration.  A session must not keep numbers for later
- * (CACHE 1): they would be smaller than those that others have drawn since. */
-static enum hf_status make_numbers(struct postgres *db, struct hf_err *err)
+/* Creates the one sequence, unless it exists.  Later users only look: they need not have the right
+ * to create it, nor wait for a migration.  A session must not keep numbers for later (CACHE 1),
+ * since those would be smaller than numbers that others have drawn since. */
+static enum hf_status create_numbers(struct postgres *db, struct hf_err *err)
 {
     enum hf_status status = db_query(db->numbers, NULL, err);
     if (status == HF_OK)
         status = first_row(db->numbers, err);
-    bool there = status == HF_OK && db_column_int(db->numbers, 0) > 0;
+    bool exists = status == HF_OK && db_column_int(db->numbers, 0) > 0;
     pg_finish(db->numbers);
-    if (status != HF_OK || there)
+    if (status != HF_OK || exists)
         return status;
     return postgres_script(&db->db,
                            MIGRATION_LOCK "CREATE SEQUENCE IF NOT EXISTS " NUMBERS " CACHE 1", err);
@@ -448,7 +468,7 @@ static enum hf_status postgres_open(const char *url, const struct db_options *op
     if (status == HF_OK)
         status = pg_connect(db, err);
     if (status == HF_OK && options->shared)
-        status = make_numbers(db, err);
+        status = create_numbers(db, err);
     if (status != HF_OK) {
         postgres_close(&db->db);
         return status;
@@ -467,8 +487,8 @@ const struct db_driver db_postgres = {
     .prepare = pg_prepare,
     .script = postgres_script,
     .begin = postgres_begin,
-    .begin_alone = postgres_begin_alone,
-    .once = postgres_once,
+    .begin_locked = postgres_begin_locked,
+    .run_locked = postgres_run_locked,
     .commit = postgres_commit,
     .rollback = postgres_rollback,
     .exec_many = pg_exec_many,

@@ -1,31 +1,28 @@
-/* See postgres_link.h.  A password is in the URL alone, which no message repeats: libpq is not
- * asked what is wrong with one. */
+/* See postgres_link.h.  A password stands in the URL alone, and no message repeats the URL: so
+ * libpq is not asked what is wrong with one. */
 #include "db/postgres_link.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/pg_url.h"
+#include "base/wait.h"
 
 #define CONNECT_MS 3000 /* for all hosts together, unless the URL says connect_timeout */
 #define PAUSE_MIN_MS 50
 #define PAUSE_MAX_MS 1000
-/* Some seconds after the other machine went silent, on either side, the connection ends. */
+/* Some seconds after one machine went silent the other one ends the connection. */
 #define KEEP_IDLE_S "3"
 #define KEEP_EVERY_S "1"
 #define KEEP_COUNT "3"
 #define UNACKNOWLEDGED_MS "6000"
-#define LOOKS_MAX 4
-#define HEED_MS 100 /* until a wait notices that it is to end sooner */
+#define READS_MAX 4
+#define HEED_MS 100 /* after which a wait notices a new give_up_us */
 
-static int64_t now_us(void) { return clock_monotonic_us(&clock_system); }
-
-/* The first line; libpq adds a newline, and details in others. */
+/* Uses the first line of `text`: libpq ends it with a newline and adds details in further lines. */
 static enum hf_status unavailable(const char *text, struct hf_err *err)
 {
     int len = (int)strcspn(text, "\n");
@@ -59,9 +56,9 @@ enum hf_status pg_error(const PGresult *result, struct hf_err *err)
         {"40001", HF_LEDGER_CONFLICT},       /* could not serialize */
         {"40P01", HF_LEDGER_CONFLICT},       /* deadlock */
         {"55P03", HF_LEDGER_CONFLICT},       /* lock_timeout */
-        {PG_STALE_PLAN, HF_LEDGER_CONFLICT}, /* prepared anew, it works */
+        {PG_STALE_PLAN, HF_LEDGER_CONFLICT}, /* it works once it is prepared again */
         {"08", HF_LEDGER_UNAVAILABLE},       /* connection */
-        {"25006", HF_LEDGER_UNAVAILABLE},    /* read only: a standby by now */
+        {"25006", HF_LEDGER_UNAVAILABLE},    /* read-only: it has become a standby */
         {"25P0", HF_LEDGER_UNAVAILABLE},     /* idle too long in a transaction */
         {"28", HF_LEDGER_UNAVAILABLE},       /* not let in */
         {"42501", HF_LEDGER_UNAVAILABLE},    /* not allowed */
@@ -84,27 +81,29 @@ enum hf_status pg_error(const PGresult *result, struct hf_err *err)
 
 /* ---- waiting ---- */
 
-/* When all are to end, INT64_MAX while that is not so. */
+/* Returns db_options.give_up_us, or INT64_MAX if there is none. */
 static int64_t give_up_us(const struct pg_link *l)
 {
     int64_t at_us = l->give_up_us ? atomic_load(l->give_up_us) : 0;
     return at_us ? at_us : INT64_MAX;
 }
 
-static bool gave_up(const struct pg_link *l) { return now_us() >= give_up_us(l); }
+static bool gave_up(const struct pg_link *l) { return wait_now_us() >= give_up_us(l); }
 
-/* poll(), of one; -2: the time is over. */
+/* As poll(2) with one file; returns -2 when the time has come. */
 static int poll_until(const struct pg_link *l, struct pollfd *p, int64_t until_us)
 {
     int64_t end_us = give_up_us(l) < until_us ? give_up_us(l) : until_us;
-    int64_t left_us = end_us - now_us(), left_ms = left_us / 1000 + 1;
+    int64_t left_us = end_us - wait_now_us();
     if (left_us <= 0)
         return -2;
-    return poll(p, 1, l->give_up_us && left_ms > HEED_MS ? HEED_MS : (int)left_ms);
+    return wait_files(p, 1, l->give_up_us && left_us > HEED_MS * 1000 ? HEED_MS * 1000 : left_us);
 }
 
-/* One turn of the loop: sends what it can, sleeps, reads what there is. */
-static enum hf_status turn(struct pg_link *l, int unsent, int64_t until_us, struct hf_err *err)
+/* Sleeps until the connection can be read, or written to if something is unsent, and reads what
+ * there is. */
+static enum hf_status wait_for_server(struct pg_link *l, int unsent, int64_t until_us,
+                                      struct hf_err *err)
 {
     struct pollfd p = {.fd = PQsocket(l->conn), .events = (short)(POLLIN | (unsent ? POLLOUT : 0))};
     int n = poll_until(l, &p, until_us);
@@ -117,10 +116,10 @@ static enum hf_status turn(struct pg_link *l, int unsent, int64_t until_us, stru
     return HF_OK;
 }
 
-/* A socket that cannot be written to may still say why: reading goes on while there is hope. */
+/* PQflush may fail while the reason is still to be read: reading goes on until that fails too. */
 enum hf_status pg_link_wait(struct pg_link *l, int64_t timeout_ms, struct hf_err *err)
 {
-    int64_t until_us = now_us() + timeout_ms * 1000;
+    int64_t until_us = wait_now_us() + timeout_ms * 1000;
     if (l->unasked)
         l->exchanges++;
     l->unasked = false;
@@ -128,7 +127,7 @@ enum hf_status pg_link_wait(struct pg_link *l, int64_t timeout_ms, struct hf_err
         int unsent = PQflush(l->conn);
         if (!PQisBusy(l->conn))
             return HF_OK;
-        enum hf_status status = turn(l, unsent > 0, until_us, err);
+        enum hf_status status = wait_for_server(l, unsent > 0, until_us, err);
         if (status != HF_OK)
             return status;
     }
@@ -136,18 +135,18 @@ enum hf_status pg_link_wait(struct pg_link *l, int64_t timeout_ms, struct hf_err
 
 enum hf_status pg_link_flush(struct pg_link *l, struct hf_err *err)
 {
-    int64_t until_us = now_us() + PG_MARGIN_MS * 1000;
+    int64_t until_us = wait_now_us() + PG_MARGIN_MS * 1000;
     int unsent;
     while ((unsent = PQflush(l->conn)) > 0) {
-        enum hf_status status = turn(l, unsent, until_us, err);
+        enum hf_status status = wait_for_server(l, unsent, until_us, err);
         if (status != HF_OK)
             return status;
     }
     return unsent < 0 ? pg_link_error(l, err) : HF_OK;
 }
 
-/* All results of a simple query; the first failure counts. */
-static enum hf_status results(struct pg_link *l, int64_t timeout_ms, struct hf_err *err)
+/* Reads all results of a simple query; the first failure counts. */
+static enum hf_status read_results(struct pg_link *l, int64_t timeout_ms, struct hf_err *err)
 {
     enum hf_status status = HF_OK;
     for (;;) {
@@ -169,7 +168,7 @@ static enum hf_status run(struct pg_link *l, const char *sql, int64_t timeout_ms
                           struct hf_err *err)
 {
     l->unasked = true;
-    return PQsendQuery(l->conn, sql) ? results(l, timeout_ms, err) : pg_link_error(l, err);
+    return PQsendQuery(l->conn, sql) ? read_results(l, timeout_ms, err) : pg_link_error(l, err);
 }
 
 enum hf_status pg_link_script(struct pg_link *l, const char *sql, int64_t timeout_ms,
@@ -185,7 +184,7 @@ enum hf_status pg_link_script(struct pg_link *l, const char *sql, int64_t timeou
 
 /* ---- connecting ---- */
 
-static void hear_nothing(void *ctx, const PGresult *result) { (void)ctx, (void)result; }
+static void ignore_notice(void *ctx, const PGresult *result) { (void)ctx, (void)result; }
 
 void pg_link_drop(struct pg_link *l)
 {
@@ -194,7 +193,7 @@ void pg_link_drop(struct pg_link *l)
     l->unasked = false;
 }
 
-/* The ith of a list "a,b,c", or its only one; `size` bytes. */
+/* Copies the ith item of a list "a,b,c" to `ret`, or its last one if it has fewer. */
 static void pick(const char *list, int i, char *ret, size_t size)
 {
     const char *at = list ? list : "", *comma;
@@ -214,7 +213,7 @@ static int list_len(const char *list)
 struct hosts {
     char *host, *address, *port;
     int n;
-    int64_t connect_ms; /* 0: not said */
+    int64_t connect_ms; /* 0: the URL has no connect_timeout */
 };
 
 static void hosts_read(const char *url, struct hosts *ret)
@@ -241,8 +240,8 @@ static void hosts_close(struct hosts *hosts)
     free(hosts->port);
 }
 
-/* What the URL says wins over what stands before it here, and nothing over what follows: of several
- * hosts libpq is told one, since it would wait for the first for ever. */
+/* The URL overrides the parameters before `dbname` here and not those behind it.  Of several hosts
+ * libpq gets one: it would wait for the first one for ever. */
 static PGconn *dial(const char *url, const struct hosts *hosts, int i)
 {
     char host[256], address[256], port[32];
@@ -283,15 +282,16 @@ static bool connect_until(struct pg_link *l, int64_t until_us)
     return want == PGRES_POLLING_OK;
 }
 
-/* Host after host, each with its share of the time that is left; the first failure is told. */
+/* Tries host after host, each with its share of the time that is left.  The first failure is the
+ * one that is reported. */
 static enum hf_status connect_any(struct pg_link *l, struct hf_err *err)
 {
     struct hosts hosts = {0};
     enum hf_status status = HF_LEDGER_UNAVAILABLE;
     hosts_read(l->url, &hosts);
-    int64_t until_us = now_us() + (hosts.connect_ms ? hosts.connect_ms : l->connect_ms) * 1000;
+    int64_t until_us = wait_now_us() + (hosts.connect_ms ? hosts.connect_ms : l->connect_ms) * 1000;
     for (int i = 0; i < hosts.n && status != HF_OK; i++) {
-        int64_t now = now_us(), share_us = (until_us - now) / (hosts.n - i);
+        int64_t now = wait_now_us(), share_us = (until_us - now) / (hosts.n - i);
         l->conn = dial(l->url, &hosts, i);
         struct hf_err why = {0};
         if (PQstatus(l->conn) != CONNECTION_BAD && connect_until(l, now + share_us))
@@ -315,7 +315,7 @@ static enum hf_status attempt(struct pg_link *l, struct hf_err *err)
     enum hf_status status = connect_any(l, err);
     if (status != HF_OK)
         return status;
-    PQsetNoticeReceiver(l->conn, hear_nothing, NULL);
+    PQsetNoticeReceiver(l->conn, ignore_notice, NULL);
     if (PQsetnonblocking(l->conn, 1) != 0)
         return pg_link_error(l, err);
     status = run(l, l->settings.data, l->answer_ms, err);
@@ -324,11 +324,12 @@ static enum hf_status attempt(struct pg_link *l, struct hf_err *err)
     return status;
 }
 
-/* A notification makes it readable too: whether the end is near is known once all was read. */
+/* A notification makes the socket readable too, so the connection is known to be closed only once
+ * everything was read. */
 bool pg_link_alive(struct pg_link *l, struct hf_err *err)
 {
     struct pollfd p = {.fd = PQsocket(l->conn), .events = POLLIN};
-    for (int i = 0; i < LOOKS_MAX && poll(&p, 1, 0) > 0; i++)
+    for (int i = 0; i < READS_MAX && wait_files(&p, 1, 0) > 0; i++)
         if (!PQconsumeInput(l->conn))
             break;
     if (PQstatus(l->conn) == CONNECTION_OK)
@@ -337,12 +338,13 @@ bool pg_link_alive(struct pg_link *l, struct hf_err *err)
     return false;
 }
 
-/* The last failure is fresh, and nobody else has got through since that attempt began: of two at
- * the same time the one that fails may hear of it later. */
-static bool pauses(const struct pg_link *l)
+/* Returns true while the last failure is recent and no other connection was made since that attempt
+ * began.  (Its beginning counts, not its end: of two attempts at the same time the failed one may
+ * end later.) */
+static bool is_pausing(const struct pg_link *l)
 {
     int64_t reached_us = l->reached_us ? atomic_load(l->reached_us) : 0;
-    return reached_us <= l->began_us && now_us() < l->failed_at_us + l->pause_ms * 1000;
+    return reached_us <= l->began_us && wait_now_us() < l->failed_at_us + l->pause_ms * 1000;
 }
 
 enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
@@ -351,11 +353,11 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
         return HF_OK;
     if (gave_up(l))
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: no connection in time");
-    if (pauses(l))
+    if (is_pausing(l))
         return hf_err_set(err, l->why.code, "%s", l->why.msg);
-    l->began_us = now_us();
+    l->began_us = wait_now_us();
     enum hf_status status = attempt(l, &l->why);
-    /* A server that was about to start when we came lets us in by now. */
+    /* A server that was about to start when we tried accepts connections by now. */
     if (status != HF_OK && l->reached_us && atomic_load(l->reached_us) > l->began_us) {
         pg_link_drop(l);
         status = attempt(l, &l->why);
@@ -364,25 +366,26 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
         l->generation++;
         l->pause_ms = l->failed_at_us = 0;
         if (l->reached_us)
-            atomic_store(l->reached_us, now_us());
+            atomic_store(l->reached_us, wait_now_us());
         return HF_OK;
     }
     pg_link_drop(l);
     l->why.code = HF_LEDGER_UNAVAILABLE;
     l->pause_ms = l->pause_ms ? l->pause_ms * 2 : PAUSE_MIN_MS;
     l->pause_ms = l->pause_ms < PAUSE_MAX_MS ? l->pause_ms : PAUSE_MAX_MS;
-    l->failed_at_us = now_us();
+    l->failed_at_us = wait_now_us();
     return hf_err_set(err, l->why.code, "%s", l->why.msg);
 }
 
-/* Generic plans with nested loops over indexes: a statement is planned once, and the same for one
- * row and for a thousand, however wrong the statistics of a table that has just been filled. */
+/* Generic plans with nested loops over indexes: a statement is planned once, and the same way for
+ * one row and for a thousand, however wrong the statistics of a table are that has just been
+ * filled. */
 #define PLANS                                                                                      \
     "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = "   \
     "off; SET enable_mergejoin = off; SET jit = off;"
 
-/* Of a shared one: a few rows of one name each time, in the order of an index.  What a bitmap or a
- * sort costs to set up is more than what it would find. */
+/* A shared connection reads a few rows of one name at a time, in the order of an index.  Setting up
+ * a bitmap or a sort would cost more than it saves. */
 #define SHARED_PLANS "SET enable_bitmapscan = off; SET enable_sort = off;"
 
 static enum hf_status bad_url(const char *what, struct hf_err *err)
@@ -399,7 +402,8 @@ enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_
     if (!parsed)
         return bad_url(fault ? fault : "a part of it is none of libpq's (a parameter after the ?)",
                        err);
-    bool at_in_host = false; /* the rest of a password, which messages would show */
+    bool at_in_host =
+        false; /* then the host is the rest of a password, which messages would show */
     for (const PQconninfoOption *o = parsed; o->keyword; o++)
         at_in_host |= strcmp(o->keyword, "host") == 0 && o->val && strchr(o->val, '@');
     PQconninfoFree(parsed);
@@ -413,8 +417,8 @@ enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_
                           .connect_ms = CONNECT_MS,
                           .reached_us = options->reached_us,
                           .give_up_us = options->give_up_us};
-    if (options
-            ->shared) { /* all within the caller's patience; the lock first, while there is some */
+    if (options->shared) {
+        /* Everything within the caller's timeout, and waiting for a lock within a part of it. */
         l->answer_ms = options->timeout_ms ? options->timeout_ms : PG_LOCK_MS;
         l->statement_ms = l->connect_ms = l->answer_ms;
         lock_ms = l->answer_ms - l->answer_ms / 4;

@@ -1,8 +1,11 @@
-/* LISTEN and NOTIFY, for postgres.c. */
+/* LISTEN and NOTIFY, for the driver's table in postgres.c: see notify, listen, await and wake in
+ * db.h. */
 #ifndef HF_DB_POSTGRES_NOTIFY_H
 #define HF_DB_POSTGRES_NOTIFY_H
 
 #include "db/db.h"
+
+#define PG_WAKE_TOPIC "holdfast_turn_" /* followed by the number to wake */
 
 HF_MUST_USE enum hf_status pg_notify(struct db *base, const char *topic, const char *text,
                                      struct hf_err *err);

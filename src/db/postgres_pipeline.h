@@ -1,11 +1,11 @@
-/* What a connection to PostgreSQL has been asked and has not answered yet, in order, and the
- * statements that ask.  A call is queued in libpq and sent no earlier than an answer is wanted;
- * answers are read strictly in order and kept by the statement they belong to.
+/* One connection to PostgreSQL with all that it was asked and has not answered yet, in order.  A
+ * call is queued in libpq and sent no earlier than an answer is wanted; answers are read strictly
+ * in order and kept by the statement to which they belong (postgres_stmt.h).
  *
- * A segment is what lies between two Syncs: after an error the server skips the rest of it.  In a
- * transaction a segment ends where an answer is wanted, so that a COMMIT never runs after a
- * statement before it failed; outside of one each call is a segment, and so a transaction, of its
- * own.  Internal to src/db/postgres*.c. */
+ * A segment is what lies between two Syncs: after an error the server skips the rest of it.  Inside
+ * a transaction a segment ends where an answer is wanted, so that a COMMIT never runs after a
+ * failed statement; outside of one each call is a segment, and so a transaction, of its own.
+ * Internal to src/db/postgres*.c. */
 #ifndef HF_DB_POSTGRES_PIPELINE_H
 #define HF_DB_POSTGRES_PIPELINE_H
 
@@ -13,16 +13,23 @@
 #include "db/postgres_link.h"
 #include "db/template.h"
 
+/* What expect_many fails with on the server if the count of rows is wrong: a division by zero, of
+ * which our statements have no other. */
+#define PG_COUNT_STATE "22012"
+/* The same if the statement says {or_surprise}: a row exists already. */
+#define PG_UNIQUE_STATE "23505"
+
 enum pg_kind { PG_SYNC, PG_PREPARE, PG_RUN, PG_EXPECT };
 
+/* Something that was asked. */
 struct pg_entry {
     enum pg_kind kind;
     bool started;         /* its answer is being read */
-    bool discard;         /* nobody wants its answer */
-    unsigned transaction; /* 0: none */
-    struct pg_stmt *stmt; /* of all but PG_SYNC */
-    unsigned *prepared;   /* PG_PREPARE: the stmt's field to take back should it fail */
-    const char *what;     /* PG_EXPECT */
+    bool discard;         /* its answer is not wanted any more */
+    unsigned transaction; /* the number of its transaction; 0: none */
+    struct pg_stmt *stmt; /* NULL: PG_SYNC */
+    unsigned *prepared;   /* PG_PREPARE: the statement's field to reset should it fail */
+    const char *what;     /* PG_EXPECT: see db_driver.expect_many */
 };
 
 struct pg_stmt {
@@ -31,17 +38,18 @@ struct pg_stmt {
     struct pg_stmt *next;
     unsigned id;
     char *text;
-    const char *name; /* its name on the server; NULL: the text, if that is a word, or the id */
+    const char *name; /* on the server; NULL: the text, if that is one word, or the id */
     struct template_params params;
-    bool or_surprise;                   /* an INSERT that fails on a row that is there already */
-    unsigned prepared, expect_prepared; /* on the connection of this generation */
-    size_t waiting;                     /* entries whose answer it wants */
-    VEC(PGresult *) results;            /* read, and not yet stepped over */
-    size_t result;                      /* the current one */
-    int row;                            /* in it */
-    int64_t changes;
-    bool committed; /* the answer was COMMIT */
-    struct hf_err err;
+    bool or_surprise;         /* an INSERT that fails on a row that exists already */
+    unsigned prepared;        /* generation of the connection on which it is prepared */
+    unsigned expect_prepared; /* the same for its form that counts */
+    size_t waiting;           /* number of entries whose answer it wants */
+    VEC(PGresult *) results;  /* received, and not yet stepped over */
+    size_t result;            /* index of the current one */
+    int row;                  /* in the current result */
+    int64_t changes;          /* rows changed so far */
+    bool committed;           /* the server answered COMMIT */
+    struct hf_err err;        /* its first failure */
 };
 
 struct postgres {
@@ -50,63 +58,51 @@ struct postgres {
     struct db_options options;
     struct pg_stmt *stmts;
     unsigned n_stmts;
-    struct db_stmt *begin, *commit, *rollback, *patience, *now, *plans, *notify, *try_lock,
+    struct db_stmt *begin, *commit, *rollback, *more_time, *now, *plans, *notify, *try_lock,
         *unlock_all, *warnings;
-    struct db_stmt *numbers, *lock, *lock_once, *moment, *wake; /* of a shared one */
+    /* of a shared connection */
+    struct db_stmt *numbers, *lock, *lock_one_segment, *moment, *wake;
+
     VEC(struct pg_entry) entries;
-    size_t entry; /* the first that is not answered */
-    bool unsynced;
-    unsigned transaction; /* 0: none under way */
-    unsigned transactions;
+    size_t entry;        /* index of the first that is not answered */
+    bool unsynced;       /* the last segment is open */
+    struct hf_err abort; /* why the server skips the rest of the segment being answered */
+
+    unsigned transaction;  /* number of the one under way; 0: none */
+    unsigned transactions; /* the last number given */
     bool begin_queued;
-    bool is_once;        /* the transaction is one segment, whose Sync commits it */
-    bool is_known;       /* `err` is the server's own verdict, and not that of the COMMIT's end */
-    struct hf_err err;   /* of the transaction: the first failure */
-    struct hf_err abort; /* of the segment being answered */
-    int64_t plans_at_us; /* when to have statements planned again */
+    bool is_one_segment; /* the transaction is one segment, whose Sync commits it */
+    bool is_known;       /* `err` came from the server, and not from the end of a COMMIT */
+    struct hf_err err;   /* the transaction's first failure */
+
+    int64_t plans_at_us; /* when to discard the plans, on wait_now_us() */
     struct buf scratch;  /* parameters of one call */
-    int64_t floor_ms;
-    VEC(struct db_value) names; /* hashes of those that the transaction is alone on, ascending */
-    bool moment_asked;          /* for its time and its numbers */
+    int64_t floor_ms;    /* the clock never answers less */
+
+    /* of a shared connection's transaction */
+    VEC(struct db_value) names; /* hashes of the names that it locks, ascending */
+    bool moment_asked;          /* its time and numbers were asked for */
     int64_t moment_ms;          /* its time; 0: not read yet */
-    bool number_unused;         /* that of the moment's row */
-    struct buf topic;           /* listened to, on the connection of this generation */
-    unsigned topic_generation;
+    bool number_unused;         /* the current row's number was not given yet */
+
+    struct buf topic;          /* listened to */
+    unsigned topic_generation; /* of the connection that listens */
 };
 
-HF_MUST_USE enum hf_status pg_prepare(struct db *base, const char *sql, struct db_stmt **ret_stmt,
-                                      struct hf_err *err);
-void pg_stmt_free(struct pg_stmt *stmt);
-
-/* Queues the statement over n_rows; `what` makes it a PG_EXPECT.  Connects first outside a
- * transaction, and queues BEGIN first in one. */
-HF_MUST_USE enum hf_status pg_queue(struct pg_stmt *stmt, const char *what,
-                                    const struct db_value *args, size_t n_rows, struct hf_err *err);
-/* Outside a transaction: a connection that, as far as one can see, lives. */
+/* Outside a transaction: makes sure that there is a connection that, as far as one can see, lives.
+ */
 HF_MUST_USE enum hf_status pg_connect(struct postgres *db, struct hf_err *err);
+/* Drops the connection and fails all that is under way. */
+void pg_disconnect(struct postgres *db, const struct hf_err *why);
+
+/* Appends an entry for something that libpq has queued. */
+struct pg_entry *pg_push(struct postgres *db, enum pg_kind kind, struct pg_stmt *stmt);
 /* Ends the segment, if one is open. */
 void pg_sync(struct postgres *db);
-/* Reads answers until all are there. */
-void pg_settle(struct postgres *db);
-/* The connection is of no use any more: drops it, and fails what was under way. */
-void pg_lost(struct postgres *db, const struct hf_err *why);
-/* Nobody wants what it was asked before. */
-void pg_forget(struct pg_stmt *stmt);
-
-HF_MUST_USE enum hf_status pg_exec_many(struct db_stmt *base, const struct db_value *args,
-                                        size_t n_rows, int64_t *ret_changes, struct hf_err *err);
-HF_MUST_USE enum hf_status pg_expect_many(struct db_stmt *base, const char *what,
-                                          const struct db_value *args, size_t n_rows,
-                                          struct hf_err *err);
-HF_MUST_USE enum hf_status pg_query_many(struct db_stmt *base, const struct db_value *args,
-                                         size_t n_rows, struct hf_err *err);
-enum db_step pg_step(struct db_stmt *base, struct hf_err *err);
-int64_t pg_column_int(struct db_stmt *base, int column);
-const void *pg_column_data(struct db_stmt *base, int column, size_t *ret_len);
-void pg_finish(struct db_stmt *base);
-
-#define WAKE_TOPIC "holdfast_turn_" /* and a number */
-
-extern const struct dialect pg_dialect;
+/* Waits for the next result of the first entry and gives it to its statement.  Harmless if there is
+ * no entry. */
+void pg_receive(struct postgres *db);
+/* Receives until every entry is answered. */
+void pg_drain(struct postgres *db);
 
 #endif

@@ -1,13 +1,13 @@
 /* SQLite behind db.h.  WAL with synchronous=FULL: a commit is one fsync of the log, and an
- * acknowledged commit survives kill -9 and power loss (I7).  The writer holds an advisory lock
- * beside the file, so a second server on the same data refuses to start.  Readers are connections
- * of their own and never wait for the writer.
+ * acknowledged commit survives kill -9 and power loss (I7).  The writer holds a lock on a file
+ * beside the database, so a second server on the same data refuses to start.  Readers have
+ * connections of their own and never wait for the writer.
  *
- * The log is copied into the main file by db_driver.maintain, called from a thread of its own, so
- * that commits seldom pay for it; should that thread fall behind, the writer does it itself once
- * the log reaches CHECKPOINT_PAGES_MAX.
+ * db_driver.maintain copies the log into the main file, on a thread of its own, so that commits
+ * seldom pay for it.  Should that thread fall behind, the writer does it once the log reaches
+ * CHECKPOINT_PAGES_MAX.
  *
- * A shared connection is another thing: see sqlite_shared.h. */
+ * Shared connections work differently: see sqlite_shared.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,8 +26,8 @@
 #define CHECKPOINT_PAGES_MAX 80000
 #define LOG_PAGES_LONG 100000
 #define CACHE_KIB_DEFAULT 2048
-/* Scattered holds touch a page each: small ones mean fewer bytes in the log.  2048 measured best of
- * 512, 1024, 2048 and 4096 at 100,000 and at 1,000,000 seats. */
+/* Scattered holds touch one page each, so small pages mean fewer bytes in the log.  Of 512, 1024,
+ * 2048 and 4096 bytes, 2048 measured best at 100,000 and at 1,000,000 seats. */
 #define PAGE_BYTES 2048
 #define BUSY_MS 5000
 #define NOW_FUNCTION "holdfast_now"
@@ -40,7 +40,8 @@ struct sqlite_stmt {
     sqlite3_stmt *handle;
     int n_params;
     const struct db_value *args; /* of the running query */
-    size_t row, n_rows;
+    size_t row;                  /* of `args`, that is being run */
+    size_t n_rows;
 };
 
 struct sqlite {
@@ -51,8 +52,9 @@ struct sqlite {
     const struct clock *clock;
     int64_t offset_ms;  /* ledger time minus boot time */
     int64_t statements; /* run so far */
-    int lock_fd;
-    bool paced, is_shared; /* as opened */
+    int lock_fd;        /* -1: not the writer */
+    bool is_paced;      /* see db_options */
+    bool is_shared;     /* see db_options */
     struct sqlite_shared shared;
 };
 
@@ -69,6 +71,8 @@ static const struct template_fragment fragments[] = {
 };
 static const struct dialect dialect = {.fragments = fragments, .row_at_a_time = true};
 
+/* Sets `err` from an SQLite code: HF_INTERNAL for our own mistakes, and for a damaged file if it is
+ * shared (see db_options.shared); HF_LEDGER_UNAVAILABLE for all else. */
 static enum hf_status fail_code(struct sqlite *db, const char *what, int code, struct hf_err *err)
 {
     enum hf_status status = HF_LEDGER_UNAVAILABLE;
@@ -122,7 +126,7 @@ static enum hf_status sqlite_prepare(struct db *base, const char *sql, struct db
     return HF_OK;
 }
 
-/* Before each run of a statement. */
+/* Binds one row of parameters, before each run of a statement. */
 static void bind_row(struct sqlite_stmt *stmt, const struct db_value *args)
 {
     stmt->db->statements++;
@@ -143,7 +147,7 @@ static void bind_row(struct sqlite_stmt *stmt, const struct db_value *args)
             rc = sqlite3_bind_blob(stmt->handle, i + 1, a->data, (int)a->len, SQLITE_STATIC);
             break;
         }
-        /* A parameter may be declared and not used; SQLite then has no such number. */
+        /* A parameter that is declared and not used has no number in SQLite. */
         hf_check(rc == SQLITE_OK || rc == SQLITE_RANGE);
     }
 }
@@ -226,7 +230,7 @@ static const void *sqlite_column_data(struct db_stmt *base, int column, size_t *
     const void *data = blob ? sqlite3_column_blob(handle, column)
                             : (const void *)sqlite3_column_text(handle, column);
     *ret_len = (size_t)sqlite3_column_bytes(handle, column);
-    return blob && !data ? "" : data; /* SQLite has NULL for no bytes, too */
+    return blob && !data ? "" : data; /* SQLite returns NULL for an empty blob, too */
 }
 
 static void sqlite_finish(struct db_stmt *base)
@@ -272,17 +276,18 @@ static enum hf_status sqlite_begin(struct db *base, struct hf_err *err)
     return db->is_shared ? begin_shared(db, err) : db_exec(db->begin, NULL, NULL, err);
 }
 
-/* One writer: alone on every name. */
-static enum hf_status sqlite_begin_alone(struct db *base, const struct db_value *names, size_t n,
-                                         struct hf_err *err)
+/* SQLite has one writer at a time, which has the locks of all names. */
+static enum hf_status sqlite_begin_locked(struct db *base, const struct db_value *names, size_t n,
+                                          struct hf_err *err)
 {
     (void)names, (void)n;
     return sqlite_begin(base, err);
 }
 
-/* A failed write leaves no whole commit frame in the log, and a busy one has not begun: nothing was
- * done.  Any other failure (the fsync, memory for the shared index after it) may leave one behind
- * that a crash would bring back: unknown, until another commit overwrites it. */
+/* A failed write leaves no complete commit frame in the log, and a busy database has not begun to
+ * write one: nothing was done.  Any other failure (of the fsync, or of memory for the shared index
+ * after it) may leave a commit frame behind that a crash would bring back: the outcome is unknown
+ * until another commit overwrites it. */
 static enum hf_status sqlite_commit(struct db *base, struct hf_err *err)
 {
     struct sqlite *db = (struct sqlite *)base;
@@ -311,19 +316,19 @@ static int64_t sqlite_exchanges(const struct db *base)
     return ((const struct sqlite *)(const void *)base)->statements;
 }
 
-/* Slowly, while there is time; a log that has grown long is copied as fast as it goes. */
+/* Copies slowly while the log is short, and as fast as possible once it is long. */
 static enum hf_status sqlite_maintain(struct db *base, struct hf_err *err)
 {
     struct sqlite *db = (struct sqlite *)base;
     int log_pages = 0;
     int rc =
         sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &log_pages, NULL);
-    if (db->paced)
+    if (db->is_paced)
         sqlite_vfs_pace(db->handle, log_pages < LOG_PAGES_LONG);
     return rc == SQLITE_OK || rc == SQLITE_BUSY ? HF_OK : fail(db, "checkpoint", err);
 }
 
-/* ---- time: wall time at open, advanced by the boot-time clock ---- */
+/* ---- time: the wall clock when the connection was opened, advanced by the boot-time clock ---- */
 
 static int64_t boot_ms(const struct sqlite *db) { return clock_boot_us(db->clock) / 1000; }
 
@@ -335,7 +340,7 @@ static enum hf_status sqlite_now_ms(struct db *base, int64_t *ret_ms, struct hf_
     return HF_OK;
 }
 
-/* {now} */
+/* What {now} calls. */
 static void now_function(sqlite3_context *context, int n, sqlite3_value **values)
 {
     (void)n, (void)values;
@@ -356,14 +361,14 @@ static int64_t sqlite_number(struct db *base)
     return sqlite_shared_number(&((struct sqlite *)base)->shared);
 }
 
-/* A file of one machine: nothing to warn of. */
+/* A file on one machine has no settings to warn of. */
 static enum hf_status sqlite_warnings(struct db *base, struct buf *ret_lines, struct hf_err *err)
 {
     (void)base, (void)ret_lines, (void)err;
     return HF_OK;
 }
 
-/* ---- the others, of a shared one ---- */
+/* ---- the other connections of a shared database ---- */
 
 static bool sqlite_is_gone(struct db *base)
 {
@@ -385,7 +390,27 @@ static void sqlite_wake(struct db *base, const int64_t *numbers, size_t n)
 
 /* ---- opening ---- */
 
-/* One server per file.  The kernel drops the lock with its process, however that ends. */
+/* Where a database is. */
+struct location {
+    char path[4096];
+    const char *vfs; /* name of one of SQLite's file systems; NULL: the default */
+};
+
+/* sqlite:PATH or sqlite:PATH?vfs=NAME */
+static enum hf_status parse_url(const char *url, struct location *ret, struct hf_err *err)
+{
+    static const char vfs_key[] = "?vfs=";
+    const char *path = strchr(url, ':') + 1, *vfs = strstr(path, vfs_key);
+    size_t len = vfs ? (size_t)(vfs - path) : strlen(path);
+    if (len == 0 || len >= sizeof ret->path)
+        return hf_err_set(err, HF_INVALID_REQUEST, "sqlite: wants a path of 1 to 4095 bytes");
+    memcpy(ret->path, path, len);
+    ret->path[len] = '\0';
+    ret->vfs = vfs ? vfs + sizeof vfs_key - 1 : NULL;
+    return HF_OK;
+}
+
+/* One server per file.  The kernel drops the lock when its process ends, however that happens. */
 static enum hf_status lock_data(struct sqlite *db, const char *path, struct hf_err *err)
 {
     char name[4096], pid[32] = "";
@@ -407,11 +432,48 @@ static enum hf_status lock_data(struct sqlite *db, const char *path, struct hf_e
     return HF_OK;
 }
 
-/* Once a process, before its first connection: no global counting of memory, whose mutex every
- * allocation would take.  Too late (a test has used SQLite already) does no harm. */
+static int64_t shared_timeout_ms(const struct db_options *options)
+{
+    return options->timeout_ms ? options->timeout_ms : SHARED_TIMEOUT_MS;
+}
+
+static enum hf_status create_shared(const struct location *at, const struct db_options *options,
+                                    struct hf_err *err)
+{
+    int failed = sqlite_shared_create(at->path, options->clock, shared_timeout_ms(options));
+    if (failed)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create the database %s: %s", at->path,
+                          strerror(failed));
+    return HF_OK;
+}
+
+/* Our file system gathers the log's writes until they are synced.  Those of a shared database are
+ * not synced, and other processes are to read them at once, so it is opened without. */
+static enum hf_status open_handle(struct sqlite *db, const struct location *at,
+                                  const struct db_options *options, struct hf_err *err)
+{
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    if (options->writer)
+        flags |= SQLITE_OPEN_CREATE;
+    const char *vfs = options->shared ? at->vfs : sqlite_vfs_register(at->vfs);
+    if (!vfs && !options->shared)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "SQLite has no such file system");
+    if (sqlite3_open_v2(at->path, &db->handle, flags, vfs))
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the database %s: %s", at->path,
+                          sqlite3_errmsg(db->handle));
+    /* SQLite opens a file that it may not write to for reading; a waiter for a lease would then
+     * wait for ever. */
+    if (options->shared && sqlite3_db_readonly(db->handle, "main") == 1)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "may not write to the database %s", at->path);
+    return HF_OK;
+}
+
+/* Called once per process, before its first connection: turns off SQLite's counting of memory,
+ * whose mutex every allocation would take.  It has no effect, and does no harm, if SQLite is in use
+ * already. */
 static void configure_process(void) { (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
-static int configure_alone(struct sqlite *db, const struct db_options *options)
+static int configure_unshared(struct sqlite *db, const struct db_options *options)
 {
     char sql[512];
     snprintf(sql, sizeof sql,
@@ -424,30 +486,31 @@ static int configure_alone(struct sqlite *db, const struct db_options *options)
                                                            : SQLITE_OK;
 }
 
-static int64_t shared_timeout_ms(const struct db_options *options)
-{
-    return options->timeout_ms ? options->timeout_ms : SHARED_TIMEOUT_MS;
-}
-
 static enum hf_status configure(struct sqlite *db, const struct db_options *options,
                                 struct hf_err *err)
 {
     int rc = db->is_shared ? sqlite_shared_open(&db->shared, db->handle, db->clock,
                                                 shared_timeout_ms(options))
-                           : configure_alone(db, options);
+                           : configure_unshared(db, options);
     if (rc == SQLITE_OK)
         rc = sqlite3_create_function(db->handle, NOW_FUNCTION, 0, SQLITE_UTF8, db, now_function,
                                      NULL, NULL);
-    enum hf_status status = rc == SQLITE_OK ? HF_OK : fail_code(db, "configure", rc, err);
+    if (rc != SQLITE_OK)
+        return fail_code(db, "configure", rc, err);
+    if (db->is_paced)
+        sqlite_vfs_pace(db->handle, true);
     const struct {
         struct db_stmt **stmt;
         const char *sql;
     } own[] = {{&db->begin, options->writer ? "BEGIN IMMEDIATE" : "BEGIN"},
                {&db->commit, "COMMIT"},
                {&db->rollback, "ROLLBACK"}};
-    for (size_t i = 0; i < 3 && status == HF_OK; i++)
-        status = sqlite_prepare(&db->db, own[i].sql, own[i].stmt, err);
-    return status;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        enum hf_status status = sqlite_prepare(&db->db, own[i].sql, own[i].stmt, err);
+        if (status != HF_OK)
+            return status;
+    }
+    return HF_OK;
 }
 
 static void sqlite_close(struct db *base)
@@ -467,54 +530,26 @@ static void sqlite_close(struct db *base)
     free(db);
 }
 
-/* sqlite:PATH, or sqlite:PATH?vfs=NAME for another of SQLite's file systems. */
 static enum hf_status sqlite_open(const char *url, const struct db_options *options,
                                   struct db **ret_db, struct hf_err *err)
 {
-    char path[4096];
-    const char *text = strchr(url, ':') + 1, *vfs = strstr(text, "?vfs=");
-    size_t len = vfs ? (size_t)(vfs - text) : strlen(text);
-    if (len == 0 || len >= sizeof path)
-        return hf_err_set(err, HF_INVALID_REQUEST, "sqlite: wants a path of 1 to 4095 bytes");
-    memcpy(path, text, len);
-    path[len] = '\0';
-
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, configure_process);
+    static pthread_once_t configured = PTHREAD_ONCE_INIT;
+    struct location at;
+    enum hf_status status = parse_url(url, &at, err);
+    if (status != HF_OK)
+        return status;
+    pthread_once(&configured, configure_process);
     struct sqlite *db = hf_alloc(sizeof *db);
-    db->db.driver = &db_sqlite;
-    db->lock_fd = -1;
-    db->clock = options->clock;
-    db->paced = options->paced;
-    db->is_shared = options->shared;
+    *db = (struct sqlite){.db.driver = &db_sqlite,
+                          .clock = options->clock,
+                          .lock_fd = -1,
+                          .is_paced = options->paced,
+                          .is_shared = options->shared};
     db->offset_ms = clock_wall_us(db->clock) / 1000 - boot_ms(db);
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    if (options->writer)
-        flags |= SQLITE_OPEN_CREATE;
-    enum hf_status status = options->writer ? lock_data(db, path, err) : HF_OK;
-    int made =
-        options->shared ? sqlite_shared_create(path, db->clock, shared_timeout_ms(options)) : 0;
-    if (made != 0)
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create the database %s: %s", path,
-                            strerror(made));
-    /* The log's writes are gathered until they are synced, which a shared one's are not: others are
-     * to read them at once. */
-    const char *file_system = vfs ? vfs + 5 : NULL;
-    if (!options->shared)
-        file_system = sqlite_vfs_register(file_system);
-    if (status == HF_OK && !file_system && !options->shared)
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "SQLite has no such file system");
-    if (status == HF_OK && sqlite3_open_v2(path, &db->handle, flags, file_system))
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot open the database %s: %s", path,
-                            sqlite3_errmsg(db->handle));
-    /* SQLite opens it for reading then; who waits for a lease would wait for ever. */
-    if (status == HF_OK && options->shared && sqlite3_db_readonly(db->handle, "main") == 1)
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "may not write to the database %s", path);
-    if (status == HF_OK)
-        status = configure(db, options, err);
-    if (status == HF_OK && options->paced)
-        sqlite_vfs_pace(db->handle, true);
-    if (status != HF_OK) {
+    if ((options->writer && (status = lock_data(db, at.path, err)) != HF_OK) ||
+        (options->shared && (status = create_shared(&at, options, err)) != HF_OK) ||
+        (status = open_handle(db, &at, options, err)) != HF_OK ||
+        (status = configure(db, options, err)) != HF_OK) {
         sqlite_close(&db->db);
         return status;
     }
@@ -529,7 +564,7 @@ const struct db_driver db_sqlite = {
     .prepare = sqlite_prepare,
     .script = sqlite_script,
     .begin = sqlite_begin,
-    .begin_alone = sqlite_begin_alone,
+    .begin_locked = sqlite_begin_locked,
     .commit = sqlite_commit,
     .rollback = sqlite_rollback,
     .exec_many = sqlite_exec_many,

@@ -9,9 +9,9 @@
  * (another).  A connection that leads nowhere is replaced before the next call does anything: a new
  * database knows nothing of the old one's leases, and so says that they are lost.
  *
- * Where an exchange with the server is what a lease costs (db_driver.once), a name that nobody else
- * is near is taken, renewed and given back by one statement each; whenever that does nothing, what
- * is to be done is found out as everywhere.
+ * Where an exchange with the server is what a lease costs (db_driver.run_locked), a name that
+ * nobody else is near is taken, renewed and given back by one statement each; whenever that does
+ * nothing, what is to be done is found out as everywhere.
  *
  * Waking.  Who gives something up wakes the first in the queue, and who is granted wakes the one
  * behind if there is room beside: one each time, however many wait.  All look by themselves too. */
@@ -236,8 +236,8 @@ static enum hf_status shortly(struct sql_lease *s, in_one_exchange *call,
     if (n != 1)
         return HF_OK;
     enum hf_status status = sql_connected(s, err);
-    return status == HF_OK && s->db->driver->once ? call(s, requests, verdicts, ret_done, err)
-                                                  : status;
+    return status == HF_OK && s->db->driver->run_locked ? call(s, requests, verdicts, ret_done, err)
+                                                        : status;
 }
 
 typedef enum hf_status each_request(struct sql_lease *s, const struct lease_request *r, int64_t *at,

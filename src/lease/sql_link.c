@@ -46,7 +46,7 @@ enum hf_status sql_connect(struct sql_lease *s, struct hf_err *err)
     if (status == HF_OK)
         status = db_migrate_part(s->db, LEASE_SQL_PART, lease_sql_migrations,
                                  sizeof lease_sql_migrations / sizeof *lease_sql_migrations, err);
-    int n = status == HF_OK && s->db->driver->once ? LS_COUNT : LS_ONCE;
+    int n = status == HF_OK && s->db->driver->run_locked ? LS_COUNT : LS_ONCE;
     for (int i = 0; i < n && status == HF_OK; i++)
         status = s->db->driver->prepare(s->db, statement_sql[i], &s->stmts[i], err);
     if (status != HF_OK)
@@ -67,7 +67,7 @@ enum hf_status sql_begin(struct sql_lease *s, const struct db_value *names, size
         return hf_err_set(err, HF_INVALID_REQUEST, "%zu leases at once, more than %d", n,
                           DB_NAMES_MAX);
     enum hf_status status = sql_connected(s, err);
-    return status == HF_OK ? s->db->driver->begin_alone(s->db, names, n, err) : status;
+    return status == HF_OK ? s->db->driver->begin_locked(s->db, names, n, err) : status;
 }
 
 void sql_wake(struct sql_lease *s)

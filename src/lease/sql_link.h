@@ -48,8 +48,8 @@ HF_MUST_USE enum hf_status sql_state_read(struct sql_lease *s, const struct db_v
                                           const struct claim_row *last, int64_t *now,
                                           struct hf_err *err);
 
-/* sql_once.c: connected, and where there is db_driver.once.  *ret_done: take granted what was free,
- * give gave up what was ours, keep renewed it or found it lost; else nothing was done. */
+/* sql_once.c: connected, and where there is db_driver.run_locked.  *ret_done: take granted what was
+ * free, give gave up what was ours, keep renewed it or found it lost; else nothing was done. */
 HF_MUST_USE enum hf_status sql_take(struct sql_lease *s, const struct lease_request *r,
                                     struct lease_verdict *verdict, bool *ret_done,
                                     struct hf_err *err);

@@ -1,5 +1,5 @@
-/* A lease that nobody else is near, in one exchange (db_driver.once): one statement, alone on its
- * name, that does it or nothing.  Thread: that of the handle. */
+/* A lease that nobody else is near, in one exchange (db_driver.run_locked): one statement, alone on
+ * its name, that does it or nothing.  Thread: that of the handle. */
 #include <string.h>
 
 #include "lease/sql_link.h"
@@ -39,7 +39,7 @@ static enum hf_status ask(struct sql_lease *s, enum lease_sql_statement which,
                           struct hf_err *err)
 {
     struct db_stmt *stmt = s->stmts[which];
-    enum hf_status status = s->db->driver->once(stmt, &args[0], args, err);
+    enum hf_status status = s->db->driver->run_locked(stmt, &args[0], args, err);
     if (status != HF_OK)
         return status;
     enum db_step step = db_step(stmt, err);

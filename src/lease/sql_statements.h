@@ -66,8 +66,8 @@ static const char *const lease_sql_migrations[] = {
              "{args(first bytes, after bytes, beyond bytes, now bigint, silent bigint,"            \
              " n bigint)}")
 
-/* Prepared where there is db_driver.once alone: a lease that nobody else is near, in one exchange.
- * TAKE grants what is entirely free and answers the fence; GIVE answers whom to wake. */
+/* Prepared where there is db_driver.run_locked alone: a lease that nobody else is near, in one
+ * exchange. TAKE grants what is entirely free and answers the fence; GIVE answers whom to wake. */
 #define LEASE_SQL_ONCE_STATEMENTS(X)                                                               \
     X(TAKE, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"    \
             " SELECT r.name, r.owner, {number}, r.mode, r.slots, r.priority, {now} + r.ttl,"       \

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "db/db.h"
-#include "db/postgres.h"
 #include "support/port.h"
 #include "support/postgres_server.h"
 
@@ -50,6 +49,8 @@ static void script(const char *sql)
     struct hf_err err = {0};
     ok(lab.db->driver->script(lab.db, sql, &err), &err);
 }
+
+static int64_t exchanges(void) { return lab.db->driver->exchanges(lab.db); }
 
 static void begin(struct db *db)
 {
@@ -148,10 +149,10 @@ static void five_thousand_rows_go_and_come_in_one_statement(void **state)
         args[3 * i + 1] = i % 3 ? db_text("text", (size_t)i % 5) : db_text(NULL, 0);
         args[3 * i + 2] = i % 7 ? db_bytes("\0\xff\n\\", (size_t)i % 5) : db_bytes(NULL, 0);
     }
-    before = postgres_exchanges(lab.db);
+    before = exchanges();
     ok(put->driver->exec_many(put, args, N, &changes, &err), &err);
     assert_int_equal(changes, N);
-    assert_int_equal(postgres_exchanges(lab.db), before + 1);
+    assert_int_equal(exchanges(), before + 1);
     for (int i = 0; i < N; i++)
         args[i] = db_int(i);
     ok(get->driver->query_many(get, args, N, &err), &err);
@@ -167,7 +168,7 @@ static void five_thousand_rows_go_and_come_in_one_statement(void **state)
         assert_true(!data || (len == (size_t)i % 5 && memcmp(data, "\0\xff\n\\", len) == 0));
     }
     assert_int_equal(db_step(get, &err), DB_DONE);
-    assert_int_equal(postgres_exchanges(lab.db), before + 2);
+    assert_int_equal(exchanges(), before + 2);
     free(args);
 }
 
@@ -215,11 +216,11 @@ static void a_batch_is_two_exchanges(void **state)
     for (int repeat = 0; repeat < 3; repeat++) {
         const struct db_value keys[] = {db_int(1), db_int(2)};
         const struct db_value row[] = {db_int(100 + repeat), db_text(NULL, 0), db_bytes(NULL, 0)};
-        int64_t before = postgres_exchanges(lab.db);
+        int64_t before = exchanges();
         begin(lab.db);
         ok(lock->driver->query_many(lock, keys, 2, &err), &err);
         ok(db_query(clock, NULL, &err), &err);
-        assert_int_equal(postgres_exchanges(lab.db), before); /* nothing yet */
+        assert_int_equal(exchanges(), before); /* nothing yet */
         for (int i = 1; i <= 2; i++) {
             assert_int_equal(db_step(lock, &err), DB_ROW);
             assert_int_equal(db_column_int(lock, 0), i);
@@ -232,7 +233,7 @@ static void a_batch_is_two_exchanges(void **state)
         ok(bump->driver->expect_many(bump, "t", keys, 2, &err), &err);
         ok(put->driver->expect_many(put, "t", row, 1, &err), &err);
         commit(lab.db);
-        assert_int_equal(postgres_exchanges(lab.db), before + 2);
+        assert_int_equal(exchanges(), before + 2);
     }
     assert_int_equal(number(lab.db, COUNT), 13);
 }
@@ -240,12 +241,12 @@ static void a_batch_is_two_exchanges(void **state)
 static void a_transaction_in_which_nothing_is_asked_costs_nothing(void **state)
 {
     (void)state;
-    int64_t before = postgres_exchanges(lab.db);
+    int64_t before = exchanges();
     begin(lab.db);
     commit(lab.db);
     begin(lab.db);
     lab.db->driver->rollback(lab.db);
-    assert_int_equal(postgres_exchanges(lab.db), before);
+    assert_int_equal(exchanges(), before);
 }
 
 static void statements_may_be_under_way_at_once_and_others_between(void **state)
@@ -731,7 +732,7 @@ static void numbers_grow_whoever_asks_and_whatever_happened(void **state)
     for (int i = 0; i < 60; i++) {
         struct db *db = dbs[i % 2];
         size_t n = i % 5 ? 3 : 1;
-        ok(db->driver->begin_alone(db, names, n, &err), &err);
+        ok(db->driver->begin_locked(db, names, n, &err), &err);
         if (i % 4)
             ok(db->driver->now_ms(db, &now, &err), &err);
         for (size_t k = 0; k < n; k++) {
@@ -745,7 +746,7 @@ static void numbers_grow_whoever_asks_and_whatever_happened(void **state)
             db->driver->rollback(db);
         if (i == 30) {
             /* so that what was given is on the disk */
-            ok(db->driver->begin_alone(db, names, 1, &err), &err);
+            ok(db->driver->begin_locked(db, names, 1, &err), &err);
             (void)db->driver->number(db);
             commit(db);
             postgres_server_kill(server);

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "db/postgres.h"
 #include "lease/lease.h"
 #include "lease/sql_link.h"
 #include "support/postgres_server.h"
@@ -97,7 +96,7 @@ static struct db *stopped_on(const char *name)
     struct hf_err err = {0};
     int64_t now;
     assert_int_equal(db_open(lab.url, &options, &db, &err), HF_OK);
-    assert_int_equal(db->driver->begin_alone(db, &key, 1, &err), HF_OK);
+    assert_int_equal(db->driver->begin_locked(db, &key, 1, &err), HF_OK);
     assert_int_equal(db->driver->now_ms(db, &now, &err), HF_OK); /* so that it is sent */
     return db;
 }
@@ -185,7 +184,8 @@ static void who_waited_for_a_name_sees_what_was_done_to_it(void **state)
 
 static int64_t exchanges(const struct lease *l)
 {
-    return postgres_exchanges(((const struct sql_lease *)(const void *)l)->db);
+    const struct db *db = ((const struct sql_lease *)(const void *)l)->db;
+    return db->driver->exchanges(db);
 }
 
 static void a_lease_that_nobody_else_wants_is_one_exchange_each_way(void **state)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "db/postgres_pipeline.h"
+#include "db/postgres_stmt.h"
 #include "ledger/internal.h"
 #include "ledger/layout.h"
 #include "ledger/ledger.h"

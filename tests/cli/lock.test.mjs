@@ -1,11 +1,13 @@
-// `holdfast lock`, `drivers` and `fence`: locks for scripts, and for people who look.
+// `holdfast lock`, `drivers` and `fence`: locks for scripts and for operators.
 // backends: own
 
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { begin, holdfast, json, run, sqliteLocks, until } from '../support/cli.mjs';
 import { startRedis } from '../support/redis.mjs';
-import { reap, sqliteQuery } from '../support/server.mjs';
+import { HOLDFAST, reap, sqliteQuery } from '../support/server.mjs';
 
 const locks = sqliteLocks();
 let redis;
@@ -31,6 +33,17 @@ for (const kind of ['sqlite', 'redis']) {
       assert.equal((await lock('release', 'script', '--owner', owner)).code, 0);
       assert.equal((await lock('release', 'script', '--owner', owner)).code, 76);
       assert.equal((await lock('renew', 'script', '--owner', owner)).code, 76);
+    });
+
+    it('ends the script of the manual page if it cannot be got', async () => {
+      const manual = fs.readFileSync(new URL('../../docs/man/holdfast.1', import.meta.url), 'utf8');
+      const [, example] = manual.match(/^A lock around several commands[^]*?\.Bd[^\n]*\n([^]*?)\.Ed$/m);
+      const wrap = () => ['sh', '-c', `PATH=${path.dirname(HOLDFAST)}:$PATH\n${example}echo "deploys as $owner with $fence"`];
+      const free = await holdfast(url(), [], { wrap });
+      assert.match(free.stdout, /^deploys as [0-9a-f]{32} with \d+\n$/, free.stderr);
+      assert.equal((await run(url(), ['-n', 'deploy', '--', 'true'])).code, 0); // it was released
+      const unreachable = await holdfast('redis://127.0.0.1:1', [], { wrap });
+      assert.deepEqual([unreachable.code, unreachable.stdout], [69, '']);
     });
 
     it('is nobody else\'s to renew or release', async () => {

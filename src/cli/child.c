@@ -1,40 +1,43 @@
-/* See child.h.  The order of starting is what makes it safe: the command waits on a pipe until the
- * monitor knows its group and the terminal is its own, and ends itself if we die before that.
+/* See child.h.  Main thread.
  *
- * Losing.  The lock is watched in three ways: its file (the library knows), its deadline (nobody
- * could tell us), the cap.  The first step of on_loss comes at once when the loss is known, and at
- * the deadline minus the grace when it is not; the last, SIGKILL, before the deadline, which itself
- * lies before the moment at which another can be granted the lock. */
+ * Starting is safe because of its order: the child waits on a pipe until the monitor knows its
+ * group and it has the terminal, and exits if this process dies before that.
+ *
+ * A lock can end in three ways, and child_run watches for each: the library says that the lock is
+ * lost (hf_lock_fd), the deadline comes near because renewals fail, or --max-hold is over.  When
+ * the loss is known, the first step of --on-loss follows at once; otherwise it comes at the
+ * deadline minus the grace.  The last step, SIGKILL, comes before the deadline, which itself lies
+ * before the moment at which another holder can be granted the lock. */
 #include "cli/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/status.h"
+#include "base/wait.h"
 #include "cli/common.h"
 
 #define N_VARIABLES 3
+#define GROUP_POLL_US 5000
 
 /* ---- starting ---- */
 
 struct start {
-    int go[2];    /* a byte: run; end of file: we are dead */
-    int error[2]; /* errno of a failed exec; end of file: it runs */
+    int go[2];    /* a byte tells the child to go on, end of file that this process has died */
+    int error[2]; /* errno of a failed exec, or end of file once the command runs */
     char **environment;
     char variables[N_VARIABLES][512];
     pid_t parent;
 };
 
-/* The caller's variables but for ours, and ours.  Not setenv: the library's threads may be reading
- * the environment. */
+/* The environment of this process with our variables added or replaced.  setenv is not safe here,
+ * because the library's threads may be reading the environment. */
 static void make_environment(struct start *s, struct hf_lock *lock)
 {
     snprintf(s->variables[0], sizeof s->variables[0], "HOLDFAST_FENCE=%" PRId64,
@@ -59,7 +62,7 @@ static void make_environment(struct start *s, struct hf_lock *lock)
         s->environment[used++] = s->variables[k];
 }
 
-/* In the child of a process with threads: nothing here allocates or locks. */
+/* Runs in the forked child.  This process has threads, so nothing here may allocate or lock. */
 static _Noreturn void become_command(const struct child *c, const struct start *s)
 {
     setpgid(0, 0);
@@ -84,10 +87,10 @@ static void close_both(int ends[2])
             close(ends[i]);
 }
 
-/* Whether the terminal is ours to hand over: we are in its foreground. */
+/* Returns whether this process is in the foreground of its terminal. */
 static bool has_terminal(void) { return isatty(0) && tcgetpgrp(0) == getpgrp(); }
 
-static bool start(struct child *c, bool *ret_terminal)
+static bool start_command(struct child *c, bool *ret_gave_terminal)
 {
     struct start s = {.go = {-1, -1}, .error = {-1, -1}, .parent = getpid()};
     bool ok = pipe2(s.go, O_CLOEXEC) == 0 && pipe2(s.error, O_CLOEXEC) == 0;
@@ -104,7 +107,7 @@ static bool start(struct child *c, bool *ret_terminal)
     }
     setpgid(c->pid, c->pid);
     monitor_set_group(c->monitor, c->pid);
-    *ret_terminal = has_terminal() && tcsetpgrp(0, c->pid) == 0;
+    *ret_gave_terminal = has_terminal() && tcsetpgrp(0, c->pid) == 0;
     close(s.error[1]);
     s.error[1] = -1;
     ok = write(s.go[1], "", 1) == 1;
@@ -119,32 +122,39 @@ out:
 
 /* ---- running ---- */
 
-enum phase { RUNS, WARNED, ENDING, KILLED };
+enum phase {
+    RUNNING,
+    WARNED, /* the lock is lost, and --on-loss warn lets the command run on */
+    ENDING, /* SIGTERM was sent */
+    KILLED  /* SIGKILL was sent */
+};
 
 struct watch {
     struct child *c;
     enum phase phase;
-    bool terminal; /* handed over */
+    bool gave_terminal; /* the command's group is in the foreground */
     bool exited;
-    int64_t deadline_ms, kill_at_ms;
+    int64_t deadline_ms; /* of the lock, or of --max-hold if that is earlier */
+    int64_t kill_at_ms;  /* while ENDING */
     int timer;
 };
 
-static void look_at_deadline(struct watch *w)
+static void update_deadline(struct watch *w)
 {
     int64_t deadline = hf_lock_deadline_ms(w->c->lock);
     w->deadline_ms = deadline < w->c->cap_ms ? deadline : w->c->cap_ms;
     monitor_set_deadline(w->c->monitor, w->deadline_ms);
 }
 
-static void lose(struct watch *w, const char *why)
+/* Begins what --on-loss says. */
+static void begin_ending(struct watch *w, const char *why)
 {
-    static const char *const what[] = {"ending the command", "killing the command",
-                                       "the command goes on without it"};
+    static const char *const consequence[] = {"ending the command", "killing the command",
+                                              "the command goes on without it"};
     struct child *c = w->c;
     c->lost = true;
     cli_say(c->command, "the lock on %s %s; %s", hf_lock_name(c->lock), why,
-            what[c->ending.on_loss]);
+            consequence[c->ending.on_loss]);
     if (c->ending.on_loss == LOSS_WARN) {
         w->phase = WARNED;
         return;
@@ -157,71 +167,80 @@ static void lose(struct watch *w, const char *why)
     w->phase = c->ending.on_loss == LOSS_KILL ? KILLED : ENDING;
 }
 
-static void step(struct watch *w, bool told)
+/* Acts on the state of the lock and of the ending.  `is_lost`: the library says so. */
+static void check_lock(struct watch *w, bool is_lost)
 {
     struct child *c = w->c;
-    look_at_deadline(w);
+    update_deadline(w);
     int64_t now = cli_now_ms();
     bool warn = c->ending.on_loss == LOSS_WARN;
     int64_t begin = warn ? w->deadline_ms : ending_begin_at_ms(&c->ending, w->deadline_ms);
-    if (w->phase == RUNS && (told || !hf_lock_held(c->lock)))
-        lose(w, "is lost");
-    else if (w->phase == RUNS && now >= begin)
-        lose(w, w->deadline_ms == c->cap_ms ? "has been held for --max-hold"
-                                            : "runs out and cannot be renewed");
+    if (w->phase == RUNNING && (is_lost || !hf_lock_held(c->lock)))
+        begin_ending(w, "is lost");
+    else if (w->phase == RUNNING && now >= begin)
+        begin_ending(w, w->deadline_ms == c->cap_ms ? "has been held for --max-hold"
+                                                    : "runs out and cannot be renewed");
     else if (w->phase == ENDING && now >= w->kill_at_ms) {
         kill(-c->pid, SIGKILL);
         w->phase = KILLED;
     }
 }
 
-/* If we are in the terminal's foreground, put the command there. */
-static void hand_terminal(struct watch *w)
+/* Puts the command into the foreground if this process is there. */
+static void give_terminal(struct watch *w)
 {
     if (has_terminal())
-        w->terminal = tcsetpgrp(0, w->c->pid) == 0;
+        w->gave_terminal = tcsetpgrp(0, w->c->pid) == 0;
 }
 
-/* The command was stopped from the terminal: so are we, or the shell would wait for us for ever.
- * Nobody renews meanwhile; the monitor ends the command if that takes too long. */
-static void stop_with_it(struct watch *w)
+/* The command was stopped from the terminal.  This process stops, too, or the shell would wait for
+ * it for ever.  The lock is not renewed meanwhile; the monitor ends the command if that takes too
+ * long. */
+static void stop_with_command(struct watch *w)
 {
-    if (w->terminal)
+    if (w->gave_terminal)
         tcsetpgrp(0, getpgrp());
-    w->terminal = false;
+    w->gave_terminal = false;
     raise(SIGSTOP);
-    hand_terminal(w);
+    give_terminal(w);
     kill(-w->c->pid, SIGCONT);
 }
 
-/* Did the terminal stop it?  In the background it does so to readers. */
+/* Returns whether the terminal stopped the command, which it also does to background jobs that
+ * read. */
 static bool stopped_by_terminal(const struct watch *w, const siginfo_t *info)
 {
-    return w->terminal || info->si_status == SIGTTIN || info->si_status == SIGTTOU;
+    return w->gave_terminal || info->si_status == SIGTTIN || info->si_status == SIGTTOU;
 }
 
-static void hear(struct watch *w, int signo, bool kernel)
+static void handle_sigchld(struct watch *w)
 {
     struct child *c = w->c;
     siginfo_t info = {0};
+    if (monitor_gone(c->monitor)) {
+        cli_say(c->command, "the monitor has died; going on without it");
+        c->monitor->pid = -1;
+    }
+    if (waitid(P_PID, (id_t)c->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid &&
+        stopped_by_terminal(w, &info))
+        stop_with_command(w);
+    info.si_pid = 0;
+    /* The command is not reaped yet, because that would free the number of its group. */
+    if (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
+        w->exited = true;
+}
+
+static void handle_signal(struct watch *w, int signo, bool from_terminal)
+{
+    struct child *c = w->c;
     switch (signo) {
     case SIGCHLD:
-        if (monitor_gone(c->monitor)) {
-            cli_say(c->command, "the monitor has died; go on without");
-            c->monitor->pid = -1;
-        }
-        if (waitid(P_PID, (id_t)c->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid &&
-            stopped_by_terminal(w, &info))
-            stop_with_it(w);
-        info.si_pid = 0;
-        /* Left as it is for now: as long as it is not waited for, its group's number is its own. */
-        if (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid)
-            w->exited = true;
+        handle_sigchld(w);
         break;
     case SIGTSTP:
         kill(-c->pid, SIGTSTP);
-        if (kernel)
-            stop_with_it(w);
+        if (from_terminal)
+            stop_with_command(w);
         break;
     case SIGTERM:
     case SIGINT:
@@ -231,7 +250,7 @@ static void hear(struct watch *w, int signo, bool kernel)
         kill(-c->pid, signo);
         break;
     case SIGCONT:
-        hand_terminal(w); /* `fg` of a job that began in the background */
+        give_terminal(w); /* after `fg` of a job that began in the background */
         kill(-c->pid, SIGCONT);
         break;
     default:
@@ -239,33 +258,35 @@ static void hear(struct watch *w, int signo, bool kernel)
     }
 }
 
-static void sleep_until_something(struct watch *w, bool *ret_told)
+/* Waits for a signal, for the loss of the lock (then *ret_is_lost), or until check_lock has
+ * something to do.  At least every quarter of the time that is left, and every second, it returns
+ * so that a renewal's new deadline is seen. */
+static void wait_for_event(struct watch *w, bool *ret_is_lost)
 {
     struct child *c = w->c;
     int64_t now = cli_now_ms(), left = w->deadline_ms - now;
     int64_t next = now + (left / 4 < 5 ? 5 : left / 4 > 1000 ? 1000 : left / 4);
     if (w->phase == ENDING && w->kill_at_ms < next)
         next = w->kill_at_ms;
-    if (w->phase == RUNS && ending_begin_at_ms(&c->ending, w->deadline_ms) < next)
+    if (w->phase == RUNNING && ending_begin_at_ms(&c->ending, w->deadline_ms) < next)
         next = ending_begin_at_ms(&c->ending, w->deadline_ms);
     if (next <= now)
         next = now + 1;
-    struct itimerspec when = {
-        .it_value = {.tv_sec = next / 1000, .tv_nsec = (next % 1000) * 1000000}};
-    timerfd_settime(w->timer, TFD_TIMER_ABSTIME, &when, NULL);
-    struct pollfd fds[] = {{.fd = c->signals->fd, .events = POLLIN},
-                           {.fd = w->timer, .events = POLLIN},
-                           {.fd = w->phase == RUNS ? hf_lock_fd(c->lock) : -1, .events = POLLIN}};
-    if (poll(fds, 3, -1) <= 0)
+    wait_timer_set(w->timer, next * 1000);
+    struct pollfd fds[] = {
+        {.fd = c->signals->fd, .events = POLLIN},
+        {.fd = w->timer, .events = POLLIN},
+        {.fd = w->phase == RUNNING ? hf_lock_fd(c->lock) : -1, .events = POLLIN}};
+    if (wait_files(fds, 3, -1) <= 0)
         return;
-    uint64_t ticks;
-    if (fds[1].revents && read(w->timer, &ticks, sizeof ticks) < 0)
-        return;
-    *ret_told = fds[2].revents != 0;
+    if (fds[1].revents)
+        wait_timer_clear(w->timer);
+    *ret_is_lost = fds[2].revents != 0;
 }
 
-/* Others of its group may be busy with their SIGTERM still. */
-static void end_the_rest(struct watch *w)
+/* The command has ended after its SIGTERM; other processes of its group may still be busy with
+ * theirs. */
+static void end_rest_of_group(struct watch *w)
 {
     pid_t group = w->c->pid;
     while (w->phase == ENDING && kill(-group, 0) == 0) {
@@ -273,42 +294,44 @@ static void end_the_rest(struct watch *w)
             kill(-group, SIGKILL);
             break;
         }
-        poll(NULL, 0, 5);
+        wait_sleep_us(GROUP_POLL_US);
     }
 }
 
 bool child_run(struct child *c)
 {
-    struct watch w = {.c = c, .timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)};
-    if (w.timer < 0)
+    struct watch w = {.c = c, .timer = wait_timer_new()};
+    if (w.timer < 0) {
+        cli_say(c->command, "cannot start the command: %s", strerror(errno));
         return false;
-    look_at_deadline(&w);
-    if (!start(c, &w.terminal)) {
+    }
+    update_deadline(&w);
+    if (!start_command(c, &w.gave_terminal)) {
         monitor_set_group(c->monitor, 0);
         close(w.timer);
         return false;
     }
     while (!w.exited) {
-        bool told = false, kernel = false;
-        int signo = signals_next(c->signals, &kernel);
+        bool is_lost = false, from_terminal = false;
+        int signo = signals_next(c->signals, &from_terminal);
         if (signo)
-            hear(&w, signo, kernel);
+            handle_signal(&w, signo, from_terminal);
         else
-            sleep_until_something(&w, &told);
+            wait_for_event(&w, &is_lost);
         if (!w.exited)
-            step(&w, told);
+            check_lock(&w, is_lost);
     }
     if (w.phase == KILLED || w.phase == ENDING) {
         waitpid(c->pid, &c->status, 0);
-        end_the_rest(&w);
+        end_rest_of_group(&w);
         monitor_set_group(c->monitor, 0);
     } else {
         monitor_set_group(c->monitor, 0);
         waitpid(c->pid, &c->status, 0);
     }
-    /* We may have been stopped, and learn only now. */
+    /* If this process was stopped meanwhile, it learns of the loss only now. */
     c->lost |= monitor_acted(c->monitor) || !hf_lock_held(c->lock);
-    if (w.terminal)
+    if (w.gave_terminal)
         tcsetpgrp(0, getpgrp());
     close(w.timer);
     return true;

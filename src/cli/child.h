@@ -1,9 +1,11 @@
-/* The command that `holdfast run` and `holdfast elect` run under a lock: in a process group of its
- * own, with the terminal if we have it, hearing the signals we hear, and ended before the lock can
- * be another's.
+/* The command that `holdfast run` and `holdfast elect` run while they hold a lock.  It has a
+ * process group of its own, and the terminal if this process has it.  Signals that this process
+ * receives are passed on to the group.  With --on-loss term or kill, the group is ended before the
+ * lock can be granted to another holder.
  *
- * Main thread only.  Every signal of interest is blocked from the start (child_block_signals,
- * before the library has threads, which inherit that) and read from a signalfd. */
+ * The main thread calls everything here.  Signals are blocked before the library starts threads,
+ * which inherit the mask (signals_block), and are read from a signalfd: by the main thread, or by
+ * the thread of `struct interrupts` while the main thread waits for a lock. */
 #ifndef HF_CLI_CHILD_H
 #define HF_CLI_CHILD_H
 
@@ -15,9 +17,9 @@
 
 struct signals {
     int fd;
-    sigset_t before; /* the mask that the command gets */
+    sigset_t before; /* the mask before that, which the command gets */
 };
-/* Also makes sure that 0, 1 and 2 are open here (and closed again in the command if they were). */
+/* Also opens the file descriptors 0, 1 and 2 if they are closed; the command finds them closed. */
 bool signals_block(struct signals *s);
 void signals_close(struct signals *s);
 /* The next signal, or 0 at once if there is none; *ret_kernel whether a terminal sent it. */
@@ -37,24 +39,25 @@ bool interrupts_start(struct interrupts *in, struct signals *signals);
 void interrupts_stop(struct interrupts *in);
 
 struct child {
-    /* set by the caller */
+    /* Set by the caller. */
     const char *command; /* "run" or "elect", for messages */
     char **argv;
     struct hf_lock *lock;
-    int64_t cap_ms; /* boot-time ms after which the lock is given up; INT64_MAX: none */
+    int64_t cap_ms; /* boot-time at which the lock is given up; INT64_MAX for never */
     struct ending ending;
     struct monitor *monitor;
     struct signals *signals;
-    /* the rest is the outcome */
+    /* Set by child_run. */
     pid_t pid;
-    int exec_errno;    /* it could not be run */
-    int status;        /* as of waitpid */
-    bool lost;         /* while it ran */
+    int exec_errno;    /* why the command could not be executed; 0 if it could */
+    int status;        /* as waitpid has it */
+    bool lost;         /* the lock was lost while the command ran */
     bool asked_to_end; /* TERM, INT, HUP or QUIT was passed on */
 };
-/* False: could not even fork; said so. */
+/* Runs the command and waits for its end.  Returns false, with a message, if it could not even
+ * fork. */
 bool child_run(struct child *c);
-/* 126, 127, 128+n or the command's own. */
+/* 126, 127, 128+n, or the exit code of the command. */
 int child_exit_code(const struct child *c);
 
 #endif

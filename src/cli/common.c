@@ -1,4 +1,4 @@
-/* See common.h.  Used by the main thread, before and after the command runs. */
+/* See common.h. */
 #include "cli/common.h"
 
 #include <errno.h>
@@ -49,9 +49,9 @@ int cli_fail(const char *command, const struct hf_fault *fault)
 void cli_outage(const struct hf_fault *why, void *command)
 {
     if (why)
-        cli_say(command, "the back end is out of reach, waiting for it: %s", why->msg);
+        cli_say(command, "the coordinator is out of reach, waiting for it: %s", why->msg);
     else
-        cli_say(command, "the back end answers again");
+        cli_say(command, "the coordinator answers again");
 }
 
 int cli_option(const char *command, int argc, char **argv, const char *short_options,
@@ -62,9 +62,9 @@ int cli_option(const char *command, int argc, char **argv, const char *short_opt
     if (option != '?' && option != ':')
         return option;
     char letter[] = {'-', (char)optopt, '\0'};
-    bool is_short = optopt > 0 && optopt < 256; /* those without a letter are beyond */
+    bool is_short = optopt > 0 && optopt < 256; /* long options have larger values */
     const char *given = is_short ? letter : argv[optind - 1];
-    int len = (int)strcspn(given, "="); /* what follows may be a password */
+    int len = (int)strcspn(given, "="); /* the value may have a password */
     if (option == ':')
         cli_say(command, "option '%.*s' requires an argument; see holdfast %s --help", len, given,
                 command);
@@ -72,8 +72,6 @@ int cli_option(const char *command, int argc, char **argv, const char *short_opt
         cli_say(command, "unrecognized option '%.*s'; see holdfast %s --help", len, given, command);
     return '?';
 }
-
-/* ---- durations ---- */
 
 bool cli_duration(const char *command, const char *option, const char *text, int64_t least_ms,
                   int64_t *ret_ms)
@@ -85,8 +83,7 @@ bool cli_duration(const char *command, const char *option, const char *text, int
         return false;
     }
     if (ms > DURATION_MS_MAX) {
-        cli_say(command, "%s: %.40s is too long, at most %dd can be", option, text,
-                DURATION_DAYS_MAX);
+        cli_say(command, "%s: %.40s is too long, the most is %dd", option, text, DURATION_DAYS_MAX);
         return false;
     }
     if (ms < least_ms) {
@@ -119,8 +116,8 @@ const char *cli_url(const char *command, const char *url)
         url = getenv("HOLDFAST_LOCK_URL");
     if (url && *url)
         return url;
-    cli_say(command, "where are the locks? Give --lock URL or set HOLDFAST_LOCK_URL; "
-                     "`holdfast drivers` lists what there is");
+    cli_say(command, "no coordinator: give --lock URL or set HOLDFAST_LOCK_URL; "
+                     "`holdfast drivers` lists the kinds of URL");
     return NULL;
 }
 

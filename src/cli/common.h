@@ -1,6 +1,5 @@
-/* What the lock commands share: exit codes, durations, which coordinator, what to say of a failure.
- *
- * Each command's main gets argv[0] as its own name and returns the process's exit code. */
+/* What the commands share: exit codes, messages, the parsing of options, and the URL of the
+ * coordinator.  Called by the main thread. */
 #ifndef HF_CLI_COMMON_H
 #define HF_CLI_COMMON_H
 
@@ -11,6 +10,8 @@
 #include "base/buf.h"
 #include "holdfast.h"
 
+/* The main function of each command: argv[0] is the command's name, the result the process's exit
+ * code. */
 int cli_run(int argc, char **argv);
 int cli_elect(int argc, char **argv);
 int cli_lock(int argc, char **argv);
@@ -27,40 +28,43 @@ enum cli_exit {
     EXIT_SIGNAL = 128, /* plus the signal's number */
 };
 
-/* The exit code of a call that ended so. */
+/* The exit code for the result of a library call. */
 int cli_exit_code(enum hf_result result);
-/* "holdfast run: ..." on stderr, in one write. */
+/* Writes "holdfast run: ..." and a newline to stderr. */
 __attribute__((format(printf, 2, 3))) void cli_say(const char *command, const char *fmt, ...);
-/* What went wrong, and its exit code. */
+/* Writes what went wrong to stderr and returns the exit code for it. */
 int cli_fail(const char *command, const struct hf_fault *fault);
 
-/* For on_outage, with the command's name: says so on stderr. */
+/* For on_outage, with the command's name as ctx: writes a message to stderr. */
 void cli_outage(const struct hf_fault *why, void *command);
 
 struct option;
-/* getopt_long, and what is wrong is said in one line: '?'.  `short_options` begins with a colon. */
+/* As getopt_long; if an option is wrong it writes one line to stderr and returns '?'.
+ * `short_options` begins with a colon. */
 int cli_option(const char *command, int argc, char **argv, const char *short_options,
                const struct option *options);
 
-/* "500ms", "30s", "1.5m", "2h", "1d", "2m30s" (larger units first), and a bare number is seconds;
- * says so if it cannot be. */
+/* Reads a duration (base/duration.h) that is at least `least_ms`.  Returns false, with a message,
+ * if `text` is none. */
 bool cli_duration(const char *command, const char *option, const char *text, int64_t least_ms,
                   int64_t *ret_ms);
+/* The same for a whole number from `least` to `most`. */
 bool cli_integer(const char *command, const char *option, const char *text, int64_t least,
                  int64_t most, int64_t *ret);
 
-/* The coordinator: `url` of the command line, else of HOLDFAST_LOCK_URL.  NULL: neither, and that
- * was said. */
+/* Returns `url`, which the command line gave, or HOLDFAST_LOCK_URL if it is NULL.  Returns NULL,
+ * with a message, if there is neither. */
 const char *cli_url(const char *command, const char *url);
-/* A copy of an argument that may have a password in it, which is blanked where ps looks. */
+/* Returns a copy of an argument, for free(), and blanks the password in the argument, where ps
+ * shows it. */
 char *cli_take_secret(char *argument);
-/* "ann@web1 4711", at most 128 bytes. */
+/* Writes user, host and pid: "ann@web1 4711". */
 void cli_default_label(char out[129]);
-/* A coordinator that no other process can reach. */
+/* Returns whether the coordinator is one that no other process can reach. */
 bool cli_is_memory(const char *url);
-/* CLOCK_BOOTTIME, in which deadlines are. */
+/* The time on CLOCK_BOOTTIME, which deadlines refer to. */
 int64_t cli_now_ms(void);
-/* The bytes to stdout, all of them and flushed; frees `b`.  False: it cannot be written. */
+/* Writes all of `b` to stdout, flushes it and frees `b`.  Returns false if it cannot be written. */
 bool cli_print(struct buf *b);
 
 #endif

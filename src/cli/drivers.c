@@ -1,4 +1,5 @@
-/* `holdfast drivers`: what each coordinator can do, as it says itself. */
+/* `holdfast drivers`: the coordinators and what each declares about itself (hf_drivers).  Main
+ * thread. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 static const char usage[] =
     "usage: holdfast drivers [--json]\n"
-    "Lists the coordinators that locks can live in, and what each can do.\n";
+    "Lists the coordinators that can keep locks, and what each of them can do.\n";
 
 static const char *fence_name(enum hf_fence_source source)
 {
@@ -24,7 +25,8 @@ static void put_text(struct buf *b, const struct hf_driver_info *d)
                d->priority ? ", priority" : "", d->fair ? ", first come first served" : "");
     buf_printf(b, "  holders   %s\n", d->processes ? "any process" : "this process only");
     buf_printf(b, "  ends      %s\n",
-               d->outlives ? "when it is given back, or by its TTL" : "with its process, too");
+               d->outlives ? "on release or after its TTL"
+                           : "on release, after its TTL, or with its process");
     buf_printf(b, "  ttl       %" PRId64 " ms to %" PRId64 " ms; %s\n", d->ttl_min_ms,
                d->ttl_max_ms, d->ttl);
     buf_printf(b, "  names     up to %zu bytes\n  survives  %s\n", d->name_len_max, d->survives);

@@ -1,31 +1,33 @@
-/* `holdfast elect`: one of many machines runs the command.  Candidate, leader, candidate again: the
- * command is started with each term and ended with it; when it ends by itself the lead is given up.
- * A coordinator that is away for a while is waited for (by hf_lock); only at the start it is an
- * error. */
+/* `holdfast elect`: one of many machines runs the command.  Main thread.
+ *
+ * A candidate becomes the leader, and then a candidate again.  The command runs during a term: it
+ * is ended when the leadership is lost, and when it ends by itself the leadership is given up.
+ * hf_lock waits for a coordinator that is out of reach; only at the start is that an error. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/wait.h"
 #include "cli/child.h"
 #include "cli/common.h"
 #include "cli/options.h"
 
 static const char usage[] =
     "usage: holdfast elect [--lock URL] [OPTION...] NAME -- COMMAND...\n"
-    "Waits to be elected among all who name NAME, runs COMMAND while leader, and again.\n"
+    "Waits to be elected among all candidates for NAME, runs COMMAND as the leader, and repeats.\n"
     "  --lock URL             the coordinator; default $HOLDFAST_LOCK_URL\n"
-    "  --ttl DURATION         of the lead, renewed while COMMAND runs; default 30s\n"
-    "  --priority N           among candidates the larger goes first; default 0\n"
-    "  --max-hold DURATION    the longest term: then another may lead\n"
-    "  --pause DURATION       between a term's end and the next candidacy; default 1s\n"
-    "  --label TEXT           for people who look; default user@host pid\n"
-    "  --on-loss term|kill|warn  when the lead is lost; default term, then kill\n"
-    "  --grace DURATION       between TERM and the deadline; default a sixth of the TTL, <= 10s\n"
+    "  --ttl DURATION         TTL of the lease, renewed while COMMAND runs; default 30s\n"
+    "  --priority N           the candidate with the largest N goes first; default 0\n"
+    "  --max-hold DURATION    the longest term, after which another candidate may lead\n"
+    "  --pause DURATION       from the end of a term to the next candidacy; default 1s\n"
+    "  --label TEXT           shown by holdfast lock show; default user@host pid\n"
+    "  --on-loss term|kill|warn  what to do when the lock is lost; default term, then kill\n"
+    "  --grace DURATION       from TERM to the deadline; default a sixth of the TTL, <= 10s\n"
     "  --timeout DURATION     for one exchange with the coordinator; default 2s\n"
     "COMMAND sees HOLDFAST_FENCE, HOLDFAST_LOCK_NAME and HOLDFAST_DEADLINE_MS.\n"
-    "Ends with a signal: 128+n when no COMMAND ran, else as COMMAND did.  69 back end\n"
-    "unreachable at the start, 64 usage, 126 and 127 COMMAND cannot be run or found.\n";
+    "Runs until a signal ends it.  Exit status: that of COMMAND, or 128+n if none ran; 69 "
+    "coordinator\n"
+    "unreachable at the start, 64 usage, 126 COMMAND cannot be run, 127 COMMAND not found.\n";
 
 static const struct option options[] = {{"lock", required_argument, NULL, ASK_LOCK},
                                         {"ttl", required_argument, NULL, ASK_TTL},
@@ -46,11 +48,12 @@ struct candidate {
     struct signals signals;
     struct monitor monitor;
     struct hf_locks *locks;
-    bool complained; /* of the coordinator, since it last answered */
-    int signo;       /* that ended a candidacy */
+    bool complained; /* a failure of the coordinator was reported since it last answered */
+    int signo;       /* the signal that ended a candidacy */
 };
 
-/* One candidacy.  HF_DONE: *ret is ours. */
+/* The first call opens the coordinator.  Each later call is one candidacy; after HF_DONE, *ret is
+ * held. */
 static enum hf_result stand(struct candidate *c, struct hf_lock **ret, struct hf_fault *fault)
 {
     struct interrupts interrupts;
@@ -71,7 +74,7 @@ static enum hf_result stand(struct candidate *c, struct hf_lock **ret, struct hf
     return result;
 }
 
-/* 0: another term may come; else the exit code. */
+/* Runs one term.  Returns 0 if another may follow, or else the exit code, where -1 stands for 0. */
 static int lead(struct candidate *c, struct hf_lock *lock)
 {
     struct child child = {.command = "elect",
@@ -92,19 +95,19 @@ static int lead(struct candidate *c, struct hf_lock *lock)
     return 0;
 }
 
-/* 0, or the signal that ended it. */
+/* Waits for --pause.  Returns the signal that ended the wait, or 0. */
 static int pause_between(struct candidate *c)
 {
     int64_t until = cli_now_ms() + c->ask.pause_ms;
     for (int64_t now; (now = cli_now_ms()) < until;) {
-        bool kernel;
-        int signo = signals_next(&c->signals, &kernel);
+        bool from_terminal;
+        int signo = signals_next(&c->signals, &from_terminal);
         if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
             return signo;
         if (signo == SIGTSTP)
             raise(SIGSTOP);
         struct pollfd fd = {.fd = c->signals.fd, .events = POLLIN};
-        poll(&fd, 1, until - now < 1000 ? (int)(until - now) : 1000);
+        wait_files(&fd, 1, (until - now < 1000 ? until - now : 1000) * 1000);
     }
     return 0;
 }
@@ -144,7 +147,7 @@ static int elect(struct candidate *c)
     if (!url)
         return EXIT_BAD_USAGE;
     if (cli_is_memory(url))
-        cli_say("elect", "memory: keeps nobody out who is not in this very process");
+        cli_say("elect", "memory: exists in this process only, so it keeps nobody out");
     if (!signals_block(&c->signals) || !monitor_start(&c->monitor, &c->ask.ending)) {
         cli_say("elect", "cannot start: %s", strerror(errno));
         return EXIT_NOT_RUNNABLE;

@@ -1,7 +1,7 @@
-/* `holdfast fence check`: the SQLite guard for scripts whose write target is not a database: a file
- * beside it remembers the largest token.  Refused tokens exit with 76.  What comes between the
- * check and the script's write is not protected; the guards inside the target are (docs/fences.md).
- */
+/* `holdfast fence check`: a guard for scripts whose write target is not a database.  An SQLite file
+ * beside the target remembers the largest token; a smaller one is refused with exit code 76.  The
+ * time between the check and the script's write is not protected; only a guard inside the target
+ * can do that (docs/fences.md).  Main thread. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <sqlite3.h>
@@ -12,14 +12,14 @@
 #include "cli/options.h"
 
 #define BUSY_MS 5000
-#define OPTION_SQLITE 1024 /* not one of ask_option */
+#define OPTION_SQLITE 1024 /* beyond enum ask_option */
 
 static const char usage[] =
     "usage: holdfast fence check --sqlite PATH [--json] RESOURCE [TOKEN]\n"
-    "Notes TOKEN (default $HOLDFAST_FENCE) as the newest for RESOURCE in an SQLite database,\n"
-    "which is made if missing, unless a larger one has been there.\n"
-    "Exit status: 0 it is the largest so far, 76 a larger one has been there, 64 usage,\n"
-    "69 the database cannot be used.\n";
+    "Records TOKEN (default $HOLDFAST_FENCE) as the newest for RESOURCE in an SQLite database,\n"
+    "unless a larger one is recorded.  Creates the database if it is missing.\n"
+    "Exit status: 0 the token is the largest so far, 76 a larger one was recorded before,\n"
+    "64 usage, 69 the database cannot be used.\n";
 
 static int check(const char *path, const char *resource, int64_t token, struct hf_fault *fault)
 {

@@ -1,4 +1,5 @@
-/* The command line tool's main: picks the command.  Each is a file of its own beside this one. */
+/* The main function of the command line tool: calls the command, each of which has a file beside
+ * this one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,10 @@ static const struct command {
     {"run", "run a command while holding a lock", cli_run},
     {"elect", "run a command on one of many machines", cli_elect},
     {"lock", "get, renew, release, list, show and break locks", cli_lock},
-    {"drivers", "what locks can live in, and what each can do", cli_drivers},
+    {"drivers", "list the coordinators and what each can do", cli_drivers},
     {"fence", "refuse a holder that was replaced", cli_fence},
     {"verify", "check the ledger against the invariants", cli_verify},
-    {"lab", "the ways of selling a seat, side by side", cli_lab},
+    {"lab", "compare ways of selling a seat", cli_lab},
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)
 

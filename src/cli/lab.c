@@ -1,4 +1,4 @@
-/* `holdfast lab`: picks the command. */
+/* `holdfast lab`: calls the command.  Main thread. */
 #include "cli/lab.h"
 
 #include <getopt.h>
@@ -12,9 +12,9 @@ static const struct command {
     const char *name, *help;
     int (*main)(int argc, char **argv);
 } commands[] = {
-    {"race", "every strategy on the same seats: who sells one twice, who waits", cli_lab_race},
-    {"anomalies", "what goes wrong, step by step, and what protects", cli_lab_anomalies},
-    {"report", "both as one page of HTML", cli_lab_report},
+    {"race", "sell the same seats by every strategy and compare", cli_lab_race},
+    {"anomalies", "show race conditions step by step, and their cures", cli_lab_anomalies},
+    {"report", "both as one HTML page", cli_lab_report},
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)
 
@@ -26,7 +26,7 @@ static void usage(FILE *out)
     fputs("`holdfast lab COMMAND --help` says more.\n", out);
 }
 
-/* The overview, and what each command says of itself. */
+/* Prints the overview and the help of each command. */
 static void help(void)
 {
     usage(stdout);

@@ -1,4 +1,4 @@
-/* `holdfast lab`: its commands, a file each. */
+/* `holdfast lab` and its commands, each of which has a file of its own. */
 #ifndef HF_CLI_LAB_H
 #define HF_CLI_LAB_H
 

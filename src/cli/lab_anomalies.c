@@ -1,5 +1,5 @@
-/* `holdfast lab anomalies`: plays the scripted interleavings and prints each as a timeline, a lane
- * an actor, to be read on a wall. */
+/* `holdfast lab anomalies`: plays the scripted interleavings (lab/anomalies.h) and prints each as a
+ * timeline with one lane per actor.  Main thread. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +17,11 @@
 
 static const char usage[] =
     "usage: holdfast lab anomalies [--only NAME] [--json]\n"
-    "Plays races step by step on a throwaway PostgreSQL and Redis, each without its protection "
-    "and\n"
-    "with it, and reads from the rows how it ended: violated or protected.  Where they are not\n"
-    "installed it plays what it can on SQLite, and says what it left out.\n"
-    "  --only NAME  this one alone:\n";
+    "Plays race conditions step by step on a throwaway PostgreSQL and Redis, each without and "
+    "with\n"
+    "its protection, and reads from the rows how it ended: violated or protected.  If a server is\n"
+    "not installed, it plays on SQLite what SQLite can show, and names what it left out.\n"
+    "  --only NAME  play only this one:\n";
 
 enum { RED, GREEN, DIM, BOLD, CYAN, PLAIN };
 static const char *const codes[] = {"\033[1;31m", "\033[1;32m", "\033[2m",
@@ -46,9 +46,10 @@ static size_t lane_of(const struct paper *p, const char *actor)
     return i;
 }
 
-/* ---- one line: lanes, and a part of a text beside them ---- */
+/* ---- one line: the lanes, and a part of a text beside them ---- */
 
-/* What stands in one column; `from` == `to`: nothing moves, n_lanes: nothing happens. */
+/* The character in one column of the lanes.  If `from` and `to` are equal there is no arrow; if
+ * they are n_lanes nothing happens on this line. */
 static const char *glyph(const struct paper *p, size_t column, size_t from, size_t to)
 {
     size_t lane = column / p->lane_width, low = from < to ? from : to, high = from < to ? to : from;
@@ -76,7 +77,7 @@ static void put_lanes(struct buf *b, const struct paper *p, size_t from, size_t 
     buf_str(b, "   ");
 }
 
-/* How much of the text goes on a line of so many columns: up to a space, if there is one. */
+/* How much of the text fits into `width` columns: up to a space, if there is one. */
 static size_t line_len(const char *text, size_t width)
 {
     size_t len = strlen(text), at = width;
@@ -104,7 +105,7 @@ static void put_text(struct buf *b, const struct paper *p, const char *time, siz
     } while (*text);
 }
 
-/* ---- a story ---- */
+/* ---- an anomaly ---- */
 
 static bool is_bad(const char *text)
 {
@@ -129,7 +130,7 @@ static void put_step(struct buf *b, const struct paper *p, const struct anomaly_
     }
 }
 
-/* A sentence below the lanes: its first line follows what stands there, `used` columns wide. */
+/* A sentence below the lanes.  Its first line begins after `used` columns. */
 static void put_sentence(struct buf *b, const struct paper *p, size_t used, const char *text)
 {
     do {
@@ -166,7 +167,7 @@ static void put_anomaly(struct buf *b, struct paper *p, const struct anomaly_pla
     p->lane_width = LANE_WIDTH_MIN;
     for (p->n_lanes = 0; p->actors[p->n_lanes]; p->n_lanes++) {
         size_t len = strlen(p->actors[p->n_lanes]) + 2;
-        if (len > p->lane_width && p->actors[p->n_lanes + 1]) /* the last one has room */
+        if (len > p->lane_width && p->actors[p->n_lanes + 1]) /* the last lane needs no room */
             p->lane_width = len;
     }
     buf_printf(b, "%s%s: %s%s\n", ink(p, BOLD), played->anomaly->name, played->anomaly->title,
@@ -196,7 +197,7 @@ static void put_text_result(struct buf *b, const struct anomalies_result *result
         put_sentence(b, &p, strlen("left out: : ") + strlen(a->name), a->not_on_sqlite);
     }
     buf_printf(b, "%s%s%s\n", ink(&p, result->ok ? GREEN : RED),
-               result->ok ? "ok: without protection violated, with it protected"
+               result->ok ? "ok: violated without protection, protected with it"
                           : "NOT ok: a side did not end as it should",
                ink(&p, PLAIN));
 }
@@ -206,10 +207,10 @@ static void print_usage(FILE *out)
     fputs(usage, out);
     for (size_t i = 0; i < ANOMALY_COUNT; i++)
         fprintf(out, "      %-18s %s\n", anomalies[i]->name, anomalies[i]->title);
-    fputs("  --json       the same as JSON\n"
-          "Colours on a terminal, unless NO_COLOR is set.\n"
-          "Exit status: 0 every side ended as it should, 1 one did not, 64 usage, 69 a server\n"
-          "cannot be had, and SQLite will not do.\n",
+    fputs("  --json       print JSON\n"
+          "The output has colours on a terminal, unless NO_COLOR is set.\n"
+          "Exit status: 0 every side ended as it should, 1 one did not, 64 usage, 69 a server is\n"
+          "unavailable and SQLite cannot take its place.\n",
           out);
 }
 

@@ -1,4 +1,5 @@
-/* `holdfast lab race`: the options, a line of progress, and the table.  See lab/race.h. */
+/* `holdfast lab race`: the options, a line of progress, and the table.  lab/race.h runs the race.
+ * Main thread. */
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,21 +18,21 @@
 static const char usage[] =
     "usage: holdfast lab race [--strategy NAME,...|all] [--users N,...] [--seats N]\n"
     "         [--ledger URL [--gate URL]] [--tries N] [--seed N] [--json]\n"
-    "All users want the same seats at once, with each strategy in turn, on the same servers.  "
-    "Shows\n"
-    "who sold a seat twice, how long winners and losers waited, and what it cost.\n"
+    "Sells the same seats to all users at once, by each strategy in turn, on the same servers.\n"
+    "Shows who sold a seat twice, how long winners and losers waited, and what a request cost.\n"
     "  --strategy  naive, pessimistic, optimistic, unique, redis-lease, two-layer, skip-locked,\n"
     "              counter, queue, holdfast; default all\n"
-    "  --users     default 5,20,50,500,10000\n"
-    "  --seats     of the event; each user wants one of them; default 1\n"
-    "  --ledger    postgres://... (it gets schemas of the lab's own, dropped at the end) or\n"
+    "  --users     how many users, one race for each number; default 5,20,50,500,10000\n"
+    "  --seats     how many seats; each user wants one of them; default 1\n"
+    "  --ledger    postgres://... (the lab creates two schemas and drops them at the end) or\n"
     "              sqlite:PATH (a new file, removed at the end).  Default: a throwaway PostgreSQL\n"
-    "              and Redis from what is installed; without PostgreSQL, SQLite\n"
+    "              and Redis of those that are installed; without PostgreSQL, SQLite\n"
     "  --gate      an empty Redis, redis://HOST:PORT or unix:PATH\n"
-    "  --tries     races in which naive may be lucky; default 20\n"
-    "  --seed      draws who wants which seat, and pauses; threads go their own way all the same\n"
-    "Exit status: 0 every promise was kept and naive was caught, 1 not so, 64 usage, 69 a server\n"
-    "cannot be had.\n";
+    "  --tries     how often naive may run until it sells a seat twice; default 20\n"
+    "  --seed      repeats who wants which seat and how long pauses are, but not the scheduling\n"
+    "  --json      print JSON, with 101 quantiles of each latency\n"
+    "Exit status: 0 every promise was kept and naive was caught, 1 otherwise, 64 usage, 69 a\n"
+    "server is unavailable, 128+n signal n.\n";
 
 /* ---- stopping ---- */
 
@@ -90,9 +91,9 @@ static const char *paint_of(const struct paint *p, enum race_verdict verdict)
     }
 }
 
-/* ---- cells: a table has columns, in a narrow terminal it is two tables of fewer ---- */
+/* ---- cells; in a narrow terminal the columns are split into two tables ---- */
 
-#define WIDE 134 /* columns of the one table, without long verdicts */
+#define WIDE 134 /* the width of the whole table, unless a verdict is long */
 
 enum half { BOTH, SALES, COSTS };
 
@@ -100,13 +101,13 @@ struct sheet {
     struct paint paint;
     const struct race_result *result;
     enum half half;
-    int ms_width, rate_width, commits_width; /* of a cell and the space before it */
+    int ms_width, rate_width, commits_width; /* of a cell, with the space before it */
 };
 
 static bool has_sales(const struct sheet *t) { return t->half != COSTS; }
 static bool has_costs(const struct sheet *t) { return t->half != SALES; }
 
-/* Three figures of which a person reads the first two. */
+/* Two or three significant digits. */
 static void put_ms(struct buf *b, const struct sheet *t, double ms)
 {
     buf_printf(b, "%*.*f", t->ms_width, ms < 10 ? 2 : ms < 100 ? 1 : 0, ms);
@@ -123,7 +124,7 @@ static void put_latency(struct buf *b, const struct sheet *t, const struct race_
     put_ms(b, t, l->p99_ms);
 }
 
-/* Not 0.00 for one in ten thousand. */
+/* A small rate is shown as <.01, not as 0.00. */
 static void put_rate(struct buf *b, int width, double rate)
 {
     if (rate > 0 && rate < 0.005)
@@ -132,7 +133,7 @@ static void put_rate(struct buf *b, int width, double rate)
         buf_printf(b, "%*.2f", width, rate);
 }
 
-static void put_words(struct buf *b, const struct race_run *run)
+static void put_verdict(struct buf *b, const struct race_run *run)
 {
     switch (run->verdict) {
     case RACE_CORRECT:
@@ -170,7 +171,7 @@ static void put_run(struct buf *b, const struct sheet *t, const struct race_run 
     }
     if (has_sales(t)) {
         buf_printf(b, "  %s", paint_of(p, run->verdict));
-        put_words(b, run);
+        put_verdict(b, run);
         buf_str(b, p->plain);
     }
     buf_char(b, '\n');
@@ -214,7 +215,7 @@ static void put_half(struct buf *b, struct paint paint, const struct race_result
     }
 }
 
-/* ---- what is said around it ---- */
+/* ---- around the table ---- */
 
 static void put_heading(struct buf *b, const struct paint *p, const struct race_result *r)
 {
@@ -229,8 +230,8 @@ static void put_heading(struct buf *b, const struct paint *p, const struct race_
     if (r->note[0])
         buf_printf(b, "%s%s%s\n", p->odd, r->note, p->plain);
     buf_printf(b,
-               "%sEverybody clicks at once; more than %d share that many connections.\n"
-               "Milliseconds from the click.%s\n",
+               "%sAll users click at once; more than %d users share that many connections.\n"
+               "Latencies are in milliseconds from the click.%s\n",
                p->dim, RACE_DESKS, p->plain);
 }
 
@@ -245,8 +246,8 @@ static void put_ending(struct buf *b, const struct paint *p, const struct race_r
     for (size_t i = 0; i < r->n_runs; i++)
         promised_nothing = promised_nothing || !r->runs[i].strategy->correct;
     if (r->ok)
-        buf_printf(b, "\n%sok%s: whoever promised to sell a seat once did%s\n", p->good, p->plain,
-                   promised_nothing ? ", and naive was caught" : "");
+        buf_printf(b, "\n%sok%s: every promise to sell a seat only once was kept%s\n", p->good,
+                   p->plain, promised_nothing ? ", and naive was caught" : "");
     else
         buf_printf(b, "\n%snot ok%s: a promise was broken, or naive was not caught\n", p->bad,
                    p->plain);
@@ -277,7 +278,7 @@ static void put_table(struct buf *b, const struct race_result *r)
 struct options {
     struct race_settings race;
     int users[USERS_MAX];
-    char *ledger, *gate; /* owned: they may have passwords */
+    char *ledger, *gate; /* owned; they may contain passwords */
     bool json, help;
 };
 
@@ -356,7 +357,7 @@ static bool parse(int argc, char **argv, struct options *o)
             return false;
     if (optind == argc)
         return true;
-    cli_say(COMMAND, "what is %s?  See holdfast lab race --help", argv[optind]);
+    cli_say(COMMAND, "unexpected argument %s; see holdfast lab race --help", argv[optind]);
     return false;
 }
 

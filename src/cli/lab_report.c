@@ -1,5 +1,5 @@
-/* `holdfast lab report`: runs `lab race` and `lab anomalies`, each as a process of its own with its
- * progress and its servers, keeps their JSON and puts both into one page. */
+/* `holdfast lab report`: runs `lab race` and `lab anomalies`, each as a process of its own, keeps
+ * their JSON and puts both into one page (lab/report.h).  Main thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -19,18 +19,20 @@
 
 #define COMMAND "lab report"
 #define PATH_SIZE 4096
-#define JSON_MAX (64 << 20) /* of a file that is given */
+#define JSON_MAX (64 << 20) /* bytes */
 
 static const char usage[] =
     "usage: holdfast lab report --out DIR [--users N,...] [--race FILE] [--anomalies FILE]\n"
-    "Writes DIR/index.html, one page that needs nothing else, with DIR/race.json and\n"
-    "DIR/anomalies.json, which it shows.  DIR is made if it is missing.\n"
-    "  --users N,...     of the race; see holdfast lab race\n"
-    "  --race FILE       what `holdfast lab race --json` printed, instead of another race\n"
-    "  --anomalies FILE  likewise\n"
-    "Exit status: 0 all ended as it should, 1 not so (the page says what), 64 usage, 69 a server\n"
-    "cannot be had, 65 and 66 a file is not what it should be or cannot be read, 73 none can be\n"
-    "written.\n";
+    "Writes DIR/index.html, one page that needs no other file, and the data that it shows:\n"
+    "DIR/race.json and DIR/anomalies.json.  DIR is created if it is missing.\n"
+    "  --out DIR         where to write\n"
+    "  --users N,...     numbers of users for the race; see holdfast lab race\n"
+    "  --race FILE       use the output of holdfast lab race --json instead of running it\n"
+    "  --anomalies FILE  use the output of holdfast lab anomalies --json instead of running it\n"
+    "Exit status: 0 all ended as it should, 1 otherwise (the page says what), 64 usage, 69 a "
+    "server\n"
+    "is unavailable, 65 a FILE has the wrong contents, 66 a FILE cannot be read, 73 a file cannot\n"
+    "be written.\n";
 
 /* ---- files ---- */
 
@@ -59,7 +61,7 @@ static bool read_all(FILE *f, const char *name, struct buf *ret)
 
 /* ---- the commands ---- */
 
-_Noreturn static void become(const char *what, const char *users, int out)
+_Noreturn static void exec_command(const char *what, const char *users, int out)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (dup2(out, STDOUT_FILENO) >= 0)
@@ -68,14 +70,14 @@ _Noreturn static void become(const char *what, const char *users, int out)
     _exit(EXIT_NOT_RUNNABLE);
 }
 
-/* `holdfast lab WHAT --json` into a file.  Its exit status.  A ^C is also the command's, which ends
- * its servers in order: we wait for that. */
+/* Runs `holdfast lab WHAT --json` into a file and returns its exit status.  ^C reaches that
+ * process, too, which then stops its servers in order; this one waits for it. */
 static int run(const char *what, const char *users, FILE *out)
 {
     int status;
     pid_t pid = fork();
     if (pid == 0)
-        become(what, users, fileno(out));
+        exec_command(what, users, fileno(out));
     void (*before)(int) = signal(SIGINT, SIG_IGN);
     while (pid > 0 && waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
@@ -86,8 +88,8 @@ static int run(const char *what, const char *users, FILE *out)
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_SIGNAL + WTERMSIG(status);
 }
 
-/* Is it the JSON that it should be?  *ret_ok is what it says of itself. */
-static bool judge(const char *path, const struct buf *text, const char *object, bool *ret_ok)
+/* Returns whether the text is JSON of this `object`; *ret_ok is its member "ok". */
+static bool check_json(const char *path, const struct buf *text, const char *object, bool *ret_ok)
 {
     json_error_t error;
     json_t *root = json_loadb(text->data, text->len, 0, &error);
@@ -96,19 +98,23 @@ static bool judge(const char *path, const struct buf *text, const char *object, 
     if (good)
         *ret_ok = json_is_true(json_object_get(root, "ok"));
     else
-        cli_say(COMMAND, "%s is no %s%s%s", path, object, root ? "" : ": ", root ? "" : error.text);
+        cli_say(COMMAND, "%s is not a %s%s%s", path, object, root ? "" : ": ",
+                root ? "" : error.text);
     json_decref(root);
     return good;
 }
 
 struct part {
-    const char *what, *object, *given, *users; /* given: a file, or NULL */
+    const char *what;   /* "race" or "anomalies" */
+    const char *object; /* the member "object" of its JSON */
+    const char *given;  /* the file that has it; NULL to run the command */
+    const char *users;  /* --users; may be NULL */
     struct buf json;
     bool ok;
 };
 
-/* From a file, or from a run through a file without a name, so that nothing half done is left
- * whatever ends us. */
+/* Reads the JSON from the file that was given, or runs the command into `f`.  `f` is then a file
+ * without a name, so that an interrupted run leaves nothing behind. */
 static int read_part(struct part *part, FILE *f)
 {
     const char *name = part->given ? part->given : part->what;
@@ -121,10 +127,10 @@ static int read_part(struct part *part, FILE *f)
         return code;
     if (!read_all(f, name, &part->json))
         return EX_NOINPUT;
-    return judge(name, &part->json, part->object, &part->ok) ? EXIT_SUCCESS : EX_DATAERR;
+    return check_json(name, &part->json, part->object, &part->ok) ? EXIT_SUCCESS : EX_DATAERR;
 }
 
-/* ... and to DIR/WHAT.json. */
+/* Reads a part and writes it to DIR/WHAT.json. */
 static int get_part(struct part *part, const char *dir)
 {
     char path[PATH_SIZE];
@@ -154,7 +160,7 @@ static int make_report(const char *dir, struct part parts[2])
         int code = get_part(&parts[i], dir);
         if (code != EXIT_SUCCESS) {
             if (made)
-                (void)rmdir(dir); /* unless something is in it */
+                (void)rmdir(dir); /* fails if something is in it */
             return code;
         }
     }
@@ -166,7 +172,7 @@ static int make_report(const char *dir, struct part parts[2])
         return EX_CANTCREAT;
     printf("%s\n", path);
     if (!parts[0].ok || !parts[1].ok)
-        cli_say(COMMAND, "not all ended as it should; see the page");
+        cli_say(COMMAND, "a strategy or an anomaly did not end as it should; see the page");
     return parts[0].ok && parts[1].ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -1,4 +1,5 @@
-/* `holdfast lock`: leases for scripts (get, renew, release), and looking (ls, show, break). */
+/* `holdfast lock`: leases for scripts (get, renew, release), and commands for operators (ls, show,
+ * break).  Main thread. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -17,18 +18,19 @@ static const char usage[] =
     "       holdfast lock ls [PREFIX]\n"
     "       holdfast lock show NAME\n"
     "       holdfast lock break NAME\n"
-    "get prints the owner's token and the fence; nobody renews the lease but `lock renew`.\n"
+    "get prints the owner's token and the fence.  Only `lock renew` renews the lease.\n"
     "  --lock URL             the coordinator; default $HOLDFAST_LOCK_URL\n"
-    "  --ttl DURATION         of the lease; default 30s\n"
-    "  --wait DURATION, -n    for the lock, as for holdfast run; not at all\n"
-    "  --retry COUNT          ask COUNT times more instead of queueing\n"
-    "  --retry-delay DURATION between; default 100ms\n"
+    "  --ttl DURATION         TTL of the lease; default 30s\n"
+    "  --wait DURATION        how long to wait for the lock; default for ever\n"
+    "  -n                     do not wait\n"
+    "  --retry COUNT          try COUNT more times instead of waiting in the queue\n"
+    "  --retry-delay DURATION pause between tries; default 100ms\n"
     "  --shared, --slots N, --priority N, --label TEXT   as for holdfast run\n"
-    "  --owner TOKEN          whose lease: what get printed\n"
-    "  -E CODE                exit code when the lock cannot be had; default 75\n"
+    "  --owner TOKEN          the token that get printed\n"
+    "  -E CODE                exit code if the lock is not acquired; default 75\n"
     "  --timeout DURATION     for one exchange with the coordinator; default 2s\n"
     "  --json                 print JSON\n"
-    "Exit status: 0; 75 not acquired, 76 not held by this owner, 69 back end unreachable,\n"
+    "Exit status: 0; 75 not acquired, 76 not held by this owner, 69 coordinator unreachable,\n"
     "64 usage.\n";
 
 static const struct option options[] = {{"lock", required_argument, NULL, ASK_LOCK},
@@ -50,9 +52,9 @@ struct call {
     struct ask ask;
     const char *name; /* "" for ls without a prefix */
     struct signals signals;
-    int signo; /* that ended the wait */
+    int signo; /* the signal that ended the wait; 0 if none did */
     struct hf_locks *locks;
-    char got[33]; /* the owner of what get took */
+    char got[33]; /* the owner of the lease that get took; "" if it took none */
     struct buf out;
 };
 
@@ -114,7 +116,7 @@ static enum hf_result release(struct call *c, struct hf_fault *fault)
     return hf_lease_release(c->locks, c->name, c->ask.owner, fault);
 }
 
-/* ---- looking ---- */
+/* ---- commands for operators ---- */
 
 static const char *mode_name(enum hf_mode mode)
 {
@@ -192,7 +194,8 @@ static bool add_name(void *ctx, const char *name)
     return true;
 }
 
-/* Names alone for a shell's loop; JSON has everything of each, read one after another. */
+/* Prints names alone, for a loop in a shell; JSON has the state of each lock, read one after the
+ * other. */
 static enum hf_result list(struct call *c, struct hf_fault *fault)
 {
     struct names names = {0};
@@ -220,18 +223,18 @@ static enum hf_result break_it(struct call *c, struct hf_fault *fault)
     return hf_break(c->locks, c->name, fault);
 }
 
-/* ---- choosing ---- */
+/* ---- the command line ---- */
 
 static const struct verb {
     const char *name;
     enum hf_result (*call)(struct call *c, struct hf_fault *fault);
-    bool owner;
+    bool needs_owner;
 } verbs[] = {
     {"get", get, false}, {"renew", renew, true}, {"release", release, true},
     {"ls", list, false}, {"show", show, false},  {"break", break_it, false},
 };
 
-/* A lease whose token nobody could read is given back. */
+/* If the token cannot be printed, nobody could release the lease, so it is released here. */
 static int print(struct call *c)
 {
     if (cli_print(&c->out))
@@ -248,11 +251,11 @@ static int call_verb(struct call *c, const struct verb *verb)
     if (!url)
         return EXIT_BAD_USAGE;
     if (cli_is_memory(url)) {
-        cli_say("lock", "memory: ends with this very process, and what is got from it");
+        cli_say("lock", "memory: exists in this process only, and ends with it");
         return EXIT_BAD_USAGE;
     }
-    if (verb->owner != (c->ask.owner != NULL)) {
-        cli_say("lock", verb->owner ? "%s needs --owner" : "%s takes no --owner", verb->name);
+    if (verb->needs_owner != (c->ask.owner != NULL)) {
+        cli_say("lock", verb->needs_owner ? "%s needs --owner" : "%s takes no --owner", verb->name);
         return EXIT_BAD_USAGE;
     }
     if (verb->call == get && !signals_block(&c->signals)) {
@@ -277,7 +280,7 @@ static int call_verb(struct call *c, const struct verb *verb)
     if (fault.result != HF_TAKEN)
         return cli_fail("lock", &fault);
     if (c->ask.not_acquired_code)
-        cli_say("lock", "%s is held by another", c->name);
+        cli_say("lock", "%s is held by another holder", c->name);
     return c->ask.not_acquired_code;
 }
 

@@ -1,4 +1,4 @@
-/* See metrics_file.h. */
+/* See metrics_file.h.  Main thread. */
 #include "cli/metrics_file.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-/* Prometheus escapes three characters in a label. */
+/* Escapes the three characters that Prometheus wants escaped in a label. */
 static void put_label(struct buf *b, const char *text)
 {
     for (; *text; text++) {
@@ -50,18 +50,22 @@ static void render(struct buf *b, const struct run_report *r)
 {
     char text[32];
     int64_t now_ms = clock_wall_us(&clock_system) / 1000;
-    put(b, r, "gauge", "acquired", "Whether the lock was had.", r->acquired ? "1" : "0");
-    put(b, r, "gauge", "lost", "Whether it was lost while the command ran.", r->lost ? "1" : "0");
-    put(b, r, "gauge", "exit_code", "Of holdfast run.", integer(text, r->exit_code));
-    put(b, r, "gauge", "fence", "Of the grant; 0 without.", integer(text, r->fence));
-    put(b, r, "gauge", "wait_seconds", "Until the lock was had, or given up.",
+    put(b, r, "gauge", "acquired", "Whether the lock was acquired.", r->acquired ? "1" : "0");
+    put(b, r, "gauge", "lost", "Whether the lock was lost while the command ran.",
+        r->lost ? "1" : "0");
+    put(b, r, "gauge", "exit_code", "Exit code of holdfast run.", integer(text, r->exit_code));
+    put(b, r, "gauge", "fence", "Fence of the grant, 0 without one.", integer(text, r->fence));
+    put(b, r, "gauge", "wait_seconds", "Time until the lock was acquired or given up.",
         seconds(text, r->wait_ms));
-    put(b, r, "gauge", "held_seconds", "From the grant to the release.", seconds(text, r->held_ms));
-    put(b, r, "gauge", "renewals", "Of the lease.", integer(text, (int64_t)r->stats.renewals));
-    put(b, r, "gauge", "renewal_failures", "Renewals that did not come through.",
+    put(b, r, "gauge", "held_seconds", "Time from the grant to the release.",
+        seconds(text, r->held_ms));
+    put(b, r, "gauge", "renewals", "Renewals of the lease.",
+        integer(text, (int64_t)r->stats.renewals));
+    put(b, r, "gauge", "renewal_failures", "Renewals that failed.",
         integer(text, (int64_t)r->stats.renewal_failures));
-    put(b, r, "gauge", "start_timestamp_seconds", "When it began.", seconds(text, r->began_ms));
-    put(b, r, "gauge", "end_timestamp_seconds", "When it was over.", seconds(text, now_ms));
+    put(b, r, "gauge", "start_timestamp_seconds", "Start of holdfast run.",
+        seconds(text, r->began_ms));
+    put(b, r, "gauge", "end_timestamp_seconds", "End of holdfast run.", seconds(text, now_ms));
 }
 
 bool metrics_file_write(const char *path, const struct run_report *report)

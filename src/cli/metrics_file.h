@@ -1,4 +1,5 @@
-/* `--metrics-file`: what one run did, in the form that node-exporter's textfile collector reads. */
+/* `--metrics-file`: what one `holdfast run` did, in the format that node-exporter's textfile
+ * collector reads. */
 #ifndef HF_CLI_METRICS_FILE_H
 #define HF_CLI_METRICS_FILE_H
 
@@ -13,13 +14,12 @@ struct run_report {
     int64_t fence;
     int64_t wait_ms, held_ms;
     int exit_code;
-    int64_t began_ms; /* wall */
+    int64_t began_ms; /* wall clock, since 1970 */
     struct hf_stats stats;
 };
 
-/* Written beside `path` and renamed, so that a reader sees the old or the new, whole.  False:
- * errno.
- */
+/* Writes a temporary file beside `path` and renames it, so that a reader never sees half a file.
+ * Returns false with errno if it cannot. */
 bool metrics_file_write(const char *path, const struct run_report *report);
 
 #endif

@@ -1,29 +1,28 @@
-/* See monitor.h.  The first half runs in the wrapper's main thread, the second is the monitor's
- * whole life: system calls and the shared page, no library, no allocation. */
+/* See monitor.h.  The first half of this file runs in the wrapper's main thread.  The second half
+ * is all that the monitor does: system calls and the shared page, no library, no allocation. */
 #include "cli/monitor.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/wait.h"
 #include "cli/common.h"
 
-#define STEP_MS 10
+#define POLL_US 10000
 
 struct monitor_page {
     struct ending ending;
     _Atomic pid_t group;
     _Atomic int64_t deadline_ms;
     _Atomic bool wrapper_is_ending_it;
-    _Atomic bool acted; /* the monitor's only word */
+    _Atomic bool acted; /* the only member that the monitor writes */
 };
 
 /* ---- when and how ---- */
@@ -75,11 +74,12 @@ static bool become_monitor(struct monitor_page *page, int pipe_fd)
     setsid();
     prctl(PR_SET_NAME, "holdfast-watch");
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    int timer = wait_timer_new();
     if (null < 0 || timer < 0)
         return false;
-    /* The readers of our output must see its end when the command and the wrapper are gone.  0 to 2
-     * are open in the wrapper, so the files above are others. */
+    /* The monitor closes the wrapper's standard files, so that their readers see the end of file
+     * when the command and the wrapper are gone.  signals_block has made sure that 0 to 2 were
+     * open, so none of the files opened above has these numbers. */
     for (int fd = 0; fd < 3; fd++)
         dup2(null, fd);
     unsigned first = (unsigned)(pipe_fd < timer ? pipe_fd : timer);
@@ -128,8 +128,8 @@ void monitor_set_group(struct monitor *m, pid_t group)
         atomic_store(&m->page->acted, false);
     }
     atomic_store(&m->page->group, group);
-    if (write(m->pipe, "", 1) != 1) /* it looks at the page again; if it is gone, monitor_gone */
-        return;
+    if (write(m->pipe, "", 1) != 1) /* wakes the monitor to read the page again */
+        return;                     /* it has died, which monitor_gone finds out */
 }
 
 void monitor_set_deadline(struct monitor *m, int64_t deadline_ms)
@@ -162,16 +162,8 @@ void monitor_stop(struct monitor *m)
 
 /* ---- the monitor's side ---- */
 
-static void set_timer(int timer, int64_t at_ms)
-{
-    if (at_ms < 1)
-        at_ms = 1; /* zero would disarm it */
-    struct itimerspec when = {
-        .it_value = {.tv_sec = at_ms / 1000, .tv_nsec = (at_ms % 1000) * 1000000}};
-    timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-/* Until it is gone, or the wrapper says that there is no group any more, or time is up. */
+/* Ends the group, and returns when it is gone, when the wrapper says that there is no group any
+ * more, or after SIGKILL. */
 static void end_group(struct monitor_page *page, pid_t group, int64_t deadline_ms)
 {
     const struct ending *e = &page->ending;
@@ -185,7 +177,7 @@ static void end_group(struct monitor_page *page, pid_t group, int64_t deadline_m
     while (cli_now_ms() < kill_at) {
         if (atomic_load(&page->group) != group || (kill(-group, 0) != 0 && errno == ESRCH))
             return;
-        poll(NULL, 0, STEP_MS);
+        wait_sleep_us(POLL_US);
     }
     if (atomic_load(&page->group) == group) {
         atomic_store(&page->acted, true);
@@ -193,8 +185,8 @@ static void end_group(struct monitor_page *page, pid_t group, int64_t deadline_m
     }
 }
 
-/* A moment after the wrapper's own, so that a healthy wrapper does it and the command gets one
- * SIGTERM. */
+/* When the monitor acts: a moment after the wrapper would, so that a healthy wrapper acts first and
+ * the command gets one SIGTERM. */
 static int64_t act_at_ms(const struct ending *e, int64_t deadline_ms)
 {
     int64_t begin = ending_begin_at_ms(e, deadline_ms), last = ending_kill_at_ms(e, deadline_ms);
@@ -214,13 +206,13 @@ static _Noreturn void watch(struct monitor_page *page, int pipe_fd, int timer)
             ended = group;
             continue;
         }
-        set_timer(timer, due ? act_at_ms(&page->ending, deadline) : INT64_MAX / 2000000);
-        poll(fds, 2, -1);
-        uint64_t ticks;
-        if (fds[1].revents && read(timer, &ticks, sizeof ticks) < 0 && errno != EAGAIN)
-            _exit(1);
-        char nudges[16];
-        if (fds[0].revents && read(pipe_fd, nudges, sizeof nudges) == 0) {
+        wait_timer_set(timer, due ? act_at_ms(&page->ending, deadline) * 1000 : 0);
+        if (wait_files(fds, 2, -1) < 0)
+            continue;
+        if (fds[1].revents)
+            wait_timer_clear(timer);
+        char wake_ups[16];
+        if (fds[0].revents && read(pipe_fd, wake_ups, sizeof wake_ups) == 0) {
             group = atomic_load(&page->group);
             if (group && group != ended && page->ending.on_loss != LOSS_WARN)
                 end_group(page, group, atomic_load(&page->deadline_ms));

@@ -1,4 +1,4 @@
-/* See options.h. */
+/* See options.h.  Main thread. */
 #include "cli/options.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "cli/common.h"
 
-/* Short enough for two renewals before it begins, long enough for most to put things away. */
+/* The longest default grace: enough for most programs to clean up. */
 #define GRACE_DEFAULT_MS 10000
 #define TTL_DEFAULT_MS 30000
 
@@ -115,23 +115,23 @@ static bool parse_one(struct ask *ask, int option, char *text)
     case ASK_HELP:
         return ask->help = true;
     default:
-        return false; /* said already */
+        return false; /* cli_option has written a message */
     }
 }
 
-/* What no single option can know. */
-static bool agree(struct ask *ask)
+/* Checks combinations of options, and sets defaults that depend on other options. */
+static bool check_combinations(struct ask *ask)
 {
     struct hf_lock_options *want = &ask->want;
     const char *wrong = NULL;
     if (ask->no_wait && ask->has_wait)
-        wrong = "-n and --wait: one of them";
+        wrong = "-n and --wait exclude each other";
     else if (want->mode == HF_SHARED && want->slots > 1)
-        wrong = "--shared and --slots: one of them";
+        wrong = "--shared and --slots exclude each other";
     else if (want->max_hold_ms && ask->at_least_ms > want->max_hold_ms)
-        wrong = "--at-least is more than --max-hold";
+        wrong = "--at-least is longer than --max-hold";
     else if (ask->has_grace && ask->ending.grace_ms > want->ttl_ms / 2)
-        wrong = "--grace: at most half of the TTL, or there is no time to renew";
+        wrong = "--grace is more than half of the TTL, which leaves no time to renew";
     if (wrong) {
         cli_say(ask->command, "%s", wrong);
         return false;
@@ -169,7 +169,7 @@ bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,
     ask->want.label = ask->label;
     ask->want.on_outage = cli_outage;
     ask->want.ctx = (void *)(uintptr_t)command;
-    return ask->help || agree(ask);
+    return ask->help || check_combinations(ask);
 }
 
 void ask_close(struct ask *ask)
@@ -178,7 +178,7 @@ void ask_close(struct ask *ask)
     ask->url_given = NULL;
 }
 
-/* Where "--" is; 0: it is not there. */
+/* The index of "--"; 0 if it is not there. */
 static int find_dashes(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
@@ -197,7 +197,8 @@ bool ask_parse_command(struct ask *ask, const char *command, int argc, char **ar
     if (ask->help)
         return true;
     if (!dashes || optind != dashes - 1 || dashes + 1 >= argc) {
-        cli_say(command, "one NAME, then --, then the command; see holdfast %s --help", command);
+        cli_say(command, "expected one NAME, then --, then the command; see holdfast %s --help",
+                command);
         return false;
     }
     *ret_name = argv[optind];

@@ -1,4 +1,4 @@
-/* The options of those commands that ask for a lock: run, elect and `lock get`. */
+/* The options of the commands that ask for a lock: run, elect and lock. */
 #ifndef HF_CLI_OPTIONS_H
 #define HF_CLI_OPTIONS_H
 
@@ -8,20 +8,20 @@
 #include "holdfast.h"
 
 struct ask {
-    const char *command; /* for messages */
-    char *url_given;     /* owned; NULL: none */
+    const char *command; /* the command's name, for messages */
+    char *url_given;     /* --lock; owned; NULL if it was not given */
     struct hf_options open;
     struct hf_lock_options want;
     char label[129];
     struct ending ending;
-    bool has_grace, no_wait, has_retries, has_wait;
+    bool has_grace, no_wait, has_retries, has_wait; /* which options were given */
     int64_t at_least_ms, pause_ms;
-    int not_acquired_code;
+    int not_acquired_code; /* -E */
     const char *metrics_path, *owner;
     bool json, help;
 };
 
-/* Long options' values; the short ones are letters. */
+/* The values of long options; short options have their letters. */
 enum ask_option {
     ASK_LOCK = 256,
     ASK_TTL,
@@ -44,16 +44,18 @@ enum ask_option {
     ASK_HELP,
 };
 
-/* Reads argv with getopt_long and those options; operands are left at argv[optind].  False: a
- * mistake, said so. */
+/* Reads argv with getopt_long and these options; argv[optind] is the first operand afterwards.
+ * Returns false, with a message, if an option is wrong. */
 bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,
                const char *short_options, const struct option *options);
-/* When a lock granted then is over for --max-hold: later than that by what --on-loss begins before
- * an end, so that the command has its whole time.  The lease outlives it: it was renewed until the
- * end of --max-hold, and the grace is at most half of its TTL. */
+/* The deadline that --max-hold sets for a lock granted at `granted_ms`; INT64_MAX without
+ * --max-hold.
+ * --on-loss begins before a deadline, so this one is later than --max-hold by that much, and the
+ * command has its whole time.  The lease lasts until then: it was renewed until the end of
+ * --max-hold, and the grace is at most half of its TTL. */
 int64_t ask_cap_ms(const struct ask *ask, int64_t granted_ms);
 void ask_close(struct ask *ask);
-/* [options] NAME -- COMMAND...: parse it all.  False: usage was wrong, and said so. */
+/* Reads [OPTION...] NAME -- COMMAND...  Returns false, with a message, if something is wrong. */
 bool ask_parse_command(struct ask *ask, const char *command, int argc, char **argv,
                        const char *short_options, const struct option *options,
                        const char **ret_name, char ***ret_argv);

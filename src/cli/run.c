@@ -1,15 +1,15 @@
-/* `holdfast run`: a command under a lock.
+/* `holdfast run`: runs a command while holding a lock.  Main thread.
  *
  *   block signals - fork the monitor - hf_open, hf_lock - child_run - --at-least - hf_unlock
  *
- * The order matters: the monitor is forked while there is one thread, and before there is anything
- * of the library's in it. */
+ * The order matters: the monitor is forked while this process has one thread, and before the
+ * library has allocated or opened anything in it. */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "cli/child.h"
 #include "cli/common.h"
 #include "cli/metrics_file.h"
@@ -19,27 +19,27 @@ static const char usage[] =
     "usage: holdfast run [--lock URL] [OPTION...] NAME -- COMMAND...\n"
     "Runs COMMAND while holding the lock NAME.\n"
     "  --lock URL             the coordinator; default $HOLDFAST_LOCK_URL\n"
-    "  --ttl DURATION         of the lease, renewed while COMMAND runs; default 30s\n"
-    "  --wait DURATION        for the lock, outages included; default as long as it takes;\n"
-    "                         the first contact is not waited for: a wrong address fails at once\n"
+    "  --ttl DURATION         TTL of the lease, renewed while COMMAND runs; default 30s\n"
+    "  --wait DURATION        how long to wait for the lock, outages included; default for ever;\n"
+    "                         a coordinator that cannot be reached at the start fails at once\n"
     "  -n                     do not wait\n"
-    "  --retry COUNT          ask COUNT times more instead of queueing\n"
-    "  --retry-delay DURATION between; default 100ms\n"
-    "  --shared               beside other shared holders\n"
-    "  --slots N              so many may hold it at once\n"
-    "  --priority N           the larger goes first; default 0\n"
-    "  --max-hold DURATION    end COMMAND when it has held the lock for so long\n"
-    "  --at-least DURATION    keep the lock so long even if COMMAND ends sooner\n"
-    "  --label TEXT           for people who look; default user@host pid\n"
-    "  --on-loss term|kill|warn  when the lock is lost; default term, then kill\n"
-    "  --grace DURATION       between TERM and the deadline; default a sixth of the TTL, <= 10s\n"
-    "  -E CODE                exit code when the lock cannot be had; default 75\n"
-    "  --metrics-file PATH    write what happened for node-exporter\n"
+    "  --retry COUNT          try COUNT more times instead of waiting in the queue\n"
+    "  --retry-delay DURATION pause between tries; default 100ms\n"
+    "  --shared               hold the lock together with other shared holders\n"
+    "  --slots N              allow N holders at once\n"
+    "  --priority N           the waiter with the largest N goes first; default 0\n"
+    "  --max-hold DURATION    end COMMAND when it has held the lock for this long\n"
+    "  --at-least DURATION    keep the lock for this long even if COMMAND ends sooner\n"
+    "  --label TEXT           shown by holdfast lock show; default user@host pid\n"
+    "  --on-loss term|kill|warn  what to do when the lock is lost; default term, then kill\n"
+    "  --grace DURATION       from TERM to the deadline; default a sixth of the TTL, <= 10s\n"
+    "  -E CODE                exit code if the lock is not acquired; default 75\n"
+    "  --metrics-file PATH    write what happened, for node-exporter\n"
     "  --timeout DURATION     for one exchange with the coordinator; default 2s\n"
     "A DURATION is 500ms, 30s, 1.5m, 2m30s, 2h or 1d; a bare number is seconds.\n"
     "COMMAND sees HOLDFAST_FENCE, HOLDFAST_LOCK_NAME and HOLDFAST_DEADLINE_MS.\n"
-    "Exit status: COMMAND's; 75 not acquired, 76 lost while running, 69 back end unreachable,\n"
-    "64 usage, 126 and 127 COMMAND cannot be run or found, 128+n ended by signal n.\n";
+    "Exit status: that of COMMAND; 75 not acquired, 76 lost while COMMAND ran, 69 coordinator\n"
+    "unreachable, 64 usage, 126 COMMAND cannot be run, 127 COMMAND not found, 128+n signal n.\n";
 
 static const struct option options[] = {{"lock", required_argument, NULL, ASK_LOCK},
                                         {"ttl", required_argument, NULL, ASK_TTL},
@@ -68,16 +68,16 @@ struct run {
     struct hf_locks *locks;
     struct hf_lock *lock;
     struct run_report report;
-    int64_t granted_ms; /* boot */
+    int64_t granted_ms; /* boot-time */
 };
 
-/* 0, or the exit code of having failed. */
+/* Opens the coordinator and waits for the lock.  Returns 0, or the exit code of a failure. */
 static int acquire(struct run *r)
 {
     struct ask *ask = &r->ask;
     const char *url = cli_url("run", ask->url_given);
     if (url && cli_is_memory(url))
-        cli_say("run", "memory: keeps nobody out who is not in this very process");
+        cli_say("run", "memory: exists in this process only, so it keeps nobody out");
     if (!url)
         return EXIT_BAD_USAGE;
     struct interrupts interrupts;
@@ -105,27 +105,28 @@ static int acquire(struct run *r)
         return 0;
     if (fault.result != HF_TAKEN)
         return cli_fail("run", &fault);
-    if (ask->not_acquired_code) /* -E 0: that is fine, and cron would send a mail about a word */
-        cli_say("run", "%s is held by another", r->name);
+    if (ask->not_acquired_code) /* with -E 0 it is no failure, and cron would mail the message */
+        cli_say("run", "%s is held by another holder", r->name);
     return ask->not_acquired_code;
 }
 
-/* The rest of --at-least, unless we are told to end.  False: the lock was lost meanwhile. */
-static bool keep(struct run *r)
+/* Waits for the rest of --at-least, or until a signal ends that.  Returns false if the lock was
+ * lost meanwhile. */
+static bool wait_at_least(struct run *r)
 {
     int64_t until = r->granted_ms + r->ask.at_least_ms;
     for (int64_t now; (now = cli_now_ms()) < until;) {
-        bool kernel;
-        int signo = signals_next(&r->signals, &kernel);
+        bool from_terminal;
+        int signo = signals_next(&r->signals, &from_terminal);
         if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
             return true;
-        if (signo == SIGTSTP && kernel)
+        if (signo == SIGTSTP && from_terminal)
             raise(SIGSTOP);
         if (!hf_lock_held(r->lock))
             return false;
         struct pollfd fds[] = {{.fd = r->signals.fd, .events = POLLIN},
                                {.fd = hf_lock_fd(r->lock), .events = POLLIN}};
-        poll(fds, 2, until - now < 1000 ? (int)(until - now) : 1000);
+        wait_files(fds, 2, (until - now < 1000 ? until - now : 1000) * 1000);
     }
     return true;
 }
@@ -144,7 +145,7 @@ static int run_command(struct run *r)
     int code = child_exit_code(&child);
     if (child.exec_errno)
         cli_say("run", "%s: %s", r->command[0], strerror(child.exec_errno));
-    else if (!child.lost && !child.asked_to_end && !keep(r))
+    else if (!child.lost && !child.asked_to_end && !wait_at_least(r))
         cli_say("run", "the lock on %s was lost before --at-least was over", r->name);
     struct hf_fault fault = {0};
     bool was_held = hf_lock_held(r->lock);
@@ -155,7 +156,7 @@ static int run_command(struct run *r)
         cli_say("run", "the lock on %s was lost while the command ran", r->name);
         child.lost = true;
     } else if (result != HF_DONE && result != HF_LOST) {
-        cli_say("run", "the lock on %s could not be released and will run out: %s", r->name,
+        cli_say("run", "the lock on %s could not be released and ends with its TTL: %s", r->name,
                 fault.msg);
     }
     r->report.lost = child.lost;

@@ -1,17 +1,18 @@
-/* Signals as a file, and the thread that hears them while the main thread waits.  See child.h. */
+/* See child.h: signals as a file, and the thread that reads them while the main thread waits. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/wait.h"
 #include "cli/child.h"
 #include "cli/common.h"
 
-/* By nohup, or by a shell for what runs in its background: it is not for us, nor for the command. A
- * signal that is blocked would be kept for us even so. */
+/* Returns whether nohup, or a shell that started us in its background, has made us ignore the
+ * signal. It then concerns neither us nor the command, but if it were blocked, the kernel would
+ * queue it. */
 static bool is_ignored(int number)
 {
     struct sigaction action;
@@ -23,16 +24,16 @@ bool signals_block(struct signals *s)
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
             return false;
-    signal(SIGCHLD, SIG_DFL); /* ignored, as some parents leave it, there would be no status */
-    static const int heard[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
-                                SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD, SIGWINCH};
+    signal(SIGCHLD, SIG_DFL); /* some parents leave it ignored, and then waitpid has no status */
+    static const int handled[] = {SIGTERM, SIGINT,  SIGHUP,  SIGQUIT, SIGUSR1,
+                                  SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD, SIGWINCH};
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)
-        if (!is_ignored(heard[i]))
-            sigaddset(&set, heard[i]);
+    for (size_t i = 0; i < sizeof handled / sizeof *handled; i++)
+        if (!is_ignored(handled[i]))
+            sigaddset(&set, handled[i]);
     sigset_t blocked = set;
-    sigaddset(&blocked, SIGTTOU); /* to hand the terminal over from the background */
+    sigaddset(&blocked, SIGTTOU); /* lets tcsetpgrp work from the background */
     sigaddset(&blocked, SIGPIPE);
     sigaddset(&blocked, SIGALRM);
     if (sigprocmask(SIG_BLOCK, &blocked, &s->before) != 0)
@@ -62,7 +63,7 @@ static void *hear(void *arg)
     struct pollfd fds[] = {{.fd = in->stop_fd, .events = POLLIN},
                            {.fd = in->signals->fd, .events = POLLIN}};
     for (;;) {
-        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+        if (wait_files(fds, 2, -1) < 0 && errno != EINTR)
             return NULL;
         if (fds[0].revents)
             return NULL;

@@ -44,7 +44,7 @@ describe('usage: 64', { concurrency: 4 }, () => {
     'a TTL of zero': [/--ttl/, ['--ttl', '0', 'name', ...touch]],
     'a TTL too short': [/TTL/i, ['--ttl', '1ms', 'name', ...touch]],
     'a huge TTL': [/TTL/i, ['--ttl', '3000d', 'name', ...touch]],
-    'a TTL beyond all numbers': [/--ttl: 9{20}s is too long, at most 3660d/, ['--ttl', '99999999999999999999s', 'name', ...touch]],
+    'a TTL beyond all numbers': [/--ttl: 9{20}s is too long, the most is 3660d/, ['--ttl', '99999999999999999999s', 'name', ...touch]],
     'a wait of a quarter of a million years': [/--wait: 99999999d is too long/, ['--wait', '99999999d', 'name', ...touch]],
     'units in the wrong order': [/30s2m is not a duration/, ['--wait', '30s2m', 'name', ...touch]],
     'a unit twice': [/1s1s is not a duration/, ['--wait', '1s1s', 'name', ...touch]],
@@ -55,8 +55,8 @@ describe('usage: 64', { concurrency: 4 }, () => {
     'a duration with a space': [/--wait/, ['--wait', '1 s', 'name', ...touch]],
     'a duration without end': [/--wait/, ['--wait', 'inf', 'name', ...touch]],
     'half a number': [/--wait/, ['--wait', '1.', 'name', ...touch]],
-    '-n and --wait': [/one of them/, ['-n', '--wait', '1s', 'name', ...touch]],
-    '--shared and --slots': [/one of them/, ['--shared', '--slots', '2', 'name', ...touch]],
+    '-n and --wait': [/-n and --wait exclude each other/, ['-n', '--wait', '1s', 'name', ...touch]],
+    '--shared and --slots': [/--shared and --slots exclude each other/, ['--shared', '--slots', '2', 'name', ...touch]],
     'no slots': [/--slots/, ['--slots', '0', 'name', ...touch]],
     'slots that are no number': [/--slots/, ['--slots', 'two', 'name', ...touch]],
     'a negative retry': [/--retry/, ['--retry', '-1', 'name', ...touch]],
@@ -102,7 +102,7 @@ describe('usage: 64', { concurrency: 4 }, () => {
       const help = await holdfast(undefined, ['help', command]);
       assert.deepEqual([help.code, help.stdout, help.stderr], [0, stdout, '']);
     }
-    assert.match((await holdfast(undefined, ['run', '--help'])).stdout, /--wait.*\n +the first contact is not waited for/);
+    assert.match((await holdfast(undefined, ['run', '--help'])).stdout, /--wait.*\n +a coordinator that cannot be reached at the start fails at once/);
     const all = await holdfast(undefined, ['help']);
     assert.deepEqual([all.code, all.stderr], [0, '']);
     assert.match(all.stdout, /^usage: holdfast COMMAND/);
@@ -134,7 +134,7 @@ it('memory: has no lease for a script, which would end with `lock get`', async (
   for (const verb of [['get', 'x'], ['ls'], ['show', 'x']]) {
     const { code, stdout, stderr } = await holdfast('memory:', ['lock', ...verb]);
     assert.deepEqual([code, stdout], [64, ''], verb.join(' '));
-    assert.match(stderr, /^holdfast lock: memory: ends with this very process/);
+    assert.match(stderr, /^holdfast lock: memory: exists in this process only, and ends with it/);
   }
 });
 

@@ -13,8 +13,8 @@ import { reap } from '../support/server.mjs';
 after(reap);
 
 const count = (text, pattern) => [...text.matchAll(pattern)].length;
-const out = /the back end is out of reach, waiting for it: Redis at 127\.0\.0\.1 port \d+: Connection refused\n/g;
-const back = /the back end answers again\n/g;
+const out = /the coordinator is out of reach, waiting for it: Redis at 127\.0\.0\.1 port \d+: Connection refused\n/g;
+const back = /the coordinator answers again\n/g;
 
 describe('a waiter', () => {
   let redis;

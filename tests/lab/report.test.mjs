@@ -184,6 +184,6 @@ describe('holdfast lab report', () => {
     await page.close();
     const swapped = await holdfast(undefined, ['lab', 'report', '--out', path.join(dir, 'out'), '--race', path.join(dir, 'anomalies')]);
     assert.equal(swapped.code, 65);
-    assert.match(swapped.stderr, /is no lab\.race/);
+    assert.match(swapped.stderr, /is not a lab\.race/);
   });
 });

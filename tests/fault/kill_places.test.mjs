@@ -9,7 +9,7 @@ import { after, before, describe, it } from 'node:test';
 import { assertFoldIsState } from '../support/audit.mjs';
 import { assertOk, assertProblem, ms } from '../support/expect.mjs';
 import { assertVerified, checkLedger } from '../support/ledger.mjs';
-import { chance, seed } from '../support/random.mjs';
+import { seed, seededRandom } from '../support/random.mjs';
 import { areasOf, mapOf, newKey, pool, reap, sleep, start } from '../support/server.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
@@ -19,7 +19,7 @@ const slackMs = 50; // between our clock and the ledger's
 const ROWS = 'ABCDEF';
 const PER_ROW = 40;
 
-const { below, oneOf, sample } = chance();
+const { below, oneOf, sample } = seededRandom();
 const someSeat = () => `S-${oneOf(ROWS)}-${1 + below(PER_ROW)}`;
 
 describe('kill -9 under a load of places and sellers', () => {

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertFoldIsState, AUDIT_FIELDS, fold, readAudit } from '../support/audit.mjs';
 import { assertInvalid, assertOk, assertProblem, ms } from '../support/expect.mjs';
-import { chance, seed } from '../support/random.mjs';
+import { seed, seededRandom } from '../support/random.mjs';
 import { mapOf, pool, reap, sleep, start, until } from '../support/server.mjs';
 
 const WORDS = { '.': 'available', h: 'held', b: 'booked', x: 'blocked' };
@@ -256,7 +256,7 @@ describe('the log', () => {
 
   it('after a random load the fold of the log is the map, the counts and the holds; and so is the past', async (t) => {
     t.diagnostic(`seed ${seed}`);
-    const { below, oneOf, sample } = chance();
+    const { below, oneOf, sample } = seededRandom();
     const event = await server.createEvent({
       sections: [{ name: 'S', price: 3, rows: 3, seats_per_row: 12 }, { name: 'T', tier: 'B', price: 2, rows: 1, seats_per_row: 9 }],
       areas: [{ name: 'Floor', price: 1, capacity: 30 }, { name: 'Box', price: 9, capacity: 4 }],

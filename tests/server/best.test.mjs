@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms } from '../support/expect.mjs';
-import { chance, seed } from '../support/random.mjs';
+import { seed, seededRandom } from '../support/random.mjs';
 import { mapOf, newKey, reap, sleep, start } from '../support/server.mjs';
 
 const row = (name, from, to) => Array.from({ length: to - from + 1 }, (_, i) => `${name}-${from + i}`);
@@ -223,7 +223,7 @@ describe('best available', () => {
       { name: 'T', tier: 'B', price: 2, rows: 3, seats_per_row: 13 }] };
     const servers = await Promise.all([start(), start()]);
     const stories = await Promise.all(servers.map(async (other, index) => {
-      const { below, oneOf } = chance();
+      const { below, oneOf } = seededRandom();
       const event = await other.createEvent(layout);
       const story = [];
       const live = [];

@@ -5,10 +5,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertOk, assertProblem, assertReplay } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
-import { chance, seed } from '../support/random.mjs';
+import { seed, seededRandom } from '../support/random.mjs';
 import { newKey, sleep, start } from '../support/server.mjs';
 
-const { below } = chance();
+const { below } = seededRandom();
 const hall = (rows) => ({ name: 'Arena', currency: 'usd', sections: [{ name: 'S', price: 1, ...rows }] });
 const listed = (n, seats) => hall({ rows: Array.from({ length: n }, (_, i) => ({ name: `r${i}`, seats })) });
 

@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { ms } from '../support/expect.mjs';
 import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { startPostgres } from '../support/postgres.mjs';
-import { chance } from '../support/random.mjs';
+import { seededRandom } from '../support/random.mjs';
 import { startRedis } from '../support/redis.mjs';
 import { newKey, pool, reap, Server, sleep, until } from '../support/server.mjs';
 
@@ -316,12 +316,12 @@ export async function soak({ seconds = 300, seed, clients = 12, wild = seconds >
 
   const record = new Record();
   const end = Date.now() + seconds * 1000;
-  const chaos = new Chaos(chance(seed), servers, postgres, redis, database, wild);
+  const chaos = new Chaos(seededRandom(seed), servers, postgres, redis, database, wild);
   let failed = false;
   const guard = (promise) => promise.catch((error) => { failed = true; throw error; });
   const isOver = () => failed || Date.now() > end;
   const broken = guard(chaos.run());
-  const buyers = Array.from({ length: clients }, (_, i) => new Buyer(chance(seed * 31 + i + 1), servers, events, record));
+  const buyers = Array.from({ length: clients }, (_, i) => new Buyer(seededRandom(seed * 31 + i + 1), servers, events, record));
   const bought = Promise.allSettled(buyers.map((buyer) => guard(buyer.run(isOver))));
   for (let next = Date.now() + FRESH_MS; !isOver(); await sleep(200)) {
     if (Date.now() < next) continue;
@@ -334,7 +334,7 @@ export async function soak({ seconds = 300, seed, clients = 12, wild = seconds >
   if (failure) throw failure.reason;
 
   await Promise.all(servers.map((server) => until('it is ready', async () => (await server.get('/readyz')).status === 200, READY_MS, 100)));
-  await assertAllTrue(record, servers, chance(seed));
+  await assertAllTrue(record, servers, seededRandom(seed));
   await sleep(2500); // a round of the reconciler
   for (const event of events) {
     await eventually(async () => {

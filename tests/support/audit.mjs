@@ -1,4 +1,4 @@
-// The log as its readers see it: all pages of /v1/audit, and what they add up to (I11).
+// Reads the audit log as clients do, page by page from /v1/audit, and folds it into a state (I11).
 
 import assert from 'node:assert/strict';
 import { assertOk, TIMESTAMP } from './expect.mjs';
@@ -7,7 +7,7 @@ const LETTERS = { available: '.', held: 'h', booked: 'b', blocked: 'x' };
 export const AUDIT_FIELDS = ['area', 'at', 'booking', 'cause', 'event', 'fence', 'from', 'hold', 'object',
   'quantity', 'seat', 'seq', 'to', 'until'];
 
-// Every row that a query finds, page by page.
+// Returns every row that a query finds, reading page by page.
 export async function readAudit(server, query, limit = 1000) {
   const rows = [];
   for (let cursor = ''; ;) {
@@ -22,7 +22,7 @@ export async function readAudit(server, query, limit = 1000) {
   }
 }
 
-// What each cause may do to each object.
+// The transitions that each cause may make, per kind of object.
 const TRANSITIONS = {
   event: { create: ['null>open'], open: ['closed>open'], close: ['open>closed'] },
   seat: {
@@ -40,9 +40,9 @@ const TRANSITIONS = {
   booking: { confirm: ['null>confirmed'], rescue: ['null>confirmed'] },
 };
 
-// Folds rows 1.. of an event, as its POST answered, and judges every step on the way.  Returns { seq,
-// status, seats: { name: letter }, areas: { name: { available, held, booked } }, holds: { id: { status,
-// fence, until } }, bookings: [ids], counts }.
+// Folds the rows of an event from the first one on, and asserts that every step is legal.  `event` is the
+// answer to the POST that created it.  Returns { seq, status, seats: { name: letter }, areas: { name: {
+// available, held, booked } }, holds: { id: { status, fence, until } }, bookings: [ids], counts }.
 export function fold(event, rows) {
   const state = { seq: 0, status: null, seats: {}, areas: {}, holds: {}, bookings: [], counts: { available: event.capacity, held: 0, booked: 0, blocked: 0 } };
   const capacity = {};
@@ -51,7 +51,7 @@ export function fold(event, rows) {
     capacity[area.name] = area.capacity;
     state.areas[area.name] = { available: area.capacity, held: 0, booked: 0 };
   }
-  const open = new Map(); // hold -> places still to come of the change that its row announced
+  const open = new Map(); // hold -> the places whose rows must still follow the row of the hold
   let at = '';
   let fence = 0;
   for (const row of rows) {
@@ -107,7 +107,8 @@ export function fold(event, rows) {
   return state;
 }
 
-// The fold is the map and the counts that the server shows, at one seq.  Returns the fold and the rows.
+// Asserts that the fold equals the map and the counts that the server shows at the same seq.  Returns the
+// fold and the rows.
 export async function assertFoldIsState(server, event) {
   const map = await server.read(`/v1/events/${event.id}/seats`);
   const rows = (await readAudit(server, `event=${event.id}`)).filter(({ seq }) => seq <= map.seq);

@@ -1,12 +1,12 @@
-// What is behind the servers of a suite, by HOLDFAST_TEST_BACKEND:
+// The back end of the servers of a suite, chosen by HOLDFAST_TEST_BACKEND:
 //
 //   sqlite     one server on a SQLite file (the default)
 //   postgres   one server on PostgreSQL
 //   cluster    two servers on one PostgreSQL and one Redis, asked in turn
 //
-// One PostgreSQL and one Redis a test process, started when first needed; a directory of a server
-// has a database (and a number in Redis) of its own, so that a second server on that directory
-// finds what the first left.
+// A test process has one PostgreSQL and one Redis, started when first needed.  Each server directory has a
+// database (and a database number in Redis) of its own, so that a second server on the same directory
+// finds what the first one left.
 
 import assert from 'node:assert/strict';
 import { keepToTheEnd } from './process.mjs';
@@ -16,9 +16,9 @@ import { startRedis } from './redis.mjs';
 export const backend = process.env.HOLDFAST_TEST_BACKEND || 'sqlite';
 assert.ok(['sqlite', 'postgres', 'cluster'].includes(backend), `HOLDFAST_TEST_BACKEND=${backend}?`);
 
-// `it('...', { skip: only('sqlite', 'reason') }, ...)`: a claim about one back end, said why.
+// `it('...', { skip: only('sqlite', 'reason') }, ...)` skips the test on every other back end.
 export const only = (which, reason) => (backend === which ? false : `${which} only: ${reason}`);
-// A claim that has no meaning there, said why.
+// `skip: not('cluster', 'reason')` skips the test on that back end.
 export const not = (which, reason) => (backend === which ? `not with ${which}: ${reason}` : false);
 
 const GATES = 1024;
@@ -27,7 +27,7 @@ let redis;
 let gates = 0;
 const places = new Map(); // directory -> { ledger, gate, database }
 
-const lasting = async (starting) => {
+const untilTheEnd = async (starting) => {
   const server = await starting;
   keepToTheEnd(server.run);
   return server;
@@ -35,8 +35,8 @@ const lasting = async (starting) => {
 
 export async function placeOf(dir) {
   if (backend === 'sqlite') return {};
-  postgres ??= lasting(startPostgres());
-  if (backend === 'cluster') redis ??= lasting(startRedis('--databases', `${GATES}`));
+  postgres ??= untilTheEnd(startPostgres());
+  if (backend === 'cluster') redis ??= untilTheEnd(startRedis('--databases', `${GATES}`));
   const server = await postgres;
   if (!places.has(dir)) {
     const database = server.createDatabase();
@@ -47,7 +47,7 @@ export async function placeOf(dir) {
   return place;
 }
 
-// The directory is gone, and so is its database.
+// Drops the database of a directory that was removed.
 export function forget(dir) {
   const place = places.get(dir);
   if (!place) return;

@@ -1,5 +1,5 @@
-// The harness of the command's suites: `holdfast` on locks in a temporary SQLite file, or on a real
-// Redis or PostgreSQL of the test's own (redis.mjs, postgres.mjs).
+// The harness of the suites of the command: runs `holdfast` on locks in a temporary SQLite file, or on a real
+// Redis or PostgreSQL that the test starts (redis.mjs, postgres.mjs).
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -8,15 +8,15 @@ import {
   assertCleanStderr, environment, freePort, gone, HOLDFAST, isGone, launch, sleep, tempDir, until,
 } from './server.mjs';
 
-export const COMMAND_TIMEOUT_MS = 90_000; // a race of hundreds with the thread sanitizer, on a busy machine
+export const COMMAND_TIMEOUT_MS = 90_000; // enough for hundreds of processes with the thread sanitizer on a busy machine
 
-// A coordinator in a file of its own.
+// Locks in a new SQLite file.
 export function sqliteLocks() {
   const dir = tempDir();
   return { dir, url: `sqlite:${path.join(dir, 'locks.db')}`, file: (name) => path.join(dir, name) };
 }
 
-// Starts `holdfast ARGS`; `url` is handed over in the environment.
+// Starts `holdfast ARGS`; `url` is passed in the environment.
 export function begin(url, args, { env = {}, leaks = false, input, wrap = (argv) => argv } = {}) {
   const where = url === undefined ? {} : { HOLDFAST_LOCK_URL: url };
   const full = environment({ ...where, ...env }, leaks);
@@ -35,7 +35,7 @@ export function begin(url, args, { env = {}, leaks = false, input, wrap = (argv)
   return run;
 }
 
-// Runs it to its end.
+// Runs `holdfast ARGS` to its end.
 export const holdfast = (url, args, options) => begin(url, args, options).result;
 export const run = (url, args, options) => holdfast(url, ['run', ...args], options);
 export async function json(url, args) {
@@ -44,8 +44,8 @@ export async function json(url, args) {
   return JSON.parse(stdout);
 }
 
-// A run whose command has begun: resolves when it has printed "begun", which it does after a trap at
-// the start of `script`.
+// Starts `holdfast run` with a shell script and resolves when the script has printed "begun", which it does
+// after the trap at its start.
 export async function beginRun(url, args, script, options) {
   const [, trap, rest] = script.match(/^(trap (?:'[^']*'|"[^"]*") \w+; )?(.*)$/s);
   const wrapper = begin(url, ['run', ...args, '--', 'sh', '-c', `${trap ?? ''}echo begun $$; ${rest}`], options);
@@ -55,9 +55,9 @@ export async function beginRun(url, args, script, options) {
   return wrapper;
 }
 
-// Seconds since boot, the clock of deadlines, to 10 ms.
+// Milliseconds since boot, on the clock of deadlines, with a resolution of 10 ms.
 export const uptimeMs = () => Number(fs.readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1000;
-// Shell that writes such a time into a file again and again, for as long as it lives.
+// A shell command that appends the seconds since boot to a file for as long as it lives.
 export const heartbeat = (file) => `while :; do cut -d' ' -f1 /proc/uptime >>${file}; sleep 0.02; done`;
 export const lastHeartbeatMs = (file) => Number(fs.readFileSync(file, 'utf8').trim().split('\n').at(-1)) * 1000;
 

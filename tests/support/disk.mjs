@@ -1,6 +1,6 @@
-// A disk small enough to fill.  As root: a tmpfs of its own.  Otherwise a tmpfs in a user and mount
-// namespace kept alive by a sleeping process, which the server joins.  Where neither is allowed: a
-// limit on the size of the server's files, which fails its writes all the same.
+// A disk small enough to fill.  As root it is a tmpfs.  Otherwise it is a tmpfs in a user and mount namespace
+// that a sleeping process keeps alive and the server joins.  Where neither is allowed, a limit on the size of
+// the server's files makes its writes fail instead.
 
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -17,7 +17,7 @@ export async function smallDisk() {
   return mounted(base, dir) ?? await inNamespace(base, dir) ?? sizeLimit(base, dir);
 }
 
-// Writes until not another byte fits.
+// Writes until no further byte fits.
 function fillFile(file) {
   const fd = fs.openSync(file, 'w');
   for (let size = 65536; size >= 1; size = size === 1 ? 0 : Math.max(1, size >> 4)) {
@@ -58,7 +58,7 @@ async function inNamespace(base, dir) {
   };
 }
 
-// Writes past 4 KiB of any file fail from fill() to free().
+// From fill() to free(), writes beyond the first 4 KiB of any file fail.
 export function sizeLimit(base = tempDir(), dir = path.join(base, 'limited')) {
   const limit = (pid, soft) => execFileSync('prlimit', ['--pid', `${pid}`, `--fsize=${soft}:unlimited`]);
   return {

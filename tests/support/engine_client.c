@@ -30,7 +30,7 @@ static void on_done(struct command *command)
     pthread_mutex_unlock(&client->lock);
 }
 
-/* The bytes that stand for an answer: what was asked, and the ids it got. */
+/* Stands in for a rendered answer: the kind of the command and the ids that it got. */
 static int render(const struct command *c, struct buf *out)
 {
     char id[ID_TEXT_SIZE];
@@ -95,7 +95,8 @@ enum hf_status client_ask(struct client *client, struct call *call)
     return client_wait(call);
 }
 
-/* An answer is given on the worker's thread: while it is kept there, what is put stays queued. */
+/* Answers are given on the worker's thread: while one is blocked there, new commands stay queued.
+ */
 void client_batch(struct client *client, int64_t event, struct call *const *calls, size_t n)
 {
     struct call first;

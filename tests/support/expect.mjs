@@ -1,4 +1,4 @@
-// What the contract promises of every answer of a kind, said once.
+// Assertions about answers: what the contract promises of every answer of a kind.
 
 import assert from 'node:assert/strict';
 
@@ -10,7 +10,7 @@ export const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 export const HOLD_FIELDS = ['amount', 'areas', 'created_at', 'currency', 'event', 'expires_at',
   'expires_in_ms', 'fence', 'id', 'max_expires_at', 'object', 'owner', 'seats', 'status'];
 
-// RFC 9457, with our fields.
+// Asserts that the answer is an RFC 9457 problem with our additional fields.
 export function assertProblem(answer, status, code) {
   assert.equal(answer.status, status, `expected ${status} ${code}, got ${answer.status}: ${answer.text}`);
   assert.match(answer.headers['content-type'] ?? '', /^application\/problem\+json(;|$)/);
@@ -26,7 +26,7 @@ export function assertProblem(answer, status, code) {
   return problem;
 }
 
-// 400 invalid_request whose detail names the field.
+// Asserts that the answer is 400 invalid_request, with a detail that names the field.
 export function assertInvalid(answer, field) {
   const problem = assertProblem(answer, 400, 'invalid_request');
   if (field !== undefined) {
@@ -46,7 +46,7 @@ export const ms = (timestamp) => {
   return Date.parse(timestamp);
 };
 
-// The shape of a hold, whatever its state.
+// Asserts the shape of a hold in any state.
 export function assertHold(hold, { event, seats, areas = {}, status = 'active' } = {}) {
   assert.equal(hold.object, 'hold');
   assert.match(hold.id, HOLD_ID);
@@ -75,7 +75,7 @@ export function assertBooking(booking, hold) {
   return booking;
 }
 
-// A repeat under the same key: the same status and bytes, and it says so.
+// Asserts that the answer repeats another: the same status and bytes, and the header that says so.
 export function assertReplay(answer, original) {
   assert.equal(answer.status, original.status, answer.text);
   assert.equal(answer.text, original.text);
@@ -84,7 +84,8 @@ export function assertReplay(answer, original) {
   assert.notEqual(answer.headers['x-request-id'], original.headers['x-request-id']);
 }
 
-// One POST, three times: done, repeated with the same bytes, and refused with another body.
+// Sends one POST three times with the same key: it takes effect, is repeated with the same bytes, and is
+// refused with another body.
 export async function assertIdempotent(server, path, body, otherBody, key, status = 200) {
   const headers = { 'Idempotency-Key': key };
   const first = await server.post(path, body, headers);
@@ -96,7 +97,7 @@ export async function assertIdempotent(server, path, body, otherBody, key, statu
   return first.json;
 }
 
-// Problem 409 sold_out; `area` undefined: it was seats that were short.
+// Asserts that the answer is 409 sold_out.  Without `area`, too few seats were left.
 export function assertSoldOut(answer, available, area) {
   const problem = assertProblem(answer, 409, 'sold_out');
   assert.equal(problem.available, available, answer.text);

@@ -1,4 +1,4 @@
-/* Shared parts of the unit tests; see support.h. */
+/* See fixtures.h. */
 #include "support/fixtures.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
-/* What the unit tests share: seeds, a directory of one's own, layouts, commands, and the paper
- * ledger, which plays the worker's part around decide.c without a database.  Include it first: it
- * brings cmocka and what cmocka wants before it. */
+/* Shared parts of the unit tests: seeds, temporary directories, layouts, commands, and the paper
+ * ledger, which does the worker's part around decide.c without a database.  Include this file
+ * first: it includes cmocka and the headers that cmocka requires before it. */
 #ifndef HF_TESTS_SUPPORT_FIXTURES_H
 #define HF_TESTS_SUPPORT_FIXTURES_H
 
@@ -17,33 +17,33 @@
 #include "rules/decide.h"
 #include "rules/view.h"
 
-#define T0_MS INT64_C(1790000000000) /* when every test begins */
+#define T0_MS INT64_C(1790000000000) /* the time at which every test begins */
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS (60 * MINUTE_MS)
 
-/* HF_SEED from the environment, else `usual`. */
+/* Returns HF_SEED from the environment, or `usual`. */
 uint64_t test_seed(uint64_t usual);
-/* HF_STEPS from the environment, else `usual`. */
+/* Returns HF_STEPS from the environment, or `usual`. */
 size_t test_steps(size_t usual);
 
 /* ---- files ---- */
 
 struct temp_dir {
     char path[128];
-    char db[160];  /* a file in it */
-    char url[180]; /* sqlite: and that file */
+    char db[160];  /* the path of a database file in it */
+    char url[180]; /* "sqlite:" and that path */
 };
 void temp_dir_make(struct temp_dir *dir);
 void temp_dir_remove(struct temp_dir *dir);
 
 /* ---- layouts ---- */
 
-/* Holds of 10 s, at most 25 s, until told otherwise. */
+/* New layouts have holds of 10 s, renewable up to 25 s. */
 #define DEF_TTL_MS 10000
 #define DEF_MAX_MS 25000
 struct event_def *def_new(const char *name);
 void def_section(struct event_def *def, const char *name, const char *tier, int64_t price);
-void def_row(struct event_def *def, const char *name, uint32_t seats); /* to the last section */
+void def_row(struct event_def *def, const char *name, uint32_t seats); /* of the last section */
 void def_area(struct event_def *def, const char *name, int64_t price, int64_t capacity);
 /* Section "A" at 2500 with rows "1", "2" ... */
 struct event_def *def_hall(uint32_t rows, uint32_t seats_per_row);
@@ -60,11 +60,11 @@ void ask_create_n(struct ask *a, struct event *e, const uint32_t *seats, uint32_
 #define ask_create(a, e, ...)                                                                      \
     ask_create_n((a), (e), (const uint32_t[]){__VA_ARGS__},                                        \
                  sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
-/* A hold of no seats yet: for ask_area to add to. */
+/* A hold without seats, to which ask_area adds places. */
 void ask_create_none(struct ask *a, struct event *e);
-/* A hold of seats that the engine chooses, of any section and tier until told otherwise. */
+/* A hold of seats that the engine chooses, of any section and tier. */
 void ask_best(struct ask *a, struct event *e, uint32_t quantity, bool adjacent);
-/* Places of general admission, added to a hold. */
+/* Adds places of general admission to a hold. */
 void ask_area(struct ask *a, uint32_t area, uint32_t quantity);
 /* CMD_SEATS_BLOCK or CMD_SEATS_UNBLOCK. */
 void ask_seats_n(struct ask *a, enum command_kind kind, struct event *e, const uint32_t *seats,
@@ -78,7 +78,7 @@ void ask_evict(struct ask *a, struct event *e, const struct id *hold);
 void ask_renew(struct ask *a, struct event *e, const struct id *hold, int64_t ttl_ms);
 void ask_release(struct ask *a, struct event *e, const struct id *hold);
 void ask_confirm(struct ask *a, struct event *e, const struct id *hold, int64_t fence, bool rescue);
-/* An idempotency key, and what stands for the bytes of the request. */
+/* Sets an idempotency key and a text that stands for the bytes of the request. */
 void ask_key(struct ask *a, const char *key, const char *request);
 void ask_close(struct ask *a);
 void hash_text(const char *text, uint8_t hash[KEY_HASH_SIZE]);
@@ -88,7 +88,7 @@ void hash_text(const char *text, uint8_t hash[KEY_HASH_SIZE]);
 struct paper_seat {
     int64_t hold, fence, expires_at;
     enum seat_status status;
-    enum seat_status folded; /* the log alone says so */
+    enum seat_status folded; /* the status according to the log alone */
     int64_t folded_hold;
 };
 struct paper_area {
@@ -108,14 +108,14 @@ struct paper_hold {
     int64_t folded_fence, folded_until;
 };
 
-/* A ledger in arrays, with the conditions that statements.h puts into each write.  Violating one
- * fails the test. */
+/* A ledger in arrays.  It asserts the conditions that the ledger's statements put into each write.
+ */
 struct paper {
     struct view *view;
     struct decision *decision;
     struct random random;
     int64_t now;
-    size_t expire_max; /* due holds ended first thing in a batch; the worker's 500 */
+    size_t expire_max; /* due holds that a batch ends before its commands */
     VEC(struct paper_event) events;
     VEC(struct paper_hold) holds;
     VEC(struct booking_row) bookings;
@@ -126,26 +126,26 @@ struct paper {
 
 void paper_init(struct paper *p, uint64_t seed);
 void paper_close(struct paper *p);
-/* Takes over `def`; the event gets the next key. */
+/* Takes ownership of `def`; the event gets the next key. */
 struct event *paper_event(struct paper *p, struct event_def *def);
 struct paper_hold *paper_hold(struct paper *p, int64_t key);
 
-/* A batch, as worker.c walks through it: lock every event and end due holds; read what a command
- * names and decide it, keep the answer of a success under its key; then write and publish, or take
- * it all back. */
+/* A batch, in the steps of the worker: paper_begin locks every event and ends due holds;
+ * paper_decide reads the rows that a command names, decides it, and stores the answer of a success
+ * under its key; paper_commit writes and publishes, paper_fail takes everything back. */
 void paper_begin(struct paper *p);
 enum decided paper_decide(struct paper *p, struct ask *a);
 void paper_commit(struct paper *p);
 void paper_fail(struct paper *p);
-/* A batch of one. */
+/* Runs a batch of one command. */
 enum hf_status paper_run(struct paper *p, struct ask *a);
 
-/* The bytes that stand for the answer of a keyed command. */
+/* Renders the bytes that stand for the answer to a command with a key. */
 void paper_render(const struct command *c, struct buf *out);
 
-/* Between batches: I1, I2, I3, I5, I6, I11, and the view says what the ledger says. */
+/* For between batches: asserts I1, I2, I3, I5, I6 and I11, and that the view equals the ledger. */
 void paper_check(struct paper *p);
-/* Everything the worker and others can see of the view, as text. */
+/* Prints everything that the worker and other threads can see of the view. */
 void paper_dump(const struct paper *p, struct buf *out);
 
 #endif

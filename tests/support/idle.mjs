@@ -1,6 +1,6 @@
-// A client process that opens connections and leaves them idle, so that one test can have more of
-// them than one process may open: node idle.mjs HOST PORT COUNT.  Half of the connections make a
-// request first.  Prints `open N` once they stand; on each line of input, how many still do.
+// A client process that opens connections and leaves them idle, so that one test can have more connections
+// than one process may open:  node idle.mjs HOST PORT COUNT.  Half of the connections make a request first.
+// Prints `open N` when all are established, and again for each line of input.
 
 import net from 'node:net';
 import { createInterface } from 'node:readline';

@@ -1,6 +1,6 @@
-// Reads a ledger as an auditor would: what must be true of the rows whatever happened.  A ledger is
-// named by a server's directory (SQLite; works on a copy, so that looking changes nothing, and the
-// server may have been killed) or by the URL of a PostgreSQL (one snapshot; servers may be running).
+// Audits a ledger: asserts what must be true of its rows after any history.  A ledger is named by a
+// server's directory (SQLite: the audit works on a copy and changes nothing, and the server may have been
+// killed) or by the URL of a PostgreSQL (the audit reads one snapshot, and servers may be running).
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -8,16 +8,16 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { environment, HOLDFAST, removeTempDir, sqliteQuery, tempDir } from './server.mjs';
 
-// Statuses are the integers of src/ledger/rows.h.  Each query lists violations: none are expected.
+// Statuses are the integers of src/model/rows.h.  Each query lists violations; none are expected.
 const HELD = 1, BOOKED = 2;         // seats
 const ACTIVE = 1, CONFIRMED = 4;    // holds
 const EVENT = 1, SEAT = 2, AREA = 3, HOLD = 4; // audit objects
 
-// One text for both databases; NULLs are told apart by hand.
+// The queries have one text for both databases, so comparisons with NULL are spelled out.
 const differ = (a, b) => `coalesce(${a}, -1) <> coalesce(${b}, -1)`;
 const is = (column, status) => `CASE ${column} WHEN ${status} THEN 1 ELSE 0 END`;
 
-// Who claims which seat, and how the log ends for each event, seat and hold.
+// The claims on each seat, and the last row of the log for each event, seat and hold.
 const places = {
   sqlite: {
     seats: 'SELECT h.hold, j.value AS seat FROM holds h, json_each(h.seats) j',
@@ -102,7 +102,7 @@ const rules = {
 
 const isUrl = (where) => /^postgres(ql)?:/.test(where);
 
-// `holdfast verify` on the ledger itself, killed or running: no invariant is violated.
+// Asserts that `holdfast verify` finds no violated invariant.  The server may be running, or have been killed.
 export function assertVerified(where, gate) {
   const url = isUrl(where) ? where : `sqlite:${path.join(where, 'holdfast.db')}`;
   let text;
@@ -123,7 +123,7 @@ const counts = `SELECT (SELECT count(*) FROM seats) AS seats, (SELECT count(*) F
   (SELECT count(*) FROM bookings) AS bookings, (SELECT count(*) FROM idempotency) AS keys`;
 const questions = [...Object.entries(rules).map(([rule, text]) => [rule, `SELECT * FROM (${text}) violations LIMIT 5`]), ['counts', counts]];
 
-// Each question's rows, in order, from a copy of the file.
+// Returns the rows of each query, in order, from a copy of the file.
 function askSqlite(dir) {
   const copy = tempDir();
   for (const file of fs.readdirSync(dir)) {
@@ -137,7 +137,7 @@ function askSqlite(dir) {
   return out.split('[{"next":"[null]"}]\n').slice(1).map((rows) => JSON.parse(rows.trim() || '[]'));
 }
 
-// The same from one snapshot.
+// Returns the rows of each query, in order, from one snapshot of the database.
 function askPostgres(url) {
   const statements = ['BEGIN ISOLATION LEVEL REPEATABLE READ', ...prepare('postgres'), 'ANALYZE claims', 'ANALYZE seat_ends', 'ANALYZE hold_ends',
     ...questions.map(([, text]) => `SELECT coalesce(json_agg(t), '[]')::jsonb FROM (${text}) t`), 'ROLLBACK'];
@@ -146,7 +146,7 @@ function askPostgres(url) {
   return out.trim().split('\n').map((line) => JSON.parse(line));
 }
 
-// Returns { seats, holds, bookings, keys }: how much was looked at.
+// Returns { seats, holds, bookings, keys }: the number of rows that were audited.
 export function checkLedger(where) {
   const answers = isUrl(where) ? askPostgres(where) : askSqlite(where);
   assert.equal(answers.length, questions.length);

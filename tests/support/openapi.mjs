@@ -1,12 +1,12 @@
-// docs/openapi.yaml as a judge of answers.
+// Compares answers with docs/openapi.yaml.
 //
 //   const document = await Document.load();
-//   document.check('createHold', answer);      // throws where the answer is not as documented
+//   document.check('createHold', answer);      // throws if the answer is not as documented
 //
-// ajv is the validator most others are built on, and knows JSON Schema 2020-12, which OpenAPI 3.1 is
-// made of; so schemas are used as they stand, in strict mode: a mistyped keyword is an error.
-// @seriousme/openapi-schema-validator holds the document to OpenAPI's own meta schema, and brings
-// nothing but the same ajv.
+// ajv is the validator that most others build on.  It supports JSON Schema 2020-12, the basis of OpenAPI 3.1,
+// so the schemas are used unchanged, in strict mode: a misspelled keyword is an error.
+// @seriousme/openapi-schema-validator validates the document against OpenAPI's own meta schema, and depends
+// only on the same ajv.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -18,12 +18,12 @@ import YAML from 'yaml';
 export const PATH = new URL('../../docs/openapi.yaml', import.meta.url);
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
-// Headers with a meaning: an answer that has one says so in the document.
+// Headers with a meaning: the document must mention them for every answer that has one.
 const TELLING = ['etag', 'location', 'retry-after', 'www-authenticate', 'idempotency-replayed'];
 
 const isObject = (value) => typeof value === 'object' && value !== null;
 
-// Clients must bear new fields; the tests must not, or the document would fall behind.
+// Clients must tolerate new fields; the tests must not, or the document would fall behind.
 function close(node) {
   if (!isObject(node)) return;
   if (node.type === 'object' && node.properties && node.additionalProperties === undefined) {
@@ -65,7 +65,7 @@ export class Document {
     this.seen = new Set(); // `operationId status`
   }
 
-  // What OpenAPI itself says about the document; empty: nothing.
+  // Returns what OpenAPI's meta schema objects to in the document; an empty text if nothing.
   async faults() {
     const result = await new Validator().validate(structuredClone(this.api));
     return result.valid ? [] : [].concat(result.errors);
@@ -81,7 +81,7 @@ export class Document {
     return found;
   }
 
-  // A schema object anywhere in the document, as a function that returns what is wrong or null.
+  // Compiles a schema of the document to a function that returns what is wrong with a value, or null.
   validator(schema) {
     if (!this.compiled.has(schema)) {
       const own = { wrapped: structuredClone(schema) };
@@ -101,14 +101,14 @@ export class Document {
     return operation;
   }
 
-  // The scope an operation needs: 'public', 'seller' or 'admin'.
+  // Returns the scope that an operation needs: 'public', 'seller' or 'admin'.
   scope(id) {
     const { security } = this.operation(id);
     assert.ok(Array.isArray(security) && security.length > 0, `${id} does not say who may`);
     return security.some((entry) => Object.keys(entry).length === 0) ? 'public' : security[0].bearerAuth[0];
   }
 
-  // The path of a request, its parameters filled in and nothing left over.
+  // Returns the path of a request with its parameters filled in; throws if one is missing or unused.
   target(id, parameters = {}) {
     const { path, parameters: declared } = this.operation(id);
     let target = path;
@@ -123,7 +123,7 @@ export class Document {
     return query.size ? `${target}?${query}` : target;
   }
 
-  // A request that was granted was a documented one.
+  // Asserts that a request that succeeded was a documented one.
   checkRequest(id, body) {
     const { requestBody } = this.operation(id);
     const declared = this.resolve(requestBody);
@@ -170,7 +170,7 @@ export class Document {
     return assert.equal(fault, null, `${what}: ${answer.text.slice(0, 2000)}`);
   }
 
-  // [{ where, value, fault }] of every example beside a schema.
+  // Returns [{ where, value, fault }] for every example that stands beside a schema.
   * examples() {
     for (const [id, operation] of this.operations) {
       const bodies = [this.resolve(operation.requestBody),

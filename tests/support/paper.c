@@ -1,5 +1,5 @@
-/* The paper ledger: arrays for tables, the conditions of statements.h as assertions, and the log
- * folded beside them.  See support.h. */
+/* The paper ledger: arrays for tables, the conditions of the ledger's statements as assertions, and
+ * a fold of the log beside them.  See fixtures.h. */
 #include "support/fixtures.h"
 
 #include <stdlib.h>
@@ -104,7 +104,7 @@ void paper_begin(struct paper *p)
     struct hold *due[500];
     struct decision *d = p->decision;
     decide_begin(d);
-    for (size_t i = p->events.n; i-- > 0;) /* backwards: it sorts */
+    for (size_t i = p->events.n; i-- > 0;) /* from the end, so that the result is sorted */
         decide_add_event(d, p->events.v[i].event);
     d->now = p->now;
     for (size_t i = 0; i < p->events.n; i++) {
@@ -170,7 +170,7 @@ enum decided paper_decide(struct paper *p, struct ask *a)
     return decided;
 }
 
-/* ---- the paper ledger: writing, with the conditions of statements.h ---- */
+/* ---- the paper ledger: writing, with the conditions of the ledger's statements ---- */
 
 static void write_clocks(struct paper *p, const struct ledger_batch *b)
 {
@@ -188,7 +188,7 @@ static void write_seats(struct paper *p, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *w = &b->seats.v[i];
-        if (i) /* ascending, so no seat twice */
+        if (i) /* ascending, so no seat occurs twice */
             assert_true(b->seats.v[i - 1].seat < w->seat);
         struct paper_seat *seat = &p->events.v[(w->seat >> 32) - 1].seats[SEAT_INDEX(w->seat)];
         assert_int_equal(seat->status, w->from);
@@ -207,7 +207,8 @@ static void write_areas(struct paper *p, const struct ledger_batch *b)
         const struct area_write *w = &b->areas.v[i];
         struct paper_event *pe = &p->events.v[w->event - 1];
         struct paper_area *area = &pe->areas[w->area];
-        for (size_t k = 0; k < i; k++) /* each once, so that every condition is of before */
+        for (size_t k = 0; k < i;
+             k++) /* each area once, so that every condition is about the state before the batch */
             assert_false(b->areas.v[k].event == w->event && b->areas.v[k].area == w->area);
         assert_int_equal(area->held, w->held_before);
         assert_int_equal(area->booked, w->booked_before);
@@ -282,7 +283,7 @@ static void write_keys(struct paper *p, const struct ledger_batch *b)
     }
 }
 
-/* The log, folded on its own: each row must begin where the last one about its object ended. */
+/* Folds the log: each row must begin in the state in which the previous row of its object ended. */
 static void fold_seat(struct paper_event *pe, const struct audit_row *a)
 {
     struct paper_seat *seat = &pe->seats[a->item];
@@ -447,7 +448,7 @@ static void check_hold(struct paper *p, const struct paper_hold *ph)
     }
 }
 
-/* An area's counters are the sums of the holds that live (I2). */
+/* Asserts that an area's counters are the sums of its live holds (I2). */
 static void check_areas(struct paper *p, const struct paper_event *pe, int64_t *ret_held,
                         int64_t *ret_booked)
 {
@@ -480,7 +481,7 @@ static void check_areas(struct paper *p, const struct paper_event *pe, int64_t *
     assert_int_equal(e->status_draft, pe->status);
 }
 
-/* What an address holds is the sum of its live holds. */
+/* Asserts that the count of each client address is the sum of its live holds. */
 static void check_client(struct paper *p, uint64_t client)
 {
     uint32_t places = 0;
@@ -545,7 +546,8 @@ void paper_check(struct paper *p)
             live++;
         }
     }
-    /* Each live hold has all its seats, so as many held as owned means one owner each: I1. */
+    /* Each live hold has all its seats, so if as many seats are held as owned, each has one owner
+     * (I1). */
     assert_int_equal(held, owned);
     assert_int_equal(view_holds_len(p->view), live);
     assert_int_equal(view_hold_table(p->view)->deadlines.nodes.n, live);
@@ -564,7 +566,7 @@ static void dump_clock(const char *name, const struct clock_row *row, struct buf
                (long long)row->fence, (long long)row->now);
 }
 
-/* Areas, status, and what best available would give next. */
+/* Prints the areas, the status, and the seats that best available would choose next. */
 static void dump_places(struct event *e, struct buf *out)
 {
     buf_printf(out, "status %d %d\n", e->status, (int)e->status_draft);

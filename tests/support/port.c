@@ -10,8 +10,8 @@
 
 #include "base/status.h"
 
-/* Below those that the kernel gives to outgoing connections, of which tests make thousands: one of
- * them could have the port before its server does. */
+/* The port is below the ephemeral range: the tests make thousands of outgoing connections, and the
+ * kernel could assign the port to one of them before the server listens. */
 #define PORT_FIRST 12000
 #define PORTS 20000
 

@@ -1,8 +1,8 @@
-/* A TCP port of 127.0.0.1 of a test's own. */
+/* A free TCP port of 127.0.0.1 for a test. */
 #ifndef HF_TESTS_SUPPORT_PORT_H
 #define HF_TESTS_SUPPORT_PORT_H
 
-/* `ret_fd` listens there; NULL: nobody does. */
+/* Returns a free port.  If `ret_fd` is not NULL, it becomes a socket that listens there. */
 int port_free(int *ret_fd);
 
 #endif

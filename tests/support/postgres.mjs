@@ -1,8 +1,8 @@
-// A real PostgreSQL of the test's own, on a free port and on a socket in its directory, as user
-// `test` without a password.  One a test file, with a fresh database for each server or test.
+// A real PostgreSQL for one test file, on a free port and on a socket in its directory, with the user `test`
+// and no password.  Each server or test gets a fresh database.
 //
-// Commits are not forced to the disk (`durable: true` does): what a killed process has written, the
-// kernel still has, and no test here cuts the power.
+// Commits do not wait for the disk unless `durable` is set: the kernel keeps what a killed process has
+// written, and no test here cuts the power.
 
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -16,14 +16,14 @@ export function postgresBin() {
   return version ? `${home}/${version}/bin` : execFileSync('pg_config', ['--bindir'], { encoding: 'utf8' }).trim();
 }
 
-// PostgreSQL refuses to run as root, so root becomes its packaged user for it.
+// PostgreSQL refuses to run as root, so root starts it as the user of the package.
 function postgresIds() {
   if (process.getuid() !== 0) return {};
   const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };
 }
 
-// Options: args (more for the server, as `-c name=value`), durable.
+// Options: args (additional arguments of the server, such as `-c name=value`), durable.
 export async function startPostgres({ args = [], durable = false } = {}) {
   const postgres = new Postgres(await freePort(), args, durable);
   postgres.initialise();
@@ -31,7 +31,7 @@ export async function startPostgres({ args = [], durable = false } = {}) {
   return postgres;
 }
 
-// Rows of a query on the database of that URL, as objects.
+// Returns the rows of a query on the database at that URL, as objects.
 export function psqlQuery(url, text) {
   return JSON.parse(execFileSync('psql', [url, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c',
     `SELECT coalesce(json_agg(t), '[]') FROM (${text.trim().replace(/;$/, '')}) t`],
@@ -69,7 +69,7 @@ export class Postgres {
   async start() {
     const settings = ['listen_addresses=127.0.0.1', `port=${this.port}`, `unix_socket_directories=${this.dir}`,
       'shared_buffers=32MB', 'max_connections=300', 'dynamic_shared_memory_type=mmap', ...(this.durable ? [] : ['fsync=off'])];
-    // SIGQUIT: at once, but with its children and its shared memory.
+    // SIGQUIT ends it at once, and unlike SIGKILL also its children and its shared memory.
     this.run = launch(path.join(this.bin, 'postgres'), ['-D', this.data, ...settings.flatMap((s) => ['-c', s]), ...this.args],
       { cwd: this.dir, endSignal: 'SIGQUIT', ...this.ids });
     await until('PostgreSQL answers', () => {
@@ -78,9 +78,9 @@ export class Postgres {
     }, 20_000, 50);
   }
 
-  // SIGINT: ends every session and stops cleanly.
+  // Stops it cleanly; SIGINT ends every session.
   async stop() { await this.#end('SIGINT'); }
-  // SIGQUIT: stops as a crash does; the next start recovers.
+  // Stops it as a crash does (SIGQUIT); the next start recovers.
   async crash() { await this.#end('SIGQUIT'); }
   async restart() { await this.stop(); await this.start(); }
 
@@ -90,30 +90,30 @@ export class Postgres {
     await this.run.done;
   }
 
-  // psql with these arguments (-d names another database); returns what it prints.
+  // Runs psql with these arguments (-d names another database); returns what it prints.
   sql(...args) {
     return execFileSync(this.client[0], [...this.client.slice(1), ...args],
       { encoding: 'utf8', timeout: 60_000, maxBuffer: 256 << 20, stdio: ['ignore', 'pipe', 'pipe'] }).trim();
   }
 
-  // Rows of a query as objects.
+  // Returns the rows of a query as objects.
   query(database, text) { return psqlQuery(this.url(database), text); }
 
-  // A new and empty database; returns its name.
+  // Creates an empty database; returns its name.
   createDatabase() {
     const name = `test_${++this.#databases}`;
     this.sql('-c', `CREATE DATABASE ${name}`);
     return name;
   }
 
-  // Ends sessions on a database as an administrator would; `where` is a condition on pg_stat_activity.
-  // Returns how many.
+  // Ends sessions on a database as an administrator does; `where` is a condition on pg_stat_activity.
+  // Returns the number of sessions.
   terminateBackends(database, where = 'true') {
     return Number(this.sql('-c', `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
       WHERE datname = '${database}' AND pid <> pg_backend_pid() AND ${where}`));
   }
 
-  // A standby of this one, streaming; with `synchronous`, commits wait for it from now on.
+  // Starts a streaming standby of this server.  With `synchronous`, commits wait for it from now on.
   async standby({ synchronous = true } = {}) {
     const standby = new Postgres(await freePort(), this.args, this.durable);
     this.#tool('pg_basebackup', '-h', this.dir, '-p', `${this.port}`, '-U', 'test', '-D', standby.data,
@@ -128,7 +128,7 @@ export class Postgres {
     return standby;
   }
 
-  // Of a standby: be the primary.
+  // Promotes this standby to primary.
   promote() {
     this.sql('-c', "ALTER SYSTEM SET synchronous_standby_names = ''");
     this.sql('-c', 'SELECT pg_reload_conf()');

@@ -38,14 +38,14 @@ static const char *bin_dir(void)
     return dir;
 }
 
-/* PostgreSQL refuses to run as root, so root becomes somebody else for it. */
+/* PostgreSQL refuses to run as root, so root starts it as another user. */
 static const struct passwd *nobody(void)
 {
     const struct passwd *user = getpwnam("postgres");
     return user ? user : getpwnam("nobody");
 }
 
-/* In the child: never returns.  args[0] is for the path. */
+/* Runs in the child and never returns.  args[0] is reserved for the path. */
 static void become(const char *dir, const char *program, const char **args)
 {
     char path[512], log[128];
@@ -147,7 +147,8 @@ static ssize_t read_proc(pid_t pid, const char *name, char *ret, size_t size)
     return len;
 }
 
-/* They are not ours to wait for: one that has ended has no command line any more. */
+/* They are not our children, so we cannot wait for them: a process that has ended has an empty
+ * command line. */
 static void await_end(pid_t pid)
 {
     char byte;
@@ -172,7 +173,7 @@ void postgres_server_kill(struct postgres_server *s)
 {
     if (s->pid <= 0)
         return;
-    kill(s->pid, SIGSTOP); /* so that it starts no other */
+    kill(s->pid, SIGSTOP); /* so that it starts no further process */
     signal_children(s->pid, SIGKILL);
     kill(s->pid, SIGKILL);
     waitpid(s->pid, NULL, 0);
@@ -216,7 +217,7 @@ void postgres_server_follow(struct postgres_server *s, const struct postgres_ser
     postgres_server_again(s);
 }
 
-/* ---- the one of this program ---- */
+/* ---- the server of this program ---- */
 
 static struct postgres_server own;
 static pid_t owner;

@@ -1,4 +1,4 @@
-// Processes, temporary directories and waiting: what every suite's harness stands on.  Every process
+// Processes, temporary directories and waiting: the basis of every suite's harness.  Every process that is
 // started here is remembered by its pid and ended, at the latest, when the test process ends.
 
 import assert from 'node:assert/strict';
@@ -10,14 +10,14 @@ import path from 'node:path';
 
 const SANITIZER = /(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:/;
 
-// ---- what must be gone when the test process ends ----
+// ---- cleaning up when the test process ends ----
 
 const children = new Set();
 const tempDirs = new Set();
 const exitActions = new Set();
 
-// Nobody waits for it: a database is a thousand files, which on a busy disk are seconds.  Again while
-// one that was just ended still writes.
+// Runs in the background, since a database is a thousand files, and removing them takes seconds on a busy
+// disk.  Tries again while a process that was just killed still writes.
 const REMOVE = 'for i in 1 2 3 4 5; do rm -rf -- "$@" 2>/dev/null && break; sleep 1; done';
 
 process.on('exit', () => {
@@ -25,7 +25,7 @@ process.on('exit', () => {
     try { process.kill(child.pid, child.endSignal); } catch { /* already gone */ }
   }
   for (const action of exitActions) {
-    try { action(); } catch { /* nothing left to do about it */ }
+    try { action(); } catch { /* the process is ending */ }
   }
   if (tempDirs.size > 0) spawn('sh', ['-c', REMOVE, 'sh', ...tempDirs], { detached: true, stdio: 'ignore' }).unref();
 });
@@ -47,18 +47,18 @@ export function removeTempDir(dir) {
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// Calls `probe` until it returns something truthy; throws after `timeoutMs`.
+// Calls `probe` until it returns a truthy value; throws after `timeoutMs`.
 export async function until(what, probe, timeoutMs = 5000, stepMs = 20) {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const found = await probe();
     if (found) return found;
-    assert.ok(Date.now() < deadline, `waited ${timeoutMs} ms in vain: ${what}`);
+    assert.ok(Date.now() < deadline, `waited ${timeoutMs} ms in vain until ${what}`);
     await sleep(stepMs);
   }
 }
 
-// Run `limit` copies of an async worker over the items.
+// Calls an async worker for every item, with at most `limit` calls at a time.
 export async function pool(items, limit, work) {
   let next = 0;
   const lane = async () => {
@@ -72,15 +72,15 @@ export async function pool(items, limit, work) {
 
 // ---- processes ----
 
-// The leak sanitizer may take seconds at the end of each process: it is asked where `leaks` says so.
+// The leak sanitizer can take seconds at the end of each process, so it runs only if `leaks` is set.
 export const environment = (env, leaks) => ({
   ...process.env,
   ...(leaks ? {} : { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') }),
   ...env,
 });
 
-// Starts any program and remembers it.  `done` resolves to { code, signal }.  `endSignal` is how to
-// end it when the tests are over and it is still there.
+// Starts a program and remembers it.  `done` resolves to { code, signal }.  `endSignal` ends the program if it
+// is still running when the tests are over.
 export function launch(command, args, { endSignal = 'SIGKILL', ...options } = {}) {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
   child.endSignal = endSignal;
@@ -100,16 +100,15 @@ export function launch(command, args, { endSignal = 'SIGKILL', ...options } = {}
   return run;
 }
 
-// Ends what tests that failed left running.  For the `after` of a suite whose tests start servers of
-// their own: an open connection to one of them would keep the test process alive.  Spares those that
-// `keepToTheEnd` was told of.
+// Ends the processes that failed tests left running, except those passed to `keepToTheEnd`.  For the `after`
+// of a suite whose tests start servers: an open connection to one of them would keep the test process alive.
 export async function reap() {
   const mine = [...children].filter((child) => !child.lasting);
   for (const child of mine) child.kill(child.endSignal);
   await until('the processes are gone', () => mine.every((child) => !children.has(child)));
 }
 
-// A process for all suites of this test process: ended with it, and it keeps nobody waiting.
+// Keeps a process until the test process ends, without keeping the test process alive.
 export function keepToTheEnd(run) {
   run.child.lasting = true;
   run.child.unref();
@@ -118,10 +117,10 @@ export function keepToTheEnd(run) {
 }
 
 export function assertCleanStderr(stderr) {
-  assert.ok(!SANITIZER.test(stderr), `the sanitizer speaks:\n${stderr.slice(-8000)}`);
+  assert.ok(!SANITIZER.test(stderr), `a sanitizer reports:\n${stderr.slice(-8000)}`);
 }
 
-// Not there, or dead and not yet waited for by whoever inherited it.
+// Whether the process does not exist, or is a zombie that its parent has not waited for.
 export function isGone(pid) {
   try {
     return /^State:\s+[ZX]/m.test(fs.readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -131,8 +130,8 @@ export function isGone(pid) {
 }
 export const gone = (pid, timeoutMs) => until(`process ${pid} is gone`, () => isGone(pid), timeoutMs);
 
-// Below those that the kernel gives to outgoing connections, of which tests make thousands: one of
-// them could have the port before its server does.
+// Returns a free port below the ephemeral range: the tests make thousands of outgoing connections, and the
+// kernel could assign the port to one of them before the server listens.
 export async function freePort() {
   for (;;) {
     const probe = net.createServer();

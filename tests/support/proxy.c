@@ -36,7 +36,7 @@ static void pair_close(struct proxy *p, int i)
     p->pairs[i] = p->pairs[--p->n_pairs];
 }
 
-/* False: the pair is to be closed. */
+/* Returns false if the pair must be closed. */
 static bool pass(struct proxy *p, int i, bool is_answer)
 {
     int from = is_answer ? p->pairs[i].server : p->pairs[i].client;
@@ -77,7 +77,8 @@ static void *proxy_run(void *arg)
             fds[2 + 2 * i] = (struct pollfd){.fd = p->pairs[i].server, .events = POLLIN};
         }
         poll(fds, 1 + 2 * (nfds_t)n, 20);
-        for (int i = n; i-- > 0;) { /* from the end: closing moves the last into the gap */
+        for (int i = n;
+             i-- > 0;) { /* from the end, since closing a pair moves the last one into its place */
             bool open = true;
             if (fds[1 + 2 * i].revents)
                 open = pass(p, i, false);

@@ -1,6 +1,7 @@
-/* A TCP proxy on a thread: passes everything, or swallows the answers, or cuts the connection once
- * the answer has come, so that the request was certainly carried out and nobody was told.
- * SWALLOW_ONCE is a black hole for the connection that is answered next, then PASS. */
+/* A TCP proxy on a thread of its own.  PASS forwards everything.  SWALLOW drops the answers.  CUT
+ * closes the connection when the answer arrives: the request was carried out, but the client does
+ * not learn it.  SWALLOW_ONCE makes a black hole of the connection that is answered next, then
+ * becomes PASS. */
 #ifndef HF_TESTS_SUPPORT_PROXY_H
 #define HF_TESTS_SUPPORT_PROXY_H
 
@@ -15,17 +16,17 @@ struct proxy {
     int port, listen_fd, target_port;
     _Atomic int mode; /* enum proxy_mode */
     atomic_bool stop;
-    atomic_int cuts; /* answers that were kept from the client */
-    /* Only answers to requests with this word in them are kept; NULL: all.  Where a call takes more
-     * than one exchange, the last one counts. */
+    atomic_int cuts; /* number of answers that were withheld from clients */
+    /* If not NULL, only answers to requests that contain this word are withheld.  If a call takes
+     * more than one exchange, the last one counts. */
     const char *_Atomic word;
     pthread_t thread;
     struct {
         int client, server;
-        bool deaf;     /* of SWALLOW_ONCE */
-        bool has_word; /* the last request */
+        bool deaf;     /* made a black hole by SWALLOW_ONCE */
+        bool has_word; /* whether the last request contained the word */
     } pairs[PROXY_PAIRS_MAX];
-    int n_pairs; /* the thread's */
+    int n_pairs; /* owned by the thread */
 };
 
 void proxy_start(struct proxy *p, int target_port);

@@ -1,13 +1,13 @@
-// A TCP proxy that misbehaves when told to: between a server and its database or gate.
+// A TCP proxy between a server and its database or gate that misbehaves on request.
 //
 //   const proxy = await startProxy(postgres.port);
 //   proxy.cut();        // every connection reset, new ones refused
 //   proxy.blackhole();  // connections stay, bytes vanish both ways; new ones are accepted and ignored
-//   proxy.delay(50);    // each chunk so many ms late, each way
-//   proxy.cutAfter(n);  // once: so many bytes of a connection's requests pass, then it is reset
-//   proxy.cutAt(match, 'before' | 'after');  // once, PostgreSQL: reset instead of passing a statement on,
-//                       // or when it was answered, without passing the answer on
-//   proxy.restore();    // well again; what was black-holed is reset, as a healed network would find it
+//   proxy.delay(50);    // each chunk is delayed by 50 ms in each direction
+//   proxy.cutAfter(n);  // once: the first n bytes of a connection's requests pass, then it is reset
+//   proxy.cutAt(match, 'before' | 'after');  // once, PostgreSQL only: resets the connection instead of
+//                       // forwarding a statement, or instead of forwarding its answer
+//   proxy.restore();    // forwards again; black-holed connections are reset, as after a network partition
 
 import net from 'node:net';
 import { once } from 'node:events';
@@ -15,20 +15,20 @@ import { reset } from './wire.mjs';
 
 const SSL_REQUEST = 80877103, GSS_REQUEST = 80877104;
 
-// Which statements a client of PostgreSQL runs, read from its side of the connection.
+// Extracts the statements that a client of PostgreSQL runs from the bytes that it sends.
 class Statements {
   #rest = Buffer.alloc(0);
   #started = false;
   #prepared = new Map();
   #all = new Set();
-  recent = []; // since the last COMMIT or ROLLBACK
+  recent = []; // statements since the last COMMIT or ROLLBACK
 
-  // The texts that these bytes ask to run, each with those before it in its transaction.
+  // Returns the statements that these bytes complete, each with those before it in its transaction.
   read(data) {
     const found = [];
     this.#rest = Buffer.concat([this.#rest, data]);
     for (;;) {
-      const from = this.#started ? 1 : 0; // what begins a connection has no letter
+      const from = this.#started ? 1 : 0; // the first message of a connection has no type byte
       if (this.#rest.length < from + 4) return found;
       const len = from + this.#rest.readInt32BE(from);
       if (this.#rest.length < len) return found;
@@ -52,7 +52,7 @@ class Statements {
   }
 }
 
-// `postgres`: what is behind it, so that statements can be told apart.
+// With `postgres`, the server behind it is PostgreSQL, and the proxy tells statements apart.
 export async function startProxy(port, { postgres = false } = {}) {
   const proxy = new Proxy(port, postgres);
   await proxy.listen();
@@ -87,18 +87,18 @@ class Proxy {
     this.#links.add(link);
     client.setNoDelay(true);
     client.unref();
-    const over = () => { this.#links.delete(link); client.destroy(); link.upstream?.destroy(); };
-    client.on('close', over);
+    const close = () => { this.#links.delete(link); client.destroy(); link.upstream?.destroy(); };
+    client.on('close', close);
     if (link.dead) return client.resume();
     const upstream = net.connect(this.target);
     link.upstream = upstream;
     upstream.setNoDelay(true);
     upstream.unref();
     upstream.on('error', () => reset(client));
-    upstream.on('close', over);
+    upstream.on('close', close);
     client.on('data', (data) => this.#fromClient(link, data));
     upstream.on('data', (data) => this.#pass(link, client, data));
-    // A half-closed connection to a dead peer is a black hole too.
+    // A black hole does not forward a FIN either.
     client.on('end', () => { if (!link.dead) upstream.end(); });
     upstream.on('end', () => { if (!link.dead) client.end(); });
   }
@@ -135,7 +135,7 @@ class Proxy {
   #pass(link, to, data) {
     if (link.dead) return;
     if (this.#delayMs === 0 && !link.late) return void to.write(data);
-    link.late = true; // in order, also when the delay becomes shorter
+    link.late = true; // from now on through the queue, which keeps the order when the delay changes
     const at = Date.now() + this.#delayMs;
     link.queue = (link.queue ?? Promise.resolve()).then(async () => {
       const rest = at - Date.now();
@@ -151,7 +151,8 @@ class Proxy {
     this.reset();
   }
 
-  // New connections are refused; those there are stay, but for those that have run such a statement.
+  // Refuses new connections, and resets the connections that have run a statement that matches.  Returns
+  // how many.  The other connections stay.
   cutThose(pattern) {
     this.#mode = 'cut';
     const those = [...this.#links].filter(({ statements }) => statements.ran(pattern));
@@ -159,7 +160,7 @@ class Proxy {
     return those.length;
   }
 
-  // Every connection there is, reset; new ones are welcome unless it is cut.
+  // Resets every connection; new ones are accepted unless the proxy is cut.
   reset() {
     for (const link of this.#links) { reset(link.client); link.upstream?.destroy(); }
   }
@@ -169,18 +170,20 @@ class Proxy {
     for (const link of this.#links) link.dead = true;
   }
 
-  // Once, when a client asks PostgreSQL to run a statement that `match` ({ text, recent }) takes to be the
-  // one: reset that connection before upstream has it, or after upstream has committed.  Resolves then.
+  // Once, when a client runs a statement for which `match({ text, recent })` is true: resets the connection
+  // before the statement is forwarded, or after PostgreSQL has committed.  Resolves when that happens.
   cutAt(match, when) {
     return new Promise((resolve) => { this.#trap = { match, when, resolve }; });
   }
 
-  // Once, when a client has sent more than so many bytes: exactly those reach upstream, then a reset.
+  // Once, when a client has sent more than `bytes` bytes: exactly that many are forwarded, then the
+  // connection is reset.
   cutAfter(bytes) {
     return new Promise((resolve) => { this.#trap = { bytes, resolve }; });
   }
 
-  // The connections that have run such a statement become black holes; new ones are well.
+  // Makes black holes of the connections that have run a statement that matches.  Returns how many.  New
+  // connections work.
   blackholeThose(pattern) {
     const those = [...this.#links].filter(({ statements }) => statements.ran(pattern));
     for (const link of those) link.dead = true;

@@ -1,8 +1,8 @@
-// Many requests at one moment, and what became of them.
+// Sends many requests at the same moment and counts their outcomes.
 
 import { Wire } from './wire.mjs';
 
-// How often each outcome was given: { '201': 1, '409 seat_taken': 9999 }.
+// Counts the answers by outcome: { '201': 1, '409 seat_taken': 9999 }.
 export function tally(answers) {
   const counts = {};
   for (const { status, json } of answers) {
@@ -12,7 +12,7 @@ export function tally(answers) {
   return counts;
 }
 
-// `connections` open first, then `each` requests on every one of them, all started at once.
+// Opens the connections first, then starts `each` requests on every one of them at once.
 export async function stampede(address, connections, each, bytesOf) {
   const wires = [];
   for (let i = 0; i < connections; i += 250) wires.push(...await Wire.connectMany(address, Math.min(250, connections - i)));
@@ -21,6 +21,6 @@ export async function stampede(address, connections, each, bytesOf) {
     for (let i = 0; i < each; i++) answers.push(await wire.send(bytesOf(index, i)));
   }));
   for (const wire of wires) wire.close();
-  await address.settle?.();
+  await address.waitUntilEqual?.();
   return answers;
 }

@@ -1,8 +1,8 @@
-// Chance that can be had again: HF_SEED, printed by the tests that use it.
+// Random choices that can be repeated: HF_SEED sets the seed, and the tests that use it print it.
 
 export const seed = Number(process.env.HF_SEED || Date.now() % 1_000_000);
 
-export function chance(start = seed) {
+export function seededRandom(start = seed) {
   let state = start;
   const below = (limit) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;

@@ -1,4 +1,4 @@
-// A real Redis of the test's own, without persistence: what it forgets when it ends is forgotten.
+// A real Redis for one test, without persistence: when it ends, its data are lost.
 
 import { execFileSync } from 'node:child_process';
 import path from 'node:path';
@@ -21,14 +21,14 @@ class Redis {
   get pid() { return this.run.pid; }
   get url() { return `redis://127.0.0.1:${this.port}`; }
 
-  // Again on the same port, with what is on disk: nothing, unless `args` say otherwise.
+  // Starts it, or starts it again on the same port.  It is empty unless `args` turn persistence on.
   async start() {
     this.run = launch('redis-server', ['--bind', '127.0.0.1', '--port', `${this.port}`, '--unixsocket', this.socket,
       '--save', '', '--appendonly', 'no', '--dir', this.dir, ...this.args]);
     await until('Redis answers', () => /Ready to accept connections/.test(this.run.stdout), 10_000);
   }
 
-  // SIGKILL: what a lost Redis is.
+  // Kills it with SIGKILL, as a crash does.
   async stop() {
     if (this.run.ended) return;
     this.run.child.kill('SIGKILL');
@@ -37,7 +37,7 @@ class Redis {
 
   async restart() { await this.stop(); await this.start(); }
 
-  // Neither refuses nor answers, until `resume`.
+  // Stops the process, which then neither refuses nor answers, until `resume`.
   pause() { process.kill(this.pid, 'SIGSTOP'); }
   resume() { process.kill(this.pid, 'SIGCONT'); }
 

@@ -55,7 +55,7 @@ static void run(const struct redis_server *s)
                             "--appendfsync",
                             "always"};
     size_t n = 19;
-    if (s->cluster) { /* its usual second port, 10000 above, may not exist */
+    if (s->cluster) { /* the default bus port, 10000 above, may be no valid port */
         snprintf(bus, sizeof bus, "%d", port_free(NULL));
         args[n++] = "--cluster-enabled";
         args[n++] = "yes";
@@ -70,7 +70,7 @@ static void run(const struct redis_server *s)
     _exit(127);
 }
 
-/* Until it answers; false: it ended. */
+/* Waits until it answers; returns false if it has ended. */
 static bool spawn(struct redis_server *s)
 {
     s->pid = fork();
@@ -130,7 +130,7 @@ void redis_server_stop(struct redis_server *s)
     waitpid(pid, NULL, 0);
 }
 
-/* Answers of tests end within this time of silence. */
+/* An answer is complete when nothing arrives for this long. */
 static size_t read_quiet(int fd, char *ret, size_t size, int ms)
 {
     size_t len = 0;

@@ -1,5 +1,5 @@
-/* A real redis-server of a test's own: a free port of 127.0.0.1 and a socket, in a temporary
- * directory, ended by its process id.  Nothing is persisted unless asked for. */
+/* A real redis-server for a test: on a free port of 127.0.0.1 and a socket, in a temporary
+ * directory, ended by its process id.  It persists nothing unless `aof` is set. */
 #ifndef HF_TESTS_SUPPORT_REDIS_SERVER_H
 #define HF_TESTS_SUPPORT_REDIS_SERVER_H
 
@@ -9,25 +9,28 @@
 #include <sys/types.h>
 
 struct redis_server {
-    pid_t pid; /* 0: not running */
+    pid_t pid; /* 0 if it is not running */
     int port;
     char dir[64], socket[96];
     char url[64], unix_url[128];
-    const char *password; /* set before the start; may be NULL */
-    bool aof;             /* likewise: every write is on disk before its answer */
-    bool cluster;         /* likewise: a cluster of one, which has no slots yet */
+    /* The caller sets these before the start. */
+    const char *password; /* may be NULL */
+    bool aof;             /* every write is on disk before it is answered */
+    bool cluster;         /* a cluster of one node, which has no slots yet */
 };
 
-/* False: there is no redis-server. */
+/* Returns false if redis-server is not installed. */
 bool redis_server_start(struct redis_server *s);
-void redis_server_stop(struct redis_server *s); /* and removes the directory */
-/* On the same port, in the same directory.  kill -9: what is not on disk is gone. */
+/* Stops it and removes its directory. */
+void redis_server_stop(struct redis_server *s);
+/* kill -9: what is not on disk is lost. */
 void redis_server_kill(struct redis_server *s);
+/* Starts it again on the same port, in the same directory. */
 void redis_server_again(struct redis_server *s);
 
-/* One inline command; the raw answer, at most size - 1 bytes. */
+/* Sends one inline command; `ret` gets the raw answer, at most size - 1 bytes of it. */
 void redis_server_ask(const struct redis_server *s, const char *command, char *ret, size_t size);
-/* The calls of commands that clients sent and scripts made, from INFO commandstats. */
+/* Returns how often clients and scripts have called a command, from INFO commandstats. */
 int64_t redis_server_calls(const struct redis_server *s, const char *command);
 
 #endif

@@ -1,11 +1,11 @@
-// Several servers on one ledger and gate, each link of which can be broken: for the suites
+// Several servers on one ledger and gate whose connections can be broken, for the suites
 // tests/fault/scale_*.test.mjs.
 //
-//   const bench = await laboratory();                 // one PostgreSQL, one Redis a file
+//   const bench = await laboratory();                 // one PostgreSQL and one Redis per file
 //   const { one, two, ledgerLink } = await bench.pair();   // fresh database, empty gate
 //
-// Server `one` reaches ledger and gate through proxies (ledgerLink, gateLink), the others directly
-// unless told otherwise.
+// Server `one` reaches ledger and gate through proxies (ledgerLink, gateLink); the others connect directly
+// unless the options say otherwise.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -37,7 +37,7 @@ class Laboratory {
     return site;
   }
 
-  // For `afterEach`: whatever became of the test, the next one finds PostgreSQL and Redis well and alone.
+  // For `afterEach`: whatever the test did, the next one finds PostgreSQL and Redis running and unused.
   async sweep() {
     for (const { servers = [], ledgerLink, gateLink } of this.#open.splice(0)) {
       for (const { run } of servers) {
@@ -52,12 +52,13 @@ class Laboratory {
     if (this.postgres.run.ended) await this.postgres.start();
   }
 
-  // For `after`.
+  // For `after`: ends everything.
   async close() { await this.sweep(); await reap(); }
 }
 
 class Site {
-  // Options: n servers (2), of which the first `through` (1) use the proxies; args for all, argsOne, wrapOne, envOne for those.
+  // Options: n servers (2), of which the first `through` (1) use the proxies; args for all servers; argsOne,
+  // wrapOne and envOne for those that use the proxies.
   constructor(laboratory, gateNumber, { n = 2, through = 1, args = [], argsOne = [], wrapOne, envOne = {} }) {
     Object.assign(this, { n, through, args, argsOne, wrapOne, envOne, gateNumber });
     this.postgres = laboratory.postgres;
@@ -81,10 +82,10 @@ class Site {
     for (const server of this.servers) await server.launch();
     [this.one, this.two] = this.servers;
     this.event = await this.servers.at(-1).createEvent({ sections: SECTIONS, areas: [{ name: 'Floor', price: 500, capacity: 20 }] });
-    for (const server of this.servers) await server.map(this.event); // each has loaded it
+    for (const server of this.servers) await server.map(this.event); // every server loads the event
   }
 
-  // What this site has in the gate: { key: value }.
+  // Returns the keys of this site in the gate: { key: value }.
   gateKeys(pattern = '*') {
     const cli = (...words) => this.redis.cli('-n', `${this.gateNumber}`, ...words);
     const keys = cli('--scan', '--pattern', pattern).split('\n').filter(Boolean).sort();
@@ -94,26 +95,26 @@ class Site {
 
   sql(query) { return this.postgres.query(this.database, query); }
 
-  // The key of a seat in the gate: seats are numbered through sections and rows.
+  // Returns the key of a seat in the gate; the index counts seats through all sections and rows.
   seatKey(index) {
     const [{ event }] = this.sql('SELECT max(event) AS event FROM events');
     return `seat:{${event}}:${index}`;
   }
 
-  // The seat is granted once by somebody and refused to everybody else, whoever they ask.
+  // Asserts that the seat is granted once and then refused by every server.  Returns the hold.
   async assertOneOwner(seat) {
     const hold = await this.one.grant(this.event, seat);
     for (const server of this.servers) assertProblem(await server.hold(this.event, seat), 409, 'seat_taken');
     return hold;
   }
 
-  // Stop every server, having checked that the ledger is in order and nothing surprised anybody.
+  // Asserts that the ledger is in order and that no server met a surprise, and stops every server.
   async done({ surprises = 0 } = {}) {
     this.ledgerLink.restore();
     this.gateLink.restore();
     const counted = await Promise.all(this.servers.filter(({ run }) => run && !run.ended)
       .map((server) => server.metric('holdfast_ledger_surprises_total')));
-    for (let tries = 1; ; tries++) { // the gate agrees once the reconciler has run
+    for (let tries = 1; ; tries++) { // the gate agrees with the ledger after the reconciler has run
       try {
         assertVerified(this.ledger, this.gate);
         break;
@@ -128,7 +129,7 @@ class Site {
   }
 }
 
-// Readiness: { status, degraded: text of what is degraded or '' }.
+// Resolves to { status, degraded: a text that names what is degraded, or '' }.
 export async function readiness(server) {
   const { status, text, json } = await server.get('/readyz');
   return { status, degraded: JSON.stringify(json?.degraded ?? ''), text };
@@ -136,7 +137,7 @@ export async function readiness(server) {
 
 export const isDegraded = async (server) => /gate/.test((await readiness(server)).degraded);
 
-// What another server did is on every map within a second or so, whatever was broken in between.
+// Asserts that every server draws this map within three seconds.
 export async function assertAllDraw(servers, event, map) {
   for (const server of servers) {
     let drawn;
@@ -145,13 +146,13 @@ export async function assertAllDraw(servers, event, map) {
   }
 }
 
-// Ready, and without the gate it was told of missing.
+// Waits until the server is ready and no longer misses its gate.
 export const recovered = (server, timeoutMs = 2000) => until('it is well again', async () => {
   const { status, degraded } = await readiness(server);
   return status === 200 && !/gate/.test(degraded);
 }, timeoutMs);
 
-// The answer, and how long it took.
+// Resolves to the answer and the time it took.
 export async function timed(promise) {
   const began = performance.now();
   const answer = await promise;

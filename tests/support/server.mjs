@@ -5,8 +5,8 @@
 //   await server.stop();            // SIGTERM; exit 0 and a quiet sanitizer, or it throws
 //
 // Binaries come from HOLDFASTD and HOLDFAST (default build/holdfastd, build/holdfast).
-// HOLDFAST_TEST_BACKEND (see backend.mjs) says what is behind `start`: one server on SQLite, one on
-// PostgreSQL, or two that share PostgreSQL and Redis and are asked in turn.
+// HOLDFAST_TEST_BACKEND (see backend.mjs) decides what `start` starts: one server on SQLite, one on PostgreSQL,
+// or two that share PostgreSQL and Redis and are asked in turn.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -29,11 +29,11 @@ export const HOLDFAST = binary('HOLDFAST', 'build/holdfast');
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
 const REQUEST_TIMEOUT_MS = 30_000;
-const CATCH_UP_MS = 1000; // what one server has done, the others show by then
+const CATCH_UP_MS = 1000; // by then a server shows what was done through another
 
 // ---- processes ----
 
-// Runs a server that is expected to refuse: resolves to { code, signal, stdout, stderr }.
+// Runs a server that is expected to refuse to start: resolves to { code, signal, stdout, stderr }.
 export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => argv, env } = {}) {
   const [command, ...rest] = wrap([HOLDFASTD, ...args]);
   const run = launch(command, rest, { env: environment(env, false) });
@@ -43,8 +43,8 @@ export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => arg
   return { ...ended, stdout: run.stdout, stderr: run.stderr };
 }
 
-// Options: dir (default: a temporary one), args, env, wrap(argv) -> argv for a shell around it,
-// leaks (look for them at the end), ledger and gate (URLs; default: what the back end under test is).
+// Options: dir (default: a temporary one), args, env, wrap(argv) -> argv to run it under another program,
+// leaks (search for leaks at the end), ledger and gate (URLs; default: the back end under test).
 export async function start(options = {}) {
   const dir = options.dir ?? tempDir();
   const place = options.ledger ? {} : await placeOf(dir);
@@ -52,8 +52,8 @@ export async function start(options = {}) {
   return startServers({ ...made, n: backend === 'cluster' && !options.ledger ? 2 : 1 });
 }
 
-// `n` servers on one ledger and gate, as one client sees them: started one after the other, so that
-// options like --demo mean the first.
+// Starts `n` servers on one ledger and gate that act as one to the client.  They start one after the other,
+// so options like --demo take effect on the first.
 export async function startServers({ n, ...options }) {
   const first = new Server(options);
   const rest = Array.from({ length: n - 1 }, () => new Server({ ...options, dir: undefined, ownsDir: true }));
@@ -62,13 +62,13 @@ export async function startServers({ n, ...options }) {
   return servers;
 }
 
-// What tests ask of a server, or of several that are one to them.
+// The requests that tests make of one server, or of several that act as one.
 class Client {
   get(target, headers) { return this.request('GET', target, undefined, headers); }
   post(target, body, headers) { return this.request('POST', target, body, headers); }
   del(target, headers) { return this.request('DELETE', target, undefined, headers); }
 
-  // The whole of a new event; 2 rows of 10 seats S-A-1 .. S-B-10 unless told otherwise.
+  // Creates an event; it has 2 rows of 10 seats, S-A-1 to S-B-10, unless `fields` say otherwise.
   async createEvent(fields = {}, headers = {}) {
     const answer = await this.post('/v1/events', {
       name: 'Gala', currency: 'usd',
@@ -79,51 +79,51 @@ class Client {
     return answer.json;
   }
 
-  // An answer to a hold request; `seats` may be one name.
+  // Asks for a hold; `seats` may be one name.
   hold(event, seats, fields = {}, headers = {}) {
     return this.post('/v1/holds',
       { event: event.id ?? event, seats: [].concat(seats), ...fields }, headers);
   }
 
-  // A hold that must be granted; resolves to its JSON.
+  // Asks for a hold that must be granted; resolves to its JSON.
   async grant(event, seats, fields = {}, headers = {}) {
     const answer = await this.hold(event, seats, fields, headers);
     assert.equal(answer.status, 201, answer.text);
     return answer.json;
   }
 
-  // An answer to a request for any places: { seats } or { best_available }, and/or { areas }.
+  // Asks for a hold of any places: { seats } or { best_available }, and/or { areas }.
   ask(event, fields, headers = {}) {
     return this.post('/v1/holds', { event: event.id ?? event, ...fields }, headers);
   }
 
-  // Places that must be granted; resolves to the hold's JSON.
+  // Asks for places that must be granted; resolves to the hold's JSON.
   async take(event, fields, headers = {}) {
     const answer = await this.ask(event, fields, headers);
     assert.equal(answer.status, 201, answer.text);
     return answer.json;
   }
 
-  // A GET that must succeed; resolves to its JSON.
+  // Makes a GET that must succeed; resolves to its JSON.
   async read(target) {
     const answer = await this.get(target);
     assert.equal(answer.status, 200, answer.text);
     return answer.json;
   }
 
-  // The map of an event as { seat name: character }.
+  // Resolves to the map of an event as { seat name: character }.
   async map(event) { return mapOf(await this.read(`/v1/events/${event.id ?? event}/seats`)); }
 
-  // Places left in each area, as the map has them: { area name: places }.
+  // Resolves to the places left in each area, according to the map: { area name: places }.
   async areas(event) { return areasOf(await this.read(`/v1/events/${event.id ?? event}/seats`)); }
 
-  // { available, held, booked, blocked } of an event.
+  // Resolves to { available, held, booked, blocked } of an event.
   async counts(event) {
     const { available, held, booked, blocked } = await this.read(`/v1/events/${event.id ?? event}`);
     return { available, held, booked, blocked };
   }
 
-  // The value of a metric whose labels include `labels`; undefined if it is not there.
+  // Resolves to the sum of a metric over the samples whose labels include `labels`; undefined if there are none.
   async metric(name, labels = {}) {
     const answer = await this.get('/metrics');
     assert.equal(answer.status, 200, answer.text);
@@ -132,21 +132,21 @@ class Client {
     return found.length === 0 ? undefined : found.reduce((sum, sample) => sum + sample.value, 0);
   }
 
-  // The end of a suite: no surprises on the way, and stop.
+  // For the end of a suite: stops the server and asserts that it met no surprises.
   async finish() {
     const surprises = await this.metric('holdfast_ledger_surprises_total').catch(() => 0);
     await this.stop();
     assert.equal(surprises, 0);
   }
 
-  // Stop cleanly and start again on the same directory (and another port).
+  // Stops the server cleanly and starts it again on the same directory, on another port.
   async restart() {
     await this.stop({ keep: true });
     await this.launch();
   }
 }
 
-// A server at an address, whoever started it.
+// A server at an address, started by anyone.
 export class Remote extends Client {
   constructor({ host, port } = {}) {
     super();
@@ -156,7 +156,7 @@ export class Remote extends Client {
   }
 
   // Resolves to { status, headers, text, bytes, json }.  A body that is neither a string nor a
-  // Buffer is sent as JSON.  Holds every answer to what every answer promises.
+  // Buffer is sent as JSON.  Asserts what every answer must have.
   request(method, target, body, headers = {}, { agent = this.agent } = {}) {
     const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body);
     const payload = raw ? body : JSON.stringify(body);
@@ -199,7 +199,7 @@ export class Server extends Remote {
       ...(ledger ? { HOLDFAST_LEDGER: ledger } : {}), ...(gate ? { HOLDFAST_GATE: gate } : {}), ...env,
     }, leaks);
     this.wrap = wrap;
-    this.logs = ''; // stderr of every life of this server
+    this.logs = ''; // stderr of this server, over all its restarts
   }
 
   get database() { return path.join(this.dir, 'holdfast.db'); }
@@ -238,7 +238,7 @@ export class Server extends Remote {
     this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
   }
 
-  // SIGTERM; resolves when the process is gone, having checked its exit and its stderr.
+  // Sends SIGTERM; resolves when the process has ended, after asserting its exit status and a clean stderr.
   async stop({ keep = false } = {}) {
     if (!this.run) return;
     const { run } = this;
@@ -246,7 +246,7 @@ export class Server extends Remote {
     const timer = setTimeout(() => process.kill(run.pid, 'SIGKILL'), STOP_TIMEOUT_MS);
     const ended = await run.done;
     clearTimeout(timer);
-    this.#over(keep);
+    this.#ended(keep);
     assertCleanStderr(run.stderr);
     assert.deepEqual(ended, { code: 0, signal: null }, `after SIGTERM:\n${run.stderr.slice(-8000)}`);
   }
@@ -255,12 +255,12 @@ export class Server extends Remote {
     const { run } = this;
     process.kill(run.pid, 'SIGKILL');
     const ended = await run.done;
-    this.#over(true);
+    this.#ended(true);
     assertCleanStderr(run.stderr);
     assert.equal(ended.signal, 'SIGKILL', `it ended by itself: ${JSON.stringify(ended)}`);
   }
 
-  #over(keep) {
+  #ended(keep) {
     this.agent.destroy();
     this.logs += this.run.stderr;
     if (!keep && this.ownsDir) {
@@ -270,35 +270,35 @@ export class Server extends Remote {
     if (!keep) this.run = null;
   }
 
-  // Where its streams are.
+  // Resolves to the address of its streams.
   async streams() {
     const [, host, port] = await until('it says where streams are',
       () => /^streams on http:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/m.exec(this.run.stdout));
     return { host, port: Number(port) };
   }
 
-  // Stopped in the middle of whatever it does, and on.
+  // Stops the process wherever it is, until `resume`.
   pause() { process.kill(this.pid, 'SIGSTOP'); }
   resume() { process.kill(this.pid, 'SIGCONT'); }
 
-  // Rows of a query on the ledger, as objects.  Reads only.
+  // Returns the rows of a read-only query on the ledger, as objects.
   sql(query) { return this.place.ledger ? psqlQuery(this.place.ledger, query) : sqliteQuery(this.database, query); }
 }
 
-// Several servers on one ledger as one client sees them: each request goes to the next.  What one has
-// done another may show a moment later (that is documented), so before a request goes to a server,
-// it is given CATCH_UP_MS to show what was done through the others.
+// Several servers on one ledger that act as one to the client: each request goes to the next server.  A server
+// may show a moment later what was done through another (that is documented), so before a request
+// goes to a server, the server gets CATCH_UP_MS to show what was done through the others.
 export class Servers extends Client {
   #next = 0;
   #unnoted = false;
-  #news = new Map(); // event -> the servers that may not show yet what was done to it through others
-  #changed = new Set(); // events, since all servers were seen to show the same
+  #news = new Map(); // event -> the servers that may not show its changes yet
+  #changed = new Set(); // events changed since all servers showed the same map
   #eventOf = new Map(); // hold -> event
   #events = new Set();
 
   constructor(servers) { super(); this.servers = servers; }
 
-  // Those of the first, for what is about one connection or one process.
+  // The first server's properties, for tests about one connection or one process.
   get host() { return this.servers[0].host; }
   get port() { return this.servers[0].port; }
   get agent() { return this.servers[0].agent; }
@@ -315,7 +315,7 @@ export class Servers extends Client {
   async stop(options) { await all(this.servers, (server) => server.stop(options)); }
   async kill9() { await all(this.servers, (server) => server.kill9()); }
 
-  // The server for the next connection that is not made by `request`: what it does is not noted.
+  // Returns the next server, for a connection that is not made by `request`: its changes are not recorded.
   turn() {
     this.#unnoted = true;
     return this.#turn();
@@ -325,8 +325,8 @@ export class Servers extends Client {
 
   async request(method, target, body, headers, options) {
     const [, drawn] = /^\/v1\/events\/([^/?]+)\/seats/.exec(target) ?? [];
-    if (this.#unnoted && method === 'GET' && target.startsWith('/v1/events/')) await this.settle();
-    else if (method === 'GET' && this.#changed.has(drawn)) await this.settle([drawn]);
+    if (this.#unnoted && method === 'GET' && target.startsWith('/v1/events/')) await this.waitUntilEqual();
+    else if (method === 'GET' && this.#changed.has(drawn)) await this.waitUntilEqual([drawn]);
     const server = this.#turn();
     await this.#catchUp(server);
     const answer = await server.request(method, target, body, headers, options);
@@ -334,15 +334,15 @@ export class Servers extends Client {
     return answer;
   }
 
-  // A counter is the sum of every server's; of anything else the largest.
+  // Resolves to the sum over all servers if the metric is a counter, otherwise to the largest value.
   async metric(name, labels) {
     const values = (await Promise.all(this.servers.map((server) => server.metric(name, labels)))).filter((v) => v !== undefined);
     if (values.length === 0) return undefined;
     return /_(total|count|sum|bucket)$/.test(name) ? values.reduce((sum, v) => sum + v, 0) : Math.max(...values);
   }
 
-  // Every server shows what was done until now, through whichever of them and by whatever connection.
-  async settle(events = this.#events) {
+  // Waits until every server shows the same map of these events, whichever server and connection changed it.
+  async waitUntilEqual(events = this.#events) {
     const seqs = (event) => Promise.all(this.servers.map(async (server) => (await server.request('HEAD', `/v1/events/${event}/seats`)).headers.etag));
     const deadline = Date.now() + CATCH_UP_MS;
     for (const event of events) {
@@ -375,7 +375,7 @@ export class Servers extends Client {
   }
 }
 
-// Every one of them, also when one fails; then that failure.
+// Does the work for every item, even if it fails for one; then throws the first failure.
 async function all(list, work) {
   const failed = (await Promise.allSettled(list.map(work))).find(({ status }) => status === 'rejected');
   if (failed) throw failed.reason;
@@ -406,7 +406,7 @@ export function mapOf(snapshot) {
 
 export const areasOf = (snapshot) => Object.fromEntries(snapshot.areas.map(({ name, available }) => [name, available]));
 
-// Prometheus text as [{ name, labels, value }]; throws on a line that is not of the format.
+// Parses Prometheus text to [{ name, labels, value }]; throws on a malformed line.
 export function parseMetrics(text) {
   const samples = [];
   for (const line of text.split('\n')) {
@@ -431,5 +431,5 @@ export function sqliteQuery(database, query, { readOnly = true } = {}) {
 }
 
 let lastKey = 0;
-// An Idempotency-Key nobody used before.
+// Returns an Idempotency-Key that was not used before.
 export const newKey = () => `test-key-${process.pid}-${Date.now()}-${++lastKey}`;

@@ -1,23 +1,23 @@
-// A reader of server-sent events, as the standard has them parsed, over one bare HTTP request: no
-// redirects, no reconnecting.  For streams of seats also the map they describe.
+// A reader of server-sent events that parses them as the standard prescribes, over one plain HTTP request:
+// it follows no redirects and does not reconnect.  For streams of seats it can also maintain the map.
 
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import zlib from 'node:zlib';
 
-// Where the server has its streams, asked as a client would find out.
+// Finds out where the server has its streams, as a client does.
 export async function streamsOf(server, event) {
   const answer = await server.get(`/v1/events/${event.id}/stream`);
   assert.equal(answer.status, 307, answer.text);
   const { hostname, port } = new URL(answer.headers.location);
-  return { host: hostname, port: Number(port), ...(server.settle ? { settle: () => server.settle() } : {}) };
+  return { host: hostname, port: Number(port), ...(server.waitUntilEqual ? { waitUntilEqual: () => server.waitUntilEqual() } : {}) };
 }
 
 export class Stream {
-  // Resolves once the answer has begun, whatever its status is.  Of several servers (server.mjs) the one at
-  // the address knows by then what was done through the others.
+  // Resolves when the answer begins, whatever its status.  If there are several servers (server.mjs), the one
+  // at the address shows by then what was done through the others.
   static async open(address, event, { after, lastEventId, headers = {}, method = 'GET', path } = {}) {
-    await address.settle?.();
+    await address.waitUntilEqual?.();
     const { host, port } = address;
     const target = path ?? `/v1/events/${event.id}/stream${after === undefined ? '' : `?after=${after}`}`;
     return new Promise((resolve, reject) => {
@@ -37,7 +37,7 @@ export class Stream {
     this.messages = []; // { id, event, data, at }, data parsed
     this.comments = 0;
     this.bytes = 0;
-    this.text = ''; // all of it
+    this.text = ''; // everything received, up to 1 MiB
     this.rest = '';
     this.lastEventId = undefined;
     this.waiting = new Set();
@@ -45,7 +45,7 @@ export class Stream {
     req.removeAllListeners('error');
     req.on('error', () => {});
     let text = res;
-    if (res.headers['content-encoding'] === 'gzip') { // which the server never finishes
+    if (res.headers['content-encoding'] === 'gzip') { // the server never ends the gzip stream
       text = res.pipe(zlib.createGunzip({ finishFlush: zlib.constants.Z_SYNC_FLUSH }));
       text.on('error', (error) => { this.fault = error; });
     }
@@ -60,7 +60,7 @@ export class Stream {
 
   get json() { return JSON.parse(this.text); }
 
-  // The first message that `fits`, already here or still to come; null if the stream ends first.
+  // Resolves to the first message that `fits`, received already or later; to null if the stream ends first.
   async find(fits = () => true, timeoutMs = 10_000) {
     const deadline = Date.now() + timeoutMs;
     for (let i = 0; ; i++) {
@@ -73,7 +73,7 @@ export class Stream {
     }
   }
 
-  // Until everything up to `seq` is here.
+  // Waits until everything up to `seq` was received.
   reach(seq, timeoutMs) { return this.find(({ data }) => data.seq >= seq, timeoutMs); }
 
   async commented(count, timeoutMs) {
@@ -119,7 +119,7 @@ export class Stream {
   }
 }
 
-// What messages of seats make of a map { name: letter }.
+// Applies messages of seats to a map { name: letter }.
 export function apply(map, messages) {
   for (const { event, data } of messages) {
     assert.equal(event, 'seats');

@@ -1,14 +1,14 @@
-// The twin of the server without its protection: it looks, lets others run, then writes.  The race
-// tests run their judgement on it too, to show that they can see the race they rule out.
+// A server without protection against races: it reads, lets other requests run, then writes.  The race
+// tests run the same assertions on it, to show that they detect the race that they rule out.
 
 import http from 'node:http';
 
-// As long as a query to a database elsewhere.
+// Takes as long as a query to a database on another machine.
 const turn = () => new Promise((resolve) => setTimeout(resolve, 50));
 
-// `capacity`: places of each area; `free`: seats to choose from for who asks for the best ones.
+// `capacity` is the number of places of each area; `free` lists the seats for requests of best_available.
 export async function startUnprotected({ capacity = {}, free = [] } = {}) {
-  const owner = new Map(); // seat -> number of the last hold that wrote itself there
+  const owner = new Map(); // seat -> number of the last hold that was written there
   const left = { ...capacity };
   const keys = new Set();
   let fence = 0;

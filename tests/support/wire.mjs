@@ -1,12 +1,12 @@
-// A bare HTTP/1.1 connection: what is sent is what was given, byte for byte, and answers are
-// matched to requests in order.  For races (cheap, pipelined) and for clients that misbehave.
+// A plain HTTP/1.1 connection: it sends exactly the bytes that it is given and matches answers to requests
+// in order.  For races, where requests must be cheap and pipelined, and for clients that misbehave.
 
 import assert from 'node:assert/strict';
 import net from 'node:net';
 
-// Ends a connection with a reset instead of a FIN.  A socket whose FIN is on its way is destroyed in the
-// plain manner: Node would mark its handle as closing without closing it (TCPWrap::Reset ignores
-// libuv's EINVAL), and then turn in circles at the end of the process, waiting for that handle.
+// Ends a connection with a reset instead of a FIN.  If the socket is just sending its FIN, it is destroyed
+// without a reset: Node would mark the handle as closing without closing it (TCPWrap::Reset ignores
+// libuv's EINVAL) and, when the process ends, wait for that handle in a busy loop.
 export function reset(socket) {
   if (socket.writableEnded && !socket.writableFinished) socket.destroy();
   else socket.resetAndDestroy();
@@ -25,7 +25,7 @@ export function encode(method, target, body, headers = {}) {
 export class Wire {
   constructor(socket) {
     this.socket = socket;
-    this.waiting = []; // { resolve, reject } of requests without an answer yet, oldest first
+    this.waiting = []; // { resolve, reject } of the requests that wait for an answer, oldest first
     this.buffer = Buffer.alloc(0);
     this.answers = [];
     this.closed = new Promise((resolve) => {
@@ -42,14 +42,14 @@ export class Wire {
     socket.on('end', () => socket.end());
   }
 
-  // `address` has a host and a port; of several servers (server.mjs) it is the next one's turn.
+  // `address` has a host and a port, or is several servers (server.mjs), which take turns.
   static async connect(address) {
-    await address.settle?.();
+    await address.waitUntilEqual?.();
     return Wire.#open(address.turn?.() ?? address);
   }
 
   static async connectMany(address, count) {
-    await address.settle?.();
+    await address.waitUntilEqual?.();
     return Promise.all(Array.from({ length: count }, () => Wire.#open(address.turn?.() ?? address)));
   }
 
@@ -64,7 +64,7 @@ export class Wire {
     });
   }
 
-  // Sends whole requests already encoded; resolves to the answer of one request.
+  // Sends one encoded request; resolves to its answer.
   send(bytes) {
     return new Promise((resolve, reject) => {
       if (this.isClosed) return reject(this.error ?? new Error('the connection was closed'));
@@ -75,7 +75,7 @@ export class Wire {
 
   request(method, target, body, headers) { return this.send(encode(method, target, body, headers)); }
 
-  // Bytes that may be part of a request, or none at all.  Never rejects.
+  // Sends any bytes: part of a request, or no request at all.  Never rejects.
   write(bytes) {
     return new Promise((resolve) => {
       if (this.isClosed || this.socket.destroyed) return resolve();
@@ -83,7 +83,7 @@ export class Wire {
     });
   }
 
-  // The next answer, asked for or not; null when the connection closes first.
+  // Resolves to the next answer that no request waits for; to null if the connection closes first.
   next() {
     return new Promise((resolve) => {
       if (this.answers.length > 0) return resolve(this.answers.shift());

@@ -1,4 +1,4 @@
-// Backups as docs/operations.md tells to take them: while buyers are busy, whole and true.
+// Backups taken under load, as docs/operations.md describes, are complete and consistent.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -19,7 +19,7 @@ async function run(command, args) {
   assert.equal(code, 0, `${command} ${args.join(' ')}: ${code}\n${process_.stdout}${process_.stderr}`);
 }
 
-// Each takes its own seats, sells some, gives others back, and begins again with those.
+// Each buyer holds seats of its own, buys some, releases the others, and starts again with those.
 async function buy(server, event, row, busy) {
   for (let n = 1; busy.going && n <= seatsOfEach * 50; n++) {
     const seat = `S-${row}-${1 + (n % seatsOfEach)}`;
@@ -45,7 +45,7 @@ describe('a backup taken under load', () => {
       const event = await server.createEvent({
         sections: [
           { name: 'S', price: 1000, rows: buyers + 1, seats_per_row: seatsOfEach },
-          { name: 'Arena', price: 1000, rows: 2000, seats_per_row: 100 }, // some megabytes to copy
+          { name: 'Arena', price: 1000, rows: 2000, seats_per_row: 100 }, // makes the file some megabytes large
         ],
       });
       const row = 'ABCDEFGH'[buyers];

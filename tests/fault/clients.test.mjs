@@ -13,7 +13,7 @@ import { Wire } from '../support/wire.mjs';
 const idleClient = fileURLToPath(new URL('../support/idle.mjs', import.meta.url));
 const unlimited = 'ulimit -n "$(ulimit -Hn)"; exec "$@"';
 
-// The longest of `count` holds and releases, in ms.
+// Resolves to the longest duration of `count` holds and releases, in ms.
 async function slowestHold(server, event, count = 30) {
   let slowest = 0;
   for (let i = 0; i < count; i++) {
@@ -54,7 +54,7 @@ describe('clients', () => {
     assert.ok(busy < 1000, `${busy} ms`);
     assert.equal((await server.get('/readyz')).status, 200);
 
-    // and SIGTERM does not wait for them for ever
+    // SIGTERM does not wait for them forever, either
     const started = Date.now();
     await server.stop();
     assert.ok(Date.now() - started < 15_000, `${Date.now() - started} ms to stop`);

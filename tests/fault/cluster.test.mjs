@@ -1,5 +1,5 @@
-// `make cluster` as a user meets it: one address in front of three servers that share what they know,
-// goes on without any one of them, and leaves nothing behind.
+// `make cluster` as a user sees it: one address in front of three servers on one ledger, which keeps working
+// without any one of them and leaves nothing behind.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -23,7 +23,7 @@ async function isFree(port) {
   });
 }
 
-// The first of so many free ports in a row.
+// Resolves to the first of `count` consecutive free ports.
 async function freePorts(count) {
   for (;;) {
     const first = await freePort();
@@ -51,7 +51,7 @@ async function up(env) {
   return cluster;
 }
 
-// Every process below this one.
+// Returns every descendant of the process.
 function descendants(pid) {
   const parents = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map((name) => {
     try {

@@ -1,5 +1,5 @@
-// The disk fills up, or writing to it fails: no answer is a lie, nothing is half done, and when
-// there is room again the server goes on by itself.
+// The disk fills up, or writes fail: every answer is true, nothing is half done, and when there is room again
+// the server continues by itself.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -24,7 +24,7 @@ async function story(t, disk) {
   const released = acknowledged.shift();
   assert.equal((await server.del(`/v1/holds/${released.id}`)).status, 204);
 
-  // There may be room for a while in what the ledger has already; then every write is refused.
+  // The ledger may have free pages for a while; after that, every write is refused.
   disk.fill(server);
   const refused = [];
   let refusals = 0;
@@ -43,7 +43,7 @@ async function story(t, disk) {
   assert.equal(refusals, 5, 'the disk never seemed full');
   t.diagnostic(`${acknowledged.length} holds granted; refused with ${[...new Set(refused.map(({ code }) => code))]}`);
 
-  // Full: not ready, alive, and what was said is still so.
+  // Full: the server is alive but not ready, and earlier answers are still true.
   const unready = await until('readyz turns 503', async () => {
     const answer = await server.get('/readyz');
     return answer.status === 503 && answer;
@@ -59,7 +59,7 @@ async function story(t, disk) {
     assert.equal((await server.request(method, target, body)).status, 503, `${method} ${target}`);
   }
 
-  // Room again: it recovers by itself.
+  // There is room again: the server recovers by itself.
   disk.free(server);
   const started = Date.now();
   await until('readyz turns 200', async () => (await server.get('/readyz')).status === 200, 10_000, 50);
@@ -67,7 +67,7 @@ async function story(t, disk) {
   t.diagnostic(`serving again after ${Date.now() - started} ms`);
   acknowledged.push(late);
 
-  // Nothing was half done: a refused hold did not happen, an unknown one is what its id says.
+  // Nothing is half done: a refused hold does not exist; for an unknown outcome, the hold's id tells.
   const check = async () => {
     for (const hold of acknowledged) assertHold(assertOk(await server.get(`/v1/holds/${hold.id}`)), { event, seats: hold.seats });
     assert.equal(assertOk(await server.get(`/v1/holds/${released.id}`)).status, 'released');
@@ -91,7 +91,7 @@ async function story(t, disk) {
   await server.launch();
   await check();
 
-  // The refused may try again with the same key.
+  // A refused request can be repeated with the same key.
   for (const { name, key, code } of refused.filter((one) => one.code === 'ledger_unavailable').slice(0, 3)) {
     const answer = await server.hold(event, name, {}, { 'Idempotency-Key': key });
     assert.equal(answer.status, 201, `${code}: ${answer.text}`);
@@ -101,7 +101,7 @@ async function story(t, disk) {
   await disk.close();
 }
 
-// What is undone when a commit fails: counters of areas, blocks, the sale's status, the choice of seats.
+// A failed commit undoes everything: counters of areas, blocks, the sale's status, the choice of seats.
 async function undone(disk) {
   const server = await start({ dir: disk.dir, wrap: disk.wrap });
   const event = await server.createEvent({
@@ -110,7 +110,7 @@ async function undone(disk) {
   const best = { best_available: { quantity: 3 }, areas: { Floor: 2, Box: 1 } };
   const hold = await server.take(event, best);
   const chosen = (await server.take(event, { best_available: { quantity: 3 } }));
-  assert.equal((await server.del(`/v1/holds/${chosen.id}`)).status, 204); // what the next one would get
+  assert.equal((await server.del(`/v1/holds/${chosen.id}`)).status, 204); // the next request would get this seat
   assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['S-B-1'] }));
   const whole = async () => {
     const { status } = await server.read(`/v1/events/${event.id}`);
@@ -130,7 +130,7 @@ async function undone(disk) {
       assertProblem(answer, 503, 'ledger_unavailable');
       assert.deepEqual(await whole(), before, `after ${method} ${target}`);
     }
-    // in one batch, too
+    // all of them in one batch, too
     const answers = await Promise.all(writes.map(([method, target, body]) => server.request(method, target, body)));
     for (const answer of answers) assertProblem(answer, 503, 'ledger_unavailable');
     assert.deepEqual(await whole(), before);
@@ -164,7 +164,7 @@ describe('the disk', () => {
 
   it('full at the start: a clear refusal, and no crash', async () => {
     const disk = await smallDisk();
-    if (disk.kind === 'a limit on file sizes') return disk.close(); // there is no process yet to limit
+    if (disk.kind === 'a limit on file sizes') return disk.close(); // the limit needs a running process
     disk.fill();
     await assert.rejects(start({ dir: disk.dir, wrap: disk.wrap }), (error) => {
       assert.match(error.message, /ended at start \((?!SIG)[1-9]/);

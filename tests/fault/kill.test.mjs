@@ -1,5 +1,5 @@
-// kill -9 under load, HF_KILLS times (default 5).  Writers record every answer they were given;
-// after each restart every one of them must still be true (I1, I5, I7, I8).
+// kill -9 under load, HF_KILLS times (default 5).  Writers record every answer; after each
+// restart all of them must still be true (I1, I5, I7, I8).
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -12,9 +12,9 @@ import { encode, Wire } from '../support/wire.mjs';
 const kills = Number(process.env.HF_KILLS || 5);
 const writers = 8;
 const sampleOfOld = 150;
-const slackMs = 50; // between our clock and the ledger's
+const slackMs = 50; // the difference between our clock and the ledger's
 
-// Prints its seed, so that a failure can be looked at again.
+// Prints its seed, so that a failure can be repeated.
 const seed = Number(process.env.HF_SEED || Date.now() % 1_000_000);
 let random = seed;
 function below(limit) {
@@ -29,10 +29,10 @@ describe('kill -9 under load', () => {
   before(async () => { server = await start(); });
   after(async () => { await server?.stop(); await reap(); });
 
-  const holds = []; // everything ever acknowledged
+  const holds = []; // every hold that was acknowledged
   const stored = []; // { path, body, key, status, text } of every 2xx with a key
 
-  // What a writer does next with what it has.  Returns the request and how its answer changes the record.
+  // Chooses a writer's next step.  Returns the request and a function that applies its answer to the record.
   function choose(event, mine) {
     const live = mine.filter((hold) => hold.status === 'active');
     const dice = below(100);
@@ -69,7 +69,7 @@ describe('kill -9 under load', () => {
 
   const mayHaveExpired = (hold) => Date.now() >= hold.expires - slackMs;
 
-  // Takes an answer to the record.  409 (a lost race, nothing to renew) and 410 (a short hold ran out) change nothing.
+  // Applies an answer to the record.  409 (a lost race, nothing to renew) and 410 (an expired hold) change nothing.
   function record(request, answer) {
     if (answer.status >= 300) {
       assert.ok([409, 410].includes(answer.status), `${request.method} ${request.path}: ${answer.status} ${answer.text}`);
@@ -85,7 +85,7 @@ describe('kill -9 under load', () => {
     if (request.key) stored.push({ ...request, status: answer.status, text: answer.text });
   }
 
-  // Writes until the connection dies; returns the request whose answer never came.
+  // Writes until the connection breaks; returns the request that was not answered.
   async function write(wire, event) {
     const mine = [];
     for (;;) {
@@ -96,7 +96,7 @@ describe('kill -9 under load', () => {
     }
   }
 
-  // Does the server still say what it said?  `lost` are requests that may or may not have happened.
+  // Asserts that earlier answers are still true.  `lost` are requests that may or may not have taken effect.
   async function assertStillTrue(hold, lost) {
     const read = assertOk(await server.get(`/v1/holds/${hold.id}`));
     const what = `${JSON.stringify({ ...hold, event: hold.event.id })} reads as ${JSON.stringify(read)}`;
@@ -115,7 +115,7 @@ describe('kill -9 under load', () => {
     if (hold.status === 'active' && read.status === 'expired') hold.status = 'expired';
   }
 
-  // The map of an event is exactly what the record says, seat by seat.
+  // Asserts that the map of an event equals the record, seat by seat.
   async function assertMap(event) {
     const started = Date.now();
     const map = await server.map(event);
@@ -124,7 +124,7 @@ describe('kill -9 under load', () => {
     for (const hold of holds) {
       if (hold.event !== event || !['active', 'confirmed'].includes(hold.status)) continue;
       for (const seat of hold.seats) {
-        // a hold may be running out just now: its seats are held or free
+        // the hold may be expiring at this moment: its seats are held or free
         if (hold.status === 'active' && hold.expires < started + 2000) either.add(seat);
         else {
           assert.equal(expected[seat], '.', `${seat} of ${event.id} has two owners`);
@@ -154,13 +154,13 @@ describe('kill -9 under load', () => {
       if (round <= 5 || round % 10 === 0) checkLedger(server.dir);
       await server.launch();
 
-      // 1 what was acknowledged is true
+      // 1. Everything acknowledged is true.
       const fresh = holds.slice(acknowledged);
       assert.ok(fresh.length > 0, 'nothing was acknowledged before the kill');
       await pool(fresh, 16, (hold) => assertStillTrue(hold, lost));
       await pool(sample(holds.slice(0, acknowledged), sampleOfOld), 16, (hold) => assertStillTrue(hold, []));
 
-      // 2 the fence goes on from where it was
+      // 2. The fence continues from where it was.
       for (const old of new Set([event, oneOf(events), oneOf(events)])) {
         let granted;
         for (let n = 100; n > 0 && granted?.status !== 201; n--) granted = await server.hold(old, `S-J-${n}`);
@@ -170,7 +170,7 @@ describe('kill -9 under load', () => {
         assert.equal((await server.del(`/v1/holds/${granted.json.id}`)).status, 204);
       }
 
-      // 3 what was not answered is asked again, with its key: it happens once
+      // 3. An unanswered request is repeated with its key and takes effect once.
       for (const request of lost) {
         const answer = await server.request(request.method, request.path, request.body, request.key ? { 'Idempotency-Key': request.key } : {});
         record(request, answer);
@@ -178,7 +178,7 @@ describe('kill -9 under load', () => {
       await assertMap(event);
       if (round > 1) await assertMap(oneOf(events));
 
-      // 4 a stored key gives the same bytes
+      // 4. A stored key gives the same bytes.
       await pool(sample(stored, 200), 16, async ({ method, path, body, key, status, text }) => {
         const answer = await server.request(method, path, body, { 'Idempotency-Key': key });
         assert.equal(answer.status, status, answer.text);

@@ -1,7 +1,6 @@
 // kill -9 under a load of everything that is not a plain hold of seats: areas, best available, block,
-// unblock, evict, close, open.  As kill.test.mjs: writers record every answer they were given, and
-// after each of HF_KILLS (default 3) restarts every one of them must still be true (I1, I2, I5, I7,
-// I8, I11).
+// unblock, evict, close, open.  As in kill.test.mjs, writers record every answer, and after each of HF_KILLS
+// (default 3) restarts all of them must still be true (I1, I2, I5, I7, I8, I11).
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -14,8 +13,8 @@ import { areasOf, mapOf, newKey, pool, reap, sleep, start } from '../support/ser
 import { encode, Wire } from '../support/wire.mjs';
 
 const kills = Number(process.env.HF_KILLS || 3);
-const writers = 8; // and one that opens and closes the sale
-const slackMs = 50; // between our clock and the ledger's
+const writers = 8; // and one more that opens and closes the sale
+const slackMs = 50; // the difference between our clock and the ledger's
 const ROWS = 'ABCDEF';
 const PER_ROW = 40;
 
@@ -27,8 +26,8 @@ describe('kill -9 under a load of places and sellers', () => {
   before(async () => { server = await start(); });
   after(async () => { await server?.stop(); await reap(); });
 
-  const holds = []; // everything ever acknowledged
-  const stored = []; // every 2xx with a key
+  const holds = []; // every hold that was acknowledged
+  const stored = []; // every 2xx answer with a key
 
   const mayHaveExpired = (hold, margin = slackMs) => Date.now() >= hold.expires - margin;
   const bytesOf = ({ method, path, body, key }) => encode(method, path, body, key ? { 'Idempotency-Key': key } : {});
@@ -50,7 +49,7 @@ describe('kill -9 under a load of places and sellers', () => {
     } };
   }
 
-  // Seats whose number is this writer's: nobody else blocks or unblocks them.
+  // The seats that only this writer blocks and unblocks.
   function changeBlocks(event, number) {
     const own = [...event.blocked].filter((seat) => Number(seat.split('-')[2]) % writers === number);
     const unblock = own.length > 5 || (own.length > 0 && below(2) === 0);
@@ -62,7 +61,7 @@ describe('kill -9 under a load of places and sellers', () => {
     } };
   }
 
-  // What a writer does next.  Returns the request and how its answer changes the record.
+  // Chooses a writer's next step.  Returns the request and a function that applies its answer to the record.
   function choose(event, mine, number) {
     const live = mine.filter((hold) => hold.status === 'active');
     const dice = below(100);
@@ -108,7 +107,7 @@ describe('kill -9 under a load of places and sellers', () => {
     if (request.key) stored.push({ ...request, status: answer.status, text: answer.text });
   }
 
-  // Writes until the connection dies; returns the request whose answer never came.
+  // Writes until the connection breaks; returns the request that was not answered.
   async function write(wire, event, number) {
     const mine = [];
     for (let i = 0; ; i++) {
@@ -116,7 +115,7 @@ describe('kill -9 under a load of places and sellers', () => {
       let answer;
       try { answer = await wire.send(bytesOf(request)); } catch { return request; }
       record(request, answer);
-      if (number === writers) await sleep(i % 2 ? 60 : 5); // mostly open
+      if (number === writers) await sleep(i % 2 ? 60 : 5); // the sale is open most of the time
     }
   }
 
@@ -133,12 +132,12 @@ describe('kill -9 under a load of places and sellers', () => {
     if (hold.status === 'active' && read.status === 'expired') hold.status = 'expired';
   }
 
-  // The map is exactly what the record says, seat by seat and area by area.
+  // Asserts that the map equals the record, seat by seat and area by area.
   async function assertMap(event) {
     const started = Date.now();
     const snapshot = await server.read(`/v1/events/${event.id}/seats`);
     const expected = Object.fromEntries([...event.blocked].map((seat) => [seat, 'x']));
-    const either = new Set(); // a hold may be running out just now: its places are held or free
+    const either = new Set(); // places of holds that may be expiring at this moment: held or free
     const left = Object.fromEntries(event.areas.map(({ name, capacity }) => [name, { least: capacity, most: capacity }]));
     for (const hold of holds) {
       if (hold.event !== event || !['active', 'confirmed'].includes(hold.status)) continue;
@@ -182,7 +181,7 @@ describe('kill -9 under a load of places and sellers', () => {
       assertVerified(server.dir);
       await server.launch();
 
-      // 1 what was acknowledged is true
+      // 1. Everything acknowledged is true.
       const fresh = holds.slice(acknowledged);
       assert.ok(fresh.length > 0, 'nothing was acknowledged before the kill');
       await pool(fresh, 16, (hold) => assertStillTrue(hold, lost));
@@ -192,21 +191,21 @@ describe('kill -9 under a load of places and sellers', () => {
       assert.ok(closing || status === event.sale, `${status}, not ${event.sale}`);
       if (status === 'closed') assertProblem(await server.ask(event, { areas: { Floor: 1 } }), 409, 'event_closed');
 
-      // 2 what was not answered is asked again, with its key: it happens once
+      // 2. An unanswered request is repeated with its key and takes effect once.
       for (const request of lost) record(request, await server.request(request.method, request.path, request.body, request.key ? { 'Idempotency-Key': request.key } : {}));
       assert.equal((await server.read(`/v1/events/${event.id}`)).status, event.sale);
       await assertMap(event);
       if (round > 1) await assertMap(oneOf(events));
       await assertFoldIsState(server, event);
 
-      // 3 a stored key gives the same bytes, and nothing happens again
+      // 3. A stored key gives the same bytes and has no further effect.
       await pool(sample(stored, 150), 16, async ({ method, path, body, key, status: was, text }) => {
         const answer = await server.request(method, path, body, { 'Idempotency-Key': key });
         assert.deepEqual([answer.status, answer.text, answer.headers['idempotency-replayed']], [was, text, 'true']);
       });
       await assertMap(event);
 
-      // 4 the fence goes on from where it was
+      // 4. The fence continues from where it was.
       assertOk(await server.post(`/v1/events/${event.id}/open`));
       event.sale = 'open';
       const granted = await server.ask(event, { best_available: { quantity: 1 } });
@@ -217,7 +216,7 @@ describe('kill -9 under a load of places and sellers', () => {
       t.diagnostic(`kill ${round}: ${fresh.length} holds acknowledged, ${event.blocked.size} seats blocked, ${lost.length} requests unanswered`);
     }
     assert.equal(await server.metric('holdfast_ledger_surprises_total'), 0);
-    assertVerified(server.dir); // beside the running server
+    assertVerified(server.dir); // while the server runs
     await server.stop({ keep: true });
     t.diagnostic(`ledger: ${JSON.stringify(checkLedger(server.dir))}`);
     const { checks } = assertVerified(server.dir);

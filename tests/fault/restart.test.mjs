@@ -39,7 +39,7 @@ describe('restarts', { concurrency: 3 }, () => {
     checkLedger(server.dir);
     await server.launch();
 
-    // before anything else touches the event
+    // before any other request uses the event
     const next = await server.grant(event, 'S-A-3');
     assert.ok(next.fence > sold.fence);
     assertHold(assertOk(await server.get(`/v1/holds/${brief.id}`)), { status: 'expired', seats: brief.seats });
@@ -115,7 +115,7 @@ describe('restarts', { concurrency: 3 }, () => {
       assert.ok(run.stderr.includes(data), run.stderr);
     }
 
-    // A directory of somebody else's: as root we first have to stop being root.
+    // A directory of another user; a root process must drop its privileges first.
     const readOnly = path.join(dir, 'read-only');
     fs.mkdirSync(readOnly);
     fs.chmodSync(dir, 0o755);

@@ -1,4 +1,4 @@
-// The gate may be lost, empty or wrong at any moment: that costs speed, never a seat.
+// The gate may be lost, empty or wrong at any moment: that can cost speed, but never a seat.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -13,7 +13,7 @@ describe('trouble with the gate', () => {
   afterEach(() => lab?.sweep());
   after(() => lab?.close());
 
-  // While `broken`, holds are granted and refused as the ledger says, by both servers; then it heals alone.
+  // Asserts that both servers grant and refuse by the ledger while the gate is `broken`, and recover by themselves.
   async function goesOnWithout(site, breakIt, heal, { withinMs = 2000 } = {}) {
     const { one, two, event } = site;
     const early = await site.assertOneOwner('S-A-1');
@@ -148,9 +148,9 @@ describe('the reconciler', () => {
 
     const held = site.gateKeys('seat:*');
     const [key] = Object.keys(held);
-    site.gateCli('SET', site.seatKey(7), `${Number(held[key]) + 1000}`, 'PX', '600000'); // a hold nobody has
-    site.gateCli('DEL', key); // a hold that the gate forgot
-    site.gateCli('SET', site.seatKey(9), 'what', 'PX', '600000'); // what nobody can read
+    site.gateCli('SET', site.seatKey(7), `${Number(held[key]) + 1000}`, 'PX', '600000'); // a hold that does not exist
+    site.gateCli('DEL', key); // a hold that the gate has lost
+    site.gateCli('SET', site.seatKey(9), 'what', 'PX', '600000'); // an unreadable entry
     await until('the gate is right again', () => {
       const now = site.gateKeys('seat:*');
       return Object.keys(now).length === 1 && now[key] === held[key];
@@ -158,7 +158,7 @@ describe('the reconciler', () => {
     assert.ok(await repairs() >= 3, `${await repairs()} repairs`);
     const kinds = (await Promise.all(site.servers.map((server) => server.get('/metrics')))).map(({ text }) => text).join('');
     assert.match(kinds, /holdfast_reconcile_repairs_total\{kind="[a-z_]+"\} [1-9]/);
-    await two.grant(event, 'S-A-8'); // seat 7, which a ghost had
+    await two.grant(event, 'S-A-8'); // seat 7, which only the gate believed to be held
     assert.equal((await two.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence })).status, 201);
     await site.done();
   });
@@ -171,7 +171,7 @@ describe('the reconciler', () => {
     await site.done();
   });
 
-  // A planner that changes its mind about a table reads rows in the order they were written in.
+  // Without index scans, PostgreSQL returns rows in the order in which they were written.
   it('finds nothing wrong with a view, whatever plans the ledger makes', async () => {
     const site = await lab.pair({ args: RECONCILE });
     lab.postgres.sql('-c', `ALTER DATABASE ${site.database} SET enable_indexscan = off`);
@@ -200,7 +200,7 @@ describe('the reconciler', () => {
   it('a server that lost the gate leaves the comparing to others, though it came first', async () => {
     const site = await lab.pair({ args: RECONCILE });
     const { one, two, event } = site;
-    await sleep(1500); // the first to start has compared once
+    await sleep(1500); // the first server has compared once by then
     site.gateLink.blackhole();
     assert.equal((await one.hold(event, 'S-A-1')).status, 201);
     await until('it knows', () => isDegraded(one));

@@ -1,5 +1,5 @@
-// The ledger is gone, slow, or lost in the middle of a COMMIT: no answer is invented, what was
-// acknowledged stays, and the servers find back by themselves (I7, I14).
+// The ledger is away, slow, or lost during a COMMIT: no answer is invented, acknowledged holds stay, and the
+// servers recover by themselves (I7, I14).
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -14,7 +14,7 @@ const UNKNOWN_AFTER_MS = 5000;
 const STOP_MS = 10_000; // docs/operations.md
 const WORKERS = 4;
 const isHoldCommit = ({ text, recent }) => /^\s*COMMIT/i.test(text) && recent.some((statement) => /INSERT INTO holds\b/i.test(statement));
-const wellAgain = (server, timeoutMs = 5000) => until('it is ready again', async () => (await readiness(server)).status === 200, timeoutMs);
+const recover = (server, timeoutMs = 5000) => until('it is ready again', async () => (await readiness(server)).status === 200, timeoutMs);
 
 describe('a ledger that is not there', () => {
   let lab;
@@ -43,7 +43,7 @@ describe('a ledger that is not there', () => {
       assert.ok([200, 503].includes(reading.status), reading.text);
     }
     await lab.postgres.start();
-    await Promise.all(site.servers.map((server) => wellAgain(server)));
+    await Promise.all(site.servers.map((server) => recover(server)));
     for (const server of site.servers) assert.equal(assertOk(await server.get(`/v1/holds/${kept.id}`)).status, 'active');
     await assertAllDraw(site.servers, event, map);
     await two.grant(event, 'S-A-2');
@@ -68,7 +68,7 @@ describe('a ledger that is not there', () => {
     await sleep(300);
     await lab.postgres.start();
     await sale;
-    await Promise.all(site.servers.map((server) => wellAgain(server)));
+    await Promise.all(site.servers.map((server) => recover(server)));
     assert.ok(granted.length > 0);
     for (const hold of granted) assert.deepEqual(assertOk(await site.two.get(`/v1/holds/${hold.id}`)).seats, hold.seats);
     assert.equal(new Set(granted.flatMap((hold) => hold.seats)).size, granted.length, 'a seat has two owners');
@@ -108,7 +108,7 @@ describe('a ledger that is not there', () => {
     const away = performance.now() - began;
     const said = one.stderr.slice(before).split('\n').length - 1;
     await lab.postgres.start();
-    await wellAgain(one);
+    await recover(one);
     await sleep(1000);
     over = true;
     await Promise.all(load);
@@ -128,7 +128,7 @@ describe('a ledger that is not there', () => {
   it('lost to one worker: not ready, however well the others do, until that one is back', async () => {
     const site = await lab.pair({ n: 1 });
     const { one, event, ledgerLink } = site;
-    const lost = await one.createEvent(); // the next number, so another worker's
+    const lost = await one.createEvent(); // has the next number, so it belongs to another worker
     await one.grant(lost, 'S-A-1');
     assert.equal(ledgerLink.cutThose(/INSERT INTO holds\b/i), 1);
     assertProblem(await one.hold(lost, 'S-A-2'), 503, 'ledger_unavailable');
@@ -138,7 +138,7 @@ describe('a ledger that is not there', () => {
       if (i % 3 === 0) assertProblem(await one.hold(lost, 'S-A-2'), 503, 'ledger_unavailable');
     }
     ledgerLink.restore();
-    await wellAgain(one);
+    await recover(one);
     await one.grant(lost, 'S-A-2');
     assert.equal(one.stderr.match(/the ledger answers again/g).length, 1, one.stderr);
     await site.done();
@@ -149,7 +149,7 @@ describe('a ledger that is not there', () => {
     const event = await site.one.createEvent({ sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 200 }] });
     const seats = Array.from({ length: 4000 }, (_, i) => `S-${String.fromCharCode(65 + Math.floor(i / 200))}-${1 + i % 200}`);
     const tally = new Map();
-    const denied = []; // owners who were told that nothing was done
+    const denied = []; // owners of holds that were refused as not done
     const end = Date.now() + 4000;
     const buyers = Array.from({ length: 8 }, async (_, b) => {
       for (let n = 0; Date.now() < end && seats.length; n++) {
@@ -159,7 +159,7 @@ describe('a ledger that is not there', () => {
         if (json.code === 'ledger_unavailable') denied.push(owner);
       }
     });
-    // In the server, since whoever asks from here asks too late.
+    // The loop runs inside PostgreSQL, since a client would be too late.
     const ending = promisify(execFile)('psql', ['-XqtA', lab.postgres.url('postgres'), '-c', `DO $$ DECLARE n int := 0; BEGIN
       FOR i IN 1..80 LOOP
         PERFORM pg_stat_clear_snapshot();
@@ -169,7 +169,7 @@ describe('a ledger that is not there', () => {
       RAISE WARNING 'ended %', n; END $$`]);
     await Promise.all(buyers);
     const ended = Number(/ended (\d+)/.exec((await ending).stderr)[1]);
-    await Promise.all(site.servers.map((server) => wellAgain(server)));
+    await Promise.all(site.servers.map((server) => recover(server)));
     t.diagnostic(`${JSON.stringify(Object.fromEntries(tally))}, ${ended} sessions ended`);
     assert.ok(ended > 0, 'no session was ended while it was at something');
     const held = new Set(site.sql(`SELECT owner FROM holds`).map(({ owner }) => owner));
@@ -182,7 +182,7 @@ describe('a ledger that is not there', () => {
     await lab.postgres.stop();
     await Promise.all(site.servers.map((server) => until('it is not ready', async () => (await readiness(server)).status === 503, 5000)));
     await lab.postgres.start();
-    await Promise.all(site.servers.map((server) => wellAgain(server)));
+    await Promise.all(site.servers.map((server) => recover(server)));
     await site.done();
   });
 
@@ -202,9 +202,8 @@ describe('a ledger that is not there', () => {
     await site.done();
   });
 
-  // A server that is stopped while every one of its threads waits for the ledger: each worker with a
-  // batch and another behind it, the readers, the loader.  Resolves to the owners who were told that
-  // nothing was done.
+  // Stops a server while all of its threads wait for the ledger: each worker with one batch under way and one
+  // queued, the readers, the loader.  Resolves to the owners of holds that were refused as not done.
   async function assertStopsInTime(t, server, events, hold) {
     const denied = [];
     const asked = [...events, ...events].map(async (event, i) => {
@@ -244,7 +243,7 @@ describe('a ledger that is not there', () => {
     const denied = await stopped;
     site.ledgerLink.restore();
     site.gateLink.restore();
-    await wellAgain(one, 10_000);
+    await recover(one, 10_000);
     await until('it sells again', async () => (await one.hold(event, 'S-A-4')).status === 201, 6000, 100);
     assert.equal(assertOk(await two.get(`/v1/holds/${kept.id}`)).status, 'active');
     const held = new Set(site.sql('SELECT owner FROM holds').map(({ owner }) => owner));
@@ -259,7 +258,7 @@ describe('a connection lost during COMMIT', () => {
   afterEach(() => lab?.sweep());
   after(() => lab?.close());
 
-  // Is what was answered what the ledger has?
+  // Asserts that the answer agrees with the ledger.
   async function assertTruth(site, answer, seat) {
     const map = await site.two.map(site.event);
     if (answer.status === 201) {
@@ -306,20 +305,20 @@ describe('a connection lost during COMMIT', () => {
     assert.ok(ms >= UNKNOWN_AFTER_MS - 200 && ms < UNKNOWN_AFTER_MS + 4000, `${ms} ms`);
     assert.match(answer.json.hold, /^hold_/);
     site.ledgerLink.restore();
-    await wellAgain(one);
+    await recover(one);
     const hold = assertOk(await one.get(`/v1/holds/${answer.json.hold}`));
     assert.deepEqual([hold.status, hold.seats], ['active', ['S-A-1']]);
     await site.done();
   });
 
-  it('likewise when it was never done: what was named to look up is not there', async () => {
+  it('and it was never done: the hold that the answer names does not exist', async () => {
     const site = await lab.pair();
     const { one, two, event } = site;
     site.ledgerLink.cutAt(isHoldCommit, 'before').then(() => site.ledgerLink.cut());
     const answer = await one.hold(event, 'S-A-1');
     assert.equal(answer.status, 503, answer.text);
     site.ledgerLink.restore();
-    await wellAgain(one);
+    await recover(one);
     if (answer.json.code === 'outcome_unknown') assertProblem(await one.get(`/v1/holds/${answer.json.hold}`), 404, 'no_such_hold');
     else assertProblem(answer, 503, 'ledger_unavailable');
     await until('the seat can be held', async () => (await two.hold(event, 'S-A-1')).status === 201, 6000, 100);
@@ -368,10 +367,10 @@ describe('standbys', () => {
     await lab.postgres.crash();
     over = true;
     standby.promote();
-    site.ledgerLink.target.port = standby.port; // what a virtual address or DNS does
+    site.ledgerLink.target.port = standby.port; // as a virtual address or DNS does
     site.ledgerLink.reset();
     await sale;
-    await wellAgain(one, 10_000);
+    await recover(one, 10_000);
     assert.ok(granted.length > 0);
     for (const hold of granted) assert.equal(assertOk(await one.get(`/v1/holds/${hold.id}`)).status, 'active');
     const next = await until('it sells again', async () => {

@@ -1,4 +1,4 @@
-// Several servers on one ledger: what one does the others know, and the end of one is nobody else's.
+// Several servers on one ledger: each shows what the others do, and the end of one does not affect the rest.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -21,7 +21,7 @@ describe('servers on one ledger', () => {
     const site = await lab.pair();
     const { one, two, event } = site;
     site.ledgerLink.blackhole();
-    one.hold(event, 'S-A-1').catch(() => {}); // its answer never comes
+    one.hold(event, 'S-A-1').catch(() => {}); // it is never answered
     await until('it has claimed the seat', () => Object.values(site.gateKeys('seat:*')).some((value) => value.startsWith('c:')));
     const claimed = Date.now();
     await one.kill9();
@@ -76,7 +76,7 @@ describe('servers on one ledger', () => {
     await site.done();
   });
 
-  // Through `one` is done; on the map and the streams of `two` it is within a second.
+  // Changes are made through `one`; the map and the streams of `two` show them within a second.
   async function follows(site, from, to, seat) {
     const { event } = site;
     const at = await to.streams();
@@ -129,7 +129,7 @@ describe('servers on one ledger', () => {
     const sold = await two.post(`/v1/holds/${first.json.id}/confirm`, { fence: first.json.fence }, sale);
     assertOk(sold, 201);
     assertReplay(await one.post(`/v1/holds/${first.json.id}/confirm`, { fence: first.json.fence }, sale), sold);
-    // at the same moment, through both
+    // at the same moment, through both servers
     for (let i = 10; i < 30; i++) {
       const key = { 'Idempotency-Key': newKey() };
       const answers = await Promise.all([one, two, one, two].map((server) => server.hold(event, `S-A-${i}`, {}, key)));
@@ -165,7 +165,7 @@ describe('servers on one ledger', () => {
     await site.done();
   });
 
-  // What the ledger has stored is from before the step.
+  // The times stored in the ledger are from before the clock was set back.
   it('a ledger whose clock was set back stands still until that has caught up', async () => {
     const site = await lab.pair();
     const { one, two, event } = site;

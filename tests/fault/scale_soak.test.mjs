@@ -1,4 +1,4 @@
-// tests/soak/cluster.mjs for HF_SOAK_S seconds (20; `make soak`: 300).
+// Runs tests/soak/cluster.mjs for HF_SOAK_S seconds (20; `make soak`: 300).
 // backends: own
 
 import { after, it } from 'node:test';

@@ -1,5 +1,5 @@
-// How a site begins and is looked at: with fewer rights, without its gate, and by `holdfast verify`
-// while it works.
+// Starting servers with restricted rights or without their gate, and checking the ledger with `holdfast verify`
+// while they work.
 // backends: own
 
 import assert from 'node:assert/strict';

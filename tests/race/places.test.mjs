@@ -1,5 +1,5 @@
-// Many buyers at one moment who leave the choice to us, or want places that are only counted (I2).
-// Each claim has a twin: the same judgement on a server without protection, where it must find the
+// Many buyers at the same moment ask for the best available seats, or for places of general admission (I2).
+// Each claim has a twin: the same assertions on a server without protection, where they must detect the
 // race.
 // backends: sqlite cluster
 
@@ -16,7 +16,7 @@ const ask = (event, places, headers) => encode('POST', '/v1/holds', { event, ...
 const won = (answers) => answers.filter(({ status }) => status === 201).map(({ json }) => json);
 const placesOf = (holds, area) => holds.reduce((sum, { areas }) => sum + (areas[area] ?? 0), 0);
 
-// Two seats of one row, side by side.
+// Whether two seats are adjacent in one row.
 function assertPair(seats) {
   assert.equal(seats.length, 2);
   const [a, b] = seats.map((seat) => /^(.*)-(\d+)$/.exec(seat));
@@ -31,7 +31,7 @@ describe('races for places', () => {
   });
   after(() => server?.finish());
 
-  // The winners share no seat, and map, counts and log know of them and of no others.
+  // Asserts that the winners share no seat, and that map, counts and log show exactly the winners.
   async function assertWinners(event, holds, { held } = {}) {
     const seats = holds.flatMap((hold) => hold.seats);
     assert.equal(new Set(seats).size, seats.length, 'a seat twice');
@@ -59,7 +59,7 @@ describe('races for places', () => {
   });
 
   it('300 buyers, room for 260 pairs: 260 win, and the hall is full', async () => {
-    // around the middle pair of 26 seats there is room for six more on each side: no seat is left alone
+    // around the middle pair of 26 seats there is room for six pairs on each side: no single seat is left
     const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 26 }] });
     const bytes = ask(event.id, twoOfTheBest);
     const answers = await stampede(server, 300, 1, () => bytes);
@@ -109,7 +109,7 @@ describe('races for places', () => {
     assert.ok(sold > 20, `${sold}`);
   });
 
-  // Each wants seats that others want too, and places that are too few for all.
+  // Each buyer wants seats that others want, too, and places that are too few for all.
   const mixed = [
     { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 2 } }, { seats: ['S-A-2', 'S-A-3'], areas: { Box: 1 } },
     { best_available: { quantity: 2 }, areas: { Floor: 1, Box: 1 } }, { seats: ['S-A-3'], areas: { Floor: 3, Box: 1 } },

@@ -1,5 +1,5 @@
-// Many buyers, few seats, one moment.  Each claim has a twin: the same judgement on a server
-// without protection, where it must find the race.
+// Many buyers ask for few seats at the same moment.  Each claim has a twin: the same assertions on a server
+// without protection, where they must detect the race.
 // backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
@@ -40,7 +40,7 @@ describe('races for seats', () => {
     assert.ok(tally(answers)['201'] > 1);
   });
 
-  // Sets that overlap, asked for in opposite orders, so that taking seat by seat would cross.
+  // Overlapping sets in opposite orders: a server that takes seat by seat would deadlock or split them.
   const overlapping = [['S-A-1', 'S-A-2'], ['S-A-2', 'S-A-1'], ['S-A-2', 'S-A-3'], ['S-A-3', 'S-A-2'],
     ['S-A-3', 'S-A-1'], ['S-A-1', 'S-A-3'], ['S-A-3', 'S-A-4', 'S-A-1'], ['S-A-4', 'S-A-2']];
   const owners = (answers) => answers.filter(({ status }) => status === 201).flatMap(({ json }) => json.seats);
@@ -187,8 +187,8 @@ describe('races for seats', () => {
     await pool(Array.from({ length: count }, (_, i) => `S-A-${i + 1}`), 24, async (seat) => {
       holds.push(await server.grant(event, seat, { ttl_ms: 2500 }));
     });
-    // Each is confirmed once, somewhere from 150 ms before to 150 ms after its expiry, while
-    // another buyer knocks for the same seat.
+    // Each hold is confirmed once, between 150 ms before and 150 ms after its expiry, while another buyer
+    // asks for the same seat.
     const results = await Promise.all(holds.map(async (hold, index) => {
       const due = ms(hold.expires_at);
       await sleep(due - 150 + ((index * 37) % 300) - Date.now());

@@ -1,11 +1,11 @@
-// Many buyers on three servers while servers, gate and sessions of the ledger are killed at random:
-// in the end every acknowledged answer is true (I1-I8, I11, I12, I14).
+// Many buyers use three servers while servers, the gate and sessions of the ledger are killed at random.  In
+// the end every acknowledged answer must be true (I1-I8, I11, I12, I14).
 //
 //   node tests/soak/cluster.mjs [--seconds 300] [--seed N] [--clients 12] [--quiet]
 //
 // tests/fault/scale_soak.test.mjs runs it for 20 s, `make soak` for 300.  Runs of more than a minute
-// also restart the ledger, and break it and the gate in stranger ways.  The seed repeats the choices,
-// not the moments.
+// also restart the ledger, and break it and the gate in less common ways.  The seed repeats the random
+// choices, but not their timing.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -20,15 +20,15 @@ import { newKey, pool, reap, Server, sleep, until } from '../support/server.mjs'
 
 const SERVERS = 3;
 const ROWS = 'ABCDEF', WIDTH = 40, FLOOR = 60;
-const GIVE_UP_MS = 30_000; // a request is repeated, with its key, until somebody answers for certain
+const GIVE_UP_MS = 30_000; // a request is repeated, with its key, until an answer is certain
 const READY_MS = 15_000;
-const AGREE_MS = 15_000; // some rounds of the reconciler, on a busy machine
-const FRESH_MS = 8000; // a new event, before the old ones are sold out
+const AGREE_MS = 15_000; // enough for some rounds of the reconciler on a busy machine
+const FRESH_MS = 8000; // opens a new event before the old ones are sold out
 
-// ---- what breaks ----
+// ---- faults ----
 
-// A ledger that is away, or ends the session, while a server starts ends the server; whoever keeps it alive
-// starts it again.
+// A server ends if the ledger is away, or ends its session, while the server starts.  A supervisor starts it
+// again.
 async function launchAgain(server) {
   for (let tries = 1; ; tries++) {
     try { return await server.launch(); } catch (error) {
@@ -47,7 +47,7 @@ class Chaos {
     if (wild) Object.assign(this.deeds, this.#wild);
   }
 
-  // Each takes what it breaks, waits, and mends it.
+  // Each breaks something, waits, and repairs it.
   deeds = {
     'server killed': async () => {
       const server = this.random.oneOf(this.servers);
@@ -120,7 +120,7 @@ class Chaos {
     },
   };
 
-  // A deed a second or so, one of each kind of victim at a time.
+  // Does about one deed per second; a server, the gate and the ledger each suffer at most one at a time.
   async run() {
     const under = { server: null, gate: null, ledger: null };
     while (!this.#calm) {
@@ -139,15 +139,15 @@ class Chaos {
   end() { this.#calm = true; }
 }
 
-// ---- who buys ----
+// ---- buyers ----
 
 class Record {
   holds = new Map(); // id -> { id, event, seats, areas, fence, expires, status, pending, booking }
   stored = []; // { method, path, body, key, status, text } of 2xx answers
   counts = { granted: 0, refused: 0, renewed: 0, released: 0, confirmed: 0, expired: 0, repeated: 0, unknown: 0 };
-  #owner = new Map(); // event and seat -> the hold that was granted it last
+  #owner = new Map(); // event and seat -> the last hold that was granted the seat
 
-  // A grant is only right if whoever had the seat before is over, by the ledger's own times.
+  // A grant is correct only if the previous hold of the seat has ended, by the ledger's own times.
   granted(json) {
     const hold = { id: json.id, event: json.event, seats: json.seats, areas: json.areas, fence: json.fence,
       expires: ms(json.expires_at), status: 'active', pending: null };
@@ -168,7 +168,7 @@ class Record {
 
 class Buyer {
   mine = [];
-  forgotten = []; // left to run out; some come back too late
+  forgotten = []; // holds that are left to expire; the buyer returns to some of them too late
 
   constructor(random, servers, events, record) { Object.assign(this, { random, servers, events, record }); }
 
@@ -210,7 +210,7 @@ class Buyer {
     return { method: 'POST', path: `/v1/holds/${hold.id}/confirm`, body: { fence: hold.fence }, key, hold, wants: 'confirmed' };
   }
 
-  // Asks one server after another until one answers for certain.
+  // Asks one server after another until an answer is certain.
   async #ask({ method, path, body, key }) {
     const deadline = Date.now() + GIVE_UP_MS;
     for (let tries = 0; Date.now() < deadline; tries++) {
@@ -262,7 +262,7 @@ class Buyer {
   }
 }
 
-// ---- the end: is all of it true? ----
+// ---- the end: every acknowledged answer is true ----
 
 async function assertAllTrue(record, servers, random) {
   const sold = new Map();
@@ -295,7 +295,7 @@ async function assertAllTrue(record, servers, random) {
   });
 }
 
-// Holds still run out, which each server and the gate learn of in their own time.
+// Holds still expire, and each server and the gate learn of it in their own time.
 async function eventually(check) {
   for (const deadline = Date.now() + AGREE_MS; ; await sleep(500)) {
     try { return await check(); } catch (error) { if (Date.now() > deadline) throw error; }
@@ -325,7 +325,7 @@ export async function soak({ seconds = 300, seed, clients = 12, wild = seconds >
   const bought = Promise.allSettled(buyers.map((buyer) => guard(buyer.run(isOver))));
   for (let next = Date.now() + FRESH_MS; !isOver(); await sleep(200)) {
     if (Date.now() < next) continue;
-    await openEvent(servers[events.length % SERVERS]).then(() => { next += FRESH_MS; }, () => {}); // it may be down just now
+    await openEvent(servers[events.length % SERVERS]).then(() => { next += FRESH_MS; }, () => {}); // the server may be down at the moment
   }
   const outcomes = await bought;
   chaos.end();
@@ -346,7 +346,7 @@ export async function soak({ seconds = 300, seed, clients = 12, wild = seconds >
       for (const other of others) assert.deepEqual(other, first, 'every server draws the same map');
     });
   }
-  // What each server folded from the others' rows was compared with the ledger every second.
+  // The reconciler has compared every server's view with the ledger every second.
   for (const server of servers) {
     assert.match((await server.get('/metrics')).text, /^holdfast_reconcile_repairs_total\{kind="view"\} 0$/m);
   }

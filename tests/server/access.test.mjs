@@ -1,5 +1,4 @@
-// Who may do what: keys and scopes, where the server dares to listen, limits of callers without a
-// key.
+// Access: keys and scopes, the addresses that the server may listen on, and limits for callers without a key.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -17,8 +16,8 @@ const bearer = (key) => (key ? { Authorization: `Bearer ${key}` } : {});
 const MISSING = 'Bearer realm="holdfast"';
 const WRONG = 'Bearer realm="holdfast", error="invalid_token"';
 
-// Every route and method, with the lowest scope that may use it.  {e}, {h} and {b} are ids that do
-// not exist, so that whoever gets past the check changes nothing.
+// Every route and method, with the lowest scope that may use it.  {e}, {h} and {b} are ids that do not exist,
+// so a request that passes the check changes nothing.
 const ROUTES = [
   ['POST', '/v1/holds', 'public'],
   ['GET', '/v1/holds', 'seller'],
@@ -52,7 +51,7 @@ describe('scopes', () => {
   before(async () => { server = await start({ env: KEYS }); });
   after(() => server?.stop());
 
-  // A body nobody accepts: who gets past the check hears of it, and nothing is made.
+  // An invalid body: a request that passes the check is refused for it and creates nothing.
   const call = (method, template, key) => server.request(method, fill(template),
     method === 'POST' ? '{"nonsense":1}' : undefined, bearer(key));
 
@@ -231,7 +230,7 @@ describe('starting with keys', () => {
         assert.ok(!stderr.includes(key), stderr);
       }
     }
-    await refused(['--listen', '0.0.0.0:0'], { HOLDFAST_ADMIN_KEY: '' }, /HOLDFAST_ADMIN_KEY/); // empty is none
+    await refused(['--listen', '0.0.0.0:0'], { HOLDFAST_ADMIN_KEY: '' }, /HOLDFAST_ADMIN_KEY/); // an empty key is no key
     await refused(['--listen', '127.0.0.1:0'], { HOLDFAST_ADMIN_KEY: ADMIN, HOLDFAST_SELLER_KEY: ADMIN }, /two scopes/);
   });
 

@@ -57,11 +57,11 @@ describe('areas', () => {
     const hold = await server.take(event, { seats: ['S-A-2', 'S-A-1'], areas: { Terrace: 4 } });
     assertHold(hold, { event, seats: ['S-A-2', 'S-A-1'], areas: { Terrace: 4 } });
     assert.equal(hold.amount, 2 * 1000 + 4 * 50);
-    // the seat is free, the area is short
+    // The seat is free; the area has too few places.
     assertSoldOut(await server.ask(event, { seats: ['S-A-3'], areas: { Terrace: 2 } }), 1, 'Terrace');
-    // the first area suffices, the second does not
+    // The first area has enough places; the second does not.
     assertSoldOut(await server.ask(event, { areas: { Floor: 1, Terrace: 2 } }), 1, 'Terrace');
-    // the area suffices, the seat is taken
+    // The area has enough places; the seat is taken.
     const taken = assertProblem(await server.ask(event, { seats: ['S-A-3', 'S-A-1'], areas: { Floor: 1 } }), 409, 'seat_taken');
     assert.deepEqual(taken.seats, ['S-A-1']);
     assert.deepEqual(await server.areas(event), { Floor: 20, Terrace: 1 });
@@ -168,7 +168,7 @@ describe('areas', () => {
     assertProblem(await server.ask(event, { best_available: { quantity: 2 }, areas: { Floor: 4 } }), 400, 'too_many_seats');
     assert.deepEqual(await server.areas(event), { Floor: 20, Terrace: 5 });
     await server.take(event, { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 3 } });
-    // too many is said before what is unknown and before what is gone
+    // Too many places are refused before unknown areas and before sold-out ones.
     assertProblem(await server.ask(event, { areas: { Nowhere: 6 } }), 400, 'too_many_seats');
     assertProblem(await server.ask(event, { areas: { Nowhere: 1, Terrace: 5 } }), 400, 'too_many_seats');
   });
@@ -193,7 +193,7 @@ describe('areas', () => {
     for (const areas of [[], ['Floor'], 'Floor', 7, null, true, [['Floor', 1]]]) {
       assertInvalid(await server.ask(event, { seats: ['S-A-1'], areas }), 'areas');
     }
-    // a number so large that it is none
+    // A number outside the range of integers.
     const body = (areas) => `{"event":"${event.id}","areas":${areas}}`;
     assertInvalid(await server.post('/v1/holds', body('{"Floor":99999999999999999999999}')));
     assertInvalid(await server.post('/v1/holds', body('{"Floor":1,"Floor":1}')));
@@ -245,12 +245,12 @@ describe('areas', () => {
     const body = { event: event.id, areas: { Terrace: 2 } };
     await assertIdempotent(server, '/v1/holds', body, { ...body, areas: { Terrace: 1 } }, newKey(), 201);
     assert.deepEqual(await server.areas(event), { Floor: 20, Terrace: 3 });
-    // a replay is given though nothing is left by now
+    // A replay is answered although no places are left by now.
     const key = { 'Idempotency-Key': newKey() };
     const last = await server.ask(event, { areas: { Terrace: 3 } }, key);
     assertOk(last, 201);
     assert.equal((await server.ask(event, { areas: { Terrace: 3 } }, key)).text, last.text);
-    // a refusal does not spend the key
+    // A refusal does not use up the key.
     const other = { 'Idempotency-Key': newKey() };
     assertSoldOut(await server.ask(event, { areas: { Terrace: 3 } }, other), 0, 'Terrace');
     assert.equal((await server.del(url(last.json))).status, 204);

@@ -1,4 +1,4 @@
-// The log: every transition of anything, in order; the state is its fold (I11), and so is the past.
+// The audit log: it has every transition in order, and folding it gives the present and every past state (I11).
 // backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
@@ -36,7 +36,7 @@ describe('the log', () => {
     assertOk(await seller(event, 'open'));
     await until('the fourth runs out', async () => (await server.counts(event)).held === 0);
     const rescued = assertOk(await confirm(fourth, { rescue: true }), 201);
-    // what changes nothing leaves no row
+    // A request that changes nothing leaves no row.
     assertOk(await confirm(hold));
     assertOk(await seller(event, 'open'));
     assertOk(await seller(event, 'block', { seats: ['S-B-1'] }));
@@ -106,7 +106,7 @@ describe('the log', () => {
     assert.deepEqual(await readAudit(server, `hold=${hold.id}&seat=S-A-1`), ofHold.filter(({ seat }) => seat === 'S-A-1'));
     assert.deepEqual((await readAudit(server, `hold=${next.id}&seat=S-A-2`)), []);
     assert.deepEqual(await readAudit(server, `event=${event.id}&seat=S-B-9`), []);
-    // another event's hold is not this event's
+    // A hold of another event is not found.
     const other = await server.createEvent();
     const stranger = await server.grant(other, 'S-A-1');
     assertProblem(await server.get(`/v1/audit?event=${event.id}&hold=${stranger.id}`), 404, 'no_such_hold');
@@ -145,9 +145,9 @@ describe('the log', () => {
       const rows = await readAudit(server, `event=${event.id}&seat=${encodeURIComponent(seat)}`);
       assert.deepEqual(rows.map(brief), [`hold seat ${seat} available held`]);
     }
-    // lower-case escapes are the same
+    // Lower-case escapes mean the same.
     assert.equal(assertOk(await server.get(`/v1/events/${event.id}/seats/a%2fb-r%2fa%2fb-2`)).id, 'a/b-r/a/b-2');
-    // a slash that is not escaped is another path
+    // A slash that is not escaped makes another path.
     assertProblem(await server.get(`/v1/events/${event.id}/seats/a/b-r/a/b-2`), 404, 'not_found');
     for (const odd of ['%00', 'a%2Fb-r%2Fa%2Fb-2%00', '%', '%2', '%zz', '%C3', '%FF%FE', 'S-A-1%0A']) {
       assertProblem(await server.get(`/v1/events/${event.id}/seats/${odd}`), 404, 'no_such_seat');
@@ -212,7 +212,7 @@ describe('the log', () => {
       for (const seat of ['S-A-11', 'x', 'S-A-01']) assertProblem(await seatAt(event, seat), 404, 'no_such_seat');
       assertProblem(await server.get(`/v1/events/evt_${'0'.repeat(28)}/seats/S-A-1`), 404, 'no_such_event');
       assertProblem(await server.del(`/v1/events/${event.id}/seats/S-A-1`), 405, 'method_not_allowed');
-      // another zone's clock shows the same moment
+      // The same moment in another time zone.
       const local = `${new Date(Date.now() + 2 * 3600_000).toISOString().slice(0, -1)}+02:00`;
       assert.equal(assertOk(await seatAt(event, 'S-A-1', local)).status, 'held');
     });
@@ -224,7 +224,7 @@ describe('the log', () => {
       const renewed = assertOk(await server.post(`/v1/holds/${kept.id}/renew`, { ttl_ms: 60_000 }));
       await sleep(ms(hold.expires_at) - Date.now() + 20);
       const at = async (seat, time) => assertOk(await seatAt(event, seat, new Date(time).toISOString()));
-      for (let round = 0; round < 2; round++) { // the second when it has been swept
+      for (let round = 0; round < 2; round++) { // in the second round the hold has been swept
         assert.equal((await at('S-A-1', ms(hold.created_at) - 1)).status, 'available');
         assert.equal((await at('S-A-1', ms(hold.created_at))).status, 'held');
         assert.equal((await at('S-A-1', ms(hold.expires_at) - 1)).status, 'held');
@@ -284,7 +284,7 @@ describe('the log', () => {
       if (answer.status === 201) holds.push(answer.json);
       return answer;
     };
-    // one of each, whatever chance brings; and some that nobody touches: they run out
+    // One of each kind, whatever the random choices are, and some holds that are left to expire.
     const left = [];
     for (let i = 0; i < 4; i++) left.push(await server.take(event, { areas: { Floor: 1 }, ttl_ms: 5000 }));
     assertOk(await server.post(`/v1/holds/${left[0].id}/renew`, {}));
@@ -303,7 +303,7 @@ describe('the log', () => {
       const map = mapOf(await server.read(`/v1/events/${event.id}/seats`));
       moments.push({ at, map });
       await sleep(5 + below(60));
-      if (round === 12) await sleep(700); // some run out in peace
+      if (round === 12) await sleep(700); // some holds expire undisturbed
     }
     assertOk(await seller(event, 'open'));
     holds.push(...left);
@@ -315,13 +315,13 @@ describe('the log', () => {
     await pool(holds, 8, async ({ id, fence }) => {
       const read = await server.read(`/v1/holds/${id}`);
       const folded = state.holds[id];
-      const now = folded.status === 'active' && read.status === 'expired' ? 'expired' : folded.status; // it ran out since
+      const now = folded.status === 'active' && read.status === 'expired' ? 'expired' : folded.status; // it has expired since
       assert.deepEqual([read.status, read.fence >= fence], [now, true], id);
     });
     assert.equal(Object.keys(state.holds).length, holds.length);
 
-    // the past: what the map said then is what the seat's history says now, but for holds that ran
-    // out about then, of which the map knows a little later
+    // The past: what the map showed then is what the seat's history says now, except for holds that expired
+    // about then, which the map shows a little later.
     const near = (row, at) => row.cause === 'expire' && Math.abs(ms(row.at) - at) < 600;
     let compared = 0;
     await pool(sample(moments, 14), 4, async ({ at, map }) => {

@@ -1,5 +1,5 @@
-// best_available: which seats a buyer gets who leaves the choice to us.  tests/unit/test_best*.c
-// hold the choice to every other possible one; here it is met from outside.
+// best_available: which seats the server chooses.  tests/unit/test_best*.c compare each choice with every
+// possible one; this suite tests it through the API.
 // backends: sqlite cluster
 
 import assert from 'node:assert/strict';
@@ -15,7 +15,7 @@ describe('best available', () => {
   before(async () => { server = await start(); });
   after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
-  // `layout`: rows of 'S' as a list of widths.
+  // `layout` is the list of the widths of the rows of section S.
   const hall = (layout, fields = {}) => server.createEvent({
     sections: [{ name: 'S', price: 100, rows: layout.map((seats, i) => ({ name: 'ABCDEFGH'[i], seats })) }], max_per_hold: 50, ...fields,
   });
@@ -31,7 +31,7 @@ describe('best available', () => {
     assert.deepEqual(await chosen(await hall([9, 9]), 3), row('S-A', 4, 6));
     assert.deepEqual(await chosen(await hall([10, 10]), 4), row('S-A', 4, 7));
     assert.deepEqual(await chosen(await hall([10, 10]), 10), row('S-A', 1, 10));
-    const two = await chosen(await hall([9]), 2); // both halves are as good: the lower numbers
+    const two = await chosen(await hall([9]), 2); // both halves are equally good, so the lower numbers win
     assert.deepEqual(two, ['S-A-4', 'S-A-5']);
   });
 
@@ -80,13 +80,13 @@ describe('best available', () => {
       { name: 'V', price: 5, rows: 1, seats_per_row: 4 }];
     const event = await server.createEvent({ sections });
     assert.deepEqual(await chosen(event, 4, { section: 'U' }), row('U-A', 1, 4));
-    assert.deepEqual(await chosen(event, 2, { tier: 'B' }), row('T-A', 1, 2)); // the middle would leave two singles
+    assert.deepEqual(await chosen(event, 2, { tier: 'B' }), row('T-A', 1, 2)); // the middle would leave two single seats
     assert.deepEqual(await chosen(event, 4, { section: 'S', tier: 'A' }), row('S-A', 1, 4));
     assertSoldOut(await best(event, 1, { section: 'U' }), 0);
     assertSoldOut(await best(event, 1, { tier: 'A' }), 0);
     assertSoldOut(await best(event, 3, { tier: 'B' }), 2);
     assertSoldOut(await best(event, 3, { tier: 'B', adjacent: false }), 2);
-    assertSoldOut(await best(event, 1, { section: 'T', tier: 'A' }), 0); // T is not of that tier
+    assertSoldOut(await best(event, 1, { section: 'T', tier: 'A' }), 0); // T has another tier
     assert.deepEqual(await chosen(event, 2, { section: null, tier: null }), row('T-A', 3, 4));
     assert.deepEqual(await chosen(event, 4, { section: 'V' }), row('V-A', 1, 4));
     for (const [field, name] of [['section', 'X'], ['section', 's'], ['tier', 'C'], ['tier', 'a'], ['section', 'S-A'], ['section', 'A']]) {
@@ -95,15 +95,15 @@ describe('best available', () => {
   });
 
   it('no seat is left alone where that can be had', async () => {
-    // 5 free: the middle three would leave two singles; the left three leave a pair
+    // Of 5 free seats, the middle three would leave two single seats; the left three leave a pair.
     assert.deepEqual(await chosen(await hall([5]), 3), row('S-A', 1, 3));
-    // three of four would leave one: the row behind takes them
+    // Three of four would leave a single seat, so the row behind is chosen.
     const event = await hall([4, 7]);
     const seats = await chosen(event, 3);
     assert.equal(seats[0].slice(0, 4), 'S-B-', `${seats}`);
     assert.notDeepEqual(seats, row('S-B', 2, 4));
     assert.notDeepEqual(seats, row('S-B', 4, 6));
-    // and if it cannot be had, one is left alone rather than the buyer sent away
+    // If there is no better choice, a single seat is left rather than the buyer refused.
     const narrow = await hall([4]);
     const three = await chosen(narrow, 3);
     assert.ok([row('S-A', 1, 3), row('S-A', 2, 4)].some((list) => list.join() === three.join()));
@@ -195,7 +195,7 @@ describe('best available', () => {
     for (const quantity of [4, 500, 501, 2 ** 31 - 1]) assertProblem(await best(event, quantity), 400, 'too_many_seats');
     assertProblem(await best(event, 4, { section: 'X' }), 400, 'too_many_seats');
     assert.deepEqual(await chosen(event, 3), row('S-A', 4, 6));
-    // more than an event of many may have in one hold, more than fit into the request's own room
+    // More seats than are stored inside the request itself.
     const large = await hall([300], { max_per_hold: 200 });
     assert.deepEqual(await chosen(large, 200), row('S-A', 51, 250));
     assertSoldOut(await best(large, 101, { adjacent: false }), 100);
@@ -207,7 +207,7 @@ describe('best available', () => {
     const body = { event: event.id, best_available: { quantity: 2 } };
     const hold = await assertIdempotent(server, '/v1/holds', body, { ...body, best_available: { quantity: 1 } }, newKey(), 201);
     assert.deepEqual((await server.counts(event)).held, 2);
-    // also when it was the last that there was
+    // The same for the last seats of the event.
     const last = { event: event.id, best_available: { quantity: 7, adjacent: false } };
     await assertIdempotent(server, '/v1/holds', last, body, newKey(), 201);
     const key = { 'Idempotency-Key': newKey() };
@@ -228,7 +228,7 @@ describe('best available', () => {
       const story = [];
       const live = [];
       for (let i = 0; i < 90; i++) {
-        if (index === 1 && i === 45) await other.restart(); // what it knows comes from the ledger
+        if (index === 1 && i === 45) await other.restart(); // afterwards its view comes from the ledger
         if (live.length > 4 && below(3) === 0) {
           const hold = live.splice(below(live.length), 1)[0];
           assert.equal((await other.del(`/v1/holds/${hold.id}`)).status, 204);

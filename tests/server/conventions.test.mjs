@@ -1,4 +1,4 @@
-// What every answer promises: problems, ids of requests, methods and paths, health and metrics.
+// Conventions of every answer: problems, request ids, methods and paths, health and metrics.
 // backends: sqlite
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// Small print: what a reviewer found wrong once.
+// Details that a review once found wrong.
 // backends: sqlite
 
 import assert from 'node:assert/strict';

@@ -1,5 +1,5 @@
-// The documents say what is so: the tour's commands print what the page shows, and the manual
-// pages have the flags that the programs have.
+// The documents are true: the commands of the tour print what the page shows, and the manual pages list the
+// flags that the programs have.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -13,7 +13,7 @@ import { HOLDFAST, HOLDFASTD, launch, reap, start } from '../support/server.mjs'
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 const page = (name) => fs.readFileSync(path.join(docs, name), 'utf8');
 
-// [{ line, command, expected }]: each ```sh block, and the ```text block right behind it, if any.
+// Returns [{ line, command, expected }] for each ```sh block; `expected` is the ```text block that follows it.
 function blocks(text) {
   const found = [];
   const fence = /^```(sh|text)\n([\s\S]*?)^```\n/gm;
@@ -27,7 +27,7 @@ function blocks(text) {
   return found;
 }
 
-// `…` is anything.
+// `…` stands for any text.
 const pattern = (expected) => new RegExp(`^${expected.trimEnd().split('…')
   .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('[^\\n]*?')}$`);
 
@@ -61,7 +61,7 @@ describe('docs/api.md', () => {
   });
 });
 
-// Long flags in a text, without what is only mentioned of other programs.
+// Returns the long flags in a text, without those of other programs that it mentions.
 const flags = (text) => [...new Set(text.match(/--[a-z][a-z-]+/g))].sort();
 // mdoc writes --listen as `Fl -listen`.
 const pageFlags = (text) => [...new Set([...text.matchAll(/Fl -([a-z][a-z-]+)/g)].map(([, name]) => `--${name}`))].sort();

@@ -1,4 +1,4 @@
-// What answers say to browsers (CORS, security headers), and what the log says of requests.
+// Headers for browsers (CORS, security headers), and the log lines of requests.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -14,7 +14,7 @@ const bearer = (key) => ({ Authorization: `Bearer ${key}` });
 
 const allowed = (answer) => answer.headers['access-control-allow-origin'];
 
-// One answer of each kind, by its status; each is asked for with these headers.
+// Makes one request for each kind of answer, with these headers; resolves to the answers by status.
 async function kinds(server, event, headers) {
   const seat = `S-A-${1 + Math.floor(Math.random() * 10)}`;
   const ask = (method, target, body) => server.request(method, target, body, headers);

@@ -1,4 +1,4 @@
-// Making holds: the 201, every refusal, and the order in which reasons to refuse are looked for.
+// Creating holds: the 201, every refusal, and the order in which the server checks for reasons to refuse.
 // backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
@@ -174,17 +174,17 @@ describe('making holds', () => {
   it('types are checked before duplicates, duplicates before existence, existence before state', async () => {
     await server.grant(event, 'S-H-1');
     const nowhere = `evt_${'0'.repeat(28)}`;
-    // 400 for what is malformed, though event and seats are unknown too
+    // 400 for a malformed request, although event and seats are unknown, too.
     assertInvalid(await server.hold(nowhere, ['x', 'x'], { owner: 7 }), 'owner');
     assertInvalid(await server.hold(event, ['nope', 'nope'], { nonsense: 1 }), 'nonsense');
-    // 400 for duplicates, though event or seat is unknown or taken
+    // 400 for duplicates, although the event or a seat is unknown or taken.
     assertProblem(await server.hold(nowhere, ['x', 'x']), 400, 'duplicate_seat');
     assertProblem(await server.hold(event, ['nope', 'nope']), 400, 'duplicate_seat');
     assertProblem(await server.hold(event, ['S-H-1', 'S-H-1']), 400, 'duplicate_seat');
-    // 400 for too many, though one is unknown or taken
+    // 400 for too many seats, although one is unknown or taken.
     assertProblem(await server.hold(event, [...names('H', 2, 11), 'nope']), 400, 'too_many_seats');
     assertProblem(await server.hold(event, names('H', 1, 11)), 400, 'too_many_seats');
-    // 404 for an unknown one, though another is taken
+    // 404 for an unknown seat, although another is taken.
     assertProblem(await server.hold(event, ['S-H-1', 'nope']), 404, 'no_such_seat');
     assertProblem(await server.hold(event, ['nope', 'S-H-1']), 404, 'no_such_seat');
   });

@@ -1,5 +1,5 @@
-// Bad input: every kind is a clear 4xx (or a closed connection where there was no request to
-// answer), nothing is changed by it, and the server goes on serving.
+// Bad input: every kind gets a clear 4xx (or a closed connection if there is no request to answer), changes
+// nothing, and the server keeps serving.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -23,7 +23,7 @@ describe('bad input', () => {
   });
   after(() => server?.stop());
 
-  // Whatever a test threw at the server: it still holds, releases and knows what it knew.
+  // Asserts that the server still holds, releases and remembers, whatever a test has sent.
   afterEach(async () => {
     const answer = await server.request('POST', '/v1/holds', { event: event.id, seats: ['S-A-1'] }, {}, { agent: false });
     assert.equal(answer.status, 201, answer.text);
@@ -143,7 +143,7 @@ describe('bad input', () => {
     }
   });
 
-  // A client that looks up from writing now and then, as browsers and curl do.
+  // A client that reads between writes, as browsers and curl do.
   async function sendSlowly(head, total, chunk = (n) => Buffer.alloc(n, 0x20)) {
     const wire = await Wire.connect(server);
     const reply = wire.next();
@@ -265,7 +265,7 @@ describe('bad input', () => {
       await wire.write(whole.slice(0, cut));
       wire.close();
     }
-    // these do arrive whole, but nobody waits for the answer: give the seat back if it was held
+    // These requests arrive complete, but the client does not wait for the answer: release the seat if it is held.
     const wires = await Wire.connectMany(server, 20);
     for (const wire of wires) { await wire.write(`GET /v1/events/${event.id}/seats HTTP/1.1\r\nHost: x\r\n\r\n`); wire.close(); }
   });

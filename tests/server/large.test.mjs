@@ -1,4 +1,4 @@
-// Large events: made while others sell, whole or not at all, and kept as they were made.
+// Large events: they are created while others sell, completely or not at all, and stored unchanged.
 // backends: sqlite postgres
 
 import assert from 'node:assert/strict';
@@ -13,14 +13,14 @@ const hall = (rows) => ({ name: 'Arena', currency: 'usd', sections: [{ name: 'S'
 const listed = (n, seats) => hall({ rows: Array.from({ length: n }, (_, i) => ({ name: `r${i}`, seats })) });
 
 describe('large events', () => {
-  const longestMs = 1000; // of a hold; with a row a seat it was seconds
+  const longestMs = 1000; // for a hold; with one row per seat in the ledger it was seconds
   let server;
   before(async () => { server = await start(); });
   after(() => server?.finish());
 
   const create = (body, key = newKey()) => server.post('/v1/events', body, { 'Idempotency-Key': key });
 
-  // Holds a seat of each event again and again until `done`; resolves to the longest wait.
+  // Holds seats of each event repeatedly until `done`; resolves to the longest wait.
   async function longestHold(events, done) {
     let over = false;
     let longest = 0;
@@ -44,7 +44,7 @@ describe('large events', () => {
   ]) {
     it(`holds on other events go on while one of ${what} is made`, async (t) => {
       const events = [];
-      // as many as there are workers, so that one of them shares the creation's
+      // as many events as workers, so that one shares the worker of the creation
       for (let i = 0; i < 4; i++) events.push(await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 20_000 }] }));
       for (const event of events) await server.grant(event, 'S-A-20000');
       const creation = create(body).then(async (answer) => { await sleep(20); return answer; });

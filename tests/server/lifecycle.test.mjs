@@ -1,5 +1,5 @@
-// The life of a hold: every call in every state, legal and not.  Tests that wait for an expiry
-// wait side by side: the shortest hold lasts a second.
+// The life of a hold: every call in every state, legal or not.  Tests that wait for an expiry run
+// concurrently, since the shortest hold lasts a second.
 // backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
@@ -143,7 +143,7 @@ describe('the life of a hold', () => {
       const hold = await active();
       for (const fence of [hold.fence - 1, hold.fence + 1, 0, -5, 2 ** 52]) {
         const answer = await confirm(hold, { fence });
-        if (answer.status === 400) assertInvalid(answer, 'fence'); // 0 and less were never a fence
+        if (answer.status === 400) assertInvalid(answer, 'fence'); // fences start at 1
         else assertProblem(answer, 409, 'stale_fence');
         if (fence > 0) assert.equal(answer.status, 409);
       }

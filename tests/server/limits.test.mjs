@@ -1,4 +1,4 @@
-// What a header may look like, and what one client may make the server remember.
+// Limits on headers, and on what one client can make the server store.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -20,7 +20,7 @@ describe('headers and limits', () => {
 
   const connect = () => net.connect(server.port, '127.0.0.1');
 
-  // Send raw bytes; all that comes back until the server closes or falls silent.
+  // Sends raw bytes; resolves to everything received until the server closes the connection or is silent.
   const raw = (text) => new Promise((resolve) => {
     const socket = connect();
     let got = '';

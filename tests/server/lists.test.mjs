@@ -1,4 +1,4 @@
-// GET /v1/holds: every hold of an event once, newest first, with ids that cannot be used.
+// GET /v1/holds lists every hold of an event once, newest first, with ids that cannot be used.
 // backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
@@ -11,7 +11,7 @@ const MASKED = /^hold_[0-9A-Za-z]{11}\*{17}$/;
 describe('the list of holds', () => {
   let server;
   let event;
-  let holds; // as made, oldest first
+  let holds; // in the order of creation
   const wanted = {}; // status -> fences, newest first
   before(async () => {
     server = await start({ leaks: true });
@@ -42,7 +42,7 @@ describe('the list of holds', () => {
 
   const list = (query = '') => server.get(`/v1/holds?event=${event.id}${query}`);
 
-  // All pages; each is as full as it can be.
+  // Resolves to the holds of all pages; asserts that every page is as full as possible.
   async function pages(query, limit) {
     const found = [];
     let cursor = '';

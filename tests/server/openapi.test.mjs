@@ -1,5 +1,5 @@
-// The document and the server say the same: every operation is driven to every status it names
-// (but those that need a broken server), and every answer is held to it.
+// docs/openapi.yaml and the server agree: the suite drives every operation to every status that the document
+// names (except those that need a broken server) and compares every answer with it.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -16,7 +16,7 @@ const SELLER = 'a-seller-key-of-the-tests';
 const KEYS = { admin: ADMIN, seller: SELLER };
 const PUBLIC_PLACES = 4;
 
-// Ids that nobody was given.
+// Well-formed ids that do not exist.
 const UNKNOWN = {
   event: `evt_${'0'.repeat(10)}1${'0'.repeat(17)}`,
   hold: `hold_${'0'.repeat(10)}1${'0'.repeat(17)}`,
@@ -59,7 +59,7 @@ describe('the document', () => {
       .filter(([, status]) => Number(status) >= 400).map(([, , code]) => code).filter((code, i, all) => all.indexOf(code) === i);
     assert.ok(codes.length >= 20, `only ${codes.length} codes found in status.h`);
     const known = document.api.components.schemas.Code.enum;
-    const later = ['idempotency_key_required']; // of payments
+    const later = ['idempotency_key_required']; // comes with payments
     assert.deepEqual(codes.filter((code) => !later.includes(code)).sort(), [...known].sort());
   });
 
@@ -79,9 +79,9 @@ describe('the document', () => {
 describe('the server does what the document says', () => {
   let server;
   let event; // sections S (20 seats) and T (4, tier B), area Floor (5)
-  let expired; // a hold whose time is over by the time it is needed
+  let expired; // a hold that has expired by the time it is needed
 
-  // One request as documented; its answer must have this status and be as documented.
+  // Makes one documented request; its answer must have this status and be as documented.
   async function drive(id, status, { parameters, body, headers = {}, as = 'admin', raw } = {}) {
     const { method } = document.operation(id);
     const target = document.target(id, parameters);
@@ -93,7 +93,7 @@ describe('the server does what the document says', () => {
     return answer;
   }
 
-  // With an Idempotency-Key: the answer, the same again, and 422 for another body.
+  // With an Idempotency-Key: asserts the answer, the same answer again, and 422 for another body.
   async function driveKeyed(id, status, { body, ...rest } = {}) {
     const headers = { 'Idempotency-Key': newKey() };
     const first = await drive(id, status, { body, headers, ...rest });
@@ -325,7 +325,7 @@ describe('the server does what the document says', () => {
     await drive('readAudit', 400, { parameters: { ...parameters, limit: 1001 } });
   });
 
-  // The head and the first message of a stream; resolves to { status, headers, message }.
+  // Reads the head and the first message of a stream; resolves to { status, headers, message }.
   const firstMessage = (url, act) => new Promise((resolve, reject) => {
     const request = http.get(url, (res) => {
       let text = '';
@@ -373,7 +373,7 @@ describe('the server does what the document says', () => {
     await drive('getMetrics', 200);
   });
 
-  // The last one: what the others have seen.
+  // Must run last: it checks what the other tests have seen.
   it('has been driven to everything the document promises', () => {
     const missing = operations.flatMap((id) => Object.keys(document.operation(id).responses)
       .filter((status) => Number(status) < 500).map((status) => `${id} ${status}`))

@@ -1,4 +1,4 @@
-// holdfastd as a program: flags, their twins in the environment, the demo, signals.
+// holdfastd as a program: flags, their equivalents in the environment, the demo, signals.
 // backends: sqlite
 
 import assert from 'node:assert/strict';

@@ -1,5 +1,5 @@
-// The proxies in the documents, as they are written there: accepted by HAProxy and nginx, and doing what
-// they are for.  Only addresses, ports, certificates and log files are replaced.
+// The proxy configurations in the documents: HAProxy and nginx accept them, and they do what the documents
+// say.  Only addresses, ports, certificates and log files are replaced.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -30,14 +30,14 @@ before(() => {
 });
 after(reap);
 
-// The example with what belongs to this machine put in.
+// Returns the example with this machine's addresses, ports and files.
 function fit(text, { server, streams, port }) {
   return text
     .replaceAll(/(?:10\.0\.0\.1\d|127\.0\.0\.1):8080/g, `127.0.0.1:${server.port}`)
     .replaceAll(/(?:10\.0\.0\.1\d|127\.0\.0\.1):8081/g, `127.0.0.1:${streams.port}`)
     .replaceAll(/ port 8080$/gm, ` port ${server.port}`)
     .replaceAll(/\S*tickets\.example\.(pem|key)/g, certificate)
-    .replace(/maxconn \d+/, 'maxconn 100') // of the machine's limit of files
+    .replace(/maxconn \d+/, 'maxconn 100') // within this machine's limit of open files
     .replace('bind :443', `bind 127.0.0.1:${port}`)
     .replace('listen 443', `listen 127.0.0.1:${port}`)
     .replaceAll('/var/log/nginx', dir);
@@ -67,7 +67,7 @@ const PROXIES = {
   },
 };
 
-// As a buyer from an address that no server trusts.
+// Makes a request as a buyer from an address that no server trusts.
 function request(port, method, target, body, headers = {}) {
   return new Promise((resolve, reject) => {
     const req = https.request({ host: '127.0.0.1', port, method, path: target, rejectUnauthorized: false, agent: false, headers, localAddress: '127.0.0.2' }, (res) => {
@@ -100,7 +100,7 @@ for (const doc of docs) {
         const file = proxy.write(fit(example(doc, kind), { server, streams: await server.streams(), port }), `${kind}-${doc}`);
         const [command, ...args] = proxy.check(file);
         const said = execFileSync('sh', ['-c', '"$@" 2>&1', 'sh', command, ...args], { encoding: 'utf8', env: { ...process.env, PATH } });
-        if (kind === 'haproxy') assert.equal(said, '', 'not even a warning'); // a newer nginx has new names for some
+        if (kind === 'haproxy') assert.equal(said, '', 'not even a warning'); // a newer nginx warns about renamed directives
         const [program, ...rest] = proxy.run(file);
         running = launch(program, rest, { env: { ...process.env, PATH } });
         await until('it serves', async () => (await request(port, 'GET', '/readyz').catch(() => null))?.status === 200 || running.ended, 10_000, 50);
@@ -114,7 +114,7 @@ for (const doc of docs) {
         await until('the stream says so', () => /S-A-1/.test(stream.text), 3000);
         stream.close();
         const hold = JSON.parse(held.text);
-        // Whoever forges an address shares the limit of their own.
+        // A client that forges an address still shares the limit of its own address.
         const more = await request(port, 'POST', '/v1/holds', { event: event.id, seats: ['S-A-3'] }, { 'X-Forwarded-For': '203.0.113.2' });
         assert.equal(more.status, 429, more.text);
         assert.equal((await request(port, 'GET', `/v1/holds/${hold.id}`)).status, 200);

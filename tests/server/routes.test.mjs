@@ -1,5 +1,5 @@
-// What every call has in common, asked of those of sellers and readers: any may be the first to meet
-// an event after a restart, HEAD is GET without a body, none says a secret in the log.
+// Common properties of the calls of sellers and readers: each works as the first request for an event after a
+// restart, HEAD is GET without a body, and none logs a secret.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -16,9 +16,9 @@ describe('calls of sellers and readers', () => {
   const layout = {
     sections: [{ name: 'S', tier: 'A', price: 10, rows: 1, seats_per_row: 30 }], areas: [{ name: 'Floor', price: 5, capacity: 9 }], max_per_hold: 40,
   };
-  const seats = Array.from({ length: 20 }, (_, i) => `S-A-${i + 10}`); // more than a request has room for itself
+  const seats = Array.from({ length: 20 }, (_, i) => `S-A-${i + 10}`); // more than are stored inside the request itself
 
-  // Each with an event of its own and a hold of S-A-1 and two places in it.
+  // Each call gets an event of its own with a hold of S-A-1 and two places.
   const calls = {
     'best available': (e) => ({ method: 'POST', path: '/v1/holds', body: { event: e.id, best_available: { quantity: 20, section: 'S', tier: 'A' }, areas: { Floor: 1 } }, status: 201 }),
     areas: (e) => ({ method: 'POST', path: '/v1/holds', body: { event: e.id, areas: { Floor: 7 } }, status: 201 }),
@@ -101,7 +101,7 @@ describe('calls of sellers and readers', () => {
 
   it('who goes away while waiting for a map, a page or an answer harms nobody', async () => {
     const event = await server.createEvent(layout);
-    for (let i = 0; i < 6; i++) { // spend the allowance of maps
+    for (let i = 0; i < 6; i++) { // use up the allowance of maps
       await server.grant(event, `S-A-${i + 1}`);
       if (i < 5) await server.map(event);
     }

@@ -1,4 +1,4 @@
-// What sellers do: take seats off sale and put them back, stop the sale and go on, end another's hold.
+// Calls of sellers: block and unblock seats, close and reopen the sale, evict a hold.
 // backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
@@ -95,7 +95,7 @@ describe('sellers', () => {
         for (const id of [NOWHERE, 'evt_x', 'x', event.id.slice(0, -1), `${event.id.slice(0, -1)}${event.id.endsWith('0') ? '1' : '0'}`]) {
           assertProblem(await change(action, id, { seats: ['S-A-1'] }), 404, 'no_such_event');
         }
-        assertInvalid(await change(action, NOWHERE, { seats: [] }), 'seats'); // types before existence
+        assertInvalid(await change(action, NOWHERE, { seats: [] }), 'seats'); // types are checked before existence
         const wrong = await server.get(`/v1/events/${event.id}/${action}`);
         assertProblem(wrong, 405, 'method_not_allowed');
         assert.equal(wrong.headers.allow, 'POST');
@@ -149,7 +149,7 @@ describe('sellers', () => {
         { best_available: { quantity: 1 } }, { seats: ['S-A-9'], areas: { Floor: 1 } }]) {
         assertProblem(await server.ask(event, places), 409, 'event_closed');
       }
-      // what is malformed or unknown is said first
+      // Malformed and unknown fields are refused first.
       assertInvalid(await server.ask(event, { seats: [7] }), 'seats');
       assertProblem(await server.hold(event, ['S-A-9', 'S-A-9']), 400, 'duplicate_seat');
       assertProblem(await server.hold(event, 'S-A-11'), 404, 'no_such_seat');

@@ -1,5 +1,5 @@
-// The map: drawn at most ten times a second for however many who ask (five at once, then one every
-// 200 ms), exactly of its seq, and never older than what the asker was answered before.
+// The map: however many clients ask, the server draws it at most ten times per second (five at once, then one
+// every 200 ms), exactly as of its seq, and never older than the client's previous answer.
 // backends: sqlite cluster
 
 import assert from 'node:assert/strict';
@@ -191,7 +191,7 @@ describe('maps', () => {
     const own = await start();
     const event = await own.createEvent();
     const wires = await Wire.connectMany(own, 8);
-    for (let i = 1; i <= 7; i++) { // spend the allowance
+    for (let i = 1; i <= 7; i++) { // use up the allowance
       await own.grant(event, `S-A-${i}`);
       if (i < 7) await own.map(event);
     }

@@ -1,5 +1,5 @@
-// Streams: the format, where they begin, that nothing is ever left out (I13), many readers at once,
-// readers that are slow or vanish, and the end.
+// Streams: the format, where they begin, completeness (I13), many readers at once, readers that are slow or
+// disappear, and the end.
 // backends: sqlite cluster
 
 import assert from 'node:assert/strict';
@@ -16,7 +16,7 @@ const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, 
 const rowName = (i) => (i < 26 ? '' : String.fromCharCode(64 + Math.floor(i / 26))) + String.fromCharCode(65 + i % 26);
 const seatNames = (rows, seats) => Array.from({ length: rows * seats },
   (_, i) => `S-${rowName(Math.floor(i / seats))}-${i % seats + 1}`);
-// A port that is free, and so is the next.
+// Resolves to a free port whose successor is free, too.
 async function freePair() {
   for (;;) {
     const [first, second] = [net.createServer(), net.createServer()];
@@ -35,12 +35,12 @@ const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/
 describe('streams', () => {
   let server, event, at, idle, idleSince;
   before(async () => {
-    // Memory is measured below: the sanitizer is to give freed memory back sooner.
+    // A test below measures memory, so the sanitizer must return freed memory sooner.
     server = await start({ env: { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'quarantine_size_mb=4']
       .filter(Boolean).join(':') } });
     event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 5 }] });
     at = await streamsOf(server, event);
-    idle = await Stream.open(at, await server.createEvent()); // for the comment, at the end
+    idle = await Stream.open(at, await server.createEvent()); // for the test of comments at the end
     idleSince = Date.now();
   });
   after(async () => { await server?.finish(); await reap(); });
@@ -107,7 +107,7 @@ describe('streams', () => {
     const { seq } = await snapshot(event);
     await packed.reach(seq);
     assert.deepEqual(packed.messages.map(({ id, data }) => [id, data]), plain.messages.map(({ id, data }) => [id, data]));
-    const late = await open(event, { ...gzip, after: begin }); // its own first message, then shared ones
+    const late = await open(event, { ...gzip, after: begin }); // gets a first message of its own, then shared ones
     await late.reach(seq);
     const last = await server.grant(event, ['S-A-7']);
     await late.find(({ data }) => data.changes.some(([seat]) => seat === 'S-A-7'));
@@ -254,7 +254,7 @@ describe('streams', () => {
     const final = mapOf(last);
     await whole.reach(last.seq);
 
-    // The state at every seq, by the ledger's own log.
+    // The state at every seq, folded from the ledger's log.
     const log = server.sql(`SELECT a.seq, a.item, a.after FROM audit a WHERE a.object = 2 AND a.event =
       (SELECT max(event) FROM audit) ORDER BY a.seq`);
     const states = [Object.fromEntries(names.map((name) => [name, '.']))];
@@ -275,7 +275,7 @@ describe('streams', () => {
       stream.close();
     });
 
-    // One reader all along: its map is the snapshot at each of its messages.
+    // A reader that stays connected: after each message its map equals the snapshot.
     const map = { ...states[0] };
     for (const message of whole.messages) {
       apply(map, [message]);
@@ -362,7 +362,7 @@ describe('streams', () => {
   });
 
   it('a reader that falls behind is cut off, the others and the memory are not touched', async () => {
-    const long = '\u{1F3AD}'.repeat(31); // 124 bytes: few seats make much text
+    const long = '\u{1F3AD}'.repeat(31); // 124 bytes, so that few seats make much text
     const [rows, per] = [10, 200];
     const big = await server.createEvent({ max_per_hold: 200, sections: [{ name: `${long}S`, price: 1,
       rows: Array.from({ length: rows }, (_, row) => ({ name: `${long}${rowName(row)}`, seats: per })) }] });
@@ -381,7 +381,7 @@ describe('streams', () => {
     for (const stream of slow) assert.equal(await stream.over, false);
     assert.equal(await server.metric('holdfast_stream_dropped_total') - dropped, slow.length);
     assert.ok(!quick.isOver);
-    // Back again, it hears that it missed more than is kept.
+    // When it returns, it learns that it missed more than the server keeps.
     const resumed = await open(big, { lastEventId: slow[0].lastEventId });
     assert.equal((await resumed.find()).event, 'reset');
     quick.close();

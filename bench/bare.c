@@ -1,7 +1,7 @@
-/* The floor that the contended rows are measured against: what libmicrohttpd costs when nothing is
- * decided.  Same daemon flags, options and thread pool as holdfastd; reads the body whole, as a
- * server that means to look at it must, and answers constant bytes: 409 and a problem document of
- * the length asked for.  No parsing, no view, no metrics.
+/* The peer of the contended rows: the cost of libmicrohttpd when nothing is decided.  It has the
+ * same daemon flags, options and thread pool as holdfastd, reads the whole body, as a server must
+ * that evaluates it, and answers with constant bytes: 409 and a problem document of the given
+ * length.  It has no parsing, no view and no metrics.
  *
  *   bare THREADS BODY_LEN     prints `bare listening on http://127.0.0.1:PORT`; ends on SIGTERM */
 #include <microhttpd.h>
@@ -19,7 +19,7 @@ struct request {
     char *body;
 };
 
-/* Made once, shared by every answer: a response of its own per request would cost more. */
+/* Created once and shared by all answers, since one response per request would cost more. */
 static struct MHD_Response *answer;
 
 static enum MHD_Result append(struct request *r, const char *data, size_t len)

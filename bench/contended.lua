@@ -1,5 +1,5 @@
--- Everybody wants one seat:   wrk ... -s contended.lua URL -- BODY [keyed]
--- The same request again and again; with `keyed`, each with an Idempotency-Key of its own.
+-- Every client wants the same seat:   wrk ... -s contended.lua URL -- BODY [keyed]
+-- Sends the same request repeatedly; with `keyed`, each request has an Idempotency-Key of its own.
 
 dofile((debug.getinfo(1, "S").source:match("^@(.*/)") or "./") .. "summary.lua")
 

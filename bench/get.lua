@@ -1,4 +1,4 @@
--- The same page again and again:  wrk ... -s get.lua URL -- PATH ACCEPT_ENCODING
+-- Requests the same page repeatedly:  wrk ... -s get.lua URL -- PATH ACCEPT_ENCODING
 
 dofile((debug.getinfo(1, "S").source:match("^@(.*/)") or "./") .. "summary.lua")
 

@@ -1,5 +1,5 @@
-// The load generators, and the little HTTP that prepares and checks a run.  Every run is bounded in
-// time and ends with numbers or with an error that says what was wrong.
+// The load generators, and the few HTTP requests that prepare and check a run.  Every run is limited in time
+// and ends with numbers, or with an error that says what was wrong.
 
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
@@ -33,7 +33,7 @@ export function run(command, args, timeoutMs) {
 
 export const WRK_THREADS = 2;
 
-// { requests, per_second, refused (status 400 and above), p50_us, p99_us, max_us, counted_ms }
+// Resolves to { requests, per_second, refused (status 400 and above), p50_us, p99_us, max_us, counted_ms }
 export async function wrk(url, script, args, { connections = 64, threads = WRK_THREADS, seconds }) {
   const out = await run('wrk', ['-t', threads, '-c', connections, '-d', `${seconds}s`,
     '--timeout', '10s', '-s', here(script), url, '--', ...args].map(String),
@@ -46,7 +46,7 @@ export async function wrk(url, script, args, { connections = 64, threads = WRK_T
   return result;
 }
 
-// One client thread: measured, it gives Redis more than two do.
+// One client thread: Redis answers more requests with one than with two (measured).
 export async function redisBenchmark(port, requests) {
   const out = await run('redis-benchmark', ['-h', '127.0.0.1', '-p', port, '-c', 64, '-P', 1,
     '-n', requests, '--csv', 'SET', 'seat', 'buyer', 'NX', 'PX', 480_000].map(String), 120_000);
@@ -86,7 +86,7 @@ export async function expectPost(status, url, path, body, headers) {
   return answer;
 }
 
-// Bytes of a body as they came over the wire; fetch would unpack them.
+// Resolves to the bytes of a body as they came over the wire; fetch would decompress them.
 export function fetchBytes(url, headers) {
   return new Promise((done, fail) => {
     get(url, { headers }, (answer) => {
@@ -97,7 +97,7 @@ export function fetchBytes(url, headers) {
   });
 }
 
-// A shape is { sections, rows, seats }: how many sections, rows in each, seats in each row.
+// A shape is { sections, rows, seats }: the number of sections, of rows per section, of seats per row.
 export const seatsOf = (shape) => shape.sections * shape.rows * shape.seats;
 
 export async function createEvent(url, shape, more = {}) {
@@ -114,7 +114,7 @@ export async function createEvents(url, shape, n) {
   return ids;
 }
 
-// /metrics as a function: read(name, { label: value ... }) is the sum of what matches.
+// Reads /metrics; resolves to a function: read(name, { label: value ... }) is the sum of the matching samples.
 export async function metrics(url) {
   const answer = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(30_000) });
   const samples = [...(await answer.text()).matchAll(/^([a-z_]+)(?:\{(.*)\})? (\S+)$/gm)]
@@ -126,7 +126,7 @@ export async function metrics(url) {
   };
 }
 
-// Do `load`, and give its result with what it cost the server, and by how much a metric grew.
+// Runs `load`; resolves to its result, the CPU it cost the server, and the growth of a metric.
 export async function measured(server, load) {
   const ours = server.name === 'holdfastd';
   const before = ours && await metrics(server.url);

@@ -1,14 +1,14 @@
--- Everybody gets two seats beside each other:
+-- Every client gets two adjacent seats:
 --   wrk ... -s pairs.lua URL -- EVENT SECTIONS ROWS SEATS [name=value ...]
 -- The event is as in scattered.lua; its pairs (seats 1 and 2 of a row, 3 and 4 ...) are numbered
--- through.  Pair p is free where p * 40503 % 65536 < free, as bench/rows_api.mjs left it.
+-- through.  Pair p is free where p * 40503 % 65536 < free, as bench/rows_api.mjs leaves it.
 --
 --   best=1         let the server choose; default 0: name free pairs, far from each other
 --   free=N         default 65536: all
 --   from=S         name pairs of sections S and later; default 1
 --   threads=N      of wrk; default 2
 --   first=N        number of the first request; default 0
---   count=N        stop after so many requests, or a few more
+--   count=N        stop after N requests, or a few more
 
 dofile((debug.getinfo(1, "S").source:match("^@(.*/)") or "./") .. "summary.lua")
 

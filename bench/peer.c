@@ -1,11 +1,11 @@
-/* A seat server as the articles build it, the peer of the scale rows: the same libmicrohttpd,
- * flags, acceptor and reader of bodies as holdfastd, and behind them a pool of workers, each with
- * one connection to PostgreSQL and one to Redis, each doing one request at a time by one of the
- * strategies of src/lab.
+/* The peer of the scale rows: a seat server as articles describe it.  It has the same
+ * libmicrohttpd, flags, acceptor and body reader as holdfastd, and behind them a pool of workers.
+ * Each worker has one connection to PostgreSQL and one to Redis, and handles one request at a time
+ * with one of the strategies of src/lab.
  *
  *   peer --strategy NAME --postgres CONNINFO --redis URL [--http-threads N] [--workers N]
  *
- * Makes its tables anew, prints `peer listening on http://127.0.0.1:PORT`; ends on SIGTERM.
+ * Recreates its tables and prints `peer listening on http://127.0.0.1:PORT`; ends on SIGTERM.
  *
  *   POST /v1/events   {"sections":[{"name","rows","seats_per_row"}]}   201 {"id"}
  *   POST /v1/holds    {"event","seats":[...]}                          201, 409, 500 */
@@ -19,11 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/hold_parse.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "http/acceptor.h"
-#include "api/hold_parse.h"
 #include "http/listen.h"
 #include "lab/stage.h"
 #include "lab/strategy.h"
@@ -38,7 +38,7 @@ struct request {
     struct request *next; /* in the queue */
     bool creates_event, queued;
     struct buf body;
-    unsigned status; /* 0: not answered yet */
+    unsigned status; /* 0 until it is answered */
     struct buf answer;
 };
 
@@ -63,7 +63,7 @@ static void queue_put(struct request *r)
     pthread_mutex_unlock(&queue.lock);
 }
 
-/* NULL: nothing will come any more. */
+/* Returns NULL when the queue is closed and empty. */
 static struct request *queue_take(void)
 {
     pthread_mutex_lock(&queue.lock);
@@ -106,7 +106,7 @@ static void put_seats(struct buf *b, const struct strategy_want *want)
     buf_lit(b, "]");
 }
 
-/* About as many bytes as holdfastd's own hold. */
+/* About as long as holdfastd's representation of a hold. */
 static void answer_won(struct request *r, const struct strategy_want *want)
 {
     int64_t now = clock_wall_us(&clock_system) / 1000, ttl = settings.hold_s * INT64_C(1000);
@@ -178,7 +178,7 @@ static void hold(struct desk *desk, struct random *random, struct request *r)
     json_decref(json);
 }
 
-/* A, B ... Z, AA, AB ... as holdfastd names them. */
+/* Names rows A, B ... Z, AA, AB ... as holdfastd does. */
 static char *name_of_row(int i)
 {
     char name[8], *at = name + sizeof name - 1;

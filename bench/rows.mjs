@@ -1,6 +1,6 @@
-// The rows of the bench.  Each runs its rounds, ours and peers in turn, and returns lines of the
-// table: { name, unit, ours: [a number a round], peer: [...], peerName, target }.  A line without a
-// target informs.  Each checks that the answers were the ones it means to time.
+// The rows of the bench.  Each row runs its rounds, ours and the peers in turn, and returns lines of the
+// table: { name, unit, ours: [one number per round], peer: [...], peerName, target }.  A line without a target
+// informs only.  Each row checks that the answers were those it means to measure.
 
 import {
   WRK_THREADS, createEvent, createEvents, expectPost, measured, metrics, pgbench, redisBenchmark,
@@ -14,7 +14,7 @@ export const LARGE = { sections: 10, rows: 100, seats: 100 }; // 100,000
 const HUGE = { sections: 25, rows: 200, seats: 200 }; // 1,000,000
 
 const WARM_HOLDS = 5_000;
-const WARM_END = 6_000; // a script that stops by count may send a few requests more
+const WARM_END = 6_000; // a script that stops by count may send a few more requests
 
 export function check(good, what) {
   if (!good) throw new Error(`not what was to be measured: ${what}`);
@@ -24,14 +24,14 @@ export const atLeast = (value) => ({ good: (n) => n >= value, text: `>= ${value}
 export const atMost = (value) => ({ good: (n) => n <= value, text: `<= ${value}` });
 const under = (value) => ({ good: (n) => n < value, text: `< ${value}` });
 
-// Lines of the table from the results of the rounds: one field of ours, alone or beside a peer's.
+// Makes a line of the table from the results of the rounds: one field of ours, alone or beside a peer's.
 export const pick = (results, field) => results.map((result) => result[field]);
 export const alone = (name, unit, field, ours, target) => (
   { name, unit, ours: pick(ours, field), target });
 export const beside = (name, unit, field, ours, peerName, peer, target) => (
   { ...alone(name, unit, field, ours, target), peerName, peer: pick(peer, field) });
 
-// ---- contended: everybody wants one seat that is held ----
+// ---- contended: every client wants one seat that is held ----
 
 function refusals(result) {
   const { requests, refused } = result;
@@ -41,7 +41,7 @@ function refusals(result) {
   return result;
 }
 
-// Several short runs as one.
+// Combines several short runs into one.
 export function together(results) {
   const sum = (of) => results.reduce((total, result) => total + of(result), 0);
   const requests = sum((r) => r.requests);
@@ -74,8 +74,8 @@ export async function contended(bench) {
   const plain = { ours: [], bare: [] };
   const keyed = { ours: [], bare: [] };
   const set = [];
-  // A round is slices of one second in turn.  Which thread of a pool gets which connection is luck
-  // that lasts as long as the connections; so are the neighbours' seconds.
+  // A round consists of slices of one second in turn.  The distribution of connections over the threads of a
+  // pool is random and lasts as long as the connections; disturbances by other processes last seconds.
   for (let round = 1; round <= bench.rounds; round++) {
     const slices = { plain: [], keyed: [], barePlain: [], bareKeyed: [], set: [] };
     for (let second = 0; second < bench.seconds; second++) {
@@ -112,21 +112,21 @@ export function scattered(server, events, shape, options, load) {
   return wrk(server.url, 'scattered.lua', args, load);
 }
 
-// Make some holds, and tell how many seconds `count` more would take at that pace.
+// Makes some holds; resolves to the number of seconds that `count` more would take at that pace.
 async function paced(server, events, shape, options, count) {
   const warm = await scattered(server, events, shape, { ...options, count: WARM_HOLDS },
     { seconds: 2 });
   return (count / warm.requests) * (warm.counted_ms / 1000);
 }
 
-// ---- distinct: everybody gets a seat of their own, durably ----
+// ---- distinct: every client gets a seat of its own, durably ----
 
 async function distinctOurs(bench) {
   const server = await startHoldfast(bench, 'distinct');
   const { seconds } = bench;
   const warm = await scattered(server, await createEvents(server.url, LARGE, 1), LARGE, {},
     { seconds: 1 });
-  // One event after the other, with some to spare: no seat may be asked for twice.
+  // One event after the other, with some to spare, so that no seat is asked for twice.
   const seats = warm.per_second * seconds * 1.25 + seatsOf(LARGE);
   const events = await createEvents(server.url, LARGE, Math.ceil(seats / seatsOf(LARGE)));
   await sleep(1000);
@@ -152,7 +152,7 @@ async function distinctPostgres(bench) {
   const server = await startPostgres(bench);
   server.sql(...SEATS_SQL);
   await pgbench(server, 1, 0);
-  const first = 200_000; // behind the seats of the warm-up
+  const first = 200_000; // after the seats of the warm-up
   const result = await measured(server, () => pgbench(server, bench.seconds, first));
   const held = Number(server.sql(
     `SELECT count(*) FROM seats WHERE status = 'held' AND hold >= ${first}`));
@@ -189,7 +189,7 @@ async function growthOnce(bench, n, shape) {
   const events = await createEvents(server.url, shape, n);
   await sleep(1000);
   const pace = await paced(server, events, shape, { group: n }, GROWTH_HOLDS);
-  // wrk sleeps out its time even when the scripts have finished.
+  // wrk runs for its full time even if the scripts have finished.
   const seconds = Math.min(Math.ceil(pace) + 1, 15);
   const options = { group: n, first: WARM_END, count: GROWTH_HOLDS };
   const result = await measured(server,
@@ -213,7 +213,7 @@ export async function growth(bench) {
     alone(`growth ${size}`, 'CPU us/hold', 'cpu_us', results[i]),
     alone(`growth ${size}`, 'holds/s', 'per_second', results[i]),
   ]);
-  // The extremes of each round, as results of their own.
+  // The cheapest and the most expensive result of each round.
   const extreme = (choose) => results[0].map((_, round) => {
     const of = (field) => choose(...results.map((rounds) => rounds[round][field]));
     return { cpu_us: of('cpu_us'), per_second: of('per_second') };
@@ -227,13 +227,13 @@ export async function growth(bench) {
   ];
 }
 
-// ---- expiry: 100,000 holds fall due at one instant ----
+// ---- expiry: 100,000 holds expire at one instant ----
 
 const DUE_HOLDS = 100_000;
 const DUE_SHAPE = { sections: 10, rows: 100, seats: 104 };
-const IN_FLIGHT = 64; // wrk leaves as many unanswered when it stops by count
-const WINDOW_S = 4; // of the measurement, from one second before they fall due
-const REST_MS = 1000 + WINDOW_S * 1000 + 2500; // from the last hold made until they fall due
+const IN_FLIGHT = 64; // wrk leaves this many requests unanswered when it stops by count
+const WINDOW_S = 4; // length of the measurement, from one second before the holds expire
+const REST_MS = 1000 + WINDOW_S * 1000 + 2500; // from the last hold until they expire
 
 async function allExpired(url, due) {
   for (;;) {

@@ -1,5 +1,5 @@
-// More rows, of what buyers and browsers ask besides seats by name: the best that are left, the map,
-// and to be told of changes.  See rows.mjs for the shape of a row.
+// Rows for the other requests of buyers and browsers: the best available seats, the map, and streams of
+// changes.  See rows.mjs for the shape of a row.
 
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -13,14 +13,14 @@ const HALL = { sections: 10, rows: 50, seats: 100 }; // 50,000
 
 // ---- best: the server chooses two seats, beside two that are named ----
 
-const PAIRS = 8_000; // a run
-const FROM = 14; // named ones are in the sections from here on, chosen ones come from the front
+const PAIRS = 8_000; // per run
+const FROM = 14; // named seats are in the sections from here on; chosen seats come from the front
 const FILLS = [['empty', 65536], ['half full', 32768], ['89 % full', 7209]]; // and 99 % at the end
 
 const rowName = (i) => (i > 26 ? rowName(Math.floor((i - 1) / 26)) : '')
   + String.fromCharCode(65 + ((i - 1) % 26));
 
-// Block every pair that pairs.lua does not take for free.
+// Blocks every pair that pairs.lua does not regard as free.
 async function fill(url, event, shape, free) {
   const names = [];
   const block = () => expectPost(200, url, `/v1/events/${event}/block`,
@@ -76,13 +76,13 @@ export async function best(bench) {
   ]);
 }
 
-// ---- streams: 10,000 who watch an event while it is sold ----
+// ---- streams: 10,000 readers of an event while it is sold ----
 
 const STREAMS = 10_000;
 const WATCH_MAX_MS = 60_000;
 
-// build/bench/streams, until it is stopped; `totals` then.  It stands for 10,000 other machines, so it
-// runs at the lowest priority, lest their work be taken for the server's.
+// Runs build/bench/streams until it is stopped, when `totals` resolves.  It stands for 10,000 other machines, so
+// it runs at the lowest priority, to take no CPU from the server.
 async function watch(bench, server, event) {
   const { port } = new URL(server.streams);
   const child = spawn('nice', ['-n', '19', join(bench.build, 'bench', 'streams'), '127.0.0.1', port,
@@ -115,7 +115,7 @@ async function sell(server, event, seconds) {
 }
 
 export async function streams(bench) {
-  const seconds = Math.min(bench.seconds, 3); // a seat is sold once
+  const seconds = Math.min(bench.seconds, 3); // each seat can be sold only once
   const watched = [];
   const alone_ = [];
   for (let round = 1; round <= bench.rounds; round++) {
@@ -129,7 +129,7 @@ export async function streams(bench) {
     const before = server.residentBytes();
     const result = await sell(server, event, seconds);
     result.resident_kib = (server.residentBytes() - before) / 1024 / 1024;
-    await sleep(5000); // those who lag behind may catch up
+    await sleep(5000); // slow readers may catch up
     Object.assign(result, await watchers.stop());
     result.bytes_a_change = result.bytes / (result.changes * STREAMS);
     result.messages_each = result.messages;
@@ -153,7 +153,7 @@ export async function streams(bench) {
 export async function snapshot(bench) {
   const server = await startHoldfast(bench, 'snapshot');
   const event = await createEvent(server.url, HALL);
-  await fill(server.url, event, HALL, 32768); // half of it, here and there
+  await fill(server.url, event, HALL, 32768); // half of it, in scattered places
   const path = `/v1/events/${event}/seats`;
   const sizes = {
     plain: await fetchBytes(server.url + path, { 'accept-encoding': 'identity' }),

@@ -1,5 +1,5 @@
-// The rows of the lock library: every driver beside the same calls by hand, which leases.c measures
-// in turns within one run.  See rows.mjs for the shape of a row.
+// The rows of the lock library: each driver beside the same calls written by hand.  leases.c measures both in
+// turns within one run.  See rows.mjs for the shape of a row.
 
 import { join } from 'node:path';
 import { run } from './load.mjs';
@@ -7,7 +7,7 @@ import { alone, atLeast, atMost, beside, pick } from './rows.mjs';
 import { startPostgres, startRedis } from './servers.mjs';
 
 const DRIVERS = [['memory', 'table'], ['sqlite', 'sqlite3'], ['postgres', 'libpq'], ['redis', 'hiredis']];
-const MANY = 'handover100'; // Redis alone: does a longer line cost the server more?
+const MANY = 'handover100'; // Redis only: does a longer queue cost the server more?
 
 async function leases(bench, url) {
   const out = await run(join(bench.build, 'bench', 'leases'), [url, String(bench.seconds)],
@@ -38,7 +38,7 @@ function lines(driver, peer, results) {
   const side = (kind, which) => pick(pick(results, kind), which);
   const both = (kind, unit, field, target) => (
     beside(name, unit, field, side(kind, 'ours'), peer, side(kind, 'hand'), target));
-  // By hand there is no queue to look at, and a lease is one UPDATE of a row that stays: it informs.
+  // The calls by hand have no queue, and a lease is one UPDATE of a permanent row, so this line has no target.
   const goal = driver === 'postgres' ? undefined : atLeast(0.85);
   const table = [
     both('uncontended', 'acquire+release/s', 'per_second', goal),
@@ -49,7 +49,7 @@ function lines(driver, peer, results) {
     both('handover32', 'hand-over p99 us', 'p99_us'),
     both('handover32', 'waiters\' CPU us/hand-over', 'cpu_us'),
   ];
-  if (results[0].uncontended_bare) { // the floor: it informs
+  if (results[0].uncontended_bare) { // the least possible; no target
     table.push(beside(name, 'acquire+release/s', 'per_second', side('uncontended_bare', 'ours'), 'mutex', side('uncontended_bare', 'hand')),
       beside(name, 'hand-overs/s, 32 wait', 'per_second', side('handover32_bare', 'ours'), 'mutex', side('handover32_bare', 'hand')));
   }

@@ -1,6 +1,6 @@
-// The rows of the deployment with PostgreSQL and Redis: one holdfastd, and three of them, beside the
-// flows that the articles describe (bench/peer.c), on the same kind of PostgreSQL and Redis.  See
-// rows.mjs for the shape of a row.
+// The rows of the deployment with PostgreSQL and Redis: one holdfastd, and three, beside the lab's strategies
+// behind HTTP (bench/peer.c), with the same settings of PostgreSQL and Redis.  See rows.mjs for the shape of
+// a row.
 
 import { createEvent, createEvents, expectPost, measured, seatsOf, wrk } from './load.mjs';
 import {
@@ -10,7 +10,7 @@ import { sleep, startHoldfast, startPeer, startPostgres, startRedis } from './se
 
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
-// PostgreSQL and Redis, fresh, and how to start what stands on them.
+// Starts a fresh PostgreSQL and Redis; resolves to them and to functions that start servers on them.
 async function startBelow(bench) {
   const [postgres, redis] = [await startPostgres(bench), await startRedis(bench)];
   return {
@@ -25,11 +25,11 @@ async function startBelow(bench) {
   };
 }
 
-// The servers' own tables: each catalog would be a commit more to count.
+// Vacuums only the servers' own tables: each catalog table would add a commit to the count.
 const TABLES = `SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables
   WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`;
 
-function settle({ postgres }) {
+function vacuum({ postgres }) {
   postgres.sql(`VACUUM ANALYZE ${postgres.sql(TABLES)}`, 'CHECKPOINT');
   return sleep(1000);
 }
@@ -39,7 +39,7 @@ function allGranted(result) {
   return result;
 }
 
-// ---- distinct: everybody gets a seat of their own, from one server ----
+// ---- distinct: every client gets a seat of its own, from one server ----
 
 const COMMITS = 'SELECT sum(xact_commit) FROM pg_stat_database';
 const WAL_BYTES = "SELECT pg_current_wal_lsn() - '0/0'";
@@ -51,10 +51,10 @@ async function distinctOnce(bench, kind) {
   const commits = below.number(COMMITS);
   const warm = allGranted(await scattered(server, await createEvents(server.url, LARGE, 1), LARGE,
     {}, { seconds: 1 }));
-  // One event after the other, with some to spare: no seat may be asked for twice.
+  // One event after the other, with some to spare, so that no seat is asked for twice.
   const seats = warm.per_second * seconds * 1.5 + seatsOf(LARGE);
   const events = await createEvents(server.url, LARGE, Math.ceil(seats / seatsOf(LARGE)));
-  await settle(below);
+  await vacuum(below);
 
   const [wal, cpu] = [below.number(WAL_BYTES), below.cpuUs()];
   const result = allGranted(await measured(server,
@@ -70,7 +70,7 @@ async function distinctOnce(bench, kind) {
     const held = below.number("SELECT count(*) FROM seats WHERE status = 'HELD'");
     check(held >= warm.requests + result.requests, `only ${held} seats are held`);
   }
-  // A backend tells its commits late, but surely when it ends: so for the warm-up and the run.
+  // A backend reports its commits late, at the latest when it ends, so the count covers warm-up and run.
   await server.stop();
   await below.postgres.settled();
   result.commits = (below.number(COMMITS) - commits) / (warm.requests + result.requests);
@@ -102,11 +102,11 @@ async function distinct(bench) {
   ];
 }
 
-// ---- losers: everybody wants one seat, and it is held ----
+// ---- losers: every client wants one seat that is held ----
 
 const PEERS = [['pessimistic', 15], ['two-layer', 2]];
 
-// The server, and how to refuse for a second.
+// Resolves to the server and a function that makes it refuse for a second.
 async function hotSeat(server, times) {
   const hold = { event: await createEvent(server.url, SMALL, times), seats: ['S1-J-25'] };
   await expectPost(201, server.url, '/v1/holds', hold);
@@ -154,11 +154,11 @@ async function losers(bench) {
 // ---- several servers ----
 
 const N_SERVERS = 3;
-const CONNECTIONS = 64; // of each of as many load generators, whatever the number of servers
-const HALL = { sections: 25, rows: 100, seats: 100 }; // 250,000: as one event it must last
+const CONNECTIONS = 64; // of each of the three load generators, whatever the number of servers
+const HALL = { sections: 25, rows: 100, seats: 100 }; // 250,000: enough for a run on one event
 const SHARE = Math.floor(seatsOf(HALL) / N_SERVERS);
 
-// Three generators, each with its share of the seats of its event and its server.
+// Runs three generators, each with its server and its share of the seats of its event.
 async function generators(servers, events, from, seconds) {
   const each = await Promise.all(Array.from({ length: N_SERVERS }, (_, i) => (
     scattered(servers[i % servers.length], [events[i % events.length]], HALL,
@@ -174,7 +174,7 @@ async function serversOnce(bench, nServers, nEvents) {
   const servers = [];
   while (servers.length < nServers) servers.push(await below.ours('scale'));
   const events = await createEvents(servers[0].url, HALL, nEvents);
-  await settle(below);
+  await vacuum(below);
   const warm = await generators(servers, events, 0, 1);
   const from = warm.most + CONNECTIONS;
   const seconds = Math.min(bench.seconds, Math.floor((SHARE - from) / (warm.most * 1.5)));

@@ -1,6 +1,6 @@
 // bench/run [--only ROW,...] [--rounds N] [--seconds S] [--json FILE]
 //           [--build DIR] [--http-threads N]
-// Prints one table of ratios, ours beside its peers in the same run; see bench/README.md.
+// Prints one table of ratios, ours beside the peers in the same run; see bench/README.md.
 
 import { execFileSync } from 'node:child_process';
 import {
@@ -24,7 +24,7 @@ const rows = { contended, distinct, growth, expiry, best, streams, snapshot, loc
 
 const TMPFS_MAGIC = 0x01021994;
 const RUN_MAX_MS = 30 * 60_000;
-const OTHERS_MAX = 15; // percent; a quiet machine's kernel threads take a few
+const OTHERS_MAX = 15; // percent; kernel threads take a few even on an idle machine
 
 function usage(message) {
   console.error(`bench/run: ${message}`);
@@ -80,7 +80,7 @@ function need(bench) {
   if (missing.length) usage(`missing, and \`make bench\` would have it: ${missing.join(', ')}`);
 }
 
-// What the disk says of a durable write, for the reader of the distinct row.
+// Measures a durable write to the disk, on which the distinct row depends.
 function fsyncUs(directory) {
   const file = join(directory, 'fsync');
   const fd = openSync(file, 'w');
@@ -102,7 +102,7 @@ function machine(data) {
   return `${processors}, Linux ${release()}, 4 KiB write + fsync ${fsyncUs(data)} us${memory}`;
 }
 
-// Percent of all cores that went to processes that are not the bench's, its servers stopped.
+// The percentage of all cores that went to other processes.  Its servers must have stopped.
 function othersShare(before, elapsedMs) {
   const after = spentUs();
   const others = after.all - before.all - (after.bench - before.bench);

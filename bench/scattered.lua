@@ -1,4 +1,4 @@
--- Everybody gets a seat of their own, far from the last one:
+-- Every client gets a seat of its own, far from the previous one:
 --   wrk ... -s scattered.lua URL -- EVENTS SECTIONS ROWS SEATS [name=value ...]
 -- EVENTS is a comma-separated list of event ids, each with SECTIONS sections S1, S2 ... of ROWS
 -- rows A, B ... of SEATS seats.  Requests are numbered over all threads; request n is for the seat
@@ -7,9 +7,9 @@
 --   threads=N    of wrk; default 2
 --   group=N      events over which one permutation is spread; default 1: one event after the other
 --   first=N      number of the first request; default 0
---   count=N      stop after so many requests, or a few more; default: when wrk's time is up
+--   count=N      stop after N requests, or a few more; default: when wrk's time is up
 --   due=MS       end every hold at this instant (milliseconds since 1970), by its ttl_ms
---   pause_ms=N   each connection rests so long between two requests
+--   pause_ms=N   the pause of each connection between two requests
 
 dofile((debug.getinfo(1, "S").source:match("^@(.*/)") or "./") .. "summary.lua")
 

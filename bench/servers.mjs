@@ -1,6 +1,6 @@
-// The servers under load: ours and its peers.  Each is a child process, known by its pid, with a
-// directory of its own under the bench's data directory, and is stopped by that pid: at the end of
-// its row, or by stopAll when the bench ends in any other way.
+// The servers under load: ours and the peers.  Each is a child process with a directory of its own in the
+// bench's data directory.  It is stopped by its pid at the end of its row, or by stopAll if the bench ends
+// in any other way.
 
 import { execFileSync, spawn } from 'node:child_process';
 import {
@@ -27,7 +27,7 @@ function readProc(pid, file) {
   }
 }
 
-// CPU of a process so far, in microseconds; `reaped`: with the children it has waited for.
+// Returns the CPU time of a process, in microseconds; with `reaped`, includes the children it has waited for.
 function processCpuUs(pid, reaped) {
   const stat = readProc(pid, 'stat');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ').map(Number);
@@ -36,8 +36,8 @@ function processCpuUs(pid, reaped) {
   return (ticks / TICKS_PER_SECOND) * 1e6 || 0;
 }
 
-// What the machine has spent so far, and what this bench has: itself and the children that have
-// ended.  In microseconds of CPU; between the two is what others took.
+// Returns the CPU time of the whole machine and of this bench (itself and the children that have ended), in
+// microseconds.  The difference went to other processes.
 export function spentUs() {
   const [user, nice, system, , , irq, softirq, steal] = readFileSync('/proc/stat', 'utf8')
     .split('\n')[0].split(/\s+/).slice(1).map(Number);
@@ -77,7 +77,7 @@ class Server {
     return new Error([`${this.name}: ${what}`, ...log].join('\n'));
   }
 
-  // Ask `ready` again and again until it gives something.
+  // Calls `ready` until it returns a value.
   async until(ready) {
     const end = Date.now() + START_MAX_MS;
     for (;;) {
@@ -133,7 +133,7 @@ export function startBare(bench, bodyLen) {
   return new Server('bare', join(bench.build, 'bench', 'bare'), args, { directory }).listening();
 }
 
-// A server of the articles' kind, on a database of its own.
+// A server with one of the lab's strategies, on a database of its own.
 export function startPeer(bench, strategy, ledger, gate) {
   const directory = bench.directory(strategy);
   const args = ['--strategy', strategy, '--postgres', ledger, '--redis', gate,
@@ -173,7 +173,7 @@ function postgresBin() {
   return execFileSync('pg_config', ['--bindir'], { encoding: 'utf8' }).trim();
 }
 
-// PostgreSQL refuses to run as root, so root becomes its packaged user for it.
+// PostgreSQL refuses to run as root, so root starts it as the user of the package.
 function postgresIds() {
   if (process.getuid() !== 0) return {};
   const id = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
@@ -189,20 +189,20 @@ function reachable(directory, ids) {
   }
 }
 
-// A cluster as initdb leaves it: every setting at its default, on a Unix socket.
+// A cluster with initdb's defaults, on a Unix socket.
 export async function startPostgres(bench) {
   const bin = postgresBin();
   const ids = postgresIds();
   let directory = bench.directory('postgres');
   if (ids.uid !== undefined) chownSync(directory, ids.uid, ids.gid);
-  if (!reachable(directory, ids)) { // a checkout below a private home
+  if (!reachable(directory, ids)) { // the checkout is in a private home directory
     directory = bench.directory('postgres', '/var/tmp');
     chownSync(directory, ids.uid, ids.gid);
   }
   const data = join(directory, 'data');
   execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'bench', '-A', 'trust'],
     { cwd: directory, stdio: ['ignore', 'ignore', 'inherit'], ...ids });
-  // A socket's path may have 107 bytes, and a checkout may lie deep.
+  // A socket's path has at most 107 bytes, and the path of the checkout may be long.
   const deep = join(directory, '.s.PGSQL.5432').length > 100;
   const sockets = deep ? bench.directory('sockets', '/tmp') : directory;
   if (deep && ids.uid !== undefined) chownSync(sockets, ids.uid, ids.gid);
@@ -210,7 +210,7 @@ export async function startPostgres(bench) {
   const server = new Server('postgres', join(bin, 'postgres'), args,
     { directory, ids, stopSignal: 'SIGINT' });
   server.client = ['-h', sockets, '-U', 'bench'];
-  // Backends come and go with the clients; the postmaster has waited for those that went.
+  // Backends come and go with the clients; the postmaster's count includes those that have ended.
   const children = () => readProc(server.pid, `task/${server.pid}/children`).match(/\d+/g) ?? [];
   server.cpuUs = () => children().reduce((sum, pid) => sum + processCpuUs(pid, false),
     processCpuUs(server.pid, true));
@@ -232,10 +232,10 @@ export async function startPostgres(bench) {
   return server;
 }
 
-// ---- where they live ----
+// ---- directories ----
 
-// Makes directories root/NAME-1, root/NAME-2 ..., or such in another place, and notes them in
-// `made` for whoever removes them.
+// Creates directories root/NAME-1, root/NAME-2 ..., or the same elsewhere, and adds them to `made`, so that they
+// can be removed.
 export function directories(root, made) {
   let n = 0;
   return (name, base = root) => {

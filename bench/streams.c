@@ -2,10 +2,11 @@
  *
  *   build/bench/streams HOST PORT EVENT N SECONDS [AFTER]
  *
- * HOST is an IPv4 address, PORT the streams' own.  They ask for gzip, as browsers do; bytes are
- * counted of all, and the first is unpacked to count messages and changes.  Prints a line a second
- * and one of totals, at the end or at SIGTERM.  Exits 1 if a stream could not be opened or was cut.
- * N is bounded by `ulimit -n` and by the ephemeral ports of one address (28,000). */
+ * HOST is an IPv4 address, PORT the port of the streams.  The streams ask for gzip, as browsers do.
+ * The program counts the bytes of all streams and decompresses the first one to count messages and
+ * changes. It prints one line per second, and the totals at the end or at SIGTERM.  It exits with 1
+ * if a stream could not be opened or was cut.  N is limited by `ulimit -n` and by the ephemeral
+ * ports of one address (28,000). */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -33,7 +34,7 @@ struct counts {
 };
 
 static int epoll_fd, first_fd = -1;
-static bool *seen; /* per file: the answer has begun */
+static bool *seen; /* per file descriptor: whether the answer has begun */
 static volatile sig_atomic_t stopped;
 
 static void on_signal(int number)
@@ -71,10 +72,10 @@ static void connect_one(const struct sockaddr_in *to, const char *request, int f
         die("epoll_ctl");
 }
 
-/* Counts a text as it comes by, in parts. */
+/* Counts the occurrences of a text in data that arrives in parts. */
 struct mark {
     const char *text;
-    size_t at; /* how much of it the last bytes are */
+    size_t at; /* length of the prefix that the last bytes match */
 };
 
 static uint64_t count_mark(struct mark *m, const char *data, size_t len)
@@ -90,7 +91,7 @@ static uint64_t count_mark(struct mark *m, const char *data, size_t len)
     return n;
 }
 
-/* Takes chunks apart as they come: size in hex, CRLF, data, CRLF. */
+/* Decodes chunks as they arrive: size in hex, CRLF, data, CRLF. */
 struct chunks {
     enum { SIZE, SIZE_LF, DATA, DATA_CR, DATA_LF } state;
     size_t left;

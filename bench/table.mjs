@@ -1,4 +1,4 @@
-// From rounds to a table: medians, their ratio, the spread of the rounds, the verdict.
+// Turns rounds into a table: medians, their ratio, the range of the rounds, the verdict.
 
 export function median(values) {
   const sorted = [...values].sort((a, b) => a - b);
@@ -6,7 +6,7 @@ export function median(values) {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-// A line's numbers.  With a peer the target is for ours / peer, without one for ours itself.
+// Computes the numbers of a line.  The target is for ours / peer, or for ours if there is no peer.
 export function judge(line) {
   const ours = median(line.ours);
   const peer = line.peer && median(line.peer);

@@ -1,13 +1,13 @@
 # Holdfast.  `make help` lists the targets.
 #
-# Sources are found by their place, so a new file needs no line here:
-#   src/*/*.c (but cli)       one static library, in both programs and in every test
+# The build finds sources by their place, so a new file needs no line here:
+#   src/*/*.c except src/cli  one static library, linked into both programs and every test
 #   src/{lock,lease}/*.c      with what they need of src/{redis,db,base} also libholdfast, build/lib*
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
 #   tests/*/test_*.c          one cmocka executable each: unit (pure), integration, fault
 #   tests/support/*.c         linked into each of them
-#   tests/conformance/test_*.c  likewise, one a lease driver, with the suite's other files there;
-#                             contender.c is a program of its own
+#   tests/conformance/test_*.c  one cmocka executable per lease driver, linked with the suite's other files
+#                             there; contender.c is a program of its own
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
 #   bench/*.c                 one program each, build/bench/NAME
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
@@ -47,13 +47,13 @@ FLAGS_fuzz = -O1 -gline-tables-only -fsanitize=fuzzer-no-link,address,undefined 
 
 WARNINGS = -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
            $(if $(WERROR),-Werror)
-# clang's -Wconversion objects to other things than gcc's, and gcc has judged every file.
+# clang's -Wconversion differs from gcc's, which has checked every file.
 ifeq ($(FLAVOUR),fuzz)
 WARNINGS = -Wall -Wextra $(if $(WERROR),-Werror)
 endif
 DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
 
-# Asked once, and only when a recipe first needs them: after the packages are there.
+# pkg-config runs once, when a recipe first needs its answer: by then the packages are installed.
 LIBRARIES = libmicrohttpd libcurl jansson sqlite3 libcrypto zlib hiredis libpq
 ask = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
 LIB_CFLAGS = $(call ask,LIB_CFLAGS,--cflags $(LIBRARIES))
@@ -64,7 +64,7 @@ COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(WARNINGS) -pthread $(LIB_CFLAGS
 # A program is linked only with the libraries that it refers to: holdfastd needs no libcurl.
 LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread -Wl,--as-needed $(LDFLAGS)
 
-# ---- what there is -------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------
 
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 library_objects = $(patsubst %.c,$(B)/obj/library/%.o,$(1))
@@ -117,8 +117,8 @@ run: all
 cluster: all build/packages/cluster
 	@exec scripts/cluster
 
-# The C tests of tests/unit, on the sanitizers' build, without the search for leaks at their ends.  T=NAME
-# runs one C test of any folder and shows all of its output.
+# Runs the C tests of tests/unit on the sanitizers' build, without the leak check at the end of each.
+# T=NAME runs one C test of any folder and shows all of its output.
 check: build/packages/test
 ifdef T
 	@$(MAKE) FLAVOUR=asan $(or $(patsubst %.c,build/asan/%,$(wildcard tests/*/$(T).c)),$(error no tests/*/$(T).c))
@@ -137,7 +137,7 @@ asan tsan: build/packages/test tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=$@ programs tests benches
 	@tests/run build/$@
 
-# Each target SECONDS seconds; what it finds is left in build/fuzz/findings.
+# Runs each target for SECONDS seconds; inputs of findings are left in build/fuzz/findings.
 fuzz: build/packages/fuzz
 	@$(MAKE) FLAVOUR=fuzz fuzzers
 	@tests/fuzz/run --seconds $(SECONDS) --grow build/fuzz
@@ -145,14 +145,14 @@ fuzz: build/packages/fuzz
 bench: all benches build/packages/bench
 	@bench/run
 
-# `make run` and `make test` on a machine that has nothing but git and make: a new Debian in a chroot.
+# Tries `make run` and `make test` on a machine that has only git and make: a new Debian in a chroot.
 bare:
 	@scripts/bare-machine
 
 soak: all build/packages/test tests/node_modules/.ready
 	@HF_KILLS=50 HF_SOAK_S=300 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
 
-# Checks that includes point down, and that only src/base asks the system for time, waiting and randomness.
+# Checks that includes point down, and that only src/base calls the system for time, waiting and randomness.
 rooms:
 	@scripts/check-rooms
 
@@ -285,20 +285,20 @@ $(B)/obj/src/lab/assets.o: src/lab/assets.S src/lab/report.html src/lab/report.c
 	@mkdir -p $(@D)
 	$(call say,AS) $(CC) -DCHART_JS='"$(CHART_JS)"' -c $< -o $@
 
-# Installed with the build's packages; where those have other names, say `make CHART_JS=FILE`.
+# The build's packages install it; where it has another path, use `make CHART_JS=FILE`.
 $(CHART_JS): | build/packages/build
 	@test -e $@ || { echo '$@: missing; where is chart.min.js (3.x)? make CHART_JS=FILE' >&2; false; }
 
 $(call objects,$(TEST_SOURCES)) $(SUPPORT) $(CONFORMANCE): | build/packages/test
 
-# Looked for once; `make clean` looks again.
+# Packages are checked once; after `make clean`, they are checked again.
 build/packages/%: scripts/install-packages
 	@scripts/install-packages $*
 	@mkdir -p $(@D) && touch $@
 build/packages/test build/packages/cluster: build/packages/build
 build/packages/bench build/packages/lint build/packages/fuzz: build/packages/test
 
-# What the black-box suites need from npm, exactly as locked.
+# The npm packages of the black-box suites, exactly as locked.
 tests/node_modules/.ready: tests/package.json tests/package-lock.json | build/packages/test
 	$(call say,NPM) npm --prefix tests ci --no-progress --loglevel=error
 	@touch $@

@@ -1,5 +1,6 @@
 // The gate may be lost, empty or wrong at any moment: that can cost speed, but never a seat.
 // backends: own
+// time limit: 480 s
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';

@@ -1,6 +1,7 @@
 // The ledger is away, slow, or lost during a COMMIT: no answer is invented, acknowledged holds stay, and the
 // servers recover by themselves (I7, I14).
 // backends: own
+// time limit: 480 s
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,6 @@
 // Several servers on one ledger: each shows what the others do, and the end of one does not affect the rest.
 // backends: own
+// time limit: 480 s
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

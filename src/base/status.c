@@ -1,6 +1,6 @@
-/* The table behind enum hf_status, failures put into words, and the two ways the program may end
- * itself: a broken assumption and no memory.  Everything else in the program stands on this file;
- * it calls nothing of ours.  No state, any thread. */
+/* The words for enum hf_status, failures put into sentences, and the two ways in which the program
+ * ends itself: a broken assumption and no memory.  Every other file stands on this one, and it calls
+ * none of them.  No state; any thread may call it. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -8,26 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct status_row {
-    int http;
-    const char *code, *title;
+struct words {
+    const char *name, *text;
 };
 
-static const struct status_row rows[HF_STATUS_COUNT] = {
-#define HF_STATUS_ROW(name, http, code, title) [name] = {http, code, title},
-    HF_STATUS_MAP(HF_STATUS_ROW)
-#undef HF_STATUS_ROW
+static const struct words words[HF_STATUS_COUNT] = {
+#define HF_STATUS_WORDS(name, text) [HF_##name] = {#name, text},
+    HF_STATUS_MAP(HF_STATUS_WORDS)
+#undef HF_STATUS_WORDS
 };
 
-static const struct status_row *row_of(enum hf_status status)
+static const struct words *words_of(enum hf_status status)
 {
     hf_check((unsigned)status < HF_STATUS_COUNT);
-    return &rows[status];
+    return &words[status];
 }
 
-int hf_status_http(enum hf_status status) { return row_of(status)->http; }
-const char *hf_status_code(enum hf_status status) { return row_of(status)->code; }
-const char *hf_status_title(enum hf_status status) { return row_of(status)->title; }
+const char *hf_status_name(enum hf_status status) { return words_of(status)->name; }
+const char *hf_status_text(enum hf_status status) { return words_of(status)->text; }
 
 enum hf_status hf_err_set(struct hf_err *err, enum hf_status code, const char *fmt, ...)
 {

@@ -1,21 +1,36 @@
-/* A batch on its way:
- *     claim -> lock and read -> catch up -> decide -> write -> commit -> publish -> settle -> reply
- * in straight-line code on its worker's thread.  Load makes batches larger, so one commit serves
- * hundreds of buyers.  Keeps I7: nothing is shown or answered before the commit, and everything is
- * taken back when it fails. */
+/* A batch on its way, in straight-line code on its worker's thread:
+ *     claim -> lock and read -> catch up -> decide -> write -> commit -> publish -> reply -> settle
+ * Load makes batches larger, so one commit serves hundreds of buyers.  A batch that frees places
+ * settles before it replies, so that no gate refuses what was just given back.  Keeps I7: nothing
+ * is shown or answered before the commit, and everything is taken back when it fails. */
+#include "engine/batch.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/log.h"
-#include "engine/internal.h"
+#include "base/wait.h"
+#include "engine/batch_gate.h"
+#include "engine/follow.h"
+#include "engine/load.h"
+#include "engine/state.h"
+#include "rules/catch_up.h"
+#include "rules/decide.h"
+
+/* Other due holds that a batch ends when somebody waits for it; see EXPIRE_MAX. */
+#define EXPIRE_MAX_BUSY 16
+#define CONFLICT_TRIES 5  /* of a batch that met other servers' transactions */
+#define RESOLVE_TRIES 100 /* to find out about a lost COMMIT: 5 s in all */
+#define RESOLVE_PAUSE_US 50000
+#define LOG_EVERY_US 1000000 /* that the ledger fails */
+#define CHECKPOINT_EVERY_ROWS 16384
 
 static int64_t monotonic_us(const struct engine *e) { return clock_monotonic_us(e->config.clock); }
 
 static int64_t boot_ms(const struct engine *e) { return clock_boot_us(e->config.clock) / 1000; }
 
-/* How one try at a batch ended: HF_OK, committed.  Of HF_LEDGER_SURPRISE err.msg is the table whose
- * row count was wrong. */
+/* How a try at a batch ended.  HF_OK: it is committed.  HF_LEDGER_SURPRISE: err.msg is the table
+ * whose row count was not the expected one. */
 struct outcome {
     enum hf_status status;
     struct hf_err err;
@@ -25,40 +40,36 @@ struct outcome {
 
 static size_t expire_max(size_t n_commands) { return n_commands ? EXPIRE_MAX_BUSY : EXPIRE_MAX; }
 
-/* Lock every event the batch may touch: those of its commands and of the holds falling due. */
+/* Chooses every event that the batch may touch: those of its commands and of holds that are due. */
 static void choose_events(struct worker *w, struct command *const *commands, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (commands[i]->event)
-            decide_add_event(&w->decision, commands[i]->event);
+            decision_add_event(&w->decision, commands[i]->event);
     size_t n_due = view_due(w->view, engine_now_ms(w->engine), w->due, expire_max(n));
     for (size_t i = 0; i < n_due; i++)
-        decide_add_event(&w->decision, w->due[i]->event);
+        decision_add_event(&w->decision, w->due[i]->event);
 }
 
-static bool names_hold(const struct command *c)
-{
-    return c->kind == CMD_HOLD_RENEW || c->kind == CMD_HOLD_RELEASE || c->kind == CMD_HOLD_EVICT ||
-           c->kind == CMD_HOLD_CONFIRM;
-}
-
-/* What the view does not know of a command: an answer stored under its key, the row of the hold it
- * names, the booking that was made of it. */
+/* Asks for what the view does not know of a command: the answer stored under its key, the row of
+ * the hold it names, the booking that was made of it. */
 static void choose_rows(struct worker *w, struct command *c, size_t index)
 {
     struct batch_read *r = &w->read;
     key_row_close(&w->stored[index]);
-    if (c->has_key && engine_key_maybe(w->engine, c))
-        *vec_push(&r->keys) = (struct key_wanted){c->key_hash, &w->stored[index]};
-    if (!names_hold(c))
+    if (engine_key_maybe(w->engine, &c->key))
+        *vec_push(&r->keys) = (struct key_wanted){c->key.hash, &w->stored[index]};
+    struct named_hold *named = command_named_hold(c);
+    if (!named)
         return;
-    hold_row_close(&c->hold);
-    booking_row_close(&c->booking);
-    *vec_push(&r->holds) =
-        (struct hold_wanted){c->id.key, &c->hold, c->kind == CMD_HOLD_CONFIRM ? &c->booking : NULL};
+    struct booking_row *booking = c->kind == CMD_HOLD_CONFIRM ? &c->confirm.booking : NULL;
+    hold_row_close(&named->row);
+    if (booking)
+        booking_row_close(booking);
+    *vec_push(&r->holds) = (struct hold_wanted){named->id.key, &named->row, booking};
 }
 
-/* What is to be read: the events' clocks, and what the commands need. */
+/* Asks for everything the batch reads: the events' clocks, and what the commands need. */
 static void choose_reads(struct worker *w, struct command *const *commands, size_t n)
 {
     struct batch_read *r = &w->read;
@@ -74,8 +85,8 @@ static void choose_reads(struct worker *w, struct command *const *commands, size
         *vec_push(&r->clocks) = w->decision.events.v[i]->clock;
 }
 
-/* The ledger read its clock at some moment since `before_ms`.  The offset that other threads use
- * moves only as far as that forces it: this thread, or the machine, may have slept in between. */
+/* The ledger read its clock at some moment after `before_ms`.  The offset that other threads use
+ * moves only as far as this forces it: the thread, or the machine, may have slept in between. */
 static void note_time(struct engine *e, int64_t now, int64_t before_ms)
 {
     int64_t offset = atomic_load_explicit(&e->now_offset_ms, memory_order_relaxed);
@@ -84,7 +95,7 @@ static void note_time(struct engine *e, int64_t now, int64_t before_ms)
     atomic_store_explicit(&e->now_offset_ms, offset, memory_order_relaxed);
 }
 
-/* The locked row of an event of the batch. */
+/* The clock row of an event of the batch, which is locked. */
 static const struct clock_row *locked_row(const struct batch_read *r, const struct event *e)
 {
     for (size_t i = 0; i < r->clocks.n; i++)
@@ -94,13 +105,12 @@ static const struct clock_row *locked_row(const struct batch_read *r, const stru
     return NULL;
 }
 
-/* Under the lock the view becomes the ledger's, by the rows that others wrote or, when those cannot
- * be had, by loading the event anew; only then is anything decided on it. */
+/* Makes the view equal to the ledger, under the lock: by folding the rows that other servers wrote
+ * or, if those cannot be had, by loading the event anew.  Only then is anything decided on it. */
 static enum hf_status make_exact(struct worker *w, struct hf_err *err)
 {
     struct decision *d = &w->decision;
-    enum hf_status status = HF_OK;
-    for (size_t i = 0; i < d->events.n && status == HF_OK; i++) {
+    for (size_t i = 0; i < d->events.n; i++) {
         struct event *e = d->events.v[i];
         const struct clock_row *row = locked_row(&w->read, e);
         bool moved = row->seq != e->clock.seq || row->fence != e->clock.fence;
@@ -109,10 +119,13 @@ static enum hf_status make_exact(struct worker *w, struct hf_err *err)
         if (moved && (!w->engine->has_others || e->clock.seq != row->seq))
             e->stale = true;
         e->clock = e->draft = *row;
-        if (e->stale)
-            status = load_again(w->ledger, w->view, e, err);
+        if (!e->stale)
+            continue;
+        enum hf_status status = load_again(w->ledger, w->view, e, err);
+        if (status != HF_OK)
+            return status;
     }
-    return status;
+    return HF_OK;
 }
 
 static enum hf_status lock_and_read(struct worker *w, struct command *const *commands, size_t n,
@@ -122,35 +135,52 @@ static enum hf_status lock_and_read(struct worker *w, struct command *const *com
     int64_t before_ms = boot_ms(e), confirmed_ms = engine_now_ms(e);
     choose_reads(w, commands, n);
     enum hf_status status = ledger_begin(w->ledger, err);
-    if (status == HF_OK)
-        status = ledger_batch_read(w->ledger, &w->read, err);
+    if (status != HF_OK)
+        return status;
+    status = ledger_batch_read(w->ledger, &w->read, err);
     if (status != HF_OK)
         return status;
     w->decision.now = w->read.now;
     note_time(e, w->read.now, before_ms);
     atomic_store_explicit(&e->contact_ms, before_ms, memory_order_relaxed);
     status = make_exact(w, err);
-    for (size_t i = 0; status == HF_OK && i < w->decision.events.n; i++)
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < w->decision.events.n; i++)
         atomic_store_explicit(&w->decision.events.v[i]->confirmed_ms, confirmed_ms,
                               memory_order_relaxed);
-    return status;
+    return HF_OK;
 }
 
-/* Where others write too, a batch may have waited for them to leave the event: whoever came for the
- * same events meanwhile comes along.  Those that do not fit wait for the next batch. */
+/* May the command join a batch whose events are locked already? */
+static bool may_join(const struct command *c)
+{
+    switch (c->kind) {
+    case CMD_FOLLOW:
+    case CMD_COMPARE:
+    case CMD_EVENT_LOAD:
+        return false;
+    default:
+        return c->event && c->event->in_batch;
+    }
+}
+
+/* Where other servers write too, a batch may have waited for them to leave the event: commands that
+ * came for the same events meanwhile join it.  The others wait for the next batch. */
 static enum hf_status let_join(struct worker *w, struct command **commands, size_t *n,
                                struct hf_err *err)
 {
     size_t room = w->engine->config.batch_len_max - *n - w->n_late, first = *n;
-    if (!w->engine->has_others || *n == 0 || commands != w->commands) /* the last: one alone */
+    bool is_single =
+        commands != w->commands; /* a command that is judged by itself, see run_singly */
+    if (!w->engine->has_others || *n == 0 || is_single)
         return HF_OK;
     size_t taken = lane_take(&w->work, commands + *n, room, 0);
     taken = taken == LANE_CLOSED ? 0 : taken;
     for (size_t i = first; i < first + taken; i++) {
         struct command *c = commands[i];
         c->gate_refused = false;
-        if (c->event && c->event->in_batch && c->kind != CMD_FOLLOW && c->kind != CMD_COMPARE &&
-            c->kind != CMD_EVENT_LOAD)
+        if (may_join(c))
             commands[(*n)++] = c;
         else
             w->late[w->n_late++] = c;
@@ -159,41 +189,35 @@ static enum hf_status let_join(struct worker *w, struct command **commands, size
     vec_clear(&w->read.holds);
     for (size_t i = first; i < *n; i++)
         choose_rows(w, commands[i], i);
-    return w->read.keys.n || w->read.holds.n ? ledger_wanted_read(w->ledger, &w->read, err) : HF_OK;
+    if (!w->read.keys.n && !w->read.holds.n)
+        return HF_OK;
+    return ledger_wanted_read(w->ledger, &w->read, err);
 }
 
 static enum hf_status create_event(struct worker *w, struct command *c, struct hf_err *err)
 {
-    c->now = w->decision.now;
-    random_bytes(&w->random, c->def->id.secret, ID_SECRET_SIZE);
-    c->status = HF_CREATED;
-    w->created = c->def;
-    return ledger_event_insert(w->ledger, c->def, w->decision.now, err);
+    struct event_def *def = c->event_create.def;
+    random_bytes(&w->random, def->id.secret, ID_SECRET_SIZE);
+    c->verdict = VERDICT_CREATED;
+    w->created = def;
+    return ledger_event_insert(w->ledger, def, w->decision.now, err);
 }
 
-static bool succeeded(const struct command *c) { return hf_status_http(c->status) < 300; }
-
-static enum decided decide_one(struct worker *w, struct command *c, const struct key_row *stored,
-                               enum hf_status *status, struct hf_err *err)
+/* Renders the answer of a successful command and stores it under the command's key (I8). */
+static void keep_answer(struct worker *w, struct command *c)
 {
-    enum decided decided = DECIDED;
-    switch (c->kind) {
-    case CMD_KEY_CHECK:
-        c->status = HF_NOT_FOUND;
-        decided = decide_stored(&w->decision, c, stored);
-        break;
-    case CMD_EVENT_CREATE:
-        decided = decide_stored(&w->decision, c, stored);
-        if (decided == UNDECIDED && *status == HF_OK)
-            *status = create_event(w, c, err);
-        break;
-    default:
-        decided = decide_command(&w->decision, c, stored);
-    }
-    return decided == UNDECIDED ? DECIDED : decided;
+    struct engine *e = w->engine;
+    if (!c->key.present || c->key.replayed || !verdict_is_success(c->verdict))
+        return;
+    c->key.answer.len = 0;
+    c->key.answer_code = e->config.render(c, &c->key.answer);
+    c->key.rendered = true;
+    decide_keep_answer(&w->decision, &c->key);
+    if (!e->has_others)
+        key_filter_add(&e->filter, c->key.hash, w->decision.now);
 }
 
-/* Decide each command in order; the deferred ones move to the next batch. */
+/* Decides each command in order; those that must wait for the next batch move to w->deferred. */
 static enum hf_status decide_all(struct worker *w, struct command **commands, size_t *n,
                                  struct hf_err *err)
 {
@@ -202,19 +226,17 @@ static enum hf_status decide_all(struct worker *w, struct command **commands, si
     w->n_deferred = 0;
     for (size_t i = 0; i < *n; i++) {
         struct command *c = commands[i];
-        if (decide_one(w, c, &w->stored[i], &status, err) == DEFERRED) {
+        if (!command_decide(c, &w->decision, &w->stored[i])) {
             w->deferred[w->n_deferred++] = c;
             continue;
         }
-        commands[kept++] = c;
-        if (status == HF_OK && c->has_key && !c->replayed && succeeded(c)) {
-            c->body.len = 0;
-            c->http_status = w->engine->config.render(c, &c->body);
-            c->rendered = true;
-            decide_keep_answer(&w->decision, c);
-            if (!w->engine->has_others)
-                key_filter_add(&w->engine->filter, c->key_hash, w->decision.now);
-        }
+        commands[kept++] = c; /* also after a failure, which all commands of the batch share */
+        if (status != HF_OK)
+            continue;
+        if (c->kind == CMD_EVENT_CREATE && c->verdict == VERDICT_KEY_UNUSED)
+            status = create_event(w, c, err);
+        if (status == HF_OK)
+            keep_answer(w, c);
     }
     *n = kept;
     return status;
@@ -223,11 +245,11 @@ static enum hf_status decide_all(struct worker *w, struct command **commands, si
 static enum hf_status commit(struct worker *w, struct hf_err *err)
 {
     struct decision *d = &w->decision;
-    if (!decide_has_effects(d) && !w->created) {
+    if (!decision_has_effects(d) && !w->created) {
         ledger_rollback(w->ledger);
         return HF_OK;
     }
-    decide_seal(d);
+    decision_seal(d);
     enum hf_status status = ledger_write(w->ledger, &d->batch, err);
     if (status != HF_OK)
         return status;
@@ -238,31 +260,43 @@ static enum hf_status commit(struct worker *w, struct hf_err *err)
     return status;
 }
 
+/* Ends due holds of the batch's events beside those that its commands name.  They are looked for
+ * again here, since catching up may have replaced the holds. */
+static void expire_some(struct worker *w, size_t n_commands)
+{
+    struct decision *d = &w->decision;
+    size_t n_due = view_due(w->view, d->now, w->due, expire_max(n_commands)), kept = 0;
+    for (size_t i = 0; i < n_due; i++)
+        if (w->due[i]->event->in_batch)
+            w->due[kept++] = w->due[i];
+    decide_expire(d, w->due, kept);
+}
+
+static enum hf_status try_steps(struct worker *w, struct command **commands, size_t *n,
+                                struct hf_err *err)
+{
+    enum hf_status status = lock_and_read(w, commands, *n, err);
+    if (status != HF_OK)
+        return status;
+    status = let_join(w, commands, n, err);
+    if (status != HF_OK)
+        return status;
+    expire_some(w, *n);
+    status = decide_all(w, commands, n, err);
+    if (status != HF_OK)
+        return status;
+    return commit(w, err);
+}
+
 static struct outcome try_batch(struct worker *w, struct command **commands, size_t *n)
 {
     struct outcome out = {0};
-    struct decision *d = &w->decision;
     int64_t exchanges = ledger_exchanges(w->ledger);
-    decide_begin(d);
+    decision_begin(&w->decision);
     w->created = NULL;
     w->n_deferred = 0;
     choose_events(w, commands, *n);
-    out.status = lock_and_read(w, commands, *n, &out.err);
-    if (out.status == HF_OK)
-        out.status = let_join(w, commands, n, &out.err);
-    if (out.status == HF_OK) {
-        /* again, since catching up may have replaced the holds */
-        size_t n_due = view_due(w->view, d->now, w->due, expire_max(*n));
-        for (size_t i = 0; i < n_due;)
-            if (w->due[i]->event->in_batch)
-                i++;
-            else
-                w->due[i] = w->due[--n_due];
-        decide_expire(d, w->due, n_due);
-        out.status = decide_all(w, commands, n, &out.err);
-    }
-    if (out.status == HF_OK)
-        out.status = commit(w, &out.err);
+    out.status = try_steps(w, commands, n, &out.err);
     if (out.status != HF_OK)
         ledger_rollback(w->ledger);
     counter_add(w->engine->metrics.ledger_exchanges,
@@ -272,75 +306,42 @@ static struct outcome try_batch(struct worker *w, struct command **commands, siz
 
 /* ---- answers ---- */
 
-static enum result result_of(const struct command *c)
-{
-    return succeeded(c)                 ? RESULT_GRANTED
-           : c->status == HF_SEAT_TAKEN ? RESULT_TAKEN
-           : c->status == HF_SOLD_OUT   ? RESULT_SOLD_OUT
-                                        : RESULT_ERROR;
-}
-
-static void count_answer(struct engine *e, const struct command *c)
-{
-    struct engine_metrics *m = &e->metrics;
-    if (c->replayed)
-        return;
-    switch (c->kind) {
-    case CMD_HOLD_CREATE:
-        if (c->gate_refused)
-            counter_add(
-                c->status == HF_SEAT_TAKEN ? m->requests_gate_taken : m->requests_gate_sold_out, 1);
-        else
-            counter_add(m->requests[result_of(c)], 1);
-        histogram_observe(m->hold_seconds, (uint64_t)(monotonic_us(e) - c->submitted_us));
-        break;
-    case CMD_HOLD_RENEW:
-        counter_add(succeeded(c) ? m->renewals_ok : m->renewals_refused, 1);
-        break;
-    case CMD_HOLD_CONFIRM:
-        if (c->status == HF_CREATED)
-            counter_add(m->bookings_confirmed, 1);
-        else if (c->status == HF_SEAT_SOLD)
-            counter_add(m->sale_conflicts, 1);
-        break;
-    default:
-        break;
-    }
-}
-
 void batch_answer(struct worker *w, struct command *const *commands, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        count_answer(w->engine, commands[i]);
-        engine_finish(w->engine, commands[i]);
+        engine_metrics_answered(&w->engine->metrics, commands[i],
+                                monotonic_us(w->engine) - commands[i]->submitted_us);
+        engine_finish(commands[i]);
     }
 }
 
 static void answer_failure(struct worker *w, struct command *const *commands, size_t n,
-                           enum hf_status status, const struct hf_err *err)
+                           enum verdict verdict, const struct hf_err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        commands[i]->status = status;
-        commands[i]->rendered = commands[i]->replayed = commands[i]->gate_refused = false;
-        commands[i]->err = *err;
+        struct command *c = commands[i];
+        c->verdict = verdict;
+        c->key.rendered = c->key.replayed = c->gate_refused = false;
+        c->err = *err;
     }
     batch_answer(w, commands, n);
 }
 
-/* After a COMMIT of unknown outcome: find out.  HF_OK: it happened.  HF_LEDGER_UNAVAILABLE: it did
- * not and never will.  HF_OUTCOME_UNKNOWN: still not known after 5 s, or at the end (I14). */
-static enum hf_status settle(struct worker *w)
+/* Finds out what became of a COMMIT whose answer was lost.  HF_OK: it happened.
+ * HF_LEDGER_UNAVAILABLE: it did not happen and never will.  HF_OUTCOME_UNKNOWN: that is still not
+ * known after 5 s, or when the server stops (I14). */
+static enum hf_status resolve(struct worker *w)
 {
     struct hf_err err;
-    int64_t until_us = clock_monotonic_us(&clock_system) + SETTLE_TRIES * (SETTLE_PAUSE_NS / 1000);
-    for (int i = 0; i < SETTLE_TRIES && clock_monotonic_us(&clock_system) < until_us; i++) {
+    int64_t until_us = wait_now_us() + (int64_t)RESOLVE_TRIES * RESOLVE_PAUSE_US;
+    for (int i = 0; i < RESOLVE_TRIES && wait_now_us() < until_us; i++) {
         bool happened = false;
         if (engine_gave_up(w->engine))
             break;
         if (ledger_resolve(w->ledger, &w->decision.batch, w->read.clocks.v, w->read.clocks.n,
                            w->created, &happened, &err) == HF_OK)
             return happened ? HF_OK : HF_LEDGER_UNAVAILABLE;
-        nanosleep(&(struct timespec){.tv_nsec = SETTLE_PAUSE_NS}, NULL);
+        wait_sleep_us(RESOLVE_PAUSE_US);
     }
     return HF_OUTCOME_UNKNOWN;
 }
@@ -349,8 +350,8 @@ static void publish(struct worker *w, size_t n)
 {
     struct engine *e = w->engine;
     struct decision *d = &w->decision;
-    bool effects = decide_has_effects(d) || w->created;
-    decide_publish(d);
+    bool effects = decision_has_effects(d) || w->created;
+    decision_publish(d);
     for (size_t i = 0; e->has_others && i < d->batch.clocks.n; i++)
         follower_announce(e, view_event(w->view, d->batch.clocks.v[i].after.event));
     counter_add(e->metrics.holds_expired, d->expired);
@@ -368,95 +369,129 @@ static void publish(struct worker *w, size_t n)
 
 /* ---- the whole way ---- */
 
-static void run(struct worker *w, struct command **commands, size_t n, bool alone);
-
-/* The ledger holds something else than the view believed.  Read the events again and judge each
- * command alone; when that surprises too, the surprise is the command's answer. */
-static void after_surprise(struct worker *w, struct command **commands, size_t n, bool alone,
-                           const char *table)
-{
-    struct engine *e = w->engine;
-    counter_add(e->metrics.surprises, 1);
-    log_write(LOG_ERROR, "the ledger disagrees with the view", "table", table, "commands",
-              LOG_INT(n), NULL);
-    for (size_t i = 0; i < w->decision.events.n; i++)
-        w->decision.events.v[i]->stale = true;
-    if (alone) {
-        struct hf_err err = {0};
-        bool sold = commands[0]->kind == CMD_HOLD_CONFIRM && strcmp(table, "sold_seats") == 0;
-        answer_failure(w, commands, 1, sold ? HF_SEAT_SOLD : HF_INTERNAL, &err);
-        return;
-    }
-    struct command **each = hf_alloc((n + 1) * sizeof *each);
-    memcpy(each, commands, n * sizeof *each);
-    for (size_t i = 0; i < n; i++)
-        run(w, &each[i], 1, true);
-    free(each);
-}
-
-/* Take the batch back; those it deferred share its fate. */
+/* Takes the batch back.  Commands that it deferred share its fate; returns how many there are now.
+ */
 static size_t undo(struct worker *w, struct command **commands, size_t n)
 {
-    decide_undo(&w->decision);
+    decision_undo(&w->decision);
     for (size_t i = 0; i < w->n_deferred; i++)
         commands[n++] = w->deferred[i];
     w->n_deferred = 0;
     return n;
 }
 
-/* A ledger that is away fails thousands of batches a second: the log hears of them now and then,
- * and of due holds that cannot be ended, once. */
-static void say_failure(struct worker *w, size_t n_commands, const char *why)
+/* A ledger that is away fails thousands of batches a second: the log hears of them once a second,
+ * and of due holds that cannot be ended only once. */
+static void log_failure(struct worker *w, size_t n_commands, const char *why)
 {
     int64_t now_us = monotonic_us(w->engine);
-    w->unsaid += n_commands;
-    if (now_us < w->next_say_us || (!w->unsaid && w->failing))
+    w->unlogged += n_commands;
+    if (now_us < w->next_log_us || (!w->unlogged && w->failing))
         return;
-    log_write(LOG_ERROR, "the batch was not stored", "why", why, "commands", LOG_INT(w->unsaid),
+    log_write(LOG_ERROR, "the batch was not stored", "why", why, "commands", LOG_INT(w->unlogged),
               NULL);
-    w->next_say_us = now_us + SAY_EVERY_US;
-    w->unsaid = 0;
+    w->next_log_us = now_us + LOG_EVERY_US;
+    w->unlogged = 0;
 }
 
-/* `alone`: one command, after a surprise. */
-static void run(struct worker *w, struct command **commands, size_t n, bool alone)
+/* Tries the batch until no other server's transaction is in the way, and finds out about a COMMIT
+ * whose answer was lost.  *n is then how many commands are left; the others were deferred. */
+static struct outcome store(struct worker *w, struct command **commands, size_t *n)
 {
-    size_t kept = n;
-    struct outcome out = try_batch(w, commands, &kept);
+    struct outcome out = try_batch(w, commands, n);
     for (int i = 1; out.status == HF_LEDGER_CONFLICT && i < CONFLICT_TRIES; i++) {
         counter_add(w->engine->metrics.conflicts, 1);
-        kept = undo(w, commands, kept);
-        out = try_batch(w, commands, &kept);
+        *n = undo(w, commands, *n);
+        out = try_batch(w, commands, n);
     }
-    enum hf_status status = out.status;
-    if (status == HF_OUTCOME_UNKNOWN) {
+    if (out.status == HF_OUTCOME_UNKNOWN) {
         worker_failed(w, out.err.msg);
-        status = settle(w);
+        out.status = resolve(w);
     }
-    if (status == HF_OK) {
-        publish(w, kept);
-        if (batch_settle_prepare(w, true))
-            batch_settle(w);
-        batch_answer(w, commands, kept);
-        batch_settle(w);
+    return out;
+}
+
+static void finish_stored(struct worker *w, struct command **commands, size_t n)
+{
+    publish(w, n);
+    if (batch_gate_prepare(w, true))
+        batch_gate_settle(w);
+    batch_answer(w, commands, n);
+    batch_gate_settle(w);
+}
+
+/* Gives the claims back and takes the batch back; returns how many commands it has now. */
+static size_t take_back(struct worker *w, struct command **commands, size_t n)
+{
+    batch_gate_prepare(w, false);
+    batch_gate_settle(w);
+    return undo(w, commands, n);
+}
+
+static void finish_failed(struct worker *w, struct command **commands, size_t n,
+                          const struct outcome *out)
+{
+    log_failure(w, n, out->err.msg);
+    worker_failed(w, out->err.msg);
+    answer_failure(w, commands, n, verdict_of(out->status), &out->err);
+}
+
+/* The ledger holds something else than the view believed.  The events are read again by the next
+ * batch that names them. */
+static void note_surprise(struct worker *w, size_t n, const char *table)
+{
+    counter_add(w->engine->metrics.surprises, 1);
+    log_write(LOG_ERROR, "the ledger disagrees with the view", "table", table, "commands",
+              LOG_INT(n), NULL);
+    for (size_t i = 0; i < w->decision.events.n; i++)
+        w->decision.events.v[i]->stale = true;
+}
+
+/* Runs one command as a batch of its own, after it was part of a batch that surprised.  If it
+ * surprises again, that is its answer. */
+static void run_singly(struct worker *w, struct command *command)
+{
+    size_t n = 1;
+    struct outcome out = store(w, &command, &n);
+    if (out.status == HF_OK) {
+        finish_stored(w, &command, n);
         return;
     }
-    batch_settle_prepare(w, false);
-    batch_settle(w);
-    kept = undo(w, commands, kept);
-    if (status == HF_LEDGER_SURPRISE) {
-        after_surprise(w, commands, kept, alone, out.err.msg);
+    n = take_back(w, &command, n);
+    if (out.status != HF_LEDGER_SURPRISE) {
+        finish_failed(w, &command, n, &out);
         return;
     }
-    say_failure(w, kept, out.err.msg);
-    worker_failed(w, out.err.msg);
-    answer_failure(w, commands, kept, status, &out.err);
+    note_surprise(w, n, out.err.msg);
+    bool is_sold = command->kind == CMD_HOLD_CONFIRM && strcmp(out.err.msg, "sold_seats") == 0;
+    answer_failure(w, &command, n, is_sold ? VERDICT_SEAT_SOLD : VERDICT_INTERNAL,
+                   &(struct hf_err){0});
+}
+
+static void run(struct worker *w, struct command **commands, size_t n)
+{
+    struct outcome out = store(w, commands, &n);
+    if (out.status == HF_OK) {
+        finish_stored(w, commands, n);
+        return;
+    }
+    n = take_back(w, commands, n);
+    if (out.status != HF_LEDGER_SURPRISE) {
+        finish_failed(w, commands, n, &out);
+        return;
+    }
+    note_surprise(w, n, out.err.msg);
+    struct command **each = hf_alloc((n + 1) * sizeof(struct command *));
+    memcpy(each, commands, n * sizeof(struct command *));
+    for (size_t i = 0; i < n; i++)
+        run_singly(w, each[i]);
+    free(each);
 }
 
 void batch_run(struct worker *w, struct command **commands, size_t n)
 {
-    batch_claim(w, commands, &n);
+    batch_gate_claim(w, commands, &n);
     const struct hold *first = view_first_due(w->view);
     if (n || (first && first->expires_at <= engine_now_ms(w->engine)))
-        run(w, commands, n, false);
+        run(w, commands, n);
 }

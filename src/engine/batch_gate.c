@@ -1,12 +1,13 @@
-/* The gate's part of a batch: claim what is wanted before the ledger is asked, tell the gate
- * afterwards who has it.  The gate's word is only ever a no that saves the ledger work: whatever it
- * says, is, or loses, the ledger decides (see lease/gate.h).  On the worker's thread. */
+/* Claims before the ledger, settlements after it; see batch_gate.h.  On the worker's thread. */
+#include "engine/batch_gate.h"
+
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "engine/internal.h"
+#include "engine/batch.h"
+#include "engine/state.h"
 
-/* Places left are believed for so long, and never past the next hold that runs out. */
+/* The gate believes a count of places for this long, and never past the next hold that runs out. */
 #define COUNT_TTL_MS 10000
 
 bool engine_gate_up(const struct engine *e)
@@ -27,33 +28,35 @@ static bool gate_is_used(const struct worker *w)
     return w->gate && atomic_load_explicit(&w->engine->gate_up, memory_order_relaxed);
 }
 
-/* What a hold names.  Seats that the server is to choose are not known yet; an event that is closed
- * has another answer for everybody. */
+/* Adds a claim on what a hold names.  Seats that the worker is to choose are not known yet, and an
+ * event that is closed refuses every hold by itself. */
 static void put_claim(struct worker *w, struct command *c)
 {
     if (c->kind != CMD_HOLD_CREATE || c->event->status_draft == EVENT_CLOSED)
         return;
-    uint32_t n_seats = c->best.quantity ? 0 : c->n_seats;
-    if (!n_seats && !c->n_areas)
+    const struct hold_create *op = &c->create;
+    uint32_t n_seats = op->best.quantity ? 0 : op->n_seats;
+    if (!n_seats && !op->n_areas)
         return;
-    for (uint32_t i = 0; i < c->n_areas; i++)
-        *vec_push(&w->claim_areas) = (struct gate_area){c->areas[i].area, c->areas[i].quantity};
+    for (uint32_t i = 0; i < op->n_areas; i++)
+        *vec_push(&w->claim_areas) = (struct gate_area){op->areas[i].area, op->areas[i].quantity};
     *vec_push(&w->claims) = (struct gate_claim){.event = c->event->def->id.key,
-                                                .seats = c->seats,
+                                                .seats = op->seats,
                                                 .n_seats = n_seats,
-                                                .n_areas = c->n_areas,
-                                                .taken = c->taken};
+                                                .n_areas = op->n_areas,
+                                                .taken = op->shortage.taken};
     *vec_push(&w->claimed) = c;
 }
 
 static void refuse(struct engine *e, struct command *c, const struct gate_claim *claim)
 {
+    struct shortage *s = &c->create.shortage;
     c->gate_refused = true;
     c->now = engine_now_ms(e);
-    c->n_taken = claim->n_taken;
-    c->status = claim->n_taken ? HF_SEAT_TAKEN : HF_SOLD_OUT;
-    c->short_area = claim->short_area;
-    c->available = claim->available;
+    c->verdict = claim->n_taken ? VERDICT_SEAT_TAKEN : VERDICT_SOLD_OUT;
+    s->n_taken = claim->n_taken;
+    s->short_area = claim->short_area;
+    s->available = claim->available;
 }
 
 static void forget_claims(struct worker *w)
@@ -69,15 +72,16 @@ static void put_claims(struct worker *w, struct command *const *commands, size_t
     forget_claims(w);
     for (size_t i = 0; i < n; i++)
         put_claim(w, commands[i]);
-    for (size_t i = 0; i < w->claims.n; i++) { /* now that they do not move any more */
+    for (size_t i = 0; i < w->claims.n; i++) { /* now that the areas do not move any more */
         w->claims.v[i].areas = w->claim_areas.v + area;
         area += w->claims.v[i].n_areas;
     }
 }
 
-/* A keyed request may be a repeat, stored already or on its way through another server whose claim
- * it meets: it asks the ledger whatever the gate says, and gets the first one's answer (I8). */
-void batch_claim(struct worker *w, struct command **commands, size_t *n)
+/* A request with a key may be a repeat, stored already or on its way through another server whose
+ * claim it meets: it asks the ledger whatever the gate says, and gets the first one's answer (I8).
+ */
+void batch_gate_claim(struct worker *w, struct command **commands, size_t *n)
 {
     struct hf_fault fault = {0};
     for (size_t i = 0; i < *n; i++)
@@ -97,7 +101,7 @@ void batch_claim(struct worker *w, struct command **commands, size_t *n)
     }
     for (size_t i = 0; i < w->claims.n; i++)
         if (!gate_claim_granted(&w->claims.v[i])) {
-            if (!w->claimed.v[i]->has_key)
+            if (!w->claimed.v[i]->key.present)
                 refuse(w->engine, w->claimed.v[i], &w->claims.v[i]);
             w->claimed.v[i] = NULL;
         }
@@ -114,10 +118,14 @@ void batch_claim(struct worker *w, struct command **commands, size_t *n)
 static void put_seat(struct worker *w, int64_t seat, int64_t hold, int64_t ttl_ms)
 {
     *vec_push(&w->gate_seats) = (struct gate_seat){
-        .event = seat >> 32, .seat = SEAT_INDEX(seat), .hold = hold, .ttl_ms = ttl_ms};
+        .event = SEAT_EVENT(seat), .seat = SEAT_INDEX(seat), .hold = hold, .ttl_ms = ttl_ms};
 }
 
-/* What the batch changed.  A sold seat keeps its entry until that ends by itself. */
+/* A hold's entry ends this much before the hold, so that a buyer who comes for an expired seat is
+ * not refused by an entry that was set late. */
+#define GATE_EARLY_MS 50
+
+/* Gathers what the batch changed.  A sold seat keeps its entry until that ends by itself. */
 static void put_changes(struct worker *w)
 {
     const struct ledger_batch *b = &w->decision.batch;
@@ -151,8 +159,8 @@ static int seat_order(const void *a, const void *b)
     return (x->event > y->event) - (x->event < y->event);
 }
 
-/* Not committed: all that was claimed goes back. */
-bool batch_settle_prepare(struct worker *w, bool committed)
+/* If the batch was not committed, all that was claimed goes back. */
+bool batch_gate_prepare(struct worker *w, bool committed)
 {
     bool frees = false;
     vec_clear(&w->gate_seats);
@@ -163,7 +171,7 @@ bool batch_settle_prepare(struct worker *w, bool committed)
         frees |= w->gate_seats.v[i].ttl_ms == 0;
     for (size_t i = 0; gate_is_used(w) && i < w->claims.n; i++) {
         const struct command *c = w->claimed.v[i];
-        bool won = c && committed && c->status == HF_CREATED && !c->replayed;
+        bool won = c && committed && c->verdict == VERDICT_CREATED && !c->key.replayed;
         for (uint32_t s = 0; c && !won && s < w->claims.v[i].n_seats; s++)
             put_seat(w, SEAT_KEY(w->claims.v[i].event, w->claims.v[i].seats[s]), 0, 0);
     }
@@ -173,7 +181,7 @@ bool batch_settle_prepare(struct worker *w, bool committed)
     return frees;
 }
 
-void batch_settle(struct worker *w)
+void batch_gate_settle(struct worker *w)
 {
     struct hf_fault fault = {0};
     bool any = w->gate_seats.n || w->gate_counts.n;

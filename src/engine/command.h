@@ -1,144 +1,160 @@
-/* Read this first.  A command is one request on its way: filled by an HTTP thread, queued, decided
- * in a batch, answered in place, handed back through `done`.  It is owned by whoever put it in the
- * queue (it is a part of http's struct request), lent to the engine from engine_submit until
- * engine_config.done(command).
+/* Read this first.  A command is one request on its way: an HTTP thread fills it, the engine queues
+ * it, a thread of the engine carries it out in place, and `pending` tells the waiter.  Whoever
+ * submits a command owns it and lends it to the engine from engine_submit until pending_done.
  *
- *   life of a hold            renew
- *                            +-----+
- *                            v     |
- *        POST /v1/holds --> ACTIVE-+--- confirm (fence, before expiry) --> CONFIRMED (booking)
- *                            |  |                                             ^
- *                            |  +----- DELETE, evict --> RELEASED             | confirm + rescue,
- *                            +-------- expiry --> EXPIRED --------------------+ every seat free
- *
- *   life of a seat:  available <-> held -> booked;  available <-> blocked
- *   of an area's places:  available <-> held -> booked, counted
- *   of an event:  open <-> closed
- */
+ * A command is a small header and one member of a union, which `kind` selects. */
 #ifndef HF_ENGINE_COMMAND_H
 #define HF_ENGINE_COMMAND_H
 
-#include "base/buf.h"
-#include "rules/best.h"
-#include "rules/view.h"
-#include "model/rows.h"
+#include "base/pending.h"
+#include "model/verdict.h"
+#include "rules/operations.h"
 
-/* Which thread serves it: W the worker, R a reader, A the reader of what may take long, L the
- * loader, S the one that draws maps. */
+struct decision;
+struct snapshot;
+
+/* Beside each kind: the thread that carries it out, and its member of the union. */
 enum command_kind {
-    CMD_EVENT_CREATE, /* W in: def. out: def->id, created_at */
-    CMD_EVENT_LOAD,   /* L in: event_key. out: event, or HF_NO_SUCH_EVENT */
-    CMD_EVENT_LIST,   /* L in: list.before, list.limit. out: list.events (loaded), list.more */
-    CMD_EVENT_OPEN,   /* W in: event.  out: counts are read from the view afterwards */
-    CMD_EVENT_CLOSE,  /* W likewise */
-    CMD_SEATS_BLOCK,  /* W in: event, seats.  out: taken */
-    CMD_SEATS_UNBLOCK,
-    CMD_SEAT_GET,     /* A in: event, seats[0], at (0: now).  out: past */
-    CMD_SNAPSHOT,     /* S in: event, packed.  out: snapshot, a reference */
-    CMD_HOLD_CREATE,  /* W in: event, create.*  out: hold | taken | available, short_area */
-    CMD_HOLD_GET,     /* R in: event, id.  out: hold (status judged at `now`) */
-    CMD_HOLD_LIST,    /* A in: event, page.  out: holds */
-    CMD_HOLD_RENEW,   /* W in: event, id, ttl_ms (0: the event's).  out: hold */
-    CMD_HOLD_RELEASE, /* W in: event, id */
-    CMD_HOLD_EVICT,   /* W in: event, id.  out: hold */
-    CMD_HOLD_CONFIRM, /* W in: event, id, fence, reference, rescue.  out: booking */
-    CMD_BOOKING_GET,  /* R in: event, id.  out: booking */
-    CMD_KEY_CHECK, /* W in: the key.  out: replayed, HF_KEY_MISMATCH, or HF_NOT_FOUND: not stored */
-    CMD_AUDIT_LIST, /* A in: event, page, id if page.hold.  out: audit */
-    CMD_FOLLOW,     /* W, the engine's own.  in: event */
-    CMD_COMPARE,    /* W, the engine's own.  in: event, first seat.  The reconciler waits for it */
+    CMD_NONE,
+    CMD_EVENT_CREATE,  /* worker: event_create */
+    CMD_EVENT_LOAD,    /* loader: none, so that what a handler has put there already survives.  In:
+                          event_key; out: event, or VERDICT_NO_SUCH_EVENT */
+    CMD_EVENT_LIST,    /* loader: event_list */
+    CMD_EVENT_OPEN,    /* worker: none */
+    CMD_EVENT_CLOSE,   /* worker: none */
+    CMD_SEATS_BLOCK,   /* worker: block */
+    CMD_SEATS_UNBLOCK, /* worker: block */
+    CMD_SEAT_GET,      /* the reader of long reads: seat_get */
+    CMD_SNAPSHOT,      /* drawer: snapshot */
+    CMD_HOLD_CREATE,   /* worker: create */
+    CMD_HOLD_GET,      /* reader: hold_get */
+    CMD_HOLD_LIST,     /* the reader of long reads: hold_list */
+    CMD_HOLD_RENEW,    /* worker: renew */
+    CMD_HOLD_RELEASE,  /* worker: release */
+    CMD_HOLD_EVICT,    /* worker: release */
+    CMD_HOLD_CONFIRM,  /* worker: confirm */
+    CMD_BOOKING_GET,   /* reader: booking_get */
+    CMD_KEY_CHECK,     /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
+    CMD_AUDIT_LIST,    /* the reader of long reads: audit_list */
+    CMD_FOLLOW,        /* worker: none.  The engine's own: others have changed the event */
+    CMD_COMPARE,       /* worker: compare.  The engine's own: the reconciler waits for it */
 };
 
 #define EVENTS_LIST_MAX 100
 #define HOLDS_LIST_MAX 100
 #define AUDIT_LIST_MAX 1000
 #define SEAT_HISTORY_MAX 100
-#define SEATS_INLINE 16
+#define SEATS_INLINE 16 /* requests for at most this many seats need no memory of their own */
 
+/* GET /v1/events: newest first. */
 struct event_list {
-    int64_t before; /* key: events created before this one; 0: from the newest */
-    size_t limit, n;
-    struct event *events[EVENTS_LIST_MAX];
-    bool more;
-};
-
-/* A page of holds or of the log; in and out.  The rows are freed with the page. */
-struct page {
-    size_t limit;
-    int64_t before;          /* HOLD_LIST: key of the last hold of the page before; 0: first */
-    enum hold_status status; /* HOLD_LIST: HOLD_NONE: any */
-    int64_t after;           /* AUDIT_LIST: seq */
-    int64_t seat, hold;      /* AUDIT_LIST: -1 and 0: any */
-
+    int64_t before; /* in: the key of the last event of the page before; 0: from the newest */
+    size_t limit;   /* in */
     size_t n;
     bool more;
-    struct hold_row *holds;
-    struct audit_entry *audit;
+    struct event *events[EVENTS_LIST_MAX]; /* out: loaded */
 };
-void page_free(struct page *p); /* accepts NULL */
 
-/* A seat at a moment, and how it came to be so: rows newest first. */
+/* GET /v1/holds: newest first. */
+struct hold_page {
+    size_t limit;            /* in */
+    int64_t before;          /* in: the key of the last hold of the page before; 0: first page */
+    enum hold_status status; /* in; HOLD_NONE: any */
+    size_t n;
+    bool more;
+    struct hold_row *holds; /* out */
+};
+void hold_page_free(struct hold_page *p); /* accepts NULL; frees the rows too */
+
+/* GET /v1/audit: oldest first. */
+struct audit_page {
+    size_t limit;   /* in */
+    int64_t after;  /* in: rows after this seq */
+    int64_t seat;   /* in: rows about this seat; -1: any */
+    struct id hold; /* in: rows about this hold; key 0: any */
+    size_t n;
+    bool more;
+    struct audit_entry *entries; /* out */
+};
+void audit_page_free(struct audit_page *p); /* accepts NULL; frees the rows too */
+
+/* GET /v1/events/{e}/seats/{s}: a seat at a moment, and how it came to be so. */
 struct seat_past {
-    int64_t at;
+    int64_t at; /* in; 0: now.  Out: the moment that is told of, never a future one */
     enum seat_status status;
     int64_t hold, fence, until; /* 0: none */
     size_t n;
     bool more;
-    struct audit_entry history[SEAT_HISTORY_MAX + 1];
+    struct audit_entry history[SEAT_HISTORY_MAX + 1]; /* newest first */
 };
 
 struct command {
+    /* ---- the header ---- */
     enum command_kind kind;
-    struct command *next; /* the engine's, while lent */
-    bool internal;        /* made by the engine for itself: freed, not handed back */
-    /* Where it goes when answered, on an engine thread; NULL: engine_config.done. */
-    void (*done)(struct command *command);
+    bool internal;          /* made by the engine for itself: freed when it is done */
+    struct command *next;   /* the engine's, while the command is lent */
+    struct pending pending; /* pending_done is called when the command has been carried out */
+    struct event *event; /* loaded; NULL for EVENT_CREATE, EVENT_LOAD, EVENT_LIST and KEY_CHECK */
+    int64_t event_key;   /* EVENT_LOAD */
+    struct idempotency key;
+    enum verdict verdict;
+    struct hf_err err; /* the reason, where the verdict is a failure */
+    int64_t now;       /* out: ledger time of the decision */
+    int64_t submitted_us;
+    bool gate_refused; /* the verdict is the gate's */
 
-    /* ---- in ---- */
-    struct event *event; /* loaded; NULL for CREATE, LOAD and LIST */
-    int64_t event_key;   /* LOAD */
-    struct id id;        /* of the hold or booking named in the path */
-    int64_t ttl_ms;      /* CREATE, RENEW; 0: the event's hold_ttl_ms */
-    int64_t fence;       /* CONFIRM */
-    bool rescue;
-    const char *reference, *owner, *metadata; /* borrowed from the request; NULL: none */
-    size_t reference_len, owner_len, metadata_len;
-    uint32_t *seats; /* distinct, valid indexes, as named by the buyer; CREATE with best.quantity:
-                        room for that many, filled by the worker */
-    uint32_t n_seats;
-    const struct area_claim *areas; /* CREATE: distinct, valid */
-    uint32_t n_areas;
-    struct best_want best; /* CREATE: quantity 0: seats are named, or none are wanted */
-    int64_t at;            /* SEAT_GET */
-    bool packed;           /* SNAPSHOT: gzip is wanted too */
-    int64_t seq;           /* SNAPSHOT: a map of this seq or later, as seen when asking */
-    struct event_def *def; /* EVENT_CREATE */
-    uint64_t client;       /* CREATE: hash of a keyless buyer's address; 0: not limited */
-
-    bool has_key; /* an Idempotency-Key came with the request */
-    uint8_t key_hash[KEY_HASH_SIZE], request_hash[KEY_HASH_SIZE];
-
-    /* ---- out ---- */
-    enum hf_status status; /* HF_OK, HF_CREATED, HF_NO_CONTENT: done.  Otherwise the refusal */
-    struct hf_err err;     /* when it is a failure */
-    int64_t now;           /* ledger time of the decision */
-    uint32_t *taken;       /* room for n_seats, given by the caller: indexes that were taken */
-    uint32_t n_taken;
-    bool gate_refused;          /* status, taken, available and short_area are the gate's */
-    int64_t available;          /* HF_SOLD_OUT: how many there are */
-    int64_t short_area;         /* of which area; -1: of seats */
-    struct hold_row hold;       /* hold_row_close by the owner of the command */
-    struct booking_row booking; /* booking_row_close likewise */
-    struct event_list *list;    /* EVENT_LIST; given by the caller, as are page and past */
-    struct page *page;
-    struct seat_past *past;
-    struct snapshot *snapshot; /* snapshot_unref by the owner of the command */
-    /* Set when the answer is already bytes: stored under a key, or replayed from one. */
-    bool rendered, replayed;
-    int http_status;
-    struct buf body; /* buf_close by the owner of the command */
-
-    int64_t submitted_us; /* monotonic, for holdfast_hold_seconds */
+    /* ---- what is asked and what came of it ---- */
+    union {
+        struct {
+            struct event_def *def; /* in, with a caller's own id secret unset.  Out: id and
+                                      created_at are set.  event_def_free by the owner */
+        } event_create;
+        struct {
+            struct event_list *list; /* for free() by the owner */
+        } event_list;
+        struct seats_block block;
+        struct {
+            uint32_t seat;          /* in */
+            struct seat_past *past; /* for free() by the owner */
+        } seat_get;
+        struct {
+            bool packed;               /* in: gzip is wanted */
+            int64_t seq;               /* in: the map must be of this seq or a later one */
+            struct snapshot *snapshot; /* out: snapshot_unref by the owner */
+        } snapshot;
+        struct hold_create create;
+        struct named_hold hold_get; /* out: the row, its status judged at `now` */
+        struct {
+            struct hold_page *page; /* hold_page_free by the owner */
+        } hold_list;
+        struct hold_renew renew;
+        struct hold_release release;
+        struct hold_confirm confirm;
+        struct {
+            struct id id;           /* in */
+            struct booking_row row; /* out */
+        } booking_get;
+        struct {
+            struct audit_page *page; /* audit_page_free by the owner */
+        } audit_list;
+        struct {
+            uint32_t first; /* in: the slice of seats that begins here */
+            bool repaired;  /* out: the view differed from the ledger and was loaded again */
+        } compare;
+    };
 };
+
+/* Gives back what the command's outcome owns.  The command may then be used for another request,
+ * once it has been zeroed. */
+void command_close(struct command *c);
+
+/* The hold that the command names, or NULL if it is not a command about an existing hold that the
+ * worker carries out. */
+struct named_hold *command_named_hold(struct command *c);
+
+/* Judges a command of a batch by the rules, its idempotency key first.  `stored` is what the ledger
+ * has under the key.  Returns false if the command must wait for the next batch; otherwise its
+ * verdict is set.  Of EVENT_CREATE and KEY_CHECK only the key is judged. */
+bool command_decide(struct command *c, struct decision *d, const struct key_row *stored);
 
 #endif

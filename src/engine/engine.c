@@ -1,5 +1,5 @@
-/* Start, stop and the calls of HTTP threads.  engine_refuse is the hottest code there is: most
- * clicks on a wanted seat end there, on the thread that read them, without a lock. */
+/* Start, stop, and the calls of HTTP threads.  engine_refuse is the hottest code of the program:
+ * most clicks on a wanted seat end there, on the thread that read them, without a lock. */
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -7,13 +7,23 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "engine/internal.h"
+#include "base/wait.h"
+#include "engine/follow.h"
+#include "engine/load.h"
+#include "engine/read.h"
+#include "engine/reconcile.h"
+#include "engine/state.h"
 
 #define QUEUE_LEN_MAX 16384
 #define BATCH_LEN_MAX 1024
 #define WORKER_CACHE_KIB 65536
 #define FIRST_READER 3 /* threads before the readers: loader, keeper, drawer */
 #define FIRST_WORKER (FIRST_READER + READERS)
+#define REFUSE_MARGIN_MS 250 /* a hold that ends sooner is no reason to refuse from the view */
+/* Where other servers write too, a view that has not been compared with the ledger for this long
+ * refuses nobody by itself. */
+#define FRESH_MS 1000
+#define CONTACT_MS 3000 /* a shared ledger that has not answered for this long is not ready */
 
 /* ---- for HTTP threads ---- */
 
@@ -28,69 +38,80 @@ int64_t engine_now_ms(const struct engine *e)
            atomic_load_explicit(&e->now_offset_ms, memory_order_relaxed);
 }
 
-/* Too few places are left, and no hold runs out soon that could bring some back. */
-static bool is_sold_out(const struct engine *e, struct command *c, int64_t now)
+/* Are too few places left, with no hold about to run out that could bring some back? */
+static bool is_sold_out(const struct engine *e, const struct event *event, struct hold_create *op,
+                        int64_t now)
 {
-    const struct event *event = c->event;
     const struct worker *w = &e->workers[event->def->id.key % e->n_workers];
+    struct shortage *s = &op->shortage;
     bool soon =
         atomic_load_explicit(&w->first_due_ms, memory_order_relaxed) < now + REFUSE_MARGIN_MS;
     if (soon)
         return false;
-    for (uint32_t i = 0; i < c->n_areas; i++) {
-        c->available =
-            atomic_load_explicit(&event->areas[c->areas[i].area].available, memory_order_relaxed);
-        c->short_area = c->areas[i].area;
-        if (c->available < c->areas[i].quantity)
+    for (uint32_t i = 0; i < op->n_areas; i++) {
+        s->available =
+            atomic_load_explicit(&event->areas[op->areas[i].area].available, memory_order_relaxed);
+        s->short_area = op->areas[i].area;
+        if (s->available < op->areas[i].quantity)
             return true;
     }
-    c->available = atomic_load_explicit(&event->counts[SEAT_AVAILABLE], memory_order_relaxed);
-    c->short_area = -1;
-    bool anywhere = c->best.section < 0 && !c->best.tier; /* else `available` is another number */
-    return c->best.quantity && anywhere && c->available < c->best.quantity;
+    s->available = atomic_load_explicit(&event->counts[SEAT_AVAILABLE], memory_order_relaxed);
+    s->short_area = -1;
+    /* With a section or a tier `available` would have to be another number. */
+    bool anywhere = op->best.section < 0 && !op->best.tier;
+    return op->best.quantity && anywhere && s->available < op->best.quantity;
 }
 
-/* Another server may have stored it a moment ago: only the ledger knows. */
-bool engine_key_maybe(const struct engine *e, const struct command *c)
+/* Where other servers write, one of them may have stored the key a moment ago: only the ledger
+ * knows. */
+bool engine_key_maybe(const struct engine *e, const struct idempotency *key)
 {
-    return c->has_key && (e->has_others || key_filter_maybe(&e->filter, c->key_hash));
+    return key->present && (e->has_others || key_filter_maybe(&e->filter, key->hash));
 }
 
-/* Is what the view shows the truth, give or take a second? */
+/* Is what the view shows at most a second old? */
 static bool is_fresh(const struct engine *e, const struct event *event, int64_t now)
 {
     return !e->has_others ||
            now - atomic_load_explicit(&event->confirmed_ms, memory_order_relaxed) < FRESH_MS;
 }
 
-bool engine_refuse(struct engine *e, struct command *c)
+/* Lists the seats that are taken.  Returns true if one of them is certain to stay taken. */
+static bool is_taken(const struct event *event, struct hold_create *op, int64_t now)
 {
-    int64_t now = engine_now_ms(e);
-    bool sure = false;
-    c->n_taken = 0;
-    c->now = now;
-    if (!is_fresh(e, c->event, now))
-        return false;
-    if (atomic_load_explicit(&c->event->status, memory_order_relaxed) == EVENT_CLOSED)
-        return false;
-    if ((c->n_areas || c->best.quantity) && is_sold_out(e, c, now) && !engine_key_maybe(e, c)) {
-        c->status = HF_SOLD_OUT;
-        counter_add(e->metrics.requests_view_sold_out, 1);
-        return true;
-    }
-    for (uint32_t i = 0; i < c->n_seats; i++) {
-        uint64_t shown = seat_shown(c->event, c->seats[i]);
+    struct shortage *s = &op->shortage;
+    bool certain = false;
+    s->n_taken = 0;
+    for (uint32_t i = 0; i < op->n_seats; i++) {
+        uint64_t shown = seat_shown(event, op->seats[i]);
         enum seat_status status = seat_shown_status(shown);
         int64_t left_ms = seat_shown_until(shown) - now;
         if (status == SEAT_AVAILABLE || (status == SEAT_HELD && left_ms <= 0))
             continue;
-        c->taken[c->n_taken++] = c->seats[i];
-        sure |= status != SEAT_HELD || left_ms >= REFUSE_MARGIN_MS;
+        s->taken[s->n_taken++] = op->seats[i];
+        certain |= status != SEAT_HELD || left_ms >= REFUSE_MARGIN_MS;
     }
-    /* Asked after the seats: whoever took them put the key into the filter before showing them. */
-    if (!sure || engine_key_maybe(e, c))
+    return certain;
+}
+
+bool engine_refuse(struct engine *e, struct command *c)
+{
+    struct hold_create *op = &c->create;
+    int64_t now = c->now = engine_now_ms(e);
+    if (!is_fresh(e, c->event, now) ||
+        atomic_load_explicit(&c->event->status, memory_order_relaxed) == EVENT_CLOSED)
         return false;
-    c->status = HF_SEAT_TAKEN;
+    if ((op->n_areas || op->best.quantity) && is_sold_out(e, c->event, op, now) &&
+        !engine_key_maybe(e, &c->key)) {
+        c->verdict = VERDICT_SOLD_OUT;
+        counter_add(e->metrics.requests_view_sold_out, 1);
+        return true;
+    }
+    /* The key is asked for after the seats: whoever took them put its key into the filter before
+     * showing them. */
+    if (!is_taken(c->event, op, now) || engine_key_maybe(e, &c->key))
+        return false;
+    c->verdict = VERDICT_SEAT_TAKEN;
     counter_add(e->metrics.requests_view_taken, 1);
     return true;
 }
@@ -121,7 +142,8 @@ bool engine_ready(struct engine *e, char *why, size_t why_size)
     bool ready = atomic_load_explicit(&e->n_failing, memory_order_acquire) == 0;
     int64_t silent_ms = clock_boot_us(e->config.clock) / 1000 -
                         atomic_load_explicit(&e->contact_ms, memory_order_relaxed);
-    if (e->has_others && silent_ms > CONTACT_MS) /* nobody has asked, and it would not answer */
+    if (e->has_others &&
+        silent_ms > CONTACT_MS) /* nothing was asked of it lately, and it would not answer */
         ready = false;
     if (!ready && why_size) {
         pthread_mutex_lock(&e->lock);
@@ -135,12 +157,12 @@ bool engine_ready(struct engine *e, char *why, size_t why_size)
 
 /* ---- for the engine's threads ---- */
 
-void engine_finish(struct engine *e, struct command *c)
+void engine_finish(struct command *c)
 {
     if (c->internal)
         free(c);
     else
-        (c->done ? c->done : e->config.done)(c);
+        pending_done(&c->pending);
 }
 
 struct db_options engine_db_options(struct engine *e)
@@ -152,7 +174,7 @@ struct db_options engine_db_options(struct engine *e)
 bool engine_gave_up(const struct engine *e)
 {
     int64_t at_us = atomic_load(&e->give_up_us);
-    return at_us && clock_monotonic_us(&clock_system) >= at_us;
+    return at_us && wait_now_us() >= at_us;
 }
 
 static void add_loaded(void *ctx, struct event *event)
@@ -174,8 +196,8 @@ void engine_wants_checkpoint(struct engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* The keeper copies SQLite's log into the main file beside the worker, so no commit waits for it.
- */
+/* The keeper copies SQLite's log into the main file beside the worker, so that no commit waits for
+ * it. */
 static void *keeper_main(void *arg)
 {
     struct engine *e = arg;
@@ -198,74 +220,20 @@ static void *keeper_main(void *arg)
 
 /* ---- start and stop ---- */
 
-static void register_metrics(struct engine *e)
-{
-    struct metrics *m = e->config.metrics;
-    struct engine_metrics *em = &e->metrics;
-    const char *name = "holdfast_hold_requests_total", *help = "Requests for a hold, by outcome";
-    em->requests_view_taken = metrics_counter(m, name, "result=\"taken\",by=\"view\"", help);
-    em->requests_view_sold_out = metrics_counter(m, name, "result=\"sold_out\",by=\"view\"", help);
-    em->requests_gate_taken = metrics_counter(m, name, "result=\"taken\",by=\"gate\"", help);
-    em->requests_gate_sold_out = metrics_counter(m, name, "result=\"sold_out\",by=\"gate\"", help);
-    em->requests[RESULT_GRANTED] =
-        metrics_counter(m, name, "result=\"granted\",by=\"ledger\"", help);
-    em->requests[RESULT_TAKEN] = metrics_counter(m, name, "result=\"taken\",by=\"ledger\"", help);
-    em->requests[RESULT_SOLD_OUT] =
-        metrics_counter(m, name, "result=\"sold_out\",by=\"ledger\"", help);
-    em->requests[RESULT_ERROR] = metrics_counter(m, name, "result=\"error\",by=\"ledger\"", help);
-    em->hold_seconds =
-        metrics_histogram(m, "holdfast_hold_seconds", "Time from queueing a hold to its answer",
-                          1e-6, histogram_seconds, histogram_seconds_len);
-    em->holds_active = metrics_gauge(m, "holdfast_holds_active", NULL, "Live holds in the view");
-    em->holds_expired =
-        metrics_counter(m, "holdfast_holds_expired_total", NULL, "Holds that ran out");
-    em->renewals_ok =
-        metrics_counter(m, "holdfast_renewals_total", "result=\"renewed\"", "Renewals, by outcome");
-    em->renewals_refused =
-        metrics_counter(m, "holdfast_renewals_total", "result=\"refused\"", "Renewals, by outcome");
-    em->sale_conflicts = metrics_counter(m, "holdfast_sale_conflicts_total", NULL,
-                                         "Sales the unique key of sold seats refused");
-    em->bookings_confirmed = metrics_counter(m, "holdfast_bookings_total", "status=\"confirmed\"",
-                                             "Bookings, by status reached");
-    em->batch_commands = metrics_histogram(m, "holdfast_batch_commands", "Commands in a batch", 1,
-                                           histogram_sizes, histogram_sizes_len);
-    em->commit_seconds = metrics_histogram(m, "holdfast_commit_seconds", "Time of a COMMIT", 1e-6,
-                                           histogram_seconds, histogram_seconds_len);
-    em->queue_depth =
-        metrics_gauge(m, "holdfast_queue_depth", NULL, "Commands queued when a batch was taken");
-    em->conflicts = metrics_counter(m, "holdfast_ledger_conflicts_total", NULL,
-                                    "Batches run again because of other servers' transactions");
-    em->ledger_exchanges =
-        metrics_counter(m, "holdfast_ledger_exchanges_total", NULL,
-                        "Exchanges of batches with the ledger; SQLite: statements");
-    em->gate_exchanges = metrics_counter(m, "holdfast_gate_exchanges_total", NULL,
-                                         "Exchanges of batches with the gate");
-    em->gate_errors =
-        metrics_counter(m, "holdfast_gate_errors_total", NULL, "Times the gate did not answer");
-    for (int i = 0; i < REPAIRS; i++) {
-        char label[64];
-        (void)snprintf(label, sizeof label, "kind=\"%s\"", repair_names[i]);
-        em->repairs[i] = metrics_counter(m, "holdfast_reconcile_repairs_total", label,
-                                         "What the reconciler put right, by kind");
-    }
-    em->surprises = metrics_counter(m, "holdfast_ledger_surprises_total", NULL,
-                                    "Times the ledger and the view disagreed; expected 0");
-}
-
 static void add_key(void *ctx, const uint8_t *hash)
 {
     struct engine *e = ctx;
     key_filter_add(&e->filter, hash, e->filter.turned_at);
 }
 
-static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
+/* Opens the connections of all threads. */
+static enum hf_status open_connections(struct engine *e, struct hf_err *err)
 {
     const char *url = e->config.ledger_url;
     struct db_options reader = engine_db_options(e), writer = reader, keeper = reader;
     writer.writer = true;
     writer.cache_kib = WORKER_CACHE_KIB;
     keeper.paced = true;
-    int64_t now = 0;
     enum hf_status status = ledger_open(url, &writer, &e->workers[0].ledger, err);
     if (status != HF_OK)
         return status;
@@ -280,17 +248,30 @@ static enum hf_status open_ledgers(struct engine *e, struct hf_err *err)
         status = ledger_open(url, &keeper, &e->keeper, err);
     for (int i = 0; i < READERS && status == HF_OK; i++)
         status = ledger_open(url, &reader, &e->readers[i], err);
-    if (status == HF_OK)
-        status = ledger_now(e->workers[0].ledger, &now, err);
+    return status;
+}
+
+/* Reads what the engine knows before its threads run: the time, and which keys are stored. */
+static enum hf_status open_ledger(struct engine *e, struct hf_err *err)
+{
+    int64_t now = 0;
+    enum hf_status status = open_connections(e, err);
+    if (status != HF_OK)
+        return status;
+    struct ledger *l = e->workers[0].ledger;
+    status = ledger_now(l, &now, err);
     if (status != HF_OK)
         return status;
     e->contact_ms = clock_boot_us(e->config.clock) / 1000;
     e->now_offset_ms = now - e->contact_ms;
     e->workers[0].noted_ms = now;
     key_filter_init(&e->filter, now);
-    if (!e->has_others)
-        status = ledger_keys_each(e->workers[0].ledger, now, add_key, e, err);
-    return status == HF_OK ? ledger_probe(e->workers[0].ledger, err) : status;
+    if (!e->has_others) {
+        status = ledger_keys_each(l, now, add_key, e, err);
+        if (status != HF_OK)
+            return status;
+    }
+    return ledger_probe(l, err);
 }
 
 static void log_warnings(struct engine *e)
@@ -320,54 +301,7 @@ static enum hf_status open_gates(struct engine *e, struct hf_err *err)
     return HF_OK;
 }
 
-static void worker_init(struct engine *e, int index)
-{
-    struct worker *w = &e->workers[index];
-    size_t n = e->config.batch_len_max;
-    w->engine = e;
-    w->index = index;
-    w->view = view_new();
-    if (index)
-        view_share_clients(w->view, e->workers[0].view);
-    w->first_due_ms = INT64_MAX;
-    lane_init(&w->work, e->config.queue_len_max);
-    if (e->config.random_seed)
-        random_init_seeded(&w->random, e->config.random_seed + (uint64_t)index);
-    else
-        random_init_system(&w->random);
-    w->decision.view = w->view;
-    w->decision.random = &w->random;
-    w->decision.client_places_max = e->config.public_places_max;
-    w->commands = hf_alloc(n * sizeof(struct command *));
-    w->deferred = hf_alloc(n * sizeof(struct command *));
-    w->late = hf_alloc(n * sizeof(struct command *));
-    w->stored = hf_alloc(n * sizeof *w->stored);
-}
-
-static void worker_close(struct worker *w)
-{
-    if (!w->engine)
-        return;
-    ledger_close(w->ledger);
-    gate_close(w->gate);
-    decide_close(&w->decision);
-    batch_read_close(&w->read);
-    for (size_t i = 0; i < w->engine->config.batch_len_max; i++)
-        key_row_close(&w->stored[i]);
-    vec_close(&w->claims);
-    vec_close(&w->claim_areas);
-    vec_close(&w->claimed);
-    vec_close(&w->gate_seats);
-    vec_close(&w->gate_counts);
-    free(w->commands);
-    free(w->deferred);
-    free(w->late);
-    free(w->stored);
-    view_free(w->view);
-    lane_destroy(&w->work);
-}
-
-/* A thread and what it runs on; workers come last, so that they are there for all the others. */
+/* A thread and what it runs on.  Workers come last, so that they are there for all the others. */
 struct thread {
     pthread_t *thread;
     void *(*main)(void *);
@@ -399,8 +333,8 @@ static enum hf_status start_threads(struct engine *e, struct hf_err *err)
     return status == HF_OK && e->has_others ? reconciler_start(e, err) : status;
 }
 
-enum hf_status engine_start(const struct engine_config *config, struct engine **ret,
-                            struct hf_err *err)
+enum hf_status engine_open(const struct engine_config *config, struct engine **ret,
+                           struct hf_err *err)
 {
     struct engine *e = hf_alloc(sizeof *e);
     e->config = *config;
@@ -408,7 +342,7 @@ enum hf_status engine_start(const struct engine_config *config, struct engine **
         e->config.queue_len_max = QUEUE_LEN_MAX;
     if (!e->config.batch_len_max)
         e->config.batch_len_max = BATCH_LEN_MAX;
-    hf_check(e->config.batch_len_max * 2 <= KEYS_GRANTED_SLOTS);
+    hf_check(e->config.batch_len_max * 2 <= KEYS_STORED_SLOTS);
     hf_check(e->config.workers <= WORKERS_MAX);
     e->n_workers = 1;
     lane_init(&e->read, e->config.queue_len_max);
@@ -417,16 +351,29 @@ enum hf_status engine_start(const struct engine_config *config, struct engine **
     lane_init(&e->draw, e->config.queue_len_max);
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->keeper_wake, NULL);
-    enum hf_status status = open_ledgers(e, err);
+    enum hf_status status = open_ledger(e, err);
     for (int i = 0; i < e->n_workers; i++)
-        worker_init(e, i);
+        worker_init(&e->workers[i], e, i);
     if (status == HF_OK)
         status = open_gates(e, err);
-    if (status == HF_OK) {
-        register_metrics(e);
-        log_warnings(e);
-        status = start_threads(e, err);
+    if (status != HF_OK) {
+        engine_stop(e);
+        return status;
     }
+    engine_metrics_register(&e->metrics, e->config.metrics);
+    log_warnings(e);
+    *ret = e;
+    return HF_OK;
+}
+
+enum hf_status engine_start(const struct engine_config *config, struct engine **ret,
+                            struct hf_err *err)
+{
+    struct engine *e;
+    enum hf_status status = engine_open(config, &e, err);
+    if (status != HF_OK)
+        return status;
+    status = start_threads(e, err);
     if (status != HF_OK) {
         engine_stop(e);
         return status;
@@ -445,12 +392,12 @@ static void join_up_to(struct engine *e, int *next, int last)
 
 void engine_hurry(struct engine *e, int64_t ms)
 {
-    atomic_store(&e->give_up_us, clock_monotonic_us(&clock_system) + ms * 1000);
+    atomic_store(&e->give_up_us, wait_now_us() + ms * 1000);
     reconciler_ask_to_stop(e);
 }
 
-/* Those who give the workers something to do first, then the workers one after the other, since a
- * list of events passes from each to the next. */
+/* Threads that give the workers something to do stop first, then the workers one after the other,
+ * since a list of events passes from each to the next. */
 void engine_drain(struct engine *e)
 {
     int next = 0;
@@ -486,7 +433,7 @@ void engine_stop(struct engine *e)
         ledger_close(e->readers[i]);
     ledger_close(e->loader);
     ledger_close(e->keeper);
-    for (int i = e->n_workers; i-- > 0;) /* the first one's view counts for all */
+    for (int i = e->n_workers; i-- > 0;) /* the first worker's view counts addresses for all */
         worker_close(&e->workers[i]);
     key_filter_close(&e->filter);
     lane_destroy(&e->read);

@@ -1,14 +1,18 @@
-/* The engine: queue, worker, readers, loader and view behind four calls.
+/* The engine: queues, workers, readers, loader, drawer and the view behind a few calls.
  *
- *   HTTP threads --engine_submit--> queue --> worker   one batch a transaction (SQLite: one worker)
- *                               \-> readers            GETs the view cannot answer
- *                               \-> loader             events on first use
- * Every submitted command comes back through config.done exactly once, on an engine thread. */
+ *   HTTP threads --engine_submit--> queue --> worker   one batch per transaction
+ *                               \-> readers            GETs that the view cannot answer
+ *                               \-> loader             events on their first use
+ *                               \-> drawer             maps
+ * An engine on SQLite has one worker, an engine on PostgreSQL several.  For every command that
+ * engine_submit takes, pending_done is called exactly once, on a thread of the engine. */
 #ifndef HF_ENGINE_ENGINE_H
 #define HF_ENGINE_ENGINE_H
 
+#include "base/clock.h"
 #include "base/metrics.h"
 #include "engine/command.h"
+#include "engine/drawer.h"
 
 struct engine;
 
@@ -16,45 +20,47 @@ struct engine;
 #define ENGINE_GATE_ERROR "the gate: "
 
 struct engine_config {
-    const char *ledger_url; /* sqlite:PATH, postgres://... */
+    const char *ledger_url; /* sqlite:PATH or postgres://... */
     const char
-        *gate_url; /* redis://...; NULL: none.  Of use where several servers share a ledger */
+        *gate_url; /* redis://...; NULL: none.  Useful where several servers share a ledger */
     int64_t reconcile_every_ms; /* 0: 30 s */
-    int workers;                /* 0: one where one process owns the ledger, else WORKERS_MAX */
+    int workers;                /* 0: one if one process owns the ledger, else WORKERS_MAX */
     const struct clock *clock;
     uint64_t random_seed;       /* 0: the system's randomness */
     size_t queue_len_max;       /* commands queued, per lane; 0: 16384 */
     size_t batch_len_max;       /* 0: 1024 */
-    uint32_t public_places_max; /* that one keyless address may hold at once; 0: no limit */
+    uint32_t public_places_max; /* places that one keyless address may hold at once; 0: no limit */
     struct metrics *metrics;
-    /* Called on an engine thread when the command is answered; it is the caller's again. */
-    void (*done)(struct command *command);
-    /* Append the body of a successful answer (2xx) to out and return its HTTP status.  The worker
-     * calls it for commands with a key, whose bytes are stored with their effect (I8). */
+    /* Appends the body of a successful answer and returns the number that is stored with it.  The
+     * worker calls it for commands with an idempotency key, whose answers are stored with their
+     * effect (I8).  The engine attaches no meaning to number and bytes. */
     int (*render)(const struct command *command, struct buf *out);
+    /* Appends the map of an event; see drawer.h. */
+    render_map_fn render_map;
 };
 
 HF_MUST_USE enum hf_status engine_start(const struct engine_config *config, struct engine **ret,
                                         struct hf_err *err);
-/* The end is near: in `ms` nobody waits for a ledger on another machine any more, and who waited is
- * told that it did not answer, or that the outcome is unknown.  Until then all goes on. */
+/* The end is near: after `ms` no thread waits for a ledger on another machine any longer, and
+ * commands that waited for it are told that it did not answer, or that the outcome is unknown.
+ * Until then everything goes on. */
 void engine_hurry(struct engine *e, int64_t ms);
-/* Finish what was accepted and stop the threads; from now on engine_submit answers HF_DRAINING.
+/* Finishes what was accepted and stops the threads; from now on engine_submit answers HF_DRAINING.
  * The view stays.  May be called twice. */
 void engine_drain(struct engine *e);
-/* Drain, then close the ledger and free everything. */
+/* Drains, then closes the ledger and frees everything.  Accepts NULL. */
 void engine_stop(struct engine *e);
 
-/* HF_OK: queued, `done` will come.  HF_OVERLOADED or HF_DRAINING: not taken. */
+/* HF_OK: queued, and pending_done will be called.  HF_OVERLOADED or HF_DRAINING: not taken. */
 HF_MUST_USE enum hf_status engine_submit(struct engine *e, struct command *command);
 
-/* On the HTTP thread, before submitting a CMD_HOLD_CREATE: true when the view alone is reason
- * enough to refuse (a seat booked, blocked, or held for 250 ms more) and no stored key could say
- * otherwise; then status and taken are filled.  Lock-free. */
+/* On the HTTP thread, before a CMD_HOLD_CREATE is submitted.  Returns true if the view alone is
+ * reason enough to refuse (a seat is booked, blocked, or held for 250 ms more) and no stored key
+ * could say otherwise; verdict and shortage are then filled in.  Lock-free. */
 bool engine_refuse(struct engine *e, struct command *command);
 
-/* May something be stored under the command's key?  False is sure.  Lock-free. */
-bool engine_key_maybe(const struct engine *e, const struct command *command);
+/* May something be stored under the key?  False is certain.  Lock-free. */
+bool engine_key_maybe(const struct engine *e, const struct idempotency *key);
 
 /* The event if it is loaded, else NULL.  Lock-free. */
 struct event *engine_event(const struct engine *e, int64_t event);
@@ -62,8 +68,8 @@ struct event *engine_event(const struct engine *e, int64_t event);
 int64_t engine_now_ms(const struct engine *e);
 /* False while the ledger cannot be written; `why` (may be NULL) gets the reason. */
 bool engine_ready(struct engine *e, char *why, size_t why_size);
-/* False while there is a gate and it does not answer: everything works, with more to do for the
- * ledger. */
+/* False while there is a gate and it does not answer: everything works, but the ledger has more to
+ * do. */
 bool engine_gate_up(const struct engine *e);
 
 #endif

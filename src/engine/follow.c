@@ -6,22 +6,27 @@
  *
  * One thread, two connections: one to listen, one to ask and to tell.  What we tell we must hear
  * ourselves; an ear that does not is deaf, and is replaced. */
+#include "engine/follow.h"
+
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/log.h"
-#include "engine/internal.h"
+#include "base/wait.h"
+#include "engine/state.h"
 
 #define TOPIC "holdfast_events"
-#define TEXT_MAX 6000       /* of what is told at once */
-#define POLL_CHUNK 500      /* clock rows asked for at once */
-#define RETRY_MS 200        /* while the ledger does not answer */
-#define HELLO_EVERY_MS 5000 /* "here I am": who hears nobody for long need not tell anything */
+#define POLL_EVERY_MS 400    /* how often every event is compared with its clock row */
+#define ANNOUNCE_EVERY_MS 50 /* at most: what changed here, to the other servers */
+#define TEXT_MAX 6000        /* of what is told at once */
+#define POLL_CHUNK 500       /* clock rows asked for at once */
+#define RETRY_MS 200         /* while the ledger does not answer */
+#define HELLO_EVERY_MS 5000  /* "here I am": who hears nobody for long need not tell anything */
 #define LONELY_AFTER_MS 16000
 #define ECHO_MS 2000 /* until a hello of our own is heard */
 
@@ -242,7 +247,8 @@ static void *follower_main(void *arg)
         f->deaf = !heard;
         if (!heard) {
             f->next_poll_ms = 0; /* what is said meanwhile is not said again */
-            (void)poll(&(struct pollfd){.fd = f->wake_fd, .events = POLLIN}, 1, RETRY_MS);
+            (void)wait_files(&(struct pollfd){.fd = f->wake_fd, .events = POLLIN}, 1,
+                             RETRY_MS * 1000);
         }
     }
     buf_close(&lines);
@@ -260,8 +266,7 @@ enum hf_status follower_start(struct engine *e, struct hf_err *err)
     f->heard_ms = now_ms(f); /* until we know better */
     random_init_system(&random);
     random_bytes(&random, id, sizeof id);
-    for (size_t i = 0; i < sizeof id; i++)
-        (void)snprintf(f->me + 2 * i, sizeof f->me - 2 * i, "%02x", id[i]);
+    hex_format(id, sizeof id, f->me);
     pthread_mutex_init(&f->lock, NULL);
     f->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (f->wake_fd < 0)

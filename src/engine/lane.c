@@ -2,18 +2,14 @@
  * there is one, so a busy worker costs its callers no system call. */
 #include "engine/lane.h"
 
-#include <time.h>
+#include "base/wait.h"
 
 void lane_init(struct lane *lane, size_t len_max)
 {
-    pthread_condattr_t attr;
     *lane = (struct lane){.len_max = len_max};
     lane->tail = &lane->head;
     pthread_mutex_init(&lane->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&lane->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    wait_cond_init(&lane->wake);
 }
 
 void lane_close(struct lane *lane)
@@ -64,20 +60,13 @@ bool lane_pass(struct lane *lane, struct command *command)
     return open;
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static void wait_for_one(struct lane *lane, int64_t timeout_us)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_us / 1000000;
-    until.tv_nsec += timeout_us % 1000000 * 1000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    int64_t until_us = wait_now_us() + timeout_us;
     lane->waiting++;
     while (!lane->head && !lane->closed)
-        if (pthread_cond_timedwait(&lane->wake, &lane->lock, &until) != 0)
+        if (!wait_cond_until(&lane->wake, &lane->lock, until_us))
             break;
     lane->waiting--;
 }

@@ -1,4 +1,4 @@
-/* A bounded queue of commands from many threads to one kind of thread.  Never blocks who puts. */
+/* A bounded queue of commands from many threads to one kind of thread.  Putting never blocks. */
 #ifndef HF_ENGINE_LANE_H
 #define HF_ENGINE_LANE_H
 
@@ -16,18 +16,19 @@ struct lane {
 };
 
 void lane_init(struct lane *lane, size_t len_max);
-void lane_close(struct lane *lane); /* no more puts; takes empty it, then answer LANE_CLOSED */
+/* Refuses further commands; lane_take empties the queue and then returns LANE_CLOSED. */
+void lane_close(struct lane *lane);
 void lane_destroy(struct lane *lane);
 
 /* HF_OK, HF_OVERLOADED when full, HF_DRAINING when closed. */
 HF_MUST_USE enum hf_status lane_put(struct lane *lane, struct command *command);
-/* As lane_put, but beyond the bound: for commands already accepted that change lanes.  False only
- * when closed. */
+/* As lane_put, but beyond the bound: for commands that were accepted already and change lanes.
+ * Returns false only when the lane is closed. */
 HF_MUST_USE bool lane_pass(struct lane *lane, struct command *command);
 
 #define LANE_CLOSED ((size_t)-1)
-/* Up to `max` commands, oldest first, as soon as there is one; 0 after timeout_us; LANE_CLOSED when
- * closed and empty. */
+/* Takes up to `max` commands, oldest first, as soon as there is one.  Returns 0 after timeout_us,
+ * LANE_CLOSED when the lane is closed and empty. */
 size_t lane_take(struct lane *lane, struct command **ret, size_t max, int64_t timeout_us);
 size_t lane_len(struct lane *lane);
 

@@ -10,7 +10,11 @@
 
 #include "base/log.h"
 #include "base/wait.h"
+#include "engine/batch_gate.h"
+#include "engine/load.h"
+#include "engine/reconcile.h"
 #include "engine/reconciler.h"
+#include "rules/catch_up.h"
 
 #define EVERY_MS 30000
 #define PING_EVERY_MS 500
@@ -18,9 +22,6 @@
 #define SLICE_PAUSE_MS 10
 #define LOCK_NUMBER 0x686f6c64 /* of the advisory lock */
 #define GATE_CALL_MS 5000
-
-const char *const repair_names[REPAIRS] = {"view", "gate_stale", "gate_missing", "gate_count",
-                                           "gate_strange"};
 
 void reconciler_repaired(struct reconciler *r, enum repair kind, size_t n)
 {
@@ -97,67 +98,74 @@ static enum hf_status compare_slice(struct worker *w, struct event *e, uint32_t 
     return status;
 }
 
-void reconcile_compare(struct worker *w, struct command *c)
+static enum hf_status compare(struct worker *w, struct command *c, struct hf_err *err)
 {
     struct event *e = c->event;
     bool same = true;
     batch_read_clear(&w->read);
     *vec_push(&w->read.clocks) = e->clock;
-    c->status = ledger_begin(w->ledger, &c->err);
-    if (c->status == HF_OK)
-        c->status = ledger_batch_read(w->ledger, &w->read, &c->err);
-    if (c->status == HF_OK && !e->stale && catch_up(w->view, e, &w->read.since) &&
-        e->clock.seq == w->read.clocks.v[0].seq)
-        c->status = compare_slice(w, e, (uint32_t)c->at, &same, &c->err);
-    if (c->status == HF_OK && !same) {
-        c->n_taken = 1; /* a repair */
-        c->status = load_again(w->ledger, w->view, e, &c->err);
+    enum hf_status status = ledger_batch_read(w->ledger, &w->read, err);
+    if (status != HF_OK)
+        return status;
+    if (!e->stale)
+        e->stale = !catch_up(w->view, e, &w->read.since);
+    if (e->stale || e->clock.seq != w->read.clocks.v[0].seq)
+        return HF_OK; /* the next batch loads the event again */
+    status = compare_slice(w, e, c->compare.first, &same, err);
+    if (status != HF_OK || same)
+        return status;
+    c->compare.repaired = true;
+    return load_again(w->ledger, w->view, e, err);
+}
+
+void reconcile_compare(struct worker *w, struct command *c)
+{
+    enum hf_status status = ledger_begin(w->ledger, &c->err);
+    if (status == HF_OK) {
+        status = compare(w, c, &c->err);
+        ledger_rollback(w->ledger);
     }
-    ledger_rollback(w->ledger);
+    c->verdict = verdict_of(status);
     worker_note_holds(w);
 }
 
-/* The comparison of a slice on its way to the worker and back. */
-struct comparison {
-    struct command command; /* first: it is what `done` gets */
-    struct reconciler *reconciler;
-};
-
-static void on_compared(struct command *c)
+/* On the worker's thread: the command has been carried out. */
+static void on_compared(struct pending *pending)
 {
-    struct reconciler *r = ((struct comparison *)c)->reconciler;
+    struct reconciler *r = pending->waiter;
     pthread_mutex_lock(&r->lock);
     r->compared = true;
     pthread_cond_signal(&r->wake);
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Returns false when the reconciler is to stop. */
+/* Compares the event slice by slice.  Returns false if the reconciler is to stop. */
 static bool compare_event(struct reconciler *r, struct event *e)
 {
-    struct comparison *c = hf_alloc(sizeof *c);
+    struct command *c = hf_alloc(sizeof *c);
     uint32_t first = 0;
     bool go_on = true;
-    c->reconciler = r;
     do {
-        c->command =
-            (struct command){.kind = CMD_COMPARE, .event = e, .at = first, .done = on_compared};
+        *c = (struct command){.kind = CMD_COMPARE,
+                              .event = e,
+                              .pending = {.done = on_compared, .waiter = r},
+                              .compare.first = first};
         pthread_mutex_lock(&r->lock);
         r->compared = false;
         pthread_mutex_unlock(&r->lock);
-        if (!lane_pass(&engine_worker(r->engine, e->def->id.key)->work, &c->command))
+        if (!lane_pass(&engine_worker(r->engine, e->def->id.key)->work, c))
             break;
         pthread_mutex_lock(&r->lock);
         while (!r->compared)
             pthread_cond_wait(&r->wake, &r->lock);
         pthread_mutex_unlock(&r->lock);
-        if (c->command.n_taken) {
+        if (c->compare.repaired) {
             reconciler_repaired(r, REPAIR_VIEW, 1);
             break; /* the whole event was read again */
         }
         first += SLICE_SEATS;
         go_on = !reconciler_pause(r, SLICE_PAUSE_MS);
-    } while (go_on && c->command.status == HF_OK && first < e->def->n_seats);
+    } while (go_on && c->verdict == VERDICT_OK && first < e->def->n_seats);
     free(c);
     return go_on;
 }

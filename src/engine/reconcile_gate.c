@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "engine/batch_gate.h"
 #include "engine/reconciler.h"
 #include "gate/check.h"
 

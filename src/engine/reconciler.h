@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "engine/internal.h"
+#include "engine/state.h"
 
 struct reconciler {
     struct engine *engine;

@@ -1,13 +1,76 @@
-/* A worker's thread: takes what is queued as one batch, lets events in that were loaded, follows
- * what other servers did, and sweeps now and then.  Owns its writing connection and its side of the
- * view. */
+/* A worker and its turns; see worker.h.  On the worker's thread, but for worker_init and
+ * worker_close. */
+#include "engine/worker.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "engine/internal.h"
+#include "engine/batch.h"
+#include "engine/load.h"
+#include "engine/reconcile.h"
+#include "engine/state.h"
+#include "rules/catch_up.h"
 
-static int64_t monotonic_us(const struct engine *e) { return clock_monotonic_us(e->config.clock); }
+#define SWEEP_EVERY_US 60000000 /* asks the ledger for due holds that the heap has missed */
+#define SWEEP_AGAIN_US 100000   /* while there are more */
+#define SWEEP_SLICE 100
+#define PRUNE_SLICE 1000      /* stored answers to forget at once */
+#define IDLE_WAIT_US 250000   /* longest sleep */
+#define PROBE_EVERY_US 500000 /* while the ledger fails */
+
+static int64_t monotonic_us(const struct worker *w)
+{
+    return clock_monotonic_us(w->engine->config.clock);
+}
+
+/* ---- life ---- */
+
+void worker_init(struct worker *w, struct engine *e, int index)
+{
+    size_t n = e->config.batch_len_max;
+    w->engine = e;
+    w->index = index;
+    w->view = view_new();
+    if (index)
+        view_share_clients(w->view, e->workers[0].view);
+    w->first_due_ms = INT64_MAX;
+    lane_init(&w->work, e->config.queue_len_max);
+    if (e->config.random_seed)
+        random_init_seeded(&w->random, e->config.random_seed + (uint64_t)index);
+    else
+        random_init_system(&w->random);
+    w->decision.view = w->view;
+    w->decision.random = &w->random;
+    w->decision.client_places_max = e->config.public_places_max;
+    w->commands = hf_alloc(n * sizeof(struct command *));
+    w->deferred = hf_alloc(n * sizeof(struct command *));
+    w->late = hf_alloc(n * sizeof(struct command *));
+    w->stored = hf_alloc(n * sizeof *w->stored);
+}
+
+void worker_close(struct worker *w)
+{
+    if (!w->engine)
+        return;
+    ledger_close(w->ledger);
+    gate_close(w->gate);
+    decision_close(&w->decision);
+    batch_read_close(&w->read);
+    for (size_t i = 0; i < w->engine->config.batch_len_max; i++)
+        key_row_close(&w->stored[i]);
+    vec_close(&w->claims);
+    vec_close(&w->claim_areas);
+    vec_close(&w->claimed);
+    vec_close(&w->gate_seats);
+    vec_close(&w->gate_counts);
+    free(w->commands);
+    free(w->deferred);
+    free(w->late);
+    free(w->stored);
+    view_free(w->view);
+    lane_destroy(&w->work);
+}
 
 void worker_note_holds(struct worker *w)
 {
@@ -44,29 +107,36 @@ void worker_succeeded(struct worker *w)
         log_write(LOG_INFO, "the ledger answers again", NULL);
 }
 
-/* ---- events come in ---- */
+/* ---- installing events ---- */
 
-/* Loaded events enter the view here, then their commands are done.  A list goes through the workers
- * in turn, each of which takes its own. */
+/* Loaded events enter the view here, then their command is done.  A list passes from worker to
+ * worker, each of which installs its own events. */
 static void install(struct worker *w, struct command *c)
 {
     struct engine *e = w->engine;
-    if (c->kind == CMD_EVENT_LOAD && c->event)
-        c->event = view_install(w->view, c->event);
-    for (size_t i = 0; c->kind == CMD_EVENT_LIST && i < c->list->n; i++)
-        if (engine_worker(e, c->list->events[i]->def->id.key) == w)
-            c->list->events[i] = view_install(w->view, c->list->events[i]);
+    if (c->kind == CMD_EVENT_LOAD) {
+        if (c->event)
+            c->event = view_install(w->view, c->event);
+        worker_note_holds(w);
+        engine_finish(c);
+        return;
+    }
+    struct event_list *list = c->event_list.list;
+    for (size_t i = 0; i < list->n; i++)
+        if (engine_worker(e, list->events[i]->def->id.key) == w)
+            list->events[i] = view_install(w->view, list->events[i]);
     worker_note_holds(w);
-    if (c->kind == CMD_EVENT_LIST && w->index + 1 < e->n_workers)
+    if (w->index + 1 < e->n_workers)
         hf_check(lane_pass(&e->workers[w->index + 1].work, c));
     else
-        engine_finish(e, c);
+        engine_finish(c);
 }
 
 /* ---- following other servers ---- */
 
-/* Events that somebody else has changed, outside any batch.  Those that do not follow on are loaded
- * again by the next batch that names them, or here, under the lock. */
+/* Brings events that other servers have changed up to date, outside any batch.  An event whose rows
+ * do not follow on what the view has becomes stale and is loaded again, by the next batch that
+ * names it or by the caller. */
 static void follow(struct worker *w, struct event *const *events, size_t n)
 {
     struct hf_err err = {0};
@@ -77,7 +147,7 @@ static void follow(struct worker *w, struct event *const *events, size_t n)
         *vec_push(&w->read.clocks) = events[i]->clock;
     }
     if (!n || ledger_follow(w->ledger, &w->read, &err) != HF_OK)
-        return; /* the next poll asks again */
+        return; /* the follower's next comparison asks again */
     for (size_t i = 0; i < n; i++) {
         events[i]->stale |= !catch_up(w->view, events[i], &w->read.since);
         if (!events[i]->stale)
@@ -98,9 +168,9 @@ static void reload(struct worker *w, struct event *event)
     worker_note_holds(w);
 }
 
-/* ---- a turn ---- */
+/* ---- carrying out commands ---- */
 
-static bool in_batch(struct command *const *commands, size_t n, const struct event *e)
+static bool is_named(struct command *const *commands, size_t n, const struct event *e)
 {
     for (size_t i = 0; i < n; i++)
         if (commands[i]->event == e)
@@ -108,10 +178,18 @@ static bool in_batch(struct command *const *commands, size_t n, const struct eve
     return false;
 }
 
-static void turn(struct worker *w, struct command **commands, size_t n)
+static void follow_all(struct worker *w, struct event *const *events, size_t n)
+{
+    follow(w, events, n);
+    for (size_t i = 0; i < n; i++)
+        if (events[i]->stale)
+            reload(w, events[i]);
+}
+
+static void carry_out(struct worker *w, struct command **commands, size_t n)
 {
     VEC(struct event *) followed = {0};
-    size_t kept = 0;
+    size_t n_batch = 0, n_left = 0;
     for (size_t i = 0; i < n; i++) {
         struct command *c = commands[i];
         switch (c->kind) {
@@ -121,38 +199,37 @@ static void turn(struct worker *w, struct command **commands, size_t n)
             break;
         case CMD_FOLLOW:
             *vec_push(&followed) = c->event;
-            engine_finish(w->engine, c);
+            engine_finish(c);
             break;
         case CMD_COMPARE:
             reconcile_compare(w, c);
-            engine_finish(w->engine, c);
+            engine_finish(c);
             break;
         default:
-            commands[kept++] = c;
+            commands[n_batch++] = c;
         }
     }
-    size_t left = 0; /* the batch brings those that it locks up to date */
-    for (size_t i = 0; i < followed.n; i++)
-        if (in_batch(commands, kept, followed.v[i]))
-            atomic_store(&followed.v[i]->following, false);
+    for (size_t i = 0; i < followed.n; i++) {
+        struct event *event = followed.v[i];
+        if (is_named(commands, n_batch, event)) /* the batch brings it up to date */
+            atomic_store(&event->following, false);
         else
-            followed.v[left++] = followed.v[i];
-    if (kept || view_first_due(w->view))
-        batch_run(w, commands, kept);
-    follow(w, followed.v, left);
-    for (size_t i = 0; i < left; i++)
-        if (followed.v[i]->stale)
-            reload(w, followed.v[i]);
+            followed.v[n_left++] = event;
+    }
+    if (n_batch || view_first_due(w->view))
+        batch_run(w, commands, n_batch);
+    follow_all(w, followed.v, n_left);
     vec_close(&followed);
 }
 
-/* The time goes into the ledger though nothing else does: should the wall clock be set back before
- * the next start, the ledger's must not follow it, or holds would get longer. */
+/* ---- chores ---- */
+
+/* The time is written to the ledger even when nothing else is: should the wall clock be set back
+ * before the next start, the ledger's time must not follow it, or holds would last longer. */
 void worker_note_time(struct worker *w)
 {
-    struct engine *e = w->engine;
     struct hf_err err = {0};
-    int64_t now = engine_now_ms(e);
+    int64_t now = engine_now_ms(w->engine);
     if (w->index || now <= w->noted_ms || w->failing)
         return;
     if (ledger_probe(w->ledger, &err) == HF_OK)
@@ -161,66 +238,72 @@ void worker_note_time(struct worker *w)
         worker_failed(w, err.msg);
 }
 
-/* A due hold that is not in the heap. */
-static size_t sweep_hold(struct worker *w, int64_t key, int64_t *last)
+/* Deals with a due hold that the ledger's index names.  Returns true if the hold's event is loaded
+ * in the background because of it; *last_loaded is the event that was last asked for. */
+static bool sweep_hold(struct worker *w, int64_t key, int64_t *last_loaded)
 {
     struct engine *e = w->engine;
     struct event *event = view_event(w->view, HOLD_EVENT(key));
     if (engine_worker(e, HOLD_EVENT(key)) != w || (event && view_hold(w->view, key)))
-        return 0;
-    if (event && e->has_others) {
-        follow(w, &event, 1); /* another server's, not heard of yet */
-    } else if (event) {
-        counter_add(e->metrics.surprises, 1);
-        reload(w, event); /* the heap will find it now */
-    } else if (HOLD_EVENT(key) != *last) {
-        *last = HOLD_EVENT(key);
-        load_in_background(e, *last);
-        return 1;
+        return false;
+    if (event && e->has_others) { /* another server's hold, not heard of yet */
+        follow(w, &event, 1);
+        return false;
     }
-    return 0;
+    if (event) { /* the view has missed it; from now on it is in the heap */
+        counter_add(e->metrics.surprises, 1);
+        reload(w, event);
+        return false;
+    }
+    if (HOLD_EVENT(key) == *last_loaded)
+        return false;
+    *last_loaded = HOLD_EVENT(key);
+    load_in_background(e, *last_loaded);
+    return true;
 }
 
-/* Expiry by the ledger's own index, for holds of events nobody has loaded, and for whatever the
- * heap may have missed.  A slice a call; again soon while there is more. */
+/* Expiry by the ledger's own index, for holds of events that are not loaded, and for whatever the
+ * heap may have missed; and stored answers whose time is over.  One slice per call, and again soon
+ * while there is more. */
 static void sweep(struct worker *w)
 {
-    struct engine *e = w->engine;
+    struct hf_err err = {0};
     int64_t keys[SWEEP_SLICE];
     size_t n = 0, loads = 0;
-    int64_t now = engine_now_ms(e), last = 0, pruned = 0;
-    struct hf_err err = {0};
-    w->next_sweep_us = monotonic_us(e) + SWEEP_EVERY_US;
+    int64_t now = engine_now_ms(w->engine), last_loaded = 0, pruned = 0;
+    w->next_sweep_us = monotonic_us(w) + SWEEP_EVERY_US;
     worker_note_time(w);
-    if (ledger_holds_due(w->ledger, now, SWEEP_SLICE, keys, &n, &err) != HF_OK ||
-        (w->index == 0 && ledger_keys_prune(w->ledger, now, PRUNE_SLICE, &pruned, &err) != HF_OK)) {
+    enum hf_status status = ledger_holds_due(w->ledger, now, SWEEP_SLICE, keys, &n, &err);
+    if (status == HF_OK && w->index == 0)
+        status = ledger_keys_prune(w->ledger, now, PRUNE_SLICE, &pruned, &err);
+    if (status != HF_OK) {
         log_write(LOG_WARN, "sweep failed", "why", err.msg, NULL);
         return;
     }
     for (size_t i = 0; i < n; i++)
-        loads += sweep_hold(w, keys[i], &last);
+        loads += sweep_hold(w, keys[i], &last_loaded);
     if (loads || pruned == PRUNE_SLICE)
-        w->next_sweep_us = monotonic_us(e) + SWEEP_AGAIN_US;
+        w->next_sweep_us = monotonic_us(w) + SWEEP_AGAIN_US;
 }
 
 static void probe(struct worker *w)
 {
     struct hf_err err = {0};
-    w->next_probe_us = monotonic_us(w->engine) + PROBE_EVERY_US;
+    w->next_probe_us = monotonic_us(w) + PROBE_EVERY_US;
     if (ledger_probe(w->ledger, &err) == HF_OK)
         worker_succeeded(w);
 }
 
-/* Sleep until the next hold falls due or the next chore, but never long: clocks get stepped. */
-static int64_t sleep_us(struct worker *w)
+/* ---- turns ---- */
+
+int64_t worker_sleep_us(const struct worker *w)
 {
-    struct engine *e = w->engine;
     if (w->n_deferred || w->n_late)
         return 0;
     int64_t wait_us = IDLE_WAIT_US;
     const struct hold *first = view_first_due(w->view);
     if (first) {
-        int64_t due_us = (first->expires_at - engine_now_ms(e)) * 1000;
+        int64_t due_us = (first->expires_at - engine_now_ms(w->engine)) * 1000;
         wait_us = due_us < wait_us ? due_us : wait_us;
     }
     if (w->failing && wait_us <= 0)
@@ -228,27 +311,40 @@ static int64_t sleep_us(struct worker *w)
     return wait_us > 0 ? wait_us : 0;
 }
 
-void *worker_main(void *arg)
+/* Fills w->commands: first what the last batch left over, then what is queued.  Returns false once
+ * the queue is closed and nothing is left over. */
+static bool gather(struct worker *w, int64_t wait_us, size_t *ret_n)
 {
-    struct worker *w = arg;
-    struct engine *e = w->engine;
-    for (;;) {
-        int64_t wait_us = sleep_us(w);
-        size_t held = w->n_deferred + w->n_late; /* these come first */
-        memcpy(w->commands, w->deferred, w->n_deferred * sizeof *w->commands);
-        memcpy(w->commands + w->n_deferred, w->late, w->n_late * sizeof *w->commands);
-        size_t n = lane_take(&w->work, w->commands + held, e->config.batch_len_max - held, wait_us);
-        if (n == LANE_CLOSED && !held)
-            break;
-        n = held + (n == LANE_CLOSED ? 0 : n);
-        w->n_deferred = w->n_late = 0;
-        gauge_set(e->metrics.queue_depth, (int64_t)lane_len(&w->work));
-        turn(w, w->commands, n);
-        int64_t now_us = monotonic_us(e);
-        if (now_us >= w->next_sweep_us)
-            sweep(w);
-        if (w->failing && now_us >= w->next_probe_us)
-            probe(w);
-    }
+    size_t kept = w->n_deferred + w->n_late, max = w->engine->config.batch_len_max;
+    memcpy(w->commands, w->deferred, w->n_deferred * sizeof *w->commands);
+    memcpy(w->commands + w->n_deferred, w->late, w->n_late * sizeof *w->commands);
+    size_t taken = lane_take(&w->work, w->commands + kept, max - kept, wait_us);
+    if (taken == LANE_CLOSED && !kept)
+        return false;
+    w->n_deferred = w->n_late = 0;
+    *ret_n = kept + (taken == LANE_CLOSED ? 0 : taken);
+    return true;
+}
+
+bool worker_turn(struct worker *w, int64_t wait_us)
+{
+    size_t n;
+    if (!gather(w, wait_us, &n))
+        return false;
+    gauge_set(w->engine->metrics.queue_depth, (int64_t)lane_len(&w->work));
+    carry_out(w, w->commands, n);
+    int64_t now_us = monotonic_us(w);
+    if (now_us >= w->next_sweep_us)
+        sweep(w);
+    if (w->failing && now_us >= w->next_probe_us)
+        probe(w);
+    return true;
+}
+
+void *worker_main(void *worker)
+{
+    struct worker *w = worker;
+    while (worker_turn(w, worker_sleep_us(w)))
+        ;
     return NULL;
 }

@@ -59,6 +59,7 @@ enum audit_cause {
 };
 
 #define SEAT_KEY(event, index) ((int64_t)(event) << 32 | (int64_t)(index))
+#define SEAT_EVENT(key) ((int64_t)(key) >> 32)
 #define SEAT_INDEX(key) ((uint32_t)((key)&0xffffffff))
 #define HOLD_FENCE_BITS 40
 #define HOLD_KEY(event, fence) ((int64_t)(event) << HOLD_FENCE_BITS | (int64_t)(fence))

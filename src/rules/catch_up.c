@@ -1,16 +1,17 @@
-/* What other servers wrote, folded into the view row by row, and shown as one step under the
- * event's lock, as a batch of our own is (I11, I13).  On the worker's thread. */
+/* Folds what other servers wrote into the view row by row, then shows it in one step, as a batch of
+ * our own is shown (I11, I13).  On the worker's thread. */
 #include "rules/catch_up.h"
 
 #include <stdlib.h>
 
 #include "rules/best.h"
+#include "rules/publish.h"
 
-/* What is to be shown when all rows are in.  Seats and areas that changed are marked by `pending`,
- * so that each is listed once. */
+/* What to show when all rows are folded.  Seats and areas that changed are marked by `pending`, so
+ * that each is listed once. */
 struct touched {
     VEC(uint32_t) seats, areas;
-    VEC(uint32_t) renewed; /* seats whose hold lasts longer; may be named twice */
+    VEC(uint32_t) renewed; /* seats whose hold lasts longer; a seat may be listed twice */
 };
 
 static int hold_order(const void *key, const void *row)
@@ -19,18 +20,7 @@ static int hold_order(const void *key, const void *row)
     return (a > b) - (a < b);
 }
 
-static bool fits(const struct event *e, const struct hold_row *row)
-{
-    for (uint32_t i = 0; i < row->n_seats; i++)
-        if (row->seats[i] >= e->def->n_seats)
-            return false;
-    for (uint32_t i = 0; i < row->n_areas; i++)
-        if (row->areas[i].area >= e->def->areas.n)
-            return false;
-    return true;
-}
-
-/* A hold that has ended since has no live row: later rows of the log free its places. */
+/* A hold that ended meanwhile has no live row; later rows of the log free its places. */
 static void fold_hold(struct view *v, struct event *e, const struct audit_row *row,
                       const struct log_since *since, struct touched *touched)
 {
@@ -47,7 +37,7 @@ static void fold_hold(struct view *v, struct event *e, const struct audit_row *r
     } else if (since->holds.n) {
         const struct hold_row *made =
             bsearch(&row->hold, since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
-        if (made && fits(e, made))
+        if (made && event_fits_hold(e, made))
             view_hold_add(v, e, made);
     }
 }
@@ -71,8 +61,7 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
         if (row->item < 0 || row->item >= (int64_t)e->def->areas.n)
             return false;
         struct area *area = &e->areas[row->item];
-        area->held += row->quantity * ((row->to == SEAT_HELD) - (row->from == SEAT_HELD));
-        area->booked += row->quantity * ((row->to == SEAT_BOOKED) - (row->from == SEAT_BOOKED));
+        area_pass(area, row->quantity, (enum seat_status)row->from, (enum seat_status)row->to);
         if (!area->pending) {
             area->pending = 1;
             *vec_push(&touched->areas) = (uint32_t)row->item;
@@ -95,35 +84,23 @@ static int64_t seat_until(const struct view *v, const struct seat *seat)
     return h ? h->expires_at : 0;
 }
 
-/* A seat that changed and changed back is told, too: a reader may come here who saw what was in
- * between at another server (I13). */
+/* A seat that changed and changed back is told to streams, too: a reader may have seen at another
+ * server what was in between (I13). */
 static void show(struct view *v, struct event *e, const struct touched *touched,
                  const struct clock_row *clock)
 {
-    pthread_mutex_lock(&e->lock);
-    for (size_t i = 0; i < touched->seats.n; i++) {
-        uint32_t index = touched->seats.v[i];
-        event_show_seat(e, index, seat_until(v, &e->seats[index]));
-        feed_put(&e->feed, &(struct change){
-                               .seq = clock->seq, .item = index, .state = e->seats[index].status});
-    }
+    publish_begin(e);
+    for (size_t i = 0; i < touched->seats.n; i++)
+        publish_seat(e, touched->seats.v[i], seat_until(v, &e->seats[touched->seats.v[i]]),
+                     clock->seq);
     for (size_t i = 0; i < touched->renewed.n; i++)
-        event_show_seat(e, touched->renewed.v[i], seat_until(v, &e->seats[touched->renewed.v[i]]));
-    for (size_t i = 0; i < touched->areas.n; i++) {
-        uint32_t index = touched->areas.v[i];
-        event_show_area(e, index);
-        feed_put(&e->feed, &(struct change){.seq = clock->seq,
-                                            .item = index,
-                                            .state = (uint32_t)e->areas[index].available,
-                                            .is_area = true});
-    }
-    atomic_store_explicit(&e->status, (int)e->status_draft, memory_order_relaxed);
-    e->clock = e->draft = *clock;
-    atomic_store_explicit(&e->seq, clock->seq, memory_order_release);
-    pthread_mutex_unlock(&e->lock);
+        publish_seat(e, touched->renewed.v[i], seat_until(v, &e->seats[touched->renewed.v[i]]), 0);
+    for (size_t i = 0; i < touched->areas.n; i++)
+        publish_area(e, touched->areas.v[i], clock->seq);
+    publish_end(e, clock);
 }
 
-/* Rows come ordered by event and seq; the first of this event. */
+/* The index of the first row of this event; rows are ordered by event and seq. */
 static size_t first_row(const struct log_since *since, int64_t event)
 {
     size_t low = 0, high = since->audit.n;

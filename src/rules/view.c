@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "rules/best.h"
+#include "rules/snapshot.h"
 #include "rules/view_holds.h"
 
 /* Event keys index a two-level table whose slots are written once: lookups need no lock. */
@@ -279,6 +280,25 @@ void event_show_seat(struct event *e, uint32_t index, int64_t until_ms)
                           memory_order_release);
 }
 
+void event_map_read(struct event *e, struct seat_map *ret)
+{
+    ret->seats = hf_alloc(e->def->n_seats);
+    ret->available = hf_alloc(e->def->areas.n * sizeof *ret->available);
+    pthread_mutex_lock(&e->lock);
+    ret->seq = e->seq;
+    for (uint32_t i = 0; i < e->def->n_seats; i++)
+        ret->seats[i] = atomic_load_explicit(&e->seats[i].shown, memory_order_relaxed) & 3;
+    for (size_t i = 0; i < e->def->areas.n; i++)
+        ret->available[i] = e->areas[i].available;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void seat_map_close(struct seat_map *map)
+{
+    free(map->seats);
+    free(map->available);
+}
+
 void event_read_counts(struct event *e, struct event_counts *ret)
 {
     pthread_mutex_lock(&e->lock);
@@ -315,14 +335,21 @@ void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t book
     e->areas[index].booked = booked;
 }
 
-void event_load_hold(struct event *e, const struct hold_row *row)
+bool event_fits_hold(const struct event *e, const struct hold_row *row)
 {
     for (uint32_t i = 0; i < row->n_seats; i++)
         if (row->seats[i] >= e->def->n_seats)
-            return; /* damaged; `holdfast verify` names it */
+            return false;
     for (uint32_t i = 0; i < row->n_areas; i++)
         if (row->areas[i].area >= e->def->areas.n)
-            return;
+            return false;
+    return true;
+}
+
+void event_load_hold(struct event *e, const struct hold_row *row)
+{
+    if (!event_fits_hold(e, row))
+        return; /* a damaged row; `holdfast verify` names it */
     struct hold *h = hold_new(e, row);
     h->next = e->loaded;
     e->loaded = h;

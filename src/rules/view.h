@@ -51,6 +51,14 @@ struct area {
     uint32_t pending;             /* 1 + index of this batch's area_write, 0: untouched */
 };
 
+/* Counts that `quantity` places of the area pass from one status to another. */
+static inline void area_pass(struct area *area, int64_t quantity, enum seat_status from,
+                             enum seat_status to)
+{
+    area->held += quantity * ((to == SEAT_HELD) - (from == SEAT_HELD));
+    area->booked += quantity * ((to == SEAT_BOOKED) - (from == SEAT_BOOKED));
+}
+
 struct row {
     const char *name; /* borrowed from the definition */
     size_t name_len;
@@ -87,10 +95,9 @@ struct event {
     struct best *best;   /* where free seats stand together; see best.h */
     struct hold *loaded; /* live holds read with the event, until view_install */
 
-    /* the last rendered snapshot, under snapshot_lock; `bytes` is shared by reference count */
     pthread_mutex_t snapshot_lock;
-    struct snapshot *snapshot;
-    int64_t draw_at_us; /* the drawer's: when its allowance is whole again */
+    struct snapshot *snapshot; /* the newest rendered map; under snapshot_lock, see snapshot.h */
+    int64_t draw_at_us;        /* the drawer's: when its allowance is whole again */
 };
 
 struct view;
@@ -131,22 +138,15 @@ struct event_counts {
 };
 void event_read_counts(struct event *e, struct event_counts *ret);
 
-/* The body of GET /v1/events/{e}/seats, drawn once for many and never changed. */
-struct snapshot {
-    _Atomic int refs;
+/* The state of every seat and area at one moment. */
+struct seat_map {
     int64_t seq;
-    struct buf json;
-    atomic_bool is_packed; /* then `packed` may be read */
-    struct buf packed;     /* gzip */
+    uint8_t *seats;     /* an enum seat_status for each, in seat order */
+    int64_t *available; /* places left in each area */
 };
-/* A reference to the newest map if it is of the event's very seq, and packed if that is asked for;
- * NULL: submit a CMD_SNAPSHOT, which draws maps at most ten times a second. */
-struct snapshot *event_snapshot(struct event *e, bool packed);
-void snapshot_unref(struct snapshot *s); /* accepts NULL */
-/* Draw the map as it is now and keep it as the newest; pack the newest.  One thread at a time.
- * O(seats). */
-void event_draw(struct event *e);
-void event_pack(struct event *e);
+/* Copies the states under the event's lock.  O(seats).  seat_map_close frees the copy. */
+void event_map_read(struct event *e, struct seat_map *ret);
+void seat_map_close(struct seat_map *map);
 
 /* ---- loading: build anywhere, install on the worker ---- */
 
@@ -155,6 +155,8 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock);
 void event_load_seat(struct event *e, uint32_t index, enum seat_status status, int64_t hold);
 void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked);
 void event_load_hold(struct event *e, const struct hold_row *row);
+/* Does the event have every seat and area that the row lists? */
+bool event_fits_hold(const struct event *e, const struct hold_row *row);
 void event_free(struct event *e);
 /* Puts the event and its holds into the view and returns it; if another copy was there first,
  * frees this one and returns the other. */

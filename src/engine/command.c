@@ -1,0 +1,123 @@
+/* What every command has in common; see command.h.  No state; the owner's or the worker's thread.
+ */
+#include "engine/command.h"
+
+#include <stdlib.h>
+
+#include "rules/decide.h"
+#include "rules/snapshot.h"
+
+void hold_page_free(struct hold_page *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; p->holds && i < p->n; i++)
+        hold_row_close(&p->holds[i]);
+    free(p->holds);
+    free(p);
+}
+
+void audit_page_free(struct audit_page *p)
+{
+    if (!p)
+        return;
+    free(p->entries);
+    free(p);
+}
+
+struct named_hold *command_named_hold(struct command *c)
+{
+    switch (c->kind) {
+    case CMD_HOLD_RENEW:
+        return &c->renew.hold;
+    case CMD_HOLD_RELEASE:
+    case CMD_HOLD_EVICT:
+        return &c->release.hold;
+    case CMD_HOLD_CONFIRM:
+        return &c->confirm.hold;
+    default:
+        return NULL;
+    }
+}
+
+void command_close(struct command *c)
+{
+    struct named_hold *named = command_named_hold(c);
+    if (named)
+        hold_row_close(&named->row);
+    buf_close(&c->key.answer);
+    switch (c->kind) {
+    case CMD_EVENT_CREATE:
+        event_def_free(c->event_create.def);
+        break;
+    case CMD_EVENT_LIST:
+        free(c->event_list.list);
+        break;
+    case CMD_SEAT_GET:
+        free(c->seat_get.past);
+        break;
+    case CMD_SNAPSHOT:
+        snapshot_unref(c->snapshot.snapshot);
+        break;
+    case CMD_HOLD_CREATE:
+        hold_row_close(&c->create.hold);
+        break;
+    case CMD_HOLD_GET:
+        hold_row_close(&c->hold_get.row);
+        break;
+    case CMD_HOLD_LIST:
+        hold_page_free(c->hold_list.page);
+        break;
+    case CMD_HOLD_CONFIRM:
+        booking_row_close(&c->confirm.booking);
+        break;
+    case CMD_BOOKING_GET:
+        booking_row_close(&c->booking_get.row);
+        break;
+    case CMD_AUDIT_LIST:
+        audit_page_free(c->audit_list.page);
+        break;
+    default:
+        break;
+    }
+}
+
+static enum verdict decide(struct command *c, struct decision *d)
+{
+    switch (c->kind) {
+    case CMD_HOLD_CREATE:
+        return decide_create(d, c->event, &c->create);
+    case CMD_HOLD_RENEW:
+        return decide_renew(d, c->event, &c->renew);
+    case CMD_HOLD_RELEASE:
+    case CMD_HOLD_EVICT:
+        return decide_release(d, &c->release);
+    case CMD_HOLD_CONFIRM:
+        return decide_confirm(d, c->event, &c->confirm);
+    case CMD_SEATS_BLOCK:
+    case CMD_SEATS_UNBLOCK:
+        return decide_block(d, c->event, &c->block);
+    case CMD_EVENT_OPEN:
+        return decide_sale(d, c->event, EVENT_OPEN);
+    case CMD_EVENT_CLOSE:
+        return decide_sale(d, c->event, EVENT_CLOSED);
+    case CMD_EVENT_CREATE:
+    case CMD_KEY_CHECK:
+        return VERDICT_KEY_UNUSED;
+    default:
+        hf_check(!"a command that the worker does not decide");
+        return VERDICT_INTERNAL;
+    }
+}
+
+bool command_decide(struct command *c, struct decision *d, const struct key_row *stored)
+{
+    c->now = d->now;
+    enum verdict verdict = decide_key(d, &c->key, stored);
+    if (verdict == VERDICT_KEY_UNUSED)
+        verdict = decide(c, d);
+    if (verdict == VERDICT_DEFERRED)
+        return false;
+    c->verdict = verdict;
+    return true;
+}

@@ -1,0 +1,23 @@
+/* The drawer: the one thread that renders seat maps, for GET /v1/events/{e}/seats.  What a map
+ * looks like is decided by a function that the engine's user hands over.
+ *
+ * A reader who asks for a map that is not there yet waits for it, so nobody reads a map older than
+ * an answer they got before.  An event is drawn at most ten times in any second: five times at
+ * once, and once more every 200 ms. */
+#ifndef HF_ENGINE_DRAWER_H
+#define HF_ENGINE_DRAWER_H
+
+#include "rules/snapshot.h"
+#include "rules/view.h"
+
+/* Appends the event's map to `out`. */
+typedef void (*render_map_fn)(const struct event *e, const struct seat_map *map, struct buf *out);
+
+/* Renders the event as it is now and keeps the result as its newest snapshot.  O(seats). */
+void drawer_draw(struct event *e, render_map_fn render);
+/* Compresses the newest snapshot if that has not been done. */
+void drawer_pack(struct event *e);
+
+void *drawer_main(void *engine);
+
+#endif

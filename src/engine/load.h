@@ -1,0 +1,19 @@
+/* The loader: the thread that brings events into memory on their first use.  It builds an event;
+ * the event's worker installs it in the view. */
+#ifndef HF_ENGINE_LOAD_H
+#define HF_ENGINE_LOAD_H
+
+#include "ledger/ledger.h"
+#include "rules/view.h"
+
+struct engine;
+
+void *loader_main(void *engine);
+/* Asks the loader for an event that no request has named yet. */
+void load_in_background(struct engine *e, int64_t event);
+/* Brings an installed event's seats and holds back in line with the ledger, inside the worker's
+ * transaction. */
+HF_MUST_USE enum hf_status load_again(struct ledger *ledger, struct view *view, struct event *e,
+                                      struct hf_err *err);
+
+#endif

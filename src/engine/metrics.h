@@ -1,0 +1,44 @@
+/* The engine's metrics; docs/operations.md explains each.  Updated by any thread. */
+#ifndef HF_ENGINE_METRICS_H
+#define HF_ENGINE_METRICS_H
+
+#include "base/metrics.h"
+#include "engine/command.h"
+
+enum hold_result {
+    RESULT_GRANTED,
+    RESULT_TAKEN,
+    RESULT_SOLD_OUT,
+    RESULT_ERROR,
+    RESULT_COUNT,
+};
+
+/* What the reconciler repairs. */
+enum repair {
+    REPAIR_VIEW,
+    REPAIR_GATE_STALE,
+    REPAIR_GATE_MISSING,
+    REPAIR_GATE_COUNT,
+    REPAIR_GATE_STRANGE,
+    REPAIRS
+};
+extern const char *const repair_names[REPAIRS];
+
+struct engine_metrics {
+    struct counter *requests_view_taken, *requests_view_sold_out; /* by="view" */
+    struct counter *requests_gate_taken, *requests_gate_sold_out; /* by="gate" */
+    struct counter *requests[RESULT_COUNT];                       /* by="ledger" */
+    struct counter *ledger_exchanges, *gate_exchanges;            /* of batches */
+    struct counter *gate_errors, *conflicts, *repairs[REPAIRS];
+    struct histogram *hold_seconds, *batch_commands, *commit_seconds;
+    struct gauge *holds_active, *queue_depth;
+    struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed;
+    struct counter *renewals_ok, *renewals_refused;
+};
+
+void engine_metrics_register(struct engine_metrics *em, struct metrics *m);
+/* Counts an answer of the worker; `waited_us` is how long the command took from queue to answer. */
+void engine_metrics_answered(const struct engine_metrics *em, const struct command *c,
+                             int64_t waited_us);
+
+#endif

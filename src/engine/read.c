@@ -1,0 +1,215 @@
+/* Reads that the view cannot answer: single holds and bookings, pages of holds and of the log, a
+ * seat's past; see read.h.  On a reader's thread. */
+#include "engine/read.h"
+
+#include <stdlib.h>
+
+#include "engine/state.h"
+
+/* A hold is dead at its expiry, swept or not (I4). */
+static enum hold_status status_at(const struct hold_row *row, int64_t now)
+{
+    bool is_due = row->status == HOLD_ACTIVE && row->expires_at <= now;
+    return is_due ? HOLD_EXPIRED : row->status;
+}
+
+/* The hold of this id, if the caller knows the id's secret. */
+static enum verdict read_hold(struct ledger *l, struct named_hold *named, struct hf_err *err)
+{
+    enum hf_status status = ledger_holds_read(l, &named->id.key, 1, &named->row, err);
+    if (status != HF_OK)
+        return verdict_of(status);
+    if (!named->row.id.key || !id_secret_equal(named->row.id.secret, named->id.secret))
+        return VERDICT_NO_SUCH_HOLD;
+    return VERDICT_OK;
+}
+
+static enum verdict read_booking(struct ledger *l, const struct id *id, struct booking_row *row,
+                                 struct hf_err *err)
+{
+    enum hf_status status = ledger_booking_read(l, id->key, row, err);
+    if (status != HF_OK)
+        return verdict_of(status);
+    if (!row->id.key || !id_secret_equal(row->id.secret, id->secret))
+        return VERDICT_NO_SUCH_BOOKING;
+    return VERDICT_OK;
+}
+
+/* Reads the keys first and then their rows, in one transaction, so that a page of one status has no
+ * hold of another. */
+static enum hf_status read_holds_page(struct ledger *l, const struct holds_query *query,
+                                      struct hold_page *p, struct hf_err *err)
+{
+    int64_t keys[HOLDS_LIST_MAX + 1];
+    size_t n = 0, limit = query->limit - 1; /* the query asks for one more than the page shows */
+    enum hf_status status = ledger_begin(l, err);
+    if (status != HF_OK)
+        return status;
+    status = ledger_holds_list(l, query, keys, &n, err);
+    if (status == HF_OK) {
+        p->more = n > limit;
+        p->n = p->more ? limit : n;
+        p->holds = hf_alloc((p->n + 1) * sizeof *p->holds);
+        status = ledger_holds_read(l, keys, p->n, p->holds, err);
+    }
+    ledger_rollback(l);
+    return status;
+}
+
+static enum verdict read_holds(struct ledger *l, const struct event *e, struct hold_page *p,
+                               int64_t now, struct hf_err *err)
+{
+    const struct holds_query query = {.event = e->def->id.key,
+                                      .before = p->before,
+                                      .status = p->status,
+                                      .now = now,
+                                      .limit = p->limit + 1};
+    enum hf_status status = read_holds_page(l, &query, p, err);
+    if (status != HF_OK)
+        return verdict_of(status);
+    for (size_t i = 0; i < p->n; i++)
+        p->holds[i].status = status_at(&p->holds[i], now);
+    return VERDICT_OK;
+}
+
+static enum verdict read_audit(struct ledger *l, const struct event *e, struct audit_page *p,
+                               struct hf_err *err)
+{
+    if (p->hold.key) { /* the caller has to know the whole id of the hold */
+        struct named_hold named = {.id = p->hold};
+        enum verdict verdict = read_hold(l, &named, err);
+        hold_row_close(&named.row);
+        if (verdict != VERDICT_OK)
+            return verdict;
+    }
+    const struct audit_query query = {.event = e->def->id.key,
+                                      .after = p->after,
+                                      .seat = p->seat,
+                                      .hold = p->hold.key,
+                                      .limit = p->limit + 1};
+    p->entries = hf_alloc(query.limit * sizeof *p->entries);
+    enum hf_status status = ledger_audit_read(l, &query, p->entries, &p->n, err);
+    if (status != HF_OK)
+        return verdict_of(status);
+    p->more = p->n > p->limit;
+    p->n = p->more ? p->limit : p->n;
+    return VERDICT_OK;
+}
+
+/* ---- a seat's past ---- */
+
+/* When the hold was to expire, as was known at `past->at`. */
+static enum hf_status read_until(struct ledger *l, const struct seat_past *past, bool is_now,
+                                 int64_t *ret_until, struct hf_err *err)
+{
+    if (!is_now)
+        return ledger_audit_until(l, past->hold, past->at, ret_until, err);
+    struct hold_row row = {0}; /* the hold itself says it, and the log need not be searched */
+    enum hf_status status = ledger_holds_read(l, &past->hold, 1, &row, err);
+    if (status == HF_OK)
+        *ret_until = row.expires_at;
+    hold_row_close(&row);
+    return status;
+}
+
+/* Fills in the state from the newest row of the history.  A hold that was due at that moment had
+ * expired, though the row that says so came later (I4). */
+static enum hf_status judge_past(struct ledger *l, struct seat_past *past, bool is_now,
+                                 struct hf_err *err)
+{
+    past->status = SEAT_AVAILABLE;
+    if (past->n == 0)
+        return HF_OK;
+    const struct audit_row *last = &past->history[0].row;
+    past->status = (enum seat_status)last->to;
+    past->fence = last->fence;
+    if (past->status == SEAT_AVAILABLE)
+        return HF_OK;
+    past->hold = last->hold;
+    past->until = last->until;
+    if (past->status != SEAT_HELD)
+        return HF_OK;
+    int64_t until = 0;
+    enum hf_status status = read_until(l, past, is_now, &until, err);
+    if (status != HF_OK)
+        return status;
+    past->until = until ? until : last->until;
+    if (past->until <= past->at) {
+        past->status = SEAT_AVAILABLE;
+        past->hold = past->until = 0;
+    }
+    return HF_OK;
+}
+
+static enum verdict read_seat(struct ledger *l, const struct event *e, uint32_t seat,
+                              struct seat_past *past, int64_t now, struct hf_err *err)
+{
+    bool is_now = !past->at || past->at >= now;
+    if (is_now)
+        past->at = now;
+    enum hf_status status = ledger_audit_seat(l, e->def->id.key, seat, past->at,
+                                              SEAT_HISTORY_MAX + 1, past->history, &past->n, err);
+    if (status != HF_OK)
+        return verdict_of(status);
+    past->more = past->n > SEAT_HISTORY_MAX;
+    status = judge_past(l, past, is_now, err);
+    past->n = past->more ? SEAT_HISTORY_MAX : past->n;
+    return verdict_of(status);
+}
+
+/* ---- the threads ---- */
+
+static enum verdict read_one(struct ledger *l, struct command *c)
+{
+    switch (c->kind) {
+    case CMD_HOLD_GET:
+        return read_hold(l, &c->hold_get, &c->err);
+    case CMD_BOOKING_GET:
+        return read_booking(l, &c->booking_get.id, &c->booking_get.row, &c->err);
+    case CMD_HOLD_LIST:
+        return read_holds(l, c->event, c->hold_list.page, c->now, &c->err);
+    case CMD_AUDIT_LIST:
+        return read_audit(l, c->event, c->audit_list.page, &c->err);
+    case CMD_SEAT_GET:
+        return read_seat(l, c->event, c->seat_get.seat, c->seat_get.past, c->now, &c->err);
+    default:
+        hf_check(!"a command that no reader carries out");
+        return VERDICT_INTERNAL;
+    }
+}
+
+/* Takes a connection that no other reader has; the last of them serves the lane of long reads. */
+static struct ledger *take_connection(struct engine *e, struct lane **ret_lane)
+{
+    struct ledger *l = NULL;
+    pthread_mutex_lock(&e->lock);
+    for (int i = 0; i < READERS && !l; i++) {
+        l = e->readers[i];
+        e->readers[i] = NULL;
+        *ret_lane = i == READERS - 1 ? &e->search : &e->read;
+    }
+    pthread_mutex_unlock(&e->lock);
+    return l;
+}
+
+void *reader_main(void *arg)
+{
+    struct engine *e = arg;
+    struct lane *lane = NULL;
+    struct ledger *l = take_connection(e, &lane);
+    struct command *c;
+    size_t n;
+    while ((n = lane_take(lane, &c, 1, INT32_MAX)) != LANE_CLOSED) {
+        if (!n)
+            continue;
+        c->now = engine_now_ms(e);
+        c->verdict = read_one(l, c);
+        if (c->kind == CMD_HOLD_GET) {
+            c->now = engine_now_ms(e); /* after the read, so that nothing dead is called alive */
+            c->hold_get.row.status = status_at(&c->hold_get.row, c->now);
+        }
+        engine_finish(c);
+    }
+    ledger_close(l);
+    return NULL;
+}

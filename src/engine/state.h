@@ -1,0 +1,75 @@
+/* struct engine: what the engine's threads share.  Only files of this folder include it, and tests
+ * that take a worker's turns themselves. */
+#ifndef HF_ENGINE_STATE_H
+#define HF_ENGINE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "engine/engine.h"
+#include "engine/key_filter.h"
+#include "engine/lane.h"
+#include "engine/metrics.h"
+#include "engine/worker.h"
+
+/* The last reader does the reads that may take long, so that nobody who looks up a hold waits
+ * behind a page of the log. */
+#define READERS 3
+/* Where many servers write, events are dealt out to this many workers, by their key. */
+#define WORKERS_MAX 4
+
+struct follower;
+struct reconciler;
+
+struct engine {
+    struct engine_config config;
+    bool has_others; /* other servers may write to the ledger */
+    struct key_filter filter;
+    struct engine_metrics metrics;
+    struct lane read, search, load, draw;
+    struct worker workers[WORKERS_MAX];
+    int n_workers;
+    struct ledger *loader, *readers[READERS], *keeper;
+    pthread_t loader_thread, reader_threads[READERS], keeper_thread, drawer_thread;
+    int threads_running;           /* how far start_threads came */
+    struct follower *follower;     /* NULL: no other server writes */
+    struct reconciler *reconciler; /* NULL: no other server writes */
+
+    _Atomic int64_t now_offset_ms; /* ledger time minus boot time */
+    _Atomic bool gate_up;          /* the gate answered when it was last asked */
+    _Atomic int64_t reached_us;    /* see db_options; for all connections to a shared ledger */
+    _Atomic int64_t give_up_us;    /* see db_options and engine_hurry; 0: no end in sight */
+    _Atomic int64_t contact_ms;    /* boot time when a shared ledger last answered */
+    _Atomic int n_failing;         /* workers whose ledger fails; it answers when this is 0 */
+
+    pthread_mutex_t lock; /* of the rest */
+    pthread_cond_t keeper_wake;
+    bool checkpoint_due, stopping;
+    char why[256]; /* the reason why a worker's ledger fails */
+};
+
+static inline struct worker *engine_worker(struct engine *e, int64_t event)
+{
+    return &e->workers[event % e->n_workers];
+}
+
+/* engine_start without the threads: nothing happens until somebody takes a worker's turns.  Ends
+ * with engine_stop. */
+HF_MUST_USE enum hf_status engine_open(const struct engine_config *config, struct engine **ret,
+                                       struct hf_err *err);
+/* Options for a connection of any thread to the ledger. */
+struct db_options engine_db_options(struct engine *e);
+/* Has the time that engine_hurry gave passed? */
+bool engine_gave_up(const struct engine *e);
+/* The command has been carried out: tells the waiter, or frees it if it is the engine's own. */
+void engine_finish(struct command *command);
+/* Has the keeper copy SQLite's log into the main file. */
+void engine_wants_checkpoint(struct engine *e);
+
+/* Every event of every worker's view; vec_close the list. */
+struct loaded {
+    VEC(struct event *) events;
+};
+void engine_list_loaded(const struct engine *e, struct loaded *ret);
+
+#endif

@@ -1,0 +1,55 @@
+/* Every outcome a command can have.  It is one list of numbers: the failures of base/status.h come
+ * first, with the same values, and the answers of the rules follow.  A verdict is a normal answer
+ * and never an error; VERDICT_OUTCOME_UNKNOWN says that the outcome could not be learnt (I14).
+ * What a client reads about a verdict (HTTP status, code, sentence) is src/api's, in one table. */
+#ifndef HF_MODEL_VERDICT_H
+#define HF_MODEL_VERDICT_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+
+/* name, what happened */
+#define VERDICT_MAP(X)                                                                             \
+    X(CREATED, "created")                                                                          \
+    X(DUPLICATE_SEAT, "a seat is named twice")                                                     \
+    X(TOO_MANY_SEATS, "more places than one hold may take")                                        \
+    X(NO_SUCH_EVENT, "there is no such event")                                                     \
+    X(NO_SUCH_SEAT, "there is no such seat or area")                                               \
+    X(NO_SUCH_HOLD, "there is no such hold")                                                       \
+    X(NO_SUCH_BOOKING, "there is no such booking")                                                 \
+    X(SEAT_TAKEN, "a seat is held, booked or blocked")                                             \
+    X(SOLD_OUT, "not enough places are left")                                                      \
+    X(EVENT_CLOSED, "the event takes no new holds")                                                \
+    X(HOLD_CONFIRMED, "the hold has been confirmed")                                               \
+    X(HOLD_EXPIRED, "the hold has expired")                                                        \
+    X(HOLD_RELEASED, "the hold has been released")                                                 \
+    X(RENEWAL_CAP, "the hold cannot be extended any further")                                      \
+    X(STALE_FENCE, "the fence is not the hold's fence")                                            \
+    X(SEAT_SOLD, "a seat has already been sold")                                                   \
+    X(TOO_MANY_HOLDS, "the address holds as many places as it may")                                \
+    X(KEY_MISMATCH, "the idempotency key was used with another request")                           \
+    X(KEY_UNUSED, "nothing is stored under the idempotency key")                                   \
+    X(DEFERRED, "the answer depends on what this batch stores, so the next batch gives it")
+
+enum verdict {
+#define VERDICT_ENUM(name, text) VERDICT_##name,
+    HF_STATUS_MAP(VERDICT_ENUM) VERDICT_MAP(VERDICT_ENUM)
+#undef VERDICT_ENUM
+        VERDICT_COUNT
+};
+
+/* The verdict of a command that failed, or succeeded, with this status. */
+static inline enum verdict verdict_of(enum hf_status status) { return (enum verdict)status; }
+
+/* Was the command carried out? */
+static inline bool verdict_is_success(enum verdict verdict)
+{
+    return verdict == VERDICT_OK || verdict == VERDICT_CREATED;
+}
+
+/* For logs and tests: "SEAT_TAKEN", and what happened. */
+const char *verdict_name(enum verdict verdict);
+const char *verdict_text(enum verdict verdict);
+
+#endif

@@ -1,0 +1,47 @@
+/* A batch while it is decided.  The rules change the worker's side of the view as they go, since
+ * the next command must see what this one took, and write every change into `batch`, which is three
+ * things at once: what to store, what to show after the commit (decision_publish), and how to take
+ * it all back when the commit fails (decision_undo).  Belongs to one worker's thread. */
+#ifndef HF_RULES_DECISION_H
+#define HF_RULES_DECISION_H
+
+#include "base/random.h"
+#include "rules/view.h"
+
+/* Slots of the set of keys that this batch stores: a power of two, more than twice a batch. */
+#define KEYS_STORED_SLOTS 8192
+
+struct decision {
+    struct view *view;
+    struct random *random;
+    int64_t now; /* ledger time of the batch */
+    struct ledger_batch batch;
+    VEC(struct event *) events; /* locked for this batch, ascending by key */
+    VEC(int64_t) rescued;       /* holds confirmed by rescue in this batch */
+    VEC(struct hold *) due;     /* scratch */
+    uint64_t batch_no;
+    struct {
+        uint64_t batch_no; /* the slot is in use if this is the decision's own */
+        uint8_t hash[KEY_HASH_SIZE];
+    } keys_stored[KEYS_STORED_SLOTS];
+    uint64_t expired;           /* how many holds this batch expired, for the metrics */
+    uint32_t client_places_max; /* places that one address may hold; 0: no limit */
+};
+
+/* Begins a batch.  The caller adds events with decision_add_event before it locks them, and sets
+ * `now` and each event's draft clock after that. */
+void decision_begin(struct decision *d);
+/* Adds the event unless it is in already; keeps the order of keys. */
+void decision_add_event(struct decision *d, struct event *e);
+void decision_close(struct decision *d);
+
+/* Is there anything to write? */
+bool decision_has_effects(const struct decision *d);
+/* After the last command and before ledger_write: orders the writes and adds the clock rows. */
+void decision_seal(struct decision *d);
+/* After the commit: shows the changes to other threads. */
+void decision_publish(struct decision *d);
+/* After a failure: takes every change back, as if the batch had never been. */
+void decision_undo(struct decision *d);
+
+#endif

@@ -1,0 +1,29 @@
+/* See publish.h. */
+#include "rules/publish.h"
+
+void publish_begin(struct event *e) { pthread_mutex_lock(&e->lock); }
+
+void publish_seat(struct event *e, uint32_t index, int64_t until_ms, int64_t seq)
+{
+    event_show_seat(e, index, until_ms);
+    if (seq)
+        feed_put(&e->feed,
+                 &(struct change){.seq = seq, .item = index, .state = e->seats[index].status});
+}
+
+void publish_area(struct event *e, uint32_t index, int64_t seq)
+{
+    event_show_area(e, index);
+    feed_put(&e->feed, &(struct change){.seq = seq,
+                                        .item = index,
+                                        .state = (uint32_t)e->areas[index].available,
+                                        .is_area = true});
+}
+
+void publish_end(struct event *e, const struct clock_row *clock)
+{
+    atomic_store_explicit(&e->status, (int)e->status_draft, memory_order_relaxed);
+    e->clock = e->draft = *clock;
+    atomic_store_explicit(&e->seq, clock->seq, memory_order_release);
+    pthread_mutex_unlock(&e->lock);
+}

@@ -1,0 +1,52 @@
+/* See snapshot.h. */
+#include "rules/snapshot.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "rules/view.h"
+
+struct snapshot *snapshot_new(int64_t seq)
+{
+    struct snapshot *s = hf_alloc(sizeof *s);
+    s->refs = 1;
+    s->seq = seq;
+    return s;
+}
+
+struct snapshot *snapshot_ref(struct snapshot *s)
+{
+    atomic_fetch_add(&s->refs, 1);
+    return s;
+}
+
+void snapshot_unref(struct snapshot *s)
+{
+    if (s && atomic_fetch_sub(&s->refs, 1) == 1) {
+        buf_close(&s->text);
+        buf_close(&s->packed);
+        free(s);
+    }
+}
+
+struct snapshot *event_snapshot(struct event *e, bool packed)
+{
+    pthread_mutex_lock(&e->snapshot_lock);
+    struct snapshot *s = e->snapshot;
+    if (s && (s->seq != atomic_load_explicit(&e->seq, memory_order_acquire) ||
+              (packed && !atomic_load_explicit(&s->is_packed, memory_order_acquire))))
+        s = NULL;
+    if (s)
+        snapshot_ref(s);
+    pthread_mutex_unlock(&e->snapshot_lock);
+    return s;
+}
+
+void event_keep_snapshot(struct event *e, struct snapshot *s)
+{
+    pthread_mutex_lock(&e->snapshot_lock);
+    struct snapshot *old = e->snapshot;
+    e->snapshot = s;
+    pthread_mutex_unlock(&e->snapshot_lock);
+    snapshot_unref(old);
+}

@@ -25,6 +25,7 @@
 #include "ledger/verify.h"
 #include "support/engine_client.h"
 #include "support/fault_vfs.h"
+#include "support/fixtures.h"
 
 #define TTL_MS INT64_C(60000)
 #define RENEWED_TTL_MS INT64_C(120000)
@@ -71,7 +72,7 @@ static bool done(const struct story *s, enum scene scene) { return call_done(&s-
 /* Asked, and answered that nothing was done. */
 static bool not_done(const struct story *s, enum scene scene)
 {
-    return asked(s, scene) && s->calls[scene].c.status == HF_LEDGER_UNAVAILABLE;
+    return asked(s, scene) && s->calls[scene].c.verdict == VERDICT_LEDGER_UNAVAILABLE;
 }
 
 static bool play_event(struct story *s)
@@ -84,7 +85,7 @@ static bool play_event(struct story *s)
         if (!call_done(call))
             continue;
         for (enum scene load = LOAD; load <= LOAD_AGAIN && !s->event; load++) {
-            call_event_load(&s->calls[load], call->c.def->id.key);
+            call_event_load(&s->calls[load], call->c.event_create.def->id.key);
             client_ask(&s->client, &s->calls[load]);
             s->event = s->calls[load].c.event;
         }
@@ -98,11 +99,13 @@ static void play_change(struct story *s, enum scene scene, enum command_kind kin
     struct call *call = &s->calls[scene];
     if (!done(s, hold))
         return;
-    call_on_hold(call, kind, s->event, &s->calls[hold].c.hold.id);
-    call->c.fence = s->calls[hold].c.hold.fence;
-    call->c.ttl_ms = kind == CMD_HOLD_RENEW ? RENEWED_TTL_MS : 0;
-    if (kind == CMD_HOLD_CONFIRM)
+    call_on_hold(call, kind, s->event, &command_hold(&s->calls[hold].c)->id);
+    if (kind == CMD_HOLD_RENEW)
+        call->c.renew.ttl_ms = RENEWED_TTL_MS;
+    if (kind == CMD_HOLD_CONFIRM) {
+        call->c.confirm.fence = command_hold(&s->calls[hold].c)->fence;
         call_key(call, KEY_CONFIRM);
+    }
     client_ask(&s->client, call);
 }
 
@@ -139,7 +142,7 @@ static void play(struct story *s)
     play_change(s, GET_A, CMD_HOLD_GET, last_a(s));
     if (done(s, CONFIRM_C)) {
         call_on_hold(&s->calls[GET_C], CMD_BOOKING_GET, s->event,
-                     &s->calls[CONFIRM_C].c.booking.id);
+                     &command_booking(&s->calls[CONFIRM_C].c)->id);
         client_ask(&s->client, &s->calls[GET_C]);
     }
 }
@@ -237,9 +240,9 @@ static void check_key(sqlite3 *db, const struct story *s, enum scene scene)
     const struct call *call = &s->calls[scene];
     const char *sql = "SELECT length(body) FROM idempotency WHERE hash = ?";
     if (done(s, scene))
-        assert_int_equal(ask_sql(db, sql, call->c.key_hash, KEY_HASH_SIZE), call->c.body.len);
+        assert_int_equal(ask_sql(db, sql, call->c.key.hash, KEY_HASH_SIZE), call->c.key.answer.len);
     else if (not_done(s, scene))
-        assert_int_equal(ask_sql(db, sql, call->c.key_hash, KEY_HASH_SIZE), -1);
+        assert_int_equal(ask_sql(db, sql, call->c.key.hash, KEY_HASH_SIZE), -1);
 }
 
 static void check_events(sqlite3 *db, const struct story *s)
@@ -248,7 +251,7 @@ static void check_events(sqlite3 *db, const struct story *s)
         if (!asked(s, scene))
             continue;
         int64_t there = ask_secret(db, "SELECT count(*) FROM events WHERE secret = ?",
-                                   &s->calls[scene].c.def->id);
+                                   &s->calls[scene].c.event_create.def->id);
         if (done(s, scene))
             assert_int_equal(there, 1);
         else if (not_done(s, scene))
@@ -263,7 +266,7 @@ static void check_events(sqlite3 *db, const struct story *s)
 /* A hold that was granted is as its one change left it; one that was not is nowhere. */
 static void check_hold(sqlite3 *db, const struct story *s, enum scene hold, enum scene change)
 {
-    const struct hold_row *row = &s->calls[hold].c.hold;
+    const struct hold_row *row = command_hold(&s->calls[hold].c);
     int64_t status = ask_secret(db, "SELECT status FROM holds WHERE secret = ?", &row->id);
     if (not_done(s, hold))
         assert_int_equal(status, -1);
@@ -322,7 +325,7 @@ static void check_files(const char *name, const struct story *s)
     check_key(db, s, CONFIRM_C);
     if (done(s, CONFIRM_C))
         assert_int_equal(ask_secret(db, "SELECT count(*) FROM bookings WHERE secret = ?",
-                                    &s->calls[CONFIRM_C].c.booking.id),
+                                    &command_booking(&s->calls[CONFIRM_C].c)->id),
                          1);
     sqlite3_close(db);
 }
@@ -353,18 +356,20 @@ static void check_repeat(const struct story *s)
         fail_msg("it does not start again: %s", err.msg);
     if (s->event) {
         const struct command *first = &s->calls[last_a(s)].c;
-        call_event_load(&load, s->calls[done(s, EVENT) ? EVENT : EVENT_AGAIN].c.def->id.key);
+        call_event_load(&load,
+                        s->calls[done(s, EVENT) ? EVENT : EVENT_AGAIN].c.event_create.def->id.key);
         assert_int_equal(client_ask(&client, &load), HF_OK);
         call_hold(&again, load.c.event, 0, 2, TTL_MS);
         call_key(&again, KEY_A);
         client_ask(&client, &again);
         if (done(s, last_a(s))) {
-            assert_true(again.c.replayed);
-            assert_int_equal(again.c.body.len, first->body.len);
-            assert_memory_equal(again.c.body.data, first->body.data, first->body.len);
+            assert_true(again.c.key.replayed);
+            assert_int_equal(again.c.key.answer.len, first->key.answer.len);
+            assert_memory_equal(again.c.key.answer.data, first->key.answer.data,
+                                first->key.answer.len);
         } else if (not_done(s, last_a(s))) {
-            assert_int_equal(again.c.status, HF_CREATED);
-            assert_false(again.c.replayed);
+            assert_int_equal(again.c.verdict, VERDICT_CREATED);
+            assert_false(again.c.key.replayed);
         }
         call_close(&again);
         call_close(&load);
@@ -401,12 +406,12 @@ static int check_answers(const struct story *s, struct tally *tally)
         if (!call->answers || call_done(call))
             continue;
         failed += i != HOLD_B && i != HOLD_C; /* they fail with A */
-        if (call->c.status == HF_OUTCOME_UNKNOWN)
+        if (call->c.verdict == VERDICT_OUTCOME_UNKNOWN)
             tally->unknown++;
-        else if (call->c.status == HF_LEDGER_UNAVAILABLE)
+        else if (call->c.verdict == VERDICT_LEDGER_UNAVAILABLE)
             tally->not_done++;
         else
-            fail_msg("scene %d: %s: %s", i, hf_status_code(call->c.status), call->c.err.msg);
+            fail_msg("scene %d: %s: %s", i, verdict_name(call->c.verdict), call->c.err.msg);
         assert_true(strlen(call->c.err.msg) > 0);
     }
     return failed;
@@ -556,7 +561,7 @@ static void a_full_disk_is_said_and_its_end_noticed(void **state)
     fault_arm(FAULT_WRITE, 1, SQLITE_FULL, true);
     play_holds(&s);
     for (int i = HOLD_A; i <= HOLD_C; i++)
-        assert_int_equal(s.calls[i].c.status, HF_LEDGER_UNAVAILABLE);
+        assert_int_equal(s.calls[i].c.verdict, HF_LEDGER_UNAVAILABLE);
     pause_ms(700); /* longer than it takes to look again */
     assert_false(engine_ready(s.client.engine, why, sizeof why));
     assert_non_null(strstr(why, "full"));
@@ -595,8 +600,8 @@ static int64_t holds_in(const char *name, const struct story *s)
     int64_t there = 0;
     sqlite3 *db = open_plainly(name);
     for (int i = HOLD_A; i <= HOLD_C; i++)
-        there +=
-            ask_secret(db, "SELECT count(*) FROM holds WHERE secret = ?", &s->calls[i].c.hold.id);
+        there += ask_secret(db, "SELECT count(*) FROM holds WHERE secret = ?",
+                            &command_hold(&s->calls[i].c)->id);
     sqlite3_close(db);
     return there;
 }
@@ -609,8 +614,8 @@ static void a_commit_whose_sync_keeps_failing_is_unknown_whole_and_named(void **
     fault_arm(FAULT_SYNC, 1, SQLITE_IOERR_FSYNC, true);
     play_holds(&s);
     for (int i = HOLD_A; i <= HOLD_C; i++) {
-        assert_int_equal(s.calls[i].c.status, HF_OUTCOME_UNKNOWN);
-        assert_true(s.calls[i].c.hold.id.key > 0);
+        assert_int_equal(s.calls[i].c.verdict, HF_OUTCOME_UNKNOWN);
+        assert_true(command_hold(&s.calls[i].c)->id.key > 0);
     }
     assert_false(engine_ready(s.client.engine, NULL, 0));
     take_image(image);
@@ -642,8 +647,8 @@ static void a_commit_that_cannot_be_indexed_is_found_not_done(void **state)
         s.client.on_failure = at_failure;
         failed_taken = false;
         fault_arm(FAULT_SHM_MAP, 1, code ? SQLITE_NOMEM : SQLITE_IOERR_SHMMAP, true);
-        enum hf_status status = HF_CREATED;
-        for (int i = 0; i < 40 && status == HF_CREATED; i++) {
+        enum verdict status = VERDICT_CREATED;
+        for (int i = 0; i < 40 && status == VERDICT_CREATED; i++) {
             call_close(&s.calls[EVENT]);
             call_event_create(&s.calls[EVENT], 100000, 1); /* a long text */
             status = client_ask(&s.client, &s.calls[EVENT]);
@@ -654,7 +659,7 @@ static void a_commit_that_cannot_be_indexed_is_found_not_done(void **state)
         check_sound(failed_image);
         sqlite3 *db = open_plainly(failed_image);
         assert_int_equal(ask_secret(db, "SELECT count(*) FROM events WHERE secret = ?",
-                                    &s.calls[EVENT].c.def->id),
+                                    &s.calls[EVENT].c.event_create.def->id),
                          0);
         sqlite3_close(db);
     }

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "ledger/verify.h"
 #include "support/engine_client.h"
+#include "support/fixtures.h"
 
 #define EVENTS 3
 #define ROWS 2
@@ -39,7 +40,7 @@ static char dir[64], good[96], copy[96];
  *                      a place                  fence 6: expired, then rescued by fence 7, a place
  *             fence 3: evicted, a place         fence 8: active, two seats of our choice */
 
-static void ask(struct client *client, struct call *call, enum hf_status want)
+static void ask(struct client *client, struct call *call, enum verdict want)
 {
     assert_int_equal(client_ask(client, call), want);
 }
@@ -48,11 +49,11 @@ static struct event *make_event(struct client *client)
 {
     struct call call;
     call_event_create(&call, ROWS, SEATS_PER_ROW);
-    ask(client, &call, HF_CREATED);
-    int64_t key = call.c.def->id.key;
+    ask(client, &call, VERDICT_CREATED);
+    int64_t key = call.c.event_create.def->id.key;
     call_close(&call);
     call_event_load(&call, key);
-    ask(client, &call, HF_OK);
+    ask(client, &call, VERDICT_OK);
     return call.c.event;
 }
 
@@ -61,19 +62,21 @@ static struct hold_row make_hold(struct client *client, struct event *event, uin
 {
     struct call call;
     call_hold(&call, event, first, n, ttl_ms);
-    ask(client, &call, HF_CREATED);
-    struct hold_row row = call.c.hold;
+    ask(client, &call, VERDICT_CREATED);
+    struct hold_row row = *command_hold(&call.c);
     call_close(&call);
     return row;
 }
 
 static void on_hold(struct client *client, struct event *event, const struct hold_row *hold,
-                    enum command_kind kind, enum hf_status want)
+                    enum command_kind kind, enum verdict want)
 {
     struct call call;
     call_on_hold(&call, kind, event, &hold->id);
-    call.c.fence = hold->fence;
-    call.c.rescue = kind == CMD_HOLD_CONFIRM;
+    if (kind == CMD_HOLD_CONFIRM) {
+        call.c.confirm.fence = hold->fence;
+        call.c.confirm.rescue = true;
+    }
     ask(client, &call, want);
     call_close(&call);
 }
@@ -84,11 +87,11 @@ static struct hold_row make_places(struct client *client, struct event *event, u
     const struct area_claim claim = {0, quantity};
     struct call call;
     call_hold(&call, event, 0, 1, ttl_ms);
-    call.c.n_seats = seat;
-    call.c.areas = &claim;
-    call.c.n_areas = 1;
-    ask(client, &call, HF_CREATED);
-    struct hold_row row = call.c.hold;
+    call.c.create.n_seats = seat;
+    call.c.create.areas = &claim;
+    call.c.create.n_areas = 1;
+    ask(client, &call, VERDICT_CREATED);
+    struct hold_row row = *command_hold(&call.c);
     call_close(&call);
     return row;
 }
@@ -99,7 +102,11 @@ static void on_event(struct client *client, struct event *event, enum command_ki
     struct call call;
     call_hold(&call, event, first_seat, n_seats, 0);
     call.c.kind = kind;
-    ask(client, &call, HF_OK);
+    call.c.block = (struct seats_block){.seats = call.seats,
+                                        .n_seats = n_seats,
+                                        .blocks = kind == CMD_SEATS_BLOCK,
+                                        .shortage.taken = call.taken};
+    ask(client, &call, VERDICT_OK);
     call_close(&call);
 }
 
@@ -117,18 +124,18 @@ static void begin_event_3(struct client *client)
     on_event(client, three.event, CMD_SEATS_BLOCK, 18, 2);
     on_event(client, three.event, CMD_SEATS_UNBLOCK, 19, 1);
     three.rescued = make_places(client, three.event, 1, false, TTL_MS);
-    on_hold(client, three.event, &sold, CMD_HOLD_CONFIRM, HF_CREATED);
-    on_hold(client, three.event, &evicted, CMD_HOLD_EVICT, HF_OK);
+    on_hold(client, three.event, &sold, CMD_HOLD_CONFIRM, VERDICT_CREATED);
+    on_hold(client, three.event, &evicted, CMD_HOLD_EVICT, VERDICT_OK);
 }
 
 static void end_event_3(struct client *client)
 {
     struct call call;
-    on_hold(client, three.event, &three.rescued, CMD_HOLD_CONFIRM, HF_CREATED);
+    on_hold(client, three.event, &three.rescued, CMD_HOLD_CONFIRM, VERDICT_CREATED);
     call_hold(&call, three.event, 0, 1, TTL_MS * 2);
-    call.c.n_seats = 0;
-    call.c.best = (struct best_want){.quantity = 2, .section = -1, .adjacent = true};
-    ask(client, &call, HF_CREATED);
+    call.c.create.n_seats = 0;
+    call.c.create.best = (struct best_want){.quantity = 2, .section = -1, .adjacent = true};
+    ask(client, &call, VERDICT_CREATED);
     call_close(&call);
     on_event(client, three.event, CMD_EVENT_CLOSE, 0, 1);
 }
@@ -158,13 +165,13 @@ static int make_ledger(void **state)
     struct hold_row sold_too = make_hold(&client, one, 8, 2, TTL_MS * 2);
     struct hold_row rescued = make_hold(&client, one, 10, 1, TTL_MS);
     make_hold(&client, two, 0, 1, TTL_MS * 2);
-    on_hold(&client, one, &renewed, CMD_HOLD_RENEW, HF_OK);
-    on_hold(&client, one, &sold, CMD_HOLD_CONFIRM, HF_CREATED);
-    on_hold(&client, one, &released, CMD_HOLD_RELEASE, HF_NO_CONTENT);
+    on_hold(&client, one, &renewed, CMD_HOLD_RENEW, VERDICT_OK);
+    on_hold(&client, one, &sold, CMD_HOLD_CONFIRM, VERDICT_CREATED);
+    on_hold(&client, one, &released, CMD_HOLD_RELEASE, VERDICT_OK);
     begin_event_3(&client);
     clock_fake_advance(&clock, INT64_C(1000) * TTL_MS);
-    on_hold(&client, one, &sold_too, CMD_HOLD_CONFIRM, HF_CREATED);
-    on_hold(&client, one, &rescued, CMD_HOLD_CONFIRM, HF_CREATED);
+    on_hold(&client, one, &sold_too, CMD_HOLD_CONFIRM, VERDICT_CREATED);
+    on_hold(&client, one, &rescued, CMD_HOLD_CONFIRM, VERDICT_CREATED);
     end_event_3(&client);
     client_stop(&client);
     return 0;

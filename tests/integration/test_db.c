@@ -212,7 +212,7 @@ static struct db *open_db(const struct db_options *options)
 static void ok(enum hf_status status, const struct hf_err *err)
 {
     if (status != HF_OK)
-        fail_msg("%s: %s", hf_status_code(status), err->msg);
+        fail_msg("%s: %s", hf_status_name(status), err->msg);
 }
 
 static void script(const char *sql)

@@ -25,7 +25,7 @@ static const struct db_options shared = {.clock = &clock_system, .shared = true}
 static void ok(enum hf_status status, const struct hf_err *err)
 {
     if (status != HF_OK)
-        fail_msg("%s: %s", hf_status_code(status), err->msg);
+        fail_msg("%s: %s", hf_status_name(status), err->msg);
 }
 
 static struct db *open_at(const char *url, const struct db_options *options)

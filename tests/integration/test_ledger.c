@@ -32,7 +32,7 @@ static struct {
 static void ok(enum hf_status status, const struct hf_err *err)
 {
     if (status != HF_OK)
-        fail_msg("%s: %s", hf_status_code(status), err->msg);
+        fail_msg("%s: %s", hf_status_name(status), err->msg);
 }
 
 static struct ledger *open_ledger(bool writer)

@@ -7,17 +7,23 @@
 #include <cmocka.h>
 
 #include "support/engine_client.h"
+#include "support/fixtures.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void on_done(struct command *command)
+static bool is_failure(enum verdict verdict)
 {
-    struct call *call = (struct call *)(void *)((char *)command - offsetof(struct call, c));
+    return verdict != VERDICT_OK && (int)verdict < (int)HF_STATUS_COUNT;
+}
+
+static void on_done(struct pending *pending)
+{
+    struct call *call = pending->waiter;
     struct client *client = call->client;
-    if (client->on_failure && hf_status_http(command->status) >= 500)
-        client->on_failure(command);
+    if (client->on_failure && is_failure(call->c.verdict))
+        client->on_failure(&call->c);
     pthread_mutex_lock(&client->lock);
     if (call->pauses) {
         client->paused = true;
@@ -35,12 +41,17 @@ static int render(const struct command *c, struct buf *out)
 {
     char id[ID_TEXT_SIZE];
     buf_printf(out, "{\"kind\":%d", c->kind);
-    if (c->kind != CMD_EVENT_CREATE && c->hold.id.key) {
-        id_format(id, "hold_", &c->hold.id);
+    if (c->kind != CMD_EVENT_CREATE) {
+        id_format(id, "hold_", &command_hold(c)->id);
         buf_printf(out, ",\"hold\":\"%s\"", id);
     }
     buf_char(out, '}');
-    return hf_status_http(c->status);
+    return 1 + (int)c->verdict;
+}
+
+static void render_map(const struct event *e, const struct seat_map *map, struct buf *out)
+{
+    buf_put(out, map->seats, e->def->n_seats);
 }
 
 enum hf_status client_start(struct client *client, const char *url, const struct clock *clock,
@@ -52,8 +63,8 @@ enum hf_status client_start(struct client *client, const char *url, const struct
     const struct engine_config config = {.ledger_url = url,
                                          .clock = clock,
                                          .metrics = client->metrics,
-                                         .done = on_done,
-                                         .render = render};
+                                         .render = render,
+                                         .render_map = render_map};
     enum hf_status status = engine_start(&config, &client->engine, err);
     if (status != HF_OK)
         client_stop(client);
@@ -74,10 +85,11 @@ void client_put(struct client *client, struct call *call)
 {
     call->client = client;
     call->answers = 0;
+    call->c.pending = (struct pending){.done = on_done, .waiter = call};
     assert_int_equal(engine_submit(client->engine, &call->c), HF_OK);
 }
 
-enum hf_status client_wait(struct call *call)
+enum verdict client_wait(struct call *call)
 {
     struct client *client = call->client;
     pthread_mutex_lock(&client->lock);
@@ -86,10 +98,10 @@ enum hf_status client_wait(struct call *call)
     int answers = call->answers;
     pthread_mutex_unlock(&client->lock);
     assert_int_equal(answers, 1);
-    return call->c.status;
+    return call->c.verdict;
 }
 
-enum hf_status client_ask(struct client *client, struct call *call)
+enum verdict client_ask(struct client *client, struct call *call)
 {
     client_put(client, call);
     return client_wait(call);
@@ -123,7 +135,7 @@ void client_batch(struct client *client, int64_t event, struct call *const *call
 void call_event_create(struct call *call, uint32_t rows, uint32_t seats_per_row)
 {
     struct event_def *def = hf_alloc(sizeof *def);
-    *call = (struct call){.c.kind = CMD_EVENT_CREATE, .c.def = def};
+    *call = (struct call){.c.kind = CMD_EVENT_CREATE, .c.event_create.def = def};
     def->name = hf_strndup("Gala", 4);
     memcpy(def->currency, "usd", 4);
     def->hold_ttl_ms = 480000;
@@ -153,37 +165,41 @@ void call_event_load(struct call *call, int64_t event)
 void call_hold(struct call *call, struct event *event, uint32_t first, uint32_t n, int64_t ttl_ms)
 {
     assert_in_range(n, 1, CALL_SEATS_MAX);
-    *call = (struct call){.c.kind = CMD_HOLD_CREATE, .c.event = event, .c.ttl_ms = ttl_ms};
+    *call = (struct call){.c.kind = CMD_HOLD_CREATE, .c.event = event};
     for (uint32_t i = 0; i < n; i++)
         call->seats[i] = first + i;
-    call->c.seats = call->seats;
-    call->c.n_seats = n;
-    call->c.taken = call->taken;
+    call->c.create = (struct hold_create){
+        .seats = call->seats, .n_seats = n, .ttl_ms = ttl_ms, .shortage.taken = call->taken};
 }
 
 void call_on_hold(struct call *call, enum command_kind kind, struct event *event,
                   const struct id *id)
 {
-    *call = (struct call){.c.kind = kind, .c.event = event, .c.id = *id};
+    *call = (struct call){.c.kind = kind, .c.event = event};
+    if (kind == CMD_BOOKING_GET)
+        call->c.booking_get.id = *id;
+    else if (kind == CMD_HOLD_GET)
+        call->c.hold_get.id = *id;
+    else
+        command_named_hold(&call->c)->id = *id;
+    if (kind == CMD_HOLD_EVICT)
+        call->c.release.evicts = true;
 }
 
 void call_key(struct call *call, uint8_t key)
 {
-    call->c.has_key = true;
-    memset(call->c.key_hash, key, KEY_HASH_SIZE);
-    memset(call->c.request_hash, key, KEY_HASH_SIZE);
+    call->c.key.present = true;
+    memset(call->c.key.hash, key, KEY_HASH_SIZE);
+    memset(call->c.key.request, key, KEY_HASH_SIZE);
 }
 
 bool call_done(const struct call *call)
 {
-    return call->answers == 1 && hf_status_http(call->c.status) < 300;
+    return call->answers == 1 && verdict_is_success(call->c.verdict);
 }
 
 void call_close(struct call *call)
 {
-    hold_row_close(&call->c.hold);
-    booking_row_close(&call->c.booking);
-    buf_close(&call->c.body);
-    event_def_free(call->c.def);
-    call->c.def = NULL;
+    command_close(&call->c);
+    call->c.kind = CMD_NONE;
 }

@@ -36,8 +36,8 @@ void client_stop(struct client *client);
 
 /* client_put submits a call, client_wait waits for its answer, client_ask does both. */
 void client_put(struct client *client, struct call *call);
-enum hf_status client_wait(struct call *call);
-enum hf_status client_ask(struct client *client, struct call *call);
+enum verdict client_wait(struct call *call);
+enum verdict client_ask(struct client *client, struct call *call);
 /* Queues all calls while the worker is busy, so that they form one batch, and waits for all. */
 void client_batch(struct client *client, int64_t event, struct call *const *calls, size_t n);
 

@@ -100,41 +100,50 @@ static void ask_begin(struct ask *a, enum command_kind kind, struct event *e)
     a->c.event = e;
 }
 
+static void copy_seats(struct ask *a, const uint32_t *seats, uint32_t n)
+{
+    assert_in_range(n, 1, SEATS_INLINE);
+    memcpy(a->seats, seats, n * sizeof *seats);
+}
+
 void ask_seats_n(struct ask *a, enum command_kind kind, struct event *e, const uint32_t *seats,
                  uint32_t n)
 {
     ask_begin(a, kind, e);
-    assert_in_range(n, 1, SEATS_INLINE);
-    memcpy(a->seats, seats, n * sizeof *seats);
-    a->c.seats = a->seats;
-    a->c.n_seats = n;
-    a->c.taken = a->taken;
+    copy_seats(a, seats, n);
+    a->c.block = (struct seats_block){.seats = a->seats,
+                                      .n_seats = n,
+                                      .blocks = kind == CMD_SEATS_BLOCK,
+                                      .shortage.taken = a->taken};
 }
 
 void ask_create_n(struct ask *a, struct event *e, const uint32_t *seats, uint32_t n)
 {
-    ask_seats_n(a, CMD_HOLD_CREATE, e, seats, n);
+    ask_create_none(a, e);
+    copy_seats(a, seats, n);
+    a->c.create.n_seats = n;
 }
 
 void ask_create_none(struct ask *a, struct event *e)
 {
     ask_begin(a, CMD_HOLD_CREATE, e);
-    a->c.seats = a->seats;
-    a->c.taken = a->taken;
+    a->c.create.seats = a->seats;
+    a->c.create.shortage.taken = a->taken;
 }
 
 void ask_best(struct ask *a, struct event *e, uint32_t quantity, bool adjacent)
 {
     ask_create_none(a, e);
     assert_in_range(quantity, 1, SEATS_INLINE);
-    a->c.best = (struct best_want){.quantity = quantity, .section = -1, .adjacent = adjacent};
+    a->c.create.best =
+        (struct best_want){.quantity = quantity, .section = -1, .adjacent = adjacent};
 }
 
 void ask_area(struct ask *a, uint32_t area, uint32_t quantity)
 {
-    assert_in_range(a->c.n_areas, 0, ASK_AREAS_MAX - 1);
-    a->areas[a->c.n_areas++] = (struct area_claim){area, quantity};
-    a->c.areas = a->areas;
+    assert_in_range(a->c.create.n_areas, 0, ASK_AREAS_MAX - 1);
+    a->areas[a->c.create.n_areas++] = (struct area_claim){area, quantity};
+    a->c.create.areas = a->areas;
 }
 
 void ask_event(struct ask *a, enum command_kind kind, struct event *e) { ask_begin(a, kind, e); }
@@ -142,28 +151,59 @@ void ask_event(struct ask *a, enum command_kind kind, struct event *e) { ask_beg
 void ask_evict(struct ask *a, struct event *e, const struct id *hold)
 {
     ask_begin(a, CMD_HOLD_EVICT, e);
-    a->c.id = *hold;
+    a->c.release.hold.id = *hold;
+    a->c.release.evicts = true;
 }
 
 void ask_renew(struct ask *a, struct event *e, const struct id *hold, int64_t ttl_ms)
 {
     ask_begin(a, CMD_HOLD_RENEW, e);
-    a->c.id = *hold;
-    a->c.ttl_ms = ttl_ms;
+    a->c.renew.hold.id = *hold;
+    a->c.renew.ttl_ms = ttl_ms;
 }
 
 void ask_release(struct ask *a, struct event *e, const struct id *hold)
 {
     ask_begin(a, CMD_HOLD_RELEASE, e);
-    a->c.id = *hold;
+    a->c.release.hold.id = *hold;
 }
 
 void ask_confirm(struct ask *a, struct event *e, const struct id *hold, int64_t fence, bool rescue)
 {
     ask_begin(a, CMD_HOLD_CONFIRM, e);
-    a->c.id = *hold;
-    a->c.fence = fence;
-    a->c.rescue = rescue;
+    a->c.confirm.hold.id = *hold;
+    a->c.confirm.fence = fence;
+    a->c.confirm.rescue = rescue;
+}
+
+struct hold_row *command_hold(const struct command *c)
+{
+    struct command *mutable = (struct command *)(uintptr_t)c;
+    struct named_hold *named = command_named_hold(mutable);
+    if (named)
+        return &named->row;
+    if (c->kind == CMD_HOLD_GET)
+        return &mutable->hold_get.row;
+    assert_true(c->kind == CMD_HOLD_CREATE || c->kind == CMD_NONE); /* none: never asked */
+    return &mutable->create.hold;
+}
+
+struct booking_row *command_booking(const struct command *c)
+{
+    struct command *mutable = (struct command *)(uintptr_t)c;
+    if (c->kind == CMD_BOOKING_GET)
+        return &mutable->booking_get.row;
+    assert_int_equal(c->kind, CMD_HOLD_CONFIRM);
+    return &mutable->confirm.booking;
+}
+
+struct shortage *command_shortage(const struct command *c)
+{
+    struct command *mutable = (struct command *)(uintptr_t)c;
+    if (c->kind == CMD_HOLD_CREATE)
+        return &mutable->create.shortage;
+    assert_true(c->kind == CMD_SEATS_BLOCK || c->kind == CMD_SEATS_UNBLOCK);
+    return &mutable->block.shortage;
 }
 
 void hash_text(const char *text, uint8_t hash[KEY_HASH_SIZE])
@@ -178,14 +218,9 @@ void hash_text(const char *text, uint8_t hash[KEY_HASH_SIZE])
 
 void ask_key(struct ask *a, const char *key, const char *request)
 {
-    a->c.has_key = true;
-    hash_text(key, a->c.key_hash);
-    hash_text(request, a->c.request_hash);
+    a->c.key.present = true;
+    hash_text(key, a->c.key.hash);
+    hash_text(request, a->c.key.request);
 }
 
-void ask_close(struct ask *a)
-{
-    hold_row_close(&a->c.hold);
-    booking_row_close(&a->c.booking);
-    buf_close(&a->c.body);
-}
+void ask_close(struct ask *a) { command_close(&a->c); }

@@ -81,6 +81,11 @@ void ask_confirm(struct ask *a, struct event *e, const struct id *hold, int64_t 
 /* Sets an idempotency key and a text that stands for the bytes of the request. */
 void ask_key(struct ask *a, const char *key, const char *request);
 void ask_close(struct ask *a);
+/* The hold or booking that a command makes, names or reads, and why it was refused; a command of a
+ * kind that has none fails the test. */
+struct hold_row *command_hold(const struct command *c);
+struct booking_row *command_booking(const struct command *c);
+struct shortage *command_shortage(const struct command *c);
 void hash_text(const char *text, uint8_t hash[KEY_HASH_SIZE]);
 
 /* ---- the paper ledger ---- */
@@ -134,11 +139,13 @@ struct paper_hold *paper_hold(struct paper *p, int64_t key);
  * paper_decide reads the rows that a command names, decides it, and stores the answer of a success
  * under its key; paper_commit writes and publishes, paper_fail takes everything back. */
 void paper_begin(struct paper *p);
+/* DEFERRED: the command must wait for the next batch. */
+enum decided { DEFERRED, DECIDED };
 enum decided paper_decide(struct paper *p, struct ask *a);
 void paper_commit(struct paper *p);
 void paper_fail(struct paper *p);
 /* Runs a batch of one command. */
-enum hf_status paper_run(struct paper *p, struct ask *a);
+enum verdict paper_run(struct paper *p, struct ask *a);
 
 /* Renders the bytes that stand for the answer to a command with a key. */
 void paper_render(const struct command *c, struct buf *out);

@@ -21,7 +21,7 @@ void paper_init(struct paper *p, uint64_t seed)
 
 void paper_close(struct paper *p)
 {
-    decide_close(p->decision);
+    decision_close(p->decision);
     free(p->decision);
     view_free(p->view);
     for (size_t i = 0; i < p->events.n; i++)
@@ -103,9 +103,9 @@ void paper_begin(struct paper *p)
 {
     struct hold *due[500];
     struct decision *d = p->decision;
-    decide_begin(d);
+    decision_begin(d);
     for (size_t i = p->events.n; i-- > 0;) /* from the end, so that the result is sorted */
-        decide_add_event(d, p->events.v[i].event);
+        decision_add_event(d, p->events.v[i].event);
     d->now = p->now;
     for (size_t i = 0; i < p->events.n; i++) {
         struct paper_event *pe = &p->events.v[i];
@@ -118,56 +118,63 @@ void paper_begin(struct paper *p)
     decide_expire(d, due, view_due(p->view, d->now, due, max));
 }
 
-static bool names_hold(const struct command *c)
-{
-    return c->kind == CMD_HOLD_RENEW || c->kind == CMD_HOLD_RELEASE || c->kind == CMD_HOLD_EVICT ||
-           c->kind == CMD_HOLD_CONFIRM;
-}
-
-static bool names_or_makes_hold(const struct command *c)
-{
-    return c->kind == CMD_HOLD_CREATE || names_hold(c);
-}
-
 void paper_render(const struct command *c, struct buf *out)
 {
-    if (c->kind == CMD_HOLD_CONFIRM)
-        buf_printf(out, "%s %lld %lld %lld", hf_status_code(c->status),
-                   (long long)c->booking.id.key, (long long)c->booking.fence,
-                   (long long)c->booking.amount);
-    else if (c->kind == CMD_HOLD_RELEASE || !names_or_makes_hold(c))
-        buf_printf(out, "%s", hf_status_code(c->status));
-    else
-        buf_printf(out, "%s %lld %lld %lld", hf_status_code(c->status), (long long)c->hold.id.key,
-                   (long long)c->hold.fence, (long long)c->hold.expires_at);
+    buf_str(out, verdict_name(c->verdict));
+    switch (c->kind) {
+    case CMD_HOLD_CONFIRM: {
+        const struct booking_row *b = &c->confirm.booking;
+        buf_printf(out, " %lld %lld %lld", (long long)b->id.key, (long long)b->fence,
+                   (long long)b->amount);
+        break;
+    }
+    case CMD_HOLD_CREATE:
+    case CMD_HOLD_RENEW:
+    case CMD_HOLD_EVICT: {
+        const struct hold_row *h = command_hold(c);
+        buf_printf(out, " %lld %lld %lld", (long long)h->id.key, (long long)h->fence,
+                   (long long)h->expires_at);
+        break;
+    }
+    default:
+        break;
+    }
 }
 
-static bool succeeded(const struct command *c) { return hf_status_http(c->status) < 300; }
+/* Reads what the command names, as the worker does under the lock. */
+static void read_named(struct paper *p, struct command *c)
+{
+    struct named_hold *named = command_named_hold(c);
+    if (!named)
+        return;
+    hold_row_close(&named->row);
+    struct paper_hold *hold = paper_hold(p, named->id.key);
+    if (hold)
+        hold_copy(&hold->row, &named->row);
+    if (c->kind != CMD_HOLD_CONFIRM)
+        return;
+    booking_row_close(&c->confirm.booking);
+    if (named->row.status == HOLD_CONFIRMED)
+        booking_copy(p, named->id.key, &c->confirm.booking);
+}
 
 enum decided paper_decide(struct paper *p, struct ask *a)
 {
     struct command *c = &a->c;
-    struct key_row none = {0}, *stored = c->has_key ? paper_key(p, c->key_hash) : NULL;
+    struct key_row none = {0}, *stored = c->key.present ? paper_key(p, c->key.hash) : NULL;
     if (stored && stored->created_at <= p->decision->now - KEY_KEPT_MS)
         stored = NULL;
-    if (names_hold(c)) {
-        hold_row_close(&c->hold);
-        booking_row_close(&c->booking);
-        struct paper_hold *hold = paper_hold(p, c->id.key);
-        if (hold)
-            hold_copy(&hold->row, &c->hold);
-        if (c->kind == CMD_HOLD_CONFIRM && c->hold.status == HOLD_CONFIRMED)
-            booking_copy(p, c->id.key, &c->booking);
+    read_named(p, c);
+    if (!command_decide(c, p->decision, stored ? stored : &none))
+        return DEFERRED;
+    if (c->key.present && !c->key.replayed && verdict_is_success(c->verdict)) {
+        c->key.answer.len = 0;
+        paper_render(c, &c->key.answer);
+        c->key.answer_code = (int)c->verdict;
+        c->key.rendered = true;
+        decide_keep_answer(p->decision, &c->key);
     }
-    enum decided decided = decide_command(p->decision, c, stored ? stored : &none);
-    if (decided == DECIDED && c->has_key && !c->replayed && succeeded(c)) {
-        c->body.len = 0;
-        paper_render(c, &c->body);
-        c->http_status = hf_status_http(c->status);
-        c->rendered = true;
-        decide_keep_answer(p->decision, c);
-    }
-    return decided;
+    return DECIDED;
 }
 
 /* ---- the paper ledger: writing, with the conditions of the ledger's statements ---- */
@@ -368,8 +375,8 @@ static void fold(struct paper *p, const struct audit_row *a)
 void paper_commit(struct paper *p)
 {
     struct decision *d = p->decision;
-    if (decide_has_effects(d)) {
-        decide_seal(d);
+    if (decision_has_effects(d)) {
+        decision_seal(d);
         write_clocks(p, &d->batch);
         write_keys(p, &d->batch);
         write_events(p, &d->batch);
@@ -382,21 +389,21 @@ void paper_commit(struct paper *p)
             fold(p, &d->batch.audit.v[i]);
         }
     }
-    decide_publish(d);
+    decision_publish(d);
 }
 
 void paper_fail(struct paper *p)
 {
-    decide_seal(p->decision);
-    decide_undo(p->decision);
+    decision_seal(p->decision);
+    decision_undo(p->decision);
 }
 
-enum hf_status paper_run(struct paper *p, struct ask *a)
+enum verdict paper_run(struct paper *p, struct ask *a)
 {
     paper_begin(p);
     assert_int_equal(paper_decide(p, a), DECIDED);
     paper_commit(p);
-    return a->c.status;
+    return a->c.verdict;
 }
 
 /* ---- the paper ledger: claims ---- */

@@ -4,9 +4,9 @@
 #define HF_TESTS_SUPPORT_REDIS_H
 
 #include "lease/lease.h"
+#include "support/lock.h"
 #include "support/port.h"
 #include "support/redis_server.h"
-#include "support/lock.h"
 
 extern const struct lease_driver lease_redis;
 extern struct redis_server server;

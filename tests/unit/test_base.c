@@ -28,6 +28,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "base/vec.h"
+#include "model/verdict.h"
 
 /* ---- helpers ---- */
 
@@ -58,25 +59,21 @@ static void capture_stderr(void (*act)(void), char *out, size_t size)
 
 /* ---- status ---- */
 
-static void every_status_has_an_http_status_a_code_and_a_title(void **state)
+static void every_verdict_has_words_and_failures_keep_their_numbers(void **state)
 {
     (void)state;
-    for (enum hf_status s = 0; s < HF_STATUS_COUNT; s++) {
-        assert_in_range(hf_status_http(s), 200, 503);
-        assert_true(strlen(hf_status_code(s)) > 0);
-        assert_true(strlen(hf_status_title(s)) > 0);
+    for (enum verdict v = 0; v < VERDICT_COUNT; v++) {
+        assert_true(strlen(verdict_name(v)) > 0);
+        assert_true(strlen(verdict_text(v)) > 0);
+        for (enum verdict other = v + 1; other < VERDICT_COUNT; other++)
+            assert_string_not_equal(verdict_name(v), verdict_name(other));
     }
-    assert_int_equal(hf_status_http(HF_SEAT_TAKEN), 409);
-    assert_string_equal(hf_status_code(HF_OUTCOME_UNKNOWN), "outcome_unknown");
-    assert_string_equal(hf_status_title(HF_HOLD_EXPIRED), "The hold has expired");
-}
-
-static void no_two_refusals_share_a_code(void **state)
-{
-    (void)state;
-    for (enum hf_status a = 0; a < HF_LEDGER_SURPRISE; a++) /* those behind are no answers */
-        for (enum hf_status b = a + 1; b < HF_LEDGER_SURPRISE; b++)
-            assert_string_not_equal(hf_status_code(a), hf_status_code(b));
+    for (enum hf_status s = 0; s < HF_STATUS_COUNT; s++)
+        assert_string_equal(hf_status_name(s), verdict_name(verdict_of(s)));
+    assert_string_equal(hf_status_name(HF_OUTCOME_UNKNOWN), "OUTCOME_UNKNOWN");
+    assert_string_equal(verdict_text(VERDICT_HOLD_EXPIRED), "the hold has expired");
+    assert_int_equal(verdict_of(HF_OK), VERDICT_OK);
+    assert_true(verdict_is_success(VERDICT_CREATED) && !verdict_is_success(VERDICT_SEAT_TAKEN));
 }
 
 static void setting_an_error_fills_it_and_returns_its_code(void **state)
@@ -865,8 +862,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_of_a_gzip_stream_follow_each_other_in_any_order),
-        cmocka_unit_test(every_status_has_an_http_status_a_code_and_a_title),
-        cmocka_unit_test(no_two_refusals_share_a_code),
+        cmocka_unit_test(every_verdict_has_words_and_failures_keep_their_numbers),
         cmocka_unit_test(setting_an_error_fills_it_and_returns_its_code),
         cmocka_unit_test(a_long_error_message_is_cut_and_terminated),
         cmocka_unit_test(a_broken_assumption_aborts_in_every_build),

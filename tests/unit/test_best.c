@@ -254,8 +254,8 @@ static void it_follows_holds_expiry_release_and_what_was_undone(void **state)
     struct event *e = paper_event(&p, def_hall(2, 6));
     assert_best(e, 2, 12);
     ask_create(&a, e, 2, 3);
-    assert_int_equal(paper_run(&p, &a), HF_CREATED);
-    struct id hold = a.c.hold.id;
+    assert_int_equal(paper_run(&p, &a), VERDICT_CREATED);
+    struct id hold = command_hold(&a.c)->id;
     ask_close(&a);
     assert_best(e, 0, 10);
 
@@ -281,7 +281,7 @@ static void it_follows_holds_expiry_release_and_what_was_undone(void **state)
     paper_commit(&p);
 
     ask_create(&a, e, 2, 3);
-    assert_int_equal(paper_run(&p, &a), HF_CREATED);
+    assert_int_equal(paper_run(&p, &a), VERDICT_CREATED);
     ask_close(&a);
     view_forget(p.view, e);
     assert_best(e, 2, 12);

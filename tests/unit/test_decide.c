@@ -36,8 +36,9 @@ static struct grant grant_n(const uint32_t *seats, uint32_t n)
 {
     struct ask a;
     ask_create_n(&a, hall, seats, n);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    struct grant g = {a.c.hold.id, a.c.hold.fence, a.c.hold.expires_at};
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    struct grant g = {command_hold(&a.c)->id, command_hold(&a.c)->fence,
+                      command_hold(&a.c)->expires_at};
     ask_close(&a);
     return g;
 }
@@ -45,44 +46,44 @@ static struct grant grant_n(const uint32_t *seats, uint32_t n)
     grant_n((const uint32_t[]){__VA_ARGS__},                                                       \
             sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
-static enum hf_status create(uint32_t seat)
+static enum verdict create(uint32_t seat)
 {
     struct ask a;
     ask_create(&a, hall, seat);
-    enum hf_status status = paper_run(&paper, &a);
+    enum verdict status = paper_run(&paper, &a);
     ask_close(&a);
     return status;
 }
 
-static enum hf_status renew(const struct grant *g, int64_t ttl_ms)
+static enum verdict renew(const struct grant *g, int64_t ttl_ms)
 {
     struct ask a;
     ask_renew(&a, hall, &g->id, ttl_ms);
-    enum hf_status status = paper_run(&paper, &a);
+    enum verdict status = paper_run(&paper, &a);
     ask_close(&a);
     return status;
 }
 
-static enum hf_status release(const struct grant *g)
+static enum verdict release(const struct grant *g)
 {
     struct ask a;
     ask_release(&a, hall, &g->id);
-    enum hf_status status = paper_run(&paper, &a);
+    enum verdict status = paper_run(&paper, &a);
     ask_close(&a);
     return status;
 }
 
-static enum hf_status confirm_fenced(const struct grant *g, int64_t fence, bool rescue)
+static enum verdict confirm_fenced(const struct grant *g, int64_t fence, bool rescue)
 {
     struct ask a;
     ask_confirm(&a, hall, &g->id, fence, rescue);
-    enum hf_status status = paper_run(&paper, &a);
+    enum verdict status = paper_run(&paper, &a);
     ask_close(&a);
     return status;
 }
 
-static enum hf_status confirm(const struct grant *g) { return confirm_fenced(g, g->fence, false); }
-static enum hf_status rescue(const struct grant *g) { return confirm_fenced(g, g->fence, true); }
+static enum verdict confirm(const struct grant *g) { return confirm_fenced(g, g->fence, false); }
+static enum verdict rescue(const struct grant *g) { return confirm_fenced(g, g->fence, true); }
 
 static void pass(int64_t ms) { paper.now += ms; }
 
@@ -107,17 +108,17 @@ static void a_hold_takes_its_seats_with_a_fence_and_an_expiry(void **state)
     (void)state;
     struct ask a;
     ask_create(&a, hall, 3, 1);
-    a.c.owner = "ada";
-    a.c.owner_len = 3;
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.hold.id.key, HOLD_KEY(hall->def->id.key, 1));
-    assert_int_equal(a.c.hold.fence, 1);
-    assert_int_equal(a.c.hold.amount, 5000);
-    assert_int_equal(a.c.hold.created_at, T0_MS);
-    assert_int_equal(a.c.hold.expires_at, T0_MS + DEF_TTL_MS);
-    assert_int_equal(a.c.hold.max_expires_at, T0_MS + DEF_MAX_MS);
-    assert_int_equal(a.c.hold.status, HOLD_ACTIVE);
-    assert_ptr_equal(a.c.hold.owner, a.c.owner);
+    a.c.create.owner = "ada";
+    a.c.create.owner_len = 3;
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_hold(&a.c)->id.key, HOLD_KEY(hall->def->id.key, 1));
+    assert_int_equal(command_hold(&a.c)->fence, 1);
+    assert_int_equal(command_hold(&a.c)->amount, 5000);
+    assert_int_equal(command_hold(&a.c)->created_at, T0_MS);
+    assert_int_equal(command_hold(&a.c)->expires_at, T0_MS + DEF_TTL_MS);
+    assert_int_equal(command_hold(&a.c)->max_expires_at, T0_MS + DEF_MAX_MS);
+    assert_int_equal(command_hold(&a.c)->status, HOLD_ACTIVE);
+    assert_ptr_equal(command_hold(&a.c)->owner, a.c.create.owner);
     assert_int_equal(a.c.now, T0_MS);
     assert_int_equal(seat(3), SEAT_HELD);
     assert_int_equal(seat(1), SEAT_HELD);
@@ -132,14 +133,14 @@ static void the_time_asked_for_is_granted_up_to_the_cap(void **state)
     (void)state;
     struct ask a;
     ask_create(&a, hall, 0);
-    a.c.ttl_ms = 3000;
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.hold.expires_at, T0_MS + 3000);
+    a.c.create.ttl_ms = 3000;
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_hold(&a.c)->expires_at, T0_MS + 3000);
     ask_close(&a);
     ask_create(&a, hall, 1);
-    a.c.ttl_ms = DEF_MAX_MS + 1;
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.hold.expires_at, T0_MS + DEF_MAX_MS);
+    a.c.create.ttl_ms = DEF_MAX_MS + 1;
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_hold(&a.c)->expires_at, T0_MS + DEF_MAX_MS);
     ask_close(&a);
     paper_check(&paper);
 }
@@ -149,16 +150,16 @@ static void a_hold_is_all_or_nothing_and_names_every_taken_seat(void **state)
     (void)state;
     grant(4);
     struct grant sold = grant(6);
-    assert_int_equal(confirm(&sold), HF_CREATED);
+    assert_int_equal(confirm(&sold), VERDICT_CREATED);
     struct ask a;
     ask_create(&a, hall, 6, 5, 4, 7);
-    assert_int_equal(paper_run(&paper, &a), HF_SEAT_TAKEN);
-    assert_int_equal(a.c.n_taken, 2);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SEAT_TAKEN);
+    assert_int_equal(command_shortage(&a.c)->n_taken, 2);
     assert_int_equal(a.taken[0], 6);
     assert_int_equal(a.taken[1], 4);
     assert_int_equal(seat(5), SEAT_AVAILABLE);
     assert_int_equal(seat(7), SEAT_AVAILABLE);
-    assert_false(decide_has_effects(paper.decision));
+    assert_false(decision_has_effects(paper.decision));
     ask_close(&a);
     paper_check(&paper);
 }
@@ -173,9 +174,9 @@ static void of_two_in_a_batch_the_first_gets_the_seat(void **state)
     assert_int_equal(paper_decide(&paper, &first), DECIDED);
     assert_int_equal(paper_decide(&paper, &second), DECIDED);
     paper_commit(&paper);
-    assert_int_equal(first.c.status, HF_CREATED);
-    assert_int_equal(second.c.status, HF_SEAT_TAKEN);
-    assert_int_equal(second.c.n_taken, 1);
+    assert_int_equal(first.c.verdict, VERDICT_CREATED);
+    assert_int_equal(second.c.verdict, VERDICT_SEAT_TAKEN);
+    assert_int_equal(command_shortage(&second.c)->n_taken, 1);
     assert_int_equal(second.taken[0], 3);
     assert_int_equal(seat(4), SEAT_AVAILABLE);
     ask_close(&first);
@@ -189,13 +190,13 @@ static void a_closed_event_takes_no_holds_but_sells_those_it_has(void **state)
     struct grant g = grant(0), late = grant(1);
     struct ask a;
     ask_event(&a, CMD_EVENT_CLOSE, hall);
-    assert_int_equal(paper_run(&paper, &a), HF_OK);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
     ask_close(&a);
-    assert_int_equal(create(2), HF_EVENT_CLOSED);
-    assert_int_equal(renew(&g, 12000), HF_OK);
-    assert_int_equal(confirm(&g), HF_CREATED);
+    assert_int_equal(create(2), VERDICT_EVENT_CLOSED);
+    assert_int_equal(renew(&g, 12000), VERDICT_OK);
+    assert_int_equal(confirm(&g), VERDICT_CREATED);
     pass(DEF_TTL_MS);
-    assert_int_equal(rescue(&late), HF_CREATED);
+    assert_int_equal(rescue(&late), VERDICT_CREATED);
     paper_check(&paper);
 }
 
@@ -223,7 +224,7 @@ static void a_hold_lives_until_its_expiry_and_not_a_millisecond_longer(void **st
     struct grant g = grant(0, 1);
     pass(DEF_TTL_MS - 1);
     turn();
-    assert_int_equal(create(0), HF_SEAT_TAKEN);
+    assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
     assert_int_equal(row_status(&g), HOLD_ACTIVE);
     pass(1);
     turn();
@@ -240,7 +241,7 @@ static void whoever_asks_for_a_seat_of_a_due_hold_ends_the_whole_hold(void **sta
     paper.expire_max = 0; /* nothing is swept */
     struct grant g = grant(0, 1, 2);
     pass(DEF_TTL_MS);
-    assert_int_equal(create(1), HF_CREATED);
+    assert_int_equal(create(1), VERDICT_CREATED);
     assert_int_equal(row_status(&g), HOLD_EXPIRED);
     assert_int_equal(seat(0), SEAT_AVAILABLE);
     assert_int_equal(seat(1), SEAT_HELD);
@@ -258,8 +259,8 @@ static void a_refused_request_still_ends_the_due_holds_it_met(void **state)
     pass(1);
     struct ask a;
     ask_create(&a, hall, 0, 1);
-    assert_int_equal(paper_run(&paper, &a), HF_SEAT_TAKEN);
-    assert_int_equal(a.c.n_taken, 1);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SEAT_TAKEN);
+    assert_int_equal(command_shortage(&a.c)->n_taken, 1);
     assert_int_equal(a.taken[0], 1);
     assert_int_equal(row_status(&due), HOLD_EXPIRED);
     assert_int_equal(seat(0), SEAT_AVAILABLE);
@@ -273,9 +274,9 @@ static void a_hold_named_after_its_expiry_expires_then(void **state)
     paper.expire_max = 0;
     struct grant a = grant(0), b = grant(1), c = grant(2);
     pass(DEF_TTL_MS);
-    assert_int_equal(renew(&a, 0), HF_HOLD_EXPIRED);
-    assert_int_equal(release(&b), HF_HOLD_EXPIRED);
-    assert_int_equal(confirm(&c), HF_HOLD_EXPIRED);
+    assert_int_equal(renew(&a, 0), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(release(&b), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(confirm(&c), VERDICT_HOLD_EXPIRED);
     assert_int_equal(row_status(&a), HOLD_EXPIRED);
     assert_int_equal(row_status(&b), HOLD_EXPIRED);
     assert_int_equal(row_status(&c), HOLD_EXPIRED);
@@ -309,16 +310,16 @@ static void renewal_moves_the_expiry_and_keeps_the_fence(void **state)
     pass(4000);
     struct ask a;
     ask_renew(&a, hall, &g.id, 0);
-    assert_int_equal(paper_run(&paper, &a), HF_OK);
-    assert_int_equal(a.c.hold.expires_at, T0_MS + 4000 + DEF_TTL_MS);
-    assert_int_equal(a.c.hold.fence, g.fence);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
+    assert_int_equal(command_hold(&a.c)->expires_at, T0_MS + 4000 + DEF_TTL_MS);
+    assert_int_equal(command_hold(&a.c)->fence, g.fence);
     assert_int_equal(seat_shown_until(seat_shown(hall, 0)), T0_MS + 4000 + DEF_TTL_MS);
     ask_close(&a);
     paper_check(&paper);
     pass(DEF_TTL_MS - 1);
-    assert_int_equal(create(0), HF_SEAT_TAKEN);
+    assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
     pass(1);
-    assert_int_equal(create(0), HF_CREATED);
+    assert_int_equal(create(0), VERDICT_CREATED);
 }
 
 static void renewal_stops_at_the_cap_counted_from_creation(void **state)
@@ -326,18 +327,18 @@ static void renewal_stops_at_the_cap_counted_from_creation(void **state)
     (void)state;
     struct grant g = grant(0);
     pass(9000);
-    assert_int_equal(renew(&g, 10000), HF_OK);
+    assert_int_equal(renew(&g, 10000), VERDICT_OK);
     pass(9000);
     struct ask a;
     ask_renew(&a, hall, &g.id, 10000);
-    assert_int_equal(paper_run(&paper, &a), HF_OK);
-    assert_int_equal(a.c.hold.expires_at, T0_MS + DEF_MAX_MS); /* cut short */
+    assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
+    assert_int_equal(command_hold(&a.c)->expires_at, T0_MS + DEF_MAX_MS); /* cut short */
     ask_close(&a);
     pass(1000);
-    assert_int_equal(renew(&g, 10000), HF_RENEWAL_CAP);
+    assert_int_equal(renew(&g, 10000), VERDICT_RENEWAL_CAP);
     assert_int_equal(row_status(&g), HOLD_ACTIVE);
     pass(DEF_MAX_MS - 19000);
-    assert_int_equal(renew(&g, 10000), HF_HOLD_EXPIRED);
+    assert_int_equal(renew(&g, 10000), VERDICT_HOLD_EXPIRED);
     paper_check(&paper);
 }
 
@@ -346,10 +347,10 @@ static void renewal_that_gains_nothing_is_refused_and_takes_nothing_away(void **
     (void)state;
     struct grant g = grant(0);
     pass(1000);
-    assert_int_equal(renew(&g, 9000), HF_RENEWAL_CAP); /* ends exactly when it does now */
-    assert_int_equal(renew(&g, 1), HF_RENEWAL_CAP);
+    assert_int_equal(renew(&g, 9000), VERDICT_RENEWAL_CAP); /* ends exactly when it does now */
+    assert_int_equal(renew(&g, 1), VERDICT_RENEWAL_CAP);
     assert_int_equal(paper_hold(&paper, g.id.key)->row.expires_at, g.expires_at);
-    assert_int_equal(renew(&g, 9001), HF_OK);
+    assert_int_equal(renew(&g, 9001), VERDICT_OK);
     paper_check(&paper);
 }
 
@@ -367,8 +368,8 @@ static void renewing_twice_in_a_batch_is_one_write_and_two_log_rows(void **state
     assert_int_equal(paper.decision->batch.seats.n, 2);
     assert_int_equal(paper.decision->batch.audit.n, 2);
     paper_commit(&paper);
-    assert_int_equal(b.c.status, HF_OK);
-    assert_int_equal(b.c.hold.expires_at, T0_MS + 15000);
+    assert_int_equal(b.c.verdict, VERDICT_OK);
+    assert_int_equal(command_hold(&b.c)->expires_at, T0_MS + 15000);
     ask_close(&a);
     ask_close(&b);
     paper_check(&paper);
@@ -380,7 +381,7 @@ static void released_seats_are_free_at_once(void **state)
 {
     (void)state;
     struct grant g = grant(0, 1);
-    assert_int_equal(release(&g), HF_NO_CONTENT);
+    assert_int_equal(release(&g), VERDICT_OK);
     assert_int_equal(row_status(&g), HOLD_RELEASED);
     paper_check(&paper);
     struct grant next = grant(0);
@@ -398,8 +399,8 @@ static void a_seat_released_in_a_batch_can_be_had_in_it(void **state)
     assert_int_equal(paper_decide(&paper, &give), DECIDED);
     assert_int_equal(paper_decide(&paper, &take), DECIDED);
     paper_commit(&paper);
-    assert_int_equal(give.c.status, HF_NO_CONTENT);
-    assert_int_equal(take.c.status, HF_CREATED);
+    assert_int_equal(give.c.verdict, VERDICT_OK);
+    assert_int_equal(take.c.verdict, VERDICT_CREATED);
     ask_close(&give);
     ask_close(&take);
     paper_check(&paper);
@@ -409,29 +410,29 @@ static void the_end_of_a_hold_is_final(void **state)
 {
     (void)state;
     struct grant released = grant(0), expired = grant(1), confirmed = grant(2);
-    assert_int_equal(release(&released), HF_NO_CONTENT);
-    assert_int_equal(confirm(&confirmed), HF_CREATED);
+    assert_int_equal(release(&released), VERDICT_OK);
+    assert_int_equal(confirm(&confirmed), VERDICT_CREATED);
     pass(DEF_TTL_MS);
     turn();
     paper_check(&paper);
     int64_t seq = hall->clock.seq;
 
-    assert_int_equal(release(&released), HF_NO_CONTENT); /* a repeat */
-    assert_int_equal(renew(&released, 0), HF_HOLD_RELEASED);
-    assert_int_equal(confirm(&released), HF_HOLD_RELEASED);
-    assert_int_equal(rescue(&released), HF_HOLD_RELEASED); /* given back is given back */
+    assert_int_equal(release(&released), VERDICT_OK); /* a repeat */
+    assert_int_equal(renew(&released, 0), VERDICT_HOLD_RELEASED);
+    assert_int_equal(confirm(&released), VERDICT_HOLD_RELEASED);
+    assert_int_equal(rescue(&released), VERDICT_HOLD_RELEASED); /* given back is given back */
 
-    assert_int_equal(release(&expired), HF_HOLD_EXPIRED);
-    assert_int_equal(renew(&expired, 0), HF_HOLD_EXPIRED);
-    assert_int_equal(confirm(&expired), HF_HOLD_EXPIRED);
-    assert_int_equal(confirm_fenced(&expired, 999, false), HF_HOLD_EXPIRED);
+    assert_int_equal(release(&expired), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(renew(&expired, 0), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(confirm(&expired), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(confirm_fenced(&expired, 999, false), VERDICT_HOLD_EXPIRED);
 
-    assert_int_equal(release(&confirmed), HF_HOLD_CONFIRMED);
-    assert_int_equal(renew(&confirmed, 0), HF_HOLD_CONFIRMED);
-    assert_int_equal(confirm(&confirmed), HF_OK); /* the same booking */
-    assert_int_equal(rescue(&confirmed), HF_OK);
-    assert_int_equal(confirm_fenced(&confirmed, 999, false), HF_STALE_FENCE);
-    assert_int_equal(confirm_fenced(&confirmed, 999, true), HF_STALE_FENCE);
+    assert_int_equal(release(&confirmed), VERDICT_HOLD_CONFIRMED);
+    assert_int_equal(renew(&confirmed, 0), VERDICT_HOLD_CONFIRMED);
+    assert_int_equal(confirm(&confirmed), VERDICT_OK); /* the same booking */
+    assert_int_equal(rescue(&confirmed), VERDICT_OK);
+    assert_int_equal(confirm_fenced(&confirmed, 999, false), VERDICT_STALE_FENCE);
+    assert_int_equal(confirm_fenced(&confirmed, 999, true), VERDICT_STALE_FENCE);
 
     assert_int_equal(hall->clock.seq, seq); /* none of that left a mark */
     paper_check(&paper);
@@ -446,25 +447,25 @@ static void confirming_sells_the_seats_for_good(void **state)
     pass(DEF_TTL_MS - 1);
     struct ask a;
     ask_confirm(&a, hall, &g.id, g.fence, false);
-    a.c.reference = "order 7";
-    a.c.reference_len = 7;
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.booking.id.key, g.id.key);
-    assert_int_equal(a.c.booking.fence, g.fence);
-    assert_int_equal(a.c.booking.amount, 5000);
-    assert_int_equal(a.c.booking.status, BOOKING_CONFIRMED);
-    assert_int_equal(a.c.booking.n_seats, 2);
-    assert_int_equal(a.c.booking.created_at, T0_MS + DEF_TTL_MS - 1);
-    assert_memory_equal(a.c.booking.hold_secret, g.id.secret, ID_SECRET_SIZE);
-    assert_memory_not_equal(a.c.booking.id.secret, g.id.secret, ID_SECRET_SIZE);
-    assert_ptr_equal(a.c.booking.reference, a.c.reference);
+    a.c.confirm.reference = "order 7";
+    a.c.confirm.reference_len = 7;
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_booking(&a.c)->id.key, g.id.key);
+    assert_int_equal(command_booking(&a.c)->fence, g.fence);
+    assert_int_equal(command_booking(&a.c)->amount, 5000);
+    assert_int_equal(command_booking(&a.c)->status, BOOKING_CONFIRMED);
+    assert_int_equal(command_booking(&a.c)->n_seats, 2);
+    assert_int_equal(command_booking(&a.c)->created_at, T0_MS + DEF_TTL_MS - 1);
+    assert_memory_equal(command_booking(&a.c)->hold_secret, g.id.secret, ID_SECRET_SIZE);
+    assert_memory_not_equal(command_booking(&a.c)->id.secret, g.id.secret, ID_SECRET_SIZE);
+    assert_ptr_equal(command_booking(&a.c)->reference, a.c.confirm.reference);
     assert_int_equal(paper.sales.n, 2);
     ask_close(&a);
     paper_check(&paper);
     pass(100 * DEF_TTL_MS);
     turn();
     assert_int_equal(seat(0), SEAT_BOOKED);
-    assert_int_equal(create(1), HF_SEAT_TAKEN);
+    assert_int_equal(create(1), VERDICT_SEAT_TAKEN);
 }
 
 static void no_confirm_at_the_expiry(void **state)
@@ -472,7 +473,7 @@ static void no_confirm_at_the_expiry(void **state)
     (void)state;
     struct grant g = grant(0);
     pass(DEF_TTL_MS);
-    assert_int_equal(confirm(&g), HF_HOLD_EXPIRED);
+    assert_int_equal(confirm(&g), VERDICT_HOLD_EXPIRED);
     assert_int_equal(paper.bookings.n, 0);
 }
 
@@ -480,12 +481,12 @@ static void a_wrong_fence_sells_nothing(void **state)
 {
     (void)state;
     struct grant g = grant(0);
-    assert_int_equal(confirm_fenced(&g, g.fence - 1, false), HF_STALE_FENCE);
-    assert_int_equal(confirm_fenced(&g, g.fence + 1, false), HF_STALE_FENCE);
-    assert_int_equal(confirm_fenced(&g, g.fence + 1, true), HF_STALE_FENCE);
+    assert_int_equal(confirm_fenced(&g, g.fence - 1, false), VERDICT_STALE_FENCE);
+    assert_int_equal(confirm_fenced(&g, g.fence + 1, false), VERDICT_STALE_FENCE);
+    assert_int_equal(confirm_fenced(&g, g.fence + 1, true), VERDICT_STALE_FENCE);
     assert_int_equal(paper.bookings.n, 0);
     assert_int_equal(row_status(&g), HOLD_ACTIVE);
-    assert_int_equal(confirm(&g), HF_CREATED);
+    assert_int_equal(confirm(&g), VERDICT_CREATED);
     paper_check(&paper);
 }
 
@@ -495,13 +496,14 @@ static void confirming_again_answers_with_the_same_booking(void **state)
     struct grant g = grant(0);
     struct ask first, again;
     ask_confirm(&first, hall, &g.id, g.fence, false);
-    assert_int_equal(paper_run(&paper, &first), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &first), VERDICT_CREATED);
     ask_confirm(&again, hall, &g.id, g.fence, false);
-    assert_int_equal(paper_run(&paper, &again), HF_OK);
-    assert_int_equal(again.c.booking.id.key, first.c.booking.id.key);
-    assert_memory_equal(again.c.booking.id.secret, first.c.booking.id.secret, ID_SECRET_SIZE);
-    assert_int_equal(again.c.booking.n_seats, 1);
-    assert_false(decide_has_effects(paper.decision));
+    assert_int_equal(paper_run(&paper, &again), VERDICT_OK);
+    assert_int_equal(command_booking(&again.c)->id.key, command_booking(&first.c)->id.key);
+    assert_memory_equal(command_booking(&again.c)->id.secret, command_booking(&first.c)->id.secret,
+                        ID_SECRET_SIZE);
+    assert_int_equal(command_booking(&again.c)->n_seats, 1);
+    assert_false(decision_has_effects(paper.decision));
     ask_close(&first);
     ask_close(&again);
 }
@@ -512,13 +514,13 @@ static void a_hold_with_another_secret_does_not_exist(void **state)
     struct grant g = grant(0), forged = g, unborn = g;
     forged.id.secret[11] ^= 1;
     unborn.id.key++;
-    assert_int_equal(renew(&forged, 20000), HF_NO_SUCH_HOLD);
-    assert_int_equal(release(&forged), HF_NO_SUCH_HOLD);
-    assert_int_equal(confirm(&forged), HF_NO_SUCH_HOLD);
-    assert_int_equal(rescue(&forged), HF_NO_SUCH_HOLD);
-    assert_int_equal(renew(&unborn, 0), HF_NO_SUCH_HOLD);
-    assert_int_equal(release(&unborn), HF_NO_SUCH_HOLD);
-    assert_int_equal(confirm(&unborn), HF_NO_SUCH_HOLD);
+    assert_int_equal(renew(&forged, 20000), VERDICT_NO_SUCH_HOLD);
+    assert_int_equal(release(&forged), VERDICT_NO_SUCH_HOLD);
+    assert_int_equal(confirm(&forged), VERDICT_NO_SUCH_HOLD);
+    assert_int_equal(rescue(&forged), VERDICT_NO_SUCH_HOLD);
+    assert_int_equal(renew(&unborn, 0), VERDICT_NO_SUCH_HOLD);
+    assert_int_equal(release(&unborn), VERDICT_NO_SUCH_HOLD);
+    assert_int_equal(confirm(&unborn), VERDICT_NO_SUCH_HOLD);
     assert_int_equal(row_status(&g), HOLD_ACTIVE);
     paper_check(&paper);
 }
@@ -539,11 +541,11 @@ static void what_follows_a_confirm_in_its_batch_waits_for_the_next(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(paper_decide(&paper, &later[i]), DEFERRED);
     paper_commit(&paper);
-    const enum hf_status want[] = {HF_OK, HF_HOLD_CONFIRMED, HF_HOLD_CONFIRMED};
+    const enum verdict want[] = {VERDICT_OK, VERDICT_HOLD_CONFIRMED, VERDICT_HOLD_CONFIRMED};
     paper_begin(&paper);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(paper_decide(&paper, &later[i]), DECIDED);
-        assert_int_equal(later[i].c.status, want[i]);
+        assert_int_equal(later[i].c.verdict, want[i]);
         ask_close(&later[i]);
     }
     paper_commit(&paper);
@@ -560,12 +562,12 @@ static void what_follows_a_release_in_its_batch_is_answered_in_it(void **state)
     ask_confirm(&later[0], hall, &g.id, g.fence, true);
     ask_renew(&later[1], hall, &g.id, 0);
     ask_release(&later[2], hall, &g.id);
-    const enum hf_status want[] = {HF_HOLD_RELEASED, HF_HOLD_RELEASED, HF_NO_CONTENT};
+    const enum verdict want[] = {VERDICT_HOLD_RELEASED, VERDICT_HOLD_RELEASED, VERDICT_OK};
     paper_begin(&paper);
     assert_int_equal(paper_decide(&paper, &first), DECIDED);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(paper_decide(&paper, &later[i]), DECIDED);
-        assert_int_equal(later[i].c.status, want[i]);
+        assert_int_equal(later[i].c.verdict, want[i]);
         ask_close(&later[i]);
     }
     paper_commit(&paper);
@@ -584,7 +586,7 @@ static void a_stranger_s_guess_is_refused_even_while_the_hold_is_being_sold(void
     paper_begin(&paper);
     assert_int_equal(paper_decide(&paper, &real), DECIDED);
     assert_int_equal(paper_decide(&paper, &guess), DECIDED);
-    assert_int_equal(guess.c.status, HF_NO_SUCH_HOLD);
+    assert_int_equal(guess.c.verdict, VERDICT_NO_SUCH_HOLD);
     paper_commit(&paper);
     ask_close(&real);
     ask_close(&guess);
@@ -601,17 +603,17 @@ static void a_long_expired_hold_is_rescued_with_a_new_fence(void **state)
     pass(HOUR_MS);
     struct ask a;
     ask_confirm(&a, hall, &g.id, g.fence, true);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.booking.fence, g.fence + 1);
-    assert_int_equal(a.c.hold.fence, g.fence + 1);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_booking(&a.c)->fence, g.fence + 1);
+    assert_int_equal(command_hold(&a.c)->fence, g.fence + 1);
     assert_int_equal(row_status(&g), HOLD_CONFIRMED);
     assert_int_equal(seat(0), SEAT_BOOKED);
     paper_check(&paper);
     ask_close(&a);
-    assert_int_equal(rescue(&g), HF_OK); /* the fence it was asked with stays good */
-    assert_int_equal(confirm(&g), HF_OK);
-    assert_int_equal(confirm_fenced(&g, g.fence + 1, false), HF_OK);
-    assert_int_equal(confirm_fenced(&g, g.fence + 2, false), HF_STALE_FENCE);
+    assert_int_equal(rescue(&g), VERDICT_OK); /* the fence it was asked with stays good */
+    assert_int_equal(confirm(&g), VERDICT_OK);
+    assert_int_equal(confirm_fenced(&g, g.fence + 1, false), VERDICT_OK);
+    assert_int_equal(confirm_fenced(&g, g.fence + 2, false), VERDICT_STALE_FENCE);
     struct grant next = grant(2);
     assert_int_equal(next.fence, g.fence + 2);
     paper_check(&paper);
@@ -624,7 +626,7 @@ static void a_hold_expired_by_this_batch_is_rescued_in_it(void **state)
         paper.expire_max = swept;
         struct grant g = grant(4 + (uint32_t)swept);
         pass(DEF_TTL_MS);
-        assert_int_equal(rescue(&g), HF_CREATED);
+        assert_int_equal(rescue(&g), VERDICT_CREATED);
         assert_int_equal(row_status(&g), HOLD_CONFIRMED);
         assert_int_equal(paper_hold(&paper, g.id.key)->row.fence, g.fence + 1);
         paper_check(&paper);
@@ -647,8 +649,8 @@ static void a_rescue_asked_twice_in_a_batch_sells_once(void **state)
         assert_int_equal(paper_decide(&paper, &first), DECIDED);
         assert_int_equal(paper_decide(&paper, &second), DEFERRED);
         paper_commit(&paper);
-        assert_int_equal(paper_run(&paper, &second), HF_OK);
-        assert_int_equal(second.c.booking.fence, first.c.booking.fence);
+        assert_int_equal(paper_run(&paper, &second), VERDICT_OK);
+        assert_int_equal(command_booking(&second.c)->fence, command_booking(&first.c)->fence);
         assert_int_equal(paper.bookings.n, sold + 1);
         ask_close(&first);
         ask_close(&second);
@@ -662,11 +664,11 @@ static void no_rescue_when_one_seat_has_gone(void **state)
     struct grant g = grant(0, 1, 2);
     pass(DEF_TTL_MS);
     struct grant other = grant(1);
-    assert_int_equal(rescue(&g), HF_HOLD_EXPIRED);
+    assert_int_equal(rescue(&g), VERDICT_HOLD_EXPIRED);
     assert_int_equal(seat(0), SEAT_AVAILABLE);
     assert_int_equal(seat(2), SEAT_AVAILABLE);
-    assert_int_equal(confirm(&other), HF_CREATED);
-    assert_int_equal(rescue(&g), HF_HOLD_EXPIRED);
+    assert_int_equal(confirm(&other), VERDICT_CREATED);
+    assert_int_equal(rescue(&g), VERDICT_HOLD_EXPIRED);
     assert_int_equal(row_status(&g), HOLD_EXPIRED);
     paper_check(&paper);
 }
@@ -679,10 +681,10 @@ static void a_rescue_ends_due_holds_in_its_way(void **state)
     struct grant second = grant(1, 2);
     pass(DEF_TTL_MS);
     paper.expire_max = 0;
-    assert_int_equal(rescue(&first), HF_CREATED);
+    assert_int_equal(rescue(&first), VERDICT_CREATED);
     assert_int_equal(row_status(&second), HOLD_EXPIRED);
     assert_int_equal(seat(2), SEAT_AVAILABLE);
-    assert_int_equal(rescue(&second), HF_HOLD_EXPIRED);
+    assert_int_equal(rescue(&second), VERDICT_HOLD_EXPIRED);
     paper_check(&paper);
 }
 
@@ -701,8 +703,8 @@ static void of_two_rescues_of_one_seat_the_first_wins(void **state)
     assert_int_equal(paper_decide(&paper, &first), DECIDED);
     assert_int_equal(paper_decide(&paper, &second), DECIDED);
     paper_commit(&paper);
-    assert_int_equal(first.c.status, HF_CREATED);
-    assert_int_equal(second.c.status, HF_HOLD_EXPIRED);
+    assert_int_equal(first.c.verdict, VERDICT_CREATED);
+    assert_int_equal(second.c.verdict, VERDICT_HOLD_EXPIRED);
     ask_close(&first);
     ask_close(&second);
     paper_check(&paper);
@@ -714,8 +716,8 @@ static void a_rescue_of_a_live_hold_is_a_confirm(void **state)
     struct grant g = grant(0);
     struct ask a;
     ask_confirm(&a, hall, &g.id, g.fence, true);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.booking.fence, g.fence);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_booking(&a.c)->fence, g.fence);
     ask_close(&a);
     paper_check(&paper);
 }
@@ -729,7 +731,7 @@ static void both_ways_of_rescue_log_the_hold_alike(void **state)
         pass(DEF_TTL_MS);
         if (expired_before)
             turn();
-        assert_int_equal(rescue(&g), HF_CREATED);
+        assert_int_equal(rescue(&g), VERDICT_CREATED);
         for (size_t i = 0; i < paper.audit.n; i++)
             if (paper.audit.v[i].object == AUDIT_HOLD && paper.audit.v[i].cause == CAUSE_RESCUE)
                 rows[expired_before] = paper.audit.v[i];
@@ -750,18 +752,18 @@ static void a_repeat_gets_the_first_answer_s_bytes(void **state)
     struct ask first, again;
     ask_create(&first, hall, 0);
     ask_key(&first, "k", "POST seat 0");
-    assert_int_equal(paper_run(&paper, &first), HF_CREATED);
-    assert_true(first.c.rendered);
-    assert_false(first.c.replayed);
+    assert_int_equal(paper_run(&paper, &first), VERDICT_CREATED);
+    assert_true(first.c.key.rendered);
+    assert_false(first.c.key.replayed);
     pass(DEF_TTL_MS * 3); /* the hold is long dead; the answer stands */
     ask_create(&again, hall, 0);
     ask_key(&again, "k", "POST seat 0");
-    buf_str(&again.c.body, "left over");
-    assert_int_equal(paper_run(&paper, &again), HF_OK);
-    assert_true(again.c.rendered && again.c.replayed);
-    assert_int_equal(again.c.http_status, 201);
-    assert_int_equal(again.c.body.len, first.c.body.len);
-    assert_memory_equal(again.c.body.data, first.c.body.data, first.c.body.len);
+    buf_str(&again.c.key.answer, "left over");
+    assert_int_equal(paper_run(&paper, &again), VERDICT_OK);
+    assert_true(again.c.key.rendered && again.c.key.replayed);
+    assert_int_equal(again.c.key.answer_code, VERDICT_CREATED);
+    assert_int_equal(again.c.key.answer.len, first.c.key.answer.len);
+    assert_memory_equal(again.c.key.answer.data, first.c.key.answer.data, first.c.key.answer.len);
     assert_int_equal(paper.holds.n, 1);
     ask_close(&first);
     ask_close(&again);
@@ -773,17 +775,17 @@ static void a_key_with_another_request_is_a_mismatch(void **state)
     struct ask a;
     ask_create(&a, hall, 0);
     ask_key(&a, "k", "POST seat 0");
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     ask_close(&a);
     ask_create(&a, hall, 1);
     ask_key(&a, "k", "POST seat 1");
-    assert_int_equal(paper_run(&paper, &a), HF_KEY_MISMATCH);
-    assert_false(a.c.replayed);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_KEY_MISMATCH);
+    assert_false(a.c.key.replayed);
     assert_int_equal(seat(1), SEAT_AVAILABLE);
     ask_close(&a);
     ask_create(&a, hall, 1);
     ask_key(&a, "other", "POST seat 1");
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     ask_close(&a);
 }
 
@@ -806,8 +808,8 @@ static void a_repeat_in_the_same_batch_waits_for_the_answer(void **state)
     assert_int_equal(paper_decide(&paper, &same), DECIDED);
     assert_int_equal(paper_decide(&paper, &other), DECIDED);
     paper_commit(&paper);
-    assert_true(same.c.replayed);
-    assert_int_equal(other.c.status, HF_KEY_MISMATCH);
+    assert_true(same.c.key.replayed);
+    assert_int_equal(other.c.verdict, VERDICT_KEY_MISMATCH);
     ask_close(&first);
     ask_close(&same);
     ask_close(&other);
@@ -827,11 +829,11 @@ static void a_refusal_is_not_kept_and_is_judged_anew(void **state)
     assert_int_equal(paper_decide(&paper, &a), DECIDED);
     assert_int_equal(paper_decide(&paper, &b), DECIDED);
     paper_commit(&paper);
-    assert_int_equal(b.c.status, HF_SEAT_TAKEN);
+    assert_int_equal(b.c.verdict, VERDICT_SEAT_TAKEN);
     assert_int_equal(paper.keys.n, 0);
-    assert_int_equal(release(&g), HF_NO_CONTENT);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_false(a.c.replayed);
+    assert_int_equal(release(&g), VERDICT_OK);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_false(a.c.key.replayed);
     ask_close(&a);
     ask_close(&b);
 }
@@ -842,18 +844,18 @@ static void a_key_lasts_a_day(void **state)
     struct ask a;
     ask_create(&a, hall, 0);
     ask_key(&a, "k", "POST seat 0");
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     ask_close(&a);
     pass(KEY_KEPT_MS - 1);
     ask_create(&a, hall, 0);
     ask_key(&a, "k", "POST seat 0");
-    assert_int_equal(paper_run(&paper, &a), HF_OK);
-    assert_true(a.c.replayed);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
+    assert_true(a.c.key.replayed);
     ask_close(&a);
     pass(1);
     ask_create(&a, hall, 1);
     ask_key(&a, "k", "POST seat 1");
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     ask_close(&a);
     assert_int_equal(paper.keys.n, 1);
 }
@@ -866,15 +868,15 @@ static void keys_whose_hashes_collide_are_told_apart(void **state)
     for (uint32_t i = 0; i < SEATS; i++) {
         ask_create(&asks[i], hall, i);
         ask_key(&asks[i], "k", "r");
-        memset(asks[i].c.key_hash, 0xff, 8); /* one slot for all, at the table's end */
-        asks[i].c.key_hash[31] = (uint8_t)i;
+        memset(asks[i].c.key.hash, 0xff, 8); /* one slot for all, at the table's end */
+        asks[i].c.key.hash[31] = (uint8_t)i;
         assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
     }
     for (uint32_t i = 0; i < SEATS; i++) {
         struct ask again;
         ask_create(&again, hall, i);
         ask_key(&again, "k", "r");
-        memcpy(again.c.key_hash, asks[i].c.key_hash, KEY_HASH_SIZE);
+        memcpy(again.c.key.hash, asks[i].c.key.hash, KEY_HASH_SIZE);
         assert_int_equal(paper_decide(&paper, &again), DEFERRED);
         ask_close(&again);
     }
@@ -892,15 +894,15 @@ static void a_keyed_release_and_confirm_are_kept_too(void **state)
     for (int repeat = 0; repeat < 2; repeat++) {
         ask_release(&ask, hall, &a.id);
         ask_key(&ask, "rel", "DELETE");
-        assert_int_equal(paper_run(&paper, &ask), repeat ? HF_OK : HF_NO_CONTENT);
-        assert_int_equal(ask.c.http_status, 204);
-        assert_int_equal(ask.c.replayed, repeat);
+        assert_int_equal(paper_run(&paper, &ask), repeat ? VERDICT_OK : VERDICT_OK);
+        assert_int_equal(ask.c.key.answer_code, VERDICT_OK);
+        assert_int_equal(ask.c.key.replayed, repeat);
         ask_close(&ask);
         ask_confirm(&ask, hall, &b.id, b.fence, false);
         ask_key(&ask, "con", "POST");
-        assert_int_equal(paper_run(&paper, &ask), repeat ? HF_OK : HF_CREATED);
-        assert_int_equal(ask.c.http_status, 201);
-        assert_int_equal(ask.c.replayed, repeat);
+        assert_int_equal(paper_run(&paper, &ask), repeat ? VERDICT_OK : VERDICT_CREATED);
+        assert_int_equal(ask.c.key.answer_code, VERDICT_CREATED);
+        assert_int_equal(ask.c.key.replayed, repeat);
         ask_close(&ask);
     }
     paper_check(&paper);
@@ -924,9 +926,9 @@ static void several_changes_of_a_seat_in_a_batch_are_one_write(void **state)
     assert_int_equal(w->from, SEAT_HELD);
     assert_int_equal(w->hold_before, g.id.key);
     assert_int_equal(w->to, SEAT_HELD);
-    assert_int_equal(w->hold, steps[1].c.hold.id.key);
-    assert_int_equal(w->fence, steps[1].c.hold.fence);
-    assert_int_equal(w->expires_at, steps[1].c.hold.expires_at);
+    assert_int_equal(w->hold, command_hold(&steps[1].c)->id.key);
+    assert_int_equal(w->fence, command_hold(&steps[1].c)->fence);
+    assert_int_equal(w->expires_at, command_hold(&steps[1].c)->expires_at);
     assert_int_equal(paper.decision->batch.audit.n, 4); /* the log has every step */
     paper_commit(&paper);
     for (int i = 0; i < 3; i++)
@@ -949,8 +951,8 @@ static void writes_are_in_order_of_their_keys(void **state)
     paper_commit(&paper); /* asserts that they ascend */
     assert_int_equal(paper.decision->batch.seats.n, 6);
     assert_int_equal(paper.decision->batch.clocks.n, 2);
-    assert_int_equal(b.c.hold.fence, 1); /* fences are per event */
-    assert_int_equal(c.c.hold.fence, 2);
+    assert_int_equal(command_hold(&b.c)->fence, 1); /* fences are per event */
+    assert_int_equal(command_hold(&c.c)->fence, 2);
     ask_close(&a);
     ask_close(&b);
     ask_close(&c);
@@ -963,7 +965,7 @@ static void an_event_without_changes_keeps_its_clock_row(void **state)
     paper_event(&paper, def_hall(1, 4));
     struct ask a;
     ask_create(&a, hall, 0);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     assert_int_equal(paper.decision->events.n, 2);
     assert_int_equal(paper.decision->batch.clocks.n, 1);
     assert_int_equal(paper.decision->batch.clocks.v[0].after.event, hall->def->id.key);
@@ -974,13 +976,13 @@ static void an_event_is_in_a_batch_once(void **state)
 {
     (void)state;
     struct event *second = paper_event(&paper, def_hall(1, 4));
-    decide_begin(paper.decision);
-    decide_add_event(paper.decision, second);
-    decide_add_event(paper.decision, hall);
-    decide_add_event(paper.decision, second);
+    decision_begin(paper.decision);
+    decision_add_event(paper.decision, second);
+    decision_add_event(paper.decision, hall);
+    decision_add_event(paper.decision, second);
     assert_int_equal(paper.decision->events.n, 2);
     assert_ptr_equal(paper.decision->events.v[0], hall);
-    decide_begin(paper.decision);
+    decision_begin(paper.decision);
     assert_false(hall->in_batch);
     assert_int_equal(paper.decision->events.n, 0);
 }
@@ -989,10 +991,10 @@ static void the_log_has_no_gaps_and_fences_only_grow(void **state)
 {
     (void)state;
     struct grant a = grant(0, 1), b = grant(2);
-    assert_int_equal(release(&b), HF_NO_CONTENT);
+    assert_int_equal(release(&b), VERDICT_OK);
     pass(DEF_TTL_MS);
     struct grant c = grant(2);
-    assert_int_equal(rescue(&a), HF_CREATED);
+    assert_int_equal(rescue(&a), VERDICT_CREATED);
     struct grant d = grant(3);
     assert_true(a.fence < b.fence && b.fence < c.fence);
     assert_int_equal(paper_hold(&paper, a.id.key)->row.fence, c.fence + 1);
@@ -1007,9 +1009,9 @@ static void time_in_the_ledger_does_not_run_backwards(void **state)
     (void)state;
     struct grant g = grant(0);
     pass(5000);
-    assert_int_equal(renew(&g, 0), HF_OK);
+    assert_int_equal(renew(&g, 0), VERDICT_OK);
     pass(-4000); /* the caller reads max(clock row, database) */
-    assert_int_equal(create(1), HF_CREATED);
+    assert_int_equal(create(1), VERDICT_CREATED);
     assert_int_equal(paper.audit.v[paper.audit.n - 1].at, T0_MS + 5000);
     paper_check(&paper);
 }
@@ -1028,17 +1030,17 @@ static void a_failed_batch_leaves_no_trace(void **state)
     struct grant due = grant(0, 1), kept = grant(2), given = grant(3), sold = grant(4, 5);
     struct grant long_expired = grant(6);
     pass(DEF_TTL_MS / 2);
-    assert_int_equal(renew(&kept, 0), HF_OK);
-    assert_int_equal(renew(&given, 0), HF_OK);
-    assert_int_equal(renew(&sold, 0), HF_OK);
-    assert_int_equal(renew(&due, 0), HF_OK);
+    assert_int_equal(renew(&kept, 0), VERDICT_OK);
+    assert_int_equal(renew(&given, 0), VERDICT_OK);
+    assert_int_equal(renew(&sold, 0), VERDICT_OK);
+    assert_int_equal(renew(&due, 0), VERDICT_OK);
     pass(DEF_TTL_MS / 2);
     turn();
     assert_int_equal(row_status(&long_expired), HOLD_EXPIRED);
     pass(DEF_TTL_MS / 2 - 1);
-    assert_int_equal(renew(&kept, 2000), HF_OK);
-    assert_int_equal(renew(&given, 0), HF_OK);
-    assert_int_equal(renew(&sold, 0), HF_OK);
+    assert_int_equal(renew(&kept, 2000), VERDICT_OK);
+    assert_int_equal(renew(&given, 0), VERDICT_OK);
+    assert_int_equal(renew(&sold, 0), VERDICT_OK);
     pass(1);
 
     struct buf before = {0}, after = {0};
@@ -1055,13 +1057,14 @@ static void a_failed_batch_leaves_no_trace(void **state)
     ask_confirm(&asks[6], hall, &long_expired.id, long_expired.fence, true);
     ask_create(&asks[7], hall, 0);
     ask_create(&asks[8], hall, 0);
-    const enum hf_status want[9] = {HF_OK,      HF_OK,      HF_NO_CONTENT, HF_CREATED,   HF_CREATED,
-                                    HF_CREATED, HF_CREATED, HF_CREATED,    HF_SEAT_TAKEN};
+    const enum verdict want[9] = {VERDICT_OK,      VERDICT_OK,      VERDICT_OK,
+                                  VERDICT_CREATED, VERDICT_CREATED, VERDICT_CREATED,
+                                  VERDICT_CREATED, VERDICT_CREATED, VERDICT_SEAT_TAKEN};
     for (int round = 0; round < 2; round++) { /* once in vain, once in earnest */
         paper_begin(&paper);
         for (int i = 0; i < 9; i++) {
             assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
-            assert_int_equal(asks[i].c.status, want[i]);
+            assert_int_equal(asks[i].c.verdict, want[i]);
         }
         if (round == 0) {
             paper_fail(&paper);
@@ -1091,12 +1094,12 @@ static void a_failed_sweep_and_rescue_leave_no_trace(void **state)
     paper_begin(&paper); /* expires both */
     assert_int_equal(paper.decision->expired, 2);
     assert_int_equal(paper_decide(&paper, &a), DECIDED);
-    assert_int_equal(a.c.status, HF_CREATED);
+    assert_int_equal(a.c.verdict, VERDICT_CREATED);
     paper_fail(&paper);
     dump(&after);
     assert_string_equal(before.data, after.data);
     assert_int_equal(view_first_due(paper.view)->expires_at, g.expires_at);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED); /* the same again, stored this time */
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED); /* the same again, stored this time */
     assert_int_equal(row_status(&other), HOLD_EXPIRED);
     ask_close(&a);
     buf_close(&before);
@@ -1113,8 +1116,8 @@ static void a_key_of_a_failed_batch_is_not_remembered(void **state)
     paper_begin(&paper);
     assert_int_equal(paper_decide(&paper, &a), DECIDED);
     paper_fail(&paper);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_false(a.c.replayed);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_false(a.c.key.replayed);
     ask_close(&a);
     paper_check(&paper);
 }
@@ -1127,7 +1130,7 @@ static void an_empty_batch_has_no_effects(void **state)
     dump(&before);
     pass(1);
     paper_begin(&paper);
-    assert_false(decide_has_effects(paper.decision));
+    assert_false(decision_has_effects(paper.decision));
     paper_commit(&paper);
     dump(&after);
     assert_string_equal(before.data, after.data);

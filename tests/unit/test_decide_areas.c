@@ -48,8 +48,8 @@ static struct grant places(uint32_t area, uint32_t quantity)
     struct ask a;
     ask_create_none(&a, hall);
     ask_area(&a, area, quantity);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    struct grant g = {a.c.hold.id, a.c.hold.fence};
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    struct grant g = {command_hold(&a.c)->id, command_hold(&a.c)->fence};
     ask_close(&a);
     return g;
 }
@@ -58,27 +58,27 @@ static struct grant grant_seat(uint32_t seat)
 {
     struct ask a;
     ask_create(&a, hall, seat);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    struct grant g = {a.c.hold.id, a.c.hold.fence};
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    struct grant g = {command_hold(&a.c)->id, command_hold(&a.c)->fence};
     ask_close(&a);
     return g;
 }
 
-static enum hf_status run(struct ask *a)
+static enum verdict run(struct ask *a)
 {
-    enum hf_status status = paper_run(&paper, a);
+    enum verdict status = paper_run(&paper, a);
     ask_close(a);
     return status;
 }
 
-static enum hf_status release(const struct grant *g)
+static enum verdict release(const struct grant *g)
 {
     struct ask a;
     ask_release(&a, hall, &g->id);
     return run(&a);
 }
 
-static enum hf_status confirm(const struct grant *g, bool rescue)
+static enum verdict confirm(const struct grant *g, bool rescue)
 {
     struct ask a;
     ask_confirm(&a, hall, &g->id, g->fence, rescue);
@@ -97,9 +97,9 @@ static int64_t left(uint32_t area) { return hall->areas[area].available; }
 
 static void assert_short(const struct ask *a, int64_t area, int64_t available)
 {
-    assert_int_equal(a->c.status, HF_SOLD_OUT);
-    assert_int_equal(a->c.short_area, area);
-    assert_int_equal(a->c.available, available);
+    assert_int_equal(a->c.verdict, VERDICT_SOLD_OUT);
+    assert_int_equal(command_shortage(&a->c)->short_area, area);
+    assert_int_equal(command_shortage(&a->c)->available, available);
 }
 
 static const struct audit_row *last_row(void) { return &paper.audit.v[paper.audit.n - 1]; }
@@ -130,10 +130,10 @@ static void places_are_granted_counted_and_priced(void **state)
     ask_create(&a, hall, 4);
     ask_area(&a, FLOOR, 2);
     ask_area(&a, BOX, 1);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.hold.amount, 2500 + 2 * 700 + 9000);
-    assert_int_equal(a.c.hold.n_seats, 1);
-    assert_int_equal(a.c.hold.n_areas, 2);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_hold(&a.c)->amount, 2500 + 2 * 700 + 9000);
+    assert_int_equal(command_hold(&a.c)->n_seats, 1);
+    assert_int_equal(command_hold(&a.c)->n_areas, 2);
     assert_int_equal(left(FLOOR), 8);
     assert_int_equal(left(BOX), 2);
     const struct audit_row *rows = &paper.audit.v[paper.audit.n - 4];
@@ -142,9 +142,9 @@ static void places_are_granted_counted_and_priced(void **state)
     assert_int_equal(rows[1].object, AUDIT_SEAT);
     assert_row(&rows[2], CAUSE_HOLD, FLOOR, 2, SEAT_AVAILABLE, SEAT_HELD);
     assert_row(&rows[3], CAUSE_HOLD, BOX, 1, SEAT_AVAILABLE, SEAT_HELD);
-    assert_int_equal(rows[2].hold, a.c.hold.id.key);
-    assert_int_equal(rows[2].fence, a.c.hold.fence);
-    assert_int_equal(rows[2].until, a.c.hold.expires_at);
+    assert_int_equal(rows[2].hold, command_hold(&a.c)->id.key);
+    assert_int_equal(rows[2].fence, command_hold(&a.c)->fence);
+    assert_int_equal(rows[2].until, command_hold(&a.c)->expires_at);
     ask_close(&a);
     paper_check(&paper);
 }
@@ -172,14 +172,14 @@ static void an_area_without_enough_places_is_sold_out_and_says_how_many_are_left
     ask_create_none(&a, hall);
     ask_area(&a, BOX, 3);
     ask_area(&a, FLOOR, 4);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, FLOOR, 3);
-    assert_false(decide_has_effects(paper.decision)); /* nor of the Box */
+    assert_false(decision_has_effects(paper.decision)); /* nor of the Box */
     ask_close(&a);
     places(FLOOR, 3);
     ask_create_none(&a, hall);
     ask_area(&a, FLOOR, 1);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, FLOOR, 0);
     ask_close(&a);
     paper_check(&paper);
@@ -191,7 +191,7 @@ static void more_than_an_area_ever_had_is_refused(void **state)
     struct ask a;
     ask_create_none(&a, hall);
     ask_area(&a, BOX, UINT32_C(4000000000));
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, BOX, 3);
     ask_close(&a);
 }
@@ -204,28 +204,28 @@ static void seats_and_places_are_had_together_or_not_at_all(void **state)
     struct ask a;
     ask_create(&a, hall, 4, 5); /* a seat is taken: no places */
     ask_area(&a, FLOOR, 2);
-    assert_int_equal(paper_run(&paper, &a), HF_SEAT_TAKEN);
-    assert_int_equal(a.c.n_taken, 1);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SEAT_TAKEN);
+    assert_int_equal(command_shortage(&a.c)->n_taken, 1);
     assert_int_equal(a.taken[0], 5);
-    assert_false(decide_has_effects(paper.decision));
+    assert_false(decision_has_effects(paper.decision));
     ask_close(&a);
     ask_create(&a, hall, 4); /* an area is short: no seat */
     ask_area(&a, BOX, 1);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, BOX, 0);
-    assert_false(decide_has_effects(paper.decision));
+    assert_false(decision_has_effects(paper.decision));
     ask_close(&a);
     ask_best(&a, hall, 2, true);
     ask_area(&a, BOX, 1);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, BOX, 0);
-    assert_false(decide_has_effects(paper.decision));
+    assert_false(decision_has_effects(paper.decision));
     ask_close(&a);
     ask_best(&a, hall, 5, true); /* no row has five */
     ask_area(&a, FLOOR, 1);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, -1, SEATS - 1);
-    assert_false(decide_has_effects(paper.decision));
+    assert_false(decision_has_effects(paper.decision));
     ask_close(&a);
     assert_int_equal(left(FLOOR), 10);
     paper_check(&paper);
@@ -242,7 +242,7 @@ static void many_in_one_batch_never_get_more_places_than_there_are(void **state)
         ask_create_none(&asks[i], hall);
         ask_area(&asks[i], FLOOR, 1 + i % 3);
         assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
-        if (asks[i].c.status == HF_CREATED) {
+        if (asks[i].c.verdict == VERDICT_CREATED) {
             granted += 1 + i % 3;
         } else {
             assert_short(&asks[i], FLOOR, 10 - granted);
@@ -270,7 +270,7 @@ static void places_given_back_can_be_had_in_the_same_batch(void **state)
     paper_begin(&paper);
     assert_int_equal(paper_decide(&paper, &gone), DECIDED);
     assert_int_equal(paper_decide(&paper, &next), DECIDED);
-    assert_int_equal(next.c.status, HF_CREATED);
+    assert_int_equal(next.c.verdict, VERDICT_CREATED);
     paper_commit(&paper);
     ask_close(&gone);
     ask_close(&next);
@@ -283,12 +283,12 @@ static void release_eviction_and_expiry_give_places_back(void **state)
     struct grant given = places(FLOOR, 2), thrown = places(FLOOR, 3);
     places(FLOOR, 4);
     assert_int_equal(left(FLOOR), 1);
-    assert_int_equal(release(&given), HF_NO_CONTENT);
+    assert_int_equal(release(&given), VERDICT_OK);
     assert_row(last_row(), CAUSE_RELEASE, FLOOR, 2, SEAT_HELD, SEAT_AVAILABLE);
     assert_int_equal(left(FLOOR), 3);
     struct ask a;
     ask_evict(&a, hall, &thrown.id);
-    assert_int_equal(run(&a), HF_OK);
+    assert_int_equal(run(&a), VERDICT_OK);
     assert_row(last_row(), CAUSE_EVICT, FLOOR, 3, SEAT_HELD, SEAT_AVAILABLE);
     assert_int_equal(left(FLOOR), 6);
     pass(DEF_TTL_MS);
@@ -305,10 +305,10 @@ static void confirmed_places_are_booked_for_good(void **state)
     struct grant g = places(FLOOR, 6);
     struct ask a;
     ask_confirm(&a, hall, &g.id, g.fence, false);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.booking.n_areas, 1);
-    assert_int_equal(a.c.booking.areas[0].quantity, 6);
-    assert_int_equal(a.c.booking.amount, 6 * 700);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_booking(&a.c)->n_areas, 1);
+    assert_int_equal(command_booking(&a.c)->areas[0].quantity, 6);
+    assert_int_equal(command_booking(&a.c)->amount, 6 * 700);
     ask_close(&a);
     assert_row(last_row(), CAUSE_CONFIRM, FLOOR, 6, SEAT_HELD, SEAT_BOOKED);
     assert_int_equal(last_row()->booking, g.id.key);
@@ -318,10 +318,10 @@ static void confirmed_places_are_booked_for_good(void **state)
     turn();
     ask_create_none(&a, hall);
     ask_area(&a, FLOOR, 5);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, FLOOR, 4);
     ask_close(&a);
-    assert_int_equal(confirm(&g, false), HF_OK);
+    assert_int_equal(confirm(&g, false), VERDICT_OK);
     paper_check(&paper);
 }
 
@@ -332,7 +332,7 @@ static void renewing_places_keeps_them_and_writes_no_area(void **state)
     struct ask a;
     pass(DEF_TTL_MS - 1);
     ask_renew(&a, hall, &g.id, 0);
-    assert_int_equal(run(&a), HF_OK);
+    assert_int_equal(run(&a), VERDICT_OK);
     assert_int_equal(paper.decision->batch.areas.n, 0);
     pass(DEF_TTL_MS - 1);
     turn();
@@ -350,12 +350,12 @@ static void expired_places_are_rescued_while_enough_are_free(void **state)
     pass(DEF_TTL_MS);
     turn();
     places(FLOOR, 4); /* six are left */
-    assert_int_equal(confirm(&g, true), HF_CREATED);
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     assert_row(last_row(), CAUSE_RESCUE, FLOOR, 6, SEAT_AVAILABLE, SEAT_BOOKED);
     assert_int_equal(left(FLOOR), 0);
     places(BOX, 2); /* one is left, two are wanted */
-    assert_int_equal(confirm(&other, true), HF_HOLD_EXPIRED);
-    assert_false(decide_has_effects(paper.decision));
+    assert_int_equal(confirm(&other, true), VERDICT_HOLD_EXPIRED);
+    assert_false(decision_has_effects(paper.decision));
     paper_check(&paper);
 }
 
@@ -364,7 +364,7 @@ static void a_rescue_in_the_batch_of_the_expiry_books_its_places(void **state)
     (void)state;
     struct grant g = places(FLOOR, 6);
     pass(DEF_TTL_MS);
-    assert_int_equal(confirm(&g, true), HF_CREATED); /* the sweep of its own batch ended it */
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED); /* the sweep of its own batch ended it */
     assert_int_equal(hall->areas[FLOOR].held, 0);
     assert_int_equal(hall->areas[FLOOR].booked, 6);
     paper_check(&paper);
@@ -377,18 +377,18 @@ static void a_rescue_needs_every_area_and_every_seat(void **state)
     ask_create(&a, hall, 0);
     ask_area(&a, FLOOR, 1);
     ask_area(&a, BOX, 3);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    struct grant g = {a.c.hold.id, a.c.hold.fence};
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    struct grant g = {command_hold(&a.c)->id, command_hold(&a.c)->fence};
     ask_close(&a);
     pass(DEF_TTL_MS);
     turn();
     struct grant seat = grant_seat(0);
-    assert_int_equal(confirm(&g, true), HF_HOLD_EXPIRED);
-    assert_int_equal(release(&seat), HF_NO_CONTENT);
+    assert_int_equal(confirm(&g, true), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(release(&seat), VERDICT_OK);
     struct grant box = places(BOX, 1);
-    assert_int_equal(confirm(&g, true), HF_HOLD_EXPIRED);
-    assert_int_equal(release(&box), HF_NO_CONTENT);
-    assert_int_equal(confirm(&g, true), HF_CREATED);
+    assert_int_equal(confirm(&g, true), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(release(&box), VERDICT_OK);
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     paper_check(&paper);
 }
 
@@ -404,7 +404,7 @@ static void due_holds_are_ended_before_an_area_is_sold_out(void **state)
     struct ask a;
     ask_create_none(&a, hall);
     ask_area(&a, FLOOR, 9);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     ask_close(&a);
     assert_int_equal(paper.decision->expired, 2);
     assert_int_equal(left(FLOOR), 1);
@@ -431,13 +431,13 @@ static void a_refusal_counts_what_due_holds_gave_back(void **state)
     pass(DEF_TTL_MS / 2);
     struct ask a;
     ask_renew(&a, hall, &live.id, 0);
-    assert_int_equal(run(&a), HF_OK);
+    assert_int_equal(run(&a), VERDICT_OK);
     pass(DEF_TTL_MS / 2);
     ask_create_none(&a, hall);
     ask_area(&a, FLOOR, 5);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, FLOOR, 4);
-    assert_true(decide_has_effects(paper.decision)); /* the expiry */
+    assert_true(decision_has_effects(paper.decision)); /* the expiry */
     ask_close(&a);
     paper_check(&paper);
 }
@@ -451,7 +451,7 @@ static void a_rescue_ends_due_holds_in_its_areas(void **state)
     places(BOX, 3);
     pass(DEF_TTL_MS);
     paper.expire_max = 0;
-    assert_int_equal(confirm(&g, true), HF_CREATED);
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     assert_int_equal(hall->areas[BOX].booked, 3);
     paper_check(&paper);
 }
@@ -464,8 +464,8 @@ static void a_crowd_of_another_event_s_due_holds_hides_none_of_this_one_s(void *
     for (uint32_t i = 0; i < 400; i++) {
         struct ask a;
         ask_create(&a, other, i);
-        a.c.ttl_ms = 1000 + i;
-        assert_int_equal(run(&a), HF_CREATED);
+        a.c.create.ttl_ms = 1000 + i;
+        assert_int_equal(run(&a), VERDICT_CREATED);
     }
     places(FLOOR, 10);
     for (uint32_t i = 0; i < SEATS; i++)
@@ -479,8 +479,8 @@ static void a_crowd_of_another_event_s_due_holds_hides_none_of_this_one_s(void *
     paper_begin(&paper);
     assert_int_equal(paper_decide(&paper, &area), DECIDED);
     assert_int_equal(paper_decide(&paper, &seats), DECIDED);
-    assert_int_equal(area.c.status, HF_CREATED);
-    assert_int_equal(seats.c.status, HF_CREATED);
+    assert_int_equal(area.c.verdict, VERDICT_CREATED);
+    assert_int_equal(seats.c.verdict, VERDICT_CREATED);
     assert_int_equal(paper.decision->expired, 1 + SEATS); /* those of this event alone */
     paper_commit(&paper);
     ask_close(&seats);
@@ -495,12 +495,13 @@ static void seats_are_chosen_and_named_in_the_answer(void **state)
     (void)state;
     struct ask a;
     ask_best(&a, hall, 2, true);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.hold.n_seats, 2);
-    assert_int_equal(a.c.hold.seats[0] + 1, a.c.hold.seats[1]);
-    assert_int_equal(a.c.hold.amount, 5000);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_hold(&a.c)->n_seats, 2);
+    assert_int_equal(command_hold(&a.c)->seats[0] + 1, command_hold(&a.c)->seats[1]);
+    assert_int_equal(command_hold(&a.c)->amount, 5000);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(seat_shown_status(seat_shown(hall, a.c.hold.seats[i])), SEAT_HELD);
+        assert_int_equal(seat_shown_status(seat_shown(hall, command_hold(&a.c)->seats[i])),
+                         SEAT_HELD);
     ask_close(&a);
     paper_check(&paper);
 }
@@ -511,10 +512,10 @@ static void chosen_seats_and_places_are_one_hold(void **state)
     struct ask a;
     ask_best(&a, hall, 3, true);
     ask_area(&a, FLOOR, 2);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    assert_int_equal(a.c.hold.n_seats, 3);
-    assert_int_equal(a.c.hold.n_areas, 1);
-    assert_int_equal(a.c.hold.amount, 3 * 2500 + 2 * 700);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    assert_int_equal(command_hold(&a.c)->n_seats, 3);
+    assert_int_equal(command_hold(&a.c)->n_areas, 1);
+    assert_int_equal(command_hold(&a.c)->amount, 3 * 2500 + 2 * 700);
     assert_int_equal(left(FLOOR), 8);
     ask_close(&a);
     paper_check(&paper);
@@ -531,10 +532,10 @@ static void two_in_a_batch_are_given_different_seats(void **state)
         assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
         if (i == 6) {
             assert_short(&asks[i], -1, 0);
-            assert_int_equal(asks[i].c.n_seats, 0);
+            assert_int_equal(asks[i].c.create.n_seats, 0);
             break;
         }
-        assert_int_equal(asks[i].c.status, HF_CREATED);
+        assert_int_equal(asks[i].c.verdict, VERDICT_CREATED);
         for (int s = 0; s < 2; s++) {
             assert_false(had[asks[i].seats[s]]);
             had[asks[i].seats[s]] = true;
@@ -553,13 +554,13 @@ static void nothing_that_fits_is_sold_out_and_says_how_many_seats_are_free(void 
         grant_seat(i);
     struct ask a;
     ask_best(&a, hall, 2, true);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, -1, SEATS / 2);
     ask_close(&a);
     ask_best(&a, hall, 2, false); /* but apart */
-    assert_int_equal(run(&a), HF_CREATED);
+    assert_int_equal(run(&a), VERDICT_CREATED);
     ask_best(&a, hall, SEATS / 2 - 1, false);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, -1, SEATS / 2 - 2);
     ask_close(&a);
     paper_check(&paper);
@@ -572,13 +573,13 @@ static void seats_of_due_holds_come_back_before_sold_out_is_said(void **state)
         grant_seat(i);
     struct ask a;
     ask_best(&a, hall, 4, true);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, -1, 0);
     ask_close(&a);
     pass(DEF_TTL_MS);
     paper.expire_max = 0;
     ask_best(&a, hall, 4, true);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     assert_int_equal(paper.decision->expired, SEATS);
     ask_close(&a);
     paper_check(&paper);
@@ -589,13 +590,13 @@ static void a_blocked_seat_is_never_chosen(void **state)
     (void)state;
     struct ask a;
     ask_seats(&a, CMD_SEATS_BLOCK, hall, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9);
-    assert_int_equal(run(&a), HF_OK);
+    assert_int_equal(run(&a), VERDICT_OK);
     ask_best(&a, hall, 2, true);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     assert_int_equal(a.seats[0], 10);
     ask_close(&a);
     ask_best(&a, hall, 1, true);
-    assert_int_equal(paper_run(&paper, &a), HF_SOLD_OUT);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, -1, 0);
     ask_close(&a);
     paper_check(&paper);
@@ -613,7 +614,7 @@ static void a_failed_batch_gives_back_places_chosen_seats_and_blocks(void **stat
     const struct grant *kept[] = {&held, &sold, &given};
     for (int i = 0; i < 3; i++) {
         ask_renew(&renewal, hall, &kept[i]->id, 0);
-        assert_int_equal(run(&renewal), HF_OK);
+        assert_int_equal(run(&renewal), VERDICT_OK);
     }
     pass(DEF_TTL_MS / 2);
     paper.expire_max = 0;
@@ -637,7 +638,7 @@ static void a_failed_batch_gives_back_places_chosen_seats_and_blocks(void **stat
         for (int i = 0; i < 9; i++) {
             assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
             if (i != 7) /* what is chosen may be what is blocked */
-                assert_in_range(hf_status_http(asks[i].c.status), 200, 204);
+                assert_true(verdict_is_success(asks[i].c.verdict));
         }
         if (round == 0)
             memcpy(chosen[0], asks[6].seats, sizeof chosen[0]);
@@ -670,7 +671,7 @@ static void areas_of_several_events_are_written_event_by_event(void **state)
         ask_create_none(&asks[i], i % 2 ? hall : other);
         ask_area(&asks[i], i < 3 ? BOX : FLOOR, 1);
         assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
-        assert_int_equal(asks[i].c.status, HF_CREATED);
+        assert_int_equal(asks[i].c.verdict, VERDICT_CREATED);
     }
     paper_commit(&paper);
     assert_int_equal(paper.decision->batch.areas.n, 4);

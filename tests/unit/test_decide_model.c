@@ -41,7 +41,7 @@ struct m_hold {
 struct m_key {
     bool used;
     char request[160], answer[96];
-    int http;
+    int code;
     int64_t at;
     int granted_in_batch;
 };
@@ -72,10 +72,10 @@ struct op {
 
 struct answer {
     bool deferred, replayed;
-    enum hf_status status;
-    int http, n_taken;
+    enum verdict status;
+    int code, n_taken;
     uint32_t taken[4];
-    int short_area, available; /* of HF_SOLD_OUT */
+    int short_area, available; /* of VERDICT_SOLD_OUT */
     char body[96];             /* of a success */
 };
 
@@ -95,17 +95,17 @@ static long long m_key_of(const struct m_hold *h)
     return (long long)(h->event + 1) * ((long long)1 << 40) + (long long)h->first_fence;
 }
 
-static void say_hold(const struct m_hold *h, enum hf_status status, struct answer *a)
+static void say_hold(const struct m_hold *h, enum verdict status, struct answer *a)
 {
     a->status = status;
-    snprintf(a->body, sizeof a->body, "%s %lld %lld %lld", hf_status_code(status), m_key_of(h),
+    snprintf(a->body, sizeof a->body, "%s %lld %lld %lld", verdict_name(status), m_key_of(h),
              (long long)h->fence, (long long)h->expires_at);
 }
 
-static void say_booking(const struct m_hold *h, enum hf_status status, struct answer *a)
+static void say_booking(const struct m_hold *h, enum verdict status, struct answer *a)
 {
     a->status = status;
-    snprintf(a->body, sizeof a->body, "%s %lld %lld %lld", hf_status_code(status), m_key_of(h),
+    snprintf(a->body, sizeof a->body, "%s %lld %lld %lld", verdict_name(status), m_key_of(h),
              (long long)h->fence,
              (long long)h->n_seats * PRICE + h->places[0] * area_price[0] +
                  h->places[1] * area_price[1]);
@@ -167,14 +167,14 @@ static bool m_may_create(const struct model *m, const struct op *op, struct answ
     for (int i = 0; i < op->n_areas; i++)
         wanted += op->places[i];
     if (m->closed[op->event]) {
-        a->status = HF_EVENT_CLOSED;
+        a->status = VERDICT_EVENT_CLOSED;
         return false;
     }
     if (op->client && m_client_places(m, op->client) + wanted > CLIENT_PLACES_MAX) {
-        a->status = HF_TOO_MANY_HOLDS;
+        a->status = VERDICT_TOO_MANY_HOLDS;
         return false;
     }
-    a->status = HF_SOLD_OUT;
+    a->status = VERDICT_SOLD_OUT;
     for (int i = 0; i < op->n_areas; i++) {
         a->short_area = op->areas[i];
         a->available = m_area_free(m, op->event, op->areas[i]);
@@ -186,7 +186,7 @@ static bool m_may_create(const struct model *m, const struct op *op, struct answ
     a->available = n_free;
     if (op->best > (op->adjacent ? run : n_free))
         return false;
-    a->status = HF_SEAT_TAKEN;
+    a->status = VERDICT_SEAT_TAKEN;
     for (int i = 0; i < op->n_seats; i++)
         if (m->owner[op->event][op->seats[i]])
             a->taken[a->n_taken++] = op->seats[i];
@@ -198,8 +198,8 @@ static void m_create(struct model *m, const struct op *op, const struct ask *got
     const uint32_t *seats = op->best ? got->seats : op->seats;
     if (!m_may_create(m, op, a))
         return;
-    if (op->best && got->c.status == HF_CREATED)
-        m_check_choice(m, op, got->seats, got->c.n_seats);
+    if (op->best && got->c.verdict == VERDICT_CREATED)
+        m_check_choice(m, op, got->seats, got->c.create.n_seats);
     struct m_hold *h = &m->holds[m->n_holds++];
     int64_t ttl_ms = op->ttl_ms ? op->ttl_ms : DEF_TTL_MS;
     *h = (struct m_hold){.event = op->event,
@@ -215,14 +215,14 @@ static void m_create(struct model *m, const struct op *op, const struct ask *got
         h->seats[i] = seats[i];
         m->owner[op->event][seats[i]] = m->n_holds;
     }
-    say_hold(h, HF_CREATED, a);
+    say_hold(h, VERDICT_CREATED, a);
 }
 
-static enum hf_status dead(enum life life)
+static enum verdict dead(enum life life)
 {
-    return life == EXPIRED    ? HF_HOLD_EXPIRED
-           : life == RELEASED ? HF_HOLD_RELEASED
-                              : HF_HOLD_CONFIRMED;
+    return life == EXPIRED    ? VERDICT_HOLD_EXPIRED
+           : life == RELEASED ? VERDICT_HOLD_RELEASED
+                              : VERDICT_HOLD_CONFIRMED;
 }
 
 static void m_renew(struct model *m, const struct op *op, struct m_hold *h, struct answer *a)
@@ -234,11 +234,11 @@ static void m_renew(struct model *m, const struct op *op, struct m_hold *h, stru
     int64_t until = m->now + (op->ttl_ms ? op->ttl_ms : DEF_TTL_MS);
     until = until > h->cap ? h->cap : until;
     if (until <= h->expires_at) {
-        a->status = HF_RENEWAL_CAP;
+        a->status = VERDICT_RENEWAL_CAP;
         return;
     }
     h->expires_at = until;
-    say_hold(h, HF_OK, a);
+    say_hold(h, VERDICT_OK, a);
 }
 
 static void m_release(struct model *m, const struct op *op, struct m_hold *h, struct answer *a)
@@ -252,11 +252,11 @@ static void m_release(struct model *m, const struct op *op, struct m_hold *h, st
             m->owner[h->event][h->seats[i]] = 0;
     h->life = RELEASED;
     if (op->kind == CMD_HOLD_EVICT) {
-        say_hold(h, HF_OK, a);
+        say_hold(h, VERDICT_OK, a);
         return;
     }
-    a->status = HF_NO_CONTENT;
-    snprintf(a->body, sizeof a->body, "%s", hf_status_code(HF_NO_CONTENT));
+    a->status = VERDICT_OK;
+    snprintf(a->body, sizeof a->body, "%s", verdict_name(VERDICT_OK));
 }
 
 static void m_confirm(struct model *m, const struct op *op, struct m_hold *h, struct answer *a)
@@ -266,22 +266,22 @@ static void m_confirm(struct model *m, const struct op *op, struct m_hold *h, st
         return;
     }
     if (h->life == SOLD && (op->fence == h->fence || op->fence == h->first_fence)) {
-        say_booking(h, HF_OK, a);
+        say_booking(h, VERDICT_OK, a);
         return;
     }
     if (op->fence != h->fence) {
-        a->status = HF_STALE_FENCE;
+        a->status = VERDICT_STALE_FENCE;
         return;
     }
     if (h->life == EXPIRED) {
         for (int i = 0; i < h->n_seats; i++)
             if (m->owner[h->event][h->seats[i]]) {
-                a->status = HF_HOLD_EXPIRED;
+                a->status = VERDICT_HOLD_EXPIRED;
                 return;
             }
         for (int i = 0; i < AREAS; i++)
             if (m_area_free(m, h->event, i) < h->places[i]) {
-                a->status = HF_HOLD_EXPIRED;
+                a->status = VERDICT_HOLD_EXPIRED;
                 return;
             }
         h->fence = ++m->fence[h->event];
@@ -290,13 +290,13 @@ static void m_confirm(struct model *m, const struct op *op, struct m_hold *h, st
     h->sold_in_batch = m->batch;
     for (int i = 0; i < h->n_seats; i++)
         m->owner[h->event][h->seats[i]] = (int)(h - m->holds) + 1;
-    say_booking(h, HF_CREATED, a);
+    say_booking(h, VERDICT_CREATED, a);
 }
 
 static void m_block(struct model *m, const struct op *op, struct answer *a)
 {
     int to = op->kind == CMD_SEATS_BLOCK ? BLOCKED : 0, changed = 0;
-    a->status = HF_SEAT_TAKEN;
+    a->status = VERDICT_SEAT_TAKEN;
     for (int i = 0; i < op->n_seats; i++)
         if (m->owner[op->event][op->seats[i]] > 0)
             a->taken[a->n_taken++] = op->seats[i];
@@ -307,8 +307,8 @@ static void m_block(struct model *m, const struct op *op, struct answer *a)
         m->owner[op->event][op->seats[i]] = to;
     }
     m->fence[op->event] += changed > 0;
-    a->status = HF_OK;
-    snprintf(a->body, sizeof a->body, "%s", hf_status_code(HF_OK));
+    a->status = VERDICT_OK;
+    snprintf(a->body, sizeof a->body, "%s", verdict_name(VERDICT_OK));
 }
 
 /* Commands that name no hold. */
@@ -326,8 +326,8 @@ static bool m_judge_event(struct model *m, const struct op *op, const struct ask
     case CMD_EVENT_OPEN:
     case CMD_EVENT_CLOSE:
         m->closed[op->event] = op->kind == CMD_EVENT_CLOSE;
-        a->status = HF_OK;
-        snprintf(a->body, sizeof a->body, "%s", hf_status_code(HF_OK));
+        a->status = VERDICT_OK;
+        snprintf(a->body, sizeof a->body, "%s", verdict_name(VERDICT_OK));
         return true;
     default:
         return false;
@@ -340,7 +340,7 @@ static void m_judge(struct model *m, const struct op *op, const struct ask *got,
     if (m_judge_event(m, op, got, a))
         return;
     if (op->forged) {
-        a->status = HF_NO_SUCH_HOLD;
+        a->status = VERDICT_NO_SUCH_HOLD;
         return;
     }
     if (h->life == SOLD && h->sold_in_batch == m->batch) {
@@ -367,17 +367,17 @@ static void m_answer(struct model *m, const struct op *op, const struct ask *got
     }
     if (key && key->used && m->now - key->at < 24 * HOUR_MS) {
         a->replayed = strcmp(key->request, op->request) == 0;
-        a->status = a->replayed ? HF_OK : HF_KEY_MISMATCH;
-        a->http = key->http;
+        a->status = a->replayed ? VERDICT_OK : VERDICT_KEY_MISMATCH;
+        a->code = key->code;
         snprintf(a->body, sizeof a->body, "%s", a->replayed ? key->answer : "");
         return;
     }
     m_judge(m, op, got, a);
-    a->http = hf_status_http(a->status);
-    if (!key || a->deferred || a->http >= 300)
+    a->code = (int)a->status;
+    if (!key || a->deferred || !verdict_is_success(a->status))
         return;
     *key =
-        (struct m_key){.used = true, .http = a->http, .at = m->now, .granted_in_batch = m->batch};
+        (struct m_key){.used = true, .code = a->code, .at = m->now, .granted_in_batch = m->batch};
     snprintf(key->request, sizeof key->request, "%s", op->request);
     snprintf(key->answer, sizeof key->answer, "%s", a->body);
 }
@@ -397,7 +397,7 @@ static struct {
     uint64_t seed;
     size_t step;
     bool finished;
-    unsigned met[HF_STATUS_COUNT], short_of[2], chosen, deferred, replayed, rescued, failed;
+    unsigned met[VERDICT_COUNT], short_of[2], chosen, deferred, replayed, rescued, failed;
 } w;
 
 static int below(int n) { return (int)random_below(&w.random, (uint64_t)n); }
@@ -504,7 +504,7 @@ static void ask_create_of(const struct op *op, struct ask *a)
     struct event *e = w.events[op->event];
     if (op->best) {
         ask_best(a, e, (uint32_t)op->best, op->adjacent);
-        a->c.best.section = op->section;
+        a->c.create.best.section = op->section;
     } else if (op->n_seats) {
         ask_create_n(a, e, op->seats, (uint32_t)op->n_seats);
     } else {
@@ -512,7 +512,8 @@ static void ask_create_of(const struct op *op, struct ask *a)
     }
     for (int i = 0; i < op->n_areas; i++)
         ask_area(a, (uint32_t)op->areas[i], (uint32_t)op->places[i]);
-    a->c.client = (uint64_t)op->client;
+    a->c.create.ttl_ms = op->ttl_ms;
+    a->c.create.client = (uint64_t)op->client;
 }
 
 static void ask_of(const struct op *op, struct ask *a)
@@ -534,7 +535,6 @@ static void ask_of(const struct op *op, struct ask *a)
         ask_evict(a, e, &id);
     else
         ask_confirm(a, e, &id, op->fence, op->rescue);
-    a->c.ttl_ms = op->ttl_ms;
     char key[16];
     snprintf(key, sizeof key, "key %d", op->key);
     if (op->key >= 0)
@@ -551,32 +551,33 @@ static void compare(const struct op *op, const struct answer *want, enum decided
         w.deferred++;
         return;
     }
-    assert_string_equal(hf_status_code(got->c.status), hf_status_code(want->status));
-    assert_int_equal(got->c.replayed, want->replayed);
+    assert_string_equal(verdict_name(got->c.verdict), verdict_name(want->status));
+    assert_int_equal(got->c.key.replayed, want->replayed);
     w.met[want->status]++;
     w.replayed += want->replayed;
-    if (want->status == HF_SEAT_TAKEN) {
-        assert_int_equal(got->c.n_taken, want->n_taken);
+    if (want->status == VERDICT_SEAT_TAKEN) {
+        assert_int_equal(command_shortage(&got->c)->n_taken, want->n_taken);
         assert_memory_equal(got->taken, want->taken, (size_t)want->n_taken * sizeof(uint32_t));
     }
-    if (want->status == HF_SOLD_OUT) {
-        assert_int_equal(got->c.short_area, want->short_area);
-        assert_int_equal(got->c.available, want->available);
+    if (want->status == VERDICT_SOLD_OUT) {
+        assert_int_equal(command_shortage(&got->c)->short_area, want->short_area);
+        assert_int_equal(command_shortage(&got->c)->available, want->available);
         w.short_of[want->short_area < 0]++;
     }
-    if (hf_status_http(want->status) >= 300)
+    if (!verdict_is_success(want->status))
         return;
-    if (!got->c.has_key) {
-        paper_render(&got->c, &got->c.body);
-        got->c.http_status = hf_status_http(got->c.status);
+    if (!got->c.key.present) {
+        paper_render(&got->c, &got->c.key.answer);
+        got->c.key.answer_code = (int)got->c.verdict;
     }
-    assert_int_equal(got->c.http_status, want->http);
-    buf_char(&got->c.body, '\0');
-    assert_string_equal(got->c.body.data, want->body);
+    assert_int_equal(got->c.key.answer_code, want->code);
+    buf_char(&got->c.key.answer, '\0');
+    assert_string_equal(got->c.key.answer.data, want->body);
     if (op->kind == CMD_HOLD_CREATE && !want->replayed)
-        w.ids[w.model.n_holds - 1] = got->c.hold.id, w.chosen += op->best > 0;
-    if (op->kind == CMD_HOLD_CONFIRM && want->status == HF_CREATED && !want->replayed)
-        w.rescued += got->c.booking.fence != HOLD_FIRST_FENCE(got->c.booking.id.key);
+        w.ids[w.model.n_holds - 1] = command_hold(&got->c)->id, w.chosen += op->best > 0;
+    if (op->kind == CMD_HOLD_CONFIRM && want->status == VERDICT_CREATED && !want->replayed)
+        w.rescued +=
+            command_booking(&got->c)->fence != HOLD_FIRST_FENCE(command_booking(&got->c)->id.key);
 }
 
 /* A seat held by a due hold that nobody has met yet is free for all that matters. */
@@ -757,15 +758,15 @@ static void decide_and_the_model_agree(void **state)
     if (test_seed(usual) != usual)
         return;
     /* A stream that never met these would prove little. */
-    static const enum hf_status all[] = {
-        HF_OK,           HF_CREATED,        HF_NO_CONTENT,   HF_SEAT_TAKEN,
-        HF_HOLD_EXPIRED, HF_HOLD_RELEASED,  HF_STALE_FENCE,  HF_HOLD_CONFIRMED,
-        HF_RENEWAL_CAP,  HF_NO_SUCH_HOLD,   HF_KEY_MISMATCH, HF_SOLD_OUT,
-        HF_EVENT_CLOSED, HF_TOO_MANY_HOLDS,
+    static const enum verdict all[] = {
+        VERDICT_OK,           VERDICT_CREATED,        VERDICT_OK,           VERDICT_SEAT_TAKEN,
+        VERDICT_HOLD_EXPIRED, VERDICT_HOLD_RELEASED,  VERDICT_STALE_FENCE,  VERDICT_HOLD_CONFIRMED,
+        VERDICT_RENEWAL_CAP,  VERDICT_NO_SUCH_HOLD,   VERDICT_KEY_MISMATCH, VERDICT_SOLD_OUT,
+        VERDICT_EVENT_CLOSED, VERDICT_TOO_MANY_HOLDS,
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!w.met[all[i]])
-            fail_msg("no command was answered %s", hf_status_code(all[i]));
+            fail_msg("no command was answered %s", verdict_name(all[i]));
     assert_true(w.short_of[0] > 20 && w.short_of[1] > 20 && w.chosen > 50);
     assert_true(w.deferred > 5 && w.replayed > 50 && w.rescued > 5 && w.failed > 20);
 }

@@ -37,9 +37,9 @@ struct grant {
     int64_t fence;
 };
 
-static enum hf_status run(struct ask *a)
+static enum verdict run(struct ask *a)
 {
-    enum hf_status status = paper_run(&paper, a);
+    enum verdict status = paper_run(&paper, a);
     ask_close(a);
     return status;
 }
@@ -48,34 +48,34 @@ static struct grant grant(uint32_t seat)
 {
     struct ask a;
     ask_create(&a, hall, seat);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    struct grant g = {a.c.hold.id, a.c.hold.fence};
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    struct grant g = {command_hold(&a.c)->id, command_hold(&a.c)->fence};
     ask_close(&a);
     return g;
 }
 
-static enum hf_status create(uint32_t seat)
+static enum verdict create(uint32_t seat)
 {
     struct ask a;
     ask_create(&a, hall, seat);
     return run(&a);
 }
 
-static enum hf_status confirm(const struct grant *g, bool rescue)
+static enum verdict confirm(const struct grant *g, bool rescue)
 {
     struct ask a;
     ask_confirm(&a, hall, &g->id, g->fence, rescue);
     return run(&a);
 }
 
-static enum hf_status release(const struct grant *g)
+static enum verdict release(const struct grant *g)
 {
     struct ask a;
     ask_release(&a, hall, &g->id);
     return run(&a);
 }
 
-static enum hf_status evict(const struct grant *g)
+static enum verdict evict(const struct grant *g)
 {
     struct ask a;
     ask_evict(&a, hall, &g->id);
@@ -88,14 +88,14 @@ static enum hf_status evict(const struct grant *g)
 #define unblock(...)                                                                               \
     block_n(CMD_SEATS_UNBLOCK, (const uint32_t[]){__VA_ARGS__},                                    \
             sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
-static enum hf_status block_n(enum command_kind kind, const uint32_t *seats, uint32_t n)
+static enum verdict block_n(enum command_kind kind, const uint32_t *seats, uint32_t n)
 {
     struct ask a;
     ask_seats_n(&a, kind, hall, seats, n);
     return run(&a);
 }
 
-static enum hf_status set_status(enum command_kind kind)
+static enum verdict set_status(enum command_kind kind)
 {
     struct ask a;
     ask_event(&a, kind, hall);
@@ -123,17 +123,17 @@ static void dump(struct buf *out)
 static void a_blocked_seat_is_taken_until_it_is_unblocked(void **state)
 {
     (void)state;
-    assert_int_equal(block(5, 6), HF_OK);
+    assert_int_equal(block(5, 6), VERDICT_OK);
     assert_int_equal(seat(5), SEAT_BLOCKED);
     struct ask a;
     ask_create(&a, hall, 4, 5);
-    assert_int_equal(paper_run(&paper, &a), HF_SEAT_TAKEN);
-    assert_int_equal(a.c.n_taken, 1);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_SEAT_TAKEN);
+    assert_int_equal(command_shortage(&a.c)->n_taken, 1);
     assert_int_equal(a.taken[0], 5);
     ask_close(&a);
-    assert_int_equal(unblock(5), HF_OK);
-    assert_int_equal(create(5), HF_CREATED);
-    assert_int_equal(create(6), HF_SEAT_TAKEN);
+    assert_int_equal(unblock(5), VERDICT_OK);
+    assert_int_equal(create(5), VERDICT_CREATED);
+    assert_int_equal(create(6), VERDICT_SEAT_TAKEN);
     pass(HOUR_MS); /* no time ends a block */
     turn();
     assert_int_equal(seat(6), SEAT_BLOCKED);
@@ -144,37 +144,37 @@ static void blocking_is_all_or_none_and_names_what_is_held_or_booked(void **stat
 {
     (void)state;
     struct grant held = grant(2), sold = grant(3);
-    assert_int_equal(confirm(&sold, false), HF_CREATED);
-    assert_int_equal(block(7), HF_OK);
+    assert_int_equal(confirm(&sold, false), VERDICT_CREATED);
+    assert_int_equal(block(7), VERDICT_OK);
     struct ask a;
     for (int i = 0; i < 2; i++) {
         ask_seats(&a, i ? CMD_SEATS_UNBLOCK : CMD_SEATS_BLOCK, hall, 1, 3, 7, 2);
-        assert_int_equal(paper_run(&paper, &a), HF_SEAT_TAKEN);
-        assert_int_equal(a.c.n_taken, 2);
+        assert_int_equal(paper_run(&paper, &a), VERDICT_SEAT_TAKEN);
+        assert_int_equal(command_shortage(&a.c)->n_taken, 2);
         assert_int_equal(a.taken[0], 3);
         assert_int_equal(a.taken[1], 2);
-        assert_false(decide_has_effects(paper.decision));
+        assert_false(decision_has_effects(paper.decision));
         ask_close(&a);
     }
     assert_int_equal(seat(1), SEAT_AVAILABLE);
     assert_int_equal(seat(7), SEAT_BLOCKED);
-    assert_int_equal(release(&held), HF_NO_CONTENT);
+    assert_int_equal(release(&held), VERDICT_OK);
     paper_check(&paper);
 }
 
 static void blocking_again_changes_nothing_and_writes_nothing(void **state)
 {
     (void)state;
-    assert_int_equal(block(1, 2), HF_OK);
-    assert_int_equal(block(2, 1), HF_OK);
-    assert_false(decide_has_effects(paper.decision));
-    assert_int_equal(block(2, 3), HF_OK); /* only what is new */
+    assert_int_equal(block(1, 2), VERDICT_OK);
+    assert_int_equal(block(2, 1), VERDICT_OK);
+    assert_false(decision_has_effects(paper.decision));
+    assert_int_equal(block(2, 3), VERDICT_OK); /* only what is new */
     assert_int_equal(paper.decision->batch.audit.n, 1);
     assert_int_equal(last_row()->item, 3);
-    assert_int_equal(unblock(1, 8), HF_OK);
+    assert_int_equal(unblock(1, 8), VERDICT_OK);
     assert_int_equal(paper.decision->batch.audit.n, 1);
-    assert_int_equal(unblock(1, 8), HF_OK);
-    assert_false(decide_has_effects(paper.decision));
+    assert_int_equal(unblock(1, 8), VERDICT_OK);
+    assert_false(decision_has_effects(paper.decision));
     paper_check(&paper);
 }
 
@@ -182,7 +182,7 @@ static void a_block_has_a_fence_of_its_own_and_one_row_a_seat(void **state)
 {
     (void)state;
     struct grant before = grant(0);
-    assert_int_equal(block(4, 2), HF_OK);
+    assert_int_equal(block(4, 2), VERDICT_OK);
     const struct audit_row *rows = &paper.audit.v[paper.audit.n - 2];
     for (int i = 0; i < 2; i++) {
         assert_int_equal(rows[i].object, AUDIT_SEAT);
@@ -194,7 +194,7 @@ static void a_block_has_a_fence_of_its_own_and_one_row_a_seat(void **state)
         assert_int_equal(rows[i].hold, 0);
         assert_int_equal(rows[i].until, 0);
     }
-    assert_int_equal(unblock(4), HF_OK);
+    assert_int_equal(unblock(4), VERDICT_OK);
     assert_int_equal(last_row()->cause, CAUSE_UNBLOCK);
     assert_int_equal(last_row()->from, SEAT_BLOCKED);
     assert_int_equal(last_row()->fence, before.fence + 2);
@@ -208,10 +208,10 @@ static void a_due_hold_is_ended_before_its_seat_is_blocked(void **state)
     (void)state;
     struct ask a;
     ask_create(&a, hall, 1, 2);
-    assert_int_equal(run(&a), HF_CREATED);
+    assert_int_equal(run(&a), VERDICT_CREATED);
     pass(DEF_TTL_MS);
     paper.expire_max = 0;
-    assert_int_equal(block(2, 5), HF_OK);
+    assert_int_equal(block(2, 5), VERDICT_OK);
     assert_int_equal(paper.decision->expired, 1);
     assert_int_equal(seat(1), SEAT_AVAILABLE); /* the whole hold is over */
     assert_int_equal(seat(2), SEAT_BLOCKED);
@@ -224,10 +224,10 @@ static void no_rescue_of_a_seat_blocked_since(void **state)
     (void)state;
     struct grant g = grant(3);
     pass(DEF_TTL_MS);
-    assert_int_equal(block(3), HF_OK);
-    assert_int_equal(confirm(&g, true), HF_HOLD_EXPIRED);
-    assert_int_equal(unblock(3), HF_OK);
-    assert_int_equal(confirm(&g, true), HF_CREATED);
+    assert_int_equal(block(3), VERDICT_OK);
+    assert_int_equal(confirm(&g, true), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(unblock(3), VERDICT_OK);
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     paper_check(&paper);
 }
 
@@ -242,7 +242,7 @@ static void a_seat_blocked_unblocked_and_held_in_one_batch_is_one_write(void **s
     for (int i = 0; i < 3; i++)
         assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
     paper_commit(&paper);
-    assert_int_equal(asks[2].c.status, HF_CREATED);
+    assert_int_equal(asks[2].c.verdict, VERDICT_CREATED);
     assert_int_equal(paper.decision->batch.seats.n, 1);
     assert_int_equal(paper.decision->batch.seats.v[0].fence, 3);
     for (int i = 0; i < 3; i++)
@@ -257,10 +257,10 @@ static void a_keyed_block_is_answered_again_from_its_key(void **state)
     for (int i = 0; i < 2; i++) {
         ask_seats(&a, CMD_SEATS_BLOCK, hall, 1);
         ask_key(&a, "k", "block 1");
-        assert_int_equal(paper_run(&paper, &a), HF_OK);
-        assert_int_equal(a.c.replayed, i);
+        assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
+        assert_int_equal(a.c.key.replayed, i);
         ask_close(&a);
-        assert_int_equal(unblock(1), HF_OK);
+        assert_int_equal(unblock(1), VERDICT_OK);
     }
     assert_int_equal(seat(1), SEAT_AVAILABLE); /* the repeat did not block it again */
     paper_check(&paper);
@@ -272,27 +272,27 @@ static void a_closed_event_takes_no_holds_of_any_kind(void **state)
 {
     (void)state;
     struct ask a;
-    assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK);
+    assert_int_equal(set_status(CMD_EVENT_CLOSE), VERDICT_OK);
     assert_int_equal(hall->status, EVENT_CLOSED);
-    assert_int_equal(create(1), HF_EVENT_CLOSED);
+    assert_int_equal(create(1), VERDICT_EVENT_CLOSED);
     ask_best(&a, hall, 2, true);
-    assert_int_equal(run(&a), HF_EVENT_CLOSED);
+    assert_int_equal(run(&a), VERDICT_EVENT_CLOSED);
     ask_create_none(&a, hall);
     ask_area(&a, 0, 1);
-    assert_int_equal(run(&a), HF_EVENT_CLOSED);
-    assert_int_equal(block(4), HF_OK); /* sellers may go on */
-    assert_int_equal(unblock(4), HF_OK);
-    assert_int_equal(set_status(CMD_EVENT_OPEN), HF_OK);
-    assert_int_equal(create(1), HF_CREATED);
+    assert_int_equal(run(&a), VERDICT_EVENT_CLOSED);
+    assert_int_equal(block(4), VERDICT_OK); /* sellers may go on */
+    assert_int_equal(unblock(4), VERDICT_OK);
+    assert_int_equal(set_status(CMD_EVENT_OPEN), VERDICT_OK);
+    assert_int_equal(create(1), VERDICT_CREATED);
     paper_check(&paper);
 }
 
 static void closing_is_one_row_of_the_log_however_often_it_is_asked(void **state)
 {
     (void)state;
-    assert_int_equal(set_status(CMD_EVENT_OPEN), HF_OK); /* it is */
-    assert_false(decide_has_effects(paper.decision));
-    assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK);
+    assert_int_equal(set_status(CMD_EVENT_OPEN), VERDICT_OK); /* it is */
+    assert_false(decision_has_effects(paper.decision));
+    assert_int_equal(set_status(CMD_EVENT_CLOSE), VERDICT_OK);
     assert_int_equal(paper.decision->batch.audit.n, 1);
     assert_int_equal(last_row()->object, AUDIT_EVENT);
     assert_int_equal(last_row()->cause, CAUSE_CLOSE);
@@ -300,8 +300,8 @@ static void closing_is_one_row_of_the_log_however_often_it_is_asked(void **state
     assert_int_equal(last_row()->to, EVENT_CLOSED);
     assert_int_equal(last_row()->item, -1);
     assert_int_equal(last_row()->fence, 0);
-    assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK);
-    assert_false(decide_has_effects(paper.decision));
+    assert_int_equal(set_status(CMD_EVENT_CLOSE), VERDICT_OK);
+    assert_false(decision_has_effects(paper.decision));
     paper_check(&paper);
 }
 
@@ -318,7 +318,7 @@ static void opening_and_closing_in_one_batch_is_one_write_and_two_rows(void **st
     assert_int_equal(paper_decide(&paper, &open), DECIDED);
     assert_int_equal(paper_decide(&paper, &hold), DECIDED);
     paper_commit(&paper);
-    assert_int_equal(hold.c.status, HF_CREATED);
+    assert_int_equal(hold.c.verdict, VERDICT_CREATED);
     assert_int_equal(paper.decision->batch.events.n, 1);
     assert_int_equal(paper.decision->batch.audit.n, 4);
     ask_close(&close);
@@ -340,11 +340,11 @@ static void a_failed_close_leaves_the_event_open(void **state)
     assert_int_equal(paper_decide(&paper, &close), DECIDED);
     assert_int_equal(paper_decide(&paper, &hold), DECIDED);
     assert_int_equal(paper_decide(&paper, &blocked), DECIDED);
-    assert_int_equal(hold.c.status, HF_EVENT_CLOSED);
+    assert_int_equal(hold.c.verdict, VERDICT_EVENT_CLOSED);
     paper_fail(&paper);
     dump(&after);
     assert_string_equal(before.data, after.data);
-    assert_int_equal(paper_run(&paper, &hold), HF_CREATED);
+    assert_int_equal(paper_run(&paper, &hold), VERDICT_CREATED);
     ask_close(&close);
     ask_close(&hold);
     ask_close(&blocked);
@@ -361,16 +361,16 @@ static void an_evicted_hold_is_released_and_the_log_says_by_whom(void **state)
     struct grant g = grant(4);
     struct ask a;
     ask_evict(&a, hall, &g.id);
-    assert_int_equal(paper_run(&paper, &a), HF_OK);
-    assert_int_equal(a.c.hold.status, HOLD_RELEASED);
-    assert_int_equal(a.c.hold.fence, g.fence);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
+    assert_int_equal(command_hold(&a.c)->status, HOLD_RELEASED);
+    assert_int_equal(command_hold(&a.c)->fence, g.fence);
     ask_close(&a);
     assert_int_equal(seat(4), SEAT_AVAILABLE);
     assert_int_equal(paper.decision->batch.audit.n, 2);
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(paper.decision->batch.audit.v[i].cause, CAUSE_EVICT);
-    assert_int_equal(confirm(&g, true), HF_HOLD_RELEASED);
-    assert_int_equal(release(&g), HF_NO_CONTENT);
+    assert_int_equal(confirm(&g, true), VERDICT_HOLD_RELEASED);
+    assert_int_equal(release(&g), VERDICT_OK);
     paper_check(&paper);
 }
 
@@ -378,18 +378,18 @@ static void eviction_answers_by_the_state_of_the_hold(void **state)
 {
     (void)state;
     struct grant evicted = grant(0), released = grant(1), sold = grant(2), expired = grant(3);
-    assert_int_equal(evict(&evicted), HF_OK);
-    assert_int_equal(evict(&evicted), HF_OK);
-    assert_int_equal(release(&released), HF_NO_CONTENT);
-    assert_int_equal(evict(&released), HF_OK);
-    assert_false(decide_has_effects(paper.decision));
-    assert_int_equal(confirm(&sold, false), HF_CREATED);
-    assert_int_equal(evict(&sold), HF_HOLD_CONFIRMED);
+    assert_int_equal(evict(&evicted), VERDICT_OK);
+    assert_int_equal(evict(&evicted), VERDICT_OK);
+    assert_int_equal(release(&released), VERDICT_OK);
+    assert_int_equal(evict(&released), VERDICT_OK);
+    assert_false(decision_has_effects(paper.decision));
+    assert_int_equal(confirm(&sold, false), VERDICT_CREATED);
+    assert_int_equal(evict(&sold), VERDICT_HOLD_CONFIRMED);
     pass(DEF_TTL_MS);
-    assert_int_equal(evict(&expired), HF_HOLD_EXPIRED);
+    assert_int_equal(evict(&expired), VERDICT_HOLD_EXPIRED);
     struct grant stranger = sold;
     stranger.id.secret[0] ^= 1;
-    assert_int_equal(evict(&stranger), HF_NO_SUCH_HOLD);
+    assert_int_equal(evict(&stranger), VERDICT_NO_SUCH_HOLD);
     paper_check(&paper);
 }
 
@@ -404,7 +404,7 @@ static void an_eviction_behind_a_confirm_in_its_batch_waits(void **state)
     assert_int_equal(paper_decide(&paper, &sale), DECIDED);
     assert_int_equal(paper_decide(&paper, &a), DEFERRED);
     paper_commit(&paper);
-    assert_int_equal(paper_run(&paper, &a), HF_HOLD_CONFIRMED);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_HOLD_CONFIRMED);
     ask_close(&sale);
     ask_close(&a);
     paper_check(&paper);
@@ -420,10 +420,10 @@ static void ask_of(struct ask *a, uint64_t client, uint32_t first, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         seats[i] = first + i;
     ask_create_n(a, hall, seats, n);
-    a->c.client = client;
+    a->c.create.client = client;
 }
 
-static enum hf_status buy(uint64_t client, uint32_t first, uint32_t n)
+static enum verdict buy(uint64_t client, uint32_t first, uint32_t n)
 {
     struct ask a;
     ask_of(&a, client, first, n);
@@ -434,8 +434,8 @@ static struct grant grant_to(uint64_t client, uint32_t first, uint32_t n)
 {
     struct ask a;
     ask_of(&a, client, first, n);
-    assert_int_equal(paper_run(&paper, &a), HF_CREATED);
-    struct grant g = {a.c.hold.id, a.c.hold.fence};
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    struct grant g = {command_hold(&a.c)->id, command_hold(&a.c)->fence};
     ask_close(&a);
     return g;
 }
@@ -447,21 +447,21 @@ static void an_address_may_hold_so_many_places_over_all_its_holds(void **state)
     (void)state;
     limit(5);
     struct ask a;
-    assert_int_equal(buy(ADA, 0, 2), HF_CREATED);
+    assert_int_equal(buy(ADA, 0, 2), VERDICT_CREATED);
     ask_create_none(&a, hall);
     ask_area(&a, 0, 2);
-    a.c.client = ADA;
-    assert_int_equal(run(&a), HF_CREATED); /* places of areas count */
+    a.c.create.client = ADA;
+    assert_int_equal(run(&a), VERDICT_CREATED); /* places of areas count */
     assert_int_equal(has(ADA), 4);
-    assert_int_equal(buy(ADA, 4, 2), HF_TOO_MANY_HOLDS);
-    assert_false(decide_has_effects(paper.decision));
+    assert_int_equal(buy(ADA, 4, 2), VERDICT_TOO_MANY_HOLDS);
+    assert_false(decision_has_effects(paper.decision));
     ask_best(&a, hall, 2, true); /* so do seats that are yet to be chosen */
-    a.c.client = ADA;
-    assert_int_equal(run(&a), HF_TOO_MANY_HOLDS);
-    assert_int_equal(buy(BOB, 4, 5), HF_CREATED); /* another address, another count */
-    assert_int_equal(buy(ADA, 9, 1), HF_CREATED); /* up to the limit */
-    assert_int_equal(buy(ADA, 10, 1), HF_TOO_MANY_HOLDS);
-    assert_int_equal(buy(0, 10, 1), HF_CREATED); /* with a key: no limit */
+    a.c.create.client = ADA;
+    assert_int_equal(run(&a), VERDICT_TOO_MANY_HOLDS);
+    assert_int_equal(buy(BOB, 4, 5), VERDICT_CREATED); /* another address, another count */
+    assert_int_equal(buy(ADA, 9, 1), VERDICT_CREATED); /* up to the limit */
+    assert_int_equal(buy(ADA, 10, 1), VERDICT_TOO_MANY_HOLDS);
+    assert_int_equal(buy(0, 10, 1), VERDICT_CREATED); /* with a key: no limit */
     paper_check(&paper);
 }
 
@@ -469,7 +469,7 @@ static void without_a_limit_an_address_may_hold_all(void **state)
 {
     (void)state;
     limit(0);
-    assert_int_equal(buy(ADA, 0, SEATS), HF_CREATED);
+    assert_int_equal(buy(ADA, 0, SEATS), VERDICT_CREATED);
     assert_int_equal(has(ADA), SEATS); /* counted, should there be one after a restart */
     paper_check(&paper);
 }
@@ -479,19 +479,19 @@ static void a_hold_counts_until_it_ends_in_whichever_way(void **state)
     (void)state;
     limit(2);
     struct grant g = grant_to(ADA, 0, 2);
-    assert_int_equal(release(&g), HF_NO_CONTENT);
+    assert_int_equal(release(&g), VERDICT_OK);
     assert_int_equal(has(ADA), 0);
     g = grant_to(ADA, 0, 2);
-    assert_int_equal(evict(&g), HF_OK);
+    assert_int_equal(evict(&g), VERDICT_OK);
     g = grant_to(ADA, 0, 2);
-    assert_int_equal(confirm(&g, false), HF_CREATED); /* a booking is no hold */
+    assert_int_equal(confirm(&g, false), VERDICT_CREATED); /* a booking is no hold */
     g = grant_to(ADA, 2, 2);
-    assert_int_equal(buy(ADA, 4, 1), HF_TOO_MANY_HOLDS);
+    assert_int_equal(buy(ADA, 4, 1), VERDICT_TOO_MANY_HOLDS);
     pass(DEF_TTL_MS);
     turn();
     assert_int_equal(has(ADA), 0);
     grant_to(ADA, 4, 2);
-    assert_int_equal(confirm(&g, true), HF_CREATED); /* a rescue counts for nothing, either */
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED); /* a rescue counts for nothing, either */
     assert_int_equal(has(ADA), 2);
     paper_check(&paper);
 }
@@ -510,8 +510,8 @@ static void what_ends_in_a_batch_makes_room_in_it(void **state)
     assert_int_equal(paper_decide(&paper, &next), DECIDED);
     assert_int_equal(paper_decide(&paper, &more), DECIDED);
     paper_commit(&paper);
-    assert_int_equal(next.c.status, HF_CREATED);
-    assert_int_equal(more.c.status, HF_TOO_MANY_HOLDS);
+    assert_int_equal(next.c.verdict, VERDICT_CREATED);
+    assert_int_equal(more.c.verdict, VERDICT_TOO_MANY_HOLDS);
     ask_close(&gone);
     ask_close(&next);
     ask_close(&more);
@@ -526,21 +526,21 @@ static void a_due_hold_counts_for_nothing_swept_or_not(void **state)
     struct ask a;
     for (uint32_t i = 0; i < 200; i++) { /* a crowd that is due before */
         ask_create(&a, other, i);
-        a.c.client = BOB + 1 + i;
-        a.c.ttl_ms = 1000;
-        assert_int_equal(run(&a), HF_CREATED);
+        a.c.create.client = BOB + 1 + i;
+        a.c.create.ttl_ms = 1000;
+        assert_int_equal(run(&a), VERDICT_CREATED);
     }
     ask_create(&a, other, 300); /* hers, in an event that nobody asks about */
-    a.c.client = ADA;
-    assert_int_equal(run(&a), HF_CREATED);
+    a.c.create.client = ADA;
+    assert_int_equal(run(&a), VERDICT_CREATED);
     grant_to(ADA, 0, 1);
     pass(DEF_TTL_MS / 2);
     grant_to(ADA, 1, 1); /* lives on */
     pass(DEF_TTL_MS / 2);
     paper.expire_max = 0;
-    assert_int_equal(buy(ADA, 4, 3), HF_TOO_MANY_HOLDS);
-    assert_int_equal(buy(ADA, 4, 2), HF_CREATED);
-    assert_int_equal(buy(ADA, 8, 1), HF_TOO_MANY_HOLDS);
+    assert_int_equal(buy(ADA, 4, 3), VERDICT_TOO_MANY_HOLDS);
+    assert_int_equal(buy(ADA, 4, 2), VERDICT_CREATED);
+    assert_int_equal(buy(ADA, 8, 1), VERDICT_TOO_MANY_HOLDS);
     paper_check(&paper);
 }
 
@@ -561,7 +561,7 @@ static void a_failed_batch_restores_what_addresses_have(void **state)
         paper_begin(&paper);
         for (int i = 0; i < 5; i++) {
             assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
-            assert_in_range(hf_status_http(asks[i].c.status), 200, 204);
+            assert_true(verdict_is_success(asks[i].c.verdict));
         }
         assert_int_equal(has(ADA), 4);
         if (round == 0) {
@@ -648,13 +648,13 @@ static void a_forgotten_event_takes_its_part_of_the_counts_along(void **state)
     struct event *other = paper_event(&paper, def_hall(1, 4));
     struct ask a;
     ask_create(&a, other, 0);
-    a.c.client = ADA;
-    assert_int_equal(run(&a), HF_CREATED);
+    a.c.create.client = ADA;
+    assert_int_equal(run(&a), VERDICT_CREATED);
     grant_to(ADA, 0, 3);
     ask_create_none(&a, hall);
     ask_area(&a, 0, 7);
-    a.c.client = ADA;
-    assert_int_equal(run(&a), HF_CREATED);
+    a.c.create.client = ADA;
+    assert_int_equal(run(&a), VERDICT_CREATED);
     assert_int_equal(has(ADA), 11);
     view_forget(paper.view, hall);
     assert_int_equal(has(ADA), 1);

@@ -40,9 +40,9 @@ static struct {
     bool at_gate;
 } lab = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static void done(struct command *c)
+static void done(struct pending *pending)
 {
-    struct call *call = (struct call *)(void *)c;
+    struct call *call = pending->waiter;
     pthread_mutex_lock(&lab.lock);
     call->done = true;
     pthread_cond_broadcast(&lab.changed);
@@ -59,10 +59,17 @@ static int render(const struct command *c, struct buf *out)
     lab.at_gate = false;
     pthread_mutex_unlock(&lab.lock);
     if (c->kind == CMD_EVENT_CREATE)
-        buf_printf(out, "event %lld", (long long)c->def->id.key);
+        buf_printf(out, "event %lld", (long long)c->event_create.def->id.key);
     else
         paper_render(c, out);
-    return hf_status_http(c->status);
+    return 1 + (int)c->verdict;
+}
+
+/* A letter for each seat stands for the map. */
+static void render_map(const struct event *e, const struct seat_map *map, struct buf *out)
+{
+    for (uint32_t i = 0; i < e->def->n_seats; i++)
+        buf_char(out, ".hbx"[map->seats[i]]);
 }
 
 static enum hf_status try_start(struct hf_err *err)
@@ -74,8 +81,8 @@ static enum hf_status try_start(struct hf_err *err)
         .random_seed = 5,
         .queue_len_max = lab.queue_len_max,
         .metrics = lab.metrics,
-        .done = done,
         .render = render,
+        .render_map = render_map,
     };
     return engine_start(&config, &lab.engine, err);
 }
@@ -111,19 +118,22 @@ static void wait_for(const bool *flag)
         fail_msg("nothing happened in %d s", WAIT_S);
 }
 
-static void submit(struct call *call)
+static enum hf_status try_submit(struct call *call)
 {
     call->done = false;
-    assert_int_equal(engine_submit(lab.engine, &call->ask.c), HF_OK);
+    call->ask.c.pending = (struct pending){.done = done, .waiter = call};
+    return engine_submit(lab.engine, &call->ask.c);
 }
 
-static enum hf_status answer(struct call *call)
+static void submit(struct call *call) { assert_int_equal(try_submit(call), HF_OK); }
+
+static enum verdict answer(struct call *call)
 {
     wait_for(&call->done);
-    return call->ask.c.status;
+    return call->ask.c.verdict;
 }
 
-static enum hf_status run(struct call *call)
+static enum verdict run(struct call *call)
 {
     submit(call);
     return answer(call);
@@ -173,11 +183,10 @@ static int64_t create_event(struct event_def *def)
 {
     struct call call = {0};
     call.ask.c.kind = CMD_EVENT_CREATE;
-    call.ask.c.def = def;
-    assert_int_equal(run(&call), HF_CREATED);
+    call.ask.c.event_create.def = def;
+    assert_int_equal(run(&call), VERDICT_CREATED);
     int64_t key = def->id.key;
     ask_close(&call.ask);
-    event_def_free(def);
     return key;
 }
 
@@ -224,26 +233,27 @@ static struct grant grant(uint32_t seat)
 {
     struct call call;
     ask_create(&call.ask, lab.hall, seat);
-    assert_int_equal(run(&call), HF_CREATED);
-    struct grant g = {call.ask.c.hold.id, call.ask.c.hold.fence, call.ask.c.hold.expires_at};
+    assert_int_equal(run(&call), VERDICT_CREATED);
+    struct grant g = {command_hold(&call.ask.c)->id, command_hold(&call.ask.c)->fence,
+                      command_hold(&call.ask.c)->expires_at};
     ask_close(&call.ask);
     return g;
 }
 
-static enum hf_status create(uint32_t seat)
+static enum verdict create(uint32_t seat)
 {
     struct call call;
     ask_create(&call.ask, lab.hall, seat);
-    enum hf_status status = run(&call);
+    enum verdict status = run(&call);
     ask_close(&call.ask);
     return status;
 }
 
-static enum hf_status confirm(const struct grant *g, bool rescue)
+static enum verdict confirm(const struct grant *g, bool rescue)
 {
     struct call call;
     ask_confirm(&call.ask, lab.hall, &g->id, g->fence, rescue);
-    enum hf_status status = run(&call);
+    enum verdict status = run(&call);
     ask_close(&call.ask);
     return status;
 }
@@ -254,7 +264,7 @@ static enum hold_status hold_status(const struct grant *g)
     ask_release(&call.ask, lab.hall, &g->id);
     call.ask.c.kind = CMD_HOLD_GET;
     assert_int_equal(run(&call), HF_OK);
-    enum hold_status status = call.ask.c.hold.status;
+    enum hold_status status = command_hold(&call.ask.c)->status;
     ask_close(&call.ask);
     return status;
 }
@@ -282,7 +292,7 @@ static void eventually(bool (*is)(void))
         struct id nobody = {.key = 1};
         ask_release(&call.ask, lab.hall, &nobody);
         call.ask.c.kind = CMD_BOOKING_GET;
-        assert_int_equal(run(&call), HF_NO_SUCH_BOOKING);
+        assert_int_equal(run(&call), VERDICT_NO_SUCH_BOOKING);
         ask_close(&call.ask);
         sched_yield();
     }
@@ -355,7 +365,7 @@ static void an_unknown_event_is_not_found(void **state)
     struct call call = {0};
     call.ask.c.kind = CMD_EVENT_LOAD;
     call.ask.c.event_key = 4711;
-    assert_int_equal(run(&call), HF_NO_SUCH_EVENT);
+    assert_int_equal(run(&call), VERDICT_NO_SUCH_EVENT);
     assert_null(engine_event(lab.engine, 4711));
 }
 
@@ -367,7 +377,7 @@ static void events_are_listed_newest_first_and_loaded(void **state)
         keys[i] = create_event(def_hall(1, 1));
     struct call call = {0};
     call.ask.c.kind = CMD_EVENT_LIST;
-    call.ask.c.list = &call.list;
+    call.ask.c.event_list.list = &call.list;
     call.list.limit = 2;
     assert_int_equal(run(&call), HF_OK);
     assert_int_equal(call.list.n, 2);
@@ -389,12 +399,11 @@ static void a_repeated_creation_makes_one_event(void **state)
     for (int i = 0; i < 2; i++) {
         struct call call = {0};
         call.ask.c.kind = CMD_EVENT_CREATE;
-        call.ask.c.def = def_hall(1, 2);
+        call.ask.c.event_create.def = def_hall(1, 2);
         ask_key(&call.ask, "create", "POST event");
-        assert_int_equal(run(&call), i ? HF_OK : HF_CREATED);
-        assert_int_equal(call.ask.c.replayed, i);
-        assert_int_equal(call.ask.c.http_status, 201);
-        event_def_free(call.ask.c.def);
+        assert_int_equal(run(&call), i ? HF_OK : VERDICT_CREATED);
+        assert_int_equal(call.ask.c.key.replayed, i);
+        assert_int_equal(call.ask.c.key.answer_code, 1 + VERDICT_CREATED);
         ask_close(&call.ask);
     }
     assert_int_equal(sql("SELECT COUNT(*) FROM events"), before + 1);
@@ -407,13 +416,13 @@ static void a_hold_is_shown_read_and_sold(void **state)
     (void)state;
     struct call call;
     ask_create(&call.ask, lab.hall, 7, 3);
-    call.ask.c.owner = "ada";
-    call.ask.c.owner_len = 3;
-    call.ask.c.metadata = "{\"x\":1}";
-    call.ask.c.metadata_len = 7;
-    assert_int_equal(run(&call), HF_CREATED);
-    struct id id = call.ask.c.hold.id;
-    int64_t fence = call.ask.c.hold.fence;
+    call.ask.c.create.owner = "ada";
+    call.ask.c.create.owner_len = 3;
+    call.ask.c.create.metadata = "{\"x\":1}";
+    call.ask.c.create.metadata_len = 7;
+    assert_int_equal(run(&call), VERDICT_CREATED);
+    struct id id = command_hold(&call.ask.c)->id;
+    int64_t fence = command_hold(&call.ask.c)->fence;
     ask_close(&call.ask);
     assert_int_equal(seat(7), SEAT_HELD);
     assert_int_equal(counts().held, 2);
@@ -421,39 +430,39 @@ static void a_hold_is_shown_read_and_sold(void **state)
     ask_release(&call.ask, lab.hall, &id);
     call.ask.c.kind = CMD_HOLD_GET;
     assert_int_equal(run(&call), HF_OK);
-    assert_int_equal(call.ask.c.hold.status, HOLD_ACTIVE);
-    assert_string_equal(call.ask.c.hold.owner, "ada");
-    assert_string_equal(call.ask.c.hold.metadata, "{\"x\":1}");
-    assert_int_equal(call.ask.c.hold.n_seats, 2);
-    assert_int_equal(call.ask.c.hold.seats[0], 7);
-    assert_int_equal(call.ask.c.hold.expires_at, engine_now_ms(lab.engine) + TTL_MS);
+    assert_int_equal(command_hold(&call.ask.c)->status, HOLD_ACTIVE);
+    assert_string_equal(command_hold(&call.ask.c)->owner, "ada");
+    assert_string_equal(command_hold(&call.ask.c)->metadata, "{\"x\":1}");
+    assert_int_equal(command_hold(&call.ask.c)->n_seats, 2);
+    assert_int_equal(command_hold(&call.ask.c)->seats[0], 7);
+    assert_int_equal(command_hold(&call.ask.c)->expires_at, engine_now_ms(lab.engine) + TTL_MS);
     ask_close(&call.ask);
 
     ask_confirm(&call.ask, lab.hall, &id, fence, false);
-    call.ask.c.reference = "order";
-    call.ask.c.reference_len = 5;
-    assert_int_equal(run(&call), HF_CREATED);
-    struct id booking = call.ask.c.booking.id;
+    call.ask.c.confirm.reference = "order";
+    call.ask.c.confirm.reference_len = 5;
+    assert_int_equal(run(&call), VERDICT_CREATED);
+    struct id booking = command_booking(&call.ask.c)->id;
     ask_close(&call.ask);
     assert_int_equal(seat(3), SEAT_BOOKED);
 
     ask_release(&call.ask, lab.hall, &booking);
     call.ask.c.kind = CMD_BOOKING_GET;
     assert_int_equal(run(&call), HF_OK);
-    assert_string_equal(call.ask.c.booking.reference, "order");
-    assert_int_equal(call.ask.c.booking.amount, 5000);
-    assert_memory_equal(call.ask.c.booking.hold_secret, id.secret, ID_SECRET_SIZE);
+    assert_string_equal(command_booking(&call.ask.c)->reference, "order");
+    assert_int_equal(command_booking(&call.ask.c)->amount, 5000);
+    assert_memory_equal(command_booking(&call.ask.c)->hold_secret, id.secret, ID_SECRET_SIZE);
     ask_close(&call.ask);
 
     booking.secret[0] ^= 1;
     ask_release(&call.ask, lab.hall, &booking);
     call.ask.c.kind = CMD_BOOKING_GET;
-    assert_int_equal(run(&call), HF_NO_SUCH_BOOKING);
+    assert_int_equal(run(&call), VERDICT_NO_SUCH_BOOKING);
     ask_close(&call.ask);
     id.secret[0] ^= 1;
     ask_release(&call.ask, lab.hall, &id);
     call.ask.c.kind = CMD_HOLD_GET;
-    assert_int_equal(run(&call), HF_NO_SUCH_HOLD);
+    assert_int_equal(run(&call), VERDICT_NO_SUCH_HOLD);
     ask_close(&call.ask);
 }
 
@@ -480,7 +489,7 @@ static void more_holds_expire_at_once_than_one_batch_ends(void **state)
         submit(&calls[i]);
     }
     for (uint32_t i = 0; i < 600; i++) {
-        assert_int_equal(answer(&calls[i]), HF_CREATED);
+        assert_int_equal(answer(&calls[i]), VERDICT_CREATED);
         ask_close(&calls[i].ask);
     }
     assert_int_equal(counts().held, 600);
@@ -500,10 +509,10 @@ static void a_hold_is_dead_at_its_expiry_swept_or_not(void **state)
     advance_ms(1); /* the worker stands still and cannot have swept it */
     assert_int_equal(hold_status(&g), HOLD_EXPIRED);
     open_gate();
-    assert_int_equal(answer(&stalled), HF_CREATED);
+    assert_int_equal(answer(&stalled), VERDICT_CREATED);
     ask_close(&stalled.ask);
-    assert_int_equal(confirm(&g, false), HF_HOLD_EXPIRED);
-    assert_int_equal(confirm(&g, true), HF_CREATED);
+    assert_int_equal(confirm(&g, false), VERDICT_HOLD_EXPIRED);
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     assert_int_equal(confirm(&g, true), HF_OK);
 }
 
@@ -529,7 +538,7 @@ static void time_slept_during_a_batch_is_not_lost(void **state)
     for (uint32_t i = 0; i < 12; i++) {
         int64_t before = engine_now_ms(lab.engine);
         atomic_store(&readings_left, (int)i + 1);
-        assert_int_equal(create(i), HF_CREATED);
+        assert_int_equal(create(i), VERDICT_CREATED);
         while (atomic_load(&readings_left) > 0)
             engine_now_ms(lab.engine);
         assert_int_equal(engine_now_ms(lab.engine), before + 30000);
@@ -553,13 +562,14 @@ static void repeats_in_one_batch_get_one_effect_and_the_same_bytes(void **state)
     submit(&same);
     submit(&other);
     open_gate();
-    assert_int_equal(answer(&stalled), HF_CREATED);
-    assert_int_equal(answer(&first), HF_CREATED);
+    assert_int_equal(answer(&stalled), VERDICT_CREATED);
+    assert_int_equal(answer(&first), VERDICT_CREATED);
     assert_int_equal(answer(&same), HF_OK);
-    assert_int_equal(answer(&other), HF_KEY_MISMATCH);
-    assert_true(same.ask.c.replayed);
-    assert_int_equal(same.ask.c.body.len, first.ask.c.body.len);
-    assert_memory_equal(same.ask.c.body.data, first.ask.c.body.data, first.ask.c.body.len);
+    assert_int_equal(answer(&other), VERDICT_KEY_MISMATCH);
+    assert_true(same.ask.c.key.replayed);
+    assert_int_equal(same.ask.c.key.answer.len, first.ask.c.key.answer.len);
+    assert_memory_equal(same.ask.c.key.answer.data, first.ask.c.key.answer.data,
+                        first.ask.c.key.answer.len);
     assert_int_equal(seat(2), SEAT_AVAILABLE);
     ask_close(&stalled.ask);
     ask_close(&first.ask);
@@ -578,11 +588,11 @@ static void two_confirms_in_one_batch_are_one_booking(void **state)
         submit(&calls[i]);
     }
     open_gate();
-    assert_int_equal(answer(&stalled), HF_CREATED);
-    assert_int_equal(answer(&calls[0]), HF_CREATED);
+    assert_int_equal(answer(&stalled), VERDICT_CREATED);
+    assert_int_equal(answer(&calls[0]), VERDICT_CREATED);
     assert_int_equal(answer(&calls[1]), HF_OK);
-    assert_memory_equal(calls[0].ask.c.booking.id.secret, calls[1].ask.c.booking.id.secret,
-                        ID_SECRET_SIZE);
+    assert_memory_equal(command_booking(&calls[0].ask.c)->id.secret,
+                        command_booking(&calls[1].ask.c)->id.secret, ID_SECRET_SIZE);
     assert_int_equal(sql("SELECT COUNT(*) FROM bookings"), 1);
     ask_close(&stalled.ask);
     ask_close(&calls[0].ask);
@@ -597,13 +607,13 @@ static void keys_are_forgotten_after_a_day(void **state)
     struct call call;
     ask_create(&call.ask, lab.hall, 0);
     ask_key(&call.ask, "k", "seat 0");
-    assert_int_equal(run(&call), HF_CREATED);
+    assert_int_equal(run(&call), VERDICT_CREATED);
     ask_close(&call.ask);
     advance_ms(KEY_KEPT_MS);
     eventually(no_keys_are_stored);
     ask_create(&call.ask, lab.hall, 1);
     ask_key(&call.ask, "k", "seat 1");
-    assert_int_equal(run(&call), HF_CREATED);
+    assert_int_equal(run(&call), VERDICT_CREATED);
     ask_close(&call.ask);
 }
 
@@ -611,9 +621,10 @@ static void keys_are_forgotten_after_a_day(void **state)
 
 static struct snapshot *map_of_hall(void)
 {
-    struct call call = {.ask.c = {.kind = CMD_SNAPSHOT, .event = lab.hall, .seq = lab.hall->seq}};
+    struct call call = {
+        .ask.c = {.kind = CMD_SNAPSHOT, .event = lab.hall, .snapshot.seq = lab.hall->seq}};
     assert_int_equal(run(&call), HF_OK);
-    return call.ask.c.snapshot;
+    return call.ask.c.snapshot.snapshot;
 }
 
 /* Ten in any second: five at once, then one every 200 ms; and the map is never older than what its
@@ -635,8 +646,8 @@ static void a_map_is_drawn_at_most_ten_times_a_second(void **state)
     for (int i = 0; i < 3; i++) {
         waits[i].ask.c.kind = CMD_SNAPSHOT;
         waits[i].ask.c.event = lab.hall;
-        waits[i].ask.c.seq = lab.hall->seq;
-        waits[i].ask.c.packed = i == 2;
+        waits[i].ask.c.snapshot.seq = lab.hall->seq;
+        waits[i].ask.c.snapshot.packed = i == 2;
         submit(&waits[i]);
     }
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* real time does not count */
@@ -646,12 +657,13 @@ static void a_map_is_drawn_at_most_ten_times_a_second(void **state)
     advance_ms(200);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(answer(&waits[i]), HF_OK);
-        assert_ptr_equal(waits[i].ask.c.snapshot, waits[0].ask.c.snapshot); /* drawn once */
+        assert_ptr_equal(waits[i].ask.c.snapshot.snapshot,
+                         waits[0].ask.c.snapshot.snapshot); /* drawn once */
     }
-    assert_int_equal(waits[0].ask.c.snapshot->seq, lab.hall->seq);
-    assert_true(waits[0].ask.c.snapshot->packed.len > 0);
+    assert_int_equal(waits[0].ask.c.snapshot.snapshot->seq, lab.hall->seq);
+    assert_true(waits[0].ask.c.snapshot.snapshot->packed.len > 0);
     for (int i = 0; i < 3; i++)
-        snapshot_unref(waits[i].ask.c.snapshot);
+        snapshot_unref(waits[i].ask.c.snapshot.snapshot);
 }
 
 /* ---- restart ---- */
@@ -668,38 +680,39 @@ static void a_restart_keeps_seats_holds_fences_and_keys(void **state)
     (void)state;
     struct call call;
     struct grant held = grant(0), sold = grant(1), given = grant(2);
-    assert_int_equal(confirm(&sold, false), HF_CREATED);
+    assert_int_equal(confirm(&sold, false), VERDICT_CREATED);
     ask_release(&call.ask, lab.hall, &given.id);
-    assert_int_equal(run(&call), HF_NO_CONTENT);
+    assert_int_equal(run(&call), VERDICT_OK);
     ask_close(&call.ask);
     struct call keyed;
     ask_create(&keyed.ask, lab.hall, 3);
     ask_key(&keyed.ask, "k", "seat 3");
-    assert_int_equal(run(&keyed), HF_CREATED);
+    assert_int_equal(run(&keyed), VERDICT_CREATED);
     struct snapshot *before = map_of_hall();
 
     restart();
     struct snapshot *after = map_of_hall();
     assert_int_equal(after->seq, before->seq);
-    assert_int_equal(after->json.len, before->json.len);
-    assert_memory_equal(after->json.data, before->json.data, before->json.len);
+    assert_int_equal(after->text.len, before->text.len);
+    assert_memory_equal(after->text.data, before->text.data, before->text.len);
     snapshot_unref(before);
     snapshot_unref(after);
 
-    assert_int_equal(create(0), HF_SEAT_TAKEN);
-    assert_int_equal(create(1), HF_SEAT_TAKEN);
+    assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
+    assert_int_equal(create(1), VERDICT_SEAT_TAKEN);
     ask_create(&call.ask, lab.hall, 3); /* the same answer, byte for byte */
     ask_key(&call.ask, "k", "seat 3");
     assert_false(engine_refuse(lab.engine, &call.ask.c));
     assert_int_equal(run(&call), HF_OK);
-    assert_true(call.ask.c.replayed);
-    assert_int_equal(call.ask.c.http_status, 201);
-    assert_int_equal(call.ask.c.body.len, keyed.ask.c.body.len);
-    assert_memory_equal(call.ask.c.body.data, keyed.ask.c.body.data, keyed.ask.c.body.len);
+    assert_true(call.ask.c.key.replayed);
+    assert_int_equal(call.ask.c.key.answer_code, 1 + VERDICT_CREATED);
+    assert_int_equal(call.ask.c.key.answer.len, keyed.ask.c.key.answer.len);
+    assert_memory_equal(call.ask.c.key.answer.data, keyed.ask.c.key.answer.data,
+                        keyed.ask.c.key.answer.len);
     ask_close(&call.ask);
     struct grant next = grant(2);
-    assert_int_equal(next.fence, keyed.ask.c.hold.fence + 1);
-    assert_int_equal(confirm(&held, false), HF_CREATED);
+    assert_int_equal(next.fence, command_hold(&keyed.ask.c)->fence + 1);
+    assert_int_equal(confirm(&held, false), VERDICT_CREATED);
     assert_int_equal(confirm(&sold, false), HF_OK);
     ask_close(&keyed.ask);
 }
@@ -713,7 +726,7 @@ static void holds_expire_while_the_server_is_down(void **state)
     start();
     load_hall();
     assert_int_equal(hold_status(&g), HOLD_EXPIRED);
-    assert_int_equal(create(0), HF_CREATED);
+    assert_int_equal(create(0), VERDICT_CREATED);
 }
 
 static bool no_hold_is_active(void)
@@ -739,9 +752,9 @@ static void holds_of_events_that_nobody_loads_expire_too(void **state)
 static void assert_remaining(int64_t ms)
 {
     advance_ms(ms - 10);
-    assert_int_equal(create(0), HF_SEAT_TAKEN);
+    assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
     advance_ms(10);
-    assert_int_equal(create(0), HF_CREATED);
+    assert_int_equal(create(0), VERDICT_CREATED);
 }
 
 static void stepping_the_wall_clock_does_not_move_expiries(void **state)
@@ -750,7 +763,7 @@ static void stepping_the_wall_clock_does_not_move_expiries(void **state)
     grant(0);
     advance_ms(20000);
     clock_fake_step(&lab.clock, HOUR_MS * 1000);
-    assert_int_equal(create(0), HF_SEAT_TAKEN);
+    assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
     clock_fake_step(&lab.clock, -3 * HOUR_MS * 1000);
     assert_remaining(40000);
 }
@@ -794,8 +807,8 @@ static bool refuses(const char *key, uint32_t seat_a, uint32_t seat_b, uint32_t 
         ask_key(&a, key, "whatever");
     bool refused = engine_refuse(lab.engine, &a.c);
     if (refused)
-        assert_int_equal(a.c.status, HF_SEAT_TAKEN);
-    *ret_taken = refused ? a.c.n_taken : 0;
+        assert_int_equal(a.c.verdict, VERDICT_SEAT_TAKEN);
+    *ret_taken = refused ? command_shortage(&a.c)->n_taken : 0;
     ask_close(&a);
     return refused;
 }
@@ -820,11 +833,11 @@ static void a_seat_is_refused_from_the_view_only_when_it_surely_is_taken(void **
     assert_false(refuses(NULL, 0, 1, &taken));          /* over */
     assert_true(refuses(NULL, 0, 49, &taken) == false); /* 49 is not committed, so not shown */
     open_gate();
-    assert_int_equal(answer(&stalled), HF_CREATED);
+    assert_int_equal(answer(&stalled), VERDICT_CREATED);
     ask_close(&stalled.ask);
     assert_true(refuses(NULL, 0, 49, &taken));
     assert_int_equal(taken, 1);
-    assert_int_equal(confirm(&g, true), HF_CREATED);
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     advance_ms(HOUR_MS);
     assert_true(refuses(NULL, 0, 1, &taken)); /* sold */
     lab.hall->status = EVENT_CLOSED;
@@ -838,7 +851,7 @@ static void a_stored_key_is_never_refused_from_the_view(void **state)
     struct call call;
     ask_create(&call.ask, lab.hall, 0);
     ask_key(&call.ask, "mine", "seat 0");
-    assert_int_equal(run(&call), HF_CREATED);
+    assert_int_equal(run(&call), VERDICT_CREATED);
     ask_close(&call.ask);
     assert_false(refuses("mine", 0, 1, &taken));
     assert_true(refuses("another", 0, 1, &taken));
@@ -861,19 +874,19 @@ static void a_full_queue_refuses_at_once_and_reads_go_on(void **state)
         submit(&queued[i]);
     }
     ask_create(&refused.ask, lab.hall, 5);
-    assert_int_equal(engine_submit(lab.engine, &refused.ask.c), HF_OVERLOADED);
+    assert_int_equal(try_submit(&refused), HF_OVERLOADED);
     struct id nobody = {.key = 1};
     struct call read;
     ask_release(&read.ask, lab.hall, &nobody);
     read.ask.c.kind = CMD_HOLD_GET;
-    assert_int_equal(run(&read), HF_NO_SUCH_HOLD); /* readers do not wait for the worker */
+    assert_int_equal(run(&read), VERDICT_NO_SUCH_HOLD); /* readers do not wait for the worker */
     open_gate();
-    assert_int_equal(answer(&stalled), HF_CREATED);
+    assert_int_equal(answer(&stalled), VERDICT_CREATED);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(answer(&queued[i]), HF_CREATED);
+        assert_int_equal(answer(&queued[i]), VERDICT_CREATED);
         ask_close(&queued[i].ask);
     }
-    assert_int_equal(run(&refused), HF_CREATED);
+    assert_int_equal(run(&refused), VERDICT_CREATED);
     ask_close(&stalled.ask);
     ask_close(&refused.ask);
     ask_close(&read.ask);
@@ -903,12 +916,11 @@ static void stopping_finishes_what_was_accepted(void **state)
     enum hf_status status;
     do { /* until the stop has begun */
         struct id nobody = {.key = 1};
-        ask_release(&late.ask, lab.hall, &nobody);
-        late.ask.c.kind = CMD_HOLD_GET;
-        late.done = false;
-        status = engine_submit(lab.engine, &late.ask.c);
+        ask_event(&late.ask, CMD_HOLD_GET, lab.hall);
+        late.ask.c.hold_get.id = nobody;
+        status = try_submit(&late);
         if (status == HF_OK)
-            assert_int_equal(answer(&late), HF_NO_SUCH_HOLD);
+            assert_int_equal(answer(&late), VERDICT_NO_SUCH_HOLD);
         ask_close(&late.ask);
     } while (status == HF_OK);
     assert_int_equal(status, HF_DRAINING);
@@ -918,8 +930,8 @@ static void stopping_finishes_what_was_accepted(void **state)
     int created = 0, replayed = 0;
     for (uint32_t i = 0; i < 40; i++) {
         assert_true(calls[i].done);
-        created += calls[i].ask.c.status == HF_CREATED;
-        replayed += calls[i].ask.c.replayed;
+        created += calls[i].ask.c.verdict == VERDICT_CREATED;
+        replayed += calls[i].ask.c.key.replayed;
         ask_close(&calls[i].ask);
     }
     assert_int_equal(created, 21);
@@ -941,7 +953,7 @@ static void a_second_engine_on_the_same_ledger_does_not_start(void **state)
     metrics_free(lab.metrics);
     lab.engine = first;
     lab.metrics = metrics;
-    assert_int_equal(create(0), HF_CREATED);
+    assert_int_equal(create(0), VERDICT_CREATED);
 }
 
 static void an_engine_without_a_ledger_does_not_start(void **state)
@@ -969,10 +981,10 @@ static void a_seat_sold_behind_the_server_s_back_is_taken(void **state)
     snprintf(text, sizeof text, "INSERT INTO seats VALUES (%lld, 2, 99, 0, 0, 1)",
              (long long)SEAT_KEY(lab.hall_key, 4));
     assert_int_equal(sql(text), 1);
-    assert_int_equal(create(4), HF_SEAT_TAKEN); /* read again, judged again */
+    assert_int_equal(create(4), VERDICT_SEAT_TAKEN); /* read again, judged again */
     assert_int_equal(metric(SURPRISES), 1);
     assert_int_equal(seat(4), SEAT_BOOKED);
-    assert_int_equal(create(5), HF_CREATED);
+    assert_int_equal(create(5), VERDICT_CREATED);
     assert_true(engine_ready(lab.engine, NULL, 0));
 }
 
@@ -995,8 +1007,8 @@ static void a_surprise_spares_the_others_of_its_batch(void **state)
     for (int i = 0; i < 4; i++)
         submit(&calls[i]);
     open_gate();
-    assert_int_equal(answer(&stalled), HF_CREATED);
-    const enum hf_status want[] = {HF_CREATED, HF_SEAT_TAKEN, HF_CREATED, HF_OK};
+    assert_int_equal(answer(&stalled), VERDICT_CREATED);
+    const enum verdict want[] = {VERDICT_CREATED, VERDICT_SEAT_TAKEN, VERDICT_CREATED, VERDICT_OK};
     for (int i = 0; i < 4; i++) {
         assert_int_equal(answer(&calls[i]), want[i]);
         ask_close(&calls[i].ask);
@@ -1014,12 +1026,12 @@ static void a_seat_with_a_sale_is_not_sold_again(void **state)
     snprintf(text, sizeof text, "INSERT INTO sold_seats (seat, booking) VALUES (%lld, 99)",
              (long long)SEAT_KEY(lab.hall_key, 0));
     assert_int_equal(sql(text), 1);
-    assert_int_equal(confirm(&g, false), HF_SEAT_SOLD);
+    assert_int_equal(confirm(&g, false), VERDICT_SEAT_SOLD);
     assert_int_equal(sql("SELECT COUNT(*) FROM bookings"), 0);
     assert_int_equal(hold_status(&g), HOLD_ACTIVE);
     assert_int_equal(metric("\nholdfast_sale_conflicts_total "), 1);
-    assert_int_equal(create(0), HF_SEAT_TAKEN);
-    assert_int_equal(create(1), HF_CREATED);
+    assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
+    assert_int_equal(create(1), VERDICT_CREATED);
 }
 
 static void a_damaged_row_fails_its_batch_and_nothing_later(void **state)
@@ -1029,7 +1041,7 @@ static void a_damaged_row_fails_its_batch_and_nothing_later(void **state)
     struct call first, stalled, calls[2];
     ask_create(&first.ask, lab.hall, 1);
     ask_key(&first.ask, "k", "seat 1");
-    assert_int_equal(run(&first), HF_CREATED);
+    assert_int_equal(run(&first), VERDICT_CREATED);
     ask_close(&first.ask);
     char text[128];
     snprintf(text, sizeof text, "UPDATE holds SET seats = '[1;2]' WHERE hold = %lld",
@@ -1042,14 +1054,14 @@ static void a_damaged_row_fails_its_batch_and_nothing_later(void **state)
     submit(&calls[0]);
     submit(&calls[1]);
     open_gate();
-    assert_int_equal(answer(&stalled), HF_CREATED);
+    assert_int_equal(answer(&stalled), VERDICT_CREATED);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(answer(&calls[i]), HF_INTERNAL);
         assert_non_null(strstr(calls[i].ask.c.err.msg, "damaged"));
         ask_close(&calls[i].ask);
     }
     ask_close(&stalled.ask);
-    assert_int_equal(create(2), HF_CREATED);
+    assert_int_equal(create(2), VERDICT_CREATED);
     assert_true(engine_ready(lab.engine, NULL, 0));
 }
 
@@ -1066,9 +1078,9 @@ static void *race(void *arg)
         if (engine_refuse(lab.engine, &call.ask.c))
             continue;
         call.done = false;
-        while (engine_submit(lab.engine, &call.ask.c) != HF_OK)
+        while (try_submit(&call) != HF_OK)
             sched_yield();
-        *won += answer(&call) == HF_CREATED;
+        *won += answer(&call) == VERDICT_CREATED;
         snapshot_unref(event_snapshot(lab.hall, i % 2));
         ask_close(&call.ask);
     }

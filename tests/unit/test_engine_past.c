@@ -40,10 +40,10 @@ static struct {
     bool gate_shut, at_gate; /* the worker waits in render, in the middle of a batch */
 } lab = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static void done(struct command *c)
+static void done(struct pending *pending)
 {
     pthread_mutex_lock(&lab.lock);
-    ((struct call *)(void *)c)->done = true;
+    ((struct call *)pending->waiter)->done = true;
     pthread_cond_broadcast(&lab.changed);
     pthread_mutex_unlock(&lab.lock);
 }
@@ -58,7 +58,14 @@ static int render(const struct command *c, struct buf *out)
     lab.at_gate = false;
     pthread_mutex_unlock(&lab.lock);
     paper_render(c, out);
-    return hf_status_http(c->status);
+    return 1 + (int)c->verdict;
+}
+
+/* A letter for each seat stands for the map. */
+static void render_map(const struct event *e, const struct seat_map *map, struct buf *out)
+{
+    for (uint32_t i = 0; i < e->def->n_seats; i++)
+        buf_char(out, ".hbx"[map->seats[i]]);
 }
 
 static void start(void)
@@ -71,8 +78,8 @@ static void start(void)
         .random_seed = 5,
         .public_places_max = 5,
         .metrics = lab.metrics,
-        .done = done,
         .render = render,
+        .render_map = render_map,
     };
     if (engine_start(&config, &lab.engine, &err) != HF_OK)
         fail_msg("%s", err.msg);
@@ -103,19 +110,20 @@ static void wait_for(const bool *flag)
 static void submit(struct call *call)
 {
     call->done = false;
+    call->ask.c.pending = (struct pending){.done = done, .waiter = call};
     assert_int_equal(engine_submit(lab.engine, &call->ask.c), HF_OK);
 }
 
-static enum hf_status run(struct call *call)
+static enum verdict run(struct call *call)
 {
     submit(call);
     wait_for(&call->done);
-    return call->ask.c.status;
+    return call->ask.c.verdict;
 }
 
-static enum hf_status run_and_close(struct call *call)
+static enum verdict run_and_close(struct call *call)
 {
-    enum hf_status status = run(call);
+    enum verdict status = run(call);
     ask_close(&call->ask);
     return status;
 }
@@ -177,11 +185,10 @@ static int open_lab(void **state)
     def->hold_max_ms = 20 * MINUTE_MS;
     struct call call = {0};
     call.ask.c.kind = CMD_EVENT_CREATE;
-    call.ask.c.def = def;
-    assert_int_equal(run(&call), HF_CREATED);
+    call.ask.c.event_create.def = def;
+    assert_int_equal(run(&call), VERDICT_CREATED);
     lab.hall_key = def->id.key;
     ask_close(&call.ask);
-    event_def_free(def);
     load_hall();
     return 0;
 }
@@ -205,8 +212,9 @@ struct grant {
 
 static struct grant granted(struct call *call)
 {
-    assert_int_equal(run(call), HF_CREATED);
-    struct grant g = {call->ask.c.hold.id, call->ask.c.hold.fence, call->ask.c.hold.expires_at};
+    assert_int_equal(run(call), VERDICT_CREATED);
+    struct grant g = {command_hold(&call->ask.c)->id, command_hold(&call->ask.c)->fence,
+                      command_hold(&call->ask.c)->expires_at};
     ask_close(&call->ask);
     return g;
 }
@@ -226,21 +234,21 @@ static struct grant places(uint32_t quantity)
     return granted(&call);
 }
 
-static enum hf_status release(const struct grant *g)
+static enum verdict release(const struct grant *g)
 {
     struct call call;
     ask_release(&call.ask, lab.hall, &g->id);
     return run_and_close(&call);
 }
 
-static enum hf_status confirm(const struct grant *g, bool rescue)
+static enum verdict confirm(const struct grant *g, bool rescue)
 {
     struct call call;
     ask_confirm(&call.ask, lab.hall, &g->id, g->fence, rescue);
     return run_and_close(&call);
 }
 
-static enum hf_status set_status(enum command_kind kind)
+static enum verdict set_status(enum command_kind kind)
 {
     struct call call;
     ask_event(&call.ask, kind, lab.hall);
@@ -283,14 +291,11 @@ static struct seat_past past;
 static void read_seat(uint32_t seat, int64_t at)
 {
     struct call call;
-    uint32_t seats[1] = {seat};
     ask_event(&call.ask, CMD_SEAT_GET, lab.hall);
-    memset(&past, 0, sizeof past);
-    call.ask.c.seats = seats;
-    call.ask.c.n_seats = 1;
-    call.ask.c.at = at;
-    call.ask.c.past = &past;
-    assert_int_equal(run_and_close(&call), HF_OK);
+    past = (struct seat_past){.at = at};
+    call.ask.c.seat_get.seat = seat;
+    call.ask.c.seat_get.past = &past;
+    assert_int_equal(run(&call), VERDICT_OK);
     for (size_t i = 0; i < past.n; i++) {
         assert_int_equal(past.history[i].row.item, seat);
         assert_true(past.history[i].row.at <= past.at);
@@ -318,7 +323,7 @@ static void a_seat_is_read_now_and_as_it_was(void **state)
     assert_memory_equal(past.history[0].hold_secret, g.id.secret, ID_SECRET_SIZE);
     assert_int_equal(past.history[0].row.cause, CAUSE_HOLD);
     advance_ms(10);
-    assert_int_equal(confirm(&g, false), HF_CREATED);
+    assert_int_equal(confirm(&g, false), VERDICT_CREATED);
     read_seat(2, engine_now_ms(lab.engine) + HOUR_MS); /* the future is not known */
     assert_int_equal(past.at, engine_now_ms(lab.engine));
     assert_int_equal(past.status, SEAT_BOOKED);
@@ -344,7 +349,7 @@ static void a_renewed_hold_had_its_seat_as_long_as_was_known_then(void **state)
     struct call call;
     ask_renew(&call.ask, lab.hall, &g.id, 0);
     assert_int_equal(run(&call), HF_OK);
-    int64_t renewed = call.ask.c.hold.expires_at;
+    int64_t renewed = command_hold(&call.ask.c)->expires_at;
     ask_close(&call.ask);
     advance_ms(2 * TTL_MS); /* over, and ended later than it ran out */
     read_seat(0, renewed - TTL_MS - 1);
@@ -384,7 +389,7 @@ static void a_long_past_is_cut_to_its_newest_rows(void **state)
     (void)state;
     for (int i = 0; i < SEAT_HISTORY_MAX / 2; i++) {
         struct grant g = grant(1);
-        assert_int_equal(release(&g), HF_NO_CONTENT);
+        assert_int_equal(release(&g), VERDICT_OK);
     }
     read_seat(1, 0);
     assert_int_equal(past.n, SEAT_HISTORY_MAX);
@@ -439,11 +444,12 @@ static void random_create(void)
         h.holds[h.n_holds].seats[i] = (first + i * 2) % SEATS;
     h.holds[h.n_holds].n = n;
     ask_create_n(&call.ask, lab.hall, h.holds[h.n_holds].seats, h.holds[h.n_holds].n);
-    call.ask.c.ttl_ms = 1000 + below(15000);
-    if (run(&call) == HF_CREATED) {
+    call.ask.c.create.ttl_ms = 1000 + below(15000);
+    if (run(&call) == VERDICT_CREATED) {
         h.holds[h.n_holds].grant =
-            (struct grant){call.ask.c.hold.id, call.ask.c.hold.fence, call.ask.c.hold.expires_at};
-        record_of_hold(h.n_holds, HELD, call.ask.c.hold.expires_at);
+            (struct grant){command_hold(&call.ask.c)->id, command_hold(&call.ask.c)->fence,
+                           command_hold(&call.ask.c)->expires_at};
+        record_of_hold(h.n_holds, HELD, command_hold(&call.ask.c)->expires_at);
         h.n_holds++;
     }
     ask_close(&call.ask);
@@ -455,7 +461,7 @@ static void random_block(void)
     enum command_kind kind = below(3) ? CMD_SEATS_UNBLOCK : CMD_SEATS_BLOCK;
     uint32_t seat = (uint32_t)below(SEATS);
     ask_seats(&call.ask, kind, lab.hall, seat);
-    if (run_and_close(&call) == HF_OK)
+    if (run_and_close(&call) == VERDICT_OK)
         h.seats[seat] = (struct seat_record){kind == CMD_SEATS_BLOCK ? BLOCKED : FREE, 0, 0};
 }
 
@@ -467,21 +473,22 @@ static void random_on_hold(void)
     int64_t roll = below(100);
     if (roll < 40) {
         ask_renew(&call.ask, lab.hall, &g->id, 1000 + below(15000));
-        if (run(&call) == HF_OK)
-            record_of_hold(i, HELD, call.ask.c.hold.expires_at);
+        if (run(&call) == VERDICT_OK)
+            record_of_hold(i, HELD, command_hold(&call.ask.c)->expires_at);
         ask_close(&call.ask);
     } else if (roll < 98) {
         ask_release(&call.ask, lab.hall, &g->id);
         call.ask.c.kind = roll < 60 ? CMD_HOLD_EVICT : CMD_HOLD_RELEASE;
+        call.ask.c.release.evicts = roll < 60;
         int64_t seq = lab.hall->seq;
-        enum hf_status status = run_and_close(&call);
-        bool ended = (status == HF_OK || status == HF_NO_CONTENT) && lab.hall->seq != seq;
+        enum verdict status = run_and_close(&call);
+        bool ended = status == VERDICT_OK && lab.hall->seq != seq;
         for (uint32_t s = 0; ended && s < h.holds[i].n; s++)
             if (h.seats[h.holds[i].seats[s]].hold == g->id.key)
                 h.seats[h.holds[i].seats[s]] = (struct seat_record){FREE, 0, 0};
     } else {
         ask_confirm(&call.ask, lab.hall, &g->id, g->fence, true);
-        if (run_and_close(&call) == HF_CREATED)
+        if (run_and_close(&call) == VERDICT_CREATED)
             record_of_hold(i, SOLD, 0);
     }
 }
@@ -546,24 +553,31 @@ static void every_moment_of_a_seat_s_past_reads_as_it_was(void **state)
 
 /* ---- lists ---- */
 
-/* `hold`: whose id the list was asked for by, or NULL. */
-static enum hf_status ask_page(enum command_kind kind, struct page want, const struct id *hold,
-                               struct page **ret)
+static enum verdict ask_audit(struct audit_page want, struct audit_page **ret)
 {
     struct call call;
     *ret = hf_alloc(sizeof **ret);
     **ret = want;
-    ask_event(&call.ask, kind, lab.hall);
-    call.ask.c.page = *ret;
-    if (hold)
-        call.ask.c.id = *hold;
-    return run_and_close(&call);
+    ask_event(&call.ask, CMD_AUDIT_LIST, lab.hall);
+    call.ask.c.audit_list.page = *ret;
+    return run(&call);
 }
 
-static struct page *read_page(enum command_kind kind, struct page want)
+static struct audit_page *read_audit(struct audit_page want)
 {
-    struct page *page;
-    assert_int_equal(ask_page(kind, want, NULL, &page), HF_OK);
+    struct audit_page *page;
+    assert_int_equal(ask_audit(want, &page), VERDICT_OK);
+    return page;
+}
+
+static struct hold_page *read_holds(struct hold_page want)
+{
+    struct call call;
+    struct hold_page *page = hf_alloc(sizeof *page);
+    *page = want;
+    ask_event(&call.ask, CMD_HOLD_LIST, lab.hall);
+    call.ask.c.hold_list.page = page;
+    assert_int_equal(run(&call), VERDICT_OK);
     return page;
 }
 
@@ -573,37 +587,37 @@ static void the_log_is_listed_over_more_rows_than_a_page(void **state)
     struct id seventh = {0};
     for (int i = 1; i <= 60; i++) {
         struct grant g = grant(1);
-        assert_int_equal(release(&g), HF_NO_CONTENT);
+        assert_int_equal(release(&g), VERDICT_OK);
         if (i == 7)
             seventh = g.id;
     }
     int64_t next = 0, all = lab.hall->seq;
     assert_int_equal(all, 1 + 60 * 4);
     for (bool more = true; more;) {
-        struct page *p =
-            read_page(CMD_AUDIT_LIST, (struct page){.limit = 50, .after = next, .seat = -1});
+        struct audit_page *p =
+            read_audit((struct audit_page){.limit = 50, .after = next, .seat = -1});
         more = p->more;
         assert_int_equal(p->n, more ? 50 : all % 50);
         for (size_t i = 0; i < p->n; i++)
-            assert_int_equal(p->audit[i].row.seq, ++next);
-        page_free(p);
+            assert_int_equal(p->entries[i].row.seq, ++next);
+        audit_page_free(p);
     }
     assert_int_equal(next, all);
-    struct page *p = read_page(CMD_AUDIT_LIST, (struct page){.limit = 240, .seat = -1, .after = 1});
+    struct audit_page *p = read_audit((struct audit_page){.limit = 240, .seat = -1, .after = 1});
     assert_int_equal(p->n, 240); /* exactly what there is: no more */
     assert_false(p->more);
-    page_free(p);
-    p = read_page(CMD_AUDIT_LIST, (struct page){.limit = 1000, .seat = 1});
+    audit_page_free(p);
+    p = read_audit((struct audit_page){.limit = 1000, .seat = 1});
     assert_int_equal(p->n, 120);
-    page_free(p);
-    const struct page of_hold = {.limit = 1000, .seat = -1, .hold = seventh.key};
-    assert_int_equal(ask_page(CMD_AUDIT_LIST, of_hold, &seventh, &p), HF_OK);
+    audit_page_free(p);
+    struct audit_page of_hold = {.limit = 1000, .seat = -1, .hold = seventh};
+    assert_int_equal(ask_audit(of_hold, &p), VERDICT_OK);
     assert_int_equal(p->n, 4);
-    assert_int_equal(p->audit[3].row.cause, CAUSE_RELEASE);
-    page_free(p);
-    seventh.secret[0] ^= 1; /* its number alone is nobody's business */
-    assert_int_equal(ask_page(CMD_AUDIT_LIST, of_hold, &seventh, &p), HF_NO_SUCH_HOLD);
-    page_free(p);
+    assert_int_equal(p->entries[3].row.cause, CAUSE_RELEASE);
+    audit_page_free(p);
+    of_hold.hold.secret[0] ^= 1; /* its number alone is nobody's business */
+    assert_int_equal(ask_audit(of_hold, &p), VERDICT_NO_SUCH_HOLD);
+    audit_page_free(p);
 }
 
 static void holds_are_listed_with_the_status_they_have_now(void **state)
@@ -611,15 +625,15 @@ static void holds_are_listed_with_the_status_they_have_now(void **state)
     (void)state;
     struct call stalled, call;
     struct grant released = grant(0), sold = grant(1), lasting;
-    assert_int_equal(release(&released), HF_NO_CONTENT);
-    assert_int_equal(confirm(&sold, false), HF_CREATED);
+    assert_int_equal(release(&released), VERDICT_OK);
+    assert_int_equal(confirm(&sold, false), VERDICT_CREATED);
     places(2);
     ask_best(&call.ask, lab.hall, 2, true);
-    call.ask.c.ttl_ms = 2 * TTL_MS;
+    call.ask.c.create.ttl_ms = 2 * TTL_MS;
     lasting = granted(&call);
     stall(&stalled);
     advance_ms(TTL_MS); /* the places are over, though nobody has swept them */
-    struct page *p = read_page(CMD_HOLD_LIST, (struct page){.limit = 3});
+    struct hold_page *p = read_holds((struct hold_page){.limit = 3});
     assert_int_equal(p->n, 3);
     assert_true(p->more);
     assert_int_equal(p->holds[0].id.key, lasting.id.key);
@@ -630,18 +644,18 @@ static void holds_are_listed_with_the_status_they_have_now(void **state)
     assert_int_equal(p->holds[1].areas[0].quantity, 2);
     assert_int_equal(p->holds[2].status, HOLD_CONFIRMED);
     int64_t before = p->holds[2].id.key;
-    page_free(p);
-    p = read_page(CMD_HOLD_LIST, (struct page){.limit = 3, .before = before});
+    hold_page_free(p);
+    p = read_holds((struct hold_page){.limit = 3, .before = before});
     assert_int_equal(p->n, 1);
     assert_false(p->more);
     assert_int_equal(p->holds[0].status, HOLD_RELEASED);
-    page_free(p);
+    hold_page_free(p);
     const enum hold_status each[] = {HOLD_ACTIVE, HOLD_EXPIRED, HOLD_RELEASED, HOLD_CONFIRMED};
     for (int i = 0; i < 4; i++) {
-        p = read_page(CMD_HOLD_LIST, (struct page){.limit = 100, .status = each[i]});
+        p = read_holds((struct hold_page){.limit = 100, .status = each[i]});
         assert_int_equal(p->n, 1);
         assert_int_equal(p->holds[0].status, each[i]);
-        page_free(p);
+        hold_page_free(p);
     }
     go_on(&stalled);
 }
@@ -657,9 +671,9 @@ static bool refuses_area(uint32_t quantity, const char *key)
         ask_key(&a, key, "whatever");
     bool refused = engine_refuse(lab.engine, &a.c);
     if (refused) {
-        assert_int_equal(a.c.status, HF_SOLD_OUT);
-        assert_int_equal(a.c.short_area, FLOOR);
-        assert_int_equal(a.c.available, lab.hall->areas[FLOOR].available);
+        assert_int_equal(a.c.verdict, VERDICT_SOLD_OUT);
+        assert_int_equal(command_shortage(&a.c)->short_area, FLOOR);
+        assert_int_equal(command_shortage(&a.c)->available, lab.hall->areas[FLOOR].available);
     }
     ask_close(&a);
     return refused;
@@ -669,14 +683,14 @@ static bool refuses_best(uint32_t quantity, int64_t section, const char *tier)
 {
     struct ask a;
     ask_best(&a, lab.hall, quantity, true);
-    a.c.best.section = section;
-    a.c.best.tier = tier;
-    a.c.best.tier_len = tier ? strlen(tier) : 0;
+    a.c.create.best.section = section;
+    a.c.create.best.tier = tier;
+    a.c.create.best.tier_len = tier ? strlen(tier) : 0;
     bool refused = engine_refuse(lab.engine, &a.c);
     if (refused) {
-        assert_int_equal(a.c.status, HF_SOLD_OUT);
-        assert_int_equal(a.c.short_area, -1);
-        assert_int_equal(a.c.available, lab.hall->counts[SEAT_AVAILABLE]);
+        assert_int_equal(a.c.verdict, VERDICT_SOLD_OUT);
+        assert_int_equal(command_shortage(&a.c)->short_area, -1);
+        assert_int_equal(command_shortage(&a.c)->available, lab.hall->counts[SEAT_AVAILABLE]);
     }
     ask_close(&a);
     return refused;
@@ -719,9 +733,9 @@ static void best_available_is_refused_from_the_view_only_by_the_count_of_all_sea
     assert_false(refuses_best(2, 0, NULL)); /* of a section, `available` is another number */
     assert_false(refuses_best(2, -1, "gold"));
     ask_best(&call.ask, lab.hall, 2, true);
-    call.ask.c.best.section = 0;
-    assert_int_equal(run(&call), HF_SOLD_OUT);
-    assert_int_equal(call.ask.c.available, 1);
+    call.ask.c.create.best.section = 0;
+    assert_int_equal(run(&call), VERDICT_SOLD_OUT);
+    assert_int_equal(command_shortage(&call.ask.c)->available, 1);
     ask_close(&call.ask);
     stall(&stalled);
     advance_ms(TTL_MS - 249);
@@ -730,16 +744,16 @@ static void best_available_is_refused_from_the_view_only_by_the_count_of_all_sea
     assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK);
     assert_false(refuses_best(SEATS + 1, -1, NULL)); /* another refusal is due */
     ask_best(&call.ask, lab.hall, SEATS + 1, true);
-    assert_int_equal(run_and_close(&call), HF_EVENT_CLOSED);
+    assert_int_equal(run_and_close(&call), VERDICT_EVENT_CLOSED);
 }
 
 /* ---- restart ---- */
 
-static enum hf_status buy(uint64_t client, uint32_t seat)
+static enum verdict buy(uint64_t client, uint32_t seat)
 {
     struct call call;
     ask_create(&call.ask, lab.hall, seat);
-    call.ask.c.client = client;
+    call.ask.c.create.client = client;
     return run_and_close(&call);
 }
 
@@ -748,14 +762,14 @@ static void a_restart_keeps_areas_blocks_status_and_what_addresses_hold(void **s
     (void)state;
     struct call call;
     struct grant sold = places(3);
-    assert_int_equal(confirm(&sold, false), HF_CREATED);
+    assert_int_equal(confirm(&sold, false), VERDICT_CREATED);
     ask_create(&call.ask, lab.hall, 0);
     ask_area(&call.ask, FLOOR, 4);
-    call.ask.c.client = CLIENT;
+    call.ask.c.create.client = CLIENT;
     struct grant held = granted(&call);
     ask_seats(&call.ask, CMD_SEATS_BLOCK, lab.hall, 4, 5);
     assert_int_equal(run_and_close(&call), HF_OK);
-    assert_int_equal(buy(CLIENT, 1), HF_TOO_MANY_HOLDS);
+    assert_int_equal(buy(CLIENT, 1), VERDICT_TOO_MANY_HOLDS);
     assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK);
     struct event_counts before, after;
     event_read_counts(lab.hall, &before);
@@ -767,22 +781,22 @@ static void a_restart_keeps_areas_blocks_status_and_what_addresses_hold(void **s
     assert_int_equal(lab.hall->areas[FLOOR].available, FLOOR_PLACES - 7);
     assert_int_equal(lab.hall->areas[FLOOR].booked_shown, 3);
     assert_int_equal(seat_shown_status(seat_shown(lab.hall, 5)), SEAT_BLOCKED);
-    assert_int_equal(buy(CLIENT, 1), HF_EVENT_CLOSED);
+    assert_int_equal(buy(CLIENT, 1), VERDICT_EVENT_CLOSED);
     assert_int_equal(set_status(CMD_EVENT_OPEN), HF_OK);
-    assert_int_equal(buy(CLIENT, 1), HF_TOO_MANY_HOLDS);
-    assert_int_equal(buy(CLIENT + 1, 4), HF_SEAT_TAKEN);
+    assert_int_equal(buy(CLIENT, 1), VERDICT_TOO_MANY_HOLDS);
+    assert_int_equal(buy(CLIENT + 1, 4), VERDICT_SEAT_TAKEN);
     ask_best(&call.ask, lab.hall, 3, true); /* 0 is held, 4 and 5 are blocked */
-    assert_int_equal(run(&call), HF_SOLD_OUT);
-    assert_int_equal(call.ask.c.available, 3);
+    assert_int_equal(run(&call), VERDICT_SOLD_OUT);
+    assert_int_equal(command_shortage(&call.ask.c)->available, 3);
     ask_close(&call.ask);
     ask_create_none(&call.ask, lab.hall);
     ask_area(&call.ask, FLOOR, 4);
-    assert_int_equal(run(&call), HF_SOLD_OUT);
-    assert_int_equal(call.ask.c.available, 3);
+    assert_int_equal(run(&call), VERDICT_SOLD_OUT);
+    assert_int_equal(command_shortage(&call.ask.c)->available, 3);
     ask_close(&call.ask);
-    assert_int_equal(release(&held), HF_NO_CONTENT);
+    assert_int_equal(release(&held), VERDICT_OK);
     assert_int_equal(lab.hall->areas[FLOOR].available, FLOOR_PLACES - 3);
-    assert_int_equal(buy(CLIENT, 1), HF_CREATED);
+    assert_int_equal(buy(CLIENT, 1), VERDICT_CREATED);
     assert_int_equal(metric("\nholdfast_ledger_surprises_total "), 0);
 }
 
@@ -807,8 +821,8 @@ static void an_area_counted_behind_the_server_s_back_is_read_again(void **state)
     assert_int_equal(sql("UPDATE areas SET booked = 5 WHERE area = 0"), 1);
     ask_create_none(&call.ask, lab.hall);
     ask_area(&call.ask, FLOOR, 4);
-    assert_int_equal(run(&call), HF_SOLD_OUT); /* judged again, by what is there */
-    assert_int_equal(call.ask.c.available, 3);
+    assert_int_equal(run(&call), VERDICT_SOLD_OUT); /* judged again, by what is there */
+    assert_int_equal(command_shortage(&call.ask.c)->available, 3);
     ask_close(&call.ask);
     assert_int_equal(metric("\nholdfast_ledger_surprises_total "), 1);
     places(3);
@@ -825,9 +839,9 @@ static void an_event_closed_behind_the_server_s_back_is_read_again(void **state)
     assert_int_equal(metric("\nholdfast_ledger_surprises_total "), 1);
     assert_int_equal(lab.hall->status, EVENT_CLOSED);
     assert_int_equal(sql("SELECT COUNT(*) FROM audit WHERE object = 1 AND cause = 11"), 0);
-    assert_int_equal(buy(0, 1), HF_EVENT_CLOSED);
+    assert_int_equal(buy(0, 1), VERDICT_EVENT_CLOSED);
     assert_int_equal(set_status(CMD_EVENT_OPEN), HF_OK);
-    assert_int_equal(buy(0, 1), HF_CREATED);
+    assert_int_equal(buy(0, 1), VERDICT_CREATED);
 }
 
 /* ---- threads ---- */
@@ -841,7 +855,7 @@ static void *churn(void *arg)
         struct call call;
         ask_create(&call.ask, lab.hall, 0);
         run(&call);
-        struct id id = call.ask.c.hold.id;
+        struct id id = command_hold(&call.ask.c)->id;
         ask_close(&call.ask);
         ask_release(&call.ask, lab.hall, &id);
         run_and_close(&call);
@@ -857,11 +871,10 @@ static void a_page_of_one_status_has_no_other_however_busy_the_event_is(void **s
     churning = true;
     assert_int_equal(pthread_create(&thread, NULL, churn, NULL), 0);
     for (int i = 0; i < 300; i++) {
-        struct page *p =
-            read_page(CMD_HOLD_LIST, (struct page){.limit = 100, .status = HOLD_ACTIVE});
+        struct hold_page *p = read_holds((struct hold_page){.limit = 100, .status = HOLD_ACTIVE});
         for (size_t k = 0; k < p->n; k++, listed++)
             others += p->holds[k].status != HOLD_ACTIVE;
-        page_free(p);
+        hold_page_free(p);
     }
     churning = false;
     pthread_join(thread, NULL);
@@ -888,7 +901,7 @@ static void *race(void *arg)
         ask_area(&call.ask, FLOOR, n);
         if (engine_refuse(lab.engine, &call.ask.c))
             continue;
-        racer->won += run(&call) == HF_CREATED ? (int)n : 0;
+        racer->won += run(&call) == VERDICT_CREATED ? (int)n : 0;
         struct event_counts counts;
         event_read_counts(lab.hall, &counts);
         racer->torn += counts.available + counts.held != SEATS + FLOOR_PLACES;

@@ -260,13 +260,13 @@ static void a_batch_is_in_the_feed_once_it_is_shown(void **state)
     struct event *e = paper_event(&p, def_hall(1, 8));
     int64_t start = e->seq;
     ask_create(&a, e, 2, 3);
-    assert_int_equal(paper_run(&p, &a), HF_CREATED);
+    assert_int_equal(paper_run(&p, &a), VERDICT_CREATED);
     assert_changes(e, start, "2h3h");
     int64_t held = e->seq;
 
-    ask_renew(&b, e, &a.c.hold.id, 20000); /* the seq moves, no seat does */
+    ask_renew(&b, e, &command_hold(&a.c)->id, 20000); /* the seq moves, no seat does */
     p.now += 1000;
-    assert_int_equal(paper_run(&p, &b), HF_OK);
+    assert_int_equal(paper_run(&p, &b), VERDICT_OK);
     assert_true(e->seq > held);
     assert_changes(e, held, "");
     ask_close(&b);
@@ -278,8 +278,8 @@ static void a_batch_is_in_the_feed_once_it_is_shown(void **state)
     ask_close(&b);
     assert_changes(e, held, "");
 
-    ask_release(&b, e, &a.c.hold.id);
-    assert_int_equal(paper_run(&p, &b), HF_NO_CONTENT);
+    ask_release(&b, e, &command_hold(&a.c)->id);
+    assert_int_equal(paper_run(&p, &b), VERDICT_OK);
     assert_changes(e, held, "2.3.");
     assert_changes(e, start, "2.3.");
     ask_close(&b);
@@ -296,7 +296,7 @@ static void an_event_read_again_answers_too_old(void **state)
     struct event *e = paper_event(&p, def_hall(1, 8));
     int64_t start = e->seq;
     ask_create(&a, e, 1);
-    assert_int_equal(paper_run(&p, &a), HF_CREATED);
+    assert_int_equal(paper_run(&p, &a), VERDICT_CREATED);
     struct clock_row clock = e->clock;
     clock.seq += 5; /* somebody else wrote */
     view_forget(p.view, e);

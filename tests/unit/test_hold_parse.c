@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-#include "base/random.h"
 #include "api/hold_parse.h"
+#include "base/random.h"
 
 static struct buf body_of(const char *text, size_t len)
 {

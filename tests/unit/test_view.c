@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/render.h"
+#include "engine/drawer.h"
 #include "engine/key_filter.h"
 #include "engine/lane.h"
 #include "rules/view_holds.h"
@@ -549,7 +551,7 @@ static struct snapshot *map_of(struct event *e)
     struct snapshot *s = event_snapshot(e, false);
     if (s)
         return s;
-    event_draw(e);
+    drawer_draw(e, api_render_map);
     return event_snapshot(e, false);
 }
 
@@ -558,8 +560,8 @@ static void assert_json(struct event *e, const char *want)
     struct snapshot *s = map_of(e);
     struct buf full = {0};
     buf_printf(&full, "{\"event\":\"%s\",%s", e->id_text, want);
-    assert_int_equal(s->json.len, full.len);
-    assert_memory_equal(s->json.data, full.data, full.len);
+    assert_int_equal(s->text.len, full.len);
+    assert_memory_equal(s->text.data, full.data, full.len);
     snapshot_unref(s);
     buf_close(&full);
 }
@@ -601,13 +603,13 @@ static void a_snapshot_is_rendered_once_a_seq_and_outlives_the_next(void **state
     assert_ptr_equal(before, same);
     struct ask a;
     ask_create(&a, e, 2);
-    assert_int_equal(paper_run(&p, &a), HF_CREATED);
+    assert_int_equal(paper_run(&p, &a), VERDICT_CREATED);
     struct snapshot *after = map_of(e);
     assert_ptr_not_equal(before, after);
     assert_int_equal(before->seq, 0);
     assert_int_equal(after->seq, 2);
-    assert_non_null(memmem(before->json.data, before->json.len, "\"....\"", 6));
-    assert_non_null(memmem(after->json.data, after->json.len, "\"..h.\"", 6));
+    assert_non_null(memmem(before->text.data, before->text.len, "\"....\"", 6));
+    assert_non_null(memmem(after->text.data, after->text.len, "\"..h.\"", 6));
     snapshot_unref(before);
     snapshot_unref(same);
     ask_close(&a);
@@ -633,10 +635,10 @@ static void *watch(void *arg)
         if (c.held != want || c.available != CROWD - want || c.seq % (CROWD + 1))
             return "counts differ from their seq";
         pthread_mutex_lock(&drawing); /* there is one drawer */
-        event_draw(e);
+        drawer_draw(e, api_render_map);
         const struct snapshot *s = e->snapshot;
-        bool full = memmem(s->json.data, s->json.len, "\"hhhhhhhhhhhh\"", CROWD + 2) != NULL;
-        bool empty = memmem(s->json.data, s->json.len, "\"............\"", CROWD + 2) != NULL;
+        bool full = memmem(s->text.data, s->text.len, "\"hhhhhhhhhhhh\"", CROWD + 2) != NULL;
+        bool empty = memmem(s->text.data, s->text.len, "\"............\"", CROWD + 2) != NULL;
         bool odd = s->seq / (CROWD + 1) % 2;
         pthread_mutex_unlock(&drawing);
         if (full != odd || empty == odd)
@@ -660,9 +662,9 @@ static void readers_see_whole_batches_only(void **state)
     for (int i = 0; i < 400 || (atomic_load(&looks) < 20 && i < 20000); i++) {
         struct ask a, b;
         ask_create(&a, e, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
-        assert_int_equal(paper_run(&p, &a), HF_CREATED);
-        ask_release(&b, e, &a.c.hold.id);
-        assert_int_equal(paper_run(&p, &b), HF_NO_CONTENT);
+        assert_int_equal(paper_run(&p, &a), VERDICT_CREATED);
+        ask_release(&b, e, &command_hold(&a.c)->id);
+        assert_int_equal(paper_run(&p, &b), VERDICT_OK);
         ask_close(&a);
         ask_close(&b);
     }

@@ -40,10 +40,6 @@ enum command_kind {
     CMD_COMPARE,       /* worker: compare.  The engine's own: the reconciler waits for it */
 };
 
-#define EVENTS_LIST_MAX 100
-#define HOLDS_LIST_MAX 100
-#define AUDIT_LIST_MAX 1000
-#define SEAT_HISTORY_MAX 100
 #define SEATS_INLINE 16 /* requests for at most this many seats need no memory of their own */
 
 /* GET /v1/events: newest first. */

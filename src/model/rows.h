@@ -1,18 +1,14 @@
-/* The rows of the ledger, as C.  `decide` fills a struct ledger_batch, ledger_write stores it, the
- * view folds its audit rows: the same structs all the way.  Times are milliseconds since 1970 on
- * the ledger's clock, money the smallest unit.  No functions with effects here.
+/* The rows of the ledger, as C.  The rules fill a struct ledger_batch, ledger_write stores it, and
+ * the view folds its audit rows: the same structs all the way.  Times are milliseconds since 1970
+ * on the ledger's clock, money is in the smallest unit.  Nothing here has side effects.
  *
- * Keys.  event: 1, 2, 3 ...   seat: event << 32 | index of the seat in its event.
- * hold: event << 40 | the fence it was granted with; so a hold's id names its event, and no
- * counter beside event_clock is needed.  booking: the key of the hold it sells.  audit: event << 40
- * | seq.
+ * A seat gets its row with its first change.  Until then it has none, is available, and its fence
+ * is 0.  An event is therefore one row of `sections` per section, whatever its size, and is created
+ * in one batch together with other buyers' holds.  Events of schema versions before 3 were created
+ * with a row for each seat.
  *
- * A seat gets its row by its first change.  Before that it has none, is available and its fence is
- * 0.  So an event is a row of `sections` for each, whatever its size, and is made in one batch with
- * the holds of others.  Events of schema versions before 3 were made with a row for each seat.
- *
- * A row of the log about a seat names the status it had and has.  A row about an area says that
- * `quantity` places passed from one seat status to another. */
+ * A row of the log about a seat names the status that the seat had and has.  A row about an area
+ * says that `quantity` places passed from one seat status to another. */
 #ifndef HF_MODEL_ROWS_H
 #define HF_MODEL_ROWS_H
 
@@ -22,6 +18,8 @@
 
 #include "base/id.h"
 #include "base/vec.h"
+#include "model/keys.h"
+#include "model/limits.h"
 
 enum seat_status { SEAT_AVAILABLE = 0, SEAT_HELD = 1, SEAT_BOOKED = 2, SEAT_BLOCKED = 3 };
 enum hold_status { HOLD_NONE, HOLD_ACTIVE, HOLD_EXPIRED, HOLD_RELEASED, HOLD_CONFIRMED };
@@ -58,21 +56,6 @@ enum audit_cause {
     CAUSE_CANCEL
 };
 
-#define SEAT_KEY(event, index) ((int64_t)(event) << 32 | (int64_t)(index))
-#define SEAT_EVENT(key) ((int64_t)(key) >> 32)
-#define SEAT_INDEX(key) ((uint32_t)((key)&0xffffffff))
-#define HOLD_FENCE_BITS 40
-#define HOLD_KEY(event, fence) ((int64_t)(event) << HOLD_FENCE_BITS | (int64_t)(fence))
-#define HOLD_EVENT(key) ((int64_t)(key) >> HOLD_FENCE_BITS)
-#define HOLD_FIRST_FENCE(key) ((int64_t)(key) & (((int64_t)1 << HOLD_FENCE_BITS) - 1))
-#define AUDIT_SEQ_BITS 40
-#define AUDIT_KEY(event, seq) ((int64_t)(event) << AUDIT_SEQ_BITS | (int64_t)(seq))
-#define EVENT_KEY_MAX (((int64_t)1 << (62 - HOLD_FENCE_BITS)) - 1)
-
-#define NAME_CHARS_MAX 32
-#define NAME_SIZE (NAME_CHARS_MAX * 4 + 1)
-#define EVENT_SEATS_MAX 2000000
-
 /* ---- an event as its creator described it ---- */
 struct row_def {
     char *name;
@@ -87,10 +70,11 @@ struct section_def {
 };
 struct area_def {
     char *name;
-    int64_t price, capacity, held, booked; /* the last two only when read from the ledger */
+    int64_t price, capacity;
+    int64_t held, booked; /* set only when read from the ledger */
 };
 struct event_def {
-    struct id id; /* of the event: set at creation by the worker, or read */
+    struct id id; /* the event's; set by the worker at creation, or read from the ledger */
     char *name;
     char currency[4];
     enum event_status status;
@@ -100,14 +84,16 @@ struct event_def {
     VEC(struct section_def) sections;
     VEC(struct area_def) areas;
 };
-/* The name of a section's row whose creator named none: A..Z, AA..ZZ, AAA.. */
+/* The name of the row with this index in a section whose creator named no rows: A..Z, AA..ZZ, AAA..
+ */
 #define ROW_NAME_SIZE 8
 void row_name(uint32_t index, char out[ROW_NAME_SIZE]);
-/* Number the seats: fills row_def.first and n_seats.  False when there are more than fit. */
+/* Numbers the seats: fills in row_def.first and n_seats.  Returns false if there are more than
+ * EVENT_SEATS_MAX. */
 bool event_def_number(struct event_def *def);
-/* All seats and area places. */
+/* How many seats and area places there are. */
 int64_t event_def_capacity(const struct event_def *def);
-void event_def_free(struct event_def *def); /* accepts NULL; strings and all */
+void event_def_free(struct event_def *def); /* accepts NULL; frees the strings, too */
 
 /* ---- holds and bookings ---- */
 
@@ -131,7 +117,7 @@ struct hold_row {
     void *owned; /* what hold_row_close frees; NULL when the pointers are borrowed */
 };
 void hold_row_close(struct hold_row *row);
-/* Seats and area places together: what max_per_hold counts. */
+/* How many seats and area places there are together, as max_per_hold counts them. */
 uint32_t places_count(uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas);
 
 struct booking_row {
@@ -150,12 +136,12 @@ void booking_row_close(struct booking_row *row);
 
 /* ---- what a batch writes ---- */
 
-/* The net change of one seat in a batch: its state before the batch is the condition. */
+/* The net change of one seat in a batch.  The seat's state before the batch is the condition. */
 struct seat_write {
     int64_t seat, hold_before, hold, fence, expires_at;
     enum seat_status from, to;
 };
-/* The net change of an area's counters; those before are the condition. */
+/* The net change of an area's counters.  The counters before the batch are the condition. */
 struct area_write {
     int64_t event, area, held_before, booked_before, held, booked;
 };
@@ -177,10 +163,10 @@ struct audit_row {
     enum audit_cause cause;
     int64_t item;                        /* seat or area index; -1: none */
     int64_t quantity;                    /* 0: none */
-    int from, to;                        /* of the object's own status enum */
+    int from, to;                        /* values of the object's own status enum */
     int64_t hold, booking, fence, until; /* 0: none */
 };
-/* A row of the log as it is shown: with the secrets of the ids it names. */
+/* A row of the log as it is shown to clients: with the secrets of the ids it names. */
 struct audit_entry {
     struct audit_row row;
     uint8_t hold_secret[ID_SECRET_SIZE], booking_secret[ID_SECRET_SIZE];
@@ -205,7 +191,6 @@ struct key_row {
     void *owned; /* what key_row_close frees; NULL when `answer` is borrowed */
 };
 void key_row_close(struct key_row *row);
-#define KEY_KEPT_MS ((int64_t)24 * 3600 * 1000)
 
 /* The lock and the counters of an event. */
 struct clock_row {

@@ -19,10 +19,10 @@
 #define WORD_BITS 64u
 #define NO_ROW UINT32_MAX
 
-/* All rows below a node; for a leaf, one row. */
+/* What a node of the tree knows of all rows below it; a leaf stands for one row. */
 struct node {
-    uint32_t run, run_next; /* the longest free run, and the longest of another length; 0: none */
-    uint32_t row_free;      /* free seats of the row that has most */
+    uint32_t run, run_next; /* the longest free run, and the longest of any other length; 0: none */
+    uint32_t row_free;      /* free seats of the row that has the most */
     uint32_t free;          /* free seats */
 };
 
@@ -31,12 +31,12 @@ struct range {
 };
 
 struct best {
-    uint64_t *free;                  /* a bit a seat */
-    uint64_t *dirty;                 /* a bit a word of `free` */
-    uint32_t dirty_first, dirty_end; /* where there are marks; dirty_end 0: none */
+    uint64_t *free;                  /* one bit per seat */
+    uint64_t *dirty;                 /* one bit per word of `free` */
+    uint32_t dirty_first, dirty_end; /* the range that has marks; dirty_end 0: no marks */
     struct node *nodes;
     uint32_t n_leaves;       /* a power of two */
-    uint32_t *section_first; /* first row of each section; one more than there are sections */
+    uint32_t *section_first; /* the first row of each section, and the end of the last section */
     struct range *allowed; /* of the best_find under way: ascending, apart; room for all sections */
     uint32_t n_allowed;
 };
@@ -66,7 +66,7 @@ static struct node join(const struct node *a, const struct node *b)
     return n;
 }
 
-/* Exact: true if and only if some row below has that room. */
+/* True if and only if some row below the node has that room. */
 static bool has_room(const struct node *n, enum room room, uint32_t q)
 {
     switch (room) {
@@ -80,7 +80,7 @@ static bool has_room(const struct node *n, enum room room, uint32_t q)
     return n->row_free >= q;
 }
 
-/* After leaves [first, end) changed.  O(end - first + log rows). */
+/* Brings the tree up to date after leaves [first, end) changed.  O(end - first + log rows). */
 static void rejoin(struct best *b, uint32_t first, uint32_t end)
 {
     uint32_t low = b->n_leaves + first, high = b->n_leaves + end - 1;
@@ -104,7 +104,7 @@ static uint32_t row_after(const struct best *b, uint32_t from, enum room room, u
         if (has_room(&b->nodes[i], room, q))
             break;
         i++;
-        if ((i & (i - 1)) == 0) /* past the last node of its level */
+        if ((i & (i - 1)) == 0) /* beyond the last node of its level */
             return NO_ROW;
     }
     while (i < b->n_leaves)
@@ -171,7 +171,7 @@ static uint32_t seek(const uint64_t *set, uint32_t at, uint32_t end, bool is_set
     return at < end ? at : end;
 }
 
-/* Where `len` free seats in a row begin, of the 64 places of `low`; `high` goes on behind it.
+/* The places among the 64 of `low` where `len` free seats in a row begin; `high` follows `low`.
  * len <= 64; O(log len). */
 static uint64_t run_starts(uint64_t low, uint64_t high, uint32_t len)
 {
@@ -237,7 +237,7 @@ static uint32_t row_of(const struct event *e, uint32_t seat)
     return (uint32_t)(event_row_of(e, seat) - e->rows);
 }
 
-/* Look again at each row with a mark, once, in stretches: a few marks cost O(log rows) each, a mark
+/* Looks again at each marked row, once, in stretches: a few marks cost O(log rows) each, a mark
  * everywhere (an event just loaded) O(seats / 64 + rows) in all. */
 static void refresh(const struct event *e, struct best *b)
 {
@@ -285,7 +285,7 @@ struct best *best_new(const struct event *e)
 {
     struct best *b = hf_alloc(sizeof *b);
     size_t n_sections = e->def->sections.n;
-    size_t n_words = e->def->n_seats / WORD_BITS + 2; /* seek_run reads one beyond */
+    size_t n_words = e->def->n_seats / WORD_BITS + 2; /* seek_run reads one word beyond the last */
     b->free = hf_alloc(n_words * sizeof *b->free);
     memset(b->free, 0xff, n_words * sizeof *b->free);
     b->dirty = hf_alloc((n_words / WORD_BITS + 1) * sizeof *b->dirty);
@@ -373,7 +373,7 @@ struct choice {
     bool found;
 };
 
-/* By how many half seats the middle of `span` seats from `at` is beyond the row's. */
+/* By how many half seats the middle of `span` seats from `at` is beyond the row's middle. */
 static int64_t off_middle(const struct row *row, uint32_t at, uint32_t span)
 {
     return 2 * (int64_t)at + span - row->n_seats;
@@ -388,7 +388,7 @@ static void offer(struct choice *c, const struct row *row, uint32_t at, uint32_t
         *c = (struct choice){.at = at, .span = span, .off = off, .found = true};
 }
 
-/* q together may begin anywhere in [low, high]: offer the place nearest the middle. */
+/* A group of q may begin anywhere in [low, high]: offers the place nearest the middle. */
 static void offer_within(struct choice *c, const struct row *row, uint32_t low, uint32_t high,
                          uint32_t q)
 {
@@ -397,7 +397,7 @@ static void offer_within(struct choice *c, const struct row *row, uint32_t low, 
     offer(c, row, at, q);
 }
 
-/* q together, in a row that has room for that. */
+/* Chooses q seats together, in a row that has room for them. */
 static void pick_together(const struct best *b, const struct row *row, enum room room, uint32_t q,
                           uint32_t *ret_seats)
 {
@@ -406,7 +406,7 @@ static void pick_together(const struct best *b, const struct row *row, enum room
     while ((at = seek_run(b, stop, end, q, &stop)) < end) {
         uint32_t low = at - row->first, high = stop - q - row->first;
         if (c.found && off_middle(row, low, q) >= c.off)
-            break; /* and farther from here on */
+            break; /* all further places are farther from the middle */
         if (room == ROOM_TOGETHER) {
             offer_within(&c, row, low, high, q);
         } else if (high - low != 1) { /* begin at an end of the run or two seats from it */
@@ -421,7 +421,7 @@ static void pick_together(const struct best *b, const struct row *row, enum room
         ret_seats[i] = row->first + c.at + i;
 }
 
-/* The closest q of a row that has as many free. */
+/* Chooses the q seats of smallest span, in a row that has at least q free. */
 static void pick_closest(const struct best *b, const struct row *row, uint32_t q,
                          uint32_t *ret_seats)
 {
@@ -446,7 +446,7 @@ static void pick_closest(const struct best *b, const struct row *row, uint32_t q
 struct walk {
     const struct range *ranges; /* ascending, apart */
     uint32_t n, down, up;       /* the ranges that [.., low) and [high, ..) are in */
-    uint32_t low, high;         /* rows [low, high) are behind it */
+    uint32_t low, high;         /* the walk has passed rows [low, high) */
 };
 
 static void walk_start(struct walk *w, const struct range *ranges, uint32_t n, uint32_t low,
@@ -458,7 +458,7 @@ static void walk_start(struct walk *w, const struct range *ranges, uint32_t n, u
     w->down = w->up < n ? w->up + 1 : n;
 }
 
-/* The next row with a free seat below and above; NO_ROW: none. */
+/* The next row with a free seat below and above; NO_ROW if there is none. */
 static uint32_t walk_down(const struct best *b, struct walk *w)
 {
     for (; w->down > 0; w->down--) {
@@ -483,7 +483,7 @@ static uint32_t walk_up(const struct best *b, struct walk *w)
     return NO_ROW;
 }
 
-/* Take from rows around `centre`, nearest first, until q are had or the walk ends.  Returns how
+/* Takes from rows around `centre`, nearest first, until q seats are found or the walk ends.  Returns how
  * many are.  O(log rows) for each row taken from. */
 static uint32_t take_around(const struct event *e, const struct best *b, struct walk *w,
                             uint32_t centre, uint32_t had, uint32_t q, uint32_t *seats)
@@ -550,7 +550,7 @@ bool best_find(struct event *e, const struct best_want *want, uint32_t *ret_seat
         pick_closest(b, &e->rows[row], q, ret_seats);
     else
         pick_rows(e, b, most, q, ret_seats);
-    for (uint32_t i = 0; i < q; i++) /* else a change went by without best_changed */
+    for (uint32_t i = 0; i < q; i++) /* otherwise a change was made without best_changed */
         hf_check(e->seats[ret_seats[i]].status == SEAT_AVAILABLE);
     return true;
 }

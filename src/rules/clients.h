@@ -1,6 +1,6 @@
-/* How many places each keyless address holds, in the live holds of loaded events.  One table for
- * all views of a server, since an address may hold places of events that different workers own: a
- * mutex, held for a lookup.  With several servers each counts what it has heard of. */
+/* How many places each keyless address holds, in the live holds of loaded events.  All views of a
+ * server share one table, since an address may hold places of events that different workers own; a
+ * mutex is held for each lookup.  Of several servers each counts the holds that it has heard of. */
 #ifndef HF_RULES_CLIENTS_H
 #define HF_RULES_CLIENTS_H
 
@@ -10,7 +10,7 @@
 
 struct client_slot {
     uint64_t client; /* 0: empty */
-    uint32_t places; /* 0: may be reused when the table grows */
+    uint32_t places; /* 0: the slot is dropped when the table grows */
 };
 
 struct clients {
@@ -21,7 +21,7 @@ struct clients {
 
 void clients_init(struct clients *c);
 void clients_close(struct clients *c);
-/* `places` more, or fewer. O(1), amortised. */
+/* Adds `places`, which may be negative, to the client's count.  O(1), amortised. */
 void clients_add(struct clients *c, uint64_t client, int64_t places);
 uint32_t clients_places(struct clients *c, uint64_t client);
 

@@ -1,10 +1,10 @@
 /* The ring of an event's latest changes, and its reader.  The worker writes at publish, any thread
  * reads, both under the event's lock; keeps I13.
  *
- * Seqs never fall along the ring, so a reader finds its place by halving and copies the rest: the
- * lock is held for one memcpy of at most cap_max * 24 bytes (6 MiB, about a millisecond, for an
- * event of 65,536 seats and more; what a reader that keeps up asks for is some hundred bytes).
- * An event that nobody touches has no ring. */
+ * Seqs never fall along the ring, so a reader finds its place by binary search and copies the rest:
+ * the lock is held for one memcpy of at most cap_max * 24 bytes (6 MiB, about a millisecond, for an
+ * event of 65,536 seats and more; a reader that keeps up copies some hundred bytes).  An event in
+ * which nothing changes has no ring. */
 #include "rules/feed.h"
 
 #include "rules/view.h"
@@ -63,7 +63,7 @@ void feed_put(struct feed *f, const struct change *change)
     hf_check(change->seq >= (f->n ? at(f, f->n - 1)->seq : f->floor));
     if (f->n == f->cap && f->cap < f->cap_max)
         grow(f);
-    if (f->n == f->cap) { /* the oldest goes, and whoever would have needed it came too late */
+    if (f->n == f->cap) { /* drop the oldest; a reader that needs it has come too late */
         f->floor = at(f, 0)->seq;
         f->first = (f->first + 1) & (f->cap - 1);
         f->n--;
@@ -102,7 +102,7 @@ static int change_order(const void *a, const void *b)
     return (x->seq > y->seq) - (x->seq < y->seq);
 }
 
-/* Keep the newest of each item. */
+/* Keeps the newest change of each item. */
 static void keep_newest(struct changes *c)
 {
     struct change *v = c->list.v;
@@ -137,7 +137,7 @@ bool event_changes(struct event *e, int64_t after, struct changes *ret)
             return true;
         }
         pthread_mutex_unlock(&e->lock);
-        /* Memory is found outside the lock, with room for what is put meanwhile. */
+        /* Memory is allocated outside the lock, with room for changes that come meanwhile. */
         size_t cap = n + (size_t)n / 2 + CAP_MIN;
         ret->list.v = hf_realloc(ret->list.v, cap * sizeof *ret->list.v);
         ret->list.cap = cap;

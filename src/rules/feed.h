@@ -1,7 +1,7 @@
-/* What changed lately in an event, for streams: a bounded ring of changes, oldest dropped first.
- * The worker appends while it shows a batch, under the event's lock, so that the ring, the seats
- * and `seq` are always of one moment (I13).  A reader asks for everything after a seq and gets each
- * seat or area once, in its newest state, or hears that it asked too late. */
+/* What changed lately in an event, for streams: a bounded ring of changes, of which the oldest are
+ * dropped first.  The worker appends while it publishes a batch, under the event's lock, so that
+ * the ring, the seats and `seq` are always of one moment (I13).  A reader asks for everything after
+ * a seq and gets each seat or area once, in its newest state, or learns that it asked too late. */
 #ifndef HF_RULES_FEED_H
 #define HF_RULES_FEED_H
 
@@ -26,23 +26,24 @@ struct feed {
     int64_t floor;                   /* every change after this seq is in the ring */
 };
 
-/* Nothing has changed since `seq`.  Keeps at most `len_max` changes (rounded up to a power of two).
- */
+/* Begins with no changes after `seq`.  Keeps at most `len_max` changes, rounded up to a power of
+ * two. */
 void feed_init(struct feed *f, int64_t seq, uint32_t len_max);
 void feed_close(struct feed *f); /* accepts a zeroed struct */
-/* Append; seqs never fall.  Amortised O(1).  The caller holds the event's lock. */
+/* Appends a change; seqs never fall.  Amortised O(1).  The caller holds the event's lock. */
 void feed_put(struct feed *f, const struct change *change);
-/* Forget all: the event was read again from the ledger, and what changed meanwhile is not known. */
+/* Forgets all changes: the event was read again from the ledger, and what changed meanwhile is not
+ * known. */
 void feed_reset(struct feed *f, int64_t seq);
 
 struct changes {
-    int64_t seq; /* everything up to here is in */
+    int64_t seq; /* every change up to this seq is in the list */
     VEC(struct change) list;
 };
-/* Any thread: the net changes of (after, the event's seq], each seat and area once, ordered by
- * is_area, then item.  False: `after` is before the ring's floor or beyond the event's seq (only a
- * stranger's seq can be), so the snapshot must be read again.  O(changes log changes), of which
- * only the copying happens under the lock. */
+/* Any thread: the net changes after `after` up to the event's seq, each seat and area once, ordered
+ * by is_area, then item.  Returns false if `after` is before the ring's floor, or beyond the
+ * event's seq, which only a seq from elsewhere can be: the snapshot must then be read again.
+ * O(changes log changes), of which only the copying happens under the lock. */
 bool event_changes(struct event *e, int64_t after, struct changes *ret);
 void changes_close(struct changes *c);
 

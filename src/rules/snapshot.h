@@ -25,8 +25,8 @@ struct snapshot *snapshot_new(int64_t seq);
 struct snapshot *snapshot_ref(struct snapshot *s);
 void snapshot_unref(struct snapshot *s); /* accepts NULL */
 
-/* A reference to the event's newest snapshot if it is of the event's very seq, and packed if that is
- * asked for; else NULL. */
+/* A reference to the event's newest snapshot if it is of the event's very seq, and packed if that
+ * is asked for; else NULL. */
 struct snapshot *event_snapshot(struct event *e, bool packed);
 /* Makes it the newest; takes over the reference. */
 void event_keep_snapshot(struct event *e, struct snapshot *s);

@@ -51,7 +51,7 @@ void view_free(struct view *v)
     free(v);
 }
 
-/* `const` speaks of what other threads see; the holds are the worker's own. */
+/* A const view promises that what other threads see is not changed; the holds are the worker's. */
 struct hold_table *view_hold_table(const struct view *v)
 {
     return &((struct view *)(uintptr_t)v)->holds;
@@ -98,7 +98,7 @@ static void index_rows(struct event *e)
     }
 }
 
-/* Changes kept for streams: each seat four times over, within reason (24 bytes each). */
+/* How many changes to keep for streams: four per seat, within bounds (24 bytes each). */
 static uint32_t feed_len(uint32_t n_seats)
 {
     const uint32_t min = 16384, max = 262144;
@@ -259,7 +259,7 @@ int64_t event_section_find(const struct event *e, const char *name, size_t len)
     return -1;
 }
 
-/* ---- what others see ---- */
+/* ---- what other threads see ---- */
 
 void event_show_area(struct event *e, uint32_t index)
 {

@@ -1,14 +1,15 @@
 /* The view: the in-process picture of every seat of every loaded event; the audit log, folded.
  *
- * Who touches what:
+ * Which thread touches what:
  *   layout (names, rows, prices)   immutable once the event is in the view: any thread, no lock
  *   seat.shown, counts, seq        written by the worker at publish, read by any thread (atomics)
- *   everything else of a seat, holds, the heap    the worker alone
- * The worker decides on its own fields and shows them to the others only after the commit, so no
+ *   everything else of a seat, holds, the heap    only the worker
+ * The worker decides on its own fields and shows them to other threads only after the commit, so no
  * answer is ever given from state that is not durable (I7).  `lock` makes a change of many seats
- * and of seq one step for those who read the whole map (snapshot, counts).
+ * and of seq one step for readers of the whole map.  These locks are held for copying only; nothing
+ * in this folder starts a thread or waits for one.
  *
- * Events are loaded on first use and stay.  24 bytes a seat, about 100 a live hold. */
+ * Events are loaded on their first use and stay.  A seat takes 24 bytes, a live hold about 110. */
 #ifndef HF_RULES_VIEW_H
 #define HF_RULES_VIEW_H
 
@@ -24,22 +25,22 @@
 
 struct seat {
     _Atomic uint64_t shown; /* seat_shown(): expiry in ms << 2 | status */
-    int64_t hold;           /* key of the owning hold or 0 */
-    uint32_t pending;       /* 1 + index of this batch's seat_write, 0: untouched */
-    uint8_t status;         /* enum seat_status, as decided */
+    int64_t hold;           /* key of the owning hold; 0: none */
+    uint32_t pending; /* 1 + index of this batch's seat_write; 0: the batch did not touch it */
+    uint8_t status;   /* enum seat_status, as decided */
 };
 
-/* A live hold, or one resolved by the batch being decided. */
+/* A live hold, or one that the current batch has ended. */
 struct hold {
     int64_t key, fence, expires_at, max_expires_at;
     struct event *event;
     struct hold *next;    /* in its bucket */
     struct heap_node due; /* in the heap of deadlines; its key is expires_at */
-    uint32_t pending;     /* 1 + index of this batch's hold_write, 0: none */
+    uint32_t pending;     /* 1 + index of this batch's hold_write; 0: none */
     uint8_t status;       /* enum hold_status, as decided */
     uint32_t n_seats, n_areas;
-    uint64_t client;          /* whose address it counts against; 0: nobody's */
-    struct area_claim *areas; /* behind the seats */
+    uint64_t client;          /* hash of the address that it counts against; 0: none */
+    struct area_claim *areas; /* stored behind the seats */
     uint32_t seats[];
 };
 
@@ -47,8 +48,8 @@ struct hold {
 struct area {
     int64_t held, booked;         /* as decided */
     _Atomic int64_t available;    /* as shown: capacity - held - booked of the last commit */
-    _Atomic int64_t booked_shown; /* likewise */
-    uint32_t pending;             /* 1 + index of this batch's area_write, 0: untouched */
+    _Atomic int64_t booked_shown; /* as shown: booked of the last commit */
+    uint32_t pending;             /* 1 + index of this batch's area_write; 0: not touched */
 };
 
 /* Counts that `quantity` places of the area pass from one status to another. */
@@ -76,14 +77,14 @@ struct event {
     _Atomic int64_t seq;        /* of the last change shown */
     _Atomic uint32_t counts[4]; /* seats shown in each status */
     _Atomic int status;         /* enum event_status */
-    /* Where others write too: the ledger's time when this was last known to be the whole truth, and
-     * whether somebody has been asked to catch up, or to tell of a change */
-    _Atomic int64_t confirmed_ms;
-    _Atomic bool following, announced;
+    /* Used where other servers write too. */
+    _Atomic int64_t confirmed_ms; /* ledger time when the view was last known to be exact */
+    _Atomic bool following;       /* the worker has been asked to catch up */
+    _Atomic bool announced;       /* the follower has been asked to tell other servers */
     pthread_mutex_t lock;
     struct feed feed; /* what changed lately, under `lock` */
 
-    /* the worker's own */
+    /* the worker's own fields */
     struct clock_row clock; /* as of the last commit */
     struct clock_row draft; /* as decided in this batch; equals clock between batches */
     bool in_batch;
@@ -97,31 +98,31 @@ struct event {
 
     pthread_mutex_t snapshot_lock;
     struct snapshot *snapshot; /* the newest rendered map; under snapshot_lock, see snapshot.h */
-    int64_t draw_at_us;        /* the drawer's: when its allowance is whole again */
+    int64_t draw_at_us;        /* the drawer's: when its allowance is full again */
 };
 
 struct view;
 
 struct view *view_new(void);
 void view_free(struct view *v);
-/* From now on count the places of addresses together with `first`, which must outlive it. */
+/* From now on counts the places of addresses together with `first`, which must outlive `v`. */
 void view_share_clients(struct view *v, struct view *first);
 
 /* ---- any thread ---- */
 
 /* The event if it is loaded, else NULL.  Lock-free. */
 struct event *view_event(const struct view *v, int64_t event);
-/* Every loaded event. */
+/* Calls `event` for every loaded event. */
 void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), void *ctx);
-/* Index of the seat named `<section>-<row>-<number>`; false if there is none. O(1). */
+/* Finds the seat named `<section>-<row>-<number>`; false if there is none.  O(1). */
 bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index);
-/* Append the seat's name. O(log rows). */
+/* Appends the seat's name.  O(log rows). */
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out);
-/* The row it stands in. O(log rows). */
+/* The row that the seat stands in.  O(log rows). */
 const struct row *event_row_of(const struct event *e, uint32_t index);
 int64_t event_seat_price(const struct event *e, uint32_t index);
 const char *event_id_text(const struct event *e);
-/* Index of the area or section of that name; -1: none. O(areas), O(sections). */
+/* The index of the area or section of that name; -1 if there is none.  O(areas), O(sections). */
 int64_t event_area_find(const struct event *e, const char *name, size_t len);
 int64_t event_section_find(const struct event *e, const char *name, size_t len);
 
@@ -161,9 +162,9 @@ void event_free(struct event *e);
 /* Puts the event and its holds into the view and returns it; if another copy was there first,
  * frees this one and returns the other. */
 struct event *view_install(struct view *v, struct event *e);
-/* Forget every seat's state and every hold of an installed event, to load them anew. */
+/* Forgets every seat's state and every hold of an installed event, to load them anew. */
 void view_forget(struct view *v, struct event *e);
-/* After view_forget and event_load_*: take the holds in and show all seats as of `clock`. */
+/* After view_forget and event_load_*: takes the holds in and shows all seats as of `clock`. */
 void view_reloaded(struct view *v, struct event *e, const struct clock_row *clock);
 
 /* ---- the worker's part ---- */
@@ -173,20 +174,20 @@ struct hold *view_hold(const struct view *v, int64_t key);
 struct hold *view_hold_add(struct view *v, struct event *e, const struct hold_row *row);
 void view_hold_remove(struct view *v, struct hold *h);
 size_t view_holds_len(const struct view *v);
-/* Places that the live holds of one address have, in loaded events. O(1). */
+/* How many places the live holds of one address have, in loaded events.  O(1). */
 uint32_t view_client_places(const struct view *v, uint64_t client);
-/* The live hold that falls due first, or NULL; O(1). */
+/* The live hold that falls due first, or NULL.  O(1). */
 struct hold *view_first_due(const struct view *v);
-/* Up to `max` holds due at `now`, in no promised order; O(max). */
+/* Lists up to `max` holds that are due at `now`, in no promised order.  O(max). */
 size_t view_due(const struct view *v, int64_t now, struct hold **ret_holds, size_t max);
-/* After changing expires_at. O(log n). */
+/* To be called after expires_at was changed.  O(log n). */
 void view_deadline_moved(struct view *v, struct hold *h);
-/* Take out of the heap (resolved) or put back (undone). O(log n). */
+/* Takes the hold out of the heap when it ends, or puts it back when that is undone.  O(log n). */
 void view_deadline_drop(struct view *v, struct hold *h);
 void view_deadline_put(struct view *v, struct hold *h);
 
-/* Show a seat's decided state; the caller holds e->lock. */
+/* Shows the decided state of a seat or an area; the caller holds e->lock. */
 void event_show_seat(struct event *e, uint32_t index, int64_t until_ms);
-void event_show_area(struct event *e, uint32_t index); /* likewise */
+void event_show_area(struct event *e, uint32_t index);
 
 #endif

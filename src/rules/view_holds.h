@@ -1,5 +1,5 @@
-/* The worker's live holds: a hash table by key, and a binary heap by expiry.  Part of the view,
- * split off because it is a concept of its own; no other thread may call these. */
+/* The worker's live holds: a hash table by key, and a heap by expiry.  Part of the view, split off
+ * because it is a concept of its own.  Only the worker's thread calls these. */
 #ifndef HF_RULES_VIEW_HOLDS_H
 #define HF_RULES_VIEW_HOLDS_H
 
@@ -11,7 +11,7 @@ struct hold_table {
     size_t n_buckets, n;
     struct heap deadlines;       /* a hold is live, and counted, while it is in here */
     VEC(struct heap_node *) due; /* scratch of view_due */
-    struct clients *clients;     /* the counts; those of the view itself unless they are shared */
+    struct clients *clients;     /* places by address; the view's own table unless it is shared */
 };
 
 struct hold_table *view_hold_table(const struct view *v);

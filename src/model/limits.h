@@ -1,0 +1,20 @@
+/* The limits of the domain; docs/openapi.yaml states them to clients. */
+#ifndef HF_MODEL_LIMITS_H
+#define HF_MODEL_LIMITS_H
+
+#include <stdint.h>
+
+#define EVENT_SEATS_MAX 2000000
+#define NAME_CHARS_MAX 32 /* of sections, rows and areas */
+#define NAME_SIZE (NAME_CHARS_MAX * 4 + 1)
+
+/* How long the answer to a request with an idempotency key is kept. */
+#define KEY_KEPT_MS ((int64_t)24 * 3600 * 1000)
+
+/* The longest pages of lists. */
+#define EVENTS_LIST_MAX 100
+#define HOLDS_LIST_MAX 100
+#define AUDIT_LIST_MAX 1000
+#define SEAT_HISTORY_MAX 100
+
+#endif

@@ -1,6 +1,6 @@
 /* Bytes on their way out: every JSON answer, snapshot and metrics page is appended here.  On the
  * hot path, so numbers, times and strings are written by hand and printf is left to the rest.
- * A buffer belongs to whoever holds it; no locks. */
+ * A buffer has no lock: it belongs to one thread at a time. */
 #include "base/buf.h"
 
 #include <stdarg.h>
@@ -78,7 +78,7 @@ void buf_printf(struct buf *b, const char *fmt, ...)
 
 static bool is_plain(char c) { return (uint8_t)c >= 0x20 && c != '"' && c != '\\'; }
 
-/* is_plain of eight bytes at once: subtracting the limit borrows into the high bit of a byte below
+/* is_plain for eight bytes at once: subtracting the limit borrows into the high bit of a byte below
  * it.  May say no for a plain byte beside one that is not; the caller then looks at each. */
 static bool are_plain(const char *text)
 {
@@ -105,7 +105,7 @@ static void put_escaped(struct buf *b, char c)
         buf_put(b, (char[]){'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]}, 6);
 }
 
-/* Runs that need no escape, nearly always all of it, are copied whole. */
+/* Runs that need no escape, which is nearly always the whole text, are copied at once. */
 void buf_json(struct buf *b, const char *text, size_t len)
 {
     buf_reserve(b, len + 2);

@@ -11,15 +11,15 @@ struct buf {
     size_t len, cap;
 };
 
-void buf_reserve(struct buf *b, size_t more); /* room for `more` bytes past len */
+void buf_reserve(struct buf *b, size_t more); /* makes room for `more` bytes past len */
 void buf_put(struct buf *b, const void *data, size_t len);
 void buf_str(struct buf *b, const char *text);
 void buf_char(struct buf *b, char c);
 void buf_int(struct buf *b, int64_t value);
 __attribute__((format(printf, 2, 3))) void buf_printf(struct buf *b, const char *fmt, ...);
-/* "text" with quotes, escaped as JSON wants it; `text` is UTF-8. */
+/* Appends the text in quotes, escaped as JSON requires; `text` must be UTF-8. */
 void buf_json(struct buf *b, const char *text, size_t len);
-/* "2026-...Z" with quotes. */
+/* Appends "2026-...Z" in quotes. */
 void buf_json_time(struct buf *b, int64_t ms);
 void buf_close(struct buf *b); /* frees; accepts a zeroed struct; zeroes it */
 

@@ -1,6 +1,6 @@
-/* The system's clocks, the clock that tests own, and times as people read them.  With random.c the
- * only place below main that asks the system for something unrepeatable.  Any thread: the fake
- * clock's fields are atomics, the rest has no state. */
+/* The system's clocks, the clock that tests control, and times as people read them.  Beside wait.c
+ * and random.c the only file below main that asks the system for something unrepeatable.  Any
+ * thread: the fake clock's fields are atomics, the rest has no state. */
 #include "base/clock.h"
 
 #include <fcntl.h>
@@ -68,7 +68,7 @@ static int64_t fake_wall_us(const struct clock *clock)
     return atomic_load(&fake_of(clock)->wall_us);
 }
 
-/* The boot clock starts at one second: no real one is ever read at zero. */
+/* The boot-time clock starts at one second, since no real one is ever read at zero. */
 void clock_fake_init(struct clock_fake *fake, int64_t wall_us)
 {
     fake->clock = (struct clock){
@@ -112,7 +112,7 @@ static struct date date_of(uint32_t days_since_1970)
     };
 }
 
-/* n decimal digits, then the character that follows them. */
+/* Writes n decimal digits and the character that follows them; returns the end. */
 static char *put_digits(char *out, int n, uint32_t value, char after)
 {
     for (int i = n; i-- > 0; value /= 10)

@@ -1,4 +1,4 @@
-/* SHA-256 of a few parts in a row.  Any thread. */
+/* SHA-256 of several parts as if they were one text.  Any thread. */
 #ifndef HF_BASE_DIGEST_H
 #define HF_BASE_DIGEST_H
 

@@ -1,4 +1,4 @@
-/* Answers in gzip: whether a client wants one, and packing it. */
+/* Answers in gzip: whether a client accepts it, and compressing.  Pure functions. */
 #ifndef HF_BASE_GZIP_H
 #define HF_BASE_GZIP_H
 
@@ -8,13 +8,16 @@
 
 /* Does an Accept-Encoding header (may be NULL) allow gzip? */
 bool gzip_accepted(const char *header);
-/* Append `plain`, packed, to an empty `out`.  O(length). */
+/* Compresses `plain` into an empty `out`.  O(length). */
 void gzip_pack(const struct buf *plain, struct buf *out);
 
-/* A gzip stream that many readers share without end: each begins with gzip_begin, then come blocks
- * that refer to nothing before them, so that any of them may follow any other. */
+/* A gzip stream without end whose blocks many readers share: each reader's stream begins with
+ * gzip_begin, and then come blocks that refer to nothing before them, so that any block may follow
+ * any other. */
 void gzip_begin(struct buf *out);
-void gzip_block(const struct buf *plain, struct buf *out); /* packed; into an empty one */
-void gzip_block_stored(const char *plain, size_t len, struct buf *out); /* as it is; few bytes */
+/* Appends a compressed block to an empty `out`. */
+void gzip_block(const struct buf *plain, struct buf *out);
+/* Appends a block that is not compressed, for a few bytes. */
+void gzip_block_stored(const char *plain, size_t len, struct buf *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* A binary heap of deadlines whose items know their place in it, so that a deadline can be moved or
  * removed in O(log n).  An item embeds a struct heap_node; heap_item() leads back to the item.  No
- * thread owns this file: a heap belongs to whoever owns the struct around it. */
+ * thread owns this file: a heap belongs to the owner of the struct around it. */
 #ifndef HF_BASE_HEAP_H
 #define HF_BASE_HEAP_H
 

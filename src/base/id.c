@@ -1,4 +1,4 @@
-/* Outside ids to and from text, once or twice a request, on HTTP threads and the worker.
+/* Ids to and from text, once or twice per request, on HTTP threads and the worker.
  * Pure functions.
  *
  *   hold_ 0 00000 0006j 00 P9MVM caXWH EX8yi
@@ -20,7 +20,7 @@ enum { K0 = 0, K1 = 1, K2 = 6, S0 = 11, S1 = 13, S2 = 18, S3 = 23 };
 
 static const char alphabet[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/* 1 + the digit's value; 0: not a digit. */
+/* 1 + the value of the digit; 0: the character is no digit. */
 static const uint8_t values[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
@@ -51,7 +51,8 @@ static inline uint64_t take_group(const char *text, int n_digits, bool *bad)
     return sum;
 }
 
-/* Divide the number in three 32-bit limbs, highest first, by GROUP; the rest is returned. */
+/* Divides the number, three 32-bit limbs with the highest first, by GROUP; returns the remainder.
+ */
 static inline uint64_t split_group(uint64_t limbs[3])
 {
     uint64_t rest = 0;

@@ -1,6 +1,6 @@
-/* Outside ids: a prefix, the row's integer key in 11 base62 characters, 96 secret bits in 17.
- * The key finds the row; the secret, kept in the row, proves the caller was given the id.  An id
- * that does not parse is an unknown id.  Pure functions. */
+/* Ids as clients see them: a prefix, the row's integer key in 11 base62 characters, and 96 secret
+ * bits in 17.  The key finds the row; the secret, which the row stores, proves that the caller was
+ * given the id.  A text that is no id is treated as an unknown id.  Pure functions. */
 #ifndef HF_BASE_ID_H
 #define HF_BASE_ID_H
 
@@ -17,11 +17,11 @@ struct id {
     uint8_t secret[ID_SECRET_SIZE];
 };
 
-/* Writes prefix + body + NUL, returns the length. */
+/* Writes prefix, body and a NUL; returns the length without the NUL. */
 size_t id_format(char out[ID_TEXT_SIZE], const char *prefix, const struct id *id);
-/* False unless `text` is exactly prefix + body of an id that id_format could have written. */
+/* Returns false unless `text` is exactly what id_format writes for some id with this prefix. */
 bool id_parse(const char *text, size_t len, const char *prefix, struct id *ret);
-/* Constant time in the secrets. */
+/* Takes the same time whatever the secrets are. */
 bool id_secret_equal(const uint8_t a[ID_SECRET_SIZE], const uint8_t b[ID_SECRET_SIZE]);
 
 #endif

@@ -1,4 +1,4 @@
-/* One line an occurrence, key=value, to stderr.  Called from every thread when something happens
+/* One line per occurrence, key=value, to stderr.  Called from every thread when something happens
  * that an operator should read; never in the engine's inner loop.  A line is built in memory and
  * leaves in one write(2), so lines of different threads do not mix.  Keeps errno. */
 #include "base/log.h"
@@ -58,7 +58,7 @@ static void put_value(struct buf *line, const char *value)
         buf_str(line, value);
 }
 
-/* A reader that is gone or full costs the line, not the program. */
+/* If the reader is gone or its pipe is full, the line is lost and the program goes on. */
 static void write_all(int fd, const char *data, size_t len)
 {
     while (len > 0) {

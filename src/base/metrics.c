@@ -50,7 +50,7 @@ void metrics_free(struct metrics *m)
     free(m);
 }
 
-/* The first of its name, which brings HELP and TYPE. */
+/* Is the metric the first of its name?  HELP and TYPE come before that one. */
 static bool is_first(const struct metrics *m, size_t i)
 {
     return i == 0 || strcmp(m->all.v[i]->name, m->all.v[i - 1]->name) != 0;
@@ -101,7 +101,8 @@ struct histogram *metrics_histogram(struct metrics *m, const char *name, const c
     for (int i = 0; i < n_bounds; i++) {
         hf_check(bounds[i] >= 0 && (i == 0 || bounds[i] > bounds[i - 1]));
         h->bounds[i] = bounds[i];
-        /* The largest integer within; 0.3 / 0.1 must count as 3 although it is a little less. */
+        /* The largest integer within the bound; 0.3 / 0.1 must count as 3 although it is a little
+         * less. */
         h->limits[i] = (uint64_t)(bounds[i] / scale * (1 + 1e-12));
     }
     return h;

@@ -11,13 +11,13 @@
 
 struct metrics;
 
-/* A counter is a few counters, each thread adding to one of them: two busy threads that added to
- * the same word would wait for each other's cache line. */
+/* A counter is several counters, and each thread adds to one of them: two busy threads that added
+ * to the same word would wait for each other's cache line. */
 #define COUNTER_SHARDS 4
 struct counter {
     struct {
         _Atomic uint64_t value;
-        char apart[56]; /* the next one is in another cache line */
+        char padding[56]; /* puts the next shard into another cache line */
     } shards[COUNTER_SHARDS];
 };
 
@@ -56,7 +56,7 @@ static inline void counter_add(struct counter *c, uint64_t n)
 {
     atomic_fetch_add_explicit(&c->shards[counter_shard()].value, n, memory_order_relaxed);
 }
-/* The sum; counts of other threads that are under way may or may not be in it. */
+/* The sum over all threads; additions that are under way may or may not be in it. */
 uint64_t counter_read(const struct counter *c);
 static inline void gauge_set(struct gauge *g, int64_t n)
 {

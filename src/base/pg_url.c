@@ -14,8 +14,8 @@ static bool percents_are_good(const char *text)
     return true;
 }
 
-/* The end of the host at `at`: its colon, the comma before the next one, or `end`.  NULL: a bracket
- * that is not closed. */
+/* Where the host at `at` ends: at its colon, at the comma before the next host, or at `end`.  NULL
+ * if a bracket is not closed. */
 static const char *host_end(const char *at, const char *end)
 {
     if (at < end && *at == '[') {
@@ -28,7 +28,7 @@ static const char *host_end(const char *at, const char *end)
     return at;
 }
 
-/* "host:port,host:port", each part of which may be missing. */
+/* Checks "host:port,host:port", each part of which may be missing. */
 static const char *hosts_fault(const char *at, const char *end)
 {
     while (at < end) {

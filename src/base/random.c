@@ -1,6 +1,6 @@
-/* Bytes nobody can guess, for ids, or bytes that repeat, for tests.  Both sources fill the same
- * pool; bytes leave it once and are wiped, so an id cannot be read back from memory later.
- * A struct random belongs to one thread, and not to a process and its fork at once. */
+/* Unpredictable bytes for ids, or repeatable bytes for tests.  Both sources fill the same pool;
+ * bytes leave it once and are wiped, so that an id cannot be read back from memory later.  A struct
+ * random belongs to one thread, and must not be used by a process and its fork at once. */
 #include "base/random.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static void refill_system(struct random *r)
     }
 }
 
-/* splitmix64, with the seed as its state; 0 is skipped, for it means the system's source. */
+/* splitmix64 with the seed as its state; 0 is skipped, since it means the system's source. */
 static void refill_seeded(struct random *r)
 {
     for (size_t at = 0; at < sizeof r->pool; at += sizeof(uint64_t)) {

@@ -8,7 +8,7 @@
 
 struct random {
     uint64_t seed; /* 0: the system's source */
-    size_t used;   /* of pool */
+    size_t used;   /* bytes of `pool` that have been handed out */
     uint8_t pool[1024];
 };
 

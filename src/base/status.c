@@ -1,6 +1,6 @@
 /* The words for enum hf_status, failures put into sentences, and the two ways in which the program
- * ends itself: a broken assumption and no memory.  Every other file stands on this one, and it calls
- * none of them.  No state; any thread may call it. */
+ * ends itself: a broken assumption and no memory.  Every other file stands on this one, and it
+ * calls none of them.  No state; any thread may call it. */
 #include "base/status.h"
 
 #include <stdarg.h>

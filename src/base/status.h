@@ -30,24 +30,24 @@ enum hf_status {
 const char *hf_status_name(enum hf_status status);
 const char *hf_status_text(enum hf_status status);
 
-/* A failure, with a sentence for a person.  Zeroed means none. */
+/* A failure, with a sentence for a person.  A zeroed struct means no failure. */
 struct hf_err {
     enum hf_status code;
     char msg[256];
 };
 
-/* Fill `err` (may be NULL) and return `code`, so that callers can `return hf_err_set(...)`. */
+/* Fills in `err` (may be NULL) and returns `code`, so that callers can `return hf_err_set(...)`. */
 __attribute__((format(printf, 3, 4))) enum hf_status
 hf_err_set(struct hf_err *err, enum hf_status code, const char *fmt, ...);
 
 #define HF_MUST_USE __attribute__((warn_unused_result))
 
-/* hf_check aborts, in every build, when the program itself is wrong.  Never for input. */
+/* Aborts, in every build, if the program itself is wrong.  Never used for input. */
 #define hf_check(cond)                                                                             \
     ((__builtin_expect(!!(cond), 1)) ? (void)0 : hf_check_failed(#cond, __FILE__, __LINE__))
 _Noreturn void hf_check_failed(const char *cond, const char *file, int line);
 
-/* Allocation that cannot fail: out of memory ends the program, which the ledger survives (I7). */
+/* Allocation that cannot fail: lack of memory ends the program, which the ledger survives (I7). */
 void *hf_alloc(size_t size) __attribute__((malloc)); /* zeroed */
 void *hf_realloc(void *old, size_t size);
 char *hf_strndup(const char *text, size_t len);

@@ -1,11 +1,11 @@
-/* The follower: hears from the ledger that other servers changed an event, and tells them of our
- * changes.  What is told is only a reason to look: the event's seq is the truth, and since a word
- * may be lost, every loaded event is compared with its clock row a few times a second.  Only such a
- * comparison, or a batch, makes a view fresh.  Never touches a view: an event that is behind is its
- * worker's to bring up to date.
+/* The follower: learns from the ledger's notifications that other servers changed an event, and
+ * notifies them of our changes.  A notification is only a reason to look: the event's seq is the
+ * truth, and since notifications can be lost, every loaded event is compared with its clock row a
+ * few times a second.  Only such a comparison, or a batch, makes a view fresh.  The follower never
+ * touches a view: it asks the event's worker to bring it up to date.
  *
- * One thread, two connections: one to listen, one to ask and to tell.  What we tell we must hear
- * ourselves; an ear that does not is deaf, and is replaced. */
+ * One thread with two connections: one listens, the other reads clock rows and notifies.  The
+ * listening connection must hear our own notifications; if it does not, it is replaced. */
 #include "engine/follow.h"
 
 #include <inttypes.h>
@@ -22,24 +22,25 @@
 
 #define TOPIC "holdfast_events"
 #define POLL_EVERY_MS 400    /* how often every event is compared with its clock row */
-#define ANNOUNCE_EVERY_MS 50 /* at most: what changed here, to the other servers */
-#define TEXT_MAX 6000        /* of what is told at once */
-#define POLL_CHUNK 500       /* clock rows asked for at once */
+#define NOTIFY_EVERY_MS 50   /* at most this often */
+#define TEXT_MAX 6000        /* bytes of one notification */
+#define POLL_CHUNK 500       /* clock rows read at once */
 #define RETRY_MS 200         /* while the ledger does not answer */
-#define HELLO_EVERY_MS 5000  /* "here I am": who hears nobody for long need not tell anything */
-#define LONELY_AFTER_MS 16000
-#define ECHO_MS 2000 /* until a hello of our own is heard */
+#define HELLO_EVERY_MS 5000  /* a notification without news, so that servers know of each other */
+#define ALONE_AFTER_MS 16000 /* a server that hears of no other for this long stops notifying */
+#define ECHO_MS 2000         /* within which our own hello must be heard */
 
 struct follower {
     struct engine *engine;
-    struct ledger *ear, *ledger;
+    struct ledger *listener; /* NULL: to be opened */
+    struct ledger *ledger;   /* reads clock rows and notifies */
     pthread_t thread;
     bool running;
-    char me[24];         /* first word of what we tell, so as to know ourselves */
-    int64_t echo_due_ms; /* a hello of ours is to be heard by then; 0: it was */
-    int64_t next_poll_ms, next_tell_ms, next_hello_ms;
-    int64_t heard_ms; /* another server, last */
-    bool deaf;        /* the last try failed */
+    char me[24];         /* this server's name: the first word of its notifications */
+    int64_t echo_due_ms; /* when our hello must have been heard; 0: it has been */
+    int64_t next_poll_ms, next_notify_ms, next_hello_ms;
+    int64_t heard_ms; /* when another server was last heard */
+    bool failing;     /* the last turn failed */
 
     int wake_fd;
     pthread_mutex_t lock; /* of the rest */
@@ -71,28 +72,30 @@ void follower_announce(struct engine *e, struct event *event)
         wake(f);
 }
 
-/* ---- what we tell ---- */
+/* ---- notifying other servers ---- */
 
-/* Up to TEXT_MAX of "ME EVENT:SEQ EVENT:SEQ ..."; the rest the next time.  A telling is a
- * transaction, so one that nobody hears is left out; `hello` is told all the same. */
-static bool tell_some(struct follower *f, bool hello, struct hf_err *err)
+/* Notifies "ME EVENT:SEQ EVENT:SEQ ..." in at most TEXT_MAX bytes; the rest follows the next time.
+ * A notification is a transaction, so it is left out when no other server listens, except for a
+ * hello. */
+static bool notify_some(struct follower *f, bool hello, struct hf_err *err)
 {
     char text[TEXT_MAX + 64];
     size_t len = (size_t)snprintf(text, sizeof text, "%s", f->me), head = len;
-    bool lonely = now_ms(f) - f->heard_ms > LONELY_AFTER_MS;
+    bool is_alone = now_ms(f) - f->heard_ms > ALONE_AFTER_MS;
     pthread_mutex_lock(&f->lock);
     while (f->changed.n && len < TEXT_MAX) {
         struct event *event = f->changed.v[--f->changed.n];
-        atomic_store(&event->announced, false); /* before seq is read: later changes tell again */
+        atomic_store(&event->announced,
+                     false); /* before seq is read: later changes announce again */
         len += (size_t)snprintf(text + len, sizeof text - len, " %" PRId64 ":%" PRId64,
                                 event->def->id.key, atomic_load(&event->seq));
     }
     pthread_mutex_unlock(&f->lock);
-    bool needless = lonely || len == head;
-    return (needless && !hello) || ledger_notify(f->ledger, TOPIC, text, err) == HF_OK;
+    bool is_needless = is_alone || len == head;
+    return (is_needless && !hello) || ledger_notify(f->ledger, TOPIC, text, err) == HF_OK;
 }
 
-static bool anything_to_tell(struct follower *f)
+static bool has_changes(struct follower *f)
 {
     pthread_mutex_lock(&f->lock);
     bool any = f->changed.n > 0;
@@ -100,7 +103,7 @@ static bool anything_to_tell(struct follower *f)
     return any;
 }
 
-/* ---- what we hear ---- */
+/* ---- listening to other servers ---- */
 
 static void ask_to_follow(struct follower *f, struct event *event)
 {
@@ -114,7 +117,7 @@ static void ask_to_follow(struct follower *f, struct event *event)
         free(c); /* stopping */
 }
 
-static void hear_line(struct follower *f, char *line)
+static void read_line(struct follower *f, char *line)
 {
     char *rest = line;
     const char *from = strsep(&rest, " ");
@@ -122,8 +125,8 @@ static void hear_line(struct follower *f, char *line)
         f->echo_due_ms = 0;
     if (!*from || strcmp(from, f->me) == 0)
         return;
-    if (now_ms(f) - f->heard_ms > LONELY_AFTER_MS)
-        f->next_hello_ms = 0; /* somebody new, who should hear of us, too */
+    if (now_ms(f) - f->heard_ms > ALONE_AFTER_MS)
+        f->next_hello_ms = 0; /* a new server, which should hear of this one, too */
     f->heard_ms = now_ms(f);
     for (char *word; rest && (word = strsep(&rest, " "));) {
         char *colon = strchr(word, ':');
@@ -135,16 +138,17 @@ static void hear_line(struct follower *f, char *line)
     }
 }
 
-static void hear(struct follower *f, struct buf *lines)
+static void read_lines(struct follower *f, struct buf *lines)
 {
     buf_char(lines, '\0');
     for (char *rest = lines->data, *line; (line = strsep(&rest, "\n"));)
-        hear_line(f, line);
+        read_line(f, line);
 }
 
-/* ---- what we ask ---- */
+/* ---- comparing clock rows ---- */
 
-/* Of each event read before the clock rows: a view that has that seq is the truth of then. */
+/* Compares events with their clock rows.  A view that has the seq of its row was exact at the
+ * moment before the rows were read. */
 static bool compare(struct follower *f, struct event *const *events, size_t n, struct hf_err *err)
 {
     struct clock_row rows[POLL_CHUNK];
@@ -166,7 +170,8 @@ static bool poll_clocks(struct follower *f, struct hf_err *err)
 {
     struct loaded loaded = {0};
     int64_t before_ms = clock_boot_us(f->engine->config.clock) / 1000, now;
-    bool ok = ledger_now(f->ledger, &now, err) == HF_OK; /* it answers, though nothing is loaded */
+    bool ok = ledger_now(f->ledger, &now, err) ==
+              HF_OK; /* shows that the ledger answers even if nothing is loaded */
     engine_list_loaded(f->engine, &loaded);
     for (size_t i = 0; ok && i < loaded.events.n; i += POLL_CHUNK) {
         size_t n = loaded.events.n - i;
@@ -183,39 +188,39 @@ static bool poll_clocks(struct follower *f, struct hf_err *err)
 static int64_t pause_ms(struct follower *f)
 {
     int64_t until = f->next_poll_ms, now = now_ms(f);
-    if (anything_to_tell(f) && f->next_tell_ms < until)
-        until = f->next_tell_ms;
+    if (has_changes(f) && f->next_notify_ms < until)
+        until = f->next_notify_ms;
     return until > now ? until - now : 0;
 }
 
-static bool open_ear(struct follower *f, struct hf_err *err)
+static bool open_listener(struct follower *f, struct hf_err *err)
 {
     struct db_options options = engine_db_options(f->engine);
-    if (f->ear && f->echo_due_ms && now_ms(f) > f->echo_due_ms) {
-        log_write(LOG_WARN, "the connection that listens is deaf; making another", NULL);
-        ledger_close(f->ear);
-        f->ear = NULL;
+    if (f->listener && f->echo_due_ms && now_ms(f) > f->echo_due_ms) {
+        log_write(LOG_WARN, "the listening connection does not hear us; opening another", NULL);
+        ledger_close(f->listener);
+        f->listener = NULL;
     }
-    if (f->ear)
+    if (f->listener)
         return true;
-    f->echo_due_ms = f->next_hello_ms = 0; /* try it out */
-    return ledger_open(f->engine->config.ledger_url, &options, &f->ear, err) == HF_OK;
+    f->echo_due_ms = f->next_hello_ms = 0; /* a hello tries it out */
+    return ledger_open(f->engine->config.ledger_url, &options, &f->listener, err) == HF_OK;
 }
 
 static bool turn(struct follower *f, struct buf *lines, struct hf_err *err)
 {
     uint64_t woken;
     lines->len = 0;
-    if (!open_ear(f, err) ||
-        ledger_listen(f->ear, TOPIC, f->wake_fd, pause_ms(f), lines, err) != HF_OK)
+    if (!open_listener(f, err) ||
+        ledger_listen(f->listener, TOPIC, f->wake_fd, pause_ms(f), lines, err) != HF_OK)
         return false;
     (void)!read(f->wake_fd, &woken, sizeof woken);
-    hear(f, lines);
+    read_lines(f, lines);
     int64_t now = now_ms(f);
     bool hello = now >= f->next_hello_ms;
-    if (hello || (now >= f->next_tell_ms && anything_to_tell(f))) {
-        f->next_tell_ms = now + ANNOUNCE_EVERY_MS;
-        if (!tell_some(f, hello, err))
+    if (hello || (now >= f->next_notify_ms && has_changes(f))) {
+        f->next_notify_ms = now + NOTIFY_EVERY_MS;
+        if (!notify_some(f, hello, err))
             return false;
         if (hello) {
             f->next_hello_ms = now + HELLO_EVERY_MS;
@@ -239,14 +244,14 @@ static void *follower_main(void *arg)
         pthread_mutex_unlock(&f->lock);
         if (stopping)
             break;
-        bool heard = turn(f, &lines, &err);
-        if (!heard && !f->deaf)
+        bool ok = turn(f, &lines, &err);
+        if (!ok && !f->failing)
             log_write(LOG_WARN, "cannot follow the other servers", "why", err.msg, NULL);
-        if (heard && f->deaf)
+        if (ok && f->failing)
             log_write(LOG_INFO, "following the other servers again", NULL);
-        f->deaf = !heard;
-        if (!heard) {
-            f->next_poll_ms = 0; /* what is said meanwhile is not said again */
+        f->failing = !ok;
+        if (!ok) {
+            f->next_poll_ms = 0; /* what is notified meanwhile is not notified again */
             (void)wait_files(&(struct pollfd){.fd = f->wake_fd, .events = POLLIN}, 1,
                              RETRY_MS * 1000);
         }
@@ -263,7 +268,7 @@ enum hf_status follower_start(struct engine *e, struct hf_err *err)
     uint8_t id[8];
     e->follower = f;
     f->engine = e;
-    f->heard_ms = now_ms(f); /* until we know better */
+    f->heard_ms = now_ms(f); /* assume that there are others until the time shows */
     random_init_system(&random);
     random_bytes(&random, id, sizeof id);
     hex_format(id, sizeof id, f->me);
@@ -296,7 +301,7 @@ void follower_free(struct engine *e)
     struct follower *f = e->follower;
     if (!f)
         return;
-    ledger_close(f->ear);
+    ledger_close(f->listener);
     ledger_close(f->ledger);
     vec_close(&f->changed);
     if (f->wake_fd >= 0)

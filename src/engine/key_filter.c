@@ -1,5 +1,6 @@
-/* A blocked Bloom filter: a key sets four bits of one 64-byte block, so asking costs one cache miss
- * a generation.  About one false "maybe" in 100,000 at a million keys, one in 25 at ten million. */
+/* A blocked Bloom filter: a key sets four bits of one 64-byte block, so a lookup costs one cache
+ * miss per generation.  About one false "maybe" in 100,000 at a million keys, one in 25 at ten
+ * million. */
 #include "engine/key_filter.h"
 
 #include <stdlib.h>

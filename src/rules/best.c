@@ -483,8 +483,8 @@ static uint32_t walk_up(const struct best *b, struct walk *w)
     return NO_ROW;
 }
 
-/* Takes from rows around `centre`, nearest first, until q seats are found or the walk ends.  Returns how
- * many are.  O(log rows) for each row taken from. */
+/* Takes from rows around `centre`, nearest first, until q seats are found or the walk ends. Returns
+ * how many are.  O(log rows) for each row taken from. */
 static uint32_t take_around(const struct event *e, const struct best *b, struct walk *w,
                             uint32_t centre, uint32_t had, uint32_t q, uint32_t *seats)
 {

@@ -9,13 +9,13 @@
 void clients_init(struct clients *c)
 {
     *c = (struct clients){0};
-    pthread_mutex_init(&c->lock, NULL);
+    lock_init(&c->lock);
 }
 
 void clients_close(struct clients *c)
 {
     free(c->slots);
-    pthread_mutex_destroy(&c->lock);
+    lock_close(&c->lock);
 }
 
 static struct client_slot *find(const struct clients *c, uint64_t client)
@@ -45,20 +45,20 @@ static void grow(struct clients *c)
 
 void clients_add(struct clients *c, uint64_t client, int64_t places)
 {
-    pthread_mutex_lock(&c->lock);
+    lock_take(&c->lock);
     if (c->n_used * 2 >= c->n)
         grow(c);
     struct client_slot *slot = find(c, client);
     c->n_used += slot->client == 0;
     slot->client = client;
     slot->places = (uint32_t)((int64_t)slot->places + places);
-    pthread_mutex_unlock(&c->lock);
+    lock_give(&c->lock);
 }
 
 uint32_t clients_places(struct clients *c, uint64_t client)
 {
-    pthread_mutex_lock(&c->lock);
+    lock_take(&c->lock);
     uint32_t places = c->n ? find(c, client)->places : 0;
-    pthread_mutex_unlock(&c->lock);
+    lock_give(&c->lock);
     return places;
 }

@@ -4,9 +4,10 @@
 #ifndef HF_RULES_CLIENTS_H
 #define HF_RULES_CLIENTS_H
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/lock.h"
 
 struct client_slot {
     uint64_t client; /* 0: empty */
@@ -14,7 +15,7 @@ struct client_slot {
 };
 
 struct clients {
-    pthread_mutex_t lock;
+    struct lock lock;
     struct client_slot *slots; /* open-addressed; n is a power of two, or 0 */
     size_t n, n_used;
 };

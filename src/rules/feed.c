@@ -121,22 +121,22 @@ bool event_changes(struct event *e, int64_t after, struct changes *ret)
 {
     const struct feed *f = &e->feed;
     for (;;) {
-        pthread_mutex_lock(&e->lock);
+        lock_take(&e->lock);
         int64_t seq = atomic_load_explicit(&e->seq, memory_order_relaxed);
         if (after < f->floor || after > seq) {
-            pthread_mutex_unlock(&e->lock);
+            lock_give(&e->lock);
             return false;
         }
         uint32_t from = first_after(f, after), n = f->n - from;
         if (n <= ret->list.cap) {
             copy_out(f, from, ret->list.v);
-            pthread_mutex_unlock(&e->lock);
+            lock_give(&e->lock);
             ret->list.n = n;
             ret->seq = seq;
             keep_newest(ret);
             return true;
         }
-        pthread_mutex_unlock(&e->lock);
+        lock_give(&e->lock);
         /* Memory is allocated outside the lock, with room for changes that come meanwhile. */
         size_t cap = n + (size_t)n / 2 + CAP_MIN;
         ret->list.v = hf_realloc(ret->list.v, cap * sizeof *ret->list.v);

@@ -1,7 +1,7 @@
 /* See publish.h. */
 #include "rules/publish.h"
 
-void publish_begin(struct event *e) { pthread_mutex_lock(&e->lock); }
+void publish_begin(struct event *e) { lock_take(&e->lock); }
 
 void publish_seat(struct event *e, uint32_t index, int64_t until_ms, int64_t seq)
 {
@@ -25,5 +25,5 @@ void publish_end(struct event *e, const struct clock_row *clock)
     atomic_store_explicit(&e->status, (int)e->status_draft, memory_order_relaxed);
     e->clock = e->draft = *clock;
     atomic_store_explicit(&e->seq, clock->seq, memory_order_release);
-    pthread_mutex_unlock(&e->lock);
+    lock_give(&e->lock);
 }

@@ -1,7 +1,6 @@
 /* See snapshot.h. */
 #include "rules/snapshot.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "rules/view.h"
@@ -31,22 +30,22 @@ void snapshot_unref(struct snapshot *s)
 
 struct snapshot *event_snapshot(struct event *e, bool packed)
 {
-    pthread_mutex_lock(&e->snapshot_lock);
+    lock_take(&e->snapshot_lock);
     struct snapshot *s = e->snapshot;
     if (s && (s->seq != atomic_load_explicit(&e->seq, memory_order_acquire) ||
               (packed && !atomic_load_explicit(&s->is_packed, memory_order_acquire))))
         s = NULL;
     if (s)
         snapshot_ref(s);
-    pthread_mutex_unlock(&e->snapshot_lock);
+    lock_give(&e->snapshot_lock);
     return s;
 }
 
 void event_keep_snapshot(struct event *e, struct snapshot *s)
 {
-    pthread_mutex_lock(&e->snapshot_lock);
+    lock_take(&e->snapshot_lock);
     struct snapshot *old = e->snapshot;
     e->snapshot = s;
-    pthread_mutex_unlock(&e->snapshot_lock);
+    lock_give(&e->snapshot_lock);
     snapshot_unref(old);
 }

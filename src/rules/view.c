@@ -141,8 +141,8 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
     e->status_draft = def->status;
     e->clock = e->draft = *clock;
     feed_init(&e->feed, feed_floor(clock->seq), feed_len(def->n_seats));
-    pthread_mutex_init(&e->lock, NULL);
-    pthread_mutex_init(&e->snapshot_lock, NULL);
+    lock_init(&e->lock);
+    lock_init(&e->snapshot_lock);
     return e;
 }
 
@@ -163,8 +163,8 @@ void event_free(struct event *e)
     best_free(e->best);
     snapshot_unref(e->snapshot);
     feed_close(&e->feed);
-    pthread_mutex_destroy(&e->lock);
-    pthread_mutex_destroy(&e->snapshot_lock);
+    lock_close(&e->lock);
+    lock_close(&e->snapshot_lock);
     event_def_free(e->def);
     free(e->rows);
     free(e->row_index);
@@ -284,13 +284,13 @@ void event_map_read(struct event *e, struct seat_map *ret)
 {
     ret->seats = hf_alloc(e->def->n_seats);
     ret->available = hf_alloc(e->def->areas.n * sizeof *ret->available);
-    pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     ret->seq = e->seq;
     for (uint32_t i = 0; i < e->def->n_seats; i++)
         ret->seats[i] = atomic_load_explicit(&e->seats[i].shown, memory_order_relaxed) & 3;
     for (size_t i = 0; i < e->def->areas.n; i++)
         ret->available[i] = e->areas[i].available;
-    pthread_mutex_unlock(&e->lock);
+    lock_give(&e->lock);
 }
 
 void seat_map_close(struct seat_map *map)
@@ -301,7 +301,7 @@ void seat_map_close(struct seat_map *map)
 
 void event_read_counts(struct event *e, struct event_counts *ret)
 {
-    pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     *ret = (struct event_counts){.seq = e->seq,
                                  .available = e->counts[SEAT_AVAILABLE],
                                  .held = e->counts[SEAT_HELD],
@@ -313,7 +313,7 @@ void event_read_counts(struct event *e, struct event_counts *ret)
         ret->booked += booked;
         ret->held += e->def->areas.v[i].capacity - available - booked;
     }
-    pthread_mutex_unlock(&e->lock);
+    lock_give(&e->lock);
 }
 
 /* ---- loading ---- */
@@ -357,7 +357,7 @@ void event_load_hold(struct event *e, const struct hold_row *row)
 
 static void show_all(struct event *e, const struct view *v)
 {
-    pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         const struct seat *seat = &e->seats[i];
         uint64_t shown = atomic_load_explicit(&seat->shown, memory_order_relaxed);
@@ -370,7 +370,7 @@ static void show_all(struct event *e, const struct view *v)
     e->status = e->status_draft;
     e->seq = e->clock.seq;
     feed_reset(&e->feed, feed_floor(e->clock.seq));
-    pthread_mutex_unlock(&e->lock);
+    lock_give(&e->lock);
 }
 
 static void adopt_holds(struct view *v, struct event *e)

@@ -13,13 +13,13 @@
 #ifndef HF_RULES_VIEW_H
 #define HF_RULES_VIEW_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "base/heap.h"
+#include "base/lock.h"
 #include "model/rows.h"
 #include "rules/feed.h"
 
@@ -81,7 +81,7 @@ struct event {
     _Atomic int64_t confirmed_ms; /* ledger time when the view was last known to be exact */
     _Atomic bool following;       /* the worker has been asked to catch up */
     _Atomic bool announced;       /* the follower has been asked to tell other servers */
-    pthread_mutex_t lock;
+    struct lock lock;
     struct feed feed; /* what changed lately, under `lock` */
 
     /* the worker's own fields */
@@ -96,7 +96,7 @@ struct event {
     struct best *best;   /* where free seats stand together; see best.h */
     struct hold *loaded; /* live holds read with the event, until view_install */
 
-    pthread_mutex_t snapshot_lock;
+    struct lock snapshot_lock;
     struct snapshot *snapshot; /* the newest rendered map; under snapshot_lock, see snapshot.h */
     int64_t draw_at_us;        /* the drawer's: when its allowance is full again */
 };

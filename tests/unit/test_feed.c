@@ -54,7 +54,7 @@ static void batch(struct history *h, int64_t rows, size_t n)
     bool touched[ITEMS] = {false};
     uint32_t state[ITEMS];
     memcpy(state, state_at(h, before), sizeof state);
-    pthread_mutex_lock(&h->e->lock);
+    lock_take(&h->e->lock);
     for (size_t i = 0; i < n; i++) {
         uint32_t item = (uint32_t)random_below(&h->random, ITEMS);
         if (touched[item])
@@ -68,7 +68,7 @@ static void batch(struct history *h, int64_t rows, size_t n)
                                                .is_area = is_area});
     }
     h->e->seq = seq;
-    pthread_mutex_unlock(&h->e->lock);
+    lock_give(&h->e->lock);
     for (int64_t s = before + 1; s <= seq; s++)
         for (int i = 0; i < ITEMS; i++)
             *vec_push(&h->states) = s == seq ? state[i] : state_at(h, before)[i];

@@ -27,11 +27,11 @@ static struct event *hall(void)
 
 static void change(struct event *e, bool is_area, uint32_t item, uint32_t state)
 {
-    pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     e->seq++;
     feed_put(&e->feed,
              &(struct change){.seq = e->seq, .item = item, .state = state, .is_area = is_area});
-    pthread_mutex_unlock(&e->lock);
+    lock_give(&e->lock);
 }
 
 static size_t woken;
@@ -227,11 +227,11 @@ static struct event *large(void)
 
 static void change_many(struct event *e, uint32_t first, uint32_t n, uint32_t to)
 {
-    pthread_mutex_lock(&e->lock);
+    lock_take(&e->lock);
     e->seq += n;
     for (uint32_t i = 0; i < n; i++)
         feed_put(&e->feed, &(struct change){.seq = e->seq, .item = first + i, .state = to});
-    pthread_mutex_unlock(&e->lock);
+    lock_give(&e->lock);
 }
 
 static void messages_have_a_bound_each_and_together(void **state)

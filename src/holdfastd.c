@@ -1,5 +1,6 @@
-/* The server's main: options, start in order (socket, ledger and engine, HTTP), wait for a signal,
- * stop in the reverse order.  The only file that reads flags, the environment and signals. */
+/* The server's main thread: reads options, starts the parts in order (sockets, engine, streams,
+ * HTTP), waits for a signal and stops them.  In the server no other file reads flags, the
+ * environment or signals. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -11,21 +12,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/answer.h"
+#include "api/api.h"
 #include "api/parse.h"
+#include "api/render.h"
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "engine/engine.h"
 #include "holdfast.h"
-#include "http/access.h"
-#include "http/cors.h"
 #include "http/listen.h"
 #include "http/server.h"
 #include "http/stream.h"
+#include "rules/view.h"
 
-/* All within 10 s: the ledger has until HURRY_MS, then its last answers are sent. */
+/* Stopping takes at most 10 s: the ledger has until HURRY_MS, then the last answers are sent. */
 #define HURRY_MS 8000
 #define DRAIN_MS 8500
 #define STREAM_DRAIN_MS 1000
@@ -63,11 +63,11 @@ static const struct flag flags[] = {
      offsetof(struct options, http_threads)},
     {"queue-max", "N", "requests queued before the server answers 503 (16384)",
      offsetof(struct options, queue_max)},
-    {"admin-key-file", "PATH", "access keys of admins, one a line; see below",
+    {"admin-key-file", "PATH", "access keys of admins, one per line; see below",
      offsetof(struct options, admin_key_file)},
-    {"seller-key-file", "PATH", "access keys of sellers, one a line",
+    {"seller-key-file", "PATH", "access keys of sellers, one per line",
      offsetof(struct options, seller_key_file)},
-    {"public-holds", "on|off", "whether those without a key may make holds (on)",
+    {"public-holds", "on|off", "whether callers without a key may make holds (on)",
      offsetof(struct options, public_holds)},
     {"public-seats-max", "N", "places an address without a key may hold at once (20)",
      offsetof(struct options, public_seats_max)},
@@ -184,11 +184,15 @@ static long number(const char *text, long min, long max, const char *name)
 
 struct program {
     struct engine *engine;
+    struct stream_source *stream_source;
     struct streams *streams;
+    struct api api;
+    struct http_app app;
     struct server *server;
     struct metrics *metrics;
     struct access access;
     struct cors cors;
+    uint32_t public_places_max; /* places that an address without a key may hold at once */
     char address[LISTEN_TEXT_SIZE], stream_address[LISTEN_TEXT_SIZE];
 };
 
@@ -207,7 +211,7 @@ static void directory_create(const char *path)
     memcpy(partial, path, len + 1);
     for (char *slash = partial + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = '\0';
-        (void)mkdir(partial, 0700); /* what matters is the last one */
+        (void)mkdir(partial, 0700); /* if this fails, so does the last one */
         *slash = '/';
     }
     struct stat st;
@@ -215,18 +219,6 @@ static void directory_create(const char *path)
         fail("create the directory", path, strerror(errno));
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
         fail("use the directory", path, "it is not a directory");
-}
-
-/* Commands that main itself submits, one at a time, are waited for here. */
-static struct command own_command;
-static sem_t own_done;
-
-static void command_done(struct command *command)
-{
-    if (command == &own_command)
-        (void)sem_post(&own_done);
-    else
-        server_done(command);
 }
 
 static void read_key(struct access *a, enum scope scope, const char *variable, const char *file)
@@ -245,10 +237,11 @@ static void read_access(struct program *p, const struct options *o)
     struct hf_err err = {0};
     read_key(a, SCOPE_ADMIN, "HOLDFAST_ADMIN_KEY", o->admin_key_file);
     read_key(a, SCOPE_SELLER, "HOLDFAST_SELLER_KEY", o->seller_key_file);
-    a->no_public_holds = strcmp(o->public_holds, "off") == 0;
-    if (!a->no_public_holds && strcmp(o->public_holds, "on") != 0)
+    a->no_public_buyers = strcmp(o->public_holds, "off") == 0;
+    if (!a->no_public_buyers && strcmp(o->public_holds, "on") != 0)
         usage_error("--public-holds is on or off, not ", o->public_holds);
-    a->public_places_max = (uint32_t)number(o->public_seats_max, 1, 1000000000, "public-seats-max");
+    a->counts_clients = true;
+    p->public_places_max = (uint32_t)number(o->public_seats_max, 1, 1000000000, "public-seats-max");
     if (o->trusted_proxy && !networks_parse(o->trusted_proxy, &a->trusted, &err))
         usage_error("--trusted-proxy: ", err.msg);
     if (o->cors_origin && !cors_parse(o->cors_origin, &p->cors, &err))
@@ -271,7 +264,7 @@ static int open_socket(const struct options *o, const struct access *access,
     return fd;
 }
 
-/* Beside `beside` unless the options say where. */
+/* Listens on the port after that of `beside`, unless the options say where. */
 static int open_stream_socket(const struct options *o, const struct access *access, int beside,
                               char address[LISTEN_TEXT_SIZE])
 {
@@ -300,7 +293,7 @@ static int open_stream_socket(const struct options *o, const struct access *acce
     return fd;
 }
 
-/* A URL as it may be shown: what stands before the last @, or behind a ?, may be a password. */
+/* A URL without what may be a password: the part before the last @, and the part after a ?. */
 static const char *shown_url(const char *url, char *ret, size_t size)
 {
     const char *at = strrchr(url, '@'), *slashes = strstr(url, "://");
@@ -333,10 +326,10 @@ static void start_engine(struct program *p, const struct options *o)
             o->reconcile_every ? duration_ms(o->reconcile_every, "--reconcile-every") : 0,
         .clock = &clock_system,
         .queue_len_max = o->queue_max ? (size_t)number(o->queue_max, 1, 1000000, "queue-max") : 0,
-        .public_places_max = p->access.n_keys ? p->access.public_places_max : 0,
+        .public_places_max = p->access.n_keys ? p->public_places_max : 0,
         .metrics = p->metrics,
-        .done = command_done,
-        .render = http_render,
+        .render = api_render,
+        .render_map = api_render_map,
     };
     enum hf_status status = engine_start(&config, &p->engine, &err);
     size_t gate_len = strlen(ENGINE_GATE_ERROR);
@@ -351,11 +344,12 @@ static void start_engine(struct program *p, const struct options *o)
 static void start_streams(struct program *p, int listen_fd)
 {
     struct hf_err err = {0};
+    p->stream_source = api_stream_source_new(p->engine);
     const struct stream_config config = {
         .listen_fd = listen_fd,
         .cors_origins = p->cors.origins,
         .page_port = (unsigned)atoi(strrchr(p->address, ':') + 1),
-        .engine = p->engine,
+        .source = p->stream_source,
         .metrics = p->metrics,
         .clock = &clock_system,
     };
@@ -369,13 +363,15 @@ static void start_server(struct program *p, const struct options *o, int listen_
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (o->http_threads)
         cores = number(o->http_threads, 1, 256, "http-threads");
+    p->api = (struct api){
+        .engine = p->engine, .metrics = p->metrics, .stream_address = p->stream_address};
+    p->app = api_app(&p->api);
     const struct server_config config = {
         .listen_fd = listen_fd,
         .threads = cores > 0 ? (unsigned)cores : 1,
-        .engine = p->engine,
+        .app = &p->app,
         .metrics = p->metrics,
         .clock = &clock_system,
-        .stream_address = p->stream_address,
         .access = &p->access,
         .cors = &p->cors,
         .request_log = o->request_log != NULL,
@@ -384,6 +380,8 @@ static void start_server(struct program *p, const struct options *o, int listen_
         fail("serve", o->listen, err.msg);
 }
 
+/* Requests and streams end first, then whatever they wait for, then the threads that serve them;
+ * the view goes last, since those threads may look at it until they end. */
 static void stop(struct program *p)
 {
     int64_t began_us = clock_monotonic_us(&clock_system);
@@ -395,6 +393,7 @@ static void stop(struct program *p)
     engine_drain(p->engine);
     stream_stop(p->streams);
     server_stop(p->server);
+    api_stream_source_free(p->stream_source);
     engine_stop(p->engine);
     metrics_free(p->metrics);
     cors_close(&p->cors);
@@ -409,42 +408,52 @@ static const char demo_json[] =
     "{\"name\":\"Balcony\",\"tier\":\"B\",\"price\":4500,\"rows\":8,\"seats_per_row\":24}],"
     "\"areas\":[{\"name\":\"Floor\",\"price\":3000,\"capacity\":500}]}";
 
-/* Submit own_command and wait for it. */
-static enum hf_status run_own(struct program *p)
+static void post_done(struct pending *pending) { (void)sem_post(pending->waiter); }
+
+/* Submits the command and waits until it has been carried out. */
+static enum verdict run_command(struct engine *e, struct command *command)
 {
-    enum hf_status status = engine_submit(p->engine, &own_command);
+    sem_t done;
+    hf_check(sem_init(&done, 0, 0) == 0);
+    command->pending = (struct pending){.done = post_done, .waiter = &done};
+    enum hf_status status = engine_submit(e, command);
     if (status != HF_OK)
-        return status;
-    while (sem_wait(&own_done) != 0 && errno == EINTR)
+        command->verdict = verdict_of(status);
+    while (status == HF_OK && sem_wait(&done) != 0 && errno == EINTR)
         ;
-    return own_command.status;
+    (void)sem_destroy(&done);
+    return command->verdict;
 }
 
-/* The newest event, or NULL where there is none. */
-static struct event *newest_event(struct program *p, struct event_list *list)
+/* The newest event, or NULL if there is none. */
+static struct event *newest_event(struct program *p)
 {
-    *list = (struct event_list){.limit = 1};
-    own_command = (struct command){.kind = CMD_EVENT_LIST, .list = list};
-    if (run_own(p) != HF_OK)
-        fail("read", "the events", hf_status_title(own_command.status));
-    return list->n ? list->events[0] : NULL;
+    struct command command = {.kind = CMD_EVENT_LIST};
+    struct event_list *list = hf_alloc(sizeof *list);
+    list->limit = 1;
+    command.event_list.list = list;
+    enum verdict verdict = run_command(p->engine, &command);
+    if (verdict != VERDICT_OK)
+        fail("read", "the events", verdict_text(verdict));
+    struct event *e = list->n ? list->events[0] : NULL;
+    command_close(&command);
+    return e;
 }
 
 static void create_demo_event(struct program *p)
 {
     struct hf_err err = {0};
+    struct command command = {.kind = CMD_EVENT_CREATE};
     json_t *json = json_loads(demo_json, 0, NULL);
-    own_command = (struct command){.kind = CMD_EVENT_CREATE};
-    hf_check(json && parse_event(json, &own_command.def, &err));
+    hf_check(json && parse_event(json, &command.event_create.def, &err));
     json_decref(json);
-    enum hf_status status = run_own(p);
-    if (status != HF_OK && status != HF_CREATED)
-        fail("create", "the demo event", hf_status_title(status));
-    event_def_free(own_command.def);
-    buf_close(&own_command.body);
+    enum verdict verdict = run_command(p->engine, &command);
+    if (!verdict_is_success(verdict))
+        fail("create", "the demo event", verdict_text(verdict));
+    command_close(&command);
 }
 
-/* Two seats that can be held now, as a JSON list. */
+/* Appends two seats that can be held now, as a JSON list. */
 static void put_free_seats(const struct event *e, struct buf *out)
 {
     uint32_t seats[2], n = 0;
@@ -454,17 +463,14 @@ static void put_free_seats(const struct event *e, struct buf *out)
     render_seats(e, seats, n, out);
 }
 
-/* The newest event; a demo event where there is none. */
+/* The newest event, or a new demo event if there is none. */
 static struct event *demo_event(struct program *p)
 {
-    struct event_list *list = hf_alloc(sizeof *list);
-    struct event *e = newest_event(p, list);
-    if (!e) {
-        create_demo_event(p);
-        e = newest_event(p, list);
-    }
-    free(list);
-    return e;
+    struct event *e = newest_event(p);
+    if (e)
+        return e;
+    create_demo_event(p);
+    return newest_event(p);
 }
 
 static void say_what_to_try(const struct program *p, const struct event *e)
@@ -500,7 +506,7 @@ int main(int argc, char **argv)
         usage_error("--log-level is debug, info, warn, error or off, not ", o.log_level);
     log_set_level(level);
 
-    /* Blocked here, before any thread starts, so that only sigwait below takes them. */
+    /* Signals are blocked before any thread starts, so that only sigwait below takes them. */
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -508,7 +514,6 @@ int main(int argc, char **argv)
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(0077);
-    hf_check(sem_init(&own_done, 0, 0) == 0);
 
     struct program p = {.metrics = metrics_new()};
     read_access(&p, &o);

@@ -1,5 +1,5 @@
-/* The definition of an event, from JSON.  Sizes are bounded while reading, before anything is
- * allocated for them: a few bytes of JSON can ask for a very large house. */
+/* The definition of an event, from JSON; see parse.h.  Sizes are checked while reading, before
+ * memory is allocated for them, since a few bytes of JSON can ask for very many seats. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +21,14 @@
 
 #define PATH_SIZE 80
 
+/* The definition as far as it has been read. */
 struct reader {
     struct event_def *def;
     struct hf_err *err;
-    int64_t n_seats, n_rows; /* so far */
+    int64_t n_seats, n_rows;
 };
 
-/* Control characters of Unicode's first two blocks: U+0000..1F, 7F, 80..9F. */
+/* Does the text have a control character (U+0000..1F, 7F, 80..9F)? */
 static bool has_control(const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -40,7 +41,8 @@ static bool has_control(const char *text, size_t len)
     return false;
 }
 
-/* The name of a section, row or area: it becomes a part of seat ids, which are split at `-`. */
+/* Reads the name of a section, row or area.  It becomes a part of seat ids, which are split at `-`.
+ */
 static bool read_name(const struct fields *f, char **ret)
 {
     const char *text;
@@ -60,7 +62,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Sorts `names`; O(n log n). */
+/* Fails if a name appears twice.  Sorts `names`; O(n log n). */
 static bool names_differ(const struct reader *rd, const char *path, const char *what, char **names,
                          size_t n)
 {

@@ -1,15 +1,17 @@
-/* /v1/events: create, one event, its map of seats, and one seat's past.  What the view knows is
+/* /v1/events: create, list, one event, open and close.  On HTTP threads.  What the view knows is
  * answered from it. */
 #include <string.h>
 
-#include "base/gzip.h"
-#include "api/answer.h"
 #include "api/idempotency.h"
+#include "api/page.h"
 #include "api/parse.h"
+#include "api/render.h"
 #include "api/routes.h"
-#include "http/text.h"
+#include "rules/view.h"
 
-#define ROWS_MANY 2000
+#define ROWS_MANY 2000 /* more rows than this count as a large request */
+
+/* ---- POST /v1/events ---- */
 
 static size_t count_rows(const struct event_def *def)
 {
@@ -21,140 +23,92 @@ static size_t count_rows(const struct event_def *def)
 
 void events_create(struct request *r)
 {
-    struct command *c = &r->command;
+    struct call *c = call_of(r);
+    struct event_def *def;
     struct hf_err err = {0};
-    if (!idempotency_read(r))
+    if (!idempotency_read(c))
         return;
-    r->json = parse_body(&r->body, false, &err);
-    if (!r->json || !parse_event(r->json, &c->def, &err)) {
-        answer_problem(r, HF_INVALID_REQUEST, err.msg);
-        return;
-    }
-    if (count_rows(c->def) > ROWS_MANY && !server_admit_large(r)) {
-        answer_problem(r, HF_OVERLOADED, NULL);
+    const json_t *json = call_json(c, false, &err);
+    if (!json || !parse_event(json, &def, &err)) {
+        call_invalid(c, err.msg);
         return;
     }
-    c->kind = CMD_EVENT_CREATE;
-    idempotency_hash_request(r);
-    request_wait(r, answer_command);
+    c->command.kind = CMD_EVENT_CREATE;
+    c->command.event_create.def = def;
+    if (count_rows(def) > ROWS_MANY && !server_admit_large(r)) {
+        call_refuse(c, VERDICT_OVERLOADED, NULL);
+        return;
+    }
+    idempotency_hash_request(c);
+    call_submit(c, call_answer);
 }
 
-static struct event *path_event(struct request *r, step_fn again)
+/* ---- GET /v1/events ---- */
+
+static void events_listed(struct request *r)
 {
-    return request_event_named(r, r->segment, r->segment_len, again);
+    struct call *c = call_of(r);
+    if (c->command.verdict != VERDICT_OK) {
+        call_answer(r);
+        return;
+    }
+    const struct event_list *list = c->command.event_list.list;
+    page_open(c);
+    for (size_t i = 0; i < list->n; i++) {
+        page_next(c, i);
+        render_event(list->events[i]->def, list->events[i], 0, &r->out);
+    }
+    page_close(c, list->more && list->n ? event_id_text(list->events[list->n - 1]) : NULL);
+}
+
+void events_list(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct id before = {0};
+    size_t limit = PAGE_LIMIT_DEFAULT;
+    const char *cursor = request_query(r, "cursor");
+    if (!page_limit(c, EVENTS_LIST_MAX, &limit))
+        return;
+    if (cursor && !id_parse(cursor, strlen(cursor), "evt_", &before)) {
+        page_bad_cursor(c);
+        return;
+    }
+    struct event_list *list = hf_alloc(sizeof *list);
+    list->before = before.key;
+    list->limit = limit;
+    c->command.kind = CMD_EVENT_LIST;
+    c->command.event_list.list = list;
+    call_submit(c, events_listed);
+}
+
+/* ---- one event ---- */
+
+static struct event *path_event(struct call *c, step_fn again)
+{
+    return call_event_named(c, c->http.segment.data, c->http.segment.len, again);
 }
 
 void events_get(struct request *r)
 {
-    struct event *e = path_event(r, events_get);
+    struct event *e = path_event(call_of(r), events_get);
     if (!e)
         return;
     render_event(e->def, e, 0, &r->out);
-    answer_out(r, MHD_HTTP_OK, type_json);
+    answer_out(r, HTTP_OK, type_json);
 }
 
-static void etag_write(char out[24], int64_t seq)
+static void change_sale(struct call *c, enum command_kind kind, step_fn again)
 {
-    struct buf b = {.data = out, .cap = 24}; /* two quotes and 20 digits at most: never grows */
-    buf_char(&b, '"');
-    buf_int(&b, seq);
-    buf_lit(&b, "\"\0");
-}
-
-static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
-
-/* Takes over the reference. */
-static void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
-{
-    struct answer *a = &r->answer;
-    const struct buf *body = packed ? &s->packed : &s->json;
-    etag_write(a->etag, s->seq);
-    a->varies = true;
-    a->status = MHD_HTTP_OK;
-    a->type = type_json;
-    a->gzipped = packed;
-    a->data = body->data;
-    a->len = body->len;
-    a->sent = snapshot_sent;
-    a->owner = s;
-}
-
-static bool wants_packed(const struct request *r)
-{
-    return gzip_accepted(request_header(r, MHD_HTTP_HEADER_ACCEPT_ENCODING));
-}
-
-static void seats_drawn(struct request *r)
-{
-    struct command *c = &r->command;
-    if (c->status != HF_OK) {
-        answer_command(r);
+    if (!call_empty_body(c))
         return;
-    }
-    struct snapshot *s = c->snapshot;
-    c->snapshot = NULL;
-    answer_snapshot(r, s, c->packed);
-}
-
-/* Drawing is another thread's work, unless it has been done. */
-void events_seats(struct request *r)
-{
-    struct event *e = path_event(r, events_seats);
+    struct event *e = path_event(c, again);
     if (!e)
         return;
-    struct command *c = &r->command;
-    struct answer *a = &r->answer;
-    c->seq = atomic_load_explicit(&e->seq, memory_order_acquire);
-    const char *known = request_header(r, MHD_HTTP_HEADER_IF_NONE_MATCH);
-    etag_write(a->etag, c->seq);
-    if (known && text_etag_listed(known, a->etag)) {
-        a->varies = true;
-        a->status = MHD_HTTP_NOT_MODIFIED;
-        return;
-    }
-    c->packed = wants_packed(r);
-    struct snapshot *s = event_snapshot(e, c->packed);
-    if (s) {
-        answer_snapshot(r, s, c->packed);
-        return;
-    }
-    a->etag[0] = '\0';
-    c->kind = CMD_SNAPSHOT;
-    c->event = e;
-    request_wait(r, seats_drawn);
+    c->command.kind = kind;
+    c->command.event = e;
+    idempotency_hash_request(c);
+    call_submit(c, call_answer);
 }
 
-/* ---- one seat, now or then ---- */
-
-static void seat_done(struct request *r)
-{
-    if (r->command.status != HF_OK) {
-        answer_command(r);
-        return;
-    }
-    render_seat_past(r->command.event, r->command.seats[0], r->command.past, &r->out);
-    answer_out(r, MHD_HTTP_OK, type_json);
-}
-
-void seat_get(struct request *r)
-{
-    struct command *c = &r->command;
-    const char *at = request_query(r, "at");
-    if (at && !parse_time(at, &c->at)) {
-        answer_problem(r, HF_INVALID_REQUEST, "at must be a time such as 2030-01-31T20:00:00.000Z");
-        return;
-    }
-    struct event *e = path_event(r, seat_get);
-    if (!e)
-        return;
-    if (!request_find_seat(r, e, r->segment2.data, r->segment2.len))
-        return;
-    if (at && c->at < e->def->created_at) {
-        answer_problem(r, HF_INVALID_REQUEST, "at is before the event was created");
-        return;
-    }
-    c->kind = CMD_SEAT_GET;
-    c->event = e;
-    c->past = hf_alloc(sizeof *c->past);
-    request_wait(r, seat_done);
-}
+void events_open(struct request *r) { change_sale(call_of(r), CMD_EVENT_OPEN, events_open); }
+void events_close(struct request *r) { change_sale(call_of(r), CMD_EVENT_CLOSE, events_close); }

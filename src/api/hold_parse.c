@@ -1,7 +1,5 @@
-/* Two readers of one body.  hold_parse is the truth: jansson, strict, with a reason for every
- * refusal.  hold_scan accepts a subset of what hold_parse accepts, with the same result, and spares
- * the commonest request a fifth of its CPU.  tests/unit/test_hold_parse.c holds one to the other.
- */
+/* See hold_parse.h.  hold_scan accepts a subset of what hold_parse accepts;
+ * tests/unit/test_hold_parse.c checks one against the other. */
 #include "api/hold_parse.h"
 
 #include <stdlib.h>
@@ -21,7 +19,7 @@ static void skip_space(struct cursor *c)
         c->at++;
 }
 
-/* The next character that is not space is `wanted`, and is passed. */
+/* Skips space and, if it comes next, the wanted character. */
 static bool take(struct cursor *c, char wanted)
 {
     skip_space(c);
@@ -115,7 +113,7 @@ bool hold_scan(const struct buf *body, struct hold_body *ret)
            ret->owner.len <= HOLD_OWNER_CHARS_MAX;
 }
 
-/* ---- the thorough one ---- */
+/* ---- the thorough reader ---- */
 
 static bool read_seats(const struct fields *f, struct hold_body *ret)
 {
@@ -126,7 +124,7 @@ static bool read_seats(const struct fields *f, struct hold_body *ret)
         return true;
     size_t n = json_array_size(list);
     if (n == 0 && json_object_size(json_object_get(f->object, "areas")) > 0)
-        return true; /* places only */
+        return true; /* places of areas alone */
     if (n == 0)
         return field_fail(f, "seats", "must name at least one seat");
     ret->seats = ret->seats_inline;

@@ -1,13 +1,25 @@
-/* The Idempotency-Key header and the two hashes that make it safe to store (keeps I8's input
- * side; the engine does the rest). */
+/* The Idempotency-Key header: the two hashes that make it safe to store, and the lookup of a key
+ * before a request is refused (the input side of I8; the rules do the rest).
+ *
+ * A repeat gets its stored answer, and a key that was used with another request is told (422),
+ * before the request is refused for what it lacks: a seat, an event, room under a limit.  Only
+ * malformed requests (400 invalid_request) are refused earlier.  For a command that is submitted,
+ * the batch checks the key.  A handler that refuses without submitting has to ask key_is_unused
+ * first, which costs an exchange with the ledger only if something may be stored. */
 #ifndef HF_API_IDEMPOTENCY_H
 #define HF_API_IDEMPOTENCY_H
 
-#include "http/request.h"
+#include "api/call.h"
 
-/* Reads the header into command.has_key and key_hash.  False: answered with 400. */
-HF_MUST_USE bool idempotency_read(struct request *r);
-/* Fills command.request_hash; only needed by what is really submitted. */
-void idempotency_hash_request(struct request *r);
+/* Reads the header into command.key, once.  Returns false if the call has been answered with 400.
+ */
+HF_MUST_USE bool idempotency_read(struct call *c);
+/* Fills in command.key.request.  Commands that are not submitted do not need it. */
+void idempotency_hash_request(struct call *c);
+
+/* Returns true if nothing is stored under the call's key, or it has none: the handler may refuse.
+ * Otherwise the key is being looked up.  If something is stored under it, that answers the call; if
+ * not, `judge` runs, which must judge the request anew. */
+HF_MUST_USE bool key_is_unused(struct call *c, step_fn judge);
 
 #endif

@@ -1,5 +1,5 @@
-/* Strict reading of JSON bodies with jansson: duplicates, unknown fields, wrong types, bad UTF-8
- * and values out of range are all the client's mistake and are named. */
+/* See parse.h.  Duplicate fields, unknown fields, wrong types, bad UTF-8 and values out of range
+ * are the client's mistakes, and the message names the field. */
 #include "api/parse.h"
 
 #include <inttypes.h>
@@ -28,7 +28,8 @@ bool parse_digits(const char *text, size_t len, int64_t *ret)
     return true;
 }
 
-/* `n` digits at *text, which moves past them; false also when they are out of range. */
+/* Reads `n` digits at *text, which moves past them.  Returns false if they are no digits, or out of
+ * range. */
 static bool take_digits(const char **text, size_t n, int min, int max, int *ret)
 {
     int64_t value;
@@ -78,7 +79,7 @@ bool parse_time(const char *text, int64_t *ret_ms)
     tm.tm_year -= 1900;
     tm.tm_mon -= 1;
     int64_t seconds = timegm(&tm);
-    if (*text || tm.tm_mday != day) /* no 31st of April */
+    if (*text || tm.tm_mday != day) /* timegm turns the 31st of April into the 1st of May */
         return false;
     int64_t offset_s = (int64_t)hours * 3600 + (int64_t)minutes * 60;
     *ret_ms = (seconds - (mark == '-' ? -offset_s : offset_s)) * 1000 + ms;
@@ -89,10 +90,10 @@ bool field_fail(const struct fields *f, const char *name, const char *what)
 {
     int path_len = (int)strlen(f->path);
     if (!*name && path_len > 0)
-        path_len--; /* the object itself: no dot after it */
+        path_len--; /* the object itself is meant: no dot after it */
     size_t len = strnlen(name, 60);
     while (len > 0 && ((unsigned char)name[len] & 0xc0) == 0x80)
-        len--; /* not in the middle of a character */
+        len--; /* so as not to end in the middle of a character */
     (void)hf_err_set(f->err, HF_INVALID_REQUEST, "%.*s%.*s %s", path_len, f->path, (int)len, name,
                      what);
     return false;
@@ -119,7 +120,7 @@ static const char *syntax_fault(const json_error_t *error)
     }
 }
 
-/* jansson quotes the offending text: of a duplicate, the field's name between quotes. */
+/* The name of the field that is given twice, which jansson quotes in its message; else NULL. */
 static const char *duplicate_name(const json_error_t *error, char out[64])
 {
     const char *start = strstr(error->text, "near '\"");
@@ -175,7 +176,7 @@ bool fields_known(const struct fields *f, const char *const *known)
     return true;
 }
 
-/* *ret is NULL when the field is absent and may be. */
+/* Finds a field.  *ret is NULL if it is absent and may be. */
 static bool lookup(const struct fields *f, const char *name, enum need need, const json_t **ret)
 {
     const json_t *value = json_object_get(f->object, name);
@@ -271,7 +272,7 @@ static bool metadata_entry_ok(const struct fields *f, const char *key, const jso
     return true;
 }
 
-/* The shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
+/* Appends the shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
 static void put_real(struct buf *out, double value)
 {
     char text[32];
@@ -307,7 +308,7 @@ static char *metadata_text(json_t *object)
         buf_char(&out, ':');
         put_value(&out, json_object_iter_value(it));
     }
-    buf_put(&out, "}", 2); /* with its NUL */
+    buf_put(&out, "}", 2); /* with the NUL */
     return out.data;
 }
 

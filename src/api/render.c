@@ -1,10 +1,12 @@
-/* The API's objects as JSON.  Pure: called by HTTP threads, and by the worker for answers that are
- * stored with their effect (I8), so the same rows always give the same bytes. */
+/* See render.h.  Events, holds and bookings, and the body of each command's answer. */
+#include "api/render.h"
+
 #include <string.h>
 
-#include "api/answer.h"
+#include "api/api.h"
+#include "http/request.h"
 
-#define MASK "*****************" /* as long as the secret's part of an id */
+#define MASK "*****************" /* as long as the secret in an id */
 
 void render_id(const char *prefix, const struct id *id, bool masked, struct buf *out)
 {
@@ -30,7 +32,7 @@ static void put_text_or_null(struct buf *out, const char *text, size_t len)
         buf_lit(out, "null");
 }
 
-/* Names are at most two NAME_SIZEs, two dashes and a number; they seldom need an escape. */
+/* A name is at most two NAME_SIZEs, two dashes and a number, and seldom needs an escape. */
 void render_seat(const struct event *e, uint32_t index, struct buf *out)
 {
     buf_char(out, '"');
@@ -95,7 +97,7 @@ const char *booking_status_text(enum booking_status status)
     return NULL;
 }
 
-/* What holds and bookings have in common: event, places, money. */
+/* What holds and bookings have in common: places and money. */
 static void put_places(struct buf *out, const struct event *e, const uint32_t *seats,
                        uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas,
                        int64_t amount)
@@ -177,7 +179,7 @@ static void render_booking(const struct event *e, const struct booking_row *b, s
     buf_lit(out, ",\"expires_at\":null}");
 }
 
-/* Rows in the form their creator gave them. */
+/* Appends the rows in the form in which the event's creator gave them. */
 static void put_rows(const struct section_def *s, struct buf *out)
 {
     if (!s->listed) {
@@ -277,54 +279,56 @@ void render_event(const struct event_def *def, struct event *e, int status, stru
     buf_char(out, '}');
 }
 
-static void render_blocked(const struct command *c, struct buf *out)
+static void render_blocked(const struct event *e, const struct seats_block *op, struct buf *out)
 {
     buf_lit(out, "{\"object\":\"event_seats\",\"event\":\"");
-    buf_str(out, event_id_text(c->event));
+    buf_str(out, event_id_text(e));
     buf_lit(out, "\",\"status\":");
-    buf_str(out, c->kind == CMD_SEATS_BLOCK ? "\"blocked\"" : "\"available\"");
+    buf_str(out, op->blocks ? "\"blocked\"" : "\"available\"");
     buf_lit(out, ",\"seats\":");
-    render_seats(c->event, c->seats, c->n_seats, out);
+    render_seats(e, op->seats, op->n_seats, out);
     buf_char(out, '}');
 }
 
-int http_render(const struct command *command, struct buf *out)
+/* Commands whose answers are not here have renderers of their own, called by their handlers. */
+int api_render(const struct command *c, struct buf *out)
 {
-    switch (command->kind) {
+    switch (c->kind) {
     case CMD_HOLD_CREATE:
-    case CMD_HOLD_GET:
-    case CMD_HOLD_RENEW:
-    case CMD_HOLD_EVICT:
-        put_hold(command->event, &command->hold, command->now, false, out);
+        put_hold(c->event, &c->create.hold, c->now, false, out);
         break;
+    case CMD_HOLD_GET:
+        put_hold(c->event, &c->hold_get.row, c->now, false, out);
+        break;
+    case CMD_HOLD_RENEW:
+        put_hold(c->event, &c->renew.hold.row, c->now, false, out);
+        break;
+    case CMD_HOLD_EVICT:
+        put_hold(c->event, &c->release.hold.row, c->now, false, out);
+        break;
+    case CMD_HOLD_RELEASE:
+        return HTTP_NO_CONTENT;
     case CMD_HOLD_CONFIRM:
+        render_booking(c->event, &c->confirm.booking, out);
+        break;
     case CMD_BOOKING_GET:
-        render_booking(command->event, &command->booking, out);
+        render_booking(c->event, &c->booking_get.row, out);
         break;
     case CMD_EVENT_CREATE:
-        render_event(command->def, NULL, 0, out);
+        render_event(c->event_create.def, NULL, 0, out);
         break;
     case CMD_EVENT_OPEN:
-        render_event(command->event->def, command->event, EVENT_OPEN, out);
+        render_event(c->event->def, c->event, EVENT_OPEN, out);
         break;
     case CMD_EVENT_CLOSE:
-        render_event(command->event->def, command->event, EVENT_CLOSED, out);
+        render_event(c->event->def, c->event, EVENT_CLOSED, out);
         break;
     case CMD_SEATS_BLOCK:
     case CMD_SEATS_UNBLOCK:
-        render_blocked(command, out);
+        render_blocked(c->event, &c->block, out);
         break;
-    case CMD_HOLD_RELEASE: /* no body */
-    case CMD_EVENT_LOAD:   /* the rest have renderers of their own */
-    case CMD_EVENT_LIST:
-    case CMD_HOLD_LIST:
-    case CMD_AUDIT_LIST:
-    case CMD_SEAT_GET:
-    case CMD_SNAPSHOT:
-    case CMD_KEY_CHECK:
-    case CMD_FOLLOW:
-    case CMD_COMPARE:
+    default:
         break;
     }
-    return hf_status_http(command->status);
+    return c->verdict == VERDICT_CREATED ? HTTP_CREATED : HTTP_OK;
 }

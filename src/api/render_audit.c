@@ -1,7 +1,7 @@
-/* The log as JSON, and a seat's past.  Pure. */
+/* See render.h.  Rows of the log, and a seat's past. */
 #include <string.h>
 
-#include "api/answer.h"
+#include "api/render.h"
 
 static const char *const seat_texts[] = {"available", "held", "booked", "blocked"};
 static const char *const object_texts[] = {
@@ -14,7 +14,7 @@ static const char *const cause_texts[] = {
     [CAUSE_OPEN] = "open",       [CAUSE_CLOSE] = "close",   [CAUSE_EVICT] = "evict",
     [CAUSE_CANCEL] = "cancel"};
 
-/* The row may have been damaged by another hand: then null. */
+/* NULL, which is rendered as null, if the number is not in the list: the row has been damaged. */
 static const char *text_of(const char *const *texts, size_t n, int i)
 {
     return i >= 0 && (size_t)i < n ? texts[i] : NULL;

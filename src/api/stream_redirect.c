@@ -1,10 +1,9 @@
-/* GET /v1/events/{id}/stream on the main port: where streams are served.  On the HTTP threads; see
- * stream.h for why streams have a port of their own. */
+/* GET /v1/events/{id}/stream on the main port: a redirect to the streams' port.  On HTTP threads;
+ * see http/stream.h for why streams have a port of their own. */
 #include <string.h>
 
-#include "api/answer.h"
 #include "api/routes.h"
-#include "http/server.h"
+#include "rules/view.h"
 
 #define HOST_LEN_MAX 255
 
@@ -17,7 +16,7 @@ static bool is_host_char(char c, bool bracketed)
     return (c >= 'g' && c <= 'z') || (c >= 'G' && c <= 'Z') || c == '-' || c == '_';
 }
 
-/* The length of the name in `NAME` or `NAME:PORT`; 0: it is malformed and goes nowhere. */
+/* The length of the name in `NAME` or `NAME:PORT`; 0 if it is malformed. */
 static size_t name_len(const char *host)
 {
     bool bracketed = *host == '[';
@@ -43,16 +42,15 @@ static void put_escaped(struct buf *out, const char *text)
     }
 }
 
-/* The client's own name for us, since we may be known by many, with the streams' port. */
+/* Redirects to the host that the client used, since the server may be known by many names. */
 void events_stream(struct request *r)
 {
-    struct event *e = request_event_named(r, r->segment, r->segment_len, events_stream);
+    struct call *c = call_of(r);
+    struct event *e = call_event_named(c, r->segment.data, r->segment.len, events_stream);
     if (!e)
         return;
-    const char *address = server_stream_address(r->server), *port = strrchr(address, ':');
-    const char *host =
-        MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-    const char *after = MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, "after");
+    const char *address = call_api(c)->stream_address, *port = strrchr(address, ':');
+    const char *host = request_header(r, "Host"), *after = request_query(r, "after");
     size_t len = host ? name_len(host) : 0;
     struct buf *out = &r->out;
     buf_lit(out, "http://");
@@ -66,6 +64,6 @@ void events_stream(struct request *r)
         put_escaped(out, after);
     }
     buf_char(out, '\0');
-    r->answer.status = MHD_HTTP_TEMPORARY_REDIRECT;
+    r->answer.status = HTTP_TEMPORARY_REDIRECT;
     r->answer.location = out->data;
 }

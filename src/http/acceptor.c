@@ -2,19 +2,17 @@
 #include "http/acceptor.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#define REST_NS 10000000 /* when files, memory or places for connections have run out */
+#include "base/wait.h"
 
-static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL); }
+#define REST_US 10000 /* when files, memory or places for connections have run out */
 
-/* Accept all that wait.  libmicrohttpd gives a connection to the thread its file's number names;
- * numbers are handed out in turn, so the threads get equal shares. */
+/* Accepts every connection that waits.  libmicrohttpd picks the thread by the number of the file,
+ * and the kernel hands numbers out in turn, so the threads get equal shares. */
 static void accept_all(struct acceptor *a)
 {
     for (;;) {
@@ -26,12 +24,12 @@ static void accept_all(struct acceptor *a)
             continue;
         if (fd < 0) {
             if (errno != EAGAIN)
-                rest();
+                wait_sleep_us(REST_US);
             return;
         }
-        /* Closes the socket when there is no place for it. */
+        /* libmicrohttpd closes the socket if there is no place for it. */
         if (MHD_add_connection(a->daemon, fd, (struct sockaddr *)&from, len) != MHD_YES)
-            rest();
+            wait_sleep_us(REST_US);
     }
 }
 
@@ -40,7 +38,7 @@ static void *acceptor_main(void *arg)
     struct acceptor *a = arg;
     struct pollfd fds[2] = {{.fd = a->listen_fd, .events = POLLIN},
                             {.fd = a->stop_fd, .events = POLLIN}};
-    while (poll(fds, 2, -1) >= 0 || errno == EINTR) {
+    while (wait_files(fds, 2, -1) >= 0 || errno == EINTR) {
         if (fds[1].revents)
             break;
         if (fds[0].revents)

@@ -1,6 +1,6 @@
-/* A thread that accepts connections and deals them out to the daemon's threads in turn.  Left to
- * themselves, the threads of libmicrohttpd's pool race for the listening socket, and the first to
- * wake takes all that have queued up: a burst of buyers ends on one core while the other idles. */
+/* A thread that accepts connections and deals them out to the daemon's threads in turn.  Without
+ * it, the threads of libmicrohttpd's pool race for the listening socket and the first to wake takes
+ * every connection in the queue: one core would serve a burst of clients while the others idle. */
 #ifndef HF_HTTP_ACCEPTOR_H
 #define HF_HTTP_ACCEPTOR_H
 
@@ -15,9 +15,10 @@ struct acceptor {
     bool running;
 };
 
-/* Takes over listen_fd (non-blocking).  False: errno says why. */
+/* Takes over listen_fd, which is non-blocking.  Returns false with errno if it fails. */
 bool acceptor_start(struct acceptor *a, struct MHD_Daemon *daemon, int listen_fd);
-/* No further connections; closes the socket.  Accepts a zeroed struct and a second call. */
+/* Accepts no further connections and closes the socket.  Takes a zeroed struct and a second call.
+ */
 void acceptor_stop(struct acceptor *a);
 
 #endif

@@ -1,9 +1,10 @@
-/* See access.h.  The keys are read by main before any thread starts; the rest runs on HTTP threads
- * as each request begins, and costs an open server one comparison. */
+/* See access.h.  Main reads the keys before any thread starts; the rest runs on HTTP threads as
+ * each request begins, and costs a server without keys one comparison. */
 #include "http/access.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <microhttpd.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +14,7 @@
 
 #include "base/digest.h"
 #include "base/log.h"
-#include "api/answer.h"
-#include "api/routes.h"
+#include "http/request.h"
 #include "http/server.h"
 
 #define KEY_LEN_GOOD 16
@@ -77,7 +77,7 @@ static bool add_lines(struct access *a, enum scope scope, const char *text, size
     return false;
 }
 
-/* Up to `size` bytes; -1: errno says why. */
+/* Reads up to `size` bytes.  Returns -1 with errno on failure. */
 static ssize_t read_all(int fd, char *text, size_t size)
 {
     size_t len = 0;
@@ -135,7 +135,7 @@ bool access_may_listen(const struct access *a, const struct listen_address *at, 
 
 /* ---- callers ---- */
 
-/* What follows the scheme in "Bearer KEY"; NULL: it is something else. */
+/* The key in "Bearer KEY", whose length becomes *len; NULL if the value is something else. */
 static const char *bearer_token(const char *value, size_t *len)
 {
     static const char scheme[] = "Bearer";
@@ -154,7 +154,7 @@ struct caller access_identify(const struct access *a, const char *authorization,
 {
     if (a->n_keys == 0)
         return (struct caller){.scope = SCOPE_ADMIN};
-    struct caller caller = {.scope = a->no_public_holds ? SCOPE_PUBLIC : SCOPE_BUYER};
+    struct caller caller = {.scope = a->no_public_buyers ? SCOPE_PUBLIC : SCOPE_BUYER};
     if (n_headers == 0)
         return caller;
     const char *token = n_headers == 1 ? bearer_token(authorization, &len) : NULL;
@@ -171,13 +171,13 @@ struct caller access_identify(const struct access *a, const char *authorization,
     return caller;
 }
 
-enum hf_status access_judge(const struct caller *caller, enum scope needed)
+const struct problem *access_judge(const struct caller *caller, enum scope needed)
 {
     if (caller->refused)
-        return HF_UNAUTHORIZED;
+        return &problem_unauthorized;
     if (caller->scope >= needed)
-        return HF_OK;
-    return caller->key ? HF_FORBIDDEN : HF_UNAUTHORIZED;
+        return NULL;
+    return caller->key ? &problem_forbidden : &problem_unauthorized;
 }
 
 const char *access_scope_name(const struct access *a, const struct caller *caller)
@@ -194,38 +194,36 @@ const char *access_scope_name(const struct access *a, const struct caller *calle
 static void key_missing(struct request *r)
 {
     r->answer.challenge = "Bearer realm=\"holdfast\"";
-    answer_problem(r, HF_UNAUTHORIZED, NULL);
+    answer_problem(r, &problem_unauthorized, NULL);
 }
 
 static void key_wrong(struct request *r)
 {
     r->answer.challenge = "Bearer realm=\"holdfast\", error=\"invalid_token\"";
-    answer_problem(r, HF_UNAUTHORIZED,
+    answer_problem(r, &problem_unauthorized,
                    "Authorization must be given once, as Bearer and a key of this server.");
 }
 
-static void scope_too_low(struct request *r) { answer_problem(r, HF_FORBIDDEN, NULL); }
+static void scope_too_low(struct request *r) { answer_problem(r, &problem_forbidden, NULL); }
 
 bool access_check(struct request *r)
 {
-    r->caller = access_identify(server_access(r->server), r->authorization, r->authorization_len,
-                                r->n_authorizations);
-    if (r->needs == SCOPE_UNSET) /* 404 and 405, and preflights, are for everybody */
+    r->caller = access_identify(server_access(r->server), r->authorization.data,
+                                r->authorization.len, r->n_authorizations);
+    if (r->needs == SCOPE_UNSET) /* any caller may get a 404, a 405 or an answer to a preflight */
         return true;
-    switch (access_judge(&r->caller, r->needs)) {
-    case HF_OK:
+    const struct problem *problem = access_judge(&r->caller, r->needs);
+    if (!problem)
         return true;
-    case HF_FORBIDDEN:
+    if (problem == &problem_forbidden)
         r->step = scope_too_low;
-        return false;
-    default:
+    else
         r->step = r->caller.refused ? key_wrong : key_missing;
-        return false;
-    }
+    return false;
 }
 
 struct forwarded {
-    const char *values[FORWARDED_VALUES_MAX]; /* the last ones: the walk begins at the right */
+    const char *values[FORWARDED_VALUES_MAX]; /* the last ones, since the walk begins there */
     size_t n;
 };
 
@@ -248,12 +246,12 @@ static enum MHD_Result on_forwarded(void *ctx, enum MHD_ValueKind kind, const ch
 uint64_t access_client(const struct request *r)
 {
     const struct access *a = server_access(r->server);
-    if (a->public_places_max == 0 || a->n_keys == 0 || r->caller.key)
+    if (!a->counts_clients || a->n_keys == 0 || r->caller.key)
         return 0;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     struct address peer = {0};
-    /* Of an unknown family: they share one count, rather than have none. */
+    /* Clients of an unknown address family share one count, rather than have none. */
     if (!info || !info->client_addr || !address_from_socket(info->client_addr, &peer))
         return address_client(&peer);
     if (networks_have(&a->trusted, &peer)) {

@@ -1,12 +1,13 @@
-/* Who may do what.  Bearer keys give a scope; a route names, per method, the lowest scope that may
- * use it (routes.h).  Read once at start, constant from then on, shared by all HTTP threads.
+/* Access control.  A bearer key gives a scope; a route names, per method, the lowest scope that may
+ * use it (route.h).  The keys are read once at start and constant from then on; all HTTP threads
+ * share them.
  *
- *   no keys configured     everybody is an admin, and only loopback is served: the demo
- *   no key presented       public, and a buyer unless --public-holds is off
- *   a key of ours          its scope
- *   anything else          401, on public routes too: a client with a wrong key should hear of it
+ *   no keys are configured     every caller is an admin, and only loopback is served: the demo
+ *   no key is presented        public, and a buyer unless --public-holds is off
+ *   a configured key           its scope
+ *   anything else              401, on public routes too, so that a wrong key is noticed
  *
- * Only digests of keys are kept.  Nothing here is logged but the scope's name. */
+ * Only digests of keys are kept, and logs show nothing but the scope's name. */
 #ifndef HF_HTTP_ACCESS_H
 #define HF_HTTP_ACCESS_H
 
@@ -18,14 +19,15 @@
 #include "base/status.h"
 #include "http/address.h"
 #include "http/listen.h"
+#include "http/problem.h"
 
 #define ACCESS_KEYS_MAX 32
 
-/* Each may do all that those before it may. */
+/* Each scope may do whatever those before it may. */
 enum scope {
     SCOPE_UNSET,
-    SCOPE_PUBLIC, /* look, and act on a hold or booking whose id one knows */
-    SCOPE_BUYER,  /* and make holds: everybody, unless --public-holds is off */
+    SCOPE_PUBLIC, /* reads, and acts on things whose secret ids the caller knows */
+    SCOPE_BUYER,  /* also creates such things; callers without a key may be denied this */
     SCOPE_SELLER,
     SCOPE_ADMIN,
 };
@@ -37,46 +39,48 @@ struct access_key {
 
 struct access {
     struct access_key keys[ACCESS_KEYS_MAX];
-    size_t n_keys; /* 0: everything is open */
-    bool no_public_holds;
-    uint32_t public_places_max; /* for engine_config; 0: callers without a key need no counting */
-    struct networks trusted;    /* proxies whose X-Forwarded-For counts */
+    size_t n_keys;         /* 0: everything is open */
+    bool no_public_buyers; /* a caller without a key has SCOPE_PUBLIC, else SCOPE_BUYER */
+    bool counts_clients;   /* callers without a key are told apart by address; see access_client */
+    struct networks trusted; /* proxies whose X-Forwarded-For is believed */
 };
 
-/* Of one request. */
+/* The sender of one request. */
 struct caller {
     enum scope scope;
     const struct access_key *key; /* NULL: none */
-    bool refused;                 /* presented something that is no key of ours */
+    bool refused;                 /* presented something that is not a configured key */
 };
 
-/* A key as an operator gave it; `where` names its source in messages, which never show the key. */
+/* Adds a key as the operator gave it.  `where` names its source in messages, which never show the
+ * key itself. */
 HF_MUST_USE bool access_add_key(struct access *a, enum scope scope, const char *key, size_t len,
                                 const char *where, struct hf_err *err);
-/* A key a line; blank lines and those beginning with # are skipped.  Refuses a file that others may
- * read, and one without a key. */
+/* Adds the keys of a file, one per line; blank lines and lines beginning with # are skipped.
+ * Refuses a file that other users may read, and one without a key. */
 HF_MUST_USE bool access_add_file(struct access *a, enum scope scope, const char *path,
                                  struct hf_err *err);
 
-/* Off loopback there must be an admin key.  For every address the program listens on. */
+/* Outside loopback there must be an admin key.  Asked for every address the program listens on. */
 HF_MUST_USE bool access_may_listen(const struct access *a, const struct listen_address *at,
                                    struct hf_err *err);
 
-/* `authorization`: the header's value, NULL where there was none; `n_headers`: how many there were.
- * Every configured key is compared, in constant time, whichever fits. */
+/* Who sends this?  `authorization` is the header's value, or NULL if there is none; `n_headers` is
+ * how many there are.  Every configured key is compared, each in constant time. */
 struct caller access_identify(const struct access *a, const char *authorization, size_t len,
                               unsigned n_headers);
-/* HF_OK, HF_UNAUTHORIZED or HF_FORBIDDEN. */
-enum hf_status access_judge(const struct caller *caller, enum scope needed);
+/* NULL if the caller has the scope, else &problem_unauthorized or &problem_forbidden. */
+const struct problem *access_judge(const struct caller *caller, enum scope needed);
 
 /* "open", "public", "seller", "admin". */
 const char *access_scope_name(const struct access *a, const struct caller *caller);
 
 struct request;
-/* Before the body is read: sets r->caller, and where the route needs more, r->step to the refusal.
- * True: may go on. */
+/* Sets r->caller, before the body is read.  Returns false if the route needs a higher scope;
+ * r->step is then the refusal. */
 bool access_check(struct request *r);
-/* For command.client: 0 where no limit applies. */
+/* A hash of the caller's address, for limits per client; 0 if callers are not counted, or this one
+ * has a key. */
 uint64_t access_client(const struct request *r);
 
 #endif

@@ -1,5 +1,5 @@
-/* See address.h.  forwarded_client and address_client are on the path of every keyless hold of a
- * server with keys, so they allocate nothing; the parsers of networks run once, at start. */
+/* See address.h.  forwarded_client and address_client run for requests without an access key, on
+ * the hot path, so they allocate nothing.  Networks are parsed once, at start. */
 #include "http/address.h"
 
 #include <arpa/inet.h>
@@ -47,7 +47,7 @@ static bool is_port(const char *text, size_t len)
     return len >= 1 && len <= 5;
 }
 
-/* Take off a port and brackets, if there are any. */
+/* Removes a port and brackets, if there are any. */
 static bool strip_port(const char **text, size_t *len)
 {
     const char *end = *text + *len;
@@ -175,8 +175,8 @@ bool networks_have(const struct networks *networks, const struct address *a)
 
 /* ---- X-Forwarded-For ---- */
 
-/* The last entry of text[0, *len), without the blanks around it; *len becomes where the rest ends.
- * False: that was the first one. */
+/* Finds the last entry of text[0, *len), without the blanks around it; *len becomes the length of
+ * what is left of it.  Returns false if it is the first entry. */
 static bool entry_last(const char *text, size_t *len, const char **entry, size_t *entry_len)
 {
     const char *comma = memrchr(text, ',', *len);

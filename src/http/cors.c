@@ -1,5 +1,6 @@
-/* See cors.h.  Origins are compared as browsers serialise them, byte for byte; what a browser would
- * never send (a path, capitals, a default port) is refused at start rather than never matched. */
+/* See cors.h.  Origins are compared byte for byte with what browsers send.  An origin that no
+ * browser sends (with a path, capitals or a default port) is refused at start, since it would never
+ * match. */
 #include "http/cors.h"
 
 #include <ctype.h>
@@ -56,7 +57,7 @@ static const char *authority_fault(const char *text, size_t len)
     return NULL;
 }
 
-/* What is wrong with an origin, or NULL. */
+/* What is wrong with an origin; NULL if it is well-formed. */
 static const char *origin_fault(const char *text, size_t len)
 {
     if (len == 0)

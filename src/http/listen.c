@@ -1,5 +1,5 @@
-/* Listening sockets are opened here rather than by libmicrohttpd, so that a failure has a reason a
- * person can read and so that port 0 can be asked what it became. */
+/* See listen.h.  Listening sockets are opened here rather than by libmicrohttpd, so that a failure
+ * has a readable reason and the program learns which port 0 became. */
 #include "http/listen.h"
 
 #include <arpa/inet.h>

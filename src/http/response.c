@@ -1,14 +1,16 @@
-/* Answers on their way out.  A response of libmicrohttpd is a dozen allocations, and refusals come
- * by the ten thousand: a request keeps the response of its last plain problem, and the next problem
- * of the same length, for the same kind of page, is written into it; only the bytes and the
- * X-Request-Id change.  Requests stay
- * on their thread and carry one answer at a time, so nothing else can be reading it. */
+/* Answers on their way out, on the thread of their connection.
+ *
+ * A response of libmicrohttpd is a dozen allocations, and while a sale is on most answers are
+ * refusals.  So a request keeps the response of its last plain problem, also in the free list: the
+ * next problem of the same length, type and origin is written into it, and only the bytes and
+ * X-Request-Id change.  A request stays on its thread and carries one answer at a time, so nothing
+ * else can be reading the response. */
 #include "http/response.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/routes.h"
+#include "http/route.h"
 #include "http/server.h"
 
 #define KEPT_LEN_MAX 1024
@@ -17,7 +19,7 @@ static struct MHD_Response *response_new(struct answer *a)
 {
     void *data = (void *)(uintptr_t)(a->data ? a->data : "");
     void (*sent)(void *) = a->sent;
-    a->sent = NULL; /* libmicrohttpd's business from here on */
+    a->sent = NULL; /* from here on libmicrohttpd calls it */
     if (sent)
         return MHD_create_response_from_buffer_with_free_callback_cls(a->len, data, sent, a->owner);
     return MHD_create_response_from_buffer(a->len, data, MHD_RESPMEM_PERSISTENT);
@@ -31,7 +33,7 @@ static bool no_store(const struct request *r)
     return private && (r->answer.status < 300 || r->method[0] != 'P');
 }
 
-/* With a list of origins the answer differs by Origin even for those who sent none. */
+/* If a list of origins is configured, answers depend on Origin even where the request has none. */
 static const char *vary(const struct request *r)
 {
     const struct cors *cors = server_cors(r->server);
@@ -55,7 +57,7 @@ static void put_cors(const struct request *r, put_fn put, void *ctx)
     put(ctx, "Access-Control-Max-Age", cors_max_age);
 }
 
-/* What a kept response has on every use: it depends on type and origin alone. */
+/* The headers that a kept response has on every use: they depend on type and origin alone. */
 static void put_constant(const struct request *r, put_fn put, void *ctx)
 {
     const struct answer *a = &r->answer;
@@ -118,7 +120,7 @@ void response_write(const struct request *r, struct buf *out)
     buf_put(out, a->data, a->len);
 }
 
-/* A problem whose headers are its id and what put_constant gives. */
+/* Is it a problem without headers beside its id and those of put_constant? */
 static bool is_plain(const struct request *r)
 {
     const struct answer *a = &r->answer;

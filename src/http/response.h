@@ -2,11 +2,13 @@
 #ifndef HF_HTTP_RESPONSE_H
 #define HF_HTTP_RESPONSE_H
 
+#include <microhttpd.h>
+
 #include "http/request.h"
 
-/* Queue r->answer on its connection. */
+/* Queues r->answer on its connection. */
 enum MHD_Result response_queue(struct request *r);
-/* The same as bytes, head and body, for a connection that libmicrohttpd will not answer. */
+/* Appends head and body as bytes, for a connection on which libmicrohttpd takes no answer. */
 void response_write(const struct request *r, struct buf *out);
 void response_forget(struct kept_response *kept); /* accepts a zeroed struct */
 

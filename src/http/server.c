@@ -1,51 +1,50 @@
-/* libmicrohttpd's daemon and its callbacks: the only file that talks to it about connections.
+/* libmicrohttpd's daemon of the main port and its callbacks: from a connection's bytes to a request
+ * with its headers and body, and from an answer to what is sent and logged.
  *
- * Each connection stays on one thread of the pool.  A request's body is always consumed before
- * anything is answered, except where reading on would cost too much.  Every suspended connection
- * is resumed by server_done before server_stop, since engine_drain answers all it accepted. */
+ * Each connection stays on one thread of the pool.  A request's body is consumed before the request
+ * is answered, except where reading on would cost too much (refused_unread, answer_over_upload).
+ * libmicrohttpd must not be stopped while a connection is suspended: see server_stop. */
 #include "http/server.h"
 
 #include <errno.h>
+#include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/wait.h"
 #include "http/acceptor.h"
-#include "api/answer.h"
 #include "http/request.h"
 #include "http/response.h"
-#include "api/routes.h"
-#include "http/text.h"
+#include "http/route.h"
 
 #define CONNECTIONS_MAX 16384
 #define CONNECTIONS_MIN 64
 #define FILES_RESERVED 128 /* database, log, epoll */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 #define TIMEOUT_S 30 /* of an idle connection, and of a body */
-#define LINGER_S 2   /* for a client that will not stop sending */
+#define LINGER_S 2   /* for a client that keeps sending after its refusal */
 #define LARGE_MAX 8  /* requests that may take much memory at once */
+#define IDLE_POLL_US 5000
+#define STOP_WAIT_MS 1000
 #define US 1000000
 
 struct server {
     struct MHD_Daemon *daemon;
     struct acceptor acceptor;
-    struct engine *engine;
-    struct metrics *metrics;
+    const struct http_app *app;
     const struct clock *clock;
-    const char *stream_address;
     const struct access *access;
     const struct cors *cors;
     bool request_log;
     atomic_bool draining;
-    struct counter accepted,
-        completed;              /* requests that arrived whole, and those of them answered */
+    struct counter accepted;    /* requests that arrived whole */
+    struct counter completed;   /* those of them that were answered */
     struct counter *answers[6]; /* by class of status; 0 and 1 unused */
     _Atomic int large;          /* requests that may take much memory */
 };
@@ -55,15 +54,13 @@ bool server_draining(const struct server *s)
     return atomic_load_explicit(&s->draining, memory_order_relaxed);
 }
 
-struct metrics *server_metrics(const struct server *s) { return s->metrics; }
-const char *server_stream_address(const struct server *s) { return s->stream_address; }
+void *server_context(const struct server *s) { return s->app->context; }
 const struct access *server_access(const struct server *s) { return s->access; }
 const struct cors *server_cors(const struct server *s) { return s->cors; }
-struct engine *request_engine(const struct request *r) { return r->server->engine; }
 
 /* ---- answers ---- */
 
-/* Not the client's own word, which may be anything. */
+/* The method's name for logs, never the client's own bytes. */
 static const char *method_name(const char *method)
 {
     static const char *const known[] = {
@@ -75,7 +72,7 @@ static const char *method_name(const char *method)
     return "other";
 }
 
-/* Templates of routes, never paths: those have secrets in them. */
+/* Logs the template of the route and never the path, since ids in paths are secrets. */
 static void log_request(const struct request *r)
 {
     const struct server *s = r->server;
@@ -93,20 +90,21 @@ static void log_request(const struct request *r)
               "scope", access_scope_name(s->access, &r->caller), NULL);
 }
 
-static void note(const struct request *r)
+/* Counts and logs the answer. */
+static void note_answer(const struct request *r)
 {
     const struct answer *a = &r->answer;
     counter_add(r->server->answers[a->status / 100], 1);
     if (a->status == MHD_HTTP_INTERNAL_SERVER_ERROR)
         log_write(LOG_ERROR, "request failed", "request_id", r->id, "route",
-                  r->route ? r->route->path : "-", "why", r->command.err.msg, NULL);
+                  r->route ? r->route->path : "-", "why", a->why ? a->why : "", NULL);
     if (r->arrived_us || log_enabled(LOG_DEBUG))
         log_request(r);
 }
 
 static enum MHD_Result answer_queue(struct request *r)
 {
-    note(r);
+    note_answer(r);
     return response_queue(r);
 }
 
@@ -115,10 +113,10 @@ static enum MHD_Result answer_queue(struct request *r)
 static void draining(struct request *r)
 {
     r->answer.close = true;
-    answer_problem(r, HF_DRAINING, NULL);
+    answer_problem(r, &problem_draining, NULL);
 }
 
-static void too_many_large(struct request *r) { answer_problem(r, HF_OVERLOADED, NULL); }
+static void too_many_large(struct request *r) { answer_problem(r, &problem_overloaded, NULL); }
 
 bool server_admit_large(struct request *r)
 {
@@ -132,14 +130,15 @@ bool server_admit_large(struct request *r)
 
 static void too_large(struct request *r)
 {
-    struct hf_err err;
-    (void)hf_err_set(&err, HF_BODY_TOO_LARGE, "body must have at most %zu bytes", r->body_max);
+    char detail[64];
+    (void)snprintf(detail, sizeof detail, "body must have at most %zu bytes", r->body_max);
     r->answer.close = true;
-    answer_problem(r, HF_BODY_TOO_LARGE, err.msg);
+    answer_problem(r, &problem_body_too_large, detail);
 }
 
-/* The client is still sending, and libmicrohttpd takes no answer in the middle of a body: write it
- * to the socket, say that nothing follows, and swallow what comes until LINGER_S is over. */
+/* The client is still sending, and libmicrohttpd takes no answer in the middle of a body.  So this
+ * writes the answer to the socket, ends the sending direction, and for LINGER_S discards whatever
+ * else the client sends. */
 static void answer_over_upload(struct request *r)
 {
     const union MHD_ConnectionInfo *info =
@@ -153,13 +152,13 @@ static void answer_over_upload(struct request *r)
         (void)shutdown(info->connect_fd, SHUT_WR);
     }
     buf_close(&text);
-    note(r);
+    note_answer(r);
     r->hung_up = true;
     r->begun_us = clock_monotonic_us(r->server->clock) - (TIMEOUT_S - LINGER_S) * (int64_t)US;
 }
 
-/* False when the body is too long under way.  A slow one gets the connection's timeout set to what
- * is left of its time, so that silence cannot stretch it either. */
+/* Returns false if the body takes too long.  While an upload is slow, the connection's timeout is
+ * what is left of the upload's time, so that silence cannot stretch it either. */
 static bool upload_in_time(struct request *r)
 {
     int64_t now_us = clock_monotonic_us(r->server->clock);
@@ -182,7 +181,7 @@ static enum MHD_Result upload(struct request *r, const char *data, size_t *len)
 {
     size_t n = *len;
     *len = 0;
-    bool whole = n == r->content_length; /* as nearly all are: no need to ask the clock */
+    bool whole = n == r->content_length; /* as nearly all are: the clock need not be read */
     if (!whole && !upload_in_time(r))
         return MHD_NO;
     bool fits = !r->discards && n <= r->body_max - r->body.len;
@@ -211,7 +210,7 @@ static bool name_is(const char *name, size_t len, const char *wanted)
     return strlen(wanted) == len && strncasecmp(name, wanted, len) == 0;
 }
 
-/* One pass for all of them: looking up each by name would be a pass each. */
+/* Called for each header: one pass over them all, where a lookup by name is a pass of its own. */
 static enum MHD_Result on_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t len,
                                  const char *value, size_t value_len)
 {
@@ -222,11 +221,10 @@ static enum MHD_Result on_header(void *ctx, enum MHD_ValueKind kind, const char 
     while (value_len && (value[value_len - 1] == ' ' || value[value_len - 1] == '\t'))
         value_len--;
     if (len == 0 || name[len - 1] == ' ' || name[len - 1] == '\t') {
-        r->unclear = true; /* `Content-Length : 2` is a length to some, and none to others */
+        r->has_odd_name = true; /* `Content-Length : 2` is a length to some and none to others */
     } else if (name_is(name, len, "Idempotency-Key")) {
         r->n_keys++;
-        r->key = value;
-        r->key_len = value_len;
+        r->key = (struct text){value, value_len};
     } else if (name_is(name, len, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
         r->n_lengths++;
         r->content_length = strtoull(value, NULL, 10);
@@ -237,28 +235,28 @@ static enum MHD_Result on_header(void *ctx, enum MHD_ValueKind kind, const char 
         r->expects = true;
     } else if (name_is(name, len, MHD_HTTP_HEADER_AUTHORIZATION)) {
         r->n_authorizations++;
-        r->authorization = value;
-        r->authorization_len = value_len;
+        r->authorization = (struct text){value, value_len};
     } else if (name_is(name, len, MHD_HTTP_HEADER_ORIGIN)) {
-        r->origin = value;
-        r->origin_len = value_len;
+        r->origin = (struct text){value, value_len};
     }
     return MHD_YES;
 }
 
-/* Where a body ends must have one answer, or a proxy and we may see different requests. */
+/* It must be certain where the body ends, or a proxy and this server may see different requests. */
 static bool framing_is_clear(const struct request *r)
 {
-    return !r->unclear && r->n_lengths + r->n_encodings <= 1 && (r->n_encodings == 0 || r->chunked);
+    return !r->has_odd_name && r->n_lengths + r->n_encodings <= 1 &&
+           (r->n_encodings == 0 || r->chunked);
 }
 
-/* What is refused before its body is read: unclear framing; and what a client who asks first
- * ("Expect: 100-continue") may not send, or not in this size. */
+/* Returns true if the request has been refused before its body is read: because it is not certain
+ * where the body ends, or because the client asked first ("Expect: 100-continue") and may not send
+ * it, or not in this size. */
 static bool refused_unread(struct request *r)
 {
     if (!framing_is_clear(r)) {
         r->answer.close = true;
-        answer_problem(r, HF_INVALID_REQUEST,
+        answer_problem(r, &problem_invalid_request,
                        "body must have one Content-Length or be chunked, not both");
     } else if (r->expects && r->discards) {
         r->answer.close = true;
@@ -271,7 +269,7 @@ static bool refused_unread(struct request *r)
 
 /* ---- libmicrohttpd's callbacks ---- */
 
-/* The path of `GET http://host/path`, which a server must take too (RFC 9112). */
+/* The path of a target such as `http://host/path`, which a server must accept too (RFC 9112). */
 static const char *origin_form(const char *url)
 {
     const char *authority = *url == '/' ? NULL : strstr(url, "://");
@@ -284,7 +282,7 @@ static const char *origin_form(const char *url)
 static struct request *begin(struct server *s, struct MHD_Connection *connection, const char *url,
                              const char *method)
 {
-    struct request *r = request_take();
+    struct request *r = request_take(s->app);
     r->server = s;
     r->connection = connection;
     r->path = origin_form(url);
@@ -292,8 +290,8 @@ static struct request *begin(struct server *s, struct MHD_Connection *connection
     (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, r);
     if (s->request_log)
         r->arrived_us = clock_monotonic_us(s->clock);
-    route_find(r);
-    r->cors_origin = cors_match(s->cors, r->origin, r->origin_len);
+    route_find(r, s->app->routes);
+    r->cors_origin = cors_match(s->cors, r->origin.data, r->origin.len);
     if (!access_check(r))
         r->discards = true;
     else if (server_draining(s) && !(r->route && r->route->while_draining))
@@ -320,8 +318,6 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
         counter_add(&r->server->accepted, 1);
     }
     r->step(r);
-    if (r->answer.status && r->command.has_key && request_check_key(r))
-        return MHD_YES;
     return r->answer.status ? answer_queue(r) : MHD_YES;
 }
 
@@ -339,7 +335,7 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
     bool accepted = r->accepted;
     if (r->large)
         atomic_fetch_sub(&s->large, 1);
-    request_release(r);
+    request_release(r, s->app);
     if (accepted)
         counter_add(&s->completed, 1);
 }
@@ -381,12 +377,12 @@ static unsigned connections_max(void)
     return (unsigned)(limit.rlim_cur - FILES_RESERVED);
 }
 
-static void metrics_register(struct server *s)
+static void metrics_register(struct server *s, struct metrics *metrics)
 {
     static const char *const labels[6] = {
         NULL, NULL, "class=\"2xx\"", "class=\"3xx\"", "class=\"4xx\"", "class=\"5xx\""};
     for (int i = 2; i < 6; i++)
-        s->answers[i] = metrics_counter(s->metrics, "holdfast_http_requests_total", labels[i],
+        s->answers[i] = metrics_counter(metrics, "holdfast_http_requests_total", labels[i],
                                         "Answers sent, by class of HTTP status.");
 }
 
@@ -394,7 +390,7 @@ static struct MHD_Daemon *daemon_start(struct server *s, unsigned threads)
 {
     const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO |
                            MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET;
-    /* The pool's size is an option only from two threads on. */
+    /* libmicrohttpd takes a pool's size only from two threads on. */
     struct MHD_OptionItem pool[2] = {{MHD_OPTION_THREAD_POOL_SIZE, (intptr_t)threads, NULL},
                                      {MHD_OPTION_END, 0, NULL}};
     return MHD_start_daemon(
@@ -415,14 +411,12 @@ enum hf_status server_start(const struct server_config *config, struct server **
     if (!http_threads_init())
         return hf_err_set(err, HF_INTERNAL, "no thread-specific data is left");
     struct server *s = hf_alloc(sizeof *s);
-    s->engine = config->engine;
-    s->metrics = config->metrics;
+    s->app = config->app;
     s->clock = config->clock;
-    s->stream_address = config->stream_address;
     s->access = config->access ? config->access : &access_open;
     s->cors = config->cors ? config->cors : &cors_off;
     s->request_log = config->request_log;
-    metrics_register(s);
+    metrics_register(s, config->metrics);
     s->daemon = daemon_start(s, config->threads);
     if (!s->daemon || !acceptor_start(&s->acceptor, s->daemon, config->listen_fd)) {
         (void)hf_err_set(err, HF_INTERNAL, "the HTTP daemon does not start: %s", strerror(errno));
@@ -435,22 +429,21 @@ enum hf_status server_start(const struct server_config *config, struct server **
     return HF_OK;
 }
 
-/* Those first: a request counted as completed has been counted as accepted. */
+/* Reads `completed` first: whatever it counts has been counted in `accepted` before. */
 static bool all_answered(const struct server *s)
 {
     uint64_t completed = counter_read(&s->completed);
     return completed >= counter_read(&s->accepted);
 }
 
-/* Polls: this happens once in a server's life, and requests need no lock for it. */
+/* Polls, since this happens once in a server's life and requests then need no lock for it. */
 static bool wait_idle(struct server *s, int wait_ms)
 {
-    const struct timespec nap = {.tv_nsec = 5000000};
-    int64_t until_us = clock_monotonic_us(s->clock) + (int64_t)wait_ms * 1000;
+    int64_t until_us = wait_now_us() + (int64_t)wait_ms * 1000;
     while (!all_answered(s)) {
-        if (clock_monotonic_us(s->clock) >= until_us)
+        if (wait_now_us() >= until_us)
             return false;
-        nanosleep(&nap, NULL);
+        wait_sleep_us(IDLE_POLL_US);
     }
     return true;
 }
@@ -464,8 +457,8 @@ bool server_drain(struct server *s, int wait_ms)
 
 void server_stop(struct server *s)
 {
-    /* What the engine answered last still has to be sent. */
-    (void)wait_idle(s, 1000);
+    /* Requests that waited until a moment ago still have to be answered. */
+    (void)wait_idle(s, STOP_WAIT_MS);
     acceptor_stop(&s->acceptor);
     MHD_stop_daemon(s->daemon);
     http_thread_close();

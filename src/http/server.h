@@ -1,17 +1,21 @@
-/* The HTTP server: libmicrohttpd's daemon, its connections, and its end.
+/* The HTTP server: libmicrohttpd's daemon, its threads and connections, and how they end.
  *
- *   server_start ... server_drain (no new requests, wait for those begun) ... engine_stop ...
- *   server_stop
+ *   server_start ... server_drain: no new requests, those begun are answered
+ *                ... the program stops whatever requests wait for
+ *                ... server_stop
  *
- * Its threads never wait for anything but sockets. */
+ * HTTP threads block on sockets alone: a handler that needs another thread's work suspends its
+ * connection (request_wait).  server_drain and server_stop are for the program's main thread. */
 #ifndef HF_HTTP_SERVER_H
 #define HF_HTTP_SERVER_H
 
 #include <stdarg.h>
 #include <stdbool.h>
 
-#include "engine/engine.h"
+#include "base/clock.h"
+#include "base/metrics.h"
 #include "http/access.h"
+#include "http/app.h"
 #include "http/cors.h"
 
 struct server;
@@ -19,36 +23,39 @@ struct server;
 struct server_config {
     int listen_fd; /* taken over; see listen.h */
     unsigned threads;
-    struct engine *engine;
+    const struct http_app *app; /* borrowed for the server's life */
     struct metrics *metrics;
     const struct clock *clock;
-    const char *stream_address;  /* where streams are served, ADDR:PORT; outlives the server */
-    const struct access *access; /* borrowed for the server's life; NULL: open */
-    const struct cors *cors;     /* likewise; NULL: off */
-    bool request_log;            /* a line for each answer, at level info */
+    const struct access *access; /* borrowed for the server's life; NULL: everything is open */
+    const struct cors *cors;     /* borrowed for the server's life; NULL: off */
+    bool request_log;            /* log a line for each answer, at level info */
 };
 
 HF_MUST_USE enum hf_status server_start(const struct server_config *config, struct server **ret,
                                         struct hf_err *err);
-/* Stop listening; answer new requests with 503; wait until those begun are answered, at most
- * `wait_ms`.  False: some were not. */
+/* Stops listening, answers new requests with 503 and waits until those begun are answered, at most
+ * `wait_ms`.  Returns false if some were not. */
 bool server_drain(struct server *s, int wait_ms);
-/* After engine_drain (nothing is lent to the engine any more) and before engine_stop, since late
- * requests may look at the view until this returns. */
+/* Every pending that a request has handed over must be done by then.  Handlers may still run until
+ * this returns, so what they look at must be freed later. */
 void server_stop(struct server *s);
 
 bool server_draining(const struct server *s);
-struct metrics *server_metrics(const struct server *s);
-const char *server_stream_address(const struct server *s);
-
-struct MHD_Connection;
-/* MHD_OPTION_EXTERNAL_LOGGER and MHD_OPTION_UNESCAPE_CALLBACK of both daemons. */
-__attribute__((format(printf, 2, 0))) void http_log(void *ctx, const char *fmt, va_list args);
-size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text);
+/* The application's context; see app.h. */
+void *server_context(const struct server *s);
 const struct access *server_access(const struct server *s);
 const struct cors *server_cors(const struct server *s);
 
-/* engine_config.done for commands that are parts of requests: any thread. */
-void server_done(struct command *command);
+struct request;
+/* A request that takes much memory (a body beyond BODY_MAX, say) needs one of a few places, which
+ * it keeps to its end, so that the memory of all of them is bounded.  Returns false if none is
+ * free. */
+bool server_admit_large(struct request *r);
+
+struct MHD_Connection;
+/* MHD_OPTION_EXTERNAL_LOGGER and MHD_OPTION_UNESCAPE_CALLBACK of both daemons, this one and that of
+ * the streams. */
+__attribute__((format(printf, 2, 0))) void http_log(void *ctx, const char *fmt, va_list args);
+size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text);
 
 #endif

@@ -1,29 +1,32 @@
-/* Streams: libmicrohttpd's daemon, and the one thread that runs it and everything here.
+/* Streams: libmicrohttpd's daemon of the streams' port, and the one thread that runs it and
+ * everything here.
  *
- *   turn of the thread:  wait (sockets, time, stop) -> round -> look after the silent -> MHD_run
+ *   turn of the thread:  wait (sockets, time, stop) -> round -> sweep the silent -> MHD_run
  *
- * A stream is a suspended connection that a round resumes when there is a message for it; its
+ * A stream is a suspended connection.  A round resumes it when there is a message for it; its
  * content reader copies messages out (stream_hub.h) and suspends it again.  The thread drives
- * libmicrohttpd's epoll itself rather than letting it have a thread: so all state is one thread's,
- * one scan of the suspended connections serves a whole round (libmicrohttpd scans all of them
- * after any resume), and a round that takes long delays the next instead of piling up.
+ * libmicrohttpd's epoll itself instead of letting the library have a thread.  So all state belongs
+ * to one thread, one scan of the suspended connections serves a whole round (libmicrohttpd scans
+ * all of them after any resume), and a round that takes long delays the next one instead of piling
+ * up.
  *
- * How often: rounds are 112 ms apart, so that with the message that opens a stream nobody gets more
- * than ten a second, and 100 us apart for each message the last one sent, up to 2 s.  A message
- * costs 11 us (two epoll_ctl and a send), 20 us with 8 KB in it, so that streams take an eighth to
- * a fifth of a core while 10,000 follow a busy event: they get a message a second.
+ * Pace: rounds are at least 112 ms apart, so that with the message that opens a stream no client
+ * gets more than ten in a second.  Each message that a round sends adds 100 us to the pause, up to
+ * 2 s.  A message costs 11 us (two epoll_ctl and a send), 20 us if it has 8 KB.  So streams take an
+ * eighth to a fifth of a core while 10,000 clients follow a busy topic, and each of these gets a
+ * message per second.
  *
- * Dead clients: libmicrohttpd does not watch suspended connections.  Ours are in an epoll set of
- * our own, which only hears of hang-ups; those whose machine vanished are found by the comment
- * sent within 15 s of silence, which TCP gives up on.  A client that shuts its sending side is
- * gone.
+ * Dead clients: libmicrohttpd does not watch suspended connections.  They are in an epoll set of
+ * this thread, which reports hang-ups only.  A client whose machine vanished is found by the
+ * comment that is sent within 15 s of silence, which TCP gives up on.  A client that shuts down its
+ * sending direction counts as gone.
  *
- * Slow clients: one that takes 30 s for a message, or falls out of the channel's recent messages,
- * is cut off and resumes with Last-Event-ID.
+ * Slow clients: a client that takes 30 s for a message, or falls out of the channel's recent
+ * messages, is cut off and resumes with Last-Event-ID.
  *
- * Memory: 8.5 KB a stream (measured: libmicrohttpd's 6 KiB, its response, ours), and up to twice
- * SEND_BUFFER in the kernel while it does not read.  Messages are shared and bounded, see
- * stream_hub.h. */
+ * Memory: 8.5 KB per stream (measured: 6 KiB of libmicrohttpd's, its response, struct stream), and
+ * up to twice SEND_BUFFER in the kernel while the client does not read.  Messages are shared and
+ * bounded, see stream_hub.h. */
 #include "http/stream.h"
 
 #include <errno.h>
@@ -34,18 +37,17 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/gzip.h"
+#include "base/wait.h"
 #include "http/server.h"
 #include "http/stream_internal.h"
 
 #define STREAMS_MAX 16384
 #define STREAMS_MIN 64
 #define FILES_RESERVED 128
-#define CONNECTIONS_SPARE 64 /* to be told that there is no place */
+#define CONNECTIONS_SPARE 64 /* for clients that are told that there is no place */
 #define CONNECTION_MEMORY ((size_t)6 * 1024)
 #define SEND_BUFFER (32 * 1024)
 #define ROUND_MIN_US 112000
@@ -56,6 +58,8 @@
 #define SWEEP_EVERY_US 500000
 #define TIMEOUT_S 30 /* of a connection that is no stream, or whose bytes do not leave */
 #define EVENTS_MAX 256
+#define LIBRARY_WAIT_MAX_US 1000000
+#define DRAIN_POLL_US 5000
 #define NICE 10
 
 /* ---- messages out ---- */
@@ -92,7 +96,7 @@ static void resume(struct stream *s)
     MHD_resume_connection(s->connection);
 }
 
-static void wake(struct follower *f) { resume((struct stream *)f); }
+static void wake(struct subscriber *s) { resume((struct stream *)s); }
 
 static size_t copy_part(struct stream *s, const char *text, size_t len, char *out, size_t max)
 {
@@ -102,7 +106,7 @@ static size_t copy_part(struct stream *s, const char *text, size_t len, char *ou
     return n;
 }
 
-/* As the reader wants it: plain, or a block of its gzip stream. */
+/* Appends text as the client wants it: plain, or as a block of its gzip stream. */
 static void put_text(const struct stream *s, const char *text, struct buf *out)
 {
     if (s->packed)
@@ -113,13 +117,14 @@ static void put_text(const struct stream *s, const char *text, struct buf *out)
 
 static size_t put_comment(const struct stream *s, char *out, size_t max)
 {
-    struct buf b = {.data = out, .cap = max}; /* max is some hundred bytes: never grows */
+    struct buf b = {.data = out, .cap = max}; /* max is some hundred bytes, so it never grows */
     if (max >= 16)
         put_text(s, ":\n\n", &b);
     return b.len;
 }
 
-/* As much as fits; 0: nothing to say. *ret_behind: cut it off. */
+/* Copies as much as fits and returns its length; 0 if there is nothing to send.  *ret_behind: the
+ * client is too slow, cut it off. */
 static size_t fill(struct stream *s, char *out, size_t max, bool *ret_behind)
 {
     size_t n = 0;
@@ -131,7 +136,7 @@ static size_t fill(struct stream *s, char *out, size_t max, bool *ret_behind)
     }
     while (n < max) {
         if (!s->message) {
-            s->message = hub_next(&s->follower, ret_behind);
+            s->message = hub_next(&s->subscriber, ret_behind);
             if (!s->message)
                 break;
             s->sent = 0;
@@ -177,15 +182,16 @@ ssize_t stream_read(void *ctx, uint64_t pos, char *out, size_t max)
 
 /* ---- libmicrohttpd's callbacks ---- */
 
-void stream_join(struct stream *s, struct event *e)
+void stream_join(struct stream *s, void *topic)
 {
     struct streams *all = s->streams;
-    hub_join(&all->hub, &s->follower, e, s->after);
+    hub_join(&all->hub, &s->subscriber, topic, s->after);
     list_append(s);
-    /* With an id, so that one cut off before its first message knows where it was. */
+    /* The id tells a client that is cut off before its first message where it was. */
     char text[48] = "retry: 2000\n\n";
     if (s->after == AFTER_NOW)
-        (void)snprintf(text, sizeof text, "retry: 2000\nid: %lld\n\n", (long long)s->follower.seq);
+        (void)snprintf(text, sizeof text, "retry: 2000\nid: %lld\n\n",
+                       (long long)s->subscriber.seq);
     struct buf head = {.data = s->head, .cap = sizeof s->head}; /* 10 + 5 + 47 bytes at most */
     if (s->packed)
         gzip_begin(&head);
@@ -196,7 +202,7 @@ void stream_join(struct stream *s, struct event *e)
     (void)epoll_ctl(all->epoll_fd, EPOLL_CTL_ADD, socket_of(s->connection), &hang_up);
 }
 
-/* Answers on the first call, before any body, which then ends the connection. */
+/* Answers on the first call, before any body is read; a body then ends the connection. */
 static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, const char *path,
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_len, void **request)
@@ -210,7 +216,7 @@ static enum MHD_Result on_access(void *ctx, struct MHD_Connection *connection, c
         s->connection = connection;
         request_id_write(s->id);
     }
-    stream_look_over(s);
+    stream_lookup_ended(s);
     return stream_answer(s, path, method);
 }
 
@@ -222,16 +228,17 @@ static void on_completed(void *ctx, struct MHD_Connection *connection, void **re
     if (!s)
         return;
     *request = NULL;
-    stream_look_over(s);
-    if (s->follower.channel) {
+    stream_lookup_ended(s);
+    if (s->subscriber.channel) {
         counter_add(all->dropped, why == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED);
         (void)epoll_ctl(all->epoll_fd, EPOLL_CTL_DEL, socket_of(connection), NULL);
         list_remove(s);
         message_unref(s->message);
-        hub_leave(&all->hub, &s->follower);
+        hub_leave(&all->hub, &s->subscriber);
         gauge_set(all->open, (int64_t)atomic_fetch_sub(&all->n_open, 1) - 1);
     }
-    free(s->lent);
+    if (s->lookup)
+        all->config.source->lookup_free(s->lookup);
     free(s);
 }
 
@@ -248,13 +255,14 @@ static void end_all(struct streams *all)
     all->ended = true;
     for (struct stream *s = all->oldest; s; s = s->newer)
         resume(s);
-    /* The socket is ours to close then; what waits in its queue is refused by that. */
+    /* The socket has to be closed here; that refuses the connections in its queue. */
     MHD_socket fd = MHD_quiesce_daemon(all->daemon);
     if (fd >= 0)
         close(fd);
 }
 
-/* Those that have been silent for long get a comment; those whose bytes do not leave are cut. */
+/* Sends a comment to streams that have been silent for long, and cuts those off whose bytes do not
+ * leave. */
 static void sweep(struct streams *all)
 {
     struct stream *s = all->oldest, *next;
@@ -282,18 +290,19 @@ static void round_now(struct streams *all)
     all->next_round_us = all->now_us + pause_us;
 }
 
-static int wait_ms(struct streams *all)
+/* How long to wait for sockets; negative: without end. */
+static int64_t wait_us(struct streams *all)
 {
     MHD_UNSIGNED_LONG_LONG ms;
     int64_t wait = -1;
     if (MHD_get_timeout(all->daemon, &ms) == MHD_YES)
-        wait = ms > 1000 ? 1000 : (int64_t)ms;
+        wait = ms < LIBRARY_WAIT_MAX_US / 1000 ? (int64_t)ms * 1000 : LIBRARY_WAIT_MAX_US;
     if (all->oldest && !all->ended) {
-        int64_t until = all->next_round_us - clock_monotonic_us(all->config.clock);
-        until = until <= 0 ? 0 : until / 1000 + 1;
-        wait = wait < 0 || until < wait ? until : wait;
+        int64_t left = all->next_round_us - clock_monotonic_us(all->config.clock);
+        left = left > 0 ? left : 0;
+        wait = wait < 0 || left < wait ? left : wait;
     }
-    return (int)wait;
+    return wait;
 }
 
 static void take_events(struct streams *all, const struct epoll_event *events, int n)
@@ -303,7 +312,7 @@ static void take_events(struct streams *all, const struct epoll_event *events, i
         uint64_t count;
         if (events[i].data.ptr == all) {
             (void)!read(all->wake_fd, &count, sizeof count);
-        } else if (s) { /* streams are freed in MHD_run only, so all of these are there */
+        } else if (s) { /* streams are freed by MHD_run alone, so all of these still exist */
             s->gone = true;
             resume(s);
         }
@@ -314,11 +323,11 @@ static void *streams_main(void *arg)
 {
     struct streams *all = arg;
     struct epoll_event events[EVENTS_MAX];
-    /* This thread's alone, on Linux: when there is not time enough for all, those who buy come
-     * before those who watch. */
+    /* On Linux this is the priority of this thread alone.  When there is not enough CPU time for
+     * all, requests come before streams. */
     (void)setpriority(PRIO_PROCESS, 0, NICE);
-    while (!atomic_load(&all->stopping) || !all->ended || all->n_lent > 0) {
-        int n = epoll_wait(all->epoll_fd, events, EVENTS_MAX, wait_ms(all));
+    while (!atomic_load(&all->stopping) || !all->ended || all->n_lookups > 0) {
+        int n = wait_epoll(all->epoll_fd, events, EVENTS_MAX, wait_us(all));
         all->now_us = clock_monotonic_us(all->config.clock);
         take_events(all, events, n);
         if (atomic_load(&all->draining) && !all->ended)
@@ -336,7 +345,7 @@ static void *streams_main(void *arg)
 
 static size_t streams_max(void)
 {
-    struct rlimit limit; /* server.c raises the soft limit to the hard one */
+    struct rlimit limit; /* server.c raises the soft limit to the hard one, so that one counts */
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max < FILES_RESERVED + STREAMS_MIN * 2)
         return STREAMS_MIN;
     size_t share = (size_t)(limit.rlim_max - FILES_RESERVED) / 3 * 2;
@@ -391,6 +400,7 @@ enum hf_status stream_start(const struct stream_config *config, struct streams *
     struct streams *all = hf_alloc(sizeof *all);
     const int send_buffer = SEND_BUFFER;
     all->config = *config;
+    all->hub.source = config->source;
     all->epoll_fd = all->wake_fd = -1;
     if (!all->config.streams_max)
         all->config.streams_max = streams_max();
@@ -399,7 +409,7 @@ enum hf_status stream_start(const struct stream_config *config, struct streams *
                                     "Messages begun on streams, each reader's counted.");
     all->dropped = metrics_counter(config->metrics, "holdfast_stream_dropped_total", NULL,
                                    "Streams cut off because their reader was too slow.");
-    /* Sockets inherit it: a reader that stops costs the kernel this and no more. */
+    /* Accepted sockets inherit it, so a client that stops reading costs the kernel no more. */
     (void)setsockopt(config->listen_fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
     all->daemon = daemon_start(all);
     if (!all->daemon || !loop_open(all) ||
@@ -415,12 +425,11 @@ enum hf_status stream_start(const struct stream_config *config, struct streams *
 
 void stream_drain(struct streams *all, int wait_ms)
 {
-    const struct timespec nap = {.tv_nsec = 5000000};
-    int64_t until_us = clock_monotonic_us(all->config.clock) + (int64_t)wait_ms * 1000;
+    int64_t until_us = wait_now_us() + (int64_t)wait_ms * 1000;
     atomic_store(&all->draining, true);
     stream_wake(all);
-    while (all->n_open > 0 && clock_monotonic_us(all->config.clock) < until_us)
-        nanosleep(&nap, NULL);
+    while (all->n_open > 0 && wait_now_us() < until_us)
+        wait_sleep_us(DRAIN_POLL_US);
 }
 
 void stream_stop(struct streams *all)

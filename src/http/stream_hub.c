@@ -1,33 +1,35 @@
-/* See stream_hub.h.  Runs on the streams' thread; of the engine it uses event_changes and the
- * layout only. */
+/* See stream_hub.h.  Runs on the streams' thread. */
 #include "http/stream_hub.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/gzip.h"
+#include "base/hash.h"
+#include "base/status.h"
 
-#define SCRATCH_KEEP 65536 /* changes; larger scratch is given back */
-/* Whoever comes in such a crowd may get what was encoded for another a moment ago, and the rest
- * with the next round. */
+/* If more than this many subscribers join a channel between two rounds, they may get the message
+ * that was encoded for another of them a moment ago, and the rest with the next round. */
 #define CROWD 32
 
 struct channel {
-    struct event *event;
-    struct channel *in_bucket, *prev, *next;
-    struct follower *followers;
-    size_t n_followers;
-    int64_t seq; /* everything up to here is in the messages made so far */
-    uint64_t next_no;
-    struct message **recent; /* RECENT_MAX slots, number modulo; NULL before the first message */
+    void *topic;
+    struct channel *in_bucket; /* the next of the same bucket */
+    struct channel *prev, *next;
+    struct subscriber *subscribers;
+    size_t n_subscribers;
+    int64_t seq;             /* everything up to here is in the messages made so far */
+    uint64_t next_no;        /* the number of the next message */
+    struct message **recent; /* RECENT_MAX slots: message n is in slot n % RECENT_MAX.  NULL before
+                                the first message */
     size_t n_recent, recent_bytes;
-    /* What newcomers missed: kept for one round, since those who were cut off together come back
-     * together and missed the same. */
+    /* What newcomers missed.  It is kept for one round, since clients that were cut off together
+     * come back together and missed the same. */
     struct {
         int64_t after;
         struct message *message;
     } missed[MISSED_MAX];
-    size_t n_missed, joined; /* since the last round */
+    size_t n_missed;
+    size_t n_joined; /* since the last round */
 };
 
 /* ---- messages ---- */
@@ -67,7 +69,7 @@ static struct message *message_new(struct hub *h, int64_t seq, struct buf *text)
     return m;
 }
 
-static void put_head(struct buf *out, int64_t seq, const char *event)
+void stream_put_head(struct buf *out, int64_t seq, const char *event)
 {
     buf_lit(out, "id: ");
     buf_int(out, seq);
@@ -80,90 +82,48 @@ static void put_head(struct buf *out, int64_t seq, const char *event)
 static struct message *message_reset(struct hub *h, int64_t seq)
 {
     struct buf text = {0};
-    put_head(&text, seq, "reset");
+    stream_put_head(&text, seq, "reset");
     buf_lit(&text, "}\n\n");
     return message_new(h, seq, &text);
 }
 
-static void put_seats(struct hub *h, const struct event *e, size_t n, struct buf *out)
+static size_t message_len_max(const struct hub *h)
 {
-    static const char letters[4] = {'.', 'h', 'b', 'x'};
-    for (size_t i = 0; i < n && out->len <= MESSAGE_BYTES_MAX; i++) {
-        const struct change *c = &h->changes.list.v[i];
-        h->name.len = 0;
-        event_seat_name(e, c->item, &h->name);
-        buf_str(out, i ? ",[" : "[");
-        buf_json(out, h->name.data, h->name.len);
-        buf_lit(out, ",\"");
-        buf_char(out, letters[c->state & 3]);
-        buf_lit(out, "\"]");
-    }
+    size_t left = h->bytes < MESSAGES_BYTES_MAX ? MESSAGES_BYTES_MAX - h->bytes : 0;
+    return left < MESSAGE_BYTES_MAX ? left : MESSAGE_BYTES_MAX;
 }
 
-/* h->changes as a message; NULL: too large.  O(changes). */
-static struct message *message_seats(struct hub *h, const struct event *e)
+/* A message about everything after `after`, and *ret_seq up to where; NULL if nothing that a client
+ * can see has changed. */
+static struct message *message_since(struct hub *h, void *topic, int64_t after, int64_t *ret_seq)
 {
-    const struct changes *c = &h->changes;
     struct buf text = {0};
-    size_t n_seats = 0;
-    while (n_seats < c->list.n && !c->list.v[n_seats].is_area)
-        n_seats++;
-    put_head(&text, c->seq, "seats");
-    buf_lit(&text, ",\"changes\":[");
-    put_seats(h, e, n_seats, &text);
-    buf_lit(&text, "],\"areas\":{");
-    for (size_t i = n_seats; i < c->list.n; i++) {
-        const char *name = e->def->areas.v[c->list.v[i].item].name;
-        if (i > n_seats)
-            buf_char(&text, ',');
-        buf_json(&text, name, strlen(name));
-        buf_char(&text, ':');
-        buf_int(&text, c->list.v[i].state);
-    }
-    buf_lit(&text, "}}\n\n");
-    if (text.len > MESSAGE_BYTES_MAX || h->bytes + text.len > MESSAGES_BYTES_MAX) {
-        buf_close(&text);
-        return NULL;
-    }
-    return message_new(h, c->seq, &text);
-}
-
-/* What happened after `after`, and *ret_seq up to where; NULL: nothing that shows. */
-static struct message *message_since(struct hub *h, struct event *e, int64_t after,
-                                     int64_t *ret_seq)
-{
-    struct message *m;
-    if (!event_changes(e, after, &h->changes)) {
-        *ret_seq = atomic_load_explicit(&e->seq, memory_order_acquire);
-        return message_reset(h, *ret_seq);
-    }
-    *ret_seq = h->changes.seq;
-    if (h->changes.list.n == 0)
-        return NULL;
-    m = message_seats(h, e);
-    if (h->changes.list.cap > SCRATCH_KEEP)
-        changes_close(&h->changes);
-    return m ? m : message_reset(h, *ret_seq);
+    enum stream_news news =
+        h->source->encode(h->source->context, topic, after, message_len_max(h), &text, ret_seq);
+    if (news == STREAM_MESSAGE)
+        return message_new(h, *ret_seq, &text);
+    buf_close(&text);
+    return news == STREAM_RESET ? message_reset(h, *ret_seq) : NULL;
 }
 
 /* ---- channels ---- */
 
-static struct channel **bucket(struct hub *h, const struct event *e)
+static struct channel **bucket(struct hub *h, const void *topic)
 {
-    struct channel **at = &h->buckets[(uint64_t)e->def->id.key % HUB_BUCKETS];
-    while (*at && (*at)->event != e)
+    struct channel **at = &h->buckets[hash_int((uintptr_t)topic) % HUB_BUCKETS];
+    while (*at && (*at)->topic != topic)
         at = &(*at)->in_bucket;
     return at;
 }
 
-static struct channel *channel_get(struct hub *h, struct event *e)
+static struct channel *channel_get(struct hub *h, void *topic)
 {
-    struct channel **at = bucket(h, e);
+    struct channel **at = bucket(h, topic);
     if (*at)
         return *at;
     struct channel *c = hf_alloc(sizeof *c);
-    c->event = e;
-    c->seq = atomic_load_explicit(&e->seq, memory_order_acquire);
+    c->topic = topic;
+    c->seq = h->source->seq(topic);
     c->next = h->channels;
     if (c->next)
         c->next->prev = c;
@@ -176,7 +136,7 @@ static void forget_missed(struct channel *c)
 {
     for (size_t i = 0; i < c->n_missed; i++)
         message_unref(c->missed[i].message);
-    c->n_missed = c->joined = 0;
+    c->n_missed = c->n_joined = 0;
 }
 
 static void drop_oldest(struct channel *c)
@@ -191,7 +151,7 @@ static void channel_free(struct hub *h, struct channel *c)
     forget_missed(c);
     while (c->n_recent > 0)
         drop_oldest(c);
-    *bucket(h, c->event) = c->in_bucket;
+    *bucket(h, c->topic) = c->in_bucket;
     if (c->prev)
         c->prev->next = c->next;
     else
@@ -214,15 +174,16 @@ static void channel_push(struct channel *c, struct message *m)
     c->recent_bytes += m->text.len;
 }
 
-/* ---- followers ---- */
+/* ---- subscribers ---- */
 
-/* Found among those of this round, or made and kept for the others. */
+/* The message about everything after `after`: found among those made since the last round, or made
+ * now and kept for other newcomers. */
 static struct message *missed_since(struct hub *h, struct channel *c, int64_t after,
                                     int64_t *ret_seq)
 {
-    int64_t now = atomic_load_explicit(&c->event->seq, memory_order_acquire);
-    bool crowd = ++c->joined > CROWD;
-    size_t slot = c->n_missed < MISSED_MAX ? c->n_missed : c->joined % MISSED_MAX;
+    int64_t now = h->source->seq(c->topic);
+    bool crowd = ++c->n_joined > CROWD;
+    size_t slot = c->n_missed < MISSED_MAX ? c->n_missed : c->n_joined % MISSED_MAX;
     for (size_t i = 0; i < c->n_missed; i++) {
         struct message *m = c->missed[i].message;
         if (c->missed[i].after != after)
@@ -233,7 +194,7 @@ static struct message *missed_since(struct hub *h, struct channel *c, int64_t af
         }
         slot = i;
     }
-    struct message *m = message_since(h, c->event, after, ret_seq);
+    struct message *m = message_since(h, c->topic, after, ret_seq);
     if (!m)
         return NULL;
     if (slot == c->n_missed)
@@ -245,82 +206,77 @@ static struct message *missed_since(struct hub *h, struct channel *c, int64_t af
     return m;
 }
 
-void hub_join(struct hub *h, struct follower *f, struct event *e, int64_t after)
+void hub_join(struct hub *h, struct subscriber *s, void *topic, int64_t after)
 {
-    struct channel *c = channel_get(h, e);
-    *f = (struct follower){.channel = c, .next_no = c->next_no, .next = c->followers};
+    struct channel *c = channel_get(h, topic);
+    *s = (struct subscriber){.channel = c, .next_no = c->next_no, .next = c->subscribers};
     /* Not before c->seq, where the channel's next message begins: nothing can be left out. */
-    f->seq = atomic_load_explicit(&e->seq, memory_order_acquire);
+    s->seq = h->source->seq(topic);
     if (after == AFTER_UNKNOWN)
-        f->missed = message_reset(h, f->seq);
+        s->missed = message_reset(h, s->seq);
     else if (after != AFTER_NOW)
-        f->missed = missed_since(h, c, after, &f->seq);
-    if (f->next)
-        f->next->prev = f;
-    c->followers = f;
-    c->n_followers++;
+        s->missed = missed_since(h, c, after, &s->seq);
+    if (s->next)
+        s->next->prev = s;
+    c->subscribers = s;
+    c->n_subscribers++;
 }
 
-void hub_leave(struct hub *h, struct follower *f)
+void hub_leave(struct hub *h, struct subscriber *s)
 {
-    struct channel *c = f->channel;
+    struct channel *c = s->channel;
     if (!c)
         return;
-    message_unref(f->missed);
-    if (f->prev)
-        f->prev->next = f->next;
+    message_unref(s->missed);
+    if (s->prev)
+        s->prev->next = s->next;
     else
-        c->followers = f->next;
-    if (f->next)
-        f->next->prev = f->prev;
-    *f = (struct follower){0};
-    if (--c->n_followers == 0)
+        c->subscribers = s->next;
+    if (s->next)
+        s->next->prev = s->prev;
+    *s = (struct subscriber){0};
+    if (--c->n_subscribers == 0)
         channel_free(h, c);
 }
 
-struct message *hub_next(struct follower *f, bool *ret_behind)
+struct message *hub_next(struct subscriber *s, bool *ret_behind)
 {
-    const struct channel *c = f->channel;
-    struct message *m = f->missed;
+    const struct channel *c = s->channel;
+    struct message *m = s->missed;
     if (m) {
-        f->missed = NULL;
+        s->missed = NULL;
         return m;
     }
-    while (f->next_no < c->next_no) {
-        if (c->next_no - f->next_no > c->n_recent) {
+    while (s->next_no < c->next_no) {
+        if (c->next_no - s->next_no > c->n_recent) {
             *ret_behind = true;
             return NULL;
         }
-        m = c->recent[f->next_no++ % RECENT_MAX];
-        if (m->seq > f->seq) { /* else it was in what was missed */
-            f->seq = m->seq;
+        m = c->recent[s->next_no++ % RECENT_MAX];
+        if (m->seq > s->seq) { /* else `missed` has told of it */
+            s->seq = m->seq;
             return message_ref(m);
         }
     }
     return NULL;
 }
 
-size_t hub_round(struct hub *h, void (*wake)(struct follower *f))
+size_t hub_round(struct hub *h, void (*wake)(struct subscriber *s))
 {
     size_t woken = 0;
     for (struct channel *c = h->channels; c; c = c->next) {
         forget_missed(c);
-        if (atomic_load_explicit(&c->event->seq, memory_order_acquire) == c->seq)
+        if (h->source->seq(c->topic) == c->seq)
             continue;
-        struct message *m = message_since(h, c->event, c->seq, &c->seq);
+        struct message *m = message_since(h, c->topic, c->seq, &c->seq);
         if (!m)
             continue;
         channel_push(c, m);
-        for (struct follower *f = c->followers; f; f = f->next)
-            wake(f);
-        woken += c->n_followers;
+        for (struct subscriber *s = c->subscribers; s; s = s->next)
+            wake(s);
+        woken += c->n_subscribers;
     }
     return woken;
 }
 
-void hub_close(struct hub *h)
-{
-    hf_check(!h->channels && h->bytes == 0);
-    changes_close(&h->changes);
-    buf_close(&h->name);
-}
+void hub_close(struct hub *h) { hf_check(!h->channels && h->bytes == 0); }

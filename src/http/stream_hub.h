@@ -1,24 +1,25 @@
-/* Who follows which event, and the messages they share.  Belongs to the streams' thread (stream.c)
- * altogether: no locks, plain reference counts.
+/* Subscribers of topics, and the messages that they share.  The streams' thread (stream.c) owns all
+ * of it: no locks, plain reference counts.
  *
- *   event's feed --hub_round--> message, encoded once --> recent of its channel <-- followers'
- *                                                         (a bounded list)          positions
+ *   topic's changes --hub_round--> message, encoded once --> recent messages of <-- positions of
+ *                                                            the topic's channel     subscribers
  *
- * A follower is a position: the number of the next message it needs.  What it missed before it came
- * is one message of its own, or of all who missed the same.  Messages carry states, not
- * differences, so one that reaches further back than its reader needs does no harm: each follower's
- * messages, applied in turn to the map of the seq it began with, give the map of the last
- * message's seq (I13).
+ * A subscriber is a position: the number of the next message it needs.  What it missed before it
+ * came is one message of its own, or is shared with others who missed the same.  Messages carry
+ * states, not differences, so a message that reaches further back than its reader needs does no
+ * harm: the messages of a subscriber, applied in turn to the state of the seq it began with, give
+ * the state of the last message's seq (I13).
  *
- * Bounds: RECENT_MAX messages and RECENT_BYTES_MAX bytes a channel; MESSAGE_BYTES_MAX a message and
- * MESSAGES_BYTES_MAX all messages alive, also those that only a slow reader still holds: what would
- * go beyond becomes `event: reset`, some sixty bytes, and the client reads the snapshot. */
+ * Bounds: RECENT_MAX messages and RECENT_BYTES_MAX bytes per channel; MESSAGE_BYTES_MAX per message
+ * and MESSAGES_BYTES_MAX for all messages alive, including those that only a slow reader still
+ * holds.  A message that would exceed them becomes `event: reset`, some sixty bytes, and the client
+ * reads the whole state again. */
 #ifndef HF_HTTP_STREAM_HUB_H
 #define HF_HTTP_STREAM_HUB_H
 
-#include "rules/view.h"
+#include "http/stream_source.h"
 
-#define RECENT_MAX 128 /* over ten seconds of a busy event */
+#define RECENT_MAX 128 /* over ten seconds of a busy topic */
 #define RECENT_BYTES_MAX ((size_t)4 << 20)
 #define MESSAGE_BYTES_MAX ((size_t)2 << 20)
 #define MESSAGES_BYTES_MAX ((size_t)64 << 20)
@@ -31,43 +32,46 @@ struct message {
     unsigned refs;
     int64_t seq;
     struct buf text;   /* a whole server-sent event */
-    struct buf packed; /* the same as a block of a gzip stream; empty until somebody wants it */
+    struct buf packed; /* the same as a block of a gzip stream; empty until a reader wants it */
 };
 
-struct follower {
-    struct channel *channel; /* NULL: follows nothing */
-    struct follower *prev, *next;
+struct subscriber {
+    struct channel *channel; /* NULL: not subscribed */
+    struct subscriber *prev, *next;
     struct message *missed; /* to be sent first; NULL: nothing */
-    uint64_t next_no;       /* of the channel's messages */
+    uint64_t next_no;       /* the number of the channel's next message for it */
     int64_t seq;            /* it has everything up to here */
 };
 
 #define HUB_BUCKETS 1024
+/* A hub in which only `source` is set is empty. */
 struct hub {
-    struct channel *buckets[HUB_BUCKETS], *channels; /* those with followers */
-    size_t bytes;                                    /* of all messages */
-    struct changes changes;                          /* scratch */
-    struct buf name;
+    const struct stream_source *source;
+    struct channel *buckets[HUB_BUCKETS];
+    struct channel *channels; /* those with subscribers */
+    size_t bytes;             /* of all messages */
 };
 
-void hub_close(
-    struct hub *h); /* when all have left; accepts a zeroed struct, which is an empty hub */
+/* Call this when all subscribers have left. */
+void hub_close(struct hub *h);
 
-/* Follow `e`, with everything after a seq, or: */
-#define AFTER_NOW (-1)     /* from here on */
-#define AFTER_UNKNOWN (-2) /* from a place that cannot be found: reset */
-void hub_join(struct hub *h, struct follower *f, struct event *e, int64_t after);
-void hub_leave(struct hub *h, struct follower *f); /* does nothing for one that follows nothing */
+/* Subscribes to a topic, from a seq on or from one of these places: */
+#define AFTER_NOW (-1)     /* changes from now on */
+#define AFTER_UNKNOWN (-2) /* a place that cannot be found: begins with a reset */
+void hub_join(struct hub *h, struct subscriber *s, void *topic, int64_t after);
+/* Does nothing for a subscriber that is not subscribed. */
+void hub_leave(struct hub *h, struct subscriber *s);
 
-/* The next message for this follower, to be given back with message_unref; NULL: none yet, or
- * *ret_behind: what it needs is gone.  O(1). */
-struct message *hub_next(struct follower *f, bool *ret_behind);
-void message_unref(struct message *m);
-/* Its bytes for a reader of gzip, or of plain text; packed once. */
+/* The subscriber's next message, to be given back with message_unref; NULL if there is none yet, or
+ * if *ret_behind says that the message it needs has been dropped.  O(1). */
+struct message *hub_next(struct subscriber *s, bool *ret_behind);
+void message_unref(struct message *m); /* accepts NULL */
+/* The bytes for a reader of gzip or of plain text.  A message is compressed at most once. */
 const struct buf *message_bytes(struct message *m, bool packed);
 
-/* Encode what has changed since the last round, once an event, and `wake` its followers.  Returns
- * how many were woken.  An event whose seq stands costs one comparison. */
-size_t hub_round(struct hub *h, void (*wake)(struct follower *f));
+/* Encodes what has changed since the last round, once per topic, and calls `wake` for each of its
+ * subscribers.  Returns how many were woken.  A topic whose seq has not moved costs one comparison.
+ */
+size_t hub_round(struct hub *h, void (*wake)(struct subscriber *s));
 
 #endif

@@ -1,75 +1,41 @@
-/* From a request on the streams' port to a stream or a refusal.  On the streams' thread; the only
- * other one is the engine's that gives a looked-up event back (lent_done). */
+/* From a request on the streams' port to a stream or a refusal.  On the streams' thread, but for
+ * looked_up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/gzip.h"
-#include "api/answer.h"
 #include "http/cors.h"
 #include "http/stream_internal.h"
 
 #define BLOCK_SIZE 512 /* for HTTP/1.0; chunks have the connection's memory */
 
-/* ---- looking an event up ---- */
+/* ---- looking a topic up ---- */
 
-struct lent {
-    struct command command; /* first */
-    struct streams *streams;
-    struct MHD_Connection *connection;
-};
-
-/* On an engine thread.  libmicrohttpd does not wake a loop that is not its own. */
-static void lent_done(struct command *command)
+/* On whichever thread looked it up.  libmicrohttpd does not wake a loop that is not its own. */
+static void looked_up(struct pending *pending)
 {
-    struct lent *l = (struct lent *)command;
-    struct streams *streams = l->streams; /* `l` is gone once the other thread looks */
-    MHD_resume_connection(l->connection);
-    stream_wake(streams);
+    struct stream *s = pending->waiter;
+    struct streams *all = s->streams; /* once resumed, the streams' thread may free `s` */
+    MHD_resume_connection(s->connection);
+    stream_wake(all);
 }
 
-static void lend(struct stream *s)
+static void look_up(struct stream *s)
 {
-    struct lent *l = hf_alloc(sizeof *l);
-    s->lent = l;
-    l->streams = s->streams;
-    l->connection = s->connection;
-    l->command.kind = CMD_EVENT_LOAD;
-    l->command.event_key = s->event_id.key;
-    l->command.done = lent_done;
-    s->looking = true;
-    s->streams->n_lent++;
+    const struct stream_source *source = s->streams->config.source;
+    s->looking_up = true;
+    s->streams->n_lookups++;
     MHD_suspend_connection(s->connection);
-    enum hf_status status = engine_submit(s->streams->config.engine, &l->command);
-    if (status != HF_OK) {
-        l->command.status = status;
-        MHD_resume_connection(s->connection);
-    }
+    s->lookup->pending = (struct pending){.done = looked_up, .waiter = s};
+    source->look_up(source->context, s->lookup);
 }
 
-void stream_look_over(struct stream *s)
+void stream_lookup_ended(struct stream *s)
 {
-    s->streams->n_lent -= s->looking;
-    s->looking = false;
-}
-
-/* The event, or NULL: *ret_status says why, HF_OK that it is being looked up. */
-static struct event *find_event(struct stream *s, enum hf_status *ret_status)
-{
-    struct event *e = engine_event(s->streams->config.engine, s->event_id.key);
-    *ret_status = HF_NO_SUCH_EVENT;
-    if (e)
-        return id_secret_equal(e->def->id.secret, s->event_id.secret) ? e : NULL;
-    if (s->event_id.key > EVENT_KEY_MAX)
-        return NULL;
-    if (!s->lent) {
-        lend(s);
-        *ret_status = HF_OK;
-    } else if (s->lent->command.status != HF_OK) {
-        *ret_status = s->lent->command.status;
-    }
-    return NULL;
+    s->streams->n_lookups -= s->looking_up;
+    s->looking_up = false;
 }
 
 /* ---- answers ---- */
@@ -86,7 +52,8 @@ static size_t host_len(const char *host)
     return end ? (size_t)(end - host) + 1 : strcspn(host, ":");
 }
 
-/* http://NAME:PORT, where NAME is what this request calls us and PORT has our pages. */
+/* Is the origin http://NAME:PORT, where NAME is the server's name in this request and PORT is
+ * page_port? */
 static bool is_own_page(const struct stream *s, const char *origin)
 {
     const char *host = header(s->connection, MHD_HTTP_HEADER_HOST);
@@ -111,8 +78,9 @@ static const char *allowed_origin(const struct stream *s)
     for (; listed && *listed; listed++)
         if (strcmp(*listed, "*") == 0 || strcmp(*listed, origin) == 0)
             return *listed;
-    /* A listed page that was sent here by the main port's 307 comes without its name, as the Fetch
-     * standard has it.  Streams are public and take no credentials: let it in. */
+    /* After a redirect to another origin a browser sends `Origin: null` (Fetch standard), so a
+     * listed page that followed the main port's 307 comes without its name.  Streams are public and
+     * take no credentials, so it may read them. */
     if (s->streams->config.cors_origins && strcmp(origin, "null") == 0)
         return "*";
     return is_own_page(s, origin) ? origin : NULL;
@@ -141,10 +109,10 @@ static enum MHD_Result queue(struct stream *s, unsigned status, struct MHD_Respo
     return result;
 }
 
-static enum MHD_Result refuse(struct stream *s, enum hf_status status, const char *detail)
+static enum MHD_Result refuse(struct stream *s, const struct problem *problem, const char *detail)
 {
     struct buf text = {0};
-    bool retry = problem_write(&text, status, detail, s->id);
+    problem_write(&text, problem, detail, s->id);
     buf_char(&text, '}');
     struct MHD_Response *m =
         MHD_create_response_from_buffer(text.len, text.data, MHD_RESPMEM_MUST_FREE);
@@ -153,16 +121,16 @@ static enum MHD_Result refuse(struct stream *s, enum hf_status status, const cha
         return MHD_NO;
     }
     add(m, MHD_HTTP_HEADER_CONTENT_TYPE, type_problem);
-    if (retry) {
+    if (problem->retry) {
         add(m, MHD_HTTP_HEADER_RETRY_AFTER, "1");
         add(m, MHD_HTTP_HEADER_CONNECTION, "close");
     }
-    if (status == HF_METHOD_NOT_ALLOWED)
+    if (problem == &problem_method_not_allowed)
         add(m, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-    return queue(s, (unsigned)hf_status_http(status), m);
+    return queue(s, (unsigned)problem->status, m);
 }
 
-/* What a browser asks before a page of another origin may send Last-Event-ID. */
+/* A browser asks this before a page of another origin may send Last-Event-ID. */
 static enum MHD_Result answer_preflight(struct stream *s)
 {
     struct MHD_Response *m =
@@ -181,7 +149,7 @@ static ssize_t read_nothing(void *ctx, uint64_t pos, char *out, size_t max)
     return MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-static enum MHD_Result open_stream(struct stream *s, struct event *e, bool head_only)
+static enum MHD_Result open_stream(struct stream *s, void *topic, bool head_only)
 {
     struct MHD_Response *m = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, BLOCK_SIZE, head_only ? read_nothing : stream_read, s, NULL);
@@ -196,13 +164,13 @@ static enum MHD_Result open_stream(struct stream *s, struct event *e, bool head_
     if (s->packed)
         add(m, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
     if (!head_only)
-        stream_join(s, e);
+        stream_join(s, topic);
     return queue(s, MHD_HTTP_OK, m);
 }
 
 /* ---- requests ---- */
 
-/* A seq in decimal. */
+/* Reads a seq in decimal. */
 static bool read_seq(const char *text, int64_t *ret)
 {
     int64_t n = 0;
@@ -218,8 +186,8 @@ static bool read_seq(const char *text, int64_t *ret)
     return true;
 }
 
-/* Where to begin.  The header wins: a browser that reconnects sends it beside the URL it began
- * with.  False: `after` is malformed. */
+/* Reads where to begin.  The header wins over the parameter, since a browser that reconnects sends
+ * it beside the URL it began with.  Returns false if the parameter is malformed. */
 static bool read_place(struct stream *s)
 {
     const char *last = header(s->connection, "Last-Event-ID"), *after = NULL;
@@ -235,40 +203,31 @@ static bool read_place(struct stream *s)
     return after && read_seq(after, &s->after);
 }
 
-/* The id between the two; NULL: not a stream's path. */
-static const char *path_id(const char *path, size_t *ret_len)
-{
-    static const char before[] = "/v1/events/", after[] = "/stream";
-    if (strncmp(path, before, sizeof before - 1) != 0)
-        return NULL;
-    path += sizeof before - 1;
-    *ret_len = strcspn(path, "/");
-    return *ret_len && strcmp(path + *ret_len, after) == 0 ? path : NULL;
-}
-
 enum MHD_Result stream_answer(struct stream *s, const char *path, const char *method)
 {
     struct streams *all = s->streams;
+    const struct stream_source *source = all->config.source;
     bool head_only = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    size_t len;
-    const char *id = path_id(path, &len);
-    if (!id)
-        return refuse(s, HF_NOT_FOUND, NULL);
+    const struct problem *problem = source->check(path);
+    if (problem == &problem_not_found)
+        return refuse(s, problem, NULL);
     if (strcmp(method, MHD_HTTP_METHOD_OPTIONS) == 0 && allowed_origin(s))
         return answer_preflight(s);
     if (!head_only && strcmp(method, MHD_HTTP_METHOD_GET) != 0)
-        return refuse(s, HF_METHOD_NOT_ALLOWED, NULL);
+        return refuse(s, &problem_method_not_allowed, NULL);
     if (!read_place(s))
-        return refuse(s, HF_INVALID_REQUEST, "after must be a seq");
-    if (!id_parse(id, len, "evt_", &s->event_id))
-        return refuse(s, HF_NO_SUCH_EVENT, NULL);
+        return refuse(s, &problem_invalid_request, "after must be a seq");
+    if (problem)
+        return refuse(s, problem, NULL);
     if (all->ended)
-        return refuse(s, HF_DRAINING, NULL);
+        return refuse(s, &problem_draining, NULL);
     if (!head_only && all->n_open >= all->config.streams_max)
-        return refuse(s, HF_OVERLOADED, "There are as many streams as this server may have.");
-    enum hf_status status;
-    struct event *e = find_event(s, &status);
-    if (e)
-        return open_stream(s, e, head_only);
-    return status == HF_OK ? MHD_YES : refuse(s, status, NULL);
+        return refuse(s, &problem_overloaded, "There are as many streams as this server may have.");
+    void *topic = source->find(source->context, path, &s->lookup, &problem);
+    if (topic)
+        return open_stream(s, topic, head_only);
+    if (problem)
+        return refuse(s, problem, NULL);
+    look_up(s);
+    return MHD_YES;
 }

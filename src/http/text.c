@@ -1,5 +1,5 @@
-/* On the way of every request, before and beside routing; owned by no thread.  In a file of their
- * own so that tests/fuzz can reach them without a connection. */
+/* See text.h.  libmicrohttpd calls text_unescape for every path and query value before a request is
+ * routed.  No state; any thread. */
 #include "http/text.h"
 
 #include <string.h>

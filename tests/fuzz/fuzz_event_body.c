@@ -2,9 +2,9 @@
  * same event, and has seats that are found by their names.  Whatever is refused has a reason. */
 #include "fuzz.h"
 
-#include "rules/view.h"
-#include "api/answer.h"
 #include "api/parse.h"
+#include "api/render.h"
+#include "rules/view.h"
 
 #define SEATS_BUILT_MAX 2000 /* larger ones would only be slower */
 #define RENDERED_MAX ((size_t)256 * 1024)

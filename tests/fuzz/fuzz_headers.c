@@ -3,13 +3,12 @@
  * byte of the input picks the reader, the rest is the value. */
 #include "fuzz.h"
 
+#include "api/idempotency.h"
+#include "api/parse.h"
 #include "base/clock.h"
 #include "base/gzip.h"
 #include "http/address.h"
 #include "http/cors.h"
-#include "api/idempotency.h"
-#include "api/parse.h"
-#include "http/text.h"
 
 static void accept_encoding(const char *value)
 {
@@ -26,24 +25,24 @@ static void if_none_match(const char *value)
 
 static void idempotency_key(const char *value, size_t len)
 {
-    struct request r = {.key = value, .key_len = len, .n_keys = 1, .id = "req_000000000000000000"};
-    bool taken = idempotency_read(&r);
-    hf_check(taken == (r.answer.status == 0) && taken == r.command.has_key);
-    hf_check(taken || r.answer.status == MHD_HTTP_BAD_REQUEST);
+    struct call c = {.http = {.key = {value, len}, .n_keys = 1, .id = "req_000000000000000000"}};
+    bool taken = idempotency_read(&c);
+    hf_check(taken == (c.http.answer.status == 0) && taken == c.command.key.present);
+    hf_check(taken || c.http.answer.status == problem_invalid_request.status);
     if (taken && value[0] != '"' && len <= 253) { /* the same key in quotes is the same key */
         struct buf quoted = {0};
         buf_char(&quoted, '"');
         buf_put(&quoted, value, len);
         buf_char(&quoted, '"');
-        struct request again = {.key = quoted.data, .key_len = quoted.len, .n_keys = 1};
+        struct call again = {.http = {.key = {quoted.data, quoted.len}, .n_keys = 1}};
         hf_check(idempotency_read(&again));
-        hf_check(memcmp(again.command.key_hash, r.command.key_hash, KEY_HASH_SIZE) == 0);
+        hf_check(memcmp(again.command.key.hash, c.command.key.hash, KEY_HASH_SIZE) == 0);
         buf_close(&quoted);
     }
-    buf_close(&r.out);
+    buf_close(&c.http.out);
 }
 
-/* What a time says is said again by its UTC text, up to the year that has four digits. */
+/* The UTC text of a time is the same time again, as long as its year has four digits. */
 static void time_of_query(const char *value)
 {
     const int64_t end_ms = INT64_C(253402300800000);
@@ -64,8 +63,7 @@ static void digits(const char *value, size_t len)
     hf_check(strspn(value, "0123456789") == len);
 }
 
-/* Whatever comes forwarded, the client is somebody, and not one of the proxies' networks unless the
- * walk ended there. */
+/* Any value of X-Forwarded-For leads to some client, and without trusted proxies to the peer. */
 static void forwarded_for(const char *value, size_t len)
 {
     const struct address peer = {.bytes = {10, 0, 0, 1}, .v4 = true};

@@ -3,10 +3,8 @@
 #include "fuzz.h"
 
 #include "api/routes.h"
-#include "http/text.h"
 
-/* What an escape stands for, read from the left once: the same as the server's, said differently.
- */
+/* Decodes escapes from the left in one pass: the same rule as the server's, written differently. */
 static size_t unescape_slowly(const char *in, char *out)
 {
     static const char digits[] = "0123456789abcdef";
@@ -39,7 +37,7 @@ static void path_is_decoded(char *path)
 /* The route's pattern with the segments in place of each `*` must be the path again. */
 static void segments_fill_the_pattern(const struct request *r)
 {
-    const struct text segments[] = {{.data = r->segment, .len = r->segment_len}, r->segment2};
+    const struct text segments[] = {r->segment, r->segment2};
     struct buf path = {0};
     size_t n = 0;
     for (const char *p = r->route->path; *p; p++) {
@@ -55,7 +53,7 @@ static void segments_fill_the_pattern(const struct request *r)
     buf_close(&path);
 }
 
-/* A name may have a slash or a percent sign in it, and is what the client meant. */
+/* A name may contain a slash or a percent sign, and is decoded to what the client meant. */
 static void name_is_read_back(const char *name, size_t len)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -84,9 +82,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         name_is_read_back(newline + 1, strlen(newline + 1));
         path_is_decoded(newline + 1);
     }
-    if (newline && strcmp(text, "OPTIONS") != 0) { /* which asks the server for its settings */
+    if (newline && strcmp(text, "OPTIONS") != 0) { /* which looks at the server's CORS settings */
         struct request r = {.method = text, .path = newline + 1};
-        route_find(&r);
+        route_find(&r, api_routes);
         hf_check(r.step && r.body_max >= BODY_MAX && r.body_max <= BODY_EVENT_MAX);
         if (r.route)
             segments_fill_the_pattern(&r);

@@ -83,7 +83,7 @@ describe('scopes', () => {
   });
 
   it('every path and method of the server is in the table above', async () => {
-    const source = fs.readFileSync(new URL('../../src/http/routes.c', import.meta.url), 'utf8');
+    const source = fs.readFileSync(new URL('../../src/api/routes.c', import.meta.url), 'utf8');
     const served = [...source.matchAll(/^ +\{"(\/[^"]+)"/gm)].map(([, template]) => template);
     const masked = ROUTES.map(([, template]) => template.replace(/\{.\}/g, '*'));
     assert.deepEqual([...new Set(masked)].sort(), served.sort());

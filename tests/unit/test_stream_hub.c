@@ -1,14 +1,17 @@
-/* Claims about the messages that streams share: what they say, that each is encoded once, that
- * whoever follows at whatever pace ends with the map (I13), and that memory has a bound. */
+/* Claims about the messages that streams share: what they say, that each is encoded once, that a
+ * subscriber of any pace ends with the map (I13), and that memory has a bound. */
 #include "support/fixtures.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "http/stream_hub.h"
 
 #define SEATS 60
+
+static struct stream_source *source; /* of seat changes; it needs no engine to encode them */
 
 static struct event *event_of(struct event_def *def, int64_t seq)
 {
@@ -35,7 +38,7 @@ static void change(struct event *e, bool is_area, uint32_t item, uint32_t state)
 }
 
 static size_t woken;
-static void wake(struct follower *f)
+static void wake(struct subscriber *f)
 {
     assert_non_null(f->channel);
     woken++;
@@ -49,7 +52,7 @@ static size_t round_of(struct hub *h)
     return n;
 }
 
-static struct message *next(struct follower *f)
+static struct message *next(struct subscriber *f)
 {
     bool behind = false;
     struct message *m = hub_next(f, &behind);
@@ -62,7 +65,7 @@ static bool says(const struct message *m, const char *what)
     return memmem(m->text.data, m->text.len, what, strlen(what)) != NULL;
 }
 
-static void assert_text(struct follower *f, const char *expected)
+static void assert_text(struct subscriber *f, const char *expected)
 {
     struct message *m = next(f);
     assert_non_null(m);
@@ -74,8 +77,8 @@ static void assert_text(struct follower *f, const char *expected)
 static void a_message_names_seats_and_areas(void **state)
 {
     (void)state;
-    struct hub h = {0};
-    struct follower f = {0};
+    struct hub h = {.source = source};
+    struct subscriber f = {0};
     struct event *e = hall();
     hub_join(&h, &f, e, AFTER_NOW);
     change(e, true, 1, 499);
@@ -102,8 +105,8 @@ static void a_message_names_seats_and_areas(void **state)
 static void a_message_is_encoded_once_for_all(void **state)
 {
     (void)state;
-    struct hub h = {0};
-    struct follower f[3] = {{0}};
+    struct hub h = {.source = source};
+    struct subscriber f[3] = {{0}};
     struct event *e = hall();
     for (int i = 0; i < 3; i++)
         hub_join(&h, &f[i], e, AFTER_NOW);
@@ -129,8 +132,8 @@ static void a_message_is_encoded_once_for_all(void **state)
 static void rounds_without_changes_say_nothing(void **state)
 {
     (void)state;
-    struct hub h = {0};
-    struct follower f = {0};
+    struct hub h = {.source = source};
+    struct subscriber f = {0};
     struct event *e = hall();
     assert_int_equal(round_of(&h), 0);
     hub_join(&h, &f, e, 0);
@@ -152,8 +155,8 @@ static void strangers_and_those_who_come_too_late_are_reset(void **state)
 {
     (void)state;
     static const char reset[] = "id: 2\nevent: reset\ndata: {\"seq\":2}\n\n";
-    struct hub h = {0};
-    struct follower old = {0}, future = {0}, unknown = {0}, present = {0};
+    struct hub h = {.source = source};
+    struct subscriber old = {0}, future = {0}, unknown = {0}, present = {0};
     struct event *e = hall();
     hub_join(&h, &present, e, 0);
     change(e, false, 1, SEAT_HELD);
@@ -170,7 +173,7 @@ static void strangers_and_those_who_come_too_late_are_reset(void **state)
     assert_null(next(&old)); /* who has been told is not told again */
     change(e, false, 3, SEAT_HELD);
     assert_int_equal(round_of(&h), 4);
-    struct follower *all[] = {&old, &future, &unknown, &present};
+    struct subscriber *all[] = {&old, &future, &unknown, &present};
     for (int i = 0; i < 4; i++) {
         assert_text(all[i], "id: 3\nevent: seats\n"
                             "data: {\"seq\":3,\"changes\":[[\"A-1-4\",\"h\"]],\"areas\":{}}\n\n");
@@ -183,8 +186,8 @@ static void strangers_and_those_who_come_too_late_are_reset(void **state)
 static void whoever_is_more_than_the_recent_messages_behind_is_told(void **state)
 {
     (void)state;
-    struct hub h = {0};
-    struct follower slow = {0}, slower = {0};
+    struct hub h = {.source = source};
+    struct subscriber slow = {0}, slower = {0};
     struct event *e = hall();
     hub_join(&h, &slower, e, AFTER_NOW);
     change(e, false, 0, SEAT_HELD);
@@ -238,8 +241,8 @@ static void messages_have_a_bound_each_and_together(void **state)
 {
     (void)state;
     enum { N = 60 };
-    struct hub h = {0};
-    struct follower f[N] = {{0}};
+    struct hub h = {.source = source};
+    struct subscriber f[N] = {{0}};
     struct message *held[N];
     struct event *e = large();
     size_t seats = 0;
@@ -276,8 +279,8 @@ static void those_who_missed_the_same_share_it_in_a_crowd(void **state)
 {
     (void)state;
     enum { N = 100 };
-    struct hub h = {0};
-    struct follower f[N] = {{0}};
+    struct hub h = {.source = source};
+    struct subscriber f[N] = {{0}};
     struct event *e = hall();
     size_t distinct = 0;
     change(e, false, 0, SEAT_HELD);
@@ -306,7 +309,7 @@ static void those_who_missed_the_same_share_it_in_a_crowd(void **state)
 enum { READERS = 40, STEPS = 4000 };
 
 struct reader {
-    struct follower follower;
+    struct subscriber subscriber;
     char map[SEATS];
     bool joined;
 };
@@ -344,24 +347,24 @@ static void sell(struct sale *s)
     change(s->e, false, seat, to);
 }
 
-/* Break off, or come back with what one had. */
+/* The reader breaks off, or comes back with the map it had. */
 static void come_or_go(struct sale *s, struct reader *r)
 {
     if (r->joined) {
-        hub_leave(&s->hub, &r->follower);
+        hub_leave(&s->hub, &r->subscriber);
     } else {
         int64_t after = (int64_t)random_below(&s->random, (uint64_t)s->e->seq + 1);
         memcpy(r->map, s->maps[after], SEATS);
-        hub_join(&s->hub, &r->follower, s->e, after);
+        hub_join(&s->hub, &r->subscriber, s->e, after);
     }
     r->joined = !r->joined;
 }
 
-/* One message; false: there is none. */
+/* Reads one message.  Returns false if there is none. */
 static bool read_on(struct sale *s, struct reader *r)
 {
     bool behind = false;
-    struct message *m = r->joined ? hub_next(&r->follower, &behind) : NULL;
+    struct message *m = r->joined ? hub_next(&r->subscriber, &behind) : NULL;
     if (behind)
         come_or_go(s, r);
     if (!m)
@@ -376,6 +379,7 @@ static void at_any_pace_a_reader_s_map_is_that_of_its_last_message(void **state)
 {
     (void)state;
     struct sale *s = &sale;
+    s->hub.source = source;
     s->e = hall();
     memset(s->maps[0], '.', SEATS);
     random_init_seeded(&s->random, test_seed(21));
@@ -398,7 +402,7 @@ static void at_any_pace_a_reader_s_map_is_that_of_its_last_message(void **state)
             ;
         if (r->joined)
             assert_memory_equal(r->map, s->maps[s->e->seq], SEATS);
-        hub_leave(&s->hub, &r->follower);
+        hub_leave(&s->hub, &r->subscriber);
     }
     assert_int_equal(s->hub.bytes, 0);
     hub_close(&s->hub);
@@ -417,5 +421,8 @@ int main(void)
         cmocka_unit_test(those_who_missed_the_same_share_it_in_a_crowd),
         cmocka_unit_test(at_any_pace_a_reader_s_map_is_that_of_its_last_message),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    source = api_stream_source_new(NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    api_stream_source_free(source);
+    return failed;
 }

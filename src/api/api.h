@@ -1,0 +1,36 @@
+/* The HTTP API of Holdfast: what src/api offers to the program.  Requests become commands for the
+ * engine (one file per resource), and verdicts become answers (problems.h, render.h).
+ *
+ *   src/http           src/api                                               src/engine
+ *   request  -->  route -> handler: parse, judge, build the command  -->  queue, worker ...
+ *   answer   <--  api_answer: verdict and rows -> problem or JSON    <--  pending_done
+ *
+ * Handlers run on HTTP threads and never block.  api_render runs on a worker as well, and
+ * api_render_map on the drawer. */
+#ifndef HF_API_API_H
+#define HF_API_API_H
+
+#include "base/metrics.h"
+#include "engine/engine.h"
+#include "http/app.h"
+#include "http/stream_source.h"
+
+struct api {
+    struct engine *engine;
+    struct metrics *metrics;    /* for GET /metrics */
+    const char *stream_address; /* ADDR:PORT where streams are served */
+};
+
+/* The application for server_config.  `api` is borrowed for the server's life. */
+struct http_app api_app(struct api *api);
+
+/* engine_config.render: appends the body of a successful answer and returns its HTTP status. */
+int api_render(const struct command *command, struct buf *out);
+/* engine_config.render_map: appends the answer to GET /v1/events/{e}/seats. */
+void api_render_map(const struct event *e, const struct seat_map *map, struct buf *out);
+
+/* The source of GET /v1/events/{e}/stream, for stream_config: see stream.c. */
+struct stream_source *api_stream_source_new(struct engine *engine);
+void api_stream_source_free(struct stream_source *source); /* accepts NULL */
+
+#endif

@@ -1,0 +1,110 @@
+/* See call.h: what the handlers of all resources share.  On HTTP threads. */
+#include "api/call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/idempotency.h"
+#include "api/parse.h"
+#include "rules/view.h"
+
+/* Leaves the call as a new one is: zeroed, but for room that is written before it is read. */
+void call_release(struct request *r)
+{
+    struct call *c = call_of(r);
+    command_close(&c->command);
+    if (c->json)
+        json_decref(c->json);
+    hold_body_close(&c->hold);
+    free(c->seats_heap);
+    free(c->areas_heap);
+    const size_t first = offsetof(struct call, command);
+    const size_t end = offsetof(struct call, hold) + offsetof(struct hold_body, seats_inline);
+    memset((char *)c + first, 0, end - first);
+}
+
+void call_submit(struct call *c, step_fn then)
+{
+    request_wait(&c->http, &c->command.pending, then);
+    enum hf_status status = engine_submit(call_engine(c), &c->command);
+    if (status != HF_OK) {
+        c->command.verdict = verdict_of(status);
+        pending_done(&c->command.pending);
+    }
+}
+
+void call_refuse(struct call *c, enum verdict verdict, const char *detail)
+{
+    answer_problem(&c->http, problem_of(verdict), detail);
+}
+
+void call_invalid(struct call *c, const char *detail)
+{
+    answer_problem(&c->http, &problem_invalid_request, detail);
+}
+
+static bool can_exist(int64_t event) { return event > 0 && event <= EVENT_KEY_MAX; }
+
+struct event *call_event(struct call *c, int64_t event, enum verdict missing, step_fn again)
+{
+    struct event *e = engine_event(call_engine(c), event);
+    struct command *command = &c->command;
+    if (e)
+        return e;
+    if (!c->event_tried && can_exist(event)) {
+        c->event_tried = true;
+        command->kind = CMD_EVENT_LOAD;
+        command->event_key = event;
+        call_submit(c, again);
+        return NULL;
+    }
+    bool looked_up = command->kind == CMD_EVENT_LOAD;
+    if (looked_up && command->verdict != VERDICT_OK && command->verdict != VERDICT_NO_SUCH_EVENT)
+        call_answer(&c->http);
+    else if (key_is_unused(c, again))
+        call_refuse(c, missing, NULL);
+    return NULL;
+}
+
+struct event *call_event_named(struct call *c, const char *text, size_t len, step_fn again)
+{
+    struct id id = {0};
+    bool is_id = id_parse(text, len, "evt_", &id);
+    struct event *e = call_event(c, is_id ? id.key : 0, VERDICT_NO_SUCH_EVENT, again);
+    if (!e || id_secret_equal(e->def->id.secret, id.secret))
+        return e;
+    if (key_is_unused(c, again))
+        call_refuse(c, VERDICT_NO_SUCH_EVENT, NULL);
+    return NULL;
+}
+
+void call_seat_room(struct call *c, size_t n)
+{
+    c->seats = c->seats_inline;
+    c->taken = c->taken_inline;
+    if (n <= SEATS_INLINE)
+        return;
+    free(c->seats_heap); /* of an earlier run of the same step */
+    c->seats = c->seats_heap = hf_alloc(sizeof *c->seats * 2 * n);
+    c->taken = c->seats + n;
+}
+
+const json_t *call_json(struct call *c, bool empty_ok, struct hf_err *err)
+{
+    if (!c->json)
+        c->json = parse_body(&c->http.body, empty_ok, err);
+    return c->json;
+}
+
+bool call_empty_body(struct call *c)
+{
+    static const char *const none[] = {NULL};
+    struct hf_err err = {0};
+    if (!idempotency_read(c))
+        return false;
+    const struct fields f = {.object = call_json(c, true, &err), .path = "", .err = &err};
+    if (f.object && fields_known(&f, none))
+        return true;
+    call_invalid(c, err.msg);
+    return false;
+}

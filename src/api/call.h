@@ -1,0 +1,75 @@
+/* A call is one request to the API: src/http's request, the command that it becomes, and what the
+ * handlers keep between their steps.  It belongs to the thread of its connection; only `command` is
+ * lent to the engine, from call_submit until the next step runs.
+ *
+ * Handlers are steps that may run again.  A step that needs an event or a key looked up names
+ * itself as the step to go on with, and then judges anew. */
+#ifndef HF_API_CALL_H
+#define HF_API_CALL_H
+
+#include <jansson.h>
+
+#include "api/api.h"
+#include "api/hold_parse.h"
+#include "api/problems.h"
+#include "http/request.h"
+#include "http/server.h"
+
+struct call {
+    struct request http; /* first: src/http knows the call as this */
+    struct command command;
+    json_t *json;     /* the body, where jansson read it; the command may point into it */
+    step_fn judge;    /* runs when nothing is stored under the key; see idempotency.h */
+    bool event_tried; /* the event has been looked up */
+    bool key_checked; /* nothing is stored under the key */
+    uint32_t *seats;  /* room for indexes of seats: seats_inline or seats_heap */
+    uint32_t *taken;  /* as much room again, for those that are refused */
+    uint32_t *seats_heap;
+    struct area_claim *areas_heap;
+    struct hold_body hold; /* of a POST /v1/holds */
+    /* call_release does not clear what follows hold.seats_inline */
+    uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];
+};
+
+static inline struct call *call_of(struct request *r) { return (struct call *)r; }
+
+static inline const struct api *call_api(const struct call *c)
+{
+    return server_context(c->http.server);
+}
+
+static inline struct engine *call_engine(const struct call *c) { return call_api(c)->engine; }
+
+/* http_app.release */
+void call_release(struct request *r);
+
+/* Lends the command to the engine; `then` runs when it comes back, with the verdict in the command.
+ * If the engine does not take it, that is the verdict. */
+void call_submit(struct call *c, step_fn then);
+
+/* The event if it is loaded.  If it is NULL, then either `again` will run once the event has been
+ * looked up, or the call has been answered: with `missing`, or because the ledger failed. */
+struct event *call_event(struct call *c, int64_t event, enum verdict missing, step_fn again);
+/* The same for the event whose id is this text. */
+struct event *call_event_named(struct call *c, const char *text, size_t len, step_fn again);
+
+/* Makes room for n seats in c->seats and c->taken. */
+void call_seat_room(struct call *c, size_t n);
+
+/* The body as an object, which jansson reads once; an empty body is {} if `empty_ok`.  NULL: err
+ * says what is wrong. */
+const json_t *call_json(struct call *c, bool empty_ok, struct hf_err *err);
+/* Reads the key, and checks that the body is empty or {}.  Returns false if the call has been
+ * answered with 400. */
+bool call_empty_body(struct call *c);
+
+/* Answers with the problem of a verdict.  `detail` NULL: the problem's usual sentence. */
+void call_refuse(struct call *c, enum verdict verdict, const char *detail);
+/* Answers with 400 invalid_request and this sentence. */
+void call_invalid(struct call *c, const char *detail);
+
+/* The last step of most handlers, in answer.c: answers with what the command's verdict says, a body
+ * or a problem. */
+void call_answer(struct request *r);
+
+#endif

@@ -1,0 +1,164 @@
+/* POST /v1/holds.  This is the hot path: most requests of a busy sale end in its engine_refuse, on
+ * this HTTP thread.
+ *
+ *   holds_create: key and body -> judge_create: limits, names -> engine_refuse? -> submit
+ *
+ * judge_create runs again when the event or the key has been looked up. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/idempotency.h"
+#include "api/routes.h"
+#include "api/seat_names.h"
+#include "rules/view.h"
+
+static void judge_create(struct request *r);
+
+static void refuse_too_many(struct call *c, int64_t max)
+{
+    char detail[64];
+    if (!key_is_unused(c, judge_create))
+        return;
+    (void)snprintf(detail, sizeof detail, "a hold may have at most %lld places", (long long)max);
+    call_refuse(c, VERDICT_TOO_MANY_SEATS, detail);
+}
+
+static int64_t count_places(const struct hold_body *body)
+{
+    int64_t n = (int64_t)body->n_seats + body->best_quantity;
+    for (size_t i = 0; i < body->n_areas; i++)
+        n += body->areas[i].quantity;
+    return n;
+}
+
+static void refuse_no_such_place(struct call *c, const char *what, const struct text *name)
+{
+    char detail[256];
+    if (!key_is_unused(c, judge_create))
+        return;
+    (void)snprintf(detail, sizeof detail, "The event has no %s named %.*s", what,
+                   (int)(name->len > 128 ? 128 : name->len), name->data);
+    call_refuse(c, VERDICT_NO_SUCH_SEAT, detail);
+}
+
+/* Returns false if the call has been refused, or its key is being looked up. */
+static bool find_areas(struct call *c, const struct event *e, struct hold_create *op)
+{
+    const struct hold_body *body = &c->hold;
+    if (!body->n_areas)
+        return true;
+    free(c->areas_heap); /* of an earlier run of judge_create */
+    c->areas_heap = hf_alloc(body->n_areas * sizeof *c->areas_heap);
+    for (size_t i = 0; i < body->n_areas; i++) {
+        const struct text *name = &body->areas[i].name;
+        int64_t area = event_area_find(e, name->data, name->len);
+        if (area < 0) {
+            refuse_no_such_place(c, "area", name);
+            return false;
+        }
+        c->areas_heap[i].area = (uint32_t)area;
+        c->areas_heap[i].quantity = body->areas[i].quantity;
+    }
+    op->areas = c->areas_heap;
+    op->n_areas = (uint32_t)body->n_areas;
+    return true;
+}
+
+static bool has_tier(const struct event *e, const struct text *tier)
+{
+    for (size_t i = 0; i < e->def->sections.n; i++) {
+        const char *name = e->def->sections.v[i].tier;
+        if (name && strlen(name) == tier->len && memcmp(name, tier->data, tier->len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Returns false if the call has been refused, or its key is being looked up. */
+static bool find_best(struct call *c, const struct event *e, struct hold_create *op)
+{
+    const struct hold_body *body = &c->hold;
+    if (!body->best_quantity)
+        return true;
+    op->best = (struct best_want){.quantity = (uint32_t)body->best_quantity,
+                                  .section = -1,
+                                  .tier = body->best_tier.data,
+                                  .tier_len = body->best_tier.len,
+                                  .adjacent = !body->best_split};
+    const struct text *section = &body->best_section;
+    if (section->data &&
+        (op->best.section = event_section_find(e, section->data, section->len)) < 0) {
+        refuse_no_such_place(c, "section", section);
+        return false;
+    }
+    if (body->best_tier.data && !has_tier(e, &body->best_tier)) {
+        refuse_no_such_place(c, "tier", &body->best_tier);
+        return false;
+    }
+    call_seat_room(c, op->best.quantity);
+    op->seats = c->seats;
+    op->shortage.taken = c->taken;
+    return true;
+}
+
+static void judge_create(struct request *r)
+{
+    struct call *c = call_of(r);
+    const struct hold_body *body = &c->hold;
+    struct hold_create *op = &c->command.create;
+    uint32_t n_seats = (uint32_t)body->n_seats;
+    int64_t n_places = count_places(body);
+    if (n_places > HOLD_PLACES_MAX) {
+        refuse_too_many(c, HOLD_PLACES_MAX);
+        return;
+    }
+    if (!seat_names_distinct(c, body->seats, n_seats, judge_create))
+        return;
+    struct event *e = call_event_named(c, body->event.data, body->event.len, judge_create);
+    if (!e)
+        return;
+    if (n_places > e->def->max_per_hold) {
+        refuse_too_many(c, e->def->max_per_hold);
+        return;
+    }
+    if (!hold_ttl_fits(c, body->ttl_ms, e) ||
+        !seat_names_find(c, e, body->seats, n_seats, judge_create))
+        return;
+    *op = (struct hold_create){.seats = c->seats,
+                               .n_seats = n_seats,
+                               .ttl_ms = body->ttl_ms,
+                               .owner = body->owner.data,
+                               .owner_len = body->owner.len,
+                               .metadata = body->metadata.data,
+                               .metadata_len = body->metadata.len,
+                               .shortage = {.taken = c->taken}};
+    if (!find_areas(c, e, op) || !find_best(c, e, op))
+        return;
+    c->command.kind = CMD_HOLD_CREATE;
+    c->command.event = e;
+    if (engine_refuse(call_engine(c), &c->command)) {
+        call_answer(r);
+        return;
+    }
+    op->client = access_client(r); /* half a microsecond, which a refusal need not pay */
+    idempotency_hash_request(c);
+    call_submit(c, call_answer);
+}
+
+/* hold_scan may have filled in a part of the body before it gave up; hold_parse replaces it. */
+static bool read_body(struct call *c)
+{
+    struct hf_err err = {0};
+    if (hold_scan(&c->http.body, &c->hold) || hold_parse(&c->http.body, &c->hold, &c->json, &err))
+        return true;
+    call_invalid(c, err.msg);
+    return false;
+}
+
+void holds_create(struct request *r)
+{
+    struct call *c = call_of(r);
+    if (idempotency_read(c) && read_body(c))
+        judge_create(r);
+}

@@ -1,0 +1,50 @@
+/* See page.h.  On HTTP threads. */
+#include "api/page.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/parse.h"
+
+bool page_limit(struct call *c, size_t max, size_t *ret)
+{
+    const char *text = request_query(&c->http, "limit");
+    int64_t n = 0;
+    if (!text)
+        return true;
+    if (!parse_digits(text, strlen(text), &n) || n < 1 || (uint64_t)n > max) {
+        char detail[64];
+        (void)snprintf(detail, sizeof detail, "limit must be from 1 to %zu", max);
+        call_invalid(c, detail);
+        return false;
+    }
+    *ret = (size_t)n;
+    return true;
+}
+
+void page_bad_cursor(struct call *c)
+{
+    call_invalid(c, "cursor must be the next_cursor of an earlier list");
+}
+
+void page_open(struct call *c) { buf_lit(&c->http.out, "{\"data\":["); }
+
+void page_next(struct call *c, size_t index)
+{
+    if (index)
+        buf_char(&c->http.out, ',');
+}
+
+void page_close(struct call *c, const char *cursor)
+{
+    struct buf *out = &c->http.out;
+    buf_lit(out, "],\"has_more\":");
+    buf_str(out, cursor ? "true" : "false");
+    buf_lit(out, ",\"next_cursor\":");
+    if (cursor)
+        buf_json(out, cursor, strlen(cursor));
+    else
+        buf_lit(out, "null");
+    buf_char(out, '}');
+    answer_out(&c->http, HTTP_OK, type_json);
+}

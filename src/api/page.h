@@ -1,0 +1,22 @@
+/* What lists have in common: ?limit=, cursors, and how their JSON ends.  A cursor says where the
+ * last page ended; it means nothing to the client. */
+#ifndef HF_API_PAGE_H
+#define HF_API_PAGE_H
+
+#include "api/call.h"
+
+#define PAGE_LIMIT_DEFAULT 20
+
+/* Reads ?limit= into *ret, which is left alone if there is none.  Returns false if the call has
+ * been answered with 400. */
+HF_MUST_USE bool page_limit(struct call *c, size_t max, size_t *ret);
+/* Answers that the cursor is none. */
+void page_bad_cursor(struct call *c);
+
+void page_open(struct call *c);
+/* Separates the entries: call it before each of them. */
+void page_next(struct call *c, size_t index);
+/* Answers with the page.  `cursor` NULL: there are no more entries. */
+void page_close(struct call *c, const char *cursor);
+
+#endif

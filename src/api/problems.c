@@ -1,0 +1,98 @@
+/* See problems.h. */
+#include "api/problems.h"
+
+/* clang-format off */
+const struct problem problem_key_required =
+    PROBLEM(400, "idempotency_key_required", "An Idempotency-Key is required",
+            "An Idempotency-Key is required");
+
+static const struct problem duplicate_seat =
+    PROBLEM(400, "duplicate_seat", "A seat is named twice",
+            "Name each seat once.");
+static const struct problem too_many_seats =
+    PROBLEM(400, "too_many_seats", "More places than one hold may take",
+            "More places than one hold may take");
+static const struct problem no_such_event =
+    PROBLEM(404, "no_such_event", "There is no such event",
+            "No event has this id.");
+static const struct problem no_such_seat =
+    PROBLEM(404, "no_such_seat", "There is no such seat or area",
+            "The event has no seats of these names.");
+static const struct problem no_such_hold =
+    PROBLEM(404, "no_such_hold", "There is no such hold",
+            "No hold has this id.");
+static const struct problem no_such_booking =
+    PROBLEM(404, "no_such_booking", "There is no such booking",
+            "No booking has this id.");
+static const struct problem seat_taken =
+    PROBLEM(409, "seat_taken", "A seat is already taken",
+            "These seats are held, booked or blocked; choose others.");
+static const struct problem sold_out =
+    PROBLEM(409, "sold_out", "Not enough places are left",
+            "Fewer are left than were asked for; see available.");
+static const struct problem event_closed =
+    PROBLEM(409, "event_closed", "The event takes no new holds",
+            "The seller has closed the sale for now.");
+static const struct problem hold_confirmed =
+    PROBLEM(409, "hold_confirmed", "The hold has been confirmed",
+            "The hold has become a booking.");
+static const struct problem renewal_cap =
+    PROBLEM(409, "renewal_cap", "The hold cannot be extended any further",
+            "It would not last longer: ask for a longer ttl_ms, unless max_expires_at is near.");
+static const struct problem stale_fence =
+    PROBLEM(409, "stale_fence", "The fence is not the hold's fence",
+            "Send the fence of the hold's latest answer.");
+static const struct problem seat_sold =
+    PROBLEM(409, "seat_sold", "A seat has already been sold",
+            "A seat has already been sold");
+static const struct problem hold_expired =
+    PROBLEM(410, "hold_expired", "The hold has expired",
+            "Its time ran out before this request; hold the seats again.");
+static const struct problem hold_released =
+    PROBLEM(410, "hold_released", "The hold has been released",
+            "It was given back; hold the seats again.");
+static const struct problem key_mismatch =
+    PROBLEM(422, "idempotency_mismatch", "The Idempotency-Key was used with another request",
+            "The key belongs to another method, path or body; use a new key.");
+static const struct problem too_many_holds =
+    PROBLEM(429, "too_many_holds", "This address holds as many places as it may",
+            "Release a hold, buy, or wait until one expires.");
+static const struct problem ledger_unavailable =
+    PROBLEM_RETRY(503, "ledger_unavailable", "The ledger cannot be written",
+                  "Nothing was done; repeat the request after Retry-After.");
+static const struct problem outcome_unknown =
+    PROBLEM(503, "outcome_unknown", "The outcome is not known",
+            "It may or may not have been done; look it up before repeating it.");
+/* clang-format on */
+
+/* Verdicts that are missing here stay within the engine, or are successes. */
+static const struct problem *const problems[VERDICT_COUNT] = {
+    [VERDICT_INVALID_REQUEST] = &problem_invalid_request,
+    [VERDICT_OVERLOADED] = &problem_overloaded,
+    [VERDICT_DRAINING] = &problem_draining,
+    [VERDICT_LEDGER_UNAVAILABLE] = &ledger_unavailable,
+    [VERDICT_LEDGER_CONFLICT] = &ledger_unavailable,
+    [VERDICT_OUTCOME_UNKNOWN] = &outcome_unknown,
+    [VERDICT_DUPLICATE_SEAT] = &duplicate_seat,
+    [VERDICT_TOO_MANY_SEATS] = &too_many_seats,
+    [VERDICT_NO_SUCH_EVENT] = &no_such_event,
+    [VERDICT_NO_SUCH_SEAT] = &no_such_seat,
+    [VERDICT_NO_SUCH_HOLD] = &no_such_hold,
+    [VERDICT_NO_SUCH_BOOKING] = &no_such_booking,
+    [VERDICT_SEAT_TAKEN] = &seat_taken,
+    [VERDICT_SOLD_OUT] = &sold_out,
+    [VERDICT_EVENT_CLOSED] = &event_closed,
+    [VERDICT_HOLD_CONFIRMED] = &hold_confirmed,
+    [VERDICT_HOLD_EXPIRED] = &hold_expired,
+    [VERDICT_HOLD_RELEASED] = &hold_released,
+    [VERDICT_RENEWAL_CAP] = &renewal_cap,
+    [VERDICT_STALE_FENCE] = &stale_fence,
+    [VERDICT_SEAT_SOLD] = &seat_sold,
+    [VERDICT_TOO_MANY_HOLDS] = &too_many_holds,
+    [VERDICT_KEY_MISMATCH] = &key_mismatch,
+};
+
+const struct problem *problem_of(enum verdict verdict)
+{
+    return problems[verdict] ? problems[verdict] : &problem_internal;
+}

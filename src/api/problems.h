@@ -1,0 +1,16 @@
+/* What a client reads about a verdict: HTTP status, code, title and usual detail.  The map is here
+ * and nowhere else.  Constants; any thread. */
+#ifndef HF_API_PROBLEMS_H
+#define HF_API_PROBLEMS_H
+
+#include "http/problem.h"
+#include "model/verdict.h"
+
+/* The problem of a verdict that is not a success. */
+const struct problem *problem_of(enum verdict verdict);
+
+/* The request needs an Idempotency-Key and has none.  No rule gives this answer, so it is the
+ * problem of no verdict. */
+extern const struct problem problem_key_required;
+
+#endif

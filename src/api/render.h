@@ -1,0 +1,31 @@
+/* The objects of the API as JSON.  Pure functions, called by HTTP threads, and by workers for
+ * answers that are stored with their effect (I8), so the same rows always give the same bytes. */
+#ifndef HF_API_RENDER_H
+#define HF_API_RENDER_H
+
+#include "engine/command.h"
+#include "rules/view.h"
+
+/* `e` NULL: the event as it is created, without the counts of its seats.  `status` 0: the status
+ * that the view shows. */
+void render_event(const struct event_def *def, struct event *e, int status, struct buf *out);
+/* A hold for callers who may see it but not act on it: the secret of its id is masked. */
+void render_hold_masked(const struct event *e, const struct hold_row *h, int64_t now,
+                        struct buf *out);
+/* A row of the log; `masked`: without the secrets of its ids. */
+void render_audit(const struct event *e, const struct audit_entry *entry, bool masked,
+                  struct buf *out);
+void render_seat_past(const struct event *e, uint32_t seat, const struct seat_past *past,
+                      struct buf *out);
+/* An id in quotes; `masked`: with asterisks for its secret. */
+void render_id(const char *prefix, const struct id *id, bool masked, struct buf *out);
+/* A seat's name in quotes. */
+void render_seat(const struct event *e, uint32_t index, struct buf *out);
+/* `["Stalls-A-1",...]` */
+void render_seats(const struct event *e, const uint32_t *seats, uint32_t n, struct buf *out);
+const char *hold_status_text(enum hold_status status);
+const char *booking_status_text(enum booking_status status);
+/* The letter of a seat's status in maps and streams: `.`, `h`, `b` or `x`. */
+char seat_letter(enum seat_status status);
+
+#endif

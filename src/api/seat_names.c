@@ -1,0 +1,106 @@
+/* See seat_names.h.  On HTTP threads. */
+#include "api/seat_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/idempotency.h"
+#include "base/hash.h"
+#include "base/utf8.h"
+#include "rules/view.h"
+
+static bool same_text(const struct text *a, const struct text *b)
+{
+    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+static const struct text *find_duplicate_of_many(const struct text *names, size_t n)
+{
+    size_t mask = 64;
+    while (mask < n * 2) /* half full at most */
+        mask *= 2;
+    uint32_t *slots = hf_alloc(mask-- * sizeof *slots); /* 1 + index */
+    const struct text *twice = NULL;
+    for (size_t i = 0; i < n && !twice; i++) {
+        size_t at = hash_bytes(names[i].data, names[i].len) & mask;
+        for (; slots[at] && !same_text(&names[i], &names[slots[at] - 1]); at = (at + 1) & mask)
+            ;
+        if (slots[at])
+            twice = &names[i];
+        slots[at] = (uint32_t)(i + 1);
+    }
+    free(slots);
+    return twice;
+}
+
+const struct text *find_duplicate(const struct text *names, size_t n)
+{
+    if (n > SEATS_INLINE)
+        return find_duplicate_of_many(names, n);
+    for (size_t i = 1; i < n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (same_text(&names[i], &names[k]))
+                return &names[i];
+    return NULL;
+}
+
+bool seat_names_distinct(struct call *c, const struct text *names, size_t n, step_fn judge)
+{
+    const struct text *twice = find_duplicate(names, n);
+    if (!twice)
+        return true;
+    if (!key_is_unused(c, judge))
+        return false;
+    problem_open(&c->http, problem_of(VERDICT_DUPLICATE_SEAT), NULL);
+    buf_lit(&c->http.out, ",\"seats\":[");
+    buf_json(&c->http.out, twice->data, twice->len);
+    buf_char(&c->http.out, ']');
+    problem_close(&c->http);
+    return false;
+}
+
+/* Lists those names whose numbers are in c->taken. */
+static void refuse_unknown(struct call *c, const struct text *names, size_t n_unknown)
+{
+    struct buf *out = &c->http.out;
+    problem_open(&c->http, problem_of(VERDICT_NO_SUCH_SEAT), NULL);
+    buf_lit(out, ",\"seats\":[");
+    for (size_t i = 0; i < n_unknown; i++) {
+        const struct text *name = &names[c->taken[i]];
+        if (i)
+            buf_char(out, ',');
+        buf_json(out, name->data, name->len);
+    }
+    buf_char(out, ']');
+    problem_close(&c->http);
+}
+
+bool seat_names_find(struct call *c, const struct event *e, const struct text *names, uint32_t n,
+                     step_fn judge)
+{
+    size_t n_unknown = 0;
+    call_seat_room(c, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (!event_seat_find(e, names[i].data, names[i].len, &c->seats[i]))
+            c->taken[n_unknown++] = i;
+    if (n_unknown == 0)
+        return true;
+    if (key_is_unused(c, judge))
+        refuse_unknown(c, names, n_unknown);
+    return false;
+}
+
+bool seat_name_find(struct call *c, const struct event *e, const char *text, size_t len,
+                    uint32_t *ret)
+{
+    const struct buf *name = request_name(&c->http, text, len);
+    if (!utf8_is_valid(name->data, name->len)) { /* no seat's name, and not fit for an answer */
+        call_refuse(c, VERDICT_NO_SUCH_SEAT, NULL);
+        return false;
+    }
+    const struct text as_text = {.data = name->data, .len = name->len};
+    if (!seat_names_find(c, e, &as_text, 1, NULL))
+        return false;
+    *ret = c->seats[0];
+    return true;
+}

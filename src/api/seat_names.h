@@ -1,0 +1,23 @@
+/* Names of seats in requests: from names to indexes, names that are given twice, and the refusals
+ * that list names.  `judge` is the step that judges the request anew; see key_is_unused. */
+#ifndef HF_API_SEAT_NAMES_H
+#define HF_API_SEAT_NAMES_H
+
+#include "api/call.h"
+
+/* The first name that appears twice (I6), or NULL.  O(n). */
+const struct text *find_duplicate(const struct text *names, size_t n);
+/* Returns true if no name appears twice.  Otherwise the call has been refused with the name, or its
+ * key is being looked up. */
+bool seat_names_distinct(struct call *c, const struct text *names, size_t n, step_fn judge);
+
+/* Puts the indexes of the named seats into c->seats, with room for as many in c->taken.  Returns
+ * false if the event has no seats of some of the names: the call has been refused with these names,
+ * or its key is being looked up. */
+bool seat_names_find(struct call *c, const struct event *e, const struct text *names, uint32_t n,
+                     step_fn judge);
+/* The same for one name as it stands in a path or query; for requests without a key. */
+bool seat_name_find(struct call *c, const struct event *e, const char *text, size_t len,
+                    uint32_t *ret);
+
+#endif

@@ -1,0 +1,27 @@
+/* Path and method to handler.  The application owns the table; src/http walks it from the top,
+ * which costs a short comparison for each row. */
+#ifndef HF_HTTP_ROUTE_H
+#define HF_HTTP_ROUTE_H
+
+#include "http/request.h"
+
+/* A row of the table.  A method without a handler is answered with 405, and a handler without a
+ * scope needs an admin, so that a forgotten scope opens nothing.  HEAD goes to the handler of GET.
+ *
+ *   {.path = "/v1/x/y", .allow = "GET, HEAD", .get = x_get, .get_scope = SCOPE_SELLER},
+ */
+struct route {
+    const char *path;  /* `*` stands for one segment; logs name the route by this text */
+    const char *allow; /* the methods that have a handler, for the header Allow */
+    step_fn get, post, del;
+    enum scope get_scope, post_scope, del_scope; /* the lowest scope that may; see access.h */
+    size_t post_max;                             /* limit of a POST's body; 0: BODY_MAX */
+    bool no_store;                               /* no cache may keep the answers */
+    bool while_draining;                         /* still answered while the server drains */
+};
+
+/* Sets r->route, r->needs, r->body_max and r->step.  Where no route fits, r->step answers with 404
+ * or 405.  `routes` ends with a row without a path. */
+void route_find(struct request *r, const struct route *routes);
+
+#endif

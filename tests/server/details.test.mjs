@@ -30,9 +30,13 @@ describe('small print', () => {
   });
 
   it('bytes that are no text are no seat, and the answer is text', async () => {
-    for (const path of [`/v1/events/${event.id}/seats/%ff`, `/v1/audit?event=${event.id}&seat=S-A-%c3`]) {
-      const answer = await server.get(path);
-      assertProblem(answer, 404, 'no_such_seat');
+    // A byte alone, a character cut off, a surrogate, an overlong slash, a character beyond U+10FFFF.
+    for (const bytes of ['%ff', 'S-A-%c3', '%ED%A0%80', '%c0%af', '%F4%90%80%80']) {
+      for (const path of [`/v1/events/${event.id}/seats/${bytes}`, `/v1/audit?event=${event.id}&seat=${bytes}`]) {
+        const answer = await server.get(path);
+        assertProblem(answer, 404, 'no_such_seat');
+        assert.doesNotThrow(() => new TextDecoder('utf-8', { fatal: true }).decode(answer.bytes), path);
+      }
     }
   });
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/hold_parse.h"
 #include "api/parse.h"
 
 #define PRICE_MAX INT64_C(1000000000000)
@@ -11,9 +12,6 @@
 #define ROW_SEATS_MAX 100000
 #define AREA_CAPACITY_MAX INT64_C(1000000000)
 #define EVENT_NAME_CHARS_MAX 255
-#define MAX_PER_HOLD_MAX 500
-#define HOLD_TTL_MS_MIN 1000
-#define HOLD_TTL_MS_MAX INT64_C(86400000)
 #define HOLD_TTL_MS_DEFAULT 480000
 #define HOLD_MAX_MS_MAX (7 * INT64_C(86400000))
 #define HOLD_MAX_MS_DEFAULT 1200000
@@ -238,7 +236,7 @@ static bool read_limits(const struct fields *f, struct event_def *def)
         def->hold_ttl_ms > HOLD_MAX_MS_DEFAULT ? def->hold_ttl_ms : HOLD_MAX_MS_DEFAULT;
     if (!field_int(f, "hold_max_ms", OPTIONAL, def->hold_ttl_ms, HOLD_MAX_MS_MAX,
                    &def->hold_max_ms) ||
-        !field_int(f, "max_per_hold", OPTIONAL, 1, MAX_PER_HOLD_MAX, &per_hold))
+        !field_int(f, "max_per_hold", OPTIONAL, 1, HOLD_PLACES_MAX, &per_hold))
         return false;
     def->max_per_hold = (int32_t)per_hold;
     return true;

@@ -67,11 +67,11 @@ static bool take_ttl(struct cursor *c, int64_t *ret)
         return false;
     for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
         n = n * 10 + (*c->at - '0');
-        if (n > HOLD_TTL_MS_CEILING)
+        if (n > HOLD_TTL_MS_MAX)
             return false;
     }
     *ret = n;
-    return n >= HOLD_TTL_MS_FLOOR;
+    return n >= HOLD_TTL_MS_MIN;
 }
 
 static bool text_is(const struct text *t, const char *wanted, size_t len)
@@ -197,7 +197,7 @@ static bool read_body(const struct fields *f, struct hold_body *ret)
         !read_seats(f, ret) || !read_best(f, ret) || !read_areas(f, ret) ||
         !field_text(f, "owner", NULLABLE, 0, HOLD_OWNER_CHARS_MAX, &ret->owner.data,
                     &ret->owner.len) ||
-        !field_int(f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_FLOOR, HOLD_TTL_MS_CEILING, &ret->ttl_ms) ||
+        !field_int(f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX, &ret->ttl_ms) ||
         !field_metadata(f, "metadata", &ret->metadata_heap))
         return false;
     if (!ret->n_seats && !ret->best_quantity && !ret->n_areas)

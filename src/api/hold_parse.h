@@ -34,8 +34,8 @@ struct hold_body {
     struct text seats_inline[SEATS_INLINE]; /* last, and not part of what has to be zeroed */
 };
 
-#define HOLD_TTL_MS_FLOOR 1000
-#define HOLD_TTL_MS_CEILING 86400000
+#define HOLD_TTL_MS_MIN 1000
+#define HOLD_TTL_MS_MAX 86400000
 #define HOLD_OWNER_CHARS_MAX 128
 #define HOLD_PLACES_MAX 500 /* the largest max_per_hold an event may have */
 

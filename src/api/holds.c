@@ -19,7 +19,7 @@ bool hold_ttl_fits(struct call *c, int64_t ttl_ms, const struct event *e)
     if (ttl_ms <= e->def->hold_ttl_ms)
         return true;
     (void)snprintf(detail, sizeof detail, "ttl_ms must be from %d to the event's %lld",
-                   HOLD_TTL_MS_FLOOR, (long long)e->def->hold_ttl_ms);
+                   HOLD_TTL_MS_MIN, (long long)e->def->hold_ttl_ms);
     call_invalid(c, detail);
     return false;
 }
@@ -85,7 +85,7 @@ static bool read_renew(struct call *c, int64_t *ret_ttl_ms, struct hf_err *err)
     static const char *const known[] = {"ttl_ms", NULL};
     const struct fields f = {.object = call_json(c, true, err), .path = "", .err = err};
     return f.object && fields_known(&f, known) &&
-           field_int(&f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_FLOOR, HOLD_TTL_MS_CEILING, ret_ttl_ms);
+           field_int(&f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX, ret_ttl_ms);
 }
 
 void holds_renew(struct request *r)

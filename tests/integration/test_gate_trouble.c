@@ -404,24 +404,24 @@ static bool naive_claim(struct redis_link *k, const struct wish *w, int number)
     char keys[SEATS_MAX][32], value[16];
     bool free_all = true;
     int len = snprintf(value, sizeof value, "%d", number);
-    for (uint32_t i = 0; i < w->c.create.n_seats; i++) {
+    for (uint32_t i = 0; i < w->c.n_seats; i++) {
         int n = snprintf(keys[i], sizeof keys[i], "naive:%u", w->seats[i]);
         redis_put(k, (struct redis_arg[]){REDIS_ARG("GET"), {keys[i], (size_t)n}}, 2);
     }
     hf_check(redis_exchange(k, 0, replies, NULL) == HF_DONE);
-    for (uint32_t i = 0; i < w->c.create.n_seats; i++) {
+    for (uint32_t i = 0; i < w->c.n_seats; i++) {
         free_all = free_all && replies[i]->type == REDIS_REPLY_NIL;
         freeReplyObject(replies[i]);
     }
     if (!free_all)
         return false;
-    for (uint32_t i = 0; i < w->c.create.n_seats; i++)
+    for (uint32_t i = 0; i < w->c.n_seats; i++)
         redis_put(k,
                   (struct redis_arg[]){
                       REDIS_ARG("SET"), {keys[i], strlen(keys[i])}, {value, (size_t)len}},
                   3);
     hf_check(redis_exchange(k, 0, replies, NULL) == HF_DONE);
-    for (uint32_t i = 0; i < w->c.create.n_seats; i++)
+    for (uint32_t i = 0; i < w->c.n_seats; i++)
         freeReplyObject(replies[i]);
     return true;
 }
@@ -430,21 +430,21 @@ static void naive_free(struct redis_link *k, const struct wish *w)
 {
     redisReply *replies[SEATS_MAX];
     char key[32];
-    for (uint32_t i = 0; i < w->c.create.n_seats; i++) {
+    for (uint32_t i = 0; i < w->c.n_seats; i++) {
         int n = snprintf(key, sizeof key, "naive:%u", w->seats[i]);
         redis_put(k, (struct redis_arg[]){REDIS_ARG("DEL"), {key, (size_t)n}}, 2);
     }
     hf_check(redis_exchange(k, 0, replies, NULL) == HF_DONE);
-    for (uint32_t i = 0; i < w->c.create.n_seats; i++)
+    for (uint32_t i = 0; i < w->c.n_seats; i++)
         freeReplyObject(replies[i]);
 }
 
 static void give_back(struct gate *g, const uint8_t *who, const struct wish *w)
 {
     struct gate_seat seats[SEATS_MAX];
-    for (uint32_t i = 0; i < w->c.create.n_seats; i++)
+    for (uint32_t i = 0; i < w->c.n_seats; i++)
         seats[i] = (struct gate_seat){.event = EVENT, .seat = w->seats[i]};
-    hf_check(gate_settle(g, who, seats, w->c.create.n_seats, NULL, 0, NULL) == HF_DONE);
+    hf_check(gate_settle(g, who, seats, w->c.n_seats, NULL, 0, NULL) == HF_DONE);
 }
 
 static void draw(struct random *random, struct wish *w)
@@ -480,12 +480,12 @@ static void *crowd_member(void *ctx)
                        ? naive_claim(&link, &w, m->number)
                        : gate_claim(g, who, &w.c, 1, NULL) == HF_DONE && gate_claim_granted(&w.c);
         atomic_fetch_add(yes ? &c->grants : &c->refusals, 1);
-        for (uint32_t i = 0; yes && i < w.c.create.n_seats; i++)
-            if (atomic_exchange(&c->create.owner[w.seats[i]], m->number) != 0)
+        for (uint32_t i = 0; yes && i < w.c.n_seats; i++)
+            if (atomic_exchange(&c->owner[w.seats[i]], m->number) != 0)
                 atomic_fetch_add(&c->doubles, 1);
         hf_check(gate_ping(g, NULL) == HF_DONE); /* they are had for a while */
-        for (uint32_t i = 0; yes && i < w.c.create.n_seats; i++)
-            if (atomic_exchange(&c->create.owner[w.seats[i]], 0) != m->number)
+        for (uint32_t i = 0; yes && i < w.c.n_seats; i++)
+            if (atomic_exchange(&c->owner[w.seats[i]], 0) != m->number)
                 atomic_fetch_add(&c->doubles, 1);
         if (yes && c->naive)
             naive_free(&link, &w);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/render.h"
+#include "api/api.h"
 #include "engine/drawer.h"
 #include "engine/key_filter.h"
 #include "engine/lane.h"

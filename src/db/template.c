@@ -1,4 +1,4 @@
-/* Statement templates: one pass to find the parameters, one to write the text.  Pure. */
+/* See template.h.  One pass finds the parameters, a second one writes the text.  Pure. */
 #include "db/template.h"
 
 #include <ctype.h>
@@ -37,7 +37,7 @@ static enum db_type type_of(const char *word, size_t len)
                                          : DB_NULL;
 }
 
-/* `list` stands behind the opening parenthesis of "name type, name type)". */
+/* Parses "name type, name type)"; `list` points behind the opening parenthesis. */
 static bool params_parse(const char *list, struct params *params)
 {
     while (*list && *list != ')') {
@@ -59,7 +59,7 @@ static bool params_parse(const char *list, struct params *params)
     return *list == ')';
 }
 
-/* The braces' text up to '(' ends in this word. */
+/* Returns true if the text between the brace and the parenthesis ends in this word. */
 static bool ends_in(const char *open, const char *paren, const char *word)
 {
     size_t len = strlen(word);
@@ -143,7 +143,8 @@ static void put_unnest(struct buf *out, const struct params *params)
     buf_char(out, ')');
 }
 
-/* {values(...)}, { FROM rows(...)} or {args(...)}: `open` is the brace, `paren` their '('. */
+/* Writes {values(...)}, { FROM rows(...)} or {args(...)}; `open` is the brace, `paren` the
+ * parenthesis. */
 static void put_list(struct buf *out, const struct dialect *dialect, const struct params *params,
                      const char *open, const char *paren)
 {
@@ -165,7 +166,7 @@ static void put_list(struct buf *out, const struct dialect *dialect, const struc
     put_unnest(out, params);
 }
 
-/* r.x, standing at `s`. */
+/* Writes the reference r.x at `s`. */
 static void put_reference(struct buf *out, const struct dialect *dialect,
                           const struct params *params, const char *s, int number)
 {
@@ -179,7 +180,7 @@ static void put_reference(struct buf *out, const struct dialect *dialect,
     }
 }
 
-static void params_tell(const struct params *params, bool slow, struct template_params *ret)
+static void params_copy(const struct params *params, bool slow, struct template_params *ret)
 {
     *ret = (struct template_params){.n = params->n, .rows = params->rows, .slow = slow};
     for (int i = 0; i < params->n; i++)
@@ -218,6 +219,6 @@ enum hf_status template_expand(const char *sql, const struct dialect *dialect, s
             buf_char(out, *s);
         }
     }
-    params_tell(&params, slow, ret_params);
+    params_copy(&params, slow, ret_params);
     return HF_OK;
 }

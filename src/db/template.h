@@ -1,4 +1,5 @@
-/* Turns the shared statement text (see db.h) into one database's own.  Used by the drivers only. */
+/* Turns the shared text of a statement (see db.h) into that of one database.  Used by the drivers
+ * only. */
 #ifndef HF_DB_TEMPLATE_H
 #define HF_DB_TEMPLATE_H
 
@@ -15,21 +16,21 @@ struct template_fragment {
 };
 
 struct dialect {
-    const struct template_fragment *fragments; /* ended by a NULL name */
-    /* True: rows(...) and args(...) vanish and r.x becomes ?n.  False, for a database that takes
-     * arrays: rows(...) becomes unnest($1::bigint[], ...) AS r(...), and the r.x of args(...)
-     * become $n::bigint. */
+    const struct template_fragment *fragments; /* ends with a NULL name */
+    /* If true, rows(...) and args(...) vanish and r.x becomes ?n.  If false, for a database that
+     * takes arrays, rows(...) becomes unnest($1::bigint[], ...) AS r(...), and each r.x of
+     * args(...) becomes $n::bigint. */
     bool row_at_a_time;
 };
 
 struct template_params {
     int n;
     enum db_type types[TEMPLATE_PARAMS_MAX];
-    bool rows; /* rows(...) or values(...), not args(...) */
-    bool slow; /* {slow} was there */
+    bool rows; /* it has rows(...) or values(...), not args(...) */
+    bool slow; /* it has {slow} */
 };
 
-/* Appends the statement to `out`.  HF_INTERNAL when the text is wrong. */
+/* Appends the statement to `out`.  Fails with HF_INTERNAL if the text is wrong. */
 HF_MUST_USE enum hf_status template_expand(const char *sql, const struct dialect *dialect,
                                            struct buf *out, struct template_params *ret_params,
                                            struct hf_err *err);

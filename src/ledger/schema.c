@@ -1,7 +1,6 @@
-/* The schema, as migrations: version n is migrations[n-1].  Never edit one that has been released;
- * add another.  Statuses are the integers of rows.h.  No foreign keys: the writer's conditions and
- * row counts are the check, `holdfast verify` the proof, and the hot path pays for neither twice.
- */
+/* The schema as migrations: ledger_migrations[n - 1] makes version n.  Never edit a migration that
+ * has been released; add another.  Statuses are the integers of rows.h.  There are no foreign keys:
+ * the conditions and row counts of every write check the same, and `holdfast verify` proves it. */
 #include "ledger/internal.h"
 
 const char *const ledger_migrations[] = {
@@ -11,7 +10,7 @@ const char *const ledger_migrations[] = {
     "  status bigint NOT NULL, hold_ttl_ms bigint NOT NULL, hold_max_ms bigint NOT NULL,"
     "  max_per_hold bigint NOT NULL, created_at bigint NOT NULL);"
 
-    /* The lock and the counters of each event; event 0 is the catalogue of events itself. */
+    /* The lock and the counters of each event; event 0 is the catalogue of events. */
     "CREATE TABLE event_clock ("
     "  event {key}, seq bigint NOT NULL, fence bigint NOT NULL, now bigint NOT NULL) {hot};"
     "INSERT INTO event_clock (event, seq, fence, now) VALUES (0, 0, 0, 0);"
@@ -53,7 +52,7 @@ const char *const ledger_migrations[] = {
     "  body text NOT NULL, created_at bigint NOT NULL) {clustered};"
     "CREATE INDEX idempotency_age ON idempotency (created_at);"
 
-    /* audit = event << 40 | seq: one integer, so that the log is only ever appended to */
+    /* audit = event << 40 | seq: one integer, so that an event's log is only appended to */
     "CREATE TABLE audit ("
     "  audit {key}, event bigint NOT NULL, seq bigint NOT NULL, at bigint NOT NULL, object bigint "
     "NOT NULL,"
@@ -61,13 +60,14 @@ const char *const ledger_migrations[] = {
     "  hold bigint NOT NULL, booking bigint NOT NULL, fence bigint NOT NULL, until bigint NOT NULL,"
     "  cause bigint NOT NULL);",
 
-    /* 2: places of general admission in holds, as [area, quantity, area, quantity ...]; whose
-       address a keyless buyer has, hashed */
+    /* 2: the area places of a hold, as [area, quantity, area, quantity ...]; the hashed address of
+       a buyer without a key */
     ("ALTER TABLE holds ADD COLUMN areas text;"
      "ALTER TABLE holds ADD COLUMN client bigint NOT NULL DEFAULT 0;"),
 
-    /* 3: an event is a row a section: its rows of seats are a text, see layout.c, and a seat gets
-       its row by its first change.  Events made before keep theirs, in seat_rows and seats. */
+    /* 3: an event has one row per section, whose rows of seats are a text (see layout.h), and a
+       seat gets its row by its first change.  Events made before keep theirs, in seat_rows and
+       seats. */
     "ALTER TABLE sections ADD COLUMN layout text;",
 };
 

@@ -1,6 +1,6 @@
 /* Reads the ledger for verify_fold.c, one event after another, in one transaction that writes
- * nothing: what is compared is one moment's picture, however busy the server is.  The transaction
- * keeps a live server's log from being emptied while it lasts. */
+ * nothing: what it compares is the state of one moment, however busy the servers are.  While it
+ * lasts, SQLite cannot empty a running server's log. */
 #include "ledger/verify.h"
 
 #include <stdlib.h>
@@ -70,15 +70,15 @@ struct verifier {
     struct db *db;
     struct db_stmt *stmts[VS_COUNT];
     struct event_state event;
-    VEC(struct clock_row) clocks; /* of all events, and of their catalogue: event 0 */
-    uint32_t *list, list_cap;     /* seats or areas of the hold being read */
-    int64_t scalar;
-    int64_t read[VS_COUNT]; /* rows each statement has given */
+    VEC(struct clock_row) clocks; /* of all events, and of event 0, their catalogue */
+    uint32_t *list, list_cap;     /* the seats or areas of the hold being read */
+    int64_t scalar;               /* the result of a query of one number */
+    int64_t read[VS_COUNT];       /* number of rows that each statement gave */
 };
 
 typedef void row_fn(struct verifier *v, struct db_stmt *stmt);
 
-/* Runs a statement to its end; `row` is called for each row. */
+/* Runs a statement to its end and calls `row` for each of its rows. */
 static enum hf_status each(struct verifier *v, enum verify_statement which, int64_t first,
                            int64_t last, row_fn *row, struct hf_err *err)
 {
@@ -96,7 +96,7 @@ static enum hf_status each(struct verifier *v, enum verify_statement which, int6
     return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
 }
 
-/* A status of a damaged row, made to fit without becoming a real one. */
+/* Returns the value, or one that is no status if a damaged row has a larger one. */
 static uint8_t small(int64_t value)
 {
     return value < 0 || value > UINT8_MAX ? UINT8_MAX : (uint8_t)value;
@@ -149,19 +149,20 @@ static void on_old_rows(struct verifier *v, struct db_stmt *stmt)
     v->scalar += db_column_int(stmt, 0);
 }
 
-/* How many seats an event has, by its layout. */
+/* Counts the seats of an event by its layout. */
 static enum hf_status count_seats(struct verifier *v, int64_t event, struct hf_err *err)
 {
+    enum hf_status status;
     v->scalar = 0;
-    enum hf_status status = each(v, VS_SECTIONS, event, 0, on_section, err);
-    if (status == HF_OK)
-        status = each(v, VS_OLD_ROWS, event, 0, on_old_rows, err);
+    if ((status = each(v, VS_SECTIONS, event, 0, on_section, err)) != HF_OK ||
+        (status = each(v, VS_OLD_ROWS, event, 0, on_old_rows, err)) != HF_OK)
+        return status;
     int64_t n = v->scalar;
     v->event.n_seats = n < 0 ? 0 : n > EVENT_SEATS_MAX ? EVENT_SEATS_MAX : (uint32_t)n;
-    if (status == HF_OK && n != v->event.n_seats)
+    if (n != v->event.n_seats)
         verify_violation(v->event.report, VERIFY_STRAYS, "event %lld has %lld seats",
                          (ll)v->event.event, (ll)n);
-    return status;
+    return HF_OK;
 }
 
 static void on_area(struct verifier *v, struct db_stmt *stmt)
@@ -178,7 +179,7 @@ static void on_area(struct verifier *v, struct db_stmt *stmt)
                          (ll)capacity);
 }
 
-/* Without a row to say otherwise, an event has been open from the start. */
+/* An event is open until the log says otherwise. */
 static void on_status(struct verifier *v, struct db_stmt *stmt)
 {
     v->event.status = small(db_column_int(stmt, 0));
@@ -191,7 +192,8 @@ static int index_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The seats a hold lists: distinct, of this event (I6); those of a live one are its own (I1). */
+/* The seats that a hold lists are distinct and of this event (I6).  No two live holds list the same
+ * one (I1). */
 static void claim_seats(struct verifier *v, struct hold_state *h)
 {
     struct event_state *e = &v->event;
@@ -218,7 +220,7 @@ static void claim_seats(struct verifier *v, struct hold_state *h)
     }
 }
 
-/* The places a hold lists, [area, quantity ...]; those of a live one count (I2). */
+/* Sums up the places that live holds list, as [area, quantity ...] (I2). */
 static void claim_areas(struct verifier *v, struct hold_state *h, uint32_t n_numbers)
 {
     struct event_state *e = &v->event;
@@ -238,7 +240,8 @@ static void claim_areas(struct verifier *v, struct hold_state *h, uint32_t n_num
                          (ll)h->key);
 }
 
-/* The numbers of a column into v->list; false: damaged.  NULL is an empty list. */
+/* Reads the numbers of a column into v->list.  SQL NULL is an empty list.  Returns false if it is
+ * damaged. */
 static bool read_list(struct verifier *v, struct db_stmt *stmt, int column, uint32_t *ret_n)
 {
     size_t len;
@@ -330,7 +333,7 @@ static void on_seat(struct verifier *v, struct db_stmt *stmt)
 
 /* ---- one event ---- */
 
-/* Holds before sales and log, all of them before the seats: each seat is compared as it is read. */
+/* Reads holds before sales and log, and seats last: each seat is compared when it is read. */
 static enum hf_status verify_event(struct verifier *v, const struct clock_row *clock,
                                    struct hf_err *err)
 {
@@ -358,16 +361,16 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
         {VS_AUDIT, AUDIT_KEY(event, 0), AUDIT_KEY(event + 1, 0) - 1, on_audit, verify_fold_end},
         {VS_SEATS, first_seat, last_seat, on_seat, verify_seats_end},
     };
-    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == HF_OK; i++) {
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         status = each(v, steps[i].which, steps[i].first, steps[i].last, steps[i].row, err);
-        if (status == HF_OK && steps[i].end)
+        if (status != HF_OK)
+            return status;
+        if (steps[i].end)
             steps[i].end(e);
     }
-    if (status == HF_OK) {
-        verify_areas(e);
-        verify_holds(e);
-    }
-    return status;
+    verify_areas(e);
+    verify_holds(e);
+    return HF_OK;
 }
 
 static void event_close(struct event_state *e)
@@ -379,9 +382,9 @@ static void event_close(struct event_state *e)
     *e = (struct event_state){.report = e->report};
 }
 
-/* ---- all of them ---- */
+/* ---- all events ---- */
 
-/* Rows that no event has led to. */
+/* Reports rows that belong to no event. */
 static enum hf_status check_strays(struct verifier *v, struct hf_err *err)
 {
     static const struct {
@@ -392,35 +395,39 @@ static enum hf_status check_strays(struct verifier *v, struct hf_err *err)
         {"bookings", VS_COUNT_BOOKINGS, VS_BOOKINGS}, {"sold_seats", VS_COUNT_SALES, VS_SALES},
         {"audit", VS_COUNT_AUDIT, VS_AUDIT},          {"seats", VS_COUNT_SEATS, VS_SEATS},
     };
-    enum hf_status status = HF_OK;
-    for (size_t i = 0; i < sizeof tables / sizeof *tables && status == HF_OK; i++) {
-        status = each(v, tables[i].count, 0, 0, on_scalar, err);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        enum hf_status status = each(v, tables[i].count, 0, 0, on_scalar, err);
+        if (status != HF_OK)
+            return status;
         v->event.report->checks[VERIFY_STRAYS].rows += v->scalar;
-        if (status == HF_OK && v->scalar != v->read[tables[i].rows])
+        if (v->scalar != v->read[tables[i].rows])
             verify_violation(v->event.report, VERIFY_STRAYS, "%lld of %lld %s belong to no event",
                              (ll)(v->scalar - v->read[tables[i].rows]), (ll)v->scalar,
                              tables[i].table);
     }
-    return status;
+    return HF_OK;
 }
 
 static enum hf_status verify_all(struct verifier *v, struct hf_err *err)
 {
     enum hf_status status = each(v, VS_VERSION, 0, 0, on_scalar, err);
-    if (status == HF_OK && v->scalar != ledger_migrations_len)
+    if (status != HF_OK)
+        return status;
+    if (v->scalar != ledger_migrations_len)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
                           "the data is of schema version %lld, this program reads %d",
                           (ll)v->scalar, ledger_migrations_len);
-    if (status == HF_OK)
-        status = each(v, VS_EVENTS, 0, 0, on_event, err);
-    if (status == HF_OK)
-        status = each(v, VS_NO_CLOCK, 0, 0, on_no_clock, err);
-    for (size_t i = 0; i < v->clocks.n && status == HF_OK; i++) {
+    if ((status = each(v, VS_EVENTS, 0, 0, on_event, err)) != HF_OK ||
+        (status = each(v, VS_NO_CLOCK, 0, 0, on_no_clock, err)) != HF_OK)
+        return status;
+    for (size_t i = 0; i < v->clocks.n; i++) {
         v->event.report->events += v->clocks.v[i].event != 0;
         status = verify_event(v, &v->clocks.v[i], err);
         event_close(&v->event);
+        if (status != HF_OK)
+            return status;
     }
-    return status == HF_OK ? check_strays(v, err) : status;
+    return check_strays(v, err);
 }
 
 static void report_init(struct verify_report *report)
@@ -435,7 +442,7 @@ static void report_init(struct verify_report *report)
     memcpy(report->checks, checks, sizeof checks);
 }
 
-/* Before anything is read: a table that is not there says less. */
+/* Called before anything is read: an error about a missing table would say less. */
 static enum hf_status check_version(struct db *db, struct hf_err *err)
 {
     int64_t version;
@@ -454,28 +461,30 @@ static enum hf_status check_version(struct db *db, struct hf_err *err)
                           : "");
 }
 
+static void verifier_close(struct verifier *v)
+{
+    if (v->db)
+        v->db->driver->rollback(v->db);
+    event_close(&v->event);
+    vec_close(&v->clocks);
+    free(v->list);
+    db_close(v->db);
+}
+
 enum hf_status ledger_verify(const char *url, const struct clock *clock, struct verify_report *ret,
                              struct hf_err *err)
 {
     const struct db_options options = {.clock = clock, .cache_kib = VERIFY_CACHE_KIB};
     struct verify_report *report = hf_alloc(sizeof *report);
     struct verifier v = {.event.report = report};
+    enum hf_status status;
     report_init(report);
-    enum hf_status status = db_open(url, &options, &v.db, err);
-    if (status == HF_OK)
-        status = check_version(v.db, err);
-    if (status == HF_OK)
-        status = v.db->driver->begin(v.db, err);
-    if (status == HF_OK)
-        status = verify_all(&v, err);
-    if (v.db)
-        v.db->driver->rollback(v.db);
-    if (status == HF_OK)
+    if ((status = db_open(url, &options, &v.db, err)) == HF_OK &&
+        (status = check_version(v.db, err)) == HF_OK &&
+        (status = v.db->driver->begin(v.db, err)) == HF_OK &&
+        (status = verify_all(&v, err)) == HF_OK)
         *ret = *report;
-    event_close(&v.event);
-    vec_close(&v.clocks);
-    free(v.list);
+    verifier_close(&v);
     free(report);
-    db_close(v.db);
     return status;
 }

@@ -1,8 +1,8 @@
-/* The ledger read as an auditor would: every invariant that rows can show, checked on one snapshot.
- * A connection of its own that only reads, so it works beside a live server; any thread.
+/* Checks every invariant that the rows of the ledger can show, on one snapshot.  Uses a connection
+ * of its own that only reads, so it works beside running servers; any thread.
  *
- * One event at a time: about 48 bytes a seat and 72 a hold ever made of the largest event.  Cost is
- * one ordered pass over each table. */
+ * Memory holds one event at a time: about 48 bytes per seat and 72 per hold that the event ever
+ * had. The cost is one ordered pass over each table. */
 #ifndef HF_LEDGER_VERIFY_H
 #define HF_LEDGER_VERIFY_H
 
@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 
-/* name, invariant, what must be true, the rows it was checked on */
+/* Name, invariant, what must be true, and the kind of rows on which it is checked. */
 #define VERIFY_CHECKS(X)                                                                           \
     X(SEAT_OWNER, "I1", "a held or booked seat belongs to one live hold that lists it", "seats")   \
     X(ONE_OWNER, "I1", "no seat is listed by two live holds", "claims")                            \
@@ -48,21 +48,23 @@ enum verify_id {
 
 struct verify_check {
     const char *invariant, *what, *unit;
-    int64_t rows, violations;
-    char examples[VERIFY_EXAMPLES][VERIFY_EXAMPLE_SIZE]; /* the first of the violations */
+    int64_t rows; /* checked */
+    int64_t violations;
+    char examples[VERIFY_EXAMPLES][VERIFY_EXAMPLE_SIZE]; /* the first violations, in words */
 };
 
 struct verify_report {
-    int64_t events, violations; /* of all checks */
+    int64_t events;
+    int64_t violations; /* of all checks */
     struct verify_check checks[VERIFY_COUNT];
 };
 
-/* HF_OK: everything was read, and the report says what is wrong.  Otherwise it could not be.
- * VERIFY_GATE is left to whoever knows a gate. */
+/* Returns HF_OK if everything could be read; the report then says what is wrong.  Does not check
+ * VERIFY_GATE, for which see cli/verify_gate.h. */
 HF_MUST_USE enum hf_status ledger_verify(const char *url, const struct clock *clock,
                                          struct verify_report *ret, struct hf_err *err);
 
-/* One more violation of a check, in words. */
+/* Adds a violation of a check, in words. */
 __attribute__((format(printf, 3, 4))) void
 verify_violation(struct verify_report *report, enum verify_id check, const char *fmt, ...);
 

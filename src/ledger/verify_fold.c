@@ -1,6 +1,6 @@
-/* The log folded, and the tables held against it.  Pure: fed row by row by verify.c, writes only
- * into the report.  Proves I1, I3..I6 and I11 of one event; O(1) a row, but for holds that are not
- * where their fence suggests: O(log holds). */
+/* Folds the log of one event and compares its tables with the result.  Pure: verify.c feeds it row
+ * by row, and it writes only to the report.  Checks I1 to I6 and I11.  Costs O(1) per row, and
+ * O(log holds) for a hold that does not stand where its fence suggests. */
 #include "ledger/verify_state.h"
 
 #include <stdarg.h>
@@ -22,7 +22,7 @@ void verify_violation(struct verify_report *report, enum verify_id id, const cha
     report->violations++;
 }
 
-/* Most fences are first fences of holds, so a hold mostly stands where its fence says. */
+/* Most fences are the first fence of a hold, so a hold usually stands at the index of its fence. */
 struct hold_state *verify_hold(struct event_state *e, int64_t key)
 {
     size_t low = 0, high = e->holds.n;
@@ -43,8 +43,9 @@ struct hold_state *verify_hold(struct event_state *e, int64_t key)
 
 /* ---- the log ---- */
 
-static void chain(struct event_state *e, const struct audit_row *row, const char *object,
-                  int64_t item, int was)
+/* A change must begin with the status in which the one before left the object. */
+static void check_chain(struct event_state *e, const struct audit_row *row, const char *object,
+                        int64_t item, int was)
 {
     if (row->from != was)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
@@ -52,7 +53,7 @@ static void chain(struct event_state *e, const struct audit_row *row, const char
                          (ll)e->event, (ll)row->seq, object, (ll)item, row->from, row->to, was);
 }
 
-/* A grant is where a fence is minted: a new hold, or a rescue. */
+/* A grant gives a new fence: to a new hold, or to one that is rescued. */
 static void fold_grant(struct event_state *e, const struct audit_row *row)
 {
     if (row->fence <= e->grant_fence)
@@ -79,7 +80,7 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
                          (ll)row->seq, (ll)row->hold);
         return;
     }
-    chain(e, row, "hold", row->hold, h->log_status);
+    check_chain(e, row, "hold", row->hold, h->log_status);
     if (!grant && row->fence != h->log_fence)
         verify_violation(e->report, VERIFY_FENCE_ORDER,
                          "event %lld, seq %lld: hold %lld of fence %lld changed with fence %lld",
@@ -99,7 +100,7 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
         h->log_until = row->until;
 }
 
-/* A held seat's expiry is its hold's: renewing writes one row, not one a seat. */
+/* A held seat expires with its hold: a renewal writes one row, and not one per seat. */
 static void fold_seat(struct event_state *e, const struct audit_row *row)
 {
     if (row->item < 0 || row->item >= e->n_seats) {
@@ -111,7 +112,7 @@ static void fold_seat(struct event_state *e, const struct audit_row *row)
     struct seat_state *s = &e->seats[row->item];
     struct hold_state *h = verify_hold(e, row->hold);
     bool owned = row->to == SEAT_HELD || row->to == SEAT_BOOKED;
-    chain(e, row, "seat", row->item, s->status);
+    check_chain(e, row, "seat", row->item, s->status);
     if (s->hold && s->hold != row->hold)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
                          "event %lld, seq %lld: hold %lld changes seat %lld of hold %lld",
@@ -169,11 +170,11 @@ static void fold_area(struct event_state *e, const struct audit_row *row)
     }
 }
 
-/* Events of before creation was logged begin open. */
+/* An event whose creation was not logged, as in early versions, begins open. */
 static void fold_event(struct event_state *e, const struct audit_row *row)
 {
     bool begins = row->seq == 1 && row->cause == CAUSE_CREATE;
-    chain(e, row, "event", e->event, begins ? 0 : e->log_status);
+    check_chain(e, row, "event", e->event, begins ? 0 : e->log_status);
     e->log_status = row->to;
 }
 
@@ -186,7 +187,7 @@ static void fold_booking(struct event_state *e, const struct audit_row *row)
                          (ll)row->seq, (ll)row->booking);
         return;
     }
-    chain(e, row, "booking", row->booking, h->log_booking);
+    check_chain(e, row, "booking", row->booking, h->log_booking);
     h->log_booking = (uint8_t)row->to;
     h->log_booking_fence = row->fence;
 }
@@ -229,7 +230,7 @@ void verify_fold_end(struct event_state *e)
                          "event %lld: the log ends at %lld, the clock at %lld", (ll)e->event,
                          (ll)e->seq, (ll)e->clock.seq);
     if (e->event == 0)
-        return; /* the catalogue */
+        return; /* the catalogue of events */
     verify_count(e, VERIFY_FOLD_EVENTS);
     if (e->log_status != e->status)
         verify_violation(e->report, VERIFY_FOLD_EVENTS, "event %lld: status %d, by the log %d",
@@ -261,14 +262,15 @@ void verify_areas(struct event_state *e)
 
 /* ---- the seats ---- */
 
-__attribute__((format(printf, 3, 4))) static void accuse(struct event_state *e,
-                                                         struct hold_state *h, const char *fmt, ...)
+/* Reports a hold to HOLD_STATUS, unless that has been done. */
+__attribute__((format(printf, 3, 4))) static void
+report_hold(struct event_state *e, struct hold_state *h, const char *fmt, ...)
 {
     char what[VERIFY_EXAMPLE_SIZE - 48];
     va_list args;
-    if (!h || h->accused)
+    if (!h || h->reported)
         return;
-    h->accused = true;
+    h->reported = true;
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
@@ -288,7 +290,7 @@ static void check_owner(struct event_state *e, uint32_t index, int status, int64
         verify_violation(e->report, VERIFY_SEAT_OWNER,
                          "event %lld, seat %u: in status %d by hold %lld of status %d",
                          (ll)e->event, index, status, (ll)hold, h->status);
-        accuse(e, h, "of status %d, has seat %u in status %d", h->status, index, status);
+        report_hold(e, h, "of status %d, has seat %u in status %d", h->status, index, status);
     } else if (s->claim != hold) {
         verify_violation(e->report, VERIFY_SEAT_OWNER,
                          "event %lld, seat %u: hold %lld does not list it", (ll)e->event, index,
@@ -314,7 +316,7 @@ static void check_sale(struct event_state *e, uint32_t index, int status, int64_
                          (ll)e->event, index, (ll)s->sold);
 }
 
-/* The live hold that lists the seat must have it. */
+/* The live hold that lists the seat must own it. */
 static void check_claim(struct event_state *e, uint32_t index, int status, int64_t hold)
 {
     int64_t claim = e->seats[index].claim;
@@ -323,8 +325,8 @@ static void check_claim(struct event_state *e, uint32_t index, int status, int64
         return;
     int wanted = h->status == HOLD_ACTIVE ? SEAT_HELD : SEAT_BOOKED;
     if (status != wanted || hold != claim)
-        accuse(e, h, "of status %d, but its seat %u has status %d by hold %lld", h->status, index,
-               status, (ll)hold);
+        report_hold(e, h, "of status %d, but its seat %u has status %d by hold %lld", h->status,
+                    index, status, (ll)hold);
 }
 
 void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence,
@@ -390,9 +392,9 @@ static void check_booking(struct event_state *e, struct hold_state *h)
                          h->booking, (ll)h->booking_fence, h->log_booking,
                          (ll)h->log_booking_fence);
     if (h->status == HOLD_CONFIRMED && !sold)
-        accuse(e, h, "confirmed, but its booking has status %d", h->booking);
+        report_hold(e, h, "confirmed, but its booking has status %d", h->booking);
     if (h->status != HOLD_CONFIRMED && sold)
-        accuse(e, h, "of status %d, but its booking has status %d", h->status, h->booking);
+        report_hold(e, h, "of status %d, but its booking has status %d", h->status, h->booking);
 }
 
 static void check_hold(struct event_state *e, struct hold_state *h)
@@ -423,7 +425,7 @@ static void check_hold(struct event_state *e, struct hold_state *h)
                          "hold %lld: of status %d, but not so by the log of its areas", (ll)h->key,
                          h->status);
     if (h->status < HOLD_ACTIVE || h->status > HOLD_CONFIRMED)
-        accuse(e, h, "of status %d, which is none", h->status);
+        report_hold(e, h, "of status %d, which is none", h->status);
     check_booking(e, h);
     if (h->fence != HOLD_FIRST_FENCE(h->key))
         *vec_push(&e->rescued) = h->fence;
@@ -435,7 +437,7 @@ static int fence_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* First fences differ as keys do; what remains are fences that rescues minted. */
+/* First fences differ because keys do.  So only fences that rescues gave have to be checked. */
 static void check_shared(struct event_state *e)
 {
     if (e->rescued.n > 1)

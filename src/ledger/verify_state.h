@@ -1,21 +1,22 @@
-/* One event while it is verified: what the tables say beside what the log says.  Internal to
- * verify.c, which reads, and verify_fold.c, which folds and compares. */
+/* One event while it is verified: what its tables say beside what its log says.  Internal to
+ * verify.c, which reads, and verify_fold.c, which folds the log and compares. */
 #ifndef HF_LEDGER_VERIFY_STATE_H
 #define HF_LEDGER_VERIFY_STATE_H
 
 #include "ledger/verify.h"
 #include "model/rows.h"
 
-/* A seat as the log leaves it, and who claims it.  Its own row is compared as it is read. */
+/* A seat as the log leaves it, and the hold that claims it.  Its own row is compared when it is
+ * read. */
 struct seat_state {
     int64_t hold, fence; /* by the log */
-    int64_t claim;       /* the live hold that lists it, 0: none */
-    int64_t sold;        /* sold_seats: the booking, 0: none */
+    int64_t claim;       /* the live hold that lists it; 0: none */
+    int64_t sold;        /* its booking in sold_seats; 0: none */
     uint8_t status;      /* by the log */
-    bool seen;           /* its row was there */
+    bool seen;           /* it has a row */
 };
 
-/* An area: its counters as stored, by the log, and summed over the live holds. */
+/* An area's counters: as stored, by the log, and summed over its live holds. */
 struct area_state {
     int64_t held, booked, log_held, log_booked, claimed_held, claimed_booked;
 };
@@ -25,20 +26,24 @@ struct hold_state {
     int64_t key, fence, expires_at, booking_fence;
     int64_t log_fence, log_until, log_booking_fence;
     uint32_t n_seats, log_granted;
-    uint64_t ungranted; /* digest of the places it lists, less those the log granted it */
-    uint64_t astray;    /* of areas, by the log: what it has, less what it was granted if live */
+    uint64_t ungranted; /* digest of the places it lists, minus those that the log granted it */
+    /* Digest of the area places that it has by the log, minus those it was granted if it is live.
+     */
+    uint64_t astray;
     uint8_t status, booking, log_status, log_booking;
-    bool accused; /* named by HOLD_STATUS already: one violation a hold */
+    bool reported; /* HOLD_STATUS reports each hold at most once */
 };
 
-/* Live: what it lists is its own.  A cancelled sale gives its seats back and keeps its rows. */
+/* A live hold owns the seats that it lists.  A cancelled sale has given its seats back and keeps
+ * its rows. */
 static inline bool hold_live(const struct hold_state *h)
 {
     return h->status == HOLD_ACTIVE ||
            (h->status == HOLD_CONFIRMED && h->booking != BOOKING_CANCELLED);
 }
 
-/* Places add up and cancel out, in any order, to a number that tells other places apart. */
+/* Digests of places can be added and subtracted in any order; different places almost never have
+ * the same sum. */
 static inline uint64_t place_digest(enum audit_object object, int64_t item, int64_t quantity)
 {
     uint64_t x = (uint64_t)item + ((uint64_t)object << 32) + 1;
@@ -56,27 +61,29 @@ struct event_state {
     VEC(struct area_state) areas;
     int status, log_status;       /* enum event_status; 0: none yet */
     VEC(struct hold_state) holds; /* by key */
-    VEC(int64_t) rescued;         /* fences that are not their hold's first */
-    /* while folding */
-    int64_t seq, at, grant_fence;
+    VEC(int64_t) rescued;         /* fences that are not the first of their hold */
+    int64_t seq, at;              /* of the last row of the log */
+    int64_t grant_fence;          /* of the last grant in the log */
 };
 
 static inline void verify_count(struct event_state *e, enum verify_id id)
 {
     e->report->checks[id].rows++;
 }
-struct hold_state *verify_hold(struct event_state *e, int64_t key); /* NULL: no such row */
+/* Returns NULL if the event has no such hold. */
+struct hold_state *verify_hold(struct event_state *e, int64_t key);
 
-/* Fold one row of the log; rows come in order of seq. */
+/* Folds one row of the log; rows come in order of seq. */
 void verify_fold(struct event_state *e, const struct audit_row *row);
-/* After the last. */
+/* Called after the last row of the log. */
 void verify_fold_end(struct event_state *e);
 
-/* Compare one row of seats with the log and with who claims it; after the log. */
+/* Compares one row of seats with the log and with the hold that claims the seat; after the log. */
 void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence,
                  int64_t expires_at);
-/* After all rows of seats: a seat without one must be as it was made.  Then holds and bookings. */
+/* Called after all rows of seats: a seat without a row must never have changed. */
 void verify_seats_end(struct event_state *e);
+/* Called at the end: compare areas, and holds with their bookings. */
 void verify_areas(struct event_state *e);
 void verify_holds(struct event_state *e);
 

@@ -1,6 +1,5 @@
-// What a fence is for.  Holder A is stopped past its lease, B takes the lock and writes, A wakes and
-// writes: where the write target checks fences A is refused; in the twin without the guard A's
-// write lands on B's.
+// What fences are for.  Holder A is stopped past the end of its lease, B takes the lock and writes, then A wakes and
+// writes.  A write target that checks fences refuses A; in the twin without the guard, A overwrites B.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -21,7 +20,7 @@ after(reap);
 
 const state = (pid) => fs.readFileSync(`/proc/${pid}/status`, 'utf8').match(/^State:\s+(\S)/m)?.[1];
 
-// `write` is shell that writes $WHO, perhaps with $HOLDFAST_FENCE.  Resolves to what A's write said.
+// `write` is a shell command that writes $WHO, and may use $HOLDFAST_FENCE.  Resolves to the output of A's write.
 async function story(name, write) {
   const env = (who) => ({ WHO: who, HF: HOLDFAST });
   const a = await beginRun(locks.url, ['--ttl', '500ms', '--on-loss', 'warn', name],
@@ -76,7 +75,7 @@ describe('Redis', () => {
     assert.equal(redis.cli('GET', 'report'), 'A');
   });
 
-  it('passes an equal fence, judges large ones exactly, and keeps a TTL', () => {
+  it('accepts an equal fence, compares large ones exactly, and keeps a TTL', () => {
     assert.equal(fenced('k', 'k:fence', ',', '9007199254740993', 'one'), 'OK');
     assert.equal(fenced('k', 'k:fence', ',', '9007199254740993', 'two'), 'OK');
     assert.match(fenced('k', 'k:fence', ',', '9007199254740992', 'late'), /STALEFENCE/);
@@ -87,7 +86,7 @@ describe('Redis', () => {
     assert.equal(redis.cli('PTTL', 'k:fence'), '-1');
   });
 
-  it('refuses what is no fence, and a TTL that is none notes nothing', () => {
+  it('refuses an invalid fence, and records nothing with an invalid TTL', () => {
     for (const fence of ['0', '-1', '1x', '']) assert.match(fenced('n', 'n:fence', ',', fence, 'v'), /ERR usage/, fence);
     assert.match(fenced('n', 'n:fence', ',', '5', 'v', 'soon'), /ERR/);
     assert.equal(redis.cli('EXISTS', 'n', 'n:fence'), '0');
@@ -98,7 +97,7 @@ describe('PostgreSQL', () => {
   let postgres;
   before(async () => {
     postgres = await startPostgres();
-    for (let i = 0; i < 2; i++) postgres.sql('-f', path.join(share, 'fence.sql')); // twice is fine
+    for (let i = 0; i < 2; i++) postgres.sql('-f', path.join(share, 'fence.sql')); // it can be installed twice
     postgres.sql('-c', 'CREATE TABLE report (text text)');
   });
   after(async () => { await postgres.stop(); });
@@ -121,7 +120,7 @@ describe('PostgreSQL', () => {
     assert.equal(text(), 'A');
   });
 
-  it('passes an equal token and undoes the note with its transaction', () => {
+  it('accepts an equal token, and a rollback takes the record back', () => {
     postgres.sql('-c', check('equal', 7), '-c', check('equal', 7));
     postgres.sql('-c', `BEGIN; ${check('equal', 9)}; ROLLBACK`);
     postgres.sql('-c', check('equal', 8));
@@ -130,7 +129,7 @@ describe('PostgreSQL', () => {
     fails(/SF001/, check('equal', '9223372036854775806'));
   });
 
-  it('refuses what is no token or resource', () => {
+  it('refuses an invalid token or resource', () => {
     for (const bad of [check('r', 0), check('r', -1), check('', 1), check('r'.repeat(256), 1), check('r', 'NULL')]) fails(/ERROR:\s+23/, bad);
   });
 
@@ -138,7 +137,7 @@ describe('PostgreSQL', () => {
     postgres.sql('-c', "SET search_path = pg_catalog; SELECT public.holdfast_fence('path', 1)");
   });
 
-  it('lets writers of one resource follow one another', async () => {
+  it('lets the writers of one resource take turns', async () => {
     const { client } = postgres;
     const session = launch(client[0], [...client.slice(1)], { stdio: ['pipe', 'pipe', 'pipe'] });
     session.child.stdin.write(`BEGIN; ${check('row', 2)};\nSELECT 'noted';\n`);

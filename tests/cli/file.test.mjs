@@ -1,4 +1,4 @@
-// The file of sqlite: locks is taken away while commands use it.
+// The file with the locks is removed while commands use it.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -16,7 +16,7 @@ const removeLocks = () => {
 };
 
 describe('a file of locks that is removed', { concurrency: false }, () => {
-  it('costs the leader its lead, and one of the candidates leads with a larger fence', async () => {
+  it('ends the leadership, and a candidate leads with a larger fence', async () => {
     const file = locks.file('terms');
     const args = ['elect', '--ttl', '900ms', '--pause', '100ms', 'leader', '--', 'sh', '-c',
       `echo $$ $HOLDFAST_FENCE >>${file}; exec sleep 20`];

@@ -1,4 +1,4 @@
-// Bad input, wrong passwords, hosts that do not answer: a clear word, the right exit code, in time.
+// Bad input, wrong passwords and hosts that do not answer lead to a clear message and the right exit code, in time.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -16,7 +16,7 @@ const touch = ['--', 'touch', marker];
 
 after(reap);
 
-// The command must not have run.
+// Also checks that the command did not run.
 async function refuses(code, pattern, args, where = url) {
   const answer = await run(where ?? undefined, args);
   assert.equal(answer.code, code, `${JSON.stringify(args)}: ${answer.stderr}`);
@@ -62,9 +62,9 @@ describe('usage: 64', { concurrency: 4 }, () => {
     'a negative retry': [/--retry/, ['--retry', '-1', 'name', ...touch]],
     'a priority that is no number': [/--priority/, ['--priority', 'high', 'name', ...touch]],
     'an exit code of 256': [/-E/, ['-E', '256', 'name', ...touch]],
-    'another --on-loss': [/--on-loss/, ['--on-loss', 'panic', 'name', ...touch]],
+    'an unknown --on-loss': [/--on-loss/, ['--on-loss', 'panic', 'name', ...touch]],
     'a grace beyond the TTL': [/--grace/, ['--grace', '20s', 'name', ...touch]],
-    'more at least than at most': [/--at-least/, ['--at-least', '2s', '--max-hold', '1s', 'name', ...touch]],
+    '--at-least beyond --max-hold': [/--at-least/, ['--at-least', '2s', '--max-hold', '1s', 'name', ...touch]],
     'a label of 129 bytes': [/--label/, ['--label', 'l'.repeat(129), 'name', ...touch]],
     'an unknown URL': [/begin|URL/, ['--lock', 'gopher://x', 'name', ...touch]],
     'an unknown parameter of a URL': [/parameter/, ['--lock', 'redis://h:p?x=1', 'name', ...touch]],
@@ -83,17 +83,17 @@ describe('usage: 64', { concurrency: 4 }, () => {
     assert.equal(fs.existsSync(marker), false);
   });
 
-  it('and every duration that is one is taken', async () => {
+  it('but every valid duration is accepted', async () => {
     for (const text of ['500ms', '30s', '5m', '2h', '1d', '1.5s', '0.5', '7', '2m30s', '1d12h', '1h0.5m', '1s500ms', '3660d']) {
       assert.equal((await run(url, ['--wait', text, 'durations', '--', 'true'])).code, 0, text);
     }
   });
 
-  it('options may come behind the name', async () => {
+  it('but options may follow the name', async () => {
     assert.equal((await run(url, ['behind', '--ttl', '5s', '-n', '--', 'true'])).code, 0);
   });
 
-  it('--help says all of it, with 0', async () => {
+  it('but --help prints everything, with 0', async () => {
     for (const command of ['run', 'elect', 'lock', 'drivers', 'fence']) {
       const { code, stdout, stderr } = await holdfast(undefined, [command, '--help']);
       assert.equal(code, 0);
@@ -111,7 +111,7 @@ describe('usage: 64', { concurrency: 4 }, () => {
     assert.match(unknown.stderr, /unknown command me/);
   });
 
-  it('of every command names the program and where to look', async () => {
+  it('of every command names the program and its --help', async () => {
     for (const command of ['run', 'elect', 'lock', 'drivers', 'fence']) {
       const { code, stderr } = await holdfast(undefined, [command, '--frobnicate']);
       assert.equal(code, 64);
@@ -120,7 +120,7 @@ describe('usage: 64', { concurrency: 4 }, () => {
   });
 });
 
-it('memory: works, and says whom it does not keep out', async () => {
+it('memory: works, and warns that it keeps nobody out', async () => {
   const { code, stdout, stderr } = await run('memory:', ['alone', '--', 'echo', 'ran']);
   assert.equal(code, 0);
   assert.equal(stdout, 'ran\n');
@@ -130,7 +130,7 @@ it('memory: works, and says whom it does not keep out', async () => {
   assert.match(elect.stderr, /keeps nobody out/);
 });
 
-it('memory: has no lease for a script, which would end with `lock get`', async () => {
+it('memory: refuses a lease for a script, which would end with `lock get`', async () => {
   for (const verb of [['get', 'x'], ['ls'], ['show', 'x']]) {
     const { code, stdout, stderr } = await holdfast('memory:', ['lock', ...verb]);
     assert.deepEqual([code, stdout], [64, ''], verb.join(' '));
@@ -138,34 +138,34 @@ it('memory: has no lease for a script, which would end with `lock get`', async (
   }
 });
 
-describe('a back end that is not there: 69', { concurrency: 4 }, () => {
+describe('an unreachable coordinator: 69', { concurrency: 4 }, () => {
   let redis, hole;
   before(async () => {
     redis = await startRedis('--requirepass', 'secret word');
-    // Takes connections and never says a word.
+    // Accepts connections and never answers.
     hole = net.createServer(() => {});
     await new Promise((resolve) => hole.listen(0, '127.0.0.1', resolve));
     hole.unref();
   });
   after(async () => { hole.close(); await redis.stop(); });
 
-  it('a port where nobody listens', async () => {
+  it('a closed port', async () => {
     await refuses(69, /refused/i, ['name', ...touch], `redis://127.0.0.1:${await freePort()}`);
   });
 
   it('a host that never answers, within its timeout', async () => {
     const { ms } = await refuses(69, /./, ['--timeout', '500ms', 'name', ...touch], `redis://127.0.0.1:${hole.address().port}`);
     assert.ok(ms < 5000, `${ms}`);
-    // Nobody routes this one.
+    // No network routes this address.
     const lost = await refuses(69, /./, ['--timeout', '500ms', 'name', ...touch], 'redis://192.0.2.1');
     assert.ok(lost.ms < 5000, `${lost.ms}`);
   });
 
-  it('a host with no such name', async () => {
+  it('a host name that does not exist', async () => {
     await refuses(69, /./, ['--timeout', '1s', 'name', ...touch], 'redis://no-such-host.invalid');
   });
 
-  it('a wrong password, and none', async () => {
+  it('a wrong password and a missing one', async () => {
     const { port } = redis;
     const { stderr } = await refuses(69, /./, ['name', ...touch], `redis://:wrong-word@127.0.0.1:${port}`);
     assert.doesNotMatch(stderr, /wrong-word/);
@@ -179,18 +179,18 @@ describe('a back end that is not there: 69', { concurrency: 4 }, () => {
     assert.equal(behind.code, 0, behind.stderr);
   });
 
-  it('a file that cannot be made', async () => {
+  it('a file that cannot be created', async () => {
     await refuses(69, /./, ['name', ...touch], 'sqlite:/no/such/directory/locks.db');
   });
 
-  it('of every command', async () => {
+  it('for every command', async () => {
     const where = `redis://127.0.0.1:${await freePort()}`;
     for (const args of [['lock', 'ls'], ['lock', 'get', 'x'], ['elect', 'x', '--', 'true']]) {
       assert.equal((await holdfast(where, args)).code, 69, args.join(' '));
     }
   });
 
-  it('passwords are not where ps looks', async () => {
+  it('does not show passwords in ps', async () => {
     const secret = `redis://:secret%20word@127.0.0.1:${redis.port}`;
     const inEnvironment = await beginRun(secret, ['ps-1'], 'read line', { input: null });
     const onCommandLine = await beginRun(undefined, ['--lock', secret, 'ps-2'], 'read line', { input: null });

@@ -46,7 +46,7 @@ for (const kind of ['sqlite', 'redis']) {
       assert.deepEqual([unreachable.code, unreachable.stdout], [69, '']);
     });
 
-    it('is nobody else\'s to renew or release', async () => {
+    it('cannot be renewed or released by another owner', async () => {
       const { owner } = await json(url(), ['lock', 'get', 'mine']);
       const other = owner.replace(/^./, (c) => (c === '0' ? '1' : '0'));
       assert.equal((await lock('release', 'mine', '--owner', other)).code, 76);
@@ -55,7 +55,7 @@ for (const kind of ['sqlite', 'redis']) {
       assert.equal((await lock('release', 'mine', '--owner', owner)).code, 0);
     });
 
-    it('runs out by itself, and the next one\'s fence is larger', async () => {
+    it('expires by itself, and the next fence is larger', async () => {
       const first = await json(url(), ['lock', 'get', 'short', '--ttl', '300ms']);
       assert.ok(first.expires_in_ms <= 300);
       const second = await json(url(), ['lock', 'get', 'short', '--wait', '5s']);
@@ -64,7 +64,7 @@ for (const kind of ['sqlite', 'redis']) {
       assert.equal((await lock('release', 'short', '--owner', second.owner)).code, 0);
     });
 
-    it('interrupted while it waits leaves no place in the queue', async () => {
+    it('leaves no place in the queue if the wait is interrupted', async () => {
       const { owner } = await json(url(), ['lock', 'get', 'patience']);
       const waiter = begin(url(), ['lock', 'get', 'patience']);
       const waiting = async () => (await json(url(), ['lock', 'show', 'patience'])).waiters.length;
@@ -76,7 +76,7 @@ for (const kind of ['sqlite', 'redis']) {
       assert.equal((await lock('release', 'patience', '--owner', owner)).code, 0);
     });
 
-    it('whose token cannot be written is given back, and that is said', async () => {
+    it('is released, with a message, if its token cannot be written', async () => {
       const { code, stderr } = await holdfast(url(), ['lock', 'get', 'unread'],
         { wrap: (argv) => ['sh', '-c', 'exec "$@" >/dev/full', 'sh', ...argv] });
       assert.equal(code, 69);
@@ -84,7 +84,7 @@ for (const kind of ['sqlite', 'redis']) {
       assert.deepEqual((await json(url(), ['lock', 'show', 'unread'])).holders, []);
     });
 
-    it('is listed and shown, with who waits', async () => {
+    it('is listed and shown, with its waiters', async () => {
       const held = await json(url(), ['lock', 'get', 'show/one', '--label', 'me']);
       const waiter = begin(url(), ['lock', 'get', 'show/one', '--json']);
       const shown = await until('it waits', async () => {
@@ -130,7 +130,7 @@ describe('usage of `holdfast lock`', () => {
 });
 
 describe('holdfast drivers', () => {
-  it('says what each can do, for people and for scripts', async () => {
+  it('prints what each can do, as text and as JSON', async () => {
     const drivers = await json(undefined, ['drivers']);
     const names = drivers.map(({ name }) => name);
     for (const name of ['memory', 'sqlite', 'redis']) assert.ok(names.includes(name), name);
@@ -151,7 +151,7 @@ describe('holdfast fence check', () => {
   const path = locks.file('fences.db');
   const check = (args, env) => holdfast(undefined, ['fence', 'check', '--sqlite', path, ...args], { env });
 
-  it('passes the largest and its equal, and refuses a lower one with 76', async () => {
+  it('accepts the largest token and its equal, and refuses a smaller one with 76', async () => {
     assert.equal((await check(['report', '5'])).code, 0);
     assert.equal((await check(['report', '5'])).code, 0);
     assert.equal((await check(['report', '7'])).code, 0);
@@ -163,7 +163,7 @@ describe('holdfast fence check', () => {
     assert.deepEqual(sqliteQuery(path, 'SELECT count(*) AS n FROM holdfast_fences'), [{ n: 2 }]);
   });
 
-  it('takes the token of the command it is in, and speaks JSON', async () => {
+  it('takes the token from the environment, and prints JSON', async () => {
     const env = { HOLDFAST_FENCE: '12' };
     assert.deepEqual(JSON.parse((await check(['--json', 'nightly'], env)).stdout), { resource: 'nightly', token: 12, passed: true });
     const refused = await check(['--json', 'nightly', '11'], env);
@@ -171,7 +171,7 @@ describe('holdfast fence check', () => {
     assert.equal(JSON.parse(refused.stdout).passed, false);
   });
 
-  it('tells mistakes with 64 and a database it cannot use with 69', async () => {
+  it('exits with 64 for wrong usage and with 69 for a database it cannot use', async () => {
     for (const args of [[], ['report'], ['report', ''], ['report', '0'], ['report', '-1'], ['report', '1x'], ['', '1'],
       ['report', '99999999999999999999'], ['r'.repeat(256), '1']]) {
       assert.equal((await check(args, { HOLDFAST_FENCE: '' })).code, 64, JSON.stringify(args));

@@ -1,4 +1,4 @@
-// Signals, the wrapper's death, and the loss of a lock: the command ends before another can hold it.
+// Signals, the death of the wrapper, and the loss of a lock: the command ends before another holder can have the lock.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -17,7 +17,7 @@ const { url } = locks;
 
 after(reap);
 
-// Waits for the lock and notes when it has it: then, and not before, the lease of the other has ended.
+// Waits for the lock and records when it gets it, which is not before the lease of the other holder has ended.
 const heir = (where, name, file) => begin(where, ['run', '--wait', '15s', name, '--', 'sh', '-c', `cut -d' ' -f1 /proc/uptime >${file}`]);
 
 describe('a signal', { concurrency: 3 }, () => {
@@ -31,14 +31,14 @@ describe('a signal', { concurrency: 3 }, () => {
     });
   }
 
-  it('that the command dies of is told as 128+n, and the lock is free', async () => {
+  it('that kills the command leads to 128+n, and the lock is free', async () => {
     const wrapper = await beginRun(url, ['died'], 'exec sleep 20');
     wrapper.child.kill('SIGTERM');
     assert.equal((await wrapper.result).code, 143);
     assert.equal((await run(url, ['-n', 'died', '--', 'true'])).code, 0);
   });
 
-  it('that stops the command leaves the lock held, and SIGCONT goes on', async () => {
+  it('that stops the command leaves the lock held until SIGCONT continues it', async () => {
     const wrapper = await beginRun(url, ['--ttl', '500ms', 'stopped'], 'exec sleep 20');
     wrapper.child.kill('SIGTSTP');
     const status = () => fs.readFileSync(`/proc/${wrapper.commandPid}/status`, 'utf8');
@@ -53,7 +53,7 @@ describe('a signal', { concurrency: 3 }, () => {
 });
 
 describe('the wrapper', { concurrency: 3 }, () => {
-  it('killed with signal 9 takes its command with it, and the command\'s children', async () => {
+  it('killed with SIGKILL: its command and the command\'s children end, too', async () => {
     const file = locks.file('grandchild');
     const wrapper = await beginRun(url, ['--ttl', '6s', 'killed'], `(trap '' TERM; ${heartbeat(file)}) & echo grandchild $!; wait`);
     const grandchild = Number((await until('a grandchild', () => wrapper.stdout.match(/grandchild (\d+)/)))[1]);
@@ -126,7 +126,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
     assert.match(stderr, /the lock on broken-1 is lost; ending the command/);
   });
 
-  it('kills one that does not mind, within the grace', async () => {
+  it('kills a command that ignores SIGTERM, within the grace', async () => {
     const { code, ms, wrapper } = await broken('broken-2', ['--grace', '100ms'], "trap '' TERM; while :; do sleep 0.02; done");
     assert.equal(code, 76);
     assert.ok(ms < 5000, `${ms}`);
@@ -163,7 +163,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
 });
 
 describe('--max-hold', () => {
-  it('ends the command when it has had its time: 76', async () => {
+  it('ends the command after this time: 76', async () => {
     const { code, ms, stderr } = await run(url, ['--max-hold', '700ms', '--ttl', '3s', 'cap', '--', 'sleep', '20']);
     assert.equal(code, 76);
     assert.ok(ms >= 700 && ms < 3000, `${ms}`);
@@ -174,13 +174,13 @@ describe('--max-hold', () => {
 });
 
 describe('--max-hold and --on-loss', { concurrency: 2 }, () => {
-  it('kill: at that time', async () => {
+  it('kill: kills it at that time', async () => {
     const { code, ms } = await run(url, ['--max-hold', '1s', '--on-loss', 'kill', 'cap-kill', '--', 'sleep', '20']);
     assert.equal(code, 76);
     assert.ok(ms >= 900 && ms < 2500, `${ms}`);
   });
 
-  it('warn: the command goes on, and the end says 76', async () => {
+  it('warn: lets the command go on, and exits with 76', async () => {
     const { code, ms, stderr } = await run(url, ['--max-hold', '1s', '--on-loss', 'warn', 'cap-warn', '--', 'sleep', '2']);
     assert.equal(code, 76);
     assert.ok(ms >= 2000, `${ms}`);
@@ -191,7 +191,7 @@ describe('--max-hold and --on-loss', { concurrency: 2 }, () => {
 describe('a signal that was ignored at the start', { concurrency: 2 }, () => {
   const deaf = (argv) => ['sh', '-c', "trap '' HUP INT; exec \"$@\"", 'sh', ...argv];
 
-  it('is not for a waiter: it waits on', async () => {
+  it('does not end a wait', async () => {
     const holder = await beginRun(url, ['deaf'], 'sleep 20');
     const waiter = begin(url, ['run', '--wait', '1500ms', 'deaf', '--', 'true'], { wrap: deaf });
     await sleep(400);
@@ -214,7 +214,7 @@ describe('a signal that was ignored at the start', { concurrency: 2 }, () => {
   });
 });
 
-it('a pause between two tries can be ended', async () => {
+it('a pause between two tries can be interrupted', async () => {
   const holder = await beginRun(url, ['pause'], 'sleep 20');
   const other = begin(url, ['run', '--retry', '5', '--retry-delay', '20s', 'pause', '--', 'true']);
   await sleep(600);
@@ -226,7 +226,7 @@ it('a pause between two tries can be ended', async () => {
   await holder.result;
 });
 
-describe('a coordinator that falls silent', () => {
+describe('a coordinator that stops answering', () => {
   let redis, proxy;
   const sockets = [];
   before(async () => {
@@ -246,7 +246,7 @@ describe('a coordinator that falls silent', () => {
     await redis.stop();
   });
 
-  it('TERM comes at the deadline minus the grace, KILL before the deadline', async () => {
+  it('leads to TERM at the deadline minus the grace, and to KILL before the deadline', async () => {
     const file = locks.file('silent');
     const grace = 600;
     const script = `trap 'cut -d" " -f1 /proc/uptime >${file}.term' TERM; ${heartbeat(file)}`;
@@ -285,7 +285,7 @@ describe('elect', () => {
   });
 
   for (const kind of ['sqlite', 'redis']) {
-    it(`another leads when the leader is killed, on ${kind}`, async () => {
+    it(`has another leader after the leader is killed, on ${kind}`, async () => {
       const redis = kind === 'redis' ? await startRedis() : null;
       const where = redis?.url ?? url;
       const args = ['elect', '--ttl', '600ms', 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 20'];
@@ -321,13 +321,13 @@ describe('elect', () => {
 });
 
 describe('a terminal', { concurrency: 3 }, () => {
-  // `script` gives the shell line a terminal of its own, fed by us.
+  // `script` runs a shell line on a terminal of its own, whose input comes from the test.
   const terminal = (line) => launch('script', ['-qec', line, '/dev/null'], {
     env: environment({ HOLDFAST_LOCK_URL: url, HF: HOLDFAST, PS1: '', TERM: 'dumb' }, false), stdio: ['pipe', 'pipe', 'pipe'],
   });
   const shows = (run, text) => until(`the terminal shows ${text}`, () => run.stdout.includes(text), 10_000);
 
-  it('is handed to the command, and taken back', async () => {
+  it('is given to the command, and taken back', async () => {
     const tty = terminal(`$HF run tty-1 -- sh -c 'echo ready; read line; echo "command: $line"'; read line; echo "shell: $line"`);
     await shows(tty, 'ready');
     tty.child.stdin.write('one\n');

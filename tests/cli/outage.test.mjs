@@ -1,5 +1,5 @@
-// A Redis that goes away and comes back: waiters ride it out, holders keep what it kept and lose what
-// it forgot.
+// A Redis that goes away and comes back: waiters keep waiting, holders keep a lock that Redis stored and lose one that it
+// forgot.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -22,7 +22,7 @@ describe('a waiter', () => {
   after(() => redis.stop());
   const waits = (name) => until('it waits', async () => (await json(redis.url, ['lock', 'show', name])).waiters.length === 1);
 
-  // Several of its timeouts long.
+  // The outage lasts several of its timeouts.
   async function outage(ms) {
     await redis.stop();
     await sleep(ms);
@@ -37,7 +37,7 @@ describe('a waiter', () => {
       const waiter = begin(redis.url, [command, '--timeout', '300ms', ...rest]);
       await waits('ride');
       await outage(1500);
-      await until('it says that it is over', () => waiter.stderr.includes('answers again'), 5000);
+      await until('it says that the outage is over', () => waiter.stderr.includes('answers again'), 5000);
       await waits('ride');
       assert.equal(waiter.ended, null, waiter.stderr);
       assert.equal((await holdfast(redis.url, ['lock', 'release', 'ride', '--owner', owner])).code, 0);
@@ -51,7 +51,7 @@ describe('a waiter', () => {
     });
   }
 
-  it('whose wait ends in an outage: 69; one who is told to end: 128+n', async () => {
+  it('exits with 69 if its wait ends in an outage, and with 128+n after a signal', async () => {
     const { owner } = await json(redis.url, ['lock', 'get', 'end', '--ttl', '60s']);
     const waiter = begin(redis.url, ['run', '--timeout', '300ms', '--wait', '2s', 'end', '--', 'true']);
     const patient = begin(redis.url, ['run', '--timeout', '300ms', 'end', '--', 'true']);
@@ -70,7 +70,7 @@ describe('a waiter', () => {
     assert.equal((await holdfast(redis.url, ['lock', 'release', 'end', '--owner', owner])).code, 0);
   });
 
-  it('with --retry: an unreachable try is one of the tries', async () => {
+  it('with --retry counts a try that finds the coordinator out of reach', async () => {
     const { owner } = await json(redis.url, ['lock', 'get', 'retry', '--ttl', '60s']);
     const retry = (n) => begin(redis.url, ['run', '--timeout', '300ms', '--retry', `${n}`, '--retry-delay', '200ms', 'retry', '--', 'true']);
     const many = retry(100), few = retry(10);
@@ -84,7 +84,7 @@ describe('a waiter', () => {
     assert.equal((await many.result).code, 0);
   });
 
-  it('is told of a wrong address at once, however long it would wait', async () => {
+  it('fails at once on a wrong address, however long it would wait', async () => {
     await redis.stop();
     for (const args of [['x'], ['--wait', '1h', 'x'], ['--retry', '1000', 'x']]) {
       const { code, ms } = await run(redis.url, [...args, '--', 'true']);

@@ -1,4 +1,4 @@
-// `holdfast run`: what it promises of exit codes, options, and what the command sees.
+// `holdfast run`: exit codes, options, and the environment of the command.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -16,13 +16,13 @@ const sh = (script) => ['--', 'sh', '-c', script];
 after(reap);
 
 describe('the exit status', { concurrency: 2 }, () => {
-  it('is the command\'s own', async () => {
+  it('is that of the command', async () => {
     assert.equal((await run(url, ['own-0', '--', 'true'])).code, 0);
     assert.equal((await run(url, ['own-3', ...sh('exit 3')])).code, 3);
     assert.equal((await run(url, ['own-255', ...sh('exit 255')])).code, 255);
   });
 
-  it('is 128+n when it died of signal n', async () => {
+  it('is 128+n when signal n killed the command', async () => {
     assert.equal((await run(url, ['died-9', ...sh('kill -9 $$')])).code, 137);
     assert.equal((await run(url, ['died-15', ...sh('kill -15 $$')])).code, 143);
   });
@@ -69,7 +69,7 @@ describe('the exit status', { concurrency: 2 }, () => {
 });
 
 describe('waiting', () => {
-  it('lasts as long as it takes, and the lock is had', async () => {
+  it('lasts until the lock is acquired', async () => {
     const holder = await beginRun(url, ['wait'], 'read line; echo first ended', { input: null });
     const waiter = begin(url, ['run', 'wait', ...sh('echo second')]);
     await until('it waits', async () => (await json(url, ['lock', 'show', 'wait'])).waiters.length === 1);
@@ -81,7 +81,7 @@ describe('waiting', () => {
     assert.equal(stdout, 'second\n');
   });
 
-  it('ended by a signal leaves no place in the queue: 128+n, and the next is not held up', async () => {
+  it('ended by a signal leaves no place in the queue: 128+n, and does not delay the next waiter', async () => {
     const holder = await beginRun(url, ['queue'], 'read line', { input: null });
     const waiter = begin(url, ['run', 'queue', ...sh('echo never')]);
     const waiting = async () => (await json(url, ['lock', 'show', 'queue'])).waiters.length;
@@ -110,8 +110,8 @@ describe('waiting', () => {
   });
 });
 
-describe('two at once', { concurrency: 3 }, () => {
-  it('of a cron job on two machines run it once', async () => {
+describe('two runs at once', { concurrency: 3 }, () => {
+  it('of a cron job on two machines run the job once', async () => {
     const file = locks.file('cron');
     const job = () => run(url, ['-n', '--at-least', '800ms', '-E', '0', 'cron', ...sh(`echo ran >>${file}`)]);
     const first = job();
@@ -120,11 +120,11 @@ describe('two at once', { concurrency: 3 }, () => {
     assert.deepEqual([one.code, two.code], [0, 0]);
     assert.equal(fs.readFileSync(file, 'utf8'), 'ran\n');
     assert.ok(Math.max(one.ms, two.ms) >= 800);
-    // ... and the next time it is free.
+    // The next time the lock is free.
     assert.equal((await run(url, ['-n', 'cron', '--', 'true'])).code, 0);
   });
 
-  it('may be --shared, and not beside an exclusive one', async () => {
+  it('can be --shared, but not beside an exclusive one', async () => {
     const reader = await beginRun(url, ['--shared', 'book'], 'read line', { input: null });
     assert.equal((await run(url, ['-n', '--shared', 'book', '--', 'true'])).code, 0);
     assert.equal((await run(url, ['-n', 'book', '--', 'true'])).code, 75);
@@ -133,7 +133,7 @@ describe('two at once', { concurrency: 3 }, () => {
     assert.equal((await run(url, ['-n', 'book', '--', 'true'])).code, 0);
   });
 
-  it('may be --slots 2, and not three', async () => {
+  it('can share --slots 2, but three cannot', async () => {
     const holders = [];
     for (let i = 0; i < 2; i++) holders.push(await beginRun(url, ['--slots', '2', 'slots'], 'read line', { input: null }));
     assert.equal((await run(url, ['-n', '--slots', '2', 'slots', '--', 'true'])).code, 75);
@@ -158,22 +158,22 @@ describe('the command', { concurrency: 3 }, () => {
     assert.ok(Number(next.stdout) > Number(fence));
   });
 
-  it('can tell what is left until the deadline as the pages say', async () => {
+  it('can compute the time until the deadline as the documents say', async () => {
     const page = (name) => fs.readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
     const manual = page('man/holdfast.1').replaceAll('\\(aq', "'").replaceAll('\\e', '\\');
     for (const text of [manual, page('locks.md')]) {
       const [line] = text.match(/^left_ms\(\) .*$/m);
       const { stdout } = await run(url, ['--ttl', '10s', 'left', ...sh(`${line}\nleft_ms; sleep 0.5; left_ms`)]);
       const [first, second] = stdout.trim().split('\n').map(Number);
-      assert.ok(first > 5000 && first <= 9910, stdout); // 100 ms are the margin, 10 the clock's
+      assert.ok(first > 5000 && first <= 9910, stdout); // minus a margin of 100 ms; the clock is exact to 10 ms
       assert.ok(second <= first - 490, stdout);
     }
   });
 
-  // What a program sees that the test starts itself.
+  // For comparison: a program that the test starts without holdfast.
   const plainly = (script, options) => holdfast(undefined, [], { ...options, wrap: () => ['sh', '-c', script] });
 
-  it('has our stdin, stdout and stderr, and no file of ours', async () => {
+  it('has the stdin, stdout and stderr of the wrapper, and no other file', async () => {
     const script = 'cat; echo error >&2; exec ls /proc/self/fd';
     const plain = await plainly(script, { input: 'through\n' });
     const { code, stdout, stderr } = await run(url, ['files', ...sh(script)], { input: 'through\n' });
@@ -183,7 +183,7 @@ describe('the command', { concurrency: 3 }, () => {
     assert.equal(stderr, 'error\n');
   });
 
-  it('starts with the signals as we found them, in a group of its own', async () => {
+  it('starts with the signal mask that the wrapper got, in a group of its own', async () => {
     const script = 'exec grep -E "^Sig(Blk|Ign)" /proc/self/status';
     assert.equal((await run(url, ['signals', ...sh(script)])).stdout, (await plainly(script)).stdout);
     const ignoring = `trap "" HUP; ${script}`;
@@ -194,7 +194,7 @@ describe('the command', { concurrency: 3 }, () => {
     assert.equal(group, pid);
   });
 
-  it('is known by its --label, else by who runs it where', async () => {
+  it('is shown with its --label, or with user, host and pid', async () => {
     const labelled = await beginRun(url, ['--label', 'night shift', 'label-1'], 'read line', { input: null });
     assert.equal((await json(url, ['lock', 'show', 'label-1'])).holders[0].label, 'night shift');
     labelled.child.stdin.end('\n');
@@ -204,7 +204,7 @@ describe('the command', { concurrency: 3 }, () => {
     await Promise.all([labelled.result, plain.result]);
   });
 
-  it('is renewed for while it runs longer than the TTL', async () => {
+  it('keeps its lock while it runs longer than the TTL', async () => {
     const long = await beginRun(url, ['--ttl', '400ms', 'renewed'], 'sleep 1.2');
     await sleep(700);
     assert.equal((await run(url, ['-n', 'renewed', '--', 'true'])).code, 75);
@@ -251,7 +251,7 @@ describe('--metrics-file', () => {
     return Object.fromEntries(parseMetrics(text).map(({ name, labels, value }) => [name.replace('holdfast_run_', ''), { labels, value }]));
   };
 
-  it('says what happened, in one piece', async () => {
+  it('has what happened, and is replaced in one step', async () => {
     const file = locks.file('run.prom');
     fs.writeFileSync(file, 'old');
     const name = 'a "quoted" \\ name';
@@ -270,7 +270,7 @@ describe('--metrics-file', () => {
     assert.deepEqual(fs.readdirSync(locks.dir).filter((entry) => entry.startsWith('run.prom')), ['run.prom']);
   });
 
-  it('is written when the lock was not had, and never changes the exit status', async () => {
+  it('is written also if the lock was not acquired, and never changes the exit status', async () => {
     const holder = await beginRun(url, ['metrics'], 'read line', { input: null });
     const file = locks.file('refused.prom');
     assert.equal((await run(url, ['-n', '--metrics-file', file, 'metrics', '--', 'true'])).code, 75);

@@ -1,5 +1,5 @@
-// URLs that cannot be read: one line that says what is wrong and how one looks, status 64, and no part
-// of a password.
+// A malformed URL leads to one line that says what is wrong and how a URL looks, to exit code 64, and to no part of a
+// password.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -39,7 +39,7 @@ const programs = {
   'holdfast lock': [command('lock', 'ls', '--lock', null), { 'postgres://[': ledgers['postgres://['], 'redis://host:notaport': gates['redis://host:notaport'] }],
 };
 
-describe('a URL that cannot be read is refused in one line that helps', { concurrency: 4 }, () => {
+describe('a malformed URL is refused with one helpful line', { concurrency: 4 }, () => {
   after(reap);
   for (const [program, [run, urls]] of Object.entries(programs)) {
     it(program, async () => {

@@ -1,5 +1,5 @@
-/* The lab's strategies on real servers: fifty buyers and one seat, two buyers step by step, and
- * what each does about several seats and about layers that disagree. */
+/* The lab's strategies on real servers: fifty buyers of one seat, two buyers step by step, several
+ * seats at once, and layers that disagree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@
 static char postgres_url[POSTGRES_URL_SIZE];
 static struct redis_server redis;
 static struct strategy_settings settings = {STRATEGY_SETTINGS_USUAL};
-static char event[32]; /* a new one for each test */
+static char event[32]; /* each test has a new one */
 
 /* ---- the stage ---- */
 
@@ -47,7 +47,7 @@ static int stop_servers(void **state)
     return 0;
 }
 
-/* Seats S-A-1 ... S-A-n of an event that nobody has used. */
+/* Creates the seats S-A-1 to S-A-n of a new event. */
 static void stage(int n_seats)
 {
     static int n;
@@ -59,7 +59,7 @@ static void stage(int n_seats)
     assert_true(stage_seats(&settings, &section, &err));
 }
 
-/* The first value of a statement, whose $1 is the event. */
+/* Returns the first value of a statement whose $1 is the event. */
 static const char *ask(const char *sql)
 {
     static char value[64];
@@ -217,7 +217,7 @@ static void naive_sells_the_seat_to_both(void **state)
     assert_string_equal(ask(OWNER), "ann");
 }
 
-static void a_changed_version_makes_optimistic_look_again_and_lose(void **state)
+static void a_changed_version_makes_optimistic_read_again_and_lose(void **state)
 {
     (void)state;
     struct rival bob;
@@ -227,10 +227,10 @@ static void a_changed_version_makes_optimistic_look_again_and_lose(void **state)
     assert_int_equal(ann.verdict, STRATEGY_LOST);
     assert_int_equal(bob.outcome.verdict, STRATEGY_WON);
     assert_string_equal(ask(OWNER), "bob");
-    assert_int_equal(ann.sql_trips, 5); /* look, BEGIN, UPDATE, ROLLBACK, look */
+    assert_int_equal(ann.sql_trips, 5); /* SELECT, BEGIN, UPDATE, ROLLBACK, SELECT */
 }
 
-static void what_guards_the_window_turns_the_rival_away(void **state)
+static void a_protected_window_refuses_the_rival(void **state)
 {
     (void)state;
     static const char *const names[] = {"redis-lease", "two-layer", "skip-locked", "counter"};
@@ -256,7 +256,7 @@ struct waiting_rival {
     pthread_t thread;
 };
 
-/* Returns when bob's backend waits for ann's row. */
+/* Returns when Bob's backend waits for Ann's row. */
 static void rival_comes_and_waits(void *ctx)
 {
     struct waiting_rival *w = ctx;
@@ -290,7 +290,7 @@ static void pessimistic_makes_the_rival_wait_and_then_lose(void **state)
     assert_string_equal(ask(OWNER), "ann");
 }
 
-/* Ann stands still until her lock has run out. */
+/* Ann is paused until her lock has expired. */
 static void rival_buys_after_the_lease(void *ctx)
 {
     char command[64];
@@ -300,7 +300,7 @@ static void rival_buys_after_the_lease(void *ctx)
     rival_buys(ctx);
 }
 
-static void a_redis_lease_that_runs_out_sells_twice(void **state)
+static void a_redis_lease_that_expires_sells_twice(void **state)
 {
     (void)state;
     const struct strategy *s = strategy_find("redis-lease");
@@ -335,7 +335,7 @@ static void many_seats_are_won_together_or_not_at_all(void **state)
         assert_string_equal(ask(HELD_SEATS), "3");
         assert_int_equal(buy_n(*s, d, "bob", overlapping, 2).verdict, STRATEGY_LOST);
         assert_string_equal(ask(HELD_SEATS), "3");
-        /* What bob touched on the way is free again. */
+        /* The seats that Bob touched are free again. */
         assert_int_equal(buy_n(*s, d, "cid", overlapping + 1, 1).verdict, STRATEGY_WON);
         assert_string_equal(ask(HELD_SEATS), "4");
         (*s)->close(d);
@@ -344,7 +344,7 @@ static void many_seats_are_won_together_or_not_at_all(void **state)
 
 /* ---- layers that disagree ---- */
 
-static void two_layer_opens_the_gate_again_when_the_row_refuses(void **state)
+static void two_layer_deletes_its_keys_when_the_row_refuses(void **state)
 {
     (void)state;
     const struct strategy *s = strategy_find("two-layer");
@@ -358,7 +358,7 @@ static void two_layer_opens_the_gate_again_when_the_row_refuses(void **state)
     s->close(d);
 }
 
-static void counter_counts_back_what_it_could_not_sell(void **state)
+static void counter_adds_back_what_it_could_not_sell(void **state)
 {
     (void)state;
     static const char *const five[] = {"1", "2", "3", "4", "5"};
@@ -377,7 +377,7 @@ static void counter_counts_back_what_it_could_not_sell(void **state)
     s->close(d);
 }
 
-/* ---- what is counted, and failures ---- */
+/* ---- counters and failures ---- */
 
 static void trips_and_commits_are_counted(void **state)
 {
@@ -409,7 +409,7 @@ static void trips_and_commits_are_counted(void **state)
     }
 }
 
-static void a_broken_connection_is_an_error_and_the_next_attempt_makes_a_new_one(void **state)
+static void a_broken_connection_is_an_error_and_the_next_attempt_reconnects(void **state)
 {
     (void)state;
     for (const struct strategy *const *s = strategies; *s; s++) {
@@ -426,7 +426,7 @@ static void a_broken_connection_is_an_error_and_the_next_attempt_makes_a_new_one
     }
 }
 
-static void a_server_that_is_not_there_is_said_at_open(void **state)
+static void an_unreachable_server_fails_at_open(void **state)
 {
     (void)state;
     struct strategy_settings with = settings;
@@ -448,16 +448,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_fifty_buyers_of_one_seat_exactly_one_wins),
         cmocka_unit_test(naive_sells_the_seat_to_both),
-        cmocka_unit_test(a_changed_version_makes_optimistic_look_again_and_lose),
-        cmocka_unit_test(what_guards_the_window_turns_the_rival_away),
+        cmocka_unit_test(a_changed_version_makes_optimistic_read_again_and_lose),
+        cmocka_unit_test(a_protected_window_refuses_the_rival),
         cmocka_unit_test(pessimistic_makes_the_rival_wait_and_then_lose),
-        cmocka_unit_test(a_redis_lease_that_runs_out_sells_twice),
+        cmocka_unit_test(a_redis_lease_that_expires_sells_twice),
         cmocka_unit_test(many_seats_are_won_together_or_not_at_all),
-        cmocka_unit_test(two_layer_opens_the_gate_again_when_the_row_refuses),
-        cmocka_unit_test(counter_counts_back_what_it_could_not_sell),
+        cmocka_unit_test(two_layer_deletes_its_keys_when_the_row_refuses),
+        cmocka_unit_test(counter_adds_back_what_it_could_not_sell),
         cmocka_unit_test(trips_and_commits_are_counted),
-        cmocka_unit_test(a_broken_connection_is_an_error_and_the_next_attempt_makes_a_new_one),
-        cmocka_unit_test(a_server_that_is_not_there_is_said_at_open),
+        cmocka_unit_test(a_broken_connection_is_an_error_and_the_next_attempt_reconnects),
+        cmocka_unit_test(an_unreachable_server_fails_at_open),
     };
     return cmocka_run_group_tests_name("lab", tests, start_servers, stop_servers);
 }

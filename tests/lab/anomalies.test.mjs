@@ -1,4 +1,4 @@
-// `holdfast lab anomalies`: each race, played step by step on real servers, ends as stated on both sides.
+// `holdfast lab anomalies`: each race condition, played step by step on real servers, ends as it should on both sides.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -9,7 +9,7 @@ import { HOLDFAST } from '../support/server.mjs';
 
 const NAMES = ['naive-double-sale', 'blind-delete', 'paused-holder', 'deadlock', 'gate-flushed', 'lost-commit'];
 const ON_SQLITE = ['naive-double-sale', 'blind-delete', 'paused-holder', 'lost-commit'];
-// On a terminal, which `script` is.
+// Runs it on the terminal that `script` provides.
 const onTerminal = (columns, name) => () => ['script', '-qec', `stty cols ${columns}; exec ${HOLDFAST} lab anomalies --only ${name}`, '/dev/null'];
 
 describe('holdfast lab anomalies', () => {
@@ -23,7 +23,7 @@ describe('holdfast lab anomalies', () => {
     told = JSON.parse(run.stdout);
   });
 
-  it('is content when every side ends as it should', () => {
+  it('exits with 0 when every side ends as it should', () => {
     assert.equal(run.code, 0, run.stderr);
     assert.equal(told.object, 'lab.anomalies');
     assert.equal(told.ok, true);
@@ -36,7 +36,7 @@ describe('holdfast lab anomalies', () => {
     });
   }
 
-  it('tells who was sold what, as the rows have it', () => {
+  it('says who was sold what, as the rows have it', () => {
     const evidence = (name) => sides(name).map((side) => side.evidence);
     assert.deepEqual(evidence('naive-double-sale'), ['A-1 has 2 tickets: Ann and Bob', 'A-1 has 1 ticket: Ann']);
     assert.deepEqual(evidence('blind-delete'), ['A-1 has 2 tickets: Bob and Carl', 'A-1 has 1 ticket: Bob']);
@@ -72,7 +72,7 @@ describe('holdfast lab anomalies', () => {
     assert.equal(asked(lookedUp, /^INSERT INTO tickets/), 1);
   });
 
-  it('names its actors, its moments in order, and what they think', () => {
+  it('names its actors, the times of the steps in order, and what the actors think', () => {
     for (const { sides: both, title, moral } of told.anomalies) {
       assert.ok(title && moral);
       for (const { actors, steps, strategy } of both) {
@@ -104,7 +104,7 @@ describe('holdfast lab anomalies', () => {
     assert.deepEqual(narrow.stdout.split(/\r?\n/).filter((line) => [...line].length > 80), []);
   });
 
-  it('knows no other anomaly', async () => {
+  it('refuses the name of an unknown anomaly', async () => {
     const wrong = await holdfast(undefined, ['lab', 'anomalies', '--only', 'nonsense']);
     assert.equal(wrong.code, 64);
     assert.match(wrong.stderr, /there is no anomaly nonsense/);
@@ -117,7 +117,7 @@ describe('anomalies where a server is missing', () => {
     return { code, stderr, told: stdout && JSON.parse(stdout) };
   };
 
-  it('are played on SQLite, with the same ends, and say what was left out', async () => {
+  it('are played on SQLite, end the same way, and name what was left out', async () => {
     const { code, told } = await play('/nonexistent');
     assert.equal(code, 0);
     assert.equal(told.ok, true);
@@ -143,7 +143,7 @@ describe('anomalies where a server is missing', () => {
     assert.match(stderr, /PostgreSQL is not installed.*SQLite locks the whole file/);
   });
 
-  it('need Redis only where it plays a part', async () => {
+  it('need Redis only if it is one of the actors', async () => {
     const locks = await play(postgresBin(), ['--only', 'blind-delete']);
     assert.equal(locks.code, 0);
     assert.match(locks.told.note, /^Redis is not installed/);

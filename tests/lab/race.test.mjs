@@ -1,5 +1,5 @@
-// `holdfast lab race`, as a teacher runs it: on throwaway servers, on SQLite where there are none, and
-// on servers that were named.  That naive sells twice without luck is shown in tests/unit/test_lab.c.
+// `holdfast lab race` on throwaway servers, on SQLite where none are installed, and on servers that the user named.
+// tests/integration/test_lab.c shows that naive sells a seat twice, without relying on luck.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -18,10 +18,10 @@ after(reap);
 const PROMISES = ['pessimistic', 'optimistic', 'unique', 'redis-lease', 'two-layer', 'skip-locked', 'counter', 'queue', 'holdfast'];
 const ON_SQLITE = ['naive', 'optimistic', 'unique', 'queue', 'holdfast'];
 
-// Every file of the lab is in a directory of the test's, and every server of it has that in its command line.
+// Every file of the lab is in a directory of the test, which is also in the command line of each of its servers.
 function playground() {
   const dir = tempDir();
-  fs.chmodSync(dir, 0o755); // the servers are somebody else's when this is root's
+  fs.chmodSync(dir, 0o755); // the servers run as another user when the test runs as root
   const mentions = (pid) => {
     try { return fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(dir); } catch { return false; }
   };
@@ -102,7 +102,7 @@ describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () 
     assert.equal(result.ok, true);
   });
 
-  it('tells in JSON what was measured, where and on what', () => {
+  it('has in its JSON what was measured, and on which machine and versions', () => {
     result.runs.forEach(assertRun);
     assert.equal(result.object, 'lab.race');
     assert.ok(Math.abs(Date.now() - Date.parse(result.at)) < 120_000);
@@ -115,7 +115,7 @@ describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () 
     assert.equal(result.note, null);
   });
 
-  it('tells what Holdfast itself asked of its ledger and its gate', () => {
+  it('has what Holdfast asked of its ledger and its gate', () => {
     for (const run of result.runs.filter(({ strategy }) => strategy === 'holdfast')) {
       const total = (field) => Math.round(run[`${field}_per_request`] * run.users);
       assert.equal(total('commits'), 1); // one sale
@@ -126,7 +126,7 @@ describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () 
 
   it('leaves no process and no file', () => nothingIsLeft(place));
 
-  it('sells as many seats as there are, each once, in a table of words', async () => {
+  it('sells every seat exactly once, and prints a table', async () => {
     const { code, stdout, stderr } = await race(place, ['--users', '60', '--seats', '7', '--seed', '1',
       '--strategy', 'pessimistic,skip-locked,counter,holdfast']);
     assert.deepEqual([code, stderr], [0, '']);
@@ -138,7 +138,7 @@ describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () 
   });
 
   for (const signal of ['SIGINT', 'SIGKILL']) {
-    it(`leaves nothing when it ends by ${signal}`, async () => {
+    it(`leaves nothing behind after ${signal}`, async () => {
       const run = begin(undefined, ['lab', 'race', '--users', '10000', '--strategy', 'queue,holdfast'], { env: place.env });
       await until('PostgreSQL, Redis and holdfastd run', () => place.processes().length >= 3, 20_000);
       assert.ok(place.left().length > 0);
@@ -153,7 +153,7 @@ describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () 
 describe('a race where PostgreSQL is missing', { concurrency: false }, () => {
   const place = playground();
 
-  it('is on SQLite, says so, and names what cannot run there', async () => {
+  it('runs on SQLite, says so, and names what cannot run there', async () => {
     const result = await raceJson(place, ['--users', '5,20'], { env: { PATH: '/nonexistent' } });
     assert.deepEqual(result.back_end, { ledger: 'sqlite', gate: null });
     assert.match(result.note, /PostgreSQL is not installed: the race is on SQLite/);
@@ -177,7 +177,7 @@ describe('a race where PostgreSQL is missing', { concurrency: false }, () => {
     runs.forEach(soldOnce);
   });
 
-  it('takes a file that was named, new, and removes it', async () => {
+  it('creates the file that was named, and removes it', async () => {
     for (const run of (await raceJson(place, [...args, '--users', '20', '--seats', '4'])).runs) {
       assert.deepEqual([run.winners, run.verdict], [4, 'correct']);
     }
@@ -198,7 +198,7 @@ describe('a race on servers that were named', { concurrency: false }, () => {
     const ledger = postgres.url(postgres.createDatabase());
     const database = ledger.split('/').pop();
     const tables = () => postgres.query(database, "SELECT schemaname, tablename FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2");
-    const server = await start({ ledger }); // a Holdfast at work there
+    const server = await start({ ledger }); // another Holdfast uses the same servers
     const before = tables();
     assert.ok(before.length > 0);
     const args = ['--users', '20', '--ledger', ledger, '--gate', redis.url, '--strategy', 'unique,two-layer,counter,holdfast'];
@@ -218,7 +218,7 @@ describe('a race on servers that were named', { concurrency: false }, () => {
     await Promise.all([postgres.stop(), redis.stop()]);
   });
 
-  it('says 69 if they are not there, without the password', async () => {
+  it('exits with 69 if they are unreachable, and does not print the password', async () => {
     const { code, stdout, stderr } = await race(place, ['--users', '5', '--ledger', 'postgres://u:hunter2@127.0.0.1:1/x']);
     assert.deepEqual([code, stdout], [69, '']);
     assert.match(stderr, /^holdfast lab race: PostgreSQL: .*refused\n?$/);
@@ -238,7 +238,7 @@ describe('the exit status', { concurrency: false }, () => {
     assert.match(stdout, /^not ok: /m);
   });
 
-  it('is 64 for what cannot be meant', async () => {
+  it('is 64 for wrong usage', async () => {
     for (const args of [['--users', '0'], ['--users', '5,'], ['--users', ''], ['--seats', '0'], ['--tries', '0'], ['--strategy', 'hope'],
       ['--strategy', ''], ['--ledger', 'mysql://x'], ['--ledger', 'sqlite:'], [...sqlite('b.db'), '--gate', 'redis://127.0.0.1:1'], ['--gate', 'redis://127.0.0.1'], ['--gate', 'redis://u:p@127.0.0.1:1'], ['--gate', '127.0.0.1:1'],
       [...sqlite('b.db'), '--strategy', 'pessimistic'], ['--frobnicate'], ['more']]) {
@@ -252,7 +252,7 @@ describe('the exit status', { concurrency: false }, () => {
     await nothingIsLeft(place);
   });
 
-  it('comes with colours and a line of progress on a terminal, and without where NO_COLOR asks', async () => {
+  it('comes with colours and a line of progress on a terminal, and without colours with NO_COLOR', async () => {
     for (const [NO_COLOR, columns] of [['', 200], ['1', 80]]) {
       const line = `stty cols ${columns}; exec '${HOLDFAST}' lab race ${sqlite('c.db').join(' ')} --strategy unique --users 5`;
       const run = launch('script', ['-qec', line, '/dev/null'], { env: environment({ ...place.env, NO_COLOR }, false) });
@@ -261,7 +261,7 @@ describe('the exit status', { concurrency: false }, () => {
       assert.equal(/\x1b\[32mcorrect/.test(run.stdout), NO_COLOR === '');
       const lines = run.stdout.split(/\r?\n/).filter((text) => !text.includes('\x1b[K'));
       assert.ok(lines.every((text) => [...text.replace(/\x1b\[[0-9;]*m/g, '')].length <= columns), run.stdout);
-      assert.equal(lines.filter((text) => /^unique /.test(text)).length, columns === 80 ? 2 : 1); // a table, or two halves of it
+      assert.equal(lines.filter((text) => /^unique /.test(text)).length, columns === 80 ? 2 : 1); // one table, or two halves
     }
   });
 });

@@ -1,4 +1,4 @@
-// `holdfast lab report`: the page in a real browser, beside the JSON that it was made of.
+// `holdfast lab report`: the page in a real browser, compared with the JSON that it was made from.
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -13,7 +13,7 @@ import { tempDir } from '../support/server.mjs';
 const CHROMIUM = (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'chromium')).find((file) => fs.existsSync(file));
 const json = (dir, name) => JSON.parse(fs.readFileSync(path.join(dir, name), 'utf8'));
 
-// What a cell says is the number: all of its digits if it is whole, three otherwise.
+// A cell shows the number: all digits of a whole number, three digits of any other.
 function assertShows(text, value, what) {
   if (value === null || value === undefined) return assert.equal(text, '–', what);
   const shown = Number(text.replaceAll(',', ''));
@@ -23,7 +23,7 @@ function assertShows(text, value, what) {
 
 describe('holdfast lab report', () => {
   const out = path.join(tempDir(), 'report');
-  let browser, made, shown; // shown: the page, opened once for those who only look
+  let browser, made, shown; // shown: the page, opened once for all tests that only read it
 
   before(async () => {
     assert.ok(CHROMIUM, 'no chromium in PATH');
@@ -35,7 +35,7 @@ describe('holdfast lab report', () => {
   });
   after(() => browser?.close());
 
-  // The page of a directory, with all that it complained of and asked for.
+  // Opens the page of a directory and collects its errors and its requests.
   async function open(dir, options = {}) {
     const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, ...options });
     const complaints = [], requests = [];
@@ -47,14 +47,14 @@ describe('holdfast lab report', () => {
     return { page, complaints, requests };
   }
 
-  it('runs both and writes a page and what it shows', () => {
+  it('runs both and writes a page and its data', () => {
     assert.equal(made.code, 0, made.stderr);
     assert.deepEqual(fs.readdirSync(out).sort(), ['anomalies.json', 'index.html', 'race.json']);
     assert.equal(json(out, 'race.json').object, 'lab.race');
     assert.equal(json(out, 'anomalies.json').object, 'lab.anomalies');
   });
 
-  it('opens without a complaint and asks nobody for anything', async () => {
+  it('opens without an error and loads nothing', async () => {
     assert.deepEqual(shown.complaints, []);
     assert.deepEqual(shown.requests.filter((url) => !url.startsWith('data:')), [pathToFileURL(path.join(out, 'index.html')).href]);
     const text = fs.readFileSync(path.join(out, 'index.html'), 'utf8');
@@ -85,7 +85,7 @@ describe('holdfast lab report', () => {
     assert.equal(await page.locator('#charts canvas').count(), 3 + 2);
   });
 
-  it('draws what the plots say of the race', async () => {
+  it('draws the numbers of the race in the plots', async () => {
     const { page } = shown;
     const race = json(out, 'race.json');
     const drawn = await page.$$eval('#charts canvas', (all) => all.map((canvas) => Chart.getChart(canvas).data.datasets
@@ -98,7 +98,7 @@ describe('holdfast lab report', () => {
     }
   });
 
-  it('draws every step of the anomalies, and their ends', async () => {
+  it('draws every step of the anomalies, and how they end', async () => {
     const { page } = shown;
     const { anomalies } = json(out, 'anomalies.json');
     const drawn = await page.$$eval('article', (all) => all.map((article) => ({
@@ -143,7 +143,7 @@ describe('holdfast lab report', () => {
     await page.close();
   });
 
-  it('is made where there are no servers, and says what is missing', async () => {
+  it('is written where no servers are installed, and names what is missing', async () => {
     const dir = path.join(tempDir(), 'report');
     assert.equal((await holdfast(undefined, ['lab', 'report', '--out', dir, '--users', '5'], { env: { PATH: '/nonexistent' } })).code, 0);
     const { page, complaints } = await open(dir);
@@ -156,7 +156,7 @@ describe('holdfast lab report', () => {
     await page.close();
   });
 
-  it('leaves the last one as it was when it is stopped', async () => {
+  it('leaves the last report as it was when it is stopped', async () => {
     const before = fs.readFileSync(path.join(out, 'race.json'), 'utf8');
     const run = begin(undefined, ['lab', 'report', '--out', out, '--users', '10000']);
     await new Promise((resolve) => { setTimeout(resolve, 500); });
@@ -166,7 +166,7 @@ describe('holdfast lab report', () => {
     assert.deepEqual(fs.readdirSync(out).sort(), ['anomalies.json', 'index.html', 'race.json']);
   });
 
-  it('shows what it is given, broken promises and all, and says so', async () => {
+  it('shows the files that it is given, broken promises included, and exits with 1', async () => {
     const dir = tempDir();
     const race = json(out, 'race.json');
     const anomalies = json(out, 'anomalies.json');

@@ -1,5 +1,5 @@
-/* The lab's strategies on SQLite, two buyers step by step.  Crowds of them are in
- * tests/lab/race.test.mjs. */
+/* The lab's strategies on SQLite, with two buyers step by step.  tests/lab/race.test.mjs has crowds
+ * of buyers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,11 +134,11 @@ static void naive_sells_the_seat_to_both(void **state)
     assert_false(s->correct);
 }
 
-static void optimistic_and_unique_refuse_who_comes_second(void **state)
+static void optimistic_and_unique_refuse_the_second_buyer(void **state)
 {
     (void)state;
     static const char *const names[] = {"optimistic", "unique"};
-    static const unsigned trips[] = {5, 1}; /* look, BEGIN, UPDATE, ROLLBACK, look; INSERT */
+    static const unsigned trips[] = {5, 1}; /* SELECT, BEGIN, UPDATE, ROLLBACK, SELECT; INSERT */
     for (size_t i = 0; i < 2; i++) {
         struct rival bob;
         const struct strategy *s = find(names[i]);
@@ -162,14 +162,14 @@ struct waiting_rival {
     pthread_t thread;
 };
 
-/* Bob stands behind ann in the line; he cannot have finished while she is here. */
+/* Bob waits behind Ann in the line, so he cannot have finished while she is here. */
 static void rival_stands_in_line(void *ctx)
 {
     struct waiting_rival *w = ctx;
     assert_int_equal(pthread_create(&w->thread, NULL, rival_thread, &w->rival), 0);
 }
 
-static void queue_lets_the_rival_through_after_and_he_loses(void **state)
+static void queue_serves_the_rival_afterwards_and_he_loses(void **state)
 {
     (void)state;
     const struct strategy *s = find("queue");
@@ -202,14 +202,14 @@ static void *stand_in_line(void *ctx)
     static const struct strategy_want want = {.event = "evt", .seats = one, .n_seats = 1};
     long *ret = ctx, before = sleeps();
     uint64_t mine = lines_enter(&want);
-    usleep(1000); /* long enough for whoever was woken for nothing to go back to sleep */
+    usleep(1000); /* long enough for a thread that was woken for nothing to go back to sleep */
     lines_leave(mine);
     *ret = sleeps() - before;
     return NULL;
 }
 
-/* If each were to wake all the others, they would sleep some CROWD * CROWD / 2 times. */
-static void who_leaves_a_line_wakes_the_next_and_nobody_else(void **state)
+/* If each thread woke all the others, they would go to sleep about CROWD * CROWD / 2 times. */
+static void leaving_a_line_wakes_only_the_next_thread(void **state)
 {
     (void)state;
     pthread_t threads[CROWD];
@@ -223,7 +223,7 @@ static void who_leaves_a_line_wakes_the_next_and_nobody_else(void **state)
     assert_true(sum < 6 * CROWD);
 }
 
-/* ---- several seats, and what cannot be ---- */
+/* ---- several seats, and failures ---- */
 
 static void many_seats_are_won_together_or_not_at_all(void **state)
 {
@@ -244,7 +244,7 @@ static void many_seats_are_won_together_or_not_at_all(void **state)
     }
 }
 
-static void a_file_that_cannot_be_is_said_at_open(void **state)
+static void a_file_that_cannot_be_opened_fails_at_open(void **state)
 {
     (void)state;
     struct strategy_settings with = settings;
@@ -261,11 +261,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(naive_sells_the_seat_to_both),
-        cmocka_unit_test(optimistic_and_unique_refuse_who_comes_second),
-        cmocka_unit_test(queue_lets_the_rival_through_after_and_he_loses),
-        cmocka_unit_test(who_leaves_a_line_wakes_the_next_and_nobody_else),
+        cmocka_unit_test(optimistic_and_unique_refuse_the_second_buyer),
+        cmocka_unit_test(queue_serves_the_rival_afterwards_and_he_loses),
+        cmocka_unit_test(leaving_a_line_wakes_only_the_next_thread),
         cmocka_unit_test(many_seats_are_won_together_or_not_at_all),
-        cmocka_unit_test(a_file_that_cannot_be_is_said_at_open),
+        cmocka_unit_test(a_file_that_cannot_be_opened_fails_at_open),
     };
     return cmocka_run_group_tests_name("lab on SQLite", tests, build, remove_all);
 }

@@ -21,19 +21,17 @@ static const char usage[] =
     "Exit status: 0 the token is the largest so far, 76 a larger one was recorded before,\n"
     "64 usage, 69 the database cannot be used.\n";
 
+/* Returns the exit code.  A failure of the database is HF_UNREACHABLE. */
 static int check(const char *path, const char *resource, int64_t token, struct hf_fault *fault)
 {
     sqlite3 *db = NULL;
     int rc = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_busy_timeout(db, BUSY_MS);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-    fault->result = HF_UNREACHABLE;
-    if (rc == SQLITE_OK) {
-        fault->result = hf_fence_sqlite(db, resource, token, fault);
-        rc = sqlite3_exec(db, fault->result == HF_DONE ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL);
-    }
+    if (rc != SQLITE_OK || (rc = sqlite3_busy_timeout(db, BUSY_MS)) != SQLITE_OK ||
+        (rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL)) != SQLITE_OK)
+        goto out;
+    fault->result = hf_fence_sqlite(db, resource, token, fault);
+    rc = sqlite3_exec(db, fault->result == HF_DONE ? "COMMIT" : "ROLLBACK", NULL, NULL, NULL);
+out:
     if (rc != SQLITE_OK) {
         fault->result = HF_UNREACHABLE;
         snprintf(fault->msg, sizeof fault->msg, "%.120s: %.100s", path,

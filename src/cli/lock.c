@@ -245,6 +245,20 @@ static int print(struct call *c)
     return EXIT_NO_BACK_END;
 }
 
+/* Prints the output of a call that succeeded, or a message, and returns the exit code. */
+static int exit_code_of(struct call *c, const struct hf_fault *fault)
+{
+    if (c->signo)
+        return EXIT_SIGNAL + c->signo;
+    if (fault->result == HF_DONE)
+        return print(c);
+    if (fault->result != HF_TAKEN)
+        return cli_fail("lock", fault);
+    if (c->ask.not_acquired_code)
+        cli_say("lock", "%s is held by another holder", c->name);
+    return c->ask.not_acquired_code;
+}
+
 static int call_verb(struct call *c, const struct verb *verb)
 {
     const char *url = cli_url("lock", c->ask.url_given);
@@ -266,22 +280,12 @@ static int call_verb(struct call *c, const struct verb *verb)
     fault.result = hf_open(url, &c->ask.open, &c->locks, &fault);
     if (fault.result == HF_DONE)
         fault.result = verb->call(c, &fault);
-    int code = fault.result == HF_DONE && !c->signo ? print(c) : EXIT_SUCCESS;
+    int code = exit_code_of(c, &fault);
     hf_close(c->locks);
     if (verb->call == get)
         signals_close(&c->signals);
-    if (c->signo) {
-        buf_close(&c->out);
-        return EXIT_SIGNAL + c->signo;
-    }
-    if (fault.result == HF_DONE)
-        return code;
     buf_close(&c->out);
-    if (fault.result != HF_TAKEN)
-        return cli_fail("lock", &fault);
-    if (c->ask.not_acquired_code)
-        cli_say("lock", "%s is held by another holder", c->name);
-    return c->ask.not_acquired_code;
+    return code;
 }
 
 int cli_lock(int argc, char **argv)

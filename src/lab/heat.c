@@ -331,6 +331,7 @@ enum hf_status heat_run(const struct heat_settings *settings, struct race_run *r
     struct heat h = {.settings = settings, .lock = PTHREAD_MUTEX_INITIALIZER};
     unsigned desks = (unsigned)desks_of(settings);
     struct holdfastd_costs costs;
+    struct race_run result;
     enum hf_status status = HF_OK;
     if (!stage_event(settings->strategy, settings->back_ends, settings->seats, h.event, err) ||
         !stage_event(settings->strategy, settings->back_ends, (int)desks * WARM_UPS, h.warm_event,
@@ -344,16 +345,17 @@ enum hf_status heat_run(const struct heat_settings *settings, struct race_run *r
     bool good = run(&h, &costs, err);
     if (stopped(&h)) {
         status = hf_err_set(err, HF_DRAINING, "stopped");
-    } else if (good) {
-        struct race_run result;
-        sum_up(&h, &costs, &result);
-        if (compare(&h, &result, err))
-            *ret = result;
-        else
-            status = err->code;
-    } else {
-        status = err->code;
+        goto out;
     }
+    if (good) {
+        sum_up(&h, &costs, &result);
+        good = compare(&h, &result, err);
+    }
+    if (good)
+        *ret = result;
+    else
+        status = err->code;
+out:
     pthread_barrier_destroy(&h.ready);
     pthread_barrier_destroy(&h.go);
     free(h.wants);

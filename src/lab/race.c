@@ -212,23 +212,32 @@ static enum hf_status run_all(struct reporter *r, struct venue *v, struct race_r
     return HF_OK;
 }
 
+/* Opens the venue and fills `result`; the caller closes both. */
+static enum hf_status run_at(struct venue *v, const struct race_settings *settings,
+                             struct race_result *result, struct hf_err *err)
+{
+    struct reporter reporter = {.settings = settings};
+    enum hf_status status =
+        venue_open(v, settings->ledger, settings->gate, report_step, &reporter, err);
+    if (status != HF_OK)
+        return status;
+    machine_read(&result->machine);
+    result->versions = v->versions;
+    result->on_postgres = v->on_postgres;
+    result->with_gate = v->settings.redis != NULL;
+    memcpy(result->note, v->note, sizeof result->note);
+    return run_all(&reporter, v, result, err);
+}
+
 enum hf_status race_run(const struct race_settings *settings, struct race_result *ret,
                         struct hf_err *err)
 {
     struct race_result result = {.at_ms = clock_wall_us(&clock_system) / 1000};
-    struct reporter reporter = {.settings = settings};
-    struct venue *v = hf_alloc(sizeof *v);
     enum hf_status status = check_settings(settings, err);
-    if (status == HF_OK)
-        status = venue_open(v, settings->ledger, settings->gate, report_step, &reporter, err);
-    if (status == HF_OK) {
-        machine_read(&result.machine);
-        result.versions = v->versions;
-        result.on_postgres = v->on_postgres;
-        result.with_gate = v->settings.redis != NULL;
-        memcpy(result.note, v->note, sizeof result.note);
-        status = run_all(&reporter, v, &result, err);
-    }
+    if (status != HF_OK)
+        return status;
+    struct venue *v = hf_alloc(sizeof *v);
+    status = run_at(v, settings, &result, err);
     venue_close(v);
     free(v);
     if (status != HF_OK) {

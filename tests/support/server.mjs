@@ -28,6 +28,7 @@ export const HOLDFAST = binary('HOLDFAST', 'build/holdfast');
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
+const LEAK_CHECK_MS = 90_000; // the leak sanitizer's, at the end of a server, on a busy machine
 const REQUEST_TIMEOUT_MS = 30_000;
 const CATCH_UP_MS = 1000; // by then a server shows what was done through another
 
@@ -199,6 +200,7 @@ export class Server extends Remote {
       ...(ledger ? { HOLDFAST_LEDGER: ledger } : {}), ...(gate ? { HOLDFAST_GATE: gate } : {}), ...env,
     }, leaks);
     this.wrap = wrap;
+    this.leaks = leaks;
     this.logs = ''; // stderr of this server, over all its restarts
   }
 
@@ -243,12 +245,12 @@ export class Server extends Remote {
     if (!this.run) return;
     const { run } = this;
     if (!run.ended) process.kill(run.pid, 'SIGTERM');
-    const timer = setTimeout(() => process.kill(run.pid, 'SIGKILL'), STOP_TIMEOUT_MS);
+    const timer = setTimeout(() => process.kill(run.pid, 'SIGKILL'), STOP_TIMEOUT_MS + (this.leaks ? LEAK_CHECK_MS : 0));
     const ended = await run.done;
     clearTimeout(timer);
     this.#ended(keep);
     assertCleanStderr(run.stderr);
-    assert.deepEqual(ended, { code: 0, signal: null }, `after SIGTERM:\n${run.stderr.slice(-8000)}`);
+    assert.deepEqual(ended, { code: 0, signal: null }, `after SIGTERM, ${JSON.stringify(ended)}:\n${run.stderr.slice(-8000)}`);
   }
 
   async kill9() {

@@ -62,7 +62,7 @@ static bool strip_port(const char **text, size_t *len)
     }
     const char *colon = memchr(*text, ':', *len);
     if (!colon || memchr(colon + 1, ':', (size_t)(end - colon) - 1))
-        return true; /* none, or IPv6 */
+        return true; /* no port, or an IPv6 address */
     *len = (size_t)(colon - *text);
     return is_port(colon + 1, (size_t)(end - colon) - 1);
 }

@@ -4,7 +4,7 @@
  *   begin (route found) -> body collected -> step -> answer
  *                                             |  ^
  *             request_wait: connection        v  |  pending_done: connection resumed,
- *             suspended, pending armed    somebody else    `step` runs again
+ *             suspended, pending armed   another thread    `step` runs again
  *
  * A handler is a step.  It either fills `answer`, or calls request_wait, which suspends the
  * connection and names the step that goes on when the pending is done, and then hands the pending

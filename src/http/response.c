@@ -74,7 +74,7 @@ static void put_constant(const struct request *r, put_fn put, void *ctx)
     put_cors(r, put, ctx);
 }
 
-/* Each header costs libmicrohttpd three allocations. */
+/* Only what is needed: each header costs libmicrohttpd three allocations. */
 static void put_headers(const struct request *r, put_fn put, void *ctx)
 {
     const struct answer *a = &r->answer;

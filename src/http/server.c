@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "base/log.h"
 #include "base/wait.h"
 #include "http/acceptor.h"
+#include "http/headers.h"
 #include "http/request.h"
 #include "http/response.h"
 #include "http/route.h"
@@ -177,6 +177,7 @@ static bool upload_in_time(struct request *r)
     return true;
 }
 
+/* Keeps a part of the body, or discards it if the request is or has to be refused. */
 static enum MHD_Result upload(struct request *r, const char *data, size_t *len)
 {
     size_t n = *len;
@@ -203,58 +204,12 @@ static enum MHD_Result upload(struct request *r, const char *data, size_t *len)
     return MHD_YES;
 }
 
-/* ---- headers ---- */
-
-static bool name_is(const char *name, size_t len, const char *wanted)
-{
-    return strlen(wanted) == len && strncasecmp(name, wanted, len) == 0;
-}
-
-/* Called for each header: one pass over them all, where a lookup by name is a pass of its own. */
-static enum MHD_Result on_header(void *ctx, enum MHD_ValueKind kind, const char *name, size_t len,
-                                 const char *value, size_t value_len)
-{
-    struct request *r = ctx;
-    (void)kind;
-    if (!value)
-        value = "";
-    while (value_len && (value[value_len - 1] == ' ' || value[value_len - 1] == '\t'))
-        value_len--;
-    if (len == 0 || name[len - 1] == ' ' || name[len - 1] == '\t') {
-        r->has_odd_name = true; /* `Content-Length : 2` is a length to some and none to others */
-    } else if (name_is(name, len, "Idempotency-Key")) {
-        r->n_keys++;
-        r->key = (struct text){value, value_len};
-    } else if (name_is(name, len, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
-        r->n_lengths++;
-        r->content_length = strtoull(value, NULL, 10);
-    } else if (name_is(name, len, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
-        r->n_encodings++;
-        r->chunked = name_is(value, value_len, "chunked");
-    } else if (name_is(name, len, MHD_HTTP_HEADER_EXPECT)) {
-        r->expects = true;
-    } else if (name_is(name, len, MHD_HTTP_HEADER_AUTHORIZATION)) {
-        r->n_authorizations++;
-        r->authorization = (struct text){value, value_len};
-    } else if (name_is(name, len, MHD_HTTP_HEADER_ORIGIN)) {
-        r->origin = (struct text){value, value_len};
-    }
-    return MHD_YES;
-}
-
-/* It must be certain where the body ends, or a proxy and this server may see different requests. */
-static bool framing_is_clear(const struct request *r)
-{
-    return !r->has_odd_name && r->n_lengths + r->n_encodings <= 1 &&
-           (r->n_encodings == 0 || r->chunked);
-}
-
 /* Returns true if the request has been refused before its body is read: because it is not certain
  * where the body ends, or because the client asked first ("Expect: 100-continue") and may not send
  * it, or not in this size. */
 static bool refused_unread(struct request *r)
 {
-    if (!framing_is_clear(r)) {
+    if (!headers_frame_clearly(r)) {
         r->answer.close = true;
         answer_problem(r, &problem_invalid_request,
                        "body must have one Content-Length or be chunked, not both");
@@ -279,6 +234,7 @@ static const char *origin_form(const char *url)
     return path ? path : "/";
 }
 
+/* The headers of a new request are there: routes it and checks its access. */
 static struct request *begin(struct server *s, struct MHD_Connection *connection, const char *url,
                              const char *method)
 {
@@ -287,7 +243,7 @@ static struct request *begin(struct server *s, struct MHD_Connection *connection
     r->connection = connection;
     r->path = origin_form(url);
     r->method = method;
-    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, on_header, r);
+    headers_read(r);
     if (s->request_log)
         r->arrived_us = clock_monotonic_us(s->clock);
     route_find(r, s->app->routes);
@@ -361,7 +317,7 @@ void http_log(void *ctx, const char *fmt, va_list args)
 
 /* ---- life ---- */
 
-/* As many connections as files may be open, up to our own limit. */
+/* As many connections as files may be open, up to CONNECTIONS_MAX. */
 static unsigned connections_max(void)
 {
     struct rlimit limit;

@@ -5,10 +5,10 @@
  *                                                            the topic's channel     subscribers
  *
  * A subscriber is a position: the number of the next message it needs.  What it missed before it
- * came is one message of its own, or is shared with others who missed the same.  Messages carry
- * states, not differences, so a message that reaches further back than its reader needs does no
- * harm: the messages of a subscriber, applied in turn to the state of the seq it began with, give
- * the state of the last message's seq (I13).
+ * came is one message of its own, or is shared with other subscribers that missed the same.
+ * Messages carry states, not differences, so a message that reaches further back than its reader
+ * needs does no harm: the messages of a subscriber, applied in turn to the state of the seq it
+ * began with, give the state of the last message's seq (I13).
  *
  * Bounds: RECENT_MAX messages and RECENT_BYTES_MAX bytes per channel; MESSAGE_BYTES_MAX per message
  * and MESSAGES_BYTES_MAX for all messages alive, including those that only a slow reader still

@@ -1,12 +1,12 @@
-/* The body of a POST /v1/events: whatever is accepted renders to JSON that, sent back, makes the
- * same event, and has seats that are found by their names.  Whatever is refused has a reason. */
+/* The body of a POST /v1/events.  An accepted body renders to JSON that, sent back, makes the same
+ * event, and its seats are found by their names.  Every refusal has a reason. */
 #include "fuzz.h"
 
 #include "api/parse.h"
 #include "api/render.h"
 #include "rules/view.h"
 
-#define SEATS_BUILT_MAX 2000 /* larger ones would only be slower */
+#define SEATS_BUILT_MAX 2000 /* larger events would only be slower */
 #define RENDERED_MAX ((size_t)256 * 1024)
 
 static void set_id(struct event_def *def)
@@ -15,7 +15,7 @@ static void set_id(struct event_def *def)
     def->created_at = INT64_C(1767225600000);
 }
 
-/* The definition as its creator would write it, from the answer. */
+/* Turns an answer back into the definition that its creator would write. */
 static json_t *body_of_answer(const struct buf *answer)
 {
     static const char *const added[] = {"object", "id", "status", "created_at", "capacity"};

@@ -1,6 +1,6 @@
 /* What the gate reads from its Redis: the protocol, the answers of its scripts, keys and values.
- * The first byte of the input picks the call, the rest is all that the server ever says after its
- * greeting.  A claim holds whatever that is: nothing is made up, nothing is out of bounds.
+ * The first byte of the input picks the call; the rest is all that the server says after its
+ * greeting.  Whatever that is, the gate makes nothing up and stays within its bounds.
  *
  * The server is a thread behind a socket in a temporary directory; the gate is the real one. */
 #include "fuzz.h"
@@ -117,7 +117,7 @@ static void settle(struct gate *g)
     hf_check(result == HF_DONE || fault.msg[0]);
 }
 
-/* What was said, where to find it in the input. */
+/* What the server said, so that the claims can look for it. */
 struct scan {
     const uint8_t *said;
     size_t len;

@@ -13,7 +13,7 @@
 static void accept_encoding(const char *value)
 {
     bool wanted = gzip_accepted(value);
-    hf_check(!wanted || strpbrk(value, "gG*")); /* never where it is not named */
+    hf_check(!wanted || strpbrk(value, "gG*")); /* never if the header does not name it */
 }
 
 static void if_none_match(const char *value)

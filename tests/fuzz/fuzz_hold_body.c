@@ -1,5 +1,5 @@
-/* The two readers of a POST /v1/holds: what the quick one takes, the thorough one takes and reads
- * the same.  Whatever the thorough one refuses has a reason. */
+/* The two readers of a POST /v1/holds.  If the quick reader accepts a body, the thorough one
+ * accepts it too and reads the same.  Every refusal of the thorough reader has a reason. */
 #include "fuzz.h"
 
 #include "api/hold_parse.h"
@@ -16,12 +16,13 @@ static void same_body(const struct hold_body *quick, const struct hold_body *tho
     same_text(quick->owner, thorough->owner);
     same_text(quick->metadata, thorough->metadata);
     hf_check(quick->ttl_ms == thorough->ttl_ms && quick->n_seats == thorough->n_seats);
-    hf_check(thorough->best_quantity == 0 && thorough->n_areas == 0); /* left to the thorough one */
+    hf_check(thorough->best_quantity == 0 &&
+             thorough->n_areas == 0); /* hold_scan never reads them */
     for (size_t i = 0; i < quick->n_seats; i++)
         same_text(quick->seats[i], thorough->seats[i]);
 }
 
-/* What is stored and sent back must be JSON by itself. */
+/* The metadata is stored and sent back as it is, so it must be JSON by itself. */
 static void metadata_is_json(const struct hold_body *body)
 {
     if (!body->metadata.data)

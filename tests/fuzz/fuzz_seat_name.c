@@ -1,5 +1,5 @@
-/* Names of seats, against an event whose sections and rows are easily mistaken for one another: a
- * name that is found is that seat's own name, so no seat has two. */
+/* Names of seats, in an event whose sections and rows are easily mistaken for one another.  A name
+ * that is found is that seat's own name, so no seat has two names. */
 #include "fuzz.h"
 
 #include "rules/view.h"

@@ -1,5 +1,5 @@
-/* Claims about who may do what (access.h), who is behind a proxy (address.h), which pages may read
- * answers (cors.h), and that the table of routes leaves no door open. */
+/* Claims about access keys and scopes (access.h), the client behind a proxy (address.h), the pages
+ * that may read answers (cors.h), and that every route of the API has a scope. */
 #include "support/fixtures.h"
 
 #include <arpa/inet.h>
@@ -44,7 +44,7 @@ static void addresses_are_read_with_and_without_ports(void **state)
     assert_false(same("::192.0.2.1", "192.0.2.1"));
 }
 
-static void what_is_no_address_is_not_read(void **state)
+static void malformed_addresses_are_refused(void **state)
 {
     static const char *const bad[] = {
         "",           "unknown",     "_hidden",          "192.0.2",     "192.0.2.256",
@@ -164,7 +164,7 @@ static void bad_networks_are_refused_by_name(void **state)
 
 #define TRUSTED "10.0.0.0/8,192.0.2.7,fd00::/8"
 
-/* Who is the client when `peer` sent these headers (up to two; NULL: none)? */
+/* The client if `peer` sends these headers, of which there are up to two; NULL: none. */
 static void assert_client(const char *peer, const char *first, const char *second,
                           const char *expected)
 {
@@ -178,7 +178,7 @@ static void assert_client(const char *peer, const char *first, const char *secon
                  second ? second : "-", expected);
 }
 
-static void a_stranger_cannot_say_who_it_is(void **state)
+static void an_untrusted_peer_cannot_name_its_client(void **state)
 {
     (void)state;
     assert_client("203.0.113.1", "198.51.100.1", NULL, "203.0.113.1");
@@ -195,16 +195,16 @@ static void a_trusted_proxy_names_its_client(void **state)
     assert_client("fd00::1", " [2001:db8::5]:80 ", NULL, "2001:db8::5");
 }
 
-static void the_walk_is_from_the_right_past_those_we_trust(void **state)
+static void the_walk_goes_from_the_right_past_trusted_proxies(void **state)
 {
     (void)state;
-    /* what a client claims stands left of what the first proxy saw */
+    /* a client's own claim stands left of what the first proxy saw */
     assert_client("10.0.0.1", "1.1.1.1, 198.51.100.1", NULL, "198.51.100.1");
     assert_client("10.0.0.1", "1.1.1.1, 198.51.100.1, 192.0.2.7,10.9.9.9", NULL, "198.51.100.1");
     assert_client("10.0.0.1", "10.1.1.1, 198.51.100.1", NULL, "198.51.100.1");
 }
 
-static void among_trusted_ones_only_the_leftmost_is_the_client(void **state)
+static void if_all_are_trusted_the_leftmost_is_the_client(void **state)
 {
     (void)state;
     assert_client("10.0.0.1", "10.0.0.4, 10.0.0.3,10.0.0.2", NULL, "10.0.0.4");
@@ -218,7 +218,7 @@ static void several_headers_are_one_list(void **state)
     assert_client("10.0.0.1", "1.1.1.1, 198.51.100.1", "10.0.0.3, 10.0.0.2", "198.51.100.1");
 }
 
-static void what_cannot_be_read_ends_the_walk(void **state)
+static void an_unreadable_entry_ends_the_walk(void **state)
 {
     (void)state;
     assert_client("10.0.0.1", "unknown", NULL, "10.0.0.1");
@@ -268,7 +268,7 @@ static struct caller who(const struct access *a, const char *authorization)
     return access_identify(a, authorization, strlen(authorization), 1);
 }
 
-static void without_keys_everybody_may_do_everything(void **state)
+static void without_keys_every_caller_is_an_admin(void **state)
 {
     (void)state;
     const struct access open = {0};
@@ -284,7 +284,7 @@ static void a_key_has_its_scope_and_those_below(void **state)
     static const struct {
         const char *authorization;
         const char *name;
-        const struct problem *looks, *buys, *sells, *administers; /* NULL: may */
+        const struct problem *looks, *buys, *sells, *administers; /* NULL: allowed */
     } rows[] = {
         {NULL, "public", NULL, NULL, &problem_unauthorized, &problem_unauthorized},
         {"Bearer " SELLER, "seller", NULL, NULL, NULL, &problem_forbidden},
@@ -306,7 +306,7 @@ static void a_key_has_its_scope_and_those_below(void **state)
     }
 }
 
-static void holds_may_be_for_keys_only(void **state)
+static void callers_without_a_key_may_be_kept_from_buying(void **state)
 {
     (void)state;
     struct access a = three_keys();
@@ -360,7 +360,7 @@ static void callers_with_different_keys_are_different(void **state)
     assert_memory_not_equal(one.key->digest, two.key->digest, DIGEST_SIZE);
 }
 
-static void a_poor_key_is_refused_and_not_shown(void **state)
+static void a_malformed_key_is_refused_and_not_shown(void **state)
 {
     static const char *const bad[] = {"",
                                       "with space 0123456789",
@@ -409,7 +409,7 @@ static void the_number_of_keys_has_a_bound(void **state)
 
 /* ---- key files ---- */
 
-/* Reads a file of this content; 0: refused, otherwise the number of keys. */
+/* Reads a file of this content and returns the number of keys; 0 if it is refused. */
 static size_t read_file(const char *content, mode_t mode, struct hf_err *err)
 {
     struct temp_dir dir;
@@ -425,7 +425,7 @@ static size_t read_file(const char *content, mode_t mode, struct hf_err *err)
     return taken ? a.n_keys : 0;
 }
 
-static void a_file_has_a_key_a_line(void **state)
+static void a_file_has_one_key_per_line(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -446,7 +446,7 @@ static void a_file_that_others_may_read_is_refused(void **state)
     }
 }
 
-static void a_file_without_keys_or_with_poor_ones_is_refused(void **state)
+static void a_file_without_keys_or_with_malformed_ones_is_refused(void **state)
 {
     static const char *const bad[] = {
         "",         "\n\n", "# nothing\n", "two words\n", ADMIN "\ntwo words\n", " " ADMIN "\n",
@@ -472,7 +472,7 @@ static void a_file_without_keys_or_with_poor_ones_is_refused(void **state)
     free(large);
 }
 
-/* ---- where one may listen ---- */
+/* ---- where the program may listen ---- */
 
 static bool may_listen(const struct access *a, const char *text)
 {
@@ -485,7 +485,7 @@ static bool may_listen(const struct access *a, const char *text)
     return may;
 }
 
-static void off_loopback_there_must_be_an_admin_key(void **state)
+static void outside_loopback_there_must_be_an_admin_key(void **state)
 {
     (void)state;
     const struct access open = {0}, keys = three_keys();
@@ -535,7 +535,7 @@ static void an_origin_is_matched_to_the_letter(void **state)
     (void)match(NULL, NULL); /* frees */
 }
 
-static void what_no_browser_sends_is_refused_at_start(void **state)
+static void an_origin_that_no_browser_sends_is_refused_at_start(void **state)
 {
     static const char *const bad[] = {
         "",
@@ -606,32 +606,32 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(addresses_are_read_with_and_without_ports),
-        cmocka_unit_test(what_is_no_address_is_not_read),
+        cmocka_unit_test(malformed_addresses_are_refused),
         cmocka_unit_test(a_socket_address_is_the_same_as_its_text),
         cmocka_unit_test(a_client_is_an_ipv4_address_or_an_ipv6_subscriber),
         cmocka_unit_test(networks_have_what_their_bits_say),
         cmocka_unit_test(bad_networks_are_refused_by_name),
-        cmocka_unit_test(a_stranger_cannot_say_who_it_is),
+        cmocka_unit_test(an_untrusted_peer_cannot_name_its_client),
         cmocka_unit_test(a_trusted_proxy_names_its_client),
-        cmocka_unit_test(the_walk_is_from_the_right_past_those_we_trust),
-        cmocka_unit_test(among_trusted_ones_only_the_leftmost_is_the_client),
+        cmocka_unit_test(the_walk_goes_from_the_right_past_trusted_proxies),
+        cmocka_unit_test(if_all_are_trusted_the_leftmost_is_the_client),
         cmocka_unit_test(several_headers_are_one_list),
-        cmocka_unit_test(what_cannot_be_read_ends_the_walk),
+        cmocka_unit_test(an_unreadable_entry_ends_the_walk),
         cmocka_unit_test(the_walk_has_an_end),
-        cmocka_unit_test(without_keys_everybody_may_do_everything),
+        cmocka_unit_test(without_keys_every_caller_is_an_admin),
         cmocka_unit_test(a_key_has_its_scope_and_those_below),
-        cmocka_unit_test(holds_may_be_for_keys_only),
+        cmocka_unit_test(callers_without_a_key_may_be_kept_from_buying),
         cmocka_unit_test(only_one_bearer_key_counts),
         cmocka_unit_test(callers_with_different_keys_are_different),
-        cmocka_unit_test(a_poor_key_is_refused_and_not_shown),
+        cmocka_unit_test(a_malformed_key_is_refused_and_not_shown),
         cmocka_unit_test(one_key_cannot_have_two_scopes),
         cmocka_unit_test(the_number_of_keys_has_a_bound),
-        cmocka_unit_test(a_file_has_a_key_a_line),
+        cmocka_unit_test(a_file_has_one_key_per_line),
         cmocka_unit_test(a_file_that_others_may_read_is_refused),
-        cmocka_unit_test(a_file_without_keys_or_with_poor_ones_is_refused),
-        cmocka_unit_test(off_loopback_there_must_be_an_admin_key),
+        cmocka_unit_test(a_file_without_keys_or_with_malformed_ones_is_refused),
+        cmocka_unit_test(outside_loopback_there_must_be_an_admin_key),
         cmocka_unit_test(an_origin_is_matched_to_the_letter),
-        cmocka_unit_test(what_no_browser_sends_is_refused_at_start),
+        cmocka_unit_test(an_origin_that_no_browser_sends_is_refused_at_start),
         cmocka_unit_test(every_handler_has_a_scope_and_is_allowed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

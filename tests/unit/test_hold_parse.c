@@ -27,7 +27,7 @@ static void assert_same_text(struct text a, struct text b)
         assert_memory_equal(a.data, b.data, a.len);
 }
 
-/* True when the quick reader took it; then the thorough one must agree. */
+/* Returns true if the quick reader accepts the body; the thorough one must then agree. */
 static bool read_both_ways(const char *text, size_t len)
 {
     struct buf body = body_of(text, len);

@@ -121,7 +121,7 @@ static void a_message_is_encoded_once_for_all(void **state)
     assert_int_equal(bytes, m[0]->text.len);
     for (int i = 0; i < 3; i++)
         hub_leave(&h, &f[i]);
-    assert_int_equal(h.bytes, bytes); /* readers hold it still */
+    assert_int_equal(h.bytes, bytes); /* readers still hold it */
     for (int i = 0; i < 3; i++)
         message_unref(m[i]);
     assert_int_equal(h.bytes, 0);
@@ -151,7 +151,7 @@ static void rounds_without_changes_say_nothing(void **state)
     event_free(e);
 }
 
-static void strangers_and_those_who_come_too_late_are_reset(void **state)
+static void a_seq_that_is_too_old_or_unknown_begins_with_a_reset(void **state)
 {
     (void)state;
     static const char reset[] = "id: 2\nevent: reset\ndata: {\"seq\":2}\n\n";
@@ -168,9 +168,9 @@ static void strangers_and_those_who_come_too_late_are_reset(void **state)
     assert_text(&old, reset);
     assert_text(&future, reset);
     assert_text(&unknown, reset);
-    assert_int_equal(round_of(&h), 4); /* and those who were there must read again too */
+    assert_int_equal(round_of(&h), 4); /* subscribers that were there must read again too */
     assert_text(&present, reset);
-    assert_null(next(&old)); /* who has been told is not told again */
+    assert_null(next(&old)); /* it has been told already */
     change(e, false, 3, SEAT_HELD);
     assert_int_equal(round_of(&h), 4);
     struct subscriber *all[] = {&old, &future, &unknown, &present};
@@ -183,7 +183,7 @@ static void strangers_and_those_who_come_too_late_are_reset(void **state)
     event_free(e);
 }
 
-static void whoever_is_more_than_the_recent_messages_behind_is_told(void **state)
+static void a_subscriber_behind_the_recent_messages_is_told(void **state)
 {
     (void)state;
     struct hub h = {.source = source};
@@ -237,7 +237,7 @@ static void change_many(struct event *e, uint32_t first, uint32_t n, uint32_t to
     lock_give(&e->lock);
 }
 
-static void messages_have_a_bound_each_and_together(void **state)
+static void each_message_and_all_together_have_a_bound(void **state)
 {
     (void)state;
     enum { N = 60 };
@@ -246,7 +246,7 @@ static void messages_have_a_bound_each_and_together(void **state)
     struct message *held[N];
     struct event *e = large();
     size_t seats = 0;
-    for (int i = 0; i < N; i++) { /* each missed something else, and none of them reads */
+    for (int i = 0; i < N; i++) { /* each missed something different, and none of them reads */
         change_many(e, 0, 7500, i % 2 ? SEAT_HELD : SEAT_AVAILABLE);
         hub_join(&h, &f[i], e, e->seq - 7500);
         assert_non_null(f[i].missed);
@@ -258,14 +258,14 @@ static void messages_have_a_bound_each_and_together(void **state)
         seats += !says(held[i], "event: reset\n");
         assert_true(held[i]->text.len <= MESSAGE_BYTES_MAX);
     }
-    assert_true(seats > 20 && seats < N); /* those beyond the bound were reset */
+    assert_true(seats > 20 && seats < N); /* the subscribers beyond the bound were reset */
     for (int i = 0; i < N; i++) {
         message_unref(held[i]);
         hub_leave(&h, &f[i]);
     }
     assert_int_equal(h.bytes, 0);
 
-    change_many(e, 0, 10000, SEAT_HELD); /* one that would be too long */
+    change_many(e, 0, 10000, SEAT_HELD); /* a message about these would be too long */
     hub_join(&h, &f[0], e, e->seq - 10000);
     held[0] = next(&f[0]);
     assert_true(says(held[0], "event: reset\n"));
@@ -275,7 +275,7 @@ static void messages_have_a_bound_each_and_together(void **state)
     event_free(e);
 }
 
-static void those_who_missed_the_same_share_it_in_a_crowd(void **state)
+static void subscribers_that_missed_the_same_share_one_message(void **state)
 {
     (void)state;
     enum { N = 100 };
@@ -292,7 +292,7 @@ static void those_who_missed_the_same_share_it_in_a_crowd(void **state)
     assert_true(distinct < N / 2);
     change(e, false, 2, SEAT_HELD);
     round_of(&h);
-    for (int i = 0; i < N; i++) { /* and still nothing is missing: the round brings the rest */
+    for (int i = 0; i < N; i++) { /* still nothing is missing: the round brings the rest */
         struct message *first = next(&f[i]), *second = next(&f[i]);
         assert_int_equal(second->seq, e->seq);
         assert_true(says(second, "A-1-3"));
@@ -375,7 +375,7 @@ static bool read_on(struct sale *s, struct reader *r)
     return true;
 }
 
-static void at_any_pace_a_reader_s_map_is_that_of_its_last_message(void **state)
+static void at_any_pace_a_readers_map_is_that_of_its_last_message(void **state)
 {
     (void)state;
     struct sale *s = &sale;
@@ -415,11 +415,11 @@ int main(void)
         cmocka_unit_test(a_message_names_seats_and_areas),
         cmocka_unit_test(a_message_is_encoded_once_for_all),
         cmocka_unit_test(rounds_without_changes_say_nothing),
-        cmocka_unit_test(strangers_and_those_who_come_too_late_are_reset),
-        cmocka_unit_test(whoever_is_more_than_the_recent_messages_behind_is_told),
-        cmocka_unit_test(messages_have_a_bound_each_and_together),
-        cmocka_unit_test(those_who_missed_the_same_share_it_in_a_crowd),
-        cmocka_unit_test(at_any_pace_a_reader_s_map_is_that_of_its_last_message),
+        cmocka_unit_test(a_seq_that_is_too_old_or_unknown_begins_with_a_reset),
+        cmocka_unit_test(a_subscriber_behind_the_recent_messages_is_told),
+        cmocka_unit_test(each_message_and_all_together_have_a_bound),
+        cmocka_unit_test(subscribers_that_missed_the_same_share_one_message),
+        cmocka_unit_test(at_any_pace_a_readers_map_is_that_of_its_last_message),
     };
     source = api_stream_source_new(NULL);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

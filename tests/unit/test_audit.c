@@ -1,5 +1,5 @@
-/* Claims about reading the ledger in pages: an event's log, one seat's past, until when a hold
- * lasted as known at a moment, and the list of an event's holds. */
+/* Claims about reading the ledger in pages: an event's log, one seat's past, the expiry of a hold
+ * as it was known at some moment, and the list of an event's holds. */
 #include "support/fixtures.h"
 
 #include <stdio.h>
@@ -11,11 +11,11 @@
 static struct {
     struct temp_dir dir;
     struct clock_fake clock;
-    struct ledger *l;
+    struct ledger *ledger;
     int64_t event, other;
     int64_t seq[3]; /* of events 1 and 2 */
     struct ledger_batch batch;
-} lab;
+} fixture;
 
 static void ok(enum hf_status status, const struct hf_err *err)
 {
@@ -27,55 +27,55 @@ static int64_t insert_event(void)
 {
     struct hf_err err = {0};
     struct event_def *def = def_hall(2, 5);
-    ok(ledger_begin(lab.l, &err), &err);
-    ok(ledger_event_insert(lab.l, def, T0_MS, &err), &err);
-    ok(ledger_commit(lab.l, &err), &err);
+    ok(ledger_begin(fixture.ledger, &err), &err);
+    ok(ledger_event_insert(fixture.ledger, def, T0_MS, &err), &err);
+    ok(ledger_commit(fixture.ledger, &err), &err);
     int64_t key = def->id.key;
-    lab.seq[key] = 1; /* its creation is a row */
+    fixture.seq[key] = 1; /* the creation is the first row */
     event_def_free(def);
     return key;
 }
 
-static int open_lab(void **state)
+static int fixture_open(void **state)
 {
     (void)state;
     struct hf_err err = {0};
-    temp_dir_make(&lab.dir);
-    clock_fake_init(&lab.clock, T0_MS * 1000);
-    struct db_options options = {.clock = &lab.clock.clock, .writer = true};
-    ok(ledger_open(lab.dir.url, &options, &lab.l, &err), &err);
-    lab.event = insert_event();
-    lab.other = insert_event();
+    temp_dir_make(&fixture.dir);
+    clock_fake_init(&fixture.clock, T0_MS * 1000);
+    struct db_options options = {.clock = &fixture.clock.clock, .writer = true};
+    ok(ledger_open(fixture.dir.url, &options, &fixture.ledger, &err), &err);
+    fixture.event = insert_event();
+    fixture.other = insert_event();
     return 0;
 }
 
-static int close_lab(void **state)
+static int fixture_close(void **state)
 {
     (void)state;
-    ledger_close(lab.l);
-    vec_close(&lab.batch.holds_new);
-    vec_close(&lab.batch.bookings);
-    vec_close(&lab.batch.audit);
-    temp_dir_remove(&lab.dir);
+    ledger_close(fixture.ledger);
+    vec_close(&fixture.batch.holds_new);
+    vec_close(&fixture.batch.bookings);
+    vec_close(&fixture.batch.audit);
+    temp_dir_remove(&fixture.dir);
     return 0;
 }
 
 static void store(void)
 {
     struct hf_err err = {0};
-    ok(ledger_begin(lab.l, &err), &err);
-    ok(ledger_write(lab.l, &lab.batch, &err), &err);
-    ok(ledger_commit(lab.l, &err), &err);
-    vec_clear(&lab.batch.holds_new);
-    vec_clear(&lab.batch.bookings);
-    vec_clear(&lab.batch.audit);
+    ok(ledger_begin(fixture.ledger, &err), &err);
+    ok(ledger_write(fixture.ledger, &fixture.batch, &err), &err);
+    ok(ledger_commit(fixture.ledger, &err), &err);
+    vec_clear(&fixture.batch.holds_new);
+    vec_clear(&fixture.batch.bookings);
+    vec_clear(&fixture.batch.audit);
 }
 
 static struct hold_row *put_hold(int64_t event, int64_t fence, enum hold_status status,
                                  int64_t expires_at)
 {
     static const uint32_t seats[] = {1};
-    struct hold_row *row = vec_push(&lab.batch.holds_new);
+    struct hold_row *row = vec_push(&fixture.batch.holds_new);
     *row = (struct hold_row){.id.key = HOLD_KEY(event, fence),
                              .event = event,
                              .fence = fence,
@@ -91,7 +91,7 @@ static struct hold_row *put_hold(int64_t event, int64_t fence, enum hold_status 
 
 static void put_booking(int64_t event, int64_t fence)
 {
-    struct booking_row *row = vec_push(&lab.batch.bookings);
+    struct booking_row *row = vec_push(&fixture.batch.bookings);
     *row = (struct booking_row){.id.key = HOLD_KEY(event, fence),
                                 .event = event,
                                 .fence = fence,
@@ -100,13 +100,13 @@ static void put_booking(int64_t event, int64_t fence)
     memset(row->id.secret, 0xb0 + (int)fence, ID_SECRET_SIZE);
 }
 
-/* The next row of an event's log. */
+/* Adds the next row to an event's log. */
 static struct audit_row *put_row(int64_t event, enum audit_object object, int64_t item,
                                  int64_t fence, int64_t at)
 {
-    struct audit_row *row = vec_push(&lab.batch.audit);
+    struct audit_row *row = vec_push(&fixture.batch.audit);
     *row = (struct audit_row){.event = event,
-                              .seq = ++lab.seq[event],
+                              .seq = ++fixture.seq[event],
                               .at = at,
                               .object = object,
                               .cause = CAUSE_HOLD,
@@ -129,11 +129,11 @@ static size_t read_log(int64_t after, int64_t seat, int64_t hold, size_t limit)
     struct hf_err err = {0};
     size_t n = 99;
     const struct audit_query query = {
-        .event = lab.event, .after = after, .seat = seat, .hold = hold, .limit = limit};
+        .event = fixture.event, .after = after, .seat = seat, .hold = hold, .limit = limit};
     memset(rows, 0x5a, sizeof rows);
-    ok(ledger_audit_read(lab.l, &query, rows, &n, &err), &err);
+    ok(ledger_audit_read(fixture.ledger, &query, rows, &n, &err), &err);
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(rows[i].row.event, lab.event);
+        assert_int_equal(rows[i].row.event, fixture.event);
         if (i)
             assert_true(rows[i - 1].row.seq < rows[i].row.seq);
     }
@@ -143,17 +143,17 @@ static size_t read_log(int64_t after, int64_t seat, int64_t hold, size_t limit)
 static void a_row_of_the_log_comes_back_with_the_secrets_of_what_it_names(void **state)
 {
     (void)state;
-    put_hold(lab.event, 1, HOLD_CONFIRMED, T0_MS + 1000);
-    put_booking(lab.event, 1);
-    struct audit_row *row = put_row(lab.event, AUDIT_AREA, 1, 1, T0_MS + 5);
+    put_hold(fixture.event, 1, HOLD_CONFIRMED, T0_MS + 1000);
+    put_booking(fixture.event, 1);
+    struct audit_row *row = put_row(fixture.event, AUDIT_AREA, 1, 1, T0_MS + 5);
     row->quantity = 7;
     row->from = SEAT_HELD;
     row->to = SEAT_BOOKED;
     row->cause = CAUSE_CONFIRM;
     row->booking = row->hold;
     row->until = 0;
-    put_row(lab.event, AUDIT_EVENT, -1, 0, T0_MS + 6)->until = 0;
-    struct audit_row want = lab.batch.audit.v[0];
+    put_row(fixture.event, AUDIT_EVENT, -1, 0, T0_MS + 6)->until = 0;
+    struct audit_row want = fixture.batch.audit.v[0];
     store();
     assert_int_equal(read_log(0, -1, 0, ROWS_MAX), 3);
     assert_int_equal(rows[0].row.seq, 1); /* the creation */
@@ -162,7 +162,7 @@ static void a_row_of_the_log_comes_back_with_the_secrets_of_what_it_names(void *
     assert_memory_equal(&rows[1].row.seq, &want.seq, sizeof want - offsetof(struct audit_row, seq));
     assert_int_equal(rows[1].hold_secret[0], 1);
     assert_int_equal(rows[1].booking_secret[ID_SECRET_SIZE - 1], 0xb1);
-    assert_int_equal(rows[2].row.item, -1); /* no seat and no area: not the first one */
+    assert_int_equal(rows[2].row.item, -1); /* neither a seat nor an area, and not number 0 */
     assert_int_equal(rows[2].row.hold + rows[2].row.booking, 0);
     assert_int_equal(rows[2].hold_secret[0] + rows[2].booking_secret[0], 0);
 }
@@ -171,8 +171,8 @@ static void the_log_is_read_page_by_page_without_a_gap(void **state)
 {
     (void)state;
     for (int i = 0; i < 25; i++) {
-        put_row(lab.event, AUDIT_SEAT, i % 10, 0, T0_MS + i);
-        put_row(lab.other, AUDIT_SEAT, i % 10, 0, T0_MS + i);
+        put_row(fixture.event, AUDIT_SEAT, i % 10, 0, T0_MS + i);
+        put_row(fixture.other, AUDIT_SEAT, i % 10, 0, T0_MS + i);
     }
     store();
     int64_t next = 0;
@@ -182,7 +182,7 @@ static void the_log_is_read_page_by_page_without_a_gap(void **state)
         for (size_t i = 0; i < n; i++)
             assert_int_equal(rows[i].row.seq, ++next);
     }
-    assert_int_equal(next, 26); /* and nothing of the event beside it */
+    assert_int_equal(next, 26); /* without rows of the other event */
     assert_int_equal(read_log(26, -1, 0, 7), 0);
     assert_int_equal(read_log(INT64_C(1) << 39, -1, 0, 7), 0);
 }
@@ -191,8 +191,8 @@ static void the_log_of_a_seat_is_about_that_seat_and_no_area_of_its_number(void 
 {
     (void)state;
     for (int i = 0; i < 12; i++) {
-        put_row(lab.event, AUDIT_SEAT, i % 3, 0, T0_MS);
-        put_row(lab.event, AUDIT_AREA, i % 3, 0, T0_MS);
+        put_row(fixture.event, AUDIT_SEAT, i % 3, 0, T0_MS);
+        put_row(fixture.event, AUDIT_AREA, i % 3, 0, T0_MS);
     }
     store();
     assert_int_equal(read_log(0, 2, 0, ROWS_MAX), 4);
@@ -212,44 +212,45 @@ static void the_log_of_a_hold_is_all_of_its_rows(void **state)
 {
     (void)state;
     for (int fence = 1; fence <= 4; fence++) {
-        put_hold(lab.event, fence, HOLD_ACTIVE, T0_MS);
-        put_row(lab.event, AUDIT_HOLD, -1, fence, T0_MS);
-        put_row(lab.event, AUDIT_SEAT, fence, fence, T0_MS);
-        put_row(lab.event, AUDIT_AREA, 0, fence, T0_MS);
-        put_row(lab.other, AUDIT_HOLD, -1, fence, T0_MS);
+        put_hold(fixture.event, fence, HOLD_ACTIVE, T0_MS);
+        put_row(fixture.event, AUDIT_HOLD, -1, fence, T0_MS);
+        put_row(fixture.event, AUDIT_SEAT, fence, fence, T0_MS);
+        put_row(fixture.event, AUDIT_AREA, 0, fence, T0_MS);
+        put_row(fixture.other, AUDIT_HOLD, -1, fence, T0_MS);
     }
-    put_row(lab.event, AUDIT_SEAT, 2, 2, T0_MS + 9);
+    put_row(fixture.event, AUDIT_SEAT, 2, 2, T0_MS + 9);
     store();
-    assert_int_equal(read_log(0, -1, HOLD_KEY(lab.event, 2), ROWS_MAX), 4);
+    assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.event, 2), ROWS_MAX), 4);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(rows[i].row.hold, HOLD_KEY(lab.event, 2));
+        assert_int_equal(rows[i].row.hold, HOLD_KEY(fixture.event, 2));
         assert_int_equal(rows[i].hold_secret[3], 2);
     }
     assert_int_equal(rows[3].row.at, T0_MS + 9);
-    assert_int_equal(read_log(rows[2].row.seq, -1, HOLD_KEY(lab.event, 2), ROWS_MAX), 1);
-    assert_int_equal(read_log(0, 2, HOLD_KEY(lab.event, 2), ROWS_MAX), 2); /* both */
-    assert_int_equal(read_log(0, 1, HOLD_KEY(lab.event, 2), ROWS_MAX), 0);
-    assert_int_equal(read_log(0, -1, HOLD_KEY(lab.other, 2), ROWS_MAX), 0); /* not of this event */
-    assert_int_equal(read_log(0, -1, HOLD_KEY(lab.event, 5), ROWS_MAX), 0);
+    assert_int_equal(read_log(rows[2].row.seq, -1, HOLD_KEY(fixture.event, 2), ROWS_MAX), 1);
+    assert_int_equal(read_log(0, 2, HOLD_KEY(fixture.event, 2), ROWS_MAX), 2); /* of both */
+    assert_int_equal(read_log(0, 1, HOLD_KEY(fixture.event, 2), ROWS_MAX), 0);
+    assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.other, 2), ROWS_MAX), 0);
+    assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.event, 5), ROWS_MAX), 0);
 }
 
-/* An event made before creation was logged: its first hold's first row is number 1. */
+/* The event was created before creations were logged, so the first row of its first hold is row
+ * 1. */
 static void a_hold_s_rows_are_found_where_fence_and_seq_are_closest(void **state)
 {
     (void)state;
     struct hf_err err = {0};
     int64_t until = 77;
-    lab.event = lab.other = 2;
-    lab.seq[2] = 0;
-    ok(lab.l->db->driver->script(lab.l->db, "DELETE FROM audit", &err), &err);
-    for (int fence = 1; fence <= 3;
-         fence++) /* as few rows as a grant can write: none but its own */
+    fixture.event = fixture.other = 2;
+    fixture.seq[2] = 0;
+    ok(fixture.ledger->db->driver->script(fixture.ledger->db, "DELETE FROM audit", &err), &err);
+    /* A grant writes at least one row, its own. */
+    for (int fence = 1; fence <= 3; fence++)
         put_row(2, AUDIT_HOLD, -1, fence, T0_MS + fence);
     store();
     for (int fence = 1; fence <= 3; fence++) {
         assert_int_equal(read_log(0, -1, HOLD_KEY(2, fence), ROWS_MAX), 1);
         assert_int_equal(rows[0].row.seq, fence);
-        ok(ledger_audit_until(lab.l, HOLD_KEY(2, fence), T0_MS + 10, &until, &err), &err);
+        ok(ledger_audit_until(fixture.ledger, HOLD_KEY(2, fence), T0_MS + 10, &until, &err), &err);
         assert_int_equal(until, T0_MS + fence + 1000);
     }
 }
@@ -261,7 +262,7 @@ static size_t read_seat(uint32_t seat, int64_t at, size_t limit)
     struct hf_err err = {0};
     size_t n = 99;
     memset(rows, 0x5a, sizeof rows);
-    ok(ledger_audit_seat(lab.l, lab.event, seat, at, limit, rows, &n, &err), &err);
+    ok(ledger_audit_seat(fixture.ledger, fixture.event, seat, at, limit, rows, &n, &err), &err);
     return n;
 }
 
@@ -269,10 +270,10 @@ static void a_seat_s_past_comes_newest_first_and_ends_at_the_moment_asked_for(vo
 {
     (void)state;
     for (int i = 0; i < 10; i++) {
-        put_row(lab.event, AUDIT_SEAT, 3, 0, T0_MS + i / 2 * 10); /* two at a time */
-        put_row(lab.event, AUDIT_SEAT, 4, 0, T0_MS + i / 2 * 10);
-        put_row(lab.event, AUDIT_AREA, 3, 0, T0_MS + i / 2 * 10);
-        put_row(lab.other, AUDIT_SEAT, 3, 0, T0_MS + i / 2 * 10);
+        put_row(fixture.event, AUDIT_SEAT, 3, 0, T0_MS + i / 2 * 10); /* two rows at each moment */
+        put_row(fixture.event, AUDIT_SEAT, 4, 0, T0_MS + i / 2 * 10);
+        put_row(fixture.event, AUDIT_AREA, 3, 0, T0_MS + i / 2 * 10);
+        put_row(fixture.other, AUDIT_SEAT, 3, 0, T0_MS + i / 2 * 10);
     }
     store();
     assert_int_equal(read_seat(3, T0_MS + 1000, ROWS_MAX), 10);
@@ -281,11 +282,11 @@ static void a_seat_s_past_comes_newest_first_and_ends_at_the_moment_asked_for(vo
         assert_int_equal(rows[i].row.object, AUDIT_SEAT);
         assert_int_equal(rows[i].row.seq, 2 + (9 - i) * 3);
     }
-    assert_int_equal(read_seat(3, T0_MS + 20, ROWS_MAX), 6); /* at that very moment: included */
+    assert_int_equal(read_seat(3, T0_MS + 20, ROWS_MAX), 6); /* includes rows of that moment */
     assert_int_equal(rows[0].row.at, T0_MS + 20);
     assert_int_equal(read_seat(3, T0_MS + 19, ROWS_MAX), 4);
     assert_int_equal(read_seat(3, T0_MS - 1, ROWS_MAX), 0);
-    assert_int_equal(read_seat(3, T0_MS + 1000, 3), 3); /* the newest of them */
+    assert_int_equal(read_seat(3, T0_MS + 1000, 3), 3); /* the newest three */
     assert_int_equal(rows[2].row.seq, 2 + 7 * 3);
     assert_int_equal(read_seat(5, T0_MS + 1000, ROWS_MAX), 0);
 }
@@ -294,22 +295,23 @@ static void a_hold_lasts_until_what_was_known_at_the_moment(void **state)
 {
     (void)state;
     struct hf_err err = {0};
-    int64_t key = HOLD_KEY(lab.event, 1), until = 77;
-    put_row(lab.event, AUDIT_HOLD, -1, 1, T0_MS)->until = T0_MS + 1000;
-    put_row(lab.event, AUDIT_SEAT, 3, 1, T0_MS)->until = T0_MS + 999; /* not what it goes by */
-    put_row(lab.event, AUDIT_HOLD, -1, 2, T0_MS + 100)->until = T0_MS + 5000;
-    put_row(lab.event, AUDIT_HOLD, -1, 1, T0_MS + 500)->until = T0_MS + 1500;
-    put_row(lab.event, AUDIT_HOLD, -1, 1, T0_MS + 900)->until = T0_MS + 1900;
+    int64_t key = HOLD_KEY(fixture.event, 1), until = 77;
+    put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS)->until = T0_MS + 1000;
+    put_row(fixture.event, AUDIT_SEAT, 3, 1, T0_MS)->until = T0_MS + 999; /* does not count */
+    put_row(fixture.event, AUDIT_HOLD, -1, 2, T0_MS + 100)->until = T0_MS + 5000;
+    put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS + 500)->until = T0_MS + 1500;
+    put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS + 900)->until = T0_MS + 1900;
     store();
     const int64_t cases[][2] = {{0, 1000},   {499, 1000}, {500, 1500},
                                 {899, 1500}, {900, 1900}, {9999, 1900}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ok(ledger_audit_until(lab.l, key, T0_MS + cases[i][0], &until, &err), &err);
+        ok(ledger_audit_until(fixture.ledger, key, T0_MS + cases[i][0], &until, &err), &err);
         assert_int_equal(until, T0_MS + cases[i][1]);
     }
-    ok(ledger_audit_until(lab.l, key, T0_MS - 1, &until, &err), &err);
+    ok(ledger_audit_until(fixture.ledger, key, T0_MS - 1, &until, &err), &err);
     assert_int_equal(until, 0);
-    ok(ledger_audit_until(lab.l, HOLD_KEY(lab.other, 1), T0_MS + 9999, &until, &err), &err);
+    ok(ledger_audit_until(fixture.ledger, HOLD_KEY(fixture.other, 1), T0_MS + 9999, &until, &err),
+       &err);
     assert_int_equal(until, 0);
 }
 
@@ -322,8 +324,8 @@ static size_t list(int64_t before, enum hold_status status, int64_t now, size_t 
     struct hf_err err = {0};
     size_t n = 99;
     const struct holds_query query = {
-        .event = lab.event, .before = before, .status = status, .now = now, .limit = limit};
-    ok(ledger_holds_list(lab.l, &query, keys, &n, &err), &err);
+        .event = fixture.event, .before = before, .status = status, .now = now, .limit = limit};
+    ok(ledger_holds_list(fixture.ledger, &query, keys, &n, &err), &err);
     return n;
 }
 
@@ -331,32 +333,32 @@ static void an_event_s_holds_are_listed_newest_first_page_by_page(void **state)
 {
     (void)state;
     for (int fence = 1; fence <= 10; fence++) {
-        put_hold(lab.event, fence * 3, HOLD_ACTIVE, T0_MS + 1000); /* fences have gaps */
-        put_hold(lab.other, fence, HOLD_ACTIVE, T0_MS + 1000);
+        put_hold(fixture.event, fence * 3, HOLD_ACTIVE, T0_MS + 1000); /* fences have gaps */
+        put_hold(fixture.other, fence, HOLD_ACTIVE, T0_MS + 1000);
     }
     store();
     assert_int_equal(list(0, HOLD_NONE, T0_MS, ROWS_MAX), 10);
     for (int i = 0; i < 10; i++)
-        assert_int_equal(keys[i], HOLD_KEY(lab.event, (10 - i) * 3));
+        assert_int_equal(keys[i], HOLD_KEY(fixture.event, (10 - i) * 3));
     int64_t before = 0, next = 30;
     size_t n;
     while ((n = list(before, HOLD_NONE, T0_MS, 4)) > 0)
         for (size_t i = 0; i < n; i++, next -= 3)
-            assert_int_equal(before = keys[i], HOLD_KEY(lab.event, next));
+            assert_int_equal(before = keys[i], HOLD_KEY(fixture.event, next));
     assert_int_equal(next, 0);
-    lab.event = lab.other;
+    fixture.event = fixture.other;
     assert_int_equal(list(0, HOLD_NONE, T0_MS, ROWS_MAX), 10);
-    assert_int_equal(keys[9], HOLD_KEY(lab.other, 1));
+    assert_int_equal(keys[9], HOLD_KEY(fixture.other, 1));
 }
 
 static void a_hold_is_listed_under_the_status_it_has_now_swept_or_not(void **state)
 {
     (void)state;
-    put_hold(lab.event, 1, HOLD_ACTIVE, T0_MS + 100);
-    put_hold(lab.event, 2, HOLD_ACTIVE, T0_MS + 200);
-    put_hold(lab.event, 3, HOLD_EXPIRED, T0_MS + 50);
-    put_hold(lab.event, 4, HOLD_RELEASED, T0_MS + 50);
-    put_hold(lab.event, 5, HOLD_CONFIRMED, T0_MS + 50);
+    put_hold(fixture.event, 1, HOLD_ACTIVE, T0_MS + 100);
+    put_hold(fixture.event, 2, HOLD_ACTIVE, T0_MS + 200);
+    put_hold(fixture.event, 3, HOLD_EXPIRED, T0_MS + 50);
+    put_hold(fixture.event, 4, HOLD_RELEASED, T0_MS + 50);
+    put_hold(fixture.event, 5, HOLD_CONFIRMED, T0_MS + 50);
     store();
     const struct {
         enum hold_status status;
@@ -372,15 +374,15 @@ static void a_hold_is_listed_under_the_status_it_has_now_swept_or_not(void **sta
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(list(0, cases[i].status, T0_MS + cases[i].now, ROWS_MAX), cases[i].n);
         for (size_t k = 0; k < cases[i].n; k++)
-            assert_int_equal(keys[k], HOLD_KEY(lab.event, cases[i].fences[k]));
+            assert_int_equal(keys[k], HOLD_KEY(fixture.event, cases[i].fences[k]));
     }
-    /* A page of one status skips the others and loses none. */
+    /* A page of one status skips other holds and loses none. */
     assert_int_equal(list(0, HOLD_EXPIRED, T0_MS + 200, 2), 2);
     assert_int_equal(list(keys[1], HOLD_EXPIRED, T0_MS + 200, 2), 1);
-    assert_int_equal(keys[0], HOLD_KEY(lab.event, 1));
+    assert_int_equal(keys[0], HOLD_KEY(fixture.event, 1));
 }
 
-#define claim(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)
+#define claim(name) cmocka_unit_test_setup_teardown(name, fixture_open, fixture_close)
 
 int main(void)
 {

@@ -1,5 +1,5 @@
-/* Claims about src/base: the words for outcomes, time, randomness, ids, buffers, log lines and
- * metrics text.  Every function of every header there is called at least once. */
+/* Claims about src/base: statuses and verdicts, clocks, randomness, ids, buffers, vectors, log
+ * lines, URLs, metrics and gzip.  test_heap.c and test_text.c cover heap, UTF-8 and durations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,8 @@ static void assert_buf(struct buf *b, const char *want)
     buf_close(b);
 }
 
-/* Run `act` with stderr in a pipe; what it wrote, at most a pipe's worth, goes into `out`. */
+/* Runs `act` with stderr redirected into a pipe.  `out` receives what `act` wrote, which must fit
+ * into a pipe. */
 static void capture_stderr(void (*act)(void), char *out, size_t size)
 {
     int ends[2], saved = dup(STDERR_FILENO);
@@ -98,7 +99,7 @@ static void a_long_error_message_is_cut_and_terminated(void **state)
     assert_int_equal(strlen(err.msg), sizeof err.msg - 1);
 }
 
-/* How a child that runs `act` ends: its wait status. */
+/* Runs `act` in a child process and returns its wait status. */
 static int status_of_child(void (*act)(void))
 {
     pid_t pid = fork();
@@ -120,7 +121,7 @@ static int status_of_child(void (*act)(void))
 static void check_true(void) { hf_check(1 + 1 == 2); }
 static void check_false(void) { hf_check(1 + 1 == 3); }
 
-/* The sanitizers' allocators end the program in their own way. */
+/* The sanitizers' allocators handle exhausted memory in their own way. */
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
 static void take_all_memory(void)
 {
@@ -427,7 +428,7 @@ static bool parses(const char *text)
 {
     struct id ret = {.key = -7};
     bool ok = id_parse(text, strlen(text), "hold_", &ret);
-    assert_true(ok || ret.key == -7); /* on failure untouched */
+    assert_true(ok || ret.key == -7); /* untouched on failure */
     return ok;
 }
 
@@ -440,7 +441,7 @@ static void text_that_no_id_has_is_refused(void **state)
     assert_false(parses("evt_" ONE ZERO));
     assert_false(parses("evt__" ONE ZERO));
     assert_false(parses("hold_" ONE ZERO "0"));
-    assert_false(parses("hold_" ONE "0000000000000000")); /* one short */
+    assert_false(parses("hold_" ONE "0000000000000000")); /* one character short */
     assert_false(parses("hold_00000000000" ZERO));        /* key 0 */
     assert_true(parses("hold_" KEY_MAX ZERO));
     assert_false(parses("hold_AzL8n0Y58m8" ZERO)); /* key 2^63 */
@@ -714,7 +715,7 @@ static void metrics_are_rendered_as_prometheus_text(void **state)
     gauge_set(depth, 5);
     gauge_add(depth, -8);
     histogram_observe(h, 0);
-    histogram_observe(h, 100); /* on a bound: within it */
+    histogram_observe(h, 100); /* a bucket includes its upper bound */
     histogram_observe(h, 101);
     histogram_observe(h, 2500001);
 
@@ -825,7 +826,8 @@ static void blocks_of_a_gzip_stream_follow_each_other_in_any_order(void **state)
 {
     (void)state;
     struct buf a = {0}, b = {0}, packed_a = {0}, packed_b = {0};
-    for (int i = 0; i < 500; i++) { /* each would gladly refer to what the other said */
+    /* The texts are so similar that a single deflate stream would encode one by the other. */
+    for (int i = 0; i < 500; i++) {
         buf_printf(&a, "[\"Stalls-A-%d\",\"h\"],", i);
         buf_printf(&b, "[\"Stalls-A-%d\",\"b\"],", i);
     }

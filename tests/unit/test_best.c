@@ -1,5 +1,5 @@
-/* Claims about best available, by example, and in the engine; test_best_model.c has the properties.
- */
+/* Claims about best available: by example, for a whole sale, and while holds change.
+ * test_best_model.c compares it with a model. */
 #include "support/fixtures.h"
 
 #include <stdlib.h>
@@ -25,7 +25,8 @@ static void take(struct event *e, uint32_t seat) { event_load_seat(e, seat, SEAT
 
 /* ---- by example ---- */
 
-/* A row a string, "." a free seat, "|" begins the next section, of the next tier: A, B ... */
+/* Builds a hall from pictures: each string is a row, "." is a free seat, and "|" begins the next
+ * section, whose tier is the next letter (A, B ...). */
 static struct event *hall(const char *const *rows, size_t n)
 {
     struct event_def *def = def_new("Drawn");
@@ -65,7 +66,8 @@ static void draw(const struct event *e, const uint32_t *seats, uint32_t n, struc
     buf_char(out, '\0');
 }
 
-/* `picture` is what a hall looks like with the answer in it ("#"); NULL: there is none. */
+/* Asserts that the hall looks like `picture` once the chosen seats are marked "#".  A NULL picture
+ * means that best available must find nothing. */
 static void assert_picture(const struct best_want *want, const char *picture,
                            const char *const *rows, size_t n)
 {
@@ -199,7 +201,7 @@ static void a_quantity_beyond_all_bounds_is_only_refused(void **state)
     event_free(e);
 }
 
-/* ---- a whole sale ---- */
+/* ---- selling a whole hall ---- */
 
 static void sell_out(uint32_t rows, uint32_t row_len, uint32_t quantity, bool adjacent)
 {
@@ -209,7 +211,7 @@ static void sell_out(uint32_t rows, uint32_t row_len, uint32_t quantity, bool ad
     while (best_find(e, &want, seats, &available)) {
         assert_int_equal(available, n - sold);
         for (uint32_t i = 0; i < quantity; i++) {
-            assert_true(is_free(e, seats[i])); /* so no seat is had twice */
+            assert_true(is_free(e, seats[i])); /* so that no seat is sold twice */
             assert_true(i == 0 || seats[i] > seats[i - 1]);
             take(e, seats[i]);
         }
@@ -233,7 +235,7 @@ static void a_hall_sells_out_seat_by_seat_and_each_once(void **state)
     sell_out(1, 2000, 5, false);
 }
 
-/* ---- in the engine ---- */
+/* ---- through decide and the view ---- */
 
 static void assert_best(struct event *e, uint32_t first, uint32_t rightly_available)
 {

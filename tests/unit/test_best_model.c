@@ -1,8 +1,8 @@
-/* Best available against a model of it.  Thousands of random halls are asked twice: best.c, by its
- * index, and here by writing down every possible choice and taking the first in the documented
- * order.  Seats change between questions, so that the index is also tested for keeping up.
+/* Compares best available with a model, in thousands of random halls.  best.c answers from its
+ * index; the model lists every possible choice and takes the first in the documented order.  Seats
+ * change between questions, so that updates of the index are tested, too.
  *
- * HF_SEED repeats one stream, HF_STEPS (questions) lengthens each. */
+ * HF_SEED repeats one stream, HF_STEPS sets its number of questions. */
 #include "support/fixtures.h"
 
 #include <stdlib.h>
@@ -26,9 +26,9 @@ static bool is_free(const struct event *e, uint32_t seat)
 
 static void take(struct event *e, uint32_t seat) { event_load_seat(e, seat, SEAT_BOOKED, 77); }
 
-/* ---- every choice there is ---- */
+/* ---- the model: every possible choice ---- */
 
-/* Seats [first, last] of a row, of which q are free; the smallest key is the documented choice. */
+/* One choice: the free seats of [first, last] in a row.  The smallest key is the documented one. */
 struct option {
     int64_t key[5];
     uint32_t row, first, last;
@@ -62,7 +62,7 @@ static bool allowed(const struct event *e, const struct row *row, const struct b
            (tier && strlen(tier) == want->tier_len && !strncmp(tier, want->tier, want->tier_len));
 }
 
-/* Is `seat` free beside a free seat, when [first, last] are no longer free? */
+/* Returns whether `seat` has a free neighbour once [first, last] are taken. */
 static bool has_company(const struct event *e, const struct row *row, uint32_t seat, uint32_t first,
                         uint32_t last)
 {
@@ -86,13 +86,13 @@ static bool leaves_orphan(const struct event *e, const struct row *row, uint32_t
     return false;
 }
 
-/* Half seats between the middle of the row and that of [first, last]. */
+/* Returns the distance from the middle of the row to the middle of [first, last], in half seats. */
 static int64_t off_middle(const struct row *row, uint32_t first, uint32_t last)
 {
     return llabs((int64_t)first + last - (2 * (int64_t)row->first + row->n_seats - 1));
 }
 
-/* Every way to take q of one row; together, or apart by span. */
+/* Considers every way to take q seats of one row, only adjacent ones if `together` is set. */
 static void options_of_row(const struct event *e, uint32_t r, uint32_t q, bool together,
                            struct option *best)
 {
@@ -129,7 +129,8 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Row by row: of all not yet drawn on, the one that comes first. */
+/* Splits the group over several rows: takes from the first row in the documented order, then from
+ * the next, until the group is complete. */
 static void expect_rows(const struct event *e, const struct best_want *want, uint32_t *seats)
 {
     uint32_t centre = 0, had = 0;
@@ -190,7 +191,7 @@ static enum kind expect(const struct event *e, const struct best_want *want, uin
     return MANY_ROWS;
 }
 
-/* Asks, twice, and compares; the answer, if there is one, is in `seats` too. */
+/* Compares the answers of best.c and of the model, twice.  If seats are found, `seats` has them. */
 static enum kind ask_and_compare(struct event *e, const struct best_want *want, uint32_t *seats)
 {
     uint32_t n = want->quantity, available = UNTOUCHED, rightly_available;
@@ -215,9 +216,9 @@ static struct {
     struct random random;
     size_t question, met[KINDS];
     bool finished;
-} w;
+} stream;
 
-static uint32_t below(uint32_t bound) { return (uint32_t)random_below(&w.random, bound); }
+static uint32_t below(uint32_t bound) { return (uint32_t)random_below(&stream.random, bound); }
 
 static const char *const tiers[] = {NULL, "A", "B", "AB"};
 static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
@@ -235,7 +236,7 @@ static struct event *random_hall(uint32_t row_max)
     return event_of(def);
 }
 
-/* Some seats here and there, or a stretch of them, are taken or come free. */
+/* Takes or frees some scattered seats or a stretch of seats. */
 static void random_changes(struct event *e)
 {
     uint32_t n = e->def->n_seats;
@@ -266,7 +267,7 @@ static void random_want(const struct event *e, struct best_want *want, uint32_t 
     static const char *const asked[] = {"A", "B", "ABC", "C", ""};
     *want = (struct best_want){.quantity = 1 + below(below(2) ? 5 : quantity_max), .section = -1};
     want->adjacent = below(2);
-    if (below(3) == 0) { /* just fits, just does not, or leaves one over */
+    if (below(3) == 0) { /* one too many, an exact fit, or one left over */
         uint32_t n = longest_run(e) + 1 - below(3);
         want->quantity = n >= 1 && n <= quantity_max ? n : want->quantity;
     }
@@ -276,11 +277,11 @@ static void random_want(const struct event *e, struct best_want *want, uint32_t 
         want->tier = asked[below(5)];
         want->tier_len = strlen(want->tier);
         if (want->tier_len == 3)
-            want->tier_len = 1 + below(3); /* A, AB or ABC, and no NUL behind it */
+            want->tier_len = 1 + below(3); /* A, AB or ABC, not followed by a NUL */
     }
 }
 
-/* The same hall, from nothing: what the index says must not depend on how it came there. */
+/* Loads the same hall anew and asks again: the answer must not depend on the index's history. */
 static void assert_same_when_loaded(const struct event *e, const struct best_want *want,
                                     const uint32_t *seats, bool found)
 {
@@ -308,12 +309,12 @@ static void assert_same_when_loaded(const struct event *e, const struct best_wan
 static void random_questions(struct event *e, size_t n, uint32_t quantity_max)
 {
     uint32_t *seats = calloc(quantity_max, sizeof *seats);
-    for (size_t i = 0; i < n; i++, w.question++) {
+    for (size_t i = 0; i < n; i++, stream.question++) {
         struct best_want want;
         random_changes(e);
         random_want(e, &want, quantity_max);
         enum kind kind = ask_and_compare(e, &want, seats);
-        w.met[kind]++;
+        stream.met[kind]++;
         if (i % 8 == 0)
             assert_same_when_loaded(e, &want, seats, kind != NONE_FITS);
         for (uint32_t s = 0; kind != NONE_FITS && s < want.quantity && below(4); s++)
@@ -324,18 +325,19 @@ static void random_questions(struct event *e, size_t n, uint32_t quantity_max)
 
 static void run_seed(uint64_t usual, size_t questions, uint32_t row_max, uint32_t quantity_max)
 {
-    memset(&w, 0, sizeof w);
-    w.seed = test_seed(usual);
-    random_init_seeded(&w.random, w.seed);
-    while (w.question < questions) {
+    memset(&stream, 0, sizeof stream);
+    stream.seed = test_seed(usual);
+    random_init_seeded(&stream.random, stream.seed);
+    while (stream.question < questions) {
         struct event *e = random_hall(row_max);
         random_questions(e, QUESTIONS_A_HALL, quantity_max);
         event_free(e);
     }
-    w.finished = true;
-    for (enum kind kind = 0; w.seed == usual && kind < KINDS; kind++)
-        if (w.met[kind] < questions / 100) /* a stream that hardly met one would prove little */
-            fail_msg("kind %d was met only %zu times in %zu", (int)kind, w.met[kind], questions);
+    stream.finished = true;
+    for (enum kind kind = 0; stream.seed == usual && kind < KINDS; kind++)
+        if (stream.met[kind] < questions / 100) /* a stream without this kind would prove little */
+            fail_msg("kind %d was met only %zu times in %zu", (int)kind, stream.met[kind],
+                     questions);
 }
 
 static void the_choice_is_the_documented_one(void **state)
@@ -343,7 +345,7 @@ static void the_choice_is_the_documented_one(void **state)
     run_seed((uint64_t)(uintptr_t)*state, test_steps(8000), 12, 16);
 }
 
-/* Rows of several words of bits, quantities beyond one. */
+/* Rows need several words of bits, and quantities exceed one word. */
 static void long_rows_and_large_groups_are_no_exception(void **state)
 {
     run_seed((uint64_t)(uintptr_t)*state, test_steps(8000) / 8, 200, 200);
@@ -352,9 +354,9 @@ static void long_rows_and_large_groups_are_no_exception(void **state)
 static int tell_seed(void **state)
 {
     (void)state;
-    if (!w.finished)
+    if (!stream.finished)
         print_error("HF_SEED=%llu repeats it; it failed at question %zu\n",
-                    (unsigned long long)w.seed, w.question);
+                    (unsigned long long)stream.seed, stream.question);
     return 0;
 }
 

@@ -1,6 +1,6 @@
-/* Claims about the rules of holds: every edge of the state machine in command.h, legal and not,
- * what is put off to the next batch, what a batch writes, and that a failed one leaves no trace.
- * The paper ledger of support.c plays the worker. */
+/* Claims about the rules of holds: every legal and illegal edge of the state machine in
+ * rules/operations.h, which commands are deferred to the next batch, what a batch writes, and that
+ * a failed batch leaves no trace.  The paper ledger (tests/support/paper.c) plays the worker. */
 #include "support/fixtures.h"
 
 #include <string.h>
@@ -50,42 +50,42 @@ static enum verdict create(uint32_t seat)
 {
     struct ask a;
     ask_create(&a, hall, seat);
-    enum verdict status = paper_run(&paper, &a);
+    enum verdict verdict = paper_run(&paper, &a);
     ask_close(&a);
-    return status;
+    return verdict;
 }
 
 static enum verdict renew(const struct grant *g, int64_t ttl_ms)
 {
     struct ask a;
     ask_renew(&a, hall, &g->id, ttl_ms);
-    enum verdict status = paper_run(&paper, &a);
+    enum verdict verdict = paper_run(&paper, &a);
     ask_close(&a);
-    return status;
+    return verdict;
 }
 
 static enum verdict release(const struct grant *g)
 {
     struct ask a;
     ask_release(&a, hall, &g->id);
-    enum verdict status = paper_run(&paper, &a);
+    enum verdict verdict = paper_run(&paper, &a);
     ask_close(&a);
-    return status;
+    return verdict;
 }
 
 static enum verdict confirm_fenced(const struct grant *g, int64_t fence, bool rescue)
 {
     struct ask a;
     ask_confirm(&a, hall, &g->id, fence, rescue);
-    enum verdict status = paper_run(&paper, &a);
+    enum verdict verdict = paper_run(&paper, &a);
     ask_close(&a);
-    return status;
+    return verdict;
 }
 
 static enum verdict confirm(const struct grant *g) { return confirm_fenced(g, g->fence, false); }
 static enum verdict rescue(const struct grant *g) { return confirm_fenced(g, g->fence, true); }
 
-static void pass(int64_t ms) { paper.now += ms; }
+static void advance_ms(int64_t ms) { paper.now += ms; }
 
 static enum seat_status seat(uint32_t index) { return seat_shown_status(seat_shown(hall, index)); }
 
@@ -94,8 +94,8 @@ static enum hold_status row_status(const struct grant *g)
     return paper_hold(&paper, g->id.key)->row.status;
 }
 
-/* A batch of nothing but what is due. */
-static void turn(void)
+/* Runs a batch without commands, which only ends due holds. */
+static void run_empty_batch(void)
 {
     paper_begin(&paper);
     paper_commit(&paper);
@@ -195,7 +195,7 @@ static void a_closed_event_takes_no_holds_but_sells_those_it_has(void **state)
     assert_int_equal(create(2), VERDICT_EVENT_CLOSED);
     assert_int_equal(renew(&g, 12000), VERDICT_OK);
     assert_int_equal(confirm(&g), VERDICT_CREATED);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     assert_int_equal(rescue(&late), VERDICT_CREATED);
     paper_check(&paper);
 }
@@ -222,12 +222,12 @@ static void a_hold_lives_until_its_expiry_and_not_a_millisecond_longer(void **st
 {
     (void)state;
     struct grant g = grant(0, 1);
-    pass(DEF_TTL_MS - 1);
-    turn();
+    advance_ms(DEF_TTL_MS - 1);
+    run_empty_batch();
     assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
     assert_int_equal(row_status(&g), HOLD_ACTIVE);
-    pass(1);
-    turn();
+    advance_ms(1);
+    run_empty_batch();
     assert_int_equal(row_status(&g), HOLD_EXPIRED);
     assert_int_equal(seat(0), SEAT_AVAILABLE);
     assert_int_equal(seat(1), SEAT_AVAILABLE);
@@ -238,9 +238,9 @@ static void a_hold_lives_until_its_expiry_and_not_a_millisecond_longer(void **st
 static void whoever_asks_for_a_seat_of_a_due_hold_ends_the_whole_hold(void **state)
 {
     (void)state;
-    paper.expire_max = 0; /* nothing is swept */
+    paper.expire_max = 0; /* no hold is swept */
     struct grant g = grant(0, 1, 2);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     assert_int_equal(create(1), VERDICT_CREATED);
     assert_int_equal(row_status(&g), HOLD_EXPIRED);
     assert_int_equal(seat(0), SEAT_AVAILABLE);
@@ -254,9 +254,9 @@ static void a_refused_request_still_ends_the_due_holds_it_met(void **state)
     (void)state;
     paper.expire_max = 0;
     struct grant due = grant(0);
-    pass(DEF_TTL_MS - 1);
+    advance_ms(DEF_TTL_MS - 1);
     grant(1);
-    pass(1);
+    advance_ms(1);
     struct ask a;
     ask_create(&a, hall, 0, 1);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SEAT_TAKEN);
@@ -273,7 +273,7 @@ static void a_hold_named_after_its_expiry_expires_then(void **state)
     (void)state;
     paper.expire_max = 0;
     struct grant a = grant(0), b = grant(1), c = grant(2);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     assert_int_equal(renew(&a, 0), VERDICT_HOLD_EXPIRED);
     assert_int_equal(release(&b), VERDICT_HOLD_EXPIRED);
     assert_int_equal(confirm(&c), VERDICT_HOLD_EXPIRED);
@@ -287,9 +287,9 @@ static void only_due_holds_are_ended_however_often_they_are_named(void **state)
 {
     (void)state;
     struct grant due = grant(0);
-    pass(1);
+    advance_ms(1);
     struct grant live = grant(1);
-    pass(DEF_TTL_MS - 1);
+    advance_ms(DEF_TTL_MS - 1);
     paper.expire_max = 0;
     paper_begin(&paper);
     struct hold *holds[] = {view_hold(paper.view, due.id.key), view_hold(paper.view, live.id.key),
@@ -307,7 +307,7 @@ static void renewal_moves_the_expiry_and_keeps_the_fence(void **state)
 {
     (void)state;
     struct grant g = grant(0, 1);
-    pass(4000);
+    advance_ms(4000);
     struct ask a;
     ask_renew(&a, hall, &g.id, 0);
     assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
@@ -316,9 +316,9 @@ static void renewal_moves_the_expiry_and_keeps_the_fence(void **state)
     assert_int_equal(seat_shown_until(seat_shown(hall, 0)), T0_MS + 4000 + DEF_TTL_MS);
     ask_close(&a);
     paper_check(&paper);
-    pass(DEF_TTL_MS - 1);
+    advance_ms(DEF_TTL_MS - 1);
     assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
-    pass(1);
+    advance_ms(1);
     assert_int_equal(create(0), VERDICT_CREATED);
 }
 
@@ -326,18 +326,18 @@ static void renewal_stops_at_the_cap_counted_from_creation(void **state)
 {
     (void)state;
     struct grant g = grant(0);
-    pass(9000);
+    advance_ms(9000);
     assert_int_equal(renew(&g, 10000), VERDICT_OK);
-    pass(9000);
+    advance_ms(9000);
     struct ask a;
     ask_renew(&a, hall, &g.id, 10000);
     assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
-    assert_int_equal(command_hold(&a.c)->expires_at, T0_MS + DEF_MAX_MS); /* cut short */
+    assert_int_equal(command_hold(&a.c)->expires_at, T0_MS + DEF_MAX_MS); /* cut off at the cap */
     ask_close(&a);
-    pass(1000);
+    advance_ms(1000);
     assert_int_equal(renew(&g, 10000), VERDICT_RENEWAL_CAP);
     assert_int_equal(row_status(&g), HOLD_ACTIVE);
-    pass(DEF_MAX_MS - 19000);
+    advance_ms(DEF_MAX_MS - 19000);
     assert_int_equal(renew(&g, 10000), VERDICT_HOLD_EXPIRED);
     paper_check(&paper);
 }
@@ -346,8 +346,8 @@ static void renewal_that_gains_nothing_is_refused_and_takes_nothing_away(void **
 {
     (void)state;
     struct grant g = grant(0);
-    pass(1000);
-    assert_int_equal(renew(&g, 9000), VERDICT_RENEWAL_CAP); /* ends exactly when it does now */
+    advance_ms(1000);
+    assert_int_equal(renew(&g, 9000), VERDICT_RENEWAL_CAP); /* would change nothing */
     assert_int_equal(renew(&g, 1), VERDICT_RENEWAL_CAP);
     assert_int_equal(paper_hold(&paper, g.id.key)->row.expires_at, g.expires_at);
     assert_int_equal(renew(&g, 9001), VERDICT_OK);
@@ -412,15 +412,15 @@ static void the_end_of_a_hold_is_final(void **state)
     struct grant released = grant(0), expired = grant(1), confirmed = grant(2);
     assert_int_equal(release(&released), VERDICT_OK);
     assert_int_equal(confirm(&confirmed), VERDICT_CREATED);
-    pass(DEF_TTL_MS);
-    turn();
+    advance_ms(DEF_TTL_MS);
+    run_empty_batch();
     paper_check(&paper);
     int64_t seq = hall->clock.seq;
 
-    assert_int_equal(release(&released), VERDICT_OK); /* a repeat */
+    assert_int_equal(release(&released), VERDICT_OK); /* the repeat of a release succeeds */
     assert_int_equal(renew(&released, 0), VERDICT_HOLD_RELEASED);
     assert_int_equal(confirm(&released), VERDICT_HOLD_RELEASED);
-    assert_int_equal(rescue(&released), VERDICT_HOLD_RELEASED); /* given back is given back */
+    assert_int_equal(rescue(&released), VERDICT_HOLD_RELEASED); /* no rescue after a release */
 
     assert_int_equal(release(&expired), VERDICT_HOLD_EXPIRED);
     assert_int_equal(renew(&expired, 0), VERDICT_HOLD_EXPIRED);
@@ -429,12 +429,12 @@ static void the_end_of_a_hold_is_final(void **state)
 
     assert_int_equal(release(&confirmed), VERDICT_HOLD_CONFIRMED);
     assert_int_equal(renew(&confirmed, 0), VERDICT_HOLD_CONFIRMED);
-    assert_int_equal(confirm(&confirmed), VERDICT_OK); /* the same booking */
+    assert_int_equal(confirm(&confirmed), VERDICT_OK); /* answers with the same booking */
     assert_int_equal(rescue(&confirmed), VERDICT_OK);
     assert_int_equal(confirm_fenced(&confirmed, 999, false), VERDICT_STALE_FENCE);
     assert_int_equal(confirm_fenced(&confirmed, 999, true), VERDICT_STALE_FENCE);
 
-    assert_int_equal(hall->clock.seq, seq); /* none of that left a mark */
+    assert_int_equal(hall->clock.seq, seq); /* none of the above changed the event */
     paper_check(&paper);
 }
 
@@ -444,7 +444,7 @@ static void confirming_sells_the_seats_for_good(void **state)
 {
     (void)state;
     struct grant g = grant(0, 1);
-    pass(DEF_TTL_MS - 1);
+    advance_ms(DEF_TTL_MS - 1);
     struct ask a;
     ask_confirm(&a, hall, &g.id, g.fence, false);
     a.c.confirm.reference = "order 7";
@@ -462,8 +462,8 @@ static void confirming_sells_the_seats_for_good(void **state)
     assert_int_equal(paper.sales.n, 2);
     ask_close(&a);
     paper_check(&paper);
-    pass(100 * DEF_TTL_MS);
-    turn();
+    advance_ms(100 * DEF_TTL_MS);
+    run_empty_batch();
     assert_int_equal(seat(0), SEAT_BOOKED);
     assert_int_equal(create(1), VERDICT_SEAT_TAKEN);
 }
@@ -472,7 +472,7 @@ static void no_confirm_at_the_expiry(void **state)
 {
     (void)state;
     struct grant g = grant(0);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     assert_int_equal(confirm(&g), VERDICT_HOLD_EXPIRED);
     assert_int_equal(paper.bookings.n, 0);
 }
@@ -598,9 +598,9 @@ static void a_long_expired_hold_is_rescued_with_a_new_fence(void **state)
 {
     (void)state;
     struct grant g = grant(0, 1);
-    pass(DEF_TTL_MS);
-    turn();
-    pass(HOUR_MS);
+    advance_ms(DEF_TTL_MS);
+    run_empty_batch();
+    advance_ms(HOUR_MS);
     struct ask a;
     ask_confirm(&a, hall, &g.id, g.fence, true);
     assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
@@ -610,7 +610,7 @@ static void a_long_expired_hold_is_rescued_with_a_new_fence(void **state)
     assert_int_equal(seat(0), SEAT_BOOKED);
     paper_check(&paper);
     ask_close(&a);
-    assert_int_equal(rescue(&g), VERDICT_OK); /* the fence it was asked with stays good */
+    assert_int_equal(rescue(&g), VERDICT_OK); /* the fence from before the rescue stays valid */
     assert_int_equal(confirm(&g), VERDICT_OK);
     assert_int_equal(confirm_fenced(&g, g.fence + 1, false), VERDICT_OK);
     assert_int_equal(confirm_fenced(&g, g.fence + 2, false), VERDICT_STALE_FENCE);
@@ -622,10 +622,11 @@ static void a_long_expired_hold_is_rescued_with_a_new_fence(void **state)
 static void a_hold_expired_by_this_batch_is_rescued_in_it(void **state)
 {
     (void)state;
-    for (size_t swept = 0; swept < 2; swept++) { /* by the command itself, then by the sweep */
+    /* At first the command itself ends the due hold, then the sweep does. */
+    for (size_t swept = 0; swept < 2; swept++) {
         paper.expire_max = swept;
         struct grant g = grant(4 + (uint32_t)swept);
-        pass(DEF_TTL_MS);
+        advance_ms(DEF_TTL_MS);
         assert_int_equal(rescue(&g), VERDICT_CREATED);
         assert_int_equal(row_status(&g), HOLD_CONFIRMED);
         assert_int_equal(paper_hold(&paper, g.id.key)->row.fence, g.fence + 1);
@@ -638,9 +639,9 @@ static void a_rescue_asked_twice_in_a_batch_sells_once(void **state)
     (void)state;
     for (int expired_before = 0; expired_before < 2; expired_before++) {
         struct grant g = grant((uint32_t)expired_before);
-        pass(DEF_TTL_MS);
+        advance_ms(DEF_TTL_MS);
         if (expired_before)
-            turn();
+            run_empty_batch();
         size_t sold = paper.bookings.n;
         struct ask first, second;
         ask_confirm(&first, hall, &g.id, g.fence, true);
@@ -662,7 +663,7 @@ static void no_rescue_when_one_seat_has_gone(void **state)
 {
     (void)state;
     struct grant g = grant(0, 1, 2);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     struct grant other = grant(1);
     assert_int_equal(rescue(&g), VERDICT_HOLD_EXPIRED);
     assert_int_equal(seat(0), SEAT_AVAILABLE);
@@ -677,9 +678,9 @@ static void a_rescue_ends_due_holds_in_its_way(void **state)
 {
     (void)state;
     struct grant first = grant(0, 1);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     struct grant second = grant(1, 2);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     paper.expire_max = 0;
     assert_int_equal(rescue(&first), VERDICT_CREATED);
     assert_int_equal(row_status(&second), HOLD_EXPIRED);
@@ -692,10 +693,10 @@ static void of_two_rescues_of_one_seat_the_first_wins(void **state)
 {
     (void)state;
     struct grant a = grant(0, 1);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     struct grant b = grant(1, 2);
-    pass(DEF_TTL_MS);
-    turn();
+    advance_ms(DEF_TTL_MS);
+    run_empty_batch();
     struct ask first, second;
     ask_confirm(&first, hall, &b.id, b.fence, true);
     ask_confirm(&second, hall, &a.id, a.fence, true);
@@ -728,9 +729,9 @@ static void both_ways_of_rescue_log_the_hold_alike(void **state)
     struct audit_row rows[2] = {0};
     for (int expired_before = 0; expired_before < 2; expired_before++) {
         struct grant g = grant(0);
-        pass(DEF_TTL_MS);
+        advance_ms(DEF_TTL_MS);
         if (expired_before)
-            turn();
+            run_empty_batch();
         assert_int_equal(rescue(&g), VERDICT_CREATED);
         for (size_t i = 0; i < paper.audit.n; i++)
             if (paper.audit.v[i].object == AUDIT_HOLD && paper.audit.v[i].cause == CAUSE_RESCUE)
@@ -755,7 +756,7 @@ static void a_repeat_gets_the_first_answer_s_bytes(void **state)
     assert_int_equal(paper_run(&paper, &first), VERDICT_CREATED);
     assert_true(first.c.key.rendered);
     assert_false(first.c.key.replayed);
-    pass(DEF_TTL_MS * 3); /* the hold is long dead; the answer stands */
+    advance_ms(DEF_TTL_MS * 3); /* the hold has expired long ago; the stored answer remains */
     ask_create(&again, hall, 0);
     ask_key(&again, "k", "POST seat 0");
     buf_str(&again.c.key.answer, "left over");
@@ -846,13 +847,13 @@ static void a_key_lasts_a_day(void **state)
     ask_key(&a, "k", "POST seat 0");
     assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     ask_close(&a);
-    pass(KEY_KEPT_MS - 1);
+    advance_ms(KEY_KEPT_MS - 1);
     ask_create(&a, hall, 0);
     ask_key(&a, "k", "POST seat 0");
     assert_int_equal(paper_run(&paper, &a), VERDICT_OK);
     assert_true(a.c.key.replayed);
     ask_close(&a);
-    pass(1);
+    advance_ms(1);
     ask_create(&a, hall, 1);
     ask_key(&a, "k", "POST seat 1");
     assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
@@ -868,7 +869,7 @@ static void keys_whose_hashes_collide_are_told_apart(void **state)
     for (uint32_t i = 0; i < SEATS; i++) {
         ask_create(&asks[i], hall, i);
         ask_key(&asks[i], "k", "r");
-        memset(asks[i].c.key.hash, 0xff, 8); /* one slot for all, at the table's end */
+        memset(asks[i].c.key.hash, 0xff, 8); /* all keys hash to the last slot of the table */
         asks[i].c.key.hash[31] = (uint8_t)i;
         assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
     }
@@ -929,7 +930,7 @@ static void several_changes_of_a_seat_in_a_batch_are_one_write(void **state)
     assert_int_equal(w->hold, command_hold(&steps[1].c)->id.key);
     assert_int_equal(w->fence, command_hold(&steps[1].c)->fence);
     assert_int_equal(w->expires_at, command_hold(&steps[1].c)->expires_at);
-    assert_int_equal(paper.decision->batch.audit.n, 4); /* the log has every step */
+    assert_int_equal(paper.decision->batch.audit.n, 4); /* the log has a row for each step */
     paper_commit(&paper);
     for (int i = 0; i < 3; i++)
         ask_close(&steps[i]);
@@ -948,10 +949,10 @@ static void writes_are_in_order_of_their_keys(void **state)
     assert_int_equal(paper_decide(&paper, &a), DECIDED);
     assert_int_equal(paper_decide(&paper, &b), DECIDED);
     assert_int_equal(paper_decide(&paper, &c), DECIDED);
-    paper_commit(&paper); /* asserts that they ascend */
+    paper_commit(&paper); /* asserts that the seats ascend */
     assert_int_equal(paper.decision->batch.seats.n, 6);
     assert_int_equal(paper.decision->batch.clocks.n, 2);
-    assert_int_equal(command_hold(&b.c)->fence, 1); /* fences are per event */
+    assert_int_equal(command_hold(&b.c)->fence, 1); /* each event counts its own fences */
     assert_int_equal(command_hold(&c.c)->fence, 2);
     ask_close(&a);
     ask_close(&b);
@@ -992,7 +993,7 @@ static void the_log_has_no_gaps_and_fences_only_grow(void **state)
     (void)state;
     struct grant a = grant(0, 1), b = grant(2);
     assert_int_equal(release(&b), VERDICT_OK);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     struct grant c = grant(2);
     assert_int_equal(rescue(&a), VERDICT_CREATED);
     struct grant d = grant(3);
@@ -1008,9 +1009,9 @@ static void time_in_the_ledger_does_not_run_backwards(void **state)
 {
     (void)state;
     struct grant g = grant(0);
-    pass(5000);
+    advance_ms(5000);
     assert_int_equal(renew(&g, 0), VERDICT_OK);
-    pass(-4000); /* the caller reads max(clock row, database) */
+    advance_ms(-4000); /* the caller passes max(clock row, database) */
     assert_int_equal(create(1), VERDICT_CREATED);
     assert_int_equal(paper.audit.v[paper.audit.n - 1].at, T0_MS + 5000);
     paper_check(&paper);
@@ -1029,23 +1030,23 @@ static void a_failed_batch_leaves_no_trace(void **state)
     (void)state;
     struct grant due = grant(0, 1), kept = grant(2), given = grant(3), sold = grant(4, 5);
     struct grant long_expired = grant(6);
-    pass(DEF_TTL_MS / 2);
+    advance_ms(DEF_TTL_MS / 2);
     assert_int_equal(renew(&kept, 0), VERDICT_OK);
     assert_int_equal(renew(&given, 0), VERDICT_OK);
     assert_int_equal(renew(&sold, 0), VERDICT_OK);
     assert_int_equal(renew(&due, 0), VERDICT_OK);
-    pass(DEF_TTL_MS / 2);
-    turn();
+    advance_ms(DEF_TTL_MS / 2);
+    run_empty_batch();
     assert_int_equal(row_status(&long_expired), HOLD_EXPIRED);
-    pass(DEF_TTL_MS / 2 - 1);
+    advance_ms(DEF_TTL_MS / 2 - 1);
     assert_int_equal(renew(&kept, 2000), VERDICT_OK);
     assert_int_equal(renew(&given, 0), VERDICT_OK);
     assert_int_equal(renew(&sold, 0), VERDICT_OK);
-    pass(1);
+    advance_ms(1);
 
     struct buf before = {0}, after = {0};
     dump(&before);
-    paper.expire_max = 0; /* so that a command meets it */
+    paper.expire_max = 0; /* so that a command, not the sweep, ends the hold */
     struct ask asks[9];
     ask_renew(&asks[0], hall, &kept.id, 5000);
     ask_renew(&asks[1], hall, &kept.id, 8000);
@@ -1060,7 +1061,7 @@ static void a_failed_batch_leaves_no_trace(void **state)
     const enum verdict want[9] = {VERDICT_OK,      VERDICT_OK,      VERDICT_OK,
                                   VERDICT_CREATED, VERDICT_CREATED, VERDICT_CREATED,
                                   VERDICT_CREATED, VERDICT_CREATED, VERDICT_SEAT_TAKEN};
-    for (int round = 0; round < 2; round++) { /* once in vain, once in earnest */
+    for (int round = 0; round < 2; round++) { /* round 0 fails, round 1 commits */
         paper_begin(&paper);
         for (int i = 0; i < 9; i++) {
             assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
@@ -1086,12 +1087,12 @@ static void a_failed_sweep_and_rescue_leave_no_trace(void **state)
 {
     (void)state;
     struct grant g = grant(0, 1), other = grant(2);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     struct buf before = {0}, after = {0};
     dump(&before);
     struct ask a;
     ask_confirm(&a, hall, &g.id, g.fence, true);
-    paper_begin(&paper); /* expires both */
+    paper_begin(&paper); /* expires both holds */
     assert_int_equal(paper.decision->expired, 2);
     assert_int_equal(paper_decide(&paper, &a), DECIDED);
     assert_int_equal(a.c.verdict, VERDICT_CREATED);
@@ -1099,7 +1100,7 @@ static void a_failed_sweep_and_rescue_leave_no_trace(void **state)
     dump(&after);
     assert_string_equal(before.data, after.data);
     assert_int_equal(view_first_due(paper.view)->expires_at, g.expires_at);
-    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED); /* the same again, stored this time */
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED); /* again, committed this time */
     assert_int_equal(row_status(&other), HOLD_EXPIRED);
     ask_close(&a);
     buf_close(&before);
@@ -1128,7 +1129,7 @@ static void an_empty_batch_has_no_effects(void **state)
     grant(0);
     struct buf before = {0}, after = {0};
     dump(&before);
-    pass(1);
+    advance_ms(1);
     paper_begin(&paper);
     assert_false(decision_has_effects(paper.decision));
     paper_commit(&paper);

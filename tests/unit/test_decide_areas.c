@@ -1,6 +1,7 @@
-/* Claims about the rules of places that nobody names: general admission, counted by area, and seats
- * that the engine chooses.  Never more are given than there are; nobody is told that nothing is
- * left while a hold that is over still has it.  The paper ledger of support.c plays the worker. */
+/* Claims about the rules of places that the buyer does not name: general admission, which is
+ * counted by area, and seats that best available chooses.  Decide never grants more places than an
+ * area has, and never answers "sold out" while a due hold still occupies places.  The paper ledger
+ * (tests/support/paper.c) plays the worker. */
 #include "support/fixtures.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ struct grant {
     int64_t fence;
 };
 
-/* A hold of places of one area. */
+/* Grants a hold of `quantity` places in one area. */
 static struct grant places(uint32_t area, uint32_t quantity)
 {
     struct ask a;
@@ -66,9 +67,9 @@ static struct grant grant_seat(uint32_t seat)
 
 static enum verdict run(struct ask *a)
 {
-    enum verdict status = paper_run(&paper, a);
+    enum verdict verdict = paper_run(&paper, a);
     ask_close(a);
-    return status;
+    return verdict;
 }
 
 static enum verdict release(const struct grant *g)
@@ -85,9 +86,9 @@ static enum verdict confirm(const struct grant *g, bool rescue)
     return run(&a);
 }
 
-static void pass(int64_t ms) { paper.now += ms; }
+static void advance_ms(int64_t ms) { paper.now += ms; }
 
-static void turn(void)
+static void run_empty_batch(void)
 {
     paper_begin(&paper);
     paper_commit(&paper);
@@ -174,7 +175,7 @@ static void an_area_without_enough_places_is_sold_out_and_says_how_many_are_left
     ask_area(&a, FLOOR, 4);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, FLOOR, 3);
-    assert_false(decision_has_effects(paper.decision)); /* nor of the Box */
+    assert_false(decision_has_effects(paper.decision)); /* nor did the Box change */
     ask_close(&a);
     places(FLOOR, 3);
     ask_create_none(&a, hall);
@@ -202,14 +203,14 @@ static void seats_and_places_are_had_together_or_not_at_all(void **state)
     grant_seat(5);
     places(BOX, 3);
     struct ask a;
-    ask_create(&a, hall, 4, 5); /* a seat is taken: no places */
+    ask_create(&a, hall, 4, 5); /* a seat is taken, so no place is granted */
     ask_area(&a, FLOOR, 2);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SEAT_TAKEN);
     assert_int_equal(command_shortage(&a.c)->n_taken, 1);
     assert_int_equal(a.taken[0], 5);
     assert_false(decision_has_effects(paper.decision));
     ask_close(&a);
-    ask_create(&a, hall, 4); /* an area is short: no seat */
+    ask_create(&a, hall, 4); /* the area is sold out, so no seat is granted */
     ask_area(&a, BOX, 1);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, BOX, 0);
@@ -221,7 +222,7 @@ static void seats_and_places_are_had_together_or_not_at_all(void **state)
     assert_short(&a, BOX, 0);
     assert_false(decision_has_effects(paper.decision));
     ask_close(&a);
-    ask_best(&a, hall, 5, true); /* no row has five */
+    ask_best(&a, hall, 5, true); /* no row has five seats together */
     ask_area(&a, FLOOR, 1);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, -1, SEATS - 1);
@@ -253,7 +254,7 @@ static void many_in_one_batch_never_get_more_places_than_there_are(void **state)
     paper_commit(&paper);
     assert_int_equal(granted, 10);
     assert_true(refused > 20);
-    assert_int_equal(paper.decision->batch.areas.n, 1); /* one write for all of them */
+    assert_int_equal(paper.decision->batch.areas.n, 1); /* one write covers all of them */
     for (int i = 0; i < 40; i++)
         ask_close(&asks[i]);
     paper_check(&paper);
@@ -291,8 +292,8 @@ static void release_eviction_and_expiry_give_places_back(void **state)
     assert_int_equal(run(&a), VERDICT_OK);
     assert_row(last_row(), CAUSE_EVICT, FLOOR, 3, SEAT_HELD, SEAT_AVAILABLE);
     assert_int_equal(left(FLOOR), 6);
-    pass(DEF_TTL_MS);
-    turn();
+    advance_ms(DEF_TTL_MS);
+    run_empty_batch();
     assert_row(last_row(), CAUSE_EXPIRE, FLOOR, 4, SEAT_HELD, SEAT_AVAILABLE);
     assert_int_equal(last_row()->until, 0);
     assert_int_equal(left(FLOOR), 10);
@@ -314,8 +315,8 @@ static void confirmed_places_are_booked_for_good(void **state)
     assert_int_equal(last_row()->booking, g.id.key);
     assert_int_equal(hall->areas[FLOOR].booked, 6);
     assert_int_equal(hall->areas[FLOOR].held, 0);
-    pass(DEF_MAX_MS);
-    turn();
+    advance_ms(DEF_MAX_MS);
+    run_empty_batch();
     ask_create_none(&a, hall);
     ask_area(&a, FLOOR, 5);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
@@ -330,15 +331,15 @@ static void renewing_places_keeps_them_and_writes_no_area(void **state)
     (void)state;
     struct grant g = places(FLOOR, 6);
     struct ask a;
-    pass(DEF_TTL_MS - 1);
+    advance_ms(DEF_TTL_MS - 1);
     ask_renew(&a, hall, &g.id, 0);
     assert_int_equal(run(&a), VERDICT_OK);
     assert_int_equal(paper.decision->batch.areas.n, 0);
-    pass(DEF_TTL_MS - 1);
-    turn();
+    advance_ms(DEF_TTL_MS - 1);
+    run_empty_batch();
     assert_int_equal(left(FLOOR), 4);
-    pass(1);
-    turn();
+    advance_ms(1);
+    run_empty_batch();
     assert_int_equal(left(FLOOR), 10);
     paper_check(&paper);
 }
@@ -347,13 +348,13 @@ static void expired_places_are_rescued_while_enough_are_free(void **state)
 {
     (void)state;
     struct grant g = places(FLOOR, 6), other = places(BOX, 2);
-    pass(DEF_TTL_MS);
-    turn();
-    places(FLOOR, 4); /* six are left */
+    advance_ms(DEF_TTL_MS);
+    run_empty_batch();
+    places(FLOOR, 4); /* leaves six */
     assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     assert_row(last_row(), CAUSE_RESCUE, FLOOR, 6, SEAT_AVAILABLE, SEAT_BOOKED);
     assert_int_equal(left(FLOOR), 0);
-    places(BOX, 2); /* one is left, two are wanted */
+    places(BOX, 2); /* leaves one; the rescue needs two */
     assert_int_equal(confirm(&other, true), VERDICT_HOLD_EXPIRED);
     assert_false(decision_has_effects(paper.decision));
     paper_check(&paper);
@@ -363,8 +364,9 @@ static void a_rescue_in_the_batch_of_the_expiry_books_its_places(void **state)
 {
     (void)state;
     struct grant g = places(FLOOR, 6);
-    pass(DEF_TTL_MS);
-    assert_int_equal(confirm(&g, true), VERDICT_CREATED); /* the sweep of its own batch ended it */
+    advance_ms(DEF_TTL_MS);
+    /* The sweep of the same batch has ended the hold before. */
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     assert_int_equal(hall->areas[FLOOR].held, 0);
     assert_int_equal(hall->areas[FLOOR].booked, 6);
     paper_check(&paper);
@@ -380,8 +382,8 @@ static void a_rescue_needs_every_area_and_every_seat(void **state)
     assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
     struct grant g = {command_hold(&a.c)->id, command_hold(&a.c)->fence};
     ask_close(&a);
-    pass(DEF_TTL_MS);
-    turn();
+    advance_ms(DEF_TTL_MS);
+    run_empty_batch();
     struct grant seat = grant_seat(0);
     assert_int_equal(confirm(&g, true), VERDICT_HOLD_EXPIRED);
     assert_int_equal(release(&seat), VERDICT_OK);
@@ -397,10 +399,10 @@ static void a_rescue_needs_every_area_and_every_seat(void **state)
 static void due_holds_are_ended_before_an_area_is_sold_out(void **state)
 {
     (void)state;
-    paper.expire_max = 0; /* nobody but the asker meets them */
+    paper.expire_max = 0; /* only the command itself ends due holds */
     places(FLOOR, 4);
     places(FLOOR, 4);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     struct ask a;
     ask_create_none(&a, hall);
     ask_area(&a, FLOOR, 9);
@@ -416,7 +418,7 @@ static void due_holds_are_left_alone_while_there_are_enough_places(void **state)
     (void)state;
     paper.expire_max = 0;
     places(FLOOR, 4);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     places(FLOOR, 6);
     assert_int_equal(paper.decision->expired, 0);
     paper_check(&paper);
@@ -428,16 +430,16 @@ static void a_refusal_counts_what_due_holds_gave_back(void **state)
     paper.expire_max = 0;
     places(FLOOR, 4);
     struct grant live = places(FLOOR, 6);
-    pass(DEF_TTL_MS / 2);
+    advance_ms(DEF_TTL_MS / 2);
     struct ask a;
     ask_renew(&a, hall, &live.id, 0);
     assert_int_equal(run(&a), VERDICT_OK);
-    pass(DEF_TTL_MS / 2);
+    advance_ms(DEF_TTL_MS / 2);
     ask_create_none(&a, hall);
     ask_area(&a, FLOOR, 5);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, FLOOR, 4);
-    assert_true(decision_has_effects(paper.decision)); /* the expiry */
+    assert_true(decision_has_effects(paper.decision)); /* the expiry is an effect */
     ask_close(&a);
     paper_check(&paper);
 }
@@ -446,17 +448,17 @@ static void a_rescue_ends_due_holds_in_its_areas(void **state)
 {
     (void)state;
     struct grant g = places(BOX, 3);
-    pass(DEF_TTL_MS);
-    turn();
+    advance_ms(DEF_TTL_MS);
+    run_empty_batch();
     places(BOX, 3);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     paper.expire_max = 0;
     assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     assert_int_equal(hall->areas[BOX].booked, 3);
     paper_check(&paper);
 }
 
-/* Hundreds of due holds of another event stand before this event's in the heap. */
+/* The deadline heap holds hundreds of another event's due holds before any of this event's. */
 static void a_crowd_of_another_event_s_due_holds_hides_none_of_this_one_s(void **state)
 {
     (void)state;
@@ -470,7 +472,7 @@ static void a_crowd_of_another_event_s_due_holds_hides_none_of_this_one_s(void *
     places(FLOOR, 10);
     for (uint32_t i = 0; i < SEATS; i++)
         grant_seat(i);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     paper.expire_max = 0;
     struct ask seats, area;
     ask_best(&seats, hall, 4, true);
@@ -481,7 +483,7 @@ static void a_crowd_of_another_event_s_due_holds_hides_none_of_this_one_s(void *
     assert_int_equal(paper_decide(&paper, &seats), DECIDED);
     assert_int_equal(area.c.verdict, VERDICT_CREATED);
     assert_int_equal(seats.c.verdict, VERDICT_CREATED);
-    assert_int_equal(paper.decision->expired, 1 + SEATS); /* those of this event alone */
+    assert_int_equal(paper.decision->expired, 1 + SEATS); /* only holds of this event */
     paper_commit(&paper);
     ask_close(&seats);
     ask_close(&area);
@@ -550,14 +552,14 @@ static void two_in_a_batch_are_given_different_seats(void **state)
 static void nothing_that_fits_is_sold_out_and_says_how_many_seats_are_free(void **state)
 {
     (void)state;
-    for (uint32_t i = 1; i < SEATS; i += 2) /* every other seat: no two together */
+    for (uint32_t i = 1; i < SEATS; i += 2) /* every other seat, so that no two are adjacent */
         grant_seat(i);
     struct ask a;
     ask_best(&a, hall, 2, true);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, -1, SEATS / 2);
     ask_close(&a);
-    ask_best(&a, hall, 2, false); /* but apart */
+    ask_best(&a, hall, 2, false); /* without adjacency they fit */
     assert_int_equal(run(&a), VERDICT_CREATED);
     ask_best(&a, hall, SEATS / 2 - 1, false);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
@@ -576,7 +578,7 @@ static void seats_of_due_holds_come_back_before_sold_out_is_said(void **state)
     assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, -1, 0);
     ask_close(&a);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     paper.expire_max = 0;
     ask_best(&a, hall, 4, true);
     assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
@@ -608,15 +610,15 @@ static void a_failed_batch_gives_back_places_chosen_seats_and_blocks(void **stat
 {
     (void)state;
     struct grant held = places(FLOOR, 3), sold = places(BOX, 1), given = grant_seat(7);
-    places(BOX, 1); /* due in the batch to come */
-    pass(DEF_TTL_MS / 2);
+    places(BOX, 1); /* due in the next batch */
+    advance_ms(DEF_TTL_MS / 2);
     struct ask renewal;
     const struct grant *kept[] = {&held, &sold, &given};
     for (int i = 0; i < 3; i++) {
         ask_renew(&renewal, hall, &kept[i]->id, 0);
         assert_int_equal(run(&renewal), VERDICT_OK);
     }
-    pass(DEF_TTL_MS / 2);
+    advance_ms(DEF_TTL_MS / 2);
     paper.expire_max = 0;
     struct buf before = {0}, after = {0};
     dump(&before);
@@ -633,17 +635,17 @@ static void a_failed_batch_gives_back_places_chosen_seats_and_blocks(void **stat
     ask_seats(&asks[7], CMD_SEATS_BLOCK, hall, 0, 1);
     ask_event(&asks[8], CMD_EVENT_CLOSE, hall);
     uint32_t chosen[2][4];
-    for (int round = 0; round < 3; round++) { /* twice in vain, once in earnest */
+    for (int round = 0; round < 3; round++) { /* rounds 0 and 1 fail, round 2 commits */
         paper_begin(&paper);
         for (int i = 0; i < 9; i++) {
             assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
-            if (i != 7) /* what is chosen may be what is blocked */
+            if (i != 7) /* best available may have chosen the seats to block */
                 assert_true(verdict_is_success(asks[i].c.verdict));
         }
         if (round == 0)
             memcpy(chosen[0], asks[6].seats, sizeof chosen[0]);
         memcpy(chosen[1], asks[6].seats, sizeof chosen[1]);
-        assert_memory_equal(chosen[0], chosen[1], sizeof chosen[0]); /* the same again */
+        assert_memory_equal(chosen[0], chosen[1], sizeof chosen[0]); /* the same seats again */
         if (round == 2) {
             paper_commit(&paper);
             break;
@@ -667,7 +669,7 @@ static void areas_of_several_events_are_written_event_by_event(void **state)
     struct event *other = paper_event(&paper, def_hall_with_areas());
     struct ask asks[6];
     paper_begin(&paper);
-    for (uint32_t i = 0; i < 6; i++) { /* the later event first */
+    for (uint32_t i = 0; i < 6; i++) { /* starts with the event that has the larger key */
         ask_create_none(&asks[i], i % 2 ? hall : other);
         ask_area(&asks[i], i < 3 ? BOX : FLOOR, 1);
         assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);

@@ -1,10 +1,10 @@
-/* The rules of holds against a model that shares no code with them: arrays, linear scans, one
- * command after another.  Random streams of commands in random batches, some of which fail; both
- * must give the same answers and the same seat map, and the invariants hold after every batch.
- * Which seats best available chooses is test_best_model.c's matter: here the choice is taken as
- * given, when it is one, and a refusal only when there is none.
+/* Checks the rules of holds against a model that shares no code with them: arrays, linear scans and
+ * one command after another.  Random commands arrive in random batches, some of which fail.  Rules
+ * and model must give the same answers and the same seat map, and the invariants must hold after
+ * every batch.  test_best_model.c checks which seats best available chooses; here the model accepts
+ * any valid choice, and a refusal only if there is no valid choice.
  *
- * HF_SEED repeats one stream, HF_STEPS lengthens each. */
+ * HF_SEED repeats one stream, HF_STEPS sets its length. */
 #include "support/fixtures.h"
 
 #include <stdio.h>
@@ -15,11 +15,11 @@
 #define PRICE 2500
 #define HOLDS_MAX 1024
 #define KEYS_MAX 40
-#define EPISODE 600 /* commands, then a new hall: the old one is sold out */
+#define EPISODE 600 /* commands; then a new hall begins, because the old one is sold out */
 #define BATCH_MAX 9
-#define PER_ROW (SEATS / 2) /* a row a section */
+#define PER_ROW (SEATS / 2) /* each section has one row */
 #define AREAS 2
-#define CLIENTS 4 /* 0: not limited */
+#define CLIENTS 4 /* client 0 is not limited */
 #define CLIENT_PLACES_MAX 9
 
 static const int capacity[AREAS] = {20, 6}, area_price[AREAS] = {700, 9000};
@@ -56,13 +56,14 @@ struct model {
     struct m_key keys[KEYS_MAX];
 };
 
-/* One command, for both sides. */
+/* One command, for the model and for the rules. */
 struct op {
     enum command_kind kind;
-    int event, n_seats, hold, key; /* key -1: none */
+    int event, n_seats, hold, key; /* key: -1 for none */
     uint32_t seats[4];
     int n_areas, areas[AREAS], places[AREAS]; /* in the order asked for */
-    int best, section;                        /* quantity, 0: seats are named; section -1: any */
+    int best;                                 /* quantity; 0 if seats are named */
+    int section;                              /* -1 for any */
     bool adjacent;
     int client;
     int64_t ttl_ms, fence;
@@ -72,11 +73,11 @@ struct op {
 
 struct answer {
     bool deferred, replayed;
-    enum verdict status;
+    enum verdict verdict;
     int code, n_taken;
     uint32_t taken[4];
-    int short_area, available; /* of VERDICT_SOLD_OUT */
-    char body[96];             /* of a success */
+    int short_area, available; /* for VERDICT_SOLD_OUT */
+    char body[96];             /* for a success */
 };
 
 static void m_expire(struct model *m)
@@ -95,17 +96,17 @@ static long long m_key_of(const struct m_hold *h)
     return (long long)(h->event + 1) * ((long long)1 << 40) + (long long)h->first_fence;
 }
 
-static void say_hold(const struct m_hold *h, enum verdict status, struct answer *a)
+static void say_hold(const struct m_hold *h, enum verdict verdict, struct answer *a)
 {
-    a->status = status;
-    snprintf(a->body, sizeof a->body, "%s %lld %lld %lld", verdict_name(status), m_key_of(h),
+    a->verdict = verdict;
+    snprintf(a->body, sizeof a->body, "%s %lld %lld %lld", verdict_name(verdict), m_key_of(h),
              (long long)h->fence, (long long)h->expires_at);
 }
 
-static void say_booking(const struct m_hold *h, enum verdict status, struct answer *a)
+static void say_booking(const struct m_hold *h, enum verdict verdict, struct answer *a)
 {
-    a->status = status;
-    snprintf(a->body, sizeof a->body, "%s %lld %lld %lld", verdict_name(status), m_key_of(h),
+    a->verdict = verdict;
+    snprintf(a->body, sizeof a->body, "%s %lld %lld %lld", verdict_name(verdict), m_key_of(h),
              (long long)h->fence,
              (long long)h->n_seats * PRICE + h->places[0] * area_price[0] +
                  h->places[1] * area_price[1]);
@@ -129,7 +130,7 @@ static int m_client_places(const struct model *m, int client)
     return n;
 }
 
-/* How many seats are free where they are wanted, and of how many together. */
+/* Counts the free seats that `op` may choose from, and the longest run of adjacent ones. */
 static void m_count_free(const struct model *m, const struct op *op, int *ret_free, int *ret_run)
 {
     *ret_free = *ret_run = 0;
@@ -142,7 +143,7 @@ static void m_count_free(const struct model *m, const struct op *op, int *ret_fr
     }
 }
 
-/* What was chosen for them is free, enough, and together if they asked for that. */
+/* Asserts that the chosen seats are free, as many as requested, and adjacent if requested. */
 static void m_check_choice(const struct model *m, const struct op *op, const uint32_t *seats,
                            uint32_t n)
 {
@@ -160,21 +161,21 @@ static void m_check_choice(const struct model *m, const struct op *op, const uin
                     seats[0] / PER_ROW == seats[n - 1] / PER_ROW);
 }
 
-/* False: refused. */
+/* Returns false if the hold is refused; `a` then has the verdict. */
 static bool m_may_create(const struct model *m, const struct op *op, struct answer *a)
 {
     int wanted = op->n_seats + op->best, n_free, run;
     for (int i = 0; i < op->n_areas; i++)
         wanted += op->places[i];
     if (m->closed[op->event]) {
-        a->status = VERDICT_EVENT_CLOSED;
+        a->verdict = VERDICT_EVENT_CLOSED;
         return false;
     }
     if (op->client && m_client_places(m, op->client) + wanted > CLIENT_PLACES_MAX) {
-        a->status = VERDICT_TOO_MANY_HOLDS;
+        a->verdict = VERDICT_TOO_MANY_HOLDS;
         return false;
     }
-    a->status = VERDICT_SOLD_OUT;
+    a->verdict = VERDICT_SOLD_OUT;
     for (int i = 0; i < op->n_areas; i++) {
         a->short_area = op->areas[i];
         a->available = m_area_free(m, op->event, op->areas[i]);
@@ -186,7 +187,7 @@ static bool m_may_create(const struct model *m, const struct op *op, struct answ
     a->available = n_free;
     if (op->best > (op->adjacent ? run : n_free))
         return false;
-    a->status = VERDICT_SEAT_TAKEN;
+    a->verdict = VERDICT_SEAT_TAKEN;
     for (int i = 0; i < op->n_seats; i++)
         if (m->owner[op->event][op->seats[i]])
             a->taken[a->n_taken++] = op->seats[i];
@@ -218,7 +219,7 @@ static void m_create(struct model *m, const struct op *op, const struct ask *got
     say_hold(h, VERDICT_CREATED, a);
 }
 
-static enum verdict dead(enum life life)
+static enum verdict dead_verdict(enum life life)
 {
     return life == EXPIRED    ? VERDICT_HOLD_EXPIRED
            : life == RELEASED ? VERDICT_HOLD_RELEASED
@@ -228,13 +229,13 @@ static enum verdict dead(enum life life)
 static void m_renew(struct model *m, const struct op *op, struct m_hold *h, struct answer *a)
 {
     if (h->life != LIVE) {
-        a->status = dead(h->life);
+        a->verdict = dead_verdict(h->life);
         return;
     }
     int64_t until = m->now + (op->ttl_ms ? op->ttl_ms : DEF_TTL_MS);
     until = until > h->cap ? h->cap : until;
     if (until <= h->expires_at) {
-        a->status = VERDICT_RENEWAL_CAP;
+        a->verdict = VERDICT_RENEWAL_CAP;
         return;
     }
     h->expires_at = until;
@@ -244,7 +245,7 @@ static void m_renew(struct model *m, const struct op *op, struct m_hold *h, stru
 static void m_release(struct model *m, const struct op *op, struct m_hold *h, struct answer *a)
 {
     if (h->life == EXPIRED || h->life == SOLD) {
-        a->status = dead(h->life);
+        a->verdict = dead_verdict(h->life);
         return;
     }
     if (h->life == LIVE)
@@ -255,14 +256,14 @@ static void m_release(struct model *m, const struct op *op, struct m_hold *h, st
         say_hold(h, VERDICT_OK, a);
         return;
     }
-    a->status = VERDICT_OK;
+    a->verdict = VERDICT_OK;
     snprintf(a->body, sizeof a->body, "%s", verdict_name(VERDICT_OK));
 }
 
 static void m_confirm(struct model *m, const struct op *op, struct m_hold *h, struct answer *a)
 {
     if (h->life == RELEASED || (h->life == EXPIRED && !op->rescue)) {
-        a->status = dead(h->life);
+        a->verdict = dead_verdict(h->life);
         return;
     }
     if (h->life == SOLD && (op->fence == h->fence || op->fence == h->first_fence)) {
@@ -270,18 +271,18 @@ static void m_confirm(struct model *m, const struct op *op, struct m_hold *h, st
         return;
     }
     if (op->fence != h->fence) {
-        a->status = VERDICT_STALE_FENCE;
+        a->verdict = VERDICT_STALE_FENCE;
         return;
     }
     if (h->life == EXPIRED) {
         for (int i = 0; i < h->n_seats; i++)
             if (m->owner[h->event][h->seats[i]]) {
-                a->status = VERDICT_HOLD_EXPIRED;
+                a->verdict = VERDICT_HOLD_EXPIRED;
                 return;
             }
         for (int i = 0; i < AREAS; i++)
             if (m_area_free(m, h->event, i) < h->places[i]) {
-                a->status = VERDICT_HOLD_EXPIRED;
+                a->verdict = VERDICT_HOLD_EXPIRED;
                 return;
             }
         h->fence = ++m->fence[h->event];
@@ -296,7 +297,7 @@ static void m_confirm(struct model *m, const struct op *op, struct m_hold *h, st
 static void m_block(struct model *m, const struct op *op, struct answer *a)
 {
     int to = op->kind == CMD_SEATS_BLOCK ? BLOCKED : 0, changed = 0;
-    a->status = VERDICT_SEAT_TAKEN;
+    a->verdict = VERDICT_SEAT_TAKEN;
     for (int i = 0; i < op->n_seats; i++)
         if (m->owner[op->event][op->seats[i]] > 0)
             a->taken[a->n_taken++] = op->seats[i];
@@ -307,11 +308,11 @@ static void m_block(struct model *m, const struct op *op, struct answer *a)
         m->owner[op->event][op->seats[i]] = to;
     }
     m->fence[op->event] += changed > 0;
-    a->status = VERDICT_OK;
+    a->verdict = VERDICT_OK;
     snprintf(a->body, sizeof a->body, "%s", verdict_name(VERDICT_OK));
 }
 
-/* Commands that name no hold. */
+/* Judges the commands that name no hold. */
 static bool m_judge_event(struct model *m, const struct op *op, const struct ask *got,
                           struct answer *a)
 {
@@ -326,7 +327,7 @@ static bool m_judge_event(struct model *m, const struct op *op, const struct ask
     case CMD_EVENT_OPEN:
     case CMD_EVENT_CLOSE:
         m->closed[op->event] = op->kind == CMD_EVENT_CLOSE;
-        a->status = VERDICT_OK;
+        a->verdict = VERDICT_OK;
         snprintf(a->body, sizeof a->body, "%s", verdict_name(VERDICT_OK));
         return true;
     default:
@@ -340,7 +341,7 @@ static void m_judge(struct model *m, const struct op *op, const struct ask *got,
     if (m_judge_event(m, op, got, a))
         return;
     if (op->forged) {
-        a->status = VERDICT_NO_SUCH_HOLD;
+        a->verdict = VERDICT_NO_SUCH_HOLD;
         return;
     }
     if (h->life == SOLD && h->sold_in_batch == m->batch) {
@@ -355,7 +356,7 @@ static void m_judge(struct model *m, const struct op *op, const struct ask *got,
         m_confirm(m, op, h, a);
 }
 
-/* `got` is looked at for one thing: which seats best available chose. */
+/* Answers `op` as the model sees it.  Reads from `got` only which seats best available chose. */
 static void m_answer(struct model *m, const struct op *op, const struct ask *got, struct answer *a)
 {
     struct m_key *key = op->key >= 0 ? &m->keys[op->key] : NULL;
@@ -367,14 +368,14 @@ static void m_answer(struct model *m, const struct op *op, const struct ask *got
     }
     if (key && key->used && m->now - key->at < 24 * HOUR_MS) {
         a->replayed = strcmp(key->request, op->request) == 0;
-        a->status = a->replayed ? VERDICT_OK : VERDICT_KEY_MISMATCH;
+        a->verdict = a->replayed ? VERDICT_OK : VERDICT_KEY_MISMATCH;
         a->code = key->code;
         snprintf(a->body, sizeof a->body, "%s", a->replayed ? key->answer : "");
         return;
     }
     m_judge(m, op, got, a);
-    a->code = (int)a->status;
-    if (!key || a->deferred || !verdict_is_success(a->status))
+    a->code = (int)a->verdict;
+    if (!key || a->deferred || !verdict_is_success(a->verdict))
         return;
     *key =
         (struct m_key){.used = true, .code = a->code, .at = m->now, .granted_in_batch = m->batch};
@@ -389,18 +390,18 @@ static struct {
     struct paper paper;
     struct event *events[EVENTS];
     struct model model, saved;
-    struct id ids[HOLDS_MAX]; /* of the model's holds, as the real side named them */
-    struct op recent[32];     /* keyed ones, to repeat */
+    struct id ids[HOLDS_MAX]; /* the real ids of the model's holds */
+    struct op recent[32];     /* keyed commands, for repeats */
     size_t n_recent;
-    struct op waiting[64]; /* deferred: first in the next batch */
+    struct op waiting[64]; /* deferred commands, first in the next batch */
     int n_waiting;
     uint64_t seed;
     size_t step;
     bool finished;
     unsigned met[VERDICT_COUNT], short_of[2], chosen, deferred, replayed, rescued, failed;
-} w;
+} stream;
 
-static int below(int n) { return (int)random_below(&w.random, (uint64_t)n); }
+static int below(int n) { return (int)random_below(&stream.random, (uint64_t)n); }
 static bool chance(int percent) { return below(100) < percent; }
 
 static void pick_seats(struct op *op)
@@ -421,7 +422,7 @@ static void pick_areas(struct op *op)
     }
 }
 
-/* Named seats, seats of our choice, places, or some of these together. */
+/* Asks for named seats, for seats that best available chooses, for places, or for a mixture. */
 static void pick_create(struct op *op)
 {
     int roll = below(100);
@@ -439,9 +440,9 @@ static void pick_create(struct op *op)
 
 static void pick_hold(struct op *op)
 {
-    int n = w.model.n_holds, back = chance(85) ? below(n < 12 ? n : 12) : below(n);
+    int n = stream.model.n_holds, back = chance(85) ? below(n < 12 ? n : 12) : below(n);
     op->hold = n - 1 - back;
-    const struct m_hold *h = &w.model.holds[op->hold];
+    const struct m_hold *h = &stream.model.holds[op->hold];
     op->event = h->event;
     op->forged = chance(3);
     op->fence = chance(88) ? h->fence : chance(50) ? h->first_fence : h->fence + 1 - below(3);
@@ -467,7 +468,7 @@ static void pick_kind(struct op *op)
     for (; roll >= kinds[i].percent; i++)
         roll -= kinds[i].percent;
     op->kind = kinds[i].kind;
-    if (!w.model.n_holds && names_hold(op->kind))
+    if (!stream.model.n_holds && names_hold(op->kind))
         op->kind = CMD_HOLD_CREATE;
     op->event = below(EVENTS);
     op->ttl_ms = chance(40) ? 0 : 500 + below(30000);
@@ -478,7 +479,7 @@ static void pick_kind(struct op *op)
     else if (names_hold(op->kind))
         pick_hold(op);
     op->rescue = op->kind == CMD_HOLD_CONFIRM && chance(55);
-    /* Sell slowly, or the hall is empty of seats before the episode is over. */
+    /* Sell slowly; otherwise the hall runs out of seats before the episode ends. */
     if (op->kind == CMD_HOLD_CONFIRM && chance(55))
         op->fence++;
 }
@@ -486,22 +487,23 @@ static void pick_kind(struct op *op)
 static struct op pick(void)
 {
     struct op op = {.key = -1, .section = -1};
-    if (w.n_recent && chance(15))
-        return w.recent[random_below(&w.random, w.n_recent < 32 ? w.n_recent : 32)];
+    if (stream.n_recent && chance(15))
+        return stream
+            .recent[random_below(&stream.random, stream.n_recent < 32 ? stream.n_recent : 32)];
     pick_kind(&op);
     snprintf(op.request, sizeof op.request, "%d %d %d %lld %lld %d %u %d %d %d %d", op.kind,
              op.event, op.hold, (long long)op.ttl_ms, (long long)op.fence, op.rescue, op.seats[0],
              op.best, op.n_areas, op.places[0], op.client);
     if (chance(50)) {
         op.key = below(KEYS_MAX);
-        w.recent[w.n_recent++ % 32] = op;
+        stream.recent[stream.n_recent++ % 32] = op;
     }
     return op;
 }
 
 static void ask_create_of(const struct op *op, struct ask *a)
 {
-    struct event *e = w.events[op->event];
+    struct event *e = stream.events[op->event];
     if (op->best) {
         ask_best(a, e, (uint32_t)op->best, op->adjacent);
         a->c.create.best.section = op->section;
@@ -518,8 +520,8 @@ static void ask_create_of(const struct op *op, struct ask *a)
 
 static void ask_of(const struct op *op, struct ask *a)
 {
-    struct event *e = w.events[op->event];
-    struct id id = w.ids[op->hold];
+    struct event *e = stream.events[op->event];
+    struct id id = stream.ids[op->hold];
     id.secret[3] ^= op->forged;
     if (op->kind == CMD_HOLD_CREATE)
         ask_create_of(op, a);
@@ -548,23 +550,23 @@ static void compare(const struct op *op, const struct answer *want, enum decided
 {
     assert_int_equal(decided, want->deferred ? DEFERRED : DECIDED);
     if (want->deferred) {
-        w.deferred++;
+        stream.deferred++;
         return;
     }
-    assert_string_equal(verdict_name(got->c.verdict), verdict_name(want->status));
+    assert_string_equal(verdict_name(got->c.verdict), verdict_name(want->verdict));
     assert_int_equal(got->c.key.replayed, want->replayed);
-    w.met[want->status]++;
-    w.replayed += want->replayed;
-    if (want->status == VERDICT_SEAT_TAKEN) {
+    stream.met[want->verdict]++;
+    stream.replayed += want->replayed;
+    if (want->verdict == VERDICT_SEAT_TAKEN) {
         assert_int_equal(command_shortage(&got->c)->n_taken, want->n_taken);
         assert_memory_equal(got->taken, want->taken, (size_t)want->n_taken * sizeof(uint32_t));
     }
-    if (want->status == VERDICT_SOLD_OUT) {
+    if (want->verdict == VERDICT_SOLD_OUT) {
         assert_int_equal(command_shortage(&got->c)->short_area, want->short_area);
         assert_int_equal(command_shortage(&got->c)->available, want->available);
-        w.short_of[want->short_area < 0]++;
+        stream.short_of[want->short_area < 0]++;
     }
-    if (!verdict_is_success(want->status))
+    if (!verdict_is_success(want->verdict))
         return;
     if (!got->c.key.present) {
         paper_render(&got->c, &got->c.key.answer);
@@ -574,27 +576,29 @@ static void compare(const struct op *op, const struct answer *want, enum decided
     buf_char(&got->c.key.answer, '\0');
     assert_string_equal(got->c.key.answer.data, want->body);
     if (op->kind == CMD_HOLD_CREATE && !want->replayed)
-        w.ids[w.model.n_holds - 1] = command_hold(&got->c)->id, w.chosen += op->best > 0;
-    if (op->kind == CMD_HOLD_CONFIRM && want->status == VERDICT_CREATED && !want->replayed)
-        w.rescued +=
+        stream.ids[stream.model.n_holds - 1] = command_hold(&got->c)->id,
+                                          stream.chosen += op->best > 0;
+    if (op->kind == CMD_HOLD_CONFIRM && want->verdict == VERDICT_CREATED && !want->replayed)
+        stream.rescued +=
             command_booking(&got->c)->fence != HOLD_FIRST_FENCE(command_booking(&got->c)->id.key);
 }
 
-/* A seat held by a due hold that nobody has met yet is free for all that matters. */
+/* Compares seat maps.  A seat of a due hold that no batch has ended yet counts as available. */
 static void compare_seats(void)
 {
-    m_expire(&w.model);
+    m_expire(&stream.model);
     for (int e = 0; e < EVENTS; e++)
         for (uint32_t s = 0; s < SEATS; s++) {
-            int owner = w.model.owner[e][s];
-            const struct seat *seat = &w.events[e]->seats[s];
+            int owner = stream.model.owner[e][s];
+            const struct seat *seat = &stream.events[e]->seats[s];
             enum seat_status status = seat->status;
             int64_t hold = seat->hold;
-            if (status == SEAT_HELD && view_hold(w.paper.view, hold)->expires_at <= w.paper.now) {
+            if (status == SEAT_HELD &&
+                view_hold(stream.paper.view, hold)->expires_at <= stream.paper.now) {
                 status = SEAT_AVAILABLE;
                 hold = 0;
             }
-            const struct m_hold *h = owner > 0 ? &w.model.holds[owner - 1] : NULL;
+            const struct m_hold *h = owner > 0 ? &stream.model.holds[owner - 1] : NULL;
             assert_int_equal(status, owner == BLOCKED  ? SEAT_BLOCKED
                                      : !h              ? SEAT_AVAILABLE
                                      : h->life == SOLD ? SEAT_BOOKED
@@ -603,31 +607,32 @@ static void compare_seats(void)
         }
 }
 
-/* Likewise the places of such a hold. */
+/* Compares areas.  The places of a due hold that no batch has ended yet count as available. */
 static void compare_areas(void)
 {
     for (int e = 0; e < EVENTS; e++) {
-        assert_int_equal(w.events[e]->status, w.model.closed[e] ? EVENT_CLOSED : EVENT_OPEN);
+        assert_int_equal(stream.events[e]->status,
+                         stream.model.closed[e] ? EVENT_CLOSED : EVENT_OPEN);
         for (int i = 0; i < AREAS; i++) {
-            int64_t n = w.events[e]->areas[i].available;
-            for (size_t h = 0; h < w.paper.holds.n; h++) {
-                const struct hold_row *row = &w.paper.holds.v[h].row;
-                bool due = row->status == HOLD_ACTIVE && row->expires_at <= w.paper.now;
+            int64_t n = stream.events[e]->areas[i].available;
+            for (size_t h = 0; h < stream.paper.holds.n; h++) {
+                const struct hold_row *row = &stream.paper.holds.v[h].row;
+                bool due = row->status == HOLD_ACTIVE && row->expires_at <= stream.paper.now;
                 for (uint32_t k = 0; due && row->event == e + 1 && k < row->n_areas; k++)
                     n += row->areas[k].area == (uint32_t)i ? row->areas[k].quantity : 0;
             }
-            assert_int_equal(n, m_area_free(&w.model, e, i));
+            assert_int_equal(n, m_area_free(&stream.model, e, i));
         }
     }
 }
 
-/* I4, from the rows alone: what was sold without a rescue was sold before its expiry. */
+/* Checks I4 by the rows alone: a hold sold without a rescue was sold before its expiry. */
 static void check_sales(void)
 {
-    for (size_t i = 0; i < w.paper.bookings.n; i++) {
-        const struct booking_row *b = &w.paper.bookings.v[i];
+    for (size_t i = 0; i < stream.paper.bookings.n; i++) {
+        const struct booking_row *b = &stream.paper.bookings.v[i];
         if (b->fence == HOLD_FIRST_FENCE(b->id.key))
-            assert_true(b->created_at < paper_hold(&w.paper, b->id.key)->row.expires_at);
+            assert_true(b->created_at < paper_hold(&stream.paper, b->id.key)->row.expires_at);
     }
 }
 
@@ -640,62 +645,62 @@ static void advance(void)
         ms = below(40000);
     if (chance(1))
         ms = 24 * HOUR_MS - 1 + below(3);
-    w.paper.now += ms;
-    w.model.now = w.paper.now;
+    stream.paper.now += ms;
+    stream.model.now = stream.paper.now;
 }
 
 static void run_batch(size_t *left)
 {
     static struct ask asks[BATCH_MAX + 64];
     struct op ops[BATCH_MAX + 64];
-    int n = w.n_waiting, fresh = 1 + below(BATCH_MAX);
+    int n = stream.n_waiting, fresh = 1 + below(BATCH_MAX);
     bool fail = chance(12);
     struct buf before = {0}, after = {0};
-    memcpy(ops, w.waiting, (size_t)n * sizeof *ops);
-    w.n_waiting = 0;
+    memcpy(ops, stream.waiting, (size_t)n * sizeof *ops);
+    stream.n_waiting = 0;
     advance();
-    w.model.batch++;
-    w.paper.expire_max = chance(50) ? 500 : (size_t)below(3);
+    stream.model.batch++;
+    stream.paper.expire_max = chance(50) ? 500 : (size_t)below(3);
     if (fail) {
-        w.saved = w.model;
-        paper_dump(&w.paper, &before);
+        stream.saved = stream.model;
+        paper_dump(&stream.paper, &before);
     }
-    paper_begin(&w.paper);
-    for (int i = 0; i < n + fresh; i++, w.step++) {
+    paper_begin(&stream.paper);
+    for (int i = 0; i < n + fresh; i++, stream.step++) {
         struct answer want;
-        if (i >= n) { /* chosen now, so that it may name what this batch has just made */
+        if (i >= n) { /* chosen only now, so that it may name what this batch has just created */
             ops[i] = pick();
             *left -= *left > 0;
-            /* but not by an id that nobody has been told yet */
-            if (names_hold(ops[i].kind) && !paper_hold(&w.paper, w.ids[ops[i].hold].key))
+            /* A hold whose id no buyer has been told yet can only be named by a forged id. */
+            if (names_hold(ops[i].kind) && !paper_hold(&stream.paper, stream.ids[ops[i].hold].key))
                 ops[i].forged = true;
         }
         ask_of(&ops[i], &asks[i]);
-        enum decided decided = paper_decide(&w.paper, &asks[i]);
-        m_answer(&w.model, &ops[i], &asks[i], &want);
+        enum decided decided = paper_decide(&stream.paper, &asks[i]);
+        m_answer(&stream.model, &ops[i], &asks[i], &want);
         compare(&ops[i], &want, decided, &asks[i]);
         if (want.deferred && !fail)
-            w.waiting[w.n_waiting++] = ops[i];
+            stream.waiting[stream.n_waiting++] = ops[i];
     }
     if (fail) {
-        paper_fail(&w.paper);
-        paper_dump(&w.paper, &after);
+        paper_fail(&stream.paper);
+        paper_dump(&stream.paper, &after);
         assert_string_equal(before.data, after.data);
-        int64_t now = w.model.now;
-        int batch = w.model.batch;
-        w.model = w.saved;
-        w.model.now = now;
-        w.model.batch = batch;
-        w.n_recent = 0; /* they may name holds that never were */
-        w.failed++;
+        int64_t now = stream.model.now;
+        int batch = stream.model.batch;
+        stream.model = stream.saved;
+        stream.model.now = now;
+        stream.model.batch = batch;
+        stream.n_recent = 0; /* they may name holds of the failed batch */
+        stream.failed++;
     } else {
-        paper_commit(&w.paper);
+        paper_commit(&stream.paper);
     }
     for (int i = 0; i < n + fresh; i++)
         ask_close(&asks[i]);
     buf_close(&before);
     buf_close(&after);
-    paper_check(&w.paper);
+    paper_check(&stream.paper);
     check_sales();
     compare_seats();
     compare_areas();
@@ -716,39 +721,39 @@ static struct event_def *def_model(void)
 
 static void run_episode(size_t steps)
 {
-    paper_init(&w.paper, w.seed);
-    w.paper.decision->client_places_max = CLIENT_PLACES_MAX;
+    paper_init(&stream.paper, stream.seed);
+    stream.paper.decision->client_places_max = CLIENT_PLACES_MAX;
     for (int e = 0; e < EVENTS; e++)
-        w.events[e] = paper_event(&w.paper, def_model());
-    memset(&w.model, 0, sizeof w.model);
-    w.model.now = w.paper.now;
-    w.n_recent = 0;
-    w.n_waiting = 0;
-    for (size_t left = steps; left > 0 || w.n_waiting;)
+        stream.events[e] = paper_event(&stream.paper, def_model());
+    memset(&stream.model, 0, sizeof stream.model);
+    stream.model.now = stream.paper.now;
+    stream.n_recent = 0;
+    stream.n_waiting = 0;
+    for (size_t left = steps; left > 0 || stream.n_waiting;)
         run_batch(&left);
-    /* Long after, nothing is held and the log says so too. */
-    w.paper.now = w.model.now += HOUR_MS;
-    w.paper.expire_max = 500;
-    paper_begin(&w.paper);
-    paper_commit(&w.paper);
-    paper_check(&w.paper);
-    assert_int_equal(view_holds_len(w.paper.view), 0);
+    /* An hour later no hold is left, neither in the view nor in the log. */
+    stream.paper.now = stream.model.now += HOUR_MS;
+    stream.paper.expire_max = 500;
+    paper_begin(&stream.paper);
+    paper_commit(&stream.paper);
+    paper_check(&stream.paper);
+    assert_int_equal(view_holds_len(stream.paper.view), 0);
     compare_seats();
     compare_areas();
-    paper_close(&w.paper);
+    paper_close(&stream.paper);
 }
 
 static void run_seed(uint64_t seed)
 {
-    memset(&w, 0, sizeof w);
-    w.seed = seed;
-    random_init_seeded(&w.random, seed);
+    memset(&stream, 0, sizeof stream);
+    stream.seed = seed;
+    random_init_seeded(&stream.random, seed);
     for (size_t left = test_steps(6000); left > 0;) {
         size_t steps = left < EPISODE ? left : EPISODE;
         run_episode(steps);
         left -= steps;
     }
-    w.finished = true;
+    stream.finished = true;
 }
 
 static void decide_and_the_model_agree(void **state)
@@ -757,7 +762,7 @@ static void decide_and_the_model_agree(void **state)
     run_seed(test_seed(usual));
     if (test_seed(usual) != usual)
         return;
-    /* A stream that never met these would prove little. */
+    /* A stream that never met one of these verdicts would prove little. */
     static const enum verdict all[] = {
         VERDICT_OK,           VERDICT_CREATED,        VERDICT_OK,           VERDICT_SEAT_TAKEN,
         VERDICT_HOLD_EXPIRED, VERDICT_HOLD_RELEASED,  VERDICT_STALE_FENCE,  VERDICT_HOLD_CONFIRMED,
@@ -765,18 +770,19 @@ static void decide_and_the_model_agree(void **state)
         VERDICT_EVENT_CLOSED, VERDICT_TOO_MANY_HOLDS,
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (!w.met[all[i]])
+        if (!stream.met[all[i]])
             fail_msg("no command was answered %s", verdict_name(all[i]));
-    assert_true(w.short_of[0] > 20 && w.short_of[1] > 20 && w.chosen > 50);
-    assert_true(w.deferred > 5 && w.replayed > 50 && w.rescued > 5 && w.failed > 20);
+    assert_true(stream.short_of[0] > 20 && stream.short_of[1] > 20 && stream.chosen > 50);
+    assert_true(stream.deferred > 5 && stream.replayed > 50 && stream.rescued > 5 &&
+                stream.failed > 20);
 }
 
 static int tell_seed(void **state)
 {
     (void)state;
-    if (!w.finished)
-        print_error("HF_SEED=%llu repeats it; it failed at step %zu\n", (unsigned long long)w.seed,
-                    w.step);
+    if (!stream.finished)
+        print_error("HF_SEED=%llu repeats it; it failed at step %zu\n",
+                    (unsigned long long)stream.seed, stream.step);
     return 0;
 }
 

@@ -1,5 +1,6 @@
-/* Claims about what sellers do to an event (block, unblock, open, close, evict) and about how much
- * one address may hold.  The paper ledger of support.c plays the worker. */
+/* Claims about the seller's commands (block, unblock, open, close, evict) and about the limit on
+ * how many places one address may hold.  The paper ledger (tests/support/paper.c) plays the worker.
+ */
 #include "support/fixtures.h"
 
 #include <string.h>
@@ -39,9 +40,9 @@ struct grant {
 
 static enum verdict run(struct ask *a)
 {
-    enum verdict status = paper_run(&paper, a);
+    enum verdict verdict = paper_run(&paper, a);
     ask_close(a);
-    return status;
+    return verdict;
 }
 
 static struct grant grant(uint32_t seat)
@@ -102,11 +103,11 @@ static enum verdict set_status(enum command_kind kind)
     return run(&a);
 }
 
-static void pass(int64_t ms) { paper.now += ms; }
+static void advance_ms(int64_t ms) { paper.now += ms; }
 static enum seat_status seat(uint32_t index) { return seat_shown_status(seat_shown(hall, index)); }
 static const struct audit_row *last_row(void) { return &paper.audit.v[paper.audit.n - 1]; }
 
-static void turn(void)
+static void run_empty_batch(void)
 {
     paper_begin(&paper);
     paper_commit(&paper);
@@ -134,8 +135,8 @@ static void a_blocked_seat_is_taken_until_it_is_unblocked(void **state)
     assert_int_equal(unblock(5), VERDICT_OK);
     assert_int_equal(create(5), VERDICT_CREATED);
     assert_int_equal(create(6), VERDICT_SEAT_TAKEN);
-    pass(HOUR_MS); /* no time ends a block */
-    turn();
+    advance_ms(HOUR_MS); /* a block does not expire */
+    run_empty_batch();
     assert_int_equal(seat(6), SEAT_BLOCKED);
     paper_check(&paper);
 }
@@ -168,7 +169,7 @@ static void blocking_again_changes_nothing_and_writes_nothing(void **state)
     assert_int_equal(block(1, 2), VERDICT_OK);
     assert_int_equal(block(2, 1), VERDICT_OK);
     assert_false(decision_has_effects(paper.decision));
-    assert_int_equal(block(2, 3), VERDICT_OK); /* only what is new */
+    assert_int_equal(block(2, 3), VERDICT_OK); /* seat 2 is blocked already */
     assert_int_equal(paper.decision->batch.audit.n, 1);
     assert_int_equal(last_row()->item, 3);
     assert_int_equal(unblock(1, 8), VERDICT_OK);
@@ -209,11 +210,11 @@ static void a_due_hold_is_ended_before_its_seat_is_blocked(void **state)
     struct ask a;
     ask_create(&a, hall, 1, 2);
     assert_int_equal(run(&a), VERDICT_CREATED);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     paper.expire_max = 0;
     assert_int_equal(block(2, 5), VERDICT_OK);
     assert_int_equal(paper.decision->expired, 1);
-    assert_int_equal(seat(1), SEAT_AVAILABLE); /* the whole hold is over */
+    assert_int_equal(seat(1), SEAT_AVAILABLE); /* the whole hold has ended */
     assert_int_equal(seat(2), SEAT_BLOCKED);
     assert_int_equal(paper.holds.v[0].row.status, HOLD_EXPIRED);
     paper_check(&paper);
@@ -223,7 +224,7 @@ static void no_rescue_of_a_seat_blocked_since(void **state)
 {
     (void)state;
     struct grant g = grant(3);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     assert_int_equal(block(3), VERDICT_OK);
     assert_int_equal(confirm(&g, true), VERDICT_HOLD_EXPIRED);
     assert_int_equal(unblock(3), VERDICT_OK);
@@ -262,7 +263,7 @@ static void a_keyed_block_is_answered_again_from_its_key(void **state)
         ask_close(&a);
         assert_int_equal(unblock(1), VERDICT_OK);
     }
-    assert_int_equal(seat(1), SEAT_AVAILABLE); /* the repeat did not block it again */
+    assert_int_equal(seat(1), SEAT_AVAILABLE); /* the repeat did not block the seat again */
     paper_check(&paper);
 }
 
@@ -280,7 +281,7 @@ static void a_closed_event_takes_no_holds_of_any_kind(void **state)
     ask_create_none(&a, hall);
     ask_area(&a, 0, 1);
     assert_int_equal(run(&a), VERDICT_EVENT_CLOSED);
-    assert_int_equal(block(4), VERDICT_OK); /* sellers may go on */
+    assert_int_equal(block(4), VERDICT_OK); /* sellers may still block and unblock */
     assert_int_equal(unblock(4), VERDICT_OK);
     assert_int_equal(set_status(CMD_EVENT_OPEN), VERDICT_OK);
     assert_int_equal(create(1), VERDICT_CREATED);
@@ -290,7 +291,7 @@ static void a_closed_event_takes_no_holds_of_any_kind(void **state)
 static void closing_is_one_row_of_the_log_however_often_it_is_asked(void **state)
 {
     (void)state;
-    assert_int_equal(set_status(CMD_EVENT_OPEN), VERDICT_OK); /* it is */
+    assert_int_equal(set_status(CMD_EVENT_OPEN), VERDICT_OK); /* the event is open already */
     assert_false(decision_has_effects(paper.decision));
     assert_int_equal(set_status(CMD_EVENT_CLOSE), VERDICT_OK);
     assert_int_equal(paper.decision->batch.audit.n, 1);
@@ -314,7 +315,7 @@ static void opening_and_closing_in_one_batch_is_one_write_and_two_rows(void **st
     ask_create(&hold, hall, 1);
     paper_begin(&paper);
     assert_int_equal(paper_decide(&paper, &close), DECIDED);
-    assert_int_equal(hall->status, EVENT_OPEN); /* not yet shown */
+    assert_int_equal(hall->status, EVENT_OPEN); /* the change is not published yet */
     assert_int_equal(paper_decide(&paper, &open), DECIDED);
     assert_int_equal(paper_decide(&paper, &hold), DECIDED);
     paper_commit(&paper);
@@ -385,7 +386,7 @@ static void eviction_answers_by_the_state_of_the_hold(void **state)
     assert_false(decision_has_effects(paper.decision));
     assert_int_equal(confirm(&sold, false), VERDICT_CREATED);
     assert_int_equal(evict(&sold), VERDICT_HOLD_CONFIRMED);
-    pass(DEF_TTL_MS);
+    advance_ms(DEF_TTL_MS);
     assert_int_equal(evict(&expired), VERDICT_HOLD_EXPIRED);
     struct grant stranger = sold;
     stranger.id.secret[0] ^= 1;
@@ -440,7 +441,7 @@ static struct grant grant_to(uint64_t client, uint32_t first, uint32_t n)
     return g;
 }
 
-static uint32_t has(uint64_t client) { return view_client_places(paper.view, client); }
+static uint32_t client_places(uint64_t client) { return view_client_places(paper.view, client); }
 
 static void an_address_may_hold_so_many_places_over_all_its_holds(void **state)
 {
@@ -452,16 +453,16 @@ static void an_address_may_hold_so_many_places_over_all_its_holds(void **state)
     ask_area(&a, 0, 2);
     a.c.create.client = ADA;
     assert_int_equal(run(&a), VERDICT_CREATED); /* places of areas count */
-    assert_int_equal(has(ADA), 4);
+    assert_int_equal(client_places(ADA), 4);
     assert_int_equal(buy(ADA, 4, 2), VERDICT_TOO_MANY_HOLDS);
     assert_false(decision_has_effects(paper.decision));
-    ask_best(&a, hall, 2, true); /* so do seats that are yet to be chosen */
+    ask_best(&a, hall, 2, true); /* seats that best available is asked for count, too */
     a.c.create.client = ADA;
     assert_int_equal(run(&a), VERDICT_TOO_MANY_HOLDS);
-    assert_int_equal(buy(BOB, 4, 5), VERDICT_CREATED); /* another address, another count */
-    assert_int_equal(buy(ADA, 9, 1), VERDICT_CREATED); /* up to the limit */
+    assert_int_equal(buy(BOB, 4, 5), VERDICT_CREATED); /* each address has its own count */
+    assert_int_equal(buy(ADA, 9, 1), VERDICT_CREATED); /* exactly the limit */
     assert_int_equal(buy(ADA, 10, 1), VERDICT_TOO_MANY_HOLDS);
-    assert_int_equal(buy(0, 10, 1), VERDICT_CREATED); /* with a key: no limit */
+    assert_int_equal(buy(0, 10, 1), VERDICT_CREATED); /* client 0 has an API key and no limit */
     paper_check(&paper);
 }
 
@@ -470,7 +471,8 @@ static void without_a_limit_an_address_may_hold_all(void **state)
     (void)state;
     limit(0);
     assert_int_equal(buy(ADA, 0, SEATS), VERDICT_CREATED);
-    assert_int_equal(has(ADA), SEATS); /* counted, should there be one after a restart */
+    /* Places are counted nevertheless: a restart may set a limit. */
+    assert_int_equal(client_places(ADA), SEATS);
     paper_check(&paper);
 }
 
@@ -480,19 +482,19 @@ static void a_hold_counts_until_it_ends_in_whichever_way(void **state)
     limit(2);
     struct grant g = grant_to(ADA, 0, 2);
     assert_int_equal(release(&g), VERDICT_OK);
-    assert_int_equal(has(ADA), 0);
+    assert_int_equal(client_places(ADA), 0);
     g = grant_to(ADA, 0, 2);
     assert_int_equal(evict(&g), VERDICT_OK);
     g = grant_to(ADA, 0, 2);
-    assert_int_equal(confirm(&g, false), VERDICT_CREATED); /* a booking is no hold */
+    assert_int_equal(confirm(&g, false), VERDICT_CREATED); /* a booking does not count */
     g = grant_to(ADA, 2, 2);
     assert_int_equal(buy(ADA, 4, 1), VERDICT_TOO_MANY_HOLDS);
-    pass(DEF_TTL_MS);
-    turn();
-    assert_int_equal(has(ADA), 0);
+    advance_ms(DEF_TTL_MS);
+    run_empty_batch();
+    assert_int_equal(client_places(ADA), 0);
     grant_to(ADA, 4, 2);
-    assert_int_equal(confirm(&g, true), VERDICT_CREATED); /* a rescue counts for nothing, either */
-    assert_int_equal(has(ADA), 2);
+    assert_int_equal(confirm(&g, true), VERDICT_CREATED); /* nor does a rescued hold */
+    assert_int_equal(client_places(ADA), 2);
     paper_check(&paper);
 }
 
@@ -524,19 +526,19 @@ static void a_due_hold_counts_for_nothing_swept_or_not(void **state)
     limit(3);
     struct event *other = paper_event(&paper, def_hall(20, 20));
     struct ask a;
-    for (uint32_t i = 0; i < 200; i++) { /* a crowd that is due before */
+    for (uint32_t i = 0; i < 200; i++) { /* other addresses' holds that are due earlier */
         ask_create(&a, other, i);
         a.c.create.client = BOB + 1 + i;
         a.c.create.ttl_ms = 1000;
         assert_int_equal(run(&a), VERDICT_CREATED);
     }
-    ask_create(&a, other, 300); /* hers, in an event that nobody asks about */
+    ask_create(&a, other, 300); /* Ada's hold in an event that no command names */
     a.c.create.client = ADA;
     assert_int_equal(run(&a), VERDICT_CREATED);
     grant_to(ADA, 0, 1);
-    pass(DEF_TTL_MS / 2);
-    grant_to(ADA, 1, 1); /* lives on */
-    pass(DEF_TTL_MS / 2);
+    advance_ms(DEF_TTL_MS / 2);
+    grant_to(ADA, 1, 1); /* still live at the end */
+    advance_ms(DEF_TTL_MS / 2);
     paper.expire_max = 0;
     assert_int_equal(buy(ADA, 4, 3), VERDICT_TOO_MANY_HOLDS);
     assert_int_equal(buy(ADA, 4, 2), VERDICT_CREATED);
@@ -563,19 +565,19 @@ static void a_failed_batch_restores_what_addresses_have(void **state)
             assert_int_equal(paper_decide(&paper, &asks[i]), DECIDED);
             assert_true(verdict_is_success(asks[i].c.verdict));
         }
-        assert_int_equal(has(ADA), 4);
+        assert_int_equal(client_places(ADA), 4);
         if (round == 0) {
             paper_fail(&paper);
-            assert_int_equal(has(ADA), 2);
-            assert_int_equal(has(BOB), 3);
-            assert_int_equal(has(ADA + 1), 0);
+            assert_int_equal(client_places(ADA), 2);
+            assert_int_equal(client_places(BOB), 3);
+            assert_int_equal(client_places(ADA + 1), 0);
             dump(&after);
             assert_string_equal(before.data, after.data);
         } else {
             paper_commit(&paper);
         }
     }
-    assert_int_equal(has(BOB), 2);
+    assert_int_equal(client_places(BOB), 2);
     for (int i = 0; i < 5; i++)
         ask_close(&asks[i]);
     buf_close(&before);
@@ -583,8 +585,8 @@ static void a_failed_batch_restores_what_addresses_have(void **state)
     paper_check(&paper);
 }
 
-/* Many come and go: the table of addresses grows with those who hold something, and forgets those
- * who do not. */
+/* Addresses come and go.  The table grows with the addresses that hold something and forgets the
+ * others. */
 static void many_addresses_are_told_apart_as_they_come_and_go(void **state)
 {
     (void)state;
@@ -595,7 +597,7 @@ static void many_addresses_are_told_apart_as_they_come_and_go(void **state)
     random_init_seeded(&random, test_seed(11));
     for (int step = 0; step < 60000; step++) {
         uint64_t i = random_below(&random, step < 30000 ? 4096 : 64);
-        uint64_t client = (i + 1) << 32; /* alike where a hash might look first */
+        uint64_t client = (i + 1) << 32; /* differs only in the upper half of the bits */
         if (live[i]) {
             places[i] -= live[i]->n_seats;
             view_hold_remove(paper.view, live[i]);
@@ -609,13 +611,13 @@ static void many_addresses_are_told_apart_as_they_come_and_go(void **state)
             live[i] = view_hold_add(paper.view, hall, &row);
             places[i] += row.n_seats;
         }
-        assert_int_equal(has(client), places[i]);
+        assert_int_equal(client_places(client), places[i]);
     }
     for (uint64_t i = 0; i < 4096; i++)
-        assert_int_equal(has((i + 1) << 32), places[i]);
+        assert_int_equal(client_places((i + 1) << 32), places[i]);
     const struct hold_table *table = view_hold_table(paper.view);
     assert_true(table->clients->n >= 4096);
-    assert_true(table->clients->n <= 32768); /* and not with everybody who ever came */
+    assert_true(table->clients->n <= 32768); /* not one slot for every address ever seen */
     assert_true(table->clients->n_used * 2 <= table->clients->n);
 }
 
@@ -624,15 +626,15 @@ static void an_address_that_holds_nothing_takes_no_room(void **state)
     (void)state;
     static const uint32_t seats[] = {0};
     struct hold *last = NULL;
-    for (uint64_t i = 1; i <= 20000; i++) { /* one comes, the one before goes */
+    for (uint64_t i = 1; i <= 20000; i++) { /* each address comes as the one before it leaves */
         struct hold_row row = {
             .id.key = HOLD_KEY(1, i), .client = i * 977, .seats = seats, .n_seats = 1};
         struct hold *hold = view_hold_add(paper.view, hall, &row);
         if (last)
             view_hold_remove(paper.view, last);
         last = hold;
-        assert_int_equal(has(i * 977), 1);
-        assert_int_equal(has((i - 1) * 977 + 1), 0);
+        assert_int_equal(client_places(i * 977), 1);
+        assert_int_equal(client_places((i - 1) * 977 + 1), 0);
     }
     const struct hold_table *table = view_hold_table(paper.view);
     size_t used = 0;
@@ -655,9 +657,9 @@ static void a_forgotten_event_takes_its_part_of_the_counts_along(void **state)
     ask_area(&a, 0, 7);
     a.c.create.client = ADA;
     assert_int_equal(run(&a), VERDICT_CREATED);
-    assert_int_equal(has(ADA), 11);
+    assert_int_equal(client_places(ADA), 11);
     view_forget(paper.view, hall);
-    assert_int_equal(has(ADA), 1);
+    assert_int_equal(client_places(ADA), 1);
     for (size_t i = 0; i < paper.holds.n; i++) { /* as the loader does */
         const struct hold_row *row = &paper.holds.v[i].row;
         if (row->event != hall->def->id.key)
@@ -668,7 +670,7 @@ static void a_forgotten_event_takes_its_part_of_the_counts_along(void **state)
     }
     event_load_area(hall, 0, 7, 0);
     view_reloaded(paper.view, hall, &paper.events.v[0].clock);
-    assert_int_equal(has(ADA), 11);
+    assert_int_equal(client_places(ADA), 11);
     paper_check(&paper);
 }
 

@@ -1,5 +1,5 @@
-/* Claims about the whole engine: real threads, a real SQLite file in a directory of its own, and a
- * clock that stands still until a test moves it. */
+/* Claims about the whole engine, with real threads, a real SQLite file in its own directory, and a
+ * clock that stands still until a test advances it. */
 #include "support/fixtures.h"
 
 #include <pthread.h>
@@ -17,10 +17,10 @@
 #define TTL_MS MINUTE_MS
 #define WAIT_S 30 /* real time, before a test gives up */
 
-/* ---- the laboratory ---- */
+/* ---- fixture ---- */
 
 struct call {
-    struct ask ask; /* first: the engine hands back its command */
+    struct ask ask;
     struct event_list list;
     bool done;
 };
@@ -36,28 +36,28 @@ static struct {
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool gate_shut; /* the worker waits in render, in the middle of a batch */
-    bool at_gate;
-} lab = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    bool render_blocked; /* the worker waits in render, in the middle of a batch */
+    bool in_render;
+} fixture = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void done(struct pending *pending)
 {
     struct call *call = pending->waiter;
-    pthread_mutex_lock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
     call->done = true;
-    pthread_cond_broadcast(&lab.changed);
-    pthread_mutex_unlock(&lab.lock);
+    pthread_cond_broadcast(&fixture.changed);
+    pthread_mutex_unlock(&fixture.lock);
 }
 
 static int render(const struct command *c, struct buf *out)
 {
-    pthread_mutex_lock(&lab.lock);
-    lab.at_gate = true;
-    pthread_cond_broadcast(&lab.changed);
-    while (lab.gate_shut)
-        pthread_cond_wait(&lab.changed, &lab.lock);
-    lab.at_gate = false;
-    pthread_mutex_unlock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
+    fixture.in_render = true;
+    pthread_cond_broadcast(&fixture.changed);
+    while (fixture.render_blocked)
+        pthread_cond_wait(&fixture.changed, &fixture.lock);
+    fixture.in_render = false;
+    pthread_mutex_unlock(&fixture.lock);
     if (c->kind == CMD_EVENT_CREATE)
         buf_printf(out, "event %lld", (long long)c->event_create.def->id.key);
     else
@@ -65,7 +65,7 @@ static int render(const struct command *c, struct buf *out)
     return 1 + (int)c->verdict;
 }
 
-/* A letter for each seat stands for the map. */
+/* Renders a map as one letter per seat. */
 static void render_map(const struct event *e, const struct seat_map *map, struct buf *out)
 {
     for (uint32_t i = 0; i < e->def->n_seats; i++)
@@ -74,17 +74,17 @@ static void render_map(const struct event *e, const struct seat_map *map, struct
 
 static enum hf_status try_start(struct hf_err *err)
 {
-    lab.metrics = metrics_new();
+    fixture.metrics = metrics_new();
     struct engine_config config = {
-        .ledger_url = lab.dir.url,
-        .clock = &lab.clock.clock,
+        .ledger_url = fixture.dir.url,
+        .clock = &fixture.clock.clock,
         .random_seed = 5,
-        .queue_len_max = lab.queue_len_max,
-        .metrics = lab.metrics,
+        .queue_len_max = fixture.queue_len_max,
+        .metrics = fixture.metrics,
         .render = render,
         .render_map = render_map,
     };
-    return engine_start(&config, &lab.engine, err);
+    return engine_start(&config, &fixture.engine, err);
 }
 
 static void start(void)
@@ -96,11 +96,11 @@ static void start(void)
 
 static void stop(void)
 {
-    engine_stop(lab.engine);
-    metrics_free(lab.metrics);
-    lab.engine = NULL;
-    lab.metrics = NULL;
-    lab.hall = NULL;
+    engine_stop(fixture.engine);
+    metrics_free(fixture.metrics);
+    fixture.engine = NULL;
+    fixture.metrics = NULL;
+    fixture.hall = NULL;
 }
 
 static void wait_for(const bool *flag)
@@ -108,12 +108,12 @@ static void wait_for(const bool *flag)
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += WAIT_S;
-    pthread_mutex_lock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
     int rc = 0;
     while (!*flag && rc == 0)
-        rc = pthread_cond_timedwait(&lab.changed, &lab.lock, &until);
+        rc = pthread_cond_timedwait(&fixture.changed, &fixture.lock, &until);
     bool set = *flag;
-    pthread_mutex_unlock(&lab.lock);
+    pthread_mutex_unlock(&fixture.lock);
     if (!set)
         fail_msg("nothing happened in %d s", WAIT_S);
 }
@@ -122,7 +122,7 @@ static enum hf_status try_submit(struct call *call)
 {
     call->done = false;
     call->ask.c.pending = (struct pending){.done = done, .waiter = call};
-    return engine_submit(lab.engine, &call->ask.c);
+    return engine_submit(fixture.engine, &call->ask.c);
 }
 
 static void submit(struct call *call) { assert_int_equal(try_submit(call), HF_OK); }
@@ -139,44 +139,44 @@ static enum verdict run(struct call *call)
     return answer(call);
 }
 
-static void shut_gate(void)
+static void block_render(void)
 {
-    pthread_mutex_lock(&lab.lock);
-    lab.gate_shut = true;
-    pthread_mutex_unlock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
+    fixture.render_blocked = true;
+    pthread_mutex_unlock(&fixture.lock);
 }
 
-static void open_gate(void)
+static void unblock_render(void)
 {
-    pthread_mutex_lock(&lab.lock);
-    lab.gate_shut = false;
-    pthread_cond_broadcast(&lab.changed);
-    pthread_mutex_unlock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
+    fixture.render_blocked = false;
+    pthread_cond_broadcast(&fixture.changed);
+    pthread_mutex_unlock(&fixture.lock);
 }
 
-/* The worker stands in the middle of a batch until open_gate; what is submitted meanwhile is the
- * next batch. */
+/* Stops the worker in the middle of a batch until unblock_render; commands that are submitted
+ * meanwhile form the next batch. */
 static void stall(struct call *call, uint32_t seat)
 {
-    shut_gate();
-    ask_create(&call->ask, lab.hall, seat);
+    block_render();
+    ask_create(&call->ask, fixture.hall, seat);
     char key[32];
     snprintf(key, sizeof key, "stall on %u", seat);
     ask_key(&call->ask, key, "r");
     submit(call);
-    wait_for(&lab.at_gate);
+    wait_for(&fixture.in_render);
 }
 
-static void advance_ms(int64_t ms) { clock_fake_advance(&lab.clock, ms * 1000); }
+static void advance_ms(int64_t ms) { clock_fake_advance(&fixture.clock, ms * 1000); }
 
 static void load_hall(void)
 {
     static struct call call;
     memset(&call, 0, sizeof call);
     call.ask.c.kind = CMD_EVENT_LOAD;
-    call.ask.c.event_key = lab.hall_key;
+    call.ask.c.event_key = fixture.hall_key;
     assert_int_equal(run(&call), HF_OK);
-    lab.hall = call.ask.c.event;
+    fixture.hall = call.ask.c.event;
 }
 
 static int64_t create_event(struct event_def *def)
@@ -195,34 +195,34 @@ static void make_hall(uint32_t rows, uint32_t seats_per_row)
     struct event_def *def = def_hall(rows, seats_per_row);
     def->hold_ttl_ms = TTL_MS;
     def->hold_max_ms = 20 * MINUTE_MS;
-    lab.hall_key = create_event(def);
+    fixture.hall_key = create_event(def);
     load_hall();
 }
 
-static int open_lab(void **state)
+static int fixture_open(void **state)
 {
     (void)state;
     log_set_level(LOG_OFF);
-    temp_dir_make(&lab.dir);
-    clock_fake_init(&lab.clock, T0_MS * 1000);
-    lab.queue_len_max = 0;
-    lab.gate_shut = lab.at_gate = false;
+    temp_dir_make(&fixture.dir);
+    clock_fake_init(&fixture.clock, T0_MS * 1000);
+    fixture.queue_len_max = 0;
+    fixture.render_blocked = fixture.in_render = false;
     start();
     make_hall(5, 10);
     return 0;
 }
 
-static int close_lab(void **state)
+static int fixture_close(void **state)
 {
     (void)state;
-    open_gate();
-    if (lab.engine)
+    unblock_render();
+    if (fixture.engine)
         stop();
-    temp_dir_remove(&lab.dir);
+    temp_dir_remove(&fixture.dir);
     return 0;
 }
 
-/* ---- helpers about holds ---- */
+/* ---- holds ---- */
 
 struct grant {
     struct id id;
@@ -232,7 +232,7 @@ struct grant {
 static struct grant grant(uint32_t seat)
 {
     struct call call;
-    ask_create(&call.ask, lab.hall, seat);
+    ask_create(&call.ask, fixture.hall, seat);
     assert_int_equal(run(&call), VERDICT_CREATED);
     struct grant g = {command_hold(&call.ask.c)->id, command_hold(&call.ask.c)->fence,
                       command_hold(&call.ask.c)->expires_at};
@@ -243,25 +243,25 @@ static struct grant grant(uint32_t seat)
 static enum verdict create(uint32_t seat)
 {
     struct call call;
-    ask_create(&call.ask, lab.hall, seat);
-    enum verdict status = run(&call);
+    ask_create(&call.ask, fixture.hall, seat);
+    enum verdict verdict = run(&call);
     ask_close(&call.ask);
-    return status;
+    return verdict;
 }
 
 static enum verdict confirm(const struct grant *g, bool rescue)
 {
     struct call call;
-    ask_confirm(&call.ask, lab.hall, &g->id, g->fence, rescue);
-    enum verdict status = run(&call);
+    ask_confirm(&call.ask, fixture.hall, &g->id, g->fence, rescue);
+    enum verdict verdict = run(&call);
     ask_close(&call.ask);
-    return status;
+    return verdict;
 }
 
 static enum hold_status hold_status(const struct grant *g)
 {
     struct call call;
-    ask_release(&call.ask, lab.hall, &g->id);
+    ask_release(&call.ask, fixture.hall, &g->id);
     call.ask.c.kind = CMD_HOLD_GET;
     assert_int_equal(run(&call), HF_OK);
     enum hold_status status = command_hold(&call.ask.c)->status;
@@ -271,17 +271,18 @@ static enum hold_status hold_status(const struct grant *g)
 
 static enum seat_status seat(uint32_t index)
 {
-    return seat_shown_status(seat_shown(lab.hall, index));
+    return seat_shown_status(seat_shown(fixture.hall, index));
 }
 
 static struct event_counts counts(void)
 {
     struct event_counts c;
-    event_read_counts(lab.hall, &c);
+    event_read_counts(fixture.hall, &c);
     return c;
 }
 
-/* Something the engine does by itself, within a turn of its worker (250 ms of real time). */
+/* Waits for something that the engine does on its own.  The worker wakes up at least every 250 ms
+ * of real time. */
 static void eventually(bool (*is)(void))
 {
     time_t limit = time(NULL) + WAIT_S;
@@ -290,7 +291,7 @@ static void eventually(bool (*is)(void))
             fail_msg("it did not come to pass in %d s", WAIT_S);
         struct call call;
         struct id nobody = {.key = 1};
-        ask_release(&call.ask, lab.hall, &nobody);
+        ask_release(&call.ask, fixture.hall, &nobody);
         call.ask.c.kind = CMD_BOOKING_GET;
         assert_int_equal(run(&call), VERDICT_NO_SUCH_BOOKING);
         ask_close(&call.ask);
@@ -303,7 +304,7 @@ static bool nothing_is_held(void) { return counts().held == 0; }
 static uint64_t metric(const char *line)
 {
     struct buf b = {0};
-    metrics_render(lab.metrics, &b);
+    metrics_render(fixture.metrics, &b);
     buf_char(&b, '\0');
     const char *at = strstr(b.data, line);
     assert_non_null(at);
@@ -312,12 +313,12 @@ static uint64_t metric(const char *line)
     return value;
 }
 
-/* Somebody else's hand in the ledger. */
+/* Runs a statement on a connection of its own, behind the engine's back. */
 static int64_t sql(const char *text)
 {
     sqlite3 *db;
     sqlite3_stmt *stmt = NULL;
-    assert_int_equal(sqlite3_open(lab.dir.db, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_open(fixture.dir.db, &db), SQLITE_OK);
     sqlite3_busy_timeout(db, 5000);
     if (sqlite3_prepare_v2(db, text, -1, &stmt, NULL) != SQLITE_OK)
         fail_msg("%s", sqlite3_errmsg(db));
@@ -341,9 +342,9 @@ static void an_event_loads_as_it_was_described(void **state)
     def_section(def, "Balcony", NULL, 1200);
     def_row(def, "1", 4);
     def_area(def, "Floor", 700, 100);
-    lab.hall_key = create_event(def);
+    fixture.hall_key = create_event(def);
     load_hall();
-    const struct event_def *got = lab.hall->def;
+    const struct event_def *got = fixture.hall->def;
     assert_string_equal(got->name, "Gala");
     assert_int_equal(got->created_at, T0_MS);
     assert_int_equal(got->n_seats, 9);
@@ -352,11 +353,11 @@ static void an_event_loads_as_it_was_described(void **state)
     assert_null(got->sections.v[1].tier);
     assert_int_equal(got->areas.v[0].capacity, 100);
     assert_int_equal(counts().available, 9 + 100);
-    assert_int_equal(event_seat_price(lab.hall, 8), 1200);
-    assert_ptr_equal(engine_event(lab.engine, lab.hall_key), lab.hall);
-    struct event *first = lab.hall;
-    load_hall(); /* again: the same */
-    assert_ptr_equal(lab.hall, first);
+    assert_int_equal(event_seat_price(fixture.hall, 8), 1200);
+    assert_ptr_equal(engine_event(fixture.engine, fixture.hall_key), fixture.hall);
+    struct event *first = fixture.hall;
+    load_hall(); /* loading again gives the same event */
+    assert_ptr_equal(fixture.hall, first);
 }
 
 static void an_unknown_event_is_not_found(void **state)
@@ -366,7 +367,7 @@ static void an_unknown_event_is_not_found(void **state)
     call.ask.c.kind = CMD_EVENT_LOAD;
     call.ask.c.event_key = 4711;
     assert_int_equal(run(&call), VERDICT_NO_SUCH_EVENT);
-    assert_null(engine_event(lab.engine, 4711));
+    assert_null(engine_event(fixture.engine, 4711));
 }
 
 static void events_are_listed_newest_first_and_loaded(void **state)
@@ -389,7 +390,7 @@ static void events_are_listed_newest_first_and_loaded(void **state)
     assert_int_equal(call.list.n, 2);
     assert_false(call.list.more);
     assert_int_equal(call.list.events[0]->def->id.key, keys[0]);
-    assert_ptr_equal(call.list.events[1], lab.hall);
+    assert_ptr_equal(call.list.events[1], fixture.hall);
 }
 
 static void a_repeated_creation_makes_one_event(void **state)
@@ -415,7 +416,7 @@ static void a_hold_is_shown_read_and_sold(void **state)
 {
     (void)state;
     struct call call;
-    ask_create(&call.ask, lab.hall, 7, 3);
+    ask_create(&call.ask, fixture.hall, 7, 3);
     call.ask.c.create.owner = "ada";
     call.ask.c.create.owner_len = 3;
     call.ask.c.create.metadata = "{\"x\":1}";
@@ -427,7 +428,7 @@ static void a_hold_is_shown_read_and_sold(void **state)
     assert_int_equal(seat(7), SEAT_HELD);
     assert_int_equal(counts().held, 2);
 
-    ask_release(&call.ask, lab.hall, &id);
+    ask_release(&call.ask, fixture.hall, &id);
     call.ask.c.kind = CMD_HOLD_GET;
     assert_int_equal(run(&call), HF_OK);
     assert_int_equal(command_hold(&call.ask.c)->status, HOLD_ACTIVE);
@@ -435,10 +436,10 @@ static void a_hold_is_shown_read_and_sold(void **state)
     assert_string_equal(command_hold(&call.ask.c)->metadata, "{\"x\":1}");
     assert_int_equal(command_hold(&call.ask.c)->n_seats, 2);
     assert_int_equal(command_hold(&call.ask.c)->seats[0], 7);
-    assert_int_equal(command_hold(&call.ask.c)->expires_at, engine_now_ms(lab.engine) + TTL_MS);
+    assert_int_equal(command_hold(&call.ask.c)->expires_at, engine_now_ms(fixture.engine) + TTL_MS);
     ask_close(&call.ask);
 
-    ask_confirm(&call.ask, lab.hall, &id, fence, false);
+    ask_confirm(&call.ask, fixture.hall, &id, fence, false);
     call.ask.c.confirm.reference = "order";
     call.ask.c.confirm.reference_len = 5;
     assert_int_equal(run(&call), VERDICT_CREATED);
@@ -446,7 +447,7 @@ static void a_hold_is_shown_read_and_sold(void **state)
     ask_close(&call.ask);
     assert_int_equal(seat(3), SEAT_BOOKED);
 
-    ask_release(&call.ask, lab.hall, &booking);
+    ask_release(&call.ask, fixture.hall, &booking);
     call.ask.c.kind = CMD_BOOKING_GET;
     assert_int_equal(run(&call), HF_OK);
     assert_string_equal(command_booking(&call.ask.c)->reference, "order");
@@ -455,12 +456,12 @@ static void a_hold_is_shown_read_and_sold(void **state)
     ask_close(&call.ask);
 
     booking.secret[0] ^= 1;
-    ask_release(&call.ask, lab.hall, &booking);
+    ask_release(&call.ask, fixture.hall, &booking);
     call.ask.c.kind = CMD_BOOKING_GET;
     assert_int_equal(run(&call), VERDICT_NO_SUCH_BOOKING);
     ask_close(&call.ask);
     id.secret[0] ^= 1;
-    ask_release(&call.ask, lab.hall, &id);
+    ask_release(&call.ask, fixture.hall, &id);
     call.ask.c.kind = CMD_HOLD_GET;
     assert_int_equal(run(&call), VERDICT_NO_SUCH_HOLD);
     ask_close(&call.ask);
@@ -485,7 +486,7 @@ static void more_holds_expire_at_once_than_one_batch_ends(void **state)
     make_hall(12, 50);
     static struct call calls[600];
     for (uint32_t i = 0; i < 600; i++) {
-        ask_create(&calls[i].ask, lab.hall, i);
+        ask_create(&calls[i].ask, fixture.hall, i);
         submit(&calls[i]);
     }
     for (uint32_t i = 0; i < 600; i++) {
@@ -495,7 +496,7 @@ static void more_holds_expire_at_once_than_one_batch_ends(void **state)
     assert_int_equal(counts().held, 600);
     advance_ms(TTL_MS);
     eventually(nothing_is_held);
-    assert_int_equal(counts().seq, 1 + 4 * 600); /* hold and seat, taken and ended */
+    assert_int_equal(counts().seq, 1 + 4 * 600); /* rows for hold and seat, granted and expired */
 }
 
 static void a_hold_is_dead_at_its_expiry_swept_or_not(void **state)
@@ -506,9 +507,9 @@ static void a_hold_is_dead_at_its_expiry_swept_or_not(void **state)
     stall(&stalled, 49);
     advance_ms(TTL_MS - 1);
     assert_int_equal(hold_status(&g), HOLD_ACTIVE);
-    advance_ms(1); /* the worker stands still and cannot have swept it */
+    advance_ms(1); /* the stopped worker cannot have swept the hold */
     assert_int_equal(hold_status(&g), HOLD_EXPIRED);
-    open_gate();
+    unblock_render();
     assert_int_equal(answer(&stalled), VERDICT_CREATED);
     ask_close(&stalled.ask);
     assert_int_equal(confirm(&g, false), VERDICT_HOLD_EXPIRED);
@@ -516,13 +517,13 @@ static void a_hold_is_dead_at_its_expiry_swept_or_not(void **state)
     assert_int_equal(confirm(&g, true), HF_OK);
 }
 
-/* A machine may sleep between any two readings of its clock. */
+/* Readings of the clock until the machine is suspended between two of them. */
 static _Atomic int readings_left;
 
 static int64_t boot_us_with_a_nap(const struct clock *clock)
 {
     (void)clock;
-    int64_t before = atomic_load(&lab.clock.boot_us);
+    int64_t before = atomic_load(&fixture.clock.boot_us);
     if (atomic_fetch_sub(&readings_left, 1) == 1)
         advance_ms(30000);
     return before;
@@ -532,16 +533,16 @@ static void time_slept_during_a_batch_is_not_lost(void **state)
 {
     (void)state;
     stop();
-    lab.clock.clock.boot_us = boot_us_with_a_nap;
+    fixture.clock.clock.boot_us = boot_us_with_a_nap;
     start();
     load_hall();
     for (uint32_t i = 0; i < 12; i++) {
-        int64_t before = engine_now_ms(lab.engine);
+        int64_t before = engine_now_ms(fixture.engine);
         atomic_store(&readings_left, (int)i + 1);
         assert_int_equal(create(i), VERDICT_CREATED);
         while (atomic_load(&readings_left) > 0)
-            engine_now_ms(lab.engine);
-        assert_int_equal(engine_now_ms(lab.engine), before + 30000);
+            engine_now_ms(fixture.engine);
+        assert_int_equal(engine_now_ms(fixture.engine), before + 30000);
     }
 }
 
@@ -552,16 +553,16 @@ static void repeats_in_one_batch_get_one_effect_and_the_same_bytes(void **state)
     (void)state;
     struct call stalled, first, same, other;
     stall(&stalled, 49);
-    ask_create(&first.ask, lab.hall, 1);
-    ask_create(&same.ask, lab.hall, 1);
-    ask_create(&other.ask, lab.hall, 2);
+    ask_create(&first.ask, fixture.hall, 1);
+    ask_create(&same.ask, fixture.hall, 1);
+    ask_create(&other.ask, fixture.hall, 2);
     ask_key(&first.ask, "k", "seat 1");
     ask_key(&same.ask, "k", "seat 1");
     ask_key(&other.ask, "k", "seat 2");
     submit(&first);
     submit(&same);
     submit(&other);
-    open_gate();
+    unblock_render();
     assert_int_equal(answer(&stalled), VERDICT_CREATED);
     assert_int_equal(answer(&first), VERDICT_CREATED);
     assert_int_equal(answer(&same), HF_OK);
@@ -584,10 +585,10 @@ static void two_confirms_in_one_batch_are_one_booking(void **state)
     struct call stalled, calls[2];
     stall(&stalled, 49);
     for (int i = 0; i < 2; i++) {
-        ask_confirm(&calls[i].ask, lab.hall, &g.id, g.fence, false);
+        ask_confirm(&calls[i].ask, fixture.hall, &g.id, g.fence, false);
         submit(&calls[i]);
     }
-    open_gate();
+    unblock_render();
     assert_int_equal(answer(&stalled), VERDICT_CREATED);
     assert_int_equal(answer(&calls[0]), VERDICT_CREATED);
     assert_int_equal(answer(&calls[1]), HF_OK);
@@ -605,13 +606,13 @@ static void keys_are_forgotten_after_a_day(void **state)
 {
     (void)state;
     struct call call;
-    ask_create(&call.ask, lab.hall, 0);
+    ask_create(&call.ask, fixture.hall, 0);
     ask_key(&call.ask, "k", "seat 0");
     assert_int_equal(run(&call), VERDICT_CREATED);
     ask_close(&call.ask);
     advance_ms(KEY_KEPT_MS);
     eventually(no_keys_are_stored);
-    ask_create(&call.ask, lab.hall, 1);
+    ask_create(&call.ask, fixture.hall, 1);
     ask_key(&call.ask, "k", "seat 1");
     assert_int_equal(run(&call), VERDICT_CREATED);
     ask_close(&call.ask);
@@ -622,13 +623,13 @@ static void keys_are_forgotten_after_a_day(void **state)
 static struct snapshot *map_of_hall(void)
 {
     struct call call = {
-        .ask.c = {.kind = CMD_SNAPSHOT, .event = lab.hall, .snapshot.seq = lab.hall->seq}};
+        .ask.c = {.kind = CMD_SNAPSHOT, .event = fixture.hall, .snapshot.seq = fixture.hall->seq}};
     assert_int_equal(run(&call), HF_OK);
     return call.ask.c.snapshot.snapshot;
 }
 
-/* Ten in any second: five at once, then one every 200 ms; and the map is never older than what its
- * reader has seen. */
+/* A map is drawn five times at once, then every 200 ms, which makes ten in any second.  It is never
+ * older than what its reader has seen. */
 static void a_map_is_drawn_at_most_ten_times_a_second(void **state)
 {
     (void)state;
@@ -636,31 +637,31 @@ static void a_map_is_drawn_at_most_ten_times_a_second(void **state)
         struct grant g = grant(i);
         (void)g;
         struct snapshot *s = map_of_hall();
-        assert_int_equal(s->seq, lab.hall->seq);
+        assert_int_equal(s->seq, fixture.hall->seq);
         snapshot_unref(s);
     }
-    struct snapshot *same = map_of_hall(); /* nothing has changed: no drawing, no waiting */
+    struct snapshot *same = map_of_hall(); /* unchanged: neither drawn nor waited for */
     snapshot_unref(same);
     (void)grant(5);
     struct call waits[3] = {0};
     for (int i = 0; i < 3; i++) {
         waits[i].ask.c.kind = CMD_SNAPSHOT;
-        waits[i].ask.c.event = lab.hall;
-        waits[i].ask.c.snapshot.seq = lab.hall->seq;
+        waits[i].ask.c.event = fixture.hall;
+        waits[i].ask.c.snapshot.seq = fixture.hall->seq;
         waits[i].ask.c.snapshot.packed = i == 2;
         submit(&waits[i]);
     }
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* real time does not count */
-    pthread_mutex_lock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
     assert_false(waits[0].done || waits[1].done || waits[2].done);
-    pthread_mutex_unlock(&lab.lock);
+    pthread_mutex_unlock(&fixture.lock);
     advance_ms(200);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(answer(&waits[i]), HF_OK);
         assert_ptr_equal(waits[i].ask.c.snapshot.snapshot,
-                         waits[0].ask.c.snapshot.snapshot); /* drawn once */
+                         waits[0].ask.c.snapshot.snapshot); /* drawn once for all */
     }
-    assert_int_equal(waits[0].ask.c.snapshot.snapshot->seq, lab.hall->seq);
+    assert_int_equal(waits[0].ask.c.snapshot.snapshot->seq, fixture.hall->seq);
     assert_true(waits[0].ask.c.snapshot.snapshot->packed.len > 0);
     for (int i = 0; i < 3; i++)
         snapshot_unref(waits[i].ask.c.snapshot.snapshot);
@@ -681,11 +682,11 @@ static void a_restart_keeps_seats_holds_fences_and_keys(void **state)
     struct call call;
     struct grant held = grant(0), sold = grant(1), given = grant(2);
     assert_int_equal(confirm(&sold, false), VERDICT_CREATED);
-    ask_release(&call.ask, lab.hall, &given.id);
+    ask_release(&call.ask, fixture.hall, &given.id);
     assert_int_equal(run(&call), VERDICT_OK);
     ask_close(&call.ask);
     struct call keyed;
-    ask_create(&keyed.ask, lab.hall, 3);
+    ask_create(&keyed.ask, fixture.hall, 3);
     ask_key(&keyed.ask, "k", "seat 3");
     assert_int_equal(run(&keyed), VERDICT_CREATED);
     struct snapshot *before = map_of_hall();
@@ -700,9 +701,9 @@ static void a_restart_keeps_seats_holds_fences_and_keys(void **state)
 
     assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
     assert_int_equal(create(1), VERDICT_SEAT_TAKEN);
-    ask_create(&call.ask, lab.hall, 3); /* the same answer, byte for byte */
+    ask_create(&call.ask, fixture.hall, 3); /* the same answer, byte for byte */
     ask_key(&call.ask, "k", "seat 3");
-    assert_false(engine_refuse(lab.engine, &call.ask.c));
+    assert_false(engine_refuse(fixture.engine, &call.ask.c));
     assert_int_equal(run(&call), HF_OK);
     assert_true(call.ask.c.key.replayed);
     assert_int_equal(call.ask.c.key.answer_code, 1 + VERDICT_CREATED);
@@ -741,14 +742,15 @@ static void holds_of_events_that_nobody_loads_expire_too(void **state)
     stop();
     advance_ms(TTL_MS);
     start();
-    eventually(no_hold_is_active); /* the sweep finds them in the ledger */
+    eventually(no_hold_is_active); /* the sweep finds the holds in the ledger */
     assert_int_equal(sql("SELECT COUNT(*) FROM seats WHERE status <> 0"), 0);
     load_hall();
     assert_int_equal(counts().available, 50);
 }
 
-/* A hold of 60 s must last as long whatever happens to the wall clock.  Starting touches the clock
- * row and may cost a millisecond. */
+/* Asserts that the hold of seat 0 lasts for `ms` more, whatever the wall clock does.  A start
+ * writes
+ * the clock row and may cost a millisecond. */
 static void assert_remaining(int64_t ms)
 {
     advance_ms(ms - 10);
@@ -762,9 +764,9 @@ static void stepping_the_wall_clock_does_not_move_expiries(void **state)
     (void)state;
     grant(0);
     advance_ms(20000);
-    clock_fake_step(&lab.clock, HOUR_MS * 1000);
+    clock_fake_step(&fixture.clock, HOUR_MS * 1000);
     assert_int_equal(create(0), VERDICT_SEAT_TAKEN);
-    clock_fake_step(&lab.clock, -3 * HOUR_MS * 1000);
+    clock_fake_step(&fixture.clock, -3 * HOUR_MS * 1000);
     assert_remaining(40000);
 }
 
@@ -772,28 +774,28 @@ static void a_wall_clock_set_back_between_runs_does_not_move_expiries(void **sta
 {
     (void)state;
     grant(0);
-    advance_ms(20000); /* idle: nothing is written */
-    int64_t now = engine_now_ms(lab.engine);
+    advance_ms(20000); /* idle: the engine writes nothing */
+    int64_t now = engine_now_ms(fixture.engine);
     stop();
-    clock_fake_step(&lab.clock, -HOUR_MS * 1000);
+    clock_fake_step(&fixture.clock, -HOUR_MS * 1000);
     start();
     load_hall();
-    assert_in_range(engine_now_ms(lab.engine), now, now + 10); /* never backwards */
+    assert_in_range(engine_now_ms(fixture.engine), now, now + 10); /* never backwards */
     assert_remaining(40000);
-    now = engine_now_ms(lab.engine);
+    now = engine_now_ms(fixture.engine);
     restart();
-    assert_in_range(engine_now_ms(lab.engine), now, now + 10);
+    assert_in_range(engine_now_ms(fixture.engine), now, now + 10);
 }
 
 static bool the_ledger_knows_the_time(void)
 {
-    return sql("SELECT MAX(now) FROM event_clock") >= engine_now_ms(lab.engine);
+    return sql("SELECT MAX(now) FROM event_clock") >= engine_now_ms(fixture.engine);
 }
 
 static void an_idle_server_writes_down_the_time_for_the_next(void **state)
 {
     (void)state;
-    advance_ms(2 * HOUR_MS); /* and then it might be killed */
+    advance_ms(2 * HOUR_MS); /* the server may be killed at any time after this */
     eventually(the_ledger_knows_the_time);
 }
 
@@ -802,10 +804,10 @@ static void an_idle_server_writes_down_the_time_for_the_next(void **state)
 static bool refuses(const char *key, uint32_t seat_a, uint32_t seat_b, uint32_t *ret_taken)
 {
     struct ask a;
-    ask_create(&a, lab.hall, seat_a, seat_b);
+    ask_create(&a, fixture.hall, seat_a, seat_b);
     if (key)
         ask_key(&a, key, "whatever");
-    bool refused = engine_refuse(lab.engine, &a.c);
+    bool refused = engine_refuse(fixture.engine, &a.c);
     if (refused)
         assert_int_equal(a.c.verdict, VERDICT_SEAT_TAKEN);
     *ret_taken = refused ? command_shortage(&a.c)->n_taken : 0;
@@ -824,15 +826,15 @@ static void a_seat_is_refused_from_the_view_only_when_it_surely_is_taken(void **
     advance_ms(TTL_MS - 250);
     assert_true(refuses(NULL, 0, 1, &taken)); /* 250 ms are left */
     struct call stalled;
-    stall(&stalled, 49); /* so that nothing is swept under us */
+    stall(&stalled, 49); /* so that the worker sweeps nothing */
     advance_ms(1);
-    assert_false(refuses(NULL, 0, 1, &taken)); /* 249: ask the ledger */
+    assert_false(refuses(NULL, 0, 1, &taken)); /* 249 ms: only the worker may refuse */
     advance_ms(248);
     assert_false(refuses(NULL, 0, 1, &taken));
     advance_ms(1);
-    assert_false(refuses(NULL, 0, 1, &taken));          /* over */
-    assert_true(refuses(NULL, 0, 49, &taken) == false); /* 49 is not committed, so not shown */
-    open_gate();
+    assert_false(refuses(NULL, 0, 1, &taken));          /* expired */
+    assert_true(refuses(NULL, 0, 49, &taken) == false); /* seat 49 is not committed yet */
+    unblock_render();
     assert_int_equal(answer(&stalled), VERDICT_CREATED);
     ask_close(&stalled.ask);
     assert_true(refuses(NULL, 0, 49, &taken));
@@ -840,8 +842,8 @@ static void a_seat_is_refused_from_the_view_only_when_it_surely_is_taken(void **
     assert_int_equal(confirm(&g, true), VERDICT_CREATED);
     advance_ms(HOUR_MS);
     assert_true(refuses(NULL, 0, 1, &taken)); /* sold */
-    lab.hall->status = EVENT_CLOSED;
-    assert_false(refuses(NULL, 0, 1, &taken)); /* another refusal is due */
+    fixture.hall->status = EVENT_CLOSED;
+    assert_false(refuses(NULL, 0, 1, &taken)); /* the right answer is "closed" */
 }
 
 static void a_stored_key_is_never_refused_from_the_view(void **state)
@@ -849,7 +851,7 @@ static void a_stored_key_is_never_refused_from_the_view(void **state)
     (void)state;
     uint32_t taken;
     struct call call;
-    ask_create(&call.ask, lab.hall, 0);
+    ask_create(&call.ask, fixture.hall, 0);
     ask_key(&call.ask, "mine", "seat 0");
     assert_int_equal(run(&call), VERDICT_CREATED);
     ask_close(&call.ask);
@@ -858,29 +860,29 @@ static void a_stored_key_is_never_refused_from_the_view(void **state)
     assert_int_equal(metric("holdfast_hold_requests_total{result=\"taken\",by=\"view\"} "), 1);
 }
 
-/* ---- bounds, stop ---- */
+/* ---- bounds and stopping ---- */
 
 static void a_full_queue_refuses_at_once_and_reads_go_on(void **state)
 {
     (void)state;
     stop();
-    lab.queue_len_max = 2;
+    fixture.queue_len_max = 2;
     start();
     load_hall();
     struct call stalled, queued[2], refused;
     stall(&stalled, 49);
     for (uint32_t i = 0; i < 2; i++) {
-        ask_create(&queued[i].ask, lab.hall, i);
+        ask_create(&queued[i].ask, fixture.hall, i);
         submit(&queued[i]);
     }
-    ask_create(&refused.ask, lab.hall, 5);
+    ask_create(&refused.ask, fixture.hall, 5);
     assert_int_equal(try_submit(&refused), HF_OVERLOADED);
     struct id nobody = {.key = 1};
     struct call read;
-    ask_release(&read.ask, lab.hall, &nobody);
+    ask_release(&read.ask, fixture.hall, &nobody);
     read.ask.c.kind = CMD_HOLD_GET;
     assert_int_equal(run(&read), VERDICT_NO_SUCH_HOLD); /* readers do not wait for the worker */
-    open_gate();
+    unblock_render();
     assert_int_equal(answer(&stalled), VERDICT_CREATED);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(answer(&queued[i]), VERDICT_CREATED);
@@ -895,7 +897,7 @@ static void a_full_queue_refuses_at_once_and_reads_go_on(void **state)
 static void *stop_engine(void *arg)
 {
     (void)arg;
-    engine_stop(lab.engine);
+    engine_stop(fixture.engine);
     return NULL;
 }
 
@@ -906,17 +908,17 @@ static void stopping_finishes_what_was_accepted(void **state)
     struct call stalled, late;
     stall(&stalled, 49);
     for (uint32_t i = 0; i < 40; i++) {
-        ask_create(&calls[i].ask, lab.hall, i);
+        ask_create(&calls[i].ask, fixture.hall, i);
         if (i % 2)
-            ask_key(&calls[i].ask, "shared", "r"); /* one wins, the rest wait for it */
+            ask_key(&calls[i].ask, "shared", "r"); /* one wins, the others wait for it */
         submit(&calls[i]);
     }
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, stop_engine, NULL), 0);
     enum hf_status status;
-    do { /* until the stop has begun */
+    do { /* until the engine has begun to stop */
         struct id nobody = {.key = 1};
-        ask_event(&late.ask, CMD_HOLD_GET, lab.hall);
+        ask_event(&late.ask, CMD_HOLD_GET, fixture.hall);
         late.ask.c.hold_get.id = nobody;
         status = try_submit(&late);
         if (status == HF_OK)
@@ -924,7 +926,7 @@ static void stopping_finishes_what_was_accepted(void **state)
         ask_close(&late.ask);
     } while (status == HF_OK);
     assert_int_equal(status, HF_DRAINING);
-    open_gate();
+    unblock_render();
     pthread_join(thread, NULL);
     assert_true(stalled.done);
     int created = 0, replayed = 0;
@@ -938,21 +940,21 @@ static void stopping_finishes_what_was_accepted(void **state)
     assert_int_equal(replayed, 19);
     assert_int_equal(sql("SELECT COUNT(*) FROM holds"), 22);
     ask_close(&stalled.ask);
-    metrics_free(lab.metrics);
-    lab.engine = NULL;
+    metrics_free(fixture.metrics);
+    fixture.engine = NULL;
 }
 
 static void a_second_engine_on_the_same_ledger_does_not_start(void **state)
 {
     (void)state;
-    struct engine *first = lab.engine;
-    struct metrics *metrics = lab.metrics;
+    struct engine *first = fixture.engine;
+    struct metrics *metrics = fixture.metrics;
     struct hf_err err = {0};
     assert_int_equal(try_start(&err), HF_LEDGER_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "already running"));
-    metrics_free(lab.metrics);
-    lab.engine = first;
-    lab.metrics = metrics;
+    metrics_free(fixture.metrics);
+    fixture.engine = first;
+    fixture.metrics = metrics;
     assert_int_equal(create(0), VERDICT_CREATED);
 }
 
@@ -961,13 +963,14 @@ static void an_engine_without_a_ledger_does_not_start(void **state)
     (void)state;
     stop();
     struct hf_err err = {0};
-    char url[sizeof lab.dir.url];
-    memcpy(url, lab.dir.url, sizeof url);
-    snprintf(lab.dir.url, sizeof lab.dir.url, "sqlite:%.100s/no/such/place", lab.dir.path);
+    char url[sizeof fixture.dir.url];
+    memcpy(url, fixture.dir.url, sizeof url);
+    snprintf(fixture.dir.url, sizeof fixture.dir.url, "sqlite:%.100s/no/such/place",
+             fixture.dir.path);
     assert_int_equal(try_start(&err), HF_LEDGER_UNAVAILABLE);
     assert_true(strlen(err.msg) > 0);
-    metrics_free(lab.metrics);
-    memcpy(lab.dir.url, url, sizeof url);
+    metrics_free(fixture.metrics);
+    memcpy(fixture.dir.url, url, sizeof url);
 }
 
 /* ---- surprises ---- */
@@ -979,13 +982,13 @@ static void a_seat_sold_behind_the_server_s_back_is_taken(void **state)
     (void)state;
     char text[128];
     snprintf(text, sizeof text, "INSERT INTO seats VALUES (%lld, 2, 99, 0, 0, 1)",
-             (long long)SEAT_KEY(lab.hall_key, 4));
+             (long long)SEAT_KEY(fixture.hall_key, 4));
     assert_int_equal(sql(text), 1);
-    assert_int_equal(create(4), VERDICT_SEAT_TAKEN); /* read again, judged again */
+    assert_int_equal(create(4), VERDICT_SEAT_TAKEN); /* decided again */
     assert_int_equal(metric(SURPRISES), 1);
     assert_int_equal(seat(4), SEAT_BOOKED);
     assert_int_equal(create(5), VERDICT_CREATED);
-    assert_true(engine_ready(lab.engine, NULL, 0));
+    assert_true(engine_ready(fixture.engine, NULL, 0));
 }
 
 static void a_surprise_spares_the_others_of_its_batch(void **state)
@@ -993,20 +996,20 @@ static void a_surprise_spares_the_others_of_its_batch(void **state)
     (void)state;
     char text[128];
     snprintf(text, sizeof text, "INSERT INTO seats VALUES (%lld, 2, 99, 0, 0, 1)",
-             (long long)SEAT_KEY(lab.hall_key, 4));
+             (long long)SEAT_KEY(fixture.hall_key, 4));
     struct grant g = grant(0);
     assert_int_equal(sql(text), 1);
     struct call stalled, calls[4];
     stall(&stalled, 49);
-    ask_create(&calls[0].ask, lab.hall, 3);
+    ask_create(&calls[0].ask, fixture.hall, 3);
     ask_key(&calls[0].ask, "k", "seat 3");
-    ask_create(&calls[1].ask, lab.hall, 4, 6);
-    ask_confirm(&calls[2].ask, lab.hall, &g.id, g.fence, false);
-    ask_create(&calls[3].ask, lab.hall, 3);
+    ask_create(&calls[1].ask, fixture.hall, 4, 6);
+    ask_confirm(&calls[2].ask, fixture.hall, &g.id, g.fence, false);
+    ask_create(&calls[3].ask, fixture.hall, 3);
     ask_key(&calls[3].ask, "k", "seat 3");
     for (int i = 0; i < 4; i++)
         submit(&calls[i]);
-    open_gate();
+    unblock_render();
     assert_int_equal(answer(&stalled), VERDICT_CREATED);
     const enum verdict want[] = {VERDICT_CREATED, VERDICT_SEAT_TAKEN, VERDICT_CREATED, VERDICT_OK};
     for (int i = 0; i < 4; i++) {
@@ -1024,7 +1027,7 @@ static void a_seat_with_a_sale_is_not_sold_again(void **state)
     char text[128];
     struct grant g = grant(0);
     snprintf(text, sizeof text, "INSERT INTO sold_seats (seat, booking) VALUES (%lld, 99)",
-             (long long)SEAT_KEY(lab.hall_key, 0));
+             (long long)SEAT_KEY(fixture.hall_key, 0));
     assert_int_equal(sql(text), 1);
     assert_int_equal(confirm(&g, false), VERDICT_SEAT_SOLD);
     assert_int_equal(sql("SELECT COUNT(*) FROM bookings"), 0);
@@ -1039,7 +1042,7 @@ static void a_damaged_row_fails_its_batch_and_nothing_later(void **state)
     (void)state;
     struct grant g = grant(0);
     struct call first, stalled, calls[2];
-    ask_create(&first.ask, lab.hall, 1);
+    ask_create(&first.ask, fixture.hall, 1);
     ask_key(&first.ask, "k", "seat 1");
     assert_int_equal(run(&first), VERDICT_CREATED);
     ask_close(&first.ask);
@@ -1048,12 +1051,12 @@ static void a_damaged_row_fails_its_batch_and_nothing_later(void **state)
              (long long)g.id.key);
     assert_int_equal(sql(text), 1);
     stall(&stalled, 49);
-    ask_create(&calls[0].ask, lab.hall, 1); /* a replay, read before the damage is met */
+    ask_create(&calls[0].ask, fixture.hall, 1); /* a replay, read before the damaged row */
     ask_key(&calls[0].ask, "k", "seat 1");
-    ask_confirm(&calls[1].ask, lab.hall, &g.id, g.fence, false);
+    ask_confirm(&calls[1].ask, fixture.hall, &g.id, g.fence, false);
     submit(&calls[0]);
     submit(&calls[1]);
-    open_gate();
+    unblock_render();
     assert_int_equal(answer(&stalled), VERDICT_CREATED);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(answer(&calls[i]), HF_INTERNAL);
@@ -1062,7 +1065,7 @@ static void a_damaged_row_fails_its_batch_and_nothing_later(void **state)
     }
     ask_close(&stalled.ask);
     assert_int_equal(create(2), VERDICT_CREATED);
-    assert_true(engine_ready(lab.engine, NULL, 0));
+    assert_true(engine_ready(fixture.engine, NULL, 0));
 }
 
 /* ---- threads ---- */
@@ -1074,14 +1077,14 @@ static void *race(void *arg)
     int *won = arg;
     for (uint32_t i = 0; i < 50; i++) {
         struct call call;
-        ask_create(&call.ask, lab.hall, i);
-        if (engine_refuse(lab.engine, &call.ask.c))
+        ask_create(&call.ask, fixture.hall, i);
+        if (engine_refuse(fixture.engine, &call.ask.c))
             continue;
         call.done = false;
         while (try_submit(&call) != HF_OK)
             sched_yield();
         *won += answer(&call) == VERDICT_CREATED;
-        snapshot_unref(event_snapshot(lab.hall, i % 2));
+        snapshot_unref(event_snapshot(fixture.hall, i % 2));
         ask_close(&call.ask);
     }
     return NULL;
@@ -1104,7 +1107,7 @@ static void of_many_threads_one_gets_each_seat(void **state)
     assert_int_equal(metric(SURPRISES), 0);
 }
 
-#define claim(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)
+#define claim(name) cmocka_unit_test_setup_teardown(name, fixture_open, fixture_close)
 
 int main(void)
 {

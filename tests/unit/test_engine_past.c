@@ -1,6 +1,6 @@
-/* Claims about the engine beyond single seats: what it remembers (a seat at any moment, pages of
- * holds and of the log, what a restart keeps) and what it says of places that are counted.  Real
- * threads, a real SQLite file, and a clock that stands still until a test moves it. */
+/* Claims about the engine's memory of the past (a seat at any moment, pages of holds and log rows,
+ * what survives a restart) and about counted places.  The tests use real threads, a real SQLite
+ * file, and a clock that stands still until a test advances it. */
 #include "support/fixtures.h"
 
 #include <pthread.h>
@@ -21,10 +21,10 @@
 #define FLOOR_PLACES 10
 #define CLIENT UINT64_C(0xc11e47)
 
-/* ---- the laboratory ---- */
+/* ---- fixture ---- */
 
 struct call {
-    struct ask ask; /* first: the engine hands back its command */
+    struct ask ask;
     bool done;
 };
 
@@ -37,31 +37,31 @@ static struct {
     int64_t hall_key;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool gate_shut, at_gate; /* the worker waits in render, in the middle of a batch */
-} lab = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    bool render_blocked, in_render; /* the worker waits in render, in the middle of a batch */
+} fixture = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void done(struct pending *pending)
 {
-    pthread_mutex_lock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
     ((struct call *)pending->waiter)->done = true;
-    pthread_cond_broadcast(&lab.changed);
-    pthread_mutex_unlock(&lab.lock);
+    pthread_cond_broadcast(&fixture.changed);
+    pthread_mutex_unlock(&fixture.lock);
 }
 
 static int render(const struct command *c, struct buf *out)
 {
-    pthread_mutex_lock(&lab.lock);
-    lab.at_gate = true;
-    pthread_cond_broadcast(&lab.changed);
-    while (lab.gate_shut)
-        pthread_cond_wait(&lab.changed, &lab.lock);
-    lab.at_gate = false;
-    pthread_mutex_unlock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
+    fixture.in_render = true;
+    pthread_cond_broadcast(&fixture.changed);
+    while (fixture.render_blocked)
+        pthread_cond_wait(&fixture.changed, &fixture.lock);
+    fixture.in_render = false;
+    pthread_mutex_unlock(&fixture.lock);
     paper_render(c, out);
     return 1 + (int)c->verdict;
 }
 
-/* A letter for each seat stands for the map. */
+/* Renders a map as one letter per seat. */
 static void render_map(const struct event *e, const struct seat_map *map, struct buf *out)
 {
     for (uint32_t i = 0; i < e->def->n_seats; i++)
@@ -71,25 +71,25 @@ static void render_map(const struct event *e, const struct seat_map *map, struct
 static void start(void)
 {
     struct hf_err err = {0};
-    lab.metrics = metrics_new();
+    fixture.metrics = metrics_new();
     const struct engine_config config = {
-        .ledger_url = lab.dir.url,
-        .clock = &lab.clock.clock,
+        .ledger_url = fixture.dir.url,
+        .clock = &fixture.clock.clock,
         .random_seed = 5,
         .public_places_max = 5,
-        .metrics = lab.metrics,
+        .metrics = fixture.metrics,
         .render = render,
         .render_map = render_map,
     };
-    if (engine_start(&config, &lab.engine, &err) != HF_OK)
+    if (engine_start(&config, &fixture.engine, &err) != HF_OK)
         fail_msg("%s", err.msg);
 }
 
 static void stop(void)
 {
-    engine_stop(lab.engine);
-    metrics_free(lab.metrics);
-    lab.engine = NULL;
+    engine_stop(fixture.engine);
+    metrics_free(fixture.metrics);
+    fixture.engine = NULL;
 }
 
 static void wait_for(const bool *flag)
@@ -97,12 +97,12 @@ static void wait_for(const bool *flag)
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += WAIT_S;
-    pthread_mutex_lock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
     int rc = 0;
     while (!*flag && rc == 0)
-        rc = pthread_cond_timedwait(&lab.changed, &lab.lock, &until);
+        rc = pthread_cond_timedwait(&fixture.changed, &fixture.lock, &until);
     bool set = *flag;
-    pthread_mutex_unlock(&lab.lock);
+    pthread_mutex_unlock(&fixture.lock);
     if (!set)
         fail_msg("nothing happened in %d s", WAIT_S);
 }
@@ -111,7 +111,7 @@ static void submit(struct call *call)
 {
     call->done = false;
     call->ask.c.pending = (struct pending){.done = done, .waiter = call};
-    assert_int_equal(engine_submit(lab.engine, &call->ask.c), HF_OK);
+    assert_int_equal(engine_submit(fixture.engine, &call->ask.c), HF_OK);
 }
 
 static enum verdict run(struct call *call)
@@ -123,45 +123,45 @@ static enum verdict run(struct call *call)
 
 static enum verdict run_and_close(struct call *call)
 {
-    enum verdict status = run(call);
+    enum verdict verdict = run(call);
     ask_close(&call->ask);
-    return status;
+    return verdict;
 }
 
-static void open_gate(bool open)
+static void block_render(bool blocked)
 {
-    pthread_mutex_lock(&lab.lock);
-    lab.gate_shut = !open;
-    pthread_cond_broadcast(&lab.changed);
-    pthread_mutex_unlock(&lab.lock);
+    pthread_mutex_lock(&fixture.lock);
+    fixture.render_blocked = blocked;
+    pthread_cond_broadcast(&fixture.changed);
+    pthread_mutex_unlock(&fixture.lock);
 }
 
-/* The worker stands in the middle of a batch until `go_on`, and sweeps nothing. */
+/* Stops the worker in the middle of a batch until `go_on`; meanwhile it sweeps nothing. */
 static void stall(struct call *call)
 {
-    open_gate(false);
-    ask_event(&call->ask, CMD_EVENT_OPEN, lab.hall); /* as it is: it changes nothing */
+    block_render(true);
+    ask_event(&call->ask, CMD_EVENT_OPEN, fixture.hall); /* it is open already */
     ask_key(&call->ask, "stall", "r");
     submit(call);
-    wait_for(&lab.at_gate);
+    wait_for(&fixture.in_render);
 }
 
 static void go_on(struct call *call)
 {
-    open_gate(true);
+    block_render(false);
     wait_for(&call->done);
     ask_close(&call->ask);
 }
 
-static void advance_ms(int64_t ms) { clock_fake_advance(&lab.clock, ms * 1000); }
+static void advance_ms(int64_t ms) { clock_fake_advance(&fixture.clock, ms * 1000); }
 
 static void load_hall(void)
 {
     struct call call = {0};
     call.ask.c.kind = CMD_EVENT_LOAD;
-    call.ask.c.event_key = lab.hall_key;
+    call.ask.c.event_key = fixture.hall_key;
     assert_int_equal(run(&call), HF_OK);
-    lab.hall = call.ask.c.event;
+    fixture.hall = call.ask.c.event;
 }
 
 static void restart(void)
@@ -171,13 +171,13 @@ static void restart(void)
     load_hall();
 }
 
-static int open_lab(void **state)
+static int fixture_open(void **state)
 {
     (void)state;
     log_set_level(LOG_OFF);
-    temp_dir_make(&lab.dir);
-    clock_fake_init(&lab.clock, T0_MS * 1000);
-    lab.gate_shut = lab.at_gate = false;
+    temp_dir_make(&fixture.dir);
+    clock_fake_init(&fixture.clock, T0_MS * 1000);
+    fixture.render_blocked = fixture.in_render = false;
     start();
     struct event_def *def = def_hall(2, SEATS / 2);
     def_area(def, "Floor", 700, FLOOR_PLACES);
@@ -187,19 +187,19 @@ static int open_lab(void **state)
     call.ask.c.kind = CMD_EVENT_CREATE;
     call.ask.c.event_create.def = def;
     assert_int_equal(run(&call), VERDICT_CREATED);
-    lab.hall_key = def->id.key;
+    fixture.hall_key = def->id.key;
     ask_close(&call.ask);
     load_hall();
     return 0;
 }
 
-static int close_lab(void **state)
+static int fixture_close(void **state)
 {
     (void)state;
-    open_gate(true);
-    if (lab.engine)
+    block_render(false);
+    if (fixture.engine)
         stop();
-    temp_dir_remove(&lab.dir);
+    temp_dir_remove(&fixture.dir);
     return 0;
 }
 
@@ -222,14 +222,14 @@ static struct grant granted(struct call *call)
 static struct grant grant(uint32_t seat)
 {
     struct call call;
-    ask_create(&call.ask, lab.hall, seat);
+    ask_create(&call.ask, fixture.hall, seat);
     return granted(&call);
 }
 
 static struct grant places(uint32_t quantity)
 {
     struct call call;
-    ask_create_none(&call.ask, lab.hall);
+    ask_create_none(&call.ask, fixture.hall);
     ask_area(&call.ask, FLOOR, quantity);
     return granted(&call);
 }
@@ -237,28 +237,28 @@ static struct grant places(uint32_t quantity)
 static enum verdict release(const struct grant *g)
 {
     struct call call;
-    ask_release(&call.ask, lab.hall, &g->id);
+    ask_release(&call.ask, fixture.hall, &g->id);
     return run_and_close(&call);
 }
 
 static enum verdict confirm(const struct grant *g, bool rescue)
 {
     struct call call;
-    ask_confirm(&call.ask, lab.hall, &g->id, g->fence, rescue);
+    ask_confirm(&call.ask, fixture.hall, &g->id, g->fence, rescue);
     return run_and_close(&call);
 }
 
 static enum verdict set_status(enum command_kind kind)
 {
     struct call call;
-    ask_event(&call.ask, kind, lab.hall);
+    ask_event(&call.ask, kind, fixture.hall);
     return run_and_close(&call);
 }
 
 static uint64_t metric(const char *line)
 {
     struct buf b = {0};
-    metrics_render(lab.metrics, &b);
+    metrics_render(fixture.metrics, &b);
     buf_char(&b, '\0');
     const char *at = strstr(b.data, line);
     assert_non_null(at);
@@ -267,12 +267,12 @@ static uint64_t metric(const char *line)
     return value;
 }
 
-/* Somebody else's hand in the ledger. */
+/* Runs a statement on a connection of its own, behind the engine's back. */
 static int64_t sql(const char *text)
 {
     sqlite3 *db;
     sqlite3_stmt *stmt = NULL;
-    assert_int_equal(sqlite3_open(lab.dir.db, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_open(fixture.dir.db, &db), SQLITE_OK);
     sqlite3_busy_timeout(db, 5000);
     if (sqlite3_prepare_v2(db, text, -1, &stmt, NULL) != SQLITE_OK)
         fail_msg("%s", sqlite3_errmsg(db));
@@ -291,7 +291,7 @@ static struct seat_past past;
 static void read_seat(uint32_t seat, int64_t at)
 {
     struct call call;
-    ask_event(&call.ask, CMD_SEAT_GET, lab.hall);
+    ask_event(&call.ask, CMD_SEAT_GET, fixture.hall);
     past = (struct seat_past){.at = at};
     call.ask.c.seat_get.seat = seat;
     call.ask.c.seat_get.past = &past;
@@ -307,7 +307,7 @@ static void read_seat(uint32_t seat, int64_t at)
 static void a_seat_is_read_now_and_as_it_was(void **state)
 {
     (void)state;
-    int64_t before = engine_now_ms(lab.engine);
+    int64_t before = engine_now_ms(fixture.engine);
     read_seat(2, 0);
     assert_int_equal(past.status, SEAT_AVAILABLE);
     assert_int_equal(past.n, 0);
@@ -324,8 +324,9 @@ static void a_seat_is_read_now_and_as_it_was(void **state)
     assert_int_equal(past.history[0].row.cause, CAUSE_HOLD);
     advance_ms(10);
     assert_int_equal(confirm(&g, false), VERDICT_CREATED);
-    read_seat(2, engine_now_ms(lab.engine) + HOUR_MS); /* the future is not known */
-    assert_int_equal(past.at, engine_now_ms(lab.engine));
+    read_seat(2,
+              engine_now_ms(fixture.engine) + HOUR_MS); /* the future is answered as the present */
+    assert_int_equal(past.at, engine_now_ms(fixture.engine));
     assert_int_equal(past.status, SEAT_BOOKED);
     assert_int_equal(past.hold, g.id.key);
     assert_int_equal(past.until, 0);
@@ -347,11 +348,11 @@ static void a_renewed_hold_had_its_seat_as_long_as_was_known_then(void **state)
     struct grant g = grant(0);
     advance_ms(TTL_MS / 2);
     struct call call;
-    ask_renew(&call.ask, lab.hall, &g.id, 0);
+    ask_renew(&call.ask, fixture.hall, &g.id, 0);
     assert_int_equal(run(&call), HF_OK);
     int64_t renewed = command_hold(&call.ask.c)->expires_at;
     ask_close(&call.ask);
-    advance_ms(2 * TTL_MS); /* over, and ended later than it ran out */
+    advance_ms(2 * TTL_MS); /* expired, and swept later than it expired */
     read_seat(0, renewed - TTL_MS - 1);
     assert_int_equal(past.until, g.expires_at);
     read_seat(0, renewed - TTL_MS);
@@ -362,7 +363,7 @@ static void a_renewed_hold_had_its_seat_as_long_as_was_known_then(void **state)
     assert_int_equal(past.status, SEAT_AVAILABLE);
 }
 
-static void a_due_hold_that_nobody_has_swept_is_over_now_and_then(void **state)
+static void a_due_hold_that_is_not_swept_counts_as_expired_now_and_in_the_past(void **state)
 {
     (void)state;
     struct call stalled;
@@ -410,11 +411,11 @@ static void a_long_past_is_cut_to_its_newest_rows(void **state)
 enum owner { FREE, HELD, SOLD, BLOCKED };
 struct seat_record {
     enum owner owner;
-    int64_t hold, until; /* HELD: as known then */
+    int64_t hold, until; /* of a HELD seat, as known at that time */
 };
 static struct {
     struct random random;
-    struct seat_record seats[SEATS]; /* as it is */
+    struct seat_record seats[SEATS]; /* the present state */
     struct moment {
         int64_t at;
         struct seat_record seats[SEATS];
@@ -425,15 +426,15 @@ static struct {
         uint32_t seats[3], n;
     } holds[HOLDS_MAX];
     size_t n_holds;
-} h;
+} recorded;
 
-static int64_t below(uint64_t n) { return (int64_t)random_below(&h.random, n); }
+static int64_t below(uint64_t n) { return (int64_t)random_below(&recorded.random, n); }
 
 static void record_of_hold(size_t i, enum owner owner, int64_t until)
 {
-    for (uint32_t s = 0; s < h.holds[i].n; s++)
-        h.seats[h.holds[i].seats[s]] = (struct seat_record){
-            owner, owner == FREE ? 0 : h.holds[i].grant.id.key, owner == HELD ? until : 0};
+    for (uint32_t s = 0; s < recorded.holds[i].n; s++)
+        recorded.seats[recorded.holds[i].seats[s]] = (struct seat_record){
+            owner, owner == FREE ? 0 : recorded.holds[i].grant.id.key, owner == HELD ? until : 0};
 }
 
 static void random_create(void)
@@ -441,16 +442,17 @@ static void random_create(void)
     struct call call;
     uint32_t n = 1 + (uint32_t)below(3), first = (uint32_t)below(SEATS);
     for (uint32_t i = 0; i < n; i++)
-        h.holds[h.n_holds].seats[i] = (first + i * 2) % SEATS;
-    h.holds[h.n_holds].n = n;
-    ask_create_n(&call.ask, lab.hall, h.holds[h.n_holds].seats, h.holds[h.n_holds].n);
+        recorded.holds[recorded.n_holds].seats[i] = (first + i * 2) % SEATS;
+    recorded.holds[recorded.n_holds].n = n;
+    ask_create_n(&call.ask, fixture.hall, recorded.holds[recorded.n_holds].seats,
+                 recorded.holds[recorded.n_holds].n);
     call.ask.c.create.ttl_ms = 1000 + below(15000);
     if (run(&call) == VERDICT_CREATED) {
-        h.holds[h.n_holds].grant =
+        recorded.holds[recorded.n_holds].grant =
             (struct grant){command_hold(&call.ask.c)->id, command_hold(&call.ask.c)->fence,
                            command_hold(&call.ask.c)->expires_at};
-        record_of_hold(h.n_holds, HELD, command_hold(&call.ask.c)->expires_at);
-        h.n_holds++;
+        record_of_hold(recorded.n_holds, HELD, command_hold(&call.ask.c)->expires_at);
+        recorded.n_holds++;
     }
     ask_close(&call.ask);
 }
@@ -460,34 +462,35 @@ static void random_block(void)
     struct call call;
     enum command_kind kind = below(3) ? CMD_SEATS_UNBLOCK : CMD_SEATS_BLOCK;
     uint32_t seat = (uint32_t)below(SEATS);
-    ask_seats(&call.ask, kind, lab.hall, seat);
+    ask_seats(&call.ask, kind, fixture.hall, seat);
     if (run_and_close(&call) == VERDICT_OK)
-        h.seats[seat] = (struct seat_record){kind == CMD_SEATS_BLOCK ? BLOCKED : FREE, 0, 0};
+        recorded.seats[seat] = (struct seat_record){kind == CMD_SEATS_BLOCK ? BLOCKED : FREE, 0, 0};
 }
 
 static void random_on_hold(void)
 {
     struct call call;
-    size_t back = (size_t)below(h.n_holds < 6 ? h.n_holds : 6), i = h.n_holds - 1 - back;
-    const struct grant *g = &h.holds[i].grant;
+    size_t back = (size_t)below(recorded.n_holds < 6 ? recorded.n_holds : 6),
+           i = recorded.n_holds - 1 - back;
+    const struct grant *g = &recorded.holds[i].grant;
     int64_t roll = below(100);
     if (roll < 40) {
-        ask_renew(&call.ask, lab.hall, &g->id, 1000 + below(15000));
+        ask_renew(&call.ask, fixture.hall, &g->id, 1000 + below(15000));
         if (run(&call) == VERDICT_OK)
             record_of_hold(i, HELD, command_hold(&call.ask.c)->expires_at);
         ask_close(&call.ask);
     } else if (roll < 98) {
-        ask_release(&call.ask, lab.hall, &g->id);
+        ask_release(&call.ask, fixture.hall, &g->id);
         call.ask.c.kind = roll < 60 ? CMD_HOLD_EVICT : CMD_HOLD_RELEASE;
         call.ask.c.release.evicts = roll < 60;
-        int64_t seq = lab.hall->seq;
-        enum verdict status = run_and_close(&call);
-        bool ended = status == VERDICT_OK && lab.hall->seq != seq;
-        for (uint32_t s = 0; ended && s < h.holds[i].n; s++)
-            if (h.seats[h.holds[i].seats[s]].hold == g->id.key)
-                h.seats[h.holds[i].seats[s]] = (struct seat_record){FREE, 0, 0};
+        int64_t seq = fixture.hall->seq;
+        enum verdict verdict = run_and_close(&call);
+        bool ended = verdict == VERDICT_OK && fixture.hall->seq != seq;
+        for (uint32_t s = 0; ended && s < recorded.holds[i].n; s++)
+            if (recorded.seats[recorded.holds[i].seats[s]].hold == g->id.key)
+                recorded.seats[recorded.holds[i].seats[s]] = (struct seat_record){FREE, 0, 0};
     } else {
-        ask_confirm(&call.ask, lab.hall, &g->id, g->fence, true);
+        ask_confirm(&call.ask, fixture.hall, &g->id, g->fence, true);
         if (run_and_close(&call) == VERDICT_CREATED)
             record_of_hold(i, SOLD, 0);
     }
@@ -497,58 +500,59 @@ static void assert_moment(const struct moment *m, uint32_t seat, int64_t at)
 {
     const struct seat_record *r = &m->seats[seat];
     static const enum seat_status shown[] = {SEAT_AVAILABLE, SEAT_HELD, SEAT_BOOKED, SEAT_BLOCKED};
-    bool over = r->owner == HELD && r->until <= at;
+    bool expired = r->owner == HELD && r->until <= at;
     read_seat(seat, at);
-    if (past.status != (over ? SEAT_AVAILABLE : shown[r->owner]))
+    if (past.status != (expired ? SEAT_AVAILABLE : shown[r->owner]))
         fail_msg("seat %u, %lld ms in: status %d, recorded %d until %lld", seat,
                  (long long)(at - T0_MS), past.status, r->owner, (long long)(r->until - T0_MS));
     assert_int_equal(past.at, at);
-    assert_int_equal(past.hold, over ? 0 : r->hold);
-    assert_int_equal(past.until, over ? 0 : r->until);
+    assert_int_equal(past.hold, expired ? 0 : r->hold);
+    assert_int_equal(past.until, expired ? 0 : r->until);
 }
 
-/* Each moment lasts until the next; what its holds looked like is a matter of the time alone. */
+/* Each recorded moment lasts until the next one.  Within it only time changes a seat: its hold may
+ * expire. */
 static void every_moment_of_a_seat_s_past_reads_as_it_was(void **state)
 {
     (void)state;
     uint64_t seed = test_seed(20261115);
-    unsigned overs = 0, later = 0;
-    memset(&h, 0, sizeof h);
-    random_init_seeded(&h.random, seed);
+    unsigned n_expired = 0, n_expiring = 0;
+    memset(&recorded, 0, sizeof recorded);
+    random_init_seeded(&recorded.random, seed);
     for (int step = 0; step < STEPS; step++) {
         advance_ms(below(4) ? below(3000) : 0);
         int64_t roll = below(100);
-        if (roll < 45 || !h.n_holds)
+        if (roll < 45 || !recorded.n_holds)
             random_create();
         else if (roll < 60)
             random_block();
         else
             random_on_hold();
-        int64_t now = engine_now_ms(lab.engine);
-        if (h.n && h.moments[h.n - 1].at == now)
-            h.n--; /* the last word of a millisecond */
-        h.moments[h.n].at = now;
-        memcpy(h.moments[h.n++].seats, h.seats, sizeof h.seats);
+        int64_t now = engine_now_ms(fixture.engine);
+        if (recorded.n && recorded.moments[recorded.n - 1].at == now)
+            recorded.n--; /* only the last state of a millisecond counts */
+        recorded.moments[recorded.n].at = now;
+        memcpy(recorded.moments[recorded.n++].seats, recorded.seats, sizeof recorded.seats);
     }
     advance_ms(20000);
-    for (size_t i = 0; i < h.n; i++) {
-        const struct moment *m = &h.moments[i];
-        int64_t end = i + 1 < h.n ? h.moments[i + 1].at : m->at + 10000;
+    for (size_t i = 0; i < recorded.n; i++) {
+        const struct moment *m = &recorded.moments[i];
+        int64_t end = i + 1 < recorded.n ? recorded.moments[i + 1].at : m->at + 10000;
         for (uint32_t s = 0; s < SEATS; s++) {
             assert_moment(m, s, m->at);
             const struct seat_record *r = &m->seats[s];
-            overs += r->owner == HELD && r->until <= m->at;
+            n_expired += r->owner == HELD && r->until <= m->at;
             if (r->owner != HELD || r->until <= m->at || r->until >= end)
                 continue;
-            assert_moment(m, s, r->until - 1); /* it runs out before anything else happens */
+            assert_moment(m, s, r->until - 1); /* the hold expires before the next moment */
             assert_moment(m, s, r->until);
-            later++;
+            n_expiring++;
         }
         assert_moment(m, (uint32_t)below(SEATS), m->at + below((uint64_t)(end - m->at)));
         assert_moment(m, (uint32_t)below(SEATS), end - 1);
     }
     if (seed == 20261115)
-        assert_true(overs > 20 && later > 20 && h.n_holds > 30);
+        assert_true(n_expired > 20 && n_expiring > 20 && recorded.n_holds > 30);
 }
 
 /* ---- lists ---- */
@@ -558,7 +562,7 @@ static enum verdict ask_audit(struct audit_page want, struct audit_page **ret)
     struct call call;
     *ret = hf_alloc(sizeof **ret);
     **ret = want;
-    ask_event(&call.ask, CMD_AUDIT_LIST, lab.hall);
+    ask_event(&call.ask, CMD_AUDIT_LIST, fixture.hall);
     call.ask.c.audit_list.page = *ret;
     return run(&call);
 }
@@ -575,7 +579,7 @@ static struct hold_page *read_holds(struct hold_page want)
     struct call call;
     struct hold_page *page = hf_alloc(sizeof *page);
     *page = want;
-    ask_event(&call.ask, CMD_HOLD_LIST, lab.hall);
+    ask_event(&call.ask, CMD_HOLD_LIST, fixture.hall);
     call.ask.c.hold_list.page = page;
     assert_int_equal(run(&call), VERDICT_OK);
     return page;
@@ -591,7 +595,7 @@ static void the_log_is_listed_over_more_rows_than_a_page(void **state)
         if (i == 7)
             seventh = g.id;
     }
-    int64_t next = 0, all = lab.hall->seq;
+    int64_t next = 0, all = fixture.hall->seq;
     assert_int_equal(all, 1 + 60 * 4);
     for (bool more = true; more;) {
         struct audit_page *p =
@@ -604,7 +608,7 @@ static void the_log_is_listed_over_more_rows_than_a_page(void **state)
     }
     assert_int_equal(next, all);
     struct audit_page *p = read_audit((struct audit_page){.limit = 240, .seat = -1, .after = 1});
-    assert_int_equal(p->n, 240); /* exactly what there is: no more */
+    assert_int_equal(p->n, 240); /* exactly as many as there are */
     assert_false(p->more);
     audit_page_free(p);
     p = read_audit((struct audit_page){.limit = 1000, .seat = 1});
@@ -615,7 +619,7 @@ static void the_log_is_listed_over_more_rows_than_a_page(void **state)
     assert_int_equal(p->n, 4);
     assert_int_equal(p->entries[3].row.cause, CAUSE_RELEASE);
     audit_page_free(p);
-    of_hold.hold.secret[0] ^= 1; /* its number alone is nobody's business */
+    of_hold.hold.secret[0] ^= 1; /* a key without its secret names no hold */
     assert_int_equal(ask_audit(of_hold, &p), VERDICT_NO_SUCH_HOLD);
     audit_page_free(p);
 }
@@ -628,11 +632,11 @@ static void holds_are_listed_with_the_status_they_have_now(void **state)
     assert_int_equal(release(&released), VERDICT_OK);
     assert_int_equal(confirm(&sold, false), VERDICT_CREATED);
     places(2);
-    ask_best(&call.ask, lab.hall, 2, true);
+    ask_best(&call.ask, fixture.hall, 2, true);
     call.ask.c.create.ttl_ms = 2 * TTL_MS;
     lasting = granted(&call);
     stall(&stalled);
-    advance_ms(TTL_MS); /* the places are over, though nobody has swept them */
+    advance_ms(TTL_MS); /* the places have expired, though no sweep has ended them */
     struct hold_page *p = read_holds((struct hold_page){.limit = 3});
     assert_int_equal(p->n, 3);
     assert_true(p->more);
@@ -665,15 +669,15 @@ static void holds_are_listed_with_the_status_they_have_now(void **state)
 static bool refuses_area(uint32_t quantity, const char *key)
 {
     struct ask a;
-    ask_create_none(&a, lab.hall);
+    ask_create_none(&a, fixture.hall);
     ask_area(&a, FLOOR, quantity);
     if (key)
         ask_key(&a, key, "whatever");
-    bool refused = engine_refuse(lab.engine, &a.c);
+    bool refused = engine_refuse(fixture.engine, &a.c);
     if (refused) {
         assert_int_equal(a.c.verdict, VERDICT_SOLD_OUT);
         assert_int_equal(command_shortage(&a.c)->short_area, FLOOR);
-        assert_int_equal(command_shortage(&a.c)->available, lab.hall->areas[FLOOR].available);
+        assert_int_equal(command_shortage(&a.c)->available, fixture.hall->areas[FLOOR].available);
     }
     ask_close(&a);
     return refused;
@@ -682,15 +686,15 @@ static bool refuses_area(uint32_t quantity, const char *key)
 static bool refuses_best(uint32_t quantity, int64_t section, const char *tier)
 {
     struct ask a;
-    ask_best(&a, lab.hall, quantity, true);
+    ask_best(&a, fixture.hall, quantity, true);
     a.c.create.best.section = section;
     a.c.create.best.tier = tier;
     a.c.create.best.tier_len = tier ? strlen(tier) : 0;
-    bool refused = engine_refuse(lab.engine, &a.c);
+    bool refused = engine_refuse(fixture.engine, &a.c);
     if (refused) {
         assert_int_equal(a.c.verdict, VERDICT_SOLD_OUT);
         assert_int_equal(command_shortage(&a.c)->short_area, -1);
-        assert_int_equal(command_shortage(&a.c)->available, lab.hall->counts[SEAT_AVAILABLE]);
+        assert_int_equal(command_shortage(&a.c)->available, fixture.hall->counts[SEAT_AVAILABLE]);
     }
     ask_close(&a);
     return refused;
@@ -705,17 +709,17 @@ static void an_area_is_refused_from_the_view_only_when_no_hold_runs_out_soon(voi
     places(FLOOR_PLACES - 2);
     assert_false(refuses_area(2, NULL));
     assert_true(refuses_area(3, NULL));
-    ask_create_none(&keyed.ask, lab.hall);
+    ask_create_none(&keyed.ask, fixture.hall);
     ask_area(&keyed.ask, FLOOR, 1);
     ask_key(&keyed.ask, "mine", "a place");
     granted(&keyed);
-    assert_false(refuses_area(3, "mine")); /* its stored answer is the answer */
+    assert_false(refuses_area(3, "mine")); /* a stored answer takes precedence */
     assert_true(refuses_area(3, "another"));
     stall(&stalled);
     advance_ms(TTL_MS - 250);
     assert_true(refuses_area(3, NULL)); /* 250 ms are left */
     advance_ms(1);
-    assert_false(refuses_area(3, NULL)); /* 249: the worker knows better */
+    assert_false(refuses_area(3, NULL)); /* 249 ms: only the worker may refuse */
     advance_ms(HOUR_MS);
     assert_false(refuses_area(3, NULL));
     go_on(&stalled);
@@ -730,9 +734,9 @@ static void best_available_is_refused_from_the_view_only_by_the_count_of_all_sea
         grant(i);
     assert_false(refuses_best(1, -1, NULL));
     assert_true(refuses_best(2, -1, NULL));
-    assert_false(refuses_best(2, 0, NULL)); /* of a section, `available` is another number */
+    assert_false(refuses_best(2, 0, NULL)); /* the view does not count sections */
     assert_false(refuses_best(2, -1, "gold"));
-    ask_best(&call.ask, lab.hall, 2, true);
+    ask_best(&call.ask, fixture.hall, 2, true);
     call.ask.c.create.best.section = 0;
     assert_int_equal(run(&call), VERDICT_SOLD_OUT);
     assert_int_equal(command_shortage(&call.ask.c)->available, 1);
@@ -742,8 +746,8 @@ static void best_available_is_refused_from_the_view_only_by_the_count_of_all_sea
     assert_false(refuses_best(2, -1, NULL));
     go_on(&stalled);
     assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK);
-    assert_false(refuses_best(SEATS + 1, -1, NULL)); /* another refusal is due */
-    ask_best(&call.ask, lab.hall, SEATS + 1, true);
+    assert_false(refuses_best(SEATS + 1, -1, NULL)); /* the right answer is "closed" */
+    ask_best(&call.ask, fixture.hall, SEATS + 1, true);
     assert_int_equal(run_and_close(&call), VERDICT_EVENT_CLOSED);
 }
 
@@ -752,7 +756,7 @@ static void best_available_is_refused_from_the_view_only_by_the_count_of_all_sea
 static enum verdict buy(uint64_t client, uint32_t seat)
 {
     struct call call;
-    ask_create(&call.ask, lab.hall, seat);
+    ask_create(&call.ask, fixture.hall, seat);
     call.ask.c.create.client = client;
     return run_and_close(&call);
 }
@@ -763,39 +767,39 @@ static void a_restart_keeps_areas_blocks_status_and_what_addresses_hold(void **s
     struct call call;
     struct grant sold = places(3);
     assert_int_equal(confirm(&sold, false), VERDICT_CREATED);
-    ask_create(&call.ask, lab.hall, 0);
+    ask_create(&call.ask, fixture.hall, 0);
     ask_area(&call.ask, FLOOR, 4);
     call.ask.c.create.client = CLIENT;
     struct grant held = granted(&call);
-    ask_seats(&call.ask, CMD_SEATS_BLOCK, lab.hall, 4, 5);
+    ask_seats(&call.ask, CMD_SEATS_BLOCK, fixture.hall, 4, 5);
     assert_int_equal(run_and_close(&call), HF_OK);
     assert_int_equal(buy(CLIENT, 1), VERDICT_TOO_MANY_HOLDS);
     assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK);
     struct event_counts before, after;
-    event_read_counts(lab.hall, &before);
+    event_read_counts(fixture.hall, &before);
 
     restart();
-    event_read_counts(lab.hall, &after);
+    event_read_counts(fixture.hall, &after);
     assert_memory_equal(&after, &before, sizeof before);
-    assert_int_equal(lab.hall->status, EVENT_CLOSED);
-    assert_int_equal(lab.hall->areas[FLOOR].available, FLOOR_PLACES - 7);
-    assert_int_equal(lab.hall->areas[FLOOR].booked_shown, 3);
-    assert_int_equal(seat_shown_status(seat_shown(lab.hall, 5)), SEAT_BLOCKED);
+    assert_int_equal(fixture.hall->status, EVENT_CLOSED);
+    assert_int_equal(fixture.hall->areas[FLOOR].available, FLOOR_PLACES - 7);
+    assert_int_equal(fixture.hall->areas[FLOOR].booked_shown, 3);
+    assert_int_equal(seat_shown_status(seat_shown(fixture.hall, 5)), SEAT_BLOCKED);
     assert_int_equal(buy(CLIENT, 1), VERDICT_EVENT_CLOSED);
     assert_int_equal(set_status(CMD_EVENT_OPEN), HF_OK);
     assert_int_equal(buy(CLIENT, 1), VERDICT_TOO_MANY_HOLDS);
     assert_int_equal(buy(CLIENT + 1, 4), VERDICT_SEAT_TAKEN);
-    ask_best(&call.ask, lab.hall, 3, true); /* 0 is held, 4 and 5 are blocked */
+    ask_best(&call.ask, fixture.hall, 3, true); /* seat 0 is held, 4 and 5 are blocked */
     assert_int_equal(run(&call), VERDICT_SOLD_OUT);
     assert_int_equal(command_shortage(&call.ask.c)->available, 3);
     ask_close(&call.ask);
-    ask_create_none(&call.ask, lab.hall);
+    ask_create_none(&call.ask, fixture.hall);
     ask_area(&call.ask, FLOOR, 4);
     assert_int_equal(run(&call), VERDICT_SOLD_OUT);
     assert_int_equal(command_shortage(&call.ask.c)->available, 3);
     ask_close(&call.ask);
     assert_int_equal(release(&held), VERDICT_OK);
-    assert_int_equal(lab.hall->areas[FLOOR].available, FLOOR_PLACES - 3);
+    assert_int_equal(fixture.hall->areas[FLOOR].available, FLOOR_PLACES - 3);
     assert_int_equal(buy(CLIENT, 1), VERDICT_CREATED);
     assert_int_equal(metric("\nholdfast_ledger_surprises_total "), 0);
 }
@@ -819,15 +823,15 @@ static void an_area_counted_behind_the_server_s_back_is_read_again(void **state)
     struct call call;
     places(2);
     assert_int_equal(sql("UPDATE areas SET booked = 5 WHERE area = 0"), 1);
-    ask_create_none(&call.ask, lab.hall);
+    ask_create_none(&call.ask, fixture.hall);
     ask_area(&call.ask, FLOOR, 4);
-    assert_int_equal(run(&call), VERDICT_SOLD_OUT); /* judged again, by what is there */
+    assert_int_equal(run(&call), VERDICT_SOLD_OUT); /* decided again, by the rows of the ledger */
     assert_int_equal(command_shortage(&call.ask.c)->available, 3);
     ask_close(&call.ask);
     assert_int_equal(metric("\nholdfast_ledger_surprises_total "), 1);
     places(3);
     assert_int_equal(sql("SELECT held * 100 + booked FROM areas"), 505);
-    assert_true(engine_ready(lab.engine, NULL, 0));
+    assert_true(engine_ready(fixture.engine, NULL, 0));
 }
 
 static void an_event_closed_behind_the_server_s_back_is_read_again(void **state)
@@ -835,9 +839,9 @@ static void an_event_closed_behind_the_server_s_back_is_read_again(void **state)
     (void)state;
     grant(0);
     assert_int_equal(sql("UPDATE events SET status = 2"), 1);
-    assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK); /* it was already */
+    assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK); /* the event was closed already */
     assert_int_equal(metric("\nholdfast_ledger_surprises_total "), 1);
-    assert_int_equal(lab.hall->status, EVENT_CLOSED);
+    assert_int_equal(fixture.hall->status, EVENT_CLOSED);
     assert_int_equal(sql("SELECT COUNT(*) FROM audit WHERE object = 1 AND cause = 11"), 0);
     assert_int_equal(buy(0, 1), VERDICT_EVENT_CLOSED);
     assert_int_equal(set_status(CMD_EVENT_OPEN), HF_OK);
@@ -853,11 +857,11 @@ static void *churn(void *arg)
     (void)arg;
     while (churning) {
         struct call call;
-        ask_create(&call.ask, lab.hall, 0);
+        ask_create(&call.ask, fixture.hall, 0);
         run(&call);
         struct id id = command_hold(&call.ask.c)->id;
         ask_close(&call.ask);
-        ask_release(&call.ask, lab.hall, &id);
+        ask_release(&call.ask, fixture.hall, &id);
         run_and_close(&call);
     }
     return NULL;
@@ -895,15 +899,15 @@ static void *race(void *arg)
         struct call call;
         uint32_t n = 1 + i % 2;
         if (i % 5 == 4)
-            ask_best(&call.ask, lab.hall, 1, true);
+            ask_best(&call.ask, fixture.hall, 1, true);
         else
-            ask_create_none(&call.ask, lab.hall);
+            ask_create_none(&call.ask, fixture.hall);
         ask_area(&call.ask, FLOOR, n);
-        if (engine_refuse(lab.engine, &call.ask.c))
+        if (engine_refuse(fixture.engine, &call.ask.c))
             continue;
         racer->won += run(&call) == VERDICT_CREATED ? (int)n : 0;
         struct event_counts counts;
-        event_read_counts(lab.hall, &counts);
+        event_read_counts(fixture.hall, &counts);
         racer->torn += counts.available + counts.held != SEATS + FLOOR_PLACES;
         ask_close(&call.ask);
     }
@@ -924,19 +928,19 @@ static void of_many_threads_none_gets_a_place_too_many(void **state)
         assert_int_equal(racers[i].torn, 0);
     }
     assert_int_equal(all, FLOOR_PLACES);
-    assert_int_equal(lab.hall->areas[FLOOR].available, 0);
+    assert_int_equal(fixture.hall->areas[FLOOR].available, 0);
     assert_int_equal(sql("SELECT held FROM areas"), FLOOR_PLACES);
     assert_int_equal(metric("\nholdfast_ledger_surprises_total "), 0);
 }
 
-#define claim(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)
+#define claim(name) cmocka_unit_test_setup_teardown(name, fixture_open, fixture_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         claim(a_seat_is_read_now_and_as_it_was),
         claim(a_renewed_hold_had_its_seat_as_long_as_was_known_then),
-        claim(a_due_hold_that_nobody_has_swept_is_over_now_and_then),
+        claim(a_due_hold_that_is_not_swept_counts_as_expired_now_and_in_the_past),
         claim(a_long_past_is_cut_to_its_newest_rows),
         claim(every_moment_of_a_seat_s_past_reads_as_it_was),
         claim(the_log_is_listed_over_more_rows_than_a_page),

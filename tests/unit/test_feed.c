@@ -1,5 +1,6 @@
-/* Claims about the feed: whatever seq a reader asks from, folding the answer onto the state of that
- * seq gives the state of now (I13), or it is told to read the snapshot; and memory has a bound. */
+/* Claims about the feed.  A reader asks for the changes after some seq: folding them onto the state
+ * of that seq gives the present state (I13), or the reader is told to read the snapshot.  The
+ * memory of a feed has a bound. */
 #include "support/fixtures.h"
 
 #include <stdio.h>
@@ -10,11 +11,11 @@
 #define AREAS 3
 #define ITEMS (SEATS + AREAS)
 
-/* An event that nothing but these tests changes, and what it looked like at every seq. */
+/* An event that only these tests change, and its state at every seq. */
 struct history {
     struct event *e;
     struct random random;
-    VEC(uint32_t) states; /* ITEMS at each seq from `first` on */
+    VEC(uint32_t) states; /* ITEMS states for each seq from `first` on */
     int64_t first;
 };
 
@@ -47,7 +48,7 @@ static uint32_t *state_at(struct history *h, int64_t seq)
     return &h->states.v[(size_t)(seq - h->first) * ITEMS];
 }
 
-/* A batch of `rows` audit rows, of which those to `n` distinct items are changes. */
+/* Publishes a batch of `rows` audit rows that changes at most `n` items. */
 static void batch(struct history *h, int64_t rows, size_t n)
 {
     int64_t before = h->e->seq, seq = before + rows;
@@ -74,7 +75,7 @@ static void batch(struct history *h, int64_t rows, size_t n)
             *vec_push(&h->states) = s == seq ? state[i] : state_at(h, before)[i];
 }
 
-/* Ask from `after`, fold, and compare with now. */
+/* Reads the changes after `after`, folds them and compares the result with the present state. */
 static void assert_replay(struct history *h, int64_t after, struct changes *c)
 {
     uint32_t state[ITEMS];
@@ -85,7 +86,7 @@ static void assert_replay(struct history *h, int64_t after, struct changes *c)
         const struct change *x = &c->list.v[i];
         assert_true(x->seq > after && x->seq <= c->seq);
         assert_true(x->item < (x->is_area ? AREAS : SEATS));
-        if (i > 0) { /* each once, seats first, ascending */
+        if (i > 0) { /* each item once, seats before areas, ascending */
             const struct change *before = &c->list.v[i - 1];
             assert_true(before->is_area < x->is_area ||
                         (before->is_area == x->is_area && before->item < x->item));
@@ -119,7 +120,7 @@ static void after_wrapping_each_seq_is_replayed_or_too_old(void **state)
     (void)state;
     struct history h;
     struct changes c = {0};
-    history_init(&h, test_seed(12), 0, 50); /* 64 */
+    history_init(&h, test_seed(12), 0, 50); /* rounded up to 64 */
     for (int i = 0; i < 400; i++) {
         batch(&h, 1 + (int64_t)random_below(&h.random, 4), random_below(&h.random, 9));
         assert_true(h.e->feed.n <= 64 && h.e->feed.cap <= 64);
@@ -130,7 +131,7 @@ static void after_wrapping_each_seq_is_replayed_or_too_old(void **state)
             assert_replay(&h, after, &c);
     }
     assert_true(h.e->feed.floor > 0);
-    /* No more is forgotten than room was needed for. */
+    /* The feed forgets only as many changes as it needs room for. */
     assert_int_equal(h.e->feed.n, 64);
     changes_close(&c);
     history_close(&h);
@@ -224,7 +225,7 @@ static void memory_grows_with_use_and_no_further_than_asked(void **state)
     }
     assert_int_equal(f.cap, 131072);
     assert_int_equal(f.n, 131072);
-    assert_int_equal(growths, 12); /* 64 doubled to 131072 */
+    assert_int_equal(growths, 12); /* 64 doubled until 131072 */
     assert_int_equal(f.floor, 300000 - 131072);
     feed_close(&f);
     feed_close(&f);
@@ -236,7 +237,7 @@ static void memory_grows_with_use_and_no_further_than_asked(void **state)
     feed_close(&f);
 }
 
-/* ---- what the engine puts in ---- */
+/* ---- what the rules put into the feed ---- */
 
 static void assert_changes(struct event *e, int64_t after, const char *expected)
 {
@@ -264,14 +265,14 @@ static void a_batch_is_in_the_feed_once_it_is_shown(void **state)
     assert_changes(e, start, "2h3h");
     int64_t held = e->seq;
 
-    ask_renew(&b, e, &command_hold(&a.c)->id, 20000); /* the seq moves, no seat does */
+    ask_renew(&b, e, &command_hold(&a.c)->id, 20000); /* advances the seq without changing a seat */
     p.now += 1000;
     assert_int_equal(paper_run(&p, &b), VERDICT_OK);
     assert_true(e->seq > held);
     assert_changes(e, held, "");
     ask_close(&b);
 
-    paper_begin(&p); /* a batch that fails was never there */
+    paper_begin(&p); /* a failed batch leaves no trace */
     ask_create(&b, e, 5);
     paper_decide(&p, &b);
     paper_fail(&p);
@@ -298,7 +299,7 @@ static void an_event_read_again_answers_too_old(void **state)
     ask_create(&a, e, 1);
     assert_int_equal(paper_run(&p, &a), VERDICT_CREATED);
     struct clock_row clock = e->clock;
-    clock.seq += 5; /* somebody else wrote */
+    clock.seq += 5; /* another server wrote */
     view_forget(p.view, e);
     view_reloaded(p.view, e, &clock);
     struct changes c = {0};

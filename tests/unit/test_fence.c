@@ -1,4 +1,4 @@
-/* The guards that check fences: the one in memory, and SQLite's. */
+/* Claims about the guards that check fences: the one in memory and the one in SQLite. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -47,8 +47,8 @@ struct climber {
     int64_t backwards;
 };
 
-/* Whoever passes must not have been overtaken by itself: its own fences only grow, so a refusal
- * means another was larger at that moment, and the guard never falls. */
+/* A thread offers growing fences.  A fence that passes is never larger than what the guard holds
+ * afterwards, and the guard never falls. */
 static void *climb(void *arg)
 {
     struct climber *c = arg;
@@ -81,7 +81,7 @@ static void many_threads_never_take_the_guard_back(void **state)
     assert_int_equal(guard.largest, N_FENCES);
 }
 
-/* A resource that lives in this process, and a holder in another that is stopped between its
+/* The resource lives in this process.  The holder is another process, which is stopped between its
  * decision to write and the write. */
 struct resource {
     struct hf_fence_guard guard;
@@ -107,7 +107,7 @@ static char write_of_a_holder_that_slept(bool guarded)
     pid_t a = fork();
     if (a == 0) {
         struct message late = {.fence = 1, .value = 'A'};
-        raise(SIGSTOP); /* past its lease */
+        raise(SIGSTOP); /* until its lease has expired */
         _exit(write(ends[1], &late, sizeof late) == (ssize_t)sizeof late ? 0 : 1);
     }
     assert_true(a > 0);
@@ -138,7 +138,7 @@ static void without_the_guard_its_write_lands(void **state)
 
 /* ---- SQLite ---- */
 
-struct bench {
+struct fixture {
     char path[64];
     sqlite3 *a, *b;
 };
@@ -150,7 +150,7 @@ static void must(sqlite3 *db, const char *sql)
 
 static int set_up(void **state)
 {
-    struct bench *t = calloc(1, sizeof *t);
+    struct fixture *t = calloc(1, sizeof *t);
     snprintf(t->path, sizeof t->path, "/tmp/holdfast-fence-%ld.db", (long)getpid());
     unlink(t->path);
     if (sqlite3_open(t->path, &t->a) != SQLITE_OK || sqlite3_open(t->path, &t->b) != SQLITE_OK)
@@ -162,7 +162,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    struct bench *t = *state;
+    struct fixture *t = *state;
     sqlite3_close(t->a);
     sqlite3_close(t->b);
     unlink(t->path);
@@ -170,7 +170,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* In a transaction of its own. */
+/* Checks a fence in its own transaction. */
 static enum hf_result check(sqlite3 *db, const char *resource, int64_t fence)
 {
     struct hf_fault fault = {0};
@@ -184,7 +184,7 @@ static enum hf_result check(sqlite3 *db, const char *resource, int64_t fence)
 
 static void sqlite_equal_passes_and_lower_is_refused(void **state)
 {
-    struct bench *t = *state;
+    struct fixture *t = *state;
     assert_int_equal(check(t->a, "report", 417), HF_DONE);
     assert_int_equal(check(t->b, "report", 417), HF_DONE);
     assert_int_equal(check(t->b, "report", 418), HF_DONE);
@@ -195,7 +195,7 @@ static void sqlite_equal_passes_and_lower_is_refused(void **state)
 
 static void a_note_is_undone_with_its_transaction(void **state)
 {
-    struct bench *t = *state;
+    struct fixture *t = *state;
     must(t->a, "BEGIN IMMEDIATE");
     assert_int_equal(hf_fence_sqlite(t->a, "report", 9, NULL), HF_DONE);
     must(t->a, "ROLLBACK");
@@ -204,7 +204,7 @@ static void a_note_is_undone_with_its_transaction(void **state)
 
 static void a_refused_write_leaves_nothing(void **state)
 {
-    struct bench *t = *state;
+    struct fixture *t = *state;
     assert_int_equal(check(t->b, "report", 2), HF_DONE);
     must(t->a, "BEGIN IMMEDIATE");
     must(t->a, "INSERT INTO report VALUES ('late')");
@@ -220,7 +220,7 @@ static void a_refused_write_leaves_nothing(void **state)
 
 static void a_check_outside_a_transaction_is_refused(void **state)
 {
-    struct bench *t = *state;
+    struct fixture *t = *state;
     struct hf_fault fault = {0};
     assert_int_equal(hf_fence_sqlite(t->a, "report", 1, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "transaction"));
@@ -228,7 +228,7 @@ static void a_check_outside_a_transaction_is_refused(void **state)
 
 static void resources_and_fences_that_cannot_be_are_refused(void **state)
 {
-    struct bench *t = *state;
+    struct fixture *t = *state;
     char longest[257];
     memset(longest, 'r', 256);
     longest[256] = '\0';
@@ -242,7 +242,7 @@ static void resources_and_fences_that_cannot_be_are_refused(void **state)
 
 static void a_busy_database_is_a_failure_and_no_verdict(void **state)
 {
-    struct bench *t = *state;
+    struct fixture *t = *state;
     assert_int_equal(check(t->a, "report", 1), HF_DONE);
     must(t->b, "BEGIN IMMEDIATE");
     must(t->a, "BEGIN");

@@ -1,5 +1,5 @@
 /* Claims about what the engine keeps in memory: seat names, live holds and their deadlines, the
- * seat map that others see, the filter of keys and the queue between threads. */
+ * published seat map, the filter of idempotency keys, and the queue between threads. */
 #include "support/fixtures.h"
 
 #include <pthread.h>
@@ -22,7 +22,8 @@ static struct event *event_of(struct event_def *def)
     return event_new(def, &clock);
 }
 
-/* From bytes of exactly this length, so that a sanitizer sees a read past them. */
+/* Looks a seat up by a name that fills its allocation, so that a sanitizer detects a read beyond
+ * it. */
 static bool find(const struct event *e, const char *name, size_t len, uint32_t *ret)
 {
     char *exact = malloc(len + 1);
@@ -203,7 +204,7 @@ static void an_event_without_seats_finds_none(void **state)
     assert_false(find(e, "A-1-1", 5, &index));
     struct event_counts counts;
     event_read_counts(e, &counts);
-    assert_int_equal(counts.available, 100); /* of the area */
+    assert_int_equal(counts.available, 100); /* the area's places */
     event_free(e);
 }
 
@@ -215,16 +216,16 @@ static struct {
     struct view *view;
     struct event *event;
     struct {
-        struct hold *hold; /* NULL: not there */
+        struct hold *hold; /* NULL if there is none */
         int64_t expires_at;
         bool timed;
     } list[HOLDS];
     size_t n, n_timed;
-} m;
+} model;
 
 static int64_t key_of(size_t i) { return HOLD_KEY(1 + i % 3, 1 + i * 7919); }
 
-static void m_add(size_t i, int64_t expires_at)
+static void model_add(size_t i, int64_t expires_at)
 {
     uint32_t seats[] = {(uint32_t)i, 5};
     struct hold_row row = {.id.key = key_of(i),
@@ -233,110 +234,110 @@ static void m_add(size_t i, int64_t expires_at)
                            .max_expires_at = INT64_MAX,
                            .seats = seats,
                            .n_seats = 2};
-    m.list[i].hold = view_hold_add(m.view, m.event, &row);
-    m.list[i].expires_at = expires_at;
-    m.list[i].timed = true;
-    m.n++;
-    m.n_timed++;
-    assert_int_equal(m.list[i].hold->n_seats, 2);
-    assert_int_equal(m.list[i].hold->seats[0], i);
+    model.list[i].hold = view_hold_add(model.view, model.event, &row);
+    model.list[i].expires_at = expires_at;
+    model.list[i].timed = true;
+    model.n++;
+    model.n_timed++;
+    assert_int_equal(model.list[i].hold->n_seats, 2);
+    assert_int_equal(model.list[i].hold->seats[0], i);
 }
 
-static void m_step(struct random *random)
+static void model_step(struct random *random)
 {
     size_t i = random_below(random, HOLDS);
-    int64_t expires_at = T0_MS + (int64_t)random_below(random, 400); /* many are equal */
-    struct hold *h = m.list[i].hold;
-    assert_ptr_equal(view_hold(m.view, key_of(i)), h);
+    int64_t expires_at = T0_MS + (int64_t)random_below(random, 400); /* many deadlines are equal */
+    struct hold *h = model.list[i].hold;
+    assert_ptr_equal(view_hold(model.view, key_of(i)), h);
     if (!h) {
-        m_add(i, expires_at);
+        model_add(i, expires_at);
         return;
     }
     switch (random_below(random, 5)) {
     case 0:
-        if (m.list[i].timed) {
-            h->expires_at = m.list[i].expires_at = expires_at;
-            view_deadline_moved(m.view, h);
+        if (model.list[i].timed) {
+            h->expires_at = model.list[i].expires_at = expires_at;
+            view_deadline_moved(model.view, h);
         }
         break;
     case 1:
-        view_deadline_drop(m.view, h);
-        m.n_timed -= m.list[i].timed;
-        m.list[i].timed = false;
+        view_deadline_drop(model.view, h);
+        model.n_timed -= model.list[i].timed;
+        model.list[i].timed = false;
         break;
-    case 2: /* as an undo does: out, changed, in again */
-        view_deadline_drop(m.view, h);
-        h->expires_at = m.list[i].expires_at = expires_at;
-        view_deadline_put(m.view, h);
-        m.n_timed += !m.list[i].timed;
-        m.list[i].timed = true;
+    case 2: /* as an undo does: drop, change, put back */
+        view_deadline_drop(model.view, h);
+        h->expires_at = model.list[i].expires_at = expires_at;
+        view_deadline_put(model.view, h);
+        model.n_timed += !model.list[i].timed;
+        model.list[i].timed = true;
         break;
     case 3:
-        view_deadline_put(m.view, h);
-        m.n_timed += !m.list[i].timed;
-        m.list[i].timed = true;
+        view_deadline_put(model.view, h);
+        model.n_timed += !model.list[i].timed;
+        model.list[i].timed = true;
         break;
     default:
-        view_hold_remove(m.view, h);
-        m.n--;
-        m.n_timed -= m.list[i].timed;
-        m.list[i].hold = NULL;
-        m.list[i].timed = false;
+        view_hold_remove(model.view, h);
+        model.n--;
+        model.n_timed -= model.list[i].timed;
+        model.list[i].hold = NULL;
+        model.list[i].timed = false;
     }
 }
 
-static void m_check_due(int64_t now, size_t max)
+static void model_check_due(int64_t now, size_t max)
 {
     static struct hold *due[HOLDS];
-    size_t want = 0, n = view_due(m.view, now, due, max);
+    size_t want = 0, n = view_due(model.view, now, due, max);
     int64_t first = INT64_MAX;
     for (size_t i = 0; i < HOLDS; i++) {
-        if (!m.list[i].timed)
+        if (!model.list[i].timed)
             continue;
-        want += m.list[i].expires_at <= now;
-        first = m.list[i].expires_at < first ? m.list[i].expires_at : first;
+        want += model.list[i].expires_at <= now;
+        first = model.list[i].expires_at < first ? model.list[i].expires_at : first;
     }
     assert_int_equal(n, want < max ? want : max);
     for (size_t i = 0; i < n; i++) {
         assert_true(due[i]->expires_at <= now);
-        due[i]->pending++; /* marked */
+        due[i]->pending++; /* a mark */
     }
     for (size_t i = 0; i < n; i++) {
-        assert_int_equal(due[i]->pending, 1); /* each once */
-        assert_true(m.list[due[i]->fence].timed);
-        assert_ptr_equal(m.list[due[i]->fence].hold, due[i]);
+        assert_int_equal(due[i]->pending, 1); /* each hold once */
+        assert_true(model.list[due[i]->fence].timed);
+        assert_ptr_equal(model.list[due[i]->fence].hold, due[i]);
     }
     for (size_t i = 0; i < n; i++)
         due[i]->pending = 0;
-    const struct hold *top = view_first_due(m.view);
-    assert_int_equal(top != NULL, m.n_timed > 0);
+    const struct hold *top = view_first_due(model.view);
+    assert_int_equal(top != NULL, model.n_timed > 0);
     if (top)
         assert_int_equal(top->expires_at, first);
-    assert_int_equal(view_holds_len(m.view), m.n);
-    assert_int_equal(view_hold_table(m.view)->deadlines.nodes.n, m.n_timed);
+    assert_int_equal(view_holds_len(model.view), model.n);
+    assert_int_equal(view_hold_table(model.view)->deadlines.nodes.n, model.n_timed);
 }
 
 static void holds_and_deadlines_agree_with_a_list(void **state)
 {
     (void)state;
     struct random random;
-    memset(&m, 0, sizeof m);
-    m.view = view_new();
-    m.event = view_install(m.view, event_of(def_hall(1, 4)));
+    memset(&model, 0, sizeof model);
+    model.view = view_new();
+    model.event = view_install(model.view, event_of(def_hall(1, 4)));
     random_init_seeded(&random, test_seed(11));
-    assert_null(view_first_due(m.view));
-    assert_null(view_hold(m.view, key_of(1)));
+    assert_null(view_first_due(model.view));
+    assert_null(view_hold(model.view, key_of(1)));
     size_t steps = test_steps(20000);
     for (size_t step = 0; step < steps; step++) {
-        m_step(&random);
+        model_step(&random);
         if (step % 50 == 0)
-            m_check_due(T0_MS - 1 + (int64_t)random_below(&random, 402),
-                        random_below(&random, step % 100 ? 40 : HOLDS));
+            model_check_due(T0_MS - 1 + (int64_t)random_below(&random, 402),
+                            random_below(&random, step % 100 ? 40 : HOLDS));
     }
-    assert_true(m.n > 1024); /* the table grew */
-    m_check_due(T0_MS + 1000, HOLDS);
-    m_check_due(T0_MS - 1, HOLDS);
-    view_free(m.view); /* frees the holds, too */
+    assert_true(model.n > 1024); /* the table has grown */
+    model_check_due(T0_MS + 1000, HOLDS);
+    model_check_due(T0_MS - 1, HOLDS);
+    view_free(model.view); /* frees the holds, too */
 }
 
 /* ---- installing and loading ---- */
@@ -370,7 +371,7 @@ static void an_installed_event_shows_what_was_loaded(void **state)
     load_hold(e, 2, 3, T0_MS + 700);
     event_load_seat(e, 1, SEAT_BOOKED, HOLD_KEY(9, 1));
     event_load_seat(e, 6, SEAT_BLOCKED, 0);
-    event_load_seat(e, 8, SEAT_BOOKED, 1); /* beyond the last: not ours */
+    event_load_seat(e, 8, SEAT_BOOKED, 1); /* beyond the last seat: ignored */
     assert_null(view_event(v, 9));
     assert_int_equal(view_holds_len(v), 0);
     assert_ptr_equal(view_install(v, e), e);
@@ -401,7 +402,7 @@ static void an_event_is_installed_once(void **state)
     load_hold(first, 2, 3, T0_MS);
     load_hold(second, 2, 3, T0_MS);
     assert_ptr_equal(view_install(v, first), first);
-    assert_ptr_equal(view_install(v, second), first); /* and the second is freed */
+    assert_ptr_equal(view_install(v, second), first); /* frees the second */
     assert_ptr_equal(view_install(v, first), first);
     assert_int_equal(view_holds_len(v), 1);
     view_free(v);
@@ -474,7 +475,7 @@ static void areas_and_sections_are_found_by_their_whole_name(void **state)
     assert_int_equal(event_area_find(e, "floor", 5), -1);
     assert_int_equal(event_area_find(e, "", 0), -1);
     assert_int_equal(event_area_find(e, "Flo\0r", 5), -1);
-    assert_int_equal(event_area_find(e, "A", 1), -1); /* a section is no area */
+    assert_int_equal(event_area_find(e, "A", 1), -1); /* a section is not an area */
     assert_int_equal(event_section_find(e, "A", 1), 0);
     assert_int_equal(event_section_find(e, "AA", 2), 1);
     assert_int_equal(event_section_find(e, "AAA", 3), -1);
@@ -499,10 +500,10 @@ static void an_installed_event_shows_its_areas_and_their_holds(void **state)
     row.id.key = HOLD_KEY(1, 2);
     row.areas = wrong;
     row.n_areas = 1;
-    event_load_hold(e, &row); /* of an area that is not there: verify's matter */
+    event_load_hold(e, &row); /* of an unknown area: ignored here, reported by verify */
     event_load_area(e, 0, 3, 1);
     event_load_area(e, 1, 2, 0);
-    event_load_area(e, 2, 9, 9); /* beyond the last: not ours */
+    event_load_area(e, 2, 9, 9); /* beyond the last area: ignored */
     assert_int_equal(view_client_places(v, 77), 0);
     view_install(v, e);
     assert_int_equal(view_holds_len(v), 1);
@@ -514,7 +515,7 @@ static void an_installed_event_shows_its_areas_and_their_holds(void **state)
     assert_int_equal(e->areas[0].available, 6);
     assert_int_equal(e->areas[1].available, 2);
     struct event_counts counts;
-    event_read_counts(e, &counts); /* seats and places together */
+    event_read_counts(e, &counts); /* counts seats and places together */
     assert_int_equal(counts.available, 3 + 6 + 2);
     assert_int_equal(counts.held, 5);
     assert_int_equal(counts.booked, 1);
@@ -527,7 +528,7 @@ static void a_reload_shows_the_areas_and_the_status_of_the_ledger(void **state)
     struct view *v = view_new();
     struct event *e = event_of(def_field());
     view_install(v, e);
-    e->areas[0].held = 4; /* decided by a batch that failed */
+    e->areas[0].held = 4; /* left by a failed batch */
     e->areas[0].pending = 1;
     view_forget(v, e);
     event_load_area(e, 0, 1, 2);
@@ -545,7 +546,7 @@ static void a_reload_shows_the_areas_and_the_status_of_the_ledger(void **state)
 
 /* ---- snapshots ---- */
 
-/* As the drawer does it: a new map only where there is none of this seq. */
+/* Returns the current map; draws one, as the drawer does, if there is none of this seq. */
 static struct snapshot *map_of(struct event *e)
 {
     struct snapshot *s = event_snapshot(e, false);
@@ -614,17 +615,18 @@ static void a_snapshot_is_rendered_once_a_seq_and_outlives_the_next(void **state
     snapshot_unref(same);
     ask_close(&a);
     paper_close(&p);
-    snapshot_unref(after); /* even the event */
+    snapshot_unref(after); /* outlives even the event */
     snapshot_unref(NULL);
 }
 
-#define CROWD 12 /* seats, taken and given back all at once */
+#define CROWD 12 /* seats that are taken and released all at once */
 
 static _Atomic bool crowd_over;
 static _Atomic int looks;
 static pthread_mutex_t drawing = PTHREAD_MUTEX_INITIALIZER;
 
-/* Each change of all seats is 1 + CROWD log rows, so the seq says what the map must look like. */
+/* Checks counts and maps while the seats change.  Each change of all seats writes 1 + CROWD rows to
+ * the log, so the seq determines what the map must look like. */
 static void *watch(void *arg)
 {
     struct event *e = arg;
@@ -634,7 +636,7 @@ static void *watch(void *arg)
         uint32_t want = c.seq / (CROWD + 1) % 2 ? CROWD : 0;
         if (c.held != want || c.available != CROWD - want || c.seq % (CROWD + 1))
             return "counts differ from their seq";
-        pthread_mutex_lock(&drawing); /* there is one drawer */
+        pthread_mutex_lock(&drawing); /* the server, too, has one drawer */
         drawer_draw(e, api_render_map);
         const struct snapshot *s = e->snapshot;
         bool full = memmem(s->text.data, s->text.len, "\"hhhhhhhhhhhh\"", CROWD + 2) != NULL;
@@ -679,11 +681,11 @@ static void readers_see_whole_batches_only(void **state)
     paper_close(&p);
 }
 
-/* ---- the filter of keys ---- */
+/* ---- the filter of idempotency keys ---- */
 
 static void key_hash(uint64_t n, uint8_t hash[KEY_HASH_SIZE])
 {
-    for (int i = 0; i < 4; i++) { /* as good as a real hash for this */
+    for (int i = 0; i < 4; i++) { /* mixed well enough to stand for a real hash */
         uint64_t z = (n * 4 + (uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
@@ -718,7 +720,7 @@ static void a_stored_key_is_always_suspected(void **state)
         if (!maybe(&f, i))
             fail_msg("key %llu is denied", (unsigned long long)i);
     key_filter_close(&f);
-    key_filter_close(&f); /* harmless */
+    key_filter_close(&f); /* closing twice is harmless */
 }
 
 static void few_others_are_suspected_beside_a_million_keys(void **state)
@@ -731,7 +733,7 @@ static void few_others_are_suspected_beside_a_million_keys(void **state)
         add_key(&f, i, T0_MS);
     for (uint64_t i = 0; i < 500000; i++)
         suspected += maybe(&f, 5000000 + i);
-    assert_in_range(suspected, 0, 25); /* one in 20,000; expected one in 100,000 */
+    assert_in_range(suspected, 0, 25); /* one in 20,000; one in 100,000 is expected */
     key_filter_close(&f);
 }
 
@@ -741,14 +743,14 @@ static void a_key_is_suspected_for_a_day_and_forgotten_after_two(void **state)
     struct key_filter f;
     key_filter_init(&f, T0_MS);
     add_key(&f, 1, T0_MS);
-    add_key(&f, 2, T0_MS + KEY_KEPT_MS); /* the last of the first day */
+    add_key(&f, 2, T0_MS + KEY_KEPT_MS); /* the last moment of the first day */
     add_key(&f, 3, T0_MS + KEY_KEPT_MS + 1);
     assert_true(maybe(&f, 1) && maybe(&f, 2) && maybe(&f, 3));
-    add_key(&f, 4, T0_MS + 2 * KEY_KEPT_MS + 1); /* not yet */
+    add_key(&f, 4, T0_MS + 2 * KEY_KEPT_MS + 1); /* too early to forget */
     assert_true(maybe(&f, 2) && maybe(&f, 3) && maybe(&f, 4));
     add_key(&f, 5, T0_MS + 2 * KEY_KEPT_MS + 2);
     assert_false(maybe(&f, 1));
-    assert_false(maybe(&f, 2)); /* dead since a millisecond or more */
+    assert_false(maybe(&f, 2)); /* expired at least a millisecond ago */
     assert_true(maybe(&f, 3) && maybe(&f, 4) && maybe(&f, 5));
     key_filter_close(&f);
 }
@@ -798,7 +800,7 @@ static void keys_may_be_asked_for_while_others_are_added(void **state)
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, ask_for_keys, NULL), 0);
     for (uint64_t i = 0; i < 20000; i++) {
-        add_key(&shared_filter, i, T0_MS + (i > 10000 ? KEY_KEPT_MS + 1 : 0)); /* turns once */
+        add_key(&shared_filter, i, T0_MS + (i > 10000 ? KEY_KEPT_MS + 1 : 0)); /* next day */
         atomic_store_explicit(&keys_added, i + 1, memory_order_release);
     }
     for (int i = 0; i < 2; i++) {
@@ -809,7 +811,7 @@ static void keys_may_be_asked_for_while_others_are_added(void **state)
     key_filter_close(&shared_filter);
 }
 
-/* ---- the lane ---- */
+/* ---- the lane (a bounded queue) ---- */
 
 static void a_lane_keeps_order_and_its_bound(void **state)
 {
@@ -822,7 +824,7 @@ static void a_lane_keeps_order_and_its_bound(void **state)
         assert_int_equal(lane_put(&lane, &c[i]), HF_OK);
     assert_int_equal(lane_put(&lane, &c[3]), HF_OVERLOADED);
     assert_int_equal(lane_len(&lane), 3);
-    assert_true(lane_pass(&lane, &c[4])); /* accepted before: beyond the bound */
+    assert_true(lane_pass(&lane, &c[4])); /* accepted earlier, so the bound does not apply */
     assert_int_equal(lane_len(&lane), 4);
     assert_int_equal(lane_take(&lane, got, 2, 1000000), 2);
     assert_ptr_equal(got[0], &c[0]);
@@ -833,7 +835,7 @@ static void a_lane_keeps_order_and_its_bound(void **state)
     assert_ptr_equal(got[1], &c[4]);
     assert_ptr_equal(got[2], &c[5]);
     assert_int_equal(lane_len(&lane), 0);
-    assert_int_equal(lane_take(&lane, got, 6, 1), 0); /* nothing came in a microsecond */
+    assert_int_equal(lane_take(&lane, got, 6, 1), 0); /* empty for a whole microsecond */
     assert_int_equal(lane_put(&lane, &c[0]), HF_OK);
     assert_int_equal(lane_take(&lane, got, 6, 0), 1);
     lane_close(&lane);
@@ -882,7 +884,7 @@ static void *put_many(void *arg)
     return NULL;
 }
 
-/* Oldest first: one taker never sees a putter's commands out of order. */
+/* Takes the oldest commands first: one taker never sees a putter's commands out of order. */
 static void *take_many(void *arg)
 {
     (void)arg;

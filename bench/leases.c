@@ -1,12 +1,12 @@
-/* Leases through a driver, beside the calls one would write by hand: how fast one thread takes and
- * gives back a lock that nobody else wants; then hand-over: so many waiters on one lock, each with
- * its own handle, how long from one release to the next grant, and for Redis how many commands that
- * costs the server, by its own count.  Both sides in turns of a fraction of a second, so that they
- * see the same machine.
+/* Compares leases through a driver with the same calls written by hand.  First, how fast one thread
+ * acquires and releases an uncontended lock.  Second, hand-over: many waiters on one lock, each
+ * with its own handle; how long it takes from one release to the next grant and, for Redis, how
+ * many commands that costs the server by its own count.  Both sides run in turns of a fraction of a
+ * second, so that they see the same machine.
  *   leases URL [SECONDS]       memory:, sqlite:FILE (by hand FILE.hand),
- *                              postgres://HOST/DATABASE or redis://HOST:PORT; a
- *                              coordinator that nobody else uses.  SECONDS for each measurement.
- *                              memory: twice, beside a table and beside a bare mutex.
+ *                              postgres://HOST/DATABASE or redis://HOST:PORT, which must have no
+ *                              other users.  SECONDS is the length of each measurement.  memory:
+ *                              runs twice, compared with a table and with a bare mutex.
  * Readable lines go to stderr, one line of JSON to stdout. */
 #include <pthread.h>
 #include <string.h>
@@ -28,7 +28,7 @@ _Static_assert(OWNER_SIZE == LEASE_OWNER_SIZE, "one size of owners");
 #define WARM_NS 300000000
 #define WAITERS_MAX 100
 #define SECONDS_MAX 60
-#define SAMPLES_MAX 1000000 /* then the latest that many */
+#define SAMPLES_MAX 1000000 /* only the latest samples are kept */
 
 /* ---- the driver's side ---- */
 
@@ -105,7 +105,7 @@ static const struct side ours = {
     .give = ours_give,
 };
 
-/* ---- numbers ---- */
+/* ---- measuring ---- */
 
 static int64_t now_ns(void)
 {
@@ -150,13 +150,13 @@ static int by_size(const void *a, const void *b)
 struct result {
     struct sample sample;
     double done, taken_ns;
-    double cpu_us;         /* of this process meanwhile */
-    double client, script; /* commands of the server meanwhile */
+    double cpu_us;         /* used by this process meanwhile */
+    double client, script; /* commands that the server ran meanwhile */
 };
 
 static double rate(const struct result *r) { return 1e9 * r->done / r->taken_ns; }
 
-/* To people, and to bench/run as a member of an object. */
+/* Prints a result for people (stderr) and as a member of the JSON object (stdout). */
 static void say(const char *what, const char *side, const char *member, struct result *r)
 {
     struct sample *s = &r->sample;
@@ -195,7 +195,7 @@ static void say_both(const char *what, const char *member, const struct side *ha
         free(results[i].sample.ns);
 }
 
-/* ---- one handle, nobody else ---- */
+/* ---- one handle without contention ---- */
 
 static void pairs(const struct side *side, void *handle, struct random *random, int64_t until,
                   struct result *r)
@@ -238,7 +238,7 @@ struct waiter {
     pthread_t thread;
 };
 
-/* Held for no time at all: a grant, noted, and then the release begins. */
+/* Records a grant and its immediate release. */
 static void granted(struct waiter *w)
 {
     int64_t ns = now_ns();
@@ -268,7 +268,7 @@ static void *waits(void *ctx)
     return NULL;
 }
 
-/* `counter`: to ask Redis with; NULL: it is another driver. */
+/* `counter` asks Redis for its command counts; it is NULL for other drivers. */
 static void hand_over(const struct side *side, const char *url, void *first, int n,
                       const struct hand_redis *counter, double seconds, struct result *r)
 {

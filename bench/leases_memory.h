@@ -1,9 +1,9 @@
-/* Leases by hand in one process, twice.  hand_memory does the least of what the driver does: a
- * table of names under one mutex, in each who holds it until when, with which fence, and those in
- * line, each with a condition of its own; a name that nobody holds or waits for is removed, and a
- * release says whether the lease was still the caller's.  No
- * modes, slots, priorities, labels or checks.  hand_bare has one lock and no name, so nothing to
- * look up and nothing to remove: not the same calls, the floor below them. */
+/* Leases by hand in one process, twice.  hand_memory does the minimum of what the driver does: a
+ * table of names under one mutex with, for each name, the holder, its deadline and fence, and the
+ * queue of waiters, each with its own condition variable.  A name without holder and waiters is
+ * removed, and a release says whether the lease was still the caller's.  There are no modes, slots,
+ * priorities, labels or checks.  hand_bare has one lock and no name, so it looks up and removes
+ * nothing: it does not make the same calls but is a lower bound for them. */
 #ifndef HF_BENCH_LEASES_MEMORY_H
 #define HF_BENCH_LEASES_MEMORY_H
 
@@ -67,7 +67,7 @@ static void hand_memory_close(void *handle)
     free(m);
 }
 
-/* ---- one lock, by the mutex's holder ---- */
+/* ---- one lock; the caller holds the mutex ---- */
 
 static bool hand_grant(struct hand_table *t, struct hand_lock *k, const uint8_t *owner)
 {

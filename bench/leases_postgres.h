@@ -1,7 +1,7 @@
-/* PostgreSQL by hand: what a person writes in plain libpq, one prepared statement after another, in
- * tables of its own in the same database.  Fewer where a person needs fewer: a lease is one UPDATE
- * of a row that stays, whose lock is the row's; nobody queues, so there is no order, and a waiter
- * asks again each millisecond. */
+/* PostgreSQL by hand: what one would write in plain libpq, one prepared statement after another, in
+ * separate tables of the same database.  It does less where one would need less: a lease is one
+ * UPDATE of a row that stays, and the row lock is its lock.  There is no queue and so no order; a
+ * waiter tries again every millisecond. */
 #ifndef HF_BENCH_LEASES_POSTGRES_H
 #define HF_BENCH_LEASES_POSTGRES_H
 

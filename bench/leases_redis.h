@@ -1,6 +1,6 @@
-/* Redis by hand, with hiredis.  Alone: SET NX PX to take, EVALSHA of compare-and-delete to give
- * back. In line: the driver's own scripts and SUBSCRIBE, so that what differs is the code around
- * them. As the driver, one connection, and a second from the first wait on. */
+/* Redis by hand, with hiredis.  Uncontended: SET NX PX acquires, EVALSHA of compare-and-delete
+ * releases.  Contended: the driver's own scripts and SUBSCRIBE, so that only the code around them
+ * differs.  Like the driver, it uses one connection, and a second one from the first wait on. */
 #ifndef HF_BENCH_LEASES_REDIS_H
 #define HF_BENCH_LEASES_REDIS_H
 
@@ -22,7 +22,7 @@ struct hand_redis {
     int port;
     redisContext *commands, *messages;
     char shas[HAND_SCRIPTS][41];
-    char heard[2 * OWNER_SIZE + 1]; /* the owner whose channel it listens to; "": none */
+    char heard[2 * OWNER_SIZE + 1]; /* the owner whose channel it is subscribed to, or "" */
 };
 
 static redisContext *redis_connect(const struct hand_redis *r)
@@ -82,7 +82,7 @@ static void hand_redis_pair(void *handle, const uint8_t *bits)
     freeReplyObject(del);
 }
 
-/* The first number of an answer; a value alone is a grant. */
+/* Returns the first number of an answer; a single value is a grant. */
 static long long redis_answer_of(redisReply *reply)
 {
     if (!reply || reply->type == REDIS_REPLY_ERROR)
@@ -105,8 +105,8 @@ static bool redis_turn(struct hand_redis *r, const char *owner)
                                         REDIS_HOT, owner)) == REDIS_TURN;
 }
 
-/* From the last channel to this owner's in one exchange, as the driver does; what comes before the
- * answer was for the last one. */
+/* Switches from the last owner's channel to this one's in one exchange, as the driver does;
+ * messages before the answer were for the last one. */
 static void redis_listen(struct hand_redis *r, const char *owner)
 {
     if (!r->messages)
@@ -125,7 +125,8 @@ static void redis_listen(struct hand_redis *r, const char *owner)
     snprintf(r->heard, sizeof r->heard, "%s", owner);
 }
 
-/* Subscribed, so that a call is not missed; then asleep until it comes, or a second. */
+/* Subscribes first, so that no wake-up is missed, then sleeps until one comes or a second has
+ * passed. */
 static bool hand_redis_take(void *handle, const uint8_t *bits, atomic_bool *stop)
 {
     struct hand_redis *r = handle;
@@ -139,7 +140,7 @@ static bool hand_redis_take(void *handle, const uint8_t *bits, atomic_bool *stop
         void *message = NULL;
         if (redisGetReply(r->messages, &message) == REDIS_OK || redis_turn(r, owner))
             mine = redis_acquire(r, owner);
-        r->messages->err = 0; /* a second without a call */
+        r->messages->err = 0; /* a second without a wake-up */
         freeReplyObject(message);
     }
     return mine;
@@ -154,8 +155,8 @@ static void hand_redis_give(void *handle, const uint8_t *bits)
         redisCommand(r->commands, "EVALSHA %s 1 %s %s", r->shas[HAND_RELEASE], REDIS_HOT, owner));
 }
 
-/* What the server has done so far, by its own count: commands of clients and those that scripts
- * call.  A waiter's sign of life, once in a while, is among the clients'. */
+/* Reads how many commands the server has run so far, by its own count: those of clients and those
+ * that scripts call.  The clients' include the occasional keep-alive of a waiter. */
 static void redis_commands(const struct hand_redis *r, double *ret_client, double *ret_script)
 {
     redisReply *reply = redisCommand(r->commands, "INFO commandstats");

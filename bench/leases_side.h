@@ -1,4 +1,4 @@
-/* What leases.c measures: one way to take and give back a lease, the driver's or one by hand. */
+/* What leases.c measures: one way to acquire and release a lease, the driver's or one by hand. */
 #ifndef HF_BENCH_LEASES_SIDE_H
 #define HF_BENCH_LEASES_SIDE_H
 
@@ -11,16 +11,16 @@
 #define TTL_MS 30000
 #define OWNER_SIZE 16
 
-/* A handle belongs to one thread.  `first`: the handle of the main thread, NULL for itself. */
+/* A handle belongs to one thread.  `first` is the handle of the main thread, NULL for itself. */
 struct side {
     const char *name;
     void *(*open)(const char *url, void *first);
     void (*close)(void *handle);
-    /* Acquire and release a lock that nobody else wants. */
+    /* Acquires and releases an uncontended lock. */
     void (*pair)(void *handle, const uint8_t *owner);
-    /* Wait in line for the lock that everybody wants; false: stopped before it came. */
+    /* Waits in line for the contended lock.  Returns false if stopped before it was granted. */
     bool (*take)(void *handle, const uint8_t *owner, atomic_bool *stop);
-    /* Give it back, or the place in line. */
+    /* Releases the lock or leaves the line. */
     void (*give)(void *handle, const uint8_t *owner);
 };
 

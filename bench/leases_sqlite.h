@@ -1,8 +1,8 @@
-/* SQLite by hand: the driver's statements in the plain C API, in a file of its own beside the
- * driver's, with the same log, durability and page size.  Fewer where a person needs fewer: the
- * clock is this process's, a release reads nothing first, nobody's place ends by silence.  (UPDATE
- * ... RETURNING for the fence was measured: a pair took 38 us instead of 22.)  Every waiter looks
- * each millisecond whether it is its turn; the driver's are woken. */
+/* SQLite by hand: the driver's statements in the plain C API, in a separate file beside the
+ * driver's, with the same log, durability and page size.  It does less where one would need less:
+ * the clock is this process's, a release reads nothing first, and a silent waiter keeps its place.
+ * (UPDATE ... RETURNING for the fence was measured: a pair took 38 us instead of 22.)  Every waiter
+ * checks each millisecond whether it is its turn; the driver's waiters are woken. */
 #ifndef HF_BENCH_LEASES_SQLITE_H
 #define HF_BENCH_LEASES_SQLITE_H
 
@@ -89,7 +89,7 @@ static void hand_sqlite_close(void *handle)
 
 static int64_t hand_now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
 
-/* Whether there was a row; its first column as a number, or whether it is the owner. */
+/* Returns whether there was a row, and its first column as a number or whether it is the owner. */
 static bool hand_run(struct hand_sqlite *s, int which, const char *name, const uint8_t *owner,
                      int64_t ms, int64_t *number, bool *ret_is_owner)
 {
@@ -128,7 +128,7 @@ static void hand_do(struct hand_sqlite *s, int which)
     hand_run(s, which, "", NULL, 0, NULL, NULL);
 }
 
-/* Nobody holds it, and nobody is before us. */
+/* Returns whether nobody holds the lock and no other waiter is ahead. */
 static bool hand_is_free(struct hand_sqlite *s, const char *name, const uint8_t *owner,
                          bool *ret_queued)
 {

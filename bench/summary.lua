@@ -1,4 +1,5 @@
--- Shared by the load scripts: the parts of a wrk run that bench/load.mjs reads, as one JSON line.
+-- Shared by the load scripts: prints the results of a wrk run as one line of JSON, which
+-- bench/load.mjs reads.
 
 local ffi = require("ffi")
 ffi.cdef [[
@@ -7,13 +8,13 @@ int clock_gettime(int clock, bench_time *out);
 ]]
 local time = ffi.new("bench_time")
 
--- Wall clock, milliseconds since 1970.
+-- Returns the wall clock in milliseconds since 1970.
 function now_ms()
    ffi.C.clock_gettime(0, time)
    return tonumber(time.sec) * 1000 + math.floor(tonumber(time.nsec) / 1e6)
 end
 
--- Names of rows: A, B ... Z, AA, AB ...
+-- Names rows: A, B ... Z, AA, AB ...
 function row_name(i)
    local name = ""
    while i > 0 do
@@ -23,7 +24,7 @@ function row_name(i)
    return name
 end
 
--- Everything of a request before its body; it depends on the body's length alone.
+-- Returns the part of a request before its body, which depends only on the body's length.
 local heads = {}
 function head(body_len)
    local text = heads[body_len]
@@ -37,14 +38,14 @@ end
 
 local threads = {}
 
--- wrk calls this once a thread, before it starts.
+-- wrk calls this once per thread, before it starts.
 function setup(thread)
    thread:set("thread_index", #threads)
    threads[#threads + 1] = thread
 end
 
--- wrk calls this once, at the end.  `counted_ms` is the span between the first request and the last
--- when a script stops by count, else 0.
+-- wrk calls this once, at the end.  `counted_ms` is the time from the first request to the last if
+-- a script stops by count, and 0 otherwise.
 function done(summary, latency)
    local first, last = math.huge, 0
    for _, thread in ipairs(threads) do

@@ -5,14 +5,14 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { assertProblem, ms } from '../support/expect.mjs';
-import { assertAllDraw, isDegraded, laboratory, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
+import { assertAllDraw, isDegraded, startBackends, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
 import { sleep, until } from '../support/server.mjs';
 
 describe('trouble with the gate', () => {
-  let lab;
-  before(async () => { lab = await laboratory(); });
-  afterEach(() => lab?.sweep());
-  after(() => lab?.close());
+  let backends;
+  before(async () => { backends = await startBackends(); });
+  afterEach(() => backends?.sweep());
+  after(() => backends?.close());
 
   // Asserts that both servers grant and refuse by the ledger while the gate is `broken`, and recover by themselves.
   async function goesOnWithout(site, breakIt, heal, { withinMs = 2000 } = {}) {
@@ -45,37 +45,37 @@ describe('trouble with the gate', () => {
   }
 
   it('a Redis that refuses connections', async () => {
-    const site = await lab.pair({ args: RECONCILE });
-    await goesOnWithout(site, () => lab.redis.stop(), () => lab.redis.start());
+    const site = await backends.pair({ args: RECONCILE });
+    await goesOnWithout(site, () => backends.redis.stop(), () => backends.redis.start());
     await site.done();
   });
 
   it('a server that nobody asks anything notices that Redis is gone, too', async () => {
-    const site = await lab.pair();
-    await lab.redis.stop();
+    const site = await backends.pair();
+    await backends.redis.stop();
     await Promise.all(site.servers.map((server) => until('it is degraded', () => isDegraded(server), 3000)));
-    await lab.redis.start();
+    await backends.redis.start();
     await Promise.all(site.servers.map((server) => recovered(server)));
     await site.done();
   });
 
   it('a Redis that does not answer', async () => {
-    const site = await lab.pair({ args: RECONCILE });
-    await goesOnWithout(site, () => lab.redis.pause(), () => lab.redis.resume());
+    const site = await backends.pair({ args: RECONCILE });
+    await goesOnWithout(site, () => backends.redis.pause(), () => backends.redis.resume());
     await site.done();
   });
 
   it('a link that swallows everything, and one that is too slow', async () => {
-    const site = await lab.pair({ args: RECONCILE });
+    const site = await backends.pair({ args: RECONCILE });
     await goesOnWithout(site, () => site.gateLink.blackhole(), () => site.gateLink.restore());
     await site.done();
-    const slow = await lab.pair({ args: RECONCILE });
+    const slow = await backends.pair({ args: RECONCILE });
     await goesOnWithout(slow, () => slow.gateLink.delay(2000), () => slow.gateLink.restore());
     await slow.done();
   });
 
   it('a gate that was flushed sells nothing twice, and is filled again', async () => {
-    const site = await lab.pair({ args: RECONCILE });
+    const site = await backends.pair({ args: RECONCILE });
     const { one, two, event } = site;
     const held = await one.grant(event, ['S-A-1', 'S-A-2']);
     await until('the gate has the seats', () => Object.keys(site.gateKeys('seat:*')).length === 2);
@@ -89,7 +89,7 @@ describe('trouble with the gate', () => {
   });
 
   it('a Redis that restarts empty, in the middle of a sale', async () => {
-    const site = await lab.pair({ args: RECONCILE });
+    const site = await backends.pair({ args: RECONCILE });
     const { one, two, event } = site;
     const owners = new Map();
     const buy = async (server, seat) => {
@@ -101,7 +101,7 @@ describe('trouble with the gate', () => {
     };
     const seats = Array.from({ length: 50 }, (_, i) => `S-A-${i + 1}`);
     const sale = Promise.all([one, two].map(async (server) => { for (const seat of seats) await buy(server, seat); }));
-    await lab.redis.restart();
+    await backends.redis.restart();
     await sale;
     assert.equal(owners.size, 50);
     await Promise.all(site.servers.map((server) => recovered(server)));
@@ -109,7 +109,7 @@ describe('trouble with the gate', () => {
   });
 
   it('a gate that says yes does not decide: the ledger says no', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     await one.grant(event, 'S-A-1');
     await one.grant(event, 'S-A-2', { ttl_ms: 60_000 });
@@ -122,7 +122,7 @@ describe('trouble with the gate', () => {
   });
 
   it('a claim that was lost between gate and ledger is given back', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     site.ledgerLink.cut();
     assertProblem(await one.hold(event, 'S-A-1'), 503, 'ledger_unavailable');
@@ -132,13 +132,13 @@ describe('trouble with the gate', () => {
 });
 
 describe('the reconciler', () => {
-  let lab;
-  before(async () => { lab = await laboratory(); });
-  afterEach(() => lab?.sweep());
-  after(() => lab?.close());
+  let backends;
+  before(async () => { backends = await startBackends(); });
+  afterEach(() => backends?.sweep());
+  after(() => backends?.close());
 
   it('repairs what the gate has wrong, counts it, and only one server at a time does', async () => {
-    const site = await lab.pair({ args: RECONCILE });
+    const site = await backends.pair({ args: RECONCILE });
     const { two, event } = site;
     const sold = await two.grant(event, 'S-A-1');
     const repairs = async () => (await Promise.all(site.servers.map((server) => server.metric('holdfast_reconcile_repairs_total')))).reduce((sum, n) => sum + (n ?? 0), 0);
@@ -165,7 +165,7 @@ describe('the reconciler', () => {
   });
 
   it('a seat that only the gate holds is sold again once it was repaired', async () => {
-    const site = await lab.pair({ args: RECONCILE });
+    const site = await backends.pair({ args: RECONCILE });
     const { one, event } = site;
     site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
     await until('the seat can be held', async () => (await one.hold(event, 'S-A-5')).status === 201, 5000, 50);
@@ -174,9 +174,9 @@ describe('the reconciler', () => {
 
   // Without index scans, PostgreSQL returns rows in the order in which they were written.
   it('finds nothing wrong with a view, whatever plans the ledger makes', async () => {
-    const site = await lab.pair({ args: RECONCILE });
-    lab.postgres.sql('-c', `ALTER DATABASE ${site.database} SET enable_indexscan = off`);
-    lab.postgres.terminateBackends(site.database);
+    const site = await backends.pair({ args: RECONCILE });
+    backends.postgres.sql('-c', `ALTER DATABASE ${site.database} SET enable_indexscan = off`);
+    backends.postgres.terminateBackends(site.database);
     for (let i = 20; i > 0; i -= 3) await site.one.grant(site.event, `S-A-${i}`);
     await sleep(2500);
     for (const server of site.servers) {
@@ -186,7 +186,7 @@ describe('the reconciler', () => {
   });
 
   it('an entry that was put back ends before its hold does', async () => {
-    const site = await lab.pair({ args: RECONCILE });
+    const site = await backends.pair({ args: RECONCILE });
     const { one, event } = site;
     const hold = await one.grant(event, 'S-A-1');
     const isThere = () => /^\d+$/.test(site.gateKeys('seat:*')[site.seatKey(0)]);
@@ -199,7 +199,7 @@ describe('the reconciler', () => {
   });
 
   it('a server that lost the gate leaves the comparing to others, though it came first', async () => {
-    const site = await lab.pair({ args: RECONCILE });
+    const site = await backends.pair({ args: RECONCILE });
     const { one, two, event } = site;
     await sleep(1500); // the first server has compared once by then
     site.gateLink.blackhole();

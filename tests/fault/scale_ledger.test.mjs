@@ -8,7 +8,7 @@ import { execFile } from 'node:child_process';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { assertOk, assertProblem } from '../support/expect.mjs';
-import { assertAllDraw, laboratory, readiness, timed } from '../support/scale.mjs';
+import { assertAllDraw, startBackends, readiness, timed } from '../support/scale.mjs';
 import { newKey, sleep, until } from '../support/server.mjs';
 
 const UNKNOWN_AFTER_MS = 5000;
@@ -18,17 +18,17 @@ const isHoldCommit = ({ text, recent }) => /^\s*COMMIT/i.test(text) && recent.so
 const recover = (server, timeoutMs = 5000) => until('it is ready again', async () => (await readiness(server)).status === 200, timeoutMs);
 
 describe('a ledger that is not there', () => {
-  let lab;
-  before(async () => { lab = await laboratory(); });
-  afterEach(() => lab?.sweep());
-  after(() => lab?.close());
+  let backends;
+  before(async () => { backends = await startBackends(); });
+  afterEach(() => backends?.sweep());
+  after(() => backends?.close());
 
   it('PostgreSQL down: writes are refused in seconds, nothing is invented, all is well after', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     const kept = await one.grant(event, 'S-A-1');
     const map = await one.map(event);
-    await lab.postgres.stop();
+    await backends.postgres.stop();
     for (const server of site.servers) {
       const { answer, ms } = await timed(server.hold(event, 'S-A-2'));
       assertProblem(answer, 503, 'ledger_unavailable');
@@ -43,7 +43,7 @@ describe('a ledger that is not there', () => {
       const reading = await server.get(`/v1/events/${event.id}/seats`);
       assert.ok([200, 503].includes(reading.status), reading.text);
     }
-    await lab.postgres.start();
+    await backends.postgres.start();
     await Promise.all(site.servers.map((server) => recover(server)));
     for (const server of site.servers) assert.equal(assertOk(await server.get(`/v1/holds/${kept.id}`)).status, 'active');
     await assertAllDraw(site.servers, event, map);
@@ -53,7 +53,7 @@ describe('a ledger that is not there', () => {
   });
 
   it('PostgreSQL crashes under load: every acknowledged hold is there after', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { event } = site;
     const seats = Array.from({ length: 100 }, (_, i) => `S-${'AB'[Math.floor(i / 50)]}-${1 + i % 50}`);
     const granted = [];
@@ -65,9 +65,9 @@ describe('a ledger that is not there', () => {
       }
     }));
     await sleep(100);
-    await lab.postgres.crash();
+    await backends.postgres.crash();
     await sleep(300);
-    await lab.postgres.start();
+    await backends.postgres.start();
     await sale;
     await Promise.all(site.servers.map((server) => recover(server)));
     assert.ok(granted.length > 0);
@@ -76,8 +76,8 @@ describe('a ledger that is not there', () => {
     await site.done();
   });
 
-  it('PostgreSQL away under load: the log stays short, and from the first "ready" on nobody is refused', async (t) => {
-    const site = await lab.pair({ n: 1 });
+  it('PostgreSQL away under load: the log stays short, and from the first "ready" on no request is refused', async (t) => {
+    const site = await backends.pair({ n: 1 });
     const { one } = site;
     const events = [];
     for (let i = 0; i < 2 * WORKERS; i++) {
@@ -85,9 +85,9 @@ describe('a ledger that is not there', () => {
     }
     const kept = await one.grant(events[0], 'S-E-100');
     const asked = []; // { what, at: when it was sent, until: when it was answered, status }
-    let over = false;
+    let finished = false;
     const keepAsking = async (what, ask) => {
-      while (!over) {
+      while (!finished) {
         const at = performance.now();
         const { status } = await ask();
         asked.push({ what, at, until: performance.now(), status });
@@ -104,14 +104,14 @@ describe('a ledger that is not there', () => {
     await sleep(300);
     const before = one.stderr.length;
     const began = performance.now();
-    await lab.postgres.stop();
+    await backends.postgres.stop();
     await sleep(3000);
     const away = performance.now() - began;
     const said = one.stderr.slice(before).split('\n').length - 1;
-    await lab.postgres.start();
+    await backends.postgres.start();
     await recover(one);
     await sleep(1000);
-    over = true;
+    finished = true;
     await Promise.all(load);
     const ready = asked.filter(({ what, at }) => what === 'ready' && at > began).sort((a, b) => a.at - b.at);
     const down = ready.findIndex(({ status }) => status === 503);
@@ -127,7 +127,7 @@ describe('a ledger that is not there', () => {
   });
 
   it('lost to one worker: not ready, however well the others do, until that one is back', async () => {
-    const site = await lab.pair({ n: 1 });
+    const site = await backends.pair({ n: 1 });
     const { one, event, ledgerLink } = site;
     const lost = await one.createEvent(); // has the next number, so it belongs to another worker
     await one.grant(lost, 'S-A-1');
@@ -146,7 +146,7 @@ describe('a ledger that is not there', () => {
   });
 
   it('sessions ended while they commit: "nothing was done" is true whenever it is said', async (t) => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const event = await site.one.createEvent({ sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 200 }] });
     const seats = Array.from({ length: 4000 }, (_, i) => `S-${String.fromCharCode(65 + Math.floor(i / 200))}-${1 + i % 200}`);
     const tally = new Map();
@@ -161,7 +161,7 @@ describe('a ledger that is not there', () => {
       }
     });
     // The loop runs inside PostgreSQL, since a client would be too late.
-    const ending = promisify(execFile)('psql', ['-XqtA', lab.postgres.url('postgres'), '-c', `DO $$ DECLARE n int := 0; BEGIN
+    const ending = promisify(execFile)('psql', ['-XqtA', backends.postgres.url('postgres'), '-c', `DO $$ DECLARE n int := 0; BEGIN
       FOR i IN 1..80 LOOP
         PERFORM pg_stat_clear_snapshot();
         n := n + (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '${site.database}' AND state = 'active');
@@ -179,19 +179,19 @@ describe('a ledger that is not there', () => {
   });
 
   it('a server that nobody asks anything notices, too', async () => {
-    const site = await lab.pair();
-    await lab.postgres.stop();
+    const site = await backends.pair();
+    await backends.postgres.stop();
     await Promise.all(site.servers.map((server) => until('it is not ready', async () => (await readiness(server)).status === 503, 5000)));
-    await lab.postgres.start();
+    await backends.postgres.start();
     await Promise.all(site.servers.map((server) => recover(server)));
     await site.done();
   });
 
   it('sessions ended by an administrator are made anew', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { event } = site;
     for (let round = 0; round < 3; round++) {
-      assert.ok(lab.postgres.terminateBackends(site.database) >= 2);
+      assert.ok(backends.postgres.terminateBackends(site.database) >= 2);
       for (const [i, server] of site.servers.entries()) {
         const hold = await until('a hold is granted', async () => {
           const answer = await server.hold(event, `S-A-${1 + round * 2 + i}`);
@@ -225,8 +225,8 @@ describe('a ledger that is not there', () => {
     return denied;
   }
 
-  it('a link that swallows everything: refused in bounded time, the others go on, and who is told to stop does', async (t) => {
-    const site = await lab.pair({ n: 3, through: 2, args: ['--reconcile-every', '100ms'] });
+  it('a link that swallows everything: refused in bounded time, the others go on, and a server that is told to stop does', async (t) => {
+    const site = await backends.pair({ n: 3, through: 2, args: ['--reconcile-every', '100ms'] });
     const { event, servers: [one, leaving, two] } = site;
     await one.grant(event, 'S-A-1');
     const events = [];
@@ -254,10 +254,10 @@ describe('a ledger that is not there', () => {
 });
 
 describe('a connection lost during COMMIT', () => {
-  let lab;
-  before(async () => { lab = await laboratory(); });
-  afterEach(() => lab?.sweep());
-  after(() => lab?.close());
+  let backends;
+  before(async () => { backends = await startBackends(); });
+  afterEach(() => backends?.sweep());
+  after(() => backends?.close());
 
   // Asserts that the answer agrees with the ledger.
   async function assertTruth(site, answer, seat) {
@@ -272,7 +272,7 @@ describe('a connection lost during COMMIT', () => {
   }
 
   it('before it arrived: the answer is the truth', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const cut = site.ledgerLink.cutAt(isHoldCommit, 'before');
     const answer = await site.one.hold(site.event, 'S-A-1');
     await cut;
@@ -282,7 +282,7 @@ describe('a connection lost during COMMIT', () => {
   });
 
   it('after it was done: the server finds out that it was, and says so', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     const headers = { 'Idempotency-Key': newKey() };
     const cut = site.ledgerLink.cutAt(isHoldCommit, 'after');
@@ -298,7 +298,7 @@ describe('a connection lost during COMMIT', () => {
   });
 
   it('and the ledger stays away: unknown is said after five seconds, with what to look up', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, event } = site;
     site.ledgerLink.cutAt(isHoldCommit, 'after').then(() => site.ledgerLink.cut());
     const { answer, ms } = await timed(one.hold(event, 'S-A-1'));
@@ -313,7 +313,7 @@ describe('a connection lost during COMMIT', () => {
   });
 
   it('and it was never done: the hold that the answer names does not exist', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     site.ledgerLink.cutAt(isHoldCommit, 'before').then(() => site.ledgerLink.cut());
     const answer = await one.hold(event, 'S-A-1');
@@ -328,7 +328,7 @@ describe('a connection lost during COMMIT', () => {
 
   it('of a confirmation: sold once, whatever was answered', async () => {
     for (const when of ['before', 'after']) {
-      const site = await lab.pair();
+      const site = await backends.pair();
       const { one, two, event } = site;
       const hold = await one.grant(event, 'S-A-1');
       const cut = site.ledgerLink.cutAt(({ text, recent }) => /^\s*COMMIT/i.test(text) && recent.some((s) => /INSERT INTO bookings\b/i.test(s)), when);
@@ -346,27 +346,27 @@ describe('a connection lost during COMMIT', () => {
 });
 
 describe('standbys', () => {
-  let lab;
-  before(async () => { lab = await laboratory(); });
-  afterEach(() => lab?.sweep());
-  after(() => lab?.close());
+  let backends;
+  before(async () => { backends = await startBackends(); });
+  afterEach(() => backends?.sweep());
+  after(() => backends?.close());
 
   it('failover to a synchronous standby loses nothing that was acknowledged', async () => {
-    const site = await lab.pair({ n: 1 });
+    const site = await backends.pair({ n: 1 });
     const { one, event } = site;
-    const standby = await lab.postgres.standby();
+    const standby = await backends.postgres.standby();
     const granted = [];
-    let over = false;
+    let finished = false;
     const sale = (async () => {
-      for (let i = 1; i <= 50 && !over; i++) {
+      for (let i = 1; i <= 50 && !finished; i++) {
         const answer = await one.hold(event, `S-A-${i}`);
         if (answer.status === 201) granted.push(answer.json);
         await sleep(10);
       }
     })();
     await sleep(250);
-    await lab.postgres.crash();
-    over = true;
+    await backends.postgres.crash();
+    finished = true;
     standby.promote();
     site.ledgerLink.target.port = standby.port; // as a virtual address or DNS does
     site.ledgerLink.reset();
@@ -381,21 +381,21 @@ describe('standbys', () => {
     assert.ok(granted.every(({ fence }) => fence < next.fence), 'fences grow over a failover');
     await one.stop();
     await standby.stop();
-    await lab.postgres.start();
+    await backends.postgres.start();
   });
 
   it('a commit that no standby has yet is not acknowledged, though the session that waited was ended', async () => {
     const commitsWaitFor = (names) => {
-      lab.postgres.sql('-c', `ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
-      lab.postgres.sql('-c', 'SELECT pg_reload_conf()');
+      backends.postgres.sql('-c', `ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
+      backends.postgres.sql('-c', 'SELECT pg_reload_conf()');
     };
     commitsWaitFor('');
-    const site = await lab.pair({ n: 1 });
+    const site = await backends.pair({ n: 1 });
     commitsWaitFor('nobody');
     let answered = false;
     const asked = site.one.hold(site.event, 'S-A-1').finally(() => { answered = true; });
-    await until('a session that waited is ended', () => lab.postgres.terminateBackends(site.database, "wait_event = 'SyncRep'") > 0);
-    await until('the server asks what became of it, and waits', () => lab.postgres.query('postgres', `SELECT 1 FROM pg_stat_activity
+    await until('a session that waited is ended', () => backends.postgres.terminateBackends(site.database, "wait_event = 'SyncRep'") > 0);
+    await until('the server asks what became of it, and waits', () => backends.postgres.query('postgres', `SELECT 1 FROM pg_stat_activity
       WHERE datname = '${site.database}' AND wait_event = 'SyncRep'`).length > 0);
     await sleep(300);
     assert.equal(answered, false);
@@ -407,16 +407,16 @@ describe('standbys', () => {
   });
 
   it('a server says when a commit may be lost: asynchronous standby, or commits that do not wait', async () => {
-    lab.postgres.sql('-c', "ALTER SYSTEM SET synchronous_standby_names = ''");
-    lab.postgres.sql('-c', 'ALTER SYSTEM SET synchronous_commit = off');
-    lab.postgres.sql('-c', 'SELECT pg_reload_conf()');
-    const site = await lab.pair({ n: 1 });
+    backends.postgres.sql('-c', "ALTER SYSTEM SET synchronous_standby_names = ''");
+    backends.postgres.sql('-c', 'ALTER SYSTEM SET synchronous_commit = off');
+    backends.postgres.sql('-c', 'SELECT pg_reload_conf()');
+    const site = await backends.pair({ n: 1 });
     assert.match(site.one.stderr, /level=warn.*synchronous_commit/i);
     await site.done();
-    lab.postgres.sql('-c', 'ALTER SYSTEM RESET synchronous_commit');
-    lab.postgres.sql('-c', 'SELECT pg_reload_conf()');
-    const standby = await lab.postgres.standby({ synchronous: false });
-    const lagging = await lab.pair({ n: 1 });
+    backends.postgres.sql('-c', 'ALTER SYSTEM RESET synchronous_commit');
+    backends.postgres.sql('-c', 'SELECT pg_reload_conf()');
+    const standby = await backends.postgres.standby({ synchronous: false });
+    const lagging = await backends.pair({ n: 1 });
     assert.match(lagging.one.stderr, /level=warn.*(asynchronous|standby)/i);
     await lagging.done();
     await standby.stop();

@@ -8,18 +8,18 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { assertOk, assertProblem, assertReplay, ms } from '../support/expect.mjs';
-import { assertAllDraw, laboratory, RECONCILE, timed } from '../support/scale.mjs';
+import { assertAllDraw, startBackends, RECONCILE, timed } from '../support/scale.mjs';
 import { newKey, sleep, tempDir, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 describe('servers on one ledger', () => {
-  let lab;
-  before(async () => { lab = await laboratory(); });
-  afterEach(() => lab?.sweep());
-  after(() => lab?.close());
+  let backends;
+  before(async () => { backends = await startBackends(); });
+  afterEach(() => backends?.sweep());
+  after(() => backends?.close());
 
   it('a server killed between claim and commit: the seat is free through another in 5 s', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     site.ledgerLink.blackhole();
     one.hold(event, 'S-A-1').catch(() => {}); // it is never answered
@@ -32,7 +32,7 @@ describe('servers on one ledger', () => {
   });
 
   it('a server killed at any moment under load: what it acknowledged is known to the others', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     const granted = [];
     const sale = (async () => {
@@ -57,7 +57,7 @@ describe('servers on one ledger', () => {
   });
 
   it('a server stopped past its hold\'s time confirms nothing that another has by now', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     const hold = await one.grant(event, 'S-A-1', { ttl_ms: 1500 });
     one.pause();
@@ -96,7 +96,7 @@ describe('servers on one ledger', () => {
   }
 
   it('what one server does is on the other\'s map and stream within a second', async (t) => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two } = site;
     const took = [];
     for (let i = 1; i <= 5; i++) took.push(await follows(site, ...(i % 2 ? [one, two] : [two, one]), `S-A-${i}`));
@@ -105,21 +105,21 @@ describe('servers on one ledger', () => {
   });
 
   it('also when the connection that listens is a black hole', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     assert.ok(site.ledgerLink.blackholeThose(/LISTEN/i) >= 1, 'a connection listens');
     for (let i = 1; i <= 3; i++) await follows(site, site.two, site.one, `S-A-${i}`);
     await site.done();
   });
 
   it('also when it was ended, and when every message to it is late', async () => {
-    const site = await lab.pair();
-    lab.postgres.terminateBackends(site.database, "query ILIKE '%listen%'");
+    const site = await backends.pair();
+    backends.postgres.terminateBackends(site.database, "query ILIKE '%listen%'");
     for (let i = 1; i <= 3; i++) await follows(site, site.two, site.one, `S-A-${i}`);
     await site.done();
   });
 
   it('an idempotent repeat through another server has the same bytes and no second effect', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     const headers = { 'Idempotency-Key': newKey() };
     const first = await one.hold(event, 'S-A-1', {}, headers);
@@ -142,7 +142,7 @@ describe('servers on one ledger', () => {
   });
 
   it('one seat, asked of every server at the same moment, has one owner', async () => {
-    const site = await lab.pair({ n: 3 });
+    const site = await backends.pair({ n: 3 });
     const { event } = site;
     for (let i = 1; i <= 40; i++) {
       const answers = await Promise.all(Array.from({ length: 12 }, (_, k) => site.servers[k % 3].hold(event, `S-A-${i}`)));
@@ -154,8 +154,8 @@ describe('servers on one ledger', () => {
     await site.done();
   });
 
-  it('of several who sweep one ends a hold, whoever made it', async () => {
-    const site = await lab.pair({ n: 3 });
+  it('when several servers sweep, one of them ends each hold, whichever server made it', async () => {
+    const site = await backends.pair({ n: 3 });
     const { event } = site;
     await Promise.all(Array.from({ length: 60 }, (_, i) => site.servers[i % 3].grant(event, `S-${'AB'[i % 2]}-${1 + (i >> 1)}`, { ttl_ms: 1000 })));
     const free = Object.fromEntries(Object.keys(await site.one.map(event)).map((seat) => [seat, '.']));
@@ -168,10 +168,10 @@ describe('servers on one ledger', () => {
 
   // The times stored in the ledger are from before the clock was set back.
   it('a ledger whose clock was set back stands still until that has caught up', async () => {
-    const site = await lab.pair();
+    const site = await backends.pair();
     const { one, two, event } = site;
     const before = await one.grant(event, 'S-A-1');
-    lab.postgres.sql('-d', site.database, '-c', 'UPDATE event_clock SET now = now + 3000');
+    backends.postgres.sql('-d', site.database, '-c', 'UPDATE event_clock SET now = now + 3000');
     const hold = await two.grant(event, 'S-A-2', { ttl_ms: 1000 });
     assert.ok(ms(hold.created_at) >= ms(before.created_at) + 3000, `${hold.created_at} after ${before.created_at}`);
     await sleep(1500);
@@ -199,7 +199,7 @@ describe('servers on one ledger', () => {
     execFileSync('gcc', ['-shared', '-fPIC', '-O1', '-o', library, source, '-ldl']);
     for (const step of ['3600', '-3600']) {
       const asan = [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'verify_asan_link_order=0'].filter(Boolean).join(':');
-      const site = await lab.pair({ args: RECONCILE, envOne: { LD_PRELOAD: library, STEP_S: step, ASAN_OPTIONS: asan } });
+      const site = await backends.pair({ args: RECONCILE, envOne: { LD_PRELOAD: library, STEP_S: step, ASAN_OPTIONS: asan } });
       const { one, two, event } = site;
       const short = await one.grant(event, 'S-A-1', { ttl_ms: 2000 });
       assert.ok(Math.abs(ms(short.expires_at) - Date.now() - 2000) < 1000, `${short.expires_at} is not by the ledger's clock`);

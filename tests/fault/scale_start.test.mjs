@@ -6,35 +6,35 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { holdfast } from '../support/cli.mjs';
-import { isDegraded, laboratory, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
+import { isDegraded, startBackends, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
 import { environment, HOLDFAST, Server, sleep, tempDir } from '../support/server.mjs';
 
 describe('a site', () => {
-  let lab;
-  before(async () => { lab = await laboratory(); });
-  afterEach(() => lab?.sweep());
-  after(() => lab?.close());
+  let backends;
+  before(async () => { backends = await startBackends(); });
+  afterEach(() => backends?.sweep());
+  after(() => backends?.close());
 
   it('starts as a role that may use the tables and make none, once they are there', async () => {
-    const site = await lab.pair({ n: 1 });
+    const site = await backends.pair({ n: 1 });
     const { database, event } = site;
-    lab.postgres.sql('-c', 'CREATE ROLE clerk LOGIN');
-    lab.postgres.sql('-d', database, '-c', 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
-    lab.postgres.sql('-d', database, '-c', 'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk');
+    backends.postgres.sql('-c', 'CREATE ROLE clerk LOGIN');
+    backends.postgres.sql('-d', database, '-c', 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+    backends.postgres.sql('-d', database, '-c', 'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk');
     const clerk = new Server({ ledger: site.ledger.replace('test@', 'clerk@'), gate: site.gate });
     await clerk.launch();
     await clerk.grant(event, 'S-A-1');
     assert.equal((await readiness(clerk)).status, 200);
     await clerk.stop();
-    const empty = lab.postgres.createDatabase();
-    lab.postgres.sql('-d', empty, '-c', 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
+    const empty = backends.postgres.createDatabase();
+    backends.postgres.sql('-d', empty, '-c', 'REVOKE CREATE ON SCHEMA public FROM PUBLIC');
     const early = new Server({ ledger: clerk.ledger.replace(database, empty) });
     await assert.rejects(early.launch(), /ended at start \(1\)[^]*permission denied/, 'and not before');
     await site.done();
   });
 
   it('whose gate never answers starts, says so, sells, and uses it once it is there', async () => {
-    const site = await lab.pair({ n: 1, args: RECONCILE });
+    const site = await backends.pair({ n: 1, args: RECONCILE });
     const { one, event, gateLink } = site;
     await one.stop({ keep: true });
     gateLink.blackhole();
@@ -52,11 +52,11 @@ describe('a site', () => {
   });
 
   it('that works is verified again and again without a false alarm', async (t) => {
-    const site = await lab.pair({ args: RECONCILE });
+    const site = await backends.pair({ args: RECONCILE });
     const { event, servers } = site;
-    let over = false, n = 0;
+    let finished = false, n = 0;
     const buyers = Array.from({ length: 6 }, async (_, b) => {
-      for (let i = 0; !over; i++, n++) {
+      for (let i = 0; !finished; i++, n++) {
         const server = servers[(b + i) % 2];
         const { status, json } = await server.hold(event, `S-${'AB'[i % 2]}-${1 + (7 * b + i) % 50}`, { ttl_ms: 1000 });
         if (status === 201 && i % 3 === 0) await server.del(`/v1/holds/${json.id}`);
@@ -73,7 +73,7 @@ describe('a site', () => {
     for (const end = Date.now() + 2500; Date.now() < end; runs += 2) {
       reports.push(...await Promise.all([verify(), verify()]));
     }
-    over = true;
+    finished = true;
     await Promise.all(buyers);
     t.diagnostic(`${runs} runs beside ${n} requests`);
     assert.ok(n > 50 && runs >= 2);
@@ -82,7 +82,7 @@ describe('a site', () => {
   });
 
   it('that was never there is told from one that is violated', async () => {
-    const empty = lab.postgres.url(lab.postgres.createDatabase());
+    const empty = backends.postgres.url(backends.postgres.createDatabase());
     const file = `${tempDir()}/other.db`;
     execFileSync('sqlite3', [file, 'CREATE TABLE other (a)']);
     for (const ledger of [empty, `sqlite:${file}`]) {

@@ -21,7 +21,7 @@ describe('areas', () => {
   });
   const url = (hold, action = '') => `/v1/holds/${hold.id}${action}`;
   const confirm = (hold, fields = {}) => server.post(url(hold, '/confirm'), { fence: hold.fence, ...fields });
-  const over = async (hold) => { await sleep(ms(hold.expires_at) - Date.now() + 60); };
+  const afterExpiry = async (hold) => { await sleep(ms(hold.expires_at) - Date.now() + 60); };
 
   it('an event may have areas and no seats at all', async () => {
     const event = await server.createEvent({ sections: undefined, areas: [{ name: 'Floor', price: 300, capacity: 7 }] });
@@ -118,12 +118,12 @@ describe('areas', () => {
     const renewed = assertOk(await server.post(url(hold, '/renew'), {}));
     assertHold(renewed, { event, seats: [], areas: { Terrace: 5 } });
     assert.equal(renewed.amount, hold.amount);
-    await over(hold);
+    await afterExpiry(hold);
     assertSoldOut(await server.ask(event, { areas: { Terrace: 1 } }), 0, 'Terrace');
     assert.deepEqual(await server.areas(event), { Floor: 20, Terrace: 0 });
   });
 
-  it('expired places are given to who asks, and come back to the map by themselves', async () => {
+  it('expired places are given to the next buyer, and return to the map by themselves', async () => {
     const [asked, left] = await Promise.all([fresh(), fresh()]);
     const hold = await server.take(asked, { areas: { Terrace: 5 }, ttl_ms: 1000 });
     const forgotten = await server.take(left, { seats: ['S-A-1'], areas: { Terrace: 5, Floor: 1 }, ttl_ms: 1000 });
@@ -144,7 +144,7 @@ describe('areas', () => {
   it('an expired hold is rescued if its places are still there, and not if they are not', async () => {
     const [free, gone, seatGone] = await Promise.all([fresh(), fresh(), fresh()]);
     const holds = await Promise.all([free, gone, seatGone].map((event) => server.take(event, { seats: ['S-A-1'], areas: { Terrace: 3 }, ttl_ms: 1000 })));
-    await over(holds[2]);
+    await afterExpiry(holds[2]);
     await server.take(gone, { areas: { Terrace: 3 } });
     await server.take(seatGone, { seats: ['S-A-1'] });
     const booking = assertOk(await confirm(holds[0], { rescue: true }), 201);

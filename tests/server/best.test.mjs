@@ -94,7 +94,7 @@ describe('best available', () => {
     }
   });
 
-  it('no seat is left alone where that can be had', async () => {
+  it('no single seat is left over if that can be avoided', async () => {
     // Of 5 free seats, the middle three would leave two single seats; the left three leave a pair.
     assert.deepEqual(await chosen(await hall([5]), 3), row('S-A', 1, 3));
     // Three of four would leave a single seat, so the row behind is chosen.

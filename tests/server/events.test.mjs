@@ -208,7 +208,7 @@ describe('events', () => {
     assert.equal((await server.get(path, { 'If-None-Match': tag })).status, 304);
   });
 
-  it('a large map comes compressed to those who ask', async () => {
+  it('a large map is compressed for clients that ask for it', async () => {
     const event = await server.createEvent({ sections: [{ ...section, rows: 200, seats_per_row: 100 }] });
     const path = `/v1/events/${event.id}/seats`;
     const plain = await server.get(path);

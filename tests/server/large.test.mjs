@@ -22,11 +22,11 @@ describe('large events', () => {
 
   // Holds seats of each event repeatedly until `done`; resolves to the longest wait.
   async function longestHold(events, done) {
-    let over = false;
+    let finished = false;
     let longest = 0;
-    const ended = done.finally(() => { over = true; });
+    const ended = done.finally(() => { finished = true; });
     await Promise.all(events.map(async (event) => {
-      for (let seat = 1; !over; seat++) {
+      for (let seat = 1; !finished; seat++) {
         const from = performance.now();
         await server.grant(event, `S-A-${seat}`);
         longest = Math.max(longest, performance.now() - from);
@@ -72,7 +72,7 @@ describe('large events', () => {
     assertVerified(server.place.ledger ?? server.dir);
   });
 
-  it('two who create with one key at once make one event, beside a third', async () => {
+  it('two requests that create with one key at once make one event, beside a third', async () => {
     const [key, body] = [newKey(), listed(5000, 20)];
     const answers = await Promise.all([create(body, key), create(body, key), create(body)]);
     const [first, second, third] = answers.map((answer) => assertOk(answer, 201).id);

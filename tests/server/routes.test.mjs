@@ -99,7 +99,7 @@ describe('calls of sellers and readers', () => {
     assert.deepEqual([now.granted - earlier.granted, now.taken - earlier.taken, now.sold_out - earlier.sold_out], [2, 1, 3]);
   });
 
-  it('who goes away while waiting for a map, a page or an answer harms nobody', async () => {
+  it('a client that leaves while it waits for a map, a page or an answer disturbs no other', async () => {
     const event = await server.createEvent(layout);
     for (let i = 0; i < 6; i++) { // use up the allowance of maps
       await server.grant(event, `S-A-${i + 1}`);

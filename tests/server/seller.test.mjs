@@ -21,7 +21,7 @@ describe('sellers', () => {
   const unblock = (event, seats, headers) => change('unblock', event, { seats: [].concat(seats) }, headers);
   const confirm = (hold, fields = {}) => server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, ...fields });
   const evict = (hold, body, headers) => server.post(`/v1/holds/${hold.id ?? hold}/evict`, body, headers);
-  const over = async (hold) => { await sleep(ms(hold.expires_at) - Date.now() + 60); };
+  const afterExpiry = async (hold) => { await sleep(ms(hold.expires_at) - Date.now() + 60); };
   const seq = async (event) => (await server.read(`/v1/events/${event.id}/seats`)).seq;
 
   describe('block and unblock', () => {
@@ -54,7 +54,7 @@ describe('sellers', () => {
       assert.deepEqual(await server.counts(event), { available: 18, held: 1, booked: 1, blocked: 0 });
     });
 
-    it('a seat that is as wanted is left as it is', async () => {
+    it('a seat that already has the wanted status stays unchanged', async () => {
       const event = await server.createEvent();
       assertOk(await block(event, ['S-A-1', 'S-A-2']));
       const before = await seq(event);
@@ -134,7 +134,7 @@ describe('sellers', () => {
   });
 
   describe('open and close', () => {
-    it('while an event is closed nobody gets a new hold; holds there are live on', async () => {
+    it('while an event is closed no buyer gets a new hold; existing holds live on', async () => {
       const event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 5 }] });
       assert.equal(event.status, 'open');
       const [kept, sold, gone, dropped] = [await server.grant(event, 'S-A-1', { ttl_ms: 9000 }), await server.grant(event, 'S-A-2'),
@@ -184,7 +184,7 @@ describe('sellers', () => {
       const event = await server.createEvent();
       const hold = await server.grant(event, 'S-A-1', { ttl_ms: 1000 });
       assertOk(await change('close', event));
-      await over(hold);
+      await afterExpiry(hold);
       assertOk(await confirm(hold, { rescue: true }), 201);
     });
 
@@ -255,7 +255,7 @@ describe('sellers', () => {
       const sold = await server.grant(event, 'S-A-3');
       assertOk(await confirm(sold), 201);
       assertProblem(await evict(sold), 409, 'hold_confirmed');
-      await over(expired);
+      await afterExpiry(expired);
       assertProblem(await evict(expired), 410, 'hold_expired');
       await until('swept', async () => (await server.counts(event)).held === 0);
       assertProblem(await evict(expired), 410, 'hold_expired');

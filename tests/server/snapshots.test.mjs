@@ -82,7 +82,7 @@ describe('maps', () => {
     assert.ok(texts.size <= AT_ONCE + Math.floor(elapsed / EVERY_MS) + 1, `${texts.size} maps in ${elapsed} ms`);
     const inFirst = [...firstSeen.values()].filter((when) => when < 1000).length;
     assert.ok(inFirst <= 10, `${inFirst} maps in the first second`);
-    assert.ok(slowest < 3000, `somebody waited ${slowest} ms`);
+    assert.ok(slowest < 3000, `a client waited ${slowest} ms`);
 
     const both = [...texts.values()].filter(({ plain, packed }) => plain && packed);
     assert.ok(both.length > 0);
@@ -188,7 +188,7 @@ describe('maps', () => {
     assert.ok(elapsed < 20 * EVERY_MS / 2, `${elapsed} ms for 20 events`);
   });
 
-  it('who waits for a map when the server is told to stop still gets it', { skip: not('cluster', 'about the end of one process') }, async () => {
+  it('a client that waits for a map when the server is told to stop still gets it', { skip: not('cluster', 'about the end of one process') }, async () => {
     const own = await start();
     const event = await own.createEvent();
     const wires = await Wire.connectMany(own, 8);

@@ -52,7 +52,7 @@ describe('streams', () => {
   };
   const refused = async (options, of = event) => {
     const stream = await Stream.open(at, of, options);
-    await stream.over;
+    await stream.closed;
     const answer = { status: stream.status, headers: stream.headers, text: stream.text };
     if (options?.method !== 'HEAD') answer.json = stream.json;
     return answer;
@@ -90,7 +90,7 @@ describe('streams', () => {
     stream.close();
   });
 
-  it('who takes gzip gets the same messages packed, as they happen, whenever it joined', async () => {
+  it('a reader that accepts gzip gets the same messages packed, as they happen, whenever it joined', async () => {
     const gzip = { headers: { 'Accept-Encoding': 'gzip, deflate, br' } };
     const plain = await open(event);
     const packed = await open(event, gzip);
@@ -378,9 +378,9 @@ describe('streams', () => {
     }
     assert.ok(rss(server.pid) - before < 96 << 20, `${rss(server.pid) - before} bytes more`);
     for (const stream of slow) stream.res.resume();
-    for (const stream of slow) assert.equal(await stream.over, false);
+    for (const stream of slow) assert.equal(await stream.closed, false);
     assert.equal(await server.metric('holdfast_stream_dropped_total') - dropped, slow.length);
-    assert.ok(!quick.isOver);
+    assert.ok(!quick.isClosed);
     // When it returns, it learns that it missed more than the server keeps.
     const resumed = await open(big, { lastEventId: slow[0].lastEventId });
     assert.equal((await resumed.find()).event, 'reset');
@@ -395,7 +395,7 @@ describe('streams', () => {
     const { seq } = (await own.get(`/v1/events/${fresh.id}/seats`)).json;
     const ended = await Stream.open(await streamsOf(own, fresh), fresh);
     await own.restart();
-    assert.equal(await ended.over, true, 'a stream ends cleanly at SIGTERM');
+    assert.equal(await ended.closed, true, 'a stream ends cleanly at SIGTERM');
     const { host, port } = await own.streams();
     const stream = await Stream.open({ host, port }, fresh, { after: seq - 1 });
     const reset = await stream.find();
@@ -414,7 +414,7 @@ describe('streams', () => {
     const begun = Date.now();
     await own.stop();
     assert.ok(Date.now() - begun < 2000, `${Date.now() - begun} ms`);
-    for (const one of many) assert.equal(await one.over, true);
+    for (const one of many) assert.equal(await one.closed, true);
   });
 
   it('streams are on the next port, or where --stream-listen says', { skip: not('cluster', 'two servers cannot have one port') }, async () => {
@@ -454,7 +454,7 @@ describe('streams', () => {
     const streams = await Promise.all(Array.from({ length: most }, () => Stream.open(port, fresh)));
     for (const { status } of streams) assert.equal(status, 200);
     const refusal = await Stream.open(port, fresh);
-    await refusal.over;
+    await refusal.closed;
     assertProblem({ status: refusal.status, headers: refusal.headers, text: refusal.text, json: refusal.json }, 503, 'overloaded');
     assert.ok(Number(refusal.headers['retry-after']) > 0);
     assert.equal((await own.get(`/v1/events/${fresh.id}`)).status, 200, 'the main port has files left');
@@ -470,7 +470,7 @@ describe('streams', () => {
   it('silence is broken by a comment every 15 s', async () => {
     assert.ok(await idle.commented(1, 15_400 - (Date.now() - idleSince)), 'no comment');
     assert.ok(Date.now() - idleSince >= 14_000);
-    assert.ok(!idle.isOver);
+    assert.ok(!idle.isClosed);
     idle.close();
   });
 });

@@ -39,16 +39,16 @@ async function launchAgain(server) {
 }
 
 class Chaos {
-  #calm = false;
+  #stopped = false;
   counts = {};
 
   constructor(random, servers, postgres, redis, database, wild) {
     Object.assign(this, { random, servers, postgres, redis, database });
-    if (wild) Object.assign(this.deeds, this.#wild);
+    if (wild) Object.assign(this.faults, this.#wild);
   }
 
   // Each breaks something, waits, and repairs it.
-  deeds = {
+  faults = {
     'server killed': async () => {
       const server = this.random.oneOf(this.servers);
       if (server.broken) return;
@@ -122,21 +122,21 @@ class Chaos {
 
   // Does about one deed per second; a server, the gate and the ledger each suffer at most one at a time.
   async run() {
-    const under = { server: null, gate: null, ledger: null };
-    while (!this.#calm) {
+    const active = { server: null, gate: null, ledger: null };
+    while (!this.#stopped) {
       await sleep(300 + this.random.below(1000));
-      const name = this.random.oneOf(Object.keys(this.deeds));
+      const name = this.random.oneOf(Object.keys(this.faults));
       const victim = name.split(' ')[0].replace('sessions', 'ledger');
-      if (under[victim] || this.#calm) continue;
+      if (active[victim] || this.#stopped) continue;
       this.counts[name] = (this.counts[name] ?? 0) + 1;
-      under[victim] = this.deeds[name]().finally(() => { under[victim] = null; });
-      under[victim].catch((error) => { this.failure ??= error; });
+      active[victim] = this.faults[name]().finally(() => { active[victim] = null; });
+      active[victim].catch((error) => { this.failure ??= error; });
     }
-    await Promise.all(Object.values(under).filter(Boolean));
+    await Promise.all(Object.values(active).filter(Boolean));
     if (this.failure) throw this.failure;
   }
 
-  end() { this.#calm = true; }
+  end() { this.#stopped = true; }
 }
 
 // ---- buyers ----
@@ -155,8 +155,8 @@ class Record {
       const place = `${json.event} ${seat}`;
       const old = this.#owner.get(place);
       if (old && old.fence < hold.fence) {
-        const over = old.status === 'released' || old.pending === 'released' || old.expires <= ms(json.created_at);
-        assert.ok(over, `${seat} was granted to ${JSON.stringify(json)} while ${JSON.stringify(old)} had it`);
+        const ended = old.status === 'released' || old.pending === 'released' || old.expires <= ms(json.created_at);
+        assert.ok(ended, `${seat} was granted to ${JSON.stringify(json)} while ${JSON.stringify(old)} had it`);
       }
       if (!old || old.fence < hold.fence) this.#owner.set(place, hold);
     }
@@ -172,8 +172,8 @@ class Buyer {
 
   constructor(random, servers, events, record) { Object.assign(this, { random, servers, events, record }); }
 
-  async run(isOver) {
-    while (!isOver()) {
+  async run(isFinished) {
+    while (!isFinished()) {
       const request = this.#choose();
       if (request.hold) request.hold.pending = request.wants;
       const answer = await this.#ask(request);
@@ -319,11 +319,11 @@ export async function soak({ seconds = 300, seed, clients = 12, wild = seconds >
   const chaos = new Chaos(seededRandom(seed), servers, postgres, redis, database, wild);
   let failed = false;
   const guard = (promise) => promise.catch((error) => { failed = true; throw error; });
-  const isOver = () => failed || Date.now() > end;
+  const isFinished = () => failed || Date.now() > end;
   const broken = guard(chaos.run());
   const buyers = Array.from({ length: clients }, (_, i) => new Buyer(seededRandom(seed * 31 + i + 1), servers, events, record));
-  const bought = Promise.allSettled(buyers.map((buyer) => guard(buyer.run(isOver))));
-  for (let next = Date.now() + FRESH_MS; !isOver(); await sleep(200)) {
+  const bought = Promise.allSettled(buyers.map((buyer) => guard(buyer.run(isFinished))));
+  for (let next = Date.now() + FRESH_MS; !isFinished(); await sleep(200)) {
     if (Date.now() < next) continue;
     await openEvent(servers[events.length % SERVERS]).then(() => { next += FRESH_MS; }, () => {}); // the server may be down at the moment
   }

@@ -1,8 +1,8 @@
 // Several servers on one ledger and gate whose connections can be broken, for the suites
 // tests/fault/scale_*.test.mjs.
 //
-//   const bench = await laboratory();                 // one PostgreSQL and one Redis per file
-//   const { one, two, ledgerLink } = await bench.pair();   // fresh database, empty gate
+//   const backends = await startBackends();                 // one PostgreSQL and one Redis per file
+//   const { one, two, ledgerLink } = await backends.pair();   // fresh database, empty gate
 //
 // Server `one` reaches ledger and gate through proxies (ledgerLink, gateLink); the others connect directly
 // unless the options say otherwise.
@@ -19,12 +19,12 @@ import { reap, Server, sleep, until } from './server.mjs';
 export const RECONCILE = ['--reconcile-every', '1s'];
 const SECTIONS = [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 50 }];
 
-export async function laboratory({ postgres: settings } = {}) {
+export async function startBackends({ postgres: settings } = {}) {
   const [postgres, redis] = await Promise.all([startPostgres(settings), startRedis('--databases', '64')]);
-  return new Laboratory(postgres, redis);
+  return new Backends(postgres, redis);
 }
 
-class Laboratory {
+class Backends {
   #gates = 0;
   #open = [];
 
@@ -59,10 +59,10 @@ class Laboratory {
 class Site {
   // Options: n servers (2), of which the first `through` (1) use the proxies; args for all servers; argsOne,
   // wrapOne and envOne for those that use the proxies.
-  constructor(laboratory, gateNumber, { n = 2, through = 1, args = [], argsOne = [], wrapOne, envOne = {} }) {
+  constructor(backends, gateNumber, { n = 2, through = 1, args = [], argsOne = [], wrapOne, envOne = {} }) {
     Object.assign(this, { n, through, args, argsOne, wrapOne, envOne, gateNumber });
-    this.postgres = laboratory.postgres;
-    this.redis = laboratory.redis;
+    this.postgres = backends.postgres;
+    this.redis = backends.redis;
   }
 
   async start() {

@@ -53,8 +53,8 @@ export class Stream {
     text.on('data', (data) => this.#read(data));
     res.on('error', () => {}); // 'close' follows
     // Resolves to true if the server ended the stream, false if the connection broke.
-    this.over = new Promise((resolve) => {
-      res.once('close', () => { this.isOver = true; this.#tell(); resolve(res.complete); });
+    this.closed = new Promise((resolve) => {
+      res.once('close', () => { this.isClosed = true; this.#tell(); resolve(res.complete); });
     });
   }
 
@@ -65,7 +65,7 @@ export class Stream {
     const deadline = Date.now() + timeoutMs;
     for (let i = 0; ; i++) {
       while (i >= this.messages.length) {
-        if (this.isOver) return null;
+        if (this.isClosed) return null;
         assert.ok(Date.now() < deadline, `no such message within ${timeoutMs} ms of ${this.messages.length}`);
         await this.#news(deadline - Date.now());
       }
@@ -78,7 +78,7 @@ export class Stream {
 
   async commented(count, timeoutMs) {
     const deadline = Date.now() + timeoutMs;
-    while (this.comments < count && !this.isOver && Date.now() < deadline) await this.#news(deadline - Date.now());
+    while (this.comments < count && !this.isClosed && Date.now() < deadline) await this.#news(deadline - Date.now());
     return this.comments >= count;
   }
 

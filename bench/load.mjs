@@ -132,7 +132,7 @@ export async function measured(server, load) {
   const before = ours && await metrics(server.url);
   const cpu = server.cpuUs();
   const result = await load();
-  await server.settled?.();
+  await server.backendsEnded?.();
   result.cpu_us = (server.cpuUs() - cpu) / result.requests;
   if (ours) {
     const after = await metrics(server.url);

@@ -24,12 +24,12 @@ export const atLeast = (value) => ({ good: (n) => n >= value, text: `>= ${value}
 export const atMost = (value) => ({ good: (n) => n <= value, text: `<= ${value}` });
 const under = (value) => ({ good: (n) => n < value, text: `< ${value}` });
 
-// Makes a line of the table from the results of the rounds: one field of ours, alone or beside a peer's.
+// Make lines of the table from the results of the rounds: one field of ours, without a peer or with one.
 export const pick = (results, field) => results.map((result) => result[field]);
-export const alone = (name, unit, field, ours, target) => (
+export const withoutPeer = (name, unit, field, ours, target) => (
   { name, unit, ours: pick(ours, field), target });
-export const beside = (name, unit, field, ours, peerName, peer, target) => (
-  { ...alone(name, unit, field, ours, target), peerName, peer: pick(peer, field) });
+export const withPeer = (name, unit, field, ours, peerName, peer, target) => (
+  { ...withoutPeer(name, unit, field, ours, target), peerName, peer: pick(peer, field) });
 
 // ---- contended: every client wants one seat that is held ----
 
@@ -42,7 +42,7 @@ function refusals(result) {
 }
 
 // Combines several short runs into one.
-export function together(results) {
+export function combined(results) {
   const sum = (of) => results.reduce((total, result) => total + of(result), 0);
   const requests = sum((r) => r.requests);
   return {
@@ -85,21 +85,21 @@ export async function contended(bench) {
       slices.bareKeyed.push(await load(bare, 1, 'keyed'));
       slices.set.push(await redisLoad(redisRequests));
     }
-    plain.ours.push(together(slices.plain));
-    plain.bare.push(together(slices.barePlain));
-    keyed.ours.push(together(slices.keyed));
-    keyed.bare.push(together(slices.bareKeyed));
-    set.push(together(slices.set));
+    plain.ours.push(combined(slices.plain));
+    plain.bare.push(combined(slices.barePlain));
+    keyed.ours.push(combined(slices.keyed));
+    keyed.bare.push(combined(slices.bareKeyed));
+    set.push(combined(slices.set));
     bench.progress('contended', round);
   }
   await Promise.all([ours.stop(), bare.stop(), redis.stop()]);
 
   return [['contended', plain], ['contended, keyed', keyed]].flatMap(([name, r]) => [
-    beside(name, 'CPU us/request', 'cpu_us', r.ours, 'bare', r.bare, atMost(1.25)),
-    beside(name, 'requests/s', 'per_second', r.ours, 'bare', r.bare, atLeast(0.85)),
-    beside(name, 'requests/s', 'per_second', r.ours, 'Redis', set, atLeast(1)),
-    beside(name, 'CPU us/request', 'cpu_us', r.ours, 'Redis', set),
-    beside(name, 'p99 us', 'p99_us', r.ours, 'bare', r.bare),
+    withPeer(name, 'CPU us/request', 'cpu_us', r.ours, 'bare', r.bare, atMost(1.25)),
+    withPeer(name, 'requests/s', 'per_second', r.ours, 'bare', r.bare, atLeast(0.85)),
+    withPeer(name, 'requests/s', 'per_second', r.ours, 'Redis', set, atLeast(1)),
+    withPeer(name, 'CPU us/request', 'cpu_us', r.ours, 'Redis', set),
+    withPeer(name, 'p99 us', 'p99_us', r.ours, 'bare', r.bare),
   ]);
 }
 
@@ -171,11 +171,11 @@ export async function distinct(bench) {
   }
   const name = 'distinct';
   return [
-    beside(name, 'holds/s', 'per_second', ours, 'PostgreSQL', peer, atLeast(2)),
-    beside(name, 'CPU us/hold', 'cpu_us', ours, 'PostgreSQL', peer),
-    alone(name, 'holds/commit', 'per_commit', ours),
-    alone(name, 'p50 us', 'p50_us', ours),
-    alone(name, 'p99 us', 'p99_us', ours),
+    withPeer(name, 'holds/s', 'per_second', ours, 'PostgreSQL', peer, atLeast(2)),
+    withPeer(name, 'CPU us/hold', 'cpu_us', ours, 'PostgreSQL', peer),
+    withoutPeer(name, 'holds/commit', 'per_commit', ours),
+    withoutPeer(name, 'p50 us', 'p50_us', ours),
+    withoutPeer(name, 'p99 us', 'p99_us', ours),
   ];
 }
 
@@ -210,8 +210,8 @@ export async function growth(bench) {
     bench.progress('growth', round);
   }
   const each = SIZES.flatMap(([size], i) => [
-    alone(`growth ${size}`, 'CPU us/hold', 'cpu_us', results[i]),
-    alone(`growth ${size}`, 'holds/s', 'per_second', results[i]),
+    withoutPeer(`growth ${size}`, 'CPU us/hold', 'cpu_us', results[i]),
+    withoutPeer(`growth ${size}`, 'holds/s', 'per_second', results[i]),
   ]);
   // The cheapest and the most expensive result of each round.
   const extreme = (choose) => results[0].map((_, round) => {
@@ -221,9 +221,9 @@ export async function growth(bench) {
   const [most, least] = [extreme(Math.max), extreme(Math.min)];
   return [
     ...each,
-    beside('growth, dearest', 'CPU us/hold', 'cpu_us', most, 'cheapest', least, atMost(2)),
-    beside('growth, fastest', 'holds/s', 'per_second', most, 'slowest', least, atMost(2)),
-    alone('growth 1 x 1,000,000', 'resident B/seat', 'resident', results.at(-1), under(200)),
+    withPeer('growth, dearest', 'CPU us/hold', 'cpu_us', most, 'cheapest', least, atMost(2)),
+    withPeer('growth, fastest', 'holds/s', 'per_second', most, 'slowest', least, atMost(2)),
+    withoutPeer('growth 1 x 1,000,000', 'resident B/seat', 'resident', results.at(-1), under(200)),
   ];
 }
 
@@ -277,9 +277,9 @@ export async function expiry(bench) {
   }
   const [busy, idle] = [pick(results, 'busy'), pick(results, 'idle')];
   return [
-    beside('expiry', 'p99 us', 'p99_us', busy, 'idle', idle, under(10)),
-    beside('expiry', 'max us', 'max_us', busy, 'idle', idle),
-    beside('expiry', 'new holds/s', 'per_second', busy, 'idle', idle),
-    alone('expiry', 'ms until all expired', 'all_ms', results),
+    withPeer('expiry', 'p99 us', 'p99_us', busy, 'idle', idle, under(10)),
+    withPeer('expiry', 'max us', 'max_us', busy, 'idle', idle),
+    withPeer('expiry', 'new holds/s', 'per_second', busy, 'idle', idle),
+    withoutPeer('expiry', 'ms until all expired', 'all_ms', results),
   ];
 }

@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createEvent, createEvents, expectPost, fetchBytes, measured, wrk } from './load.mjs';
-import { alone, atLeast, atMost, beside, check, pick, scattered } from './rows.mjs';
+import { withoutPeer, atLeast, atMost, withPeer, check, pick, scattered } from './rows.mjs';
 import { sleep, startHoldfast } from './servers.mjs';
 
 const HUGE = { sections: 25, rows: 200, seats: 200 }; // 1,000,000
@@ -70,9 +70,9 @@ export async function best(bench) {
   }
   await server.stop();
   return FILLS.flatMap(([state], i) => [
-    beside(`best, ${state}`, 'holds of 2/s', 'per_second', chosen[i], 'named', named[i],
+    withPeer(`best, ${state}`, 'holds of 2/s', 'per_second', chosen[i], 'named', named[i],
       atLeast(0.5)),
-    beside(`best, ${state}`, 'CPU us/hold', 'cpu_us', chosen[i], 'named', named[i]),
+    withPeer(`best, ${state}`, 'CPU us/hold', 'cpu_us', chosen[i], 'named', named[i]),
   ]);
 }
 
@@ -117,13 +117,13 @@ async function sell(server, event, seconds) {
 export async function streams(bench) {
   const seconds = Math.min(bench.seconds, 3); // each seat can be sold only once
   const watched = [];
-  const alone_ = [];
+  const unwatched = [];
   for (let round = 1; round <= bench.rounds; round++) {
     const server = await startHoldfast(bench, 'streams');
     const [warm, plain, event] = await createEvents(server.url, LARGE, 3);
     await sell(server, warm, 1);
     await sleep(1000);
-    alone_.push(await sell(server, plain, seconds));
+    unwatched.push(await sell(server, plain, seconds));
     await sleep(1000);
     const watchers = await watch(bench, server, event);
     const before = server.residentBytes();
@@ -140,11 +140,11 @@ export async function streams(bench) {
   }
   const name = '10,000 streams';
   return [
-    beside(name, 'holds/s', 'per_second', watched, 'none', alone_, atLeast(0.6)),
-    beside(name, 'p99 us', 'p99_us', watched, 'none', alone_, atMost(3)),
-    alone(name, 'bytes/change/stream', 'bytes_a_change', watched),
-    alone(name, 'messages/stream', 'messages_each', watched),
-    alone(name, '% of changes seen', 'seen', watched),
+    withPeer(name, 'holds/s', 'per_second', watched, 'none', unwatched, atLeast(0.6)),
+    withPeer(name, 'p99 us', 'p99_us', watched, 'none', unwatched, atMost(3)),
+    withoutPeer(name, 'bytes/change/stream', 'bytes_a_change', watched),
+    withoutPeer(name, 'messages/stream', 'messages_each', watched),
+    withoutPeer(name, '% of changes seen', 'seen', watched),
   ];
 }
 
@@ -172,8 +172,8 @@ export async function snapshot(bench) {
   }
   await server.stop();
   return kinds.flatMap((kind, i) => [
-    alone(`map of 50,000, ${kind}`, 'requests/s', 'per_second', results[i]),
-    alone(`map of 50,000, ${kind}`, 'CPU us/request', 'cpu_us', results[i]),
-    alone(`map of 50,000, ${kind}`, 'bytes', 'bytes', results[i]),
+    withoutPeer(`map of 50,000, ${kind}`, 'requests/s', 'per_second', results[i]),
+    withoutPeer(`map of 50,000, ${kind}`, 'CPU us/request', 'cpu_us', results[i]),
+    withoutPeer(`map of 50,000, ${kind}`, 'bytes', 'bytes', results[i]),
   ]);
 }

@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import { run } from './load.mjs';
-import { alone, atLeast, atMost, beside, pick } from './rows.mjs';
+import { withoutPeer, atLeast, atMost, withPeer, pick } from './rows.mjs';
 import { startPostgres, startRedis } from './servers.mjs';
 
 const DRIVERS = [['memory', 'table'], ['sqlite', 'sqlite3'], ['postgres', 'libpq'], ['redis', 'hiredis']];
@@ -37,7 +37,7 @@ function lines(driver, peer, results) {
   const name = `locks, ${driver}`;
   const side = (kind, which) => pick(pick(results, kind), which);
   const both = (kind, unit, field, target) => (
-    beside(name, unit, field, side(kind, 'ours'), peer, side(kind, 'hand'), target));
+    withPeer(name, unit, field, side(kind, 'ours'), peer, side(kind, 'hand'), target));
   // The calls by hand have no queue, and a lease is one UPDATE of a permanent row, so this line has no target.
   const goal = driver === 'postgres' ? undefined : atLeast(0.85);
   const table = [
@@ -50,15 +50,15 @@ function lines(driver, peer, results) {
     both('handover32', 'waiters\' CPU us/hand-over', 'cpu_us'),
   ];
   if (results[0].uncontended_bare) { // the least possible; no target
-    table.push(beside(name, 'acquire+release/s', 'per_second', side('uncontended_bare', 'ours'), 'mutex', side('uncontended_bare', 'hand')),
-      beside(name, 'hand-overs/s, 32 wait', 'per_second', side('handover32_bare', 'ours'), 'mutex', side('handover32_bare', 'hand')));
+    table.push(withPeer(name, 'acquire+release/s', 'per_second', side('uncontended_bare', 'ours'), 'mutex', side('uncontended_bare', 'hand')),
+      withPeer(name, 'hand-overs/s, 32 wait', 'per_second', side('handover32_bare', 'ours'), 'mutex', side('handover32_bare', 'hand')));
   }
   if (!results[0][MANY]) return table;
   return [
     ...table,
     both(MANY, 'hand-overs/s, 100 wait', 'per_second'),
-    alone(name, 'commands/hand-over, 32 wait', 'commands', side('handover32', 'ours')),
-    beside(name, 'commands/hand-over, 100 wait', 'commands', side(MANY, 'ours'), '32 wait',
+    withoutPeer(name, 'commands/hand-over, 32 wait', 'commands', side('handover32', 'ours')),
+    withPeer(name, 'commands/hand-over, 100 wait', 'commands', side(MANY, 'ours'), '32 wait',
       side('handover32', 'ours'), atMost(1.1)),
   ];
 }

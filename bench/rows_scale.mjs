@@ -4,7 +4,7 @@
 
 import { createEvent, createEvents, expectPost, measured, seatsOf, wrk } from './load.mjs';
 import {
-  LARGE, SMALL, alone, atLeast, beside, check, pick, scattered, together,
+  LARGE, SMALL, withoutPeer, atLeast, withPeer, check, pick, scattered, combined,
 } from './rows.mjs';
 import { sleep, startHoldfast, startPeer, startPostgres, startRedis } from './servers.mjs';
 
@@ -72,7 +72,7 @@ async function distinctOnce(bench, kind) {
   }
   // A backend reports its commits late, at the latest when it ends, so the count covers warm-up and run.
   await server.stop();
-  await below.postgres.settled();
+  await below.postgres.backendsEnded();
   result.commits = (below.number(COMMITS) - commits) / (warm.requests + result.requests);
   result.per_commit = 1 / result.commits;
   await below.stop();
@@ -88,11 +88,11 @@ async function distinct(bench) {
     bench.progress('scale, distinct', round);
   }
   const both = (unit, field, target) => (
-    beside('scale, distinct', unit, field, ours, 'two-layer', peer, target));
+    withPeer('scale, distinct', unit, field, ours, 'two-layer', peer, target));
   return [
     both('holds/s', 'per_second', atLeast(2.5)),
-    alone('scale, distinct', 'holds/commit', 'per_commit', ours, atLeast(20)),
-    alone('scale, distinct', 'holds/batch', 'per_batch', ours),
+    withoutPeer('scale, distinct', 'holds/commit', 'per_commit', ours, atLeast(20)),
+    withoutPeer('scale, distinct', 'holds/batch', 'per_batch', ours),
     both('commits/hold', 'commits'),
     both('WAL bytes/hold', 'wal'),
     both('server\'s CPU us/hold', 'cpu_us'),
@@ -139,15 +139,15 @@ async function losers(bench) {
     for (let second = 0; second < bench.seconds; second++) {
       for (const [i, one] of refuse.entries()) slices[i].push(await one());
     }
-    slices.forEach((of, i) => results[i].push(together(of)));
+    slices.forEach((of, i) => results[i].push(combined(of)));
     bench.progress('scale, losers', round);
   }
   await Promise.all(servers.map((server) => server.stop()));
   await below.stop();
   const [ours, ...peers] = results;
   return PEERS.flatMap(([strategy, target], i) => [
-    beside('scale, losers', 'refusals/s', 'per_second', ours, strategy, peers[i], atLeast(target)),
-    beside('scale, losers', 'server\'s CPU us/refusal', 'cpu_us', ours, strategy, peers[i]),
+    withPeer('scale, losers', 'refusals/s', 'per_second', ours, strategy, peers[i], atLeast(target)),
+    withPeer('scale, losers', 'server\'s CPU us/refusal', 'cpu_us', ours, strategy, peers[i]),
   ]);
 }
 
@@ -194,7 +194,7 @@ async function several(bench) {
     bench.progress('scale, servers', round);
   }
   const line = (name, unit, field, results, target) => (
-    beside(`scale, three on ${name}`, unit, field, results, 'one server', one, target));
+    withPeer(`scale, three on ${name}`, unit, field, results, 'one server', one, target));
   return [
     line('one event', 'holds/s', 'per_second', hot, atLeast(0.8)),
     line('one event', 'p99 us', 'p99_us', hot),

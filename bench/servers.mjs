@@ -214,7 +214,7 @@ export async function startPostgres(bench) {
   const children = () => readProc(server.pid, `task/${server.pid}/children`).match(/\d+/g) ?? [];
   server.cpuUs = () => children().reduce((sum, pid) => sum + processCpuUs(pid, false),
     processCpuUs(server.pid, true));
-  server.settled = () => server.until(() => children().length <= server.idleChildren);
+  server.backendsEnded = () => server.until(() => children().length <= server.idleChildren);
   server.sql = (...statements) => execFileSync('psql', [...server.client, '-d', 'postgres', '-qAtX',
     '-v', 'ON_ERROR_STOP=1', ...statements.flatMap((statement) => ['-c', statement])],
   { encoding: 'utf8', timeout: 60_000, stdio: ['ignore', 'pipe', 'pipe'] }).trim();

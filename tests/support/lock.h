@@ -1,5 +1,5 @@
 /* What the tests of the lock library share: a driver that hands everything to memory: but can be
- * told to lose answers, to be away, or to be slow; threads; a clock.  Include after support.h. */
+ * told to lose answers, to be away, or to be slow; threads; a clock.  Include after fixtures.h. */
 #ifndef HF_TESTS_SUPPORT_LOCK_H
 #define HF_TESTS_SUPPORT_LOCK_H
 

@@ -1,5 +1,5 @@
 /* What the tests of the Redis driver share: one server for an executable, and calls that must be
- * answered.  Include after support.h. */
+ * answered.  Include after fixtures.h. */
 #ifndef HF_TESTS_SUPPORT_REDIS_H
 #define HF_TESTS_SUPPORT_REDIS_H
 

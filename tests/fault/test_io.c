@@ -1,10 +1,10 @@
-/* Every call to the disk fails once, and then for good: a fixed story runs through the real engine
- * on a file system that fails call N, for N = 1, 2, 3 ... until the story meets no fault any more.
- * After each: every command had one answer, a success or "not done" or "not known"; every success
- * is true and nothing that was "not done" has left a trace, both in the files as a crash would
- * leave them and after a clean stop; and the ledger is sound (I7, I11, I14).
+/* Fails every call to the disk, first once and then for good: a fixed story runs through the real
+ * engine on a file system that fails call N, for N = 1, 2, 3 ... until the story meets no fault any
+ * more.  After each run every command had one answer: a success, "not done" or "not known".  Every
+ * success is true, and nothing that was "not done" left a trace, both in the files as a crash would
+ * leave them and after a clean stop.  And the ledger is sound (I7, I11, I14).
  *
- * Kinds of faults that take the same way are swept in larger steps; HF_FAULT_ALL=1 takes every N.
+ * Kinds of faults that take the same path are swept in larger steps; HF_FAULT_ALL=1 takes every N.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,11 +29,11 @@
 
 #define TTL_MS INT64_C(60000)
 #define RENEWED_TTL_MS INT64_C(120000)
-#define SWEEP_POINTS_MAX 2000 /* the story is shorter */
-#define REPEAT_EVERY 8        /* points at which an untroubled story too is taken up again */
+#define SWEEP_POINTS_MAX 2000 /* the story makes fewer calls */
+#define REPEAT_EVERY 8        /* how often a story without a fault is repeated, too */
 
 static char dir[64], path[96];
-static char image[96], failed_image[96]; /* of the end, and of the first failure */
+static char image[96], failed_image[96]; /* the files at the end, and at the first failure */
 static bool failed_taken;
 static char url[128]; /* by the file system that fails */
 
@@ -63,13 +63,13 @@ struct story {
     const struct clock *clock;
     struct client client;
     struct event *event;
-    struct call calls[SCENES]; /* answers 0: never asked */
+    struct call calls[SCENES]; /* answers is 0 if it was never asked */
 };
 
 static bool asked(const struct story *s, enum scene scene) { return s->calls[scene].answers > 0; }
 static bool done(const struct story *s, enum scene scene) { return call_done(&s->calls[scene]); }
 
-/* Asked, and answered that nothing was done. */
+/* Returns true if the command was answered and nothing was done. */
 static bool not_done(const struct story *s, enum scene scene)
 {
     return asked(s, scene) && s->calls[scene].c.verdict == VERDICT_LEDGER_UNAVAILABLE;
@@ -120,7 +120,7 @@ static void play_holds(struct story *s)
     client_batch(&s->client, s->event->def->id.key, calls, 3);
 }
 
-/* Where the answer about A's seats is: the last try. */
+/* Returns the scene with the answer about A's seats: the last try. */
 static enum scene last_a(const struct story *s)
 {
     return asked(s, HOLD_A_AGAIN) ? HOLD_A_AGAIN : HOLD_A;
@@ -188,7 +188,7 @@ static void copy_file(const char *name, const char *end)
     assert_int_equal(fclose(out), 0);
 }
 
-/* What a kill would leave: the files as they are, without what only processes know. */
+/* Copies what a kill would leave: the files as they are, without the state of processes. */
 static void take_image(const char *name)
 {
     remove_ledger(name);
@@ -197,7 +197,7 @@ static void take_image(const char *name)
     copy_file(name, "-journal");
 }
 
-/* On the thread that gives the answer, so before the engine does anything else. */
+/* Called on the thread that answers, so before the engine does anything else. */
 static void at_failure(const struct command *command)
 {
     (void)command;
@@ -215,7 +215,7 @@ static sqlite3 *open_plainly(const char *name)
     return db;
 }
 
-/* The one integer that a query about these bytes answers; -1 when there is no row. */
+/* Returns the one integer that a query about these bytes answers; -1 if there is no row. */
 static int64_t ask_sql(sqlite3 *db, const char *sql, const void *bytes, size_t len)
 {
     sqlite3_stmt *stmt;
@@ -263,7 +263,7 @@ static void check_events(sqlite3 *db, const struct story *s)
         check_key(db, s, EVENT_AGAIN);
 }
 
-/* A hold that was granted is as its one change left it; one that was not is nowhere. */
+/* A granted hold is as its one change left it; one that was not granted has no row. */
 static void check_hold(sqlite3 *db, const struct story *s, enum scene hold, enum scene change)
 {
     const struct hold_row *row = command_hold(&s->calls[hold].c);
@@ -330,7 +330,7 @@ static void check_files(const char *name, const struct story *s)
     sqlite3_close(db);
 }
 
-/* The first failure: what was answered until then, it included, is true. */
+/* All answers up to the first failure, and that one, are true. */
 static void check_first_failure(const struct story *s)
 {
     struct story *then = hf_alloc(sizeof *then);
@@ -346,7 +346,7 @@ static void check_first_failure(const struct story *s)
     free(then);
 }
 
-/* On a disk that works again the same request is answered with the same bytes, or done anew. */
+/* On a disk that works again the same request gets the same bytes, or is executed again. */
 static void check_repeat(const struct story *s)
 {
     struct client client;
@@ -378,7 +378,7 @@ static void check_repeat(const struct story *s)
     check_sound(path);
 }
 
-/* A start that was refused is no obstacle to the next. */
+/* A start that failed does not prevent the next one. */
 static void check_opens(const struct story *s)
 {
     struct hf_err err = {0};
@@ -396,8 +396,8 @@ struct tally {
     int points, refused_starts, not_done, unknown;
 };
 
-/* One answer each, and none but those that a failing disk explains.  Returns how many batches or
- * reads failed. */
+/* Every command has one answer, and a failing disk explains it.  Returns how many batches or reads
+ * failed. */
 static int check_answers(const struct story *s, struct tally *tally)
 {
     int failed = 0;
@@ -417,7 +417,7 @@ static int check_answers(const struct story *s, struct tally *tally)
     return failed;
 }
 
-/* A fault that stays: whoever cannot write says so, until the fault ends. */
+/* With a fault that stays, every command that cannot write fails until the fault ends. */
 static void play_forever(struct story *s, enum fault_call call, struct tally *tally)
 {
     char why[256] = "";
@@ -441,7 +441,7 @@ static void play_once(struct story *s, struct tally *tally)
     assert_in_range(check_answers(s, tally), 0, 1);
 }
 
-/* The story with call `at` failing.  False when it met no fault. */
+/* Plays the story with call `at` failing.  Returns false if the story met no fault. */
 static bool play_point(enum fault_call call, int at, int code, bool forever, struct tally *tally)
 {
     struct story *s = hf_alloc(sizeof *s);
@@ -516,7 +516,7 @@ static void sweep(enum fault_call call, int code, bool forever, int step)
     }
 SWEEPS(SWEEP_TEST)
 
-/* ---- a fault that lasts, on a clock that runs ---- */
+/* ---- a fault that lasts, on the real clock ---- */
 
 static void begin(struct story *s)
 {
@@ -543,7 +543,7 @@ static void pause_ms(int ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
 }
 
-/* Ready by itself, though nobody asks anything. */
+/* The engine becomes ready by itself, without any request. */
 static void await_ready(struct story *s)
 {
     for (int waited_ms = 0; !engine_ready(s->client.engine, NULL, 0); waited_ms += 20) {
@@ -552,7 +552,7 @@ static void await_ready(struct story *s)
     }
 }
 
-static void a_full_disk_is_said_and_its_end_noticed(void **state)
+static void a_full_disk_is_reported_and_its_end_noticed(void **state)
 {
     (void)state;
     struct story s;
@@ -561,8 +561,8 @@ static void a_full_disk_is_said_and_its_end_noticed(void **state)
     fault_arm(FAULT_WRITE, 1, SQLITE_FULL, true);
     play_holds(&s);
     for (int i = HOLD_A; i <= HOLD_C; i++)
-        assert_int_equal(s.calls[i].c.verdict, HF_LEDGER_UNAVAILABLE);
-    pause_ms(700); /* longer than it takes to look again */
+        assert_int_equal(s.calls[i].c.verdict, VERDICT_LEDGER_UNAVAILABLE);
+    pause_ms(700); /* longer than the time between two probes */
     assert_false(engine_ready(s.client.engine, why, sizeof why));
     assert_non_null(strstr(why, "full"));
     fault_disarm();
@@ -594,7 +594,7 @@ static void a_commit_whose_sync_fails_for_a_moment_is_found_not_done(void **stat
     end(&s);
 }
 
-/* How many of the batch's holds the files have. */
+/* Counts the batch's holds that the files have. */
 static int64_t holds_in(const char *name, const struct story *s)
 {
     int64_t there = 0;
@@ -606,7 +606,7 @@ static int64_t holds_in(const char *name, const struct story *s)
     return there;
 }
 
-static void a_commit_whose_sync_keeps_failing_is_unknown_whole_and_named(void **state)
+static void a_commit_whose_sync_keeps_failing_is_unknown_as_a_whole(void **state)
 {
     (void)state;
     struct story s;
@@ -632,8 +632,8 @@ static void a_commit_whose_sync_keeps_failing_is_unknown_whole_and_named(void **
     assert_true(there == 0 || there == 3);
 }
 
-/* The commit is on the disk, and then its place in the shared index cannot be had: the log of the
- * files has grown over what is mapped.  A crash now would bring it back. */
+/* The commit is on the disk, but the shared index cannot be extended for it: the log has grown
+ * beyond what is mapped.  A crash now would bring the commit back. */
 static void a_commit_that_cannot_be_indexed_is_found_not_done(void **state)
 {
     (void)state;
@@ -693,10 +693,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define SWEEP_ENTRY(claim, call, code, forever, step) cmocka_unit_test(claim),
-        SWEEPS(SWEEP_ENTRY) cmocka_unit_test(a_full_disk_is_said_and_its_end_noticed),
+        SWEEPS(SWEEP_ENTRY) cmocka_unit_test(a_full_disk_is_reported_and_its_end_noticed),
         cmocka_unit_test(a_commit_whose_sync_fails_for_a_moment_is_found_not_done),
         cmocka_unit_test(a_commit_that_cannot_be_indexed_is_found_not_done),
-        cmocka_unit_test(a_commit_whose_sync_keeps_failing_is_unknown_whole_and_named),
+        cmocka_unit_test(a_commit_whose_sync_keeps_failing_is_unknown_as_a_whole),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

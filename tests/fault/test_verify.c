@@ -1,6 +1,6 @@
-/* `holdfast verify` finds what is wrong.  A real ledger is made through the engine, with a hold in
- * every state; each test damages a copy of it in one way, by SQL, and verify must name the
- * invariants that this breaks, and no others. */
+/* `holdfast verify` finds what is wrong.  The engine makes a real ledger with a hold in every
+ * state. Each test damages a copy of it in one way, by SQL, and verify must name the invariants
+ * that this breaks, and no others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -239,10 +239,11 @@ static void verify(const char *path, struct verify_report *report)
 
 /* ---- damage ---- */
 
-/* In the SQL seat:1.4 is the key of seat 4 of event 1, and hold:1.3 that of its hold of fence 3. */
+/* In the SQL seat:1.4 is the key of seat 4 of event 1, and hold:1.3 that of the hold with fence 3.
+ */
 static const struct damage {
     const char *claim;
-    enum verify_id id;    /* among those that fail */
+    enum verify_id id;    /* a check that fails */
     const char *violated; /* the invariants of all that fail */
     const char *sql;
 } damages[] = {
@@ -440,7 +441,7 @@ static const struct damage {
 };
 #define N_DAMAGES (sizeof damages / sizeof *damages)
 
-/* "I1 I3": each invariant that is violated, once. */
+/* Lists each violated invariant once: "I1 I3". */
 static void violated(const struct verify_report *report, char out[64])
 {
     const char *last = "";
@@ -490,7 +491,7 @@ static void a_ledger_made_by_the_engine_is_sound(void **state)
     assert_int_equal(report.checks[VERIFY_FOLD_EVENTS].rows, EVENTS);
 }
 
-static void many_violations_are_counted_and_five_shown(void **state)
+static void many_violations_are_counted_and_five_are_shown(void **state)
 {
     (void)state;
     struct verify_report report;
@@ -504,7 +505,7 @@ static void many_violations_are_counted_and_five_shown(void **state)
         assert_non_null(strstr(check->examples[i], "event 1, seat "));
 }
 
-/* Events of versions before 3: a row for each row of seats, and for each seat. */
+/* Events of schema versions before 3 have a row for each row of seats, and for each seat. */
 static void an_event_that_was_made_with_all_its_rows_is_sound(void **state)
 {
     (void)state;
@@ -520,7 +521,7 @@ static void an_event_that_was_made_with_all_its_rows_is_sound(void **state)
     assert_int_equal(report.checks[VERIFY_SEAT_OWNER].rows, EVENTS * ROWS * SEATS_PER_ROW);
 }
 
-static void what_is_no_ledger_is_refused_with_a_reason(void **state)
+static void a_file_that_is_no_ledger_is_refused_with_a_reason(void **state)
 {
     (void)state;
     struct verify_report report;
@@ -535,8 +536,8 @@ static void what_is_no_ledger_is_refused_with_a_reason(void **state)
     assert_non_null(strstr(err.msg, "1000"));
 }
 
-/* The program beside this test: BUILD/tests/fault/test_verify, BUILD/holdfast.  Its leaks are
- * looked for in the tests above, once: the sanitizer takes seconds at the end of a process. */
+/* The program beside this test: BUILD/tests/fault/test_verify, BUILD/holdfast.  The tests
+ * above look for leaks: the sanitizer takes seconds for that at the end of a process. */
 static int run_program(const char *arguments, char *out, size_t size)
 {
     char self[512], command[1024];
@@ -583,9 +584,9 @@ int main(void)
 {
     struct CMUnitTest tests[4 + N_DAMAGES] = {
         cmocka_unit_test(a_ledger_made_by_the_engine_is_sound),
-        cmocka_unit_test(many_violations_are_counted_and_five_shown),
+        cmocka_unit_test(many_violations_are_counted_and_five_are_shown),
         cmocka_unit_test(an_event_that_was_made_with_all_its_rows_is_sound),
-        cmocka_unit_test(what_is_no_ledger_is_refused_with_a_reason),
+        cmocka_unit_test(a_file_that_is_no_ledger_is_refused_with_a_reason),
         cmocka_unit_test(the_program_answers_by_its_exit_status),
     };
     for (size_t i = 0; i < N_DAMAGES; i++)

@@ -1,5 +1,5 @@
-/* Claims about src/db: statement templates, and SQLite through db.h alone.  Those that every
- * database is held to are made of PostgreSQL too; test_db_postgres.c has its own. */
+/* Tests of src/db: statement templates, and SQLite through db.h alone.  Those that hold for every
+ * database also run on PostgreSQL; test_db_postgres.c has those of PostgreSQL alone. */
 #include "support/fixtures.h"
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static void rows_vanish_and_their_columns_become_parameters(void **state)
                    "INSERT INTO t SELECT ?1, ?2", 2);
 }
 
-static void args_vanish_from_the_end(void **state)
+static void args_at_the_end_vanish(void **state)
 {
     (void)state;
     assert_expands("SELECT 1 WHERE r.a > r.b{args(a bigint, b bigint)}", "SELECT 1 WHERE ?1 > ?2",
@@ -87,7 +87,7 @@ static void names_are_matched_whole(void **state)
 {
     (void)state;
     assert_expands("r.now_ms r.now{args(now bigint, now_ms bigint)}", "?2 ?1", 2);
-    /* an r of somebody else's */
+    /* an r that is part of another name */
     assert_expands("bar.id x.r.id tr.id r.id{args(id bigint)}", "bar.id x.r.id tr.id ?1", 1);
     assert_expands("(r.id)+r.id{args(id bigint)}", "(?1)+?1", 1);
 }
@@ -98,7 +98,7 @@ static void a_list_may_run_over_lines(void **state)
     assert_expands("SELECT r.b{args(a bigint,\n  b bigint)}", "SELECT ?2", 2);
 }
 
-static void fragments_are_the_driver_s_words(void **state)
+static void fragments_are_replaced_by_the_driver_s_words(void **state)
 {
     (void)state;
     assert_expands("CREATE TABLE t (k {key}) {hot};", "CREATE TABLE t (k INTEGER KEY) ;", 0);
@@ -106,7 +106,7 @@ static void fragments_are_the_driver_s_words(void **state)
                    "SELECT 1 FROM t WHERE k = ?1 FOR UPDATE", 1);
 }
 
-static void where_rows_travel_as_arrays_they_are_unnested(void **state)
+static void rows_that_are_sent_as_arrays_are_unnested(void **state)
 {
     (void)state;
     static const struct dialect arrays = {.fragments = fragments, .row_at_a_time = false};
@@ -182,14 +182,14 @@ static void a_wrong_template_is_our_mistake(void **state)
     assert_refused("SELECT r.y{args(y bigint)");
 }
 
-/* ---- a database of one's own ---- */
+/* ---- a database for each test ---- */
 
 static bool on_postgres;
 
 static struct {
     struct temp_dir dir;
     char url[200];
-    struct clock_fake clock; /* of SQLite alone */
+    struct clock_fake clock; /* SQLite only */
     struct db *db;
 } lab;
 
@@ -299,7 +299,7 @@ static void exec_many_counts_the_rows_it_changed(void **state)
     ok(stmt->driver->exec_many(stmt, args, 2, NULL, &err), &err);
 }
 
-static void statements_are_counted_one_a_row(void **state)
+static void statements_are_counted_one_per_row(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -354,7 +354,7 @@ static void a_query_may_be_ended_early(void **state)
         stmt->driver->finish(stmt);
         assert_int_equal(db_step(stmt, &err), DB_DONE);
     }
-    script("DROP TABLE t"); /* nothing is left open on it */
+    script("DROP TABLE t"); /* the statement has no open query */
 }
 
 static void assert_column(struct db_stmt *stmt, int column, const void *want, size_t want_len)
@@ -426,7 +426,7 @@ static void integers_keep_all_their_64_bits(void **state)
     }
 }
 
-static void a_statement_that_cannot_be_is_our_mistake(void **state)
+static void an_invalid_statement_is_our_mistake(void **state)
 {
     (void)state;
     struct db_stmt *stmt = NULL;
@@ -461,7 +461,7 @@ static void a_refused_row_is_reported_and_the_statement_lives_on(void **state)
 
 /* ---- transactions ---- */
 
-static void what_is_rolled_back_never_was(void **state)
+static void a_transaction_that_is_rolled_back_leaves_no_trace(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -592,13 +592,13 @@ static enum hf_status try_open(const char *url, struct db_options options, struc
     return status;
 }
 
-static void a_second_writer_is_refused_and_told_who_is_there(void **state)
+static void a_second_writer_is_refused_and_told_the_process_id(void **state)
 {
     (void)state;
     struct hf_err err;
     char pid[32];
     snprintf(pid, sizeof pid, " %ld ", (long)getpid());
-    for (int i = 0; i < 2; i++) { /* a refusal does not loosen the lock */
+    for (int i = 0; i < 2; i++) { /* a refused attempt does not release the lock */
         assert_int_equal(try_open(lab.dir.url, writer(), &err), HF_LEDGER_UNAVAILABLE);
         assert_non_null(strstr(err.msg, pid));
         assert_non_null(strstr(err.msg, lab.dir.db));
@@ -626,7 +626,7 @@ static void the_lock_of_a_dead_server_does_not_count(void **state)
     assert_null(strstr(err.msg, "999999999"));
 }
 
-static void a_url_of_no_driver_is_refused(void **state)
+static void a_url_without_a_driver_is_refused(void **state)
 {
     (void)state;
     struct hf_err err;
@@ -640,7 +640,7 @@ static void a_url_of_no_driver_is_refused(void **state)
     char url[5000] = "sqlite:";
     memset(url + 7, 'x', 4500);
     assert_int_equal(try_open(url, writer(), &err), HF_INVALID_REQUEST);
-    url[7 + 4095] = '\0'; /* fits, but not with .lock behind it */
+    url[7 + 4095] = '\0'; /* it fits, but not with .lock appended */
     assert_int_equal(try_open(url, writer(), &err), HF_INVALID_REQUEST);
 }
 
@@ -663,7 +663,7 @@ static void a_path_that_cannot_be_opened_is_named(void **state)
     assert_int_equal(try_open(url, reader(), &err), HF_OK);
 }
 
-static void a_file_of_something_else_is_refused(void **state)
+static void a_file_that_is_no_database_is_refused(void **state)
 {
     (void)state;
     char url[256];
@@ -694,7 +694,7 @@ static int64_t now(struct db *db)
     return ms;
 }
 
-static void time_begins_at_the_wall_and_goes_on_by_itself(void **state)
+static void time_begins_at_the_wall_clock_and_goes_on_without_it(void **state)
 {
     (void)state;
     assert_int_equal(now(lab.db), T0_MS);
@@ -707,7 +707,7 @@ static void time_begins_at_the_wall_and_goes_on_by_itself(void **state)
     clock_fake_advance(&lab.clock, 1000);
     assert_int_equal(now(lab.db), T0_MS + 1501);
     struct db_options options = reader();
-    struct db *other = open_db(&options); /* opened now: the wall as it is now */
+    struct db *other = open_db(&options); /* it was opened now, so it has the wall clock of now */
     assert_int_equal(now(other), T0_MS + 1501 + 4 * HOUR_MS);
     db_close(other);
 }
@@ -732,24 +732,24 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_without_braces_is_left_alone),
         cmocka_unit_test(rows_vanish_and_their_columns_become_parameters),
-        cmocka_unit_test(args_vanish_from_the_end),
+        cmocka_unit_test(args_at_the_end_vanish),
         cmocka_unit_test(a_parameter_may_be_declared_and_not_used),
         cmocka_unit_test(names_are_matched_whole),
         cmocka_unit_test(a_list_may_run_over_lines),
-        cmocka_unit_test(fragments_are_the_driver_s_words),
-        cmocka_unit_test(where_rows_travel_as_arrays_they_are_unnested),
+        cmocka_unit_test(fragments_are_replaced_by_the_driver_s_words),
+        cmocka_unit_test(rows_that_are_sent_as_arrays_are_unnested),
         cmocka_unit_test(the_text_is_appended),
         cmocka_unit_test(there_may_be_24_parameters_and_no_more),
         cmocka_unit_test(a_wrong_template_is_our_mistake),
         claim(exec_many_counts_the_rows_it_changed),
-        claim(statements_are_counted_one_a_row),
+        claim(statements_are_counted_one_per_row),
         claim(query_many_answers_for_each_row_in_turn),
         claim(a_query_may_be_ended_early),
         claim(text_bytes_and_null_come_back_as_they_were),
         claim(integers_keep_all_their_64_bits),
-        claim(a_statement_that_cannot_be_is_our_mistake),
+        claim(an_invalid_statement_is_our_mistake),
         claim(a_refused_row_is_reported_and_the_statement_lives_on),
-        claim(what_is_rolled_back_never_was),
+        claim(a_transaction_that_is_rolled_back_leaves_no_trace),
         claim(a_reader_sees_commits_only_and_one_moment_in_a_transaction),
         claim(a_transaction_within_a_transaction_is_our_mistake),
         claim(a_commit_is_on_disk_when_it_returns),
@@ -757,19 +757,19 @@ int main(void)
         claim(an_old_file_gets_what_it_lacks_and_keeps_its_rows),
         claim(a_file_newer_than_the_program_is_refused),
         claim(a_migration_that_fails_leaves_the_version_before_it),
-        claim(a_second_writer_is_refused_and_told_who_is_there),
+        claim(a_second_writer_is_refused_and_told_the_process_id),
         claim(the_lock_of_a_dead_server_does_not_count),
-        claim(a_url_of_no_driver_is_refused),
+        claim(a_url_without_a_driver_is_refused),
         claim(a_path_that_cannot_be_opened_is_named),
-        claim(a_file_of_something_else_is_refused),
+        claim(a_file_that_is_no_database_is_refused),
         cmocka_unit_test(closing_nothing_is_harmless),
-        claim(time_begins_at_the_wall_and_goes_on_by_itself),
+        claim(time_begins_at_the_wall_clock_and_goes_on_without_it),
         claim(time_is_never_before_what_was_stored),
     };
     const struct CMUnitTest of_all[] = {
         claim(a_query_may_be_ended_early),
         claim(integers_keep_all_their_64_bits),
-        claim(what_is_rolled_back_never_was),
+        claim(a_transaction_that_is_rolled_back_leaves_no_trace),
         claim(a_reader_sees_commits_only_and_one_moment_in_a_transaction),
         claim(a_transaction_within_a_transaction_is_our_mistake),
         claim(a_fresh_file_gets_every_version),

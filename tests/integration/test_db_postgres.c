@@ -1,4 +1,4 @@
-/* Claims about src/db on PostgreSQL, beyond those that test_db.c makes of every database. */
+/* Tests of src/db on PostgreSQL, in addition to those that test_db.c runs on every database. */
 #include "support/fixtures.h"
 
 #include <pthread.h>
@@ -172,7 +172,7 @@ static void five_thousand_rows_go_and_come_in_one_statement(void **state)
     free(args);
 }
 
-static void more_than_any_socket_buffers_gets_through(void **state)
+static void more_than_a_socket_buffers_gets_through(void **state)
 {
     (void)state;
     enum { N = 200, SIZE = 200000 };
@@ -238,7 +238,7 @@ static void a_batch_is_two_exchanges(void **state)
     assert_int_equal(number(lab.db, COUNT), 13);
 }
 
-static void a_transaction_in_which_nothing_is_asked_costs_nothing(void **state)
+static void an_empty_transaction_costs_nothing(void **state)
 {
     (void)state;
     int64_t before = exchanges();
@@ -249,7 +249,7 @@ static void a_transaction_in_which_nothing_is_asked_costs_nothing(void **state)
     assert_int_equal(exchanges(), before);
 }
 
-static void statements_may_be_under_way_at_once_and_others_between(void **state)
+static void several_statements_may_be_under_way_at_once(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -308,7 +308,7 @@ static void a_surprise_keeps_the_commit_from_happening(void **state)
     assert_int_equal(number(lab.db, "SELECT CAST(SUM(n) AS bigint) FROM t"), 2);
 }
 
-static void a_surprise_is_told_by_the_next_answer_too(void **state)
+static void a_surprise_is_reported_by_the_next_answer_too(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -346,10 +346,10 @@ static void an_error_in_the_middle_ends_the_transaction_and_not_the_connection(v
     assert_int_equal(db_query(count, NULL, &err), HF_INTERNAL);
     assert_int_equal(try_commit(lab.db, &err), HF_INTERNAL);
     assert_int_equal(number(lab.db, COUNT), 3);
-    ok(db_exec(insert, &fresh, NULL, &err), &err); /* prepared behind the error, or again */
+    ok(db_exec(insert, &fresh, NULL, &err), &err); /* it is prepared after the error, or again */
 }
 
-/* A statement that the server could not parse: its own failure, not its neighbours'. */
+/* A statement that the server cannot parse fails, and its neighbours do not. */
 static void a_bad_statement_outside_a_transaction_fails_alone(void **state)
 {
     (void)state;
@@ -366,7 +366,7 @@ static void a_bad_statement_outside_a_transaction_fails_alone(void **state)
     }
 }
 
-static void a_lock_that_is_not_given_up_is_a_conflict(void **state)
+static void a_lock_that_is_not_released_is_a_conflict(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -431,7 +431,7 @@ static void a_deadlock_is_a_conflict_for_one_of_the_two(void **state)
     "SELECT COUNT(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"                          \
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
-static void a_connection_that_was_ended_is_made_anew_unseen(void **state)
+static void a_connection_that_was_ended_is_made_again_unnoticed(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -441,7 +441,7 @@ static void a_connection_that_was_ended_is_made_anew_unseen(void **state)
     for (int i = 0; i < 3; i++) {
         ask(END_OTHERS);
         usleep(20000);
-        begin(lab.db); /* nothing was lost: nothing to tell */
+        begin(lab.db); /* nothing was lost, so there is nothing to report */
         ok(db_exec(bump, &key, NULL, &err), &err);
         commit(lab.db);
         ask(END_OTHERS);
@@ -488,7 +488,7 @@ static void *end_in_a_moment(void *ctx)
     return NULL;
 }
 
-/* A commit that takes long, for a trigger that runs at its end. */
+/* The commit takes long because of a trigger that runs at its end. */
 static void lost_during_the_commit_is_an_unknown_outcome(void **state)
 {
     (void)state;
@@ -539,7 +539,7 @@ static void a_server_that_restarts_is_found_again_and_not_asked_too_often(void *
     }
 }
 
-/* Somebody else gets through while this one still tries. */
+/* Another connection is made while this one still tries. */
 static void *reach_in_a_moment(void *reached_us)
 {
     usleep(300000);
@@ -547,7 +547,7 @@ static void *reach_in_a_moment(void *reached_us)
     return NULL;
 }
 
-static void who_failed_tries_again_at_once_when_another_got_through(void **state)
+static void a_failed_connection_is_retried_at_once_when_another_was_made(void **state)
 {
     (void)state;
     struct postgres_server *server = postgres_server_own();
@@ -560,7 +560,7 @@ static void who_failed_tries_again_at_once_when_another_got_through(void **state
     (void)snprintf(url, sizeof url, "%s?connect_timeout=1", lab.url);
     struct db *db = open_at(url, &options), *other = open_at(lab.url, &options);
     postgres_server_stop(server);
-    for (int i = 0; i < 40; i++, usleep(20000)) /* its pause is most of a second by then */
+    for (int i = 0; i < 40; i++, usleep(20000)) /* by now it pauses for most of a second */
         assert_int_equal(try_number(db, COUNT, &value, &err), HF_LEDGER_UNAVAILABLE);
     postgres_server_again(server);
     assert_int_equal(number(other, COUNT), 3);
@@ -589,7 +589,7 @@ static void a_table_that_was_altered_fails_once_at_most(void **state)
     struct db_stmt *read = prepare(lab.db, "SELECT n FROM t WHERE k = 1");
     for (int i = 0; i < 4; i++) {
         for (int tries = 0; tries < 2; tries++) {
-            bool again = tries == 0 && i > 0; /* its plan answers in another type */
+            bool again = tries == 0 && i > 0; /* its plan has another result type now */
             begin(lab.db);
             enum hf_status status = db_query(read, NULL, &err);
             enum db_step step = status == HF_OK ? db_step(read, &err) : DB_FAILED;
@@ -609,7 +609,8 @@ static void *give_up_in_a_moment(void *ctx)
     return NULL;
 }
 
-/* Who wants to end says so while another thread waits; from then on nothing is waited for. */
+/* A process that wants to end sets give_up_us while another thread waits; from then on no call
+ * waits. */
 static void check_given_up_early(struct db *db, _Atomic int64_t *give_up_us)
 {
     struct hf_err err = {0};
@@ -624,7 +625,7 @@ static void check_given_up_early(struct db *db, _Atomic int64_t *give_up_us)
     assert_in_range(clock_monotonic_us(&clock_system) - began, 0, 100000);
 }
 
-static void a_server_that_freezes_is_given_up(void **state)
+static void a_server_that_freezes_is_abandoned(void **state)
 {
     _Atomic int64_t give_up_us = 0;
     struct db_options hasty = reader;
@@ -719,7 +720,7 @@ static void time_is_the_server_s_and_has_a_floor(void **state)
     assert_int_equal(b, a + HOUR_MS);
 }
 
-static void numbers_grow_whoever_asks_and_whatever_happened(void **state)
+static void numbers_grow_across_connections_and_failures(void **state)
 {
     (void)state;
     struct postgres_server *server = postgres_server_own();
@@ -745,7 +746,7 @@ static void numbers_grow_whoever_asks_and_whatever_happened(void **state)
         else
             db->driver->rollback(db);
         if (i == 30) {
-            /* so that what was given is on the disk */
+            /* so that the number is on the disk */
             ok(db->driver->begin_locked(db, names, 1, &err), &err);
             (void)db->driver->number(db);
             commit(db);
@@ -757,7 +758,7 @@ static void numbers_grow_whoever_asks_and_whatever_happened(void **state)
     db_close(dbs[1]);
 }
 
-/* ---- news ---- */
+/* ---- notifications ---- */
 
 struct teller {
     struct db *db;
@@ -773,7 +774,7 @@ static void *tell_later(void *ctx)
     return NULL;
 }
 
-static void what_is_told_is_heard_by_who_listens(void **state)
+static void a_notification_reaches_every_listener(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -844,7 +845,7 @@ static void a_listener_that_was_lost_says_so_once_and_listens_again(void **state
     db_close(other);
 }
 
-static void one_connection_alone_has_a_number(void **state)
+static void one_connection_at_a_time_has_an_advisory_lock(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -856,7 +857,7 @@ static void one_connection_alone_has_a_number(void **state)
     assert_true(mine && !theirs);
     ok(other->driver->try_lock(other, 8, &theirs, &err), &err);
     assert_true(theirs);
-    ok(lab.db->driver->unlock_all(lab.db, &err), &err); /* as often as it was asked */
+    ok(lab.db->driver->unlock_all(lab.db, &err), &err); /* it was taken more than once */
     ok(other->driver->try_lock(other, 7, &theirs, &err), &err);
     assert_true(theirs);
     ok(other->driver->unlock_all(other, &err), &err);
@@ -884,7 +885,7 @@ static const char *warnings(struct db *db)
     return text;
 }
 
-static void settings_that_may_lose_a_commit_are_warned_of(void **state)
+static void warnings_name_settings_that_may_lose_a_commit(void **state)
 {
     (void)state;
     struct postgres_server *server = postgres_server_own(), standby = {0};
@@ -937,14 +938,14 @@ static void hot_rows_are_updated_in_place(void **state)
         ok(bump->driver->expect_many(bump, "t", keys, 20, &err), &err);
         commit(lab.db);
     }
-    close_lab(NULL); /* counts are sent by then */
+    close_lab(NULL); /* until the server has updated its counts */
     for (int i = 0; i < 200 && atoll(ask("SELECT n_tup_upd FROM pg_stat_user_tables")) < 2000; i++)
         usleep(10000);
     assert_int_equal(atoll(ask("SELECT n_tup_upd FROM pg_stat_user_tables")), 2000);
     assert_in_range(atoll(ask("SELECT n_tup_hot_upd FROM pg_stat_user_tables")), 1980, 2000);
 }
 
-static void a_slow_statement_is_given_the_time_and_others_are_not(void **state)
+static void a_slow_statement_gets_more_time_and_others_do_not(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -982,7 +983,7 @@ static void *migrate(void *ctx)
     return (void *)(uintptr_t)(status == HF_OK ? &fine : &failed);
 }
 
-static void eight_who_migrate_at_once_do_it_once(void **state)
+static void eight_connections_migrate_at_once_and_one_does_it(void **state)
 {
     (void)state;
     pthread_t threads[8];
@@ -1003,36 +1004,36 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         claim(five_thousand_rows_go_and_come_in_one_statement),
-        claim(more_than_any_socket_buffers_gets_through),
+        claim(more_than_a_socket_buffers_gets_through),
         claim(a_batch_is_two_exchanges),
-        claim(a_transaction_in_which_nothing_is_asked_costs_nothing),
-        claim(statements_may_be_under_way_at_once_and_others_between),
+        claim(an_empty_transaction_costs_nothing),
+        claim(several_statements_may_be_under_way_at_once),
         claim(a_surprise_keeps_the_commit_from_happening),
-        claim(a_surprise_is_told_by_the_next_answer_too),
+        claim(a_surprise_is_reported_by_the_next_answer_too),
         claim(an_error_in_the_middle_ends_the_transaction_and_not_the_connection),
         claim(a_bad_statement_outside_a_transaction_fails_alone),
-        claim(a_lock_that_is_not_given_up_is_a_conflict),
+        claim(a_lock_that_is_not_released_is_a_conflict),
         claim(a_deadlock_is_a_conflict_for_one_of_the_two),
-        claim(a_connection_that_was_ended_is_made_anew_unseen),
+        claim(a_connection_that_was_ended_is_made_again_unnoticed),
         claim(lost_in_a_transaction_before_the_commit_is_known_not_to_have_happened),
         claim(lost_during_the_commit_is_an_unknown_outcome),
         claim(a_server_that_restarts_is_found_again_and_not_asked_too_often),
-        claim(who_failed_tries_again_at_once_when_another_got_through),
+        claim(a_failed_connection_is_retried_at_once_when_another_was_made),
         claim(a_table_that_was_altered_fails_once_at_most),
-        claim(a_server_that_freezes_is_given_up),
+        claim(a_server_that_freezes_is_abandoned),
         claim(of_two_hosts_the_living_one_is_used),
         claim(a_password_is_in_no_message),
         claim(a_reader_sees_one_moment_and_cannot_write),
         claim(time_is_the_server_s_and_has_a_floor),
-        claim(numbers_grow_whoever_asks_and_whatever_happened),
-        claim(what_is_told_is_heard_by_who_listens),
+        claim(numbers_grow_across_connections_and_failures),
+        claim(a_notification_reaches_every_listener),
         claim(a_listener_is_woken_by_its_own_program),
         claim(a_listener_that_was_lost_says_so_once_and_listens_again),
-        claim(one_connection_alone_has_a_number),
-        claim(settings_that_may_lose_a_commit_are_warned_of),
+        claim(one_connection_at_a_time_has_an_advisory_lock),
+        claim(warnings_name_settings_that_may_lose_a_commit),
         claim(hot_rows_are_updated_in_place),
-        claim(a_slow_statement_is_given_the_time_and_others_are_not),
-        claim(eight_who_migrate_at_once_do_it_once),
+        claim(a_slow_statement_gets_more_time_and_others_do_not),
+        claim(eight_connections_migrate_at_once_and_one_does_it),
     };
     return cmocka_run_group_tests_name("db_postgres", tests, NULL, NULL);
 }

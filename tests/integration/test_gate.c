@@ -1,5 +1,4 @@
-/* The gate beside a real redis-server: what gate.h says, sentence by sentence, while all is well.
- */
+/* The gate with a real redis-server while all is well: what gate.h says, sentence by sentence. */
 #include "support/gate.h"
 
 #include <stdio.h>
@@ -8,7 +7,7 @@
 
 /* ---- claims ---- */
 
-static void a_claim_is_the_tokens_for_five_seconds(void **state)
+static void a_claim_belongs_to_its_token_for_five_seconds(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -22,7 +21,7 @@ static void a_claim_is_the_tokens_for_five_seconds(void **state)
     gate_close(g);
 }
 
-static void of_a_refused_claim_nothing_is_kept_and_the_taken_are_named_in_order(void **state)
+static void a_refused_claim_keeps_nothing_and_names_the_taken_seats_in_order(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -36,12 +35,13 @@ static void of_a_refused_claim_nothing_is_kept_and_the_taken_are_named_in_order(
     assert_int_equal(second.taken[1], 3);
     assert_int_equal(second.c.short_area, -1);
     assert_int_equal(beside_keys(), 3);
-    wish_n(&second, EVENT + 1, (const uint32_t[]){1, 3, 5}, 3); /* another event's are others */
+    wish_n(&second, EVENT + 1, (const uint32_t[]){1, 3, 5},
+           3); /* the same numbers of another event are other seats */
     assert_true(wish_granted(g, token_of(2), &second));
     gate_close(g);
 }
 
-static void a_token_is_granted_again_what_it_has_and_anew(void **state)
+static void a_token_is_granted_again_what_it_has(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -52,7 +52,7 @@ static void a_token_is_granted_again_what_it_has_and_anew(void **state)
     wish_seats(&w, 1, 9);
     assert_true(wish_granted(g, token_of(1), &w));
     assert_in_range(beside_pttl("seat:{7}:1"), GATE_CLAIM_MS - 1000, GATE_CLAIM_MS);
-    /* refused, it keeps what it had before and no more */
+    /* a refused claim keeps what the token had before, and no more */
     wish_seats(&w, 20);
     assert_true(wish_granted(g, token_of(2), &w));
     wish_seats(&w, 1, 20, 21);
@@ -63,7 +63,7 @@ static void a_token_is_granted_again_what_it_has_and_anew(void **state)
     gate_close(g);
 }
 
-static void an_area_refuses_who_wants_more_than_is_left(void **state)
+static void an_area_refuses_more_than_is_left(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -76,7 +76,7 @@ static void an_area_refuses_who_wants_more_than_is_left(void **state)
     wish_area(&w, 0, 3);
     assert_true(wish_granted(g, token_of(1), &w));
     wish_seats(&w, 2);
-    wish_area(&w, 1, 1000); /* no count: no opinion */
+    wish_area(&w, 1, 1000); /* without a count nothing is refused */
     wish_area(&w, 0, 4);
     wish_area(&w, 2, 1);
     assert_false(wish_granted(g, token_of(1), &w));
@@ -86,17 +86,17 @@ static void an_area_refuses_who_wants_more_than_is_left(void **state)
     assert_string_equal(beside_get("seat:{7}:2"), "");
     wish_seats(&w, 1);
     wish_area(&w, 2, 1);
-    assert_false(wish_granted(g, token_of(2), &w)); /* both are told */
+    assert_false(wish_granted(g, token_of(2), &w)); /* both are reported */
     assert_int_equal(w.c.n_taken, 1);
     assert_int_equal(w.c.short_area, 2);
     assert_int_equal(w.c.available, 0);
     assert_string_equal(beside_get("area:{7}:0"), "5 3"); /* never counted down */
     wish_init(&w, EVENT);
-    assert_true(wish_granted(g, token_of(1), &w)); /* nothing asked */
+    assert_true(wish_granted(g, token_of(1), &w)); /* an empty claim */
     gate_close(g);
 }
 
-static void garbage_and_other_types_stand_in_nobodys_way(void **state)
+static void garbage_and_other_types_refuse_nobody(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -141,7 +141,7 @@ static void a_hold_replaces_a_claim_an_older_hold_or_nothing(void **state)
     assert_string_equal(beside_get("seat:{7}:1"), "100");
     assert_in_range(beside_pttl("seat:{7}:1"), 59000, 60000);
     wish_seats(&w, 1);
-    assert_false(wish_granted(g, token_of(1), &w)); /* a hold is in every token's way */
+    assert_false(wish_granted(g, token_of(1), &w)); /* a hold blocks every token */
     seat.hold = 101;
     seat.ttl_ms = 30000;
     settle_one(g, token_of(2), seat);
@@ -153,7 +153,7 @@ static void a_hold_replaces_a_claim_an_older_hold_or_nothing(void **state)
     wish_seats(&w, 2);
     assert_true(wish_granted(g, token_of(1), &w));
     seat.seat = 2;
-    settle_one(g, token_of(2), seat); /* another token's claim too */
+    settle_one(g, token_of(2), seat); /* it replaces the claim of another token, too */
     assert_string_equal(beside_get("seat:{7}:2"), "101");
     beside_set("seat:{7}:3", "rubbish");
     freeReplyObject(beside_ask("RPUSH|seat:{7}:4|a"));
@@ -215,20 +215,20 @@ static void a_seat_that_is_free_again_is_deleted(void **state)
     beside_set("seat:{7}:1", "50");
     settle_one(g, token_of(1), ends);
     assert_int_equal(beside_keys(), 0);
-    beside_set("seat:{7}:1", "9"); /* an older one's */
-    ends.ttl_ms = -20;             /* over before it was told */
+    beside_set("seat:{7}:1", "9"); /* the entry of an older hold */
+    ends.ttl_ms = -20;             /* it has ended before the call */
     settle_one(g, token_of(1), ends);
     assert_int_equal(beside_keys(), 0);
     beside_set("seat:{7}:1", CLAIM_OF_1);
-    settle_one(g, token_of(2), ends); /* another's claim stays */
+    settle_one(g, token_of(2), ends); /* the claim of another token stays */
     assert_string_equal(beside_get("seat:{7}:1"), CLAIM_OF_1);
     settle_one(g, token_of(1), ends);
     assert_int_equal(beside_keys(), 0);
-    settle_one(g, token_of(1), ends); /* nothing there */
+    settle_one(g, token_of(1), ends); /* there is no entry */
     gate_close(g);
 }
 
-static void nobodys_seat_gives_back_the_tokens_claim_and_nothing_else(void **state)
+static void a_seat_of_no_hold_gives_back_the_tokens_claim_and_nothing_else(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -246,8 +246,8 @@ static void nobodys_seat_gives_back_the_tokens_claim_and_nothing_else(void **sta
     gate_close(g);
 }
 
-/* A batch may end one hold of a seat and grant the next, and tell it in any order. */
-static void a_seat_told_twice_ends_as_if_told_in_two_calls(void **state)
+/* A batch may end one hold of a seat and grant the next, and settle them in any order. */
+static void a_seat_settled_twice_in_one_call_ends_as_in_two_calls(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -287,19 +287,19 @@ static void a_count_replaces_one_of_an_earlier_seq(void **state)
     beside_set("area:{7}:3", "rubbish");
     settle_count(g, c);
     assert_string_equal(beside_get("area:{7}:3"), "9007199254740992 8");
-    struct gate_count two[2] = {c, c}; /* the later one, whatever the order */
+    struct gate_count two[2] = {c, c}; /* the later seq wins, in any order */
     two[0].seq += 2;
     two[0].available = 55;
     two[1].seq += 1;
     assert_int_equal(gate_settle(g, token_of(1), NULL, 0, two, 2, NULL), HF_DONE);
     assert_string_equal(beside_get("area:{7}:3"), "9007199254740994 55");
-    c.ttl_ms = 0; /* deleted, whatever it says */
+    c.ttl_ms = 0; /* deleted, whatever its value */
     settle_count(g, c);
     assert_int_equal(beside_pttl("area:{7}:3"), -2);
     gate_close(g);
 }
 
-static void a_large_settlement_is_done_whole_in_scripts_of_a_hundred(void **state)
+static void a_large_settlement_is_done_in_scripts_of_a_hundred(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -320,7 +320,8 @@ static void a_large_settlement_is_done_whole_in_scripts_of_a_hundred(void **stat
     assert_string_equal(beside_get("area:{3}:209"), "1 2");
     int64_t after =
         redis_server_calls(&gate_server, "evalsha") + redis_server_calls(&gate_server, "eval");
-    assert_in_range(after - before, 3 * 4 + 3, 2 * (3 * 4 + 3)); /* unknown ones count twice */
+    assert_in_range(after - before, 3 * 4 + 3,
+                    2 * (3 * 4 + 3)); /* scripts that the server does not know are sent twice */
     free(seats);
     free(counts);
     gate_close(g);
@@ -349,7 +350,7 @@ static void an_events_keys_are_in_one_slot_and_a_cluster_takes_them(void **state
     assert_string_equal(answer, "+OK\r\n");
     struct gate *g = gate_at(s.url, 2000);
     struct wish w;
-    int64_t end_ms = gate_now_ms() + 10000; /* until it believes that it is whole */
+    int64_t end_ms = gate_now_ms() + 10000; /* until the cluster is complete */
     do {
         wish_seats(&w, 1, 2);
         wish_area(&w, 1, 1);
@@ -402,13 +403,13 @@ static void a_scan_finds_every_hold_among_many_keys(void **state)
         beside_ask("EVAL|for i = 1, 5000 do redis.call('SET', 'other:' .. i, 1) end|0"));
     assert_int_equal(gate_settle(g, token_of(1), seats, N, NULL, 0, NULL), HF_DONE);
     struct seen s = scan_all(g);
-    assert_int_equal(s.seats, N); /* a table that stands still is told once */
+    assert_int_equal(s.seats, N); /* entries that do not change are visited once */
     assert_int_equal(s.holds, (int64_t)N * (N + 1) / 2);
     free(seats);
     gate_close(g);
 }
 
-static void what_is_strange_is_told_and_dropped_and_others_keys_are_not(void **state)
+static void strange_keys_are_visited_and_dropped_and_foreign_keys_are_not(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -432,7 +433,7 @@ static void what_is_strange_is_told_and_dropped_and_others_keys_are_not(void **s
     enum { N_THEIRS = sizeof theirs / sizeof *theirs, N_OURS = sizeof ours / sizeof *ours };
     for (size_t i = 0; i < N_THEIRS; i++)
         freeReplyObject(beside_ask("SET|%s|rubbish|PX|90000", theirs[i]));
-    /* two that would be readable never end: no one of us wrote them so, and a claim is not told */
+    /* two of them are readable but have no end, which ours always have; a claim is not visited */
     for (size_t i = 0; i < N_OURS; i++)
         freeReplyObject(i == 3 || i >= 6 ? beside_ask("SET|%s|%s", ours[i], values[i])
                                          : beside_ask("SET|%s|%s|PX|90000", ours[i], values[i]));
@@ -472,22 +473,22 @@ static void many_keys_are_dropped_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        gate_test(a_claim_is_the_tokens_for_five_seconds),
-        gate_test(of_a_refused_claim_nothing_is_kept_and_the_taken_are_named_in_order),
-        gate_test(a_token_is_granted_again_what_it_has_and_anew),
-        gate_test(an_area_refuses_who_wants_more_than_is_left),
-        gate_test(garbage_and_other_types_stand_in_nobodys_way),
+        gate_test(a_claim_belongs_to_its_token_for_five_seconds),
+        gate_test(a_refused_claim_keeps_nothing_and_names_the_taken_seats_in_order),
+        gate_test(a_token_is_granted_again_what_it_has),
+        gate_test(an_area_refuses_more_than_is_left),
+        gate_test(garbage_and_other_types_refuse_nobody),
         gate_test(a_hold_replaces_a_claim_an_older_hold_or_nothing),
         gate_test(an_older_hold_never_replaces_nor_frees_a_newer_one),
         gate_test(a_seat_that_is_free_again_is_deleted),
-        gate_test(nobodys_seat_gives_back_the_tokens_claim_and_nothing_else),
-        gate_test(a_seat_told_twice_ends_as_if_told_in_two_calls),
+        gate_test(a_seat_of_no_hold_gives_back_the_tokens_claim_and_nothing_else),
+        gate_test(a_seat_settled_twice_in_one_call_ends_as_in_two_calls),
         gate_test(a_count_replaces_one_of_an_earlier_seq),
-        gate_test(a_large_settlement_is_done_whole_in_scripts_of_a_hundred),
+        gate_test(a_large_settlement_is_done_in_scripts_of_a_hundred),
         gate_test(an_events_keys_are_in_one_slot_and_a_cluster_takes_them),
         gate_test(a_scan_visits_holds_and_counts_but_no_claims),
         gate_test(a_scan_finds_every_hold_among_many_keys),
-        gate_test(what_is_strange_is_told_and_dropped_and_others_keys_are_not),
+        gate_test(strange_keys_are_visited_and_dropped_and_foreign_keys_are_not),
         gate_test(many_keys_are_dropped_at_once),
     };
     return gate_tests_run("test_gate", tests, sizeof tests / sizeof *tests);

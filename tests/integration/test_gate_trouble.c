@@ -1,5 +1,5 @@
-/* The gate when the server lacks the scripts, forgets, restarts, hangs or refuses, and when many
- * come at once. */
+/* The gate when the server lacks the scripts, loses its data, restarts, hangs or refuses, and with
+ * many claims at once. */
 #include "support/gate.h"
 #include "support/port.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- trouble ---- */
 
-static void a_flush_between_claim_and_settle_is_no_matter(void **state)
+static void a_flush_between_claim_and_settle_does_no_harm(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -30,7 +30,7 @@ static void a_flush_between_claim_and_settle_is_no_matter(void **state)
     gate_close(g);
 }
 
-static void lost_scripts_are_sent_again_each_of_a_mixed_call(void **state)
+static void lost_scripts_of_a_mixed_call_are_sent_again(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -78,7 +78,7 @@ static void a_restart_is_survived_and_a_failure_reads_as_granted(void **state)
     redis_server_again(&gate_server);
     beside_hang_up();
     assert_int_equal(gate_ping(g, NULL), HF_DONE);
-    assert_true(wish_granted(g, token_of(2), &w)); /* it has forgotten */
+    assert_true(wish_granted(g, token_of(2), &w)); /* the restarted server is empty */
     gate_close(g);
 }
 
@@ -123,7 +123,7 @@ static void a_server_that_hangs_costs_the_timeout_and_no_more(void **state)
     int64_t took_ms = gate_now_ms() - begin_ms;
     begin_ms = gate_now_ms();
     enum hf_result again = gate_settle(g, token_of(1), &(struct gate_seat){EVENT, 1, 5, 9}, 1, NULL,
-                                       0, NULL); /* it has to connect now */
+                                       0, NULL); /* it has to connect again */
     int64_t again_ms = gate_now_ms() - begin_ms;
     kill(gate_server.pid, SIGCONT);
     assert_int_equal(result, HF_UNKNOWN);
@@ -134,8 +134,8 @@ static void a_server_that_hangs_costs_the_timeout_and_no_more(void **state)
     gate_close(g);
 }
 
-/* It executes what it was sent, though nobody waits for the answer any more. */
-static void what_the_server_hears_late_does_not_last_longer(void **state)
+/* The server executes what it was sent, though the sender has given up waiting. */
+static void a_settlement_that_is_executed_late_does_not_last_longer(void **state)
 {
     (void)state;
     struct gate *g[4];
@@ -144,9 +144,11 @@ static void what_the_server_hears_late_does_not_last_longer(void **state)
     wish_seats(&late, 3);
     for (int i = 0; i < 4; i++) {
         g[i] = gate_at(gate_server.url, 200);
-        assert_true(wish_granted(g[i], token_of(1), &w)); /* now it knows the server's clock */
+        assert_true(
+            wish_granted(g[i], token_of(1), &w)); /* now the handle knows the server's clock */
     }
-    settle_one(g[0], token_of(3), (struct gate_seat){EVENT, 4, 0, 0}); /* and it the scripts */
+    settle_one(g[0], token_of(3),
+               (struct gate_seat){EVENT, 4, 0, 0}); /* and the server has the scripts */
     settle_count(g[0], (struct gate_count){.event = EVENT, .area = 1, .seq = 1, .ttl_ms = 1});
     kill(gate_server.pid, SIGSTOP);
     int64_t begin_ms = gate_now_ms();
@@ -190,8 +192,8 @@ static void a_black_hole_costs_the_timeout_and_no_more(void **state)
     gate_close(g);
 }
 
-/* Greets, says after 150 ms that it does not know the script, and nothing more: what no real server
- * does on demand. */
+/* A server that greets, says after 150 ms that it does not know the script, and then nothing more,
+ * which no real server does on demand. */
 static void *forget_and_hang(void *ctx)
 {
     int listener = *(const int *)ctx, fd = accept(listener, NULL, NULL);
@@ -242,7 +244,7 @@ static void a_server_that_closes_the_link_raises_no_signal(void **state)
     gate_close(g);
 }
 
-static void wrong_urls_and_passwords_are_told_without_the_password(void **state)
+static void errors_about_urls_and_passwords_do_not_contain_the_password(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -276,7 +278,7 @@ static void wrong_urls_and_passwords_are_told_without_the_password(void **state)
     redis_server_stop(&locked);
 }
 
-/* What docs/operations.md says an ACL needs, and no more. */
+/* The rights that docs/operations.md lists, and no others. */
 #define ACL_COMMANDS "+ping +select +evalsha +eval +mget +set +del +pttl +time +scan +unlink"
 
 static void the_documented_rights_are_enough_and_each_is_needed(void **state)
@@ -319,7 +321,7 @@ static void the_documented_rights_are_enough_and_each_is_needed(void **state)
     redis_server_stop(&s);
 }
 
-static void a_full_server_refuses_a_claim_whole_and_is_left(void **state)
+static void a_full_server_refuses_whole_claims_and_is_not_used(void **state)
 {
     (void)state;
     struct redis_server s = {0};
@@ -335,14 +337,14 @@ static void a_full_server_refuses_a_claim_whole_and_is_left(void **state)
     redis_server_ask(&s, "DBSIZE", answer, sizeof answer);
     assert_string_equal(answer, ":0\r\n");
     redis_server_ask(&s, "INFO clients", answer, sizeof answer);
-    assert_non_null(strstr(answer, "connected_clients:1\r\n")); /* who asks, not the gate */
+    assert_non_null(strstr(answer, "connected_clients:1\r\n")); /* this one: the gate has left */
     redis_server_ask(&s, "CONFIG SET maxmemory 0", answer, sizeof answer);
     assert_true(wish_granted(g, token_of(1), &w));
     gate_close(g);
     redis_server_stop(&s);
 }
 
-static void a_socket_serves_as_well(void **state)
+static void a_unix_socket_works_too(void **state)
 {
     (void)state;
     struct gate *g = gate_at(gate_server.unix_url, 2000);
@@ -355,7 +357,7 @@ static void a_socket_serves_as_well(void **state)
 
 /* ---- many ---- */
 
-static void a_thousand_claims_go_in_one_call(void **state)
+static void a_thousand_claims_fit_in_one_call(void **state)
 {
     (void)state;
     struct gate *g = gate_here();
@@ -380,14 +382,14 @@ static void a_thousand_claims_go_in_one_call(void **state)
     gate_close(g);
 }
 
-/* Threads that want overlapping sets in random order.  `owner` is what they believe; with the gate
- * nobody ever finds a seat owned by another, and nothing is left when all are done. */
+/* Threads that claim overlapping sets in random order.  `owner` is what they believe: with the gate
+ * no thread ever finds a seat that another one owns, and no entry is left when all are done. */
 #define CROWD 16
 #define CROWD_SEATS 40
 #define CROWD_ROUNDS 150
 
 struct crowd {
-    bool naive; /* looks, then writes: the twin without the gate */
+    bool naive; /* reads, then writes: the twin without the gate */
     _Atomic int owner[CROWD_SEATS];
     _Atomic int doubles, grants, refusals;
 };
@@ -397,7 +399,7 @@ struct member {
     pthread_t thread;
 };
 
-/* Free when it was looked at, and set then. */
+/* Reads whether the seats are free and sets them afterwards. */
 static bool naive_claim(struct redis_link *k, const struct wish *w, int number)
 {
     redisReply *replies[SEATS_MAX];
@@ -483,7 +485,7 @@ static void *crowd_member(void *ctx)
         for (uint32_t i = 0; yes && i < w.c.n_seats; i++)
             if (atomic_exchange(&c->owner[w.seats[i]], m->number) != 0)
                 atomic_fetch_add(&c->doubles, 1);
-        hf_check(gate_ping(g, NULL) == HF_DONE); /* they are had for a while */
+        hf_check(gate_ping(g, NULL) == HF_DONE); /* so that the seats are owned for a while */
         for (uint32_t i = 0; yes && i < w.c.n_seats; i++)
             if (atomic_exchange(&c->owner[w.seats[i]], 0) != m->number)
                 atomic_fetch_add(&c->doubles, 1);
@@ -509,7 +511,7 @@ static void crowd_run(struct crowd *c)
         pthread_join(members[i].thread, NULL);
 }
 
-static void sixteen_who_want_overlapping_seats_never_share_one(void **state)
+static void sixteen_threads_with_overlapping_claims_never_share_a_seat(void **state)
 {
     (void)state;
     struct crowd c = {0};
@@ -517,10 +519,10 @@ static void sixteen_who_want_overlapping_seats_never_share_one(void **state)
     assert_int_equal(c.doubles, 0);
     assert_true(c.grants > CROWD_ROUNDS);
     assert_true(c.refusals > 0);
-    assert_int_equal(beside_keys(), 0); /* a part of a refused claim would live five seconds */
+    assert_int_equal(beside_keys(), 0); /* a part of a refused claim would stay for five seconds */
 }
 
-static void without_the_gate_they_do(void **state)
+static void without_the_gate_they_share_seats(void **state)
 {
     (void)state;
     struct crowd c = {.naive = true};
@@ -532,22 +534,22 @@ static void without_the_gate_they_do(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        gate_test(a_flush_between_claim_and_settle_is_no_matter),
-        gate_test(lost_scripts_are_sent_again_each_of_a_mixed_call),
+        gate_test(a_flush_between_claim_and_settle_does_no_harm),
+        gate_test(lost_scripts_of_a_mixed_call_are_sent_again),
         gate_test(a_restart_is_survived_and_a_failure_reads_as_granted),
         gate_test(a_scan_of_a_large_server_ends_when_it_is_stopped),
         gate_test(a_server_that_hangs_costs_the_timeout_and_no_more),
-        gate_test(what_the_server_hears_late_does_not_last_longer),
+        gate_test(a_settlement_that_is_executed_late_does_not_last_longer),
         gate_test(a_black_hole_costs_the_timeout_and_no_more),
         gate_test(a_script_sent_again_gets_no_second_timeout),
         gate_test(a_server_that_closes_the_link_raises_no_signal),
-        gate_test(wrong_urls_and_passwords_are_told_without_the_password),
+        gate_test(errors_about_urls_and_passwords_do_not_contain_the_password),
         gate_test(the_documented_rights_are_enough_and_each_is_needed),
-        gate_test(a_full_server_refuses_a_claim_whole_and_is_left),
-        gate_test(a_socket_serves_as_well),
-        gate_test(a_thousand_claims_go_in_one_call),
-        gate_test(sixteen_who_want_overlapping_seats_never_share_one),
-        gate_test(without_the_gate_they_do),
+        gate_test(a_full_server_refuses_whole_claims_and_is_not_used),
+        gate_test(a_unix_socket_works_too),
+        gate_test(a_thousand_claims_fit_in_one_call),
+        gate_test(sixteen_threads_with_overlapping_claims_never_share_a_seat),
+        gate_test(without_the_gate_they_share_seats),
     };
     return gate_tests_run("test_gate_trouble", tests, sizeof tests / sizeof *tests);
 }

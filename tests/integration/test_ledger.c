@@ -1,5 +1,5 @@
-/* Claims about src/ledger: what is written comes back, and every write that would break a promise
- * is noticed by its row count, whatever the engine believed. */
+/* Tests of src/ledger: what is written comes back, and every write that would break an invariant is
+ * noticed by its row count, whatever the engine believed. */
 #include "support/fixtures.h"
 
 #include <stdio.h>
@@ -15,13 +15,13 @@
 
 #define SEATS 8
 
-/* Every claim is made of each database. */
+/* Every test runs on each database. */
 static bool on_postgres;
 
 static struct {
     struct temp_dir dir;
     char url[200];
-    struct clock_fake clock; /* not of PostgreSQL, which has its own */
+    struct clock_fake clock; /* SQLite only: PostgreSQL has its own clock */
     struct ledger *l;
     int64_t event;
     struct ledger_batch batch;
@@ -62,7 +62,7 @@ static int64_t number(const char *sql)
     return value;
 }
 
-/* PostgreSQL's clock is the real one, which T0 is long behind. */
+/* PostgreSQL's clock is the real one, far beyond T0. */
 static void assert_time(int64_t now, int64_t want)
 {
     int64_t wall = clock_wall_us(&clock_system) / 1000;
@@ -98,7 +98,8 @@ static void batch_clear(void)
     vec_clear(&lab.batch.keys);
 }
 
-/* Write the batch and commit it, or roll back: the surprised table, or "". */
+/* Writes the batch and commits it.  Returns "", or after a rollback the table that was surprised.
+ */
 static const char *store(void)
 {
     static struct hf_err err;
@@ -349,7 +350,7 @@ static void events_are_numbered_and_listed_newest_first(void **state)
     assert_int_equal(n, 0);
 }
 
-static void an_event_rolled_back_was_never_there(void **state)
+static void an_event_that_is_rolled_back_does_not_exist(void **state)
 {
     (void)state;
     struct hf_err err = {0};
@@ -359,7 +360,7 @@ static void an_event_rolled_back_was_never_there(void **state)
     ledger_rollback(lab.l);
     assert_int_equal(number("SELECT COUNT(*) FROM events"), 1);
     assert_int_equal(number("SELECT COUNT(*) FROM sections WHERE event > 1"), 0);
-    assert_int_equal(number("SELECT COUNT(*) FROM event_clock"), 2); /* and the catalogue's */
+    assert_int_equal(number("SELECT COUNT(*) FROM event_clock"), 2); /* and that of the catalogue */
     event_def_free(def);
 }
 
@@ -441,7 +442,7 @@ static void a_batch_is_stored_and_read_back(void **state)
     assert_int_equal(clock.seq, 4);
     assert_int_equal(clock.fence, 1);
     assert_int_equal(clock.now, T0_MS + 10);
-    assert_time(now, T0_MS + 10); /* the database's clock is behind: the row counts */
+    assert_time(now, T0_MS + 10); /* the database's clock is behind the row, so the row counts */
     assert_int_equal(number("SELECT COUNT(*) FROM audit"), 4);
 }
 
@@ -648,7 +649,7 @@ static void an_event_s_state_is_its_status_and_its_counters(void **state)
     assert_int_not_equal(ledger_event_state(lab.l, 4711, &status, on_area, &counters, &err), HF_OK);
 }
 
-static void an_area_counted_otherwise_is_a_surprise(void **state)
+static void an_area_with_other_counters_is_a_surprise(void **state)
 {
     (void)state;
     lab.event = insert_event_with_areas();
@@ -657,7 +658,7 @@ static void an_area_counted_otherwise_is_a_surprise(void **state)
     assert_string_equal(store(), "");
     const int64_t wrong[][3] = {{0, 4, 3}, {0, 3, 2}, {0, 5, 2}, {1, 0, 3}, {2, 0, 0}, {-1, 4, 2}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        put_area(1, 3, 0, 2, 0); /* one that is right does not make up for it */
+        put_area(1, 3, 0, 2, 0); /* a right one does not make up for a wrong one */
         put_area(wrong[i][0], wrong[i][1], wrong[i][2], 1, 1);
         assert_string_equal(store(), "areas");
     }
@@ -688,7 +689,7 @@ static void an_event_of_another_status_is_a_surprise(void **state)
 
 /* ---- surprises ---- */
 
-/* Everything that is in the ledger, as one number. */
+/* Computes one number from everything that is in the ledger. */
 static int64_t digest(void)
 {
     return number(
@@ -702,7 +703,7 @@ static int64_t digest(void)
         " + (SELECT SUM(seq * 13 + fence * 17 + now) FROM event_clock) AS bigint)");
 }
 
-/* The write below is refused by `table`, after others of its batch went through, and rolled back.
+/* `table` refuses the write, after other writes of the batch went through, and all is rolled back.
  */
 static void assert_surprise(const char *table)
 {
@@ -721,7 +722,7 @@ static void a_clock_row_that_moved_is_a_surprise(void **state)
     assert_surprise("event_clock");
     put_clock(5, 1, 6, 2, T0_MS + 100);
     assert_surprise("event_clock");
-    put_clock(5, 2, 6, 2, T0_MS + 99); /* time would run backwards */
+    put_clock(5, 2, 6, 2, T0_MS + 99); /* time would go back */
     assert_surprise("event_clock");
     put_clock(5, 2, 6, 3, T0_MS + 100);
     assert_string_equal(store(), "");
@@ -734,7 +735,7 @@ static void a_seat_in_another_state_is_a_surprise(void **state)
     assert_string_equal(store(), "");
     put_seat(0, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(6), 6); /* it is held */
     assert_surprise("seats");
-    put_seat(0, SEAT_HELD, hold_key(4), SEAT_BOOKED, hold_key(4), 6); /* by somebody else */
+    put_seat(0, SEAT_HELD, hold_key(4), SEAT_BOOKED, hold_key(4), 6); /* by another hold */
     assert_surprise("seats");
     put_seat(0, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 4); /* with an old fence */
     assert_surprise("seats");
@@ -773,7 +774,7 @@ static void a_hold_in_another_state_is_a_surprise(void **state)
     assert_surprise("holds");
     put_hold_write(3, HOLD_ACTIVE, HOLD_RELEASED);
     assert_string_equal(store(), "");
-    put_hold_write(3, HOLD_ACTIVE, HOLD_EXPIRED); /* once is enough */
+    put_hold_write(3, HOLD_ACTIVE, HOLD_EXPIRED); /* it has ended already */
     assert_surprise("holds");
 }
 
@@ -805,7 +806,7 @@ static void a_second_sale_of_a_seat_is_a_surprise(void **state)
     *vec_push(&lab.batch.sales) = (struct sale_write){SEAT_KEY(lab.event, 2), hold_key(2)};
     assert_surprise("sold_seats");
     *vec_push(&lab.batch.sales) = (struct sale_write){SEAT_KEY(lab.event, 2), hold_key(1)};
-    assert_surprise("sold_seats"); /* to the same buyer, too */
+    assert_surprise("sold_seats"); /* even to the same buyer */
 }
 
 static void a_second_log_row_of_a_number_is_a_surprise(void **state)
@@ -821,7 +822,7 @@ static void a_second_log_row_of_a_number_is_a_surprise(void **state)
     assert_string_equal(store(), "");
 }
 
-static void a_key_is_taken_for_a_day(void **state)
+static void a_key_cannot_be_used_again_for_a_day(void **state)
 {
     (void)state;
     put_key("k", "first", T0_MS);
@@ -868,7 +869,8 @@ static void a_key_is_read_while_it_is_young(void **state)
     assert_int_equal(read_key("empty", T0_MS, body), 201);
     assert_string_equal(body, "");
     assert_int_equal(read_key("k", T0_MS + KEY_KEPT_MS - 1, body), 201);
-    assert_int_equal(read_key("k", T0_MS + KEY_KEPT_MS, body), 0); /* as the insert has it */
+    /* The insert has the same limit. */
+    assert_int_equal(read_key("k", T0_MS + KEY_KEPT_MS, body), 0);
 }
 
 static void several_keys_are_read_at_once(void **state)
@@ -914,7 +916,7 @@ static int live_keys(int64_t now)
     return n;
 }
 
-static void old_keys_are_pruned_oldest_first_a_slice_at_a_time(void **state)
+static void old_keys_are_pruned_in_slices_oldest_first(void **state)
 {
     (void)state;
     for (int i = 0; i < 10; i++) {
@@ -923,7 +925,7 @@ static void old_keys_are_pruned_oldest_first_a_slice_at_a_time(void **state)
         put_key(key, "body", T0_MS + i);
     }
     assert_string_equal(store(), "");
-    int64_t now = T0_MS + 6 + KEY_KEPT_MS, pruned = -1; /* 0 to 6 are dead */
+    int64_t now = T0_MS + 6 + KEY_KEPT_MS, pruned = -1; /* 0 to 6 are old enough */
     struct hf_err err = {0};
     assert_int_equal(live_keys(T0_MS), 10);
     assert_int_equal(live_keys(now), 3);
@@ -1072,7 +1074,7 @@ static void a_ledger_of_a_newer_program_is_refused(void **state)
     assert_null(lab.l);
 }
 
-/* A ledger as version 1 left it. */
+/* Makes a ledger of schema version 1. */
 static void make_version_1(const char *url)
 {
     struct db_options options = {.clock = &lab.clock.clock, .writer = true};
@@ -1112,7 +1114,7 @@ static void a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones(void **stat
     else
         snprintf(lab.url, sizeof lab.url, "sqlite:%.100s/old.db", lab.dir.path);
     make_version_1(lab.url);
-    for (int opened = 0; opened < 2; opened++) { /* and nothing is done twice */
+    for (int opened = 0; opened < 2; opened++) { /* the second open changes nothing */
         lab.l = open_ledger(true);
         assert_int_equal(number("SELECT MAX(version) FROM schema_version"), ledger_migrations_len);
         int64_t key = HOLD_KEY(1, 1);
@@ -1207,7 +1209,7 @@ static void layouts_survive_being_text(void **state)
     assert_string_equal(name, "EQXD");
 }
 
-static void what_is_no_layout_is_refused(void **state)
+static void a_text_that_is_no_layout_is_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -1240,7 +1242,7 @@ static void an_event_with_a_damaged_layout_is_an_error(void **state)
     }
 }
 
-/* ---- seats as text ---- */
+/* ---- lists of numbers as text ---- */
 
 static void lists_of_seats_survive_being_text(void **state)
 {
@@ -1287,7 +1289,8 @@ static void damaged_lists_of_seats_are_noticed(void **state)
     for (size_t i = 0; i < DAMAGED; i++) {
         uint32_t *seats = hf_alloc((strlen(damaged[i]) + 1) / 2 * sizeof *seats);
         uint32_t n = 99;
-        char *text = hf_strndup(damaged[i], strlen(damaged[i])); /* exact, for the sanitizer */
+        char *text =
+            hf_strndup(damaged[i], strlen(damaged[i])); /* the exact size, for the sanitizer */
         if (number_list_parse(text, strlen(text), seats, &n))
             fail_msg("accepted: %s", damaged[i]);
         assert_int_equal(n, 99);
@@ -1317,7 +1320,7 @@ static void a_damaged_row_is_an_error_and_not_a_hold(void **state)
     assert_int_equal(ledger_holds_active(lab.l, lab.event, on_hold, &active, &err), HF_INTERNAL);
     assert_int_equal(active.n, 0);
     script("UPDATE holds SET seats = '[0]'");
-    ok(ledger_holds_read(lab.l, &key, 1, &hold, &err), &err); /* nothing stuck */
+    ok(ledger_holds_read(lab.l, &key, 1, &hold, &err), &err); /* the connection still works */
     hold_row_close(&hold);
 }
 
@@ -1329,7 +1332,7 @@ static const char *const texts[] = {
 #undef STATEMENT_TEXT
 };
 
-/* The plan must mention `want` and read none of its tables from end to end. */
+/* The plan must mention `want` and must not read any table from end to end. */
 static void assert_plan(enum statement which, const char *want)
 {
     struct buf sql = {0}, plan = {0};
@@ -1361,8 +1364,8 @@ static int count(const char *text, const char *word)
     return n;
 }
 
-/* As the writer's settings make PostgreSQL plan: no table is read from end to end, and what is
- * looked for by many keys is looked up by each. */
+/* With the writer's settings PostgreSQL reads no table from end to end, and looks up each of many
+ * keys. */
 static void assert_postgres_plan(enum statement which, const char *want)
 {
     struct buf sql = {0}, plan = {0};
@@ -1426,7 +1429,7 @@ static void assert_postgres_plans(void)
     assert_postgres_plan(ST_ROWS_READ, "seat_rows_pkey");
 }
 
-/* Also while nobody has counted yet what a new table has been filled with. */
+/* Also before the server has statistics of a table that has just been filled. */
 static void postgres_goes_by_the_indexes(void)
 {
     script("INSERT INTO seats (seat, status, hold, fence, expires_at, version)"
@@ -1488,11 +1491,11 @@ int main(void)
         claim(an_event_comes_back_as_it_was_written),
         claim(a_seat_gets_its_row_by_its_first_change),
         claim(layouts_survive_being_text),
-        claim(what_is_no_layout_is_refused),
+        claim(a_text_that_is_no_layout_is_refused),
         claim(an_event_with_a_damaged_layout_is_an_error),
         claim(an_unknown_event_reads_as_none),
         claim(events_are_numbered_and_listed_newest_first),
-        claim(an_event_rolled_back_was_never_there),
+        claim(an_event_that_is_rolled_back_does_not_exist),
         claim(a_batch_is_stored_and_read_back),
         claim(a_hold_without_owner_and_metadata_has_none),
         claim(a_booking_is_read_with_its_hold_s_seats),
@@ -1500,7 +1503,7 @@ int main(void)
         claim(a_booking_is_read_with_its_hold_s_areas),
         claim(a_damaged_list_of_areas_is_an_error_and_not_a_hold),
         claim(an_event_s_state_is_its_status_and_its_counters),
-        claim(an_area_counted_otherwise_is_a_surprise),
+        claim(an_area_with_other_counters_is_a_surprise),
         claim(an_event_of_another_status_is_a_surprise),
         claim(a_clock_row_that_moved_is_a_surprise),
         claim(a_seat_in_another_state_is_a_surprise),
@@ -1510,10 +1513,10 @@ int main(void)
         claim(a_second_booking_of_a_hold_is_a_surprise),
         claim(a_second_sale_of_a_seat_is_a_surprise),
         claim(a_second_log_row_of_a_number_is_a_surprise),
-        claim(a_key_is_taken_for_a_day),
+        claim(a_key_cannot_be_used_again_for_a_day),
         claim(a_key_is_read_while_it_is_young),
         claim(several_keys_are_read_at_once),
-        claim(old_keys_are_pruned_oldest_first_a_slice_at_a_time),
+        claim(old_keys_are_pruned_in_slices_oldest_first),
         claim(due_holds_come_by_expiry_and_only_active_ones),
         claim(active_holds_are_those_of_the_event_by_expiry),
         claim(locking_reads_each_clock_and_the_latest_time),

@@ -54,7 +54,7 @@ int fault_calls(enum fault_call call)
     return calls;
 }
 
-/* SQLITE_OK: go on. */
+/* Counts a call.  Returns the error with which it is to fail, or SQLITE_OK. */
 static int strike(enum fault_call call)
 {
     int code = SQLITE_OK;

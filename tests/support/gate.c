@@ -1,4 +1,4 @@
-/* See support_gate.h. */
+/* See gate.h. */
 #include "support/gate.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* What the tests of the gate share: a redis-server of their own, wishes, and a second link that
- * asks the server what it has, beside the gate. */
+/* What the tests of the gate share: a redis-server of their own, claims with room for their answers
+ * ("wishes"), and a second link to the server that bypasses the gate ("beside"). */
 #ifndef HF_TESTS_SUPPORT_GATE_H
 #define HF_TESTS_SUPPORT_GATE_H
 
@@ -15,7 +15,7 @@
 
 extern struct redis_server gate_server;
 
-/* Starts the server, runs the claims, each on an empty server, and stops it. */
+/* Starts the server, runs each test on an empty server, and stops it. */
 int gate_tests_run(const char *name, const struct CMUnitTest *tests, size_t n);
 #define gate_test(f) cmocka_unit_test_setup(f, beside_flush)
 
@@ -25,7 +25,7 @@ int64_t gate_now_ms(void);
 
 /* ---- wishes ---- */
 
-/* One wish, with room for its answer. */
+/* A claim, with room for its answer. */
 struct wish {
     struct gate_claim c;
     uint32_t seats[SEATS_MAX], taken[SEATS_MAX];
@@ -38,7 +38,7 @@ void wish_n(struct wish *w, int64_t event, const uint32_t *seats, uint32_t n);
            sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 void wish_area(struct wish *w, uint32_t area, uint32_t quantity);
 
-/* 16 times the byte n. */
+/* Returns a token of 16 times the byte n. */
 const uint8_t *token_of(uint8_t n);
 #define CLAIM_OF_1 "c:01010101010101010101010101010101"
 
@@ -49,11 +49,11 @@ void settle_count(struct gate *g, struct gate_count count);
 
 /* ---- beside the gate ---- */
 
-/* A command, its words parted by |. */
+/* Sends a command whose words are separated by |. */
 __attribute__((format(printf, 1, 2))) redisReply *beside_ask(const char *fmt, ...);
-void beside_hang_up(void); /* the server was restarted */
+void beside_hang_up(void); /* call it after the server was restarted */
 int64_t beside_keys(void);
-const char *beside_get(const char *key); /* "": no such key */
+const char *beside_get(const char *key); /* returns "" if there is no such key */
 void beside_set(const char *key, const char *value);
 int64_t beside_pttl(const char *key);
 int beside_flush(void **state);
@@ -62,13 +62,13 @@ int beside_flush(void **state);
 
 struct seen {
     int seats, counts, strange;
-    int64_t holds, available; /* sums */
+    int64_t holds, available; /* sums of what was visited */
     int64_t event, ttl_ms;    /* of the last seat */
     uint32_t seat;
     int64_t count_event, seq; /* of the last count */
     uint32_t area;
     VEC(char *) keys; /* the strange ones */
-    VEC(size_t) lens;
+    VEC(size_t) lens; /* theirs */
 };
 struct gate_visitor seen_visitor(struct seen *s);
 struct seen scan_all(struct gate *g);

@@ -15,15 +15,17 @@
 #include "cli/monitor.h"
 #include "holdfast.h"
 
+/* Signals as a file. */
 struct signals {
-    int fd;
-    sigset_t before; /* the mask before that, which the command gets */
+    int fd;          /* a signalfd */
+    sigset_t before; /* the mask before signals_block, which the command gets */
 };
-/* Also opens the file descriptors 0, 1 and 2 if they are closed; the command finds them closed. */
+/* Blocks the signals that are handled here and opens the signalfd.  Also opens the file descriptors
+ * 0, 1 and 2 if they are closed; the command finds them closed. */
 bool signals_block(struct signals *s);
 void signals_close(struct signals *s);
-/* The next signal, or 0 at once if there is none; *ret_kernel whether a terminal sent it. */
-int signals_next(struct signals *s, bool *ret_kernel);
+/* Returns the next signal, or 0 at once if there is none. */
+int signals_next(struct signals *s, bool *ret_from_terminal);
 
 /* While the main thread waits in hf_lock a thread of its own hears the signals: TERM, INT, HUP and
  * QUIT set `stop`, for hf_lock to look at, so that no place in the queue is left behind; the second

@@ -78,7 +78,8 @@ static void put_grant(struct call *c, const struct hf_grant *grant)
                grant->owner, grant->fence, grant->remaining_ms);
 }
 
-/* Interrupted, it leaves neither a place in the queue nor a lease that nobody knows of. */
+/* An interrupted get leaves neither a place in the queue nor a lease whose token was not printed.
+ */
 static enum hf_result get(struct call *c, struct hf_fault *fault)
 {
     struct hf_grant grant;

@@ -48,12 +48,12 @@ void signals_close(struct signals *s)
     s->fd = -1;
 }
 
-int signals_next(struct signals *s, bool *ret_kernel)
+int signals_next(struct signals *s, bool *ret_from_terminal)
 {
     struct signalfd_siginfo info;
     if (read(s->fd, &info, sizeof info) != (ssize_t)sizeof info)
         return 0;
-    *ret_kernel = info.ssi_code == SI_KERNEL;
+    *ret_from_terminal = info.ssi_code == SI_KERNEL;
     return (int)info.ssi_signo;
 }
 
@@ -67,8 +67,8 @@ static void *hear(void *arg)
             return NULL;
         if (fds[0].revents)
             return NULL;
-        bool kernel;
-        int signo = signals_next(in->signals, &kernel);
+        bool from_terminal;
+        int signo = signals_next(in->signals, &from_terminal);
         if (signo == SIGTSTP)
             raise(SIGSTOP);
         if (signo != SIGTERM && signo != SIGINT && signo != SIGHUP && signo != SIGQUIT)

@@ -326,9 +326,9 @@ static void several_requests_run_at_once(void **state)
     struct server s = {.answer_after = 5};
     struct http_exchange exchanges[6] = {0};
     struct http_client *client = http_client_new(NULL);
-    server_start(&s);
     for (int i = 0; i < 5; i++)
         s.replies[i] = (struct reply){OK, KEEP};
+    server_start(&s);
     for (int i = 0; i < 6; i++)
         exchanges[i].request = (struct http_request){.method = "GET", .url = s.url};
     exchanges[2].request.method = "NOT A METHOD";

@@ -350,7 +350,7 @@ enum hf_status engine_open(const struct engine_config *config, struct engine **r
     lane_init(&e->load, e->config.queue_len_max);
     lane_init(&e->draw, e->config.queue_len_max);
     pthread_mutex_init(&e->lock, NULL);
-    pthread_cond_init(&e->keeper_wake, NULL);
+    wait_cond_init(&e->keeper_wake);
     enum hf_status status = open_ledger(e, err);
     for (int i = 0; i < e->n_workers; i++)
         worker_init(&e->workers[i], e, i);

@@ -13,7 +13,7 @@
 #include "engine/batch_gate.h"
 #include "engine/load.h"
 #include "engine/reconcile.h"
-#include "engine/reconciler.h"
+#include "engine/reconcile_state.h"
 #include "rules/catch_up.h"
 
 #define EVERY_MS 30000

@@ -1,6 +1,6 @@
-/* The ledger's SQL: every statement is named once, in the one list below.  The text is that of
- * every database; src/db/db.h explains the words in braces.  Internal to src/ledger, but for
- * verify.c's own statements, which stand there.
+/* The ledger's SQL: every statement is named once, in the list below.  Both databases get the same
+ * text; src/db/db.h explains the words in braces.  Internal to src/ledger; verify.c has a list of
+ * its own.
  *
  * Every write carries its condition: the status, owner and fence that the rules saw (I5).  The rows
  * it changes are counted, and a count that differs rolls the batch back.
@@ -8,8 +8,8 @@
  * SEAT_TAKE changes seats that were available and SEAT_WRITE all others, since an available seat
  * may have no row yet.
  *
- * `status + 0` in HOLDS_SINCE keeps the planner from the index of active holds, which is wrong for
- * a range of keys. */
+ * `status + 0` in HOLDS_SINCE keeps the planner from the index of active holds, which is the wrong
+ * one for a range of keys. */
 #ifndef HF_LEDGER_STATEMENTS_H
 #define HF_LEDGER_STATEMENTS_H
 

@@ -587,7 +587,7 @@ static void a_commit_whose_sync_fails_for_a_moment_is_found_not_done(void **stat
     }
     assert_false(engine_ready(s.client.engine, NULL, 0));
     fault_disarm();
-    assert_int_equal(client_wait(&s.calls[HOLD_A]), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(client_wait(&s.calls[HOLD_A]), VERDICT_LEDGER_UNAVAILABLE);
     await_ready(&s);
     play_after(&s);
     assert_true(done(&s, AFTER));
@@ -614,7 +614,7 @@ static void a_commit_whose_sync_keeps_failing_is_unknown_as_a_whole(void **state
     fault_arm(FAULT_SYNC, 1, SQLITE_IOERR_FSYNC, true);
     play_holds(&s);
     for (int i = HOLD_A; i <= HOLD_C; i++) {
-        assert_int_equal(s.calls[i].c.verdict, HF_OUTCOME_UNKNOWN);
+        assert_int_equal(s.calls[i].c.verdict, VERDICT_OUTCOME_UNKNOWN);
         assert_true(command_hold(&s.calls[i].c)->id.key > 0);
     }
     assert_false(engine_ready(s.client.engine, NULL, 0));
@@ -647,13 +647,13 @@ static void a_commit_that_cannot_be_indexed_is_found_not_done(void **state)
         s.client.on_failure = at_failure;
         failed_taken = false;
         fault_arm(FAULT_SHM_MAP, 1, code ? SQLITE_NOMEM : SQLITE_IOERR_SHMMAP, true);
-        enum verdict status = VERDICT_CREATED;
-        for (int i = 0; i < 40 && status == VERDICT_CREATED; i++) {
+        enum verdict verdict = VERDICT_CREATED;
+        for (int i = 0; i < 40 && verdict == VERDICT_CREATED; i++) {
             call_close(&s.calls[EVENT]);
             call_event_create(&s.calls[EVENT], 100000, 1); /* a long text */
-            status = client_ask(&s.client, &s.calls[EVENT]);
+            verdict = client_ask(&s.client, &s.calls[EVENT]);
         }
-        assert_int_equal(status, HF_LEDGER_UNAVAILABLE);
+        assert_int_equal(verdict, VERDICT_LEDGER_UNAVAILABLE);
         fault_disarm();
         client_stop(&s.client);
         check_sound(failed_image);

@@ -1,7 +1,7 @@
 /* What the files of the reconciler share.  Internal to reconcile.c, the thread and the comparison
  * of views, and reconcile_gate.c, the comparison of the gate. */
-#ifndef HF_ENGINE_RECONCILER_H
-#define HF_ENGINE_RECONCILER_H
+#ifndef HF_ENGINE_RECONCILE_STATE_H
+#define HF_ENGINE_RECONCILE_STATE_H
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
  *
  *   src/http           src/api                                               src/engine
  *   request  -->  route -> handler: parse, judge, build the command  -->  queue, worker ...
- *   answer   <--  api_answer: verdict and rows -> problem or JSON    <--  pending_done
+ *   answer   <--  call_answer: verdict and rows -> problem or JSON   <--  pending_done
  *
  * Handlers run on HTTP threads and never block.  api_render runs on a worker as well, and
  * api_render_map on the drawer. */

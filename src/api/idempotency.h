@@ -1,11 +1,11 @@
 /* The Idempotency-Key header: the two hashes that make it safe to store, and the lookup of a key
  * before a request is refused (the input side of I8; the rules do the rest).
  *
- * A repeat gets its stored answer, and a key that was used with another request is told (422),
- * before the request is refused for what it lacks: a seat, an event, room under a limit.  Only
- * malformed requests (400 invalid_request) are refused earlier.  For a command that is submitted,
- * the batch checks the key.  A handler that refuses without submitting has to ask key_is_unused
- * first, which costs an exchange with the ledger only if something may be stored. */
+ * A stored key decides before the request is refused for what it lacks (a seat, an event, room
+ * under a limit): a repeat gets its stored answer, and another request with the same key gets 422.
+ * Only malformed requests (400 invalid_request) are refused earlier.  For a command that is
+ * submitted, the batch checks the key.  A handler that refuses without submitting asks
+ * key_is_unused first, which costs an exchange with the ledger only if something may be stored. */
 #ifndef HF_API_IDEMPOTENCY_H
 #define HF_API_IDEMPOTENCY_H
 

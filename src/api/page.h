@@ -10,7 +10,7 @@
 /* Reads ?limit= into *ret, which is left alone if there is none.  Returns false if the call has
  * been answered with 400. */
 HF_MUST_USE bool page_limit(struct call *c, size_t max, size_t *ret);
-/* Answers that the cursor is none. */
+/* Answers with 400 because of a malformed cursor. */
 void page_bad_cursor(struct call *c);
 
 void page_open(struct call *c);

@@ -17,7 +17,8 @@ struct acceptor {
 
 /* Takes over listen_fd, which is non-blocking.  Returns false with errno if it fails. */
 bool acceptor_start(struct acceptor *a, struct MHD_Daemon *daemon, int listen_fd);
-/* Accepts no further connections and closes the socket.  Takes a zeroed struct and a second call.
+/* Accepts no further connections and closes the socket.  Accepts a zeroed struct, and may be called
+ * twice.
  */
 void acceptor_stop(struct acceptor *a);
 

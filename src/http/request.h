@@ -137,7 +137,7 @@ bool http_threads_init(void);
 /* Frees the calling thread's part early; other threads free theirs when they end. */
 void http_thread_close(void);
 
-/* Writes an id that no other request has, for requests that are no struct request. */
+/* Writes an id that no other request has, for requests without a struct request. */
 void request_id_write(char out[REQUEST_ID_LEN + 1]);
 
 struct request *request_take(const struct http_app *app);

@@ -38,7 +38,8 @@ struct stream_source {
      * that is done, `find` is called once more with the same *lookup. */
     void *(*find)(void *context, const char *path, struct stream_lookup **lookup,
                   const struct problem **ret_problem);
-    /* Begins to look up; calls pending_done in any case, on whatever thread. */
+    /* Begins the lookup.  pending_done is called when it has ended or cannot begin, on any thread.
+     */
     void (*look_up)(void *context, struct stream_lookup *lookup);
     void (*lookup_free)(struct stream_lookup *lookup);
 

@@ -14,6 +14,7 @@
     X(INTERNAL, "something is wrong on our side")                                                  \
     X(OVERLOADED, "the server is busy")                                                            \
     X(DRAINING, "the server is shutting down")                                                     \
+    X(UNAVAILABLE, "the other side did not answer, and nothing was done")                          \
     X(LEDGER_UNAVAILABLE, "the ledger cannot be written")                                          \
     X(OUTCOME_UNKNOWN, "the outcome is not known")                                                 \
     X(LEDGER_SURPRISE, "the ledger holds something else than the view")                            \

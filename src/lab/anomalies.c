@@ -104,11 +104,11 @@ enum hf_status anomalies_run(const char *only, struct anomalies_result *ret, str
     if (result.n + result.n_left_out == 0)
         return hf_err_set(err, HF_INVALID_REQUEST, "there is no anomaly %.40s", only);
     if (result.n == 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s; %s", result.note,
+        return hf_err_set(err, HF_UNAVAILABLE, "%s; %s", result.note,
                           result.left_out[0]->not_on_sqlite);
     if (!play_all(&result, err)) {
         anomalies_close(&result);
-        return HF_LEDGER_UNAVAILABLE;
+        return HF_UNAVAILABLE;
     }
     *ret = result;
     return HF_OK;

@@ -68,7 +68,7 @@ struct anomalies_result {
 };
 
 /* Plays all anomalies, or the one named `only`.  HF_INVALID_REQUEST if there is none of this name,
- * HF_LEDGER_UNAVAILABLE if a server cannot be started and SQLite cannot take its place.  After
+ * HF_UNAVAILABLE if a server cannot be started and SQLite cannot take its place.  After
  * HF_OK the caller closes `ret`. */
 HF_MUST_USE enum hf_status anomalies_run(const char *only, struct anomalies_result *ret,
                                          struct hf_err *err);

@@ -68,12 +68,12 @@ static bool connect_redis(struct desk *d)
 static bool connect_all(struct desk *d, struct hf_err *err)
 {
     if ((d->strategy->needs & STRATEGY_NEEDS_POSTGRES) && !connect_postgres(d)) {
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %s",
+        (void)hf_err_set(err, HF_UNAVAILABLE, "PostgreSQL: %s",
                          d->pg ? PQerrorMessage(d->pg) : "out of memory");
         return false;
     }
     if ((d->strategy->needs & STRATEGY_NEEDS_REDIS) && !connect_redis(d)) {
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "Redis: %s",
+        (void)hf_err_set(err, HF_UNAVAILABLE, "Redis: %s",
                          d->redis ? d->redis->errstr : "not redis://HOST:PORT or unix:PATH");
         return false;
     }

@@ -17,7 +17,7 @@ bool desk_sqlite_open(struct desk *d, struct hf_err *err)
                      "PRAGMA foreign_keys = ON",
                      NULL, NULL, NULL) == SQLITE_OK)
         return true;
-    (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "SQLite: %s",
+    (void)hf_err_set(err, HF_UNAVAILABLE, "SQLite: %s",
                      d->sqlite ? sqlite3_errmsg(d->sqlite) : "out of memory");
     return false;
 }

@@ -66,7 +66,7 @@ static bool ask(const char *server, const char *method, const char *path, const 
                                          .body_len = body ? body->len : 0};
     bool good = http_client_call(client, &request, ret, err) == HF_OK;
     if (good && ret->status != 200 && ret->status != HTTP_CREATED) {
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "Holdfast: %s %s: %d %.120s", method, path,
+        (void)hf_err_set(err, HF_UNAVAILABLE, "Holdfast: %s %s: %d %.120s", method, path,
                          ret->status, ret->body.data);
         good = false;
     }
@@ -83,7 +83,7 @@ static bool ask_json(const char *server, const char *method, const char *path,
     if (ask(server, method, path, body, &response, err)) {
         json = json_loadb(response.body.data, response.body.len, 0, NULL);
         if (!json)
-            (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "Holdfast: %s %s: no JSON: %.120s", method,
+            (void)hf_err_set(err, HF_UNAVAILABLE, "Holdfast: %s %s: no JSON: %.120s", method,
                              path, response.body.data);
     }
     http_response_close(&response);
@@ -149,7 +149,7 @@ static bool read_metric(const char *text, const char *name, double *ret, struct 
     if (line)
         *ret = strtod(line + len, NULL);
     else
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "Holdfast: no metric %s", name);
+        (void)hf_err_set(err, HF_UNAVAILABLE, "Holdfast: no metric %s", name);
     return line != NULL;
 }
 

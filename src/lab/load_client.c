@@ -51,7 +51,7 @@ bool load_client_connect(struct load_client *c, const char *url, int timeout_s, 
         setsockopt(c->socket, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0 &&
         connect(c->socket, (struct sockaddr *)&at, sizeof at) == 0)
         return true;
-    (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s: %s", url, strerror(errno));
+    (void)hf_err_set(err, HF_UNAVAILABLE, "%s: %s", url, strerror(errno));
     disconnect(c);
     return false;
 }

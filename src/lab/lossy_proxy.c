@@ -102,7 +102,7 @@ bool lossy_proxy_start(struct lossy_proxy *p, const char *host, const char *port
         return true;
     close(p->stop_fd);
     close(p->listen_fd);
-    (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "no proxy on 127.0.0.1: %m");
+    (void)hf_err_set(err, HF_UNAVAILABLE, "no proxy on 127.0.0.1: %m");
     return false;
 }
 

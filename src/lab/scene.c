@@ -54,7 +54,7 @@ void scene_fail(struct scene *s, const char *fmt, ...)
     char *text = format(fmt, args);
     va_end(args);
     if (!s->failed)
-        (void)hf_err_set(&s->err, HF_LEDGER_UNAVAILABLE, "%s", text);
+        (void)hf_err_set(&s->err, HF_UNAVAILABLE, "%s", text);
     s->failed = true;
     free(text);
 }
@@ -123,7 +123,7 @@ bool scene_open(struct scene *s, const struct strategy_settings *settings,
             good = desk_of(s, actors[i]) != NULL;
     s->began_us = clock_monotonic_us(s->clock);
     if (!good)
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s", s->failed ? s->err.msg : s->outcome.why);
+        (void)hf_err_set(err, HF_UNAVAILABLE, "%s", s->failed ? s->err.msg : s->outcome.why);
     if (!good)
         scene_close(s);
     return good;

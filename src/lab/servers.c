@@ -220,7 +220,7 @@ static bool fail_with_log(const struct launch *l, const char *what, struct hf_er
 {
     char why[160];
     last_line(l->dir, l->log, why);
-    (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s: %s", what, why);
+    (void)hf_err_set(err, HF_UNAVAILABLE, "%s: %s", what, why);
     return false;
 }
 
@@ -274,7 +274,7 @@ static bool make_cluster(const struct servers *s, struct hf_err *err)
     };
     int status;
     if (!find_program("initdb", l.path)) {
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "initdb is not in PATH");
+        (void)hf_err_set(err, HF_UNAVAILABLE, "initdb is not in PATH");
         return false;
     }
     pid_t pid = launch(&l);
@@ -296,7 +296,7 @@ bool servers_start_postgres(struct servers *s, struct hf_err *err)
     if (!make_cluster(s, err))
         return false;
     if (!find_program("postgres", l.path)) {
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "postgres is not in PATH");
+        (void)hf_err_set(err, HF_UNAVAILABLE, "postgres is not in PATH");
         return false;
     }
     (void)snprintf(s->postgres.url, sizeof s->postgres.url,
@@ -333,7 +333,7 @@ bool servers_start_redis(struct servers *s, struct hf_err *err)
         .death_signal = SIGKILL,
     };
     if (!find_program("redis-server", l.path)) {
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "redis-server is not in PATH");
+        (void)hf_err_set(err, HF_UNAVAILABLE, "redis-server is not in PATH");
         return false;
     }
     (void)snprintf(s->redis.url, sizeof s->redis.url, "unix:%s", socket);
@@ -401,7 +401,7 @@ bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *
         .death_signal = SIGKILL,
     };
     if (!find_holdfastd(l.path)) {
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "holdfastd is not beside this program");
+        (void)hf_err_set(err, HF_UNAVAILABLE, "holdfastd is not beside this program");
         return false;
     }
     if (pipe2(ends, O_CLOEXEC) != 0) {

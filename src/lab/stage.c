@@ -42,7 +42,7 @@ static bool build_postgres(const struct strategy_settings *settings, struct hf_e
     PGresult *result = PQexec(pg, schema);
     bool good = PQresultStatus(result) == PGRES_COMMAND_OK;
     if (!good)
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %s", PQerrorMessage(pg));
+        (void)hf_err_set(err, HF_UNAVAILABLE, "PostgreSQL: %s", PQerrorMessage(pg));
     PQclear(result);
     PQfinish(pg);
     return good;
@@ -76,7 +76,7 @@ bool stage_seats(const struct strategy_settings *settings, const struct stage_se
         (void)desk_redis_number(d, "INCRBY stock:%s %ld", section->event, n);
     bool good = !desk_failed(d);
     if (!good)
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s", outcome.why);
+        (void)hf_err_set(err, HF_UNAVAILABLE, "%s", outcome.why);
     buf_close(&rows);
     desk_close(d);
     return good;
@@ -130,7 +130,7 @@ static bool postgres_sales(const char *url, const char *event, struct stage_sale
     for (int i = 0; good && i < PQntuples(rows); i++)
         stage_sales_add(ret, PQgetvalue(rows, i, 0), PQgetvalue(rows, i, 1));
     if (!good)
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %s", PQerrorMessage(pg));
+        (void)hf_err_set(err, HF_UNAVAILABLE, "PostgreSQL: %s", PQerrorMessage(pg));
     PQclear(rows);
     PQfinish(pg);
     return good;

@@ -26,7 +26,7 @@ static const char select_sales[] =
 static bool close_with(sqlite3 *db, bool good, struct hf_err *err)
 {
     if (!good)
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "SQLite: %s",
+        (void)hf_err_set(err, HF_UNAVAILABLE, "SQLite: %s",
                          db ? sqlite3_errmsg(db) : "out of memory");
     sqlite3_close(db);
     return good;

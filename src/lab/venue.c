@@ -33,7 +33,7 @@ static bool ask_postgres(const char *url, const char *sql, char ret[64], struct 
     if (good)
         (void)snprintf(ret, 64, "%s", PQntuples(result) ? PQgetvalue(result, 0, 0) : "");
     else
-        (void)hf_err_set(err, HF_LEDGER_UNAVAILABLE, "PostgreSQL: %.*s", why_len, why);
+        (void)hf_err_set(err, HF_UNAVAILABLE, "PostgreSQL: %.*s", why_len, why);
     PQclear(result);
     PQfinish(pg);
     return good;
@@ -94,7 +94,7 @@ static enum hf_status check_redis(struct venue *v, const char *url, bool must_be
     freeReplyObject(info);
     enum hf_status status = HF_OK;
     if (desk_failed(d))
-        status = hf_err_set(err, HF_LEDGER_UNAVAILABLE, "%s", outcome.why);
+        status = hf_err_set(err, HF_UNAVAILABLE, "%s", outcome.why);
     else if (keys && must_be_empty)
         status = hf_err_set(err, HF_INVALID_REQUEST,
                             "--gate: it is not empty (DBSIZE %lld), and the lab would delete keys",

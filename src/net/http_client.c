@@ -359,7 +359,7 @@ static void end(struct transfer *t, CURLcode code)
         else if (t->times_sent > 1 || code == CURLE_OK)
             why = "the connection was closed before the response was complete";
         exchange->result =
-            hf_err_set(&exchange->err, t->times_sent ? HF_OUTCOME_UNKNOWN : HF_LEDGER_UNAVAILABLE,
+            hf_err_set(&exchange->err, t->times_sent ? HF_OUTCOME_UNKNOWN : HF_UNAVAILABLE,
                        "%s: %.120s", t->origin, why);
         clear_response(response);
     }

@@ -353,8 +353,8 @@ static void a_refused_connection_sent_nothing(void **state)
     struct http_response r = {0};
     struct hf_err err = {0};
     snprintf(url, sizeof url, "http://127.0.0.1:%d/secret", port_free(NULL));
-    assert_int_equal(post(client, url, false, &r, &err), HF_LEDGER_UNAVAILABLE);
-    assert_int_equal(err.code, HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(post(client, url, false, &r, &err), HF_UNAVAILABLE);
+    assert_int_equal(err.code, HF_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "http://127.0.0.1:"));
     assert_null(strstr(err.msg, "secret"));
     http_response_close(&r);
@@ -382,7 +382,7 @@ static void a_connection_that_cannot_be_made_in_time_sent_nothing(void **state)
     }
     snprintf(url, sizeof url, "http://127.0.0.1:%d/", port);
     int64_t began_us = wait_now_us();
-    assert_int_equal(get(client, url, &r, &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(get(client, url, &r, &err), HF_UNAVAILABLE);
     assert_in_range(wait_now_us() - began_us, 90000, 5000000);
     for (int i = 0; i < 8; i++)
         close(fds[i]);
@@ -534,7 +534,7 @@ static void a_proxy_of_the_environment_is_not_asked_for_loopback_unless_wanted(v
     unsetenv("no_proxy");
     unsetenv("NO_PROXY");
     assert_int_equal(get(direct, s.url, &r, &err), HF_OK);
-    assert_int_equal(get(proxied, s.url, &r, &err), HF_LEDGER_UNAVAILABLE);
+    assert_int_equal(get(proxied, s.url, &r, &err), HF_UNAVAILABLE);
     assert_int_equal(s.requests, 1);
     unsetenv("http_proxy");
     http_response_close(&r);

@@ -1,0 +1,327 @@
+/* Connections, transactions, locks, time and faults of the simulated ledger; see ledger.h.  Reads
+ * are in ledger_read.c, writes in ledger_write.c. */
+#include "sim/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/tables.h"
+
+#define SCHEME "sim:"
+
+static struct sim_ledger *all;
+
+/* ---- the database ---- */
+
+struct sim_ledger *sim_ledger_new(const char *name, const struct clock *clock, bool has_others)
+{
+    struct sim_ledger *sim = hf_alloc(sizeof *sim);
+    sim->name = name;
+    sim->clock = clock;
+    sim->has_others = has_others;
+    vec_push(&sim->events); /* the catalogue */
+    sim->next = all;
+    all = sim;
+    return sim;
+}
+
+static void event_close(struct sim_event *e)
+{
+    for (size_t i = 0; i < e->holds.n; i++) {
+        hold_row_close(&e->holds.v[i].row);
+        booking_row_close(&e->holds.v[i].booking);
+    }
+    vec_close(&e->holds);
+    vec_close(&e->log);
+    free(e->seats);
+    event_def_free(e->def);
+}
+
+void sim_ledger_free(struct sim_ledger *sim)
+{
+    if (!sim)
+        return;
+    hf_check(!sim->connections);
+    struct sim_ledger **link = &all;
+    while (*link != sim)
+        link = &(*link)->next;
+    *link = sim->next;
+    for (size_t i = 0; i < sim->events.n; i++)
+        event_close(&sim->events.v[i]);
+    for (size_t i = 0; i < sim->keys.n; i++)
+        key_row_close(&sim->keys.v[i]);
+    vec_close(&sim->events);
+    vec_close(&sim->keys);
+    free(sim);
+}
+
+/* ---- faults ---- */
+
+void sim_ledger_fail(struct sim_ledger *sim, enum sim_call call, int n, enum sim_fault fault)
+{
+    sim->faults[call].calls_left = n;
+    sim->faults[call].fault = fault;
+}
+
+void sim_ledger_heal(struct sim_ledger *sim) { memset(sim->faults, 0, sizeof sim->faults); }
+
+void sim_ledger_hook(struct sim_ledger *sim, void (*hook)(void *ctx, enum sim_call call), void *ctx)
+{
+    sim->hook = hook;
+    sim->hook_ctx = ctx;
+}
+
+static void run_hook(struct sim_ledger *sim, enum sim_call call)
+{
+    if (!sim->hook || sim->in_hook)
+        return;
+    sim->in_hook = true;
+    sim->hook(sim->hook_ctx, call);
+    sim->in_hook = false;
+}
+
+static enum hf_status stuck(struct hf_err *err)
+{
+    return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "the connection is stuck");
+}
+
+enum hf_status sim_enter(struct ledger *l, enum sim_call call, struct hf_err *err)
+{
+    l->calls++;
+    run_hook(l->sim, call);
+    if (l->is_stuck)
+        return stuck(err);
+    int *left = &l->sim->faults[call].calls_left;
+    if (*left == 0 || --*left > 0)
+        return HF_OK;
+    switch (l->sim->faults[call].fault) {
+    case SIM_UNAVAILABLE:
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "a fault of the simulation");
+    case SIM_CONFLICT:
+        return hf_err_set(err, HF_LEDGER_CONFLICT, "a fault of the simulation");
+    case SIM_LOST_STORED:
+    case SIM_LOST_UNSTORED:
+        hf_check(call == SIM_COMMIT);
+        return hf_err_set(err, HF_OUTCOME_UNKNOWN, "a fault of the simulation");
+    case SIM_STUCK:
+        l->is_stuck = true;
+        return stuck(err);
+    }
+    return HF_INTERNAL;
+}
+
+/* ---- connections ---- */
+
+enum hf_status ledger_open(const char *url, const struct db_options *options, struct ledger **ret,
+                           struct hf_err *err)
+{
+    (void)options; /* time is the database's own */
+    struct sim_ledger *sim = all;
+    bool is_ours = strncmp(url, SCHEME, strlen(SCHEME)) == 0;
+    while (is_ours && sim && strcmp(sim->name, url + strlen(SCHEME)) != 0)
+        sim = sim->next;
+    if (!is_ours || !sim)
+        return hf_err_set(err, HF_INVALID_REQUEST, "%.200s: no such simulated ledger", url);
+    struct ledger *l = hf_alloc(sizeof *l);
+    l->sim = sim;
+    l->next = sim->connections;
+    sim->connections = l;
+    for (size_t i = 0; i < sim->events.n; i++)
+        if (sim->events.v[i].clock.now > l->floor)
+            l->floor = sim->events.v[i].clock.now;
+    *ret = l;
+    return HF_OK;
+}
+
+/* Ends the transaction: whatever is still staged is forgotten, and the locks are given back. */
+static void end(struct ledger *l)
+{
+    sim_discard(l);
+    for (size_t i = 0; i < l->sim->events.n; i++)
+        if (l->sim->events.v[i].locked_by == l)
+            l->sim->events.v[i].locked_by = NULL;
+    l->in_transaction = false;
+}
+
+void ledger_close(struct ledger *l)
+{
+    if (!l)
+        return;
+    end(l);
+    struct ledger **link = &l->sim->connections;
+    while (*link != l)
+        link = &(*link)->next;
+    *link = l->next;
+    vec_close(&l->staged.clocks);
+    vec_close(&l->staged.events);
+    vec_close(&l->staged.seats);
+    vec_close(&l->staged.areas);
+    vec_close(&l->staged.holds_new);
+    vec_close(&l->staged.holds);
+    vec_close(&l->staged.bookings);
+    vec_close(&l->staged.sales);
+    vec_close(&l->staged.audit);
+    vec_close(&l->staged.keys);
+    vec_close(&l->staged_events);
+    free(l);
+}
+
+bool ledger_has_others(const struct ledger *l) { return l->sim->has_others; }
+int64_t ledger_exchanges(const struct ledger *l) { return l->calls; }
+
+/* ---- time ---- */
+
+int64_t sim_wall_ms(const struct sim_ledger *sim) { return clock_wall_us(sim->clock) / 1000; }
+
+enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_READ, err);
+    if (status != HF_OK)
+        return status;
+    int64_t now = sim_wall_ms(l->sim);
+    l->floor = now > l->floor ? now : l->floor;
+    *ret_now = l->floor;
+    return HF_OK;
+}
+
+/* ---- transactions ---- */
+
+enum hf_status ledger_begin(struct ledger *l, struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_BEGIN, err);
+    if (status != HF_OK)
+        return status;
+    hf_check(!l->in_transaction);
+    l->in_transaction = true;
+    return HF_OK;
+}
+
+enum hf_status ledger_commit(struct ledger *l, struct hf_err *err)
+{
+    hf_check(l->in_transaction);
+    enum hf_status status = sim_enter(l, SIM_COMMIT, err);
+    l->was_stored = status == HF_OK || (status == HF_OUTCOME_UNKNOWN &&
+                                        l->sim->faults[SIM_COMMIT].fault == SIM_LOST_STORED);
+    if (l->was_stored)
+        sim_apply(l);
+    if (l->was_stored || status == HF_OUTCOME_UNKNOWN)
+        end(l);
+    return status;
+}
+
+void ledger_rollback(struct ledger *l)
+{
+    if (!l->is_stuck)
+        end(l);
+}
+
+enum hf_status sim_lock(struct ledger *l, struct clock_row *rows, size_t n, int64_t *ret_now,
+                        struct hf_err *err)
+{
+    int64_t now = sim_wall_ms(l->sim);
+    hf_check(l->in_transaction);
+    for (size_t i = 0; i < n; i++) {
+        struct sim_event *e = sim_event(l->sim, rows[i].event);
+        hf_check(i == 0 || rows[i - 1].event < rows[i].event);
+        if (!e)
+            return hf_err_set(err, HF_INTERNAL, "a clock row is missing");
+        if (e->locked_by && e->locked_by != l)
+            return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the lock");
+        e->locked_by = l;
+        rows[i] = e->clock;
+        now = e->clock.now > now ? e->clock.now : now;
+    }
+    *ret_now = now;
+    return HF_OK;
+}
+
+enum hf_status ledger_lock(struct ledger *l, struct clock_row *rows, size_t n, int64_t *ret_now,
+                           struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_READ, err);
+    return status == HF_OK ? sim_lock(l, rows, n, ret_now, err) : status;
+}
+
+/* Tells the truth that the connection remembers, under the locks that the real one takes. */
+enum hf_status ledger_resolve(struct ledger *l, const struct ledger_batch *batch,
+                              const struct clock_row *clocks, size_t n_clocks,
+                              const struct event_def *created, bool *ret_happened,
+                              struct hf_err *err)
+{
+    (void)batch;
+    (void)created;
+    VEC(struct clock_row) rows = {0};
+    int64_t now;
+    hf_check(!l->in_transaction);
+    enum hf_status status = sim_enter(l, SIM_RESOLVE, err);
+    if (status != HF_OK)
+        return status;
+    for (size_t i = 0; i < n_clocks; i++)
+        *vec_push(&rows) = clocks[i];
+    l->in_transaction = true;
+    status = sim_lock(l, rows.v, rows.n, &now, err);
+    end(l);
+    vec_close(&rows);
+    if (status == HF_OK)
+        *ret_happened = l->was_stored;
+    return status;
+}
+
+enum hf_status ledger_probe(struct ledger *l, struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_PROBE, err);
+    if (status != HF_OK)
+        return status;
+    struct sim_event *catalogue = sim_event(l->sim, 0);
+    int64_t now = sim_wall_ms(l->sim);
+    if (catalogue->locked_by)
+        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the lock");
+    catalogue->clock.now = now > catalogue->clock.now ? now : catalogue->clock.now + 1;
+    return HF_OK;
+}
+
+/* ---- what an engine without threads never needs ---- */
+
+enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines, struct hf_err *err)
+{
+    (void)l, (void)ret_lines, (void)err;
+    return HF_OK;
+}
+
+enum hf_status ledger_maintain(struct ledger *l, struct hf_err *err)
+{
+    (void)l, (void)err;
+    return HF_OK;
+}
+
+static enum hf_status not_simulated(struct hf_err *err)
+{
+    return hf_err_set(err, HF_INTERNAL, "not simulated");
+}
+
+enum hf_status ledger_notify(struct ledger *l, const char *topic, const char *text,
+                             struct hf_err *err)
+{
+    (void)l, (void)topic, (void)text;
+    return not_simulated(err);
+}
+
+enum hf_status ledger_listen(struct ledger *l, const char *topic, int wake_fd, int64_t timeout_ms,
+                             struct buf *ret_lines, struct hf_err *err)
+{
+    (void)l, (void)topic, (void)wake_fd, (void)timeout_ms, (void)ret_lines;
+    return not_simulated(err);
+}
+
+enum hf_status ledger_try_lock(struct ledger *l, int64_t number, bool *ret_locked,
+                               struct hf_err *err)
+{
+    (void)l, (void)number, (void)ret_locked;
+    return not_simulated(err);
+}
+
+enum hf_status ledger_unlock_all(struct ledger *l, struct hf_err *err)
+{
+    (void)l;
+    return not_simulated(err);
+}

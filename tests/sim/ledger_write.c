@@ -1,0 +1,361 @@
+/* What a transaction of the simulated ledger writes.  ledger_write checks the condition of every
+ * row against the committed tables, which the transaction's locks keep as they are, and stages the
+ * rows; sim_apply stores them at the commit.  Both go through the tables in the order of the real
+ * ledger_write. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/tables.h"
+
+/* ---- conditions ---- */
+
+/* The event of a row that the transaction writes: it must hold the lock. */
+static struct sim_event *locked_event(const struct ledger *l, int64_t event)
+{
+    struct sim_event *e = sim_event(l->sim, event);
+    hf_check(e && e->locked_by == l);
+    return e;
+}
+
+static bool clocks_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->clocks.n; i++) {
+        const struct clock_write *w = &b->clocks.v[i];
+        const struct clock_row *row = &locked_event(l, w->after.event)->clock;
+        hf_check(i == 0 || b->clocks.v[i - 1].after.event < w->after.event);
+        if (row->seq != w->before.seq || row->fence != w->before.fence || row->now > w->after.now)
+            return false;
+    }
+    return true;
+}
+
+static bool keys_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->keys.n; i++) {
+        const struct key_row *w = &b->keys.v[i], *row = sim_key(l->sim, w->hash);
+        if (row && row->created_at > w->created_at - KEY_KEPT_MS)
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (memcmp(b->keys.v[k].hash, w->hash, KEY_HASH_SIZE) == 0)
+                return false;
+    }
+    return true;
+}
+
+static bool events_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->events.n; i++)
+        if (locked_event(l, b->events.v[i].event)->def->status != b->events.v[i].from)
+            return false;
+    return true;
+}
+
+static struct sim_seat *find_seat(const struct ledger *l, int64_t seat)
+{
+    struct sim_event *e = locked_event(l, SEAT_EVENT(seat));
+    return SEAT_INDEX(seat) < e->def->n_seats ? &e->seats[SEAT_INDEX(seat)] : NULL;
+}
+
+static bool seats_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->seats.n; i++) {
+        const struct seat_write *w = &b->seats.v[i];
+        const struct sim_seat *row = find_seat(l, w->seat);
+        int64_t hold_before = w->from == SEAT_AVAILABLE ? 0 : w->hold_before;
+        hf_check(i == 0 || b->seats.v[i - 1].seat < w->seat);
+        if (!row || row->status != w->from || row->hold != hold_before || row->fence > w->fence)
+            return false;
+    }
+    return true;
+}
+
+static bool areas_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->areas.n; i++) {
+        const struct area_write *w = &b->areas.v[i];
+        const struct event_def *def = locked_event(l, w->event)->def;
+        if (w->area >= (int64_t)def->areas.n)
+            return false;
+        const struct area_def *row = &def->areas.v[w->area];
+        if (row->held != w->held_before || row->booked != w->booked_before)
+            return false;
+        hf_check(w->held >= 0 && w->booked >= 0 && w->held + w->booked <= row->capacity);
+    }
+    return true;
+}
+
+/* New holds have the newest fences of their events, so their keys ascend. */
+static bool new_holds_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->holds_new.n; i++) {
+        int64_t key = b->holds_new.v[i].id.key;
+        const struct sim_event *e = locked_event(l, HOLD_EVENT(key));
+        if (e->holds.n && e->holds.v[e->holds.n - 1].row.id.key >= key)
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (HOLD_EVENT(b->holds_new.v[k].id.key) == HOLD_EVENT(key) &&
+                b->holds_new.v[k].id.key >= key)
+                return false;
+    }
+    return true;
+}
+
+/* The hold as earlier statements of the transaction left it. */
+static const struct hold_row *find_hold(const struct ledger *l, const struct ledger_batch *b,
+                                        int64_t key)
+{
+    (void)locked_event(l, HOLD_EVENT(key));
+    const struct sim_hold *hold = sim_hold(l->sim, key);
+    if (hold)
+        return &hold->row;
+    for (size_t i = 0; i < b->holds_new.n; i++)
+        if (b->holds_new.v[i].id.key == key)
+            return &b->holds_new.v[i];
+    return NULL;
+}
+
+static bool holds_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->holds.n; i++) {
+        const struct hold_write *w = &b->holds.v[i];
+        const struct hold_row *row = find_hold(l, b, w->hold);
+        if (!row || row->status != w->from || row->fence != w->fence_before)
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (b->holds.v[k].hold == w->hold)
+                return false;
+    }
+    return true;
+}
+
+static bool bookings_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->bookings.n; i++) {
+        int64_t key = b->bookings.v[i].id.key;
+        const struct sim_hold *hold = sim_hold(l->sim, key);
+        if (!find_hold(l, b, key) || (hold && hold->booking.id.key))
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (b->bookings.v[k].id.key == key)
+                return false;
+    }
+    return true;
+}
+
+static bool sales_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->sales.n; i++) {
+        const struct sim_seat *seat = find_seat(l, b->sales.v[i].seat);
+        if (!seat || seat->sold_to)
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (b->sales.v[k].seat == b->sales.v[i].seat)
+                return false;
+    }
+    return true;
+}
+
+/* Rows of one event come in the order of their seqs, each larger than every stored one. */
+static bool audit_fits(const struct ledger *l, const struct ledger_batch *b)
+{
+    size_t n = l->sim->events.n;
+    int64_t *last = hf_alloc(n * sizeof *last); /* seq, by event */
+    bool fits = true;
+    for (size_t i = 0; i < n; i++) {
+        const struct sim_event *e = &l->sim->events.v[i];
+        last[i] = e->log.n ? e->log.v[e->log.n - 1].seq : 0;
+    }
+    for (size_t i = 0; fits && i < b->audit.n; i++) {
+        const struct audit_row *row = &b->audit.v[i];
+        (void)locked_event(l, row->event);
+        fits = row->seq > last[row->event];
+        last[row->event] = row->seq;
+    }
+    free(last);
+    return fits;
+}
+
+/* An INSERT of a key that another transaction has inserted waits for the end of that one. */
+static bool must_wait_for_key(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (const struct ledger *other = l->sim->connections; other; other = other->next)
+        for (size_t i = 0; other != l && i < other->staged.keys.n; i++)
+            for (size_t k = 0; k < b->keys.n; k++)
+                if (memcmp(other->staged.keys.v[i].hash, b->keys.v[k].hash, KEY_HASH_SIZE) == 0)
+                    return true;
+    return false;
+}
+
+/* ---- staging ---- */
+
+#define stage(list, from)                                                                          \
+    for (size_t row_ = 0; row_ < (from)->n; row_++)                                                \
+    *vec_push(list) = (from)->v[row_]
+
+static void stage_all(struct ledger_batch *staged, const struct ledger_batch *b)
+{
+    stage(&staged->clocks, &b->clocks);
+    stage(&staged->events, &b->events);
+    stage(&staged->seats, &b->seats);
+    stage(&staged->areas, &b->areas);
+    stage(&staged->holds, &b->holds);
+    stage(&staged->sales, &b->sales);
+    stage(&staged->audit, &b->audit);
+    for (size_t i = 0; i < b->holds_new.n; i++)
+        *vec_push(&staged->holds_new) = sim_hold_copy(&b->holds_new.v[i]);
+    for (size_t i = 0; i < b->bookings.n; i++)
+        *vec_push(&staged->bookings) = sim_booking_copy(&b->bookings.v[i], NULL);
+    for (size_t i = 0; i < b->keys.n; i++)
+        *vec_push(&staged->keys) = sim_key_copy(&b->keys.v[i]);
+}
+
+enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
+{
+    static const struct {
+        const char *table;
+        bool (*fits)(const struct ledger *l, const struct ledger_batch *b);
+    } tables[] = {
+        {"event_clock", clocks_fit}, {"idempotency", keys_fit},  {"events", events_fit},
+        {"seats", seats_fit},        {"areas", areas_fit},       {"holds", new_holds_fit},
+        {"holds", holds_fit},        {"bookings", bookings_fit}, {"sold_seats", sales_fit},
+        {"audit", audit_fits},
+    };
+    hf_check(l->in_transaction && !l->staged.clocks.n && !l->staged.keys.n); /* once */
+    enum hf_status status = sim_enter(l, SIM_WRITE, err);
+    if (status != HF_OK)
+        return status;
+    if (must_wait_for_key(l, b))
+        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction inserts the key");
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (!tables[i].fits(l, b))
+            return hf_err_set(err, HF_LEDGER_SURPRISE, "%s", tables[i].table);
+    stage_all(&l->staged, b);
+    return HF_OK;
+}
+
+enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
+                                   struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_WRITE, err);
+    if (status != HF_OK)
+        return status;
+    (void)locked_event(l, 0);
+    def->id.key = (int64_t)(l->sim->events.n + l->staged_events.n);
+    def->created_at = now;
+    def->status = EVENT_OPEN;
+    struct event_def *copy = sim_def_copy(def);
+    for (size_t i = 0; i < copy->areas.n; i++)
+        copy->areas.v[i].held = copy->areas.v[i].booked = 0;
+    *vec_push(&l->staged_events) = copy;
+    return HF_OK;
+}
+
+void sim_discard(struct ledger *l)
+{
+    struct ledger_batch *b = &l->staged;
+    for (size_t i = 0; i < b->holds_new.n; i++)
+        hold_row_close(&b->holds_new.v[i]);
+    for (size_t i = 0; i < b->bookings.n; i++)
+        booking_row_close(&b->bookings.v[i]);
+    for (size_t i = 0; i < b->keys.n; i++)
+        key_row_close(&b->keys.v[i]);
+    for (size_t i = 0; i < l->staged_events.n; i++)
+        event_def_free(l->staged_events.v[i]);
+    vec_clear(&b->clocks);
+    vec_clear(&b->events);
+    vec_clear(&b->seats);
+    vec_clear(&b->areas);
+    vec_clear(&b->holds_new);
+    vec_clear(&b->holds);
+    vec_clear(&b->bookings);
+    vec_clear(&b->sales);
+    vec_clear(&b->audit);
+    vec_clear(&b->keys);
+    vec_clear(&l->staged_events);
+}
+
+/* ---- storing ---- */
+
+static void apply_new_event(struct sim_ledger *sim, struct event_def *def)
+{
+    struct sim_event *e = vec_push(&sim->events);
+    hf_check(def->id.key == (int64_t)sim->events.n - 1);
+    e->def = def;
+    e->clock = (struct clock_row){.event = def->id.key, .seq = 1, .now = def->created_at};
+    e->seats = hf_alloc(def->n_seats * sizeof *e->seats);
+    *vec_push(&e->log) = (struct audit_row){.event = def->id.key,
+                                            .seq = 1,
+                                            .at = def->created_at,
+                                            .object = AUDIT_EVENT,
+                                            .cause = CAUSE_CREATE,
+                                            .item = -1,
+                                            .to = EVENT_OPEN};
+}
+
+static void apply_key(struct sim_ledger *sim, struct key_row *staged)
+{
+    struct key_row *row = sim_key(sim, staged->hash);
+    if (row)
+        key_row_close(row);
+    else
+        row = vec_push(&sim->keys);
+    *row = *staged;
+    staged->owned = NULL; /* it is the table's now */
+}
+
+static void apply_seats(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->seats.n; i++) {
+        const struct seat_write *w = &b->seats.v[i];
+        struct sim_seat *seat = find_seat(l, w->seat);
+        seat->status = w->to;
+        seat->hold = w->hold;
+        seat->fence = w->fence;
+        seat->expires_at = w->expires_at;
+    }
+    for (size_t i = 0; i < b->sales.n; i++)
+        find_seat(l, b->sales.v[i].seat)->sold_to = b->sales.v[i].booking;
+    for (size_t i = 0; i < b->areas.n; i++) {
+        const struct area_write *w = &b->areas.v[i];
+        struct area_def *area = &sim_event(l->sim, w->event)->def->areas.v[w->area];
+        area->held = w->held;
+        area->booked = w->booked;
+    }
+}
+
+static void apply_holds(struct sim_ledger *sim, struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->holds_new.n; i++) {
+        struct hold_row *row = &b->holds_new.v[i];
+        vec_push(&sim_event(sim, HOLD_EVENT(row->id.key))->holds)->row = *row;
+        row->owned = NULL; /* it is the table's now */
+    }
+    for (size_t i = 0; i < b->holds.n; i++) {
+        struct hold_row *row = &sim_hold(sim, b->holds.v[i].hold)->row;
+        row->status = b->holds.v[i].to;
+        row->fence = b->holds.v[i].fence;
+        row->expires_at = b->holds.v[i].expires_at;
+    }
+    for (size_t i = 0; i < b->bookings.n; i++) {
+        sim_hold(sim, b->bookings.v[i].id.key)->booking = b->bookings.v[i];
+        b->bookings.v[i].owned = NULL;
+    }
+}
+
+void sim_apply(struct ledger *l)
+{
+    struct ledger_batch *b = &l->staged;
+    for (size_t i = 0; i < b->clocks.n; i++)
+        sim_event(l->sim, b->clocks.v[i].after.event)->clock = b->clocks.v[i].after;
+    for (size_t i = 0; i < b->keys.n; i++)
+        apply_key(l->sim, &b->keys.v[i]);
+    for (size_t i = 0; i < b->events.n; i++)
+        sim_event(l->sim, b->events.v[i].event)->def->status = b->events.v[i].to;
+    apply_seats(l, b);
+    apply_holds(l->sim, b);
+    for (size_t i = 0; i < b->audit.n; i++)
+        *vec_push(&sim_event(l->sim, b->audit.v[i].event)->log) = b->audit.v[i];
+    for (size_t i = 0; i < l->staged_events.n; i++)
+        apply_new_event(l->sim, l->staged_events.v[i]);
+    vec_clear(&l->staged_events); /* they are the tables' now */
+}

@@ -1,0 +1,122 @@
+/* Looking up and copying rows of the simulated ledger; see tables.h. */
+#include "sim/tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct sim_event *sim_event(const struct sim_ledger *sim, int64_t event)
+{
+    return event >= 0 && event < (int64_t)sim->events.n ? &sim->events.v[event] : NULL;
+}
+
+static int hold_order(const void *key, const void *hold)
+{
+    int64_t a = *(const int64_t *)key, b = ((const struct sim_hold *)hold)->row.id.key;
+    return (a > b) - (a < b);
+}
+
+struct sim_hold *sim_hold(const struct sim_ledger *sim, int64_t hold)
+{
+    const struct sim_event *e = sim_event(sim, HOLD_EVENT(hold));
+    if (!e || !e->holds.n)
+        return NULL;
+    return bsearch(&hold, e->holds.v, e->holds.n, sizeof *e->holds.v, hold_order);
+}
+
+struct key_row *sim_key(const struct sim_ledger *sim, const uint8_t hash[KEY_HASH_SIZE])
+{
+    for (size_t i = 0; i < sim->keys.n; i++)
+        if (memcmp(sim->keys.v[i].hash, hash, KEY_HASH_SIZE) == 0)
+            return &sim->keys.v[i];
+    return NULL;
+}
+
+/* ---- copies ---- */
+
+/* Copies `len` bytes to *next, which then points behind them. */
+static const void *put(char **next, const void *data, size_t len)
+{
+    char *copy = *next;
+    if (len)
+        memcpy(copy, data, len);
+    *next += len;
+    return copy;
+}
+
+/* The same for a text, which gets a NUL; NULL stays NULL. */
+static const char *put_text(char **next, const char *text, size_t len)
+{
+    if (!text)
+        return NULL;
+    const char *copy = put(next, text, len);
+    *(*next)++ = '\0';
+    return copy;
+}
+
+struct hold_row sim_hold_copy(const struct hold_row *row)
+{
+    struct hold_row copy = *row;
+    size_t seats_size = row->n_seats * sizeof *row->seats;
+    size_t areas_size = row->n_areas * sizeof *row->areas;
+    char *next = copy.owned =
+        hf_alloc(seats_size + areas_size + row->owner_len + row->metadata_len + 2);
+    copy.seats = put(&next, row->seats, seats_size);
+    copy.areas = put(&next, row->areas, areas_size);
+    copy.owner = put_text(&next, row->owner, row->owner_len);
+    copy.metadata = put_text(&next, row->metadata, row->metadata_len);
+    return copy;
+}
+
+struct booking_row sim_booking_copy(const struct booking_row *row, const struct hold_row *hold)
+{
+    static const struct hold_row no_places;
+    const struct hold_row *places = hold ? hold : &no_places;
+    struct booking_row copy = *row;
+    size_t seats_size = places->n_seats * sizeof *places->seats;
+    size_t areas_size = places->n_areas * sizeof *places->areas;
+    char *next = copy.owned = hf_alloc(seats_size + areas_size + row->reference_len + 1);
+    memcpy(copy.hold_secret, places->id.secret, ID_SECRET_SIZE);
+    copy.n_seats = places->n_seats;
+    copy.n_areas = places->n_areas;
+    copy.seats = put(&next, places->seats, seats_size);
+    copy.areas = put(&next, places->areas, areas_size);
+    copy.reference = put_text(&next, row->reference, row->reference_len);
+    return copy;
+}
+
+struct key_row sim_key_copy(const struct key_row *row)
+{
+    struct key_row copy = *row;
+    copy.answer = copy.owned = hf_strndup(row->answer_len ? row->answer : "", row->answer_len);
+    copy.found = true;
+    return copy;
+}
+
+static char *copy_text(const char *text) { return text ? hf_strndup(text, strlen(text)) : NULL; }
+
+struct event_def *sim_def_copy(const struct event_def *def)
+{
+    struct event_def *copy = hf_alloc(sizeof *copy);
+    *copy = *def;
+    copy->name = copy_text(def->name);
+    memset(&copy->sections, 0, sizeof copy->sections);
+    memset(&copy->areas, 0, sizeof copy->areas);
+    for (size_t s = 0; s < def->sections.n; s++) {
+        const struct section_def *from = &def->sections.v[s];
+        struct section_def *section = vec_push(&copy->sections);
+        section->name = copy_text(from->name);
+        section->tier = copy_text(from->tier);
+        section->price = from->price;
+        section->listed = from->listed;
+        for (size_t r = 0; r < from->rows.n; r++)
+            *vec_push(&section->rows) = (struct row_def){.name = copy_text(from->rows.v[r].name),
+                                                         .seats = from->rows.v[r].seats};
+    }
+    for (size_t a = 0; a < def->areas.n; a++) {
+        struct area_def *area = vec_push(&copy->areas);
+        *area = def->areas.v[a];
+        area->name = copy_text(area->name);
+    }
+    hf_check(event_def_number(copy));
+    return copy;
+}

@@ -1,0 +1,82 @@
+/* The tables of the simulated ledger and its connections.  Shared by the files of this folder;
+ * tests look at the tables to compare them with what servers show. */
+#ifndef HF_TESTS_SIM_TABLES_H
+#define HF_TESTS_SIM_TABLES_H
+
+#include "ledger/ledger.h"
+#include "sim/ledger.h"
+
+struct sim_seat {
+    enum seat_status status;
+    int64_t hold, fence, expires_at;
+    int64_t sold_to; /* the row of sold_seats: a booking; 0: none */
+};
+
+struct sim_hold {
+    struct hold_row row;
+    struct booking_row booking; /* without places, which are the hold's; id.key 0: none */
+};
+
+struct sim_event {
+    struct clock_row clock;
+    struct ledger *locked_by; /* the connection whose transaction has the clock row; NULL: none */
+    struct event_def *def;    /* its status and its areas' counters change; NULL: the catalogue */
+    struct sim_seat *seats;
+    VEC(struct sim_hold) holds; /* ascending by key */
+    VEC(struct audit_row) log;  /* ascending by seq */
+};
+
+struct sim_ledger {
+    const char *name;
+    struct sim_ledger *next; /* in the list of all simulated ledgers */
+    const struct clock *clock;
+    bool has_others;
+    VEC(struct sim_event) events; /* by key; event 0 is the catalogue */
+    VEC(struct key_row) keys;
+    struct ledger *connections;
+    struct {
+        int calls_left; /* 0: none fails */
+        enum sim_fault fault;
+    } faults[SIM_CALLS];
+    void (*hook)(void *ctx, enum sim_call call);
+    void *hook_ctx;
+    bool in_hook;
+};
+
+/* A connection, and what its transaction has staged. */
+struct ledger {
+    struct sim_ledger *sim;
+    struct ledger *next;
+    bool in_transaction, is_stuck;
+    struct ledger_batch staged;
+    VEC(struct event_def *) staged_events;
+    bool was_stored; /* whether the last COMMIT whose answer was lost happened */
+    int64_t floor;   /* ledger_now never answers a time before this */
+    int64_t calls;
+};
+
+/* Begins every call that can fail: runs the hook, and fails if a fault is due. */
+HF_MUST_USE enum hf_status sim_enter(struct ledger *l, enum sim_call call, struct hf_err *err);
+/* Locks and reads the clock rows; *ret_now is the database's time, never before any of them. */
+HF_MUST_USE enum hf_status sim_lock(struct ledger *l, struct clock_row *rows, size_t n,
+                                    int64_t *ret_now, struct hf_err *err);
+int64_t sim_wall_ms(const struct sim_ledger *sim);
+
+/* NULL if there is no such row. */
+struct sim_event *sim_event(const struct sim_ledger *sim, int64_t event);
+struct sim_hold *sim_hold(const struct sim_ledger *sim, int64_t hold);
+struct key_row *sim_key(const struct sim_ledger *sim, const uint8_t hash[KEY_HASH_SIZE]);
+
+/* Copies that own their memory. */
+struct hold_row sim_hold_copy(const struct hold_row *row);
+/* Also takes the places and the secret of the hold, unless `hold` is NULL. */
+struct booking_row sim_booking_copy(const struct booking_row *row, const struct hold_row *hold);
+struct key_row sim_key_copy(const struct key_row *row);
+struct event_def *sim_def_copy(const struct event_def *def);
+
+/* Makes the staged rows the tables' own. */
+void sim_apply(struct ledger *l);
+/* Forgets the staged rows. */
+void sim_discard(struct ledger *l);
+
+#endif

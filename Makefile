@@ -6,6 +6,7 @@
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
 #   tests/*/test_*.c          one cmocka executable each: unit (pure), integration, fault
 #   tests/support/*.c         linked into each of them
+#   tests/sim/*.c             linked into tests/unit/test_turns in place of the ledger and the clock of waits
 #   tests/conformance/test_*.c  one cmocka executable per lease driver, linked with the suite's other files
 #                             there; contender.c is a program of its own
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
@@ -75,6 +76,7 @@ CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/sr
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
 SUPPORT = $(call objects,$(wildcard tests/support/*.c))
+SIM = $(call objects,$(wildcard tests/sim/*.c))
 TEST_SOURCES = $(wildcard tests/*/test_*.c)
 TESTS = $(call programs,$(TEST_SOURCES))
 CONTENDER = $(call programs,$(wildcard tests/conformance/contender.c))
@@ -249,7 +251,12 @@ $(B)/holdfast.pc: FORCE Makefile
 		'Libs: -L$${libdir} -lholdfast' 'Libs.private: -lpq -pthread' 'Cflags: -I$${includedir}' >$@
 FORCE:
 
-$(TESTS): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a
+# The simulation defines what src/ledger, engine/follow.c and base/wait.c define.  Its objects come before
+# core.a, so the linker takes nothing from those; most of tests/support would need them.
+SIM_TESTS = $(filter $(B)/tests/unit/test_turns,$(TESTS))
+$(SIM_TESTS): $(B)/%: $(B)/obj/%.o $(SIM) $(call objects,tests/support/fixtures.c) $(B)/core.a
+$(filter-out $(SIM_TESTS),$(TESTS)): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a
+$(TESTS):
 	@mkdir -p $(@D)
 	$(call say,LINK) $(LINK) $(filter %.o,$^) $(B)/core.a $(TEST_LIBS) $(LIB_LIBS) -o $@
 
@@ -289,7 +296,7 @@ $(B)/obj/src/lab/assets.o: src/lab/assets.S src/lab/report.html src/lab/report.c
 $(CHART_JS): | build/packages/build
 	@test -e $@ || { echo '$@: missing; where is chart.min.js (3.x)? make CHART_JS=FILE' >&2; false; }
 
-$(call objects,$(TEST_SOURCES)) $(SUPPORT) $(CONFORMANCE): | build/packages/test
+$(call objects,$(TEST_SOURCES)) $(SUPPORT) $(SIM) $(CONFORMANCE): | build/packages/test
 
 # Packages are checked once; after `make clean`, they are checked again.
 build/packages/%: scripts/install-packages

@@ -1,0 +1,42 @@
+/* Claims about the simulated ledger and the views over it.  The log is the measure of both: rows
+ * are the whole log folded, and a view is the log folded up to the view's seq, however far behind
+ * it is.  A claim that does not hold fails the test. */
+#ifndef HF_TESTS_SIM_CHECK_H
+#define HF_TESTS_SIM_CHECK_H
+
+#include "sim/world.h"
+
+struct folded_seat {
+    enum seat_status status;
+    int64_t hold;
+};
+struct folded_area {
+    int64_t held, booked;
+};
+struct folded_hold {
+    int64_t key, fence, until;
+    enum hold_status status;
+};
+/* The log of one event, folded up to `seq`. */
+struct fold {
+    int64_t event, seq, fence, at;
+    enum event_status status;
+    struct folded_seat *seats;
+    struct folded_area *areas;
+    VEC(struct folded_hold) holds; /* ascending by key */
+};
+void fold_init(struct fold *f, const struct sim_ledger *ledger, int64_t event);
+void fold_close(struct fold *f);
+
+/* Folds what was logged since the last check, and claims: the log has no gap (I11), every row of it
+ * follows from those before, the event's rows are the folded log, every seat has at most one live
+ * owner or one buyer (I1), a hold has all its places or none (I6), ends at its expiry (I4), and
+ * areas are not oversold (I2). */
+void check_ledger(struct fold *f, const struct sim_ledger *ledger);
+/* Folds up to the view's seq, and claims that the server shows and decides on nothing else.  An
+ * event that is marked stale is not looked at: it will be loaded again before it is used. */
+void check_view(struct fold *f, const struct sim_ledger *ledger, const struct server *s);
+/* The same, and that the view has everything that the ledger has. */
+void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const struct server *s);
+
+#endif

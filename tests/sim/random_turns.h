@@ -1,0 +1,11 @@
+/* Random requests, turns, clocks and faults over two servers, from a seed; see random_turns.c. */
+#ifndef HF_TESTS_SIM_RANDOM_TURNS_H
+#define HF_TESTS_SIM_RANDOM_TURNS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A claim that does not hold fails the test. */
+void random_turns_run(uint64_t seed, size_t steps);
+
+#endif

@@ -62,8 +62,8 @@ static void wake(struct follower *f)
 void follower_announce(struct engine *e, struct event *event)
 {
     struct follower *f = e->follower;
-    if (atomic_exchange(&event->announced, true))
-        return;
+    if (!f || atomic_exchange(&event->announced, true))
+        return; /* without threads (engine_open) there is no follower */
     pthread_mutex_lock(&f->lock);
     *vec_push(&f->changed) = event;
     bool first = f->changed.n == 1;

@@ -20,6 +20,9 @@ static inline int64_t clock_monotonic_us(const struct clock *c) { return c->mono
 static inline int64_t clock_boot_us(const struct clock *c) { return c->boot_us(c); }
 static inline int64_t clock_wall_us(const struct clock *c) { return c->wall_us(c); }
 
+/* Does this clock run by itself, as the system's does?  If not, a wait cannot be counted on it. */
+bool clock_is_real(const struct clock *clock);
+
 /* Writes the name of this run of the kernel, which the boot-time clock counts from.  Returns false
  * if there is no /proc. */
 #define CLOCK_BOOT_SIZE 37

@@ -2,7 +2,8 @@
 #
 # The build finds sources by their place, so a new file needs no line here:
 #   src/*/*.c except src/cli  one static library, linked into both programs and every test
-#   src/{lock,lease}/*.c      with what they need of src/{redis,db,base} also libholdfast, build/lib*
+#   src/lease/*/*.c           drivers of several files, in the same library
+#   src/{lock,lease}/**.c     with what they need of src/{redis,db,base} also libholdfast, build/lib*
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
 #   tests/*/test_*.c          one cmocka executable each: unit (pure), integration, fault
 #   tests/support/*.c         linked into each of them
@@ -38,7 +39,16 @@ B_product = build
 B_asan = build/asan
 B_tsan = build/tsan
 B_fuzz = build/fuzz
-B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan or fuzz))
+
+# Drivers that libholdfast is built without: make WITHOUT="postgres redis".  Such a build is that of the
+# library alone, in a folder of its own: build/without-postgres-redis.  The programs need all drivers.
+WITHOUT =
+DRIVERS = postgres redis sqlite
+LEFT_OUT = $(sort $(WITHOUT))
+$(if $(filter-out $(DRIVERS),$(LEFT_OUT)),$(error WITHOUT takes $(DRIVERS), not $(filter-out $(DRIVERS),$(LEFT_OUT))))
+none =
+B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan or fuzz))$(if \
+    $(LEFT_OUT),/without-$(subst $(none) $(none),-,$(LEFT_OUT)))
 
 FLAGS_product = -O2 -g -flto=auto -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 FLAGS_asan = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -55,9 +65,10 @@ endif
 DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
 
 # pkg-config runs once, when a recipe first needs its answer: by then the packages are installed.
-LIBRARIES = libmicrohttpd libcurl jansson sqlite3 libcrypto zlib hiredis libpq
+PROGRAM_NEEDS = libmicrohttpd libcurl jansson sqlite3 libcrypto zlib hiredis libpq
+LIBRARIES = $(if $(LEFT_OUT),$(LIB_NEEDS),$(PROGRAM_NEEDS))
 ask = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
-LIB_CFLAGS = $(call ask,LIB_CFLAGS,--cflags $(LIBRARIES))
+LIB_CFLAGS = $(if $(LIBRARIES),$(call ask,LIB_CFLAGS,--cflags $(LIBRARIES)))
 LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES))
 TEST_LIBS = $(call ask,TEST_LIBS,--libs cmocka)
 
@@ -71,7 +82,7 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 library_objects = $(patsubst %.c,$(B)/obj/library/%.o,$(1))
 programs = $(patsubst %.c,$(B)/%,$(1))
 
-CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c))) $(B)/obj/src/api/openapi.o \
+CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c src/lease/*/*.c))) $(B)/obj/src/api/openapi.o \
        $(B)/obj/src/lab/assets.o
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
@@ -86,15 +97,29 @@ FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 FUZZERS = $(call programs,$(FUZZ_SOURCES))
 BENCH_SOURCES = $(wildcard bench/*.c)
 BENCHES = $(call programs,$(BENCH_SOURCES))
-# libholdfast: src/lock and src/lease whole, of src/redis, src/db and src/base only what they refer to.
-LIB_WHOLE = $(call library_objects,$(wildcard src/lock/*.c src/lease/*.c))
-LIB_REST = $(call library_objects,$(wildcard src/base/*.c src/db/*.c src/redis/*.c))
-LIB_NEEDS = sqlite3 hiredis libcrypto libpq
+# libholdfast: src/lock and src/lease whole, of src/redis, src/db and src/base only what they refer to;
+# without the files of drivers that are left out, and the libraries that only those need.
+FILES_postgres = src/lease/sql/postgres.c src/db/postgres%.c
+FILES_redis = src/lease/redis/%.c src/redis/%.c
+FILES_sqlite = src/lease/sql/sqlite.c src/db/sqlite%.c
+FILES_postgres-sqlite = src/lease/sql/%.c src/db/%.c
+NEEDS_postgres = libpq
+NEEDS_redis = hiredis libcrypto
+NEEDS_sqlite = sqlite3
+LEFT_OUT_FILES = $(foreach driver,$(LEFT_OUT),$(FILES_$(driver))) \
+    $(if $(filter-out $(LEFT_OUT),postgres sqlite),,$(FILES_postgres-sqlite))
+library_files = $(call library_objects,$(filter-out $(LEFT_OUT_FILES),$(wildcard $(1))))
+LIB_WHOLE = $(call library_files,src/lock/*.c src/lease/*.c src/lease/*/*.c)
+LIB_REST = $(call library_files,src/base/*.c src/db/*.c src/redis/*.c)
+LIB_NEEDS = $(foreach driver,$(filter-out $(LEFT_OUT),$(DRIVERS)),$(NEEDS_$(driver)))
+LIB_DEFINES = $(foreach driver,$(LEFT_OUT),-DHF_WITHOUT_$(shell echo $(driver) | tr a-z A-Z))
 SONAME = libholdfast.so.0
 VERSION = $(shell sed -n 's/.*HF_VERSION_TEXT "\(.*\)"/\1/p' include/holdfast.h)
 LIBRARY = $(B)/libholdfast.a $(B)/$(SONAME) $(B)/libholdfast.so $(B)/holdfast.pc
-PROGRAMS = $(if $(SERVER),$(B)/holdfastd) $(if $(CLI),$(B)/holdfast)
-C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.[ch] \
+PROGRAMS = $(if $(LEFT_OUT),,$(B)/holdfastd $(B)/holdfast)
+# Of a build that leaves drivers out the machine has what it needs, or the compiler says what is missing.
+BUILD_PACKAGES = $(if $(LEFT_OUT),,build/packages/build)
+C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] src/lease/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.[ch] \
           docs/examples/*.c)
 
 # ---- targets -------------------------------------------------------------------------------
@@ -166,7 +191,7 @@ lint: build/packages/lint
 
 install: all install-library
 	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	$(if $(PROGRAMS),install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin)
 	$(call install_pages,$(filter-out %.3,$(wildcard docs/man/*.[1-8])))
 
 install-library: library
@@ -205,6 +230,7 @@ help:
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'
 	@echo
+	@echo 'WITHOUT="postgres redis sqlite" builds libholdfast without these drivers, into build/without-...'
 	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan|fuzz builds into build/asan...'
 
 # ---- rules ---------------------------------------------------------------------------------
@@ -234,7 +260,7 @@ $(B)/obj/library/rest.a: $(LIB_REST)
 
 $(B)/$(SONAME): $(LIB_WHOLE) $(B)/obj/library/rest.a
 	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs,-z,relro,-z,now $^ \
-		-Wl,--as-needed $(call ask,LIB_NEEDS_LIBS,--libs $(LIB_NEEDS)) -o $@
+		-Wl,--as-needed $(if $(LIB_NEEDS),$(call ask,LIB_NEEDS_LIBS,--libs $(LIB_NEEDS))) -o $@
 
 $(B)/libholdfast.so: $(B)/$(SONAME)
 	@ln -sf $(SONAME) $@
@@ -248,7 +274,8 @@ $(B)/holdfast.pc: FORCE Makefile
 		'includedir=$${prefix}/include' '' \
 		'Name: holdfast' 'Description: Lease locks with fencing tokens over many back ends' \
 		'Version: $(VERSION)' 'Requires.private: $(filter-out libpq,$(LIB_NEEDS))' \
-		'Libs: -L$${libdir} -lholdfast' 'Libs.private: -lpq -pthread' 'Cflags: -I$${includedir}' >$@
+		'Libs: -L$${libdir} -lholdfast' 'Libs.private: $(if $(filter libpq,$(LIB_NEEDS)),-lpq )-pthread' \
+		'Cflags: -I$${includedir}' >$@
 FORCE:
 
 # The simulation defines what src/ledger, engine/follow.c and base/wait.c define.  Its objects come before
@@ -279,9 +306,9 @@ $(B)/obj/%.o: %.c Makefile | build/packages/build
 	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@
 
 # Without -flto: what is localised must be machine code by then.
-$(B)/obj/library/%.o: %.c Makefile | build/packages/build
+$(B)/obj/library/%.o: %.c Makefile | $(BUILD_PACKAGES)
 	@mkdir -p $(@D)
-	$(call say,CC) $(COMPILE) -fno-lto -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+	$(call say,CC) $(COMPILE) $(LIB_DEFINES) -fno-lto -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
 
 $(B)/obj/src/api/openapi.o: src/api/openapi.S docs/openapi.yaml Makefile | build/packages/build
 	@mkdir -p $(@D)

@@ -40,7 +40,7 @@ static void *ours_open(const char *url, void *first)
     struct hf_fault fault = {0};
     if (!driver)
         die("no driver for this URL");
-    if ((l ? driver->another(l, &ret, &fault) : driver->open(url, &options, &ret, &fault)) !=
+    if ((l ? lease_clone(l, &ret, &fault) : lease_open(driver, url, &options, &ret, &fault)) !=
         HF_DONE)
         die(fault.msg);
     return ret;
@@ -49,7 +49,7 @@ static void *ours_open(const char *url, void *first)
 static void ours_close(void *handle)
 {
     struct lease *l = handle;
-    l->driver->close(l);
+    lease_close(l);
 }
 
 static struct lease_request request(const char *key, const uint8_t *owner, bool queue)
@@ -65,8 +65,8 @@ static void ours_pair(void *handle, const uint8_t *owner)
     struct lease *l = handle;
     struct lease_request q = request("bench", owner, false);
     struct lease_verdict v;
-    if (l->driver->acquire(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE ||
-        l->driver->release(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE)
+    if (lease_acquire(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE ||
+        lease_release(l, &q, 1, &v, NULL) != HF_DONE || v.result != HF_DONE)
         die("the lease was not granted");
 }
 
@@ -77,11 +77,11 @@ static bool ours_take(void *handle, const uint8_t *owner, atomic_bool *stop)
     struct lease_verdict v;
     struct hf_fault fault = {0};
     for (;;) {
-        if (l->driver->acquire(l, &q, 1, &v, &fault) != HF_DONE)
+        if (lease_acquire(l, &q, 1, &v, &fault) != HF_DONE)
             die(fault.msg);
         if (v.result == HF_DONE || *stop)
             return v.result == HF_DONE;
-        if (l->driver->wait(l, &q, 1000, &fault) != HF_DONE)
+        if (lease_wait(l, &q, 1000, &fault) != HF_DONE)
             die(fault.msg);
     }
 }
@@ -92,7 +92,7 @@ static void ours_give(void *handle, const uint8_t *owner)
     struct lease_request q = request("hot", owner, true);
     struct lease_verdict v;
     struct hf_fault fault = {0};
-    if (l->driver->release(l, &q, 1, &v, &fault) != HF_DONE)
+    if (lease_release(l, &q, 1, &v, &fault) != HF_DONE)
         die(fault.msg);
 }
 

@@ -1,34 +1,51 @@
 /* libholdfast: lease locks with fencing tokens, one contract over many back ends.
  *
- *   struct hf_locks *locks;                                struct hf_fault fault;
- *   if (hf_open("redis://127.0.0.1", NULL, &locks, &fault) != HF_DONE) die(fault.msg);
- *   struct hf_lock_options want = {.ttl_ms = 30000, .wait_ms = 5000};
+ *   struct hf_locks *locks;
  *   struct hf_lock *lock;
+ *   struct hf_fault fault;
+ *   struct hf_lock_options want = HF_LOCK_OPTIONS(.ttl_ms = 30000, .wait_ms = 5000);
+ *
+ *   if (hf_open("redis://127.0.0.1", NULL, &locks, &fault) != HF_DONE)
+ *       die(fault.msg);
  *   switch (hf_lock(locks, "nightly-report", &want, &lock, &fault)) {
- *   case HF_DONE:  work(hf_lock_fence(lock)); hf_unlock(lock, NULL); break;
- *   case HF_TAKEN: break;                                  somebody else has it
- *   default:       die(fault.msg);
+ *   case HF_DONE:
+ *       work(hf_lock_fence(lock));
+ *       if (hf_unlock(lock, &fault) != HF_DONE)
+ *           complain(fault.msg);
+ *       break;
+ *   case HF_TAKEN: // another holder has it
+ *       break;
+ *   default:
+ *       die(fault.msg);
  *   }
  *   hf_close(locks);
  *
- * What a lock is worth.  A lease ends by itself when its holder falls silent, so a holder that was
- * stopped for longer than the TTL may wake and believe it still holds the lock.  Three things are
- * offered against that: a deadline that always lies before the moment the lease can pass to another
- * (hf_lock_deadline_ms), a notice that comes no later (on_loss, hf_lock_fd), and a fence, a number
- * that grows with every grant of the name, for the write target to refuse those who come late
- * (hf_fence_*, docs/locks.md).  Only the last protects what is written.
+ * What a lock guarantees.  A lease ends by itself when its holder falls silent.  A holder that was
+ * stopped for longer than the TTL may therefore wake up and believe that it still holds the lock.
+ * The library offers three things against that: a deadline that always lies before the moment at
+ * which the lease can pass to another holder (hf_lock_deadline_ms), a notice that comes no later
+ * than the deadline (on_loss, hf_lock_fd), and a fence: a number that grows with every grant of the
+ * name, so that the target of a write can refuse a holder that has been replaced (hf_fence_*,
+ * docs/fences.md).  Only the fence protects what is written.
  *
  * Results.  HF_DONE and the verdicts (HF_TAKEN, HF_LOST) are normal answers.  HF_UNKNOWN is neither
- * yes nor no: the request went out and no answer came; the call may be repeated, it means the same
- * thing.  The rest are failures, with a sentence in the hf_fault.  Every call may be repeated.
+ * yes nor no: the request was sent and no answer came.  The other results are failures; the
+ * hf_fault then contains a sentence for a person.  Every call may be repeated.
  *
- * Threads.  A struct hf_locks and its locks may be used by any number of threads at once.  With the
- * first lock the library starts two threads a struct hf_locks: one renews, the other watches the
- * deadlines; callbacks run on the second, which is never kept waiting by the back end, and must not
- * block.  The name of a host is looked up by one more, which may outlive hf_close if the resolver
- * does not answer.  No globals, no output, no signal handlers.
- * fork(): the child must not use or free what the parent opened; it opens its own.  exec() is safe:
- * every file is close-on-exec. */
+ * Threads.  A struct hf_locks and its locks may be used by any number of threads at once.  The
+ * first lock of a struct hf_locks starts two threads: one renews leases, the other watches
+ * deadlines and runs the callbacks.  A callback must not block.  Host names are looked up on a
+ * further thread, which may outlive hf_close if the resolver does not answer.  The library has no
+ * global state, prints nothing and installs no signal handlers.
+ *
+ * Processes.  After fork() the child must neither use nor free what the parent opened; it opens its
+ * own.  exec() is safe: every file descriptor is close-on-exec.
+ *
+ * Versions.  Structs that may grow begin with `size`, which their initialiser macro sets to the
+ * size that the program was compiled with.  The library accepts smaller (older) structs.  It
+ * accepts larger ones if all bytes that it does not know are zero, and refuses them with
+ * HF_BAD_REQUEST otherwise.  It leaves members of a larger struct that it does not know zero when
+ * it fills one.  struct hf_fault and struct hf_fence_guard have no `size` and never change. */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
 
@@ -36,28 +53,71 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A result that must be looked at.  Without GNU attributes it means nothing. */
+#if defined(__GNUC__)
+#define HF_MUST_USE __attribute__((warn_unused_result))
+#else
+#define HF_MUST_USE
+#endif
+
+/* Initialisers of structs that begin with `size`.  HF_..._INIT is for C and C++.  HF_...(members)
+ * is for C: HF_LOCK_OPTIONS(.ttl_ms = 30000, .wait_ms = 5000). */
+#ifdef __cplusplus
+extern "C++" {
+template <class T> inline T hf_sized()
+{
+    T value = T();
+    value.size = sizeof value;
+    return value;
+}
+}
+#define HF_SIZED_INIT(type) hf_sized<type>()
+#else
+/* clang-format off */
+#define HF_SIZED_INIT(type) {.size = sizeof(type)}
+#define HF_SIZED(type, ...) {.size = sizeof(type), __VA_ARGS__}
+/* clang-format on */
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-#pragma GCC visibility push(default) /* what is not declared here is the library's own */
+#if defined(__GNUC__)
+#pragma GCC visibility push(default) /* everything that is not declared here stays internal */
+#endif
 
+/* ---- version ---- */
+
+#define HF_VERSION_MAJOR 0
+#define HF_VERSION_MINOR 1
+#define HF_VERSION_PATCH 0
+/* Comparable: a later version has a larger number. */
+#define HF_VERSION (HF_VERSION_MAJOR * 1000000 + HF_VERSION_MINOR * 1000 + HF_VERSION_PATCH)
 #define HF_VERSION_TEXT "0.1.0"
+
+/* HF_VERSION and HF_VERSION_TEXT of the library that is in use, which may be a later one than the
+ * header that the program was compiled with. */
+int hf_version(void);
+const char *hf_version_text(void);
+
+/* ---- results ---- */
 
 enum hf_result {
     HF_DONE = 0,
     /* verdicts */
-    HF_TAKEN, /* another holds it; or the wait ended before it was ours */
-    HF_LOST,  /* it is not ours: it ran out, was broken, or was never granted */
+    HF_TAKEN, /* another holder has the lock, or the wait ended first, or it was cancelled */
+    HF_LOST,  /* the caller does not hold it: it ran out, was broken, or was never granted */
     /* neither yes nor no */
     HF_UNKNOWN,
     /* failures */
-    HF_BAD_REQUEST, /* a name, TTL, URL or option that cannot be; the fault names it */
-    HF_UNREACHABLE, /* the back end cannot be reached or refuses us; nothing was done */
+    HF_BAD_REQUEST, /* an invalid name, TTL, URL or option; the fault says which */
+    HF_UNREACHABLE, /* the back end cannot be reached or refuses the request; nothing was done */
     HF_UNSUPPORTED, /* this back end cannot do that; see hf_drivers */
     HF_FAILED,      /* anything else: out of threads, a damaged store */
 };
 const char *hf_result_text(enum hf_result result);
 
+/* Every call that takes a `fault` accepts NULL for it. */
 struct hf_fault {
     enum hf_result result;
     char msg[256];
@@ -68,23 +128,43 @@ struct hf_fault {
 struct hf_locks;
 
 struct hf_options {
-    /* For one exchange with the back end, looking its name up and connecting included; 0: 2000.  A
-     * renewal takes at most half of what is left of its lock, so that a second fits. */
+    size_t size;
+    /* The limit of one exchange with the back end, including name lookup and connecting; 0: 2000.
+     * A renewal takes at most half of what is left of its lock, so that a second one fits. */
     int64_t timeout_ms;
 };
+#define HF_OPTIONS_INIT HF_SIZED_INIT(struct hf_options)
+#define HF_OPTIONS(...) HF_SIZED(struct hf_options, __VA_ARGS__)
 
-/* memory:                                    this process only
- * sqlite:PATH                                a file of its own, or a holdfastd's
- * postgres://[user[:password]@]host[:port][,host...]/database
- * redis://[[user]:password@]host[:port][/db]
- * unix://[[user]:password@]/path[?db=N]      a Redis behind a socket; unix:PATH without a password
- * `options` may be NULL.  `fault` may be NULL everywhere.  Connects, so that a wrong password or
- * host is told at once. */
-enum hf_result hf_open(const char *url, const struct hf_options *options, struct hf_locks **ret,
-                       struct hf_fault *fault);
-/* Releases and frees every lock and set still held, without on_loss; ends the threads.  No other
- * call may be under way, so it is not for a callback.  Accepts NULL. */
+/* Opens a back end by its URL:
+ *   memory:                                       this process only
+ *   sqlite:PATH                                   a file of its own, or that of a holdfastd
+ *   postgres://[user[:password]@]host[:port][,host...]/database
+ *   redis://[[user]:password@]host[:port][/db]
+ *   redis+unix://[[user]:password@]/path[?db=N]   Redis behind a socket; without a password also
+ *                                                 redis+unix:PATH; unix: means the same
+ * hf_open connects, so that a wrong password or host is reported at once.  `options` may be
+ * NULL. */
+HF_MUST_USE enum hf_result hf_open(const char *url, const struct hf_options *options,
+                                   struct hf_locks **ret, struct hf_fault *fault);
+/* Releases and frees all locks and sets that are still held, without calling on_loss, and ends the
+ * library's threads.  No other call may be under way, so a callback must not call it.  Accepts
+ * NULL. */
 void hf_close(struct hf_locks *locks);
+
+/* ---- cancelling ---- */
+
+/* A cancel handle ends the waits of all calls that were given it. */
+struct hf_cancel;
+/* Returns NULL if the process has too many files open. */
+HF_MUST_USE struct hf_cancel *hf_cancel_new(void);
+/* Calls that were given the handle give up with HF_TAKEN: at once if they are waiting, or after
+ * the exchange that is under way.  A triggered handle stays triggered.  May be called from any
+ * thread and from a signal handler. */
+void hf_cancel_trigger(struct hf_cancel *cancel);
+bool hf_cancel_is_triggered(const struct hf_cancel *cancel);
+/* No call that was given the handle may be under way.  Accepts NULL. */
+void hf_cancel_free(struct hf_cancel *cancel);
 
 /* ---- one lock ---- */
 
@@ -92,183 +172,240 @@ struct hf_lock;
 
 enum hf_mode { HF_EXCLUSIVE = 0, HF_SHARED };
 
+#define HF_FOREVER INT64_C(-1)
+
 struct hf_lock_options {
-    int64_t ttl_ms;    /* of the lease; 0: 30000.  The driver's least and most apply */
-    int64_t wait_ms;   /* how long to wait for it; 0: not at all; HF_FOREVER */
-    int retries;       /* asked so many times more instead of waiting in the queue; 0: queue.  A
-                          wait_ms that is not 0 ends it too; a back end out of reach is one try */
-    int64_t retry_ms;  /* the pause between; 0: 100 */
-    enum hf_mode mode; /* any number of shared holders, or one exclusive */
-    int priority;      /* among those who wait the larger goes first; then the one who came first */
-    unsigned slots;    /* so many may hold it at once: a semaphore; 0: 1.  All must say the same */
-    const char *label; /* for people who look: at most 128 bytes; NULL: none */
-    int64_t max_hold_ms; /* renewed no longer than this from the grant; 0: as long as it is held */
-    bool manual;         /* not renewed by the library: call hf_renew */
-    /* While it waits in the queue the back end may be out of reach for so long; then, or when the
-     * wait ends so, HF_UNREACHABLE (HF_UNKNOWN if an answer was lost).  0: as long as the wait. */
+    size_t size;
+    /* The lease's time to live; 0: 30000.  The driver's limits apply. */
+    int64_t ttl_ms;
+    /* How long to wait in the queue; 0: do not wait; HF_FOREVER. */
+    int64_t wait_ms;
+    /* If not 0, the call does not queue but asks again up to this many times.  A wait_ms that is
+     * not 0 limits the time as well.  A try that cannot reach the back end counts. */
+    int retries;
+    /* The pause between retries; 0: 100. */
+    int64_t retry_ms;
+    /* Any number of shared holders, or one exclusive holder. */
+    enum hf_mode mode;
+    /* Waiters with a larger priority are served first; those of equal priority in the order in
+     * which they came. */
+    int priority;
+    /* How many exclusive holders there may be at once (a semaphore); 0: 1.  All callers must give
+     * the same number. */
+    unsigned slots;
+    /* Shown to people who inspect the lock; at most 128 bytes of UTF-8; NULL: none. */
+    const char *label;
+    /* The library stops renewing this long after the grant; 0: it renews until hf_unlock. */
+    int64_t max_hold_ms;
+    /* The library does not renew the lock; the program calls hf_renew. */
+    bool manual;
+    /* How long the back end may be out of reach while the call waits in the queue; 0: as long as
+     * the wait.  After that, or if the wait ends during an outage, the call returns HF_UNREACHABLE,
+     * or HF_UNKNOWN if an answer was lost. */
     int64_t outage_ms;
-    /* While it waits: the back end is out of reach, `why` says how; then, with NULL, it answers
-     * again.  On the caller's thread, with `ctx`.  May be NULL. */
+    /* Called while waiting, on the caller's thread with `ctx`: when the back end is out of reach,
+     * with the reason, and with NULL when it answers again.  May be NULL. */
     void (*on_outage)(const struct hf_fault *why, void *ctx);
-    /* Looked at while waiting, a few times a second: true gives up, as HF_TAKEN.  May be NULL. */
-    const volatile bool *stop;
-    /* The lock is being lost: no later than its deadline, once.  On the library's thread. */
+    /* Ends the wait when it is triggered.  May be NULL. */
+    const struct hf_cancel *cancel;
+    /* Called once, no later than the deadline, on the library's thread with `ctx`, when the lock is
+     * being lost.  May be NULL. */
     void (*on_loss)(struct hf_lock *lock, void *ctx);
     void *ctx;
 };
-#define HF_FOREVER INT64_C(-1)
+#define HF_LOCK_OPTIONS_INIT HF_SIZED_INIT(struct hf_lock_options)
+#define HF_LOCK_OPTIONS(...) HF_SIZED(struct hf_lock_options, __VA_ARGS__)
 
-/* `name`: 1 to 255 bytes of UTF-8, no control characters.  `options` may be NULL. */
-enum hf_result hf_lock(struct hf_locks *locks, const char *name,
-                       const struct hf_lock_options *options, struct hf_lock **ret,
-                       struct hf_fault *fault);
-/* Give it back and free `lock`, whatever the result.  HF_LOST: it was not ours any more.  Waits for
- * an on_loss that is running, unless called from it; none begins after.  Not for a member of a set,
- * which goes with its set: HF_BAD_REQUEST, and nothing is done or freed. */
-enum hf_result hf_unlock(struct hf_lock *lock, struct hf_fault *fault);
-/* The same fence, a new deadline.  HF_LOST: gone.  HF_BAD_REQUEST: max_hold_ms is over. */
-enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault);
+/* `name` has 1 to 255 bytes of UTF-8 without control characters.  `options` may be NULL. */
+HF_MUST_USE enum hf_result hf_lock(struct hf_locks *locks, const char *name,
+                                   const struct hf_lock_options *options, struct hf_lock **ret,
+                                   struct hf_fault *fault);
+/* Gives the lock back and frees it, whatever the result; HF_LOST if the caller did not hold it any
+ * more.  Waits for an on_loss that is running, unless called from it; none begins afterwards.  A
+ * member of a set is given back with its set: for a member hf_unlock returns HF_BAD_REQUEST and
+ * does nothing.  Accepts NULL: HF_DONE. */
+HF_MUST_USE enum hf_result hf_unlock(struct hf_lock *lock, struct hf_fault *fault);
+/* Moves the deadline; the fence stays.  HF_LOST if the lock is gone, HF_BAD_REQUEST if max_hold_ms
+ * has passed. */
+HF_MUST_USE enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault);
 
 const char *hf_lock_name(const struct hf_lock *lock);
-/* Larger than that of every earlier grant of this name. */
+/* Larger than the fence of every earlier grant of this name. */
 int64_t hf_lock_fence(const struct hf_lock *lock);
-/* CLOCK_BOOTTIME in milliseconds: until then nobody else can have been granted it.  Counted from
- * before the request was sent, minus a margin of max(50 ms, 1 % of the TTL).  Moves with renewals.
- */
+/* CLOCK_BOOTTIME in milliseconds.  Until then the lock cannot have been granted to another holder.
+ * It is counted from before the request was sent, minus a margin of max(50 ms, 1 % of the TTL), and
+ * moves with every renewal. */
 int64_t hf_lock_deadline_ms(const struct hf_lock *lock);
-/* False from the deadline on, or as soon as the loss is known. */
+/* Returns false from the deadline on, or as soon as the loss is known. */
 bool hf_lock_held(const struct hf_lock *lock);
-/* Becomes readable when the lock is being lost, for poll loops; the lock's, not to be closed.  -1:
- * the process has too many files. */
+/* A file descriptor that becomes readable when the lock is being lost, for poll loops.  It belongs
+ * to the lock: do not read or close it.  -1 if the process has too many files open. */
 int hf_lock_fd(struct hf_lock *lock);
 
-/* ---- several at once ---- */
+/* ---- several locks at once ---- */
 
 struct hf_lock_set;
-/* All or none, taken in the order of their names whatever order they are given in, so that two sets
- * never wait for each other in a circle; a name given twice is HF_BAD_REQUEST.  At most 64. */
-enum hf_result hf_lock_many(struct hf_locks *locks, const char *const *names, size_t n,
-                            const struct hf_lock_options *options, struct hf_lock_set **ret,
-                            struct hf_fault *fault);
-/* In the reverse order. */
-enum hf_result hf_unlock_many(struct hf_lock_set *set, struct hf_fault *fault);
-/* By order of names; the set's: it may be looked at and renewed, not unlocked. */
+/* Takes all of the 1 to 64 names or none.  The locks are taken in the order of their names,
+ * whatever order they are given in, so that two sets never deadlock.  A name that is given twice is
+ * HF_BAD_REQUEST. */
+HF_MUST_USE enum hf_result hf_lock_many(struct hf_locks *locks, const char *const *names, size_t n,
+                                        const struct hf_lock_options *options,
+                                        struct hf_lock_set **ret, struct hf_fault *fault);
+/* Gives the locks back in the reverse order and frees the set, whatever the result.  Accepts NULL:
+ * HF_DONE. */
+HF_MUST_USE enum hf_result hf_unlock_many(struct hf_lock_set *set, struct hf_fault *fault);
+/* The lock with the i-th name in the order of names; NULL if there are not that many.  The set owns
+ * it: it may be inspected and renewed, not unlocked. */
 struct hf_lock *hf_lock_set_at(const struct hf_lock_set *set, size_t i);
 
 /* ---- leases without a living process ----
- * For scripts: one process takes the lease, others renew and release it by its owner's text, which
- * is all they need to know.  Nobody renews it for them and nobody tells of its loss. */
+ * For scripts: one process takes the lease; others renew and release it.  All they need is the text
+ * of its owner.  The library neither renews such a lease nor reports its loss. */
 
 struct hf_grant {
+    size_t size;
     char owner[33]; /* 128 bits in hex */
     int64_t fence;
-    int64_t remaining_ms; /* until the deadline, as hf_lock_deadline_ms has it; can be below 0 */
+    int64_t remaining_ms; /* until the deadline (see hf_lock_deadline_ms); may be negative */
 };
-/* As hf_lock; of the options manual is implied, max_hold_ms and on_loss do not count. */
-enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
-                            const struct hf_lock_options *options, struct hf_grant *ret,
-                            struct hf_fault *fault);
-/* `ttl_ms` from now; 0: 30000.  HF_LOST: the owner does not hold it. */
-enum hf_result hf_lease_renew(struct hf_locks *locks, const char *name, const char *owner,
-                              int64_t ttl_ms, struct hf_grant *ret, struct hf_fault *fault);
-enum hf_result hf_lease_release(struct hf_locks *locks, const char *name, const char *owner,
-                                struct hf_fault *fault);
+#define HF_GRANT_INIT HF_SIZED_INIT(struct hf_grant)
 
-/* ---- looking ---- */
+/* As hf_lock.  The options max_hold_ms, manual and on_loss have no effect. */
+HF_MUST_USE enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
+                                        const struct hf_lock_options *options, struct hf_grant *ret,
+                                        struct hf_fault *fault);
+/* The lease then lives for `ttl_ms` from now; 0: 30000.  HF_LOST if the owner does not hold it. */
+HF_MUST_USE enum hf_result hf_lease_renew(struct hf_locks *locks, const char *name,
+                                          const char *owner, int64_t ttl_ms, struct hf_grant *ret,
+                                          struct hf_fault *fault);
+HF_MUST_USE enum hf_result hf_lease_release(struct hf_locks *locks, const char *name,
+                                            const char *owner, struct hf_fault *fault);
+
+/* ---- inspecting ---- */
 
 struct hf_holder {
-    char owner[33]; /* 128 bits in hex, of one grant */
+    size_t size;    /* set by the library */
+    char owner[33]; /* 128 bits in hex, different for each grant */
     char label[129];
     enum hf_mode mode;
-    int64_t fence, remaining_ms; /* of a waiter: 0, and how long its place is kept */
     int priority;
+    int64_t fence;        /* of a waiter: 0 */
+    int64_t remaining_ms; /* of the lease; of a waiter: how long its place is kept */
 };
 struct hf_lock_state {
+    size_t size;
     size_t n_holders, n_waiters;
-    struct hf_holder *holders, *waiters; /* waiters in the order they will be served */
-    int64_t last_fence;                  /* of the latest grant as far as it is known; 0: none */
+    const struct hf_holder *const *holders;
+    const struct hf_holder *const *waiters; /* in the order in which they will be served */
+    int64_t last_fence; /* of the latest grant that the back end remembers; 0: none */
 };
-enum hf_result hf_inspect(struct hf_locks *locks, const char *name, struct hf_lock_state *ret,
-                          struct hf_fault *fault);
-void hf_lock_state_close(struct hf_lock_state *state);
-/* Names that are held or waited for, in order, beginning with `prefix`; `each` returns false to
- * stop. */
-enum hf_result hf_list(struct hf_locks *locks, const char *prefix,
-                       bool (*each)(void *ctx, const char *name), void *ctx,
-                       struct hf_fault *fault);
-/* Take a lock from whoever holds it (a dead machine's, by an operator): its fence stays used. */
-enum hf_result hf_break(struct hf_locks *locks, const char *name, struct hf_fault *fault);
+#define HF_LOCK_STATE_INIT HF_SIZED_INIT(struct hf_lock_state)
 
-/* ---- one of many does it ---- */
+/* `ret` is freed with hf_lock_state_close. */
+HF_MUST_USE enum hf_result hf_inspect(struct hf_locks *locks, const char *name,
+                                      struct hf_lock_state *ret, struct hf_fault *fault);
+/* Accepts NULL, and a state that was initialised and never filled. */
+void hf_lock_state_close(struct hf_lock_state *state);
+/* Calls `each` for the names that are held or waited for and begin with `prefix`, in order, until
+ * it returns false. */
+HF_MUST_USE enum hf_result hf_list(struct hf_locks *locks, const char *prefix,
+                                   bool (*each)(void *ctx, const char *name), void *ctx,
+                                   struct hf_fault *fault);
+/* Ends the leases of all holders of a name, for operators (the machine that held it is dead).
+ * Later grants still have larger fences. */
+HF_MUST_USE enum hf_result hf_break(struct hf_locks *locks, const char *name,
+                                    struct hf_fault *fault);
+
+/* ---- leader election ---- */
 
 struct hf_election {
+    size_t size;
     const char *name;
-    struct hf_lock_options lock; /* wait_ms is ignored: a candidate waits */
-    /* Elected: do the leader's work until hf_lock_held is false, then return.  Its return gives the
-     * lead up. */
+    /* NULL: the defaults.  wait_ms, retries and cancel have no effect: a candidate waits. */
+    const struct hf_lock_options *lock;
+    /* Called on election with `ctx`: leads until hf_lock_held is false, then returns.  To return
+     * is to resign. */
     void (*lead)(struct hf_lock *lock, void *ctx);
     void *ctx;
-    const volatile bool *stop; /* looked at between terms and while waiting; may be NULL */
+    /* Ends the candidacy when it is triggered.  May be NULL. */
+    const struct hf_cancel *cancel;
 };
-/* Candidate again and again until *stop or a failure.  A back end out of reach is waited for, or
- * for lock.outage_ms. */
-enum hf_result hf_elect(struct hf_locks *locks, const struct hf_election *election,
-                        struct hf_fault *fault);
+#define HF_ELECTION_INIT HF_SIZED_INIT(struct hf_election)
+#define HF_ELECTION(...) HF_SIZED(struct hf_election, __VA_ARGS__)
 
-/* ---- numbers ---- */
+/* Stands for election again and again until it is cancelled (HF_DONE) or fails.  While the back end
+ * is out of reach it waits, at most for lock->outage_ms. */
+HF_MUST_USE enum hf_result hf_elect(struct hf_locks *locks, const struct hf_election *election,
+                                    struct hf_fault *fault);
+
+/* ---- statistics ---- */
 
 #define HF_LATENCY_BUCKETS 24
 struct hf_stats {
-    /* How calls that acquire ended, but lost: locks that were lost while held.  taken: at once;
-     * timed_out: after waiting. */
-    uint64_t granted, taken, timed_out, lost, unknown, failed;
+    size_t size;
+    /* How calls that acquire ended.  taken: refused at once; timed_out: refused after waiting. */
+    uint64_t granted, taken, timed_out, unknown, failed;
+    /* Locks that were lost while they were held. */
+    uint64_t lost;
     uint64_t waits, renewals, renewal_failures, releases;
-    /* Of acquiring, waiting included: each grant is in the first bucket i with less than
-     * 2^i * 16 us, or in the last. */
+    /* Time spent waiting, in all. */
+    uint64_t wait_us;
+    /* How long grants took, including the wait.  Bucket i counts those that took less than
+     * 2^i * 16 us and are in no bucket before; the last one counts the rest. */
     uint64_t latency[HF_LATENCY_BUCKETS];
-    uint64_t wait_us; /* spent waiting, in all */
 };
-void hf_stats(const struct hf_locks *locks, struct hf_stats *ret);
+#define HF_STATS_INIT HF_SIZED_INIT(struct hf_stats)
+
+HF_MUST_USE enum hf_result hf_stats(const struct hf_locks *locks, struct hf_stats *ret,
+                                    struct hf_fault *fault);
 
 /* ---- what each back end can do ---- */
 
 enum hf_fence_source {
     HF_FENCE_NONE,
-    HF_FENCE_COUNTER,   /* of this process: begins anew with it */
-    HF_FENCE_DURABLE,   /* a counter that is stored before it is given; when the store is lost the
-                           next begins at the wall clock in microseconds */
-    HF_FENCE_CLOCK,     /* the server's clock in microseconds, never less than the last plus one */
-    HF_FENCE_CONSENSUS, /* a revision agreed on by a majority */
+    HF_FENCE_COUNTER,   /* a counter of this process; a new process starts again */
+    HF_FENCE_DURABLE,   /* a counter that is stored before it is given out; if the store is lost the
+                           next one starts at the wall clock in microseconds */
+    HF_FENCE_CLOCK,     /* the server's clock in microseconds, at least the last fence plus one */
+    HF_FENCE_CONSENSUS, /* a revision that a majority has agreed on */
 };
 struct hf_driver_info {
-    const char *name, *url; /* and how its URLs look */
+    size_t size; /* set by the library */
+    const char *name;
+    const char *url; /* the form of its URLs */
     enum hf_fence_source fence;
-    bool processes; /* holders may be in different processes, and on different machines unless it is
-                       a file */
-    bool outlives;  /* a lease lives on, until its TTL, when the process that took it has ended */
+    bool processes; /* holders may be in different processes; and on different machines, unless
+                       the back end is a file */
+    bool outlives;  /* a lease lives until its TTL ends, even if the process that took it has
+                       ended */
     bool fair, shared, priority, slots;
     int64_t ttl_min_ms, ttl_max_ms;
     size_t name_len_max;
-    const char *ttl;      /* whose clock judges it, and how exactly */
-    const char *survives; /* what it survives, and what not */
+    const char *ttl;      /* which clock measures the TTL, and how precisely */
+    const char *survives; /* which failures its leases and fences survive */
 };
-/* All of them; *ret_n how many. */
+/* All drivers that the library was built with; *ret_n is their number. */
 const struct hf_driver_info *const *hf_drivers(size_t *ret_n);
 
-/* ---- fences checked where it counts ----
- * An SQLite database: call inside the transaction that writes.  HF_DONE: `fence` is the largest
- * seen for `resource` (equal passes: one holder writes many times), and it is noted.  HF_LOST: a
- * larger one has been here: roll back.  Needs no setup: the table holdfast_fences is made on first
- * use. `db` is a sqlite3 *.  PostgreSQL and Redis have theirs in share/holdfast. */
-enum hf_result hf_fence_sqlite(void *db, const char *resource, int64_t fence,
-                               struct hf_fault *fault);
-/* A guard in memory, for a resource that lives in one process.  Zeroed is new; any thread. */
-struct hf_fence_guard {
-    int64_t largest; /* the library's */
-};
-bool hf_fence_check(struct hf_fence_guard *guard, int64_t fence);
+/* ---- checking fences at the target of a write ---- */
 
+/* The guard for an SQLite database `db` (a sqlite3 *): call it inside the transaction that writes.
+ * HF_DONE: no larger fence has been seen for `resource`, and this one is stored.  An equal fence
+ * passes, since one holder may write many times.  HF_LOST: a larger fence has been seen: roll back.
+ * The table holdfast_fences is created on first use.  HF_UNSUPPORTED if the library was built
+ * without SQLite.  The guards for PostgreSQL and Redis are in share/holdfast. */
+HF_MUST_USE enum hf_result hf_fence_sqlite(void *db, const char *resource, int64_t fence,
+                                           struct hf_fault *fault);
+/* A guard in memory, for a resource that lives in one process.  A zeroed guard is new.  Any number
+ * of threads may check at once. */
+struct hf_fence_guard {
+    int64_t largest; /* internal */
+};
+HF_MUST_USE bool hf_fence_check(struct hf_fence_guard *guard, int64_t fence);
+
+#if defined(__GNUC__)
 #pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,6 @@
-/* One of many leads.  Start it on several machines with the same URL: one leads, the others wait;
- * when the leader steps down or dies the next one leads.  Here two candidates live in one process,
- * each as a thread, and three terms are enough.
+/* Leader election.  Start it on several machines with the same URL: one of them leads, the others
+ * wait; when the leader resigns or dies the next one leads.  Here two candidates live in one
+ * process, each on its own thread, and stop after three terms.
  *
  *   cc -pthread leader.c $(pkg-config --cflags --libs holdfast) -o leader */
 #include <holdfast.h>
@@ -9,24 +9,25 @@
 #include <time.h>
 
 static struct hf_locks *locks;
-static volatile bool stop;
-static int terms; /* only the leader touches it */
+static struct hf_cancel *cancel;
+static int terms; /* only the leader uses it */
 
 static void lead(struct hf_lock *lock, void *ctx)
 {
     printf("%s leads, term %lld\n", (const char *)ctx, (long long)hf_lock_fence(lock));
-    /* The leader's work: as long as the lock is held, in small steps. */
+    /* The leader works in small steps and checks before each that it still leads. */
     for (int step = 0; step < 3 && hf_lock_held(lock); step++)
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     if (++terms == 3)
-        __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-} /* returning gives the lead up */
+        hf_cancel_trigger(cancel); /* ends both candidacies */
+} /* to return is to resign */
 
 static void *run(void *name)
 {
     struct hf_fault fault;
-    struct hf_election election = {
-        .name = "leader", .lock = {.ttl_ms = 3000}, .lead = lead, .ctx = name, .stop = &stop};
+    struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 3000);
+    struct hf_election election = HF_ELECTION(.name = "leader", .lock = &options, .lead = lead,
+                                              .ctx = name, .cancel = cancel);
     if (hf_elect(locks, &election, &fault) != HF_DONE)
         fprintf(stderr, "%s\n", fault.msg);
     return NULL;
@@ -42,10 +43,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", fault.msg);
         return 1;
     }
-    if (pthread_create(&other, NULL, run, ada) != 0)
+    if (!(cancel = hf_cancel_new()) || pthread_create(&other, NULL, run, ada) != 0)
         return 1;
     run(grace);
     pthread_join(other, NULL);
     hf_close(locks);
+    hf_cancel_free(cancel);
     return terms >= 3 ? 0 : 1;
 }

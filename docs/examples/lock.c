@@ -1,5 +1,5 @@
-/* One lock around one job, as a cron job on two machines would have it: whoever comes second goes
- * home.
+/* One lock around one job, as for a cron job that runs on two machines: the second one to ask does
+ * nothing.
  *
  *   cc lock.c $(pkg-config --cflags --libs holdfast) -o lock && ./lock sqlite:/var/lib/jobs.db */
 #include <holdfast.h>
@@ -7,7 +7,7 @@
 
 static void work(int64_t fence)
 {
-    /* Hand the fence to whatever is written to, and let it refuse smaller ones. */
+    /* Pass the fence to the target of every write, which refuses smaller ones. */
     printf("working, fence %lld\n", (long long)fence);
 }
 
@@ -17,7 +17,8 @@ int main(int argc, char **argv)
     struct hf_locks *locks;
     struct hf_lock *lock;
     struct hf_fault fault;
-    struct hf_lock_options want = {.ttl_ms = 30000, .wait_ms = 2000, .label = "nightly on host a"};
+    struct hf_lock_options want =
+        HF_LOCK_OPTIONS(.ttl_ms = 30000, .wait_ms = 2000, .label = "nightly on host a");
 
     if (hf_open(url, NULL, &locks, &fault) != HF_DONE) {
         fprintf(stderr, "%s\n", fault.msg);
@@ -27,15 +28,15 @@ int main(int argc, char **argv)
     switch (hf_lock(locks, "nightly-report", &want, &lock, &fault)) {
     case HF_DONE:
         work(hf_lock_fence(lock));
-        /* HF_LOST here: the lock ran out or was broken while we worked.  The fence is what protects
-         * the data then; the log is what tells somebody. */
+        /* HF_LOST: the lock ran out or was broken during the work.  The fence has protected the
+         * data; a log entry tells somebody. */
         if (hf_unlock(lock, &fault) == HF_LOST)
-            fprintf(stderr, "lost it on the way: %s\n", fault.msg);
+            fprintf(stderr, "lost during the work: %s\n", fault.msg);
         break;
     case HF_TAKEN: /* a verdict, not an error */
-        printf("somebody else is at it\n");
+        printf("another machine does it\n");
         break;
-    case HF_UNKNOWN: /* may be ours or not; asking again is safe, and so is going home */
+    case HF_UNKNOWN: /* it may have been granted; asking again is safe, and so is giving up */
     default:
         fprintf(stderr, "%s: %s\n", hf_result_text(fault.result), fault.msg);
         status = 1;

@@ -1,5 +1,5 @@
-/* At most three at once: a lock with three slots.  Six threads ask; each would be a process on a
- * machine of its own as well.  All must ask with the same number.
+/* A semaphore: a lock with three slots.  Six threads ask for it; they could as well be processes on
+ * six machines.  All of them must give the same number of slots.
  *
  *   cc -pthread semaphore.c $(pkg-config --cflags --libs holdfast) -o semaphore */
 #include <holdfast.h>
@@ -12,10 +12,10 @@ static atomic_int inside, most, done;
 
 static void *use_licence(void *arg)
 {
-    struct hf_locks *locks = arg; /* any number of threads may share it */
+    struct hf_locks *locks = arg; /* shared by all threads */
     struct hf_lock *lock;
     struct hf_fault fault;
-    struct hf_lock_options want = {.slots = 3, .wait_ms = 10000};
+    struct hf_lock_options want = HF_LOCK_OPTIONS(.slots = 3, .wait_ms = 10000);
 
     if (hf_lock(locks, "licences", &want, &lock, &fault) != HF_DONE) {
         fprintf(stderr, "%s\n", fault.msg);
@@ -28,7 +28,8 @@ static void *use_licence(void *arg)
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     atomic_fetch_sub(&inside, 1);
     atomic_fetch_add(&done, 1);
-    hf_unlock(lock, NULL);
+    if (hf_unlock(lock, &fault) != HF_DONE)
+        fprintf(stderr, "%s\n", fault.msg);
     return NULL;
 }
 

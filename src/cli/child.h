@@ -27,17 +27,18 @@ void signals_close(struct signals *s);
 /* Returns the next signal, or 0 at once if there is none. */
 int signals_next(struct signals *s, bool *ret_from_terminal);
 
-/* While the main thread waits in hf_lock a thread of its own hears the signals: TERM, INT, HUP and
- * QUIT set `stop`, for hf_lock to look at, so that no place in the queue is left behind; the second
+/* While the main thread waits in hf_lock, a second thread reads the signals.  TERM, INT, HUP and
+ * QUIT trigger `cancel`, so that the wait ends and leaves no place in the queue behind; the second
  * of them ends the process at once.  TSTP stops it. */
 struct interrupts {
     struct signals *signals;
-    volatile bool stop;
-    int signo; /* the one that set it; to be read after interrupts_stop */
+    struct hf_cancel *cancel;
+    int signo; /* of the signal that triggered it; to be read after interrupts_stop */
     int stop_fd;
     pthread_t thread;
 };
 bool interrupts_start(struct interrupts *in, struct signals *signals);
+/* Ends the thread and frees `cancel`. */
 void interrupts_stop(struct interrupts *in);
 
 struct child {

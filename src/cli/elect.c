@@ -62,7 +62,7 @@ static enum hf_result stand(struct candidate *c, struct hf_lock **ret, struct hf
         return HF_FAILED;
     }
     struct hf_lock_options want = c->ask.want;
-    want.stop = &interrupts.stop;
+    want.cancel = interrupts.cancel;
     enum hf_result result = HF_DONE;
     if (!c->locks)
         result = hf_open(cli_url("elect", c->ask.url_given), &c->ask.open, &c->locks, fault);
@@ -85,7 +85,7 @@ static int lead(struct candidate *c, struct hf_lock *lock)
                           .monitor = &c->monitor,
                           .signals = &c->signals};
     bool ran = child_run(&child);
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
     if (!ran)
         return EXIT_NOT_RUNNABLE;
     if (child.exec_errno)
@@ -122,7 +122,7 @@ static int campaign(struct candidate *c)
         enum hf_result result = stand(c, &lock, &fault);
         if (c->signo) {
             if (result == HF_DONE)
-                hf_unlock(lock, NULL);
+                (void)!hf_unlock(lock, NULL);
             break;
         }
         if (result == HF_DONE) {

@@ -82,19 +82,19 @@ static void put_grant(struct call *c, const struct hf_grant *grant)
  */
 static enum hf_result get(struct call *c, struct hf_fault *fault)
 {
-    struct hf_grant grant;
+    struct hf_grant grant = HF_GRANT_INIT;
     struct interrupts interrupts;
     if (!interrupts_start(&interrupts, &c->signals)) {
         *fault = (struct hf_fault){HF_FAILED, "cannot start a thread"};
         return HF_FAILED;
     }
-    c->ask.want.stop = &interrupts.stop;
+    c->ask.want.cancel = interrupts.cancel;
     enum hf_result r = hf_lease_get(c->locks, c->name, &c->ask.want, &grant, fault);
     interrupts_stop(&interrupts);
-    c->ask.want.stop = NULL;
+    c->ask.want.cancel = NULL;
     c->signo = interrupts.signo;
     if (r == HF_DONE && c->signo)
-        (void)hf_lease_release(c->locks, c->name, grant.owner, NULL);
+        (void)!hf_lease_release(c->locks, c->name, grant.owner, NULL);
     else if (r == HF_DONE)
         put_grant(c, &grant);
     if (r == HF_DONE && !c->signo)
@@ -104,7 +104,7 @@ static enum hf_result get(struct call *c, struct hf_fault *fault)
 
 static enum hf_result renew(struct call *c, struct hf_fault *fault)
 {
-    struct hf_grant grant;
+    struct hf_grant grant = HF_GRANT_INIT;
     enum hf_result r =
         hf_lease_renew(c->locks, c->name, c->ask.owner, c->ask.want.ttl_ms, &grant, fault);
     if (r == HF_DONE)
@@ -124,12 +124,12 @@ static const char *mode_name(enum hf_mode mode)
     return mode == HF_SHARED ? "shared" : "exclusive";
 }
 
-static void put_people_json(struct buf *b, const char *key, const struct hf_holder *people,
+static void put_people_json(struct buf *b, const char *key, const struct hf_holder *const *people,
                             size_t n, bool waiting)
 {
     buf_printf(b, ",\"%s\":[", key);
     for (size_t i = 0; i < n; i++) {
-        const struct hf_holder *h = &people[i];
+        const struct hf_holder *h = people[i];
         buf_printf(b, "%s{\"owner\":\"%s\",", i ? "," : "", h->owner);
         put_text_member(b, "label", h->label);
         buf_printf(b, ",\"mode\":\"%s\",\"priority\":%d", mode_name(h->mode), h->priority);
@@ -156,12 +156,12 @@ static void put_state(struct buf *b, const char *name, const struct hf_lock_stat
     buf_printf(b, "%s: %s, %zu waiting, last fence %" PRId64 "\n", name,
                state->n_holders ? "held" : "free", state->n_waiters, state->last_fence);
     for (size_t i = 0; i < state->n_holders; i++) {
-        const struct hf_holder *h = &state->holders[i];
+        const struct hf_holder *h = state->holders[i];
         buf_printf(b, "  holder %s %s fence %" PRId64 " for %" PRId64 " ms  %s\n", h->owner,
                    mode_name(h->mode), h->fence, h->remaining_ms, h->label);
     }
     for (size_t i = 0; i < state->n_waiters; i++) {
-        const struct hf_holder *h = &state->waiters[i];
+        const struct hf_holder *h = state->waiters[i];
         buf_printf(b, "  waiter %s %s priority %d  %s\n", h->owner, mode_name(h->mode), h->priority,
                    h->label);
     }
@@ -169,7 +169,7 @@ static void put_state(struct buf *b, const char *name, const struct hf_lock_stat
 
 static enum hf_result show(struct call *c, struct hf_fault *fault)
 {
-    struct hf_lock_state state = {0};
+    struct hf_lock_state state = HF_LOCK_STATE_INIT;
     enum hf_result r = hf_inspect(c->locks, c->name, &state, fault);
     if (r != HF_DONE)
         return r;
@@ -203,7 +203,7 @@ static enum hf_result list(struct call *c, struct hf_fault *fault)
     enum hf_result r = hf_list(c->locks, c->name, add_name, &names, fault);
     buf_str(&c->out, c->ask.json ? "[" : "");
     for (size_t i = 0; i < names.n && r == HF_DONE; i++) {
-        struct hf_lock_state state = {0};
+        struct hf_lock_state state = HF_LOCK_STATE_INIT;
         if (c->ask.json && (r = hf_inspect(c->locks, names.v[i], &state, fault)) == HF_DONE) {
             buf_str(&c->out, i ? "," : "");
             put_state_json(&c->out, names.v[i], &state);
@@ -242,7 +242,7 @@ static int print(struct call *c)
         return EXIT_SUCCESS;
     cli_say("lock", "cannot write to standard output: %s", strerror(errno));
     if (c->got[0])
-        (void)hf_lease_release(c->locks, c->name, c->got, NULL);
+        (void)!hf_lease_release(c->locks, c->name, c->got, NULL);
     return EXIT_NO_BACK_END;
 }
 

@@ -158,7 +158,8 @@ bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,
                const char *short_options, const struct option *options)
 {
     *ask = (struct ask){.command = command,
-                        .want = {.ttl_ms = TTL_DEFAULT_MS},
+                        .open = HF_OPTIONS_INIT,
+                        .want = HF_LOCK_OPTIONS(.ttl_ms = TTL_DEFAULT_MS),
                         .pause_ms = 1000,
                         .not_acquired_code = EXIT_NOT_ACQUIRED};
     cli_default_label(ask->label);

@@ -88,16 +88,16 @@ static int acquire(struct run *r)
     struct hf_fault fault = {0};
     int64_t began = cli_now_ms();
     fault.result = hf_open(url, &ask->open, &r->locks, &fault);
-    ask->want.stop = &interrupts.stop;
+    ask->want.cancel = interrupts.cancel;
     if (fault.result == HF_DONE)
         fault.result = hf_lock(r->locks, r->name, &ask->want, &r->lock, &fault);
     r->granted_ms = cli_now_ms();
     r->report.wait_ms = r->granted_ms - began;
     interrupts_stop(&interrupts);
-    ask->want.stop = NULL;
+    ask->want.cancel = NULL;
     if (interrupts.signo) {
         if (r->lock)
-            hf_unlock(r->lock, NULL);
+            (void)!hf_unlock(r->lock, NULL);
         r->lock = NULL;
         return EXIT_SIGNAL + interrupts.signo;
     }
@@ -165,8 +165,8 @@ static int run_command(struct run *r)
 
 static int run(struct run *r)
 {
-    r->report =
-        (struct run_report){.name = r->name, .began_ms = clock_wall_us(&clock_system) / 1000};
+    r->report = (struct run_report){
+        .name = r->name, .began_ms = clock_wall_us(&clock_system) / 1000, .stats = HF_STATS_INIT};
     if (!signals_block(&r->signals)) {
         cli_say("run", "cannot block signals: %s", strerror(errno));
         return EXIT_NOT_RUNNABLE;
@@ -182,7 +182,7 @@ static int run(struct run *r)
         code = run_command(r);
     }
     if (r->locks)
-        hf_stats(r->locks, &r->report.stats);
+        (void)!hf_stats(r->locks, &r->report.stats, NULL);
     hf_close(r->locks);
     monitor_stop(&r->monitor);
     signals_close(&r->signals);

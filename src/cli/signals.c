@@ -76,20 +76,20 @@ static void *hear(void *arg)
         if (in->signo)
             _exit(EXIT_SIGNAL + signo);
         in->signo = signo;
-        __atomic_store_n(&in->stop, true, __ATOMIC_RELAXED);
+        hf_cancel_trigger(in->cancel);
     }
 }
 
 bool interrupts_start(struct interrupts *in, struct signals *signals)
 {
-    *in = (struct interrupts){.signals = signals, .stop_fd = eventfd(0, EFD_CLOEXEC)};
-    if (in->stop_fd < 0)
-        return false;
-    if (pthread_create(&in->thread, NULL, hear, in) != 0) {
+    *in = (struct interrupts){
+        .signals = signals, .cancel = hf_cancel_new(), .stop_fd = eventfd(0, EFD_CLOEXEC)};
+    if (in->cancel && in->stop_fd >= 0 && pthread_create(&in->thread, NULL, hear, in) == 0)
+        return true;
+    if (in->stop_fd >= 0)
         close(in->stop_fd);
-        return false;
-    }
-    return true;
+    hf_cancel_free(in->cancel);
+    return false;
 }
 
 void interrupts_stop(struct interrupts *in)
@@ -97,4 +97,5 @@ void interrupts_stop(struct interrupts *in)
     eventfd_write(in->stop_fd, 1);
     pthread_join(in->thread, NULL);
     close(in->stop_fd);
+    hf_cancel_free(in->cancel);
 }

@@ -5,7 +5,15 @@
 
 #include "base/pg_url.h"
 
-static const struct db_driver *const drivers[] = {&db_sqlite, &db_postgres};
+/* libholdfast can be built without either of them. */
+static const struct db_driver *const drivers[] = {
+#ifndef HF_WITHOUT_SQLITE
+    &db_sqlite,
+#endif
+#ifndef HF_WITHOUT_POSTGRES
+    &db_postgres,
+#endif
+};
 
 static bool has_scheme(const char *url, const char *scheme)
 {

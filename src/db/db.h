@@ -180,10 +180,11 @@ struct db_driver {
      * Cheap enough to be asked before every operation. */
     bool (*is_gone)(struct db *db);
     /* Shared databases, outside a transaction: sleeps until `number` is woken, or until something
-     * may have been committed since the last transaction or await, at most timeout_ms; may return
-     * early. `number` is one from the sequence, or 0. */
-    HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int64_t timeout_ms,
-                                        struct hf_err *err);
+     * may have been committed since the last transaction or await, at most timeout_ms, or until
+     * soon after wake_fd (-1: none) is readable; may return early. `number` is one from the
+     * sequence, or 0. */
+    HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int wake_fd,
+                                        int64_t timeout_ms, struct hf_err *err);
     /* After a commit: wakes the connections, of any process, that await these numbers.  A wake-up
      * is a hint: it may be lost, and may wake others too. */
     void (*wake)(struct db *db, const int64_t *numbers, size_t n);

@@ -113,7 +113,8 @@ enum hf_status pg_listen(struct db *base, const char *topic, int wake_fd, int64_
 /* Each number has a topic of its own, so the server sends a wake-up to its one listener.  A
  * connection that has only just begun to listen returns at once, since the wake-up may have been
  * sent before. */
-enum hf_status pg_await(struct db *base, int64_t number, int64_t timeout_ms, struct hf_err *err)
+enum hf_status pg_await(struct db *base, int64_t number, int wake_fd, int64_t timeout_ms,
+                        struct hf_err *err)
 {
     struct postgres *db = (struct postgres *)(void *)base;
     char topic[64];
@@ -126,7 +127,7 @@ enum hf_status pg_await(struct db *base, int64_t number, int64_t timeout_ms, str
     (void)snprintf(topic, sizeof topic, PG_WAKE_TOPIC "%lld", (long long)number);
     bool listens = db->topic.len && strcmp(db->topic.data, topic) == 0 && db->link.conn &&
                    generation == db->link.generation;
-    return pg_listen(base, topic, -1, listens ? timeout_ms : 0, NULL, err);
+    return pg_listen(base, topic, wake_fd, listens ? timeout_ms : 0, NULL, err);
 }
 
 /* The wake-ups are sent; their answer is not waited for. */

@@ -375,10 +375,11 @@ static bool sqlite_is_gone(struct db *base)
     return sqlite_shared_has_moved(&((struct sqlite *)base)->shared);
 }
 
-static enum hf_status sqlite_await(struct db *base, int64_t number, int64_t timeout_ms,
+/* Returns after LOOK_EVERY_US at the latest, so wake_fd need not be watched. */
+static enum hf_status sqlite_await(struct db *base, int64_t number, int wake_fd, int64_t timeout_ms,
                                    struct hf_err *err)
 {
-    (void)err;
+    (void)wake_fd, (void)err;
     sqlite_shared_await(&((struct sqlite *)base)->shared, number, timeout_ms);
     return HF_OK;
 }

@@ -1,33 +1,31 @@
-/* The contract between a lock (src/lock) and a coordinator: what every back end must do, and may
- * honestly say that it cannot.  A driver is one .c file that ends in one const table.
+/* The lease contract: what src/lock asks of a coordinator, and what each driver declares that it
+ * can do.  A driver is one file or one folder beside this header and exports one const
+ * struct lease_driver; drivers.c has the table of all of them.
  *
- * Batch-shaped and synchronous; a handle belongs to one thread at a time.  Below this line nobody
- * retries, waits in a loop or keeps a clock: src/lock does that, once for all drivers.
+ * Callers use the lease_* functions at the end.  Those check a request once, for all drivers
+ * (check.c), and pass it on, so a driver gets only requests that it can serve.  Calls are
+ * synchronous and take a batch of requests.  A handle belongs to one thread at a time.  Drivers do
+ * not repeat a request whose answer was lost; the caller decides whether to ask again.
  *
  *   owner     128 random bits, made by the caller for each acquisition.  acquire is idempotent for
- *             (key, owner): asked again after a lost answer it finds its grant (with the same fence
- *             and what is left of the TTL) or its place in the queue.  renew and release compare
- *             the owner before they write.
- *   queue     a request with `queue` that is not granted keeps a place: first by priority, then by
- *             who came first.  The place lives as long as it is asked for: WAITER_SILENT_MS without
- *             a repeat (or a wait) and it is skipped and dropped, so that a dead waiter at the head
- *             does not stop the others.  A driver that is not fair ignores `queue` and says so.
- *   modes     a shared request is granted beside shared holders unless an exclusive one waits
- *             before it (no starving); an exclusive one when nobody holds.  Up to `slots` exclusive
- *             holders.
- *   fence     strictly larger than every fence granted before for the key, whatever happened to the
- *             server in between, as far as the driver's fence source promises.  Shared holders get
- *             one each too.
- *   ttl       judged by the coordinator's clock alone.  A grant may be for less than was asked
- *             (a session has one TTL for all): remaining_ms says, and src/lock renews by that.
- *   session   a lease is acquired, renewed and released through any handle of one `open` and its
- *             `another`s, and lives while one of them is open at least.  Where it ends with them
- *             (info.outlives false), the session is what they share.
- *
- * Fits: memory (a table), SQL (a row a lease, tickets), Redis (scripts), Redlock (n of those,
- * quorum, no queue), etcd (revision keys under a lease, watch on the predecessor), ZooKeeper
- * (ephemeral sequential nodes: the session's TTL is the lease's, so ttl_ms is fixed at open), a
- * holdfastd. */
+ *             (key, owner): a caller that asks again after a lost answer gets its grant (with the
+ *             same fence and the rest of the TTL) or its place in the queue.  renew and release
+ *             compare the owner before they write.
+ *   queue     A request with `queue` that is not granted keeps a place, ordered by priority and
+ *             then by arrival.  A place that is neither asked for nor waited on for
+ *             WAITER_SILENT_MS is skipped and dropped, so that a dead waiter at the head does not
+ *             stop the others.  A driver that is not fair ignores `queue` and declares that.
+ *   modes     A shared request is granted beside shared holders unless an exclusive request waits
+ *             before it, so that writers do not starve.  An exclusive request is granted when there
+ *             is no shared holder and fewer than `slots` exclusive ones.
+ *   fence     Strictly larger than every fence granted for the key before, as far as the driver's
+ *             fence source promises it across failures.  Every shared holder gets its own, too.
+ *   ttl       Measured by the coordinator's clock alone.  A grant may be shorter than requested (a
+ *             session may have one TTL for all its leases): remaining_ms tells, and src/lock
+ *             renews accordingly.
+ *   session   A lease can be acquired, renewed and released through any handle that came from one
+ *             open by way of clone, and lives while at least one of them is open.  Where leases end
+ *             with the process (info.outlives is false), those handles share the session. */
 #ifndef HF_LEASE_LEASE_H
 #define HF_LEASE_LEASE_H
 
@@ -42,6 +40,11 @@
 #define LEASE_NAME_MAX 255
 #define LEASE_LABEL_MAX 128
 #define LEASE_SLOTS_MAX 1000000
+#define LEASE_TTL_MIN_MS 100
+#define LEASE_TTL_MAX_MS (INT64_C(7) * 86400000)
+#define LEASE_TIMEOUT_MS 2000
+#define LEASE_TIMEOUT_MAX_MS 3600000
+#define LEASE_WAIT_MAX_MS 3600000
 #define WAITER_SILENT_MS 5000
 
 struct lease_request {
@@ -57,80 +60,134 @@ struct lease_request {
     size_t label_len;
 };
 
-/* What acquire, renew and release say to one request.  HF_DONE (granted, renewed, released),
- * HF_TAKEN (acquire), HF_LOST (renew; release: it was not ours, neither lease nor place). */
+/* The answer of acquire, renew or release to one request. */
 struct lease_verdict {
+    /* HF_DONE: granted, renewed or released.  HF_TAKEN: not granted.  HF_LOST: the owner has no
+     * lease to renew, or neither a lease nor a place to release. */
     enum hf_result result;
-    int64_t fence;        /* granted, renewed */
-    int64_t remaining_ms; /* granted, renewed: of the TTL; taken: until the first holder runs out,
-                             -1: not known */
-    size_t position;      /* taken: 1 is next; 0: no place */
+    /* If granted or renewed. */
+    int64_t fence;
+    /* If granted or renewed: the rest of the TTL.  If taken: the time until the first holder's
+     * lease ends; -1 if that is not known. */
+    int64_t remaining_ms;
+    /* If taken: the place in the queue, 1 for the next to be served; 0: no place. */
+    size_t position;
 };
 
 struct lease_options {
-    int64_t timeout_ms;
+    int64_t timeout_ms; /* of one exchange; 0: LEASE_TIMEOUT_MS */
     const struct clock *clock;
 };
 
-struct lease; /* a handle: drivers embed struct lease first */
+/* What inspect finds. */
+struct lease_state {
+    size_t n_holders, n_waiters;
+    struct hf_holder *holders; /* `size` is not set */
+    struct hf_holder *waiters; /* in the order of service */
+    int64_t last_fence;        /* see struct hf_lock_state */
+};
+void lease_state_close(struct lease_state *state); /* accepts a zeroed state */
 
+typedef bool lease_each_name(void *ctx, const char *name);
+
+struct lease; /* a handle; drivers embed it as their first member */
+
+/* What a driver implements.  Requests, names and times have been checked. */
 struct lease_driver {
     struct hf_driver_info info;
-    const char *const
-        *schemes; /* "sqlite:", ends with NULL: a URL that begins so is this driver's */
+    /* The beginnings of its URLs, "sqlite:", ended by NULL. */
+    const char *const *schemes;
 
     enum hf_result (*open)(const char *url, const struct lease_options *options, struct lease **ret,
                            struct hf_fault *fault);
     void (*close)(struct lease *l);
-    /* One more handle to the same coordinator, for another thread; `l` may be in use meanwhile.
-     * Need not connect: the first call does. */
-    enum hf_result (*another)(struct lease *l, struct lease **ret, struct hf_fault *fault);
-    /* HF_DONE: every verdict is filled.  HF_UNREACHABLE: nothing was done.  HF_UNKNOWN: some or all
-     * may have been.  All of `n` in one exchange where the back end can. */
+    /* Opens one more handle to the same coordinator for another thread; `l` may be in use
+     * meanwhile.  The new handle need not connect before its first call. */
+    enum hf_result (*clone)(struct lease *l, struct lease **ret, struct hf_fault *fault);
+    /* HF_DONE: every verdict is filled.  HF_UNREACHABLE: nothing was done.  HF_UNKNOWN: some
+     * requests or all may have been carried out.  One exchange serves the whole batch where the
+     * coordinator can do that. */
     enum hf_result (*acquire)(struct lease *l, const struct lease_request *requests, size_t n,
                               struct lease_verdict *verdicts, struct hf_fault *fault);
-    /* Of a request only key, owner and ttl_ms count; of release key and owner: it gives up the
-     * lease or the place in the queue, whichever there is. */
+    /* Uses only key, owner and ttl_ms of a request. */
     enum hf_result (*renew)(struct lease *l, const struct lease_request *requests, size_t n,
                             struct lease_verdict *verdicts, struct hf_fault *fault);
+    /* Gives up the lease or the place in the queue, whichever the owner has.  Uses only key and
+     * owner of a request. */
     enum hf_result (*release)(struct lease *l, const struct lease_request *requests, size_t n,
                               struct lease_verdict *verdicts, struct hf_fault *fault);
-    /* Sleep until asking again is worth it (a release, an expiry, our turn), at most timeout_ms;
-     * may return early for no reason.  Keeps the waiter's place.  Only the waiter whose turn it is
-     * wakes: no herd. */
+    /* Sleeps until it is worth asking again (a release, an expiry, the waiter's turn), for at most
+     * timeout_ms, or until l->wake_fd is readable.  May return early.  Keeps the waiter's place.
+     * A release wakes only the waiters whose turn it is. */
     enum hf_result (*wait)(struct lease *l, const struct lease_request *request, int64_t timeout_ms,
                            struct hf_fault *fault);
     enum hf_result (*inspect)(struct lease *l, const char *key, size_t key_len,
-                              struct hf_lock_state *ret, struct hf_fault *fault);
+                              struct lease_state *ret, struct hf_fault *fault);
     enum hf_result (*list)(struct lease *l, const char *prefix, size_t prefix_len,
-                           bool (*each)(void *ctx, const char *name), void *ctx,
-                           struct hf_fault *fault);
-    /* End whoever holds it. */
+                           lease_each_name *each, void *ctx, struct hf_fault *fault);
+    /* Ends the leases of all holders; waiters keep their places. */
     enum hf_result (*break_)(struct lease *l, const char *key, size_t key_len,
                              struct hf_fault *fault);
 };
 
 struct lease {
     const struct lease_driver *driver;
-    /* The caller's: renew and release end within this time, if that is sooner than timeout_ms; 0:
-     * timeout_ms.  For drivers whose answers can be lost; the others need not look. */
-    int64_t hurry_ms;
+    /* Set by the caller: renew and release return within this time if it is shorter than
+     * timeout_ms; 0: no such limit.  Only drivers whose answers can be lost need to look at it. */
+    int64_t limit_ms;
+    /* Set by the caller: `wait` returns soon after this becomes readable; -1: none. */
+    int wake_fd;
 };
 
-/* lease.c: the table of drivers */
+/* ---- drivers.c: the drivers that this library was built with ---- */
+
 extern const struct lease_driver *const lease_drivers[]; /* ends with NULL */
+/* The driver whose scheme the URL begins with; NULL: none. */
 const struct lease_driver *lease_driver_for(const char *url);
-/* What every driver asks of a request before it does anything: a name of 1 to name_len_max bytes of
- * UTF-8 without control characters (HF_BAD_REQUEST, the fault says which), a TTL within the
- * driver's bounds, slots, a label; and a capability it has (HF_UNSUPPORTED).  For renew and
- * release, which need less, lease_check_key and lease_check_ttl. */
-enum hf_result lease_check(const struct hf_driver_info *info, const struct lease_request *requests,
-                           size_t n, struct hf_fault *fault);
-enum hf_result lease_check_key(const struct hf_driver_info *info, const char *key, size_t key_len,
-                               struct hf_fault *fault);
-enum hf_result lease_check_ttl(const struct hf_driver_info *info, int64_t ttl_ms,
-                               struct hf_fault *fault);
-/* As struct hf_holder shows it. */
+
+/* ---- check.c: the way to a driver ----
+ * HF_BAD_REQUEST or HF_UNSUPPORTED if a request is not one that the driver can serve; the fault
+ * says why.  Otherwise as the driver's function of the same name. */
+
+/* `options->clock` is required. */
+HF_MUST_USE enum hf_result lease_open(const struct lease_driver *driver, const char *url,
+                                      const struct lease_options *options, struct lease **ret,
+                                      struct hf_fault *fault);
+void lease_close(struct lease *l); /* accepts NULL */
+HF_MUST_USE enum hf_result lease_clone(struct lease *l, struct lease **ret, struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_acquire(struct lease *l, const struct lease_request *requests,
+                                         size_t n, struct lease_verdict *verdicts,
+                                         struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_renew(struct lease *l, const struct lease_request *requests,
+                                       size_t n, struct lease_verdict *verdicts,
+                                       struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_release(struct lease *l, const struct lease_request *requests,
+                                         size_t n, struct lease_verdict *verdicts,
+                                         struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_wait(struct lease *l, const struct lease_request *request,
+                                      int64_t timeout_ms, struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_inspect(struct lease *l, const char *key, size_t key_len,
+                                         struct lease_state *ret, struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_list(struct lease *l, const char *prefix, size_t prefix_len,
+                                      lease_each_name *each, void *ctx, struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_break(struct lease *l, const char *key, size_t key_len,
+                                       struct hf_fault *fault);
+
+/* The checks themselves, for callers that want to know before they ask. */
+HF_MUST_USE enum hf_result lease_check(const struct hf_driver_info *info,
+                                       const struct lease_request *requests, size_t n,
+                                       struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_check_key(const struct hf_driver_info *info, const char *key,
+                                           size_t key_len, struct hf_fault *fault);
+
+/* ---- check.c: shared by the drivers ---- */
+
+/* HF_BAD_REQUEST: the request asks for `asked` slots, but the holders or waiters of the name for
+ * `others`. */
+enum hf_result lease_slots_differ(unsigned asked, int64_t others, struct hf_fault *fault);
+/* Is the caller's wake_fd readable? */
+bool lease_is_woken(const struct lease *l);
+/* The owner as struct hf_holder shows it. */
 static inline void lease_owner_text(const uint8_t owner[LEASE_OWNER_SIZE],
                                     char ret[2 * LEASE_OWNER_SIZE + 1])
 {

@@ -1,35 +1,35 @@
-/* Fences checked where it counts: the guards that a write target calls.  Each keeps the largest
- * fence it has seen for a resource; equal passes, since one holder writes many times; lower is
- * refused, since its holder has been replaced.  PostgreSQL's and Redis's are in share/holdfast.
+/* The guards that check a fence at the target of a write.  Each keeps the largest fence it has seen
+ * for a resource.  An equal fence passes, since one holder may write many times; a lower one is
+ * refused, since its holder has been replaced.  The guards for PostgreSQL and Redis are in
+ * share/holdfast.
  *
- * hf_fence_sqlite runs on the caller's connection and thread, in the caller's transaction: the note
- * and the write it protects commit together or not at all. */
+ * hf_fence_sqlite runs on the caller's connection and thread, inside the caller's transaction: the
+ * fence and the write that it protects commit together or not at all. */
 #include <inttypes.h>
+#ifndef HF_WITHOUT_SQLITE
 #include <sqlite3.h>
-#include <stdarg.h>
-#include <stdio.h>
+#endif
 #include <string.h>
 
-#include "holdfast.h"
+#include "base/fault.h"
+
+#ifdef HF_WITHOUT_SQLITE
+
+enum hf_result hf_fence_sqlite(void *handle, const char *resource, int64_t fence,
+                               struct hf_fault *fault)
+{
+    (void)handle, (void)resource, (void)fence;
+    return fault_set(fault, HF_UNSUPPORTED, "this libholdfast was built without SQLite");
+}
+
+#else
 
 #define RESOURCE_LEN_MAX 255
 
-__attribute__((format(printf, 3, 4))) static enum hf_result
-refuse(struct hf_fault *fault, enum hf_result result, const char *fmt, ...)
-{
-    if (fault) {
-        fault->result = result;
-        va_list args;
-        va_start(args, fmt);
-        vsnprintf(fault->msg, sizeof fault->msg, fmt, args);
-        va_end(args);
-    }
-    return result;
-}
-
 static enum hf_result sqlite_fault(sqlite3 *db, struct hf_fault *fault)
 {
-    return refuse(fault, HF_FAILED, "the fence could not be checked: %.180s", sqlite3_errmsg(db));
+    return fault_set(fault, HF_FAILED, "the fence could not be checked: %.180s",
+                     sqlite3_errmsg(db));
 }
 
 enum hf_result hf_fence_sqlite(void *handle, const char *resource, int64_t fence,
@@ -38,17 +38,18 @@ enum hf_result hf_fence_sqlite(void *handle, const char *resource, int64_t fence
     sqlite3 *db = handle;
     size_t len = strlen(resource);
     if (len == 0 || len > RESOURCE_LEN_MAX)
-        return refuse(fault, HF_BAD_REQUEST, "a resource has 1 to %d bytes", RESOURCE_LEN_MAX);
+        return fault_set(fault, HF_BAD_REQUEST, "a resource has 1 to %d bytes", RESOURCE_LEN_MAX);
     if (fence <= 0)
-        return refuse(fault, HF_BAD_REQUEST, "%" PRId64 " is no fence", fence);
+        return fault_set(fault, HF_BAD_REQUEST, "%" PRId64 " is no fence", fence);
     if (sqlite3_get_autocommit(db))
-        return refuse(fault, HF_BAD_REQUEST, "a fence is checked inside the transaction it guards");
+        return fault_set(fault, HF_BAD_REQUEST,
+                         "a fence is checked inside the transaction it guards");
     if (sqlite3_exec(db,
                      "CREATE TABLE IF NOT EXISTS holdfast_fences ("
                      "resource TEXT PRIMARY KEY, fence INTEGER NOT NULL) WITHOUT ROWID",
                      NULL, NULL, NULL) != SQLITE_OK)
         return sqlite_fault(db, fault);
-    /* One statement judges and notes.  A row that is not changed says: lower. */
+    /* One statement compares and stores.  It changes no row if a larger fence is stored. */
     sqlite3_stmt *note;
     if (sqlite3_prepare_v2(db,
                            "INSERT INTO holdfast_fences VALUES (?1, ?2) ON CONFLICT (resource) "
@@ -63,11 +64,13 @@ enum hf_result hf_fence_sqlite(void *handle, const char *resource, int64_t fence
         result = sqlite_fault(db, fault);
     else if (sqlite3_changes(db) == 0)
         result =
-            refuse(fault, HF_LOST, "fence %" PRId64 " is stale: a larger one has written to %s",
-                   fence, resource);
+            fault_set(fault, HF_LOST, "fence %" PRId64 " is stale: a larger one has written to %s",
+                      fence, resource);
     sqlite3_finalize(note);
     return result;
 }
+
+#endif
 
 bool hf_fence_check(struct hf_fence_guard *guard, int64_t fence)
 {

@@ -1,11 +1,11 @@
-/* Redis URLs, for redis_link.c: redis://[[user]:password@]host[:port][/db],
- * unix://[[user]:password@]/path[?db=N] and unix:PATH[?db=N].  Faults name the part that is wrong
- * and never repeat it: it may be, or be mistaken for, a password.  No state; any thread. */
-#include "redis/link.h"
+/* See address.h. */
+#include "redis/address.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+
+#include "base/status.h"
 
 #define PORT_DEFAULT 6379
 #define DB_MAX 1000000
@@ -16,7 +16,7 @@ static enum hf_result bad(struct hf_fault *fault, const char *what)
     return fault_set(fault, HF_BAD_REQUEST, "the Redis URL: %s", what);
 }
 
-/* -1: not a number from 0 to `max`. */
+/* Returns -1 if the text is not a number from 0 to `max`. */
 static int number(const char *text, size_t len, int max)
 {
     int64_t n = 0;
@@ -38,7 +38,7 @@ static int hex(char c)
                                   : -1;
 }
 
-/* NULL: a % that is not followed by two hex digits, or %00. */
+/* Decodes %XX.  Returns NULL if a % is not followed by two hex digits, or is %00. */
 static char *decoded(const char *text, size_t len)
 {
     char *out = hf_alloc(len + 1);
@@ -76,7 +76,7 @@ static enum hf_result parse_login(const char *text, size_t len, struct redis_add
     return HF_DONE;
 }
 
-/* host, host:port, [v6], [v6]:port */
+/* Reads host, host:port, [v6] or [v6]:port. */
 static enum hf_result parse_host(const char *text, size_t len, struct redis_address *a,
                                  struct hf_fault *fault)
 {
@@ -104,7 +104,7 @@ static enum hf_result parse_host(const char *text, size_t len, struct redis_addr
     return HF_DONE;
 }
 
-/* ?db=N, the only parameter; "" is none. */
+/* Reads ?db=N, the only parameter; "" means none. */
 static enum hf_result parse_query(const char *query, struct redis_address *a,
                                   struct hf_fault *fault)
 {
@@ -116,7 +116,7 @@ static enum hf_result parse_query(const char *query, struct redis_address *a,
     return a->db < 0 ? bad(fault, "after ?db= comes the number of the database") : HF_DONE;
 }
 
-/* Up to the @, if it has one before `end`: the login, then the rest. */
+/* Reads the login before an @, if there is one before `end`, and moves *rest behind the @. */
 static enum hf_result parse_before_at(const char **rest, const char *end, struct redis_address *a,
                                       struct hf_fault *fault)
 {
@@ -148,8 +148,7 @@ static enum hf_result parse_tcp(const char *rest, struct redis_address *a, struc
     return parse_host(rest, (size_t)(end - rest), a, fault);
 }
 
-/* A path, or //, perhaps a login, and an absolute path.  Without a login the // may as well belong
- * to the path. */
+/* Reads PATH or //[login@]/PATH.  Without a login the // counts as a part of the path. */
 static enum hf_result parse_unix(const char *rest, struct redis_address *a, struct hf_fault *fault)
 {
     if (strncmp(rest, "//", 2) == 0) {
@@ -180,10 +179,12 @@ enum hf_result redis_address_parse(const char *url, struct redis_address *ret,
     enum hf_result result;
     if (strncmp(url, "redis://", 8) == 0)
         result = parse_tcp(url + 8, &a, fault);
+    else if (strncmp(url, "redis+unix:", 11) == 0)
+        result = parse_unix(url + 11, &a, fault);
     else if (strncmp(url, "unix:", 5) == 0)
         result = parse_unix(url + 5, &a, fault);
     else
-        result = bad(fault, "it begins with neither redis:// nor unix:");
+        result = bad(fault, "it begins with neither redis:// nor redis+unix: (or unix:)");
     if (result == HF_DONE)
         *ret = a;
     else

@@ -1,21 +1,22 @@
-/* See redis_call.h. */
+/* See call.h. */
 #include "redis/call.h"
 
 #include <openssl/evp.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/hex.h"
+#include "base/status.h"
 
 void redis_caller_init(struct redis_caller *c, const struct redis_arg *scripts, size_t n)
 {
     hf_check(n <= REDIS_SCRIPTS_MAX);
     c->scripts = scripts;
-    c->teach = 0;
+    c->send_text = 0;
     for (size_t i = 0; i < n; i++) {
         unsigned char sha[EVP_MAX_MD_SIZE];
         unsigned len;
         hf_check(EVP_Digest(scripts[i].data, scripts[i].len, sha, &len, EVP_sha1(), NULL) == 1);
-        for (size_t b = 0; b < REDIS_SHA_LEN / 2; b++)
-            snprintf(c->shas[i] + 2 * b, 3, "%02x", sha[b]);
+        hex_format(sha, REDIS_SHA_LEN / 2, c->shas[i]);
     }
 }
 
@@ -28,10 +29,10 @@ void redis_caller_close(struct redis_caller *c)
 void redis_head(struct redis_caller *c, unsigned script, struct redis_arg ret[REDIS_HEAD_ARGS])
 {
     unsigned bit = 1U << script;
-    bool whole = c->teach & bit;
-    c->teach &= ~bit;
-    ret[0] = whole ? REDIS_ARG("EVAL") : REDIS_ARG("EVALSHA");
-    ret[1] = whole ? c->scripts[script] : (struct redis_arg){c->shas[script], REDIS_SHA_LEN};
+    bool text = c->send_text & bit;
+    c->send_text &= ~bit;
+    ret[0] = text ? REDIS_ARG("EVAL") : REDIS_ARG("EVALSHA");
+    ret[1] = text ? c->scripts[script] : (struct redis_arg){c->shas[script], REDIS_SHA_LEN};
 }
 
 static bool is_unknown_script(const redisReply *reply)
@@ -47,23 +48,22 @@ void redis_call_done(struct redis_caller *c, size_t n)
     }
 }
 
-/* Those of the commands that were not run because the server lacks the script, once more, in what
- * is left of the time.  The others have been run: failing now leaves them done, which only
- * HF_UNKNOWN says. */
+/* Sends the commands again that the server did not run because it lacks the script, in the rest of
+ * the time.  The other commands have been run, so a failure now is HF_UNKNOWN. */
 static enum hf_result run_again(struct redis_caller *c, const struct redis_batch *batch,
                                 struct hf_fault *fault)
 {
     VEC(redisReply *) again = {0};
-    c->teach = ~0U; /* the first of each script teaches it the server, in the same exchange */
+    c->send_text = ~0U; /* the first command of each script brings the text */
     for (size_t i = 0; i < batch->n; i++) {
         if (is_unknown_script(c->replies.v[i])) {
             *vec_push(&again) = NULL;
             batch->put(c, batch->ctx, i);
         }
     }
-    c->teach = 0;
+    c->send_text = 0;
     c->link.deadline_us = c->link.used_us + 1000 * c->link.timeout_ms;
-    enum hf_result result = redis_exchange(&c->link, c->hurry_ms, again.v, fault);
+    enum hf_result result = redis_exchange(&c->link, c->limit_ms, again.v, fault);
     c->link.deadline_us = 0;
     if (result != HF_DONE) {
         if (result == HF_UNREACHABLE && again.n < batch->n) {
@@ -84,7 +84,7 @@ static enum hf_result run_again(struct redis_caller *c, const struct redis_batch
     return result;
 }
 
-/* Every answer is what it should be, or all are given up. */
+/* Accepts the answers if all of them fit; otherwise frees them all. */
 static enum hf_result judge(struct redis_caller *c, const struct redis_batch *batch,
                             struct hf_fault *fault)
 {
@@ -115,7 +115,7 @@ enum hf_result redis_run(struct redis_caller *c, const struct redis_batch *batch
         *vec_push(&c->replies) = NULL;
     for (size_t i = 0; i < batch->n; i++)
         batch->put(c, batch->ctx, i);
-    enum hf_result result = redis_exchange(&c->link, c->hurry_ms, c->replies.v, fault);
+    enum hf_result result = redis_exchange(&c->link, c->limit_ms, c->replies.v, fault);
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < batch->n; i++)

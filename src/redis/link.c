@@ -1,8 +1,8 @@
-/* See redis_link.h: the socket, the greeting (AUTH, SELECT), exchanges.
+/* See link.h.  This file has the socket, the greeting (AUTH, SELECT) and exchanges.
  *
- * Cost: an exchange on an open link is one send and one recv.  The first recv blocks for at most
- * timeout_ms by the socket's own option; whatever must be bounded by what is left of a deadline
- * goes through poll. */
+ * Cost: an exchange on an open link is one send and one recv.  The first recv of an exchange blocks
+ * for at most timeout_ms, by an option of the socket; every other wait is limited by the rest of
+ * the deadline and goes through wait_files. */
 #include "redis/link.h"
 
 #include <errno.h>
@@ -11,7 +11,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,10 +18,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define IDLE_US 100000 /* unused for longer: look whether the server has closed it */
+#include "base/status.h"
+#include "base/wait.h"
+
+#define IDLE_US 100000 /* after this the link checks whether the server has closed it */
 #define READ_SIZE 16384
 #define OUT_KEPT_MAX 65536
-/* Of one answer's array: more than any of ours has, and what is not Redis may promise billions. */
+/* Elements of one answer: more than any script returns.  A server that is not Redis may announce
+ * billions. */
 #define ELEMENTS_MAX (1 << 20)
 
 void redis_link_init(struct redis_link *k, const struct redis_address *address,
@@ -56,12 +59,12 @@ void redis_link_close(struct redis_link *k)
 {
     hang_up(k);
     buf_close(&k->out);
-    lookup_leave(k->lookup);
+    lookup_abandon(k->lookup);
     k->lookup = NULL;
     k->first_len = k->n_out = 0;
 }
 
-/* ---- what faults say ---- */
+/* ---- faults ---- */
 
 #define WHERE_SIZE 160
 static const char *where(const struct redis_link *k, char out[WHERE_SIZE])
@@ -97,8 +100,8 @@ static enum hf_result fail_errno(const struct redis_link *k, enum hf_result resu
     return fail(k, result, strerror_r(error, text, sizeof text), fault);
 }
 
-/* Errors after which the server has done nothing: our scripts write nothing before the first
- * command that could be refused, and what is refused later they take back. */
+/* Is it an error after which the server has done nothing?  Our scripts write nothing before the
+ * first command that can be refused, and undo their writes if a later one is. */
 static bool is_refusal(const char *error)
 {
     static const char *const codes[] = {"NOAUTH",   "WRONGPASS",  "NOPERM",     "READONLY",
@@ -110,12 +113,13 @@ static bool is_refusal(const char *error)
         if (strncmp(error, codes[i], len) == 0 && (error[len] == ' ' || error[len] == '\0'))
             return true;
     }
-    /* of an ACL that forbids what a script does; of a command that was renamed away */
+    /* an ACL forbids what a script does; a command was renamed */
     return strstr(error, "can't run this command") || strstr(error, "can't access at least one") ||
            strncmp(error, "ERR unknown command", 19) == 0;
 }
 
-/* The server repeats arguments of commands it does not know, and a script's text: cut before. */
+/* Servers quote the arguments of unknown commands and the text of scripts: the message is cut
+ * there. */
 enum hf_result redis_refusal(const struct redis_link *k, const redisReply *reply,
                              struct hf_fault *fault)
 {
@@ -137,18 +141,18 @@ static int64_t ms_left(const struct redis_link *k, int64_t deadline_us)
     return us > 0 ? (us + 999) / 1000 : 0;
 }
 
-/* 0: not within `ms`. */
-static int poll_for(int fd, short events, int64_t ms)
+/* Returns 0 if nothing happened within `ms`, as poll does. */
+static int wait_for(int fd, short events, int64_t ms)
 {
     struct pollfd p = {.fd = fd, .events = events};
     int n;
     do
-        n = poll(&p, 1, ms < 3600000 ? (int)ms : 3600000);
+        n = wait_files(&p, 1, 1000 * ms);
     while (n < 0 && errno == EINTR);
     return n;
 }
 
-/* A socket that is connected, or -1 and errno. */
+/* Returns a connected socket, or -1 with errno. */
 static int dial(const struct sockaddr *to, socklen_t len, int64_t ms)
 {
     int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -156,7 +160,7 @@ static int dial(const struct sockaddr *to, socklen_t len, int64_t ms)
         return -1;
     int error = connect(fd, to, len) == 0 ? 0 : errno;
     if (error == EINPROGRESS || error == EINTR) {
-        int n = poll_for(fd, POLLOUT, ms);
+        int n = wait_for(fd, POLLOUT, ms);
         socklen_t size = sizeof error;
         if (n == 0)
             error = ETIMEDOUT;
@@ -177,7 +181,7 @@ static int dial_unix(const char *path, int64_t ms)
     return dial((const struct sockaddr *)&to, sizeof to, ms);
 }
 
-/* Every address of the host in turn, each with its share of the time that is left. */
+/* Tries every address of the host in turn, each for its share of the time that is left. */
 static int dial_tcp(struct redis_link *k, int64_t deadline_us, struct hf_fault *fault)
 {
     struct addrinfo *all;
@@ -218,7 +222,7 @@ static void set_options(const struct redis_link *k, int fd)
 
 /* ---- sending and receiving ---- */
 
-/* How much of `out` went, and errno unless it was all. */
+/* Returns how much of `out` was sent, with errno if that is not all. */
 static size_t send_out(struct redis_link *k, const struct buf *out, int64_t deadline_us)
 {
     size_t sent = 0;
@@ -227,7 +231,7 @@ static size_t send_out(struct redis_link *k, const struct buf *out, int64_t dead
         if (n >= 0) {
             sent += (size_t)n;
         } else if (errno == EAGAIN) {
-            if (poll_for(k->fd, POLLOUT, ms_left(k, deadline_us)) == 0) {
+            if (wait_for(k->fd, POLLOUT, ms_left(k, deadline_us)) == 0) {
                 errno = ETIMEDOUT;
                 break;
             }
@@ -238,7 +242,7 @@ static size_t send_out(struct redis_link *k, const struct buf *out, int64_t dead
     return sent;
 }
 
-/* 1: some came; 0: none in time (errno EAGAIN); -1: the link is no more (errno). */
+/* Returns 1 if bytes came, 0 if none came in time (errno EAGAIN), -1 if the link failed (errno). */
 static int recv_some(struct redis_link *k, int flags)
 {
     char data[READ_SIZE];
@@ -256,8 +260,8 @@ static int recv_some(struct redis_link *k, int flags)
     return errno == EAGAIN || errno == EINTR ? 0 : -1;
 }
 
-/* The next answer, NULL and errno if none.  `at_once`: timeout_ms has just begun, so the socket's
- * own bound serves and poll is spared. */
+/* Returns the next answer, or NULL with errno.  `at_once`: the exchange has just begun, so the
+ * socket's own limit of timeout_ms applies and poll is not needed. */
 static redisReply *next_reply(struct redis_link *k, int64_t deadline_us, bool at_once)
 {
     for (;;) {
@@ -268,7 +272,7 @@ static redisReply *next_reply(struct redis_link *k, int64_t deadline_us, bool at
         }
         if (reply)
             return reply;
-        if (!at_once && poll_for(k->fd, POLLIN, ms_left(k, deadline_us)) == 0) {
+        if (!at_once && wait_for(k->fd, POLLIN, ms_left(k, deadline_us)) == 0) {
             errno = ETIMEDOUT;
             return NULL;
         }
@@ -294,7 +298,7 @@ static void encode(struct buf *out, const struct redis_arg *args, size_t n)
 
 /* ---- greeting ---- */
 
-/* AUTH's errors may repeat what was sent: only their kind is told. */
+/* An error of AUTH may repeat what was sent, so the fault only names its kind. */
 static enum hf_result judge_greeting(const struct redis_link *k, const redisReply *reply, bool auth,
                                      struct hf_fault *fault)
 {
@@ -313,7 +317,7 @@ static enum hf_result judge_greeting(const struct redis_link *k, const redisRepl
     return HF_UNREACHABLE;
 }
 
-/* AUTH, SELECT and, so that a server which wants a password says so now, PING: one exchange. */
+/* Sends AUTH, SELECT and PING in one exchange; PING makes a server that wants a password say so. */
 static enum hf_result greet(struct redis_link *k, int64_t deadline_us, struct hf_fault *fault)
 {
     const struct redis_address *a = k->address;
@@ -352,7 +356,7 @@ static enum hf_result greet(struct redis_link *k, int64_t deadline_us, struct hf
     return result;
 }
 
-/* Has the server closed it, or said something nobody asked for? */
+/* Has the server closed the connection, or sent something that was not asked for? */
 static bool is_stale(const struct redis_link *k)
 {
     char c;
@@ -369,7 +373,7 @@ static redisReader *reader_new(struct redis_link *k)
     return reader;
 }
 #else
-/* hiredis of that time has no bound of its own. */
+/* hiredis before 1.0 has no limit of its own. */
 static void *make_array(const redisReadTask *task, int n)
 {
     const struct redis_link *k = task->privdata;
@@ -417,8 +421,8 @@ void redis_put(struct redis_link *k, const struct redis_arg *args, size_t n)
         k->first_len = k->out.len;
 }
 
-/* Connected, and everything that was put is sent.  On failure the link is closed; either way the
- * buffer is empty. */
+/* Connects if necessary and sends the commands.  Closes the link on failure; empties the buffer in
+ * any case. */
 static enum hf_result send_all(struct redis_link *k, int64_t deadline_us, struct hf_fault *fault)
 {
     enum hf_result result = HF_DONE;
@@ -435,23 +439,23 @@ static enum hf_result send_all(struct redis_link *k, int64_t deadline_us, struct
     return result;
 }
 
-enum hf_result redis_exchange(struct redis_link *k, int64_t hurry_ms, redisReply **replies,
+enum hf_result redis_exchange(struct redis_link *k, int64_t limit_ms, redisReply **replies,
                               struct hf_fault *fault)
 {
-    bool hurry = hurry_ms > 0 && hurry_ms < k->timeout_ms;
-    k->allowed_ms = hurry ? hurry_ms : k->timeout_ms;
+    bool limited = limit_ms > 0 && limit_ms < k->timeout_ms;
+    k->allowed_ms = limited ? limit_ms : k->timeout_ms;
     int64_t now_us = clock_boot_us(k->clock);
     int64_t deadline_us = k->deadline_us ? k->deadline_us : now_us + 1000 * k->allowed_ms;
     if (k->fd >= 0 && now_us - k->used_us > IDLE_US && is_stale(k))
         hang_up(k);
-    /* more than this might wait for room in the socket, and spend the time there */
+    /* a longer request may have to wait for room in the socket, which takes time off the limit */
     bool at_once = k->fd >= 0 && !k->deadline_us && k->out.len <= OUT_KEPT_MAX;
     size_t n = k->n_out;
     enum hf_result result = send_all(k, deadline_us, fault);
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++) {
-        replies[i] = next_reply(k, deadline_us, at_once && !hurry && i == 0);
+        replies[i] = next_reply(k, deadline_us, at_once && !limited && i == 0);
         if (replies[i])
             continue;
         result = fail_errno(k, HF_UNKNOWN, errno, fault);
@@ -470,10 +474,22 @@ enum hf_result redis_send(struct redis_link *k, struct hf_fault *fault)
     return send_all(k, clock_boot_us(k->clock) + 1000 * k->timeout_ms, fault);
 }
 
-enum hf_result redis_receive(struct redis_link *k, int64_t timeout_ms, redisReply **ret,
-                             struct hf_fault *fault)
+/* Sleeps until the link or wake_fd is readable, or the time is up. */
+static void wait_for_message(const struct redis_link *k, int wake_fd, int64_t ms)
 {
-    *ret = next_reply(k, clock_boot_us(k->clock) + 1000 * timeout_ms, false);
+    struct pollfd files[] = {{.fd = k->fd, .events = POLLIN}, {.fd = wake_fd, .events = POLLIN}};
+    (void)wait_files(files, 2, 1000 * ms);
+}
+
+enum hf_result redis_receive(struct redis_link *k, int64_t timeout_ms, int wake_fd,
+                             redisReply **ret, struct hf_fault *fault)
+{
+    int64_t deadline_us = clock_boot_us(k->clock) + 1000 * timeout_ms;
+    *ret = next_reply(k, wake_fd >= 0 ? 0 : deadline_us, false);
+    if (!*ret && errno == ETIMEDOUT && wake_fd >= 0) {
+        wait_for_message(k, wake_fd, timeout_ms);
+        *ret = next_reply(k, 0, false);
+    }
     if (*ret || errno == ETIMEDOUT)
         return HF_DONE;
     enum hf_result result = fail_errno(k, HF_UNREACHABLE, errno, fault);

@@ -1,4 +1,5 @@
-/* See redis_lookup.h.  A lookup has two owners, the link and the thread; the last one frees it. */
+/* See lookup.h.  A lookup has two owners, the link and the thread; the one that leaves last frees
+ * it. */
 #include "redis/lookup.h"
 
 #include <pthread.h>
@@ -8,16 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/status.h"
+#include "base/wait.h"
 
 struct lookup {
     pthread_mutex_t mutex;
     pthread_cond_t done;
-    bool over, left; /* the thread has ended; the link has gone */
+    bool is_done;      /* the thread has the result */
+    bool is_abandoned; /* the link does not wait for it any longer */
     int error;
-    struct addrinfo *found; /* NULL: none, or taken */
+    struct addrinfo *found; /* NULL: none, or the link has taken it */
     char *host;
     char port[16];
 };
@@ -46,8 +48,8 @@ static void *run(void *arg)
     pthread_mutex_lock(&l->mutex);
     l->error = error;
     l->found = error == 0 ? found : NULL;
-    l->over = true;
-    bool last = l->left;
+    l->is_done = true;
+    bool last = l->is_abandoned;
     pthread_cond_signal(&l->done);
     pthread_mutex_unlock(&l->mutex);
     if (last)
@@ -55,23 +57,19 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* NULL: no thread can be had. */
+/* Returns NULL if no thread can be started. */
 static struct lookup *lookup_new(const char *host, const char *port)
 {
     struct lookup *l = hf_alloc(sizeof *l);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&l->mutex, NULL);
-    pthread_cond_init(&l->done, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    wait_cond_init(&l->done);
     l->host = hf_strndup(host, strlen(host));
     snprintf(l->port, sizeof l->port, "%s", port);
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     sigset_t all, before;
-    sigfillset(&all); /* signals are the program's */
+    sigfillset(&all); /* signals are for the program's own threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
     bool ok = pthread_create(&thread, &detached, run, l) == 0;
@@ -96,36 +94,31 @@ int lookup_address(struct lookup **lookup, const char *host, int port, int64_t m
             return EAI_MEMORY;
     }
     struct lookup *l = *lookup;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += ms % 1000 * 1000000;
-    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    int waited = 0;
+    int64_t until_us = wait_now_us() + 1000 * ms;
     pthread_mutex_lock(&l->mutex);
-    while (!l->over && waited == 0)
-        waited = pthread_cond_timedwait(&l->done, &l->mutex, &until);
-    bool over = l->over;
-    int error = over ? l->error : EAI_AGAIN;
-    if (over && error == 0) {
+    while (!l->is_done && wait_cond_until(&l->done, &l->mutex, until_us))
+        ;
+    bool is_done = l->is_done;
+    int error = is_done ? l->error : EAI_AGAIN;
+    if (is_done && error == 0) {
         *ret = l->found;
         l->found = NULL;
     }
     pthread_mutex_unlock(&l->mutex);
-    if (over) {
+    if (is_done) {
         lookup_free(l);
         *lookup = NULL;
     }
     return error;
 }
 
-void lookup_leave(struct lookup *lookup)
+void lookup_abandon(struct lookup *lookup)
 {
     if (!lookup)
         return;
     pthread_mutex_lock(&lookup->mutex);
-    lookup->left = true;
-    bool last = lookup->over;
+    lookup->is_abandoned = true;
+    bool last = lookup->is_done;
     pthread_mutex_unlock(&lookup->mutex);
     if (last)
         lookup_free(lookup);

@@ -1,7 +1,7 @@
-/* Looking up a host's name within a time, for redis_link.c.  getaddrinfo has no bound but the
- * resolver's own (half a minute and more) and cannot be called off, so names are looked up by a
- * thread that may be left behind; one a link at the most, for the next try waits for the same one.
- * Addresses in figures need no thread. */
+/* Looks up a host name within a time limit, for link.c.  getaddrinfo cannot be interrupted, and the
+ * resolver's own limit is half a minute or more.  A thread of its own therefore does the lookup,
+ * and is left behind if it takes too long.  A link has at most one such thread: its next attempt
+ * waits for the same lookup.  Numeric addresses need no thread. */
 #ifndef HF_REDIS_LOOKUP_H
 #define HF_REDIS_LOOKUP_H
 
@@ -10,12 +10,12 @@
 
 struct lookup;
 
-/* 0: *ret is the caller's, for freeaddrinfo; else as getaddrinfo has it.  EAI_AGAIN with *lookup
- * set: not within `ms`; it goes on, and the next call with it, for the same host, takes what came
- * of it. */
+/* Returns 0 and a list for freeaddrinfo, or an error of getaddrinfo.  EAI_AGAIN with *lookup set
+ * means that the limit of `ms` has passed; the lookup goes on, and the next call for the same host
+ * gets its result. */
 int lookup_address(struct lookup **lookup, const char *host, int port, int64_t ms,
                    struct addrinfo **ret);
-/* Nobody waits for it any more: it frees itself.  Accepts NULL. */
-void lookup_leave(struct lookup *lookup);
+/* The caller does not wait for it any longer: it frees itself when it is done.  Accepts NULL. */
+void lookup_abandon(struct lookup *lookup);
 
 #endif

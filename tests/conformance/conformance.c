@@ -69,7 +69,7 @@ void assert_fault(enum hf_result result, enum hf_result expected, const struct h
 enum hf_result try_acquire(struct lease *l, struct party *p)
 {
     p->fault = (struct hf_fault){0};
-    return l->driver->acquire(l, &p->r, 1, &p->v, &p->fault);
+    return lease_acquire(l, &p->r, 1, &p->v, &p->fault);
 }
 
 enum hf_result acquire(struct lease *l, struct party *p)
@@ -93,13 +93,13 @@ enum hf_result acquire_again(struct lease *l, struct party *p)
 
 enum hf_result renew(struct lease *l, struct party *p)
 {
-    must(l->driver->renew(l, &p->r, 1, &p->v, &p->fault), &p->fault);
+    must(lease_renew(l, &p->r, 1, &p->v, &p->fault), &p->fault);
     return p->v.result;
 }
 
 enum hf_result release(struct lease *l, struct party *p)
 {
-    must(l->driver->release(l, &p->r, 1, &p->v, &p->fault), &p->fault);
+    must(lease_release(l, &p->r, 1, &p->v, &p->fault), &p->fault);
     return p->v.result;
 }
 
@@ -107,7 +107,7 @@ struct lease *handle_another(struct lease *l)
 {
     struct lease *ret = NULL;
     struct hf_fault fault = {0};
-    must(l->driver->another(l, &ret, &fault), &fault);
+    must(lease_clone(l, &ret, &fault), &fault);
     return ret;
 }
 
@@ -116,24 +116,24 @@ struct lease *handle_open(struct world *w)
     struct lease *ret = NULL;
     struct hf_fault fault = {0};
     struct lease_options options = {.timeout_ms = 2000, .clock = &clock_system};
-    must(w->driver->open(w->backend->url, &options, &ret, &fault), &fault);
+    must(lease_open(w->driver, w->backend->url, &options, &ret, &fault), &fault);
     assert_ptr_equal(ret->driver, w->driver);
     return ret;
 }
 
-struct hf_lock_state inspect(struct lease *l, const char *key)
+struct lease_state inspect(struct lease *l, const char *key)
 {
-    struct hf_lock_state state = {0};
+    struct lease_state state = {0};
     struct hf_fault fault = {0};
-    must(l->driver->inspect(l, key, strlen(key), &state, &fault), &fault);
+    must(lease_inspect(l, key, strlen(key), &state, &fault), &fault);
     return state;
 }
 
-void state_close(struct hf_lock_state *state)
+void state_close(struct lease_state *state)
 {
     free(state->holders);
     free(state->waiters);
-    *state = (struct hf_lock_state){0};
+    *state = (struct lease_state){0};
 }
 
 /* ---- time, processes, sockets ---- */
@@ -241,7 +241,7 @@ static int world_close(void **state)
 {
     struct world *w = *state;
     if (w)
-        w->driver->close(w->l);
+        lease_close(w->l);
     if (the_world.backend->stop)
         the_world.backend->stop(the_world.backend);
     return 0;

@@ -86,8 +86,8 @@ void must_at(enum hf_result result, const struct hf_fault *fault, const char *fi
 /* A failure with a sentence for a person. */
 void assert_fault(enum hf_result result, enum hf_result expected, const struct hf_fault *fault);
 
-struct hf_lock_state inspect(struct lease *l, const char *key);
-void state_close(struct hf_lock_state *state);
+struct lease_state inspect(struct lease *l, const char *key);
+void state_close(struct lease_state *state);
 
 /* ---- time, processes, sockets ---- */
 

@@ -47,12 +47,12 @@ static int64_t take(struct lease *l, const struct lease_request *r)
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
     for (int i = 0; i < 100000; i++) {
-        enum hf_result result = l->driver->acquire(l, r, 1, &v, &fault);
+        enum hf_result result = lease_acquire(l, r, 1, &v, &fault);
         if (result == HF_DONE && v.result == HF_DONE)
             return v.fence;
         if (result != HF_DONE && result != HF_UNKNOWN && result != HF_UNREACHABLE)
             die("acquire", &fault);
-        result = l->driver->wait(l, r, 2000, &fault);
+        result = lease_wait(l, r, 2000, &fault);
         if (result != HF_DONE && result != HF_UNKNOWN && result != HF_UNREACHABLE)
             die("wait", &fault);
     }
@@ -65,7 +65,7 @@ static void give_back(struct lease *l, const struct lease_request *r)
     struct hf_fault fault = {0};
     bool asked = false;
     for (int i = 0; i < 1000; i++, asked = true) {
-        if (l->driver->release(l, r, 1, &v, &fault) != HF_DONE)
+        if (lease_release(l, r, 1, &v, &fault) != HF_DONE)
             continue;
         if (v.result == HF_DONE || asked)
             return;
@@ -125,7 +125,7 @@ static int count(struct lease *l, char **argv)
                                .file = argv[6],
                                .careless = strcmp(argv[3], "careless") == 0,
                                .times = (int)strtol(argv[5], NULL, 10)};
-        if (l->driver->another(l, &jobs[i].l, &fault) != HF_DONE)
+        if (lease_clone(l, &jobs[i].l, &fault) != HF_DONE)
             die("another", &fault);
     }
     for (int i = 0; i < n; i++)
@@ -133,7 +133,7 @@ static int count(struct lease *l, char **argv)
             return 2;
     for (int i = 0; i < n; i++) {
         pthread_join(jobs[i].thread, NULL);
-        l->driver->close(jobs[i].l);
+        lease_close(jobs[i].l);
     }
     return 0;
 }
@@ -160,11 +160,11 @@ int main(int argc, char **argv)
     struct lease_options options = {.timeout_ms = 5000, .clock = &clock_system};
     if (!driver)
         return 64;
-    if (driver->open(argv[1], &options, &l, &fault) != HF_DONE)
+    if (lease_open(driver, argv[1], &options, &l, &fault) != HF_DONE)
         die("open", &fault);
     if (strcmp(argv[3], "hold") == 0)
         hold(l, argv);
     int status = argc == 7 ? count(l, argv) : 64;
-    driver->close(l);
+    lease_close(l);
     return status;
 }

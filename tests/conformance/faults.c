@@ -19,11 +19,11 @@ static void refused_everywhere(struct world *w, const char *key, size_t len)
     assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
     p.r.queue = true;
     assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
-    struct hf_lock_state s = {0};
+    struct lease_state s = {0};
     struct hf_fault fault = {0};
-    assert_fault(w->driver->inspect(w->l, key, len, &s, &fault), HF_BAD_REQUEST, &fault);
+    assert_fault(lease_inspect(w->l, key, len, &s, &fault), HF_BAD_REQUEST, &fault);
     fault = (struct hf_fault){0};
-    assert_fault(w->driver->break_(w->l, key, len, &fault), HF_BAD_REQUEST, &fault);
+    assert_fault(lease_break(w->l, key, len, &fault), HF_BAD_REQUEST, &fault);
 }
 
 static void names_that_cannot_be_are_refused(void **state)
@@ -83,10 +83,10 @@ static void ttls_that_cannot_be_are_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         holder.r.ttl_ms = bad[i];
         holder.fault = (struct hf_fault){0};
-        assert_fault(w->driver->renew(w->l, &holder.r, 1, &holder.v, &holder.fault), HF_BAD_REQUEST,
+        assert_fault(lease_renew(w->l, &holder.r, 1, &holder.v, &holder.fault), HF_BAD_REQUEST,
                      &holder.fault);
     }
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     assert_true(s.holders[0].remaining_ms > w->info->ttl_max_ms - 10000);
     state_close(&s);
     assert_int_equal(release(w->l, &holder), HF_DONE);
@@ -112,8 +112,8 @@ static void a_label_and_slots_have_bounds(void **state)
     struct lease_request requests[] = {good.r, p.r};
     struct lease_verdict verdicts[2];
     struct hf_fault fault = {0};
-    assert_fault(w->driver->acquire(w->l, requests, 2, verdicts, &fault), HF_BAD_REQUEST, &fault);
-    struct hf_lock_state s = inspect(w->l, key);
+    assert_fault(lease_acquire(w->l, requests, 2, verdicts, &fault), HF_BAD_REQUEST, &fault);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 0);
     state_close(&s);
 }
@@ -140,7 +140,7 @@ static void assert_not_opened(struct world *w, const char *what, const char *url
     struct hf_fault fault = {0};
     struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
     int64_t from_ms = now_ms();
-    enum hf_result result = w->driver->open(url, &options, &l, &fault);
+    enum hf_result result = lease_open(w->driver, url, &options, &l, &fault);
     int64_t took_ms = now_ms() - from_ms;
     if (!(results & 1U << result) || strlen(fault.msg) < 9 || took_ms > timeout_ms + 1500)
         print_error("%s: result %d after %d ms: %s\n", what, (int)result, (int)took_ms, fault.msg);
@@ -192,7 +192,7 @@ static struct lease *open_through(struct world *w, struct proxy *proxy, int64_t 
     struct lease *l = NULL;
     struct hf_fault fault = {0};
     struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
-    must(w->driver->open(url, &options, &l, &fault), &fault);
+    must(lease_open(w->driver, url, &options, &l, &fault), &fault);
     /* once through everything, so that scripts and the like are there */
     char key[64];
     key_make(key, "warm");
@@ -234,29 +234,29 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
         party_init(&a, key);
         party_init(&b, key);
         party_queued(&waiter, key);
-        cut(&proxy, w->driver->acquire, l, &a);
+        cut(&proxy, lease_acquire, l, &a);
         assert_int_equal(acquire(w->l, &b), HF_TAKEN); /* it was carried out */
         assert_int_equal(acquire_again(l, &a), HF_DONE);
-        struct hf_lock_state s = inspect(w->l, key);
+        struct lease_state s = inspect(w->l, key);
         assert_int_equal(s.n_holders, 1);
         assert_int_equal(s.holders[0].fence, a.v.fence);
         state_close(&s);
-        cut(&proxy, w->driver->renew, l, &a);
+        cut(&proxy, lease_renew, l, &a);
         assert_int_equal(acquire_again(l, &a), HF_DONE);
         assert_int_equal(renew(l, &a), HF_DONE);
         if (w->info->fair) {
-            cut(&proxy, w->driver->acquire, l, &waiter);
+            cut(&proxy, lease_acquire, l, &waiter);
             assert_int_equal(acquire_again(l, &waiter), HF_TAKEN);
             assert_int_equal(waiter.v.position, 1); /* one place, not two */
             assert_int_equal(release(l, &waiter), HF_DONE);
         }
-        cut(&proxy, w->driver->release, l, &a);
+        cut(&proxy, lease_release, l, &a);
         assert_int_equal(acquire_again(l, &b), HF_DONE); /* it was given back */
         assert_int_equal(release(l, &a), HF_LOST);       /* and b is not thrown out */
         assert_int_equal(renew(w->l, &b), HF_DONE);
         assert_int_equal(release(w->l, &b), HF_DONE);
     }
-    w->driver->close(l);
+    lease_close(l);
     proxy_stop(&proxy);
 }
 
@@ -282,7 +282,7 @@ static void no_answer_is_unknown_at_the_timeout(void **state)
     assert_int_equal(acquire_again(l, &b), HF_TAKEN);
     assert_int_equal(acquire_again(l, &a), HF_DONE);
     assert_int_equal(release(l, &a), HF_DONE);
-    w->driver->close(l);
+    lease_close(l);
     proxy_stop(&proxy);
 }
 
@@ -303,14 +303,14 @@ static void a_wait_without_answers_ends_too(void **state)
     assert_int_equal(acquire(l, &a), HF_TAKEN);
     atomic_store(&proxy.mode, PROXY_SWALLOW);
     int64_t from_ms = now_ms();
-    (void)w->driver->wait(l, &a.r, 600, &a.fault); /* nothing learnt, or that it is not known */
+    (void)!lease_wait(l, &a.r, 600, &a.fault); /* nothing learnt, or that it is not known */
     assert_true(now_ms() - from_ms < 600 + 2 * 400 + 1500);
     atomic_store(&proxy.mode, PROXY_PASS);
     assert_int_equal(acquire_again(l, &a), HF_TAKEN);
     assert_int_equal(release(w->l, &holder), HF_DONE);
     assert_int_equal(acquire_again(l, &a), HF_DONE);
     assert_int_equal(release(l, &a), HF_DONE);
-    w->driver->close(l);
+    lease_close(l);
     proxy_stop(&proxy);
 }
 
@@ -334,7 +334,7 @@ static void a_server_gone_is_unreachable_and_nothing_was_done(void **state)
     assert_true(now_ms() - from_ms < 2500);
     assert_int_equal(acquire(w->l, &b), HF_DONE);
     assert_int_equal(release(w->l, &b), HF_DONE);
-    w->driver->close(l);
+    lease_close(l);
 }
 
 const struct CMUnitTest faults_claims[] = {

@@ -32,7 +32,7 @@ static void one_holds_and_the_other_does_not(void **state)
     assert_int_equal(acquire(other, &b), HF_DONE);
     assert_int_equal(acquire(w->l, &a), HF_TAKEN);
     assert_int_equal(release(other, &b), HF_DONE);
-    w->driver->close(other);
+    lease_close(other);
 }
 
 static void names_that_look_alike_are_different_locks(void **state)
@@ -75,7 +75,7 @@ static void acquire_repeated_finds_the_same_grant(void **state)
         assert_true(a.v.remaining_ms <= LONG_MS - (now_ms() - from_ms) + SLACK_MS + 5000);
         assert_true(a.v.remaining_ms <= LONG_MS - 20 + SLACK_MS);
     }
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 1);
     state_close(&s);
     assert_int_equal(release(w->l, &a), HF_DONE);
@@ -98,7 +98,7 @@ static void a_wrong_owner_changes_nothing(void **state)
     thief.r.owner[LEASE_OWNER_SIZE - 1] ^= 1;
     assert_int_equal(renew(w->l, &thief), HF_LOST);
     assert_int_equal(release(w->l, &thief), HF_LOST);
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 1);
     assert_true(s.holders[0].remaining_ms <= LONG_MS);
     assert_int_equal(s.holders[0].fence, a.v.fence);
@@ -161,7 +161,7 @@ static void renewal_never_revives(void **state)
     assert_true(now_ms() - from_ms > w->info->ttl_min_ms);
     a.r.ttl_ms = LONG_MS;
     assert_int_equal(renew(w->l, &a), HF_LOST);
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 0);
     state_close(&s);
     /* The same owner asks: that is a new grant. */
@@ -186,7 +186,7 @@ static int64_t grant_after(struct world *w, const char *key, int64_t last)
 static void end_all(struct world *w, const char *key)
 {
     struct hf_fault fault = {0};
-    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
+    must(lease_break(w->l, key, strlen(key), &fault), &fault);
 }
 
 static void fences_grow_over_release_expiry_and_breaking(void **state)
@@ -254,16 +254,16 @@ static void a_batch_gets_a_verdict_for_each(void **state)
     }
     party_init(&rival, p[7].key);
     assert_int_equal(acquire(w->l, &rival), HF_DONE);
-    must(w->driver->acquire(w->l, requests, BATCH, verdicts, &fault), &fault);
+    must(lease_acquire(w->l, requests, BATCH, verdicts, &fault), &fault);
     for (int i = 0; i < BATCH; i++)
         assert_int_equal(verdicts[i].result, i == 7 ? HF_TAKEN : HF_DONE);
     int64_t fence = verdicts[0].fence;
-    must(w->driver->acquire(w->l, requests, BATCH, verdicts, &fault), &fault);
+    must(lease_acquire(w->l, requests, BATCH, verdicts, &fault), &fault);
     assert_int_equal(verdicts[0].fence, fence);
-    must(w->driver->renew(w->l, requests, BATCH, verdicts, &fault), &fault);
+    must(lease_renew(w->l, requests, BATCH, verdicts, &fault), &fault);
     for (int i = 0; i < BATCH; i++)
         assert_int_equal(verdicts[i].result, i == 7 ? HF_LOST : HF_DONE);
-    must(w->driver->release(w->l, requests, BATCH, verdicts, &fault), &fault);
+    must(lease_release(w->l, requests, BATCH, verdicts, &fault), &fault);
     for (int i = 0; i < BATCH; i++)
         assert_int_equal(verdicts[i].result, i == 7 ? HF_LOST : HF_DONE);
     assert_int_equal(renew(w->l, &rival), HF_DONE);
@@ -281,7 +281,7 @@ static void a_batch_that_names_a_lock_twice_grants_it_once(void **state)
     struct lease_request requests[] = {a.r, b.r, a.r};
     struct lease_verdict verdicts[3];
     struct hf_fault fault = {0};
-    must(w->driver->acquire(w->l, requests, 3, verdicts, &fault), &fault);
+    must(lease_acquire(w->l, requests, 3, verdicts, &fault), &fault);
     assert_int_equal(verdicts[0].result, HF_DONE);
     assert_int_equal(verdicts[1].result, HF_TAKEN);
     assert_int_equal(verdicts[2].result, HF_DONE);
@@ -294,7 +294,7 @@ static void inspecting_shows_who_holds_it(void **state)
     struct world *w = *state;
     char key[64], owner[2 * LEASE_OWNER_SIZE + 1];
     key_make(key, "inspect");
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders + s.n_waiters, 0);
     state_close(&s);
     struct party a;
@@ -349,24 +349,23 @@ static void listing_is_by_prefix_in_order_and_exact(void **state)
     }
     struct names names = {0};
     struct hf_fault fault = {0};
-    must(w->driver->list(w->l, "l%st/", 5, note_name, &names, &fault), &fault);
+    must(lease_list(w->l, "l%st/", 5, note_name, &names, &fault), &fault);
     assert_int_equal(names.n, 5);
     for (int i = 0; i < 5; i++)
         assert_string_equal(names.names[i], ordered[i]);
     names = (struct names){.stop_at = 2};
-    must(w->driver->list(w->l, "l%st/", 5, note_name, &names, &fault), &fault);
+    must(lease_list(w->l, "l%st/", 5, note_name, &names, &fault), &fault);
     assert_int_equal(names.n, 2);
     static const char *const nothing[] = {"l*st/", "l?st/", "l%st/_", "l%st/[a]", "L%ST/"};
     for (int i = 0; i < 5; i++) {
         names = (struct names){0};
-        must(w->driver->list(w->l, nothing[i], strlen(nothing[i]), note_name, &names, &fault),
-             &fault);
+        must(lease_list(w->l, nothing[i], strlen(nothing[i]), note_name, &names, &fault), &fault);
         assert_int_equal(names.n, 0);
     }
     for (int i = 0; i < 6; i++)
         assert_int_equal(release(w->l, &p[i]), HF_DONE);
     names = (struct names){0};
-    must(w->driver->list(w->l, "l%st/", 5, note_name, &names, &fault), &fault);
+    must(lease_list(w->l, "l%st/", 5, note_name, &names, &fault), &fault);
     assert_int_equal(names.n, 0);
 }
 
@@ -398,11 +397,11 @@ static void a_long_list_has_each_name_once(void **state)
         party_init(&p[i], key);
         requests[i] = p[i].r;
     }
-    must(w->driver->acquire(w->l, requests, MANY, verdicts, &fault), &fault);
+    must(lease_acquire(w->l, requests, MANY, verdicts, &fault), &fault);
     struct many many = {0};
-    must(w->driver->list(w->l, "long-list/", 10, note_larger, &many, &fault), &fault);
+    must(lease_list(w->l, "long-list/", 10, note_larger, &many, &fault), &fault);
     assert_int_equal(many.n, MANY);
-    must(w->driver->release(w->l, requests, MANY, verdicts, &fault), &fault);
+    must(lease_release(w->l, requests, MANY, verdicts, &fault), &fault);
     for (int i = 0; i < MANY; i++)
         assert_int_equal(verdicts[i].result, HF_DONE);
     free(p);
@@ -428,7 +427,7 @@ static void restart_keeps_what_is_promised(void **state)
     if (w->backend->restart) {
         w->backend->restart(w->backend); /* the handle stays open: it connects again */
     } else {
-        w->driver->close(w->l);
+        lease_close(w->l);
         w->l = handle_open(w);
     }
     enum hf_result other = acquire_again(w->l, &b);

@@ -107,7 +107,7 @@ static void step_compare(struct model *m)
         holders += m->m[i].holds;
         waiters += m->m[i].waits;
     }
-    struct hf_lock_state s = inspect(m->w->l, m->key);
+    struct lease_state s = inspect(m->w->l, m->key);
     assert_int_equal(s.n_holders, holders);
     assert_int_equal(s.n_waiters, waiters);
     for (int i = 0; i < PARTIES; i++) {
@@ -131,7 +131,7 @@ static void step(struct model *m)
     struct hf_fault fault = {0};
     switch (random_below(&m->random, 16)) {
     case 0:
-        must(w->driver->break_(w->l, m->key, strlen(m->key), &fault), &fault);
+        must(lease_break(w->l, m->key, strlen(m->key), &fault), &fault);
         for (int i = 0; i < PARTIES; i++)
             m->m[i].holds = false;
         break;

@@ -116,7 +116,7 @@ static void processes_see_each_others_locks_if_declared(void **state)
     assert_int_equal(process_wait(pid), -SIGKILL);
     close(out);
     struct hf_fault fault = {0};
-    must(w->driver->break_(w->l, key, strlen(key), &fault), &fault);
+    must(lease_break(w->l, key, strlen(key), &fault), &fault);
 }
 
 static void a_killed_holder_keeps_it_until_its_ttl_and_no_longer(void **state)
@@ -136,7 +136,7 @@ static void a_killed_holder_keeps_it_until_its_ttl_and_no_longer(void **state)
     kill(pid, SIGKILL);
     assert_int_equal(process_wait(pid), -SIGKILL);
     close(out);
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     int64_t from_ms = now_ms();
     assert_int_equal(s.n_holders, 1);
     int64_t left_ms = s.holders[0].remaining_ms;
@@ -147,7 +147,7 @@ static void a_killed_holder_keeps_it_until_its_ttl_and_no_longer(void **state)
     struct hf_fault fault = {0};
     while (acquire(w->l, &p) != HF_DONE) {
         assert_true(now_ms() - from_ms < ttl_ms + 3000);
-        must(w->driver->wait(w->l, &p.r, 1000, &fault), &fault);
+        must(lease_wait(w->l, &p.r, 1000, &fault), &fault);
     }
     assert_true(now_ms() - from_ms >= left_ms - 100);
     if (w->info->fence != HF_FENCE_NONE)
@@ -176,7 +176,7 @@ static void *adder_run(void *arg)
         struct party p;
         party_queued(&p, a->key);
         while (acquire_again(a->l, &p) != HF_DONE)
-            (void)a->l->driver->wait(a->l, &p.r, 2000, &p.fault);
+            (void)!lease_wait(a->l, &p.r, 2000, &p.fault);
         long number = atomic_load(a->number);
         if (a->fences)
             assert_true(p.v.fence > atomic_load(a->last_fence));
@@ -206,7 +206,7 @@ static void threads_of_one_process_exclude_each_other(void **state)
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(adders[i].thread, NULL);
-        w->driver->close(adders[i].l);
+        lease_close(adders[i].l);
     }
     assert_int_equal(atomic_load(&number), THREADS * TIMES);
 }

@@ -44,7 +44,7 @@ static void who_waits_is_served_in_the_order_of_coming(void **state)
         assert_int_equal(release(w->l, &p[4]), HF_DONE);
         return;
     }
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_waiters, 5);
     for (int i = 0; i < 5; i++) {
         char owner[2 * LEASE_OWNER_SIZE + 1];
@@ -82,7 +82,7 @@ static void the_larger_priority_goes_first(void **state)
         p[i].r.priority = priorities[i];
         assert_int_equal(acquire(w->l, &p[i]), HF_TAKEN);
     }
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_waiters, 5);
     assert_int_equal(s.waiters[0].priority, 7);
     assert_int_equal(s.waiters[4].priority, -5);
@@ -141,7 +141,7 @@ static void shared_holders_stand_beside_each_other(void **state)
     if (w->info->fence != HF_FENCE_NONE)
         assert_true(r2.v.fence > r1.v.fence);
     assert_int_equal(acquire(w->l, &writer), HF_TAKEN);
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 2);
     assert_int_equal(s.holders[0].mode, HF_SHARED);
     assert_int_equal(s.holders[1].mode, HF_SHARED);
@@ -238,7 +238,7 @@ static void so_many_hold_it_as_there_are_slots(void **state)
     assert_fault(try_acquire(w->l, &odd), HF_BAD_REQUEST, &odd.fault);
     assert_non_null(strchr(odd.fault.msg, '3')); /* both numbers are named */
     assert_non_null(strchr(odd.fault.msg, '5'));
-    struct hf_lock_state s = inspect(w->l, key);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 3);
     state_close(&s);
     if (w->info->fair) {
@@ -275,7 +275,7 @@ struct waiting {
 static void *wait_run(void *arg)
 {
     struct waiting *x = arg;
-    x->result = x->l->driver->wait(x->l, &x->p.r, x->timeout_ms, &x->fault);
+    x->result = lease_wait(x->l, &x->p.r, x->timeout_ms, &x->fault);
     atomic_store(&x->returned_ms, now_ms());
     return NULL;
 }
@@ -300,7 +300,7 @@ static int64_t waiting_end(struct waiting *x)
     return atomic_load(&x->returned_ms);
 }
 
-static void waiting_close(struct waiting *x) { x->l->driver->close(x->l); }
+static void waiting_close(struct waiting *x) { lease_close(x->l); }
 
 /* A wait may end early; then it is asked again, as src/lock does. */
 static int64_t wait_for_grant(struct waiting *x, int64_t most_ms)
@@ -309,7 +309,7 @@ static int64_t wait_for_grant(struct waiting *x, int64_t most_ms)
     waiting_end(x);
     while (acquire(x->l, &x->p) != HF_DONE) {
         assert_true(now_ms() - from_ms < most_ms);
-        must(x->l->driver->wait(x->l, &x->p.r, most_ms, &x->fault), &x->fault);
+        must(lease_wait(x->l, &x->p.r, most_ms, &x->fault), &x->fault);
     }
     return now_ms();
 }
@@ -322,7 +322,7 @@ static void by_release(struct world *w, struct party *holder)
 static void by_break(struct world *w, struct party *holder)
 {
     struct hf_fault fault = {0};
-    must(w->driver->break_(w->l, holder->key, strlen(holder->key), &fault), &fault);
+    must(lease_break(w->l, holder->key, strlen(holder->key), &fault), &fault);
 }
 
 /* The best of a few, since the machine may be busy: a wake that never comes is never fast. */
@@ -438,7 +438,7 @@ static void a_wait_ends_at_its_timeout(void **state)
     party_queued(&p, key);
     assert_int_equal(acquire(w->l, &p), HF_TAKEN);
     int64_t from_ms = now_ms();
-    must(w->driver->wait(w->l, &p.r, 300, &p.fault), &p.fault);
+    must(lease_wait(w->l, &p.r, 300, &p.fault), &p.fault);
     assert_true(now_ms() - from_ms < 2300);
     assert_int_equal(acquire(w->l, &p), HF_TAKEN);
     assert_int_equal(p.v.position, w->info->fair ? 1 : 0);
@@ -508,7 +508,7 @@ static void the_silent_are_skipped_and_the_waiting_are_not(void **state)
     assert_true(now_ms() - from_ms >= WAITER_SILENT_MS - 100);
     assert_int_equal(acquire(w->l, &silent[1]), HF_TAKEN); /* back, at the end */
     rest_ms(600);
-    struct hf_lock_state s = inspect(w->l, kept);
+    struct lease_state s = inspect(w->l, kept);
     assert_int_equal(s.n_waiters, 1);
     char owner[2 * LEASE_OWNER_SIZE + 1];
     lease_owner_text(x.p.r.owner, owner);

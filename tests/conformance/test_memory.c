@@ -19,7 +19,7 @@ static struct lease *open_with(struct clock_fake *fake)
     struct lease_options options = {.clock = &fake->clock};
     struct lease *l = NULL;
     struct hf_fault fault = {0};
-    must(lease_driver_for("memory:")->open("memory:", &options, &l, &fault), &fault);
+    must(lease_open(lease_driver_for("memory:"), "memory:", &options, &l, &fault), &fault);
     return l;
 }
 
@@ -43,7 +43,7 @@ static void a_lease_ends_by_the_clock_it_was_given(void **state)
     assert_int_equal(renew(l, &a), HF_LOST);
     assert_int_equal(acquire(l, &b), HF_DONE);
     assert_int_equal(b.v.fence, fence + 1);
-    l->driver->close(l);
+    lease_close(l);
 }
 
 static void a_place_is_kept_for_five_seconds_of_silence(void **state)
@@ -66,7 +66,7 @@ static void a_place_is_kept_for_five_seconds_of_silence(void **state)
     assert_int_equal(acquire(l, &b), HF_DONE);
     assert_int_equal(acquire(l, &a), HF_TAKEN);
     assert_int_equal(a.v.position, 1);
-    l->driver->close(l);
+    lease_close(l);
 }
 
 struct waiting {
@@ -79,7 +79,7 @@ struct waiting {
 static void *wait_run(void *arg)
 {
     struct waiting *x = arg;
-    (void)x->l->driver->wait(x->l, &x->p.r, 20000, &x->p.fault);
+    (void)!lease_wait(x->l, &x->p.r, 20000, &x->p.fault);
     atomic_store(&x->returned, 1);
     return NULL;
 }
@@ -112,8 +112,8 @@ static void each_end_of_a_lease_wakes_one(void **state)
         assert_int_equal(acquire(x[i].l, &x[i].p), HF_DONE);
     }
     for (int i = 0; i < WAITERS; i++)
-        l->driver->close(x[i].l);
-    l->driver->close(l);
+        lease_close(x[i].l);
+    lease_close(l);
 }
 
 static void leases_nobody_touches_again_are_forgotten(void **state)
@@ -132,7 +132,7 @@ static void leases_nobody_touches_again_are_forgotten(void **state)
         last = p.v.fence;
         clock_fake_advance(&fake, 10);
     }
-    l->driver->close(l);
+    lease_close(l);
 }
 
 int main(void)

@@ -51,7 +51,7 @@ static struct lease *open_lease(const char *url)
 {
     struct lease *l = NULL;
     struct hf_fault fault = {0};
-    if (lease_driver_for(url)->open(url, &options, &l, &fault) != HF_DONE)
+    if (lease_open(lease_driver_for(url), url, &options, &l, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return l;
 }
@@ -83,12 +83,12 @@ static enum hf_result call(struct story *s, lease_call *what, const struct lease
 /* Whether the owner holds it, by the handle that meets no faults. */
 static bool holds(struct story *s, const struct lease_request *r)
 {
-    struct hf_lock_state st;
+    struct lease_state st;
     struct hf_fault fault = {0};
     char owner[33];
     bool found = false;
     lease_owner_text(r->owner, owner);
-    if (s->rival->driver->inspect(s->rival, r->key, r->key_len, &st, &fault) != HF_DONE)
+    if (lease_inspect(s->rival, r->key, r->key_len, &st, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     assert_true(st.n_holders <= 1);
     for (size_t i = 0; i < st.n_holders; i++)
@@ -111,7 +111,7 @@ static void take(struct story *s, const struct lease_request *r)
 {
     struct lease_verdict v = {0};
     bool held = holds(s, r);
-    enum hf_result result = call(s, s->l->driver->acquire, r, &v);
+    enum hf_result result = call(s, lease_acquire, r, &v);
     if (result == HF_DONE && v.result == HF_DONE && !held)
         new_fence(s, v.fence);
     if (result == HF_DONE)
@@ -124,7 +124,7 @@ static void renew(struct story *s, const struct lease_request *r)
 {
     struct lease_verdict v = {0};
     bool held = holds(s, r);
-    if (call(s, s->l->driver->renew, r, &v) == HF_DONE)
+    if (call(s, lease_renew, r, &v) == HF_DONE)
         assert_int_equal(v.result, held ? HF_DONE : HF_LOST);
     assert_int_equal(holds(s, r), held);
 }
@@ -133,7 +133,7 @@ static void give(struct story *s, const struct lease_request *r)
 {
     struct lease_verdict v = {0};
     bool held = holds(s, r);
-    enum hf_result result = call(s, s->l->driver->release, r, &v);
+    enum hf_result result = call(s, lease_release, r, &v);
     if (result == HF_DONE)
         assert_false(holds(s, r));
     else if (result != HF_UNKNOWN)
@@ -146,25 +146,25 @@ static void contest(struct story *s)
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
     bool held = holds(s, &s->a);
-    if (s->rival->driver->acquire(s->rival, &s->r, 1, &v, &fault) != HF_DONE)
+    if (lease_acquire(s->rival, &s->r, 1, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     if (v.result == HF_DONE) {
         assert_false(held);
         new_fence(s, v.fence);
     }
-    assert_int_equal(s->rival->driver->release(s->rival, &s->r, 1, &v, &fault), HF_DONE);
+    assert_int_equal(lease_release(s->rival, &s->r, 1, &v, &fault), HF_DONE);
 }
 
 static void look(struct story *s)
 {
-    struct hf_lock_state st = {0};
+    struct lease_state st = {0};
     struct hf_fault fault = {0};
-    if (done(s, s->l->driver->inspect(s->l, "a", 1, &st, &fault), &fault)) {
+    if (done(s, lease_inspect(s->l, "a", 1, &st, &fault), &fault)) {
         assert_int_equal(st.n_holders > 0, holds(s, &s->a));
         free(st.holders);
         free(st.waiters);
     }
-    (void)done(s, s->l->driver->wait(s->l, &s->a, 1, &fault), &fault);
+    (void)done(s, lease_wait(s->l, &s->a, 1, &fault), &fault);
 }
 
 static void play(struct story *s)
@@ -188,12 +188,12 @@ static void play_after(struct story *s)
     const struct lease_request *both[] = {&s->a, &s->b};
     for (int i = 0; i < 2; i++) {
         bool held = holds(s, both[i]);
-        assert_int_equal(call(s, s->l->driver->acquire, both[i], &v), HF_DONE);
+        assert_int_equal(call(s, lease_acquire, both[i], &v), HF_DONE);
         assert_int_equal(v.result, HF_DONE);
         if (!held)
             new_fence(s, v.fence);
         assert_true(holds(s, both[i]));
-        assert_int_equal(call(s, s->l->driver->release, both[i], &v), HF_DONE);
+        assert_int_equal(call(s, lease_release, both[i], &v), HF_DONE);
         assert_int_equal(v.result, HF_DONE);
         assert_false(holds(s, both[i]));
     }
@@ -253,8 +253,8 @@ static bool run_point(enum fault_call kind, int at, int code, bool forever)
     play(&s);
     int hits = fault_hits();
     play_after(&s);
-    s.l->driver->close(s.l);
-    s.rival->driver->close(s.rival);
+    lease_close(s.l);
+    lease_close(s.rival);
     check_file();
     return hits > 0;
 }
@@ -321,19 +321,19 @@ static void a_failing_open_says_so_and_works_the_next_time(void **state)
             struct hf_fault fault = {0};
             fault_arm(kinds[k].kind, at, kinds[k].code, true);
             enum hf_result result =
-                lease_driver_for(faulty_url)->open(faulty_url, &options, &l, &fault);
+                lease_open(lease_driver_for(faulty_url), faulty_url, &options, &l, &fault);
             hit = fault_hits() > 0;
             fault_disarm();
             if (result != HF_DONE)
                 assert_true(strlen(fault.msg) > 10);
             else
-                l->driver->close(l);
+                lease_close(l);
             struct story s = {.a = ask("a", 1), .b = ask("b", 2), .r = ask("a", 3)};
             s.l = open_lease(faulty_url);
             s.rival = open_lease(sound_url);
             play_after(&s);
-            s.l->driver->close(s.l);
-            s.rival->driver->close(s.rival);
+            lease_close(s.l);
+            lease_close(s.rival);
             remove_files();
         }
         assert_false(hit);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lease/lease.h"
-#include "lease/sql_link.h"
+#include "lease/sql/link.h"
 #include "support/postgres_server.h"
 
 #define TTL_MS 30000
@@ -35,12 +35,12 @@ static struct lease *open_lease(void)
     const struct lease_options options = {.timeout_ms = PATIENCE_MS, .clock = &clock_system};
     struct hf_fault fault = {0};
     struct lease *l = NULL;
-    if (lease_driver_for(lab.url)->open(lab.url, &options, &l, &fault) != HF_DONE)
+    if (lease_open(lease_driver_for(lab.url), lab.url, &options, &l, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return l;
 }
 
-static void close_lease(struct lease *l) { l->driver->close(l); }
+static void close_lease(struct lease *l) { lease_close(l); }
 
 static struct lease_request ask(const char *key)
 {
@@ -53,7 +53,7 @@ static struct lease_verdict acquire(struct lease *l, const struct lease_request 
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    if (l->driver->acquire(l, r, 1, &v, &fault) != HF_DONE)
+    if (lease_acquire(l, r, 1, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return v;
 }
@@ -68,14 +68,14 @@ static int64_t granted(struct lease *l, const struct lease_request *r)
 static enum hf_result renew(struct lease *l, const struct lease_request *r)
 {
     struct lease_verdict v = {0};
-    assert_int_equal(l->driver->renew(l, r, 1, &v, NULL), HF_DONE);
+    assert_int_equal(lease_renew(l, r, 1, &v, NULL), HF_DONE);
     return v.result;
 }
 
 static enum hf_result release(struct lease *l, const struct lease_request *r)
 {
     struct lease_verdict v = {0};
-    assert_int_equal(l->driver->release(l, r, 1, &v, NULL), HF_DONE);
+    assert_int_equal(lease_release(l, r, 1, &v, NULL), HF_DONE);
     return v.result;
 }
 
@@ -104,18 +104,18 @@ static struct db *stopped_on(const char *name)
 static void everything_with(struct lease *l, const char *name)
 {
     struct lease_request r = ask(name), other = ask(name);
-    struct hf_lock_state st = {0};
+    struct lease_state st = {0};
     other.queue = true;
     granted(l, &r);
     assert_int_equal(acquire(l, &other).result, HF_TAKEN);
     assert_int_equal(renew(l, &r), HF_DONE);
-    assert_int_equal(l->driver->inspect(l, name, strlen(name), &st, NULL), HF_DONE);
+    assert_int_equal(lease_inspect(l, name, strlen(name), &st, NULL), HF_DONE);
     assert_int_equal(st.n_holders + st.n_waiters, 2);
     free(st.holders);
     free(st.waiters);
     assert_int_equal(release(l, &r), HF_DONE);
     granted(l, &other);
-    assert_int_equal(l->driver->break_(l, name, strlen(name), NULL), HF_DONE);
+    assert_int_equal(lease_break(l, name, strlen(name), NULL), HF_DONE);
 }
 
 static void unrelated_names_do_not_wait_for_each_other(void **state)
@@ -131,7 +131,7 @@ static void unrelated_names_do_not_wait_for_each_other(void **state)
     everything_with(m, "c");
     assert_true(now_ms() - began < QUICK_MS);
     /* and the same name waits, no longer than it may */
-    assert_int_equal(l->driver->acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
     assert_true(now_ms() - began >= PATIENCE_MS / 2);
     stopped->driver->rollback(stopped);
     granted(l, &r);
@@ -150,7 +150,7 @@ struct late {
 static void *acquire_late(void *ctx)
 {
     struct late *late = ctx;
-    late->result = late->l->driver->acquire(late->l, &late->r, 1, &late->v, NULL);
+    late->result = lease_acquire(late->l, &late->r, 1, &late->v, NULL);
     return NULL;
 }
 
@@ -248,7 +248,7 @@ static void fences_of_a_name_grow_through_every_end_of_a_lease(void **state)
         if (i % 4 == 1)
             usleep(150000); /* it ends by itself */
         if (i % 4 == 2)
-            assert_int_equal(l->driver->break_(l, "a", 1, NULL), HF_DONE);
+            assert_int_equal(lease_break(l, "a", 1, NULL), HF_DONE);
         if (i % 4 == 3) { /* it has ended long ago, and another handle clears it away */
             sql("UPDATE leases SET expires_at = 1 WHERE name = 'a'");
             struct lease *m = open_lease();
@@ -328,7 +328,7 @@ static void *takes_pairs(void *ctx)
                 .key = crowd.names[names[k]], .key_len = 1, .ttl_ms = TTL_MS, .slots = 1};
             random_bytes(&random, r[k].owner, sizeof r[k].owner);
         }
-        enum hf_result result = l->driver->acquire(l, r, 2, v, NULL);
+        enum hf_result result = lease_acquire(l, r, 2, v, NULL);
         pthread_mutex_lock(&crowd.lock);
         crowd.wrong += result != HF_DONE;
         pthread_mutex_unlock(&crowd.lock);
@@ -337,7 +337,7 @@ static void *takes_pairs(void *ctx)
                 continue;
             count(&v[k], names[k], 1);
             count(&v[k], names[k], -1);
-            (void)l->driver->release(l, &r[k], 1, &gone, NULL);
+            (void)!lease_release(l, &r[k], 1, &gone, NULL);
         }
     }
     return NULL;

@@ -33,7 +33,7 @@ static void one_holds_and_the_repeat_finds_the_same_grant(void **state)
     assert_int_equal(must_release(l, &a), HF_DONE);
     assert_int_equal(must_release(l, &a), HF_LOST);
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void a_crowd_keeps_the_holder_its_fence_and_its_time(void **state)
@@ -48,7 +48,7 @@ static void a_crowd_keeps_the_holder_its_fence_and_its_time(void **state)
     assert_int_equal(v.result, HF_TAKEN);
     assert_int_equal(v.position, 1);
     assert_in_range(v.remaining_ms, 25000, 30000);
-    struct hf_lock_state s = must_inspect(l, "crowd");
+    struct lease_state s = must_inspect(l, "crowd");
     assert_int_equal(s.n_holders, 1);
     assert_int_equal(s.n_waiters, 1);
     assert_int_equal(s.holders[0].fence, fence);
@@ -56,7 +56,7 @@ static void a_crowd_keeps_the_holder_its_fence_and_its_time(void **state)
     assert_string_equal(s.holders[0].label, a.label);
     assert_int_equal(s.waiters[0].fence, 0);
     assert_in_range(s.waiters[0].remaining_ms, 4000, 5000);
-    hf_lock_state_close(&s);
+    lease_state_close(&s);
     assert_int_equal(must_acquire(l, &a).fence, fence);
     assert_int_equal(must_renew(l, &a).fence, fence);
     assert_int_equal(must_release(l, &a), HF_DONE);
@@ -68,7 +68,7 @@ static void a_crowd_keeps_the_holder_its_fence_and_its_time(void **state)
     assert_true(v.fence > fence);
     assert_int_equal(must_release(l, &b), HF_DONE);
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void a_lease_ends_by_the_servers_clock_in_either_form(void **state)
@@ -90,7 +90,7 @@ static void a_lease_ends_by_the_servers_clock_in_either_form(void **state)
         assert_int_equal(must_release(l, &b), HF_DONE);
     }
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void an_abandoned_crowd_leaves_nothing_behind(void **state)
@@ -110,7 +110,7 @@ static void an_abandoned_crowd_leaves_nothing_behind(void **state)
         redis_server_ask(&server, "KEYS *", answer, sizeof answer);
     }
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 /* ---- the queue ---- */
@@ -138,7 +138,7 @@ static void the_larger_priority_goes_first_then_who_came_first(void **state)
         assert_int_equal(must_release(l, &q[order[i]]), HF_DONE);
     }
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void readers_share_but_do_not_pass_a_waiting_writer(void **state)
@@ -166,7 +166,7 @@ static void readers_share_but_do_not_pass_a_waiting_writer(void **state)
     must_release(l, &r3);
     must_release(l, &r4);
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void slots_are_that_many_and_all_must_say_the_same(void **state)
@@ -182,17 +182,17 @@ static void slots_are_that_many_and_all_must_say_the_same(void **state)
         assert_int_equal(must_acquire(l, &q[i]).result, i < 3 ? HF_DONE : HF_TAKEN);
     }
     struct lease_request pair[2] = {asks("other"), asks("slots")};
-    assert_int_equal(lease_redis.acquire(l, pair, 2, v, &fault), HF_BAD_REQUEST);
+    assert_int_equal(lease_acquire(l, pair, 2, v, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "others say 3"));
     struct lease_request free_again = asks("other");
     assert_int_equal(must_acquire(l, &free_again).result, HF_DONE);
     must_release(l, &free_again);
     must_release(l, &q[1]);
     assert_int_equal(must_acquire(l, &q[3]).result, HF_DONE);
-    assert_int_equal(lease_redis.break_(l, "slots", 5, NULL), HF_DONE);
+    assert_int_equal(lease_break(l, "slots", 5, NULL), HF_DONE);
     assert_int_equal(must_renew(l, &q[0]).result, HF_LOST);
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 struct sleeper {
@@ -207,11 +207,10 @@ static void *sleeps(void *ctx)
 {
     struct sleeper *s = ctx;
     do {
-        if (lease_redis.wait(s->l, &s->q, s->timeout_ms, NULL) != HF_DONE)
+        if (lease_wait(s->l, &s->q, s->timeout_ms, NULL) != HF_DONE)
             break;
         s->woken_ms = boot_ms();
-    } while (lease_redis.acquire(s->l, &s->q, 1, &s->v, NULL) == HF_DONE &&
-             s->v.result == HF_TAKEN);
+    } while (lease_acquire(s->l, &s->q, 1, &s->v, NULL) == HF_DONE && s->v.result == HF_TAKEN);
     return NULL;
 }
 
@@ -258,9 +257,9 @@ static void a_release_calls_the_next_at_once_and_nobody_else(void **state)
     assert_int_equal(redis_server_calls(&server, "publish") - published, N);
     must_release(l, &q);
     for (int i = 0; i < N; i++)
-        lease_redis.close(sleepers[i].l);
+        lease_close(sleepers[i].l);
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void the_head_wakes_when_the_lease_ends_and_keeps_its_place(void **state)
@@ -277,9 +276,9 @@ static void the_head_wakes_when_the_lease_ends_and_keeps_its_place(void **state)
     assert_int_equal(s.v.result, HF_DONE);
     assert_in_range(s.woken_ms - begin_ms, 6490, 6700);
     must_release(l, &s.q);
-    lease_redis.close(s.l);
+    lease_close(s.l);
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void who_waits_first_after_a_place_is_given_up_sees_the_end_of_the_lease(void **state)
@@ -299,8 +298,8 @@ static void who_waits_first_after_a_place_is_given_up_sees_the_end_of_the_lease(
     assert_int_equal(s.v.result, HF_DONE);
     assert_in_range(s.woken_ms - begin_ms, 690, 900);
     must_release(l, &s.q);
-    lease_redis.close(s.l);
-    lease_redis.close(l);
+    lease_close(s.l);
+    lease_close(l);
 }
 
 /* ---- fences ---- */
@@ -331,7 +330,7 @@ static void fences_have_sixteen_exact_digits_and_outlive_a_flush_and_a_restart(v
             must_release(l, &q);
         }
     }
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void a_clock_set_back_does_not_lower_the_fence(void **state)
@@ -349,7 +348,7 @@ static void a_clock_set_back_does_not_lower_the_fence(void **state)
     assert_int_equal(must_acquire(l, &a).fence, 5000000000000004);
     must_release(l, &a);
     must_ask("DEL holdfast:fence");
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 /* ---- listing ---- */
@@ -380,22 +379,22 @@ static void a_prefix_is_not_a_pattern_and_names_come_in_order(void **state)
     struct lease_request w = waits("p*a"); /* a crowd has more keys and is listed once */
     must_acquire(l, &w);
     struct listed seen = {.most = 100};
-    assert_int_equal(lease_redis.list(l, "p*", 2, note, &seen, NULL), HF_DONE);
+    assert_int_equal(lease_list(l, "p*", 2, note, &seen, NULL), HF_DONE);
     assert_string_equal(seen.all, "p*a;p*b;");
     seen = (struct listed){.most = 100};
-    assert_int_equal(lease_redis.list(l, "p[a", 3, note, &seen, NULL), HF_DONE);
+    assert_int_equal(lease_list(l, "p[a", 3, note, &seen, NULL), HF_DONE);
     assert_string_equal(seen.all, "p[a];");
     seen = (struct listed){.most = 3};
-    assert_int_equal(lease_redis.list(l, "", 0, note, &seen, NULL), HF_DONE);
+    assert_int_equal(lease_list(l, "", 0, note, &seen, NULL), HF_DONE);
     assert_string_equal(seen.all, "p*a;p*b;p?;");
     seen = (struct listed){.most = 100};
-    assert_int_equal(lease_redis.list(l, "}", 1, note, &seen, NULL), HF_DONE);
+    assert_int_equal(lease_list(l, "}", 1, note, &seen, NULL), HF_DONE);
     assert_string_equal(seen.all, "}:lock;");
     for (int i = 0; i < 8; i++)
         must_release(l, &q[i]);
     must_release(l, &w);
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 int main(void)

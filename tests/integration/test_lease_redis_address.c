@@ -17,7 +17,7 @@ static enum hf_result open_fails(const char *url, struct hf_fault *fault)
     struct lease *l = NULL;
     *fault = (struct hf_fault){0};
     struct lease_options options = {.timeout_ms = 300, .clock = &clock_system};
-    enum hf_result result = lease_redis.open(url, &options, &l, fault);
+    enum hf_result result = lease_open(&lease_redis, url, &options, &l, fault);
     assert_null(l);
     assert_int_equal(fault->result, result);
     assert_null(strstr(fault->msg, "s3cret"));
@@ -68,14 +68,14 @@ static void passwords_are_checked_at_open_and_users_have_their_rights(void **sta
     snprintf(url, sizeof url, "redis://half:s3cret@127.0.0.1:%d/3", locked.port);
     struct lease *half = must_open(url, 1000);
     struct lease_request other = asks("other");
-    assert_int_equal(lease_redis.acquire(half, &other, 1, &v, &fault), HF_UNREACHABLE);
-    struct hf_lock_state s = must_inspect(l, "other"); /* refused half way: nothing was done */
+    assert_int_equal(lease_acquire(half, &other, 1, &v, &fault), HF_UNREACHABLE);
+    struct lease_state s = must_inspect(l, "other"); /* refused half way: nothing was done */
     assert_int_equal(s.n_holders, 0);
     redis_server_ask(&locked, "ACL SETUSER half -evalsha", answer, sizeof answer);
-    assert_int_equal(lease_redis.acquire(half, &other, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(half, &other, 1, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "NOPERM"));
-    lease_redis.close(half);
-    lease_redis.close(l);
+    lease_close(half);
+    lease_close(l);
     redis_server_stop(&locked);
 }
 
@@ -91,9 +91,9 @@ static void a_replica_refuses_and_says_so(void **state)
     char command[64], answer[64];
     snprintf(command, sizeof command, "REPLICAOF 127.0.0.1 %d", port_free(NULL));
     redis_server_ask(&replica, command, answer, sizeof answer);
-    assert_int_equal(lease_redis.acquire(l, &q, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_UNREACHABLE);
     assert_true(strstr(fault.msg, "READONLY") || strstr(fault.msg, "MASTERDOWN"));
-    lease_redis.close(l);
+    lease_close(l);
     redis_server_stop(&replica);
 }
 
@@ -106,13 +106,13 @@ static void a_socket_serves_as_well_and_databases_are_apart(void **state)
     struct lease_request a = asks("where"), b = asks("where");
     assert_int_equal(must_acquire(l, &a).result, HF_DONE);
     assert_int_equal(must_acquire(five, &b).result, HF_DONE);
-    assert_int_equal(lease_redis.another(five, &more, NULL), HF_DONE);
+    assert_int_equal(lease_clone(five, &more, NULL), HF_DONE);
     assert_int_equal(must_acquire(more, &a).result, HF_TAKEN);
     must_release(l, &a);
     must_release(five, &b);
-    lease_redis.close(l);
-    lease_redis.close(five);
-    lease_redis.close(more);
+    lease_close(l);
+    lease_close(five);
+    lease_close(more);
 }
 
 static void urls_are_read_exactly(void **state)
@@ -220,7 +220,7 @@ static void a_socket_takes_a_password_too(void **state)
     struct lease *l = must_open(url, 1000);
     struct lease_request q = asks("socket");
     assert_int_equal(must_acquire(l, &q).result, HF_DONE);
-    lease_redis.close(l);
+    lease_close(l);
     redis_server_stop(&locked);
 }
 
@@ -255,10 +255,10 @@ static void a_name_that_is_not_found_in_time_is_told_in_time(void **state)
     assert_non_null(strstr(fault.msg, "slow.test"));
     assert_non_null(strstr(fault.msg, "looking up its name takes too long"));
     struct lease *l = must_open(url, 5000);
-    lease_redis.close(l);
+    lease_close(l);
     snprintf(url, sizeof url, "redis://localhost:%d", server.port);
     l = must_open(url, 2000);
-    lease_redis.close(l);
+    lease_close(l);
     assert_int_equal(open_fails("redis://nobody.invalid", &fault), HF_UNREACHABLE);
 }
 

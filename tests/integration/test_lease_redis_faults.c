@@ -13,15 +13,15 @@ static void a_lost_script_is_sent_again(void **state)
     struct lease_request q[3] = {asks("script-1"), asks("script-2"), asks("script-3")};
     struct lease_verdict v[3];
     must_ask("SCRIPT FLUSH");
-    assert_int_equal(lease_redis.acquire(l, q, 3, v, NULL), HF_DONE);
+    assert_int_equal(lease_acquire(l, q, 3, v, NULL), HF_DONE);
     for (int i = 0; i < 3; i++)
         assert_int_equal(v[i].result, HF_DONE);
     must_ask("SCRIPT FLUSH");
-    assert_int_equal(lease_redis.release(l, q, 3, v, NULL), HF_DONE);
+    assert_int_equal(lease_release(l, q, 3, v, NULL), HF_DONE);
     for (int i = 0; i < 3; i++)
         assert_int_equal(v[i].result, HF_DONE);
     assert_nothing_left();
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
@@ -35,12 +35,12 @@ static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
     must_release(l, &q);
     int64_t begin_ms = boot_ms();
     kill(server.pid, SIGSTOP);
-    enum hf_result result = lease_redis.acquire(l, &q, 1, &v, &fault);
+    enum hf_result result = lease_acquire(l, &q, 1, &v, &fault);
     kill(server.pid, SIGCONT);
     assert_int_equal(result, HF_UNKNOWN);
     assert_in_range(boot_ms() - begin_ms, 190, 1000);
     struct lease *other = must_open(server.url, 2000);
-    struct hf_lock_state s = must_inspect(other, "unknown");
+    struct lease_state s = must_inspect(other, "unknown");
     for (int i = 0; i < 200 && s.n_holders == 0; i++) { /* it was carried out all the same */
         usleep(10000);
         s = must_inspect(other, "unknown");
@@ -49,10 +49,10 @@ static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
     v = must_acquire(l, &q);
     assert_int_equal(v.result, HF_DONE);
     assert_int_equal(v.fence, s.holders[0].fence);
-    hf_lock_state_close(&s);
+    lease_state_close(&s);
     must_release(l, &q);
-    lease_redis.close(other);
-    lease_redis.close(l);
+    lease_close(other);
+    lease_close(l);
 }
 
 static void a_paused_server_is_unknown_within_the_timeout(void **state)
@@ -63,14 +63,14 @@ static void a_paused_server_is_unknown_within_the_timeout(void **state)
     struct lease_verdict v;
     must_ask("CLIENT PAUSE 600");
     int64_t begin_ms = boot_ms();
-    assert_int_equal(lease_redis.acquire(l, &q, 1, &v, NULL), HF_UNKNOWN);
+    assert_int_equal(lease_acquire(l, &q, 1, &v, NULL), HF_UNKNOWN);
     assert_in_range(boot_ms() - begin_ms, 140, 400);
     /* now it has to connect, and says at once that nothing was done */
-    assert_int_equal(lease_redis.acquire(l, &q, 1, &v, NULL), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &q, 1, &v, NULL), HF_UNREACHABLE);
     usleep(600000);
     assert_int_equal(must_acquire(l, &q).result, HF_DONE);
     must_release(l, &q);
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void a_restart_without_persistence_loses_leases_and_is_survived(void **state)
@@ -81,16 +81,16 @@ static void a_restart_without_persistence_loses_leases_and_is_survived(void **st
     struct lease_verdict v;
     int64_t fence = must_acquire(l, &q).fence;
     redis_server_kill(&server);
-    enum hf_result result = lease_redis.renew(l, &q, 1, &v, NULL);
+    enum hf_result result = lease_renew(l, &q, 1, &v, NULL);
     assert_true(result == HF_UNREACHABLE || result == HF_UNKNOWN);
-    assert_int_equal(lease_redis.renew(l, &q, 1, &v, NULL), HF_UNREACHABLE);
+    assert_int_equal(lease_renew(l, &q, 1, &v, NULL), HF_UNREACHABLE);
     redis_server_again(&server);
     assert_int_equal(must_renew(l, &q).result, HF_LOST);
     v = must_acquire(l, &q);
     assert_int_equal(v.result, HF_DONE);
     assert_true(v.fence > fence);
     must_release(l, &q);
-    lease_redis.close(l);
+    lease_close(l);
 }
 
 static void a_restart_with_an_aof_keeps_lease_queue_and_fence(void **state)
@@ -111,7 +111,7 @@ static void a_restart_with_an_aof_keeps_lease_queue_and_fence(void **state)
     assert_int_equal(must_acquire(l, &b).position, 1);
     must_release(l, &a);
     assert_true(must_acquire(l, &b).fence > alone);
-    lease_redis.close(l);
+    lease_close(l);
     redis_server_stop(&kept);
 }
 

@@ -47,12 +47,12 @@ static struct lease *open_lease(void)
     struct hf_fault fault = {0};
     struct lease *l = NULL;
     const struct lease_driver *d = lease_driver_for(lab.dir.url);
-    if (!d || d->open(lab.dir.url, &lab.options, &l, &fault) != HF_DONE)
+    if (!d || lease_open(d, lab.dir.url, &lab.options, &l, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return l;
 }
 
-static void close_lease(struct lease *l) { l->driver->close(l); }
+static void close_lease(struct lease *l) { lease_close(l); }
 
 static struct lease_request ask(const char *key)
 {
@@ -66,7 +66,7 @@ static struct lease_verdict acquire(struct lease *l, const struct lease_request 
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    if (l->driver->acquire(l, r, 1, &v, &fault) != HF_DONE)
+    if (lease_acquire(l, r, 1, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return v;
 }
@@ -89,7 +89,7 @@ static enum hf_result release(struct lease *l, const struct lease_request *r)
 {
     struct lease_verdict v = {0};
     struct hf_fault fault = {0};
-    if (l->driver->release(l, r, 1, &v, &fault) != HF_DONE)
+    if (lease_release(l, r, 1, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return v.result;
 }
@@ -117,7 +117,7 @@ static int64_t sql(const char *text)
 static enum hf_result open_result(const char *url, struct hf_fault *fault)
 {
     struct lease *l = NULL;
-    enum hf_result result = lease_driver_for(url)->open(url, &lab.options, &l, fault);
+    enum hf_result result = lease_open(lease_driver_for(url), url, &lab.options, &l, fault);
     if (result == HF_DONE)
         close_lease(l);
     else
@@ -211,7 +211,7 @@ static void loses_within_a_second(struct lease *l, const struct lease_request *r
     struct hf_fault fault = {0};
     int64_t until = clock_monotonic_us(&clock_system) + 1000000;
     while (v.result == HF_DONE) {
-        if (l->driver->renew(l, r, 1, &v, &fault) != HF_DONE)
+        if (lease_renew(l, r, 1, &v, &fault) != HF_DONE)
             fail_msg("%s", fault.msg);
         assert_true(clock_monotonic_us(&clock_system) < until);
     }
@@ -268,7 +268,7 @@ static void a_file_replaced_by_another_is_followed(void **state)
     snprintf(path, sizeof path, "%s/other.db", lab.dir.path);
     snprintf(url, sizeof url, "sqlite:%s", path);
     struct lease *m = NULL;
-    assert_int_equal(lease_driver_for(url)->open(url, &lab.options, &m, NULL), HF_DONE);
+    assert_int_equal(lease_open(lease_driver_for(url), url, &lab.options, &m, NULL), HF_DONE);
     granted(m, &other);
     close_lease(m);
     sqlite3 *db; /* the last to close takes the log into the file */
@@ -296,14 +296,14 @@ static void a_directory_that_went_with_the_file_is_said_and_its_return_heals(voi
     snprintf(away, sizeof away, "%s.away", lab.dir.path);
     assert_int_equal(rename(lab.dir.path, away), 0);
     int64_t until = clock_monotonic_us(&clock_system) + 1000000;
-    while (l->driver->acquire(l, &r, 1, &v, &fault) == HF_DONE)
+    while (lease_acquire(l, &r, 1, &v, &fault) == HF_DONE)
         assert_true(clock_monotonic_us(&clock_system) < until);
-    assert_int_equal(l->driver->renew(l, &r, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_renew(l, &r, 1, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "No such file"));
-    assert_int_equal(l->driver->wait(l, &r, 10, &fault), HF_UNREACHABLE);
-    struct hf_lock_state st;
-    assert_int_equal(l->driver->inspect(l, "a", 1, &st, &fault), HF_UNREACHABLE);
-    assert_int_equal(l->driver->list(l, "", 0, NULL, NULL, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_wait(l, &r, 10, &fault), HF_UNREACHABLE);
+    struct lease_state st;
+    assert_int_equal(lease_inspect(l, "a", 1, &st, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_list(l, "", 0, NULL, NULL, &fault), HF_UNREACHABLE);
     assert_int_equal(rename(away, lab.dir.path), 0);
     granted(l, &r);
     close_lease(l);
@@ -508,11 +508,11 @@ static void an_expired_lease_is_lost_and_passes_on(void **state)
     int64_t fence = granted(l, &a);
     assert_int_equal(granted(l, &a), fence); /* asked again: the same */
     advance_ms(TTL_MS - 1);
-    assert_int_equal(l->driver->renew(l, &a, 1, &v, NULL), HF_DONE);
+    assert_int_equal(lease_renew(l, &a, 1, &v, NULL), HF_DONE);
     assert_int_equal(v.result, HF_DONE);
     assert_int_equal(v.fence, fence);
     advance_ms(TTL_MS);
-    assert_int_equal(l->driver->renew(l, &a, 1, &v, NULL), HF_DONE);
+    assert_int_equal(lease_renew(l, &a, 1, &v, NULL), HF_DONE);
     assert_int_equal(v.result, HF_LOST);
     assert_int_equal(release(l, &a), HF_LOST);
     assert_true(granted(l, &b) > fence);
@@ -612,11 +612,11 @@ static void slots_bound_the_holders_and_all_must_agree(void **state)
         r[i].slots = 3;
     }
     struct lease_verdict v[4];
-    assert_int_equal(l->driver->acquire(l, r, 4, v, NULL), HF_DONE);
+    assert_int_equal(lease_acquire(l, r, 4, v, NULL), HF_DONE);
     for (int i = 0; i < 3; i++)
         assert_int_equal(v[i].result, HF_DONE);
     assert_int_equal(v[3].result, HF_TAKEN);
-    assert_int_equal(l->driver->acquire(l, &odd, 1, v, NULL), HF_BAD_REQUEST);
+    assert_int_equal(lease_acquire(l, &odd, 1, v, NULL), HF_BAD_REQUEST);
     release(l, &r[1]);
     granted(l, &r[3]);
     close_lease(l);
@@ -640,7 +640,7 @@ static void names_are_listed_in_order_by_prefix(void **state)
         granted(l, &r);
     }
     struct buf b = {0};
-    assert_int_equal(l->driver->list(l, "a", 1, collect, &b, NULL), HF_DONE);
+    assert_int_equal(lease_list(l, "a", 1, collect, &b, NULL), HF_DONE);
     buf_char(&b, '\0');
     assert_string_equal(b.data, "a aa ab ac\xc3\xbf ");
     b.len = 0;
@@ -650,7 +650,7 @@ static void names_are_listed_in_order_by_prefix(void **state)
         struct lease_request r = ask(name);
         granted(l, &r);
     }
-    assert_int_equal(l->driver->list(l, "", 0, collect, &b, NULL), HF_DONE);
+    assert_int_equal(lease_list(l, "", 0, collect, &b, NULL), HF_DONE);
     buf_char(&b, '\0');
     assert_int_equal(strlen(b.data), 600 * 5 + strlen("a aa ab ac\xc3\xbf b "));
     buf_close(&b);
@@ -668,9 +668,9 @@ static void inspecting_shows_holders_and_waiters_in_order(void **state)
     int64_t fence = granted(l, &h);
     taken(l, &w, 1);
     taken(l, &v, 1);
-    struct hf_lock_state st;
+    struct lease_state st;
     char owner[33];
-    assert_int_equal(l->driver->inspect(l, "a", 1, &st, NULL), HF_DONE);
+    assert_int_equal(lease_inspect(l, "a", 1, &st, NULL), HF_DONE);
     assert_int_equal(st.n_holders, 1);
     assert_int_equal(st.n_waiters, 2);
     assert_string_equal(st.holders[0].label, "cron on web1");
@@ -682,7 +682,7 @@ static void inspecting_shows_holders_and_waiters_in_order(void **state)
     assert_int_equal(st.last_fence, fence);
     free(st.holders);
     free(st.waiters);
-    assert_int_equal(l->driver->break_(l, "a", 1, NULL), HF_DONE);
+    assert_int_equal(lease_break(l, "a", 1, NULL), HF_DONE);
     assert_int_equal(release(l, &h), HF_LOST);
     assert_true(granted(l, &v) > fence);
     close_lease(l);
@@ -731,7 +731,7 @@ static void a_busy_file_is_waited_for_no_longer_than_the_timeout(void **state)
     struct lease_verdict v;
     struct hf_fault fault = {0};
     int64_t began = clock_monotonic_us(&clock_system);
-    assert_int_equal(l->driver->acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
+    assert_int_equal(lease_acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
     int64_t us = clock_monotonic_us(&clock_system) - began;
     assert_true(us >= 300000 && us < 1000000);
     assert_non_null(strstr(fault.msg, "busy"));
@@ -770,14 +770,14 @@ static void count_under_the_lock(int number)
     (void)number;
     struct lease *l = NULL;
     struct lease_verdict v;
-    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    must(lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
     for (int i = 0; i < ROUNDS; i++) {
         struct lease_request r = ask("counter");
         for (;;) {
-            must(l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE);
+            must(lease_acquire(l, &r, 1, &v, NULL) == HF_DONE);
             if (v.result == HF_DONE)
                 break;
-            must(l->driver->wait(l, &r, 5000, NULL) == HF_DONE);
+            must(lease_wait(l, &r, 5000, NULL) == HF_DONE);
         }
         char path[200];
         snprintf(path, sizeof path, "%s/counter", lab.dir.path);
@@ -789,7 +789,7 @@ static void count_under_the_lock(int number)
         seen[1] = v.fence;
         must(pwrite(fd, seen, sizeof seen, 0) == sizeof seen);
         close(fd);
-        must(l->driver->release(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
+        must(lease_release(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
     }
     close_lease(l);
 }
@@ -821,16 +821,16 @@ static void grant_for_ever(int number)
 {
     struct lease *l = NULL;
     struct lease_verdict v;
-    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    must(lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
     for (;;) {
         struct lease_request r = ask(number ? "a" : "b");
         r.ttl_ms = 100;
         r.queue = false;
-        must(l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE);
+        must(lease_acquire(l, &r, 1, &v, NULL) == HF_DONE);
         if (v.result != HF_DONE)
             continue;
         must(write(tells[1], &v.fence, sizeof v.fence) == sizeof v.fence);
-        must(l->driver->release(l, &r, 1, &v, NULL) == HF_DONE);
+        must(lease_release(l, &r, 1, &v, NULL) == HF_DONE);
     }
 }
 
@@ -865,8 +865,8 @@ static void hold_and_die(int number)
     struct lease_verdict v;
     struct lease_request r = ask("a");
     r.ttl_ms = 300;
-    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
-    must(l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
+    must(lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    must(lease_acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
     raise(SIGKILL);
 }
 
@@ -882,7 +882,7 @@ static void a_killed_holders_lock_passes_at_its_expiry(void **state)
     struct lease_verdict v = acquire(l, &r);
     assert_int_equal(v.result, HF_TAKEN);
     assert_true(v.remaining_ms > 0 && v.remaining_ms <= 300);
-    assert_int_equal(l->driver->wait(l, &r, 5000, NULL), HF_DONE);
+    assert_int_equal(lease_wait(l, &r, 5000, NULL), HF_DONE);
     granted(l, &r);
     int64_t us = clock_monotonic_us(&clock_system) - began;
     assert_true(us >= v.remaining_ms * 1000 - 1000 && us < 2000000);
@@ -899,7 +899,8 @@ static void open_and_close(int number)
     char none;
     close(tells[1]);
     must(read(tells[0], &none, 1) == 0); /* until the parent closes its end: all at once */
-    if (lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, &fault) != HF_DONE) {
+    if (lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, &fault) !=
+        HF_DONE) {
         fprintf(stderr, "%s\n", fault.msg);
         _exit(1);
     }
@@ -934,18 +935,18 @@ static void waiting_keeps_the_place_and_ends_when_the_holder_does(void **state)
     (void)state;
     lab.options.clock = &clock_system;
     struct lease *l = open_lease(), *m = NULL;
-    assert_int_equal(l->driver->another(l, &m, NULL), HF_DONE);
+    assert_int_equal(lease_clone(l, &m, NULL), HF_DONE);
     struct lease_request h = ask("a"), w = ask("a");
     granted(l, &h);
     taken(m, &w, 1);
     int64_t placed = sql("SELECT seen_at FROM lease_waiters");
-    assert_int_equal(m->driver->wait(m, &w, 100, NULL), HF_DONE);
+    assert_int_equal(lease_wait(m, &w, 100, NULL), HF_DONE);
     assert_int_equal(sql("SELECT seen_at FROM lease_waiters"), placed); /* no write so soon */
-    assert_int_equal(m->driver->wait(m, &w, 1500, NULL), HF_DONE);
+    assert_int_equal(lease_wait(m, &w, 1500, NULL), HF_DONE);
     assert_true(sql("SELECT seen_at FROM lease_waiters") >= placed + 1000);
     release(l, &h);
     int64_t began = clock_monotonic_us(&clock_system);
-    assert_int_equal(m->driver->wait(m, &w, 5000, NULL), HF_DONE);
+    assert_int_equal(lease_wait(m, &w, 5000, NULL), HF_DONE);
     assert_true(clock_monotonic_us(&clock_system) - began < 1000000);
     granted(m, &w);
     close_lease(l);
@@ -957,14 +958,14 @@ static void wait_for_it(int number)
     struct lease *l = NULL;
     struct lease_verdict v;
     struct lease_request r = ask("a");
-    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    must(lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
     for (;;) {
-        must(l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE);
+        must(lease_acquire(l, &r, 1, &v, NULL) == HF_DONE);
         if (v.result == HF_DONE)
             break;
         v.fence = -number; /* it is in line */
         must(write(tells[1], &v.fence, sizeof v.fence) == sizeof v.fence);
-        must(l->driver->wait(l, &r, 20000, NULL) == HF_DONE);
+        must(lease_wait(l, &r, 20000, NULL) == HF_DONE);
     }
     must(write(tells[1], &v.fence, sizeof v.fence) == sizeof v.fence);
     close_lease(l);
@@ -1009,13 +1010,13 @@ static void pass_on(int number)
     struct lease *l = NULL;
     struct lease_verdict v;
     (void)number;
-    must(lease_driver_for(lab.dir.url)->open(lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
+    must(lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, NULL) == HF_DONE);
     for (int i = 0; i < PASSES; i++) {
         struct lease_request r = ask("a");
-        while (l->driver->acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
-            must(l->driver->wait(l, &r, 20000, NULL) == HF_DONE);
+        while (lease_acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
+            must(lease_wait(l, &r, 20000, NULL) == HF_DONE);
         must(v.result == HF_DONE);
-        must(l->driver->release(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
+        must(lease_release(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_DONE);
     }
     close_lease(l);
 }

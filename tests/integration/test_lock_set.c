@@ -46,7 +46,7 @@ static void a_set_is_all_or_nothing(void **state)
     struct hf_lock *held;
     struct hf_lock_set *set = NULL;
     const char *names[] = {"c", "b", "a"};
-    struct hf_lock_options wait = {.wait_ms = 50};
+    struct hf_lock_options wait = HF_LOCK_OPTIONS(.wait_ms = 50);
     assert_int_equal(hf_lock(locks, "c", NULL, &held, NULL), HF_DONE);
     assert_int_equal(hf_lock_many(locks, names, 3, NULL, &set, NULL), HF_TAKEN);
     assert_int_equal(hf_lock_many(locks, names, 3, &wait, &set, NULL), HF_TAKEN);
@@ -86,9 +86,10 @@ static void odd_sets_are_refused(void **state)
     struct hf_lock_set *set = NULL;
     struct hf_fault fault;
     const char *twice[] = {"a", "b", "a"}, *bad[] = {"a", "\n"};
-    const char *many[SET_MAX + 1];
-    char names[SET_MAX + 1][8];
-    for (size_t i = 0; i <= SET_MAX; i++) {
+    enum { MOST = 64 };
+    const char *many[MOST + 1];
+    char names[MOST + 1][8];
+    for (size_t i = 0; i <= MOST; i++) {
         snprintf(names[i], sizeof names[i], "n%zu", i);
         many[i] = names[i];
     }
@@ -97,36 +98,37 @@ static void odd_sets_are_refused(void **state)
     assert_int_equal(hf_lock_many(locks, bad, 2, NULL, &set, &fault), HF_BAD_REQUEST);
     assert_int_equal(hf_lock_many(locks, many, 0, NULL, &set, &fault), HF_BAD_REQUEST);
     assert_int_equal(hf_lock_many(locks, NULL, 1, NULL, &set, &fault), HF_BAD_REQUEST);
-    assert_int_equal(hf_lock_many(locks, many, SET_MAX + 1, NULL, &set, &fault), HF_BAD_REQUEST);
+    assert_int_equal(hf_lock_many(locks, many, MOST + 1, NULL, &set, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "64"));
     assert_null(set);
     assert_int_equal(holders_of(locks, "a"), 0);
-    assert_int_equal(hf_lock_many(locks, many, SET_MAX, NULL, &set, &fault), HF_DONE);
+    assert_int_equal(hf_lock_many(locks, many, MOST, NULL, &set, &fault), HF_DONE);
     assert_int_equal(hf_unlock_many(set, NULL), HF_DONE);
     hf_close(locks);
 }
 
-static void *set_later(void *flag)
+static void *trigger_later(void *cancel)
 {
     nap_ms(200);
-    __atomic_store_n((bool *)flag, true, __ATOMIC_RELAXED);
+    hf_cancel_trigger(cancel);
     return NULL;
 }
 
-static void a_set_that_waits_can_be_stopped(void **state)
+static void a_set_that_waits_can_be_cancelled(void **state)
 {
     (void)state;
     struct hf_locks *locks = open_memory();
     struct hf_lock *taken;
     struct hf_lock_set *set = NULL;
     const char *names[] = {"a", "b"};
-    bool stop = false;
+    struct hf_cancel *cancel = hf_cancel_new();
     pthread_t thread;
     assert_int_equal(hf_lock(locks, "b", NULL, &taken, NULL), HF_DONE);
-    assert_int_equal(pthread_create(&thread, NULL, set_later, &stop), 0);
-    const struct hf_lock_options options = {.wait_ms = HF_FOREVER, .stop = &stop};
+    assert_int_equal(pthread_create(&thread, NULL, trigger_later, cancel), 0);
+    const struct hf_lock_options options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER, .cancel = cancel);
     assert_int_equal(hf_lock_many(locks, names, 2, &options, &set, NULL), HF_TAKEN);
     pthread_join(thread, NULL);
+    hf_cancel_free(cancel);
     assert_null(set);
     assert_int_equal(holders_of(locks, "a"), 0);
     assert_int_equal(hf_unlock(taken, NULL), HF_DONE);
@@ -141,7 +143,8 @@ static void a_set_has_one_wait_for_all(void **state)
     struct hf_lock_set *set;
     const char *names[] = {"a", "b"};
     /* a comes free after 150 ms by itself, which leaves b the rest of 250. */
-    struct hf_lock_options brief = {.ttl_ms = 150, .manual = true}, wait = {.wait_ms = 250};
+    struct hf_lock_options brief = HF_LOCK_OPTIONS(.ttl_ms = 150, .manual = true),
+                           wait = HF_LOCK_OPTIONS(.wait_ms = 250);
     assert_int_equal(hf_lock(locks, "a", &brief, &held[0], NULL), HF_DONE);
     assert_int_equal(hf_lock(locks, "b", NULL, &held[1], NULL), HF_DONE);
     int64_t begun = boot_ms();
@@ -166,9 +169,9 @@ static void a_set_that_lost_a_member_on_the_way_is_not_handed_out(void **state)
     struct hf_fault fault;
     atomic_int notices = 0;
     const char *names[] = {"a", "b"};
-    struct hf_lock_options brief = {.ttl_ms = 400, .manual = true};
-    struct hf_lock_options wait = {
-        .ttl_ms = 150, .manual = true, .wait_ms = 2000, .on_loss = note, .ctx = &notices};
+    struct hf_lock_options brief = HF_LOCK_OPTIONS(.ttl_ms = 400, .manual = true);
+    struct hf_lock_options wait = HF_LOCK_OPTIONS(.ttl_ms = 150, .manual = true, .wait_ms = 2000,
+                                                  .on_loss = note, .ctx = &notices);
     assert_int_equal(hf_lock(locks, "b", &brief, &held, NULL), HF_DONE);
     assert_int_equal(hf_lock_many(locks, names, 2, &wait, &set, &fault), HF_TAKEN);
     assert_non_null(strstr(fault.msg, "ran out"));
@@ -199,7 +202,7 @@ static void *dine(void *arg)
         const char *mine[3];
         for (unsigned k = 0; k < 3; k++)
             mine[k] = names[(from + k * step) % SET_NAMES];
-        struct hf_lock_options wait = {.wait_ms = HF_FOREVER};
+        struct hf_lock_options wait = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER);
         struct hf_lock_set *set;
         if (hf_lock_many(d->locks, mine, 3, &wait, &set, NULL) != HF_DONE) {
             d->failed++;
@@ -251,7 +254,7 @@ static void sets_in_opposite_orders_never_lock_each_other_out(void **state)
 
 struct race {
     atomic_int leading, most, terms, enough;
-    volatile bool stop;
+    struct hf_cancel *cancel;
 };
 struct candidate {
     pthread_t thread;
@@ -272,14 +275,14 @@ static void lead(struct hf_lock *lock, void *ctx)
         nap_ms(1);
     atomic_fetch_sub(&c->race->leading, 1);
     if (atomic_fetch_add(&c->race->terms, 1) + 1 >= atomic_load(&c->race->enough))
-        __atomic_store_n(&c->race->stop, true, __ATOMIC_RELAXED);
+        hf_cancel_trigger(c->race->cancel);
 }
 
 static void *run_candidate(void *arg)
 {
     struct candidate *c = arg;
-    struct hf_election election = {
-        .name = "leader", .lead = lead, .ctx = c, .stop = &c->race->stop};
+    struct hf_election election =
+        HF_ELECTION(.name = "leader", .lead = lead, .ctx = c, .cancel = c->race->cancel);
     c->result = hf_elect(c->locks, &election, NULL);
     return NULL;
 }
@@ -288,7 +291,7 @@ static void one_leads_at_a_time_and_all_get_their_turn(void **state)
 {
     (void)state;
     enum { N = 4 };
-    struct race race = {.enough = 40};
+    struct race race = {.enough = 40, .cancel = hf_cancel_new()};
     struct hf_locks *locks = open_memory();
     struct candidate c[N];
     int64_t begun = boot_ms();
@@ -306,12 +309,13 @@ static void one_leads_at_a_time_and_all_get_their_turn(void **state)
     assert_int_equal(holders_of(locks, "leader"), 0);
     assert_int_equal(waiters_of(locks, "leader"), 0);
     hf_close(locks);
+    hf_cancel_free(race.cancel);
 }
 
-static void a_candidate_that_waits_can_be_stopped(void **state)
+static void a_candidate_that_waits_can_be_cancelled(void **state)
 {
     (void)state;
-    struct race race = {.enough = 1};
+    struct race race = {.enough = 1, .cancel = hf_cancel_new()};
     struct hf_locks *locks = open_memory();
     struct hf_lock *held;
     assert_int_equal(hf_lock(locks, "leader", NULL, &held, NULL), HF_DONE);
@@ -319,22 +323,23 @@ static void a_candidate_that_waits_can_be_stopped(void **state)
     assert_int_equal(pthread_create(&c.thread, NULL, run_candidate, &c), 0);
     nap_ms(50);
     int64_t begun = boot_ms();
-    __atomic_store_n(&race.stop, true, __ATOMIC_RELAXED);
+    hf_cancel_trigger(race.cancel);
     pthread_join(c.thread, NULL);
     assert_true(boot_ms() - begun < 2000);
     assert_int_equal(c.result, HF_DONE);
     assert_int_equal(c.terms, 0);
     assert_int_equal(waiters_of(locks, "leader"), 0);
     hf_close(locks);
+    hf_cancel_free(race.cancel);
 }
 
 static void a_leader_that_falls_silent_is_succeeded(void **state)
 {
     (void)state;
-    struct race race = {.enough = 1};
+    struct race race = {.enough = 1, .cancel = hf_cancel_new()};
     struct hf_locks *locks = open_memory();
     struct hf_lock *silent;
-    struct hf_lock_options dead = {.ttl_ms = 300, .manual = true};
+    struct hf_lock_options dead = HF_LOCK_OPTIONS(.ttl_ms = 300, .manual = true);
     assert_int_equal(hf_lock(locks, "leader", &dead, &silent, NULL), HF_DONE);
     int64_t begun = boot_ms();
     struct candidate c = {.locks = locks, .race = &race};
@@ -343,25 +348,27 @@ static void a_leader_that_falls_silent_is_succeeded(void **state)
     assert_int_equal(c.terms, 1);
     assert_int_equal(c.result, HF_DONE);
     hf_close(locks);
+    hf_cancel_free(race.cancel);
 }
 
 static void an_election_ends_with_a_failure(void **state)
 {
     (void)state;
-    struct race race = {.enough = 1};
+    struct race race = {.enough = 1, .cancel = hf_cancel_new()};
     struct hf_fault fault;
     struct hf_locks *locks = faulty_open(100);
-    struct hf_election nobody = {.name = "leader"};
+    struct hf_election nobody = HF_ELECTION(.name = "leader");
     assert_int_equal(hf_elect(locks, &nobody, &fault), HF_BAD_REQUEST);
     struct candidate c = {.locks = locks, .race = &race};
-    struct hf_election bad = {.name = "", .lead = lead, .ctx = &c};
+    struct hf_election bad = HF_ELECTION(.name = "", .lead = lead, .ctx = &c);
     assert_int_equal(hf_elect(locks, &bad, &fault), HF_BAD_REQUEST);
     atomic_store(&faults.acquire_away, -1);
     bad.name = "leader";
-    bad.lock.outage_ms = 300; /* otherwise it is waited for */
+    bad.lock = &(struct hf_lock_options)HF_LOCK_OPTIONS(.outage_ms = 300); /* 0 waits for it */
     assert_int_equal(hf_elect(locks, &bad, &fault), HF_UNREACHABLE);
     assert_int_equal(c.terms, 0);
     hf_close(locks);
+    hf_cancel_free(race.cancel);
 }
 
 /* ---- elections among processes: first, while there is one thread ---- */
@@ -383,8 +390,10 @@ static pid_t candidate_fork(const char *url, int fd)
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
         struct hf_locks *locks;
-        struct hf_election election = {
-            .name = "leader", .lock = {.ttl_ms = LEAD_TTL_MS}, .lead = lead_aloud, .ctx = &fd};
+        struct hf_election election =
+            HF_ELECTION(.name = "leader",
+                        .lock = &(struct hf_lock_options)HF_LOCK_OPTIONS(.ttl_ms = LEAD_TTL_MS),
+                        .lead = lead_aloud, .ctx = &fd);
         _exit(hf_open(url, NULL, &locks, NULL) != HF_DONE ||
               hf_elect(locks, &election, NULL) != HF_DONE);
     }
@@ -459,9 +468,9 @@ int main(void)
         cmocka_unit_test(a_set_has_one_wait_for_all),
         cmocka_unit_test(a_set_that_lost_a_member_on_the_way_is_not_handed_out),
         cmocka_unit_test(sets_in_opposite_orders_never_lock_each_other_out),
-        cmocka_unit_test(a_set_that_waits_can_be_stopped),
+        cmocka_unit_test(a_set_that_waits_can_be_cancelled),
         cmocka_unit_test(one_leads_at_a_time_and_all_get_their_turn),
-        cmocka_unit_test(a_candidate_that_waits_can_be_stopped),
+        cmocka_unit_test(a_candidate_that_waits_can_be_cancelled),
         cmocka_unit_test(a_leader_that_falls_silent_is_succeeded),
         cmocka_unit_test(an_election_ends_with_a_failure),
     };

@@ -49,12 +49,12 @@ struct rival {
 static void *wait_for_it(void *arg)
 {
     struct rival *r = arg;
-    struct hf_lock_options wait = {.wait_ms = HF_FOREVER, .ttl_ms = 5000};
+    struct hf_lock_options wait = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER, .ttl_ms = 5000);
     struct hf_lock *lock = NULL;
     r->result = hf_lock(r->locks, "x", &wait, &lock, NULL);
     r->granted_us = boot_us();
     if (lock)
-        hf_unlock(lock, NULL);
+        (void)!hf_unlock(lock, NULL);
     return NULL;
 }
 
@@ -66,7 +66,7 @@ static int hold_until_stopped(int ready_fd)
 {
     struct hf_locks *locks;
     struct hf_lock *lock;
-    struct hf_lock_options options = {.ttl_ms = 400};
+    struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 400);
     if (hf_open("memory:", NULL, &locks, NULL) != HF_DONE ||
         hf_lock(locks, "x", &options, &lock, NULL) != HF_DONE || write(ready_fd, "x", 1) != 1)
         return 10;
@@ -113,7 +113,8 @@ static void a_lock_is_kept_past_its_ttl(void **state)
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct notice notice = {0};
-    struct hf_lock_options options = {.ttl_ms = 400, .on_loss = on_loss, .ctx = &notice};
+    struct hf_lock_options options =
+        HF_LOCK_OPTIONS(.ttl_ms = 400, .on_loss = on_loss, .ctx = &notice);
     struct hf_lock *lock, *other;
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     int64_t first = hf_lock_deadline_ms(lock), begun = boot_ms();
@@ -125,8 +126,8 @@ static void a_lock_is_kept_past_its_ttl(void **state)
     assert_true(hf_lock_deadline_ms(lock) > first + 900);
     assert_int_equal(atomic_load(&notice.times), 0);
     assert_false(is_readable(hf_lock_fd(lock)));
-    struct hf_stats stats;
-    hf_stats(locks, &stats);
+    struct hf_stats stats = HF_STATS_INIT;
+    assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
     assert_in_range(stats.renewals, 6, 14); /* every third of the TTL */
     assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
     hf_close(locks);
@@ -138,7 +139,7 @@ static void many_locks_are_renewed_together(void **state)
     enum { N = 300 };
     struct hf_locks *locks = faulty_open(1000);
     struct hf_lock *lock[N];
-    struct hf_lock_options options = {.ttl_ms = 1500};
+    struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 1500);
     for (int i = 0; i < N; i++) {
         char name[16];
         snprintf(name, sizeof name, "x%d", i);
@@ -162,14 +163,14 @@ static void a_short_absence_of_the_back_end_costs_nothing(void **state)
 {
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
-    struct hf_lock_options options = {.ttl_ms = 1000};
+    struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 1000);
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     atomic_store(&faults.renew_away, 3); /* 20 + 40 + 80 ms of the two thirds that are left */
     nap_ms(1500);
     assert_true(hf_lock_held(lock));
-    struct hf_stats stats;
-    hf_stats(locks, &stats);
+    struct hf_stats stats = HF_STATS_INIT;
+    assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
     assert_int_equal(stats.renewal_failures, 3);
     assert_int_equal(stats.lost, 0);
     hf_close(locks);
@@ -180,8 +181,8 @@ static void manual_locks_are_renewed_by_hand_only(void **state)
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct notice notice = {0};
-    struct hf_lock_options options = {
-        .ttl_ms = 400, .manual = true, .on_loss = on_loss, .ctx = &notice};
+    struct hf_lock_options options =
+        HF_LOCK_OPTIONS(.ttl_ms = 400, .manual = true, .on_loss = on_loss, .ctx = &notice);
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     for (int i = 0; i < 4; i++) {
@@ -190,12 +191,12 @@ static void manual_locks_are_renewed_by_hand_only(void **state)
         assert_int_equal(hf_renew(lock, NULL), HF_DONE);
         assert_true(hf_lock_deadline_ms(lock) >= before + 149);
     }
-    struct hf_stats stats;
-    hf_stats(locks, &stats);
+    struct hf_stats stats = HF_STATS_INIT;
+    assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
     assert_int_equal(stats.renewals, 4);
     assert_true(becomes(has_come, &notice));
     assert_int_equal(hf_renew(lock, NULL), HF_LOST); /* the notice is final */
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
     hf_close(locks);
 }
 
@@ -204,14 +205,14 @@ static void a_lease_shorter_than_asked_for_is_renewed_in_time_and_not_on_and_on(
 {
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
-    struct hf_lock_options options = {.ttl_ms = 60000};
+    struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 60000);
     struct hf_lock *lock;
     atomic_store(&faults.most_ms, 1500);
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     nap_ms(2000);
     assert_true(hf_lock_held(lock));
-    struct hf_stats stats;
-    hf_stats(locks, &stats);
+    struct hf_stats stats = HF_STATS_INIT;
+    assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
     assert_in_range(stats.renewals, 1, 8); /* every 300 ms: a third of 1500 but for 1 % of 60000 */
     assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
     hf_close(locks);
@@ -267,10 +268,10 @@ static void the_notice_comes_before_another_can_have_it(void **state)
         struct hf_lock_options options;
         void (*spoil)(void);
     } ways[] = {
-        {"never renewed", {.manual = true}, NULL},
-        {"renewals refused", {.ttl_ms = 0}, spoil_away},
-        {"renewals not answered", {.ttl_ms = 0}, spoil_slow},
-        {"renewed no longer", {.max_hold_ms = 500}, NULL},
+        {"never renewed", HF_LOCK_OPTIONS(.manual = true), NULL},
+        {"renewals refused", HF_LOCK_OPTIONS(.ttl_ms = 0), spoil_away},
+        {"renewals not answered", HF_LOCK_OPTIONS(.ttl_ms = 0), spoil_slow},
+        {"renewed no longer", HF_LOCK_OPTIONS(.max_hold_ms = 500), NULL},
     };
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         int64_t least = INT64_MAX;
@@ -288,8 +289,8 @@ static void renewals_stop_at_the_cap(void **state)
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct notice notice = {0};
-    struct hf_lock_options options = {
-        .ttl_ms = 300, .max_hold_ms = 700, .on_loss = on_loss, .ctx = &notice};
+    struct hf_lock_options options =
+        HF_LOCK_OPTIONS(.ttl_ms = 300, .max_hold_ms = 700, .on_loss = on_loss, .ctx = &notice);
     struct hf_lock *lock;
     struct hf_fault fault;
     int64_t begun = boot_ms();
@@ -298,7 +299,7 @@ static void renewals_stop_at_the_cap(void **state)
     int64_t lived = atomic_load(&notice.at_us) / 1000 - begun;
     assert_in_range(lived, 700, 700 + 300); /* past the cap, no later than one lease */
     assert_int_equal(hf_renew(lock, &fault), HF_LOST);
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
 
     options.manual = true;
     options.max_hold_ms = 100;
@@ -317,7 +318,8 @@ static void a_broken_lock_is_noticed_at_the_next_renewal(void **state)
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct notice notice = {0};
-    struct hf_lock_options options = {.ttl_ms = 900, .on_loss = on_loss, .ctx = &notice};
+    struct hf_lock_options options =
+        HF_LOCK_OPTIONS(.ttl_ms = 900, .on_loss = on_loss, .ctx = &notice);
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     int64_t begun = boot_ms();
@@ -335,7 +337,7 @@ static void unlock_it(struct hf_lock *lock, void *ctx)
 {
     struct notice *n = ctx;
     atomic_fetch_add(&n->times, 1);
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
     atomic_store(&n->at_us, boot_us());
 }
 
@@ -344,8 +346,8 @@ static void a_callback_may_unlock(void **state)
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct notice notice = {0};
-    struct hf_lock_options options = {
-        .ttl_ms = 100, .manual = true, .on_loss = unlock_it, .ctx = &notice};
+    struct hf_lock_options options =
+        HF_LOCK_OPTIONS(.ttl_ms = 100, .manual = true, .on_loss = unlock_it, .ctx = &notice);
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     assert_true(becomes(has_come, &notice));
@@ -372,12 +374,12 @@ static void unlock_waits_for_a_callback_that_runs(void **state)
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct slow_call call = {false, false};
-    struct hf_lock_options options = {
-        .ttl_ms = 100, .manual = true, .on_loss = take_its_time, .ctx = &call};
+    struct hf_lock_options options =
+        HF_LOCK_OPTIONS(.ttl_ms = 100, .manual = true, .on_loss = take_its_time, .ctx = &call);
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     assert_true(becomes(call_begun, &call));
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
     assert_true(atomic_load(&call.ended));
     hf_close(locks);
 }
@@ -400,14 +402,12 @@ static void *churn(void *arg)
     for (unsigned i = 0; boot_ms() < m->until_ms; i++) {
         char name[8];
         snprintf(name, sizeof name, "m%u", (i * 7 + (unsigned)m->self) % 5);
-        struct hf_lock_options options = {.ttl_ms = 100 + i % 3 * 20,
-                                          .wait_ms = 200,
-                                          .manual = i % 4 == 0,
-                                          .on_loss = count_notice,
-                                          .ctx = m->notices};
+        struct hf_lock_options options =
+            HF_LOCK_OPTIONS(.ttl_ms = 100 + i % 3 * 20, .wait_ms = 200, .manual = i % 4 == 0,
+                            .on_loss = count_notice, .ctx = m->notices);
         struct hf_lock *lock;
         if (i % 16 == 5)
-            hf_break(m->locks, name, NULL);
+            (void)!hf_break(m->locks, name, NULL);
         if (hf_lock(m->locks, name, &options, &lock, NULL) != HF_DONE)
             continue;
         if (i % 3 == 0)
@@ -415,9 +415,9 @@ static void *churn(void *arg)
         if (i % 8 == 0)
             nap_ms(i % 24 ? 45 : 120);
         if (i % 5 == 0)
-            (void)hf_renew(lock, NULL);
+            (void)!hf_renew(lock, NULL);
         (void)hf_lock_held(lock);
-        hf_unlock(lock, NULL);
+        (void)!hf_unlock(lock, NULL);
     }
     return NULL;
 }
@@ -436,8 +436,8 @@ static void renewal_loss_and_release_may_meet(void **state)
     }
     for (int i = 0; i < N; i++)
         pthread_join(threads[i], NULL);
-    struct hf_stats stats;
-    hf_stats(locks, &stats);
+    struct hf_stats stats = HF_STATS_INIT;
+    assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
     hf_close(locks);
     assert_true(stats.granted > 20);
     assert_true(stats.lost > 0);

@@ -45,14 +45,14 @@ static const struct lease_driver *memory(void) { return lease_driver_for("memory
 static enum hf_result faulty_open_(const char *url, const struct lease_options *options,
                                    struct lease **ret, struct hf_fault *fault)
 {
-    return memory()->open(url, options, ret, fault);
+    return memory()->open(url, options, ret, fault); /* lease_open makes it the faulty driver's */
 }
 
 static void faulty_close(struct lease *l) { memory()->close(l); }
 
-static enum hf_result faulty_another(struct lease *l, struct lease **ret, struct hf_fault *fault)
+static enum hf_result faulty_clone(struct lease *l, struct lease **ret, struct hf_fault *fault)
 {
-    return memory()->another(l, ret, fault);
+    return memory()->clone(l, ret, fault);
 }
 
 static enum hf_result faulty_acquire(struct lease *l, const struct lease_request *requests,
@@ -118,14 +118,13 @@ static enum hf_result faulty_wait(struct lease *l, const struct lease_request *r
 }
 
 static enum hf_result faulty_inspect(struct lease *l, const char *key, size_t key_len,
-                                     struct hf_lock_state *ret, struct hf_fault *fault)
+                                     struct lease_state *ret, struct hf_fault *fault)
 {
     return memory()->inspect(l, key, key_len, ret, fault);
 }
 
 static enum hf_result faulty_list(struct lease *l, const char *prefix, size_t prefix_len,
-                                  bool (*each)(void *ctx, const char *name), void *ctx,
-                                  struct hf_fault *fault)
+                                  lease_each_name *each, void *ctx, struct hf_fault *fault)
 {
     return memory()->list(l, prefix, prefix_len, each, ctx, fault);
 }
@@ -139,7 +138,8 @@ static enum hf_result faulty_break(struct lease *l, const char *key, size_t key_
 static const char *const no_schemes[] = {NULL};
 
 const struct lease_driver faulty_memory = {
-    .info = {.name = "faulty",
+    .info = {.size = sizeof(struct hf_driver_info),
+             .name = "faulty",
              .url = "memory:",
              .fence = HF_FENCE_COUNTER,
              .fair = true,
@@ -151,7 +151,7 @@ const struct lease_driver faulty_memory = {
     .schemes = no_schemes,
     .open = faulty_open_,
     .close = faulty_close,
-    .another = faulty_another,
+    .clone = faulty_clone,
     .acquire = faulty_acquire,
     .renew = faulty_renew,
     .release = faulty_release,
@@ -164,7 +164,7 @@ const struct lease_driver faulty_memory = {
 struct hf_locks *faulty_open(int64_t timeout_ms)
 {
     struct hf_locks *locks = NULL;
-    struct hf_options options = {.timeout_ms = timeout_ms};
+    struct hf_options options = HF_OPTIONS(.timeout_ms = timeout_ms);
     faults_none();
     assert_int_equal(locks_open(&faulty_memory, "memory:", &options, &locks, NULL), HF_DONE);
     return locks;
@@ -187,7 +187,7 @@ bool becomes(bool (*is)(void *ctx), void *ctx)
 
 static size_t count_of(struct hf_locks *locks, const char *name, bool waiters)
 {
-    struct hf_lock_state state;
+    struct hf_lock_state state = HF_LOCK_STATE_INIT;
     assert_int_equal(hf_inspect(locks, name, &state, NULL), HF_DONE);
     size_t n = waiters ? state.n_waiters : state.n_holders;
     hf_lock_state_close(&state);

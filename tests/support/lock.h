@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "lock/internal.h"
+#include "lock/locks.h"
 
 /* How often each goes wrong from now on; -1: always.  Zeroed: all is well. */
 struct faults {

@@ -17,7 +17,7 @@ struct lease *must_open(const char *url, int64_t timeout_ms)
     struct lease *l = NULL;
     struct hf_fault fault = {0};
     struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
-    if (lease_redis.open(url, &options, &l, &fault) != HF_DONE)
+    if (lease_open(&lease_redis, url, &options, &l, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return l;
 }
@@ -40,7 +40,7 @@ struct lease_verdict must_acquire(struct lease *l, const struct lease_request *q
 {
     struct lease_verdict v = {.result = HF_FAILED};
     struct hf_fault fault = {0};
-    if (lease_redis.acquire(l, q, 1, &v, &fault) != HF_DONE)
+    if (lease_acquire(l, q, 1, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return v;
 }
@@ -48,7 +48,7 @@ struct lease_verdict must_acquire(struct lease *l, const struct lease_request *q
 struct lease_verdict must_renew(struct lease *l, const struct lease_request *q)
 {
     struct lease_verdict v = {.result = HF_FAILED};
-    assert_int_equal(lease_redis.renew(l, q, 1, &v, NULL), HF_DONE);
+    assert_int_equal(lease_renew(l, q, 1, &v, NULL), HF_DONE);
     return v;
 }
 
@@ -56,15 +56,15 @@ enum hf_result must_release(struct lease *l, const struct lease_request *q)
 {
     struct lease_verdict v = {.result = HF_FAILED};
     struct hf_fault fault = {0};
-    if (lease_redis.release(l, q, 1, &v, &fault) != HF_DONE)
+    if (lease_release(l, q, 1, &v, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return v.result;
 }
 
-struct hf_lock_state must_inspect(struct lease *l, const char *key)
+struct lease_state must_inspect(struct lease *l, const char *key)
 {
-    struct hf_lock_state state = {0};
-    assert_int_equal(lease_redis.inspect(l, key, strlen(key), &state, NULL), HF_DONE);
+    struct lease_state state = {0};
+    assert_int_equal(lease_inspect(l, key, strlen(key), &state, NULL), HF_DONE);
     return state;
 }
 

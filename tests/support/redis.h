@@ -21,7 +21,7 @@ struct lease_request waits(const char *key);
 struct lease_verdict must_acquire(struct lease *l, const struct lease_request *q);
 struct lease_verdict must_renew(struct lease *l, const struct lease_request *q);
 enum hf_result must_release(struct lease *l, const struct lease_request *q);
-struct hf_lock_state must_inspect(struct lease *l, const char *key);
+struct lease_state must_inspect(struct lease *l, const char *key);
 void must_ask(const char *command);
 /* Only the fence is left. */
 void assert_nothing_left(void);

@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lock/lock.h"
+
+#define TTL_DEFAULT_MS 30000
+
 static struct hf_locks *open_memory(void)
 {
     struct hf_locks *locks = NULL;
@@ -34,25 +38,25 @@ static void every_bad_option_is_refused_by_name(void **state)
         struct hf_lock_options options;
         const char *says;
     } bad[] = {
-        {{.ttl_ms = -1}, "TTL"},
-        {{.ttl_ms = 1}, "TTL"},
-        {{.ttl_ms = 99}, "TTL"},
-        {{.ttl_ms = INT64_MAX}, "TTL"},
-        {{.ttl_ms = INT64_MIN}, "TTL"},
-        {{.wait_ms = -2}, "wait_ms"},
-        {{.wait_ms = INT64_MIN}, "wait_ms"},
-        {{.retries = -1}, "retries"},
-        {{.retries = LOCK_RETRIES_MAX + 1}, "retries"},
-        {{.retry_ms = -1}, "retry_ms"},
-        {{.retry_ms = INT64_MAX}, "retry_ms"},
-        {{.max_hold_ms = -1}, "max_hold_ms"},
-        {{.outage_ms = -1}, "outage_ms"},
-        {{.mode = (enum hf_mode)2}, "mode"},
-        {{.slots = LEASE_SLOTS_MAX + 1}, "slots"},
-        {{.slots = 2, .mode = HF_SHARED}, "slots"},
-        {{.label = long_label}, "label"},
-        {{.label = "two\nlines"}, "label"},
-        {{.label = "\xff"}, "label"},
+        {HF_LOCK_OPTIONS(.ttl_ms = -1), "TTL"},
+        {HF_LOCK_OPTIONS(.ttl_ms = 1), "TTL"},
+        {HF_LOCK_OPTIONS(.ttl_ms = 99), "TTL"},
+        {HF_LOCK_OPTIONS(.ttl_ms = INT64_MAX), "TTL"},
+        {HF_LOCK_OPTIONS(.ttl_ms = INT64_MIN), "TTL"},
+        {HF_LOCK_OPTIONS(.wait_ms = -2), "wait_ms"},
+        {HF_LOCK_OPTIONS(.wait_ms = INT64_MIN), "wait_ms"},
+        {HF_LOCK_OPTIONS(.retries = -1), "retries"},
+        {HF_LOCK_OPTIONS(.retries = 1000001), "retries"},
+        {HF_LOCK_OPTIONS(.retry_ms = -1), "retry_ms"},
+        {HF_LOCK_OPTIONS(.retry_ms = INT64_MAX), "retry_ms"},
+        {HF_LOCK_OPTIONS(.max_hold_ms = -1), "max_hold_ms"},
+        {HF_LOCK_OPTIONS(.outage_ms = -1), "outage_ms"},
+        {HF_LOCK_OPTIONS(.mode = (enum hf_mode)2), "mode"},
+        {HF_LOCK_OPTIONS(.slots = LEASE_SLOTS_MAX + 1), "slots"},
+        {HF_LOCK_OPTIONS(.slots = 2, .mode = HF_SHARED), "slots"},
+        {HF_LOCK_OPTIONS(.label = long_label), "label"},
+        {HF_LOCK_OPTIONS(.label = "two\nlines"), "label"},
+        {HF_LOCK_OPTIONS(.label = "\xff"), "label"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct hf_lock *lock = (void *)&locks;
@@ -63,8 +67,8 @@ static void every_bad_option_is_refused_by_name(void **state)
         assert_ptr_equal(lock, &locks); /* untouched */
         assert_int_equal(hf_lock(locks, "x", &bad[i].options, &lock, NULL), HF_BAD_REQUEST);
     }
-    struct hf_lock_options most = {
-        .wait_ms = INT64_MAX, .max_hold_ms = INT64_MAX, .outage_ms = INT64_MAX};
+    struct hf_lock_options most =
+        HF_LOCK_OPTIONS(.wait_ms = INT64_MAX, .max_hold_ms = INT64_MAX, .outage_ms = INT64_MAX);
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", &most, &lock, NULL), HF_DONE);
     hf_close(locks);
@@ -84,7 +88,7 @@ static void names_are_utf8_without_control_characters(void **state)
                          "\xc2\x80", "a\tb ", "\xf5\x80\x80\x80"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct hf_lock *lock;
-        struct hf_lock_state s;
+        struct hf_lock_state s = HF_LOCK_STATE_INIT;
         struct hf_fault fault = {.result = HF_DONE};
         assert_int_equal(hf_lock(locks, bad[i], NULL, &lock, &fault), HF_BAD_REQUEST);
         assert_non_null(strstr(fault.msg, "name"));
@@ -115,7 +119,8 @@ static void an_odd_url_is_refused_at_once(void **state)
         assert_int_equal(fault.result, HF_BAD_REQUEST);
         assert_null(strstr(fault.msg, "secret"));
     }
-    struct hf_options negative = {.timeout_ms = -1}, endless = {.timeout_ms = INT64_MAX};
+    struct hf_options negative = HF_OPTIONS(.timeout_ms = -1),
+                      endless = HF_OPTIONS(.timeout_ms = INT64_MAX);
     assert_int_equal(hf_open("memory:", &negative, &locks, &fault), HF_BAD_REQUEST);
     assert_int_equal(hf_open("memory:", &endless, &locks, &fault), HF_BAD_REQUEST);
     hf_close(NULL);
@@ -127,8 +132,9 @@ static void what_a_back_end_cannot_do_is_refused_not_left_out(void **state)
     struct hf_locks *locks = faulty_open(1000); /* declares neither */
     struct hf_lock *lock;
     struct hf_fault fault;
-    struct hf_lock_options shared = {.mode = HF_SHARED}, priority = {.priority = 1},
-                           slots = {.slots = 2};
+    struct hf_lock_options shared = HF_LOCK_OPTIONS(.mode = HF_SHARED),
+                           priority = HF_LOCK_OPTIONS(.priority = 1),
+                           slots = HF_LOCK_OPTIONS(.slots = 2);
     assert_int_equal(hf_lock(locks, "x", &shared, &lock, &fault), HF_UNSUPPORTED);
     assert_non_null(strstr(fault.msg, "shared"));
     assert_int_equal(hf_lock(locks, "x", &priority, &lock, &fault), HF_UNSUPPORTED);
@@ -153,8 +159,9 @@ static void one_holder_at_a_time_and_fences_grow(void **state)
         assert_true(hf_lock_held(lock));
         assert_true(hf_lock_fence(lock) > last);
         last = hf_lock_fence(lock);
-        assert_true(deadline <= now + LOCK_TTL_MS - LOCK_TTL_MS / 100); /* 1 % is more than 50 ms */
-        assert_true(deadline > now + LOCK_TTL_MS - LOCK_TTL_MS / 100 - 5000);
+        assert_true(deadline <=
+                    now + TTL_DEFAULT_MS - TTL_DEFAULT_MS / 100); /* 1 % is more than 50 ms */
+        assert_true(deadline > now + TTL_DEFAULT_MS - TTL_DEFAULT_MS / 100 - 5000);
         assert_int_equal(hf_lock(locks, "x", NULL, &second, &fault), HF_TAKEN);
         assert_int_equal(fault.result, HF_TAKEN);
         assert_null(second);
@@ -167,7 +174,8 @@ static void slots_let_so_many_in_and_readers_share(void **state)
 {
     (void)state;
     struct hf_locks *locks = open_memory();
-    struct hf_lock_options three = {.slots = 3}, shared = {.mode = HF_SHARED};
+    struct hf_lock_options three = HF_LOCK_OPTIONS(.slots = 3),
+                           shared = HF_LOCK_OPTIONS(.mode = HF_SHARED);
     struct hf_lock *lock[3], *more;
     for (int i = 0; i < 3; i++)
         assert_int_equal(hf_lock(locks, "pool", &three, &lock[i], NULL), HF_DONE);
@@ -241,7 +249,7 @@ static void *wait_and_release(void *arg)
     if (w->result == HF_DONE) {
         w->granted_ms = boot_ms();
         w->place = w->order ? atomic_fetch_add(w->order, 1) : 0;
-        hf_unlock(lock, NULL);
+        (void)!hf_unlock(lock, NULL);
     }
     return NULL;
 }
@@ -267,7 +275,7 @@ static void a_wait_that_ends_leaves_no_waiter_behind(void **state)
     (void)state;
     struct hf_locks *locks = open_memory();
     struct hf_lock *lock = take(locks, "x"), *second;
-    struct hf_lock_options wait = {.wait_ms = 120};
+    struct hf_lock_options wait = HF_LOCK_OPTIONS(.wait_ms = 120);
     struct hf_fault fault;
     int64_t begun = boot_ms();
     assert_int_equal(hf_lock(locks, "x", &wait, &second, &fault), HF_TAKEN);
@@ -275,7 +283,7 @@ static void a_wait_that_ends_leaves_no_waiter_behind(void **state)
     assert_in_range(took, 119, 2000);
     assert_non_null(strstr(fault.msg, "waiting"));
     assert_int_equal(waiters_of(locks, "x"), 0);
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
     hf_close(locks);
 }
 
@@ -288,18 +296,18 @@ static void waiters_are_served_in_the_order_they_came(void **state)
     struct waiter w[N];
     atomic_int order = 0;
     for (size_t i = 0; i < N; i++) {
-        w[i] = (struct waiter){.options = {.wait_ms = HF_FOREVER}, .order = &order};
+        w[i] = (struct waiter){.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER), .order = &order};
         waiter_start(&w[i], locks);
         assert_true(becomes(crowd_waits, &(struct crowd){locks, i + 1}));
     }
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
     for (int i = 0; i < N; i++) {
         pthread_join(w[i].thread, NULL);
         assert_int_equal(w[i].result, HF_DONE);
         assert_int_equal(w[i].place, i);
     }
-    struct hf_stats stats;
-    hf_stats(locks, &stats);
+    struct hf_stats stats = HF_STATS_INIT;
+    assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
     assert_int_equal(stats.waits, N);
     assert_true(stats.wait_us > 0);
     hf_close(locks);
@@ -313,11 +321,12 @@ static void the_larger_priority_goes_first(void **state)
     struct waiter w[3];
     atomic_int order = 0;
     for (int i = 0; i < 3; i++) {
-        w[i] = (struct waiter){.options = {.wait_ms = HF_FOREVER, .priority = i}, .order = &order};
+        w[i] = (struct waiter){.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER, .priority = i),
+                               .order = &order};
         waiter_start(&w[i], locks);
         assert_true(becomes(crowd_waits, &(struct crowd){locks, (size_t)i + 1}));
     }
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
     for (int i = 0; i < 3; i++) {
         pthread_join(w[i].thread, NULL);
         assert_int_equal(w[i].place, 2 - i);
@@ -330,7 +339,7 @@ static void retries_ask_again_without_a_place_in_the_queue(void **state)
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct hf_lock *lock = take(locks, "x"), *second;
-    struct hf_lock_options retry = {.retries = 3, .retry_ms = 20};
+    struct hf_lock_options retry = HF_LOCK_OPTIONS(.retries = 3, .retry_ms = 20);
     atomic_store(&faults.n_acquire, 0);
     int64_t begun = boot_ms();
     assert_int_equal(hf_lock(locks, "x", &retry, &second, NULL), HF_TAKEN);
@@ -339,16 +348,16 @@ static void retries_ask_again_without_a_place_in_the_queue(void **state)
     assert_int_equal(atomic_load(&faults.n_wait), 0);
     assert_int_equal(atomic_load(&faults.n_release), 0); /* nothing to give up */
 
-    struct waiter w = {.options = {.retries = 1000, .retry_ms = 5}};
+    struct waiter w = {.options = HF_LOCK_OPTIONS(.retries = 1000, .retry_ms = 5)};
     waiter_start(&w, locks);
     nap_ms(30);
     assert_int_equal(waiters_of(locks, "x"), 0);
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
     pthread_join(w.thread, NULL);
     assert_int_equal(w.result, HF_DONE);
 
     (void)take(locks, "x");
-    struct hf_lock_options both = {.retries = 1000000, .retry_ms = 5, .wait_ms = 60};
+    struct hf_lock_options both = HF_LOCK_OPTIONS(.retries = 1000000, .retry_ms = 5, .wait_ms = 60);
     begun = boot_ms();
     assert_int_equal(hf_lock(locks, "x", &both, &second, NULL), HF_TAKEN);
     assert_in_range(boot_ms() - begun, 59, 2000);
@@ -365,7 +374,7 @@ static void a_crowd_of_waiters_does_not_stop_the_holder(void **state)
     struct hf_lock *lock = take(locks, "x");
     struct waiter *w = hf_alloc(N * sizeof *w);
     for (size_t i = 0; i < N; i++) {
-        w[i].options.wait_ms = HF_FOREVER;
+        w[i].options = (struct hf_lock_options)HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER);
         waiter_start(&w[i], locks);
     }
     assert_true(becomes(crowd_waits, &(struct crowd){locks, N}));
@@ -390,7 +399,7 @@ static void a_long_line_asks_seldom(void **state)
     struct hf_lock *lock = take(locks, "x");
     struct waiter *w = hf_alloc(N * sizeof *w);
     for (size_t i = 0; i < N; i++) {
-        w[i].options = (struct hf_lock_options){.wait_ms = HF_FOREVER};
+        w[i].options = (struct hf_lock_options)HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER);
         waiter_start(&w[i], locks);
     }
     assert_true(becomes(crowd_waits, &(struct crowd){locks, N}));
@@ -398,7 +407,7 @@ static void a_long_line_asks_seldom(void **state)
     atomic_store(&faults.n_acquire, 0);
     nap_ms(1000);
     int asked = atomic_load(&faults.n_acquire);
-    hf_unlock(lock, NULL);
+    (void)!hf_unlock(lock, NULL);
     for (size_t i = 0; i < N; i++) {
         pthread_join(w[i].thread, NULL);
         assert_int_equal(w[i].result, HF_DONE);
@@ -457,14 +466,15 @@ static void everything_is_counted(void **state)
     (void)state;
     struct hf_locks *locks = open_memory();
     struct hf_lock *lock = take(locks, "x"), *second;
-    struct hf_lock_options wait = {.wait_ms = 20}, bad = {.ttl_ms = -1};
+    struct hf_lock_options wait = HF_LOCK_OPTIONS(.wait_ms = 20),
+                           bad = HF_LOCK_OPTIONS(.ttl_ms = -1);
     assert_int_equal(hf_lock(locks, "x", NULL, &second, NULL), HF_TAKEN);
     assert_int_equal(hf_lock(locks, "x", &wait, &second, NULL), HF_TAKEN);
     assert_int_equal(hf_lock(locks, "x", &bad, &second, NULL), HF_BAD_REQUEST);
     assert_int_equal(hf_renew(lock, NULL), HF_DONE);
     assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
-    struct hf_stats s;
-    hf_stats(locks, &s);
+    struct hf_stats s = HF_STATS_INIT;
+    assert_int_equal(hf_stats(locks, &s, NULL), HF_DONE);
     assert_int_equal(s.granted, 1);
     assert_int_equal(s.taken, 1);
     assert_int_equal(s.timed_out, 1);
@@ -477,11 +487,11 @@ static void everything_is_counted(void **state)
     for (int i = 0; i < HF_LATENCY_BUCKETS; i++)
         all += s.latency[i];
     assert_int_equal(all, s.granted);
-    locks_count_latency(locks, 15);
-    locks_count_latency(locks, 16);
-    locks_count_latency(locks, INT64_MAX);
-    struct hf_stats more;
-    hf_stats(locks, &more);
+    stats_add_latency(&locks->stats, 15);
+    stats_add_latency(&locks->stats, 16);
+    stats_add_latency(&locks->stats, INT64_MAX);
+    struct hf_stats more = HF_STATS_INIT;
+    assert_int_equal(hf_stats(locks, &more, NULL), HF_DONE);
     assert_int_equal(more.latency[0] - s.latency[0], 1);
     assert_int_equal(more.latency[1] - s.latency[1], 1);
     assert_int_equal(more.latency[HF_LATENCY_BUCKETS - 1], 1);
@@ -495,8 +505,8 @@ static void a_scripts_lease_has_the_margin_of_a_lock(void **state)
     (void)state;
     struct hf_locks *locks = open_memory();
     for (int64_t ttl_ms = 1000; ttl_ms <= 100000; ttl_ms *= 100) {
-        struct hf_lock_options options = {.ttl_ms = ttl_ms};
-        struct hf_grant got, renewed;
+        struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = ttl_ms);
+        struct hf_grant got = HF_GRANT_INIT, renewed = HF_GRANT_INIT;
         int64_t margin_ms = ttl_ms == 1000 ? 50 : 1000;
         int64_t begun = boot_ms();
         assert_int_equal(hf_lease_get(locks, "x", &options, &got, NULL), HF_DONE);
@@ -514,9 +524,9 @@ static void closing_gives_back_what_is_held(void **state)
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct lease *witness = NULL;
-    struct hf_lock_state left;
-    assert_int_equal(faulty_memory.another(locks->first, &witness, NULL), HF_DONE);
-    for (int i = 0; i < 2 * BATCH_MAX + 3; i++) {
+    struct lease_state left = {0};
+    assert_int_equal(lease_clone(locks->pool.first, &witness, NULL), HF_DONE);
+    for (int i = 0; i < 2 * LOCK_BATCH_MAX + 3; i++) {
         char name[16];
         snprintf(name, sizeof name, "x%d", i);
         (void)hf_lock_fd(take(locks, name));
@@ -527,12 +537,12 @@ static void closing_gives_back_what_is_held(void **state)
     hf_close(locks);
     assert_int_equal(atomic_load(&faults.n_release), 3);
     char all[64] = "";
-    assert_int_equal(faulty_memory.list(witness, "", 0, keep_name, all, NULL), HF_DONE);
+    assert_int_equal(lease_list(witness, "", 0, keep_name, all, NULL), HF_DONE);
     assert_string_equal(all, "");
-    assert_int_equal(faulty_memory.inspect(witness, "p", 1, &left, NULL), HF_DONE);
+    assert_int_equal(lease_inspect(witness, "p", 1, &left, NULL), HF_DONE);
     assert_int_equal(left.n_holders, 0);
-    hf_lock_state_close(&left);
-    faulty_memory.close(witness);
+    lease_state_close(&left);
+    lease_close(witness);
 }
 
 static void results_and_drivers_have_names(void **state)
@@ -565,7 +575,7 @@ static void *add_one_often(void *arg)
 {
     struct crew *crew = arg;
     for (int i = 0; i < ROUNDS; i++) {
-        struct hf_lock_options wait = {.wait_ms = HF_FOREVER};
+        struct hf_lock_options wait = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER);
         struct hf_lock *lock = NULL;
         if (hf_lock(crew->locks, "counter", &wait, &lock, NULL) != HF_DONE) {
             atomic_fetch_add(&crew->failed, 1);

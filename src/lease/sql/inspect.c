@@ -1,8 +1,10 @@
-/* Looking at locks: who holds and waits, and which names there are.  Thread: that of the handle. */
+/* Inspecting locks: holders and waiters of a name, and the names in use.  Runs on the handle's
+ * thread. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "lease/sql_link.h"
+#include "lease/sql/link.h"
+#include "lease/sql/sql.h"
 
 #define NAMES_AT_ONCE 256
 
@@ -24,22 +26,19 @@ static struct hf_holder *show(const struct claim_rows *rows, bool holders, int64
 }
 
 enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_len,
-                           struct hf_lock_state *ret, struct hf_fault *fault)
+                           struct lease_state *ret, struct hf_fault *fault)
 {
-    struct sql_lease *s = (struct sql_lease *)(void *)l;
+    struct sql_lease *s = sql_of(l);
     struct hf_err err = {0};
     int64_t now = 0;
-    enum hf_result result = lease_check_key(&l->driver->info, key, key_len, fault);
-    if (result != HF_DONE)
-        return result;
     const struct db_value name = db_bytes(key, key_len);
     enum hf_status status = sql_begin(s, &name, 1, &err);
     if (status == HF_OK)
         status = sql_state_read(s, &name, NULL, &now, &err);
     status = sql_end(s, status, &err);
     if (status != HF_OK)
-        return sql_tell(status, &err, fault);
-    *ret = (struct hf_lock_state){0};
+        return sql_result(status, &err, fault);
+    *ret = (struct lease_state){0};
     ret->holders = show(&s->state.holders, true, now, &ret->n_holders);
     ret->waiters = show(&s->state.waiters, false, now, &ret->n_waiters);
     for (size_t i = 0; i < ret->n_holders; i++)
@@ -48,8 +47,8 @@ enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_len,
     return HF_DONE;
 }
 
-/* The least byte string that is larger than all that begin with `prefix`; no name has the byte
- * 0xff, which is not UTF-8. */
+/* Writes the least byte string that is larger than all that begin with `prefix`.  No name contains
+ * the byte 0xff, which is not UTF-8. */
 static size_t beyond(const char *prefix, size_t len, char ret[LEASE_NAME_MAX + 1])
 {
     memcpy(ret, prefix, len);
@@ -86,16 +85,13 @@ static enum hf_status names_read(struct sql_lease *s, const struct db_value args
     return step == DB_FAILED ? err->code : status;
 }
 
-/* Some names at a time, and no statement open while `each` runs: it may call us, and may take as
- * long as it likes. */
+/* Reads some names at a time and has no statement open while `each` runs: that may call the driver,
+ * and may take as long as it likes. */
 enum hf_result sql_list(struct lease *l, const char *prefix, size_t prefix_len,
-                        bool (*each)(void *ctx, const char *name), void *ctx,
-                        struct hf_fault *fault)
+                        lease_each_name *each, void *ctx, struct hf_fault *fault)
 {
-    struct sql_lease *s = (struct sql_lease *)(void *)l;
+    struct sql_lease *s = sql_of(l);
     struct hf_err err = {0};
-    if (prefix_len > LEASE_NAME_MAX)
-        return HF_DONE;
     char last[LEASE_NAME_MAX + 1], after[LEASE_NAME_MAX + 1] = "";
     size_t last_len = beyond(prefix, prefix_len, last);
     struct names *names = hf_alloc(sizeof *names);
@@ -120,5 +116,5 @@ enum hf_result sql_list(struct lease *l, const char *prefix, size_t prefix_len,
             memcpy(after, names->v[NAMES_AT_ONCE - 1], sizeof after);
     } while (status == HF_OK && more && names->n == NAMES_AT_ONCE);
     free(names);
-    return sql_tell(status, &err, fault);
+    return sql_result(status, &err, fault);
 }

@@ -1,16 +1,11 @@
-/* Leases without a living process, for scripts: taken by one process, renewed and released by
- * others that know the owner's text.  On the caller's thread, one exchange each; nothing watches
- * over them, so there is no deadline but what the caller keeps. */
-#include <stdio.h>
+/* Detached leases, for scripts: one process takes the lease, and other processes that know the
+ * owner's text renew and release it.  Each call is one exchange on the caller's thread.  The
+ * library does not watch these leases, so the only deadline is the one that the caller keeps. */
 #include <string.h>
 
-#include "lock/internal.h"
-
-static void owner_text(const uint8_t owner[LEASE_OWNER_SIZE], char ret[33])
-{
-    for (int i = 0; i < LEASE_OWNER_SIZE; i++)
-        snprintf(ret + 2 * (ptrdiff_t)i, 3, "%02x", owner[i]);
-}
+#include "lock/lock.h"
+#include "lock/options.h"
+#include "lock/sized.h"
 
 static int nibble(char c)
 {
@@ -36,33 +31,40 @@ enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
                             const struct hf_lock_options *options, struct hf_grant *ret,
                             struct hf_fault *fault)
 {
-    struct hf_lock_options want = options ? *options : (struct hf_lock_options){.ttl_ms = 0};
+    struct hf_lock_options want = HF_LOCK_OPTIONS_INIT;
+    struct hf_lock *lock;
+    enum hf_result r;
+    if ((r = sized_check("hf_grant", ret, fault)) != HF_DONE ||
+        (options &&
+         (r = sized_read("hf_lock_options", options, &want, sizeof want, fault)) != HF_DONE))
+        return r;
     want.manual = true;
     want.max_hold_ms = 0;
     want.on_loss = NULL;
-    struct hf_lock *lock;
-    enum hf_result r = hf_lock(locks, name, &want, &lock, fault);
-    if (r != HF_DONE)
+    if ((r = hf_lock(locks, name, &want, &lock, fault)) != HF_DONE)
         return r;
-    owner_text(lock->request.owner, ret->owner);
-    ret->fence = hf_lock_fence(lock);
-    ret->remaining_ms = hf_lock_deadline_ms(lock) - locks_now_us(locks) / 1000;
-    /* Out of this process's sight, and still held. */
+    struct hf_grant grant = {
+        .fence = hf_lock_fence(lock),
+        .remaining_ms = hf_lock_deadline_ms(lock) - locks_now_us(locks) / 1000,
+    };
+    lease_owner_text(lock->request.owner, grant.owner);
+    sized_write(ret, &grant, sizeof grant);
+    /* The process forgets the lock; the back end keeps the lease. */
     watch_remove(lock);
     watch_unref(lock);
     return HF_DONE;
 }
 
-/* The checks, and one exchange; a *ttl_ms of 0 becomes the default. */
+/* Checks the arguments and renews or releases the lease in one exchange.  A *ttl_ms of 0 becomes
+ * the default. */
 static enum hf_result exchange(struct hf_locks *locks, const char *name, const char *owner,
                                int64_t *ttl_ms, bool renew, struct lease_verdict *verdict,
                                struct hf_fault *fault)
 {
-    struct hf_lock_options want = {.ttl_ms = *ttl_ms};
-    enum hf_result r = check_name(locks, name, fault);
-    if (r == HF_DONE)
-        r = check_options(locks, &want, &want, fault);
-    if (r != HF_DONE)
+    struct hf_lock_options want = HF_LOCK_OPTIONS(.ttl_ms = *ttl_ms);
+    enum hf_result r;
+    if ((r = options_check_name(locks, name, fault)) != HF_DONE ||
+        (r = options_check(locks, &want, &want, fault)) != HF_DONE)
         return r;
     *ttl_ms = want.ttl_ms;
     struct lease_request request = {
@@ -70,15 +72,15 @@ static enum hf_result exchange(struct hf_locks *locks, const char *name, const c
     if (!parse_owner(owner, request.owner))
         return fault_set(fault, HF_BAD_REQUEST, "an owner is 32 digits and letters a to f");
     struct lease *handle;
-    r = pool_take(locks, &handle, fault);
+    if ((r = pool_take(&locks->pool, &handle, fault)) != HF_DONE)
+        return r;
+    r = (renew ? lease_renew : lease_release)(handle, &request, 1, verdict, fault);
+    pool_give(&locks->pool, handle, false);
     if (r != HF_DONE)
         return r;
-    const struct lease_driver *driver = locks->driver;
-    r = (renew ? driver->renew : driver->release)(handle, &request, 1, verdict, fault);
-    pool_give(locks, handle, false);
-    if (r == HF_DONE && verdict->result == HF_LOST)
+    if (verdict->result == HF_LOST)
         return fault_set(fault, HF_LOST, "it is not held by this owner");
-    return r != HF_DONE ? r : verdict->result;
+    return verdict->result;
 }
 
 enum hf_result hf_lease_renew(struct hf_locks *locks, const char *name, const char *owner,
@@ -86,13 +88,15 @@ enum hf_result hf_lease_renew(struct hf_locks *locks, const char *name, const ch
 {
     struct lease_verdict verdict = {.result = HF_UNKNOWN};
     int64_t sent_us = locks_now_us(locks);
-    enum hf_result r = exchange(locks, name, owner, &ttl_ms, true, &verdict, fault);
-    if (r != HF_DONE)
+    enum hf_result r;
+    if ((r = sized_check("hf_grant", ret, fault)) != HF_DONE ||
+        (r = exchange(locks, name, owner, &ttl_ms, true, &verdict, fault)) != HF_DONE)
         return r;
-    memcpy(ret->owner, owner, sizeof ret->owner);
-    ret->fence = verdict.fence;
-    ret->remaining_ms = (sent_us + verdict.remaining_ms * 1000 - lock_margin_us(ttl_ms)) / 1000 -
-                        locks_now_us(locks) / 1000;
+    int64_t deadline_us = sent_us + verdict.remaining_ms * 1000 - lock_margin_us(ttl_ms);
+    struct hf_grant grant = {.fence = verdict.fence,
+                             .remaining_ms = deadline_us / 1000 - locks_now_us(locks) / 1000};
+    memcpy(grant.owner, owner, sizeof grant.owner);
+    sized_write(ret, &grant, sizeof grant);
     return HF_DONE;
 }
 

@@ -1,38 +1,34 @@
-/* redis: leases on one Redis server (5 or later, or what speaks like it), below src/lock as every
- * driver.  What is decided is decided in the scripts of redis_scripts.h; here requests become
- * commands, answers verdicts, and a waiter sleeps on a second connection until it is called.
+/* The Redis driver: leases on one Redis server (5 or later, or a compatible one).  The scripts in
+ * scripts.h take all decisions.  Here requests become commands and answers become verdicts, and a
+ * waiter sleeps on a second connection until a message tells it that its turn may have come.
  *
- * Keys: holdfast:{NAME}:lock and what begins so, and holdfast:fence, the one number for all locks.
- * The braces keep a lock's keys together, but the fence is one key and later scripts will take many
- * locks at once, so a Redis Cluster is not supported (its CROSSSLOT is told as a refusal): one
- * server, or one primary with its replicas.  An ACL needs ~holdfast:* and &holdfast:*.
+ * Keys: holdfast:{NAME}:lock and keys that begin so, and holdfast:fence, the counter of all locks.
+ * The braces keep a lock's keys in one hash slot, but the counter is one key for all locks, so a
+ * Redis Cluster is not supported (it refuses the scripts with CROSSSLOT): the back end is one
+ * server, or one primary with replicas.  An ACL needs ~holdfast:* and &holdfast:*.
  *
- * A handle belongs to one thread at a time and shares nothing with the others. */
+ * A handle belongs to one thread at a time and shares nothing with other handles. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "lease/redis_request.h"
-#include "lease/redis_scripts.h"
+#include "lease/redis/request.h"
+#include "lease/redis/scripts.h"
 
-#define TTL_MIN_MS 100
-#define TTL_MAX_MS (INT64_C(7) * 86400000)
-#define TIMEOUT_DEFAULT_MS 2000
-#define TIMEOUT_MAX_MS 3600000
-#define WAIT_MAX_MS 3600000
-#define BEAT_MAX_US INT64_C(1000000) /* a waiter asks after its place this often, */
-#define BEAT_MIN_US INT64_C(100000)  /* or as often as short leases end, but no more often */
+/* A waiter sends a heartbeat, which keeps its place, once per TTL but within these bounds. */
+#define HEARTBEAT_MAX_US INT64_C(1000000)
+#define HEARTBEAT_MIN_US INT64_C(100000)
 #define SCAN_COUNT "1000"
 #define LIST_MAX 1000000
 
 #define OWNER_LEN (2 * LEASE_OWNER_SIZE)
 #define CHANNEL_SIZE (REDIS_KEY_SIZE + sizeof ":wake:" + OWNER_LEN)
 
-/* For whom the second connection listens. */
-struct watch {
-    char channel[CHANNEL_SIZE]; /* "": nobody */
+/* The waiter that the second connection listens for. */
+struct subscription {
+    char channel[CHANNEL_SIZE]; /* "": none */
     uint8_t owner[LEASE_OWNER_SIZE];
-    int64_t asked_us; /* when its place was last asked after */
+    int64_t asked_us; /* when the server was last asked about its place */
     int64_t turn_us;  /* when the lease before it ends at the latest; INT64_MAX: not known */
 };
 
@@ -41,7 +37,7 @@ struct redis {
     struct redis_address address;
     struct redis_caller caller;
     struct redis_link messages;
-    struct watch watch;
+    struct subscription waiter;
 };
 
 extern const struct lease_driver lease_redis;
@@ -52,8 +48,6 @@ static struct redis *redis_of(struct lease *l) { return (struct redis *)(void *)
 
 static void redis_close(struct lease *l)
 {
-    if (!l)
-        return;
     struct redis *r = redis_of(l);
     redis_caller_close(&r->caller);
     redis_link_close(&r->messages);
@@ -61,7 +55,7 @@ static void redis_close(struct lease *l)
     free(r);
 }
 
-/* Takes `address`. */
+/* Takes ownership of `address`. */
 static struct redis *handle_new(struct redis_address address, const struct clock *clock,
                                 int64_t timeout_ms)
 {
@@ -81,12 +75,7 @@ static enum hf_result redis_open(const char *url, const struct lease_options *op
     enum hf_result result = redis_address_parse(url, &address, fault);
     if (result != HF_DONE)
         return result;
-    int64_t timeout_ms = options ? options->timeout_ms : 0;
-    if (timeout_ms <= 0)
-        timeout_ms = TIMEOUT_DEFAULT_MS;
-    struct redis *r =
-        handle_new(address, options && options->clock ? options->clock : &clock_system,
-                   timeout_ms < TIMEOUT_MAX_MS ? timeout_ms : TIMEOUT_MAX_MS);
+    struct redis *r = handle_new(address, options->clock, options->timeout_ms);
     result = redis_send(&r->caller.link, fault); /* connects */
     if (result == HF_DONE)
         *ret = &r->lease;
@@ -95,10 +84,10 @@ static enum hf_result redis_open(const char *url, const struct lease_options *op
     return result;
 }
 
-static enum hf_result redis_another(struct lease *l, struct lease **ret, struct hf_fault *fault)
+/* Reads only what never changes, since `l` may be in use. */
+static enum hf_result redis_clone(struct lease *l, struct lease **ret, struct hf_fault *fault)
 {
     (void)fault;
-    /* only what never changes: `l` may be in use */
     const struct redis *r = redis_of(l);
     struct redis_address address;
     redis_address_copy(&r->address, &address);
@@ -108,10 +97,11 @@ static enum hf_result redis_another(struct lease *l, struct lease **ret, struct 
 
 /* ---- acquire, renew, release ---- */
 
-/* Those who say different slots are refused.  In a batch others may have been granted before: they
- * are given back, since the answer to all is no. */
+/* Refuses a batch in which one request gives another number of slots than the name's holders and
+ * waiters.  Other requests of the batch may have been granted; they are released again, since the
+ * answer to the whole batch is no. */
 static enum hf_result refuse_slots(struct redis *r, const struct lease_request *requests, size_t n,
-                                   unsigned asked, int64_t said, struct hf_fault *fault)
+                                   unsigned asked, int64_t others, struct hf_fault *fault)
 {
     if (n > 1) {
         enum hf_result result = redis_call(&r->caller, SCRIPT_RELEASE, requests, n, 4, fault);
@@ -119,19 +109,18 @@ static enum hf_result refuse_slots(struct redis *r, const struct lease_request *
             return result;
         redis_call_done(&r->caller, n);
     }
-    return fault_set(fault, HF_BAD_REQUEST, "%u slots asked for, but others say %lld", asked,
-                     (long long)said);
+    return lease_slots_differ(asked, others, fault);
 }
 
-/* What an answer about a waiter tells the watch, if it is the one who is watched. */
-static void watch_note(struct redis *r, const struct lease_request *q,
-                       const struct lease_verdict *v)
+/* Remembers what an answer says about the subscribed waiter's turn. */
+static void note_turn(struct redis *r, const struct lease_request *q, const struct lease_verdict *v)
 {
-    struct watch *w = &r->watch;
+    struct subscription *w = &r->waiter;
     if (!w->channel[0] || memcmp(w->owner, q->owner, LEASE_OWNER_SIZE) != 0)
         return;
     w->asked_us = clock_boot_us(r->caller.link.clock);
-    /* the head alone watches the lease: when it ends it asks, and the script calls the others */
+    /* Only the head of the queue watches the lease: when the lease ends the head asks, and the
+     * script wakes the others whose turn it is. */
     w->turn_us = v->position == 1 && v->remaining_ms >= 0
                      ? w->asked_us + 1000 * (v->remaining_ms + 1)
                      : INT64_MAX;
@@ -158,26 +147,24 @@ static enum hf_result redis_acquire(struct lease *l, const struct lease_request 
                                     struct lease_verdict *verdicts, struct hf_fault *fault)
 {
     struct redis *r = redis_of(l);
-    enum hf_result result = lease_check(&lease_redis.info, requests, n, fault);
-    if (result == HF_DONE)
-        result = redis_call(&r->caller, SCRIPT_ACQUIRE, requests, n, 4, fault);
+    enum hf_result result = redis_call(&r->caller, SCRIPT_ACQUIRE, requests, n, 4, fault);
     if (result != HF_DONE)
         return result;
     size_t differs = n;
-    int64_t said = 0;
+    int64_t others = 0;
     for (size_t i = 0; i < n; i++) {
         const redisReply *reply = r->caller.replies.v[i];
         verdicts[i] = verdict_of(reply, &requests[i]);
         if (reply->type == REDIS_REPLY_ARRAY && redis_integer(reply, 0) == REDIS_SLOTS) {
             differs = i;
-            said = redis_integer(reply, 1);
+            others = redis_integer(reply, 1);
         } else if (verdicts[i].result == HF_TAKEN && requests[i].queue) {
-            watch_note(r, &requests[i], &verdicts[i]);
+            note_turn(r, &requests[i], &verdicts[i]);
         }
     }
     redis_call_done(&r->caller, n);
     return differs == n ? HF_DONE
-                        : refuse_slots(r, requests, n, requests[differs].slots, said, fault);
+                        : refuse_slots(r, requests, n, requests[differs].slots, others, fault);
 }
 
 static enum hf_result renew_or_release(struct lease *l, enum redis_script script,
@@ -185,17 +172,9 @@ static enum hf_result renew_or_release(struct lease *l, enum redis_script script
                                        struct lease_verdict *verdicts, struct hf_fault *fault)
 {
     struct redis *r = redis_of(l);
-    enum hf_result result = HF_DONE;
-    for (size_t i = 0; i < n && result == HF_DONE; i++) {
-        result = lease_check_key(&lease_redis.info, requests[i].key, requests[i].key_len, fault);
-        if (result == HF_DONE && script == SCRIPT_RENEW)
-            result = lease_check_ttl(&lease_redis.info, requests[i].ttl_ms, fault);
-    }
-    if (result == HF_DONE) {
-        r->caller.hurry_ms = l->hurry_ms;
-        result = redis_call(&r->caller, script, requests, n, 4, fault);
-        r->caller.hurry_ms = 0;
-    }
+    r->caller.limit_ms = l->limit_ms;
+    enum hf_result result = redis_call(&r->caller, script, requests, n, 4, fault);
+    r->caller.limit_ms = 0;
     if (result != HF_DONE)
         return result;
     for (size_t i = 0; i < n; i++)
@@ -225,119 +204,148 @@ static bool is_text(const redisReply *reply, size_t i, const char *text)
            strcmp(reply->element[i]->str, text) == 0;
 }
 
-/* Listen to the owner's channel instead of the one before.  HF_DONE: what is published from now on
- * will be heard. */
-static enum hf_result watch_begin(struct redis *r, const struct lease_request *q,
-                                  struct hf_fault *fault)
+/* The name of the channel on which a waiter is told of its turn; returns its length. */
+static size_t channel_of(const struct lease_request *q, char ret[CHANNEL_SIZE])
 {
-    struct watch *w = &r->watch;
-    char channel[CHANNEL_SIZE], owner[OWNER_LEN + 1];
-    size_t len = redis_key(channel, q->key, q->key_len);
+    char owner[OWNER_LEN + 1];
+    size_t len = redis_key(ret, q->key, q->key_len);
     lease_owner_text(q->owner, owner);
-    len += (size_t)snprintf(channel + len, sizeof channel - len, ":wake:%s", owner);
+    return len + (size_t)snprintf(ret + len, CHANNEL_SIZE - len, ":wake:%s", owner);
+}
+
+/* Sends SUBSCRIBE, after UNSUBSCRIBE of the channel before. */
+static enum hf_result send_subscribe(struct redis *r, const char *channel, size_t len,
+                                     struct hf_fault *fault)
+{
+    const char *before = r->waiter.channel;
+    if (r->messages.fd >= 0 && before[0])
+        redis_put(&r->messages,
+                  (struct redis_arg[]){REDIS_ARG("UNSUBSCRIBE"), {before, strlen(before)}}, 2);
+    redis_put(&r->messages, (struct redis_arg[]){REDIS_ARG("SUBSCRIBE"), {channel, len}}, 2);
+    return redis_send(&r->messages, fault);
+}
+
+/* Reads answers until the server confirms the subscription. */
+static enum hf_result await_confirmation(struct redis *r, const char *channel,
+                                         struct hf_fault *fault)
+{
+    for (bool confirmed = false; !confirmed;) {
+        redisReply *reply;
+        enum hf_result result =
+            redis_receive(&r->messages, r->messages.timeout_ms, -1, &reply, fault);
+        if (result != HF_DONE)
+            return result;
+        if (!reply) {
+            redis_link_close(&r->messages);
+            return fault_set(fault, HF_UNREACHABLE, "Redis: no answer to SUBSCRIBE");
+        }
+        confirmed = is_text(reply, 0, "subscribe") && is_text(reply, 1, channel);
+        if (reply->type == REDIS_REPLY_ERROR)
+            result = redis_refusal(&r->messages, reply, fault);
+        freeReplyObject(reply);
+        if (result != HF_DONE) {
+            redis_link_close(&r->messages);
+            return result;
+        }
+    }
+    return HF_DONE;
+}
+
+/* Subscribes to the waiter's channel instead of the one before.  After HF_DONE the handle hears
+ * everything that is published there. */
+static enum hf_result subscribe(struct redis *r, const struct lease_request *q,
+                                struct hf_fault *fault)
+{
+    struct subscription *w = &r->waiter;
+    char channel[CHANNEL_SIZE];
+    size_t len = channel_of(q, channel);
     if (r->messages.fd >= 0 && strcmp(w->channel, channel) == 0)
         return HF_DONE;
-    if (r->messages.fd >= 0 && w->channel[0])
-        redis_put(&r->messages,
-                  (struct redis_arg[]){REDIS_ARG("UNSUBSCRIBE"), {w->channel, strlen(w->channel)}},
-                  2);
-    redis_put(&r->messages, (struct redis_arg[]){REDIS_ARG("SUBSCRIBE"), {channel, len}}, 2);
+    enum hf_result result = send_subscribe(r, channel, len, fault);
     w->channel[0] = '\0';
-    enum hf_result result = redis_send(&r->messages, fault);
-    bool heard = false;
-    while (result == HF_DONE && !heard) {
-        redisReply *reply;
-        result = redis_receive(&r->messages, r->messages.timeout_ms, &reply, fault);
-        if (result != HF_DONE)
-            break;
-        if (!reply || reply->type == REDIS_REPLY_ERROR) {
-            result = reply ? redis_refusal(&r->messages, reply, fault)
-                           : fault_set(fault, HF_UNREACHABLE, "Redis: no answer to SUBSCRIBE");
-            redis_link_close(&r->messages);
-        } else {
-            heard = is_text(reply, 0, "subscribe") && is_text(reply, 1, channel);
-        }
-        if (reply)
-            freeReplyObject(reply);
-    }
+    if (result == HF_DONE)
+        result = await_confirmation(r, channel, fault);
     if (result != HF_DONE)
         return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
     memcpy(w->channel, channel, sizeof channel);
     memcpy(w->owner, q->owner, LEASE_OWNER_SIZE);
-    w->asked_us = INT64_MIN / 2; /* what was published before was not heard: ask */
+    w->asked_us = INT64_MIN / 2; /* messages before this moment were not heard: ask at once */
     w->turn_us = INT64_MAX;
     return HF_DONE;
 }
 
-/* Keep the place; *ret_turn: it is worth asking. */
-static enum hf_result touch(struct redis *r, const struct lease_request *q, bool *ret_turn,
-                            struct hf_fault *fault)
+/* The heartbeat: keeps the place.  *ret_turn: acquire is worth a try. */
+static enum hf_result send_heartbeat(struct redis *r, const struct lease_request *q, bool *ret_turn,
+                                     struct hf_fault *fault)
 {
-    enum hf_result result = redis_call(&r->caller, SCRIPT_TOUCH, q, 1, 4, fault);
+    enum hf_result result = redis_call(&r->caller, SCRIPT_HEARTBEAT, q, 1, 4, fault);
     if (result != HF_DONE)
         return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
     const redisReply *reply = r->caller.replies.v[0];
     *ret_turn = redis_integer(reply, 0) == REDIS_TURN;
     struct lease_verdict verdict = verdict_of(reply, q);
     redis_call_done(&r->caller, 1);
-    watch_note(r, q, &verdict);
+    note_turn(r, q, &verdict);
     return HF_DONE;
 }
 
-/* Sleep for `us` or until called. */
-static bool is_called(struct redis *r, int64_t us)
+/* Sleeps for `us`, until a message or until wake_fd is readable.  Returns true if there is reason
+ * to ask: a message came, or the connection failed and asking tells why. */
+static bool sleep_until_message(struct redis *r, int64_t us)
 {
     redisReply *reply = NULL;
-    if (redis_receive(&r->messages, (us + 999) / 1000, &reply, NULL) != HF_DONE) {
-        r->watch.channel[0] = '\0';
-        return true; /* asking tells what is the matter */
+    if (redis_receive(&r->messages, (us + 999) / 1000, r->lease.wake_fd, &reply, NULL) != HF_DONE) {
+        r->waiter.channel[0] = '\0';
+        return true;
     }
-    bool called = reply && is_text(reply, 0, "message") && is_text(reply, 1, r->watch.channel);
+    bool woken = reply && is_text(reply, 0, "message") && is_text(reply, 1, r->waiter.channel);
     if (reply)
         freeReplyObject(reply);
-    return called;
+    return woken;
 }
 
-/* Called, or the lease before it ends (no event tells that, and only the head looks), or the time
- * is up.  A call that got lost costs a heartbeat: that tells, too, whose turn it is. */
+static int64_t heartbeat_us(const struct lease_request *q)
+{
+    int64_t us = 1000 * q->ttl_ms;
+    return us < HEARTBEAT_MIN_US ? HEARTBEAT_MIN_US : us < HEARTBEAT_MAX_US ? us : HEARTBEAT_MAX_US;
+}
+
+/* Returns when a message came, when the lease before the waiter ends (no message tells that, and
+ * only the head of the queue looks), or when the time is up.  If a message is lost the next
+ * heartbeat finds out whose turn it is. */
 static enum hf_result redis_wait(struct lease *l, const struct lease_request *request,
                                  int64_t timeout_ms, struct hf_fault *fault)
 {
     struct redis *r = redis_of(l);
-    struct watch *w = &r->watch;
+    const struct subscription *w = &r->waiter;
     const struct clock *clock = r->caller.link.clock;
-    timeout_ms = timeout_ms < 0 ? 0 : timeout_ms < WAIT_MAX_MS ? timeout_ms : WAIT_MAX_MS;
     int64_t end_us = clock_boot_us(clock) + 1000 * timeout_ms;
-    int64_t slept_us = 0, beat_us = 1000 * request->ttl_ms;
-    beat_us = beat_us < BEAT_MIN_US ? BEAT_MIN_US : beat_us < BEAT_MAX_US ? beat_us : BEAT_MAX_US;
-    enum hf_result result =
-        lease_check_key(&lease_redis.info, request->key, request->key_len, fault);
-    if (result == HF_DONE)
-        result = watch_begin(r, request, fault);
+    int64_t slept_us = 0; /* a test's clock may stand still */
+    enum hf_result result = subscribe(r, request, fault);
     while (result == HF_DONE) {
         int64_t now_us = clock_boot_us(clock);
-        if (now_us >= end_us || now_us >= w->turn_us)
+        int64_t heartbeat_at_us = w->asked_us + heartbeat_us(request);
+        if (now_us >= end_us || now_us >= w->turn_us || lease_is_woken(l))
             break;
-        if (now_us - w->asked_us >= beat_us) {
+        if (now_us >= heartbeat_at_us) {
             bool turn = false;
-            result = touch(r, request, &turn, fault);
+            result = send_heartbeat(r, request, &turn, fault);
             if (turn)
                 break;
             continue;
         }
-        int64_t until_us = w->asked_us + beat_us;
-        until_us = until_us < end_us ? until_us : end_us;
+        int64_t until_us = heartbeat_at_us < end_us ? heartbeat_at_us : end_us;
         until_us = until_us < w->turn_us ? until_us : w->turn_us;
-        slept_us += until_us - now_us; /* a test's clock may stand still */
-        if (is_called(r, until_us - now_us) || slept_us >= 1000 * timeout_ms)
+        slept_us += until_us - now_us;
+        if (sleep_until_message(r, until_us - now_us) || slept_us >= 1000 * timeout_ms)
             break;
     }
     return result;
 }
 
-/* ---- looking ---- */
+/* ---- inspecting ---- */
 
-/* "FENCE MODE PRIORITY SLOTS LABEL" */
+/* Reads an owner, what is left of its time and "FENCE MODE PRIORITY SLOTS LABEL". */
 static void show(const redisReply *const *element, bool waits, struct hf_holder *ret)
 {
     const redisReply *owner = element[0], *left = element[1], *who = element[2];
@@ -355,19 +363,17 @@ static void show(const redisReply *const *element, bool waits, struct hf_holder 
 }
 
 static enum hf_result redis_inspect(struct lease *l, const char *key, size_t key_len,
-                                    struct hf_lock_state *ret, struct hf_fault *fault)
+                                    struct lease_state *ret, struct hf_fault *fault)
 {
     struct redis *r = redis_of(l);
     struct lease_request q = {.key = key, .key_len = key_len};
-    enum hf_result result = lease_check_key(&lease_redis.info, key, key_len, fault);
-    if (result == HF_DONE)
-        result = redis_call(&r->caller, SCRIPT_INSPECT, &q, 1, 2, fault);
+    enum hf_result result = redis_call(&r->caller, SCRIPT_INSPECT, &q, 1, 2, fault);
     if (result != HF_DONE)
         return result == HF_UNKNOWN ? HF_UNREACHABLE : result;
     const redisReply *reply = r->caller.replies.v[0];
     size_t n = (reply->elements - 2) / 3, n_holders = (size_t)redis_integer(reply, 1);
     n_holders = n_holders < n ? n_holders : n;
-    *ret = (struct hf_lock_state){
+    *ret = (struct lease_state){
         .n_holders = n_holders, .n_waiters = n - n_holders, .last_fence = redis_integer(reply, 0)};
     if (n_holders > 0)
         ret->holders = hf_alloc(n_holders * sizeof *ret->holders);
@@ -389,7 +395,7 @@ struct names {
     VEC(char *) all;
 };
 
-/* One step of a SCAN: names are added, the cursor moves on; "0": the end. */
+/* One step of a SCAN: adds names and moves the cursor on, to "0" at the end. */
 static enum hf_result scan(struct redis *r, const struct buf *pattern, struct buf *cursor,
                            struct names *names, struct hf_fault *fault)
 {
@@ -422,11 +428,10 @@ static enum hf_result scan(struct redis *r, const struct buf *pattern, struct bu
     return HF_DONE;
 }
 
-/* SCAN looks at every key of the database, not only ours: O(their number), in steps of 1000 that
- * hold nobody up.  A name may come twice, and one that came or went meanwhile may be missing. */
+/* SCAN visits every key of the database, not only those of locks, in steps of 1000 that do not
+ * block the server.  It may return a name twice, and may miss one that came or went meanwhile. */
 static enum hf_result redis_list(struct lease *l, const char *prefix, size_t prefix_len,
-                                 bool (*each)(void *ctx, const char *name), void *ctx,
-                                 struct hf_fault *fault)
+                                 lease_each_name *each, void *ctx, struct hf_fault *fault)
 {
     struct redis *r = redis_of(l);
     struct names found = {0};
@@ -465,18 +470,17 @@ static enum hf_result redis_break(struct lease *l, const char *key, size_t key_l
 {
     struct redis *r = redis_of(l);
     struct lease_request q = {.key = key, .key_len = key_len};
-    enum hf_result result = lease_check_key(&lease_redis.info, key, key_len, fault);
-    if (result == HF_DONE)
-        result = redis_call(&r->caller, SCRIPT_BREAK, &q, 1, 4, fault);
+    enum hf_result result = redis_call(&r->caller, SCRIPT_BREAK, &q, 1, 4, fault);
     if (result == HF_DONE)
         redis_call_done(&r->caller, 1);
     return result;
 }
 
 const struct lease_driver lease_redis = {
-    .info = {.name = "redis",
+    .info = {.size = sizeof(struct hf_driver_info),
+             .name = "redis",
              .url = "redis://[[user]:password@]host[:port][/db], "
-                    "unix://[[user]:password@]/path[?db=N]",
+                    "redis+unix://[[user]:password@]/path[?db=N]",
              .fence = HF_FENCE_CLOCK,
              .processes = true,
              .outlives = true,
@@ -484,8 +488,8 @@ const struct lease_driver lease_redis = {
              .shared = true,
              .priority = true,
              .slots = true,
-             .ttl_min_ms = TTL_MIN_MS,
-             .ttl_max_ms = TTL_MAX_MS,
+             .ttl_min_ms = LEASE_TTL_MIN_MS,
+             .ttl_max_ms = LEASE_TTL_MAX_MS,
              .name_len_max = LEASE_NAME_MAX,
              .ttl = "the Redis server's wall clock, to the millisecond; leases end early if it is "
                     "set forward, late if it is set back",
@@ -498,10 +502,10 @@ const struct lease_driver lease_redis = {
                  "not got the latest and whose clock is behind. A failover can lose leases too: "
                  "replication is asynchronous. No eviction of keys (maxmemory-policy noeviction), "
                  "no cluster"},
-    .schemes = (const char *const[]){"redis://", "unix:", NULL},
+    .schemes = (const char *const[]){"redis://", "redis+unix:", "unix:", NULL},
     .open = redis_open,
     .close = redis_close,
-    .another = redis_another,
+    .clone = redis_clone,
     .acquire = redis_acquire,
     .renew = redis_renew,
     .release = redis_release,

@@ -1,12 +1,12 @@
-/* The SQL driver's statements, each named once, in the language of db/db.h, and its schema.
- * Internal to src/lease/sql*.c. */
+/* The SQL driver's schema and statements, in the language of db/db.h.  Used by the files of
+ * src/lease/sql only. */
 #ifndef HF_LEASE_SQL_STATEMENTS_H
 #define HF_LEASE_SQL_STATEMENTS_H
 
-/* Version n is the nth.  Never edit one that has been released; add another.  A lease or a place is
- * a row while it lasts; nothing is kept of a name that nobody holds or waits for.  Fences and
- * tickets are the database's numbers (db_driver.number).  `turn` is minus the priority: waiters
- * are served by (turn, ticket). */
+/* Migration n leads to version n.  Never edit one that has been released; add another.  A lease or
+ * a place in the queue is one row while it lasts.  Fences and tickets are numbers of the database's
+ * sequence (db_driver.number).  `turn` is minus the priority: waiters are served in the order of
+ * (turn, ticket). */
 #define LEASE_SQL_PART "leases"
 static const char *const lease_sql_migrations[] = {
     "CREATE TABLE leases ("
@@ -66,9 +66,10 @@ static const char *const lease_sql_migrations[] = {
              "{args(first bytes, after bytes, beyond bytes, now bigint, silent bigint,"            \
              " n bigint)}")
 
-/* Prepared where there is db_driver.run_locked alone: a lease that nobody else is near, in one
- * exchange. TAKE grants what is entirely free and answers the fence; GIVE answers whom to wake. */
-#define LEASE_SQL_ONCE_STATEMENTS(X)                                                               \
+/* Prepared only where the database has db_driver.run_locked: see one_statement.h.  TAKE grants a
+ * name that has neither holders nor waiters, and returns the fence.  GIVE releases a lease and
+ * returns the ticket of the waiter to wake. */
+#define LEASE_SQL_ONE_STATEMENTS(X)                                                                \
     X(TAKE, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"    \
             " SELECT r.name, r.owner, {number}, r.mode, r.slots, r.priority, {now} + r.ttl,"       \
             " r.label WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = r.name)"                 \
@@ -82,9 +83,9 @@ static const char *const lease_sql_migrations[] = {
 
 enum lease_sql_statement {
 #define LEASE_SQL_ENUM(name, sql) LS_##name,
-    LEASE_SQL_STATEMENTS(LEASE_SQL_ENUM) LS_ONCE,
-    LS_BEFORE_ONCE = LS_ONCE - 1,
-    LEASE_SQL_ONCE_STATEMENTS(LEASE_SQL_ENUM)
+    LEASE_SQL_STATEMENTS(LEASE_SQL_ENUM) LS_ONE_FIRST,
+    LS_ONE_BEFORE = LS_ONE_FIRST - 1,
+    LEASE_SQL_ONE_STATEMENTS(LEASE_SQL_ENUM)
 #undef LEASE_SQL_ENUM
         LS_COUNT
 };

@@ -1,9 +1,12 @@
-/* Entries by key, and in each the holders and the queue: see memory_table.h.  Under the table's
- * mutex.  A walk costs as much as there are holders and waiters of the key. */
-#include "lease/memory_table.h"
+/* See table.h.  Everything runs under the table's mutex.  A walk over an entry costs as much as the
+ * key has holders and waiters. */
+#include "lease/memory/table.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/hash.h"
 
 #define SPARE_CLAIMS_MAX 256
 #define KEPT_ENTRIES_MAX 1024
@@ -33,15 +36,19 @@ struct claim *claim_new(struct table *t, const struct lease_request *r)
     return c;
 }
 
-static void claim_rouse(struct claim *c)
+static void claim_wake(struct claim *c)
 {
-    for (struct sleeper *s = c->sleepers; s; s = s->next)
-        pthread_cond_signal(&s->cond);
+    for (struct sleeper *s = c->sleepers; s; s = s->next) {
+        if (s->fd >= 0)
+            (void)eventfd_write(s->fd, 1); /* fails only if it is readable already */
+        else
+            pthread_cond_signal(&s->cond);
+    }
 }
 
 static void claim_free(struct table *t, struct claim *c)
 {
-    claim_rouse(c);
+    claim_wake(c);
     for (struct sleeper *s = c->sleepers; s; s = s->next)
         s->claim = NULL;
     t->n_claims--;
@@ -78,9 +85,9 @@ static size_t *holders_of_mode(struct entry *e, enum hf_mode mode)
     return mode == HF_SHARED ? &e->n_shared : &e->n_exclusive;
 }
 
-static size_t *of_mode(struct ahead *ahead, enum hf_mode mode)
+static size_t *waiters_of_mode(struct waiter_count *count, enum hf_mode mode)
 {
-    return mode == HF_SHARED ? &ahead->shared : &ahead->exclusive;
+    return mode == HF_SHARED ? &count->shared : &count->exclusive;
 }
 
 void entry_end_holder(struct table *t, struct entry *e, struct claim **at)
@@ -90,12 +97,11 @@ void entry_end_holder(struct table *t, struct entry *e, struct claim **at)
     claim_free(t, c);
 }
 
-/* Finding who is before the last costs a walk; the last one leaves only when it is served, or gives
- * up. */
+/* If the last waiter leaves, finding the one before it costs a walk over the queue. */
 struct claim *entry_dequeue(struct entry *e, struct claim **at)
 {
     struct claim *c = claim_unlink(at);
-    --*of_mode(&e->waiting, c->mode);
+    --*waiters_of_mode(&e->waiting, c->mode);
     if (e->last_waiter == c) {
         e->last_waiter = e->waiters;
         while (e->last_waiter && e->last_waiter->next)
@@ -115,20 +121,20 @@ void entry_set_until(struct entry *e, struct claim *c, int64_t until_us)
     e->due_us = until_us < e->due_us ? until_us : e->due_us;
 }
 
-struct ahead entry_ahead_of(const struct entry *e, const struct claim *upto, int priority)
+struct waiter_count entry_ahead_of(const struct entry *e, const struct claim *upto, int priority)
 {
     if (!upto && (!e->last_waiter || e->last_waiter->priority >= priority))
         return e->waiting;
-    struct ahead ahead = {0};
+    struct waiter_count ahead = {0};
     for (const struct claim *w = e->waiters; w && w != upto; w = w->next) {
         if (!upto && w->priority < priority)
             break;
-        ++*of_mode(&ahead, w->mode);
+        ++*waiters_of_mode(&ahead, w->mode);
     }
     return ahead;
 }
 
-bool entry_is_free_for(const struct entry *e, enum hf_mode mode, const struct ahead *ahead)
+bool entry_is_free_for(const struct entry *e, enum hf_mode mode, const struct waiter_count *ahead)
 {
     if (mode == HF_SHARED)
         return e->n_exclusive == 0 && ahead->exclusive == 0;
@@ -143,29 +149,29 @@ int64_t entry_first_end_us(const struct entry *e)
     return first;
 }
 
-struct claim *entry_watch(const struct entry *e, int64_t *ret_us)
+struct claim *entry_watcher(const struct entry *e, int64_t *ret_alarm_us)
 {
     int64_t until_us = entry_first_end_us(e);
     struct claim *w = e->waiters;
     for (; w && !w->sleepers; w = w->next)
         until_us = w->until_us < until_us ? w->until_us : until_us;
-    *ret_us = until_us;
+    *ret_alarm_us = until_us;
     return w;
 }
 
-void entry_rouse(struct entry *e)
+void entry_wake(struct entry *e)
 {
     if (!e->waiters)
         return;
-    struct ahead ahead = {0};
+    struct waiter_count ahead = {0};
     for (struct claim *w = e->waiters; w && entry_is_free_for(e, w->mode, &ahead); w = w->next) {
-        claim_rouse(w);
-        ++*of_mode(&ahead, w->mode);
+        claim_wake(w);
+        ++*waiters_of_mode(&ahead, w->mode);
     }
     int64_t until_us;
-    struct claim *watch = entry_watch(e, &until_us);
-    if (watch && watch->sleepers->alarm_us > until_us)
-        claim_rouse(watch);
+    struct claim *watcher = entry_watcher(e, &until_us);
+    if (watcher && watcher->sleepers->alarm_us > until_us)
+        claim_wake(watcher);
 }
 
 void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t until_us)
@@ -175,7 +181,7 @@ void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t unti
     c->next = e->holders;
     e->holders = c;
     ++*holders_of_mode(e, c->mode);
-    claim_rouse(c); /* another thread may sleep for the same owner */
+    claim_wake(c); /* a second thread may sleep for the same owner */
 }
 
 void entry_enqueue(struct entry *e, struct claim *c)
@@ -189,7 +195,7 @@ void entry_enqueue(struct entry *e, struct claim *c)
     *at = c;
     if (!c->next)
         e->last_waiter = c;
-    ++*of_mode(&e->waiting, c->mode);
+    ++*waiters_of_mode(&e->waiting, c->mode);
 }
 
 void entry_tidy(struct table *t, struct entry *e, int64_t now_us)
@@ -218,20 +224,12 @@ void entry_tidy(struct table *t, struct entry *e, int64_t now_us)
         changed = true;
     }
     if (changed)
-        entry_rouse(e);
+        entry_wake(e);
 }
 
 bool entry_is_empty(const struct entry *e) { return !e->holders && !e->waiters; }
 
 /* ---- the table ---- */
-
-static uint64_t hash_of(const char *key, size_t len)
-{
-    uint64_t hash = 14695981039346656037U;
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ (unsigned char)key[i]) * 1099511628211U;
-    return hash ^ hash >> 32;
-}
 
 static struct entry **entry_at(struct table *t, uint64_t hash, const char *key, size_t len)
 {
@@ -253,7 +251,7 @@ static struct entry *find_hashed(struct table *t, uint64_t hash, const char *key
 
 struct entry *table_find(struct table *t, const char *key, size_t len, int64_t now_us)
 {
-    return find_hashed(t, hash_of(key, len), key, len, now_us);
+    return find_hashed(t, hash_bytes(key, len), key, len, now_us);
 }
 
 static void entry_drop(struct table *t, struct entry **at)
@@ -303,7 +301,7 @@ static void table_grow(struct table *t)
 
 struct entry *table_get(struct table *t, const char *key, size_t len, int64_t now_us)
 {
-    uint64_t hash = hash_of(key, len);
+    uint64_t hash = hash_bytes(key, len);
     struct entry *e = find_hashed(t, hash, key, len, now_us);
     if (e)
         return e;

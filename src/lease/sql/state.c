@@ -1,7 +1,7 @@
-/* Reading a name's rows and judging a request by them.  The judgement is the contract of lease.h:
- * waiters who come first go first, shared ones beside each other, exclusive ones up to the slots.
- * Thread: that of the handle. */
-#include "lease/sql_state.h"
+/* See state.h.  name_state_judge implements the rules of lease.h: waiters are served in order,
+ * shared holders beside each other, exclusive ones up to the number of slots.  Runs on the handle's
+ * thread. */
+#include "lease/sql/state.h"
 
 #include <string.h>
 
@@ -31,7 +31,7 @@ static bool row_read(struct db_stmt *stmt, struct claim_row *row)
     return true;
 }
 
-/* Dead rows are left out and told of. */
+/* Rows that have ended are left out; *ret_dead tells whether there were any. */
 static enum hf_status read_all(struct db_stmt *stmt, int64_t extra_ms, int64_t now,
                                struct claim_rows *rows, bool *ret_dead, struct hf_err *err)
 {

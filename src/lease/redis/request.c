@@ -1,25 +1,25 @@
-/* See redis_request.h. */
-#include "lease/redis_request.h"
+/* See request.h. */
+#include "lease/redis/request.h"
 
 #include <string.h>
 
-#include "lease/redis_scripts.h"
+#include "lease/redis/scripts.h"
 
 #define KEY_FENCE "holdfast:fence"
 #define OWNER_LEN (2 * LEASE_OWNER_SIZE)
 
-_Static_assert(WAITER_SILENT_MS == 5000, "the scripts say it too");
+_Static_assert(WAITER_SILENT_MS == 5000, "the scripts contain it as SILENT");
 
 const struct redis_arg redis_scripts[N_SCRIPTS] = {
     [SCRIPT_ACQUIRE] = {REDIS_ACQUIRE, sizeof REDIS_ACQUIRE - 1},
     [SCRIPT_RENEW] = {REDIS_RENEW, sizeof REDIS_RENEW - 1},
     [SCRIPT_RELEASE] = {REDIS_RELEASE, sizeof REDIS_RELEASE - 1},
-    [SCRIPT_TOUCH] = {REDIS_TOUCH, sizeof REDIS_TOUCH - 1},
+    [SCRIPT_HEARTBEAT] = {REDIS_HEARTBEAT, sizeof REDIS_HEARTBEAT - 1},
     [SCRIPT_BREAK] = {REDIS_BREAK, sizeof REDIS_BREAK - 1},
     [SCRIPT_INSPECT] = {REDIS_INSPECT, sizeof REDIS_INSPECT - 1},
 };
 
-/* One call of a script: its keys and arguments. */
+/* The keys and arguments of one call of a script. */
 #define CALL_ARGS_MAX 4
 struct call {
     char key[REDIS_KEY_SIZE], owner[OWNER_LEN + 1], ttl[24];
@@ -34,7 +34,7 @@ size_t redis_key(char ret[REDIS_KEY_SIZE], const char *name, size_t len)
     return (size_t)(p - ret) + sizeof REDIS_KEY_TAIL - 1;
 }
 
-/* printf would cost a twentieth of the client's part. */
+/* Writes `n` in decimal and returns the length; printf would cost a twentieth of a request. */
 static size_t decimal(char *out, int64_t n)
 {
     char text[20];

@@ -1,21 +1,23 @@
-/* memory: leases in a table of this process.  Below src/lock, as every driver; what other drivers
- * ask a server for happens here under one mutex, so any thread may call through its own handle. */
-#include "lease/memory_table.h"
+/* The memory driver: leases in a table of this process.  What other drivers ask a server for
+ * happens here under one mutex, so any thread may call through a handle of its own. */
+#include "lease/memory/table.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-#define TTL_MIN_MS 100
-#define TTL_MAX_MS (INT64_C(7) * 86400000)
+#include "base/wait.h"
+
 #define CLAIMS_MAX 1000000 /* holders and waiters in a table: some 250 MB */
-#define WAIT_MAX_MS 3600000
 #define SILENT_US (INT64_C(1000) * WAITER_SILENT_MS)
-/* Conditions sleep by the monotonic clock, which stands while the machine is suspended: the watch
- * looks again at least this often.  A test's clock moves as it likes and is looked at often. */
-#define WATCH_MAX_US INT64_C(1000000)
-#define FAKE_MAX_US INT64_C(2000)
+/* Waits are counted on the monotonic clock, which stands still while the machine is suspended, so
+ * the watcher looks at the table's clock at least this often. */
+#define WATCHER_SLEEP_MAX_US INT64_C(1000000)
+/* A test's clock moves without waking anybody: sleepers look at it this often. */
+#define FAKE_CLOCK_SLEEP_US INT64_C(2000)
+/* How often a sleeper that could get no eventfd looks at the caller's wake_fd. */
+#define WAKE_CHECK_US INT64_C(100000)
 
 struct memory {
     struct lease lease;
@@ -24,14 +26,13 @@ struct memory {
 
 extern const struct lease_driver lease_memory;
 
+/* Locks the table. */
 static struct table *table_of(struct lease *l)
 {
     struct table *t = ((struct memory *)(void *)l)->table;
     pthread_mutex_lock(&t->lock);
     return t;
 }
-
-static bool is_real(const struct table *t) { return t->clock == &clock_system; }
 
 /* ---- handles ---- */
 
@@ -49,11 +50,11 @@ static enum hf_result memory_open(const char *url, const struct lease_options *o
 {
     if (strcmp(url, "memory:") != 0)
         return fault_set(fault, HF_BAD_REQUEST, "nothing follows memory: in a URL");
-    *ret = handle_new(table_new(options && options->clock ? options->clock : &clock_system));
+    *ret = handle_new(table_new(options->clock));
     return HF_DONE;
 }
 
-static enum hf_result memory_another(struct lease *l, struct lease **ret, struct hf_fault *fault)
+static enum hf_result memory_clone(struct lease *l, struct lease **ret, struct hf_fault *fault)
 {
     (void)fault;
     struct table *t = table_of(l);
@@ -64,8 +65,6 @@ static enum hf_result memory_another(struct lease *l, struct lease **ret, struct
 
 static void memory_close(struct lease *l)
 {
-    if (!l)
-        return;
     struct table *t = table_of(l);
     bool last = --t->refs == 0;
     pthread_mutex_unlock(&t->lock);
@@ -76,20 +75,13 @@ static void memory_close(struct lease *l)
 
 /* ---- acquire, renew, release ---- */
 
-static enum hf_result slots_differ(const struct entry *e, const struct lease_request *r,
-                                   struct hf_fault *fault)
-{
-    return fault_set(fault, HF_BAD_REQUEST, "%u slots asked for, but others say %u", r->slots,
-                     e->slots);
-}
-
 static struct lease_verdict granted(const struct claim *c, int64_t now_us)
 {
     return (struct lease_verdict){
         .result = HF_DONE, .fence = c->fence, .remaining_ms = (c->until_us - now_us) / 1000};
 }
 
-/* `e` is the key's, tidied and maybe empty. */
+/* `e` is the key's entry, tidied and possibly empty. */
 static struct lease_verdict acquire_one(struct table *t, struct entry *e,
                                         const struct lease_request *r, int64_t now_us)
 {
@@ -98,11 +90,11 @@ static struct lease_verdict acquire_one(struct table *t, struct entry *e,
         return granted(*at, now_us);
     at = claim_find(&e->waiters, r->owner);
     struct claim *c = at ? *at : NULL;
-    struct ahead ahead = entry_ahead_of(e, c, r->priority);
+    struct waiter_count ahead = entry_ahead_of(e, c, r->priority);
     if (entry_is_free_for(e, c ? c->mode : r->mode, &ahead)) {
         c = at ? entry_dequeue(e, at) : claim_new(t, r);
         entry_grant(t, e, c, now_us + 1000 * r->ttl_ms);
-        entry_rouse(e);
+        entry_wake(e);
         return granted(c, now_us);
     }
     if (!c && r->queue) {
@@ -120,7 +112,7 @@ static struct lease_verdict acquire_one(struct table *t, struct entry *e,
     return verdict;
 }
 
-/* Looked at before anything is done. */
+/* Checks the whole batch before anything is done. */
 static enum hf_result slots_agree(struct table *t, const struct lease_request *requests, size_t n,
                                   int64_t now_us, struct hf_fault *fault)
 {
@@ -128,7 +120,7 @@ static enum hf_result slots_agree(struct table *t, const struct lease_request *r
         const struct lease_request *r = &requests[i];
         struct entry *e = table_find(t, r->key, r->key_len, now_us);
         if (e && !entry_is_empty(e) && e->slots != r->slots)
-            return slots_differ(e, r, fault);
+            return lease_slots_differ(r->slots, e->slots, fault);
     }
     return HF_DONE;
 }
@@ -137,9 +129,7 @@ static enum hf_result memory_acquire(struct lease *l, const struct lease_request
                                      size_t n, struct lease_verdict *verdicts,
                                      struct hf_fault *fault)
 {
-    enum hf_result result = lease_check(&lease_memory.info, requests, n, fault);
-    if (result != HF_DONE)
-        return result;
+    enum hf_result result = HF_DONE;
     struct table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
     if (n > CLAIMS_MAX - t->n_claims)
@@ -155,7 +145,7 @@ static enum hf_result memory_acquire(struct lease *l, const struct lease_request
         if (e->slots == r->slots)
             verdicts[i] = acquire_one(t, e, r, now_us);
         else
-            result = slots_differ(e, r, fault);
+            result = lease_slots_differ(r->slots, e->slots, fault);
         table_drop_if_empty(t, e);
     }
     pthread_mutex_unlock(&t->lock);
@@ -165,14 +155,7 @@ static enum hf_result memory_acquire(struct lease *l, const struct lease_request
 static enum hf_result memory_renew(struct lease *l, const struct lease_request *requests, size_t n,
                                    struct lease_verdict *verdicts, struct hf_fault *fault)
 {
-    enum hf_result result = HF_DONE;
-    for (size_t i = 0; i < n && result == HF_DONE; i++) {
-        result = lease_check_key(&lease_memory.info, requests[i].key, requests[i].key_len, fault);
-        if (result == HF_DONE)
-            result = lease_check_ttl(&lease_memory.info, requests[i].ttl_ms, fault);
-    }
-    if (result != HF_DONE)
-        return result;
+    (void)fault;
     struct table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
     for (size_t i = 0; i < n; i++) {
@@ -183,7 +166,7 @@ static enum hf_result memory_renew(struct lease *l, const struct lease_request *
         if (at) {
             entry_set_until(e, *at, now_us + 1000 * r->ttl_ms);
             verdicts[i] = granted(*at, now_us);
-            entry_rouse(e); /* a shorter TTL brings the end nearer */
+            entry_wake(e); /* a shorter TTL brings the end nearer */
         }
         table_drop_if_empty(t, e);
     }
@@ -203,7 +186,7 @@ static enum hf_result release_one(struct table *t, struct entry *e,
             return HF_LOST;
         entry_end_waiter(t, e, at);
     }
-    entry_rouse(e);
+    entry_wake(e);
     return HF_DONE;
 }
 
@@ -211,12 +194,7 @@ static enum hf_result memory_release(struct lease *l, const struct lease_request
                                      size_t n, struct lease_verdict *verdicts,
                                      struct hf_fault *fault)
 {
-    for (size_t i = 0; i < n; i++) {
-        enum hf_result result =
-            lease_check_key(&lease_memory.info, requests[i].key, requests[i].key_len, fault);
-        if (result != HF_DONE)
-            return result;
-    }
+    (void)fault;
     struct table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
     for (size_t i = 0; i < n; i++) {
@@ -231,28 +209,18 @@ static enum hf_result memory_release(struct lease *l, const struct lease_request
 
 /* ---- waiting ---- */
 
-/* Until woken or for `us`, measured by the system whatever clock the table has. */
-static void sleep_for(struct table *t, struct sleeper *s, int64_t us)
+/* Sleeps on `cond`, or on an eventfd if the caller's wake_fd has to be watched as well: that costs
+ * two system calls more for each wait. */
+static void sleeper_init(struct sleeper *s, struct claim *c, int wake_fd)
 {
-    int64_t until_us = clock_monotonic_us(&clock_system) + us;
-    struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
-    pthread_cond_timedwait(&s->cond, &t->lock, &until);
-}
-
-static void sleeper_init(struct sleeper *s, struct claim *c)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    hf_check(pthread_cond_init(&s->cond, &attr) == 0);
-    pthread_condattr_destroy(&attr);
-    s->claim = c;
-    s->alarm_us = INT64_MAX;
-    s->next = c->sleepers;
+    *s = (struct sleeper){.fd = -1, .claim = c, .alarm_us = INT64_MAX, .next = c->sleepers};
+    wait_cond_init(&s->cond);
+    if (wake_fd >= 0)
+        s->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->sleepers = s;
 }
 
-/* The place is kept from now on for as long as that of one who has just asked. */
+/* From now on the place is kept as long as that of a waiter that has just asked. */
 static void sleeper_close(struct table *t, struct entry *e, struct sleeper *s)
 {
     struct claim *c = s->claim;
@@ -263,61 +231,84 @@ static void sleeper_close(struct table *t, struct entry *e, struct sleeper *s)
         *at = s->next;
         if (c->fence == 0) {
             entry_set_until(e, c, clock_boot_us(t->clock) + SILENT_US);
-            entry_rouse(e); /* the watch may pass to another */
+            entry_wake(e); /* a new watcher may be needed */
         }
     }
     pthread_cond_destroy(&s->cond);
+    if (s->fd >= 0)
+        close(s->fd);
 }
 
-/* While the sleeper's claim waits, its entry cannot go. */
+/* Sleeps for `us`, or until the claim or wake_fd wakes it.  Releases the table's mutex meanwhile.
+ */
+static void sleeper_sleep(struct table *t, struct sleeper *s, int wake_fd, int64_t us)
+{
+    if (s->fd < 0) {
+        us = wake_fd >= 0 && us > WAKE_CHECK_US ? WAKE_CHECK_US : us;
+        (void)wait_cond_until(&s->cond, &t->lock, wait_now_us() + us);
+        return;
+    }
+    struct pollfd files[] = {{.fd = s->fd, .events = POLLIN}, {.fd = wake_fd, .events = POLLIN}};
+    eventfd_t count;
+    pthread_mutex_unlock(&t->lock);
+    (void)wait_files(files, 2, us);
+    pthread_mutex_lock(&t->lock);
+    (void)eventfd_read(s->fd, &count);
+}
+
+/* How long the sleeper may sleep; sets its alarm if it is the watcher. */
+static int64_t sleep_length_us(const struct table *t, const struct entry *e, struct sleeper *s,
+                               int64_t now_us, int64_t end_us)
+{
+    int64_t alarm_us, us = end_us - now_us;
+    s->alarm_us = INT64_MAX;
+    if (entry_watcher(e, &alarm_us) == s->claim) {
+        s->alarm_us = alarm_us;
+        us = alarm_us - now_us < us ? alarm_us - now_us : us;
+        us = us < WATCHER_SLEEP_MAX_US ? us : WATCHER_SLEEP_MAX_US;
+    }
+    return clock_is_real(t->clock) || us < FAKE_CLOCK_SLEEP_US ? us : FAKE_CLOCK_SLEEP_US;
+}
+
+/* While the sleeper's claim waits, its entry stays. */
 static void sleep_until_turn(struct table *t, struct entry *e, struct sleeper *s,
-                             int64_t timeout_us)
+                             const struct lease *l, int64_t timeout_us)
 {
     int64_t end_us = clock_boot_us(t->clock) + timeout_us;
-    int64_t real_end_us = clock_monotonic_us(&clock_system) + timeout_us;
+    int64_t real_end_us = wait_now_us() + timeout_us; /* a test's clock may stand still */
     while (s->claim) {
         int64_t now_us = clock_boot_us(t->clock);
         entry_tidy(t, e, now_us);
         struct claim *c = s->claim;
-        if (!c) /* granted to another thread of the same owner, and run out since */
-            break;
-        struct ahead ahead = entry_ahead_of(e, c, 0);
-        if (c->fence != 0 || entry_is_free_for(e, c->mode, &ahead) || now_us >= end_us ||
-            clock_monotonic_us(&clock_system) >= real_end_us)
-            break;
-        int64_t watch_us, us = end_us - now_us;
-        s->alarm_us = INT64_MAX;
-        if (entry_watch(e, &watch_us) == c) {
-            s->alarm_us = watch_us;
-            us = watch_us - now_us < us ? watch_us - now_us : us;
-            us = us < WATCH_MAX_US ? us : WATCH_MAX_US;
-        }
-        sleep_for(t, s, is_real(t) || us < FAKE_MAX_US ? us : FAKE_MAX_US);
+        if (!c) /* a second thread of this owner was granted the lease, and it has run out */
+            return;
+        struct waiter_count ahead = entry_ahead_of(e, c, 0);
+        if (c->fence != 0 || entry_is_free_for(e, c->mode, &ahead))
+            return;
+        if (now_us >= end_us || wait_now_us() >= real_end_us || lease_is_woken(l))
+            return;
+        sleeper_sleep(t, s, l->wake_fd, sleep_length_us(t, e, s, now_us, end_us));
     }
 }
 
 static enum hf_result memory_wait(struct lease *l, const struct lease_request *request,
                                   int64_t timeout_ms, struct hf_fault *fault)
 {
-    enum hf_result result =
-        lease_check_key(&lease_memory.info, request->key, request->key_len, fault);
-    if (result != HF_DONE)
-        return result;
-    timeout_ms = timeout_ms < 0 ? 0 : timeout_ms < WAIT_MAX_MS ? timeout_ms : WAIT_MAX_MS;
+    (void)fault;
     struct table *t = table_of(l);
     struct entry *e = table_find(t, request->key, request->key_len, clock_boot_us(t->clock));
     struct claim **at = e ? claim_find(&e->waiters, request->owner) : NULL;
-    if (at) { /* else it holds it, or has no place to wait at: asking again tells */
+    if (at) { /* otherwise the owner holds it or has no place: asking again tells which */
         struct sleeper s;
-        sleeper_init(&s, *at);
-        sleep_until_turn(t, e, &s, 1000 * timeout_ms);
+        sleeper_init(&s, *at, l->wake_fd);
+        sleep_until_turn(t, e, &s, l, 1000 * timeout_ms);
         sleeper_close(t, e, &s);
     }
     pthread_mutex_unlock(&t->lock);
     return HF_DONE;
 }
 
-/* ---- looking ---- */
+/* ---- inspecting ---- */
 
 static struct hf_holder *show(const struct claim *list, int64_t now_us, size_t *ret_n)
 {
@@ -337,12 +328,10 @@ static struct hf_holder *show(const struct claim *list, int64_t now_us, size_t *
 }
 
 static enum hf_result memory_inspect(struct lease *l, const char *key, size_t key_len,
-                                     struct hf_lock_state *ret, struct hf_fault *fault)
+                                     struct lease_state *ret, struct hf_fault *fault)
 {
-    enum hf_result result = lease_check_key(&lease_memory.info, key, key_len, fault);
-    if (result != HF_DONE)
-        return result;
-    *ret = (struct hf_lock_state){0};
+    (void)fault;
+    *ret = (struct lease_state){0};
     struct table *t = table_of(l);
     int64_t now_us = clock_boot_us(t->clock);
     struct entry *e = table_find(t, key, key_len, now_us);
@@ -361,10 +350,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* `each` runs without the mutex, on copies: it may call us. */
+/* `each` gets copies and runs without the mutex, so it may call the driver. */
 static enum hf_result memory_list(struct lease *l, const char *prefix, size_t prefix_len,
-                                  bool (*each)(void *ctx, const char *name), void *ctx,
-                                  struct hf_fault *fault)
+                                  lease_each_name *each, void *ctx, struct hf_fault *fault)
 {
     (void)fault;
     VEC(char *) names = {0};
@@ -393,15 +381,13 @@ static enum hf_result memory_list(struct lease *l, const char *prefix, size_t pr
 static enum hf_result memory_break(struct lease *l, const char *key, size_t key_len,
                                    struct hf_fault *fault)
 {
-    enum hf_result result = lease_check_key(&lease_memory.info, key, key_len, fault);
-    if (result != HF_DONE)
-        return result;
+    (void)fault;
     struct table *t = table_of(l);
     struct entry *e = table_find(t, key, key_len, clock_boot_us(t->clock));
     if (e) {
         while (e->holders)
             entry_end_holder(t, e, &e->holders);
-        entry_rouse(e);
+        entry_wake(e);
     }
     table_drop_if_empty(t, e);
     pthread_mutex_unlock(&t->lock);
@@ -409,7 +395,8 @@ static enum hf_result memory_break(struct lease *l, const char *key, size_t key_
 }
 
 const struct lease_driver lease_memory = {
-    .info = {.name = "memory",
+    .info = {.size = sizeof(struct hf_driver_info),
+             .name = "memory",
              .url = "memory:",
              .fence = HF_FENCE_COUNTER,
              .processes = false,
@@ -418,15 +405,15 @@ const struct lease_driver lease_memory = {
              .shared = true,
              .priority = true,
              .slots = true,
-             .ttl_min_ms = TTL_MIN_MS,
-             .ttl_max_ms = TTL_MAX_MS,
+             .ttl_min_ms = LEASE_TTL_MIN_MS,
+             .ttl_max_ms = LEASE_TTL_MAX_MS,
              .name_len_max = LEASE_NAME_MAX,
              .ttl = "this machine's boot-time clock, to the microsecond",
              .survives = "nothing: it lives and ends with the process that opened it"},
     .schemes = (const char *const[]){"memory:", NULL},
     .open = memory_open,
     .close = memory_close,
-    .another = memory_another,
+    .clone = memory_clone,
     .acquire = memory_acquire,
     .renew = memory_renew,
     .release = memory_release,

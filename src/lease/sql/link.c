@@ -1,14 +1,13 @@
-/* The connection behind a handle: made, replaced when it leads nowhere, its transactions.  Thread:
- * that of the handle. */
-#include "lease/sql_link.h"
+/* See link.h. */
+#include "lease/sql/link.h"
 
 static const char *const statement_sql[LS_COUNT] = {
 #define STATEMENT_SQL(name, sql) [LS_##name] = sql,
-    LEASE_SQL_STATEMENTS(STATEMENT_SQL) LEASE_SQL_ONCE_STATEMENTS(STATEMENT_SQL)
+    LEASE_SQL_STATEMENTS(STATEMENT_SQL) LEASE_SQL_ONE_STATEMENTS(STATEMENT_SQL)
 #undef STATEMENT_SQL
 };
 
-enum hf_result sql_tell(enum hf_status status, const struct hf_err *err, struct hf_fault *fault)
+enum hf_result sql_result(enum hf_status status, const struct hf_err *err, struct hf_fault *fault)
 {
     switch (status) {
     case HF_OK:
@@ -35,7 +34,7 @@ void sql_disconnect(struct sql_lease *s)
 {
     db_close(s->db);
     s->db = NULL;
-    s->swept_at = 0;
+    s->swept_at_ms = 0;
 }
 
 enum hf_status sql_connect(struct sql_lease *s, struct hf_err *err)
@@ -46,7 +45,7 @@ enum hf_status sql_connect(struct sql_lease *s, struct hf_err *err)
     if (status == HF_OK)
         status = db_migrate_part(s->db, LEASE_SQL_PART, lease_sql_migrations,
                                  sizeof lease_sql_migrations / sizeof *lease_sql_migrations, err);
-    int n = status == HF_OK && s->db->driver->run_locked ? LS_COUNT : LS_ONCE;
+    int n = status == HF_OK && s->db->driver->run_locked ? LS_COUNT : LS_ONE_FIRST;
     for (int i = 0; i < n && status == HF_OK; i++)
         status = s->db->driver->prepare(s->db, statement_sql[i], &s->stmts[i], err);
     if (status != HF_OK)

@@ -1,0 +1,19 @@
+/* Remembers the last name that a handle found contended.  If a lock is contended, the driver reads
+ * its state before it tries to take it, and a waiter far back in a long queue only counts the
+ * waiters before it: no more work for the database than necessary.  Runs on the handle's thread. */
+#ifndef HF_LEASE_SQL_CONTENTION_H
+#define HF_LEASE_SQL_CONTENTION_H
+
+#include "lease/sql/link.h"
+
+/* Was the name held or waited for when the handle last asked for it? */
+bool contention_is_known(const struct sql_lease *s, const struct lease_request *r);
+/* And did so many wait before the request that its turn cannot be near? */
+bool contention_is_long_queue(const struct sql_lease *s, const struct lease_request *r);
+/* The name is contended. */
+void contention_set(struct sql_lease *s, const struct lease_request *r);
+/* Updates what is known from s->state, which was read for the request. */
+void contention_update(struct sql_lease *s, const struct lease_request *r,
+                       const struct standing *st);
+
+#endif

@@ -1,0 +1,26 @@
+/* The PostgreSQL driver: the SQL driver on a server. */
+#include "lease/sql/sql.h"
+
+extern const struct lease_driver lease_postgres;
+
+const struct lease_driver lease_postgres = {
+    .info = {.size = sizeof(struct hf_driver_info),
+             .name = "postgres",
+             .url = "postgres://[USER[:PASSWORD]@]HOST[:PORT][,HOST...]/DATABASE",
+             .fence = HF_FENCE_DURABLE,
+             .processes = true,
+             .outlives = true,
+             .fair = true,
+             .shared = true,
+             .priority = true,
+             .slots = true,
+             .ttl_min_ms = LEASE_TTL_MIN_MS,
+             .ttl_max_ms = LEASE_TTL_MAX_MS,
+             .name_len_max = LEASE_NAME_MAX,
+             .ttl = "the server's wall clock, to the millisecond",
+             .survives = "all that a commit survives there: the end of any process, of the server "
+                         "and of its machine; a standby that takes over, if commits wait for it "
+                         "(synchronous_standby_names)"},
+    .schemes = (const char *const[]){"postgres:", "postgresql:", NULL},
+    SQL_FUNCTIONS,
+};

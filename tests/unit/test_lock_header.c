@@ -1,0 +1,286 @@
+/* Claims about the public header as such: structs of older and newer programs, versions, calls that
+ * accept NULL, and cancel handles. */
+#include "support/fixtures.h"
+
+#include "support/lock.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct hf_locks *open_memory(void)
+{
+    struct hf_locks *locks = NULL;
+    assert_int_equal(hf_open("memory:", NULL, &locks, NULL), HF_DONE);
+    return locks;
+}
+
+/* ---- structs that can grow ---- */
+
+/* What a program sees that was compiled when the options ended with wait_ms, and one that was
+ * compiled with a header that has a member more. */
+struct old_options {
+    size_t size;
+    int64_t ttl_ms, wait_ms;
+};
+struct new_options {
+    struct hf_lock_options known;
+    int64_t something_new;
+};
+
+static void an_older_smaller_struct_is_accepted(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *lock, *second;
+    /* Bytes behind the end of the old struct must not be read. */
+    struct {
+        struct old_options old;
+        unsigned char behind[sizeof(struct hf_lock_options)];
+    } program;
+    memset(&program, 0xff, sizeof program);
+    program.old = (struct old_options){.size = sizeof program.old, .ttl_ms = 5000, .wait_ms = 20};
+    const struct hf_lock_options *options = (const void *)&program;
+    assert_int_equal(hf_lock(locks, "x", options, &lock, NULL), HF_DONE);
+    assert_true(hf_lock_deadline_ms(lock) <= boot_ms() + 5000);
+    int64_t begun = boot_ms();
+    assert_int_equal(hf_lock(locks, "x", options, &second, NULL), HF_TAKEN);
+    assert_true(boot_ms() - begun >= 19);
+    hf_close(locks);
+}
+
+static void a_newer_larger_struct_is_accepted_if_its_tail_is_zero(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *lock;
+    struct hf_fault fault;
+    struct new_options program = {.known = HF_LOCK_OPTIONS(.ttl_ms = 5000)};
+    program.known.size = sizeof program;
+    assert_int_equal(hf_lock(locks, "x", &program.known, &lock, &fault), HF_DONE);
+    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    program.something_new = 1;
+    assert_int_equal(hf_lock(locks, "x", &program.known, &lock, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "hf_lock_options"));
+    assert_non_null(strstr(fault.msg, HF_VERSION_TEXT));
+    assert_int_equal(holders_of(locks, "x"), 0);
+    hf_close(locks);
+}
+
+static void a_struct_without_a_size_is_refused_by_name(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory(), *none = NULL;
+    struct hf_lock *lock;
+    struct hf_fault fault;
+    struct hf_lock_options options = {.ttl_ms = 5000};
+    struct hf_options open = {.timeout_ms = 100};
+    struct hf_election election = {.name = "x"};
+    struct hf_stats stats = {.granted = 7};
+    struct hf_grant grant = {.fence = 7};
+    struct hf_lock_state found = {.last_fence = 7};
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "hf_lock_options"));
+    assert_int_equal(hf_open("memory:", &open, &none, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "hf_options"));
+    assert_int_equal(hf_elect(locks, &election, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "hf_election"));
+    assert_int_equal(hf_stats(locks, &stats, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "hf_stats"));
+    assert_int_equal(hf_lease_get(locks, "x", NULL, &grant, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "hf_grant"));
+    assert_int_equal(hf_inspect(locks, "x", &found, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "hf_lock_state"));
+    assert_int_equal(stats.granted + (uint64_t)grant.fence + (uint64_t)found.last_fence, 21);
+    assert_int_equal(holders_of(locks, "x"), 0);
+    options.size = SIZE_MAX; /* nobody initialised it */
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, &fault), HF_BAD_REQUEST);
+    hf_close(locks);
+}
+
+static void answers_fit_the_struct_of_an_older_or_newer_program(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *lock;
+    assert_int_equal(hf_lock(locks, "x", NULL, &lock, NULL), HF_DONE);
+    struct hf_stats old;
+    memset(&old, 0xee, sizeof old);
+    old.size = offsetof(struct hf_stats, taken); /* it ends with `granted` */
+    assert_int_equal(hf_stats(locks, &old, NULL), HF_DONE);
+    assert_int_equal(old.granted, 1);
+    assert_int_equal(old.taken, UINT64_C(0xeeeeeeeeeeeeeeee)); /* not its own: untouched */
+    assert_int_equal(old.size, offsetof(struct hf_stats, taken));
+    struct {
+        struct hf_stats known;
+        uint64_t something_new;
+    } program;
+    memset(&program, 0xee, sizeof program);
+    program.known.size = sizeof program;
+    assert_int_equal(hf_stats(locks, &program.known, NULL), HF_DONE);
+    assert_int_equal(program.known.granted, 1);
+    assert_int_equal(program.something_new, 0);
+    assert_int_equal(program.known.size, sizeof program);
+    hf_close(locks);
+}
+
+static void holders_and_drivers_tell_their_size(void **state)
+{
+    (void)state;
+    size_t n;
+    const struct hf_driver_info *const *drivers = hf_drivers(&n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(drivers[i]->size, sizeof(struct hf_driver_info));
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *lock;
+    struct hf_lock_state found = HF_LOCK_STATE_INIT;
+    struct hf_lock_options shared = HF_LOCK_OPTIONS(.mode = HF_SHARED, .label = "one of two");
+    assert_int_equal(hf_lock(locks, "x", &shared, &lock, NULL), HF_DONE);
+    assert_int_equal(hf_lock(locks, "x", &shared, &lock, NULL), HF_DONE);
+    assert_int_equal(hf_inspect(locks, "x", &found, NULL), HF_DONE);
+    assert_int_equal(found.n_holders, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(found.holders[i]->size, sizeof(struct hf_holder));
+        assert_string_equal(found.holders[i]->label, "one of two");
+    }
+    hf_lock_state_close(&found);
+    assert_int_equal(found.n_holders, 0);
+    hf_lock_state_close(&found); /* a second time does no harm */
+    hf_close(locks);
+}
+
+static void the_version_is_one_in_three_forms(void **state)
+{
+    (void)state;
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", HF_VERSION_MAJOR, HF_VERSION_MINOR, HF_VERSION_PATCH);
+    assert_string_equal(HF_VERSION_TEXT, text);
+    assert_string_equal(hf_version_text(), text);
+    assert_int_equal(hf_version(), HF_VERSION);
+}
+
+static void what_frees_accepts_null(void **state)
+{
+    (void)state;
+    hf_close(NULL);
+    assert_int_equal(hf_unlock(NULL, NULL), HF_DONE);
+    assert_int_equal(hf_unlock_many(NULL, NULL), HF_DONE);
+    hf_lock_state_close(NULL);
+    hf_cancel_free(NULL);
+}
+
+/* ---- cancelling ---- */
+
+struct waiter {
+    pthread_t thread;
+    struct hf_locks *locks;
+    struct hf_lock_options options;
+    enum hf_result result;
+    int64_t ended_ms;
+};
+
+static void *wait_for_it(void *arg)
+{
+    struct waiter *w = arg;
+    struct hf_lock *lock = NULL;
+    w->result = hf_lock(w->locks, "x", &w->options, &lock, NULL);
+    w->ended_ms = boot_ms();
+    if (w->result == HF_DONE)
+        (void)!hf_unlock(lock, NULL);
+    return NULL;
+}
+
+static bool both_wait(void *locks) { return waiters_of(locks, "x") == 2; }
+
+static struct hf_cancel *to_be_triggered;
+static void trigger(int signo)
+{
+    (void)signo;
+    hf_cancel_trigger(to_be_triggered);
+}
+
+/* In the queue, and in the pause between two retries. */
+static void a_trigger_ends_every_wait_at_once(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *held;
+    assert_int_equal(hf_lock(locks, "x", NULL, &held, NULL), HF_DONE);
+    for (int by_signal = 0; by_signal < 2; by_signal++) {
+        struct hf_cancel *cancel = hf_cancel_new();
+        assert_false(hf_cancel_is_triggered(cancel));
+        struct waiter w[3] = {
+            {.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER, .cancel = cancel)},
+            {.options = HF_LOCK_OPTIONS(.wait_ms = 60000, .cancel = cancel)},
+            {.options = HF_LOCK_OPTIONS(.retries = 5, .retry_ms = 60000, .cancel = cancel)},
+        };
+        for (int i = 0; i < 3; i++) {
+            w[i].locks = locks;
+            assert_int_equal(pthread_create(&w[i].thread, NULL, wait_for_it, &w[i]), 0);
+        }
+        assert_true(becomes(both_wait, locks));
+        nap_ms(100); /* all are asleep */
+        int64_t begun = boot_ms();
+        if (by_signal) {
+            to_be_triggered = cancel;
+            signal(SIGUSR1, trigger);
+            raise(SIGUSR1);
+            signal(SIGUSR1, SIG_DFL);
+        } else {
+            hf_cancel_trigger(cancel);
+        }
+        assert_true(hf_cancel_is_triggered(cancel));
+        for (int i = 0; i < 3; i++) {
+            pthread_join(w[i].thread, NULL);
+            assert_int_equal(w[i].result, HF_TAKEN);
+            assert_true(w[i].ended_ms - begun < 100);
+        }
+        assert_int_equal(waiters_of(locks, "x"), 0);
+        /* It stays triggered: the next call that would have to wait does not. */
+        struct hf_lock *second;
+        assert_int_equal(hf_lock(locks, "x", &w[0].options, &second, NULL), HF_TAKEN);
+        hf_cancel_free(cancel);
+    }
+    hf_close(locks);
+}
+
+static void a_waiter_that_is_not_cancelled_gets_the_lock(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *held;
+    struct hf_cancel *cancel = hf_cancel_new();
+    struct waiter w[2] = {{.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER, .cancel = cancel)},
+                          {.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER, .cancel = cancel)}};
+    assert_int_equal(hf_lock(locks, "x", NULL, &held, NULL), HF_DONE);
+    for (int i = 0; i < 2; i++) {
+        w[i].locks = locks;
+        assert_int_equal(pthread_create(&w[i].thread, NULL, wait_for_it, &w[i]), 0);
+    }
+    assert_true(becomes(both_wait, locks));
+    int64_t begun = boot_ms();
+    assert_int_equal(hf_unlock(held, NULL), HF_DONE);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(w[i].thread, NULL);
+        assert_int_equal(w[i].result, HF_DONE);
+        assert_true(w[i].ended_ms - begun < 1000); /* woken, not found out by looking */
+    }
+    hf_cancel_free(cancel);
+    hf_close(locks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_older_smaller_struct_is_accepted),
+        cmocka_unit_test(a_newer_larger_struct_is_accepted_if_its_tail_is_zero),
+        cmocka_unit_test(a_struct_without_a_size_is_refused_by_name),
+        cmocka_unit_test(answers_fit_the_struct_of_an_older_or_newer_program),
+        cmocka_unit_test(holders_and_drivers_tell_their_size),
+        cmocka_unit_test(the_version_is_one_in_three_forms),
+        cmocka_unit_test(what_frees_accepts_null),
+        cmocka_unit_test(a_trigger_ends_every_wait_at_once),
+        cmocka_unit_test(a_waiter_that_is_not_cancelled_gets_the_lock),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

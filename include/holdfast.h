@@ -297,7 +297,9 @@ struct hf_lock_state {
     size_t n_holders, n_waiters;
     const struct hf_holder *const *holders;
     const struct hf_holder *const *waiters; /* in the order in which they will be served */
-    int64_t last_fence; /* of the latest grant that the back end remembers; 0: none */
+    /* Of the latest grant, also if the lock is free.  Databases and Redis remember it for a day,
+     * the memory driver while few names are unused; 0: no grant is remembered. */
+    int64_t last_fence;
 };
 #define HF_LOCK_STATE_INIT HF_SIZED_INIT(struct hf_lock_state)
 

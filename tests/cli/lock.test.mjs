@@ -84,6 +84,17 @@ for (const kind of ['sqlite', 'redis']) {
       assert.deepEqual((await json(url(), ['lock', 'show', 'unread'])).holders, []);
     });
 
+    it('shows the last fence of a lock that is free', async () => {
+      const { owner, fence } = await json(url(), ['lock', 'get', 'was/held']);
+      assert.equal((await lock('release', 'was/held', '--owner', owner)).code, 0);
+      const later = await json(url(), ['lock', 'get', 'later']);
+      assert.ok(later.fence > 0);
+      assert.equal((await lock('show', 'was/held')).stdout, `was/held: free, 0 waiting, last fence ${fence}\n`);
+      assert.equal((await json(url(), ['lock', 'show', 'was/held'])).last_fence, fence);
+      assert.equal((await lock('release', 'later', '--owner', later.owner)).code, 0);
+      assert.equal((await lock('show', 'never/held')).stdout, 'never/held: free, 0 waiting, last fence 0\n');
+    });
+
     it('is listed and shown, with its waiters', async () => {
       const held = await json(url(), ['lock', 'get', 'show/one', '--label', 'me']);
       const waiter = begin(url(), ['lock', 'get', 'show/one', '--json']);

@@ -323,6 +323,58 @@ static void inspecting_shows_who_holds_it(void **state)
     state_close(&s);
 }
 
+static int64_t last_fence_of(struct world *w, const char *key)
+{
+    struct lease_state s = inspect(w->l, key);
+    int64_t fence = s.last_fence;
+    assert_int_equal(s.n_holders, 0);
+    state_close(&s);
+    return fence;
+}
+
+static void a_free_lock_shows_its_own_last_fence(void **state)
+{
+    struct world *w = *state;
+    if (w->info->fence == HF_FENCE_NONE)
+        return;
+    char key[64], other_key[64], never[64];
+    key_make(key, "last fence");
+    key_make(other_key, "other");
+    key_make(never, "never");
+    struct party a, other;
+    struct hf_fault fault = {0};
+    party_init(&other, other_key);
+    for (int end = 0; end < 3; end++) {
+        party_init(&a, key);
+        a.r.ttl_ms = end == 1 ? w->info->ttl_min_ms : LONG_MS;
+        assert_int_equal(acquire(w->l, &a), HF_DONE);
+        assert_int_equal(acquire(w->l, &other), HF_DONE); /* whose fence is larger */
+        int64_t fence = a.v.fence, other_fence = other.v.fence;
+        if (end == 0)
+            assert_int_equal(release(w->l, &a), HF_DONE);
+        else if (end == 1)
+            rest_ms(w->info->ttl_min_ms + 50);
+        else
+            must(lease_break(w->l, key, strlen(key), &fault), &fault);
+        assert_int_equal(last_fence_of(w, key), fence);
+        assert_int_equal(release(w->l, &other), HF_DONE);
+        assert_int_equal(last_fence_of(w, key), fence);
+        assert_int_equal(last_fence_of(w, other_key), other_fence);
+    }
+    /* Waiters draw numbers, too; a grant from the queue counts as any other. */
+    struct party next;
+    party_init(&a, key);
+    party_queued(&next, key);
+    assert_int_equal(acquire(w->l, &a), HF_DONE);
+    assert_int_equal(acquire(w->l, &next), HF_TAKEN);
+    assert_int_equal(release(w->l, &a), HF_DONE);
+    assert_int_equal(acquire(w->l, &next), HF_DONE);
+    int64_t fence = next.v.fence;
+    assert_int_equal(release(w->l, &next), HF_DONE);
+    assert_int_equal(last_fence_of(w, key), fence);
+    assert_int_equal(last_fence_of(w, never), 0);
+}
+
 struct names {
     size_t n, stop_at;
     char names[16][64];
@@ -483,6 +535,7 @@ const struct CMUnitTest leases_claims[] = {
     cmocka_unit_test(a_batch_gets_a_verdict_for_each),
     cmocka_unit_test(a_batch_that_names_a_lock_twice_grants_it_once),
     cmocka_unit_test(inspecting_shows_who_holds_it),
+    cmocka_unit_test(a_free_lock_shows_its_own_last_fence),
     cmocka_unit_test(listing_is_by_prefix_in_order_and_exact),
     cmocka_unit_test(a_long_list_has_each_name_once),
     cmocka_unit_test(fences_grow_over_a_flush),

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define SHORT_MS 400
 #define WAIT_MS 20000 /* those in wait() are woken, or the claim fails */
@@ -445,6 +447,37 @@ static void a_wait_ends_at_its_timeout(void **state)
     assert_int_equal(release(w->l, &holder), HF_DONE);
 }
 
+static void a_wait_ends_soon_after_its_wake_fd_is_readable(void **state)
+{
+    struct world *w = *state;
+    char key[64];
+    key_make(key, "wake fd");
+    struct party holder, p;
+    struct lease *l = handle_another(w->l);
+    party_init(&holder, key);
+    party_queued(&p, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire(l, &p), HF_TAKEN);
+    l->wake_fd = eventfd(0, EFD_CLOEXEC);
+    assert_true(l->wake_fd >= 0);
+    struct waiting x = {.l = l, .p = p, .timeout_ms = WAIT_MS};
+    x.p.r.key = x.p.key;
+    assert_int_equal(pthread_create(&x.thread, NULL, wait_run, &x), 0);
+    rest_ms(300); /* a wait may end early, but not for this */
+    int64_t from_ms = now_ms();
+    assert_int_equal(eventfd_write(l->wake_fd, 1), 0);
+    int64_t returned_ms = waiting_end(&x);
+    assert_true(returned_ms - from_ms < 1000);
+    close(l->wake_fd);
+    l->wake_fd = -1;
+    assert_int_equal(acquire(l, &x.p), HF_TAKEN); /* it has its place still */
+    assert_int_equal(x.p.v.position, w->info->fair ? 1 : 0);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire_within(l, &x.p, WAIT_MS) < WAIT_MS, true);
+    assert_int_equal(release(l, &x.p), HF_DONE);
+    lease_close(l);
+}
+
 #define HERD 12
 static void a_release_wakes_no_herd(void **state)
 {
@@ -535,6 +568,7 @@ const struct CMUnitTest queue_claims[] = {
     cmocka_unit_test(each_end_of_a_lease_wakes_the_one_whose_turn_it_is),
     cmocka_unit_test(a_place_given_up_wakes_the_next),
     cmocka_unit_test(a_wait_ends_at_its_timeout),
+    cmocka_unit_test(a_wait_ends_soon_after_its_wake_fd_is_readable),
     cmocka_unit_test(a_release_wakes_no_herd),
     cmocka_unit_test(the_silent_are_skipped_and_the_waiting_are_not),
     {0},

@@ -371,7 +371,8 @@ static void who_comes_later_needs_neither_the_right_to_make_tables_nor_to_wait(v
     struct hf_err err = {0};
     char url[POSTGRES_URL_SIZE - 32];
     sql("CREATE ROLE clerk LOGIN");
-    sql("GRANT SELECT, INSERT, UPDATE, DELETE ON leases, lease_waiters, part_version TO clerk;"
+    sql("GRANT SELECT, INSERT, UPDATE, DELETE ON leases, lease_waiters, lease_fences, "
+        "part_version TO clerk;"
         "GRANT USAGE, SELECT, UPDATE ON SEQUENCE holdfast_numbers TO clerk;"
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC");
     assert_int_equal(db_open(lab.url, &options, &migrating, &err), HF_OK);

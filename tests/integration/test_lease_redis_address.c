@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "redis/address.h"
 #include "redis/link.h"
 
 static enum hf_result open_fails(const char *url, struct hf_fault *fault)
@@ -103,11 +104,16 @@ static void a_socket_serves_as_well_and_databases_are_apart(void **state)
     char url[160];
     snprintf(url, sizeof url, "%s?db=5", server.unix_url);
     struct lease *l = must_open(server.unix_url, 1000), *five = must_open(url, 1000), *more = NULL;
+    char same[200];
+    snprintf(same, sizeof same, "redis+%s", server.unix_url);
     struct lease_request a = asks("where"), b = asks("where");
     assert_int_equal(must_acquire(l, &a).result, HF_DONE);
     assert_int_equal(must_acquire(five, &b).result, HF_DONE);
     assert_int_equal(lease_clone(five, &more, NULL), HF_DONE);
     assert_int_equal(must_acquire(more, &a).result, HF_TAKEN);
+    lease_close(more);
+    more = must_open(same, 1000);
+    assert_int_equal(must_acquire(more, &b).result, HF_TAKEN); /* the database of `l` */
     must_release(l, &a);
     must_release(five, &b);
     lease_close(l);
@@ -145,6 +151,14 @@ static void urls_are_read_exactly(void **state)
     assert_string_equal(a.password, "p/w");
     assert_int_equal(a.db, 2);
     redis_address_close(&a);
+    assert_int_equal(redis_address_parse("redis+unix://u:p%2fw@/run/a@b?db=2", &a, NULL), HF_DONE);
+    assert_string_equal(a.path, "/run/a@b");
+    assert_string_equal(a.password, "p/w");
+    assert_int_equal(a.db, 2);
+    redis_address_close(&a);
+    assert_int_equal(redis_address_parse("redis+unix:run/a", &a, NULL), HF_DONE);
+    assert_string_equal(a.path, "run/a");
+    redis_address_close(&a);
     assert_int_equal(redis_address_parse("unix:///run/a", &a, NULL), HF_DONE);
     assert_string_equal(a.path, "///run/a"); /* the same file */
     assert_null(a.password);
@@ -170,6 +184,9 @@ static void urls_are_read_exactly(void **state)
         "redis://h:1:2",
         "unix:",
         "unix:/a?db=",
+        "redis+unix:",
+        "redis+unix://u:p@run",
+        "redis+tcp://h",
         "unix:/a?s3cret",
         "rediss://h",
         "redis://h/1/2",

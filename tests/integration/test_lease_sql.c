@@ -404,6 +404,28 @@ static void a_servers_rollback_leaves_the_leases_whole(void **state)
 
 /* ---- fences ---- */
 
+static void last_fences_are_forgotten_after_a_day(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request old = ask("old"), new = ask("new");
+    granted(l, &old);
+    assert_int_equal(release(l, &old), HF_DONE);
+    advance_ms(LEASE_FENCE_KEPT_MS - 1000);
+    for (int i = 0; i < 300; i++) { /* one grant in 256 looks for old ones */
+        granted(l, &new);
+        assert_int_equal(release(l, &new), HF_DONE);
+    }
+    assert_int_equal(sql("SELECT count(*) FROM lease_fences"), 2);
+    advance_ms(2000);
+    for (int i = 0; i < 300; i++) {
+        granted(l, &new);
+        assert_int_equal(release(l, &new), HF_DONE);
+    }
+    assert_int_equal(sql("SELECT count(*) FROM lease_fences"), 1);
+    close_lease(l);
+}
+
 static void fences_grow_over_reopening_and_over_names(void **state)
 {
     (void)state;
@@ -923,7 +945,7 @@ static void many_may_open_a_new_file_at_once(void **state)
             assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
             assert_int_equal(status, 0);
         }
-        assert_int_equal(sql("SELECT count(*) FROM part_version"), 1);
+        assert_int_equal(sql("SELECT count(*) FROM part_version"), 2); /* each migration once */
         assert_int_equal(unlink(lab.dir.db), 0);
     }
 }
@@ -1054,6 +1076,7 @@ int main(void)
         TEST(leases_live_in_a_servers_file_beside_its_ledger),
         TEST(a_servers_rollback_leaves_the_leases_whole),
         TEST(fences_grow_over_reopening_and_over_names),
+        TEST(last_fences_are_forgotten_after_a_day),
         TEST(a_boot_that_lost_the_last_grants_repeats_no_fence),
         TEST(a_block_of_fences_is_reserved_before_one_is_given),
         TEST(the_wall_clock_being_set_moves_no_lease),

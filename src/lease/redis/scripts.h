@@ -12,8 +12,9 @@
  *             LOCK:who      hash: holder or waiter to "FENCE MODE PRIORITY SLOTS LABEL"; for a
  *                           waiter the number is its ticket
  *           All five keys expire together, when the last lease or place ends.
- * LOCK exists exactly while the lock is held or waited for, so SET NX cannot overtake a queue, and
- * no key of an abandoned lock remains.  OWNER is 32 hex digits; MODE is e or s.
+ * LOCK exists exactly while the lock is held or waited for, so SET NX cannot overtake a queue.  All
+ * that remains of a free lock is LOCK:last, its last fence, for LEASE_FENCE_KEPT_MS after the
+ * grant. OWNER is 32 hex digits; MODE is e or s.
  *
  * Fence: max(last + 1, the server's clock in microseconds), in one key for all locks.  Numbers are
  * printed with %.0f, since Lua's own conversion keeps 14 digits and these have 16.  (A double
@@ -24,7 +25,7 @@
  * it.  Only waiters whose turn it is are told, each on its own channel LOCK:wake:OWNER.
  *
  * KEYS[1] is LOCK, and KEYS[2] of acquire is the fence; the other keys have LOCK's hash tag. Costs:
- * 2 or 3 commands in the single form; about 15 in the group form, whatever the length of the queue
+ * 2 to 4 commands in the single form; about 15 in the group form, whatever the length of the queue
  * (a shared request looks at the shared ones before it). */
 #ifndef HF_LEASE_REDIS_SCRIPTS_H
 #define HF_LEASE_REDIS_SCRIPTS_H
@@ -40,6 +41,8 @@ enum redis_answer {
     REDIS_SLOTS = 3,
     REDIS_TURN = 4 /* heartbeat: acquire is worth a try */
 };
+
+#define REDIS_FENCE_KEPT_MS "86400000"
 
 /* What every script needs in the group form, after `now` is known.  SILENT is WAITER_SILENT_MS. */
 #define REDIS_GROUP                                                                                                                                          \
@@ -151,11 +154,15 @@ enum redis_answer {
     "local fence = t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]\n"                                    \
     "if call('SET', K, ARGV[1] .. ' ' .. fence .. ' ' .. ARGV[3], 'NX', 'PX', ARGV[2]) then\n"     \
     "  local last = redis.pcall('GETSET', KEYS[2], fence)\n"                                       \
-    "  if not last or (#last == #fence and last < fence) then return fence end\n"                  \
+    "  if not last or (#last == #fence and last < fence) then\n"                                   \
+    "    call('SET', K .. ':last', fence, 'PX', '" REDIS_FENCE_KEPT_MS "')\n"                      \
+    "    return fence\n"                                                                           \
+    "  end\n"                                                                                      \
     "  if type(last) == 'table' then call('DEL', K) return last end\n"                             \
     "  fence = string.format('%.0f', math.max((tonumber(last) or 0) + 1, fence))\n"                \
     "  call('SET', KEYS[2], fence)\n"                                                              \
     "  call('SET', K, ARGV[1] .. ' ' .. fence .. ' ' .. ARGV[3], 'PX', ARGV[2])\n"                 \
+    "  call('SET', K .. ':last', fence, 'PX', '" REDIS_FENCE_KEPT_MS "')\n"                        \
     "  return fence\n"                                                                             \
     "end\n"                                                                                        \
     "local now = tonumber(fence)\n" REDIS_GROUP "local owner = ARGV[1]\n"                          \
@@ -201,6 +208,7 @@ enum redis_answer {
     "  redis.call('ZADD', H, int(now + ARGV[2] * 1000), owner)\n"                                  \
     "  redis.call('HSET', M, owner, int(f) .. ' ' .. mode .. ARGV[3]:sub(2))\n"                    \
     "  redis.call('SET', K, 'G ' .. int(f))\n"                                                     \
+    "  redis.call('SET', K .. ':last', int(f), 'PX', '" REDIS_FENCE_KEPT_MS "')\n"                 \
     "  set_expiry()\n"                                                                             \
     "  if changed then wake(true) end\n"                                                           \
     "  return {0, f, tonumber(ARGV[2]), 0}\n"                                                      \
@@ -298,7 +306,7 @@ enum redis_answer {
 #define REDIS_INSPECT                                                                              \
     "local K = KEYS[1]\n"                                                                          \
     "local v = redis.call('GET', K)\n"                                                             \
-    "if not v then return {0, 0} end\n"                                                            \
+    "if not v then return {tonumber(redis.call('GET', K .. ':last') or 0), 0} end\n"               \
     "if v:sub(1, 1) ~= 'G' then\n"                                                                 \
     "  local f = tonumber(v:match('^%x+ (%d+)'))\n"                                                \
     "  return {f, 1, v:sub(1, 32), redis.call('PTTL', K), v:sub(34)}\n"                            \

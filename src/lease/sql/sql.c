@@ -33,6 +33,9 @@
 #define SWEEP_EVERY_MS 60000
 /* if they ended longer ago than any transaction lasts that may have read them. */
 #define SWEEP_AFTER_MS 30000
+/* Old entries of lease_fences are looked for with one grant in so many: that reads the whole table.
+ */
+#define SWEEP_FENCES_EVERY 256
 
 /* ---- handles ---- */
 
@@ -148,8 +151,10 @@ static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
                                     db_int(now + r->ttl_ms),
                                     db_text(r->label, r->label_len)};
     *verdict = (struct lease_verdict){.result = HF_DONE, .fence = fence, .remaining_ms = r->ttl_ms};
-    enum hf_status status = write_one(s, LS_GRANT, args, err);
-    if (status != HF_OK || !st->place)
+    const struct db_value note[] = {sql_key(r), db_int(fence), db_int(now)};
+    enum hf_status status;
+    if ((status = write_one(s, LS_GRANT, args, err)) != HF_OK ||
+        (status = write_one(s, LS_NOTE_FENCE, note, err)) != HF_OK || !st->place)
         return status;
     wake_next(s, st->place, r->slots);
     return write_one(s, LS_LEAVE, args, err);
@@ -247,10 +252,14 @@ static enum hf_status try_one_statement(struct sql_lease *s, one_statement *call
 
 /* Each statement is its own transaction and excludes nobody, so a handle that stops in the middle
  * blocks no name.  The call before has succeeded; if the sweep fails, the next call reports it. */
-static void sweep(struct sql_lease *s)
+static void sweep(struct sql_lease *s, const struct lease_verdict *verdict)
 {
     int64_t now_ms = clock_boot_us(s->options.clock) / 1000;
     struct hf_err err = {0};
+    if (verdict->result == HF_DONE && verdict->fence % SWEEP_FENCES_EVERY == 0) {
+        const struct db_value kept = db_int(LEASE_FENCE_KEPT_MS);
+        (void)!sql_exec(s, LS_SWEEP_FENCES, &kept, NULL, &err);
+    }
     if (s->swept_at_ms && now_ms - s->swept_at_ms < SWEEP_EVERY_MS)
         return;
     s->swept_at_ms = now_ms;
@@ -342,7 +351,7 @@ enum hf_result sql_acquire(struct lease *l, const struct lease_request *requests
     if (status == HF_OK && !done)
         status = in_one_transaction(s, acquire_one, requests, n, verdicts, &err);
     if (status == HF_OK && n)
-        sweep(s);
+        sweep(s, verdicts);
     return sql_result(status, &err, fault);
 }
 

@@ -6,7 +6,8 @@
 /* Migration n leads to version n.  Never edit one that has been released; add another.  A lease or
  * a place in the queue is one row while it lasts.  Fences and tickets are numbers of the database's
  * sequence (db_driver.number).  `turn` is minus the priority: waiters are served in the order of
- * (turn, ticket). */
+ * (turn, ticket).  lease_fences remembers the last fence of each name, also of free ones, for
+ * LEASE_FENCE_KEPT_MS after the grant. */
 #define LEASE_SQL_PART "leases"
 static const char *const lease_sql_migrations[] = {
     "CREATE TABLE leases ("
@@ -18,6 +19,9 @@ static const char *const lease_sql_migrations[] = {
     "  mode bigint NOT NULL, slots bigint NOT NULL, seen_at bigint NOT NULL, label text,"
     "  PRIMARY KEY (name, turn, ticket)) {clustered};"
     "CREATE UNIQUE INDEX lease_waiters_owner ON lease_waiters (name, owner);",
+    "CREATE TABLE lease_fences ("
+    "  name {bytes} NOT NULL PRIMARY KEY, fence bigint NOT NULL, granted_at bigint NOT NULL)"
+    " {clustered};",
 };
 
 #define LEASE_SQL_STATEMENTS(X)                                                                    \
@@ -36,6 +40,10 @@ static const char *const lease_sql_migrations[] = {
              " {values(name bytes, owner bytes, fence bigint, mode bigint, slots bigint,"          \
              " priority bigint, expires_at bigint, label text)}"                                   \
              " ON CONFLICT (name, owner) DO NOTHING")                                              \
+    X(NOTE_FENCE, "INSERT INTO lease_fences (name, fence, granted_at)"                             \
+                  " {values(name bytes, fence bigint, granted_at bigint)} ON CONFLICT (name)"      \
+                  " DO UPDATE SET fence = excluded.fence, granted_at = excluded.granted_at")       \
+    X(LAST_FENCE, "SELECT fence FROM lease_fences WHERE name = r.name{args(name bytes)}")          \
     X(ENQUEUE, "INSERT INTO lease_waiters"                                                         \
                " (name, turn, ticket, owner, mode, slots, seen_at, label)"                         \
                " {values(name bytes, turn bigint, ticket bigint, owner bytes, mode bigint,"        \
@@ -59,6 +67,8 @@ static const char *const lease_sql_migrations[] = {
     X(SWEEP_SILENT, "DELETE FROM lease_waiters WHERE (name, owner) IN"                             \
                     " (SELECT name, owner FROM lease_waiters"                                      \
                     " WHERE seen_at <= {now} - r.ms{lock_idle}){args(ms bigint)}")                 \
+    X(SWEEP_FENCES, "DELETE FROM lease_fences WHERE name IN (SELECT name FROM lease_fences"        \
+                    " WHERE granted_at <= {now} - r.ms{lock_idle}){args(ms bigint)}")              \
     X(NAMES, "SELECT name FROM leases WHERE name >= r.first AND name > r.after"                    \
              " AND name < r.beyond AND expires_at > r.now UNION"                                   \
              " SELECT name FROM lease_waiters WHERE name >= r.first AND name > r.after"            \
@@ -70,10 +80,16 @@ static const char *const lease_sql_migrations[] = {
  * name that has neither holders nor waiters, and returns the fence.  GIVE releases a lease and
  * returns the ticket of the waiter to wake. */
 #define LEASE_SQL_ONE_STATEMENTS(X)                                                                \
-    X(TAKE, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"    \
+    X(TAKE, "WITH taken AS ("                                                                      \
+            "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"    \
             " SELECT r.name, r.owner, {number}, r.mode, r.slots, r.priority, {now} + r.ttl,"       \
             " r.label WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = r.name)"                 \
-            " AND NOT EXISTS (SELECT 1 FROM lease_waiters WHERE name = r.name) RETURNING fence"    \
+            " AND NOT EXISTS (SELECT 1 FROM lease_waiters WHERE name = r.name)"                    \
+            " RETURNING name, fence), noted AS ("                                                  \
+            "INSERT INTO lease_fences (name, fence, granted_at) SELECT name, fence, {now}"         \
+            " FROM taken ON CONFLICT (name)"                                                       \
+            " DO UPDATE SET fence = excluded.fence, granted_at = excluded.granted_at)"             \
+            " SELECT fence FROM taken"                                                             \
             "{args(name bytes, owner bytes, mode bigint, slots bigint, priority bigint,"           \
             " ttl bigint, label text)}")                                                           \
     X(GIVE, "DELETE FROM leases WHERE name = r.name AND owner = r.owner AND expires_at > {now}"    \

@@ -1,11 +1,12 @@
--- Holdfast's fence guard for Redis: SET that a holder who was replaced cannot do.
+-- Holdfast's fence guard for Redis: a SET that is refused to a holder that has been replaced.
 --
 --     redis-cli --eval fence.lua KEY FENCE_KEY , FENCE VALUE [TTL_MS]
 --
--- FENCE_KEY remembers the largest fence that has written; let it never expire, and in a cluster
--- give both keys one hash tag ({report}, {report}:fence).  A fence that is the largest so far, or
--- equal to it, sets KEY: OK.  A lower one: the error STALEFENCE, and nothing is written.
--- Fences are compared as text: a Lua number would round what has more than 15 digits.
+-- FENCE_KEY remembers the largest fence that has written.  It must never expire, and in a cluster
+-- both keys need the same hash tag ({report}, {report}:fence).  If FENCE is the largest so far, or
+-- equal to it, the script sets KEY and returns OK.  If it is lower, the script returns the error
+-- STALEFENCE and writes nothing.  Fences are compared as text, since a Lua number is exact to 15
+-- digits only.
 
 local key, fence_key = KEYS[1], KEYS[2]
 local fence, value, ttl_ms = ARGV[1], ARGV[2], ARGV[3]
@@ -18,7 +19,7 @@ local known = redis.call('GET', fence_key)
 if known and (#fence < #known or (#fence == #known and fence < known)) then
     return redis.error_reply('STALEFENCE ' .. fence .. ' is lower than ' .. known)
 end
--- The write that can be refused (a TTL that is none) comes first: a script is not undone.
+-- The write that can fail (an invalid TTL) comes first, since a script is not rolled back.
 local reply
 if ttl_ms then
     reply = redis.call('SET', key, value, 'PX', ttl_ms)

@@ -9,11 +9,11 @@
 --     UPDATE accounts SET ...;
 --     COMMIT;
 --
--- A token that is the largest so far is noted and passes; an equal one passes, since one holder
--- writes many times; a lower one raises SQLSTATE SF001 (stale fence), which undoes the transaction.
--- The resource's row stays locked until the transaction ends, so writers of one resource follow one
--- another and the newest token is judged against what was committed.  Under REPEATABLE READ and
--- SERIALIZABLE two at once end with 40001 as usual: try again.
+-- A token that is the largest so far passes and is stored.  An equal one passes, since one holder may
+-- write many times.  A lower one raises SQLSTATE SF001 (stale fence), which rolls the transaction
+-- back.  The resource's row stays locked until the transaction ends, so writers of one resource run
+-- one after another and each token is compared with what was committed.  Under REPEATABLE READ and
+-- SERIALIZABLE two concurrent writers get 40001 as usual: try again.
 
 CREATE TABLE IF NOT EXISTS holdfast_fences (
     resource text PRIMARY KEY CHECK (octet_length(resource) BETWEEN 1 AND 255),
@@ -22,11 +22,11 @@ CREATE TABLE IF NOT EXISTS holdfast_fences (
 
 CREATE OR REPLACE FUNCTION holdfast_fence(resource text, token bigint) RETURNS void
 LANGUAGE plpgsql
-SET search_path FROM CURRENT  -- the table beside it, whatever the caller's path is
+SET search_path FROM CURRENT  -- uses the table beside it, whatever the caller's path
 AS $$
 #variable_conflict use_column
 BEGIN
-    -- The row is locked even where the condition is not met.
+    -- The row is locked even if the condition is false.
     INSERT INTO holdfast_fences AS known (resource, fence) VALUES ($1, $2)
     ON CONFLICT (resource) DO UPDATE SET fence = excluded.fence
     WHERE excluded.fence >= known.fence;

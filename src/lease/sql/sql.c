@@ -33,8 +33,7 @@
 #define SWEEP_EVERY_MS 60000
 /* if they ended longer ago than any transaction lasts that may have read them. */
 #define SWEEP_AFTER_MS 30000
-/* Old entries of lease_fences are looked for with one grant in so many: that reads the whole table.
- */
+/* One grant in so many deletes last fences that are no longer kept: that reads the whole table. */
 #define SWEEP_FENCES_EVERY 256
 
 /* ---- handles ---- */
@@ -151,7 +150,8 @@ static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
                                     db_int(now + r->ttl_ms),
                                     db_text(r->label, r->label_len)};
     *verdict = (struct lease_verdict){.result = HF_DONE, .fence = fence, .remaining_ms = r->ttl_ms};
-    const struct db_value note[] = {sql_key(r), db_int(fence), db_int(now)};
+    const struct db_value note[] = {sql_key(r), db_bytes("", 0), db_int(fence), db_int(0),
+                                    db_int(0),  db_int(0),       db_int(now)};
     enum hf_status status;
     if ((status = write_one(s, LS_GRANT, args, err)) != HF_OK ||
         (status = write_one(s, LS_NOTE_FENCE, note, err)) != HF_OK || !st->place)

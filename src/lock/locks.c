@@ -68,7 +68,7 @@ static enum hf_result refuse_url(struct hf_fault *fault)
                 len += (size_t)snprintf(known + len, sizeof known - len, "%s%s", len ? ", " : "",
                                         *scheme);
     return fault_set(fault, HF_BAD_REQUEST,
-                     "no back end has URLs that begin like this one; known are %s", known);
+                     "no back end has URLs that begin like this one: %s are known", known);
 }
 
 enum hf_result hf_open(const char *url, const struct hf_options *options, struct hf_locks **ret,

@@ -184,7 +184,7 @@ enum hf_result redis_address_parse(const char *url, struct redis_address *ret,
     else if (strncmp(url, "unix:", 5) == 0)
         result = parse_unix(url + 5, &a, fault);
     else
-        result = bad(fault, "it begins with neither redis:// nor redis+unix: (or unix:)");
+        result = bad(fault, "it begins with none of redis://, redis+unix: and unix:");
     if (result == HF_DONE)
         *ret = a;
     else

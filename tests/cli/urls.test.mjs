@@ -23,8 +23,8 @@ const gates = {
   'redis://host:notaport': /the port is not a number from 1 to 65535/,
   'redis://:secr@secret@host:1x': /the port is not a number/,
   'redis://secret@host': /before @ comes user:password or :password/,
-  '': /neither redis:\/\/ nor unix:/,
-  'gopher://:secret@host': /neither redis:\/\/ nor unix:/,
+  '': /none of redis:\/\/, redis\+unix: and unix:/,
+  'gopher://:secret@host': /none of redis:\/\/, redis\+unix: and unix:/,
 };
 
 const dir = tempDir();

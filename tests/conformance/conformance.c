@@ -103,7 +103,7 @@ enum hf_result release(struct lease *l, struct party *p)
     return p->v.result;
 }
 
-struct lease *handle_another(struct lease *l)
+struct lease *handle_clone(struct lease *l)
 {
     struct lease *ret = NULL;
     struct hf_fault fault = {0};
@@ -157,7 +157,7 @@ int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms)
     return now_ms() - from_ms;
 }
 
-/* Ends with the test, whatever happens to it. */
+/* The child ends with the test, however the test ends. */
 int process_start(const char *const *argv, int *ret_out)
 {
     int out[2];
@@ -168,7 +168,7 @@ int process_start(const char *const *argv, int *ret_out)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(127);
-        /* A leak check costs seconds a process; the suite's own process has one. */
+        /* A leak check takes seconds per process; the suite's own process has one. */
         setenv("ASAN_OPTIONS", "detect_leaks=0:exitcode=99", 1);
         dup2(out[1], STDOUT_FILENO);
         execvp(argv[0], (char *const *)argv);

@@ -1,8 +1,8 @@
-/* One suite over every lease driver, through lease.h alone.  A back end is started once, the claims
- * run against it, each with names of its own.  What a driver declares in hf_driver_info is tested;
- * what it does not declare is tested to be refused.  Time is the back end's own, so it is real:
- * claims that something holds use long TTLs, claims that something ends measure.  Include it first:
- * it brings cmocka and what cmocka wants before it. */
+/* One suite over every lease driver, which uses lease.h only.  The back end is started once, and
+ * the claims run against it, each with names of its own.  What a driver declares in hf_driver_info
+ * is tested; what it does not declare must be refused.  Time is the back end's own and therefore
+ * real: claims that a lease lasts use long TTLs, and claims that it ends measure.  Include this
+ * header first: it includes cmocka and what cmocka needs before it. */
 #ifndef HF_TESTS_CONFORMANCE_H
 #define HF_TESTS_CONFORMANCE_H
 
@@ -16,7 +16,7 @@
 #include "lease/lease.h"
 #include "support/port.h"
 
-/* A URL that cannot be opened, and what may be said about it: 1 << HF_UNREACHABLE ... */
+/* A URL that cannot be opened, and the permitted results: 1 << HF_UNREACHABLE ... */
 struct bad_url {
     const char *what;
     char url[256];
@@ -24,21 +24,22 @@ struct bad_url {
 };
 
 struct backend {
-    const char *name; /* the driver's */
+    const char *name; /* of the driver */
     char url[256];
     bool leases_survive_restart;
     void (*start)(struct backend *b); /* fills the URLs */
     void (*stop)(struct backend *b);
-    void (*restart)(struct backend *b); /* NULL: there is no server; handles are opened anew */
-    void (*flush)(struct backend *b);   /* everything is forgotten; NULL: cannot be */
-    /* A URL of the same back end at another port of 127.0.0.1; NULL: it has none. */
+    void (*restart)(struct backend *b); /* NULL: no server; handles are reopened */
+    void (*flush)(struct backend *b);   /* forgets everything; NULL: impossible */
+    /* Makes a URL of the same back end at another port of 127.0.0.1; NULL: it has no port. */
     void (*url_at)(struct backend *b, int port, char *ret, size_t size);
     int port;
-    const char *last_word; /* only the last request of a call has it; NULL: a call is one request */
+    const char
+        *last_word; /* found only in the last request of a call; NULL: a call is one request */
     struct bad_url bad_urls[8]; /* ends with a NULL `what` */
 };
 
-/* What a claim is given. */
+/* The argument of every claim. */
 struct world {
     struct backend *backend;
     const struct lease_driver *driver;
@@ -46,14 +47,14 @@ struct world {
     struct lease *l;
 };
 
-/* The whole suite; its exit status. */
+/* Runs the whole suite and returns its exit status. */
 int conformance_run(struct backend *b);
 
-/* The parts, each ends with a NULL name. */
+/* The parts of the suite; each list ends with a NULL name. */
 extern const struct CMUnitTest leases_claims[], queue_claims[], model_claims[], faults_claims[],
     process_claims[];
 
-/* ---- somebody who wants a lock ---- */
+/* ---- a party that wants a lock ---- */
 
 #define LONG_MS 60000
 struct party {
@@ -62,28 +63,28 @@ struct party {
     struct hf_fault fault;
     char key[300];
 };
-/* A name no other claim uses. */
+/* Makes a name that no other claim uses. */
 void key_make(char ret[64], const char *what);
-/* A new owner: exclusive, one slot, for LONG_MS, without a place in the queue. */
+/* A request of a new owner: exclusive, one slot, for LONG_MS, without a place in the queue. */
 void party_init(struct party *p, const char *key);
 void party_queued(struct party *p, const char *key);
 struct lease_request *party_new_owner(struct party *p);
 
-/* The call must be done; its verdict is returned. */
+/* The call must return HF_DONE; returns its verdict. */
 enum hf_result acquire(struct lease *l, struct party *p);
 enum hf_result renew(struct lease *l, struct party *p);
 enum hf_result release(struct lease *l, struct party *p);
-/* The call itself, which may fail. */
+/* Returns the result of the call, which may fail. */
 enum hf_result try_acquire(struct lease *l, struct party *p);
-/* As above, repeated while the back end cannot be reached, at most five seconds. */
+/* As acquire, but repeated for up to five seconds while the back end cannot be reached. */
 enum hf_result acquire_again(struct lease *l, struct party *p);
 
-struct lease *handle_another(struct lease *l);
-/* HF_DONE or the test fails, saying why. */
+struct lease *handle_clone(struct lease *l);
+/* The test fails with the reason unless the result is HF_DONE. */
 struct lease *handle_open(struct world *w);
 #define must(result, fault) must_at((result), (fault), __FILE__, __LINE__)
 void must_at(enum hf_result result, const struct hf_fault *fault, const char *file, int line);
-/* A failure with a sentence for a person. */
+/* The result is the expected failure, and the fault has a sentence for a person. */
 void assert_fault(enum hf_result result, enum hf_result expected, const struct hf_fault *fault);
 
 struct lease_state inspect(struct lease *l, const char *key);
@@ -93,10 +94,10 @@ void state_close(struct lease_state *state);
 
 int64_t now_ms(void); /* CLOCK_BOOTTIME */
 void rest_ms(int64_t ms);
-/* Ask until it is granted, at most `most_ms`; how long it took. */
+/* Asks until it is granted, for at most `most_ms`; returns how long that took. */
 int64_t acquire_within(struct lease *l, struct party *p, int64_t most_ms);
-/* Start a program beside this one, or found in PATH; its standard output can be read from *ret_out
- * unless that is NULL. */
+/* Starts a program that lies beside this one or in PATH.  Its standard output can be read from
+ * *ret_out unless that is NULL. */
 int process_start(const char *const *argv, int *ret_out);
 int process_wait(int pid); /* its exit status, or minus the signal */
 void contender_path(char ret[512]);

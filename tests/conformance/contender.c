@@ -1,10 +1,10 @@
-/* What processes.c starts many of: threads that each take the lock, add one to a number in a file
- * as carelessly as possible, and give the lock back; or one that takes it and stops.
+/* The program of which processes.c starts many.  Its threads take the lock, add one to a number in
+ * a file as carelessly as possible, and give the lock back; or it takes the lock once and stops.
  *
  *   contender URL KEY count|careless THREADS TIMES FILE    careless: without the lock
  *   contender URL KEY hold TTL_MS                          prints its fence, then waits for its end
  *
- * FILE.fences gets a line with the fence for every time.  Exits 0 when all was done. */
+ * Every grant adds a line with its fence to FILE.fences.  Exits with 0 when all is done. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ static void owner_make(uint8_t owner[LEASE_OWNER_SIZE])
     random_bytes(&random, owner, LEASE_OWNER_SIZE);
 }
 
-/* Busy and unknown are asked again, with the same owner: it means the same. */
+/* After HF_UNREACHABLE and HF_UNKNOWN it asks again with the same owner. */
 static int64_t take(struct lease *l, const struct lease_request *r)
 {
     struct lease_verdict v = {0};
@@ -75,7 +75,7 @@ static void give_back(struct lease *l, const struct lease_request *r)
     die("release", &fault);
 }
 
-/* Read, dawdle, write: two at once lose one. */
+/* Reads, dawdles and writes, so that two threads at once lose a count. */
 static void add_one(const char *path, int64_t fence)
 {
     char text[32] = {0}, fences[512];

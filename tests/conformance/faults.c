@@ -1,5 +1,6 @@
-/* Claims about what cannot be, and about answers that do not come: names, TTLs, URLs, servers that
- * are not there, servers that say nothing, connections cut between the deed and the answer. */
+/* Claims about invalid names, TTLs and URLs, and about answers that do not come: servers that do
+ * not exist, servers that stay silent, connections that are cut between the execution and the
+ * answer. */
 #include "conformance.h"
 
 #include "support/proxy.h"
@@ -53,7 +54,7 @@ static void names_that_cannot_be_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         refused_everywhere(w, bad[i].name, bad[i].len);
-    /* and the longest that can be is a name like any other */
+    /* the longest name is a name like any other */
     struct party p, q;
     large[w->info->name_len_max] = '\0';
     party_init(&p, large);
@@ -106,7 +107,7 @@ static void a_label_and_slots_have_bounds(void **state)
     party_init(&p, key);
     p.r.slots = 0;
     assert_fault(try_acquire(w->l, &p), HF_BAD_REQUEST, &p.fault);
-    /* A batch with one that cannot be does nothing at all. */
+    /* A batch with one invalid request does nothing. */
     struct party good;
     party_init(&good, key);
     struct lease_request requests[] = {good.r, p.r};
@@ -157,7 +158,7 @@ static void urls_that_cannot_be_are_refused(void **state)
         assert_not_opened(w, bad->what, bad->url, bad->results, 1000);
 }
 
-static void nobody_at_the_port_is_told_at_once(void **state)
+static void a_port_without_a_server_fails_at_once(void **state)
 {
     struct world *w = *state;
     if (!w->backend->url_at)
@@ -193,7 +194,7 @@ static struct lease *open_through(struct world *w, struct proxy *proxy, int64_t 
     struct hf_fault fault = {0};
     struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
     must(lease_open(w->driver, url, &options, &l, &fault), &fault);
-    /* once through everything, so that scripts and the like are there */
+    /* every operation once, so that scripts are loaded and statements prepared */
     char key[64];
     key_make(key, "warm");
     struct party p;
@@ -208,7 +209,7 @@ typedef enum hf_result (*lease_call)(struct lease *l, const struct lease_request
                                      size_t n, struct lease_verdict *verdicts,
                                      struct hf_fault *fault);
 
-/* The call is carried out, its answer is kept back: that is neither yes nor no. */
+/* The call is executed and its answer withheld: the result is HF_UNKNOWN. */
 static void cut(struct proxy *proxy, lease_call call, struct lease *l, struct party *p)
 {
     int cuts = atomic_load(&proxy->cuts);
@@ -235,7 +236,7 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
         party_init(&b, key);
         party_queued(&waiter, key);
         cut(&proxy, lease_acquire, l, &a);
-        assert_int_equal(acquire(w->l, &b), HF_TAKEN); /* it was carried out */
+        assert_int_equal(acquire(w->l, &b), HF_TAKEN); /* it was executed */
         assert_int_equal(acquire_again(l, &a), HF_DONE);
         struct lease_state s = inspect(w->l, key);
         assert_int_equal(s.n_holders, 1);
@@ -252,7 +253,7 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
         }
         cut(&proxy, lease_release, l, &a);
         assert_int_equal(acquire_again(l, &b), HF_DONE); /* it was given back */
-        assert_int_equal(release(l, &a), HF_LOST);       /* and b is not thrown out */
+        assert_int_equal(release(l, &a), HF_LOST);       /* and b keeps its lease */
         assert_int_equal(renew(w->l, &b), HF_DONE);
         assert_int_equal(release(w->l, &b), HF_DONE);
     }
@@ -278,7 +279,7 @@ static void no_answer_is_unknown_at_the_timeout(void **state)
     assert_in_range(now_ms() - from_ms, 350, 1900);
     atomic_store(&proxy.mode, PROXY_PASS);
     assert_int_equal(acquire(w->l, &b), HF_TAKEN);
-    /* The late answer must not be taken for that of the next request. */
+    /* The late answer must not count as that of the next request. */
     assert_int_equal(acquire_again(l, &b), HF_TAKEN);
     assert_int_equal(acquire_again(l, &a), HF_DONE);
     assert_int_equal(release(l, &a), HF_DONE);
@@ -303,7 +304,7 @@ static void a_wait_without_answers_ends_too(void **state)
     assert_int_equal(acquire(l, &a), HF_TAKEN);
     atomic_store(&proxy.mode, PROXY_SWALLOW);
     int64_t from_ms = now_ms();
-    (void)!lease_wait(l, &a.r, 600, &a.fault); /* nothing learnt, or that it is not known */
+    (void)!lease_wait(l, &a.r, 600, &a.fault); /* the result does not matter */
     assert_true(now_ms() - from_ms < 600 + 2 * 400 + 1500);
     atomic_store(&proxy.mode, PROXY_PASS);
     assert_int_equal(acquire_again(l, &a), HF_TAKEN);
@@ -327,7 +328,7 @@ static void a_server_gone_is_unreachable_and_nothing_was_done(void **state)
     struct party a, b;
     party_init(&a, key);
     party_init(&b, key);
-    enum hf_result first = try_acquire(l, &a); /* written to a connection that is closed */
+    enum hf_result first = try_acquire(l, &a); /* sent on a connection that is closed */
     assert_true(first == HF_UNREACHABLE || first == HF_UNKNOWN);
     int64_t from_ms = now_ms();
     assert_fault(try_acquire(l, &a), HF_UNREACHABLE, &a.fault);
@@ -343,7 +344,7 @@ const struct CMUnitTest faults_claims[] = {
     cmocka_unit_test(ttls_that_cannot_be_are_refused),
     cmocka_unit_test(a_label_and_slots_have_bounds),
     cmocka_unit_test(urls_that_cannot_be_are_refused),
-    cmocka_unit_test(nobody_at_the_port_is_told_at_once),
+    cmocka_unit_test(a_port_without_a_server_fails_at_once),
     cmocka_unit_test(a_server_that_says_nothing_is_left_at_the_timeout),
     cmocka_unit_test(a_cut_answer_is_unknown_and_asking_again_tells),
     cmocka_unit_test(no_answer_is_unknown_at_the_timeout),

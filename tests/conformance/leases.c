@@ -1,4 +1,5 @@
-/* Claims about one lease at a time: exclusion, owners, TTLs, fences, batches, looking, breaking. */
+/* Claims about one lease at a time: exclusion, owners, TTLs, fences, batches, inspecting, breaking.
+ */
 #include "conformance.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ static void one_holds_and_the_other_does_not(void **state)
     struct party a, b;
     party_init(&a, key);
     party_init(&b, key);
-    struct lease *other = handle_another(w->l);
+    struct lease *other = handle_clone(w->l);
     assert_int_equal(acquire(w->l, &a), HF_DONE);
     assert_in_range(a.v.remaining_ms, LONG_MS - 5000, LONG_MS);
     assert_int_equal(acquire(other, &b), HF_TAKEN);
@@ -71,7 +72,7 @@ static void acquire_repeated_finds_the_same_grant(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(acquire(w->l, &a), HF_DONE);
         assert_int_equal(a.v.fence, fence);
-        /* what is left of the TTL, not a new one */
+        /* the rest of the TTL, not a new one */
         assert_true(a.v.remaining_ms <= LONG_MS - (now_ms() - from_ms) + SLACK_MS + 5000);
         assert_true(a.v.remaining_ms <= LONG_MS - 20 + SLACK_MS);
     }
@@ -91,7 +92,7 @@ static void a_wrong_owner_changes_nothing(void **state)
     party_init(&a, key);
     party_init(&thief, key);
     thief.r.ttl_ms = 2 * LONG_MS;
-    assert_int_equal(renew(w->l, &thief), HF_LOST); /* nobody holds it yet */
+    assert_int_equal(renew(w->l, &thief), HF_LOST); /* it has no holder yet */
     assert_int_equal(release(w->l, &thief), HF_LOST);
     assert_int_equal(acquire(w->l, &a), HF_DONE);
     memcpy(thief.r.owner, a.r.owner, sizeof a.r.owner);
@@ -142,7 +143,7 @@ static void renewal_extends_and_keeps_the_fence(void **state)
     assert_int_equal(a.v.fence, fence);
     assert_in_range(a.v.remaining_ms, LONG_MS - 5000, LONG_MS);
     assert_int_equal(acquire(w->l, &b), HF_TAKEN);
-    assert_int_equal(renew(w->l, &a), HF_DONE); /* again, as after a lost answer */
+    assert_int_equal(renew(w->l, &a), HF_DONE); /* repeated, as after a lost answer */
     assert_int_equal(release(w->l, &a), HF_DONE);
 }
 
@@ -164,7 +165,7 @@ static void renewal_never_revives(void **state)
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 0);
     state_close(&s);
-    /* The same owner asks: that is a new grant. */
+    /* If the same owner asks again it gets a new grant. */
     assert_int_equal(acquire(w->l, &a), HF_DONE);
     if (w->info->fence != HF_FENCE_NONE)
         assert_true(a.v.fence > fence);
@@ -195,7 +196,7 @@ static void fences_grow_over_release_expiry_and_breaking(void **state)
     char key[64];
     key_make(key, "fences");
     int64_t last = 0;
-    for (int i = 0; i < 50; i++) { /* as fast as it goes: a clock must not repeat itself */
+    for (int i = 0; i < 50; i++) { /* as fast as possible: a clock must not give a fence twice */
         struct party p;
         party_init(&p, key);
         assert_int_equal(acquire(w->l, &p), HF_DONE);
@@ -228,7 +229,7 @@ static void breaking_ends_the_holder_and_its_renewals(void **state)
     struct party a, b;
     party_init(&a, key);
     party_init(&b, key);
-    end_all(w, key); /* nobody holds it: nothing to do */
+    end_all(w, key); /* it has no holder: nothing to do */
     assert_int_equal(acquire(w->l, &a), HF_DONE);
     end_all(w, key);
     assert_int_equal(renew(w->l, &a), HF_LOST);
@@ -289,7 +290,7 @@ static void a_batch_that_names_a_lock_twice_grants_it_once(void **state)
     assert_int_equal(release(w->l, &a), HF_DONE);
 }
 
-static void inspecting_shows_who_holds_it(void **state)
+static void inspecting_shows_the_holder(void **state)
 {
     struct world *w = *state;
     char key[64], owner[2 * LEASE_OWNER_SIZE + 1];
@@ -461,7 +462,7 @@ static void a_long_list_has_each_name_once(void **state)
     free(verdicts);
 }
 
-/* Last in this file: the back end goes away and comes back. */
+/* The last claim of this file: the back end restarts. */
 static void restart_keeps_what_is_promised(void **state)
 {
     struct world *w = *state;
@@ -477,7 +478,7 @@ static void restart_keeps_what_is_promised(void **state)
         assert_true(a.v.fence > last);
     last = a.v.fence;
     if (w->backend->restart) {
-        w->backend->restart(w->backend); /* the handle stays open: it connects again */
+        w->backend->restart(w->backend); /* the handle stays open and reconnects */
     } else {
         lease_close(w->l);
         w->l = handle_open(w);
@@ -495,7 +496,7 @@ static void restart_keeps_what_is_promised(void **state)
         assert_int_equal(release(w->l, &a), HF_LOST);
     }
     if (w->info->fence == HF_FENCE_COUNTER)
-        assert_true(b.v.fence > 0); /* begins anew, as declared */
+        assert_true(b.v.fence > 0); /* starts again, as declared */
     else if (w->info->fence != HF_FENCE_NONE)
         assert_true(b.v.fence > last);
     assert_int_equal(release(w->l, &b), HF_DONE);
@@ -504,7 +505,7 @@ static void restart_keeps_what_is_promised(void **state)
 static void fences_grow_over_a_flush(void **state)
 {
     struct world *w = *state;
-    if (!w->backend->flush) /* it has nothing that forgets everything */
+    if (!w->backend->flush) /* it cannot be told to forget everything */
         return;
     char key[64];
     key_make(key, "flush");
@@ -534,7 +535,7 @@ const struct CMUnitTest leases_claims[] = {
     cmocka_unit_test(breaking_ends_the_holder_and_its_renewals),
     cmocka_unit_test(a_batch_gets_a_verdict_for_each),
     cmocka_unit_test(a_batch_that_names_a_lock_twice_grants_it_once),
-    cmocka_unit_test(inspecting_shows_who_holds_it),
+    cmocka_unit_test(inspecting_shows_the_holder),
     cmocka_unit_test(a_free_lock_shows_its_own_last_fence),
     cmocka_unit_test(listing_is_by_prefix_in_order_and_exact),
     cmocka_unit_test(a_long_list_has_each_name_once),

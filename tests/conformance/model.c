@@ -1,7 +1,7 @@
-/* Random requests against the driver and against the rules of lease.h written down once more, in
- * the plainest way: who asks is granted if everybody before him could be served first and he still
- * after them.  Long TTLs, so that nothing ends by itself; rounds short enough that nobody counts as
- * silent.  HF_SEED repeats a run. */
+/* Sends random requests to the driver and to a model, which has the rules of lease.h in their
+ * simplest form: a request is granted if all waiters before it could be granted first and it still
+ * could after them.  TTLs are long, so that no lease ends by itself, and rounds short, so that no
+ * waiter counts as silent.  HF_SEED repeats a run. */
 #include "conformance.h"
 
 #include <stdio.h>
@@ -43,8 +43,8 @@ static bool could_be_served(const struct lease_request *r, unsigned readers, uns
     return r->mode == HF_SHARED ? writers == 0 : readers == 0 && writers < r->slots;
 }
 
-/* Serve the queue in order for as long as it goes; is `who` among the served? `ret_before` counts
- * those before him. */
+/* Serves the queue in order as far as possible.  Returns whether `who` is served; *ret_before is
+ * the number of waiters before it. */
 static bool is_served(const struct model *m, const struct member *who, size_t *ret_before)
 {
     unsigned readers = 0, writers = 0;
@@ -76,7 +76,7 @@ static void step_acquire(struct model *m, struct member *x)
 {
     struct world *w = m->w;
     struct lease_request *r = &x->p.r;
-    if (!x->holds && !x->waits) { /* a new wish */
+    if (!x->holds && !x->waits) { /* a new request */
         party_new_owner(&x->p);
         r->mode = w->info->shared && random_below(&m->random, 2) ? HF_SHARED : HF_EXCLUSIVE;
         r->priority = w->info->priority ? (int)random_below(&m->random, 3) - 1 : 0;

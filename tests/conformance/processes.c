@@ -1,5 +1,5 @@
-/* Claims about many processes: the lock excludes where the file would lose counts without it, and a
- * holder that was killed keeps the others out until its TTL and no longer. */
+/* Claims about many processes: with the lock no count is lost in a file that loses counts without
+ * it, and a holder that was killed keeps others out until its TTL ends and no longer. */
 #include "conformance.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static long tally_count(struct tally *t)
     return strtol(text, NULL, 10);
 }
 
-/* How many fences were noted; each larger than the one before, if `grow`. */
+/* Returns how many fences were written; with `grow` each must be larger than the one before. */
 static int tally_fences(struct tally *t, bool grow)
 {
     FILE *f = fopen(t->fences, "re");
@@ -75,7 +75,7 @@ static void sixty_four_contenders_lose_no_count(void **state)
 {
     struct world *w = *state;
     if (!w->info->processes)
-        return; /* each process has its own: see the threads of one below */
+        return; /* each process has its own leases: see the threads of one process below */
     struct tally t;
     char key[64];
     key_make(key, "counter");
@@ -86,7 +86,7 @@ static void sixty_four_contenders_lose_no_count(void **state)
     scratch_remove(&t.dir);
 }
 
-/* The twin: without the lock the same contenders do lose. */
+/* The twin: without the lock the same contenders lose counts. */
 static void without_the_lock_counts_are_lost(void **state)
 {
     struct world *w = *state;
@@ -123,7 +123,7 @@ static void a_killed_holder_keeps_it_until_its_ttl_and_no_longer(void **state)
 {
     struct world *w = *state;
     if (!w->info->processes)
-        return; /* it takes its locks with it */
+        return; /* its leases end with it */
     char key[64], program[512], line[64] = {0};
     key_make(key, "killed");
     contender_path(program);
@@ -155,11 +155,11 @@ static void a_killed_holder_keeps_it_until_its_ttl_and_no_longer(void **state)
     assert_int_equal(release(w->l, &p), HF_DONE);
 }
 
-/* ---- and many threads of one process ---- */
+/* ---- many threads of one process ---- */
 
-/* Read and written apart, so that two at once lose one; atomics, since a lock in another process
- * orders nothing that the thread sanitizer can see.  An assertion that fails on such a thread ends
- * the program. */
+/* The counter is read and written separately, so that two threads at once lose a count.  It is
+ * atomic, since the thread sanitizer does not see a lock that lies in another process.  An
+ * assertion that fails on such a thread ends the program. */
 struct adder {
     struct lease *l;
     const char *key;
@@ -197,7 +197,7 @@ static void threads_of_one_process_exclude_each_other(void **state)
     _Atomic long number = 0;
     _Atomic int64_t last_fence = 0;
     for (int i = 0; i < THREADS; i++) {
-        adders[i] = (struct adder){.l = handle_another(w->l),
+        adders[i] = (struct adder){.l = handle_clone(w->l),
                                    .key = key,
                                    .number = &number,
                                    .last_fence = &last_fence,

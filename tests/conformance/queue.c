@@ -1,4 +1,4 @@
-/* Claims about those who wait: order, places, modes, slots, and who wakes when. */
+/* Claims about waiters: order, places, modes, slots, and which of them are woken when. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -9,10 +9,9 @@
 #include <unistd.h>
 
 #define SHORT_MS 400
-#define WAIT_MS 20000 /* those in wait() are woken, or the claim fails */
+#define WAIT_MS 20000 /* threads in wait() are woken before, or the claim fails */
 
-/* Ask as many as `n` in the order given by `order`; only the first of it may be granted, and gives
- * it back. */
+/* All `n` ask; only the first in `order` is granted, and releases; then the next. */
 static void served_in_order(struct world *w, struct party *p, const int *order, int n)
 {
     for (int turn = 0; turn < n; turn++) {
@@ -27,7 +26,7 @@ static void served_in_order(struct world *w, struct party *p, const int *order, 
     }
 }
 
-static void who_waits_is_served_in_the_order_of_coming(void **state)
+static void waiters_are_served_in_the_order_of_arrival(void **state)
 {
     struct world *w = *state;
     char key[64];
@@ -40,7 +39,7 @@ static void who_waits_is_served_in_the_order_of_coming(void **state)
         assert_int_equal(acquire(w->l, &p[i]), HF_TAKEN);
         assert_int_equal(p[i].v.position, w->info->fair ? i + 1 : 0);
     }
-    if (!w->info->fair) { /* no place is kept: the first who asks when it is free gets it */
+    if (!w->info->fair) { /* no places: the first to ask when it is free gets it */
         assert_int_equal(release(w->l, &holder), HF_DONE);
         assert_int_equal(acquire(w->l, &p[4]), HF_DONE);
         assert_int_equal(release(w->l, &p[4]), HF_DONE);
@@ -57,7 +56,7 @@ static void who_waits_is_served_in_the_order_of_coming(void **state)
     }
     state_close(&s);
     assert_int_equal(release(w->l, &holder), HF_DONE);
-    party_init(&late, key); /* free, but others wait */
+    party_init(&late, key); /* it is free, but others wait */
     assert_int_equal(acquire(w->l, &late), HF_TAKEN);
     assert_int_equal(late.v.position, 0);
     served_in_order(w, p, (const int[]){0, 1, 2, 3, 4}, 5);
@@ -97,7 +96,7 @@ static void a_place_given_up_is_gone(void **state)
 {
     struct world *w = *state;
     if (!w->info->fair)
-        return; /* no places: the_order_of_coming has seen that */
+        return; /* no places: tested with the order of arrival */
     char key[64];
     key_make(key, "giveup");
     struct party holder, a, b;
@@ -162,7 +161,7 @@ static void readers_do_not_starve_a_writer_nor_writers_a_reader(void **state)
 {
     struct world *w = *state;
     if (!w->info->shared || !w->info->fair)
-        return; /* refused, or promised to nobody: seen above */
+        return; /* refused, or not promised: tested above */
     char key[64];
     key_make(key, "starve");
     struct party r1, r2, r3, writer, last;
@@ -213,7 +212,7 @@ static void a_reader_of_larger_priority_passes_the_waiting_writer(void **state)
     assert_int_equal(release(w->l, &writer), HF_DONE);
 }
 
-static void so_many_hold_it_as_there_are_slots(void **state)
+static void slots_limit_the_number_of_holders(void **state)
 {
     struct world *w = *state;
     char key[64];
@@ -258,7 +257,7 @@ static void so_many_hold_it_as_there_are_slots(void **state)
     assert_int_equal(release(w->l, &p[0]), HF_DONE);
     assert_int_equal(release(w->l, &p[2]), HF_DONE);
     assert_int_equal(release(w->l, &p[3]), HF_DONE);
-    assert_int_equal(acquire(w->l, &odd), HF_DONE); /* nobody says otherwise now */
+    assert_int_equal(acquire(w->l, &odd), HF_DONE); /* no other holder or waiter disagrees now */
     assert_int_equal(release(w->l, &odd), HF_DONE);
 }
 
@@ -282,10 +281,10 @@ static void *wait_run(void *arg)
     return NULL;
 }
 
-/* Queued, then inside wait() on a thread and a handle of its own. */
+/* Takes a place, and waits on its own thread and handle. */
 static void waiting_start(struct world *w, struct waiting *x, const char *key, int64_t ttl_ms)
 {
-    x->l = handle_another(w->l);
+    x->l = handle_clone(w->l);
     x->timeout_ms = WAIT_MS;
     x->fault = (struct hf_fault){0};
     atomic_init(&x->returned_ms, 0);
@@ -304,7 +303,7 @@ static int64_t waiting_end(struct waiting *x)
 
 static void waiting_close(struct waiting *x) { lease_close(x->l); }
 
-/* A wait may end early; then it is asked again, as src/lock does. */
+/* A wait may end early; the waiter then asks again, as src/lock does. */
 static int64_t wait_for_grant(struct waiting *x, int64_t most_ms)
 {
     int64_t from_ms = now_ms();
@@ -327,7 +326,8 @@ static void by_break(struct world *w, struct party *holder)
     must(lease_break(w->l, holder->key, strlen(holder->key), &fault), &fault);
 }
 
-/* The best of a few, since the machine may be busy: a wake that never comes is never fast. */
+/* Takes the best of a few, since the machine may be busy; a wake-up that never comes is never fast.
+ */
 static void assert_wakes_at_once(struct world *w, void (*end)(struct world *, struct party *))
 {
     int64_t best_ms = INT64_MAX;
@@ -339,7 +339,7 @@ static void assert_wakes_at_once(struct world *w, void (*end)(struct world *, st
         assert_int_equal(acquire(w->l, &holder), HF_DONE);
         struct waiting x;
         waiting_start(w, &x, key, LONG_MS);
-        rest_ms(100); /* for it to be asleep */
+        rest_ms(100); /* until it sleeps */
         int64_t from_ms = now_ms();
         end(w, &holder);
         int64_t took_ms = wait_for_grant(&x, WAIT_MS) - from_ms;
@@ -375,7 +375,7 @@ static void the_end_of_a_lease_wakes_the_next(void **state)
     waiting_close(&x);
 }
 
-/* The second cannot have known at the start when its turn would be. */
+/* The second waiter cannot know at the start when its turn will be. */
 static void each_end_of_a_lease_wakes_the_one_whose_turn_it_is(void **state)
 {
     struct world *w = *state;
@@ -453,7 +453,7 @@ static void a_wait_ends_soon_after_its_wake_fd_is_readable(void **state)
     char key[64];
     key_make(key, "wake fd");
     struct party holder, p;
-    struct lease *l = handle_another(w->l);
+    struct lease *l = handle_clone(w->l);
     party_init(&holder, key);
     party_queued(&p, key);
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
@@ -470,7 +470,7 @@ static void a_wait_ends_soon_after_its_wake_fd_is_readable(void **state)
     assert_true(returned_ms - from_ms < 1000);
     close(l->wake_fd);
     l->wake_fd = -1;
-    assert_int_equal(acquire(l, &x.p), HF_TAKEN); /* it has its place still */
+    assert_int_equal(acquire(l, &x.p), HF_TAKEN); /* it still has its place */
     assert_int_equal(x.p.v.position, w->info->fair ? 1 : 0);
     assert_int_equal(release(w->l, &holder), HF_DONE);
     assert_int_equal(acquire_within(l, &x.p, WAIT_MS) < WAIT_MS, true);
@@ -479,11 +479,11 @@ static void a_wait_ends_soon_after_its_wake_fd_is_readable(void **state)
 }
 
 #define HERD 12
-static void a_release_wakes_no_herd(void **state)
+static void a_release_wakes_one_waiter_not_all(void **state)
 {
     struct world *w = *state;
     if (!w->info->fair)
-        return; /* whoever asks first: there is no turn */
+        return; /* no turns */
     char key[64];
     key_make(key, "herd");
     struct party holder;
@@ -502,7 +502,7 @@ static void a_release_wakes_no_herd(void **state)
     int awake = 0;
     for (int i = 1; i < HERD; i++)
         awake += atomic_load(&x[i].returned_ms) != 0;
-    assert_true(awake <= 1); /* a wait may end for no reason, but not as a habit */
+    assert_true(awake <= 1); /* a wait may end early, but rarely does */
     for (int i = 0; i < HERD; i++) {
         wait_for_grant(&x[i], WAIT_MS);
         assert_int_equal(release(x[i].l, &x[i].p), HF_DONE);
@@ -539,7 +539,7 @@ static void the_silent_are_skipped_and_the_waiting_are_not(void **state)
         rest_ms(50);
     }
     assert_true(now_ms() - from_ms >= WAITER_SILENT_MS - 100);
-    assert_int_equal(acquire(w->l, &silent[1]), HF_TAKEN); /* back, at the end */
+    assert_int_equal(acquire(w->l, &silent[1]), HF_TAKEN); /* it is back, at the end of the queue */
     rest_ms(600);
     struct lease_state s = inspect(w->l, kept);
     assert_int_equal(s.n_waiters, 1);
@@ -555,13 +555,13 @@ static void the_silent_are_skipped_and_the_waiting_are_not(void **state)
 }
 
 const struct CMUnitTest queue_claims[] = {
-    cmocka_unit_test(who_waits_is_served_in_the_order_of_coming),
+    cmocka_unit_test(waiters_are_served_in_the_order_of_arrival),
     cmocka_unit_test(the_larger_priority_goes_first),
     cmocka_unit_test(a_place_given_up_is_gone),
     cmocka_unit_test(shared_holders_stand_beside_each_other),
     cmocka_unit_test(readers_do_not_starve_a_writer_nor_writers_a_reader),
     cmocka_unit_test(a_reader_of_larger_priority_passes_the_waiting_writer),
-    cmocka_unit_test(so_many_hold_it_as_there_are_slots),
+    cmocka_unit_test(slots_limit_the_number_of_holders),
     cmocka_unit_test(a_release_wakes_the_next_at_once),
     cmocka_unit_test(a_break_wakes_the_next_at_once),
     cmocka_unit_test(the_end_of_a_lease_wakes_the_next),
@@ -569,7 +569,7 @@ const struct CMUnitTest queue_claims[] = {
     cmocka_unit_test(a_place_given_up_wakes_the_next),
     cmocka_unit_test(a_wait_ends_at_its_timeout),
     cmocka_unit_test(a_wait_ends_soon_after_its_wake_fd_is_readable),
-    cmocka_unit_test(a_release_wakes_no_herd),
+    cmocka_unit_test(a_release_wakes_one_waiter_not_all),
     cmocka_unit_test(the_silent_are_skipped_and_the_waiting_are_not),
     {0},
 };

@@ -1,5 +1,5 @@
-/* The suite over memory:, and what only the driver that takes a clock can be asked: that time is
- * the clock's, that a lease nobody touches is forgotten, and that expiry wakes one. */
+/* The suite over memory:, and claims that need a clock of the test's own: time is that clock's, an
+ * abandoned lease is forgotten, and an expiry wakes one waiter. */
 #include "conformance.h"
 
 #include <pthread.h>
@@ -38,7 +38,7 @@ static void a_lease_ends_by_the_clock_it_was_given(void **state)
     clock_fake_advance(&fake, 999999);
     assert_int_equal(acquire(l, &b), HF_TAKEN);
     assert_int_equal(b.v.remaining_ms, 1);
-    clock_fake_step(&fake, -INT64_C(3600) * 1000000); /* the wall clock counts for nothing */
+    clock_fake_step(&fake, -INT64_C(3600) * 1000000); /* the wall clock does not matter */
     clock_fake_advance(&fake, 1);
     assert_int_equal(renew(l, &a), HF_LOST);
     assert_int_equal(acquire(l, &b), HF_DONE);
@@ -60,7 +60,7 @@ static void a_place_is_kept_for_five_seconds_of_silence(void **state)
     assert_int_equal(release(l, &holder), HF_DONE);
     clock_fake_advance(&fake, 1000 * WAITER_SILENT_MS - 1);
     assert_int_equal(acquire(l, &b), HF_TAKEN);
-    assert_int_equal(b.v.remaining_ms, -1); /* nobody holds it; somebody's turn it is */
+    assert_int_equal(b.v.remaining_ms, -1); /* it has no holder, but it is a waiter's turn */
     assert_int_equal(b.v.position, 2);
     clock_fake_advance(&fake, 1);
     assert_int_equal(acquire(l, &b), HF_DONE);
@@ -96,14 +96,14 @@ static void each_end_of_a_lease_wakes_one(void **state)
     assert_int_equal(acquire(l, &holder), HF_DONE);
     struct waiting x[WAITERS];
     for (int i = 0; i < WAITERS; i++) {
-        x[i].l = handle_another(l);
+        x[i].l = handle_clone(l);
         atomic_init(&x[i].returned, 0);
         party_queued(&x[i].p, "k");
         x[i].p.r.ttl_ms = 1000;
         assert_int_equal(acquire(x[i].l, &x[i].p), HF_TAKEN);
         assert_int_equal(pthread_create(&x[i].thread, NULL, wait_run, &x[i]), 0);
     }
-    rest_ms(50); /* for all to be asleep */
+    rest_ms(50); /* until all sleep */
     for (int i = 0; i < WAITERS; i++) {
         clock_fake_advance(&fake, 1000000);
         pthread_join(x[i].thread, NULL);
@@ -116,7 +116,7 @@ static void each_end_of_a_lease_wakes_one(void **state)
     lease_close(l);
 }
 
-static void leases_nobody_touches_again_are_forgotten(void **state)
+static void abandoned_leases_are_forgotten(void **state)
 {
     (void)state;
     struct clock_fake fake;
@@ -142,7 +142,7 @@ int main(void)
         cmocka_unit_test(a_lease_ends_by_the_clock_it_was_given),
         cmocka_unit_test(a_place_is_kept_for_five_seconds_of_silence),
         cmocka_unit_test(each_end_of_a_lease_wakes_one),
-        cmocka_unit_test(leases_nobody_touches_again_are_forgotten),
+        cmocka_unit_test(abandoned_leases_are_forgotten),
     };
     int failed = cmocka_run_group_tests_name("memory's clock", tests, NULL, NULL);
     return conformance_run(&b) + failed;

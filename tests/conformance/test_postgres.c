@@ -1,5 +1,5 @@
 /* The suite over a real PostgreSQL, in a cluster and a database of its own.  Restarts are kills: a
- * lease that was acknowledged is there afterwards.  No PostgreSQL is a failure. */
+ * lease that was acknowledged is there afterwards.  Without PostgreSQL it fails. */
 #include "conformance.h"
 
 #include <stdio.h>

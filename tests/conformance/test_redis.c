@@ -1,5 +1,5 @@
-/* The suite over a real redis-server, with a password, without persistence.  No redis-server is a
- * failure. */
+/* The suite over a real redis-server with a password and without persistence.  Without redis-server
+ * it fails. */
 #include "conformance.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ static void url_at(struct backend *b, int port, char *ret, size_t size)
 
 static void start(struct backend *b)
 {
-    assert_true(redis_server_start(&server)); /* is there a redis-server? */
+    assert_true(redis_server_start(&server)); /* is redis-server installed? */
     b->port = server.port;
     url_at(b, b->port, b->url, sizeof b->url);
     const unsigned bad = 1U << HF_BAD_REQUEST, refused = 1U << HF_UNREACHABLE;

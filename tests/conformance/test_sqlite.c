@@ -1,5 +1,5 @@
-/* The suite over sqlite: a file in a directory of its own.  There is no server to restart: handles
- * are opened anew, as the next process would. */
+/* The suite over a file in a directory of its own.  There is no server to restart; instead handles
+ * are reopened, as the next process would do. */
 #include "conformance.h"
 
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-/* Every call to the disk fails once, and then for a while: a fixed story of leases runs through the
- * SQL driver on a file system that fails call N, for N = 1, 2, 3 ... until the story meets no fault
- * any more.  In each: what fails says so in words; what succeeds is true, as another handle on a
- * sound file system sees it; nobody is granted what another holds, and no fence comes twice.  When
- * the disk works again the same handle does, and what was in doubt is settled by asking again. */
+/* Every call to the disk fails once, and then for a while: a fixed sequence of lease requests runs
+ * through the SQL driver on a file system that fails call N, for N = 1, 2, 3 ... until the sequence
+ * meets no fault any more.  Each time: a failure is reported in words; a success is true, as a
+ * second handle on a sound file system sees it; no lease is granted twice, and no fence repeats.
+ * When the disk works again so does the handle, and asking again resolves every unknown outcome. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +19,8 @@
 #include "lease/lease.h"
 #include "support/fault_vfs.h"
 
-#define SWEEP_POINTS_MAX 40000 /* the story is shorter */
-/* The story's own calls come first, then those that copy the log, page by page. */
+#define SWEEP_POINTS_MAX 40000 /* the sequence is shorter */
+/* The calls of the sequence come first, then those that copy the log, page by page. */
 #define STORY_CALLS 60
 #define COPY_STEP 61
 #define TTL_MS 60000
@@ -29,13 +29,13 @@ static char dir[64], path[96], sound_url[128], faulty_url[128];
 
 static const struct lease_options options = {.timeout_ms = 200, .clock = &clock_system};
 
-/* ---- who asks ---- */
+/* ---- the parties ---- */
 
 /* The holder's handle is the one that meets faults; the rival's file system is sound. */
 struct story {
     struct lease *l, *rival;
-    struct lease_request a, b, r; /* two of ours, and the rival's, for the first one's name */
-    int64_t fence;                /* the largest that anybody was granted */
+    struct lease_request a, b, r; /* two of the holder, and the rival's for the name of the first */
+    int64_t fence;                /* the largest that was granted */
     int failures;
 };
 
@@ -59,7 +59,7 @@ static struct lease *open_lease(const char *url)
 typedef enum hf_result lease_call(struct lease *l, const struct lease_request *requests, size_t n,
                                   struct lease_verdict *verdicts, struct hf_fault *fault);
 
-/* A failure is one that may be, in words.  False: it failed. */
+/* Returns false if the call failed, which must be with a permitted result and in words. */
 static bool done(struct story *s, enum hf_result result, const struct hf_fault *fault)
 {
     if (result == HF_DONE)
@@ -80,7 +80,7 @@ static enum hf_result call(struct story *s, lease_call *what, const struct lease
     return result;
 }
 
-/* Whether the owner holds it, by the handle that meets no faults. */
+/* Asks the handle that meets no faults whether the owner holds the lease. */
 static bool holds(struct story *s, const struct lease_request *r)
 {
     struct lease_state st;
@@ -104,9 +104,9 @@ static void new_fence(struct story *s, int64_t fence)
     s->fence = fence;
 }
 
-/* ---- the story ---- */
+/* ---- the sequence ---- */
 
-/* Takes it, or says that it did not; HF_UNKNOWN may have. */
+/* Takes the lease or reports a failure; after HF_UNKNOWN it may have it. */
 static void take(struct story *s, const struct lease_request *r)
 {
     struct lease_verdict v = {0};
@@ -140,7 +140,7 @@ static void give(struct story *s, const struct lease_request *r)
         assert_int_equal(holds(s, r), held);
 }
 
-/* The rival wants the first name too: granted only if nobody holds it. */
+/* The rival wants the first name, too: it is granted only if there is no holder. */
 static void contest(struct story *s)
 {
     struct lease_verdict v = {0};
@@ -180,7 +180,7 @@ static void play(struct story *s)
     give(s, &s->b);
 }
 
-/* The disk is well again: everything is answered, and true. */
+/* The disk works again: every call is answered, and truly. */
 static void play_after(struct story *s)
 {
     struct lease_verdict v = {0};
@@ -223,8 +223,8 @@ static void check_file(void)
     sqlite3_close(db);
 }
 
-/* Few numbers are left, so that the story reserves a block; many pages lie in the log, so that it
- * copies them. */
+/* Few numbers are left, so that the sequence reserves a block, and many pages lie in the log, so
+ * that it copies them. */
 static void make_it_eventful(void)
 {
     sqlite3 *db = NULL;
@@ -242,7 +242,7 @@ static void make_it_eventful(void)
     sqlite3_close(db);
 }
 
-/* False: the story met no fault. */
+/* Returns false if the sequence met no fault. */
 static bool run_point(enum fault_call kind, int at, int code, bool forever)
 {
     struct story s = {.a = ask("a", 1), .b = ask("b", 2), .r = ask("a", 3)};
@@ -264,7 +264,7 @@ static void sweep(enum fault_call kind, int code, bool forever)
     int at = 1, step = getenv("HF_FAULT_ALL") ? 1 : 3;
     for (; at < SWEEP_POINTS_MAX && run_point(kind, at, code, forever); at += step)
         step = at > STORY_CALLS ? COPY_STEP : step;
-    assert_true(at > 1); /* the story makes such calls */
+    assert_true(at > 1); /* the sequence makes such calls */
     remove_files();
 }
 
@@ -301,8 +301,7 @@ static void a_failing_lock_grants_nothing_wrongly(void **state)
     sweep(FAULT_SHM_LOCK, SQLITE_IOERR_SHMLOCK, true);
 }
 
-/* Opening is a story of its own: it fails in words, leaves nothing open, and works the next time.
- */
+/* Opening on a failing disk fails in words, leaves nothing open, and works the next time. */
 static void a_failing_open_says_so_and_works_the_next_time(void **state)
 {
     (void)state;

@@ -12,7 +12,7 @@
 #include "support/postgres_server.h"
 
 #define TTL_MS 30000
-#define PATIENCE_MS 800 /* of every handle; of it a quarter is not for locks */
+#define TIMEOUT_MS 800 /* of every handle; a quarter of it is not for locks */
 #define QUICK_MS 400
 
 static struct lab {
@@ -32,7 +32,7 @@ static int64_t now_ms(void) { return clock_monotonic_us(&clock_system) / 1000; }
 
 static struct lease *open_lease(void)
 {
-    const struct lease_options options = {.timeout_ms = PATIENCE_MS, .clock = &clock_system};
+    const struct lease_options options = {.timeout_ms = TIMEOUT_MS, .clock = &clock_system};
     struct hf_fault fault = {0};
     struct lease *l = NULL;
     if (lease_open(lease_driver_for(lab.url), lab.url, &options, &l, &fault) != HF_DONE)
@@ -79,18 +79,18 @@ static enum hf_result release(struct lease *l, const struct lease_request *r)
     return v.result;
 }
 
-/* As an administrator. */
+/* Runs SQL as an administrator. */
 static const char *sql(const char *text)
 {
     return postgres_server_ask(postgres_server_own(), strrchr(lab.url, '/') + 1, text);
 }
 
-/* ---- somebody who has begun, and goes no further ---- */
+/* ---- a transaction that has begun and does not go on ---- */
 
 static struct db *stopped_on(const char *name)
 {
     const struct db_options options = {
-        .clock = &clock_system, .shared = true, .timeout_ms = PATIENCE_MS};
+        .clock = &clock_system, .shared = true, .timeout_ms = TIMEOUT_MS};
     const struct db_value key = db_bytes(name, strlen(name));
     struct db *db = NULL;
     struct hf_err err = {0};
@@ -130,9 +130,9 @@ static void unrelated_names_do_not_wait_for_each_other(void **state)
     everything_with(l, "b");
     everything_with(m, "c");
     assert_true(now_ms() - began < QUICK_MS);
-    /* and the same name waits, no longer than it may */
+    /* the same name waits, but not longer than its timeout */
     assert_int_equal(lease_acquire(l, &r, 1, &v, &fault), HF_UNREACHABLE);
-    assert_true(now_ms() - began >= PATIENCE_MS / 2);
+    assert_true(now_ms() - began >= TIMEOUT_MS / 2);
     stopped->driver->rollback(stopped);
     granted(l, &r);
     db_close(stopped);
@@ -155,7 +155,7 @@ static void *acquire_late(void *ctx)
 }
 
 /* Of a statement that locks and reads, PostgreSQL decides before the wait what it may see. */
-static void who_waited_for_a_name_sees_what_was_done_to_it(void **state)
+static void a_transaction_that_waited_for_a_name_sees_its_new_state(void **state)
 {
     (void)state;
     struct late late = {.l = open_lease(), .r = ask("a")};
@@ -188,7 +188,7 @@ static int64_t exchanges(const struct lease *l)
     return db->driver->exchanges(db);
 }
 
-static void a_lease_that_nobody_else_wants_is_one_exchange_each_way(void **state)
+static void an_uncontended_lease_is_one_exchange_each_way(void **state)
 {
     (void)state;
     struct lease *l = open_lease();
@@ -208,7 +208,7 @@ static void a_lease_that_nobody_else_wants_is_one_exchange_each_way(void **state
     close_lease(l);
 }
 
-static void what_many_want_is_two_exchanges_after_the_first_time(void **state)
+static void a_contended_lease_is_two_exchanges_after_the_first_time(void **state)
 {
     (void)state;
     struct lease *l = open_lease(), *m = open_lease();
@@ -223,7 +223,7 @@ static void what_many_want_is_two_exchanges_after_the_first_time(void **state)
     assert_int_equal(release(l, &holder), HF_DONE);
     granted(m, &r);
     assert_int_equal(release(m, &r), HF_DONE);
-    int64_t before = exchanges(m); /* nobody was there any more */
+    int64_t before = exchanges(m); /* it is uncontended again */
     granted(m, &r);
     assert_int_equal(exchanges(m), before + 1);
     close_lease(l);
@@ -249,7 +249,7 @@ static void fences_of_a_name_grow_through_every_end_of_a_lease(void **state)
             usleep(150000); /* it ends by itself */
         if (i % 4 == 2)
             assert_int_equal(lease_break(l, "a", 1, NULL), HF_DONE);
-        if (i % 4 == 3) { /* it has ended long ago, and another handle clears it away */
+        if (i % 4 == 3) { /* it ended long ago, and another handle sweeps it */
             sql("UPDATE leases SET expires_at = 1 WHERE name = 'a'");
             struct lease *m = open_lease();
             granted(m, &other);
@@ -262,7 +262,7 @@ static void fences_of_a_name_grow_through_every_end_of_a_lease(void **state)
     }
 }
 
-static void a_sweep_waits_for_nobody_and_takes_nothing_that_may_still_be_judged(void **state)
+static void a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read(void **state)
 {
     (void)state;
     close_lease(open_lease()); /* makes the tables */
@@ -313,7 +313,7 @@ static void count(const struct lease_verdict *v, size_t name, int step)
     pthread_mutex_unlock(&crowd.lock);
 }
 
-/* Two names at once, in any order, with one more in between for the sequence. */
+/* Takes two names at once, in any order, and a third one in between, which draws a number. */
 static void *takes_pairs(void *ctx)
 {
     struct lease *l = ctx;
@@ -361,9 +361,9 @@ static void sets_in_any_order_exclude_each_other_without_deadlock_and_fences_fol
     assert_true(crowd.grants > ROUNDS);
 }
 
-/* Whoever comes after the first makes nothing: a migration under way is not waited for, and the
- * right to make tables is not needed. */
-static void who_comes_later_needs_neither_the_right_to_make_tables_nor_to_wait(void **state)
+/* Only the first connection creates anything: later ones do not wait for a migration that is under
+ * way and need no right to create tables. */
+static void later_connections_need_no_right_to_create_tables_and_do_not_wait(void **state)
 {
     (void)state;
     close_lease(open_lease());
@@ -395,12 +395,12 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
         TEST(unrelated_names_do_not_wait_for_each_other),
-        TEST(who_comes_later_needs_neither_the_right_to_make_tables_nor_to_wait),
-        TEST(who_waited_for_a_name_sees_what_was_done_to_it),
-        TEST(a_lease_that_nobody_else_wants_is_one_exchange_each_way),
-        TEST(what_many_want_is_two_exchanges_after_the_first_time),
+        TEST(later_connections_need_no_right_to_create_tables_and_do_not_wait),
+        TEST(a_transaction_that_waited_for_a_name_sees_its_new_state),
+        TEST(an_uncontended_lease_is_one_exchange_each_way),
+        TEST(a_contended_lease_is_two_exchanges_after_the_first_time),
         TEST(fences_of_a_name_grow_through_every_end_of_a_lease),
-        TEST(a_sweep_waits_for_nobody_and_takes_nothing_that_may_still_be_judged),
+        TEST(a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read),
         TEST(sets_in_any_order_exclude_each_other_without_deadlock_and_fences_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

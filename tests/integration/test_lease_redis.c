@@ -1,6 +1,5 @@
-/* The Redis driver beside a real redis-server: what is Redis's own about it.  What every driver
- * must do is tested by tests/conformance, what goes wrong by test_lease_redis_faults.c, who is
- * reached and how by test_lease_redis_address.c. */
+/* Claims about the Redis driver on a real redis-server that the conformance suite cannot make.
+ * Failures are in test_lease_redis_faults.c, addresses in test_lease_redis_address.c. */
 #include "support/fixtures.h"
 
 #include "support/redis.h"
@@ -11,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- forms: alone and crowd ---- */
+/* ---- the single form and the group form ---- */
 
 static void one_holds_and_the_repeat_finds_the_same_grant(void **state)
 {
@@ -36,7 +35,7 @@ static void one_holds_and_the_repeat_finds_the_same_grant(void **state)
     lease_close(l);
 }
 
-static void a_crowd_keeps_the_holder_its_fence_and_its_time(void **state)
+static void the_group_form_keeps_the_holder_its_fence_and_its_time(void **state)
 {
     (void)state;
     struct lease *l = must_open(server.url, 2000);
@@ -60,7 +59,7 @@ static void a_crowd_keeps_the_holder_its_fence_and_its_time(void **state)
     assert_int_equal(must_acquire(l, &a).fence, fence);
     assert_int_equal(must_renew(l, &a).fence, fence);
     assert_int_equal(must_release(l, &a), HF_DONE);
-    /* not past the one who waits */
+    /* it does not overtake the waiter */
     struct lease_request c = asks("crowd");
     assert_int_equal(must_acquire(l, &c).result, HF_TAKEN);
     v = must_acquire(l, &b);
@@ -93,7 +92,7 @@ static void a_lease_ends_by_the_servers_clock_in_either_form(void **state)
     lease_close(l);
 }
 
-static void an_abandoned_crowd_leaves_nothing_behind(void **state)
+static void an_abandoned_group_leaves_nothing_behind(void **state)
 {
     (void)state;
     struct lease *l = must_open(server.url, 2000);
@@ -115,7 +114,7 @@ static void an_abandoned_crowd_leaves_nothing_behind(void **state)
 
 /* ---- the queue ---- */
 
-static void the_larger_priority_goes_first_then_who_came_first(void **state)
+static void priority_comes_first_then_arrival(void **state)
 {
     (void)state;
     struct lease *l = must_open(server.url, 2000);
@@ -233,7 +232,7 @@ static void wait_for_subscribers(int n)
     fail_msg("nobody listens");
 }
 
-static void a_release_calls_the_next_at_once_and_nobody_else(void **state)
+static void a_release_wakes_the_next_waiter_at_once_and_no_other(void **state)
 {
     (void)state;
     enum { N = 20 };
@@ -252,7 +251,7 @@ static void a_release_calls_the_next_at_once_and_nobody_else(void **state)
         assert_int_equal(sleepers[i].v.result, HF_DONE);
         q = sleepers[i].q;
     }
-    /* called, not found out by a heartbeat a second later */
+    /* woken by a message, not by a heartbeat a second later */
     assert_true(boot_ms() - begin_ms < 500 * N);
     assert_int_equal(redis_server_calls(&server, "publish") - published, N);
     must_release(l, &q);
@@ -281,7 +280,7 @@ static void the_head_wakes_when_the_lease_ends_and_keeps_its_place(void **state)
     lease_close(l);
 }
 
-static void who_waits_first_after_a_place_is_given_up_sees_the_end_of_the_lease(void **state)
+static void a_new_first_waiter_sees_the_end_of_the_lease(void **state)
 {
     (void)state;
     struct lease *l = must_open(server.url, 2000);
@@ -325,7 +324,7 @@ static void fences_have_sixteen_exact_digits_and_outlive_a_flush_and_a_restart(v
         } else if (i == 4) {
             redis_server_kill(&server);
             redis_server_again(&server);
-            usleep(150000); /* idle: the link looks whether it is still there */
+            usleep(150000); /* idle: the link checks whether it is still open */
         } else {
             must_release(l, &q);
         }
@@ -376,7 +375,7 @@ static void a_prefix_is_not_a_pattern_and_names_come_in_order(void **state)
         q[i] = asks(names[i]);
         must_acquire(l, &q[i]);
     }
-    struct lease_request w = waits("p*a"); /* a crowd has more keys and is listed once */
+    struct lease_request w = waits("p*a"); /* the group form has more keys and is listed once */
     must_acquire(l, &w);
     struct listed seen = {.most = 100};
     assert_int_equal(lease_list(l, "p*", 2, note, &seen, NULL), HF_DONE);
@@ -401,15 +400,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_holds_and_the_repeat_finds_the_same_grant),
-        cmocka_unit_test(a_crowd_keeps_the_holder_its_fence_and_its_time),
+        cmocka_unit_test(the_group_form_keeps_the_holder_its_fence_and_its_time),
         cmocka_unit_test(a_lease_ends_by_the_servers_clock_in_either_form),
-        cmocka_unit_test(an_abandoned_crowd_leaves_nothing_behind),
-        cmocka_unit_test(the_larger_priority_goes_first_then_who_came_first),
+        cmocka_unit_test(an_abandoned_group_leaves_nothing_behind),
+        cmocka_unit_test(priority_comes_first_then_arrival),
         cmocka_unit_test(readers_share_but_do_not_pass_a_waiting_writer),
         cmocka_unit_test(slots_are_that_many_and_all_must_say_the_same),
-        cmocka_unit_test(a_release_calls_the_next_at_once_and_nobody_else),
+        cmocka_unit_test(a_release_wakes_the_next_waiter_at_once_and_no_other),
         cmocka_unit_test(the_head_wakes_when_the_lease_ends_and_keeps_its_place),
-        cmocka_unit_test(who_waits_first_after_a_place_is_given_up_sees_the_end_of_the_lease),
+        cmocka_unit_test(a_new_first_waiter_sees_the_end_of_the_lease),
         cmocka_unit_test(fences_have_sixteen_exact_digits_and_outlive_a_flush_and_a_restart),
         cmocka_unit_test(a_clock_set_back_does_not_lower_the_fence),
         cmocka_unit_test(a_prefix_is_not_a_pattern_and_names_come_in_order),

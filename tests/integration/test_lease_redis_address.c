@@ -1,5 +1,4 @@
-/* Whom the Redis driver reaches: URLs, names, sockets, passwords, and what it says if it does not.
- */
+/* Claims about reaching a Redis server: URLs, host names, sockets, passwords, and the faults. */
 #include "support/fixtures.h"
 
 #include "support/redis.h"
@@ -25,7 +24,7 @@ static enum hf_result open_fails(const char *url, struct hf_fault *fault)
     return result;
 }
 
-static void who_cannot_be_reached_is_told_in_time_and_without_the_password(void **state)
+static void an_unreachable_server_is_reported_in_time_and_without_the_password(void **state)
 {
     (void)state;
     struct hf_fault fault;
@@ -70,7 +69,8 @@ static void passwords_are_checked_at_open_and_users_have_their_rights(void **sta
     struct lease *half = must_open(url, 1000);
     struct lease_request other = asks("other");
     assert_int_equal(lease_acquire(half, &other, 1, &v, &fault), HF_UNREACHABLE);
-    struct lease_state s = must_inspect(l, "other"); /* refused half way: nothing was done */
+    struct lease_state s =
+        must_inspect(l, "other"); /* refused in the middle of the script: nothing was done */
     assert_int_equal(s.n_holders, 0);
     redis_server_ask(&locked, "ACL SETUSER half -evalsha", answer, sizeof answer);
     assert_int_equal(lease_acquire(half, &other, 1, &v, &fault), HF_UNREACHABLE);
@@ -241,10 +241,10 @@ static void a_socket_takes_a_password_too(void **state)
     redis_server_stop(&locked);
 }
 
-/* ---- names that are looked up ---- */
+/* ---- name lookup ---- */
 
-/* The resolver of this executable: no server of names can be had on a port of our own, so the one
- * that does not answer is played here.  Everything else is the system's. */
+/* The resolver of this executable.  A name server cannot run on a port of the test's own, so this
+ * function plays one that does not answer.  For other names it calls the system's. */
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *want,
                 struct addrinfo **ret)
 {
@@ -279,7 +279,7 @@ static void a_name_that_is_not_found_in_time_is_told_in_time(void **state)
     assert_int_equal(open_fails("redis://nobody.invalid", &fault), HF_UNREACHABLE);
 }
 
-/* A lookup that is under way is not begun again: the next try finds what came of it. */
+/* The next attempt does not start a second lookup: it gets the result of the one under way. */
 static void a_late_answer_of_the_resolver_serves_the_next_try(void **state)
 {
     (void)state;
@@ -302,7 +302,7 @@ static void a_late_answer_of_the_resolver_serves_the_next_try(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_cannot_be_reached_is_told_in_time_and_without_the_password),
+        cmocka_unit_test(an_unreachable_server_is_reported_in_time_and_without_the_password),
         cmocka_unit_test(passwords_are_checked_at_open_and_users_have_their_rights),
         cmocka_unit_test(a_replica_refuses_and_says_so),
         cmocka_unit_test(a_socket_serves_as_well_and_databases_are_apart),

@@ -41,7 +41,7 @@ static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
     assert_in_range(boot_ms() - begin_ms, 190, 1000);
     struct lease *other = must_open(server.url, 2000);
     struct lease_state s = must_inspect(other, "unknown");
-    for (int i = 0; i < 200 && s.n_holders == 0; i++) { /* it was carried out all the same */
+    for (int i = 0; i < 200 && s.n_holders == 0; i++) { /* it was executed all the same */
         usleep(10000);
         s = must_inspect(other, "unknown");
     }
@@ -65,7 +65,7 @@ static void a_paused_server_is_unknown_within_the_timeout(void **state)
     int64_t begin_ms = boot_ms();
     assert_int_equal(lease_acquire(l, &q, 1, &v, NULL), HF_UNKNOWN);
     assert_in_range(boot_ms() - begin_ms, 140, 400);
-    /* now it has to connect, and says at once that nothing was done */
+    /* now it has to connect, and reports at once that nothing was done */
     assert_int_equal(lease_acquire(l, &q, 1, &v, NULL), HF_UNREACHABLE);
     usleep(600000);
     assert_int_equal(must_acquire(l, &q).result, HF_DONE);

@@ -1,5 +1,5 @@
 /* Claims about sqlite: leases that the conformance suite cannot make, since they are about the
- * file: who may read it, what a kill or a boot leaves of it, and many processes on one. */
+ * file: its permissions, what a kill or a reboot leaves of it, and many processes on one file. */
 #include "support/fixtures.h"
 
 #include <errno.h>
@@ -96,7 +96,7 @@ static enum hf_result release(struct lease *l, const struct lease_request *r)
 
 static void advance_ms(int64_t ms) { clock_fake_advance(&lab.clock, ms * 1000); }
 
-/* As another program would: its own connection to the file. */
+/* Runs SQL on a connection of its own, as another program would. */
 static int64_t sql(const char *text)
 {
     sqlite3 *db;
@@ -127,7 +127,7 @@ static enum hf_result open_result(const char *url, struct hf_fault *fault)
 
 /* ---- the file ---- */
 
-static void the_file_is_its_owners_alone(void **state)
+static void only_the_owner_may_read_the_file(void **state)
 {
     (void)state;
     mode_t umask_before = umask(0);
@@ -168,7 +168,7 @@ static void a_path_that_cannot_be_is_refused(void **state)
     assert_int_equal(open_result(url, &fault), HF_UNREACHABLE);
 }
 
-/* At open, not by waiting for ever.  As somebody else, since nothing is closed to root. */
+/* Fails at open, instead of waiting.  Runs as another user, since root may open everything. */
 static void a_file_that_may_not_be_written_is_refused(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void remove_file_and_log(void)
     assert_int_equal(unlink(beside("-shm")), 0);
 }
 
-/* The file is looked for now and then. */
+/* The driver checks now and then whether the file is still there. */
 static void loses_within_a_second(struct lease *l, const struct lease_request *r)
 {
     struct lease_verdict v = {.result = HF_DONE};
@@ -271,7 +271,7 @@ static void a_file_replaced_by_another_is_followed(void **state)
     assert_int_equal(lease_open(lease_driver_for(url), url, &lab.options, &m, NULL), HF_DONE);
     granted(m, &other);
     close_lease(m);
-    sqlite3 *db; /* the last to close takes the log into the file */
+    sqlite3 *db; /* the last connection to close copies the log into the file */
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "SELECT count(*) FROM leases", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
@@ -354,8 +354,8 @@ static void leases_live_in_a_servers_file_beside_its_ledger(void **state)
     ledger_close(ledger);
 }
 
-/* The server gathers what it writes to the log.  Taken back, it must not reach the log later, when
- * others have written there. */
+/* The server collects its writes to the log.  After a rollback they must not reach the log later,
+ * when others have written there. */
 static void a_servers_rollback_leaves_the_leases_whole(void **state)
 {
     (void)state;
@@ -528,7 +528,7 @@ static void an_expired_lease_is_lost_and_passes_on(void **state)
     struct lease_request a = ask("a"), b = ask("a");
     struct lease_verdict v;
     int64_t fence = granted(l, &a);
-    assert_int_equal(granted(l, &a), fence); /* asked again: the same */
+    assert_int_equal(granted(l, &a), fence); /* asked again: the same grant */
     advance_ms(TTL_MS - 1);
     assert_int_equal(lease_renew(l, &a, 1, &v, NULL), HF_DONE);
     assert_int_equal(v.result, HF_DONE);
@@ -541,7 +541,7 @@ static void an_expired_lease_is_lost_and_passes_on(void **state)
     close_lease(l);
 }
 
-static void rows_nobody_asks_for_are_swept(void **state)
+static void rows_of_abandoned_names_are_swept(void **state)
 {
     (void)state;
     struct lease *l = open_lease();
@@ -710,8 +710,8 @@ static void inspecting_shows_holders_and_waiters_in_order(void **state)
     close_lease(l);
 }
 
-/* Whoever is not near the head neither writes nor waits for those who do: a line of a thousand
- * would stop itself. */
+/* A waiter that is not near the head neither writes nor waits for writers: otherwise a queue of a
+ * thousand would block itself. */
 static void those_far_back_in_a_long_line_wait_for_no_writer(void **state)
 {
     (void)state;
@@ -731,7 +731,7 @@ static void those_far_back_in_a_long_line_wait_for_no_writer(void **state)
     sqlite3_close(db);
 
     advance_ms(3000);
-    taken(l, &line[LINE - 1], LINE); /* it is here; the others have gone */
+    taken(l, &line[LINE - 1], LINE); /* it has asked; the others have fallen silent */
     advance_ms(3000);
     taken(l, &line[LINE - 1], 1);
     assert_int_equal(release(l, &held), HF_DONE);
@@ -763,7 +763,7 @@ static void a_busy_file_is_waited_for_no_longer_than_the_timeout(void **state)
     close_lease(l);
 }
 
-/* Children open their own handles; nothing of the parent's is open while they are made. */
+/* Children open their own handles; the parent has none open when it forks. */
 static pid_t child(void (*run)(int), int number)
 {
     pid_t pid = fork();
@@ -786,7 +786,7 @@ static void must(bool ok)
 #define CHILDREN 8
 #define ROUNDS 25
 
-/* Reads a number, writes it plus one: without the lock some would be lost. */
+/* Reads a number and writes it plus one: without the lock counts would be lost. */
 static void count_under_the_lock(int number)
 {
     (void)number;
@@ -837,7 +837,7 @@ static void processes_exclude_each_other_and_fences_follow_the_grants(void **sta
     assert_int_equal(seen[0], CHILDREN * ROUNDS);
 }
 
-/* Tells each fence it was granted, as long as it lives. */
+/* Reports each fence that it is granted, as long as it lives. */
 static int tells[2];
 static void grant_for_ever(int number)
 {
@@ -920,7 +920,8 @@ static void open_and_close(int number)
     struct hf_fault fault;
     char none;
     close(tells[1]);
-    must(read(tells[0], &none, 1) == 0); /* until the parent closes its end: all at once */
+    must(read(tells[0], &none, 1) ==
+         0); /* until the parent closes its end, so that all start at once */
     if (lease_open(lease_driver_for(lab.dir.url), lab.dir.url, &lab.options, &l, &fault) !=
         HF_DONE) {
         fprintf(stderr, "%s\n", fault.msg);
@@ -1000,7 +1001,7 @@ static int64_t told(void)
     return number;
 }
 
-static void who_waits_in_a_file_that_is_removed_gets_it_from_the_next(void **state)
+static void a_waiter_in_a_removed_file_is_granted_by_the_next_file(void **state)
 {
     (void)state;
     lab.options.clock = &clock_system;
@@ -1026,7 +1027,7 @@ static void who_waits_in_a_file_that_is_removed_gets_it_from_the_next(void **sta
 #define IN_LINE 6
 #define PASSES 40
 
-/* Passes the lock on so often, in line with the others. */
+/* Takes the lock many times, in the queue with the others, and passes it on. */
 static void pass_on(int number)
 {
     struct lease *l = NULL;
@@ -1043,7 +1044,7 @@ static void pass_on(int number)
     close_lease(l);
 }
 
-/* Nobody who waits looks more often than every 50 ms: without being woken 240 grants take 12 s. */
+/* A waiter looks by itself at most every 50 ms: without wake-ups 240 grants would take 12 s. */
 static void a_release_wakes_the_next_in_whatever_process_it_waits(void **state)
 {
     (void)state;
@@ -1063,7 +1064,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(the_file_is_its_owners_alone),
+        TEST(only_the_owner_may_read_the_file),
         TEST(what_is_no_database_is_said_to_be_none),
         TEST(a_path_that_cannot_be_is_refused),
         TEST(a_file_that_may_not_be_written_is_refused),
@@ -1082,7 +1083,7 @@ int main(void)
         TEST(the_wall_clock_being_set_moves_no_lease),
         TEST(a_boot_with_the_wall_set_back_keeps_no_lease_longer_than_its_ttl),
         TEST(an_expired_lease_is_lost_and_passes_on),
-        TEST(rows_nobody_asks_for_are_swept),
+        TEST(rows_of_abandoned_names_are_swept),
         TEST(waiters_are_served_by_priority_and_then_in_order),
         TEST(a_silent_head_is_skipped),
         TEST(shared_ones_wait_behind_an_exclusive_one),
@@ -1096,7 +1097,7 @@ int main(void)
         TEST(a_killed_holders_lock_passes_at_its_expiry),
         TEST(many_may_open_a_new_file_at_once),
         TEST(waiting_keeps_the_place_and_ends_when_the_holder_does),
-        TEST(who_waits_in_a_file_that_is_removed_gets_it_from_the_next),
+        TEST(a_waiter_in_a_removed_file_is_granted_by_the_next_file),
         TEST(a_release_wakes_the_next_in_whatever_process_it_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void what_stays_unknown_is_unknown_and_given_back(void **state)
     hf_close(locks);
 }
 
-static void nobody_there_is_told_at_once_to_who_does_not_wait(void **state)
+static void an_unreachable_back_end_fails_a_call_that_does_not_wait_at_once(void **state)
 {
     (void)state;
     struct hf_locks *locks = faulty_open(5000);
@@ -80,7 +80,7 @@ static void nobody_there_is_told_at_once_to_who_does_not_wait(void **state)
     hf_close(locks);
 }
 
-static void a_release_nobody_answers_ends_in_time(void **state)
+static void a_release_without_an_answer_ends_in_time(void **state)
 {
     (void)state;
     struct hf_locks *locks = faulty_open(100);
@@ -183,7 +183,7 @@ static void a_waiter_rides_out_many_timeouts_and_hears_of_it_once(void **state)
         struct waiter w = {.options =
                                HF_LOCK_OPTIONS(.wait_ms = waits_already ? HF_FOREVER : 20000)};
         if (!waits_already)
-            all_away(-1); /* from the first question on */
+            all_away(-1); /* from the first request on */
         waiter_start(&w, locks);
         if (waits_already) {
             assert_true(becomes(one_waits, locks));
@@ -219,7 +219,7 @@ static void a_moment_of_absence_is_not_worth_a_word(void **state)
     hf_close(locks);
 }
 
-static void a_wait_or_the_patience_that_ends_in_an_outage_is_unreachable(void **state)
+static void a_wait_or_outage_limit_that_ends_in_an_outage_is_unreachable(void **state)
 {
     (void)state;
     struct hf_locks *locks = faulty_open(100);
@@ -281,8 +281,8 @@ static void out_of_reach_is_one_of_the_tries(void **state)
     hf_close(locks);
 }
 
-/* As many as there are handles for short calls ride it out, and one more call gets its answer. */
-static void who_rides_out_an_outage_keeps_no_handle_from_others(void **state)
+/* As many calls as there are handles for short calls ride it out, and one more gets its answer. */
+static void calls_that_ride_out_an_outage_leave_handles_to_others(void **state)
 {
     (void)state;
     enum { N = POOL_SHORT_MAX };
@@ -399,7 +399,8 @@ static void note_loss(struct hf_lock *lock, void *ctx)
 
 static bool is_noted(void *ctx) { return atomic_load((_Atomic int64_t *)ctx) != 0; }
 
-/* What the server forgot, its holder learns at the next renewal; the next fence is larger. */
+/* A holder learns at the next renewal that the server forgot its lease; the next fence is larger.
+ */
 static void a_server_that_forgets_costs_the_lock_and_no_fence_repeats(void **state)
 {
     (void)state;
@@ -435,15 +436,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_answer_is_found_by_asking_again),
         cmocka_unit_test(what_stays_unknown_is_unknown_and_given_back),
-        cmocka_unit_test(nobody_there_is_told_at_once_to_who_does_not_wait),
-        cmocka_unit_test(a_release_nobody_answers_ends_in_time),
+        cmocka_unit_test(an_unreachable_back_end_fails_a_call_that_does_not_wait_at_once),
+        cmocka_unit_test(a_release_without_an_answer_ends_in_time),
         cmocka_unit_test(a_grant_that_comes_too_late_is_no_lock),
         cmocka_unit_test(a_waiter_rides_out_many_timeouts_and_hears_of_it_once),
         cmocka_unit_test(a_moment_of_absence_is_not_worth_a_word),
-        cmocka_unit_test(a_wait_or_the_patience_that_ends_in_an_outage_is_unreachable),
+        cmocka_unit_test(a_wait_or_outage_limit_that_ends_in_an_outage_is_unreachable),
         cmocka_unit_test(a_wait_can_be_cancelled_during_an_outage),
         cmocka_unit_test(out_of_reach_is_one_of_the_tries),
-        cmocka_unit_test(who_rides_out_an_outage_keeps_no_handle_from_others),
+        cmocka_unit_test(calls_that_ride_out_an_outage_leave_handles_to_others),
         cmocka_unit_test(one_lost_answer_costs_no_lock_however_short),
         cmocka_unit_test(a_waiter_keeps_its_place_through_a_restart),
         cmocka_unit_test(a_wait_without_answers_ends_in_time),

@@ -68,7 +68,7 @@ static void a_member_goes_with_its_set_only(void **state)
     struct hf_fault fault;
     const char *names[] = {"a", "b"};
     assert_int_equal(hf_lock_many(locks, names, 2, NULL, &set, NULL), HF_DONE);
-    for (int i = 0; i < 2; i++) { /* twice: it is still there */
+    for (int i = 0; i < 2; i++) { /* twice: it has not been freed */
         assert_int_equal(hf_unlock(hf_lock_set_at(set, 0), &fault), HF_BAD_REQUEST);
         assert_non_null(strstr(fault.msg, "set"));
         assert_true(hf_lock_held(hf_lock_set_at(set, 0)));
@@ -371,7 +371,7 @@ static void an_election_ends_with_a_failure(void **state)
     hf_cancel_free(race.cancel);
 }
 
-/* ---- elections among processes: first, while there is one thread ---- */
+/* ---- elections among processes; run first, while there is one thread ---- */
 
 #define LEAD_TTL_MS 500
 
@@ -388,7 +388,7 @@ static pid_t candidate_fork(const char *url, int fd)
 {
     pid_t child = fork();
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process behind */
         struct hf_locks *locks;
         struct hf_election election =
             HF_ELECTION(.name = "leader",
@@ -400,7 +400,7 @@ static pid_t candidate_fork(const char *url, int fd)
     return child;
 }
 
-/* The next pid on `fd`, within `ms`; 0: none. */
+/* Reads the next pid from `fd` within `ms`; 0: none came. */
 static pid_t next_leader(int fd, int ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -425,7 +425,8 @@ static void kill_leader_after_leader(const char *url)
         if (i > 0)
             assert_true(boot_ms() - killed_ms < LEAD_TTL_MS + 1500);
         if (i == 0)
-            assert_int_equal(next_leader(fds[0], 700), 0); /* one, and past its TTL */
+            assert_int_equal(next_leader(fds[0], 700),
+                             0); /* there is one leader, also past its TTL */
         int known = 0;
         for (int k = 0; k < N; k++)
             known += children[k] == leader;

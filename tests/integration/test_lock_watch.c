@@ -1,6 +1,6 @@
-/* Claims about what is held: renewed in time, lost with a notice, and the notice comes before
- * another can have the lock.  That is measured here against the back end's own judgement: a waiter
- * stands in the queue the whole time and notes when it is granted. */
+/* Claims about held locks: they are renewed in time or lost with a notice, and the notice comes
+ * before another holder can get the lock.  The back end itself is the judge: a waiter stands in the
+ * queue the whole time and records when it is granted. */
 #include "support/fixtures.h"
 
 #include "support/lock.h"
@@ -58,10 +58,10 @@ static void *wait_for_it(void *arg)
     return NULL;
 }
 
-/* ---- a process of its own: first, while there is one thread ---- */
+/* ---- a separate process; runs first, while there is one thread ---- */
 
-/* The child holds a lock that is renewed all the time, and looks at the clock in a loop; a gap is
- * the stop.  The first thing it does then is ask whether the lock is held. */
+/* The child holds a lock that is renewed, and reads the clock in a loop; a gap means that it was
+ * stopped.  The first thing it does then is to ask whether the lock is held. */
 static int hold_until_stopped(int ready_fd)
 {
     struct hf_locks *locks;
@@ -74,7 +74,7 @@ static int hold_until_stopped(int ready_fd)
         bool held = hf_lock_held(lock);
         now = boot_us();
         if (now - last > 500000)
-            /* Asked after the gap; if before, once more. */
+            /* If it asked before the gap it asks again. */
             return !held || !hf_lock_held(lock) ? 0 : 11;
         if (!held)
             return 12;
@@ -82,7 +82,7 @@ static int hold_until_stopped(int ready_fd)
     return 13;
 }
 
-static void who_was_stopped_too_long_knows_at_once(void **state)
+static void a_process_that_was_stopped_too_long_knows_at_once(void **state)
 {
     (void)state;
     int ready[2];
@@ -90,7 +90,7 @@ static void who_was_stopped_too_long_knows_at_once(void **state)
     assert_int_equal(pipe(ready), 0);
     pid_t child = fork();
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves no process behind */
         _exit(hold_until_stopped(ready[1]));
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
@@ -200,7 +200,7 @@ static void manual_locks_are_renewed_by_hand_only(void **state)
     hf_close(locks);
 }
 
-/* As a back end does whose session has a TTL of its own. */
+/* As with a back end whose session has its own TTL. */
 static void a_lease_shorter_than_asked_for_is_renewed_in_time_and_not_on_and_on(void **state)
 {
     (void)state;
@@ -220,8 +220,7 @@ static void a_lease_shorter_than_asked_for_is_renewed_in_time_and_not_on_and_on(
 
 /* ---- lost ---- */
 
-/* What goes wrong with a lock of 400 ms while a rival waits; -> by how much the notice came first.
- */
+/* Loses a lock of 400 ms while a rival waits; returns how long before the grant the notice came. */
 static int64_t lose_it(struct hf_lock_options options, void (*spoil)(void))
 {
     struct hf_locks *locks = faulty_open(1000);
@@ -239,7 +238,7 @@ static int64_t lose_it(struct hf_lock_options options, void (*spoil)(void))
     assert_int_equal(pthread_create(&rival.thread, NULL, wait_for_it, &rival), 0);
     pthread_join(rival.thread, NULL);
     assert_int_equal(rival.result, HF_DONE);
-    /* Everything has been said by the time the other has it. */
+    /* Every notice has come by the time the rival has it. */
     int64_t at_us = atomic_load(&notice.at_us);
     assert_int_equal(atomic_load(&notice.times), 1);
     assert_false(atomic_load(&notice.held));
@@ -260,7 +259,7 @@ static void spoil_slow(void)
     atomic_store(&faults.renew_away, -1);
 }
 
-static void the_notice_comes_before_another_can_have_it(void **state)
+static void the_notice_comes_before_another_holder_can_get_it(void **state)
 {
     (void)state;
     const struct {
@@ -326,7 +325,8 @@ static void a_broken_lock_is_noticed_at_the_next_renewal(void **state)
     assert_int_equal(hf_break(locks, "x", NULL), HF_DONE);
     assert_true(becomes(has_come, &notice));
     assert_in_range(atomic_load(&notice.at_us) / 1000 - begun, 250, 700);
-    assert_true(is_readable(hf_lock_fd(lock))); /* made after the loss: readable all the same */
+    assert_true(
+        is_readable(hf_lock_fd(lock))); /* created after the loss, and readable all the same */
     assert_int_equal(hf_unlock(lock, NULL), HF_LOST);
     hf_close(locks);
 }
@@ -384,7 +384,7 @@ static void unlock_waits_for_a_callback_that_runs(void **state)
     hf_close(locks);
 }
 
-/* Locks that come and go while others are renewed, lost, broken and looked at. */
+/* Takes and gives back locks while others are renewed, lost, broken and inspected. */
 struct mill {
     struct hf_locks *locks;
     int self;
@@ -447,13 +447,13 @@ static void renewal_loss_and_release_may_meet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_was_stopped_too_long_knows_at_once),
+        cmocka_unit_test(a_process_that_was_stopped_too_long_knows_at_once),
         cmocka_unit_test(a_lock_is_kept_past_its_ttl),
         cmocka_unit_test(many_locks_are_renewed_together),
         cmocka_unit_test(a_short_absence_of_the_back_end_costs_nothing),
         cmocka_unit_test(manual_locks_are_renewed_by_hand_only),
         cmocka_unit_test(a_lease_shorter_than_asked_for_is_renewed_in_time_and_not_on_and_on),
-        cmocka_unit_test(the_notice_comes_before_another_can_have_it),
+        cmocka_unit_test(the_notice_comes_before_another_holder_can_get_it),
         cmocka_unit_test(renewals_stop_at_the_cap),
         cmocka_unit_test(a_broken_lock_is_noticed_at_the_next_renewal),
         cmocka_unit_test(a_callback_may_unlock),

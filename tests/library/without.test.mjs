@@ -104,7 +104,7 @@ for (const { without, drivers, needs, known } of [
         assert.equal(names, drivers.join(' '));
         for (const [driver, answer] of Object.entries({ sqlite, redis, postgres })) {
           if (!without.includes(driver)) assert.doesNotMatch(answer, /no back end/);
-          else if (known) assert.ok(answer.endsWith(`known are ${known}`), answer);
+          else if (known) assert.ok(answer.endsWith(`: ${known} are known`), answer);
           else assert.match(answer, /no back end/);
         }
         if (drivers.includes('sqlite')) assert.equal(sqlite, 'done');

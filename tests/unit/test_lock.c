@@ -1,5 +1,5 @@
-/* Claims about one lock: who gets it, who waits and for how long, what is refused, what is counted.
- * Everything on memory:; answers that do not come are test_lock_outage.c's. */
+/* Claims about one lock on memory: exclusion, waiting, refused options, statistics.  Lost answers
+ * are in test_lock_outage.c. */
 #include "support/fixtures.h"
 
 #include "support/lock.h"
@@ -25,7 +25,7 @@ static struct hf_lock *take(struct hf_locks *locks, const char *name)
     return lock;
 }
 
-/* ---- what can be asked for ---- */
+/* ---- options ---- */
 
 static void every_bad_option_is_refused_by_name(void **state)
 {
@@ -129,7 +129,7 @@ static void an_odd_url_is_refused_at_once(void **state)
 static void what_a_back_end_cannot_do_is_refused_not_left_out(void **state)
 {
     (void)state;
-    struct hf_locks *locks = faulty_open(1000); /* declares neither */
+    struct hf_locks *locks = faulty_open(1000); /* which declares none of them */
     struct hf_lock *lock;
     struct hf_fault fault;
     struct hf_lock_options shared = HF_LOCK_OPTIONS(.mode = HF_SHARED),
@@ -145,7 +145,7 @@ static void what_a_back_end_cannot_do_is_refused_not_left_out(void **state)
     hf_close(locks);
 }
 
-/* ---- having it ---- */
+/* ---- holding ---- */
 
 static void one_holder_at_a_time_and_fences_grow(void **state)
 {
@@ -170,7 +170,7 @@ static void one_holder_at_a_time_and_fences_grow(void **state)
     hf_close(locks);
 }
 
-static void slots_let_so_many_in_and_readers_share(void **state)
+static void slots_limit_holders_and_readers_share(void **state)
 {
     (void)state;
     struct hf_locks *locks = open_memory();
@@ -260,13 +260,13 @@ static void waiter_start(struct waiter *w, struct hf_locks *locks)
     assert_int_equal(pthread_create(&w->thread, NULL, wait_and_release, w), 0);
 }
 
-struct crowd {
+struct waiters {
     struct hf_locks *locks;
     size_t n;
 };
-static bool crowd_waits(void *ctx)
+static bool all_wait(void *ctx)
 {
-    struct crowd *c = ctx;
+    struct waiters *c = ctx;
     return waiters_of(c->locks, "x") == c->n;
 }
 
@@ -298,7 +298,7 @@ static void waiters_are_served_in_the_order_they_came(void **state)
     for (size_t i = 0; i < N; i++) {
         w[i] = (struct waiter){.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER), .order = &order};
         waiter_start(&w[i], locks);
-        assert_true(becomes(crowd_waits, &(struct crowd){locks, i + 1}));
+        assert_true(becomes(all_wait, &(struct waiters){locks, i + 1}));
     }
     (void)!hf_unlock(lock, NULL);
     for (int i = 0; i < N; i++) {
@@ -324,7 +324,7 @@ static void the_larger_priority_goes_first(void **state)
         w[i] = (struct waiter){.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER, .priority = i),
                                .order = &order};
         waiter_start(&w[i], locks);
-        assert_true(becomes(crowd_waits, &(struct crowd){locks, (size_t)i + 1}));
+        assert_true(becomes(all_wait, &(struct waiters){locks, (size_t)i + 1}));
     }
     (void)!hf_unlock(lock, NULL);
     for (int i = 0; i < 3; i++) {
@@ -364,9 +364,9 @@ static void retries_ask_again_without_a_place_in_the_queue(void **state)
     hf_close(locks);
 }
 
-/* More waiters than may keep a handle, and the holder still gets another lock and gives both
- * back: waiting must not use up what the holder needs. */
-static void a_crowd_of_waiters_does_not_stop_the_holder(void **state)
+/* There are more waiters than handles for waiting, and the holder still takes a second lock and
+ * gives both back: waiters must not use up the handles that the holder needs. */
+static void many_waiters_do_not_stop_the_holder(void **state)
 {
     (void)state;
     enum { N = POOL_WAITING_MAX + 20 };
@@ -377,7 +377,7 @@ static void a_crowd_of_waiters_does_not_stop_the_holder(void **state)
         w[i].options = (struct hf_lock_options)HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER);
         waiter_start(&w[i], locks);
     }
-    assert_true(becomes(crowd_waits, &(struct crowd){locks, N}));
+    assert_true(becomes(all_wait, &(struct waiters){locks, N}));
     struct hf_lock *other = take(locks, "y");
     assert_int_equal(hf_unlock(other, NULL), HF_DONE);
     assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
@@ -389,8 +389,8 @@ static void a_crowd_of_waiters_does_not_stop_the_holder(void **state)
     hf_close(locks);
 }
 
-/* Those who ask because too many sleep: one at place p every 2p ms, so that the server is left time
- * to serve the first of them. */
+/* Waiters that poll because too many sleep do so every 2p ms at place p, so that the back end has
+ * time to serve the first of them. */
 static void a_long_line_asks_seldom(void **state)
 {
     (void)state;
@@ -402,7 +402,7 @@ static void a_long_line_asks_seldom(void **state)
         w[i].options = (struct hf_lock_options)HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER);
         waiter_start(&w[i], locks);
     }
-    assert_true(becomes(crowd_waits, &(struct crowd){locks, N}));
+    assert_true(becomes(all_wait, &(struct waiters){locks, N}));
     nap_ms(300); /* the first have gone to sleep */
     atomic_store(&faults.n_acquire, 0);
     nap_ms(1000);
@@ -434,7 +434,7 @@ static void *take_own(void *arg)
     return NULL;
 }
 
-/* A wake-up lost among those who wait for a handle would cost them the whole timeout. */
+/* A wake-up that is lost among calls that wait for a handle would cost them the whole timeout. */
 static void more_calls_than_handles_take_turns(void **state)
 {
     (void)state;
@@ -459,7 +459,7 @@ static void more_calls_than_handles_take_turns(void **state)
     hf_close(locks);
 }
 
-/* ---- numbers, end ---- */
+/* ---- statistics, closing ---- */
 
 static void everything_is_counted(void **state)
 {
@@ -498,7 +498,7 @@ static void everything_is_counted(void **state)
     hf_close(locks);
 }
 
-/* What is left of a lease is told alike by all who tell it: until the deadline, not until the end.
+/* All calls mean the same by the remaining time of a lease: until the deadline, not until the end.
  */
 static void a_scripts_lease_has_the_margin_of_a_lock(void **state)
 {
@@ -567,7 +567,7 @@ static void results_and_drivers_have_names(void **state)
 #define ROUNDS 200
 struct crew {
     struct hf_locks *locks;
-    volatile long counter; /* what the lock protects: no atomic, no mutex */
+    volatile long counter; /* protected by the lock: neither atomic nor under a mutex */
     atomic_int failed;
 };
 
@@ -613,14 +613,14 @@ int main(void)
         cmocka_unit_test(an_odd_url_is_refused_at_once),
         cmocka_unit_test(what_a_back_end_cannot_do_is_refused_not_left_out),
         cmocka_unit_test(one_holder_at_a_time_and_fences_grow),
-        cmocka_unit_test(slots_let_so_many_in_and_readers_share),
+        cmocka_unit_test(slots_limit_holders_and_readers_share),
         cmocka_unit_test(a_broken_lock_is_lost_to_its_holder),
         cmocka_unit_test(names_in_use_can_be_listed),
         cmocka_unit_test(a_wait_that_ends_leaves_no_waiter_behind),
         cmocka_unit_test(waiters_are_served_in_the_order_they_came),
         cmocka_unit_test(the_larger_priority_goes_first),
         cmocka_unit_test(retries_ask_again_without_a_place_in_the_queue),
-        cmocka_unit_test(a_crowd_of_waiters_does_not_stop_the_holder),
+        cmocka_unit_test(many_waiters_do_not_stop_the_holder),
         cmocka_unit_test(a_long_line_asks_seldom),
         cmocka_unit_test(more_calls_than_handles_take_turns),
         cmocka_unit_test(everything_is_counted),

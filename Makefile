@@ -157,6 +157,7 @@ endif
 
 # Everything runs on the sanitizers' build; `make tsan` is the same with the thread sanitizer.
 test: build/packages/fuzz tests/node_modules/.ready
+	@scripts/check-rooms
 	@$(MAKE) FLAVOUR=asan programs tests benches
 	@$(MAKE) FLAVOUR=fuzz fuzzers
 	@tests/run --fuzz build/fuzz build/asan

@@ -36,7 +36,8 @@ static redisContext *redis_connect(const struct hand_redis *r)
 
 static void redis_load_scripts(struct hand_redis *r)
 {
-    static const char *const text[] = {REDIS_ACQUIRE, REDIS_HEARTBEAT, REDIS_RELEASE, compare_delete};
+    static const char *const text[] = {REDIS_ACQUIRE, REDIS_HEARTBEAT, REDIS_RELEASE,
+                                       compare_delete};
     for (int i = 0; i < HAND_SCRIPTS; i++) {
         redisReply *reply = redisCommand(r->commands, "SCRIPT LOAD %s", text[i]);
         if (!reply || reply->type != REDIS_REPLY_STRING)

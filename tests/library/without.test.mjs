@@ -1,5 +1,6 @@
 // Claims about `make WITHOUT="..."`: a libholdfast that is built without some drivers needs none of
 // their libraries, serves the other drivers, and says which ones it knows.
+// backends: own
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -196,7 +196,7 @@ static struct hf_cancel *to_be_triggered;
 static void trigger(int signo)
 {
     (void)signo;
-    hf_cancel_trigger(to_be_triggered);
+    hf_cancel_trigger(to_be_triggered); // NOLINT(bugprone-signal-handler): it may, by its contract
 }
 
 /* In the queue, and in the pause between two retries. */

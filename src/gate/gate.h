@@ -23,8 +23,9 @@
 #include "holdfast.h"
 
 #define GATE_CLAIM_MS 5000
-#define GATE_TOKEN_SIZE 16 /* random bytes, one token per batch: it marks the claims of the batch  \
-                            */
+#define GATE_TOKEN_SIZE                                                                            \
+    16 /* random bytes, one token per batch: it marks the claims of the batch                      \
+        */
 #define GATE_TIMEOUT_MS 250
 
 struct gate;

@@ -83,8 +83,8 @@ static bool ask_json(const char *server, const char *method, const char *path,
     if (ask(server, method, path, body, &response, err)) {
         json = json_loadb(response.body.data, response.body.len, 0, NULL);
         if (!json)
-            (void)hf_err_set(err, HF_UNAVAILABLE, "Holdfast: %s %s: no JSON: %.120s", method,
-                             path, response.body.data);
+            (void)hf_err_set(err, HF_UNAVAILABLE, "Holdfast: %s %s: no JSON: %.120s", method, path,
+                             response.body.data);
     }
     http_response_close(&response);
     *ret = json;

@@ -258,8 +258,11 @@ static int open_socket(const struct options *o, const struct access *access,
         usage_error("--listen: ", err.msg);
     if (!access_may_listen(access, &at, &err))
         fail("listen on", o->listen, err.msg);
-    if (!listen_open(&at, &fd, &err))
-        fail("listen on", o->listen, err.msg);
+    if (!listen_open(&at, &fd, &err)) {
+        char why[sizeof err.msg + 48];
+        (void)snprintf(why, sizeof why, "%s; use --listen (HOLDFAST_LISTEN)", err.msg);
+        fail("listen on", o->listen, why);
+    }
     listen_text(fd, address);
     return fd;
 }

@@ -69,7 +69,11 @@ describe('servers on one ledger', () => {
       return answer.status === 201 && answer.json;
     }, 6000, 50);
     one.resume();
-    assertProblem(await late, 410, 'hold_expired');
+    // The stop may come after the batch has its locks: PostgreSQL then ends the idle transaction, and the truthful
+    // answer is that nothing was done.
+    const answer = await late;
+    if (answer.status === 503) assertProblem(answer, 503, 'ledger_unavailable');
+    else assertProblem(answer, 410, 'hold_expired');
     assertProblem(await one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 410, 'hold_expired');
     assertProblem(await one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, rescue: true }), 410, 'hold_expired');
     assert.ok(next.fence > hold.fence);

@@ -46,7 +46,7 @@
 #define LEASE_TIMEOUT_MAX_MS 3600000
 #define LEASE_WAIT_MAX_MS 3600000
 #define WAITER_SILENT_MS 5000
-/* How long after a grant a driver remembers the last fence of a free name. */
+/* How long after a grant the SQL driver remembers the last fence of a free name. */
 #define LEASE_FENCE_KEPT_MS INT64_C(86400000)
 
 struct lease_request {

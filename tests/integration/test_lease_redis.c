@@ -70,6 +70,38 @@ static void the_group_form_keeps_the_holder_its_fence_and_its_time(void **state)
     lease_close(l);
 }
 
+/* Each grant of a new name is remembered, and the set is cut now and then. */
+static void last_fences_are_of_the_latest_ten_thousand_names(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 2000);
+    char name[16], answer[64];
+    for (int i = 0; i < 12000; i++) {
+        (void)snprintf(name, sizeof name, "n%d", i);
+        struct lease_request r = asks(name);
+        must_acquire(l, &r);
+        assert_int_equal(must_release(l, &r), HF_DONE);
+    }
+    redis_server_ask(&server, "ZCARD holdfast:last", answer, sizeof answer);
+    assert_in_range(strtol(answer + 1, NULL, 10), 10000, 11900); /* ":10042\r\n" */
+    struct lease_state s = must_inspect(l, "n11999");
+    assert_true(s.last_fence > 0);
+    lease_state_close(&s);
+    s = must_inspect(l, "n0");
+    assert_int_equal(s.last_fence, 0);
+    lease_state_close(&s);
+    /* A key that somebody overwrote costs the memory, not the lock. */
+    must_ask("SET holdfast:last nonsense");
+    struct lease_request r = asks("still");
+    assert_int_equal(must_acquire(l, &r).result, HF_DONE);
+    assert_int_equal(must_release(l, &r), HF_DONE);
+    s = must_inspect(l, "still");
+    assert_int_equal(s.last_fence, 0);
+    lease_state_close(&s);
+    must_ask("DEL holdfast:last");
+    lease_close(l);
+}
+
 static void a_lease_ends_by_the_servers_clock_in_either_form(void **state)
 {
     (void)state;
@@ -401,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_holds_and_the_repeat_finds_the_same_grant),
         cmocka_unit_test(the_group_form_keeps_the_holder_its_fence_and_its_time),
+        cmocka_unit_test(last_fences_are_of_the_latest_ten_thousand_names),
         cmocka_unit_test(a_lease_ends_by_the_servers_clock_in_either_form),
         cmocka_unit_test(an_abandoned_group_leaves_nothing_behind),
         cmocka_unit_test(priority_comes_first_then_arrival),

@@ -13,8 +13,8 @@
  *                           waiter the number is its ticket
  *           All five keys expire together, when the last lease or place ends.
  * LOCK exists exactly while the lock is held or waited for, so SET NX cannot overtake a queue.  All
- * that remains of a free lock is LOCK:last, its last fence, for LEASE_FENCE_KEPT_MS after the
- * grant. OWNER is 32 hex digits; MODE is e or s.
+ * that remains of a free lock is its last fence, in holdfast:last, a sorted set of the latest
+ * 10,000 locks that were granted.  OWNER is 32 hex digits; MODE is e or s.
  *
  * Fence: max(last + 1, the server's clock in microseconds), in one key for all locks.  Numbers are
  * printed with %.0f, since Lua's own conversion keeps 14 digits and these have 16.  (A double
@@ -42,7 +42,13 @@ enum redis_answer {
     REDIS_TURN = 4 /* heartbeat: acquire is worth a try */
 };
 
-#define REDIS_FENCE_KEPT_MS "86400000"
+/* Remembers the last fence of the lock K, in one sorted set that is cut to the 10,000 latest grants
+ * now and then: at one fence in a hundred, since fences end in digits of the clock.  Errors of a
+ * key that somebody overwrote are ignored: a grant does not depend on it. */
+#define REDIS_NOTE_FENCE(fence)                                                                    \
+    "redis.pcall('ZADD', 'holdfast:last', " fence ", K)\n"                                         \
+    "if (" fence "):sub(-2) == '00' then "                                                         \
+    "redis.pcall('ZREMRANGEBYRANK', 'holdfast:last', 0, -10001) end\n"
 
 /* What every script needs in the group form, after `now` is known.  SILENT is WAITER_SILENT_MS. */
 #define REDIS_GROUP                                                                                                                                          \
@@ -154,75 +160,83 @@ enum redis_answer {
     "local fence = t[1] .. ('000000'):sub(#t[2] + 1) .. t[2]\n"                                    \
     "if call('SET', K, ARGV[1] .. ' ' .. fence .. ' ' .. ARGV[3], 'NX', 'PX', ARGV[2]) then\n"     \
     "  local last = redis.pcall('GETSET', KEYS[2], fence)\n"                                       \
-    "  if not last or (#last == #fence and last < fence) then\n"                                   \
-    "    call('SET', K .. ':last', fence, 'PX', '" REDIS_FENCE_KEPT_MS "')\n"                      \
-    "    return fence\n"                                                                           \
-    "  end\n"                                                                                      \
-    "  if type(last) == 'table' then call('DEL', K) return last end\n"                             \
-    "  fence = string.format('%.0f', math.max((tonumber(last) or 0) + 1, fence))\n"                \
-    "  call('SET', KEYS[2], fence)\n"                                                              \
-    "  call('SET', K, ARGV[1] .. ' ' .. fence .. ' ' .. ARGV[3], 'PX', ARGV[2])\n"                 \
-    "  call('SET', K .. ':last', fence, 'PX', '" REDIS_FENCE_KEPT_MS "')\n"                        \
-    "  return fence\n"                                                                             \
-    "end\n"                                                                                        \
-    "local now = tonumber(fence)\n" REDIS_GROUP "local owner = ARGV[1]\n"                          \
-    "local mode, priority, slots = ARGV[3]:match('^(%a) (%-?%d+) (%d+)')\n"                        \
-    "slots = tonumber(slots)\n"                                                                    \
-    "local queue = ARGV[4] == '1'\n"                                                               \
-    "local v = redis.call('GET', K)\n"                                                             \
-    "if v:sub(1, 1) ~= 'G' then\n"                                                                 \
-    "  local other, f, m, s = v:match('^(%x+) (%d+) (%a) %-?%d+ (%d+)')\n"                         \
-    "  local ms = redis.call('PTTL', K)\n"                                                         \
-    "  if other == owner then return {0, tonumber(f), ms, 0} end\n"                                \
-    "  if tonumber(s) ~= slots then return {3, tonumber(s), 0, 0} end\n"                           \
-    "  if not queue and (m ~= mode or (mode == 'e' and slots == 1)) then\n"                        \
-    "    return {1, 0, ms, 0}\n"                                                                   \
-    "  end\n"                                                                                      \
-    "  redis.call('ZADD', H, int(now + ms * 1000), other)\n"                                       \
-    "  redis.call('HSET', M, other, v:sub(34))\n"                                                  \
-    "  redis.call('SET', K, 'G ' .. f)\n"                                                          \
-    "end\n"                                                                                        \
-    "local changed = tidy()\n"                                                                     \
-    "local ends, mine = redis.call('ZSCORE', H, owner), redis.call('HGET', M, owner)\n"            \
-    "if ends then\n"                                                                               \
-    "  if changed then set_expiry() wake(true) end\n"                                              \
-    "  return {0, tonumber(mine:match('^%d+')), left(ends), 0}\n"                                  \
-    "end\n"                                                                                        \
-    "local n, held, first, said = holders()\n"                                                     \
-    "if n == 0 then said = tonumber((redis.call('ZRANGE', Q, 0, 0)[1] or ''):sub(60)) end\n"       \
-    "if said and said ~= slots then\n"                                                             \
-    "  set_expiry()\n"                                                                             \
-    "  if changed then wake(true) end\n"                                                           \
-    "  return {3, said, 0, 0}\n"                                                                   \
-    "end\n"                                                                                        \
-    "local at = mine and place(owner, mine)\n"                                                     \
-    "local rank = at and redis.call('ZRANK', Q, at) or\n"                                          \
-    "  redis.call('ZLEXCOUNT', Q, '-', string.format('(%010.0f:', 2147483647 - priority))\n"       \
-    "if mine then mode = at:sub(27, 27) end\n"                                                     \
-    "if is_free(mode, slots, rank, n, held) then\n"                                                \
-    "  local f = mint()\n"                                                                         \
-    "  if at then\n"                                                                               \
-    "    redis.call('ZREM', Q, at)\n"                                                              \
-    "    redis.call('ZREM', W, owner)\n"                                                           \
-    "  end\n"                                                                                      \
-    "  redis.call('ZADD', H, int(now + ARGV[2] * 1000), owner)\n"                                  \
-    "  redis.call('HSET', M, owner, int(f) .. ' ' .. mode .. ARGV[3]:sub(2))\n"                    \
-    "  redis.call('SET', K, 'G ' .. int(f))\n"                                                     \
-    "  redis.call('SET', K .. ':last', int(f), 'PX', '" REDIS_FENCE_KEPT_MS "')\n"                 \
-    "  set_expiry()\n"                                                                             \
-    "  if changed then wake(true) end\n"                                                           \
-    "  return {0, f, tonumber(ARGV[2]), 0}\n"                                                      \
-    "end\n"                                                                                        \
-    "if not mine and queue then\n"                                                                 \
-    "  mine = int(mint()) .. ' ' .. ARGV[3]\n"                                                     \
-    "  at = place(owner, mine)\n"                                                                  \
-    "  redis.call('ZADD', Q, 0, at)\n"                                                             \
-    "  redis.call('HSET', M, owner, mine)\n"                                                       \
-    "end\n"                                                                                        \
-    "if mine then redis.call('ZADD', W, int(now + SILENT), owner) end\n"                           \
-    "if mine or changed then set_expiry() end\n"                                                   \
-    "if changed then wake(true) end\n"                                                             \
-    "return {1, 0, n > 0 and left(first) or -1, mine and rank + 1 or 0}\n"
+    "  if not last or (#last == #fence and last < fence) then\n" REDIS_NOTE_FENCE(                 \
+        "fence") "    return fence\n"                                                              \
+                 "  end\n"                                                                         \
+                 "  if type(last) == 'table' then call('DEL', K) return last end\n"                \
+                 "  fence = string.format('%.0f', math.max((tonumber(last) or 0) + 1, fence))\n"   \
+                 "  call('SET', KEYS[2], fence)\n"                                                 \
+                 "  call('SET', K, ARGV[1] .. ' ' .. fence .. ' ' .. ARGV[3], 'PX', "              \
+                 "ARGV[2])\n" REDIS_NOTE_FENCE(                                                    \
+                     "fence") "  return fence\n"                                                   \
+                              "end\n"                                                              \
+                              "local now = tonumber(fence)\n" REDIS_GROUP                          \
+                              "local owner = ARGV[1]\n"                                            \
+                              "local mode, priority, slots = ARGV[3]:match('^(%a) (%-?%d+) "       \
+                              "(%d+)')\n"                                                          \
+                              "slots = tonumber(slots)\n"                                          \
+                              "local queue = ARGV[4] == '1'\n"                                     \
+                              "local v = redis.call('GET', K)\n"                                   \
+                              "if v:sub(1, 1) ~= 'G' then\n"                                       \
+                              "  local other, f, m, s = v:match('^(%x+) (%d+) (%a) %-?%d+ "        \
+                              "(%d+)')\n"                                                          \
+                              "  local ms = redis.call('PTTL', K)\n"                               \
+                              "  if other == owner then return {0, tonumber(f), ms, 0} end\n"      \
+                              "  if tonumber(s) ~= slots then return {3, tonumber(s), 0, 0} end\n" \
+                              "  if not queue and (m ~= mode or (mode == 'e' and slots == 1)) "    \
+                              "then\n"                                                             \
+                              "    return {1, 0, ms, 0}\n"                                         \
+                              "  end\n"                                                            \
+                              "  redis.call('ZADD', H, int(now + ms * 1000), other)\n"             \
+                              "  redis.call('HSET', M, other, v:sub(34))\n"                        \
+                              "  redis.call('SET', K, 'G ' .. f)\n"                                \
+                              "end\n"                                                              \
+                              "local changed = tidy()\n"                                           \
+                              "local ends, mine = redis.call('ZSCORE', H, owner), "                \
+                              "redis.call('HGET', M, owner)\n"                                     \
+                              "if ends then\n"                                                     \
+                              "  if changed then set_expiry() wake(true) end\n"                    \
+                              "  return {0, tonumber(mine:match('^%d+')), left(ends), 0}\n"        \
+                              "end\n"                                                              \
+                              "local n, held, first, said = holders()\n"                           \
+                              "if n == 0 then said = tonumber((redis.call('ZRANGE', Q, 0, 0)[1] "  \
+                              "or ''):sub(60)) end\n"                                              \
+                              "if said and said ~= slots then\n"                                   \
+                              "  set_expiry()\n"                                                   \
+                              "  if changed then wake(true) end\n"                                 \
+                              "  return {3, said, 0, 0}\n"                                         \
+                              "end\n"                                                              \
+                              "local at = mine and place(owner, mine)\n"                           \
+                              "local rank = at and redis.call('ZRANK', Q, at) or\n"                \
+                              "  redis.call('ZLEXCOUNT', Q, '-', string.format('(%010.0f:', "      \
+                              "2147483647 - priority))\n"                                          \
+                              "if mine then mode = at:sub(27, 27) end\n"                           \
+                              "if is_free(mode, slots, rank, n, held) then\n"                      \
+                              "  local f = mint()\n"                                               \
+                              "  if at then\n"                                                     \
+                              "    redis.call('ZREM', Q, at)\n"                                    \
+                              "    redis.call('ZREM', W, owner)\n"                                 \
+                              "  end\n"                                                            \
+                              "  redis.call('ZADD', H, int(now + ARGV[2] * 1000), owner)\n"        \
+                              "  redis.call('HSET', M, owner, int(f) .. ' ' .. mode .. "           \
+                              "ARGV[3]:sub(2))\n"                                                  \
+                              "  redis.call('SET', K, 'G ' .. int(f))\n" REDIS_NOTE_FENCE(         \
+                                  "int(f)") "  set_expiry()\n"                                     \
+                                            "  if changed then wake(true) end\n"                   \
+                                            "  return {0, f, tonumber(ARGV[2]), 0}\n"              \
+                                            "end\n"                                                \
+                                            "if not mine and queue then\n"                         \
+                                            "  mine = int(mint()) .. ' ' .. ARGV[3]\n"             \
+                                            "  at = place(owner, mine)\n"                          \
+                                            "  redis.call('ZADD', Q, 0, at)\n"                     \
+                                            "  redis.call('HSET', M, owner, mine)\n"               \
+                                            "end\n"                                                \
+                                            "if mine then redis.call('ZADD', W, int(now + "        \
+                                            "SILENT), owner) end\n"                                \
+                                            "if mine or changed then set_expiry() end\n"           \
+                                            "if changed then wake(true) end\n"                     \
+                                            "return {1, 0, n > 0 and left(first) or -1, mine and " \
+                                            "rank + 1 or 0}\n"
 
 /* ARGV: owner, TTL in ms.  Compares before it extends: a lease that has ended stays ended. */
 #define REDIS_RENEW                                                                                \
@@ -306,7 +320,10 @@ enum redis_answer {
 #define REDIS_INSPECT                                                                              \
     "local K = KEYS[1]\n"                                                                          \
     "local v = redis.call('GET', K)\n"                                                             \
-    "if not v then return {tonumber(redis.call('GET', K .. ':last') or 0), 0} end\n"               \
+    "if not v then\n"                                                                              \
+    "  local last = redis.pcall('ZSCORE', 'holdfast:last', K)\n"                                   \
+    "  return {type(last) == 'string' and tonumber(last) or 0, 0}\n"                               \
+    "end\n"                                                                                        \
     "if v:sub(1, 1) ~= 'G' then\n"                                                                 \
     "  local f = tonumber(v:match('^%x+ (%d+)'))\n"                                                \
     "  return {f, 1, v:sub(1, 32), redis.call('PTTL', K), v:sub(34)}\n"                            \

@@ -25,6 +25,19 @@ static struct hf_holder *show(const struct claim_rows *rows, bool holders, int64
     return all.v;
 }
 
+static enum hf_status last_fence_read(struct sql_lease *s, const struct db_value *name,
+                                      int64_t *ret, struct hf_err *err)
+{
+    struct db_stmt *stmt = s->stmts[LS_LAST_FENCE];
+    enum hf_status status = db_query(stmt, name, err);
+    if (status != HF_OK)
+        return status;
+    enum db_step step;
+    while ((step = db_step(stmt, err)) == DB_ROW)
+        *ret = db_column_int(stmt, 0);
+    return step == DB_FAILED ? err->code : HF_OK;
+}
+
 enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_len,
                            struct lease_state *ret, struct hf_fault *fault)
 {
@@ -32,16 +45,19 @@ enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_len,
     struct hf_err err = {0};
     int64_t now = 0;
     const struct db_value name = db_bytes(key, key_len);
+    int64_t last_fence = 0;
     enum hf_status status = sql_begin(s, &name, 1, &err);
     if (status == HF_OK)
         status = sql_state_read(s, &name, NULL, &now, &err);
+    if (status == HF_OK)
+        status = last_fence_read(s, &name, &last_fence, &err);
     status = sql_end(s, status, &err);
     if (status != HF_OK)
         return sql_result(status, &err, fault);
     *ret = (struct lease_state){0};
     ret->holders = show(&s->state.holders, true, now, &ret->n_holders);
     ret->waiters = show(&s->state.waiters, false, now, &ret->n_waiters);
-    ret->last_fence = s->state.last_fence;
+    ret->last_fence = last_fence;
     for (size_t i = 0; i < ret->n_holders; i++) /* one of them may be held for days */
         if (ret->holders[i].fence > ret->last_fence)
             ret->last_fence = ret->holders[i].fence;

@@ -19,6 +19,8 @@ struct sql_lease {
     VEC(int64_t) wakes;      /* tickets of the waiters to wake after the commit */
     VEC(struct db_value) names;
     int64_t swept_at_ms;
+    char fences_after[LEASE_NAME_MAX]; /* where the next slice of lease_fences begins */
+    size_t fences_after_len;
     /* The name for which others competed when this handle last asked for it, and how many waiters
      * stood before the request: see contention.h. */
     char contended[LEASE_NAME_MAX];

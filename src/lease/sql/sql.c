@@ -33,8 +33,10 @@
 #define SWEEP_EVERY_MS 60000
 /* if they ended longer ago than any transaction lasts that may have read them. */
 #define SWEEP_AFTER_MS 30000
-/* One grant in so many deletes last fences that are no longer kept: that reads the whole table. */
-#define SWEEP_FENCES_EVERY 256
+/* One grant in SWEEP_FENCES_EVERY deletes old entries from the next SWEEP_FENCES_SLICE entries of
+ * lease_fences, in the order of names: a grant pays for four entries, however many there are. */
+#define SWEEP_FENCES_EVERY 16
+#define SWEEP_FENCES_SLICE 64
 
 /* ---- handles ---- */
 
@@ -150,8 +152,7 @@ static enum hf_status grant(struct sql_lease *s, const struct lease_request *r,
                                     db_int(now + r->ttl_ms),
                                     db_text(r->label, r->label_len)};
     *verdict = (struct lease_verdict){.result = HF_DONE, .fence = fence, .remaining_ms = r->ttl_ms};
-    const struct db_value note[] = {sql_key(r), db_bytes("", 0), db_int(fence), db_int(0),
-                                    db_int(0),  db_int(0),       db_int(now)};
+    const struct db_value note[] = {sql_key(r), db_int(fence), db_int(now)};
     enum hf_status status;
     if ((status = write_one(s, LS_GRANT, args, err)) != HF_OK ||
         (status = write_one(s, LS_NOTE_FENCE, note, err)) != HF_OK || !st->place)
@@ -250,16 +251,43 @@ static enum hf_status try_one_statement(struct sql_lease *s, one_statement *call
     return call(s, requests, verdicts, ret_done, err);
 }
 
+/* Deletes old entries from the next slice of lease_fences.  The handle remembers where the slice
+ * ends; behind the last entry it begins again with the first. */
+static void sweep_fences(struct sql_lease *s, struct hf_err *err)
+{
+    static const char beyond[] = "\xff"; /* no name is UTF-8 and greater */
+    const struct db_value after = db_bytes(s->fences_after, s->fences_after_len);
+    const struct db_value where[] = {after, db_int(SWEEP_FENCES_SLICE - 1)};
+    struct db_stmt *stmt = s->stmts[LS_FENCES_SLICE];
+    char last[LEASE_NAME_MAX];
+    size_t last_len = 0;
+    if (db_query(stmt, where, err) != HF_OK)
+        return;
+    enum db_step step;
+    while ((step = db_step(stmt, err)) == DB_ROW) {
+        size_t len;
+        const void *name = db_column_data(stmt, 0, &len);
+        last_len = len <= sizeof last ? len : 0;
+        memcpy(last, name, last_len);
+    }
+    if (step == DB_FAILED)
+        return;
+    const struct db_value args[] = {
+        after, last_len ? db_bytes(last, last_len) : db_bytes(beyond, sizeof beyond - 1),
+        db_int(LEASE_FENCE_KEPT_MS)};
+    (void)!sql_exec(s, LS_SWEEP_FENCES, args, NULL, err);
+    memcpy(s->fences_after, last, last_len);
+    s->fences_after_len = last_len;
+}
+
 /* Each statement is its own transaction and excludes nobody, so a handle that stops in the middle
  * blocks no name.  The call before has succeeded; if the sweep fails, the next call reports it. */
 static void sweep(struct sql_lease *s, const struct lease_verdict *verdict)
 {
     int64_t now_ms = clock_boot_us(s->options.clock) / 1000;
     struct hf_err err = {0};
-    if (verdict->result == HF_DONE && verdict->fence % SWEEP_FENCES_EVERY == 0) {
-        const struct db_value kept = db_int(LEASE_FENCE_KEPT_MS);
-        (void)!sql_exec(s, LS_SWEEP_FENCES, &kept, NULL, &err);
-    }
+    if (verdict->result == HF_DONE && verdict->fence % SWEEP_FENCES_EVERY == 0)
+        sweep_fences(s, &err);
     if (s->swept_at_ms && now_ms - s->swept_at_ms < SWEEP_EVERY_MS)
         return;
     s->swept_at_ms = now_ms;

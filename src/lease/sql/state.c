@@ -31,30 +31,15 @@ static bool row_read(struct db_stmt *stmt, struct claim_row *row)
     return true;
 }
 
-/* Is it the row that remembers the last fence of the name?  See statements.h. */
-static bool is_last_fence(struct db_stmt *stmt)
-{
-    size_t len;
-    (void)db_column_data(stmt, 0, &len);
-    return len == 0;
-}
-
 /* Rows that have ended are left out; *ret_dead tells whether there were any. */
 static enum hf_status read_all(struct db_stmt *stmt, int64_t extra_ms, int64_t now,
-                               struct claim_rows *rows, bool *ret_dead, int64_t *ret_last_fence,
-                               struct hf_err *err)
+                               struct claim_rows *rows, bool *ret_dead, struct hf_err *err)
 {
     rows->n = 0;
     *ret_dead = false;
-    *ret_last_fence = 0;
     enum db_step step;
     while ((step = db_step(stmt, err)) == DB_ROW) {
         struct claim_row *row = vec_push(rows);
-        if (is_last_fence(stmt)) {
-            *ret_last_fence = db_column_int(stmt, 1);
-            rows->n--;
-            continue;
-        }
         if (!row_read(stmt, row)) {
             stmt->driver->finish(stmt);
             return hf_err_set(err, HF_INTERNAL, "a lease in the database is damaged");
@@ -71,12 +56,8 @@ static enum hf_status read_all(struct db_stmt *stmt, int64_t extra_ms, int64_t n
 enum hf_status name_state_read(struct name_state *s, struct db_stmt *holders,
                                struct db_stmt *waiters, int64_t now, struct hf_err *err)
 {
-    int64_t none; /* waiters have no fences */
-    enum hf_status status =
-        read_all(waiters, WAITER_SILENT_MS, now, &s->waiters, &s->silent, &none, err);
-    if (status != HF_OK)
-        return status;
-    return read_all(holders, 0, now, &s->holders, &s->expired, &s->last_fence, err);
+    enum hf_status status = read_all(waiters, WAITER_SILENT_MS, now, &s->waiters, &s->silent, err);
+    return status == HF_OK ? read_all(holders, 0, now, &s->holders, &s->expired, err) : status;
 }
 
 static bool is_owner(const struct claim_row *row, const struct lease_request *r)

@@ -24,7 +24,6 @@ struct claim_rows {
 struct name_state {
     struct claim_rows holders; /* whose leases have not ended */
     struct claim_rows waiters; /* whose places have not ended, in the order of service */
-    int64_t last_fence;        /* of the latest grant that is remembered; 0: none */
     bool expired;              /* there are rows of ended leases to delete */
     bool silent;               /* there are rows of ended places to delete */
 };

@@ -42,10 +42,12 @@
  * own.  exec() is safe: every file descriptor is close-on-exec.
  *
  * Versions.  Structs that may grow begin with `size`, which their initialiser macro sets to the
- * size that the program was compiled with.  The library accepts smaller (older) structs.  It
- * accepts larger ones if all bytes that it does not know are zero, and refuses them with
- * HF_BAD_REQUEST otherwise.  It leaves members of a larger struct that it does not know zero when
- * it fills one.  struct hf_fault and struct hf_fence_guard have no `size` and never change. */
+ * size that the program was compiled with.  Later versions add members at the end.  The library
+ * accepts the struct of every version since 0.1.0: members that an older program does not have
+ * count as zero.  It refuses any other size with HF_BAD_REQUEST, and so it does with options of a
+ * newer program that set a member which it does not know.  When it fills a newer program's struct
+ * it leaves such members alone, which the macro has set to zero.  struct hf_fault and struct
+ * hf_fence_guard have no `size` and never change. */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
 

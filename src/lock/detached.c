@@ -34,9 +34,8 @@ enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
     struct hf_lock_options want = HF_LOCK_OPTIONS_INIT;
     struct hf_lock *lock;
     enum hf_result r;
-    if ((r = sized_check("hf_grant", ret, fault)) != HF_DONE ||
-        (options &&
-         (r = sized_read("hf_lock_options", options, &want, sizeof want, fault)) != HF_DONE))
+    if ((r = sized_check(&sized_grant, ret, fault)) != HF_DONE ||
+        (options && (r = sized_read(&sized_lock_options, options, &want, fault)) != HF_DONE))
         return r;
     want.manual = true;
     want.max_hold_ms = 0;
@@ -48,7 +47,7 @@ enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
         .remaining_ms = hf_lock_deadline_ms(lock) - locks_now_us(locks) / 1000,
     };
     lease_owner_text(lock->request.owner, grant.owner);
-    sized_write(ret, &grant, sizeof grant);
+    sized_write(&sized_grant, ret, &grant);
     /* The process forgets the lock; the back end keeps the lease. */
     watch_remove(lock);
     watch_unref(lock);
@@ -89,14 +88,14 @@ enum hf_result hf_lease_renew(struct hf_locks *locks, const char *name, const ch
     struct lease_verdict verdict = {.result = HF_UNKNOWN};
     int64_t sent_us = locks_now_us(locks);
     enum hf_result r;
-    if ((r = sized_check("hf_grant", ret, fault)) != HF_DONE ||
+    if ((r = sized_check(&sized_grant, ret, fault)) != HF_DONE ||
         (r = exchange(locks, name, owner, &ttl_ms, true, &verdict, fault)) != HF_DONE)
         return r;
     int64_t deadline_us = sent_us + verdict.remaining_ms * 1000 - lock_margin_us(ttl_ms);
     struct hf_grant grant = {.fence = verdict.fence,
                              .remaining_ms = deadline_us / 1000 - locks_now_us(locks) / 1000};
     memcpy(grant.owner, owner, sizeof grant.owner);
-    sized_write(ret, &grant, sizeof grant);
+    sized_write(&sized_grant, ret, &grant);
     return HF_DONE;
 }
 

@@ -16,9 +16,8 @@ static enum hf_result read_election(const struct hf_locks *locks,
 {
     struct hf_lock_options options = HF_LOCK_OPTIONS_INIT;
     enum hf_result r;
-    if ((r = sized_read("hf_election", election, ret, sizeof *ret, fault)) != HF_DONE ||
-        (ret->lock && (r = sized_read("hf_lock_options", ret->lock, &options, sizeof options,
-                                      fault)) != HF_DONE))
+    if ((r = sized_read(&sized_election, election, ret, fault)) != HF_DONE ||
+        (ret->lock && (r = sized_read(&sized_lock_options, ret->lock, &options, fault)) != HF_DONE))
         return r;
     if (!ret->lead)
         return fault_set(fault, HF_BAD_REQUEST, "an election without a call for the leader");

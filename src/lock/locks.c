@@ -22,7 +22,7 @@ static enum hf_result read_options(const struct hf_options *options, struct hf_o
 {
     struct hf_options o = HF_OPTIONS_INIT;
     enum hf_result r;
-    if (options && (r = sized_read("hf_options", options, &o, sizeof o, fault)) != HF_DONE)
+    if (options && (r = sized_read(&sized_options, options, &o, fault)) != HF_DONE)
         return r;
     if (o.timeout_ms == 0)
         o.timeout_ms = TIMEOUT_MS;
@@ -128,7 +128,7 @@ enum hf_result hf_inspect(struct hf_locks *locks, const char *name, struct hf_lo
     struct lease *handle = NULL;
     struct lease_state found = {0};
     enum hf_result r;
-    if ((r = sized_check("hf_lock_state", ret, fault)) != HF_DONE ||
+    if ((r = sized_check(&sized_lock_state, ret, fault)) != HF_DONE ||
         (r = options_check_name(locks, name, fault)) != HF_DONE ||
         (r = pool_take(&locks->pool, &handle, fault)) != HF_DONE)
         return r;
@@ -143,19 +143,18 @@ enum hf_result hf_inspect(struct hf_locks *locks, const char *name, struct hf_lo
         .waiters = list_holders(found.waiters, found.n_waiters),
         .last_fence = found.last_fence,
     };
-    sized_write(ret, &state, sizeof state);
+    sized_write(&sized_lock_state, ret, &state);
     lease_state_close(&found);
     return HF_DONE;
 }
 
 void hf_lock_state_close(struct hf_lock_state *state)
 {
-    struct hf_lock_state s;
-    if (!state || sized_read("hf_lock_state", state, &s, sizeof s, NULL) != HF_DONE)
+    if (sized_check(&sized_lock_state, state, NULL) != HF_DONE)
         return;
-    free((void *)(uintptr_t)s.holders);
-    free((void *)(uintptr_t)s.waiters);
-    sized_write(state, &(struct hf_lock_state){.n_holders = 0}, sizeof s);
+    free((void *)(uintptr_t)state->holders);
+    free((void *)(uintptr_t)state->waiters);
+    sized_write(&sized_lock_state, state, &(struct hf_lock_state){.n_holders = 0});
 }
 
 enum hf_result hf_list(struct hf_locks *locks, const char *prefix,

@@ -68,7 +68,7 @@ enum hf_result options_check(const struct hf_locks *locks, const struct hf_lock_
     const struct hf_driver_info *info = &locks->driver->info;
     struct hf_lock_options o = HF_LOCK_OPTIONS_INIT;
     enum hf_result r;
-    if (options && (r = sized_read("hf_lock_options", options, &o, sizeof o, fault)) != HF_DONE)
+    if (options && (r = sized_read(&sized_lock_options, options, &o, fault)) != HF_DONE)
         return r;
     fill_defaults(info, &o);
     if ((r = check_times(&o, fault)) != HF_DONE)

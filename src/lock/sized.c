@@ -3,6 +3,25 @@
 
 #include <string.h>
 
+/* The sizes of version 0.1.0, which never change.  The assertion holds until a struct gets its
+ * first new member; it then becomes `offsetof(struct type, new_member) == min_size`. */
+#define SIZED_TYPE(variable, type, min_size)                                                       \
+    _Static_assert(sizeof(struct type) == (min_size), #type " differs from version 0.1.0");        \
+    _Static_assert(sizeof(struct type) <= SIZED_MAX, #type " is too large");                       \
+    const struct sized_type variable = {                                                           \
+        .name = #type, .min = (min_size), .known = sizeof(struct type)}
+
+SIZED_TYPE(sized_options, hf_options, 16);
+SIZED_TYPE(sized_lock_options, hf_lock_options, 120);
+SIZED_TYPE(sized_grant, hf_grant, 64);
+SIZED_TYPE(sized_lock_state, hf_lock_state, 48);
+SIZED_TYPE(sized_election, hf_election, 48);
+SIZED_TYPE(sized_stats, hf_stats, 288);
+
+/* The alignment of every struct above.  Sizes are multiples of it. */
+#define SIZED_ALIGNMENT 8
+_Static_assert(_Alignof(struct hf_options) == SIZED_ALIGNMENT, "hf_options is aligned otherwise");
+
 static size_t size_of(const void *sized)
 {
     size_t size;
@@ -10,39 +29,40 @@ static size_t size_of(const void *sized)
     return size;
 }
 
-enum hf_result sized_check(const char *name, const void *to, struct hf_fault *fault)
+enum hf_result sized_check(const struct sized_type *type, const void *sized, struct hf_fault *fault)
 {
-    size_t size = size_of(to);
-    if (size >= sizeof size && size <= SIZED_MAX)
+    if (!sized)
+        return fault_set(fault, HF_BAD_REQUEST, "struct %s is NULL", type->name);
+    size_t size = size_of(sized);
+    if (size >= type->min && size <= SIZED_MAX && size % SIZED_ALIGNMENT == 0)
         return HF_DONE;
     return fault_set(fault, HF_BAD_REQUEST,
                      "struct %s has a size of %zu bytes: it was not initialised with its macro",
-                     name, size);
+                     type->name, size);
 }
 
-enum hf_result sized_read(const char *name, const void *from, void *ret, size_t known,
+enum hf_result sized_read(const struct sized_type *type, const void *from, void *ret,
                           struct hf_fault *fault)
 {
-    enum hf_result r = sized_check(name, from, fault);
+    enum hf_result r = sized_check(type, from, fault);
     if (r != HF_DONE)
         return r;
-    size_t size = size_of(from);
+    size_t size = size_of(from), known = type->known;
     for (size_t i = known; i < size; i++)
         if (((const unsigned char *)from)[i])
             return fault_set(fault, HF_BAD_REQUEST,
                              "struct %s sets a member that libholdfast " HF_VERSION_TEXT
                              " does not know: the program needs a later one",
-                             name);
+                             type->name);
     memset(ret, 0, known);
     memcpy(ret, from, size < known ? size : known);
     memcpy(ret, &known, sizeof known);
     return HF_DONE;
 }
 
-void sized_write(void *to, const void *from, size_t known)
+void sized_write(const struct sized_type *type, void *to, const void *from)
 {
-    size_t size = size_of(to), filled = size < known ? size : known;
-    memcpy(to, from, filled);
-    memset((char *)to + filled, 0, size - filled);
+    size_t size = size_of(to);
+    memcpy(to, from, size < type->known ? size : type->known);
     memcpy(to, &size, sizeof size);
 }

@@ -20,7 +20,7 @@ void stats_add_latency(struct stats *stats, int64_t us)
 enum hf_result hf_stats(const struct hf_locks *locks, struct hf_stats *ret, struct hf_fault *fault)
 {
     uint64_t n[STAT_COUNT];
-    enum hf_result r = sized_check("hf_stats", ret, fault);
+    enum hf_result r = sized_check(&sized_stats, ret, fault);
     if (r != HF_DONE)
         return r;
     for (size_t i = 0; i < STAT_COUNT; i++)
@@ -40,6 +40,6 @@ enum hf_result hf_stats(const struct hf_locks *locks, struct hf_stats *ret, stru
     };
     for (size_t i = 0; i < HF_LATENCY_BUCKETS; i++)
         stats.latency[i] = atomic_load_explicit(&locks->stats.latency[i], memory_order_relaxed);
-    sized_write(ret, &stats, sizeof stats);
+    sized_write(&sized_stats, ret, &stats);
     return HF_DONE;
 }

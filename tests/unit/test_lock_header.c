@@ -1,4 +1,4 @@
-/* Claims about the public header as such: structs of older and newer programs, versions, calls that
+/* Claims about the public header as such: structs of other versions, the version itself, calls that
  * accept NULL, and cancel handles. */
 #include "support/fixtures.h"
 
@@ -17,37 +17,11 @@ static struct hf_locks *open_memory(void)
 
 /* ---- structs that can grow ---- */
 
-/* What a program sees that was compiled when the options ended with wait_ms, and one that was
- * compiled with a header that has a member more. */
-struct old_options {
-    size_t size;
-    int64_t ttl_ms, wait_ms;
-};
+/* The options of a program that was compiled with a header that has one member more. */
 struct new_options {
     struct hf_lock_options known;
     int64_t something_new;
 };
-
-static void an_older_smaller_struct_is_accepted(void **state)
-{
-    (void)state;
-    struct hf_locks *locks = open_memory();
-    struct hf_lock *lock, *second;
-    /* Bytes behind the end of the old struct must not be read. */
-    struct {
-        struct old_options old;
-        unsigned char behind[sizeof(struct hf_lock_options)];
-    } program;
-    memset(&program, 0xff, sizeof program);
-    program.old = (struct old_options){.size = sizeof program.old, .ttl_ms = 5000, .wait_ms = 20};
-    const struct hf_lock_options *options = (const void *)&program;
-    assert_int_equal(hf_lock(locks, "x", options, &lock, NULL), HF_DONE);
-    assert_true(hf_lock_deadline_ms(lock) <= boot_ms() + 5000);
-    int64_t begun = boot_ms();
-    assert_int_equal(hf_lock(locks, "x", options, &second, NULL), HF_TAKEN);
-    assert_true(boot_ms() - begun >= 19);
-    hf_close(locks);
-}
 
 static void a_newer_larger_struct_is_accepted_if_its_tail_is_zero(void **state)
 {
@@ -93,34 +67,106 @@ static void a_struct_without_a_size_is_refused_by_name(void **state)
     assert_non_null(strstr(fault.msg, "hf_lock_state"));
     assert_int_equal(stats.granted + (uint64_t)grant.fence + (uint64_t)found.last_fence, 21);
     assert_int_equal(holders_of(locks, "x"), 0);
-    options.size = SIZE_MAX; /* nobody initialised it */
+    options.size = SIZE_MAX; /* as in a struct that was never initialised */
     assert_int_equal(hf_lock(locks, "x", &options, &lock, &fault), HF_BAD_REQUEST);
     hf_close(locks);
 }
 
-static void answers_fit_the_struct_of_an_older_or_newer_program(void **state)
+/* No version of the library had such structs: a smaller one would lose members or end inside a
+ * pointer, and a size that is no multiple of the alignment cannot come from sizeof. */
+static void a_size_that_no_version_has_is_refused(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory(), *none = NULL;
+    struct hf_lock *lock = NULL, *held;
+    struct hf_fault fault;
+    assert_int_equal(hf_lock(locks, "held", NULL, &held, NULL), HF_DONE);
+
+    const size_t option_sizes[] = {8,
+                                   12,
+                                   offsetof(struct hf_lock_options, wait_ms),
+                                   offsetof(struct hf_lock_options, label) + 4,
+                                   sizeof(struct hf_lock_options) - 8,
+                                   sizeof(struct hf_lock_options) + 4,
+                                   4104};
+    for (size_t i = 0; i < sizeof option_sizes / sizeof *option_sizes; i++) {
+        struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 5000, .label = "label");
+        struct hf_grant unused = HF_GRANT_INIT;
+        options.size = option_sizes[i];
+        assert_int_equal(hf_lock(locks, "x", &options, &lock, &fault), HF_BAD_REQUEST);
+        assert_non_null(strstr(fault.msg, "hf_lock_options"));
+        assert_int_equal(hf_lease_get(locks, "x", &options, &unused, &fault), HF_BAD_REQUEST);
+    }
+    struct hf_options open = {.size = 8};
+    assert_int_equal(hf_open("memory:", &open, &none, &fault), HF_BAD_REQUEST);
+    struct hf_election election = {.size = offsetof(struct hf_election, cancel), .name = "x"};
+    assert_int_equal(hf_elect(locks, &election, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "hf_election"));
+
+    const size_t state_sizes[] = {8, 24, 28, 32, sizeof(struct hf_lock_state) - 8, 52};
+    for (size_t i = 0; i < sizeof state_sizes / sizeof *state_sizes; i++) {
+        struct hf_lock_state found = {.size = state_sizes[i]};
+        assert_int_equal(hf_inspect(locks, "held", &found, &fault), HF_BAD_REQUEST);
+        assert_null(found.holders);
+        hf_lock_state_close(&found);
+    }
+    const size_t grant_sizes[] = {8, 41, 48, sizeof(struct hf_grant) - 8};
+    for (size_t i = 0; i < sizeof grant_sizes / sizeof *grant_sizes; i++) {
+        struct hf_grant grant = {.size = grant_sizes[i]};
+        assert_int_equal(hf_lease_get(locks, "x", NULL, &grant, &fault), HF_BAD_REQUEST);
+    }
+    struct hf_stats stats = {.size = offsetof(struct hf_stats, taken), .granted = 7};
+    assert_int_equal(hf_stats(locks, &stats, &fault), HF_BAD_REQUEST);
+    assert_int_equal(stats.granted, 7);
+    assert_int_equal(holders_of(locks, "x"), 0);
+    hf_close(locks);
+}
+
+static void a_result_struct_that_is_null_is_refused(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_fault fault;
+    const char *owner = "0123456789abcdef0123456789abcdef";
+    assert_int_equal(hf_stats(locks, NULL, &fault), HF_BAD_REQUEST);
+    assert_non_null(strstr(fault.msg, "hf_stats"));
+    assert_int_equal(hf_inspect(locks, "x", NULL, &fault), HF_BAD_REQUEST);
+    assert_int_equal(hf_lease_get(locks, "x", NULL, NULL, &fault), HF_BAD_REQUEST);
+    assert_int_equal(hf_lease_renew(locks, "x", owner, 0, NULL, &fault), HF_BAD_REQUEST);
+    assert_int_equal(hf_elect(locks, NULL, &fault), HF_BAD_REQUEST);
+    assert_int_equal(holders_of(locks, "x"), 0);
+    hf_close(locks);
+}
+
+/* The bytes that the library does not know stay as they are, even if the size claims them. */
+static void an_answer_fills_what_the_library_knows_of_a_newer_struct(void **state)
 {
     (void)state;
     struct hf_locks *locks = open_memory();
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", NULL, &lock, NULL), HF_DONE);
-    struct hf_stats old;
-    memset(&old, 0xee, sizeof old);
-    old.size = offsetof(struct hf_stats, taken); /* it ends with `granted` */
-    assert_int_equal(hf_stats(locks, &old, NULL), HF_DONE);
-    assert_int_equal(old.granted, 1);
-    assert_int_equal(old.taken, UINT64_C(0xeeeeeeeeeeeeeeee)); /* not its own: untouched */
-    assert_int_equal(old.size, offsetof(struct hf_stats, taken));
     struct {
         struct hf_stats known;
-        uint64_t something_new;
+        unsigned char beyond[200];
     } program;
+    unsigned char untouched[200];
     memset(&program, 0xee, sizeof program);
+    memset(untouched, 0xee, sizeof untouched);
     program.known.size = sizeof program;
     assert_int_equal(hf_stats(locks, &program.known, NULL), HF_DONE);
     assert_int_equal(program.known.granted, 1);
-    assert_int_equal(program.something_new, 0);
     assert_int_equal(program.known.size, sizeof program);
+    assert_memory_equal(program.beyond, untouched, sizeof untouched);
+    struct {
+        struct hf_lock_state known;
+        int64_t something_new;
+    } found = {.known.size = sizeof found};
+    assert_int_equal(hf_inspect(locks, "x", &found.known, NULL), HF_DONE);
+    assert_int_equal(found.known.n_holders, 1);
+    assert_int_equal(found.known.size, sizeof found);
+    assert_int_equal(found.something_new, 0);
+    hf_lock_state_close(&found.known);
+    assert_null(found.known.holders);
     hf_close(locks);
 }
 
@@ -272,10 +318,11 @@ static void a_waiter_that_is_not_cancelled_gets_the_lock(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_older_smaller_struct_is_accepted),
         cmocka_unit_test(a_newer_larger_struct_is_accepted_if_its_tail_is_zero),
         cmocka_unit_test(a_struct_without_a_size_is_refused_by_name),
-        cmocka_unit_test(answers_fit_the_struct_of_an_older_or_newer_program),
+        cmocka_unit_test(a_size_that_no_version_has_is_refused),
+        cmocka_unit_test(a_result_struct_that_is_null_is_refused),
+        cmocka_unit_test(an_answer_fills_what_the_library_knows_of_a_newer_struct),
         cmocka_unit_test(holders_and_drivers_tell_their_size),
         cmocka_unit_test(the_version_is_one_in_three_forms),
         cmocka_unit_test(what_frees_accepts_null),

@@ -63,7 +63,7 @@
 #endif
 
 /* Initialisers of structs that begin with `size`.  HF_..._INIT is for C and C++.  HF_...(members)
- * is for C: HF_LOCK_OPTIONS(.ttl_ms = 30000, .wait_ms = 5000). */
+ * is for C only: HF_LOCK_OPTIONS(.ttl_ms = 30000, .wait_ms = 5000). */
 #ifdef __cplusplus
 extern "C++" {
 template <class T> inline T hf_sized()
@@ -136,7 +136,9 @@ struct hf_options {
     int64_t timeout_ms;
 };
 #define HF_OPTIONS_INIT HF_SIZED_INIT(struct hf_options)
+#ifndef __cplusplus
 #define HF_OPTIONS(...) HF_SIZED(struct hf_options, __VA_ARGS__)
+#endif
 
 /* Opens a back end by its URL:
  *   memory:                                       this process only
@@ -216,7 +218,9 @@ struct hf_lock_options {
     void *ctx;
 };
 #define HF_LOCK_OPTIONS_INIT HF_SIZED_INIT(struct hf_lock_options)
+#ifndef __cplusplus
 #define HF_LOCK_OPTIONS(...) HF_SIZED(struct hf_lock_options, __VA_ARGS__)
+#endif
 
 /* `name` has 1 to 255 bytes of UTF-8 without control characters.  `options` may be NULL. */
 HF_MUST_USE enum hf_result hf_lock(struct hf_locks *locks, const char *name,
@@ -335,7 +339,9 @@ struct hf_election {
     const struct hf_cancel *cancel;
 };
 #define HF_ELECTION_INIT HF_SIZED_INIT(struct hf_election)
+#ifndef __cplusplus
 #define HF_ELECTION(...) HF_SIZED(struct hf_election, __VA_ARGS__)
+#endif
 
 /* Stands for election again and again until it is cancelled (HF_DONE) or fails.  While the back end
  * is out of reach it waits, at most for lock->outage_ms. */

@@ -93,6 +93,9 @@ test('the shared library has a soname and needs no more than its back ends', asy
 
 const PROGRAM = `#include <holdfast.h>
 #include <stdio.h>
+#if defined __cplusplus && (defined HF_OPTIONS || defined HF_LOCK_OPTIONS || defined HF_ELECTION)
+#error designated initialisers are for C
+#endif
 int main(void)
 {
     struct hf_locks *locks = 0;

@@ -1,6 +1,7 @@
 /* Detached leases, for scripts: one process takes the lease, and other processes that know the
- * owner's text renew and release it.  Each call is one exchange on the caller's thread.  The
- * library does not watch these leases, so the only deadline is the one that the caller keeps. */
+ * owner's text renew and release it.  Calls run on the caller's thread: hf_lease_get waits in the
+ * queue as hf_lock does, the others are one exchange each.  The library does not watch these
+ * leases, so the only deadline is the one that the caller keeps. */
 #include <string.h>
 
 #include "lock/lock.h"

@@ -162,10 +162,14 @@ void hf_close(struct hf_locks *locks);
 struct hf_cancel;
 /* Returns NULL if the process has too many files open. */
 HF_MUST_USE struct hf_cancel *hf_cancel_new(void);
-/* Calls that were given the handle give up with HF_TAKEN: at once if they are waiting, or after
- * the exchange that is under way.  A triggered handle stays triggered.  May be called from any
- * thread and from a signal handler. */
+/* Calls that were given the handle stop waiting and return HF_TAKEN (hf_elect: HF_DONE).  A call
+ * that sleeps wakes at once, or within 50 ms on SQLite.  A call that exchanges messages with the
+ * back end finishes that exchange first.  A call that waited in the queue then gives its place
+ * back, which takes one more exchange and so up to timeout_ms.  A call that gets the lock all the
+ * same returns HF_DONE, even if the handle was triggered before.  A triggered handle stays
+ * triggered.  May be called from any thread and from a signal handler.  Accepts NULL. */
 void hf_cancel_trigger(struct hf_cancel *cancel);
+/* Returns false for NULL. */
 bool hf_cancel_is_triggered(const struct hf_cancel *cancel);
 /* No call that was given the handle may be under way.  Accepts NULL. */
 void hf_cancel_free(struct hf_cancel *cancel);
@@ -309,7 +313,8 @@ struct hf_lock_state {
 };
 #define HF_LOCK_STATE_INIT HF_SIZED_INIT(struct hf_lock_state)
 
-/* `ret` is freed with hf_lock_state_close. */
+/* `ret` must be fresh from HF_LOCK_STATE_INIT or closed, since what it held is overwritten, not
+ * freed.  Afterwards it is freed with hf_lock_state_close. */
 HF_MUST_USE enum hf_result hf_inspect(struct hf_locks *locks, const char *name,
                                       struct hf_lock_state *ret, struct hf_fault *fault);
 /* Accepts NULL, and a state that was initialised and never filled. */

@@ -72,7 +72,10 @@ void wait_limit_init(struct wait_limit *limit, const struct hf_locks *locks,
         limit->until_us = locks_now_us(locks) + options->wait_ms * 1000;
 }
 
-static bool is_cancelled(const struct attempt *a) { return cancel_is_triggered(a->limit->cancel); }
+static bool is_cancelled(const struct attempt *a)
+{
+    return hf_cancel_is_triggered(a->limit->cancel);
+}
 
 /* Is it one of those calls that ask again instead of queueing? */
 static bool has_retries(const struct attempt *a) { return a->options->retries > 0; }

@@ -28,6 +28,8 @@ struct hf_cancel *hf_cancel_new(void)
 
 void hf_cancel_trigger(struct hf_cancel *cancel)
 {
+    if (!cancel)
+        return;
     int error = errno; /* a signal handler must leave it alone */
     uint64_t one = 1;
     atomic_store(&cancel->triggered, true);
@@ -38,7 +40,7 @@ void hf_cancel_trigger(struct hf_cancel *cancel)
 
 bool hf_cancel_is_triggered(const struct hf_cancel *cancel)
 {
-    return atomic_load_explicit(&cancel->triggered, memory_order_acquire);
+    return cancel && atomic_load_explicit(&cancel->triggered, memory_order_acquire);
 }
 
 void hf_cancel_free(struct hf_cancel *cancel)
@@ -50,11 +52,6 @@ void hf_cancel_free(struct hf_cancel *cancel)
 }
 
 int cancel_fd(const struct hf_cancel *cancel) { return cancel ? cancel->fd : -1; }
-
-bool cancel_is_triggered(const struct hf_cancel *cancel)
-{
-    return cancel && hf_cancel_is_triggered(cancel);
-}
 
 void cancel_sleep_us(const struct hf_cancel *cancel, int64_t us)
 {

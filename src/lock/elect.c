@@ -37,7 +37,7 @@ enum hf_result hf_elect(struct hf_locks *locks, const struct hf_election *electi
     enum hf_result r = read_election(locks, election, &checked, &options, fault);
     if (r != HF_DONE)
         return r;
-    for (int n_lost_answers = 0; !cancel_is_triggered(checked.cancel);) {
+    for (int n_lost_answers = 0; !hf_cancel_is_triggered(checked.cancel);) {
         struct wait_limit limit;
         struct hf_lock *lock = NULL;
         wait_limit_init(&limit, locks, &options);

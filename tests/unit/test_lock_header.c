@@ -215,6 +215,27 @@ static void what_frees_accepts_null(void **state)
     hf_cancel_free(NULL);
 }
 
+static void a_cancel_handle_that_is_null_is_never_triggered(void **state)
+{
+    (void)state;
+    hf_cancel_trigger(NULL);
+    assert_false(hf_cancel_is_triggered(NULL));
+}
+
+static void a_call_that_need_not_wait_gets_the_lock_with_a_triggered_handle(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *lock;
+    struct hf_cancel *cancel = hf_cancel_new();
+    struct hf_lock_options options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER, .cancel = cancel);
+    hf_cancel_trigger(cancel);
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    hf_cancel_free(cancel);
+    hf_close(locks);
+}
+
 /* ---- cancelling ---- */
 
 struct waiter {
@@ -326,6 +347,8 @@ int main(void)
         cmocka_unit_test(holders_and_drivers_tell_their_size),
         cmocka_unit_test(the_version_is_one_in_three_forms),
         cmocka_unit_test(what_frees_accepts_null),
+        cmocka_unit_test(a_cancel_handle_that_is_null_is_never_triggered),
+        cmocka_unit_test(a_call_that_need_not_wait_gets_the_lock_with_a_triggered_handle),
         cmocka_unit_test(a_trigger_ends_every_wait_at_once),
         cmocka_unit_test(a_waiter_that_is_not_cancelled_gets_the_lock),
     };

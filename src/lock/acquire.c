@@ -27,10 +27,9 @@
  * requests per second. */
 #define POLL_PAUSE_US INT64_C(2000) /* per place */
 #define POLL_PAUSE_MAX_US INT64_C(1000000)
-/* The pause after a request without an answer, doubled each time. */
-#define SILENT_PAUSE_US INT64_C(10000)
-#define SILENT_PAUSE_MAX_US INT64_C(250000)
-#define OUTAGE_PAUSE_MAX_US INT64_C(1000000) /* of a waiter; well below WAITER_SILENT_MS */
+/* The longest pause of a waiter after a request without an answer, where other calls pause for
+ * SILENT_PAUSE_MAX_US at most.  It is well below WAITER_SILENT_MS. */
+#define OUTAGE_PAUSE_MAX_US INT64_C(1000000)
 /* A driver whose wait returns this soon, this often in a row, is asked less often. */
 #define SHORT_WAIT_US 1000
 #define SHORT_WAITS_MAX 8
@@ -58,8 +57,6 @@ struct attempt {
     unsigned n_short_waits;  /* in a row */
     unsigned n_late;         /* grants that arrived too late */
 };
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 void wait_limit_init(struct wait_limit *limit, const struct hf_locks *locks,
                      const struct hf_lock_options *options)
@@ -142,8 +139,8 @@ static enum hf_result accept_grant(struct attempt *a, const struct lease_verdict
 static enum hf_result give_up(const struct attempt *a, struct hf_fault *fault)
 {
     if (a->waiting_from_us == 0)
-        return fault_set(fault, HF_TAKEN, "another holds it");
-    return fault_set(fault, HF_TAKEN, "another holds it, and %lld ms of waiting did not change it",
+        return fault_set(fault, HF_TAKEN, "another holder has the lock");
+    return fault_set(fault, HF_TAKEN, "another holder still has the lock after a wait of %lld ms",
                      (long long)(locks_now_us(a->locks) - a->waiting_from_us) / 1000);
 }
 
@@ -151,7 +148,7 @@ static void pause_before_retry(struct attempt *a, int64_t left_us)
 {
     a->limit->retries--;
     give_handle_back(a);
-    cancel_sleep_us(a->limit->cancel, least(left_us, a->options->retry_ms * 1000));
+    cancel_sleep_us(a->limit->cancel, min_us(left_us, a->options->retry_ms * 1000));
 }
 
 /* ---- without an answer ---- */
@@ -181,7 +178,7 @@ static int64_t silence_limit_us(const struct attempt *a)
         return a->silent_from_us + a->locks->timeout_ms * 1000;
     if (a->options->outage_ms == 0)
         return a->limit->until_us;
-    return least(a->limit->until_us, a->silent_from_us + a->options->outage_ms * 1000);
+    return min_us(a->limit->until_us, a->silent_from_us + a->options->outage_ms * 1000);
 }
 
 static bool is_silent_too_long(const struct attempt *a, int64_t now_us)
@@ -240,7 +237,7 @@ static enum hf_result retry_or_give_up(struct attempt *a, enum hf_result r, stru
     int64_t pause_us = SILENT_PAUSE_US << (a->n_silent < 7 ? a->n_silent : 7);
     a->n_silent++;
     cancel_sleep_us(a->limit->cancel,
-                    least(pause_us, queue ? OUTAGE_PAUSE_MAX_US : SILENT_PAUSE_MAX_US));
+                    min_us(pause_us, queue ? OUTAGE_PAUSE_MAX_US : SILENT_PAUSE_MAX_US));
     return is_cancelled(a) ? cancelled(fault) : HF_DONE;
 }
 
@@ -250,20 +247,20 @@ static enum hf_result retry_or_give_up(struct attempt *a, enum hf_result r, stru
 static enum hf_result wait_turn(struct attempt *a, const struct lease_verdict *verdict,
                                 int64_t left_us, struct hf_fault *fault)
 {
-    int64_t pause_us = least(left_us, QUEUE_SLEEP_US);
+    int64_t pause_us = min_us(left_us, QUEUE_SLEEP_US);
     /* The end of the lease concerns only the next in the queue; others would ask in vain. */
     if (verdict->position <= 1 && verdict->remaining_ms >= 0)
-        pause_us = least(pause_us, (verdict->remaining_ms + 1) * 1000);
+        pause_us = min_us(pause_us, (verdict->remaining_ms + 1) * 1000);
     if (!a->is_waiting)
         a->is_waiting = pool_begin_waiting(&a->locks->pool);
     if (!a->is_waiting) {
         give_handle_back(a);
         int64_t poll_us = POLL_PAUSE_US * (int64_t)(verdict->position ? verdict->position : 10);
-        cancel_sleep_us(a->limit->cancel, least(pause_us, least(poll_us, POLL_PAUSE_MAX_US)));
+        cancel_sleep_us(a->limit->cancel, min_us(pause_us, min_us(poll_us, POLL_PAUSE_MAX_US)));
         return HF_DONE;
     }
     if (a->n_short_waits > SHORT_WAITS_MAX)
-        cancel_sleep_us(a->limit->cancel, least(pause_us, SHORT_WAIT_US));
+        cancel_sleep_us(a->limit->cancel, min_us(pause_us, SHORT_WAIT_US));
     a->handle->wake_fd = cancel_fd(a->limit->cancel);
     enum hf_result r = lease_wait(a->handle, &a->lock->request, (pause_us + 999) / 1000, fault);
     a->handle->wake_fd = -1;
@@ -355,7 +352,7 @@ static struct hf_lock *lock_new(struct hf_locks *locks, const char *name,
     memcpy(lock->name, name, len);
     lock->locks = locks;
     lock->margin_us = lock_margin_us(options->ttl_ms);
-    lock->lead_us = least(LOSS_LEAD_US, (options->ttl_ms * 1000 - lock->margin_us) / 5);
+    lock->lead_us = min_us(LOSS_LEAD_US, (options->ttl_ms * 1000 - lock->margin_us) / 5);
     lock->renew_until_us = INT64_MAX;
     lock->refs = 1;
     lock->fd = -1;

@@ -6,12 +6,6 @@
 
 #include "base/wait.h"
 
-/* The pause after a release without an answer, doubled each time. */
-#define SILENT_PAUSE_US INT64_C(10000)
-#define SILENT_PAUSE_MAX_US INT64_C(250000)
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 int64_t lock_margin_us(int64_t ttl_ms) { return ttl_ms * 10 > 50000 ? ttl_ms * 10 : 50000; }
 
 /* ---- giving back ---- */
@@ -61,12 +55,12 @@ static enum hf_result release_until_answered(struct release *x, struct hf_fault 
         int64_t now_us = locks_now_us(x->locks);
         if (x->first_failed_us == 0) {
             x->first_failed_us = now_us;
-            until_us = least(now_us + x->locks->timeout_ms * 1000, last_deadline_us(x));
+            until_us = min_us(now_us + x->locks->timeout_ms * 1000, last_deadline_us(x));
         }
         if (now_us >= until_us)
             return x->answer_lost ? HF_UNKNOWN : r;
-        wait_sleep_us(least(pause_us, until_us - now_us));
-        pause_us = least(2 * pause_us, SILENT_PAUSE_MAX_US);
+        wait_sleep_us(min_us(pause_us, until_us - now_us));
+        pause_us = min_us(2 * pause_us, SILENT_PAUSE_MAX_US);
     }
 }
 

@@ -7,6 +7,12 @@
 /* The largest number of locks in one exchange. */
 #define LOCK_BATCH_MAX 64
 
+/* The pause after a request without an answer, doubled each time. */
+#define SILENT_PAUSE_US INT64_C(10000)
+#define SILENT_PAUSE_MAX_US INT64_C(250000)
+
+static inline int64_t min_us(int64_t a, int64_t b) { return a < b ? a : b; }
+
 /* By how much a deadline lies before the end of its lease. */
 int64_t lock_margin_us(int64_t ttl_ms);
 /* Releases and frees n <= LOCK_BATCH_MAX locks in one exchange.  Returns the first result that is

@@ -12,9 +12,6 @@
 #include "lock/set.h"
 #include "lock/sized.h"
 
-#define TIMEOUT_MS 2000
-#define TIMEOUT_MAX_MS 3600000
-
 /* ---- opening and closing ---- */
 
 static enum hf_result read_options(const struct hf_options *options, struct hf_options *ret,
@@ -25,10 +22,11 @@ static enum hf_result read_options(const struct hf_options *options, struct hf_o
     if (options && (r = sized_read(&sized_options, options, &o, fault)) != HF_DONE)
         return r;
     if (o.timeout_ms == 0)
-        o.timeout_ms = TIMEOUT_MS;
-    if (o.timeout_ms < 1 || o.timeout_ms > TIMEOUT_MAX_MS)
-        return fault_set(fault, HF_BAD_REQUEST, "timeout_ms is %lld: from 1 to %d",
-                         (long long)o.timeout_ms, TIMEOUT_MAX_MS);
+        o.timeout_ms = LEASE_TIMEOUT_MS;
+    if (o.timeout_ms < 1 || o.timeout_ms > LEASE_TIMEOUT_MAX_MS)
+        return fault_set(fault, HF_BAD_REQUEST,
+                         "timeout_ms is %lld; it must be between 1 and %d, or 0 for the default",
+                         (long long)o.timeout_ms, LEASE_TIMEOUT_MAX_MS);
     *ret = o;
     return HF_DONE;
 }

@@ -6,7 +6,6 @@
 #include "lock/sized.h"
 
 #define TTL_MS 30000
-#define TTL_MIN_MS 100 /* a shorter lease would be all margin */
 #define RETRY_MS 100
 #define RETRIES_MAX 1000000
 #define MS_MAX INT64_C(315360000000) /* ten years: a longer wait or hold has no limit */
@@ -20,27 +19,28 @@ enum hf_result options_check_name(const struct hf_locks *locks, const char *name
 static enum hf_result check_times(const struct hf_lock_options *o, struct hf_fault *fault)
 {
     if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
-        return fault_set(fault, HF_BAD_REQUEST, "wait_ms is %lld: neither a time nor HF_FOREVER",
+        return fault_set(fault, HF_BAD_REQUEST,
+                         "wait_ms is %lld; it must be HF_FOREVER or at least 0",
                          (long long)o->wait_ms);
     if (o->retries < 0 || o->retries > RETRIES_MAX)
-        return fault_set(fault, HF_BAD_REQUEST, "retries is %d: 0 to %d can be", o->retries,
-                         RETRIES_MAX);
+        return fault_set(fault, HF_BAD_REQUEST, "retries is %d; it must be between 0 and %d",
+                         o->retries, RETRIES_MAX);
     if (o->retry_ms < 0 || o->retry_ms > MS_MAX)
-        return fault_set(fault, HF_BAD_REQUEST, "retry_ms is %lld: 0 to %lld can be",
+        return fault_set(fault, HF_BAD_REQUEST, "retry_ms is %lld; it must be between 0 and %lld",
                          (long long)o->retry_ms, (long long)MS_MAX);
     if (o->outage_ms < 0)
-        return fault_set(fault, HF_BAD_REQUEST, "outage_ms is %lld: less than nothing",
+        return fault_set(fault, HF_BAD_REQUEST, "outage_ms is %lld; it must not be negative",
                          (long long)o->outage_ms);
     if (o->max_hold_ms < 0)
-        return fault_set(fault, HF_BAD_REQUEST, "max_hold_ms is %lld: less than nothing",
+        return fault_set(fault, HF_BAD_REQUEST, "max_hold_ms is %lld; it must not be negative",
                          (long long)o->max_hold_ms);
-    if (o->ttl_ms < TTL_MIN_MS)
+    if (o->ttl_ms < LEASE_TTL_MIN_MS)
         return fault_set(fault, HF_BAD_REQUEST,
-                         "a TTL of %lld ms: less than %d ms leave no time to hold it",
-                         (long long)o->ttl_ms, TTL_MIN_MS);
+                         "a TTL of %lld ms is too short; the minimum is %d ms",
+                         (long long)o->ttl_ms, LEASE_TTL_MIN_MS);
     if (o->slots > 1 && o->mode == HF_SHARED)
         return fault_set(fault, HF_BAD_REQUEST,
-                         "slots with a shared lock: any number may share it anyway");
+                         "a shared lock has no slots: any number of holders may share it");
     return HF_DONE;
 }
 

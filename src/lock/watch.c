@@ -347,8 +347,8 @@ enum hf_result watch_start(struct hf_locks *locks, struct hf_fault *fault)
         w->timer_fd = wait_timer_new();
         w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         w->renew_last = &w->renew_first;
-        pthread_cond_init(&w->due, NULL);
-        pthread_cond_init(&w->called, NULL);
+        wait_cond_init(&w->due);
+        wait_cond_init(&w->called);
         ok = w->timer_fd >= 0 && w->wake_fd >= 0 && start_threads(locks);
         if (!ok)
             close_files(w);

@@ -3,12 +3,12 @@
  * may be wrong, empty or gone at any moment: a granted claim is only leave to ask the ledger, and a
  * lost gate costs speed, never a seat.  A handle belongs to one thread at a time.
  *
- *   seat:{EVENT}:SEAT   "c:TOKEN" for GATE_CLAIM_MS while a batch is on its way to the ledger; then
- *                       the key of the hold in decimal, for the rest of the hold.  EVENT and SEAT
- *                       are the ledger's numbers; the braces keep an event in one slot of a
- * cluster. area:{EVENT}:AREA   "SEQ AVAILABLE": the places left as of that seq of the event.
- * Servers write it after a commit and never count it up or down, so it cannot drift; it ends with
- * its TTL.  An area without a count is never refused.
+ * - seat:{EVENT}:SEAT is "c:TOKEN" for GATE_CLAIM_MS while a batch is on its way to the ledger.
+ *   After that it is the key of the hold in decimal, for the rest of the hold.  EVENT and SEAT are
+ *   the ledger's numbers; the braces keep an event in one slot of a cluster.
+ * - area:{EVENT}:AREA is "SEQ AVAILABLE", the places left as of that seq of the event.  Servers
+ *   write it after a commit and never count it up or down, so it cannot drift; it ends with its
+ *   TTL.  An area without a count is never refused.
  *
  * A worker claims before its batch asks the ledger, and settles after the commit: the entries of
  * winners get the TTL of their hold, those of losers are given back.
@@ -23,9 +23,8 @@
 #include "holdfast.h"
 
 #define GATE_CLAIM_MS 5000
-#define GATE_TOKEN_SIZE                                                                            \
-    16 /* random bytes, one token per batch: it marks the claims of the batch                      \
-        */
+/* Random bytes, one token per batch: it marks the claims of the batch. */
+#define GATE_TOKEN_SIZE 16
 #define GATE_TIMEOUT_MS 250
 
 struct gate;

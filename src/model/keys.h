@@ -1,10 +1,11 @@
-/* The integer keys of the ledger's rows.
+/* The integer keys of the ledger's rows:
  *
- *   event     1, 2, 3 ...
- *   seat      event << 32 | index of the seat in its event
- *   hold      event << 40 | the fence that the hold was granted with: a hold's id names its event,
- * and no counter beside event_clock is needed booking   the key of the hold that it sells audit
- * event << 40 | seq */
+ * - event: 1, 2, 3 ...
+ * - seat: event << 32 | index of the seat in its event
+ * - hold: event << 40 | the fence that the hold was granted with.  So a hold's id names its event,
+ *   and no counter beside event_clock is needed.
+ * - booking: the key of the hold that it sells
+ * - audit: event << 40 | seq */
 #ifndef HF_MODEL_KEYS_H
 #define HF_MODEL_KEYS_H
 

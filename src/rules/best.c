@@ -3,7 +3,7 @@
  *
  * Three layers, each a summary of the one below:
  *   e->seats[].status   the truth
- *   b->free             a bit a seat, kept by best_changed: a row of 1000 seats is 16 words to read
+ *   b->free             one bit per seat, kept by best_changed: a row of 1000 seats is 16 words
  *   b->nodes            a tree over the rows; node 1 is the root, row r is leaf b->n_leaves + r
  * A changed bit marks its word in b->dirty; best_find brings the tree up to date first.
  *

@@ -288,7 +288,7 @@ $(TESTS):
 	@mkdir -p $(@D)
 	$(call say,LINK) $(LINK) $(filter %.o,$^) $(B)/core.a $(TEST_LIBS) $(LIB_LIBS) -o $@
 
-$(filter $(B)/tests/conformance/%,$(TESTS)): $(CONFORMANCE)
+$(filter $(B)/tests/conformance/%,$(TESTS)): $(CONFORMANCE) | $(CONTENDER)
 
 $(CONTENDER): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)

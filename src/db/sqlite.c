@@ -375,7 +375,7 @@ static bool sqlite_is_gone(struct db *base)
     return sqlite_shared_has_moved(&((struct sqlite *)base)->shared);
 }
 
-/* Returns after LOOK_EVERY_US at the latest, so wake_fd need not be watched. */
+/* Returns after CHECK_EVERY_US at the latest, so wake_fd need not be watched. */
 static enum hf_status sqlite_await(struct db *base, int64_t number, int wake_fd, int64_t timeout_ms,
                                    struct hf_err *err)
 {

@@ -121,10 +121,6 @@ static void put_seat(struct worker *w, int64_t seat, int64_t hold, int64_t ttl_m
         .event = SEAT_EVENT(seat), .seat = SEAT_INDEX(seat), .hold = hold, .ttl_ms = ttl_ms};
 }
 
-/* A hold's entry ends this much before the hold, so that a buyer who comes for an expired seat is
- * not refused by an entry that was set late. */
-#define GATE_EARLY_MS 50
-
 /* Gathers what the batch changed.  A sold seat keeps its entry until that ends by itself. */
 static void put_changes(struct worker *w)
 {

@@ -64,8 +64,9 @@ struct worker {
 void worker_init(struct worker *w, struct engine *e, int index);
 void worker_close(struct worker *w); /* accepts a zeroed struct */
 
-/* How long the worker may sleep before its next turn: until a hold falls due or a chore is, and
- * never long, since clocks get stepped. */
+/* Returns how long the worker may sleep before its next turn: 0 if commands are left over from the
+ * last batch, else until the first hold falls due, at most IDLE_WAIT_US, and never 0 while the
+ * ledger fails.  Chores are not looked at: each is done in the first turn after it is due. */
 int64_t worker_sleep_us(const struct worker *w);
 /* One turn: takes up to a batch of commands, waiting at most `wait_us` for the first, carries them
  * out and does the chores that are due.  Returns false once the queue is closed and empty. */

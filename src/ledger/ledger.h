@@ -9,6 +9,9 @@
  *   events.c, holds.c, keys.c, audit.c    reads outside of batches, and the creation of events
  *   verify.c        the whole ledger, checked (verify.h)
  *
+ * A struct key_row is a row of the table idempotency.  Its answer_code is the column http_status,
+ * which has that name for historical reasons: the ledger gives the number no meaning.
+ *
  * Lock order, for every transaction of every thread: event_clock rows by event, then idempotency
  * keys sorted, then the rest. */
 #ifndef HF_LEDGER_LEDGER_H

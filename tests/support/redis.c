@@ -1,4 +1,4 @@
-/* See support_redis.h. */
+/* See redis.h. */
 #include "support/fixtures.h"
 
 #include "support/redis.h"

@@ -23,7 +23,8 @@ struct lease_verdict must_renew(struct lease *l, const struct lease_request *q);
 enum hf_result must_release(struct lease *l, const struct lease_request *q);
 struct lease_state must_inspect(struct lease *l, const char *key);
 void must_ask(const char *command);
-/* Only the fence is left. */
+/* Asserts that Redis has no keys but the counter of fences and the `:last` keys of lock names,
+ * which end within a day. */
 void assert_nothing_left(void);
 
 #endif

@@ -279,8 +279,8 @@ $(B)/holdfast.pc: FORCE Makefile
 		'Cflags: -I$${includedir}' >$@
 FORCE:
 
-# The simulation defines what src/ledger, engine/follow.c and base/wait.c define.  Its objects come before
-# core.a, so the linker takes nothing from those; most of tests/support would need them.
+# The simulation defines what src/ledger (but batch_memory.c), engine/follow.c and base/wait.c define.  Its
+# objects come before core.a, so the linker takes nothing from those; most of tests/support would need them.
 SIM_TESTS = $(filter $(B)/tests/unit/test_turns,$(TESTS))
 $(SIM_TESTS): $(B)/%: $(B)/obj/%.o $(SIM) $(call objects,tests/support/fixtures.c) $(B)/core.a
 $(filter-out $(SIM_TESTS),$(TESTS)): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a

@@ -4,7 +4,8 @@
  *
  *   session.c       opening, transactions, the clock, notifications, the advisory lock
  *   batch_read.c    what a batch reads under its locks
- *   batch_write.c   what it writes
+ *   batch_memory.c  the memory of such reads
+ *   batch_write.c   what a batch writes
  *   resolve.c       whether a COMMIT happened whose answer was lost
  *   events.c, holds.c, keys.c, audit.c    reads outside of batches, and the creation of events
  *   verify.c        the whole ledger, checked (verify.h)

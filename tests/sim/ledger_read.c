@@ -103,27 +103,6 @@ enum hf_status ledger_follow(struct ledger *l, struct batch_read *r, struct hf_e
     return status;
 }
 
-void batch_read_clear(struct batch_read *r)
-{
-    for (size_t i = 0; i < r->since.holds.n; i++)
-        hold_row_close(&r->since.holds.v[i]);
-    vec_clear(&r->clocks);
-    vec_clear(&r->keys);
-    vec_clear(&r->holds);
-    vec_clear(&r->since.audit);
-    vec_clear(&r->since.holds);
-}
-
-void batch_read_close(struct batch_read *r)
-{
-    batch_read_clear(r);
-    vec_close(&r->clocks);
-    vec_close(&r->keys);
-    vec_close(&r->holds);
-    vec_close(&r->since.audit);
-    vec_close(&r->since.holds);
-}
-
 /* ---- rows by key ---- */
 
 enum hf_status ledger_clocks_read(struct ledger *l, struct clock_row *rows, size_t n,

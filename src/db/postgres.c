@@ -440,20 +440,46 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
     return status;
 }
 
+static enum hf_status numbers_exist(struct postgres *db, bool *ret_exist, struct hf_err *err)
+{
+    enum hf_status status = db_query(db->numbers, NULL, err);
+    if (status != HF_OK)
+        goto out;
+    status = first_row(db->numbers, err);
+    if (status != HF_OK)
+        goto out;
+    *ret_exist = db_column_int(db->numbers, 0) > 0;
+out:
+    pg_finish(db->numbers);
+    return status;
+}
+
 /* Creates the one sequence, unless it exists.  Later users only look: they need not have the right
  * to create it, nor wait for a migration.  A session must not keep numbers for later (CACHE 1),
  * since those would be smaller than numbers that others have drawn since. */
 static enum hf_status create_numbers(struct postgres *db, struct hf_err *err)
 {
-    enum hf_status status = db_query(db->numbers, NULL, err);
-    if (status == HF_OK)
-        status = first_row(db->numbers, err);
-    bool exists = status == HF_OK && db_column_int(db->numbers, 0) > 0;
-    pg_finish(db->numbers);
+    bool exists = false;
+    enum hf_status status = numbers_exist(db, &exists, err);
     if (status != HF_OK || exists)
         return status;
     return postgres_script(&db->db,
                            MIGRATION_LOCK "CREATE SEQUENCE IF NOT EXISTS " NUMBERS " CACHE 1", err);
+}
+
+/* Opens what postgres_close closes, also after a failure. */
+static enum hf_status open_link(struct postgres *db, const char *url, struct hf_err *err)
+{
+    enum hf_status status = pg_link_init(&db->link, url, &db->options, err);
+    if (status != HF_OK)
+        return status;
+    status = prepare_own(db, err);
+    if (status != HF_OK)
+        return status;
+    status = pg_connect(db, err);
+    if (status != HF_OK || !db->options.shared)
+        return status;
+    return create_numbers(db, err);
 }
 
 static enum hf_status postgres_open(const char *url, const struct db_options *options,
@@ -462,13 +488,7 @@ static enum hf_status postgres_open(const char *url, const struct db_options *op
     struct postgres *db = hf_alloc(sizeof *db);
     db->db.driver = &db_postgres;
     db->options = *options;
-    enum hf_status status = pg_link_init(&db->link, url, options, err);
-    if (status == HF_OK)
-        status = prepare_own(db, err);
-    if (status == HF_OK)
-        status = pg_connect(db, err);
-    if (status == HF_OK && options->shared)
-        status = create_numbers(db, err);
+    enum hf_status status = open_link(db, url, err);
     if (status != HF_OK) {
         postgres_close(&db->db);
         return status;

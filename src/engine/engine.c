@@ -226,7 +226,7 @@ static void add_key(void *ctx, const uint8_t *hash)
     key_filter_add(&e->filter, hash, e->filter.turned_at);
 }
 
-/* Opens the connections of all threads. */
+/* Opens the connections of all threads.  After a failure engine_stop closes those that are open. */
 static enum hf_status open_connections(struct engine *e, struct hf_err *err)
 {
     const char *url = e->config.ledger_url;
@@ -240,15 +240,23 @@ static enum hf_status open_connections(struct engine *e, struct hf_err *err)
     e->has_others = ledger_has_others(e->workers[0].ledger);
     if (e->has_others)
         e->n_workers = e->config.workers ? e->config.workers : WORKERS_MAX;
-    for (int i = 1; i < e->n_workers && status == HF_OK; i++)
+    for (int i = 1; i < e->n_workers; i++) {
         status = ledger_open(url, &writer, &e->workers[i].ledger, err);
-    if (status == HF_OK)
-        status = ledger_open(url, &reader, &e->loader, err);
-    if (status == HF_OK)
-        status = ledger_open(url, &keeper, &e->keeper, err);
-    for (int i = 0; i < READERS && status == HF_OK; i++)
+        if (status != HF_OK)
+            return status;
+    }
+    status = ledger_open(url, &reader, &e->loader, err);
+    if (status != HF_OK)
+        return status;
+    status = ledger_open(url, &keeper, &e->keeper, err);
+    if (status != HF_OK)
+        return status;
+    for (int i = 0; i < READERS; i++) {
         status = ledger_open(url, &reader, &e->readers[i], err);
-    return status;
+        if (status != HF_OK)
+            return status;
+    }
+    return HF_OK;
 }
 
 /* Reads what the engine knows before its threads run: the time, and which keys are stored. */

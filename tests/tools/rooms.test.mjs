@@ -16,7 +16,9 @@ const WELL = {
   'scripts/rooms.txt': fs.readFileSync(path.join(root, 'scripts/rooms.txt'), 'utf8'),
   'ARCHITECTURE.md': '| room | what |\n|---|---|\n| `src/base`, `src/rules` | both |\n',
   'include/holdfast.h': '#include <stddef.h>\n',
-  'src/base/wait.c': '#include "base/wait.h"\nvoid wait_sleep_us(void) { nanosleep(0, 0); }\n',
+  'src/base/wait.c': '#include "base/wait.h"\nvoid wait_sleep_us(void) { nanosleep(0, 0); poll(0, 0, 0); clock_gettime(0, 0); }\n',
+  'src/base/clock.h': '#include "holdfast.h"\n#include <pthread.h>\nextern int clock_system;\n',
+  'src/rules/view.h': '#include "base/wait.h"\n#include "model/rows.h"\n',
   'src/rules/decide.c': '#include "base/wait.h"\n#include "model/rows.h"\n#include <string.h>\nint decide(void) { return 1; }\n',
 };
 
@@ -71,7 +73,7 @@ describe('scripts/check-rooms', () => {
       assertFound(rules(`void f(void) { ${call}; }\n`), /^src\/rules\/decide\.c:1: \w+ is reserved to base/m);
     }
     assertFound(rules('int (*nap)(void) = nanosleep;\n'), /nanosleep is reserved/);
-    assertFound({ 'src/base/wait.c': 'void f(void) { getrandom(p, 8, 0); }\n' }, /getrandom is reserved to base\/random\.c/);
+    assertFound({ 'src/base/hash.c': 'void f(void) { getrandom(p, 8, 0); }\n' }, /getrandom is reserved to base\/random\.c/);
   });
 
   it('finds the system clock where a clock should be handed over', () => {
@@ -84,6 +86,15 @@ describe('scripts/check-rooms', () => {
 const char *s = "time(NULL) \\" sleep(1)", c = '"';
 int f(struct random *random) { return g->time(g) + g->ops.poll(1) + hf_sleep(2) + wait_time(3); }
 struct ops o = {.sleep = mine, .select = other};\n`)), { status: 0, text: '' });
+  });
+
+  it('finds permissions that no file uses', () => {
+    assertFound({ ...rules('int decide;\n'), 'src/rules/view.h': '#include "base/wait.h"\n' },
+      /^scripts\/rooms\.txt: no file of rules includes a header of model$/m);
+    assertFound({ 'src/base/clock.h': '#include "holdfast.h"\nextern int clock_system;\n' }, /no file of base includes <pthread\.h>$/m);
+    assertFound({ 'src/base/clock.h': '#include "holdfast.h"\n#include <pthread.h>\n' }, /base uses no name of .*clock_system/);
+    assertFound({ 'src/base/wait.c': 'void f(void) { nanosleep(0, 0); clock_gettime(0, 0); }\n' }, /base\/wait\.c uses no name of .*ppoll/);
+    assertFound({ 'src/base/random.c': '/* getrandom */\n' }, /base\/random\.c uses no name of .*getrandom/);
   });
 
   it('finds a room without a row in ARCHITECTURE.md, and a row that permits something else', () => {

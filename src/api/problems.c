@@ -65,7 +65,9 @@ static const struct problem outcome_unknown =
             "It may or may not have been done; look it up before repeating it.");
 /* clang-format on */
 
-/* Verdicts that are missing here stay within the engine, or are successes. */
+/* A verdict that is missing here is a success, or is answered as an internal error, or never
+ * reaches a client: VERDICT_KEY_UNUSED and VERDICT_DEFERRED only say how to go on, and
+ * VERDICT_UNAVAILABLE is a status that only the HTTP client and the lab set. */
 static const struct problem *const problems[VERDICT_COUNT] = {
     [VERDICT_INVALID_REQUEST] = &problem_invalid_request,
     [VERDICT_OVERLOADED] = &problem_overloaded,

@@ -4,7 +4,7 @@
  * group and it has the terminal, and exits if this process dies before that.
  *
  * A lock can end in three ways, and child_run watches for each: the library says that the lock is
- * lost (hf_lock_fd), the deadline comes near because renewals fail, or --max-hold is over.  When
+ * lost (hf_lock_fd), the deadline comes near because renewals fail, or --max-hold has passed.  When
  * the loss is known, the first step of --on-loss follows at once; otherwise it comes at the
  * deadline minus the grace.  The last step, SIGKILL, comes before the deadline, which itself lies
  * before the moment at which another holder can be granted the lock. */

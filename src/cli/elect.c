@@ -147,7 +147,7 @@ static int elect(struct candidate *c)
     if (!url)
         return EXIT_BAD_USAGE;
     if (cli_is_memory(url))
-        cli_say("elect", "memory: exists in this process only, so it keeps nobody out");
+        cli_say("elect", "memory: exists in this process only, so it excludes no other process");
     if (!signals_block(&c->signals) || !monitor_start(&c->monitor, &c->ask.ending)) {
         cli_say("elect", "cannot start: %s", strerror(errno));
         return EXIT_NOT_RUNNABLE;

@@ -235,7 +235,7 @@ static const struct verb {
     {"ls", list, false}, {"show", show, false},  {"break", break_it, false},
 };
 
-/* If the token cannot be printed, nobody could release the lease, so it is released here. */
+/* If the token cannot be printed, no caller could release the lease, so it is released here. */
 static int print(struct call *c)
 {
     if (cli_print(&c->out))

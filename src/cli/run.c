@@ -77,7 +77,7 @@ static int acquire(struct run *r)
     struct ask *ask = &r->ask;
     const char *url = cli_url("run", ask->url_given);
     if (url && cli_is_memory(url))
-        cli_say("run", "memory: exists in this process only, so it keeps nobody out");
+        cli_say("run", "memory: exists in this process only, so it excludes no other process");
     if (!url)
         return EXIT_BAD_USAGE;
     struct interrupts interrupts;
@@ -146,7 +146,7 @@ static int run_command(struct run *r)
     if (child.exec_errno)
         cli_say("run", "%s: %s", r->command[0], strerror(child.exec_errno));
     else if (!child.lost && !child.asked_to_end && !wait_at_least(r))
-        cli_say("run", "the lock on %s was lost before --at-least was over", r->name);
+        cli_say("run", "the lock on %s was lost before the time of --at-least had passed", r->name);
     struct hf_fault fault = {0};
     bool was_held = hf_lock_held(r->lock);
     enum hf_result result = hf_unlock(r->lock, &fault);

@@ -19,7 +19,7 @@
 #define PG_SLOW_MS 600000
 /* The server ends a statement that waits longer for a lock. */
 #define PG_LOCK_MS 2000
-/* The server ends a connection that does nothing inside a transaction for so long. */
+/* The server ends a connection that is idle inside a transaction for longer than this. */
 #define PG_IDLE_MS 3000
 #define PG_IDLE_READER_MS 60000
 

@@ -39,7 +39,7 @@ struct sqlite_shared {
 
 /* sqlite_shared_file.c: creates the file before sqlite3_open, if it is not there, as a whole or not
  * at all, readable by its owner alone; SQLite gives its other files the same mode.  Does not create
- * the directory: a mistyped path would be a lock that is shared with nobody.  Returns 0 or an
+ * the directory: a mistyped path would be a lock that no other process shares.  Returns 0 or an
  * errno. */
 int sqlite_shared_create(const char *path, const struct clock *clock, int64_t timeout_ms);
 /* The functions below that return int return an SQLite code. */

@@ -17,7 +17,7 @@
 #include "rules/catch_up.h"
 #include "rules/decide.h"
 
-/* Other due holds that a batch ends when somebody waits for it; see EXPIRE_MAX. */
+/* The most other due holds that a batch with commands ends; see EXPIRE_MAX. */
 #define EXPIRE_MAX_BUSY 16
 #define CONFLICT_TRIES 5  /* of a batch that met other servers' transactions */
 #define RESOLVE_TRIES 100 /* to find out about a lost COMMIT: 5 s in all */

@@ -1,6 +1,6 @@
 /* Read this first.  A command is one request on its way: an HTTP thread fills it, the engine queues
- * it, a thread of the engine carries it out in place, and `pending` tells the waiter.  Whoever
- * submits a command owns it and lends it to the engine from engine_submit until pending_done.
+ * it, a thread of the engine carries it out in place, and `pending` tells the waiter.  The
+ * caller of engine_submit owns the command and lends it to the engine from then until pending_done.
  *
  * A command is a small header and one member of a union, which `kind` selects. */
 #ifndef HF_ENGINE_COMMAND_H

@@ -1,8 +1,8 @@
 /* The drawer: the one thread that renders seat maps, for GET /v1/events/{e}/seats.  What a map
  * looks like is decided by a function that the engine's user hands over.
  *
- * A reader who asks for a map that is not there yet waits for it, so nobody reads a map older than
- * an answer they got before.  An event is drawn at most ten times in any second: five times at
+ * A request for a map that is not rendered yet waits for it, so no client reads a map older than an
+ * answer it got before.  An event is drawn at most ten times in any second: five times at
  * once, and once more every 200 ms. */
 #ifndef HF_ENGINE_DRAWER_H
 #define HF_ENGINE_DRAWER_H

@@ -21,7 +21,7 @@
 #define FIRST_WORKER (FIRST_READER + READERS)
 #define REFUSE_MARGIN_MS 250 /* a hold that ends sooner is no reason to refuse from the view */
 /* Where other servers write too, a view that has not been compared with the ledger for this long
- * refuses nobody by itself. */
+ * is not used to refuse a request. */
 #define FRESH_MS 1000
 #define CONTACT_MS 3000 /* a shared ledger that has not answered for this long is not ready */
 
@@ -107,8 +107,8 @@ bool engine_refuse(struct engine *e, struct command *c)
         counter_add(e->metrics.requests_view_sold_out, 1);
         return true;
     }
-    /* The key is asked for after the seats: whoever took them put its key into the filter before
-     * showing them. */
+    /* The key is looked up after the seats: the request that took them put its key into the
+     * filter before the view showed them as taken. */
     if (!is_taken(c->event, op, now) || engine_key_maybe(e, &c->key))
         return false;
     c->verdict = VERDICT_SEAT_TAKEN;

@@ -35,8 +35,8 @@ static enum verdict read_booking(struct ledger *l, const struct id *id, struct b
     return VERDICT_OK;
 }
 
-/* Reads the keys first and then their rows, in one transaction, so that a page of one status has no
- * hold of another. */
+/* Reads the keys first and then their rows, in one transaction, so that every hold of a
+ * page has the status that was asked for. */
 static enum hf_status read_holds_page(struct ledger *l, const struct holds_query *query,
                                       struct hold_page *p, struct hf_err *err)
 {

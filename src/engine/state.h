@@ -12,8 +12,8 @@
 #include "engine/metrics.h"
 #include "engine/worker.h"
 
-/* The last reader does the reads that may take long, so that nobody who looks up a hold waits
- * behind a page of the log. */
+/* The last reader does the reads that may take long, so that the lookup of a hold never
+ * waits behind a page of the log. */
 #define READERS 3
 /* Where many servers write, events are dealt out to this many workers, by their key. */
 #define WORKERS_MAX 4
@@ -53,7 +53,7 @@ static inline struct worker *engine_worker(struct engine *e, int64_t event)
     return &e->workers[event % e->n_workers];
 }
 
-/* engine_start without the threads: nothing happens until somebody takes a worker's turns.  Ends
+/* engine_start without the threads: nothing happens until the caller takes a worker's turns.  Ends
  * with engine_stop. */
 HF_MUST_USE enum hf_status engine_open(const struct engine_config *config, struct engine **ret,
                                        struct hf_err *err);

@@ -262,9 +262,9 @@ static bool sweep_hold(struct worker *w, int64_t key, int64_t *last_loaded)
     return true;
 }
 
-/* Expiry by the ledger's own index, for holds of events that are not loaded, and for whatever the
- * heap may have missed; and stored answers whose time is over.  One slice per call, and again soon
- * while there is more. */
+/* Expires holds by the ledger's own index: those of events that are not loaded, and any that the
+ * heap may have missed.  Also deletes stored answers that are older than KEY_KEPT_MS.  Each call
+ * does one slice; while there is more, the next call comes soon. */
 static void sweep(struct worker *w)
 {
     struct hf_err err = {0};

@@ -19,7 +19,7 @@
 struct engine;
 
 /* Due holds that one batch ends beside those its commands name: as many as cost a millisecond or
- * two, so that nobody notices when a whole sale's holds fall due at once. */
+ * two, so that requests are hardly delayed when a whole sale's holds fall due at once. */
 #define EXPIRE_MAX 64
 
 struct worker {

@@ -61,7 +61,7 @@ static inline bool gate_claim_granted(const struct gate_claim *c)
 }
 /* Claims with one script per claim.  A seat that carries this token already is granted again, so
  * claims of one batch do not block each other.  A refused claim leaves no seat behind but those
- * that carried the token before.  An entry that cannot be read blocks nobody.  If the call fails,
+ * that carried the token before.  An entry that cannot be read blocks no claim.  If the call fails,
  * every claim reads as granted.  A claim has at most GATE_CLAIM_KEYS_MAX seats and areas. */
 #define GATE_CLAIM_KEYS_MAX 4000
 enum hf_result gate_claim(struct gate *g, const uint8_t token[GATE_TOKEN_SIZE],

@@ -65,8 +65,9 @@ HF_MUST_USE bool access_add_file(struct access *a, enum scope scope, const char 
 HF_MUST_USE bool access_may_listen(const struct access *a, const struct listen_address *at,
                                    struct hf_err *err);
 
-/* Who sends this?  `authorization` is the header's value, or NULL if there is none; `n_headers` is
- * how many there are.  Every configured key is compared, each in constant time. */
+/* Identifies the caller of a request.  `authorization` is the header's value, or NULL if there is
+ * none; `n_headers` is how many there are.  Every configured key is compared, each in constant
+ * time. */
 struct caller access_identify(const struct access *a, const char *authorization, size_t len,
                               unsigned n_headers);
 /* NULL if the caller has the scope, else &problem_unauthorized or &problem_forbidden. */

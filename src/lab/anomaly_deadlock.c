@@ -87,7 +87,7 @@ static void play(struct scene *s, bool is_protected)
 const struct anomaly anomaly_deadlock = {
     .name = "deadlock",
     .title = "Two buyers take the same two seats from both ends",
-    .moral = "Whoever locks several things locks them in one order, the same for all.",
+    .moral = "A transaction that locks several rows locks them in the same order as every other.",
     .actors = {"Ann", "Bob", SCENE_POSTGRES},
     .not_on_sqlite = "SQLite locks the whole file: no buyer can lock one row and wait for another",
     .strategies = {"rows in the order of the wish", "rows in sorted order"},

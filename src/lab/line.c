@@ -62,7 +62,7 @@ uint64_t lines_enter(const struct strategy_want *want)
     uint64_t entered = 0;
     for (size_t i = 0; i < want->n_seats; i++)
         entered |= UINT64_C(1) << line_of(want->event, want->seats[i]);
-    /* Everybody enters lines in the order of their numbers, so that no two wait for each other. */
+    /* Every user enters lines in the order of their numbers, so that no two wait for each other. */
     for (unsigned i = 0; i < LINES; i++)
         if (entered >> i & 1)
             line_enter(&lines[i]);

@@ -3,7 +3,7 @@
  *
  * Up to RACE_DESKS users have a connection and a thread each; more users wait in one line for
  * RACE_DESKS connections, as they would wait for the pool of a server.  A latency is what a buyer
- * feels: from the start signal, when everybody clicks, to the answer, waiting in that line
+ * feels: from the start signal, when all users click, to the answer, waiting in that line
  * included.
  *
  * Main thread only: it starts servers (see servers.h). */

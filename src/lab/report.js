@@ -208,7 +208,7 @@ function byUsers(title, small, unit, value) {
     ({ dataset, parsed }) => `${dataset.label}: ${number(parsed.y)} ${unit} (${count(parsed.x, 'user')})`);
 }
 
-// The share of losers who were answered within so many ms.
+// Plots which share of the losers had an answer after how many ms.
 function distribution(users) {
   const datasets = strategies.map((strategy) => {
     const run = race.runs.find((one) => one.strategy === strategy && one.users === users);

@@ -124,7 +124,8 @@ enum hf_result redis_refusal(const struct redis_link *k, const redisReply *reply
                              struct hf_fault *fault)
 {
     char where_text[WHERE_SIZE];
-    const char *error = reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer of another kind";
+    const char *error =
+        reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer of an unexpected type";
     const char *end = strstr(error, ", with args");
     const char *script = strstr(error, " script: ");
     end = script && (!end || script < end) ? script : end;

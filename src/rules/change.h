@@ -21,7 +21,7 @@ struct audit_row *change_log(struct decision *d, struct event *e, enum audit_obj
  * become one write. */
 void change_seat(struct decision *d, struct event *e, uint32_t index, const struct transition *t);
 /* Changes seats of a hold, with a row of the log for each.  A seat that is neither free nor the
- * hold's own is left alone: only a ledger that somebody else wrote to can have one. */
+ * hold's own is left alone: only a ledger that was changed behind our back can have one. */
 void change_seats(struct decision *d, struct event *e, const uint32_t *seats, uint32_t n,
                   const struct transition *t);
 /* Moves places of areas from one status to another, with a row of the log for each area. */

@@ -26,7 +26,7 @@ static struct client_slot *find(const struct clients *c, uint64_t client)
     return &c->slots[i];
 }
 
-/* Grows to twice what is in use, leaving out those who hold nothing any more. */
+/* Grows the table to twice the slots in use, without the clients that no longer hold anything. */
 static void grow(struct clients *c)
 {
     struct client_slot *old = c->slots;

@@ -78,7 +78,7 @@ struct hold_renew {
 /* DELETE /v1/holds/{h}, and POST /v1/holds/{h}/evict by an admin */
 struct hold_release {
     struct named_hold hold;
-    bool evicts; /* in; true: somebody else gives it back */
+    bool evicts; /* in; true if an admin, not the buyer, gives it back */
 };
 
 /* POST /v1/holds/{h}/confirm */

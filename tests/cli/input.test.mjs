@@ -120,14 +120,14 @@ describe('usage: 64', { concurrency: 4 }, () => {
   });
 });
 
-it('memory: works, and warns that it keeps nobody out', async () => {
+it('memory: works, and warns that it excludes no other process', async () => {
   const { code, stdout, stderr } = await run('memory:', ['alone', '--', 'echo', 'ran']);
   assert.equal(code, 0);
   assert.equal(stdout, 'ran\n');
-  assert.match(stderr, /keeps nobody out/);
+  assert.match(stderr, /excludes no other process/);
   const elect = await holdfast('memory:', ['elect', 'alone', '--', '/no/such/command']);
   assert.equal(elect.code, 127);
-  assert.match(elect.stderr, /keeps nobody out/);
+  assert.match(elect.stderr, /excludes no other process/);
 });
 
 it('memory: refuses a lease for a script, which would end with `lock get`', async () => {

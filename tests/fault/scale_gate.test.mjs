@@ -50,7 +50,7 @@ describe('trouble with the gate', () => {
     await site.done();
   });
 
-  it('a server that nobody asks anything notices that Redis is gone, too', async () => {
+  it('an idle server notices that Redis is gone, too', async () => {
     const site = await backends.pair();
     await backends.redis.stop();
     await Promise.all(site.servers.map((server) => until('it is degraded', () => isDegraded(server), 3000)));

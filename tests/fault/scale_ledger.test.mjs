@@ -178,7 +178,7 @@ describe('a ledger that is not there', () => {
     await site.done();
   });
 
-  it('a server that nobody asks anything notices, too', async () => {
+  it('an idle server notices, too', async () => {
     const site = await backends.pair();
     await backends.postgres.stop();
     await Promise.all(site.servers.map((server) => until('it is not ready', async () => (await readiness(server)).status === 503, 5000)));

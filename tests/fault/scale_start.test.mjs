@@ -81,7 +81,7 @@ describe('a site', () => {
     await site.done();
   });
 
-  it('that was never there is told from one that is violated', async () => {
+  it('that never existed is told apart from one that is violated', async () => {
     const empty = backends.postgres.url(backends.postgres.createDatabase());
     const file = `${tempDir()}/other.db`;
     execFileSync('sqlite3', [file, 'CREATE TABLE other (a)']);

@@ -400,7 +400,7 @@ static const struct damage {
      "UPDATE audit SET after = 2 WHERE event = 3 AND object = 3 AND cause = 12"},
     {"a_row_about_less_than_no_places", VERIFY_LOG_CHAIN, "I11",
      "UPDATE audit SET quantity = -1 WHERE event = 3 AND object = 3 AND cause = 12"},
-    {"places_given_back_that_nobody_held", VERIFY_LOG_CHAIN, "I11",
+    {"places_given_back_that_were_not_held", VERIFY_LOG_CHAIN, "I11",
      "UPDATE audit SET quantity = 5 WHERE event = 3 AND object = 3 AND cause = 12"},
     {"an_event_opened_behind_the_logs_back", VERIFY_FOLD_EVENTS, "I11",
      "UPDATE events SET status = 1 WHERE event = 3"},

@@ -279,7 +279,7 @@ static void a_release_wakes_the_next_waiter_at_once_and_no_other(void **state)
     struct lease_request q = holder;
     for (int i = 0; i < N; i++) {
         assert_int_equal(must_release(l, &q), HF_DONE);
-        assert_int_equal(pthread_join(sleepers[i].thread, NULL), 0); /* in the order of coming */
+        assert_int_equal(pthread_join(sleepers[i].thread, NULL), 0); /* in order of arrival */
         assert_int_equal(sleepers[i].v.result, HF_DONE);
         q = sleepers[i].q;
     }

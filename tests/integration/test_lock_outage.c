@@ -106,7 +106,7 @@ static void a_grant_that_comes_too_late_is_no_lock(void **state)
     struct hf_lock_options brief = HF_LOCK_OPTIONS(.ttl_ms = 200);
     struct hf_lock *lock = NULL;
     struct hf_fault fault;
-    atomic_store(&faults.slow_ms, 180); /* the lease is alive, its deadline is over */
+    atomic_store(&faults.slow_ms, 180); /* the lease is alive, but its deadline has passed */
     atomic_store(&faults.acquire_slow, -1);
     assert_int_equal(hf_lock(locks, "x", &brief, &lock, &fault), HF_UNKNOWN);
     assert_non_null(strstr(fault.msg, "too long for a TTL of 200 ms"));

@@ -179,7 +179,7 @@ describe('races for seats', () => {
     assert.ok(new Set(fences).size < fences.length);
   });
 
-  it('expiry against confirmation: sold or free, never both, whoever asks at that moment', async (t) => {
+  it('expiry against confirmation: sold or free, never both, also while another buyer asks for the seat', async (t) => {
     const count = 240;
     const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: count }] });
     const wires = await Wire.connectMany(server, 48);

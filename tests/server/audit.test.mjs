@@ -217,7 +217,7 @@ describe('the log', () => {
       assert.equal(assertOk(await seatAt(event, 'S-A-1', local)).status, 'held');
     });
 
-    it('a hold is over at its expiry, to the millisecond, swept or not, renewed or not', async () => {
+    it('a hold ends at its expiry, to the millisecond, swept or not, renewed or not', async () => {
       const event = await server.createEvent();
       const hold = await server.grant(event, 'S-A-1', { ttl_ms: 1000 });
       const kept = await server.grant(event, 'S-A-2', { ttl_ms: 1000 });
@@ -236,7 +236,7 @@ describe('the log', () => {
       }
     });
 
-    it('a hold that ran out while no server was there to say so was over then all the same', async () => {
+    it('a hold that expires while no server runs ends at its expiry all the same', async () => {
       const own = await start();
       const event = await own.createEvent();
       const hold = await own.grant(event, 'S-A-1', { ttl_ms: 1000 });

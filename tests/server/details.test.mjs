@@ -23,7 +23,7 @@ describe('small print', () => {
     assert.equal(answer.headers['content-encoding'], 'gzip');
   });
 
-  it('a seat named twice is told before the event is looked for', async () => {
+  it('a seat named twice is reported before the event is looked up', async () => {
     for (const call of ['block', 'unblock']) {
       assertProblem(await server.post(`/v1/events/evt_none/${call}`, { seats: ['A', 'A'] }), 400, 'duplicate_seat');
     }
@@ -48,7 +48,7 @@ describe('small print', () => {
     wire.close();
   });
 
-  it('a key used with another request is told before what that request lacks, but after its syntax', async () => {
+  it('a key used with another request is reported before what that request lacks, but after its syntax errors', async () => {
     const key = { 'Idempotency-Key': 'details-of-a-used-key' };
     const body = { event: event.id, seats: ['S-B-5'] };
     const first = await server.post('/v1/holds', body, key);

@@ -245,7 +245,7 @@ describe('the server does what the document says', () => {
     await drive('evictHold', 409, { parameters });
   });
 
-  it('says that a hold is over', async () => {
+  it('says that a hold has expired', async () => {
     await sleep(Math.max(0, Date.parse(expired.expires_at) - Date.now() + 50));
     const parameters = { hold: expired.id };
     for (const [id, body] of [['renewHold'], ['confirmHold', { fence: expired.fence }], ['releaseHold'], ['evictHold']]) {
@@ -367,7 +367,7 @@ describe('the server does what the document says', () => {
     assert.deepEqual(data.changes, [['S-B-8', 'h']]);
   });
 
-  it('answers those who run it', async () => {
+  it('answers its operators', async () => {
     await drive('getHealth', 200, { as: 'nobody' });
     await drive('getReadiness', 200, { as: 'nobody' });
     await drive('getMetrics', 200);

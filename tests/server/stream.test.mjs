@@ -440,7 +440,7 @@ describe('streams', () => {
     assert.equal((await runServer(['--stream-listen', 'nonsense', '--data', own.dir])).code, 64);
   });
 
-  it('a shop\'s pages may read them; there are only so many: 503, until one is closed', async () => {
+  it('a shop\'s pages may read them; beyond the limit of open streams the answer is 503, until one is closed', async () => {
     const own = await start({ args: ['--cors-origin', 'https://shop.example'],
       wrap: (argv) => ['sh', '-c', 'ulimit -n 332; exec "$@"', 'sh', ...argv] });
     const fresh = await own.createEvent();

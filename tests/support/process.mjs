@@ -80,7 +80,7 @@ export const environment = (env, leaks) => ({
 });
 
 // Starts a program and remembers it.  `done` resolves to { code, signal }.  `endSignal` ends the program if it
-// is still running when the tests are over.
+// is still running after the tests.
 export function launch(command, args, { endSignal = 'SIGKILL', ...options } = {}) {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
   child.endSignal = endSignal;

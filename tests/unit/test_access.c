@@ -262,8 +262,8 @@ static struct access three_keys(void)
     return a;
 }
 
-/* Who sends this Authorization? */
-static struct caller who(const struct access *a, const char *authorization)
+/* Identifies the sender of this Authorization header. */
+static struct caller identify(const struct access *a, const char *authorization)
 {
     return access_identify(a, authorization, strlen(authorization), 1);
 }
@@ -274,7 +274,7 @@ static void without_keys_every_caller_is_an_admin(void **state)
     const struct access open = {0};
     struct caller c = access_identify(&open, NULL, 0, 0);
     assert_null(access_judge(&c, SCOPE_ADMIN));
-    c = who(&open, "Basic whatever");
+    c = identify(&open, "Basic whatever");
     assert_null(access_judge(&c, SCOPE_ADMIN));
     assert_string_equal(access_scope_name(&open, &c), "open");
 }
@@ -314,7 +314,7 @@ static void callers_without_a_key_may_be_kept_from_buying(void **state)
     struct caller c = access_identify(&a, NULL, 0, 0);
     assert_null(access_judge(&c, SCOPE_PUBLIC));
     assert_ptr_equal(access_judge(&c, SCOPE_BUYER), &problem_unauthorized);
-    c = who(&a, "Bearer " SELLER);
+    c = identify(&a, "Bearer " SELLER);
     assert_null(access_judge(&c, SCOPE_BUYER));
 }
 
@@ -341,10 +341,10 @@ static void only_one_bearer_key_counts(void **state)
     (void)state;
     const struct access a = three_keys();
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        if (!who(&a, good[i]).key)
+        if (!identify(&a, good[i]).key)
             fail_msg("'%s' is a key", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct caller c = who(&a, bad[i]);
+        struct caller c = identify(&a, bad[i]);
         if (c.key || !c.refused)
             fail_msg("'%s' was taken", bad[i]);
     }
@@ -356,7 +356,7 @@ static void callers_with_different_keys_are_different(void **state)
 {
     (void)state;
     const struct access a = three_keys();
-    struct caller one = who(&a, "Bearer " ADMIN), two = who(&a, "Bearer " ADMIN_NEXT);
+    struct caller one = identify(&a, "Bearer " ADMIN), two = identify(&a, "Bearer " ADMIN_NEXT);
     assert_memory_not_equal(one.key->digest, two.key->digest, DIGEST_SIZE);
 }
 

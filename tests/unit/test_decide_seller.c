@@ -443,7 +443,7 @@ static struct grant grant_to(uint64_t client, uint32_t first, uint32_t n)
 
 static uint32_t client_places(uint64_t client) { return view_client_places(paper.view, client); }
 
-static void an_address_may_hold_so_many_places_over_all_its_holds(void **state)
+static void the_limit_of_an_address_counts_the_places_of_all_its_holds(void **state)
 {
     (void)state;
     limit(5);
@@ -694,7 +694,7 @@ int main(void)
         claim(an_evicted_hold_is_released_and_the_log_says_by_whom),
         claim(eviction_answers_by_the_state_of_the_hold),
         claim(an_eviction_behind_a_confirm_in_its_batch_waits),
-        claim(an_address_may_hold_so_many_places_over_all_its_holds),
+        claim(the_limit_of_an_address_counts_the_places_of_all_its_holds),
         claim(without_a_limit_an_address_may_hold_all),
         claim(a_hold_counts_until_it_ends_in_whichever_way),
         claim(what_ends_in_a_batch_makes_room_in_it),

@@ -735,7 +735,7 @@ static bool no_hold_is_active(void)
     return sql("SELECT COUNT(*) FROM holds WHERE status = 1") == 0;
 }
 
-static void holds_of_events_that_nobody_loads_expire_too(void **state)
+static void holds_of_events_that_are_not_loaded_expire_too(void **state)
 {
     (void)state;
     grant(0);
@@ -1127,7 +1127,7 @@ int main(void)
         claim(a_map_is_drawn_at_most_ten_times_a_second),
         claim(a_restart_keeps_seats_holds_fences_and_keys),
         claim(holds_expire_while_the_server_is_down),
-        claim(holds_of_events_that_nobody_loads_expire_too),
+        claim(holds_of_events_that_are_not_loaded_expire_too),
         claim(stepping_the_wall_clock_does_not_move_expiries),
         claim(a_wall_clock_set_back_between_runs_does_not_move_expiries),
         claim(an_idle_server_writes_down_the_time_for_the_next),

@@ -160,7 +160,7 @@ static void assert_found_only_by_its_own_name(const struct event *e, const char 
     buf_close(&own);
 }
 
-static void a_name_with_a_byte_changed_is_another_seat_s_or_nobody_s(void **state)
+static void a_name_with_a_byte_changed_names_another_seat_or_none(void **state)
 {
     (void)state;
     static const char bytes[] = {'\0', '-', '1', 'A', '0', '9', ' ', '\xc3', '\xff'};
@@ -179,7 +179,7 @@ static void a_name_with_a_byte_changed_is_another_seat_s_or_nobody_s(void **stat
     event_free(e);
 }
 
-static void a_name_with_zero_bytes_is_nobody_s(void **state)
+static void a_name_with_zero_bytes_names_no_seat(void **state)
 {
     (void)state;
     struct event *e = event_of(def_hall(1, 4));
@@ -938,8 +938,8 @@ int main(void)
         cmocka_unit_test(every_seat_has_a_name_and_every_name_its_seat),
         cmocka_unit_test(thousands_of_rows_are_told_apart),
         cmocka_unit_test(what_is_no_seat_s_name_is_not_found),
-        cmocka_unit_test(a_name_with_a_byte_changed_is_another_seat_s_or_nobody_s),
-        cmocka_unit_test(a_name_with_zero_bytes_is_nobody_s),
+        cmocka_unit_test(a_name_with_a_byte_changed_names_another_seat_or_none),
+        cmocka_unit_test(a_name_with_zero_bytes_names_no_seat),
         cmocka_unit_test(an_event_without_seats_finds_none),
         cmocka_unit_test(holds_and_deadlines_agree_with_a_list),
         cmocka_unit_test(an_installed_event_shows_what_was_loaded),

@@ -140,7 +140,7 @@ static enum hf_result give_up(const struct attempt *a, struct hf_fault *fault)
 {
     if (a->waiting_from_us == 0)
         return fault_set(fault, HF_TAKEN, "another holder has the lock");
-    return fault_set(fault, HF_TAKEN, "another holder still has the lock after a wait of %lld ms",
+    return fault_set(fault, HF_TAKEN, "another holder still has the lock after waiting for %lld ms",
                      (long long)(locks_now_us(a->locks) - a->waiting_from_us) / 1000);
 }
 

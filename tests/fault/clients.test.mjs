@@ -128,7 +128,9 @@ describe('clients', () => {
 
     for (const client of clients) client.child.stdin.end();
     await Promise.all(clients.map(({ done }) => done));
-    await until('the server has let go of them', () => fs.readdirSync(`/proc/${server.pid}/fd`).length < 200, 10_000, 100);
+    let left;
+    await until('the server has let go of them', () => (left = fs.readdirSync(`/proc/${server.pid}/fd`).length) < 200, 10_000, 100)
+      .catch((error) => { throw new Error(`${left} descriptors are left`, { cause: error }); });
     await server.stop();
   });
 });

@@ -128,8 +128,8 @@ describe('clients', () => {
 
     for (const client of clients) client.child.stdin.end();
     await Promise.all(clients.map(({ done }) => done));
-    // libmicrohttpd notices most closed connections at once.  It has been seen to miss some hundreds of ten thousand; those
-    // end with the server's idle time of 30 s, which is what bounds this wait.
+    // Usually all are closed at once.  Some hundreds of the ten thousand have been seen open after 10 s, and why is not known;
+    // the server's idle time of 30 s is what bounds this wait.
     const closedAt = Date.now();
     const open = () => fs.readdirSync(`/proc/${server.pid}/fd`).length;
     await until('the server has let go of them', () => open() < 200, 40_000, 100)

@@ -20,17 +20,31 @@ const struct problem problem_not_found =
 const struct problem problem_method_not_allowed =
     PROBLEM(405, "method_not_allowed", "This path does not take that method",
             "This path does not take that method");
+const struct problem problem_request_timeout =
+    PROBLEM(408, "request_timeout", "The request did not arrive in time",
+            "Nothing was done; send the whole request without long pauses.");
 const struct problem problem_body_too_large =
     PROBLEM(413, "body_too_large", "The body is too large", "The body is too large");
+const struct problem problem_expectation_failed = PROBLEM(
+    417, "expectation_failed", "The expectation cannot be met", "Expect must be 100-continue.");
+const struct problem problem_headers_too_large =
+    PROBLEM(431, "headers_too_large", "The headers are too large",
+            "Request line and headers must have at most 16384 bytes and 100 fields.");
 const struct problem problem_internal =
     PROBLEM(500, "internal", "Something is wrong on our side",
             "The request failed; the log has the reason under this request_id.");
+const struct problem problem_not_implemented =
+    PROBLEM(501, "not_implemented", "The server does not know this encoding",
+            "Transfer-Encoding must be chunked.");
 const struct problem problem_overloaded =
     PROBLEM_RETRY(503, "overloaded", "The server is busy; try again shortly",
                   "Nothing was done; repeat the request after Retry-After.");
 const struct problem problem_draining =
     PROBLEM_RETRY(503, "draining", "The server is shutting down",
                   "Nothing was done; repeat the request elsewhere or later.");
+const struct problem problem_version_not_supported =
+    PROBLEM(505, "version_not_supported", "The server does not speak this version of HTTP",
+            "The version must be HTTP/1.1 or HTTP/1.0.");
 
 void problem_write(struct buf *out, const struct problem *problem, const char *detail,
                    const char *request_id)

@@ -43,8 +43,9 @@ struct problem {
     }
 
 extern const struct problem problem_invalid_request, problem_unauthorized, problem_forbidden,
-    problem_not_found, problem_method_not_allowed, problem_body_too_large, problem_internal,
-    problem_overloaded, problem_draining;
+    problem_not_found, problem_method_not_allowed, problem_request_timeout, problem_body_too_large,
+    problem_expectation_failed, problem_headers_too_large, problem_internal,
+    problem_not_implemented, problem_overloaded, problem_draining, problem_version_not_supported;
 
 extern const char type_problem[]; /* application/problem+json */
 

@@ -22,7 +22,7 @@
 
 #define HEAD_LEN_MAX 16384 /* request line and fields, line ends included */
 #define FIELDS_MAX 100
-#define CHUNK_LINE_MAX 256 /* the length of a chunk and its extensions, which are ignored */
+#define CHUNK_DIGITS_MAX 16 /* hexadecimal, of a chunk's length */
 
 enum parse {
     PARSE_MORE,   /* incomplete, and nothing wrong so far */
@@ -46,9 +46,13 @@ struct field {
 };
 
 struct head {
-    struct span method, target;
-    uint64_t length; /* of the body, if has_length */
-    uint32_t len;    /* of the whole head, with the empty line that ends it */
+    struct span method;
+    struct span target; /* as it was sent: /path?query, http://host/path?query or * */
+    struct span path;   /* the target without scheme and host; if it does not begin with a slash,
+                         * an empty path (RFC 3986, 6.2.3) or * */
+    struct span host;   /* host[:port] of the target, or else the value of Host; may be empty */
+    uint64_t length;    /* of the body, if has_length */
+    uint32_t len;       /* of the whole head, with the empty line that ends it */
     uint16_t n_fields;
     uint8_t minor;   /* HTTP/1.minor: 0, or 1 for every later one */
     bool has_length; /* Content-Length */
@@ -60,8 +64,10 @@ struct head {
     /* where head_parse is */
     uint32_t line;     /* the beginning of the line that is incomplete */
     uint32_t searched; /* no LF before this */
-    uint8_t n_hosts;
     bool has_request_line;
+    bool has_host;
+    bool says_close;      /* Connection: close */
+    bool says_keep_alive; /* Connection: keep-alive */
 
     struct field fields[FIELDS_MAX]; /* last: only n_fields of them are written */
 };
@@ -74,20 +80,20 @@ enum parse head_parse(struct head *h, const char *data, size_t len);
 
 /* The body that follows a head. */
 struct body {
-    uint64_t left;     /* of the length, or of the present chunk */
-    uint64_t digits;   /* the present chunk's length as far as it has been read */
-    uint16_t line_len; /* bytes of the present line of a chunked body */
-    uint16_t n_trailers;
-    uint16_t trailers_len;
-    uint8_t state; /* see parse.c */
+    uint64_t left;        /* of the length, or of the present chunk */
+    uint16_t ignored_len; /* chunk extensions and trailers so far: at most HEAD_LEN_MAX in all */
+    uint8_t n_trailers;
+    uint8_t n_digits; /* of the present chunk's length */
+    uint8_t state;    /* see parse_body.c */
     struct refusal refusal;
 };
 
 /* Returns false if there is no body: neither a length above 0 nor chunks. */
 bool body_begin(struct body *b, const struct head *h);
-/* Takes the next bytes.  *ret_used of them have been consumed, and *ret_part, which may be empty,
- * is a part of the body among them.  Call it again with the rest while it returns PARSE_MORE and
- * has used something.  After PARSE_DONE what has not been used belongs to the next request. */
+/* Takes the next bytes.  Chunk extensions and trailers are checked and ignored.  *ret_used of them
+ * have been consumed, and *ret_part, which may be empty, is a part of the body among them.  Call it
+ * again with the rest while it returns PARSE_MORE and has used something.  After PARSE_DONE what
+ * has not been used belongs to the next request. */
 enum parse body_parse(struct body *b, const char *data, size_t len, size_t *ret_used,
                       struct text *ret_part);
 

@@ -65,7 +65,7 @@ endif
 DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
 
 # pkg-config runs once, when a recipe first needs its answer: by then the packages are installed.
-PROGRAM_NEEDS = libmicrohttpd libcurl jansson sqlite3 libcrypto zlib hiredis libpq
+PROGRAM_NEEDS = libcurl jansson sqlite3 libcrypto zlib hiredis libpq
 LIBRARIES = $(if $(LEFT_OUT),$(LIB_NEEDS),$(PROGRAM_NEEDS))
 ask = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
 LIB_CFLAGS = $(if $(LIBRARIES),$(call ask,LIB_CFLAGS,--cflags $(LIBRARIES)))

@@ -22,13 +22,11 @@
 #include "holdfast.h"
 #include "http/listen.h"
 #include "http/server.h"
-#include "http/stream.h"
 #include "rules/view.h"
 
 /* Stopping takes at most 10 s: the ledger has until HURRY_MS, then the last answers are sent. */
 #define HURRY_MS 8000
 #define DRAIN_MS 8500
-#define STREAM_DRAIN_MS 1000
 #define EXIT_USAGE 64
 
 /* ---- options ---- */
@@ -49,7 +47,7 @@ struct flag {
 static const struct flag flags[] = {
     {"listen", "ADDR:PORT", "where to listen (127.0.0.1:8080); port 0 picks a free one",
      offsetof(struct options, listen)},
-    {"stream-listen", "ADDR:PORT", "where to serve streams (the next port beside --listen)",
+    {"stream-listen", "ADDR:PORT", "where to serve streams as well (beside --listen)",
      offsetof(struct options, stream_listen)},
     {"data", "DIR", "where the server keeps its files (var); created if missing",
      offsetof(struct options, data)},
@@ -184,8 +182,6 @@ static long number(const char *text, long min, long max, const char *name)
 
 struct program {
     struct engine *engine;
-    struct stream_source *stream_source;
-    struct streams *streams;
     struct api api;
     struct http_app app;
     struct server *server;
@@ -267,31 +263,19 @@ static int open_socket(const struct options *o, const struct access *access,
     return fd;
 }
 
-/* Listens on the port after that of `beside`, unless the options say where. */
-static int open_stream_socket(const struct options *o, const struct access *access, int beside,
+/* Listens where streams alone are served, if the options say so; -1 if not. */
+static int open_stream_socket(const struct options *o, const struct access *access,
                               char address[LISTEN_TEXT_SIZE])
 {
-    struct listen_address at, main;
+    struct listen_address at;
     struct hf_err err = {0};
     int fd;
-    if (o->stream_listen) {
-        if (!listen_parse(o->stream_listen, &at, &err))
-            usage_error("--stream-listen: ", err.msg);
-        if (!access_may_listen(access, &at, &err))
-            fail("listen on", o->stream_listen, err.msg);
-        if (!listen_open(&at, &fd, &err))
-            fail("listen on", o->stream_listen, err.msg);
-    } else {
-        bool any = listen_parse(o->listen, &main, &err) && listen_port(&main) == 0;
-        if (!listen_beside(beside, any, &at))
-            fail("listen", "on a port for streams", "there is no next port; use --stream-listen");
-        if (!listen_open(&at, &fd, &err)) {
-            char port[16], why[sizeof err.msg + 32];
-            (void)snprintf(port, sizeof port, "port %u", listen_port(&at));
-            (void)snprintf(why, sizeof why, "%s; use --stream-listen", err.msg);
-            fail("serve streams on the next port,", port, why);
-        }
-    }
+    if (!o->stream_listen)
+        return -1;
+    if (!listen_parse(o->stream_listen, &at, &err))
+        usage_error("--stream-listen: ", err.msg);
+    if (!access_may_listen(access, &at, &err) || !listen_open(&at, &fd, &err))
+        fail("listen on", o->stream_listen, err.msg);
     listen_text(fd, address);
     return fd;
 }
@@ -344,33 +328,18 @@ static void start_engine(struct program *p, const struct options *o)
         fail("open the ledger", shown_url(config.ledger_url, shown, sizeof shown), err.msg);
 }
 
-static void start_streams(struct program *p, int listen_fd)
-{
-    struct hf_err err = {0};
-    p->stream_source = api_stream_source_new(p->engine);
-    const struct stream_config config = {
-        .listen_fd = listen_fd,
-        .cors_origins = p->cors.origins,
-        .page_port = (unsigned)atoi(strrchr(p->address, ':') + 1),
-        .source = p->stream_source,
-        .metrics = p->metrics,
-        .clock = &clock_system,
-    };
-    if (stream_start(&config, &p->streams, &err) != HF_OK)
-        fail("serve streams on", p->stream_address, err.msg);
-}
-
-static void start_server(struct program *p, const struct options *o, int listen_fd)
+static void start_server(struct program *p, const struct options *o, int listen_fd, int stream_fd)
 {
     struct hf_err err = {0};
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (o->http_threads)
         cores = number(o->http_threads, 1, 256, "http-threads");
-    p->api = (struct api){
-        .engine = p->engine, .metrics = p->metrics, .stream_address = p->stream_address};
+    p->api = (struct api){.engine = p->engine, .metrics = p->metrics};
     p->app = api_app(&p->api);
     const struct server_config config = {
         .listen_fd = listen_fd,
+        .stream_fd = stream_fd,
+        .page_port = (unsigned)atoi(strrchr(p->address, ':') + 1),
         .threads = cores > 0 ? (unsigned)cores : 1,
         .app = &p->app,
         .metrics = p->metrics,
@@ -387,16 +356,11 @@ static void start_server(struct program *p, const struct options *o, int listen_
  * the view goes last, since those threads may look at it until they end. */
 static void stop(struct program *p)
 {
-    int64_t began_us = clock_monotonic_us(&clock_system);
     engine_hurry(p->engine, HURRY_MS);
-    stream_drain(p->streams, STREAM_DRAIN_MS);
-    int64_t taken_ms = (clock_monotonic_us(&clock_system) - began_us) / 1000;
-    if (!server_drain(p->server, DRAIN_MS - (int)taken_ms))
+    if (!server_drain(p->server, DRAIN_MS))
         log_write(LOG_WARN, "some requests were not finished in time", NULL);
     engine_drain(p->engine);
-    stream_stop(p->streams);
     server_stop(p->server);
-    api_stream_source_free(p->stream_source);
     engine_stop(p->engine);
     metrics_free(p->metrics);
     cors_close(&p->cors);
@@ -486,7 +450,7 @@ static void say_what_to_try(const struct program *p, const struct event *e)
            "  curl http://%s/v1/events/%s/seats\n"
            "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
            "  curl -N http://%s/v1/events/%s/stream\n",
-           p->address, id, p->address, id, seats.data, p->stream_address, id);
+           p->address, id, p->address, id, seats.data, p->address, id);
     if (p->access.n_keys == 0)
         printf("  curl http://%s/metrics\n", p->address);
     putchar('\n');
@@ -521,13 +485,14 @@ int main(int argc, char **argv)
     struct program p = {.metrics = metrics_new()};
     read_access(&p, &o);
     int listen_fd = open_socket(&o, &p.access, p.address);
-    int stream_fd = open_stream_socket(&o, &p.access, listen_fd, p.stream_address);
+    int stream_fd = open_stream_socket(&o, &p.access, p.stream_address);
     directory_create(o.data);
     start_engine(&p, &o);
     const struct event *example = o.demo ? demo_event(&p) : NULL;
-    start_streams(&p, stream_fd);
-    start_server(&p, &o, listen_fd);
-    printf("holdfastd listening on http://%s\nstreams on http://%s\n", p.address, p.stream_address);
+    start_server(&p, &o, listen_fd, stream_fd);
+    printf("holdfastd listening on http://%s\n", p.address);
+    if (stream_fd >= 0)
+        printf("streams on http://%s\n", p.stream_address);
     fflush(stdout);
     if (example)
         say_what_to_try(&p, example);

@@ -13,12 +13,10 @@
 #include "base/metrics.h"
 #include "engine/engine.h"
 #include "http/app.h"
-#include "http/stream_source.h"
 
 struct api {
     struct engine *engine;
-    struct metrics *metrics;    /* for GET /metrics */
-    const char *stream_address; /* ADDR:PORT where streams are served */
+    struct metrics *metrics; /* for GET /metrics */
 };
 
 /* The application for server_config.  `api` is borrowed for the server's life. */
@@ -28,9 +26,5 @@ struct http_app api_app(struct api *api);
 int api_render(const struct command *command, struct buf *out);
 /* engine_config.render_map: appends the answer to GET /v1/events/{e}/seats. */
 void api_render_map(const struct event *e, const struct seat_map *map, struct buf *out);
-
-/* The source of GET /v1/events/{e}/stream, for stream_config: see stream.c. */
-struct stream_source *api_stream_source_new(struct engine *engine);
-void api_stream_source_free(struct stream_source *source); /* accepts NULL */
 
 #endif

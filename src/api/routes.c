@@ -22,7 +22,7 @@ const struct route api_routes[] = {
     {"/v1/events/*", GETS, GET(events_get, PUBLIC)},
     {"/v1/events/*/seats", GETS, GET(seats_map, PUBLIC)},
     {"/v1/events/*/seats/*", GETS, GET(seats_get, SELLER), .no_store = true},
-    {"/v1/events/*/stream", GETS, GET(events_stream, PUBLIC)},
+    {"/v1/events/*/stream", GETS, GET(events_stream, PUBLIC), .streams = true},
     {"/v1/events/*/block", "POST", POST(seats_block, SELLER)},
     {"/v1/events/*/unblock", "POST", POST(seats_unblock, SELLER)},
     {"/v1/events/*/open", "POST", POST(events_open, SELLER)},
@@ -40,6 +40,7 @@ struct http_app api_app(struct api *api)
 {
     return (struct http_app){.request_size = sizeof(struct call),
                              .routes = api_routes,
+                             .streams = &api_streams,
                              .release = call_release,
                              .context = api};
 }

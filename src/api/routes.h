@@ -22,8 +22,9 @@ void seats_map(struct request *r);
 void seats_get(struct request *r);
 void seats_block(struct request *r);
 void seats_unblock(struct request *r);
-/* stream_redirect.c */
+/* stream.c */
 void events_stream(struct request *r);
+extern const struct stream_source api_streams;
 /* hold_create.c */
 void holds_create(struct request *r);
 /* holds.c */

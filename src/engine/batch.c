@@ -308,11 +308,13 @@ static struct outcome try_batch(struct worker *w, struct command **commands, siz
 
 void batch_answer(struct worker *w, struct command *const *commands, size_t n)
 {
+    pending_batch_begin();
     for (size_t i = 0; i < n; i++) {
         engine_metrics_answered(&w->engine->metrics, commands[i],
                                 monotonic_us(w->engine) - commands[i]->submitted_us);
         engine_finish(commands[i]);
     }
+    pending_batch_end();
 }
 
 static void answer_failure(struct worker *w, struct command *const *commands, size_t n,

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <microhttpd.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
@@ -222,42 +221,18 @@ bool access_check(struct request *r)
     return false;
 }
 
-struct forwarded {
-    const char *values[FORWARDED_VALUES_MAX]; /* the last ones, since the walk begins there */
-    size_t n;
-};
-
-static enum MHD_Result on_forwarded(void *ctx, enum MHD_ValueKind kind, const char *name,
-                                    const char *value)
-{
-    struct forwarded *f = ctx;
-    (void)kind;
-    if (strcasecmp(name, "X-Forwarded-For") != 0)
-        return MHD_YES;
-    if (f->n == FORWARDED_VALUES_MAX)
-        memmove((void *)f->values, (const void *)(f->values + 1),
-                sizeof f->values - sizeof *f->values);
-    else
-        f->n++;
-    f->values[f->n - 1] = value ? value : "";
-    return MHD_YES;
-}
-
 uint64_t access_client(const struct request *r)
 {
     const struct access *a = server_access(r->server);
     if (!a->counts_clients || a->n_keys == 0 || r->caller.key)
         return 0;
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    struct address peer = {0};
     /* Clients of an unknown address family share one count, rather than have none. */
-    if (!info || !info->client_addr || !address_from_socket(info->client_addr, &peer))
-        return address_client(&peer);
-    if (networks_have(&a->trusted, &peer)) {
-        struct forwarded f = {.n = 0};
-        (void)MHD_get_connection_values(r->connection, MHD_HEADER_KIND, on_forwarded, &f);
-        peer = forwarded_client(&a->trusted, &peer, f.values, f.n);
+    const struct address *known = request_peer(r);
+    struct address peer = known ? *known : (struct address){0};
+    if (known && networks_have(&a->trusted, &peer)) {
+        const char *values[FORWARDED_VALUES_MAX]; /* the last ones, since the walk begins there */
+        size_t n = request_headers(r, "X-Forwarded-For", values, FORWARDED_VALUES_MAX);
+        peer = forwarded_client(&a->trusted, &peer, values, n);
     }
     return address_client(&peer);
 }

@@ -15,10 +15,13 @@
 
 struct request;
 struct route;
+struct stream_source;
 
 struct http_app {
-    size_t request_size;               /* of the whole struct */
-    const struct route *routes;        /* the table, which ends with a row without a path */
+    size_t request_size;        /* of the whole struct */
+    const struct route *routes; /* the table, which ends with a row without a path */
+    const struct stream_source
+        *streams; /* what routes with `streams` tell of; NULL: there are none */
     void (*release)(struct request *); /* before the request goes back to its free list */
     void *context;                     /* the application's own; server_context() returns it */
 };

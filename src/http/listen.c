@@ -1,5 +1,4 @@
-/* See listen.h.  Listening sockets are opened here rather than by libmicrohttpd, so that a failure
- * has a readable reason and the program learns which port 0 became. */
+/* See listen.h. */
 #include "http/listen.h"
 
 #include <arpa/inet.h>
@@ -86,18 +85,6 @@ unsigned listen_port(const struct listen_address *a)
 {
     struct listen_address copy = *a;
     return ntohs(*port_of(&copy));
-}
-
-bool listen_beside(int fd, bool any, struct listen_address *ret)
-{
-    struct listen_address a = {.len = sizeof a.addr};
-    if (getsockname(fd, (struct sockaddr *)&a.addr, &a.len) != 0)
-        return false;
-    if (!any && listen_port(&a) == UINT16_MAX)
-        return false;
-    *port_of(&a) = htons((in_port_t)(any ? 0 : listen_port(&a) + 1));
-    *ret = a;
-    return true;
 }
 
 bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err)

@@ -1,17 +1,15 @@
-/* The life of a request between libmicrohttpd (server.c) and the handlers: the free list of each
- * thread, waiting, and the answers that every handler gives.  Each function runs on the thread of
- * the request's connection, but for `resume`. */
+/* The life of a request between its connection (conn.c) and the handlers: the free list of each
+ * thread, waiting, what the request says, and the answers that every handler gives.  Each function
+ * runs on the thread of the request's connection, but for `done`. */
 #include "http/request.h"
 
-#include <microhttpd.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/random.h"
-#include "http/response.h"
-#include "http/server.h"
+#include "http/conn.h"
 
 #define FREE_MAX 256                       /* requests kept per thread */
 #define KEPT_BUFFER_MAX ((size_t)8 * 1024) /* larger buffers are not kept with them */
@@ -20,57 +18,31 @@ const char type_json[] = "application/json";
 
 /* ---- the threads' free lists ---- */
 
-static pthread_key_t thread_key;
-static bool thread_key_made;
-static _Thread_local struct http_thread *thread_own;
+void requests_open(struct requests *q, const struct http_app *app)
+{
+    struct random random;
+    random_init_system(&random);
+    *q = (struct requests){.app = app};
+    random_bytes(&random, q->prng, sizeof q->prng);
+    q->prng[0] |= 1;
+}
 
 static void request_free(struct request *r)
 {
     buf_close(&r->body);
     buf_close(&r->out);
+    buf_close(&r->answer_head);
     buf_close(&r->name);
-    response_forget(&r->kept);
     free(r);
 }
 
-static void thread_free(void *data)
+void requests_close(struct requests *q)
 {
-    struct http_thread *t = data;
-    for (struct request *r = t->free, *next; r; r = next) {
-        next = r->next_free;
+    for (struct request *r = q->free, *next; r; r = next) {
+        next = r->next;
         request_free(r);
     }
-    free(t);
-}
-
-bool http_threads_init(void)
-{
-    if (!thread_key_made)
-        thread_key_made = pthread_key_create(&thread_key, thread_free) == 0;
-    return thread_key_made;
-}
-
-static struct http_thread *thread_new(void)
-{
-    struct http_thread *t = hf_alloc(sizeof *t);
-    struct random random;
-    random_init_system(&random);
-    random_bytes(&random, t->prng, sizeof t->prng);
-    t->prng[0] |= 1;
-    hf_check(pthread_setspecific(thread_key, t) == 0);
-    thread_own = t;
-    return t;
-}
-
-struct http_thread *http_thread(void) { return thread_own ? thread_own : thread_new(); }
-
-void http_thread_close(void)
-{
-    if (!thread_own)
-        return;
-    thread_free(thread_own);
-    thread_own = NULL;
-    (void)pthread_setspecific(thread_key, NULL);
+    q->free = NULL;
 }
 
 /* xoroshiro128+: the ids of requests need to differ, not to be secret. */
@@ -83,34 +55,30 @@ static uint64_t prng_next(uint64_t s[2])
     return result;
 }
 
-static void id_write(struct http_thread *t, char out[REQUEST_ID_LEN + 1])
+static void id_write(struct requests *q, char out[REQUEST_ID_LEN + 1])
 {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyzHf";
     memcpy(out, "req_", 4);
     char *p = out + 4;
     for (int half = 0; half < 2; half++) {
-        uint64_t bits = prng_next(t->prng) >> 10;
+        uint64_t bits = prng_next(q->prng) >> 10;
         for (int i = 0; i < 9; i++, bits >>= 6)
             *p++ = digits[bits & 63];
     }
     *p = '\0';
 }
 
-void request_id_write(char out[REQUEST_ID_LEN + 1]) { id_write(http_thread(), out); }
-
-struct request *request_take(const struct http_app *app)
+struct request *request_take(struct requests *q)
 {
-    struct http_thread *t = http_thread();
-    struct request *r = t->free;
+    struct request *r = q->free;
     if (r) {
-        hf_check(t->app == app); /* or it might have another size */
-        t->free = r->next_free;
-        t->n_free--;
+        q->free = r->next;
+        q->n_free--;
     } else {
-        t->app = app;
-        r = hf_alloc(app->request_size);
+        r = hf_alloc(q->app->request_size);
     }
-    id_write(t, r->id);
+    id_write(q, r->id);
+    head_begin(&r->head);
     return r;
 }
 
@@ -121,56 +89,149 @@ static void keep(struct buf *b)
     b->len = 0;
 }
 
-void request_release(struct request *r, const struct http_app *app)
+void request_release(struct requests *q, struct request *r)
 {
-    if (r->answer.sent) /* answered, but never queued */
+    if (r->answer.sent)
         r->answer.sent(r->answer.owner);
-    app->release(r);
-
-    struct http_thread *t = http_thread();
-    if (t->n_free >= FREE_MAX) {
+    q->app->release(r);
+    if (q->n_free >= FREE_MAX) {
         request_free(r);
         return;
     }
     keep(&r->body);
     keep(&r->out);
-    buf_close(&r->name);
-    struct buf body = r->body, out = r->out;
-    memset(r, 0, offsetof(struct request, kept));
+    keep(&r->answer_head);
+    keep(&r->name);
+    struct buf body = r->body;
+    memset(r, 0, offsetof(struct request, id));
     r->body = body;
-    r->out = out;
-    r->next_free = t->free;
-    t->free = r;
-    t->n_free++;
+    r->next = q->free;
+    q->free = r;
+    q->n_free++;
 }
 
 /* ---- waiting ---- */
 
 /* On whichever thread did the work. */
-static void resume(struct pending *pending)
-{
-    const struct request *r = pending->waiter;
-    MHD_resume_connection(r->connection);
-}
+static void done(struct pending *pending) { conn_request_done(pending->waiter); }
 
 void request_wait(struct request *r, struct pending *pending, step_fn then)
 {
     r->step = then;
-    *pending = (struct pending){.done = resume, .waiter = r};
-    /* Now, since pending_done may be called before the caller has finished handing it over. */
-    MHD_suspend_connection(r->connection);
+    r->waits = true;
+    *pending = (struct pending){.done = done, .waiter = r};
 }
 
 /* ---- what the request says ---- */
 
-const char *request_query(const struct request *r, const char *name)
+/* Ends a part of the head with NUL: what follows it is a separator that has served its purpose. */
+static const char *cut(char *text, struct span span)
 {
-    return MHD_lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
+    text[span.at + span.len] = '\0';
+    return text + span.at;
+}
+
+static bool name_is(const struct request *r, const struct field *f, const char *name, size_t len)
+{
+    return f->name.len == len && strncasecmp(r->text + f->name.at, name, len) == 0;
+}
+
+#define NAME_IS(r, f, literal) name_is((r), (f), (literal), sizeof(literal) - 1)
+
+static void read_field(struct request *r, const struct field *f)
+{
+    struct text value = {cut(r->text, f->value), f->value.len};
+    if (NAME_IS(r, f, "Idempotency-Key")) {
+        r->n_keys++;
+        r->key = value;
+    } else if (NAME_IS(r, f, "Authorization")) {
+        r->n_authorizations++;
+        r->authorization = value;
+    } else if (NAME_IS(r, f, "Origin")) {
+        r->origin = value;
+    }
+}
+
+/* Takes `/path?query` apart. */
+static void read_path(struct request *r, char *path)
+{
+    char *mark = strchr(path, '?');
+    if (mark) {
+        *mark = '\0';
+        r->query = mark + 1;
+    }
+    (void)text_unescape(path);
+    r->path = *path ? path : "/"; /* of `http://host?query` */
+}
+
+void request_read_head(struct request *r, char *text)
+{
+    const struct head *h = &r->head;
+    r->text = text;
+    r->method = cut(text, h->method);
+    text[h->path.at + h->path.len] = '\0';
+    read_path(r, text + h->path.at);
+    for (unsigned i = 0; i < h->n_fields; i++)
+        read_field(r, &h->fields[i]);
+}
+
+/* A parameter's name or value: `+` stands for a space. */
+static void unescape_parameter(char *text)
+{
+    for (char *plus = text; (plus = strchr(plus, '+')); plus++)
+        *plus = ' ';
+    (void)text_unescape(text);
+}
+
+static void read_query(struct request *r)
+{
+    char *rest = r->query, *part;
+    r->query = NULL;
+    while ((part = strsep(&rest, "&")) && r->n_parameters < PARAMETERS_MAX) {
+        if (!*part)
+            continue;
+        char *value = strchr(part, '=');
+        if (value)
+            *value++ = '\0';
+        else
+            value = part + strlen(part);
+        unescape_parameter(part);
+        unescape_parameter(value);
+        r->parameters[r->n_parameters++] = (struct parameter){part, value};
+    }
+}
+
+const char *request_query(struct request *r, const char *name)
+{
+    if (r->query)
+        read_query(r);
+    for (unsigned i = 0; i < r->n_parameters; i++)
+        if (strcmp(r->parameters[i].name, name) == 0)
+            return r->parameters[i].value;
+    return NULL;
+}
+
+size_t request_headers(const struct request *r, const char *name, const char **out, size_t max)
+{
+    size_t n = 0, len = strlen(name);
+    for (unsigned i = 0; i < r->head.n_fields; i++) {
+        const struct field *f = &r->head.fields[i];
+        if (!name_is(r, f, name, len))
+            continue;
+        if (n == max)
+            memmove((void *)out, (const void *)(out + 1), (--n) * sizeof *out);
+        out[n++] = r->text + f->value.at;
+    }
+    return n;
 }
 
 const char *request_header(const struct request *r, const char *name)
 {
-    return MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+    size_t len = strlen(name);
+    for (unsigned i = 0; i < r->head.n_fields; i++)
+        if (name_is(r, &r->head.fields[i], name, len))
+            return r->text + r->head.fields[i].value.at;
+    return NULL;
 }
 
 const struct buf *request_name(struct request *r, const char *text, size_t len)

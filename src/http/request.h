@@ -1,16 +1,15 @@
-/* One HTTP request, from its headers to the last byte of its answer: the central struct of
+/* One HTTP request, from its first byte to the last byte of its answer: the central struct of
  * src/http.
  *
- *   begin (route found) -> body collected -> step -> answer
- *                                             |  ^
- *             request_wait: connection        v  |  pending_done: connection resumed,
- *             suspended, pending armed   another thread    `step` runs again
+ *   head read (route found) -> body collected -> step -> answer
+ *                                                 |  ^
+ *             request_wait: pending armed,        v  |  pending_done: back to the connection's
+ *             the connection reads no further   another thread    loop, `step` runs again
  *
- * A handler is a step.  It either fills `answer`, or calls request_wait, which suspends the
- * connection and names the step that goes on when the pending is done, and then hands the pending
- * to the thread that does the work.  A request belongs to the thread of its connection from begin
- * to completion.  Requests come from a free list of that thread, so that a busy connection
- * allocates none.
+ * A handler is a step.  It either fills `answer`, or calls request_wait, which names the step that
+ * goes on when the pending is done, and then hands the pending to the thread that does the work.  A
+ * request belongs to the thread of its connection throughout.  Requests come from a free list of
+ * that thread, so that a busy connection allocates none.
  *
  * Nothing here blocks, and nothing here is durable: if the client goes away while its request
  * waits, the work is done all the same. */
@@ -24,6 +23,7 @@
 #include "base/pending.h"
 #include "http/access.h"
 #include "http/app.h"
+#include "http/parse.h"
 #include "http/problem.h"
 #include "http/text.h"
 
@@ -31,18 +31,13 @@
 #define BODY_MAX ((size_t)64 * 1024)
 /* A body over its limit is read this much further, so that the client gets to read the refusal. */
 #define BODY_DRAIN_MAX ((size_t)1024 * 1024)
+#define PARAMETERS_MAX 16 /* of a query */
 
 /* The HTTP statuses that are not problems. */
-enum {
-    HTTP_OK = 200,
-    HTTP_CREATED = 201,
-    HTTP_NO_CONTENT = 204,
-    HTTP_NOT_MODIFIED = 304,
-    HTTP_TEMPORARY_REDIRECT = 307
-};
+enum { HTTP_OK = 200, HTTP_CREATED = 201, HTTP_NO_CONTENT = 204, HTTP_NOT_MODIFIED = 304 };
 
-struct MHD_Connection;
-struct MHD_Response;
+struct conn;
+struct loop;
 struct request;
 struct server;
 typedef void (*step_fn)(struct request *r);
@@ -61,6 +56,8 @@ struct answer {
     const char *location;  /* header Location; NULL: none */
     const char *challenge; /* header WWW-Authenticate; NULL: none */
     const char *policy;    /* Content-Security-Policy of a page; NULL: nothing may load */
+    void *topic;           /* the answer is a stream of its changes; see stream.h */
+    int64_t after;         /* where the stream begins */
     char etag[24];         /* header ETag; empty: none */
     bool replayed;         /* header Idempotency-Replayed */
     bool retry;            /* header Retry-After */
@@ -70,25 +67,19 @@ struct answer {
     bool preflight;        /* the answer to a browser's OPTIONS */
 };
 
-/* The libmicrohttpd response of the last plain problem; see response.c. */
-struct kept_response {
-    struct MHD_Response *response;
-    char *data;
-    size_t len;
-    const char *type, *cors_origin;
-    char id[REQUEST_ID_LEN + 1];
+struct parameter {
+    const char *name, *value; /* percent-decoded, but see text.h */
 };
 
 struct request {
-    struct request *next_free;
+    struct request *next; /* in the free list, or among those that are done */
     struct server *server;
-    struct MHD_Connection *connection;
+    struct conn *conn;
     const struct route *route; /* NULL: there is none, 404 */
-    const char *method, *path; /* libmicrohttpd's; the path is percent-decoded */
+    const char *method, *path; /* the path is percent-decoded */
     struct text segment;       /* what the first `*` of the route stands for */
     struct text segment2;      /* what the second `*` stands for */
     step_fn step;              /* the next to run */
-    char id[REQUEST_ID_LEN + 1];
     enum scope needs; /* to use this route with this method; unset: 404, 405 and preflights */
     struct caller caller;
     const char *cors_origin; /* for Access-Control-Allow-Origin; NULL: none */
@@ -97,63 +88,51 @@ struct request {
     struct text key;           /* Idempotency-Key */
     struct text authorization; /* Authorization */
     struct text origin;        /* Origin */
-    uint64_t content_length;
     unsigned n_keys;           /* how many Idempotency-Key headers there are */
-    unsigned n_lengths;        /* how many Content-Length headers */
-    unsigned n_encodings;      /* how many Transfer-Encoding headers */
     unsigned n_authorizations; /* how many Authorization headers */
-    bool chunked;              /* Transfer-Encoding: chunked */
-    bool expects;              /* Expect: 100-continue */
-    bool has_odd_name;         /* a header's name is empty or ends in white space */
+    char *query;               /* as it was sent, until request_query takes it apart */
+    unsigned n_parameters;
 
     /* upload */
     struct buf body;
     size_t body_max;
-    size_t drained;     /* bytes read beyond the limit, and not kept */
-    int64_t arrived_us; /* for the request log; 0: there is none */
-    int64_t begun_us;   /* when the first part of an upload in parts came; 0: not yet */
-    unsigned timeout_s; /* of the connection while this upload is slow; 0: the usual one */
-    bool discards;      /* the request has been refused, so its body is not kept */
-    bool hung_up;       /* the answer went out in the middle of the body */
-    bool large;         /* has one of the few places of server_admit_large */
-    bool accepted;      /* arrived whole */
+    size_t body_counted; /* of the budget of bodies */
+    size_t drained;      /* bytes read beyond the limit, and not kept */
+    int64_t arrived_us;  /* for the request log; 0: there is none */
+    bool discards;       /* the request has been refused, so its body is not kept */
+    bool large;          /* has one of the few places of server_admit_large */
+    bool accepted;       /* arrived whole */
+    bool waits;          /* for its pending */
 
-    struct buf out;  /* where answers are written */
-    struct buf name; /* see request_name */
     struct answer answer;
-    struct kept_response kept; /* last: survives the request */
+
+    /* What follows survives the request, or is written before it is read. */
+    char id[REQUEST_ID_LEN + 1];
+    struct buf out;         /* where answers are written */
+    struct buf answer_head; /* status line and headers of the answer */
+    struct buf name;        /* see request_name */
+    struct parameter parameters[PARAMETERS_MAX];
+    struct body body_state;
+    char *text;       /* the bytes that `head` is about */
+    struct head head; /* last, since most of it is not used */
 };
 
-/* What a thread of the server keeps for itself. */
-struct http_thread {
-    const struct http_app *app; /* whose requests are in the list */
-    struct request *free;
-    size_t n_free;
-    uint64_t prng[2];
-};
-struct http_thread *http_thread(void);
-/* Call this before the first request. */
-bool http_threads_init(void);
-/* Frees the calling thread's part early; other threads free theirs when they end. */
-void http_thread_close(void);
-
-/* Writes an id that no other request has, for requests without a struct request. */
-void request_id_write(char out[REQUEST_ID_LEN + 1]);
-
-struct request *request_take(const struct http_app *app);
-void request_release(struct request *r, const struct http_app *app);
-
-/* Suspends the request's connection and arms `pending`: pending_done resumes it, on whichever
- * thread it is called, and then `then` runs on the connection's own.  The caller hands `pending`
- * over afterwards; if it cannot, it calls pending_done itself. */
+/* Arms `pending`: pending_done, on whichever thread, brings the request back to its connection's
+ * thread, where `then` runs.  The caller hands `pending` over afterwards; if it cannot, it calls
+ * pending_done itself. */
 void request_wait(struct request *r, struct pending *pending, step_fn then);
 
-/* A query parameter or header by name, or NULL. */
-const char *request_query(const struct request *r, const char *name);
+/* A query parameter or header by name, or NULL; of several, the first.  A parameter without `=` has
+ * an empty value. */
+const char *request_query(struct request *r, const char *name);
 const char *request_header(const struct request *r, const char *name);
+/* The values of all headers of a name, in order, but at most the last `max` of them.  Returns how
+ * many there are in `out`. */
+size_t request_headers(const struct request *r, const char *name, const char **out, size_t max);
 /* Completes the percent-decoding of a name in a path or query (see text.h).  The result is in
  * r->name until the next call. */
 const struct buf *request_name(struct request *r, const char *text, size_t len);
+const struct address *request_peer(const struct request *r); /* NULL: its family is not known */
 
 /* Answers with what is in r->out.  `type` NULL: without a body. */
 void answer_out(struct request *r, int status, const char *type);
@@ -165,5 +144,23 @@ void problem_open(struct request *r, const struct problem *problem, const char *
 void problem_close(struct request *r);
 
 extern const char type_json[]; /* application/json */
+
+/* ---- for the transport ---- */
+
+/* The free list of a thread. */
+struct requests {
+    const struct http_app *app;
+    struct request *free;
+    size_t n_free;
+    uint64_t prng[2]; /* for ids */
+};
+void requests_open(struct requests *q, const struct http_app *app);
+void requests_close(struct requests *q);
+/* A new request, with an id that no other has. */
+struct request *request_take(struct requests *q);
+void request_release(struct requests *q, struct request *r);
+/* The head has been read, from `text`, in which names and values may now be ended by NUL.  Fills in
+ * method, path, query and the parts of "headers". */
+void request_read_head(struct request *r, char *text);
 
 #endif

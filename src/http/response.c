@@ -1,31 +1,56 @@
-/* Answers on their way out, on the thread of their connection.
- *
- * A response of libmicrohttpd is a dozen allocations, and while a sale is on most answers are
- * refusals.  So a request keeps the response of its last plain problem, also in the free list: the
- * next problem of the same length, type and origin is written into it, and only the bytes and
- * X-Request-Id change.  A request stays on its thread and carries one answer at a time, so nothing
- * else can be reading the response. */
+/* See response.h.  While a sale is on, most answers are refusals, so what does not change between
+ * answers is copied as one piece. */
 #include "http/response.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "http/route.h"
-#include "http/server.h"
+#include "http/server_internal.h"
 
-#define KEPT_LEN_MAX 1024
+#define HEAD_ROOM 512 /* of nearly every head */
 
-static struct MHD_Response *response_new(struct answer *a)
+/* Reasons are for people; clients go by the number. */
+static const struct {
+    int status;
+    const char *reason;
+} reasons[] = {{200, "OK"},
+               {201, "Created"},
+               {204, "No Content"},
+               {304, "Not Modified"},
+               {400, "Bad Request"},
+               {401, "Unauthorized"},
+               {402, "Payment Required"},
+               {403, "Forbidden"},
+               {404, "Not Found"},
+               {405, "Method Not Allowed"},
+               {408, "Request Timeout"},
+               {409, "Conflict"},
+               {410, "Gone"},
+               {413, "Content Too Large"},
+               {417, "Expectation Failed"},
+               {421, "Misdirected Request"},
+               {422, "Unprocessable Content"},
+               {429, "Too Many Requests"},
+               {431, "Request Header Fields Too Large"},
+               {500, "Internal Server Error"},
+               {501, "Not Implemented"},
+               {502, "Bad Gateway"},
+               {503, "Service Unavailable"},
+               {505, "HTTP Version Not Supported"}};
+
+static const char *reason_of(int status)
 {
-    void *data = (void *)(uintptr_t)(a->data ? a->data : "");
-    void (*sent)(void *) = a->sent;
-    a->sent = NULL; /* from here on libmicrohttpd calls it */
-    if (sent)
-        return MHD_create_response_from_buffer_with_free_callback_cls(a->len, data, sent, a->owner);
-    return MHD_create_response_from_buffer(a->len, data, MHD_RESPMEM_PERSISTENT);
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "Unknown";
 }
 
-typedef void (*put_fn)(void *ctx, const char *name, const char *value);
+bool response_has_body(const struct request *r)
+{
+    return !(r->method && strcmp(r->method, "HEAD") == 0) && r->answer.status != HTTP_NO_CONTENT &&
+           r->answer.status != HTTP_NOT_MODIFIED;
+}
 
 static bool no_store(const struct request *r)
 {
@@ -43,140 +68,103 @@ static const char *vary(const struct request *r)
     return by_origin ? "Origin" : NULL;
 }
 
-static void put_cors(const struct request *r, put_fn put, void *ctx)
+/* `name` ends in a colon and a space. */
+static void put(struct buf *out, const char *name, const char *value)
+{
+    buf_str(out, name);
+    buf_str(out, value);
+    buf_lit(out, "\r\n");
+}
+
+static void put_cors(const struct request *r, struct buf *out)
 {
     if (!r->cors_origin)
         return;
-    put(ctx, "Access-Control-Allow-Origin", r->cors_origin);
+    put(out, "Access-Control-Allow-Origin: ", r->cors_origin);
     if (!r->answer.preflight) {
-        put(ctx, "Access-Control-Expose-Headers", cors_expose);
+        put(out, "Access-Control-Expose-Headers: ", cors_expose);
         return;
     }
-    put(ctx, "Access-Control-Allow-Methods", r->route->allow);
-    put(ctx, "Access-Control-Allow-Headers", cors_headers);
-    put(ctx, "Access-Control-Max-Age", cors_max_age);
+    put(out, "Access-Control-Allow-Methods: ", r->route->allow);
+    put(out, "Access-Control-Allow-Headers: ", cors_headers);
+    put(out, "Access-Control-Max-Age: ", cors_max_age);
 }
 
-/* The headers that a kept response has on every use: they depend on type and origin alone. */
-static void put_constant(const struct request *r, put_fn put, void *ctx)
+static void put_type(const struct answer *a, struct buf *out)
+{
+    if (!a->type)
+        return;
+    if (a->policy)
+        put(out, "Referrer-Policy: no-referrer\r\nContent-Security-Policy: ", a->policy);
+    else
+        buf_lit(out, "Referrer-Policy: no-referrer\r\n"
+                     "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n");
+    put(out, "Content-Type: ", a->type);
+}
+
+/* Headers that few answers have. */
+static void put_rare(const struct request *r, struct buf *out)
 {
     const struct answer *a = &r->answer;
-    put(ctx, "X-Content-Type-Options", "nosniff");
-    if (a->type) {
-        put(ctx, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
-        put(ctx, "Content-Security-Policy",
-            a->policy ? a->policy : "default-src 'none'; frame-ancestors 'none'");
-        put(ctx, "Referrer-Policy", "no-referrer");
-    }
     const char *varies = vary(r);
     if (varies)
-        put(ctx, MHD_HTTP_HEADER_VARY, varies);
-    put_cors(r, put, ctx);
-}
-
-/* Only what is needed: each header costs libmicrohttpd three allocations. */
-static void put_headers(const struct request *r, put_fn put, void *ctx)
-{
-    const struct answer *a = &r->answer;
-    put(ctx, "X-Request-Id", r->id);
-    put_constant(r, put, ctx);
+        put(out, "Vary: ", varies);
+    put_cors(r, out);
     if (no_store(r))
-        put(ctx, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        buf_lit(out, "Cache-Control: no-store\r\n");
     if (a->etag[0])
-        put(ctx, MHD_HTTP_HEADER_ETAG, a->etag);
+        put(out, "ETag: ", a->etag);
     if (a->gzipped)
-        put(ctx, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+        buf_lit(out, "Content-Encoding: gzip\r\n");
     if (a->allow)
-        put(ctx, MHD_HTTP_HEADER_ALLOW, a->allow);
+        put(out, "Allow: ", a->allow);
     if (a->location)
-        put(ctx, MHD_HTTP_HEADER_LOCATION, a->location);
+        put(out, "Location: ", a->location);
     if (a->challenge)
-        put(ctx, MHD_HTTP_HEADER_WWW_AUTHENTICATE, a->challenge);
+        put(out, "WWW-Authenticate: ", a->challenge);
     if (a->replayed)
-        put(ctx, "Idempotency-Replayed", "true");
+        buf_lit(out, "Idempotency-Replayed: true\r\n");
     if (a->retry)
-        put(ctx, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    if (a->close || server_draining(r->server))
-        put(ctx, MHD_HTTP_HEADER_CONNECTION, "close");
+        buf_lit(out, "Retry-After: 1\r\n");
 }
 
-static void put_in_response(void *ctx, const char *name, const char *value)
-{
-    (void)MHD_add_response_header(ctx, name, value);
-}
-
-static void put_in_text(void *ctx, const char *name, const char *value)
-{
-    buf_printf(ctx, "%s: %s\r\n", name, value);
-}
-
-void response_write(const struct request *r, struct buf *out)
+/* How long the body is, and whether the connection goes on. */
+static void put_framing(const struct request *r, struct buf *out)
 {
     const struct answer *a = &r->answer;
-    buf_printf(out, "HTTP/1.1 %d %s\r\n", a->status,
-               MHD_get_reason_phrase_for((unsigned)a->status));
-    put_headers(r, put_in_text, out);
-    buf_printf(out, "Content-Length: %zu\r\n\r\n", a->len);
-    buf_put(out, a->data, a->len);
+    if (a->topic) {
+        buf_lit(out, "Cache-Control: no-cache, no-store\r\nX-Accel-Buffering: no\r\n");
+        if (r->head.minor > 0)
+            buf_lit(out, "Transfer-Encoding: chunked\r\n");
+    } else if (a->status != HTTP_NO_CONTENT && a->status != HTTP_NOT_MODIFIED) {
+        buf_lit(out, "Content-Length: ");
+        buf_int(out, (int64_t)a->len);
+        buf_lit(out, "\r\n");
+    }
+    if (a->close)
+        buf_lit(out, "Connection: close\r\n");
+    else if (r->head.minor == 0)
+        buf_lit(out, "Connection: keep-alive\r\n");
 }
 
-/* Is it a problem without headers beside its id and those of put_constant? */
-static bool is_plain(const struct request *r)
+void response_write_head(struct request *r, const char *date)
 {
-    const struct answer *a = &r->answer;
-    return a->status >= MHD_HTTP_BAD_REQUEST && a->len > 0 && a->len <= KEPT_LEN_MAX && a->type &&
-           !a->sent && !a->etag[0] && !a->varies && !a->allow && !a->challenge && !a->policy &&
-           !a->replayed && !a->retry && !a->close && !no_store(r) && !server_draining(r->server);
-}
-
-void response_forget(struct kept_response *kept)
-{
-    if (kept->response)
-        MHD_destroy_response(kept->response);
-    free(kept->data);
-    *kept = (struct kept_response){0};
-}
-
-static bool keep_new(struct request *r)
-{
-    const struct answer *a = &r->answer;
-    struct kept_response *kept = &r->kept;
-    response_forget(kept);
-    kept->data = hf_alloc(a->len);
-    kept->response = MHD_create_response_from_buffer(a->len, kept->data, MHD_RESPMEM_PERSISTENT);
-    if (!kept->response)
-        return false;
-    kept->len = a->len;
-    kept->type = a->type;
-    kept->cors_origin = r->cors_origin;
-    put_constant(r, put_in_response, kept->response);
-    return true;
-}
-
-static enum MHD_Result queue_plain(struct request *r)
-{
-    const struct answer *a = &r->answer;
-    struct kept_response *kept = &r->kept;
-    if (kept->response && kept->len == a->len && kept->type == a->type &&
-        kept->cors_origin == r->cors_origin)
-        (void)MHD_del_response_header(kept->response, "X-Request-Id", kept->id);
-    else if (!keep_new(r))
-        return MHD_NO;
-    memcpy(kept->data, a->data, a->len);
-    memcpy(kept->id, r->id, sizeof kept->id);
-    (void)MHD_add_response_header(kept->response, "X-Request-Id", kept->id);
-    return MHD_queue_response(r->connection, (unsigned)a->status, kept->response);
-}
-
-enum MHD_Result response_queue(struct request *r)
-{
-    if (is_plain(r))
-        return queue_plain(r);
-    struct MHD_Response *m = response_new(&r->answer);
-    if (!m)
-        return MHD_NO;
-    put_headers(r, put_in_response, m);
-    enum MHD_Result result = MHD_queue_response(r->connection, (unsigned)r->answer.status, m);
-    MHD_destroy_response(m);
-    return result;
+    struct answer *a = &r->answer;
+    struct buf *out = &r->answer_head;
+    if (a->topic || !r->head.persists || server_draining(r->server))
+        a->close = true;
+    out->len = 0;
+    buf_reserve(out, HEAD_ROOM);
+    buf_lit(out, "HTTP/1.1 ");
+    buf_int(out, a->status);
+    buf_char(out, ' ');
+    put(out, reason_of(a->status), "");
+    buf_put(out, date, DATE_LEN);
+    buf_lit(out, "X-Content-Type-Options: nosniff\r\nX-Request-Id: ");
+    buf_put(out, r->id, REQUEST_ID_LEN);
+    buf_lit(out, "\r\n");
+    put_type(a, out);
+    put_rare(r, out);
+    put_framing(r, out);
+    buf_lit(out, "\r\n");
 }

@@ -1,15 +1,13 @@
-/* From struct answer to what libmicrohttpd sends. */
+/* From struct answer to the bytes before the body. */
 #ifndef HF_HTTP_RESPONSE_H
 #define HF_HTTP_RESPONSE_H
 
-#include <microhttpd.h>
-
 #include "http/request.h"
 
-/* Queues r->answer on its connection. */
-enum MHD_Result response_queue(struct request *r);
-/* Appends head and body as bytes, for a connection on which libmicrohttpd takes no answer. */
-void response_write(const struct request *r, struct buf *out);
-void response_forget(struct kept_response *kept); /* accepts a zeroed struct */
+/* Is the answer's body sent, or only told about? */
+bool response_has_body(const struct request *r);
+/* Writes status line and headers into r->answer_head.  `date` is a whole header line.  Sets
+ * r->answer.close if the connection has to end with this answer. */
+void response_write_head(struct request *r, const char *date);
 
 #endif

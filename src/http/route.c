@@ -71,13 +71,13 @@ static enum scope scope_needed(const struct route *route, step_fn step)
     return scope == SCOPE_UNSET ? SCOPE_ADMIN : scope;
 }
 
-void route_find(struct request *r, const struct route *routes)
+void route_find(struct request *r, const struct route *routes, bool streams_only)
 {
     r->step = not_found;
     r->body_max = BODY_MAX;
     for (const struct route *route = routes; route->path; route++) {
         struct text segments[2] = {{0}};
-        if (!matches(route->path, r->path, segments))
+        if ((streams_only && !route->streams) || !matches(route->path, r->path, segments))
             continue;
         r->segment = segments[0];
         r->segment2 = segments[1];

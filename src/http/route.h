@@ -17,11 +17,12 @@ struct route {
     enum scope get_scope, post_scope, del_scope; /* the lowest scope that may; see access.h */
     size_t post_max;                             /* limit of a POST's body; 0: BODY_MAX */
     bool no_store;                               /* no cache may keep the answers */
+    bool streams;                                /* GET answers with a stream */
     bool while_draining;                         /* still answered while the server drains */
 };
 
 /* Sets r->route, r->needs, r->body_max and r->step.  Where no route fits, r->step answers with 404
- * or 405.  `routes` ends with a row without a path. */
-void route_find(struct request *r, const struct route *routes);
+ * or 405.  `routes` ends with a row without a path.  `streams_only`: other routes do not count. */
+void route_find(struct request *r, const struct route *routes, bool streams_only);
 
 #endif

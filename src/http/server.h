@@ -1,15 +1,20 @@
-/* The HTTP server: libmicrohttpd's daemon, its threads and connections, and how they end.
+/* The HTTP server: its threads, each of which runs a loop (loop.h), its listening sockets, and how
+ * all of that ends.
  *
- *   server_start ... server_drain: no new requests, those begun are answered
+ *   server_start ... server_drain: no new requests, those begun are answered, streams end
  *                ... the program stops whatever requests wait for
  *                ... server_stop
  *
- * HTTP threads block on sockets alone: a handler that needs another thread's work suspends its
- * connection (request_wait).  server_drain and server_stop are for the program's main thread. */
+ * HTTP threads block on sockets alone: a handler that needs another thread's work waits for a
+ * pending (request_wait).  server_drain and server_stop are for the program's main thread.
+ *
+ * Memory: each connection costs at most CONN_IDLE_BYTES_MAX while it is idle, up to connections_max
+ * of them.  What requests need beyond that comes out of budgets of all threads together:
+ * BLOCKS_BYTES_MAX (block.h) for heads, BODIES_BYTES_MAX (conn.c) for bodies, MESSAGES_BYTES_MAX
+ * (stream_hub.h) for streams.  Where a budget is spent, clients are answered with 503. */
 #ifndef HF_HTTP_SERVER_H
 #define HF_HTTP_SERVER_H
 
-#include <stdarg.h>
 #include <stdbool.h>
 
 #include "base/clock.h"
@@ -21,8 +26,11 @@
 struct server;
 
 struct server_config {
-    int listen_fd; /* taken over; see listen.h */
+    int listen_fd;      /* taken over; see listen.h */
+    int stream_fd;      /* likewise, for streams alone; -1: they are served on listen_fd only */
+    unsigned page_port; /* pages of this port may read the streams of stream_fd too */
     unsigned threads;
+    size_t streams_max;         /* open at once; 0: as many as the files that may be open allow */
     const struct http_app *app; /* borrowed for the server's life */
     struct metrics *metrics;
     const struct clock *clock;
@@ -33,8 +41,8 @@ struct server_config {
 
 HF_MUST_USE enum hf_status server_start(const struct server_config *config, struct server **ret,
                                         struct hf_err *err);
-/* Stops listening, answers new requests with 503 and waits until those begun are answered, at most
- * `wait_ms`.  Returns false if some were not. */
+/* Stops listening, ends every stream, answers new requests with 503 and waits until those begun are
+ * answered, at most `wait_ms`.  Returns false if some were not. */
 bool server_drain(struct server *s, int wait_ms);
 /* Every pending that a request has handed over must be done by then.  Handlers may still run until
  * this returns, so what they look at must be freed later. */
@@ -51,11 +59,5 @@ struct request;
  * it keeps to its end, so that the memory of all of them is bounded.  Returns false if none is
  * free. */
 bool server_admit_large(struct request *r);
-
-struct MHD_Connection;
-/* MHD_OPTION_EXTERNAL_LOGGER and MHD_OPTION_UNESCAPE_CALLBACK of both daemons, this one and that of
- * the streams. */
-__attribute__((format(printf, 2, 0))) void http_log(void *ctx, const char *fmt, va_list args);
-size_t http_unescape(void *ctx, struct MHD_Connection *connection, char *text);
 
 #endif

@@ -1,39 +1,52 @@
-/* Server-sent events: clients follow the topics of a source (stream_source.h) on a port and a
- * thread of their own, since libmicrohttpd scans every suspended connection whenever one is
- * resumed.
+/* Server-sent events: a stream is a connection with a position among the messages of a topic
+ * (stream_source.h, stream_hub.h).  It lives in the loop that read its request.
  *
- *   stream_start ... stream_drain (ends every stream)
- *                ... the program stops whatever lookups wait for
- *                ... stream_stop */
+ * Pace: rounds of a loop are at least 112 ms apart, so that with the message that opens a stream no
+ * client gets more than ten in a second.  Where a round has many readers, their messages are spread
+ * over the time until the next one, MESSAGE_EVERY_US apart for all loops together, so that streams
+ * take a tenth of a core at most and requests hardly wait for them.  With 10,000 readers of a busy
+ * topic each gets a message a second.
+ *
+ * Dead clients: a client that shuts down its sending direction counts as gone.  A client whose
+ * machine vanished is found by the comment that is sent within 15 s of silence, which TCP gives up
+ * on.  Slow clients: one that takes 30 s for a message, or falls out of the channel's recent
+ * messages, is cut off and resumes with Last-Event-ID.
+ *
+ * Memory: struct conn and struct stream, and up to twice SEND_BUFFER in the kernel while the client
+ * does not read.  Messages are shared and bounded, see stream_hub.h. */
 #ifndef HF_HTTP_STREAM_H
 #define HF_HTTP_STREAM_H
 
-#include "base/clock.h"
-#include "base/metrics.h"
-#include "base/status.h"
+#include "http/request.h"
 #include "http/stream_source.h"
 
-struct streams;
+/* ---- for handlers ---- */
 
-struct stream_config {
-    int listen_fd;      /* taken over; see listen.h */
-    size_t streams_max; /* open at once; 0: two thirds of the files that may be open, up to 16384 */
-    const char *const *cors_origins; /* origins whose pages may read streams, ended by NULL, or "*";
-                                        NULL: those of page_port alone */
-    unsigned page_port; /* pages of this port on the same host may read streams too: a page that
-                           follows the main port's 307 comes to another origin.  0: none */
-    const struct stream_source *source;
-    struct metrics *metrics;
-    const struct clock *clock;
-};
+/* Reads where the client wants to begin.  Returns false if the request has been answered with 400.
+ */
+bool stream_read_place(struct request *r);
+/* Answers with the changes of a topic from there on.  The route must say `streams`. */
+void answer_stream(struct request *r, void *topic);
 
-/* Registers metrics, so it must be called before other threads render them. */
-HF_MUST_USE enum hf_status stream_start(const struct stream_config *config, struct streams **ret,
-                                        struct hf_err *err);
-/* Stops listening and ends every stream, waiting at most `wait_ms` for their last bytes. */
-void stream_drain(struct streams *s, int wait_ms);
-/* Every lookup that has begun must end, or this waits for it.  Streams use the source until this
- * returns. */
-void stream_stop(struct streams *s);
+/* ---- for the loop ---- */
+
+struct conn;
+struct loop;
+struct stream;
+
+/* The connection's request has been answered with a topic, and the head is in r->answer_head. */
+void stream_open(struct conn *c, void *topic);
+void stream_close(struct stream *s); /* with its connection */
+void stream_event(struct stream *s, uint32_t events);
+void stream_due(struct stream *s);
+
+void streams_open(struct loop *l);
+void streams_close(struct loop *l); /* when all connections are closed */
+/* Sends some of what there is to send; less if requests are waiting. */
+void streams_turn(struct loop *l, bool busy);
+/* When streams_turn has something to do; -1: there are no streams. */
+int64_t streams_next_us(const struct loop *l);
+/* Ends every stream of the loop, now and from now on. */
+void streams_end(struct loop *l);
 
 #endif

@@ -1,4 +1,4 @@
-/* See stream_hub.h.  Runs on the streams' thread. */
+/* See stream_hub.h.  Runs on the thread of its loop. */
 #include "http/stream_hub.h"
 
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static struct message *message_reset(struct hub *h, int64_t seq)
 
 static size_t message_len_max(const struct hub *h)
 {
-    size_t left = h->bytes < MESSAGES_BYTES_MAX ? MESSAGES_BYTES_MAX - h->bytes : 0;
+    size_t left = h->bytes < h->bytes_max ? h->bytes_max - h->bytes : 0;
     return left < MESSAGE_BYTES_MAX ? left : MESSAGE_BYTES_MAX;
 }
 
@@ -98,8 +98,7 @@ static size_t message_len_max(const struct hub *h)
 static struct message *message_since(struct hub *h, void *topic, int64_t after, int64_t *ret_seq)
 {
     struct buf text = {0};
-    enum stream_news news =
-        h->source->encode(h->source->context, topic, after, message_len_max(h), &text, ret_seq);
+    enum stream_news news = h->source->encode(topic, after, message_len_max(h), &text, ret_seq);
     if (news == STREAM_MESSAGE)
         return message_new(h, *ret_seq, &text);
     buf_close(&text);

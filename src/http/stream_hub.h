@@ -1,5 +1,5 @@
-/* Subscribers of topics, and the messages that they share.  The streams' thread (stream.c) owns all
- * of it: no locks, plain reference counts.
+/* Subscribers of topics, and the messages that they share.  Each loop has a hub and owns all of it:
+ * no locks, plain reference counts.
  *
  *   topic's changes --hub_round--> message, encoded once --> recent messages of <-- positions of
  *                                                            the topic's channel     subscribers
@@ -11,9 +11,9 @@
  * began with, give the state of the last message's seq (I13).
  *
  * Bounds: RECENT_MAX messages and RECENT_BYTES_MAX bytes per channel; MESSAGE_BYTES_MAX per message
- * and MESSAGES_BYTES_MAX for all messages alive, including those that only a slow reader still
- * holds.  A message that would exceed them becomes `event: reset`, some sixty bytes, and the client
- * reads the whole state again. */
+ * and MESSAGES_BYTES_MAX for all messages alive in all hubs, including those that only a slow
+ * reader still holds.  A message that would exceed them becomes `event: reset`, some sixty bytes,
+ * and the client reads the whole state again. */
 #ifndef HF_HTTP_STREAM_HUB_H
 #define HF_HTTP_STREAM_HUB_H
 
@@ -44,12 +44,12 @@ struct subscriber {
 };
 
 #define HUB_BUCKETS 1024
-/* A hub in which only `source` is set is empty. */
+/* A hub in which only `source` and `bytes_max` are set is empty. */
 struct hub {
     const struct stream_source *source;
     struct channel *buckets[HUB_BUCKETS];
     struct channel *channels; /* those with subscribers */
-    size_t bytes;             /* of all messages */
+    size_t bytes, bytes_max;  /* of all messages */
 };
 
 /* Call this when all subscribers have left. */

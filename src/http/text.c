@@ -1,5 +1,4 @@
-/* See text.h.  libmicrohttpd calls text_unescape for every path and query value before a request is
- * routed.  No state; any thread. */
+/* See text.h.  No state; any thread. */
 #include "http/text.h"
 
 #include <string.h>

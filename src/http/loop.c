@@ -1,0 +1,293 @@
+/* See loop.h. */
+#include "http/loop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/wait.h"
+#include "http/conn.h"
+#include "http/server_internal.h"
+#include "http/stream.h"
+
+#define EVENTS_MAX 128
+#define ACCEPTS_A_TURN 64
+#define REST_US 10000 /* when files or memory for new connections have run out */
+
+/* ---- waking ---- */
+
+void loop_wake(struct loop *l)
+{
+    const uint64_t one = 1;
+    if (!atomic_exchange(&l->woken, true))
+        (void)!write(l->wake_fd, &one, sizeof one);
+}
+
+static void wake(struct waker *waker)
+{
+    loop_wake((struct loop *)((char *)waker - offsetof(struct loop, waker)));
+}
+
+void loop_request_done(struct loop *l, struct request *r)
+{
+    struct request *first = atomic_load_explicit(&l->done, memory_order_relaxed);
+    do
+        r->next = first;
+    while (!atomic_compare_exchange_weak_explicit(&l->done, &first, r, memory_order_release,
+                                                  memory_order_relaxed));
+    pending_wake(&l->waker); /* `r` may be gone by now, the loop is not */
+}
+
+static void take_done(struct loop *l)
+{
+    struct request *r = atomic_exchange_explicit(&l->done, NULL, memory_order_acquire);
+    struct request *in_order = NULL;
+    while (r) { /* the last one that was done is the first in the list */
+        struct request *next = r->next;
+        r->next = in_order;
+        in_order = r;
+        r = next;
+    }
+    while (in_order) {
+        struct request *next = in_order->next;
+        conn_resume(in_order->conn);
+        in_order = next;
+    }
+}
+
+/* ---- new connections ---- */
+
+static void hand_over(struct loop *l, struct conn *c)
+{
+    struct conn *first = atomic_load_explicit(&l->arrived, memory_order_relaxed);
+    do
+        c->next = first;
+    while (!atomic_compare_exchange_weak_explicit(&l->arrived, &first, c, memory_order_release,
+                                                  memory_order_relaxed));
+    loop_wake(l);
+}
+
+static void take_arrived(struct loop *l)
+{
+    struct conn *c = atomic_exchange_explicit(&l->arrived, NULL, memory_order_acquire);
+    while (c) {
+        struct conn *next = c->next;
+        conn_start(c, l);
+        c = next;
+    }
+}
+
+/* Returns false if there is no place for a connection, after telling the client so. */
+static bool admit(struct server *s, int fd)
+{
+    static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
+                               "Connection: close\r\nContent-Length: 0\r\n\r\n";
+    size_t n = atomic_fetch_add(&s->n_connections, 1) + 1;
+    gauge_set(s->connections, (int64_t)n);
+    if (n <= s->connections_max)
+        return true;
+    atomic_fetch_sub(&s->n_connections, 1);
+    counter_add(s->turned_away, 1);
+    (void)!send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)close(fd);
+    return false;
+}
+
+void loop_adopt(struct loop *l, int fd, const struct sockaddr *peer, bool streams_only)
+{
+    if (admit(l->server, fd))
+        conn_start(conn_new(fd, peer, streams_only), l);
+}
+
+/* Loops get connections in turn, so that they have equal shares. */
+static void accept_some(struct loop *l, const struct listener *from)
+{
+    struct server *s = l->server;
+    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+        struct sockaddr_storage peer;
+        socklen_t len = sizeof peer;
+        int fd = accept4(from->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+            continue;
+        if (fd < 0) {
+            if (errno != EAGAIN)
+                l->rest_until_us = l->now_us + REST_US;
+            return;
+        }
+        if (!admit(s, fd))
+            continue;
+        struct conn *c = conn_new(fd, (struct sockaddr *)&peer, from->streams_only);
+        struct loop *to = &s->loops[l->next_loop++ % s->n_loops];
+        if (to == l)
+            conn_start(c, l);
+        else
+            hand_over(to, c);
+    }
+}
+
+/* While files are short, the listening sockets are not watched: they would be reported for ever. */
+static void watch_listeners(struct loop *l, bool on)
+{
+    struct server *s = l->server;
+    for (int i = 0; i < LISTENERS_MAX; i++) {
+        struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.ptr = &s->listeners[i]};
+        if (s->listeners[i].fd >= 0)
+            (void)epoll_ctl(l->epoll_fd, EPOLL_CTL_MOD, s->listeners[i].fd, &event);
+    }
+}
+
+bool loop_listen(struct loop *l)
+{
+    struct server *s = l->server;
+    for (int i = 0; i < LISTENERS_MAX; i++) {
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &s->listeners[i]};
+        if (s->listeners[i].fd >= 0 &&
+            epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, s->listeners[i].fd, &event) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void stop_listening(struct loop *l)
+{
+    struct server *s = l->server;
+    for (int i = 0; i < LISTENERS_MAX; i++) {
+        if (s->listeners[i].fd >= 0)
+            (void)close(s->listeners[i].fd);
+        s->listeners[i].fd = -1;
+    }
+    atomic_store(&s->listening, false);
+}
+
+static bool is_listener(const struct server *s, const void *ptr)
+{
+    const char *p = ptr, *first = (const char *)s->listeners;
+    return p >= first && p < first + sizeof s->listeners;
+}
+
+/* ---- turns ---- */
+
+/* The header line, which is the same for a second. */
+static void set_date(struct loop *l)
+{
+    time_t now_s = (time_t)(clock_wall_us(l->server->config.clock) / 1000000);
+    if (now_s == l->date_s)
+        return;
+    struct tm tm;
+    l->date_s = now_s;
+    (void)gmtime_r(&now_s, &tm);
+    (void)strftime(l->date, sizeof l->date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
+}
+
+static int64_t sooner(int64_t wait_us, int64_t at_us, int64_t now_us)
+{
+    int64_t left = at_us > now_us ? at_us - now_us : 0;
+    return wait_us < 0 || left < wait_us ? left : wait_us;
+}
+
+/* How long to wait for sockets; negative: without end. */
+static int64_t wait_for(struct loop *l, int64_t wait_us)
+{
+    int64_t due_us = wheel_next_us(&l->wheel);
+    if (due_us >= 0)
+        wait_us = sooner(wait_us, due_us, l->now_us);
+    int64_t streams_us = streams_next_us(l);
+    if (streams_us >= 0)
+        wait_us = sooner(wait_us, streams_us, l->now_us);
+    if (l->rest_until_us)
+        wait_us = sooner(wait_us, l->rest_until_us, l->now_us);
+    return wait_us;
+}
+
+static void take_events(struct loop *l, const struct epoll_event *events, int n)
+{
+    for (int i = 0; i < n; i++) {
+        void *ptr = events[i].data.ptr;
+        if (ptr == l) {
+            uint64_t count;
+            (void)!read(l->wake_fd, &count, sizeof count);
+            atomic_store(&l->woken, false); /* before the lists are taken */
+        } else if (is_listener(l->server, ptr)) {
+            if (!l->rest_until_us)
+                accept_some(l, ptr);
+            if (l->rest_until_us)
+                watch_listeners(l, false);
+        } else {
+            conn_event(ptr, events[i].events);
+        }
+    }
+}
+
+static void go_on_accepting(struct loop *l)
+{
+    if (!l->rest_until_us || l->now_us < l->rest_until_us)
+        return;
+    l->rest_until_us = 0;
+    watch_listeners(l, true);
+}
+
+void loop_turn(struct loop *l, int64_t wait_us)
+{
+    struct epoll_event events[EVENTS_MAX];
+    struct server *s = l->server;
+    int n = wait_epoll(l->epoll_fd, events, EVENTS_MAX, wait_for(l, wait_us));
+    l->now_us = clock_monotonic_us(s->config.clock);
+    set_date(l);
+    take_events(l, events, n);
+    take_arrived(l);
+    take_done(l);
+    go_on_accepting(l);
+    if (server_draining(s)) {
+        if (l == s->loops && atomic_load(&s->listening))
+            stop_listening(l);
+        streams_end(l);
+    }
+    struct timer *due;
+    while ((due = wheel_pop(&l->wheel, l->now_us)))
+        conn_due((struct conn *)due);
+    streams_turn(l, n > 0);
+}
+
+/* ---- life ---- */
+
+bool loop_open(struct loop *l, struct server *server, struct hf_err *err)
+{
+    l->server = server;
+    l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    l->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->now_us = clock_monotonic_us(server->config.clock);
+    l->waker.wake = wake;
+    l->blocks.bytes = &server->block_bytes;
+    wheel_open(&l->wheel, l->now_us);
+    requests_open(&l->requests, server->config.app);
+    streams_open(l);
+    set_date(l);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = l};
+    if (l->epoll_fd >= 0 && l->wake_fd >= 0 &&
+        epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->wake_fd, &event) == 0)
+        return true;
+    (void)hf_err_set(err, HF_INTERNAL, "%s", strerror(errno));
+    return false;
+}
+
+void loop_close(struct loop *l)
+{
+    take_arrived(l);
+    take_done(l);
+    for (struct conn *c = l->conns, *next; c; c = next) {
+        next = c->next;
+        conn_close(c);
+    }
+    streams_close(l);
+    requests_close(&l->requests);
+    blocks_close(&l->blocks);
+    if (l->epoll_fd >= 0)
+        (void)close(l->epoll_fd);
+    if (l->wake_fd >= 0)
+        (void)close(l->wake_fd);
+}

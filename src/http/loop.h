@@ -1,0 +1,75 @@
+/* A loop: one thread of the transport with its epoll, its connections and everything they use.  A
+ * connection stays on the loop that it was given to, so nothing here needs a lock.  Other threads
+ * reach a loop in two ways: they push a request that is done, or a connection that was accepted for
+ * it, and wake it.
+ *
+ *   turn:  wait -> events of sockets -> connections that came -> requests that are done
+ *               -> deadlines -> messages of streams
+ *
+ * A turn can be run without the thread, which is how tests drive connections. */
+#ifndef HF_HTTP_LOOP_H
+#define HF_HTTP_LOOP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/pending.h"
+#include "http/block.h"
+#include "http/request.h"
+#include "http/server.h"
+#include "http/stream_hub.h"
+#include "http/wheel.h"
+
+#define LISTENERS_MAX 2
+#define DATE_LEN 37 /* "Date: Sun, 06 Nov 1994 08:49:37 GMT" and its line end */
+
+struct listener {
+    int fd; /* -1: closed */
+    bool streams_only;
+};
+
+struct loop {
+    struct server *server;
+    int epoll_fd, wake_fd;
+    pthread_t thread;
+    int64_t now_us;
+    struct wheel wheel;
+    struct blocks blocks;
+    struct requests requests;
+    struct conn *conns; /* all of them */
+    int64_t date_s;
+    char date[DATE_LEN + 1];
+
+    /* accepting, on the first loop alone */
+    int64_t rest_until_us; /* files have run out; 0: accepting */
+    unsigned next_loop;    /* that gets a connection */
+
+    /* streams */
+    struct hub hub;
+    struct stream *sending, **sending_end; /* those with something to send, in turn */
+    int64_t next_round_us, next_send_us;
+    bool crowded; /* the round is spread over the time until the next */
+    bool streams_ended;
+
+    /* from other threads */
+    struct waker waker;
+    atomic_bool woken;
+    _Atomic(struct request *) done;
+    _Atomic(struct conn *) arrived;
+};
+
+bool loop_open(struct loop *l, struct server *server, struct hf_err *err);
+/* Ends all connections first. */
+void loop_close(struct loop *l);
+/* One turn, which waits at most `wait_us` for something to happen; negative: as long as it takes.
+ */
+void loop_turn(struct loop *l, int64_t wait_us);
+/* Watches the server's listening sockets from now on. */
+bool loop_listen(struct loop *l);
+/* Takes a socket over as a new connection of this loop, on the loop's thread. */
+void loop_adopt(struct loop *l, int fd, const struct sockaddr *peer, bool streams_only);
+/* On any thread. */
+void loop_wake(struct loop *l);
+void loop_request_done(struct loop *l, struct request *r);
+
+#endif

@@ -1,0 +1,35 @@
+/* The server, for the parts of the transport.  Constant from server_start on, but for the atomics.
+ */
+#ifndef HF_HTTP_SERVER_INTERNAL_H
+#define HF_HTTP_SERVER_INTERNAL_H
+
+#include "http/loop.h"
+
+struct server {
+    struct server_config config;
+    struct loop *loops;
+    unsigned n_loops;
+    struct listener listeners[LISTENERS_MAX];
+    size_t connections_max;
+
+    atomic_bool draining;  /* new requests are answered with 503, and streams end */
+    atomic_bool listening; /* the listening sockets are open */
+    atomic_bool stopping;
+    atomic_size_t n_connections, n_streams;
+    atomic_size_t block_bytes; /* see block.h */
+    atomic_size_t body_bytes;  /* of bodies that do not fit a request's own buffer */
+    _Atomic int large;         /* requests that may take much memory */
+
+    struct counter accepted;    /* requests that arrived whole */
+    struct counter completed;   /* those of them that were answered */
+    struct counter *answers[6]; /* by class of status; 0 and 1 unused */
+    struct gauge *connections, *streams_open;
+    struct counter *messages, *dropped, *turned_away;
+};
+
+/* A server without threads, whose loops the caller runs: for server_start and for tests. */
+struct server *server_new(const struct server_config *config, struct hf_err *err);
+/* Counts and logs an answer. */
+void server_note_answer(const struct request *r);
+
+#endif

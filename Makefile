@@ -97,6 +97,9 @@ FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 FUZZERS = $(call programs,$(FUZZ_SOURCES))
 BENCH_SOURCES = $(wildcard bench/*.c)
 BENCHES = $(call programs,$(BENCH_SOURCES))
+# The bench's peers on libmicrohttpd.  Only `make bench` builds them, since nothing else needs that library.
+MHD_PEER_SOURCES = bench/bare.c bench/peer.c
+MHD_PEERS = $(call programs,$(MHD_PEER_SOURCES))
 # libholdfast: src/lock and src/lease whole, of src/redis, src/db and src/base only what they refer to;
 # without the files of drivers that are left out, and the libraries that only those need.
 FILES_postgres = src/lease/sql/postgres.c src/db/postgres%.c
@@ -124,7 +127,7 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] src/lease/*/*.[ch] include/*.h test
 
 # ---- targets -------------------------------------------------------------------------------
 
-.PHONY: all programs library tests unit-tests benches fuzzers run cluster check test asan tsan bare
+.PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster check test asan tsan bare
 .PHONY: fuzz bench soak lint rooms install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
@@ -135,7 +138,8 @@ programs: $(PROGRAMS)
 library: $(LIBRARY)
 tests: $(TESTS) $(CONTENDER)
 unit-tests: $(filter $(B)/tests/unit/%,$(TESTS))
-benches: $(BENCHES)
+benches: $(filter-out $(MHD_PEERS),$(BENCHES))
+mhd-peers: $(MHD_PEERS)
 fuzzers: $(FUZZERS)
 
 run: all
@@ -170,7 +174,7 @@ fuzz: build/packages/fuzz
 	@$(MAKE) FLAVOUR=fuzz fuzzers
 	@tests/fuzz/run --seconds $(SECONDS) --grow build/fuzz
 
-bench: all benches build/packages/bench
+bench: all benches mhd-peers build/packages/bench
 	@bench/run
 
 # Tries `make run` and `make test` on a machine that has only git and make: a new Debian in a chroot.
@@ -225,7 +229,7 @@ help:
 	@echo 'make asan, tsan   the same without the fuzzers; with the thread sanitizer'
 	@echo 'make bare         make run and make test on a bare Debian, in a chroot (needs root and debootstrap)'
 	@echo 'make fuzz         every parser on generated input, SECONDS=$(SECONDS) each'
-	@echo 'make bench        throughput and latency beside Redis, PostgreSQL and a bare HTTP handler'
+	@echo 'make bench        throughput and latency beside Redis, PostgreSQL and a bare epoll loop'
 	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers'
 	@echo 'make lint         the rooms (scripts/rooms.txt), clang-format and clang-tidy'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
@@ -296,7 +300,9 @@ $(CONTENDER): $(B)/%: $(B)/obj/%.o $(B)/core.a
 
 $(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -lm -o $@
+	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) $(PEER_LIBS) -lm -o $@
+$(MHD_PEERS): PEER_LIBS = $(call ask,MHD_LIBS,--libs libmicrohttpd)
+$(call objects,$(MHD_PEER_SOURCES)): | build/packages/bench
 
 $(FUZZERS): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)

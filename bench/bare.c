@@ -1,7 +1,7 @@
-/* The peer of the contended rows: the cost of libmicrohttpd when nothing is decided.  It has the
- * same daemon flags, options and thread pool as holdfastd, reads the whole body, as a server must
- * that evaluates it, and answers with constant bytes: 409 and a problem document of the given
- * length.  It has no parsing, no view and no metrics.
+/* A peer of the contended rows: the cost of libmicrohttpd when nothing is decided.  It has as many
+ * threads as holdfastd, reads the whole body, as a server must that evaluates it, and answers with
+ * constant bytes: 409 and a problem document of the given length.  It does not parse the body, and
+ * has no view and no metrics.
  *
  *   bare THREADS BODY_LEN     prints `bare listening on http://127.0.0.1:PORT`; ends on SIGTERM */
 #include <microhttpd.h>

@@ -3,6 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
+import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
 
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
@@ -82,6 +83,24 @@ export async function expectPost(status, url, path, body, headers) {
   const answer = await post(url, path, body, headers);
   if (answer.status !== status) {
     throw new Error(`POST ${path}: ${answer.status}, not ${status}: ${answer.text}`);
+  }
+  return answer;
+}
+
+// Resolves to the whole answer, head and body, as it came over the wire.
+export async function rawPost(url, path, body) {
+  const text = JSON.stringify(body);
+  const { hostname, port, host } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.setTimeout(10_000, () => socket.destroy(new Error(`POST ${path}: no answer`)));
+  socket.write(`POST ${path} HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\n`
+    + `Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`);
+  let answer = Buffer.alloc(0);
+  for await (const data of socket) {
+    answer = Buffer.concat([answer, data]);
+    const headLen = answer.indexOf('\r\n\r\n') + 4;
+    const length = /\r\ncontent-length: *(\d+)\r\n/i.exec(answer.toString('latin1', 0, headLen))?.[1];
+    if (length && answer.length >= headLen + Number(length)) break;
   }
   return answer;
 }

@@ -1,7 +1,7 @@
-/* The peer of the scale rows: a seat server as articles describe it.  It has the same
- * libmicrohttpd, flags, acceptor and body reader as holdfastd, and behind them a pool of workers.
- * Each worker has one connection to PostgreSQL and one to Redis, and handles one request at a time
- * with one of the strategies of src/lab.
+/* The peer of the scale rows: a seat server as articles describe it.  It has libmicrohttpd, the
+ * body reader of holdfastd, and behind them a pool of workers.  Each worker has one connection to
+ * PostgreSQL and one to Redis, and handles one request at a time with one of the strategies of
+ * src/lab.
  *
  *   peer --strategy NAME --postgres CONNINFO --redis URL [--http-threads N] [--workers N]
  *
@@ -9,6 +9,7 @@
  *
  *   POST /v1/events   {"sections":[{"name","rows","seats_per_row"}]}   201 {"id"}
  *   POST /v1/holds    {"event","seats":[...]}                          201, 409, 500 */
+#include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
 #include <microhttpd.h>
@@ -18,15 +19,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/hold_parse.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/random.h"
-#include "http/acceptor.h"
-#include "http/listen.h"
 #include "lab/stage.h"
 #include "lab/strategy.h"
+#include "loopback.h"
 
 #define BODY_LEN_MAX 65536
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
@@ -327,6 +328,29 @@ static struct MHD_Daemon *daemon_start(unsigned threads)
         threads > 1 ? pool : pool + 1, MHD_OPTION_END);
 }
 
+/* Accepts connections until the socket is shut down.  The threads of libmicrohttpd's pool would
+ * race for the socket, and the first to wake would take all connections in the queue.  A connection
+ * that is added goes to the thread that the number of its file selects, so all get equal shares. */
+struct acceptor {
+    struct MHD_Daemon *daemon;
+    int listen_fd;
+};
+
+static void *acceptor_main(void *arg)
+{
+    const struct acceptor *a = arg;
+    for (;;) {
+        struct sockaddr_storage from;
+        socklen_t len = sizeof from;
+        int fd =
+            accept4(a->listen_fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0)
+            (void)MHD_add_connection(a->daemon, fd, (struct sockaddr *)&from, len);
+        else if (errno != EINTR && errno != ECONNABORTED)
+            return NULL;
+    }
+}
+
 /* ---- main ---- */
 
 _Noreturn static void usage(void)
@@ -396,24 +420,22 @@ int main(int argc, char **argv)
         hf_check(pthread_create(&workers[i], NULL, worker_main, desk) == 0);
     }
 
-    struct listen_address at;
-    struct acceptor acceptor;
-    char text[LISTEN_TEXT_SIZE];
-    int fd;
-    if (!listen_parse("127.0.0.1:0", &at, &err) || !listen_open(&at, &fd, &err))
-        die(&err);
-    listen_text(fd, text);
-    struct MHD_Daemon *daemon = daemon_start(options.http_threads);
-    hf_check(daemon && acceptor_start(&acceptor, daemon, fd));
-    printf("peer listening on http://%s\n", text);
+    unsigned port;
+    struct acceptor acceptor = {.daemon = daemon_start(options.http_threads),
+                                .listen_fd = loopback_listen(&port)};
+    pthread_t accepting;
+    hf_check(acceptor.daemon && pthread_create(&accepting, NULL, acceptor_main, &acceptor) == 0);
+    printf("peer listening on http://127.0.0.1:%u\n", port);
     fflush(stdout);
 
     int signal_number;
     sigwait(&stop, &signal_number);
-    acceptor_stop(&acceptor);
+    (void)shutdown(acceptor.listen_fd, SHUT_RDWR);
+    pthread_join(accepting, NULL);
+    close(acceptor.listen_fd);
     queue_stop();
     for (unsigned i = 0; i < options.workers; i++)
         pthread_join(workers[i], NULL);
-    MHD_stop_daemon(daemon);
+    MHD_stop_daemon(acceptor.daemon);
     return 0;
 }

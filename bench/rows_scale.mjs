@@ -90,7 +90,7 @@ async function distinct(bench) {
   const both = (unit, field, target) => (
     withPeer('scale, distinct', unit, field, ours, 'two-layer', peer, target));
   return [
-    both('holds/s', 'per_second', atLeast(2.5)),
+    both('holds/s', 'per_second', atLeast(4)),
     withoutPeer('scale, distinct', 'holds/commit', 'per_commit', ours, atLeast(20)),
     withoutPeer('scale, distinct', 'holds/batch', 'per_batch', ours),
     both('commits/hold', 'commits'),

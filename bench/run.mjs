@@ -1,5 +1,5 @@
 // bench/run [--only ROW,...] [--rounds N] [--seconds S] [--json FILE]
-//           [--build DIR] [--http-threads N]
+//           [--build DIR] [--before DIR] [--http-threads N]
 // Prints one table of ratios, ours beside the peers in the same run; see bench/README.md.
 
 import { execFileSync } from 'node:child_process';
@@ -23,8 +23,10 @@ import { judge, median, render } from './table.mjs';
 const rows = { contended, distinct, growth, expiry, best, streams, snapshot, locks, scale };
 
 const TMPFS_MAGIC = 0x01021994;
-const RUN_MAX_MS = 30 * 60_000;
+const RUN_MAX_MS = 40 * 60_000; // per build
 const OTHERS_MAX = 15; // percent; kernel threads take a few even on an idle machine
+
+const here = fileURLToPath(new URL('../build', import.meta.url));
 
 function usage(message) {
   console.error(`bench/run: ${message}`);
@@ -40,7 +42,8 @@ function options() {
         rounds: { type: 'string', default: '3' },
         seconds: { type: 'string', default: '5' },
         json: { type: 'string' },
-        build: { type: 'string', default: fileURLToPath(new URL('../build', import.meta.url)) },
+        build: { type: 'string', default: here },
+        before: { type: 'string' },
         'http-threads': { type: 'string', default: String(cpus().length) },
       },
     }));
@@ -58,6 +61,8 @@ function options() {
     only,
     json: values.json && resolve(values.json),
     build: resolve(values.build),
+    before: values.before && resolve(values.before),
+    tools: join(here, 'bench'),
     rounds: whole('rounds', 99),
     seconds: whole('seconds', 30),
     httpThreads: whole('http-threads', 64),
@@ -74,8 +79,9 @@ function need(bench) {
       return true;
     }
   });
-  const built = ['holdfastd', 'bench/bare', 'bench/leases', 'bench/peer', 'bench/streams']
-    .map((file) => join(bench.build, file));
+  const tools = ['bare', 'loop', 'peer', 'streams'].map((file) => join(bench.tools, file));
+  const built = [bench.build, ...(bench.before ? [bench.before] : [])].flatMap((directory) => (
+    ['holdfastd', 'bench/leases'].map((file) => join(directory, file)))).concat(tools);
   missing.push(...built.filter((file) => !existsSync(file)));
   if (missing.length) usage(`missing, and \`make bench\` would have it: ${missing.join(', ')}`);
 }
@@ -109,6 +115,31 @@ function othersShare(before, elapsedMs) {
   return Math.max(0, Math.round(others / (elapsedMs * 10 * cpus().length)));
 }
 
+// Adds the rounds of the same lines to those that were measured before.
+function addRounds(lines, more) {
+  if (!lines.length) return more;
+  return lines.map((line, i) => ({
+    ...line,
+    ours: line.ours.concat(more[i].ours),
+    peer: line.peer?.concat(more[i].peer),
+  }));
+}
+
+// Measures a row.  With --before, both builds take turns, a round each, and a line has the rounds of the
+// other build as `before`.
+async function measure(bench, row) {
+  if (!bench.before) return row(bench);
+  let [before, now] = [[], []];
+  for (let round = 1; round <= bench.rounds; round++) {
+    const one = (build, name) => row({
+      ...bench, rounds: 1, build, progress: (what) => bench.progress(`${what}, ${name}`, round),
+    });
+    before = addRounds(before, await one(bench.before, 'before'));
+    now = addRounds(now, await one(bench.build, 'now'));
+  }
+  return now.map((line, i) => ({ ...line, before: before[i].ours }));
+}
+
 async function main() {
   const bench = options();
   need(bench);
@@ -117,6 +148,11 @@ async function main() {
   mkdirSync(root, { recursive: true });
   const made = [root];
   bench.directory = directories(root, made);
+  const kept = new Map();
+  bench.once = (name, make) => { // rows that are run several times keep what is expensive to make
+    if (!kept.has(name)) kept.set(name, make());
+    return kept.get(name);
+  };
   const started = performance.now();
   const spent = spentUs();
   const elapsed = () => `${Math.round((performance.now() - started) / 1000)} s`;
@@ -130,15 +166,16 @@ async function main() {
     process.exit(code);
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => end(1));
+  const runMaxMs = RUN_MAX_MS * (bench.before ? 2 : 1);
   setTimeout(() => {
-    console.error(`bench/run: not finished after ${RUN_MAX_MS / 60_000} minutes`);
+    console.error(`bench/run: not finished after ${runMaxMs / 60_000} minutes`);
     end(1);
-  }, RUN_MAX_MS).unref();
+  }, runMaxMs).unref();
 
   try {
     const where = machine(root);
     const lines = [];
-    for (const name of bench.only) lines.push(...(await rows[name](bench)).map(judge));
+    for (const name of bench.only) lines.push(...(await measure(bench, rows[name])).map(judge));
     const others = othersShare(spent, performance.now() - started);
     const how = `medians of ${bench.rounds} rounds, ${bench.seconds} s each; ${elapsed()} in all`;
     const doubt = others > OTHERS_MAX ? ': DO NOT TRUST THIS RUN' : '';

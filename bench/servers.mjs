@@ -4,7 +4,7 @@
 
 import { execFileSync, spawn } from 'node:child_process';
 import {
-  chownSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync,
+  chownSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -115,22 +115,29 @@ export async function stopAll() {
   await Promise.all([...running].map((server) => server.stop()));
 }
 
-// ---- ours, and the bare handler ----
+// ---- ours, and the bare handlers ----
 
 export async function startHoldfast(bench, name, ...more) {
   const directory = bench.directory(name);
   const server = new Server('holdfastd', join(bench.build, 'holdfastd'),
     ['--listen', '127.0.0.1:0', '--data', join(directory, 'data'),
       '--http-threads', String(bench.httpThreads), ...more], { directory });
-  await server.listening();
-  server.streams = await server.until(() => server.output.match(/^streams on (http:\S+)$/m)?.[1]);
-  return server;
+  return server.listening();
 }
 
 export function startBare(bench, bodyLen) {
   const directory = bench.directory('bare');
   const args = [String(bench.httpThreads), String(bodyLen)];
-  return new Server('bare', join(bench.build, 'bench', 'bare'), args, { directory }).listening();
+  return new Server('bare', join(bench.tools, 'bare'), args, { directory }).listening();
+}
+
+// `answer` is what the loop sends, head and body.
+export function startLoop(bench, answer) {
+  const directory = bench.directory('loop');
+  const file = join(directory, 'answer');
+  writeFileSync(file, answer);
+  const args = [String(bench.httpThreads), file];
+  return new Server('loop', join(bench.tools, 'loop'), args, { directory }).listening();
 }
 
 // A server with one of the lab's strategies, on a database of its own.
@@ -138,7 +145,7 @@ export function startPeer(bench, strategy, ledger, gate) {
   const directory = bench.directory(strategy);
   const args = ['--strategy', strategy, '--postgres', ledger, '--redis', gate,
     '--http-threads', String(bench.httpThreads)];
-  return new Server('peer', join(bench.build, 'bench', 'peer'), args, { directory }).listening();
+  return new Server('peer', join(bench.tools, 'peer'), args, { directory }).listening();
 }
 
 // ---- Redis ----

@@ -14,18 +14,24 @@ export function stopLoads() {
   for (const child of running) child.kill('SIGKILL');
 }
 
+// Starts a process that stopLoads ends.
+export function start(command, args, options) {
+  const child = spawn(command, args, options);
+  running.add(child);
+  child.once('close', () => running.delete(child));
+  return child;
+}
+
 export function run(command, args, timeoutMs) {
   return new Promise((done, fail) => {
-    const child = spawn(command, args,
+    const child = start(command, args,
       { stdio: ['ignore', 'pipe', 'pipe'], timeout: timeoutMs, killSignal: 'SIGKILL' });
-    running.add(child);
     let out = '';
     let err = '';
     child.stdout.setEncoding('utf8').on('data', (text) => { out += text; });
     child.stderr.setEncoding('utf8').on('data', (text) => { err += text; });
     child.once('error', (error) => fail(new Error(`${command}: ${error.message}`)));
     child.once('close', (code, signal) => {
-      running.delete(child);
       if (code === 0) done(out);
       else fail(new Error(`${command} ended with ${signal ?? code}\n${err || out}`));
     });

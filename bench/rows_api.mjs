@@ -1,14 +1,11 @@
-// Rows for the other requests of buyers and browsers: the best available seats, the map, and streams of
-// changes.  See rows.mjs for the shape of a row.
+// Rows for the other requests of buyers and browsers: the best available seats, and the map.  See rows.mjs for
+// the shape of a row.
 
-import { spawn } from 'node:child_process';
-import { join } from 'node:path';
-import { createEvent, createEvents, expectPost, fetchBytes, measured, wrk } from './load.mjs';
-import { withoutPeer, atLeast, atMost, withPeer, check, pick, scattered } from './rows.mjs';
+import { createEvent, expectPost, fetchBytes, measured, wrk } from './load.mjs';
+import { withoutPeer, atLeast, withPeer, check } from './rows.mjs';
 import { sleep, startHoldfast } from './servers.mjs';
 
 const HUGE = { sections: 25, rows: 200, seats: 200 }; // 1,000,000
-const LARGE = { sections: 10, rows: 100, seats: 100 }; // 100,000
 const HALL = { sections: 10, rows: 50, seats: 100 }; // 50,000
 
 // ---- best: the server chooses two seats, beside two that are named ----
@@ -74,86 +71,6 @@ export async function best(bench) {
       atLeast(0.5)),
     withPeer(`best, ${state}`, 'CPU us/hold', 'cpu_us', chosen[i], 'named', named[i]),
   ]);
-}
-
-// ---- streams: 10,000 readers of an event while it is sold ----
-
-const STREAMS = 10_000;
-const WATCH_MAX_MS = 60_000;
-
-// Resolves to the port of an event's streams: that of the server, or the one that it redirects to.
-async function streamPort(server, event) {
-  const answer = await fetch(`${server.url}/v1/events/${event}/stream`,
-    { redirect: 'manual', signal: AbortSignal.timeout(10_000) });
-  await answer.body?.cancel();
-  return new URL(answer.headers.get('location') ?? server.url).port;
-}
-
-// Runs build/bench/streams until it is stopped, when `totals` resolves.  It stands for 10,000 other machines, so
-// it runs at the lowest priority, to take no CPU from the server.
-async function watch(bench, server, event) {
-  const port = await streamPort(server, event);
-  const child = spawn('nice', ['-n', '19', join(bench.tools, 'streams'), '127.0.0.1', port,
-    event, String(STREAMS), '3600'], { stdio: ['ignore', 'pipe', 'inherit'], timeout: WATCH_MAX_MS });
-  let out = '';
-  child.stdout.setEncoding('utf8').on('data', (text) => { out += text; });
-  const ended = new Promise((done) => { child.once('close', done); });
-  const until = Date.now() + 30_000;
-  while (!/^open /m.test(out)) {
-    check(Date.now() < until && child.exitCode === null, `${STREAMS} streams did not open\n${out}`);
-    await sleep(50);
-  }
-  return {
-    async stop() {
-      child.kill('SIGTERM');
-      await ended;
-      const totals = out.match(/^total open (\d+) cut (\d+) messages (\d+) bytes (\d+) changes (\d+)/m);
-      check(totals, `the watchers ended without totals\n${out.slice(-500)}`);
-      const [open, cut, messages, bytes, changes] = totals.slice(1).map(Number);
-      check(open === STREAMS && cut === 0, `${open} streams open, ${cut} cut`);
-      return { messages, bytes, changes };
-    },
-  };
-}
-
-async function sell(server, event, seconds) {
-  const result = await measured(server, () => scattered(server, [event], LARGE, {}, { seconds }));
-  check(result.refused === 0, `${result.refused} of ${result.requests} holds refused`);
-  return result;
-}
-
-export async function streams(bench) {
-  const seconds = Math.min(bench.seconds, 3); // each seat can be sold only once
-  const watched = [];
-  const unwatched = [];
-  for (let round = 1; round <= bench.rounds; round++) {
-    const server = await startHoldfast(bench, 'streams');
-    const [warm, plain, event] = await createEvents(server.url, LARGE, 3);
-    await sell(server, warm, 1);
-    await sleep(1000);
-    unwatched.push(await sell(server, plain, seconds));
-    await sleep(1000);
-    const watchers = await watch(bench, server, event);
-    const before = server.residentBytes();
-    const result = await sell(server, event, seconds);
-    result.resident_kib = (server.residentBytes() - before) / 1024 / 1024;
-    await sleep(5000); // slow readers may catch up
-    Object.assign(result, await watchers.stop());
-    result.bytes_a_change = result.bytes / (result.changes * STREAMS);
-    result.messages_each = result.messages;
-    result.seen = (result.changes / result.requests) * 100;
-    watched.push(result);
-    await server.stop();
-    bench.progress('streams', round);
-  }
-  const name = '10,000 streams';
-  return [
-    withPeer(name, 'holds/s', 'per_second', watched, 'none', unwatched, atLeast(0.85)),
-    withPeer(name, 'p99 us', 'p99_us', watched, 'none', unwatched, atMost(1.5)),
-    withoutPeer(name, 'bytes/change/stream', 'bytes_a_change', watched),
-    withoutPeer(name, 'messages/stream', 'messages_each', watched),
-    withoutPeer(name, '% of changes seen', 'seen', watched),
-  ];
 }
 
 // ---- snapshot: the map of 50,000 seats ----

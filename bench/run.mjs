@@ -14,13 +14,16 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { stopLoads } from './load.mjs';
 import { contended, distinct, expiry, growth } from './rows.mjs';
-import { best, snapshot, streams } from './rows_api.mjs';
+import { best, snapshot } from './rows_api.mjs';
+import { idle, streams } from './rows_connections.mjs';
 import { locks } from './rows_locks.mjs';
 import { scale } from './rows_scale.mjs';
 import { directories, spentUs, stopAll } from './servers.mjs';
 import { judge, median, render } from './table.mjs';
 
-const rows = { contended, distinct, growth, expiry, best, streams, snapshot, locks, scale };
+const rows = {
+  contended, distinct, growth, expiry, best, streams, idle, snapshot, locks, scale,
+};
 
 const TMPFS_MAGIC = 0x01021994;
 const RUN_MAX_MS = 40 * 60_000; // per build
@@ -79,7 +82,8 @@ function need(bench) {
       return true;
     }
   });
-  const tools = ['bare', 'loop', 'peer', 'streams'].map((file) => join(bench.tools, file));
+  const tools = ['bare', 'idle', 'loop', 'peer', 'streams']
+    .map((file) => join(bench.tools, file));
   const built = [bench.build, ...(bench.before ? [bench.before] : [])].flatMap((directory) => (
     ['holdfastd', 'bench/leases'].map((file) => join(directory, file)))).concat(tools);
   missing.push(...built.filter((file) => !existsSync(file)));

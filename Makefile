@@ -181,8 +181,8 @@ bench: all benches mhd-peers build/packages/bench
 bare:
 	@scripts/bare-machine
 
-soak: all build/packages/test tests/node_modules/.ready
-	@HF_KILLS=50 HF_SOAK_S=300 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
+soak: all benches build/packages/test tests/node_modules/.ready
+	@HF_KILLS=50 HF_SOAK_S=300 HF_STREAMS=50000 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
 
 # Checks that includes point down, and that only src/base calls the system for time, waiting and randomness.
 rooms:
@@ -230,7 +230,7 @@ help:
 	@echo 'make bare         make run and make test on a bare Debian, in a chroot (needs root and debootstrap)'
 	@echo 'make fuzz         every parser on generated input, SECONDS=$(SECONDS) each'
 	@echo 'make bench        throughput and latency beside Redis, PostgreSQL and a bare epoll loop'
-	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers'
+	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers, 50,000 streams'
 	@echo 'make lint         the rooms (scripts/rooms.txt), clang-format and clang-tidy'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'

@@ -241,8 +241,11 @@ static void open_all(const struct sockaddr_in *to, const char *request, int n)
 
 static void print_second(uint64_t messages, uint64_t bytes)
 {
-    printf("open %d messages/s %llu bytes/s %llu\n", total.open, (unsigned long long)messages,
+    printf("open %d messages/s %llu bytes/s %llu", total.open, (unsigned long long)messages,
            (unsigned long long)bytes);
+    if (option.changes)
+        printf(" complete %d", total.complete);
+    printf("\n");
     (void)fflush(stdout);
 }
 

@@ -18,11 +18,12 @@ import { best, snapshot } from './rows_api.mjs';
 import { idle, streams } from './rows_connections.mjs';
 import { locks } from './rows_locks.mjs';
 import { scale } from './rows_scale.mjs';
+import { start } from './rows_start.mjs';
 import { directories, spentUs, stopAll } from './servers.mjs';
 import { judge, median, render } from './table.mjs';
 
 const rows = {
-  contended, distinct, growth, expiry, best, streams, idle, snapshot, locks, scale,
+  contended, distinct, growth, expiry, best, streams, idle, start, snapshot, locks, scale,
 };
 
 const TMPFS_MAGIC = 0x01021994;

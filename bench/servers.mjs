@@ -9,7 +9,8 @@ import {
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 
-const START_MAX_MS = 30_000;
+const START_MAX_MS = 120_000; // a large ledger may have to be migrated
+const LOOK_EVERY_MS = 2;
 const STOP_MAX_MS = 15_000;
 const TICKS_PER_SECOND = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 
@@ -85,7 +86,7 @@ class Server {
       const answer = await ready();
       if (answer) return answer;
       if (Date.now() > end) throw this.failure(`not ready after ${START_MAX_MS} ms`);
-      await sleep(20);
+      await sleep(LOOK_EVERY_MS);
     }
   }
 
@@ -119,9 +120,11 @@ export async function stopAll() {
 
 export async function startHoldfast(bench, name, ...more) {
   const directory = bench.directory(name);
+  const data = join(directory, 'data');
   const server = new Server('holdfastd', join(bench.build, 'holdfastd'),
-    ['--listen', '127.0.0.1:0', '--data', join(directory, 'data'),
-      '--http-threads', String(bench.httpThreads), ...more], { directory });
+    ['--listen', '127.0.0.1:0', '--data', data, '--http-threads', String(bench.httpThreads), ...more],
+    { directory });
+  server.data = data;
   return server.listening();
 }
 

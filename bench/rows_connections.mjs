@@ -109,6 +109,7 @@ async function idleOnce(bench) {
     ['127.0.0.1', port, String(MANY), JSON.stringify(hold), CLIENT_MAX_S]);
   await sleep(1000);
   const resident = server.residentBytes();
+  check(server.openFiles() >= MANY, `the server has only ${server.openFiles()} files open`);
   await clients.stop();
   await server.stop();
   const added = resident - before;

@@ -103,6 +103,10 @@ class Server {
     return Number(readProc(this.pid, 'status').match(/^VmRSS:\s+(\d+) kB$/m)?.[1] ?? 0) * 1024;
   }
 
+  openFiles() {
+    return readdirSync(`/proc/${this.pid}/fd`).length;
+  }
+
   async stop() {
     if (this.how) return;
     this.child.kill(this.stopSignal);

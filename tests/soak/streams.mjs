@@ -16,16 +16,16 @@ import { HOLDFASTD, launch, reap, Server, sleep } from '../support/server.mjs';
 const ROWS = 10, SEATS = 100, CHANGES = ROWS * SEATS;
 const BURST = 50, BURST_EVERY_MS = 400;
 const PER_SOURCE = 10_000;
-const FILES_RESERVED = 1024; // what the server opens besides its streams
+const STREAMS_SHARE = 2 / 3; // of the connections that a server allows itself, at most these may be streams
+const FILES_RESERVED = 1024; // what the server opens besides its connections
 const OPEN_MS = 120_000, SEEN_MS = 60_000, CLIENT_S = 600;
-const SERVER_ARGS = []; // the options that let one server have this many streams
 
 const client = path.join(path.dirname(HOLDFASTD), 'bench', 'streams');
 
 // Returns why this machine cannot have `n` streams on one server, or undefined if it can.
 export function obstacle(n) {
   const limit = /^Max open files\s+\S+\s+(\S+)/m.exec(fs.readFileSync('/proc/self/limits', 'utf8'))[1];
-  const need = n + FILES_RESERVED;
+  const need = Math.ceil(n / STREAMS_SHARE) + FILES_RESERVED;
   if (limit === 'unlimited' || Number(limit) >= need) return undefined;
   return `${n} streams need a limit of ${need} open files per process, and here it is ${limit} (ulimit -Hn)`;
 }
@@ -75,7 +75,7 @@ async function holdAll(server, event, seats) {
 }
 
 export async function soak({ streams, say }) {
-  const server = new Server({ args: SERVER_ARGS });
+  const server = new Server();
   await server.launch();
   const event = await server.createEvent(
     { sections: [{ name: 'S', price: 1000, rows: ROWS, seats_per_row: SEATS }], hold_ttl_ms: 3_600_000 });

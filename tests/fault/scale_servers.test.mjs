@@ -84,8 +84,7 @@ describe('servers on one ledger', () => {
   // Changes are made through `one`; the map and the streams of `two` show them within a second.
   async function follows(site, from, to, seat) {
     const { event } = site;
-    const at = await to.streams();
-    const stream = await Stream.open(at, event);
+    const stream = await Stream.open(to, event);
     const before = await to.map(event);
     const hold = await from.grant(event, seat);
     const { ms: took } = await timed(until('the map shows it', async () => (await to.map(event))[seat] === 'h', 1000));

@@ -4,54 +4,47 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import fs from 'node:fs';
-import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertProblem } from '../support/expect.mjs';
-import { mapOf, not, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
-import { apply, Stream, streamsOf } from '../support/stream.mjs';
+import { mapOf, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
+import { apply, Stream } from '../support/stream.mjs';
 
 const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
 const rowName = (i) => (i < 26 ? '' : String.fromCharCode(64 + Math.floor(i / 26))) + String.fromCharCode(65 + i % 26);
 const seatNames = (rows, seats) => Array.from({ length: rows * seats },
   (_, i) => `S-${rowName(Math.floor(i / seats))}-${i % seats + 1}`);
-// Resolves to a free port whose successor is free, too.
-async function freePair() {
-  for (;;) {
-    const [first, second] = [net.createServer(), net.createServer()];
-    await once(first.listen(0, '127.0.0.1'), 'listening');
-    const { port } = first.address();
-    const both = await new Promise((resolve) => {
-      second.once('error', () => resolve(false));
-      second.listen(port + 1, '127.0.0.1', () => resolve(true));
-    });
-    first.close();
-    if (both) { second.close(); return port; }
-  }
+// Returns the ports on which a process listens, in order.
+function listeningPorts(pid) {
+  const inodes = new Set(fs.readdirSync(`/proc/${pid}/fd`).map((fd) => {
+    try { return /^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/${pid}/fd/${fd}`))?.[1]; } catch { return undefined; }
+  }));
+  return ['tcp', 'tcp6'].flatMap((kind) => fs.readFileSync(`/proc/${pid}/net/${kind}`, 'utf8').trim().split('\n').slice(1))
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, , , state, , , , , , inode]) => state === '0A' && inodes.has(inode))
+    .map(([, local]) => parseInt(local.split(':')[1], 16)).sort((x, y) => x - y);
 }
 const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) * 1024;
 
 describe('streams', () => {
-  let server, event, at, idle, idleSince;
+  let server, event, idle, idleSince;
   before(async () => {
     // A test below measures memory, so the sanitizer must return freed memory sooner.
     server = await start({ env: { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'quarantine_size_mb=4']
       .filter(Boolean).join(':') } });
     event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 5 }] });
-    at = await streamsOf(server, event);
-    idle = await Stream.open(at, await server.createEvent()); // for the test of comments at the end
+    idle = await Stream.open(server, await server.createEvent()); // for the test of comments at the end
     idleSince = Date.now();
   });
   after(async () => { await server?.finish(); await reap(); });
 
   const open = async (of, options) => {
-    const stream = await Stream.open(at, of, options);
+    const stream = await Stream.open(server, of, options);
     assert.equal(stream.status, 200, stream.text);
     return stream;
   };
   const refused = async (options, of = event) => {
-    const stream = await Stream.open(at, of, options);
+    const stream = await Stream.open(server, of, options);
     await stream.closed;
     const answer = { status: stream.status, headers: stream.headers, text: stream.text };
     if (options?.method !== 'HEAD') answer.json = stream.json;
@@ -139,14 +132,11 @@ describe('streams', () => {
   });
 
   it('wrong paths, methods and ids are refused as elsewhere', async () => {
-    assertProblem(await refused({ path: '/v1/events' }), 404, 'not_found');
     assertProblem(await refused({ path: `/v1/events/${event.id}/stream/x` }), 404, 'not_found');
     assertProblem(await refused({ path: `/v1/events/${event.id}/stream%00` }), 404, 'not_found');
-    assertProblem(await refused({ path: '/metrics' }), 404, 'not_found');
     const stranger = `${event.id.slice(0, -1)}${event.id.endsWith('0') ? '1' : '0'}`;
     for (const id of ['evt_x', 'x', stranger, `evt_${'0'.repeat(10)}9${'0'.repeat(17)}`]) {
       assertProblem(await refused({}, { id }), 404, 'no_such_event');
-      assertProblem(await server.get(`/v1/events/${id}/stream`), 404, 'no_such_event');
     }
     for (const method of ['POST', 'DELETE', 'PUT', 'OPTIONS']) {
       const answer = await refused({ method });
@@ -164,51 +154,24 @@ describe('streams', () => {
     assert.equal(head.headers['content-type'], 'text/event-stream');
   });
 
-  it('the main port answers 307 to the name the client knows it by', { skip: not('cluster', 'compares with the port of one server') }, async () => {
+  it('fetch and curl read a stream like any other answer', async () => {
     const path = `/v1/events/${event.id}/stream`;
-    const location = async (target, headers) => {
-      const answer = await server.get(target, headers);
-      assert.equal(answer.status, 307, answer.text);
-      return answer.headers.location;
-    };
-    const here = `http://127.0.0.1:${at.port}${path}`;
-    assert.equal(await location(path), here);
-    assert.equal(await location(`${path}?after=12&x=y`), `${here}?after=12`);
-    assert.equal(await location(`${path}?after=%0d%0aX:%201`), `${here}?after=%0D%0AX%3A%201`);
-    for (const [host, name] of [['shop.example:9', 'shop.example'], ['shop.example', 'shop.example'],
-      ['[::1]:80', '[::1]'], ['a_b-c.d:', 'a_b-c.d'],
-      ['a/b', '127.0.0.1'], ['a@b', '127.0.0.1'], ['a b', '127.0.0.1'], ['[::1', '127.0.0.1'],
-      ['a:b', '127.0.0.1'], ['[]', '127.0.0.1'], [':1', '127.0.0.1'], ['x'.repeat(300), '127.0.0.1']]) {
-      assert.equal(await location(path, { Host: host }), here.replace('127.0.0.1', name), host);
-    }
     const { seq } = await snapshot(event);
     await server.grant(event, 'S-B-1');
-    const followed = await fetch(`http://${server.host}:${server.port}${path}`,
-      { headers: { 'Last-Event-ID': `${seq}` } });
-    assert.equal(followed.status, 200);
-    const reader = followed.body.getReader();
-    const { value } = await reader.read();
-    assert.match(Buffer.from(value).toString(), /"S-B-1","h"/);
-    await reader.cancel();
-    const curl = execFileSync('sh', ['-c', `curl -sNL -m 1 'http://${server.host}:${server.port}${path}?after=${seq}' || true`]);
-    assert.match(curl.toString(), /"S-B-1","h"/);
-  });
-
-  it('pages of the main port may read streams, others may not', { skip: not('cluster', 'compares with the port of one server') }, async () => {
-    const origin = `http://127.0.0.1:${server.port}`;
-    const own = await open(event, { headers: { Origin: origin } });
-    assert.equal(own.headers['access-control-allow-origin'], origin);
-    assert.match(own.headers.vary, /Origin/);
-    own.close();
-    for (const other of ['http://evil.example', 'null', `http://127.0.0.1:${at.port}`, `https://127.0.0.1:${server.port}`]) {
-      const stream = await open(event, { headers: { Origin: other } });
-      assert.equal(stream.headers['access-control-allow-origin'], undefined, other);
-      stream.close();
+    await server.waitUntilEqual?.();
+    const answer = await fetch(`http://${server.host}:${server.port}${path}`,
+      { headers: { 'Last-Event-ID': `${seq}` }, redirect: 'error' });
+    assert.equal(answer.status, 200);
+    const reader = answer.body.getReader();
+    let text = '';
+    while (!/"S-B-1","h"/.test(text)) {
+      const { value, done } = await reader.read();
+      assert.ok(!done, text);
+      text += Buffer.from(value).toString();
     }
-    const preflight = await Stream.open(at, event, { method: 'OPTIONS',
-      headers: { Origin: origin, 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'last-event-id' } });
-    assert.equal(preflight.status, 204);
-    assert.match(preflight.headers['access-control-allow-headers'], /Last-Event-ID/i);
+    await reader.cancel();
+    const curl = execFileSync('sh', ['-c', `curl -sN -m 1 'http://${server.host}:${server.port}${path}?after=${seq}' || true`]);
+    assert.match(curl.toString(), /^id: \d+\nevent: seats\ndata: .*"S-B-1","h"/m);
   });
 
   it('a burst becomes few messages, at most ten a second, and none is left out', async () => {
@@ -393,10 +356,10 @@ describe('streams', () => {
     const fresh = await own.createEvent();
     await own.grant(fresh, 'S-A-1');
     const { seq } = (await own.get(`/v1/events/${fresh.id}/seats`)).json;
-    const ended = await Stream.open(await streamsOf(own, fresh), fresh);
+    const ended = await Stream.open(own, fresh);
     await own.restart();
     assert.equal(await ended.closed, true, 'a stream ends cleanly at SIGTERM');
-    const { host, port } = await own.streams();
+    const { host, port } = own;
     const stream = await Stream.open({ host, port }, fresh, { after: seq - 1 });
     const reset = await stream.find();
     assert.equal(reset.event, 'reset');
@@ -417,50 +380,84 @@ describe('streams', () => {
     for (const one of many) assert.equal(await one.closed, true);
   });
 
-  it('streams are on the next port, or where --stream-listen says', { skip: not('cluster', 'two servers cannot have one port') }, async () => {
-    const main = await freePair();
-    const onMain = (argv) => [argv[0], '--listen', `127.0.0.1:${main}`, ...argv.slice(3)];
-    let own = await start({ wrap: onMain });
+  it('there is one port, and a second one, for streams alone, if --stream-listen says so', async () => {
+    const [one] = server.servers ?? [server];
+    assert.deepEqual(listeningPorts(one.pid), [one.port]);
+    assert.doesNotMatch(one.run.stdout, /^streams on/m);
+    for (const options of [{ args: ['--stream-listen', '127.0.0.1:0'] }, { env: { HOLDFAST_STREAM_LISTEN: '127.0.0.1:0' } }]) {
+      const own = await start(options);
+      const fresh = await own.createEvent();
+      const apart = await own.streams();
+      assert.deepEqual(listeningPorts(own.pid), [own.port, apart.port].sort((x, y) => x - y));
+      const streams = await Promise.all([own, apart].map((address) => Stream.open(address, fresh)));
+      await own.grant(fresh, 'S-A-1');
+      for (const stream of streams) {
+        assert.equal(stream.status, 200);
+        assert.deepEqual((await stream.find()).data.changes, [['S-A-1', 'h']]);
+      }
+      for (const path of ['/', '/v1/events', `/v1/events/${fresh.id}`, `/v1/events/${fresh.id}/seats`, '/v1/holds', '/metrics', '/readyz', '/openapi.yaml']) {
+        for (const method of ['GET', 'POST', 'HEAD']) {
+          const answer = await Stream.open(apart, fresh, { path, method });
+          await answer.closed;
+          assert.equal(answer.status, 404, `${method} ${path}`);
+          if (method !== 'HEAD') assertProblem({ status: answer.status, headers: answer.headers, text: answer.text, json: answer.json }, 404, 'not_found');
+        }
+      }
+      const taken = await runServer(['--listen', '127.0.0.1:0', '--stream-listen', `127.0.0.1:${apart.port}`, '--data', own.dir]);
+      assert.equal(taken.code, 1);
+      assert.equal(taken.stdout, '');
+      assert.match(taken.stderr, new RegExp(`cannot listen on 127\\.0\\.0\\.1:${apart.port}: .*in use`));
+      await own.stop();
+      for (const stream of streams) assert.equal(await stream.closed, true);
+      assert.equal((await runServer(['--stream-listen', 'nonsense', '--data', own.dir])).code, 64);
+    }
+  });
+
+  it('pages of the main port may read the streams of the second, others may not', async () => {
+    const own = await start({ args: ['--stream-listen', '127.0.0.1:0'] });
     const fresh = await own.createEvent();
-    assert.deepEqual(await streamsOf(own, fresh), { host: '127.0.0.1', port: main + 1 });
-    const taken = await runServer(['--listen', '127.0.0.1:0', '--stream-listen', `127.0.0.1:${main + 1}`, '--data', own.dir]);
-    assert.equal(taken.code, 1);
-    assert.match(taken.stderr, /cannot listen on 127/);
+    const apart = await own.streams();
+    const origin = `http://127.0.0.1:${own.port}`;
+    const read = async (Origin) => {
+      const stream = await Stream.open(apart, fresh, { headers: { Origin } });
+      assert.equal(stream.status, 200);
+      stream.close();
+      return stream.headers;
+    };
+    const headers = await read(origin);
+    assert.equal(headers['access-control-allow-origin'], origin);
+    assert.match(headers.vary, /Origin/);
+    for (const other of ['http://evil.example', 'null', `http://127.0.0.1:${apart.port}`, `https://127.0.0.1:${own.port}`]) {
+      assert.equal((await read(other))['access-control-allow-origin'], undefined, other);
+    }
+    const preflight = await Stream.open(apart, fresh, { method: 'OPTIONS',
+      headers: { Origin: origin, 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'last-event-id' } });
+    assert.equal(preflight.status, 204);
+    assert.equal(preflight.headers['access-control-allow-origin'], origin);
+    assert.match(preflight.headers['access-control-allow-headers'], /Last-Event-ID/i);
     await own.stop();
-    const blocker = net.createServer().listen(main + 1, '127.0.0.1');
-    await once(blocker, 'listening');
-    const refused = await runServer(['--listen', `127.0.0.1:${main}`, '--data', own.dir]);
-    assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /--stream-listen/);
-    assert.equal(refused.stdout, '');
-    own = await start({ wrap: onMain, env: { HOLDFAST_STREAM_LISTEN: '127.0.0.1:0' } });
-    assert.notEqual((await streamsOf(own, await own.createEvent())).port, main + 1);
-    await own.stop();
-    blocker.close();
-    assert.equal((await runServer(['--stream-listen', 'nonsense', '--data', own.dir])).code, 64);
   });
 
   it('a shop\'s pages may read them; beyond the limit of open streams the answer is 503, until one is closed', async () => {
     const own = await start({ args: ['--cors-origin', 'https://shop.example'],
       wrap: (argv) => ['sh', '-c', 'ulimit -n 332; exec "$@"', 'sh', ...argv] });
     const fresh = await own.createEvent();
-    const port = await streamsOf(own, fresh);
     for (const [Origin, allowed] of [['https://shop.example', 'https://shop.example'], ['https://shop.example.evil', undefined]]) {
-      const stream = await Stream.open(port, fresh, { method: 'HEAD', headers: { Origin } });
+      const stream = await Stream.open(own, fresh, { method: 'HEAD', headers: { Origin } });
       assert.equal(stream.headers['access-control-allow-origin'], allowed);
       assert.match(stream.headers.vary, /Origin/);
     }
     const most = Math.floor((332 - 128) / 3) * 2;
-    const streams = await Promise.all(Array.from({ length: most }, () => Stream.open(port, fresh)));
+    const streams = await Promise.all(Array.from({ length: most }, () => Stream.open(own, fresh)));
     for (const { status } of streams) assert.equal(status, 200);
-    const refusal = await Stream.open(port, fresh);
+    const refusal = await Stream.open(own, fresh);
     await refusal.closed;
     assertProblem({ status: refusal.status, headers: refusal.headers, text: refusal.text, json: refusal.json }, 503, 'overloaded');
     assert.ok(Number(refusal.headers['retry-after']) > 0);
-    assert.equal((await own.get(`/v1/events/${fresh.id}`)).status, 200, 'the main port has files left');
+    assert.equal((await own.get(`/v1/events/${fresh.id}`)).status, 200, 'there are connections left for requests');
     streams.pop().close();
     const again = await until('a place is free', async () => {
-      const stream = await Stream.open(port, fresh);
+      const stream = await Stream.open(own, fresh);
       return stream.status === 200 ? stream : null;
     });
     streams.push(again);

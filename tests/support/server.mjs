@@ -272,7 +272,7 @@ export class Server extends Remote {
     if (!keep) this.run = null;
   }
 
-  // Resolves to the address of its streams.
+  // Resolves to the address that it has for streams alone (--stream-listen).
   async streams() {
     const [, host, port] = await until('it says where streams are',
       () => /^streams on http:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/m.exec(this.run.stdout));

@@ -1,21 +1,13 @@
 // A reader of server-sent events that parses them as the standard prescribes, over one plain HTTP request:
-// it follows no redirects and does not reconnect.  For streams of seats it can also maintain the map.
+// it does not reconnect.  For streams of seats it can also maintain the map.
 
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import zlib from 'node:zlib';
 
-// Finds out where the server has its streams, as a client does.
-export async function streamsOf(server, event) {
-  const answer = await server.get(`/v1/events/${event.id}/stream`);
-  assert.equal(answer.status, 307, answer.text);
-  const { hostname, port } = new URL(answer.headers.location);
-  return { host: hostname, port: Number(port), ...(server.waitUntilEqual ? { waitUntilEqual: () => server.waitUntilEqual() } : {}) };
-}
-
 export class Stream {
-  // Resolves when the answer begins, whatever its status.  If there are several servers (server.mjs), the one
-  // at the address shows by then what was done through the others.
+  // Resolves when the answer begins, whatever its status.  `address` is a server, or { host, port }.  If it is
+  // several servers (server.mjs), the first of them shows by then what was done through the others.
   static async open(address, event, { after, lastEventId, headers = {}, method = 'GET', path } = {}) {
     await address.waitUntilEqual?.();
     const { host, port } = address;

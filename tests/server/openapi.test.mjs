@@ -349,15 +349,8 @@ describe('the server does what the document says', () => {
 
   it('streams changes', async () => {
     const before_ = (await drive('getSeatMap', 200, { parameters: { event: event.id } })).json.seq;
-    const redirect = await drive('streamChanges', 307, { parameters: { event: event.id, after: before_ }, as: 'nobody' });
-    const url = new URL(redirect.headers.location, `http://${server.host}:${server.port}`);
-    const odd = new URL(url);
-    odd.searchParams.set('after', 'x');
-    const refused = await fetch(odd);
-    const text = await refused.text();
-    document.check('streamChanges', {
-      status: refused.status, headers: Object.fromEntries(refused.headers), text, json: JSON.parse(text),
-    });
+    await drive('streamChanges', 400, { parameters: { event: event.id, after: 'x' }, as: 'nobody' });
+    const url = new URL(document.target('streamChanges', { event: event.id, after: before_ }), `http://${server.host}:${server.port}`);
     const message = await firstMessage(url, () => hold({ seats: ['S-B-8'], areas: { Floor: 1 } }));
     document.check('streamChanges', message);
     assert.equal(message.fields.event, 'seats');

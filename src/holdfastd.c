@@ -1,6 +1,6 @@
-/* The server's main thread: reads options, starts the parts in order (sockets, engine, streams,
- * HTTP), waits for a signal and stops them.  In the server no other file reads flags, the
- * environment or signals. */
+/* The server's main thread: reads options, starts the parts in order (sockets, engine, HTTP), waits
+ * for a signal and stops them.  In the server no other file reads flags, the environment or
+ * signals. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/api.h"
+#include "api/routes.h"
 #include "http/stream_hub.h"
 
 #define SEATS 60
 
-static struct stream_source *source; /* of seat changes; it needs no engine to encode them */
+#define EMPTY_HUB                                                                                  \
+    {                                                                                              \
+        .source = &api_streams, .bytes_max = MESSAGES_BYTES_MAX                                    \
+    }
 
 static struct event *event_of(struct event_def *def, int64_t seq)
 {
@@ -77,7 +80,7 @@ static void assert_text(struct subscriber *f, const char *expected)
 static void a_message_names_seats_and_areas(void **state)
 {
     (void)state;
-    struct hub h = {.source = source};
+    struct hub h = EMPTY_HUB;
     struct subscriber f = {0};
     struct event *e = hall();
     hub_join(&h, &f, e, AFTER_NOW);
@@ -105,7 +108,7 @@ static void a_message_names_seats_and_areas(void **state)
 static void a_message_is_encoded_once_for_all(void **state)
 {
     (void)state;
-    struct hub h = {.source = source};
+    struct hub h = EMPTY_HUB;
     struct subscriber f[3] = {{0}};
     struct event *e = hall();
     for (int i = 0; i < 3; i++)
@@ -132,7 +135,7 @@ static void a_message_is_encoded_once_for_all(void **state)
 static void rounds_without_changes_say_nothing(void **state)
 {
     (void)state;
-    struct hub h = {.source = source};
+    struct hub h = EMPTY_HUB;
     struct subscriber f = {0};
     struct event *e = hall();
     assert_int_equal(round_of(&h), 0);
@@ -155,7 +158,7 @@ static void a_seq_that_is_too_old_or_unknown_begins_with_a_reset(void **state)
 {
     (void)state;
     static const char reset[] = "id: 2\nevent: reset\ndata: {\"seq\":2}\n\n";
-    struct hub h = {.source = source};
+    struct hub h = EMPTY_HUB;
     struct subscriber old = {0}, future = {0}, unknown = {0}, present = {0};
     struct event *e = hall();
     hub_join(&h, &present, e, 0);
@@ -186,7 +189,7 @@ static void a_seq_that_is_too_old_or_unknown_begins_with_a_reset(void **state)
 static void a_subscriber_behind_the_recent_messages_is_told(void **state)
 {
     (void)state;
-    struct hub h = {.source = source};
+    struct hub h = EMPTY_HUB;
     struct subscriber slow = {0}, slower = {0};
     struct event *e = hall();
     hub_join(&h, &slower, e, AFTER_NOW);
@@ -241,7 +244,7 @@ static void each_message_and_all_together_have_a_bound(void **state)
 {
     (void)state;
     enum { N = 60 };
-    struct hub h = {.source = source};
+    struct hub h = EMPTY_HUB;
     struct subscriber f[N] = {{0}};
     struct message *held[N];
     struct event *e = large();
@@ -279,7 +282,7 @@ static void subscribers_that_missed_the_same_share_one_message(void **state)
 {
     (void)state;
     enum { N = 100 };
-    struct hub h = {.source = source};
+    struct hub h = EMPTY_HUB;
     struct subscriber f[N] = {{0}};
     struct event *e = hall();
     size_t distinct = 0;
@@ -379,7 +382,7 @@ static void at_any_pace_a_readers_map_is_that_of_its_last_message(void **state)
 {
     (void)state;
     struct sale *s = &sale;
-    s->hub.source = source;
+    s->hub = (struct hub)EMPTY_HUB;
     s->e = hall();
     memset(s->maps[0], '.', SEATS);
     random_init_seeded(&s->random, test_seed(21));
@@ -421,8 +424,5 @@ int main(void)
         cmocka_unit_test(subscribers_that_missed_the_same_share_one_message),
         cmocka_unit_test(at_any_pace_a_readers_map_is_that_of_its_last_message),
     };
-    source = api_stream_source_new(NULL);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    api_stream_source_free(source);
-    return failed;
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,16 @@ static void name_is_read_back(const char *name, size_t len)
     buf_close(&escaped);
 }
 
+static void route_is_found(const char *method, const char *path, bool streams_only)
+{
+    struct request r = {.method = method, .path = path};
+    route_find(&r, api_routes, streams_only);
+    hf_check(r.step && r.body_max >= BODY_MAX && r.body_max <= BODY_EVENT_MAX);
+    hf_check(!r.route || r.route->streams || !streams_only);
+    if (r.route)
+        segments_fill_the_pattern(&r);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *text = fuzz_text(data, size);
@@ -83,11 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         path_is_decoded(newline + 1);
     }
     if (newline && strcmp(text, "OPTIONS") != 0) { /* which looks at the server's CORS settings */
-        struct request r = {.method = text, .path = newline + 1};
-        route_find(&r, api_routes);
-        hf_check(r.step && r.body_max >= BODY_MAX && r.body_max <= BODY_EVENT_MAX);
-        if (r.route)
-            segments_fill_the_pattern(&r);
+        route_is_found(text, newline + 1, false);
+        route_is_found(text, newline + 1, true);
     }
     free(text);
     return 0;

@@ -124,8 +124,8 @@ static bool take_host(struct head *h, const char *data, const char *value, const
     if (h->has_host)
         return malformed(h, "There must be only one Host.");
     h->has_host = true;
-    /* RFC 9112, 3.2: empty if the URL that the client was given has no host. */
-    if (value != end && host_end(value) != end)
+    /* It may be empty (RFC 9112, 3.2). */
+    if (host_end(value) != end)
         return malformed(h, "Host must be a host, or a host and a port.");
     if (h->host.len == 0)
         h->host = span(data, value, end);

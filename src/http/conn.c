@@ -355,8 +355,10 @@ static bool begin(struct conn *c)
         r->arrived_us = c->loop->now_us;
     request_read_head(r, b->data + b->at);
     b->at += r->head.len;
-    route_find(r, s->config.app->routes, c->streams_only);
     r->cors_origin = cors_match(s->config.cors, r->origin.data, r->origin.len);
+    if (!r->cors_origin && stream_is_for_own_page(r))
+        r->cors_origin = r->origin.data;
+    route_find(r, s->config.app->routes, c->streams_only);
     if (!access_check(r))
         r->discards = true;
     else if (server_draining(s) && !(r->route && r->route->while_draining))

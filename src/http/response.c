@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "http/conn.h"
 #include "http/route.h"
 #include "http/server_internal.h"
 
@@ -58,11 +59,12 @@ static bool no_store(const struct request *r)
     return private && (r->answer.status < 300 || r->method[0] != 'P');
 }
 
-/* If a list of origins is configured, answers depend on Origin even where the request has none. */
+/* If a list of origins is configured, or if pages of the main port may read this one, answers
+ * depend on Origin even where the request has none. */
 static const char *vary(const struct request *r)
 {
     const struct cors *cors = server_cors(r->server);
-    bool by_origin = cors->origins && !cors_any(cors);
+    bool by_origin = r->conn->streams_only || (cors->origins && !cors_any(cors));
     if (r->answer.varies)
         return by_origin ? "Accept-Encoding, Origin" : "Accept-Encoding";
     return by_origin ? "Origin" : NULL;

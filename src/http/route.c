@@ -44,7 +44,7 @@ static void preflight(struct request *r)
 
 static bool is_preflight(const struct request *r)
 {
-    return strcmp(r->method, "OPTIONS") == 0 && server_cors(r->server)->origins;
+    return strcmp(r->method, "OPTIONS") == 0 && (server_cors(r->server)->origins || r->cors_origin);
 }
 
 static step_fn handler(const struct route *route, const char *method)

@@ -81,7 +81,7 @@ static size_t host_len(const char *host)
 
 /* A page of the main port that reads a stream of the streams' own port comes from another origin:
  * is it http://NAME:PORT, where NAME is the server's name in this request and PORT the main one? */
-static bool is_own_page(const struct request *r)
+bool stream_is_for_own_page(const struct request *r)
 {
     const char *host = request_header(r, "Host"), *origin = r->origin.data;
     unsigned page_port = r->server->config.page_port;
@@ -105,8 +105,6 @@ void answer_stream(struct request *r, void *topic)
                        "There are as many streams as this server may have.");
         return;
     }
-    if (!r->cors_origin && is_own_page(r))
-        r->cors_origin = r->origin.data;
     a->status = HTTP_OK;
     a->type = "text/event-stream";
     a->topic = topic;

@@ -455,7 +455,8 @@ static void fill(struct conn *c)
         c->in = block_take(&c->loop->blocks, BLOCK_SMALL_MAX);
     struct block *b = c->in;
     if (!b) {
-        conn_close(c);
+        c->request = request_take(&c->loop->requests);
+        (void)refuse(c, &problem_overloaded, NULL);
         return;
     }
     ssize_t n = conn_read(c, b->data + b->len, b->cap - b->len);

@@ -82,25 +82,45 @@ static void take_arrived(struct loop *l)
     }
 }
 
-/* Returns false if there is no place for a connection, after telling the client so. */
-static bool admit(struct server *s, int fd)
+/* Tells a client that there is no place for its connection, as far as it can be told without one.
+ */
+static void turn_away(struct loop *l, int fd)
 {
-    static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
-                               "Connection: close\r\nContent-Length: 0\r\n\r\n";
+    char id[REQUEST_ID_LEN + 1], unread[4096];
+    struct buf body = {0}, text = {0};
+    request_id_write(&l->requests, id);
+    problem_write(&body, &problem_overloaded, "There are as many connections as there may be.", id);
+    buf_char(&body, '}');
+    buf_printf(&text,
+               "HTTP/1.1 503 Service Unavailable\r\n%sX-Request-Id: %s\r\nContent-Type: %s\r\n"
+               "Retry-After: 1\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n",
+               l->date, id, type_problem, body.len);
+    buf_put(&text, body.data, body.len);
+    (void)!recv(fd, unread, sizeof unread, MSG_DONTWAIT); /* what is unread would undo the answer */
+    (void)!send(fd, text.data, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)close(fd);
+    buf_close(&body);
+    buf_close(&text);
+}
+
+/* Returns false if there is no place for a connection. */
+static bool admit(struct loop *l, int fd)
+{
+    struct server *s = l->server;
     size_t n = atomic_fetch_add(&s->n_connections, 1) + 1;
-    gauge_set(s->connections, (int64_t)n);
-    if (n <= s->connections_max)
+    if (n <= s->connections_max) {
+        gauge_set(s->connections, (int64_t)n);
         return true;
+    }
     atomic_fetch_sub(&s->n_connections, 1);
     counter_add(s->turned_away, 1);
-    (void)!send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    (void)close(fd);
+    turn_away(l, fd);
     return false;
 }
 
 void loop_adopt(struct loop *l, int fd, const struct sockaddr *peer, bool streams_only)
 {
-    if (admit(l->server, fd))
+    if (admit(l, fd))
         conn_start(conn_new(fd, peer, streams_only), l);
 }
 
@@ -119,7 +139,7 @@ static void accept_some(struct loop *l, const struct listener *from)
                 l->rest_until_us = l->now_us + REST_US;
             return;
         }
-        if (!admit(s, fd))
+        if (!admit(l, fd))
             continue;
         struct conn *c = conn_new(fd, (struct sockaddr *)&peer, from->streams_only);
         struct loop *to = &s->loops[l->next_loop++ % s->n_loops];

@@ -47,8 +47,7 @@ struct loop {
     /* streams */
     struct hub hub;
     struct stream *sending, **sending_end; /* those with something to send, in turn */
-    int64_t next_round_us, next_send_us;
-    bool crowded; /* the round is spread over the time until the next */
+    int64_t next_round_us;
     bool streams_ended;
 
     /* from other threads */

@@ -55,7 +55,7 @@ static uint64_t prng_next(uint64_t s[2])
     return result;
 }
 
-static void id_write(struct requests *q, char out[REQUEST_ID_LEN + 1])
+void request_id_write(struct requests *q, char out[REQUEST_ID_LEN + 1])
 {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyzHf";
     memcpy(out, "req_", 4);
@@ -77,7 +77,7 @@ struct request *request_take(struct requests *q)
     } else {
         r = hf_alloc(q->app->request_size);
     }
-    id_write(q, r->id);
+    request_id_write(q, r->id);
     head_begin(&r->head);
     return r;
 }

@@ -156,7 +156,9 @@ struct requests {
 };
 void requests_open(struct requests *q, const struct http_app *app);
 void requests_close(struct requests *q);
-/* A new request, with an id that no other has. */
+/* Writes an id that no other request has. */
+void request_id_write(struct requests *q, char out[REQUEST_ID_LEN + 1]);
+/* A new request, with an id of its own. */
 struct request *request_take(struct requests *q);
 void request_release(struct requests *q, struct request *r);
 /* The head has been read, from `text`, in which names and values may now be ended by NUL.  Fills in

@@ -16,7 +16,7 @@
 #define SEND_BUFFER (32 * 1024)
 #define ROUND_MIN_US 112000
 #define ROUND_MAX_US 2000000
-#define MESSAGE_EVERY_US 100
+#define ROUND_US_A_MESSAGE 100
 #define SLICE 16 /* messages that are sent before requests have their turn */
 #define SLICE_BUSY 4
 #define SILENCE_US 14500000
@@ -329,7 +329,7 @@ void streams_close(struct loop *l) { hub_close(&l->hub); }
 int64_t streams_next_us(const struct loop *l)
 {
     if (l->sending)
-        return l->next_send_us;
+        return l->now_us;
     return l->hub.channels ? l->next_round_us : -1;
 }
 
@@ -348,27 +348,20 @@ static void queue(struct subscriber *subscriber)
 
 static void begin_round(struct loop *l)
 {
-    int64_t every_us = MESSAGE_EVERY_US * (int64_t)l->server->n_loops;
-    int64_t pause_us = (int64_t)hub_round(&l->hub, queue) * every_us;
-    l->crowded = pause_us > ROUND_MIN_US;
+    int64_t message_us = ROUND_US_A_MESSAGE * (int64_t)l->server->n_loops;
+    int64_t pause_us = (int64_t)hub_round(&l->hub, queue) * message_us;
     if (pause_us < ROUND_MIN_US)
         pause_us = ROUND_MIN_US;
     if (pause_us > ROUND_MAX_US)
         pause_us = ROUND_MAX_US;
     l->next_round_us = l->now_us + pause_us;
-    l->next_send_us = l->now_us;
 }
 
 void streams_turn(struct loop *l, bool busy)
 {
     if (l->hub.channels && !l->sending && l->now_us >= l->next_round_us)
         begin_round(l);
-    if (!l->sending || l->now_us < l->next_send_us)
-        return;
-    int n = busy ? SLICE_BUSY : SLICE;
-    if (l->crowded)
-        l->next_send_us = l->now_us + n * MESSAGE_EVERY_US * (int64_t)l->server->n_loops;
-    for (; n > 0 && l->sending; n--) {
+    for (int n = busy ? SLICE_BUSY : SLICE; n > 0 && l->sending; n--) {
         struct stream *s = l->sending;
         unqueue(s);
         send_all(s);

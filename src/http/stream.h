@@ -2,10 +2,9 @@
  * (stream_source.h, stream_hub.h).  It lives in the loop that read its request.
  *
  * Pace: rounds of a loop are at least 112 ms apart, so that with the message that opens a stream no
- * client gets more than ten in a second.  Where a round has many readers, their messages are spread
- * over the time until the next one, MESSAGE_EVERY_US apart for all loops together, so that streams
- * take a tenth of a core at most and requests hardly wait for them.  With 10,000 readers of a busy
- * topic each gets a message a second.
+ * client gets more than ten in a second.  Each message of a round adds 100 us to the pause, up to
+ * 2 s, so that streams take a tenth of a core at most: 10,000 readers of a busy topic get a message
+ * a second each.  The messages of a round leave in slices, between which requests have their turn.
  *
  * Dead clients: a client that shuts down its sending direction counts as gone.  A client whose
  * machine vanished is found by the comment that is sent within 15 s of silence, which TCP gives up

@@ -127,8 +127,8 @@ void conn_close(struct conn *c)
     if (c->next)
         c->next->prev = c->prev;
     *(c->prev ? &c->prev->next : &l->conns) = c->next;
-    size_t n = atomic_fetch_sub(&l->server->n_connections, 1) - 1;
-    gauge_set(l->server->connections, (int64_t)n);
+    atomic_fetch_sub(&l->server->n_connections, 1);
+    gauge_add(l->server->connections, -1);
     free(c);
 }
 
@@ -464,13 +464,14 @@ static void fill(struct conn *c)
         conn_close(c);
         return;
     }
-    if (n < 0 && c->state == CONN_HEAD && !c->request)
-        give_block(c);
-    if (n == 0)
-        c->ended = true;
-    b->len += n > 0 ? (size_t)n : 0;
-    if (n >= 0)
-        advance(c);
+    if (n < 0) {
+        if (!c->request)
+            give_block(c);
+        return;
+    }
+    c->ended = n == 0;
+    b->len += (size_t)n;
+    advance(c);
 }
 
 static void discard(struct conn *c)

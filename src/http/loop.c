@@ -109,7 +109,7 @@ static bool admit(struct loop *l, int fd)
     struct server *s = l->server;
     size_t n = atomic_fetch_add(&s->n_connections, 1) + 1;
     if (n <= s->connections_max) {
-        gauge_set(s->connections, (int64_t)n);
+        gauge_add(s->connections, 1);
         return true;
     }
     atomic_fetch_sub(&s->n_connections, 1);

@@ -266,7 +266,8 @@ void stream_open(struct conn *c, void *topic)
     c->stream = s;
     c->state = CONN_STREAM;
     conn_request_over(c);
-    gauge_set(l->server->streams_open, (int64_t)atomic_fetch_add(&l->server->n_streams, 1) + 1);
+    atomic_fetch_add(&l->server->n_streams, 1);
+    gauge_add(l->server->streams_open, 1);
     if (l->streams_ended)
         stream_end(s);
     else
@@ -290,7 +291,8 @@ void stream_close(struct stream *s)
     hub_leave(&l->hub, &s->subscriber);
     buf_close(&s->text);
     s->conn->stream = NULL;
-    gauge_set(l->server->streams_open, (int64_t)atomic_fetch_sub(&l->server->n_streams, 1) - 1);
+    atomic_fetch_sub(&l->server->n_streams, 1);
+    gauge_add(l->server->streams_open, -1);
     free(s);
 }
 

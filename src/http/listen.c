@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +92,10 @@ bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err
 {
     int fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     const int on = 1;
+    /* Accepted sockets inherit TCP_NODELAY: an answer leaves in one piece, and the next one must
+     * not wait until the client has acknowledged it. */
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
         bind(fd, (const struct sockaddr *)&a->addr, a->len) != 0 || listen(fd, BACKLOG) != 0) {
         (void)hf_err_set(err, HF_INTERNAL, "%s", strerror(errno));
         if (fd >= 0)

@@ -304,9 +304,10 @@ $(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/core.a
 $(MHD_PEERS): PEER_LIBS = $(call ask,MHD_LIBS,--libs libmicrohttpd)
 $(call objects,$(MHD_PEER_SOURCES)): | build/packages/bench
 
+$(filter %/fuzz_http_parse,$(FUZZERS)): $(call objects,tests/support/transcript.c)
 $(FUZZERS): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) -fsanitize=fuzzer $^ $(LIB_LIBS) -o $@
+	$(call say,LINK) $(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(B)/core.a $(LIB_LIBS) -o $@
 
 $(B)/obj/%.o: %.c Makefile | build/packages/build
 	@mkdir -p $(@D)

@@ -140,15 +140,26 @@ static bool take_body(struct transcript *t, const char *data)
     return true;
 }
 
+/* Returns a copy of t->in that ends where a block of memory ends. */
+static const char *copy_of(struct transcript *t)
+{
+    if (t->block_size < t->in.len) {
+        free(t->block);
+        t->block_size = 2 * t->in.len;
+        t->block = hf_alloc(t->block_size);
+    }
+    char *copy = t->block + t->block_size - t->in.len;
+    memcpy(copy, t->in.data, t->in.len);
+    return copy;
+}
+
 void transcript_feed(struct transcript *t, const char *data, size_t len)
 {
     buf_put(&t->in, data, len);
     bool again = true;
     while (again && !t->ended && t->in.len > 0) {
-        char *exact = hf_alloc(t->in.len);
-        memcpy(exact, t->in.data, t->in.len);
-        again = t->has_body ? take_body(t, exact) : take_head(t, exact);
-        free(exact);
+        const char *copy = copy_of(t);
+        again = t->has_body ? take_body(t, copy) : take_head(t, copy);
     }
 }
 
@@ -165,4 +176,5 @@ void transcript_close(struct transcript *t)
     buf_close(&t->out);
     buf_close(&t->in);
     buf_close(&t->content);
+    free(t->block);
 }

@@ -24,13 +24,15 @@ struct transcript {
     struct head head;
     struct body body;
     struct buf content; /* of the body */
-    bool has_body;      /* the head is complete and the body is not */
-    bool ended;         /* refused, or the last request of the connection */
+    char *block;        /* where the parser sees it */
+    size_t block_size;
+    bool has_body; /* the head is complete and the body is not */
+    bool ended;    /* refused, or the last request of the connection */
 };
 
 void transcript_begin(struct transcript *t);
-/* Takes the connection's next bytes.  The parser sees copies of exactly their size, so that the
- * address sanitizer notices reads beyond them. */
+/* Takes the connection's next bytes.  The parser sees copies at the end of a block of
+ * memory, so that the address sanitizer notices reads beyond them. */
 void transcript_feed(struct transcript *t, const char *data, size_t len);
 /* The connection ends.  `out` is then complete, and NUL-terminated. */
 void transcript_end(struct transcript *t);

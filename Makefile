@@ -10,6 +10,7 @@
 #   tests/sim/*.c             linked into tests/unit/test_turns in place of the ledger and the clock of waits
 #   tests/conformance/test_*.c  one cmocka executable per lease driver, linked with the suite's other files
 #                             there; contender.c is a program of its own
+#   tests/differential/read_*.c  one program each, which prints what our reader makes of its input
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
 #   bench/*.c                 one program each, build/bench/NAME
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
@@ -91,6 +92,7 @@ SIM = $(call objects,$(wildcard tests/sim/*.c))
 TEST_SOURCES = $(wildcard tests/*/test_*.c)
 TESTS = $(call programs,$(TEST_SOURCES))
 CONTENDER = $(call programs,$(wildcard tests/conformance/contender.c))
+READERS = $(call programs,$(wildcard tests/differential/read_*.c))
 CONFORMANCE = $(call objects,$(filter-out $(TEST_SOURCES) tests/conformance/contender.c,\
                 $(wildcard tests/conformance/*.c)))
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
@@ -136,7 +138,7 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] src/lease/*/*.[ch] include/*.h test
 all: programs library
 programs: $(PROGRAMS)
 library: $(LIBRARY)
-tests: $(TESTS) $(CONTENDER)
+tests: $(TESTS) $(CONTENDER) $(READERS)
 unit-tests: $(filter $(B)/tests/unit/%,$(TESTS))
 benches: $(filter-out $(MHD_PEERS),$(BENCHES))
 mhd-peers: $(MHD_PEERS)
@@ -295,6 +297,10 @@ $(TESTS):
 $(filter $(B)/tests/conformance/%,$(TESTS)): $(CONFORMANCE) | $(CONTENDER)
 
 $(CONTENDER): $(B)/%: $(B)/obj/%.o $(B)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
+
+$(READERS): $(B)/%: $(B)/obj/%.o $(call objects,tests/support/transcript.c) $(B)/core.a
 	@mkdir -p $(@D)
 	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
 

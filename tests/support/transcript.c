@@ -89,15 +89,16 @@ static void end_request(struct transcript *t)
     t->ended = !t->head.persists;
     t->has_body = false;
     t->content.len = 0;
+    t->begun = t->dropped;
     head_begin(&t->head);
 }
 
-static void drop(struct buf *in, size_t len)
+static void drop(struct transcript *t, size_t len)
 {
-    hf_check(len <= in->len);
-    in->len -= len;
-    if (len > 0)
-        memmove(in->data, in->data + len, in->len);
+    hf_check(len > 0 && len <= t->in.len);
+    t->in.len -= len;
+    memmove(t->in.data, t->in.data + len, t->in.len);
+    t->dropped += len;
 }
 
 /* Each takes what it can of `data`, which is all of t->in, and returns false if it needs more. */
@@ -115,7 +116,7 @@ static bool take_head(struct transcript *t, const char *data)
     if (t->on_head)
         t->on_head(h, data);
     put_head(&t->out, h, data);
-    drop(&t->in, h->len);
+    drop(t, h->len);
     t->has_body = body_begin(&t->body, h);
     if (!t->has_body)
         end_request(t);
@@ -134,7 +135,7 @@ static bool take_body(struct transcript *t, const char *data)
     hf_check(used > 0 && used <= t->in.len);
     hf_check(part.data >= data && part.data + part.len <= data + used);
     buf_put(&t->content, part.data, part.len);
-    drop(&t->in, used);
+    drop(t, used);
     if (parse == PARSE_DONE)
         end_request(t);
     return true;

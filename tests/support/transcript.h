@@ -17,10 +17,12 @@
 
 struct transcript {
     struct buf out;
+    size_t begun; /* how many bytes came before the request that was refused or is incomplete */
     /* Called for each head that is accepted, with its bytes; or NULL. */
     void (*on_head)(const struct head *h, const char *data);
 
-    struct buf in; /* what has arrived since the head began, or of the body and not been used */
+    struct buf in;  /* what has arrived since the head began, or of the body and not been used */
+    size_t dropped; /* how many bytes came before those */
     struct head head;
     struct body body;
     struct buf content; /* of the body */

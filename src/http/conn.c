@@ -443,7 +443,9 @@ static void advance(struct conn *c)
             return;
         answered += c->state == CONN_HEAD;
         if (answered == ANSWERS_A_TURN) {
-            conn_watch(c, EPOLLIN | EPOLLOUT); /* which is reported at once */
+            /* Reported at once, or when the client has taken some of its answers.  Nothing more is
+             * read until then: the block may be full. */
+            conn_watch(c, EPOLLOUT);
             return;
         }
     }

@@ -126,7 +126,7 @@ static void *loop_main(void *arg)
     return NULL;
 }
 
-static void server_free(struct server *s)
+void server_free(struct server *s)
 {
     for (unsigned i = 0; i < s->n_loops; i++)
         loop_close(&s->loops[i]);

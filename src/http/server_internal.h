@@ -29,6 +29,8 @@ struct server {
 
 /* A server without threads, whose loops the caller runs: for server_start and for tests. */
 struct server *server_new(const struct server_config *config, struct hf_err *err);
+/* Its threads have ended, or it never had any. */
+void server_free(struct server *s);
 /* Counts and logs an answer. */
 void server_note_answer(const struct request *r);
 

@@ -1,0 +1,622 @@
+/* Whole connections, from the bytes of a client to the bytes of the answers (support/site.h):
+ * keep-alive, pipelining, bodies, expectations and refusals.  What time and other threads do to a
+ * connection is in test_http_life.c. */
+#include "support/fixtures.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/conn.h"
+#include "support/site.h"
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
+#define POST(path, fields) "POST " path " HTTP/1.1\r\nHost: x\r\n" fields "\r\n"
+
+static struct site site;
+static struct client client;
+
+static int open_site(void **state)
+{
+    (void)state;
+    site_open(&site, true);
+    client_open(&client, &site, 0);
+    return 0;
+}
+
+static int close_site(void **state)
+{
+    (void)state;
+    client_close(&client);
+    site_close(&site);
+    return 0;
+}
+
+static void assert_body(const struct reply *r, const char *text)
+{
+    if (r->body.len != strlen(text) || memcmp(r->body.data, text, r->body.len) != 0)
+        fail_msg("the body is \"%.*s\" instead of \"%s\"", (int)r->body.len, r->body.data, text);
+}
+
+static void assert_header(const struct reply *r, const char *name, const char *value)
+{
+    struct text got = reply_header(r, name);
+    if (!got.data || got.len != strlen(value) || memcmp(got.data, value, got.len) != 0)
+        fail_msg("%s is \"%.*s\" instead of \"%s\" in\n%s", name, (int)got.len, got.data, value,
+                 r->head.data);
+}
+
+/* The next answer is this one. */
+static struct reply expect(struct client *c, int status, const char *body)
+{
+    struct reply r;
+    if (!client_reply(c, false, &r))
+        fail_msg("no answer; expected %d %s", status, body);
+    assert_int_equal(r.status, status);
+    if (body)
+        assert_body(&r, body);
+    return r;
+}
+
+static void expect_nothing(struct client *c)
+{
+    struct reply r;
+    assert_false(client_reply(c, false, &r));
+    assert_int_equal(c->in.len, 0);
+}
+
+/* The server has closed, and the connection is gone. */
+static void expect_closed(struct client *c)
+{
+    expect_nothing(c);
+    assert_true(c->ended);
+    assert_false(c->failed);
+}
+
+/* An idle connection has nothing but its struct. */
+static void assert_idle(void)
+{
+    assert_int_equal(site_blocks_in_use(&site), 0);
+    for (const struct conn *c = site.loop->conns; c; c = c->next) {
+        assert_null(c->in);
+        assert_null(c->request);
+        assert_null(c->stream);
+        assert_int_equal(c->state, CONN_HEAD);
+    }
+}
+
+/* A refusal: a problem document with a request id, and the end of the connection. */
+static void expect_refusal(struct client *c, int status, const char *code)
+{
+    char wanted[64];
+    struct reply r = expect(c, status, NULL);
+    assert_true(r.close);
+    assert_header(&r, "Content-Type", "application/problem+json");
+    struct text id = reply_header(&r, "X-Request-Id");
+    assert_int_equal(id.len, REQUEST_ID_LEN);
+    assert_non_null(memmem(r.body.data, r.body.len, id.data, id.len));
+    (void)snprintf(wanted, sizeof wanted, "\"code\":\"%s\"", code);
+    if (!memmem(r.body.data, r.body.len, wanted, strlen(wanted)))
+        fail_msg("%s is not in %s", wanted, r.body.data);
+    expect_closed(c); /* nothing further is answered */
+    assert_int_equal(site_blocks_in_use(&site), 0);
+    client_close(c);
+    site_turn(&site, 2);
+    assert_int_equal(site_connections(&site), 0);
+    client_open(c, &site, 0);
+}
+
+/* ---- requests one after the other ---- */
+
+static void a_connection_serves_one_request_after_the_other(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        client_send(&client, GET("/now"));
+        struct reply r = expect(&client, 200, "now");
+        assert_false(r.close);
+        assert_header(&r, "Content-Type", "text/plain");
+        assert_idle();
+    }
+    assert_int_equal(site_connections(&site), 1);
+}
+
+static void each_answer_has_an_id_of_its_own_and_a_date(void **state)
+{
+    (void)state;
+    char first[REQUEST_ID_LEN + 1] = "";
+    client_send(&client, GET("/now"));
+    struct reply r = expect(&client, 200, "now");
+    memcpy(first, reply_header(&r, "X-Request-Id").data, REQUEST_ID_LEN);
+    assert_header(&r, "Date", "Mon, 21 Sep 2026 14:13:20 GMT");
+    site_jump(&site, 2500000);
+    client_send(&client, GET("/now"));
+    r = expect(&client, 200, "now");
+    assert_header(&r, "Date", "Mon, 21 Sep 2026 14:13:22 GMT");
+    assert_memory_not_equal(first, reply_header(&r, "X-Request-Id").data, REQUEST_ID_LEN);
+}
+
+static void head_is_answered_like_get_without_the_body(void **state)
+{
+    (void)state;
+    struct reply r;
+    client_send(&client, "HEAD /bytes/300000 HTTP/1.1\r\nHost: x\r\n\r\n" GET("/now"));
+    assert_true(client_reply(&client, true, &r));
+    assert_int_equal(r.status, 200);
+    assert_header(&r, "Content-Length", "300000");
+    expect(&client, 200, "now");
+    client_send(&client, "HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(client_reply(&client, true, &r));
+    assert_header(&r, "Content-Type", "text/event-stream");
+    expect_closed(&client);
+}
+
+static void unknown_paths_and_methods_do_not_end_a_connection(void **state)
+{
+    (void)state;
+    client_send(&client, GET("/nowhere"));
+    struct reply r = expect(&client, 404, NULL);
+    assert_false(r.close);
+    client_send(&client, "OPTIONS /now HTTP/1.1\r\nHost: x\r\n\r\n");
+    r = expect(&client, 405, NULL);
+    assert_header(&r, "Allow", "GET, HEAD");
+    client_send(&client, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n");
+    expect(&client, 404, NULL);
+    client_send(&client, "BREW /now HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    expect(&client, 405, NULL);
+    client_send(&client, GET("/now"));
+    expect(&client, 200, "now");
+    assert_idle();
+}
+
+static void a_target_may_be_a_url(void **state)
+{
+    (void)state;
+    client_send(&client, GET("http://example.test:80/now?a=b"));
+    expect(&client, 200, "now");
+    client_send(&client, GET("https://example.test/wait/a%2Fb"));
+    expect_nothing(&client);
+    assert_true(site_finish(&site, "a%2Fb"));
+    expect(&client, 200, "waited a%2Fb");
+}
+
+static void http_1_0_closes_unless_it_is_asked_not_to(void **state)
+{
+    (void)state;
+    client_send(&client, "GET /now HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    struct reply r = expect(&client, 200, "now");
+    assert_header(&r, "Connection", "keep-alive");
+    client_send(&client, "GET /now HTTP/1.0\r\n\r\n");
+    r = expect(&client, 200, "now");
+    assert_true(r.close);
+    expect_closed(&client);
+    assert_int_equal(site_connections(&site), 0);
+}
+
+static void connection_close_ends_it_after_the_answer(void **state)
+{
+    (void)state;
+    client_send(&client, "GET /now HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    struct reply r = expect(&client, 200, "now");
+    assert_true(r.close);
+    expect_closed(&client);
+    assert_int_equal(site_connections(&site), 0);
+}
+
+/* The answer must survive what the client has sent after it: a socket that is closed with unread
+ * bytes is reset, and the client may not get to read. */
+static void bytes_after_the_last_request_do_not_undo_its_answer(void **state)
+{
+    (void)state;
+    client_send(&client, "GET /now HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" GET("/echo"));
+    struct reply r = expect(&client, 200, "now");
+    assert_true(r.close);
+    expect_closed(&client);
+}
+
+/* ---- pipelining ---- */
+
+static void pipelined_answers_are_in_order_though_the_first_one_waits(void **state)
+{
+    (void)state;
+    client_send(&client, GET("/wait/a") GET("/now") GET("/wait/b") GET("/bytes/3") GET("/wait/c"));
+    expect_nothing(&client);
+    assert_int_equal(site.n_work, 1); /* nothing is begun ahead of its turn */
+    assert_true(site_finish(&site, "a"));
+    expect(&client, 200, "waited a");
+    expect(&client, 200, "now");
+    expect_nothing(&client);
+    assert_true(site_finish(&site, "b"));
+    expect(&client, 200, "waited b");
+    expect(&client, 200, "abc");
+    assert_true(site_finish(&site, "c"));
+    expect(&client, 200, "waited c");
+    assert_idle();
+}
+
+static void hundreds_of_requests_in_one_packet_are_all_answered(void **state)
+{
+    (void)state;
+    enum { N = 1000 };
+    struct buf all = {0};
+    char expected[16];
+    for (int i = 0; i < N; i++)
+        buf_printf(&all, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n%04d", i);
+    assert_int_equal(client_write(&client, all.data, all.len), all.len);
+    for (int i = 0; i < N; i++) {
+        (void)snprintf(expected, sizeof expected, "%04d", i);
+        expect(&client, 201, expected);
+    }
+    expect_nothing(&client);
+    assert_idle();
+    buf_close(&all);
+}
+
+/* Sends `n` requests of `len` bytes at once and reads the answers late and little by little. */
+static void read_late(int room, size_t len, int n)
+{
+    struct buf all = {0};
+    struct reply r;
+    client_close(&client);
+    client_open(&client, &site, room);
+    for (int i = 0; i < n; i++) {
+        buf_str(&all, "GET /bytes/700 HTTP/1.1\r\nHost: x\r\nX:");
+        while (all.len < (size_t)(i + 1) * len - 4)
+            buf_char(&all, 'x');
+        buf_lit(&all, "\r\n\r\n");
+    }
+    assert_int_equal(client_write(&client, all.data, all.len), all.len);
+    site_turn(&site, 20);
+    int answered = 0;
+    for (int i = 0; i < 10 * n && answered < n; i++) {
+        site_turn(&site, 1);
+        (void)client_read(&client, 3000);
+        for (; client_take(&client, false, &r); answered++)
+            assert_int_equal(r.body.len, 700);
+    }
+    if (answered != n)
+        fail_msg("%d of %d requests of %zu bytes were answered", answered, n, len);
+    assert_false(client.ended);
+    buf_close(&all);
+}
+
+/* The block is full of requests, more are in the socket, and the client has not yet read the many
+ * answers it got: whatever the socket reports then, nothing is lost. */
+static void pipelined_requests_survive_a_client_that_reads_late(void **state)
+{
+    (void)state;
+    for (int room = 4096; room <= 131072; room *= 2)
+        read_late(room, 45, 300);
+    for (size_t len = 45; len < 200; len += 3)
+        read_late(65536, len, 100);
+}
+
+static void a_long_queue_of_one_client_does_not_hold_up_another(void **state)
+{
+    (void)state;
+    struct client other;
+    struct buf all = {0};
+    client_open(&other, &site, 0);
+    for (int i = 0; i < 2000; i++)
+        buf_str(&all, GET("/now"));
+    assert_int_equal(client_write(&client, all.data, all.len), all.len);
+    client_send(&other, GET("/now"));
+    struct reply r;
+    site_turn(&site, 2);
+    (void)client_read(&other, 4096);
+    assert_true(client_take(&other, false, &r));
+    while (client_read(&client, 65536) > 0)
+        ;
+    int before = 0;
+    while (client_take(&client, false, &r))
+        before++;
+    assert_true(before > 0 && before < 200);
+    client_close(&other);
+    buf_close(&all);
+}
+
+static void empty_lines_between_requests_are_skipped(void **state)
+{
+    (void)state;
+    client_send(&client, "\r\n\r\n" GET("/now") "\r\n" GET("/now"));
+    expect(&client, 200, "now");
+    expect(&client, 200, "now");
+}
+
+/* ---- bytes that come slowly ---- */
+
+static const char mixed[] = GET("/now") POST("/echo", "Content-Length: 5\r\n") "hello" POST(
+    "/echo", "Transfer-Encoding: chunked\r\n") "3\r\nabc\r\nA;x=\"y\"\r\n0123456789\r\n0\r\n"
+                                               "Trailer: x\r\n\r\n" POST("/echo",
+                                                                         "Content-Length: 0\r\n")
+                                                   GET("/bytes/10");
+
+static void expect_mixed(struct client *c)
+{
+    expect(c, 200, "now");
+    expect(c, 201, "hello");
+    expect(c, 201, "abc0123456789");
+    expect(c, 201, "");
+    expect(c, 200, "abcdefghij");
+    expect_nothing(c);
+    assert_idle();
+}
+
+static void requests_cut_at_any_byte_are_the_same_requests(void **state)
+{
+    (void)state;
+    for (size_t cut = 0; cut <= sizeof mixed - 1; cut++) {
+        assert_int_equal(client_write(&client, mixed, cut), cut);
+        site_turn(&site, 3);
+        assert_int_equal(client_write(&client, mixed + cut, sizeof mixed - 1 - cut),
+                         sizeof mixed - 1 - cut);
+        expect_mixed(&client);
+    }
+}
+
+static void requests_may_come_a_byte_at_a_time(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof mixed - 1; i++) {
+        assert_int_equal(client_write(&client, mixed + i, 1), 1);
+        site_turn(&site, 1);
+    }
+    expect_mixed(&client);
+}
+
+/* Heads of every size around that of a block, followed by a body and by another request. */
+static void heads_and_bodies_of_any_size_fit_their_blocks(void **state)
+{
+    (void)state;
+    struct buf all = {0}, body = {0};
+    for (size_t size = 10; size < 16000; size += size < 2900 || size > 4200 ? 331 : 7) {
+        all.len = body.len = 0;
+        for (size_t i = 0; i < size * 3 % 9000; i++)
+            buf_char(&body, site_byte(i));
+        buf_str(&all, "POST /echo HTTP/1.1\r\nHost: x\r\nX: ");
+        for (size_t i = 0; i < size; i++)
+            buf_char(&all, 'x');
+        buf_printf(&all, "\r\nContent-Length: %zu\r\n\r\n", body.len);
+        buf_put(&all, body.data, body.len);
+        buf_char(&body, '\0');
+        buf_str(&all, GET("/now"));
+        assert_int_equal(client_write(&client, all.data, all.len), all.len);
+        site_turn(&site, 6);
+        expect(&client, 201, body.data);
+        expect(&client, 200, "now");
+        assert_idle();
+    }
+    buf_close(&all);
+    buf_close(&body);
+}
+
+/* ---- bodies ---- */
+
+static void a_body_up_to_its_limit_is_taken_and_a_longer_one_refused(void **state)
+{
+    (void)state;
+    struct buf all = {0};
+    for (size_t len = BODY_MAX - 1; len <= BODY_MAX + 1; len++) {
+        all.len = 0;
+        buf_printf(&all, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", len);
+        for (size_t i = 0; i < len; i++)
+            buf_char(&all, 'b');
+        buf_str(&all, GET("/now"));
+        for (size_t at = 0; at < all.len; site_turn(&site, 30))
+            at += client_write(&client, all.data + at, all.len - at);
+        struct reply r = expect(&client, len <= BODY_MAX ? 201 : 413, NULL);
+        assert_int_equal(r.body.len == len, len <= BODY_MAX);
+        assert_false(r.close); /* the body was read to its end, so the connection goes on */
+        expect(&client, 200, "now");
+    }
+    assert_idle();
+    buf_close(&all);
+}
+
+/* Sends `len` bytes in chunks, as long as the server takes them. */
+static size_t send_without_end(struct client *c, size_t len)
+{
+    char chunk[4096 + 8];
+    size_t sent = 0;
+    (void)snprintf(chunk, sizeof chunk, "1000\r\n");
+    memset(chunk + 6, 'x', 4096);
+    memcpy(chunk + 6 + 4096, "\r\n", 2);
+    for (int idle = 0; sent < len && idle < 5;) {
+        size_t n = client_write(c, chunk + sent % 4104, 4104 - sent % 4104);
+        sent += n;
+        site_turn(&site, 2);
+        idle = n ? 0 : idle + 1;
+    }
+    return sent;
+}
+
+static void a_body_without_end_is_cut_off(void **state)
+{
+    (void)state;
+    client_send(&client, POST("/echo", "Transfer-Encoding: chunked\r\n"));
+    (void)send_without_end(&client, 2 * BODY_DRAIN_MAX);
+    assert_true(site.loop->conns->state == CONN_LINGER);
+    expect_refusal(&client, 413, "body_too_large");
+    client_send(&client, POST("/seller", "Transfer-Encoding: chunked\r\n"));
+    (void)send_without_end(&client, 2 * BODY_DRAIN_MAX);
+    expect_refusal(&client, 401, "unauthorized");
+}
+
+static void a_body_that_is_refused_is_not_kept(void **state)
+{
+    (void)state;
+    client_send(&client, POST("/seller", "Content-Length: 20000\r\n"));
+    for (int i = 0; i < 19; i++) {
+        char part[1001];
+        memset(part, 'x', 1000);
+        part[1000] = '\0';
+        client_send(&client, part);
+        site_turn(&site, 2);
+        assert_int_equal(site.loop->conns->request->body.len, 0);
+    }
+    client_close(&client);
+    site_turn(&site, 2);
+    assert_int_equal(site_connections(&site), 0);
+}
+
+/* ---- Expect: 100-continue ---- */
+
+#define EXPECT "Expect: 100-continue\r\n"
+
+static void a_client_that_asks_first_is_told_to_go_on(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        client_send(&client, POST("/echo", EXPECT "Content-Length: 5\r\n"));
+        struct reply r = expect(&client, 100, "");
+        assert_int_equal(r.head.len, strlen("HTTP/1.1 100 Continue\r\n"));
+        expect_nothing(&client);
+        client_send(&client, "hello");
+        expect(&client, 201, "hello");
+        client_send(&client, POST("/echo", EXPECT "Transfer-Encoding: chunked\r\n"));
+        expect(&client, 100, "");
+        client_send(&client, "2\r\nab\r\n0\r\n\r\n");
+        expect(&client, 201, "ab");
+    }
+    assert_idle();
+}
+
+static void a_client_that_does_not_wait_needs_no_permission(void **state)
+{
+    (void)state;
+    client_send(&client, POST("/echo", EXPECT "Content-Length: 5\r\n") "hello" GET("/now"));
+    expect(&client, 201, "hello");
+    expect(&client, 200, "now");
+    client_send(&client, POST("/echo", EXPECT "Content-Length: 0\r\n")); /* nothing to permit */
+    expect(&client, 201, "");
+    client_send(&client, "POST /echo HTTP/1.0\r\n" EXPECT "Content-Length: 2\r\n\r\n");
+    expect_nothing(&client); /* HTTP/1.0 has no such answer */
+    client_send(&client, "ok");
+    expect(&client, 201, "ok");
+}
+
+static void a_client_that_asks_first_is_refused_before_it_sends(void **state)
+{
+    (void)state;
+    client_send(&client, POST("/echo", EXPECT "Content-Length: 65537\r\n"));
+    expect_refusal(&client, 413, "body_too_large");
+    client_send(&client, POST("/seller", EXPECT "Content-Length: 5\r\n"));
+    expect_refusal(&client, 401, "unauthorized");
+    client_send(&client, POST("/echo", "Expect: 200-ok\r\nContent-Length: 5\r\n"));
+    expect_refusal(&client, 417, "expectation_failed");
+    client_send(&client, POST("/seller", EXPECT "Authorization: Bearer " SITE_KEY
+                                                "\r\nContent-Length: 5\r\n"));
+    expect(&client, 100, "");
+    client_send(&client, "hello");
+    expect(&client, 201, "hello");
+}
+
+/* ---- refusals ---- */
+
+static void what_is_not_http_is_refused_and_ends_the_connection(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        int status;
+        const char *code;
+    } cases[] = {
+        {"GET /now HTTP/1.1\r\n\r\n", 400, "invalid_request"},
+        {"GET /now HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400, "invalid_request"},
+        {"GET /now HTTP/1.1\nHost: x\n\n", 400, "invalid_request"},
+        {"GET /now HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400, "invalid_request"},
+        {"GET /now HTTP/1.1\r\nHost: x\r\nA: b\rc\r\n\r\n", 400, "invalid_request"},
+        {"GET /now HTTP/2.0\r\nHost: x\r\n\r\n", 505, "version_not_supported"},
+        {"\x16\x03\x01\x02", 400, "invalid_request"},
+        {POST("/echo", "Content-Length: 1\r\nContent-Length: 1\r\n") "a", 400, "invalid_request"},
+        {POST("/echo", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n"), 400,
+         "invalid_request"},
+        {POST("/echo", "Content-Length: -1\r\n"), 400, "invalid_request"},
+        {POST("/echo", "Transfer-Encoding: gzip, chunked\r\n"), 501, "not_implemented"},
+        {POST("/echo", "Transfer-Encoding: chunked\r\n") "x\r\n", 400, "invalid_request"},
+        {POST("/echo", "Transfer-Encoding: chunked\r\n") "3\r\nabcd\r\n", 400, "invalid_request"},
+        {POST("/echo", "Transfer-Encoding: chunked\r\n") "0\r\nA b: c\r\n\r\n", 400,
+         "invalid_request"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buf all = {0};
+        buf_str(&all, GET("/now")); /* what came before it is answered, what comes after is not */
+        buf_str(&all, cases[i].bytes);
+        buf_str(&all, GET("/now") GET("/now"));
+        assert_int_equal(client_write(&client, all.data, all.len), all.len);
+        expect(&client, 200, "now");
+        expect_refusal(&client, cases[i].status, cases[i].code);
+        buf_close(&all);
+    }
+}
+
+static void a_nul_is_refused(void **state)
+{
+    (void)state;
+    static const char bytes[] = "GET /now HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n" GET("/now");
+    assert_int_equal(client_write(&client, bytes, sizeof bytes - 1), sizeof bytes - 1);
+    expect_refusal(&client, 400, "invalid_request");
+}
+
+static void heads_that_are_too_long_are_refused(void **state)
+{
+    (void)state;
+    struct buf all = {0};
+    buf_str(&all, "GET /now HTTP/1.1\r\nHost: x\r\n");
+    for (int i = 0; i < 101; i++)
+        buf_printf(&all, "X-%d: y\r\n", i);
+    buf_lit(&all, "\r\n");
+    assert_int_equal(client_write(&client, all.data, all.len), all.len);
+    expect_refusal(&client, 431, "headers_too_large");
+    all.len = 0;
+    buf_str(&all, "GET /now HTTP/1.1\r\nHost: x\r\nX: ");
+    while (all.len < 40000)
+        buf_char(&all, 'x');
+    assert_int_equal(client_write(&client, all.data, all.len), all.len);
+    expect_refusal(&client, 431, "headers_too_large");
+    all.len = 0;
+    buf_str(&all, "GET /");
+    while (all.len < 17000)
+        buf_char(&all, 'x');
+    for (size_t at = 0; at < all.len; at += 100) { /* a little at a time */
+        size_t len = all.len - at < 100 ? all.len - at : 100;
+        if (client_write(&client, all.data + at, len) != len)
+            break;
+        site_turn(&site, 1);
+    }
+    expect_refusal(&client, 431, "headers_too_large");
+    buf_close(&all);
+}
+
+int main(void)
+{
+#define CONN_TEST(claim) cmocka_unit_test_setup_teardown(claim, open_site, close_site)
+    const struct CMUnitTest tests[] = {
+        CONN_TEST(a_connection_serves_one_request_after_the_other),
+        CONN_TEST(each_answer_has_an_id_of_its_own_and_a_date),
+        CONN_TEST(head_is_answered_like_get_without_the_body),
+        CONN_TEST(unknown_paths_and_methods_do_not_end_a_connection),
+        CONN_TEST(a_target_may_be_a_url),
+        CONN_TEST(http_1_0_closes_unless_it_is_asked_not_to),
+        CONN_TEST(connection_close_ends_it_after_the_answer),
+        CONN_TEST(bytes_after_the_last_request_do_not_undo_its_answer),
+        CONN_TEST(pipelined_answers_are_in_order_though_the_first_one_waits),
+        CONN_TEST(hundreds_of_requests_in_one_packet_are_all_answered),
+        CONN_TEST(pipelined_requests_survive_a_client_that_reads_late),
+        CONN_TEST(a_long_queue_of_one_client_does_not_hold_up_another),
+        CONN_TEST(empty_lines_between_requests_are_skipped),
+        CONN_TEST(requests_cut_at_any_byte_are_the_same_requests),
+        CONN_TEST(requests_may_come_a_byte_at_a_time),
+        CONN_TEST(heads_and_bodies_of_any_size_fit_their_blocks),
+        CONN_TEST(a_body_up_to_its_limit_is_taken_and_a_longer_one_refused),
+        CONN_TEST(a_body_without_end_is_cut_off),
+        CONN_TEST(a_body_that_is_refused_is_not_kept),
+        CONN_TEST(a_client_that_asks_first_is_told_to_go_on),
+        CONN_TEST(a_client_that_does_not_wait_needs_no_permission),
+        CONN_TEST(a_client_that_asks_first_is_refused_before_it_sends),
+        CONN_TEST(what_is_not_http_is_refused_and_ends_the_connection),
+        CONN_TEST(a_nul_is_refused),
+        CONN_TEST(heads_that_are_too_long_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

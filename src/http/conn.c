@@ -148,9 +148,10 @@ static void linger(struct conn *c)
 static bool answer_sent(struct conn *c)
 {
     struct request *r = c->request;
-    bool close = r->answer.close, whole = r->accepted;
+    bool close = r->answer.close;
+    bool unread = !r->accepted || (c->in && c->in->at < c->in->len);
     release_request(c);
-    if (close && !whole && !c->ended) {
+    if (close && unread && !c->ended) {
         linger(c);
         return false;
     }

@@ -149,7 +149,8 @@ static bool answer_sent(struct conn *c)
 {
     struct request *r = c->request;
     bool close = r->answer.close;
-    bool unread = !r->accepted || (c->in && c->in->at < c->in->len);
+    /* If other events were waited for, more may have arrived meanwhile. */
+    bool unread = !r->accepted || c->events != EPOLLIN || (c->in && c->in->at < c->in->len);
     release_request(c);
     if (close && unread && !c->ended) {
         linger(c);

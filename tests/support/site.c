@@ -13,6 +13,7 @@
 #include "http/stream.h"
 
 #define PASS_STEP_US 50000
+#define BYTES_MAX ((size_t)2 << 20)
 #define TURNS 6 /* that settle whatever one event of a client leads to */
 
 /* ---- the application ---- */
@@ -71,7 +72,7 @@ static void bytes_sent(void *data)
 
 static void bytes(struct request *r)
 {
-    size_t n = strtoul(r->segment.data, NULL, 10) % ((size_t)64 << 20);
+    size_t n = strtoul(r->segment.data, NULL, 10) % BYTES_MAX;
     struct bytes *b = malloc(sizeof *b + n);
     hf_check(b);
     b->site = site_of(r);
@@ -162,7 +163,7 @@ static const struct stream_source source = {.seq = topic_seq, .encode = topic_en
 
 /* ---- the site ---- */
 
-void site_open(struct site *s, bool with_key)
+void site_open(struct site *s)
 {
     struct hf_err err = {0};
     static const int64_t noon_us = INT64_C(1790000000000000);
@@ -170,9 +171,7 @@ void site_open(struct site *s, bool with_key)
     pthread_mutex_init(&s->lock, NULL);
     clock_fake_init(&s->clock, noon_us);
     s->metrics = metrics_new();
-    if (with_key)
-        hf_check(
-            access_add_key(&s->access, SCOPE_SELLER, SITE_KEY, strlen(SITE_KEY), "test", &err));
+    hf_check(access_add_key(&s->access, SCOPE_SELLER, SITE_KEY, strlen(SITE_KEY), "test", &err));
     s->app = (struct http_app){.request_size = sizeof(struct work),
                                .routes = routes,
                                .streams = &source,
@@ -274,11 +273,16 @@ void client_open(struct client *c, struct site *s, int room)
     loop_adopt(s->loop, fds[1], NULL, false);
 }
 
-void client_close(struct client *c)
+void client_leave(struct client *c)
 {
     if (c->fd >= 0)
         (void)close(c->fd);
     c->fd = -1;
+}
+
+void client_close(struct client *c)
+{
+    client_leave(c);
     buf_close(&c->in);
     free(c->last);
     c->last = NULL;

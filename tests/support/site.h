@@ -36,8 +36,7 @@ struct site {
     size_t bodies; /* answers of /bytes that have not been given back */
 };
 
-/* Opens the site, without a key or with one. */
-void site_open(struct site *s, bool with_key);
+void site_open(struct site *s);
 /* Finishes all work, then closes all connections. */
 void site_close(struct site *s);
 /* Gives the loop `n` turns. */
@@ -75,6 +74,8 @@ struct reply {
 
 /* `room`: how much of an answer the sockets hold; 0: as much as usual. */
 void client_open(struct client *c, struct site *s, int room);
+/* Closes the socket; what has been received stays. */
+void client_leave(struct client *c);
 void client_close(struct client *c);
 /* Sends as much as the socket takes.  Returns how much that is. */
 size_t client_write(struct client *c, const char *data, size_t len);

@@ -488,7 +488,10 @@ static void discard(struct conn *c)
 
 void conn_event(struct conn *c, uint32_t events)
 {
-    if (events & (EPOLLHUP | EPOLLERR)) {
+    /* A lingering connection has ended its own direction, so the client's end is a hang-up; what
+     * the client sent before it is still to be discarded. */
+    bool gone = events & EPOLLERR || (events & EPOLLHUP && c->state != CONN_LINGER);
+    if (gone) {
         conn_close(c);
         return;
     }

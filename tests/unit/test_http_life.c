@@ -263,6 +263,20 @@ static void a_refused_client_that_keeps_sending_is_cut_off_after_2_s(void **stat
     assert_gone();
 }
 
+static void a_refused_client_that_sends_more_and_half_closes_reads_the_refusal(void **state)
+{
+    (void)state;
+    client_send(&client, "GET /now HTTP/1.1\r\n\r\n");
+    site_turn(&site, 3);
+    for (int i = 0; i < 150; i++)
+        client_send(&client, GET("/now"));
+    client_finish(&client);
+    expect(&client, 400, NULL);
+    receive(&client);
+    assert_true(client.ended && !client.failed);
+    assert_gone();
+}
+
 static void all_deadlines_hold_after_the_clock_jumped(void **state)
 {
     (void)state;
@@ -338,6 +352,7 @@ int main(void)
         SITE_TEST(a_body_that_trickles_is_refused_after_30_s),
         SITE_TEST(work_has_no_deadline),
         SITE_TEST(a_refused_client_that_keeps_sending_is_cut_off_after_2_s),
+        SITE_TEST(a_refused_client_that_sends_more_and_half_closes_reads_the_refusal),
         SITE_TEST(all_deadlines_hold_after_the_clock_jumped),
         SITE_TEST(a_server_may_end_with_connections_in_every_state),
     };

@@ -311,6 +311,7 @@ $(MHD_PEERS): PEER_LIBS = $(call ask,MHD_LIBS,--libs libmicrohttpd)
 $(call objects,$(MHD_PEER_SOURCES)): | build/packages/bench
 
 $(filter %/fuzz_http_parse,$(FUZZERS)): $(call objects,tests/support/transcript.c)
+$(filter %/fuzz_http_conn,$(FUZZERS)): $(call objects,tests/support/site.c)
 $(FUZZERS): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)
 	$(call say,LINK) $(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(B)/core.a $(LIB_LIBS) -o $@

@@ -72,7 +72,7 @@ static void bytes_sent(void *data)
 
 static void bytes(struct request *r)
 {
-    size_t n = strtoul(r->segment.data, NULL, 10) % BYTES_MAX;
+    size_t n = strtoul(r->segment.data, NULL, 10) % site_of(r)->bytes_max;
     struct bytes *b = malloc(sizeof *b + n);
     hf_check(b);
     b->site = site_of(r);
@@ -170,6 +170,7 @@ void site_open(struct site *s)
     memset(s, 0, sizeof *s);
     pthread_mutex_init(&s->lock, NULL);
     clock_fake_init(&s->clock, noon_us);
+    s->bytes_max = BYTES_MAX;
     s->metrics = metrics_new();
     hf_check(access_add_key(&s->access, SCOPE_SELLER, SITE_KEY, strlen(SITE_KEY), "test", &err));
     s->app = (struct http_app){.request_size = sizeof(struct work),

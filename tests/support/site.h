@@ -29,6 +29,7 @@ struct site {
         int64_t seq;
         size_t padding; /* bytes in each message */
     } topic;
+    size_t bytes_max; /* N of /bytes/N is below this */
     struct http_app app;
     pthread_mutex_t lock; /* of what follows, since a test's thread may finish work */
     struct work *work;    /* requests that wait, the oldest first */

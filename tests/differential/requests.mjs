@@ -16,30 +16,34 @@ const HOSTS = ['x', 'localhost:8080', '', '[::1]:80', 'a-b.example.com', '10.0.0
 const ODD_HOSTS = ['a b', 'a,b', 'a, b', 'a/b', 'u@a', ':80', 'a:b', '[x]', '\xe9', 'x:123456'];
 const FIELDS = ['Accept: */*', 'User-Agent: wrk/4.1', 'Content-Type: application/json', 'Idempotency-Key: "abc"', 'X-Empty:', 'Authorization: Bearer 123=', 'Cookie: a=b; c="d"',
   'Accept-Encoding:gzip, deflate', 'x-tab:\t a\tb \t', 'X_1!#$%&\'*+.^`|~: \xe9\xff', 'Upgrade: h2c', 'TE: trailers', 'Trailer: A', 'Keep-Alive: timeout=5', 'Colon: a:b'];
-const ODD_FIELDS = ['A : b', 'A\t: b', ': b', 'A', 'A b', '(A): b', '\xe9: b', 'A: b\r\n c', 'A: b\r\n\tc: d', 'A: b\0', 'A: \x01b', 'A: b\x7f', 'A: b\rC: d', 'A: b\nC: d', '', ' A: b'];
+const ODD_FIELDS = ['A : b', 'A\t: b', ': b', 'A', 'A b', '(A): b', 'A(: b', 'A@: b', '\xe9: b', 'A: b\r\n c', 'A: b\r\n\tc: d', 'A: b\0', 'A: \x01b', 'A: b\x7f', 'A: b\rC: d', 'A: b\nC: d', '', ' A: b'];
 const CONNECTIONS = ['close', 'keep-alive', 'Close', 'Keep-Alive', 'x, close', 'close, x', 'keep-alive, close', 'close,Keep-Alive', 'keep-alive,CLOSE', 'closed', 'clos e', ',close ,', 'upgrade', 'x,\tkeep-alive', ''];
 const EXPECTS = ['100-continue', '100-Continue', '100-continue', 'x', '', '100-continue, x', '100-continued'];
 const LENGTHS = ['+2', '-2', '2 2', '2, 2', '0x2', '', '18446744073709551616', '99999999999999999999999', '2.', '\xb2', '1e1'];
 const ENCODINGS = ['Chunked', 'gzip, chunked', 'chunked, gzip', 'gzip', 'identity', 'xchunked', 'chunked;q=1', '', 'chunked, chunked', ',chunked', '"chunked"', 'chunked,', 'chunke d'];
-const ODD_SIZES = ['', '00000000000000000001', '00000000000000000003', 'g', '0x2', ' 2', '2 ', '2 ;a', '-2', '00000000000000002', '0000000000000002', '10000000000000000', 'ffffffffffffffff'];
+const ODD_SIZES = ['', 'g', '0x2', ' 2', '2 ', '2 ;a', '-2', '00000000000000002', '0000000000000002', '10000000000000000', 'ffffffffffffffff'];
 const EXTENSIONS = [';a', ';a=b', ';a="b;c"', ';a=b;c'];
 const ODD_EXTENSIONS = [';', ';;', '; a = b', ';\xe9', ';a=\x01', ';a="\r"', ';a=b c'];
 const TRAILERS = ['A: b', 'X-Digest:\t\xe9 ', 'Host: y', 'Connection: close'];
 const ODD_TRAILERS = ['A : b', ' A: b', 'A', ': b', 'Content-Length: 5', 'Transfer-Encoding: chunked', 'A: b\0', 'A: b\n'];
 const BYTES = ['\r', '\n', '\r\n', '\0', ' ', '\t', ':', ';', ',', '0', '1', 'a', '\x7f', '\x80', '\xff', '/', '#', '%'];
+const LENGTH_IN_TRAILERS = 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 1\r\n\r\n'
+  + 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx';
 
+// Returns a function that makes the next connection.
 export function requestMaker(seed) {
   const { below, oneOf } = seededRandom(seed);
   const often = () => below(10) < 9;
   const rarely = () => below(25) === 0;
   const mix = (usual, odd) => oneOf(rarely() ? odd : usual);
 
-  const crlf = () => (below(150) > 0 ? '\r\n' : oneOf(['\n', '\r', '\r\r\n', '\n\r', ' \r\n', '']));
+  const crlf = () => (below(150) > 0 ? '\r\n' : oneOf(['\n', '\r', '\r\r\n', '\n\r', '-\n', '\r-', ' \r\n', '']));
   const space = () => (below(100) > 0 ? ' ' : oneOf(['  ', '\t', '']));
   const letters = (name) => (often() ? name : oneOf([name.toLowerCase(), name.toUpperCase()]));
 
   function chunk(text) {
-    const size = rarely() ? oneOf(ODD_SIZES) : oneOf(['', '', '', '0', '00']) + text.length.toString(16);
+    const digits = text.length.toString(16);
+    const size = rarely() ? oneOf(ODD_SIZES) : rarely() ? digits.padStart(oneOf([16, 17, 20]), '0') : often() ? digits : `0${digits}`;
     const extension = below(8) > 0 ? '' : below(4) > 0 ? oneOf(EXTENSIONS) : oneOf(ODD_EXTENSIONS);
     return (often() ? size : size.toUpperCase()) + extension + crlf();
   }
@@ -57,9 +61,9 @@ export function requestMaker(seed) {
 
   // Returns { fields, content }: how the body is announced, and the body as sent.
   function framing(method) {
-    const body = oneOf(['{}', 'a=b', '\r\n\0\xff', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', '0\r\n\r\n', '\\', 'x'.repeat(300)]);
+    const body = oneOf(['', '{}', 'a=b', '\r\n\0\xff', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n', '0\r\n\r\n', '\\', 'x'.repeat(300)]);
     if (often() && ['GET', 'HEAD', 'DELETE', 'OPTIONS'].includes(method)) return { fields: [], content: '' };
-    const length = `${letters('Content-Length')}: ${oneOf(['', '', '', '0'])}${body.length}`;
+    const length = `${letters('Content-Length')}: ${often() ? '' : '0'}${body.length}${often() ? '' : oneOf([' ', '\t'])}`;
     const encoding = `${letters('Transfer-Encoding')}: chunked`;
     const fields = oneOf([[length], [encoding]]);
     const content = fields[0] === length ? body : chunks(body);
@@ -116,7 +120,7 @@ export function requestMaker(seed) {
   }
 
   return function connection() {
-    let text = request();
+    let text = below(300) > 0 ? request() : LENGTH_IN_TRAILERS + request();
     while (below(4) === 0) text += request();
     if (below(3) === 0) do text = changeBytes(text); while (below(3) === 0);
     return text;

@@ -9,7 +9,8 @@
 
 static void block_free(struct blocks *pool, struct block *b)
 {
-    atomic_fetch_sub_explicit(pool->bytes, sizeof *b + b->cap, memory_order_relaxed);
+    size_t size = sizeof *b + b->cap + pool->extra;
+    atomic_fetch_sub_explicit(pool->bytes, size, memory_order_relaxed);
     free(b);
 }
 
@@ -23,13 +24,13 @@ struct block *block_take(struct blocks *pool, size_t cap)
         return b;
     }
     cap = cap <= BLOCK_SMALL_MAX ? BLOCK_SMALL_MAX : BLOCK_LARGE_MAX;
-    size_t size = sizeof *b + cap;
+    size_t size = sizeof *b + cap + pool->extra;
     if (atomic_fetch_add_explicit(pool->bytes, size, memory_order_relaxed) + size >
         BLOCKS_BYTES_MAX) {
         atomic_fetch_sub_explicit(pool->bytes, size, memory_order_relaxed);
         return NULL;
     }
-    b = malloc(size);
+    b = malloc(sizeof *b + cap);
     hf_check(b);
     b->cap = cap;
     b->at = b->len = 0;

@@ -3,10 +3,12 @@
 #include "http/conn.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,7 +24,6 @@
 #define SEND_US (30 * SECOND_US)  /* until the client takes some more of its answer */
 #define LINGER_US (2 * SECOND_US) /* for a client that keeps sending after its refusal */
 #define ANSWERS_A_TURN 32         /* then the others have their turn */
-#define BODY_OWN_MAX ((size_t)8 * 1024)      /* bodies up to this size are not counted */
 #define BODIES_BYTES_MAX ((size_t)256 << 20) /* of those that are, of all threads */
 
 /* ---- sockets ---- */
@@ -34,6 +35,13 @@ ssize_t conn_write(struct conn *c, const struct iovec *parts, int n)
     const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts,
                                    .msg_iovlen = (size_t)n};
     return sendmsg(c->fd, &message, MSG_NOSIGNAL);
+}
+
+/* How much of what was sent the client has not taken yet. */
+static int unacknowledged(const struct conn *c)
+{
+    int n = 0;
+    return ioctl(c->fd, SIOCOUTQ, &n) == 0 ? n : 0;
 }
 
 static bool try_again(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
@@ -78,21 +86,26 @@ void conn_start(struct conn *c, struct loop *l)
         conn_close(c); /* the kernel has no memory for it */
 }
 
+static void count_completed(struct request *r)
+{
+    if (r->accepted && !r->completed)
+        counter_add(&r->server->completed, 1);
+    r->completed = true;
+}
+
 static void release_request(struct conn *c)
 {
     struct server *s = c->loop->server;
     struct request *r = c->request;
     if (!r)
         return;
-    bool accepted = r->accepted;
+    count_completed(r);
     if (r->large)
         atomic_fetch_sub(&s->large, 1);
     if (r->body_counted)
         atomic_fetch_sub(&s->body_bytes, r->body_counted);
     c->request = NULL;
     request_release(&c->loop->requests, r);
-    if (accepted)
-        counter_add(&s->completed, 1);
 }
 
 static void give_block(struct conn *c)
@@ -114,12 +127,19 @@ static void hang_up(struct conn *c)
     c->fd = -1;
 }
 
+static void unblock(struct conn *c)
+{
+    atomic_fetch_sub(&c->loop->server->n_blocked, c->blocked);
+    c->blocked = false;
+}
+
 void conn_close(struct conn *c)
 {
     struct loop *l = c->loop;
     hang_up(c);
     if (c->request && c->request->waits)
         return;
+    unblock(c);
     if (c->stream)
         stream_close(c->stream);
     conn_request_over(c);
@@ -134,13 +154,17 @@ void conn_close(struct conn *c)
 
 /* ---- answers ---- */
 
-/* Ends the sending direction, and for LINGER_US discards whatever else the client sends: closed at
- * once, the socket would tell the client to forget the answer. */
-static void linger(struct conn *c)
+void conn_finish(struct conn *c)
 {
+    if (c->ended) {
+        conn_close(c);
+        return;
+    }
+    if (c->stream)
+        stream_close(c->stream);
+    give_block(c);
     (void)shutdown(c->fd, SHUT_WR);
     c->state = CONN_LINGER;
-    give_block(c);
     conn_set_deadline(c, LINGER_US);
     conn_watch(c, EPOLLIN);
 }
@@ -149,19 +173,36 @@ static bool answer_sent(struct conn *c)
 {
     struct request *r = c->request;
     bool close = r->answer.close;
-    /* If other events were waited for, more may have arrived meanwhile. */
-    bool unread = !r->accepted || c->events != EPOLLIN || (c->in && c->in->at < c->in->len);
+    unblock(c);
     release_request(c);
-    if (close && unread && !c->ended) {
-        linger(c);
-        return false;
-    }
     if (close) {
-        conn_close(c);
+        conn_finish(c);
         return false;
     }
     c->state = CONN_HEAD;
     return true;
+}
+
+/* The socket takes no more of the answer for now. */
+static void block_on_client(struct conn *c)
+{
+    atomic_fetch_add(&c->loop->server->n_blocked, !c->blocked);
+    c->blocked = true;
+    c->unacknowledged = unacknowledged(c);
+    conn_set_deadline(c, SEND_US);
+    conn_watch(c, EPOLLOUT);
+}
+
+/* The time for an answer has passed.  The socket is reported as writable only when much of its
+ * buffer is free, so a slow reader may have taken something all the same. */
+static void answer_due(struct conn *c)
+{
+    int before = c->unacknowledged, now = unacknowledged(c);
+    c->unacknowledged = now;
+    if (now < before)
+        conn_set_deadline(c, SEND_US);
+    else
+        conn_close(c);
 }
 
 static bool send_answer(struct conn *c)
@@ -182,8 +223,7 @@ static bool send_answer(struct conn *c)
             return false;
         }
         if (sent < 0 && errno != EINTR) {
-            conn_set_deadline(c, SEND_US);
-            conn_watch(c, EPOLLOUT);
+            block_on_client(c);
             return false;
         }
         c->sent += sent > 0 ? (size_t)sent : 0;
@@ -197,6 +237,7 @@ static bool begin_answer(struct conn *c)
     struct request *r = c->request;
     response_write_head(r, c->loop->date);
     server_note_answer(r);
+    count_completed(r);
     if (r->answer.topic && response_has_body(r)) {
         stream_open(c, r->answer.topic);
         return false;
@@ -223,6 +264,8 @@ static bool refuse(struct conn *c, const struct problem *problem, const char *de
     struct request *r = c->request;
     r->server = c->loop->server;
     r->conn = c;
+    if (!r->method && r->head.method.len)
+        request_read_method(r, c->in->data + c->in->at);
     r->answer.close = true;
     answer_problem(r, problem, detail);
     return begin_answer(c);
@@ -238,6 +281,11 @@ static void draining(struct request *r)
 
 static void too_much_at_once(struct request *r) { answer_problem(r, &problem_overloaded, NULL); }
 
+static void too_many_parameters(struct request *r)
+{
+    answer_problem(r, &problem_invalid_request, "query must have at most 16 parameters");
+}
+
 static void too_large(struct request *r)
 {
     char detail[64];
@@ -249,7 +297,7 @@ static void too_large(struct request *r)
 static bool count_body(struct request *r, size_t len)
 {
     atomic_size_t *all = &r->server->body_bytes;
-    if (len <= BODY_OWN_MAX || len <= r->body_counted)
+    if (len <= BLOCK_BODY_FREE || len <= r->body_counted)
         return true;
     size_t more = 2 * len - r->body_counted; /* buffers grow by doubling */
     if (atomic_fetch_add(all, more) + more > BODIES_BYTES_MAX) {
@@ -289,7 +337,7 @@ static bool refuse_unread(struct conn *c)
     return begin_answer(c);
 }
 
-static bool arrived(struct conn *c)
+static bool request_whole(struct conn *c)
 {
     struct request *r = c->request;
     r->accepted = true;
@@ -313,7 +361,7 @@ static bool take_body(struct conn *c)
         if (part.len && !take_part(r, part))
             return refuse_unread(c);
         if (result == PARSE_DONE)
-            return arrived(c);
+            return request_whole(c);
     }
     b->at = b->len = (size_t)(r->text - b->data) + r->head.len; /* the head stays */
     if (c->ended)
@@ -329,21 +377,30 @@ static bool answer_expectation(struct conn *c)
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     const struct iovec part = {(char *)(uintptr_t)go_on, sizeof go_on - 1};
     struct request *r = c->request;
-    if (!r->discards && r->head.has_length && r->head.length > r->body_max) {
-        r->discards = true;
-        r->step = too_large;
-    }
     if (r->discards)
         return refuse_unread(c);
     if (c->in->at < c->in->len) /* it did not wait for the answer */
         return true;
-    if (conn_write(c, &part, 1) == (ssize_t)part.iov_len)
+    ssize_t sent = conn_write(c, &part, 1);
+    if (sent == (ssize_t)part.iov_len || (sent < 0 && try_again())) /* it sends its body in time */
         return true;
     conn_close(c);
     return false;
 }
 
 /* ---- heads ---- */
+
+/* The step that refuses the request for what its head says; NULL: it may go on. */
+static step_fn refusal_of(struct request *r)
+{
+    if (!access_check(r))
+        return r->step;
+    if (server_draining(r->server) && !(r->route && r->route->while_draining))
+        return draining;
+    if (r->n_parameters > PARAMETERS_MAX)
+        return too_many_parameters;
+    return r->head.has_length && r->head.length > r->body_max ? too_large : NULL;
+}
 
 /* The head is whole: routes the request and checks its access. */
 static bool begin(struct conn *c)
@@ -361,12 +418,12 @@ static bool begin(struct conn *c)
     if (!r->cors_origin && stream_is_for_own_page(r))
         r->cors_origin = r->origin.data;
     route_find(r, s->config.app->routes, c->streams_only);
-    if (!access_check(r))
-        r->discards = true;
-    else if (server_draining(s) && !(r->route && r->route->while_draining))
-        r->step = draining;
+    step_fn refusal = refusal_of(r);
+    if (refusal)
+        r->step = refusal;
+    r->discards = refusal != NULL;
     if (!body_begin(&r->body_state, &r->head))
-        return arrived(c);
+        return request_whole(c);
     c->state = CONN_BODY;
     conn_set_deadline(c, BODY_US);
     return !r->head.expects || answer_expectation(c);
@@ -397,7 +454,7 @@ static bool make_room(struct conn *c, size_t cap)
 }
 
 /* Between requests. */
-static bool rest(struct conn *c)
+static bool idle(struct conn *c)
 {
     give_block(c);
     if (c->ended) {
@@ -413,7 +470,7 @@ static bool take_head(struct conn *c)
 {
     struct block *b = c->in;
     if (!b || b->at == b->len)
-        return rest(c);
+        return idle(c);
     struct request *r = c->request;
     if (!r) {
         c->request = r = request_take(&c->loop->requests);
@@ -532,12 +589,19 @@ void conn_resume(struct conn *c)
         advance(c);
 }
 
+/* Some clients send an empty line after a body, which is no request that has begun. */
+static bool only_empty_lines(const struct conn *c)
+{
+    const struct head *h = &c->request->head;
+    return c->state == CONN_HEAD && !h->has_request_line && h->line == c->in->len - c->in->at;
+}
+
 void conn_due(struct conn *c)
 {
     switch (c->state) {
     case CONN_HEAD:
     case CONN_BODY:
-        if (c->request)
+        if (c->request && !only_empty_lines(c))
             (void)refuse(c, &problem_request_timeout, NULL);
         else
             conn_close(c);
@@ -546,6 +610,9 @@ void conn_due(struct conn *c)
         break;
     case CONN_STREAM:
         stream_due(c->stream);
+        break;
+    case CONN_SEND:
+        answer_due(c);
         break;
     default:
         conn_close(c);

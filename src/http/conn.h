@@ -2,8 +2,7 @@
  * order.  Runs on the thread of its loop.
  *
  *   HEAD --whole head--> BODY --whole body--> WAIT --answer--> SEND --sent--> HEAD ...
- *                                                                        --> STREAM
- *                                                                        --> LINGER --> closed
+ *                                               `--> STREAM      `--> LINGER --> closed
  *
  * An idle connection is this struct and nothing else.  From the first byte of a request to the last
  * byte of its answer it has a block (block.h) and a struct request.  Bytes of a following request
@@ -34,10 +33,12 @@ struct conn {
     struct block *in;         /* NULL: nothing has been received */
     struct request *request;  /* NULL: none has begun */
     struct stream *stream;
-    size_t sent;     /* of the answer */
-    int fd;          /* -1: hung up while its request waits */
-    uint32_t events; /* that epoll reports */
+    size_t sent;        /* of the answer */
+    int fd;             /* -1: hung up while its request waits */
+    uint32_t events;    /* that epoll reports */
+    int unacknowledged; /* bytes, when the answer was last looked at */
     uint8_t state;
+    bool blocked;      /* the client does not take its answer */
     bool ended;        /* the client will send no more */
     bool streams_only; /* came in where only streams are served */
     bool knows_peer;
@@ -51,6 +52,9 @@ struct conn *conn_new(int fd, const struct sockaddr *peer, bool streams_only);
 void conn_start(struct conn *c, struct loop *l);
 /* Frees it, whatever it is doing, unless its request waits: then it ends when that is done. */
 void conn_close(struct conn *c);
+/* Everything has been sent.  Ends the sending direction, and for a while discards what the client
+ * still sends: closed at once, the socket could tell the client to forget the answer. */
+void conn_finish(struct conn *c);
 void conn_event(struct conn *c, uint32_t events);
 void conn_resume(struct conn *c); /* its request's pending is done */
 void conn_due(struct conn *c);    /* its deadline has passed */

@@ -92,7 +92,8 @@ static void turn_away(struct loop *l, int fd)
     problem_write(&body, &problem_overloaded, "There are as many connections as there may be.", id);
     buf_char(&body, '}');
     buf_printf(&text,
-               "HTTP/1.1 503 Service Unavailable\r\n%sX-Request-Id: %s\r\nContent-Type: %s\r\n"
+               "HTTP/1.1 503 Service Unavailable\r\n%sX-Content-Type-Options: "
+               "nosniff\r\nX-Request-Id: %s\r\nContent-Type: %s\r\n"
                "Retry-After: 1\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n",
                l->date, id, type_problem, body.len);
     buf_put(&text, body.data, body.len);
@@ -231,7 +232,7 @@ static void take_events(struct loop *l, const struct epoll_event *events, int n)
         if (ptr == l) {
             uint64_t count;
             (void)!read(l->wake_fd, &count, sizeof count);
-            atomic_store(&l->woken, false); /* before the lists are taken */
+            (void)atomic_exchange(&l->woken, false); /* before the lists are taken */
         } else if (is_listener(l->server, ptr)) {
             if (!l->rest_until_us)
                 accept_some(l, ptr);
@@ -283,6 +284,7 @@ bool loop_open(struct loop *l, struct server *server, struct hf_err *err)
     l->now_us = clock_monotonic_us(server->config.clock);
     l->waker.wake = wake;
     l->blocks.bytes = &server->block_bytes;
+    l->blocks.extra = server->config.app->request_size + 2 * BLOCK_BODY_FREE;
     wheel_open(&l->wheel, l->now_us);
     requests_open(&l->requests, server->config.app);
     streams_open(l);
@@ -298,7 +300,8 @@ bool loop_open(struct loop *l, struct server *server, struct hf_err *err)
 void loop_close(struct loop *l)
 {
     take_arrived(l);
-    take_done(l);
+    while (atomic_load(&l->done)) /* a step that goes on may be refused at once */
+        take_done(l);
     for (struct conn *c = l->conns, *next; c; c = next) {
         next = c->next;
         conn_close(c);

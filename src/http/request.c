@@ -152,29 +152,6 @@ static void read_field(struct request *r, const struct field *f)
     }
 }
 
-/* Takes `/path?query` apart. */
-static void read_path(struct request *r, char *path)
-{
-    char *mark = strchr(path, '?');
-    if (mark) {
-        *mark = '\0';
-        r->query = mark + 1;
-    }
-    (void)text_unescape(path);
-    r->path = *path ? path : "/"; /* of `http://host?query` */
-}
-
-void request_read_head(struct request *r, char *text)
-{
-    const struct head *h = &r->head;
-    r->text = text;
-    r->method = cut(text, h->method);
-    text[h->path.at + h->path.len] = '\0';
-    read_path(r, text + h->path.at);
-    for (unsigned i = 0; i < h->n_fields; i++)
-        read_field(r, &h->fields[i]);
-}
-
 /* A parameter's name or value: `+` stands for a space. */
 static void unescape_parameter(char *text)
 {
@@ -183,13 +160,13 @@ static void unescape_parameter(char *text)
     (void)text_unescape(text);
 }
 
-static void read_query(struct request *r)
+static void read_query(struct request *r, char *rest)
 {
-    char *rest = r->query, *part;
-    r->query = NULL;
-    while ((part = strsep(&rest, "&")) && r->n_parameters < PARAMETERS_MAX) {
+    for (char *part; (part = strsep(&rest, "&"));) {
         if (!*part)
             continue;
+        if (r->n_parameters++ >= PARAMETERS_MAX)
+            return;
         char *value = strchr(part, '=');
         if (value)
             *value++ = '\0';
@@ -197,14 +174,40 @@ static void read_query(struct request *r)
             value = part + strlen(part);
         unescape_parameter(part);
         unescape_parameter(value);
-        r->parameters[r->n_parameters++] = (struct parameter){part, value};
+        r->parameters[r->n_parameters - 1] = (struct parameter){part, value};
     }
 }
 
-const char *request_query(struct request *r, const char *name)
+/* Takes `/path?query` apart. */
+static void read_path(struct request *r, char *path)
 {
-    if (r->query)
-        read_query(r);
+    char *query = strchr(path, '?');
+    if (query) {
+        *query++ = '\0';
+        read_query(r, query);
+    }
+    (void)text_unescape(path);
+    r->path = *path ? path : "/"; /* of `http://host?query` */
+}
+
+void request_read_method(struct request *r, char *text)
+{
+    r->text = text;
+    r->method = cut(text, r->head.method);
+}
+
+void request_read_head(struct request *r, char *text)
+{
+    const struct head *h = &r->head;
+    request_read_method(r, text);
+    text[h->path.at + h->path.len] = '\0';
+    read_path(r, text + h->path.at);
+    for (unsigned i = 0; i < h->n_fields; i++)
+        read_field(r, &h->fields[i]);
+}
+
+const char *request_query(const struct request *r, const char *name)
+{
     for (unsigned i = 0; i < r->n_parameters; i++)
         if (strcmp(r->parameters[i].name, name) == 0)
             return r->parameters[i].value;

@@ -31,7 +31,7 @@
 #define BODY_MAX ((size_t)64 * 1024)
 /* A body over its limit is read this much further, so that the client gets to read the refusal. */
 #define BODY_DRAIN_MAX ((size_t)1024 * 1024)
-#define PARAMETERS_MAX 16 /* of a query */
+#define PARAMETERS_MAX 16 /* of a query; with more it is refused */
 
 /* The HTTP statuses that are not problems. */
 enum { HTTP_OK = 200, HTTP_CREATED = 201, HTTP_NO_CONTENT = 204, HTTP_NOT_MODIFIED = 304 };
@@ -48,8 +48,7 @@ struct answer {
     const char *type; /* Content-Type; NULL: no body */
     const void *data; /* the body, valid until the request is released or `sent` is called */
     size_t len;       /* of the body */
-    void (*sent)(
-        void *data); /* called with `owner` when the body is not needed any more; or NULL */
+    void (*sent)(void *owner); /* called when the body is not needed any more; or NULL */
     void *owner;
     const char *why;       /* for the log: the reason of a 500; NULL: not known */
     const char *allow;     /* header Allow; NULL: none */
@@ -90,8 +89,7 @@ struct request {
     struct text origin;        /* Origin */
     unsigned n_keys;           /* how many Idempotency-Key headers there are */
     unsigned n_authorizations; /* how many Authorization headers */
-    char *query;               /* as it was sent, until request_query takes it apart */
-    unsigned n_parameters;
+    unsigned n_parameters;     /* in the query */
 
     /* upload */
     struct buf body;
@@ -102,6 +100,7 @@ struct request {
     bool discards;       /* the request has been refused, so its body is not kept */
     bool large;          /* has one of the few places of server_admit_large */
     bool accepted;       /* arrived whole */
+    bool completed;      /* answered, or given up */
     bool waits;          /* for its pending */
 
     struct answer answer;
@@ -124,7 +123,7 @@ void request_wait(struct request *r, struct pending *pending, step_fn then);
 
 /* A query parameter or header by name, or NULL; of several, the first.  A parameter without `=` has
  * an empty value. */
-const char *request_query(struct request *r, const char *name);
+const char *request_query(const struct request *r, const char *name);
 const char *request_header(const struct request *r, const char *name);
 /* The values of all headers of a name, in order, but at most the last `max` of them.  Returns how
  * many there are in `out`. */
@@ -161,6 +160,8 @@ void request_id_write(struct requests *q, char out[REQUEST_ID_LEN + 1]);
 /* A new request, with an id of its own. */
 struct request *request_take(struct requests *q);
 void request_release(struct requests *q, struct request *r);
+/* Fills in the method alone, of a head that is refused. */
+void request_read_method(struct request *r, char *text);
 /* The head has been read, from `text`, in which names and values may now be ended by NUL.  Fills in
  * method, path, query and the parts of "headers". */
 void request_read_head(struct request *r, char *text);

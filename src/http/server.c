@@ -15,10 +15,10 @@
 
 #define CONNECTIONS_MAX 131072
 #define CONNECTIONS_MIN 64
-#define FILES_RESERVED 128 /* database, log, epoll */
+#define FILES_RESERVED 128 /* database, log; the threads' epoll and eventfd come on top */
 #define LARGE_MAX 8        /* requests that may take much memory at once */
 #define IDLE_POLL_US 5000
-#define STREAM_DRAIN_MS 1000
+#define CLIENT_WAIT_MS 1000 /* for clients to take the last of their answers and streams */
 #define STOP_WAIT_MS 1000
 
 bool server_draining(const struct server *s)
@@ -83,20 +83,22 @@ bool server_admit_large(struct request *r)
 
 /* ---- life ---- */
 
-/* As many connections as files may be open, up to CONNECTIONS_MAX. */
-static size_t connections_max(void)
+/* Raises the limit of open files as far as it goes.  Returns how many of them connections may take,
+ * up to CONNECTIONS_MAX. */
+static size_t files_for_connections(unsigned threads)
 {
+    const rlim_t reserved = FILES_RESERVED + 2 * (rlim_t)threads;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return CONNECTIONS_MIN;
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     (void)getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur >= CONNECTIONS_MAX + FILES_RESERVED)
+    if (limit.rlim_cur >= CONNECTIONS_MAX + reserved)
         return CONNECTIONS_MAX;
-    if (limit.rlim_cur <= CONNECTIONS_MIN + FILES_RESERVED)
+    if (limit.rlim_cur <= CONNECTIONS_MIN + reserved)
         return CONNECTIONS_MIN;
-    return (size_t)(limit.rlim_cur - FILES_RESERVED);
+    return (size_t)(limit.rlim_cur - reserved);
 }
 
 static void metrics_register(struct server *s)
@@ -163,7 +165,7 @@ struct server *server_new(const struct server_config *config, struct hf_err *err
         s->config.access = &access_open;
     if (!config->cors)
         s->config.cors = &cors_off;
-    s->connections_max = connections_max();
+    s->connections_max = files_for_connections(config->threads);
     if (!s->config.streams_max)
         s->config.streams_max = s->connections_max / 3 * 2;
     s->listeners[0] = (struct listener){.fd = config->listen_fd};
@@ -227,10 +229,12 @@ bool server_drain(struct server *s, int wait_ms)
     int64_t began_us = wait_now_us();
     atomic_store(&s->draining, true);
     wake_all(s);
-    while (atomic_load(&s->listening) ||
-           (atomic_load(&s->n_streams) > 0 && wait_now_us() - began_us < STREAM_DRAIN_MS * 1000))
+    bool answered = wait_idle(s, wait_ms);
+    while (
+        (atomic_load(&s->listening) || atomic_load(&s->n_streams) || atomic_load(&s->n_blocked)) &&
+        wait_now_us() - began_us < CLIENT_WAIT_MS * 1000)
         wait_sleep_us(IDLE_POLL_US);
-    return wait_idle(s, wait_ms - (int)((wait_now_us() - began_us) / 1000));
+    return answered;
 }
 
 void server_stop(struct server *s)

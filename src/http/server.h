@@ -8,10 +8,12 @@
  * HTTP threads block on sockets alone: a handler that needs another thread's work waits for a
  * pending (request_wait).  server_drain and server_stop are for the program's main thread.
  *
- * Memory: each connection costs at most CONN_IDLE_BYTES_MAX while it is idle, up to connections_max
- * of them.  What requests need beyond that comes out of budgets of all threads together:
- * BLOCKS_BYTES_MAX (block.h) for heads, BODIES_BYTES_MAX (conn.c) for bodies, MESSAGES_BYTES_MAX
- * (stream_hub.h) for streams.  Where a budget is spent, clients are answered with 503. */
+ * Memory: each connection costs at most CONN_IDLE_BYTES_MAX while it is idle, and there are no more
+ * of them than open files allow.  What requests need beyond that comes out of budgets of all
+ * threads together: BLOCKS_BYTES_MAX (block.h) for requests with their heads, BODIES_BYTES_MAX
+ * (conn.c) for bodies, MESSAGES_BYTES_MAX (stream_hub.h) for streams.  Where a budget is spent,
+ * clients are answered with 503.  Answers that clients do not take have a deadline, but no budget
+ * yet. */
 #ifndef HF_HTTP_SERVER_H
 #define HF_HTTP_SERVER_H
 

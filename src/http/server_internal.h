@@ -16,8 +16,9 @@ struct server {
     atomic_bool listening; /* the listening sockets are open */
     atomic_bool stopping;
     atomic_size_t n_connections, n_streams;
+    atomic_size_t n_blocked;   /* answers that their clients do not take */
     atomic_size_t block_bytes; /* see block.h */
-    atomic_size_t body_bytes;  /* of bodies that do not fit a request's own buffer */
+    atomic_size_t body_bytes;  /* of bodies that are not counted with their block */
     _Atomic int large;         /* requests that may take much memory */
 
     struct counter accepted;    /* requests that arrived whole */

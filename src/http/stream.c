@@ -227,9 +227,13 @@ static void send_all(struct stream *s)
         if (sent == (ssize_t)left)
             sent_whole(s);
     }
-    if (s->over || behind) {
-        counter_add(c->loop->server->dropped, behind);
+    if (behind) {
+        counter_add(c->loop->server->dropped, 1);
         conn_close(c);
+        return;
+    }
+    if (s->over) {
+        conn_finish(c);
         return;
     }
     wait_for_news(s);

@@ -3,7 +3,7 @@
  *
  * Pace: rounds of a loop are at least 112 ms apart, so that with the message that opens a stream no
  * client gets more than ten in a second.  Each message of a round adds 100 us to the pause, up to
- * 2 s, so that streams take a tenth of a core at most: 10,000 readers of a busy topic get a message
+ * 2 s, so that sending takes a tenth of a core at most: 10,000 readers of a busy topic get a message
  * a second each.  The messages of a round leave in slices, between which requests have their turn.
  *
  * Dead clients: a client that shuts down its sending direction counts as gone.  A client whose

@@ -7,9 +7,12 @@
 #include "base/hash.h"
 #include "base/status.h"
 
-/* If more than this many subscribers join a channel between two rounds, they may get the message
- * that was encoded for another of them a moment ago, and the rest with the next round. */
+/* If more than this many subscribers join a channel between two rounds, they may get a message that
+ * was encoded for another of them a moment ago, and the rest with the next round.  Those of them
+ * that no such message serves, and that are FAR behind, begin with a reset, so that a crowd with
+ * many different places cannot keep the loop busy. */
 #define CROWD 32
+#define FAR 1000 /* changes */
 
 struct channel {
     void *topic;
@@ -185,13 +188,18 @@ static struct message *missed_since(struct hub *h, struct channel *c, int64_t af
     size_t slot = c->n_missed < MISSED_MAX ? c->n_missed : c->n_joined % MISSED_MAX;
     for (size_t i = 0; i < c->n_missed; i++) {
         struct message *m = c->missed[i].message;
-        if (c->missed[i].after != after)
-            continue;
-        if (crowd || m->seq == now) {
+        bool same = c->missed[i].after == after;
+        bool covers = c->missed[i].after <= after && after <= m->seq;
+        if (crowd ? covers : same && m->seq == now) {
             *ret_seq = m->seq;
             return message_ref(m);
         }
-        slot = i;
+        if (same)
+            slot = i;
+    }
+    if (crowd && now - after > FAR) {
+        *ret_seq = now;
+        return message_reset(h, now);
     }
     struct message *m = message_since(h, c->topic, after, ret_seq);
     if (!m)

@@ -258,7 +258,7 @@ size_t site_blocks_in_use(const struct site *s)
 {
     size_t free_bytes = 0;
     for (const struct block *b = s->loop->blocks.free; b; b = b->next)
-        free_bytes += sizeof *b + b->cap;
+        free_bytes += sizeof *b + b->cap + s->loop->blocks.extra;
     return atomic_load(&s->server->block_bytes) - free_bytes;
 }
 

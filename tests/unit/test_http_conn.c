@@ -146,6 +146,8 @@ static void http_1_0_closes_unless_it_is_asked_not_to(void **state)
     r = expect(&client, 200, "now");
     assert_true(r.close);
     expect_closed(&client);
+    client_leave(&client);
+    site_turn(&site, 4);
     assert_int_equal(site_connections(&site), 0);
 }
 
@@ -156,6 +158,8 @@ static void connection_close_ends_it_after_the_answer(void **state)
     struct reply r = expect(&client, 200, "now");
     assert_true(r.close);
     expect_closed(&client);
+    client_leave(&client);
+    site_turn(&site, 4);
     assert_int_equal(site_connections(&site), 0);
 }
 
@@ -565,6 +569,29 @@ static void heads_that_are_too_long_are_refused(void **state)
     buf_close(&all);
 }
 
+static void a_head_request_that_is_refused_gets_no_body(void **state)
+{
+    (void)state;
+    struct reply r = {0};
+    client_send(&client, "HEAD /now HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n");
+    site_turn(&site, 4);
+    (void)client_read(&client, 4096);
+    assert_true(client_reply(&client, true, &r));
+    assert_int_equal(r.status, 400);
+    expect_closed(&client);
+}
+
+static void a_query_has_at_most_16_parameters(void **state)
+{
+    (void)state;
+    client_send(&client, GET("/now?a&b&c&d&e&f&g&h&i&j&k&l&m&n&o&p=1"));
+    expect(&client, 200, "now");
+    client_send(&client, GET("/now?a&b&c&d&e&f&g&h&i&j&k&l&m&n&o&p=1&q"));
+    expect(&client, 400, NULL);
+    client_send(&client, GET("/now"));
+    expect(&client, 200, "now");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -593,6 +620,8 @@ int main(void)
         SITE_TEST(a_client_that_asks_first_is_refused_before_it_sends),
         SITE_TEST(what_is_not_http_is_refused_and_ends_the_connection),
         SITE_TEST(a_nul_is_refused),
+        SITE_TEST(a_head_request_that_is_refused_gets_no_body),
+        SITE_TEST(a_query_has_at_most_16_parameters),
         SITE_TEST(heads_that_are_too_long_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

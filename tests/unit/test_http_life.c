@@ -191,6 +191,18 @@ static void an_idle_connection_is_closed_after_30_s(void **state)
     assert_gone();
 }
 
+/* An answer that nobody asked for would be taken for that to the next request. */
+static void an_empty_line_after_a_request_is_not_one_that_has_begun(void **state)
+{
+    (void)state;
+    client_send(&client, GET("/now") "\r\n");
+    expect(&client, 200, "now");
+    site_pass(&site, 31 * SECOND_US);
+    receive(&client);
+    assert_true(client.ended && client.in.len == 0);
+    assert_gone();
+}
+
 static void expect_timeout(struct client *c)
 {
     struct reply r = expect(c, 408, NULL);
@@ -348,6 +360,7 @@ int main(void)
         SITE_TEST(a_client_that_takes_nothing_for_30_s_is_cut_off),
         SITE_TEST(work_of_another_thread_comes_back),
         SITE_TEST(an_idle_connection_is_closed_after_30_s),
+        SITE_TEST(an_empty_line_after_a_request_is_not_one_that_has_begun),
         SITE_TEST(a_head_that_trickles_is_refused_after_30_s),
         SITE_TEST(a_body_that_trickles_is_refused_after_30_s),
         SITE_TEST(work_has_no_deadline),

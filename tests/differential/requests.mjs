@@ -21,7 +21,7 @@ const CONNECTIONS = ['close', 'keep-alive', 'Close', 'Keep-Alive', 'x, close', '
 const EXPECTS = ['100-continue', '100-Continue', '100-continue', 'x', '', '100-continue, x', '100-continued'];
 const LENGTHS = ['+2', '-2', '2 2', '2, 2', '0x2', '', '18446744073709551616', '99999999999999999999999', '2.', '\xb2', '1e1'];
 const ENCODINGS = ['Chunked', 'gzip, chunked', 'chunked, gzip', 'gzip', 'identity', 'xchunked', 'chunked;q=1', '', 'chunked, chunked', ',chunked', '"chunked"', 'chunked,', 'chunke d'];
-const ODD_SIZES = ['', 'g', '0x2', ' 2', '2 ', '2 ;a', '-2', '00000000000000002', '0000000000000002', '10000000000000000', 'ffffffffffffffff'];
+const ODD_SIZES = ['', '', 'g', '0x2', ' 2', '2 ', '2 ;a', '-2', '00000000000000002', '0000000000000002', '10000000000000000', 'ffffffffffffffff'];
 const EXTENSIONS = [';a', ';a=b', ';a="b;c"', ';a=b;c'];
 const ODD_EXTENSIONS = [';', ';;', '; a = b', ';\xe9', ';a=\x01', ';a="\r"', ';a=b c'];
 const TRAILERS = ['A: b', 'X-Digest:\t\xe9 ', 'Host: y', 'Connection: close'];

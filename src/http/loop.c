@@ -232,13 +232,9 @@ static void take_events(struct loop *l, const struct epoll_event *events, int n)
         if (ptr == l) {
             uint64_t count;
             (void)!read(l->wake_fd, &count, sizeof count);
-<<<<<<< HEAD
-            (void)atomic_exchange(&l->woken, false); /* before the lists are taken */
-=======
             /* Before the lists are taken.  An exchange, so that whatever was pushed by a thread
              * that found the loop woken already is seen now. */
             (void)atomic_exchange(&l->woken, false);
->>>>>>> 7914d71 (http: the wake-up of a loop is ordered by an exchange)
         } else if (is_listener(l->server, ptr)) {
             if (!l->rest_until_us)
                 accept_some(l, ptr);

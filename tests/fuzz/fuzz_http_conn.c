@@ -263,7 +263,7 @@ static void answers_are_those_of(const struct play *p, struct visitor *v)
         struct asked a = {0};
         struct reply r;
         enum parse result = next_request(&v->sent, &at, &a);
-        bool answered = take_answer(v, result == PARSE_DONE && is(a.method, "HEAD"), &r);
+        bool answered = take_answer(v, is(a.method, "HEAD"), &r);
         hf_check(!answered || !closed);
         if (answered && result == PARSE_DONE && !(late && r.status == 408) && r.status != 413)
             fits(p, &a, &r);

@@ -3,6 +3,7 @@
 #ifndef HF_TESTS_SUPPORT_SITE_CLAIMS_H
 #define HF_TESTS_SUPPORT_SITE_CLAIMS_H
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,62 @@ static inline void assert_gone(void)
     assert_null(site.loop->conns);
     assert_int_equal(site_blocks_in_use(&site), 0);
     assert_int_equal(site.bodies, 0);
+}
+
+static inline void assert_header(const struct reply *r, const char *name, const char *value)
+{
+    struct text got = reply_header(r, name);
+    if (!got.data || got.len != strlen(value) || memcmp(got.data, value, got.len) != 0)
+        fail_msg("%s is \"%.*s\" instead of \"%s\" in\n%s", name, (int)got.len, got.data, value,
+                 r->head.data);
+}
+
+static inline void expect_nothing(struct client *c)
+{
+    struct reply r;
+    assert_false(client_reply(c, false, &r));
+    assert_int_equal(c->in.len, 0);
+}
+
+/* The server has closed, and the connection is gone. */
+static inline void expect_closed(struct client *c)
+{
+    expect_nothing(c);
+    assert_true(c->ended);
+    assert_false(c->failed);
+}
+
+/* An idle connection has nothing but its struct. */
+static inline void assert_idle(void)
+{
+    assert_int_equal(site_blocks_in_use(&site), 0);
+    for (const struct conn *c = site.loop->conns; c; c = c->next) {
+        assert_null(c->in);
+        assert_null(c->request);
+        assert_null(c->stream);
+        assert_int_equal(c->state, CONN_HEAD);
+    }
+}
+
+/* A refusal: a problem document with a request id, and the end of the connection. */
+static inline void expect_refusal(struct client *c, int status, const char *code)
+{
+    char wanted[64];
+    struct reply r = expect(c, status, NULL);
+    assert_true(r.close);
+    assert_header(&r, "Content-Type", "application/problem+json");
+    struct text id = reply_header(&r, "X-Request-Id");
+    assert_int_equal(id.len, REQUEST_ID_LEN);
+    assert_non_null(memmem(r.body.data, r.body.len, id.data, id.len));
+    (void)snprintf(wanted, sizeof wanted, "\"code\":\"%s\"", code);
+    if (!memmem(r.body.data, r.body.len, wanted, strlen(wanted)))
+        fail_msg("%s is not in %s", wanted, r.body.data);
+    expect_closed(c); /* nothing further is answered */
+    assert_int_equal(site_blocks_in_use(&site), 0);
+    client_close(c);
+    site_turn(&site, 2);
+    assert_int_equal(site_connections(&site), 0);
+    client_open(c, &site, 0);
 }
 
 #endif

@@ -1,66 +1,10 @@
 /* Whole connections, from the bytes of a client to the bytes of the answers (support/site.h):
- * keep-alive, pipelining, bodies, expectations and refusals. */
+ * keep-alive, pipelining, bytes that come slowly, and refusals. */
 #include "support/fixtures.h"
 
 #include <stdio.h>
 
 #include "support/site_claims.h"
-
-static void assert_header(const struct reply *r, const char *name, const char *value)
-{
-    struct text got = reply_header(r, name);
-    if (!got.data || got.len != strlen(value) || memcmp(got.data, value, got.len) != 0)
-        fail_msg("%s is \"%.*s\" instead of \"%s\" in\n%s", name, (int)got.len, got.data, value,
-                 r->head.data);
-}
-
-static void expect_nothing(struct client *c)
-{
-    struct reply r;
-    assert_false(client_reply(c, false, &r));
-    assert_int_equal(c->in.len, 0);
-}
-
-/* The server has closed, and the connection is gone. */
-static void expect_closed(struct client *c)
-{
-    expect_nothing(c);
-    assert_true(c->ended);
-    assert_false(c->failed);
-}
-
-/* An idle connection has nothing but its struct. */
-static void assert_idle(void)
-{
-    assert_int_equal(site_blocks_in_use(&site), 0);
-    for (const struct conn *c = site.loop->conns; c; c = c->next) {
-        assert_null(c->in);
-        assert_null(c->request);
-        assert_null(c->stream);
-        assert_int_equal(c->state, CONN_HEAD);
-    }
-}
-
-/* A refusal: a problem document with a request id, and the end of the connection. */
-static void expect_refusal(struct client *c, int status, const char *code)
-{
-    char wanted[64];
-    struct reply r = expect(c, status, NULL);
-    assert_true(r.close);
-    assert_header(&r, "Content-Type", "application/problem+json");
-    struct text id = reply_header(&r, "X-Request-Id");
-    assert_int_equal(id.len, REQUEST_ID_LEN);
-    assert_non_null(memmem(r.body.data, r.body.len, id.data, id.len));
-    (void)snprintf(wanted, sizeof wanted, "\"code\":\"%s\"", code);
-    if (!memmem(r.body.data, r.body.len, wanted, strlen(wanted)))
-        fail_msg("%s is not in %s", wanted, r.body.data);
-    expect_closed(c); /* nothing further is answered */
-    assert_int_equal(site_blocks_in_use(&site), 0);
-    client_close(c);
-    site_turn(&site, 2);
-    assert_int_equal(site_connections(&site), 0);
-    client_open(c, &site, 0);
-}
 
 /* ---- requests one after the other ---- */
 
@@ -355,143 +299,6 @@ static void heads_and_bodies_of_any_size_fit_their_blocks(void **state)
     buf_close(&body);
 }
 
-/* ---- bodies ---- */
-
-static void a_request_knows_its_path_after_a_body_in_many_parts(void **state)
-{
-    (void)state;
-    client_send(&client, POST("/wait/the-name-of-it", "Content-Length: 20000\r\n"));
-    for (int i = 0; i < 200; i++) {
-        site_turn(&site, 2);
-        char part[101];
-        memset(part, 'x', 100);
-        part[100] = '\0';
-        client_send(&client, part);
-    }
-    site_turn(&site, 6);
-    assert_true(site_finish(&site, "the-name-of-it"));
-    expect(&client, 200, "waited the-name-of-it");
-}
-
-static void a_body_up_to_its_limit_is_taken_and_a_longer_one_refused(void **state)
-{
-    (void)state;
-    struct buf all = {0};
-    for (size_t len = BODY_MAX - 1; len <= BODY_MAX + 1; len++) {
-        all.len = 0;
-        buf_printf(&all, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", len);
-        for (size_t i = 0; i < len; i++)
-            buf_char(&all, 'b');
-        buf_str(&all, GET("/now"));
-        for (size_t at = 0; at < all.len; site_turn(&site, 30))
-            at += client_write(&client, all.data + at, all.len - at);
-        struct reply r = expect(&client, len <= BODY_MAX ? 201 : 413, NULL);
-        assert_int_equal(r.body.len == len, len <= BODY_MAX);
-        assert_false(r.close); /* the body was read to its end, so the connection goes on */
-        expect(&client, 200, "now");
-    }
-    assert_idle();
-    buf_close(&all);
-}
-
-/* Sends `len` bytes in chunks, as long as the server takes them. */
-static size_t send_without_end(struct client *c, size_t len)
-{
-    char chunk[4096 + 8];
-    size_t sent = 0;
-    (void)snprintf(chunk, sizeof chunk, "1000\r\n");
-    memset(chunk + 6, 'x', 4096);
-    memcpy(chunk + 6 + 4096, "\r\n", 2);
-    for (int idle = 0; sent < len && idle < 5;) {
-        size_t n = client_write(c, chunk + sent % 4104, 4104 - sent % 4104);
-        sent += n;
-        site_turn(&site, 2);
-        idle = n ? 0 : idle + 1;
-    }
-    return sent;
-}
-
-static void a_body_without_end_is_cut_off(void **state)
-{
-    (void)state;
-    client_send(&client, POST("/echo", "Transfer-Encoding: chunked\r\n"));
-    (void)send_without_end(&client, 2 * BODY_DRAIN_MAX);
-    assert_true(site.loop->conns->state == CONN_LINGER);
-    expect_refusal(&client, 413, "body_too_large");
-    client_send(&client, POST("/seller", "Transfer-Encoding: chunked\r\n"));
-    (void)send_without_end(&client, 2 * BODY_DRAIN_MAX);
-    expect_refusal(&client, 401, "unauthorized");
-}
-
-static void a_body_that_is_refused_is_not_kept(void **state)
-{
-    (void)state;
-    client_send(&client, POST("/seller", "Content-Length: 20000\r\n"));
-    for (int i = 0; i < 19; i++) {
-        char part[1001];
-        memset(part, 'x', 1000);
-        part[1000] = '\0';
-        client_send(&client, part);
-        site_turn(&site, 2);
-        assert_int_equal(site.loop->conns->request->body.len, 0);
-    }
-    client_close(&client);
-    site_turn(&site, 2);
-    assert_int_equal(site_connections(&site), 0);
-}
-
-/* ---- Expect: 100-continue ---- */
-
-#define EXPECT "Expect: 100-continue\r\n"
-
-static void a_client_that_asks_first_is_told_to_go_on(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 3; i++) {
-        client_send(&client, POST("/echo", EXPECT "Content-Length: 5\r\n"));
-        struct reply r = expect(&client, 100, "");
-        assert_int_equal(r.head.len, strlen("HTTP/1.1 100 Continue\r\n"));
-        expect_nothing(&client);
-        client_send(&client, "hello");
-        expect(&client, 201, "hello");
-        client_send(&client, POST("/echo", EXPECT "Transfer-Encoding: chunked\r\n"));
-        expect(&client, 100, "");
-        client_send(&client, "2\r\nab\r\n0\r\n\r\n");
-        expect(&client, 201, "ab");
-    }
-    assert_idle();
-}
-
-static void a_client_that_does_not_wait_needs_no_permission(void **state)
-{
-    (void)state;
-    client_send(&client, POST("/echo", EXPECT "Content-Length: 5\r\n") "hello" GET("/now"));
-    expect(&client, 201, "hello");
-    expect(&client, 200, "now");
-    client_send(&client, POST("/echo", EXPECT "Content-Length: 0\r\n")); /* nothing to permit */
-    expect(&client, 201, "");
-    client_send(&client, "POST /echo HTTP/1.0\r\n" EXPECT "Content-Length: 2\r\n\r\n");
-    expect_nothing(&client); /* HTTP/1.0 has no such answer */
-    client_send(&client, "ok");
-    expect(&client, 201, "ok");
-}
-
-static void a_client_that_asks_first_is_refused_before_it_sends(void **state)
-{
-    (void)state;
-    client_send(&client, POST("/echo", EXPECT "Content-Length: 65537\r\n"));
-    expect_refusal(&client, 413, "body_too_large");
-    client_send(&client, POST("/seller", EXPECT "Content-Length: 5\r\n"));
-    expect_refusal(&client, 401, "unauthorized");
-    client_send(&client, POST("/echo", "Expect: 200-ok\r\nContent-Length: 5\r\n"));
-    expect_refusal(&client, 417, "expectation_failed");
-    client_send(&client, POST("/seller", EXPECT "Authorization: Bearer " SITE_KEY
-                                                "\r\nContent-Length: 5\r\n"));
-    expect(&client, 100, "");
-    client_send(&client, "hello");
-    expect(&client, 201, "hello");
-}
-
 /* ---- refusals ---- */
 
 static void what_is_not_http_is_refused_and_ends_the_connection(void **state)
@@ -611,13 +418,6 @@ int main(void)
         SITE_TEST(requests_cut_at_any_byte_are_the_same_requests),
         SITE_TEST(requests_may_come_a_byte_at_a_time),
         SITE_TEST(heads_and_bodies_of_any_size_fit_their_blocks),
-        SITE_TEST(a_request_knows_its_path_after_a_body_in_many_parts),
-        SITE_TEST(a_body_up_to_its_limit_is_taken_and_a_longer_one_refused),
-        SITE_TEST(a_body_without_end_is_cut_off),
-        SITE_TEST(a_body_that_is_refused_is_not_kept),
-        SITE_TEST(a_client_that_asks_first_is_told_to_go_on),
-        SITE_TEST(a_client_that_does_not_wait_needs_no_permission),
-        SITE_TEST(a_client_that_asks_first_is_refused_before_it_sends),
         SITE_TEST(what_is_not_http_is_refused_and_ends_the_connection),
         SITE_TEST(a_nul_is_refused),
         SITE_TEST(a_head_request_that_is_refused_gets_no_body),

@@ -16,7 +16,7 @@
 
 #define QUEUE_LEN_MAX 16384
 #define BATCH_LEN_MAX 1024
-#define WORKER_CACHE_KIB 65536
+#define WORKER_CACHE_KIB 8192
 #define FIRST_READER 3 /* threads before the readers: loader, keeper, drawer */
 #define FIRST_WORKER (FIRST_READER + READERS)
 #define REFUSE_MARGIN_MS 250 /* a hold that ends sooner is no reason to refuse from the view */

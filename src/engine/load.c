@@ -19,15 +19,25 @@ static void on_area(void *ctx, uint32_t index, int64_t held, int64_t booked)
 
 static void on_hold(void *ctx, const struct hold_row *row) { event_load_hold(ctx, row); }
 
-static enum hf_status load_state(struct ledger *l, struct event *e, struct hf_err *err)
+static void on_head(void *ctx, uint32_t index, int64_t seq) { event_load_head(ctx, index, seq); }
+
+/* Stored heads are at most this many seqs behind, unless the ledger is of a version without them.
+ */
+static int64_t heads_lag_max(const struct event *e)
 {
-    int64_t key = e->def->id.key;
-    enum hf_status status = ledger_event_state(l, key, &e->status_draft, on_area, e, err);
-    if (status != HF_OK)
+    return 2 * ((int64_t)e->def->n_seats / HEADS_CHUNK + 2) * HEADS_EVERY;
+}
+
+/* Who holds a seat follows from the live holds. */
+static enum hf_status load_state(struct ledger *l, struct event *e, int64_t seq, struct hf_err *err)
+{
+    int64_t key = e->def->id.key, heads_seq = 0;
+    enum hf_status status;
+    if ((status = ledger_event_state(l, key, &e->status_draft, on_area, e, err)) != HF_OK ||
+        (status = ledger_seats_read(l, key, 0, UINT32_MAX, on_seat, e, err)) != HF_OK ||
+        (status = ledger_heads_read(l, key, e->def->n_seats, on_head, e, &heads_seq, err)) != HF_OK)
         return status;
-    status = ledger_seats_read(l, key, 0, UINT32_MAX, on_seat, e, err);
-    if (status != HF_OK)
-        return status;
+    e->heads_due = seq - heads_seq > heads_lag_max(e);
     return ledger_holds_active(l, key, on_hold, e, err);
 }
 
@@ -45,7 +55,7 @@ static enum hf_status load_event(struct ledger *l, int64_t key, struct event **r
     status = ledger_event_read(l, key, &def, &clock, err);
     if (status == HF_OK && def) {
         e = event_new(def, &clock);
-        status = load_state(l, e, err);
+        status = load_state(l, e, clock.seq, err);
     }
     ledger_rollback(l);
     if (status != HF_OK) {
@@ -65,7 +75,7 @@ enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, 
     enum hf_status status = ledger_lock(l, &clock, 1, &now, err);
     if (status != HF_OK)
         return status;
-    status = load_state(l, e, err);
+    status = load_state(l, e, clock.seq, err);
     if (status != HF_OK)
         return status;
     view_reloaded(view, e, &clock);

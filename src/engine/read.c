@@ -72,7 +72,14 @@ static enum verdict read_holds(struct ledger *l, const struct event *e, struct h
     return VERDICT_OK;
 }
 
-static enum verdict read_audit(struct ledger *l, const struct event *e, struct audit_page *p,
+static struct seat_chain chain_of(struct event *e, uint32_t seat)
+{
+    struct seat_chain chain = {.event = e->def->id.key, .seat = seat};
+    chain.head = event_seat_head(e, seat, &chain.seq);
+    return chain;
+}
+
+static enum verdict read_audit(struct ledger *l, struct event *e, struct audit_page *p,
                                struct hf_err *err)
 {
     if (p->hold.key) { /* the caller has to know the whole id of the hold */
@@ -82,9 +89,12 @@ static enum verdict read_audit(struct ledger *l, const struct event *e, struct a
         if (verdict != VERDICT_OK)
             return verdict;
     }
+    struct seat_chain chain;
+    if (p->seat >= 0)
+        chain = chain_of(e, (uint32_t)p->seat);
     const struct audit_query query = {.event = e->def->id.key,
                                       .after = p->after,
-                                      .seat = p->seat,
+                                      .seat = p->seat >= 0 ? &chain : NULL,
                                       .hold = p->hold.key,
                                       .limit = p->limit + 1};
     p->entries = hf_alloc(query.limit * sizeof *p->entries);
@@ -141,14 +151,15 @@ static enum hf_status judge_past(struct ledger *l, struct seat_past *past, bool 
     return HF_OK;
 }
 
-static enum verdict read_seat(struct ledger *l, const struct event *e, uint32_t seat,
+static enum verdict read_seat(struct ledger *l, struct event *e, uint32_t seat,
                               struct seat_past *past, int64_t now, struct hf_err *err)
 {
     bool is_now = !past->at || past->at >= now;
     if (is_now)
         past->at = now;
-    enum hf_status status = ledger_audit_seat(l, e->def->id.key, seat, past->at,
-                                              SEAT_HISTORY_MAX + 1, past->history, &past->n, err);
+    const struct seat_chain chain = chain_of(e, seat);
+    enum hf_status status =
+        ledger_audit_seat(l, &chain, past->at, SEAT_HISTORY_MAX + 1, past->history, &past->n, err);
     if (status != HF_OK)
         return verdict_of(status);
     past->more = past->n > SEAT_HISTORY_MAX;

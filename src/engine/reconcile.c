@@ -7,6 +7,7 @@
  * Between rounds the thread asks whether the gate answers, so that a lost one is used again and an
  * idle server notices that it is gone. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/wait.h"
@@ -47,16 +48,23 @@ bool reconciler_is_stopping(struct reconciler *r) { return reconciler_pause(r, 0
 /* ---- the view ---- */
 
 struct slice {
+    const struct view *view;
     const struct event *event;
     uint32_t next, last; /* seats before `next` have been compared */
+    VEC(int64_t) holds;  /* of the held seats in between; a hold may be listed several times */
     bool same;           /* no difference so far */
 };
 
-/* The ledger lists only the seats that are not available: those before `until` are. */
-static void compare_free(struct slice *s, uint32_t until)
+/* The ledger lists only the seats that have a row: those before `until` are available or held. */
+static void compare_others(struct slice *s, uint32_t until)
 {
-    for (; s->next < until; s->next++)
-        s->same &= s->event->seats[s->next].status == SEAT_AVAILABLE;
+    for (; s->next < until; s->next++) {
+        enum seat_status status = (enum seat_status)s->event->seats[s->next].status;
+        int64_t hold = seat_hold(s->event, s->next);
+        s->same &= !seat_has_row(status);
+        if (status == SEAT_HELD && (!s->holds.n || s->holds.v[s->holds.n - 1] != hold))
+            *vec_push(&s->holds) = hold;
+    }
 }
 
 static void compare_seat(void *ctx, uint32_t index, enum seat_status status, int64_t hold)
@@ -64,9 +72,19 @@ static void compare_seat(void *ctx, uint32_t index, enum seat_status status, int
     struct slice *s = ctx;
     if (index > s->last || index < s->next)
         return;
-    compare_free(s, index);
-    s->same &= s->event->seats[index].status == status && s->event->seats[index].hold == hold;
+    compare_others(s, index);
+    s->same &= s->event->seats[index].status == status && seat_hold(s->event, index) == hold;
     s->next = index + 1;
+}
+
+/* The hold that the view gives a seat to must be live, and list the same seats. */
+static void compare_hold(void *ctx, size_t i, const struct hold_row *row)
+{
+    struct slice *s = ctx;
+    const struct hold *h = view_hold(s->view, s->holds.v[i]);
+    s->same &= h && row->id.key == h->key && row->status == HOLD_ACTIVE && row->fence == h->fence &&
+               row->expires_at == h->expires_at && row->n_seats == h->n_seats &&
+               memcmp(row->seats, h->seats, h->n_seats * sizeof *h->seats) == 0;
 }
 
 static void compare_area(void *ctx, uint32_t index, int64_t held, int64_t booked)
@@ -76,25 +94,45 @@ static void compare_area(void *ctx, uint32_t index, int64_t held, int64_t booked
                s->event->areas[index].booked == booked;
 }
 
+static enum hf_status compare_seats(struct ledger *l, struct slice *s, uint32_t end,
+                                    struct hf_err *err)
+{
+    int64_t key = s->event->def->id.key;
+    enum hf_status status = ledger_seats_read(l, key, s->next, s->last, compare_seat, s, err);
+    if (status != HF_OK)
+        return status;
+    compare_others(s, end);
+    return ledger_holds_visit(l, s->holds.v, s->holds.n, compare_hold, s, err);
+}
+
+/* What belongs to no slice: status, areas, and that the ledger has no live hold beside those of the
+ * view. */
+static enum hf_status compare_event_state(struct ledger *l, struct slice *s, struct hf_err *err)
+{
+    const struct event *e = s->event;
+    enum event_status open = e->status_draft;
+    int64_t n_holds = 0;
+    enum hf_status status = ledger_event_state(l, e->def->id.key, &open, compare_area, s, err);
+    if (status == HF_OK)
+        status = ledger_holds_count(l, e->def->id.key, &n_holds, err);
+    s->same &= open == e->status_draft && n_holds == e->n_holds;
+    return status;
+}
+
 /* Compares one slice with the ledger; the event is locked, and the view has caught up. */
 static enum hf_status compare_slice(struct worker *w, struct event *e, uint32_t first,
                                     bool *ret_same, struct hf_err *err)
 {
-    int64_t key = e->def->id.key;
     uint32_t n = e->def->n_seats, end = n - first > SLICE_SEATS ? first + SLICE_SEATS : n;
-    struct slice s = {.event = e, .next = first, .last = end ? end - 1 : 0, .same = true};
+    struct slice s = {
+        .view = w->view, .event = e, .next = first, .last = end ? end - 1 : 0, .same = true};
     enum hf_status status = HF_OK;
     if (end > first)
-        status = ledger_seats_read(w->ledger, key, first, s.last, compare_seat, &s, err);
-    if (status != HF_OK)
-        return status;
-    compare_free(&s, end);
-    if (first == 0) {
-        enum event_status open = e->status_draft;
-        status = ledger_event_state(w->ledger, key, &open, compare_area, &s, err);
-        s.same &= open == e->status_draft;
-    }
+        status = compare_seats(w->ledger, &s, end, err);
+    if (status == HF_OK && first == 0)
+        status = compare_event_state(w->ledger, &s, err);
     *ret_same = s.same;
+    vec_close(&s.holds);
     return status;
 }
 

@@ -4,7 +4,7 @@
  * follower uses ledger_follow. */
 #include <stdlib.h>
 
-#include "ledger/internal.h"
+#include "ledger/log.h"
 
 /* ---- starting the reads ---- */
 
@@ -76,7 +76,7 @@ static enum hf_status start_since(struct ledger *l, const struct batch_read *r, 
         arg(l, PART_HOLDS_SINCE, db_int(HOLD_KEY(c->event, c->fence + LEDGER_SINCE_MAX)));
         n++;
     }
-    enum hf_status status = start(l, ST_AUDIT_SINCE, PART_AUDIT, n, ret, err);
+    enum hf_status status = start(l, ST_LOG_SINCE, PART_AUDIT, n, ret, err);
     return status == HF_OK ? start(l, ST_HOLDS_SINCE, PART_HOLDS_SINCE, n, ret, err) : status;
 }
 
@@ -187,8 +187,15 @@ static enum hf_status collect_since(const struct reads *reads, struct log_since 
     struct db_stmt *audit = reads->stmts[PART_AUDIT], *holds = reads->stmts[PART_HOLDS_SINCE];
     bool is_row;
     enum hf_status status;
+    struct log_rows rows = {.list = {since->audit.v, since->audit.n, since->audit.cap}};
+    bool is_sound = true;
     while ((status = next(audit, &is_row, err)) == HF_OK && is_row)
-        audit_from_row(audit, db_column_int(audit, 12), vec_push(&since->audit));
+        is_sound &= log_expand(audit, &rows);
+    since->audit.v = rows.list.v;
+    since->audit.n = rows.list.n;
+    since->audit.cap = rows.list.cap;
+    if (status == HF_OK && !is_sound)
+        status = hf_err_set(err, HF_INTERNAL, "a row of the log is damaged");
     if (status != HF_OK)
         return status;
     while ((status = next(holds, &is_row, err)) == HF_OK && is_row)
@@ -223,7 +230,7 @@ static enum hf_status collect_wanted(const struct reads *reads, const struct bat
     if (status != HF_OK)
         return status;
     while ((status = next(holds, &is_row, err)) == HF_OK && is_row) {
-        const struct hold_wanted *wanted = &r->holds.v[db_column_int(holds, 14)];
+        const struct hold_wanted *wanted = &r->holds.v[db_column_int(holds, 15)];
         if ((status = hold_from_row(holds, wanted->ret, err)) != HF_OK)
             return status;
     }

@@ -1,7 +1,10 @@
-/* What a batch writes, between ledger_batch_read and the commit: one statement per table, each row
- * with its condition, and the changed rows counted.  So the database checks I1, I5 and I6 a second
- * time, after the rules.  Called by the worker. */
-#include "ledger/internal.h"
+/* What a batch writes, between ledger_batch_read and the commit: one statement per table, rows in
+ * the order of their keys, each with its condition, and the changed rows counted.  So the database
+ * checks a second time, after the rules, that nothing has happened since the batch read its events:
+ * clock rows change only from the seq and fence that were read (I1, I5, I6), no fence is granted
+ * twice and no two batches begin at the same seq (the keys of holds and log), and no seat is sold
+ * twice (sold_seats).  Called by the worker. */
+#include "ledger/log.h"
 #include "ledger/number_list.h"
 
 /* The put_ functions append one table's rows to l->args. */
@@ -19,43 +22,48 @@ static void put_clocks(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
-/* Counts the seats that were available before the batch. */
-static size_t count_taken(const struct ledger_batch *b)
+/* Seats that lose their row, and those that get one.  A seat that has a row before and after the
+ * batch changed in between, and both happens to it. */
+static size_t count_rows(const struct ledger_batch *b, bool before)
 {
     size_t n = 0;
     for (size_t i = 0; i < b->seats.n; i++)
-        n += b->seats.v[i].from == SEAT_AVAILABLE;
+        n += seat_has_row(before ? b->seats.v[i].from : b->seats.v[i].to);
     return n;
 }
 
-static void put_seats_taken(struct ledger *l, const struct ledger_batch *b)
+static void put_seats_before(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *w = &b->seats.v[i];
-        if (w->from != SEAT_AVAILABLE)
-            continue;
-        ledger_arg_int(l, w->seat);
-        ledger_arg_int(l, w->to);
-        ledger_arg_int(l, w->hold);
-        ledger_arg_int(l, w->fence);
-        ledger_arg_int(l, w->expires_at);
-        ledger_arg_int(l, 1); /* the version of a new row */
-    }
-}
-
-static void put_seats(struct ledger *l, const struct ledger_batch *b)
-{
-    for (size_t i = 0; i < b->seats.n; i++) {
-        const struct seat_write *w = &b->seats.v[i];
-        if (w->from == SEAT_AVAILABLE)
+        if (!seat_has_row(w->from))
             continue;
         ledger_arg_int(l, w->seat);
         ledger_arg_int(l, w->from);
         ledger_arg_int(l, w->hold_before);
+    }
+}
+
+static void put_seats_after(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->seats.n; i++) {
+        const struct seat_write *w = &b->seats.v[i];
+        if (!seat_has_row(w->to))
+            continue;
+        ledger_arg_int(l, w->seat);
         ledger_arg_int(l, w->to);
         ledger_arg_int(l, w->hold);
         ledger_arg_int(l, w->fence);
-        ledger_arg_int(l, w->expires_at);
+    }
+}
+
+static void put_heads(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->heads.n; i++) {
+        const struct heads_write *w = &b->heads.v[i];
+        ledger_arg_int(l, SEAT_KEY(w->event, w->first));
+        ledger_arg_int(l, w->seq);
+        ledger_arg(l, db_bytes(w->n ? w->heads : (const uint8_t *)"", w->n * HEAD_SIZE));
     }
 }
 
@@ -120,6 +128,7 @@ static void put_holds_new(struct ledger *l, const struct ledger_batch *b)
         ledger_arg_int(l, h->expires_at);
         ledger_arg_int(l, h->max_expires_at);
         ledger_arg_int(l, (int64_t)h->client);
+        ledger_arg_int(l, h->last_seq);
     }
 }
 
@@ -133,6 +142,7 @@ static void put_holds(struct ledger *l, const struct ledger_batch *b)
         ledger_arg_int(l, w->to);
         ledger_arg_int(l, w->fence);
         ledger_arg_int(l, w->expires_at);
+        ledger_arg_int(l, w->last_seq);
     }
 }
 
@@ -159,24 +169,21 @@ static void put_sales(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
-static void put_audit(struct ledger *l, const struct ledger_batch *b)
+static size_t count_entries(const struct ledger_batch *b)
 {
-    for (size_t i = 0; i < b->audit.n; i++) {
-        const struct audit_row *a = &b->audit.v[i];
-        ledger_arg_int(l, AUDIT_KEY(a->event, a->seq));
-        ledger_arg_int(l, a->event);
-        ledger_arg_int(l, a->seq);
-        ledger_arg_int(l, a->at);
-        ledger_arg_int(l, a->object);
-        ledger_arg(l, a->item < 0 ? db_text(NULL, 0) : db_int(a->item));
-        ledger_arg_int(l, a->quantity);
-        ledger_arg_int(l, a->from);
-        ledger_arg_int(l, a->to);
-        ledger_arg_int(l, a->hold);
-        ledger_arg_int(l, a->booking);
-        ledger_arg_int(l, a->fence);
-        ledger_arg_int(l, a->until);
-        ledger_arg_int(l, a->cause);
+    size_t n = 0;
+    for (size_t i = 0; i < b->audit.n; i += log_entry_len(&b->audit.v[i], b->audit.n - i))
+        n++;
+    return n;
+}
+
+static void put_log(struct ledger *l, const struct ledger_batch *b)
+{
+    l->text.len = 0;
+    buf_reserve(&l->text, count_entries(b) * log_text_max(0) + log_text_max(b->audit.n));
+    for (size_t i = 0, len; i < b->audit.n; i += len) {
+        len = log_entry_len(&b->audit.v[i], b->audit.n - i);
+        log_put(l, &b->audit.v[i], len);
     }
 }
 
@@ -215,19 +222,19 @@ static enum hf_status write_table(struct ledger *l, const struct ledger_batch *b
 
 enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, struct hf_err *err)
 {
-    size_t n_taken = count_taken(b);
     const struct table_write writes[] = {
         {"event_clock", ST_CLOCK_WRITE, put_clocks, b->clocks.n},
         {"idempotency", ST_KEY_INSERT, put_keys, b->keys.n},
         {"events", ST_EVENT_WRITE, put_events, b->events.n},
-        {"seats", ST_SEAT_TAKE, put_seats_taken, n_taken},
-        {"seats", ST_SEAT_WRITE, put_seats, b->seats.n - n_taken},
+        {"seats", ST_SEAT_DELETE, put_seats_before, count_rows(b, true)},
+        {"seats", ST_SEAT_INSERT, put_seats_after, count_rows(b, false)},
         {"areas", ST_AREA_WRITE, put_areas, b->areas.n},
         {"holds", ST_HOLD_INSERT, put_holds_new, b->holds_new.n},
         {"holds", ST_HOLD_WRITE, put_holds, b->holds.n},
         {"bookings", ST_BOOKING_INSERT, put_bookings, b->bookings.n},
         {"sold_seats", ST_SALE_INSERT, put_sales, b->sales.n},
-        {"audit", ST_AUDIT_INSERT, put_audit, b->audit.n},
+        {"log", ST_LOG_INSERT, put_log, count_entries(b)},
+        {"seat_heads", ST_HEADS_WRITE, put_heads, b->heads.n},
     };
     for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
         enum hf_status status = writes[i].n ? write_table(l, b, &writes[i], err) : HF_OK;

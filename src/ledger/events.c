@@ -1,5 +1,5 @@
 /* Events: the worker inserts one inside a batch; the loader and the readers read it back, with its
- * layout, its areas and the seats that are not available. */
+ * layout, its areas and the seats that have rows. */
 #include <string.h>
 
 #include "ledger/internal.h"

@@ -93,6 +93,7 @@ enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct 
         .expires_at = db_column_int(stmt, 11),
         .max_expires_at = db_column_int(stmt, 12),
         .client = (uint64_t)db_column_int(stmt, 13),
+        .last_seq = db_column_int(stmt, 14),
         .owned = places.seats,
     };
     copy_secret(stmt, 1, row->id.secret);
@@ -128,7 +129,7 @@ enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n
     if (status != HF_OK)
         return status;
     while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
-        status = hold_from_row(stmt, &rows[db_column_int(stmt, 14)], err);
+        status = hold_from_row(stmt, &rows[db_column_int(stmt, 15)], err);
         if (status != HF_OK) {
             stmt->driver->finish(stmt);
             return status;
@@ -156,15 +157,78 @@ enum hf_status ledger_holds_visit(struct ledger *l, const int64_t *keys, size_t 
     return HF_OK;
 }
 
-/* Runs a query of holds with one parameter; `hold` sees each row. */
-static enum hf_status each_hold(struct ledger *l, enum statement which, int64_t arg,
-                                void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
-                                struct hf_err *err)
+/* Memory for the places of one row after another. */
+struct places_buffer {
+    uint32_t *numbers;
+    size_t cap;
+};
+
+/* Reads the columns of HOLDS_ACTIVE.  The places are in `buffer`, until the next row. */
+static enum hf_status active_from_row(struct db_stmt *stmt, int64_t event,
+                                      struct places_buffer *buffer, struct hold_row *row,
+                                      struct hf_err *err)
+{
+    size_t seats_len, areas_len;
+    uint32_t n_numbers = 0;
+    const char *seats = db_column_data(stmt, 6, &seats_len);
+    const char *areas = db_column_data(stmt, 7, &areas_len);
+    size_t seats_room = (seats_len + 1) / 2, room = seats_room + (areas ? areas_len / 2 + 1 : 0);
+    if (room > buffer->cap) {
+        buffer->cap = room * 2;
+        buffer->numbers = hf_realloc(buffer->numbers, buffer->cap * sizeof *buffer->numbers);
+    }
+    uint32_t *pairs = buffer->numbers + seats_room;
+    *row = (struct hold_row){
+        .id.key = db_column_int(stmt, 0),
+        .event = event,
+        .status = HOLD_ACTIVE,
+        .fence = db_column_int(stmt, 1),
+        .expires_at = db_column_int(stmt, 2),
+        .max_expires_at = db_column_int(stmt, 3),
+        .client = (uint64_t)db_column_int(stmt, 4),
+        .last_seq = db_column_int(stmt, 5),
+        .seats = buffer->numbers,
+        .areas = (struct area_claim *)(void *)pairs,
+    };
+    if (!seats || !number_list_parse(seats, seats_len, buffer->numbers, &row->n_seats) ||
+        (areas && !number_list_parse(areas, areas_len, pairs, &n_numbers)) || n_numbers % 2)
+        return damaged(err, "holds", row->id.key);
+    row->n_areas = n_numbers / 2;
+    return HF_OK;
+}
+
+enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
+                                   void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
+                                   struct hf_err *err)
 {
     struct db_stmt *stmt;
-    const struct db_value args[] = {db_int(arg)};
+    const struct db_value args[] = {db_int(event)};
+    struct places_buffer buffer = {0};
     bool is_row;
-    enum hf_status status = ledger_query(l, which, args, &stmt, err);
+    enum hf_status status = ledger_query(l, ST_HOLDS_ACTIVE, args, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        struct hold_row row;
+        status = active_from_row(stmt, event, &buffer, &row, err);
+        if (status != HF_OK) {
+            stmt->driver->finish(stmt);
+            break;
+        }
+        hold(ctx, &row);
+    }
+    free(buffer.numbers);
+    return status;
+}
+
+enum hf_status ledger_holds_live(struct ledger *l, int64_t now,
+                                 void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
+                                 struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(now)};
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_HOLDS_LIVE, args, &stmt, err);
     if (status != HF_OK)
         return status;
     while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
@@ -180,25 +244,19 @@ static enum hf_status each_hold(struct ledger *l, enum statement which, int64_t 
     return status;
 }
 
-enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
-                                   void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
-                                   struct hf_err *err)
-{
-    return each_hold(l, ST_HOLDS_ACTIVE, event, hold, ctx, err);
-}
-
-enum hf_status ledger_holds_live(struct ledger *l, int64_t now,
-                                 void (*hold)(void *ctx, const struct hold_row *row), void *ctx,
-                                 struct hf_err *err)
-{
-    return each_hold(l, ST_HOLDS_LIVE, now, hold, ctx, err);
-}
-
 enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit, int64_t *ret_keys,
                                 size_t *ret_n, struct hf_err *err)
 {
     const struct db_value args[] = {db_int(now), db_int((int64_t)limit)};
     return ledger_read_ints(l, ST_HOLDS_DUE, args, limit, ret_keys, ret_n, err);
+}
+
+enum hf_status ledger_holds_count(struct ledger *l, int64_t event, int64_t *ret_n,
+                                  struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(event)};
+    size_t n;
+    return ledger_read_ints(l, ST_HOLDS_COUNT, args, 1, ret_n, &n, err);
 }
 
 enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *query,

@@ -60,7 +60,7 @@ HF_MUST_USE enum hf_status ledger_commit_touch(struct ledger *l, int64_t now, st
 
 /* ---- rows that several statements select ---- */
 
-/* holds.c: the columns of HOLD_READ, HOLDS_SINCE, HOLDS_ACTIVE and HOLDS_LIVE. */
+/* holds.c: HOLD_COLUMNS, as HOLD_READ, HOLDS_SINCE and HOLDS_LIVE select them. */
 HF_MUST_USE enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row,
                                          struct hf_err *err);
 /* holds.c: the columns of BOOKING_READ. */
@@ -68,7 +68,5 @@ HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking
                                             struct hf_err *err);
 /* keys.c: the columns of KEY_READ but for the first, which is the index of the wanted key. */
 void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row);
-/* audit.c: the first twelve columns of AUDIT_READ and AUDIT_SINCE. */
-void audit_from_row(struct db_stmt *stmt, int64_t event, struct audit_row *row);
 
 #endif

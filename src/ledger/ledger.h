@@ -8,6 +8,7 @@
  *   batch_write.c   what a batch writes
  *   resolve.c       whether a COMMIT happened whose answer was lost
  *   events.c, holds.c, keys.c, audit.c    reads outside of batches, and the creation of events
+ *   log.c           how the log is stored; heads.c    where the chain of each seat ends
  *   verify.c        the whole ledger, checked (verify.h)
  *
  * A struct key_row is a row of the table idempotency.  Its answer_code is the column http_status,
@@ -72,10 +73,10 @@ void batch_read_clear(struct batch_read *r); /* keeps the memory */
 void batch_read_close(struct batch_read *r);
 
 /* Inserts an event with one row per section and area; fills def->id.key and def->created_at and
- * uses def->id.secret.  A seat gets its row by its first change, see rows.h. */
+ * uses def->id.secret. */
 HF_MUST_USE enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
                                                struct hf_err *err);
-/* Writes the batch; its seats are in ascending order of their keys.  Fails with HF_LEDGER_SURPRISE,
+/* Writes the batch; its rows are in ascending order of their keys.  Fails with HF_LEDGER_SURPRISE,
  * here or at the commit, if the number of changed rows is not the expected one; err->msg is then
  * the table's name. */
 HF_MUST_USE enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *batch,
@@ -110,11 +111,18 @@ HF_MUST_USE enum hf_status ledger_keys_read(struct ledger *l, const uint8_t *con
 HF_MUST_USE enum hf_status ledger_event_read(struct ledger *l, int64_t event,
                                              struct event_def **ret_def,
                                              struct clock_row *ret_clock, struct hf_err *err);
-/* Calls `seat` for every seat from `first` to `last` that is not available, in ascending order. */
+/* Calls `seat` for every seat from `first` to `last` that is booked or blocked, in ascending order.
+ */
 HF_MUST_USE enum hf_status
 ledger_seats_read(struct ledger *l, int64_t event, uint32_t first, uint32_t last,
                   void (*seat)(void *ctx, uint32_t index, enum seat_status status, int64_t hold),
                   void *ctx, struct hf_err *err);
+/* Calls `head` with the seq of the last row about each seat that the log names.  A seat may be
+ * named several times, and the last call counts.  *ret_seq is the seq up to which stored heads knew
+ * the log; the rest of it was read.  Inside a transaction. */
+HF_MUST_USE enum hf_status ledger_heads_read(struct ledger *l, int64_t event, uint32_t n_seats,
+                                             void (*head)(void *ctx, uint32_t seat, int64_t seq),
+                                             void *ctx, int64_t *ret_seq, struct hf_err *err);
 /* Reads the event's status and calls `area` with the counters of each of its areas. */
 HF_MUST_USE enum hf_status
 ledger_event_state(struct ledger *l, int64_t event, enum event_status *ret_status,
@@ -137,10 +145,15 @@ HF_MUST_USE enum hf_status ledger_holds_visit(struct ledger *l, const int64_t *k
                                               void (*hold)(void *ctx, size_t i,
                                                            const struct hold_row *row),
                                               void *ctx, struct hf_err *err);
-/* Calls `hold` for every active hold of the event; the row is borrowed for the call. */
+/* Calls `hold` for every active hold of the event, the first to expire first.  The row has what a
+ * view keeps, and neither secret, owner, metadata, amount nor time of creation; it is borrowed for
+ * the call. */
 HF_MUST_USE enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
                                                void (*hold)(void *ctx, const struct hold_row *row),
                                                void *ctx, struct hf_err *err);
+/* Counts the active holds of the event. */
+HF_MUST_USE enum hf_status ledger_holds_count(struct ledger *l, int64_t event, int64_t *ret_n,
+                                              struct hf_err *err);
 /* Calls `hold` for every hold, of any event, that expires after `now`; the row is borrowed. */
 HF_MUST_USE enum hf_status ledger_holds_live(struct ledger *l, int64_t now,
                                              void (*hold)(void *ctx, const struct hold_row *row),
@@ -162,21 +175,25 @@ HF_MUST_USE enum hf_status ledger_holds_list(struct ledger *l, const struct hold
 HF_MUST_USE enum hf_status ledger_booking_read(struct ledger *l, int64_t key,
                                                struct booking_row *row, struct hf_err *err);
 
+/* A seat, and where its chain ends: its head as the view knew it at `seq`. */
+struct seat_chain {
+    int64_t event, head, seq;
+    uint32_t seat;
+};
 struct audit_query {
     int64_t event;
-    int64_t after; /* only rows with a larger seq */
-    int64_t seat;  /* index of a seat; -1: any */
-    int64_t hold;  /* key of a hold; 0: any */
+    int64_t after;                 /* only rows with a larger seq */
+    const struct seat_chain *seat; /* only rows about this seat; NULL: any */
+    int64_t hold;                  /* key of a hold; 0: any */
     size_t limit;
 };
-/* Reads rows of an event's log in ascending order; *ret_n is at most query->limit.  Costs O(rows
- * passed over): the filters have no index, since every hold writes the log and few requests read
- * it. */
+/* Reads rows of an event's log in ascending order; *ret_n is at most query->limit.  Costs O(limit),
+ * or O(rows of the seat or the hold). */
 HF_MUST_USE enum hf_status ledger_audit_read(struct ledger *l, const struct audit_query *query,
                                              struct audit_entry *ret, size_t *ret_n,
                                              struct hf_err *err);
 /* Reads the rows about one seat up to the time `at`, newest first. */
-HF_MUST_USE enum hf_status ledger_audit_seat(struct ledger *l, int64_t event, uint32_t seat,
+HF_MUST_USE enum hf_status ledger_audit_seat(struct ledger *l, const struct seat_chain *chain,
                                              int64_t at, size_t limit, struct audit_entry *ret,
                                              size_t *ret_n, struct hf_err *err);
 /* Reads the expiry of a hold as it was known at the time `at`; 0 if the log has no such row. */

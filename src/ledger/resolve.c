@@ -65,14 +65,13 @@ static bool same_row(const struct audit_row *a, const struct audit_row *b)
     return a->seq == b->seq && a->at == b->at && a->object == b->object && a->cause == b->cause &&
            a->item == b->item && a->quantity == b->quantity && a->from == b->from &&
            a->to == b->to && a->hold == b->hold && a->booking == b->booking &&
-           a->fence == b->fence && a->until == b->until;
+           a->fence == b->fence && a->until == b->until && a->prev == b->prev;
 }
 
 static enum hf_status find_log_row(struct ledger *l, const struct audit_row *want, bool *ret_found,
                                    struct hf_err *err)
 {
-    const struct audit_query query = {
-        .event = want->event, .after = want->seq - 1, .seat = -1, .limit = 1};
+    const struct audit_query query = {.event = want->event, .after = want->seq - 1, .limit = 1};
     struct audit_entry entry;
     size_t n = 0;
     enum hf_status status = ledger_audit_read(l, &query, &entry, &n, err);

@@ -69,6 +69,38 @@ const char *const ledger_migrations[] = {
        seat gets its row by its first change.  Events made before keep theirs, in seat_rows and
        seats. */
     "ALTER TABLE sections ADD COLUMN layout text;",
+
+    /* 4: a hold is an append.  Only booked and blocked seats have a row; a row of the log is a
+       whole transition (see log.h), and rows about a seat or a hold name the row before; the heads
+       of the chains of seats are stored chunk by chunk (see rows.h), each row with the seq that it
+       is of. */
+    ("CREATE TABLE log ("
+     "  entry {key}, at bigint NOT NULL, object bigint NOT NULL, cause bigint NOT NULL,"
+     "  before bigint NOT NULL, after bigint NOT NULL, quantity bigint NOT NULL,"
+     "  hold bigint NOT NULL, booking bigint NOT NULL, fence bigint NOT NULL,"
+     "  until bigint NOT NULL, prev bigint NOT NULL, seats text, areas text);"
+     "CREATE TABLE seat_heads (chunk {key}, seq bigint NOT NULL, heads {bytes} NOT NULL);"
+     "ALTER TABLE holds ADD COLUMN last_seq bigint NOT NULL DEFAULT 0;"
+     "INSERT INTO log (entry, at, object, cause, before, after, quantity, hold, booking, fence,"
+     "  until, prev, seats, areas)"
+     "  SELECT audit, at, CASE WHEN object IN (2, 3) THEN 0 ELSE object END, cause,"
+     "  CASE WHEN object IN (2, 3) THEN 0 ELSE before END,"
+     "  CASE WHEN object IN (2, 3) THEN 0 ELSE after END,"
+     "  CASE WHEN object IN (2, 3) THEN 0 ELSE quantity END, hold, booking, fence, until,"
+     "  CASE object WHEN 4 THEN prev ELSE 0 END,"
+     "  CASE object WHEN 2 THEN '[' || before || ',' || after || ',' || item || ',' || prev || ']'"
+     "  END,"
+     "  CASE object WHEN 3 THEN '[' || before || ',' || after || ',' || item || ',' || quantity ||"
+     "  ']' END"
+     "  FROM (SELECT *, COALESCE(LAG(seq) OVER (PARTITION BY event, object,"
+     "    CASE object WHEN 4 THEN hold ELSE item END ORDER BY seq), 0) AS prev FROM audit) rows"
+     "  ORDER BY audit;"
+     "UPDATE holds SET last_seq = l.seq FROM (SELECT hold, MAX(seq) AS seq FROM audit"
+     "  WHERE object = 4 GROUP BY hold) l WHERE l.hold = holds.hold;"
+     "DROP TABLE audit;"
+     "DELETE FROM seats WHERE status NOT IN (2, 3);"
+     "ALTER TABLE seats DROP COLUMN expires_at;"
+     "ALTER TABLE seats DROP COLUMN version;"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

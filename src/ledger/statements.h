@@ -5,13 +5,22 @@
  * Every write carries its condition: the status, owner and fence that the rules saw (I5).  The rows
  * it changes are counted, and a count that differs rolls the batch back.
  *
- * SEAT_TAKE changes seats that were available and SEAT_WRITE all others, since an available seat
- * may have no row yet.
+ * A seat that is booked or blocked has a row and no other has one, so a row of seats is inserted or
+ * deleted and never changed.
  *
  * `status + 0` in HOLDS_SINCE keeps the planner from the index of active holds, which is the wrong
  * one for a range of keys. */
 #ifndef HF_LEDGER_STATEMENTS_H
 #define HF_LEDGER_STATEMENTS_H
+
+/* What log_expand reads. */
+#define LOG_COLUMNS                                                                                \
+    "a.entry, a.at, a.object, a.cause, a.before, a.after, a.quantity, a.hold, a.booking, a.fence," \
+    " a.until, a.prev, a.seats, a.areas"
+/* What hold_from_row reads. */
+#define HOLD_COLUMNS                                                                               \
+    "h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata, h.seats,"        \
+    " h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client, h.last_seq"
 
 #define LEDGER_STATEMENTS(X)                                                                       \
     X(CLOCK_LOCK, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
@@ -30,55 +39,52 @@
     X(CLOCK_TOUCH,                                                                                 \
       "UPDATE event_clock SET now = CASE WHEN now < r.now THEN r.now ELSE now + 1 END"             \
       " WHERE event = 0{args(now bigint)}")                                                        \
-    X(SEAT_WRITE,                                                                                  \
-      "UPDATE seats SET status = r.after, hold = r.hold, fence = r.fence,"                         \
-      " expires_at = r.expires_at, version = version + 1"                                          \
-      "{ FROM rows(seat bigint, before bigint, hold_before bigint, after bigint, hold bigint,"     \
-      " fence bigint, expires_at bigint)}"                                                         \
-      " WHERE seats.seat = r.seat AND seats.status = r.before AND seats.hold = r.hold_before"      \
-      " AND seats.fence <= r.fence")                                                               \
-    X(SEAT_TAKE,                                                                                   \
-      "INSERT INTO seats (seat, status, hold, fence, expires_at, version)"                         \
-      " {values(seat bigint, status bigint, hold bigint, fence bigint, expires_at bigint,"         \
-      " version bigint)} ON CONFLICT (seat) DO UPDATE SET status = excluded.status,"               \
-      " hold = excluded.hold, fence = excluded.fence, expires_at = excluded.expires_at,"           \
-      " version = seats.version + 1 WHERE seats.status = 0 AND seats.hold = 0"                     \
-      " AND seats.fence <= excluded.fence")                                                        \
+    X(SEAT_DELETE, "DELETE FROM seats"                                                             \
+                   "{ USING rows(seat bigint, status bigint, hold bigint)}"                        \
+                   " WHERE seats.seat = r.seat AND seats.status = r.status"                        \
+                   " AND seats.hold = r.hold")                                                     \
+    X(SEAT_INSERT, "INSERT INTO seats (seat, status, hold, fence)"                                 \
+                   " {values(seat bigint, status bigint, hold bigint, fence bigint)}"              \
+                   " {or_surprise}")                                                               \
     X(SEATS_READ, "SELECT seat, status, hold FROM seats WHERE seat >= r.first AND seat <= r.last"  \
-                  " AND status <> 0 ORDER BY seat{slow}{args(first bigint, last bigint)}")         \
+                  " ORDER BY seat{slow}{args(first bigint, last bigint)}")                         \
+    X(HEADS_WRITE,                                                                                 \
+      "INSERT INTO seat_heads (chunk, seq, heads)"                                                 \
+      " {values(chunk bigint, seq bigint, heads bytes)} ON CONFLICT (chunk) DO UPDATE SET"         \
+      " seq = excluded.seq, heads = excluded.heads WHERE seat_heads.seq <= excluded.seq")          \
+    X(HEADS_READ, "SELECT chunk, seq, heads FROM seat_heads"                                       \
+                  " WHERE chunk >= r.first AND chunk <= r.last{slow}"                              \
+                  "{args(first bigint, last bigint)}")                                             \
     X(HOLD_INSERT,                                                                                 \
       "INSERT INTO holds (hold, secret, event, status, fence, amount, owner, metadata, seats,"     \
-      " areas, created_at, expires_at, max_expires_at, client)"                                    \
+      " areas, created_at, expires_at, max_expires_at, client, last_seq)"                          \
       " {values(hold bigint, secret bytes, event bigint, status bigint, fence bigint,"             \
       " amount bigint, owner text, metadata text, seats text, areas text, created_at bigint,"      \
-      " expires_at bigint, max_expires_at bigint, client bigint)} {or_surprise}")                  \
+      " expires_at bigint, max_expires_at bigint, client bigint, last_seq bigint)}"                \
+      " {or_surprise}")                                                                            \
     X(HOLD_WRITE,                                                                                  \
-      "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at"              \
+      "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at,"             \
+      " last_seq = r.last_seq"                                                                     \
       "{ FROM rows(hold bigint, before bigint, fence_before bigint, after bigint, fence bigint,"   \
-      " expires_at bigint)}"                                                                       \
+      " expires_at bigint, last_seq bigint)}"                                                      \
       " WHERE holds.hold = r.hold AND holds.status = r.before AND holds.fence = r.fence_before")   \
-    X(HOLD_READ,                                                                                   \
-      "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
-      " h.seats, h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client, r.i"             \
-      " FROM holds h{, rows(i bigint, hold bigint)} WHERE h.hold = r.hold")                        \
-    X(HOLDS_SINCE,                                                                                 \
-      "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
-      " h.seats, h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client FROM holds h"     \
-      "{, rows(after bigint, last bigint)}"                                                        \
-      " WHERE h.hold > r.after AND h.hold <= r.last AND h.status + 0 = 1")                         \
+    X(HOLD_READ, "SELECT " HOLD_COLUMNS                                                            \
+                 ", r.i FROM holds h{, rows(i bigint, hold bigint)} WHERE h.hold = r.hold")        \
+    X(HOLDS_SINCE, "SELECT " HOLD_COLUMNS " FROM holds h"                                          \
+                   "{, rows(after bigint, last bigint)}"                                           \
+                   " WHERE h.hold > r.after AND h.hold <= r.last AND h.status + 0 = 1")            \
     X(HOLDS_LIST, "SELECT hold FROM holds WHERE hold > r.first AND hold < r.before"                \
                   " AND (r.status = 0 OR r.status ="                                               \
                   " CASE WHEN status = 1 AND expires_at <= r.now THEN 2 ELSE status END)"          \
                   " ORDER BY hold DESC LIMIT r.n"                                                  \
                   "{args(first bigint, before bigint, status bigint, now bigint, n bigint)}")      \
-    X(HOLDS_ACTIVE,                                                                                \
-      "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
-      " h.seats, h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client FROM holds h"     \
-      " WHERE h.status = 1 AND h.event = r.event ORDER BY h.expires_at{args(event bigint)}")       \
-    X(HOLDS_LIVE,                                                                                  \
-      "SELECT h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata,"        \
-      " h.seats, h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client FROM holds h"     \
-      " WHERE h.status = 1 AND h.expires_at > r.now{args(now bigint)}")                            \
+    X(HOLDS_ACTIVE, /* what the view keeps of a hold */                                            \
+      "SELECT hold, fence, expires_at, max_expires_at, client, last_seq, seats, areas FROM holds"  \
+      " WHERE status = 1 AND event = r.event ORDER BY expires_at{slow}{args(event bigint)}")       \
+    X(HOLDS_LIVE, "SELECT " HOLD_COLUMNS " FROM holds h"                                           \
+                  " WHERE h.status = 1 AND h.expires_at > r.now{args(now bigint)}")                \
+    X(HOLDS_COUNT, "SELECT COUNT(*) FROM holds WHERE status = 1 AND event = r.event"               \
+                   "{args(event bigint)}")                                                         \
     X(HOLDS_DUE, "SELECT hold FROM holds WHERE status = 1 AND expires_at <= r.now"                 \
                  " ORDER BY expires_at LIMIT r.n{args(now bigint, n bigint)}")                     \
     X(BOOKING_INSERT,                                                                              \
@@ -94,35 +100,23 @@
       "{, rows(i bigint, booking bigint)} WHERE b.booking = r.booking")                            \
     X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking)"                                        \
                    " {values(seat bigint, booking bigint)} {or_surprise}")                         \
-    X(AUDIT_INSERT,                                                                                \
-      "INSERT INTO audit (audit, event, seq, at, object, item, quantity, before, after, hold,"     \
-      " booking, fence, until, cause)"                                                             \
-      " {values(audit bigint, event bigint, seq bigint, at bigint, object bigint, item bigint,"    \
-      " quantity bigint, before bigint, after bigint, hold bigint, booking bigint,"                \
-      " fence bigint, until bigint, cause bigint)} {or_surprise}")                                 \
-    X(AUDIT_READ,                                                                                  \
-      "SELECT a.seq, a.at, a.object, a.item, a.quantity, a.before, a.after, a.hold, a.booking,"    \
-      " a.fence, a.until, a.cause, h.secret, b.secret FROM audit a"                                \
+    X(LOG_INSERT,                                                                                  \
+      "INSERT INTO log (entry, at, object, cause, before, after, quantity, hold, booking, fence,"  \
+      " until, prev, seats, areas)"                                                                \
+      " {values(entry bigint, at bigint, object bigint, cause bigint, before bigint,"              \
+      " after bigint, quantity bigint, hold bigint, booking bigint, fence bigint,"                 \
+      " until bigint, prev bigint, seats text, areas text)} {or_surprise}")                        \
+    X(LOG_READ, /* begins with the entry that has the row `next` */                                \
+      "SELECT " LOG_COLUMNS ", h.secret, b.secret FROM log a"                                      \
       " LEFT JOIN holds h ON h.hold = a.hold LEFT JOIN bookings b ON b.booking = a.booking"        \
-      " WHERE a.audit > r.after AND a.audit <= r.last"                                             \
-      " AND (r.seat < 0 OR (a.object = 2 AND a.item = r.seat))"                                    \
-      " AND (r.hold = 0 OR a.hold = r.hold) ORDER BY a.audit LIMIT r.n"                            \
-      "{args(after bigint, last bigint, seat bigint, hold bigint, n bigint)}")                     \
-    X(AUDIT_SINCE,                                                                                 \
-      "SELECT a.seq, a.at, a.object, a.item, a.quantity, a.before, a.after, a.hold, a.booking,"    \
-      " a.fence, a.until, a.cause, a.event FROM audit a{, rows(after bigint, last bigint)}"        \
-      " WHERE a.audit > r.after AND a.audit <= r.last")                                            \
-    X(AUDIT_SEAT_BACK,                                                                             \
-      "SELECT a.seq, a.at, a.object, a.item, a.quantity, a.before, a.after, a.hold, a.booking,"    \
-      " a.fence, a.until, a.cause, h.secret, b.secret FROM audit a"                                \
-      " LEFT JOIN holds h ON h.hold = a.hold LEFT JOIN bookings b ON b.booking = a.booking"        \
-      " WHERE a.audit > r.first AND a.audit <= r.last AND a.object = 2 AND a.item = r.seat"        \
-      " AND a.at <= r.at ORDER BY a.audit DESC LIMIT r.n"                                          \
-      "{args(first bigint, last bigint, seat bigint, at bigint, n bigint)}")                       \
-    X(AUDIT_HOLD_UNTIL,                                                                            \
-      "SELECT until FROM audit WHERE audit > r.first AND audit <= r.last AND object = 4"           \
-      " AND hold = r.hold AND at <= r.at ORDER BY audit DESC LIMIT 1"                              \
-      "{args(first bigint, last bigint, hold bigint, at bigint)}")                                 \
+      " WHERE a.entry >= COALESCE((SELECT MAX(l.entry) FROM log l WHERE l.entry >= r.first"        \
+      " AND l.entry <= r.next), r.next) AND a.entry <= r.last ORDER BY a.entry LIMIT r.n"          \
+      "{args(first bigint, next bigint, last bigint, n bigint)}")                                  \
+    X(LOG_SINCE, "SELECT " LOG_COLUMNS " FROM log a{, rows(after bigint, last bigint)}"            \
+                 " WHERE a.entry > r.after AND a.entry <= r.last")                                 \
+    X(LOG_SEATS, "SELECT entry, object, booking, seats FROM log"                                   \
+                 " WHERE entry > r.after AND entry <= r.last AND seats IS NOT NULL"                \
+                 " ORDER BY entry{slow}{args(after bigint, last bigint)}")                         \
     X(KEY_READ, "SELECT r.i, k.request, k.http_status, k.body, k.created_at FROM idempotency k"    \
                 "{, rows(i bigint, hash bytes)} WHERE k.hash = r.hash")                            \
     X(KEY_INSERT,                                                                                  \

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ledger/internal.h"
 #include "ledger/layout.h"
+#include "ledger/log.h"
 #include "ledger/number_list.h"
 #include "ledger/verify_state.h"
 
@@ -31,7 +31,7 @@ typedef long long ll;
              " ORDER BY area{args(event bigint)}")                                                 \
     X(HOLDS,                                                                                       \
       "SELECT h.hold, h.event, h.status, h.fence, h.expires_at, h.seats, COALESCE(b.status, 0),"   \
-      " COALESCE(b.fence, 0), COALESCE(b.event, h.event), h.areas"                                 \
+      " COALESCE(b.fence, 0), COALESCE(b.event, h.event), h.areas, h.last_seq"                     \
       " FROM holds h LEFT JOIN bookings b ON b.booking = h.hold"                                   \
       " WHERE h.hold >= r.first AND h.hold <= r.last ORDER BY h.hold"                              \
       "{slow}{args(first bigint, last bigint)}")                                                   \
@@ -39,18 +39,18 @@ typedef long long ll;
                 " ORDER BY booking{slow}{args(first bigint, last bigint)}")                        \
     X(SALES, "SELECT seat, booking FROM sold_seats WHERE seat >= r.first AND seat <= r.last"       \
              " ORDER BY seat{slow}{args(first bigint, last bigint)}")                              \
-    X(AUDIT, "SELECT seq, at, object, cause, COALESCE(item, -1), before, after, hold, booking,"    \
-             " fence, until, event, audit, quantity FROM audit"                                    \
-             " WHERE audit >= r.first AND audit <= r.last ORDER BY audit"                          \
-             "{slow}{args(first bigint, last bigint)}")                                            \
-    X(SEATS, "SELECT seat, status, hold, fence, expires_at FROM seats"                             \
-             " WHERE seat >= r.first AND seat <= r.last ORDER BY seat"                             \
-             "{slow}{args(first bigint, last bigint)}")                                            \
+    X(LOG, "SELECT " LOG_COLUMNS " FROM log a WHERE a.entry >= r.first AND a.entry <= r.last"      \
+           " ORDER BY a.entry{slow}{args(first bigint, last bigint)}")                             \
+    X(HEADS, "SELECT chunk, seq, heads FROM seat_heads WHERE chunk >= r.first AND chunk <= r.last" \
+             " ORDER BY chunk{slow}{args(first bigint, last bigint)}")                             \
+    X(SEATS, "SELECT seat, status, hold, fence FROM seats WHERE seat >= r.first"                   \
+             " AND seat <= r.last ORDER BY seat{slow}{args(first bigint, last bigint)}")           \
     X(COUNT_AREAS, "SELECT COUNT(*) FROM areas{slow}")                                             \
     X(COUNT_HOLDS, "SELECT COUNT(*) FROM holds{slow}")                                             \
     X(COUNT_BOOKINGS, "SELECT COUNT(*) FROM bookings{slow}")                                       \
     X(COUNT_SALES, "SELECT COUNT(*) FROM sold_seats{slow}")                                        \
-    X(COUNT_AUDIT, "SELECT COUNT(*) FROM audit{slow}")                                             \
+    X(COUNT_LOG, "SELECT COUNT(*) FROM log{slow}")                                                 \
+    X(COUNT_HEADS, "SELECT COUNT(*) FROM seat_heads{slow}")                                        \
     X(COUNT_SEATS, "SELECT COUNT(*) FROM seats{slow}")
 
 enum verify_statement {
@@ -72,6 +72,7 @@ struct verifier {
     struct event_state event;
     VEC(struct clock_row) clocks; /* of all events, and of event 0, their catalogue */
     uint32_t *list, list_cap;     /* the seats or areas of the hold being read */
+    struct log_rows log;          /* the rows of the entry being read */
     int64_t scalar;               /* the result of a query of one number */
     int64_t read[VS_COUNT];       /* number of rows that each statement gave */
 };
@@ -263,7 +264,8 @@ static void on_hold(struct verifier *v, struct db_stmt *stmt)
                              .fence = db_column_int(stmt, 3),
                              .expires_at = db_column_int(stmt, 4),
                              .booking = small(db_column_int(stmt, 6)),
-                             .booking_fence = db_column_int(stmt, 7)};
+                             .booking_fence = db_column_int(stmt, 7),
+                             .last_seq = db_column_int(stmt, 10)};
     verify_count(&v->event, VERIFY_HOLD_SEATS);
     if (db_column_int(stmt, 1) != v->event.event || db_column_int(stmt, 8) != v->event.event)
         verify_violation(v->event.report, VERIFY_STRAYS,
@@ -300,40 +302,38 @@ static void on_sale(struct verifier *v, struct db_stmt *stmt)
                          (ll)v->event.event, index, (ll)booking);
 }
 
-static void on_audit(struct verifier *v, struct db_stmt *stmt)
+static void on_heads(struct verifier *v, struct db_stmt *stmt)
 {
-    const struct audit_row row = {
-        .event = v->event.event,
-        .seq = db_column_int(stmt, 0),
-        .at = db_column_int(stmt, 1),
-        .object = small(db_column_int(stmt, 2)),
-        .cause = small(db_column_int(stmt, 3)),
-        .item = db_column_int(stmt, 4),
-        .from = small(db_column_int(stmt, 5)),
-        .to = small(db_column_int(stmt, 6)),
-        .hold = db_column_int(stmt, 7),
-        .booking = db_column_int(stmt, 8),
-        .fence = db_column_int(stmt, 9),
-        .until = db_column_int(stmt, 10),
-        .quantity = db_column_int(stmt, 13),
-    };
-    if (db_column_int(stmt, 11) != row.event ||
-        (db_column_int(stmt, 12) ^ row.seq) != row.event << AUDIT_SEQ_BITS)
-        verify_violation(v->event.report, VERIFY_LOG_SEQ,
-                         "row %lld of the log names event %lld, seq %lld",
-                         (ll)db_column_int(stmt, 12), (ll)db_column_int(stmt, 11), (ll)row.seq);
-    verify_fold(&v->event, &row);
+    size_t len;
+    const uint8_t *heads = db_column_data(stmt, 2, &len);
+    verify_heads(&v->event, db_column_int(stmt, 0), db_column_int(stmt, 1), heads, len);
+}
+
+/* Statuses of damaged rows become ones that are none, so that they fit where they are kept. */
+static void on_log(struct verifier *v, struct db_stmt *stmt)
+{
+    vec_clear(&v->log.list);
+    if (!log_expand(stmt, &v->log))
+        verify_violation(v->event.report, VERIFY_LOG_CHAIN,
+                         "event %lld, seq %lld: the entry's places are damaged", (ll)v->event.event,
+                         (ll)log_seats_seq(db_column_int(stmt, 0), 0, 0));
+    for (size_t i = 0; i < v->log.list.n; i++) {
+        struct audit_row *row = &v->log.list.v[i];
+        row->from = small(row->from);
+        row->to = small(row->to);
+        verify_fold(&v->event, row);
+    }
 }
 
 static void on_seat(struct verifier *v, struct db_stmt *stmt)
 {
     verify_seat(&v->event, db_column_int(stmt, 0), small(db_column_int(stmt, 1)),
-                db_column_int(stmt, 2), db_column_int(stmt, 3), db_column_int(stmt, 4));
+                db_column_int(stmt, 2), db_column_int(stmt, 3));
 }
 
 /* ---- one event ---- */
 
-/* Reads holds before sales and log, and seats last: each seat is compared when it is read. */
+/* Reads holds, sales and heads before the log, and seats last: each is compared when it is read. */
 static enum hf_status verify_event(struct verifier *v, const struct clock_row *clock,
                                    struct hf_err *err)
 {
@@ -358,7 +358,8 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
         {VS_HOLDS, first_hold, last_hold, on_hold, NULL},
         {VS_BOOKINGS, first_hold, last_hold, on_booking, NULL},
         {VS_SALES, first_seat, last_seat, on_sale, NULL},
-        {VS_AUDIT, AUDIT_KEY(event, 0), AUDIT_KEY(event + 1, 0) - 1, on_audit, verify_fold_end},
+        {VS_HEADS, first_seat, last_seat, on_heads, NULL},
+        {VS_LOG, AUDIT_KEY(event, 0), AUDIT_KEY(event + 1, 0) - 1, on_log, verify_fold_end},
         {VS_SEATS, first_seat, last_seat, on_seat, verify_seats_end},
     };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -377,6 +378,7 @@ static void event_close(struct event_state *e)
 {
     free(e->seats);
     vec_close(&e->areas);
+    vec_close(&e->heads_seqs);
     vec_close(&e->holds);
     vec_close(&e->rescued);
     *e = (struct event_state){.report = e->report};
@@ -391,9 +393,13 @@ static enum hf_status check_strays(struct verifier *v, struct hf_err *err)
         const char *table;
         enum verify_statement count, rows;
     } tables[] = {
-        {"areas", VS_COUNT_AREAS, VS_AREAS},          {"holds", VS_COUNT_HOLDS, VS_HOLDS},
-        {"bookings", VS_COUNT_BOOKINGS, VS_BOOKINGS}, {"sold_seats", VS_COUNT_SALES, VS_SALES},
-        {"audit", VS_COUNT_AUDIT, VS_AUDIT},          {"seats", VS_COUNT_SEATS, VS_SEATS},
+        {"areas", VS_COUNT_AREAS, VS_AREAS},
+        {"holds", VS_COUNT_HOLDS, VS_HOLDS},
+        {"bookings", VS_COUNT_BOOKINGS, VS_BOOKINGS},
+        {"sold_seats", VS_COUNT_SALES, VS_SALES},
+        {"log", VS_COUNT_LOG, VS_LOG},
+        {"seats", VS_COUNT_SEATS, VS_SEATS},
+        {"seat_heads", VS_COUNT_HEADS, VS_HEADS},
     };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         enum hf_status status = each(v, tables[i].count, 0, 0, on_scalar, err);
@@ -468,6 +474,7 @@ static void verifier_close(struct verifier *v)
     event_close(&v->event);
     vec_close(&v->clocks);
     free(v->list);
+    vec_close(&v->log.list);
     db_close(v->db);
 }
 

@@ -43,6 +43,16 @@ struct hold_state *verify_hold(struct event_state *e, int64_t key)
 
 /* ---- the log ---- */
 
+/* A row about a seat or a hold names the row before. */
+static void check_prev(struct event_state *e, const struct audit_row *row, const char *object,
+                       int64_t item, int64_t prev)
+{
+    if (row->prev != prev)
+        verify_violation(e->report, VERIFY_LOG_CHAIN,
+                         "event %lld, seq %lld: %s %lld changed before at seq %lld, it names %lld",
+                         (ll)e->event, (ll)row->seq, object, (ll)item, (ll)prev, (ll)row->prev);
+}
+
 /* A change must begin with the status in which the one before left the object. */
 static void check_chain(struct event_state *e, const struct audit_row *row, const char *object,
                         int64_t item, int was)
@@ -81,6 +91,7 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
         return;
     }
     check_chain(e, row, "hold", row->hold, h->log_status);
+    check_prev(e, row, "hold", row->hold, h->log_seq);
     if (!grant && row->fence != h->log_fence)
         verify_violation(e->report, VERIFY_FENCE_ORDER,
                          "event %lld, seq %lld: hold %lld of fence %lld changed with fence %lld",
@@ -96,8 +107,18 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
     }
     h->log_status = (uint8_t)row->to;
     h->log_fence = row->fence;
+    h->log_seq = row->seq;
     if (row->until)
         h->log_until = row->until;
+}
+
+/* Counts a row of the seat against its stored head. */
+static void fold_head(struct event_state *e, const struct audit_row *row, struct seat_state *s)
+{
+    size_t chunk = (size_t)row->item / HEADS_CHUNK;
+    if (chunk < e->heads_seqs.n && row->seq <= e->heads_seqs.v[chunk])
+        s->head -= row->seq - s->last_seq;
+    s->last_seq = row->seq;
 }
 
 /* A held seat expires with its hold: a renewal writes one row, and not one per seat. */
@@ -113,6 +134,8 @@ static void fold_seat(struct event_state *e, const struct audit_row *row)
     struct hold_state *h = verify_hold(e, row->hold);
     bool owned = row->to == SEAT_HELD || row->to == SEAT_BOOKED;
     check_chain(e, row, "seat", row->item, s->status);
+    check_prev(e, row, "seat", row->item, s->last_seq);
+    fold_head(e, row, s);
     if (s->hold && s->hold != row->hold)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
                          "event %lld, seq %lld: hold %lld changes seat %lld of hold %lld",
@@ -262,6 +285,32 @@ void verify_areas(struct event_state *e)
 
 /* ---- the seats ---- */
 
+void verify_heads(struct event_state *e, int64_t key, int64_t seq, const uint8_t *heads, size_t len)
+{
+    uint32_t first = SEAT_INDEX(key), n = (uint32_t)(len / HEAD_SIZE);
+    if (first % HEADS_CHUNK || first >= e->n_seats || n > e->n_seats - first || n > HEADS_CHUNK ||
+        len % HEAD_SIZE || seq < 0 || seq > e->clock.seq) {
+        verify_violation(e->report, VERIFY_HEADS,
+                         "event %lld, seat %u: %zu bytes of heads at seq %lld, of %lld",
+                         (ll)e->event, first, len, (ll)seq, (ll)e->clock.seq);
+        return;
+    }
+    while (e->heads_seqs.n <= first / HEADS_CHUNK)
+        vec_push(&e->heads_seqs);
+    e->heads_seqs.v[first / HEADS_CHUNK] = seq;
+    for (uint32_t i = 0; i < n; i++)
+        e->seats[first + i].head = head_unpack(heads + (size_t)i * HEAD_SIZE);
+}
+
+static void check_head(struct event_state *e, uint32_t index)
+{
+    verify_count(e, VERIFY_HEADS);
+    if (e->seats[index].head)
+        verify_violation(e->report, VERIFY_HEADS,
+                         "event %lld, seat %u: its stored head is %lld off", (ll)e->event, index,
+                         (ll)e->seats[index].head);
+}
+
 /* Reports a hold to HOLD_STATUS, unless that has been done. */
 __attribute__((format(printf, 3, 4))) static void
 report_hold(struct event_state *e, struct hold_state *h, const char *fmt, ...)
@@ -329,8 +378,7 @@ static void check_claim(struct event_state *e, uint32_t index, int status, int64
                     index, status, (ll)hold);
 }
 
-void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence,
-                 int64_t expires_at)
+void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence)
 {
     uint32_t index = SEAT_INDEX(key);
     verify_count(e, VERIFY_SEAT_OWNER);
@@ -346,17 +394,37 @@ void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, i
         return;
     }
     struct seat_state *s = &e->seats[index];
-    const struct hold_state *h = s->status == SEAT_HELD ? verify_hold(e, s->hold) : NULL;
-    int64_t until = h ? h->log_until : 0;
     s->seen = true;
-    if (status != s->status || hold != s->hold || fence != s->fence || expires_at != until)
+    if (status != s->status || hold != s->hold || fence != s->fence ||
+        !seat_has_row((enum seat_status)status))
         verify_violation(e->report, VERIFY_FOLD_SEATS,
-                         "event %lld, seat %u: status %d, hold %lld, fence %lld, until %lld; "
-                         "by the log %d, %lld, %lld, %lld",
-                         (ll)e->event, index, status, (ll)hold, (ll)fence, (ll)expires_at,
-                         s->status, (ll)s->hold, (ll)s->fence, (ll)until);
+                         "event %lld, seat %u: a row of status %d, hold %lld, fence %lld; "
+                         "by the log %d, %lld, %lld",
+                         (ll)e->event, index, status, (ll)hold, (ll)fence, s->status, (ll)s->hold,
+                         (ll)s->fence);
     if (status == SEAT_HELD || status == SEAT_BOOKED)
         check_owner(e, index, status, hold);
+    check_sale(e, index, status, hold);
+    check_claim(e, index, status, hold);
+}
+
+/* A seat without a row is held if a live hold lists it, else available. */
+static void check_no_row(struct event_state *e, uint32_t index)
+{
+    const struct seat_state *s = &e->seats[index];
+    const struct hold_state *h = s->claim ? verify_hold(e, s->claim) : NULL;
+    bool held = h && h->status == HOLD_ACTIVE;
+    int status = held ? SEAT_HELD : SEAT_AVAILABLE;
+    int64_t hold = held ? s->claim : 0;
+    verify_count(e, VERIFY_SEAT_OWNER);
+    verify_count(e, VERIFY_FOLD_SEATS);
+    if (s->status != status || s->hold != hold)
+        verify_violation(e->report, VERIFY_FOLD_SEATS,
+                         "event %lld, seat %u: it has no row, and is in status %d by hold %lld; by "
+                         "the log %d, %lld",
+                         (ll)e->event, index, status, (ll)hold, s->status, (ll)s->hold);
+    if (s->status == SEAT_HELD)
+        check_owner(e, index, SEAT_HELD, s->hold);
     check_sale(e, index, status, hold);
     check_claim(e, index, status, hold);
 }
@@ -364,18 +432,9 @@ void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, i
 void verify_seats_end(struct event_state *e)
 {
     for (uint32_t i = 0; i < e->n_seats; i++) {
-        const struct seat_state *s = &e->seats[i];
-        if (s->seen)
-            continue;
-        verify_count(e, VERIFY_SEAT_OWNER);
-        verify_count(e, VERIFY_FOLD_SEATS);
-        if (s->status != SEAT_AVAILABLE || s->fence)
-            verify_violation(e->report, VERIFY_FOLD_SEATS,
-                             "event %lld, seat %u: it has no row; by the log status %d, hold %lld,"
-                             " fence %lld",
-                             (ll)e->event, i, s->status, (ll)s->hold, (ll)s->fence);
-        check_sale(e, i, SEAT_AVAILABLE, 0);
-        check_claim(e, i, SEAT_AVAILABLE, 0);
+        check_head(e, i);
+        if (!e->seats[i].seen)
+            check_no_row(e, i);
     }
 }
 
@@ -407,11 +466,13 @@ static void check_hold(struct event_state *e, struct hold_state *h)
         verify_violation(e->report, VERIFY_FENCE_CLOCK,
                          "hold %lld: fence %lld, the clock's is %lld", (ll)h->key, (ll)h->fence,
                          (ll)e->clock.fence);
-    if (h->status != h->log_status || h->fence != h->log_fence || h->expires_at != h->log_until)
+    if (h->status != h->log_status || h->fence != h->log_fence || h->expires_at != h->log_until ||
+        h->last_seq != h->log_seq)
         verify_violation(e->report, VERIFY_FOLD_HOLDS,
-                         "hold %lld: status %d, fence %lld, until %lld; by the log %d, %lld, %lld",
-                         (ll)h->key, h->status, (ll)h->fence, (ll)h->expires_at, h->log_status,
-                         (ll)h->log_fence, (ll)h->log_until);
+                         "hold %lld: status %d, fence %lld, until %lld, seq %lld; by the log %d, "
+                         "%lld, %lld, %lld",
+                         (ll)h->key, h->status, (ll)h->fence, (ll)h->expires_at, (ll)h->last_seq,
+                         h->log_status, (ll)h->log_fence, (ll)h->log_until, (ll)h->log_seq);
     if (h->log_granted != h->n_seats)
         verify_violation(e->report, VERIFY_HOLD_SEATS,
                          "hold %lld: lists %u seats, was granted %u by the log", (ll)h->key,

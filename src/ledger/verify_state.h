@@ -12,6 +12,8 @@ struct seat_state {
     int64_t hold, fence; /* by the log */
     int64_t claim;       /* the live hold that lists it; 0: none */
     int64_t sold;        /* its booking in sold_seats; 0: none */
+    int64_t last_seq;    /* of the last row about it; 0: none */
+    int64_t head;        /* as stored, minus the last row about it when that was stored */
     uint8_t status;      /* by the log */
     bool seen;           /* it has a row */
 };
@@ -25,6 +27,7 @@ struct area_state {
 struct hold_state {
     int64_t key, fence, expires_at, booking_fence;
     int64_t log_fence, log_until, log_booking_fence;
+    int64_t last_seq, log_seq; /* of its last row in the log, as stored and by the log */
     uint32_t n_seats, log_granted;
     uint64_t ungranted; /* digest of the places it lists, minus those that the log granted it */
     /* Digest of the area places that it has by the log, minus those it was granted if it is live.
@@ -59,6 +62,7 @@ struct event_state {
     struct seat_state *seats;
     uint32_t n_seats;
     VEC(struct area_state) areas;
+    VEC(int64_t) heads_seqs;      /* of each chunk of seats: when its heads were stored; 0: never */
     int status, log_status;       /* enum event_status; 0: none yet */
     VEC(struct hold_state) holds; /* by key */
     VEC(int64_t) rescued;         /* fences that are not the first of their hold */
@@ -78,10 +82,12 @@ void verify_fold(struct event_state *e, const struct audit_row *row);
 /* Called after the last row of the log. */
 void verify_fold_end(struct event_state *e);
 
+/* Notes a row of stored heads; before the log. */
+void verify_heads(struct event_state *e, int64_t key, int64_t seq, const uint8_t *heads,
+                  size_t len);
 /* Compares one row of seats with the log and with the hold that claims the seat; after the log. */
-void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence,
-                 int64_t expires_at);
-/* Called after all rows of seats: a seat without a row must never have changed. */
+void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence);
+/* Called after all rows of seats: a seat without a row is available, or held by a live hold. */
 void verify_seats_end(struct event_state *e);
 /* Called at the end: compare areas, and holds with their bookings. */
 void verify_areas(struct event_state *e);

@@ -5,7 +5,7 @@
  * - hold: event << 40 | the fence that the hold was granted with.  So a hold's id names its event,
  *   and no counter beside event_clock is needed.
  * - booking: the key of the hold that it sells
- * - audit: event << 40 | seq */
+ * - log: event << 40 | the seq of its first change */
 #ifndef HF_MODEL_KEYS_H
 #define HF_MODEL_KEYS_H
 

@@ -2,13 +2,22 @@
  * the view folds its audit rows: the same structs all the way.  Times are milliseconds since 1970
  * on the ledger's clock, money is in the smallest unit.  Nothing here has side effects.
  *
- * A seat gets its row with its first change.  Until then it has none, is available, and its fence
- * is 0.  An event is therefore one row of `sections` per section, whatever its size, and is created
- * in one batch together with other buyers' holds.  Events of schema versions before 3 were created
- * with a row for each seat.
+ * A hold is an append.  Its row lists its seats, and that is all that says who holds a seat:
+ * making, renewing, releasing or expiring a hold writes `holds`, the log and the clock row, in the
+ * order of their keys.  A seat has a row of its own only while it is booked or blocked.  An event
+ * is therefore one row of `sections` per section, whatever its size, and is created in one batch
+ * together with other buyers' holds.
  *
  * A row of the log about a seat names the status that the seat had and has.  A row about an area
- * says that `quantity` places passed from one seat status to another. */
+ * says that `quantity` places passed from one seat status to another.  The ledger stores the rows
+ * of one transition, those of the hold and of all its places, together (ledger/log.h).
+ *
+ * The chain: a row about a seat or a hold also names the seq of the row before about the same seat
+ * or hold, so its history is read from the end to the beginning, one row by its key after another.
+ * The end of a hold's chain is in the hold's row.  The end of a seat's chain, its head, is in the
+ * view.  So that loading an event need not read its whole log, heads are stored too, HEADS_CHUNK
+ * seats in one row, and one such row is written for every HEADS_EVERY rows of the log, in turn:
+ * what a row does not know yet is in the log after its seq, which is short. */
 #ifndef HF_MODEL_ROWS_H
 #define HF_MODEL_ROWS_H
 
@@ -105,7 +114,8 @@ struct area_claim {
 struct hold_row {
     struct id id;
     int64_t event, fence, amount, created_at, expires_at, max_expires_at;
-    uint64_t client; /* hash of a keyless buyer's address; 0: none */
+    int64_t last_seq; /* of its last row in the log */
+    uint64_t client;  /* hash of a keyless buyer's address; 0: none */
     enum hold_status status;
     const char *owner; /* NULL: none */
     size_t owner_len;
@@ -136,11 +146,18 @@ void booking_row_close(struct booking_row *row);
 
 /* ---- what a batch writes ---- */
 
-/* The net change of one seat in a batch.  The seat's state before the batch is the condition. */
+/* The net change of one seat in a batch.  Only a seat that was or becomes booked or blocked is
+ * written to the ledger, and its state before the batch is the condition. */
 struct seat_write {
     int64_t seat, hold_before, hold, fence, expires_at;
+    int64_t head; /* the seq of its last row in the log */
     enum seat_status from, to;
 };
+/* Does a seat of this status have a row of its own? */
+static inline bool seat_has_row(enum seat_status status)
+{
+    return status == SEAT_BOOKED || status == SEAT_BLOCKED;
+}
 /* The net change of an area's counters.  The counters before the batch are the condition. */
 struct area_write {
     int64_t event, area, held_before, booked_before, held, booked;
@@ -151,7 +168,7 @@ struct event_write {
 };
 /* The net change of one hold. */
 struct hold_write {
-    int64_t hold, fence_before, fence, expires_before, expires_at;
+    int64_t hold, fence_before, fence, expires_before, expires_at, seq_before, last_seq;
     enum hold_status from, to;
 };
 struct sale_write {
@@ -165,6 +182,7 @@ struct audit_row {
     int64_t quantity;                    /* 0: none */
     int from, to;                        /* values of the object's own status enum */
     int64_t hold, booking, fence, until; /* 0: none */
+    int64_t prev; /* a seat or a hold: the seq of the row before about the same one; 0: none */
 };
 /* A row of the log as it is shown to clients: with the secrets of the ids it names. */
 struct audit_entry {
@@ -177,6 +195,27 @@ struct log_since {
     VEC(struct audit_row) audit;
     VEC(struct hold_row) holds;
 };
+/* The heads of HEADS_CHUNK seats, beginning with `first`, as they were at `seq`. */
+#define HEADS_CHUNK 4096
+#define HEADS_EVERY 1024 /* rows of the log */
+#define HEAD_SIZE 5      /* bytes of a stored head, the lowest first */
+struct heads_write {
+    int64_t event, seq;
+    uint32_t first, n; /* heads of the seats behind these `n` are 0 */
+    const uint8_t *heads;
+};
+static inline void head_pack(uint8_t out[HEAD_SIZE], int64_t seq)
+{
+    for (int i = 0; i < HEAD_SIZE; i++)
+        out[i] = (uint8_t)(seq >> 8 * i);
+}
+static inline int64_t head_unpack(const uint8_t in[HEAD_SIZE])
+{
+    int64_t seq = 0;
+    for (int i = 0; i < HEAD_SIZE; i++)
+        seq |= (int64_t)in[i] << 8 * i;
+    return seq;
+}
 #define KEY_HASH_SIZE 32
 /* The answer that is stored under an idempotency key.  Only src/api gives its number and its bytes
  * a meaning: the ledger stores them, and a repeated request gets them back unread. */
@@ -210,6 +249,7 @@ struct ledger_batch {
     VEC(struct booking_row) bookings;
     VEC(struct sale_write) sales;
     VEC(struct audit_row) audit;
+    VEC(struct heads_write) heads;
     VEC(struct key_row) keys;
 };
 

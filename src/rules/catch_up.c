@@ -9,8 +9,13 @@
 
 /* What to show when all rows are folded.  Seats and areas that changed are marked by `pending`, so
  * that each is listed once. */
+struct touched_seat {
+    uint32_t index;
+    int64_t head; /* the seq of the last row about it */
+};
 struct touched {
-    VEC(uint32_t) seats, areas;
+    VEC(struct touched_seat) seats; /* `pending` is 1 + the index in this list */
+    VEC(uint32_t) areas;
     VEC(uint32_t) renewed; /* seats whose hold lasts longer; a seat may be listed twice */
 };
 
@@ -31,6 +36,7 @@ static void fold_hold(struct view *v, struct event *e, const struct audit_row *r
     } else if (h) {
         h->expires_at = row->until;
         h->fence = row->fence;
+        h->last_seq = row->seq;
         view_deadline_moved(v, h);
         for (uint32_t i = 0; i < h->n_seats; i++)
             *vec_push(&touched->renewed) = h->seats[i];
@@ -38,8 +44,26 @@ static void fold_hold(struct view *v, struct event *e, const struct audit_row *r
         const struct hold_row *made =
             bsearch(&row->hold, since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
         if (made && event_fits_hold(e, made))
-            view_hold_add(v, e, made);
+            view_hold_add(v, e, made)->last_seq = row->seq;
     }
+}
+
+static bool fold_seat(struct event *e, const struct audit_row *row, struct touched *touched)
+{
+    if (row->item < 0 || row->item >= e->def->n_seats)
+        return false;
+    uint32_t index = (uint32_t)row->item;
+    struct seat *seat = &e->seats[index];
+    seat->status = (uint8_t)row->to;
+    seat_set_hold(e, index, row->to == SEAT_AVAILABLE ? 0 : row->hold);
+    best_changed(e, index);
+    if (!seat->pending) {
+        vec_push(&touched->seats)->index = index;
+        hf_check(touched->seats.n <= SEAT_PENDING_MAX);
+        seat->pending = touched->seats.n & SEAT_PENDING_MAX;
+    }
+    touched->seats.v[seat->pending - 1].head = row->seq;
+    return true;
 }
 
 static bool fold_row(struct view *v, struct event *e, const struct audit_row *row,
@@ -47,16 +71,7 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
 {
     switch (row->object) {
     case AUDIT_SEAT:
-        if (row->item < 0 || row->item >= e->def->n_seats)
-            return false;
-        e->seats[row->item].status = (uint8_t)row->to;
-        e->seats[row->item].hold = row->to == SEAT_AVAILABLE ? 0 : row->hold;
-        best_changed(e, (uint32_t)row->item);
-        if (!e->seats[row->item].pending) {
-            e->seats[row->item].pending = 1;
-            *vec_push(&touched->seats) = (uint32_t)row->item;
-        }
-        return true;
+        return fold_seat(e, row, touched);
     case AUDIT_AREA:
         if (row->item < 0 || row->item >= (int64_t)e->def->areas.n)
             return false;
@@ -78,9 +93,10 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
     }
 }
 
-static int64_t seat_until(const struct view *v, const struct seat *seat)
+static int64_t seat_until(const struct view *v, const struct event *e, uint32_t index)
 {
-    const struct hold *h = seat->status == SEAT_HELD ? view_hold(v, seat->hold) : NULL;
+    bool is_held = e->seats[index].status == SEAT_HELD;
+    const struct hold *h = is_held ? view_hold(v, seat_hold(e, index)) : NULL;
     return h ? h->expires_at : 0;
 }
 
@@ -90,11 +106,13 @@ static void show(struct view *v, struct event *e, const struct touched *touched,
                  const struct clock_row *clock)
 {
     publish_begin(e);
-    for (size_t i = 0; i < touched->seats.n; i++)
-        publish_seat(e, touched->seats.v[i], seat_until(v, &e->seats[touched->seats.v[i]]),
-                     clock->seq);
+    for (size_t i = 0; i < touched->seats.n; i++) {
+        uint32_t index = touched->seats.v[i].index;
+        publish_seat(e, index, seat_until(v, e, index), clock->seq);
+        seat_set_head(&e->seats[index], touched->seats.v[i].head);
+    }
     for (size_t i = 0; i < touched->renewed.n; i++)
-        publish_seat(e, touched->renewed.v[i], seat_until(v, &e->seats[touched->renewed.v[i]]), 0);
+        publish_seat(e, touched->renewed.v[i], seat_until(v, e, touched->renewed.v[i]), 0);
     for (size_t i = 0; i < touched->areas.n; i++)
         publish_area(e, touched->areas.v[i], clock->seq);
     publish_end(e, clock);
@@ -134,7 +152,7 @@ bool catch_up(struct view *v, struct event *e, const struct log_since *since)
     if (whole && clock.seq != e->clock.seq)
         show(v, e, &touched, &clock);
     for (size_t i = 0; i < touched.seats.n; i++)
-        e->seats[touched.seats.v[i]].pending = 0;
+        e->seats[touched.seats.v[i].index].pending = 0;
     for (size_t i = 0; i < touched.areas.n; i++)
         e->areas[touched.areas.v[i]].pending = 0;
     vec_close(&touched.seats);

@@ -18,23 +18,34 @@ struct audit_row *change_log(struct decision *d, struct event *e, enum audit_obj
     return row;
 }
 
-void change_seat(struct decision *d, struct event *e, uint32_t index, const struct transition *t)
+/* The write that carries the seat's changes of this batch. */
+static struct seat_write *seat_write(struct decision *d, struct event *e, uint32_t index)
 {
     struct seat *seat = &e->seats[index];
-    struct seat_write *write;
-    if (seat->pending) {
-        write = &d->batch.seats.v[seat->pending - 1];
-    } else {
-        write = vec_push(&d->batch.seats);
-        seat->pending = (uint32_t)d->batch.seats.n;
+    if (!seat->pending) {
+        struct seat_write *write = vec_push(&d->batch.seats);
+        hf_check(d->batch.seats.n <= SEAT_PENDING_MAX);
+        seat->pending = d->batch.seats.n & SEAT_PENDING_MAX;
         write->seat = SEAT_KEY(e->def->id.key, index);
         write->from = seat->status;
-        write->hold_before = seat->hold;
+        write->hold_before = seat_hold(e, index);
+        write->head = seat_head(seat);
     }
-    seat->status = (uint8_t)t->to;
-    seat->hold = t->to == SEAT_AVAILABLE ? 0 : t->hold;
+    return &d->batch.seats.v[seat->pending - 1];
+}
+
+void change_seat(struct decision *d, struct event *e, uint32_t index, const struct transition *t,
+                 struct audit_row *row)
+{
+    struct seat_write *write = seat_write(d, e, index);
+    e->seats[index].status = (uint8_t)t->to;
+    seat_set_hold(e, index, t->to == SEAT_AVAILABLE ? 0 : t->hold);
+    if (row) {
+        row->prev = write->head;
+        write->head = row->seq;
+    }
     write->to = t->to;
-    write->hold = seat->hold;
+    write->hold = seat_hold(e, index);
     write->fence = t->fence;
     write->expires_at = t->until;
     best_changed(e, index);
@@ -56,13 +67,13 @@ void change_seats(struct decision *d, struct event *e, const uint32_t *seats, ui
                   const struct transition *t)
 {
     for (uint32_t i = 0; i < n; i++) {
-        int64_t owner = e->seats[seats[i]].hold;
+        int64_t owner = seat_hold(e, seats[i]);
         if (owner != 0 && owner != t->hold)
             continue;
         struct audit_row *row = log_places(d, e, AUDIT_SEAT, e->seats[seats[i]].status, t);
         row->item = seats[i];
         row->quantity = 1;
-        change_seat(d, e, seats[i], t);
+        change_seat(d, e, seats[i], t, row);
     }
 }
 
@@ -104,6 +115,7 @@ static struct hold_write *hold_write(struct decision *d, struct hold *h)
         write->from = h->status;
         write->fence_before = h->fence;
         write->expires_before = h->expires_at;
+        write->seq_before = h->last_seq;
     }
     return &d->batch.holds.v[h->pending - 1];
 }
@@ -117,9 +129,11 @@ void change_hold(struct decision *d, struct hold *h, enum hold_status to, enum a
     row->fence = fence;
     row->until = expires_at;
     row->quantity = places_count(h->n_seats, h->areas, h->n_areas);
+    row->prev = h->last_seq;
     write->to = to;
     write->fence = fence;
     write->expires_at = expires_at;
+    write->last_seq = h->last_seq = row->seq;
     h->status = (uint8_t)to;
     h->fence = fence;
     h->expires_at = expires_at;

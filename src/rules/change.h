@@ -14,12 +14,14 @@ struct transition {
     int64_t until; /* when the hold expires; 0: the places are not held */
 };
 
-/* Adds a row to the event's log, with the next seq; the caller fills in what applies. */
+/* Adds a row to the event's log, with the next seq; the caller fills in what applies.  The rows of
+ * one transition follow each other: hold, booking, seats, areas (ledger/log.h). */
 struct audit_row *change_log(struct decision *d, struct event *e, enum audit_object object,
                              enum audit_cause cause, int from, int to);
-/* Changes a seat without a row of its own in the log.  Several changes of one seat in a batch
- * become one write. */
-void change_seat(struct decision *d, struct event *e, uint32_t index, const struct transition *t);
+/* Changes a seat; `row` is its row in the log and gets its place in the chain.  NULL: a renewal,
+ * which has no row for each seat.  Several changes of one seat in a batch become one write. */
+void change_seat(struct decision *d, struct event *e, uint32_t index, const struct transition *t,
+                 struct audit_row *row);
 /* Changes seats of a hold, with a row of the log for each.  A seat that is neither free nor the
  * hold's own is left alone: only a ledger that was changed behind our back can have one. */
 void change_seats(struct decision *d, struct event *e, const uint32_t *seats, uint32_t n,

@@ -35,7 +35,7 @@ static void expire_owners(struct decision *d, struct event *e, const uint32_t *s
     for (uint32_t i = 0; i < n; i++) {
         if (e->seats[seats[i]].status != SEAT_HELD)
             continue;
-        struct hold *owner = view_hold(d->view, e->seats[seats[i]].hold);
+        struct hold *owner = view_hold(d->view, seat_hold(e, seats[i]));
         if (owner && owner->status == HOLD_ACTIVE && owner->expires_at <= d->now)
             end_hold(d, owner, HOLD_EXPIRED, CAUSE_EXPIRE);
     }
@@ -193,7 +193,7 @@ static struct hold_row new_hold(struct decision *d, struct event *e, const struc
 }
 
 /* Logs that a hold which has no entry in the view, or none yet, passes to another status. */
-static void log_hold(struct decision *d, struct event *e, const struct hold_row *row,
+static void log_hold(struct decision *d, struct event *e, struct hold_row *row,
                      enum audit_cause cause, enum hold_status from, enum hold_status to)
 {
     struct audit_row *logged = change_log(d, e, AUDIT_HOLD, cause, (int)from, (int)to);
@@ -201,6 +201,8 @@ static void log_hold(struct decision *d, struct event *e, const struct hold_row 
     logged->fence = row->fence;
     logged->until = row->expires_at;
     logged->quantity = places_count(row->n_seats, row->areas, row->n_areas);
+    logged->prev = row->last_seq;
+    row->last_seq = logged->seq;
 }
 
 enum verdict decide_create(struct decision *d, struct event *e, struct hold_create *op)
@@ -209,15 +211,15 @@ enum verdict decide_create(struct decision *d, struct event *e, struct hold_crea
     if (verdict != VERDICT_OK)
         return verdict;
     op->hold = new_hold(d, e, op);
-    const struct hold_row *hold = &op->hold;
+    struct hold_row *hold = &op->hold;
     const struct transition held = {.to = SEAT_HELD,
                                     .cause = CAUSE_HOLD,
                                     .hold = hold->id.key,
                                     .fence = hold->fence,
                                     .until = hold->expires_at};
+    log_hold(d, e, hold, CAUSE_HOLD, HOLD_NONE, HOLD_ACTIVE);
     *vec_push(&d->batch.holds_new) = *hold;
     view_hold_add(d->view, e, hold);
-    log_hold(d, e, hold, CAUSE_HOLD, HOLD_NONE, HOLD_ACTIVE);
     change_seats(d, e, op->seats, op->n_seats, &held);
     change_areas(d, e, op->areas, op->n_areas, SEAT_AVAILABLE, &held);
     return VERDICT_CREATED;
@@ -287,7 +289,7 @@ enum verdict decide_renew(struct decision *d, struct event *e, struct hold_renew
         .to = SEAT_HELD, .hold = h->key, .fence = h->fence, .until = expires_at};
     change_hold(d, h, HOLD_ACTIVE, CAUSE_RENEW, h->fence, expires_at);
     for (uint32_t i = 0; i < h->n_seats; i++)
-        change_seat(d, h->event, h->seats[i], &renewed);
+        change_seat(d, h->event, h->seats[i], &renewed, NULL);
     op->hold.row.expires_at = expires_at;
     return VERDICT_OK;
 }
@@ -365,18 +367,20 @@ static enum verdict rescue(struct decision *d, struct event *e, struct hold_conf
     struct hold_row *hold = &op->hold.row;
     if (!places_are_free(d, e, hold))
         return VERDICT_HOLD_EXPIRED;
-    int64_t fence_before = hold->fence;
+    int64_t fence_before = hold->fence, seq_before = hold->last_seq;
     hold->fence = ++e->draft.fence;
     if (h) {
         change_hold(d, h, HOLD_CONFIRMED, CAUSE_RESCUE, hold->fence, h->expires_at);
     } else {
+        log_hold(d, e, hold, CAUSE_RESCUE, HOLD_EXPIRED, HOLD_CONFIRMED);
         *vec_push(&d->batch.holds) = (struct hold_write){.hold = hold->id.key,
                                                          .fence_before = fence_before,
                                                          .fence = hold->fence,
                                                          .expires_at = hold->expires_at,
+                                                         .seq_before = seq_before,
+                                                         .last_seq = hold->last_seq,
                                                          .from = HOLD_EXPIRED,
                                                          .to = HOLD_CONFIRMED};
-        log_hold(d, e, hold, CAUSE_RESCUE, HOLD_EXPIRED, HOLD_CONFIRMED);
     }
     *vec_push(&d->rescued) = hold->id.key;
     return sell(d, e, op, SEAT_AVAILABLE, CAUSE_RESCUE);
@@ -385,7 +389,7 @@ static enum verdict rescue(struct decision *d, struct event *e, struct hold_conf
 static bool owns_its_seats(const struct hold *h)
 {
     for (uint32_t i = 0; i < h->n_seats; i++)
-        if (h->event->seats[h->seats[i]].hold != h->key)
+        if (seat_hold(h->event, h->seats[i]) != h->key)
             return false;
     return true;
 }

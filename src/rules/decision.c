@@ -18,6 +18,7 @@ void decision_begin(struct decision *d)
     vec_clear(&d->batch.bookings);
     vec_clear(&d->batch.sales);
     vec_clear(&d->batch.audit);
+    vec_clear(&d->batch.heads);
     vec_clear(&d->batch.keys);
     vec_clear(&d->rescued);
     for (size_t i = 0; i < d->events.n; i++)
@@ -38,6 +39,8 @@ void decision_close(struct decision *d)
     vec_close(&d->batch.bookings);
     vec_close(&d->batch.sales);
     vec_close(&d->batch.audit);
+    vec_close(&d->batch.heads);
+    buf_close(&d->heads);
     vec_close(&d->batch.keys);
     vec_close(&d->rescued);
     vec_close(&d->events);
@@ -70,20 +73,102 @@ static int area_write_order(const void *a, const void *b)
     return (x->event > y->event) - (x->event < y->event);
 }
 
-/* Ascending keys: the ledger's pages are met in order, and an event's seats stand together. */
+static int hold_new_order(const void *a, const void *b)
+{
+    const struct hold_row *x = a, *y = b;
+    return (x->id.key > y->id.key) - (x->id.key < y->id.key);
+}
+
+static int hold_write_order(const void *a, const void *b)
+{
+    const struct hold_write *x = a, *y = b;
+    return (x->hold > y->hold) - (x->hold < y->hold);
+}
+
+static int audit_order(const void *a, const void *b)
+{
+    const struct audit_row *x = a, *y = b;
+    return x->event != y->event ? (x->event > y->event) - (x->event < y->event)
+                                : (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+/* Sorts unless the rows are in order already, as those of a batch on one event mostly are. */
+static void sort(void *rows, size_t n, size_t size, int (*order)(const void *, const void *))
+{
+    for (size_t i = 1; i < n; i++)
+        if (order((char *)rows + (i - 1) * size, (char *)rows + i * size) > 0) {
+            qsort(rows, n, size, order);
+            return;
+        }
+}
+#define SORT(list, order) sort((list).v, (list).n, sizeof *(list).v, order)
+
+/* ---- stored heads ---- */
+
+static uint32_t chunks_of(const struct event *e)
+{
+    return (e->def->n_seats + HEADS_CHUNK - 1) / HEADS_CHUNK;
+}
+
+/* Adds the heads of one chunk as they were before the batch: heads change at publish. */
+static void put_heads(struct decision *d, struct event *e, uint32_t chunk)
+{
+    uint32_t first = chunk * HEADS_CHUNK, left = e->def->n_seats - first;
+    uint32_t len = left < HEADS_CHUNK ? left : HEADS_CHUNK, n = 0;
+    size_t start = d->heads.len;
+    buf_reserve(&d->heads, (size_t)len * HEAD_SIZE);
+    for (uint32_t i = 0; i < len; i++) {
+        int64_t head = seat_head(&e->seats[first + i]);
+        head_pack((uint8_t *)d->heads.data + start + (size_t)i * HEAD_SIZE, head);
+        n = head ? i + 1 : n;
+    }
+    d->heads.len += (size_t)n * HEAD_SIZE;
+    *vec_push(&d->batch.heads) =
+        (struct heads_write){.event = e->def->id.key, .seq = e->clock.seq, .first = first, .n = n};
+}
+
+/* For every HEADS_EVERY seqs that the batch passes, the chunk whose turn it is; its number follows
+ * from the seq, so servers that share the ledger take turns too. */
+static void seal_heads(struct decision *d, struct event *e)
+{
+    uint32_t n_chunks = chunks_of(e);
+    int64_t turn = e->clock.seq / HEADS_EVERY, last = e->draft.seq / HEADS_EVERY;
+    if (!n_chunks || (turn == last && !e->heads_due))
+        return;
+    if (e->heads_due || last - turn > n_chunks)
+        turn = last - n_chunks;
+    while (++turn <= last)
+        put_heads(d, e, (uint32_t)((uint64_t)turn % n_chunks));
+}
+
+/* Sets the pointers once the buffer has stopped moving. */
+static void point_to_heads(struct decision *d)
+{
+    const uint8_t *next = (const uint8_t *)d->heads.data;
+    for (size_t i = 0; i < d->batch.heads.n; i++) {
+        d->batch.heads.v[i].heads = next;
+        next += (size_t)d->batch.heads.v[i].n * HEAD_SIZE;
+    }
+}
+
+/* Ascending keys: the ledger's pages are met in order, and an event's rows stand together. */
 void decision_seal(struct decision *d)
 {
-    if (d->batch.seats.n > 1)
-        qsort(d->batch.seats.v, d->batch.seats.n, sizeof *d->batch.seats.v, seat_write_order);
-    if (d->batch.areas.n > 1)
-        qsort(d->batch.areas.v, d->batch.areas.n, sizeof *d->batch.areas.v, area_write_order);
+    SORT(d->batch.seats, seat_write_order);
+    SORT(d->batch.areas, area_write_order);
+    SORT(d->batch.holds_new, hold_new_order);
+    SORT(d->batch.holds, hold_write_order);
+    SORT(d->batch.audit, audit_order);
+    d->heads.len = 0;
     for (size_t i = 0; i < d->events.n; i++) {
         struct event *e = d->events.v[i];
         if (e->draft.seq == e->clock.seq)
             continue;
         e->draft.now = d->now;
         *vec_push(&d->batch.clocks) = (struct clock_write){.before = e->clock, .after = e->draft};
+        seal_heads(d, e);
     }
+    point_to_heads(d);
 }
 
 /* Shows the event's part of the batch; seats and areas come in the order of events. */
@@ -100,6 +185,7 @@ static void publish_event(struct decision *d, struct event *e, size_t *next_seat
         bool is_news = w->to != w->from;
         publish_seat(e, SEAT_INDEX(w->seat), w->to == SEAT_HELD ? w->expires_at : 0,
                      is_news ? clock.seq : 0);
+        seat_set_head(&e->seats[SEAT_INDEX(w->seat)], w->head);
         e->seats[SEAT_INDEX(w->seat)].pending = 0;
     }
     for (; *next_area < b->areas.n && b->areas.v[*next_area].event == event; ++*next_area) {
@@ -107,6 +193,7 @@ static void publish_event(struct decision *d, struct event *e, size_t *next_seat
         publish_area(e, area, clock.seq);
         e->areas[area].pending = 0;
     }
+    e->heads_due = false;
     publish_end(e, &clock);
 }
 
@@ -148,6 +235,7 @@ static void undo_holds(struct decision *d)
         h->status = (uint8_t)w->from;
         h->fence = w->fence_before;
         h->expires_at = w->expires_before;
+        h->last_seq = w->seq_before;
         view_deadline_put(d->view, h);
     }
 }
@@ -160,7 +248,7 @@ static void undo_seats(struct decision *d)
         struct seat *seat = &e->seats[SEAT_INDEX(w->seat)];
         seat->pending = 0;
         seat->status = (uint8_t)w->from;
-        seat->hold = w->hold_before;
+        seat_set_hold(e, SEAT_INDEX(w->seat), w->hold_before);
         best_changed(e, SEAT_INDEX(w->seat));
     }
 }

@@ -19,6 +19,7 @@ struct decision {
     VEC(struct event *) events; /* locked for this batch, ascending by key */
     VEC(int64_t) rescued;       /* holds confirmed by rescue in this batch */
     VEC(struct hold *) due;     /* scratch */
+    struct buf heads;           /* the heads that batch.heads points to */
     uint64_t batch_no;
     struct {
         uint64_t batch_no; /* the slot is in use if this is the decision's own */
@@ -37,7 +38,8 @@ void decision_close(struct decision *d);
 
 /* Is there anything to write? */
 bool decision_has_effects(const struct decision *d);
-/* After the last command and before ledger_write: orders the writes and adds the clock rows. */
+/* After the last command and before ledger_write: puts the writes in the order of their keys, adds
+ * the clock rows and, when it is time for them, stored heads. */
 void decision_seal(struct decision *d);
 /* After the commit: shows the changes to other threads. */
 void decision_publish(struct decision *d);

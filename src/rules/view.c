@@ -153,6 +153,8 @@ static void drop_loaded(struct event *e)
         free(e->loaded);
         e->loaded = next;
     }
+    free(e->loaded_heads);
+    e->loaded_heads = NULL;
 }
 
 void event_free(struct event *e)
@@ -299,6 +301,15 @@ void seat_map_close(struct seat_map *map)
     free(map->available);
 }
 
+int64_t event_seat_head(struct event *e, uint32_t index, int64_t *ret_seq)
+{
+    lock_take(&e->lock);
+    int64_t head = seat_head(&e->seats[index]);
+    *ret_seq = e->seq;
+    lock_give(&e->lock);
+    return head;
+}
+
 void event_read_counts(struct event *e, struct event_counts *ret)
 {
     lock_take(&e->lock);
@@ -323,8 +334,17 @@ void event_load_seat(struct event *e, uint32_t index, enum seat_status status, i
     if (index >= e->def->n_seats)
         return;
     e->seats[index].status = (uint8_t)status;
-    e->seats[index].hold = hold;
+    seat_set_hold(e, index, hold);
     best_changed(e, index);
+}
+
+void event_load_head(struct event *e, uint32_t index, int64_t seq)
+{
+    if (index >= e->def->n_seats)
+        return;
+    if (!e->loaded_heads)
+        e->loaded_heads = hf_alloc((size_t)e->def->n_seats * HEAD_SIZE);
+    head_pack(e->loaded_heads + (size_t)index * HEAD_SIZE, seq);
 }
 
 void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked)
@@ -353,15 +373,32 @@ void event_load_hold(struct event *e, const struct hold_row *row)
     struct hold *h = hold_new(e, row);
     h->next = e->loaded;
     e->loaded = h;
+    for (uint32_t i = 0; i < row->n_seats; i++)
+        if (e->seats[row->seats[i]].status == SEAT_AVAILABLE)
+            event_load_seat(e, row->seats[i], SEAT_HELD, row->id.key);
+}
+
+/* Writes only what differs: the memory of seats that were never touched is not even there yet. */
+static void show_heads(struct event *e)
+{
+    for (uint32_t i = 0; i < e->def->n_seats; i++) {
+        const uint8_t *loaded = e->loaded_heads ? e->loaded_heads + (size_t)i * HEAD_SIZE : NULL;
+        int64_t head = loaded ? head_unpack(loaded) : 0;
+        if (head != seat_head(&e->seats[i]))
+            seat_set_head(&e->seats[i], head);
+    }
+    free(e->loaded_heads);
+    e->loaded_heads = NULL;
 }
 
 static void show_all(struct event *e, const struct view *v)
 {
     lock_take(&e->lock);
+    show_heads(e);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         const struct seat *seat = &e->seats[i];
         uint64_t shown = atomic_load_explicit(&seat->shown, memory_order_relaxed);
-        const struct hold *h = seat->status == SEAT_HELD ? view_hold(v, seat->hold) : NULL;
+        const struct hold *h = seat->status == SEAT_HELD ? view_hold(v, seat_hold(e, i)) : NULL;
         if (seat->status != SEAT_AVAILABLE || shown != SEAT_AVAILABLE)
             event_show_seat(e, i, h ? h->expires_at : 0);
     }
@@ -408,7 +445,7 @@ void view_forget(struct view *v, struct event *e)
     drop_loaded(e);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         e->seats[i].status = SEAT_AVAILABLE;
-        e->seats[i].hold = 0;
+        e->seats[i].owner = 0;
         e->seats[i].pending = 0;
         best_changed(e, i);
     }

@@ -3,13 +3,14 @@
  * Which thread touches what:
  *   layout (names, rows, prices)   immutable once the event is in the view: any thread, no lock
  *   seat.shown, counts, seq        written by the worker at publish, read by any thread (atomics)
+ *   the head of a seat             written by the worker at publish, under the event's lock
  *   everything else of a seat, holds, the heap    only the worker
  * The worker decides on its own fields and shows them to other threads only after the commit, so no
  * answer is ever given from state that is not durable (I7).  `lock` makes a change of many seats
  * and of seq one step for readers of the whole map.  These locks are held for copying only; nothing
  * in this folder starts a thread or waits for one.
  *
- * Events are loaded on their first use and stay.  A seat takes 24 bytes, a live hold about 110. */
+ * Events are loaded on their first use and stay.  A seat takes 24 bytes, a live hold about 130. */
 #ifndef HF_RULES_VIEW_H
 #define HF_RULES_VIEW_H
 
@@ -24,23 +25,40 @@
 #include "rules/feed.h"
 
 struct seat {
-    _Atomic uint64_t shown; /* seat_shown(): expiry in ms << 2 | status */
-    int64_t hold;           /* key of the owning hold; 0: none */
-    uint32_t pending; /* 1 + index of this batch's seat_write; 0: the batch did not touch it */
-    uint8_t status;   /* enum seat_status, as decided */
+    _Atomic uint64_t shown;           /* seat_shown(): expiry in ms << 2 | status */
+    uint64_t owner : HOLD_FENCE_BITS; /* first fence of the owning hold; 0: none */
+    uint64_t pending : 24; /* 1 + index of this batch's seat_write; 0: the batch did not touch it */
+    uint32_t head_low;     /* see seat_head() */
+    uint8_t head_high;
+    uint8_t status; /* enum seat_status, as decided */
 };
+_Static_assert(sizeof(struct seat) == 24, "an event may have millions of seats");
+#define SEAT_PENDING_MAX ((1u << 24) - 1)
+
+/* The seq of the seat's last row in the log, as of the last commit; 0: none. */
+static inline int64_t seat_head(const struct seat *seat)
+{
+    return (int64_t)seat->head_high << 32 | seat->head_low;
+}
+static inline void seat_set_head(struct seat *seat, int64_t seq)
+{
+    seat->head_low = (uint32_t)seq;
+    seat->head_high = (uint8_t)(seq >> 32);
+}
 
 /* A live hold, or one that the current batch has ended. */
 struct hold {
     int64_t key, fence, expires_at, max_expires_at;
+    int64_t last_seq; /* of its last row in the log, as decided */
     struct event *event;
-    struct hold *next;    /* in its bucket */
-    struct heap_node due; /* in the heap of deadlines; its key is expires_at */
-    uint32_t pending;     /* 1 + index of this batch's hold_write; 0: none */
-    uint8_t status;       /* enum hold_status, as decided */
-    uint32_t n_seats, n_areas;
+    struct hold *next;        /* in its bucket */
+    struct heap_node due;     /* in the heap of deadlines; its key is expires_at */
     uint64_t client;          /* hash of the address that it counts against; 0: none */
     struct area_claim *areas; /* stored behind the seats */
+    uint32_t pending;         /* 1 + index of this batch's hold_write; 0: none */
+    uint32_t n_seats;
+    uint16_t n_areas;
+    uint8_t status; /* enum hold_status, as decided */
     uint32_t seats[];
 };
 
@@ -89,12 +107,15 @@ struct event {
     struct clock_row draft; /* as decided in this batch; equals clock between batches */
     bool in_batch;
     bool stale;                     /* differs from the ledger: load again before deciding */
+    bool heads_due;                 /* the next batch stores the heads of all seats */
+    uint32_t n_holds;               /* live holds in the view */
     enum event_status status_draft; /* as decided */
     uint64_t swept_batch;           /* the batch that last ended all due holds of this event */
     struct seat *seats;
-    struct area *areas;  /* def->areas.n of them */
-    struct best *best;   /* where free seats stand together; see best.h */
-    struct hold *loaded; /* live holds read with the event, until view_install */
+    struct area *areas;    /* def->areas.n of them */
+    struct best *best;     /* where free seats stand together; see best.h */
+    struct hold *loaded;   /* live holds read with the event, until view_install */
+    uint8_t *loaded_heads; /* HEAD_SIZE bytes per seat, until view_install; NULL: none */
 
     struct lock snapshot_lock;
     struct snapshot *snapshot; /* the newest rendered map; under snapshot_lock, see snapshot.h */
@@ -133,6 +154,20 @@ static inline uint64_t seat_shown(const struct event *e, uint32_t index)
     return atomic_load_explicit(&e->seats[index].shown, memory_order_acquire);
 }
 
+/* The key of the hold that owns the seat, as decided; 0: none. */
+static inline int64_t seat_hold(const struct event *e, uint32_t index)
+{
+    uint64_t fence = e->seats[index].owner;
+    return fence ? HOLD_KEY(e->def->id.key, fence) : 0;
+}
+static inline void seat_set_hold(struct event *e, uint32_t index, int64_t hold)
+{
+    e->seats[index].owner =
+        (uint64_t)HOLD_FIRST_FENCE(hold) & ((UINT64_C(1) << HOLD_FENCE_BITS) - 1);
+}
+/* Reads the seat's head and the event's seq of the same moment.  Any thread. */
+int64_t event_seat_head(struct event *e, uint32_t index, int64_t *ret_seq);
+
 /* Seats and area places together. */
 struct event_counts {
     int64_t seq, available, held, booked, blocked;
@@ -155,7 +190,10 @@ void seat_map_close(struct seat_map *map);
 struct event *event_new(struct event_def *def, const struct clock_row *clock);
 void event_load_seat(struct event *e, uint32_t index, enum seat_status status, int64_t hold);
 void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked);
+/* The hold's seats become held. */
 void event_load_hold(struct event *e, const struct hold_row *row);
+/* The seq of the seat's last row in the log; 0 unless it is loaded. */
+void event_load_head(struct event *e, uint32_t index, int64_t seq);
 /* Does the event have every seat and area that the row lists? */
 bool event_fits_hold(const struct event *e, const struct hold_row *row);
 void event_free(struct event *e);

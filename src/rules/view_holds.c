@@ -91,16 +91,18 @@ static void grow(struct hold_table *t)
 
 struct hold *hold_new(struct event *e, const struct hold_row *row)
 {
-    struct hold *h =
-        hf_alloc(sizeof *h + row->n_seats * sizeof *h->seats + row->n_areas * sizeof *h->areas);
+    struct hold *h = hf_alloc(offsetof(struct hold, seats) + row->n_seats * sizeof *h->seats +
+                              row->n_areas * sizeof *h->areas);
+    hf_check(row->n_areas <= UINT16_MAX);
     h->key = row->id.key;
     h->event = e;
     h->fence = row->fence;
     h->expires_at = row->expires_at;
     h->max_expires_at = row->max_expires_at;
+    h->last_seq = row->last_seq;
     h->status = HOLD_ACTIVE;
     h->n_seats = row->n_seats;
-    h->n_areas = row->n_areas;
+    h->n_areas = (uint16_t)row->n_areas;
     h->client = row->client;
     h->areas = (struct area_claim *)(void *)(h->seats + row->n_seats);
     for (uint32_t i = 0; i < row->n_seats; i++)
@@ -117,6 +119,7 @@ void hold_table_add(struct hold_table *t, struct hold *h)
     h->next = *bucket(t, h->key);
     *bucket(t, h->key) = h;
     t->n++;
+    h->event->n_holds++;
     deadline_put(t, h);
 }
 
@@ -126,6 +129,7 @@ static void unlink_hold(struct hold_table *t, struct hold **link)
     *link = h->next;
     deadline_drop(t, h);
     t->n--;
+    h->event->n_holds--;
     free(h);
 }
 

@@ -95,6 +95,7 @@ static void batch_clear(void)
     vec_clear(&lab.batch.bookings);
     vec_clear(&lab.batch.sales);
     vec_clear(&lab.batch.audit);
+    vec_clear(&lab.batch.heads);
     vec_clear(&lab.batch.keys);
 }
 
@@ -235,6 +236,7 @@ static int close_lab(void **state)
     vec_close(&lab.batch.bookings);
     vec_close(&lab.batch.sales);
     vec_close(&lab.batch.audit);
+    vec_close(&lab.batch.heads);
     vec_close(&lab.batch.keys);
     temp_dir_remove(&lab.dir);
     return 0;
@@ -298,26 +300,82 @@ static void an_event_comes_back_as_it_was_written(void **state)
     event_def_free(got);
 }
 
-static void a_seat_gets_its_row_by_its_first_change(void **state)
+static void a_seat_has_a_row_while_it_is_booked_or_blocked(void **state)
 {
     (void)state;
-    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 0);
-    put_seat(3, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(5), 5)->expires_at = T0_MS + 7;
+    char sql[200];
+    put_seat(3, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(5), 5);
     put_seat(4, SEAT_AVAILABLE, 0, SEAT_BLOCKED, 0, 6);
     assert_string_equal(store(), "");
-    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 2);
-    char sql[200];
+    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 1);
+    put_seat(3, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 5);
+    assert_string_equal(store(), "");
     snprintf(sql, sizeof sql,
-             "SELECT COUNT(*) FROM seats WHERE seat = %lld AND status = 1 AND hold = %lld"
-             " AND fence = 5 AND expires_at = %lld AND version = 1",
-             (long long)SEAT_KEY(1, 3), (long long)hold_key(5), (long long)T0_MS + 7);
+             "SELECT COUNT(*) FROM seats WHERE seat = %lld AND status = 2 AND hold = %lld"
+             " AND fence = 5",
+             (long long)SEAT_KEY(1, 3), (long long)hold_key(5));
     assert_int_equal(number(sql), 1);
-    put_seat(3, SEAT_HELD, hold_key(5), SEAT_AVAILABLE, 0, 5);
+    put_seat(3, SEAT_BOOKED, hold_key(5), SEAT_AVAILABLE, 0, 5);
+    put_seat(4, SEAT_BLOCKED, 0, SEAT_BLOCKED, 0, 9); /* unblocked and blocked again */
     assert_string_equal(store(), "");
-    put_seat(3, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(7), 7);
+    assert_int_equal(number("SELECT fence FROM seats"), 9);
+}
+
+/* ---- heads ---- */
+
+static int64_t heads[3 * HEADS_CHUNK];
+
+static void on_head(void *ctx, uint32_t seat, int64_t seq)
+{
+    (void)ctx;
+    heads[seat] = seq;
+}
+
+static int64_t read_heads(uint32_t n_seats)
+{
+    struct hf_err err = {0};
+    int64_t seq = -1;
+    memset(heads, 0, sizeof heads);
+    ok(ledger_heads_read(lab.l, lab.event, n_seats, on_head, NULL, &seq, &err), &err);
+    return seq;
+}
+
+static void put_heads(uint32_t first, int64_t seq, const uint8_t *packed, uint32_t n)
+{
+    *vec_push(&lab.batch.heads) = (struct heads_write){
+        .event = lab.event, .seq = seq, .first = first, .n = n, .heads = packed};
+}
+
+static void heads_are_those_stored_and_the_log_after_them(void **state)
+{
+    (void)state;
+    uint8_t packed[3 * HEAD_SIZE];
+    const int64_t large = (INT64_C(1) << 39) + 5;
+    assert_int_equal(read_heads(2 * HEADS_CHUNK + 1), 0);
+    for (int64_t seq = 2; seq <= 6; seq++)
+        put_audit(seq, (uint32_t)(seq % 3 * HEADS_CHUNK)); /* of three chunks in turn */
     assert_string_equal(store(), "");
-    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 2);
-    assert_int_equal(number("SELECT MAX(version) FROM seats"), 3);
+    assert_int_equal(read_heads(2 * HEADS_CHUNK + 1), 0);
+    assert_int_equal(heads[0], 6);
+    assert_int_equal(heads[HEADS_CHUNK], 4);
+    assert_int_equal(heads[2 * HEADS_CHUNK], 5);
+    /* What a chunk knows already is not read from the log. */
+    head_pack(packed, 4), head_pack(packed + HEAD_SIZE, 0), head_pack(packed + 10, large);
+    put_heads(HEADS_CHUNK, 6, packed, 3);
+    put_heads(0, 5, packed, 0);
+    assert_string_equal(store(), "");
+    assert_int_equal(read_heads(2 * HEADS_CHUNK + 1), 0); /* the third chunk has none */
+    assert_int_equal(heads[0], 6);
+    assert_int_equal(heads[HEADS_CHUNK], 4);
+    assert_int_equal(heads[HEADS_CHUNK + 2], large);
+    assert_int_equal(heads[2 * HEADS_CHUNK], 5);
+    assert_int_equal(read_heads(2 * HEADS_CHUNK), 5);
+    put_heads(0, 6, packed, 1);
+    assert_string_equal(store(), ""); /* over the older one */
+    assert_int_equal(read_heads(HEADS_CHUNK), 6);
+    assert_int_equal(heads[0], 4);
+    put_heads(0, 5, packed, 1);
+    assert_string_equal(store(), "seat_heads"); /* and not the other way round */
 }
 
 static void an_unknown_event_reads_as_none(void **state)
@@ -407,10 +465,7 @@ static void a_batch_is_stored_and_read_back(void **state)
 
     struct seen seen = {0};
     ok(ledger_seats_read(lab.l, lab.event, 0, UINT32_MAX, on_seat, &seen, &err), &err);
-    assert_int_equal(seen.n, 2); /* those that are not available */
-    assert_int_equal(seen.index[0] + seen.index[1], 4);
-    assert_int_equal(seen.status[0], SEAT_HELD);
-    assert_int_equal(seen.hold[1], hold_key(1));
+    assert_int_equal(seen.n, 0); /* none is booked or blocked */
 
     struct hold_row holds[3];
     int64_t keys[] = {hold_key(7), hold_key(1), hold_key(1)};
@@ -443,7 +498,7 @@ static void a_batch_is_stored_and_read_back(void **state)
     assert_int_equal(clock.fence, 1);
     assert_int_equal(clock.now, T0_MS + 10);
     assert_time(now, T0_MS + 10); /* the database's clock is behind the row, so the row counts */
-    assert_int_equal(number("SELECT COUNT(*) FROM audit"), 4);
+    assert_int_equal(number("SELECT COUNT(*) FROM log"), 2); /* the creation, and the hold */
 }
 
 static void a_hold_without_owner_and_metadata_has_none(void **state)
@@ -692,15 +747,14 @@ static void an_event_of_another_status_is_a_surprise(void **state)
 /* Computes one number from everything that is in the ledger. */
 static int64_t digest(void)
 {
-    return number(
-        "SELECT CAST((SELECT COALESCE(SUM(status * 7 + hold * 3 + fence + version * 11), 0)"
-        " FROM seats)"
-        " + (SELECT COALESCE(SUM(status * 5 + fence + expires_at), 0) FROM holds)"
-        " + (SELECT COUNT(*) * 1000003 FROM bookings)"
-        " + (SELECT COUNT(*) * 1000033 FROM sold_seats)"
-        " + (SELECT COUNT(*) * 1000037 FROM audit)"
-        " + (SELECT COALESCE(SUM(created_at), 0) FROM idempotency)"
-        " + (SELECT SUM(seq * 13 + fence * 17 + now) FROM event_clock) AS bigint)");
+    return number("SELECT CAST((SELECT COALESCE(SUM(seat + status * 7 + hold * 3 + fence), 0)"
+                  " FROM seats)"
+                  " + (SELECT COALESCE(SUM(status * 5 + fence + expires_at), 0) FROM holds)"
+                  " + (SELECT COUNT(*) * 1000003 FROM bookings)"
+                  " + (SELECT COUNT(*) * 1000033 FROM sold_seats)"
+                  " + (SELECT COUNT(*) * 1000037 FROM log)"
+                  " + (SELECT COALESCE(SUM(created_at), 0) FROM idempotency)"
+                  " + (SELECT SUM(seq * 13 + fence * 17 + now) FROM event_clock) AS bigint)");
 }
 
 /* `table` refuses the write, after other writes of the batch went through, and all is rolled back.
@@ -731,31 +785,18 @@ static void a_clock_row_that_moved_is_a_surprise(void **state)
 static void a_seat_in_another_state_is_a_surprise(void **state)
 {
     (void)state;
-    put_seat(0, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(5), 5);
-    assert_string_equal(store(), "");
-    put_seat(0, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(6), 6); /* it is held */
-    assert_surprise("seats");
-    put_seat(0, SEAT_HELD, hold_key(4), SEAT_BOOKED, hold_key(4), 6); /* by another hold */
-    assert_surprise("seats");
-    put_seat(0, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 4); /* with an old fence */
-    assert_surprise("seats");
-    put_seat(1, SEAT_HELD, hold_key(6), SEAT_BOOKED, hold_key(6), 6); /* it never was */
-    assert_surprise("seats");
-    put_seat(1, SEAT_BLOCKED, 0, SEAT_AVAILABLE, 0, 6);
-    assert_surprise("seats");
     put_seat(0, SEAT_HELD, hold_key(5), SEAT_BOOKED, hold_key(5), 5);
     assert_string_equal(store(), "");
-}
-
-static void a_fence_older_than_the_seat_s_last_is_a_surprise_even_when_it_is_free(void **state)
-{
-    (void)state;
-    put_seat(0, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(5), 5);
-    assert_string_equal(store(), "");
-    put_seat(0, SEAT_HELD, hold_key(5), SEAT_AVAILABLE, 0, 5);
-    assert_string_equal(store(), "");
-    put_seat(0, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(4), 4);
+    put_seat(0, SEAT_HELD, hold_key(6), SEAT_BOOKED, hold_key(6), 6); /* it is booked */
     assert_surprise("seats");
+    put_seat(0, SEAT_AVAILABLE, 0, SEAT_BLOCKED, 0, 6);
+    assert_surprise("seats");
+    put_seat(0, SEAT_BOOKED, hold_key(4), SEAT_AVAILABLE, 0, 6); /* by another hold */
+    assert_surprise("seats");
+    put_seat(1, SEAT_BLOCKED, 0, SEAT_AVAILABLE, 0, 6); /* it never was */
+    assert_surprise("seats");
+    put_seat(0, SEAT_BOOKED, hold_key(5), SEAT_AVAILABLE, 0, 5);
+    assert_string_equal(store(), "");
 }
 
 static void a_hold_in_another_state_is_a_surprise(void **state)
@@ -809,15 +850,15 @@ static void a_second_sale_of_a_seat_is_a_surprise(void **state)
     assert_surprise("sold_seats"); /* even to the same buyer */
 }
 
-static void a_second_log_row_of_a_number_is_a_surprise(void **state)
+static void a_second_log_entry_of_a_number_is_a_surprise(void **state)
 {
     (void)state;
     put_audit(2, 0);
     put_audit(3, 0);
     assert_string_equal(store(), "");
     put_audit(4, 0);
-    put_audit(3, 1);
-    assert_surprise("audit");
+    put_audit(2, 1);
+    assert_surprise("log");
     put_audit(4, 0);
     assert_string_equal(store(), "");
 }
@@ -1142,9 +1183,9 @@ static void a_ledger_of_version_1_keeps_its_holds_and_takes_new_ones(void **stat
     lab.event = 1;
     put_hold_of_areas(2, NULL, 0);
     put_area(0, 0, 0, 3, 0);
-    put_seat(1, SEAT_AVAILABLE, 0, SEAT_HELD, hold_key(2), 2); /* it has a row already */
+    put_seat(1, SEAT_AVAILABLE, 0, SEAT_BLOCKED, 0, 2); /* it had a row in version 1 */
     assert_string_equal(store(), "");
-    assert_int_equal(number("SELECT COUNT(*) FROM seats WHERE status = 1"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM seats"), 1);
     int64_t key = HOLD_KEY(1, 2);
     ok(ledger_holds_read(lab.l, &key, 1, &row, &err), &err);
     assert_int_equal(row.n_areas, 2);
@@ -1405,7 +1446,8 @@ static void assert_postgres_plans(void)
     assert_postgres_plan(ST_CLOCK_LOCK, "event_clock_pkey");
     assert_postgres_plan(ST_CLOCK_READ, "event_clock_pkey");
     assert_postgres_plan(ST_CLOCK_WRITE, "event_clock_pkey");
-    assert_postgres_plan(ST_SEAT_WRITE, "seats_pkey");
+    assert_postgres_plan(ST_SEAT_DELETE, "seats_pkey");
+    assert_postgres_plan(ST_HEADS_READ, "seat_heads_pkey");
     assert_postgres_plan(ST_SEATS_READ, "seats_pkey");
     assert_postgres_plan(ST_HOLD_WRITE, "holds_pkey");
     assert_postgres_plan(ST_HOLD_READ, "holds_pkey");
@@ -1415,10 +1457,10 @@ static void assert_postgres_plans(void)
     assert_postgres_plan(ST_HOLDS_LIVE, "holds_due");
     assert_postgres_plan(ST_HOLDS_DUE, "holds_due");
     assert_postgres_plan(ST_BOOKING_READ, "bookings_pkey");
-    assert_postgres_plan(ST_AUDIT_READ, "audit_pkey");
-    assert_postgres_plan(ST_AUDIT_SINCE, "audit_pkey");
-    assert_postgres_plan(ST_AUDIT_SEAT_BACK, "audit_pkey");
-    assert_postgres_plan(ST_AUDIT_HOLD_UNTIL, "audit_pkey");
+    assert_postgres_plan(ST_LOG_READ, "log_pkey");
+    assert_postgres_plan(ST_LOG_SINCE, "log_pkey");
+    assert_postgres_plan(ST_LOG_SEATS, "log_pkey");
+    assert_postgres_plan(ST_HOLDS_COUNT, "holds_due");
     assert_postgres_plan(ST_KEY_READ, "idempotency_pkey");
     assert_postgres_plan(ST_KEYS_EACH, "idempotency_age");
     assert_postgres_plan(ST_KEYS_PRUNE, "idempotency_age");
@@ -1432,10 +1474,12 @@ static void assert_postgres_plans(void)
 /* Also before the server has statistics of a table that has just been filled. */
 static void postgres_goes_by_the_indexes(void)
 {
-    script("INSERT INTO seats (seat, status, hold, fence, expires_at, version)"
-           " SELECT 9 * 4294967296 + i, 0, 0, 0, 0, 0 FROM generate_series(0, 19999) i;"
-           "INSERT INTO audit SELECT i, 9, i, 0, 2, i, 1, 0, 1, i, 0, 0, 0, 0"
+    script("INSERT INTO seats (seat, status, hold, fence)"
+           " SELECT 9 * 4294967296 + i, 2, 0, 0 FROM generate_series(0, 19999) i;"
+           "INSERT INTO log SELECT i, 0, 4, 2, 0, 1, 1, i, 0, i, 0, 0, '[0,1,1,0]', NULL"
            " FROM generate_series(1000000, 1019999) i;"
+           "INSERT INTO seat_heads SELECT 9 * 4294967296 + i, 0, ''"
+           " FROM generate_series(0, 19999) i;"
            "INSERT INTO holds (hold, secret, event, status, fence, amount, seats, created_at,"
            " expires_at, max_expires_at) SELECT i, 'x', 9, i % 2 + 1, i, 0, '[]', 0, i, i"
            " FROM generate_series(1000000, 1019999) i;"
@@ -1463,7 +1507,8 @@ static void reads_and_writes_go_by_their_indexes(void **state)
     assert_plan(ST_HOLDS_ACTIVE, "INDEX holds_due");
     assert_plan(ST_HOLD_READ, "INTEGER PRIMARY KEY (rowid=?)");
     assert_plan(ST_HOLD_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
-    assert_plan(ST_SEAT_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_SEAT_DELETE, "INTEGER PRIMARY KEY (rowid=?)");
+    assert_plan(ST_HEADS_READ, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
     assert_plan(ST_SEATS_READ, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
     assert_plan(ST_CLOCK_READ, "INTEGER PRIMARY KEY (rowid=?)");
     assert_plan(ST_CLOCK_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
@@ -1477,9 +1522,8 @@ static void reads_and_writes_go_by_their_indexes(void **state)
     assert_plan(ST_AREA_WRITE, "PRIMARY KEY (event=? AND area=?)");
     assert_plan(ST_EVENT_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
     assert_plan(ST_HOLDS_LIST, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
-    assert_plan(ST_AUDIT_READ, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
-    assert_plan(ST_AUDIT_SEAT_BACK, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
-    assert_plan(ST_AUDIT_HOLD_UNTIL, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_LOG_READ, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
+    assert_plan(ST_LOG_SEATS, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
     assert_plan(ST_ROWS_READ, "PRIMARY KEY (event=?)");
 }
 
@@ -1489,7 +1533,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         claim(an_event_comes_back_as_it_was_written),
-        claim(a_seat_gets_its_row_by_its_first_change),
+        claim(a_seat_has_a_row_while_it_is_booked_or_blocked),
+        claim(heads_are_those_stored_and_the_log_after_them),
         claim(layouts_survive_being_text),
         claim(a_text_that_is_no_layout_is_refused),
         claim(an_event_with_a_damaged_layout_is_an_error),
@@ -1507,12 +1552,11 @@ int main(void)
         claim(an_event_of_another_status_is_a_surprise),
         claim(a_clock_row_that_moved_is_a_surprise),
         claim(a_seat_in_another_state_is_a_surprise),
-        claim(a_fence_older_than_the_seat_s_last_is_a_surprise_even_when_it_is_free),
         claim(a_hold_in_another_state_is_a_surprise),
         claim(a_hold_made_and_ended_in_one_batch_is_no_surprise),
         claim(a_second_booking_of_a_hold_is_a_surprise),
         claim(a_second_sale_of_a_seat_is_a_surprise),
-        claim(a_second_log_row_of_a_number_is_a_surprise),
+        claim(a_second_log_entry_of_a_number_is_a_surprise),
         claim(a_key_cannot_be_used_again_for_a_day),
         claim(a_key_is_read_while_it_is_young),
         claim(several_keys_are_read_at_once),

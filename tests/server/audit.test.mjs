@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertFoldIsState, AUDIT_FIELDS, fold, readAudit } from '../support/audit.mjs';
 import { assertInvalid, assertOk, assertProblem, ms } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
 import { mapOf, pool, reap, sleep, start, until } from '../support/server.mjs';
 
@@ -344,5 +345,37 @@ describe('the log', () => {
       const counts = await server.counts(event);
       return JSON.stringify(counts) === JSON.stringify(last.counts);
     });
+  });
+
+  it('after restarts the history of a seat goes on where it was, however long the log is', async () => {
+    const [rows, row] = [50, 100]; // more than one chunk of stored heads
+    const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows, seats_per_row: row }], max_per_hold: 100 });
+    const names = Object.keys(await server.map(event));
+    const { sample } = seededRandom();
+    const wants = (n) => [...new Set(sample(names, n))];
+    const round = () => pool(Array.from({ length: 40 }), 4, async () => {
+      const answer = await server.hold(event, wants(20));
+      if (answer.status === 201) assert.equal((await server.del(`/v1/holds/${answer.json.id}`)).status, 204);
+    });
+    const check = async () => {
+      const log = await readAudit(server, `event=${event.id}`);
+      for (const seat of wants(30)) {
+        const about = log.filter((one) => one.seat === seat);
+        assert.deepEqual(await readAudit(server, `event=${event.id}&seat=${seat}`), about);
+        assert.deepEqual(assertOk(await seatAt(event, seat)).history.map(({ seq }) => seq), about.map(({ seq }) => seq).reverse());
+      }
+      return log.length;
+    };
+    for (let i = 0; i < 3; i++) {
+      await round();
+      await check();
+      if (i === 1) await server.kill9().then(() => server.launch());
+      else await server.restart();
+    }
+    await round();
+    assert.ok(await check() > 4000);
+    const [{ n }] = server.sql('SELECT count(*) AS n FROM seat_heads');
+    assert.equal(n, 2);
+    assertVerified(server.place?.ledger ?? server.ledger.replace(/^sqlite:.*/, server.dir));
   });
 });

@@ -7,7 +7,8 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertProblem } from '../support/expect.mjs';
-import { mapOf, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
+import { logRows } from '../support/ledger.mjs';
+import { backend, mapOf, pool, reap, runServer, sleep, start, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 const hall = (rows, seats) => ({ sections: [{ name: 'S', tier: 'A', price: 100, rows, seats_per_row: seats }] });
@@ -222,8 +223,8 @@ describe('streams', () => {
     await whole.reach(last.seq);
 
     // The state at every seq, folded from the ledger's log.
-    const log = server.sql(`SELECT a.seq, a.item, a.after FROM audit a WHERE a.object = 2 AND a.event =
-      (SELECT max(event) FROM audit) ORDER BY a.seq`);
+    const log = server.sql(`SELECT a.seq, a.item, a.after FROM (${logRows(backend === 'sqlite' ? 'sqlite' : 'postgres')}) a
+      WHERE a.object = 2 AND a.event = (SELECT max(entry) >> 40 FROM log) ORDER BY a.seq`);
     const states = [Object.fromEntries(names.map((name) => [name, '.']))];
     for (let seq = 1, row = 0; seq <= last.seq; seq++) {
       states.push(states[seq - 1]);

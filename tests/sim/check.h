@@ -8,13 +8,13 @@
 
 struct folded_seat {
     enum seat_status status;
-    int64_t hold;
+    int64_t hold, last_seq;
 };
 struct folded_area {
     int64_t held, booked;
 };
 struct folded_hold {
-    int64_t key, fence, until;
+    int64_t key, fence, until, last_seq;
     enum hold_status status;
 };
 /* The log of one event, folded up to `seq`. */

@@ -34,6 +34,7 @@ static void event_close(struct sim_event *e)
     vec_close(&e->holds);
     vec_close(&e->log);
     free(e->seats);
+    free(e->heads_seqs);
     event_def_free(e->def);
 }
 
@@ -161,6 +162,7 @@ void ledger_close(struct ledger *l)
     vec_close(&l->staged.bookings);
     vec_close(&l->staged.sales);
     vec_close(&l->staged.audit);
+    vec_close(&l->staged.heads);
     vec_close(&l->staged.keys);
     vec_close(&l->staged_events);
     free(l);

@@ -196,6 +196,28 @@ enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first
     return HF_OK;
 }
 
+enum hf_status ledger_heads_read(struct ledger *l, int64_t event, uint32_t n_seats,
+                                 void (*head)(void *ctx, uint32_t seat, int64_t seq), void *ctx,
+                                 int64_t *ret_seq, struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_READ, err);
+    if (status != HF_OK)
+        return status;
+    const struct sim_event *e = sim_event(l->sim, event);
+    for (uint32_t i = 0; i < n_seats; i++)
+        if (e->seats[i].head)
+            head(ctx, i, e->seats[i].head);
+    for (size_t i = 0; i < e->log.n; i++) {
+        const struct audit_row *row = &e->log.v[i];
+        if (row->object == AUDIT_SEAT && row->seq > e->heads_seqs[row->item / HEADS_CHUNK])
+            head(ctx, (uint32_t)row->item, row->seq);
+    }
+    *ret_seq = INT64_MAX;
+    for (uint32_t i = 0; i * HEADS_CHUNK < n_seats; i++)
+        *ret_seq = e->heads_seqs[i] < *ret_seq ? e->heads_seqs[i] : *ret_seq;
+    return HF_OK;
+}
+
 enum hf_status ledger_event_state(struct ledger *l, int64_t event, enum event_status *ret_status,
                                   void (*area)(void *ctx, uint32_t index, int64_t held,
                                                int64_t booked),
@@ -222,6 +244,19 @@ enum hf_status ledger_holds_active(struct ledger *l, int64_t event,
     for (size_t i = 0; status == HF_OK && e && i < e->holds.n; i++)
         if (e->holds.v[i].row.status == HOLD_ACTIVE)
             hold(ctx, &e->holds.v[i].row);
+    return status;
+}
+
+enum hf_status ledger_holds_count(struct ledger *l, int64_t event, int64_t *ret_n,
+                                  struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_READ, err);
+    const struct sim_event *e = sim_event(l->sim, event);
+    int64_t n = 0;
+    for (size_t i = 0; e && i < e->holds.n; i++)
+        n += e->holds.v[i].row.status == HOLD_ACTIVE;
+    if (status == HF_OK)
+        *ret_n = n;
     return status;
 }
 
@@ -311,6 +346,16 @@ static bool is_about_seat(const struct audit_row *row, int64_t seat)
     return row->object == AUDIT_SEAT && row->item == seat;
 }
 
+/* The real ledger follows the chain from its head: it must be the last row that the view knew. */
+static void check_chain(const struct sim_event *e, const struct seat_chain *chain)
+{
+    int64_t head = 0;
+    for (size_t i = 0; i < e->log.n && e->log.v[i].seq <= chain->seq; i++)
+        if (is_about_seat(&e->log.v[i], chain->seat))
+            head = e->log.v[i].seq;
+    hf_check(head == chain->head);
+}
+
 enum hf_status ledger_audit_read(struct ledger *l, const struct audit_query *query,
                                  struct audit_entry *ret, size_t *ret_n, struct hf_err *err)
 {
@@ -319,9 +364,11 @@ enum hf_status ledger_audit_read(struct ledger *l, const struct audit_query *que
     if (status != HF_OK)
         return status;
     const struct sim_event *e = sim_event(l->sim, query->event);
+    if (e && query->seat)
+        check_chain(e, query->seat);
     for (size_t i = 0; e && i < e->log.n && n < query->limit; i++) {
         const struct audit_row *row = &e->log.v[i];
-        if (row->seq > query->after && (query->seat < 0 || is_about_seat(row, query->seat)) &&
+        if (row->seq > query->after && (!query->seat || is_about_seat(row, query->seat->seat)) &&
             (!query->hold || row->hold == query->hold))
             ret[n++] = entry_of(l->sim, row);
     }
@@ -329,7 +376,7 @@ enum hf_status ledger_audit_read(struct ledger *l, const struct audit_query *que
     return HF_OK;
 }
 
-enum hf_status ledger_audit_seat(struct ledger *l, int64_t event, uint32_t seat, int64_t at,
+enum hf_status ledger_audit_seat(struct ledger *l, const struct seat_chain *chain, int64_t at,
                                  size_t limit, struct audit_entry *ret, size_t *ret_n,
                                  struct hf_err *err)
 {
@@ -337,9 +384,11 @@ enum hf_status ledger_audit_seat(struct ledger *l, int64_t event, uint32_t seat,
     enum hf_status status = sim_enter(l, SIM_READ, err);
     if (status != HF_OK)
         return status;
-    const struct sim_event *e = sim_event(l->sim, event);
+    const struct sim_event *e = sim_event(l->sim, chain->event);
+    if (e)
+        check_chain(e, chain);
     for (size_t i = e ? e->log.n : 0; i-- > 0 && n < limit;)
-        if (is_about_seat(&e->log.v[i], seat) && e->log.v[i].at <= at)
+        if (is_about_seat(&e->log.v[i], chain->seat) && e->log.v[i].at <= at)
             ret[n++] = entry_of(l->sim, &e->log.v[i]);
     *ret_n = n;
     return HF_OK;

@@ -61,9 +61,11 @@ static bool seats_fit(const struct ledger *l, const struct ledger_batch *b)
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *w = &b->seats.v[i];
         const struct sim_seat *row = find_seat(l, w->seat);
-        int64_t hold_before = w->from == SEAT_AVAILABLE ? 0 : w->hold_before;
         hf_check(i == 0 || b->seats.v[i - 1].seat < w->seat);
-        if (!row || row->status != w->from || row->hold != hold_before || row->fence > w->fence)
+        if (!row ||
+            (seat_has_row(w->from) && (row->status != w->from || row->hold != w->hold_before)))
+            return false;
+        if (!seat_has_row(w->from) && seat_has_row(w->to) && seat_has_row(row->status))
             return false;
     }
     return true;
@@ -201,6 +203,13 @@ static void stage_all(struct ledger_batch *staged, const struct ledger_batch *b)
     stage(&staged->holds, &b->holds);
     stage(&staged->sales, &b->sales);
     stage(&staged->audit, &b->audit);
+    for (size_t i = 0; i < b->heads.n; i++) {
+        struct heads_write *w = vec_push(&staged->heads);
+        uint8_t *copy = hf_alloc((size_t)b->heads.v[i].n * HEAD_SIZE + 1);
+        memcpy(copy, b->heads.v[i].heads, (size_t)b->heads.v[i].n * HEAD_SIZE);
+        *w = b->heads.v[i];
+        w->heads = copy;
+    }
     for (size_t i = 0; i < b->holds_new.n; i++)
         *vec_push(&staged->holds_new) = sim_hold_copy(&b->holds_new.v[i]);
     for (size_t i = 0; i < b->bookings.n; i++)
@@ -218,7 +227,7 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"event_clock", clocks_fit}, {"idempotency", keys_fit},  {"events", events_fit},
         {"seats", seats_fit},        {"areas", areas_fit},       {"holds", new_holds_fit},
         {"holds", holds_fit},        {"bookings", bookings_fit}, {"sold_seats", sales_fit},
-        {"audit", audit_fits},
+        {"log", audit_fits},
     };
     hf_check(l->in_transaction && !l->staged.clocks.n && !l->staged.keys.n); /* once */
     enum hf_status status = sim_enter(l, SIM_WRITE, err);
@@ -270,6 +279,9 @@ void sim_discard(struct ledger *l)
     vec_clear(&b->bookings);
     vec_clear(&b->sales);
     vec_clear(&b->audit);
+    for (size_t i = 0; i < b->heads.n; i++)
+        free((void *)(uintptr_t)b->heads.v[i].heads);
+    vec_clear(&b->heads);
     vec_clear(&b->keys);
     vec_clear(&l->staged_events);
 }
@@ -283,6 +295,7 @@ static void apply_new_event(struct sim_ledger *sim, struct event_def *def)
     e->def = def;
     e->clock = (struct clock_row){.event = def->id.key, .seq = 1, .now = def->created_at};
     e->seats = hf_alloc(def->n_seats * sizeof *e->seats);
+    e->heads_seqs = hf_alloc((def->n_seats / HEADS_CHUNK + 1) * sizeof *e->heads_seqs);
     *vec_push(&e->log) = (struct audit_row){.event = def->id.key,
                                             .seq = 1,
                                             .at = def->created_at,
@@ -308,10 +321,12 @@ static void apply_seats(const struct ledger *l, const struct ledger_batch *b)
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *w = &b->seats.v[i];
         struct sim_seat *seat = find_seat(l, w->seat);
-        seat->status = w->to;
-        seat->hold = w->hold;
-        seat->fence = w->fence;
-        seat->expires_at = w->expires_at;
+        bool has_row = seat_has_row(w->to);
+        if (!has_row && !seat_has_row(w->from))
+            continue;
+        seat->status = has_row ? w->to : SEAT_AVAILABLE;
+        seat->hold = has_row ? w->hold : 0;
+        seat->fence = has_row ? w->fence : 0;
     }
     for (size_t i = 0; i < b->sales.n; i++)
         find_seat(l, b->sales.v[i].seat)->sold_to = b->sales.v[i].booking;
@@ -335,11 +350,22 @@ static void apply_holds(struct sim_ledger *sim, struct ledger_batch *b)
         row->status = b->holds.v[i].to;
         row->fence = b->holds.v[i].fence;
         row->expires_at = b->holds.v[i].expires_at;
+        row->last_seq = b->holds.v[i].last_seq;
     }
     for (size_t i = 0; i < b->bookings.n; i++) {
         sim_hold(sim, b->bookings.v[i].id.key)->booking = b->bookings.v[i];
         b->bookings.v[i].owned = NULL;
     }
+}
+
+static void apply_heads(struct sim_ledger *sim, const struct heads_write *w)
+{
+    struct sim_event *e = sim_event(sim, w->event);
+    int64_t *seq = &e->heads_seqs[w->first / HEADS_CHUNK];
+    hf_check(w->first % HEADS_CHUNK == 0 && w->seq >= *seq);
+    *seq = w->seq;
+    for (uint32_t i = 0; i < HEADS_CHUNK && w->first + i < e->def->n_seats; i++)
+        e->seats[w->first + i].head = i < w->n ? head_unpack(w->heads + (size_t)i * HEAD_SIZE) : 0;
 }
 
 void sim_apply(struct ledger *l)
@@ -355,6 +381,8 @@ void sim_apply(struct ledger *l)
     apply_holds(l->sim, b);
     for (size_t i = 0; i < b->audit.n; i++)
         *vec_push(&sim_event(l->sim, b->audit.v[i].event)->log) = b->audit.v[i];
+    for (size_t i = 0; i < b->heads.n; i++)
+        apply_heads(l->sim, &b->heads.v[i]);
     for (size_t i = 0; i < l->staged_events.n; i++)
         apply_new_event(l->sim, l->staged_events.v[i]);
     vec_clear(&l->staged_events); /* they are the tables' now */

@@ -7,9 +7,10 @@
 #include "sim/ledger.h"
 
 struct sim_seat {
-    enum seat_status status;
-    int64_t hold, fence, expires_at;
+    enum seat_status status; /* booked or blocked; available: it has no row */
+    int64_t hold, fence;
     int64_t sold_to; /* the row of sold_seats: a booking; 0: none */
+    int64_t head;    /* as stored */
 };
 
 struct sim_hold {
@@ -22,6 +23,7 @@ struct sim_event {
     struct ledger *locked_by; /* the connection whose transaction has the clock row; NULL: none */
     struct event_def *def;    /* its status and its areas' counters change; NULL: the catalogue */
     struct sim_seat *seats;
+    int64_t *heads_seqs;        /* when the heads of each chunk of seats were stored; 0: never */
     VEC(struct sim_hold) holds; /* ascending by key */
     VEC(struct audit_row) log;  /* ascending by seq */
 };

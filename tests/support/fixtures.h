@@ -93,8 +93,8 @@ void hash_text(const char *text, uint8_t hash[KEY_HASH_SIZE]);
 struct paper_seat {
     int64_t hold, fence, expires_at;
     enum seat_status status;
-    enum seat_status folded; /* the status according to the log alone */
-    int64_t folded_hold;
+    enum seat_status folded;       /* the status according to the log alone */
+    int64_t folded_hold, last_seq; /* according to the log */
 };
 struct paper_area {
     int64_t held, booked, folded_held, folded_booked;
@@ -110,7 +110,7 @@ struct paper_event {
 struct paper_hold {
     struct hold_row row;
     enum hold_status folded;
-    int64_t folded_fence, folded_until;
+    int64_t folded_fence, folded_until, folded_seq;
 };
 
 /* A ledger in arrays.  It asserts the conditions that the ledger's statements put into each write.

@@ -9,9 +9,9 @@ import path from 'node:path';
 import { environment, HOLDFAST, removeTempDir, sqliteQuery, tempDir } from './server.mjs';
 
 // Statuses are the integers of src/model/rows.h.  Each query lists violations; none are expected.
-const HELD = 1, BOOKED = 2;         // seats
-const ACTIVE = 1, CONFIRMED = 4;    // holds
-const EVENT = 1, SEAT = 2, AREA = 3, HOLD = 4; // audit objects
+const HELD = 1, BOOKED = 2, BLOCKED = 3; // seats
+const ACTIVE = 1, CONFIRMED = 4; // holds
+const EVENT = 1, SEAT = 2, AREA = 3, HOLD = 4, BOOKING = 5; // of the log
 
 // The queries have one text for both databases, so comparisons with NULL are spelled out.
 const differ = (a, b) => `coalesce(${a}, -1) <> coalesce(${b}, -1)`;
@@ -30,9 +30,34 @@ const places = {
       FROM holds h, LATERAL (SELECT h.areas::jsonb AS list) l, generate_series(0, jsonb_array_length(l.list) / 2 - 1) n`,
   },
 };
-const ends = (object, key) => `SELECT ${key} AS item, after FROM (
+// The log, a row for each change: an entry has those of a hold, its booking, its seats and its areas (src/ledger/log.h).
+const lists = { // the n-th number of a list, how many numbers it has, and the places of a list, counted by i
+  sqlite: {
+    at: (list, n) => `json_extract(${list}, '$[' || (${n}) || ']')`,
+    length: (list) => `json_array_length(${list})`,
+    places: (list) => `(SELECT l.*, (j.key - 2) / 2 AS i FROM log l, json_each(l.${list}) j WHERE j.key >= 2 AND j.key % 2 = 0) places`,
+  },
+  postgres: {
+    at: (list, n) => `(${list}::jsonb ->> (${n})::int)::bigint`,
+    length: (list) => `jsonb_array_length(${list}::jsonb)`,
+    places: (list) => `(SELECT l.*, i FROM log l, LATERAL generate_series(0, (jsonb_array_length(l.${list}::jsonb) - 2) / 2 - 1) i) places`,
+  },
+};
+export const logRows = (database) => {
+  const { at, length, places } = lists[database];
+  const event = 'entry >> 40', seq = '(entry & 1099511627775)';
+  const leading = `(CASE WHEN object = 0 THEN 0 WHEN object = ${HOLD} AND booking <> 0 THEN 2 ELSE 1 END)`;
+  const each = (object, list, skipped) => `SELECT ${event}, ${seq} + ${leading} + ${skipped} + i, at, ${object}, ${at(list, '2 + 2 * i')},
+    ${object === SEAT ? 1 : at(list, '3 + 2 * i')}, ${at(list, 0)}, ${at(list, 1)}, hold, fence, cause FROM ${places(list)}`;
+  return `SELECT ${event} AS event, ${seq} AS seq, at, object, CAST(NULL AS bigint) AS item, quantity, before, after, hold, fence, cause FROM log WHERE object <> 0
+    UNION ALL SELECT ${event}, ${seq} + 1, at, ${BOOKING}, NULL, quantity, 0, 2, hold, fence, cause FROM log WHERE object = ${HOLD} AND booking <> 0
+    UNION ALL ${each(SEAT, 'seats', 0)}
+    UNION ALL ${each(AREA, 'areas', `coalesce((${length('seats')} - 2) / 2, 0)`)}`;
+};
+const ends = (object, key) => `SELECT ${key} AS item, after, hold FROM (
     SELECT *, row_number() OVER (PARTITION BY ${key} ORDER BY seq DESC) AS newest FROM audit WHERE object = ${object}) x WHERE newest = 1`;
 const prepare = (database) => [
+  `CREATE TEMP TABLE audit AS ${logRows(database)}`,
   `CREATE TEMP TABLE claims AS SELECT h.event << 32 | p.seat AS seat, h.hold, h.fence, h.status
     FROM holds h JOIN (${places[database].seats}) p ON p.hold = h.hold WHERE h.status IN (${ACTIVE}, ${CONFIRMED})`,
   'CREATE INDEX claims_seat ON claims (seat)',
@@ -60,12 +85,12 @@ const rules = {
     WHERE a.held <> coalesce(f.held, 0) OR a.booked <> coalesce(f.booked, 0)`,
   'I11: folding the log gives every event\'s status': `
     SELECT e.event, e.status, a.after FROM events e LEFT JOIN event_ends a ON a.item = e.event WHERE ${differ('a.after', 'e.status')}`,
-  'I3, I6: every seat of an active hold is held by it': `
-    SELECT c.hold, c.seat, s.status, s.hold AS holder FROM claims c LEFT JOIN seats s ON s.seat = c.seat
-    WHERE c.status = ${ACTIVE} AND (${differ('s.status', HELD)} OR ${differ('s.hold', 'c.hold')} OR ${differ('s.fence', 'c.fence')})`,
+  'I3, I6: every seat of an active hold is held by it, and has no row': `
+    SELECT c.hold, c.seat, s.status, a.after, a.hold AS holder FROM claims c LEFT JOIN seats s ON s.seat = c.seat LEFT JOIN seat_ends a ON a.item = c.seat
+    WHERE c.status = ${ACTIVE} AND (s.seat IS NOT NULL OR ${differ('a.after', HELD)} OR ${differ('a.hold', 'c.hold')})`,
   'I3: every seat that is held has an active hold': `
-    SELECT s.seat, s.hold FROM seats s LEFT JOIN claims c ON c.seat = s.seat AND c.hold = s.hold AND c.status = ${ACTIVE}
-    WHERE s.status = ${HELD} AND c.hold IS NULL`,
+    SELECT a.item, a.hold FROM seat_ends a LEFT JOIN claims c ON c.seat = a.item AND c.hold = a.hold AND c.status = ${ACTIVE}
+    WHERE a.after = ${HELD} AND c.hold IS NULL`,
   'I1: every seat of a confirmed hold is booked and sold once': `
     SELECT c.hold, c.seat, s.status, x.booking FROM claims c LEFT JOIN seats s ON s.seat = c.seat
     LEFT JOIN sold_seats x ON x.seat = c.seat
@@ -95,7 +120,7 @@ const rules = {
       FROM audit WHERE object IN (${SEAT}, ${HOLD})) x WHERE previous IS NOT NULL AND previous <> before`,
   'I11: folding the log gives every seat': `
     SELECT s.seat, s.status, a.after FROM seats s LEFT JOIN seat_ends a ON a.item = s.seat WHERE s.status <> coalesce(a.after, 0)
-    UNION SELECT a.item, NULL, a.after FROM seat_ends a LEFT JOIN seats s ON s.seat = a.item WHERE s.seat IS NULL`,
+    UNION SELECT a.item, NULL, a.after FROM seat_ends a LEFT JOIN seats s ON s.seat = a.item WHERE a.after IN (${BOOKED}, ${BLOCKED}) AND s.seat IS NULL`,
   'I11: folding the log gives every hold': `
     SELECT h.hold, h.status, a.after FROM holds h LEFT JOIN hold_ends a ON a.item = h.hold WHERE ${differ('a.after', 'h.status')}`,
 };
@@ -119,7 +144,7 @@ export function assertVerified(where, gate) {
   return report;
 }
 
-const counts = `SELECT (SELECT count(*) FROM seats) AS seats, (SELECT count(*) FROM holds) AS holds,
+const counts = `SELECT (SELECT count(*) FROM seat_ends) AS seats, (SELECT count(*) FROM holds) AS holds,
   (SELECT count(*) FROM bookings) AS bookings, (SELECT count(*) FROM idempotency) AS keys`;
 const questions = [...Object.entries(rules).map(([rule, text]) => [rule, `SELECT * FROM (${text}) violations LIMIT 5`]), ['counts', counts]];
 

@@ -249,6 +249,8 @@ static void write_holds(struct paper *p, const struct ledger_batch *b)
         assert_non_null(hold);
         assert_int_equal(hold->row.status, w->from);
         assert_int_equal(hold->row.fence, w->fence_before);
+        assert_int_equal(hold->row.last_seq, w->seq_before);
+        hold->row.last_seq = w->last_seq;
         hold->row.status = w->to;
         hold->row.fence = w->fence;
         hold->row.expires_at = w->expires_at;
@@ -301,6 +303,8 @@ static void fold_seat(struct paper_event *pe, const struct audit_row *a)
     assert_int_equal(a->hold == 0, blocks);
     assert_int_equal(a->quantity, 1);
     assert_int_equal(a->booking, a->to == SEAT_BOOKED ? a->hold : 0);
+    assert_int_equal(a->prev, seat->last_seq);
+    seat->last_seq = a->seq;
     if (blocks) { /* one new fence for all seats of a command: I5 */
         assert_true(a->fence >= pe->folded_fence);
         pe->folded_fence = a->fence;
@@ -338,6 +342,8 @@ static void fold_hold(struct paper *p, struct paper_event *pe, const struct audi
     }
     assert_int_equal(a->quantity,
                      places_count(hold->row.n_seats, hold->row.areas, hold->row.n_areas));
+    assert_int_equal(a->prev, hold->folded_seq);
+    hold->folded_seq = a->seq;
     hold->folded = (enum hold_status)a->to;
     hold->folded_fence = a->fence;
     hold->folded_until = a->until;
@@ -427,6 +433,7 @@ static void check_hold(struct paper *p, const struct paper_hold *ph)
     const struct hold *h = view_hold(p->view, row->id.key);
     assert_int_equal(ph->folded, row->status);
     assert_int_equal(ph->folded_fence, row->fence);
+    assert_int_equal(ph->folded_seq, row->last_seq);
     if (row->status != HOLD_ACTIVE) {
         assert_null(h);
         return;
@@ -436,6 +443,7 @@ static void check_hold(struct paper *p, const struct paper_hold *ph)
     assert_ptr_equal(h->event, pe->event);
     assert_int_equal(h->status, HOLD_ACTIVE);
     assert_int_equal(h->fence, row->fence);
+    assert_int_equal(h->last_seq, row->last_seq);
     assert_int_equal(h->expires_at, row->expires_at);
     assert_int_equal(h->max_expires_at, row->max_expires_at);
     assert_true(row->expires_at <= row->max_expires_at);
@@ -510,7 +518,8 @@ static void check_seats(struct paper *p, struct paper_event *pe, uint32_t *ret_h
         assert_int_equal(seat->folded, seat->status);
         assert_int_equal(seat->folded_hold, seat->hold);
         assert_int_equal(e->seats[i].status, seat->status);
-        assert_int_equal(e->seats[i].hold, seat->hold);
+        assert_int_equal(seat_hold(e, i), seat->hold);
+        assert_int_equal(seat_head(&e->seats[i]), seat->last_seq);
         assert_int_equal(e->seats[i].pending, 0);
         assert_int_equal(seat_shown_status(shown), seat->status);
         assert_int_equal(seat_shown_until(shown), seat->status == SEAT_HELD ? seat->expires_at : 0);
@@ -604,9 +613,9 @@ void paper_dump(const struct paper *p, struct buf *out)
                    counts.available, counts.held, counts.booked, counts.blocked);
         dump_places(e, out);
         for (uint32_t s = 0; s < e->def->n_seats; s++)
-            buf_printf(out, "seat %u %d %lld %u %llu\n", s, e->seats[s].status,
-                       (long long)e->seats[s].hold, e->seats[s].pending,
-                       (unsigned long long)seat_shown(e, s));
+            buf_printf(out, "seat %u %d %lld %u %llu %lld\n", s, e->seats[s].status,
+                       (long long)seat_hold(e, s), (unsigned)e->seats[s].pending,
+                       (unsigned long long)seat_shown(e, s), (long long)seat_head(&e->seats[s]));
     }
     for (size_t i = 0; i < t->n_buckets; i++)
         for (const struct hold *h = t->buckets[i]; h; h = h->next)

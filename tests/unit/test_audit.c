@@ -15,6 +15,7 @@ static struct {
     int64_t event, other;
     int64_t seq[3]; /* of events 1 and 2 */
     struct ledger_batch batch;
+    VEC(struct audit_row) log; /* all rows that were put, but for the creations */
 } fixture;
 
 static void ok(enum hf_status status, const struct hf_err *err)
@@ -56,6 +57,8 @@ static int fixture_close(void **state)
     vec_close(&fixture.batch.holds_new);
     vec_close(&fixture.batch.bookings);
     vec_close(&fixture.batch.audit);
+    vec_close(&fixture.batch.holds);
+    vec_close(&fixture.log);
     temp_dir_remove(&fixture.dir);
     return 0;
 }
@@ -69,6 +72,7 @@ static void store(void)
     vec_clear(&fixture.batch.holds_new);
     vec_clear(&fixture.batch.bookings);
     vec_clear(&fixture.batch.audit);
+    vec_clear(&fixture.batch.holds);
 }
 
 static struct hold_row *put_hold(int64_t event, int64_t fence, enum hold_status status,
@@ -100,6 +104,37 @@ static void put_booking(int64_t event, int64_t fence)
     memset(row->id.secret, 0xb0 + (int)fence, ID_SECRET_SIZE);
 }
 
+/* The seq of the last row up to `seq` about this seat, or about this hold. */
+static int64_t last_seq(int64_t event, enum audit_object object, int64_t item, int64_t hold,
+                        int64_t seq)
+{
+    int64_t last = 0;
+    for (size_t i = 0; i < fixture.log.n; i++) {
+        const struct audit_row *row = &fixture.log.v[i];
+        if (row->event == event && row->object == object && row->item == item && row->seq <= seq &&
+            (object == AUDIT_SEAT || row->hold == hold))
+            last = row->seq;
+    }
+    return last;
+}
+
+/* Notes the hold's last row in the hold, which is new or was stored before. */
+static void note_last_seq(const struct audit_row *row)
+{
+    for (size_t i = 0; i < fixture.batch.holds_new.n; i++)
+        if (fixture.batch.holds_new.v[i].id.key == row->hold) {
+            fixture.batch.holds_new.v[i].last_seq = row->seq;
+            return;
+        }
+    *vec_push(&fixture.batch.holds) = (struct hold_write){.hold = row->hold,
+                                                          .fence_before = row->fence,
+                                                          .fence = row->fence,
+                                                          .expires_at = row->until,
+                                                          .last_seq = row->seq,
+                                                          .from = HOLD_ACTIVE,
+                                                          .to = HOLD_ACTIVE};
+}
+
 /* Adds the next row to an event's log. */
 static struct audit_row *put_row(int64_t event, enum audit_object object, int64_t item,
                                  int64_t fence, int64_t at)
@@ -116,6 +151,11 @@ static struct audit_row *put_row(int64_t event, enum audit_object object, int64_
                               .hold = fence ? HOLD_KEY(event, fence) : 0,
                               .fence = fence,
                               .until = at + 1000};
+    if (object == AUDIT_SEAT || object == AUDIT_HOLD)
+        row->prev = last_seq(event, object, item, row->hold, row->seq);
+    *vec_push(&fixture.log) = *row;
+    if (object == AUDIT_HOLD)
+        note_last_seq(row);
     return row;
 }
 
@@ -124,14 +164,39 @@ static struct audit_row *put_row(int64_t event, enum audit_object object, int64_
 #define ROWS_MAX 64
 static struct audit_entry rows[ROWS_MAX];
 
-static size_t read_log(int64_t after, int64_t seat, int64_t hold, size_t limit)
+/* The end of a seat's chain as a view knows it that has seen the log up to `seq`. */
+static struct seat_chain chain_at(int64_t seat, int64_t seq)
+{
+    return (struct seat_chain){.event = fixture.event,
+                               .seat = (uint32_t)seat,
+                               .head = last_seq(fixture.event, AUDIT_SEAT, seat, 0, seq),
+                               .seq = seq};
+}
+
+/* Whatever the view knows of the log, the answer is the same. */
+static size_t read_log_as_of(int64_t seq, const struct audit_query *asked, int64_t seat)
 {
     struct hf_err err = {0};
     size_t n = 99;
-    const struct audit_query query = {
-        .event = fixture.event, .after = after, .seat = seat, .hold = hold, .limit = limit};
+    struct audit_query query = *asked;
+    const struct seat_chain chain = chain_at(seat, seq);
+    query.seat = seat >= 0 ? &chain : NULL;
     memset(rows, 0x5a, sizeof rows);
     ok(ledger_audit_read(fixture.ledger, &query, rows, &n, &err), &err);
+    return n;
+}
+
+static size_t read_log(int64_t after, int64_t seat, int64_t hold, size_t limit)
+{
+    struct audit_entry first[ROWS_MAX];
+    const struct audit_query query = {
+        .event = fixture.event, .after = after, .hold = hold, .limit = limit};
+    size_t n = read_log_as_of(0, &query, seat);
+    memcpy(first, rows, sizeof first);
+    for (int64_t seq = 1; seq <= fixture.seq[fixture.event]; seq += 4) {
+        assert_int_equal(read_log_as_of(seq, &query, seat), n);
+        assert_memory_equal(rows, first, n * sizeof *rows);
+    }
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(rows[i].row.event, fixture.event);
         if (i)
@@ -216,43 +281,61 @@ static void the_log_of_a_hold_is_all_of_its_rows(void **state)
         put_row(fixture.event, AUDIT_HOLD, -1, fence, T0_MS);
         put_row(fixture.event, AUDIT_SEAT, fence, fence, T0_MS);
         put_row(fixture.event, AUDIT_AREA, 0, fence, T0_MS);
+        put_hold(fixture.other, fence, HOLD_ACTIVE, T0_MS);
         put_row(fixture.other, AUDIT_HOLD, -1, fence, T0_MS);
     }
+    store();
+    put_row(fixture.event, AUDIT_HOLD, -1, 2, T0_MS + 9);
     put_row(fixture.event, AUDIT_SEAT, 2, 2, T0_MS + 9);
     store();
-    assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.event, 2), ROWS_MAX), 4);
-    for (int i = 0; i < 4; i++) {
+    assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.event, 2), ROWS_MAX), 5);
+    for (int i = 0; i < 5; i++) {
         assert_int_equal(rows[i].row.hold, HOLD_KEY(fixture.event, 2));
         assert_int_equal(rows[i].hold_secret[3], 2);
     }
     assert_int_equal(rows[3].row.at, T0_MS + 9);
-    assert_int_equal(read_log(rows[2].row.seq, -1, HOLD_KEY(fixture.event, 2), ROWS_MAX), 1);
+    for (int i = 0; i < 5; i++) { /* also from the middle of a transition */
+        assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.event, 2), ROWS_MAX), 5);
+        int64_t seq = rows[i].row.seq;
+        assert_int_equal(read_log(seq, -1, HOLD_KEY(fixture.event, 2), ROWS_MAX), 4 - i);
+        assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.event, 2), (size_t)i + 1), i + 1);
+        assert_int_equal(rows[i].row.seq, seq);
+    }
     assert_int_equal(read_log(0, 2, HOLD_KEY(fixture.event, 2), ROWS_MAX), 2); /* of both */
     assert_int_equal(read_log(0, 1, HOLD_KEY(fixture.event, 2), ROWS_MAX), 0);
-    assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.other, 2), ROWS_MAX), 0);
     assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.event, 5), ROWS_MAX), 0);
 }
 
-/* The event was created before creations were logged, so the first row of its first hold is row
- * 1. */
-static void a_hold_s_rows_are_found_where_fence_and_seq_are_closest(void **state)
+/* Ledgers of versions before 4 have an entry for each row. */
+static void entries_of_one_row_read_like_those_of_a_whole_transition(void **state)
 {
     (void)state;
     struct hf_err err = {0};
-    int64_t until = 77;
-    fixture.event = fixture.other = 2;
-    fixture.seq[2] = 0;
-    ok(fixture.ledger->db->driver->script(fixture.ledger->db, "DELETE FROM audit", &err), &err);
-    /* A grant writes at least one row, its own. */
-    for (int fence = 1; fence <= 3; fence++)
-        put_row(2, AUDIT_HOLD, -1, fence, T0_MS + fence);
+    struct audit_entry whole[ROWS_MAX];
+    int64_t hold = HOLD_KEY(fixture.event, 1), first = fixture.seq[fixture.event] + 1;
+    put_hold(fixture.event, 1, HOLD_ACTIVE, T0_MS);
+    put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS)->quantity = 4;
+    put_row(fixture.event, AUDIT_SEAT, 1, 1, T0_MS);
+    put_row(fixture.event, AUDIT_SEAT, 2, 1, T0_MS);
+    put_row(fixture.event, AUDIT_AREA, 0, 1, T0_MS)->quantity = 2;
     store();
-    for (int fence = 1; fence <= 3; fence++) {
-        assert_int_equal(read_log(0, -1, HOLD_KEY(2, fence), ROWS_MAX), 1);
-        assert_int_equal(rows[0].row.seq, fence);
-        ok(ledger_audit_until(fixture.ledger, HOLD_KEY(2, fence), T0_MS + 10, &until, &err), &err);
-        assert_int_equal(until, T0_MS + fence + 1000);
+    assert_int_equal(read_log(1, -1, 0, ROWS_MAX), 4);
+    memcpy(whole, rows, sizeof whole);
+    ok(fixture.ledger->db->driver->script(fixture.ledger->db,
+                                          "DELETE FROM log WHERE hold <> 0;"
+                                          "UPDATE holds SET status = 1",
+                                          &err),
+       &err);
+    for (int i = 0; i < 4; i++) {
+        *vec_push(&fixture.batch.audit) = whole[i].row;
+        store();
     }
+    assert_int_equal(read_log(1, -1, 0, ROWS_MAX), 4);
+    assert_memory_equal(rows, whole, 4 * sizeof *rows);
+    assert_int_equal(read_log(first, -1, hold, 2), 2);
+    assert_memory_equal(rows, whole + 1, 2 * sizeof *rows);
+    assert_int_equal(read_log(0, 2, hold, ROWS_MAX), 1);
+    assert_memory_equal(rows, whole + 2, sizeof *rows);
 }
 
 /* ---- a seat's past ---- */
@@ -260,9 +343,19 @@ static void a_hold_s_rows_are_found_where_fence_and_seq_are_closest(void **state
 static size_t read_seat(uint32_t seat, int64_t at, size_t limit)
 {
     struct hf_err err = {0};
-    size_t n = 99;
-    memset(rows, 0x5a, sizeof rows);
-    ok(ledger_audit_seat(fixture.ledger, fixture.event, seat, at, limit, rows, &n, &err), &err);
+    struct audit_entry first[ROWS_MAX];
+    size_t n = 99, first_n = 99;
+    for (int64_t seq = 0; seq <= fixture.seq[fixture.event]; seq += 4) {
+        const struct seat_chain chain = chain_at(seat, seq);
+        memset(rows, 0x5a, sizeof rows);
+        ok(ledger_audit_seat(fixture.ledger, &chain, at, limit, rows, &n, &err), &err);
+        if (seq == 0) {
+            memcpy(first, rows, sizeof first);
+            first_n = n;
+        }
+        assert_int_equal(n, first_n);
+        assert_memory_equal(rows, first, n * sizeof *rows);
+    }
     return n;
 }
 
@@ -296,8 +389,10 @@ static void a_hold_lasts_until_what_was_known_at_the_moment(void **state)
     (void)state;
     struct hf_err err = {0};
     int64_t key = HOLD_KEY(fixture.event, 1), until = 77;
+    put_hold(fixture.event, 1, HOLD_ACTIVE, T0_MS);
+    put_hold(fixture.event, 2, HOLD_ACTIVE, T0_MS);
     put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS)->until = T0_MS + 1000;
-    put_row(fixture.event, AUDIT_SEAT, 3, 1, T0_MS)->until = T0_MS + 999; /* does not count */
+    put_row(fixture.event, AUDIT_SEAT, 3, 1, T0_MS)->until = T0_MS + 1000;
     put_row(fixture.event, AUDIT_HOLD, -1, 2, T0_MS + 100)->until = T0_MS + 5000;
     put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS + 500)->until = T0_MS + 1500;
     put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS + 900)->until = T0_MS + 1900;
@@ -391,7 +486,7 @@ int main(void)
         claim(the_log_is_read_page_by_page_without_a_gap),
         claim(the_log_of_a_seat_is_about_that_seat_and_no_area_of_its_number),
         claim(the_log_of_a_hold_is_all_of_its_rows),
-        claim(a_hold_s_rows_are_found_where_fence_and_seq_are_closest),
+        claim(entries_of_one_row_read_like_those_of_a_whole_transition),
         claim(a_seat_s_past_comes_newest_first_and_ends_at_the_moment_asked_for),
         claim(a_hold_lasts_until_what_was_known_at_the_moment),
         claim(an_event_s_holds_are_listed_newest_first_page_by_page),

@@ -592,7 +592,7 @@ static void compare_seats(void)
             int owner = stream.model.owner[e][s];
             const struct seat *seat = &stream.events[e]->seats[s];
             enum seat_status status = seat->status;
-            int64_t hold = seat->hold;
+            int64_t hold = seat_hold(stream.events[e], s);
             if (status == SEAT_HELD &&
                 view_hold(stream.paper.view, hold)->expires_at <= stream.paper.now) {
                 status = SEAT_AVAILABLE;

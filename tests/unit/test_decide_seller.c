@@ -665,9 +665,9 @@ static void a_forgotten_event_takes_its_part_of_the_counts_along(void **state)
         if (row->event != hall->def->id.key)
             continue;
         event_load_hold(hall, row);
-        for (uint32_t s = 0; s < row->n_seats; s++)
-            event_load_seat(hall, row->seats[s], SEAT_HELD, row->id.key);
     }
+    for (uint32_t s = 0; s < hall->def->n_seats; s++)
+        event_load_head(hall, s, paper.events.v[0].seats[s].last_seq);
     event_load_area(hall, 0, 7, 0);
     view_reloaded(paper.view, hall, &paper.events.v[0].clock);
     assert_int_equal(client_places(ADA), 11);

@@ -842,7 +842,7 @@ static void an_event_closed_behind_the_server_s_back_is_read_again(void **state)
     assert_int_equal(set_status(CMD_EVENT_CLOSE), HF_OK); /* the event was closed already */
     assert_int_equal(metric("\nholdfast_ledger_surprises_total "), 1);
     assert_int_equal(fixture.hall->status, EVENT_CLOSED);
-    assert_int_equal(sql("SELECT COUNT(*) FROM audit WHERE object = 1 AND cause = 11"), 0);
+    assert_int_equal(sql("SELECT COUNT(*) FROM log WHERE object = 1 AND cause = 11"), 0);
     assert_int_equal(buy(0, 1), VERDICT_EVENT_CLOSED);
     assert_int_equal(set_status(CMD_EVENT_OPEN), HF_OK);
     assert_int_equal(buy(0, 1), VERDICT_CREATED);

@@ -70,9 +70,31 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct sim_seat *row_of(const struct hall *h, uint32_t seat)
+/* A seat as the ledger's rows have it: its own, or those of live holds. */
+struct stored_seat {
+    enum seat_status status;
+    int64_t hold, expires_at, sold_to;
+};
+
+static struct stored_seat stored(const struct sim_event *e, uint32_t seat)
 {
-    return &sim_event(h->world.ledger, h->key)->seats[seat];
+    struct stored_seat s = {.status = e->seats[seat].status,
+                            .hold = e->seats[seat].hold,
+                            .sold_to = e->seats[seat].sold_to};
+    for (size_t i = 0; i < e->holds.n; i++) {
+        const struct hold_row *row = &e->holds.v[i].row;
+        for (uint32_t k = 0; row->status == HOLD_ACTIVE && k < row->n_seats; k++)
+            if (row->seats[k] == seat) {
+                assert_int_equal(s.status, SEAT_AVAILABLE); /* I1 */
+                s = (struct stored_seat){SEAT_HELD, row->id.key, row->expires_at, s.sold_to};
+            }
+    }
+    return s;
+}
+
+static struct stored_seat stored_at(const struct hall *h, uint32_t seat)
+{
+    return stored(sim_event(h->world.ledger, h->key), seat);
 }
 
 static enum seat_status shown(const struct event *e, uint32_t seat)
@@ -116,7 +138,7 @@ static void two_servers_sell_each_seat_once(void **state)
     const struct id id = first.ask.c.create.hold.id;
     ask_confirm(&confirm.ask, h->at_b, &id, first.ask.c.create.hold.fence, false);
     assert_int_equal(server_ask(h->b, &confirm), VERDICT_CREATED);
-    assert_int_equal(row_of(h, 3)->sold_to, id.key);
+    assert_int_equal(stored_at(h, 3).sold_to, id.key);
     call_close(&first);
     call_close(&second);
     call_close(&confirm);
@@ -154,7 +176,7 @@ static void a_server_that_is_behind_decides_on_the_ledger_not_on_its_view(void *
     call_close(&call);
     assert_int_equal(shown(h->at_b, 5), SEAT_HELD); /* behind again, the other way round */
     hold_one(h->b, h->at_b, 5);
-    assert_int_not_equal(row_of(h, 5)->hold, id.key);
+    assert_int_not_equal(stored_at(h, 5).hold, id.key);
 }
 
 static void an_announcement_brings_the_other_server_up_to_date(void **state)
@@ -175,8 +197,8 @@ static void an_event_is_created_on_one_server_and_sold_on_the_other(void **state
     int64_t key = server_create_event(h->b, small_hall());
     assert_int_equal(key, h->key + 1);
     hold_one(h->a, server_event(h->a, key), 0);
-    assert_int_equal(sim_event(h->world.ledger, key)->seats[0].status, SEAT_HELD);
-    assert_int_equal(row_of(h, 0)->status, SEAT_AVAILABLE);
+    assert_int_equal(stored(sim_event(h->world.ledger, key), 0).status, SEAT_HELD);
+    assert_int_equal(stored_at(h, 0).status, SEAT_AVAILABLE);
 }
 
 /* Blocks or unblocks every seat of a large hall: one row of the log each. */
@@ -219,10 +241,10 @@ static void a_hold_expires_by_the_clock_on_whichever_server_turns_first(void **s
     server_catch_up(h->b);
     world_pass_ms(&h->world, DEF_TTL_MS - 1);
     server_turn(h->b);
-    assert_int_equal(row_of(h, 1)->status, SEAT_HELD);
+    assert_int_equal(stored_at(h, 1).status, SEAT_HELD);
     world_pass_ms(&h->world, 1);
     server_turn(h->b);
-    assert_int_equal(row_of(h, 1)->status, SEAT_AVAILABLE);
+    assert_int_equal(stored_at(h, 1).status, SEAT_AVAILABLE);
     assert_int_equal(shown(h->at_b, 1), SEAT_AVAILABLE);
     assert_int_equal(shown(h->at_a, 1), SEAT_HELD);
     sim_follower_deliver(h->b->engine, h->a->engine);
@@ -245,7 +267,7 @@ static void a_renewal_that_the_other_server_has_not_seen_keeps_the_hold_alive(vo
     assert_true(view_hold(h->b->engine->workers[0].view, id.key)->expires_at <=
                 engine_now_ms(h->b->engine));
     server_turn(h->b); /* believes that it is due, and reads before it decides */
-    assert_int_equal(row_of(h, 1)->status, SEAT_HELD);
+    assert_int_equal(stored_at(h, 1).status, SEAT_HELD);
 }
 
 static void time_never_goes_back_when_the_databases_clock_does(void **state)
@@ -260,7 +282,7 @@ static void time_never_goes_back_when_the_databases_clock_does(void **state)
         assert_true(e->log.v[i].at >= now);
         now = e->log.v[i].at;
     }
-    assert_int_equal(row_of(h, 2)->expires_at, row_of(h, 1)->expires_at);
+    assert_int_equal(stored_at(h, 2).expires_at, stored_at(h, 1).expires_at);
 }
 
 /* ---- idempotency keys ---- */
@@ -283,7 +305,7 @@ static void a_repeated_key_at_the_other_server_gets_the_first_answer(void **stat
     ask_create(&other.ask, h->at_b, 8);
     ask_key(&other.ask, "key", "seat 8");
     assert_int_equal(server_ask(h->b, &other), VERDICT_KEY_MISMATCH);
-    assert_int_equal(row_of(h, 8)->status, SEAT_AVAILABLE);
+    assert_int_equal(stored_at(h, 8).status, SEAT_AVAILABLE);
     call_close(&first);
     call_close(&again);
     call_close(&other);
@@ -314,7 +336,7 @@ static void a_lost_commit_that_happened_is_acknowledged(void **state)
     sim_ledger_fail(h->world.ledger, SIM_RESOLVE, 1, SIM_UNAVAILABLE); /* asked again */
     ask_create(&call.ask, h->at_a, 2);
     assert_int_equal(server_ask(h->a, &call), VERDICT_CREATED);
-    assert_int_equal(row_of(h, 2)->hold, call.ask.c.create.hold.id.key);
+    assert_int_equal(stored_at(h, 2).hold, call.ask.c.create.hold.id.key);
     assert_int_equal(shown(h->at_a, 2), SEAT_HELD);
     call_close(&call);
 }
@@ -326,7 +348,7 @@ static void a_lost_commit_that_did_not_happen_is_refused(void **state)
     sim_ledger_fail(h->world.ledger, SIM_COMMIT, 1, SIM_LOST_UNSTORED);
     ask_create(&call.ask, h->at_a, 2);
     assert_int_equal(server_ask(h->a, &call), VERDICT_LEDGER_UNAVAILABLE);
-    assert_int_equal(row_of(h, 2)->status, SEAT_AVAILABLE);
+    assert_int_equal(stored_at(h, 2).status, SEAT_AVAILABLE);
     assert_int_equal(shown(h->at_a, 2), SEAT_AVAILABLE);
     call_close(&call);
     hold_one(h->b, h->at_b, 2);
@@ -357,7 +379,7 @@ static void a_commit_that_cannot_be_resolved_is_answered_as_unknown(void **state
     assert_int_equal(server_ask(h->a, &call), VERDICT_OUTCOME_UNKNOWN);
     sim_ledger_hook(h->world.ledger, NULL, NULL);
     assert_in_range(engine_now_ms(h->a->engine) - before_ms, 1000, 10000); /* it tried for long */
-    assert_int_equal(row_of(h, 2)->status, SEAT_HELD); /* and so the next batch finds */
+    assert_int_equal(stored_at(h, 2).status, SEAT_HELD); /* and so the next batch finds */
     hold_one(h->a, h->at_a, 6);
     assert_int_equal(shown(h->at_a, 2), SEAT_HELD);
     call_close(&call);
@@ -392,15 +414,15 @@ static void a_seat_that_the_ledger_has_otherwise_is_a_surprise_and_is_read_again
     struct hall *h = *state;
     struct call taken, free_seat;
     struct sim_event *e = sim_event(h->world.ledger, h->key);
-    e->seats[4] = (struct sim_seat){.status = SEAT_BLOCKED}; /* behind the log's back */
-    ask_create(&taken.ask, h->at_a, 4);
+    e->seats[4] = (struct sim_seat){.status = SEAT_BOOKED}; /* behind the log's back */
+    ask_seats(&taken.ask, CMD_SEATS_BLOCK, h->at_a, 4);
     ask_create(&free_seat.ask, h->at_a, 5);
     server_put(h->a, &taken);
     server_put(h->a, &free_seat);
     server_turn(h->a);
     assert_int_equal(taken.ask.c.verdict, VERDICT_SEAT_TAKEN);
     assert_int_equal(free_seat.ask.c.verdict, VERDICT_CREATED);
-    assert_int_equal(shown(h->at_a, 4), SEAT_BLOCKED);
+    assert_int_equal(shown(h->at_a, 4), SEAT_BOOKED);
     e->seats[4] = (struct sim_seat){0};
     h->at_a->stale = true;
     call_close(&taken);
@@ -414,7 +436,7 @@ static void a_server_that_stops_between_claim_and_commit_loses_nothing(void **st
     ask_create(&lost.ask, h->at_a, 10);
     sim_ledger_fail(h->world.ledger, SIM_COMMIT, 1, SIM_STUCK);
     assert_int_equal(server_ask(h->a, &lost), VERDICT_LEDGER_UNAVAILABLE);
-    assert_int_equal(row_of(h, 10)->status, SEAT_AVAILABLE);
+    assert_int_equal(stored_at(h, 10).status, SEAT_AVAILABLE);
     ask_create(&blocked.ask, h->at_b, 10); /* A's transaction is open and has the lock */
     assert_int_equal(server_ask(h->b, &blocked), VERDICT_LEDGER_CONFLICT);
     check_view(&h->view_b, h->world.ledger, h->b);
@@ -463,6 +485,48 @@ static void a_server_that_read_first_keeps_the_other_out_until_it_has_committed(
     ask_create(&second.ask, h->at_b, 3);
     assert_int_equal(server_ask(h->b, &second), VERDICT_SEAT_TAKEN);
     call_close(&first);
+    call_close(&second);
+}
+
+/* The server's connection holds the lock, and the database gives it away all the same. */
+struct lost_lock {
+    struct hall *hall;
+    int times;
+};
+
+static void lose_lock(void *ctx, enum sim_call call)
+{
+    struct lost_lock *lost = ctx;
+    struct sim_event *e = sim_event(lost->hall->world.ledger, lost->hall->key);
+    if (call != SIM_WRITE || lost->times-- <= 0)
+        return;
+    struct ledger *holder = e->locked_by;
+    e->locked_by = NULL;
+    server_turn(lost->hall->b);
+    e->locked_by = holder;
+}
+
+static void a_batch_whose_lock_was_lost_is_rolled_back_and_judged_again(void **state)
+{
+    struct hall *h = *state;
+    struct call first, other, second;
+    struct lost_lock lost = {h, 1};
+    ask_create(&first.ask, h->at_a, 3);
+    ask_create(&other.ask, h->at_a, 4);
+    ask_create(&second.ask, h->at_b, 3);
+    server_put(h->b, &second);
+    server_put(h->a, &first);
+    server_put(h->a, &other);
+    sim_ledger_hook(h->world.ledger, lose_lock, &lost);
+    server_turn(h->a);
+    sim_ledger_hook(h->world.ledger, NULL, NULL);
+    assert_int_equal(second.ask.c.verdict, VERDICT_CREATED); /* it came between read and write */
+    assert_int_equal(first.ask.c.verdict, VERDICT_SEAT_TAKEN);
+    assert_int_equal(other.ask.c.verdict, VERDICT_CREATED);
+    assert_int_equal(stored_at(h, 3).hold, second.ask.c.create.hold.id.key);
+    assert_int_equal(stored_at(h, 4).hold, other.ask.c.create.hold.id.key);
+    call_close(&first);
+    call_close(&other);
     call_close(&second);
 }
 
@@ -519,6 +583,7 @@ int main(void)
         hall_test(a_seat_that_the_ledger_has_otherwise_is_a_surprise_and_is_read_again),
         hall_test(a_server_that_stops_between_claim_and_commit_loses_nothing),
         hall_test(a_server_that_read_first_keeps_the_other_out_until_it_has_committed),
+        hall_test(a_batch_whose_lock_was_lost_is_rolled_back_and_judged_again),
         hall_test(transactions_on_different_events_do_not_wait_for_each_other),
         cmocka_unit_test(random_turns),
     };

@@ -174,9 +174,9 @@ static enum parse next_request(const struct buf *sent, size_t *at, struct asked 
     size_t len = sent->len - *at;
     head_begin(&h);
     enum parse result = head_parse(&h, data, len);
+    ret->method = (struct text){data + h.method.at, h.method.len};
     if (result != PARSE_DONE)
         return result;
-    ret->method = (struct text){data + h.method.at, h.method.len};
     ret->path = (struct text){data + h.path.at, h.path.len};
     ret->expects = h.expects;
     size_t used = h.len;

@@ -151,9 +151,11 @@ static void draining_ends_streams_with_their_last_chunk(void **state)
     receive_long(&slow);
     assert_true(slow.ended && slow.in.len > 200000);
     assert_memory_equal(slow.in.data + slow.in.len - 9, "}\n\n\r\n0\r\n\r\n" + 1, 9);
-    assert_gone();
+    assert_int_equal(atomic_load(&site.server->n_streams), 0);
+    client_close(&client);
     client_close(&old);
     client_close(&slow);
+    assert_gone();
 }
 
 /* ---- draining ---- */

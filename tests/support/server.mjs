@@ -362,17 +362,17 @@ export class Servers extends Client {
     const event = json?.event ?? (kind === 'events' ? id : this.#eventOf.get(id));
     if (!event) return;
     this.#changed.add(event);
-    const unseen = this.#news.get(event) ?? new Set();
-    for (const other of this.servers) if (other !== server) unseen.add(other);
-    this.#news.set(event, unseen);
+    // A new set for each change, so that a request that waits for an earlier one does not forget this one.
+    this.#news.set(event, new Set([...this.#news.get(event) ?? [], ...this.servers.filter((other) => other !== server)]));
   }
 
   async #catchUp(server) {
     for (const [event, unseen] of this.#news) {
-      if (!unseen.delete(server)) continue;
+      if (!unseen.has(server)) continue;
       const shown = () => Promise.all(this.servers.map(async (each) => (await each.get(`/v1/events/${event}`)).text));
       const deadline = Date.now() + CATCH_UP_MS;
       while (new Set(await shown()).size > 1 && Date.now() < deadline) await sleep(2);
+      unseen.delete(server); // not before: requests that are made meanwhile have to wait, too
     }
   }
 }

@@ -4,7 +4,7 @@
 import { join } from 'node:path';
 import { createEvent, createEvents, expectPost, measured, start } from './load.mjs';
 import {
-  LARGE, SMALL, atLeast, atMost, check, scattered, withPeer, withoutPeer,
+  SMALL, atLeast, atMost, check, scattered, withPeer, withoutPeer,
 } from './rows.mjs';
 import { sleep, startHoldfast } from './servers.mjs';
 
@@ -57,8 +57,10 @@ async function watch(bench, server, event) {
   return openMany(bench, 'streams', ['127.0.0.1', port, event, String(MANY), CLIENT_MAX_S]);
 }
 
+const HALL = { sections: 25, rows: 100, seats: 100 }; // 250,000: enough for a run on one event
+
 async function sell(server, event, seconds) {
-  const result = await measured(server, () => scattered(server, [event], LARGE, {}, { seconds }));
+  const result = await measured(server, () => scattered(server, [event], HALL, {}, { seconds }));
   check(result.refused === 0, `${result.refused} of ${result.requests} holds refused`);
   return result;
 }
@@ -69,7 +71,7 @@ export async function streams(bench) {
   const unwatched = [];
   for (let round = 1; round <= bench.rounds; round++) {
     const server = await startHoldfast(bench, 'streams');
-    const [warm, plain, event] = await createEvents(server.url, LARGE, 3);
+    const [warm, plain, event] = await createEvents(server.url, HALL, 3);
     await sell(server, warm, 1);
     await sleep(1000);
     unwatched.push(await sell(server, plain, seconds));

@@ -47,7 +47,8 @@ struct loop {
     /* streams */
     struct hub hub;
     struct stream *sending, **sending_end; /* those with something to send, in turn */
-    int64_t next_round_us;
+    int64_t round_us;                      /* when the last round began, and what it had to send */
+    size_t round_messages, round_bytes;
     bool streams_ended;
 
     /* from other threads */

@@ -16,9 +16,12 @@
 #define SEND_BUFFER (32 * 1024)
 #define ROUND_MIN_US 112000
 #define ROUND_MAX_US 2000000
-#define ROUND_US_A_MESSAGE 100
-#define SLICE 16 /* messages that are sent before requests have their turn */
-#define SLICE_BUSY 4
+#define MESSAGE_COST_US 100 /* of the pause after a round: a message, or bytes if they are many */
+#define BYTES_A_US 300
+#define SLICE 16 /* streams that send before requests have their turn, and how much */
+#define SLICE_BYTES ((size_t)256 * 1024)
+#define SLICE_BUSY 4 /* if requests are coming in */
+#define SLICE_BUSY_BYTES ((size_t)32 * 1024)
 #define SILENCE_US 14500000
 #define SLOW_US 30000000
 
@@ -183,14 +186,6 @@ static void wait_for_socket(struct stream *s)
     int64_t spent_us = s->message ? s->conn->loop->now_us - s->begun_us : 0;
     s->blocked = true;
     conn_set_deadline(s->conn, SLOW_US - spent_us);
-    conn_watch(s->conn, EPOLLOUT | EPOLLRDHUP);
-}
-
-static void wait_for_news(struct stream *s)
-{
-    s->blocked = false;
-    conn_set_deadline(s->conn, SILENCE_US);
-    conn_watch(s->conn, EPOLLRDHUP);
 }
 
 static void sent_whole(struct stream *s)
@@ -204,11 +199,12 @@ static void sent_whole(struct stream *s)
     }
 }
 
-/* Sends what there is.  The stream may be gone afterwards. */
-static void send_all(struct stream *s)
+/* Sends what there is.  The stream may be gone afterwards.  Returns how many bytes that were. */
+static size_t send_all(struct stream *s)
 {
     struct conn *c = s->conn;
     bool behind = false;
+    size_t total = 0;
     while (take_next(s, &behind)) {
         char frame[24];
         struct iovec parts[3];
@@ -217,26 +213,26 @@ static void send_all(struct stream *s)
         ssize_t sent = conn_write(c, parts, n);
         if (sent < 0 && errno != EINTR && errno != EAGAIN) {
             conn_close(c);
-            return;
+            return total;
         }
         if (sent < 0 && errno == EAGAIN) {
             wait_for_socket(s);
-            return;
+            return total;
         }
         s->sent += sent > 0 ? (size_t)sent : 0;
+        total += sent > 0 ? (size_t)sent : 0;
         if (sent == (ssize_t)left)
             sent_whole(s);
     }
     if (behind) {
         counter_add(c->loop->server->dropped, 1);
         conn_close(c);
-        return;
-    }
-    if (s->over) {
+    } else if (s->over) {
         conn_finish(c);
-        return;
+    } else {
+        conn_set_deadline(c, SILENCE_US);
     }
-    wait_for_news(s);
+    return total;
 }
 
 /* ---- life ---- */
@@ -245,7 +241,7 @@ static void stream_end(struct stream *s)
 {
     s->ending = true;
     if (!s->blocked)
-        send_all(s);
+        (void)send_all(s);
 }
 
 void stream_open(struct conn *c, void *topic)
@@ -269,13 +265,15 @@ void stream_open(struct conn *c, void *topic)
     (void)setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
     c->stream = s;
     c->state = CONN_STREAM;
+    /* Edges, so that a stream needs no further call however often its socket fills and empties. */
+    conn_watch(c, EPOLLOUT | EPOLLRDHUP | EPOLLET);
     conn_request_over(c);
     atomic_fetch_add(&l->server->n_streams, 1);
     gauge_add(l->server->streams_open, 1);
     if (l->streams_ended)
         stream_end(s);
     else
-        send_all(s);
+        (void)send_all(s);
 }
 
 static void unqueue(struct stream *s)
@@ -302,43 +300,6 @@ void stream_close(struct stream *s)
 
 /* ---- events ---- */
 
-void stream_event(struct stream *s, uint32_t events)
-{
-    if (events & EPOLLRDHUP)
-        conn_close(s->conn);
-    else
-        send_all(s);
-}
-
-void stream_due(struct stream *s)
-{
-    if (s->blocked) {
-        counter_add(s->conn->loop->server->dropped, 1);
-        conn_close(s->conn);
-        return;
-    }
-    put_text(s, ":\n\n", false);
-    send_all(s);
-}
-
-/* ---- the loop's part ---- */
-
-void streams_open(struct loop *l)
-{
-    l->hub.source = l->server->config.app->streams;
-    l->hub.bytes_max = MESSAGES_BYTES_MAX / l->server->n_loops;
-    l->sending_end = &l->sending;
-}
-
-void streams_close(struct loop *l) { hub_close(&l->hub); }
-
-int64_t streams_next_us(const struct loop *l)
-{
-    if (l->sending)
-        return l->now_us;
-    return l->hub.channels ? l->next_round_us : -1;
-}
-
 static void queue(struct subscriber *subscriber)
 {
     struct stream *s = (struct stream *)subscriber;
@@ -352,25 +313,78 @@ static void queue(struct subscriber *subscriber)
     l->sending_end = &s->next;
 }
 
+void stream_event(struct stream *s, uint32_t events)
+{
+    if (events & EPOLLRDHUP) {
+        conn_close(s->conn);
+    } else if (s->blocked) {
+        s->blocked = false;
+        queue(&s->subscriber); /* it has to wait for its turn like the others */
+    }
+}
+
+void stream_due(struct stream *s)
+{
+    if (s->queued) { /* it goes on with what it was sending */
+        conn_set_deadline(s->conn, SILENCE_US);
+        return;
+    }
+    if (s->blocked) {
+        counter_add(s->conn->loop->server->dropped, 1);
+        conn_close(s->conn);
+        return;
+    }
+    put_text(s, ":\n\n", false);
+    (void)send_all(s);
+}
+
+/* ---- the loop's part ---- */
+
+void streams_open(struct loop *l)
+{
+    l->hub.source = l->server->config.app->streams;
+    l->hub.bytes_max = MESSAGES_BYTES_MAX / l->server->n_loops;
+    l->sending_end = &l->sending;
+}
+
+void streams_close(struct loop *l) { hub_close(&l->hub); }
+
 static void begin_round(struct loop *l)
 {
-    int64_t message_us = ROUND_US_A_MESSAGE * (int64_t)l->server->n_loops;
-    int64_t pause_us = (int64_t)hub_round(&l->hub, queue) * message_us;
-    if (pause_us < ROUND_MIN_US)
-        pause_us = ROUND_MIN_US;
-    if (pause_us > ROUND_MAX_US)
-        pause_us = ROUND_MAX_US;
-    l->next_round_us = l->now_us + pause_us;
+    l->round_us = l->now_us;
+    l->round_bytes = 0;
+    l->round_messages = hub_round(&l->hub, queue);
+}
+
+/* The next round: the later, the more this one has to send, so that streams leave most of the
+ * machine to requests. */
+static int64_t next_round_us(const struct loop *l)
+{
+    int64_t cost_us = (int64_t)(l->round_messages * MESSAGE_COST_US);
+    int64_t bytes_us = (int64_t)(l->round_bytes / BYTES_A_US);
+    cost_us = (cost_us > bytes_us ? cost_us : bytes_us) * (int64_t)l->server->n_loops;
+    cost_us = cost_us > ROUND_MIN_US ? cost_us : ROUND_MIN_US;
+    return l->round_us + (cost_us < ROUND_MAX_US ? cost_us : ROUND_MAX_US);
+}
+
+int64_t streams_next_us(const struct loop *l)
+{
+    if (l->sending)
+        return l->now_us;
+    return l->hub.channels ? next_round_us(l) : -1;
 }
 
 void streams_turn(struct loop *l, bool busy)
 {
-    if (l->hub.channels && !l->sending && l->now_us >= l->next_round_us)
+    if (l->hub.channels && !l->sending && l->now_us >= next_round_us(l))
         begin_round(l);
-    for (int n = busy ? SLICE_BUSY : SLICE; n > 0 && l->sending; n--) {
+    size_t left = busy ? SLICE_BUSY_BYTES : SLICE_BYTES;
+    for (int n = busy ? SLICE_BUSY : SLICE; n > 0 && left > 0 && l->sending; n--) {
         struct stream *s = l->sending;
         unqueue(s);
-        send_all(s);
+        size_t sent = send_all(s);
+        l->round_bytes += sent;
+        left -= sent < left ? sent : left;
     }
 }
 

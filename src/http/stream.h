@@ -2,9 +2,10 @@
  * (stream_source.h, stream_hub.h).  It lives in the loop that read its request.
  *
  * Pace: rounds of a loop are at least 112 ms apart, so that with the message that opens a stream no
- * client gets more than ten in a second.  Each message of a round adds 100 us to the pause, up to
- * 2 s, so that sending takes a tenth of a core at most: 10,000 readers of a busy topic get a message
- * a second each.  The messages of a round leave in slices, between which requests have their turn.
+ * client gets more than ten in a second.  Each message of a round adds 100 us to the pause, or 1 us
+ * per 300 bytes if that is more, up to 2 s, so that requests keep most of the machine: 10,000
+ * readers of a busy topic get a message a second each.  The messages of a round leave in slices,
+ * between which requests have their turn.
  *
  * Dead clients: a client that shuts down its sending direction counts as gone.  A client whose
  * machine vanished is found by the comment that is sent within 15 s of silence, which TCP gives up

@@ -376,7 +376,9 @@ int64_t streams_next_us(const struct loop *l)
 
 void streams_turn(struct loop *l, bool busy)
 {
-    if (l->hub.channels && !l->sending && l->now_us >= next_round_us(l))
+    /* Readers that take their time must not keep the news from the others for long. */
+    bool over = !l->sending || l->now_us - l->round_us >= ROUND_MAX_US;
+    if (l->hub.channels && over && l->now_us >= next_round_us(l))
         begin_round(l);
     size_t left = busy ? SLICE_BUSY_BYTES : SLICE_BYTES;
     for (int n = busy ? SLICE_BUSY : SLICE; n > 0 && left > 0 && l->sending; n--) {

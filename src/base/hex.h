@@ -1,11 +1,11 @@
-/* Bytes as lower-case hexadecimal digits.  Pure functions. */
+/* Hexadecimal digits.  Pure functions. */
 #ifndef HF_BASE_HEX_H
 #define HF_BASE_HEX_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes 2 * len digits and a NUL. */
+/* Writes 2 * len lower-case digits and a NUL. */
 static inline void hex_format(const uint8_t *bytes, size_t len, char *ret)
 {
     static const char digits[] = "0123456789abcdef";
@@ -14,6 +14,15 @@ static inline void hex_format(const uint8_t *bytes, size_t len, char *ret)
         ret[2 * i + 1] = digits[bytes[i] & 15];
     }
     ret[2 * len] = '\0';
+}
+
+/* The value of a digit in either case; -1: it is none. */
+static inline int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 #endif

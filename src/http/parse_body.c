@@ -10,6 +10,7 @@
  * what they make of it. */
 #include "http/parse.h"
 
+#include "base/hex.h"
 #include "http/chars.h"
 
 enum {
@@ -53,14 +54,6 @@ static enum parse go(struct body *b, uint8_t state)
 static enum parse expect(struct body *b, bool found, uint8_t next)
 {
     return found ? go(b, next) : malformed(b, "A line of a chunked body must end in CR and LF.");
-}
-
-static int hex_digit(char c)
-{
-    if (char_is(c, CHAR_DIGIT))
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 static enum parse read_digit(struct body *b, char c)

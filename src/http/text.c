@@ -4,20 +4,14 @@
 #include <string.h>
 #include <strings.h>
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+#include "base/hex.h"
 
 size_t text_unescape(char *text)
 {
     char *out = text;
     for (const char *in = text; *in; in++) {
-        int high = *in == '%' ? hex(in[1]) : -1;
-        int low = high >= 0 ? hex(in[2]) : -1;
+        int high = *in == '%' ? hex_digit(in[1]) : -1;
+        int low = high >= 0 ? hex_digit(in[2]) : -1;
         int byte = low >= 0 ? high * 16 + low : 0;
         if (byte != '\0' && byte != '/' && byte != '%') {
             *out++ = (char)byte;

@@ -38,7 +38,7 @@ static const struct problem hold_confirmed =
             "The hold has become a booking.");
 static const struct problem renewal_cap =
     PROBLEM(409, "renewal_cap", "The hold cannot be extended any further",
-            "It would not last longer: ask for a longer ttl_ms, unless max_expires_at is near.");
+            "The hold lasts until max_expires_at already.");
 static const struct problem stale_fence =
     PROBLEM(409, "stale_fence", "The fence is not the hold's fence",
             "Send the fence of the hold's latest answer.");

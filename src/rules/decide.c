@@ -281,10 +281,12 @@ enum verdict decide_renew(struct decision *d, struct event *e, struct hold_renew
         return verdict;
     if (!h || h->status != HOLD_ACTIVE)
         return refusal_of(op->hold.row.status);
+    if (h->expires_at >= h->max_expires_at)
+        return VERDICT_RENEWAL_CAP;
     int64_t ttl_ms = op->ttl_ms ? op->ttl_ms : e->def->hold_ttl_ms;
     int64_t expires_at = min64(d->now + ttl_ms, h->max_expires_at);
-    if (expires_at <= h->expires_at)
-        return VERDICT_RENEWAL_CAP;
+    if (expires_at <= h->expires_at) /* another renewal did as much: nothing is written */
+        return VERDICT_OK;
     const struct transition renewed = {
         .to = SEAT_HELD, .hold = h->key, .fence = h->fence, .until = expires_at};
     change_hold(d, h, HOLD_ACTIVE, CAUSE_RENEW, h->fence, expires_at);

@@ -72,9 +72,31 @@ describe('the life of a hold', () => {
 
     it('is never shortened by a renewal', async () => {
       const hold = await active({ ttl_ms: 100_000 });
-      const answer = await renew(hold, { ttl_ms: 1000 });
-      if (answer.status !== 200) assertProblem(answer, 409, 'renewal_cap');
+      const renewed = assertHold(assertOk(await renew(hold, { ttl_ms: 1000 })), { event, seats: hold.seats });
+      assert.equal(renewed.expires_at, hold.expires_at);
       assert.equal((await read(hold)).expires_at, hold.expires_at);
+    });
+
+    it('is renewed by everybody who asks at once, and the log has only renewals that moved the expiry', async () => {
+      const hold = await active({ ttl_ms: 5000 });
+      const answers = await Promise.all(Array.from({ length: 20 }, () => renew(hold, { ttl_ms: 60_000 })));
+      const expiries = answers.map((answer) => ms(assertOk(answer).expires_at)).sort((a, b) => a - b);
+      assert.equal(ms((await read(hold)).expires_at), expiries.at(-1));
+      const { data } = assertOk(await server.get(`/v1/audit?event=${event.id}&hold=${hold.id}`));
+      const logged = data.filter((row) => row.object === 'hold' && row.cause === 'renew').map((row) => ms(row.until));
+      assert.deepEqual(logged, [...new Set(expiries)]);
+    });
+
+    it('is not renewed twice by a repeat of a key whose renewal changed nothing', async () => {
+      const hold = await active({ ttl_ms: 5000 });
+      const headers = { 'Idempotency-Key': `nothing-to-renew-${hold.fence}` };
+      const first = await server.post(url(hold, '/renew'), { ttl_ms: 1000 }, headers);
+      assert.equal(assertOk(first).expires_at, hold.expires_at);
+      const longer = assertOk(await renew(hold, { ttl_ms: 60_000 }));
+      const again = await server.post(url(hold, '/renew'), { ttl_ms: 1000 }, headers);
+      assert.equal(again.headers['idempotency-replayed'], 'true');
+      assert.equal(again.text, first.text);
+      assert.equal((await read(hold)).expires_at, longer.expires_at);
     });
 
     it('is renewed up to hold_max_ms from its creation, and then no more', async () => {

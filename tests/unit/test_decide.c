@@ -336,19 +336,32 @@ static void renewal_stops_at_the_cap_counted_from_creation(void **state)
     ask_close(&a);
     advance_ms(1000);
     assert_int_equal(renew(&g, 10000), VERDICT_RENEWAL_CAP);
+    assert_int_equal(renew(&g, 1), VERDICT_RENEWAL_CAP);
     assert_int_equal(row_status(&g), HOLD_ACTIVE);
     advance_ms(DEF_MAX_MS - 19000);
     assert_int_equal(renew(&g, 10000), VERDICT_HOLD_EXPIRED);
     paper_check(&paper);
 }
 
-static void renewal_that_gains_nothing_is_refused_and_takes_nothing_away(void **state)
+static void renewal_that_gains_nothing_writes_nothing_and_answers_the_hold_as_it_is(void **state)
 {
     (void)state;
     struct grant g = grant(0);
+    struct ask same, shorter;
     advance_ms(1000);
-    assert_int_equal(renew(&g, 9000), VERDICT_RENEWAL_CAP); /* would change nothing */
-    assert_int_equal(renew(&g, 1), VERDICT_RENEWAL_CAP);
+    ask_renew(&same, hall, &g.id, 9000);
+    ask_renew(&shorter, hall, &g.id, 1);
+    paper_begin(&paper);
+    assert_int_equal(paper_decide(&paper, &same), DECIDED);
+    assert_int_equal(paper_decide(&paper, &shorter), DECIDED);
+    assert_int_equal(paper.decision->batch.holds.n, 0);
+    assert_int_equal(paper.decision->batch.audit.n, 0);
+    paper_commit(&paper);
+    assert_int_equal(same.c.verdict, VERDICT_OK);
+    assert_int_equal(shorter.c.verdict, VERDICT_OK);
+    assert_int_equal(command_hold(&shorter.c)->expires_at, g.expires_at);
+    ask_close(&same);
+    ask_close(&shorter);
     assert_int_equal(paper_hold(&paper, g.id.key)->row.expires_at, g.expires_at);
     assert_int_equal(renew(&g, 9001), VERDICT_OK);
     paper_check(&paper);
@@ -1157,7 +1170,7 @@ int main(void)
         claim(only_due_holds_are_ended_however_often_they_are_named),
         claim(renewal_moves_the_expiry_and_keeps_the_fence),
         claim(renewal_stops_at_the_cap_counted_from_creation),
-        claim(renewal_that_gains_nothing_is_refused_and_takes_nothing_away),
+        claim(renewal_that_gains_nothing_writes_nothing_and_answers_the_hold_as_it_is),
         claim(renewing_twice_in_a_batch_is_one_write_and_two_log_rows),
         claim(released_seats_are_free_at_once),
         claim(a_seat_released_in_a_batch_can_be_had_in_it),

@@ -232,13 +232,13 @@ static void m_renew(struct model *m, const struct op *op, struct m_hold *h, stru
         a->verdict = dead_verdict(h->life);
         return;
     }
-    int64_t until = m->now + (op->ttl_ms ? op->ttl_ms : DEF_TTL_MS);
-    until = until > h->cap ? h->cap : until;
-    if (until <= h->expires_at) {
+    if (h->expires_at == h->cap) {
         a->verdict = VERDICT_RENEWAL_CAP;
         return;
     }
-    h->expires_at = until;
+    int64_t until = m->now + (op->ttl_ms ? op->ttl_ms : DEF_TTL_MS);
+    until = until > h->cap ? h->cap : until;
+    h->expires_at = until > h->expires_at ? until : h->expires_at;
     say_hold(h, VERDICT_OK, a);
 }
 

@@ -42,6 +42,9 @@ static const struct problem renewal_cap =
 static const struct problem stale_fence =
     PROBLEM(409, "stale_fence", "The fence is not the hold's fence",
             "Send the fence of the hold's latest answer.");
+static const struct problem reference_mismatch =
+    PROBLEM(409, "reference_mismatch", "The booking has another reference",
+            "The hold was confirmed with another reference, or with none.");
 static const struct problem seat_sold =
     PROBLEM(409, "seat_sold", "A seat has already been sold",
             "A seat has already been sold");
@@ -89,6 +92,7 @@ static const struct problem *const problems[VERDICT_COUNT] = {
     [VERDICT_HOLD_RELEASED] = &hold_released,
     [VERDICT_RENEWAL_CAP] = &renewal_cap,
     [VERDICT_STALE_FENCE] = &stale_fence,
+    [VERDICT_REFERENCE_MISMATCH] = &reference_mismatch,
     [VERDICT_SEAT_SOLD] = &seat_sold,
     [VERDICT_TOO_MANY_HOLDS] = &too_many_holds,
     [VERDICT_KEY_MISMATCH] = &key_mismatch,

@@ -26,6 +26,7 @@
     X(HOLD_RELEASED, "the hold has been released")                                                 \
     X(RENEWAL_CAP, "the hold cannot be extended any further")                                      \
     X(STALE_FENCE, "the fence is not the hold's fence")                                            \
+    X(REFERENCE_MISMATCH, "the booking has another reference")                                     \
     X(SEAT_SOLD, "a seat has already been sold")                                                   \
     X(TOO_MANY_HOLDS, "the address holds as many places as it may")                                \
     X(KEY_MISMATCH, "the idempotency key was used with another request")                           \

@@ -396,6 +396,20 @@ static bool owns_its_seats(const struct hold *h)
     return true;
 }
 
+/* Is the repeated confirmation about the booking that exists?  The fence that a rescue was asked
+ * with stays good for asking again.  A confirmation without a reference contradicts none. */
+static enum verdict check_repeat(const struct hold_confirm *op)
+{
+    const struct hold_row *hold = &op->hold.row;
+    const struct booking_row *booking = &op->booking;
+    if (op->fence != hold->fence && op->fence != HOLD_FIRST_FENCE(hold->id.key))
+        return VERDICT_STALE_FENCE;
+    if (op->reference && (!booking->reference || op->reference_len != booking->reference_len ||
+                          memcmp(op->reference, booking->reference, op->reference_len) != 0))
+        return VERDICT_REFERENCE_MISMATCH;
+    return VERDICT_OK;
+}
+
 enum verdict decide_confirm(struct decision *d, struct event *e, struct hold_confirm *op)
 {
     struct hold *h;
@@ -406,11 +420,8 @@ enum verdict decide_confirm(struct decision *d, struct event *e, struct hold_con
     enum hold_status status = hold->status;
     if (status == HOLD_RELEASED || (status == HOLD_EXPIRED && !op->rescue))
         return refusal_of(status);
-    if (status == HOLD_CONFIRMED) {
-        /* The fence that a rescue was asked with stays good for asking again. */
-        bool fits = op->fence == hold->fence || op->fence == HOLD_FIRST_FENCE(hold->id.key);
-        return fits ? VERDICT_OK : VERDICT_STALE_FENCE;
-    }
+    if (status == HOLD_CONFIRMED)
+        return check_repeat(op);
     if (op->fence != hold->fence)
         return VERDICT_STALE_FENCE;
     if (status == HOLD_EXPIRED)

@@ -230,8 +230,32 @@ describe('the life of a hold', () => {
     it('is confirmed again with 200 and the same booking', async () => {
       const hold = await confirmed({ reference: 'first' });
       assert.deepEqual(assertOk(await confirm(hold)), hold.booking);
-      assert.deepEqual(assertOk(await confirm(hold, { reference: 'second' })), hold.booking);
+      assert.deepEqual(assertOk(await confirm(hold, { reference: null })), hold.booking);
+      assert.deepEqual(assertOk(await confirm(hold, { reference: 'first' })), hold.booking);
       assert.deepEqual(assertOk(await confirm(hold, { rescue: true })), hold.booking);
+    });
+    it('is 409 reference_mismatch to another reference, and keeps its own', async () => {
+      const hold = await confirmed({ reference: 'first' });
+      for (const reference of ['second', 'First', 'firs', 'first ', '']) {
+        assertProblem(await confirm(hold, { reference }), 409, 'reference_mismatch');
+      }
+      assertProblem(await confirm(hold, { reference: 'second', fence: hold.fence + 1 }), 409, 'stale_fence');
+      assert.deepEqual(assertOk(await server.get(`/v1/bookings/${hold.booking.id}`)), hold.booking);
+      const bare = await confirmed();
+      assertProblem(await confirm(bare, { reference: 'first' }), 409, 'reference_mismatch');
+      assert.equal(assertOk(await confirm(bare)).reference, null);
+      const empty = await confirmed({ reference: '' });
+      assert.equal(assertOk(await confirm(empty, { reference: '' })).reference, '');
+    });
+    it('under two references at once is sold under one of them', async () => {
+      const hold = await active();
+      const references = ['one', 'two', 'one', 'two'];
+      const answers = await Promise.all(references.map((reference) => confirm(hold, { reference })));
+      const booking = assertOk(answers.find((answer) => answer.status === 201), 201);
+      answers.forEach((answer, i) => {
+        if (references[i] === booking.reference) assert.equal(answer.json.id, booking.id);
+        else assertProblem(answer, 409, 'reference_mismatch');
+      });
     });
     it('is still 409 stale_fence to another fence', async () => {
       const hold = await confirmed();

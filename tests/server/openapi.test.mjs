@@ -236,6 +236,8 @@ describe('the server does what the document says', () => {
     const stale = await drive('confirmHold', 409, { parameters, body: { fence: fence + 1 } });
     assert.equal(stale.json.code, 'stale_fence');
     const sold = await driveKeyed('confirmHold', 201, { parameters, body: { fence, reference: 'order-1' }, as: 'seller' });
+    const other = await drive('confirmHold', 409, { parameters, body: { fence, reference: 'order-2' } });
+    assert.equal(other.json.code, 'reference_mismatch');
     const same = await drive('confirmHold', 200, { parameters, body: { fence } });
     assert.equal(same.json.id, sold.json.id);
     await drive('getBooking', 200, { parameters: { booking: sold.json.id }, as: 'nobody' });

@@ -286,6 +286,13 @@ static void too_many_parameters(struct request *r)
     answer_problem(r, &problem_invalid_request, "query must have at most 16 parameters");
 }
 
+static void wrong_parameters(struct request *r)
+{
+    char detail[128];
+    hf_check(!route_check_query(r, detail, sizeof detail));
+    answer_problem(r, &problem_invalid_request, detail);
+}
+
 static void too_large(struct request *r)
 {
     char detail[64];
@@ -399,6 +406,9 @@ static step_fn refusal_of(struct request *r)
         return draining;
     if (r->n_parameters > PARAMETERS_MAX)
         return too_many_parameters;
+    char detail[128];
+    if (r->needs != SCOPE_UNSET && !route_check_query(r, detail, sizeof detail))
+        return wrong_parameters;
     return r->head.has_length && r->head.length > r->body_max ? too_large : NULL;
 }
 

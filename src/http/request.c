@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "http/conn.h"
+#include "http/route.h"
 
 #define FREE_MAX 256                       /* requests kept per thread */
 #define KEPT_BUFFER_MAX ((size_t)8 * 1024) /* larger buffers are not kept with them */
@@ -208,6 +209,7 @@ void request_read_head(struct request *r, char *text)
 
 const char *request_query(const struct request *r, const char *name)
 {
+    hf_check(route_takes(r, name));
     for (unsigned i = 0; i < r->n_parameters; i++)
         if (strcmp(r->parameters[i].name, name) == 0)
             return r->parameters[i].value;

@@ -121,9 +121,10 @@ struct request {
  * pending_done itself. */
 void request_wait(struct request *r, struct pending *pending, step_fn then);
 
-/* A query parameter or header by name, or NULL; of several, the first.  A parameter without `=` has
- * an empty value. */
+/* A query parameter by name, or NULL.  The route lists it.  A parameter without `=` has an empty
+ * value. */
 const char *request_query(const struct request *r, const char *name);
+/* A header by name, or NULL; of several, the first. */
 const char *request_header(const struct request *r, const char *name);
 /* The values of all headers of a name, in order, but at most the last `max` of them.  Returns how
  * many there are in `out`. */

@@ -15,14 +15,22 @@ struct route {
     const char *allow; /* the methods that have a handler, for the header Allow */
     step_fn get, post, del;
     enum scope get_scope, post_scope, del_scope; /* the lowest scope that may; see access.h */
-    size_t post_max;                             /* limit of a POST's body; 0: BODY_MAX */
-    bool no_store;                               /* no cache may keep the answers */
-    bool streams;                                /* GET answers with a stream */
-    bool while_draining;                         /* still answered while the server drains */
+    const char *const *query; /* names of the query parameters of GET, up to NULL; NULL: none */
+    size_t post_max;          /* limit of a POST's body; 0: BODY_MAX */
+    bool no_store;            /* no cache may keep the answers */
+    bool streams;             /* GET answers with a stream */
+    bool while_draining;      /* still answered while the server drains */
 };
 
 /* Sets r->route, r->needs, r->body_max and r->step.  Where no route fits, r->step answers with 404
  * or 405.  `routes` ends with a row without a path.  `streams_only`: other routes do not count. */
 void route_find(struct request *r, const struct route *routes, bool streams_only);
+
+/* Does the route of this request list a query parameter of this name?  Only GET and HEAD have
+ * parameters. */
+bool route_takes(const struct request *r, const char *name);
+/* Returns true if the route lists every parameter of the request's query and none is there twice.
+ * Otherwise `detail` says which is at fault. */
+bool route_check_query(const struct request *r, char *detail, size_t size);
 
 #endif

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { assertOk, assertProblem } from '../support/expect.mjs';
+import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { parseMetrics, start, until } from '../support/server.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
@@ -96,9 +96,28 @@ describe('conventions', () => {
     assertOk(await server.get(`/v1/holds/${good}`));
   });
 
-  it('a query string does not change which call is meant', async () => {
-    assertOk(await server.get(`/v1/events/${event.id}?x=1&x=2`));
-    assertOk(await server.get(`/v1/events/${event.id}/seats?nothing`));
+  it('an unknown query parameter is 400 and named, whatever it holds', async () => {
+    const queries = [['x=1', 'x'], ['nothing', 'nothing'], ['=', ''], ['a+b=1', 'a b'], ['%6eope=%00', 'nope'], ['Limit=1', 'Limit'], ['limit=1&owner=me', 'owner']];
+    for (const [query, name] of queries) {
+      const { detail } = assertProblem(await server.get(`/v1/events?${query}`), 400, 'invalid_request');
+      assert.equal(detail, `query must not have unknown parameters: ${name}`);
+    }
+    const bytes = assertProblem(await server.get('/v1/events?%ff%fe=1'), 400, 'invalid_request');
+    assert.equal(bytes.detail, 'query must not have unknown parameters: ');
+    const long = assertProblem(await server.get(`/v1/events?${'%C3%A9'.repeat(400)}=1`), 400, 'invalid_request');
+    assert.ok(long.detail.length < 200 && /é$/.test(long.detail), long.detail);
+  });
+
+  it('a query parameter is there once', async () => {
+    assertInvalid(await server.get('/v1/events?limit=1&limit=1'), 'limit');
+    assertInvalid(await server.get(`/v1/audit?event=${event.id}&event=${event.id}`), 'event');
+    assertOk(await server.get('/v1/events?&limit=1&'));
+    assertOk(await server.get('/v1/events?'));
+  });
+
+  it('a path, a method and a key are judged before the query', async () => {
+    assertProblem(await server.get('/nowhere?x=1'), 404, 'not_found');
+    assertProblem(await server.del('/v1/events?x=1'), 405, 'method_not_allowed');
   });
 
   it('the body is JSON whatever Content-Type says', async () => {

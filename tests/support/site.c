@@ -130,8 +130,11 @@ static void release(struct request *r)
     work->next = NULL;
 }
 
+static const char *const letters[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i",
+                                      "j", "k", "l", "m", "n", "o", "p", NULL};
+
 static const struct route routes[] = {
-    {.path = "/now", .allow = "GET, HEAD", .get = now, .get_scope = SCOPE_PUBLIC},
+    {.path = "/now", .allow = "GET, HEAD", .get = now, .get_scope = SCOPE_PUBLIC, .query = letters},
     {.path = "/wait/*",
      .allow = "GET, HEAD, POST",
      .get = wait_for_work,
@@ -148,6 +151,7 @@ static const struct route routes[] = {
      .allow = "GET, HEAD",
      .get = stream,
      .get_scope = SCOPE_PUBLIC,
+     .query = (const char *const[]){"after", NULL},
      .streams = true},
     {.path = "/echo", .allow = "POST", .post = echo, .post_scope = SCOPE_PUBLIC},
     {.path = "/large",

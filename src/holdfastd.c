@@ -313,7 +313,7 @@ static void start_engine(struct program *p, const struct options *o)
             o->reconcile_every ? duration_ms(o->reconcile_every, "--reconcile-every") : 0,
         .clock = &clock_system,
         .queue_len_max = o->queue_max ? (size_t)number(o->queue_max, 1, 1000000, "queue-max") : 0,
-        .public_places_max = p->access.n_keys ? p->public_places_max : 0,
+        .public_places_max = p->access.has_keys ? p->public_places_max : 0,
         .metrics = p->metrics,
         .render = api_render,
         .render_map = api_render_map,
@@ -451,7 +451,7 @@ static void say_what_to_try(const struct program *p, const struct event *e)
            "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
            "  curl -N http://%s/v1/events/%s/stream\n",
            p->address, id, p->address, id, seats.data, p->address, id);
-    if (p->access.n_keys == 0)
+    if (!p->access.has_keys)
         printf("  curl http://%s/metrics\n", p->address);
     putchar('\n');
     fflush(stdout);

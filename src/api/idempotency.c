@@ -38,7 +38,7 @@ static const char *read_key(const struct request *r, struct text *ret)
     }
     if (key.len < 1 || key.len > KEY_LEN_MAX)
         return "Idempotency-Key must have 1 to 255 characters";
-    if (!r->caller.key && key.len < KEY_LEN_MIN_PUBLIC)
+    if (!r->caller.has_key && key.len < KEY_LEN_MIN_PUBLIC)
         return "Idempotency-Key must have at least 16 characters without an access key";
     if (has_control(key.data, key.len))
         return "Idempotency-Key has a control character";
@@ -46,11 +46,11 @@ static const char *read_key(const struct request *r, struct text *ret)
     return NULL;
 }
 
-static void hash_key(const struct access_key *scope, struct text key, uint8_t out[KEY_HASH_SIZE])
+static void hash_key(const struct caller *caller, struct text key, uint8_t out[KEY_HASH_SIZE])
 {
-    if (scope)
+    if (caller->has_key)
         digest((struct iovec[]){digest_part(scope_keyed, sizeof scope_keyed),
-                                digest_part(scope->digest, sizeof scope->digest),
+                                digest_part(caller->digest, sizeof caller->digest),
                                 digest_part(key.data, key.len)},
                3, out);
     else
@@ -70,7 +70,7 @@ bool idempotency_read(struct call *c)
         call_invalid(c, fault);
         return false;
     }
-    hash_key(r->caller.key, key, c->command.key.hash);
+    hash_key(&r->caller, key, c->command.key.hash);
     c->command.key.present = true;
     return true;
 }

@@ -1,18 +1,16 @@
-/* See access.h.  Main reads the keys before any thread starts; the rest runs on HTTP threads as
- * each request begins, and costs a server without keys one comparison. */
+/* See access.h.  The main thread reads the keys, before any other thread starts and at a reload;
+ * the rest runs on HTTP threads as each request begins.  It costs a server without keys one
+ * comparison, and a server with keys a lock that is held while the digests are compared. */
 #include "http/access.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/digest.h"
 #include "base/log.h"
+#include "base/private_file.h"
 #include "http/request.h"
 #include "http/server.h"
 
@@ -52,6 +50,7 @@ bool access_add_key(struct access *a, enum scope scope, const char *key, size_t 
     if (len < KEY_LEN_GOOD)
         log_write(LOG_WARN, "an access key is short enough to be guessed", "where", where, NULL);
     a->keys[a->n_keys++] = k;
+    a->has_keys = true;
     return true;
 }
 
@@ -76,47 +75,29 @@ static bool add_lines(struct access *a, enum scope scope, const char *text, size
     return false;
 }
 
-/* Reads up to `size` bytes.  Returns -1 with errno on failure. */
-static ssize_t read_all(int fd, char *text, size_t size)
-{
-    size_t len = 0;
-    while (len < size) {
-        ssize_t n = read(fd, text + len, size - len);
-        if (n < 0 && errno != EINTR)
-            return -1;
-        if (n == 0)
-            break;
-        len += n > 0 ? (size_t)n : 0;
-    }
-    return (ssize_t)len;
-}
-
-static const char *file_fault(const struct stat *st)
-{
-    if (!S_ISREG(st->st_mode))
-        return "it is not a file";
-    if (st->st_mode & (S_IRWXG | S_IRWXO))
-        return "others than its owner may use it; chmod 600 it";
-    return st->st_size > FILE_LEN_MAX ? "it is too large" : NULL;
-}
-
 bool access_add_file(struct access *a, enum scope scope, const char *path, struct hf_err *err)
 {
     char text[FILE_LEN_MAX];
-    struct stat st;
-    ssize_t len = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool opened = fd >= 0 && fstat(fd, &st) == 0;
-    const char *fault = opened ? file_fault(&st) : strerror(errno);
-    if (!fault && (len = read_all(fd, text, sizeof text)) < 0)
-        fault = strerror(errno);
-    if (fd >= 0)
-        (void)close(fd);
-    if (fault)
-        (void)hf_err_set(err, HF_INVALID_REQUEST, "%.150s: %s", path, fault);
-    bool added = !fault && add_lines(a, scope, text, (size_t)len, path, err);
+    size_t len;
+    bool added = private_file_read(path, text, sizeof text, &len, err) &&
+                 add_lines(a, scope, text, len, path, err);
     OPENSSL_cleanse(text, sizeof text);
     return added;
+}
+
+bool access_replace_keys(struct access *a, const struct access *from, struct hf_err *err)
+{
+    if (a->has_keys != from->has_keys) {
+        (void)hf_err_set(err, HF_INVALID_REQUEST,
+                         a->has_keys ? "a server with access keys cannot give up all of them"
+                                     : "a server without access keys gets its first at a restart");
+        return false;
+    }
+    lock_take(&a->lock);
+    memcpy(a->keys, from->keys, sizeof a->keys);
+    a->n_keys = from->n_keys;
+    lock_give(&a->lock);
+    return true;
 }
 
 bool access_may_listen(const struct access *a, const struct listen_address *at, struct hf_err *err)
@@ -148,25 +129,37 @@ static const char *bearer_token(const char *value, size_t *len)
     return value;
 }
 
-struct caller access_identify(const struct access *a, const char *authorization, size_t len,
+/* Compares every key, each in constant time.  Returns the scope of the one that it is;
+ * SCOPE_UNSET: none of them. */
+static enum scope scope_of(struct access *a, const uint8_t presented[DIGEST_SIZE])
+{
+    enum scope scope = SCOPE_UNSET;
+    lock_take(&a->lock);
+    for (size_t i = 0; i < a->n_keys; i++)
+        if (CRYPTO_memcmp(a->keys[i].digest, presented, DIGEST_SIZE) == 0)
+            scope = a->keys[i].scope;
+    lock_give(&a->lock);
+    return scope;
+}
+
+struct caller access_identify(struct access *a, const char *authorization, size_t len,
                               unsigned n_headers)
 {
-    if (a->n_keys == 0)
+    if (!a->has_keys)
         return (struct caller){.scope = SCOPE_ADMIN};
     struct caller caller = {.scope = a->no_public_buyers ? SCOPE_PUBLIC : SCOPE_BUYER};
     if (n_headers == 0)
         return caller;
+    enum scope scope = SCOPE_UNSET;
     const char *token = n_headers == 1 ? bearer_token(authorization, &len) : NULL;
     if (token) {
-        uint8_t presented[DIGEST_SIZE];
-        digest((struct iovec[]){digest_part(token, len)}, 1, presented);
-        for (size_t i = 0; i < a->n_keys; i++)
-            if (CRYPTO_memcmp(a->keys[i].digest, presented, sizeof presented) == 0)
-                caller.key = &a->keys[i];
+        digest((struct iovec[]){digest_part(token, len)}, 1, caller.digest);
+        scope = scope_of(a, caller.digest);
     }
-    if (caller.key)
-        caller.scope = caller.key->scope;
-    caller.refused = !caller.key;
+    caller.has_key = scope != SCOPE_UNSET;
+    if (caller.has_key)
+        caller.scope = scope;
+    caller.refused = !caller.has_key;
     return caller;
 }
 
@@ -176,14 +169,14 @@ const struct problem *access_judge(const struct caller *caller, enum scope neede
         return &problem_unauthorized;
     if (caller->scope >= needed)
         return NULL;
-    return caller->key ? &problem_forbidden : &problem_unauthorized;
+    return caller->has_key ? &problem_forbidden : &problem_unauthorized;
 }
 
 const char *access_scope_name(const struct access *a, const struct caller *caller)
 {
-    if (a->n_keys == 0)
+    if (!a->has_keys)
         return "open";
-    if (!caller->key)
+    if (!caller->has_key)
         return "public";
     return caller->scope == SCOPE_ADMIN ? "admin" : "seller";
 }
@@ -221,18 +214,28 @@ bool access_check(struct request *r)
     return false;
 }
 
+bool access_address(const struct request *r, struct address *ret)
+{
+    const struct access *a = server_access(r->server);
+    const struct address *peer = request_peer(r);
+    if (!peer)
+        return false;
+    *ret = *peer;
+    if (networks_have(&a->trusted, peer)) {
+        const char *values[FORWARDED_VALUES_MAX]; /* the last ones, since the walk begins there */
+        size_t n = request_headers(r, "X-Forwarded-For", values, FORWARDED_VALUES_MAX);
+        *ret = forwarded_client(&a->trusted, peer, values, n);
+    }
+    return true;
+}
+
 uint64_t access_client(const struct request *r)
 {
     const struct access *a = server_access(r->server);
-    if (!a->counts_clients || a->n_keys == 0 || r->caller.key)
+    if (!a->counts_clients || !a->has_keys || r->caller.has_key)
         return 0;
     /* Clients of an unknown address family share one count, rather than have none. */
-    const struct address *known = request_peer(r);
-    struct address peer = known ? *known : (struct address){0};
-    if (known && networks_have(&a->trusted, &peer)) {
-        const char *values[FORWARDED_VALUES_MAX]; /* the last ones, since the walk begins there */
-        size_t n = request_headers(r, "X-Forwarded-For", values, FORWARDED_VALUES_MAX);
-        peer = forwarded_client(&a->trusted, &peer, values, n);
-    }
-    return address_client(&peer);
+    struct address client = {0};
+    (void)access_address(r, &client);
+    return address_client(&client);
 }

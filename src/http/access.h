@@ -1,6 +1,6 @@
 /* Access control.  A bearer key gives a scope; a route names, per method, the lowest scope that may
- * use it (route.h).  The keys are read once at start and constant from then on; all HTTP threads
- * share them.
+ * use it (route.h).  All HTTP threads share the keys, which the main thread may replace at any
+ * time; whether there are any is decided at start.
  *
  *   no keys are configured     every caller is an admin, and only loopback is served: the demo
  *   no key is presented        public, and a buyer unless --public-holds is off
@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/digest.h"
+#include "base/lock.h"
 #include "base/status.h"
 #include "http/address.h"
 #include "http/listen.h"
@@ -37,9 +38,12 @@ struct access_key {
     uint8_t digest[DIGEST_SIZE]; /* SHA-256 */
 };
 
+/* Zeroed, it is open to everybody. */
 struct access {
+    struct lock lock; /* of keys and n_keys */
     struct access_key keys[ACCESS_KEYS_MAX];
-    size_t n_keys;         /* 0: everything is open */
+    size_t n_keys;
+    bool has_keys;         /* false: everything is open.  Constant once threads have started */
     bool no_public_buyers; /* a caller without a key has SCOPE_PUBLIC, else SCOPE_BUYER */
     bool counts_clients;   /* callers without a key are told apart by address; see access_client */
     struct networks trusted; /* proxies whose X-Forwarded-For is believed */
@@ -48,8 +52,9 @@ struct access {
 /* The sender of one request. */
 struct caller {
     enum scope scope;
-    const struct access_key *key; /* NULL: none */
-    bool refused;                 /* presented something that is not a configured key */
+    bool has_key;                /* its key was among those configured when the request came */
+    bool refused;                /* presented something that is not a configured key */
+    uint8_t digest[DIGEST_SIZE]; /* of its key */
 };
 
 /* Adds a key as the operator gave it.  `where` names its source in messages, which never show the
@@ -57,9 +62,15 @@ struct caller {
 HF_MUST_USE bool access_add_key(struct access *a, enum scope scope, const char *key, size_t len,
                                 const char *where, struct hf_err *err);
 /* Adds the keys of a file, one per line; blank lines and lines beginning with # are skipped.
- * Refuses a file that other users may read, and one without a key. */
+ * Refuses a file that other users may read (private_file.h), and one without a key. */
 HF_MUST_USE bool access_add_file(struct access *a, enum scope scope, const char *path,
                                  struct hf_err *err);
+
+/* Replaces the keys by those of `from`, while HTTP threads may use them: each request is judged
+ * either by the old keys or by the new.  Refuses to open a server that has keys, and to close one
+ * that was started open, since limits of callers without a key are decided at start. */
+HF_MUST_USE bool access_replace_keys(struct access *a, const struct access *from,
+                                     struct hf_err *err);
 
 /* Outside loopback there must be an admin key.  Asked for every address the program listens on. */
 HF_MUST_USE bool access_may_listen(const struct access *a, const struct listen_address *at,
@@ -68,7 +79,7 @@ HF_MUST_USE bool access_may_listen(const struct access *a, const struct listen_a
 /* Identifies the caller of a request.  `authorization` is the header's value, or NULL if there is
  * none; `n_headers` is how many there are.  Every configured key is compared, each in constant
  * time. */
-struct caller access_identify(const struct access *a, const char *authorization, size_t len,
+struct caller access_identify(struct access *a, const char *authorization, size_t len,
                               unsigned n_headers);
 /* NULL if the caller has the scope, else &problem_unauthorized or &problem_forbidden. */
 const struct problem *access_judge(const struct caller *caller, enum scope needed);
@@ -80,6 +91,9 @@ struct request;
 /* Sets r->caller, before the body is read.  Returns false if the route needs a higher scope;
  * r->step is then the refusal. */
 bool access_check(struct request *r);
+/* The address of the client, behind trusted proxies if there are any.  Returns false if its family
+ * is not known. */
+bool access_address(const struct request *r, struct address *ret);
 /* A hash of the caller's address, for limits per client; 0 if callers are not counted, or this one
  * has a key. */
 uint64_t access_client(const struct request *r);

@@ -90,6 +90,11 @@ bool address_parse(const char *text, size_t len, struct address *ret)
     return strip_port(&text, &len) && parse_bare(text, len, ret);
 }
 
+void address_text(const struct address *a, char ret[ADDRESS_TEXT_SIZE])
+{
+    (void)inet_ntop(a->v4 ? AF_INET : AF_INET6, a->bytes, ret, ADDRESS_TEXT_SIZE);
+}
+
 uint64_t address_client(const struct address *a)
 {
     static const char label[] = "holdfast client";

@@ -31,6 +31,9 @@ bool address_from_socket(const struct sockaddr *from, struct address *ret);
 /* Parses "192.0.2.1", "2001:db8::1", and addresses with a port as some proxies write them:
  * "192.0.2.1:80", "[2001:db8::1]:80".  `text` need not end in NUL. */
 bool address_parse(const char *text, size_t len, struct address *ret);
+/* Writes the address as inet_ntop(3) does: "192.0.2.1", "2001:db8::1". */
+#define ADDRESS_TEXT_SIZE 46
+void address_text(const struct address *a, char ret[ADDRESS_TEXT_SIZE]);
 
 /* The number that limits per client count by: a hash of an IPv4 address, or of the /64 of an IPv6
  * address, since a subscriber gets a /64.  Never 0, and the same after a restart.

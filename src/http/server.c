@@ -27,7 +27,7 @@ bool server_draining(const struct server *s)
 }
 
 void *server_context(const struct server *s) { return s->config.app->context; }
-const struct access *server_access(const struct server *s) { return s->config.access; }
+struct access *server_access(const struct server *s) { return s->config.access; }
 const struct cors *server_cors(const struct server *s) { return s->config.cors; }
 
 /* ---- answers ---- */
@@ -153,7 +153,7 @@ static void join(struct server *s, unsigned n_threads)
         pthread_join(s->loops[i].thread, NULL);
 }
 
-static const struct access access_open;
+static struct access access_open; /* never changed */
 static const struct cors cors_off;
 
 struct server *server_new(const struct server_config *config, struct hf_err *err)

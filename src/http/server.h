@@ -36,9 +36,9 @@ struct server_config {
     const struct http_app *app; /* borrowed for the server's life */
     struct metrics *metrics;
     const struct clock *clock;
-    const struct access *access; /* borrowed for the server's life; NULL: everything is open */
-    const struct cors *cors;     /* borrowed for the server's life; NULL: off */
-    bool request_log;            /* log a line for each answer, at level info */
+    struct access *access;   /* borrowed for the server's life; NULL: everything is open */
+    const struct cors *cors; /* borrowed for the server's life; NULL: off */
+    bool request_log;        /* log a line for each answer, at level info */
 };
 
 HF_MUST_USE enum hf_status server_start(const struct server_config *config, struct server **ret,
@@ -53,7 +53,7 @@ void server_stop(struct server *s);
 bool server_draining(const struct server *s);
 /* The application's context; see app.h. */
 void *server_context(const struct server *s);
-const struct access *server_access(const struct server *s);
+struct access *server_access(const struct server *s);
 const struct cors *server_cors(const struct server *s);
 
 struct request;

@@ -4,6 +4,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +80,22 @@ static void a_socket_address_is_the_same_as_its_text(void **state)
     assert_memory_equal(&a.bytes, &expected.bytes, sizeof a.bytes);
     assert_true(a.v4);
     assert_false(address_from_socket(&other, &a));
+}
+
+static void an_address_is_shown_as_it_is_usually_written(void **state)
+{
+    static const char *const texts[] = {"192.0.2.1", "2001:db8::1", "::", "::192.0.2.1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct address a = parse(texts[i]);
+        char text[ADDRESS_TEXT_SIZE];
+        address_text(&a, text);
+        assert_string_equal(text, texts[i]);
+    }
+    struct address mapped = parse("::ffff:192.0.2.1");
+    char text[ADDRESS_TEXT_SIZE];
+    address_text(&mapped, text);
+    assert_string_equal(text, "192.0.2.1");
 }
 
 static uint64_t client(const char *text)
@@ -263,7 +281,7 @@ static struct access three_keys(void)
 }
 
 /* Identifies the sender of this Authorization header. */
-static struct caller identify(const struct access *a, const char *authorization)
+static struct caller identify(struct access *a, const char *authorization)
 {
     return access_identify(a, authorization, strlen(authorization), 1);
 }
@@ -271,7 +289,7 @@ static struct caller identify(const struct access *a, const char *authorization)
 static void without_keys_every_caller_is_an_admin(void **state)
 {
     (void)state;
-    const struct access open = {0};
+    struct access open = {0};
     struct caller c = access_identify(&open, NULL, 0, 0);
     assert_null(access_judge(&c, SCOPE_ADMIN));
     c = identify(&open, "Basic whatever");
@@ -294,7 +312,7 @@ static void a_key_has_its_scope_and_those_below(void **state)
          &problem_unauthorized, &problem_unauthorized},
     };
     (void)state;
-    const struct access a = three_keys();
+    struct access a = three_keys();
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *text = rows[i].authorization;
         struct caller c = access_identify(&a, text, text ? strlen(text) : 0, text ? 1 : 0);
@@ -339,13 +357,13 @@ static void only_one_bearer_key_counts(void **state)
                                       "Bearer \"" ADMIN "\"",
                                       "Bearer Admin-key-0123456789"};
     (void)state;
-    const struct access a = three_keys();
+    struct access a = three_keys();
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        if (!identify(&a, good[i]).key)
+        if (!identify(&a, good[i]).has_key)
             fail_msg("'%s' is a key", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct caller c = identify(&a, bad[i]);
-        if (c.key || !c.refused)
+        if (c.has_key || !c.refused)
             fail_msg("'%s' was taken", bad[i]);
     }
     struct caller twice = access_identify(&a, "Bearer " ADMIN, strlen("Bearer " ADMIN), 2);
@@ -355,9 +373,9 @@ static void only_one_bearer_key_counts(void **state)
 static void callers_with_different_keys_are_different(void **state)
 {
     (void)state;
-    const struct access a = three_keys();
+    struct access a = three_keys();
     struct caller one = identify(&a, "Bearer " ADMIN), two = identify(&a, "Bearer " ADMIN_NEXT);
-    assert_memory_not_equal(one.key->digest, two.key->digest, DIGEST_SIZE);
+    assert_memory_not_equal(one.digest, two.digest, DIGEST_SIZE);
 }
 
 static void a_malformed_key_is_refused_and_not_shown(void **state)
@@ -405,6 +423,61 @@ static void the_number_of_keys_has_a_bound(void **state)
         add(&a, SCOPE_SELLER, key);
     }
     assert_false(access_add_key(&a, SCOPE_SELLER, ADMIN, strlen(ADMIN), "test", NULL));
+}
+
+/* ---- replacing keys ---- */
+
+static void replaced_keys_count_from_then_on(void **state)
+{
+    (void)state;
+    struct access a = three_keys(), next = {0}, open = {0};
+    struct hf_err err = {0};
+    add(&next, SCOPE_ADMIN, ADMIN_NEXT);
+    assert_true(access_replace_keys(&a, &next, &err));
+    assert_true(identify(&a, "Bearer " ADMIN).refused);
+    assert_true(identify(&a, "Bearer " SELLER).refused);
+    assert_int_equal(identify(&a, "Bearer " ADMIN_NEXT).scope, SCOPE_ADMIN);
+    assert_false(access_replace_keys(&a, &open, &err));
+    assert_int_equal(identify(&a, "Bearer " ADMIN_NEXT).scope, SCOPE_ADMIN);
+    assert_false(access_replace_keys(&open, &next, &err));
+    assert_true(access_replace_keys(&open, &(struct access){0}, &err));
+}
+
+struct reader {
+    struct access *access;
+    atomic_bool *stop;
+    pthread_t thread;
+    size_t n_wrong;
+};
+
+/* SELLER is among the keys before and after every replacement, so it is never refused. */
+static void *read_keys(void *arg)
+{
+    struct reader *r = arg;
+    while (!atomic_load(r->stop))
+        r->n_wrong += identify(r->access, "Bearer " SELLER).scope != SCOPE_SELLER;
+    return NULL;
+}
+
+static void keys_are_replaced_while_other_threads_compare_them(void **state)
+{
+    (void)state;
+    struct access a = three_keys(), all = three_keys(), one = {0};
+    struct hf_err err = {0};
+    atomic_bool stop = false;
+    struct reader readers[3];
+    add(&one, SCOPE_SELLER, SELLER);
+    for (size_t i = 0; i < 3; i++) {
+        readers[i] = (struct reader){.access = &a, .stop = &stop};
+        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_keys, &readers[i]), 0);
+    }
+    for (int i = 0; i < 20000; i++)
+        assert_true(access_replace_keys(&a, i % 2 ? &all : &one, &err));
+    atomic_store(&stop, true);
+    for (size_t i = 0; i < 3; i++) {
+        pthread_join(readers[i].thread, NULL);
+        assert_int_equal(readers[i].n_wrong, 0);
+    }
 }
 
 /* ---- key files ---- */
@@ -608,6 +681,7 @@ int main(void)
         cmocka_unit_test(addresses_are_read_with_and_without_ports),
         cmocka_unit_test(malformed_addresses_are_refused),
         cmocka_unit_test(a_socket_address_is_the_same_as_its_text),
+        cmocka_unit_test(an_address_is_shown_as_it_is_usually_written),
         cmocka_unit_test(a_client_is_an_ipv4_address_or_an_ipv6_subscriber),
         cmocka_unit_test(networks_have_what_their_bits_say),
         cmocka_unit_test(bad_networks_are_refused_by_name),
@@ -626,6 +700,8 @@ int main(void)
         cmocka_unit_test(a_malformed_key_is_refused_and_not_shown),
         cmocka_unit_test(one_key_cannot_have_two_scopes),
         cmocka_unit_test(the_number_of_keys_has_a_bound),
+        cmocka_unit_test(replaced_keys_count_from_then_on),
+        cmocka_unit_test(keys_are_replaced_while_other_threads_compare_them),
         cmocka_unit_test(a_file_has_one_key_per_line),
         cmocka_unit_test(a_file_that_others_may_read_is_refused),
         cmocka_unit_test(a_file_without_keys_or_with_malformed_ones_is_refused),

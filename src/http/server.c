@@ -54,10 +54,14 @@ static void log_request(const struct request *r)
         return;
     }
     size_t sent = response_has_body(r) ? a->len : 0;
+    struct address address;
+    char client[ADDRESS_TEXT_SIZE] = "-";
+    if (access_address(r, &address))
+        address_text(&address, client);
     log_write(LOG_INFO, "request", "request_id", r->id, "method", method, "route", route, "status",
               LOG_INT(a->status), "duration_us",
               LOG_INT(clock_monotonic_us(s->config.clock) - r->arrived_us), "bytes", LOG_INT(sent),
-              "scope", access_scope_name(s->config.access, &r->caller), NULL);
+              "scope", access_scope_name(s->config.access, &r->caller), "client", client, NULL);
 }
 
 void server_note_answer(const struct request *r)

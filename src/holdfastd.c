@@ -1,10 +1,10 @@
 /* The server's main thread: reads options, starts the parts in order (sockets, engine, HTTP), waits
- * for a signal and stops them.  In the server no other file reads flags, the environment or
- * signals. */
+ * for signals, reloads keys and log level, tells the service manager how it is, and stops the
+ * parts.  In the server no other file reads flags or signals, and base/settings.c alone reads the
+ * environment besides this one. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,21 +13,24 @@
 #include <unistd.h>
 
 #include "api/api.h"
-#include "api/parse.h"
-#include "api/render.h"
+#include "api/demo.h"
 #include "base/clock.h"
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/notify.h"
+#include "base/settings.h"
+#include "base/variables.h"
+#include "base/wait.h"
 #include "holdfast.h"
 #include "http/listen.h"
 #include "http/server.h"
-#include "rules/view.h"
 
 /* Stopping takes at most 10 s: the ledger has until HURRY_MS, then the last answers are sent. */
 #define HURRY_MS 8000
 #define DRAIN_MS 8500
 #define EXIT_USAGE 64
+#define TICK_US 1000000 /* how often the service manager is told what has changed */
 
 /* ---- options ---- */
 
@@ -36,7 +39,7 @@ struct options {
     const char *listen, *data, *ledger, *http_threads, *queue_max, *log_level, *demo;
     const char *admin_key_file, *seller_key_file, *public_holds, *public_seats_max;
     const char *trusted_proxy, *cors_origin, *request_log;
-    const char *gate, *reconcile_every;
+    const char *gate, *reconcile_every, *env_file;
 };
 
 struct flag {
@@ -73,6 +76,8 @@ static const struct flag flags[] = {
      offsetof(struct options, trusted_proxy)},
     {"cors-origin", "ORIGIN,...", "web origins whose pages may use the API, or * (none)",
      offsetof(struct options, cors_origin)},
+    {"env-file", "PATH", "a file of these settings as NAME=VALUE, read again at SIGHUP",
+     offsetof(struct options, env_file)},
     {"request-log", NULL, "log a line for each request answered",
      offsetof(struct options, request_log)},
     {"log-level", "LEVEL", "debug, info, warn, error or off (info)",
@@ -105,31 +110,38 @@ static void help(void)
          "  --help                        print this and exit\n"
          "\n"
          "Each option can be given in the environment instead: --http-threads N is\n"
-         "HOLDFAST_HTTP_THREADS=N, --demo is HOLDFAST_DEMO=1.  A flag wins over the environment.\n"
+         "HOLDFAST_HTTP_THREADS=N, --demo is HOLDFAST_DEMO=1.  A flag wins over the file of\n"
+         "--env-file, and that wins over the environment.\n"
          "\n"
          "HOLDFAST_ADMIN_KEY and HOLDFAST_SELLER_KEY hold access keys themselves and have no "
          "flags,\n"
          "so that keys stay out of ps.  Without any key everything is open, and only loopback\n"
          "addresses are served.\n"
          "\n"
-         "SIGTERM or SIGINT: finish what was accepted, then exit.");
+         "SIGTERM or SIGINT: finish what was accepted, then exit.\n"
+         "SIGHUP: read access keys and log level again, from the files.");
 }
 
-static void options_from_environment(struct options *o)
+static bool options_from_settings(struct options *o, const struct settings *settings,
+                                  struct hf_err *err)
 {
     for (size_t i = 0; i < N_FLAGS; i++) {
-        char name[64] = "HOLDFAST_";
+        char name[64] = VARIABLES_PREFIX;
         size_t at = strlen(name);
         for (const char *c = flags[i].name; *c; c++)
             name[at++] = (char)(*c == '-' ? '_' : *c - 'a' + 'A');
         name[at] = '\0';
-        const char *value = getenv(name);
-        if (!value || !*value)
+        hf_check(variables_know(name, at));
+        const char *value = settings_get(settings, name);
+        if (!value)
             continue;
-        if (!flags[i].value && strcmp(value, "0") != 0 && strcmp(value, "1") != 0)
-            usage_error(name, " must be 0 or 1");
+        if (!flags[i].value && strcmp(value, "0") != 0 && strcmp(value, "1") != 0) {
+            (void)hf_err_set(err, HF_INVALID_REQUEST, "%s must be 0 or 1", name);
+            return false;
+        }
         *flag_target(o, &flags[i]) = flags[i].value || *value == '1' ? value : NULL;
     }
+    return true;
 }
 
 static const struct flag *flag_find(const char *arg, size_t len)
@@ -168,6 +180,28 @@ static void options_from_arguments(struct options *o, char **argv)
     }
 }
 
+/* The options as settings and arguments have them.  At a mistake in the arguments the program ends;
+ * there is none when they are read again. */
+static bool options_read(const struct settings *settings, char **argv, struct options *ret,
+                         enum log_level *ret_level, struct hf_err *err)
+{
+    struct options o = {.listen = "127.0.0.1:8080",
+                        .data = "var",
+                        .log_level = "info",
+                        .public_holds = "on",
+                        .public_seats_max = "20"};
+    if (!options_from_settings(&o, settings, err))
+        return false;
+    options_from_arguments(&o, argv);
+    if (!log_parse_level(o.log_level, ret_level)) {
+        (void)hf_err_set(err, HF_INVALID_REQUEST,
+                         "--log-level is debug, info, warn, error or off, not %.60s", o.log_level);
+        return false;
+    }
+    *ret = o;
+    return true;
+}
+
 static long number(const char *text, long min, long max, const char *name)
 {
     char *end;
@@ -188,6 +222,12 @@ struct program {
     struct metrics *metrics;
     struct access access;
     struct cors cors;
+    struct settings settings;
+    struct notifier notifier;
+    int64_t watchdog_us; /* the service manager expects a sign of life this often; 0: it does not */
+    bool told_ready;     /* the service manager knows that the server has started */
+    bool told_well;      /* and that the ledger answers */
+    unsigned threads;    /* that serve HTTP */
     uint32_t public_places_max; /* places that an address without a key may hold at once */
     char address[LISTEN_TEXT_SIZE], stream_address[LISTEN_TEXT_SIZE];
 };
@@ -217,22 +257,29 @@ static void directory_create(const char *path)
         fail("use the directory", path, "it is not a directory");
 }
 
-static void read_key(struct access *a, enum scope scope, const char *variable, const char *file)
+static bool read_scope_keys(struct access *a, enum scope scope, const struct settings *settings,
+                            const char *variable, const char *file, struct hf_err *err)
 {
-    struct hf_err err = {0};
-    const char *key = getenv(variable);
-    if (key && *key && !access_add_key(a, scope, key, strlen(key), variable, &err))
-        fail("use", "the access key", err.msg);
-    if (file && !access_add_file(a, scope, file, &err))
-        fail("use", "the access keys", err.msg);
+    const char *key = settings_get(settings, variable);
+    return (!key || access_add_key(a, scope, key, strlen(key), variable, err)) &&
+           (!file || access_add_file(a, scope, file, err));
+}
+
+static bool read_keys(struct access *a, const struct options *o, const struct settings *settings,
+                      struct hf_err *err)
+{
+    return read_scope_keys(a, SCOPE_ADMIN, settings, "HOLDFAST_ADMIN_KEY", o->admin_key_file,
+                           err) &&
+           read_scope_keys(a, SCOPE_SELLER, settings, "HOLDFAST_SELLER_KEY", o->seller_key_file,
+                           err);
 }
 
 static void read_access(struct program *p, const struct options *o)
 {
     struct access *a = &p->access;
     struct hf_err err = {0};
-    read_key(a, SCOPE_ADMIN, "HOLDFAST_ADMIN_KEY", o->admin_key_file);
-    read_key(a, SCOPE_SELLER, "HOLDFAST_SELLER_KEY", o->seller_key_file);
+    if (!read_keys(a, o, &p->settings, &err))
+        fail("use", "the access keys", err.msg);
     a->no_public_buyers = strcmp(o->public_holds, "off") == 0;
     if (!a->no_public_buyers && strcmp(o->public_holds, "on") != 0)
         usage_error("--public-holds is on or off, not ", o->public_holds);
@@ -280,13 +327,17 @@ static int open_stream_socket(const struct options *o, const struct access *acce
     return fd;
 }
 
-/* A URL without what may be a password: the part before the last @, and the part after a ?. */
+/* A URL without what may be a password: the part before the @ of a host, and the part after a ?.
+ * Where an @ comes later it may belong to a password that is not escaped, so nothing is shown. */
 static const char *shown_url(const char *url, char *ret, size_t size)
 {
-    const char *at = strrchr(url, '@'), *slashes = strstr(url, "://");
-    if (at && slashes && slashes < at)
-        (void)snprintf(ret, size, "%.*s...%.*s", (int)(slashes + 3 - url), url,
-                       (int)strcspn(at, "?"), at);
+    const char *host = strstr(url, "://"), *at = strrchr(url, '@');
+    const char *end = host ? host + 3 + strcspn(host + 3, "/?#") : url;
+    if (host && at && at >= end)
+        (void)snprintf(ret, size, "%.*s...", (int)(host + 3 - url), url);
+    else if (host && at)
+        (void)snprintf(ret, size, "%.*s...%.*s", (int)(host + 3 - url), url, (int)strcspn(at, "?"),
+                       at);
     else
         (void)snprintf(ret, size, "%.*s", (int)strcspn(url, "?"), url);
     return ret;
@@ -334,13 +385,14 @@ static void start_server(struct program *p, const struct options *o, int listen_
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (o->http_threads)
         cores = number(o->http_threads, 1, 256, "http-threads");
+    p->threads = cores > 0 ? (unsigned)cores : 1;
     p->api = (struct api){.engine = p->engine, .metrics = p->metrics};
     p->app = api_app(&p->api);
     const struct server_config config = {
         .listen_fd = listen_fd,
         .stream_fd = stream_fd,
         .page_port = (unsigned)atoi(strrchr(p->address, ':') + 1),
-        .threads = cores > 0 ? (unsigned)cores : 1,
+        .threads = p->threads,
         .app = &p->app,
         .metrics = p->metrics,
         .clock = &clock_system,
@@ -364,143 +416,177 @@ static void stop(struct program *p)
     engine_stop(p->engine);
     metrics_free(p->metrics);
     cors_close(&p->cors);
+    notify_close(&p->notifier);
+    settings_close(&p->settings);
     log_write(LOG_INFO, "stopped", NULL);
 }
 
-/* ---- the demo ---- */
+/* ---- what operators are told ---- */
 
-static const char demo_json[] =
-    "{\"name\":\"Gala\",\"currency\":\"usd\",\"sections\":["
-    "{\"name\":\"Stalls\",\"tier\":\"A\",\"price\":6500,\"rows\":20,\"seats_per_row\":30},"
-    "{\"name\":\"Balcony\",\"tier\":\"B\",\"price\":4500,\"rows\":8,\"seats_per_row\":24}],"
-    "\"areas\":[{\"name\":\"Floor\",\"price\":3000,\"capacity\":500}]}";
-
-static void post_done(struct pending *pending) { (void)sem_post(pending->waiter); }
-
-/* Submits the command and waits until it has been carried out. */
-static enum verdict run_command(struct engine *e, struct command *command)
+static void warn_of_unknown_variables(void)
 {
-    sem_t done;
-    hf_check(sem_init(&done, 0, 0) == 0);
-    command->pending = (struct pending){.done = post_done, .waiter = &done};
-    enum hf_status status = engine_submit(e, command);
-    if (status != HF_OK)
-        command->verdict = verdict_of(status);
-    while (status == HF_OK && sem_wait(&done) != 0 && errno == EINTR)
-        ;
-    (void)sem_destroy(&done);
-    return command->verdict;
+    size_t at = 0, len;
+    for (const char *entry; (entry = variables_next_unknown(environ, &at, &len));) {
+        char name[128];
+        const char *nearest = variables_nearest(entry, len);
+        (void)snprintf(name, sizeof name, "%.*s", (int)len, entry);
+        log_write(LOG_WARN, "an environment variable is not known and has no effect", "variable",
+                  name, "nearest", nearest ? nearest : "-", NULL);
+    }
 }
 
-/* The newest event, or NULL if there is none. */
-static struct event *newest_event(struct program *p)
+static const char *keys_text(const struct access *a, char *ret, size_t size)
 {
-    struct command command = {.kind = CMD_EVENT_LIST};
-    struct event_list *list = hf_alloc(sizeof *list);
-    list->limit = 1;
-    command.event_list.list = list;
-    enum verdict verdict = run_command(p->engine, &command);
-    if (verdict != VERDICT_OK)
-        fail("read", "the events", verdict_text(verdict));
-    struct event *e = list->n ? list->events[0] : NULL;
-    command_close(&command);
-    return e;
+    int n[2] = {0};
+    for (size_t i = 0; i < a->n_keys; i++)
+        n[a->keys[i].scope == SCOPE_ADMIN]++;
+    (void)snprintf(ret, size, a->has_keys ? "admin:%d,seller:%d" : "none", n[1], n[0]);
+    return ret;
 }
 
-static void create_demo_event(struct program *p)
+static void log_start(const struct program *p, const struct options *o)
 {
+    char ledger[PATH_MAX + 32], gate[PATH_MAX + 32], keys[48];
+    if (o->ledger)
+        (void)shown_url(o->ledger, ledger, sizeof ledger);
+    else
+        (void)snprintf(ledger, sizeof ledger, "sqlite:%s/holdfast.db", o->data);
+    log_write(LOG_INFO, "started", "version", HF_VERSION_TEXT, "listen", p->address, "streams",
+              *p->stream_address ? p->stream_address : "none", "ledger", ledger, "gate",
+              o->gate ? shown_url(o->gate, gate, sizeof gate) : "none", "data", o->data, "keys",
+              keys_text(&p->access, keys, sizeof keys), "threads", LOG_INT(p->threads), NULL);
+}
+
+/* Tells the service manager what has changed: that the server has started, that the ledger answers
+ * or does not. */
+static void tell_state(struct program *p)
+{
+    char why[256] = "";
+    bool well = engine_ready(p->engine, why, sizeof why);
+    for (char *c = why; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = ' ';
+    if (well && !p->told_ready)
+        notify_send(&p->notifier, "READY=1\nSTATUS=Serving on http://%s", p->address);
+    else if (well && !p->told_well)
+        notify_send(&p->notifier, "STATUS=Serving on http://%s", p->address);
+    else if (!well && (p->told_well || !p->told_ready))
+        notify_send(&p->notifier, "STATUS=Not ready: %s", why);
+    p->told_ready |= well;
+    p->told_well = well;
+}
+
+/* ---- signals ---- */
+
+/* Reads keys and log level again.  If anything is wrong with them, all of them stay as they are. */
+static void reload(struct program *p, const char *env_file, char **argv)
+{
+    struct settings settings = {0};
+    struct options o;
+    struct access next = {0};
+    enum log_level level;
     struct hf_err err = {0};
-    struct command command = {.kind = CMD_EVENT_CREATE};
-    json_t *json = json_loads(demo_json, 0, NULL);
-    hf_check(json && parse_event(json, &command.event_create.def, &err));
-    json_decref(json);
-    enum verdict verdict = run_command(p->engine, &command);
-    if (!verdict_is_success(verdict))
-        fail("create", "the demo event", verdict_text(verdict));
-    command_close(&command);
+    char keys[48];
+    notify_send(&p->notifier, "RELOADING=1\nMONOTONIC_USEC=%lld",
+                (long long)clock_monotonic_us(&clock_system));
+    if ((!env_file || settings_read(env_file, &settings, &err)) &&
+        options_read(&settings, argv, &o, &level, &err) && read_keys(&next, &o, &settings, &err) &&
+        access_replace_keys(&p->access, &next, &err)) {
+        log_set_level(level);
+        log_write(LOG_INFO, "reloaded", "keys", keys_text(&next, keys, sizeof keys), "log_level",
+                  o.log_level, NULL);
+    } else {
+        log_write(LOG_ERROR, "reload failed, keys and log level stay as they are", "why", err.msg,
+                  NULL);
+    }
+    explicit_bzero(&next, sizeof next);
+    settings_close(&settings);
+    notify_send(&p->notifier, "READY=1");
 }
 
-/* Appends two seats that can be held now, as a JSON list. */
-static void put_free_seats(const struct event *e, struct buf *out)
+/* Serves until a signal says to stop; returns its name.  A SIGHUP of the kernel means that the
+ * terminal is gone, and stops a server that was started by hand; any other is a reload. */
+static const char *serve(struct program *p, const sigset_t *signals, const char *env_file,
+                         char **argv)
 {
-    uint32_t seats[2], n = 0;
-    for (uint32_t i = 0; i < e->def->n_seats && n < 2; i++)
-        if (seat_shown_status(seat_shown(e, i)) == SEAT_AVAILABLE)
-            seats[n++] = i;
-    render_seats(e, seats, n, out);
+    int64_t tick_us = p->notifier.open ? TICK_US : -1;
+    if (p->watchdog_us && p->watchdog_us / 4 < TICK_US)
+        tick_us = p->watchdog_us / 4;
+    for (;;) {
+        siginfo_t info;
+        tell_state(p);
+        int taken = wait_signal(signals, &info, tick_us);
+        if (taken == SIGHUP && info.si_code != SI_KERNEL)
+            reload(p, env_file, argv);
+        else if (taken)
+            return taken == SIGINT ? "INT" : taken == SIGTERM ? "TERM" : "HUP";
+        else if (p->watchdog_us && engine_turned(p->engine))
+            notify_send(&p->notifier, "WATCHDOG=1");
+    }
 }
 
-/* The newest event, or a new demo event if there is none. */
-static struct event *demo_event(struct program *p)
-{
-    struct event *e = newest_event(p);
-    if (e)
-        return e;
-    create_demo_event(p);
-    return newest_event(p);
-}
+/* ---- main ---- */
 
-static void say_what_to_try(const struct program *p, const struct event *e)
+/* Reads the options, from the file that they name, too. */
+static void read_options(struct program *p, char **argv, struct options *ret)
 {
-    struct buf seats = {0};
-    put_free_seats(e, &seats);
-    buf_char(&seats, '\0');
-    const char *id = event_id_text(e);
-    printf("\nTry it:\n"
-           "  curl http://%s/v1/events/%s/seats\n"
-           "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
-           "  curl -N http://%s/v1/events/%s/stream\n",
-           p->address, id, p->address, id, seats.data, p->address, id);
-    if (!p->access.has_keys)
-        printf("  curl http://%s/metrics\n", p->address);
-    putchar('\n');
-    fflush(stdout);
-    buf_close(&seats);
+    enum log_level level;
+    struct hf_err err = {0};
+    bool good = options_read(&p->settings, argv, ret, &level, &err);
+    if (good && ret->env_file) {
+        if (!settings_read(ret->env_file, &p->settings, &err))
+            fail("use", "the settings", err.msg);
+        const char *env_file = ret->env_file;
+        good = options_read(&p->settings, argv, ret, &level, &err);
+        ret->env_file = env_file;
+    }
+    if (!good)
+        usage_error(err.msg, "");
+    log_set_level(level);
 }
 
 int main(int argc, char **argv)
 {
     (void)argc;
-    struct options o = {.listen = "127.0.0.1:8080",
-                        .data = "var",
-                        .log_level = "info",
-                        .public_holds = "on",
-                        .public_seats_max = "20"};
-    enum log_level level;
-    options_from_environment(&o);
-    options_from_arguments(&o, argv);
-    if (!log_parse_level(o.log_level, &level))
-        usage_error("--log-level is debug, info, warn, error or off, not ", o.log_level);
-    log_set_level(level);
+    struct options o;
+    struct hf_err err = {0};
+    struct program p = {.metrics = metrics_new()};
+    read_options(&p, argv, &o);
+    warn_of_unknown_variables();
 
-    /* Signals are blocked before any thread starts, so that only sigwait below takes them. */
+    /* Signals are blocked before any thread starts, so that only `serve` takes them. */
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
     (void)umask(0077);
 
-    struct program p = {.metrics = metrics_new()};
+    if (!notify_open(&p.notifier, getenv("NOTIFY_SOCKET"), &err))
+        log_write(LOG_WARN, "the service manager cannot be told", "why", err.msg, NULL);
+    p.watchdog_us = notify_watchdog_us(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"), getpid());
     read_access(&p, &o);
     int listen_fd = open_socket(&o, &p.access, p.address);
     int stream_fd = open_stream_socket(&o, &p.access, p.stream_address);
     directory_create(o.data);
     start_engine(&p, &o);
-    const struct event *example = o.demo ? demo_event(&p) : NULL;
+    const struct event *example = NULL;
+    if (o.demo && !demo_event(p.engine, &example, &err))
+        fail("make", "the demo event", err.msg);
     start_server(&p, &o, listen_fd, stream_fd);
+    log_start(&p, &o);
     printf("holdfastd listening on http://%s\n", p.address);
     if (stream_fd >= 0)
         printf("streams on http://%s\n", p.stream_address);
     fflush(stdout);
     if (example)
-        say_what_to_try(&p, example);
+        demo_say(example, p.address, !p.access.has_keys);
 
-    int signal_taken;
-    while (sigwait(&signals, &signal_taken) != 0)
-        ;
-    log_write(LOG_INFO, "draining", "signal", signal_taken == SIGINT ? "INT" : "TERM", NULL);
+    const char *signal_name = serve(&p, &signals, o.env_file, argv);
+    notify_send(&p.notifier, "STOPPING=1\nSTATUS=Draining");
+    log_write(LOG_INFO, "draining", "signal", signal_name, NULL);
     stop(&p);
     return EXIT_SUCCESS;
 }

@@ -66,6 +66,22 @@ int wait_epoll(int epoll_fd, struct epoll_event *ret_events, int max, int64_t ti
     return epoll_wait(epoll_fd, ret_events, max, timeout_ms(timeout_us));
 }
 
+int wait_signal(const sigset_t *signals, siginfo_t *ret_info, int64_t timeout_us)
+{
+    int64_t until_us = wait_now_us() + timeout_us;
+    for (;;) {
+        int64_t left_us = until_us - wait_now_us();
+        struct timespec left = timespec_of_us(left_us > 0 ? left_us : 0);
+        int taken = timeout_us < 0 ? sigwaitinfo(signals, ret_info)
+                                   : sigtimedwait(signals, ret_info, &left);
+        if (taken > 0)
+            return taken;
+        if (errno == EAGAIN)
+            return 0;
+        hf_check(errno == EINTR);
+    }
+}
+
 bool wait_word(const uint32_t *word, uint32_t value, uint32_t bits, int64_t until_us)
 {
     struct timespec until = timespec_of_us(until_us > 0 ? until_us : 0);

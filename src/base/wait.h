@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,6 +30,10 @@ bool wait_cond_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t until
 int wait_files(struct pollfd *files, nfds_t n, int64_t timeout_us);
 /* As epoll_wait(2). */
 int wait_epoll(int epoll_fd, struct epoll_event *ret_events, int max, int64_t timeout_us);
+
+/* As sigtimedwait(2), but a negative timeout waits without end: the number of the signal that was
+ * taken, or 0 if none came in time. */
+int wait_signal(const sigset_t *signals, siginfo_t *ret_info, int64_t timeout_us);
 
 /* Sleeps while *word is `value`, until wait_word_wake wakes one of `bits`, at most until
  * `until_us`; may wake early.  The word may lie in a file that several processes have mapped.

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
+#include "base/variables.h"
 #include "cli/common.h"
 #include "cli/lab.h"
 #include "cli/verify.h"
@@ -45,8 +47,21 @@ static bool is_help(const char *arg)
     return strcmp(arg, "help") == 0 || strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
 }
 
+/* Warns of variables that are nearly those of Holdfast.  Any other variable may be of a script. */
+static void warn_of_misspelt_variables(void)
+{
+    size_t at = 0, len;
+    for (const char *entry; (entry = variables_next_unknown(environ, &at, &len));) {
+        const char *nearest = variables_nearest(entry, len);
+        if (nearest)
+            fprintf(stderr, "holdfast: %.*s has no effect; did you mean %s?\n", (int)len, entry,
+                    nearest);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    warn_of_misspelt_variables();
     const char *arg = argc > 1 ? argv[1] : NULL;
     const struct command *command = find(arg);
     if (command)

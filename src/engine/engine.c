@@ -155,6 +155,16 @@ bool engine_ready(struct engine *e, char *why, size_t why_size)
     return ready;
 }
 
+bool engine_turned(struct engine *e)
+{
+    for (int i = 0; i < e->n_workers; i++)
+        if (atomic_load_explicit(&e->workers[i].turns, memory_order_relaxed) == e->turns_seen[i])
+            return false;
+    for (int i = 0; i < e->n_workers; i++)
+        e->turns_seen[i] = atomic_load_explicit(&e->workers[i].turns, memory_order_relaxed);
+    return true;
+}
+
 /* ---- for the engine's threads ---- */
 
 void engine_finish(struct command *c)

@@ -68,6 +68,9 @@ struct event *engine_event(const struct engine *e, int64_t event);
 int64_t engine_now_ms(const struct engine *e);
 /* False while the ledger cannot be written; `why` (may be NULL) gets the reason. */
 bool engine_ready(struct engine *e, char *why, size_t why_size);
+/* True if every worker has ended a turn since the last call that returned true: a worker that hangs
+ * makes this false for good.  An idle worker takes several turns per second.  For one caller. */
+bool engine_turned(struct engine *e);
 /* False while there is a gate and it does not answer: everything works, but the ledger has more to
  * do. */
 bool engine_gate_up(const struct engine *e);

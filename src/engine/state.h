@@ -42,6 +42,8 @@ struct engine {
     _Atomic int64_t contact_ms;    /* boot time when a shared ledger last answered */
     _Atomic int n_failing;         /* workers whose ledger fails; it answers when this is 0 */
 
+    unsigned turns_seen[WORKERS_MAX]; /* the workers' turns when engine_turned was last true */
+
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t keeper_wake;
     bool checkpoint_due, stopping;

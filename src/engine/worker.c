@@ -338,6 +338,7 @@ bool worker_turn(struct worker *w, int64_t wait_us)
         sweep(w);
     if (w->failing && now_us >= w->next_probe_us)
         probe(w);
+    atomic_fetch_add_explicit(&w->turns, 1, memory_order_relaxed);
     return true;
 }
 

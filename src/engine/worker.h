@@ -58,6 +58,7 @@ struct worker {
     int64_t noted_ms;             /* ledger time last written for its own sake */
     _Atomic int64_t first_due_ms; /* when the next live hold runs out */
     int64_t holds_shown;          /* by the metric */
+    _Atomic unsigned turns;       /* ended so far; it may wrap */
 };
 
 /* `ledger` must be open; `gate` may be NULL.  The worker closes both. */

@@ -73,8 +73,10 @@ export async function pool(items, limit, work) {
 // ---- processes ----
 
 // The leak sanitizer can take seconds at the end of each process, so it runs only if `leaks` is set.
+// Settings of the tests themselves are not passed on: the programs would warn of variables that they do not know.
 export const environment = (env, leaks) => ({
   ...process.env,
+  HOLDFAST_TEST_BACKEND: undefined,
   ...(leaks ? {} : { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') }),
   ...env,
 });

@@ -1,0 +1,100 @@
+/* See demo.h.  On the main thread. */
+#include "api/demo.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <stdio.h>
+
+#include "api/parse.h"
+#include "api/render.h"
+#include "rules/view.h"
+
+static const char demo_json[] =
+    "{\"name\":\"Gala\",\"currency\":\"usd\",\"sections\":["
+    "{\"name\":\"Stalls\",\"tier\":\"A\",\"price\":6500,\"rows\":20,\"seats_per_row\":30},"
+    "{\"name\":\"Balcony\",\"tier\":\"B\",\"price\":4500,\"rows\":8,\"seats_per_row\":24}],"
+    "\"areas\":[{\"name\":\"Floor\",\"price\":3000,\"capacity\":500}]}";
+
+static void post_done(struct pending *pending) { (void)sem_post(pending->waiter); }
+
+/* Submits the command and waits until it has been carried out. */
+static enum verdict run_command(struct engine *e, struct command *command)
+{
+    sem_t done;
+    hf_check(sem_init(&done, 0, 0) == 0);
+    command->pending = (struct pending){.done = post_done, .waiter = &done};
+    enum hf_status status = engine_submit(e, command);
+    if (status != HF_OK)
+        command->verdict = verdict_of(status);
+    while (status == HF_OK && sem_wait(&done) != 0 && errno == EINTR)
+        ;
+    (void)sem_destroy(&done);
+    return command->verdict;
+}
+
+/* Finds the newest event; *ret is NULL if there is none. */
+static bool newest_event(struct engine *e, const struct event **ret, struct hf_err *err)
+{
+    struct command command = {.kind = CMD_EVENT_LIST};
+    struct event_list *list = hf_alloc(sizeof *list);
+    list->limit = 1;
+    command.event_list.list = list;
+    enum verdict verdict = run_command(e, &command);
+    if (verdict == VERDICT_OK)
+        *ret = list->n ? list->events[0] : NULL;
+    else
+        (void)hf_err_set(err, HF_INTERNAL, "the events cannot be read: %s", verdict_text(verdict));
+    command_close(&command);
+    return verdict == VERDICT_OK;
+}
+
+static bool create_event(struct engine *e, struct hf_err *err)
+{
+    struct command command = {.kind = CMD_EVENT_CREATE};
+    json_t *json = json_loads(demo_json, 0, NULL);
+    hf_check(json && parse_event(json, &command.event_create.def, err));
+    json_decref(json);
+    enum verdict verdict = run_command(e, &command);
+    if (!verdict_is_success(verdict))
+        (void)hf_err_set(err, HF_INTERNAL, "it is not stored: %s", verdict_text(verdict));
+    command_close(&command);
+    return verdict_is_success(verdict);
+}
+
+bool demo_event(struct engine *e, const struct event **ret, struct hf_err *err)
+{
+    const struct event *found = NULL;
+    if (!newest_event(e, &found, err) ||
+        (!found && !(create_event(e, err) && newest_event(e, &found, err))))
+        return false;
+    *ret = found;
+    return true;
+}
+
+/* Appends two seats that can be held now, as a JSON list. */
+static void put_free_seats(const struct event *e, struct buf *out)
+{
+    uint32_t seats[2], n = 0;
+    for (uint32_t i = 0; i < e->def->n_seats && n < 2; i++)
+        if (seat_shown_status(seat_shown(e, i)) == SEAT_AVAILABLE)
+            seats[n++] = i;
+    render_seats(e, seats, n, out);
+}
+
+void demo_say(const struct event *event, const char *address, bool everybody_is_admin)
+{
+    struct buf seats = {0};
+    put_free_seats(event, &seats);
+    buf_char(&seats, '\0');
+    const char *id = event_id_text(event);
+    printf("\nTry it:\n"
+           "  curl http://%s/v1/events/%s/seats\n"
+           "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
+           "  curl -N http://%s/v1/events/%s/stream\n",
+           address, id, address, id, seats.data, address, id);
+    if (everybody_is_admin)
+        printf("  curl http://%s/metrics\n", address);
+    putchar('\n');
+    fflush(stdout);
+    buf_close(&seats);
+}

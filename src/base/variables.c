@@ -1,0 +1,97 @@
+/* See variables.h.  Pure functions; they run at the start of a program. */
+#include "base/variables.h"
+
+#include <string.h>
+
+#define SUFFIX_LEN_MAX 40 /* of a name, after the prefix; longer ones are near to nothing */
+
+static const char *const known[] = {
+    /* holdfastd: its options, and the keys, which have no option */
+    "HOLDFAST_ADMIN_KEY",
+    "HOLDFAST_ADMIN_KEY_FILE",
+    "HOLDFAST_CORS_ORIGIN",
+    "HOLDFAST_DATA",
+    "HOLDFAST_DEMO",
+    "HOLDFAST_ENV_FILE",
+    "HOLDFAST_GATE",
+    "HOLDFAST_HTTP_THREADS",
+    "HOLDFAST_LEDGER",
+    "HOLDFAST_LISTEN",
+    "HOLDFAST_LOG_LEVEL",
+    "HOLDFAST_PUBLIC_HOLDS",
+    "HOLDFAST_PUBLIC_SEATS_MAX",
+    "HOLDFAST_QUEUE_MAX",
+    "HOLDFAST_RECONCILE_EVERY",
+    "HOLDFAST_REQUEST_LOG",
+    "HOLDFAST_SELLER_KEY",
+    "HOLDFAST_SELLER_KEY_FILE",
+    "HOLDFAST_STREAM_LISTEN",
+    "HOLDFAST_TRUSTED_PROXY",
+    /* holdfast, and what it sets for the commands that it runs */
+    "HOLDFAST_DEADLINE_MS",
+    "HOLDFAST_FENCE",
+    "HOLDFAST_LOCK_NAME",
+    "HOLDFAST_LOCK_URL",
+};
+#define N_KNOWN (sizeof known / sizeof *known)
+#define PREFIX_LEN (sizeof VARIABLES_PREFIX - 1)
+
+bool variables_know(const char *name, size_t len)
+{
+    for (size_t i = 0; i < N_KNOWN; i++)
+        if (strlen(known[i]) == len && memcmp(known[i], name, len) == 0)
+            return true;
+    return false;
+}
+
+static size_t min(size_t a, size_t b) { return a < b ? a : b; }
+
+/* How many characters have to be inserted, removed, replaced or swapped with the next to make one
+ * text of the other.  Both have at most SUFFIX_LEN_MAX characters. */
+static size_t distance(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+    size_t d[SUFFIX_LEN_MAX + 1][SUFFIX_LEN_MAX + 1];
+    for (size_t i = 0; i <= a_len; i++) {
+        for (size_t j = 0; j <= b_len; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = i + j;
+                continue;
+            }
+            d[i][j] =
+                min(min(d[i - 1][j], d[i][j - 1]) + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = min(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    }
+    return d[a_len][b_len];
+}
+
+const char *variables_nearest(const char *name, size_t len)
+{
+    if (len <= PREFIX_LEN || len - PREFIX_LEN > SUFFIX_LEN_MAX)
+        return NULL;
+    const char *nearest = NULL;
+    size_t least = (len - PREFIX_LEN) / 3 + 1; /* one mistake per three characters is too many */
+    for (size_t i = 0; i < N_KNOWN; i++) {
+        size_t n = distance(name + PREFIX_LEN, len - PREFIX_LEN, known[i] + PREFIX_LEN,
+                            strlen(known[i]) - PREFIX_LEN);
+        if (n < least) {
+            least = n;
+            nearest = known[i];
+        }
+    }
+    return nearest;
+}
+
+const char *variables_next_unknown(char *const *environment, size_t *at, size_t *ret_len)
+{
+    while (environment[*at]) {
+        const char *entry = environment[(*at)++];
+        size_t len = strcspn(entry, "=");
+        if (strncmp(entry, VARIABLES_PREFIX, PREFIX_LEN) == 0 && !variables_know(entry, len)) {
+            *ret_len = len;
+            return entry;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,27 @@
+// The environment of `holdfast`: misspelt variables are noticed, those of holdfastd and of scripts are not.
+// backends: own
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { describe, it } from 'node:test';
+import { environment, HOLDFAST, HOLDFASTD } from '../support/server.mjs';
+
+const drivers = (env) => spawnSync(HOLDFAST, ['drivers'], { encoding: 'utf8', env: environment(env, false) });
+
+describe('variables of the environment', () => {
+  it('are noticed if they are misspelt, and the command is carried out', () => {
+    const run = drivers({ HOLDFAST_LOCK_ULR: 'memory:geheim' });
+    assert.equal(run.status, 0);
+    assert.equal(run.stderr, 'holdfast: HOLDFAST_LOCK_ULR has no effect; did you mean HOLDFAST_LOCK_URL?\n');
+    assert.equal(run.stdout, drivers({}).stdout);
+  });
+
+  it('are not noticed if they belong to holdfastd, to a command that `holdfast run` has started, or to a script', () => {
+    const help = execFileSync(HOLDFASTD, ['--help'], { encoding: 'utf8', env: environment({}, false) });
+    const options = [...help.matchAll(/^ {2}--([a-z-]+)/gm)].map(([, name]) => name).filter((name) => !['help', 'version'].includes(name));
+    assert.ok(options.length > 10);
+    const names = [...options.map((name) => name.toUpperCase().replaceAll('-', '_')),
+      'ADMIN_KEY', 'SELLER_KEY', 'FENCE', 'LOCK_NAME', 'DEADLINE_MS', 'SHOP_COLOUR', 'SERVICE_HOST'];
+    assert.equal(drivers(Object.fromEntries(names.map((name) => [`HOLDFAST_${name}`, '1']))).stderr, '');
+  });
+});

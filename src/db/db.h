@@ -45,6 +45,7 @@
 #ifndef HF_DB_DB_H
 #define HF_DB_DB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -90,8 +91,10 @@ struct db_options {
      * HF_INTERNAL. */
     bool shared;
     int64_t timeout_ms; /* of a shared connection: how long to wait for others; 0: 2000 */
-    bool paced;         /* maintain spares the disk, since commits wait for it */
     int cache_kib;      /* page cache of this connection; 0: the driver's default */
+    /* maintain spares the disk, since commits wait for it, until this becomes true.  NULL: it does
+     * not spare it. */
+    const atomic_bool *hurry;
     /* When a connection to this database was last made, on wait_now_us(); shared by connections of
      * one process, so that the others need not pause before they try again.  NULL: not shared. */
     _Atomic int64_t *reached_us;
@@ -109,6 +112,19 @@ struct db_stmt {
 };
 
 enum db_step { DB_ROW, DB_DONE, DB_FAILED };
+
+/* The log that maintain copies from, after that. */
+struct db_log {
+    int64_t bytes;      /* in the log */
+    int64_t rest_bytes; /* those of them that are not in the main file yet */
+};
+
+/* What a database takes on the disks that this process can see; -1: not known. */
+struct db_sizes {
+    int64_t database_bytes;
+    int64_t log_bytes;                   /* of the log's file */
+    int64_t disk_bytes, disk_free_bytes; /* of the file system that has both */
+};
 
 struct db_driver {
     const char *name;       /* also the URL's scheme: sqlite:PATH */
@@ -214,8 +230,16 @@ struct db_driver {
     /* Returns how often this connection has waited for an answer of its server; on SQLite, which
      * has no server, how many statements it has run, counting each row of exec_many. */
     int64_t (*exchanges)(const struct db *db);
-    /* Copies the log into the main file; called off the hot path, on a connection of its own. */
-    HF_MUST_USE enum hf_status (*maintain)(struct db *db, struct hf_err *err);
+    /* Copies the log into the main file, up to the oldest page that a reader still needs there. The
+     * next transaction that writes begins the log anew if all of it has been copied by then.  A
+     * database that has no such log, or whose log another connection is copying, reports 0 bytes.
+     */
+    HF_MUST_USE enum hf_status (*maintain)(struct db *db, struct db_log *ret, struct hf_err *err);
+    /* Returns how long the log was after this connection's last commit; 0 if maintain has nothing
+     * to do on this database.  No system call. */
+    int64_t (*log_bytes)(const struct db *db);
+    /* Outside a transaction.  A few system calls, or one exchange. */
+    HF_MUST_USE enum hf_status (*sizes)(struct db *db, struct db_sizes *ret, struct hf_err *err);
 };
 
 extern const struct db_driver db_sqlite, db_postgres;

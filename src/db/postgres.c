@@ -372,9 +372,33 @@ static bool postgres_is_gone(struct db *base)
 }
 
 /* The server maintains itself. */
-static enum hf_status postgres_maintain(struct db *base, struct hf_err *err)
+static enum hf_status postgres_maintain(struct db *base, struct db_log *ret, struct hf_err *err)
 {
     (void)base, (void)err;
+    *ret = (struct db_log){0};
+    return HF_OK;
+}
+
+static int64_t postgres_log_bytes(const struct db *base)
+{
+    (void)base;
+    return 0;
+}
+
+static enum hf_status postgres_sizes(struct db *base, struct db_sizes *ret, struct hf_err *err)
+{
+    struct postgres *db = pg_of(base);
+    struct hf_err why = {0};
+    enum hf_status status = db_query(db->size, NULL, &why);
+    if (status == HF_OK)
+        status = first_row(db->size, &why);
+    if (status != HF_OK)
+        return copy_err(&why, err);
+    *ret = (struct db_sizes){.database_bytes = db_column_int(db->size, 0),
+                             .log_bytes = -1,
+                             .disk_bytes = -1,
+                             .disk_free_bytes = -1};
+    pg_finish(db->size);
     return HF_OK;
 }
 
@@ -418,6 +442,7 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
         {&db->try_lock, "SELECT pg_try_advisory_lock(r.number){args(number bigint)}", true},
         {&db->unlock_all, "SELECT pg_advisory_unlock_all()", true},
         {&db->warnings, WARNINGS, true},
+        {&db->size, "SELECT pg_database_size(current_database())", true},
         {&db->numbers, "SELECT count(*) FROM pg_class WHERE oid = to_regclass('" NUMBERS "')",
          shared},
         {&db->lock, LOCK_NAME, shared},
@@ -531,4 +556,6 @@ const struct db_driver db_postgres = {
     .warnings = postgres_warnings,
     .exchanges = postgres_exchanges,
     .maintain = postgres_maintain,
+    .log_bytes = postgres_log_bytes,
+    .sizes = postgres_sizes,
 };

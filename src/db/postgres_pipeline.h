@@ -59,7 +59,7 @@ struct postgres {
     struct pg_stmt *stmts;
     unsigned n_stmts;
     struct db_stmt *begin, *commit, *rollback, *more_time, *now, *plans, *notify, *try_lock,
-        *unlock_all, *warnings;
+        *unlock_all, *warnings, *size;
     /* of a shared connection */
     struct db_stmt *numbers, *lock, *lock_one_segment, *moment, *wake;
 

@@ -4,27 +4,26 @@
  * connections of their own and never wait for the writer.
  *
  * db_driver.maintain copies the log into the main file, on a thread of its own, so that commits
- * seldom pay for it.  Should that thread fall behind, the writer does it once the log reaches
- * CHECKPOINT_PAGES_MAX.
+ * seldom pay for it; engine/keeper.h says when.  Where no such thread runs, the writer does it with
+ * the commit that makes the log CHECKPOINT_PAGES longer.  A log that was longer than
+ * LOG_FILE_BYTES is cut down to that when it begins anew.
  *
  * Shared connections work differently: see sqlite_shared.h. */
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "db/db.h"
+#include "db/sqlite_file.h"
 #include "db/sqlite_shared.h"
 #include "db/sqlite_vfs.h"
 #include "db/template.h"
 
-#define CHECKPOINT_PAGES_MAX 80000
-#define LOG_PAGES_LONG 100000
+#define CHECKPOINT_PAGES 65536
+#define LOG_FILE_BYTES (32 << 20)
 #define CACHE_KIB_DEFAULT 2048
 /* Scattered holds touch one page each, so small pages mean fewer bytes in the log.  Of 512, 1024,
  * 2048 and 4096 bytes, 2048 measured best at 100,000 and at 1,000,000 seats. */
@@ -53,7 +52,8 @@ struct sqlite {
     int64_t offset_ms;  /* ledger time minus boot time */
     int64_t statements; /* run so far */
     int lock_fd;        /* -1: not the writer */
-    bool is_paced;      /* see db_options */
+    int log_pages;      /* after the last commit of this connection */
+    int checkpoint_at;  /* pages of the log with which a commit copies it */
     bool is_shared;     /* see db_options */
     struct sqlite_shared shared;
 };
@@ -316,16 +316,49 @@ static int64_t sqlite_exchanges(const struct db *base)
     return ((const struct sqlite *)(const void *)base)->statements;
 }
 
-/* Copies slowly while the log is short, and as fast as possible once it is long. */
-static enum hf_status sqlite_maintain(struct db *base, struct hf_err *err)
+/* ---- the log ---- */
+
+static enum hf_status sqlite_maintain(struct db *base, struct db_log *ret, struct hf_err *err)
 {
     struct sqlite *db = (struct sqlite *)base;
-    int log_pages = 0;
+    int pages = 0, copied = 0;
     int rc =
-        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &log_pages, NULL);
-    if (db->is_paced)
-        sqlite_vfs_pace(db->handle, log_pages < LOG_PAGES_LONG);
-    return rc == SQLITE_OK || rc == SQLITE_BUSY ? HF_OK : fail(db, "checkpoint", err);
+        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &pages, &copied);
+    if (rc != SQLITE_OK && rc != SQLITE_BUSY)
+        return fail(db, "checkpoint", err);
+    if (rc == SQLITE_BUSY || pages < 0)
+        pages = copied = 0;
+    *ret = (struct db_log){.bytes = (int64_t)pages * PAGE_BYTES,
+                           .rest_bytes = (int64_t)(pages - copied) * PAGE_BYTES};
+    return HF_OK;
+}
+
+static int64_t sqlite_log_bytes(const struct db *base)
+{
+    return (int64_t)((const struct sqlite *)(const void *)base)->log_pages * PAGE_BYTES;
+}
+
+/* SQLite calls this after each commit.  If the log cannot be copied now, the next commits do not
+ * all try again: each attempt has to look at the whole log. */
+static int committed(void *context, sqlite3 *handle, const char *name, int pages)
+{
+    struct sqlite *db = context;
+    (void)handle, (void)name;
+    if (pages < db->log_pages)
+        db->checkpoint_at = CHECKPOINT_PAGES;
+    db->log_pages = pages;
+    if (pages >= db->checkpoint_at) {
+        struct db_log log;
+        db->checkpoint_at = pages + CHECKPOINT_PAGES;
+        (void)!sqlite_maintain(&db->db, &log, NULL); /* the commit has succeeded in any case */
+    }
+    return SQLITE_OK;
+}
+
+static enum hf_status sqlite_sizes(struct db *base, struct db_sizes *ret, struct hf_err *err)
+{
+    return sqlite_file_sizes(sqlite3_db_filename(((struct sqlite *)base)->handle, "main"), ret,
+                             err);
 }
 
 /* ---- time: the wall clock when the connection was opened, advanced by the boot-time clock ---- */
@@ -411,28 +444,6 @@ static enum hf_status parse_url(const char *url, struct location *ret, struct hf
     return HF_OK;
 }
 
-/* One server per file.  The kernel drops the lock when its process ends, however that happens. */
-static enum hf_status lock_data(struct sqlite *db, const char *path, struct hf_err *err)
-{
-    char name[4096], pid[32] = "";
-    if ((size_t)snprintf(name, sizeof name, "%s.lock", path) >= sizeof name)
-        return hf_err_set(err, HF_INVALID_REQUEST, "the path of the database is too long");
-    db->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (db->lock_fd < 0)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create %s: %s", name,
-                          strerror(errno));
-    if (flock(db->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        ssize_t n = pread(db->lock_fd, pid, sizeof pid - 1, 0);
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
-                          "another holdfastd%s%.*s is already running on %s",
-                          n > 0 ? " with process id " : "", n > 0 ? (int)n : 0, pid, path);
-    }
-    int len = snprintf(pid, sizeof pid, "%ld", (long)getpid());
-    if (ftruncate(db->lock_fd, 0) != 0 || pwrite(db->lock_fd, pid, (size_t)len, 0) != len)
-        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot write %s: %s", name, strerror(errno));
-    return HF_OK;
-}
-
 static int64_t shared_timeout_ms(const struct db_options *options)
 {
     return options->timeout_ms ? options->timeout_ms : SHARED_TIMEOUT_MS;
@@ -480,11 +491,13 @@ static int configure_unshared(struct sqlite *db, const struct db_options *option
     snprintf(sql, sizeof sql,
              "PRAGMA busy_timeout=%d; PRAGMA cache_size=-%d; PRAGMA temp_store=MEMORY;"
              "PRAGMA page_size=%d;%s"
-             "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=%d;",
+             "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=%d;",
              BUSY_MS, options->cache_kib ? options->cache_kib : CACHE_KIB_DEFAULT, PAGE_BYTES,
-             options->writer ? "PRAGMA journal_mode=WAL;" : "", CHECKPOINT_PAGES_MAX);
-    return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) ? sqlite3_extended_errcode(db->handle)
-                                                           : SQLITE_OK;
+             options->writer ? "PRAGMA journal_mode=WAL;" : "", LOG_FILE_BYTES);
+    if (sqlite3_exec(db->handle, sql, NULL, NULL, NULL))
+        return sqlite3_extended_errcode(db->handle);
+    (void)sqlite3_wal_hook(db->handle, committed, db);
+    return SQLITE_OK;
 }
 
 static enum hf_status configure(struct sqlite *db, const struct db_options *options,
@@ -498,8 +511,8 @@ static enum hf_status configure(struct sqlite *db, const struct db_options *opti
                                      NULL, NULL);
     if (rc != SQLITE_OK)
         return fail_code(db, "configure", rc, err);
-    if (db->is_paced)
-        sqlite_vfs_pace(db->handle, true);
+    if (options->hurry)
+        sqlite_vfs_pace(db->handle, options->hurry);
     const struct {
         struct db_stmt **stmt;
         const char *sql;
@@ -544,10 +557,10 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
     *db = (struct sqlite){.db.driver = &db_sqlite,
                           .clock = options->clock,
                           .lock_fd = -1,
-                          .is_paced = options->paced,
+                          .checkpoint_at = CHECKPOINT_PAGES,
                           .is_shared = options->shared};
     db->offset_ms = clock_wall_us(db->clock) / 1000 - boot_ms(db);
-    if ((options->writer && (status = lock_data(db, at.path, err)) != HF_OK) ||
+    if ((options->writer && (status = sqlite_file_lock(at.path, &db->lock_fd, err)) != HF_OK) ||
         (options->shared && (status = create_shared(&at, options, err)) != HF_OK) ||
         (status = open_handle(db, &at, options, err)) != HF_OK ||
         (status = configure(db, options, err)) != HF_OK) {
@@ -584,4 +597,6 @@ const struct db_driver db_sqlite = {
     .wake = sqlite_wake,
     .exchanges = sqlite_exchanges,
     .maintain = sqlite_maintain,
+    .log_bytes = sqlite_log_bytes,
+    .sizes = sqlite_sizes,
 };

@@ -14,7 +14,8 @@
 
 #define GATHER_BYTES_MAX (1 << 20)
 #define WRITE_BYTES_MAX (1 << 16) /* SQLite's own file system cannot write 128 KiB at once */
-#define PACE_WRITES 16
+#define PACE_WRITES 16            /* between two syncs of a connection that is paced */
+#define HURRY_WRITES 64           /* the same in a hurry */
 #define PACE_REST_US 4000
 
 struct our_file {
@@ -22,7 +23,7 @@ struct our_file {
     bool is_log;
     struct buf gathered;       /* of the log: bytes that are not written yet */
     sqlite3_int64 gathered_at; /* of the log: their place in the file */
-    bool paced;                /* of the main file: its writes are synced a few at a time */
+    const atomic_bool *hurry;  /* of the main file: see sqlite_vfs_pace; NULL: it is not paced */
     int unsynced;              /* of the main file: writes since the last sync */
     sqlite3_file below[];      /* szOsFile bytes of the file system below */
 };
@@ -74,11 +75,13 @@ static int our_write(sqlite3_file *file, const void *data, int len, sqlite3_int6
     if (f->is_log)
         return gather(file, data, len, at);
     int rc = below_write(file, data, len, at);
-    if (rc != SQLITE_OK || !f->paced || ++f->unsynced < PACE_WRITES)
+    bool hurries = f->hurry && *f->hurry;
+    if (rc != SQLITE_OK || !f->hurry || ++f->unsynced < (hurries ? HURRY_WRITES : PACE_WRITES))
         return rc;
     f->unsynced = 0;
     rc = f->below->pMethods->xSync(f->below, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
-    wait_sleep_us(PACE_REST_US);
+    if (!hurries)
+        wait_sleep_us(PACE_REST_US);
     return rc;
 }
 
@@ -238,12 +241,12 @@ const char *sqlite_vfs_register(const char *below_name)
     return name;
 }
 
-void sqlite_vfs_pace(sqlite3 *db, bool paced)
+void sqlite_vfs_pace(sqlite3 *db, const atomic_bool *hurry)
 {
     sqlite3_file *file = NULL;
     if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK && file &&
         file->pMethods == &methods)
-        our(file)->paced = paced;
+        our(file)->hurry = hurry;
 }
 
 void sqlite_vfs_forget(sqlite3 *db)

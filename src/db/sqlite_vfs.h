@@ -6,18 +6,20 @@
  * sync.
  * - A connection that checkpoints can be paced: the pages that it copies into the main file are
  *   synced a few at a time, with a rest after each sync, so that commits, which use the same disk,
- *   never wait behind thousands of pages. */
+ *   never wait behind thousands of pages.  In a hurry it syncs more at a time and does not rest. */
 #ifndef HF_DB_SQLITE_VFS_H
 #define HF_DB_SQLITE_VFS_H
 
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* Registers the file system on top of `below` (NULL: the default one), once per process, and
  * returns its name.  Returns NULL if `below` is unknown or no slot is left. */
 const char *sqlite_vfs_register(const char *below);
-/* Turns the pacing of this connection's main file on or off. */
-void sqlite_vfs_pace(sqlite3 *db, bool paced);
+/* Paces the writes to this connection's main file.  `hurry` is borrowed for the life of the
+ * connection, and any thread may set it. */
+void sqlite_vfs_pace(sqlite3 *db, const atomic_bool *hurry);
 /* After a rollback: forgets what the transaction wrote to the log and is still gathered.  Written
  * later, it would overwrite what other processes have written there since. */
 void sqlite_vfs_forget(sqlite3 *db);

@@ -23,7 +23,6 @@
 #define RESOLVE_TRIES 100 /* to find out about a lost COMMIT: 5 s in all */
 #define RESOLVE_PAUSE_US 50000
 #define LOG_EVERY_US 1000000 /* that the ledger fails */
-#define CHECKPOINT_EVERY_ROWS 16384
 
 static int64_t monotonic_us(const struct engine *e) { return clock_monotonic_us(e->config.clock); }
 
@@ -360,11 +359,6 @@ static void publish(struct worker *w, size_t n)
     worker_note_holds(w);
     if (n)
         histogram_observe(e->metrics.batch_commands, n);
-    w->rows_since_checkpoint += d->batch.seats.n + d->batch.keys.n;
-    if (w->rows_since_checkpoint > CHECKPOINT_EVERY_ROWS) {
-        w->rows_since_checkpoint = 0;
-        engine_wants_checkpoint(e);
-    }
     if (effects)
         worker_succeeded(w);
 }

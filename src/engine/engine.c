@@ -198,36 +198,6 @@ void engine_list_loaded(const struct engine *e, struct loaded *ret)
         view_each(e->workers[i].view, add_loaded, ret);
 }
 
-void engine_wants_checkpoint(struct engine *e)
-{
-    pthread_mutex_lock(&e->lock);
-    e->checkpoint_due = true;
-    pthread_cond_signal(&e->keeper_wake);
-    pthread_mutex_unlock(&e->lock);
-}
-
-/* The keeper copies SQLite's log into the main file beside the worker, so that no commit waits for
- * it. */
-static void *keeper_main(void *arg)
-{
-    struct engine *e = arg;
-    struct hf_err err;
-    pthread_mutex_lock(&e->lock);
-    while (!e->stopping) {
-        if (!e->checkpoint_due) {
-            pthread_cond_wait(&e->keeper_wake, &e->lock);
-            continue;
-        }
-        e->checkpoint_due = false;
-        pthread_mutex_unlock(&e->lock);
-        if (ledger_maintain(e->keeper, &err) != HF_OK)
-            log_write(LOG_WARN, "checkpoint failed", "why", err.msg, NULL);
-        pthread_mutex_lock(&e->lock);
-    }
-    pthread_mutex_unlock(&e->lock);
-    return NULL;
-}
-
 /* ---- start and stop ---- */
 
 static void add_key(void *ctx, const uint8_t *hash)
@@ -243,7 +213,7 @@ static enum hf_status open_connections(struct engine *e, struct hf_err *err)
     struct db_options reader = engine_db_options(e), writer = reader, keeper = reader;
     writer.writer = true;
     writer.cache_kib = WORKER_CACHE_KIB;
-    keeper.paced = true;
+    keeper.hurry = &e->keeper.hurry;
     enum hf_status status = ledger_open(url, &writer, &e->workers[0].ledger, err);
     if (status != HF_OK)
         return status;
@@ -258,7 +228,7 @@ static enum hf_status open_connections(struct engine *e, struct hf_err *err)
     status = ledger_open(url, &reader, &e->loader, err);
     if (status != HF_OK)
         return status;
-    status = ledger_open(url, &keeper, &e->keeper, err);
+    status = ledger_open(url, &keeper, &e->keeper.ledger, err);
     if (status != HF_OK)
         return status;
     for (int i = 0; i < READERS; i++) {
@@ -331,7 +301,7 @@ static int list_threads(struct engine *e, struct thread *ret)
 {
     int n = 0;
     ret[n++] = (struct thread){&e->loader_thread, loader_main, e};
-    ret[n++] = (struct thread){&e->keeper_thread, keeper_main, e};
+    ret[n++] = (struct thread){&e->keeper.thread, keeper_main, e};
     ret[n++] = (struct thread){&e->drawer_thread, drawer_main, e};
     for (int i = 0; i < READERS; i++)
         ret[n++] = (struct thread){&e->reader_threads[i], reader_main, e};
@@ -368,7 +338,7 @@ enum hf_status engine_open(const struct engine_config *config, struct engine **r
     lane_init(&e->load, e->config.queue_len_max);
     lane_init(&e->draw, e->config.queue_len_max);
     pthread_mutex_init(&e->lock, NULL);
-    wait_cond_init(&e->keeper_wake);
+    keeper_init(&e->keeper);
     enum hf_status status = open_ledger(e, err);
     for (int i = 0; i < e->n_workers; i++)
         worker_init(&e->workers[i], e, i);
@@ -378,7 +348,7 @@ enum hf_status engine_open(const struct engine_config *config, struct engine **r
         engine_stop(e);
         return status;
     }
-    engine_metrics_register(&e->metrics, e->config.metrics);
+    engine_metrics_register(&e->metrics, e->config.metrics, e->has_others);
     log_warnings(e);
     *ret = e;
     return HF_OK;
@@ -429,8 +399,8 @@ void engine_drain(struct engine *e)
     lane_close(&e->draw);
     pthread_mutex_lock(&e->lock);
     e->stopping = true;
-    pthread_cond_signal(&e->keeper_wake);
     pthread_mutex_unlock(&e->lock);
+    keeper_stop(&e->keeper);
     join_up_to(e, &next, FIRST_WORKER - 1);
     for (int i = 0; i < e->n_workers; i++) {
         lane_close(&e->workers[i].work);
@@ -450,7 +420,7 @@ void engine_stop(struct engine *e)
     for (int i = 0; i < READERS; i++)
         ledger_close(e->readers[i]);
     ledger_close(e->loader);
-    ledger_close(e->keeper);
+    keeper_close(&e->keeper);
     for (int i = e->n_workers; i-- > 0;) /* the first worker's view counts addresses for all */
         worker_close(&e->workers[i]);
     key_filter_close(&e->filter);
@@ -459,6 +429,5 @@ void engine_stop(struct engine *e)
     lane_destroy(&e->load);
     lane_destroy(&e->draw);
     pthread_mutex_destroy(&e->lock);
-    pthread_cond_destroy(&e->keeper_wake);
     free(e);
 }

@@ -11,7 +11,23 @@ const char *const repair_names[REPAIRS] = {
     [REPAIR_GATE_STRANGE] = "gate_strange",
 };
 
-void engine_metrics_register(struct engine_metrics *em, struct metrics *m)
+static void register_sizes(struct engine_metrics *em, struct metrics *m, bool shared)
+{
+    em->ledger_bytes = metrics_gauge(m, "holdfast_ledger_bytes", NULL, "Size of the database");
+    em->keys = metrics_gauge(m, "holdfast_idempotency_keys", NULL, "Idempotency keys stored");
+    em->keys_bytes = metrics_gauge(m, "holdfast_idempotency_key_bytes", NULL,
+                                   "What stored keys and answers take of the database, about");
+    if (shared)
+        return;
+    em->log_bytes =
+        metrics_gauge(m, "holdfast_ledger_log_bytes", NULL, "Size of the log of SQLite (WAL)");
+    em->disk_bytes =
+        metrics_gauge(m, "holdfast_disk_bytes", NULL, "Size of the disk that has the database");
+    em->disk_free_bytes = metrics_gauge(m, "holdfast_disk_free_bytes", NULL,
+                                        "What is free of the disk that has the database");
+}
+
+void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool shared)
 {
     const char *name = "holdfast_hold_requests_total", *help = "Requests for a hold, by outcome";
     em->requests_view_taken = metrics_counter(m, name, "result=\"taken\",by=\"view\"", help);
@@ -61,6 +77,7 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m)
     }
     em->surprises = metrics_counter(m, "holdfast_ledger_surprises_total", NULL,
                                     "Times the ledger and the view disagreed; expected 0");
+    register_sizes(em, m, shared);
 }
 
 static enum hold_result result_of(enum verdict verdict)

@@ -34,9 +34,12 @@ struct engine_metrics {
     struct gauge *holds_active, *queue_depth;
     struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed;
     struct counter *renewals_ok, *renewals_refused;
+    struct gauge *ledger_bytes, *keys, *keys_bytes;         /* set by the keeper */
+    struct gauge *log_bytes, *disk_bytes, *disk_free_bytes; /* likewise; NULL on a shared ledger */
 };
 
-void engine_metrics_register(struct engine_metrics *em, struct metrics *m);
+/* `shared`: the ledger is on another machine, whose disk this process cannot see. */
+void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool shared);
 /* Counts an answer of the worker; `waited_us` is how long the command took from queue to answer. */
 void engine_metrics_answered(const struct engine_metrics *em, const struct command *c,
                              int64_t waited_us);

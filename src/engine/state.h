@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "engine/engine.h"
+#include "engine/keeper.h"
 #include "engine/key_filter.h"
 #include "engine/lane.h"
 #include "engine/metrics.h"
@@ -29,8 +30,9 @@ struct engine {
     struct lane read, search, load, draw;
     struct worker workers[WORKERS_MAX];
     int n_workers;
-    struct ledger *loader, *readers[READERS], *keeper;
-    pthread_t loader_thread, reader_threads[READERS], keeper_thread, drawer_thread;
+    struct ledger *loader, *readers[READERS];
+    pthread_t loader_thread, reader_threads[READERS], drawer_thread;
+    struct keeper keeper;
     int threads_running;           /* how far start_threads came */
     struct follower *follower;     /* NULL: no other server writes */
     struct reconciler *reconciler; /* NULL: no other server writes */
@@ -45,8 +47,7 @@ struct engine {
     unsigned turns_seen[WORKERS_MAX]; /* the workers' turns when engine_turned was last true */
 
     pthread_mutex_t lock; /* of the rest */
-    pthread_cond_t keeper_wake;
-    bool checkpoint_due, stopping;
+    bool stopping;
     char why[256]; /* the reason why a worker's ledger fails */
 };
 
@@ -65,8 +66,6 @@ struct db_options engine_db_options(struct engine *e);
 bool engine_gave_up(const struct engine *e);
 /* The command has been carried out: tells the waiter, or frees it if it is the engine's own. */
 void engine_finish(struct command *command);
-/* Has the keeper copy SQLite's log into the main file. */
-void engine_wants_checkpoint(struct engine *e);
 
 /* Every event of every worker's view; vec_close the list. */
 struct loaded {

@@ -40,7 +40,6 @@ struct worker {
     struct key_row *stored;                        /* of each command's key, as read */
     struct hold *due[EXPIRE_MAX];
     const struct event_def *created; /* the last event that this batch creates; NULL: none */
-    size_t rows_since_checkpoint;
 
     /* ---- the gate's part of a batch (batch_gate.c) ---- */
     struct gate *gate; /* NULL: none */

@@ -8,6 +8,7 @@
  *   batch_write.c   what a batch writes
  *   resolve.c       whether a COMMIT happened whose answer was lost
  *   events.c, holds.c, keys.c, audit.c    reads outside of batches, and the creation of events
+ *   sizes.c         how large the ledger is
  *   log.c           how the log is stored; heads.c    where the chain of each seat ends
  *   verify.c        the whole ledger, checked (verify.h)
  *
@@ -216,7 +217,29 @@ HF_MUST_USE enum hf_status ledger_probe(struct ledger *l, struct hf_err *err);
 /* Appends what an operator should know about the database's settings, one line each. */
 HF_MUST_USE enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines,
                                            struct hf_err *err);
-HF_MUST_USE enum hf_status ledger_maintain(struct ledger *l, struct hf_err *err);
+/* SQLite's log; see db_driver.maintain and db_driver.log_bytes. */
+HF_MUST_USE enum hf_status ledger_maintain(struct ledger *l, struct db_log *ret,
+                                           struct hf_err *err);
+int64_t ledger_log_bytes(const struct ledger *l);
+
+/* How many keys were stored in which hour, so that each count of them reads only those that came
+ * after the count before.  Zeroed, it has counted none. */
+#define KEY_HOURS 32
+struct key_census {
+    int64_t upto; /* the moment up to which keys have been counted */
+    struct {
+        int64_t hour, n;
+    } hours[KEY_HOURS];
+};
+struct ledger_sizes {
+    struct db_sizes db;
+    int64_t keys;       /* stored answers that are younger than KEY_KEPT_MS */
+    int64_t keys_bytes; /* an estimate of what they take, with their index */
+};
+/* Measures the ledger, outside a transaction.  The first call with a census reads the index of all
+ * keys, later calls that of the new keys alone. */
+HF_MUST_USE enum hf_status ledger_sizes(struct ledger *l, struct key_census *census,
+                                        struct ledger_sizes *ret, struct hf_err *err);
 
 /* The rest exists only on a shared database (ledger_has_others); db.h has the details. */
 HF_MUST_USE enum hf_status ledger_notify(struct ledger *l, const char *topic, const char *text,

@@ -90,10 +90,12 @@ enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err
     return l->db->driver->now_ms(l->db, ret_now, err);
 }
 
-enum hf_status ledger_maintain(struct ledger *l, struct hf_err *err)
+enum hf_status ledger_maintain(struct ledger *l, struct db_log *ret, struct hf_err *err)
 {
-    return l->db->driver->maintain(l->db, err);
+    return l->db->driver->maintain(l->db, ret, err);
 }
+
+int64_t ledger_log_bytes(const struct ledger *l) { return l->db->driver->log_bytes(l->db); }
 
 enum hf_status ledger_warnings(struct ledger *l, struct buf *ret_lines, struct hf_err *err)
 {

@@ -130,6 +130,12 @@
     X(KEYS_PRUNE, "DELETE FROM idempotency WHERE hash IN (SELECT hash FROM idempotency"            \
                   " WHERE created_at <= r.cutoff ORDER BY created_at LIMIT r.n)"                   \
                   "{args(cutoff bigint, n bigint)}")                                               \
+    X(KEYS_COUNT,                                                                                  \
+      "SELECT created_at / 3600000, COUNT(*) FROM idempotency"                                     \
+      " WHERE created_at > r.after AND created_at <= r.upto GROUP BY created_at / 3600000{slow}"   \
+      "{args(after bigint, upto bigint)}")                                                         \
+    X(KEYS_NEWEST, "SELECT COUNT(*), COALESCE(SUM(k.n), 0) FROM (SELECT LENGTH(body) AS n"         \
+                   " FROM idempotency ORDER BY created_at DESC LIMIT 200) k")                      \
     X(EVENT_NEXT, "SELECT COALESCE(MAX(event), 0) + 1 FROM events")                                \
     X(EVENT_INSERT,                                                                                \
       "INSERT INTO events (event, secret, name, currency, status, hold_ttl_ms, hold_max_ms,"       \

@@ -495,7 +495,8 @@ static void a_reader_sees_commits_only_and_one_moment_in_a_transaction(void **st
     assert_int_equal(number(other, COUNT), 1);
     other->driver->rollback(other);
     assert_int_equal(number(other, COUNT), 2);
-    ok(other->driver->maintain(other, &err), &err);
+    struct db_log log;
+    ok(other->driver->maintain(other, &log, &err), &err);
     assert_int_equal(number(other, COUNT), 2);
     db_close(other);
 }

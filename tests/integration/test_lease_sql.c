@@ -377,7 +377,9 @@ static void a_servers_rollback_leaves_the_leases_whole(void **state)
                             &change, &err),
         HF_OK);
     struct lease *l = open_lease();
-    assert_int_equal(db->driver->maintain(db, &err), HF_OK); /* pages are read from the main file */
+    struct db_log log;
+    assert_int_equal(db->driver->maintain(db, &log, &err),
+                     HF_OK); /* pages are read from the main file */
     for (int i = 0; i < 200; i++) {
         char name[20];
         snprintf(name, sizeof name, "n%d", i);

@@ -1,0 +1,70 @@
+// SQLite's log (holdfast.db-wal) stays within the bound that docs/operations.md names, however long batches
+// follow one another, and grows beyond it only while another program reads the database.
+// backends: sqlite
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { newKey, start, until } from '../support/server.mjs';
+
+const MB = 1e6;
+const LOG_MAX = 70 * MB; // documented: 64 MiB and one batch; these batches have at most CLIENTS holds of 60 KB
+const LOG_KEPT = 34 * MB; // documented: a log that begins anew keeps at most 32 MiB of its file
+const CLIENTS = 16;
+const SECONDS = Number(process.env.HF_SOAK_S ?? 20) / 5; // of `make soak`; the short form goes by its size
+
+// A hold with its answer under a key: about 55 KB of the ledger, so that a few thousand fill its log.
+const metadata = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`field-${i}`, 'x'.repeat(500)]));
+
+describe('the log', () => {
+  let server;
+  let event;
+  let n = 0;
+  before(async () => {
+    server = await start();
+    event = await server.createEvent({ areas: [{ name: 'Floor', price: 100, capacity: 1_000_000 }] });
+  });
+  after(() => server.stop());
+
+  const bytes = (suffix) => statSync(join(server.dir, `holdfast.db${suffix}`)).size;
+
+  // Makes holds until `enough` says so; resolves to the largest size of the log meanwhile.
+  async function load(enough) {
+    let largest = 0;
+    const client = async () => {
+      while (!enough()) {
+        await server.take(event, { areas: { Floor: 1 }, metadata }, { 'Idempotency-Key': newKey() });
+        largest = Math.max(largest, bytes('-wal'));
+        n++;
+      }
+    };
+    await Promise.all(Array.from({ length: CLIENTS }, client));
+    return largest;
+  }
+
+  it('stays within its bound while batches follow one another', async (t) => {
+    const until_ms = Date.now() + SECONDS * 1000;
+    const largest = await load(() => bytes('') > 150 * MB && Date.now() > until_ms);
+    t.diagnostic(`${n} holds: the database has ${bytes('') / MB} MB, its log never more than ${largest / MB} MB`);
+    assert.ok(largest < LOG_MAX, `${largest}`);
+  });
+
+  it('grows while a program reads the database, delays nobody for that, and begins anew afterwards', async (t) => {
+    const shell = spawn('sqlite3', ['-readonly', join(server.dir, 'holdfast.db')], { stdio: ['pipe', 'pipe', 'inherit'] });
+    let said = '';
+    shell.stdout.setEncoding('utf8').on('data', (text) => { said += text; });
+    shell.stdin.write('BEGIN; SELECT COUNT(*) FROM holds;\n');
+    await until('the reader has its snapshot', () => said.includes('\n'), 20_000);
+    const end = n + 2000;
+    const before_ms = Date.now();
+    const largest = await load(() => n >= end);
+    t.diagnostic(`${largest / MB} MB in ${Date.now() - before_ms} ms`);
+    assert.ok(largest > LOG_MAX, `the reader kept nothing: ${largest}`);
+    shell.stdin.end('COMMIT;\n');
+    await new Promise((done) => shell.once('exit', done));
+    await load(() => bytes('-wal') < LOG_KEPT || n >= end + 2000);
+    assert.ok(bytes('-wal') < LOG_KEPT, `${bytes('-wal')}`);
+  });
+});

@@ -45,6 +45,7 @@ struct transfer {
     /* What the handle is configured for; a request that differs in nothing costs no setopt. */
     struct buf url, method;
     bool has_body;
+    bool streams; /* timeout_ms is the longest silence */
     int64_t timeout_ms;
     struct curl_slist *headers; /* the request's own; NULL: client->no_headers serves */
     int times_sent;
@@ -106,8 +107,14 @@ static int before_sending(void *ctx, char *to, char *from, int to_port, int from
 static size_t take_body(char *data, size_t size, size_t n, void *ctx)
 {
     struct transfer *t = ctx;
+    const struct http_request *request = &t->exchange->request;
     struct buf *body = &t->exchange->response.body;
     size_t len = size * n;
+    long status = 0;
+    if (request->on_body &&
+        curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+        status / 100 == 2)
+        return request->on_body(request->ctx, data, len) ? len : 0;
     if (len > t->client->options.body_len_max - body->len) {
         t->too_large = true;
         return 0;
@@ -311,6 +318,18 @@ static void transfer_free(struct transfer *t)
     free(t);
 }
 
+static void set_timeout(struct transfer *t, int64_t timeout_ms, bool streams)
+{
+    if (t->timeout_ms == timeout_ms && t->streams == streams)
+        return;
+    curl_easy_setopt(t->curl, CURLOPT_TIMEOUT_MS, streams ? 0L : (long)timeout_ms);
+    curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_LIMIT, streams ? 1L : 0L);
+    curl_easy_setopt(t->curl, CURLOPT_LOW_SPEED_TIME,
+                     streams ? (long)((timeout_ms + 999) / 1000) : 0L);
+    t->timeout_ms = timeout_ms;
+    t->streams = streams;
+}
+
 static enum hf_status begin(struct transfer *t, struct hf_err *err)
 {
     const struct http_request *request = &t->exchange->request;
@@ -326,9 +345,7 @@ static enum hf_status begin(struct transfer *t, struct hf_err *err)
     if (status != HF_OK)
         return status;
     set_method_and_body(t);
-    if (t->timeout_ms != timeout_ms)
-        curl_easy_setopt(t->curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
-    t->timeout_ms = timeout_ms;
+    set_timeout(t, timeout_ms, request->on_body != NULL);
     hf_check(curl_multi_add_handle(t->client->multi, t->curl) == CURLM_OK);
     return HF_OK;
 }

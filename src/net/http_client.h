@@ -52,6 +52,12 @@ struct http_request {
      * one.  GET and HEAD always are repeatable; anything else that is not marked so fails with
      * HF_OUTCOME_UNKNOWN. */
     bool is_repeatable;
+    /* For answers without an end, such as server-sent events.  If it is not NULL, the body of a 2xx
+     * response goes to it piece by piece, with `ctx`, and response.body stays empty.  The call then
+     * lasts until the server ends the response, and fails with HF_OUTCOME_UNKNOWN if nothing
+     * arrives for timeout_ms, rounded up to seconds, or if the function returns false. */
+    bool (*on_body)(void *ctx, const char *data, size_t len);
+    void *ctx;
 };
 
 /* Zeroed before its first use; a later call replaces the contents and uses the memory again. */

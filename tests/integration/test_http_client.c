@@ -516,6 +516,60 @@ static void a_response_larger_than_allowed_is_not_kept(void **state)
     buf_close(&many_headers);
 }
 
+/* ---- answers without an end ---- */
+
+static bool keep_piece(void *ctx, const char *data, size_t len)
+{
+    struct buf *all = ctx;
+    buf_put(all, data, len);
+    return !memmem(all->data, all->len, "stop", 4);
+}
+
+static enum hf_status stream(struct http_client *client, const char *url, struct buf *all,
+                             struct http_response *ret, struct hf_err *err)
+{
+    const struct http_request request = {
+        .method = "GET", .url = url, .timeout_ms = 1, .on_body = keep_piece, .ctx = all};
+    return http_client_call(client, &request, ret, err);
+}
+
+/* The limits of body_len_max and of the whole time are for other answers, also on the handle that
+ * streamed before. */
+static void a_body_is_given_away_piece_by_piece(void **state)
+{
+    (void)state;
+    struct server s = {.replies = {{"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nwithout 1", KEEP},
+                                   {"HTTP/1.1 200 OK\r\n\r\nand then stop", KEEP},
+                                   {"HTTP/1.1 200 OK\r\n\r\nsilence", KEEP},
+                                   {"HTTP/1.1 404 No\r\nContent-Length: 4\r\n\r\nnone", KEEP},
+                                   {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfive!", KEEP}}};
+    struct http_client *client = http_client_new(&(struct http_client_options){.body_len_max = 4});
+    struct http_response r = {0};
+    struct buf all = {0};
+    struct hf_err err = {0};
+    server_start(&s);
+    assert_int_equal(stream(client, s.url, &all, &r, &err), HF_OK);
+    assert_int_equal(r.status, 200);
+    assert_int_equal(r.body.len, 0);
+    assert_memory_equal(all.data, "without 1", 9);
+    all.len = 0;
+    assert_int_equal(stream(client, s.url, &all, &r, &err), HF_OUTCOME_UNKNOWN);
+    assert_memory_equal(all.data, "and then stop", 13);
+    all.len = 0;
+    assert_int_equal(stream(client, s.url, &all, &r, &err), HF_OUTCOME_UNKNOWN);
+    assert_memory_equal(all.data, "silence", 7);
+    all.len = 0;
+    assert_int_equal(stream(client, s.url, &all, &r, &err), HF_OK);
+    assert_int_equal(r.status, 404);
+    assert_int_equal(all.len, 0);
+    assert_string_equal(r.body.data, "none");
+    assert_int_equal(get(client, s.url, &r, &err), HF_OUTCOME_UNKNOWN);
+    buf_close(&all);
+    http_response_close(&r);
+    http_client_free(client);
+    server_stop(&s);
+}
+
 /* ---- proxies ---- */
 
 static void a_proxy_of_the_environment_is_not_asked_for_loopback_unless_wanted(void **state)
@@ -559,6 +613,7 @@ int main(void)
         cmocka_unit_test(a_response_that_breaks_off_is_no_response),
         cmocka_unit_test(a_server_that_closes_while_we_send_raises_no_signal),
         cmocka_unit_test(a_response_larger_than_allowed_is_not_kept),
+        cmocka_unit_test(a_body_is_given_away_piece_by_piece),
         cmocka_unit_test(a_proxy_of_the_environment_is_not_asked_for_loopback_unless_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* From a command that has come back to its answer: the stored answer of an idempotency key, a body,
  * or a problem with the members that its verdict has.  On HTTP threads. */
+#include <stdio.h>
 #include <string.h>
 
 #include "api/call.h"
@@ -11,6 +12,8 @@ static const struct shortage *shortage_of(const struct command *command)
     switch (command->kind) {
     case CMD_HOLD_CREATE:
         return &command->create.shortage;
+    case CMD_HOLD_CHANGE:
+        return &command->change.shortage;
     case CMD_SEATS_BLOCK:
     case CMD_SEATS_UNBLOCK:
         return &command->block.shortage;
@@ -33,22 +36,79 @@ static void answer_taken(struct call *c)
     problem_close(&c->http);
 }
 
-static void answer_sold_out(struct call *c)
+static void put_shortage(const struct event *e, const struct shortage *s, struct buf *out)
 {
-    const struct command *command = &c->command;
-    const struct shortage *s = &command->create.shortage;
-    struct buf *out = &c->http.out;
-    bool apart = s->short_area < 0 && s->available >= command->create.best.quantity;
-    problem_open(&c->http, problem_of(VERDICT_SOLD_OUT),
-                 apart ? "No row has that many free side by side." : NULL);
     buf_lit(out, ",\"available\":");
     buf_int(out, s->available);
     if (s->short_area >= 0) {
-        const char *name = command->event->def->areas.v[s->short_area].name;
+        const char *name = e->def->areas.v[s->short_area].name;
         buf_lit(out, ",\"area\":");
         buf_json(out, name, strlen(name));
     }
+}
+
+static void answer_sold_out(struct call *c)
+{
+    const struct command *command = &c->command;
+    const struct shortage *s = shortage_of(command);
+    struct buf *out = &c->http.out;
+    bool apart = command->kind == CMD_HOLD_CREATE && s->short_area < 0 &&
+                 s->available >= command->create.best.quantity;
+    problem_open(&c->http, problem_of(VERDICT_SOLD_OUT),
+                 apart ? "No row has that many free side by side." : NULL);
+    put_shortage(command->event, s, out);
     problem_close(&c->http);
+}
+
+/* Seats or places that are to be taken out of a hold which does not have them. */
+static void answer_not_held(struct call *c)
+{
+    const struct shortage *s = shortage_of(&c->command);
+    if (s->n_taken) {
+        answer_taken(c);
+        return;
+    }
+    problem_open(&c->http, problem_of(VERDICT_NOT_HELD), NULL);
+    put_shortage(c->command.event, s, &c->http.out);
+    problem_close(&c->http);
+}
+
+static void answer_closed(struct call *c)
+{
+    const struct shortage *s = shortage_of(&c->command);
+    struct buf *out = &c->http.out;
+    problem_open(&c->http, problem_of(VERDICT_EVENT_CLOSED),
+                 s && s->opens_at    ? "Sales have not opened yet; see sales_open_at."
+                 : s && s->closes_at ? "Sales are over; see sales_close_at."
+                                     : NULL);
+    if (s && s->opens_at) {
+        buf_lit(out, ",\"sales_open_at\":");
+        buf_json_time(out, s->opens_at);
+    } else if (s && s->closes_at) {
+        buf_lit(out, ",\"sales_close_at\":");
+        buf_json_time(out, s->closes_at);
+    }
+    problem_close(&c->http);
+}
+
+/* A limit on places; `what` has room for the number. */
+static void answer_limit(struct call *c, const char *what)
+{
+    const struct shortage *s = shortage_of(&c->command);
+    char detail[96];
+    (void)snprintf(detail, sizeof detail, what, (long long)s->limit);
+    problem_open(&c->http, problem_of(c->command.verdict), detail);
+    buf_lit(&c->http.out, ",\"limit\":");
+    buf_int(&c->http.out, s->limit);
+    problem_close(&c->http);
+}
+
+/* Fields that are right by themselves and do not go together, or not with the hold. */
+static const char *conflict_of(const struct command *command)
+{
+    return command->kind == CMD_EVENT_CHANGE  ? command->event_change.conflict
+           : command->kind == CMD_HOLD_CHANGE ? command->change.conflict
+                                              : NULL;
 }
 
 /* The hold that the client can look up when the outcome is not known (I14); key 0: none. */
@@ -103,6 +163,21 @@ void call_answer(struct request *r)
         break;
     case VERDICT_SOLD_OUT:
         answer_sold_out(c);
+        break;
+    case VERDICT_NOT_HELD:
+        answer_not_held(c);
+        break;
+    case VERDICT_EVENT_CLOSED:
+        answer_closed(c);
+        break;
+    case VERDICT_TOO_MANY_SEATS:
+        answer_limit(c, "a hold may have at most %lld places");
+        break;
+    case VERDICT_OWNER_LIMIT:
+        answer_limit(c, "An owner may have at most %lld places of this event.");
+        break;
+    case VERDICT_INVALID_REQUEST:
+        call_invalid(c, conflict_of(command) ? conflict_of(command) : "the request is not valid");
         break;
     case VERDICT_OUTCOME_UNKNOWN:
         answer_unknown(c);

@@ -18,6 +18,8 @@ void call_release(struct request *r)
     hold_body_close(&c->hold);
     free(c->seats_heap);
     free(c->areas_heap);
+    free(c->sections_heap);
+    booking_page_free(c->bookings);
     const size_t first = offsetof(struct call, command);
     const size_t end = offsetof(struct call, hold) + offsetof(struct hold_body, seats_inline);
     memset((char *)c + first, 0, end - first);

@@ -26,7 +26,9 @@ struct call {
     uint32_t *taken;  /* as much room again, for those that are refused */
     uint32_t *seats_heap;
     struct area_claim *areas_heap;
-    struct hold_body hold; /* of a POST /v1/holds */
+    uint32_t *sections_heap;       /* indexes of sections that are blocked as a whole */
+    struct booking_page *bookings; /* a page that waits until the events of its rows are loaded */
+    struct hold_body hold;         /* of a POST /v1/holds */
     /* call_release does not clear what follows hold.seats_inline */
     uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];
 };

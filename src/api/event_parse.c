@@ -145,6 +145,12 @@ static bool read_rows_listed(struct reader *rd, const struct fields *f, struct s
     return ok;
 }
 
+/* Prices come in the order of sections and areas, which are read in that order. */
+static bool read_price(struct reader *rd, const struct fields *f)
+{
+    return field_int(f, "price", REQUIRED, 0, PRICE_MAX, vec_push(&rd->def->terms.prices));
+}
+
 static bool read_section(struct reader *rd, const struct fields *f, struct section_def *s)
 {
     static const char *const known[] = {"name", "tier", "price", "rows", "seats_per_row", NULL};
@@ -153,8 +159,7 @@ static bool read_section(struct reader *rd, const struct fields *f, struct secti
     if (!json_is_object(f->object))
         return field_fail(f, "", "must be an object");
     if (!fields_known(f, known) || !read_name(f, &s->name) ||
-        !field_text(f, "tier", NULLABLE, 1, NAME_CHARS_MAX, &tier, &tier_len) ||
-        !field_int(f, "price", REQUIRED, 0, PRICE_MAX, &s->price))
+        !field_text(f, "tier", NULLABLE, 1, NAME_CHARS_MAX, &tier, &tier_len) || !read_price(rd, f))
         return false;
     if (tier)
         s->tier = hf_strndup(tier, tier_len);
@@ -167,11 +172,9 @@ static bool read_section(struct reader *rd, const struct fields *f, struct secti
 static bool read_area(struct reader *rd, const struct fields *f, struct area_def *a)
 {
     static const char *const known[] = {"name", "price", "capacity", NULL};
-    (void)rd;
     if (!json_is_object(f->object))
         return field_fail(f, "", "must be an object");
-    return fields_known(f, known) && read_name(f, &a->name) &&
-           field_int(f, "price", REQUIRED, 0, PRICE_MAX, &a->price) &&
+    return fields_known(f, known) && read_name(f, &a->name) && read_price(rd, f) &&
            field_int(f, "capacity", REQUIRED, 1, AREA_CAPACITY_MAX, &a->capacity);
 }
 
@@ -226,37 +229,143 @@ static bool read_currency(const struct fields *f, char out[4])
     return true;
 }
 
-static bool read_limits(const struct fields *f, struct event_def *def)
+/* ---- terms, of a new event or of one that is changed ---- */
+
+/* Reads a text and keeps a copy. */
+static bool read_text(const struct fields *f, const char *name, enum need need, size_t chars_max,
+                      char **ret)
 {
-    int64_t per_hold = MAX_PER_HOLD_DEFAULT;
-    def->hold_ttl_ms = HOLD_TTL_MS_DEFAULT;
-    if (!field_int(f, "hold_ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX, &def->hold_ttl_ms))
+    const char *text = NULL;
+    size_t len = 0;
+    if (!field_text(f, name, need, 1, chars_max, &text, &len))
         return false;
-    def->hold_max_ms =
-        def->hold_ttl_ms > HOLD_MAX_MS_DEFAULT ? def->hold_ttl_ms : HOLD_MAX_MS_DEFAULT;
-    if (!field_int(f, "hold_max_ms", OPTIONAL, def->hold_ttl_ms, HOLD_MAX_MS_MAX,
-                   &def->hold_max_ms) ||
-        !field_int(f, "max_per_hold", OPTIONAL, 1, HOLD_PLACES_MAX, &per_hold))
-        return false;
-    def->max_per_hold = (int32_t)per_hold;
+    if (text)
+        *ret = hf_strndup(text, len);
     return true;
 }
 
+static bool read_texts(const struct fields *f, enum need name_need, struct event_terms *terms)
+{
+    return read_text(f, "name", name_need, EVENT_NAME_CHARS_MAX, &terms->name) &&
+           read_text(f, "venue", NULLABLE, EVENT_NAME_CHARS_MAX, &terms->venue) &&
+           (json_is_null(json_object_get(f->object, "metadata")) ||
+            field_metadata(f, "metadata", &terms->metadata));
+}
+
+static bool read_times(const struct fields *f, struct event_terms *terms)
+{
+    return field_time(f, "starts_at", &terms->starts_at) &&
+           field_time(f, "sales_open_at", &terms->sales_open_at) &&
+           field_time(f, "sales_close_at", &terms->sales_close_at);
+}
+
+static bool read_limits(const struct fields *f, struct event_terms *terms)
+{
+    int64_t per_hold = terms->max_per_hold, per_owner = terms->max_per_owner;
+    if (!field_int(f, "hold_ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX,
+                   &terms->hold_ttl_ms) ||
+        !field_int(f, "hold_max_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_MAX_MS_MAX,
+                   &terms->hold_max_ms) ||
+        !field_int(f, "max_per_hold", OPTIONAL, 1, HOLD_PLACES_MAX, &per_hold) ||
+        !field_int(f, "max_per_owner", NULLABLE, 1, MAX_PER_OWNER_MAX, &per_owner))
+        return false;
+    terms->max_per_hold = (int32_t)per_hold;
+    terms->max_per_owner = (int32_t)per_owner;
+    return true;
+}
+
+static bool read_terms(const struct fields *f, enum need name_need, struct event_terms *terms)
+{
+    return read_texts(f, name_need, terms) && read_times(f, terms) && read_limits(f, terms);
+}
+
+/* Where hold_max_ms is absent it follows hold_ttl_ms. */
+static bool read_new_terms(const struct fields *f, struct event_terms *terms)
+{
+    terms->hold_ttl_ms = HOLD_TTL_MS_DEFAULT;
+    terms->max_per_hold = MAX_PER_HOLD_DEFAULT;
+    if (!read_terms(f, REQUIRED, terms))
+        return false;
+    if (!terms->hold_max_ms)
+        terms->hold_max_ms =
+            terms->hold_ttl_ms > HOLD_MAX_MS_DEFAULT ? terms->hold_ttl_ms : HOLD_MAX_MS_DEFAULT;
+    if (terms->hold_max_ms < terms->hold_ttl_ms)
+        return field_fail(f, "hold_max_ms", "must not be less than hold_ttl_ms");
+    if (terms->sales_close_at && terms->sales_close_at <= terms->sales_open_at)
+        return field_fail(f, "sales_close_at", "must be after sales_open_at");
+    return true;
+}
+
+#define TERMS_FIELDS                                                                               \
+    "name", "venue", "metadata", "starts_at", "sales_open_at", "sales_close_at", "hold_ttl_ms",    \
+        "hold_max_ms", "max_per_hold", "max_per_owner"
+
+/* Sections come before areas, as in event_terms.prices.  They have no name in common. */
+static bool find_price(const struct event_def *def, const char *name, uint32_t *ret_index)
+{
+    for (size_t i = 0; i < def->sections.n + def->areas.n; i++) {
+        const char *has =
+            i < def->sections.n ? def->sections.v[i].name : def->areas.v[i - def->sections.n].name;
+        if (strcmp(has, name) == 0) {
+            *ret_index = (uint32_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_prices(const struct fields *f, const struct event_def *def,
+                        struct event_change *ret)
+{
+    json_t *prices = json_object_get(f->object, "prices");
+    if (!prices)
+        return true;
+    if (!json_is_object(prices))
+        return field_fail(f, "prices", "must be an object of names and amounts");
+    const struct fields p = {.object = prices, .path = "prices.", .err = f->err};
+    for (void *it = json_object_iter(prices); it; it = json_object_iter_next(prices, it)) {
+        struct price_change *change = vec_push(&ret->prices);
+        const char *name = json_object_iter_key(it);
+        if (!find_price(def, name, &change->index))
+            return field_fail(&p, name, "is no section or area of the event");
+        if (!field_int(&p, name, REQUIRED, 0, PRICE_MAX, &change->price))
+            return false;
+    }
+    return true;
+}
+
+bool parse_event_change(const json_t *json, const struct event_def *def, struct event_change *ret,
+                        struct hf_err *err)
+{
+    /* In the order of enum event_field. */
+    static const char *const known[] = {TERMS_FIELDS, "prices", NULL};
+    static const unsigned bits[] = {EVENT_NAME,         EVENT_VENUE,         EVENT_METADATA,
+                                    EVENT_STARTS_AT,    EVENT_SALES_OPEN_AT, EVENT_SALES_CLOSE_AT,
+                                    EVENT_HOLD_TTL,     EVENT_HOLD_MAX,      EVENT_MAX_PER_HOLD,
+                                    EVENT_MAX_PER_OWNER};
+    const struct fields f = {.object = json, .path = "", .err = err};
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+        if (json_object_get(json, known[i]))
+            ret->given |= bits[i];
+    if (!fields_known(&f, known) || !read_terms(&f, OPTIONAL, &ret->terms) ||
+        !read_prices(&f, def, ret))
+        return false;
+    if (!ret->given && !ret->prices.n)
+        return field_fail(&f, "", "the body must name at least one field to change");
+    return true;
+}
+
+/* ---- the whole of it ---- */
+
 static bool read_event(struct reader *rd, const struct fields *f)
 {
-    static const char *const known[] = {"name",         "currency", "hold_ttl_ms", "hold_max_ms",
-                                        "max_per_hold", "sections", "areas",       NULL};
+    static const char *const known[] = {TERMS_FIELDS, "currency", "sections", "areas", NULL};
     struct event_def *def = rd->def;
-    const char *name;
-    size_t name_len;
     const json_t *sections = NULL, *areas = NULL;
-    if (!fields_known(f, known) ||
-        !field_text(f, "name", REQUIRED, 1, EVENT_NAME_CHARS_MAX, &name, &name_len) ||
-        !read_currency(f, def->currency) || !read_limits(f, def) ||
-        !field_array(f, "sections", OPTIONAL, &sections) ||
+    if (!fields_known(f, known) || !read_new_terms(f, &def->terms) ||
+        !read_currency(f, def->currency) || !field_array(f, "sections", OPTIONAL, &sections) ||
         !field_array(f, "areas", OPTIONAL, &areas))
         return false;
-    def->name = hf_strndup(name, name_len);
     def->status = EVENT_OPEN;
     if (!read_sections(rd, sections) || !read_areas(rd, areas))
         return false;

@@ -56,7 +56,9 @@ static void events_listed(struct request *r)
     page_open(c);
     for (size_t i = 0; i < list->n; i++) {
         page_next(c, i);
-        render_event(list->events[i]->def, list->events[i], 0, &r->out);
+        const struct event_terms *terms = event_terms_take(list->events[i]);
+        render_event(list->events[i]->def, terms, list->events[i], 0, &r->out);
+        event_terms_give(terms);
     }
     page_close(c, list->more && list->n ? event_id_text(list->events[list->n - 1]) : NULL);
 }
@@ -93,7 +95,9 @@ void events_get(struct request *r)
     struct event *e = path_event(call_of(r), events_get);
     if (!e)
         return;
-    render_event(e->def, e, 0, &r->out);
+    const struct event_terms *terms = event_terms_take(e);
+    render_event(e->def, terms, e, 0, &r->out);
+    event_terms_give(terms);
     answer_out(r, HTTP_OK, type_json);
 }
 
@@ -112,3 +116,34 @@ static void change_sale(struct call *c, enum command_kind kind, step_fn again)
 
 void events_open(struct request *r) { change_sale(call_of(r), CMD_EVENT_OPEN, events_open); }
 void events_close(struct request *r) { change_sale(call_of(r), CMD_EVENT_CLOSE, events_close); }
+void events_archive(struct request *r)
+{
+    change_sale(call_of(r), CMD_EVENT_ARCHIVE, events_archive);
+}
+
+/* ---- PATCH /v1/events/{e} ---- */
+
+void events_change(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct hf_err err = {0};
+    if (!idempotency_read(c))
+        return;
+    const json_t *json = call_json(c, false, &err);
+    if (!json) {
+        call_invalid(c, err.msg);
+        return;
+    }
+    struct event *e = path_event(c, events_change);
+    if (!e)
+        return;
+    c->command.kind = CMD_EVENT_CHANGE;
+    c->command.event = e;
+    c->command.event_change = (struct event_change){0};
+    if (!parse_event_change(json, e->def, &c->command.event_change, &err)) {
+        call_invalid(c, err.msg);
+        return;
+    }
+    idempotency_hash_request(c);
+    call_submit(c, call_answer);
+}

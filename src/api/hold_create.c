@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/idempotency.h"
+#include "api/places.h"
 #include "api/routes.h"
 #include "api/seat_names.h"
 #include "rules/view.h"
@@ -32,16 +33,6 @@ static int64_t count_places(const struct hold_body *body)
     return n;
 }
 
-static void refuse_no_such_place(struct call *c, const char *what, const struct text *name)
-{
-    char detail[256];
-    if (!key_is_unused(c, judge_create))
-        return;
-    (void)snprintf(detail, sizeof detail, "The event has no %s named %.*s", what,
-                   (int)(name->len > 128 ? 128 : name->len), name->data);
-    call_refuse(c, VERDICT_NO_SUCH_SEAT, detail);
-}
-
 /* Returns false if the call has been refused, or its key is being looked up. */
 static bool find_areas(struct call *c, const struct event *e, struct hold_create *op)
 {
@@ -50,16 +41,8 @@ static bool find_areas(struct call *c, const struct event *e, struct hold_create
         return true;
     free(c->areas_heap); /* of an earlier run of judge_create */
     c->areas_heap = hf_alloc(body->n_areas * sizeof *c->areas_heap);
-    for (size_t i = 0; i < body->n_areas; i++) {
-        const struct text *name = &body->areas[i].name;
-        int64_t area = event_area_find(e, name->data, name->len);
-        if (area < 0) {
-            refuse_no_such_place(c, "area", name);
-            return false;
-        }
-        c->areas_heap[i].area = (uint32_t)area;
-        c->areas_heap[i].quantity = body->areas[i].quantity;
-    }
+    if (!area_names_find(c, e, body->areas, body->n_areas, c->areas_heap, judge_create))
+        return false;
     op->areas = c->areas_heap;
     op->n_areas = (uint32_t)body->n_areas;
     return true;
@@ -89,17 +72,32 @@ static bool find_best(struct call *c, const struct event *e, struct hold_create 
     const struct text *section = &body->best_section;
     if (section->data &&
         (op->best.section = event_section_find(e, section->data, section->len)) < 0) {
-        refuse_no_such_place(c, "section", section);
+        refuse_no_such_place(c, "section", section, judge_create);
         return false;
     }
     if (body->best_tier.data && !has_tier(e, &body->best_tier)) {
-        refuse_no_such_place(c, "tier", &body->best_tier);
+        refuse_no_such_place(c, "tier", &body->best_tier, judge_create);
         return false;
     }
     call_seat_room(c, op->best.quantity);
     op->seats = c->seats;
     op->shortage.taken = c->taken;
     return true;
+}
+
+/* Finds the number of the channel.  Returns false if the call has been refused, or its key is being
+ * looked up. */
+static bool find_channel(struct call *c, struct event *e, struct hold_create *op)
+{
+    const struct text *channel = &c->hold.channel;
+    if (!channel->data)
+        return true;
+    const struct event_terms *terms = event_terms_take(e);
+    op->channel = event_terms_channel(terms, channel->data, channel->len);
+    event_terms_give(terms);
+    if (!op->channel)
+        refuse_no_such_place(c, "channel", channel, judge_create);
+    return op->channel != 0;
 }
 
 static void judge_create(struct request *r)
@@ -118,8 +116,9 @@ static void judge_create(struct request *r)
     struct event *e = call_event_named(c, body->event.data, body->event.len, judge_create);
     if (!e)
         return;
-    if (n_places > e->def->max_per_hold) {
-        refuse_too_many(c, e->def->max_per_hold);
+    int32_t max_per_hold = atomic_load_explicit(&e->max_per_hold, memory_order_relaxed);
+    if (n_places > max_per_hold) {
+        refuse_too_many(c, max_per_hold);
         return;
     }
     if (!hold_ttl_fits(c, body->ttl_ms, e) ||
@@ -132,8 +131,9 @@ static void judge_create(struct request *r)
                                .owner_len = body->owner.len,
                                .metadata = body->metadata.data,
                                .metadata_len = body->metadata.len,
+                               .resume = body->resume,
                                .shortage = {.taken = c->taken}};
-    if (!find_areas(c, e, op) || !find_best(c, e, op))
+    if (!find_areas(c, e, op) || !find_best(c, e, op) || !find_channel(c, e, op))
         return;
     c->command.kind = CMD_HOLD_CREATE;
     c->command.event = e;
@@ -159,6 +159,12 @@ static bool read_body(struct call *c)
 void holds_create(struct request *r)
 {
     struct call *c = call_of(r);
-    if (idempotency_read(c) && read_body(c))
+    if (!idempotency_read(c) || !read_body(c))
+        return;
+    bool is_for_sellers = c->hold.channel.data || c->hold.resume;
+    const struct problem *refusal = is_for_sellers ? access_judge(&r->caller, SCOPE_SELLER) : NULL;
+    if (refusal)
+        answer_problem(r, refusal, "Only sellers may name a channel or resume a hold.");
+    else
         judge_create(r);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/parse.h"
+#include "api/places.h"
 
 /* ---- the quick reader ---- */
 
@@ -165,40 +166,34 @@ static bool read_best(const struct fields *f, struct hold_body *ret)
     return true;
 }
 
-static bool read_areas(const struct fields *f, struct hold_body *ret)
+/* What only sellers may say. */
+static bool read_seller_fields(const struct fields *f, struct hold_body *ret)
 {
-    json_t *areas = json_object_get(f->object, "areas");
-    if (!areas)
-        return true;
-    if (!json_is_object(areas))
-        return field_fail(f, "areas", "must be an object of names and quantities");
-    size_t n = json_object_size(areas);
-    if (n > HOLD_PLACES_MAX)
-        return field_fail(f, "areas", "names too many areas");
-    ret->areas = hf_alloc((n + 1) * sizeof *ret->areas);
-    const struct fields a = {.object = areas, .path = "areas.", .err = f->err};
-    for (void *it = json_object_iter(areas); it; it = json_object_iter_next(areas, it)) {
-        const char *name = json_object_iter_key(it);
-        int64_t quantity = 0;
-        if (!field_int(&a, name, REQUIRED, 1, INT32_MAX, &quantity))
-            return false;
-        ret->areas[ret->n_areas].name = (struct text){.data = name, .len = strlen(name)};
-        ret->areas[ret->n_areas++].quantity = (uint32_t)quantity;
-    }
+    if (!field_text(f, "channel", NULLABLE, 1, NAME_CHARS_MAX, &ret->channel.data,
+                    &ret->channel.len) ||
+        !field_bool(f, "resume", OPTIONAL, &ret->resume))
+        return false;
+    if (ret->channel.data && ret->best_quantity)
+        return field_fail(f, "channel", "cannot go with best_available; name the seats");
+    if (ret->resume && ret->best_quantity)
+        return field_fail(f, "resume", "cannot go with best_available; name the seats");
+    if (ret->resume && !ret->owner.data)
+        return field_fail(f, "resume", "needs an owner");
     return true;
 }
 
 static bool read_body(const struct fields *f, struct hold_body *ret)
 {
-    static const char *const known[] = {"event",          "seats", "owner",    "ttl_ms",
-                                        "best_available", "areas", "metadata", NULL};
+    static const char *const known[] = {"event", "seats",    "owner",   "ttl_ms", "best_available",
+                                        "areas", "metadata", "channel", "resume", NULL};
     if (!fields_known(f, known) ||
         !field_text(f, "event", REQUIRED, 0, SIZE_MAX, &ret->event.data, &ret->event.len) ||
-        !read_seats(f, ret) || !read_best(f, ret) || !read_areas(f, ret) ||
+        !read_seats(f, ret) || !read_best(f, ret) ||
+        !area_names_read(f, &ret->areas, &ret->n_areas) ||
         !field_text(f, "owner", NULLABLE, 0, HOLD_OWNER_CHARS_MAX, &ret->owner.data,
                     &ret->owner.len) ||
         !field_int(f, "ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX, &ret->ttl_ms) ||
-        !field_metadata(f, "metadata", &ret->metadata_heap))
+        !field_metadata(f, "metadata", &ret->metadata_heap) || !read_seller_fields(f, ret))
         return false;
     if (!ret->n_seats && !ret->best_quantity && !ret->n_areas)
         return field_fail(f, "seats", "is required, or best_available, or areas");

@@ -19,7 +19,8 @@ struct area_text {
 };
 
 struct hold_body {
-    struct text event, owner;
+    struct text event, owner, channel;
+    bool resume;
     struct text metadata;  /* compact JSON */
     int64_t ttl_ms;        /* 0: not given */
     int64_t best_quantity; /* 0: best_available was not given */

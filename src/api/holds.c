@@ -16,19 +16,18 @@
 bool hold_ttl_fits(struct call *c, int64_t ttl_ms, const struct event *e)
 {
     char detail[80];
-    if (ttl_ms <= e->def->hold_ttl_ms)
+    int64_t max = atomic_load_explicit(&e->hold_ttl_ms, memory_order_relaxed);
+    if (ttl_ms <= max)
         return true;
     (void)snprintf(detail, sizeof detail, "ttl_ms must be from %d to the event's %lld",
-                   HOLD_TTL_MS_MIN, (long long)e->def->hold_ttl_ms);
+                   HOLD_TTL_MS_MIN, (long long)max);
     call_invalid(c, detail);
     return false;
 }
 
 /* ---- a hold by its id ---- */
 
-/* Finds the hold that the path names, and its event.  Returns NULL if the call has been answered,
- * or goes on with `again`; the command may be lent by then. */
-static struct event *path_hold(struct call *c, struct id *ret, step_fn again)
+struct event *path_hold(struct call *c, struct id *ret, step_fn again)
 {
     *ret = (struct id){0};
     if (!id_parse(c->http.segment.data, c->http.segment.len, "hold_", ret))
@@ -159,7 +158,8 @@ static void holds_listed(struct request *r)
     page_open(c);
     for (size_t i = 0; i < page->n; i++) {
         page_next(c, i);
-        render_hold_masked(command->event, &page->holds[i], command->now, &r->out);
+        render_hold(command->event, &page->holds[i], command->now, r->caller.scope < SCOPE_ADMIN,
+                    &r->out);
     }
     bool more = page->more && page->n;
     page_close(c, more ? log_int(cursor, HOLD_FIRST_FENCE(page->holds[page->n - 1].id.key)) : NULL);
@@ -180,7 +180,7 @@ void holds_list(struct request *r)
     struct call *c = call_of(r);
     const char *event = request_query(r, "event"), *status = request_query(r, "status");
     const char *cursor = request_query(r, "cursor");
-    struct hold_page page = {.limit = PAGE_LIMIT_DEFAULT};
+    struct hold_page page = {.limit = PAGE_LIMIT_DEFAULT, .owner = request_query(r, "owner")};
     int64_t fence = 0;
     if (!event) {
         call_invalid(c, "event is required");

@@ -312,6 +312,20 @@ static char *metadata_text(json_t *object)
     return out.data;
 }
 
+bool field_time(const struct fields *f, const char *name, int64_t *ret_ms)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    int64_t at;
+    if (!field_text(f, name, NULLABLE, 1, 64, &text, &len))
+        return false;
+    if (text && (!parse_time(text, &at) || at <= 0))
+        return field_fail(f, name, "must be a time such as 2030-01-31T20:00:00.000Z");
+    if (text)
+        *ret_ms = at;
+    return true;
+}
+
 bool field_metadata(const struct fields *f, const char *name, char **ret)
 {
     json_t *object = json_object_get(f->object, name);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "model/rows.h"
+#include "rules/operations.h"
 
 /* An object being read. */
 struct fields {
@@ -41,6 +42,9 @@ HF_MUST_USE bool field_array(const struct fields *f, const char *name, enum need
 /* Reads a flat object of strings, numbers, booleans and nulls, as compact JSON text for free(). */
 HF_MUST_USE bool field_metadata(const struct fields *f, const char *name, char **ret);
 
+/* Reads an RFC 3339 time, or null for 0. */
+HF_MUST_USE bool field_time(const struct fields *f, const char *name, int64_t *ret_ms);
+
 /* Fails with "<path><name> <what>"; always returns false. */
 bool field_fail(const struct fields *f, const char *name, const char *what);
 
@@ -52,5 +56,8 @@ bool parse_time(const char *text, int64_t *ret_ms);
 
 /* Reads the definition in a POST /v1/events, with its seats numbered; for event_def_free. */
 HF_MUST_USE bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err);
+/* Reads a PATCH /v1/events/{e} into `ret`, which the caller closes in any case. */
+HF_MUST_USE bool parse_event_change(const json_t *json, const struct event_def *def,
+                                    struct event_change *ret, struct hf_err *err);
 
 #endif

@@ -33,6 +33,18 @@ static const struct problem sold_out =
 static const struct problem event_closed =
     PROBLEM(409, "event_closed", "The event takes no new holds",
             "The seller has closed the sale for now.");
+static const struct problem event_archived =
+    PROBLEM(409, "event_archived", "The event has been archived",
+            "An archived event is neither opened nor closed again.");
+static const struct problem owner_limit =
+    PROBLEM(409, "owner_limit", "The owner has as many places as the event allows",
+            "Its live holds and bookings count; see limit.");
+static const struct problem not_held =
+    PROBLEM(404, "no_such_seat", "The hold does not have these places",
+            "Only places of the hold can be taken out of it.");
+static const struct problem too_many_channels =
+    PROBLEM(409, "too_many_channels", "The event has as many channels as it may have",
+            "Block for one of the channels that the event has.");
 static const struct problem hold_confirmed =
     PROBLEM(409, "hold_confirmed", "The hold has been confirmed",
             "The hold has become a booking.");
@@ -87,6 +99,11 @@ static const struct problem *const problems[VERDICT_COUNT] = {
     [VERDICT_SEAT_TAKEN] = &seat_taken,
     [VERDICT_SOLD_OUT] = &sold_out,
     [VERDICT_EVENT_CLOSED] = &event_closed,
+    [VERDICT_EVENT_ARCHIVED] = &event_archived,
+    [VERDICT_OWNER_LIMIT] = &owner_limit,
+    [VERDICT_NOT_HELD] = &not_held,
+    [VERDICT_SELLER_ONLY] = &problem_forbidden,
+    [VERDICT_TOO_MANY_CHANNELS] = &too_many_channels,
     [VERDICT_HOLD_CONFIRMED] = &hold_confirmed,
     [VERDICT_HOLD_EXPIRED] = &hold_expired,
     [VERDICT_HOLD_RELEASED] = &hold_released,

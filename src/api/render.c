@@ -32,6 +32,14 @@ static void put_text_or_null(struct buf *out, const char *text, size_t len)
         buf_lit(out, "null");
 }
 
+static void put_time_or_null(struct buf *out, int64_t at)
+{
+    if (at)
+        buf_json_time(out, at);
+    else
+        buf_lit(out, "null");
+}
+
 /* A name is at most two NAME_SIZEs, two dashes and a number, and seldom needs an escape. */
 void render_seat(const struct event *e, uint32_t index, struct buf *out)
 {
@@ -97,15 +105,11 @@ const char *booking_status_text(enum booking_status status)
     return NULL;
 }
 
-/* What holds and bookings have in common: places and money. */
-static void put_places(struct buf *out, const struct event *e, const uint32_t *seats,
-                       uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas,
-                       int64_t amount)
+static void put_area_claims(const struct event *e, const struct area_claim *areas, uint32_t n,
+                            struct buf *out)
 {
-    buf_lit(out, ",\"seats\":");
-    render_seats(e, seats, n_seats, out);
-    buf_lit(out, ",\"areas\":{");
-    for (uint32_t i = 0; i < n_areas; i++) {
+    buf_char(out, '{');
+    for (uint32_t i = 0; i < n; i++) {
         const char *name = e->def->areas.v[areas[i].area].name;
         if (i)
             buf_char(out, ',');
@@ -113,15 +117,39 @@ static void put_places(struct buf *out, const struct event *e, const uint32_t *s
         buf_char(out, ':');
         buf_int(out, areas[i].quantity);
     }
-    buf_lit(out, "},\"amount\":");
+    buf_char(out, '}');
+}
+
+/* What holds and bookings have in common: places and money. */
+static void put_places(struct buf *out, const struct event *e, const uint32_t *seats,
+                       uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas,
+                       int64_t amount)
+{
+    buf_lit(out, ",\"seats\":");
+    render_seats(e, seats, n_seats, out);
+    buf_lit(out, ",\"areas\":");
+    put_area_claims(e, areas, n_areas, out);
+    buf_lit(out, ",\"amount\":");
     buf_int(out, amount);
     buf_lit(out, ",\"currency\":\"");
     buf_str(out, e->def->currency);
     buf_char(out, '"');
 }
 
-static void put_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
-                     struct buf *out)
+/* The booking that was made of the hold, or null. */
+static void put_booking_id(const struct hold_row *h, bool masked, struct buf *out)
+{
+    struct id id = {.key = h->id.key};
+    memcpy(id.secret, h->booking_secret, sizeof id.secret);
+    buf_lit(out, ",\"booking\":");
+    if (h->booking)
+        render_id("bkg_", &id, masked, out);
+    else
+        buf_lit(out, "null");
+}
+
+void render_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
+                 struct buf *out)
 {
     int64_t left = h->status == HOLD_ACTIVE && h->expires_at > now ? h->expires_at - now : 0;
     buf_lit(out, "{\"object\":\"hold\",\"id\":");
@@ -135,6 +163,7 @@ static void put_hold(const struct event *e, const struct hold_row *h, int64_t no
     buf_lit(out, ",\"fence\":");
     buf_int(out, h->fence);
     put_places(out, e, h->seats, h->n_seats, h->areas, h->n_areas, h->amount);
+    put_booking_id(h, masked, out);
     buf_lit(out, ",\"created_at\":");
     buf_json_time(out, h->created_at);
     buf_lit(out, ",\"expires_at\":");
@@ -150,13 +179,7 @@ static void put_hold(const struct event *e, const struct hold_row *h, int64_t no
     buf_char(out, '}');
 }
 
-void render_hold_masked(const struct event *e, const struct hold_row *h, int64_t now,
-                        struct buf *out)
-{
-    put_hold(e, h, now, true, out);
-}
-
-static void render_booking(const struct event *e, const struct booking_row *b, struct buf *out)
+void render_booking(const struct event *e, const struct booking_row *b, struct buf *out)
 {
     struct id hold = {.key = b->id.key};
     memcpy(hold.secret, b->hold_secret, sizeof hold.secret);
@@ -174,9 +197,15 @@ static void render_booking(const struct event *e, const struct booking_row *b, s
     buf_int(out, b->fence);
     buf_lit(out, ",\"reference\":");
     put_text_or_null(out, b->reference, b->reference_len);
+    buf_lit(out, ",\"owner\":");
+    put_text_or_null(out, b->owner, b->owner_len);
     buf_lit(out, ",\"created_at\":");
     buf_json_time(out, b->created_at);
-    buf_lit(out, ",\"expires_at\":null}");
+    buf_lit(out, ",\"expires_at\":null,\"cancelled_at\":");
+    put_time_or_null(out, b->cancelled_at);
+    buf_lit(out, ",\"reason\":");
+    put_text_or_null(out, b->reason, b->reason_len);
+    buf_char(out, '}');
 }
 
 /* Appends the rows in the form in which the event's creator gave them. */
@@ -201,7 +230,8 @@ static void put_rows(const struct section_def *s, struct buf *out)
     buf_char(out, ']');
 }
 
-static void put_sections(const struct event_def *def, struct buf *out)
+static void put_sections(const struct event_def *def, const struct event_terms *terms,
+                         struct buf *out)
 {
     buf_lit(out, ",\"sections\":[");
     for (size_t i = 0; i < def->sections.n; i++) {
@@ -213,14 +243,14 @@ static void put_sections(const struct event_def *def, struct buf *out)
             buf_json(out, s->tier, strlen(s->tier));
         }
         buf_lit(out, ",\"price\":");
-        buf_int(out, s->price);
+        buf_int(out, terms->prices.v[i]);
         put_rows(s, out);
         buf_char(out, '}');
     }
     buf_char(out, ']');
 }
 
-static void put_areas(const struct event_def *def, struct buf *out)
+static void put_areas(const struct event_def *def, const struct event_terms *terms, struct buf *out)
 {
     buf_lit(out, ",\"areas\":[");
     for (size_t i = 0; i < def->areas.n; i++) {
@@ -228,7 +258,7 @@ static void put_areas(const struct event_def *def, struct buf *out)
         buf_str(out, i ? ",{\"name\":" : "{\"name\":");
         buf_json(out, a->name, strlen(a->name));
         buf_lit(out, ",\"price\":");
-        buf_int(out, a->price);
+        buf_int(out, terms->prices.v[def->sections.n + i]);
         buf_lit(out, ",\"capacity\":");
         buf_int(out, a->capacity);
         buf_char(out, '}');
@@ -250,33 +280,87 @@ static void put_counts(struct event *e, struct buf *out)
     buf_int(out, counts.blocked);
 }
 
-void render_event(const struct event_def *def, struct event *e, int status, struct buf *out)
+const char *event_status_text(enum event_status status)
+{
+    return status == EVENT_OPEN       ? "open"
+           : status == EVENT_CLOSED   ? "closed"
+           : status == EVENT_ARCHIVED ? "archived"
+                                      : NULL;
+}
+
+void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out)
+{
+    buf_char(out, '{');
+    for (size_t i = 0; i < terms->prices.n; i++) {
+        const char *name =
+            i < def->sections.n ? def->sections.v[i].name : def->areas.v[i - def->sections.n].name;
+        if (i)
+            buf_char(out, ',');
+        buf_json(out, name, strlen(name));
+        buf_char(out, ':');
+        buf_int(out, terms->prices.v[i]);
+    }
+    buf_char(out, '}');
+}
+
+/* What the event's admin may change. */
+static void put_terms(const struct event_terms *terms, struct buf *out)
+{
+    buf_lit(out, ",\"venue\":");
+    put_text_or_null(out, terms->venue, terms->venue ? strlen(terms->venue) : 0);
+    buf_lit(out, ",\"starts_at\":");
+    put_time_or_null(out, terms->starts_at);
+    buf_lit(out, ",\"sales_open_at\":");
+    put_time_or_null(out, terms->sales_open_at);
+    buf_lit(out, ",\"sales_close_at\":");
+    put_time_or_null(out, terms->sales_close_at);
+    buf_lit(out, ",\"hold_ttl_ms\":");
+    buf_int(out, terms->hold_ttl_ms);
+    buf_lit(out, ",\"hold_max_ms\":");
+    buf_int(out, terms->hold_max_ms);
+    buf_lit(out, ",\"max_per_hold\":");
+    buf_int(out, terms->max_per_hold);
+    buf_lit(out, ",\"max_per_owner\":");
+    if (terms->max_per_owner)
+        buf_int(out, terms->max_per_owner);
+    else
+        buf_lit(out, "null");
+    buf_lit(out, ",\"metadata\":");
+    buf_str(out, terms->metadata ? terms->metadata : "null");
+}
+
+void render_event(const struct event_def *def, const struct event_terms *terms, struct event *e,
+                  int status, struct buf *out)
 {
     if (!status)
         status = e ? atomic_load_explicit(&e->status, memory_order_relaxed) : (int)def->status;
     buf_lit(out, "{\"object\":\"event\",\"id\":");
     put_id(out, "evt_", &def->id);
     buf_lit(out, ",\"name\":");
-    buf_json(out, def->name, strlen(def->name));
-    buf_lit(out, ",\"status\":");
-    buf_str(out, status == EVENT_CLOSED ? "\"closed\"" : "\"open\"");
-    buf_lit(out, ",\"currency\":\"");
+    buf_json(out, terms->name, strlen(terms->name));
+    buf_lit(out, ",\"status\":\"");
+    buf_str(out, event_status_text((enum event_status)status));
+    buf_lit(out, "\",\"currency\":\"");
     buf_str(out, def->currency);
-    buf_lit(out, "\",\"hold_ttl_ms\":");
-    buf_int(out, def->hold_ttl_ms);
-    buf_lit(out, ",\"hold_max_ms\":");
-    buf_int(out, def->hold_max_ms);
-    buf_lit(out, ",\"max_per_hold\":");
-    buf_int(out, def->max_per_hold);
+    buf_char(out, '"');
+    put_terms(terms, out);
     buf_lit(out, ",\"created_at\":");
     buf_json_time(out, def->created_at);
     buf_lit(out, ",\"capacity\":");
     buf_int(out, event_def_capacity(def));
     if (e)
         put_counts(e, out);
-    put_sections(def, out);
-    put_areas(def, out);
+    put_sections(def, terms, out);
+    put_areas(def, terms, out);
     buf_char(out, '}');
+}
+
+/* The event as the view shows it, but with this status. */
+static void put_event(struct event *e, enum event_status status, struct buf *out)
+{
+    const struct event_terms *terms = event_terms_take(e);
+    render_event(e->def, terms, e, (int)status, out);
+    event_terms_give(terms);
 }
 
 static void render_blocked(const struct event *e, const struct seats_block *op, struct buf *out)
@@ -286,7 +370,18 @@ static void render_blocked(const struct event *e, const struct seats_block *op, 
     buf_lit(out, "\",\"status\":");
     buf_str(out, op->blocks ? "\"blocked\"" : "\"available\"");
     buf_lit(out, ",\"seats\":");
-    render_seats(e, op->seats, op->n_seats, out);
+    render_seats(e, op->seats, op->n_named, out);
+    buf_lit(out, ",\"sections\":[");
+    for (uint32_t i = 0; i < op->n_sections; i++) {
+        const char *name = e->def->sections.v[op->sections[i]].name;
+        if (i)
+            buf_char(out, ',');
+        buf_json(out, name, strlen(name));
+    }
+    buf_lit(out, "],\"areas\":");
+    put_area_claims(e, op->areas, op->n_areas, out);
+    buf_lit(out, ",\"channel\":");
+    put_text_or_null(out, op->channel, op->channel_len);
     buf_char(out, '}');
 }
 
@@ -295,33 +390,46 @@ int api_render(const struct command *c, struct buf *out)
 {
     switch (c->kind) {
     case CMD_HOLD_CREATE:
-        put_hold(c->event, &c->create.hold, c->now, false, out);
+        render_hold(c->event, &c->create.hold, c->now, false, out);
         break;
     case CMD_HOLD_GET:
-        put_hold(c->event, &c->hold_get.row, c->now, false, out);
+        render_hold(c->event, &c->hold_get.row, c->now, false, out);
         break;
     case CMD_HOLD_RENEW:
-        put_hold(c->event, &c->renew.hold.row, c->now, false, out);
+        render_hold(c->event, &c->renew.hold.row, c->now, false, out);
+        break;
+    case CMD_HOLD_CHANGE:
+        render_hold(c->event, &c->change.hold.row, c->now, false, out);
         break;
     case CMD_HOLD_EVICT:
-        put_hold(c->event, &c->release.hold.row, c->now, false, out);
+        render_hold(c->event, &c->release.hold.row, c->now, false, out);
         break;
     case CMD_HOLD_RELEASE:
         return HTTP_NO_CONTENT;
     case CMD_HOLD_CONFIRM:
         render_booking(c->event, &c->confirm.booking, out);
         break;
+    case CMD_BOOKING_CANCEL:
+        render_booking(c->event, &c->cancel.booking, out);
+        break;
     case CMD_BOOKING_GET:
         render_booking(c->event, &c->booking_get.row, out);
         break;
     case CMD_EVENT_CREATE:
-        render_event(c->event_create.def, NULL, 0, out);
+        render_event(c->event_create.def, &c->event_create.def->terms, NULL, 0, out);
         break;
     case CMD_EVENT_OPEN:
-        render_event(c->event->def, c->event, EVENT_OPEN, out);
+        put_event(c->event, EVENT_OPEN, out);
         break;
     case CMD_EVENT_CLOSE:
-        render_event(c->event->def, c->event, EVENT_CLOSED, out);
+        put_event(c->event, EVENT_CLOSED, out);
+        break;
+    case CMD_EVENT_ARCHIVE:
+        put_event(c->event, EVENT_ARCHIVED, out);
+        break;
+    case CMD_EVENT_CHANGE:
+        render_event(c->event->def, c->event_change.after, c->event, (int)c->event_change.status,
+                     out);
         break;
     case CMD_SEATS_BLOCK:
     case CMD_SEATS_UNBLOCK:

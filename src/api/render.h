@@ -8,14 +8,19 @@
 
 /* `e` NULL: the event as it is created, without the counts of its seats.  `status` 0: the status
  * that the view shows. */
-void render_event(const struct event_def *def, struct event *e, int status, struct buf *out);
-/* A hold for callers who may see it but not act on it: the secret of its id is masked. */
-void render_hold_masked(const struct event *e, const struct hold_row *h, int64_t now,
-                        struct buf *out);
+void render_event(const struct event_def *def, const struct event_terms *terms, struct event *e,
+                  int status, struct buf *out);
+/* `masked`: for callers who may see it but not act on it, without the secrets of its ids. */
+void render_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
+                 struct buf *out);
+void render_booking(const struct event *e, const struct booking_row *b, struct buf *out);
+/* `{"Stalls":6500,"Floor":3000}`: what seats of each section and places of each area cost. */
+void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out);
+const char *event_status_text(enum event_status status); /* NULL: there is no such status */
 /* A row of the log; `masked`: without the secrets of its ids. */
 void render_audit(const struct event *e, const struct audit_entry *entry, bool masked,
                   struct buf *out);
-void render_seat_past(const struct event *e, uint32_t seat, const struct seat_past *past,
+void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *past,
                       struct buf *out);
 /* An id in quotes; `masked`: with asterisks for its secret. */
 void render_id(const char *prefix, const struct id *id, bool masked, struct buf *out);

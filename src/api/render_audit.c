@@ -12,7 +12,7 @@ static const char *const cause_texts[] = {
     [CAUSE_RELEASE] = "release", [CAUSE_EXPIRE] = "expire", [CAUSE_CONFIRM] = "confirm",
     [CAUSE_RESCUE] = "rescue",   [CAUSE_BLOCK] = "block",   [CAUSE_UNBLOCK] = "unblock",
     [CAUSE_OPEN] = "open",       [CAUSE_CLOSE] = "close",   [CAUSE_EVICT] = "evict",
-    [CAUSE_CANCEL] = "cancel"};
+    [CAUSE_CANCEL] = "cancel",   [CAUSE_CHANGE] = "change", [CAUSE_ARCHIVE] = "archive"};
 
 /* NULL, which is rendered as null, if the number is not in the list: the row has been damaged. */
 static const char *text_of(const char *const *texts, size_t n, int i)
@@ -25,7 +25,7 @@ static const char *status_text(enum audit_object object, int status)
 {
     switch (object) {
     case AUDIT_EVENT:
-        return status == EVENT_OPEN ? "open" : status == EVENT_CLOSED ? "closed" : NULL;
+        return event_status_text((enum event_status)status);
     case AUDIT_SEAT:
     case AUDIT_AREA:
         return TEXT_OF(seat_texts, status);
@@ -119,8 +119,7 @@ void render_audit(const struct event *e, const struct audit_entry *entry, bool m
     buf_char(out, '}');
 }
 
-void render_seat_past(const struct event *e, uint32_t seat, const struct seat_past *past,
-                      struct buf *out)
+void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *past, struct buf *out)
 {
     static const uint8_t no_secret[ID_SECRET_SIZE];
     const struct row *row = event_row_of(e, seat);
@@ -134,7 +133,9 @@ void render_seat_past(const struct event *e, uint32_t seat, const struct seat_pa
     put_number(out, "number", seat - row->first + 1);
     put_text(out, "tier", section->tier);
     buf_lit(out, ",\"price\":");
-    buf_int(out, section->price);
+    const struct event_terms *terms = event_terms_take(e);
+    buf_int(out, terms->prices.v[row->section]);
+    event_terms_give(terms);
     buf_lit(out, ",\"at\":");
     buf_json_time(out, past->at);
     put_text(out, "status", seat_texts[past->status]);

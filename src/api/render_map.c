@@ -19,7 +19,8 @@ static void put_letters(const uint8_t *statuses, uint32_t n, struct buf *out)
         out->data[out->len++] = seat_letter(statuses[i]);
 }
 
-static void put_section(const struct section_def *section, const uint8_t *statuses, struct buf *out)
+static void put_section(const struct section_def *section, int64_t price, const uint8_t *statuses,
+                        struct buf *out)
 {
     buf_lit(out, "{\"name\":");
     buf_json(out, section->name, strlen(section->name));
@@ -29,7 +30,7 @@ static void put_section(const struct section_def *section, const uint8_t *status
     else
         buf_lit(out, "null");
     buf_lit(out, ",\"price\":");
-    buf_int(out, section->price);
+    buf_int(out, price);
     buf_lit(out, ",\"rows\":[");
     for (size_t i = 0; i < section->rows.n; i++) {
         const struct row_def *row = &section->rows.v[i];
@@ -42,12 +43,12 @@ static void put_section(const struct section_def *section, const uint8_t *status
     buf_lit(out, "]}");
 }
 
-static void put_area(const struct area_def *area, int64_t available, struct buf *out)
+static void put_area(const struct area_def *area, int64_t price, int64_t available, struct buf *out)
 {
     buf_lit(out, "{\"name\":");
     buf_json(out, area->name, strlen(area->name));
     buf_lit(out, ",\"price\":");
-    buf_int(out, area->price);
+    buf_int(out, price);
     buf_lit(out, ",\"capacity\":");
     buf_int(out, area->capacity);
     buf_lit(out, ",\"available\":");
@@ -61,17 +62,24 @@ void api_render_map(const struct event *e, const struct seat_map *map, struct bu
     buf_str(out, event_id_text(e));
     buf_lit(out, "\",\"seq\":");
     buf_int(out, map->seq);
+    buf_lit(out, ",\"status\":\"");
+    buf_str(out, event_status_text(map->status));
+    buf_lit(out, "\",\"currency\":\"");
+    buf_str(out, e->def->currency);
+    buf_lit(out, "\",\"prices\":");
+    render_prices(e->def, map->terms, out);
     buf_lit(out, ",\"sections\":[");
     for (size_t i = 0; i < e->def->sections.n; i++) {
         if (i)
             buf_char(out, ',');
-        put_section(&e->def->sections.v[i], map->seats, out);
+        put_section(&e->def->sections.v[i], map->terms->prices.v[i], map->seats, out);
     }
     buf_lit(out, "],\"areas\":[");
     for (size_t i = 0; i < e->def->areas.n; i++) {
         if (i)
             buf_char(out, ',');
-        put_area(&e->def->areas.v[i], map->available[i], out);
+        put_area(&e->def->areas.v[i], map->terms->prices.v[e->def->sections.n + i],
+                 map->available[i], out);
     }
     buf_lit(out, "]}");
 }

@@ -3,25 +3,31 @@
 
 #define GET(handler, needs) .get = (handler), .get_scope = SCOPE_##needs
 #define POST(handler, needs) .post = (handler), .post_scope = SCOPE_##needs
+#define PATCH(handler, needs) .patch = (handler), .patch_scope = SCOPE_##needs
 #define DEL(handler, needs) .del = (handler), .del_scope = SCOPE_##needs
 #define GETS "GET, HEAD"
 /* The query parameters of GET.  Any other is 400. */
-#define QUERY(...) .query = (const char *const[]){__VA_ARGS__, NULL}
+#define QUERY(...)                                                                                 \
+    .query = (const char *const[]) { __VA_ARGS__, NULL }
 
 /* The most frequent come first. */
 /* clang-format off */
 const struct route api_routes[] = {
     {"/v1/holds", "GET, HEAD, POST", GET(holds_list, SELLER), POST(holds_create, BUYER),
-     QUERY("event", "status", "limit", "cursor"), .no_store = true},
-    {"/v1/holds/*", "DELETE, GET, HEAD", GET(holds_get, PUBLIC), DEL(holds_release, PUBLIC),
+     QUERY("event", "status", "owner", "limit", "cursor"), .no_store = true},
+    {"/v1/holds/*", "DELETE, GET, HEAD, PATCH", GET(holds_get, PUBLIC),
+     PATCH(holds_change, PUBLIC), DEL(holds_release, PUBLIC),
      .no_store = true},
     {"/v1/holds/*/renew", "POST", POST(holds_renew, PUBLIC), .no_store = true},
     {"/v1/holds/*/confirm", "POST", POST(holds_confirm, SELLER), .no_store = true},
     {"/v1/holds/*/evict", "POST", POST(holds_evict, ADMIN), .no_store = true},
+    {"/v1/bookings", GETS, GET(bookings_list, SELLER), 
+     QUERY("event", "status", "reference", "owner", "limit", "cursor"), .no_store = true},
+    {"/v1/bookings/*/cancel", "POST", POST(bookings_cancel, SELLER), .no_store = true},
     {"/v1/bookings/*", GETS, GET(bookings_get, PUBLIC), .no_store = true},
     {"/v1/events", "GET, HEAD, POST", GET(events_list, PUBLIC), POST(events_create, ADMIN),
      QUERY("limit", "cursor"), .post_max = BODY_EVENT_MAX},
-    {"/v1/events/*", GETS, GET(events_get, PUBLIC)},
+    {"/v1/events/*", "GET, HEAD, PATCH", GET(events_get, PUBLIC), PATCH(events_change, ADMIN)},
     {"/v1/events/*/seats", GETS, GET(seats_map, PUBLIC)},
     {"/v1/events/*/seats/*", GETS, GET(seats_get, SELLER), QUERY("at"), .no_store = true},
     {"/v1/events/*/stream", GETS, GET(events_stream, PUBLIC), QUERY("after"), .streams = true},
@@ -29,6 +35,7 @@ const struct route api_routes[] = {
     {"/v1/events/*/unblock", "POST", POST(seats_unblock, SELLER)},
     {"/v1/events/*/open", "POST", POST(events_open, SELLER)},
     {"/v1/events/*/close", "POST", POST(events_close, SELLER)},
+    {"/v1/events/*/archive", "POST", POST(events_archive, ADMIN)},
     {"/v1/audit", GETS, GET(audit_list, ADMIN),
      QUERY("event", "seat", "hold", "after", "limit", "cursor"), .no_store = true},
     {"/healthz", GETS, GET(ops_health, PUBLIC), .while_draining = true},

@@ -17,6 +17,8 @@ void events_list(struct request *r);
 void events_get(struct request *r);
 void events_open(struct request *r);
 void events_close(struct request *r);
+void events_archive(struct request *r);
+void events_change(struct request *r);
 /* seats.c */
 void seats_map(struct request *r);
 void seats_get(struct request *r);
@@ -34,10 +36,17 @@ void holds_release(struct request *r);
 void holds_renew(struct request *r);
 void holds_confirm(struct request *r);
 void holds_evict(struct request *r);
+/* Finds the hold that the path names, and its event.  Returns NULL if the call has been answered,
+ * or goes on with `again`; the command may be lent by then. */
+struct event *path_hold(struct call *c, struct id *ret, step_fn again);
 /* Returns false if the call has been answered with 400: the TTL is longer than the event's. */
 bool hold_ttl_fits(struct call *c, int64_t ttl_ms, const struct event *e);
+/* hold_change.c */
+void holds_change(struct request *r);
 /* bookings.c */
 void bookings_get(struct request *r);
+void bookings_list(struct request *r);
+void bookings_cancel(struct request *r);
 /* audit.c */
 void audit_list(struct request *r);
 /* ops.c */

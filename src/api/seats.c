@@ -2,9 +2,11 @@
  * .../seats/{s}), and taking seats off sale and back (POST .../block, .../unblock).  On HTTP
  * threads; another thread draws the map. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/idempotency.h"
 #include "api/parse.h"
+#include "api/places.h"
 #include "api/render.h"
 #include "api/routes.h"
 #include "api/seat_names.h"
@@ -127,74 +129,141 @@ void seats_get(struct request *r)
 
 /* ---- off sale and back ---- */
 
-/* Checks that the body is {"seats": [...]}, a list of at least one string.  The list is borrowed
- * from c->json. */
-static bool read_seats(struct call *c, const json_t **ret_list, struct hf_err *err)
+/* The ledger stores one channel per line. */
+static bool is_channel_name(const char *name, size_t len)
 {
-    static const char *const known[] = {"seats", NULL};
-    const struct fields f = {.object = call_json(c, false, err), .path = "", .err = err};
-    if (!f.object || !fields_known(&f, known) || !field_array(&f, "seats", REQUIRED, ret_list))
-        return false;
-    size_t n = json_array_size(*ret_list);
-    if (n == 0)
-        return field_fail(&f, "seats", "must name at least one seat");
-    for (size_t i = 0; i < n; i++)
-        if (!json_is_string(json_array_get(*ret_list, i)))
-            return field_fail(&f, "seats", "must be a list of strings");
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+            return false;
     return true;
 }
 
-/* The names in the body, for free(); NULL if the call has been answered with 400. */
-static struct text *read_names(struct call *c, size_t *ret_n)
+struct block_body {
+    struct place_names places;
+    const json_t *sections; /* NULL: none */
+    const char *channel;    /* NULL: none */
+    size_t channel_len;
+};
+
+static bool read_block(struct call *c, struct block_body *ret, struct hf_err *err)
 {
-    const json_t *list = NULL;
-    struct hf_err err = {0};
-    if (!read_seats(c, &list, &err)) {
-        call_invalid(c, err.msg);
-        return NULL;
-    }
-    size_t n = json_array_size(list);
-    struct text *names = hf_alloc(n * sizeof *names);
+    static const char *const known[] = {"seats", "areas", "sections", "channel", NULL};
+    const struct fields f = {.object = call_json(c, false, err), .path = "", .err = err};
+    if (!f.object || !fields_known(&f, known) || !place_names_read(&f, &ret->places) ||
+        !field_array(&f, "sections", OPTIONAL, &ret->sections) ||
+        !field_text(&f, "channel", NULLABLE, 1, NAME_CHARS_MAX, &ret->channel, &ret->channel_len))
+        return false;
+    if (ret->channel && !is_channel_name(ret->channel, ret->channel_len))
+        return field_fail(&f, "channel", "must not have control characters");
+    for (size_t i = 0; i < json_array_size(ret->sections); i++)
+        if (!json_is_string(json_array_get(ret->sections, i)))
+            return field_fail(&f, "sections", "must be a list of strings");
+    if (!ret->places.n_seats && !ret->places.n_areas && !json_array_size(ret->sections))
+        return field_fail(&f, "seats", "must name at least one seat, or areas or sections must");
+    return true;
+}
+
+/* Finds the sections, in c->sections.  Returns false if the call has been refused. */
+static bool find_sections(struct call *c, const struct event *e, const struct block_body *body,
+                          step_fn again)
+{
+    size_t n = json_array_size(body->sections);
+    free(c->sections_heap); /* of an earlier run of the same step */
+    c->sections_heap = hf_alloc((n + 1) * sizeof *c->sections_heap);
     for (size_t i = 0; i < n; i++) {
-        const json_t *name = json_array_get(list, i);
-        names[i] = (struct text){.data = json_string_value(name), .len = json_string_length(name)};
+        const json_t *name = json_array_get(body->sections, i);
+        const struct text text = {.data = json_string_value(name), .len = json_string_length(name)};
+        int64_t section = event_section_find(e, text.data, text.len);
+        if (section < 0) {
+            refuse_no_such_place(c, "section", &text, again);
+            return false;
+        }
+        c->sections_heap[i] = (uint32_t)section;
     }
-    *ret_n = n;
-    return names;
+    return true;
+}
+
+static uint32_t section_seats(const struct section_def *s)
+{
+    const struct row_def *last = &s->rows.v[s->rows.n - 1];
+    return last->first + last->seats - s->rows.v[0].first;
+}
+
+/* Puts the named seats, and then the other seats of the sections, into c->seats; returns how many
+ * there are. */
+static uint32_t list_seats(struct call *c, const struct event *e, uint32_t n_named,
+                           size_t n_sections)
+{
+    size_t room = n_named;
+    for (size_t i = 0; i < n_sections; i++)
+        room += section_seats(&e->def->sections.v[c->sections_heap[i]]);
+    uint32_t *named = hf_alloc((n_named + 1) * sizeof *named), n = n_named;
+    uint8_t *listed = n_sections ? hf_alloc(e->def->n_seats) : NULL;
+    memcpy(named, c->seats, n_named * sizeof *named);
+    call_seat_room(c, room);
+    memcpy(c->seats, named, n_named * sizeof *named);
+    for (uint32_t i = 0; listed && i < n_named; i++)
+        listed[named[i]] = 1;
+    for (size_t i = 0; i < n_sections; i++) {
+        const struct section_def *s = &e->def->sections.v[c->sections_heap[i]];
+        uint32_t first = s->rows.v[0].first, end = first + section_seats(s);
+        for (uint32_t seat = first; seat < end; seat++) {
+            if (!listed[seat])
+                c->seats[n++] = seat;
+            listed[seat] = 1;
+        }
+    }
+    free(named);
+    free(listed);
+    return n;
 }
 
 /* Judges the names and fills in the command.  Returns false if the call has been answered, or goes
  * on with `again`. */
-static bool judge_names(struct call *c, const struct text *names, size_t n, bool blocks,
-                        step_fn again)
+static bool judge_block(struct call *c, const struct block_body *body, bool blocks, step_fn again)
 {
-    if (!seat_names_distinct(c, names, n, again))
+    const struct place_names *p = &body->places;
+    if (!seat_names_distinct(c, p->seats, p->n_seats, again))
         return false;
     struct event *e = path_event(c, again);
-    if (!e || !seat_names_find(c, e, names, (uint32_t)n, again))
+    if (!e || !seat_names_find(c, e, p->seats, (uint32_t)p->n_seats, again) ||
+        !find_sections(c, e, body, again))
         return false;
+    free(c->areas_heap); /* of an earlier run of the same step */
+    c->areas_heap = hf_alloc((p->n_areas + 1) * sizeof *c->areas_heap);
+    if (!area_names_find(c, e, p->areas, p->n_areas, c->areas_heap, again))
+        return false;
+    size_t n_sections = json_array_size(body->sections);
+    uint32_t n_seats = list_seats(c, e, (uint32_t)p->n_seats, n_sections);
     c->command.kind = blocks ? CMD_SEATS_BLOCK : CMD_SEATS_UNBLOCK;
     c->command.event = e;
     c->command.block = (struct seats_block){.seats = c->seats,
-                                            .n_seats = (uint32_t)n,
+                                            .n_seats = n_seats,
+                                            .n_named = (uint32_t)p->n_seats,
+                                            .areas = c->areas_heap,
+                                            .n_areas = (uint32_t)p->n_areas,
+                                            .sections = c->sections_heap,
+                                            .n_sections = (uint32_t)n_sections,
+                                            .channel = body->channel,
+                                            .channel_len = body->channel_len,
                                             .blocks = blocks,
-                                            .shortage = {.taken = c->taken}};
+                                            .shortage = {.taken = c->taken, .short_area = -1}};
     return true;
 }
 
 static void change_seats(struct call *c, bool blocks, step_fn again)
 {
-    size_t n;
+    struct hf_err err = {0};
+    struct block_body body = {0};
     if (!idempotency_read(c))
         return;
-    struct text *names = read_names(c, &n);
-    if (!names)
-        return;
-    if (judge_names(c, names, n, blocks, again)) {
+    if (!read_block(c, &body, &err)) {
+        call_invalid(c, err.msg);
+    } else if (judge_block(c, &body, blocks, again)) {
         idempotency_hash_request(c);
         call_submit(c, call_answer);
     }
-    free(names);
+    place_names_close(&body.places);
 }
 
 void seats_block(struct request *r) { change_seats(call_of(r), true, seats_block); }

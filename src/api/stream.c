@@ -49,18 +49,43 @@ static void put_areas(const struct event *e, const struct change *changes, size_
     }
 }
 
-/* Changes of seats come before those of areas. */
+static size_t count_kind(const struct changes *c, enum change_kind kind)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < c->list.n; i++)
+        n += c->list.v[i].kind == kind;
+    return n;
+}
+
+/* The event's status and prices as they are now, which may be those of a later seq. */
+static void put_event(struct event *e, int64_t at_seq, bool is_last, struct buf *out)
+{
+    const struct event_terms *terms = event_terms_take(e);
+    int status = atomic_load_explicit(&e->status, memory_order_relaxed);
+    if (is_last) {
+        stream_put_head(out, at_seq, "event");
+    } else { /* without an id: who reads only this resumes before it */
+        buf_lit(out, "event: event\ndata: {\"seq\":");
+        buf_int(out, at_seq);
+    }
+    buf_lit(out, ",\"status\":\"");
+    buf_str(out, event_status_text((enum event_status)status));
+    buf_lit(out, "\",\"prices\":");
+    render_prices(e->def, terms, out);
+    buf_lit(out, "}\n\n");
+    event_terms_give(terms);
+}
+
+/* Changes of seats come before those of areas, and that of the event is the last. */
 static void put_changes(const struct event *e, const struct changes *c, size_t len_max,
                         struct buf *out)
 {
-    size_t n_seats = 0;
-    while (n_seats < c->list.n && !c->list.v[n_seats].is_area)
-        n_seats++;
+    size_t n_seats = count_kind(c, CHANGE_SEAT), n_areas = count_kind(c, CHANGE_AREA);
     stream_put_head(out, c->seq, "seats");
     buf_lit(out, ",\"changes\":[");
     put_seats(e, c->list.v, n_seats, len_max, out);
     buf_lit(out, "],\"areas\":{");
-    put_areas(e, c->list.v + n_seats, c->list.n - n_seats, out);
+    put_areas(e, c->list.v + n_seats, n_areas, out);
     buf_lit(out, "}}\n\n");
 }
 
@@ -77,7 +102,11 @@ static enum stream_news encode(void *topic, int64_t after, size_t len_max, struc
     } else {
         *ret_seq = changes.seq;
         if (changes.list.n > 0) {
-            put_changes(e, &changes, len_max, out);
+            size_t n_events = count_kind(&changes, CHANGE_EVENT);
+            if (n_events)
+                put_event(e, changes.seq, changes.list.n == n_events, out);
+            if (changes.list.n > n_events)
+                put_changes(e, &changes, len_max, out);
             news = out->len <= len_max ? STREAM_MESSAGE : STREAM_RESET;
         }
     }

@@ -14,7 +14,6 @@
 #include "engine/follow.h"
 #include "engine/load.h"
 #include "engine/state.h"
-#include "rules/catch_up.h"
 #include "rules/decide.h"
 
 /* The most other due holds that a batch with commands ends; see EXPIRE_MAX. */
@@ -58,10 +57,17 @@ static void choose_rows(struct worker *w, struct command *c, size_t index)
     key_row_close(&w->stored[index]);
     if (engine_key_maybe(w->engine, &c->key))
         *vec_push(&r->keys) = (struct key_wanted){c->key.hash, &w->stored[index]};
+    if (c->kind == CMD_HOLD_CREATE && c->create.resumes) {
+        hold_row_close(&c->create.hold);
+        *vec_push(&r->holds) =
+            (struct hold_wanted){.hold = c->create.resumes, .ret = &c->create.hold};
+    }
     struct named_hold *named = command_named_hold(c);
     if (!named)
         return;
-    struct booking_row *booking = c->kind == CMD_HOLD_CONFIRM ? &c->confirm.booking : NULL;
+    struct booking_row *booking = c->kind == CMD_HOLD_CONFIRM     ? &c->confirm.booking
+                                  : c->kind == CMD_BOOKING_CANCEL ? &c->cancel.booking
+                                                                  : NULL;
     hold_row_close(&named->row);
     if (booking)
         booking_row_close(booking);
@@ -113,8 +119,11 @@ static enum hf_status make_exact(struct worker *w, struct hf_err *err)
         struct event *e = d->events.v[i];
         const struct clock_row *row = locked_row(&w->read, e);
         bool moved = row->seq != e->clock.seq || row->fence != e->clock.fence;
-        if (moved && !e->stale && w->engine->has_others)
-            e->stale = !catch_up(w->view, e, &w->read.since);
+        if (moved && !e->stale && w->engine->has_others) {
+            enum hf_status status = load_since(w->ledger, w->view, e, &w->read.since, err);
+            if (status != HF_OK)
+                return status;
+        }
         if (moved && (!w->engine->has_others || e->clock.seq != row->seq))
             e->stale = true;
         e->clock = e->draft = *row;
@@ -202,6 +211,13 @@ static enum hf_status create_event(struct worker *w, struct command *c, struct h
     return ledger_event_insert(w->ledger, def, w->decision.now, err);
 }
 
+/* The hold that the answer is about; 0: none. */
+static int64_t hold_of(struct command *c)
+{
+    const struct named_hold *named = command_named_hold(c);
+    return named ? named->id.key : c->kind == CMD_HOLD_CREATE ? c->create.hold.id.key : 0;
+}
+
 /* Renders the answer of a successful command and stores it under the command's key (I8). */
 static void keep_answer(struct worker *w, struct command *c)
 {
@@ -211,7 +227,7 @@ static void keep_answer(struct worker *w, struct command *c)
     c->key.answer.len = 0;
     c->key.answer_code = e->config.render(c, &c->key.answer);
     c->key.rendered = true;
-    decide_keep_answer(&w->decision, &c->key);
+    decide_keep_answer(&w->decision, &c->key, hold_of(c));
     if (!e->has_others)
         key_filter_add(&e->filter, c->key.hash, w->decision.now);
 }

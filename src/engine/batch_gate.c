@@ -28,13 +28,15 @@ static bool gate_is_used(const struct worker *w)
     return w->gate && atomic_load_explicit(&w->engine->gate_up, memory_order_relaxed);
 }
 
-/* Adds a claim on what a hold names.  Seats that the worker is to choose are not known yet, and an
- * event that is closed refuses every hold by itself. */
+/* Adds a claim on what a hold names.  Seats that the worker is to choose are not known yet, an
+ * event that is closed refuses every hold by itself, and the gate knows nothing of channels and of
+ * holds to be resumed. */
 static void put_claim(struct worker *w, struct command *c)
 {
-    if (c->kind != CMD_HOLD_CREATE || c->event->status_draft == EVENT_CLOSED)
-        return;
     const struct hold_create *op = &c->create;
+    if (c->kind != CMD_HOLD_CREATE || c->event->status_draft != EVENT_OPEN || op->channel ||
+        op->resume)
+        return;
     uint32_t n_seats = op->best.quantity ? 0 : op->n_seats;
     if (!n_seats && !op->n_areas)
         return;
@@ -132,7 +134,7 @@ static void put_changes(struct worker *w)
             put_seat(w, s->seat, s->hold, s->expires_at - GATE_EARLY_MS - now);
         else if (s->to == SEAT_HELD)
             put_seat(w, s->seat, 0, 0);
-        else if (s->to == SEAT_AVAILABLE && s->hold_before)
+        else if (s->to != SEAT_BOOKED && s->hold_before)
             put_seat(w, s->seat, s->hold_before, 0);
     }
     int64_t first_due = atomic_load_explicit(&w->first_due_ms, memory_order_relaxed);
@@ -140,12 +142,11 @@ static void put_changes(struct worker *w)
     for (size_t i = 0; i < b->areas.n && ttl_ms > 0; i++) {
         const struct event *e = view_event(w->view, b->areas.v[i].event);
         uint32_t area = (uint32_t)b->areas.v[i].area;
-        *vec_push(&w->gate_counts) = (struct gate_count){
-            .event = b->areas.v[i].event,
-            .area = area,
-            .seq = e->clock.seq,
-            .available = e->def->areas.v[area].capacity - b->areas.v[i].held - b->areas.v[i].booked,
-            .ttl_ms = ttl_ms};
+        *vec_push(&w->gate_counts) = (struct gate_count){.event = b->areas.v[i].event,
+                                                         .area = area,
+                                                         .seq = e->clock.seq,
+                                                         .available = e->areas[area].available,
+                                                         .ttl_ms = ttl_ms};
     }
 }
 

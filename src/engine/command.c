@@ -6,6 +6,7 @@
 
 #include "rules/decide.h"
 #include "rules/snapshot.h"
+#include "rules/view.h"
 
 void hold_page_free(struct hold_page *p)
 {
@@ -14,6 +15,16 @@ void hold_page_free(struct hold_page *p)
     for (size_t i = 0; p->holds && i < p->n; i++)
         hold_row_close(&p->holds[i]);
     free(p->holds);
+    free(p);
+}
+
+void booking_page_free(struct booking_page *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; p->bookings && i < p->n; i++)
+        booking_row_close(&p->bookings[i]);
+    free(p->bookings);
     free(p);
 }
 
@@ -35,6 +46,10 @@ struct named_hold *command_named_hold(struct command *c)
         return &c->release.hold;
     case CMD_HOLD_CONFIRM:
         return &c->confirm.hold;
+    case CMD_HOLD_CHANGE:
+        return &c->change.hold;
+    case CMD_BOOKING_CANCEL:
+        return &c->cancel.hold;
     default:
         return NULL;
     }
@@ -59,8 +74,23 @@ void command_close(struct command *c)
     case CMD_SNAPSHOT:
         snapshot_unref(c->snapshot.snapshot);
         break;
+    case CMD_EVENT_CHANGE:
+        event_terms_close(&c->event_change.terms);
+        vec_close(&c->event_change.prices);
+        event_terms_give(c->event_change.after);
+        break;
     case CMD_HOLD_CREATE:
         hold_row_close(&c->create.hold);
+        free(c->create.prices);
+        break;
+    case CMD_HOLD_CHANGE:
+        free(c->change.owned);
+        break;
+    case CMD_BOOKING_CANCEL:
+        booking_row_close(&c->cancel.booking);
+        break;
+    case CMD_BOOKING_LIST:
+        booking_page_free(c->booking_list.page);
         break;
     case CMD_HOLD_GET:
         hold_row_close(&c->hold_get.row);
@@ -97,10 +127,18 @@ static enum verdict decide(struct command *c, struct decision *d)
     case CMD_SEATS_BLOCK:
     case CMD_SEATS_UNBLOCK:
         return decide_block(d, c->event, &c->block);
+    case CMD_HOLD_CHANGE:
+        return decide_change(d, c->event, &c->change);
+    case CMD_BOOKING_CANCEL:
+        return decide_cancel(d, c->event, &c->cancel);
     case CMD_EVENT_OPEN:
-        return decide_sale(d, c->event, EVENT_OPEN);
+        return decide_status(d, c->event, EVENT_OPEN);
     case CMD_EVENT_CLOSE:
-        return decide_sale(d, c->event, EVENT_CLOSED);
+        return decide_status(d, c->event, EVENT_CLOSED);
+    case CMD_EVENT_ARCHIVE:
+        return decide_status(d, c->event, EVENT_ARCHIVED);
+    case CMD_EVENT_CHANGE:
+        return decide_terms(d, c->event, &c->event_change);
     case CMD_EVENT_CREATE:
     case CMD_KEY_CHECK:
         return VERDICT_KEY_UNUSED;

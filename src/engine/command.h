@@ -7,6 +7,7 @@
 #define HF_ENGINE_COMMAND_H
 
 #include "base/pending.h"
+#include "ledger/ledger.h"
 #include "model/verdict.h"
 #include "rules/operations.h"
 
@@ -16,28 +17,33 @@ struct snapshot;
 /* Beside each kind: the thread that carries it out, and its member of the union. */
 enum command_kind {
     CMD_NONE,
-    CMD_EVENT_CREATE,  /* worker: event_create */
-    CMD_EVENT_LOAD,    /* loader: none, so that what a handler has put there already survives.  In:
-                          event_key; out: event, or VERDICT_NO_SUCH_EVENT */
-    CMD_EVENT_LIST,    /* loader: event_list */
-    CMD_EVENT_OPEN,    /* worker: none */
-    CMD_EVENT_CLOSE,   /* worker: none */
-    CMD_SEATS_BLOCK,   /* worker: block */
-    CMD_SEATS_UNBLOCK, /* worker: block */
-    CMD_SEAT_GET,      /* the reader of long reads: seat_get */
-    CMD_SNAPSHOT,      /* drawer: snapshot */
-    CMD_HOLD_CREATE,   /* worker: create */
-    CMD_HOLD_GET,      /* reader: hold_get */
-    CMD_HOLD_LIST,     /* the reader of long reads: hold_list */
-    CMD_HOLD_RENEW,    /* worker: renew */
-    CMD_HOLD_RELEASE,  /* worker: release */
-    CMD_HOLD_EVICT,    /* worker: release */
-    CMD_HOLD_CONFIRM,  /* worker: confirm */
-    CMD_BOOKING_GET,   /* reader: booking_get */
-    CMD_KEY_CHECK,     /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
-    CMD_AUDIT_LIST,    /* the reader of long reads: audit_list */
-    CMD_FOLLOW,        /* worker: none.  The engine's own: others have changed the event */
-    CMD_COMPARE,       /* worker: compare.  The engine's own: the reconciler waits for it */
+    CMD_EVENT_CREATE,   /* worker: event_create */
+    CMD_EVENT_LOAD,     /* loader: none, so that what a handler has put there already survives.  In:
+                           event_key; out: event, or VERDICT_NO_SUCH_EVENT */
+    CMD_EVENT_LIST,     /* loader: event_list */
+    CMD_EVENT_OPEN,     /* worker: none */
+    CMD_EVENT_CLOSE,    /* worker: none */
+    CMD_EVENT_ARCHIVE,  /* worker: none */
+    CMD_EVENT_CHANGE,   /* worker: event_change */
+    CMD_SEATS_BLOCK,    /* worker: block */
+    CMD_SEATS_UNBLOCK,  /* worker: block */
+    CMD_SEAT_GET,       /* the reader of long reads: seat_get */
+    CMD_SNAPSHOT,       /* drawer: snapshot */
+    CMD_HOLD_CREATE,    /* worker: create */
+    CMD_HOLD_GET,       /* reader: hold_get */
+    CMD_HOLD_LIST,      /* the reader of long reads: hold_list */
+    CMD_HOLD_RENEW,     /* worker: renew */
+    CMD_HOLD_CHANGE,    /* worker: change */
+    CMD_HOLD_RELEASE,   /* worker: release */
+    CMD_HOLD_EVICT,     /* worker: release */
+    CMD_HOLD_CONFIRM,   /* worker: confirm */
+    CMD_BOOKING_GET,    /* reader: booking_get */
+    CMD_BOOKING_LIST,   /* the reader of long reads: booking_list */
+    CMD_BOOKING_CANCEL, /* worker: cancel */
+    CMD_KEY_CHECK,  /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
+    CMD_AUDIT_LIST, /* the reader of long reads: audit_list */
+    CMD_FOLLOW,     /* worker: none.  The engine's own: others have changed the event */
+    CMD_COMPARE,    /* worker: compare.  The engine's own: the reconciler waits for it */
 };
 
 #define SEATS_INLINE 16 /* requests for at most this many seats need no memory of their own */
@@ -56,11 +62,21 @@ struct hold_page {
     size_t limit;            /* in */
     int64_t before;          /* in: the key of the last hold of the page before; 0: first page */
     enum hold_status status; /* in; HOLD_NONE: any */
+    const char *owner;       /* in, borrowed; NULL: any */
     size_t n;
     bool more;
     struct hold_row *holds; /* out */
 };
 void hold_page_free(struct hold_page *p); /* accepts NULL; frees the rows too */
+
+/* GET /v1/bookings: newest first within an event, and the events from the newest on. */
+struct booking_page {
+    struct bookings_query query; /* in; its limit is that of the page */
+    size_t n;
+    bool more;
+    struct booking_row *bookings; /* out */
+};
+void booking_page_free(struct booking_page *p); /* accepts NULL; frees the rows too */
 
 /* GET /v1/audit: oldest first. */
 struct audit_page {
@@ -90,8 +106,9 @@ struct command {
     bool internal;          /* made by the engine for itself: freed when it is done */
     struct command *next;   /* the engine's, while the command is lent */
     struct pending pending; /* pending_done is called when the command has been carried out */
-    struct event *event; /* loaded; NULL for EVENT_CREATE, EVENT_LOAD, EVENT_LIST and KEY_CHECK */
-    int64_t event_key;   /* EVENT_LOAD */
+    struct event *event;    /* loaded; NULL for EVENT_CREATE, EVENT_LOAD, EVENT_LIST, BOOKING_LIST
+                               and KEY_CHECK */
+    int64_t event_key;      /* EVENT_LOAD */
     struct idempotency key;
     enum verdict verdict;
     struct hf_err err; /* the reason, where the verdict is a failure */
@@ -124,12 +141,18 @@ struct command {
             struct hold_page *page; /* hold_page_free by the owner */
         } hold_list;
         struct hold_renew renew;
+        struct hold_change change;
+        struct event_change event_change;
         struct hold_release release;
         struct hold_confirm confirm;
         struct {
             struct id id;           /* in */
             struct booking_row row; /* out */
         } booking_get;
+        struct booking_cancel cancel;
+        struct {
+            struct booking_page *page; /* booking_page_free by the owner */
+        } booking_list;
         struct {
             struct audit_page *page; /* audit_page_free by the owner */
         } audit_list;

@@ -94,12 +94,20 @@ static bool is_taken(const struct event *event, struct hold_create *op, int64_t 
     return certain;
 }
 
+/* Is the event plainly on sale?  If it is not, the worker says why. */
+static bool is_on_sale(const struct event *e, int64_t now)
+{
+    int64_t opens_at = atomic_load_explicit(&e->sales_open_at, memory_order_relaxed);
+    int64_t closes_at = atomic_load_explicit(&e->sales_close_at, memory_order_relaxed);
+    return atomic_load_explicit(&e->status, memory_order_relaxed) == EVENT_OPEN &&
+           now >= opens_at && (!closes_at || now < closes_at);
+}
+
 bool engine_refuse(struct engine *e, struct command *c)
 {
     struct hold_create *op = &c->create;
     int64_t now = c->now = engine_now_ms(e);
-    if (!is_fresh(e, c->event, now) ||
-        atomic_load_explicit(&c->event->status, memory_order_relaxed) == EVENT_CLOSED)
+    if (op->channel || op->resume || !is_fresh(e, c->event, now) || !is_on_sale(c->event, now))
         return false;
     if ((op->n_areas || op->best.quantity) && is_sold_out(e, c->event, op, now) &&
         !engine_key_maybe(e, &c->key)) {
@@ -127,6 +135,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
     case CMD_BOOKING_GET:
         return lane_put(&e->read, c);
     case CMD_HOLD_LIST:
+    case CMD_BOOKING_LIST:
     case CMD_AUDIT_LIST:
     case CMD_SEAT_GET:
         return lane_put(&e->search, c);

@@ -6,15 +6,22 @@
 #include <stdlib.h>
 
 #include "engine/state.h"
+#include "rules/catch_up.h"
 
-static void on_seat(void *ctx, uint32_t index, enum seat_status status, int64_t hold)
+static void on_seat(void *ctx, uint32_t index, const struct seat_row *row)
 {
-    event_load_seat(ctx, index, status, hold);
+    event_load_seat(ctx, index, row->status, row->hold);
+    event_load_channel(ctx, index, row->channel);
 }
 
-static void on_area(void *ctx, uint32_t index, int64_t held, int64_t booked)
+static void on_area(void *ctx, uint32_t index, const struct area_row *row)
 {
-    event_load_area(ctx, index, held, booked);
+    event_load_area(ctx, index, row->held, row->booked, row->blocks);
+}
+
+static void on_owner(void *ctx, const char *owner, size_t len, uint32_t places)
+{
+    event_load_owner(ctx, owner_hash(ctx, owner, len), places);
 }
 
 static void on_hold(void *ctx, const struct hold_row *row) { event_load_hold(ctx, row); }
@@ -38,6 +45,9 @@ static enum hf_status load_state(struct ledger *l, struct event *e, int64_t seq,
         (status = ledger_heads_read(l, key, e->def->n_seats, on_head, e, &heads_seq, err)) != HF_OK)
         return status;
     e->heads_due = seq - heads_seq > heads_lag_max(e);
+    if (e->terms->max_per_owner &&
+        (status = ledger_owners_booked(l, key, on_owner, e, err)) != HF_OK)
+        return status;
     return ledger_holds_active(l, key, on_hold, e, err);
 }
 
@@ -66,6 +76,29 @@ static enum hf_status load_event(struct ledger *l, int64_t key, struct event **r
     return HF_OK;
 }
 
+static enum hf_status load_terms(struct ledger *l, struct event *e, struct hf_err *err)
+{
+    struct event_terms terms;
+    enum hf_status status = ledger_terms_read(l, e->def->id.key, &terms, err);
+    if (status == HF_OK)
+        event_set_terms(e, event_terms_new(&terms));
+    return status;
+}
+
+enum hf_status load_since(struct ledger *l, struct view *view, struct event *e,
+                          const struct log_since *since, struct hf_err *err)
+{
+    bool limits_before = e->terms->max_per_owner > 0;
+    if (catch_up_changes_terms(e, since)) {
+        enum hf_status status = load_terms(l, e, err);
+        if (status != HF_OK)
+            return status;
+    }
+    bool limits_now = e->terms->max_per_owner > 0; /* what owners have booked is not counted yet */
+    e->stale |= (limits_now && !limits_before) || !catch_up(view, e, since);
+    return HF_OK;
+}
+
 enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, struct hf_err *err)
 {
     struct clock_row clock = {.event = e->def->id.key};
@@ -73,6 +106,8 @@ enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, 
     e->stale = true;
     view_forget(view, e);
     enum hf_status status = ledger_lock(l, &clock, 1, &now, err);
+    if (status == HF_OK)
+        status = load_terms(l, e, err);
     if (status != HF_OK)
         return status;
     status = load_state(l, e, clock.seq, err);

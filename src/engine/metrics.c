@@ -54,6 +54,8 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool 
                                          "Sales the unique key of sold seats refused");
     em->bookings_confirmed = metrics_counter(m, "holdfast_bookings_total", "status=\"confirmed\"",
                                              "Bookings, by status reached");
+    em->bookings_cancelled = metrics_counter(m, "holdfast_bookings_total", "status=\"cancelled\"",
+                                             "Bookings, by status reached");
     em->batch_commands = metrics_histogram(m, "holdfast_batch_commands", "Commands in a batch", 1,
                                            histogram_sizes, histogram_sizes_len);
     em->commit_seconds = metrics_histogram(m, "holdfast_commit_seconds", "Time of a COMMIT", 1e-6,
@@ -113,6 +115,9 @@ void engine_metrics_answered(const struct engine_metrics *em, const struct comma
             counter_add(em->bookings_confirmed, 1);
         else if (c->verdict == VERDICT_SEAT_SOLD)
             counter_add(em->sale_conflicts, 1);
+        break;
+    case CMD_BOOKING_CANCEL:
+        counter_add(em->bookings_cancelled, verdict_is_success(c->verdict));
         break;
     default:
         break;

@@ -32,7 +32,8 @@ struct engine_metrics {
     struct counter *gate_errors, *conflicts, *repairs[REPAIRS];
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
     struct gauge *holds_active, *queue_depth;
-    struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed;
+    struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed,
+        *bookings_cancelled;
     struct counter *renewals_ok, *renewals_refused;
     struct gauge *ledger_bytes, *keys, *keys_bytes;         /* set by the keeper */
     struct gauge *log_bytes, *disk_bytes, *disk_free_bytes; /* likewise; NULL on a shared ledger */

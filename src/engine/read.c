@@ -3,6 +3,7 @@
 #include "engine/read.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/state.h"
 
@@ -63,12 +64,28 @@ static enum verdict read_holds(struct ledger *l, const struct event *e, struct h
                                       .before = p->before,
                                       .status = p->status,
                                       .now = now,
+                                      .owner = p->owner,
+                                      .owner_len = p->owner ? strlen(p->owner) : 0,
                                       .limit = p->limit + 1};
     enum hf_status status = read_holds_page(l, &query, p, err);
     if (status != HF_OK)
         return verdict_of(status);
     for (size_t i = 0; i < p->n; i++)
         p->holds[i].status = status_at(&p->holds[i], now);
+    return VERDICT_OK;
+}
+
+static enum verdict read_bookings(struct ledger *l, struct booking_page *p, struct hf_err *err)
+{
+    struct bookings_query query = p->query;
+    query.limit++;
+    p->bookings = hf_alloc(query.limit * sizeof *p->bookings);
+    enum hf_status status = ledger_bookings_list(l, &query, p->bookings, &p->n, err);
+    if (status != HF_OK)
+        return verdict_of(status);
+    p->more = p->n > p->query.limit;
+    if (p->more)
+        booking_row_close(&p->bookings[--p->n]);
     return VERDICT_OK;
 }
 
@@ -179,6 +196,8 @@ static enum verdict read_one(struct ledger *l, struct command *c)
         return read_booking(l, &c->booking_get.id, &c->booking_get.row, &c->err);
     case CMD_HOLD_LIST:
         return read_holds(l, c->event, c->hold_list.page, c->now, &c->err);
+    case CMD_BOOKING_LIST:
+        return read_bookings(l, c->booking_list.page, &c->err);
     case CMD_AUDIT_LIST:
         return read_audit(l, c->event, c->audit_list.page, &c->err);
     case CMD_SEAT_GET:

@@ -15,7 +15,6 @@
 #include "engine/load.h"
 #include "engine/reconcile.h"
 #include "engine/reconcile_state.h"
-#include "rules/catch_up.h"
 
 #define EVERY_MS 30000
 #define PING_EVERY_MS 500
@@ -55,25 +54,39 @@ struct slice {
     bool same;           /* no difference so far */
 };
 
+/* Notes the hold of a held seat, once for neighbours of the same hold. */
+static void note_hold(struct slice *s, int64_t hold)
+{
+    if (!s->holds.n || s->holds.v[s->holds.n - 1] != hold)
+        *vec_push(&s->holds) = hold;
+}
+
 /* The ledger lists only the seats that have a row: those before `until` are available or held. */
 static void compare_others(struct slice *s, uint32_t until)
 {
     for (; s->next < until; s->next++) {
-        enum seat_status status = (enum seat_status)s->event->seats[s->next].status;
+        const struct seat *seat = &s->event->seats[s->next];
+        enum seat_status status = (enum seat_status)seat->status;
         int64_t hold = seat_hold(s->event, s->next);
-        s->same &= !seat_has_row(status);
-        if (status == SEAT_HELD && (!s->holds.n || s->holds.v[s->holds.n - 1] != hold))
-            *vec_push(&s->holds) = hold;
+        s->same &= seat_row_status(status, seat->channel) == SEAT_AVAILABLE && !seat->channel;
+        if (status == SEAT_HELD)
+            note_hold(s, hold);
     }
 }
 
-static void compare_seat(void *ctx, uint32_t index, enum seat_status status, int64_t hold)
+static void compare_seat(void *ctx, uint32_t index, const struct seat_row *row)
 {
     struct slice *s = ctx;
     if (index > s->last || index < s->next)
         return;
     compare_others(s, index);
-    s->same &= s->event->seats[index].status == status && seat_hold(s->event, index) == hold;
+    const struct seat *seat = &s->event->seats[index];
+    enum seat_status status = (enum seat_status)seat->status;
+    int64_t hold = seat_hold(s->event, index);
+    s->same &= seat_row_status(status, seat->channel) == row->status &&
+               seat->channel == row->channel && (status == SEAT_BOOKED ? hold : 0) == row->hold;
+    if (status == SEAT_HELD)
+        note_hold(s, hold);
     s->next = index + 1;
 }
 
@@ -83,15 +96,23 @@ static void compare_hold(void *ctx, size_t i, const struct hold_row *row)
     struct slice *s = ctx;
     const struct hold *h = view_hold(s->view, s->holds.v[i]);
     s->same &= h && row->id.key == h->key && row->status == HOLD_ACTIVE && row->fence == h->fence &&
-               row->expires_at == h->expires_at && row->n_seats == h->n_seats &&
+               row->expires_at == h->expires_at && row->channel == h->channel &&
+               row->n_seats == h->n_seats &&
                memcmp(row->seats, h->seats, h->n_seats * sizeof *h->seats) == 0;
 }
 
-static void compare_area(void *ctx, uint32_t index, int64_t held, int64_t booked)
+static bool same_blocks(const struct area_blocks *a, const struct area_blocks *b)
+{
+    return a->list.n == b->list.n &&
+           (!a->list.n || memcmp(a->list.v, b->list.v, a->list.n * sizeof *a->list.v) == 0);
+}
+
+static void compare_area(void *ctx, uint32_t index, const struct area_row *row)
 {
     struct slice *s = ctx;
-    s->same &= index < s->event->def->areas.n && s->event->areas[index].held == held &&
-               s->event->areas[index].booked == booked;
+    const struct area *area = &s->event->areas[index];
+    s->same &= index < s->event->def->areas.n && area->held == row->held &&
+               area->booked == row->booked && same_blocks(&area->blocks, row->blocks);
 }
 
 static enum hf_status compare_seats(struct ledger *l, struct slice *s, uint32_t end,
@@ -146,7 +167,9 @@ static enum hf_status compare(struct worker *w, struct command *c, struct hf_err
     if (status != HF_OK)
         return status;
     if (!e->stale)
-        e->stale = !catch_up(w->view, e, &w->read.since);
+        status = load_since(w->ledger, w->view, e, &w->read.since, err);
+    if (status != HF_OK)
+        return status;
     if (e->stale || e->clock.seq != w->read.clocks.v[0].seq)
         return HF_OK; /* the next batch loads the event again */
     status = compare_slice(w, e, c->compare.first, &same, err);

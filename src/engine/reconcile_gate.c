@@ -281,15 +281,18 @@ static bool undo_ended(struct round *round, struct hf_err *err)
 
 struct area_now {
     uint32_t area;
-    int64_t held, booked;
+    int64_t used; /* places that are held, booked or blocked */
     bool found;
 };
 
-static void on_area(void *ctx, uint32_t index, int64_t held, int64_t booked)
+static void on_area(void *ctx, uint32_t index, const struct area_row *row)
 {
     struct area_now *a = ctx;
+    int64_t used = row->held + row->booked;
+    for (size_t i = 0; i < row->blocks->list.n; i++)
+        used += row->blocks->list.v[i].places;
     if (index == a->area)
-        *a = (struct area_now){index, held, booked, true};
+        *a = (struct area_now){index, used, true};
 }
 
 /* A count is wrong if its area does not exist, if the event has not reached its seq, or if the
@@ -308,8 +311,7 @@ static enum hf_status judge_count(struct ledger *l, const struct gate_count *c, 
         status = ledger_event_state(l, c->event, &open, on_area, &now, err);
     ledger_rollback(l);
     *ret_wrong = !def || !now.found || c->seq > clock.seq ||
-                 (c->seq == clock.seq &&
-                  c->available != def->areas.v[c->area].capacity - now.held - now.booked);
+                 (c->seq == clock.seq && c->available != def->areas.v[c->area].capacity - now.used);
     event_def_free(def);
     return status;
 }

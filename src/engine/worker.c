@@ -10,7 +10,6 @@
 #include "engine/load.h"
 #include "engine/reconcile.h"
 #include "engine/state.h"
-#include "rules/catch_up.h"
 
 #define SWEEP_EVERY_US 60000000 /* asks the ledger for due holds that the heap has missed */
 #define SWEEP_AGAIN_US 100000   /* while there are more */
@@ -149,7 +148,8 @@ static void follow(struct worker *w, struct event *const *events, size_t n)
     if (!n || ledger_follow(w->ledger, &w->read, &err) != HF_OK)
         return; /* the follower's next comparison asks again */
     for (size_t i = 0; i < n; i++) {
-        events[i]->stale |= !catch_up(w->view, events[i], &w->read.since);
+        if (load_since(w->ledger, w->view, events[i], &w->read.since, &err) != HF_OK)
+            return;
         if (!events[i]->stale)
             atomic_store_explicit(&events[i]->confirmed_ms, before_ms, memory_order_relaxed);
     }

@@ -52,7 +52,9 @@ static step_fn handler(const struct route *route, const char *method)
 {
     switch (method[0]) {
     case 'P':
-        return strcmp(method, "POST") == 0 ? route->post : NULL;
+        return strcmp(method, "POST") == 0    ? route->post
+               : strcmp(method, "PATCH") == 0 ? route->patch
+                                              : NULL;
     case 'G':
         return strcmp(method, "GET") == 0 ? route->get : NULL;
     case 'H':
@@ -66,9 +68,10 @@ static step_fn handler(const struct route *route, const char *method)
 
 static enum scope scope_needed(const struct route *route, step_fn step)
 {
-    enum scope scope = step == route->get    ? route->get_scope
-                       : step == route->post ? route->post_scope
-                                             : route->del_scope;
+    enum scope scope = step == route->get     ? route->get_scope
+                       : step == route->post  ? route->post_scope
+                       : step == route->patch ? route->patch_scope
+                                              : route->del_scope;
     return scope == SCOPE_UNSET ? SCOPE_ADMIN : scope;
 }
 

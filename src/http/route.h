@@ -13,8 +13,8 @@
 struct route {
     const char *path;  /* `*` stands for one segment; logs name the route by this text */
     const char *allow; /* the methods that have a handler, for the header Allow */
-    step_fn get, post, del;
-    enum scope get_scope, post_scope, del_scope; /* the lowest scope that may; see access.h */
+    step_fn get, post, patch, del;
+    enum scope get_scope, post_scope, patch_scope, del_scope; /* the lowest scope that may */
     const char *const *query; /* names of the query parameters of GET, up to NULL; NULL: none */
     size_t post_max;          /* limit of a POST's body; 0: BODY_MAX */
     bool no_store;            /* no cache may keep the answers */

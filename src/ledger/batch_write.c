@@ -22,13 +22,22 @@ static void put_clocks(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
-/* Seats that lose their row, and those that get one.  A seat that has a row before and after the
- * batch changed in between, and both happens to it. */
+/* The status in the seat's row before the batch, and after it; SEAT_AVAILABLE: there is none, or
+ * the batch leaves the row alone.  A row that is there before and after is replaced. */
+static enum seat_status row_before(const struct seat_write *w)
+{
+    return w->row_changes ? seat_row_status(w->from, w->channel_before) : SEAT_AVAILABLE;
+}
+static enum seat_status row_after(const struct seat_write *w)
+{
+    return w->row_changes ? seat_row_status(w->to, w->channel) : SEAT_AVAILABLE;
+}
+
 static size_t count_rows(const struct ledger_batch *b, bool before)
 {
     size_t n = 0;
     for (size_t i = 0; i < b->seats.n; i++)
-        n += seat_has_row(before ? b->seats.v[i].from : b->seats.v[i].to);
+        n += (before ? row_before(&b->seats.v[i]) : row_after(&b->seats.v[i])) != SEAT_AVAILABLE;
     return n;
 }
 
@@ -36,11 +45,11 @@ static void put_seats_before(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *w = &b->seats.v[i];
-        if (!seat_has_row(w->from))
+        if (row_before(w) == SEAT_AVAILABLE)
             continue;
         ledger_arg_int(l, w->seat);
-        ledger_arg_int(l, w->from);
-        ledger_arg_int(l, w->hold_before);
+        ledger_arg_int(l, row_before(w));
+        ledger_arg_int(l, w->from == SEAT_BOOKED ? w->hold_before : 0);
     }
 }
 
@@ -48,12 +57,13 @@ static void put_seats_after(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *w = &b->seats.v[i];
-        if (!seat_has_row(w->to))
+        if (row_after(w) == SEAT_AVAILABLE)
             continue;
         ledger_arg_int(l, w->seat);
-        ledger_arg_int(l, w->to);
-        ledger_arg_int(l, w->hold);
-        ledger_arg_int(l, w->fence);
+        ledger_arg_int(l, row_after(w));
+        ledger_arg_int(l, w->to == SEAT_BOOKED ? w->hold : 0);
+        ledger_arg_int(l, w->row_fence);
+        ledger_arg_int(l, w->channel);
     }
 }
 
@@ -76,16 +86,87 @@ static void put_events(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
+static size_t count_terms(const struct ledger_batch *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->events.n; i++)
+        n += b->events.v[i].terms != NULL;
+    return n;
+}
+
+static void put_terms(struct ledger *l, const struct ledger_batch *b)
+{
+    l->text.len = 0;
+    for (size_t i = 0; i < b->events.n; i++)
+        if (b->events.v[i].terms)
+            buf_reserve(&l->text, l->text.cap + terms_text_max(b->events.v[i].terms));
+    for (size_t i = 0; i < b->events.n; i++)
+        if (b->events.v[i].terms) {
+            ledger_arg_int(l, b->events.v[i].event);
+            ledger_terms_args(l, b->events.v[i].terms);
+        }
+}
+
+/* Prices are written for every section and area of an event whose terms change. */
+static size_t count_prices(const struct ledger_batch *b, bool areas)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->events.n; i++)
+        if (b->events.v[i].terms)
+            n += areas ? b->events.v[i].terms->prices.n - b->events.v[i].n_sections
+                       : b->events.v[i].n_sections;
+    return n;
+}
+
+static void put_prices(struct ledger *l, const struct ledger_batch *b, bool areas)
+{
+    for (size_t i = 0; i < b->events.n; i++) {
+        const struct event_write *w = &b->events.v[i];
+        size_t first = areas ? w->n_sections : 0;
+        size_t end = !w->terms ? first : areas ? w->terms->prices.n : w->n_sections;
+        for (size_t p = first; p < end; p++) {
+            ledger_arg_int(l, w->event);
+            ledger_arg_int(l, (int64_t)(p - first));
+            ledger_arg_int(l, w->terms->prices.v[p]);
+        }
+    }
+}
+
+static void put_section_prices(struct ledger *l, const struct ledger_batch *b)
+{
+    put_prices(l, b, false);
+}
+static void put_area_prices(struct ledger *l, const struct ledger_batch *b)
+{
+    put_prices(l, b, true);
+}
+
+/* Room was reserved by the caller. */
+static struct db_value blocks_arg(struct ledger *l, const struct area_blocks *blocks)
+{
+    size_t start = l->text.len;
+    block_list_write(blocks, &l->text);
+    return db_text(l->text.data + start, l->text.len - start);
+}
+
 static void put_areas(struct ledger *l, const struct ledger_batch *b)
 {
+    size_t room = 0;
+    for (size_t i = 0; i < b->areas.n; i++)
+        room += BLOCK_LIST_MAX(b->areas.v[i].blocks_before.list.n) +
+                BLOCK_LIST_MAX(b->areas.v[i].blocks->list.n);
+    l->text.len = 0;
+    buf_reserve(&l->text, room);
     for (size_t i = 0; i < b->areas.n; i++) {
         const struct area_write *w = &b->areas.v[i];
         ledger_arg_int(l, w->event);
         ledger_arg_int(l, w->area);
         ledger_arg_int(l, w->held_before);
         ledger_arg_int(l, w->booked_before);
+        ledger_arg(l, blocks_arg(l, &w->blocks_before));
         ledger_arg_int(l, w->held);
         ledger_arg_int(l, w->booked);
+        ledger_arg(l, blocks_arg(l, w->blocks));
     }
 }
 
@@ -98,12 +179,33 @@ static struct db_value numbers_arg(struct ledger *l, const uint32_t *numbers, ui
     return db_text(l->text.data + start, l->text.len - start);
 }
 
+static struct db_value areas_arg(struct ledger *l, const struct area_claim *areas, uint32_t n)
+{
+    return n ? numbers_arg(l, (const uint32_t *)areas, n * 2) : db_text(NULL, 0);
+}
+
+static struct db_value prices_arg(struct ledger *l, const struct price_run *runs, uint32_t n)
+{
+    size_t start = l->text.len;
+    if (!n)
+        return db_text(NULL, 0);
+    price_list_write(runs, n, &l->text);
+    return db_text(l->text.data + start, l->text.len - start);
+}
+
 /* A number below EVENT_SEATS_MAX and its comma take at most 8 bytes, a list's brackets 2. */
+static size_t lists_room(uint32_t n_seats, uint32_t n_areas, uint32_t n_prices)
+{
+    return ((size_t)n_seats + (size_t)n_areas * 2) * 8 + 4 + PRICE_LIST_MAX(n_prices);
+}
+
 static void reserve_lists(struct ledger *l, const struct ledger_batch *b)
 {
     size_t room = 0;
-    for (size_t i = 0; i < b->holds_new.n; i++)
-        room += ((size_t)b->holds_new.v[i].n_seats + b->holds_new.v[i].n_areas * 2) * 8 + 4;
+    for (size_t i = 0; i < b->holds_new.n; i++) {
+        const struct hold_row *h = &b->holds_new.v[i];
+        room += lists_room(h->n_seats, h->n_areas, h->n_prices);
+    }
     l->text.len = 0;
     buf_reserve(&l->text, room);
 }
@@ -122,13 +224,34 @@ static void put_holds_new(struct ledger *l, const struct ledger_batch *b)
         ledger_arg(l, db_text(h->owner, h->owner_len));
         ledger_arg(l, db_text(h->metadata, h->metadata_len));
         ledger_arg(l, numbers_arg(l, h->seats, h->n_seats));
-        ledger_arg(l, h->n_areas ? numbers_arg(l, (const uint32_t *)h->areas, h->n_areas * 2)
-                                 : db_text(NULL, 0));
+        ledger_arg(l, areas_arg(l, h->areas, h->n_areas));
         ledger_arg_int(l, h->created_at);
         ledger_arg_int(l, h->expires_at);
         ledger_arg_int(l, h->max_expires_at);
         ledger_arg_int(l, (int64_t)h->client);
         ledger_arg_int(l, h->last_seq);
+        ledger_arg(l, prices_arg(l, h->prices, h->n_prices));
+        ledger_arg_int(l, h->channel);
+    }
+}
+
+static void put_places(struct ledger *l, const struct ledger_batch *b)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < b->places.n; i++) {
+        const struct hold_places_write *w = &b->places.v[i];
+        room += lists_room(w->n_seats, w->n_areas, w->n_prices);
+    }
+    l->text.len = 0;
+    buf_reserve(&l->text, room);
+    for (size_t i = 0; i < b->places.n; i++) {
+        const struct hold_places_write *w = &b->places.v[i];
+        ledger_arg_int(l, w->hold);
+        ledger_arg_int(l, w->fence);
+        ledger_arg_int(l, w->amount);
+        ledger_arg(l, numbers_arg(l, w->seats, w->n_seats));
+        ledger_arg(l, areas_arg(l, w->areas, w->n_areas));
+        ledger_arg(l, prices_arg(l, w->prices, w->n_prices));
     }
 }
 
@@ -146,10 +269,10 @@ static void put_holds(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
-static void put_bookings(struct ledger *l, const struct ledger_batch *b)
+static void put_bookings_new(struct ledger *l, const struct ledger_batch *b)
 {
-    for (size_t i = 0; i < b->bookings.n; i++) {
-        const struct booking_row *k = &b->bookings.v[i];
+    for (size_t i = 0; i < b->bookings_new.n; i++) {
+        const struct booking_row *k = &b->bookings_new.v[i];
         ledger_arg_int(l, k->id.key);
         ledger_arg(l, db_bytes(k->id.secret, ID_SECRET_SIZE));
         ledger_arg_int(l, k->event);
@@ -161,11 +284,31 @@ static void put_bookings(struct ledger *l, const struct ledger_batch *b)
     }
 }
 
+static void put_bookings(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->bookings.n; i++) {
+        const struct booking_write *w = &b->bookings.v[i];
+        ledger_arg_int(l, w->booking);
+        ledger_arg_int(l, w->from);
+        ledger_arg_int(l, w->to);
+        ledger_arg_int(l, w->cancelled_at);
+        ledger_arg(l, db_text(w->reason, w->reason_len));
+    }
+}
+
 static void put_sales(struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->sales.n; i++) {
         ledger_arg_int(l, b->sales.v[i].seat);
         ledger_arg_int(l, b->sales.v[i].booking);
+    }
+}
+
+static void put_sales_undone(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->sales_undone.n; i++) {
+        ledger_arg_int(l, b->sales_undone.v[i].seat);
+        ledger_arg_int(l, b->sales_undone.v[i].booking);
     }
 }
 
@@ -196,6 +339,7 @@ static void put_keys(struct ledger *l, const struct ledger_batch *b)
         ledger_arg_int(l, k->answer_code);
         ledger_arg(l, db_text(k->answer, k->answer_len));
         ledger_arg_int(l, k->created_at);
+        ledger_arg_int(l, k->hold);
     }
 }
 
@@ -226,12 +370,18 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"event_clock", ST_CLOCK_WRITE, put_clocks, b->clocks.n},
         {"idempotency", ST_KEY_INSERT, put_keys, b->keys.n},
         {"events", ST_EVENT_WRITE, put_events, b->events.n},
+        {"events", ST_TERMS_WRITE, put_terms, count_terms(b)},
+        {"sections", ST_SECTION_PRICE, put_section_prices, count_prices(b, false)},
+        {"areas", ST_AREA_PRICE, put_area_prices, count_prices(b, true)},
         {"seats", ST_SEAT_DELETE, put_seats_before, count_rows(b, true)},
         {"seats", ST_SEAT_INSERT, put_seats_after, count_rows(b, false)},
         {"areas", ST_AREA_WRITE, put_areas, b->areas.n},
         {"holds", ST_HOLD_INSERT, put_holds_new, b->holds_new.n},
         {"holds", ST_HOLD_WRITE, put_holds, b->holds.n},
-        {"bookings", ST_BOOKING_INSERT, put_bookings, b->bookings.n},
+        {"holds", ST_HOLD_PLACES, put_places, b->places.n},
+        {"bookings", ST_BOOKING_INSERT, put_bookings_new, b->bookings_new.n},
+        {"bookings", ST_BOOKING_WRITE, put_bookings, b->bookings.n},
+        {"sold_seats", ST_SALE_DELETE, put_sales_undone, b->sales_undone.n},
         {"sold_seats", ST_SALE_INSERT, put_sales, b->sales.n},
         {"log", ST_LOG_INSERT, put_log, count_entries(b)},
         {"seat_heads", ST_HEADS_WRITE, put_heads, b->heads.n},

@@ -4,6 +4,7 @@
 
 #include "ledger/internal.h"
 #include "ledger/layout.h"
+#include "ledger/number_list.h"
 
 /* ---- inserting ---- */
 
@@ -23,7 +24,7 @@ static void put_sections(struct ledger *l, const struct event_def *def)
         ledger_arg_int(l, (int64_t)s);
         ledger_arg(l, db_text(section->name, strlen(section->name)));
         ledger_arg(l, db_text(section->tier, section->tier ? strlen(section->tier) : 0));
-        ledger_arg_int(l, section->price);
+        ledger_arg_int(l, def->terms.prices.v[s]);
         ledger_arg_int(l, section->listed);
         ledger_arg(l, db_text(l->text.data + start, l->text.len - start));
     }
@@ -36,7 +37,7 @@ static void put_areas(struct ledger *l, const struct event_def *def)
         ledger_arg_int(l, def->id.key);
         ledger_arg_int(l, (int64_t)a);
         ledger_arg(l, db_text(area->name, strlen(area->name)));
-        ledger_arg_int(l, area->price);
+        ledger_arg_int(l, def->terms.prices.v[def->sections.n + a]);
         ledger_arg_int(l, area->capacity);
     }
 }
@@ -65,20 +66,52 @@ static enum hf_status next_event(struct ledger *l, int64_t *ret_key, struct hf_e
     return HF_OK;
 }
 
+/* Channels are stored as their names, one per line: a name has no control characters. */
+size_t terms_text_max(const struct event_terms *terms) { return terms->channels.n * NAME_SIZE; }
+
+static struct db_value channels_arg(struct ledger *l, const struct event_terms *terms)
+{
+    size_t start = l->text.len;
+    for (size_t i = 0; i < terms->channels.n; i++) {
+        if (i)
+            buf_char(&l->text, '\n');
+        buf_str(&l->text, terms->channels.v[i]);
+    }
+    return terms->channels.n ? db_text(l->text.data + start, l->text.len - start)
+                             : db_text(NULL, 0);
+}
+
+static struct db_value text_arg(const char *text) { return db_text(text, text ? strlen(text) : 0); }
+
+void ledger_terms_args(struct ledger *l, const struct event_terms *terms)
+{
+    ledger_arg(l, text_arg(terms->name));
+    ledger_arg(l, text_arg(terms->venue));
+    ledger_arg(l, text_arg(terms->metadata));
+    ledger_arg(l, channels_arg(l, terms));
+    ledger_arg_int(l, terms->starts_at);
+    ledger_arg_int(l, terms->sales_open_at);
+    ledger_arg_int(l, terms->sales_close_at);
+    ledger_arg_int(l, terms->hold_ttl_ms);
+    ledger_arg_int(l, terms->hold_max_ms);
+    ledger_arg_int(l, terms->max_per_hold);
+    ledger_arg_int(l, terms->max_per_owner);
+}
+
 static enum hf_status insert_row(struct ledger *l, const struct event_def *def, struct hf_err *err)
 {
-    const struct db_value args[] = {
-        db_int(def->id.key),
-        db_bytes(def->id.secret, ID_SECRET_SIZE),
-        db_text(def->name, strlen(def->name)),
-        db_text(def->currency, strlen(def->currency)),
-        db_int(def->status),
-        db_int(def->hold_ttl_ms),
-        db_int(def->hold_max_ms),
-        db_int(def->max_per_hold),
-        db_int(def->created_at),
-    };
-    return ledger_exec(l, ST_EVENT_INSERT, args, NULL, err);
+    vec_clear(&l->args);
+    l->text.len = 0;
+    buf_reserve(&l->text, terms_text_max(&def->terms));
+    ledger_arg_int(l, def->id.key);
+    ledger_arg(l, db_bytes(def->id.secret, ID_SECRET_SIZE));
+    ledger_arg(l, text_arg(def->currency));
+    ledger_arg_int(l, def->status);
+    ledger_arg_int(l, def->created_at);
+    ledger_terms_args(l, &def->terms);
+    enum hf_status status = ledger_exec(l, ST_EVENT_INSERT, l->args.v, NULL, err);
+    vec_clear(&l->args);
+    return status;
 }
 
 static enum hf_status insert_clock(struct ledger *l, const struct event_def *def,
@@ -162,7 +195,7 @@ static enum hf_status read_sections(struct ledger *l, int64_t event, struct even
         struct section_def *section = vec_push(&def->sections);
         section->name = column_strdup(stmt, 0);
         section->tier = column_strdup(stmt, 1);
-        section->price = db_column_int(stmt, 2);
+        *vec_push(&def->terms.prices) = db_column_int(stmt, 2);
         section->listed = db_column_int(stmt, 3) != 0;
         is_sound &= read_rows(stmt, 4, section);
     }
@@ -207,10 +240,8 @@ static enum hf_status read_areas(struct ledger *l, int64_t event, struct event_d
     while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
         struct area_def *area = vec_push(&def->areas);
         area->name = column_strdup(stmt, 0);
-        area->price = db_column_int(stmt, 1);
+        *vec_push(&def->terms.prices) = db_column_int(stmt, 1);
         area->capacity = db_column_int(stmt, 2);
-        area->held = db_column_int(stmt, 3);
-        area->booked = db_column_int(stmt, 4);
     }
     return status;
 }
@@ -234,6 +265,34 @@ static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_
     return HF_OK;
 }
 
+static void read_channels(struct db_stmt *stmt, int column, struct event_terms *terms)
+{
+    size_t len;
+    const char *at = db_column_data(stmt, column, &len), *end = at ? at + len : NULL;
+    while (at && at < end) {
+        const char *line = memchr(at, '\n', (size_t)(end - at));
+        size_t name_len = (size_t)((line ? line : end) - at);
+        *vec_push(&terms->channels) = hf_strndup(at, name_len);
+        at += name_len + 1;
+    }
+}
+
+/* Everything but the prices, which are columns of sections and areas. */
+static void terms_from_row(struct db_stmt *stmt, struct event_terms *terms)
+{
+    terms->name = column_strdup(stmt, 4);
+    terms->venue = column_strdup(stmt, 5);
+    terms->metadata = column_strdup(stmt, 6);
+    read_channels(stmt, 7, terms);
+    terms->starts_at = db_column_int(stmt, 8);
+    terms->sales_open_at = db_column_int(stmt, 9);
+    terms->sales_close_at = db_column_int(stmt, 10);
+    terms->hold_ttl_ms = db_column_int(stmt, 11);
+    terms->hold_max_ms = db_column_int(stmt, 12);
+    terms->max_per_hold = (int32_t)db_column_int(stmt, 13);
+    terms->max_per_owner = (int32_t)db_column_int(stmt, 14);
+}
+
 static struct event_def *event_from_row(struct db_stmt *stmt, int64_t event)
 {
     size_t len;
@@ -242,14 +301,11 @@ static struct event_def *event_from_row(struct db_stmt *stmt, int64_t event)
     hf_check(len == ID_SECRET_SIZE);
     def->id.key = event;
     memcpy(def->id.secret, secret, len);
-    def->name = column_strdup(stmt, 1);
-    const char *currency = db_column_data(stmt, 2, &len);
+    const char *currency = db_column_data(stmt, 1, &len);
     memcpy(def->currency, currency, len < sizeof def->currency ? len : sizeof def->currency - 1);
-    def->status = (enum event_status)db_column_int(stmt, 3);
-    def->hold_ttl_ms = db_column_int(stmt, 4);
-    def->hold_max_ms = db_column_int(stmt, 5);
-    def->max_per_hold = (int32_t)db_column_int(stmt, 6);
-    def->created_at = db_column_int(stmt, 7);
+    def->status = (enum event_status)db_column_int(stmt, 2);
+    def->created_at = db_column_int(stmt, 3);
+    terms_from_row(stmt, &def->terms);
     return def;
 }
 
@@ -287,32 +343,87 @@ enum hf_status ledger_event_read(struct ledger *l, int64_t event, struct event_d
     return HF_OK;
 }
 
+/* Reads the places of an area that are blocked.  Returns false if the column is damaged. */
+static bool read_blocks(struct db_stmt *stmt, int column, struct area_blocks *ret)
+{
+    size_t len;
+    const char *text = db_column_data(stmt, column, &len);
+    return text && block_list_parse(text, len, ret);
+}
+
 enum hf_status ledger_event_state(struct ledger *l, int64_t event, enum event_status *ret_status,
-                                  void (*area)(void *ctx, uint32_t index, int64_t held,
-                                               int64_t booked),
+                                  void (*area)(void *ctx, uint32_t index,
+                                               const struct area_row *row),
                                   void *ctx, struct hf_err *err)
 {
     struct db_stmt *stmt;
     const struct db_value args[] = {db_int(event)};
+    bool is_row, is_sound = true;
+    enum hf_status status = query_event(l, event, &stmt, &is_row, err);
+    if (status != HF_OK)
+        return status;
+    if (!is_row)
+        return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "there is no event %lld", (long long)event);
+    *ret_status = (enum event_status)db_column_int(stmt, 2);
+    stmt->driver->finish(stmt);
+    status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    for (uint32_t i = 0; (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row; i++) {
+        struct area_blocks blocks = {0};
+        const struct area_row row = {
+            .held = db_column_int(stmt, 3), .booked = db_column_int(stmt, 4), .blocks = &blocks};
+        if (read_blocks(stmt, 5, &blocks))
+            area(ctx, i, &row);
+        else
+            is_sound = false;
+        vec_close(&blocks.list);
+    }
+    if (status == HF_OK && !is_sound)
+        return hf_err_set(err, HF_INTERNAL, "event %lld has a damaged area", (long long)event);
+    return status;
+}
+
+/* Reads a column of prices, of sections or areas. */
+static enum hf_status read_prices(struct ledger *l, enum statement which, int column, int64_t event,
+                                  struct event_terms *terms, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(event)};
+    bool is_row;
+    enum hf_status status = ledger_query(l, which, args, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
+        *vec_push(&terms->prices) = db_column_int(stmt, column);
+    return status;
+}
+
+enum hf_status ledger_terms_read(struct ledger *l, int64_t event, struct event_terms *ret,
+                                 struct hf_err *err)
+{
+    struct event_terms terms = {0};
+    struct db_stmt *stmt;
     bool is_row;
     enum hf_status status = query_event(l, event, &stmt, &is_row, err);
     if (status != HF_OK)
         return status;
     if (!is_row)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "there is no event %lld", (long long)event);
-    *ret_status = (enum event_status)db_column_int(stmt, 3);
+    terms_from_row(stmt, &terms);
     stmt->driver->finish(stmt);
-    status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
-    if (status != HF_OK)
+    if ((status = read_prices(l, ST_SECTION_PRICES_READ, 0, event, &terms, err)) != HF_OK ||
+        (status = read_prices(l, ST_AREAS_READ, 1, event, &terms, err)) != HF_OK) {
+        event_terms_close(&terms);
         return status;
-    for (uint32_t i = 0; (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row; i++)
-        area(ctx, i, db_column_int(stmt, 3), db_column_int(stmt, 4));
-    return status;
+    }
+    *ret = terms;
+    return HF_OK;
 }
 
 enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first, uint32_t last,
-                                 void (*seat)(void *ctx, uint32_t index, enum seat_status status,
-                                              int64_t hold),
+                                 void (*seat)(void *ctx, uint32_t index,
+                                              const struct seat_row *row),
                                  void *ctx, struct hf_err *err)
 {
     struct db_stmt *stmt;
@@ -321,9 +432,12 @@ enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first
     enum hf_status status = ledger_query(l, ST_SEATS_READ, args, &stmt, err);
     if (status != HF_OK)
         return status;
-    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
-        seat(ctx, SEAT_INDEX(db_column_int(stmt, 0)), (enum seat_status)db_column_int(stmt, 1),
-             db_column_int(stmt, 2));
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        const struct seat_row row = {.status = (enum seat_status)db_column_int(stmt, 1),
+                                     .hold = db_column_int(stmt, 2),
+                                     .channel = (uint32_t)db_column_int(stmt, 3)};
+        seat(ctx, SEAT_INDEX(db_column_int(stmt, 0)), &row);
+    }
     return status;
 }
 

@@ -41,34 +41,42 @@ static enum hf_status damaged(struct hf_err *err, const char *table, int64_t key
     return hf_err_set(err, HF_INTERNAL, "row %lld of %s is damaged", (long long)key, table);
 }
 
-/* One block of memory for a row's seats, then its areas, then its texts. */
+/* One block of memory for a row's prices, then its seats, its areas and its texts. */
 struct places {
-    uint32_t *seats; /* the block */
+    struct price_run *prices; /* the block */
+    uint32_t *seats;
     struct area_claim *areas;
-    uint32_t n_seats, n_areas;
+    uint32_t n_seats, n_areas, n_prices;
     char *texts;
 };
 
-/* Reads the columns of seats and areas into a new block with room for `texts_len` bytes of text.
- * Returns false, and keeps no block, if a column is damaged. */
+/* Reads the columns of seats, areas and prices (-1: there is none) into a new block with room for
+ * `texts_len` bytes of text.  Returns false, and keeps no block, if a column is damaged. */
 static bool places_from_row(struct db_stmt *stmt, int seats_column, int areas_column,
-                            size_t texts_len, struct places *ret)
+                            int prices_column, size_t texts_len, struct places *ret)
 {
-    size_t seats_len, areas_len;
+    size_t seats_len, areas_len, prices_len = 0;
     const char *seats = db_column_data(stmt, seats_column, &seats_len);
     const char *areas = db_column_data(stmt, areas_column, &areas_len);
+    const char *prices =
+        prices_column < 0 ? NULL : db_column_data(stmt, prices_column, &prices_len);
     size_t seats_room = (seats_len + 1) / 2, areas_room = areas ? (areas_len + 1) / 2 : 0;
+    size_t prices_room = prices ? (prices_len + 1) / 4 : 0;
     uint32_t n_numbers = 0;
-    ret->seats = hf_alloc((seats_room + areas_room) * sizeof(uint32_t) + texts_len);
+    *ret = (struct places){0};
+    ret->prices = hf_alloc(prices_room * sizeof(struct price_run) +
+                           (seats_room + areas_room) * sizeof(uint32_t) + texts_len + 1);
+    ret->seats = (uint32_t *)(void *)(ret->prices + prices_room);
     uint32_t *pairs = ret->seats + seats_room;
     ret->texts = (char *)(pairs + areas_room);
     bool ok = seats && number_list_parse(seats, seats_len, ret->seats, &ret->n_seats) &&
               (!areas || number_list_parse(areas, areas_len, pairs, &n_numbers)) &&
-              n_numbers % 2 == 0;
+              n_numbers % 2 == 0 &&
+              (!prices || price_list_parse(prices, prices_len, ret->prices, &ret->n_prices));
     ret->areas = (struct area_claim *)(void *)pairs;
     ret->n_areas = n_numbers / 2;
     if (!ok)
-        free(ret->seats);
+        free(ret->prices);
     return ok;
 }
 
@@ -76,7 +84,7 @@ enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct 
 {
     struct places places;
     int64_t key = db_column_int(stmt, 0);
-    if (!places_from_row(stmt, 8, 9, text_len(stmt, 6) + text_len(stmt, 7) + 2, &places))
+    if (!places_from_row(stmt, 8, 9, 15, text_len(stmt, 6) + text_len(stmt, 7) + 2, &places))
         return damaged(err, "holds", key);
     char *next = places.texts;
     *row = (struct hold_row){
@@ -94,11 +102,25 @@ enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct 
         .max_expires_at = db_column_int(stmt, 12),
         .client = (uint64_t)db_column_int(stmt, 13),
         .last_seq = db_column_int(stmt, 14),
-        .owned = places.seats,
+        .prices = places.prices,
+        .n_prices = places.n_prices,
+        .channel = (uint32_t)db_column_int(stmt, 16),
+        .owned = places.prices,
     };
     copy_secret(stmt, 1, row->id.secret);
     row->owner = keep_text(stmt, 6, &next, &row->owner_len);
     row->metadata = keep_text(stmt, 7, &next, &row->metadata_len);
+    return HF_OK;
+}
+
+enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *row, struct hf_err *err)
+{
+    enum hf_status status = hold_from_row(stmt, row, err);
+    if (status != HF_OK)
+        return status;
+    row->booking = (enum booking_status)db_column_int(stmt, HOLD_READ_INDEX + 1);
+    if (row->booking)
+        copy_secret(stmt, HOLD_READ_INDEX + 2, row->booking_secret);
     return HF_OK;
 }
 
@@ -129,7 +151,7 @@ enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n
     if (status != HF_OK)
         return status;
     while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
-        status = hold_from_row(stmt, &rows[db_column_int(stmt, 15)], err);
+        status = hold_read_row(stmt, &rows[db_column_int(stmt, HOLD_READ_INDEX)], err);
         if (status != HF_OK) {
             stmt->driver->finish(stmt);
             return status;
@@ -189,7 +211,9 @@ static enum hf_status active_from_row(struct db_stmt *stmt, int64_t event,
         .last_seq = db_column_int(stmt, 5),
         .seats = buffer->numbers,
         .areas = (struct area_claim *)(void *)pairs,
+        .channel = (uint32_t)db_column_int(stmt, 8),
     };
+    row->owner = db_column_data(stmt, 9, &row->owner_len);
     if (!seats || !number_list_parse(seats, seats_len, buffer->numbers, &row->n_seats) ||
         (areas && !number_list_parse(areas, areas_len, pairs, &n_numbers)) || n_numbers % 2)
         return damaged(err, "holds", row->id.key);
@@ -268,6 +292,7 @@ enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *que
         db_int(query->before ? query->before : HOLD_KEY(query->event + 1, 0)),
         db_int(query->status),
         db_int(query->now),
+        db_text(query->owner, query->owner_len),
         db_int((int64_t)query->limit),
     };
     return ledger_read_ints(l, ST_HOLDS_LIST, args, query->limit, ret_keys, ret_n, err);
@@ -279,7 +304,8 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
 {
     struct places places;
     int64_t key = db_column_int(stmt, 0);
-    if (!places_from_row(stmt, 9, 10, text_len(stmt, 6) + 1, &places))
+    size_t texts_len = text_len(stmt, 6) + text_len(stmt, 12) + text_len(stmt, 13) + 3;
+    if (!places_from_row(stmt, 9, 10, -1, texts_len, &places))
         return damaged(err, "bookings", key);
     char *next = places.texts;
     *row = (struct booking_row){
@@ -293,12 +319,72 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
         .n_seats = places.n_seats,
         .areas = places.areas,
         .n_areas = places.n_areas,
-        .owned = places.seats,
+        .cancelled_at = db_column_int(stmt, 11),
+        .owned = places.prices,
     };
     copy_secret(stmt, 1, row->id.secret);
     copy_secret(stmt, 8, row->hold_secret);
     row->reference = keep_text(stmt, 6, &next, &row->reference_len);
+    row->reason = keep_text(stmt, 12, &next, &row->reason_len);
+    row->owner = keep_text(stmt, 13, &next, &row->owner_len);
     return HF_OK;
+}
+
+enum hf_status ledger_bookings_list(struct ledger *l, const struct bookings_query *query,
+                                    struct booking_row *ret, size_t *ret_n, struct hf_err *err)
+{
+    int64_t last = query->event ? HOLD_KEY(query->event + 1, 0) : INT64_MAX;
+    const struct db_value args[] = {
+        db_text(query->reference, query->reference_len), /* of BOOKINGS_FIND alone */
+        db_int(HOLD_KEY(query->event, 0)),
+        db_int(query->before ? query->before : last),
+        db_int(query->status),
+        db_text(query->owner, query->owner_len),
+        db_int((int64_t)query->limit),
+    };
+    struct db_stmt *stmt;
+    bool is_row;
+    *ret_n = 0;
+    enum hf_status status = query->reference
+                                ? ledger_query(l, ST_BOOKINGS_FIND, args, &stmt, err)
+                                : ledger_query(l, ST_BOOKINGS_LIST, args + 1, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        hf_check(*ret_n < query->limit);
+        if ((status = booking_from_row(stmt, &ret[*ret_n], err)) != HF_OK) {
+            stmt->driver->finish(stmt);
+            return status;
+        }
+        ++*ret_n;
+    }
+    return status;
+}
+
+enum hf_status ledger_owners_booked(struct ledger *l, int64_t event,
+                                    void (*owner)(void *ctx, const char *owner, size_t len,
+                                                  uint32_t places),
+                                    void *ctx, struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(HOLD_KEY(event, 0)), db_int(HOLD_KEY(event + 1, 0))};
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_OWNERS_BOOKED, args, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        struct places places;
+        size_t len;
+        const char *name = db_column_data(stmt, 0, &len);
+        if (!places_from_row(stmt, 1, 2, -1, 0, &places)) {
+            stmt->driver->finish(stmt);
+            return hf_err_set(err, HF_INTERNAL, "a hold of event %lld is damaged",
+                              (long long)event);
+        }
+        owner(ctx, name, len, places_count(places.n_seats, places.areas, places.n_areas));
+        free(places.prices);
+    }
+    return status;
 }
 
 enum hf_status ledger_booking_read(struct ledger *l, int64_t key, struct booking_row *row,

@@ -58,12 +58,27 @@ static inline void ledger_arg_int(struct ledger *l, int64_t i) { ledger_arg(l, d
 /* Advances the clock row of event 0 and commits: a write of no other consequence. */
 HF_MUST_USE enum hf_status ledger_commit_touch(struct ledger *l, int64_t now, struct hf_err *err);
 
+/* ---- events.c: terms ---- */
+
+/* Bytes of l->text that ledger_terms_args takes at most. */
+size_t terms_text_max(const struct event_terms *terms);
+/* Appends the columns that EVENT_INSERT and TERMS_WRITE share, from name to max_per_owner.  l->text
+ * has room for terms_text_max bytes. */
+void ledger_terms_args(struct ledger *l, const struct event_terms *terms);
+
 /* ---- rows that several statements select ---- */
 
 /* holds.c: HOLD_COLUMNS, as HOLD_READ, HOLDS_SINCE and HOLDS_LIVE select them. */
 HF_MUST_USE enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row,
                                          struct hf_err *err);
-/* holds.c: the columns of BOOKING_READ. */
+/* holds.c: HOLD_READ, whose columns go on with the index of the wanted hold (HOLD_READ_INDEX) and
+ * its booking. */
+#define HOLD_READ_INDEX 17
+HF_MUST_USE enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *row,
+                                         struct hf_err *err);
+/* holds.c: BOOKING_COLUMNS, as BOOKING_READ (followed by the index of the wanted booking,
+ * BOOKING_READ_INDEX), BOOKINGS_LIST and BOOKINGS_FIND select them. */
+#define BOOKING_READ_INDEX 14
 HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
                                             struct hf_err *err);
 /* keys.c: the columns of KEY_READ but for the first, which is the index of the wanted key. */

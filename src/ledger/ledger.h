@@ -112,23 +112,41 @@ HF_MUST_USE enum hf_status ledger_keys_read(struct ledger *l, const uint8_t *con
 HF_MUST_USE enum hf_status ledger_event_read(struct ledger *l, int64_t event,
                                              struct event_def **ret_def,
                                              struct clock_row *ret_clock, struct hf_err *err);
-/* Calls `seat` for every seat from `first` to `last` that is booked or blocked, in ascending order.
- */
+/* The row of a seat, which is booked, or blocked unless a hold of its channel has it. */
+struct seat_row {
+    enum seat_status status;
+    int64_t hold;
+    uint32_t channel;
+};
+/* Calls `seat` for every seat from `first` to `last` that has a row, in ascending order. */
 HF_MUST_USE enum hf_status
 ledger_seats_read(struct ledger *l, int64_t event, uint32_t first, uint32_t last,
-                  void (*seat)(void *ctx, uint32_t index, enum seat_status status, int64_t hold),
-                  void *ctx, struct hf_err *err);
+                  void (*seat)(void *ctx, uint32_t index, const struct seat_row *row), void *ctx,
+                  struct hf_err *err);
 /* Calls `head` with the seq of the last row about each seat that the log names.  A seat may be
  * named several times, and the last call counts.  *ret_seq is the seq up to which stored heads knew
  * the log; the rest of it was read.  Inside a transaction. */
 HF_MUST_USE enum hf_status ledger_heads_read(struct ledger *l, int64_t event, uint32_t n_seats,
                                              void (*head)(void *ctx, uint32_t seat, int64_t seq),
                                              void *ctx, int64_t *ret_seq, struct hf_err *err);
-/* Reads the event's status and calls `area` with the counters of each of its areas. */
+/* The counters of an area. */
+struct area_row {
+    int64_t held, booked;
+    const struct area_blocks *blocks;
+};
+/* Reads the event's status and calls `area` with each of its areas. */
 HF_MUST_USE enum hf_status
 ledger_event_state(struct ledger *l, int64_t event, enum event_status *ret_status,
-                   void (*area)(void *ctx, uint32_t index, int64_t held, int64_t booked), void *ctx,
+                   void (*area)(void *ctx, uint32_t index, const struct area_row *row), void *ctx,
                    struct hf_err *err);
+/* Reads the event's terms, which event_terms_close closes. */
+HF_MUST_USE enum hf_status ledger_terms_read(struct ledger *l, int64_t event,
+                                             struct event_terms *ret, struct hf_err *err);
+/* Calls `owner` for each booking of the event that has an owner and is not cancelled. */
+HF_MUST_USE enum hf_status ledger_owners_booked(struct ledger *l, int64_t event,
+                                                void (*owner)(void *ctx, const char *owner,
+                                                              size_t len, uint32_t places),
+                                                void *ctx, struct hf_err *err);
 /* Reads clock rows without locking them. */
 HF_MUST_USE enum hf_status ledger_clocks_read(struct ledger *l, struct clock_row *rows, size_t n,
                                               struct hf_err *err);
@@ -167,11 +185,29 @@ struct holds_query {
     int64_t before;          /* only holds with smaller keys; 0: all */
     enum hold_status status; /* at `now`, so that a due hold counts as expired; HOLD_NONE: any */
     int64_t now;
+    const char *owner; /* NULL: any */
+    size_t owner_len;
     size_t limit;
 };
 /* Lists the keys of an event's holds, newest first; *ret_n is at most query->limit. */
 HF_MUST_USE enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *query,
                                              int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
+struct bookings_query {
+    int64_t event;              /* 0: all events */
+    int64_t before;             /* only bookings with smaller keys; 0: all */
+    enum booking_status status; /* BOOKING_NONE: any */
+    const char *reference;      /* NULL: any */
+    size_t reference_len;
+    const char *owner; /* NULL: any */
+    size_t owner_len;
+    size_t limit;
+};
+/* Reads bookings, newest first within an event, and the events from the newest on; *ret_n is at
+ * most query->limit.  Close the rows afterwards, also after a failure. */
+HF_MUST_USE enum hf_status ledger_bookings_list(struct ledger *l,
+                                                const struct bookings_query *query,
+                                                struct booking_row *ret, size_t *ret_n,
+                                                struct hf_err *err);
 /* Reads the booking of a hold; id.key is 0 if there is none.  Close the row afterwards. */
 HF_MUST_USE enum hf_status ledger_booking_read(struct ledger *l, int64_t key,
                                                struct booking_row *row, struct hf_err *err);

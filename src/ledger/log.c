@@ -4,9 +4,11 @@
 /* ---- writing ---- */
 
 /* What a place of an entry has by the entry's first row. */
-static bool place_fits(const struct audit_row *first, const struct audit_row *row)
+static bool place_fits(const struct audit_row *first, const struct audit_row *row, uint32_t channel)
 {
+    bool blocked = row->from == SEAT_BLOCKED || row->to == SEAT_BLOCKED;
     return row->until == (row->to == SEAT_HELD ? first->until : 0) &&
+           row->channel == (blocked ? channel : 0) &&
            row->booking == (row->to == SEAT_BOOKED ? row->hold : 0) &&
            (row->object != AUDIT_SEAT || row->quantity == 1);
 }
@@ -15,6 +17,11 @@ static bool booking_fits(const struct audit_row *first, const struct audit_row *
 {
     return row->from == BOOKING_NONE && row->to == BOOKING_CONFIRMED && row->booking == row->hold &&
            row->quantity == first->quantity && !row->until;
+}
+
+static bool is_place(const struct audit_row *row)
+{
+    return row->object == AUDIT_SEAT || row->object == AUDIT_AREA;
 }
 
 /* Is `row`, which follows on `last`, of the entry that begins with `first`? */
@@ -28,7 +35,8 @@ static bool joins(const struct audit_row *first, const struct audit_row *last,
         return false;
     if (row->object == AUDIT_BOOKING)
         return last == first && first->object == AUDIT_HOLD && booking_fits(first, row);
-    if ((row->object != AUDIT_SEAT && row->object != AUDIT_AREA) || !place_fits(first, row))
+    if ((row->object != AUDIT_SEAT && row->object != AUDIT_AREA) ||
+        !place_fits(first, row, is_place(last) ? last->channel : row->channel))
         return false;
     if (row->object == last->object)
         return row->from == last->from && row->to == last->to;
@@ -71,6 +79,15 @@ static struct db_value list_arg(struct ledger *l, const struct audit_row *rows, 
     return db_text(l->text.data + start, l->text.len - start);
 }
 
+/* The channel of those places of the entry that have one; they all have the same. */
+static uint32_t channel_of(const struct audit_row *rows, size_t n)
+{
+    uint32_t channel = 0;
+    for (size_t i = 0; i < n && !channel; i++)
+        channel = rows[i].channel;
+    return channel;
+}
+
 void log_put(struct ledger *l, const struct audit_row *rows, size_t n)
 {
     const struct audit_row *first = &rows[0];
@@ -90,6 +107,7 @@ void log_put(struct ledger *l, const struct audit_row *rows, size_t n)
     ledger_arg_int(l, leads ? first->prev : 0);
     ledger_arg(l, list_arg(l, rows, n, AUDIT_SEAT));
     ledger_arg(l, list_arg(l, rows, n, AUDIT_AREA));
+    ledger_arg_int(l, channel_of(rows, n));
 }
 
 /* ---- reading ---- */
@@ -169,6 +187,9 @@ static bool expand_places(struct db_stmt *stmt, int column, enum audit_object ob
     next->to = list.to;
     next->until = list.to == SEAT_HELD ? until : 0;
     next->booking = list.to == SEAT_BOOKED ? next->hold : 0;
+    next->channel = list.from == SEAT_BLOCKED || list.to == SEAT_BLOCKED
+                        ? (uint32_t)db_column_int(stmt, 14)
+                        : 0;
     while (log_list_next(&list, &item, &value)) {
         struct audit_row *row = push_next(out, next);
         row->item = item;

@@ -1,7 +1,7 @@
 /* See number_list.h. */
 #include "ledger/number_list.h"
 
-#include "model/rows.h"
+#include <stdlib.h>
 
 void number_list_write(const uint32_t *numbers, uint32_t n, struct buf *out)
 {
@@ -34,4 +34,72 @@ bool number_list_parse(const char *text, size_t len, uint32_t *numbers, uint32_t
     }
     *ret_n = n;
     return true;
+}
+
+void price_list_write(const struct price_run *runs, uint32_t n, struct buf *out)
+{
+    buf_char(out, '[');
+    for (uint32_t i = 0; i < n; i++) {
+        if (i)
+            buf_char(out, ',');
+        buf_int(out, runs[i].price);
+        buf_char(out, ',');
+        buf_int(out, runs[i].n);
+    }
+    buf_char(out, ']');
+}
+
+/* Reads digits without a leading zero, up to `max`. */
+static bool read_digits(const char **at, const char *end, int64_t max, int64_t *ret)
+{
+    const char *start = *at;
+    int64_t value = 0;
+    for (; *at < end && **at >= '0' && **at <= '9' && value <= max / 10; ++*at)
+        value = value * 10 + (**at - '0');
+    *ret = value;
+    return *at > start && value <= max && (*start != '0' || *at == start + 1);
+}
+
+bool price_list_parse(const char *text, size_t len, struct price_run *runs, uint32_t *ret_n)
+{
+    const char *at = text + 1, *end = text + len - 1;
+    uint32_t n = 0;
+    if (len < 2 || text[0] != '[' || *end != ']')
+        return false;
+    while (at < end) {
+        int64_t price, places;
+        if ((n && *at++ != ',') || !read_digits(&at, end, INT64_MAX / 10, &price) || at == end ||
+            *at++ != ',' || !read_digits(&at, end, UINT32_MAX, &places))
+            return false;
+        runs[n++] = (struct price_run){.price = price, .n = (uint32_t)places};
+    }
+    *ret_n = n;
+    return true;
+}
+
+void block_list_write(const struct area_blocks *blocks, struct buf *out)
+{
+    buf_char(out, '[');
+    for (size_t i = 0; i < blocks->list.n; i++) {
+        if (i)
+            buf_char(out, ',');
+        buf_int(out, blocks->list.v[i].channel);
+        buf_char(out, ',');
+        buf_int(out, blocks->list.v[i].places);
+    }
+    buf_char(out, ']');
+}
+
+bool block_list_parse(const char *text, size_t len, struct area_blocks *ret)
+{
+    uint32_t n = 0;
+    struct price_run *pairs = hf_alloc((len + 1) / 4 * sizeof *pairs + 1);
+    bool is_sound = price_list_parse(text, len, pairs, &n);
+    for (uint32_t i = 0; is_sound && i < n; i++) {
+        is_sound = pairs[i].price <= CHANNELS_MAX;
+        *vec_push(&ret->list) =
+            (struct area_block){.channel = (uint32_t)pairs[i].price, .places = pairs[i].n};
+    }
+    free(pairs);
+    return is_sound;
 }

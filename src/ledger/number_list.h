@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "model/rows.h"
 
 /* Appends the list to `out`. */
 void number_list_write(const uint32_t *numbers, uint32_t n, struct buf *out);
@@ -15,5 +16,19 @@ void number_list_write(const uint32_t *numbers, uint32_t n, struct buf *out);
  * number_list_write would not have written the text, or if a number is not below EVENT_SEATS_MAX.
  */
 bool number_list_parse(const char *text, size_t len, uint32_t *numbers, uint32_t *ret_n);
+
+/* The prices of a hold's places, "[price, places, price, places ...]".  Bytes that `n` runs take at
+ * most: two numbers of 20 digits with their commas each. */
+#define PRICE_LIST_MAX(n) ((size_t)(n)*42 + 2)
+void price_list_write(const struct price_run *runs, uint32_t n, struct buf *out);
+/* Reads a list into `runs`, which has room for (len + 1) / 4 of them.  Returns false if
+ * price_list_write would not have written the text. */
+bool price_list_parse(const char *text, size_t len, struct price_run *runs, uint32_t *ret_n);
+
+/* The blocked places of an area, "[channel, places, channel, places ...]"; a pair takes at most 22
+ * bytes.  block_list_parse appends to `ret`, and returns false if the text is damaged. */
+#define BLOCK_LIST_MAX(n) ((size_t)(n)*22 + 2)
+void block_list_write(const struct area_blocks *blocks, struct buf *out);
+bool block_list_parse(const char *text, size_t len, struct area_blocks *ret);
 
 #endif

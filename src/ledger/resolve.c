@@ -65,7 +65,8 @@ static bool same_row(const struct audit_row *a, const struct audit_row *b)
     return a->seq == b->seq && a->at == b->at && a->object == b->object && a->cause == b->cause &&
            a->item == b->item && a->quantity == b->quantity && a->from == b->from &&
            a->to == b->to && a->hold == b->hold && a->booking == b->booking &&
-           a->fence == b->fence && a->until == b->until && a->prev == b->prev;
+           a->fence == b->fence && a->until == b->until && a->prev == b->prev &&
+           a->channel == b->channel;
 }
 
 static enum hf_status find_log_row(struct ledger *l, const struct audit_row *want, bool *ret_found,
@@ -79,8 +80,34 @@ static enum hf_status find_log_row(struct ledger *l, const struct audit_row *wan
     return status;
 }
 
-/* Looks for a secret, if the batch made one; else for a stored answer, else for a row of the log. A
- * row of another server that equals ours in every field did the very same thing. */
+/* Another server's change of the same hold has other places, or did the very same thing. */
+static enum hf_status find_places(struct ledger *l, const struct hold_places_write *want,
+                                  bool *ret_found, struct hf_err *err)
+{
+    struct hold_row row;
+    enum hf_status status = ledger_holds_read(l, &want->hold, 1, &row, err);
+    *ret_found = status == HF_OK && row.id.key && row.fence == want->fence &&
+                 row.amount == want->amount && row.n_seats == want->n_seats &&
+                 row.n_areas == want->n_areas &&
+                 memcmp(row.seats, want->seats, want->n_seats * sizeof *want->seats) == 0 &&
+                 memcmp(row.areas, want->areas, want->n_areas * sizeof *want->areas) == 0;
+    hold_row_close(&row);
+    return status;
+}
+
+static enum hf_status find_terms(struct ledger *l, const struct event_write *want, bool *ret_found,
+                                 struct hf_err *err)
+{
+    struct event_terms terms = {0};
+    enum hf_status status = ledger_terms_read(l, want->event, &terms, err);
+    *ret_found = status == HF_OK && event_terms_equal(&terms, want->terms);
+    event_terms_close(&terms);
+    return status;
+}
+
+/* Looks for a secret, if the batch made one; else for a stored answer, for what a change left, or
+ * for a row of the log.  A row of another server that equals ours in every field did the very same
+ * thing. */
 static enum hf_status find_evidence(struct ledger *l, const struct ledger_batch *b,
                                     const struct event_def *created, int64_t now, bool *ret_found,
                                     struct hf_err *err)
@@ -90,10 +117,15 @@ static enum hf_status find_evidence(struct ledger *l, const struct ledger_batch 
         return find_event(l, created, ret_found, err);
     if (b->holds_new.n)
         return find_hold(l, &b->holds_new.v[0], ret_found, err);
-    if (b->bookings.n)
-        return find_booking(l, &b->bookings.v[0], ret_found, err);
+    if (b->bookings_new.n)
+        return find_booking(l, &b->bookings_new.v[0], ret_found, err);
     if (b->keys.n)
         return find_answer(l, &b->keys.v[0], now, ret_found, err);
+    if (b->places.n)
+        return find_places(l, &b->places.v[0], ret_found, err);
+    for (size_t i = 0; i < b->events.n; i++)
+        if (b->events.v[i].terms)
+            return find_terms(l, &b->events.v[i], ret_found, err);
     if (b->audit.n)
         return find_log_row(l, &b->audit.v[b->audit.n - 1], ret_found, err);
     return HF_OK;

@@ -101,6 +101,28 @@ const char *const ledger_migrations[] = {
      "DELETE FROM seats WHERE status NOT IN (2, 3);"
      "ALTER TABLE seats DROP COLUMN expires_at;"
      "ALTER TABLE seats DROP COLUMN version;"),
+
+    /* 5: an event's terms can be changed, a hold's places too, each with the price that it was held
+       at; places are blocked for channels, also those of areas (blocks: [channel, places ...]); a
+       booking can be cancelled; a stored answer names the hold that it is about; `pruned_seq` is
+       the last seq of an archived event whose entry of the log has been deleted. */
+    ("ALTER TABLE events ADD COLUMN venue text;"
+     "ALTER TABLE events ADD COLUMN metadata text;"
+     "ALTER TABLE events ADD COLUMN channels text;"
+     "ALTER TABLE events ADD COLUMN starts_at bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN sales_open_at bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN sales_close_at bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN max_per_owner bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE events ADD COLUMN pruned_seq bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE areas ADD COLUMN blocks text NOT NULL DEFAULT '[]';"
+     "ALTER TABLE seats ADD COLUMN channel bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE holds ADD COLUMN prices text;"
+     "ALTER TABLE holds ADD COLUMN channel bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE bookings ADD COLUMN cancelled_at bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE bookings ADD COLUMN reason text;"
+     "CREATE INDEX bookings_reference ON bookings (reference) WHERE reference IS NOT NULL;"
+     "ALTER TABLE log ADD COLUMN channel bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE idempotency ADD COLUMN hold bigint NOT NULL DEFAULT 0;"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

@@ -5,8 +5,8 @@
  * Every write carries its condition: the status, owner and fence that the rules saw (I5).  The rows
  * it changes are counted, and a count that differs rolls the batch back.
  *
- * A seat that is booked or blocked has a row and no other has one, so a row of seats is inserted or
- * deleted and never changed.
+ * A row of seats is inserted or deleted and never changed; seat_row_status says which seats have
+ * one.
  *
  * `status + 0` in HOLDS_SINCE keeps the planner from the index of active holds, which is the wrong
  * one for a range of keys. */
@@ -16,11 +16,16 @@
 /* What log_expand reads. */
 #define LOG_COLUMNS                                                                                \
     "a.entry, a.at, a.object, a.cause, a.before, a.after, a.quantity, a.hold, a.booking, a.fence," \
-    " a.until, a.prev, a.seats, a.areas"
+    " a.until, a.prev, a.seats, a.areas, a.channel"
 /* What hold_from_row reads. */
 #define HOLD_COLUMNS                                                                               \
     "h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata, h.seats,"        \
-    " h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client, h.last_seq"
+    " h.areas, h.created_at, h.expires_at, h.max_expires_at, h.client, h.last_seq, h.prices,"      \
+    " h.channel"
+/* What booking_from_row reads. */
+#define BOOKING_COLUMNS                                                                            \
+    "b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference, b.created_at,"        \
+    " h.secret, h.seats, h.areas, b.cancelled_at, b.reason, h.owner"
 
 #define LEDGER_STATEMENTS(X)                                                                       \
     X(CLOCK_LOCK, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
@@ -43,11 +48,12 @@
                    "{ USING rows(seat bigint, status bigint, hold bigint)}"                        \
                    " WHERE seats.seat = r.seat AND seats.status = r.status"                        \
                    " AND seats.hold = r.hold")                                                     \
-    X(SEAT_INSERT, "INSERT INTO seats (seat, status, hold, fence)"                                 \
-                   " {values(seat bigint, status bigint, hold bigint, fence bigint)}"              \
-                   " {or_surprise}")                                                               \
-    X(SEATS_READ, "SELECT seat, status, hold FROM seats WHERE seat >= r.first AND seat <= r.last"  \
-                  " ORDER BY seat{slow}{args(first bigint, last bigint)}")                         \
+    X(SEAT_INSERT, "INSERT INTO seats (seat, status, hold, fence, channel)"                        \
+                   " {values(seat bigint, status bigint, hold bigint, fence bigint,"               \
+                   " channel bigint)} {or_surprise}")                                              \
+    X(SEATS_READ,                                                                                  \
+      "SELECT seat, status, hold, channel FROM seats WHERE seat >= r.first AND seat <= r.last"     \
+      " ORDER BY seat{slow}{args(first bigint, last bigint)}")                                     \
     X(HEADS_WRITE,                                                                                 \
       "INSERT INTO seat_heads (chunk, seq, heads)"                                                 \
       " {values(chunk bigint, seq bigint, heads bytes)} ON CONFLICT (chunk) DO UPDATE SET"         \
@@ -57,10 +63,11 @@
                   "{args(first bigint, last bigint)}")                                             \
     X(HOLD_INSERT,                                                                                 \
       "INSERT INTO holds (hold, secret, event, status, fence, amount, owner, metadata, seats,"     \
-      " areas, created_at, expires_at, max_expires_at, client, last_seq)"                          \
+      " areas, created_at, expires_at, max_expires_at, client, last_seq, prices, channel)"         \
       " {values(hold bigint, secret bytes, event bigint, status bigint, fence bigint,"             \
       " amount bigint, owner text, metadata text, seats text, areas text, created_at bigint,"      \
-      " expires_at bigint, max_expires_at bigint, client bigint, last_seq bigint)}"                \
+      " expires_at bigint, max_expires_at bigint, client bigint, last_seq bigint,"                 \
+      " prices text, channel bigint)}"                                                             \
       " {or_surprise}")                                                                            \
     X(HOLD_WRITE,                                                                                  \
       "UPDATE holds SET status = r.after, fence = r.fence, expires_at = r.expires_at,"             \
@@ -68,18 +75,27 @@
       "{ FROM rows(hold bigint, before bigint, fence_before bigint, after bigint, fence bigint,"   \
       " expires_at bigint, last_seq bigint)}"                                                      \
       " WHERE holds.hold = r.hold AND holds.status = r.before AND holds.fence = r.fence_before")   \
-    X(HOLD_READ, "SELECT " HOLD_COLUMNS                                                            \
-                 ", r.i FROM holds h{, rows(i bigint, hold bigint)} WHERE h.hold = r.hold")        \
+    X(HOLD_PLACES,                                                                                 \
+      "UPDATE holds SET amount = r.amount, seats = r.seats, areas = r.areas, prices = r.prices"    \
+      "{ FROM rows(hold bigint, fence bigint, amount bigint, seats text, areas text,"              \
+      " prices text)}"                                                                             \
+      " WHERE holds.hold = r.hold AND holds.fence = r.fence AND holds.status = 1")                 \
+    X(HOLD_READ, "SELECT " HOLD_COLUMNS ", r.i, b.status, b.secret"                                \
+                 " FROM holds h LEFT JOIN bookings b ON b.booking = h.hold"                        \
+                 "{, rows(i bigint, hold bigint)} WHERE h.hold = r.hold")                          \
     X(HOLDS_SINCE, "SELECT " HOLD_COLUMNS " FROM holds h"                                          \
                    "{, rows(after bigint, last bigint)}"                                           \
-                   " WHERE h.hold > r.after AND h.hold <= r.last AND h.status + 0 = 1")            \
+                   " WHERE h.hold > r.after AND h.hold <= r.last AND h.status + 0 IN (1, 4)")      \
     X(HOLDS_LIST, "SELECT hold FROM holds WHERE hold > r.first AND hold < r.before"                \
                   " AND (r.status = 0 OR r.status ="                                               \
                   " CASE WHEN status = 1 AND expires_at <= r.now THEN 2 ELSE status END)"          \
+                  " AND (r.owner IS NULL OR owner = r.owner)"                                      \
                   " ORDER BY hold DESC LIMIT r.n"                                                  \
-                  "{args(first bigint, before bigint, status bigint, now bigint, n bigint)}")      \
+                  "{args(first bigint, before bigint, status bigint, now bigint, owner text,"      \
+                  " n bigint)}")                                                                   \
     X(HOLDS_ACTIVE, /* what the view keeps of a hold */                                            \
-      "SELECT hold, fence, expires_at, max_expires_at, client, last_seq, seats, areas FROM holds"  \
+      "SELECT hold, fence, expires_at, max_expires_at, client, last_seq, seats, areas, channel,"   \
+      " owner FROM holds"                                                                          \
       " WHERE status = 1 AND event = r.event ORDER BY expires_at{slow}{args(event bigint)}")       \
     X(HOLDS_LIVE, "SELECT " HOLD_COLUMNS " FROM holds h"                                           \
                   " WHERE h.status = 1 AND h.expires_at > r.now{args(now bigint)}")                \
@@ -93,19 +109,40 @@
       " {values(booking bigint, secret bytes, event bigint, status bigint, fence bigint,"          \
       " amount bigint, reference text, created_at bigint)}"                                        \
       " {or_surprise}")                                                                            \
+    X(BOOKING_WRITE,                                                                               \
+      "UPDATE bookings SET status = r.after, cancelled_at = r.cancelled_at, reason = r.reason"     \
+      "{ FROM rows(booking bigint, before bigint, after bigint, cancelled_at bigint,"              \
+      " reason text)}"                                                                             \
+      " WHERE bookings.booking = r.booking AND bookings.status = r.before")                        \
     X(BOOKING_READ,                                                                                \
-      "SELECT b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference,"             \
-      " b.created_at, h.secret, h.seats, h.areas, r.i FROM bookings b JOIN holds h"                \
-      " ON h.hold = b.booking"                                                                     \
+      "SELECT " BOOKING_COLUMNS ", r.i FROM bookings b JOIN holds h ON h.hold = b.booking"         \
       "{, rows(i bigint, booking bigint)} WHERE b.booking = r.booking")                            \
+    X(BOOKINGS_LIST, /* of all events, or of the one whose keys are between first and last */      \
+      "SELECT " BOOKING_COLUMNS " FROM bookings b JOIN holds h ON h.hold = b.booking"              \
+      " WHERE b.booking > r.first AND b.booking < r.before"                                        \
+      " AND (r.status = 0 OR b.status = r.status) AND (r.owner IS NULL OR h.owner = r.owner)"      \
+      " ORDER BY b.booking DESC LIMIT r.n"                                                         \
+      "{args(first bigint, before bigint, status bigint, owner text, n bigint)}")                  \
+    X(BOOKINGS_FIND, /* the same by the index of references */                                     \
+      "SELECT " BOOKING_COLUMNS " FROM bookings b JOIN holds h ON h.hold = b.booking"              \
+      " WHERE b.reference = r.reference AND b.booking > r.first AND b.booking < r.before"          \
+      " AND (r.status = 0 OR b.status = r.status) AND (r.owner IS NULL OR h.owner = r.owner)"      \
+      " ORDER BY b.booking DESC LIMIT r.n"                                                         \
+      "{args(reference text, first bigint, before bigint, status bigint, owner text, n bigint)}")  \
+    X(OWNERS_BOOKED, "SELECT h.owner, h.seats, h.areas FROM holds h JOIN bookings b"               \
+                     " ON b.booking = h.hold WHERE h.hold > r.first AND h.hold < r.last"           \
+                     " AND h.status = 4 AND h.owner IS NOT NULL AND b.status <> 4"                 \
+                     "{slow}{args(first bigint, last bigint)}")                                    \
     X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking)"                                        \
                    " {values(seat bigint, booking bigint)} {or_surprise}")                         \
+    X(SALE_DELETE, "DELETE FROM sold_seats{ USING rows(seat bigint, booking bigint)}"              \
+                   " WHERE sold_seats.seat = r.seat AND sold_seats.booking = r.booking")           \
     X(LOG_INSERT,                                                                                  \
       "INSERT INTO log (entry, at, object, cause, before, after, quantity, hold, booking, fence,"  \
-      " until, prev, seats, areas)"                                                                \
+      " until, prev, seats, areas, channel)"                                                       \
       " {values(entry bigint, at bigint, object bigint, cause bigint, before bigint,"              \
       " after bigint, quantity bigint, hold bigint, booking bigint, fence bigint,"                 \
-      " until bigint, prev bigint, seats text, areas text)} {or_surprise}")                        \
+      " until bigint, prev bigint, seats text, areas text, channel bigint)} {or_surprise}")        \
     X(LOG_READ, /* begins with the entry that has the row `next` */                                \
       "SELECT " LOG_COLUMNS ", h.secret, b.secret FROM log a"                                      \
       " LEFT JOIN holds h ON h.hold = a.hold LEFT JOIN bookings b ON b.booking = a.booking"        \
@@ -120,11 +157,12 @@
     X(KEY_READ, "SELECT r.i, k.request, k.http_status, k.body, k.created_at FROM idempotency k"    \
                 "{, rows(i bigint, hash bytes)} WHERE k.hash = r.hash")                            \
     X(KEY_INSERT,                                                                                  \
-      "INSERT INTO idempotency (hash, request, http_status, body, created_at)"                     \
-      " {values(hash bytes, request bytes, http_status bigint, body text, created_at bigint)}"     \
+      "INSERT INTO idempotency (hash, request, http_status, body, created_at, hold)"               \
+      " {values(hash bytes, request bytes, http_status bigint, body text, created_at bigint,"      \
+      " hold bigint)}"                                                                             \
       " ON CONFLICT (hash) DO UPDATE SET request = excluded.request,"                              \
       " http_status = excluded.http_status, body = excluded.body,"                                 \
-      " created_at = excluded.created_at"                                                          \
+      " created_at = excluded.created_at, hold = excluded.hold"                                    \
       " WHERE idempotency.created_at <= excluded.created_at - 86400000")                           \
     X(KEYS_EACH, "SELECT hash FROM idempotency WHERE created_at > r.cutoff{args(cutoff bigint)}")  \
     X(KEYS_PRUNE, "DELETE FROM idempotency WHERE hash IN (SELECT hash FROM idempotency"            \
@@ -138,17 +176,40 @@
                    " FROM idempotency ORDER BY created_at DESC LIMIT 200) k")                      \
     X(EVENT_NEXT, "SELECT COALESCE(MAX(event), 0) + 1 FROM events")                                \
     X(EVENT_INSERT,                                                                                \
-      "INSERT INTO events (event, secret, name, currency, status, hold_ttl_ms, hold_max_ms,"       \
-      " max_per_hold, created_at) VALUES (r.event, r.secret, r.name, r.currency, r.status,"        \
-      " r.hold_ttl_ms, r.hold_max_ms, r.max_per_hold, r.created_at)"                               \
-      "{args(event bigint, secret bytes, name text, currency text, status bigint,"                 \
-      " hold_ttl_ms bigint, hold_max_ms bigint, max_per_hold bigint, created_at bigint)}")         \
-    X(EVENT_READ, "SELECT secret, name, currency, status, hold_ttl_ms, hold_max_ms, max_per_hold," \
-                  " created_at FROM events WHERE event = r.event{args(event bigint)}")             \
+      "INSERT INTO events (event, secret, currency, status, created_at, name, venue, metadata,"    \
+      " channels, starts_at, sales_open_at, sales_close_at, hold_ttl_ms, hold_max_ms,"             \
+      " max_per_hold, max_per_owner) VALUES (r.event, r.secret, r.currency, r.status,"             \
+      " r.created_at, r.name, r.venue, r.metadata, r.channels, r.starts_at, r.sales_open_at,"      \
+      " r.sales_close_at, r.hold_ttl_ms, r.hold_max_ms, r.max_per_hold, r.max_per_owner)"          \
+      "{args(event bigint, secret bytes, currency text, status bigint, created_at bigint,"         \
+      " name text, venue text, metadata text, channels text, starts_at bigint,"                    \
+      " sales_open_at bigint, sales_close_at bigint, hold_ttl_ms bigint, hold_max_ms bigint,"      \
+      " max_per_hold bigint, max_per_owner bigint)}")                                              \
+    X(EVENT_READ, "SELECT secret, currency, status, created_at, name, venue, metadata, channels,"  \
+                  " starts_at, sales_open_at, sales_close_at, hold_ttl_ms, hold_max_ms,"           \
+                  " max_per_hold, max_per_owner FROM events"                                       \
+                  " WHERE event = r.event{args(event bigint)}")                                    \
     X(EVENT_WRITE, "UPDATE events SET status = r.after"                                            \
                    "{ FROM rows(event bigint, before bigint, after bigint)}"                       \
                    " WHERE events.event = r.event AND events.status = r.before")                   \
-    X(EVENTS_LIST, "SELECT event FROM events WHERE event < r.before ORDER BY event DESC"           \
+    X(TERMS_WRITE,                                                                                 \
+      "UPDATE events SET name = r.name, venue = r.venue, metadata = r.metadata,"                   \
+      " channels = r.channels, starts_at = r.starts_at, sales_open_at = r.sales_open_at,"          \
+      " sales_close_at = r.sales_close_at, hold_ttl_ms = r.hold_ttl_ms,"                           \
+      " hold_max_ms = r.hold_max_ms, max_per_hold = r.max_per_hold,"                               \
+      " max_per_owner = r.max_per_owner"                                                           \
+      "{ FROM rows(event bigint, name text, venue text, metadata text, channels text,"             \
+      " starts_at bigint, sales_open_at bigint, sales_close_at bigint, hold_ttl_ms bigint,"        \
+      " hold_max_ms bigint, max_per_hold bigint, max_per_owner bigint)}"                           \
+      " WHERE events.event = r.event")                                                             \
+    X(SECTION_PRICE, "UPDATE sections SET price = r.price"                                         \
+                     "{ FROM rows(event bigint, section bigint, price bigint)}"                    \
+                     " WHERE sections.event = r.event AND sections.section = r.section")           \
+    X(AREA_PRICE, "UPDATE areas SET price = r.price"                                               \
+                  "{ FROM rows(event bigint, area bigint, price bigint)}"                          \
+                  " WHERE areas.event = r.event AND areas.area = r.area")                          \
+    X(EVENTS_LIST, "SELECT event FROM events WHERE event < r.before AND status <> 3"               \
+                   " ORDER BY event DESC"                                                          \
                    " LIMIT r.n{args(before bigint, n bigint)}")                                    \
     X(SECTION_INSERT,                                                                              \
       "INSERT INTO sections (event, section, name, tier, price, listed, layout)"                   \
@@ -157,6 +218,8 @@
       " listed bigint, layout text)}")                                                             \
     X(SECTIONS_READ, "SELECT name, tier, price, listed, layout FROM sections"                      \
                      " WHERE event = r.event ORDER BY section{args(event bigint)}")                \
+    X(SECTION_PRICES_READ, "SELECT price FROM sections WHERE event = r.event"                      \
+                           " ORDER BY section{args(event bigint)}")                                \
     X(ROWS_READ, "SELECT section, name, seats FROM seat_rows WHERE event = r.event"                \
                  " ORDER BY section, row_no{args(event bigint)}")                                  \
     X(AREA_INSERT, "INSERT INTO areas (event, area, name, price, capacity, held, booked)"          \
@@ -164,12 +227,13 @@
                    "{ FROM rows(event bigint, area bigint, name text, price bigint,"               \
                    " capacity bigint)}")                                                           \
     X(AREA_WRITE,                                                                                  \
-      "UPDATE areas SET held = r.held, booked = r.booked"                                          \
+      "UPDATE areas SET held = r.held, booked = r.booked, blocks = r.blocks"                       \
       "{ FROM rows(event bigint, area bigint, held_before bigint, booked_before bigint,"           \
-      " held bigint, booked bigint)}"                                                              \
+      " blocks_before text, held bigint, booked bigint, blocks text)}"                             \
       " WHERE areas.event = r.event AND areas.area = r.area AND areas.held = r.held_before"        \
-      " AND areas.booked = r.booked_before")                                                       \
-    X(AREAS_READ, "SELECT name, price, capacity, held, booked FROM areas WHERE event = r.event"    \
+      " AND areas.booked = r.booked_before AND areas.blocks = r.blocks_before")                    \
+    X(AREAS_READ, "SELECT name, price, capacity, held, booked, blocks FROM areas"                  \
+                  " WHERE event = r.event"                                                         \
                   " ORDER BY area{args(event bigint)}")
 
 enum statement {

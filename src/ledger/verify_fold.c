@@ -396,7 +396,7 @@ void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, i
     struct seat_state *s = &e->seats[index];
     s->seen = true;
     if (status != s->status || hold != s->hold || fence != s->fence ||
-        !seat_has_row((enum seat_status)status))
+        (status != SEAT_BOOKED && status != SEAT_BLOCKED))
         verify_violation(e->report, VERIFY_FOLD_SEATS,
                          "event %lld, seat %u: a row of status %d, hold %lld, fence %lld; "
                          "by the log %d, %lld, %lld",

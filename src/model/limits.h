@@ -7,6 +7,8 @@
 #define EVENT_SEATS_MAX 2000000
 #define NAME_CHARS_MAX 32 /* of sections, rows and areas */
 #define NAME_SIZE (NAME_CHARS_MAX * 4 + 1)
+#define MAX_PER_OWNER_MAX 1000000
+#define CHANNELS_MAX 100 /* of an event; their numbers fit in a byte */
 
 /* How long the answer to a request with an idempotency key is kept. */
 #define KEY_KEPT_MS ((int64_t)24 * 3600 * 1000)
@@ -14,6 +16,7 @@
 /* The longest pages of lists. */
 #define EVENTS_LIST_MAX 100
 #define HOLDS_LIST_MAX 100
+#define BOOKINGS_LIST_MAX 100
 #define AUDIT_LIST_MAX 1000
 #define SEAT_HISTORY_MAX 100
 

@@ -54,8 +54,61 @@ void event_def_free(struct event_def *def)
         free(def->areas.v[a].name);
     vec_close(&def->sections);
     vec_close(&def->areas);
-    free(def->name);
+    event_terms_close(&def->terms);
     free(def);
+}
+
+static char *copy_text(const char *text) { return text ? hf_strndup(text, strlen(text)) : NULL; }
+
+void event_terms_copy(const struct event_terms *from, struct event_terms *ret)
+{
+    *ret = *from;
+    ret->name = copy_text(from->name);
+    ret->venue = copy_text(from->venue);
+    ret->metadata = copy_text(from->metadata);
+    memset(&ret->prices, 0, sizeof ret->prices);
+    memset(&ret->channels, 0, sizeof ret->channels);
+    for (size_t i = 0; i < from->prices.n; i++)
+        *vec_push(&ret->prices) = from->prices.v[i];
+    for (size_t i = 0; i < from->channels.n; i++)
+        *vec_push(&ret->channels) = copy_text(from->channels.v[i]);
+}
+
+void event_terms_close(struct event_terms *terms)
+{
+    free(terms->name);
+    free(terms->venue);
+    free(terms->metadata);
+    vec_close(&terms->prices);
+    for (size_t i = 0; i < terms->channels.n; i++)
+        free(terms->channels.v[i]);
+    vec_close(&terms->channels);
+    *terms = (struct event_terms){0};
+}
+
+static bool same_text(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+
+bool event_terms_equal(const struct event_terms *a, const struct event_terms *b)
+{
+    bool same = same_text(a->name, b->name) && same_text(a->venue, b->venue) &&
+                same_text(a->metadata, b->metadata) && a->starts_at == b->starts_at &&
+                a->sales_open_at == b->sales_open_at && a->sales_close_at == b->sales_close_at &&
+                a->hold_ttl_ms == b->hold_ttl_ms && a->hold_max_ms == b->hold_max_ms &&
+                a->max_per_hold == b->max_per_hold && a->max_per_owner == b->max_per_owner &&
+                a->prices.n == b->prices.n && a->channels.n == b->channels.n;
+    for (size_t i = 0; same && i < a->prices.n; i++)
+        same = a->prices.v[i] == b->prices.v[i];
+    for (size_t i = 0; same && i < a->channels.n; i++)
+        same = same_text(a->channels.v[i], b->channels.v[i]);
+    return same;
+}
+
+uint32_t event_terms_channel(const struct event_terms *terms, const char *name, size_t len)
+{
+    for (size_t i = 0; i < terms->channels.n; i++)
+        if (strlen(terms->channels.v[i]) == len && memcmp(terms->channels.v[i], name, len) == 0)
+            return (uint32_t)i + 1;
+    return 0;
 }
 
 uint32_t places_count(uint32_t n_seats, const struct area_claim *areas, uint32_t n_areas)

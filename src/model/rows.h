@@ -4,12 +4,13 @@
  *
  * A hold is an append.  Its row lists its seats, and that is all that says who holds a seat:
  * making, renewing, releasing or expiring a hold writes `holds`, the log and the clock row, in the
- * order of their keys.  A seat has a row of its own only while it is booked or blocked.  An event
- * is therefore one row of `sections` per section, whatever its size, and is created in one batch
- * together with other buyers' holds.
+ * order of their keys.  A seat has a row of its own only while it is booked, or blocked when no
+ * hold has it (see seat_row_status).  An event is therefore one row of `sections` per section,
+ * whatever its size, and is created in one batch together with other buyers' holds.
  *
  * A row of the log about a seat names the status that the seat had and has.  A row about an area
- * says that `quantity` places passed from one seat status to another.  The ledger stores the rows
+ * says that `quantity` places passed from one seat status to another.  Places that pass to or from
+ * blocked do so in a channel.  The ledger stores the rows
  * of one transition, those of the hold and of all its places, together (ledger/log.h).
  *
  * The chain: a row about a seat or a hold also names the seq of the row before about the same seat
@@ -39,7 +40,7 @@ enum booking_status {
     BOOKING_FAILED,
     BOOKING_CANCELLED
 };
-enum event_status { EVENT_OPEN = 1, EVENT_CLOSED = 2 };
+enum event_status { EVENT_OPEN = 1, EVENT_CLOSED = 2, EVENT_ARCHIVED = 3 };
 
 enum audit_object {
     AUDIT_EVENT = 1,
@@ -62,10 +63,33 @@ enum audit_cause {
     CAUSE_OPEN,
     CAUSE_CLOSE,
     CAUSE_EVICT,
-    CAUSE_CANCEL
+    CAUSE_CANCEL,
+    CAUSE_CHANGE, /* a hold got other places, or an event other terms */
+    CAUSE_ARCHIVE
 };
 
-/* ---- an event as its creator described it ---- */
+/* ---- an event ---- */
+
+/* What an admin may change while the event is on sale; the layout below never changes. */
+struct event_terms {
+    char *name;
+    char *venue;                                      /* NULL: none */
+    char *metadata;                                   /* JSON text; NULL: none */
+    int64_t starts_at, sales_open_at, sales_close_at; /* 0: none */
+    int64_t hold_ttl_ms, hold_max_ms;
+    int32_t max_per_hold;
+    int32_t max_per_owner; /* places that one owner may have held and booked together; 0: any */
+    VEC(int64_t) prices;   /* of each section, then of each area */
+    VEC(char *) channels;  /* channel N is channels.v[N - 1]; sellers add some, none is removed */
+};
+/* Copies everything; `ret` is closed with event_terms_close. */
+void event_terms_copy(const struct event_terms *from, struct event_terms *ret);
+void event_terms_close(struct event_terms *terms); /* accepts a zeroed struct */
+bool event_terms_equal(const struct event_terms *a, const struct event_terms *b);
+/* The number of the channel of that name; 0 if there is none. */
+uint32_t event_terms_channel(const struct event_terms *terms, const char *name, size_t len);
+
+/* The layout, as the event's creator described it. */
 struct row_def {
     char *name;
     uint32_t seats;
@@ -73,22 +97,19 @@ struct row_def {
 };
 struct section_def {
     char *name, *tier; /* tier may be NULL */
-    int64_t price;
-    bool listed; /* rows were listed by name, so answers list them too */
+    bool listed;       /* rows were listed by name, so answers list them too */
     VEC(struct row_def) rows;
 };
 struct area_def {
     char *name;
-    int64_t price, capacity;
-    int64_t held, booked; /* set only when read from the ledger */
+    int64_t capacity;
 };
 struct event_def {
     struct id id; /* the event's; set by the worker at creation, or read from the ledger */
-    char *name;
     char currency[4];
-    enum event_status status;
-    int64_t hold_ttl_ms, hold_max_ms, created_at;
-    int32_t max_per_hold;
+    enum event_status status; /* at creation, or when it was read */
+    struct event_terms terms; /* at creation, or when they were read */
+    int64_t created_at;
     uint32_t n_seats;
     VEC(struct section_def) sections;
     VEC(struct area_def) areas;
@@ -110,20 +131,31 @@ void event_def_free(struct event_def *def); /* accepts NULL; frees the strings, 
 struct area_claim {
     uint32_t area, quantity;
 };
+/* `n` places of a hold, one after another, that cost the same.  The places of a hold are its seats
+ * and then those of its areas, in the order in which it lists them. */
+struct price_run {
+    int64_t price;
+    uint32_t n;
+};
 
 struct hold_row {
     struct id id;
     int64_t event, fence, amount, created_at, expires_at, max_expires_at;
     int64_t last_seq; /* of its last row in the log */
     uint64_t client;  /* hash of a keyless buyer's address; 0: none */
+    uint32_t channel; /* the channel of its event whose blocked places it may have; 0: none.  The
+                         places of its areas are all of that channel */
     enum hold_status status;
-    const char *owner; /* NULL: none */
+    enum booking_status booking; /* of the booking that was made of it; only some reads tell it */
+    uint8_t booking_secret[ID_SECRET_SIZE]; /* likewise */
+    const char *owner;                      /* NULL: none */
     size_t owner_len;
     const char *metadata; /* JSON text, NULL: none */
     size_t metadata_len;
     const uint32_t *seats;
     const struct area_claim *areas;
-    uint32_t n_seats, n_areas;
+    const struct price_run *prices; /* of all its places; none in rows that schema 4 stored */
+    uint32_t n_seats, n_areas, n_prices;
     void *owned; /* what hold_row_close frees; NULL when the pointers are borrowed */
 };
 void hold_row_close(struct hold_row *row);
@@ -134,9 +166,14 @@ struct booking_row {
     struct id id; /* key: the hold's */
     uint8_t hold_secret[ID_SECRET_SIZE];
     int64_t event, fence, amount, created_at;
+    int64_t cancelled_at; /* 0: it is not cancelled */
     enum booking_status status;
     const char *reference; /* NULL: none */
     size_t reference_len;
+    const char *reason; /* why it was cancelled; NULL: nobody said */
+    size_t reason_len;
+    const char *owner; /* of its hold; NULL: none */
+    size_t owner_len;
     const uint32_t *seats;
     const struct area_claim *areas;
     uint32_t n_seats, n_areas;
@@ -146,30 +183,64 @@ void booking_row_close(struct booking_row *row);
 
 /* ---- what a batch writes ---- */
 
-/* The net change of one seat in a batch.  Only a seat that was or becomes booked or blocked is
- * written to the ledger, and its state before the batch is the condition. */
-struct seat_write {
-    int64_t seat, hold_before, hold, fence, expires_at;
-    int64_t head; /* the seq of its last row in the log */
-    enum seat_status from, to;
-};
-/* Does a seat of this status have a row of its own? */
-static inline bool seat_has_row(enum seat_status status)
+/* The status in a seat's own row, or SEAT_AVAILABLE if it has none.  A seat that was blocked for a
+ * channel keeps its row while a hold of that channel has it, and is blocked again when the hold
+ * ends: so such a hold, too, touches no row of a seat. */
+static inline enum seat_status seat_row_status(enum seat_status status, uint32_t channel)
 {
-    return status == SEAT_BOOKED || status == SEAT_BLOCKED;
+    if (status == SEAT_HELD)
+        return channel ? SEAT_BLOCKED : SEAT_AVAILABLE;
+    return status;
 }
+/* The net change of one seat in a batch.  Its row is replaced only if `row_changes`; the row before
+ * the batch is then the condition. */
+struct seat_write {
+    int64_t seat, hold_before, hold, expires_at;
+    int64_t row_fence; /* of the last change that its row shows */
+    int64_t head;      /* the seq of its last row in the log */
+    enum seat_status from, to;
+    uint8_t channel_before, channel; /* 0: none */
+    bool row_changes;
+};
+/* How many places of an area are blocked for one channel (0: for none). */
+struct area_block {
+    uint32_t channel, places;
+};
+struct area_blocks {
+    VEC(struct area_block) list; /* ascending by channel, places above 0 */
+};
 /* The net change of an area's counters.  The counters before the batch are the condition. */
 struct area_write {
     int64_t event, area, held_before, booked_before, held, booked;
+    struct area_blocks blocks_before; /* owned: vec_close */
+    const struct area_blocks *blocks; /* the view's */
 };
+/* The net change of an event's status and terms. */
 struct event_write {
     int64_t event;
     enum event_status from, to;
+    const struct event_terms *terms; /* NULL: they stay as they are */
+    size_t n_sections;               /* the first n_sections prices are those of sections */
 };
 /* The net change of one hold. */
 struct hold_write {
     int64_t hold, fence_before, fence, expires_before, expires_at, seq_before, last_seq;
     enum hold_status from, to;
+};
+/* Other places, prices and amount of a hold, which has `fence` by then. */
+struct hold_places_write {
+    int64_t hold, fence, amount;
+    const uint32_t *seats;
+    const struct area_claim *areas;
+    const struct price_run *prices;
+    uint32_t n_seats, n_areas, n_prices;
+};
+/* A booking that is cancelled. */
+struct booking_write {
+    int64_t booking, cancelled_at;
+    enum booking_status from, to;
+    const char *reason; /* NULL: none */
+    size_t reason_len;
 };
 struct sale_write {
     int64_t seat, booking;
@@ -178,9 +249,10 @@ struct audit_row {
     int64_t event, seq, at;
     enum audit_object object;
     enum audit_cause cause;
-    int64_t item;                        /* seat or area index; -1: none */
-    int64_t quantity;                    /* 0: none */
-    int from, to;                        /* values of the object's own status enum */
+    int64_t item;     /* seat or area index; -1: none */
+    int64_t quantity; /* 0: none */
+    int from, to;     /* values of the object's own status enum */
+    uint32_t channel; /* of the places, where they pass to or from SEAT_BLOCKED; 0: none */
     int64_t hold, booking, fence, until; /* 0: none */
     int64_t prev; /* a seat or a hold: the seq of the row before about the same one; 0: none */
 };
@@ -227,7 +299,8 @@ struct key_row {
     const char *answer;
     size_t answer_len;
     int64_t created_at;
-    void *owned; /* what key_row_close frees; NULL when `answer` is borrowed */
+    int64_t hold; /* the hold that the answer is about; 0: none */
+    void *owned;  /* what key_row_close frees; NULL when `answer` is borrowed */
 };
 void key_row_close(struct key_row *row);
 
@@ -246,8 +319,11 @@ struct ledger_batch {
     VEC(struct area_write) areas;
     VEC(struct hold_row) holds_new;
     VEC(struct hold_write) holds;
-    VEC(struct booking_row) bookings;
+    VEC(struct hold_places_write) places;
+    VEC(struct booking_row) bookings_new;
+    VEC(struct booking_write) bookings;
     VEC(struct sale_write) sales;
+    VEC(struct sale_write) sales_undone;
     VEC(struct audit_row) audit;
     VEC(struct heads_write) heads;
     VEC(struct key_row) keys;

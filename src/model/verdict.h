@@ -28,6 +28,11 @@
     X(STALE_FENCE, "the fence is not the hold's fence")                                            \
     X(REFERENCE_MISMATCH, "the booking has another reference")                                     \
     X(SEAT_SOLD, "a seat has already been sold")                                                   \
+    X(OWNER_LIMIT, "the owner has as many places as the event allows")                             \
+    X(EVENT_ARCHIVED, "the event has been archived")                                               \
+    X(SELLER_ONLY, "the hold is of a channel, to which only sellers may add")                      \
+    X(NOT_HELD, "the hold does not have these places")                                             \
+    X(TOO_MANY_CHANNELS, "the event has as many channels as it may have")                          \
     X(TOO_MANY_HOLDS, "the address holds as many places as it may")                                \
     X(KEY_MISMATCH, "the idempotency key was used with another request")                           \
     X(KEY_UNUSED, "nothing is stored under the idempotency key")                                   \

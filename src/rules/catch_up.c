@@ -3,6 +3,7 @@
 #include "rules/catch_up.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "rules/best.h"
 #include "rules/publish.h"
@@ -17,7 +18,82 @@ struct touched {
     VEC(struct touched_seat) seats; /* `pending` is 1 + the index in this list */
     VEC(uint32_t) areas;
     VEC(uint32_t) renewed; /* seats whose hold lasts longer; a seat may be listed twice */
+    bool event;            /* the event's status or terms changed */
+    /* The hold whose places the rows being folded change, and the places that it has so far.  The
+     * list grows and shrinks as decide_change does it, so that it has the same order. */
+    struct hold *changing;
+    VEC(uint32_t) hold_seats;
+    VEC(struct area_claim) hold_areas;
 };
+
+/* ---- holds that get other places ---- */
+
+static void begin_change(struct touched *t, struct hold *h)
+{
+    t->changing = h;
+    vec_clear(&t->hold_seats);
+    vec_clear(&t->hold_areas);
+    for (uint32_t i = 0; i < h->n_seats; i++)
+        *vec_push(&t->hold_seats) = h->seats[i];
+    for (uint32_t i = 0; i < h->n_areas; i++)
+        *vec_push(&t->hold_areas) = h->areas[i];
+}
+
+/* Puts the changed hold into the view, once its last row has been folded. */
+static void end_change(struct view *v, struct touched *t)
+{
+    struct hold *before = t->changing;
+    if (!before)
+        return;
+    struct hold *after = hold_with_places(before, t->hold_seats.v, (uint32_t)t->hold_seats.n,
+                                          t->hold_areas.v, (uint32_t)t->hold_areas.n);
+    view_hold_replace(v, before, after);
+    free(before);
+    t->changing = NULL;
+}
+
+static void change_seat_of(struct touched *t, uint32_t seat, bool has_it)
+{
+    size_t at = 0;
+    while (at < t->hold_seats.n && t->hold_seats.v[at] != seat)
+        at++;
+    if (has_it && at == t->hold_seats.n) {
+        *vec_push(&t->hold_seats) = seat;
+    } else if (!has_it && at < t->hold_seats.n) {
+        t->hold_seats.n--;
+        memmove(&t->hold_seats.v[at], &t->hold_seats.v[at + 1],
+                (t->hold_seats.n - at) * sizeof *t->hold_seats.v);
+    }
+}
+
+static void change_area_of(struct touched *t, uint32_t area, int64_t more)
+{
+    size_t at = 0;
+    while (at < t->hold_areas.n && t->hold_areas.v[at].area != area)
+        at++;
+    if (at == t->hold_areas.n)
+        vec_push(&t->hold_areas)->area = area;
+    t->hold_areas.v[at].quantity = (uint32_t)(t->hold_areas.v[at].quantity + more);
+    if (!t->hold_areas.v[at].quantity) {
+        t->hold_areas.n--;
+        memmove(&t->hold_areas.v[at], &t->hold_areas.v[at + 1],
+                (t->hold_areas.n - at) * sizeof *t->hold_areas.v);
+    }
+}
+
+/* Notes what the row gives to the changing hold or takes from it. */
+static void change_of_hold(struct touched *t, const struct audit_row *row)
+{
+    if (!t->changing || row->cause != CAUSE_CHANGE || row->hold != t->changing->key)
+        return;
+    if (row->object == AUDIT_SEAT)
+        change_seat_of(t, (uint32_t)row->item, row->to == SEAT_HELD);
+    else
+        change_area_of(t, (uint32_t)row->item,
+                       row->to == SEAT_HELD ? row->quantity : -row->quantity);
+}
+
+/* ---- rows ---- */
 
 static int hold_order(const void *key, const void *row)
 {
@@ -25,27 +101,54 @@ static int hold_order(const void *key, const void *row)
     return (a > b) - (a < b);
 }
 
-/* A hold that ended meanwhile has no live row; later rows of the log free its places. */
-static void fold_hold(struct view *v, struct event *e, const struct audit_row *row,
+/* A hold that passes to another status.  Places that become booked count for their owner; if the
+ * owner is not known, the event has to be loaded again. */
+static bool fold_ended(struct view *v, struct event *e, const struct audit_row *row, struct hold *h)
+{
+    bool counts = row->to == HOLD_CONFIRMED && e->terms->max_per_owner;
+    if (counts && !h)
+        return false;
+    if (counts)
+        view_owner_booked(v, e->def->id.key, h->owner,
+                          places_count(h->n_seats, h->areas, h->n_areas));
+    if (h)
+        view_hold_remove(v, h);
+    return true;
+}
+
+/* Live and confirmed holds come with the rows, as they are after the last of them; a hold that
+ * ended otherwise does not, and later rows of the log free its places. */
+static void fold_new(struct view *v, struct event *e, const struct audit_row *row,
+                     const struct log_since *since)
+{
+    if (!since->holds.n)
+        return;
+    const struct hold_row *made =
+        bsearch(&row->hold, since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
+    if (made && event_fits_hold(e, made))
+        view_hold_add(v, e, made);
+}
+
+/* A hold that was read with the rows already has what rows up to its last_seq say. */
+static bool fold_hold(struct view *v, struct event *e, const struct audit_row *row,
                       const struct log_since *since, struct touched *touched)
 {
     struct hold *h = view_hold(v, row->hold);
-    if (row->to != HOLD_ACTIVE) {
-        if (h)
-            view_hold_remove(v, h);
-    } else if (h) {
+    if (row->to != HOLD_ACTIVE)
+        return fold_ended(v, e, row, h);
+    if (!h) {
+        fold_new(v, e, row, since);
+    } else if (row->seq > h->last_seq) {
         h->expires_at = row->until;
         h->fence = row->fence;
         h->last_seq = row->seq;
         view_deadline_moved(v, h);
-        for (uint32_t i = 0; i < h->n_seats; i++)
-            *vec_push(&touched->renewed) = h->seats[i];
-    } else if (since->holds.n) {
-        const struct hold_row *made =
-            bsearch(&row->hold, since->holds.v, since->holds.n, sizeof *since->holds.v, hold_order);
-        if (made && event_fits_hold(e, made))
-            view_hold_add(v, e, made)->last_seq = row->seq;
+        if (row->cause == CAUSE_CHANGE)
+            begin_change(touched, h);
     }
+    for (uint32_t i = 0; h && i < h->n_seats; i++)
+        *vec_push(&touched->renewed) = h->seats[i];
+    return true;
 }
 
 static bool fold_seat(struct event *e, const struct audit_row *row, struct touched *touched)
@@ -55,7 +158,9 @@ static bool fold_seat(struct event *e, const struct audit_row *row, struct touch
     uint32_t index = (uint32_t)row->item;
     struct seat *seat = &e->seats[index];
     seat->status = (uint8_t)row->to;
-    seat_set_hold(e, index, row->to == SEAT_AVAILABLE ? 0 : row->hold);
+    if (row->to == SEAT_AVAILABLE || row->to == SEAT_BLOCKED)
+        seat->channel = row->to == SEAT_BLOCKED ? (uint8_t)row->channel : 0;
+    seat_set_hold(e, index, row->to == SEAT_HELD || row->to == SEAT_BOOKED ? row->hold : 0);
     best_changed(e, index);
     if (!seat->pending) {
         vec_push(&touched->seats)->index = index;
@@ -66,28 +171,40 @@ static bool fold_seat(struct event *e, const struct audit_row *row, struct touch
     return true;
 }
 
+static bool fold_area(struct event *e, const struct audit_row *row, struct touched *touched)
+{
+    if (row->item < 0 || row->item >= (int64_t)e->def->areas.n)
+        return false;
+    struct area *area = &e->areas[row->item];
+    area_pass(area, &(struct area_passage){row->quantity, (enum seat_status)row->from,
+                                           (enum seat_status)row->to, row->channel});
+    if (!area->pending) {
+        area->pending = 1;
+        *vec_push(&touched->areas) = (uint32_t)row->item;
+    }
+    return true;
+}
+
 static bool fold_row(struct view *v, struct event *e, const struct audit_row *row,
                      const struct log_since *since, struct touched *touched)
 {
+    if (row->object != AUDIT_SEAT && row->object != AUDIT_AREA)
+        end_change(v, touched);
     switch (row->object) {
     case AUDIT_SEAT:
+        change_of_hold(touched, row);
         return fold_seat(e, row, touched);
     case AUDIT_AREA:
-        if (row->item < 0 || row->item >= (int64_t)e->def->areas.n)
-            return false;
-        struct area *area = &e->areas[row->item];
-        area_pass(area, row->quantity, (enum seat_status)row->from, (enum seat_status)row->to);
-        if (!area->pending) {
-            area->pending = 1;
-            *vec_push(&touched->areas) = (uint32_t)row->item;
-        }
-        return true;
+        change_of_hold(touched, row);
+        return fold_area(e, row, touched);
     case AUDIT_HOLD:
-        fold_hold(v, e, row, since, touched);
-        return true;
+        return fold_hold(v, e, row, since, touched);
     case AUDIT_EVENT:
         e->status_draft = (enum event_status)row->to;
+        touched->event = true;
         return true;
+    case AUDIT_BOOKING: /* whose places an owner has no longer */
+        return row->to != BOOKING_CANCELLED || !e->terms->max_per_owner;
     default:
         return true;
     }
@@ -115,6 +232,8 @@ static void show(struct view *v, struct event *e, const struct touched *touched,
         publish_seat(e, touched->renewed.v[i], seat_until(v, e, touched->renewed.v[i]), 0);
     for (size_t i = 0; i < touched->areas.n; i++)
         publish_area(e, touched->areas.v[i], clock->seq);
+    if (touched->event)
+        publish_terms(e, clock->seq);
     publish_end(e, clock);
 }
 
@@ -130,6 +249,19 @@ static size_t first_row(const struct log_since *since, int64_t event)
             high = mid;
     }
     return low;
+}
+
+bool catch_up_changes_terms(const struct event *e, const struct log_since *since)
+{
+    int64_t key = e->def->id.key;
+    for (size_t i = first_row(since, key); i < since->audit.n; i++) {
+        const struct audit_row *row = &since->audit.v[i];
+        if (row->event != key)
+            break;
+        if (row->seq > e->clock.seq && row->object == AUDIT_EVENT && row->cause == CAUSE_CHANGE)
+            return true;
+    }
+    return false;
 }
 
 bool catch_up(struct view *v, struct event *e, const struct log_since *since)
@@ -149,6 +281,7 @@ bool catch_up(struct view *v, struct event *e, const struct log_since *since)
         clock.fence = row->fence > clock.fence ? row->fence : clock.fence;
         clock.now = row->at > clock.now ? row->at : clock.now;
     }
+    end_change(v, &touched);
     if (whole && clock.seq != e->clock.seq)
         show(v, e, &touched, &clock);
     for (size_t i = 0; i < touched.seats.n; i++)
@@ -158,5 +291,7 @@ bool catch_up(struct view *v, struct event *e, const struct log_since *since)
     vec_close(&touched.seats);
     vec_close(&touched.areas);
     vec_close(&touched.renewed);
+    vec_close(&touched.hold_seats);
+    vec_close(&touched.hold_areas);
     return whole;
 }

@@ -4,6 +4,9 @@
 
 #include "rules/view.h"
 
+/* Do rows that the view has not seen yet say that the event's terms were changed?  The log does not
+ * say how; event_set_terms must be called with the new ones first. */
+bool catch_up_changes_terms(const struct event *e, const struct log_since *since);
 /* Folds every row of this event that the view has not seen yet.  Returns false if the rows do not
  * follow on what the view has, or do not fit the event: the event must then be loaded again. */
 bool catch_up(struct view *v, struct event *e, const struct log_since *since);

@@ -28,36 +28,61 @@ static struct seat_write *seat_write(struct decision *d, struct event *e, uint32
         seat->pending = d->batch.seats.n & SEAT_PENDING_MAX;
         write->seat = SEAT_KEY(e->def->id.key, index);
         write->from = seat->status;
+        write->channel_before = seat->channel;
         write->hold_before = seat_hold(e, index);
         write->head = seat_head(seat);
     }
     return &d->batch.seats.v[seat->pending - 1];
 }
 
+/* What the seat passes to: one that was blocked for a channel is blocked again when it is free. */
+static enum seat_status seat_target(const struct seat *seat, const struct transition *t)
+{
+    bool returns = t->to == SEAT_AVAILABLE && seat->channel && t->cause != CAUSE_UNBLOCK;
+    return returns ? SEAT_BLOCKED : t->to;
+}
+
+/* Does the row of the seat change, as seat_row_status has it?  Blocking again gives it a new fence
+ * or channel. */
+static bool row_changes(const struct seat *seat, enum seat_status to, enum audit_cause cause)
+{
+    return cause == CAUSE_BLOCK || cause == CAUSE_UNBLOCK || to == SEAT_BOOKED ||
+           seat->status == SEAT_BOOKED;
+}
+
 void change_seat(struct decision *d, struct event *e, uint32_t index, const struct transition *t,
                  struct audit_row *row)
 {
     struct seat_write *write = seat_write(d, e, index);
-    e->seats[index].status = (uint8_t)t->to;
-    seat_set_hold(e, index, t->to == SEAT_AVAILABLE ? 0 : t->hold);
+    struct seat *seat = &e->seats[index];
+    enum seat_status to = seat_target(seat, t);
+    if (row_changes(seat, to, t->cause)) {
+        write->row_changes = true;
+        write->row_fence = t->fence;
+    }
+    if (t->cause == CAUSE_BLOCK || t->cause == CAUSE_UNBLOCK)
+        seat->channel = (uint8_t)t->channel;
+    seat->status = (uint8_t)to;
+    seat_set_hold(e, index, to == SEAT_HELD || to == SEAT_BOOKED ? t->hold : 0);
     if (row) {
         row->prev = write->head;
         write->head = row->seq;
     }
-    write->to = t->to;
+    write->to = to;
+    write->channel = seat->channel;
     write->hold = seat_hold(e, index);
-    write->fence = t->fence;
     write->expires_at = t->until;
     best_changed(e, index);
 }
 
 /* The part of a log row that seats and areas share. */
 static struct audit_row *log_places(struct decision *d, struct event *e, enum audit_object object,
-                                    enum seat_status from, const struct transition *t)
+                                    enum seat_status from, enum seat_status to,
+                                    const struct transition *t)
 {
-    struct audit_row *row = change_log(d, e, object, t->cause, (int)from, (int)t->to);
+    struct audit_row *row = change_log(d, e, object, t->cause, (int)from, (int)to);
     row->hold = t->hold;
-    row->booking = t->to == SEAT_BOOKED ? t->hold : 0;
+    row->booking = to == SEAT_BOOKED ? t->hold : 0;
     row->fence = t->fence;
     row->until = t->until;
     return row;
@@ -70,9 +95,13 @@ void change_seats(struct decision *d, struct event *e, const uint32_t *seats, ui
         int64_t owner = seat_hold(e, seats[i]);
         if (owner != 0 && owner != t->hold)
             continue;
-        struct audit_row *row = log_places(d, e, AUDIT_SEAT, e->seats[seats[i]].status, t);
+        const struct seat *seat = &e->seats[seats[i]];
+        enum seat_status from = (enum seat_status)seat->status, to = seat_target(seat, t);
+        struct audit_row *row = log_places(d, e, AUDIT_SEAT, from, to, t);
         row->item = seats[i];
         row->quantity = 1;
+        if (from == SEAT_BLOCKED || to == SEAT_BLOCKED)
+            row->channel = t->cause == CAUSE_BLOCK ? t->channel : seat->channel;
         change_seat(d, e, seats[i], t, row);
     }
 }
@@ -87,6 +116,10 @@ static struct area_write *area_write(struct decision *d, struct event *e, uint32
                                                          .held_before = area->held,
                                                          .booked_before = area->booked};
         area->pending = (uint32_t)d->batch.areas.n;
+        struct area_write *write = &d->batch.areas.v[area->pending - 1];
+        write->blocks = &area->blocks;
+        for (size_t i = 0; i < area->blocks.list.n; i++)
+            *vec_push(&write->blocks_before.list) = area->blocks.list.v[i];
     }
     return &d->batch.areas.v[area->pending - 1];
 }
@@ -94,15 +127,33 @@ static struct area_write *area_write(struct decision *d, struct event *e, uint32
 void change_areas(struct decision *d, struct event *e, const struct area_claim *areas, uint32_t n,
                   enum seat_status from, const struct transition *t)
 {
+    bool in_channel = t->channel && t->cause != CAUSE_BLOCK && t->cause != CAUSE_UNBLOCK;
+    enum seat_status passes_from = in_channel && from == SEAT_AVAILABLE ? SEAT_BLOCKED : from;
+    enum seat_status passes_to = in_channel && t->to == SEAT_AVAILABLE ? SEAT_BLOCKED : t->to;
     for (uint32_t i = 0; i < n; i++) {
         struct area_write *write = area_write(d, e, areas[i].area);
-        area_pass(&e->areas[areas[i].area], areas[i].quantity, from, t->to);
+        area_pass(&e->areas[areas[i].area],
+                  &(struct area_passage){areas[i].quantity, passes_from, passes_to, t->channel});
         write->held = e->areas[areas[i].area].held;
         write->booked = e->areas[areas[i].area].booked;
-        struct audit_row *row = log_places(d, e, AUDIT_AREA, from, t);
+        struct audit_row *row = log_places(d, e, AUDIT_AREA, passes_from, passes_to, t);
         row->item = areas[i].area;
         row->quantity = areas[i].quantity;
+        if (passes_from == SEAT_BLOCKED || passes_to == SEAT_BLOCKED)
+            row->channel = t->channel;
     }
+}
+
+void change_log_hold(struct decision *d, struct event *e, struct hold_row *row,
+                     enum audit_cause cause, enum hold_status from, enum hold_status to)
+{
+    struct audit_row *logged = change_log(d, e, AUDIT_HOLD, cause, (int)from, (int)to);
+    logged->hold = row->id.key;
+    logged->fence = row->fence;
+    logged->until = row->expires_at;
+    logged->quantity = places_count(row->n_seats, row->areas, row->n_areas);
+    logged->prev = row->last_seq;
+    row->last_seq = logged->seq;
 }
 
 /* The write that carries a live hold's changes of this batch. */
@@ -143,7 +194,40 @@ void change_hold(struct decision *d, struct hold *h, enum hold_status to, enum a
         view_deadline_drop(d->view, h);
 }
 
-void change_event(struct decision *d, struct event *e, enum event_status to, enum audit_cause cause)
+struct hold *change_places(struct decision *d, struct hold *h, const struct hold_places_write *to)
+{
+    struct hold *after = hold_with_places(h, to->seats, to->n_seats, to->areas, to->n_areas);
+    view_hold_replace(d->view, h, after);
+    *vec_push(&d->replaced) = h;
+    *vec_push(&d->unreadable) = h->key;
+    *vec_push(&d->batch.places) = *to;
+    change_hold(d, after, HOLD_ACTIVE, CAUSE_CHANGE, to->fence, after->expires_at);
+    return after;
+}
+
+void change_booking(struct decision *d, struct event *e, const struct booking_write *to,
+                    const struct hold_row *hold)
+{
+    *vec_push(&d->batch.bookings) = *to;
+    *vec_push(&d->unreadable) = to->booking;
+    struct audit_row *row =
+        change_log(d, e, AUDIT_BOOKING, CAUSE_CANCEL, (int)to->from, (int)to->to);
+    row->hold = row->booking = to->booking;
+    row->fence = hold->fence;
+    row->quantity = places_count(hold->n_seats, hold->areas, hold->n_areas);
+}
+
+/* Remembers the terms before the batch, once per event. */
+static void note_terms(struct decision *d, struct event *e)
+{
+    for (size_t i = 0; i < d->terms.n; i++)
+        if (d->terms.v[i].event == e)
+            return;
+    *vec_push(&d->terms) = (struct terms_before){.event = e, .terms = event_terms_share(e->terms)};
+}
+
+void change_event(struct decision *d, struct event *e, enum event_status to, enum audit_cause cause,
+                  const struct event_terms *terms)
 {
     struct event_write *write = NULL;
     for (size_t i = 0; i < d->batch.events.n && !write; i++)
@@ -153,8 +237,14 @@ void change_event(struct decision *d, struct event *e, enum event_status to, enu
         write = vec_push(&d->batch.events);
         write->event = e->def->id.key;
         write->from = e->status_draft;
+        write->n_sections = e->def->sections.n;
     }
     write->to = to;
+    if (terms) {
+        note_terms(d, e);
+        event_set_terms(e, terms);
+        write->terms = terms;
+    }
     change_log(d, e, AUDIT_EVENT, cause, (int)e->status_draft, (int)to);
     e->status_draft = to;
 }

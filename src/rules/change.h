@@ -1,5 +1,6 @@
 /* Single changes of a batch, each made in three places at once: the worker's side of the view, the
- * batch to be stored, and the log.  Only decide.c calls these; the rules are there. */
+ * batch to be stored, and the log.  Only the files of decide_shared.h call these; the rules are
+ * there. */
 #ifndef HF_RULES_CHANGE_H
 #define HF_RULES_CHANGE_H
 
@@ -12,6 +13,9 @@ struct transition {
     int64_t hold;  /* the hold that takes or gives them; 0: none */
     int64_t fence; /* of that hold, or of the seller's change */
     int64_t until; /* when the hold expires; 0: the places are not held */
+    /* The channel that seats are blocked for (CAUSE_BLOCK), or that the places of the hold's areas
+     * are of.  Seats return to the channel that they have come from by themselves. */
+    uint32_t channel;
 };
 
 /* Adds a row to the event's log, with the next seq; the caller fills in what applies.  The rows of
@@ -22,18 +26,30 @@ struct audit_row *change_log(struct decision *d, struct event *e, enum audit_obj
  * which has no row for each seat.  Several changes of one seat in a batch become one write. */
 void change_seat(struct decision *d, struct event *e, uint32_t index, const struct transition *t,
                  struct audit_row *row);
-/* Changes seats of a hold, with a row of the log for each.  A seat that is neither free nor the
+/* Changes seats of a hold, with a row of the log for each.  A seat that becomes free is blocked
+ * again if it was blocked for a channel.  A seat that is neither free nor the
  * hold's own is left alone: only a ledger that was changed behind our back can have one. */
 void change_seats(struct decision *d, struct event *e, const uint32_t *seats, uint32_t n,
                   const struct transition *t);
-/* Moves places of areas from one status to another, with a row of the log for each area. */
+/* Moves places of areas from one status to another, with a row of the log for each area.  With a
+ * channel, SEAT_AVAILABLE stands for blocked for that channel. */
 void change_areas(struct decision *d, struct event *e, const struct area_claim *areas, uint32_t n,
                   enum seat_status from, const struct transition *t);
+/* Logs that a hold which has no entry in the view, or none yet, passes to another status. */
+void change_log_hold(struct decision *d, struct event *e, struct hold_row *row,
+                     enum audit_cause cause, enum hold_status from, enum hold_status to);
 /* Gives a live hold another status, fence or expiry. */
 void change_hold(struct decision *d, struct hold *h, enum hold_status to, enum audit_cause cause,
                  int64_t fence, int64_t expires_at);
-/* Opens or closes the event. */
-void change_event(struct decision *d, struct event *e, enum event_status to,
-                  enum audit_cause cause);
+/* Gives a live hold other places and a new fence; returns its new entry in the view.  `seats` and
+ * `areas` are the places that it has then. */
+struct hold *change_places(struct decision *d, struct hold *h, const struct hold_places_write *to);
+/* Gives the event another status, or other terms (NULL: the same), of which it takes over a
+ * reference. */
+void change_event(struct decision *d, struct event *e, enum event_status to, enum audit_cause cause,
+                  const struct event_terms *terms);
+/* Cancels a confirmed booking. */
+void change_booking(struct decision *d, struct event *e, const struct booking_write *to,
+                    const struct hold_row *hold);
 
 #endif

@@ -21,10 +21,13 @@ enum verdict decide_create(struct decision *d, struct event *e, struct hold_crea
 enum verdict decide_renew(struct decision *d, struct event *e, struct hold_renew *op);
 enum verdict decide_release(struct decision *d, struct hold_release *op);
 enum verdict decide_confirm(struct decision *d, struct event *e, struct hold_confirm *op);
+enum verdict decide_change(struct decision *d, struct event *e, struct hold_change *op);
+enum verdict decide_cancel(struct decision *d, struct event *e, struct booking_cancel *op);
 /* All or nothing.  A seat that is as wanted already is left as it is, so repeating is harmless. */
 enum verdict decide_block(struct decision *d, struct event *e, struct seats_block *op);
-/* Opens or closes the sale. */
-enum verdict decide_sale(struct decision *d, struct event *e, enum event_status to);
+/* Opens, closes or archives the event. */
+enum verdict decide_status(struct decision *d, struct event *e, enum event_status to);
+enum verdict decide_terms(struct decision *d, struct event *e, struct event_change *op);
 
 /* ---- idempotency keys (keys.c) ---- */
 
@@ -33,7 +36,8 @@ enum verdict decide_sale(struct decision *d, struct event *e, enum event_status 
  * another request.  VERDICT_DEFERRED: this very batch stores it. */
 enum verdict decide_key(const struct decision *d, struct idempotency *key,
                         const struct key_row *stored);
-/* Stores the rendered answer of a successful command under its key. */
-void decide_keep_answer(struct decision *d, const struct idempotency *key);
+/* Stores the rendered answer of a successful command under its key.  `hold` is the hold that it is
+ * about; 0: none. */
+void decide_keep_answer(struct decision *d, const struct idempotency *key, int64_t hold);
 
 #endif

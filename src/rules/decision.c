@@ -7,20 +7,32 @@
 #include "rules/best.h"
 #include "rules/publish.h"
 
+static void clear_areas(struct decision *d)
+{
+    for (size_t i = 0; i < d->batch.areas.n; i++)
+        vec_close(&d->batch.areas.v[i].blocks_before.list);
+    vec_clear(&d->batch.areas);
+}
+
 void decision_begin(struct decision *d)
 {
     vec_clear(&d->batch.clocks);
     vec_clear(&d->batch.events);
     vec_clear(&d->batch.seats);
-    vec_clear(&d->batch.areas);
+    clear_areas(d);
     vec_clear(&d->batch.holds_new);
     vec_clear(&d->batch.holds);
+    vec_clear(&d->batch.places);
+    vec_clear(&d->batch.bookings_new);
     vec_clear(&d->batch.bookings);
     vec_clear(&d->batch.sales);
+    vec_clear(&d->batch.sales_undone);
     vec_clear(&d->batch.audit);
     vec_clear(&d->batch.heads);
     vec_clear(&d->batch.keys);
-    vec_clear(&d->rescued);
+    vec_clear(&d->unreadable);
+    vec_clear(&d->owners);
+    hf_check(!d->replaced.n && !d->terms.n);
     for (size_t i = 0; i < d->events.n; i++)
         d->events.v[i]->in_batch = false;
     vec_clear(&d->events);
@@ -33,16 +45,23 @@ void decision_close(struct decision *d)
     vec_close(&d->batch.clocks);
     vec_close(&d->batch.events);
     vec_close(&d->batch.seats);
+    clear_areas(d);
     vec_close(&d->batch.areas);
     vec_close(&d->batch.holds_new);
     vec_close(&d->batch.holds);
+    vec_close(&d->batch.places);
+    vec_close(&d->batch.bookings_new);
     vec_close(&d->batch.bookings);
     vec_close(&d->batch.sales);
+    vec_close(&d->batch.sales_undone);
     vec_close(&d->batch.audit);
     vec_close(&d->batch.heads);
     buf_close(&d->heads);
     vec_close(&d->batch.keys);
-    vec_close(&d->rescued);
+    vec_close(&d->unreadable);
+    vec_close(&d->owners);
+    vec_close(&d->replaced);
+    vec_close(&d->terms);
     vec_close(&d->events);
     vec_close(&d->due);
 }
@@ -82,6 +101,12 @@ static int hold_new_order(const void *a, const void *b)
 static int hold_write_order(const void *a, const void *b)
 {
     const struct hold_write *x = a, *y = b;
+    return (x->hold > y->hold) - (x->hold < y->hold);
+}
+
+static int places_order(const void *a, const void *b)
+{
+    const struct hold_places_write *x = a, *y = b;
     return (x->hold > y->hold) - (x->hold < y->hold);
 }
 
@@ -158,6 +183,7 @@ void decision_seal(struct decision *d)
     SORT(d->batch.areas, area_write_order);
     SORT(d->batch.holds_new, hold_new_order);
     SORT(d->batch.holds, hold_write_order);
+    SORT(d->batch.places, places_order);
     SORT(d->batch.audit, audit_order);
     d->heads.len = 0;
     for (size_t i = 0; i < d->events.n; i++) {
@@ -172,6 +198,14 @@ void decision_seal(struct decision *d)
 }
 
 /* Shows the event's part of the batch; seats and areas come in the order of events. */
+static bool changes_event(const struct decision *d, const struct event *e)
+{
+    for (size_t i = 0; i < d->batch.events.n; i++)
+        if (d->batch.events.v[i].event == e->def->id.key)
+            return true;
+    return false;
+}
+
 static void publish_event(struct decision *d, struct event *e, size_t *next_seat, size_t *next_area)
 {
     const struct ledger_batch *b = &d->batch;
@@ -193,6 +227,8 @@ static void publish_event(struct decision *d, struct event *e, size_t *next_seat
         publish_area(e, area, clock.seq);
         e->areas[area].pending = 0;
     }
+    if (changes_event(d, e))
+        publish_terms(e, clock.seq);
     e->heads_due = false;
     publish_end(e, &clock);
 }
@@ -212,6 +248,12 @@ void decision_publish(struct decision *d)
         if (h->status != HOLD_ACTIVE)
             view_hold_remove(d->view, h);
     }
+    for (size_t i = 0; i < d->replaced.n; i++)
+        free(d->replaced.v[i]);
+    vec_clear(&d->replaced);
+    for (size_t i = 0; i < d->terms.n; i++)
+        event_terms_give(d->terms.v[i].terms);
+    vec_clear(&d->terms);
 }
 
 static void undo_new_holds(struct decision *d)
@@ -240,6 +282,26 @@ static void undo_holds(struct decision *d)
     }
 }
 
+/* A hold is replaced at most once in a batch.  It goes back before undo_holds looks for it. */
+static void undo_places(struct decision *d)
+{
+    for (size_t i = 0; i < d->replaced.n; i++) {
+        struct hold *before = d->replaced.v[i], *after = view_hold(d->view, before->key);
+        before->pending = after->pending;
+        before->status = after->status;
+        view_hold_replace(d->view, after, before);
+        free(after);
+    }
+    vec_clear(&d->replaced);
+}
+
+static void undo_terms(struct decision *d)
+{
+    for (size_t i = 0; i < d->terms.n; i++)
+        event_set_terms(d->terms.v[i].event, d->terms.v[i].terms);
+    vec_clear(&d->terms);
+}
+
 static void undo_seats(struct decision *d)
 {
     for (size_t i = 0; i < d->batch.seats.n; i++) {
@@ -248,6 +310,7 @@ static void undo_seats(struct decision *d)
         struct seat *seat = &e->seats[SEAT_INDEX(w->seat)];
         seat->pending = 0;
         seat->status = (uint8_t)w->from;
+        seat->channel = w->channel_before;
         seat_set_hold(e, SEAT_INDEX(w->seat), w->hold_before);
         best_changed(e, SEAT_INDEX(w->seat));
     }
@@ -257,19 +320,23 @@ static void undo_areas(struct decision *d)
 {
     for (size_t i = 0; i < d->batch.areas.n; i++) {
         const struct area_write *w = &d->batch.areas.v[i];
-        struct area *area = &view_event(d->view, w->event)->areas[w->area];
-        area->pending = 0;
-        area->held = w->held_before;
-        area->booked = w->booked_before;
+        struct event *e = view_event(d->view, w->event);
+        e->areas[w->area].pending = 0;
+        event_load_area(e, (uint32_t)w->area, w->held_before, w->booked_before, &w->blocks_before);
     }
 }
 
 void decision_undo(struct decision *d)
 {
     undo_new_holds(d);
+    undo_places(d);
     undo_holds(d);
     undo_seats(d);
     undo_areas(d);
+    undo_terms(d);
+    for (size_t i = 0; i < d->owners.n; i++)
+        view_owner_booked(d->view, d->owners.v[i].event, d->owners.v[i].owner,
+                          -d->owners.v[i].places);
     for (size_t i = 0; i < d->batch.events.n; i++)
         view_event(d->view, d->batch.events.v[i].event)->status_draft = d->batch.events.v[i].from;
     for (size_t i = 0; i < d->events.n; i++)

@@ -11,15 +11,34 @@
 /* Slots of the set of keys that this batch stores: a power of two, more than twice a batch. */
 #define KEYS_STORED_SLOTS 8192
 
+/* What decision_undo needs to take back an event's terms. */
+struct terms_before {
+    struct event *event;
+    const struct event_terms *terms; /* a reference */
+};
+/* What decision_undo needs to take back places that an owner has booked. */
+struct owner_change {
+    int64_t event;
+    uint64_t owner;
+    int64_t places;
+};
+
 struct decision {
     struct view *view;
     struct random *random;
     int64_t now; /* ledger time of the batch */
     struct ledger_batch batch;
     VEC(struct event *) events; /* locked for this batch, ascending by key */
-    VEC(int64_t) rescued;       /* holds confirmed by rescue in this batch */
-    VEC(struct hold *) due;     /* scratch */
-    struct buf heads;           /* the heads that batch.heads points to */
+    /* Holds whose row or booking this batch has changed in a way that only the next batch can read:
+     * what else is asked about them waits for it. */
+    VEC(int64_t) unreadable;
+    /* Entries of the view that change_places replaced: freed at publish, put back by undo. */
+    VEC(struct hold *) replaced;
+    /* The terms that events had before the batch. */
+    VEC(struct terms_before) terms;
+    VEC(struct hold *) due;          /* scratch */
+    VEC(struct owner_change) owners; /* places booked, or cancelled, by this batch */
+    struct buf heads;                /* the heads that batch.heads points to */
     uint64_t batch_no;
     struct {
         uint64_t batch_no; /* the slot is in use if this is the decision's own */

@@ -95,8 +95,8 @@ static uint32_t first_after(const struct feed *f, int64_t after)
 static int change_order(const void *a, const void *b)
 {
     const struct change *x = a, *y = b;
-    if (x->is_area != y->is_area)
-        return x->is_area ? 1 : -1;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
     if (x->item != y->item)
         return x->item < y->item ? -1 : 1;
     return (x->seq > y->seq) - (x->seq < y->seq);
@@ -110,7 +110,7 @@ static void keep_newest(struct changes *c)
     if (c->list.n > 1)
         qsort(v, c->list.n, sizeof *v, change_order);
     for (size_t i = 0; i < c->list.n; i++) {
-        if (n > 0 && v[n - 1].item == v[i].item && v[n - 1].is_area == v[i].is_area)
+        if (n > 0 && v[n - 1].item == v[i].item && v[n - 1].kind == v[i].kind)
             n--;
         v[n++] = v[i];
     }

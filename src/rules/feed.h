@@ -12,12 +12,15 @@
 
 struct event;
 
-/* One seat or area, and where it stood at `seq`. */
+/* What a change is about.  Changes are listed in this order. */
+enum change_kind { CHANGE_SEAT, CHANGE_AREA, CHANGE_EVENT };
+
+/* One seat or area, or the event's status and terms, and where it stood at `seq`. */
 struct change {
     int64_t seq;    /* of the last row of the batch that changed it */
-    uint32_t item;  /* index of the seat or area */
-    uint32_t state; /* a seat: enum seat_status; an area: places available */
-    bool is_area;
+    uint32_t item;  /* index of the seat or area; 0 of the event */
+    uint32_t state; /* a seat: enum seat_status; an area: places available; the event: 0 */
+    enum change_kind kind;
 };
 
 struct feed {
@@ -41,7 +44,7 @@ struct changes {
     VEC(struct change) list;
 };
 /* Any thread: the net changes after `after` up to the event's seq, each seat and area once, ordered
- * by is_area, then item.  Returns false if `after` is before the ring's floor, or beyond the
+ * by kind, then item.  Returns false if `after` is before the ring's floor, or beyond the
  * event's seq, which only a seq from elsewhere can be: the snapshot must then be read again.
  * O(changes log changes), of which only the copying happens under the lock. */
 bool event_changes(struct event *e, int64_t after, struct changes *ret);

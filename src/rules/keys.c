@@ -19,7 +19,7 @@ static size_t find_slot(const struct decision *d, const uint8_t hash[KEY_HASH_SI
     }
 }
 
-void decide_keep_answer(struct decision *d, const struct idempotency *key)
+void decide_keep_answer(struct decision *d, const struct idempotency *key, int64_t hold)
 {
     bool found;
     size_t slot = find_slot(d, key->hash, &found);
@@ -33,6 +33,7 @@ void decide_keep_answer(struct decision *d, const struct idempotency *key)
     row->answer = key->answer.data;
     row->answer_len = key->answer.len;
     row->created_at = d->now;
+    row->hold = hold;
 }
 
 enum verdict decide_key(const struct decision *d, struct idempotency *key,

@@ -2,7 +2,7 @@
  * by side.  A command (engine/command.h) carries one of them.  Pointers of the input are borrowed
  * from the request that asked; rows of the outcome are closed by the owner of the struct.
  *
- *   life of a hold            renew
+ *   life of a hold        renew, PATCH
  *                            +-----+
  *                            v     |
  *        POST /v1/holds --> ACTIVE-+--- confirm (fence, before expiry) --> CONFIRMED (booking)
@@ -11,8 +11,11 @@
  *                            +-------- expiry --> EXPIRED --------------------+ every place free
  *
  *   life of a seat:  available <-> held -> booked;  available <-> blocked
- *   of an area's places:  available <-> held -> booked, counted
- *   of an event:  open <-> closed
+ *                    blocked for a channel <-> held by a hold of that channel -> booked
+ *                    booked -> available or blocked, when its booking is cancelled
+ *   of an area's places:  the same, counted
+ *   of a booking:  CONFIRMED -> CANCELLED
+ *   of an event:  open <-> closed;  open or closed -> archived
  */
 #ifndef HF_RULES_OPERATIONS_H
 #define HF_RULES_OPERATIONS_H
@@ -41,6 +44,9 @@ struct shortage {
     uint32_t n_taken;   /* VERDICT_SEAT_TAKEN and VERDICT_SEAT_SOLD: at least one */
     int64_t available;  /* VERDICT_SOLD_OUT: how many places there are */
     int64_t short_area; /* VERDICT_SOLD_OUT: the area that has too few; -1: seats are short */
+    int64_t limit;      /* VERDICT_TOO_MANY_SEATS, VERDICT_OWNER_LIMIT: how many there may be */
+    int64_t opens_at, closes_at; /* VERDICT_EVENT_CLOSED: when sales open, or when they closed; 0:
+                                    the seller has closed the event */
 };
 
 /* POST /v1/holds */
@@ -53,12 +59,17 @@ struct hold_create {
     struct best_want best; /* quantity 0: the seats are named, or none are wanted */
     int64_t ttl_ms;        /* 0: the event's hold_ttl_ms */
     uint64_t client;       /* hash of a keyless buyer's address; 0: not limited */
+    uint32_t channel;      /* seats may also be blocked for this channel, and places of areas must
+                              be; 0: none */
+    bool resume;           /* if the owner holds exactly this already, that hold is the outcome */
     const char *owner;     /* NULL: none */
     size_t owner_len;
     const char *metadata; /* JSON text; NULL: none */
     size_t metadata_len;
     /* out */
-    struct hold_row hold; /* VERDICT_CREATED */
+    struct hold_row hold;     /* VERDICT_CREATED; VERDICT_OK: the hold that is resumed */
+    struct price_run *prices; /* of `hold`; free() by the owner */
+    int64_t resumes;          /* key of the hold to read before this is judged again; 0: none */
     struct shortage shortage;
 };
 
@@ -93,14 +104,75 @@ struct hold_confirm {
     struct booking_row booking;
 };
 
+/* PATCH /v1/holds/{h} */
+struct hold_change {
+    struct named_hold hold; /* out: as it is afterwards */
+    /* in */
+    int64_t fence;
+    const uint32_t *add, *remove; /* distinct, valid indexes of seats; none is in both */
+    const struct area_claim *add_areas, *remove_areas; /* distinct, valid */
+    uint32_t n_add, n_remove, n_add_areas, n_remove_areas;
+    bool is_seller; /* the caller may take places of the hold's channel */
+    /* out */
+    struct shortage shortage; /* VERDICT_NOT_HELD: `taken` are the seats that it does not have */
+    const char *conflict;     /* VERDICT_INVALID_REQUEST: what is wrong */
+    void *owned;              /* the places of `hold`; free() by the owner */
+};
+
+/* POST /v1/bookings/{b}/cancel */
+struct booking_cancel {
+    struct named_hold hold; /* the hold of the booking; only its key is known beforehand */
+    /* in */
+    struct id id;
+    const char *reason; /* NULL: none */
+    size_t reason_len;
+    /* in and out: read from the ledger before the rules judge */
+    struct booking_row booking;
+};
+
 /* POST /v1/events/{e}/block and /unblock */
 struct seats_block {
     /* in */
-    const uint32_t *seats; /* distinct, valid indexes */
-    uint32_t n_seats;
-    bool blocks; /* false: puts them back on sale */
+    const uint32_t *seats;          /* distinct, valid indexes */
+    const struct area_claim *areas; /* distinct, valid */
+    uint32_t n_seats, n_areas;
+    bool blocks;      /* false: puts them back on sale */
+    uint32_t n_named; /* of the seats; the others are those of `sections`.  For the answer */
+    const uint32_t *sections;
+    uint32_t n_sections;
+    const char *channel; /* blocks them for this channel, which may be new, or puts back only what
+                            is blocked for it; NULL: for none, or whatever seats are blocked for */
+    size_t channel_len;
     /* out */
     struct shortage shortage;
+};
+
+/* PATCH /v1/events/{e}: `terms` has the new values of the fields that are given. */
+enum event_field {
+    EVENT_NAME = 1 << 0,
+    EVENT_VENUE = 1 << 1,
+    EVENT_METADATA = 1 << 2,
+    EVENT_STARTS_AT = 1 << 3,
+    EVENT_SALES_OPEN_AT = 1 << 4,
+    EVENT_SALES_CLOSE_AT = 1 << 5,
+    EVENT_HOLD_TTL = 1 << 6,
+    EVENT_HOLD_MAX = 1 << 7,
+    EVENT_MAX_PER_HOLD = 1 << 8,
+    EVENT_MAX_PER_OWNER = 1 << 9,
+};
+struct price_change {
+    uint32_t index; /* in event_terms.prices */
+    int64_t price;
+};
+struct event_change {
+    /* in */
+    unsigned given;                  /* enum event_field */
+    struct event_terms terms;        /* event_terms_close by the owner */
+    VEC(struct price_change) prices; /* vec_close by the owner */
+    /* out */
+    const struct event_terms *after; /* event_terms_give by the owner; see view.h */
+    enum event_status status;
+    const char *conflict; /* VERDICT_INVALID_REQUEST: what is wrong */
 };
 
 #endif

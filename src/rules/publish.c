@@ -17,12 +17,17 @@ void publish_area(struct event *e, uint32_t index, int64_t seq)
     feed_put(&e->feed, &(struct change){.seq = seq,
                                         .item = index,
                                         .state = (uint32_t)e->areas[index].available,
-                                        .is_area = true});
+                                        .kind = CHANGE_AREA});
+}
+
+void publish_terms(struct event *e, int64_t seq)
+{
+    feed_put(&e->feed, &(struct change){.seq = seq, .kind = CHANGE_EVENT});
 }
 
 void publish_end(struct event *e, const struct clock_row *clock)
 {
-    atomic_store_explicit(&e->status, (int)e->status_draft, memory_order_relaxed);
+    event_show_terms(e);
     e->clock = e->draft = *clock;
     atomic_store_explicit(&e->seq, clock->seq, memory_order_release);
     lock_give(&e->lock);

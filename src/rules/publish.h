@@ -12,7 +12,9 @@ void publish_begin(struct event *e);
  * Streams are told if `seq` is not 0: the seq of the last row of the batch. */
 void publish_seat(struct event *e, uint32_t index, int64_t until_ms, int64_t seq);
 void publish_area(struct event *e, uint32_t index, int64_t seq);
-/* The event now stands at `clock`. */
+/* Tells streams that the event's status or terms have changed. */
+void publish_terms(struct event *e, int64_t seq);
+/* The event now stands at `clock`, with the status and terms that were decided. */
 void publish_end(struct event *e, const struct clock_row *clock);
 
 #endif

@@ -20,6 +20,7 @@ struct view {
     _Atomic(event_slot *) chunks[CHUNKS];
     struct hold_table holds;
     struct clients clients;
+    struct owners owners;
 };
 
 struct view *view_new(void)
@@ -27,6 +28,7 @@ struct view *view_new(void)
     struct view *v = hf_alloc(sizeof *v);
     clients_init(&v->clients);
     v->holds.clients = &v->clients;
+    v->holds.owners = &v->owners;
     return v;
 }
 
@@ -48,6 +50,7 @@ void view_free(struct view *v)
         free(chunk);
     }
     clients_close(&v->clients);
+    owners_close(&v->owners);
     free(v);
 }
 
@@ -131,14 +134,14 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
     e->best = best_new(e);
     e->counts[SEAT_AVAILABLE] = def->n_seats;
     e->areas = hf_alloc((def->areas.n + 1) * sizeof *e->areas);
-    for (uint32_t i = 0; i < def->areas.n; i++) {
-        e->areas[i].held = def->areas.v[i].held;
-        e->areas[i].booked = def->areas.v[i].booked;
+    for (uint32_t i = 0; i < def->areas.n; i++)
         event_show_area(e, i);
-    }
+    struct event_terms terms;
+    event_terms_copy(&def->terms, &terms);
+    e->terms = event_terms_new(&terms);
     e->seq = clock->seq;
-    e->status = def->status;
     e->status_draft = def->status;
+    event_show_terms(e);
     e->clock = e->draft = *clock;
     feed_init(&e->feed, feed_floor(clock->seq), feed_len(def->n_seats));
     lock_init(&e->lock);
@@ -155,6 +158,7 @@ static void drop_loaded(struct event *e)
     }
     free(e->loaded_heads);
     e->loaded_heads = NULL;
+    vec_close(&e->loaded_owners);
 }
 
 void event_free(struct event *e)
@@ -167,6 +171,10 @@ void event_free(struct event *e)
     feed_close(&e->feed);
     lock_close(&e->lock);
     lock_close(&e->snapshot_lock);
+    event_terms_give(e->terms_shown);
+    event_terms_give(e->terms);
+    for (size_t i = 0; i < e->def->areas.n; i++)
+        vec_close(&e->areas[i].blocks.list);
     event_def_free(e->def);
     free(e->rows);
     free(e->row_index);
@@ -238,9 +246,9 @@ void event_seat_name(const struct event *e, uint32_t index, struct buf *out)
     buf_int(out, index - row->first + 1);
 }
 
-int64_t event_seat_price(const struct event *e, uint32_t index)
+uint32_t event_seat_section(const struct event *e, uint32_t index)
 {
-    return e->def->sections.v[event_row_of(e, index)->section].price;
+    return event_row_of(e, index)->section;
 }
 
 int64_t event_area_find(const struct event *e, const char *name, size_t len)
@@ -261,15 +269,92 @@ int64_t event_section_find(const struct event *e, const char *name, size_t len)
     return -1;
 }
 
+/* ---- owners ---- */
+
+/* The event's secret goes first, so that nobody can look for labels that collide. */
+uint64_t owner_hash(const struct event *e, const char *owner, size_t len)
+{
+    uint64_t hash = hash_more(HASH_START, e->def->id.secret, sizeof e->def->id.secret);
+    hash = hash_finish(hash_more(hash_more(hash, &e->def->id.key, sizeof(int64_t)), owner, len));
+    return !owner ? 0 : hash ? hash : 1;
+}
+
+struct hold *view_owner_holds(const struct view *v, uint64_t owner)
+{
+    const struct owner_slot *slot = owners_find(&v->owners, owner);
+    return slot ? slot->holds : NULL;
+}
+
+int64_t view_owner_places(const struct view *v, uint64_t owner)
+{
+    const struct owner_slot *slot = owners_find(&v->owners, owner);
+    return slot ? slot->held + slot->booked : 0;
+}
+
+void view_owner_booked(struct view *v, int64_t event, uint64_t owner, int64_t places)
+{
+    owners_book(&v->owners, event, owner, places);
+}
+
 /* ---- what other threads see ---- */
 
 void event_show_area(struct event *e, uint32_t index)
 {
     struct area *area = &e->areas[index];
     atomic_store_explicit(&area->available,
-                          e->def->areas.v[index].capacity - area->held - area->booked,
+                          e->def->areas.v[index].capacity - area->held - area->booked -
+                              area->blocked,
                           memory_order_relaxed);
     atomic_store_explicit(&area->booked_shown, area->booked, memory_order_relaxed);
+    atomic_store_explicit(&area->blocked_shown, area->blocked, memory_order_relaxed);
+}
+
+/* ---- areas ---- */
+
+static struct area_block *find_block(const struct area *area, uint32_t channel)
+{
+    for (size_t i = 0; i < area->blocks.list.n; i++)
+        if (area->blocks.list.v[i].channel == channel)
+            return &area->blocks.list.v[i];
+    return NULL;
+}
+
+int64_t area_blocked_for(const struct area *area, uint32_t channel)
+{
+    const struct area_block *block = find_block(area, channel);
+    return block ? block->places : 0;
+}
+
+/* Adds to the places that are blocked for the channel; keeps the list in order and without zeros.
+ */
+static void add_blocked(struct area *area, uint32_t channel, int64_t places)
+{
+    struct area_block *block = find_block(area, channel);
+    area->blocked += places;
+    if (!block) {
+        size_t at = area->blocks.list.n;
+        vec_push(&area->blocks.list);
+        struct area_block *list = area->blocks.list.v;
+        for (; at > 0 && list[at - 1].channel > channel; at--)
+            list[at] = list[at - 1];
+        block = &list[at];
+        *block = (struct area_block){.channel = channel};
+    }
+    block->places = (uint32_t)(block->places + places);
+    if (!block->places) {
+        const struct area_block *end = area->blocks.list.v + --area->blocks.list.n;
+        memmove(block, block + 1, (size_t)(end - block) * sizeof *block);
+    }
+}
+
+void area_pass(struct area *area, const struct area_passage *p)
+{
+    area->held += p->quantity * ((p->to == SEAT_HELD) - (p->from == SEAT_HELD));
+    area->booked += p->quantity * ((p->to == SEAT_BOOKED) - (p->from == SEAT_BOOKED));
+    if (p->from == SEAT_BLOCKED)
+        add_blocked(area, p->channel, -p->quantity);
+    if (p->to == SEAT_BLOCKED)
+        add_blocked(area, p->channel, p->quantity);
 }
 
 void event_show_seat(struct event *e, uint32_t index, int64_t until_ms)
@@ -292,6 +377,8 @@ void event_map_read(struct event *e, struct seat_map *ret)
         ret->seats[i] = atomic_load_explicit(&e->seats[i].shown, memory_order_relaxed) & 3;
     for (size_t i = 0; i < e->def->areas.n; i++)
         ret->available[i] = e->areas[i].available;
+    ret->status = (enum event_status)atomic_load_explicit(&e->status, memory_order_relaxed);
+    ret->terms = event_terms_share(e->terms_shown);
     lock_give(&e->lock);
 }
 
@@ -299,6 +386,7 @@ void seat_map_close(struct seat_map *map)
 {
     free(map->seats);
     free(map->available);
+    event_terms_give(map->terms);
 }
 
 int64_t event_seat_head(struct event *e, uint32_t index, int64_t *ret_seq)
@@ -320,9 +408,11 @@ void event_read_counts(struct event *e, struct event_counts *ret)
                                  .blocked = e->counts[SEAT_BLOCKED]};
     for (size_t i = 0; i < e->def->areas.n; i++) {
         int64_t available = e->areas[i].available, booked = e->areas[i].booked_shown;
+        int64_t blocked = e->areas[i].blocked_shown;
         ret->available += available;
         ret->booked += booked;
-        ret->held += e->def->areas.v[i].capacity - available - booked;
+        ret->blocked += blocked;
+        ret->held += e->def->areas.v[i].capacity - available - booked - blocked;
     }
     lock_give(&e->lock);
 }
@@ -347,12 +437,30 @@ void event_load_head(struct event *e, uint32_t index, int64_t seq)
     head_pack(e->loaded_heads + (size_t)index * HEAD_SIZE, seq);
 }
 
-void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked)
+void event_load_channel(struct event *e, uint32_t index, uint32_t channel)
+{
+    if (index < e->def->n_seats && channel <= CHANNELS_MAX)
+        e->seats[index].channel = (uint8_t)channel;
+}
+
+void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked,
+                     const struct area_blocks *blocks)
 {
     if (index >= e->def->areas.n)
         return;
-    e->areas[index].held = held;
-    e->areas[index].booked = booked;
+    struct area *area = &e->areas[index];
+    area->held = held;
+    area->booked = booked;
+    area->blocked = 0;
+    vec_clear(&area->blocks.list);
+    for (size_t i = 0; blocks && i < blocks->list.n; i++)
+        if (blocks->list.v[i].places)
+            add_blocked(area, blocks->list.v[i].channel, blocks->list.v[i].places);
+}
+
+void event_load_owner(struct event *e, uint64_t owner, uint32_t places)
+{
+    *vec_push(&e->loaded_owners) = (struct owner_places){.owner = owner, .places = places};
 }
 
 bool event_fits_hold(const struct event *e, const struct hold_row *row)
@@ -373,9 +481,11 @@ void event_load_hold(struct event *e, const struct hold_row *row)
     struct hold *h = hold_new(e, row);
     h->next = e->loaded;
     e->loaded = h;
-    for (uint32_t i = 0; i < row->n_seats; i++)
-        if (e->seats[row->seats[i]].status == SEAT_AVAILABLE)
+    for (uint32_t i = 0; i < row->n_seats; i++) {
+        const struct seat *seat = &e->seats[row->seats[i]];
+        if (seat->status == SEAT_AVAILABLE || (seat->status == SEAT_BLOCKED && seat->channel))
             event_load_seat(e, row->seats[i], SEAT_HELD, row->id.key);
+    }
 }
 
 /* Writes only what differs: the memory of seats that were never touched is not even there yet. */
@@ -404,7 +514,7 @@ static void show_all(struct event *e, const struct view *v)
     }
     for (uint32_t i = 0; i < e->def->areas.n; i++)
         event_show_area(e, i);
-    e->status = e->status_draft;
+    event_show_terms(e);
     e->seq = e->clock.seq;
     feed_reset(&e->feed, feed_floor(e->clock.seq));
     lock_give(&e->lock);
@@ -417,6 +527,10 @@ static void adopt_holds(struct view *v, struct event *e)
         e->loaded = h->next;
         hold_table_add(&v->holds, h);
     }
+    for (size_t i = 0; i < e->loaded_owners.n; i++)
+        owners_book(&v->owners, e->def->id.key, e->loaded_owners.v[i].owner,
+                    e->loaded_owners.v[i].places);
+    vec_close(&e->loaded_owners);
 }
 
 struct event *view_install(struct view *v, struct event *e)
@@ -442,10 +556,12 @@ struct event *view_install(struct view *v, struct event *e)
 void view_forget(struct view *v, struct event *e)
 {
     hold_table_remove_event(&v->holds, e);
+    owners_forget(&v->owners, e->def->id.key);
     drop_loaded(e);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         e->seats[i].status = SEAT_AVAILABLE;
         e->seats[i].owner = 0;
+        e->seats[i].channel = 0;
         e->seats[i].pending = 0;
         best_changed(e, i);
     }

@@ -1,7 +1,9 @@
 /* The view: the in-process picture of every seat of every loaded event; the audit log, folded.
  *
  * Which thread touches what:
- *   layout (names, rows, prices)   immutable once the event is in the view: any thread, no lock
+ *   layout (names, rows)           immutable once the event is in the view: any thread, no lock
+ *   terms (prices, limits)         immutable and replaced as a whole at publish; the worker uses
+ *                                  e->terms, other threads event_terms_take
  *   seat.shown, counts, seq        written by the worker at publish, read by any thread (atomics)
  *   the head of a seat             written by the worker at publish, under the event's lock
  *   everything else of a seat, holds, the heap    only the worker
@@ -30,7 +32,8 @@ struct seat {
     uint64_t pending : 24; /* 1 + index of this batch's seat_write; 0: the batch did not touch it */
     uint32_t head_low;     /* see seat_head() */
     uint8_t head_high;
-    uint8_t status; /* enum seat_status, as decided */
+    uint8_t status;  /* enum seat_status, as decided */
+    uint8_t channel; /* what it is blocked for unless a hold or a booking has it; 0: none */
 };
 _Static_assert(sizeof(struct seat) == 24, "an event may have millions of seats");
 #define SEAT_PENDING_MAX ((1u << 24) - 1)
@@ -54,29 +57,37 @@ struct hold {
     struct hold *next;        /* in its bucket */
     struct heap_node due;     /* in the heap of deadlines; its key is expires_at */
     uint64_t client;          /* hash of the address that it counts against; 0: none */
+    uint64_t owner;           /* owner_hash() of its owner; 0: none */
+    struct hold *owner_next;  /* among the live holds of the same owner; see view_owner_holds */
     struct area_claim *areas; /* stored behind the seats */
     uint32_t pending;         /* 1 + index of this batch's hold_write; 0: none */
     uint32_t n_seats;
     uint16_t n_areas;
-    uint8_t status; /* enum hold_status, as decided */
+    uint8_t status;  /* enum hold_status, as decided */
+    uint8_t channel; /* see hold_row.channel */
     uint32_t seats[];
 };
 
 /* General admission: places are counted, not numbered. */
 struct area {
-    int64_t held, booked;         /* as decided */
-    _Atomic int64_t available;    /* as shown: capacity - held - booked of the last commit */
-    _Atomic int64_t booked_shown; /* as shown: booked of the last commit */
-    uint32_t pending;             /* 1 + index of this batch's area_write; 0: not touched */
+    int64_t held, booked;      /* as decided */
+    int64_t blocked;           /* as decided: the sum of `blocks` */
+    struct area_blocks blocks; /* as decided */
+    /* as shown: those of the last commit */
+    _Atomic int64_t available, booked_shown, blocked_shown;
+    uint32_t pending; /* 1 + index of this batch's area_write; 0: not touched */
 };
 
-/* Counts that `quantity` places of the area pass from one status to another. */
-static inline void area_pass(struct area *area, int64_t quantity, enum seat_status from,
-                             enum seat_status to)
-{
-    area->held += quantity * ((to == SEAT_HELD) - (from == SEAT_HELD));
-    area->booked += quantity * ((to == SEAT_BOOKED) - (from == SEAT_BOOKED));
-}
+/* How many places pass from one status to another; `channel` says for whom the blocked ones of them
+ * are blocked. */
+struct area_passage {
+    int64_t quantity;
+    enum seat_status from, to;
+    uint32_t channel;
+};
+void area_pass(struct area *area, const struct area_passage *p);
+/* How many places of the area are blocked for the channel. */
+int64_t area_blocked_for(const struct area *area, uint32_t channel);
 
 struct row {
     const char *name; /* borrowed from the definition */
@@ -84,8 +95,14 @@ struct row {
     uint32_t section, first, n_seats;
 };
 
+struct owner_places {
+    uint64_t owner;
+    uint32_t places;
+};
+
 struct event {
-    struct event_def *def; /* owned, never changed: the layout as created */
+    struct event_def *def; /* owned, never changed: the layout.  Its status and terms are those
+                              that it was created or read with */
     char id_text[ID_TEXT_SIZE];
     /* all rows of all sections, in seat order, and an open-addressed index of them by name */
     struct row *rows;
@@ -95,6 +112,10 @@ struct event {
     _Atomic int64_t seq;        /* of the last change shown */
     _Atomic uint32_t counts[4]; /* seats shown in each status */
     _Atomic int status;         /* enum event_status */
+    _Atomic int32_t max_per_hold;
+    _Atomic int64_t hold_ttl_ms;
+    _Atomic int64_t sales_open_at, sales_close_at; /* 0: none */
+    const struct event_terms *terms_shown;         /* under `lock`; see event_terms_take */
     /* Used where other servers write too. */
     _Atomic int64_t confirmed_ms; /* ledger time when the view was last known to be exact */
     _Atomic bool following;       /* the worker has been asked to catch up */
@@ -106,15 +127,17 @@ struct event {
     struct clock_row clock; /* as of the last commit */
     struct clock_row draft; /* as decided in this batch; equals clock between batches */
     bool in_batch;
-    bool stale;                     /* differs from the ledger: load again before deciding */
-    bool heads_due;                 /* the next batch stores the heads of all seats */
-    uint32_t n_holds;               /* live holds in the view */
-    enum event_status status_draft; /* as decided */
-    uint64_t swept_batch;           /* the batch that last ended all due holds of this event */
+    bool stale;                      /* differs from the ledger: load again before deciding */
+    const struct event_terms *terms; /* as decided; a reference of its own */
+    bool heads_due;                  /* the next batch stores the heads of all seats */
+    uint32_t n_holds;                /* live holds in the view */
+    enum event_status status_draft;  /* as decided */
+    uint64_t swept_batch;            /* the batch that last ended all due holds of this event */
     struct seat *seats;
-    struct area *areas;    /* def->areas.n of them */
-    struct best *best;     /* where free seats stand together; see best.h */
-    struct hold *loaded;   /* live holds read with the event, until view_install */
+    struct area *areas;                     /* def->areas.n of them */
+    struct best *best;                      /* where free seats stand together; see best.h */
+    struct hold *loaded;                    /* live holds read with the event, until view_install */
+    VEC(struct owner_places) loaded_owners; /* likewise: booked places of owners */
     uint8_t *loaded_heads; /* HEAD_SIZE bytes per seat, until view_install; NULL: none */
 
     struct lock snapshot_lock;
@@ -141,7 +164,6 @@ bool event_seat_find(const struct event *e, const char *name, size_t len, uint32
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out);
 /* The row that the seat stands in.  O(log rows). */
 const struct row *event_row_of(const struct event *e, uint32_t index);
-int64_t event_seat_price(const struct event *e, uint32_t index);
 const char *event_id_text(const struct event *e);
 /* The index of the area or section of that name; -1 if there is none.  O(areas), O(sections). */
 int64_t event_area_find(const struct event *e, const char *name, size_t len);
@@ -153,6 +175,17 @@ static inline uint64_t seat_shown(const struct event *e, uint32_t index)
 {
     return atomic_load_explicit(&e->seats[index].shown, memory_order_acquire);
 }
+
+/* The event's terms as of the last commit.  event_terms_give gives the reference back. */
+const struct event_terms *event_terms_take(struct event *e);
+void event_terms_give(const struct event_terms *terms); /* accepts NULL */
+/* Another reference to terms that the caller has one to. */
+const struct event_terms *event_terms_share(const struct event_terms *terms);
+/* Takes over `terms` and returns the first reference to them. */
+const struct event_terms *event_terms_new(struct event_terms *terms);
+/* Index in event_terms.prices of the seat's section; O(log rows).  That of an area is the number of
+ * sections plus its own index. */
+uint32_t event_seat_section(const struct event *e, uint32_t index);
 
 /* The key of the hold that owns the seat, as decided; 0: none. */
 static inline int64_t seat_hold(const struct event *e, uint32_t index)
@@ -179,6 +212,8 @@ struct seat_map {
     int64_t seq;
     uint8_t *seats;     /* an enum seat_status for each, in seat order */
     int64_t *available; /* places left in each area */
+    enum event_status status;
+    const struct event_terms *terms; /* a reference */
 };
 /* Copies the states under the event's lock.  O(seats).  seat_map_close frees the copy. */
 void event_map_read(struct event *e, struct seat_map *ret);
@@ -189,7 +224,12 @@ void seat_map_close(struct seat_map *map);
 /* Takes over `def` (numbered).  Every seat is available until event_load_seat says otherwise. */
 struct event *event_new(struct event_def *def, const struct clock_row *clock);
 void event_load_seat(struct event *e, uint32_t index, enum seat_status status, int64_t hold);
-void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked);
+void event_load_channel(struct event *e, uint32_t index, uint32_t channel);
+/* `blocks` is copied; NULL: none. */
+void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t booked,
+                     const struct area_blocks *blocks);
+/* Replaces the worker's terms; publish_end or view_reloaded shows them. */
+void event_set_terms(struct event *e, const struct event_terms *terms);
 /* The hold's seats become held. */
 void event_load_hold(struct event *e, const struct hold_row *row);
 /* The seq of the seat's last row in the log; 0 unless it is loaded. */
@@ -208,12 +248,33 @@ void view_reloaded(struct view *v, struct event *e, const struct clock_row *cloc
 /* ---- the worker's part ---- */
 
 struct hold *view_hold(const struct view *v, int64_t key);
+/* Puts `after` in the place of `before`, a live hold of the same key, which the caller frees or
+ * puts back.  O(log n). */
+void view_hold_replace(struct view *v, struct hold *before, struct hold *after);
+/* A hold like `before` but for its places; to be put into the view by view_hold_replace, or freed.
+ */
+struct hold *hold_with_places(const struct hold *before, const uint32_t *seats, uint32_t n_seats,
+                              const struct area_claim *areas, uint32_t n_areas);
 /* Adds a live hold, as the row says, and its deadline. */
 struct hold *view_hold_add(struct view *v, struct event *e, const struct hold_row *row);
 void view_hold_remove(struct view *v, struct hold *h);
 size_t view_holds_len(const struct view *v);
 /* How many places the live holds of one address have, in loaded events.  O(1). */
 uint32_t view_client_places(const struct view *v, uint64_t client);
+
+/* Owners.  An owner of an event is known by a hash of the label; 0 is no owner.  The number of
+ * places that it has held is counted for every event, that of booked places only where
+ * max_per_owner is set. */
+uint64_t owner_hash(const struct event *e, const char *owner, size_t len);
+/* The first of the owner's live holds, or NULL; the others follow by owner_next.  O(1). */
+struct hold *view_owner_holds(const struct view *v, uint64_t owner);
+/* Places that the owner has held and booked. */
+int64_t view_owner_places(const struct view *v, uint64_t owner);
+/* Counts places that the owner has booked, or has no longer if `places` is negative. */
+void view_owner_booked(struct view *v, int64_t event, uint64_t owner, int64_t places);
+/* While the event is loaded: counts what view_install and view_reloaded take over. */
+void event_load_owner(struct event *e, uint64_t owner, uint32_t places);
+
 /* The live hold that falls due first, or NULL.  O(1). */
 struct hold *view_first_due(const struct view *v);
 /* Lists up to `max` holds that are due at `now`, in no promised order.  O(max). */
@@ -227,5 +288,7 @@ void view_deadline_put(struct view *v, struct hold *h);
 /* Shows the decided state of a seat or an area; the caller holds e->lock. */
 void event_show_seat(struct event *e, uint32_t index, int64_t until_ms);
 void event_show_area(struct event *e, uint32_t index);
+/* Shows the decided status and terms; the caller holds e->lock. */
+void event_show_terms(struct event *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* Live holds by key and by deadline.  The worker's thread only.  A hold is counted against its
- * address exactly while it is in the heap of deadlines. */
+ * address and its owner exactly while it is in the heap of deadlines. */
 #include "rules/view_holds.h"
 
 #include <stdlib.h>
@@ -11,17 +11,25 @@ static struct hold **bucket(const struct hold_table *t, int64_t key)
     return &t->buckets[hash_int((uint64_t)key) & (t->n_buckets - 1)];
 }
 
-/* ---- places by address ---- */
+/* ---- places by address and owner ---- */
 
 static uint32_t hold_places(const struct hold *h)
 {
     return places_count(h->n_seats, h->areas, h->n_areas);
 }
 
-static void count_places(struct hold_table *t, const struct hold *h, int64_t sign)
+static void count_in(struct hold_table *t, struct hold *h)
 {
     if (h->client)
-        clients_add(t->clients, h->client, sign * hold_places(h));
+        clients_add(t->clients, h->client, hold_places(h));
+    owners_add(t->owners, h, hold_places(h));
+}
+
+static void count_out(struct hold_table *t, struct hold *h)
+{
+    if (h->client)
+        clients_add(t->clients, h->client, -(int64_t)hold_places(h));
+    owners_remove(t->owners, h, hold_places(h));
 }
 
 uint32_t view_client_places(const struct view *v, uint64_t client)
@@ -34,14 +42,14 @@ uint32_t view_client_places(const struct view *v, uint64_t client)
 static void deadline_put(struct hold_table *t, struct hold *h)
 {
     if (!h->due.place)
-        count_places(t, h, 1);
+        count_in(t, h);
     heap_set(&t->deadlines, &h->due, h->expires_at);
 }
 
 static void deadline_drop(struct hold_table *t, struct hold *h)
 {
     if (h->due.place)
-        count_places(t, h, -1);
+        count_out(t, h);
     heap_remove(&t->deadlines, &h->due);
 }
 
@@ -89,11 +97,25 @@ static void grow(struct hold_table *t)
     t->n_buckets = bigger.n_buckets;
 }
 
+static struct hold *alloc_hold(const uint32_t *seats, uint32_t n_seats,
+                               const struct area_claim *areas, uint32_t n_areas)
+{
+    struct hold *h = hf_alloc(offsetof(struct hold, seats) + n_seats * sizeof *h->seats +
+                              n_areas * sizeof *h->areas);
+    hf_check(n_areas <= UINT16_MAX);
+    h->n_seats = n_seats;
+    h->n_areas = (uint16_t)n_areas;
+    h->areas = (struct area_claim *)(void *)(h->seats + n_seats);
+    for (uint32_t i = 0; i < n_seats; i++)
+        h->seats[i] = seats[i];
+    for (uint32_t i = 0; i < n_areas; i++)
+        h->areas[i] = areas[i];
+    return h;
+}
+
 struct hold *hold_new(struct event *e, const struct hold_row *row)
 {
-    struct hold *h = hf_alloc(offsetof(struct hold, seats) + row->n_seats * sizeof *h->seats +
-                              row->n_areas * sizeof *h->areas);
-    hf_check(row->n_areas <= UINT16_MAX);
+    struct hold *h = alloc_hold(row->seats, row->n_seats, row->areas, row->n_areas);
     h->key = row->id.key;
     h->event = e;
     h->fence = row->fence;
@@ -101,15 +123,43 @@ struct hold *hold_new(struct event *e, const struct hold_row *row)
     h->max_expires_at = row->max_expires_at;
     h->last_seq = row->last_seq;
     h->status = HOLD_ACTIVE;
-    h->n_seats = row->n_seats;
-    h->n_areas = (uint16_t)row->n_areas;
     h->client = row->client;
-    h->areas = (struct area_claim *)(void *)(h->seats + row->n_seats);
-    for (uint32_t i = 0; i < row->n_seats; i++)
-        h->seats[i] = row->seats[i];
-    for (uint32_t i = 0; i < row->n_areas; i++)
-        h->areas[i] = row->areas[i];
+    h->owner = owner_hash(e, row->owner, row->owner_len);
+    h->channel = (uint8_t)row->channel;
     return h;
+}
+
+struct hold *hold_with_places(const struct hold *before, const uint32_t *seats, uint32_t n_seats,
+                              const struct area_claim *areas, uint32_t n_areas)
+{
+    struct hold *h = alloc_hold(seats, n_seats, areas, n_areas);
+    h->key = before->key;
+    h->event = before->event;
+    h->fence = before->fence;
+    h->expires_at = before->expires_at;
+    h->max_expires_at = before->max_expires_at;
+    h->last_seq = before->last_seq;
+    h->status = before->status;
+    h->pending = before->pending;
+    h->client = before->client;
+    h->owner = before->owner;
+    h->channel = before->channel;
+    return h;
+}
+
+void view_hold_replace(struct view *v, struct hold *before, struct hold *after)
+{
+    struct hold_table *t = view_hold_table(v);
+    struct hold **link = bucket(t, before->key);
+    bool is_live = before->due.place != 0;
+    while (*link != before)
+        link = &(*link)->next;
+    deadline_drop(t, before);
+    after->next = before->next;
+    *link = after;
+    before->next = NULL;
+    if (is_live)
+        deadline_put(t, after);
 }
 
 void hold_table_add(struct hold_table *t, struct hold *h)

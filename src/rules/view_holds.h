@@ -4,6 +4,7 @@
 #define HF_RULES_VIEW_HOLDS_H
 
 #include "rules/clients.h"
+#include "rules/owners.h"
 #include "rules/view.h"
 
 struct hold_table {
@@ -12,6 +13,7 @@ struct hold_table {
     struct heap deadlines;       /* a hold is live, and counted, while it is in here */
     VEC(struct heap_node *) due; /* scratch of view_due */
     struct clients *clients;     /* places by address; the view's own table unless it is shared */
+    struct owners *owners;       /* what owners have; the view's */
 };
 
 struct hold_table *view_hold_table(const struct view *v);

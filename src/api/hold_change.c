@@ -1,0 +1,127 @@
+/* PATCH /v1/holds/{h}: other places for a hold.  The names are read again whenever the step runs
+ * again; only their indexes are kept.  On HTTP threads. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/idempotency.h"
+#include "api/places.h"
+#include "api/routes.h"
+#include "api/seat_names.h"
+#include "rules/view.h"
+
+struct change_body {
+    int64_t fence;
+    struct place_names add, remove;
+};
+
+static bool read_places(const struct fields *f, const char *name, const char *path,
+                        struct place_names *ret)
+{
+    static const char *const known[] = {"seats", "areas", NULL};
+    const json_t *object = json_object_get(f->object, name);
+    if (!object)
+        return true;
+    if (!json_is_object(object))
+        return field_fail(f, name, "must be an object");
+    const struct fields places = {.object = object, .path = path, .err = f->err};
+    return fields_known(&places, known) && place_names_read(&places, ret);
+}
+
+static bool same_area(const struct area_text *a, const struct area_text *b)
+{
+    return a->name.len == b->name.len && memcmp(a->name.data, b->name.data, a->name.len) == 0;
+}
+
+static bool areas_differ(const struct fields *f, const struct change_body *body)
+{
+    for (size_t i = 0; i < body->add.n_areas; i++)
+        for (size_t k = 0; k < body->remove.n_areas; k++)
+            if (same_area(&body->add.areas[i], &body->remove.areas[k]))
+                return field_fail(f, "add.areas", "and remove.areas must not name the same area");
+    return true;
+}
+
+static bool read_body(struct call *c, struct change_body *ret, struct hf_err *err)
+{
+    static const char *const known[] = {"fence", "add", "remove", NULL};
+    const struct fields f = {.object = call_json(c, false, err), .path = "", .err = err};
+    if (!f.object || !fields_known(&f, known) ||
+        !field_int(&f, "fence", REQUIRED, 0, INT64_MAX, &ret->fence) ||
+        !read_places(&f, "add", "add.", &ret->add) ||
+        !read_places(&f, "remove", "remove.", &ret->remove) || !areas_differ(&f, ret))
+        return false;
+    if (!ret->add.n_seats && !ret->add.n_areas && !ret->remove.n_seats && !ret->remove.n_areas)
+        return field_fail(&f, "add", "or remove must name at least one seat or area");
+    return true;
+}
+
+/* Puts the indexes of the added seats, and then of the removed ones, into c->seats. */
+static bool find_seats(struct call *c, const struct event *e, const struct change_body *body)
+{
+    size_t n_add = body->add.n_seats, n = n_add + body->remove.n_seats;
+    struct text *names = hf_alloc((n + 1) * sizeof *names);
+    memcpy(names, body->add.seats ? body->add.seats : names, n_add * sizeof *names);
+    for (size_t i = 0; i < body->remove.n_seats; i++)
+        names[n_add + i] = body->remove.seats[i];
+    bool found = seat_names_distinct(c, names, n, holds_change) &&
+                 (!e || seat_names_find(c, e, names, (uint32_t)n, holds_change));
+    free(names);
+    return found;
+}
+
+static bool find_areas(struct call *c, const struct event *e, const struct change_body *body)
+{
+    size_t n_add = body->add.n_areas;
+    free(c->areas_heap); /* of an earlier run of the same step */
+    c->areas_heap = hf_alloc((n_add + body->remove.n_areas + 1) * sizeof *c->areas_heap);
+    return area_names_find(c, e, body->add.areas, n_add, c->areas_heap, holds_change) &&
+           area_names_find(c, e, body->remove.areas, body->remove.n_areas, c->areas_heap + n_add,
+                           holds_change);
+}
+
+/* Returns true if the command is ready to be submitted. */
+static bool judge(struct call *c, const struct change_body *body)
+{
+    struct id id;
+    if (body->add.n_seats + body->remove.n_seats > 2 * HOLD_PLACES_MAX) {
+        call_invalid(c, "add and remove name more seats than a hold can have");
+        return false;
+    }
+    if (!find_seats(c, NULL, body))
+        return false;
+    struct event *e = path_hold(c, &id, holds_change);
+    if (!e || !find_seats(c, e, body) || !find_areas(c, e, body))
+        return false;
+    c->command.kind = CMD_HOLD_CHANGE;
+    c->command.event = e;
+    c->command.change = (struct hold_change){.hold = {.id = id},
+                                             .fence = body->fence,
+                                             .add = c->seats,
+                                             .n_add = (uint32_t)body->add.n_seats,
+                                             .remove = c->seats + body->add.n_seats,
+                                             .n_remove = (uint32_t)body->remove.n_seats,
+                                             .add_areas = c->areas_heap,
+                                             .n_add_areas = (uint32_t)body->add.n_areas,
+                                             .remove_areas = c->areas_heap + body->add.n_areas,
+                                             .n_remove_areas = (uint32_t)body->remove.n_areas,
+                                             .is_seller = c->http.caller.scope >= SCOPE_SELLER,
+                                             .shortage = {.taken = c->taken, .short_area = -1}};
+    return true;
+}
+
+void holds_change(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct hf_err err = {0};
+    struct change_body body = {0};
+    if (!idempotency_read(c))
+        return;
+    if (!read_body(c, &body, &err)) {
+        call_invalid(c, err.msg);
+    } else if (judge(c, &body)) {
+        idempotency_hash_request(c);
+        call_submit(c, call_answer);
+    }
+    place_names_close(&body.add);
+    place_names_close(&body.remove);
+}

@@ -1,0 +1,86 @@
+/* See places.h. */
+#include "api/places.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/idempotency.h"
+#include "rules/view.h"
+
+bool area_names_read(const struct fields *f, struct area_text **ret, size_t *ret_n)
+{
+    json_t *areas = json_object_get(f->object, "areas");
+    if (!areas)
+        return true;
+    if (!json_is_object(areas))
+        return field_fail(f, "areas", "must be an object of names and quantities");
+    size_t n = json_object_size(areas);
+    if (n > HOLD_PLACES_MAX)
+        return field_fail(f, "areas", "names too many areas");
+    *ret = hf_alloc((n + 1) * sizeof **ret);
+    char path[64];
+    (void)snprintf(path, sizeof path, "%.50sareas.", f->path);
+    const struct fields a = {.object = areas, .path = path, .err = f->err};
+    for (void *it = json_object_iter(areas); it; it = json_object_iter_next(areas, it)) {
+        const char *name = json_object_iter_key(it);
+        int64_t quantity = 0;
+        if (!field_int(&a, name, REQUIRED, 1, INT32_MAX, &quantity))
+            return false;
+        (*ret)[(*ret_n)++] = (struct area_text){.name = {.data = name, .len = strlen(name)},
+                                                .quantity = (uint32_t)quantity};
+    }
+    return true;
+}
+
+static bool read_seats(const struct fields *f, struct place_names *ret)
+{
+    const json_t *list = NULL;
+    if (!field_array(f, "seats", OPTIONAL, &list))
+        return false;
+    size_t n = list ? json_array_size(list) : 0;
+    ret->seats = hf_alloc((n + 1) * sizeof *ret->seats);
+    for (; ret->n_seats < n; ret->n_seats++) {
+        const json_t *name = json_array_get(list, ret->n_seats);
+        if (!json_is_string(name))
+            return field_fail(f, "seats", "must be a list of strings");
+        ret->seats[ret->n_seats] =
+            (struct text){.data = json_string_value(name), .len = json_string_length(name)};
+    }
+    return true;
+}
+
+bool place_names_read(const struct fields *f, struct place_names *ret)
+{
+    return read_seats(f, ret) && area_names_read(f, &ret->areas, &ret->n_areas);
+}
+
+void place_names_close(struct place_names *p)
+{
+    free(p->seats);
+    free(p->areas);
+}
+
+void refuse_no_such_place(struct call *c, const char *what, const struct text *name, step_fn judge)
+{
+    char detail[256];
+    if (!key_is_unused(c, judge))
+        return;
+    (void)snprintf(detail, sizeof detail, "The event has no %s named %.*s", what,
+                   (int)(name->len > 128 ? 128 : name->len), name->data);
+    call_refuse(c, VERDICT_NO_SUCH_SEAT, detail);
+}
+
+bool area_names_find(struct call *c, const struct event *e, const struct area_text *names, size_t n,
+                     struct area_claim *ret, step_fn judge)
+{
+    for (size_t i = 0; i < n; i++) {
+        int64_t area = event_area_find(e, names[i].name.data, names[i].name.len);
+        if (area < 0) {
+            refuse_no_such_place(c, "area", &names[i].name, judge);
+            return false;
+        }
+        ret[i] = (struct area_claim){.area = (uint32_t)area, .quantity = names[i].quantity};
+    }
+    return true;
+}

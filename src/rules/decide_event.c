@@ -1,0 +1,171 @@
+/* What sellers and admins do to an event: blocking places, opening, closing and archiving, other
+ * terms.  See decide.h.  On the worker's thread. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rules/decide_shared.h"
+
+/* ---- blocking ---- */
+
+#define NO_CHANNEL UINT32_MAX /* the channel does not exist, so nothing is blocked for it */
+
+/* Is the seat as wanted already? */
+static bool is_done(const struct seat *seat, const struct seats_block *op, uint32_t channel)
+{
+    if (op->blocks)
+        return seat->status == SEAT_BLOCKED && seat->channel == channel;
+    return seat->status == SEAT_AVAILABLE;
+}
+
+/* Seats that are held or booked are in the way, and so are those of other channels when a channel
+ * is to get its seats back. */
+static enum verdict check_blocked_seats(const struct event *e, struct seats_block *op,
+                                        uint32_t channel)
+{
+    struct shortage *s = &op->shortage;
+    s->n_taken = 0;
+    for (uint32_t i = 0; i < op->n_seats; i++) {
+        const struct seat *seat = &e->seats[op->seats[i]];
+        bool others =
+            !op->blocks && op->channel && seat->status == SEAT_BLOCKED && seat->channel != channel;
+        if (seat->status == SEAT_HELD || seat->status == SEAT_BOOKED || others)
+            s->taken[s->n_taken++] = op->seats[i];
+    }
+    return s->n_taken ? VERDICT_SEAT_TAKEN : VERDICT_OK;
+}
+
+static enum verdict check_blocked_areas(struct decision *d, struct event *e, struct seats_block *op,
+                                        uint32_t channel)
+{
+    if (op->blocks)
+        return decide_check_areas(d, e, op->areas, op->n_areas, 0, &op->shortage);
+    for (uint32_t i = 0; i < op->n_areas; i++) {
+        op->shortage.short_area = op->areas[i].area;
+        op->shortage.available = area_blocked_for(&e->areas[op->areas[i].area], channel);
+        if (op->shortage.available < op->areas[i].quantity)
+            return VERDICT_SOLD_OUT;
+    }
+    return VERDICT_OK;
+}
+
+/* Adds the channel to the event's terms; returns its number. */
+static uint32_t add_channel(struct decision *d, struct event *e, const struct seats_block *op)
+{
+    struct event_terms terms;
+    event_terms_copy(e->terms, &terms);
+    *vec_push(&terms.channels) = hf_strndup(op->channel, op->channel_len);
+    change_event(d, e, e->status_draft, CAUSE_CHANGE, event_terms_new(&terms));
+    return (uint32_t)e->terms->channels.n;
+}
+
+enum verdict decide_block(struct decision *d, struct event *e, struct seats_block *op)
+{
+    uint32_t channel =
+        op->channel ? event_terms_channel(e->terms, op->channel, op->channel_len) : 0;
+    bool is_new = op->blocks && op->channel && !channel;
+    if (op->channel && !channel)
+        channel = NO_CHANNEL;
+    if (is_new && e->terms->channels.n >= CHANNELS_MAX)
+        return VERDICT_TOO_MANY_CHANNELS;
+    decide_expire_owners(d, e, op->seats, op->n_seats);
+    enum verdict verdict = check_blocked_seats(e, op, channel);
+    if (verdict == VERDICT_OK)
+        verdict = check_blocked_areas(d, e, op, channel);
+    if (verdict != VERDICT_OK)
+        return verdict;
+    if (is_new)
+        channel = add_channel(d, e, op);
+    struct transition change = {.to = op->blocks ? SEAT_BLOCKED : SEAT_AVAILABLE,
+                                .cause = op->blocks ? CAUSE_BLOCK : CAUSE_UNBLOCK,
+                                .channel = op->blocks ? channel : 0};
+    for (uint32_t i = 0; i < op->n_seats; i++) {
+        if (is_done(&e->seats[op->seats[i]], op, channel))
+            continue;
+        if (!change.fence) /* one fence for all places that change, like a hold's */
+            change.fence = ++e->draft.fence;
+        change_seats(d, e, &op->seats[i], 1, &change);
+    }
+    if (op->n_areas && !change.fence)
+        change.fence = ++e->draft.fence;
+    change.channel = channel;
+    change_areas(d, e, op->areas, op->n_areas, op->blocks ? SEAT_AVAILABLE : SEAT_BLOCKED, &change);
+    return VERDICT_OK;
+}
+
+/* ---- status and terms ---- */
+
+enum verdict decide_status(struct decision *d, struct event *e, enum event_status to)
+{
+    static const enum audit_cause causes[] = {
+        [EVENT_OPEN] = CAUSE_OPEN, [EVENT_CLOSED] = CAUSE_CLOSE, [EVENT_ARCHIVED] = CAUSE_ARCHIVE};
+    if (e->status_draft == to)
+        return VERDICT_OK;
+    if (e->status_draft == EVENT_ARCHIVED)
+        return VERDICT_EVENT_ARCHIVED;
+    change_event(d, e, to, causes[to], NULL);
+    return VERDICT_OK;
+}
+
+static void replace_text(char **text, const char *by)
+{
+    free(*text);
+    *text = by ? hf_strndup(by, strlen(by)) : NULL;
+}
+
+/* Writes the given fields over `terms`. */
+static void merge(const struct event_change *op, struct event_terms *terms)
+{
+    if (op->given & EVENT_NAME)
+        replace_text(&terms->name, op->terms.name);
+    if (op->given & EVENT_VENUE)
+        replace_text(&terms->venue, op->terms.venue);
+    if (op->given & EVENT_METADATA)
+        replace_text(&terms->metadata, op->terms.metadata);
+    if (op->given & EVENT_STARTS_AT)
+        terms->starts_at = op->terms.starts_at;
+    if (op->given & EVENT_SALES_OPEN_AT)
+        terms->sales_open_at = op->terms.sales_open_at;
+    if (op->given & EVENT_SALES_CLOSE_AT)
+        terms->sales_close_at = op->terms.sales_close_at;
+    if (op->given & EVENT_HOLD_TTL)
+        terms->hold_ttl_ms = op->terms.hold_ttl_ms;
+    if (op->given & EVENT_HOLD_MAX)
+        terms->hold_max_ms = op->terms.hold_max_ms;
+    if (op->given & EVENT_MAX_PER_HOLD)
+        terms->max_per_hold = op->terms.max_per_hold;
+    if (op->given & EVENT_MAX_PER_OWNER)
+        terms->max_per_owner = op->terms.max_per_owner;
+    for (size_t i = 0; i < op->prices.n; i++)
+        terms->prices.v[op->prices.v[i].index] = op->prices.v[i].price;
+}
+
+/* What is wrong with the terms as a whole; NULL: nothing. */
+static const char *conflict_of(const struct event_terms *terms)
+{
+    if (terms->hold_max_ms < terms->hold_ttl_ms)
+        return "hold_max_ms must not be less than hold_ttl_ms";
+    if (terms->sales_close_at && terms->sales_close_at <= terms->sales_open_at)
+        return "sales_close_at must be after sales_open_at";
+    return NULL;
+}
+
+/* What owners have booked is counted only where it is limited, so the event is read again, under
+ * the same lock, before the next decision if it is limited from now on. */
+enum verdict decide_terms(struct decision *d, struct event *e, struct event_change *op)
+{
+    struct event_terms terms;
+    event_terms_copy(e->terms, &terms);
+    merge(op, &terms);
+    op->conflict = conflict_of(&terms);
+    if (op->conflict) {
+        event_terms_close(&terms);
+        return VERDICT_INVALID_REQUEST;
+    }
+    bool limits_now = terms.max_per_owner && !e->terms->max_per_owner;
+    event_terms_give(op->after); /* of a batch that was taken back */
+    change_event(d, e, e->status_draft, CAUSE_CHANGE, event_terms_new(&terms));
+    op->after = event_terms_share(e->terms);
+    op->status = e->status_draft;
+    e->stale |= limits_now;
+    return VERDICT_OK;
+}

@@ -1,0 +1,185 @@
+/* Selling a hold, and taking a sale back.  See decide.h.  On the worker's thread. */
+#include <string.h>
+
+#include "rules/decide_shared.h"
+
+/* Only events that limit their owners count what they have booked. */
+void decide_owner_booked(struct decision *d, struct event *e, const struct hold_row *hold,
+                         int64_t sign)
+{
+    uint64_t owner = owner_hash(e, hold->owner, hold->owner_len);
+    if (!owner || !e->terms->max_per_owner)
+        return;
+    const struct owner_change change = {
+        .event = e->def->id.key,
+        .owner = owner,
+        .places = sign * places_count(hold->n_seats, hold->areas, hold->n_areas)};
+    view_owner_booked(d->view, change.event, change.owner, change.places);
+    *vec_push(&d->owners) = change;
+}
+
+/* Makes the booking.  `from` is what the places are now. */
+static enum verdict sell(struct decision *d, struct event *e, struct hold_confirm *op,
+                         enum seat_status from, enum audit_cause cause)
+{
+    struct hold_row *hold = &op->hold.row;
+    const struct transition booked = {.to = SEAT_BOOKED,
+                                      .cause = cause,
+                                      .hold = hold->id.key,
+                                      .fence = hold->fence,
+                                      .channel = hold->channel};
+    op->booking = (struct booking_row){
+        .id.key = hold->id.key,
+        .event = hold->event,
+        .fence = hold->fence,
+        .amount = hold->amount,
+        .created_at = d->now,
+        .status = BOOKING_CONFIRMED,
+        .reference = op->reference,
+        .reference_len = op->reference_len,
+        .seats = hold->seats,
+        .n_seats = hold->n_seats,
+        .areas = hold->areas,
+        .n_areas = hold->n_areas,
+        .owner = hold->owner,
+        .owner_len = hold->owner_len,
+    };
+    random_bytes(d->random, op->booking.id.secret, ID_SECRET_SIZE);
+    memcpy(op->booking.hold_secret, hold->id.secret, ID_SECRET_SIZE);
+    *vec_push(&d->batch.bookings_new) = op->booking;
+    struct audit_row *row = change_log(d, e, AUDIT_BOOKING, cause, BOOKING_NONE, BOOKING_CONFIRMED);
+    row->hold = row->booking = hold->id.key;
+    row->fence = hold->fence;
+    row->quantity = places_count(hold->n_seats, hold->areas, hold->n_areas);
+    change_seats(d, e, hold->seats, hold->n_seats, &booked);
+    change_areas(d, e, hold->areas, hold->n_areas, from, &booked);
+    for (uint32_t i = 0; i < hold->n_seats; i++)
+        *vec_push(&d->batch.sales) = (struct sale_write){
+            .seat = SEAT_KEY(hold->event, hold->seats[i]), .booking = hold->id.key};
+    hold->status = HOLD_CONFIRMED;
+    decide_owner_booked(d, e, hold, 1);
+    return VERDICT_CREATED;
+}
+
+static bool places_are_free(struct decision *d, struct event *e, const struct hold_row *hold)
+{
+    decide_expire_owners(d, e, hold->seats, hold->n_seats);
+    for (uint32_t i = 0; i < hold->n_seats; i++)
+        if (!seat_is_free(&e->seats[hold->seats[i]], hold->channel))
+            return false;
+    for (uint32_t i = 0; i < hold->n_areas; i++)
+        if (!decide_area_has(d, e, &hold->areas[i], hold->channel))
+            return false;
+    return true;
+}
+
+/* Sells an expired hold after all if every place is still free: it gets a new fence and is sold at
+ * once.  `h` is its entry if it expired in this batch, else NULL. */
+static enum verdict rescue(struct decision *d, struct event *e, struct hold_confirm *op,
+                           struct hold *h)
+{
+    struct hold_row *hold = &op->hold.row;
+    if (!places_are_free(d, e, hold))
+        return VERDICT_HOLD_EXPIRED;
+    int64_t fence_before = hold->fence, seq_before = hold->last_seq;
+    hold->fence = ++e->draft.fence;
+    if (h) {
+        change_hold(d, h, HOLD_CONFIRMED, CAUSE_RESCUE, hold->fence, h->expires_at);
+    } else {
+        change_log_hold(d, e, hold, CAUSE_RESCUE, HOLD_EXPIRED, HOLD_CONFIRMED);
+        *vec_push(&d->batch.holds) = (struct hold_write){.hold = hold->id.key,
+                                                         .fence_before = fence_before,
+                                                         .fence = hold->fence,
+                                                         .expires_at = hold->expires_at,
+                                                         .seq_before = seq_before,
+                                                         .last_seq = hold->last_seq,
+                                                         .from = HOLD_EXPIRED,
+                                                         .to = HOLD_CONFIRMED};
+    }
+    *vec_push(&d->unreadable) = hold->id.key;
+    return sell(d, e, op, SEAT_AVAILABLE, CAUSE_RESCUE);
+}
+
+static bool owns_its_seats(const struct hold *h)
+{
+    for (uint32_t i = 0; i < h->n_seats; i++)
+        if (seat_hold(h->event, h->seats[i]) != h->key)
+            return false;
+    return true;
+}
+
+/* Is the repeated confirmation about the booking that exists?  The fence that a rescue was asked
+ * with stays good for asking again.  A confirmation without a reference contradicts none. */
+static enum verdict check_repeat(const struct hold_confirm *op)
+{
+    const struct hold_row *hold = &op->hold.row;
+    const struct booking_row *booking = &op->booking;
+    if (op->fence != hold->fence && op->fence != HOLD_FIRST_FENCE(hold->id.key))
+        return VERDICT_STALE_FENCE;
+    if (op->reference && (!booking->reference || op->reference_len != booking->reference_len ||
+                          memcmp(op->reference, booking->reference, op->reference_len) != 0))
+        return VERDICT_REFERENCE_MISMATCH;
+    return VERDICT_OK;
+}
+
+enum verdict decide_confirm(struct decision *d, struct event *e, struct hold_confirm *op)
+{
+    struct hold *h;
+    enum verdict verdict = decide_find_hold(d, &op->hold, &h);
+    if (verdict != VERDICT_OK)
+        return verdict;
+    const struct hold_row *hold = &op->hold.row;
+    enum hold_status status = hold->status;
+    if (status == HOLD_RELEASED || (status == HOLD_EXPIRED && !op->rescue))
+        return decide_refusal_of(status);
+    if (status == HOLD_CONFIRMED)
+        return check_repeat(op);
+    if (op->fence != hold->fence)
+        return VERDICT_STALE_FENCE;
+    if (status == HOLD_EXPIRED)
+        return rescue(d, e, op, h);
+    if (!h) /* live in the ledger and unknown to the view: a damaged row, which it did not load */
+        return VERDICT_INTERNAL;
+    if (!owns_its_seats(h))
+        return VERDICT_SEAT_SOLD;
+    change_hold(d, h, HOLD_CONFIRMED, CAUSE_CONFIRM, h->fence, h->expires_at);
+    return sell(d, e, op, SEAT_HELD, CAUSE_CONFIRM);
+}
+
+/* ---- cancelling ---- */
+
+/* The seats of a cancelled booking are free again, and so are its rows of sold_seats. */
+enum verdict decide_cancel(struct decision *d, struct event *e, struct booking_cancel *op)
+{
+    struct booking_row *booking = &op->booking;
+    struct hold_row *hold = &op->hold.row;
+    if (!booking->id.key || !id_secret_equal(booking->id.secret, op->id.secret))
+        return VERDICT_NO_SUCH_BOOKING;
+    if (decide_is_unreadable(d, booking->id.key))
+        return VERDICT_DEFERRED;
+    if (booking->status == BOOKING_CANCELLED)
+        return VERDICT_OK;
+    const struct booking_write to = {.booking = booking->id.key,
+                                     .cancelled_at = d->now,
+                                     .from = booking->status,
+                                     .to = BOOKING_CANCELLED,
+                                     .reason = op->reason,
+                                     .reason_len = op->reason_len};
+    const struct transition freed = {.to = SEAT_AVAILABLE,
+                                     .cause = CAUSE_CANCEL,
+                                     .hold = hold->id.key,
+                                     .fence = hold->fence,
+                                     .channel = hold->channel};
+    change_booking(d, e, &to, hold);
+    change_seats(d, e, hold->seats, hold->n_seats, &freed);
+    change_areas(d, e, hold->areas, hold->n_areas, SEAT_BOOKED, &freed);
+    for (uint32_t i = 0; i < hold->n_seats; i++)
+        *vec_push(&d->batch.sales_undone) = (struct sale_write){
+            .seat = SEAT_KEY(hold->event, hold->seats[i]), .booking = booking->id.key};
+    decide_owner_booked(d, e, hold, -1);
+    booking->status = BOOKING_CANCELLED;
+    booking->cancelled_at = d->now;
+    booking->reason = op->reason;
+    booking->reason_len = op->reason_len;
+    return VERDICT_OK;
+}

@@ -1,0 +1,64 @@
+/* What the files of the rules share: decide.c (making and expiring holds), decide_hold.c (what
+ * becomes of a hold), decide_sale.c (selling and cancelling), decide_event.c (what sellers do to an
+ * event).  Internal to these; decide.h has the contract. */
+#ifndef HF_RULES_DECIDE_SHARED_H
+#define HF_RULES_DECIDE_SHARED_H
+
+#include "rules/change.h"
+#include "rules/decide.h"
+
+static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- decide.c ---- */
+
+/* Ends a live hold, whose places are free again. */
+void decide_end_hold(struct decision *d, struct hold *h, enum hold_status to,
+                     enum audit_cause cause);
+/* Ends every due hold that owns one of the seats.  Expiry is of whole holds (I4). */
+void decide_expire_owners(struct decision *d, struct event *e, const uint32_t *seats, uint32_t n);
+/* May a hold of this channel (0: none) take the seat? */
+static inline bool seat_is_free(const struct seat *seat, uint32_t channel)
+{
+    return seat->status == SEAT_AVAILABLE ||
+           (seat->status == SEAT_BLOCKED && channel && seat->channel == channel);
+}
+/* Lists the seats that a hold of this channel may not take in s->taken.  VERDICT_SEAT_TAKEN if
+ * there is one. */
+enum verdict decide_check_seats(const struct event *e, const uint32_t *seats, uint32_t n,
+                                uint32_t channel, struct shortage *s);
+/* Does the area have that many places for a hold of this channel, once due holds are ended? (I2) */
+bool decide_area_has(struct decision *d, struct event *e, const struct area_claim *claim,
+                     uint32_t channel);
+/* The same for several areas; says which of them is short. */
+enum verdict decide_check_areas(struct decision *d, struct event *e, const struct area_claim *areas,
+                                uint32_t n, uint32_t channel, struct shortage *s);
+/* May new places be held now?  VERDICT_EVENT_CLOSED says why not in `s`. */
+enum verdict decide_check_sales(const struct decision *d, const struct event *e,
+                                struct shortage *s);
+/* May the address, and the owner, have `more` places beside those they have? */
+enum verdict decide_check_limits(struct decision *d, struct event *e, uint64_t client,
+                                 uint64_t owner, uint32_t more, struct shortage *s);
+/* Fills `runs`, which has room for one per seat and one per area, with what the places cost now;
+ * returns how many runs there are. */
+uint32_t decide_prices(const struct event *e, const uint32_t *seats, uint32_t n_seats,
+                       const struct area_claim *areas, uint32_t n_areas, struct price_run *runs);
+int64_t prices_sum(const struct price_run *runs, uint32_t n);
+
+/* ---- decide_hold.c ---- */
+
+/* What a hold that is no longer live answers to renew and release. */
+enum verdict decide_refusal_of(enum hold_status status);
+/* Finds the named hold as it stands in this batch: expired if it is due, and with its row brought
+ * up to what earlier commands of the batch changed.  *ret_live is its entry in the view, or NULL.
+ * VERDICT_OK: go on. */
+enum verdict decide_find_hold(struct decision *d, struct named_hold *named, struct hold **ret_live);
+/* Must what is asked about this hold wait until the next batch has read it? */
+bool decide_is_unreadable(const struct decision *d, int64_t hold);
+
+/* ---- decide_sale.c ---- */
+
+/* Counts places that the owner of a hold has booked, or no longer has booked; see owners.h. */
+void decide_owner_booked(struct decision *d, struct event *e, const struct hold_row *hold,
+                         int64_t sign);
+
+#endif

@@ -67,8 +67,8 @@ static enum hf_status cursor_next(struct cursor *c, struct audit_entry *ret, boo
             return status;
         if (!log_expand(c->stmt, &c->rows))
             return damaged(err, c->event, HOLD_FIRST_FENCE(db_column_int(c->stmt, 0)));
-        secret_from_row(c->stmt, 14, c->hold_secret);
-        secret_from_row(c->stmt, 15, c->booking_secret);
+        secret_from_row(c->stmt, LOG_COLUMNS_N, c->hold_secret);
+        secret_from_row(c->stmt, LOG_COLUMNS_N + 1, c->booking_secret);
     }
     *ret = (struct audit_entry){.row = c->rows.list.v[c->next++]};
     memcpy(ret->hold_secret, c->hold_secret, ID_SECRET_SIZE);
@@ -78,20 +78,36 @@ static enum hf_status cursor_next(struct cursor *c, struct audit_entry *ret, boo
     return HF_OK;
 }
 
-/* Reads the row of one seq, which must exist. */
+/* Has the entry of this seq been deleted, since the event was archived long ago? */
+static enum hf_status is_pruned(struct ledger *l, int64_t event, int64_t seq, bool *ret,
+                                struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(event)};
+    int64_t pruned_seq = 0;
+    size_t n;
+    enum hf_status status = ledger_read_ints(l, ST_PRUNED_READ, args, 1, &pruned_seq, &n, err);
+    *ret = status == HF_OK && n == 1 && seq <= pruned_seq;
+    return status;
+}
+
+/* Reads the row of one seq.  It must exist unless it has been pruned: *ret_found is then false. */
 static enum hf_status read_one(struct ledger *l, int64_t event, int64_t seq,
-                               struct audit_entry *ret, struct hf_err *err)
+                               struct audit_entry *ret, bool *ret_found, struct hf_err *err)
 {
     struct cursor c;
-    bool found = false;
+    bool found = false, pruned = false;
     enum hf_status status = cursor_open(&c, l, event, seq, 1, err);
     while (status == HF_OK && (status = cursor_next(&c, ret, &found, err)) == HF_OK && found &&
            ret->row.seq < seq)
         ;
-    if (status == HF_OK && (!found || ret->row.seq != seq))
-        status = damaged(err, event, seq);
     cursor_close(&c);
-    return status;
+    if (status != HF_OK)
+        return status;
+    *ret_found = found && ret->row.seq == seq;
+    if (*ret_found)
+        return HF_OK;
+    status = is_pruned(l, event, seq, &pruned, err);
+    return status == HF_OK && !pruned ? damaged(err, event, seq) : status;
 }
 
 /* ---- a page ---- */
@@ -150,10 +166,12 @@ static enum hf_status visit_seat(struct ledger *l, const struct seat_chain *chai
                                  void *ctx, struct hf_err *err)
 {
     struct audit_entry row = {0};
-    bool go_on;
+    bool go_on, found = true;
     enum hf_status status = visit_news(l, chain, entry, ctx, &go_on, err);
     for (int64_t seq = chain->head; status == HF_OK && go_on && seq > 0; seq = row.row.prev) {
-        status = read_one(l, chain->event, seq, &row, err);
+        status = read_one(l, chain->event, seq, &row, &found, err);
+        if (status == HF_OK && !found)
+            break;
         if (status == HF_OK && (!is_of_seat(&row.row, chain) || row.row.prev >= seq))
             return damaged(err, chain->event, seq);
         if (status == HF_OK)
@@ -234,12 +252,13 @@ static enum hf_status hold_last_seq(struct ledger *l, int64_t hold, int64_t *ret
     return status;
 }
 
-/* Reads the row at which the chain of a hold stands.  The next one is at row.prev. */
+/* Reads the row at which the chain of a hold stands.  The next one is at row.prev.  *ret_found is
+ * false if it has been pruned. */
 static enum hf_status read_link(struct ledger *l, int64_t hold, int64_t seq,
-                                struct audit_entry *ret, struct hf_err *err)
+                                struct audit_entry *ret, bool *ret_found, struct hf_err *err)
 {
-    enum hf_status status = read_one(l, HOLD_EVENT(hold), seq, ret, err);
-    if (status == HF_OK &&
+    enum hf_status status = read_one(l, HOLD_EVENT(hold), seq, ret, ret_found, err);
+    if (status == HF_OK && *ret_found &&
         (ret->row.object != AUDIT_HOLD || ret->row.hold != hold || ret->row.prev >= seq))
         return damaged(err, HOLD_EVENT(hold), seq);
     return status;
@@ -278,8 +297,9 @@ static enum hf_status read_hold(struct ledger *l, const struct audit_query *quer
     size_t n = 0;
     enum hf_status status = hold_last_seq(l, query->hold, &seq, err);
     while (status == HF_OK && seq > 0) {
-        status = read_link(l, query->hold, seq, &link, err);
-        if (status != HF_OK)
+        bool found = false;
+        status = read_link(l, query->hold, seq, &link, &found, err);
+        if (status != HF_OK || !found)
             break;
         *vec_push(&links) = link.row;
         seq = seq > query->after ? link.row.prev : 0;
@@ -310,7 +330,10 @@ enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at, in
     int64_t seq, until = 0;
     enum hf_status status = hold_last_seq(l, hold, &seq, err);
     while (status == HF_OK && seq > 0) {
-        status = read_link(l, hold, seq, &link, err);
+        bool found = false;
+        status = read_link(l, hold, seq, &link, &found, err);
+        if (status == HF_OK && !found)
+            break;
         if (status == HF_OK && link.row.at <= at) {
             until = link.row.until;
             break;

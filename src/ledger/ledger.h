@@ -245,6 +245,41 @@ HF_MUST_USE enum hf_status ledger_keys_each(struct ledger *l, int64_t now,
 HF_MUST_USE enum hf_status ledger_keys_prune(struct ledger *l, int64_t now, size_t limit,
                                              int64_t *ret_pruned, struct hf_err *err);
 
+/* ---- retention (retention.c), on a writing connection and outside of batches ---- */
+
+/* Where the pruning of an event stands. */
+struct prune {
+    int64_t event; /* 0: none */
+    int64_t hold;  /* holds up to this key have been looked at */
+};
+/* Finds an archived event that has not changed since `cutoff`, has no live hold, and has not been
+ * pruned; ret->event is 0 if there is none. */
+HF_MUST_USE enum hf_status ledger_prune_next(struct ledger *l, int64_t cutoff, struct prune *ret,
+                                             struct hf_err *err);
+/* Deletes one slice of what the event does not need any more: entries of its log from the oldest
+ * on, then holds that were released or have expired, then stored heads.  Sales are kept.  Each
+ * slice is a transaction under the event's lock.  p->event is 0 afterwards if nothing is left to
+ * do, or if the event has changed meanwhile. */
+HF_MUST_USE enum hf_status ledger_prune_slice(struct ledger *l, int64_t cutoff, struct prune *p,
+                                              struct hf_err *err);
+
+/* The erasure of an owner: of the label, the metadata, the client's hash, the reference and the
+ * reason of each of its holds and bookings, of all events, and of the answers stored about them. */
+struct erasure {
+    const char *owner; /* borrowed */
+    size_t owner_len;
+    /* Rewrites the body of a stored answer; returns false if there is nothing to erase in it. */
+    bool (*rewrite)(const char *body, size_t len, struct buf *out);
+    int64_t after;                    /* holds up to this key have been looked at */
+    uint8_t key_after[KEY_HASH_SIZE]; /* stored answers up to this hash have been looked at */
+    bool holds_done, done;
+    VEC(int64_t) holds;        /* those erased so far, ascending; vec_close by the owner */
+    int64_t bookings, answers; /* how many were erased */
+};
+/* Does one slice, a transaction; x->done is true after the last. */
+HF_MUST_USE enum hf_status ledger_erase_slice(struct ledger *l, struct erasure *x,
+                                              struct hf_err *err);
+
 /* ---- the session ---- */
 
 HF_MUST_USE enum hf_status ledger_now(struct ledger *l, int64_t *ret_now, struct hf_err *err);

@@ -17,6 +17,7 @@
 #define LOG_COLUMNS                                                                                \
     "a.entry, a.at, a.object, a.cause, a.before, a.after, a.quantity, a.hold, a.booking, a.fence," \
     " a.until, a.prev, a.seats, a.areas, a.channel"
+#define LOG_COLUMNS_N 15
 /* What hold_from_row reads. */
 #define HOLD_COLUMNS                                                                               \
     "h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata, h.seats,"        \
@@ -154,6 +155,39 @@
     X(LOG_SEATS, "SELECT entry, object, booking, seats FROM log"                                   \
                  " WHERE entry > r.after AND entry <= r.last AND seats IS NOT NULL"                \
                  " ORDER BY entry{slow}{args(after bigint, last bigint)}")                         \
+    X(PRUNED_READ, "SELECT pruned_seq FROM events WHERE event = r.event{args(event bigint)}")      \
+    X(PRUNE_NEXT, /* an archived event that has rested since r.cutoff and has no live hold */      \
+      "SELECT e.event FROM events e JOIN event_clock c ON c.event = e.event"                       \
+      " WHERE e.status = 3 AND e.holds_pruned_seq < c.seq AND c.now <= r.cutoff"                   \
+      " AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.status = 1 AND h.event = e.event)"           \
+      " ORDER BY e.event LIMIT 1{args(cutoff bigint)}")                                            \
+    X(PRUNE_STATE, "SELECT e.status, e.pruned_seq, c.seq, c.now FROM events e JOIN event_clock c"  \
+                   " ON c.event = e.event WHERE e.event = r.event{args(event bigint)}")            \
+    X(LOG_FIRST, "SELECT entry FROM log WHERE entry > r.first AND entry < r.last"                  \
+                 " ORDER BY entry LIMIT r.n{args(first bigint, last bigint, n bigint)}")           \
+    X(LOG_PRUNE, "DELETE FROM log WHERE entry > r.first AND entry < r.last"                        \
+                 "{args(first bigint, last bigint)}")                                              \
+    X(PRUNED_WRITE, "UPDATE events SET pruned_seq = r.seq WHERE event = r.event"                   \
+                    "{args(event bigint, seq bigint)}")                                            \
+    X(HOLDS_AFTER, "SELECT hold FROM holds WHERE hold > r.after AND hold < r.last"                 \
+                   " ORDER BY hold LIMIT r.n{args(after bigint, last bigint, n bigint)}")          \
+    X(HOLDS_PRUNE, "DELETE FROM holds WHERE hold > r.after AND hold <= r.last"                     \
+                   " AND status IN (2, 3){args(after bigint, last bigint)}")                       \
+    X(HEADS_PRUNE, "DELETE FROM seat_heads WHERE chunk >= r.first AND chunk < r.last"              \
+                   "{args(first bigint, last bigint)}")                                            \
+    X(HOLDS_PRUNED, "UPDATE events SET holds_pruned_seq = r.seq WHERE event = r.event"             \
+                    "{args(event bigint, seq bigint)}")                                            \
+    X(OWNER_FIND, "SELECT hold FROM holds WHERE hold > r.after AND hold <= r.last"                 \
+                  " AND owner = r.owner ORDER BY hold"                                             \
+                  "{args(after bigint, last bigint, owner text)}")                                 \
+    X(OWNER_ERASE, "UPDATE holds SET owner = NULL, metadata = NULL, client = 0"                    \
+                   "{ FROM rows(hold bigint)} WHERE holds.hold = r.hold")                          \
+    X(BUYER_ERASE, "UPDATE bookings SET reference = NULL, reason = NULL"                           \
+                   "{ FROM rows(booking bigint)} WHERE bookings.booking = r.booking")              \
+    X(KEYS_AFTER, "SELECT hash, hold, body FROM idempotency WHERE hash > r.after"                  \
+                  " ORDER BY hash LIMIT r.n{args(after bytes, n bigint)}")                         \
+    X(KEY_REWRITE, "UPDATE idempotency SET body = r.body"                                          \
+                   "{ FROM rows(hash bytes, body text)} WHERE idempotency.hash = r.hash")          \
     X(KEY_READ, "SELECT r.i, k.request, k.http_status, k.body, k.created_at FROM idempotency k"    \
                 "{, rows(i bigint, hash bytes)} WHERE k.hash = r.hash")                            \
     X(KEY_INSERT,                                                                                  \

@@ -1,0 +1,265 @@
+/* Retention: what archived events no longer need is deleted, and owners are erased.  In slices,
+ * each a transaction of its own that takes a few milliseconds, between the batches of a worker. See
+ * ledger.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ledger/internal.h"
+
+#define SLICE_ENTRIES 500 /* of the log, deleted at once */
+#define SLICE_HOLDS 2000  /* looked at, or deleted, at once */
+#define SLICE_KEYS 500    /* stored answers looked at at once */
+
+/* ---- pruning ---- */
+
+enum hf_status ledger_prune_next(struct ledger *l, int64_t cutoff, struct prune *ret,
+                                 struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(cutoff)};
+    int64_t event = 0;
+    size_t n = 0;
+    enum hf_status status = ledger_read_ints(l, ST_PRUNE_NEXT, args, 1, &event, &n, err);
+    if (status == HF_OK)
+        *ret = (struct prune){.event = n ? event : 0, .hold = n ? HOLD_KEY(event, 0) : 0};
+    return status;
+}
+
+/* The event as the slice finds it. */
+struct prune_state {
+    int64_t event, status, pruned_seq, seq, now;
+};
+
+static enum hf_status read_state(struct ledger *l, struct prune_state *s, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(s->event)};
+    struct db_stmt *stmt;
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_PRUNE_STATE, args, &stmt, err);
+    if (status != HF_OK || (status = ledger_next(stmt, &is_row, err)) != HF_OK)
+        return status;
+    s->status = 0;
+    if (!is_row)
+        return HF_OK;
+    s->status = db_column_int(stmt, 0);
+    s->pruned_seq = db_column_int(stmt, 1);
+    s->seq = db_column_int(stmt, 2);
+    s->now = db_column_int(stmt, 3);
+    stmt->driver->finish(stmt);
+    return HF_OK;
+}
+
+/* Entries are deleted up to the first that stays, whose seq tells how far the log has been pruned.
+ */
+static enum hf_status prune_log(struct ledger *l, const struct prune_state *s, struct hf_err *err)
+{
+    int64_t entries[SLICE_ENTRIES + 1], end = AUDIT_KEY(s->event + 1, 0);
+    size_t n = 0;
+    const struct db_value first[] = {db_int(AUDIT_KEY(s->event, 0)), db_int(end),
+                                     db_int(SLICE_ENTRIES + 1)};
+    enum hf_status status =
+        ledger_read_ints(l, ST_LOG_FIRST, first, SLICE_ENTRIES + 1, entries, &n, err);
+    if (status != HF_OK)
+        return status;
+    int64_t stays = n > SLICE_ENTRIES ? entries[SLICE_ENTRIES] : end;
+    int64_t pruned_seq = stays == end ? s->seq : stays - AUDIT_KEY(s->event, 0) - 1;
+    const struct db_value range[] = {db_int(AUDIT_KEY(s->event, 0)), db_int(stays)};
+    const struct db_value mark[] = {db_int(s->event), db_int(pruned_seq)};
+    if ((status = ledger_exec(l, ST_LOG_PRUNE, range, NULL, err)) != HF_OK)
+        return status;
+    return ledger_exec(l, ST_PRUNED_WRITE, mark, NULL, err);
+}
+
+/* Looks at the next holds in the order of their keys, so that sales are passed over once. */
+static enum hf_status prune_holds(struct ledger *l, struct prune *p, bool *ret_done,
+                                  struct hf_err *err)
+{
+    int64_t *keys = hf_alloc(SLICE_HOLDS * sizeof *keys);
+    size_t n = 0;
+    const struct db_value next[] = {db_int(p->hold), db_int(HOLD_KEY(p->event + 1, 0)),
+                                    db_int(SLICE_HOLDS)};
+    enum hf_status status = ledger_read_ints(l, ST_HOLDS_AFTER, next, SLICE_HOLDS, keys, &n, err);
+    if (status == HF_OK && n) {
+        const struct db_value range[] = {db_int(p->hold), db_int(keys[n - 1])};
+        status = ledger_exec(l, ST_HOLDS_PRUNE, range, NULL, err);
+        p->hold = keys[n - 1];
+    }
+    *ret_done = n < SLICE_HOLDS;
+    free(keys);
+    return status;
+}
+
+static enum hf_status finish(struct ledger *l, const struct prune_state *s, struct hf_err *err)
+{
+    const struct db_value heads[] = {db_int(SEAT_KEY(s->event, 0)),
+                                     db_int(SEAT_KEY(s->event + 1, 0))};
+    const struct db_value mark[] = {db_int(s->event), db_int(s->seq)};
+    enum hf_status status = ledger_exec(l, ST_HEADS_PRUNE, heads, NULL, err);
+    return status == HF_OK ? ledger_exec(l, ST_HOLDS_PRUNED, mark, NULL, err) : status;
+}
+
+/* Inside the transaction, with the event's clock row locked. */
+static enum hf_status slice(struct ledger *l, int64_t cutoff, struct prune *p, struct hf_err *err)
+{
+    struct prune_state s = {.event = p->event};
+    bool done = false;
+    enum hf_status status = read_state(l, &s, err);
+    if (status != HF_OK)
+        return status;
+    if (s.status != EVENT_ARCHIVED || s.now > cutoff) {
+        p->event = 0;
+        return HF_OK;
+    }
+    if (s.pruned_seq < s.seq)
+        return prune_log(l, &s, err);
+    if ((status = prune_holds(l, p, &done, err)) != HF_OK || !done)
+        return status;
+    p->event = 0;
+    return finish(l, &s, err);
+}
+
+enum hf_status ledger_prune_slice(struct ledger *l, int64_t cutoff, struct prune *p,
+                                  struct hf_err *err)
+{
+    struct clock_row clock = {.event = p->event};
+    const struct prune before = *p;
+    int64_t now;
+    enum hf_status status;
+    if ((status = ledger_begin(l, err)) != HF_OK)
+        return status;
+    if ((status = ledger_lock(l, &clock, 1, &now, err)) != HF_OK ||
+        (status = slice(l, cutoff, p, err)) != HF_OK || (status = ledger_commit(l, err)) != HF_OK) {
+        ledger_rollback(l);
+        *p = before;
+    }
+    return status;
+}
+
+/* ---- erasing an owner ---- */
+
+/* Runs a statement over the keys of holds, which are those of their bookings too. */
+static enum hf_status erase_rows(struct ledger *l, enum statement which, const int64_t *keys,
+                                 size_t n, int64_t *ret_changes, struct hf_err *err)
+{
+    vec_clear(&l->args);
+    for (size_t i = 0; i < n; i++)
+        ledger_arg_int(l, keys[i]);
+    return ledger_exec_args(l, which, n, ret_changes, err);
+}
+
+static enum hf_status erase_holds(struct ledger *l, struct erasure *x, struct hf_err *err)
+{
+    int64_t *keys = hf_alloc(SLICE_HOLDS * sizeof *keys), bookings = 0;
+    size_t n = 0, found = 0;
+    const struct db_value next[] = {db_int(x->after), db_int(INT64_MAX), db_int(SLICE_HOLDS)};
+    enum hf_status status = ledger_read_ints(l, ST_HOLDS_AFTER, next, SLICE_HOLDS, keys, &n, err);
+    if (status == HF_OK && n) {
+        int64_t last = keys[n - 1];
+        const struct db_value range[] = {db_int(x->after), db_int(last),
+                                         db_text(x->owner, x->owner_len)};
+        x->holds_done = n < SLICE_HOLDS;
+        x->after = last;
+        if ((status = ledger_read_ints(l, ST_OWNER_FIND, range, SLICE_HOLDS, keys, &found, err)) ==
+                HF_OK &&
+            found && (status = erase_rows(l, ST_OWNER_ERASE, keys, found, NULL, err)) == HF_OK)
+            status = erase_rows(l, ST_BUYER_ERASE, keys, found, &bookings, err);
+        for (size_t i = 0; status == HF_OK && i < found; i++)
+            *vec_push(&x->holds) = keys[i];
+        x->bookings += bookings;
+    } else {
+        x->holds_done = true;
+    }
+    free(keys);
+    return status;
+}
+
+static bool is_erased(const struct erasure *x, int64_t hold)
+{
+    size_t low = 0, high = x->holds.n;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (x->holds.v[mid] < hold)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < x->holds.n && x->holds.v[low] == hold;
+}
+
+/* An answer that is to be stored instead of another. */
+struct rewritten {
+    uint8_t hash[KEY_HASH_SIZE];
+    struct buf body;
+};
+struct rewrites {
+    VEC(struct rewritten) list;
+};
+
+static enum hf_status find_answers(struct ledger *l, struct erasure *x, struct rewrites *ret,
+                                   size_t *ret_n, struct hf_err *err)
+{
+    const struct db_value args[] = {db_bytes(x->key_after, KEY_HASH_SIZE), db_int(SLICE_KEYS)};
+    struct db_stmt *stmt;
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_KEYS_AFTER, args, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        size_t len, body_len;
+        const void *hash = db_column_data(stmt, 0, &len);
+        const char *body = db_column_data(stmt, 2, &body_len);
+        hf_check(len == KEY_HASH_SIZE);
+        memcpy(x->key_after, hash, len);
+        ++*ret_n;
+        struct buf out = {0};
+        if (body && is_erased(x, db_column_int(stmt, 1)) && x->rewrite(body, body_len, &out)) {
+            struct rewritten *r = vec_push(&ret->list);
+            memcpy(r->hash, hash, len);
+            r->body = out;
+        } else {
+            buf_close(&out);
+        }
+    }
+    return status;
+}
+
+static enum hf_status erase_answers(struct ledger *l, struct erasure *x, struct hf_err *err)
+{
+    struct rewrites rewrites = {0};
+    size_t n = 0;
+    enum hf_status status = find_answers(l, x, &rewrites, &n, err);
+    vec_clear(&l->args);
+    for (size_t i = 0; i < rewrites.list.n; i++) {
+        const struct rewritten *r = &rewrites.list.v[i];
+        ledger_arg(l, db_bytes(r->hash, KEY_HASH_SIZE));
+        ledger_arg(l, db_text(r->body.data, r->body.len));
+    }
+    if (status == HF_OK && rewrites.list.n)
+        status = ledger_exec_args(l, ST_KEY_REWRITE, rewrites.list.n, NULL, err);
+    x->answers += (int64_t)rewrites.list.n;
+    x->done = n < SLICE_KEYS;
+    for (size_t i = 0; i < rewrites.list.n; i++)
+        buf_close(&rewrites.list.v[i].body);
+    vec_close(&rewrites.list);
+    return status;
+}
+
+/* A slice that fails leaves the erasure where it was, to be tried again. */
+enum hf_status ledger_erase_slice(struct ledger *l, struct erasure *x, struct hf_err *err)
+{
+    const struct erasure before = *x;
+    enum hf_status status = ledger_begin(l, err);
+    if (status != HF_OK)
+        return status;
+    status = x->holds_done ? erase_answers(l, x, err) : erase_holds(l, x, err);
+    if (status == HF_OK)
+        status = ledger_commit(l, err);
+    if (status == HF_OK)
+        return HF_OK;
+    ledger_rollback(l);
+    size_t cap = x->holds.cap;
+    int64_t *holds = x->holds.v;
+    *x = before;
+    x->holds.v = holds; /* which may have grown */
+    x->holds.cap = cap;
+    return status;
+}

@@ -39,7 +39,7 @@ struct options {
     const char *listen, *data, *ledger, *http_threads, *queue_max, *log_level, *demo;
     const char *admin_key_file, *seller_key_file, *public_holds, *public_seats_max;
     const char *trusted_proxy, *cors_origin, *request_log;
-    const char *gate, *reconcile_every, *env_file;
+    const char *gate, *reconcile_every, *keep, *env_file;
 };
 
 struct flag {
@@ -60,6 +60,8 @@ static const struct flag flags[] = {
      offsetof(struct options, gate)},
     {"reconcile-every", "TIME", "how often view and gate are compared with the ledger (30s)",
      offsetof(struct options, reconcile_every)},
+    {"keep", "TIME", "how long finished holds and the log of archived events are kept (forever)",
+     offsetof(struct options, keep)},
     {"http-threads", "N", "threads for HTTP (as many as there are cores)",
      offsetof(struct options, http_threads)},
     {"queue-max", "N", "requests queued before the server answers 503 (16384)",
@@ -368,6 +370,8 @@ static void start_engine(struct program *p, const struct options *o)
         .metrics = p->metrics,
         .render = api_render,
         .render_map = api_render_map,
+        .erase_answer = api_erase_answer,
+        .keep_ms = o->keep ? duration_ms(o->keep, "--keep") : 0,
     };
     enum hf_status status = engine_start(&config, &p->engine, &err);
     size_t gate_len = strlen(ENGINE_GATE_ERROR);

@@ -371,17 +371,34 @@ static void render_blocked(const struct event *e, const struct seats_block *op, 
     buf_str(out, op->blocks ? "\"blocked\"" : "\"available\"");
     buf_lit(out, ",\"seats\":");
     render_seats(e, op->seats, op->n_named, out);
-    buf_lit(out, ",\"sections\":[");
+    if (op->n_sections)
+        buf_lit(out, ",\"sections\":");
     for (uint32_t i = 0; i < op->n_sections; i++) {
         const char *name = e->def->sections.v[op->sections[i]].name;
-        if (i)
-            buf_char(out, ',');
+        buf_char(out, i ? ',' : '[');
         buf_json(out, name, strlen(name));
     }
-    buf_lit(out, "],\"areas\":");
-    put_area_claims(e, op->areas, op->n_areas, out);
-    buf_lit(out, ",\"channel\":");
-    put_text_or_null(out, op->channel, op->channel_len);
+    if (op->n_sections)
+        buf_char(out, ']');
+    if (op->n_areas) {
+        buf_lit(out, ",\"areas\":");
+        put_area_claims(e, op->areas, op->n_areas, out);
+    }
+    if (op->channel) {
+        buf_lit(out, ",\"channel\":");
+        buf_json(out, op->channel, op->channel_len);
+    }
+    buf_char(out, '}');
+}
+
+static void render_erasure(const struct command *c, struct buf *out)
+{
+    buf_lit(out, "{\"object\":\"erasure\",\"holds\":");
+    buf_int(out, c->owner_erase.holds);
+    buf_lit(out, ",\"bookings\":");
+    buf_int(out, c->owner_erase.bookings);
+    buf_lit(out, ",\"answers\":");
+    buf_int(out, c->owner_erase.answers);
     buf_char(out, '}');
 }
 
@@ -408,6 +425,9 @@ int api_render(const struct command *c, struct buf *out)
         return HTTP_NO_CONTENT;
     case CMD_HOLD_CONFIRM:
         render_booking(c->event, &c->confirm.booking, out);
+        break;
+    case CMD_OWNER_ERASE:
+        render_erasure(c, out);
         break;
     case CMD_BOOKING_CANCEL:
         render_booking(c->event, &c->cancel.booking, out);

@@ -36,6 +36,7 @@ const struct route api_routes[] = {
     {"/v1/events/*/open", "POST", POST(events_open, SELLER)},
     {"/v1/events/*/close", "POST", POST(events_close, SELLER)},
     {"/v1/events/*/archive", "POST", POST(events_archive, ADMIN)},
+    {"/v1/owners/erase", "POST", POST(owners_erase, ADMIN), .no_store = true},
     {"/v1/audit", GETS, GET(audit_list, ADMIN),
      QUERY("event", "seat", "hold", "after", "limit", "cursor"), .no_store = true},
     {"/healthz", GETS, GET(ops_health, PUBLIC), .while_draining = true},

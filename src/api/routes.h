@@ -47,6 +47,8 @@ void holds_change(struct request *r);
 void bookings_get(struct request *r);
 void bookings_list(struct request *r);
 void bookings_cancel(struct request *r);
+/* owners.c */
+void owners_erase(struct request *r);
 /* audit.c */
 void audit_list(struct request *r);
 /* ops.c */

@@ -15,6 +15,7 @@ static const char *const known[] = {
     "HOLDFAST_ENV_FILE",
     "HOLDFAST_GATE",
     "HOLDFAST_HTTP_THREADS",
+    "HOLDFAST_KEEP",
     "HOLDFAST_LEDGER",
     "HOLDFAST_LISTEN",
     "HOLDFAST_LOG_LEVEL",

@@ -139,6 +139,9 @@ static enum verdict decide(struct command *c, struct decision *d)
         return decide_status(d, c->event, EVENT_ARCHIVED);
     case CMD_EVENT_CHANGE:
         return decide_terms(d, c->event, &c->event_change);
+    case CMD_OWNER_ERASE: /* first its key is judged, and at the end its answer stored */
+        c->owner_erase.judged = true;
+        return c->owner_erase.done ? VERDICT_OK : VERDICT_DEFERRED;
     case CMD_EVENT_CREATE:
     case CMD_KEY_CHECK:
         return VERDICT_KEY_UNUSED;

@@ -40,6 +40,7 @@ enum command_kind {
     CMD_BOOKING_GET,    /* reader: booking_get */
     CMD_BOOKING_LIST,   /* the reader of long reads: booking_list */
     CMD_BOOKING_CANCEL, /* worker: cancel */
+    CMD_OWNER_ERASE,    /* the first worker: owner_erase, see chores.h */
     CMD_KEY_CHECK,  /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
     CMD_AUDIT_LIST, /* the reader of long reads: audit_list */
     CMD_FOLLOW,     /* worker: none.  The engine's own: others have changed the event */
@@ -106,7 +107,8 @@ struct command {
     bool internal;          /* made by the engine for itself: freed when it is done */
     struct command *next;   /* the engine's, while the command is lent */
     struct pending pending; /* pending_done is called when the command has been carried out */
-    struct event *event;    /* loaded; NULL for EVENT_CREATE, EVENT_LOAD, EVENT_LIST, BOOKING_LIST
+    struct event *event;    /* loaded; NULL for EVENT_CREATE, EVENT_LOAD, EVENT_LIST, BOOKING_LIST,
+                            OWNER_ERASE
                                and KEY_CHECK */
     int64_t event_key;      /* EVENT_LOAD */
     struct idempotency key;
@@ -150,6 +152,12 @@ struct command {
             struct booking_row row; /* out */
         } booking_get;
         struct booking_cancel cancel;
+        struct {
+            const char *owner; /* in */
+            size_t owner_len;
+            bool judged, done; /* its key has been judged; nothing is left to erase */
+            int64_t holds, bookings, answers; /* out: how many were erased */
+        } owner_erase;
         struct {
             struct booking_page *page; /* booking_page_free by the owner */
         } booking_list;

@@ -29,12 +29,15 @@ struct engine_config {
     uint64_t random_seed;       /* 0: the system's randomness */
     size_t queue_len_max;       /* commands queued, per lane; 0: 16384 */
     size_t batch_len_max;       /* 0: 1024 */
+    int64_t keep_ms;            /* how long what archived events do not need is kept; 0: forever */
     uint32_t public_places_max; /* places that one keyless address may hold at once; 0: no limit */
     struct metrics *metrics;
     /* Appends the body of a successful answer and returns the number that is stored with it.  The
      * worker calls it for commands with an idempotency key, whose answers are stored with their
      * effect (I8).  The engine attaches no meaning to number and bytes. */
     int (*render)(const struct command *command, struct buf *out);
+    /* Rewrites a stored answer without what it says of its hold's owner; see struct erasure. */
+    bool (*erase_answer)(const char *body, size_t len, struct buf *out);
     /* Appends the map of an event; see drawer.h. */
     render_map_fn render_map;
 };

@@ -205,6 +205,12 @@ static void carry_out(struct worker *w, struct command **commands, size_t n)
             reconcile_compare(w, c);
             engine_finish(c);
             break;
+        case CMD_OWNER_ERASE:
+            if (c->owner_erase.judged && !c->owner_erase.done)
+                chores_add(w, c);
+            else
+                commands[n_batch++] = c;
+            break;
         default:
             commands[n_batch++] = c;
         }
@@ -306,6 +312,8 @@ int64_t worker_sleep_us(const struct worker *w)
         int64_t due_us = (first->expires_at - engine_now_ms(w->engine)) * 1000;
         wait_us = due_us < wait_us ? due_us : wait_us;
     }
+    int64_t chores_us = chores_sleep_us(w);
+    wait_us = chores_us < wait_us ? chores_us : wait_us;
     if (w->failing && wait_us <= 0)
         wait_us = PROBE_EVERY_US / 10; /* due holds cannot be expired now: do not spin */
     return wait_us > 0 ? wait_us : 0;
@@ -339,6 +347,7 @@ bool worker_turn(struct worker *w, int64_t wait_us)
         sweep(w);
     if (w->failing && now_us >= w->next_probe_us)
         probe(w);
+    chores_turn(w);
     atomic_fetch_add_explicit(&w->turns, 1, memory_order_relaxed);
     return true;
 }
@@ -348,5 +357,6 @@ void *worker_main(void *worker)
     struct worker *w = worker;
     while (worker_turn(w, worker_sleep_us(w)))
         ;
+    chores_stop(w);
     return NULL;
 }

@@ -1,0 +1,117 @@
+// Retention: archived events are pruned after --keep, and owners can be erased; sales stay.
+// backends: sqlite postgres
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
+import { newKey, reap, start, until } from '../support/server.mjs';
+
+describe('erasing an owner', () => {
+  let server;
+  before(async () => { server = await start(); });
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
+
+  const erase = (owner, headers) => server.post('/v1/owners/erase', { owner }, headers);
+  const confirm = (hold, fields = {}) => server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, ...fields });
+
+  it('takes the label, the metadata and the reference away, in every event, and keeps the sale', async () => {
+    const events = [await server.createEvent(), await server.createEvent()];
+    const booked = [];
+    for (const event of events) {
+      const held = await server.grant(event, 'S-A-1', { owner: 'Ada Lovelace', metadata: { phone: '123' } });
+      booked.push(assertOk(await confirm(held, { reference: 'order of Ada' }), 201));
+      await server.grant(event, 'S-A-2', { owner: 'Ada Lovelace' });
+      await server.grant(event, 'S-A-3', { owner: 'Bob' });
+    }
+    assert.deepEqual(assertOk(await erase('Ada Lovelace')), { object: 'erasure', holds: 4, bookings: 2, answers: 0 });
+    for (const [i, event] of events.entries()) {
+      const { data } = await server.read(`/v1/holds?event=${event.id}`);
+      assert.deepEqual(data.map((hold) => hold.owner), ['Bob', null, null]);
+      assert.ok(data.every((hold) => !hold.metadata));
+      const booking = await server.read(`/v1/bookings/${booked[i].id}`);
+      assert.deepEqual([booking.status, booking.reference, booking.owner, booking.seats], ['confirmed', null, null, ['S-A-1']]);
+    }
+    assert.deepEqual(assertOk(await erase('Ada Lovelace')), { object: 'erasure', holds: 0, bookings: 0, answers: 0 });
+    assert.equal((await server.read('/v1/bookings?reference=order%20of%20Ada')).data.length, 0);
+  });
+
+  it('rewrites stored answers, which are replayed without the label', async () => {
+    const event = await server.createEvent();
+    const headers = { 'Idempotency-Key': newKey() };
+    const body = { event: event.id, seats: ['S-A-1'], owner: 'Grace', metadata: { phone: '456' } };
+    const first = await server.post('/v1/holds', body, headers);
+    assert.equal(first.json.owner, 'Grace');
+    assert.equal(assertOk(await erase('Grace')).answers, 1);
+    const again = await server.post('/v1/holds', body, headers);
+    assert.equal(again.status, 201);
+    assert.equal(again.headers['idempotency-replayed'], 'true');
+    assert.deepEqual([again.json.id, again.json.owner, again.json.metadata], [first.json.id, null, undefined]);
+  });
+
+  it('goes through more holds than one slice has', async () => {
+    const event = await server.createEvent({
+      sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 1 }],
+      areas: [{ name: 'Floor', price: 1, capacity: 10_000 }],
+    });
+    const holds = Array.from({ length: 2300 }, (_, n) => ({ event: event.id, areas: { Floor: 1 }, owner: n % 100 ? 'many' : 'few' }));
+    for (let at = 0; at < holds.length; at += 100) {
+      const answers = await Promise.all(holds.slice(at, at + 100).map((body) => server.post('/v1/holds', body)));
+      assert.ok(answers.every(({ status }) => status === 201));
+    }
+    assert.equal(assertOk(await erase('few')).holds, 23);
+    assert.equal(assertOk(await erase('many')).holds, 2277);
+  });
+
+  it('refuses a body without an owner', async () => {
+    assertInvalid(await server.post('/v1/owners/erase', {}), 'owner');
+    assertInvalid(await server.post('/v1/owners/erase', { owner: '' }), 'owner');
+    assertInvalid(await server.post('/v1/owners/erase', { owner: 'x', all: true }), 'all');
+  });
+
+  it('is repeated by its key with the same answer', async () => {
+    const event = await server.createEvent();
+    await server.grant(event, 'S-A-1', { owner: 'Key' });
+    const headers = { 'Idempotency-Key': newKey() };
+    const first = await erase('Key', headers);
+    assert.equal(assertOk(first).holds, 1);
+    const again = await erase('Key', headers);
+    assert.equal(again.text, first.text);
+    assert.equal(again.headers['idempotency-replayed'], 'true');
+    assertProblem(await erase('Lock', headers), 422, 'idempotency_mismatch');
+  });
+});
+
+describe('an archived event', () => {
+  let server;
+  before(async () => { server = await start({ args: ['--keep', '1s'] }); });
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
+
+  it('loses its log and its finished holds after --keep, and keeps its sales', async () => {
+    const open = await server.createEvent();
+    const event = await server.createEvent();
+    for (const each of [open, event]) {
+      for (let n = 1; n <= 5; n++) {
+        const hold = await server.grant(each, `S-A-${n}`);
+        if (n > 2) await server.del(`/v1/holds/${hold.id}`);
+        else assertOk(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, reference: `${each.id} ${n}` }), 201);
+      }
+    }
+    const released = (await server.read(`/v1/holds?event=${event.id}&status=released`)).data[0];
+    assertOk(await server.post(`/v1/events/${event.id}/archive`));
+    const rows = async (each) => (await server.read(`/v1/audit?event=${each.id}`)).data.length;
+    const before = await rows(open);
+    await until('the log is gone', async () => await rows(event) === 0);
+    await until('released holds are gone', async () => (await server.read(`/v1/holds?event=${event.id}`)).data.length === 2);
+    assertProblem(await server.get(`/v1/holds/${released.id}`), 404, 'no_such_hold');
+    assert.equal(await rows(open), before, 'an event that is not archived keeps its log');
+    assert.equal((await server.read(`/v1/holds?event=${open.id}`)).data.length, 5);
+
+    const { data: [booking] } = await server.read(`/v1/bookings?reference=${event.id}%201`);
+    assert.equal(booking.status, 'confirmed');
+    const seat = await server.read(`/v1/events/${event.id}/seats/S-A-1`);
+    assert.deepEqual([seat.history, seat.history_has_more], [[], false]);
+    assertOk(await server.post(`/v1/bookings/${booking.id}/cancel`));
+    assert.deepEqual((await server.read(`/v1/audit?event=${event.id}`)).data.map(({ object, cause }) => `${object} ${cause}`),
+      ['booking cancel', 'seat cancel']);
+  });
+});

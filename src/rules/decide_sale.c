@@ -108,13 +108,22 @@ static bool owns_its_seats(const struct hold *h)
     return true;
 }
 
-/* Is the repeated confirmation about the booking that exists?  The fence that a rescue was asked
- * with stays good for asking again.  A confirmation without a reference contradicts none. */
-static enum verdict check_repeat(const struct hold_confirm *op)
+/* May the booking have been asked for with this fence?  A rescue gives the hold a new one, so the
+ * fences that the hold had before stay good for asking about a rescue again. */
+static bool fence_fits(const struct hold_confirm *op)
 {
     const struct hold_row *hold = &op->hold.row;
+    bool is_rescued = op->booking.created_at >= hold->expires_at;
+    return op->fence == hold->fence ||
+           (is_rescued && op->fence >= HOLD_FIRST_FENCE(hold->id.key) && op->fence < hold->fence);
+}
+
+/* Is the repeated confirmation about the booking that exists?  A confirmation without a reference
+ * contradicts none. */
+static enum verdict check_repeat(const struct hold_confirm *op)
+{
     const struct booking_row *booking = &op->booking;
-    if (op->fence != hold->fence && op->fence != HOLD_FIRST_FENCE(hold->id.key))
+    if (!fence_fits(op))
         return VERDICT_STALE_FENCE;
     if (op->reference && (!booking->reference || op->reference_len != booking->reference_len ||
                           memcmp(op->reference, booking->reference, op->reference_len) != 0))

@@ -7,7 +7,7 @@ export const HOLD_ID = /^hold_[0-9A-Za-z]{22,32}$/;
 export const BOOKING_ID = /^bkg_[0-9A-Za-z]{22,32}$/;
 export const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-export const HOLD_FIELDS = ['amount', 'areas', 'created_at', 'currency', 'event', 'expires_at',
+export const HOLD_FIELDS = ['amount', 'areas', 'booking', 'created_at', 'currency', 'event', 'expires_at',
   'expires_in_ms', 'fence', 'id', 'max_expires_at', 'object', 'owner', 'seats', 'status'];
 
 // Asserts that the answer is an RFC 9457 problem with our additional fields.
@@ -84,16 +84,16 @@ export function assertReplay(answer, original) {
   assert.notEqual(answer.headers['x-request-id'], original.headers['x-request-id']);
 }
 
-// Sends one POST three times with the same key: it takes effect, is repeated with the same bytes, and is
+// Sends one request three times with the same key: it takes effect, is repeated with the same bytes, and is
 // refused with another body.
-export async function assertIdempotent(server, path, body, otherBody, key, status = 200) {
-  const headers = { 'Idempotency-Key': key };
-  const first = await server.post(path, body, headers);
+export async function assertIdempotent(server, path, body, otherBody, key, status = 200, method = 'POST') {
+  const send = (content) => server.request(method, path, content, { 'Idempotency-Key': key });
+  const first = await send(body);
   assertOk(first, status);
   assert.equal(first.headers['idempotency-replayed'], undefined);
-  assertReplay(await server.post(path, body, headers), first);
-  assertProblem(await server.post(path, otherBody, headers), 422, 'idempotency_mismatch');
-  assertReplay(await server.post(path, body, headers), first);
+  assertReplay(await send(body), first);
+  assertProblem(await send(otherBody), 422, 'idempotency_mismatch');
+  assertReplay(await send(body), first);
   return first.json;
 }
 

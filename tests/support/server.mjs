@@ -67,6 +67,7 @@ export async function startServers({ n, ...options }) {
 class Client {
   get(target, headers) { return this.request('GET', target, undefined, headers); }
   post(target, body, headers) { return this.request('POST', target, body, headers); }
+  patch(target, body, headers) { return this.request('PATCH', target, body, headers); }
   del(target, headers) { return this.request('DELETE', target, undefined, headers); }
 
   // Creates an event; it has 2 rows of 10 seats, S-A-1 to S-B-10, unless `fields` say otherwise.

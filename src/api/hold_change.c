@@ -83,8 +83,9 @@ static bool find_areas(struct call *c, const struct event *e, const struct chang
 static bool judge(struct call *c, const struct change_body *body)
 {
     struct id id;
-    if (body->add.n_seats + body->remove.n_seats > 2 * HOLD_PLACES_MAX) {
-        call_invalid(c, "add and remove name more seats than a hold can have");
+    if (place_names_count(&body->add) > HOLD_PLACES_MAX ||
+        place_names_count(&body->remove) > HOLD_PLACES_MAX) {
+        refuse_too_many(c, HOLD_PLACES_MAX, holds_change);
         return false;
     }
     if (!find_seats(c, NULL, body))

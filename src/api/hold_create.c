@@ -16,15 +16,6 @@
 
 static void judge_create(struct request *r);
 
-static void refuse_too_many(struct call *c, int64_t max)
-{
-    char detail[64];
-    if (!key_is_unused(c, judge_create))
-        return;
-    (void)snprintf(detail, sizeof detail, "a hold may have at most %lld places", (long long)max);
-    call_refuse(c, VERDICT_TOO_MANY_SEATS, detail);
-}
-
 static int64_t count_places(const struct hold_body *body)
 {
     int64_t n = (int64_t)body->n_seats + body->best_quantity;
@@ -85,19 +76,18 @@ static bool find_best(struct call *c, const struct event *e, struct hold_create 
     return true;
 }
 
-/* Finds the number of the channel.  Returns false if the call has been refused, or its key is being
- * looked up. */
-static bool find_channel(struct call *c, struct event *e, struct hold_create *op)
+/* Finds the number of the channel.  A hold of a channel that does not exist is judged like any
+ * other: whatever is blocked is taken. */
+static void find_channel(const struct call *c, struct event *e, struct hold_create *op)
 {
     const struct text *channel = &c->hold.channel;
     if (!channel->data)
-        return true;
+        return;
     const struct event_terms *terms = event_terms_take(e);
     op->channel = event_terms_channel(terms, channel->data, channel->len);
     event_terms_give(terms);
     if (!op->channel)
-        refuse_no_such_place(c, "channel", channel, judge_create);
-    return op->channel != 0;
+        op->channel = NO_CHANNEL;
 }
 
 static void judge_create(struct request *r)
@@ -108,7 +98,7 @@ static void judge_create(struct request *r)
     uint32_t n_seats = (uint32_t)body->n_seats;
     int64_t n_places = count_places(body);
     if (n_places > HOLD_PLACES_MAX) {
-        refuse_too_many(c, HOLD_PLACES_MAX);
+        refuse_too_many(c, HOLD_PLACES_MAX, judge_create);
         return;
     }
     if (!seat_names_distinct(c, body->seats, n_seats, judge_create))
@@ -118,7 +108,7 @@ static void judge_create(struct request *r)
         return;
     int32_t max_per_hold = atomic_load_explicit(&e->max_per_hold, memory_order_relaxed);
     if (n_places > max_per_hold) {
-        refuse_too_many(c, max_per_hold);
+        refuse_too_many(c, max_per_hold, judge_create);
         return;
     }
     if (!hold_ttl_fits(c, body->ttl_ms, e) ||
@@ -133,8 +123,9 @@ static void judge_create(struct request *r)
                                .metadata_len = body->metadata.len,
                                .resume = body->resume,
                                .shortage = {.taken = c->taken}};
-    if (!find_areas(c, e, op) || !find_best(c, e, op) || !find_channel(c, e, op))
+    if (!find_areas(c, e, op) || !find_best(c, e, op))
         return;
+    find_channel(c, e, op);
     c->command.kind = CMD_HOLD_CREATE;
     c->command.event = e;
     if (engine_refuse(call_engine(c), &c->command)) {

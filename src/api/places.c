@@ -71,6 +71,23 @@ void refuse_no_such_place(struct call *c, const char *what, const struct text *n
     call_refuse(c, VERDICT_NO_SUCH_SEAT, detail);
 }
 
+void refuse_too_many(struct call *c, int64_t max, step_fn judge)
+{
+    char detail[64];
+    if (!key_is_unused(c, judge))
+        return;
+    (void)snprintf(detail, sizeof detail, "a hold may have at most %lld places", (long long)max);
+    call_refuse(c, VERDICT_TOO_MANY_SEATS, detail);
+}
+
+int64_t place_names_count(const struct place_names *p)
+{
+    int64_t n = (int64_t)p->n_seats;
+    for (size_t i = 0; i < p->n_areas; i++)
+        n += p->areas[i].quantity;
+    return n;
+}
+
 bool area_names_find(struct call *c, const struct event *e, const struct area_text *names, size_t n,
                      struct area_claim *ret, step_fn judge)
 {

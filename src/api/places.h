@@ -14,7 +14,8 @@ struct place_names {
 };
 /* Reads the optional fields `seats` and `areas`.  `ret` is closed by the caller in any case. */
 HF_MUST_USE bool place_names_read(const struct fields *f, struct place_names *ret);
-void place_names_close(struct place_names *p); /* accepts a zeroed struct */
+void place_names_close(struct place_names *p);          /* accepts a zeroed struct */
+int64_t place_names_count(const struct place_names *p); /* seats and places of areas */
 
 /* Reads the optional field `areas`, as memory for free(). */
 HF_MUST_USE bool area_names_read(const struct fields *f, struct area_text **ret, size_t *ret_n);
@@ -24,5 +25,7 @@ bool area_names_find(struct call *c, const struct event *e, const struct area_te
                      struct area_claim *ret, step_fn judge);
 /* Answers that the event has no place of that name, unless the call's key is being looked up. */
 void refuse_no_such_place(struct call *c, const char *what, const struct text *name, step_fn judge);
+/* Answers that a hold may have at most `max` places, unless the call's key is being looked up. */
+void refuse_too_many(struct call *c, int64_t max, step_fn judge);
 
 #endif

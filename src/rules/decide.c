@@ -316,7 +316,7 @@ static struct hold_row new_hold(struct decision *d, struct event *e, struct hold
         .expires_at = d->now + min64(ttl_ms, e->terms->hold_max_ms),
         .max_expires_at = d->now + e->terms->hold_max_ms,
         .client = op->client,
-        .channel = op->channel,
+        .channel = op->channel == NO_CHANNEL ? 0 : op->channel,
         .status = HOLD_ACTIVE,
         .owner = op->owner,
         .owner_len = op->owner_len,

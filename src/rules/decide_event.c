@@ -7,8 +7,6 @@
 
 /* ---- blocking ---- */
 
-#define NO_CHANNEL UINT32_MAX /* the channel does not exist, so nothing is blocked for it */
-
 /* Is the seat as wanted already? */
 static bool is_done(const struct seat *seat, const struct seats_block *op, uint32_t channel)
 {

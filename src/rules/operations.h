@@ -49,6 +49,8 @@ struct shortage {
                                     the seller has closed the event */
 };
 
+#define NO_CHANNEL UINT32_MAX /* the channel does not exist, so nothing is blocked for it */
+
 /* POST /v1/holds */
 struct hold_create {
     /* in */
@@ -60,7 +62,7 @@ struct hold_create {
     int64_t ttl_ms;        /* 0: the event's hold_ttl_ms */
     uint64_t client;       /* hash of a keyless buyer's address; 0: not limited */
     uint32_t channel;      /* seats may also be blocked for this channel, and places of areas must
-                              be; 0: none */
+                              be; 0: none; NO_CHANNEL: one that nothing was ever blocked for */
     bool resume;           /* if the owner holds exactly this already, that hold is the outcome */
     const char *owner;     /* NULL: none */
     size_t owner_len;

@@ -96,10 +96,11 @@ static size_t count_terms(const struct ledger_batch *b)
 
 static void put_terms(struct ledger *l, const struct ledger_batch *b)
 {
-    l->text.len = 0;
+    size_t room = 0; /* the arguments point into the buffer, so it must not move */
     for (size_t i = 0; i < b->events.n; i++)
-        if (b->events.v[i].terms)
-            buf_reserve(&l->text, l->text.cap + terms_text_max(b->events.v[i].terms));
+        room += b->events.v[i].terms ? terms_text_max(b->events.v[i].terms) : 0;
+    l->text.len = 0;
+    buf_reserve(&l->text, room);
     for (size_t i = 0; i < b->events.n; i++)
         if (b->events.v[i].terms) {
             ledger_arg_int(l, b->events.v[i].event);

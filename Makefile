@@ -124,13 +124,15 @@ LIBRARY = $(B)/libholdfast.a $(B)/$(SONAME) $(B)/libholdfast.so $(B)/holdfast.pc
 PROGRAMS = $(if $(LEFT_OUT),,$(B)/holdfastd $(B)/holdfast)
 # Of a build that leaves drivers out the machine has what it needs, or the compiler says what is missing.
 BUILD_PACKAGES = $(if $(LEFT_OUT),,build/packages/build)
+# What operators use as it is.  fence.* belongs to the library, and systemd's unit has a place of its own.
+SHARED = $(filter-out %/fence.sql %/fence.lua %/Containerfile %/holdfastd.service,$(wildcard share/holdfast/*))
 C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] src/lease/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.[ch] \
           docs/examples/*.c)
 
 # ---- targets -------------------------------------------------------------------------------
 
 .PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster check test asan tsan bare
-.PHONY: fuzz bench soak lint rooms install install-library clean help FORCE
+.PHONY: fuzz bench soak deb lint rooms install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -183,8 +185,13 @@ bench: all benches mhd-peers build/packages/bench
 bare:
 	@scripts/bare-machine
 
-soak: all benches build/packages/test tests/node_modules/.ready
+soak: all benches build/packages/soak tests/node_modules/.ready
 	@HF_KILLS=50 HF_SOAK_S=300 HF_STREAMS=50000 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
+	@scripts/try-packages
+
+# Packages for Debian, in build/deb.
+deb: build/packages/deb
+	@scripts/build-deb
 
 # Checks that includes point down, and that only src/base calls the system for time, waiting and randomness.
 rooms:
@@ -200,6 +207,7 @@ install: all install-library
 	install -d $(DESTDIR)$(PREFIX)/bin
 	$(if $(PROGRAMS),install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin)
 	$(call install_pages,$(filter-out %.3,$(wildcard docs/man/*.[1-8])))
+	$(if $(PROGRAMS),$(install_operators_files))
 
 install-library: library
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(PREFIX)/include
@@ -211,6 +219,13 @@ install-library: library
 	install -d $(DESTDIR)$(PREFIX)/share/holdfast
 	install -m 644 share/holdfast/fence.* $(DESTDIR)$(PREFIX)/share/holdfast
 	$(call install_pages,$(wildcard docs/man/*.3))
+
+define install_operators_files
+install -d $(DESTDIR)$(PREFIX)/share/holdfast $(DESTDIR)$(PREFIX)/lib/systemd/system
+install -m 644 $(SHARED) $(DESTDIR)$(PREFIX)/share/holdfast
+sed 's|/usr/bin/|$(PREFIX)/bin/|' share/holdfast/holdfastd.service \
+	>$(DESTDIR)$(PREFIX)/lib/systemd/system/holdfastd.service
+endef
 
 define install_pages
 @for page in $(1); do \
@@ -232,8 +247,10 @@ help:
 	@echo 'make bare         make run and make test on a bare Debian, in a chroot (needs root and debootstrap)'
 	@echo 'make fuzz         every parser on generated input, SECONDS=$(SECONDS) each'
 	@echo 'make bench        throughput and latency beside Redis, PostgreSQL and a bare epoll loop'
-	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers, 50,000 streams'
+	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers, 50,000 streams;'
+	@echo '                  then the packages on a new Debian with systemd, in a container (needs root)'
 	@echo 'make lint         the rooms (scripts/rooms.txt), clang-format and clang-tidy'
+	@echo 'make deb          packages for Debian: holdfastd, holdfast, libholdfast0, libholdfast-dev, in build/deb'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'
 	@echo
@@ -345,7 +362,8 @@ build/packages/%: scripts/install-packages
 	@scripts/install-packages $*
 	@mkdir -p $(@D) && touch $@
 build/packages/test build/packages/cluster: build/packages/build
-build/packages/bench build/packages/lint build/packages/fuzz: build/packages/test
+build/packages/bench build/packages/lint build/packages/fuzz build/packages/soak: build/packages/test
+build/packages/deb: build/packages/build
 
 # The npm packages of the black-box suites, exactly as locked.
 tests/node_modules/.ready: tests/package.json tests/package-lock.json | build/packages/test

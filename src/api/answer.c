@@ -95,7 +95,7 @@ static void answer_closed(struct call *c)
 static void answer_limit(struct call *c, const char *what)
 {
     const struct shortage *s = shortage_of(&c->command);
-    char detail[96];
+    char detail[128];
     (void)snprintf(detail, sizeof detail, what, (long long)s->limit);
     problem_open(&c->http, problem_of(c->command.verdict), detail);
     buf_lit(&c->http.out, ",\"limit\":");
@@ -175,6 +175,10 @@ void call_answer(struct request *r)
         break;
     case VERDICT_OWNER_LIMIT:
         answer_limit(c, "An owner may have at most %lld places of this event.");
+        break;
+    case VERDICT_TOO_MANY_HOLDS:
+        answer_limit(
+            c, "An address may hold %lld places; release a hold, buy, or wait for one to end.");
         break;
     case VERDICT_INVALID_REQUEST:
         call_invalid(c, conflict_of(command) ? conflict_of(command) : "the request is not valid");

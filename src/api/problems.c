@@ -70,8 +70,8 @@ static const struct problem key_mismatch =
     PROBLEM(422, "idempotency_mismatch", "The Idempotency-Key was used with another request",
             "The key belongs to another method, path or body; use a new key.");
 static const struct problem too_many_holds =
-    PROBLEM(429, "too_many_holds", "This address holds as many places as it may",
-            "Release a hold, buy, or wait until one expires.");
+    PROBLEM_RETRY(429, "too_many_holds", "This address holds as many places as it may",
+                  "Release a hold, buy, or wait until one expires.");
 static const struct problem ledger_unavailable =
     PROBLEM_RETRY(503, "ledger_unavailable", "The ledger cannot be written",
                   "Nothing was done; repeat the request after Retry-After.");

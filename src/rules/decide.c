@@ -177,6 +177,7 @@ static bool owner_has_room(struct decision *d, struct event *e, uint64_t owner, 
 enum verdict decide_check_limits(struct decision *d, struct event *e, uint64_t client,
                                  uint64_t owner, uint32_t more, struct shortage *s)
 {
+    s->limit = d->client_places_max;
     if (client && d->client_places_max && !client_has_room(d, client, more))
         return VERDICT_TOO_MANY_HOLDS;
     s->limit = e->terms->max_per_owner;

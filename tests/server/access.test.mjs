@@ -332,7 +332,11 @@ describe('callers without a key', () => {
     const { server, event } = await limited();
     const first = await server.grant(event, row('A', 10));
     await server.grant(event, row('B', 9));
-    assertProblem(await server.hold(event, row('C', 2)), 429, 'too_many_holds');
+    const refused = await server.hold(event, row('C', 2));
+    assertProblem(refused, 429, 'too_many_holds');
+    assert.equal(refused.json.limit, 20);
+    assert.ok(refused.json.retry_after_ms >= 1000, refused.text);
+    assert.equal(refused.headers['retry-after'], String(refused.json.retry_after_ms / 1000));
     await server.grant(event, row('C', 1));
     assertProblem(await server.hold(event, row('C', 1, 2)), 429, 'too_many_holds');
     await server.grant(event, row('D', 10), {}, bearer(SELLER));

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/notify.h"
+#include "base/process.h"
 #include "base/settings.h"
 #include "base/variables.h"
 #include "base/wait.h"
@@ -571,6 +572,7 @@ int main(int argc, char **argv)
     if (!notify_open(&p.notifier, getenv("NOTIFY_SOCKET"), &err))
         log_write(LOG_WARN, "the service manager cannot be told", "why", err.msg, NULL);
     p.watchdog_us = notify_watchdog_us(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"), getpid());
+    process_metrics(p.metrics);
     read_access(&p, &o);
     int listen_fd = open_socket(&o, &p.access, p.address);
     int stream_fd = open_stream_socket(&o, &p.access, p.stream_address);

@@ -17,6 +17,7 @@
 struct api {
     struct engine *engine;
     struct metrics *metrics; /* for GET /metrics */
+    struct gauge *ready;     /* set by api_app */
 };
 
 /* The application for server_config.  `api` is borrowed for the server's life. */

@@ -49,6 +49,7 @@ const struct route api_routes[] = {
 
 struct http_app api_app(struct api *api)
 {
+    api->ready = metrics_gauge(api->metrics, "holdfast_ready", NULL, "1 while /readyz answers 200");
     return (struct http_app){.request_size = sizeof(struct call),
                              .routes = api_routes,
                              .streams = &api_streams,

@@ -22,6 +22,8 @@ static const char *const type_names[] = {"counter", "gauge", "histogram"};
 struct metric {
     enum metric_type type;
     char *name, *labels, *help; /* labels: NULL if none */
+    bool measured;              /* `gauge` has the value, whatever the type */
+    double scale;               /* of a measured one: its unit; 1: the value is an integer */
     union {
         struct counter counter;
         struct gauge gauge;
@@ -29,8 +31,15 @@ struct metric {
     };
 };
 
+struct collector {
+    enum metrics_when when;
+    void (*collect)(void *context);
+    void *context;
+};
+
 struct metrics {
     VEC(struct metric *) all;
+    VEC(struct collector) collectors;
 };
 
 struct metrics *metrics_new(void) { return hf_alloc(sizeof(struct metrics)); }
@@ -47,8 +56,24 @@ void metrics_free(struct metrics *m)
         free(metric);
     }
     vec_close(&m->all);
+    vec_close(&m->collectors);
     free(m);
 }
+
+void metrics_collector(struct metrics *m, enum metrics_when when, void (*collect)(void *context),
+                       void *context)
+{
+    *vec_push(&m->collectors) = (struct collector){when, collect, context};
+}
+
+static void collect(const struct metrics *m, enum metrics_when when)
+{
+    for (size_t i = 0; i < m->collectors.n; i++)
+        if (m->collectors.v[i].when == when)
+            m->collectors.v[i].collect(m->collectors.v[i].context);
+}
+
+void metrics_measure(const struct metrics *m) { collect(m, METRICS_AT_MEASURE); }
 
 /* Is the metric the first of its name?  HELP and TYPE come before that one. */
 static bool is_first(const struct metrics *m, size_t i)
@@ -91,11 +116,21 @@ struct gauge *metrics_gauge(struct metrics *m, const char *name, const char *lab
     return &metric_add(m, GAUGE, name, labels, help)->gauge;
 }
 
-struct histogram *metrics_histogram(struct metrics *m, const char *name, const char *help,
-                                    double scale, const double *bounds, int n_bounds)
+struct gauge *metrics_measured(struct metrics *m, const char *name, const char *help, bool grows,
+                               double scale)
+{
+    struct metric *metric = metric_add(m, grows ? COUNTER : GAUGE, name, NULL, help);
+    metric->measured = true;
+    metric->scale = scale;
+    return &metric->gauge;
+}
+
+struct histogram *metrics_histogram(struct metrics *m, const char *name, const char *labels,
+                                    const char *help, double scale, const double *bounds,
+                                    int n_bounds)
 {
     hf_check(scale > 0 && n_bounds > 0 && n_bounds <= HISTOGRAM_BUCKETS_MAX);
-    struct histogram *h = &metric_add(m, HISTOGRAM, name, NULL, help)->histogram;
+    struct histogram *h = &metric_add(m, HISTOGRAM, name, labels, help)->histogram;
     h->n_bounds = n_bounds;
     h->scale = scale;
     for (int i = 0; i < n_bounds; i++) {
@@ -108,20 +143,19 @@ struct histogram *metrics_histogram(struct metrics *m, const char *name, const c
     return h;
 }
 
-/* A few comparisons of integers and two relaxed additions. */
-unsigned counter_shard(void)
+unsigned metric_shard(void)
 {
     static _Atomic unsigned threads;
     static _Thread_local unsigned own; /* 1 + shard */
     if (!own)
-        own = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % COUNTER_SHARDS;
+        own = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % METRIC_SHARDS;
     return own - 1;
 }
 
 uint64_t counter_read(const struct counter *c)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < COUNTER_SHARDS; i++)
+    for (int i = 0; i < METRIC_SHARDS; i++)
         sum += atomic_load_explicit(&c->shards[i].value, memory_order_relaxed);
     return sum;
 }
@@ -129,26 +163,47 @@ uint64_t counter_read(const struct counter *c)
 void histogram_observe(struct histogram *h, uint64_t value)
 {
     int i = 0;
+    unsigned shard = metric_shard();
     while (i < h->n_bounds && value > h->limits[i])
         i++;
-    atomic_fetch_add_explicit(&h->counts[i], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&h->sum, value, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->shards[shard].counts[i], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->shards[shard].sum, value, memory_order_relaxed);
+}
+
+uint64_t histogram_bucket(const struct histogram *h, int i)
+{
+    uint64_t n = 0;
+    for (int shard = 0; shard < METRIC_SHARDS; shard++)
+        n += atomic_load_explicit(&h->shards[shard].counts[i], memory_order_relaxed);
+    return n;
+}
+
+static uint64_t histogram_sum(const struct histogram *h)
+{
+    uint64_t sum = 0;
+    for (int shard = 0; shard < METRIC_SHARDS; shard++)
+        sum += atomic_load_explicit(&h->shards[shard].sum, memory_order_relaxed);
+    return sum;
 }
 
 static void histogram_render(const struct metric *metric, struct buf *out)
 {
     const struct histogram *h = &metric->histogram;
+    const char *name = metric->name, *labels = metric->labels ? metric->labels : "";
+    const char *comma = metric->labels ? "," : "";
     uint64_t count = 0;
     for (int i = 0; i <= h->n_bounds; i++) {
-        count += atomic_load_explicit(&h->counts[i], memory_order_relaxed);
+        count += histogram_bucket(h, i);
+        buf_printf(out, "%s_bucket{%s%sle=\"", name, labels, comma);
         if (i < h->n_bounds)
-            buf_printf(out, "%s_bucket{le=\"%.10g\"} %lu\n", metric->name, h->bounds[i], count);
+            buf_printf(out, "%.10g\"} %lu\n", h->bounds[i], count);
         else
-            buf_printf(out, "%s_bucket{le=\"+Inf\"} %lu\n", metric->name, count);
+            buf_printf(out, "+Inf\"} %lu\n", count);
     }
-    uint64_t sum = atomic_load_explicit(&h->sum, memory_order_relaxed);
-    buf_printf(out, "%s_sum %.10g\n", metric->name, (double)sum * h->scale);
-    buf_printf(out, "%s_count %lu\n", metric->name, count);
+    const char *open = metric->labels ? "{" : "", *close = metric->labels ? "}" : "";
+    double sum = (double)histogram_sum(h) * h->scale;
+    buf_printf(out, "%s_sum%s%s%s %.10g\n", name, open, labels, close, sum);
+    buf_printf(out, "%s_count%s%s%s %lu\n", name, open, labels, close, count);
 }
 
 static void number_render(const struct metric *metric, struct buf *out)
@@ -156,14 +211,20 @@ static void number_render(const struct metric *metric, struct buf *out)
     buf_str(out, metric->name);
     if (metric->labels)
         buf_printf(out, "{%s}", metric->labels);
-    if (metric->type == COUNTER)
-        buf_printf(out, " %lu\n", counter_read(&metric->counter));
+    int64_t value = metric->measured || metric->type == GAUGE
+                        ? atomic_load_explicit(&metric->gauge.value, memory_order_relaxed)
+                        : 0;
+    if (metric->measured && metric->scale != 1)
+        buf_printf(out, " %.15g\n", (double)value * metric->scale);
+    else if (metric->measured || metric->type == GAUGE)
+        buf_printf(out, " %ld\n", value);
     else
-        buf_printf(out, " %ld\n", atomic_load_explicit(&metric->gauge.value, memory_order_relaxed));
+        buf_printf(out, " %lu\n", counter_read(&metric->counter));
 }
 
 void metrics_render(const struct metrics *m, struct buf *out)
 {
+    collect(m, METRICS_AT_RENDER);
     for (size_t i = 0; i < m->all.n; i++) {
         const struct metric *metric = m->all.v[i];
         if (is_first(m, i)) {

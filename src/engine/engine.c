@@ -174,6 +174,35 @@ bool engine_turned(struct engine *e)
     return true;
 }
 
+/* Sets the metrics that are known only when somebody asks. */
+static void collect(void *context)
+{
+    struct engine *e = context;
+    size_t longest = 0;
+    for (int i = 0; i < e->n_workers; i++) {
+        size_t len = lane_len(&e->workers[i].work);
+        longest = len > longest ? len : longest;
+    }
+    gauge_set(e->metrics.queue_depth, (int64_t)longest);
+    gauge_set(e->metrics.ledger_up, engine_ready(e, NULL, 0));
+    if (e->metrics.gate_up)
+        gauge_set(e->metrics.gate_up, engine_gate_up(e));
+}
+
+static void register_metrics(struct engine *e)
+{
+    struct metrics *m = e->config.metrics;
+    engine_metrics_register(&e->metrics, m, e->has_others);
+    gauge_set(metrics_gauge(m, "holdfast_queue_capacity", NULL,
+                            "Commands that a worker's queue takes before requests get 503"),
+              (int64_t)e->config.queue_len_max);
+    e->metrics.ledger_up =
+        metrics_gauge(m, "holdfast_ledger_up", NULL, "1 while the ledger can be written");
+    if (e->config.gate_url)
+        e->metrics.gate_up = metrics_gauge(m, "holdfast_gate_up", NULL, "1 while the gate answers");
+    metrics_collector(m, METRICS_AT_RENDER, collect, e);
+}
+
 /* ---- for the engine's threads ---- */
 
 void engine_finish(struct command *c)
@@ -357,7 +386,7 @@ enum hf_status engine_open(const struct engine_config *config, struct engine **r
         engine_stop(e);
         return status;
     }
-    engine_metrics_register(&e->metrics, e->config.metrics, e->has_others);
+    register_metrics(e);
     log_warnings(e);
     *ret = e;
     return HF_OK;

@@ -95,6 +95,7 @@ void *keeper_main(void *arg)
         }
         pthread_mutex_unlock(&k->lock);
         if (now_us >= measure_us) {
+            metrics_measure(e->config.metrics);
             measure(e);
             measure_us = now_us + SIZES_EVERY_US;
         } else {

@@ -40,9 +40,9 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool 
     em->requests[RESULT_SOLD_OUT] =
         metrics_counter(m, name, "result=\"sold_out\",by=\"ledger\"", help);
     em->requests[RESULT_ERROR] = metrics_counter(m, name, "result=\"error\",by=\"ledger\"", help);
-    em->hold_seconds =
-        metrics_histogram(m, "holdfast_hold_seconds", "Time from queueing a hold to its answer",
-                          1e-6, histogram_seconds, histogram_seconds_len);
+    em->hold_seconds = metrics_histogram(m, "holdfast_hold_seconds", NULL,
+                                         "Time from queueing a hold to its answer", 1e-6,
+                                         histogram_seconds, histogram_seconds_len);
     em->holds_active = metrics_gauge(m, "holdfast_holds_active", NULL, "Live holds in the view");
     em->holds_expired =
         metrics_counter(m, "holdfast_holds_expired_total", NULL, "Holds that ran out");
@@ -56,12 +56,13 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool 
                                              "Bookings, by status reached");
     em->bookings_cancelled = metrics_counter(m, "holdfast_bookings_total", "status=\"cancelled\"",
                                              "Bookings, by status reached");
-    em->batch_commands = metrics_histogram(m, "holdfast_batch_commands", "Commands in a batch", 1,
-                                           histogram_sizes, histogram_sizes_len);
-    em->commit_seconds = metrics_histogram(m, "holdfast_commit_seconds", "Time of a COMMIT", 1e-6,
-                                           histogram_seconds, histogram_seconds_len);
-    em->queue_depth =
-        metrics_gauge(m, "holdfast_queue_depth", NULL, "Commands queued when a batch was taken");
+    em->batch_commands =
+        metrics_histogram(m, "holdfast_batch_commands", NULL, "Commands in a batch", 1,
+                          histogram_sizes, histogram_sizes_len);
+    em->commit_seconds = metrics_histogram(m, "holdfast_commit_seconds", NULL, "Time of a COMMIT",
+                                           1e-6, histogram_seconds, histogram_seconds_len);
+    em->queue_depth = metrics_gauge(m, "holdfast_queue_depth", NULL,
+                                    "Commands queued now, of the worker that has most");
     em->conflicts = metrics_counter(m, "holdfast_ledger_conflicts_total", NULL,
                                     "Batches run again because of other servers' transactions");
     em->ledger_exchanges =

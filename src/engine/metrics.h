@@ -31,7 +31,8 @@ struct engine_metrics {
     struct counter *ledger_exchanges, *gate_exchanges;            /* of batches */
     struct counter *gate_errors, *conflicts, *repairs[REPAIRS];
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
-    struct gauge *holds_active, *queue_depth;
+    struct gauge *holds_active;
+    struct gauge *queue_depth, *ledger_up, *gate_up; /* set when rendered; gate_up NULL: no gate */
     struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed,
         *bookings_cancelled;
     struct counter *renewals_ok, *renewals_refused;

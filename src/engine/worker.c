@@ -339,7 +339,6 @@ bool worker_turn(struct worker *w, int64_t wait_us)
     size_t n;
     if (!gather(w, wait_us, &n))
         return false;
-    gauge_set(w->engine->metrics.queue_depth, (int64_t)lane_len(&w->work));
     carry_out(w, w->commands, n);
     keeper_after_batch(w);
     int64_t now_us = monotonic_us(w);

@@ -420,8 +420,7 @@ static bool begin(struct conn *c)
     struct block *b = c->in;
     r->server = s;
     r->conn = c;
-    if (s->config.request_log)
-        r->arrived_us = c->loop->now_us;
+    r->arrived_us = c->loop->now_us;
     request_read_head(r, b->data + b->at);
     b->at += r->head.len;
     r->cors_origin = cors_match(s->config.cors, r->origin.data, r->origin.len);

@@ -96,7 +96,7 @@ struct request {
     size_t body_max;
     size_t body_counted; /* of the budget of bodies */
     size_t drained;      /* bytes read beyond the limit, and not kept */
-    int64_t arrived_us;  /* for the request log; 0: there is none */
+    int64_t arrived_us;  /* when the head was whole; 0: it never was */
     bool discards;       /* the request has been refused, so its body is not kept */
     bool large;          /* has one of the few places of server_admit_large */
     bool accepted;       /* arrived whole */

@@ -48,7 +48,7 @@ static bool is_preflight(const struct request *r)
     return strcmp(r->method, "OPTIONS") == 0 && (server_cors(r->server)->origins || r->cors_origin);
 }
 
-static step_fn handler(const struct route *route, const char *method)
+step_fn route_handler(const struct route *route, const char *method)
 {
     switch (method[0]) {
     case 'P':
@@ -112,7 +112,7 @@ void route_find(struct request *r, const struct route *routes, bool streams_only
         r->segment = segments[0];
         r->segment2 = segments[1];
         r->route = route;
-        r->step = handler(route, r->method);
+        r->step = route_handler(route, r->method);
         if (!r->step) {
             r->step = is_preflight(r) ? preflight : wrong_method;
             return;

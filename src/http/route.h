@@ -26,6 +26,8 @@ struct route {
  * or 405.  `routes` ends with a row without a path.  `streams_only`: other routes do not count. */
 void route_find(struct request *r, const struct route *routes, bool streams_only);
 
+/* The handler of a method; NULL: the route does not take it. */
+step_fn route_handler(const struct route *route, const char *method);
 /* Does the route of this request list a query parameter of this name?  Only GET and HEAD have
  * parameters. */
 bool route_takes(const struct request *r, const char *name);

@@ -43,12 +43,12 @@ static const char *method_name(const char *method)
 }
 
 /* Logs the template of the route and never the path, since ids in paths are secrets. */
-static void log_request(const struct request *r)
+static void log_request(const struct request *r, int64_t duration_us)
 {
     const struct server *s = r->server;
     const struct answer *a = &r->answer;
     const char *route = r->route ? r->route->path : "-", *method = method_name(r->method);
-    if (!r->arrived_us) {
+    if (!s->config.request_log || !r->arrived_us) {
         log_write(LOG_DEBUG, "request", "request_id", r->id, "method", method, "route", route,
                   "status", LOG_INT(a->status), NULL);
         return;
@@ -59,20 +59,25 @@ static void log_request(const struct request *r)
     if (access_address(r, &address))
         address_text(&address, client);
     log_write(LOG_INFO, "request", "request_id", r->id, "method", method, "route", route, "status",
-              LOG_INT(a->status), "duration_us",
-              LOG_INT(clock_monotonic_us(s->config.clock) - r->arrived_us), "bytes", LOG_INT(sent),
+              LOG_INT(a->status), "duration_us", LOG_INT(duration_us), "bytes", LOG_INT(sent),
               "scope", access_scope_name(s->config.access, &r->caller), "client", client, NULL);
 }
 
 void server_note_answer(const struct request *r)
 {
+    const struct server *s = r->server;
     const struct answer *a = &r->answer;
-    counter_add(r->server->answers[a->status / 100], 1);
+    int64_t duration_us = 0;
+    counter_add(s->answers[a->status / 100], 1);
+    if (r->arrived_us) {
+        duration_us = clock_monotonic_us(s->config.clock) - r->arrived_us;
+        route_metrics_observe(&s->routes, r, duration_us);
+    }
     if (a->status == problem_internal.status)
         log_write(LOG_ERROR, "request failed", "request_id", r->id, "route",
                   r->route ? r->route->path : "-", "why", a->why ? a->why : "", NULL);
-    if (r->arrived_us || log_enabled(LOG_DEBUG))
-        log_request(r);
+    if (s->config.request_log || log_enabled(LOG_DEBUG))
+        log_request(r, duration_us);
 }
 
 bool server_admit_large(struct request *r)
@@ -113,11 +118,20 @@ static void metrics_register(struct server *s)
     for (int i = 2; i < 6; i++)
         s->answers[i] = metrics_counter(m, "holdfast_http_requests_total", labels[i],
                                         "Answers sent, by class of HTTP status.");
+    route_metrics_open(&s->routes, s->config.app->routes, m);
     s->connections =
         metrics_gauge(m, "holdfast_http_connections", NULL, "Connections open now, streams too.");
+    gauge_set(metrics_gauge(m, "holdfast_http_connections_max", NULL, "Connections there may be."),
+              (int64_t)s->connections_max);
     s->turned_away = metrics_counter(m, "holdfast_http_connections_refused_total", NULL,
                                      "Connections refused because there were too many.");
     s->streams_open = metrics_gauge(m, "holdfast_streams_open", NULL, "Streams open now.");
+    gauge_set(metrics_gauge(m, "holdfast_streams_max", NULL, "Streams there may be."),
+              (int64_t)s->config.streams_max);
+    s->stream_lag =
+        metrics_histogram(m, "holdfast_stream_lag_seconds", NULL,
+                          "Age of the oldest change in a message when a reader was sent it.", 1e-6,
+                          histogram_seconds, histogram_seconds_len);
     s->messages = metrics_counter(m, "holdfast_stream_messages_total", NULL,
                                   "Messages begun on streams, each reader's counted.");
     s->dropped = metrics_counter(m, "holdfast_stream_dropped_total", NULL,
@@ -140,6 +154,7 @@ void server_free(struct server *s)
         if (s->listeners[i].fd >= 0)
             (void)close(s->listeners[i].fd);
     free(s->loops);
+    route_metrics_close(&s->routes);
     free(s);
 }
 

@@ -4,6 +4,7 @@
 #define HF_HTTP_SERVER_INTERNAL_H
 
 #include "http/loop.h"
+#include "http/route_metrics.h"
 
 struct server {
     struct server_config config;
@@ -25,6 +26,8 @@ struct server {
     struct counter completed;   /* those of them that were answered */
     struct counter *answers[6]; /* by class of status; 0 and 1 unused */
     struct gauge *connections, *streams_open;
+    struct route_metrics routes;
+    struct histogram *stream_lag;
     struct counter *messages, *dropped, *turned_away;
 };
 

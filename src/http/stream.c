@@ -194,6 +194,9 @@ static void sent_whole(struct stream *s)
     if (s->text.len) {
         buf_close(&s->text);
     } else {
+        const struct loop *l = s->conn->loop;
+        if (s->message->since_us)
+            histogram_observe(l->server->stream_lag, (uint64_t)(l->now_us - s->message->since_us));
         message_unref(s->message);
         s->message = NULL;
     }
@@ -353,7 +356,7 @@ static void begin_round(struct loop *l)
 {
     l->round_us = l->now_us;
     l->round_bytes = 0;
-    l->round_messages = hub_round(&l->hub, queue);
+    l->round_messages = hub_round(&l->hub, l->now_us, queue);
 }
 
 /* The next round: the later, the more this one has to send, so that streams leave most of the

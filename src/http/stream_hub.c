@@ -268,7 +268,7 @@ struct message *hub_next(struct subscriber *s, bool *ret_behind)
     return NULL;
 }
 
-size_t hub_round(struct hub *h, void (*wake)(struct subscriber *s))
+size_t hub_round(struct hub *h, int64_t now_us, void (*wake)(struct subscriber *s))
 {
     size_t woken = 0;
     for (struct channel *c = h->channels; c; c = c->next) {
@@ -278,11 +278,13 @@ size_t hub_round(struct hub *h, void (*wake)(struct subscriber *s))
         struct message *m = message_since(h, c->topic, c->seq, &c->seq);
         if (!m)
             continue;
+        m->since_us = h->looked_us;
         channel_push(c, m);
         for (struct subscriber *s = c->subscribers; s; s = s->next)
             wake(s);
         woken += c->n_subscribers;
     }
+    h->looked_us = now_us;
     return woken;
 }
 

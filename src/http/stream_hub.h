@@ -31,6 +31,7 @@ struct message {
     struct hub *hub;
     unsigned refs;
     int64_t seq;
+    int64_t since_us;  /* no change in it is older; 0: not known, since it is for newcomers */
     struct buf text;   /* a whole server-sent event */
     struct buf packed; /* the same as a block of a gzip stream; empty until a reader wants it */
 };
@@ -50,6 +51,7 @@ struct hub {
     struct channel *buckets[HUB_BUCKETS];
     struct channel *channels; /* those with subscribers */
     size_t bytes, bytes_max;  /* of all messages */
+    int64_t looked_us;        /* when the last round was */
 };
 
 /* Call this when all subscribers have left. */
@@ -71,7 +73,7 @@ const struct buf *message_bytes(struct message *m, bool packed);
 
 /* Encodes what has changed since the last round, once per topic, and calls `wake` for each of its
  * subscribers.  Returns how many were woken.  A topic whose seq has not moved costs one comparison.
- */
-size_t hub_round(struct hub *h, void (*wake)(struct subscriber *s));
+ * `now_us` is on any one clock; it dates messages (since_us). */
+size_t hub_round(struct hub *h, int64_t now_us, void (*wake)(struct subscriber *s));
 
 #endif

@@ -98,16 +98,3 @@ describe('the manual pages', () => {
     }
   });
 });
-
-describe('docs/operations.md', () => {
-  after(reap);
-
-  it('has every metric of the server and no other', async () => {
-    const server = await start();
-    const served = [...(await server.get('/metrics')).text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
-    const written = new Set(page('operations.md').match(/holdfast_[a-z]+_[a-z_]+/g).filter((name) => !name.endsWith('_path')));
-    await server.stop();
-    assert.ok(served.length >= 12, `${served}`);
-    assert.deepEqual([...written].sort(), served.sort());
-  });
-});

@@ -50,7 +50,7 @@ static void wake(struct subscriber *f)
 static size_t round_of(struct hub *h)
 {
     woken = 0;
-    size_t n = hub_round(h, wake);
+    size_t n = hub_round(h, 0, wake);
     assert_int_equal(n, woken);
     return n;
 }

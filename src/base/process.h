@@ -1,0 +1,10 @@
+/* What Prometheus calls process metrics, by their usual names, and holdfast_build_info. */
+#ifndef HF_BASE_PROCESS_H
+#define HF_BASE_PROCESS_H
+
+#include "base/metrics.h"
+
+/* Registers them; call it once, when the process starts. */
+void process_metrics(struct metrics *m);
+
+#endif

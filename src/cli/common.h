@@ -17,6 +17,10 @@ int cli_elect(int argc, char **argv);
 int cli_lock(int argc, char **argv);
 int cli_drivers(int argc, char **argv);
 int cli_fence(int argc, char **argv);
+int cli_event(int argc, char **argv);
+int cli_hold(int argc, char **argv);
+int cli_booking(int argc, char **argv);
+int cli_audit(int argc, char **argv);
 
 enum cli_exit {
     EXIT_BAD_USAGE = 64,

@@ -20,6 +20,10 @@ static const struct command {
     {"lock", "get, renew, release, list, show and break locks", cli_lock},
     {"drivers", "list the coordinators and what each can do", cli_drivers},
     {"fence", "refuse a holder that was replaced", cli_fence},
+    {"event", "create, show, change and watch what is on sale", cli_event},
+    {"hold", "hold, renew, change, sell and release seats", cli_hold},
+    {"booking", "find, show and cancel sales", cli_booking},
+    {"audit", "read the log of an event", cli_audit},
     {"verify", "check the ledger against the invariants", cli_verify},
     {"lab", "compare ways of selling a seat", cli_lab},
 };

@@ -1,0 +1,211 @@
+/* See event_watch.h.  A lost connection is made again and goes on from the last message, as a
+ * browser's EventSource does.  Main thread. */
+#include "cli/event_watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/wait.h"
+#include "cli/render.h"
+
+#define RETRY_MS 1000
+#define RETRY_MAX_MS 60000
+#define MESSAGE_LEN_MAX ((size_t)64 << 20)
+
+struct watch {
+    struct call *call;
+    struct buf line;       /* that has begun to arrive */
+    struct buf data, name; /* of the message that has begun to arrive */
+    char last_id[32];
+    int64_t retry_ms;
+    bool has_arrived; /* something, since this connection was made */
+    bool is_full;     /* standard output takes no more */
+};
+
+/* ---- messages ---- */
+
+static const char *status_word(const char *letter)
+{
+    static const struct {
+        char letter;
+        const char *word;
+    } words[] = {{'.', "available"}, {'h', "held"}, {'b', "booked"}, {'x', "blocked"}};
+    for (size_t i = 0; letter && i < sizeof words / sizeof *words; i++)
+        if (*letter == words[i].letter)
+            return words[i].word;
+    return "?";
+}
+
+static void put_seats_message(struct buf *b, const json_t *message)
+{
+    const json_t *changes = json_object_get(message, "changes"), *change;
+    const char *name;
+    json_t *left, *areas = json_object_get(message, "areas");
+    json_int_t seq = json_integer_value(json_object_get(message, "seq"));
+    size_t i;
+    json_array_foreach((json_t *)changes, i, change)
+    {
+        buf_printf(b, "%lld  ", (long long)seq);
+        render_value(b, json_array_get(change, 0));
+        buf_printf(b, "  %s\n", status_word(json_string_value(json_array_get(change, 1))));
+    }
+    json_object_foreach(areas, name, left)
+    {
+        buf_printf(b, "%lld  ", (long long)seq);
+        render_text(b, name, strlen(name));
+        buf_lit(b, "  ");
+        render_value(b, left);
+        buf_lit(b, " available\n");
+    }
+}
+
+static void put_other_message(struct buf *b, const char *name, const json_t *message)
+{
+    render_text(b, name, strlen(name));
+    buf_lit(b, "  ");
+    render_value(b, message);
+    buf_char(b, '\n');
+}
+
+static void print_message(struct watch *w)
+{
+    struct buf b = {0};
+    buf_char(&w->data, '\0');
+    buf_char(&w->name, '\0');
+    const char *name = w->name.len > 1 ? w->name.data : "message";
+    if (w->call->json) {
+        buf_str(&b, w->data.data);
+        buf_char(&b, '\n');
+    } else {
+        json_t *message = json_loads(w->data.data, JSON_DECODE_ANY, NULL);
+        if (strcmp(name, "seats") == 0)
+            put_seats_message(&b, message);
+        else
+            put_other_message(&b, name, message);
+        json_decref(message);
+    }
+    w->is_full |= resource_print(w->call, &b) != EXIT_SUCCESS;
+}
+
+/* ---- the protocol ---- */
+
+static void take_field(struct watch *w, const char *line, size_t len)
+{
+    const char *colon = memchr(line, ':', len);
+    size_t name_len = colon ? (size_t)(colon - line) : len;
+    const char *value = colon ? colon + 1 : line + len;
+    value += value < line + len && *value == ' ';
+    size_t value_len = (size_t)(line + len - value);
+    if (name_len == 2 && memcmp(line, "id", 2) == 0 && value_len < sizeof w->last_id) {
+        memcpy(w->last_id, value, value_len);
+        w->last_id[value_len] = '\0';
+    } else if (name_len == 5 && memcmp(line, "event", 5) == 0) {
+        w->name.len = 0;
+        buf_put(&w->name, value, value_len);
+    } else if (name_len == 4 && memcmp(line, "data", 4) == 0) {
+        if (w->data.len)
+            buf_char(&w->data, '\n');
+        buf_put(&w->data, value, value_len);
+    } else if (name_len == 5 && memcmp(line, "retry", 5) == 0) {
+        long long ms = atoll(value); /* the line has an end */
+        w->retry_ms = ms < 0 ? 0 : ms > RETRY_MAX_MS ? RETRY_MAX_MS : ms;
+    }
+}
+
+static void take_line(struct watch *w)
+{
+    size_t len = w->line.len;
+    if (len && w->line.data[len - 1] == '\r')
+        len--;
+    if (len == 0 && w->data.len)
+        print_message(w);
+    if (len == 0)
+        w->data.len = w->name.len = 0;
+    else
+        take_field(w, w->line.data, len);
+    w->line.len = 0;
+}
+
+static bool on_body(void *ctx, const char *data, size_t len)
+{
+    struct watch *w = ctx;
+    w->has_arrived = true;
+    while (len > 0 && !w->is_full) {
+        const char *end = memchr(data, '\n', len);
+        size_t n = end ? (size_t)(end - data) : len;
+        if (w->line.len + w->data.len + n > MESSAGE_LEN_MAX)
+            return false;
+        buf_put(&w->line, data, n);
+        buf_char(&w->line, '\0'); /* for atoll */
+        w->line.len--;
+        if (end)
+            take_line(w);
+        data += n + (end != NULL);
+        len -= n + (end != NULL);
+    }
+    return !w->is_full;
+}
+
+/* ---- connections ---- */
+
+/* Reads the stream once.  Returns -1 if it is worth another try. */
+static int follow_once(struct watch *w, const char *path, struct hf_err *err)
+{
+    struct call *c = w->call;
+    w->line.len = w->data.len = w->name.len = 0;
+    w->has_arrived = false;
+    enum hf_status status =
+        remote_stream(&c->remote, path, w->last_id, on_body, w, &c->answer, err);
+    if (w->is_full)
+        return EXIT_NO_BACK_END;
+    if (status == HF_INVALID_REQUEST) {
+        cli_say(c->remote.command, "%s", err->msg);
+        return EXIT_BAD_USAGE;
+    }
+    if (status != HF_OK)
+        return -1;
+    if (c->answer.status / 100 == 2) {
+        (void)hf_err_set(err, HF_UNAVAILABLE, "the server ended the stream");
+        return -1;
+    }
+    if (c->answer.status >= 500) {
+        (void)hf_err_set(err, HF_UNAVAILABLE, "the server answers with status %d",
+                         c->answer.status);
+        return -1;
+    }
+    return remote_problem(&c->remote, &c->answer);
+}
+
+static int follow(struct watch *w, const char *path)
+{
+    struct call *c = w->call;
+    int64_t lost_us = 0;
+    struct hf_err err = {0};
+    for (bool is_first = true;; is_first = false) {
+        int code = follow_once(w, path, &err);
+        if (code >= 0)
+            return code;
+        int64_t now_us = wait_now_us();
+        if (w->has_arrived || !lost_us)
+            lost_us = now_us;
+        bool is_hopeless = is_first && !w->has_arrived;
+        if (is_hopeless || now_us - lost_us >= c->remote.timeout_ms * 1000) {
+            cli_say(c->remote.command, "%s", err.msg);
+            return EXIT_NO_BACK_END;
+        }
+        wait_sleep_us(w->retry_ms * 1000);
+    }
+}
+
+int event_watch(struct call *c)
+{
+    struct watch w = {.call = c, .retry_ms = RETRY_MS};
+    struct buf path = {0};
+    resource_path(c, &path);
+    int code = follow(&w, path.data);
+    buf_close(&path);
+    buf_close(&w.line);
+    buf_close(&w.data);
+    buf_close(&w.name);
+    return code;
+}

@@ -1,0 +1,212 @@
+/* See render.h. */
+#include "cli/render.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+void render_text(struct buf *b, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        /* U+0080 to U+009F, which some terminals obey, too, begin with 0xc2. */
+        bool is_c1 = c == 0xc2 && i + 1 < len && ((unsigned char)text[i + 1] & 0xe0) == 0x80;
+        i += is_c1;
+        buf_char(b, c < ' ' || c == 0x7f || is_c1 ? '?' : (char)c);
+    }
+}
+
+void render_value(struct buf *b, const json_t *value)
+{
+    const char *name;
+    json_t *member;
+    size_t i, n = 0;
+    if (!value) {
+        buf_char(b, '-');
+        return;
+    }
+    switch (json_typeof(value)) {
+    case JSON_STRING:
+        render_text(b, json_string_value(value), json_string_length(value));
+        break;
+    case JSON_INTEGER:
+        buf_int(b, json_integer_value(value));
+        break;
+    case JSON_REAL:
+        buf_printf(b, "%g", json_real_value(value));
+        break;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        buf_str(b, json_is_true(value) ? "yes" : "no");
+        break;
+    case JSON_NULL:
+        buf_char(b, '-');
+        break;
+    case JSON_ARRAY:
+        json_array_foreach(value, i, member)
+        {
+            buf_str(b, i ? ", " : "");
+            render_value(b, member);
+        }
+        buf_str(b, json_array_size(value) ? "" : "-");
+        break;
+    case JSON_OBJECT:
+        json_object_foreach((json_t *)value, name, member)
+        {
+            buf_str(b, n++ ? " " : "");
+            render_text(b, name, strlen(name));
+            buf_char(b, '=');
+            render_value(b, member);
+        }
+        buf_str(b, n ? "" : "-");
+        break;
+    }
+}
+
+/* The number of characters, so that columns stand below one another. */
+static size_t width_of(const char *text, size_t len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++)
+        n += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return n;
+}
+
+static void put_spaces(struct buf *b, size_t n)
+{
+    for (; n > 0; n--)
+        buf_char(b, ' ');
+}
+
+static bool is_list_of_objects(const json_t *value)
+{
+    return json_array_size(value) > 0 && json_is_object(json_array_get(value, 0));
+}
+
+void render_object(struct buf *b, const json_t *object)
+{
+    const char *name;
+    json_t *value, *item;
+    size_t widest = 0, i;
+    json_object_foreach((json_t *)object, name, value)
+    {
+        size_t width = width_of(name, strlen(name));
+        widest = width > widest ? width : widest;
+    }
+    json_object_foreach((json_t *)object, name, value)
+    {
+        if (strcmp(name, "object") == 0)
+            continue;
+        render_text(b, name, strlen(name));
+        if (is_list_of_objects(value)) {
+            json_array_foreach(value, i, item)
+            {
+                buf_lit(b, "\n  ");
+                render_value(b, item);
+            }
+        } else {
+            put_spaces(b, widest + 2 - width_of(name, strlen(name)));
+            render_value(b, value);
+        }
+        buf_char(b, '\n');
+    }
+}
+
+/* ---- tables ---- */
+
+#define COLUMNS_MAX 16
+
+struct table {
+    struct buf cells; /* their texts, one behind the other */
+    VEC(size_t) ends; /* where each of them ends */
+    size_t n_columns, widths[COLUMNS_MAX];
+};
+
+static void end_cell(struct table *t)
+{
+    size_t column = t->ends.n % t->n_columns;
+    size_t start = t->ends.n ? t->ends.v[t->ends.n - 1] : 0;
+    size_t width = t->cells.len > start ? width_of(t->cells.data + start, t->cells.len - start) : 0;
+    t->widths[column] = width > t->widths[column] ? width : t->widths[column];
+    *vec_push(&t->ends) = t->cells.len;
+}
+
+static void put_table(struct buf *b, const struct table *t)
+{
+    for (size_t i = 0, start = 0; i < t->ends.n; start = t->ends.v[i++]) {
+        size_t column = i % t->n_columns, len = t->ends.v[i] - start;
+        buf_put(b, len ? t->cells.data + start : "", len);
+        if (column + 1 == t->n_columns)
+            buf_char(b, '\n');
+        else
+            put_spaces(b, t->widths[column] + 2 - (len ? width_of(t->cells.data + start, len) : 0));
+    }
+}
+
+void render_table(struct buf *b, const json_t *rows, const char *const *columns, bool has_header)
+{
+    struct table t = {0};
+    const json_t *row;
+    size_t i;
+    while (columns[t.n_columns])
+        t.n_columns++;
+    hf_check(t.n_columns <= COLUMNS_MAX);
+    for (size_t c = 0; has_header && c < t.n_columns; c++) {
+        buf_str(&t.cells, columns[c]);
+        end_cell(&t);
+    }
+    json_array_foreach((json_t *)rows, i, row)
+    {
+        for (size_t c = 0; c < t.n_columns; c++) {
+            render_value(&t.cells, json_object_get(row, columns[c]));
+            end_cell(&t);
+        }
+    }
+    put_table(b, &t);
+    buf_close(&t.cells);
+    vec_close(&t.ends);
+}
+
+/* ---- maps ---- */
+
+static void put_section(struct buf *b, const json_t *section)
+{
+    const json_t *rows = json_object_get(section, "rows"), *row;
+    static const char *const columns[] = {"name", "seats", NULL};
+    struct table t = {.n_columns = 2};
+    size_t i;
+    render_value(b, json_object_get(section, "name"));
+    buf_lit(b, "  price ");
+    render_value(b, json_object_get(section, "price"));
+    buf_char(b, '\n');
+    json_array_foreach((json_t *)rows, i, row)
+    {
+        for (size_t c = 0; c < t.n_columns; c++) {
+            buf_str(&t.cells, c ? "" : "  ");
+            render_value(&t.cells, json_object_get(row, columns[c]));
+            end_cell(&t);
+        }
+    }
+    put_table(b, &t);
+    buf_close(&t.cells);
+    vec_close(&t.ends);
+}
+
+void render_map(struct buf *b, const json_t *map)
+{
+    static const char *const columns[] = {"name", "price", "capacity", "available", NULL};
+    const json_t *sections = json_object_get(map, "sections"), *section;
+    const json_t *areas = json_object_get(map, "areas"), *status = json_object_get(map, "status");
+    size_t i;
+    buf_lit(b, "seq ");
+    render_value(b, json_object_get(map, "seq"));
+    if (status) {
+        buf_lit(b, "  status ");
+        render_value(b, status);
+    }
+    buf_lit(b, "  . available  h held  b booked  x blocked\n");
+    json_array_foreach((json_t *)sections, i, section) put_section(b, section);
+    if (json_array_size(areas))
+        render_table(b, areas, columns, true);
+}

@@ -1,0 +1,545 @@
+/* See resource.h.  Main thread. */
+#include "cli/resource.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/wait.h"
+#include "cli/render.h"
+
+#define TIMEOUT_MS 30000
+#define FOLLOW_PAUSE_MS 1000
+#define INPUT_LEN_MAX ((size_t)64 << 20) /* of a body; the server's own limits are smaller */
+#define PARAMS_MAX 24
+
+/* The options that all verbs have, and those of lists.  Params come behind them. */
+enum common_option {
+    OPTION_SERVER = 256,
+    OPTION_KEY_FILE,
+    OPTION_IDEMPOTENCY_KEY,
+    OPTION_TIMEOUT,
+    OPTION_JSON,
+    OPTION_HELP,
+    OPTION_LIMIT,
+    OPTION_FOLLOW,
+    OPTION_PARAM, /* plus the index of the param */
+};
+
+static const struct option common_options[] = {
+    {"server", required_argument, NULL, OPTION_SERVER},
+    {"key-file", required_argument, NULL, OPTION_KEY_FILE},
+    {"idempotency-key", required_argument, NULL, OPTION_IDEMPOTENCY_KEY},
+    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, OPTION_HELP},
+};
+#define N_COMMON (sizeof common_options / sizeof *common_options)
+
+/* ---- values ---- */
+
+static bool is_wrong(const struct call *c, const struct param *p, const char *what)
+{
+    cli_say(c->remote.command, "--%s: %s", p->option, what);
+    return false;
+}
+
+/* Finds, or makes, the object that a member with dots in its name belongs to, and the name in it.
+ */
+static json_t *object_of(json_t *fields, const char *member, const char **ret_name)
+{
+    const char *dot = strchr(member, '.');
+    *ret_name = dot ? dot + 1 : member;
+    if (!dot)
+        return fields;
+    json_t *object = json_object_getn(fields, member, (size_t)(dot - member));
+    if (!object) {
+        object = json_object();
+        json_object_setn_new(fields, member, (size_t)(dot - member), object);
+    }
+    return object;
+}
+
+static bool set(const struct call *c, const struct param *p, json_t *value)
+{
+    const char *name;
+    json_t *object = object_of(c->fields, p->member, &name);
+    if (!value || json_object_set_new(object, name, value) != 0)
+        return is_wrong(c, p, "the value is not UTF-8");
+    return true;
+}
+
+static bool append(const struct call *c, const struct param *p, json_t *value)
+{
+    const char *name;
+    json_t *object = object_of(c->fields, p->member, &name), *list = json_object_get(object, name);
+    if (!list) {
+        list = json_array();
+        json_object_set_new(object, name, list);
+    }
+    return (value && json_array_append_new(list, value) == 0) || is_wrong(c, p, "is not UTF-8");
+}
+
+/* NAME=NUMBER.  The name may have an = of its own. */
+static bool add_number(const struct call *c, const struct param *p, const char *text)
+{
+    const char *name, *equals = strrchr(text, '=');
+    int64_t n;
+    char option[64];
+    snprintf(option, sizeof option, "--%s", p->option);
+    if (!equals || equals == text)
+        return is_wrong(c, p, "expected NAME=NUMBER");
+    if (!cli_integer(c->remote.command, option, equals + 1, 0, INT64_MAX, &n))
+        return false;
+    json_t *object = object_of(c->fields, p->member, &name),
+           *numbers = json_object_get(object, name);
+    if (!numbers) {
+        numbers = json_object();
+        json_object_set_new(object, name, numbers);
+    }
+    size_t len = (size_t)(equals - text);
+    if (json_object_getn(numbers, text, len))
+        return is_wrong(c, p, "the same name twice");
+    return json_object_setn_new(numbers, text, len, json_integer(n)) == 0 ||
+           is_wrong(c, p, "the name is not UTF-8");
+}
+
+/* NAME:ROWSxSEATS:PRICE[:TIER] and NAME:CAPACITY:PRICE. */
+static bool add_places(const struct call *c, const struct param *p, char *text)
+{
+    char *parts[4] = {text}, *end;
+    size_t n = 1;
+    for (char *at = text; n < 4 && (at = strchr(at, ':')); parts[n++] = at)
+        *at++ = '\0';
+    bool is_section = p->kind == PARAM_SECTION;
+    long long size = 0, per_row = 0, price = 0;
+    bool fits = n >= 3 && (n == 3 || is_section);
+    if (fits) {
+        size = strtoll(parts[1], &end, 10);
+        fits = end > parts[1] && (is_section ? *end == 'x' : !*end);
+    }
+    if (fits && is_section) {
+        char *from = end + 1;
+        per_row = strtoll(from, &end, 10);
+        fits = end > from && !*end;
+    }
+    if (fits) {
+        price = strtoll(parts[2], &end, 10);
+        fits = end > parts[2] && !*end;
+    }
+    if (!fits)
+        return is_wrong(c, p,
+                        is_section ? "expected NAME:ROWSxSEATS:PRICE or NAME:ROWSxSEATS:PRICE:TIER"
+                                   : "expected NAME:CAPACITY:PRICE");
+    if (!is_section)
+        return append(c, p,
+                      json_pack("{s:s,s:I,s:I}", "name", parts[0], "price", (json_int_t)price,
+                                "capacity", (json_int_t)size));
+    json_t *section = json_pack("{s:s,s:I,s:I,s:I}", "name", parts[0], "price", (json_int_t)price,
+                                "rows", (json_int_t)size, "seats_per_row", (json_int_t)per_row);
+    if (section && n == 4)
+        json_object_set_new(section, "tier", json_string(parts[3]));
+    return append(c, p, section);
+}
+
+static bool set_json(const struct call *c, const struct param *p, const char *text)
+{
+    json_error_t why;
+    json_t *value = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &why);
+    if (!value) {
+        cli_say(c->remote.command, "--%s: not JSON: %s", p->option, why.text);
+        return false;
+    }
+    return set(c, p, value);
+}
+
+/* Reads the body that the options then add to. */
+static bool read_body(const struct call *c, const struct param *p, const char *path)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    struct buf text = {0};
+    json_error_t why;
+    size_t n = 0;
+    if (!file) {
+        cli_say(c->remote.command, "--%s: %.200s: %s", p->option, path, strerror(errno));
+        return false;
+    }
+    do {
+        buf_reserve(&text, 65536);
+        n = fread(text.data + text.len, 1, 65536, file);
+        text.len += n;
+    } while (n > 0 && text.len < INPUT_LEN_MAX);
+    bool is_read = !ferror(file) && n == 0;
+    if (file != stdin)
+        (void)fclose(file);
+    json_t *body = is_read ? json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &why) : NULL;
+    buf_close(&text);
+    if (!is_read)
+        return is_wrong(c, p, "the file cannot be read, or is too large");
+    if (!json_is_object(body)) {
+        cli_say(c->remote.command, "--%s: not a JSON object%s%s", p->option, body ? "" : ": ",
+                body ? "" : why.text);
+        json_decref(body);
+        return false;
+    }
+    json_object_update_missing(c->fields, body);
+    json_decref(body);
+    return true;
+}
+
+static bool set_param(const struct call *c, const struct param *p, char *text)
+{
+    char option[64];
+    int64_t n;
+    snprintf(option, sizeof option, "--%s", p->option);
+    if (p->may_be_none && strcmp(text, "none") == 0)
+        return set(c, p, json_null());
+    switch (p->kind) {
+    case PARAM_TEXT:
+        return set(c, p, json_string(text));
+    case PARAM_INTEGER:
+        return cli_integer(c->remote.command, option, text, 0, INT64_MAX, &n) &&
+               set(c, p, json_integer(n));
+    case PARAM_DURATION:
+        return cli_duration(c->remote.command, option, text, 0, &n) && set(c, p, json_integer(n));
+    case PARAM_TRUE:
+    case PARAM_FALSE:
+        return set(c, p, json_boolean(p->kind == PARAM_TRUE));
+    case PARAM_JSON:
+        return set_json(c, p, text);
+    case PARAM_TEXTS:
+        return append(c, p, json_string(text));
+    case PARAM_NUMBERS:
+        return add_number(c, p, text);
+    case PARAM_SECTION:
+    case PARAM_AREA:
+        return add_places(c, p, text);
+    case PARAM_FILE:
+        return read_body(c, p, text);
+    }
+    return false;
+}
+
+/* ---- the command line ---- */
+
+static size_t count_params(const struct verb *verb)
+{
+    size_t n = 0;
+    while (verb->params && verb->params[n].option)
+        n++;
+    return n;
+}
+
+static bool is_flag(const struct param *p)
+{
+    return p->kind == PARAM_TRUE || p->kind == PARAM_FALSE;
+}
+
+static bool set_common(struct call *c, int option, char *text, bool *ret_help)
+{
+    const char *command = c->remote.command;
+    switch (option) {
+    case OPTION_SERVER:
+        c->remote.server = text;
+        return true;
+    case OPTION_KEY_FILE:
+        c->remote.key_file = text;
+        return true;
+    case OPTION_IDEMPOTENCY_KEY:
+        c->remote.idempotency_key = text;
+        return true;
+    case OPTION_TIMEOUT:
+        return cli_duration(command, "--timeout", text, 1, &c->remote.timeout_ms);
+    case OPTION_JSON:
+        return c->json = true;
+    case OPTION_LIMIT:
+        return cli_integer(command, "--limit", text, 1, INT64_MAX, &c->limit);
+    case OPTION_FOLLOW:
+        c->pause_ms = FOLLOW_PAUSE_MS;
+        return true;
+    case 'h':
+    case OPTION_HELP:
+        return *ret_help = true;
+    default:
+        return false; /* cli_option has written a message */
+    }
+}
+
+static bool parse_options(struct call *c, int argc, char **argv, bool *ret_help)
+{
+    const struct verb *verb = c->verb;
+    struct option options[N_COMMON + PARAMS_MAX + 3];
+    size_t n = N_COMMON, n_params = count_params(verb);
+    hf_check(n_params <= PARAMS_MAX);
+    memcpy(options, common_options, sizeof common_options);
+    if (verb->columns)
+        options[n++] = (struct option){"limit", required_argument, NULL, OPTION_LIMIT};
+    if (verb->columns && verb->page_max > 100)
+        options[n++] = (struct option){"follow", no_argument, NULL, OPTION_FOLLOW};
+    for (size_t i = 0; i < n_params; i++)
+        options[n++] = (struct option){verb->params[i].option,
+                                       is_flag(&verb->params[i]) ? no_argument : required_argument,
+                                       NULL, OPTION_PARAM + (int)i};
+    options[n] = (struct option){0};
+    optind = 0; /* glibc: from the start */
+    for (int option; (option = cli_option(c->remote.command, argc, argv, ":h", options)) != -1;) {
+        bool is_good = option >= OPTION_PARAM ? set_param(c, &verb->params[option - OPTION_PARAM],
+                                                          optarg ? optarg : "")
+                                              : set_common(c, option, optarg, ret_help);
+        if (!is_good || *ret_help)
+            return is_good;
+    }
+    return true;
+}
+
+/* A secret id need not stand on the command line, where ps shows it: "-" is a line of standard
+ * input. */
+static char *read_operand(const char *text)
+{
+    char line[512] = "";
+    if (strcmp(text, "-") != 0)
+        return hf_strndup(text, strlen(text));
+    if (!fgets(line, sizeof line, stdin))
+        line[0] = '\0';
+    return hf_strndup(line, strcspn(line, "\r\n"));
+}
+
+static bool has_member(const json_t *fields, const char *member)
+{
+    const char *name;
+    const char *dot = strchr(member, '.');
+    const json_t *object = dot ? json_object_getn(fields, member, (size_t)(dot - member)) : fields;
+    name = dot ? dot + 1 : member;
+    return json_object_get(object, name) != NULL;
+}
+
+static bool take_operands(struct call *c, int argc, char **argv)
+{
+    const struct verb *verb = c->verb;
+    const char *command = c->remote.command;
+    int i = optind;
+    if (verb->operand && i >= argc) {
+        cli_say(command, "expected %s; see holdfast %s --help", verb->operand, command);
+        return false;
+    }
+    if (verb->operand)
+        c->operand = read_operand(argv[i++]);
+    if (c->operand && !*c->operand) {
+        cli_say(command, "the %s is empty", verb->operand);
+        return false;
+    }
+    if (i < argc && !verb->rest) {
+        cli_say(command, "unexpected operand %.100s; see holdfast %s --help", argv[i], command);
+        return false;
+    }
+    const struct param rest = {.option = "seats", .member = verb->rest};
+    for (; i < argc; i++)
+        if (!append(c, &rest, json_string(argv[i])))
+            return false;
+    if (verb->operand_member)
+        json_object_set_new(c->fields, verb->operand_member, json_string(c->operand));
+    for (size_t k = 0; k < count_params(verb); k++)
+        if (verb->params[k].is_required && !has_member(c->fields, verb->params[k].member)) {
+            cli_say(command, "--%s is required; see holdfast %s --help", verb->params[k].option,
+                    command);
+            return false;
+        }
+    return true;
+}
+
+/* ---- requests ---- */
+
+/* Numbers and texts; other members of a query there are none. */
+static void put_query(struct buf *b, const json_t *fields)
+{
+    const char *name;
+    json_t *value;
+    char separator = '?';
+    json_object_foreach((json_t *)fields, name, value)
+    {
+        buf_printf(b, "%c%s=", separator, name);
+        separator = '&';
+        if (json_is_integer(value))
+            buf_int(b, json_integer_value(value));
+        else
+            remote_encode(b, json_is_string(value) ? json_string_value(value) : "");
+    }
+}
+
+void resource_path(const struct call *c, struct buf *ret)
+{
+    const struct verb *verb = c->verb;
+    const char *place = strstr(verb->path, "%s");
+    buf_put(ret, verb->path, place ? (size_t)(place - verb->path) : strlen(verb->path));
+    if (place) {
+        remote_encode(ret, c->operand);
+        buf_str(ret, place + 2);
+    }
+    if (strcmp(verb->method, "GET") == 0)
+        put_query(ret, c->fields);
+    buf_char(ret, '\0');
+    ret->len--;
+}
+
+int resource_print(const struct call *c, struct buf *b)
+{
+    if (cli_print(b))
+        return EXIT_SUCCESS;
+    cli_say(c->remote.command, "cannot write to standard output: %s", strerror(errno));
+    return EXIT_NO_BACK_END;
+}
+
+static int request(struct call *c)
+{
+    struct buf path = {0};
+    resource_path(c, &path);
+    int code = remote_call(&c->remote, c->verb->method, path.data, c->fields, &c->answer);
+    buf_close(&path);
+    return code;
+}
+
+/* Prints the answer as it came, whatever it is. */
+static int print_json(const struct call *c)
+{
+    struct buf b = {0};
+    if (c->answer.body.len == 0)
+        return EXIT_SUCCESS;
+    buf_put(&b, c->answer.body.data, c->answer.body.len);
+    buf_char(&b, '\n');
+    return resource_print(c, &b);
+}
+
+static json_t *parse_answer(const struct call *c)
+{
+    json_t *answer = json_loadb(c->answer.body.data, c->answer.body.len, 0, NULL);
+    if (!answer)
+        cli_say(c->remote.command, "the server's answer is not JSON; is it Holdfast?");
+    return answer;
+}
+
+static int run_once(struct call *c)
+{
+    struct buf b = {0};
+    int code = request(c);
+    if (c->json) {
+        int printed = print_json(c);
+        return code ? code : printed;
+    }
+    if (code || c->answer.body.len == 0)
+        return code;
+    json_t *answer = parse_answer(c);
+    if (!answer)
+        return EXIT_NO_BACK_END;
+    (c->verb->render ? c->verb->render : render_object)(&b, answer);
+    json_decref(answer);
+    return resource_print(c, &b);
+}
+
+/* ---- lists ---- */
+
+/* Prints a page and moves the query on to the next.  *ret_n is the number of its rows. */
+static int print_page(struct call *c, bool has_header, size_t *ret_n, bool *ret_more)
+{
+    struct buf b = {0};
+    json_t *page = parse_answer(c);
+    if (!page)
+        return EXIT_NO_BACK_END;
+    const json_t *rows = json_object_get(page, "data");
+    json_t *cursor = json_object_get(page, "next_cursor");
+    const json_t *last = json_array_get(rows, json_array_size(rows) - 1);
+    *ret_n = json_array_size(rows);
+    *ret_more = json_is_true(json_object_get(page, "has_more")) && json_is_string(cursor);
+    if (*ret_more)
+        json_object_set(c->fields, "cursor", cursor);
+    else if (c->pause_ms && json_object_get(last, "seq")) {
+        json_object_set(c->fields, "after", json_object_get(last, "seq"));
+        json_object_del(c->fields, "cursor");
+    }
+    if (!c->json && *ret_n)
+        render_table(&b, rows, c->verb->columns, has_header);
+    json_decref(page);
+    if (c->json && (*ret_n || !c->pause_ms))
+        return print_json(c);
+    return resource_print(c, &b);
+}
+
+/* The next row of --follow comes after a pause, and for it a server that restarts is waited for. */
+static int run_list(struct call *c)
+{
+    int64_t n_rows = 0;
+    bool more = true;
+    c->remote.is_patient = c->pause_ms != 0;
+    while (more || c->pause_ms) {
+        int64_t left = c->limit ? c->limit - n_rows : c->verb->page_max;
+        size_t n = 0;
+        if (left == 0)
+            break;
+        if (!more)
+            wait_sleep_us(c->pause_ms * 1000);
+        json_object_set_new(c->fields, "limit",
+                            json_integer(left < c->verb->page_max ? left : c->verb->page_max));
+        int code = request(c);
+        if (code && c->json)
+            (void)!print_json(c);
+        if (!code)
+            code = print_page(c, n_rows == 0, &n, &more);
+        if (code)
+            return code;
+        n_rows += (int64_t)n;
+    }
+    return EXIT_SUCCESS;
+}
+
+/* ---- main ---- */
+
+static int run(struct call *c)
+{
+    if (!remote_open(&c->remote))
+        return EXIT_BAD_USAGE;
+    if (c->verb->run)
+        return c->verb->run(c);
+    return c->verb->columns ? run_list(c) : run_once(c);
+}
+
+static const struct verb *find_verb(const struct resource *resource, const char *name)
+{
+    const struct verb *verb = resource->verbs;
+    if (!verb->name)
+        return verb;
+    for (; name && verb->name; verb++)
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    return NULL;
+}
+
+int resource_main(const struct resource *resource, int argc, char **argv)
+{
+    char command[64];
+    bool help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+    const struct verb *verb = find_verb(resource, argc > 1 ? argv[1] : NULL);
+    if (help || !verb) {
+        fputs(resource->usage, help ? stdout : stderr);
+        return help ? EXIT_SUCCESS : EXIT_BAD_USAGE;
+    }
+    int skip = verb->name ? 1 : 0;
+    snprintf(command, sizeof command, "%s%s%s", resource->name, skip ? " " : "",
+             skip ? verb->name : "");
+    struct call c = {.remote = {.command = command, .timeout_ms = TIMEOUT_MS},
+                     .verb = verb,
+                     .fields = json_object()};
+    int code = EXIT_BAD_USAGE;
+    if (parse_options(&c, argc - skip, argv + skip, &help)) {
+        if (help) {
+            fputs(resource->usage, stdout);
+            code = EXIT_SUCCESS;
+        } else if (take_operands(&c, argc - skip, argv + skip)) {
+            code = run(&c);
+        }
+    }
+    remote_close(&c.remote);
+    http_response_close(&c.answer);
+    json_decref(c.fields);
+    free(c.operand);
+    return code;
+}

@@ -1,0 +1,324 @@
+// `holdfast event`, `hold`, `booking` and `audit`: a shop's day by hand, over HTTP.
+// backends: sqlite
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import http from 'node:http';
+import { once } from 'node:events';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { begin, freePort, holdfast } from '../support/cli.mjs';
+import { reap, removeTempDir, start, tempDir, until } from '../support/server.mjs';
+
+const ADMIN = 'an-admin-key-for-the-commands';
+const SELLER = 'a-seller-key-for-the-commands';
+const admin = { Authorization: `Bearer ${ADMIN}` };
+
+let server;
+let dir;
+before(async () => {
+  server = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN, HOLDFAST_SELLER_KEY: SELLER } });
+  dir = tempDir();
+});
+after(async () => {
+  await server.stop();
+  await reap();
+  removeTempDir(dir);
+});
+
+const url = () => `http://${server.host}:${server.port}`;
+const env = (fields = {}) => ({ HOLDFAST_SERVER: url(), HOLDFAST_KEY: ADMIN, ...fields });
+const command = (args, options = {}) => holdfast(undefined, args, { ...options, env: env(options.env) });
+
+async function ok(...args) {
+  const { code, stdout, stderr } = await command(args);
+  assert.equal(code, 0, `${args.join(' ')}: ${stderr}`);
+  assert.equal(stderr, '');
+  return stdout;
+}
+const okJson = async (...args) => JSON.parse(await ok(...args, '--json'));
+async function refused(code, pattern, args, options) {
+  const answer = await command(args, options);
+  assert.equal(answer.code, code, `${args.join(' ')}: ${answer.stderr}`);
+  assert.match(answer.stderr, pattern);
+  assert.equal(answer.stdout, '');
+}
+
+const createEvent = () => okJson('event', 'create', '--name', 'Gala', '--currency', 'usd',
+  '--section', 'S:2x10:1000:A', '--area', 'Floor:50:300', '--hold-ttl', '5m', '--max-per-hold', '4');
+
+// A server in front of `server`.  `on(req, res)` may answer in its place, or return 'lose', and then the
+// client never gets the answer that the server gave.
+async function startFront(on) {
+  const seen = [];
+  const front = http.createServer(async (req, res) => {
+    const chunks = [];
+    for await (const chunk of req) chunks.push(chunk);
+    seen.push({ method: req.method, url: req.url, key: req.headers['idempotency-key'], last: req.headers['last-event-id'] });
+    const what = on(req, res, seen.length);
+    if (what === 'answered') return;
+    const upstream = http.request({ host: server.host, port: server.port, method: req.method, path: req.url, headers: req.headers }, (answer) => {
+      if (what === 'lose') {
+        answer.resume();
+        answer.on('end', () => req.socket.destroy());
+        return;
+      }
+      res.writeHead(answer.statusCode, answer.headers);
+      res.flushHeaders();
+      answer.pipe(res);
+      res.on('close', () => upstream.destroy());
+    });
+    upstream.on('error', () => {});
+    upstream.end(Buffer.concat(chunks));
+  });
+  front.listen(0, '127.0.0.1');
+  await once(front, 'listening');
+  return {
+    seen, url: `http://127.0.0.1:${front.address().port}`,
+    close() { front.close(); front.closeAllConnections(); },
+  };
+}
+
+describe('a shop\'s day', () => {
+  it('is done by commands, from the event to the audit', async () => {
+    const event = await createEvent();
+    assert.deepEqual([event.name, event.capacity, event.hold_ttl_ms, event.max_per_hold], ['Gala', 70, 300_000, 4]);
+    assert.deepEqual(event.sections, [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 10 }]);
+    const hold = await okJson('hold', 'create', event.id, 'S-A-1', 'S-A-2', '--area', 'Floor=1', '--owner', 'ann', '--ttl', '90s',
+      '--metadata', '{"shop":"web"}');
+    assert.deepEqual([hold.seats, hold.areas, hold.owner, hold.expires_in_ms], [['S-A-1', 'S-A-2'], { Floor: 1 }, 'ann', 90_000]);
+    const best = await okJson('hold', 'create', event.id, '--best', '2', '--tier', 'A');
+    assert.equal(best.seats.length, 2);
+    const renewed = await okJson('hold', 'renew', hold.id, '--ttl', '2m');
+    assert.ok(renewed.expires_at > hold.expires_at);
+    const booking = await okJson('hold', 'confirm', hold.id, '--fence', `${hold.fence}`, '--reference', 'order-42');
+    assert.equal(booking.reference, 'order-42');
+    assert.equal((await okJson('booking', 'show', booking.id)).status, 'confirmed');
+    assert.equal(await ok('hold', 'release', best.id), '');
+    assert.match(await ok('hold', 'show', best.id), /^status +released$/m);
+    const other = await okJson('hold', 'create', event.id, '--best', '1');
+    assert.equal((await okJson('hold', 'evict', other.id)).status, 'released');
+    assert.deepEqual((await okJson('event', 'block', event.id, 'S-B-9', 'S-B-10')).seats, ['S-B-9', 'S-B-10']);
+    assert.deepEqual((await okJson('event', 'unblock', event.id, 'S-B-9')).status, 'available');
+    assert.equal((await okJson('event', 'close', event.id)).status, 'closed');
+    await refused(1, /^holdfast hold create: .*\(409 event_closed\)/, ['hold', 'create', event.id, 'S-B-1']);
+    assert.equal((await okJson('event', 'open', event.id)).status, 'open');
+    const map = await ok('event', 'map', event.id);
+    assert.match(map, /^S {2}price 1000\n {2}A {2}bb\.+\n {2}B {2}\.{9}x\nname +price +capacity +available\nFloor +300 +50 +49$/m);
+    const audit = await ok('audit', event.id);
+    assert.deepEqual(audit.trim().split('\n').slice(1).map((line) => Number(line.split(' ')[0])),
+      Array.from({ length: audit.trim().split('\n').length - 1 }, (_, n) => n + 1));
+    assert.match(audit, /^\d+ +\S+ +block +seat +S-B-10 /m);
+  });
+
+  it('is shown as aligned text, without what a terminal would obey', async () => {
+    const event = await okJson('event', 'create', '--name', 'A\u001b[2Jrtä\u009b', '--currency', 'eur', '--area', 'Floor:5:1');
+    const list = (await ok('event', 'list')).split('\n');
+    const line = list.find((text) => text.startsWith(event.id));
+    assert.ok(line.endsWith('A?[2Jrtä?'), line);
+    assert.equal(line.indexOf('A?'), list[0].indexOf('name'));
+    const shown = await ok('event', 'show', event.id);
+    assert.match(shown, /^status {8}open$/m);
+    assert.ok(!shown.includes('\u001b'));
+  });
+
+  it('prints the server\'s JSON byte by byte', async () => {
+    const event = await createEvent();
+    const target = `/v1/events/${event.id}`;
+    for (const [args, path_] of [[['event', 'show', event.id], target], [['event', 'map', event.id], `${target}/seats`],
+      [['audit', event.id], `/v1/audit?event=${event.id}&limit=1000`]]) {
+      assert.equal(await ok(...args, '--json'), `${(await server.get(path_, admin)).text}\n`);
+    }
+    const { code, stdout, stderr } = await command(['hold', 'create', event.id, 'S-Z-1', '--json']);
+    assert.equal(code, 2);
+    assert.equal(JSON.parse(stdout).code, 'no_such_seat');
+    assert.notEqual(stderr, '');
+  });
+
+  it('takes the whole request from a file, and a secret id from standard input', async () => {
+    const file = path.join(dir, 'event.json');
+    fs.writeFileSync(file, JSON.stringify({ name: 'From a file', currency: 'usd', sections: [{ name: 'Hall', price: 1, rows: [{ name: 'Q', seats: 2 }] }] }));
+    const event = await okJson('event', 'create', '--file', file, '--name', 'Overridden');
+    assert.equal(event.name, 'Overridden');
+    const hold = await okJson('hold', 'create', event.id, 'Hall-Q-1');
+    const shown = await command(['hold', 'show', '-'], { input: `${hold.id}\n` });
+    assert.match(shown.stdout, new RegExp(`^id +${hold.id}$`, 'm'));
+    const piped = await command(['event', 'create', '--file', '-', '--json'], { input: fs.readFileSync(file, 'utf8') });
+    assert.equal(JSON.parse(piped.stdout).name, 'From a file');
+  });
+});
+
+describe('lists', () => {
+  it('are read page by page to the end, or up to --limit', async () => {
+    const event = await okJson('event', 'create', '--name', 'Large', '--currency', 'usd', '--section', 'L:6x100:1');
+    const seats = 'ABCDEF'.split('').flatMap((row) => Array.from({ length: 100 }, (_, n) => `L-${row}-${n + 1}`));
+    for (const from of [0, 300]) {
+      for (const verb of ['block', 'unblock']) await ok('event', verb, event.id, ...seats.slice(from, from + 300));
+    }
+    const rows = (await ok('audit', event.id)).trim().split('\n').slice(1);
+    assert.deepEqual(rows.map((row) => Number(row.split(' ')[0])), Array.from({ length: 1201 }, (_, n) => n + 1));
+    const pages = (await ok('audit', event.id, '--json')).trim().split('\n').map((page) => JSON.parse(page));
+    assert.deepEqual(pages.map(({ data }) => data.length), [1000, 201]);
+    assert.equal((await ok('audit', event.id, '--limit', '3')).trim().split('\n').length, 4);
+    const ofSeat = await ok('audit', event.id, '--seat', 'L-C-7', '--after', '1');
+    assert.equal(ofSeat.trim().split('\n').length, 3);
+    assert.equal(await ok('hold', 'list', event.id), '');
+  });
+
+  it('of the audit go on with --follow', async () => {
+    const event = await createEvent();
+    const following = begin(undefined, ['audit', event.id, '--follow'], { env: env() });
+    await until('the first row', () => following.stdout.includes('create'));
+    await ok('event', 'close', event.id);
+    await until('the next row', () => /^2 .*close/m.test(following.stdout));
+    await ok('event', 'open', event.id);
+    await until('the row after it', () => /^3 .*open/m.test(following.stdout));
+    following.child.kill('SIGINT');
+    assert.equal((await following.result).signal, 'SIGINT');
+  });
+});
+
+describe('exit codes and messages', () => {
+  it('tell a refusal from an unknown id, a malformed request, a wrong key and an absent server', async () => {
+    const event = await createEvent();
+    const hold = await okJson('hold', 'create', event.id, 'S-A-1');
+    await refused(1, /^holdfast hold create: A seat is already taken \(409 seat_taken\)\. .* seats: S-A-1\.\n$/, ['hold', 'create', event.id, 'S-A-1']);
+    await refused(1, /409 stale_fence/, ['hold', 'confirm', hold.id, '--fence', '999']);
+    await refused(2, /404 no_such_hold/, ['hold', 'show', 'hold_x']);
+    await refused(2, /404 no_such_event/, ['event', 'show', 'evt_../../metrics']);
+    await refused(65, /400 invalid_request.*ttl_ms/, ['hold', 'create', event.id, 'S-A-2', '--ttl', '1ms']);
+    await refused(77, /401/, ['audit', event.id], { env: { HOLDFAST_KEY: '' } });
+    await refused(77, /401/, ['audit', event.id], { env: { HOLDFAST_KEY: 'not-a-key-of-this-server' } });
+    await refused(77, /403/, ['audit', event.id], { env: { HOLDFAST_KEY: SELLER } });
+    await refused(69, /Connection refused|connect/, ['event', 'list', '--server', `http://127.0.0.1:${await freePort()}`]);
+  });
+
+  const mistakes = {
+    'no verb': ['event'], 'an unknown verb': ['event', 'frobnicate'], 'no id': ['event', 'show'], 'two ids': ['event', 'show', 'a', 'b'],
+    'an empty id': ['event', 'show', ''], 'no fence': ['hold', 'confirm', 'hold_x'], 'an unknown option': ['event', 'list', '--owner', 'x'],
+    'a number that is none': ['hold', 'create', 'e', '--best', 'two'], 'a duration that is none': ['hold', 'renew', 'h', '--ttl', 'soon'],
+    'places without a number': ['hold', 'create', 'e', '--area', 'Floor'], 'a section that is none': ['event', 'create', '--section', 'S:2:5'],
+    'metadata that are none': ['hold', 'create', 'e', 'S-A-1', '--metadata', '{'], 'a file that is not there': ['event', 'create', '--file', '/no/such/file'],
+    'an address that is none': ['event', 'list', '--server', 'gopher://x'], 'a key file that is not there': ['event', 'list', '--key-file', '/no/such/file'],
+    'an area twice': ['hold', 'create', 'e', '--area', 'F=1', '--area', 'F=2'], 'bytes that are no text': null,
+  };
+  for (const [what, args] of Object.entries(mistakes)) {
+    it(`${what}: 64`, async () => {
+      const script = '"$HF" hold create e "$(printf "S-A-\\377")"';
+      const options = args ? {} : { wrap: ([hf]) => ['env', `HF=${hf}`, 'sh', '-c', script] };
+      const { code, stdout, stderr } = await command(args ?? [], options);
+      assert.equal(code, 64, stderr);
+      assert.equal(stdout, '');
+      assert.notEqual(stderr, '');
+    });
+  }
+});
+
+describe('the access key', () => {
+  it('comes from a file, so that ps does not show it', async () => {
+    const file = path.join(dir, 'key');
+    fs.writeFileSync(file, `# for the box office\n\n${SELLER}\nanother-key\n`, { mode: 0o600 });
+    const event = await createEvent();
+    const { code, stderr } = await command(['hold', 'list', event.id, '--key-file', file], { env: { HOLDFAST_KEY: 'wrong' } });
+    assert.deepEqual([code, stderr], [0, '']);
+    fs.chmodSync(file, 0o644);
+    const warned = await command(['hold', 'list', event.id, '--key-file', file]);
+    assert.equal(warned.code, 0);
+    assert.match(warned.stderr, /chmod 600/);
+    fs.writeFileSync(file, '# nothing\n');
+    await refused(64, /there is no key/, ['hold', 'list', event.id, '--key-file', file]);
+  });
+});
+
+describe('an answer that is lost', () => {
+  it('is asked for again with the same key, and nothing is done twice', async () => {
+    const event = await createEvent();
+    const front = await startFront((req, res, n) => (n <= 2 ? 'lose' : 'pass'));
+    const { code, stdout, stderr } = await command(['hold', 'create', event.id, '--best', '2', '--json'], { env: { HOLDFAST_SERVER: front.url } });
+    front.close();
+    assert.equal(code, 0, stderr);
+    assert.equal(front.seen.length, 3);
+    assert.equal(new Set(front.seen.map(({ key }) => key)).size, 1);
+    assert.match(front.seen[0].key, /^[0-9a-f]{32}$/);
+    const { data } = await server.get(`/v1/holds?event=${event.id}`, admin).then(({ json }) => json);
+    assert.equal(data.length, 1);
+    assert.deepEqual(data[0].seats, JSON.parse(stdout).seats);
+  });
+
+  it('for good is exit code 75, and repeating the command with the key it prints finds out', async () => {
+    const event = await createEvent();
+    const front = await startFront(() => 'lose');
+    const args = ['hold', 'create', event.id, 'S-B-3', '--timeout', '1s'];
+    const lost = await command(args, { env: { HOLDFAST_SERVER: front.url } });
+    front.close();
+    assert.equal(lost.code, 75, lost.stderr);
+    const [, key] = lost.stderr.match(/--idempotency-key ([0-9a-f]{32})\n$/);
+    const hold = await okJson(...args, '--idempotency-key', key);
+    assert.deepEqual([hold.seats, (await server.counts(event)).held], [['S-B-3'], 1]);
+    await refused(1, /409 seat_taken/, args);
+  });
+
+  it('is also that of a proxy, or of a server that is busy: it is tried again, as it asks', async () => {
+    const event = await createEvent();
+    const front = await startFront((req, res, n) => {
+      if (n > 2) return 'pass';
+      res.writeHead(n === 1 ? 502 : 503, n === 1 ? {} : { 'Retry-After': '1', 'Content-Type': 'application/problem+json' });
+      res.end(n === 1 ? '<h1>Bad Gateway</h1>' : '{"code":"overloaded","title":"busy"}');
+      return 'answered';
+    });
+    const began = performance.now();
+    const { code, stderr } = await command(['event', 'close', event.id], { env: { HOLDFAST_SERVER: front.url } });
+    front.close();
+    assert.equal(code, 0, stderr);
+    assert.ok(performance.now() - began >= 1000);
+  });
+});
+
+describe('event watch', () => {
+  const lines = (watch) => watch.stdout.trim().split('\n').filter(Boolean);
+
+  it('prints every change, and after a lost connection goes on where it was', async () => {
+    const event = await createEvent();
+    const responses = [];
+    const front = await startFront((req, res) => { responses.push(res); return 'pass'; });
+    const watch = begin(undefined, ['event', 'watch', event.id], { env: env({ HOLDFAST_SERVER: front.url }) });
+    await until('it is connected', () => responses.length === 1 && responses[0].headersSent);
+    const first = await server.grant(event, 'S-A-1', {}, admin);
+    await until('the first change', () => /^\d+ {2}S-A-1 {2}held$/m.test(watch.stdout));
+    responses[0].destroy();
+    await server.grant(event, 'S-A-2', { areas: { Floor: 3 } }, admin);
+    await server.del(`/v1/holds/${first.id}`, admin);
+    await until('what happened meanwhile', () => /S-A-1 {2}available/.test(watch.stdout), 20_000);
+    assert.ok(front.seen[1].last, 'it says where it was');
+    assert.deepEqual(lines(watch).map((line) => line.replace(/^\d+ +/, '')).sort(),
+      ['Floor  47 available', 'S-A-1  available', 'S-A-1  held', 'S-A-2  held']);
+    watch.child.kill('SIGINT');
+    assert.equal((await watch.result).signal, 'SIGINT');
+    front.close();
+  });
+
+  it('prints messages as JSON, begins after a seq, and ends with a refusal', async () => {
+    const event = await createEvent();
+    await server.grant(event, ['S-A-1', 'S-A-2'], {}, admin);
+    const watch = begin(undefined, ['event', 'watch', event.id, '--after', '1', '--json'], { env: env() });
+    await until('a message', () => lines(watch).length === 1);
+    assert.deepEqual(JSON.parse(lines(watch)[0]).changes, [['S-A-1', 'h'], ['S-A-2', 'h']]);
+    watch.child.kill('SIGINT');
+    await watch.result;
+    await refused(2, /404 no_such_event/, ['event', 'watch', 'evt_x']);
+    await refused(69, /connect/i, ['event', 'watch', event.id, '--server', `http://127.0.0.1:${await freePort()}`]);
+  });
+
+  it('gives up when the server stays away for longer than --timeout', async () => {
+    const event = await createEvent();
+    const responses = [];
+    const front = await startFront((req, res) => { responses.push(res); return 'pass'; });
+    const watch = begin(undefined, ['event', 'watch', event.id, '--timeout', '1s'], { env: env({ HOLDFAST_SERVER: front.url }) });
+    await until('it is connected', () => responses.length === 1 && responses[0].headersSent);
+    await server.grant(event, 'S-A-1', {}, admin);
+    await until('a change', () => lines(watch).length === 1);
+    front.close();
+    const { code } = await watch.result;
+    assert.equal(code, 69);
+  });
+});

@@ -240,6 +240,17 @@ struct db_driver {
     int64_t (*log_bytes)(const struct db *db);
     /* Outside a transaction.  A few system calls, or one exchange. */
     HF_MUST_USE enum hf_status (*sizes)(struct db *db, struct db_sizes *ret, struct hf_err *err);
+
+    /* Databases that are a file (else NULL), outside a transaction.  Copies the database as it is
+     * at one moment into the empty file `path`, while other connections go on reading and writing.
+     * The caller syncs the file. */
+    HF_MUST_USE enum hf_status (*copy_file)(struct db *db, const char *path, struct hf_err *err);
+    /* The same databases.  Gives the database file `new_path` the name that the URL has, which no
+     * process may be using.  A database of that name is kept under the name `aside`; all three are
+     * on one disk.  If the process ends meanwhile, the name is that of the old file or of the new
+     * one; but if the old one is too damaged to be closed properly, it may also be free. */
+    HF_MUST_USE enum hf_status (*put_file)(const char *url, const char *new_path, const char *aside,
+                                           struct hf_err *err);
 };
 
 extern const struct db_driver db_sqlite, db_postgres;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "db/db.h"
+#include "db/sqlite_copy.h"
 #include "db/sqlite_file.h"
 #include "db/sqlite_shared.h"
 #include "db/sqlite_vfs.h"
@@ -527,6 +528,21 @@ static enum hf_status configure(struct sqlite *db, const struct db_options *opti
     return HF_OK;
 }
 
+/* ---- whole files ---- */
+
+static enum hf_status sqlite_copy_file(struct db *base, const char *path, struct hf_err *err)
+{
+    return sqlite_copy_pages(((struct sqlite *)base)->handle, path, err);
+}
+
+static enum hf_status sqlite_put_file(const char *url, const char *new_path, const char *aside,
+                                      struct hf_err *err)
+{
+    struct location at;
+    enum hf_status status = parse_url(url, &at, err);
+    return status == HF_OK ? sqlite_copy_put(at.path, new_path, aside, err) : status;
+}
+
 static void sqlite_close(struct db *base)
 {
     struct sqlite *db = (struct sqlite *)base;
@@ -599,4 +615,6 @@ const struct db_driver db_sqlite = {
     .maintain = sqlite_maintain,
     .log_bytes = sqlite_log_bytes,
     .sizes = sqlite_sizes,
+    .copy_file = sqlite_copy_file,
+    .put_file = sqlite_put_file,
 };

@@ -12,7 +12,8 @@ static const char *const cause_texts[] = {
     [CAUSE_RELEASE] = "release", [CAUSE_EXPIRE] = "expire", [CAUSE_CONFIRM] = "confirm",
     [CAUSE_RESCUE] = "rescue",   [CAUSE_BLOCK] = "block",   [CAUSE_UNBLOCK] = "unblock",
     [CAUSE_OPEN] = "open",       [CAUSE_CLOSE] = "close",   [CAUSE_EVICT] = "evict",
-    [CAUSE_CANCEL] = "cancel",   [CAUSE_CHANGE] = "change", [CAUSE_ARCHIVE] = "archive"};
+    [CAUSE_CANCEL] = "cancel",   [CAUSE_CHANGE] = "change", [CAUSE_ARCHIVE] = "archive",
+    [CAUSE_RESTORE] = "restore"};
 
 /* NULL, which is rendered as null, if the number is not in the list: the row has been damaged. */
 static const char *text_of(const char *const *texts, size_t n, int i)

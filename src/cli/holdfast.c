@@ -25,6 +25,8 @@ static const struct command {
     {"booking", "find, show and cancel sales", cli_booking},
     {"audit", "read the log of an event", cli_audit},
     {"verify", "check the ledger against the invariants", cli_verify},
+    {"backup", "copy a ledger in use, and check the copy", cli_backup},
+    {"restore", "make a ledger of a backup", cli_restore},
     {"lab", "compare ways of selling a seat", cli_lab},
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)

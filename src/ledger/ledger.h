@@ -11,6 +11,7 @@
  *   sizes.c         how large the ledger is
  *   log.c           how the log is stored; heads.c    where the chain of each seat ends
  *   verify.c        the whole ledger, checked (verify.h)
+ *   backup.c, restore.c, copy_rows.c    the whole ledger, copied (backup.h)
  *
  * A struct key_row is a row of the table idempotency.  Its answer_code is the column http_status,
  * which has that name for historical reasons: the ledger gives the number no meaning.

@@ -63,7 +63,7 @@ static void check_chain(struct event_state *e, const struct audit_row *row, cons
                          (ll)e->event, (ll)row->seq, object, (ll)item, row->from, row->to, was);
 }
 
-/* A grant gives a new fence: to a new hold, or to one that is rescued. */
+/* A grant gives a new fence: to a new hold, to one that is rescued, or to one that was restored. */
 static void fold_grant(struct event_state *e, const struct audit_row *row)
 {
     if (row->fence <= e->grant_fence)
@@ -80,7 +80,8 @@ static void fold_grant(struct event_state *e, const struct audit_row *row)
 
 static void fold_hold(struct event_state *e, const struct audit_row *row)
 {
-    bool grant = row->from == HOLD_NONE || row->cause == CAUSE_RESCUE;
+    bool grant =
+        row->from == HOLD_NONE || row->cause == CAUSE_RESCUE || row->cause == CAUSE_RESTORE;
     if (grant)
         fold_grant(e, row);
     struct hold_state *h = verify_hold(e, row->hold);
@@ -498,7 +499,8 @@ static int fence_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* First fences differ because keys do.  So only fences that rescues gave have to be checked. */
+/* First fences differ because keys do.  So only fences that were given later have to be
+ * checked. */
 static void check_shared(struct event_state *e)
 {
     if (e->rescued.n > 1)

@@ -65,7 +65,8 @@ enum audit_cause {
     CAUSE_EVICT,
     CAUSE_CANCEL,
     CAUSE_CHANGE, /* a hold got other places, or an event other terms */
-    CAUSE_ARCHIVE
+    CAUSE_ARCHIVE,
+    CAUSE_RESTORE /* the ledger is a restored backup */
 };
 
 /* ---- an event ---- */

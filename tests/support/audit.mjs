@@ -24,7 +24,7 @@ export async function readAudit(server, query, limit = 1000) {
 
 // The transitions that each cause may make, per kind of object.
 const TRANSITIONS = {
-  event: { create: ['null>open'], open: ['closed>open'], close: ['open>closed'] },
+  event: { create: ['null>open'], open: ['closed>open'], close: ['open>closed'], restore: ['open>closed'] },
   seat: {
     hold: ['available>held'], release: ['held>available'], evict: ['held>available'], expire: ['held>available'],
     confirm: ['held>booked'], rescue: ['available>booked'], block: ['available>blocked'], unblock: ['blocked>available'],
@@ -36,6 +36,7 @@ const TRANSITIONS = {
   hold: {
     hold: ['null>active'], renew: ['active>active'], release: ['active>released'], evict: ['active>released'],
     expire: ['active>expired'], confirm: ['active>confirmed'], rescue: ['expired>confirmed'],
+    restore: ['active>active', 'expired>expired'],
   },
   booking: { confirm: ['null>confirmed'], rescue: ['null>confirmed'] },
 };
@@ -68,12 +69,12 @@ export function fold(event, rows) {
     if (row.object === 'hold') {
       const hold = state.holds[row.hold];
       assert.equal(hold?.status ?? null, row.from, what);
-      if (row.cause === 'hold' || row.cause === 'rescue') {
+      if (['hold', 'rescue', 'restore'].includes(row.cause)) {
         assert.ok(row.fence > fence, `the fence does not grow: ${what}`);
         fence = row.fence;
       } else assert.equal(row.fence, hold.fence, what);
       assert.equal(open.get(row.hold) ?? 0, 0, `the change before is not whole: ${what}`);
-      if (row.cause !== 'renew') open.set(row.hold, row.quantity);
+      if (row.cause !== 'renew' && row.cause !== 'restore') open.set(row.hold, row.quantity);
       state.holds[row.hold] = { status: row.to, fence: row.fence, until: row.until };
     } else if (row.object === 'booking') {
       assert.equal(state.holds[row.hold].status, 'confirmed', what);

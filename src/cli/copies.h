@@ -1,0 +1,21 @@
+/* What `holdfast backup` and `holdfast restore` share.  Main thread. */
+#ifndef HF_CLI_COPIES_H
+#define HF_CLI_COPIES_H
+
+#include <stdbool.h>
+
+#include "ledger/backup.h"
+#include "ledger/verify.h"
+
+/* Replaces *url by the argument, whose password it blanks, or by HOLDFAST_LEDGER if it is NULL. */
+void copies_take_url(char **url, char *argument);
+/* Is the file the one that the URL names? */
+bool copies_is_ledger(const char *url, const char *file);
+/* Writes what went wrong to stderr, and returns the exit code. */
+int copies_fail(const char *command, const struct hf_err *err);
+/* Checks the SQLite file: EXIT_SUCCESS, EXIT_FAILURE after naming what is violated, or the code of
+ * another failure. */
+int copies_verify(const char *command, const char *file, struct verify_report *ret);
+int copies_size(const char *command, const char *file, struct ledger_size *ret);
+
+#endif

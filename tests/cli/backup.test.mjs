@@ -1,0 +1,344 @@
+// `holdfast backup` and `holdfast restore`: backups of a ledger in use are complete and checked, a restored ledger
+// contradicts nothing that was promised after its backup, and a kill at any moment leaves the old or the new.
+// backends: sqlite postgres
+// time limit: 240 s
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { placeOf } from '../support/backend.mjs';
+import { assertFoldIsState } from '../support/audit.mjs';
+import { begin, holdfast } from '../support/cli.mjs';
+import { smallDisk } from '../support/disk.mjs';
+import { assertProblem } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
+import { backend, newKey, only, reap, removeTempDir, sqliteQuery, start, tempDir, until } from '../support/server.mjs';
+
+const BUYERS = 4;
+const ROWS = 'ABCDEFGH';
+const onSqlite = backend === 'sqlite';
+
+let dir;
+before(() => { dir = tempDir(); });
+after(async () => {
+  await reap();
+  removeTempDir(dir);
+});
+
+let files = 0;
+const newFile = () => path.join(dir, `backup-${++files}.db`);
+
+// An empty place for a server: { dir, ledger (undefined: SQLite in `dir`), url }.
+async function newPlace() {
+  const where = tempDir();
+  const { ledger } = await placeOf(where);
+  return { dir: where, ledger, url: ledger ?? `sqlite:${path.join(where, 'holdfast.db')}` };
+}
+const open = (place) => start({ dir: place.dir, ledger: place.ledger });
+
+async function run(code, ...args) {
+  const answer = await holdfast(undefined, args);
+  assert.equal(answer.code, code, `${args.join(' ')}: ${answer.stdout}${answer.stderr}`);
+  return code === 0 ? answer.stdout : answer.stderr;
+}
+const backup = async (url, file, ...options) => JSON.parse(await run(0, 'backup', '--ledger', url, '--json', ...options, file));
+const restore = async (file, url, ...options) => JSON.parse(await run(0, 'restore', '--ledger', url, '--json', ...options, file));
+const sound = (url) => run(0, 'verify', '--ledger', url);
+
+// Changes rows behind the servers' backs.
+function tamper(url, sql) {
+  if (url.startsWith('sqlite:')) sqliteQuery(url.slice('sqlite:'.length), sql, { readOnly: false });
+  else execFileSync('psql', [url, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c', sql], { stdio: 'pipe' });
+}
+
+// Each buyer holds seats of its own, buys some, and releases or keeps the others.  `seen` gets every hold.
+async function buy(server, event, row, busy, seen) {
+  for (let n = 0; busy.going && n < 2000; n++) {
+    const { status, json } = await server.hold(event, `S-${row}-${1 + (n % 40)}`);
+    if (status !== 201) continue;
+    seen.push(json);
+    if (n % 5 === 0) await server.post(`/v1/holds/${json.id}/confirm`, { fence: json.fence, reference: `order-${row}-${n}` });
+    else if (n % 5 !== 1) await server.del(`/v1/holds/${json.id}`);
+    busy.changes++;
+  }
+}
+
+async function openWithEvents(fields = {}) {
+  const place = await newPlace();
+  const server = await open(place);
+  const event = await server.createEvent({
+    sections: [{ name: 'S', price: 1000, rows: BUYERS + 1, seats_per_row: 40 }], areas: [{ name: 'Floor', price: 100, capacity: 90 }], ...fields,
+  });
+  return { place, server, event, row: ROWS[BUYERS] };
+}
+
+describe('a backup of a ledger in use', () => {
+  it('is restored without promising anything twice that was promised after it', async () => {
+    const { place, server, event, row } = await openWithEvents();
+    const second = await server.createEvent({ name: 'Second' });
+    await server.post(`/v1/events/${second.id}/close`);
+    const key = { 'Idempotency-Key': newKey() };
+    const held = await server.grant(event, [`S-${row}-1`, `S-${row}-2`], { areas: { Floor: 3 } }, key);
+    const sold = await server.grant(event, `S-${row}-3`);
+    const { json: booking } = await server.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence, reference: 'before' });
+    const expired = await server.grant(event, `S-${row}-4`, { ttl_ms: 1000 });
+    await until('it has expired', async () => (await server.read(`/v1/holds/${expired.id}`)).status === 'expired');
+
+    const busy = { going: true, changes: 0 };
+    const seen = [];
+    const buying = Array.from({ length: BUYERS }, (_, n) => buy(server, event, ROWS[n], busy, seen));
+    await until('they are busy', () => busy.changes > 20, 20_000);
+    const changes = busy.changes;
+    const file = newFile();
+    const made = await backup(place.url, file);
+    await until('they go on', () => busy.changes > changes, 20_000);
+    busy.going = false;
+    await Promise.all(buying);
+    assert.equal(made.events, 2);
+    assert.equal(made.violations, 0);
+    assert.equal(fs.statSync(file).mode & 0o777, 0o600);
+    assert.deepEqual(fs.readdirSync(dir).filter((name) => name.startsWith(path.basename(file))), [path.basename(file)]);
+    await sound(`sqlite:${file}`);
+
+    // After the backup: what was held is given back and sold to somebody else, and so is what had expired.
+    await server.del(`/v1/holds/${held.id}`);
+    const late = await server.grant(event, [`S-${row}-1`, `S-${row}-4`]);
+    await server.post(`/v1/holds/${late.id}/confirm`, { fence: late.fence, reference: 'after' });
+    const lost = await server.createEvent({ name: 'Made after the backup' });
+    const fences = [...seen, held, sold, late].map(({ fence }) => fence);
+    await server.stop({ keep: true });
+
+    const again = await newPlace();
+    const restored = await restore(file, again.url);
+    assert.deepEqual([restored.events, restored.events_closed, restored.replaced], [2, 1, null]);
+    await sound(again.url);
+    const next = await open(again);
+    assertProblem(await next.get(`/v1/events/${lost.id}`), 404, 'no_such_event');
+    for (const { id } of [late, seen.at(-1)]) assertProblem(await next.get(`/v1/holds/${id}`), 404, 'no_such_hold');
+    assertProblem(await next.post(`/v1/holds/${late.id}/confirm`, { fence: late.fence }), 404, 'no_such_hold');
+    for (const { id, fence } of [held, expired]) {
+      assertProblem(await next.post(`/v1/holds/${id}/confirm`, { fence }), 410, 'hold_expired');
+      assertProblem(await next.post(`/v1/holds/${id}/confirm`, { fence, rescue: true }), 409, 'stale_fence');
+    }
+    assert.deepEqual((await next.read(`/v1/bookings/${booking.id}`)).reference, 'before');
+    assertProblem(await next.hold(event, `S-${row}-9`), 409, 'event_closed');
+    const repeated = await next.hold(event, [`S-${row}-1`, `S-${row}-2`], { areas: { Floor: 3 } }, key);
+    assert.deepEqual([repeated.headers['idempotency-replayed'], repeated.json.id], ['true', held.id]);
+    assert.equal((await next.post(`/v1/events/${event.id}/open`)).json.status, 'open');
+    const grant = await next.grant(event, `S-${row}-9`);
+    assert.ok(grant.fence > Math.max(...fences), `${grant.fence} after ${Math.max(...fences)}`);
+    assert.ok(grant.fence > restored.fence_margin);
+    // An operator who has compared the orders can repeat a sale that was lost, if the places are free.
+    const { fence } = await next.read(`/v1/holds/${held.id}`);
+    assert.ok(fence > Math.max(...fences));
+    assert.equal((await next.post(`/v1/holds/${held.id}/confirm`, { fence, rescue: true, reference: 'again' })).status, 201);
+    await assertFoldIsState(next, event);
+    assert.equal(await next.metric('holdfast_ledger_surprises_total'), 0);
+    await next.stop({ keep: true });
+    await assertVerified(again.ledger ?? again.dir);
+  });
+
+  it('of one database is restored into the other, row by row', { skip: only('postgres', 'it has both') }, async () => {
+    const { place, server, event, row } = await openWithEvents();
+    const hold = await server.grant(event, `S-${row}-1`, { owner: 'ann', metadata: { a: 'b' } });
+    await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, reference: 'order \u20ac' });
+    await server.post(`/v1/events/${event.id}/block`, { seats: [`S-${row}-2`] });
+    await server.post(`/v1/events/${event.id}/close`);
+    await server.stop({ keep: true });
+    const first = newFile(), second = newFile();
+    await backup(place.url, first);
+    const inFile = `sqlite:${newFile()}`;
+    await restore(first, inFile, '--fence-margin', '0');
+    await backup(inFile, second);
+    const again = await newPlace();
+    await restore(second, again.url, '--fence-margin', '0');
+    const tables = ['events', 'sections', 'areas', 'holds', 'bookings', 'sold_seats', 'seats', 'log', 'idempotency'];
+    const dump = (url) => tables.map((table) => execFileSync('psql', [url, '-qAtX', '-c', `SELECT * FROM ${table} ORDER BY 1, 2`], { encoding: 'utf8' }));
+    assert.deepEqual(dump(again.url), dump(place.url));
+    assert.ok(dump(again.url).join('').includes('order \u20ac'));
+  });
+
+  it('is not called good if the ledger violates an invariant, and leaves no file', async () => {
+    const { place, server, event, row } = await openWithEvents();
+    const hold = await server.grant(event, `S-${row}-1`);
+    await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
+    await server.stop({ keep: true });
+    tamper(place.url, 'DELETE FROM sold_seats');
+    const file = newFile();
+    assert.match(await run(1, 'backup', '--ledger', place.url, file), /I1 is violated 1 times.*not kept/s);
+    assert.deepEqual(fs.readdirSync(dir).filter((name) => name.startsWith(path.basename(file))), []);
+  });
+
+  it('says what stands in its way', async () => {
+    const { place, server } = await openWithEvents();
+    const file = newFile();
+    await backup(place.url, file);
+    const before_ = fs.readFileSync(file);
+    assert.match(await run(73, 'backup', '--ledger', place.url, file), /exists; --force/);
+    assert.deepEqual(fs.readFileSync(file), before_);
+    await backup(place.url, file, '--force');
+    assert.match(await run(73, 'backup', '--ledger', place.url, '/no/such/folder/b.db'), /No such file/);
+    await run(69, 'backup', '--ledger', `sqlite:${path.join(dir, 'none.db')}`, newFile());
+    for (const args of [[], ['a', 'b'], ['--ledger', 'sqlite:x'], ['--frobnicate', 'x'], ['--ledger', 'gopher://x', newFile()]]) await run(64, 'backup', ...args);
+    if (onSqlite) assert.match(await run(64, 'backup', '--ledger', place.url, '--force', server.database), /the ledger itself/);
+    await server.stop();
+  });
+
+  it('needs room on the disk before it begins', async (t) => {
+    const { place, server } = await openWithEvents();
+    const disk = await smallDisk();
+    if (disk.kind !== 'tmpfs') {
+      disk.close();
+      await server.stop();
+      t.skip('needs root');
+      return;
+    }
+    disk.fill();
+    const file = path.join(disk.dir, 'b.db');
+    assert.match(await run(73, 'backup', '--ledger', place.url, file), /MB free, and \d+ MB are needed|No space left/);
+    assert.deepEqual(fs.readdirSync(disk.dir).filter((name) => name.startsWith('b.db')), []);
+    disk.free();
+    await disk.close();
+    await server.stop();
+  });
+});
+
+describe('a restore', () => {
+  it('refuses a ledger that has events, a server that runs, and a file that is no backup', async () => {
+    const { place, server } = await openWithEvents();
+    const file = newFile();
+    await backup(place.url, file);
+    const other = await openWithEvents();
+    assert.match(await run(1, 'restore', '--ledger', other.place.url, file), /has 1 events; --force/);
+    assert.match(await run(69, 'restore', '--ledger', other.place.url, '--force', file), onSqlite ? /already running/ : /stop its servers/);
+    assert.equal((await other.server.counts(other.event)).held, 0);
+    await other.server.stop({ keep: true });
+    const replaced = await restore(file, other.place.url, '--force');
+    if (onSqlite) await sound(`sqlite:${replaced.replaced}`);
+    else assert.equal(replaced.replaced, null);
+    const again = await open(other.place);
+    assert.equal((await again.read('/v1/events')).data.length, 1);
+    assertProblem(await again.get(`/v1/events/${other.event.id}`), 404, 'no_such_event');
+    await again.stop();
+    await server.stop();
+
+    const empty = await newPlace();
+    fs.writeFileSync(path.join(dir, 'text'), 'not a database');
+    assert.match(await run(66, 'restore', '--ledger', empty.url, path.join(dir, 'text')), /not a backup/);
+    assert.match(await run(66, 'restore', '--ledger', empty.url, path.join(dir, 'absent')), /No such file/);
+    tamper(`sqlite:${file}`, 'UPDATE event_clock SET seq = seq + 1 WHERE event = 1');
+    assert.match(await run(1, 'restore', '--ledger', empty.url, file), /I11 is violated/);
+    if (onSqlite) assert.deepEqual(fs.readdirSync(empty.dir).filter((name) => name !== 'holdfast.db.lock'), []);
+    const fresh = await open(empty); // it made nothing of it
+    assert.deepEqual((await fresh.read('/v1/events')).data, []);
+    await fresh.stop();
+  });
+
+  it('raises fences by the time since the backup, or as it is told', async () => {
+    const { place, server, event, row } = await openWithEvents();
+    await server.grant(event, `S-${row}-1`);
+    await server.stop({ keep: true });
+    const file = newFile();
+    await backup(place.url, file);
+    const margin = async (...options) => (await restore(file, `sqlite:${newFile()}`, ...options)).fence_margin;
+    assert.equal(await margin(), 1_000_000);
+    assert.equal(await margin('--fence-margin', '7'), 7);
+    const tenHours = 36_000_000;
+    tamper(`sqlite:${file}`, `UPDATE log SET at = at - ${tenHours}, until = CASE WHEN until = 0 THEN 0 ELSE until - ${tenHours} END;
+      UPDATE event_clock SET now = CASE WHEN now = 0 THEN 0 ELSE now - ${tenHours} END; UPDATE holds SET expires_at = expires_at - ${tenHours}`);
+    const raised = await margin();
+    assert.ok(raised >= tenHours * 100 && raised < (tenHours + 600_000) * 100, `${raised}`);
+    tamper(`sqlite:${file}`, `UPDATE event_clock SET fence = (1 << 39) + (1 << 38) + (1 << 37) + (1 << 36) - 5`);
+    assert.match(await run(64, 'restore', '--ledger', `sqlite:${newFile()}`, file), /smaller --fence-margin/);
+  });
+
+  it('replaces a file too damaged to be opened, and keeps it', { skip: only('sqlite', 'a file') }, async () => {
+    const { place, server } = await openWithEvents();
+    const file = newFile();
+    await backup(place.url, file);
+    await server.kill9(); // its log stays
+    for (const name of [server.database, `${server.database}-wal`]) {
+      const damaged = fs.openSync(name, 'r+');
+      fs.writeSync(damaged, Buffer.alloc(4096, 0x5a), 0, 4096, 0);
+      fs.closeSync(damaged);
+    }
+    assert.match(await run(1, 'restore', '--ledger', place.url, file), /--force/);
+    const { replaced } = await restore(file, place.url, '--force');
+    assert.equal(fs.readFileSync(replaced)[0], 0x5a);
+    await sound(place.url);
+    const again = await open(place);
+    assert.equal((await again.read('/v1/events')).data.length, 1);
+    await again.stop();
+  });
+
+  it('takes over a backup that an earlier version made', { skip: only('sqlite', 'a file') }, async () => {
+    const sql = fileURLToPath(new URL('../fixtures/ledger_3_sqlite.sql', import.meta.url));
+    const file = newFile();
+    execFileSync('sqlite3', [file], { input: fs.readFileSync(sql, 'utf8') });
+    const place = await newPlace();
+    const { events } = await restore(file, place.url);
+    assert.ok(events > 0);
+    const server = await open(place);
+    for (const { status } of (await server.read('/v1/events')).data) assert.equal(status, 'closed');
+    await server.stop();
+  });
+});
+
+describe('kill -9', () => {
+  const ROUNDS = Number(process.env.HF_KILLS ?? 4);
+
+  // Kills the command at a moment of its work that differs from round to round.
+  async function killed(args, begun, round) {
+    const command = begin(undefined, args);
+    while (!command.ended && !begun()) await new Promise(setImmediate);
+    const until_ = performance.now() + round * 18;
+    while (!command.ended && performance.now() < until_) await new Promise(setImmediate);
+    command.child.kill('SIGKILL');
+    return (await command.result).signal === 'SIGKILL';
+  }
+
+  it('in the middle of a backup leaves no file of that name, and the next backup succeeds', async () => {
+    const { place, server } = await openWithEvents();
+    let kills = 0;
+    for (let round = 0; round < ROUNDS; round++) {
+      const file = newFile();
+      const partial = `${file}.partial`;
+      const wasKilled = await killed(['backup', '--ledger', place.url, file], () => fs.existsSync(partial), round);
+      kills += wasKilled;
+      assert.ok(!(fs.existsSync(file) && fs.existsSync(partial)));
+      if (fs.existsSync(file)) await sound(`sqlite:${file}`);
+      await backup(place.url, file, '--force');
+      assert.ok(!fs.existsSync(partial));
+    }
+    assert.ok(kills > 0, 'no command was killed');
+    await server.stop();
+  });
+
+  it('in the middle of a restore leaves the ledger that was there, or the new one', async () => {
+    const source = await openWithEvents({ name: 'New' });
+    const file = newFile();
+    await backup(source.place.url, file);
+    await source.server.stop();
+    let kills = 0;
+    for (let round = 0; round < ROUNDS; round++) {
+      const target = await openWithEvents({ name: 'Old' });
+      await target.server.grant(target.event, 'S-A-1');
+      await target.server.kill9();
+      const partial = `${target.server.database}.partial`;
+      const begun = () => !onSqlite || fs.existsSync(partial);
+      kills += await killed(['restore', '--ledger', target.place.url, '--force', file], begun, round * (onSqlite ? 1 : 3));
+      await sound(target.place.url);
+      const server = await open(target.place);
+      const [{ name, status, held }] = (await server.read('/v1/events')).data;
+      assert.deepEqual([status, held], name === 'Old' ? ['open', 1] : ['closed', 0]);
+      await server.stop({ keep: true });
+      await restore(file, target.place.url, '--force');
+      assert.ok(!fs.existsSync(partial));
+      await sound(target.place.url);
+    }
+    assert.ok(kills > 0, 'no command was killed');
+  });
+});

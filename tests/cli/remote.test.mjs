@@ -214,6 +214,47 @@ describe('exit codes and messages', () => {
   }
 });
 
+describe('the requests', () => {
+  // What a server sees of a command: the method, the path and the body.
+  async function sent(...args) {
+    const requests = [];
+    const stub = http.createServer(async (req, res) => {
+      let body = '';
+      for await (const chunk of req) body += chunk;
+      requests.push([req.method, req.url, body && JSON.parse(body)]);
+      res.end(req.url.includes('/bookings?') ? '{"data":[],"has_more":false,"next_cursor":null}' : '{}');
+    });
+    stub.listen(0, '127.0.0.1');
+    await once(stub, 'listening');
+    const { code, stderr } = await command(args, { env: { HOLDFAST_SERVER: `http://127.0.0.1:${stub.address().port}/base/` } });
+    stub.close();
+    assert.equal(code, 0, stderr);
+    assert.equal(requests.length, 1);
+    return requests[0];
+  }
+
+  const expected = [
+    [['event', 'set', 'evt_1', '--name', 'New', '--venue', 'none', '--starts-at', '2027-01-01T19:00:00Z', '--price', 'Stalls=700', '--price', 'B=1',
+      '--max-per-owner', '6', '--max-per-hold', '3', '--hold-ttl', '2m', '--hold-max', '10m', '--sales-open-at', 'none', '--sales-close-at', '2027-01-01T18:00:00Z',
+      '--metadata', '{"a":"b"}'],
+    ['PATCH', '/base/v1/events/evt_1', { name: 'New', venue: null, starts_at: '2027-01-01T19:00:00Z', prices: { Stalls: 700, B: 1 }, max_per_owner: 6,
+      max_per_hold: 3, hold_ttl_ms: 120_000, hold_max_ms: 600_000, sales_open_at: null, sales_close_at: '2027-01-01T18:00:00Z', metadata: { a: 'b' } }]],
+    [['event', 'archive', 'evt_1'], ['POST', '/base/v1/events/evt_1/archive', {}]],
+    [['event', 'block', 'evt_1', 'S-A-1', '--section', 'Balcony', '--section', 'Box', '--area', 'Floor=20', '--channel', 'house'],
+      ['POST', '/base/v1/events/evt_1/block', { seats: ['S-A-1'], sections: ['Balcony', 'Box'], areas: { Floor: 20 }, channel: 'house' }]],
+    [['hold', 'create', 'evt_1', '--best', '2', '--category', 'B', '--accessible', '--scattered', '--channel', 'house', '--resume', '--owner', 'ann'],
+      ['POST', '/base/v1/holds', { event: 'evt_1', best_available: { quantity: 2, category: 'B', accessible: true, adjacent: false }, channel: 'house', resume: true, owner: 'ann' }]],
+    [['hold', 'change', 'hold_1', '--fence', '7', '--add', 'S-A-1', '--add', 'S-A-2', '--remove', 'S-B-1', '--add-area', 'Floor=2', '--remove-area', 'Pit=1'],
+      ['PATCH', '/base/v1/holds/hold_1', { fence: 7, add: { seats: ['S-A-1', 'S-A-2'], areas: { Floor: 2 } }, remove: { seats: ['S-B-1'], areas: { Pit: 1 } } }]],
+    [['booking', 'list', '--event', 'evt_1', '--status', 'confirmed', '--reference', 'order 42/\u00e4', '--owner', 'ann&b', '--limit', '5'],
+      ['GET', '/base/v1/bookings?event=evt_1&status=confirmed&reference=order%2042%2F%C3%A4&owner=ann%26b&limit=5', '']],
+    [['booking', 'cancel', 'bkg_1', '--reason', 'rain'], ['POST', '/base/v1/bookings/bkg_1/cancel', { reason: 'rain' }]],
+  ];
+  for (const [args, request] of expected) {
+    it(`of ${args.slice(0, 2).join(' ')} are those of the contract`, async () => assert.deepEqual(await sent(...args), request));
+  }
+});
+
 describe('the access key', () => {
   it('comes from a file, so that ps does not show it', async () => {
     const file = path.join(dir, 'key');

@@ -59,9 +59,9 @@ static void fence_off(void *ctx, size_t i, const struct hold_row *hold)
     r->report->holds_fenced++;
 }
 
-static void ignore_area(void *ctx, uint32_t index, int64_t held, int64_t booked)
+static void ignore_area(void *ctx, uint32_t index, const struct area_row *row)
 {
-    (void)ctx, (void)index, (void)held, (void)booked;
+    (void)ctx, (void)index, (void)row;
 }
 
 static enum hf_status close_event(struct restoring *r, struct hf_err *err)

@@ -61,7 +61,7 @@ static bool places_from_row(struct db_stmt *stmt, int seats_column, int areas_co
     const char *prices =
         prices_column < 0 ? NULL : db_column_data(stmt, prices_column, &prices_len);
     size_t seats_room = (seats_len + 1) / 2, areas_room = areas ? (areas_len + 1) / 2 : 0;
-    size_t prices_room = prices ? (prices_len + 1) / 4 : 0;
+    size_t prices_room = prices ? (prices_len + 1) / 4 : 1;
     uint32_t n_numbers = 0;
     *ret = (struct places){0};
     ret->prices = hf_alloc(prices_room * sizeof(struct price_run) +
@@ -80,6 +80,17 @@ static bool places_from_row(struct db_stmt *stmt, int seats_column, int areas_co
     return ok;
 }
 
+/* A hold without a list of prices has places that all cost the same. */
+static void share_amount(struct db_stmt *stmt, int64_t amount, struct places *places)
+{
+    size_t len;
+    uint32_t n = places_count(places->n_seats, places->areas, places->n_areas);
+    if (db_column_data(stmt, 15, &len) || !n)
+        return;
+    places->prices[0] = (struct price_run){.price = amount / n, .n = n};
+    places->n_prices = 1;
+}
+
 enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct hf_err *err)
 {
     struct places places;
@@ -87,6 +98,7 @@ enum hf_status hold_from_row(struct db_stmt *stmt, struct hold_row *row, struct 
     if (!places_from_row(stmt, 8, 9, 15, text_len(stmt, 6) + text_len(stmt, 7) + 2, &places))
         return damaged(err, "holds", key);
     char *next = places.texts;
+    share_amount(stmt, db_column_int(stmt, 5), &places);
     *row = (struct hold_row){
         .id.key = key,
         .event = db_column_int(stmt, 2),

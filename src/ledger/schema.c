@@ -103,10 +103,11 @@ const char *const ledger_migrations[] = {
      "ALTER TABLE seats DROP COLUMN version;"),
 
     /* 5: an event's terms can be changed, a hold's places too, each with the price that it was held
-       at; places are blocked for channels, also those of areas (blocks: [channel, places ...]); a
-       booking can be cancelled; a stored answer names the hold that it is about; `pruned_seq` is
-       the last seq of an archived event whose entry of the log has been deleted, and
-       `holds_pruned_seq` the event's seq when its finished holds had been deleted too. */
+       at (NULL: all cost the same; []: not known); places are blocked for channels, also those of
+       areas (blocks: [channel, places ...]); a booking can be cancelled; a stored answer names the
+       hold that it is about; `pruned_seq` is the last seq of an archived event whose entry of the
+       log has been deleted, and `holds_pruned_seq` the event's seq when its finished holds had been
+       deleted too. */
     ("ALTER TABLE events ADD COLUMN venue text;"
      "ALTER TABLE events ADD COLUMN metadata text;"
      "ALTER TABLE events ADD COLUMN channels text;"
@@ -119,6 +120,7 @@ const char *const ledger_migrations[] = {
      "ALTER TABLE areas ADD COLUMN blocks text NOT NULL DEFAULT '[]';"
      "ALTER TABLE seats ADD COLUMN channel bigint NOT NULL DEFAULT 0;"
      "ALTER TABLE holds ADD COLUMN prices text;"
+     "UPDATE holds SET prices = '[]' WHERE status = 1;"
      "ALTER TABLE holds ADD COLUMN channel bigint NOT NULL DEFAULT 0;"
      "ALTER TABLE bookings ADD COLUMN cancelled_at bigint NOT NULL DEFAULT 0;"
      "ALTER TABLE bookings ADD COLUMN reason text;"

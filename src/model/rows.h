@@ -155,7 +155,7 @@ struct hold_row {
     size_t metadata_len;
     const uint32_t *seats;
     const struct area_claim *areas;
-    const struct price_run *prices; /* of all its places; none in rows that schema 4 stored */
+    const struct price_run *prices; /* of all its places; none if schema 4 stored it */
     uint32_t n_seats, n_areas, n_prices;
     void *owned; /* what hold_row_close frees; NULL when the pointers are borrowed */
 };

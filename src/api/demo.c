@@ -40,11 +40,16 @@ static bool newest_event(struct engine *e, const struct event **ret, struct hf_e
     list->limit = 1;
     command.event_list.list = list;
     enum verdict verdict = run_command(e, &command);
+    int64_t key = list->n ? list->events[0].def->id.key : 0;
+    command_close(&command);
+    if (verdict == VERDICT_OK && key) {
+        command = (struct command){.kind = CMD_EVENT_LOAD, .event_key = key};
+        verdict = run_command(e, &command);
+    }
     if (verdict == VERDICT_OK)
-        *ret = list->n ? list->events[0] : NULL;
+        *ret = key ? command.event : NULL;
     else
         (void)hf_err_set(err, HF_INTERNAL, "the events cannot be read: %s", verdict_text(verdict));
-    command_close(&command);
     return verdict == VERDICT_OK;
 }
 

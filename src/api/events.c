@@ -53,14 +53,16 @@ static void events_listed(struct request *r)
         return;
     }
     const struct event_list *list = c->command.event_list.list;
+    char cursor[ID_TEXT_SIZE];
     page_open(c);
     for (size_t i = 0; i < list->n; i++) {
         page_next(c, i);
-        const struct event_terms *terms = event_terms_take(list->events[i]);
-        render_event(list->events[i]->def, terms, list->events[i], 0, &r->out);
-        event_terms_give(terms);
+        render_event_summary(&list->events[i], &r->out);
     }
-    page_close(c, list->more && list->n ? event_id_text(list->events[list->n - 1]) : NULL);
+    if (list->more && list->n)
+        (void)id_format(cursor, "evt_", &list->events[list->n - 1].def->id);
+    page_close(c, list->more && list->n ? cursor : NULL);
+    answer_pack(r);
 }
 
 void events_list(struct request *r)

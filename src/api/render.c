@@ -266,18 +266,16 @@ static void put_areas(const struct event_def *def, const struct event_terms *ter
     buf_char(out, ']');
 }
 
-static void put_counts(struct event *e, struct buf *out)
+static void put_counts(const struct event_counts *counts, struct buf *out)
 {
-    struct event_counts counts;
-    event_read_counts(e, &counts);
     buf_lit(out, ",\"available\":");
-    buf_int(out, counts.available);
+    buf_int(out, counts->available);
     buf_lit(out, ",\"held\":");
-    buf_int(out, counts.held);
+    buf_int(out, counts->held);
     buf_lit(out, ",\"booked\":");
-    buf_int(out, counts.booked);
+    buf_int(out, counts->booked);
     buf_lit(out, ",\"blocked\":");
-    buf_int(out, counts.blocked);
+    buf_int(out, counts->blocked);
 }
 
 const char *event_status_text(enum event_status status)
@@ -329,11 +327,10 @@ static void put_terms(const struct event_terms *terms, struct buf *out)
     buf_str(out, terms->metadata ? terms->metadata : "null");
 }
 
-void render_event(const struct event_def *def, const struct event_terms *terms, struct event *e,
-                  int status, struct buf *out)
+/* What an event has in a list and by itself, up to the counts. */
+static void put_fields(const struct event_def *def, const struct event_terms *terms, int status,
+                       int64_t capacity, struct buf *out)
 {
-    if (!status)
-        status = e ? atomic_load_explicit(&e->status, memory_order_relaxed) : (int)def->status;
     buf_lit(out, "{\"object\":\"event\",\"id\":");
     put_id(out, "evt_", &def->id);
     buf_lit(out, ",\"name\":");
@@ -347,9 +344,29 @@ void render_event(const struct event_def *def, const struct event_terms *terms, 
     buf_lit(out, ",\"created_at\":");
     buf_json_time(out, def->created_at);
     buf_lit(out, ",\"capacity\":");
-    buf_int(out, event_def_capacity(def));
-    if (e)
-        put_counts(e, out);
+    buf_int(out, capacity);
+}
+
+void render_event_summary(const struct event_summary *s, struct buf *out)
+{
+    const struct event_counts *c = &s->counts;
+    put_fields(s->def, &s->def->terms, (int)s->def->status,
+               c->available + c->held + c->booked + c->blocked, out);
+    put_counts(c, out);
+    buf_char(out, '}');
+}
+
+void render_event(const struct event_def *def, const struct event_terms *terms, struct event *e,
+                  int status, struct buf *out)
+{
+    struct event_counts counts;
+    if (!status)
+        status = e ? atomic_load_explicit(&e->status, memory_order_relaxed) : (int)def->status;
+    put_fields(def, terms, status, event_def_capacity(def), out);
+    if (e) {
+        event_read_counts(e, &counts);
+        put_counts(&counts, out);
+    }
     put_sections(def, terms, out);
     put_areas(def, terms, out);
     buf_char(out, '}');

@@ -10,6 +10,8 @@
  * that the view shows. */
 void render_event(const struct event_def *def, const struct event_terms *terms, struct event *e,
                   int status, struct buf *out);
+/* The event with its counts and without its layout. */
+void render_event_summary(const struct event_summary *s, struct buf *out);
 /* `masked`: for callers who may see it but not act on it, without the secrets of its ids. */
 void render_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
                  struct buf *out);

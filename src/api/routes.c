@@ -6,12 +6,13 @@
 #define PATCH(handler, needs) .patch = (handler), .patch_scope = SCOPE_##needs
 #define DEL(handler, needs) .del = (handler), .del_scope = SCOPE_##needs
 #define GETS "GET, HEAD"
+
+/* clang-format off */
 /* The query parameters of GET.  Any other is 400. */
 #define QUERY(...)                                                                                 \
     .query = (const char *const[]) { __VA_ARGS__, NULL }
 
 /* The most frequent come first. */
-/* clang-format off */
 const struct route api_routes[] = {
     {"/v1/holds", "GET, HEAD, POST", GET(holds_list, SELLER), POST(holds_create, BUYER),
      QUERY("event", "status", "owner", "limit", "cursor"), .no_store = true},

@@ -8,6 +8,13 @@
 #include "rules/snapshot.h"
 #include "rules/view.h"
 
+void event_list_free(struct event_list *list)
+{
+    for (size_t i = 0; list && i < list->n; i++)
+        event_def_free(list->events[i].def);
+    free(list);
+}
+
 void hold_page_free(struct hold_page *p)
 {
     if (!p)
@@ -66,7 +73,7 @@ void command_close(struct command *c)
         event_def_free(c->event_create.def);
         break;
     case CMD_EVENT_LIST:
-        free(c->event_list.list);
+        event_list_free(c->event_list.list);
         break;
     case CMD_SEAT_GET:
         free(c->seat_get.past);

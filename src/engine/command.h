@@ -55,8 +55,9 @@ struct event_list {
     size_t limit;   /* in */
     size_t n;
     bool more;
-    struct event *events[EVENTS_LIST_MAX]; /* out: loaded */
+    struct event_summary events[EVENTS_LIST_MAX + 1]; /* out: the first n */
 };
+void event_list_free(struct event_list *list); /* accepts NULL; frees the events, too */
 
 /* GET /v1/holds: newest first. */
 struct hold_page {
@@ -125,7 +126,7 @@ struct command {
                                       created_at are set.  event_def_free by the owner */
         } event_create;
         struct {
-            struct event_list *list; /* for free() by the owner */
+            struct event_list *list; /* event_list_free by the owner */
         } event_list;
         struct seats_block block;
         struct {

@@ -422,8 +422,7 @@ void engine_hurry(struct engine *e, int64_t ms)
     reconciler_ask_to_stop(e);
 }
 
-/* Threads that give the workers something to do stop first, then the workers one after the other,
- * since a list of events passes from each to the next. */
+/* Threads that give the workers something to do stop first, then the workers. */
 void engine_drain(struct engine *e)
 {
     int next = 0;

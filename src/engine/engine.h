@@ -2,7 +2,7 @@
  *
  *   HTTP threads --engine_submit--> queue --> worker   one batch per transaction
  *                               \-> readers            GETs that the view cannot answer
- *                               \-> loader             events on their first use
+ *                               \-> loader             events on their first use, lists of events
  *                               \-> drawer             maps
  * An engine on SQLite has one worker, an engine on PostgreSQL several.  For every command that
  * engine_submit takes, pending_done is called exactly once, on a thread of the engine. */

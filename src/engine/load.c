@@ -127,35 +127,64 @@ static enum hf_status load_one(struct engine *e, int64_t key, struct event **ret
     return load_event(e->loader, key, ret_event, err);
 }
 
-static enum hf_status load_list(struct engine *e, struct event_list *list, struct hf_err *err)
+/* ---- lists ---- */
+
+/* What was counted of events that are not loaded.  An event's counts change only with its seq, so
+ * they are good until then. */
+#define COUNTED_MAX 1024
+struct counted {
+    struct {
+        int64_t event;
+        struct event_counts counts;
+    } slots[COUNTED_MAX]; /* by event % COUNTED_MAX; the last one stays */
+};
+
+static enum hf_status count_unloaded(struct ledger *l, struct counted *counted,
+                                     struct event_summary *s, struct hf_err *err)
 {
-    int64_t keys[EVENTS_LIST_MAX + 1];
-    size_t n;
-    enum hf_status status =
-        ledger_events_list(e->loader, list->before, list->limit + 1, keys, &n, err);
-    if (status != HF_OK)
-        return status;
-    list->more = n > list->limit;
-    list->n = 0;
-    for (size_t i = 0; i < n && i < list->limit; i++) {
-        struct event *event;
-        status = load_one(e, keys[i], &event, err);
+    int64_t key = s->def->id.key;
+    size_t i = (size_t)key % COUNTED_MAX;
+    if (counted->slots[i].event != key || counted->slots[i].counts.seq != s->counts.seq) {
+        enum hf_status status = ledger_event_count(l, key, &s->counts, err);
         if (status != HF_OK)
             return status;
-        if (event)
-            list->events[list->n++] = event;
+        counted->slots[i].event = key;
+        counted->slots[i].counts = s->counts;
     }
+    s->counts = counted->slots[i].counts;
     return HF_OK;
 }
 
-/* Loads what the command asks for and passes it to the worker that installs it. */
+/* Lists events without loading them.  The view counts those that are loaded. */
+static enum hf_status list_events(struct engine *e, struct counted *counted,
+                                  struct event_list *list, struct hf_err *err)
+{
+    size_t n = 0;
+    enum hf_status status = ledger_begin(e->loader, err);
+    if (status != HF_OK)
+        return status;
+    status = ledger_events_list(e->loader, list->before, list->limit + 1, list->events, &n, err);
+    list->more = n > list->limit;
+    if (list->more)
+        event_def_free(list->events[--n].def);
+    list->n = n;
+    for (size_t i = 0; status == HF_OK && i < n; i++) {
+        struct event_summary *s = &list->events[i];
+        struct event *event = engine_event(e, s->def->id.key);
+        if (event)
+            event_read_counts(event, &s->counts);
+        else
+            status = count_unloaded(e->loader, counted, s, err);
+    }
+    ledger_rollback(e->loader);
+    return status;
+}
+
+/* ---- the thread ---- */
+
+/* Loads the event that the command asks for and passes it to the worker that installs it. */
 static void load_for(struct engine *e, struct command *c)
 {
-    if (c->kind == CMD_EVENT_LIST) {
-        c->verdict = verdict_of(load_list(e, c->event_list.list, &c->err));
-        hf_check(lane_pass(&e->workers[0].work, c));
-        return;
-    }
     c->verdict = verdict_of(load_one(e, c->event_key, &c->event, &c->err));
     if (c->verdict == VERDICT_OK && !c->event)
         c->verdict = VERDICT_NO_SUCH_EVENT;
@@ -165,11 +194,20 @@ static void load_for(struct engine *e, struct command *c)
 void *loader_main(void *arg)
 {
     struct engine *e = arg;
+    struct counted *counted = hf_alloc(sizeof *counted);
     struct command *c;
     size_t n;
-    while ((n = lane_take(&e->load, &c, 1, INT32_MAX)) != LANE_CLOSED)
-        if (n)
+    while ((n = lane_take(&e->load, &c, 1, INT32_MAX)) != LANE_CLOSED) {
+        if (!n)
+            continue;
+        if (c->kind == CMD_EVENT_LOAD) {
             load_for(e, c);
+            continue;
+        }
+        c->verdict = verdict_of(list_events(e, counted, c->event_list.list, &c->err));
+        engine_finish(c);
+    }
+    free(counted);
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* The loader: the thread that brings events into memory on their first use.  It builds an event;
- * the event's worker installs it in the view. */
+ * the event's worker installs it in the view.  It also lists events, which loads none. */
 #ifndef HF_ENGINE_LOAD_H
 #define HF_ENGINE_LOAD_H
 

@@ -108,27 +108,13 @@ void worker_succeeded(struct worker *w)
 
 /* ---- installing events ---- */
 
-/* Loaded events enter the view here, then their command is done.  A list passes from worker to
- * worker, each of which installs its own events. */
+/* A loaded event enters the view here, then its command is done. */
 static void install(struct worker *w, struct command *c)
 {
-    struct engine *e = w->engine;
-    if (c->kind == CMD_EVENT_LOAD) {
-        if (c->event)
-            c->event = view_install(w->view, c->event);
-        worker_note_holds(w);
-        engine_finish(c);
-        return;
-    }
-    struct event_list *list = c->event_list.list;
-    for (size_t i = 0; i < list->n; i++)
-        if (engine_worker(e, list->events[i]->def->id.key) == w)
-            list->events[i] = view_install(w->view, list->events[i]);
+    if (c->event)
+        c->event = view_install(w->view, c->event);
     worker_note_holds(w);
-    if (w->index + 1 < e->n_workers)
-        hf_check(lane_pass(&e->workers[w->index + 1].work, c));
-    else
-        engine_finish(c);
+    engine_finish(c);
 }
 
 /* ---- following other servers ---- */
@@ -194,7 +180,6 @@ static void carry_out(struct worker *w, struct command **commands, size_t n)
         struct command *c = commands[i];
         switch (c->kind) {
         case CMD_EVENT_LOAD:
-        case CMD_EVENT_LIST:
             install(w, c);
             break;
         case CMD_FOLLOW:

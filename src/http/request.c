@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/gzip.h"
 #include "base/random.h"
 #include "http/conn.h"
 #include "http/route.h"
@@ -253,6 +254,20 @@ void answer_out(struct request *r, int status, const char *type)
 {
     r->answer.status = status;
     r->answer.type = type;
+    r->answer.data = r->out.data;
+    r->answer.len = r->out.len;
+}
+
+void answer_pack(struct request *r)
+{
+    struct buf packed = {0};
+    r->answer.varies = true;
+    if (!gzip_accepted(request_header(r, "Accept-Encoding")))
+        return;
+    gzip_pack(&r->out, &packed);
+    buf_close(&r->out);
+    r->out = packed;
+    r->answer.gzipped = true;
     r->answer.data = r->out.data;
     r->answer.len = r->out.len;
 }

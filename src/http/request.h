@@ -136,6 +136,9 @@ const struct address *request_peer(const struct request *r); /* NULL: its family
 
 /* Answers with what is in r->out.  `type` NULL: without a body. */
 void answer_out(struct request *r, int status, const char *type);
+/* Compresses an answer of answer_out if the client accepts gzip.  On the HTTP thread, so it is for
+ * answers of moderate size. */
+void answer_pack(struct request *r);
 /* Answers with a problem.  `detail` NULL: the problem's usual sentence. */
 void answer_problem(struct request *r, const struct problem *problem, const char *detail);
 /* The same in two parts, for problems with members of their own: problem_open, then

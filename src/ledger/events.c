@@ -6,6 +6,8 @@
 #include "ledger/layout.h"
 #include "ledger/number_list.h"
 
+#define EVENT_SEQ_COLUMN 16 /* EVENTS_LIST has it after EVENT_COLUMNS */
+
 /* ---- inserting ---- */
 
 /* Room for all layouts is reserved first: they must not move once args point into them. */
@@ -293,19 +295,19 @@ static void terms_from_row(struct db_stmt *stmt, struct event_terms *terms)
     terms->max_per_owner = (int32_t)db_column_int(stmt, 14);
 }
 
-static struct event_def *event_from_row(struct db_stmt *stmt, int64_t event)
+static struct event_def *event_from_row(struct db_stmt *stmt)
 {
     size_t len;
     struct event_def *def = hf_alloc(sizeof *def);
     const void *secret = db_column_data(stmt, 0, &len);
     hf_check(len == ID_SECRET_SIZE);
-    def->id.key = event;
     memcpy(def->id.secret, secret, len);
     const char *currency = db_column_data(stmt, 1, &len);
     memcpy(def->currency, currency, len < sizeof def->currency ? len : sizeof def->currency - 1);
     def->status = (enum event_status)db_column_int(stmt, 2);
     def->created_at = db_column_int(stmt, 3);
     terms_from_row(stmt, &def->terms);
+    def->id.key = db_column_int(stmt, 15);
     return def;
 }
 
@@ -330,7 +332,7 @@ enum hf_status ledger_event_read(struct ledger *l, int64_t event, struct event_d
         *ret_def = NULL;
         return HF_OK;
     }
-    struct event_def *def = event_from_row(stmt, event);
+    struct event_def *def = event_from_row(stmt);
     stmt->driver->finish(stmt);
     struct clock_row clock = {.event = event};
     if ((status = read_layout(l, event, def, err)) != HF_OK ||
@@ -441,9 +443,111 @@ enum hf_status ledger_seats_read(struct ledger *l, int64_t event, uint32_t first
     return status;
 }
 
-enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit, int64_t *ret_keys,
-                                  size_t *ret_n, struct hf_err *err)
+/* ---- lists of events ---- */
+
+enum hf_status ledger_event_keys(struct ledger *l, int64_t before, size_t limit, int64_t *ret_keys,
+                                 size_t *ret_n, struct hf_err *err)
 {
     const struct db_value args[] = {db_int(before ? before : INT64_MAX), db_int((int64_t)limit)};
-    return ledger_read_ints(l, ST_EVENTS_LIST, args, limit, ret_keys, ret_n, err);
+    return ledger_read_ints(l, ST_EVENT_KEYS, args, limit, ret_keys, ret_n, err);
+}
+
+enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
+                                  struct event_summary *ret, size_t *ret_n, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(before ? before : INT64_MAX), db_int((int64_t)limit)};
+    struct db_stmt *stmt;
+    size_t n = 0;
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_EVENTS_LIST, args, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    for (; (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row; n++)
+        ret[n] = (struct event_summary){.def = event_from_row(stmt),
+                                        .counts.seq = db_column_int(stmt, EVENT_SEQ_COLUMN)};
+    while (status != HF_OK && n > 0)
+        event_def_free(ret[--n].def);
+    if (status == HF_OK)
+        *ret_n = n;
+    return status;
+}
+
+/* Adds up the seats of all layouts.  A layout that is damaged is not counted further. */
+static enum hf_status count_layouts(struct ledger *l, int64_t event, int64_t *ret,
+                                    struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(event)};
+    struct db_stmt *stmt;
+    struct layout_run run;
+    bool is_row;
+    size_t len, n;
+    enum hf_status status = ledger_read_ints(l, ST_ROWS_COUNT, args, 1, ret, &n, err);
+    if (status != HF_OK || (status = ledger_query(l, ST_SECTIONS_READ, args, &stmt, err)) != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        const char *at = db_column_data(stmt, 4, &len), *end = at ? at + len : NULL;
+        while (layout_next(&at, end, &run))
+            *ret += (int64_t)run.rows * run.seats;
+    }
+    return status;
+}
+
+static enum hf_status count_seats(struct ledger *l, int64_t event, struct event_counts *counts,
+                                  struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(SEAT_KEY(event, 0)),
+                                    db_int(SEAT_KEY(event, UINT32_MAX))};
+    struct db_stmt *stmt;
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_SEATS_COUNT, args, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        bool booked = db_column_int(stmt, 0) == SEAT_BOOKED;
+        *(booked ? &counts->booked : &counts->blocked) += db_column_int(stmt, 1);
+    }
+    return status;
+}
+
+static void add_held(void *counts, const struct hold_row *row)
+{
+    ((struct event_counts *)counts)->held += row->n_seats;
+}
+
+static enum hf_status count_areas(struct ledger *l, int64_t event, struct event_counts *counts,
+                                  int64_t *capacity, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(event)};
+    struct db_stmt *stmt;
+    bool is_row;
+    enum hf_status status = ledger_query(l, ST_AREAS_READ, args, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        *capacity += db_column_int(stmt, 2);
+        counts->held += db_column_int(stmt, 3);
+        counts->booked += db_column_int(stmt, 4);
+        struct area_blocks blocks = {0};
+        if (read_blocks(stmt, 5, &blocks))
+            for (size_t i = 0; i < blocks.list.n; i++)
+                counts->blocked += blocks.list.v[i].places;
+        vec_close(&blocks.list);
+    }
+    return status;
+}
+
+enum hf_status ledger_event_count(struct ledger *l, int64_t event, struct event_counts *ret,
+                                  struct hf_err *err)
+{
+    struct event_counts counts = {.seq = ret->seq};
+    int64_t capacity = 0;
+    enum hf_status status;
+    if ((status = count_layouts(l, event, &capacity, err)) != HF_OK ||
+        (status = count_seats(l, event, &counts, err)) != HF_OK ||
+        (status = ledger_holds_active(l, event, add_held, &counts, err)) != HF_OK ||
+        (status = count_areas(l, event, &counts, &capacity, err)) != HF_OK)
+        return status;
+    counts.available = capacity - counts.held - counts.booked - counts.blocked;
+    *ret = counts;
+    return HF_OK;
 }

@@ -151,9 +151,21 @@ HF_MUST_USE enum hf_status ledger_owners_booked(struct ledger *l, int64_t event,
 /* Reads clock rows without locking them. */
 HF_MUST_USE enum hf_status ledger_clocks_read(struct ledger *l, struct clock_row *rows, size_t n,
                                               struct hf_err *err);
-/* Lists keys of events below `before` (0: all), newest first; *ret_n is at most `limit`. */
+/* Lists the keys of events below `before` (0: all), newest first, archived ones too; *ret_n is at
+ * most `limit`. */
+HF_MUST_USE enum hf_status ledger_event_keys(struct ledger *l, int64_t before, size_t limit,
+                                             int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
+/* Lists events below `before` (0: all), newest first, without those that are archived; *ret_n is at
+ * most `limit`.  Each has its definition without sections and areas, for event_def_free, and of its
+ * counts only the seq. */
 HF_MUST_USE enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
-                                              int64_t *ret_keys, size_t *ret_n, struct hf_err *err);
+                                              struct event_summary *ret, size_t *ret_n,
+                                              struct hf_err *err);
+/* Counts an event's places by their status; ret->seq stays as it is.  Reads the rows of booked and
+ * blocked seats, the index of live holds of all events, and the text of the layout, but keeps
+ * nothing of them.  Inside a transaction. */
+HF_MUST_USE enum hf_status ledger_event_count(struct ledger *l, int64_t event,
+                                              struct event_counts *ret, struct hf_err *err);
 
 /* Reads holds by key; rows[i].id.key is 0 if there is none.  Close the rows afterwards. */
 HF_MUST_USE enum hf_status ledger_holds_read(struct ledger *l, const int64_t *keys, size_t n,

@@ -153,7 +153,7 @@ static enum hf_status restore_events(struct restoring *r, struct hf_err *err)
     int64_t keys[EVENTS_PAGE], before = 0;
     size_t n;
     do {
-        enum hf_status status = ledger_events_list(r->l, before, EVENTS_PAGE, keys, &n, err);
+        enum hf_status status = ledger_event_keys(r->l, before, EVENTS_PAGE, keys, &n, err);
         for (size_t i = 0; i < n && status == HF_OK; i++)
             status = restore_event(r, before = keys[i], err);
         if (status != HF_OK)

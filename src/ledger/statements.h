@@ -18,6 +18,11 @@
     "a.entry, a.at, a.object, a.cause, a.before, a.after, a.quantity, a.hold, a.booking, a.fence," \
     " a.until, a.prev, a.seats, a.areas, a.channel"
 #define LOG_COLUMNS_N 15
+/* What event_from_row reads. */
+#define EVENT_COLUMNS                                                                              \
+    "e.secret, e.currency, e.status, e.created_at, e.name, e.venue, e.metadata, e.channels,"       \
+    " e.starts_at, e.sales_open_at, e.sales_close_at, e.hold_ttl_ms, e.hold_max_ms,"               \
+    " e.max_per_hold, e.max_per_owner, e.event"
 /* What hold_from_row reads. */
 #define HOLD_COLUMNS                                                                               \
     "h.hold, h.secret, h.event, h.status, h.fence, h.amount, h.owner, h.metadata, h.seats,"        \
@@ -219,10 +224,8 @@
       " name text, venue text, metadata text, channels text, starts_at bigint,"                    \
       " sales_open_at bigint, sales_close_at bigint, hold_ttl_ms bigint, hold_max_ms bigint,"      \
       " max_per_hold bigint, max_per_owner bigint)}")                                              \
-    X(EVENT_READ, "SELECT secret, currency, status, created_at, name, venue, metadata, channels,"  \
-                  " starts_at, sales_open_at, sales_close_at, hold_ttl_ms, hold_max_ms,"           \
-                  " max_per_hold, max_per_owner FROM events"                                       \
-                  " WHERE event = r.event{args(event bigint)}")                                    \
+    X(EVENT_READ, "SELECT " EVENT_COLUMNS " FROM events e WHERE e.event = r.event"                 \
+                  "{args(event bigint)}")                                                          \
     X(EVENT_WRITE, "UPDATE events SET status = r.after"                                            \
                    "{ FROM rows(event bigint, before bigint, after bigint)}"                       \
                    " WHERE events.event = r.event AND events.status = r.before")                   \
@@ -242,9 +245,16 @@
     X(AREA_PRICE, "UPDATE areas SET price = r.price"                                               \
                   "{ FROM rows(event bigint, area bigint, price bigint)}"                          \
                   " WHERE areas.event = r.event AND areas.area = r.area")                          \
-    X(EVENTS_LIST, "SELECT event FROM events WHERE event < r.before AND status <> 3"               \
-                   " ORDER BY event DESC"                                                          \
-                   " LIMIT r.n{args(before bigint, n bigint)}")                                    \
+    X(EVENTS_LIST,                                                                                 \
+      "SELECT " EVENT_COLUMNS ", c.seq FROM events e"                                              \
+      " JOIN event_clock c ON c.event = e.event WHERE e.event < r.before AND e.status <> 3"        \
+      " ORDER BY e.event DESC LIMIT r.n{args(before bigint, n bigint)}")                           \
+    X(EVENT_KEYS, "SELECT event FROM events WHERE event < r.before ORDER BY event DESC"            \
+                  " LIMIT r.n{args(before bigint, n bigint)}")                                     \
+    X(SEATS_COUNT, "SELECT status, COUNT(*) FROM seats WHERE seat >= r.first AND seat <= r.last"   \
+                   " GROUP BY status{slow}{args(first bigint, last bigint)}")                      \
+    X(ROWS_COUNT, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                  \
+                  " WHERE event = r.event{args(event bigint)}")                                    \
     X(SECTION_INSERT,                                                                              \
       "INSERT INTO sections (event, section, name, tier, price, listed, layout)"                   \
       " SELECT r.event, r.section, r.name, r.tier, r.price, r.listed, r.layout"                    \

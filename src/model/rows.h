@@ -126,6 +126,17 @@ bool event_def_number(struct event_def *def);
 int64_t event_def_capacity(const struct event_def *def);
 void event_def_free(struct event_def *def); /* accepts NULL; frees the strings, too */
 
+/* How many seats and area places of an event have each status, at one seq.  Together they are its
+ * capacity. */
+struct event_counts {
+    int64_t seq, available, held, booked, blocked;
+};
+/* An event in a list. */
+struct event_summary {
+    struct event_def *def; /* without sections and areas */
+    struct event_counts counts;
+};
+
 /* ---- holds and bookings ---- */
 
 /* Places of general admission. */

@@ -202,9 +202,6 @@ static inline void seat_set_hold(struct event *e, uint32_t index, int64_t hold)
 int64_t event_seat_head(struct event *e, uint32_t index, int64_t *ret_seq);
 
 /* Seats and area places together. */
-struct event_counts {
-    int64_t seq, available, held, booked, blocked;
-};
 void event_read_counts(struct event *e, struct event_counts *ret);
 
 /* The state of every seat and area at one moment. */

@@ -388,24 +388,37 @@ static void an_unknown_event_reads_as_none(void **state)
     assert_null(got);
 }
 
+static struct event_summary listed[5];
+
+/* Returns how many there are; `listed` keeps them until the next call but for the memory. */
+static size_t list_events(int64_t before, size_t limit)
+{
+    static struct event_def kept[5];
+    size_t n = 99;
+    struct hf_err err = {0};
+    ok(ledger_events_list(lab.l, before, limit, listed, &n, &err), &err);
+    for (size_t i = 0; i < n; i++) {
+        kept[i] = *listed[i].def;
+        event_def_free(listed[i].def);
+        listed[i].def = &kept[i];
+    }
+    return n;
+}
+
 static void events_are_numbered_and_listed_newest_first(void **state)
 {
     (void)state;
     assert_int_equal(lab.event, 1);
     assert_int_equal(insert_event(def_hall(1, 1), T0_MS), 2);
     assert_int_equal(insert_event(def_hall(1, 1), T0_MS), 3);
-    int64_t keys[5];
-    size_t n = 99;
-    struct hf_err err = {0};
-    ok(ledger_events_list(lab.l, 0, 5, keys, &n, &err), &err);
-    assert_int_equal(n, 3);
-    assert_int_equal(keys[0], 3);
-    assert_int_equal(keys[2], 1);
-    ok(ledger_events_list(lab.l, 3, 1, keys, &n, &err), &err);
-    assert_int_equal(n, 1);
-    assert_int_equal(keys[0], 2);
-    ok(ledger_events_list(lab.l, 1, 5, keys, &n, &err), &err);
-    assert_int_equal(n, 0);
+    assert_int_equal(list_events(0, 5), 3);
+    assert_int_equal(listed[0].def->id.key, 3);
+    assert_int_equal(listed[2].def->id.key, 1);
+    assert_int_equal(listed[2].counts.seq, 1);
+    assert_string_equal(listed[2].def->currency, "EUR");
+    assert_int_equal(list_events(3, 1), 1);
+    assert_int_equal(listed[0].def->id.key, 2);
+    assert_int_equal(list_events(1, 5), 0);
 }
 
 static void an_event_that_is_rolled_back_does_not_exist(void **state)
@@ -1467,6 +1480,8 @@ static void assert_postgres_plans(void)
     assert_postgres_plan(ST_KEYS_PRUNE, "idempotency_age");
     assert_postgres_plan(ST_EVENT_WRITE, "events_pkey");
     assert_postgres_plan(ST_EVENTS_LIST, "events_pkey");
+    assert_postgres_plan(ST_SEATS_COUNT, "seats_pkey");
+    assert_postgres_plan(ST_ROWS_COUNT, "seat_rows_pkey");
     assert_postgres_plan(ST_AREA_WRITE, "areas_pkey");
     assert_postgres_plan(ST_SECTIONS_READ, "sections_pkey");
     assert_postgres_plan(ST_ROWS_READ, "seat_rows_pkey");
@@ -1518,6 +1533,7 @@ static void reads_and_writes_go_by_their_indexes(void **state)
     assert_plan(ST_KEYS_EACH, "INDEX idempotency_age (created_at>?)");
     assert_plan(ST_KEYS_PRUNE, "INDEX idempotency_age (created_at<?)");
     assert_plan(ST_EVENTS_LIST, "INTEGER PRIMARY KEY (rowid<?)");
+    assert_plan(ST_SEATS_COUNT, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)");
     assert_plan(ST_SECTIONS_READ, "PRIMARY KEY (event=?)");
     assert_plan(ST_AREAS_READ, "PRIMARY KEY (event=?)");
     assert_plan(ST_AREA_WRITE, "PRIMARY KEY (event=? AND area=?)");

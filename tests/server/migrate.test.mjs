@@ -59,6 +59,7 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     for (const [asked, answer] of Object.entries(recorded.answers)) {
       const target = asked.replace(/(\?|&)at=([^&]+)/, (_, mark, at) => `${mark}at=${moved(at, by)}`);
       const is = move((await server.get(target)).json, 0), was = move(answer, by);
+      if (target.startsWith('/v1/events?')) for (const event of was.data) { delete event.sections; delete event.areas; } // lists had layouts
       if (/\/seats\/[^?]+$/.test(target)) is.at = was.at; // the present moment
       assert.deepEqual(is, was, target);
     }

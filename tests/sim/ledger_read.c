@@ -294,18 +294,19 @@ enum hf_status ledger_holds_due(struct ledger *l, int64_t now, size_t limit, int
     return HF_OK;
 }
 
-enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit, int64_t *ret_keys,
-                                  size_t *ret_n, struct hf_err *err)
+/* No simulated server lists events. */
+enum hf_status ledger_events_list(struct ledger *l, int64_t before, size_t limit,
+                                  struct event_summary *ret, size_t *ret_n, struct hf_err *err)
 {
-    size_t n = 0;
-    enum hf_status status = sim_enter(l, SIM_READ, err);
-    if (status != HF_OK)
-        return status;
-    int64_t end = (int64_t)l->sim->events.n;
-    for (int64_t key = before && before < end ? before : end; --key > 0 && n < limit;)
-        ret_keys[n++] = key;
-    *ret_n = n;
-    return HF_OK;
+    (void)l, (void)before, (void)limit, (void)ret, (void)ret_n;
+    return hf_err_set(err, HF_INTERNAL, "the simulated ledger has no list of events");
+}
+
+enum hf_status ledger_event_count(struct ledger *l, int64_t event, struct event_counts *ret,
+                                  struct hf_err *err)
+{
+    (void)l, (void)event, (void)ret;
+    return hf_err_set(err, HF_INTERNAL, "the simulated ledger does not count events");
 }
 
 enum hf_status ledger_holds_list(struct ledger *l, const struct holds_query *query,

@@ -31,8 +31,10 @@ static const char *const known[] = {
     /* holdfast, and what it sets for the commands that it runs */
     "HOLDFAST_DEADLINE_MS",
     "HOLDFAST_FENCE",
+    "HOLDFAST_KEY",
     "HOLDFAST_LOCK_NAME",
     "HOLDFAST_LOCK_URL",
+    "HOLDFAST_SERVER",
 };
 #define N_KNOWN (sizeof known / sizeof *known)
 #define PREFIX_LEN (sizeof VARIABLES_PREFIX - 1)

@@ -27,9 +27,11 @@
 #include "http/listen.h"
 #include "http/server.h"
 
-/* Stopping takes at most 10 s: the ledger has until HURRY_MS, then the last answers are sent. */
+/* Stopping takes at most 10 s after the delay: the ledger has until HURRY_MS, then the last answers
+ * are sent. */
 #define HURRY_MS 8000
 #define DRAIN_MS 8500
+#define DRAIN_DELAY_MS_MAX 600000
 #define EXIT_USAGE 64
 #define TICK_US 1000000 /* how often the service manager is told what has changed */
 
@@ -41,6 +43,7 @@ struct options {
     const char *admin_key_file, *seller_key_file, *public_holds, *public_seats_max;
     const char *trusted_proxy, *cors_origin, *request_log;
     const char *gate, *reconcile_every, *keep, *env_file;
+    const char *drain_delay;
 };
 
 struct flag {
@@ -83,6 +86,8 @@ static const struct flag flags[] = {
      offsetof(struct options, env_file)},
     {"request-log", NULL, "log a line for each request answered",
      offsetof(struct options, request_log)},
+    {"drain-delay", "TIME", "how long to serve on, not ready, before draining (0)",
+     offsetof(struct options, drain_delay)},
     {"log-level", "LEVEL", "debug, info, warn, error or off (info)",
      offsetof(struct options, log_level)},
     {"demo", NULL, "create a demo event if there is none, and say how to try it",
@@ -121,7 +126,9 @@ static void help(void)
          "so that keys stay out of ps.  Without any key everything is open, and only loopback\n"
          "addresses are served.\n"
          "\n"
-         "SIGTERM or SIGINT: finish what was accepted, then exit.\n"
+         "SIGTERM or SIGINT: not ready for --drain-delay, which a second one ends, then finish "
+         "what\n"
+         "was accepted and exit.\n"
          "SIGHUP: read access keys and log level again, from the files.");
 }
 
@@ -354,6 +361,14 @@ static int64_t duration_ms(const char *text, const char *flag)
     return ms;
 }
 
+static int64_t drain_delay_ms(const char *text)
+{
+    int64_t ms = text ? duration_parse_ms(text) : 0;
+    if (ms < 0 || ms > DRAIN_DELAY_MS_MAX)
+        usage_error("--drain-delay", " is a duration such as 5s, at most 10m");
+    return ms;
+}
+
 static void start_engine(struct program *p, const struct options *o)
 {
     char url[PATH_MAX + 32], shown[PATH_MAX + 32];
@@ -407,6 +422,21 @@ static void start_server(struct program *p, const struct options *o, int listen_
     };
     if (server_start(&config, &p->server, &err) != HF_OK)
         fail("serve", o->listen, err.msg);
+}
+
+/* Not ready, but serving, until proxies have noticed; another signal ends that. */
+static void leave(struct program *p, int64_t delay_ms)
+{
+    sigset_t stops;
+    siginfo_t info;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    if (!delay_ms)
+        return;
+    log_write(LOG_INFO, "not ready any more", "drain_delay_ms", LOG_INT(delay_ms), NULL);
+    server_leave(p->server);
+    (void)wait_signal(&stops, &info, delay_ms * 1000);
 }
 
 /* Requests and streams end first, then whatever they wait for, then the threads that serve them;
@@ -558,6 +588,7 @@ int main(int argc, char **argv)
     struct program p = {.metrics = metrics_new()};
     read_options(&p, argv, &o);
     warn_of_unknown_variables();
+    int64_t delay_ms = drain_delay_ms(o.drain_delay);
 
     /* Signals are blocked before any thread starts, so that only `serve` takes them. */
     sigset_t signals;
@@ -592,6 +623,7 @@ int main(int argc, char **argv)
 
     const char *signal_name = serve(&p, &signals, o.env_file, argv);
     notify_send(&p.notifier, "STOPPING=1\nSTATUS=Draining");
+    leave(&p, delay_ms);
     log_write(LOG_INFO, "draining", "signal", signal_name, NULL);
     stop(&p);
     return EXIT_SUCCESS;

@@ -17,8 +17,8 @@ void ops_health(struct request *r)
 void ops_ready(struct request *r)
 {
     struct call *c = call_of(r);
-    if (server_draining(r->server)) {
-        call_refuse(c, VERDICT_DRAINING, "No new requests are taken.");
+    if (server_leaving(r->server)) {
+        call_refuse(c, VERDICT_DRAINING, "The server is about to stop.");
         return;
     }
     if (!engine_ready(call_engine(c), NULL, 0)) {

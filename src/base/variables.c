@@ -12,6 +12,7 @@ static const char *const known[] = {
     "HOLDFAST_CORS_ORIGIN",
     "HOLDFAST_DATA",
     "HOLDFAST_DEMO",
+    "HOLDFAST_DRAIN_DELAY",
     "HOLDFAST_ENV_FILE",
     "HOLDFAST_GATE",
     "HOLDFAST_HTTP_THREADS",

@@ -397,12 +397,20 @@ static bool answer_expectation(struct conn *c)
 
 /* ---- heads ---- */
 
+/* While the server drains, a stream is opened and ends at once, with the time to come back: a
+ * browser whose stream is refused does not try again. */
+static bool may_begin(const struct request *r)
+{
+    return !server_draining(r->server) ||
+           (r->route && (r->route->while_draining || r->route->streams));
+}
+
 /* The step that refuses the request for what its head says; NULL: it may go on. */
 static step_fn refusal_of(struct request *r)
 {
     if (!access_check(r))
         return r->step;
-    if (server_draining(r->server) && !(r->route && r->route->while_draining))
+    if (!may_begin(r))
         return draining;
     if (r->n_parameters > PARAMETERS_MAX)
         return too_many_parameters;

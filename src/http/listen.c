@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BACKLOG 4096
-
 /* Splits at the last colon; brackets around an IPv6 address are dropped. */
 static bool split(const char *text, char host[256], const char **port)
 {
@@ -96,7 +94,8 @@ bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err
      * not wait until the client has acknowledged it. */
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
-        bind(fd, (const struct sockaddr *)&a->addr, a->len) != 0 || listen(fd, BACKLOG) != 0) {
+        bind(fd, (const struct sockaddr *)&a->addr, a->len) != 0 ||
+        listen(fd, LISTEN_QUEUE_MAX) != 0) {
         (void)hf_err_set(err, HF_INTERNAL, "%s", strerror(errno));
         if (fd >= 0)
             close(fd);

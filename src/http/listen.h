@@ -13,6 +13,7 @@ struct listen_address {
     socklen_t len;
 };
 
+#define LISTEN_QUEUE_MAX 4096 /* connections that wait to be accepted */
 #define LISTEN_TEXT_SIZE (INET6_ADDRSTRLEN + 16)
 
 /* "127.0.0.1:8080", "[::1]:0", "localhost:8080". */

@@ -12,6 +12,7 @@
 
 #include "base/wait.h"
 #include "http/conn.h"
+#include "http/listen.h"
 #include "http/server_internal.h"
 #include "http/stream.h"
 
@@ -125,11 +126,11 @@ void loop_adopt(struct loop *l, int fd, const struct sockaddr *peer, bool stream
         conn_start(conn_new(fd, peer, streams_only), l);
 }
 
-/* Loops get connections in turn, so that they have equal shares. */
-static void accept_some(struct loop *l, const struct listener *from)
+/* Accepts up to `max` connections.  Loops get them in turn, so that they have equal shares. */
+static void accept_some(struct loop *l, const struct listener *from, int max)
 {
     struct server *s = l->server;
-    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+    for (int i = 0; i < max; i++) {
         struct sockaddr_storage peer;
         socklen_t len = sizeof peer;
         int fd = accept4(from->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -174,12 +175,16 @@ bool loop_listen(struct loop *l)
     return true;
 }
 
+/* The kernel resets connections that wait in the queue of a socket when it is closed, so they are
+ * accepted first. */
 static void stop_listening(struct loop *l)
 {
     struct server *s = l->server;
     for (int i = 0; i < LISTENERS_MAX; i++) {
-        if (s->listeners[i].fd >= 0)
-            (void)close(s->listeners[i].fd);
+        if (s->listeners[i].fd < 0)
+            continue;
+        accept_some(l, &s->listeners[i], LISTEN_QUEUE_MAX);
+        (void)close(s->listeners[i].fd);
         s->listeners[i].fd = -1;
     }
     atomic_store(&s->listening, false);
@@ -237,7 +242,7 @@ static void take_events(struct loop *l, const struct epoll_event *events, int n)
             (void)atomic_exchange(&l->woken, false);
         } else if (is_listener(l->server, ptr)) {
             if (!l->rest_until_us)
-                accept_some(l, ptr);
+                accept_some(l, ptr, ACCEPTS_A_TURN);
             if (l->rest_until_us)
                 watch_listeners(l, false);
         } else {
@@ -265,11 +270,11 @@ void loop_turn(struct loop *l, int64_t wait_us)
     take_arrived(l);
     take_done(l);
     go_on_accepting(l);
-    if (server_draining(s)) {
-        if (l == s->loops && atomic_load(&s->listening))
-            stop_listening(l);
+    bool draining = server_draining(s);
+    if (l == s->loops && atomic_load(&s->listening) && (draining || atomic_load(&s->closing)))
+        stop_listening(l);
+    if (draining)
         streams_end(l);
-    }
     struct timer *due;
     while ((due = wheel_pop(&l->wheel, l->now_us)))
         conn_due((struct conn *)due);

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "base/pending.h"
+#include "base/random.h"
 #include "http/block.h"
 #include "http/request.h"
 #include "http/server.h"
@@ -49,6 +50,7 @@ struct loop {
     struct stream *sending, **sending_end; /* those with something to send, in turn */
     int64_t round_us;                      /* when the last round began, and what it had to send */
     size_t round_messages, round_bytes;
+    struct random random; /* see stream.h, "Reconnecting" */
     bool streams_ended;
 
     /* from other threads */

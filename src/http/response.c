@@ -153,7 +153,7 @@ void response_write_head(struct request *r, const char *date)
 {
     struct answer *a = &r->answer;
     struct buf *out = &r->answer_head;
-    if (a->topic || !r->head.persists || server_draining(r->server))
+    if (a->topic || !r->head.persists || server_leaving(r->server))
         a->close = true;
     out->len = 0;
     buf_reserve(out, HEAD_ROOM);

@@ -18,7 +18,7 @@ struct route {
     const char *const *query; /* names of the query parameters of GET, up to NULL; NULL: none */
     size_t post_max;          /* limit of a POST's body; 0: BODY_MAX */
     bool no_store;            /* no cache may keep the answers */
-    bool streams;             /* GET answers with a stream */
+    bool streams;             /* GET answers with a stream, also while the server drains */
     bool while_draining;      /* still answered while the server drains */
 };
 

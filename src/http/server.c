@@ -20,10 +20,16 @@
 #define IDLE_POLL_US 5000
 #define CLIENT_WAIT_MS 1000 /* for clients to take the last of their answers and streams */
 #define STOP_WAIT_MS 1000
+#define LAST_REQUESTS_MS 100 /* for requests of connections that were accepted last */
 
 bool server_draining(const struct server *s)
 {
     return atomic_load_explicit(&s->draining, memory_order_relaxed);
+}
+
+bool server_leaving(const struct server *s)
+{
+    return atomic_load_explicit(&s->leaving, memory_order_relaxed) || server_draining(s);
 }
 
 void *server_context(const struct server *s) { return s->config.app->context; }
@@ -243,9 +249,22 @@ static bool wait_idle(struct server *s, int wait_ms)
     return true;
 }
 
+void server_leave(struct server *s) { atomic_store(&s->leaving, true); }
+
+/* A proxy that does not ask whether the server is ready sends requests up to this moment, each on a
+ * new connection. */
+static void stop_listening(struct server *s)
+{
+    atomic_store(&s->closing, true);
+    wake_all(s);
+    wait_sleep_us(LAST_REQUESTS_MS * 1000);
+}
+
 bool server_drain(struct server *s, int wait_ms)
 {
     int64_t began_us = wait_now_us();
+    if (atomic_load(&s->leaving))
+        stop_listening(s);
     atomic_store(&s->draining, true);
     wake_all(s);
     bool answered = wait_idle(s, wait_ms);

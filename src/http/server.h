@@ -1,12 +1,15 @@
 /* The HTTP server: its threads, each of which runs a loop (loop.h), its listening sockets, and how
  * all of that ends.
  *
- *   server_start ... server_drain: no new requests, those begun are answered, streams end
+ *   server_start ... server_leave: everything is still served, but proxies are told to go elsewhere
+ *                ... server_drain: no new connections or requests, those begun are answered,
+ *                    streams end
  *                ... the program stops whatever requests wait for
  *                ... server_stop
  *
  * HTTP threads block on sockets alone: a handler that needs another thread's work waits for a
- * pending (request_wait).  server_drain and server_stop are for the program's main thread.
+ * pending (request_wait).  server_leave, server_drain and server_stop are for the program's main
+ * thread.
  *
  * Memory: each connection costs at most CONN_IDLE_BYTES_MAX while it is idle, and there are no more
  * of them than open files allow.  What requests need beyond that comes out of budgets of all
@@ -43,13 +46,20 @@ struct server_config {
 
 HF_MUST_USE enum hf_status server_start(const struct server_config *config, struct server **ret,
                                         struct hf_err *err);
+/* Announces that the server will drain soon: server_leaving() is true from now on, and every answer
+ * ends its connection, so that proxies keep none that is about to break.  Everything is served as
+ * before. */
+void server_leave(struct server *s);
 /* Stops listening, ends every stream, answers new requests with 503 and waits until those begun are
- * answered, at most `wait_ms`.  Returns false if some were not. */
+ * answered, at most `wait_ms`.  Returns false if some were not.  Connections that wait to be
+ * accepted are accepted first; if the server has announced that it leaves, it also answers the
+ * requests that their clients send within a moment. */
 bool server_drain(struct server *s, int wait_ms);
 /* Every pending that a request has handed over must be done by then.  Handlers may still run until
  * this returns, so what they look at must be freed later. */
 void server_stop(struct server *s);
 
+bool server_leaving(const struct server *s); /* also while it drains */
 bool server_draining(const struct server *s);
 /* The application's context; see app.h. */
 void *server_context(const struct server *s);

@@ -13,6 +13,8 @@ struct server {
     struct listener listeners[LISTENERS_MAX];
     size_t connections_max;
 
+    atomic_bool leaving;   /* see server_leave */
+    atomic_bool closing;   /* the listening sockets are to be closed */
     atomic_bool draining;  /* new requests are answered with 503, and streams end */
     atomic_bool listening; /* the listening sockets are open */
     atomic_bool stopping;

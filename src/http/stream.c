@@ -24,6 +24,7 @@
 #define SLICE_BUSY_BYTES ((size_t)32 * 1024)
 #define SILENCE_US 14500000
 #define SLOW_US 30000000
+#define RETRY_TEXT_SIZE 80
 
 struct stream {
     struct subscriber subscriber; /* first: the hub wakes a stream by it */
@@ -136,6 +137,27 @@ static void put_text(struct stream *s, const char *text, bool first)
     buf_close(&bytes);
 }
 
+/* The field, which is also a message without data; see stream.h. */
+static void put_retry(const struct stream *s, const char *id, char text[static RETRY_TEXT_SIZE])
+{
+    struct loop *l = s->conn->loop;
+    size_t spread_ms = atomic_load(&l->server->n_streams) / RETRIES_A_MS;
+    if (spread_ms < RETRY_SPREAD_MS)
+        spread_ms = RETRY_SPREAD_MS;
+    uint64_t ms = RETRY_MIN_MS + random_below(&l->random, spread_ms);
+    (void)snprintf(text, RETRY_TEXT_SIZE, "retry: %llu\n%s\n", (unsigned long long)ms, id);
+}
+
+/* The last words of a stream. */
+static void put_end(struct stream *s)
+{
+    char text[RETRY_TEXT_SIZE];
+    put_retry(s, "", text);
+    put_text(s, text, false);
+    if (s->chunked)
+        buf_lit(&s->text, "0\r\n\r\n");
+}
+
 /* Makes sure that there is something to send.  Returns false if there is nothing; *ret_behind says
  * that the message it needs is gone. */
 static bool take_next(struct stream *s, bool *ret_behind)
@@ -143,8 +165,8 @@ static bool take_next(struct stream *s, bool *ret_behind)
     if (s->text.len || s->message)
         return true;
     if (s->ending) {
-        if (s->chunked && !s->over)
-            buf_lit(&s->text, "0\r\n\r\n");
+        if (!s->over)
+            put_end(s);
         s->over = true;
         return s->text.len > 0;
     }
@@ -260,10 +282,10 @@ void stream_open(struct conn *c, void *topic)
     r->answer_head = (struct buf){0};
     hub_join(&l->hub, &s->subscriber, topic, r->answer.after);
     /* The id tells a client that is cut off before its first message where it was. */
-    char text[48] = "retry: 2000\n\n";
+    char id[32] = "", text[RETRY_TEXT_SIZE];
     if (r->answer.after == AFTER_NOW)
-        (void)snprintf(text, sizeof text, "retry: 2000\nid: %lld\n\n",
-                       (long long)s->subscriber.seq);
+        (void)snprintf(id, sizeof id, "id: %lld\n", (long long)s->subscriber.seq);
+    put_retry(s, id, text);
     put_text(s, text, true);
     (void)setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer);
     c->stream = s;
@@ -348,6 +370,7 @@ void streams_open(struct loop *l)
     l->hub.source = l->server->config.app->streams;
     l->hub.bytes_max = MESSAGES_BYTES_MAX / l->server->n_loops;
     l->sending_end = &l->sending;
+    random_init_system(&l->random);
 }
 
 void streams_close(struct loop *l) { hub_close(&l->hub); }

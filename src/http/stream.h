@@ -12,6 +12,10 @@
  * on.  Slow clients: one that takes 30 s for a message, or falls out of the channel's recent
  * messages, is cut off and resumes with Last-Event-ID.
  *
+ * Reconnecting: a stream begins with a `retry:` field and, when the server drains, ends with
+ * another, both drawn at random for each stream.  So the readers of a server that is stopped, or
+ * lost, come back one after the other: within RETRY_SPREAD_MS, or at RETRIES_A_MS if they are many.
+ *
  * Memory: struct conn and struct stream, and up to twice SEND_BUFFER in the kernel while the client
  * does not read.  Messages are shared and bounded, see stream_hub.h. */
 #ifndef HF_HTTP_STREAM_H
@@ -19,6 +23,12 @@
 
 #include "http/request.h"
 #include "http/stream_source.h"
+
+/* After how many milliseconds a reader is to reconnect: at least RETRY_MIN_MS, and up to the spread
+ * longer. */
+#define RETRY_MIN_MS 1000
+#define RETRY_SPREAD_MS 4000
+#define RETRIES_A_MS 5
 
 /* ---- for handlers ---- */
 

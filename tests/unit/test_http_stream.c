@@ -4,9 +4,24 @@
 
 #include <stdio.h>
 
+#include "http/stream.h"
 #include "support/site_claims.h"
 
 /* ---- streams ---- */
+
+/* The time to reconnect that the last of these blocks of a stream names. */
+static long retry_ms(const char *text)
+{
+    const char *last = text, *next = text;
+    while ((next = strstr(next, "retry: ")))
+        last = next++;
+    assert_memory_equal(last, "retry: ", strlen("retry: "));
+    char *end;
+    long ms = strtol(last + strlen("retry: "), &end, 10);
+    assert_int_equal(*end, '\n');
+    assert_in_range(ms, RETRY_MIN_MS, RETRY_MIN_MS + RETRY_SPREAD_MS - 1);
+    return ms;
+}
 
 static void open_stream(struct client *c, const char *query)
 {
@@ -16,7 +31,7 @@ static void open_stream(struct client *c, const char *query)
     client_send(c, text);
     assert_true(client_reply(c, false, &r));
     assert_int_equal(r.status, 200);
-    assert_non_null(strstr(r.body.data, "retry: 2000\n"));
+    (void)retry_ms(r.body.data);
     assert_int_equal(site_blocks_in_use(&site), 0); /* a stream needs no block */
 }
 
@@ -145,12 +160,18 @@ static void draining_ends_streams_with_their_last_chunk(void **state)
     client.in.len = old.in.len = 0;
     atomic_store(&site.server->draining, true);
     site_turn(&site, 3);
-    assert_string_equal(received(&client), "0\r\n\r\n");
-    assert_string_equal(received(&old), "");
+    char end[64];
+    (void)snprintf(end, sizeof end, "d\r\nretry: %ld\n\n\r\n0\r\n\r\n",
+                   retry_ms(received(&client)));
+    assert_string_equal(client.last, end);
+    (void)snprintf(end, sizeof end, "retry: %ld\n\n", retry_ms(received(&old)));
+    assert_string_equal(old.last, end);
     assert_true(client.ended && !client.failed && old.ended);
     receive_long(&slow);
     assert_true(slow.ended && slow.in.len > 200000);
-    assert_memory_equal(slow.in.data + slow.in.len - 9, "}\n\n\r\n0\r\n\r\n" + 1, 9);
+    const char *tail =
+        slow.in.data + slow.in.len - strlen("}\n\n\r\nd\r\nretry: 1234\n\n\r\n0\r\n\r\n");
+    assert_memory_equal(tail, "}\n\n\r\nd\r\nretry: ", 15);
     assert_int_equal(atomic_load(&site.server->n_streams), 0);
     client_close(&client);
     client_close(&old);
@@ -158,7 +179,76 @@ static void draining_ends_streams_with_their_last_chunk(void **state)
     assert_gone();
 }
 
+/* Draws for a crowd: all of them different would be chance, all of them near each other a herd. */
+static void assert_spread(const long *ms, size_t n)
+{
+    size_t quarters[4] = {0};
+    for (size_t i = 0; i < n; i++)
+        quarters[(ms[i] - RETRY_MIN_MS) * 4 / RETRY_SPREAD_MS]++;
+    for (int i = 0; i < 4; i++) /* 20 of 80 are expected; fewer than 3 happen once in 10^6 */
+        assert_in_range(quarters[i], 3, n / 2);
+}
+
+static void a_crowd_is_told_different_times_to_come_back(void **state)
+{
+    (void)state;
+    enum { CROWD = 80 };
+    struct client crowd[CROWD];
+    long begun[CROWD], ended[CROWD];
+    for (int i = 0; i < CROWD; i++) {
+        client_open(&crowd[i], &site, 0);
+        client_send(&crowd[i], GET("/stream"));
+        begun[i] = retry_ms(received(&crowd[i])); /* if the server is lost, this one counts */
+    }
+    atomic_store(&site.server->draining, true);
+    for (int i = 0; i < CROWD; i++) {
+        ended[i] = retry_ms(received(&crowd[i]));
+        assert_true(crowd[i].ended);
+        client_close(&crowd[i]);
+    }
+    assert_spread(begun, CROWD);
+    assert_spread(ended, CROWD);
+}
+
 /* ---- draining ---- */
+
+static void a_server_that_leaves_serves_everything_and_keeps_no_connection(void **state)
+{
+    (void)state;
+    struct client other, waiter;
+    client_open(&other, &site, 0);
+    client_open(&waiter, &site, 0);
+    open_stream(&client, "");
+    server_leave(site.server);
+    client_send(&other, GET("/now"));
+    assert_true(expect(&other, 200, "now").close);
+    client_close(&other);
+    client_open(&other, &site, 0);
+    open_stream(&other, "");
+    client_send(&waiter, GET("/wait/a"));
+    site.topic.seq++;
+    site_pass(&site, SECOND_US);
+    assert_non_null(strstr(received(&client), "event: change"));
+    assert_non_null(strstr(received(&other), "event: change"));
+    assert_open(&client);
+    assert_true(site_finish(&site, "a"));
+    assert_true(expect(&waiter, 200, "waited a").close);
+    client_close(&waiter);
+    client_close(&other);
+}
+
+/* A browser never repeats a stream that was refused. */
+static void while_draining_a_stream_ends_at_once_instead_of_being_refused(void **state)
+{
+    (void)state;
+    atomic_store(&site.server->draining, true);
+    client_send(&client, GET("/stream"));
+    struct reply r = expect(&client, 200, NULL);
+    assert_true(r.close);
+    (void)retry_ms(r.body.data);
+    receive(&client);
+    assert_true(client.ended && !client.failed);
+}
 
 static void while_draining_new_requests_are_refused_and_old_ones_answered(void **state)
 {
@@ -220,6 +310,9 @@ int main(void)
         SITE_TEST(a_reader_that_catches_up_misses_nothing),
         SITE_TEST(a_stream_ends_when_its_client_closes_or_half_closes),
         SITE_TEST(draining_ends_streams_with_their_last_chunk),
+        SITE_TEST(a_crowd_is_told_different_times_to_come_back),
+        SITE_TEST(a_server_that_leaves_serves_everything_and_keeps_no_connection),
+        SITE_TEST(while_draining_a_stream_ends_at_once_instead_of_being_refused),
         SITE_TEST(while_draining_new_requests_are_refused_and_old_ones_answered),
         SITE_TEST(draining_does_not_reset_a_client_that_pipelines),
     };

@@ -80,6 +80,11 @@ struct event *call_event_named(struct call *c, const char *text, size_t len, ste
     return NULL;
 }
 
+void call_note_stale(struct call *c)
+{
+    c->http.answer.stale = !engine_ready(call_engine(c), NULL, 0);
+}
+
 void call_seat_room(struct call *c, size_t n)
 {
     c->seats = c->seats_inline;

@@ -55,6 +55,10 @@ struct event *call_event(struct call *c, int64_t event, enum verdict missing, st
 /* The same for the event whose id is this text. */
 struct event *call_event_named(struct call *c, const char *text, size_t len, step_fn again);
 
+/* The answer comes from the view: says so in a header if the ledger does not answer, since the view
+ * then misses what other servers do, and holds that run out. */
+void call_note_stale(struct call *c);
+
 /* Makes room for n seats in c->seats and c->taken. */
 void call_seat_room(struct call *c, size_t n);
 

@@ -97,6 +97,7 @@ void events_get(struct request *r)
     struct event *e = path_event(call_of(r), events_get);
     if (!e)
         return;
+    call_note_stale(call_of(r));
     const struct event_terms *terms = event_terms_take(e);
     render_event(e->def, terms, e, 0, &r->out);
     event_terms_give(terms);

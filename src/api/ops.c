@@ -1,6 +1,7 @@
 /* For operators and their tools: GET /healthz, /readyz, /metrics and /openapi.yaml.  On HTTP
  * threads. */
 #include <stdio.h>
+#include <string.h>
 
 #include "api/routes.h"
 #include "base/hash.h"
@@ -14,21 +15,40 @@ void ops_health(struct request *r)
     answer_out(r, HTTP_OK, type_json);
 }
 
+/* Names what does not answer. */
+static void put_readiness(bool ledger_up, bool gate_up, struct buf *out)
+{
+    if (ledger_up && gate_up) {
+        buf_lit(out, "{\"status\":\"ready\"}");
+        return;
+    }
+    buf_lit(out, "{\"status\":\"degraded\",\"degraded\":[");
+    buf_str(out, ledger_up ? "" : "\"ledger\"");
+    buf_str(out, ledger_up || gate_up ? "" : ",");
+    buf_str(out, gate_up ? "" : "\"gate\"");
+    buf_lit(out, "]}");
+}
+
+/* With ?for=reads the question is whether maps and streams can be served, be they stale. */
 void ops_ready(struct request *r)
 {
     struct call *c = call_of(r);
+    struct engine *e = call_engine(c);
+    const char *purpose = request_query(r, "for");
+    if (purpose && strcmp(purpose, "reads") != 0) {
+        call_invalid(c, "for must be reads, if it is given");
+        return;
+    }
     if (server_leaving(r->server)) {
         call_refuse(c, VERDICT_DRAINING, "The server is about to stop.");
         return;
     }
-    if (!engine_ready(call_engine(c), NULL, 0)) {
+    bool ledger_up = engine_ready(e, NULL, 0);
+    if (!(purpose ? engine_ready_for_reads(e) : ledger_up)) {
         call_refuse(c, VERDICT_LEDGER_UNAVAILABLE, "The log has the reason.");
         return;
     }
-    if (engine_gate_up(call_engine(c)))
-        buf_lit(&r->out, "{\"status\":\"ready\"}");
-    else
-        buf_lit(&r->out, "{\"status\":\"degraded\",\"degraded\":[\"gate\"]}");
+    put_readiness(ledger_up, engine_gate_up(e), &r->out);
     answer_out(r, HTTP_OK, type_json);
 }
 

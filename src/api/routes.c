@@ -41,7 +41,7 @@ const struct route api_routes[] = {
     {"/v1/audit", GETS, GET(audit_list, ADMIN),
      QUERY("event", "seat", "hold", "after", "limit", "cursor"), .no_store = true},
     {"/healthz", GETS, GET(ops_health, PUBLIC), .while_draining = true},
-    {"/readyz", GETS, GET(ops_ready, PUBLIC), .while_draining = true},
+    {"/readyz", GETS, GET(ops_ready, PUBLIC), QUERY("for"), .while_draining = true},
     {"/openapi.yaml", GETS, GET(ops_openapi, PUBLIC)},
     {"/metrics", GETS, GET(ops_metrics, ADMIN), .while_draining = true},
     {.path = NULL},

@@ -35,6 +35,7 @@ static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
 static void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
 {
     struct answer *a = &r->answer;
+    call_note_stale(call_of(r));
     const struct buf *body = packed ? &s->packed : &s->text;
     etag_write(a->etag, s->seq);
     a->varies = true;
@@ -70,6 +71,7 @@ void seats_map(struct request *r)
     const char *known = request_header(r, "If-None-Match");
     etag_write(a->etag, seq);
     if (known && text_etag_listed(known, a->etag)) {
+        call_note_stale(c);
         a->varies = true;
         a->status = HTTP_NOT_MODIFIED;
         return;

@@ -11,8 +11,10 @@ void events_stream(struct request *r)
     if (!stream_read_place(r))
         return;
     struct event *e = call_event_named(call_of(r), r->segment.data, r->segment.len, events_stream);
-    if (e)
-        answer_stream(r, e);
+    if (!e)
+        return;
+    call_note_stale(call_of(r));
+    answer_stream(r, e);
 }
 
 /* ---- its changes ---- */

@@ -174,6 +174,17 @@ bool engine_turned(struct engine *e)
     return true;
 }
 
+bool engine_ready_for_reads(struct engine *e)
+{
+    struct loaded loaded = {0};
+    if (engine_ready(e, NULL, 0))
+        return true;
+    engine_list_loaded(e, &loaded);
+    bool any = loaded.events.n > 0;
+    vec_close(&loaded.events);
+    return any;
+}
+
 /* Sets the metrics that are known only when somebody asks. */
 static void collect(void *context)
 {

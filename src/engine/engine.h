@@ -71,6 +71,8 @@ struct event *engine_event(const struct engine *e, int64_t event);
 int64_t engine_now_ms(const struct engine *e);
 /* False while the ledger cannot be written; `why` (may be NULL) gets the reason. */
 bool engine_ready(struct engine *e, char *why, size_t why_size);
+/* False while nothing can be read: the ledger does not answer, and no event is loaded. */
+bool engine_ready_for_reads(struct engine *e);
 /* True if every worker has ended a turn since the last call that returned true: a worker that hangs
  * makes this false for good.  An idle worker takes several turns per second.  For one caller. */
 bool engine_turned(struct engine *e);

@@ -60,6 +60,7 @@ struct answer {
     char etag[24];         /* header ETag; empty: none */
     bool replayed;         /* header Idempotency-Replayed */
     bool retry;            /* header Retry-After */
+    bool stale;            /* header Holdfast-Stale: the server may have missed changes */
     bool close;            /* the connection ends with this answer */
     bool varies;           /* the body depends on Accept-Encoding */
     bool gzipped;          /* the body is compressed */

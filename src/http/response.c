@@ -126,6 +126,8 @@ static void put_rare(const struct request *r, struct buf *out)
         put(out, "WWW-Authenticate: ", a->challenge);
     if (a->replayed)
         buf_lit(out, "Idempotency-Replayed: true\r\n");
+    if (a->stale)
+        buf_lit(out, "Holdfast-Stale: true\r\n");
     if (a->retry)
         buf_lit(out, "Retry-After: 1\r\n");
 }

@@ -9,7 +9,8 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertAllDraw, startBackends, readiness, timed } from '../support/scale.mjs';
-import { newKey, sleep, until } from '../support/server.mjs';
+import { newKey, Server, sleep, until } from '../support/server.mjs';
+import { Stream } from '../support/stream.mjs';
 
 const UNKNOWN_AFTER_MS = 5000;
 const STOP_MS = 10_000; // docs/operations.md
@@ -40,8 +41,6 @@ describe('a ledger that is not there', () => {
       }
       await until('it is not ready', async () => (await readiness(server)).status === 503);
       assert.equal((await server.get('/healthz')).status, 200);
-      const reading = await server.get(`/v1/events/${event.id}/seats`);
-      assert.ok([200, 503].includes(reading.status), reading.text);
     }
     await backends.postgres.start();
     await Promise.all(site.servers.map((server) => recover(server)));
@@ -49,6 +48,50 @@ describe('a ledger that is not there', () => {
     await assertAllDraw(site.servers, event, map);
     await two.grant(event, 'S-A-2');
     assert.equal((await one.post(`/v1/holds/${kept.id}/confirm`, { fence: kept.fence })).status, 201);
+    await site.done();
+  });
+
+  it('PostgreSQL down: events and maps are served from memory and marked as stale, streams stay open and go on after', async () => {
+    const site = await backends.pair({ n: 1 });
+    const { one, event } = site;
+    const idle = new Server({ ledger: site.ledger, gate: site.gate }); // has never been asked for an event
+    site.servers.push(idle);
+    await idle.launch();
+    const reads = async (server) => server.get('/readyz?for=reads');
+    assert.deepEqual(assertOk(await reads(idle)), { status: 'ready' });
+    await one.grant(event, 'S-A-1');
+    const map = await one.map(event);
+    const [early, ...targets] = [`/v1/events/${event.id}/stream`, `/v1/events/${event.id}/seats`, `/v1/events/${event.id}`];
+    const before = await Promise.all(targets.map((target) => one.get(target)));
+    for (const answer of before) assert.equal(answer.headers['holdfast-stale'], undefined);
+    const stream = await Stream.open(one, event, { path: early });
+
+    await backends.postgres.stop();
+    await Promise.all(site.servers.map((server) => until('it is not ready', async () => (await readiness(server)).status === 503)));
+    assert.deepEqual(assertOk(await reads(one)), { status: 'degraded', degraded: ['ledger'] });
+    assertProblem(await reads(idle), 503, 'ledger_unavailable');
+    for (const [i, target] of targets.entries()) {
+      const answer = await one.get(target);
+      assert.equal(answer.status, 200, answer.text);
+      assert.equal(answer.text, before[i].text);
+      assert.equal(answer.headers['holdfast-stale'], 'true', target);
+    }
+    const same = await one.get(targets[0], { 'If-None-Match': before[0].headers.etag });
+    assert.deepEqual([same.status, same.headers['holdfast-stale']], [304, 'true']);
+    const late = await Stream.open(one, event);
+    assert.deepEqual([late.status, late.headers['holdfast-stale']], [200, 'true']);
+    assertProblem(await idle.get(targets[0]), 503, 'ledger_unavailable');
+
+    await backends.postgres.start();
+    await Promise.all(site.servers.map((server) => recover(server)));
+    assert.equal((await one.get(targets[0])).headers['holdfast-stale'], undefined);
+    assert.deepEqual(assertOk(await reads(idle)), { status: 'ready' });
+    await assertAllDraw([one, idle], event, map);
+    await one.grant(event, 'S-A-2');
+    for (const each of [stream, late]) {
+      assert.ok(await each.find(({ data }) => data.changes?.some(([seat]) => seat === 'S-A-2')), 'the stream goes on');
+      each.close();
+    }
     await site.done();
   });
 

@@ -390,6 +390,8 @@ describe('the server does what the document says', () => {
   it('answers its operators', async () => {
     await drive('getHealth', 200, { as: 'nobody' });
     await drive('getReadiness', 200, { as: 'nobody' });
+    await drive('getReadiness', 200, { parameters: { for: 'reads' }, as: 'nobody' });
+    await drive('getReadiness', 400, { parameters: { for: 'fun' }, as: 'nobody' });
     await drive('getMetrics', 200);
   });
 

@@ -19,7 +19,7 @@ export const PATH = new URL('../../docs/openapi.yaml', import.meta.url);
 export const METHODS = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
 
 // Headers with a meaning: the document must mention them for every answer that has one.
-const TELLING = ['etag', 'location', 'retry-after', 'www-authenticate', 'idempotency-replayed'];
+const TELLING = ['etag', 'location', 'retry-after', 'www-authenticate', 'idempotency-replayed', 'holdfast-stale'];
 
 const isObject = (value) => typeof value === 'object' && value !== null;
 

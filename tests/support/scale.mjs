@@ -14,7 +14,7 @@ import { assertVerified, checkLedger } from './ledger.mjs';
 import { startPostgres } from './postgres.mjs';
 import { startProxy } from './proxy.mjs';
 import { startRedis } from './redis.mjs';
-import { reap, Server, sleep, until } from './server.mjs';
+import { freePort, reap, Server, sleep, until } from './server.mjs';
 
 export const RECONCILE = ['--reconcile-every', '1s'];
 const SECTIONS = [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 50 }];
@@ -58,9 +58,9 @@ class Backends {
 
 class Site {
   // Options: n servers (2), of which the first `through` (1) use the proxies; args for all servers; argsOne,
-  // wrapOne and envOne for those that use the proxies.
-  constructor(backends, gateNumber, { n = 2, through = 1, args = [], argsOne = [], wrapOne, envOne = {} }) {
-    Object.assign(this, { n, through, args, argsOne, wrapOne, envOne, gateNumber });
+  // wrapOne and envOne for those that use the proxies; fixedPorts, which servers keep when they are restarted.
+  constructor(backends, gateNumber, { n = 2, through = 1, args = [], argsOne = [], wrapOne, envOne = {}, fixedPorts = false }) {
+    Object.assign(this, { n, through, args, argsOne, wrapOne, envOne, fixedPorts, gateNumber });
     this.postgres = backends.postgres;
     this.redis = backends.redis;
   }
@@ -76,9 +76,11 @@ class Site {
       ledger: this.ledger.replace(`:${postgres.port}/`, `:${this.ledgerLink.port}/`),
       gate: this.gate.replace(`:${redis.port}/`, `:${this.gateLink.port}/`),
     };
-    this.servers = Array.from({ length: this.n }, (_, i) => new Server(i < this.through
-      ? { ...links, args: [...this.args, ...this.argsOne], wrap: this.wrapOne, env: this.envOne }
-      : { ledger: this.ledger, gate: this.gate, args: this.args }));
+    const listens = [];
+    for (let i = 0; i < this.n; i++) listens.push(this.fixedPorts ? ['--listen', `127.0.0.1:${await freePort()}`] : []);
+    this.servers = listens.map((listen, i) => new Server(i < this.through
+      ? { ...links, args: [...listen, ...this.args, ...this.argsOne], wrap: this.wrapOne, env: this.envOne }
+      : { ledger: this.ledger, gate: this.gate, args: [...listen, ...this.args] }));
     for (const server of this.servers) await server.launch();
     [this.one, this.two] = this.servers;
     this.event = await this.servers.at(-1).createEvent({ sections: SECTIONS, areas: [{ name: 'Floor', price: 500, capacity: 20 }] });
@@ -134,6 +136,10 @@ export async function readiness(server) {
   const { status, text, json } = await server.get('/readyz');
   return { status, degraded: JSON.stringify(json?.degraded ?? ''), text };
 }
+
+// Waits until /readyz of every server has this status.
+export const becomes = (servers, status) => Promise.all(servers.map((server) => until(`/readyz is ${status}`,
+  async () => (await readiness(server)).status === status, 10_000)));
 
 export const isDegraded = async (server) => /gate/.test((await readiness(server)).degraded);
 

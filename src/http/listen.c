@@ -3,8 +3,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +105,20 @@ bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err
     }
     *ret_fd = fd;
     return true;
+}
+
+void listen_ignore_new(int fd)
+{
+    static const struct sock_filter drop_syn[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, offsetof(struct tcphdr, th_flags)),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, TH_SYN, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    const struct sock_fprog program = {.len = sizeof drop_syn / sizeof *drop_syn,
+                                       .filter = (struct sock_filter *)(uintptr_t)drop_syn};
+    /* Where this is not possible, connections may be lost when the socket is closed. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
 }
 
 void listen_text(int fd, char out[LISTEN_TEXT_SIZE])

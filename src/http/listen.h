@@ -1,4 +1,4 @@
-/* ADDR:PORT to a listening socket.  Called by main, before any thread starts. */
+/* ADDR:PORT to a listening socket.  Called by main, before any thread starts, and when it stops. */
 #ifndef HF_HTTP_LISTEN_H
 #define HF_HTTP_LISTEN_H
 
@@ -22,6 +22,9 @@ bool listen_is_loopback(const struct listen_address *a);
 unsigned listen_port(const struct listen_address *a);
 /* Opens a non-blocking listening socket. */
 HF_MUST_USE bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err);
+/* From now on the kernel ignores new attempts to connect; those that have begun can be completed,
+ * and accepted.  A client that is ignored tries again after a second. */
+void listen_ignore_new(int fd);
 /* Writes where the socket really listens, as in a URL. */
 void listen_text(int fd, char out[LISTEN_TEXT_SIZE]);
 

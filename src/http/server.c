@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/wait.h"
+#include "http/listen.h"
 #include "http/response.h"
 #include "http/route.h"
 #include "http/server_internal.h"
@@ -20,6 +21,7 @@
 #define IDLE_POLL_US 5000
 #define CLIENT_WAIT_MS 1000 /* for clients to take the last of their answers and streams */
 #define STOP_WAIT_MS 1000
+#define HANDSHAKES_MS 10     /* for connections that are being made */
 #define LAST_REQUESTS_MS 100 /* for requests of connections that were accepted last */
 
 bool server_draining(const struct server *s)
@@ -252,9 +254,14 @@ static bool wait_idle(struct server *s, int wait_ms)
 void server_leave(struct server *s) { atomic_store(&s->leaving, true); }
 
 /* A proxy that does not ask whether the server is ready sends requests up to this moment, each on a
- * new connection. */
+ * new connection.  Closing a listening socket resets connections that are complete for the client,
+ * so there must be none. */
 static void stop_listening(struct server *s)
 {
+    for (int i = 0; i < LISTENERS_MAX; i++)
+        if (s->listeners[i].fd >= 0)
+            listen_ignore_new(s->listeners[i].fd);
+    wait_sleep_us(HANDSHAKES_MS * 1000);
     atomic_store(&s->closing, true);
     wake_all(s);
     wait_sleep_us(LAST_REQUESTS_MS * 1000);

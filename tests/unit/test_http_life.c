@@ -3,8 +3,11 @@
 #include "support/fixtures.h"
 
 #include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/wait.h"
+#include "http/listen.h"
 #include "support/site_claims.h"
 
 /* ---- clients that leave ---- */
@@ -349,6 +352,83 @@ static void a_server_may_end_with_connections_in_every_state(void **state)
     client_open(&client, &site, 0);
 }
 
+/* ---- the end of listening ---- */
+
+static int listen_somewhere(struct sockaddr_in *ret_where)
+{
+    struct listen_address any;
+    struct hf_err err = {0};
+    socklen_t len = sizeof *ret_where;
+    int fd = -1;
+    assert_true(listen_parse("127.0.0.1:0", &any, &err) && listen_open(&any, &fd, &err));
+    assert_int_equal(getsockname(fd, (struct sockaddr *)ret_where, &len), 0);
+    return fd;
+}
+
+/* A connection, or one that is being made if nobody answers. */
+static int connect_to(const struct sockaddr_in *where)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    (void)!connect(fd, (const struct sockaddr *)where, sizeof *where);
+    return fd;
+}
+
+static bool is_connected(int fd)
+{
+    struct pollfd file = {.fd = fd, .events = POLLOUT};
+    return wait_files(&file, 1, 50000) == 1 && file.revents == POLLOUT;
+}
+
+static void connections_that_wait_are_accepted_before_the_socket_is_closed(void **state)
+{
+    (void)state;
+    enum { MANY = 150 }; /* more than a turn accepts */
+    int fds[MANY] = {0};
+    char text[1024];
+    struct sockaddr_in where;
+    site.server->listeners[0].fd = listen_somewhere(&where);
+    atomic_store(&site.server->listening, true);
+    assert_true(loop_listen(site.loop));
+    for (int i = 0; i < MANY; i++) {
+        fds[i] = connect_to(&where);
+        assert_true(is_connected(fds[i]));
+        assert_int_equal(write(fds[i], GET("/now"), strlen(GET("/now"))), strlen(GET("/now")));
+    }
+    atomic_store(&site.server->closing, true);
+    site_turn(&site, 10);
+    assert_false(atomic_load(&site.server->listening));
+    for (int i = 0; i < MANY; i++) {
+        assert_true(read(fds[i], text, sizeof text) > 0);
+        assert_memory_equal(text, "HTTP/1.1 200 OK", 15);
+        close(fds[i]);
+    }
+    int late = connect_to(&where);
+    assert_false(is_connected(late));
+    close(late);
+}
+
+static void a_socket_that_ignores_attempts_completes_those_that_have_begun(void **state)
+{
+    (void)state;
+    struct sockaddr_in where;
+    char text[8];
+    int fd = listen_somewhere(&where), early = connect_to(&where);
+    assert_true(is_connected(early));
+    listen_ignore_new(fd);
+    int late = connect_to(&where);
+    assert_false(is_connected(late));
+    int accepted = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+    assert_true(accepted >= 0);
+    assert_int_equal(accept4(fd, NULL, NULL, SOCK_CLOEXEC), -1);
+    close(fd);
+    assert_int_equal(write(early, "hello", 5), 5);
+    assert_int_equal(read(accepted, text, sizeof text), 5);
+    close(early);
+    close(late);
+    close(accepted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +448,8 @@ int main(void)
         SITE_TEST(a_refused_client_that_sends_more_and_half_closes_reads_the_refusal),
         SITE_TEST(all_deadlines_hold_after_the_clock_jumped),
         SITE_TEST(a_server_may_end_with_connections_in_every_state),
+        SITE_TEST(connections_that_wait_are_accepted_before_the_socket_is_closed),
+        SITE_TEST(a_socket_that_ignores_attempts_completes_those_that_have_begun),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,6 +111,36 @@ describe('a shop\'s day', () => {
     assert.match(audit, /^\d+ +\S+ +block +seat +S-B-10 /m);
   });
 
+  it('has changes of mind: other terms, other seats, house seats, and sales that are undone', async () => {
+    const event = await createEvent();
+    const set = await okJson('event', 'set', event.id, '--name', 'Gala II', '--venue', 'Hall', '--price', 'S=1500', '--starts-at', '2030-01-01T19:00:00Z',
+      '--max-per-owner', '5', '--metadata', '{"a":"b"}');
+    assert.deepEqual([set.name, set.venue, set.max_per_owner, set.starts_at, set.metadata], ['Gala II', 'Hall', 5, '2030-01-01T19:00:00.000Z', { a: 'b' }]);
+    const unset = await okJson('event', 'set', event.id, '--venue', 'none', '--max-per-owner', 'none', '--metadata', 'none');
+    assert.deepEqual([unset.venue, unset.max_per_owner, unset.metadata], [null, null, null]);
+    const hold = await okJson('hold', 'create', event.id, 'S-A-1', 'S-A-2', '--owner', 'ann');
+    assert.equal(hold.amount, 3000);
+    const changed = await okJson('hold', 'change', hold.id, '--fence', `${hold.fence}`, '--add', 'S-A-3', '--remove', 'S-A-1', '--add-area', 'Floor=1');
+    assert.deepEqual([changed.id, changed.seats, changed.areas], [hold.id, ['S-A-2', 'S-A-3'], { Floor: 1 }]);
+    assert.ok(changed.fence > hold.fence);
+    await refused(1, /409 stale_fence/, ['hold', 'change', hold.id, '--fence', `${hold.fence}`, '--add', 'S-A-4']);
+    const resumed = await okJson('hold', 'create', event.id, 'S-A-2', 'S-A-3', '--area', 'Floor=1', '--owner', 'ann', '--resume');
+    assert.equal(resumed.id, hold.id);
+    assert.match(await ok('hold', 'list', event.id, '--owner', 'ann'), new RegExp(`^${hold.id} +active`, 'm'));
+
+    await ok('event', 'block', event.id, 'S-B-1', 'S-B-2', '--area', 'Floor=10', '--channel', 'house');
+    await refused(1, /409 seat_taken/, ['hold', 'create', event.id, 'S-B-1']);
+    const house = await okJson('hold', 'create', event.id, 'S-B-1', '--channel', 'house');
+    const booking = await okJson('hold', 'confirm', house.id, '--fence', `${house.fence}`, '--reference', 'house 1');
+    const found = (await ok('booking', 'list', '--event', event.id, '--reference', 'house 1')).trim().split('\n');
+    assert.equal(found.length, 2);
+    assert.match(found[1], / confirmed .* S-B-1 .* house 1 /);
+    assert.equal((await okJson('booking', 'cancel', booking.id, '--reason', 'rain')).status, 'cancelled');
+    assert.equal(await ok('booking', 'list', '--event', event.id, '--status', 'confirmed'), '');
+    assert.equal((await okJson('event', 'archive', event.id)).status, 'archived');
+    assert.ok(!(await ok('event', 'list')).includes(event.id));
+  });
+
   it('is shown as aligned text, without what a terminal would obey', async () => {
     const event = await okJson('event', 'create', '--name', 'A\u001b[2Jrtä\u009b', '--currency', 'eur', '--area', 'Floor:5:1');
     const list = (await ok('event', 'list')).split('\n');
@@ -118,7 +148,8 @@ describe('a shop\'s day', () => {
     assert.ok(line.endsWith('A?[2Jrtä?'), line);
     assert.equal(line.indexOf('A?'), list[0].indexOf('name'));
     const shown = await ok('event', 'show', event.id);
-    assert.match(shown, /^status {8}open$/m);
+    const at = (name) => new RegExp(`^${name} +`, 'm').exec(shown)[0].length;
+    for (const name of ['id', 'status', 'currency']) assert.equal(at(name), at('hold_max_ms'), name);
     assert.ok(!shown.includes('\u001b'));
   });
 
@@ -333,6 +364,8 @@ describe('event watch', () => {
     assert.ok(front.seen[1].last, 'it says where it was');
     assert.deepEqual(lines(watch).map((line) => line.replace(/^\d+ +/, '')).sort(),
       ['Floor  47 available', 'S-A-1  available', 'S-A-1  held', 'S-A-2  held']);
+    await ok('event', 'close', event.id);
+    await until('the end of the sale', () => /^event .*status=closed/m.test(watch.stdout));
     watch.child.kill('SIGINT');
     assert.equal((await watch.result).signal, 'SIGINT');
     front.close();

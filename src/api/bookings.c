@@ -112,7 +112,7 @@ static void bookings_listed(struct request *r)
 static bool read_status(const char *text, enum booking_status *ret)
 {
     for (enum booking_status status = BOOKING_PENDING; status <= BOOKING_CANCELLED; status++)
-        if (strcmp(text, booking_status_text(status)) == 0) {
+        if (strcmp(text, status_text(AUDIT_BOOKING, status)) == 0) {
             *ret = status;
             return true;
         }

@@ -168,7 +168,7 @@ static void holds_listed(struct request *r)
 static bool read_status(const char *text, enum hold_status *ret)
 {
     for (enum hold_status status = HOLD_ACTIVE; status <= HOLD_CONFIRMED; status++)
-        if (strcmp(text, hold_status_text(status)) == 0) {
+        if (strcmp(text, status_text(AUDIT_HOLD, status)) == 0) {
             *ret = status;
             return true;
         }

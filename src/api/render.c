@@ -69,42 +69,6 @@ void render_seats(const struct event *e, const uint32_t *seats, uint32_t n, stru
     buf_char(out, ']');
 }
 
-const char *hold_status_text(enum hold_status status)
-{
-    switch (status) {
-    case HOLD_ACTIVE:
-        return "active";
-    case HOLD_EXPIRED:
-        return "expired";
-    case HOLD_RELEASED:
-        return "released";
-    case HOLD_CONFIRMED:
-        return "confirmed";
-    case HOLD_NONE:
-        break;
-    }
-    hf_check(!"a hold without a status");
-    return NULL;
-}
-
-const char *booking_status_text(enum booking_status status)
-{
-    switch (status) {
-    case BOOKING_PENDING:
-        return "pending";
-    case BOOKING_CONFIRMED:
-        return "confirmed";
-    case BOOKING_FAILED:
-        return "failed";
-    case BOOKING_CANCELLED:
-        return "cancelled";
-    case BOOKING_NONE:
-        break;
-    }
-    hf_check(!"a booking without a status");
-    return NULL;
-}
-
 static void put_area_claims(const struct event *e, const struct area_claim *areas, uint32_t n,
                             struct buf *out)
 {
@@ -157,7 +121,7 @@ void render_hold(const struct event *e, const struct hold_row *h, int64_t now, b
     buf_lit(out, ",\"event\":\"");
     buf_str(out, event_id_text(e));
     buf_lit(out, "\",\"status\":\"");
-    buf_str(out, hold_status_text(h->status));
+    buf_str(out, status_text(AUDIT_HOLD, h->status));
     buf_lit(out, "\",\"owner\":");
     put_text_or_null(out, h->owner, h->owner_len);
     buf_lit(out, ",\"fence\":");
@@ -186,7 +150,7 @@ void render_booking(const struct event *e, const struct booking_row *b, struct b
     buf_lit(out, "{\"object\":\"booking\",\"id\":");
     put_id(out, "bkg_", &b->id);
     buf_lit(out, ",\"status\":\"");
-    buf_str(out, booking_status_text(b->status));
+    buf_str(out, status_text(AUDIT_BOOKING, b->status));
     buf_lit(out, "\",\"hold\":");
     put_id(out, "hold_", &hold);
     buf_lit(out, ",\"event\":\"");
@@ -278,14 +242,6 @@ static void put_counts(const struct event_counts *counts, struct buf *out)
     buf_int(out, counts->blocked);
 }
 
-const char *event_status_text(enum event_status status)
-{
-    return status == EVENT_OPEN       ? "open"
-           : status == EVENT_CLOSED   ? "closed"
-           : status == EVENT_ARCHIVED ? "archived"
-                                      : NULL;
-}
-
 void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out)
 {
     buf_char(out, '{');
@@ -336,7 +292,7 @@ static void put_fields(const struct event_def *def, const struct event_terms *te
     buf_lit(out, ",\"name\":");
     buf_json(out, terms->name, strlen(terms->name));
     buf_lit(out, ",\"status\":\"");
-    buf_str(out, event_status_text((enum event_status)status));
+    buf_str(out, status_text(AUDIT_EVENT, status));
     buf_lit(out, "\",\"currency\":\"");
     buf_str(out, def->currency);
     buf_char(out, '"');

@@ -18,7 +18,6 @@ void render_hold(const struct event *e, const struct hold_row *h, int64_t now, b
 void render_booking(const struct event *e, const struct booking_row *b, struct buf *out);
 /* `{"Stalls":6500,"Floor":3000}`: what seats of each section and places of each area cost. */
 void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out);
-const char *event_status_text(enum event_status status); /* NULL: there is no such status */
 /* A row of the log; `masked`: without the secrets of its ids. */
 void render_audit(const struct event *e, const struct audit_entry *entry, bool masked,
                   struct buf *out);
@@ -30,8 +29,6 @@ void render_id(const char *prefix, const struct id *id, bool masked, struct buf 
 void render_seat(const struct event *e, uint32_t index, struct buf *out);
 /* `["Stalls-A-1",...]` */
 void render_seats(const struct event *e, const uint32_t *seats, uint32_t n, struct buf *out);
-const char *hold_status_text(enum hold_status status);
-const char *booking_status_text(enum booking_status status);
 /* The letter of a seat's status in maps and streams: `.`, `h`, `b` or `x`. */
 char seat_letter(enum seat_status status);
 

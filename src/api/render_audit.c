@@ -3,7 +3,6 @@
 
 #include "api/render.h"
 
-static const char *const seat_texts[] = {"available", "held", "booked", "blocked"};
 static const char *const object_texts[] = {
     [AUDIT_EVENT] = "event", [AUDIT_SEAT] = "seat",       [AUDIT_AREA] = "area",
     [AUDIT_HOLD] = "hold",   [AUDIT_BOOKING] = "booking", [AUDIT_PAYMENT] = "payment"};
@@ -21,28 +20,6 @@ static const char *text_of(const char *const *texts, size_t n, int i)
     return i >= 0 && (size_t)i < n ? texts[i] : NULL;
 }
 #define TEXT_OF(texts, i) text_of(texts, sizeof(texts) / sizeof *(texts), (int)(i))
-
-static const char *status_text(enum audit_object object, int status)
-{
-    switch (object) {
-    case AUDIT_EVENT:
-        return event_status_text((enum event_status)status);
-    case AUDIT_SEAT:
-    case AUDIT_AREA:
-        return TEXT_OF(seat_texts, status);
-    case AUDIT_HOLD:
-        return status > HOLD_NONE && status <= HOLD_CONFIRMED
-                   ? hold_status_text((enum hold_status)status)
-                   : NULL;
-    case AUDIT_BOOKING:
-        return status > BOOKING_NONE && status <= BOOKING_CANCELLED
-                   ? booking_status_text((enum booking_status)status)
-                   : NULL;
-    case AUDIT_PAYMENT:
-        break;
-    }
-    return NULL;
-}
 
 static void put_text(struct buf *out, const char *name, const char *text)
 {
@@ -139,7 +116,7 @@ void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *pa
     event_terms_give(terms);
     buf_lit(out, ",\"at\":");
     buf_json_time(out, past->at);
-    put_text(out, "status", seat_texts[past->status]);
+    put_text(out, "status", status_text(AUDIT_SEAT, (int)past->status));
     put_named_id(out, "hold", "hold_", past->hold, no_secret, true);
     put_number(out, "fence", past->fence);
     put_until(out, past->until);

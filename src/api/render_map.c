@@ -63,7 +63,7 @@ void api_render_map(const struct event *e, const struct seat_map *map, struct bu
     buf_lit(out, "\",\"seq\":");
     buf_int(out, map->seq);
     buf_lit(out, ",\"status\":\"");
-    buf_str(out, event_status_text(map->status));
+    buf_str(out, status_text(AUDIT_EVENT, map->status));
     buf_lit(out, "\",\"currency\":\"");
     buf_str(out, e->def->currency);
     buf_lit(out, "\",\"prices\":");

@@ -71,7 +71,7 @@ static void put_event(struct event *e, int64_t at_seq, bool is_last, struct buf 
         buf_int(out, at_seq);
     }
     buf_lit(out, ",\"status\":\"");
-    buf_str(out, event_status_text((enum event_status)status));
+    buf_str(out, status_text(AUDIT_EVENT, status));
     buf_lit(out, "\",\"prices\":");
     render_prices(e->def, terms, out);
     buf_lit(out, "}\n\n");

@@ -17,6 +17,7 @@
 #include "base/buf.h"
 #include "base/wait.h"
 #include "cli/verify_gate.h"
+#include "cli/verify_names.h"
 #include "ledger/verify.h"
 
 #define RECHECK_AFTER_S 2
@@ -87,7 +88,10 @@ static enum hf_status verify(const char *url, const char *gate, struct verify_re
     if (status != HF_OK || !report->violations)
         return status;
     wait_sleep_us(RECHECK_AFTER_S * INT64_C(1000000));
-    return make_report(url, gate, report, err);
+    status = make_report(url, gate, report, err);
+    if (status == HF_OK)
+        verify_names(url, &clock_system, report);
+    return status;
 }
 
 int cli_verify(int argc, char **argv)

@@ -213,8 +213,8 @@ static void claim_seats(struct verifier *v, struct hold_state *h)
             verify_count(e, VERIFY_ONE_OWNER);
             if (s->claim)
                 verify_violation(e->report, VERIFY_ONE_OWNER,
-                                 "event %lld, seat %u: listed by holds %lld and %lld", (ll)e->event,
-                                 index, (ll)s->claim, (ll)h->key);
+                                 "event %lld, seat %u: listed by hold %lld and hold %lld",
+                                 (ll)e->event, index, (ll)s->claim, (ll)h->key);
             else
                 s->claim = h->key;
         }

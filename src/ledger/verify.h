@@ -45,13 +45,14 @@ enum verify_id {
 };
 
 #define VERIFY_EXAMPLES 5
-#define VERIFY_EXAMPLE_SIZE 160
+#define VERIFY_EXAMPLE_SIZE 400
 
 struct verify_check {
     const char *invariant, *what, *unit;
     int64_t rows; /* checked */
     int64_t violations;
-    char examples[VERIFY_EXAMPLES][VERIFY_EXAMPLE_SIZE]; /* the first violations, in words */
+    /* The first violations, in words, with the ledger's own numbers; see cli/verify_names.h. */
+    char examples[VERIFY_EXAMPLES][VERIFY_EXAMPLE_SIZE];
 };
 
 struct verify_report {

@@ -9,6 +9,13 @@
 
 typedef long long ll;
 
+/* A word for a status, also of a damaged row. */
+static const char *word(enum audit_object object, int status)
+{
+    const char *text = status_text(object, status);
+    return text ? text : status ? "of no known status" : "none";
+}
+
 void verify_violation(struct verify_report *report, enum verify_id id, const char *fmt, ...)
 {
     struct verify_check *check = &report->checks[id];
@@ -59,8 +66,9 @@ static void check_chain(struct event_state *e, const struct audit_row *row, cons
 {
     if (row->from != was)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
-                         "event %lld, seq %lld: %s %lld goes from %d to %d but was %d",
-                         (ll)e->event, (ll)row->seq, object, (ll)item, row->from, row->to, was);
+                         "event %lld, seq %lld: %s %lld goes from %s to %s but was %s",
+                         (ll)e->event, (ll)row->seq, object, (ll)item, word(row->object, row->from),
+                         word(row->object, row->to), word(row->object, was));
 }
 
 /* A grant gives a new fence: to a new hold, to one that is rescued, or to one that was restored. */
@@ -178,10 +186,11 @@ static void fold_area(struct event_state *e, const struct audit_row *row)
     a->log_booked += n * (row->to == SEAT_BOOKED) - n * (row->from == SEAT_BOOKED);
     if (n <= 0 || a->log_held < 0 || a->log_booked < 0)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
-                         "event %lld, seq %lld: %lld places of area %lld go from %d to %d, which "
+                         "event %lld, seq %lld: %lld places of area %lld go from %s to %s, which "
                          "leaves %lld held and %lld booked",
-                         (ll)e->event, (ll)row->seq, (ll)n, (ll)row->item, row->from, row->to,
-                         (ll)a->log_held, (ll)a->log_booked);
+                         (ll)e->event, (ll)row->seq, (ll)n, (ll)row->item,
+                         word(AUDIT_AREA, row->from), word(AUDIT_AREA, row->to), (ll)a->log_held,
+                         (ll)a->log_booked);
     if (!h)
         return;
     uint64_t digest = place_digest(AUDIT_AREA, row->item, n);
@@ -257,8 +266,9 @@ void verify_fold_end(struct event_state *e)
         return; /* the catalogue of events */
     verify_count(e, VERIFY_FOLD_EVENTS);
     if (e->log_status != e->status)
-        verify_violation(e->report, VERIFY_FOLD_EVENTS, "event %lld: status %d, by the log %d",
-                         (ll)e->event, e->status, e->log_status);
+        verify_violation(e->report, VERIFY_FOLD_EVENTS, "event %lld: it is %s, by the log %s",
+                         (ll)e->event, word(AUDIT_EVENT, e->status),
+                         word(AUDIT_EVENT, e->log_status));
 }
 
 /* ---- the areas ---- */
@@ -338,9 +348,10 @@ static void check_owner(struct event_state *e, uint32_t index, int status, int64
                          (ll)hold);
     } else if (h->status != wanted) {
         verify_violation(e->report, VERIFY_SEAT_OWNER,
-                         "event %lld, seat %u: in status %d by hold %lld of status %d",
-                         (ll)e->event, index, status, (ll)hold, h->status);
-        report_hold(e, h, "of status %d, has seat %u in status %d", h->status, index, status);
+                         "event %lld, seat %u: %s by hold %lld, which is %s", (ll)e->event, index,
+                         word(AUDIT_SEAT, status), (ll)hold, word(AUDIT_HOLD, h->status));
+        report_hold(e, h, "it is %s and has seat %u, which is %s", word(AUDIT_HOLD, h->status),
+                    index, word(AUDIT_SEAT, status));
     } else if (s->claim != hold) {
         verify_violation(e->report, VERIFY_SEAT_OWNER,
                          "event %lld, seat %u: hold %lld does not list it", (ll)e->event, index,
@@ -358,8 +369,8 @@ static void check_sale(struct event_state *e, uint32_t index, int status, int64_
     verify_count(e, VERIFY_SALES);
     if (!s->sold || !booked || s->sold != hold)
         verify_violation(e->report, VERIFY_SALES,
-                         "event %lld, seat %u: in status %d by hold %lld, sold by booking %lld",
-                         (ll)e->event, index, status, (ll)hold, (ll)s->sold);
+                         "event %lld, seat %u: %s by hold %lld, sold by booking %lld", (ll)e->event,
+                         index, word(AUDIT_SEAT, status), (ll)hold, (ll)s->sold);
     else if (!h || h->booking != BOOKING_CONFIRMED)
         verify_violation(e->report, VERIFY_SALES,
                          "event %lld, seat %u: sold by booking %lld, which is not confirmed",
@@ -375,8 +386,8 @@ static void check_claim(struct event_state *e, uint32_t index, int status, int64
         return;
     int wanted = h->status == HOLD_ACTIVE ? SEAT_HELD : SEAT_BOOKED;
     if (status != wanted || hold != claim)
-        report_hold(e, h, "of status %d, but its seat %u has status %d by hold %lld", h->status,
-                    index, status, (ll)hold);
+        report_hold(e, h, "it is %s, but its seat %u is %s by hold %lld",
+                    word(AUDIT_HOLD, h->status), index, word(AUDIT_SEAT, status), (ll)hold);
 }
 
 void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence)
@@ -399,10 +410,10 @@ void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, i
     if (status != s->status || hold != s->hold || fence != s->fence ||
         (status != SEAT_BOOKED && status != SEAT_BLOCKED))
         verify_violation(e->report, VERIFY_FOLD_SEATS,
-                         "event %lld, seat %u: a row of status %d, hold %lld, fence %lld; "
-                         "by the log %d, %lld, %lld",
-                         (ll)e->event, index, status, (ll)hold, (ll)fence, s->status, (ll)s->hold,
-                         (ll)s->fence);
+                         "event %lld, seat %u: its row says %s by hold %lld, fence %lld; "
+                         "the log says %s by hold %lld, fence %lld",
+                         (ll)e->event, index, word(AUDIT_SEAT, status), (ll)hold, (ll)fence,
+                         word(AUDIT_SEAT, s->status), (ll)s->hold, (ll)s->fence);
     if (status == SEAT_HELD || status == SEAT_BOOKED)
         check_owner(e, index, status, hold);
     check_sale(e, index, status, hold);
@@ -421,9 +432,10 @@ static void check_no_row(struct event_state *e, uint32_t index)
     verify_count(e, VERIFY_FOLD_SEATS);
     if (s->status != status || s->hold != hold)
         verify_violation(e->report, VERIFY_FOLD_SEATS,
-                         "event %lld, seat %u: it has no row, and is in status %d by hold %lld; by "
-                         "the log %d, %lld",
-                         (ll)e->event, index, status, (ll)hold, s->status, (ll)s->hold);
+                         "event %lld, seat %u: it has no row, and is %s by hold %lld; "
+                         "the log says %s by hold %lld",
+                         (ll)e->event, index, word(AUDIT_SEAT, status), (ll)hold,
+                         word(AUDIT_SEAT, s->status), (ll)s->hold);
     if (s->status == SEAT_HELD)
         check_owner(e, index, SEAT_HELD, s->hold);
     check_sale(e, index, status, hold);
@@ -448,13 +460,15 @@ static void check_booking(struct event_state *e, struct hold_state *h)
         verify_count(e, VERIFY_FOLD_BOOKINGS);
     if (h->booking != h->log_booking || h->booking_fence != h->log_booking_fence)
         verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
-                         "booking %lld: status %d, fence %lld; by the log %d, %lld", (ll)h->key,
-                         h->booking, (ll)h->booking_fence, h->log_booking,
-                         (ll)h->log_booking_fence);
+                         "booking %lld: it is %s, fence %lld; the log says %s, fence %lld",
+                         (ll)h->key, word(AUDIT_BOOKING, h->booking), (ll)h->booking_fence,
+                         word(AUDIT_BOOKING, h->log_booking), (ll)h->log_booking_fence);
     if (h->status == HOLD_CONFIRMED && !sold)
-        report_hold(e, h, "confirmed, but its booking has status %d", h->booking);
+        report_hold(e, h, "it is confirmed, but its booking is %s",
+                    word(AUDIT_BOOKING, h->booking));
     if (h->status != HOLD_CONFIRMED && sold)
-        report_hold(e, h, "of status %d, but its booking has status %d", h->status, h->booking);
+        report_hold(e, h, "it is %s, but its booking is %s", word(AUDIT_HOLD, h->status),
+                    word(AUDIT_BOOKING, h->booking));
 }
 
 static void check_hold(struct event_state *e, struct hold_state *h)
@@ -470,10 +484,11 @@ static void check_hold(struct event_state *e, struct hold_state *h)
     if (h->status != h->log_status || h->fence != h->log_fence || h->expires_at != h->log_until ||
         h->last_seq != h->log_seq)
         verify_violation(e->report, VERIFY_FOLD_HOLDS,
-                         "hold %lld: status %d, fence %lld, until %lld, seq %lld; by the log %d, "
-                         "%lld, %lld, %lld",
-                         (ll)h->key, h->status, (ll)h->fence, (ll)h->expires_at, (ll)h->last_seq,
-                         h->log_status, (ll)h->log_fence, (ll)h->log_until, (ll)h->log_seq);
+                         "hold %lld: it is %s, fence %lld, until %lld, seq %lld; the log says %s, "
+                         "fence %lld, until %lld, seq %lld",
+                         (ll)h->key, word(AUDIT_HOLD, h->status), (ll)h->fence, (ll)h->expires_at,
+                         (ll)h->last_seq, word(AUDIT_HOLD, h->log_status), (ll)h->log_fence,
+                         (ll)h->log_until, (ll)h->log_seq);
     if (h->log_granted != h->n_seats)
         verify_violation(e->report, VERIFY_HOLD_SEATS,
                          "hold %lld: lists %u seats, was granted %u by the log", (ll)h->key,
@@ -484,10 +499,10 @@ static void check_hold(struct event_state *e, struct hold_state *h)
                          (ll)h->key);
     if (h->astray)
         verify_violation(e->report, VERIFY_FOLD_HOLDS,
-                         "hold %lld: of status %d, but not so by the log of its areas", (ll)h->key,
-                         h->status);
+                         "hold %lld: it is %s, but not so by the log of its areas", (ll)h->key,
+                         word(AUDIT_HOLD, h->status));
     if (h->status < HOLD_ACTIVE || h->status > HOLD_CONFIRMED)
-        report_hold(e, h, "of status %d, which is none", h->status);
+        report_hold(e, h, "its status %d is none", h->status);
     check_booking(e, h);
     if (h->fence != HOLD_FIRST_FENCE(h->key))
         *vec_push(&e->rescued) = h->fence;

@@ -1,8 +1,39 @@
-/* Helpers of the row structs: names of rows, numbering of seats, freeing.  Pure. */
+/* Helpers of the row structs: names of rows and statuses, numbering of seats, freeing.  Pure. */
 #include "model/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define TEXT_OF(texts, i) ((unsigned)(i) < sizeof(texts) / sizeof *(texts) ? (texts)[i] : NULL)
+
+const char *status_text(enum audit_object object, int status)
+{
+    static const char *const seats[] = {"available", "held", "booked", "blocked"};
+    static const char *const events[] = {
+        [EVENT_OPEN] = "open", [EVENT_CLOSED] = "closed", [EVENT_ARCHIVED] = "archived"};
+    static const char *const holds[] = {[HOLD_ACTIVE] = "active",
+                                        [HOLD_EXPIRED] = "expired",
+                                        [HOLD_RELEASED] = "released",
+                                        [HOLD_CONFIRMED] = "confirmed"};
+    static const char *const bookings[] = {[BOOKING_PENDING] = "pending",
+                                           [BOOKING_CONFIRMED] = "confirmed",
+                                           [BOOKING_FAILED] = "failed",
+                                           [BOOKING_CANCELLED] = "cancelled"};
+    switch (object) {
+    case AUDIT_EVENT:
+        return TEXT_OF(events, status);
+    case AUDIT_SEAT:
+    case AUDIT_AREA:
+        return TEXT_OF(seats, status);
+    case AUDIT_HOLD:
+        return TEXT_OF(holds, status);
+    case AUDIT_BOOKING:
+        return TEXT_OF(bookings, status);
+    case AUDIT_PAYMENT:
+        break;
+    }
+    return NULL;
+}
 
 void row_name(uint32_t index, char out[ROW_NAME_SIZE])
 {

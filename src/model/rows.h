@@ -69,6 +69,9 @@ enum audit_cause {
     CAUSE_RESTORE /* the ledger is a restored backup */
 };
 
+/* The word for a status of this kind of object, such as "held"; NULL if the number is none. */
+const char *status_text(enum audit_object object, int status);
+
 /* ---- an event ---- */
 
 /* What an admin may change while the event is on sale; the layout below never changes. */

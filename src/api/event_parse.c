@@ -67,8 +67,8 @@ static bool names_differ(const struct reader *rd, const char *path, const char *
     qsort(names, n, sizeof *names, compare_names);
     for (size_t i = 1; i < n; i++)
         if (strcmp(names[i - 1], names[i]) == 0) {
-            (void)hf_err_set(rd->err, HF_INVALID_REQUEST, "%.80s%s has the name %.132s twice", path,
-                             what, names[i]);
+            (void)hf_err_set(rd->err, HF_INVALID_REQUEST, "%.80s%s have the name %.132s twice",
+                             path, what, names[i]);
             return false;
         }
     return true;
@@ -188,12 +188,7 @@ static bool read_sections(struct reader *rd, const json_t *list)
         if (!read_section(rd, &f, vec_push(&rd->def->sections)))
             return false;
     }
-    char **names = hf_alloc(n * sizeof *names + 1);
-    for (size_t i = 0; i < n; i++)
-        names[i] = rd->def->sections.v[i].name;
-    bool ok = names_differ(rd, "", "sections", names, n);
-    free(names);
-    return ok;
+    return true;
 }
 
 static bool read_areas(struct reader *rd, const json_t *list)
@@ -206,10 +201,20 @@ static bool read_areas(struct reader *rd, const json_t *list)
         if (!read_area(rd, &f, vec_push(&rd->def->areas)))
             return false;
     }
-    char **names = hf_alloc(n * sizeof *names + 1);
-    for (size_t i = 0; i < n; i++)
-        names[i] = rd->def->areas.v[i].name;
-    bool ok = names_differ(rd, "", "areas", names, n);
+    return true;
+}
+
+/* Sections and areas have no name in common, since prices and places are named by either. */
+static bool check_names(const struct reader *rd)
+{
+    const struct event_def *def = rd->def;
+    size_t n = 0;
+    char **names = hf_alloc((def->sections.n + def->areas.n + 1) * sizeof *names);
+    for (size_t i = 0; i < def->sections.n; i++)
+        names[n++] = def->sections.v[i].name;
+    for (size_t i = 0; i < def->areas.n; i++)
+        names[n++] = def->areas.v[i].name;
+    bool ok = names_differ(rd, "", "sections and areas", names, n);
     free(names);
     return ok;
 }
@@ -367,7 +372,7 @@ static bool read_event(struct reader *rd, const struct fields *f)
         !field_array(f, "areas", OPTIONAL, &areas))
         return false;
     def->status = EVENT_OPEN;
-    if (!read_sections(rd, sections) || !read_areas(rd, areas))
+    if (!read_sections(rd, sections) || !read_areas(rd, areas) || !check_names(rd))
         return false;
     if (def->sections.n + def->areas.n == 0)
         return field_fail(f, "sections", "or areas must have at least one entry");

@@ -103,7 +103,7 @@ describe('events', () => {
       [one({ seats_per_row: undefined }), 'seats_per_row'], [one({ extra: 1 }), 'extra'],
       [one({ rows: 2000, seats_per_row: 1001 })], [one({ rows: 2 ** 31, seats_per_row: 2 ** 31 })],
       [one({ rows: 65536, seats_per_row: 65536 })],
-      [{ sections: [section, section] }, 'Stalls'],
+      [{ sections: [section, section] }, 'sections and areas have the name Stalls twice'], [area({ name: 'Stalls' }), 'sections and areas have the name Stalls twice'],
       [rows([{ name: 'A', seats: 1 }, { name: 'A', seats: 1 }])], [rows([{ name: 'A-B', seats: 1 }]), 'name'],
       [rows([{ name: 'A', seats: 0 }]), 'seats'], [rows([{ seats: 1 }]), 'name'], [rows([{ name: 'A' }]), 'seats'],
       [rows([5])], [area({ capacity: -1 }), 'capacity'], [area({ capacity: 1.5 }), 'capacity'],

@@ -200,9 +200,13 @@ bool field_int(const struct fields *f, const char *name, enum need need, int64_t
         return field_fail(f, name, "must be an integer");
     int64_t n = json_integer_value(value);
     if (n < min || n > max) {
-        (void)hf_err_set(f->err, HF_INVALID_REQUEST,
-                         "%.80s%.60s must be from %" PRId64 " to %" PRId64, f->path, name, min,
-                         max);
+        if (max == INT64_MAX)
+            (void)hf_err_set(f->err, HF_INVALID_REQUEST, "%.80s%.60s must be at least %" PRId64,
+                             f->path, name, min);
+        else
+            (void)hf_err_set(f->err, HF_INVALID_REQUEST,
+                             "%.80s%.60s must be from %" PRId64 " to %" PRId64, f->path, name, min,
+                             max);
         return false;
     }
     *ret = n;

@@ -88,6 +88,32 @@ describe('the document', () => {
   });
 });
 
+// The limits of a request schema and what the server says about a value beyond each.  `sample` is a body that fits.
+function* limitsOf(schema, sample, path = []) {
+  const known = document.resolveSchema(schema);
+  for (const part of [...(known.allOf ?? []), ...(known.oneOf ?? []), ...(known.anyOf ?? [])]) yield* limitsOf(part, sample, path);
+  if (Array.isArray(sample)) {
+    if (known.items) yield* limitsOf(known.items, sample[0], [...path, 0]);
+    return;
+  }
+  for (const [name, value] of Object.entries(typeof sample === 'object' ? sample ?? {} : {})) {
+    const one = document.resolveSchema(known.properties?.[name] ?? known.additionalProperties ?? true);
+    const at = [...path, name];
+    const types = [].concat(one.type);
+    if (types.includes('integer') && Number.isInteger(value)) {
+      const { minimum: min, maximum: max } = one;
+      const says = max === undefined ? `must be at least ${min}` : `must be from ${min} to ${max}`;
+      if (min !== undefined) yield { at, value: min - 1, says };
+      if (max !== undefined) yield { at, value: max + 1, says };
+    } else if (types.includes('string') && typeof value === 'string') {
+      if (one.minLength) yield { at, value: '', says: 'must not be empty' };
+      if (one.maxLength) yield { at, value: 'x'.repeat(one.maxLength + 1), says: `must have at most ${one.maxLength} characters` };
+    } else if (one.maxProperties) {
+      yield { at, value: Object.fromEntries(Array.from({ length: one.maxProperties + 1 }, (_, i) => [`k${i}`, 1])), says: `must have at most ${one.maxProperties} keys` };
+    } else yield* limitsOf(one, value, at);
+  }
+}
+
 describe('the server does what the document says', () => {
   let server;
   let event; // sections S (20 seats) and T (4, tier B), area Floor (5)
@@ -168,6 +194,48 @@ describe('the server does what the document says', () => {
       document.check(id, answer);
       assert.match(answer.json.detail, /: nope$/, id);
       if (document.scope(id) !== 'public') assert.equal((await ask('nope=1')).status, 401, id);
+    }
+  });
+
+  it('states the limits of the document when a value is beyond one', async () => {
+    const samples = {
+      createEvent: [
+        { name: 'Gala', currency: 'usd', hold_ttl_ms: 5000, hold_max_ms: 5000, max_per_hold: 2, max_per_owner: 2, venue: 'Hall', metadata: { a: 1 },
+          sections: [{ name: 'S', tier: 'A', price: 1, rows: 1, seats_per_row: 1 }], areas: [{ name: 'Floor', price: 1, capacity: 1 }] },
+        { name: 'Gala', currency: 'usd', sections: [{ name: 'S', tier: 'A', price: 1, rows: [{ name: 'A', seats: 1 }] }] },
+      ],
+      createHold: [
+        { event: event.id, seats: ['S-A-1'], areas: { Floor: 1 }, owner: 'me', ttl_ms: 1000, metadata: { a: 1 } },
+        { event: event.id, best_available: { quantity: 1, section: 'S', tier: 'A' } },
+        { event: event.id, seats: ['S-A-1'], owner: 'me', channel: 'house' },
+      ],
+      renewHold: [{ ttl_ms: 1000 }],
+      confirmHold: [{ fence: 1, reference: 'order-1' }],
+    };
+    let n = 0;
+    for (const [id, bodies] of Object.entries(samples)) {
+      const { method, requestBody } = document.operation(id);
+      const { schema } = document.resolve(requestBody).content['application/json'];
+      for (const body of bodies) {
+        for (const { at, value, says } of limitsOf(schema, body)) {
+          const wrong = structuredClone(body);
+          at.slice(0, -1).reduce((part, key) => part[key], wrong)[at.at(-1)] = value;
+          const answer = await server.request(method, document.target(id, idsOf(id)), wrong, { Authorization: `Bearer ${ADMIN}` });
+          const where = at.map((key) => (key === 0 ? '[0]' : `.${key}`)).join('').slice(1);
+          assert.equal(answer.json.detail, `${where} ${says}`, `${id}: ${answer.text}`);
+          n += 1;
+        }
+      }
+    }
+    assert.ok(n > 40, `only ${n} limits`);
+    for (const id of operations) {
+      const limit = document.operation(id).parameters.find((p) => p.name === 'limit');
+      if (!limit) continue;
+      const { minimum, maximum } = limit.schema;
+      for (const value of [minimum - 1, maximum + 1]) {
+        const { json } = await drive(id, 400, { parameters: { ...idsOf(id), limit: value } });
+        assert.equal(json.detail, `limit must be from ${minimum} to ${maximum}`, id);
+      }
     }
   });
 

@@ -81,6 +81,13 @@ export class Document {
     return found;
   }
 
+  // Follows references to schemas, too.
+  resolveSchema(schema) {
+    let found = schema;
+    while (isObject(found) && found.$ref) found = found.$ref.slice(2).split('/').reduce((at, key) => at?.[key], this.api);
+    return isObject(found) ? found : {};
+  }
+
   // Compiles a schema of the document to a function that returns what is wrong with a value, or null.
   validator(schema) {
     if (!this.compiled.has(schema)) {

@@ -98,18 +98,26 @@ static int check_place(const struct asked *a, bool *ret_empty)
     return EXIT_FAILURE;
 }
 
-/* The name under which the file that is replaced is kept: PATH.replaced-20261115T193000Z. */
+/* The name under which the file that is replaced is kept: PATH.replaced-20261115T193000Z, or with a
+ * number behind it if there is one of that second. */
 static char *aside_name(const char *path)
 {
     struct buf b = {0};
     char now[CLOCK_TEXT_SIZE];
+    struct stat st;
     clock_format_ms(clock_wall_us(&clock_system) / 1000, now);
     buf_printf(&b, "%s.replaced-", path);
     for (size_t i = 0; i < 19; i++)
         if (now[i] != '-' && now[i] != ':')
             buf_char(&b, now[i]);
-    buf_str(&b, "Z");
+    buf_char(&b, 'Z');
+    size_t len = b.len;
     buf_char(&b, '\0');
+    for (int n = 2; lstat(b.data, &st) == 0; n++) {
+        b.len = len;
+        buf_printf(&b, ".%d", n);
+        buf_char(&b, '\0');
+    }
     return b.data;
 }
 

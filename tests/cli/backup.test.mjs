@@ -268,6 +268,9 @@ describe('a restore', () => {
     assert.match(await run(1, 'restore', '--ledger', place.url, file), /--force/);
     const { replaced } = await restore(file, place.url, '--force');
     assert.equal(fs.readFileSync(replaced)[0], 0x5a);
+    const names = [replaced];
+    for (let n = 0; n < 3; n++) names.push((await restore(file, place.url, '--force')).replaced); // within a second
+    assert.equal(new Set(names).size, 4);
     await sound(place.url);
     const again = await open(place);
     assert.equal((await again.read('/v1/events')).data.length, 1);

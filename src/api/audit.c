@@ -80,7 +80,7 @@ void audit_list(struct request *r)
         return;
     }
     if (seat) {
-        if (!seat_name_find(c, e, seat, strlen(seat), &index))
+        if (!seat_name_find(c, e, (struct text){seat, strlen(seat)}, &index))
             return;
         page.seat = index;
     }

@@ -124,9 +124,9 @@ static bool read_query(struct call *c, struct bookings_query *ret)
 {
     const struct request *r = &c->http;
     const char *status = request_query(r, "status"), *cursor = request_query(r, "cursor");
-    ret->reference = request_query(r, "reference");
+    if (!page_filter(c, "reference", &ret->reference) || !page_filter(c, "owner", &ret->owner))
+        return false;
     ret->reference_len = ret->reference ? strlen(ret->reference) : 0;
-    ret->owner = request_query(r, "owner");
     ret->owner_len = ret->owner ? strlen(ret->owner) : 0;
     if (status && !read_status(status, &ret->status)) {
         call_invalid(c, "status must be pending, confirmed, failed or cancelled");

@@ -180,7 +180,7 @@ void holds_list(struct request *r)
     struct call *c = call_of(r);
     const char *event = request_query(r, "event"), *status = request_query(r, "status");
     const char *cursor = request_query(r, "cursor");
-    struct hold_page page = {.limit = PAGE_LIMIT_DEFAULT, .owner = request_query(r, "owner")};
+    struct hold_page page = {.limit = PAGE_LIMIT_DEFAULT};
     int64_t fence = 0;
     if (!event) {
         call_invalid(c, "event is required");
@@ -194,7 +194,7 @@ void holds_list(struct request *r)
         page_bad_cursor(c);
         return;
     }
-    if (!page_limit(c, HOLDS_LIST_MAX, &page.limit))
+    if (!page_filter(c, "owner", &page.owner) || !page_limit(c, HOLDS_LIST_MAX, &page.limit))
         return;
     struct event *e = call_event_named(c, event, strlen(event), holds_list);
     if (!e)

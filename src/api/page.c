@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/parse.h"
+#include "base/utf8.h"
 
 bool page_limit(struct call *c, size_t max, size_t *ret)
 {
@@ -20,6 +21,18 @@ bool page_limit(struct call *c, size_t max, size_t *ret)
     }
     *ret = (size_t)n;
     return true;
+}
+
+bool page_filter(struct call *c, const char *name, const char **ret)
+{
+    const char *text = request_query(&c->http, name);
+    char detail[64];
+    *ret = text;
+    if (!text || utf8_is_valid(text, strlen(text)))
+        return true;
+    (void)snprintf(detail, sizeof detail, "%s must be UTF-8", name);
+    call_invalid(c, detail);
+    return false;
 }
 
 void page_bad_cursor(struct call *c)

@@ -90,16 +90,13 @@ bool seat_names_find(struct call *c, const struct event *e, const struct text *n
     return false;
 }
 
-bool seat_name_find(struct call *c, const struct event *e, const char *text, size_t len,
-                    uint32_t *ret)
+bool seat_name_find(struct call *c, const struct event *e, struct text name, uint32_t *ret)
 {
-    const struct buf *name = request_name(&c->http, text, len);
-    if (!utf8_is_valid(name->data, name->len)) { /* no seat's name, and not fit for an answer */
+    if (!utf8_is_valid(name.data, name.len)) { /* no seat's name, and not fit for an answer */
         call_refuse(c, VERDICT_NO_SUCH_SEAT, NULL);
         return false;
     }
-    const struct text as_text = {.data = name->data, .len = name->len};
-    if (!seat_names_find(c, e, &as_text, 1, NULL))
+    if (!seat_names_find(c, e, &name, 1, NULL))
         return false;
     *ret = c->seats[0];
     return true;

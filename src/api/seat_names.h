@@ -16,8 +16,7 @@ bool seat_names_distinct(struct call *c, const struct text *names, size_t n, ste
  * or its key is being looked up. */
 bool seat_names_find(struct call *c, const struct event *e, const struct text *names, uint32_t n,
                      step_fn judge);
-/* The same for one name as it stands in a path or query; for requests without a key. */
-bool seat_name_find(struct call *c, const struct event *e, const char *text, size_t len,
-                    uint32_t *ret);
+/* The same for one name of a path or query, which need not be UTF-8; for requests without a key. */
+bool seat_name_find(struct call *c, const struct event *e, struct text name, uint32_t *ret);
 
 #endif

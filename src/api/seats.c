@@ -114,7 +114,10 @@ void seats_get(struct request *r)
         return;
     }
     struct event *e = path_event(c, seats_get);
-    if (!e || !seat_name_find(c, e, r->segment2.data, r->segment2.len, &seat))
+    if (!e)
+        return;
+    const struct buf *name = request_name(r, r->segment2.data, r->segment2.len);
+    if (!seat_name_find(c, e, (struct text){name->data, name->len}, &seat))
         return;
     if (at && at_ms < e->def->created_at) {
         call_invalid(c, "at is before the event was created");

@@ -154,12 +154,12 @@ static void read_field(struct request *r, const struct field *f)
     }
 }
 
-/* A parameter's name or value: `+` stands for a space. */
+/* A parameter's name or value: `+` stands for a space, and a slash ends nothing. */
 static void unescape_parameter(char *text)
 {
     for (char *plus = text; (plus = strchr(plus, '+')); plus++)
         *plus = ' ';
-    (void)text_unescape(text);
+    text[text_unescape_name(text, text_unescape(text), text)] = '\0';
 }
 
 static void read_query(struct request *r, char *rest)

@@ -130,7 +130,7 @@ const char *request_header(const struct request *r, const char *name);
 /* The values of all headers of a name, in order, but at most the last `max` of them.  Returns how
  * many there are in `out`. */
 size_t request_headers(const struct request *r, const char *name, const char **out, size_t max);
-/* Completes the percent-decoding of a name in a path or query (see text.h).  The result is in
+/* Completes the percent-decoding of a name in a path (see text.h).  The result is in
  * r->name until the next call. */
 const struct buf *request_name(struct request *r, const char *text, size_t len);
 const struct address *request_peer(const struct request *r); /* NULL: its family is not known */

@@ -16,8 +16,8 @@ struct text {
  * decoded, it would end the string early and make two paths equal.  %2F and %25 stay for
  * text_unescape_name: decoded, a slash in a name would end its segment. */
 size_t text_unescape(char *text);
-/* Decodes %2F and %25 in a name that was found in a path or query.  `out` has room for `len` bytes.
- * Returns the length of the result. */
+/* Decodes %2F and %25 in a name that was found in a path or query.  `out` has room for `len` bytes,
+ * and may be `text`.  Returns the length of the result. */
 size_t text_unescape_name(const char *text, size_t len, char *out);
 
 /* Does an If-None-Match list name `etag`?  Weak comparison, as RFC 9110 has it for this header. */

@@ -189,11 +189,15 @@ static void key_missing(struct request *r)
     answer_problem(r, &problem_unauthorized, NULL);
 }
 
+/* problem_unauthorized with other words, for a caller who sent something. */
+static const struct problem problem_wrong_key =
+    PROBLEM(401, "unauthorized", "The access key is not valid",
+            "Authorization must be given once, as Bearer and a key of this server.");
+
 static void key_wrong(struct request *r)
 {
     r->answer.challenge = "Bearer realm=\"holdfast\", error=\"invalid_token\"";
-    answer_problem(r, &problem_unauthorized,
-                   "Authorization must be given once, as Bearer and a key of this server.");
+    answer_problem(r, &problem_wrong_key, NULL);
 }
 
 static void scope_too_low(struct request *r) { answer_problem(r, &problem_forbidden, NULL); }

@@ -59,7 +59,7 @@ describe('scopes', () => {
   for (const [method, template, scope] of ROUTES) {
     it(`${method} ${template} is for ${scope}`, async () => {
       const wrong = await call(method, template, 'wrong-key-0123456789');
-      assertProblem(wrong, 401, 'unauthorized');
+      assert.equal(assertProblem(wrong, 401, 'unauthorized').title, 'The access key is not valid');
       assert.equal(wrong.headers['www-authenticate'], WRONG);
       for (const [name, key] of [['public', undefined], ['seller', SELLER], ['admin', ADMIN]]) {
         const answer = await call(method, template, key);
@@ -69,7 +69,7 @@ describe('scopes', () => {
         } else if (key) {
           assertProblem(answer, 403, 'forbidden');
         } else {
-          assertProblem(answer, 401, 'unauthorized');
+          assert.equal(assertProblem(answer, 401, 'unauthorized').title, 'An access key is required');
           assert.equal(answer.headers['www-authenticate'], MISSING);
         }
       }

@@ -103,6 +103,9 @@ static void seat_read(struct request *r)
     answer_out(r, HTTP_OK, type_json);
 }
 
+/* The caller's clock may be a little ahead of the ledger's. */
+#define AHEAD_MAX_MS 1000
+
 void seats_get(struct request *r)
 {
     struct call *c = call_of(r);
@@ -111,6 +114,10 @@ void seats_get(struct request *r)
     uint32_t seat;
     if (at && !parse_time(at, &at_ms)) {
         call_invalid(c, "at must be a time such as 2030-01-31T20:00:00.000Z");
+        return;
+    }
+    if (at_ms > engine_now_ms(call_engine(c)) + AHEAD_MAX_MS) {
+        call_invalid(c, "at is in the future");
         return;
     }
     struct event *e = path_event(c, seats_get);

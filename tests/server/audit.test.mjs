@@ -198,15 +198,16 @@ describe('the log', () => {
       assert.equal(history[0].cause, 'release');
     });
 
-    it('of a time before the event is 400, of the future is now, and of no time is 400', async () => {
+    it('of a time before the event, of the future and of no time is 400', async () => {
       const event = await server.createEvent();
       await server.grant(event, 'S-A-1');
       assertInvalid(await seatAt(event, 'S-A-1', new Date(ms(event.created_at) - 1).toISOString()), 'at');
       assertInvalid(await seatAt(event, 'S-A-1', '1970-01-01T00:00:00Z'), 'at');
       assert.equal(assertOk(await seatAt(event, 'S-A-1', event.created_at)).status, 'available');
-      const future = assertOk(await seatAt(event, 'S-A-1', '2099-01-01T00:00:00.000Z'));
-      assert.equal(future.status, 'held');
-      assert.ok(Math.abs(ms(future.at) - Date.now()) < 5000, 'and says of when it is');
+      for (const at of ['2099-01-01T00:00:00.000Z', new Date(Date.now() + 60_000).toISOString()]) {
+        assert.equal(assertInvalid(await seatAt(event, 'S-A-1', at)).detail, 'at is in the future');
+      }
+      assert.equal(assertOk(await seatAt(event, 'S-A-1', new Date().toISOString())).status, 'held', 'though clocks may differ a little');
       for (const at of ['', 'now', '0', '1700000000', '2024-13-01T00:00:00Z', '2024-02-30T00:00:00Z', '2024-01-01', '2024-01-01T00:00:00', '2024-01-01T25:00:00Z', `${event.created_at}x`]) {
         assertInvalid(await seatAt(event, 'S-A-1', at), 'at');
       }

@@ -10,8 +10,8 @@
 
 #define ORIGIN_LEN_MAX 255
 
-const char cors_expose[] = "X-Request-Id, ETag, Idempotency-Replayed, Retry-After, Location, "
-                           "Holdfast-Stale";
+const char cors_expose[] = "X-Request-Id, ETag, Date, Idempotency-Replayed, Retry-After, "
+                           "Location, Holdfast-Stale";
 const char cors_headers[] =
     "Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID";
 const char cors_max_age[] = "600";

@@ -55,7 +55,7 @@ describe('CORS', () => {
         assert.equal(allowed(answer), origin, `${answer.status}`);
         assert.match(answer.headers.vary, /\bOrigin\b/);
         const exposed = answer.headers['access-control-expose-headers'].split(', ');
-        for (const name of ['X-Request-Id', 'ETag', 'Idempotency-Replayed', 'Retry-After', 'Location', 'Holdfast-Stale']) {
+        for (const name of ['X-Request-Id', 'ETag', 'Date', 'Idempotency-Replayed', 'Retry-After', 'Location', 'Holdfast-Stale']) {
           assert.ok(exposed.includes(name), name);
         }
         assert.equal(answer.headers['access-control-allow-credentials'], undefined);

@@ -107,7 +107,8 @@ const char *const ledger_migrations[] = {
        areas (blocks: [channel, places ...]); a booking can be cancelled; a stored answer names the
        hold that it is about; `pruned_seq` is the last seq of an archived event whose entry of the
        log has been deleted, and `holds_pruned_seq` the event's seq when its finished holds had been
-       deleted too. */
+       deleted too.  Stored answers are no longer clustered: a row of SQLite's clustered tables that
+       exceeds a quarter of a page takes another page. */
     ("ALTER TABLE events ADD COLUMN venue text;"
      "ALTER TABLE events ADD COLUMN metadata text;"
      "ALTER TABLE events ADD COLUMN channels text;"
@@ -126,7 +127,15 @@ const char *const ledger_migrations[] = {
      "ALTER TABLE bookings ADD COLUMN reason text;"
      "CREATE INDEX bookings_reference ON bookings (reference) WHERE reference IS NOT NULL;"
      "ALTER TABLE log ADD COLUMN channel bigint NOT NULL DEFAULT 0;"
-     "ALTER TABLE idempotency ADD COLUMN hold bigint NOT NULL DEFAULT 0;"),
+     "ALTER TABLE idempotency RENAME TO idempotency_4;"
+     "CREATE TABLE idempotency ("
+     "  hash {bytes} NOT NULL, request {bytes} NOT NULL, http_status bigint NOT NULL,"
+     "  body text NOT NULL, created_at bigint NOT NULL, hold bigint NOT NULL DEFAULT 0);"
+     "INSERT INTO idempotency (hash, request, http_status, body, created_at)"
+     "  SELECT hash, request, http_status, body, created_at FROM idempotency_4 ORDER BY created_at;"
+     "DROP TABLE idempotency_4;"
+     "CREATE UNIQUE INDEX idempotency_pkey ON idempotency (hash);"
+     "CREATE INDEX idempotency_age ON idempotency (created_at);"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

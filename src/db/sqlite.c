@@ -23,7 +23,7 @@
 #include "db/sqlite_vfs.h"
 #include "db/template.h"
 
-#define CHECKPOINT_PAGES 65536
+#define CHECKPOINT_PAGES 131072
 #define LOG_FILE_BYTES (32 << 20)
 #define CACHE_KIB_DEFAULT 2048
 /* Scattered holds touch one page each, so small pages mean fewer bytes in the log.  Of 512, 1024,

@@ -51,7 +51,7 @@ static void copy_log(struct keeper *k)
     }
     pthread_mutex_lock(&k->lock);
     k->pinned = log.bytes - log.rest_bytes < before;
-    if (!k->pinned && log.rest_bytes <= LOG_REST_BYTES)
+    if (!k->pinned && log.rest_bytes <= (k->hurry ? LOG_REST_HURRY_BYTES : LOG_REST_BYTES))
         k->copied = true;
     if (k->pinned || k->copied)
         pthread_cond_signal(&k->done);
@@ -122,9 +122,11 @@ static void finish_log(struct worker *w)
     k->copied = false;
 }
 
-static void brake(struct keeper *k)
+/* Waits for the keeper: the longer, the longer the log is, so that it cannot grow much further
+ * however slow the disk is. */
+static void brake(struct keeper *k, int64_t bytes)
 {
-    int64_t until_us = wait_now_us() + BRAKE_US;
+    int64_t until_us = wait_now_us() + BRAKE_US * (1 + ((bytes - LOG_BRAKE_BYTES) >> 20));
     pthread_mutex_lock(&k->lock);
     while (!k->copied && !k->pinned && !k->stopping &&
            wait_cond_until(&k->done, &k->lock, until_us))
@@ -148,7 +150,7 @@ void keeper_after_batch(struct worker *w)
         pthread_mutex_unlock(&k->lock);
     }
     if (bytes >= LOG_BRAKE_BYTES)
-        brake(k);
+        brake(k, bytes);
     if (k->copied)
         finish_log(w);
 }

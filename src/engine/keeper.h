@@ -7,8 +7,8 @@
  * takes it some milliseconds; its next batch begins the log anew.  By the length of the log:
  *
  *   LOG_COPY_BYTES    the keeper begins, a few pages at a time, since commits wait for the disk
- *   LOG_HURRY_BYTES   it no longer rests
- *   LOG_BRAKE_BYTES   the worker waits for it between batches, BRAKE_US at a time
+ *   LOG_HURRY_BYTES   it no longer rests, and leaves up to LOG_REST_HURRY_BYTES to the worker
+ *   LOG_BRAKE_BYTES   the worker waits for it after each batch, BRAKE_US for each MiB beyond that
  *
  * A program that reads the database in one long transaction (a backup, a shell) keeps the log from
  * beginning anew for that long.  Nothing waits for such a reader: the log grows until it is done.
@@ -22,9 +22,10 @@
 #include "ledger/ledger.h"
 
 #define LOG_COPY_BYTES (16 << 20)
-#define LOG_HURRY_BYTES (32 << 20)
-#define LOG_BRAKE_BYTES (64 << 20)
+#define LOG_HURRY_BYTES (24 << 20)
+#define LOG_BRAKE_BYTES (128 << 20)
 #define LOG_REST_BYTES (1 << 20)
+#define LOG_REST_HURRY_BYTES (4 << 20)
 #define BRAKE_US 100000
 
 struct engine;

@@ -10,7 +10,7 @@ import { after, before, describe, it } from 'node:test';
 import { newKey, start, until } from '../support/server.mjs';
 
 const MB = 1e6;
-const LOG_MAX = 70 * MB; // documented: 64 MiB and one batch; these batches have at most CLIENTS holds of 60 KB
+const LOG_MAX = 145 * MB; // documented: 128 MiB and a few batches; these batches have at most CLIENTS holds of 60 KB
 const LOG_KEPT = 34 * MB; // documented: a log that begins anew keeps at most 32 MiB of its file
 const CLIENTS = 16;
 const SECONDS = Number(process.env.HF_SOAK_S ?? 20) / 5; // of `make soak`; the short form goes by its size
@@ -46,7 +46,7 @@ describe('the log', () => {
 
   it('stays within its bound while batches follow one another', async (t) => {
     const until_ms = Date.now() + SECONDS * 1000;
-    const largest = await load(() => bytes('') > 150 * MB && Date.now() > until_ms);
+    const largest = await load(() => bytes('') > 200 * MB && Date.now() > until_ms);
     t.diagnostic(`${n} holds: the database has ${bytes('') / MB} MB, its log never more than ${largest / MB} MB`);
     assert.ok(largest < LOG_MAX, `${largest}`);
   });
@@ -57,7 +57,7 @@ describe('the log', () => {
     shell.stdout.setEncoding('utf8').on('data', (text) => { said += text; });
     shell.stdin.write('BEGIN; SELECT COUNT(*) FROM holds;\n');
     await until('the reader has its snapshot', () => said.includes('\n'), 20_000);
-    const end = n + 2000;
+    const end = n + 3000;
     const before_ms = Date.now();
     const largest = await load(() => n >= end);
     t.diagnostic(`${largest / MB} MB in ${Date.now() - before_ms} ms`);

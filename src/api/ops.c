@@ -55,7 +55,7 @@ void ops_ready(struct request *r)
 void ops_metrics(struct request *r)
 {
     const struct api *api = call_api(call_of(r));
-    gauge_set(api->ready, !server_draining(r->server) && engine_ready(api->engine, NULL, 0));
+    gauge_set(api->ready, !server_leaving(r->server) && engine_ready(api->engine, NULL, 0));
     metrics_render(api->metrics, &r->out);
     answer_out(r, HTTP_OK, "text/plain; version=0.0.4");
 }

@@ -199,6 +199,15 @@ describe('metrics', () => {
     assert.equal(await server.metric('holdfast_gate_up'), undefined);
   });
 
+  it('a server that is about to stop is not ready', async () => {
+    const server = new Server({ args: ['--drain-delay', '2s'] });
+    await server.launch();
+    assert.equal(await server.metric('holdfast_ready'), 1);
+    const stopped = server.stop();
+    await until('it says so', async () => (await server.metric('holdfast_ready')) === 0, 2000);
+    await stopped;
+  });
+
   it('a gate and a ledger that do not answer show at once', async () => {
     const [, server] = servers;
     const values = async () => [await server.metric('holdfast_gate_up'), await server.metric('holdfast_ledger_up'), await server.metric('holdfast_ready')];

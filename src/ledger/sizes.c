@@ -6,8 +6,8 @@
 #define COMMIT_MS 5000
 /* A key's row without its answer, and its entry in the index by age; measured, with the free space
  * of their pages. */
-#define KEY_BYTES 190
-#define FILL_PERCENT 140 /* what a byte of an answer takes, likewise */
+#define KEY_BYTES 150
+#define FILL_PERCENT 105 /* what a byte of an answer takes, likewise */
 
 static enum hf_status count_keys(struct ledger *l, struct key_census *c, int64_t now,
                                  struct hf_err *err)

@@ -121,8 +121,7 @@ int cli_backup(int argc, char **argv)
             return option == 'h' ? EXIT_SUCCESS : EX_USAGE;
         }
     }
-    if (!a.url && getenv("HOLDFAST_LEDGER"))
-        copies_take_url(&a.url, NULL);
+    copies_take_url(&a.url, NULL);
     if (a.url && optind + 1 == argc && *argv[optind]) {
         a.file = argv[optind];
         code = backup(&a);

@@ -11,8 +11,12 @@
 void copies_take_url(char **url, char *argument)
 {
     const char *set = getenv("HOLDFAST_LEDGER");
-    free(*url);
-    *url = argument ? cli_take_secret(argument) : hf_strndup(set, strlen(set));
+    if (argument) {
+        free(*url);
+        *url = cli_take_secret(argument);
+    } else if (!*url && set) {
+        *url = hf_strndup(set, strlen(set));
+    }
 }
 
 bool copies_is_ledger(const char *url, const char *file)

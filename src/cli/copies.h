@@ -7,7 +7,8 @@
 #include "ledger/backup.h"
 #include "ledger/verify.h"
 
-/* Replaces *url by the argument, whose password it blanks, or by HOLDFAST_LEDGER if it is NULL. */
+/* Sets *url, which is owned, to the argument, whose password it blanks.  NULL: to HOLDFAST_LEDGER,
+ * unless it is set already. */
 void copies_take_url(char **url, char *argument);
 /* Is the file the one that the URL names? */
 bool copies_is_ledger(const char *url, const char *file);

@@ -173,7 +173,6 @@ void render_table(struct buf *b, const json_t *rows, const char *const *columns,
 static void put_section(struct buf *b, const json_t *section)
 {
     const json_t *rows = json_object_get(section, "rows"), *row;
-    static const char *const columns[] = {"name", "seats", NULL};
     struct table t = {.n_columns = 2};
     size_t i;
     render_value(b, json_object_get(section, "name"));
@@ -182,11 +181,11 @@ static void put_section(struct buf *b, const json_t *section)
     buf_char(b, '\n');
     json_array_foreach((json_t *)rows, i, row)
     {
-        for (size_t c = 0; c < t.n_columns; c++) {
-            buf_str(&t.cells, c ? "" : "  ");
-            render_value(&t.cells, json_object_get(row, columns[c]));
-            end_cell(&t);
-        }
+        buf_lit(&t.cells, "  ");
+        render_value(&t.cells, json_object_get(row, "name"));
+        end_cell(&t);
+        render_value(&t.cells, json_object_get(row, "seats"));
+        end_cell(&t);
     }
     put_table(b, &t);
     buf_close(&t.cells);

@@ -241,8 +241,7 @@ int cli_restore(int argc, char **argv)
             is_good = false;
     }
     int code = help ? EXIT_SUCCESS : EX_USAGE;
-    if (!a.url && getenv("HOLDFAST_LEDGER"))
-        copies_take_url(&a.url, NULL);
+    copies_take_url(&a.url, NULL);
     if (help) {
         fputs(usage, stdout);
     } else if (is_good && a.url && optind + 1 == argc && *argv[optind]) {

@@ -22,14 +22,18 @@ const ROUTES = [
   ['POST', '/v1/holds', 'public'],
   ['GET', '/v1/holds', 'seller'],
   ['GET', '/v1/holds/{h}', 'public'],
+  ['PATCH', '/v1/holds/{h}', 'public'],
   ['DELETE', '/v1/holds/{h}', 'public'],
   ['POST', '/v1/holds/{h}/renew', 'public'],
   ['POST', '/v1/holds/{h}/confirm', 'seller'],
   ['POST', '/v1/holds/{h}/evict', 'admin'],
+  ['GET', '/v1/bookings', 'seller'],
   ['GET', '/v1/bookings/{b}', 'public'],
+  ['POST', '/v1/bookings/{b}/cancel', 'seller'],
   ['GET', '/v1/events', 'public'],
   ['POST', '/v1/events', 'admin'],
   ['GET', '/v1/events/{e}', 'public'],
+  ['PATCH', '/v1/events/{e}', 'admin'],
   ['GET', '/v1/events/{e}/seats', 'public'],
   ['GET', '/v1/events/{e}/seats/{s}', 'seller'],
   ['GET', '/v1/events/{e}/stream', 'public'],
@@ -37,6 +41,8 @@ const ROUTES = [
   ['POST', '/v1/events/{e}/unblock', 'seller'],
   ['POST', '/v1/events/{e}/open', 'seller'],
   ['POST', '/v1/events/{e}/close', 'seller'],
+  ['POST', '/v1/events/{e}/archive', 'admin'],
+  ['POST', '/v1/owners/erase', 'admin'],
   ['GET', '/v1/audit', 'admin'],
   ['GET', '/healthz', 'public'],
   ['GET', '/openapi.yaml', 'public'],
@@ -53,7 +59,7 @@ describe('scopes', () => {
 
   // An invalid body: a request that passes the check is refused for it and creates nothing.
   const call = (method, template, key) => server.request(method, fill(template),
-    method === 'POST' ? '{"nonsense":1}' : undefined, bearer(key));
+    ['POST', 'PATCH'].includes(method) ? '{"nonsense":1}' : undefined, bearer(key));
 
   const rank = { public: 0, seller: 1, admin: 2 };
   for (const [method, template, scope] of ROUTES) {

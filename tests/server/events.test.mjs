@@ -157,8 +157,9 @@ describe('events', () => {
   it('the map is one character a seat', async () => {
     const event = await server.createEvent();
     const fresh = assertOk(await server.get(`/v1/events/${event.id}/seats`));
-    assert.deepEqual(Object.keys(fresh).sort(), ['areas', 'event', 'sections', 'seq']);
+    assert.deepEqual(Object.keys(fresh).sort(), ['areas', 'currency', 'event', 'prices', 'sections', 'seq', 'status']);
     assert.equal(fresh.event, event.id);
+    assert.deepEqual([fresh.status, fresh.currency, fresh.prices], ['open', 'usd', { S: 1000 }]);
     assert.ok(Number.isSafeInteger(fresh.seq));
     assert.deepEqual(fresh.areas, []);
     assert.deepEqual(fresh.sections, [{ name: 'S', tier: 'A', price: 1000,

@@ -1,4 +1,4 @@
-// GET /v1/holds lists every hold of an event once, newest first, with ids that cannot be used.
+// GET /v1/holds lists every hold of an event once, newest first.  Sellers get ids that cannot be used, admins whole ones.
 // backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
@@ -6,6 +6,9 @@ import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, HOLD_FIELDS, ms } from '../support/expect.mjs';
 import { newKey, start, until } from '../support/server.mjs';
 
+const ADMIN = 'admin-key-0123456789';
+const SELLER = 'seller-key-0123456789';
+const bearer = (key) => ({ Authorization: `Bearer ${key}` });
 const MASKED = /^hold_[0-9A-Za-z]{11}\*{17}$/;
 
 describe('the list of holds', () => {
@@ -14,7 +17,10 @@ describe('the list of holds', () => {
   let holds; // in the order of creation
   const wanted = {}; // status -> fences, newest first
   before(async () => {
-    server = await start({ leaks: true });
+    server = await start({ leaks: true, env: { HOLDFAST_ADMIN_KEY: ADMIN, HOLDFAST_SELLER_KEY: SELLER } });
+    const request = server.request.bind(server); // an admin unless a call says otherwise
+    server.request = (method, target, body, headers = {}, ...rest) =>
+      request(method, target, body, { ...bearer(ADMIN), ...headers }, ...rest);
     event = await server.createEvent({
       sections: [{ name: 'S', price: 10, rows: 1, seats_per_row: 60 }], areas: [{ name: 'Floor', price: 1, capacity: 50 }],
     });
@@ -40,7 +46,7 @@ describe('the list of holds', () => {
   });
   after(() => server?.finish());
 
-  const list = (query = '') => server.get(`/v1/holds?event=${event.id}${query}`);
+  const list = (query = '', key = SELLER) => server.get(`/v1/holds?event=${event.id}${query}`, bearer(key));
 
   // Resolves to the holds of all pages; asserts that every page is as full as possible.
   async function pages(query, limit) {
@@ -92,6 +98,16 @@ describe('the list of holds', () => {
   it('no answer has any part of a hold\'s secret', async () => {
     const { text } = await list('&limit=100');
     for (const hold of holds) assert.ok(!text.includes(hold.id.slice(16)) && !text.includes(hold.id.slice(-8)), hold.id);
+  });
+
+  it('an admin sees whole ids, and can evict what the list shows', async () => {
+    const [first] = assertOk(await list('&status=active&limit=1', ADMIN)).data;
+    assert.equal(first.id, holds.find(({ fence }) => fence === first.fence).id);
+    assert.deepEqual(await server.read(`/v1/holds/${first.id}`).then(({ id, status }) => [id, status]), [first.id, 'active']);
+    const other = await server.createEvent();
+    await server.grant(other, 'S-A-1');
+    const { data: [{ id }] } = await server.read(`/v1/holds?event=${other.id}`);
+    assert.equal(assertOk(await server.post(`/v1/holds/${id}/evict`)).status, 'released');
   });
 
   it('a masked id opens nothing', async () => {

@@ -84,7 +84,7 @@ describe('sellers', () => {
       for (const action of ['block', 'unblock']) {
         const bad = [[{}, 'seats'], [{ seats: [] }, 'seats'], [{ seats: 'S-A-1' }, 'seats'], [{ seats: null }, 'seats'],
           [{ seats: [1] }, 'seats'], [{ seats: [null] }, 'seats'], [{ seats: [['S-A-1']] }, 'seats'], [{ seats: { 0: 'S-A-1' } }, 'seats'],
-          [{ seats: ['S-A-1'], reason: 'x' }, 'reason'], [{ seats: ['S-A-1'], areas: {} }, 'areas'],
+          [{ seats: ['S-A-1'], reason: 'x' }, 'reason'], [{ seats: ['S-A-1'], areas: [] }, 'areas'],
           [[]], ['null'], ['"x"'], [''], ['{'], ['{"seats":["S-A-1"]}x']];
         for (const [body, field] of bad) assertInvalid(await change(action, event, body), field);
         assertInvalid(await server.post(`/v1/events/${event.id}/${action}`));

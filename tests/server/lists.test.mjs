@@ -90,7 +90,9 @@ describe('the list of holds', () => {
       assert.match(entry.id, MASKED);
       assert.equal(entry.id.slice(0, 16), hold.id.slice(0, 16));
       const read = await server.read(`/v1/holds/${hold.id}`);
-      assert.deepEqual({ ...entry, id: 0, expires_in_ms: 0 }, { ...read, id: 0, expires_in_ms: 0 });
+      const shared = ({ id, booking, expires_in_ms, ...rest }) => rest;
+      assert.deepEqual(shared(entry), shared(read));
+      assert.equal(entry.booking, read.booking && `${read.booking.slice(0, 15)}${'*'.repeat(17)}`);
       assert.deepEqual(Object.keys(entry).sort(), [...HOLD_FIELDS, ...(hold.metadata ? ['metadata'] : [])].sort());
     }
   });

@@ -136,14 +136,14 @@ void call_event_create(struct call *call, uint32_t rows, uint32_t seats_per_row)
 {
     struct event_def *def = hf_alloc(sizeof *def);
     *call = (struct call){.c.kind = CMD_EVENT_CREATE, .c.event_create.def = def};
-    def->name = hf_strndup("Gala", 4);
+    def->terms.name = hf_strndup("Gala", 4);
     memcpy(def->currency, "usd", 4);
-    def->hold_ttl_ms = 480000;
-    def->hold_max_ms = 1200000;
-    def->max_per_hold = 10;
+    def->terms.hold_ttl_ms = 480000;
+    def->terms.hold_max_ms = 1200000;
+    def->terms.max_per_hold = 10;
     struct section_def *section = vec_push(&def->sections);
     section->name = hf_strndup("S", 1);
-    section->price = 1000;
+    *vec_push(&def->terms.prices) = 1000;
     for (uint32_t i = 0; i < rows; i++) {
         char name[16];
         struct row_def *row = vec_push(&section->rows);
@@ -152,7 +152,7 @@ void call_event_create(struct call *call, uint32_t rows, uint32_t seats_per_row)
     }
     struct area_def *area = vec_push(&def->areas);
     area->name = hf_strndup("Floor", 5);
-    area->price = 500;
+    *vec_push(&def->terms.prices) = 500;
     area->capacity = 5;
     assert_true(event_def_number(def));
 }

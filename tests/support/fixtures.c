@@ -46,12 +46,12 @@ static char *copy(const char *text) { return text ? hf_strndup(text, strlen(text
 struct event_def *def_new(const char *name)
 {
     struct event_def *def = hf_alloc(sizeof *def);
-    def->name = copy(name);
+    def->terms.name = copy(name);
     memcpy(def->currency, "EUR", 4);
     def->status = EVENT_OPEN;
-    def->hold_ttl_ms = DEF_TTL_MS;
-    def->hold_max_ms = DEF_MAX_MS;
-    def->max_per_hold = SEATS_INLINE;
+    def->terms.hold_ttl_ms = DEF_TTL_MS;
+    def->terms.hold_max_ms = DEF_MAX_MS;
+    def->terms.max_per_hold = SEATS_INLINE;
     return def;
 }
 
@@ -60,7 +60,7 @@ void def_section(struct event_def *def, const char *name, const char *tier, int6
     struct section_def *section = vec_push(&def->sections);
     section->name = copy(name);
     section->tier = copy(tier);
-    section->price = price;
+    *vec_push(&def->terms.prices) = price;
 }
 
 void def_row(struct event_def *def, const char *name, uint32_t seats)
@@ -75,7 +75,7 @@ void def_area(struct event_def *def, const char *name, int64_t price, int64_t ca
 {
     struct area_def *area = vec_push(&def->areas);
     area->name = copy(name);
-    area->price = price;
+    *vec_push(&def->terms.prices) = price;
     area->capacity = capacity;
 }
 

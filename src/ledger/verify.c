@@ -1,6 +1,6 @@
-/* Reads the ledger for verify_fold.c, one event after another, in one transaction that writes
- * nothing: what it compares is the state of one moment, however busy the servers are.  While it
- * lasts, SQLite cannot empty a running server's log. */
+/* Reads the ledger for verify_fold.c and verify_rows.c, one event after another, in one transaction
+ * that writes nothing: what it compares is the state of one moment, however busy the servers are.
+ * While it lasts, SQLite cannot empty a running server's log. */
 #include "ledger/verify.h"
 
 #include <stdlib.h>
@@ -10,8 +10,6 @@
 #include "ledger/log.h"
 #include "ledger/number_list.h"
 #include "ledger/verify_state.h"
-
-typedef long long ll;
 
 #define VERIFY_CACHE_KIB 8192
 
@@ -26,12 +24,14 @@ typedef long long ll;
                 " ORDER BY section{args(event bigint)}")                                           \
     X(OLD_ROWS, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                    \
                 " WHERE event = r.event{args(event bigint)}")                                      \
-    X(STATUS, "SELECT status FROM events WHERE event = r.event{args(event bigint)}")               \
-    X(AREAS, "SELECT area, capacity, held, booked FROM areas WHERE event = r.event"                \
+    X(STATUS, "SELECT status, pruned_seq, channels FROM events"                                    \
+              " WHERE event = r.event{args(event bigint)}")                                        \
+    X(AREAS, "SELECT area, capacity, held, booked, blocks FROM areas WHERE event = r.event"        \
              " ORDER BY area{args(event bigint)}")                                                 \
     X(HOLDS,                                                                                       \
       "SELECT h.hold, h.event, h.status, h.fence, h.expires_at, h.seats, COALESCE(b.status, 0),"   \
-      " COALESCE(b.fence, 0), COALESCE(b.event, h.event), h.areas, h.last_seq"                     \
+      " COALESCE(b.fence, 0), COALESCE(b.event, h.event), h.areas, h.last_seq, h.channel,"         \
+      " COALESCE(b.cancelled_at, 0), h.amount, h.prices, COALESCE(b.amount, h.amount)"             \
       " FROM holds h LEFT JOIN bookings b ON b.booking = h.hold"                                   \
       " WHERE h.hold >= r.first AND h.hold <= r.last ORDER BY h.hold"                              \
       "{slow}{args(first bigint, last bigint)}")                                                   \
@@ -43,7 +43,7 @@ typedef long long ll;
            " ORDER BY a.entry{slow}{args(first bigint, last bigint)}")                             \
     X(HEADS, "SELECT chunk, seq, heads FROM seat_heads WHERE chunk >= r.first AND chunk <= r.last" \
              " ORDER BY chunk{slow}{args(first bigint, last bigint)}")                             \
-    X(SEATS, "SELECT seat, status, hold, fence FROM seats WHERE seat >= r.first"                   \
+    X(SEATS, "SELECT seat, status, hold, fence, channel FROM seats WHERE seat >= r.first"          \
              " AND seat <= r.last ORDER BY seat{slow}{args(first bigint, last bigint)}")           \
     X(COUNT_AREAS, "SELECT COUNT(*) FROM areas{slow}")                                             \
     X(COUNT_HOLDS, "SELECT COUNT(*) FROM holds{slow}")                                             \
@@ -72,9 +72,11 @@ struct verifier {
     struct event_state event;
     VEC(struct clock_row) clocks; /* of all events, and of event 0, their catalogue */
     uint32_t *list, list_cap;     /* the seats or areas of the hold being read */
-    struct log_rows log;          /* the rows of the entry being read */
-    int64_t scalar;               /* the result of a query of one number */
-    int64_t read[VS_COUNT];       /* number of rows that each statement gave */
+    struct price_run *prices;     /* of the hold being read */
+    size_t prices_cap;
+    struct log_rows log;    /* the rows of the entry being read */
+    int64_t scalar;         /* the result of a query of one number */
+    int64_t read[VS_COUNT]; /* number of rows that each statement gave */
 };
 
 typedef void row_fn(struct verifier *v, struct db_stmt *stmt);
@@ -97,10 +99,10 @@ static enum hf_status each(struct verifier *v, enum verify_statement which, int6
     return status == HF_OK && step == DB_FAILED ? HF_LEDGER_UNAVAILABLE : status;
 }
 
-/* Returns the value, or one that is no status if a damaged row has a larger one. */
+/* Returns the value, or one that is no status and no channel if a damaged row has a larger one. */
 static uint8_t small(int64_t value)
 {
-    return value < 0 || value > UINT8_MAX ? UINT8_MAX : (uint8_t)value;
+    return value < 0 || value >= NOT_KNOWN ? UINT8_MAX : (uint8_t)value;
 }
 
 /* ---- rows ---- */
@@ -166,25 +168,56 @@ static enum hf_status count_seats(struct verifier *v, int64_t event, struct hf_e
     return HF_OK;
 }
 
+/* Notes how many places are blocked for each channel, and returns how many for all of them. */
+static int64_t read_blocks(struct verifier *v, struct db_stmt *stmt, struct area_state *area)
+{
+    size_t len;
+    const char *text = db_column_data(stmt, 4, &len);
+    struct area_blocks blocks = {0};
+    bool is_sound = text && block_list_parse(text, len, &blocks);
+    int64_t sum = 0;
+    for (size_t i = 0; i < blocks.list.n; i++) {
+        const struct area_block *block = &blocks.list.v[i];
+        is_sound =
+            is_sound && block->places && (i == 0 || blocks.list.v[i - 1].channel < block->channel);
+        verify_block(area, block->channel)->places += block->places;
+        verify_channel(&v->event, "area", db_column_int(stmt, 0), block->channel);
+        sum += block->places;
+    }
+    if (!is_sound)
+        verify_violation(v->event.report, VERIFY_AREAS,
+                         "event %lld, area %lld: its list of blocked places is damaged",
+                         (ll)v->event.event, (ll)db_column_int(stmt, 0));
+    vec_close(&blocks.list);
+    return sum;
+}
+
 static void on_area(struct verifier *v, struct db_stmt *stmt)
 {
     int64_t capacity = db_column_int(stmt, 1), held = db_column_int(stmt, 2),
             booked = db_column_int(stmt, 3);
     struct area_state *area = vec_push(&v->event.areas);
-    *area = (struct area_state){.held = held, .booked = booked};
+    *area = (struct area_state){.held = held, .booked = booked, .log_free = capacity};
+    int64_t blocked = read_blocks(v, stmt, area);
     verify_count(&v->event, VERIFY_AREAS);
-    if (held < 0 || booked < 0 || held > capacity || booked > capacity - held)
+    if (held < 0 || booked < 0 || held > capacity || booked > capacity - held ||
+        blocked > capacity - held - booked)
         verify_violation(v->event.report, VERIFY_AREAS,
-                         "event %lld, area %lld: %lld held and %lld booked of %lld",
+                         "event %lld, area %lld: %lld held, %lld booked and %lld blocked of %lld",
                          (ll)v->event.event, (ll)db_column_int(stmt, 0), (ll)held, (ll)booked,
-                         (ll)capacity);
+                         (ll)blocked, (ll)capacity);
 }
 
-/* An event is open until the log says otherwise. */
+/* Channels are stored as their names, one per line. */
 static void on_status(struct verifier *v, struct db_stmt *stmt)
 {
+    size_t len;
+    const char *channels = db_column_data(stmt, 2, &len);
     v->event.status = small(db_column_int(stmt, 0));
-    v->event.log_status = EVENT_OPEN;
+    v->event.n_channels = channels != NULL;
+    for (size_t i = 0; channels && i < len; i++)
+        v->event.n_channels += channels[i] == '\n';
+    verify_fold_begin(&v->event, db_column_int(stmt, 1));
 }
 
 static int index_order(const void *a, const void *b)
@@ -221,13 +254,16 @@ static void claim_seats(struct verifier *v, struct hold_state *h)
     }
 }
 
-/* Sums up the places that live holds list, as [area, quantity ...] (I2). */
-static void claim_areas(struct verifier *v, struct hold_state *h, uint32_t n_numbers)
+/* Sums up the places that live holds list, as [area, quantity ...] (I2).  Returns how many there
+ * are in the list. */
+static int64_t claim_areas(struct verifier *v, struct hold_state *h, uint32_t n_numbers)
 {
     struct event_state *e = &v->event;
+    int64_t n_places = 0;
     for (uint32_t i = 0; i + 1 < n_numbers; i += 2) {
         uint32_t area = v->list[i], quantity = v->list[i + 1];
         h->ungranted += place_digest(AUDIT_AREA, area, quantity);
+        n_places += quantity;
         if (area >= e->areas.n || !quantity)
             verify_violation(e->report, VERIFY_HOLD_SEATS, "hold %lld: lists %u places of area %u",
                              (ll)h->key, quantity, area);
@@ -239,6 +275,7 @@ static void claim_areas(struct verifier *v, struct hold_state *h, uint32_t n_num
     if (n_numbers % 2)
         verify_violation(e->report, VERIFY_HOLD_SEATS, "hold %lld: its list of areas is damaged",
                          (ll)h->key);
+    return n_places;
 }
 
 /* Reads the numbers of a column into v->list.  SQL NULL is an empty list.  Returns false if it is
@@ -255,18 +292,58 @@ static bool read_list(struct verifier *v, struct db_stmt *stmt, int column, uint
     return !text || number_list_parse(text, len, v->list, ret_n);
 }
 
+/* Compares a hold's amount, and that of its booking, with the prices of its places.  Rows of schema
+ * versions before 5 have no prices. */
+static void check_prices(struct verifier *v, struct db_stmt *stmt, int64_t hold, int64_t n_places)
+{
+    struct verify_report *report = v->event.report;
+    size_t len;
+    uint32_t n = 0;
+    int64_t amount = db_column_int(stmt, 13), booked = db_column_int(stmt, 15);
+    const char *text = db_column_data(stmt, 14, &len);
+    verify_count(&v->event, VERIFY_PRICES);
+    if (booked != amount)
+        verify_violation(report, VERIFY_PRICES, "hold %lld: it costs %lld, its booking %lld",
+                         (ll)hold, (ll)amount, (ll)booked);
+    if (!text)
+        return;
+    if (len / 4 >= v->prices_cap) {
+        v->prices_cap = len / 4 + 16;
+        v->prices = hf_realloc(v->prices, v->prices_cap * sizeof *v->prices);
+    }
+    bool is_sound = price_list_parse(text, len, v->prices, &n);
+    int64_t sum = 0, places = 0, cost;
+    for (uint32_t i = 0; i < n && is_sound; i++) {
+        places += v->prices[i].n;
+        is_sound = v->prices[i].n &&
+                   !__builtin_mul_overflow(v->prices[i].price, v->prices[i].n, &cost) &&
+                   !__builtin_add_overflow(sum, cost, &sum);
+    }
+    if (!is_sound)
+        verify_violation(report, VERIFY_PRICES, "hold %lld: its list of prices is damaged",
+                         (ll)hold);
+    else if (sum != amount || places != n_places)
+        verify_violation(report, VERIFY_PRICES,
+                         "hold %lld: it costs %lld for %lld places, by their prices %lld for %lld",
+                         (ll)hold, (ll)amount, (ll)n_places, (ll)sum, (ll)places);
+}
+
 static void on_hold(struct verifier *v, struct db_stmt *stmt)
 {
     struct hold_state *h = vec_push(&v->event.holds);
     uint32_t n_numbers;
+    int64_t n_places;
     *h = (struct hold_state){.key = db_column_int(stmt, 0),
                              .status = small(db_column_int(stmt, 2)),
                              .fence = db_column_int(stmt, 3),
                              .expires_at = db_column_int(stmt, 4),
                              .booking = small(db_column_int(stmt, 6)),
                              .booking_fence = db_column_int(stmt, 7),
-                             .last_seq = db_column_int(stmt, 10)};
+                             .last_seq = db_column_int(stmt, 10),
+                             .channel = small(db_column_int(stmt, 11)),
+                             .cancelled = db_column_int(stmt, 12)};
     verify_count(&v->event, VERIFY_HOLD_SEATS);
+    verify_channel(&v->event, "hold", h->key, h->channel);
     if (db_column_int(stmt, 1) != v->event.event || db_column_int(stmt, 8) != v->event.event)
         verify_violation(v->event.report, VERIFY_STRAYS,
                          "hold %lld or its booking names event %lld", (ll)h->key,
@@ -277,11 +354,13 @@ static void on_hold(struct verifier *v, struct db_stmt *stmt)
         h->n_seats = 0;
     }
     claim_seats(v, h);
+    n_places = h->n_seats;
     if (read_list(v, stmt, 9, &n_numbers))
-        claim_areas(v, h, n_numbers);
+        n_places += claim_areas(v, h, n_numbers);
     else
         verify_violation(v->event.report, VERIFY_HOLD_SEATS,
                          "hold %lld: its list of areas is damaged", (ll)h->key);
+    check_prices(v, stmt, h->key, n_places);
 }
 
 static void on_booking(struct verifier *v, struct db_stmt *stmt)
@@ -327,8 +406,11 @@ static void on_log(struct verifier *v, struct db_stmt *stmt)
 
 static void on_seat(struct verifier *v, struct db_stmt *stmt)
 {
-    verify_seat(&v->event, db_column_int(stmt, 0), small(db_column_int(stmt, 1)),
-                db_column_int(stmt, 2), db_column_int(stmt, 3));
+    verify_seat(&v->event, &(struct stored_seat){.key = db_column_int(stmt, 0),
+                                                 .status = small(db_column_int(stmt, 1)),
+                                                 .hold = db_column_int(stmt, 2),
+                                                 .fence = db_column_int(stmt, 3),
+                                                 .channel = small(db_column_int(stmt, 4))});
 }
 
 /* ---- one event ---- */
@@ -377,10 +459,12 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
 static void event_close(struct event_state *e)
 {
     free(e->seats);
+    for (size_t i = 0; i < e->areas.n; i++)
+        vec_close(&e->areas.v[i].blocks);
     vec_close(&e->areas);
     vec_close(&e->heads_seqs);
     vec_close(&e->holds);
-    vec_close(&e->rescued);
+    vec_close(&e->later_fences);
     *e = (struct event_state){.report = e->report};
 }
 
@@ -474,6 +558,7 @@ static void verifier_close(struct verifier *v)
     event_close(&v->event);
     vec_close(&v->clocks);
     free(v->list);
+    free(v->prices);
     vec_close(&v->log.list);
     db_close(v->db);
 }

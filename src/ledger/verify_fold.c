@@ -1,20 +1,10 @@
-/* Folds the log of one event and compares its tables with the result.  Pure: verify.c feeds it row
- * by row, and it writes only to the report.  Checks I1 to I6 and I11.  Costs O(1) per row, and
- * O(log holds) for a hold that does not stand where its fence suggests. */
+/* Folds the log of one event, and checks each row against what the rows before it left.  Pure:
+ * verify.c feeds it row by row, and it writes only to the report.  Checks I4, I5 and I11.  Costs
+ * O(1) per row, and O(log holds) for a hold that does not stand where its fence suggests. */
 #include "ledger/verify_state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-typedef long long ll;
-
-/* A word for a status, also of a damaged row. */
-static const char *word(enum audit_object object, int status)
-{
-    const char *text = status_text(object, status);
-    return text ? text : status ? "of no known status" : "none";
-}
 
 void verify_violation(struct verify_report *report, enum verify_id id, const char *fmt, ...)
 {
@@ -48,13 +38,46 @@ struct hold_state *verify_hold(struct event_state *e, int64_t key)
     return low < e->holds.n && e->holds.v[low].key == key ? &e->holds.v[low] : NULL;
 }
 
+struct block_state *verify_block(struct area_state *a, uint32_t channel)
+{
+    uint32_t wanted = channel <= CHANNELS_MAX ? channel : CHANNELS_MAX + 1;
+    for (size_t i = 0; i < a->blocks.n; i++)
+        if (a->blocks.v[i].channel == wanted)
+            return &a->blocks.v[i];
+    struct block_state *block = vec_push(&a->blocks);
+    *block = (struct block_state){.channel = wanted};
+    return block;
+}
+
+void verify_channel(struct event_state *e, const char *what, int64_t item, uint32_t channel)
+{
+    if (channel)
+        verify_count(e, VERIFY_CHANNELS);
+    if (channel > e->n_channels)
+        verify_violation(e->report, VERIFY_CHANNELS,
+                         "event %lld, %s %lld: of channel %u, the event has %u", (ll)e->event, what,
+                         (ll)item, channel, e->n_channels);
+}
+
 /* ---- the log ---- */
 
-/* A row about a seat or a hold names the row before. */
+/* An event is open until the log says otherwise. */
+void verify_fold_begin(struct event_state *e, int64_t pruned_seq)
+{
+    e->pruned_seq = e->seq = pruned_seq;
+    e->log_status = pruned_seq ? NOT_KNOWN : EVENT_OPEN;
+    for (uint32_t i = 0; i < e->n_seats && pruned_seq; i++) {
+        e->seats[i].status = e->seats[i].channel = NOT_KNOWN;
+        e->seats[i].row_fence = FENCE_NOT_KNOWN;
+    }
+}
+
+/* A row about a seat or a hold names the row before, which may have been pruned. */
 static void check_prev(struct event_state *e, const struct audit_row *row, const char *object,
                        int64_t item, int64_t prev)
 {
-    if (row->prev != prev)
+    bool is_pruned = !prev && row->prev > 0 && row->prev <= e->pruned_seq;
+    if (row->prev != prev && !is_pruned)
         verify_violation(e->report, VERIFY_LOG_CHAIN,
                          "event %lld, seq %lld: %s %lld changed before at seq %lld, it names %lld",
                          (ll)e->event, (ll)row->seq, object, (ll)item, (ll)prev, (ll)row->prev);
@@ -71,7 +94,8 @@ static void check_chain(struct event_state *e, const struct audit_row *row, cons
                          word(row->object, row->to), word(row->object, was));
 }
 
-/* A grant gives a new fence: to a new hold, to one that is rescued, or to one that was restored. */
+/* A grant gives a new fence: to a new hold, or to one that gets other places, is rescued or was
+ * restored. */
 static void fold_grant(struct event_state *e, const struct audit_row *row)
 {
     if (row->fence <= e->grant_fence)
@@ -86,10 +110,18 @@ static void fold_grant(struct event_state *e, const struct audit_row *row)
                          (ll)e->event, (ll)row->seq, (ll)row->hold, (ll)row->fence);
 }
 
+/* Takes what the hold was before its first remaining row from that row. */
+static void adopt_hold(struct hold_state *h, const struct audit_row *row, bool grant)
+{
+    h->log_status = (uint8_t)row->from;
+    h->log_fence = grant ? 0 : row->fence;
+    h->log_until = row->until;
+}
+
 static void fold_hold(struct event_state *e, const struct audit_row *row)
 {
-    bool grant =
-        row->from == HOLD_NONE || row->cause == CAUSE_RESCUE || row->cause == CAUSE_RESTORE;
+    bool grant = row->from == HOLD_NONE || row->cause == CAUSE_CHANGE ||
+                 row->cause == CAUSE_RESCUE || row->cause == CAUSE_RESTORE;
     if (grant)
         fold_grant(e, row);
     struct hold_state *h = verify_hold(e, row->hold);
@@ -99,6 +131,10 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
                          (ll)row->seq, (ll)row->hold);
         return;
     }
+    if (row->from == HOLD_NONE)
+        h->begun = true;
+    else if (e->pruned_seq && !h->log_seq)
+        adopt_hold(h, row, grant);
     check_chain(e, row, "hold", row->hold, h->log_status);
     check_prev(e, row, "hold", row->hold, h->log_seq);
     if (!grant && row->fence != h->log_fence)
@@ -125,9 +161,70 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
 static void fold_head(struct event_state *e, const struct audit_row *row, struct seat_state *s)
 {
     size_t chunk = (size_t)row->item / HEADS_CHUNK;
-    if (chunk < e->heads_seqs.n && row->seq <= e->heads_seqs.v[chunk])
+    if (chunk < e->heads_seqs.n && row->seq <= e->heads_seqs.v[chunk]) {
         s->head -= row->seq - s->last_seq;
+        s->head_folded = true;
+    }
     s->last_seq = row->seq;
+}
+
+static bool is_blocking(const struct audit_row *row)
+{
+    return row->cause == CAUSE_BLOCK || row->cause == CAUSE_UNBLOCK;
+}
+
+/* Returns 1 if the row gives places to its hold, -1 if it takes them out, else 0. */
+static int granted(const struct audit_row *row)
+{
+    if (row->cause == CAUSE_HOLD)
+        return 1;
+    return row->cause == CAUSE_CHANGE ? row->to == SEAT_HELD ? 1 : -1 : 0;
+}
+
+/* Takes what the seat was before its first remaining row from that row, as far as that tells. */
+static void adopt_seat(struct seat_state *s, const struct audit_row *row)
+{
+    bool passes_blocked = row->from == SEAT_BLOCKED || row->to == SEAT_BLOCKED;
+    s->status = (uint8_t)row->from;
+    s->hold = is_owned(row->from) ? row->hold : 0;
+    if (row->from == SEAT_AVAILABLE || row->to == SEAT_AVAILABLE)
+        s->channel = 0;
+    if (passes_blocked && row->cause != CAUSE_BLOCK)
+        s->channel = (uint8_t)row->channel;
+}
+
+/* A seat that is blocked for a channel goes to holds of that channel, and is blocked for it again
+ * when they end. */
+static void check_seat_channel(struct event_state *e, const struct audit_row *row,
+                               const struct seat_state *s, const struct hold_state *h)
+{
+    bool passes_blocked = row->from == SEAT_BLOCKED || row->to == SEAT_BLOCKED;
+    if (passes_blocked)
+        verify_channel(e, "seat", row->item, row->channel);
+    if (row->cause == CAUSE_BLOCK || s->channel == NOT_KNOWN)
+        return;
+    bool is_others = is_owned(row->to) && h && h->channel != s->channel;
+    bool is_right = passes_blocked ? row->channel == s->channel &&
+                                         (row->cause == CAUSE_UNBLOCK || (s->channel && !is_others))
+                                   : row->to != SEAT_AVAILABLE || !s->channel;
+    if (!is_right)
+        verify_violation(e->report, VERIFY_CHANNELS,
+                         "event %lld, seq %lld: seat %lld of channel %u goes from %s to %s in "
+                         "channel %u, by hold %lld of channel %u",
+                         (ll)e->event, (ll)row->seq, (ll)row->item, s->channel,
+                         word(AUDIT_SEAT, row->from), word(AUDIT_SEAT, row->to), row->channel,
+                         (ll)row->hold, h ? h->channel : 0);
+}
+
+/* The row of a seat shows the last change of those that seat_row_status lets it show. */
+static void fold_row(const struct audit_row *row, struct seat_state *s)
+{
+    if (row->fence)
+        s->fence = row->fence;
+    if (is_blocking(row))
+        s->channel = row->to == SEAT_BLOCKED ? (uint8_t)row->channel : 0;
+    if (is_blocking(row) || row->to == SEAT_BOOKED || row->from == SEAT_BOOKED)
+        s->row_fence = s->fence;
 }
 
 /* A held seat expires with its hold: a renewal writes one row, and not one per seat. */
@@ -141,7 +238,8 @@ static void fold_seat(struct event_state *e, const struct audit_row *row)
     }
     struct seat_state *s = &e->seats[row->item];
     struct hold_state *h = verify_hold(e, row->hold);
-    bool owned = row->to == SEAT_HELD || row->to == SEAT_BOOKED;
+    if (s->status == NOT_KNOWN)
+        adopt_seat(s, row);
     check_chain(e, row, "seat", row->item, s->status);
     check_prev(e, row, "seat", row->item, s->last_seq);
     fold_head(e, row, s);
@@ -156,19 +254,53 @@ static void fold_seat(struct event_state *e, const struct audit_row *row)
         verify_violation(e->report, VERIFY_FENCE_ORDER,
                          "event %lld, seq %lld: seat %lld of fence %lld changed with fence %lld",
                          (ll)e->event, (ll)row->seq, (ll)row->item, (ll)s->fence, (ll)row->fence);
-    if (row->to == SEAT_HELD && h && row->until != h->log_until)
+    if (row->to == SEAT_HELD && h && h->log_seq && row->until != h->log_until)
         verify_violation(e->report, VERIFY_FOLD_SEATS,
                          "event %lld, seq %lld: seat %lld is held until %lld, its hold until %lld",
                          (ll)e->event, (ll)row->seq, (ll)row->item, (ll)row->until,
                          (ll)h->log_until);
-    if (row->cause == CAUSE_HOLD && h) {
-        h->log_granted++;
-        h->ungranted -= place_digest(AUDIT_SEAT, row->item, 1);
+    check_seat_channel(e, row, s, h);
+    if (h) {
+        h->log_granted += (uint32_t)granted(row);
+        h->ungranted -= (uint64_t)granted(row) * place_digest(AUDIT_SEAT, row->item, 1);
     }
+    fold_row(row, s);
     s->status = (uint8_t)row->to;
-    s->hold = owned ? row->hold : 0;
-    if (row->fence)
-        s->fence = row->fence;
+    s->hold = is_owned(row->to) ? row->hold : 0;
+}
+
+/* The number of places of an area that have a status, by the log. */
+static int64_t *places_in(struct area_state *a, int status, uint32_t channel)
+{
+    switch (status) {
+    case SEAT_HELD:
+        return &a->log_held;
+    case SEAT_BOOKED:
+        return &a->log_booked;
+    case SEAT_BLOCKED:
+        return &verify_block(a, channel)->log_places;
+    default:
+        return &a->log_free;
+    }
+}
+
+/* The places of a hold's areas come from the hold's channel and return to it. */
+static void check_area_channel(struct event_state *e, const struct audit_row *row,
+                               const struct hold_state *h)
+{
+    if (row->from == SEAT_BLOCKED || row->to == SEAT_BLOCKED)
+        verify_channel(e, "area", row->item, row->channel);
+    if (!h)
+        return;
+    int wanted = h->channel ? SEAT_BLOCKED : SEAT_AVAILABLE;
+    if ((!is_owned(row->from) && (row->from != wanted || row->channel != h->channel)) ||
+        (!is_owned(row->to) && (row->to != wanted || row->channel != h->channel)))
+        verify_violation(
+            e->report, VERIFY_CHANNELS,
+            "event %lld, seq %lld: places of area %lld go from %s to %s in channel %u, "
+            "by hold %lld of channel %u",
+            (ll)e->event, (ll)row->seq, (ll)row->item, word(AUDIT_AREA, row->from),
+            word(AUDIT_AREA, row->to), row->channel, (ll)row->hold, h->channel);
 }
 
 static void fold_area(struct event_state *e, const struct audit_row *row)
@@ -181,25 +313,40 @@ static void fold_area(struct event_state *e, const struct audit_row *row)
     }
     struct area_state *a = &e->areas.v[row->item];
     struct hold_state *h = verify_hold(e, row->hold);
-    int64_t n = row->quantity;
-    a->log_held += n * (row->to == SEAT_HELD) - n * (row->from == SEAT_HELD);
-    a->log_booked += n * (row->to == SEAT_BOOKED) - n * (row->from == SEAT_BOOKED);
-    if (n <= 0 || a->log_held < 0 || a->log_booked < 0)
-        verify_violation(e->report, VERIFY_LOG_CHAIN,
-                         "event %lld, seq %lld: %lld places of area %lld go from %s to %s, which "
-                         "leaves %lld held and %lld booked",
-                         (ll)e->event, (ll)row->seq, (ll)n, (ll)row->item,
-                         word(AUDIT_AREA, row->from), word(AUDIT_AREA, row->to), (ll)a->log_held,
-                         (ll)a->log_booked);
+    int64_t n = row->quantity, before = *places_in(a, row->from, row->channel);
+    if (n <= 0 || (before < n && !e->pruned_seq))
+        verify_violation(
+            e->report, VERIFY_LOG_CHAIN,
+            "event %lld, seq %lld: %lld places of area %lld go from %s to %s, of which "
+            "there were %lld",
+            (ll)e->event, (ll)row->seq, (ll)n, (ll)row->item, word(AUDIT_AREA, row->from),
+            word(AUDIT_AREA, row->to), (ll)before);
+    *places_in(a, row->from, row->channel) -= n;
+    *places_in(a, row->to, row->channel) += n;
+    check_area_channel(e, row, h);
     if (!h)
         return;
     uint64_t digest = place_digest(AUDIT_AREA, row->item, n);
-    bool had = row->from == SEAT_HELD || row->from == SEAT_BOOKED;
-    bool has = row->to == SEAT_HELD || row->to == SEAT_BOOKED;
-    h->astray += has * digest - had * digest;
-    if (row->cause == CAUSE_HOLD) {
-        h->ungranted -= digest;
-        h->astray -= hold_live(h) * digest;
+    uint64_t net = (uint64_t)granted(row) * digest;
+    h->astray += is_owned(row->to) * digest - is_owned(row->from) * digest - hold_live(h) * net;
+    h->ungranted -= net;
+}
+
+/* An archived event stays so, and a change of its terms leaves its status. */
+static bool event_may_pass(const struct audit_row *row)
+{
+    switch (row->cause) {
+    case CAUSE_OPEN:
+        return row->to == EVENT_OPEN && row->from != EVENT_ARCHIVED;
+    case CAUSE_CLOSE:
+    case CAUSE_RESTORE:
+        return row->to == EVENT_CLOSED && row->from != EVENT_ARCHIVED;
+    case CAUSE_ARCHIVE:
+        return row->to == EVENT_ARCHIVED;
+    case CAUSE_CHANGE:
+        return row->to == row->from;
+    default:
+        return row->cause == CAUSE_CREATE;
     }
 }
 
@@ -207,7 +354,14 @@ static void fold_area(struct event_state *e, const struct audit_row *row)
 static void fold_event(struct event_state *e, const struct audit_row *row)
 {
     bool begins = row->seq == 1 && row->cause == CAUSE_CREATE;
+    if (e->log_status == NOT_KNOWN)
+        e->log_status = row->from;
     check_chain(e, row, "event", e->event, begins ? 0 : e->log_status);
+    if (!event_may_pass(row))
+        verify_violation(e->report, VERIFY_LOG_CHAIN,
+                         "event %lld, seq %lld: it goes from %s to %s by cause %d", (ll)e->event,
+                         (ll)row->seq, word(AUDIT_EVENT, row->from), word(AUDIT_EVENT, row->to),
+                         (int)row->cause);
     e->log_status = row->to;
 }
 
@@ -220,7 +374,11 @@ static void fold_booking(struct event_state *e, const struct audit_row *row)
                          (ll)row->seq, (ll)row->booking);
         return;
     }
+    if (e->pruned_seq && !h->begun && !h->log_booking)
+        h->log_booking = (uint8_t)row->from;
     check_chain(e, row, "booking", row->booking, h->log_booking);
+    if (row->to == BOOKING_CANCELLED)
+        h->cancelled -= row->at;
     h->log_booking = (uint8_t)row->to;
     h->log_booking_fence = row->fence;
 }
@@ -265,273 +423,10 @@ void verify_fold_end(struct event_state *e)
     if (e->event == 0)
         return; /* the catalogue of events */
     verify_count(e, VERIFY_FOLD_EVENTS);
+    if (e->log_status == NOT_KNOWN) /* only archived events are pruned */
+        e->log_status = EVENT_ARCHIVED;
     if (e->log_status != e->status)
         verify_violation(e->report, VERIFY_FOLD_EVENTS, "event %lld: it is %s, by the log %s",
                          (ll)e->event, word(AUDIT_EVENT, e->status),
                          word(AUDIT_EVENT, e->log_status));
-}
-
-/* ---- the areas ---- */
-
-void verify_areas(struct event_state *e)
-{
-    for (size_t i = 0; i < e->areas.n; i++) {
-        const struct area_state *a = &e->areas.v[i];
-        verify_count(e, VERIFY_AREA_COUNTERS);
-        verify_count(e, VERIFY_FOLD_AREAS);
-        if (a->held != a->claimed_held || a->booked != a->claimed_booked)
-            verify_violation(e->report, VERIFY_AREA_COUNTERS,
-                             "event %lld, area %zu: %lld held and %lld booked, by its holds %lld "
-                             "and %lld",
-                             (ll)e->event, i, (ll)a->held, (ll)a->booked, (ll)a->claimed_held,
-                             (ll)a->claimed_booked);
-        if (a->held != a->log_held || a->booked != a->log_booked)
-            verify_violation(e->report, VERIFY_FOLD_AREAS,
-                             "event %lld, area %zu: %lld held and %lld booked, by the log %lld and "
-                             "%lld",
-                             (ll)e->event, i, (ll)a->held, (ll)a->booked, (ll)a->log_held,
-                             (ll)a->log_booked);
-    }
-}
-
-/* ---- the seats ---- */
-
-void verify_heads(struct event_state *e, int64_t key, int64_t seq, const uint8_t *heads, size_t len)
-{
-    uint32_t first = SEAT_INDEX(key), n = (uint32_t)(len / HEAD_SIZE);
-    if (first % HEADS_CHUNK || first >= e->n_seats || n > e->n_seats - first || n > HEADS_CHUNK ||
-        len % HEAD_SIZE || seq < 0 || seq > e->clock.seq) {
-        verify_violation(e->report, VERIFY_HEADS,
-                         "event %lld, seat %u: %zu bytes of heads at seq %lld, of %lld",
-                         (ll)e->event, first, len, (ll)seq, (ll)e->clock.seq);
-        return;
-    }
-    while (e->heads_seqs.n <= first / HEADS_CHUNK)
-        vec_push(&e->heads_seqs);
-    e->heads_seqs.v[first / HEADS_CHUNK] = seq;
-    for (uint32_t i = 0; i < n; i++)
-        e->seats[first + i].head = head_unpack(heads + (size_t)i * HEAD_SIZE);
-}
-
-static void check_head(struct event_state *e, uint32_t index)
-{
-    verify_count(e, VERIFY_HEADS);
-    if (e->seats[index].head)
-        verify_violation(e->report, VERIFY_HEADS,
-                         "event %lld, seat %u: its stored head is %lld off", (ll)e->event, index,
-                         (ll)e->seats[index].head);
-}
-
-/* Reports a hold to HOLD_STATUS, unless that has been done. */
-__attribute__((format(printf, 3, 4))) static void
-report_hold(struct event_state *e, struct hold_state *h, const char *fmt, ...)
-{
-    char what[VERIFY_EXAMPLE_SIZE - 48];
-    va_list args;
-    if (!h || h->reported)
-        return;
-    h->reported = true;
-    va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
-    va_end(args);
-    verify_violation(e->report, VERIFY_HOLD_STATUS, "hold %lld: %s", (ll)h->key, what);
-}
-
-static void check_owner(struct event_state *e, uint32_t index, int status, int64_t hold)
-{
-    const struct seat_state *s = &e->seats[index];
-    struct hold_state *h = verify_hold(e, hold);
-    int wanted = status == SEAT_HELD ? HOLD_ACTIVE : HOLD_CONFIRMED;
-    if (!h) {
-        verify_violation(e->report, VERIFY_SEAT_OWNER,
-                         "event %lld, seat %u: hold %lld does not exist", (ll)e->event, index,
-                         (ll)hold);
-    } else if (h->status != wanted) {
-        verify_violation(e->report, VERIFY_SEAT_OWNER,
-                         "event %lld, seat %u: %s by hold %lld, which is %s", (ll)e->event, index,
-                         word(AUDIT_SEAT, status), (ll)hold, word(AUDIT_HOLD, h->status));
-        report_hold(e, h, "it is %s and has seat %u, which is %s", word(AUDIT_HOLD, h->status),
-                    index, word(AUDIT_SEAT, status));
-    } else if (s->claim != hold) {
-        verify_violation(e->report, VERIFY_SEAT_OWNER,
-                         "event %lld, seat %u: hold %lld does not list it", (ll)e->event, index,
-                         (ll)hold);
-    }
-}
-
-static void check_sale(struct event_state *e, uint32_t index, int status, int64_t hold)
-{
-    const struct seat_state *s = &e->seats[index];
-    bool booked = status == SEAT_BOOKED;
-    if (!booked && !s->sold)
-        return;
-    const struct hold_state *h = verify_hold(e, s->sold);
-    verify_count(e, VERIFY_SALES);
-    if (!s->sold || !booked || s->sold != hold)
-        verify_violation(e->report, VERIFY_SALES,
-                         "event %lld, seat %u: %s by hold %lld, sold by booking %lld", (ll)e->event,
-                         index, word(AUDIT_SEAT, status), (ll)hold, (ll)s->sold);
-    else if (!h || h->booking != BOOKING_CONFIRMED)
-        verify_violation(e->report, VERIFY_SALES,
-                         "event %lld, seat %u: sold by booking %lld, which is not confirmed",
-                         (ll)e->event, index, (ll)s->sold);
-}
-
-/* The live hold that lists the seat must own it. */
-static void check_claim(struct event_state *e, uint32_t index, int status, int64_t hold)
-{
-    int64_t claim = e->seats[index].claim;
-    struct hold_state *h = claim ? verify_hold(e, claim) : NULL;
-    if (!h)
-        return;
-    int wanted = h->status == HOLD_ACTIVE ? SEAT_HELD : SEAT_BOOKED;
-    if (status != wanted || hold != claim)
-        report_hold(e, h, "it is %s, but its seat %u is %s by hold %lld",
-                    word(AUDIT_HOLD, h->status), index, word(AUDIT_SEAT, status), (ll)hold);
-}
-
-void verify_seat(struct event_state *e, int64_t key, int status, int64_t hold, int64_t fence)
-{
-    uint32_t index = SEAT_INDEX(key);
-    verify_count(e, VERIFY_SEAT_OWNER);
-    verify_count(e, VERIFY_FOLD_SEATS);
-    verify_count(e, VERIFY_FENCE_CLOCK);
-    if (fence > e->clock.fence)
-        verify_violation(e->report, VERIFY_FENCE_CLOCK,
-                         "event %lld, seat %u: fence %lld, the clock's is %lld", (ll)e->event,
-                         index, (ll)fence, (ll)e->clock.fence);
-    if (index >= e->n_seats) {
-        verify_violation(e->report, VERIFY_STRAYS, "event %lld has %u seats, and a row for seat %u",
-                         (ll)e->event, e->n_seats, index);
-        return;
-    }
-    struct seat_state *s = &e->seats[index];
-    s->seen = true;
-    if (status != s->status || hold != s->hold || fence != s->fence ||
-        (status != SEAT_BOOKED && status != SEAT_BLOCKED))
-        verify_violation(e->report, VERIFY_FOLD_SEATS,
-                         "event %lld, seat %u: its row says %s by hold %lld, fence %lld; "
-                         "the log says %s by hold %lld, fence %lld",
-                         (ll)e->event, index, word(AUDIT_SEAT, status), (ll)hold, (ll)fence,
-                         word(AUDIT_SEAT, s->status), (ll)s->hold, (ll)s->fence);
-    if (status == SEAT_HELD || status == SEAT_BOOKED)
-        check_owner(e, index, status, hold);
-    check_sale(e, index, status, hold);
-    check_claim(e, index, status, hold);
-}
-
-/* A seat without a row is held if a live hold lists it, else available. */
-static void check_no_row(struct event_state *e, uint32_t index)
-{
-    const struct seat_state *s = &e->seats[index];
-    const struct hold_state *h = s->claim ? verify_hold(e, s->claim) : NULL;
-    bool held = h && h->status == HOLD_ACTIVE;
-    int status = held ? SEAT_HELD : SEAT_AVAILABLE;
-    int64_t hold = held ? s->claim : 0;
-    verify_count(e, VERIFY_SEAT_OWNER);
-    verify_count(e, VERIFY_FOLD_SEATS);
-    if (s->status != status || s->hold != hold)
-        verify_violation(e->report, VERIFY_FOLD_SEATS,
-                         "event %lld, seat %u: it has no row, and is %s by hold %lld; "
-                         "the log says %s by hold %lld",
-                         (ll)e->event, index, word(AUDIT_SEAT, status), (ll)hold,
-                         word(AUDIT_SEAT, s->status), (ll)s->hold);
-    if (s->status == SEAT_HELD)
-        check_owner(e, index, SEAT_HELD, s->hold);
-    check_sale(e, index, status, hold);
-    check_claim(e, index, status, hold);
-}
-
-void verify_seats_end(struct event_state *e)
-{
-    for (uint32_t i = 0; i < e->n_seats; i++) {
-        check_head(e, i);
-        if (!e->seats[i].seen)
-            check_no_row(e, i);
-    }
-}
-
-/* ---- holds and bookings ---- */
-
-static void check_booking(struct event_state *e, struct hold_state *h)
-{
-    bool sold = h->booking == BOOKING_CONFIRMED || h->booking == BOOKING_CANCELLED;
-    if (h->booking || h->log_booking)
-        verify_count(e, VERIFY_FOLD_BOOKINGS);
-    if (h->booking != h->log_booking || h->booking_fence != h->log_booking_fence)
-        verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
-                         "booking %lld: it is %s, fence %lld; the log says %s, fence %lld",
-                         (ll)h->key, word(AUDIT_BOOKING, h->booking), (ll)h->booking_fence,
-                         word(AUDIT_BOOKING, h->log_booking), (ll)h->log_booking_fence);
-    if (h->status == HOLD_CONFIRMED && !sold)
-        report_hold(e, h, "it is confirmed, but its booking is %s",
-                    word(AUDIT_BOOKING, h->booking));
-    if (h->status != HOLD_CONFIRMED && sold)
-        report_hold(e, h, "it is %s, but its booking is %s", word(AUDIT_HOLD, h->status),
-                    word(AUDIT_BOOKING, h->booking));
-}
-
-static void check_hold(struct event_state *e, struct hold_state *h)
-{
-    verify_count(e, VERIFY_HOLD_STATUS);
-    verify_count(e, VERIFY_FOLD_HOLDS);
-    verify_count(e, VERIFY_FENCE_SHARED);
-    verify_count(e, VERIFY_FENCE_CLOCK);
-    if (h->fence > e->clock.fence)
-        verify_violation(e->report, VERIFY_FENCE_CLOCK,
-                         "hold %lld: fence %lld, the clock's is %lld", (ll)h->key, (ll)h->fence,
-                         (ll)e->clock.fence);
-    if (h->status != h->log_status || h->fence != h->log_fence || h->expires_at != h->log_until ||
-        h->last_seq != h->log_seq)
-        verify_violation(e->report, VERIFY_FOLD_HOLDS,
-                         "hold %lld: it is %s, fence %lld, until %lld, seq %lld; the log says %s, "
-                         "fence %lld, until %lld, seq %lld",
-                         (ll)h->key, word(AUDIT_HOLD, h->status), (ll)h->fence, (ll)h->expires_at,
-                         (ll)h->last_seq, word(AUDIT_HOLD, h->log_status), (ll)h->log_fence,
-                         (ll)h->log_until, (ll)h->log_seq);
-    if (h->log_granted != h->n_seats)
-        verify_violation(e->report, VERIFY_HOLD_SEATS,
-                         "hold %lld: lists %u seats, was granted %u by the log", (ll)h->key,
-                         h->n_seats, h->log_granted);
-    else if (h->ungranted)
-        verify_violation(e->report, VERIFY_HOLD_SEATS,
-                         "hold %lld: lists other places than it was granted by the log",
-                         (ll)h->key);
-    if (h->astray)
-        verify_violation(e->report, VERIFY_FOLD_HOLDS,
-                         "hold %lld: it is %s, but not so by the log of its areas", (ll)h->key,
-                         word(AUDIT_HOLD, h->status));
-    if (h->status < HOLD_ACTIVE || h->status > HOLD_CONFIRMED)
-        report_hold(e, h, "its status %d is none", h->status);
-    check_booking(e, h);
-    if (h->fence != HOLD_FIRST_FENCE(h->key))
-        *vec_push(&e->rescued) = h->fence;
-}
-
-static int fence_order(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* First fences differ because keys do.  So only fences that were given later have to be
- * checked. */
-static void check_shared(struct event_state *e)
-{
-    if (e->rescued.n > 1)
-        qsort(e->rescued.v, e->rescued.n, sizeof *e->rescued.v, fence_order);
-    for (size_t i = 0; i < e->rescued.n; i++) {
-        int64_t fence = e->rescued.v[i];
-        bool twice = i && e->rescued.v[i - 1] == fence;
-        if (twice || fence <= 0 || verify_hold(e, HOLD_KEY(e->event, fence)))
-            verify_violation(e->report, VERIFY_FENCE_SHARED, "event %lld: fence %lld has two holds",
-                             (ll)e->event, (ll)fence);
-    }
-}
-
-void verify_holds(struct event_state *e)
-{
-    for (size_t i = 0; i < e->holds.n; i++)
-        check_hold(e, &e->holds.v[i]);
-    check_shared(e);
 }

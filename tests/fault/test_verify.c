@@ -258,7 +258,7 @@ static const struct damage {
     {"a_seat_of_another_events_hold", VERIFY_SEAT_OWNER, "I1 I3 I11",
      "UPDATE seats SET hold = hold:2.1 WHERE seat = seat:1.4"},
     {"a_booked_seat_whose_hold_is_only_active", VERIFY_SEAT_OWNER, "I1 I3 I11",
-     "INSERT INTO seats VALUES (seat:1.0, 2, hold:1.1, 1)"},
+     "INSERT INTO seats VALUES (seat:1.0, 2, hold:1.1, 1, 0)"},
     {"two_live_holds_that_list_one_seat", VERIFY_ONE_OWNER, "I1 I6 I11",
      "UPDATE holds SET seats = '[1,2]' WHERE hold = hold:1.2;"
      "UPDATE holds SET seats = '[0,1]' WHERE hold = hold:1.1"},
@@ -274,18 +274,18 @@ static const struct damage {
     {"an_area_with_less_than_no_place_held", VERIFY_AREAS, "I2 I11",
      "PRAGMA ignore_check_constraints = ON; UPDATE areas SET held = -1 WHERE event = 2"},
     {"an_active_hold_whose_seat_is_blocked", VERIFY_HOLD_STATUS, "I3 I11",
-     "INSERT INTO seats VALUES (seat:1.0, 3, 0, 1)"},
+     "INSERT INTO seats VALUES (seat:1.0, 3, 0, 1, 0)"},
     {"a_confirmed_hold_without_its_booking", VERIFY_HOLD_STATUS, "I1 I3 I11",
      "DELETE FROM bookings WHERE booking = hold:1.3"},
     {"a_confirmed_hold_whose_seat_is_blocked", VERIFY_HOLD_STATUS, "I1 I3 I11",
      "UPDATE seats SET status = 3, hold = 0 WHERE seat = seat:1.5"},
     {"a_released_hold_that_kept_a_seat", VERIFY_HOLD_STATUS, "I1 I3 I11",
-     "INSERT INTO seats VALUES (seat:1.6, 2, hold:1.4, 4)"},
+     "INSERT INTO seats VALUES (seat:1.6, 2, hold:1.4, 4, 0)"},
     {"an_expired_hold_that_was_sold", VERIFY_HOLD_STATUS, "I3 I11",
-     "INSERT INTO bookings SELECT hold:1.5, secret, event, 2, 5, 1000, NULL, created_at"
+     "INSERT INTO bookings SELECT hold:1.5, secret, event, 2, 5, 1000, NULL, created_at, 0, NULL"
      " FROM bookings WHERE booking = hold:1.3"},
     {"a_booking_of_no_hold", VERIFY_HOLD_STATUS, "I3",
-     "INSERT INTO bookings SELECT hold:1.77, secret, event, 2, 77, 1000, NULL, created_at"
+     "INSERT INTO bookings SELECT hold:1.77, secret, event, 2, 77, 1000, NULL, created_at, 0, NULL"
      " FROM bookings WHERE booking = hold:1.3"},
     {"a_hold_of_no_known_status", VERIFY_HOLD_STATUS, "I1 I3 I11",
      "UPDATE holds SET status = 260 WHERE hold = hold:1.1"},
@@ -352,13 +352,13 @@ static const struct damage {
     {"half_a_head", VERIFY_HEADS, "I11", "INSERT INTO seat_heads VALUES (seat:1.0, 4, x'0300')"},
     {"heads_of_no_event", VERIFY_STRAYS, "I11", "INSERT INTO seat_heads VALUES (seat:7.0, 1, x'')"},
     {"a_seat_blocked_behind_the_logs_back", VERIFY_FOLD_SEATS, "I11",
-     "INSERT INTO seats VALUES (seat:1.15, 3, 0, 0)"},
+     "INSERT INTO seats VALUES (seat:1.15, 3, 0, 0, 0)"},
     {"a_held_seat_with_a_row", VERIFY_FOLD_SEATS, "I11",
-     "INSERT INTO seats VALUES (seat:1.0, 1, hold:1.1, 1)"},
+     "INSERT INTO seats VALUES (seat:1.0, 1, hold:1.1, 1, 0)"},
     {"a_booked_seat_with_an_older_fence", VERIFY_FOLD_SEATS, "I11",
      "UPDATE seats SET fence = 0 WHERE seat = seat:1.4"},
     {"a_free_seat_with_a_row", VERIFY_FOLD_SEATS, "I11",
-     "INSERT INTO seats VALUES (seat:1.7, 0, 0, 5)"},
+     "INSERT INTO seats VALUES (seat:1.7, 0, 0, 5, 0)"},
     {"a_blocked_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I11",
      "DELETE FROM seats WHERE seat = seat:3.18"},
     {"a_sold_seat_whose_row_is_gone", VERIFY_FOLD_SEATS, "I1 I3 I11",
@@ -369,7 +369,7 @@ static const struct damage {
      "UPDATE holds SET expires_at = expires_at + 1 WHERE hold = hold:1.4"},
     {"a_hold_that_the_log_does_not_know", VERIFY_FOLD_HOLDS, "I5 I6 I11",
      "INSERT INTO holds SELECT hold:2.9, secret, 2, 3, 1, 0, NULL, NULL, '[3]', created_at,"
-     " expires_at, max_expires_at, NULL, 0, 0 FROM holds WHERE hold = hold:2.1"},
+     " expires_at, max_expires_at, NULL, 0, 0, NULL, 0 FROM holds WHERE hold = hold:2.1"},
     {"a_hold_expired_behind_the_logs_back", VERIFY_FOLD_HOLDS, "I11",
      "UPDATE holds SET status = 2 WHERE hold = hold:1.4"},
     {"a_hold_that_does_not_know_its_last_change", VERIFY_FOLD_HOLDS, "I11",
@@ -411,11 +411,11 @@ static const struct damage {
     {"places_given_back_by_another_hold", VERIFY_FOLD_HOLDS, "I11",
      "UPDATE log SET areas = NULL WHERE hold = hold:3.3 AND cause = 12;"
      "INSERT INTO log SELECT entry + 1, at, 0, cause, 0, 0, 0, hold:3.1, 0, 1, 0, 0, NULL, "
-     "'[1,0,0,1]'"
+     "'[1,0,0,1]', 0"
      " FROM log WHERE hold = hold:3.3 AND cause = 12"},
     {"places_given_back_by_no_hold", VERIFY_FOLD_HOLDS, "I11",
      "UPDATE log SET areas = NULL WHERE hold = hold:3.3 AND cause = 12;"
-     "INSERT INTO log SELECT entry + 1, at, 0, cause, 0, 0, 0, 0, 0, 0, 0, 0, NULL, '[1,0,0,1]'"
+     "INSERT INTO log SELECT entry + 1, at, 0, cause, 0, 0, 0, 0, 0, 0, 0, 0, NULL, '[1,0,0,1]', 0"
      " FROM log WHERE hold = hold:3.3 AND cause = 12"},
     {"a_row_about_an_area_that_is_gone", VERIFY_FOLD_AREAS, "I6 I11",
      "UPDATE log SET areas = NULL WHERE hold = hold:3.1"},
@@ -444,21 +444,21 @@ static const struct damage {
     {"a_blocked_seat_that_was_sold", VERIFY_SALES, "I1",
      "INSERT INTO sold_seats VALUES (seat:3.18, hold:3.2)"},
     {"an_area_of_no_event", VERIFY_STRAYS, "I11",
-     "INSERT INTO areas VALUES (7, 0, 'Lost', 1, 1, 0, 0)"},
-    {"a_seat_of_no_event", VERIFY_STRAYS, "I11", "INSERT INTO seats VALUES (seat:7.0, 3, 0, 0)"},
+     "INSERT INTO areas VALUES (7, 0, 'Lost', 1, 1, 0, 0, '[]')"},
+    {"a_seat_of_no_event", VERIFY_STRAYS, "I11", "INSERT INTO seats VALUES (seat:7.0, 3, 0, 0, 0)"},
     {"a_seat_beyond_the_last_row", VERIFY_STRAYS, "I11",
-     "INSERT INTO seats VALUES (seat:1.20, 3, 0, 0)"},
+     "INSERT INTO seats VALUES (seat:1.20, 3, 0, 0, 0)"},
     {"a_layout_that_is_not_one", VERIFY_STRAYS, "I11",
      "UPDATE sections SET layout = layout || ',' WHERE event = 2"},
     {"an_event_of_more_seats_than_there_may_be", VERIFY_STRAYS, "I11",
      "UPDATE sections SET layout = layout || ',-2000000*1' WHERE event = 2"},
     {"a_hold_of_no_event", VERIFY_STRAYS, "I11",
      "INSERT INTO holds SELECT hold:7.1, secret, 7, 3, 1, 0, NULL, NULL, '[3]', created_at,"
-     " expires_at, max_expires_at, NULL, 0, 0 FROM holds WHERE hold = hold:2.1"},
+     " expires_at, max_expires_at, NULL, 0, 0, NULL, 0 FROM holds WHERE hold = hold:2.1"},
     {"a_hold_that_names_another_event", VERIFY_STRAYS, "I11",
      "UPDATE holds SET event = 2 WHERE hold = hold:1.1"},
     {"a_log_of_no_event", VERIFY_STRAYS, "I11",
-     "INSERT INTO log VALUES (7 << 40 | 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, NULL, NULL)"},
+     "INSERT INTO log VALUES (7 << 40 | 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, NULL, NULL, 0)"},
     {"a_clock_of_no_event", VERIFY_STRAYS, "I11", "INSERT INTO event_clock VALUES (7, 0, 0, 0)"},
     {"an_event_without_a_clock", VERIFY_STRAYS, "I11", "DELETE FROM event_clock WHERE event = 2"},
 };
@@ -519,7 +519,7 @@ static void many_violations_are_counted_and_five_are_shown(void **state)
     (void)state;
     struct verify_report report;
     damage("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 19)"
-           " INSERT INTO seats SELECT event << 32 | i, 3, 0, 0 FROM events, n WHERE true"
+           " INSERT INTO seats SELECT event << 32 | i, 3, 0, 0, 0 FROM events, n WHERE true"
            " ON CONFLICT (seat) DO NOTHING");
     verify(copy, &report);
     const struct verify_check *check = &report.checks[VERIFY_FOLD_SEATS];

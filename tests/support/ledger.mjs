@@ -11,23 +11,25 @@ import { environment, HOLDFAST, removeTempDir, sqliteQuery, tempDir } from './se
 // Statuses are the integers of src/model/rows.h.  Each query lists violations; none are expected.
 const HELD = 1, BOOKED = 2, BLOCKED = 3; // seats
 const ACTIVE = 1, CONFIRMED = 4; // holds
+const CANCELLED = 4; // bookings
+const ARCHIVED = 3; // events
 const EVENT = 1, SEAT = 2, AREA = 3, HOLD = 4, BOOKING = 5; // of the log
 
 // The queries have one text for both databases, so comparisons with NULL are spelled out.
 const differ = (a, b) => `coalesce(${a}, -1) <> coalesce(${b}, -1)`;
 const is = (column, status) => `CASE ${column} WHEN ${status} THEN 1 ELSE 0 END`;
 
-// The claims on each seat, and the last row of the log for each event, seat and hold.
+// The claims on each seat, the lists of numbers that rows have, and the last row of the log for each event, seat and hold.
 const places = {
   sqlite: {
     seats: 'SELECT h.hold, j.value AS seat FROM holds h, json_each(h.seats) j',
-    areas: `SELECT h.hold, a.value AS area, q.value AS quantity FROM holds h, json_each(h.areas) a, json_each(h.areas) q
-      WHERE a.key % 2 = 0 AND q.key = a.key + 1`,
+    pairs: (table, list, a, b) => `SELECT t.*, x.value AS ${a}, y.value AS ${b} FROM ${table} t, json_each(t.${list}) x, json_each(t.${list}) y
+      WHERE x.key % 2 = 0 AND y.key = x.key + 1`,
   },
   postgres: {
     seats: 'SELECT h.hold, j.value::bigint AS seat FROM holds h, jsonb_array_elements_text(h.seats::jsonb) j(value)',
-    areas: `SELECT h.hold, (l.list ->> (n * 2))::bigint AS area, (l.list ->> (n * 2 + 1))::bigint AS quantity
-      FROM holds h, LATERAL (SELECT h.areas::jsonb AS list) l, generate_series(0, jsonb_array_length(l.list) / 2 - 1) n`,
+    pairs: (table, list, a, b) => `SELECT t.*, (l.list ->> (n * 2))::bigint AS ${a}, (l.list ->> (n * 2 + 1))::bigint AS ${b}
+      FROM ${table} t, LATERAL (SELECT t.${list}::jsonb AS list) l, generate_series(0, jsonb_array_length(l.list) / 2 - 1) n`,
   },
 };
 // The log, a row for each change: an entry has those of a hold, its booking, its seats and its areas (src/ledger/log.h).
@@ -48,9 +50,10 @@ export const logRows = (database) => {
   const event = 'entry >> 40', seq = '(entry & 1099511627775)';
   const leading = `(CASE WHEN object = 0 THEN 0 WHEN object = ${HOLD} AND booking <> 0 THEN 2 ELSE 1 END)`;
   const each = (object, list, skipped) => `SELECT ${event}, ${seq} + ${leading} + ${skipped} + i, at, ${object}, ${at(list, '2 + 2 * i')},
-    ${object === SEAT ? 1 : at(list, '3 + 2 * i')}, ${at(list, 0)}, ${at(list, 1)}, hold, fence, cause FROM ${places(list)}`;
-  return `SELECT ${event} AS event, ${seq} AS seq, at, object, CAST(NULL AS bigint) AS item, quantity, before, after, hold, fence, cause FROM log WHERE object <> 0
-    UNION ALL SELECT ${event}, ${seq} + 1, at, ${BOOKING}, NULL, quantity, 0, 2, hold, fence, cause FROM log WHERE object = ${HOLD} AND booking <> 0
+    ${object === SEAT ? 1 : at(list, '3 + 2 * i')}, ${at(list, 0)}, ${at(list, 1)}, hold, fence, cause, channel FROM ${places(list)}`;
+  return `SELECT ${event} AS event, ${seq} AS seq, at, object, CAST(NULL AS bigint) AS item, quantity, before, after, hold, fence, cause, channel
+      FROM log WHERE object <> 0
+    UNION ALL SELECT ${event}, ${seq} + 1, at, ${BOOKING}, NULL, quantity, 0, 2, hold, fence, cause, 0 FROM log WHERE object = ${HOLD} AND booking <> 0
     UNION ALL ${each(SEAT, 'seats', 0)}
     UNION ALL ${each(AREA, 'areas', `coalesce((${length('seats')} - 2) / 2, 0)`)}`;
 };
@@ -58,11 +61,15 @@ const ends = (object, key) => `SELECT ${key} AS item, after, hold FROM (
     SELECT *, row_number() OVER (PARTITION BY ${key} ORDER BY seq DESC) AS newest FROM audit WHERE object = ${object}) x WHERE newest = 1`;
 const prepare = (database) => [
   `CREATE TEMP TABLE audit AS ${logRows(database)}`,
-  `CREATE TEMP TABLE claims AS SELECT h.event << 32 | p.seat AS seat, h.hold, h.fence, h.status
-    FROM holds h JOIN (${places[database].seats}) p ON p.hold = h.hold WHERE h.status IN (${ACTIVE}, ${CONFIRMED})`,
+  `CREATE TEMP TABLE live AS SELECT h.* FROM holds h LEFT JOIN bookings b ON b.booking = h.hold
+    WHERE h.status = ${ACTIVE} OR (h.status = ${CONFIRMED} AND coalesce(b.status, 0) <> ${CANCELLED})`,
+  `CREATE TEMP TABLE claims AS SELECT h.event << 32 | p.seat AS seat, h.hold, h.fence, h.status, h.channel
+    FROM live h JOIN (${places[database].seats}) p ON p.hold = h.hold`,
   'CREATE INDEX claims_seat ON claims (seat)',
-  `CREATE TEMP TABLE area_claims AS SELECT h.event, p.area, p.quantity, h.hold, h.status
-    FROM holds h JOIN (${places[database].areas}) p ON p.hold = h.hold WHERE h.status IN (${ACTIVE}, ${CONFIRMED})`,
+  `CREATE TEMP TABLE area_claims AS ${places[database].pairs('live', 'areas', 'area', 'quantity')}`,
+  `CREATE TEMP TABLE blocks AS ${places[database].pairs('areas', 'blocks', 'channel', 'places')}`,
+  `CREATE TEMP TABLE prices AS ${places[database].pairs('holds', 'prices', 'one', 'n')}`,
+  'CREATE TEMP TABLE pruned AS SELECT event, pruned_seq AS seq FROM events WHERE pruned_seq > 0',
   `CREATE TEMP TABLE event_ends AS ${ends(EVENT, 'event')}`,
   `CREATE TEMP TABLE seat_ends AS ${ends(SEAT, '(event << 32 | item)')}`,
   'CREATE INDEX seat_ends_item ON seat_ends (item)',
@@ -77,17 +84,27 @@ const rules = {
     SELECT * FROM (SELECT a.event, a.area, a.held, a.booked, a.capacity,
         coalesce(sum(c.quantity) FILTER (WHERE c.status = ${ACTIVE}), 0) AS claimed, coalesce(sum(c.quantity) FILTER (WHERE c.status = ${CONFIRMED}), 0) AS sold
       FROM areas a LEFT JOIN area_claims c ON c.event = a.event AND c.area = a.area GROUP BY a.event, a.area, a.held, a.booked, a.capacity) x
-    WHERE held <> claimed OR booked <> sold OR held < 0 OR booked < 0 OR held + booked > capacity`,
+    WHERE held <> claimed OR booked <> sold OR held < 0 OR booked < 0 OR held + booked
+      + (SELECT coalesce(sum(b.places), 0) FROM blocks b WHERE b.event = x.event AND b.area = x.area) > capacity`,
   'I2, I11: folding the log gives every area': `
     SELECT a.event, a.area, a.held, a.booked, f.held AS folded, f.booked AS sold FROM areas a LEFT JOIN (
       SELECT event, item, sum(quantity * (${is('after', HELD)} - ${is('before', HELD)})) AS held, sum(quantity * (${is('after', BOOKED)} - ${is('before', BOOKED)})) AS booked
       FROM audit WHERE object = ${AREA} GROUP BY event, item) f ON f.event = a.event AND f.item = a.area
-    WHERE a.held <> coalesce(f.held, 0) OR a.booked <> coalesce(f.booked, 0)`,
+    WHERE (a.held <> coalesce(f.held, 0) OR a.booked <> coalesce(f.booked, 0)) AND a.event NOT IN (SELECT event FROM pruned)`,
+  'I2, I11: folding the log gives the blocked places of every area and channel': `
+    SELECT event, area, channel, sum(places) AS difference FROM (
+      SELECT event, area, channel, places FROM blocks UNION ALL
+      SELECT event, item, channel, -quantity * (${is('after', BLOCKED)} - ${is('before', BLOCKED)}) FROM audit WHERE object = ${AREA}) x
+    WHERE event NOT IN (SELECT event FROM pruned) GROUP BY event, area, channel HAVING sum(places) <> 0`,
+  'I6: the amount of a hold is the sum of its prices, and that of its booking': `
+    SELECT h.hold, h.amount, p.amount AS priced, b.amount AS booked FROM holds h LEFT JOIN bookings b ON b.booking = h.hold
+    LEFT JOIN (SELECT hold, sum(one * n) AS amount FROM prices GROUP BY hold) p ON p.hold = h.hold
+    WHERE h.amount <> coalesce(p.amount, h.amount) OR h.amount <> coalesce(b.amount, h.amount)`,
   'I11: folding the log gives every event\'s status': `
-    SELECT e.event, e.status, a.after FROM events e LEFT JOIN event_ends a ON a.item = e.event WHERE ${differ('a.after', 'e.status')}`,
-  'I3, I6: every seat of an active hold is held by it, and has no row': `
+    SELECT e.event, e.status, a.after FROM events e LEFT JOIN event_ends a ON a.item = e.event WHERE ${differ(`coalesce(a.after, CASE WHEN e.pruned_seq > 0 THEN ${ARCHIVED} END)`, 'e.status')}`,
+  'I3, I6: every seat of an active hold is held by it, and has no row but that of its channel': `
     SELECT c.hold, c.seat, s.status, a.after, a.hold AS holder FROM claims c LEFT JOIN seats s ON s.seat = c.seat LEFT JOIN seat_ends a ON a.item = c.seat
-    WHERE c.status = ${ACTIVE} AND (s.seat IS NOT NULL OR ${differ('a.after', HELD)} OR ${differ('a.hold', 'c.hold')})`,
+    WHERE c.status = ${ACTIVE} AND (s.status <> ${BLOCKED} OR s.channel = 0 OR s.channel <> c.channel OR ${differ('a.after', HELD)} OR ${differ('a.hold', 'c.hold')})`,
   'I3: every seat that is held has an active hold': `
     SELECT a.item, a.hold FROM seat_ends a LEFT JOIN claims c ON c.seat = a.item AND c.hold = a.hold AND c.status = ${ACTIVE}
     WHERE a.after = ${HELD} AND c.hold IS NULL`,
@@ -110,19 +127,23 @@ const rules = {
     SELECT event, fence, count(*) AS n FROM holds GROUP BY event, fence HAVING count(*) > 1`,
   'I5: each seat\'s grants have growing fences': `
     SELECT * FROM (SELECT event, item, seq, fence, lag(fence) OVER (PARTITION BY event, item ORDER BY seq) AS previous
-      FROM audit WHERE object = ${SEAT} AND after = ${HELD} AND before = 0) x WHERE previous >= fence`,
+      FROM audit WHERE object = ${SEAT} AND after = ${HELD} AND before <> ${HELD}) x WHERE previous >= fence`,
   'I11: the log of each event has no gaps and ends at its clock': `
     SELECT a.event, count(*) AS n, min(a.seq) AS first, max(a.seq) AS last, c.seq FROM audit a JOIN event_clock c ON c.event = a.event
-    GROUP BY a.event, c.seq HAVING count(*) <> max(a.seq) - min(a.seq) + 1 OR min(a.seq) > 1 OR max(a.seq) <> c.seq`,
+    LEFT JOIN pruned p ON p.event = a.event GROUP BY a.event, c.seq, p.seq
+    HAVING count(*) <> max(a.seq) - min(a.seq) + 1 OR min(a.seq) <> coalesce(p.seq, 0) + 1 OR max(a.seq) <> c.seq`,
   'I11: each change begins where the one before ended': `
     SELECT * FROM (SELECT event, object, item, hold, seq, before, after, lag(after) OVER (
         PARTITION BY event, object, CASE object WHEN ${SEAT} THEN item ELSE hold END ORDER BY seq) AS previous
       FROM audit WHERE object IN (${SEAT}, ${HOLD})) x WHERE previous IS NOT NULL AND previous <> before`,
   'I11: folding the log gives every seat': `
-    SELECT s.seat, s.status, a.after FROM seats s LEFT JOIN seat_ends a ON a.item = s.seat WHERE s.status <> coalesce(a.after, 0)
+    SELECT s.seat, s.status, a.after FROM seats s LEFT JOIN seat_ends a ON a.item = s.seat
+    WHERE s.status <> coalesce(a.after, 0) AND (a.item IS NOT NULL OR s.seat >> 32 NOT IN (SELECT event FROM pruned))
+      AND NOT (s.status = ${BLOCKED} AND s.channel > 0 AND a.after = ${HELD})
     UNION SELECT a.item, NULL, a.after FROM seat_ends a LEFT JOIN seats s ON s.seat = a.item WHERE a.after IN (${BOOKED}, ${BLOCKED}) AND s.seat IS NULL`,
   'I11: folding the log gives every hold': `
-    SELECT h.hold, h.status, a.after FROM holds h LEFT JOIN hold_ends a ON a.item = h.hold WHERE ${differ('a.after', 'h.status')}`,
+    SELECT h.hold, h.status, a.after FROM holds h LEFT JOIN hold_ends a ON a.item = h.hold LEFT JOIN pruned p ON p.event = h.event
+    WHERE ${differ('a.after', 'h.status')} AND (p.seq IS NULL OR h.last_seq > p.seq)`,
 };
 
 const isUrl = (where) => /^postgres(ql)?:/.test(where);

@@ -1,0 +1,106 @@
+// `holdfast verify` of what a shop does in a day: every kind of change, many at once, and then retention.
+// The second audit, of tests/support/ledger.mjs, is made by other code and must agree.
+// backends: sqlite postgres cluster
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { assertOk } from '../support/expect.mjs';
+import { assertVerified, checkLedger } from '../support/ledger.mjs';
+import { seed, seededRandom } from '../support/random.mjs';
+import { reap, sleep, start, until } from '../support/server.mjs';
+
+const SHOPS = 6, STEPS = 150;
+const CHANNELS = ['house', 'press', 'agency'];
+const SEATS = ['A', 'B', 'C'].flatMap((row) => Array.from({ length: 20 }, (_, n) => `S-${row}-${n + 1}`)).concat(['T-A-1', 'T-A-2', 'T-A-3']);
+
+describe('the ledger of a shop', () => {
+  let server, event;
+  const random = seededRandom();
+  const { below, oneOf } = random;
+  const done = new Map(); // kind -> how often it succeeded
+  const holds = [], bookings = [];
+
+  before(async () => { server = await start({ args: ['--keep', '1s'] }); });
+  after(async () => { try { await server?.finish(); } finally { await reap(); } });
+
+  const ledger = () => server.place?.ledger ?? server.ledger.replace(/^sqlite:.*/, server.dir);
+  const check = () => { checkLedger(ledger()); return assertVerified(ledger()); };
+  const sample = () => [...new Set(random.sample(SEATS, 1 + below(3)))];
+  const areas = () => ({ [oneOf(['Floor', 'Roof'])]: 1 + below(2) });
+  // Seats, areas or both.
+  const places = () => oneOf([{ seats: sample() }, { seats: sample() }, { areas: areas() }, { seats: sample(), areas: areas() }]);
+  const channel = () => (below(3) === 0 ? { channel: oneOf(CHANNELS) } : {});
+  const take = (list) => list.splice(below(list.length), 1)[0];
+
+  const act = (action, body) => server.post(`/v1/events/${event.id}/${action}`, body);
+  const steps = {
+    block: () => act('block', { ...oneOf([places(), places(), places(), { sections: ['T'] }]), ...channel() }),
+    unblock: () => act('unblock', { ...oneOf([{ seats: [oneOf(SEATS)] }, { areas: areas() }]), ...channel() }),
+    hold: async () => {
+      const answer = await server.ask(event, { ...places(), ...channel(), ttl_ms: oneOf([1000, 60_000]), owner: oneOf(['Ann', 'Bob']) });
+      if (answer.status === 201) holds.push(answer.json);
+      return answer;
+    },
+    best: () => server.ask(event, { best_available: { quantity: 2 }, ttl_ms: 1000 }),
+    change: async () => {
+      const hold = take(holds);
+      if (!hold) return {};
+      const answer = await server.patch(`/v1/holds/${hold.id}`, {
+        fence: hold.fence, ...(below(3) ? { add: oneOf([{ seats: [oneOf(SEATS)] }, { seats: sample(), areas: areas() }, { areas: areas() }]) } : {}),
+        ...(below(2) ? { remove: oneOf([{ seats: hold.seats.slice(0, 1 + below(2)) }, { areas: hold.areas }]) } : {}),
+      });
+      holds.push(answer.status === 200 ? answer.json : hold);
+      return answer;
+    },
+    renew: () => (holds.length ? server.post(`/v1/holds/${oneOf(holds).id}/renew`, {}) : {}),
+    release: () => (holds.length ? server.del(`/v1/holds/${take(holds).id}`) : {}),
+    confirm: async () => {
+      const hold = take(holds);
+      if (!hold) return {};
+      const answer = await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, rescue: true });
+      if (answer.status === 201) bookings.push(answer.json);
+      return answer;
+    },
+    cancel: () => (bookings.length > 3 ? server.post(`/v1/bookings/${take(bookings).id}/cancel`, {}) : {}),
+    terms: () => server.patch(`/v1/events/${event.id}`, { name: `Day ${below(100)}`, prices: { S: below(5000), Floor: below(500) } }),
+    close: async () => (below(5) ? {} : (await act('close', {}), act('open', {}))),
+  };
+  const often = ['hold', 'hold', 'hold', 'change', 'change', 'confirm', 'release', 'unblock', 'unblock', ...Object.keys(steps)];
+
+  async function shop() {
+    for (let n = 0; n < STEPS; n++) {
+      const kind = oneOf(often);
+      const { status, text } = await steps[kind]();
+      assert.ok(!(status >= 500 || (status === 400 && kind !== 'change')), `${kind}: ${text}`);
+      if (status < 300) done.set(kind, (done.get(kind) ?? 0) + 1);
+      if (kind === 'terms') await sleep(20); // so that some holds expire meanwhile
+    }
+  }
+
+  it('verifies after every kind of change', { timeout: 120_000 }, async (t) => {
+    t.diagnostic(`HF_SEED=${seed}`);
+    event = await server.createEvent({
+      sections: [{ name: 'S', price: 1000, rows: 3, seats_per_row: 20 }, { name: 'T', price: 700, rows: 1, seats_per_row: 3 }],
+      areas: [{ name: 'Floor', price: 300, capacity: 40 }, { name: 'Roof', price: 50, capacity: 8 }],
+    });
+    await Promise.all(Array.from({ length: SHOPS }, shop));
+    t.diagnostic(JSON.stringify(Object.fromEntries(done)));
+    for (const kind of ['block', 'unblock', 'hold', 'change', 'release', 'confirm', 'cancel', 'terms', 'close']) assert.ok(done.get(kind), kind);
+    const { checks } = check();
+    assert.ok(checks.every(({ rows, what }) => rows > 0 || /gate|stored heads/.test(what)), JSON.stringify(checks.filter(({ rows }) => !rows)));
+  });
+
+  it('verifies after the event was archived, while its log is pruned, and when a sale of it is cancelled afterwards', { timeout: 60_000 }, async () => {
+    await until('a hold can be sold', async () => bookings.length > 3 || (await steps.hold(), await steps.confirm(), false));
+    assertOk(await act('archive', {}));
+    check();
+    for (const { id } of holds) await server.del(`/v1/holds/${id}`);
+    await until('the log is gone', async () => {
+      assertVerified(ledger());
+      return (await server.read(`/v1/audit?event=${event.id}`)).data.length === 0;
+    }, 40_000);
+    assertVerified(ledger());
+    assertOk(await server.post(`/v1/bookings/${bookings[0].id}/cancel`, {}));
+    assertVerified(ledger());
+  });
+});

@@ -21,12 +21,29 @@ static struct event *path_event(struct call *c, step_fn again)
 
 /* ---- the map ---- */
 
-static void etag_write(char out[24], int64_t seq)
+/* The compressed map has other bytes, so it has another ETag. */
+static void etag_write(char out[ETAG_SIZE], int64_t seq, bool packed)
 {
-    struct buf b = {.data = out, .cap = 24}; /* two quotes and 20 digits at most: never grows */
+    struct buf b = {.data = out, .cap = ETAG_SIZE}; /* at most 20 digits: never grows */
     buf_char(&b, '"');
     buf_int(&b, seq);
+    if (packed)
+        buf_lit(&b, "-gzip");
     buf_lit(&b, "\"\0");
+}
+
+/* Does the client have the map of this seq, in either encoding?  The ETag of the answer is then the
+ * one that the client has, if possible that of the encoding it accepts now. */
+static bool is_known(struct request *r, int64_t seq, bool packed)
+{
+    const char *known = request_header(r, "If-None-Match");
+    for (int i = 0; known && i < 2; i++) {
+        etag_write(r->answer.etag, seq, i ? !packed : packed);
+        if (text_etag_listed(known, r->answer.etag))
+            return true;
+    }
+    r->answer.etag[0] = '\0';
+    return false;
 }
 
 static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
@@ -37,7 +54,7 @@ static void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
     struct answer *a = &r->answer;
     call_note_stale(call_of(r));
     const struct buf *body = packed ? &s->packed : &s->text;
-    etag_write(a->etag, s->seq);
+    etag_write(a->etag, s->seq, packed);
     a->varies = true;
     a->status = HTTP_OK;
     a->type = type_json;
@@ -68,21 +85,18 @@ void seats_map(struct request *r)
         return;
     struct answer *a = &r->answer;
     int64_t seq = atomic_load_explicit(&e->seq, memory_order_acquire);
-    const char *known = request_header(r, "If-None-Match");
-    etag_write(a->etag, seq);
-    if (known && text_etag_listed(known, a->etag)) {
+    bool packed = gzip_accepted(request_header(r, "Accept-Encoding"));
+    if (is_known(r, seq, packed)) {
         call_note_stale(c);
         a->varies = true;
         a->status = HTTP_NOT_MODIFIED;
         return;
     }
-    bool packed = gzip_accepted(request_header(r, "Accept-Encoding"));
     struct snapshot *s = event_snapshot(e, packed);
     if (s) {
         answer_snapshot(r, s, packed);
         return;
     }
-    a->etag[0] = '\0';
     c->command.kind = CMD_SNAPSHOT;
     c->command.event = e;
     c->command.snapshot.packed = packed;

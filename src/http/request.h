@@ -32,6 +32,7 @@
 /* A body over its limit is read this much further, so that the client gets to read the refusal. */
 #define BODY_DRAIN_MAX ((size_t)1024 * 1024)
 #define PARAMETERS_MAX 16 /* of a query; with more it is refused */
+#define ETAG_SIZE 32
 
 /* The HTTP statuses that are not problems. */
 enum { HTTP_OK = 200, HTTP_CREATED = 201, HTTP_NO_CONTENT = 204, HTTP_NOT_MODIFIED = 304 };
@@ -57,7 +58,7 @@ struct answer {
     const char *policy;    /* Content-Security-Policy of a page; NULL: nothing may load */
     void *topic;           /* the answer is a stream of its changes; see stream.h */
     int64_t after;         /* where the stream begins */
-    char etag[24];         /* header ETag; empty: none */
+    char etag[ETAG_SIZE];  /* header ETag; empty: none */
     bool replayed;         /* header Idempotency-Replayed */
     bool retry;            /* header Retry-After */
     bool stale;            /* header Holdfast-Stale: the server may have missed changes */

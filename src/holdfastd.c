@@ -141,7 +141,7 @@ static bool options_from_settings(struct options *o, const struct settings *sett
         for (const char *c = flags[i].name; *c; c++)
             name[at++] = (char)(*c == '-' ? '_' : *c - 'a' + 'A');
         name[at] = '\0';
-        hf_check(variables_know(name, at));
+        hf_check(variables_know(name, at)); /* base/variables.c lists it */
         const char *value = settings_get(settings, name);
         if (!value)
             continue;
@@ -424,6 +424,21 @@ static void start_server(struct program *p, const struct options *o, int listen_
         fail("serve", o->listen, err.msg);
 }
 
+/* How long the main thread may wait before it tells the service manager something; -1: for ever. */
+static int64_t tick_us(const struct program *p)
+{
+    if (!p->notifier.open)
+        return -1;
+    return p->watchdog_us && p->watchdog_us / 4 < TICK_US ? p->watchdog_us / 4 : TICK_US;
+}
+
+/* Feeds the service manager's watchdog, unless a worker hangs. */
+static void tell_alive(struct program *p)
+{
+    if (p->watchdog_us && engine_turned(p->engine))
+        notify_send(&p->notifier, "WATCHDOG=1");
+}
+
 /* Not ready, but serving, until proxies have noticed; another signal ends that. */
 static void leave(struct program *p, int64_t delay_ms)
 {
@@ -436,7 +451,13 @@ static void leave(struct program *p, int64_t delay_ms)
         return;
     log_write(LOG_INFO, "not ready any more", "drain_delay_ms", LOG_INT(delay_ms), NULL);
     server_leave(p->server);
-    (void)wait_signal(&stops, &info, delay_ms * 1000);
+    int64_t until_us = wait_now_us() + delay_ms * 1000, left_us;
+    while ((left_us = until_us - wait_now_us()) > 0) {
+        int64_t most_us = tick_us(p);
+        if (wait_signal(&stops, &info, most_us < 0 || left_us < most_us ? left_us : most_us))
+            return;
+        tell_alive(p);
+    }
 }
 
 /* Requests and streams end first, then whatever they wait for, then the threads that serve them;
@@ -544,19 +565,16 @@ static void reload(struct program *p, const char *env_file, char **argv)
 static const char *serve(struct program *p, const sigset_t *signals, const char *env_file,
                          char **argv)
 {
-    int64_t tick_us = p->notifier.open ? TICK_US : -1;
-    if (p->watchdog_us && p->watchdog_us / 4 < TICK_US)
-        tick_us = p->watchdog_us / 4;
     for (;;) {
         siginfo_t info;
         tell_state(p);
-        int taken = wait_signal(signals, &info, tick_us);
+        int taken = wait_signal(signals, &info, tick_us(p));
         if (taken == SIGHUP && info.si_code != SI_KERNEL)
             reload(p, env_file, argv);
         else if (taken)
             return taken == SIGINT ? "INT" : taken == SIGTERM ? "TERM" : "HUP";
-        else if (p->watchdog_us && engine_turned(p->engine))
-            notify_send(&p->notifier, "WATCHDOG=1");
+        else
+            tell_alive(p);
     }
 }
 

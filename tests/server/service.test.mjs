@@ -3,7 +3,6 @@
 // backends: sqlite
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
@@ -294,6 +293,18 @@ describe('the service manager', () => {
     removeTempDir(dir);
   });
 
+  it('hears the watchdog also while proxies are given time to notice that the server leaves', async () => {
+    const dir = tempDir();
+    const socket = await notifySocket(path.join(dir, 'notify'));
+    const server = await start({ args: ['--drain-delay', '5m'], env: { NOTIFY_SOCKET: socket.address, WATCHDOG_USEC: '400000' } });
+    process.kill(server.pid, 'SIGTERM');
+    const stopping = await socket.heard(/^STOPPING=1$/);
+    await socket.heard(/^WATCHDOG=1$/, stopping);
+    await server.stop(); // a second signal ends the wait
+    await socket.close();
+    removeTempDir(dir);
+  });
+
   it('hears a watchdog only while the worker takes turns, and of nobody else\'s watchdog', async () => {
     const dir = tempDir();
     const socket = await notifySocket(path.join(dir, 'notify'));
@@ -305,7 +316,7 @@ describe('the service manager', () => {
     await until('it has given several signs', () => socket.count('WATCHDOG=1') > 5);
 
     // Another process keeps the ledger locked: the worker cannot end its turn until its patience with that ends.
-    const locker = spawn('sqlite3', [server.database], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const { child: locker } = launch('sqlite3', [server.database], { stdio: ['pipe', 'pipe', 'inherit'] });
     locker.stdin.write('BEGIN IMMEDIATE;\n.print locked\n');
     await new Promise((resolve) => { locker.stdout.once('data', resolve); });
     const answer = server.hold(event, 'S-A-1');

@@ -1,8 +1,9 @@
-// The unit file: systemd understands it, thinks well of it, and holdfastd knows every setting of the file beside it.
+// The unit file: systemd understands it, thinks well of it, and holdfastd knows every flag in it and every setting of the
+// file beside it.
 // backends: own
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
@@ -30,6 +31,12 @@ describe('share/holdfast/holdfastd.service', () => {
     const run = spawnSync('systemd-analyze', ['verify', '--man=no', copy], { encoding: 'utf8' });
     assert.equal(run.stderr.split('\n').filter((line) => line.includes(dir)).join('\n'), '');
     removeTempDir(dir);
+  });
+
+  it('starts holdfastd with flags that it has', () => {
+    const [, command] = /^ExecStart=(.*)$/m.exec(text);
+    const help = execFileSync(HOLDFASTD, ['--help'], { encoding: 'utf8', env: environment({}, false) });
+    for (const flag of command.match(/--[a-z-]+/g)) assert.match(help, new RegExp(`^ +${flag} `, 'm'));
   });
 
   it('names settings that holdfastd knows, commented out or not', () => {

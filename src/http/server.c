@@ -21,7 +21,7 @@
 #define IDLE_POLL_US 5000
 #define CLIENT_WAIT_MS 1000 /* for clients to take the last of their answers and streams */
 #define STOP_WAIT_MS 1000
-#define HANDSHAKES_MS 10     /* for connections that are being made */
+#define HANDSHAKES_US 1000   /* for connections that are being made */
 #define LAST_REQUESTS_MS 100 /* for requests of connections that were accepted last */
 
 bool server_draining(const struct server *s)
@@ -255,13 +255,14 @@ void server_leave(struct server *s) { atomic_store(&s->leaving, true); }
 
 /* A proxy that does not ask whether the server is ready sends requests up to this moment, each on a
  * new connection.  Closing a listening socket resets connections that are complete for the client,
- * so there must be none. */
+ * so there must be none.  Attempts are ignored for no longer than they take, since a proxy that is
+ * ignored finds out after a second and counts it as a failure of the server. */
 static void stop_listening(struct server *s)
 {
     for (int i = 0; i < LISTENERS_MAX; i++)
         if (s->listeners[i].fd >= 0)
             listen_ignore_new(s->listeners[i].fd);
-    wait_sleep_us(HANDSHAKES_MS * 1000);
+    wait_sleep_us(HANDSHAKES_US);
     atomic_store(&s->closing, true);
     wake_all(s);
     wait_sleep_us(LAST_REQUESTS_MS * 1000);

@@ -1,4 +1,5 @@
-// A rolling restart under load, behind HAProxy and nginx as they are shipped: no request fails.  Each server is restarted HF_RESTARTS times (1; `make soak`: 3).
+// A rolling restart under load, behind proxies as they are shipped: no request fails.  Each server is restarted
+// HF_RESTARTS times (1; `make soak`: 3).
 // backends: own
 
 import assert from 'node:assert/strict';
@@ -11,7 +12,9 @@ import { newKey, until } from '../support/server.mjs';
 const RESTARTS = Number(process.env.HF_RESTARTS ?? 1);
 const REQUESTS_MIN = RESTARTS > 1 ? 20_000 : 2000;
 const CONNECTIONS = 16;
-const DRAIN_DELAY = '1s'; // the health checks of the test notice within 400 ms
+// The health checks of the test notice within 400 ms.  nginx, which has none, leaves a server that was restarted out
+// for up to 4 s, so it takes part in long runs only.
+const [KINDS, DRAIN_DELAY] = RESTARTS > 1 ? [['haproxy', 'nginx'], '4s'] : [['haproxy'], '1s'];
 
 // Buyers on kept connections: each holds a place, looks at it and at the event, and gives the place back, again and
 // again.  Few look at the map, since a map that has changed is drawn five times a second.  `tally` counts the answers
@@ -21,7 +24,7 @@ async function load(front, event, tally, isOver) {
   const ask = async (method, target, body, headers) => {
     const answer = await front.request(method, target, body, headers, { agent })
       .catch((error) => ({ status: error.code ?? error.message, text: `${error.message}` }));
-    const what = `${method} ${answer.status}`;
+    const what = [method, answer.status, answer.json?.code, answer.json?.detail].filter(Boolean).join(' ');
     tally[what] = (tally[what] ?? 0) + 1;
     return answer;
   };
@@ -47,11 +50,11 @@ describe('a rolling restart under load', () => {
   });
   after(() => backends?.close());
 
-  it('costs nobody an error, behind HAProxy and behind nginx', async (t) => {
+  it(`costs nobody an error, behind ${KINDS.join(' and ')}`, async (t) => {
     const site = await backends.pair({ n: 3, args: ['--drain-delay', DRAIN_DELAY], through: 0, fixedPorts: true });
     const { servers } = site;
     const event = await servers[0].createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 1_000_000 }] });
-    fronts = await Promise.all(['haproxy', 'nginx'].map((kind) => startFront(kind, servers)));
+    fronts = await Promise.all(KINDS.map((kind) => startFront(kind, servers)));
     const tallies = fronts.map(() => ({}));
     const total = (tally) => Object.values(tally).reduce((sum, n) => sum + n, 0);
     let restarted = false;

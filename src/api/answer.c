@@ -183,6 +183,9 @@ void call_answer(struct request *r)
     case VERDICT_INVALID_REQUEST:
         call_invalid(c, conflict_of(command) ? conflict_of(command) : "the request is not valid");
         break;
+    case VERDICT_SELLER_ONLY:
+        (void)access_require(r, SCOPE_SELLER, "Only sellers may add to a hold of a channel.");
+        break;
     case VERDICT_OUTCOME_UNKNOWN:
         answer_unknown(c);
         break;

@@ -153,9 +153,7 @@ void holds_create(struct request *r)
     if (!idempotency_read(c) || !read_body(c))
         return;
     bool is_for_sellers = c->hold.channel.data || c->hold.resume;
-    const struct problem *refusal = is_for_sellers ? access_judge(&r->caller, SCOPE_SELLER) : NULL;
-    if (refusal)
-        answer_problem(r, refusal, "Only sellers may name a channel or resume a hold.");
-    else
+    if (!is_for_sellers ||
+        access_require(r, SCOPE_SELLER, "Only sellers may name a channel or resume a hold."))
         judge_create(r);
 }

@@ -183,11 +183,13 @@ const char *access_scope_name(const struct access *a, const struct caller *calle
 
 /* ---- requests ---- */
 
-static void key_missing(struct request *r)
+static void refuse_keyless(struct request *r, const char *detail)
 {
     r->answer.challenge = "Bearer realm=\"holdfast\"";
-    answer_problem(r, &problem_unauthorized, NULL);
+    answer_problem(r, &problem_unauthorized, detail);
 }
+
+static void key_missing(struct request *r) { refuse_keyless(r, NULL); }
 
 /* problem_unauthorized with other words, for a caller who sent something. */
 static const struct problem problem_wrong_key =
@@ -216,6 +218,16 @@ bool access_check(struct request *r)
     else
         r->step = r->caller.refused ? key_wrong : key_missing;
     return false;
+}
+
+bool access_require(struct request *r, enum scope needed, const char *detail)
+{
+    const struct problem *problem = access_judge(&r->caller, needed);
+    if (problem == &problem_forbidden)
+        answer_problem(r, problem, detail);
+    else if (problem)
+        refuse_keyless(r, detail);
+    return !problem;
 }
 
 bool access_address(const struct request *r, struct address *ret)

@@ -91,6 +91,9 @@ struct request;
 /* Sets r->caller, before the body is read.  Returns false if the route needs a higher scope;
  * r->step is then the refusal. */
 bool access_check(struct request *r);
+/* For what only some requests of a route need: returns false if the caller's scope is lower, and
+ * has answered then with 401 or 403 and `detail`. */
+bool access_require(struct request *r, enum scope needed, const char *detail);
 /* The address of the client, behind trusted proxies if there are any.  Returns false if its family
  * is not known. */
 bool access_address(const struct request *r, struct address *ret);

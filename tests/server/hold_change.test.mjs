@@ -1,5 +1,5 @@
 // PATCH /v1/holds/{h}: a hold gets other places, all or nothing, and stays the same hold.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -30,13 +30,13 @@ static void renders_and_reads_the_same(const struct event_def *def)
 {
     struct buf first = {0}, second = {0};
     struct hf_err err = {0};
-    render_event(def, NULL, 0, &first);
+    render_event(def, &def->terms, NULL, 0, &first);
     if (first.len <= RENDERED_MAX) {
         struct event_def *again = NULL;
         json_t *json = body_of_answer(&first);
         hf_check(parse_event(json, &again, &err));
         set_id(again);
-        render_event(again, NULL, 0, &second);
+        render_event(again, &again->terms, NULL, 0, &second);
         hf_check(first.len == second.len && memcmp(first.data, second.data, first.len) == 0);
         event_def_free(again);
         json_decref(json);

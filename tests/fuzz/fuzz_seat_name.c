@@ -12,11 +12,13 @@ static const char *const rows[] = {"A", "AA", "1", "11", "S", "\xe2\x82\xac", " 
 static struct event *event_make(void)
 {
     struct event_def *def = hf_alloc(sizeof *def);
-    *def = (struct event_def){.id = {.key = 1}, .name = hf_strndup("E", 1), .currency = "usd"};
+    *def = (struct event_def){.id = {.key = 1}, .currency = "usd"};
+    def->terms.name = hf_strndup("E", 1);
     for (size_t s = 0; s < N_NAMES; s++) {
         struct section_def *section = vec_push(&def->sections);
         section->name = hf_strndup(sections[s], strlen(sections[s]));
         section->listed = true;
+        *vec_push(&def->terms.prices) = 0;
         for (size_t r = 0; r < N_NAMES; r++) {
             struct row_def *row = vec_push(&section->rows);
             row->name = hf_strndup(rows[r], strlen(rows[r]));

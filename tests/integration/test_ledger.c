@@ -92,7 +92,7 @@ static void batch_clear(void)
     vec_clear(&lab.batch.seats);
     vec_clear(&lab.batch.holds_new);
     vec_clear(&lab.batch.holds);
-    vec_clear(&lab.batch.bookings);
+    vec_clear(&lab.batch.bookings_new);
     vec_clear(&lab.batch.sales);
     vec_clear(&lab.batch.audit);
     vec_clear(&lab.batch.heads);
@@ -152,6 +152,11 @@ static struct hold_write *put_hold_write(int64_t fence, enum hold_status from, e
     return w;
 }
 
+static bool has_row(enum seat_status status)
+{
+    return status == SEAT_BOOKED || status == SEAT_BLOCKED;
+}
+
 static struct seat_write *put_seat(uint32_t index, enum seat_status from, int64_t hold_before,
                                    enum seat_status to, int64_t hold, int64_t fence)
 {
@@ -159,16 +164,17 @@ static struct seat_write *put_seat(uint32_t index, enum seat_status from, int64_
     *w = (struct seat_write){.seat = SEAT_KEY(lab.event, index),
                              .hold_before = hold_before,
                              .hold = hold,
-                             .fence = fence,
+                             .row_fence = fence,
                              .expires_at = to == SEAT_HELD ? T0_MS + MINUTE_MS : 0,
                              .from = from,
-                             .to = to};
+                             .to = to,
+                             .row_changes = has_row(from) || has_row(to)};
     return w;
 }
 
 static void put_booking(int64_t fence)
 {
-    struct booking_row *row = vec_push(&lab.batch.bookings);
+    struct booking_row *row = vec_push(&lab.batch.bookings_new);
     *row = (struct booking_row){.id.key = hold_key(fence),
                                 .event = lab.event,
                                 .fence = fence,
@@ -233,7 +239,7 @@ static int close_lab(void **state)
     vec_close(&lab.batch.seats);
     vec_close(&lab.batch.holds_new);
     vec_close(&lab.batch.holds);
-    vec_close(&lab.batch.bookings);
+    vec_close(&lab.batch.bookings_new);
     vec_close(&lab.batch.sales);
     vec_close(&lab.batch.audit);
     vec_close(&lab.batch.heads);
@@ -256,9 +262,9 @@ static void an_event_comes_back_as_it_was_written(void **state)
     def_row(def, "A", 1);
     def_area(def, "Floor", 500, 300);
     def_area(def, "Box", 0, 1);
-    def->hold_ttl_ms = 111;
-    def->hold_max_ms = 222;
-    def->max_per_hold = 6;
+    def->terms.hold_ttl_ms = 111;
+    def->terms.hold_max_ms = 222;
+    def->terms.max_per_hold = 6;
     int64_t key = insert_event(def, T0_MS + 5);
 
     struct clock_row clock;
@@ -267,19 +273,20 @@ static void an_event_comes_back_as_it_was_written(void **state)
     ok(ledger_event_read(lab.l, key, &got, &clock, &err), &err);
     assert_int_equal(got->id.key, key);
     assert_int_equal(got->id.secret[11], 7);
-    assert_string_equal(got->name, "Op\xc3\xa9ra \"Carmen\"");
+    assert_string_equal(got->terms.name, "Op\xc3\xa9ra \"Carmen\"");
     assert_string_equal(got->currency, "EUR");
     assert_int_equal(got->status, EVENT_OPEN);
-    assert_int_equal(got->hold_ttl_ms, 111);
-    assert_int_equal(got->hold_max_ms, 222);
-    assert_int_equal(got->max_per_hold, 6);
+    assert_int_equal(got->terms.hold_ttl_ms, 111);
+    assert_int_equal(got->terms.hold_max_ms, 222);
+    assert_int_equal(got->terms.max_per_hold, 6);
     assert_int_equal(got->created_at, T0_MS + 5);
     assert_int_equal(got->n_seats, 11);
     assert_int_equal(event_def_capacity(got), 312);
     assert_int_equal(got->sections.n, 2);
     assert_string_equal(got->sections.v[0].name, "Parterre");
     assert_string_equal(got->sections.v[0].tier, "gold");
-    assert_int_equal(got->sections.v[0].price, 12300);
+    assert_int_equal(got->terms.prices.n, 4);
+    assert_int_equal(got->terms.prices.v[0], 12300);
     assert_true(got->sections.v[0].listed);
     assert_int_equal(got->sections.v[0].rows.n, 2);
     assert_string_equal(got->sections.v[0].rows.v[0].name, "\xc3\xa9");
@@ -291,8 +298,8 @@ static void an_event_comes_back_as_it_was_written(void **state)
     assert_int_equal(got->areas.n, 2);
     assert_string_equal(got->areas.v[0].name, "Floor");
     assert_int_equal(got->areas.v[0].capacity, 300);
-    assert_int_equal(got->areas.v[1].price, 0);
-    assert_int_equal(got->areas.v[0].held + got->areas.v[0].booked, 0);
+    assert_int_equal(got->terms.prices.v[2], 500);
+    assert_int_equal(got->terms.prices.v[3], 0);
     assert_int_equal(clock.event, key);
     assert_int_equal(clock.seq, 1); /* its creation */
     assert_int_equal(clock.fence, 0);
@@ -460,12 +467,12 @@ struct seen {
     int64_t hold[SEATS];
 };
 
-static void on_seat(void *ctx, uint32_t index, enum seat_status status, int64_t hold)
+static void on_seat(void *ctx, uint32_t index, const struct seat_row *row)
 {
     struct seen *seen = ctx;
     seen->index[seen->n] = index;
-    seen->status[seen->n] = status;
-    seen->hold[seen->n++] = hold;
+    seen->status[seen->n] = row->status;
+    seen->hold[seen->n++] = row->hold;
 }
 
 static void a_batch_is_stored_and_read_back(void **state)
@@ -542,8 +549,8 @@ static void a_booking_is_read_with_its_hold_s_seats(void **state)
     put_sale_of_two_seats();
     assert_string_equal(store(), "");
     put_booking(1);
-    lab.batch.bookings.v[0].reference = "order 7";
-    lab.batch.bookings.v[0].reference_len = 7;
+    lab.batch.bookings_new.v[0].reference = "order 7";
+    lab.batch.bookings_new.v[0].reference_len = 7;
     put_hold_write(1, HOLD_ACTIVE, HOLD_CONFIRMED);
     put_seat(1, SEAT_HELD, hold_key(1), SEAT_BOOKED, hold_key(1), 1);
     *vec_push(&lab.batch.sales) = (struct sale_write){SEAT_KEY(lab.event, 1), hold_key(1)};
@@ -658,12 +665,12 @@ struct counters {
     int64_t held[4], booked[4];
 };
 
-static void on_area(void *ctx, uint32_t index, int64_t held, int64_t booked)
+static void on_area(void *ctx, uint32_t index, const struct area_row *row)
 {
     struct counters *c = ctx;
     assert_int_equal(index, c->n);
-    c->held[c->n] = held;
-    c->booked[c->n++] = booked;
+    c->held[c->n] = row->held;
+    c->booked[c->n++] = row->booked;
 }
 
 static int64_t insert_event_with_areas(void)
@@ -674,16 +681,23 @@ static int64_t insert_event_with_areas(void)
     return insert_event(def, T0_MS);
 }
 
+static const struct area_blocks no_blocks;
+
 static void put_area(int64_t area, int64_t held_before, int64_t booked_before, int64_t held,
                      int64_t booked)
 {
-    *vec_push(&lab.batch.areas) =
-        (struct area_write){lab.event, area, held_before, booked_before, held, booked};
+    *vec_push(&lab.batch.areas) = (struct area_write){.event = lab.event,
+                                                      .area = area,
+                                                      .held_before = held_before,
+                                                      .booked_before = booked_before,
+                                                      .held = held,
+                                                      .booked = booked,
+                                                      .blocks = &no_blocks};
 }
 
 static void put_status(enum event_status from, enum event_status to)
 {
-    *vec_push(&lab.batch.events) = (struct event_write){lab.event, from, to};
+    *vec_push(&lab.batch.events) = (struct event_write){.event = lab.event, .from = from, .to = to};
 }
 
 static void an_event_s_state_is_its_status_and_its_counters(void **state)
@@ -710,8 +724,6 @@ static void an_event_s_state_is_its_status_and_its_counters(void **state)
     struct clock_row clock;
     ok(ledger_event_read(lab.l, lab.event, &def, &clock, &err), &err);
     assert_int_equal(def->status, EVENT_CLOSED);
-    assert_int_equal(def->areas.v[1].held, 2);
-    assert_int_equal(def->areas.v[1].booked, 1);
     event_def_free(def);
     counters.n = 0;
     assert_int_not_equal(ledger_event_state(lab.l, 4711, &status, on_area, &counters, &err), HF_OK);

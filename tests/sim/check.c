@@ -35,15 +35,86 @@ static struct folded_hold *folded_hold(const struct fold *f, int64_t key)
     return bsearch(&key, f->holds.v, f->holds.n, sizeof *f->holds.v, hold_order);
 }
 
+/* ---- the places of holds ---- */
+
+static void give_seat(struct folded_hold *hold, uint32_t seat)
+{
+    assert_in_range(hold->n_seats, 0, SEATS_INLINE - 1);
+    hold->seats[hold->n_seats++] = seat;
+}
+
+static void take_seat(struct folded_hold *hold, uint32_t seat)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < hold->n_seats; i++)
+        if (hold->seats[i] != seat)
+            hold->seats[kept++] = hold->seats[i];
+    assert_int_equal(kept + 1, hold->n_seats); /* it had the seat */
+    hold->n_seats = kept;
+}
+
+static void change_area(struct folded_hold *hold, uint32_t area, int64_t more)
+{
+    uint32_t at = 0;
+    while (at < hold->n_areas && hold->areas[at].area != area)
+        at++;
+    if (at == hold->n_areas) {
+        assert_in_range(at, 0, ASK_AREAS_MAX - 1);
+        hold->areas[hold->n_areas++] = (struct area_claim){area, 0};
+    }
+    int64_t quantity = hold->areas[at].quantity + more;
+    assert_true(quantity >= 0);
+    hold->areas[at].quantity = (uint32_t)quantity;
+    if (quantity)
+        return;
+    hold->n_areas--;
+    for (; at < hold->n_areas; at++)
+        hold->areas[at] = hold->areas[at + 1];
+}
+
+/* A hold gets its places when it is made, and other ones when it is changed; whatever becomes of it
+ * afterwards, its row goes on listing them. */
+static void fold_place(struct fold *f, const struct audit_row *row)
+{
+    struct folded_hold *hold = row->hold ? folded_hold(f, row->hold) : NULL;
+    if (!hold || (row->cause != CAUSE_HOLD && row->cause != CAUSE_CHANGE))
+        return;
+    bool gives = row->to == SEAT_HELD;
+    if (row->object == AUDIT_AREA)
+        change_area(hold, (uint32_t)row->item, gives ? row->quantity : -row->quantity);
+    else if (gives)
+        give_seat(hold, (uint32_t)row->item);
+    else
+        take_seat(hold, (uint32_t)row->item);
+}
+
+/* ---- rows ---- */
+
+/* A seat returns to the channel that it has come from. */
+static void fold_channel(struct folded_seat *seat, const struct audit_row *row)
+{
+    bool blocked = row->from == SEAT_BLOCKED || row->to == SEAT_BLOCKED;
+    if (row->cause != CAUSE_BLOCK)
+        assert_int_equal(row->channel, blocked ? seat->channel : 0);
+    if (row->to == SEAT_BLOCKED)
+        seat->channel = row->channel;
+    else if (row->cause == CAUSE_UNBLOCK)
+        seat->channel = 0;
+    if (row->to == SEAT_AVAILABLE)
+        assert_int_equal(seat->channel, 0);
+}
+
 static void fold_seat(struct fold *f, const struct audit_row *row)
 {
     struct folded_seat *seat = &f->seats[row->item];
     assert_int_equal(seat->status, row->from);
     assert_true(seat->hold == 0 || seat->hold == row->hold); /* only its owner gives it away: I1 */
     assert_int_equal(seat->last_seq, row->prev);
+    fold_channel(seat, row);
+    fold_place(f, row);
     seat->last_seq = row->seq;
     seat->status = (enum seat_status)row->to;
-    seat->hold = row->to == SEAT_AVAILABLE ? 0 : row->hold;
+    seat->hold = row->to == SEAT_HELD || row->to == SEAT_BOOKED ? row->hold : 0;
 }
 
 static void fold_area(struct fold *f, const struct audit_row *row)
@@ -51,6 +122,18 @@ static void fold_area(struct fold *f, const struct audit_row *row)
     struct folded_area *area = &f->areas[row->item];
     area->held += row->quantity * ((row->to == SEAT_HELD) - (row->from == SEAT_HELD));
     area->booked += row->quantity * ((row->to == SEAT_BOOKED) - (row->from == SEAT_BOOKED));
+    area->blocked[row->channel] +=
+        row->quantity * ((row->to == SEAT_BLOCKED) - (row->from == SEAT_BLOCKED));
+    assert_true(area->held >= 0 && area->booked >= 0 && area->blocked[row->channel] >= 0);
+    fold_place(f, row);
+}
+
+static void fold_booking(struct fold *f, const struct audit_row *row)
+{
+    struct folded_hold *hold = folded_hold(f, row->hold);
+    assert_non_null(hold);
+    assert_int_equal(hold->booking, row->from);
+    hold->booking = (enum booking_status)row->to;
 }
 
 static void fold_hold(struct fold *f, const struct audit_row *row)
@@ -94,6 +177,8 @@ static void fold_row(struct fold *f, const struct audit_row *row)
         f->status = (enum event_status)row->to;
         return;
     case AUDIT_BOOKING:
+        fold_booking(f, row);
+        return;
     case AUDIT_PAYMENT:
         return;
     }
@@ -110,6 +195,17 @@ static void fold_to(struct fold *f, const struct sim_event *e, int64_t seq)
 
 /* ---- the ledger ---- */
 
+static void check_places(const struct folded_hold *f, const uint32_t *seats, uint32_t n_seats,
+                         const struct area_claim *areas, uint32_t n_areas)
+{
+    assert_int_equal(n_seats, f->n_seats);
+    assert_int_equal(n_areas, f->n_areas);
+    if (n_seats)
+        assert_memory_equal(seats, f->seats, n_seats * sizeof *seats);
+    if (n_areas)
+        assert_memory_equal(areas, f->areas, n_areas * sizeof *areas);
+}
+
 static void check_active_hold(const struct fold *f, const struct hold_row *row)
 {
     for (uint32_t i = 0; i < row->n_seats; i++) {
@@ -118,10 +214,9 @@ static void check_active_hold(const struct fold *f, const struct hold_row *row)
     }
 }
 
-static void check_confirmed_hold(const struct sim_event *e, const struct sim_hold *hold)
+static void check_booked_hold(const struct sim_event *e, const struct sim_hold *hold)
 {
     assert_int_equal(hold->booking.id.key, hold->row.id.key);
-    assert_int_equal(hold->booking.status, BOOKING_CONFIRMED);
     for (uint32_t i = 0; i < hold->row.n_seats; i++) {
         const struct sim_seat *seat = &e->seats[hold->row.seats[i]];
         assert_int_equal(seat->status, SEAT_BOOKED);
@@ -130,10 +225,52 @@ static void check_confirmed_hold(const struct sim_event *e, const struct sim_hol
     }
 }
 
+static void check_prices(const struct hold_row *row)
+{
+    int64_t sum = 0;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < row->n_prices; i++) {
+        n += row->prices[i].n;
+        sum += row->prices[i].price * row->prices[i].n;
+    }
+    assert_int_equal(n, places_count(row->n_seats, row->areas, row->n_areas));
+    assert_int_equal(sum, row->amount);
+}
+
+static void check_hold_row(const struct folded_hold *f, const struct sim_hold *hold)
+{
+    const struct hold_row *row = &hold->row;
+    assert_int_equal(row->id.key, f->key);
+    assert_int_equal(row->status, f->status);
+    assert_int_equal(row->fence, f->fence);
+    assert_int_equal(row->expires_at, f->until);
+    assert_int_equal(row->last_seq, f->last_seq);
+    assert_true(row->expires_at <= row->max_expires_at);
+    assert_int_equal(hold->booking.status, f->booking);
+    assert_int_equal(row->status == HOLD_CONFIRMED, f->booking != BOOKING_NONE);
+    check_places(f, row->seats, row->n_seats, row->areas, row->n_areas);
+    check_prices(row);
+}
+
 /* Places that holds have. */
 struct places {
     int64_t held, booked;
 };
+
+static int64_t check_blocks(const struct folded_area *f, const struct area_blocks *blocks)
+{
+    int64_t sum = 0, folded = 0;
+    for (size_t i = 0; i < blocks->list.n; i++) {
+        const struct area_block *block = &blocks->list.v[i];
+        assert_true(block->places > 0 && (i == 0 || block[-1].channel < block->channel));
+        assert_int_equal(block->places, f->blocked[block->channel]);
+        sum += block->places;
+    }
+    for (int i = 0; i <= CHANNELS_MAX; i++)
+        folded += f->blocked[i];
+    assert_int_equal(sum, folded);
+    return sum;
+}
 
 static struct places check_holds(const struct fold *f, const struct sim_event *e)
 {
@@ -143,29 +280,23 @@ static struct places check_holds(const struct fold *f, const struct sim_event *e
         const struct sim_hold *hold = &e->holds.v[i];
         const struct hold_row *row = &hold->row;
         uint32_t in_areas = places_count(0, row->areas, row->n_areas);
-        assert_int_equal(row->id.key, f->holds.v[i].key);
-        assert_int_equal(row->status, f->holds.v[i].status);
-        assert_int_equal(row->fence, f->holds.v[i].fence);
-        assert_int_equal(row->expires_at, f->holds.v[i].until);
-        assert_int_equal(row->last_seq, f->holds.v[i].last_seq);
-        assert_true(row->expires_at <= row->max_expires_at);
+        check_hold_row(&f->holds.v[i], hold);
         if (row->status == HOLD_ACTIVE) {
             check_active_hold(f, row);
             seats.held += row->n_seats;
             areas.held += in_areas;
-        } else if (row->status == HOLD_CONFIRMED) {
-            check_confirmed_hold(e, hold);
+        } else if (hold->booking.status == BOOKING_CONFIRMED) {
+            check_booked_hold(e, hold);
             seats.booked += row->n_seats;
             areas.booked += in_areas;
-        } else {
-            assert_int_equal(hold->booking.id.key, 0);
         }
     }
     for (size_t i = 0; i < e->def->areas.n; i++) {
-        const struct area_def *area = &e->def->areas.v[i];
+        const struct sim_area *area = &e->areas[i];
         assert_int_equal(area->held, f->areas[i].held);
         assert_int_equal(area->booked, f->areas[i].booked);
-        assert_in_range(area->held + area->booked, 0, area->capacity); /* I2 */
+        assert_in_range(area->held + area->booked + check_blocks(&f->areas[i], &area->blocks), 0,
+                        e->def->areas.v[i].capacity); /* I2 */
         areas.held -= area->held;
         areas.booked -= area->booked;
     }
@@ -185,9 +316,10 @@ void check_ledger(struct fold *f, const struct sim_ledger *ledger)
     struct places owned = check_holds(f, e);
     for (uint32_t i = 0; i < e->def->n_seats; i++) {
         const struct sim_seat *seat = &e->seats[i];
-        bool has_row = seat_has_row(f->seats[i].status);
-        assert_int_equal(seat->status, has_row ? f->seats[i].status : SEAT_AVAILABLE);
-        assert_int_equal(seat->hold, has_row ? f->seats[i].hold : 0);
+        const struct folded_seat *want = &f->seats[i];
+        assert_int_equal(seat->status, seat_row_status(want->status, want->channel));
+        assert_int_equal(seat->hold, want->status == SEAT_BOOKED ? want->hold : 0);
+        assert_int_equal(seat->channel, seat->status == SEAT_AVAILABLE ? 0 : want->channel);
         assert_int_equal(seat->sold_to != 0, seat->status == SEAT_BOOKED);
         owned.held -= f->seats[i].status == SEAT_HELD;
         owned.booked -= f->seats[i].status == SEAT_BOOKED;
@@ -206,6 +338,7 @@ static void check_seat(const struct fold *f, const struct view *v, const struct 
     const struct hold *hold = want->status == SEAT_HELD ? view_hold(v, want->hold) : NULL;
     uint64_t shown = seat_shown(e, index);
     assert_int_equal(e->seats[index].status, want->status);
+    assert_int_equal(e->seats[index].channel, want->channel);
     assert_int_equal(seat_hold(e, index), want->hold);
     assert_int_equal(seat_head(&e->seats[index]), want->last_seq);
     assert_int_equal(e->seats[index].pending, 0);
@@ -229,7 +362,50 @@ static void check_view_holds(const struct fold *f, const struct view *v, const s
         assert_int_equal(hold->due.key, want->until);
         assert_int_equal(hold->pending, 0);
         assert_int_not_equal(hold->due.place, 0);
+        check_places(want, hold->seats, hold->n_seats, hold->areas, hold->n_areas);
     }
+}
+
+/* What each owner has is the sum of its live holds and, where it is limited, of its bookings. */
+static void check_owners(const struct fold *f, const struct sim_ledger *ledger,
+                         const struct view *v, const struct event *e)
+{
+    for (size_t i = 0; i < f->holds.n; i++) {
+        const struct hold_row *of = &sim_hold(ledger, f->holds.v[i].key)->row;
+        uint64_t owner = owner_hash(e, of->owner, of->owner_len);
+        int64_t held = 0, booked = 0, listed = 0;
+        for (size_t k = 0; k < f->holds.n && owner; k++) {
+            const struct folded_hold *hold = &f->holds.v[k];
+            const struct hold_row *row = &sim_hold(ledger, hold->key)->row;
+            int64_t n = places_count(hold->n_seats, hold->areas, hold->n_areas);
+            bool same = owner_hash(e, row->owner, row->owner_len) == owner;
+            held += same && hold->status == HOLD_ACTIVE ? n : 0;
+            booked += same && hold->booking == BOOKING_CONFIRMED ? n : 0;
+        }
+        for (const struct hold *h = view_owner_holds(v, owner); h; h = h->owner_next)
+            listed += places_count(h->n_seats, h->areas, h->n_areas);
+        assert_int_equal(listed, held);
+        if (owner && e->terms->max_per_owner)
+            assert_int_equal(view_owner_places(v, owner), held + booked);
+    }
+}
+
+/* The terms are those of the view's seq.  A server that follows without a lock may have read later
+ * ones: the row of the log that says so is then still to come. */
+static void check_terms(const struct event *e, const struct sim_event *stored)
+{
+    bool found = false;
+    for (size_t i = stored->past.n; i-- > 0 && !found;) {
+        found = event_terms_equal(e->terms, &stored->past.v[i].terms);
+        if (stored->past.v[i].seq <= e->seq)
+            break;
+    }
+    assert_true(found);
+    assert_ptr_equal(e->terms_shown, e->terms);
+    assert_int_equal(e->max_per_hold, e->terms->max_per_hold);
+    assert_int_equal(e->hold_ttl_ms, e->terms->hold_ttl_ms);
+    assert_int_equal(e->sales_open_at, e->terms->sales_open_at);
+    assert_int_equal(e->sales_close_at, e->terms->sales_close_at);
 }
 
 void check_view(struct fold *f, const struct sim_ledger *ledger, const struct server *s)
@@ -249,11 +425,16 @@ void check_view(struct fold *f, const struct sim_ledger *ledger, const struct se
     for (size_t i = 0; i < e->def->areas.n; i++) {
         assert_int_equal(e->areas[i].held, f->areas[i].held);
         assert_int_equal(e->areas[i].booked, f->areas[i].booked);
-        assert_int_equal(e->areas[i].available,
-                         e->def->areas.v[i].capacity - f->areas[i].held - f->areas[i].booked);
+        int64_t blocked = check_blocks(&f->areas[i], &e->areas[i].blocks);
+        assert_int_equal(e->areas[i].blocked, blocked);
+        assert_int_equal(e->areas[i].blocked_shown, blocked);
+        assert_int_equal(e->areas[i].available, e->def->areas.v[i].capacity - f->areas[i].held -
+                                                    f->areas[i].booked - blocked);
         assert_int_equal(e->areas[i].pending, 0);
     }
     check_view_holds(f, v, e);
+    check_owners(f, ledger, v, e);
+    check_terms(e, sim_event(ledger, f->event));
 }
 
 void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const struct server *s)
@@ -263,4 +444,5 @@ void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const stru
     assert_false(e->stale);
     assert_int_equal(e->seq, sim_event(ledger, f->event)->clock.seq);
     check_view(f, ledger, s);
+    assert_true(event_terms_equal(e->terms, &sim_event(ledger, f->event)->def->terms));
 }

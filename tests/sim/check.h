@@ -8,14 +8,21 @@
 
 struct folded_seat {
     enum seat_status status;
+    uint32_t channel;
     int64_t hold, last_seq;
 };
 struct folded_area {
     int64_t held, booked;
+    int64_t blocked[CHANNELS_MAX + 1]; /* by channel */
 };
 struct folded_hold {
     int64_t key, fence, until, last_seq;
     enum hold_status status;
+    enum booking_status booking;
+    /* its places, in the order in which it got them */
+    uint32_t seats[SEATS_INLINE], n_seats;
+    struct area_claim areas[ASK_AREAS_MAX];
+    uint32_t n_areas;
 };
 /* The log of one event, folded up to `seq`. */
 struct fold {
@@ -30,11 +37,12 @@ void fold_close(struct fold *f);
 
 /* Folds what was logged since the last check, and claims: the log has no gap (I11), every row of it
  * follows from those before, the event's rows are the folded log, every seat has at most one live
- * owner or one buyer (I1), a hold has all its places or none (I6), ends at its expiry (I4), and
- * areas are not oversold (I2). */
+ * owner or one buyer (I1), a hold has all its places or none (I6), ends at its expiry (I4), areas
+ * are not oversold (I2), and what is taken out of a channel returns to it. */
 void check_ledger(struct fold *f, const struct sim_ledger *ledger);
-/* Folds up to the view's seq, and claims that the server shows and decides on nothing else.  An
- * event that is marked stale is not looked at: it will be loaded again before it is used. */
+/* Folds up to the view's seq, and claims that the server shows and decides on nothing else, with
+ * the terms of that moment or later ones.  An event that is marked stale is not looked at: it will
+ * be loaded again before it is used. */
 void check_view(struct fold *f, const struct sim_ledger *ledger, const struct server *s);
 /* The same, and that the view has everything that the ledger has. */
 void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const struct server *s);

@@ -33,7 +33,13 @@ static void event_close(struct sim_event *e)
     }
     vec_close(&e->holds);
     vec_close(&e->log);
+    for (size_t i = 0; e->def && i < e->def->areas.n; i++)
+        vec_close(&e->areas[i].blocks.list);
+    for (size_t i = 0; i < e->past.n; i++)
+        event_terms_close(&e->past.v[i].terms);
+    vec_close(&e->past);
     free(e->seats);
+    free(e->areas);
     free(e->heads_seqs);
     event_def_free(e->def);
 }
@@ -159,8 +165,11 @@ void ledger_close(struct ledger *l)
     vec_close(&l->staged.areas);
     vec_close(&l->staged.holds_new);
     vec_close(&l->staged.holds);
+    vec_close(&l->staged.places);
+    vec_close(&l->staged.bookings_new);
     vec_close(&l->staged.bookings);
     vec_close(&l->staged.sales);
+    vec_close(&l->staged.sales_undone);
     vec_close(&l->staged.audit);
     vec_close(&l->staged.heads);
     vec_close(&l->staged.keys);

@@ -62,10 +62,12 @@ static bool seats_fit(const struct ledger *l, const struct ledger_batch *b)
         const struct seat_write *w = &b->seats.v[i];
         const struct sim_seat *row = find_seat(l, w->seat);
         hf_check(i == 0 || b->seats.v[i - 1].seat < w->seat);
-        if (!row ||
-            (seat_has_row(w->from) && (row->status != w->from || row->hold != w->hold_before)))
+        if (!row)
             return false;
-        if (!seat_has_row(w->from) && seat_has_row(w->to) && seat_has_row(row->status))
+        if (!w->row_changes)
+            continue;
+        if (row->status != seat_row_status(w->from, w->channel_before) ||
+            row->hold != (w->from == SEAT_BOOKED ? w->hold_before : 0))
             return false;
     }
     return true;
@@ -75,13 +77,17 @@ static bool areas_fit(const struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->areas.n; i++) {
         const struct area_write *w = &b->areas.v[i];
-        const struct event_def *def = locked_event(l, w->event)->def;
-        if (w->area >= (int64_t)def->areas.n)
+        const struct sim_event *e = locked_event(l, w->event);
+        if (w->area >= (int64_t)e->def->areas.n)
             return false;
-        const struct area_def *row = &def->areas.v[w->area];
-        if (row->held != w->held_before || row->booked != w->booked_before)
+        const struct sim_area *row = &e->areas[w->area];
+        int64_t taken = w->held + w->booked;
+        if (row->held != w->held_before || row->booked != w->booked_before ||
+            !sim_blocks_equal(&row->blocks, &w->blocks_before))
             return false;
-        hf_check(w->held >= 0 && w->booked >= 0 && w->held + w->booked <= row->capacity);
+        for (size_t k = 0; k < w->blocks->list.n; k++)
+            taken += w->blocks->list.v[k].places;
+        hf_check(w->held >= 0 && w->booked >= 0 && taken <= e->def->areas.v[w->area].capacity);
     }
     return true;
 }
@@ -130,16 +136,62 @@ static bool holds_fit(const struct ledger *l, const struct ledger_batch *b)
     return true;
 }
 
-static bool bookings_fit(const struct ledger *l, const struct ledger_batch *b)
+/* A hold whose places change has, by then, the fence of that change. */
+static bool places_fit(const struct ledger *l, const struct ledger_batch *b)
 {
-    for (size_t i = 0; i < b->bookings.n; i++) {
-        int64_t key = b->bookings.v[i].id.key;
+    for (size_t i = 0; i < b->places.n; i++) {
+        const struct hold_write *hold = NULL;
+        (void)locked_event(l, HOLD_EVENT(b->places.v[i].hold));
+        for (size_t k = 0; k < b->holds.n; k++)
+            if (b->holds.v[k].hold == b->places.v[i].hold)
+                hold = &b->holds.v[k];
+        if (!hold || hold->fence != b->places.v[i].fence || hold->to != HOLD_ACTIVE)
+            return false;
+    }
+    return true;
+}
+
+static bool new_bookings_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->bookings_new.n; i++) {
+        int64_t key = b->bookings_new.v[i].id.key;
         const struct sim_hold *hold = sim_hold(l->sim, key);
         if (!find_hold(l, b, key) || (hold && hold->booking.id.key))
             return false;
         for (size_t k = 0; k < i; k++)
-            if (b->bookings.v[k].id.key == key)
+            if (b->bookings_new.v[k].id.key == key)
                 return false;
+    }
+    return true;
+}
+
+static bool bookings_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->bookings.n; i++) {
+        const struct booking_write *w = &b->bookings.v[i];
+        (void)locked_event(l, HOLD_EVENT(w->booking));
+        const struct sim_hold *hold = sim_hold(l->sim, w->booking);
+        if (!hold || hold->booking.status != w->from)
+            return false;
+    }
+    return true;
+}
+
+/* Does the batch take the sale of this seat back? */
+static bool is_undone(const struct ledger_batch *b, int64_t seat)
+{
+    for (size_t i = 0; i < b->sales_undone.n; i++)
+        if (b->sales_undone.v[i].seat == seat)
+            return true;
+    return false;
+}
+
+static bool undone_sales_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->sales_undone.n; i++) {
+        const struct sim_seat *seat = find_seat(l, b->sales_undone.v[i].seat);
+        if (!seat || seat->sold_to != b->sales_undone.v[i].booking)
+            return false;
     }
     return true;
 }
@@ -148,7 +200,7 @@ static bool sales_fit(const struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->sales.n; i++) {
         const struct sim_seat *seat = find_seat(l, b->sales.v[i].seat);
-        if (!seat || seat->sold_to)
+        if (!seat || (seat->sold_to && !is_undone(b, b->sales.v[i].seat)))
             return false;
         for (size_t k = 0; k < i; k++)
             if (b->sales.v[k].seat == b->sales.v[i].seat)
@@ -194,15 +246,70 @@ static bool must_wait_for_key(const struct ledger *l, const struct ledger_batch 
     for (size_t row_ = 0; row_ < (from)->n; row_++)                                                \
     *vec_push(list) = (from)->v[row_]
 
+/* Rows that point to memory of the server: it is copied, as SQL would copy it. */
+static void stage_texts(struct ledger_batch *staged, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->events.n; i++) {
+        struct event_write *w = vec_push(&staged->events);
+        *w = b->events.v[i];
+        if (!w->terms)
+            continue;
+        struct event_terms *copy = hf_alloc(sizeof *copy);
+        event_terms_copy(w->terms, copy);
+        w->terms = copy;
+    }
+    for (size_t i = 0; i < b->areas.n; i++) {
+        struct area_write *w = vec_push(&staged->areas);
+        *w = b->areas.v[i];
+        memset(&w->blocks_before, 0, sizeof w->blocks_before); /* what is written, from now on */
+        sim_blocks_copy(b->areas.v[i].blocks, &w->blocks_before);
+        w->blocks = NULL;
+    }
+    for (size_t i = 0; i < b->places.n; i++) {
+        struct hold_row copy = {0};
+        struct hold_places_write *w = vec_push(&staged->places);
+        sim_hold_set_places(&copy, &b->places.v[i]);
+        *w = b->places.v[i];
+        w->seats = copy.seats;
+        w->areas = copy.areas;
+        w->prices = copy.owned; /* the block */
+    }
+    for (size_t i = 0; i < b->bookings.n; i++) {
+        struct booking_write *w = vec_push(&staged->bookings);
+        *w = b->bookings.v[i];
+        w->reason = w->reason ? hf_strndup(w->reason, w->reason_len) : NULL;
+    }
+}
+
+static void discard_texts(struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->events.n; i++) {
+        struct event_terms *terms = (struct event_terms *)(uintptr_t)b->events.v[i].terms;
+        if (terms)
+            event_terms_close(terms);
+        free(terms);
+    }
+    for (size_t i = 0; i < b->areas.n; i++)
+        vec_close(&b->areas.v[i].blocks_before.list);
+    for (size_t i = 0; i < b->places.n; i++)
+        free((void *)(uintptr_t)b->places.v[i].prices);
+    for (size_t i = 0; i < b->bookings.n; i++)
+        free((void *)(uintptr_t)b->bookings.v[i].reason);
+    vec_clear(&b->events);
+    vec_clear(&b->areas);
+    vec_clear(&b->places);
+    vec_clear(&b->bookings);
+}
+
 static void stage_all(struct ledger_batch *staged, const struct ledger_batch *b)
 {
     stage(&staged->clocks, &b->clocks);
-    stage(&staged->events, &b->events);
     stage(&staged->seats, &b->seats);
-    stage(&staged->areas, &b->areas);
     stage(&staged->holds, &b->holds);
     stage(&staged->sales, &b->sales);
+    stage(&staged->sales_undone, &b->sales_undone);
     stage(&staged->audit, &b->audit);
+    stage_texts(staged, b);
     for (size_t i = 0; i < b->heads.n; i++) {
         struct heads_write *w = vec_push(&staged->heads);
         uint8_t *copy = hf_alloc((size_t)b->heads.v[i].n * HEAD_SIZE + 1);
@@ -212,8 +319,8 @@ static void stage_all(struct ledger_batch *staged, const struct ledger_batch *b)
     }
     for (size_t i = 0; i < b->holds_new.n; i++)
         *vec_push(&staged->holds_new) = sim_hold_copy(&b->holds_new.v[i]);
-    for (size_t i = 0; i < b->bookings.n; i++)
-        *vec_push(&staged->bookings) = sim_booking_copy(&b->bookings.v[i], NULL);
+    for (size_t i = 0; i < b->bookings_new.n; i++)
+        *vec_push(&staged->bookings_new) = sim_booking_copy(&b->bookings_new.v[i], NULL);
     for (size_t i = 0; i < b->keys.n; i++)
         *vec_push(&staged->keys) = sim_key_copy(&b->keys.v[i]);
 }
@@ -224,9 +331,18 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         const char *table;
         bool (*fits)(const struct ledger *l, const struct ledger_batch *b);
     } tables[] = {
-        {"event_clock", clocks_fit}, {"idempotency", keys_fit},  {"events", events_fit},
-        {"seats", seats_fit},        {"areas", areas_fit},       {"holds", new_holds_fit},
-        {"holds", holds_fit},        {"bookings", bookings_fit}, {"sold_seats", sales_fit},
+        {"event_clock", clocks_fit},
+        {"idempotency", keys_fit},
+        {"events", events_fit},
+        {"seats", seats_fit},
+        {"areas", areas_fit},
+        {"holds", new_holds_fit},
+        {"holds", holds_fit},
+        {"holds", places_fit},
+        {"bookings", new_bookings_fit},
+        {"bookings", bookings_fit},
+        {"sold_seats", undone_sales_fit},
+        {"sold_seats", sales_fit},
         {"log", audit_fits},
     };
     hf_check(l->in_transaction && !l->staged.clocks.n && !l->staged.keys.n); /* once */
@@ -252,10 +368,7 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
     def->id.key = (int64_t)(l->sim->events.n + l->staged_events.n);
     def->created_at = now;
     def->status = EVENT_OPEN;
-    struct event_def *copy = sim_def_copy(def);
-    for (size_t i = 0; i < copy->areas.n; i++)
-        copy->areas.v[i].held = copy->areas.v[i].booked = 0;
-    *vec_push(&l->staged_events) = copy;
+    *vec_push(&l->staged_events) = sim_def_copy(def);
     return HF_OK;
 }
 
@@ -264,20 +377,20 @@ void sim_discard(struct ledger *l)
     struct ledger_batch *b = &l->staged;
     for (size_t i = 0; i < b->holds_new.n; i++)
         hold_row_close(&b->holds_new.v[i]);
-    for (size_t i = 0; i < b->bookings.n; i++)
-        booking_row_close(&b->bookings.v[i]);
+    for (size_t i = 0; i < b->bookings_new.n; i++)
+        booking_row_close(&b->bookings_new.v[i]);
     for (size_t i = 0; i < b->keys.n; i++)
         key_row_close(&b->keys.v[i]);
     for (size_t i = 0; i < l->staged_events.n; i++)
         event_def_free(l->staged_events.v[i]);
+    discard_texts(b);
     vec_clear(&b->clocks);
-    vec_clear(&b->events);
     vec_clear(&b->seats);
-    vec_clear(&b->areas);
     vec_clear(&b->holds_new);
     vec_clear(&b->holds);
-    vec_clear(&b->bookings);
+    vec_clear(&b->bookings_new);
     vec_clear(&b->sales);
+    vec_clear(&b->sales_undone);
     vec_clear(&b->audit);
     for (size_t i = 0; i < b->heads.n; i++)
         free((void *)(uintptr_t)b->heads.v[i].heads);
@@ -288,6 +401,13 @@ void sim_discard(struct ledger *l)
 
 /* ---- storing ---- */
 
+static void note_terms(struct sim_event *e)
+{
+    struct sim_terms *past = vec_push(&e->past);
+    past->seq = e->clock.seq;
+    event_terms_copy(&e->def->terms, &past->terms);
+}
+
 static void apply_new_event(struct sim_ledger *sim, struct event_def *def)
 {
     struct sim_event *e = vec_push(&sim->events);
@@ -295,6 +415,7 @@ static void apply_new_event(struct sim_ledger *sim, struct event_def *def)
     e->def = def;
     e->clock = (struct clock_row){.event = def->id.key, .seq = 1, .now = def->created_at};
     e->seats = hf_alloc(def->n_seats * sizeof *e->seats);
+    e->areas = hf_alloc((def->areas.n + 1) * sizeof *e->areas);
     e->heads_seqs = hf_alloc((def->n_seats / HEADS_CHUNK + 1) * sizeof *e->heads_seqs);
     *vec_push(&e->log) = (struct audit_row){.event = def->id.key,
                                             .seq = 1,
@@ -303,6 +424,7 @@ static void apply_new_event(struct sim_ledger *sim, struct event_def *def)
                                             .cause = CAUSE_CREATE,
                                             .item = -1,
                                             .to = EVENT_OPEN};
+    note_terms(e);
 }
 
 static void apply_key(struct sim_ledger *sim, struct key_row *staged)
@@ -321,21 +443,48 @@ static void apply_seats(const struct ledger *l, const struct ledger_batch *b)
     for (size_t i = 0; i < b->seats.n; i++) {
         const struct seat_write *w = &b->seats.v[i];
         struct sim_seat *seat = find_seat(l, w->seat);
-        bool has_row = seat_has_row(w->to);
-        if (!has_row && !seat_has_row(w->from))
+        if (!w->row_changes)
             continue;
-        seat->status = has_row ? w->to : SEAT_AVAILABLE;
-        seat->hold = has_row ? w->hold : 0;
-        seat->fence = has_row ? w->fence : 0;
+        seat->status = seat_row_status(w->to, w->channel);
+        bool has_row = seat->status != SEAT_AVAILABLE;
+        seat->hold = w->to == SEAT_BOOKED ? w->hold : 0;
+        seat->fence = has_row ? w->row_fence : 0;
+        seat->channel = has_row ? w->channel : 0;
     }
+    for (size_t i = 0; i < b->sales_undone.n; i++)
+        find_seat(l, b->sales_undone.v[i].seat)->sold_to = 0;
     for (size_t i = 0; i < b->sales.n; i++)
         find_seat(l, b->sales.v[i].seat)->sold_to = b->sales.v[i].booking;
     for (size_t i = 0; i < b->areas.n; i++) {
         const struct area_write *w = &b->areas.v[i];
-        struct area_def *area = &sim_event(l->sim, w->event)->def->areas.v[w->area];
+        struct sim_area *area = &sim_event(l->sim, w->event)->areas[w->area];
         area->held = w->held;
         area->booked = w->booked;
+        sim_blocks_copy(&w->blocks_before, &area->blocks); /* see stage_texts */
     }
+}
+
+static void apply_booking(struct sim_ledger *sim, const struct booking_write *w)
+{
+    struct booking_row *row = &sim_hold(sim, w->booking)->booking, before = *row;
+    row->status = w->to;
+    row->cancelled_at = w->cancelled_at;
+    row->reason = w->reason;
+    row->reason_len = w->reason_len;
+    *row = sim_booking_copy(row, NULL);
+    booking_row_close(&before);
+}
+
+/* The event's clock row has been written already. */
+static void apply_event(struct sim_ledger *sim, const struct event_write *w)
+{
+    struct event_def *def = sim_event(sim, w->event)->def;
+    def->status = w->to;
+    if (!w->terms)
+        return;
+    event_terms_close(&def->terms);
+    event_terms_copy(w->terms, &def->terms);
+    note_terms(sim_event(sim, w->event));
 }
 
 static void apply_holds(struct sim_ledger *sim, struct ledger_batch *b)
@@ -352,10 +501,14 @@ static void apply_holds(struct sim_ledger *sim, struct ledger_batch *b)
         row->expires_at = b->holds.v[i].expires_at;
         row->last_seq = b->holds.v[i].last_seq;
     }
-    for (size_t i = 0; i < b->bookings.n; i++) {
-        sim_hold(sim, b->bookings.v[i].id.key)->booking = b->bookings.v[i];
-        b->bookings.v[i].owned = NULL;
+    for (size_t i = 0; i < b->places.n; i++)
+        sim_hold_set_places(&sim_hold(sim, b->places.v[i].hold)->row, &b->places.v[i]);
+    for (size_t i = 0; i < b->bookings_new.n; i++) {
+        sim_hold(sim, b->bookings_new.v[i].id.key)->booking = b->bookings_new.v[i];
+        b->bookings_new.v[i].owned = NULL;
     }
+    for (size_t i = 0; i < b->bookings.n; i++)
+        apply_booking(sim, &b->bookings.v[i]);
 }
 
 static void apply_heads(struct sim_ledger *sim, const struct heads_write *w)
@@ -376,7 +529,7 @@ void sim_apply(struct ledger *l)
     for (size_t i = 0; i < b->keys.n; i++)
         apply_key(l->sim, &b->keys.v[i]);
     for (size_t i = 0; i < b->events.n; i++)
-        sim_event(l->sim, b->events.v[i].event)->def->status = b->events.v[i].to;
+        apply_event(l->sim, &b->events.v[i]);
     apply_seats(l, b);
     apply_holds(l->sim, b);
     for (size_t i = 0; i < b->audit.n; i++)

@@ -58,13 +58,29 @@ struct hold_row sim_hold_copy(const struct hold_row *row)
     struct hold_row copy = *row;
     size_t seats_size = row->n_seats * sizeof *row->seats;
     size_t areas_size = row->n_areas * sizeof *row->areas;
+    size_t prices_size = row->n_prices * sizeof *row->prices;
     char *next = copy.owned =
-        hf_alloc(seats_size + areas_size + row->owner_len + row->metadata_len + 2);
+        hf_alloc(prices_size + seats_size + areas_size + row->owner_len + row->metadata_len + 2);
+    copy.prices = put(&next, row->prices, prices_size);
     copy.seats = put(&next, row->seats, seats_size);
     copy.areas = put(&next, row->areas, areas_size);
     copy.owner = put_text(&next, row->owner, row->owner_len);
     copy.metadata = put_text(&next, row->metadata, row->metadata_len);
     return copy;
+}
+
+void sim_hold_set_places(struct hold_row *row, const struct hold_places_write *to)
+{
+    struct hold_row before = *row, after = *row;
+    after.amount = to->amount;
+    after.seats = to->seats;
+    after.areas = to->areas;
+    after.prices = to->prices;
+    after.n_seats = to->n_seats;
+    after.n_areas = to->n_areas;
+    after.n_prices = to->n_prices;
+    *row = sim_hold_copy(&after);
+    free(before.owned);
 }
 
 struct booking_row sim_booking_copy(const struct booking_row *row, const struct hold_row *hold)
@@ -74,13 +90,17 @@ struct booking_row sim_booking_copy(const struct booking_row *row, const struct 
     struct booking_row copy = *row;
     size_t seats_size = places->n_seats * sizeof *places->seats;
     size_t areas_size = places->n_areas * sizeof *places->areas;
-    char *next = copy.owned = hf_alloc(seats_size + areas_size + row->reference_len + 1);
+    char *next = copy.owned = hf_alloc(seats_size + areas_size + row->reference_len +
+                                       row->reason_len + places->owner_len + 3);
     memcpy(copy.hold_secret, places->id.secret, ID_SECRET_SIZE);
     copy.n_seats = places->n_seats;
     copy.n_areas = places->n_areas;
     copy.seats = put(&next, places->seats, seats_size);
     copy.areas = put(&next, places->areas, areas_size);
     copy.reference = put_text(&next, row->reference, row->reference_len);
+    copy.reason = put_text(&next, row->reason, row->reason_len);
+    copy.owner = put_text(&next, places->owner, places->owner_len);
+    copy.owner_len = places->owner_len;
     return copy;
 }
 
@@ -98,7 +118,7 @@ struct event_def *sim_def_copy(const struct event_def *def)
 {
     struct event_def *copy = hf_alloc(sizeof *copy);
     *copy = *def;
-    copy->name = copy_text(def->name);
+    event_terms_copy(&def->terms, &copy->terms);
     memset(&copy->sections, 0, sizeof copy->sections);
     memset(&copy->areas, 0, sizeof copy->areas);
     for (size_t s = 0; s < def->sections.n; s++) {
@@ -106,7 +126,6 @@ struct event_def *sim_def_copy(const struct event_def *def)
         struct section_def *section = vec_push(&copy->sections);
         section->name = copy_text(from->name);
         section->tier = copy_text(from->tier);
-        section->price = from->price;
         section->listed = from->listed;
         for (size_t r = 0; r < from->rows.n; r++)
             *vec_push(&section->rows) = (struct row_def){.name = copy_text(from->rows.v[r].name),
@@ -119,4 +138,17 @@ struct event_def *sim_def_copy(const struct event_def *def)
     }
     hf_check(event_def_number(copy));
     return copy;
+}
+
+void sim_blocks_copy(const struct area_blocks *from, struct area_blocks *to)
+{
+    vec_clear(&to->list);
+    for (size_t i = 0; i < from->list.n; i++)
+        *vec_push(&to->list) = from->list.v[i];
+}
+
+bool sim_blocks_equal(const struct area_blocks *a, const struct area_blocks *b)
+{
+    return a->list.n == b->list.n &&
+           (!a->list.n || memcmp(a->list.v, b->list.v, a->list.n * sizeof *a->list.v) == 0);
 }

@@ -7,10 +7,16 @@
 #include "sim/ledger.h"
 
 struct sim_seat {
-    enum seat_status status; /* booked or blocked; available: it has no row */
+    enum seat_status status; /* as seat_row_status has it; available: it has no row */
     int64_t hold, fence;
+    uint32_t channel;
     int64_t sold_to; /* the row of sold_seats: a booking; 0: none */
     int64_t head;    /* as stored */
+};
+
+struct sim_area {
+    int64_t held, booked;
+    struct area_blocks blocks;
 };
 
 struct sim_hold {
@@ -18,14 +24,22 @@ struct sim_hold {
     struct booking_row booking; /* without places, which are the hold's; id.key 0: none */
 };
 
+/* Terms that a batch stored, and the seq of its last row. */
+struct sim_terms {
+    int64_t seq;
+    struct event_terms terms;
+};
+
 struct sim_event {
     struct clock_row clock;
     struct ledger *locked_by; /* the connection whose transaction has the clock row; NULL: none */
-    struct event_def *def;    /* its status and its areas' counters change; NULL: the catalogue */
+    struct event_def *def;    /* its status and terms change; NULL: the catalogue */
     struct sim_seat *seats;
+    struct sim_area *areas;
     int64_t *heads_seqs;        /* when the heads of each chunk of seats were stored; 0: never */
     VEC(struct sim_hold) holds; /* ascending by key */
     VEC(struct audit_row) log;  /* ascending by seq */
+    VEC(struct sim_terms) past; /* the terms that the event has had, the present ones last */
 };
 
 struct sim_ledger {
@@ -71,10 +85,14 @@ struct key_row *sim_key(const struct sim_ledger *sim, const uint8_t hash[KEY_HAS
 
 /* Copies that own their memory. */
 struct hold_row sim_hold_copy(const struct hold_row *row);
-/* Also takes the places and the secret of the hold, unless `hold` is NULL. */
+/* Also takes the places, the owner and the secret of the hold, unless `hold` is NULL. */
 struct booking_row sim_booking_copy(const struct booking_row *row, const struct hold_row *hold);
+/* Gives the row other places, prices and amount, which are copied. */
+void sim_hold_set_places(struct hold_row *row, const struct hold_places_write *to);
 struct key_row sim_key_copy(const struct key_row *row);
 struct event_def *sim_def_copy(const struct event_def *def);
+void sim_blocks_copy(const struct area_blocks *from, struct area_blocks *to);
+bool sim_blocks_equal(const struct area_blocks *a, const struct area_blocks *b);
 
 /* Makes the staged rows the tables' own. */
 void sim_apply(struct ledger *l);

@@ -55,12 +55,21 @@ struct event_def *def_new(const char *name)
     return def;
 }
 
+/* Prices are those of all sections, and then those of all areas. */
+static void put_price(struct event_def *def, size_t index, int64_t price)
+{
+    vec_push(&def->terms.prices);
+    int64_t *at = def->terms.prices.v + index;
+    memmove(at + 1, at, (def->terms.prices.n - 1 - index) * sizeof *at);
+    *at = price;
+}
+
 void def_section(struct event_def *def, const char *name, const char *tier, int64_t price)
 {
     struct section_def *section = vec_push(&def->sections);
     section->name = copy(name);
     section->tier = copy(tier);
-    *vec_push(&def->terms.prices) = price;
+    put_price(def, def->sections.n - 1, price);
 }
 
 void def_row(struct event_def *def, const char *name, uint32_t seats)
@@ -75,7 +84,7 @@ void def_area(struct event_def *def, const char *name, int64_t price, int64_t ca
 {
     struct area_def *area = vec_push(&def->areas);
     area->name = copy(name);
-    *vec_push(&def->terms.prices) = price;
+    put_price(def, def->sections.n + def->areas.n - 1, price);
     area->capacity = capacity;
 }
 
@@ -139,11 +148,95 @@ void ask_best(struct ask *a, struct event *e, uint32_t quantity, bool adjacent)
         (struct best_want){.quantity = quantity, .section = -1, .adjacent = adjacent};
 }
 
+/* The list of areas that the command takes, and its length. */
+static uint32_t *areas_of(struct ask *a, const struct area_claim ***ret_list)
+{
+    switch (a->c.kind) {
+    case CMD_HOLD_CREATE:
+        *ret_list = &a->c.create.areas;
+        return &a->c.create.n_areas;
+    case CMD_HOLD_CHANGE:
+        *ret_list = &a->c.change.add_areas;
+        return &a->c.change.n_add_areas;
+    default:
+        assert_true(a->c.kind == CMD_SEATS_BLOCK || a->c.kind == CMD_SEATS_UNBLOCK);
+        *ret_list = &a->c.block.areas;
+        return &a->c.block.n_areas;
+    }
+}
+
 void ask_area(struct ask *a, uint32_t area, uint32_t quantity)
 {
-    assert_in_range(a->c.create.n_areas, 0, ASK_AREAS_MAX - 1);
-    a->areas[a->c.create.n_areas++] = (struct area_claim){area, quantity};
-    a->c.create.areas = a->areas;
+    const struct area_claim **list;
+    uint32_t *n = areas_of(a, &list);
+    assert_in_range(*n, 0, ASK_AREAS_MAX - 1);
+    a->areas[(*n)++] = (struct area_claim){area, quantity};
+    *list = a->areas;
+}
+
+void ask_owner(struct ask *a, const char *owner)
+{
+    assert_int_equal(a->c.kind, CMD_HOLD_CREATE);
+    a->c.create.owner = owner;
+    a->c.create.owner_len = strlen(owner);
+}
+
+void ask_block_none(struct ask *a, enum command_kind kind, struct event *e)
+{
+    ask_begin(a, kind, e);
+    a->c.block = (struct seats_block){
+        .seats = a->seats, .blocks = kind == CMD_SEATS_BLOCK, .shortage.taken = a->taken};
+}
+
+void ask_channel(struct ask *a, const char *channel)
+{
+    a->c.block.channel = channel;
+    a->c.block.channel_len = strlen(channel);
+}
+
+void ask_change(struct ask *a, struct event *e, const struct id *hold, int64_t fence)
+{
+    ask_begin(a, CMD_HOLD_CHANGE, e);
+    a->c.change.hold.id = *hold;
+    a->c.change.fence = fence;
+    a->c.change.is_seller = true;
+    a->c.change.add = a->seats;
+    a->c.change.remove = a->removed;
+    a->c.change.remove_areas = a->removed_areas;
+    a->c.change.shortage.taken = a->taken;
+}
+
+void ask_add_n(struct ask *a, const uint32_t *seats, uint32_t n)
+{
+    copy_seats(a, seats, n);
+    a->c.change.n_add = n;
+}
+
+void ask_remove_n(struct ask *a, const uint32_t *seats, uint32_t n)
+{
+    assert_in_range(n, 1, SEATS_INLINE);
+    memcpy(a->removed, seats, n * sizeof *seats);
+    a->c.change.n_remove = n;
+}
+
+void ask_remove_area(struct ask *a, uint32_t area, uint32_t quantity)
+{
+    assert_in_range(a->c.change.n_remove_areas, 0, ASK_AREAS_MAX - 1);
+    a->removed_areas[a->c.change.n_remove_areas++] = (struct area_claim){area, quantity};
+}
+
+void ask_cancel(struct ask *a, struct event *e, const struct id *booking)
+{
+    ask_begin(a, CMD_BOOKING_CANCEL, e);
+    a->c.cancel.id = *booking;
+    a->c.cancel.hold.id.key = booking->key;
+}
+
+void ask_terms(struct ask *a, struct event *e) { ask_begin(a, CMD_EVENT_CHANGE, e); }
+
+void ask_price(struct ask *a, uint32_t index, int64_t price)
+{
+    *vec_push(&a->c.event_change.prices) = (struct price_change){index, price};
 }
 
 void ask_event(struct ask *a, enum command_kind kind, struct event *e) { ask_begin(a, kind, e); }
@@ -193,6 +286,8 @@ struct booking_row *command_booking(const struct command *c)
     struct command *mutable = (struct command *)(uintptr_t)c;
     if (c->kind == CMD_BOOKING_GET)
         return &mutable->booking_get.row;
+    if (c->kind == CMD_BOOKING_CANCEL)
+        return &mutable->cancel.booking;
     assert_int_equal(c->kind, CMD_HOLD_CONFIRM);
     return &mutable->confirm.booking;
 }
@@ -202,6 +297,8 @@ struct shortage *command_shortage(const struct command *c)
     struct command *mutable = (struct command *)(uintptr_t)c;
     if (c->kind == CMD_HOLD_CREATE)
         return &mutable->create.shortage;
+    if (c->kind == CMD_HOLD_CHANGE)
+        return &mutable->change.shortage;
     assert_true(c->kind == CMD_SEATS_BLOCK || c->kind == CMD_SEATS_UNBLOCK);
     return &mutable->block.shortage;
 }

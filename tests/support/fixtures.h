@@ -55,6 +55,9 @@ struct ask {
     struct command c;
     uint32_t seats[SEATS_INLINE], taken[SEATS_INLINE];
     struct area_claim areas[ASK_AREAS_MAX];
+    /* of a change: what is taken out of the hold */
+    uint32_t removed[SEATS_INLINE];
+    struct area_claim removed_areas[ASK_AREAS_MAX];
 };
 void ask_create_n(struct ask *a, struct event *e, const uint32_t *seats, uint32_t n);
 #define ask_create(a, e, ...)                                                                      \
@@ -64,20 +67,41 @@ void ask_create_n(struct ask *a, struct event *e, const uint32_t *seats, uint32_
 void ask_create_none(struct ask *a, struct event *e);
 /* A hold of seats that the engine chooses, of any section and tier. */
 void ask_best(struct ask *a, struct event *e, uint32_t quantity, bool adjacent);
-/* Adds places of general admission to a hold. */
+/* Adds places of general admission to a hold, to a change or to what is blocked. */
 void ask_area(struct ask *a, uint32_t area, uint32_t quantity);
+/* Names the owner of a hold; the text outlives the ask. */
+void ask_owner(struct ask *a, const char *owner);
+/* CMD_SEATS_BLOCK or CMD_SEATS_UNBLOCK without seats, to which ask_area adds places. */
+void ask_block_none(struct ask *a, enum command_kind kind, struct event *e);
+/* Blocks or unblocks for this channel; the text outlives the ask. */
+void ask_channel(struct ask *a, const char *channel);
 /* CMD_SEATS_BLOCK or CMD_SEATS_UNBLOCK. */
 void ask_seats_n(struct ask *a, enum command_kind kind, struct event *e, const uint32_t *seats,
                  uint32_t n);
 #define ask_seats(a, kind, e, ...)                                                                 \
     ask_seats_n((a), (kind), (e), (const uint32_t[]){__VA_ARGS__},                                 \
                 sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
-/* CMD_EVENT_OPEN or CMD_EVENT_CLOSE. */
+/* CMD_EVENT_OPEN, CMD_EVENT_CLOSE or CMD_EVENT_ARCHIVE. */
 void ask_event(struct ask *a, enum command_kind kind, struct event *e);
 void ask_evict(struct ask *a, struct event *e, const struct id *hold);
 void ask_renew(struct ask *a, struct event *e, const struct id *hold, int64_t ttl_ms);
 void ask_release(struct ask *a, struct event *e, const struct id *hold);
 void ask_confirm(struct ask *a, struct event *e, const struct id *hold, int64_t fence, bool rescue);
+/* A change of a hold, by a seller, that adds and removes nothing yet. */
+void ask_change(struct ask *a, struct event *e, const struct id *hold, int64_t fence);
+void ask_add_n(struct ask *a, const uint32_t *seats, uint32_t n);
+void ask_remove_n(struct ask *a, const uint32_t *seats, uint32_t n);
+#define ask_add(a, ...)                                                                            \
+    ask_add_n((a), (const uint32_t[]){__VA_ARGS__},                                                \
+              sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+#define ask_remove(a, ...)                                                                         \
+    ask_remove_n((a), (const uint32_t[]){__VA_ARGS__},                                             \
+                 sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+void ask_remove_area(struct ask *a, uint32_t area, uint32_t quantity);
+void ask_cancel(struct ask *a, struct event *e, const struct id *booking);
+/* Other terms of an event: the caller fills in c.event_change. */
+void ask_terms(struct ask *a, struct event *e);
+void ask_price(struct ask *a, uint32_t index, int64_t price);
 /* Sets an idempotency key and a text that stands for the bytes of the request. */
 void ask_key(struct ask *a, const char *key, const char *request);
 void ask_close(struct ask *a);
@@ -91,26 +115,38 @@ void hash_text(const char *text, uint8_t hash[KEY_HASH_SIZE]);
 /* ---- the paper ledger ---- */
 
 struct paper_seat {
-    int64_t hold, fence, expires_at;
+    /* as the batches say */
+    int64_t hold, expires_at;
     enum seat_status status;
-    enum seat_status folded;       /* the status according to the log alone */
-    int64_t folded_hold, last_seq; /* according to the log */
+    uint32_t channel;
+    /* its row; SEAT_AVAILABLE: it has none */
+    enum seat_status row;
+    int64_t row_hold, row_fence;
+    uint32_t row_channel;
+    /* according to the log alone */
+    enum seat_status folded;
+    uint32_t folded_channel;
+    int64_t folded_hold, last_seq;
 };
 struct paper_area {
     int64_t held, booked, folded_held, folded_booked;
+    struct area_blocks blocks;
+    int64_t folded_blocked[CHANNELS_MAX + 1]; /* places, by channel */
 };
 struct paper_event {
     struct event *event;
     struct clock_row clock;
     struct paper_seat *seats;
     struct paper_area *areas;
+    size_t n_areas;
+    struct event_terms terms;
     enum event_status status, folded_status;
     int64_t folded_seq, folded_fence, folded_at;
 };
 struct paper_hold {
     struct hold_row row;
     enum hold_status folded;
-    int64_t folded_fence, folded_until, folded_seq;
+    int64_t folded_fence, folded_until, folded_seq, folded_places;
 };
 
 /* A ledger in arrays.  It asserts the conditions that the ledger's statements put into each write.
@@ -134,6 +170,10 @@ void paper_close(struct paper *p);
 /* Takes ownership of `def`; the event gets the next key. */
 struct event *paper_event(struct paper *p, struct event_def *def);
 struct paper_hold *paper_hold(struct paper *p, int64_t key);
+/* The booking of a hold; NULL if there is none. */
+struct booking_row *paper_booking(struct paper *p, int64_t key);
+/* Reads the event again from the rows, as the worker does with an event that is stale. */
+void paper_reload(struct paper *p, struct event *e);
 
 /* A batch, in the steps of the worker: paper_begin locks every event and ends due holds;
  * paper_decide reads the rows that a command names, decides it, and stores the answer of a success
@@ -152,6 +192,7 @@ void paper_render(const struct command *c, struct buf *out);
 
 /* For between batches: asserts I1, I2, I3, I5, I6 and I11, and that the view equals the ledger. */
 void paper_check(struct paper *p);
+bool paper_blocks_equal(const struct area_blocks *a, const struct area_blocks *b);
 /* Prints everything that the worker and other threads can see of the view. */
 void paper_dump(const struct paper *p, struct buf *out);
 

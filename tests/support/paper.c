@@ -1,12 +1,9 @@
 /* The paper ledger: arrays for tables, the conditions of the ledger's statements as assertions, and
- * a fold of the log beside them.  See fixtures.h. */
+ * a fold of the log beside them.  See fixtures.h; paper_check.c has the claims. */
 #include "support/fixtures.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "rules/best.h"
-#include "rules/view_holds.h"
 
 /* ---- the paper ledger: reading ---- */
 
@@ -24,8 +21,14 @@ void paper_close(struct paper *p)
     decision_close(p->decision);
     free(p->decision);
     view_free(p->view);
-    for (size_t i = 0; i < p->events.n; i++)
-        free(p->events.v[i].seats), free(p->events.v[i].areas);
+    for (size_t i = 0; i < p->events.n; i++) {
+        struct paper_event *pe = &p->events.v[i];
+        for (size_t k = 0; k < pe->n_areas; k++)
+            vec_close(&pe->areas[k].blocks.list);
+        event_terms_close(&pe->terms);
+        free(pe->seats);
+        free(pe->areas);
+    }
     for (size_t i = 0; i < p->holds.n; i++)
         hold_row_close(&p->holds.v[i].row);
     for (size_t i = 0; i < p->keys.n; i++)
@@ -45,7 +48,9 @@ struct event *paper_event(struct paper *p, struct event_def *def)
     pe->clock = (struct clock_row){.event = def->id.key, .now = p->now};
     pe->seats = hf_alloc((def->n_seats + (size_t)1) * sizeof *pe->seats);
     pe->areas = hf_alloc((def->areas.n + 1) * sizeof *pe->areas);
+    pe->n_areas = def->areas.n;
     pe->status = pe->folded_status = def->status;
+    event_terms_copy(&def->terms, &pe->terms);
     pe->event = view_install(p->view, event_new(def, &pe->clock));
     return pe->event;
 }
@@ -66,37 +71,91 @@ static struct key_row *paper_key(struct paper *p, const uint8_t *hash)
     return NULL;
 }
 
+/* Copies `n` items of `size` bytes to *next, which then points behind them. */
+static void *put(char **next, const void *items, size_t n, size_t size)
+{
+    char *copy = *next;
+    if (n)
+        memcpy(copy, items, n * size);
+    *next += n * size;
+    return copy;
+}
+
+/* Copies the row, its places and its owner into one block of memory. */
 static void hold_copy(const struct hold_row *from, struct hold_row *to)
 {
-    uint32_t *seats =
-        hf_alloc((from->n_seats + (size_t)1) * sizeof *seats + from->n_areas * sizeof *from->areas);
-    struct area_claim *areas = (struct area_claim *)(void *)(seats + from->n_seats);
-    for (uint32_t i = 0; i < from->n_seats; i++)
-        seats[i] = from->seats[i];
-    for (uint32_t i = 0; i < from->n_areas; i++)
-        areas[i] = from->areas[i];
     *to = *from;
-    to->seats = seats;
-    to->areas = areas;
-    to->owned = seats;
-    to->owner = to->metadata = NULL;
-    to->owner_len = to->metadata_len = 0;
+    char *next = to->owned =
+        hf_alloc(from->n_prices * sizeof *from->prices + from->n_seats * sizeof *from->seats +
+                 from->n_areas * sizeof *from->areas + from->owner_len + 1);
+    to->prices = put(&next, from->prices, from->n_prices, sizeof *from->prices);
+    to->seats = put(&next, from->seats, from->n_seats, sizeof *from->seats);
+    to->areas = put(&next, from->areas, from->n_areas, sizeof *from->areas);
+    to->owner = from->owner ? put(&next, from->owner, from->owner_len, 1) : NULL;
+    to->metadata = NULL;
+    to->metadata_len = 0;
+}
+
+struct booking_row *paper_booking(struct paper *p, int64_t key)
+{
+    for (size_t i = 0; i < p->bookings.n; i++)
+        if (p->bookings.v[i].id.key == key)
+            return &p->bookings.v[i];
+    return NULL;
 }
 
 static void booking_copy(struct paper *p, int64_t key, struct booking_row *to)
 {
-    for (size_t i = 0; i < p->bookings.n; i++) {
-        if (p->bookings.v[i].id.key != key)
-            continue;
-        struct hold_row hold;
-        hold_copy(&paper_hold(p, key)->row, &hold);
-        *to = p->bookings.v[i];
-        to->seats = hold.seats;
-        to->n_seats = hold.n_seats;
-        to->areas = hold.areas;
-        to->n_areas = hold.n_areas;
-        to->owned = hold.owned;
+    const struct booking_row *from = paper_booking(p, key);
+    if (!from)
+        return;
+    struct hold_row hold;
+    hold_copy(&paper_hold(p, key)->row, &hold);
+    *to = *from;
+    to->seats = hold.seats;
+    to->n_seats = hold.n_seats;
+    to->areas = hold.areas;
+    to->n_areas = hold.n_areas;
+    to->owner = hold.owner;
+    to->owner_len = hold.owner_len;
+    to->owned = hold.owned;
+}
+
+static void load_owners(struct paper *p, const struct paper_event *pe)
+{
+    for (size_t i = 0; i < p->bookings.n && pe->terms.max_per_owner; i++) {
+        const struct booking_row *booking = &p->bookings.v[i];
+        const struct hold_row *row = &paper_hold(p, booking->id.key)->row;
+        if (booking->event == pe->clock.event && booking->status == BOOKING_CONFIRMED && row->owner)
+            event_load_owner(pe->event, owner_hash(pe->event, row->owner, row->owner_len),
+                             places_count(row->n_seats, row->areas, row->n_areas));
     }
+}
+
+void paper_reload(struct paper *p, struct event *e)
+{
+    const struct paper_event *pe = &p->events.v[e->def->id.key - 1];
+    struct event_terms terms;
+    view_forget(p->view, e);
+    event_terms_copy(&pe->terms, &terms);
+    event_set_terms(e, event_terms_new(&terms));
+    e->status_draft = pe->status;
+    for (uint32_t i = 0; i < pe->n_areas; i++)
+        event_load_area(e, i, pe->areas[i].held, pe->areas[i].booked, &pe->areas[i].blocks);
+    for (uint32_t i = 0; i < e->def->n_seats; i++) {
+        const struct paper_seat *seat = &pe->seats[i];
+        event_load_head(e, i, seat->last_seq);
+        if (seat->row == SEAT_AVAILABLE)
+            continue;
+        event_load_seat(e, i, seat->row, seat->row_hold);
+        event_load_channel(e, i, seat->row_channel);
+    }
+    load_owners(p, pe);
+    for (size_t i = 0; i < p->holds.n; i++)
+        if (p->holds.v[i].row.event == pe->clock.event && p->holds.v[i].row.status == HOLD_ACTIVE)
+            event_load_hold(e, &p->holds.v[i].row);
+    view_reloaded(p->view, e, &pe->clock);
+    e->stale = false;
 }
 
 void paper_begin(struct paper *p)
@@ -113,6 +172,8 @@ void paper_begin(struct paper *p)
         if (pe->clock.now > d->now)
             d->now = pe->clock.now;
         pe->event->clock = pe->event->draft = pe->clock;
+        if (pe->event->stale)
+            paper_reload(p, pe->event);
     }
     size_t max = p->expire_max < 500 ? p->expire_max : 500;
     decide_expire(d, due, view_due(p->view, d->now, due, max));
@@ -130,6 +191,7 @@ void paper_render(const struct command *c, struct buf *out)
     }
     case CMD_HOLD_CREATE:
     case CMD_HOLD_RENEW:
+    case CMD_HOLD_CHANGE:
     case CMD_HOLD_EVICT: {
         const struct hold_row *h = command_hold(c);
         buf_printf(out, " %lld %lld %lld", (long long)h->id.key, (long long)h->fence,
@@ -144,6 +206,11 @@ void paper_render(const struct command *c, struct buf *out)
 /* Reads what the command names, as the worker does under the lock. */
 static void read_named(struct paper *p, struct command *c)
 {
+    if (c->kind == CMD_HOLD_CREATE && c->create.resumes) {
+        hold_row_close(&c->create.hold);
+        if (paper_hold(p, c->create.resumes))
+            hold_copy(&paper_hold(p, c->create.resumes)->row, &c->create.hold);
+    }
     struct named_hold *named = command_named_hold(c);
     if (!named)
         return;
@@ -151,11 +218,13 @@ static void read_named(struct paper *p, struct command *c)
     struct paper_hold *hold = paper_hold(p, named->id.key);
     if (hold)
         hold_copy(&hold->row, &named->row);
-    if (c->kind != CMD_HOLD_CONFIRM)
+    struct booking_row *booking = c->kind == CMD_HOLD_CONFIRM     ? &c->confirm.booking
+                                  : c->kind == CMD_BOOKING_CANCEL ? &c->cancel.booking
+                                                                  : NULL;
+    if (!booking)
         return;
-    booking_row_close(&c->confirm.booking);
-    if (named->row.status == HOLD_CONFIRMED)
-        booking_copy(p, named->id.key, &c->confirm.booking);
+    booking_row_close(booking);
+    booking_copy(p, named->id.key, booking);
 }
 
 enum decided paper_decide(struct paper *p, struct ask *a)
@@ -172,7 +241,7 @@ enum decided paper_decide(struct paper *p, struct ask *a)
         paper_render(c, &c->key.answer);
         c->key.answer_code = (int)c->verdict;
         c->key.rendered = true;
-        decide_keep_answer(p->decision, &c->key);
+        decide_keep_answer(p->decision, &c->key, 0);
     }
     return DECIDED;
 }
@@ -191,6 +260,19 @@ static void write_clocks(struct paper *p, const struct ledger_batch *b)
     }
 }
 
+static void write_seat_row(struct paper_seat *seat, const struct seat_write *w)
+{
+    if (!w->row_changes)
+        return;
+    assert_int_equal(seat->row, seat_row_status(w->from, w->channel_before));
+    assert_int_equal(seat->row_hold, w->from == SEAT_BOOKED ? w->hold_before : 0);
+    assert_true(seat->row_fence <= w->row_fence);
+    seat->row = seat_row_status(w->to, w->channel);
+    seat->row_hold = w->to == SEAT_BOOKED ? w->hold : 0;
+    seat->row_channel = seat->row == SEAT_AVAILABLE ? 0 : w->channel;
+    seat->row_fence = seat->row == SEAT_AVAILABLE ? 0 : w->row_fence;
+}
+
 static void write_seats(struct paper *p, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->seats.n; i++) {
@@ -199,13 +281,26 @@ static void write_seats(struct paper *p, const struct ledger_batch *b)
             assert_true(b->seats.v[i - 1].seat < w->seat);
         struct paper_seat *seat = &p->events.v[(w->seat >> 32) - 1].seats[SEAT_INDEX(w->seat)];
         assert_int_equal(seat->status, w->from);
+        assert_int_equal(seat->channel, w->channel_before);
         assert_int_equal(seat->hold, w->hold_before);
-        assert_true(seat->fence <= w->fence);
+        write_seat_row(seat, w);
         seat->status = w->to;
+        seat->channel = w->channel;
         seat->hold = w->hold;
-        seat->fence = w->fence;
         seat->expires_at = w->expires_at;
     }
+}
+
+static int64_t sum_of(const struct area_blocks *blocks)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < blocks->list.n; i++) {
+        assert_true(blocks->list.v[i].places > 0);
+        if (i)
+            assert_true(blocks->list.v[i - 1].channel < blocks->list.v[i].channel);
+        sum += blocks->list.v[i].places;
+    }
+    return sum;
 }
 
 static void write_areas(struct paper *p, const struct ledger_batch *b)
@@ -219,10 +314,15 @@ static void write_areas(struct paper *p, const struct ledger_batch *b)
             assert_false(b->areas.v[k].event == w->event && b->areas.v[k].area == w->area);
         assert_int_equal(area->held, w->held_before);
         assert_int_equal(area->booked, w->booked_before);
+        assert_true(paper_blocks_equal(&area->blocks, &w->blocks_before));
         assert_true(w->held >= 0 && w->booked >= 0); /* I2 */
-        assert_true(w->held + w->booked <= pe->event->def->areas.v[w->area].capacity);
+        assert_true(w->held + w->booked + sum_of(w->blocks) <=
+                    pe->event->def->areas.v[w->area].capacity);
         area->held = w->held;
         area->booked = w->booked;
+        vec_clear(&area->blocks.list);
+        for (size_t k = 0; k < w->blocks->list.n; k++)
+            *vec_push(&area->blocks.list) = w->blocks->list.v[k];
     }
 }
 
@@ -230,11 +330,33 @@ static void write_events(struct paper *p, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->events.n; i++) {
         const struct event_write *w = &b->events.v[i];
+        struct paper_event *pe = &p->events.v[w->event - 1];
         for (size_t k = 0; k < i; k++)
             assert_int_not_equal(b->events.v[k].event, w->event);
-        assert_int_equal(p->events.v[w->event - 1].status, w->from);
-        p->events.v[w->event - 1].status = w->to;
+        assert_int_equal(pe->status, w->from);
+        pe->status = w->to;
+        if (!w->terms)
+            continue;
+        event_terms_close(&pe->terms);
+        event_terms_copy(w->terms, &pe->terms);
     }
+}
+
+static void write_places(struct paper *p, const struct hold_places_write *w)
+{
+    struct hold_row *row = &paper_hold(p, w->hold)->row, before = *row;
+    struct hold_row after = before;
+    assert_int_equal(before.fence, w->fence);
+    assert_int_equal(before.status, HOLD_ACTIVE);
+    after.amount = w->amount;
+    after.seats = w->seats;
+    after.areas = w->areas;
+    after.prices = w->prices;
+    after.n_seats = w->n_seats;
+    after.n_areas = w->n_areas;
+    after.n_prices = w->n_prices;
+    hold_copy(&after, row);
+    free(before.owned);
 }
 
 static void write_holds(struct paper *p, const struct ledger_batch *b)
@@ -255,19 +377,42 @@ static void write_holds(struct paper *p, const struct ledger_batch *b)
         hold->row.fence = w->fence;
         hold->row.expires_at = w->expires_at;
     }
+    for (size_t i = 0; i < b->places.n; i++)
+        write_places(p, &b->places.v[i]);
+}
+
+static void delete_sale(struct paper *p, const struct sale_write *sale)
+{
+    for (size_t i = 0; i < p->sales.n; i++)
+        if (p->sales.v[i].seat == sale->seat) {
+            assert_int_equal(p->sales.v[i].booking, sale->booking);
+            p->sales.v[i] = p->sales.v[--p->sales.n];
+            return;
+        }
+    fail_msg("a seat that was not sold is taken back");
 }
 
 static void write_sales(struct paper *p, const struct ledger_batch *b)
 {
-    for (size_t i = 0; i < b->bookings.n; i++) {
-        for (size_t k = 0; k < p->bookings.n; k++)
-            assert_int_not_equal(p->bookings.v[k].id.key, b->bookings.v[i].id.key);
+    for (size_t i = 0; i < b->bookings_new.n; i++) {
+        assert_null(paper_booking(p, b->bookings_new.v[i].id.key));
         struct booking_row *row = vec_push(&p->bookings);
-        *row = b->bookings.v[i];
-        row->reference = NULL; /* borrowed */
+        *row = b->bookings_new.v[i];
+        row->reference = row->owner = NULL; /* borrowed */
+        row->reference_len = row->owner_len = 0;
         row->seats = NULL;
         row->areas = NULL;
     }
+    for (size_t i = 0; i < b->bookings.n; i++) {
+        const struct booking_write *w = &b->bookings.v[i];
+        struct booking_row *row = paper_booking(p, w->booking);
+        assert_non_null(row);
+        assert_int_equal(row->status, w->from);
+        row->status = w->to;
+        row->cancelled_at = w->cancelled_at;
+    }
+    for (size_t i = 0; i < b->sales_undone.n; i++)
+        delete_sale(p, &b->sales_undone.v[i]);
     for (size_t i = 0; i < b->sales.n; i++) {
         for (size_t k = 0; k < p->sales.n; k++)
             assert_int_not_equal(p->sales.v[k].seat, b->sales.v[i].seat);
@@ -292,14 +437,28 @@ static void write_keys(struct paper *p, const struct ledger_batch *b)
     }
 }
 
-/* Folds the log: each row must begin in the state in which the previous row of its object ended. */
+/* Folds the log: each row must begin in the state in which the previous row of its object ended.
+ * A seat keeps its channel while a hold or a booking has it, and returns to it (rows.h). */
+static void fold_channel(struct paper_seat *seat, const struct audit_row *a)
+{
+    bool blocked = a->from == SEAT_BLOCKED || a->to == SEAT_BLOCKED;
+    if (a->cause != CAUSE_BLOCK)
+        assert_int_equal(a->channel, blocked ? seat->folded_channel : 0);
+    if (a->to == SEAT_BLOCKED)
+        seat->folded_channel = a->channel;
+    else if (a->cause == CAUSE_UNBLOCK)
+        seat->folded_channel = 0;
+    if (a->to == SEAT_AVAILABLE)
+        assert_int_equal(seat->folded_channel, 0);
+}
+
 static void fold_seat(struct paper_event *pe, const struct audit_row *a)
 {
     struct paper_seat *seat = &pe->seats[a->item];
     bool blocks = a->cause == CAUSE_BLOCK || a->cause == CAUSE_UNBLOCK;
+    bool is_owned = a->from == SEAT_HELD || a->from == SEAT_BOOKED;
     assert_int_equal(seat->folded, a->from);
-    if (a->from != SEAT_AVAILABLE)
-        assert_int_equal(seat->folded_hold, a->hold);
+    assert_int_equal(seat->folded_hold, is_owned ? a->hold : 0);
     assert_int_equal(a->hold == 0, blocks);
     assert_int_equal(a->quantity, 1);
     assert_int_equal(a->booking, a->to == SEAT_BOOKED ? a->hold : 0);
@@ -309,24 +468,36 @@ static void fold_seat(struct paper_event *pe, const struct audit_row *a)
         assert_true(a->fence >= pe->folded_fence);
         pe->folded_fence = a->fence;
     }
+    fold_channel(seat, a);
     seat->folded = (enum seat_status)a->to;
-    seat->folded_hold = a->to == SEAT_AVAILABLE ? 0 : a->hold;
+    seat->folded_hold = a->to == SEAT_HELD || a->to == SEAT_BOOKED ? a->hold : 0;
 }
 
 static void fold_area(struct paper_event *pe, const struct audit_row *a)
 {
     struct paper_area *area = &pe->areas[a->item];
-    assert_in_range(a->from, SEAT_AVAILABLE, SEAT_BOOKED);
-    assert_in_range(a->to, SEAT_AVAILABLE, SEAT_BOOKED);
+    bool blocks = a->cause == CAUSE_BLOCK || a->cause == CAUSE_UNBLOCK;
     assert_int_not_equal(a->from, a->to);
-    assert_true(a->quantity > 0 && a->hold && a->fence);
+    assert_true(a->quantity > 0 && a->fence);
+    assert_int_equal(a->hold == 0, blocks);
     assert_int_equal(a->booking, a->to == SEAT_BOOKED ? a->hold : 0);
-    int64_t n = a->quantity;
+    assert_in_range(a->channel, 0, CHANNELS_MAX);
+    if (blocks) {
+        assert_true(a->fence >= pe->folded_fence);
+        pe->folded_fence = a->fence;
+    }
+    if (a->from != SEAT_BLOCKED && a->to != SEAT_BLOCKED)
+        assert_int_equal(a->channel, 0);
+    int64_t n = a->quantity, *blocked = &area->folded_blocked[a->channel];
     area->folded_held += (a->to == SEAT_HELD ? n : 0) - (a->from == SEAT_HELD ? n : 0);
     area->folded_booked += (a->to == SEAT_BOOKED ? n : 0) - (a->from == SEAT_BOOKED ? n : 0);
+    *blocked += (a->to == SEAT_BLOCKED ? n : 0) - (a->from == SEAT_BLOCKED ? n : 0);
     assert_true(area->folded_held >= 0 && area->folded_booked >= 0); /* at every row: I2 */
-    assert_true(area->folded_held + area->folded_booked <=
-                pe->event->def->areas.v[a->item].capacity);
+    assert_true(*blocked >= 0);
+    int64_t taken = area->folded_held + area->folded_booked;
+    for (int i = 0; i <= CHANNELS_MAX; i++)
+        taken += area->folded_blocked[i];
+    assert_true(taken <= pe->event->def->areas.v[a->item].capacity);
 }
 
 static void fold_hold(struct paper *p, struct paper_event *pe, const struct audit_row *a)
@@ -334,19 +505,38 @@ static void fold_hold(struct paper *p, struct paper_event *pe, const struct audi
     struct paper_hold *hold = paper_hold(p, a->hold);
     assert_non_null(hold);
     assert_int_equal(hold->folded, a->from);
-    if (a->cause == CAUSE_HOLD || a->cause == CAUSE_RESCUE) { /* a new grant: I5 */
-        assert_true(a->fence > pe->folded_fence);
+    if (a->cause == CAUSE_HOLD || a->cause == CAUSE_RESCUE || a->cause == CAUSE_CHANGE) {
+        assert_true(a->fence > pe->folded_fence); /* a new grant: I5 */
         pe->folded_fence = a->fence;
     } else {
         assert_int_equal(hold->folded_fence, a->fence);
     }
-    assert_int_equal(a->quantity,
-                     places_count(hold->row.n_seats, hold->row.areas, hold->row.n_areas));
+    if (a->cause != CAUSE_HOLD && a->cause != CAUSE_CHANGE)
+        assert_int_equal(a->quantity, hold->folded_places);
+    hold->folded_places = a->quantity;
     assert_int_equal(a->prev, hold->folded_seq);
     hold->folded_seq = a->seq;
     hold->folded = (enum hold_status)a->to;
     hold->folded_fence = a->fence;
     hold->folded_until = a->until;
+}
+
+static void fold_event(struct paper_event *pe, const struct audit_row *a)
+{
+    static const enum audit_cause causes[] = {
+        [EVENT_OPEN] = CAUSE_OPEN, [EVENT_CLOSED] = CAUSE_CLOSE, [EVENT_ARCHIVED] = CAUSE_ARCHIVE};
+    assert_int_equal(a->from, pe->folded_status);
+    assert_int_equal(a->cause, a->to == a->from ? CAUSE_CHANGE : causes[a->to]);
+    pe->folded_status = (enum event_status)a->to;
+}
+
+static void fold_booking(const struct audit_row *a)
+{
+    bool cancels = a->cause == CAUSE_CANCEL;
+    assert_int_equal(a->object, AUDIT_BOOKING);
+    assert_int_equal(a->from, cancels ? BOOKING_CONFIRMED : BOOKING_NONE);
+    assert_int_equal(a->to, cancels ? BOOKING_CANCELLED : BOOKING_CONFIRMED);
+    assert_int_equal(a->booking, a->hold);
 }
 
 static void fold(struct paper *p, const struct audit_row *a)
@@ -366,15 +556,10 @@ static void fold(struct paper *p, const struct audit_row *a)
         fold_hold(p, pe, a);
         break;
     case AUDIT_EVENT:
-        assert_int_equal(a->from, pe->folded_status);
-        assert_int_equal(a->cause, a->to == EVENT_OPEN ? CAUSE_OPEN : CAUSE_CLOSE);
-        pe->folded_status = (enum event_status)a->to;
+        fold_event(pe, a);
         break;
     default:
-        assert_int_equal(a->object, AUDIT_BOOKING);
-        assert_int_equal(a->from, BOOKING_NONE);
-        assert_int_equal(a->to, BOOKING_CONFIRMED);
-        assert_int_equal(a->booking, a->hold);
+        fold_booking(a);
     }
 }
 
@@ -410,234 +595,4 @@ enum verdict paper_run(struct paper *p, struct ask *a)
     assert_int_equal(paper_decide(p, a), DECIDED);
     paper_commit(p);
     return a->c.verdict;
-}
-
-/* ---- the paper ledger: claims ---- */
-
-static void check_heap(const struct view *v)
-{
-    const struct hold_table *t = view_hold_table(v);
-    struct heap_node *const *nodes = t->deadlines.nodes.v;
-    for (size_t i = 0; i < t->deadlines.nodes.n; i++) {
-        assert_int_equal(nodes[i]->place, i + 1);
-        assert_int_equal(nodes[i]->key, heap_item(nodes[i], struct hold, due)->expires_at);
-        if (i)
-            assert_true(nodes[(i - 1) / 2]->key <= nodes[i]->key);
-    }
-}
-
-static void check_hold(struct paper *p, const struct paper_hold *ph)
-{
-    const struct hold_row *row = &ph->row;
-    const struct paper_event *pe = &p->events.v[row->event - 1];
-    const struct hold *h = view_hold(p->view, row->id.key);
-    assert_int_equal(ph->folded, row->status);
-    assert_int_equal(ph->folded_fence, row->fence);
-    assert_int_equal(ph->folded_seq, row->last_seq);
-    if (row->status != HOLD_ACTIVE) {
-        assert_null(h);
-        return;
-    }
-    assert_int_equal(ph->folded_until, row->expires_at);
-    assert_non_null(h);
-    assert_ptr_equal(h->event, pe->event);
-    assert_int_equal(h->status, HOLD_ACTIVE);
-    assert_int_equal(h->fence, row->fence);
-    assert_int_equal(h->last_seq, row->last_seq);
-    assert_int_equal(h->expires_at, row->expires_at);
-    assert_int_equal(h->max_expires_at, row->max_expires_at);
-    assert_true(row->expires_at <= row->max_expires_at);
-    assert_int_equal(h->pending, 0);
-    assert_int_not_equal(h->due.place, 0);
-    assert_int_equal(h->client, row->client);
-    assert_int_equal(h->n_seats, row->n_seats);
-    assert_int_equal(h->n_areas, row->n_areas);
-    for (uint32_t i = 0; i < row->n_areas; i++)
-        assert_memory_equal(&h->areas[i], &row->areas[i], sizeof *h->areas);
-    for (uint32_t i = 0; i < row->n_seats; i++) { /* all or nothing: I6 */
-        const struct paper_seat *seat = &pe->seats[row->seats[i]];
-        assert_int_equal(h->seats[i], row->seats[i]);
-        assert_int_equal(seat->status, SEAT_HELD);
-        assert_int_equal(seat->hold, row->id.key);
-        assert_int_equal(seat->expires_at, row->expires_at);
-    }
-}
-
-/* Asserts that an area's counters are the sums of its live holds (I2). */
-static void check_areas(struct paper *p, const struct paper_event *pe, int64_t *ret_held,
-                        int64_t *ret_booked)
-{
-    struct event *e = pe->event;
-    for (uint32_t i = 0; i < e->def->areas.n; i++) {
-        const struct paper_area *area = &pe->areas[i];
-        int64_t held = 0, booked = 0, capacity = e->def->areas.v[i].capacity;
-        for (size_t h = 0; h < p->holds.n; h++) {
-            const struct hold_row *row = &p->holds.v[h].row;
-            for (uint32_t k = 0; row->event == pe->clock.event && k < row->n_areas; k++) {
-                int64_t n = row->areas[k].area == i ? row->areas[k].quantity : 0;
-                held += row->status == HOLD_ACTIVE ? n : 0;
-                booked += row->status == HOLD_CONFIRMED ? n : 0;
-            }
-        }
-        assert_int_equal(area->held, held);
-        assert_int_equal(area->booked, booked);
-        assert_int_equal(area->folded_held, held);
-        assert_int_equal(area->folded_booked, booked);
-        assert_int_equal(e->areas[i].held, held);
-        assert_int_equal(e->areas[i].booked, booked);
-        assert_int_equal(e->areas[i].pending, 0);
-        assert_int_equal(e->areas[i].available, capacity - held - booked);
-        assert_int_equal(e->areas[i].booked_shown, booked);
-        *ret_held += held;
-        *ret_booked += booked;
-    }
-    assert_int_equal(pe->folded_status, pe->status);
-    assert_int_equal(e->status, pe->status);
-    assert_int_equal(e->status_draft, pe->status);
-}
-
-/* Asserts that the count of each client address is the sum of its live holds. */
-static void check_client(struct paper *p, uint64_t client)
-{
-    uint32_t places = 0;
-    for (size_t i = 0; i < p->holds.n; i++) {
-        const struct hold_row *row = &p->holds.v[i].row;
-        if (row->client == client && row->status == HOLD_ACTIVE)
-            places += places_count(row->n_seats, row->areas, row->n_areas);
-    }
-    assert_int_equal(view_client_places(p->view, client), places);
-}
-
-static void check_seats(struct paper *p, struct paper_event *pe, uint32_t *ret_held)
-{
-    struct event *e = pe->event;
-    uint32_t counts[4] = {0};
-    for (uint32_t i = 0; i < e->def->n_seats; i++) {
-        const struct paper_seat *seat = &pe->seats[i];
-        uint64_t shown = seat_shown(e, i);
-        assert_int_equal(seat->folded, seat->status);
-        assert_int_equal(seat->folded_hold, seat->hold);
-        assert_int_equal(e->seats[i].status, seat->status);
-        assert_int_equal(seat_hold(e, i), seat->hold);
-        assert_int_equal(seat_head(&e->seats[i]), seat->last_seq);
-        assert_int_equal(e->seats[i].pending, 0);
-        assert_int_equal(seat_shown_status(shown), seat->status);
-        assert_int_equal(seat_shown_until(shown), seat->status == SEAT_HELD ? seat->expires_at : 0);
-        assert_int_equal(seat->hold != 0, seat->status == SEAT_HELD || seat->status == SEAT_BOOKED);
-        if (seat->status == SEAT_BOOKED)
-            assert_int_equal(paper_hold(p, seat->hold)->row.status, HOLD_CONFIRMED);
-        counts[seat->status]++;
-    }
-    struct event_counts shown;
-    int64_t area_held = 0, area_booked = 0, capacity = event_def_capacity(e->def);
-    check_areas(p, pe, &area_held, &area_booked);
-    event_read_counts(e, &shown);
-    assert_int_equal(shown.seq, pe->clock.seq);
-    assert_int_equal(shown.held, counts[SEAT_HELD] + area_held);
-    assert_int_equal(shown.booked, counts[SEAT_BOOKED] + area_booked);
-    assert_int_equal(shown.available, capacity - shown.held - shown.booked - shown.blocked);
-    assert_int_equal(shown.blocked, counts[SEAT_BLOCKED]);
-    uint32_t seat, indexed;
-    best_find(e, &(struct best_want){.quantity = 1, .section = -1}, &seat, &indexed);
-    assert_int_equal(indexed, counts[SEAT_AVAILABLE]);
-    assert_int_equal(pe->clock.seq, pe->folded_seq);
-    assert_int_equal(pe->clock.fence, pe->folded_fence);
-    assert_memory_equal(&e->clock, &pe->clock, sizeof pe->clock);
-    assert_memory_equal(&e->draft, &pe->clock, sizeof pe->clock);
-    *ret_held += counts[SEAT_HELD];
-}
-
-void paper_check(struct paper *p)
-{
-    uint32_t held = 0, owned = 0;
-    size_t live = 0;
-    for (size_t i = 0; i < p->events.n; i++)
-        check_seats(p, &p->events.v[i], &held);
-    for (size_t i = 0; i < p->holds.n; i++) {
-        check_hold(p, &p->holds.v[i]);
-        if (p->holds.v[i].row.client)
-            check_client(p, p->holds.v[i].row.client);
-        if (p->holds.v[i].row.status == HOLD_ACTIVE) {
-            owned += p->holds.v[i].row.n_seats;
-            live++;
-        }
-    }
-    /* Each live hold has all its seats, so if as many seats are held as owned, each has one owner
-     * (I1). */
-    assert_int_equal(held, owned);
-    assert_int_equal(view_holds_len(p->view), live);
-    assert_int_equal(view_hold_table(p->view)->deadlines.nodes.n, live);
-    check_heap(p->view);
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const struct hold *const *x = a, *const *y = b;
-    return ((*x)->key > (*y)->key) - ((*x)->key < (*y)->key);
-}
-
-static void dump_clock(const char *name, const struct clock_row *row, struct buf *out)
-{
-    buf_printf(out, "%s %lld %lld %lld %lld\n", name, (long long)row->event, (long long)row->seq,
-               (long long)row->fence, (long long)row->now);
-}
-
-/* Prints the areas, the status, and the seats that best available would choose next. */
-static void dump_places(struct event *e, struct buf *out)
-{
-    buf_printf(out, "status %d %d\n", e->status, (int)e->status_draft);
-    for (size_t i = 0; i < e->def->areas.n; i++)
-        buf_printf(out, "area %zu %lld %lld %lld %lld %u\n", i, (long long)e->areas[i].held,
-                   (long long)e->areas[i].booked, (long long)e->areas[i].available,
-                   (long long)e->areas[i].booked_shown, e->areas[i].pending);
-    for (uint32_t quantity = 1; quantity <= 3; quantity++) {
-        uint32_t seats[3] = {0}, available = 0;
-        const struct best_want want = {.quantity = quantity, .section = -1, .adjacent = true};
-        bool found = best_find(e, &want, seats, &available);
-        buf_printf(out, "best %d %u of %u: %u %u %u\n", found, quantity, available, seats[0],
-                   seats[1], seats[2]);
-    }
-}
-
-void paper_dump(const struct paper *p, struct buf *out)
-{
-    VEC(const struct hold *) holds = {0};
-    const struct hold_table *t = view_hold_table(p->view);
-    for (size_t i = 0; i < p->events.n; i++) {
-        struct event *e = p->events.v[i].event;
-        struct event_counts counts;
-        event_read_counts(e, &counts);
-        dump_clock("clock", &e->clock, out);
-        dump_clock("draft", &e->draft, out);
-        buf_printf(out, "seq %lld counts %ld %ld %ld %ld\n", (long long)counts.seq,
-                   counts.available, counts.held, counts.booked, counts.blocked);
-        dump_places(e, out);
-        for (uint32_t s = 0; s < e->def->n_seats; s++)
-            buf_printf(out, "seat %u %d %lld %u %llu %lld\n", s, e->seats[s].status,
-                       (long long)seat_hold(e, s), (unsigned)e->seats[s].pending,
-                       (unsigned long long)seat_shown(e, s), (long long)seat_head(&e->seats[s]));
-    }
-    for (size_t i = 0; i < t->n_buckets; i++)
-        for (const struct hold *h = t->buckets[i]; h; h = h->next)
-            *vec_push(&holds) = h;
-    if (holds.n)
-        qsort(holds.v, holds.n, sizeof *holds.v, by_key);
-    for (size_t i = 0; i < holds.n; i++) {
-        const struct hold *h = holds.v[i];
-        buf_printf(out, "hold %lld %lld %lld %lld status %d pending %u %s", (long long)h->key,
-                   (long long)h->fence, (long long)h->expires_at, (long long)h->max_expires_at,
-                   h->status, h->pending, h->due.place ? "timed" : "untimed");
-        for (uint32_t s = 0; s < h->n_seats; s++)
-            buf_printf(out, " %u", h->seats[s]);
-        for (uint32_t k = 0; k < h->n_areas; k++)
-            buf_printf(out, " %u of area %u", h->areas[k].quantity, h->areas[k].area);
-        if (h->client)
-            buf_printf(out, " client %llu of %u", (unsigned long long)h->client,
-                       view_client_places(p->view, h->client));
-        buf_char(out, '\n');
-    }
-    buf_printf(out, "holds %zu heap %zu\n", t->n, t->deadlines.nodes.n);
-    buf_char(out, '\0');
-    check_heap(p->view);
-    vec_close(&holds);
 }

@@ -55,7 +55,7 @@ static int fixture_close(void **state)
     (void)state;
     ledger_close(fixture.ledger);
     vec_close(&fixture.batch.holds_new);
-    vec_close(&fixture.batch.bookings);
+    vec_close(&fixture.batch.bookings_new);
     vec_close(&fixture.batch.audit);
     vec_close(&fixture.batch.holds);
     vec_close(&fixture.log);
@@ -70,7 +70,7 @@ static void store(void)
     ok(ledger_write(fixture.ledger, &fixture.batch, &err), &err);
     ok(ledger_commit(fixture.ledger, &err), &err);
     vec_clear(&fixture.batch.holds_new);
-    vec_clear(&fixture.batch.bookings);
+    vec_clear(&fixture.batch.bookings_new);
     vec_clear(&fixture.batch.audit);
     vec_clear(&fixture.batch.holds);
 }
@@ -95,7 +95,7 @@ static struct hold_row *put_hold(int64_t event, int64_t fence, enum hold_status 
 
 static void put_booking(int64_t event, int64_t fence)
 {
-    struct booking_row *row = vec_push(&fixture.batch.bookings);
+    struct booking_row *row = vec_push(&fixture.batch.bookings_new);
     *row = (struct booking_row){.id.key = HOLD_KEY(event, fence),
                                 .event = event,
                                 .fence = fence,

@@ -288,7 +288,7 @@ static void assert_same_when_loaded(const struct event *e, const struct best_wan
     struct event_def *def = def_new("Copy");
     for (size_t s = 0; s < e->def->sections.n; s++) {
         const struct section_def *section = &e->def->sections.v[s];
-        def_section(def, section->name, section->tier, section->price);
+        def_section(def, section->name, section->tier, e->terms->prices.v[s]);
         for (size_t r = 0; r < section->rows.n; r++)
             def_row(def, section->rows.v[r].name, section->rows.v[r].seats);
     }

@@ -191,9 +191,14 @@ static void more_than_an_area_ever_had_is_refused(void **state)
     (void)state;
     struct ask a;
     ask_create_none(&a, hall);
-    ask_area(&a, BOX, UINT32_C(4000000000));
+    ask_area(&a, BOX, SEATS_INLINE);
     assert_int_equal(paper_run(&paper, &a), VERDICT_SOLD_OUT);
     assert_short(&a, BOX, 3);
+    ask_close(&a);
+    ask_create_none(&a, hall);
+    ask_area(&a, BOX, UINT32_C(4000000000)); /* more than a hold may have */
+    assert_int_equal(paper_run(&paper, &a), VERDICT_TOO_MANY_SEATS);
+    assert_int_equal(command_shortage(&a.c)->limit, SEATS_INLINE);
     ask_close(&a);
 }
 

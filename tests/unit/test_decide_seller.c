@@ -245,7 +245,7 @@ static void a_seat_blocked_unblocked_and_held_in_one_batch_is_one_write(void **s
     paper_commit(&paper);
     assert_int_equal(asks[2].c.verdict, VERDICT_CREATED);
     assert_int_equal(paper.decision->batch.seats.n, 1);
-    assert_int_equal(paper.decision->batch.seats.v[0].fence, 3);
+    assert_int_equal(paper.decision->batch.seats.v[0].row_fence, 2);
     for (int i = 0; i < 3; i++)
         ask_close(&asks[i]);
     paper_check(&paper);
@@ -660,16 +660,7 @@ static void a_forgotten_event_takes_its_part_of_the_counts_along(void **state)
     assert_int_equal(client_places(ADA), 11);
     view_forget(paper.view, hall);
     assert_int_equal(client_places(ADA), 1);
-    for (size_t i = 0; i < paper.holds.n; i++) { /* as the loader does */
-        const struct hold_row *row = &paper.holds.v[i].row;
-        if (row->event != hall->def->id.key)
-            continue;
-        event_load_hold(hall, row);
-    }
-    for (uint32_t s = 0; s < hall->def->n_seats; s++)
-        event_load_head(hall, s, paper.events.v[0].seats[s].last_seq);
-    event_load_area(hall, 0, 7, 0);
-    view_reloaded(paper.view, hall, &paper.events.v[0].clock);
+    paper_reload(&paper, hall);
     assert_int_equal(client_places(ADA), 11);
     paper_check(&paper);
 }

@@ -194,8 +194,8 @@ static int64_t create_event(struct event_def *def)
 static void make_hall(uint32_t rows, uint32_t seats_per_row)
 {
     struct event_def *def = def_hall(rows, seats_per_row);
-    def->hold_ttl_ms = TTL_MS;
-    def->hold_max_ms = 20 * MINUTE_MS;
+    def->terms.hold_ttl_ms = TTL_MS;
+    def->terms.hold_max_ms = 20 * MINUTE_MS;
     fixture.hall_key = create_event(def);
     load_hall();
 }
@@ -346,7 +346,7 @@ static void an_event_loads_as_it_was_described(void **state)
     fixture.hall_key = create_event(def);
     load_hall();
     const struct event_def *got = fixture.hall->def;
-    assert_string_equal(got->name, "Gala");
+    assert_string_equal(got->terms.name, "Gala");
     assert_int_equal(got->created_at, T0_MS);
     assert_int_equal(got->n_seats, 9);
     assert_int_equal(got->sections.n, 2);
@@ -354,7 +354,7 @@ static void an_event_loads_as_it_was_described(void **state)
     assert_null(got->sections.v[1].tier);
     assert_int_equal(got->areas.v[0].capacity, 100);
     assert_int_equal(counts().available, 9 + 100);
-    assert_int_equal(event_seat_price(fixture.hall, 8), 1200);
+    assert_int_equal(fixture.hall->terms->prices.v[event_seat_section(fixture.hall, 8)], 1200);
     assert_ptr_equal(engine_event(fixture.engine, fixture.hall_key), fixture.hall);
     struct event *first = fixture.hall;
     load_hall(); /* loading again gives the same event */
@@ -1017,7 +1017,7 @@ static void a_seat_sold_behind_the_server_s_back_is_taken(void **state)
 {
     (void)state;
     char text[128];
-    snprintf(text, sizeof text, "INSERT INTO seats VALUES (%lld, 2, 99, 0)",
+    snprintf(text, sizeof text, "INSERT INTO seats VALUES (%lld, 2, 99, 0, 0)",
              (long long)SEAT_KEY(fixture.hall_key, 4));
     assert_int_equal(sql(text), 1);
     assert_int_equal(sql("UPDATE event_clock SET seq = seq + 1 WHERE event <> 0"), 1);
@@ -1032,7 +1032,7 @@ static void a_surprise_spares_the_others_of_its_batch(void **state)
 {
     (void)state;
     char text[128];
-    snprintf(text, sizeof text, "INSERT INTO seats VALUES (%lld, 2, 99, 0)",
+    snprintf(text, sizeof text, "INSERT INTO seats VALUES (%lld, 2, 99, 0, 0)",
              (long long)SEAT_KEY(fixture.hall_key, 4));
     struct grant g = grant(0);
     assert_int_equal(sql(text), 1);

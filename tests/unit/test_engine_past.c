@@ -181,8 +181,8 @@ static int fixture_open(void **state)
     start();
     struct event_def *def = def_hall(2, SEATS / 2);
     def_area(def, "Floor", 700, FLOOR_PLACES);
-    def->hold_ttl_ms = TTL_MS;
-    def->hold_max_ms = 20 * MINUTE_MS;
+    def->terms.hold_ttl_ms = TTL_MS;
+    def->terms.hold_max_ms = 20 * MINUTE_MS;
     struct call call = {0};
     call.ask.c.kind = CMD_EVENT_CREATE;
     call.ask.c.event_create.def = def;

@@ -66,7 +66,7 @@ static void batch(struct history *h, int64_t rows, size_t n)
         feed_put(&h->e->feed, &(struct change){.seq = seq,
                                                .item = is_area ? item - SEATS : item,
                                                .state = state[item],
-                                               .is_area = is_area});
+                                               .kind = is_area ? CHANGE_AREA : CHANGE_SEAT});
     }
     h->e->seq = seq;
     lock_give(&h->e->lock);
@@ -85,13 +85,14 @@ static void assert_replay(struct history *h, int64_t after, struct changes *c)
     for (size_t i = 0; i < c->list.n; i++) {
         const struct change *x = &c->list.v[i];
         assert_true(x->seq > after && x->seq <= c->seq);
-        assert_true(x->item < (x->is_area ? AREAS : SEATS));
+        bool is_area = x->kind == CHANGE_AREA;
+        assert_true(x->item < (is_area ? AREAS : SEATS));
         if (i > 0) { /* each item once, seats before areas, ascending */
             const struct change *before = &c->list.v[i - 1];
-            assert_true(before->is_area < x->is_area ||
-                        (before->is_area == x->is_area && before->item < x->item));
+            assert_true(before->kind < x->kind ||
+                        (before->kind == x->kind && before->item < x->item));
         }
-        state[x->is_area ? SEATS + x->item : x->item] = x->state;
+        state[is_area ? SEATS + x->item : x->item] = x->state;
     }
     assert_memory_equal(state, state_at(h, h->e->seq), sizeof state);
 }

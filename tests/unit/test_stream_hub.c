@@ -35,8 +35,10 @@ static void change(struct event *e, bool is_area, uint32_t item, uint32_t state)
 {
     lock_take(&e->lock);
     e->seq++;
-    feed_put(&e->feed,
-             &(struct change){.seq = e->seq, .item = item, .state = state, .is_area = is_area});
+    feed_put(&e->feed, &(struct change){.seq = e->seq,
+                                        .item = item,
+                                        .state = state,
+                                        .kind = is_area ? CHANGE_AREA : CHANGE_SEAT});
     lock_give(&e->lock);
 }
 

@@ -186,7 +186,7 @@ bare:
 	@scripts/bare-machine
 
 soak: all benches build/packages/soak tests/node_modules/.ready
-	@HF_KILLS=50 HF_SOAK_S=300 HF_STREAMS=50000 HF_RESTARTS=3 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
+	@HF_KILLS=50 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
 	@scripts/try-packages
 
 # Packages for Debian, in build/deb.

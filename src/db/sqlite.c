@@ -538,7 +538,7 @@ static enum hf_status sqlite_copy_file(struct db *base, const char *path, struct
 static enum hf_status sqlite_put_file(const char *url, const char *new_path, const char *aside,
                                       struct hf_err *err)
 {
-    struct location at;
+    struct location at = {0};
     enum hf_status status = parse_url(url, &at, err);
     return status == HF_OK ? sqlite_copy_put(at.path, new_path, aside, err) : status;
 }
@@ -564,7 +564,7 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
                                   struct db **ret_db, struct hf_err *err)
 {
     static pthread_once_t configured = PTHREAD_ONCE_INIT;
-    struct location at;
+    struct location at = {0};
     enum hf_status status = parse_url(url, &at, err);
     if (status != HF_OK)
         return status;

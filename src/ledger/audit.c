@@ -110,6 +110,30 @@ static enum hf_status read_one(struct ledger *l, int64_t event, int64_t seq,
     return status == HF_OK && !pruned ? damaged(err, event, seq) : status;
 }
 
+/* ---- the chain of a hold ---- */
+
+static enum hf_status hold_last_seq(struct ledger *l, int64_t hold, int64_t *ret_seq,
+                                    struct hf_err *err)
+{
+    struct hold_row row = {0};
+    enum hf_status status = ledger_holds_read(l, &hold, 1, &row, err);
+    *ret_seq = row.last_seq;
+    hold_row_close(&row);
+    return status;
+}
+
+/* Reads the row at which the chain of a hold stands.  The next one is at row.prev.  *ret_found is
+ * false if it has been pruned. */
+static enum hf_status read_link(struct ledger *l, int64_t hold, int64_t seq,
+                                struct audit_entry *ret, bool *ret_found, struct hf_err *err)
+{
+    enum hf_status status = read_one(l, HOLD_EVENT(hold), seq, ret, ret_found, err);
+    if (status == HF_OK && *ret_found &&
+        (ret->row.object != AUDIT_HOLD || ret->row.hold != hold || ret->row.prev >= seq))
+        return damaged(err, HOLD_EVENT(hold), seq);
+    return status;
+}
+
 /* ---- a page ---- */
 
 static enum hf_status read_page(struct ledger *l, const struct audit_query *query,
@@ -182,27 +206,58 @@ static enum hf_status visit_seat(struct ledger *l, const struct seat_chain *chai
 
 /* The newest rows until some time. */
 struct past {
+    struct ledger *l;
     int64_t at;
+    int64_t newer; /* seq of the seat's row that was seen before; INT64_MAX: none */
     struct audit_entry *ret;
     size_t n, limit;
+    enum hf_status status;
+    struct hf_err *err;
 };
+
+/* Appends the renewals of the hold that has the seat since `granted`, newest first.  A renewal is
+ * logged once and not for every seat of its hold; here it is told as a row about the seat. */
+static enum hf_status keep_renewals(struct past *past, const struct audit_row *granted)
+{
+    struct audit_entry link = {0};
+    bool found = true;
+    int64_t seq;
+    enum hf_status status = hold_last_seq(past->l, granted->hold, &seq, past->err);
+    for (; status == HF_OK && seq > granted->seq && past->n < past->limit; seq = link.row.prev) {
+        status = read_link(past->l, granted->hold, seq, &link, &found, past->err);
+        if (status != HF_OK || !found)
+            break;
+        if (link.row.cause != CAUSE_RENEW || seq >= past->newer || link.row.at > past->at)
+            continue;
+        link.row.object = AUDIT_SEAT;
+        link.row.item = granted->item;
+        link.row.quantity = 1;
+        link.row.from = link.row.to = SEAT_HELD;
+        past->ret[past->n++] = link;
+    }
+    return status;
+}
 
 static bool keep_past(void *ctx, const struct audit_entry *entry)
 {
     struct past *past = ctx;
-    if (entry->row.at <= past->at)
+    if (entry->row.at <= past->at && entry->row.to == SEAT_HELD)
+        past->status = keep_renewals(past, &entry->row);
+    past->newer = entry->row.seq;
+    if (past->status == HF_OK && past->n < past->limit && entry->row.at <= past->at)
         past->ret[past->n++] = *entry;
-    return past->n < past->limit;
+    return past->status == HF_OK && past->n < past->limit;
 }
 
 enum hf_status ledger_audit_seat(struct ledger *l, const struct seat_chain *chain, int64_t at,
                                  size_t limit, struct audit_entry *ret, size_t *ret_n,
                                  struct hf_err *err)
 {
-    struct past past = {.at = at, .ret = ret, .limit = limit};
+    struct past past = {
+        .l = l, .at = at, .newer = INT64_MAX, .ret = ret, .limit = limit, .err = err};
     enum hf_status status = visit_seat(l, chain, keep_past, &past, err);
     *ret_n = past.n;
-    return status;
+    return status == HF_OK ? past.status : status;
 }
 
 /* The oldest rows behind some seq: a ring of the last `limit` that were seen. */
@@ -241,28 +296,6 @@ static enum hf_status read_seat(struct ledger *l, const struct audit_query *quer
 }
 
 /* ---- a hold ---- */
-
-static enum hf_status hold_last_seq(struct ledger *l, int64_t hold, int64_t *ret_seq,
-                                    struct hf_err *err)
-{
-    struct hold_row row = {0};
-    enum hf_status status = ledger_holds_read(l, &hold, 1, &row, err);
-    *ret_seq = row.last_seq;
-    hold_row_close(&row);
-    return status;
-}
-
-/* Reads the row at which the chain of a hold stands.  The next one is at row.prev.  *ret_found is
- * false if it has been pruned. */
-static enum hf_status read_link(struct ledger *l, int64_t hold, int64_t seq,
-                                struct audit_entry *ret, bool *ret_found, struct hf_err *err)
-{
-    enum hf_status status = read_one(l, HOLD_EVENT(hold), seq, ret, ret_found, err);
-    if (status == HF_OK && *ret_found &&
-        (ret->row.object != AUDIT_HOLD || ret->row.hold != hold || ret->row.prev >= seq))
-        return damaged(err, HOLD_EVENT(hold), seq);
-    return status;
-}
 
 /* Appends the rows of the transition that begins with `first`: the hold's own, and those that
  * follow and name the hold, up to its next transition. */

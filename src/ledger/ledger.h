@@ -242,7 +242,8 @@ struct audit_query {
 HF_MUST_USE enum hf_status ledger_audit_read(struct ledger *l, const struct audit_query *query,
                                              struct audit_entry *ret, size_t *ret_n,
                                              struct hf_err *err);
-/* Reads the rows about one seat up to the time `at`, newest first. */
+/* Reads the rows about one seat up to the time `at`, newest first, and among them, as rows about
+ * the seat, the renewals of the hold that had it. */
 HF_MUST_USE enum hf_status ledger_audit_seat(struct ledger *l, const struct seat_chain *chain,
                                              int64_t at, size_t limit, struct audit_entry *ret,
                                              size_t *ret_n, struct hf_err *err);

@@ -170,14 +170,15 @@ describe('the log', () => {
       const answer = await seatAt(event, 'S-B-7');
       const held = assertOk(answer);
       assert.deepEqual([held.status, held.fence, held.until], ['held', hold.fence, renewed.expires_at]);
-      assert.deepEqual(held.history.map(brief), ['hold seat S-B-7 available held', 'release seat S-B-7 held available', 'hold seat S-B-7 available held']);
+      assert.deepEqual(held.history.map(brief), ['renew seat S-B-7 held held', 'hold seat S-B-7 available held', 'release seat S-B-7 held available', 'hold seat S-B-7 available held']);
+      assert.deepEqual(held.history.map((row) => row.until), [renewed.expires_at, hold.expires_at, null, first.expires_at]);
       for (const row of held.history) assert.deepEqual(Object.keys(row).sort(), AUDIT_FIELDS);
       const mask = (id) => `${id.slice(0, 16)}${'*'.repeat(17)}`;
-      assert.deepEqual([held.hold, ...held.history.map((row) => row.hold)], [hold, hold, first, first].map(({ id }) => mask(id)));
+      assert.deepEqual([held.hold, ...held.history.map((row) => row.hold)], [hold, hold, hold, first, first].map(({ id }) => mask(id)));
       for (const { id } of [hold, first]) assert.ok(!answer.text.includes(id.slice(-8)));
       const { id: bookingId } = assertOk(await confirm(hold), 201);
       const booked = await seatAt(event, 'S-B-7');
-      assert.deepEqual([booked.json.status, booked.json.until, booked.json.history.length], ['booked', null, 4]);
+      assert.deepEqual([booked.json.status, booked.json.until, booked.json.history.length], ['booked', null, 5]);
       assert.ok(!booked.text.includes(bookingId.slice(-8)));
       assert.equal(booked.headers['cache-control'], 'no-store');
       assertOk(await seller(event, 'block', { seats: ['S-B-9'] }));
@@ -196,6 +197,28 @@ describe('the log', () => {
       const { history, history_has_more: more } = assertOk(await seatAt(event, 'S-A-1'));
       assert.deepEqual([history.length, more], [100, true]);
       assert.equal(history[0].cause, 'release');
+    });
+
+    it('tells of the renewals of the hold that had it, and of no other', async () => {
+      const event = await server.createEvent();
+      const renew = async (hold) => assertOk(await server.post(`/v1/holds/${hold.id}/renew`, { ttl_ms: 100_000 + 50_000 * renewals++ }));
+      let renewals = 0;
+      const first = await server.grant(event, ['S-A-1', 'S-A-2'], { ttl_ms: 50_000 });
+      const other = await server.grant(event, 'S-A-3', { ttl_ms: 50_000 });
+      const once = await renew(first);
+      await renew(other);
+      await renew(first);
+      assert.equal((await server.del(`/v1/holds/${first.id}`)).status, 204);
+      const second = await server.grant(event, 'S-A-1', { ttl_ms: 50_000 });
+      const last = await renew(second);
+      const { history } = assertOk(await seatAt(event, 'S-A-1'));
+      assert.deepEqual(history.map(({ cause }) => cause), ['renew', 'hold', 'release', 'renew', 'renew', 'hold']);
+      assert.deepEqual([history[0].until, history[4].until], [last.expires_at, once.expires_at]);
+      const seqs = history.map(({ seq }) => seq);
+      assert.deepEqual(seqs, [...seqs].sort((a, b) => b - a));
+      const then = assertOk(await seatAt(event, 'S-A-1', history[4].at));
+      assert.equal(then.status, 'held');
+      assert.ok(then.history.every(({ at }) => at <= then.at) && then.history.some(({ cause }) => cause === 'renew'), JSON.stringify(then.history));
     });
 
     it('of a time before the event, of the future and of no time is 400', async () => {
@@ -325,6 +348,14 @@ describe('the log', () => {
     // The past: what the map showed then is what the seat's history says now, except for holds that expired
     // about then, which the map shows a little later.
     const near = (row, at) => row.cause === 'expire' && Math.abs(ms(row.at) - at) < 600;
+    // The seqs of the rows about a seat, and of the renewals of the hold that had it.
+    const about = (seat, log) => {
+      let holder = null;
+      return log.filter((row) => {
+        if (row.seat === seat) holder = row.to === 'held' ? row.hold : null;
+        return row.seat === seat || (row.object === 'hold' && row.cause === 'renew' && row.hold === holder);
+      }).map(({ seq }) => seq);
+    };
     let compared = 0;
     await pool(sample(moments, 14), 4, async ({ at, map }) => {
       const upTo = rows.filter((row) => row.at <= at);
@@ -335,7 +366,7 @@ describe('the log', () => {
         if (rows.some((row) => row.seat === seat && near(row, ms(at)))) continue;
         assert.equal(read.status, WORDS[map[seat]], `${seat} at ${at}`);
         assert.equal(read.status, WORDS[folded.seats[seat] ?? '.'], `${seat} at ${at}`);
-        assert.deepEqual(read.history.map(({ seq }) => seq), upTo.filter((row) => row.seat === seat).map(({ seq }) => seq).reverse().slice(0, 100));
+        assert.deepEqual(read.history.map(({ seq }) => seq), about(seat, upTo).reverse().slice(0, 100));
         compared++;
       }
     });

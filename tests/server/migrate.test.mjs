@@ -29,6 +29,13 @@ const move = (json, by) => JSON.parse(JSON.stringify(json), (key, value) => {
   return typeof value === 'string' && ISO.test(value) ? moved(value, by) : value;
 });
 
+// The answer without fields that there were not yet.
+const fieldsOf = (is, was) => {
+  if (Array.isArray(is) && Array.isArray(was)) return is.map((one, i) => fieldsOf(one, was[i]));
+  if (is === null || was === null || typeof is !== 'object' || typeof was !== 'object') return is;
+  return Object.fromEntries(Object.entries(is).filter(([key]) => key in was).map(([key, value]) => [key, fieldsOf(value, was[key])]));
+};
+
 function script(place, text) {
   if (backend === 'sqlite') execFileSync('sqlite3', [place.file], { input: text, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
   else execFileSync('psql', [place.ledger, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-f', '-'], { input: text, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
@@ -61,7 +68,8 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
       const is = move((await server.get(target)).json, 0), was = move(answer, by);
       if (target.startsWith('/v1/events?')) for (const event of was.data) { delete event.sections; delete event.areas; } // lists had layouts
       if (/\/seats\/[^?]+$/.test(target)) is.at = was.at; // the present moment
-      assert.deepEqual(is, was, target);
+      if (is.history) is.history = is.history.filter(({ cause }) => cause !== 'renew'); // it had no renewals
+      assert.deepEqual(fieldsOf(is, was), was, target);
     }
   }
 
@@ -98,7 +106,7 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     const hold = await server.grant(event, ['Stalls-A-3', 'Stalls-A-4', 'Stalls-C-8']);
     assertOk(await server.post(`/v1/events/${event}/unblock`, { seats: ['Stalls-B-1'] }));
     const { history } = await server.read(`/v1/events/${event}/seats/Stalls-A-3`);
-    assert.deepEqual(history.map(({ cause }) => cause), ['hold', 'release', 'hold', 'expire', 'hold', 'evict', 'hold', 'release', 'hold']);
+    assert.deepEqual(history.map(({ cause }) => cause), ['hold', 'release', 'renew', 'hold', 'expire', 'hold', 'evict', 'hold', 'release', 'hold']);
     const whole = (await server.read(`/v1/audit?event=${event}&limit=1000`)).data;
     assert.deepEqual((await server.read(`/v1/audit?event=${event}&seat=Stalls-A-3`)).data.map(({ seq }) => seq),
       whole.filter(({ seat }) => seat === 'Stalls-A-3').map(({ seq }) => seq));

@@ -44,7 +44,7 @@ describe('docs/api.md', () => {
     const url = ({ host, port }) => `http://${host}:${port}`;
     const mark = '@@@ block';
     const script = tour.map(({ command }, index) => `echo; echo "${mark} ${index}"\n${command}`).join('');
-    const run = launch('bash', ['-u', '-c', script], {
+    const run = launch('dash', ['-u', '-c', script], { // sh, and no more than that
       env: { ...process.env, ...keys, API: url(server), KEYED: url(keyed), LC_ALL: 'C.UTF-8' },
     });
     const timer = setTimeout(() => run.child.kill('SIGKILL'), 60_000);

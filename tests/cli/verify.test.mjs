@@ -40,7 +40,7 @@ describe('holdfast verify on a damaged ledger', () => {
     assert.equal(report.code, 1, report.stderr);
     const lines = report.stdout.split('\n');
     const line = (text) => lines.find((one) => one.includes(text)) ?? assert.fail(`nothing says "${text}": ${report.stdout}`);
-    const seat = `${event.id}, seat Ränge-II-3: its row says blocked by ${masked(sold.id)}, fence ${sold.fence}; the log says booked by ${masked(sold.id)}`;
+    const seat = `${event.id}, seat Ränge-II-3: its row says blocked by ${masked(sold.id)}, fence ${sold.fence}, no channel; the log says booked by ${masked(sold.id)}`;
     assert.ok(line('the log, folded, gives every seat').includes(seat), report.stdout);
     assert.ok(line('are the seats booked').includes(`seat Ränge-II-3: blocked by ${masked(sold.id)}, sold by ${masked(sold.id, 'bkg')}`), report.stdout);
     assert.ok(line('sums of its live holds').includes(`${event.id}, area Roof: 3 held and 0 booked`), report.stdout);
@@ -50,7 +50,7 @@ describe('holdfast verify on a damaged ledger', () => {
   });
 
   it('has no number of a row and no secret in it', () => {
-    assert.doesNotMatch(report.stdout, /\b(event|seat|hold|booking|area|status) \d/);
+    assert.doesNotMatch(report.stdout, /\b(event|seat|hold|booking|area|status|channel) \d/);
     for (const { id } of [held, sold]) assert.ok(!report.stdout.includes(id.slice(16)), 'a secret');
   });
 });

@@ -1541,7 +1541,7 @@ static void reads_and_writes_go_by_their_indexes(void **state)
     assert_plan(ST_CLOCK_READ, "INTEGER PRIMARY KEY (rowid=?)");
     assert_plan(ST_CLOCK_WRITE, "INTEGER PRIMARY KEY (rowid=?)");
     assert_plan(ST_BOOKING_READ, "INTEGER PRIMARY KEY (rowid=?)");
-    assert_plan(ST_KEY_READ, "PRIMARY KEY (hash=?)");
+    assert_plan(ST_KEY_READ, "idempotency_pkey (hash=?)");
     assert_plan(ST_KEYS_EACH, "INDEX idempotency_age (created_at>?)");
     assert_plan(ST_KEYS_PRUNE, "INDEX idempotency_age (created_at<?)");
     assert_plan(ST_EVENTS_LIST, "INTEGER PRIMARY KEY (rowid<?)");

@@ -266,7 +266,8 @@ static void m_confirm(struct model *m, const struct op *op, struct m_hold *h, st
         a->verdict = dead_verdict(h->life);
         return;
     }
-    if (h->life == SOLD && (op->fence == h->fence || op->fence == h->first_fence)) {
+    /* A rescue gave the hold its last fence; those it may have had before are good for asking. */
+    if (h->life == SOLD && op->fence <= h->fence && op->fence >= h->first_fence) {
         say_booking(h, VERDICT_OK, a);
         return;
     }

@@ -77,14 +77,16 @@ static void answer_closed(struct call *c)
 {
     const struct shortage *s = shortage_of(&c->command);
     struct buf *out = &c->http.out;
+    bool is_timed = s && (s->opens_at || s->closes_at);
     problem_open(&c->http, problem_of(VERDICT_EVENT_CLOSED),
-                 s && s->opens_at    ? "Sales have not opened yet; see sales_open_at."
-                 : s && s->closes_at ? "Sales are over; see sales_close_at."
-                                     : NULL);
+                 !is_timed     ? NULL
+                 : s->is_early ? "Sales have not opened yet; see sales_open_at."
+                               : "Sales are over; see sales_close_at.");
     if (s && s->opens_at) {
         buf_lit(out, ",\"sales_open_at\":");
         buf_json_time(out, s->opens_at);
-    } else if (s && s->closes_at) {
+    }
+    if (s && s->closes_at) {
         buf_lit(out, ",\"sales_close_at\":");
         buf_json_time(out, s->closes_at);
     }

@@ -137,11 +137,12 @@ enum verdict decide_check_sales(const struct decision *d, const struct event *e,
     s->opens_at = s->closes_at = 0;
     if (e->status_draft != EVENT_OPEN)
         return VERDICT_EVENT_CLOSED;
-    if (d->now < t->sales_open_at)
-        s->opens_at = t->sales_open_at;
-    else if (t->sales_close_at && d->now >= t->sales_close_at)
-        s->closes_at = t->sales_close_at;
-    return s->opens_at || s->closes_at ? VERDICT_EVENT_CLOSED : VERDICT_OK;
+    s->is_early = d->now < t->sales_open_at;
+    if (!s->is_early && (!t->sales_close_at || d->now < t->sales_close_at))
+        return VERDICT_OK;
+    s->opens_at = t->sales_open_at;
+    s->closes_at = t->sales_close_at;
+    return VERDICT_EVENT_CLOSED;
 }
 
 /* May the address hold `wanted` more places?  Its due holds do not count, swept or not (I4); they

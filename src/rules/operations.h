@@ -45,8 +45,9 @@ struct shortage {
     int64_t available;  /* VERDICT_SOLD_OUT: how many places there are */
     int64_t short_area; /* VERDICT_SOLD_OUT: the area that has too few; -1: seats are short */
     int64_t limit;      /* VERDICT_TOO_MANY_SEATS, VERDICT_OWNER_LIMIT: how many there may be */
-    int64_t opens_at, closes_at; /* VERDICT_EVENT_CLOSED: when sales open, or when they closed; 0:
-                                    the seller has closed the event */
+    int64_t opens_at, closes_at; /* VERDICT_EVENT_CLOSED: when sales open and close; both 0: the
+                                    seller has closed the event */
+    bool is_early;               /* VERDICT_EVENT_CLOSED: sales have not opened yet */
 };
 
 #define NO_CHANNEL UINT32_MAX /* the channel does not exist, so nothing is blocked for it */

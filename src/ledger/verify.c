@@ -292,40 +292,59 @@ static bool read_list(struct verifier *v, struct db_stmt *stmt, int column, uint
     return !text || number_list_parse(text, len, v->list, ret_n);
 }
 
-/* Compares a hold's amount, and that of its booking, with the prices of its places.  Rows of schema
- * versions before 5 have no prices. */
-static void check_prices(struct verifier *v, struct db_stmt *stmt, int64_t hold, int64_t n_places)
+/* Reads a hold's list of prices into v->prices.  Returns false if it is damaged. */
+static bool read_prices(struct verifier *v, const char *text, size_t len, uint32_t *ret_n)
 {
-    struct verify_report *report = v->event.report;
-    size_t len;
-    uint32_t n = 0;
-    int64_t amount = db_column_int(stmt, 13), booked = db_column_int(stmt, 15);
-    const char *text = db_column_data(stmt, 14, &len);
-    verify_count(&v->event, VERIFY_PRICES);
-    if (booked != amount)
-        verify_violation(report, VERIFY_PRICES, "hold %lld: it costs %lld, its booking %lld",
-                         (ll)hold, (ll)amount, (ll)booked);
-    if (!text)
-        return;
     if (len / 4 >= v->prices_cap) {
         v->prices_cap = len / 4 + 16;
         v->prices = hf_realloc(v->prices, v->prices_cap * sizeof *v->prices);
     }
-    bool is_sound = price_list_parse(text, len, v->prices, &n);
-    int64_t sum = 0, places = 0, cost;
-    for (uint32_t i = 0; i < n && is_sound; i++) {
-        places += v->prices[i].n;
-        is_sound = v->prices[i].n &&
-                   !__builtin_mul_overflow(v->prices[i].price, v->prices[i].n, &cost) &&
-                   !__builtin_add_overflow(sum, cost, &sum);
+    return price_list_parse(text, len, v->prices, ret_n);
+}
+
+/* Sums up the first `n` of v->prices.  Returns false if a run has no places or the sum is too large
+ * for any amount. */
+static bool add_prices(const struct verifier *v, uint32_t n, int64_t *ret_sum, int64_t *ret_places)
+{
+    *ret_sum = *ret_places = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t cost;
+        if (!v->prices[i].n || __builtin_mul_overflow(v->prices[i].price, v->prices[i].n, &cost) ||
+            __builtin_add_overflow(*ret_sum, cost, ret_sum))
+            return false;
+        *ret_places += v->prices[i].n;
     }
-    if (!is_sound)
+    return true;
+}
+
+/* Compares a hold's amount, and that of its booking, with the prices of its places.  Without a list
+ * all places cost the same, and with an empty one it is not known what they cost.  Holds that ended
+ * before schema version 5 have no list whatever they cost, so only live ones must be shared out. */
+static void check_prices(struct verifier *v, struct db_stmt *stmt, const struct hold_state *h,
+                         int64_t n_places)
+{
+    struct verify_report *report = v->event.report;
+    size_t len;
+    uint32_t n = 0;
+    int64_t amount = db_column_int(stmt, 13), booked = db_column_int(stmt, 15), sum, places;
+    const char *text = db_column_data(stmt, 14, &len);
+    verify_count(&v->event, VERIFY_PRICES);
+    if (booked != amount)
+        verify_violation(report, VERIFY_PRICES, "hold %lld: it costs %lld, its booking %lld",
+                         (ll)h->key, (ll)amount, (ll)booked);
+    if (!text && h->status == HOLD_ACTIVE && n_places && amount % n_places)
+        verify_violation(report, VERIFY_PRICES,
+                         "hold %lld: its %lld places cannot all cost the same if it costs %lld",
+                         (ll)h->key, (ll)n_places, (ll)amount);
+    if (!text)
+        return;
+    if (!read_prices(v, text, len, &n) || !add_prices(v, n, &sum, &places))
         verify_violation(report, VERIFY_PRICES, "hold %lld: its list of prices is damaged",
-                         (ll)hold);
-    else if (sum != amount || places != n_places)
+                         (ll)h->key);
+    else if (n && (sum != amount || places != n_places))
         verify_violation(report, VERIFY_PRICES,
                          "hold %lld: it costs %lld for %lld places, by their prices %lld for %lld",
-                         (ll)hold, (ll)amount, (ll)n_places, (ll)sum, (ll)places);
+                         (ll)h->key, (ll)amount, (ll)n_places, (ll)sum, (ll)places);
 }
 
 static void on_hold(struct verifier *v, struct db_stmt *stmt)
@@ -360,7 +379,7 @@ static void on_hold(struct verifier *v, struct db_stmt *stmt)
     else
         verify_violation(v->event.report, VERIFY_HOLD_SEATS,
                          "hold %lld: its list of areas is damaged", (ll)h->key);
-    check_prices(v, stmt, h->key, n_places);
+    check_prices(v, stmt, h, n_places);
 }
 
 static void on_booking(struct verifier *v, struct db_stmt *stmt)

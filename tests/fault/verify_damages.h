@@ -277,6 +277,8 @@ static const struct damage {
      "UPDATE holds SET areas = '[0,1]' WHERE hold = hold:4.6"},
     {"an_amount_that_the_prices_do_not_give", VERIFY_PRICES, "I6",
      "UPDATE holds SET amount = amount + 1 WHERE hold = hold:4.6"},
+    {"an_amount_that_places_of_one_price_cannot_have", VERIFY_PRICES, "I6",
+     "UPDATE holds SET amount = amount + 1 WHERE hold = hold:1.1"},
     {"prices_of_fewer_places_than_the_hold_has", VERIFY_PRICES, "I6",
      "UPDATE holds SET prices = '[3400,1]' WHERE hold = hold:4.6"},
     {"a_list_of_prices_that_is_not_one", VERIFY_PRICES, "I6",

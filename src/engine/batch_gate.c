@@ -169,6 +169,7 @@ bool batch_gate_prepare(struct worker *w, bool committed)
     for (size_t i = 0; gate_is_used(w) && i < w->claims.n; i++) {
         const struct command *c = w->claimed.v[i];
         bool won = c && committed && c->verdict == VERDICT_CREATED && !c->key.replayed;
+        frees |= c && !won;
         for (uint32_t s = 0; c && !won && s < w->claims.v[i].n_seats; s++)
             put_seat(w, SEAT_KEY(w->claims.v[i].event, w->claims.v[i].seats[s]), 0, 0);
     }

@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertBooking, assertIdempotent, assertInvalid, assertOk, assertProblem, BOOKING_ID, ms, TIMESTAMP,
 } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
 import { newKey, reap, start } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
@@ -17,7 +18,12 @@ describe('bookings', () => {
   before(async () => {
     server = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN.Authorization.slice(7), HOLDFAST_SELLER_KEY: SELLER.Authorization.slice(7) }, leaks: true });
   });
-  after(async () => { try { await server?.stop(); } finally { await reap(); } });
+  after(async () => {
+    try {
+      if (server) assertVerified(server.ledger, server.gate);
+      await server?.stop();
+    } finally { await reap(); }
+  });
 
   const createEvent = (fields) => server.createEvent({ areas: [{ name: 'Floor', price: 300, capacity: 20 }], ...fields }, ADMIN);
   const take = (event, fields) => server.take(event, fields, SELLER);

@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
 import { newKey, not, reap, sleep, start, until } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
@@ -16,7 +17,12 @@ describe('channels', () => {
   before(async () => {
     server = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN.Authorization.slice(7), HOLDFAST_SELLER_KEY: SELLER.Authorization.slice(7) }, leaks: true });
   });
-  after(async () => { try { await server?.stop(); } finally { await reap(); } });
+  after(async () => {
+    try {
+      if (server) assertVerified(server.ledger, server.gate);
+      await server?.stop();
+    } finally { await reap(); }
+  });
 
   // Sections S (2 rows of 10) and T (1 row of 5), areas Floor (20) and Roof (2): 47 places.
   const createEvent = (fields) => server.createEvent({

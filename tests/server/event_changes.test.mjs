@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertIdempotent, assertInvalid, assertOk, assertProblem, ms, TIMESTAMP,
 } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
 import { newKey, reap, sleep, start } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
@@ -15,7 +16,12 @@ const in_ = (milliseconds) => new Date(Date.now() + milliseconds).toISOString();
 describe('events change', () => {
   let server;
   before(async () => { server = await start({ leaks: true }); });
-  after(async () => { try { await server?.finish(); } finally { await reap(); } });
+  after(async () => {
+    try {
+      if (server) assertVerified(server.ledger, server.gate);
+      await server?.finish();
+    } finally { await reap(); }
+  });
 
   const createEvent = (fields) => server.createEvent({
     sections: [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 10 }, { name: 'T', price: 700, rows: [{ name: 'I', seats: 5 }] }],

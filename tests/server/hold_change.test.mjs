@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import {
   assertHold, assertIdempotent, assertInvalid, assertOk, assertProblem, assertSoldOut, ms,
 } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
 import { newKey, reap, sleep, start } from '../support/server.mjs';
 
 const NO_HOLD = `hold_${'0'.repeat(28)}`;
@@ -13,7 +14,12 @@ const NO_HOLD = `hold_${'0'.repeat(28)}`;
 describe('changing a hold', () => {
   let server;
   before(async () => { server = await start({ leaks: true }); });
-  after(async () => { try { await server?.finish(); } finally { await reap(); } });
+  after(async () => {
+    try {
+      if (server) assertVerified(server.ledger, server.gate);
+      await server?.finish();
+    } finally { await reap(); }
+  });
 
   // Sections S (S-A-1 to S-B-10, 1000 each) and T (T-A-1 to T-A-5, 700 each), areas Floor (20 places of 300) and Roof (2 of 50).
   const createEvent = (fields) => server.createEvent({

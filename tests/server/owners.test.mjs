@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem, ms } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
 import { newKey, reap, sleep, start } from '../support/server.mjs';
 
 const ADMIN = { Authorization: 'Bearer an-admin-key-of-the-tests' };
@@ -14,7 +15,12 @@ describe('owners', () => {
   before(async () => {
     server = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN.Authorization.slice(7), HOLDFAST_SELLER_KEY: SELLER.Authorization.slice(7) }, leaks: true });
   });
-  after(async () => { try { await server?.stop(); } finally { await reap(); } });
+  after(async () => {
+    try {
+      if (server) assertVerified(server.ledger, server.gate);
+      await server?.stop();
+    } finally { await reap(); }
+  });
 
   const createEvent = (fields) => server.createEvent({ areas: [{ name: 'Floor', price: 300, capacity: 20 }], ...fields }, ADMIN);
   const ask = (event, fields, headers = SELLER) => server.ask(event, fields, headers);
@@ -53,6 +59,15 @@ describe('owners', () => {
     const event = await createEvent({ max_per_owner: 2 });
     limited(await ask(event, { seats: ['S-A-1', 'S-A-2', 'S-A-3'], owner: 'Ann' }), 2);
     assertProblem(await ask(event, { seats: Array.from({ length: 10 }, (_, i) => `S-A-${i + 1}`), areas: { Floor: 1 }, owner: 'Ann' }), 400, 'too_many_seats');
+  });
+
+  it('what an owner was refused is free for others, at once and on every server', async () => {
+    const event = await createEvent({ max_per_owner: 1 });
+    for (let i = 1; i <= 10; i++) {
+      const seats = [`S-A-${i}`, `S-B-${i}`];
+      limited(await ask(event, { seats, owner: 'Ann' }), 1);
+      await take(event, { seats });
+    }
   });
 
   it('a change of a hold is limited by what it adds', async () => {

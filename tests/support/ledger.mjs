@@ -146,7 +146,7 @@ const rules = {
     WHERE ${differ('a.after', 'h.status')} AND (p.seq IS NULL OR h.last_seq > p.seq)`,
 };
 
-const isUrl = (where) => /^postgres(ql)?:/.test(where);
+const isUrl = (where) => /^(postgres(ql)?|sqlite):/.test(where);
 
 // Asserts that `holdfast verify` finds no violated invariant.  The server may be running, or have been killed.
 export function assertVerified(where, gate) {

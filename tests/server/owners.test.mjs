@@ -13,7 +13,7 @@ const SELLER = { Authorization: 'Bearer a-seller-key-of-the-tests' };
 describe('owners', () => {
   let server;
   before(async () => {
-    server = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN.Authorization.slice(7), HOLDFAST_SELLER_KEY: SELLER.Authorization.slice(7) }, leaks: true });
+    server = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN.Authorization.slice(7), HOLDFAST_SELLER_KEY: SELLER.Authorization.slice(7) } });
   });
   after(async () => {
     try {

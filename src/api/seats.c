@@ -189,24 +189,32 @@ static bool read_block(struct call *c, struct block_body *ret, struct hf_err *er
     return true;
 }
 
-/* Finds the sections, in c->sections.  Returns false if the call has been refused. */
+/* Finds the sections, in c->sections_heap.  Each may be named once, so that a short list cannot ask
+ * for more seats than the event has.  Returns false if the call has been refused. */
 static bool find_sections(struct call *c, const struct event *e, const struct block_body *body,
                           step_fn again)
 {
-    size_t n = json_array_size(body->sections);
+    size_t n = json_array_size(body->sections), found = 0;
+    uint8_t *named = hf_alloc(e->def->sections.n);
     free(c->sections_heap); /* of an earlier run of the same step */
     c->sections_heap = hf_alloc((n + 1) * sizeof *c->sections_heap);
-    for (size_t i = 0; i < n; i++) {
-        const json_t *name = json_array_get(body->sections, i);
+    for (; found < n; found++) {
+        const json_t *name = json_array_get(body->sections, found);
         const struct text text = {.data = json_string_value(name), .len = json_string_length(name)};
         int64_t section = event_section_find(e, text.data, text.len);
         if (section < 0) {
             refuse_no_such_place(c, "section", &text, again);
-            return false;
+            break;
         }
-        c->sections_heap[i] = (uint32_t)section;
+        if (named[section]++) {
+            if (key_is_unused(c, again))
+                call_invalid(c, "sections must name each section once");
+            break;
+        }
+        c->sections_heap[found] = (uint32_t)section;
     }
-    return true;
+    free(named);
+    return found == n;
 }
 
 static uint32_t section_seats(const struct section_def *s)

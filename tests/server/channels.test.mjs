@@ -129,6 +129,12 @@ describe('channels', () => {
     assert.equal(await counts(event), '47 0 0 0');
   });
 
+  it('a section that is named twice is refused, before memory is taken for its seats', async () => {
+    const event = await createEvent({ sections: [{ name: 'S', price: 1, rows: 20, seats_per_row: 100000 }] });
+    for (const act of [block, unblock]) assertInvalid(await act(event, { sections: Array(12000).fill('S') }), 'sections');
+    assert.equal(await seq(event), 1); // its creation
+  });
+
   it('numbers of area places can be blocked, with and without a channel', async () => {
     const event = await createEvent();
     assert.deepEqual(assertOk(await block(event, { areas: { Floor: 5, Roof: 1 }, channel: 'house' })).areas, { Floor: 5, Roof: 1 });

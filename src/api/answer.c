@@ -110,6 +110,7 @@ static const char *conflict_of(const struct command *command)
 {
     return command->kind == CMD_EVENT_CHANGE  ? command->event_change.conflict
            : command->kind == CMD_HOLD_CHANGE ? command->change.conflict
+           : command->kind == CMD_SEAT_GET    ? "at is before the event's log begins: it was pruned"
                                               : NULL;
 }
 

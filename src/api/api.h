@@ -26,7 +26,8 @@ struct http_app api_app(struct api *api);
 /* engine_config.render: appends the body of a successful answer and returns its HTTP status. */
 int api_render(const struct command *command, struct buf *out);
 /* engine_config.erase_answer */
-bool api_erase_answer(const char *body, size_t len, struct buf *out);
+bool api_erase_answer(const char *body, size_t len, const struct erasure *x, bool is_own,
+                      struct buf *out);
 /* engine_config.render_map: appends the answer to GET /v1/events/{e}/seats. */
 void api_render_map(const struct event *e, const struct seat_map *map, struct buf *out);
 

@@ -356,7 +356,7 @@ bool parse_event_change(const json_t *json, const struct event_def *def, struct 
         !read_prices(&f, def, ret))
         return false;
     if (!ret->given && !ret->prices.n)
-        return field_fail(&f, "", "the body must name at least one field to change");
+        return field_fail(&f, "the body", "must name at least one field to change");
     return true;
 }
 

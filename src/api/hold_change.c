@@ -106,8 +106,16 @@ static bool judge(struct call *c, const struct change_body *body)
                                              .remove_areas = c->areas_heap + body->add.n_areas,
                                              .n_remove_areas = (uint32_t)body->remove.n_areas,
                                              .is_seller = c->http.caller.scope >= SCOPE_SELLER,
+                                             .client = access_client(&c->http),
                                              .shortage = {.taken = c->taken, .short_area = -1}};
     return true;
+}
+
+/* Taking more places is like making a hold, which not everybody may (--public-holds). */
+static bool may_add(struct call *c, const struct change_body *body)
+{
+    return (!body->add.n_seats && !body->add.n_areas) ||
+           access_require(&c->http, SCOPE_BUYER, "Adding places needs what making a hold needs.");
 }
 
 void holds_change(struct request *r)
@@ -119,7 +127,7 @@ void holds_change(struct request *r)
         return;
     if (!read_body(c, &body, &err)) {
         call_invalid(c, err.msg);
-    } else if (judge(c, &body)) {
+    } else if (may_add(c, &body) && judge(c, &body)) {
         idempotency_hash_request(c);
         call_submit(c, call_answer);
     }

@@ -164,6 +164,8 @@ static bool is_channel_name(const char *name, size_t len)
     return true;
 }
 
+#define BLOCK_SEATS_MAX 200000 /* by one request, which is one transaction */
+
 struct block_body {
     struct place_names places;
     const json_t *sections; /* NULL: none */
@@ -252,6 +254,15 @@ static uint32_t list_seats(struct call *c, const struct event *e, uint32_t n_nam
     return n;
 }
 
+static size_t count_seats(const struct call *c, const struct event *e, size_t n_named,
+                          size_t n_sections)
+{
+    size_t n = n_named;
+    for (size_t i = 0; i < n_sections; i++)
+        n += section_seats(&e->def->sections.v[c->sections_heap[i]]);
+    return n;
+}
+
 /* Judges the names and fills in the command.  Returns false if the call has been answered, or goes
  * on with `again`. */
 static bool judge_block(struct call *c, const struct block_body *body, bool blocks, step_fn again)
@@ -268,6 +279,12 @@ static bool judge_block(struct call *c, const struct block_body *body, bool bloc
     if (!area_names_find(c, e, p->areas, p->n_areas, c->areas_heap, again))
         return false;
     size_t n_sections = json_array_size(body->sections);
+    if (count_seats(c, e, p->n_seats, n_sections) > BLOCK_SEATS_MAX) {
+        if (key_is_unused(c, again))
+            call_refuse(c, VERDICT_TOO_MANY_SEATS,
+                        "a request may block at most 200000 seats; block section by section");
+        return false;
+    }
     uint32_t n_seats = list_seats(c, e, (uint32_t)p->n_seats, n_sections);
     c->command.kind = blocks ? CMD_SEATS_BLOCK : CMD_SEATS_UNBLOCK;
     c->command.event = e;

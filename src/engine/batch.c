@@ -494,9 +494,16 @@ static void run(struct worker *w, struct command **commands, size_t n)
     }
     note_surprise(w, n, out.err.msg);
     struct command **each = hf_alloc((n + 1) * sizeof(struct command *));
+    size_t n_deferred = 0;
     memcpy(each, commands, n * sizeof(struct command *));
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         run_singly(w, each[i]);
+        if (w->n_deferred) /* its place in `each` is free by now */
+            each[n_deferred++] = w->deferred[0];
+        w->n_deferred = 0;
+    }
+    memcpy(w->deferred, each, n_deferred * sizeof(struct command *));
+    w->n_deferred = n_deferred;
     free(each);
 }
 

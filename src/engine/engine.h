@@ -37,7 +37,8 @@ struct engine_config {
      * effect (I8).  The engine attaches no meaning to number and bytes. */
     int (*render)(const struct command *command, struct buf *out);
     /* Rewrites a stored answer without what it says of its hold's owner; see struct erasure. */
-    bool (*erase_answer)(const char *body, size_t len, struct buf *out);
+    bool (*erase_answer)(const char *body, size_t len, const struct erasure *x, bool is_own,
+                         struct buf *out);
     /* Appends the map of an event; see drawer.h. */
     render_map_fn render_map;
 };

@@ -139,14 +139,34 @@ static enum hf_status read_until(struct ledger *l, const struct seat_past *past,
     return status;
 }
 
+static void on_seat_row(void *ctx, uint32_t index, const struct seat_row *row)
+{
+    struct seat_past *past = ctx;
+    (void)index;
+    past->status = row->status;
+    past->hold = row->hold;
+}
+
+/* The log has no row about the seat up to that time: it was available, unless the log has been
+ * pruned.  Then its own row says how it stands now, and nothing says how it stood before. */
+static enum verdict judge_unlogged(struct ledger *l, int64_t event, uint32_t seat,
+                                   struct seat_past *past, bool is_now, struct hf_err *err)
+{
+    int64_t pruned_seq = 0;
+    enum hf_status status = ledger_pruned_seq(l, event, &pruned_seq, err);
+    past->status = SEAT_AVAILABLE;
+    if (status == HF_OK && pruned_seq && !is_now)
+        return VERDICT_INVALID_REQUEST;
+    if (status == HF_OK && pruned_seq)
+        status = ledger_seats_read(l, event, seat, seat, on_seat_row, past, err);
+    return verdict_of(status);
+}
+
 /* Fills in the state from the newest row of the history.  A hold that was due at that moment had
  * expired, though the row that says so came later (I4). */
 static enum hf_status judge_past(struct ledger *l, struct seat_past *past, bool is_now,
                                  struct hf_err *err)
 {
-    past->status = SEAT_AVAILABLE;
-    if (past->n == 0)
-        return HF_OK;
     const struct audit_row *last = &past->history[0].row;
     past->status = (enum seat_status)last->to;
     past->fence = last->fence;
@@ -180,6 +200,8 @@ static enum verdict read_seat(struct ledger *l, struct event *e, uint32_t seat,
     if (status != HF_OK)
         return verdict_of(status);
     past->more = past->n > SEAT_HISTORY_MAX;
+    if (past->n == 0)
+        return judge_unlogged(l, chain.event, seat, past, is_now, err);
     status = judge_past(l, past, is_now, err);
     past->n = past->more ? SEAT_HISTORY_MAX : past->n;
     return verdict_of(status);

@@ -82,11 +82,9 @@ static enum hf_status cursor_next(struct cursor *c, struct audit_entry *ret, boo
 static enum hf_status is_pruned(struct ledger *l, int64_t event, int64_t seq, bool *ret,
                                 struct hf_err *err)
 {
-    const struct db_value args[] = {db_int(event)};
     int64_t pruned_seq = 0;
-    size_t n;
-    enum hf_status status = ledger_read_ints(l, ST_PRUNED_READ, args, 1, &pruned_seq, &n, err);
-    *ret = status == HF_OK && n == 1 && seq <= pruned_seq;
+    enum hf_status status = ledger_pruned_seq(l, event, &pruned_seq, err);
+    *ret = status == HF_OK && seq <= pruned_seq;
     return status;
 }
 

@@ -277,13 +277,19 @@ HF_MUST_USE enum hf_status ledger_prune_next(struct ledger *l, int64_t cutoff, s
 HF_MUST_USE enum hf_status ledger_prune_slice(struct ledger *l, int64_t cutoff, struct prune *p,
                                               struct hf_err *err);
 
+/* Reads the seq up to which the event's log has been pruned; 0: it has not been. */
+HF_MUST_USE enum hf_status ledger_pruned_seq(struct ledger *l, int64_t event, int64_t *ret,
+                                             struct hf_err *err);
+
 /* The erasure of an owner: of the label, the metadata, the client's hash, the reference and the
  * reason of each of its holds and bookings, of all events, and of the answers stored about them. */
 struct erasure {
     const char *owner; /* borrowed */
     size_t owner_len;
-    /* Rewrites the body of a stored answer; returns false if there is nothing to erase in it. */
-    bool (*rewrite)(const char *body, size_t len, struct buf *out);
+    /* Rewrites the body of a stored answer if it names the owner, or is about one of its holds
+     * (`is_own`); returns false if there is nothing to erase in it. */
+    bool (*rewrite)(const char *body, size_t len, const struct erasure *x, bool is_own,
+                    struct buf *out);
     int64_t after;                    /* holds up to this key have been looked at */
     uint8_t key_after[KEY_HASH_SIZE]; /* stored answers up to this hash have been looked at */
     bool holds_done, done;

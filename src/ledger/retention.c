@@ -24,6 +24,17 @@ enum hf_status ledger_prune_next(struct ledger *l, int64_t cutoff, struct prune 
     return status;
 }
 
+enum hf_status ledger_pruned_seq(struct ledger *l, int64_t event, int64_t *ret, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(event)};
+    int64_t seq = 0;
+    size_t n = 0;
+    enum hf_status status = ledger_read_ints(l, ST_PRUNED_READ, args, 1, &seq, &n, err);
+    if (status == HF_OK)
+        *ret = n ? seq : 0;
+    return status;
+}
+
 /* The event as the slice finds it. */
 struct prune_state {
     int64_t event, status, pruned_seq, seq, now;
@@ -211,7 +222,8 @@ static enum hf_status find_answers(struct ledger *l, struct erasure *x, struct r
         memcpy(x->key_after, hash, len);
         ++*ret_n;
         struct buf out = {0};
-        if (body && is_erased(x, db_column_int(stmt, 1)) && x->rewrite(body, body_len, &out)) {
+        bool is_own = is_erased(x, db_column_int(stmt, 1));
+        if (body && x->rewrite(body, body_len, x, is_own, &out)) {
             struct rewritten *r = vec_push(&ret->list);
             memcpy(r->hash, hash, len);
             r->body = out;

@@ -243,7 +243,7 @@ static bool has_area(const struct hold *h, const struct area_claim *claim)
 /* Does the hold have exactly what is asked for? */
 static bool is_the_same(const struct hold *h, const struct hold_create *op)
 {
-    if (h->n_seats != op->n_seats || h->n_areas != op->n_areas)
+    if (h->n_seats != op->n_seats || h->n_areas != op->n_areas || h->channel != op->channel)
         return false;
     for (uint32_t i = 0; i < op->n_seats; i++)
         if (!has_seat(h, op->seats[i]))
@@ -254,27 +254,39 @@ static bool is_the_same(const struct hold *h, const struct hold_create *op)
     return true;
 }
 
+/* The newest hold before `before` that may be the owner's and has exactly this; NULL: none. */
+static struct hold *find_same(const struct decision *d, const struct event *e,
+                              const struct hold_create *op, int64_t before)
+{
+    struct hold *found = NULL;
+    for (struct hold *h = view_owner_holds(d->view, owner_hash(e, op->owner, op->owner_len)); h;
+         h = h->owner_next)
+        if (h->status == HOLD_ACTIVE && h->expires_at > d->now && h->key < before &&
+            (!found || h->key > found->key) && is_the_same(h, op))
+            found = h;
+    return found;
+}
+
 /* Looks for a live hold of the owner that has exactly this.  The view knows only a hash of its
- * owner, so its row is read for the next batch, where the labels are compared.  VERDICT_KEY_UNUSED:
- * there is none. */
+ * owner, so its row is read for the next batch, where the labels are compared.  A hold whose label
+ * is another's, or has been erased, is not looked at again: each try is about an older one, so the
+ * tries end.  VERDICT_KEY_UNUSED: there is none. */
 static enum verdict resume(struct decision *d, struct event *e, struct hold_create *op)
 {
-    for (struct hold *h = view_owner_holds(d->view, owner_hash(e, op->owner, op->owner_len)); h;
-         h = h->owner_next) {
-        if (h->status != HOLD_ACTIVE || h->expires_at <= d->now || !is_the_same(h, op))
-            continue;
-        const struct hold_row *row = &op->hold;
-        if (op->resumes != h->key || decide_is_unreadable(d, h->key)) {
-            op->resumes = h->key;
-            return VERDICT_DEFERRED;
-        }
+    const struct hold_row *row = &op->hold;
+    struct hold *h = find_same(d, e, op, op->resumes ? op->resumes + 1 : INT64_MAX);
+    if (h && h->key == op->resumes && !decide_is_unreadable(d, h->key)) {
         if (row->id.key == h->key && row->owner && row->owner_len == op->owner_len &&
             memcmp(row->owner, op->owner, op->owner_len) == 0) {
             op->hold.expires_at = h->expires_at;
             return VERDICT_OK;
         }
+        h = find_same(d, e, op, op->resumes);
     }
-    return VERDICT_KEY_UNUSED;
+    if (!h)
+        return VERDICT_KEY_UNUSED;
+    op->resumes = h->key;
+    return VERDICT_DEFERRED;
 }
 
 /* ---- making a hold ---- */

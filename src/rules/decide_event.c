@@ -7,6 +7,8 @@
 
 /* ---- blocking ---- */
 
+#define BATCH_SEATS_MANY 200000 /* changes of seats; beyond, blocks wait for the next batch */
+
 /* Is the seat as wanted already? */
 static bool is_done(const struct seat *seat, const struct seats_block *op, uint32_t channel)
 {
@@ -65,6 +67,8 @@ enum verdict decide_block(struct decision *d, struct event *e, struct seats_bloc
         channel = NO_CHANNEL;
     if (is_new && e->terms->channels.n >= CHANNELS_MAX)
         return VERDICT_TOO_MANY_CHANNELS;
+    if (d->batch.seats.n > BATCH_SEATS_MANY) /* which bounds the memory of a batch */
+        return VERDICT_DEFERRED;
     decide_expire_owners(d, e, op->seats, op->n_seats);
     enum verdict verdict = check_blocked_seats(e, op, channel);
     if (verdict == VERDICT_OK)

@@ -136,7 +136,8 @@ static enum verdict check_added(struct decision *d, struct event *e, const struc
         return VERDICT_SELLER_ONLY;
     enum verdict verdict = decide_check_sales(d, e, s);
     if (verdict == VERDICT_OK && more > 0)
-        verdict = decide_check_limits(d, e, h->client, h->owner, (uint32_t)more, s);
+        verdict = decide_check_limits(d, e, h->client ? h->client : op->client, h->owner,
+                                      (uint32_t)more, s);
     if (verdict != VERDICT_OK)
         return verdict;
     decide_expire_owners(d, e, op->add, op->n_add);

@@ -14,11 +14,20 @@ static void clear_areas(struct decision *d)
     vec_clear(&d->batch.areas);
 }
 
+/* Empties a list, and gives its memory back if it has been very large. */
+#define CLEAR(list)                                                                                \
+    do {                                                                                           \
+        if ((list)->cap > LIST_KEPT_MAX)                                                           \
+            vec_close(list);                                                                       \
+        vec_clear(list);                                                                           \
+    } while (0)
+#define LIST_KEPT_MAX 65536
+
 void decision_begin(struct decision *d)
 {
     vec_clear(&d->batch.clocks);
     vec_clear(&d->batch.events);
-    vec_clear(&d->batch.seats);
+    CLEAR(&d->batch.seats);
     clear_areas(d);
     vec_clear(&d->batch.holds_new);
     vec_clear(&d->batch.holds);
@@ -27,7 +36,7 @@ void decision_begin(struct decision *d)
     vec_clear(&d->batch.bookings);
     vec_clear(&d->batch.sales);
     vec_clear(&d->batch.sales_undone);
-    vec_clear(&d->batch.audit);
+    CLEAR(&d->batch.audit);
     vec_clear(&d->batch.heads);
     vec_clear(&d->batch.keys);
     vec_clear(&d->unreadable);

@@ -115,7 +115,8 @@ struct hold_change {
     const uint32_t *add, *remove; /* distinct, valid indexes of seats; none is in both */
     const struct area_claim *add_areas, *remove_areas; /* distinct, valid */
     uint32_t n_add, n_remove, n_add_areas, n_remove_areas;
-    bool is_seller; /* the caller may take places of the hold's channel */
+    bool is_seller;  /* the caller may take places of the hold's channel */
+    uint64_t client; /* hash of a keyless caller's address; 0: not limited */
     /* out */
     struct shortage shortage; /* VERDICT_NOT_HELD: `taken` are the seats that it does not have */
     const char *conflict;     /* VERDICT_INVALID_REQUEST: what is wrong */

@@ -82,6 +82,23 @@ describe('scopes', () => {
     });
   }
 
+  it('adding places to a hold needs what making one needs', async () => {
+    const closed = await start({ env: { ...KEYS, HOLDFAST_PUBLIC_HOLDS: 'off' } });
+    const event = await closed.createEvent({}, bearer(ADMIN));
+    const hold = await closed.grant(event, ['S-A-1', 'S-A-2'], {}, bearer(SELLER));
+    const target = `/v1/holds/${hold.id}`;
+    assertProblem(await closed.patch(target, { fence: hold.fence, add: { seats: ['S-A-3'] } }), 401, 'unauthorized');
+    const less = assertOk(await closed.patch(target, { fence: hold.fence, remove: { seats: ['S-A-2'] } }));
+    assertOk(await closed.patch(target, { fence: less.fence, add: { seats: ['S-A-3'] } }, bearer(SELLER)));
+    await closed.stop();
+  });
+
+  it('an address without a key cannot take more than its share by a change', async () => {
+    const event = await server.createEvent({ max_per_hold: 100, areas: [{ name: 'Floor', price: 1, capacity: 100 }] }, bearer(ADMIN));
+    const hold = await server.grant(event, 'S-A-1', {}, bearer(SELLER));
+    assertProblem(await server.patch(`/v1/holds/${hold.id}`, { fence: hold.fence, add: { areas: { Floor: 45 } } }), 429, 'too_many_holds');
+  });
+
   it('HEAD needs what GET needs', async () => {
     assert.equal((await server.request('HEAD', '/metrics')).status, 401);
     assert.equal((await server.request('HEAD', '/metrics', undefined, bearer(SELLER))).status, 403);

@@ -107,6 +107,11 @@ describe('channels', () => {
     assert.equal(await counts(event), '44 0 3 0');
   });
 
+  it('a request blocks at most 200,000 seats', async () => {
+    const big = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 2001, seats_per_row: 100 }] }, ADMIN);
+    assertProblem(await block(big, { sections: ['S'] }), 400, 'too_many_seats');
+  });
+
   it('whole sections can be blocked and put back', async () => {
     const event = await createEvent();
     assert.deepEqual(assertOk(await block(event, { sections: ['T'], seats: ['S-A-1', 'T-A-2'], channel: 'club' })), {

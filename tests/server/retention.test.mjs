@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
-import { newKey, reap, start, until } from '../support/server.mjs';
+import { newKey, only, reap, sqliteQuery, start, until } from '../support/server.mjs';
 
 describe('erasing an owner', () => {
   let server;
@@ -46,6 +46,25 @@ describe('erasing an owner', () => {
     assert.equal(again.status, 201);
     assert.equal(again.headers['idempotency-replayed'], 'true');
     assert.deepEqual([again.json.id, again.json.owner, again.json.metadata], [first.json.id, null, undefined]);
+  });
+
+  it('finds stored answers again if it was interrupted before them', { skip: only('sqlite') }, async () => {
+    const event = await server.createEvent();
+    const headers = { 'Idempotency-Key': newKey() };
+    const body = { event: event.id, seats: ['S-A-1'], owner: 'Joan' };
+    assertOk(await server.post('/v1/holds', body, headers), 201);
+    sqliteQuery(server.database, "UPDATE holds SET owner = NULL WHERE owner = 'Joan'", { readOnly: false });
+    assert.deepEqual(assertOk(await erase('Joan')), { object: 'erasure', holds: 0, bookings: 0, answers: 1 });
+    assert.equal((await server.post('/v1/holds', body, headers)).json.owner, null);
+  });
+
+  it('leaves holds that nobody can resume, and asking for them ends', async () => {
+    const event = await server.createEvent({ areas: [{ name: 'Floor', price: 1, capacity: 10 }] });
+    const body = { areas: { Floor: 2 }, owner: 'Twin' };
+    for (let n = 0; n < 3; n++) await server.take(event, body);
+    assert.equal(assertOk(await erase('Twin')).holds, 3);
+    const fresh = await server.take(event, { ...body, resume: true });
+    assert.equal(assertOk(await server.ask(event, { ...body, resume: true })).id, fresh.id);
   });
 
   it('goes through more holds than one slice has', async () => {
@@ -96,6 +115,7 @@ describe('an archived event', () => {
         else assertOk(await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, reference: `${each.id} ${n}` }), 201);
       }
     }
+    assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['S-B-1'] }));
     const released = (await server.read(`/v1/holds?event=${event.id}&status=released`)).data[0];
     assertOk(await server.post(`/v1/events/${event.id}/archive`));
     const rows = async (each) => (await server.read(`/v1/audit?event=${each.id}`)).data.length;
@@ -108,8 +128,11 @@ describe('an archived event', () => {
 
     const { data: [booking] } = await server.read(`/v1/bookings?reference=${event.id}%201`);
     assert.equal(booking.status, 'confirmed');
-    const seat = await server.read(`/v1/events/${event.id}/seats/S-A-1`);
-    assert.deepEqual([seat.history, seat.history_has_more], [[], false]);
+    const path = `/v1/events/${event.id}/seats`;
+    const seat = await server.read(`${path}/S-A-1`);
+    assert.deepEqual([seat.status, seat.history, seat.history_has_more], ['booked', [], false]);
+    assert.deepEqual([(await server.read(`${path}/S-A-3`)).status, (await server.read(`${path}/S-B-1`)).status], ['available', 'blocked']);
+    assertInvalid(await server.get(`${path}/S-A-1?at=${booking.created_at}`), 'at');
     assertOk(await server.post(`/v1/bookings/${booking.id}/cancel`));
     assert.deepEqual((await server.read(`/v1/audit?event=${event.id}`)).data.map(({ object, cause }) => `${object} ${cause}`),
       ['booking cancel', 'seat cancel']);

@@ -189,7 +189,7 @@ describe('SIGHUP', () => {
     const flagged = await start({ args: ['--env-file', env, '--log-level', 'info'] });
     const requests = () => linesOf(server, 'request"').length;
     await server.get('/healthz');
-    assert.equal(requests(), 1);
+    await until('the request is logged', () => requests() === 1);
     write(env, `HOLDFAST_LOG_LEVEL=error\nHOLDFAST_ADMIN_KEY=${NEW}\nHOLDFAST_LISTEN=127.0.0.1:1\n`);
     hangUp(server);
     await until('the new key counts', async () => (await server.get('/metrics', bearer(NEW))).status === 200);

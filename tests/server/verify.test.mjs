@@ -24,7 +24,7 @@ describe('the ledger of a shop', () => {
   after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
   const ledger = () => server.place?.ledger ?? server.ledger.replace(/^sqlite:.*/, server.dir);
-  const check = () => { checkLedger(ledger()); return assertVerified(ledger()); };
+  const check = () => { checkLedger(ledger()); return assertVerified(ledger(), server.gate); };
   const sample = () => [...new Set(random.sample(SEATS, 1 + below(3)))];
   const areas = () => ({ [oneOf(['Floor', 'Roof'])]: 1 + below(2) });
   // Seats, areas or both.
@@ -69,15 +69,15 @@ describe('the ledger of a shop', () => {
 
   // Each kind of change once, whatever the random ones come to.
   async function begin() {
-    assertOk(await act('block', { seats: ['S-A-1', 'S-A-2', 'S-A-3'], areas: { Floor: 3 }, channel: 'house' }));
+    assertOk(await act('block', { seats: ['S-A-1', 'S-A-2', 'S-A-3', 'S-A-9'], areas: { Floor: 3 }, channel: 'house' }));
     assertOk(await act('block', { seats: ['S-A-3'], channel: 'press' }));
     assertOk(await act('unblock', { seats: ['S-A-3'], areas: {} }));
-    const [sold, changed, released] = await Promise.all([['S-A-1', 'S-A-4'], ['S-A-2', 'S-A-5'], ['S-A-6']].map((seats) =>
+    const [sold, changed, released] = await Promise.all([['S-A-1', 'S-A-4'], ['S-A-2', 'S-A-5', 'S-A-9'], ['S-A-6']].map((seats) =>
       server.take(event, { seats, areas: { Floor: 1 }, channel: 'house' })));
     const { id } = assertOk(await server.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence }), 201);
     assertOk(await server.post(`/v1/bookings/${id}/cancel`, {}));
     assertOk(await server.patch(`/v1/events/${event.id}`, { prices: { S: 1100 } }));
-    holds.push(assertOk(await server.patch(`/v1/holds/${changed.id}`, { fence: changed.fence, add: { seats: ['S-A-7'] }, remove: { seats: ['S-A-2'] } })));
+    holds.push(assertOk(await server.patch(`/v1/holds/${changed.id}`, { fence: changed.fence, add: { seats: ['S-A-7'] }, remove: { seats: ['S-A-5', 'S-A-9'] } })));
     const kept = await server.take(event, { seats: ['S-A-8'] });
     assertOk(await server.post(`/v1/holds/${kept.id}/confirm`, { fence: kept.fence }), 201);
     assert.equal((await server.del(`/v1/holds/${released.id}`)).status, 204);
@@ -106,7 +106,7 @@ describe('the ledger of a shop', () => {
     await Promise.all(Array.from({ length: SHOPS }, shop));
     t.diagnostic(JSON.stringify(Object.fromEntries(done)));
     const { checks } = check();
-    assert.ok(checks.every(({ rows, what }) => rows > 0 || /gate|stored heads/.test(what)), JSON.stringify(checks.filter(({ rows }) => !rows)));
+    assert.ok(checks.every(({ rows, what }) => rows > 0 || /stored heads/.test(what) || (!server.gate && /gate/.test(what))), JSON.stringify(checks.filter(({ rows }) => !rows)));
   });
 
   it('verifies after the event was archived, while its log is pruned, and when a sale of it is cancelled afterwards', { timeout: 60_000 }, async () => {

@@ -38,7 +38,6 @@ struct hold_body {
 #define HOLD_TTL_MS_MIN 1000
 #define HOLD_TTL_MS_MAX 86400000
 #define HOLD_OWNER_CHARS_MAX 128
-#define HOLD_PLACES_MAX 500 /* the largest max_per_hold an event may have */
 
 /* Reads a plain body in one pass and without allocating: the known fields at most once each,
  * strings of printable ASCII without escapes, few seats, everything in range.  Returns false for

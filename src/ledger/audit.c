@@ -120,6 +120,13 @@ static enum hf_status hold_last_seq(struct ledger *l, int64_t hold, int64_t *ret
     return status;
 }
 
+/* Is the row one of its hold's chain? */
+static bool is_link(const struct audit_row *row)
+{
+    return row->object == AUDIT_HOLD ||
+           (row->object == AUDIT_BOOKING && row->to == BOOKING_CANCELLED);
+}
+
 /* Reads the row at which the chain of a hold stands.  The next one is at row.prev.  *ret_found is
  * false if it has been pruned. */
 static enum hf_status read_link(struct ledger *l, int64_t hold, int64_t seq,
@@ -127,7 +134,7 @@ static enum hf_status read_link(struct ledger *l, int64_t hold, int64_t seq,
 {
     enum hf_status status = read_one(l, HOLD_EVENT(hold), seq, ret, ret_found, err);
     if (status == HF_OK && *ret_found &&
-        (ret->row.object != AUDIT_HOLD || ret->row.hold != hold || ret->row.prev >= seq))
+        (!is_link(&ret->row) || ret->row.hold != hold || ret->row.prev >= seq))
         return damaged(err, HOLD_EVENT(hold), seq);
     return status;
 }
@@ -304,12 +311,14 @@ static enum hf_status read_transition(struct ledger *l, const struct audit_query
     struct cursor c;
     struct audit_entry entry = {0};
     bool found = true;
-    int64_t seq = first->seq, entries = first->quantity + 3; /* hold, booking, and what follows */
+    int64_t removed = first->cause == CAUSE_CHANGE ? HOLD_PLACES_MAX : 0; /* at most */
+    int64_t seq = first->seq;
+    int64_t entries = first->quantity + removed + 3; /* hold, booking, and what follows */
     enum hf_status status = cursor_open(&c, l, query->event, seq, entries, err);
     while (status == HF_OK && *n < query->limit &&
            (status = cursor_next(&c, &entry, &found, err)) == HF_OK && found) {
         const struct audit_row *row = &entry.row;
-        if (row->seq > seq && (row->hold != query->hold || row->object == AUDIT_HOLD))
+        if (row->seq > seq && (row->hold != query->hold || is_link(row)))
             break;
         if (row->seq > query->after && row->seq >= seq)
             ret[(*n)++] = entry;
@@ -365,7 +374,7 @@ enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at, in
         status = read_link(l, hold, seq, &link, &found, err);
         if (status == HF_OK && !found)
             break;
-        if (status == HF_OK && link.row.at <= at) {
+        if (status == HF_OK && link.row.object == AUDIT_HOLD && link.row.at <= at) {
             until = link.row.until;
             break;
         }

@@ -377,8 +377,16 @@ static void fold_booking(struct event_state *e, const struct audit_row *row)
     if (e->pruned_seq && !h->begun && !h->log_booking)
         h->log_booking = (uint8_t)row->from;
     check_chain(e, row, "booking", row->booking, h->log_booking);
-    if (row->to == BOOKING_CANCELLED)
+    if (row->to == BOOKING_CANCELLED) {
+        check_prev(e, row, "hold", row->hold, h->log_seq);
+        if (e->pruned_seq && !h->log_seq) { /* the sale itself has been pruned */
+            h->log_status = HOLD_CONFIRMED;
+            h->log_fence = row->fence;
+            h->log_until = h->expires_at;
+        }
+        h->log_seq = row->seq;
         h->cancelled -= row->at;
+    }
     h->log_booking = (uint8_t)row->to;
     h->log_booking_fence = row->fence;
 }

@@ -7,6 +7,7 @@
 #define EVENT_SEATS_MAX 2000000
 #define NAME_CHARS_MAX 32 /* of sections, rows and areas */
 #define NAME_SIZE (NAME_CHARS_MAX * 4 + 1)
+#define HOLD_PLACES_MAX 500 /* the largest max_per_hold an event may have */
 #define MAX_PER_OWNER_MAX 1000000
 #define CHANNELS_MAX 100 /* of an event; their numbers fit in a byte */
 

@@ -15,10 +15,11 @@
  *
  * The chain: a row about a seat or a hold also names the seq of the row before about the same seat
  * or hold, so its history is read from the end to the beginning, one row by its key after another.
- * The end of a hold's chain is in the hold's row.  The end of a seat's chain, its head, is in the
- * view.  So that loading an event need not read its whole log, heads are stored too, HEADS_CHUNK
- * seats in one row, and one such row is written for every HEADS_EVERY rows of the log, in turn:
- * what a row does not know yet is in the log after its seq, which is short. */
+ * The end of a hold's chain, to which the cancelling of its booking belongs, is in the hold's row.
+ * The end of a seat's chain, its head, is in the view.  So that loading an event need not read its
+ * whole log, heads are stored too, HEADS_CHUNK seats in one row, and one such row is written for
+ * every HEADS_EVERY rows of the log, in turn: what a row does not know yet is in the log after its
+ * seq, which is short. */
 #ifndef HF_MODEL_ROWS_H
 #define HF_MODEL_ROWS_H
 
@@ -269,7 +270,8 @@ struct audit_row {
     int from, to;     /* values of the object's own status enum */
     uint32_t channel; /* of the places, where they pass to or from SEAT_BLOCKED; 0: none */
     int64_t hold, booking, fence, until; /* 0: none */
-    int64_t prev; /* a seat or a hold: the seq of the row before about the same one; 0: none */
+    int64_t prev; /* the seq of the row before about the same seat, or the same hold; a booking that
+                     is cancelled counts as a row about its hold.  0: none */
 };
 /* A row of the log as it is shown to clients: with the secrets of the ids it names. */
 struct audit_entry {

@@ -206,7 +206,7 @@ struct hold *change_places(struct decision *d, struct hold *h, const struct hold
 }
 
 void change_booking(struct decision *d, struct event *e, const struct booking_write *to,
-                    const struct hold_row *hold)
+                    struct hold_row *hold)
 {
     *vec_push(&d->batch.bookings) = *to;
     *vec_push(&d->unreadable) = to->booking;
@@ -215,6 +215,16 @@ void change_booking(struct decision *d, struct event *e, const struct booking_wr
     row->hold = row->booking = to->booking;
     row->fence = hold->fence;
     row->quantity = places_count(hold->n_seats, hold->areas, hold->n_areas);
+    row->prev = hold->last_seq;
+    *vec_push(&d->batch.holds) = (struct hold_write){.hold = hold->id.key,
+                                                     .fence_before = hold->fence,
+                                                     .fence = hold->fence,
+                                                     .expires_at = hold->expires_at,
+                                                     .seq_before = hold->last_seq,
+                                                     .last_seq = row->seq,
+                                                     .from = hold->status,
+                                                     .to = hold->status};
+    hold->last_seq = row->seq;
 }
 
 /* Remembers the terms before the batch, once per event. */

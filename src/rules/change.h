@@ -48,8 +48,9 @@ struct hold *change_places(struct decision *d, struct hold *h, const struct hold
  * reference. */
 void change_event(struct decision *d, struct event *e, enum event_status to, enum audit_cause cause,
                   const struct event_terms *terms);
-/* Cancels a confirmed booking. */
+/* Cancels a confirmed booking.  The row of the log is one of the hold's chain, whose row says so.
+ */
 void change_booking(struct decision *d, struct event *e, const struct booking_write *to,
-                    const struct hold_row *hold);
+                    struct hold_row *hold);
 
 #endif

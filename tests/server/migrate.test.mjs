@@ -17,7 +17,7 @@ import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { backend, reap, runServer, start, tempDir } from '../support/server.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
-const VERSIONS = [3];
+const VERSIONS = [3, 4];
 
 const recording = (version) => JSON.parse(fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.json`), 'utf8'));
 const moved = (iso, by) => new Date(Date.parse(iso) + by).toISOString();
@@ -41,8 +41,9 @@ function script(place, text) {
   else execFileSync('psql', [place.ledger, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-f', '-'], { input: text, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
 }
 
-const COLUMNS = { events: ['created_at'], event_clock: ['now'], seats: ['expires_at'], holds: ['created_at', 'expires_at', 'max_expires_at'],
-  bookings: ['created_at'], idempotency: ['created_at'], audit: ['at', 'until'] };
+const COLUMNS = (version) => ({ events: ['created_at'], event_clock: ['now'], holds: ['created_at', 'expires_at', 'max_expires_at'],
+  bookings: ['created_at'], idempotency: ['created_at'],
+  ...(version < 4 ? { seats: ['expires_at'], audit: ['at', 'until'] } : { log: ['at', 'until'] }) });
 
 // Resolves to { dir, ledger, by }: the fixture in a fresh directory or database, its times moved by `by` ms.
 async function restore(version) {
@@ -51,7 +52,7 @@ async function restore(version) {
   const by = Date.now() - Date.parse(recording(version).recorded_at);
   script(place, fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.sql`), 'utf8'));
   const tables = backend === 'sqlite' ? (table) => table : (table) => `public.${table}`;
-  script(place, Object.entries(COLUMNS).map(([table, columns]) => `UPDATE ${tables(table)} SET ${columns.map((column) =>
+  script(place, Object.entries(COLUMNS(version)).map(([table, columns]) => `UPDATE ${tables(table)} SET ${columns.map((column) =>
     `${column} = CASE WHEN ${column} = 0 THEN 0 ELSE ${column} + ${by} END`).join(', ')};`).join('\n'));
   return { ...place, by };
 }
@@ -97,6 +98,10 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     const live = recorded.holds.slice(-3);
     const [, freed, lasting] = live;
     const { fence } = await server.read(`/v1/holds/${lasting}`);
+    // A hold that has no prices yet: its places cost what they cost when they are changed.
+    const changed = assertOk(await server.request('PATCH', `/v1/holds/${freed}`, {
+      fence: (await server.read(`/v1/holds/${freed}`)).fence, remove: { areas: { Floor: 1 } } }));
+    assert.equal(changed.amount, 3 * 4500 + 4 * 1500);
     assert.equal((await server.del(`/v1/holds/${freed}`)).status, 204);
     assertOk(await server.post(`/v1/holds/${lasting}/renew`, { ttl_ms: 700_000 }));
     assertOk(await server.post(`/v1/holds/${lasting}/confirm`, { fence }), 201);
@@ -105,6 +110,10 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     assertProblem(await server.hold(event, 'Stalls-A-1'), 409, 'seat_taken');
     const hold = await server.grant(event, ['Stalls-A-3', 'Stalls-A-4', 'Stalls-C-8']);
     assertOk(await server.post(`/v1/events/${event}/unblock`, { seats: ['Stalls-B-1'] }));
+    assert.equal(assertOk(await server.post(`/v1/bookings/${recorded.bookings[0]}/cancel`, {})).status, 'cancelled');
+    await server.grant(event, ['Stalls-A-1']);
+    assertOk(await server.post(`/v1/events/${event}/block`, { seats: ['Stalls-A-2'], areas: { Floor: 2 }, channel: 'house' }));
+    await server.take({ id: event }, { seats: ['Stalls-A-2'], areas: { Floor: 1 }, channel: 'house' });
     const { history } = await server.read(`/v1/events/${event}/seats/Stalls-A-3`);
     assert.deepEqual(history.map(({ cause }) => cause), ['hold', 'release', 'renew', 'hold', 'expire', 'hold', 'evict', 'hold', 'release', 'hold']);
     const whole = (await server.read(`/v1/audit?event=${event}&limit=1000`)).data;
@@ -125,16 +134,18 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     const place = await restore(version);
     const asked = () => (backend === 'sqlite' ? ['sqlite3', place.file] : ['psql', place.ledger, '-qAtX', '-c']);
     const number = (text) => Number(execFileSync(asked()[0], [...asked().slice(1), text], { encoding: 'utf8' }));
-    // The last statement of the migration fails, as it would in a process that is killed before it.
-    const seats = backend === 'sqlite' ? 'seats' : 'public.seats';
-    script(place, `ALTER TABLE ${seats} RENAME COLUMN version TO versions;`);
+    // One of the last statements of the migration to the next version fails, as it would in a process that is
+    // killed before it.  Every version is one transaction.
+    const [name, column] = version < 4 ? ['seats', 'version'] : ['idempotency', 'created_at'];
+    const table = backend === 'sqlite' ? name : `public.${name}`;
+    script(place, `ALTER TABLE ${table} RENAME COLUMN ${column} TO renamed;`);
     const env = place.ledger ? { HOLDFAST_LEDGER: place.ledger } : {};
     const failed = await runServer(['--listen', '127.0.0.1:0', '--data', place.dir], { env });
     assert.notEqual(failed.code, 0);
     assert.equal(number('SELECT max(version) FROM schema_version'), version);
-    assert.ok(number('SELECT count(*) FROM audit') > 0);
-    assert.ok(number('SELECT count(*) FROM seats WHERE status = 1') > 0);
-    script(place, `ALTER TABLE ${seats} RENAME COLUMN versions TO version;`);
+    assert.ok(number(`SELECT count(*) FROM ${version < 4 ? 'audit' : 'log'}`) > 0);
+    assert.equal(number('SELECT count(*) FROM seats WHERE status = 1') > 0, version < 4);
+    script(place, `ALTER TABLE ${table} RENAME COLUMN renamed TO ${column};`);
     const server = await start({ dir: place.dir });
     await assertAnswers(server, place.by);
     await server.finish();

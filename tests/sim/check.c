@@ -133,6 +133,10 @@ static void fold_booking(struct fold *f, const struct audit_row *row)
     struct folded_hold *hold = folded_hold(f, row->hold);
     assert_non_null(hold);
     assert_int_equal(hold->booking, row->from);
+    if (row->to == BOOKING_CANCELLED) {
+        assert_int_equal(hold->last_seq, row->prev);
+        hold->last_seq = row->seq;
+    }
     hold->booking = (enum booking_status)row->to;
 }
 

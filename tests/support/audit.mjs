@@ -22,35 +22,38 @@ export async function readAudit(server, query, limit = 1000) {
   }
 }
 
-// The transitions that each cause may make, per kind of object.
+// The transitions that each cause may make, per kind of object.  Places that were blocked for a channel return to it.
+const FREED = ['held>available', 'held>blocked'], HELD = ['available>held', 'blocked>held'];
+const PLACES = {
+  hold: HELD, release: FREED, evict: FREED, expire: FREED, change: [...HELD, ...FREED], confirm: ['held>booked'],
+  rescue: ['available>booked', 'blocked>booked'], cancel: ['booked>available', 'booked>blocked'],
+  block: ['available>blocked'], unblock: ['blocked>available'],
+};
 const TRANSITIONS = {
-  event: { create: ['null>open'], open: ['closed>open'], close: ['open>closed'], restore: ['open>closed'] },
-  seat: {
-    hold: ['available>held'], release: ['held>available'], evict: ['held>available'], expire: ['held>available'],
-    confirm: ['held>booked'], rescue: ['available>booked'], block: ['available>blocked'], unblock: ['blocked>available'],
+  event: {
+    create: ['null>open'], open: ['closed>open'], close: ['open>closed'], restore: ['open>closed'],
+    change: ['open>open', 'closed>closed', 'archived>archived'], archive: ['open>archived', 'closed>archived'],
   },
-  area: {
-    hold: ['available>held'], release: ['held>available'], evict: ['held>available'], expire: ['held>available'],
-    confirm: ['held>booked'], rescue: ['available>booked'],
-  },
+  seat: { ...PLACES, block: ['available>blocked', 'blocked>blocked'] }, // a seat may pass to another channel
+  area: PLACES,
   hold: {
-    hold: ['null>active'], renew: ['active>active'], release: ['active>released'], evict: ['active>released'],
+    hold: ['null>active'], renew: ['active>active'], change: ['active>active'], release: ['active>released'], evict: ['active>released'],
     expire: ['active>expired'], confirm: ['active>confirmed'], rescue: ['expired>confirmed'],
     restore: ['active>active', 'expired>expired'],
   },
-  booking: { confirm: ['null>confirmed'], rescue: ['null>confirmed'] },
+  booking: { confirm: ['null>confirmed'], rescue: ['null>confirmed'], cancel: ['confirmed>cancelled'] },
 };
 
 // Folds the rows of an event from the first one on, and asserts that every step is legal.  `event` is the
 // answer to the POST that created it.  Returns { seq, status, seats: { name: letter }, areas: { name: {
-// available, held, booked } }, holds: { id: { status, fence, until } }, bookings: [ids], counts }.
+// available, held, booked, blocked } }, holds: { id: { status, fence, until, places } }, bookings: [ids], counts }.
 export function fold(event, rows) {
   const state = { seq: 0, status: null, seats: {}, areas: {}, holds: {}, bookings: [], counts: { available: event.capacity, held: 0, booked: 0, blocked: 0 } };
   const capacity = {};
   const owner = {}; // seat -> hold
   for (const area of event.areas) {
     capacity[area.name] = area.capacity;
-    state.areas[area.name] = { available: area.capacity, held: 0, booked: 0 };
+    state.areas[area.name] = { available: area.capacity, held: 0, booked: 0, blocked: 0 };
   }
   const open = new Map(); // hold -> the places whose rows must still follow the row of the hold
   let at = '';
@@ -69,16 +72,19 @@ export function fold(event, rows) {
     if (row.object === 'hold') {
       const hold = state.holds[row.hold];
       assert.equal(hold?.status ?? null, row.from, what);
-      if (['hold', 'rescue', 'restore'].includes(row.cause)) {
+      if (['hold', 'rescue', 'restore', 'change'].includes(row.cause)) {
         assert.ok(row.fence > fence, `the fence does not grow: ${what}`);
         fence = row.fence;
       } else assert.equal(row.fence, hold.fence, what);
       assert.equal(open.get(row.hold) ?? 0, 0, `the change before is not whole: ${what}`);
-      if (row.cause !== 'renew' && row.cause !== 'restore') open.set(row.hold, row.quantity);
-      state.holds[row.hold] = { status: row.to, fence: row.fence, until: row.until };
+      if (!['hold', 'change'].includes(row.cause)) assert.equal(row.quantity, hold.places, what);
+      if (row.cause === 'change') open.set(row.hold, row.quantity - hold.places);
+      else if (row.cause !== 'renew' && row.cause !== 'restore') open.set(row.hold, row.quantity);
+      state.holds[row.hold] = { status: row.to, fence: row.fence, until: row.until, places: row.quantity };
     } else if (row.object === 'booking') {
       assert.equal(state.holds[row.hold].status, 'confirmed', what);
-      state.bookings.push(row.booking);
+      if (row.cause === 'cancel') open.set(row.hold, row.quantity);
+      else state.bookings.push(row.booking);
     } else if (row.object === 'event') {
       assert.equal(state.status, row.from, what);
       state.status = row.to;
@@ -86,7 +92,8 @@ export function fold(event, rows) {
       assert.ok(row.quantity >= 1, what);
       if (row.hold) {
         assert.equal(row.fence, state.holds[row.hold].fence, what);
-        open.set(row.hold, open.get(row.hold) - row.quantity);
+        const more = row.cause === 'change' && row.to !== 'held' ? -row.quantity : row.quantity;
+        open.set(row.hold, open.get(row.hold) - more);
       }
       state.counts[row.from] -= row.quantity;
       state.counts[row.to] += row.quantity;

@@ -530,13 +530,18 @@ static void fold_event(struct paper_event *pe, const struct audit_row *a)
     pe->folded_status = (enum event_status)a->to;
 }
 
-static void fold_booking(const struct audit_row *a)
+static void fold_booking(struct paper *p, const struct audit_row *a)
 {
+    struct paper_hold *hold = paper_hold(p, a->hold);
     bool cancels = a->cause == CAUSE_CANCEL;
     assert_int_equal(a->object, AUDIT_BOOKING);
     assert_int_equal(a->from, cancels ? BOOKING_CONFIRMED : BOOKING_NONE);
     assert_int_equal(a->to, cancels ? BOOKING_CANCELLED : BOOKING_CONFIRMED);
     assert_int_equal(a->booking, a->hold);
+    assert_int_equal(a->quantity, hold->folded_places);
+    assert_int_equal(a->prev, cancels ? hold->folded_seq : 0);
+    if (cancels)
+        hold->folded_seq = a->seq;
 }
 
 static void fold(struct paper *p, const struct audit_row *a)
@@ -559,7 +564,7 @@ static void fold(struct paper *p, const struct audit_row *a)
         fold_event(pe, a);
         break;
     default:
-        fold_booking(a);
+        fold_booking(p, a);
     }
 }
 

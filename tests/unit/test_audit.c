@@ -232,6 +232,62 @@ static void a_row_of_the_log_comes_back_with_the_secrets_of_what_it_names(void *
     assert_int_equal(rows[2].hold_secret[0] + rows[2].booking_secret[0], 0);
 }
 
+/* What goes back to a channel and what goes back on sale are entries of their own. */
+static void a_change_that_takes_most_of_a_hold_is_read_whole(void **state)
+{
+    (void)state;
+    enum { REMOVED = 8 };
+    put_hold(fixture.event, 1, HOLD_ACTIVE, T0_MS + 1000);
+    put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS)->quantity = REMOVED + 1;
+    struct audit_row *row = put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS + 1);
+    row->cause = CAUSE_CHANGE;
+    row->from = HOLD_ACTIVE;
+    for (int i = 0; i < REMOVED; i++) {
+        row = put_row(fixture.event, AUDIT_SEAT, i, 1, T0_MS + 1);
+        row->cause = CAUSE_CHANGE;
+        row->from = SEAT_HELD;
+        row->to = i % 2 ? SEAT_BLOCKED : SEAT_AVAILABLE;
+        row->channel = i % 2 ? 1 : 0;
+        row->until = 0;
+    }
+    put_row(fixture.event, AUDIT_SEAT, 20, 0, T0_MS + 2); /* another's */
+    store();
+    assert_int_equal(read_log(0, -1, HOLD_KEY(fixture.event, 1), ROWS_MAX), 2 + REMOVED);
+    assert_int_equal(rows[1 + REMOVED].row.channel, 1);
+    assert_int_equal(rows[REMOVED].row.channel, 0);
+}
+
+static void a_cancelled_sale_is_in_the_log_of_its_hold(void **state)
+{
+    (void)state;
+    int64_t hold = HOLD_KEY(fixture.event, 1);
+    put_hold(fixture.event, 1, HOLD_CONFIRMED, T0_MS + 1000);
+    put_booking(fixture.event, 1);
+    int64_t made = put_row(fixture.event, AUDIT_HOLD, -1, 1, T0_MS)->seq;
+    struct audit_row *row = put_row(fixture.event, AUDIT_BOOKING, -1, 1, T0_MS + 1);
+    row->cause = CAUSE_CANCEL;
+    row->from = BOOKING_CONFIRMED;
+    row->to = BOOKING_CANCELLED;
+    row->booking = hold;
+    row->prev = made;
+    row->until = 0;
+    fixture.batch.holds_new.v[0].last_seq = row->seq;
+    row = put_row(fixture.event, AUDIT_SEAT, 1, 1, T0_MS + 1);
+    row->cause = CAUSE_CANCEL;
+    row->from = SEAT_BOOKED;
+    row->to = SEAT_AVAILABLE;
+    row->until = 0;
+    store();
+    assert_int_equal(read_log(0, -1, hold, ROWS_MAX), 3);
+    assert_int_equal(rows[1].row.to, BOOKING_CANCELLED);
+    assert_int_equal(rows[1].booking_secret[0], 0xb1);
+    assert_int_equal(rows[2].row.object, AUDIT_SEAT);
+    int64_t until = 0;
+    struct hf_err err = {0};
+    ok(ledger_audit_until(fixture.ledger, hold, T0_MS + 5, &until, &err), &err);
+    assert_int_equal(until, T0_MS + 1000); /* the hold's */
+}
+
 static void the_log_is_read_page_by_page_without_a_gap(void **state)
 {
     (void)state;
@@ -483,6 +539,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         claim(a_row_of_the_log_comes_back_with_the_secrets_of_what_it_names),
+        claim(a_change_that_takes_most_of_a_hold_is_read_whole),
+        claim(a_cancelled_sale_is_in_the_log_of_its_hold),
         claim(the_log_is_read_page_by_page_without_a_gap),
         claim(the_log_of_a_seat_is_about_that_seat_and_no_area_of_its_number),
         claim(the_log_of_a_hold_is_all_of_its_rows),

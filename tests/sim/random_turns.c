@@ -9,60 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/check.h"
 #include "sim/follower.h"
-#include "sim/tables.h"
-
-#define EVENTS 2
-#define KEYS 40         /* idempotency keys in use at a time */
-#define SEATS_MAX 3     /* of one request */
-#define AGREE_EVERY 20  /* steps, on average, after which the servers must agree */
-#define WORLD_STEPS 400 /* steps after which a new world begins */
-#define RECENT_HOLDS 12 /* requests name one of the newest holds */
-
-/* A hold that a buyer was told of, and the furthest status that was acknowledged. */
-struct known_hold {
-    struct id id;
-    int64_t fence;
-    enum hold_status acknowledged;
-    struct id booking; /* key 0: none was acknowledged */
-};
-
-/* An idempotency key: a repeat asks for the same seat of the same event. */
-struct known_key {
-    unsigned number;
-    int64_t event;
-    uint32_t seat;
-    struct buf answer; /* of the first success */
-};
-
-/* How many answers were given, so that a run is known to be worth something. */
-struct answers {
-    size_t created, confirmed, replayed, failed;
-};
-
-struct run {
-    struct world world;
-    struct random random;
-    int64_t events[EVENTS];
-    struct fold rows[EVENTS], views[SERVERS][EVENTS];
-    VEC(struct known_hold) holds;
-    struct known_key keys[KEYS];
-    unsigned n_keys;
-    VEC(struct call *) waiting; /* for an answer */
-    struct server *other;       /* takes a turn in the middle of this turn, */
-    int calls_until_turn;       /* at this call to the ledger; 0: it does not */
-    struct answers answers;
-};
-
-static uint32_t below(struct run *r, uint32_t bound)
-{
-    return (uint32_t)random_below(&r->random, bound);
-}
-
-static bool one_in(struct run *r, uint32_t n) { return below(r, n) == 0; }
-
-static struct server *any_server(struct run *r) { return &r->world.servers[below(r, SERVERS)]; }
+#include "sim/random_run.h"
 
 /* ---- answers ---- */
 
@@ -85,6 +33,9 @@ static void check_acknowledged(const struct run *r, const struct known_hold *kno
         assert_int_equal(hold->row.status, known->acknowledged);
     if (known->booking.key)
         assert_memory_equal(hold->booking.id.secret, known->booking.secret, ID_SECRET_SIZE);
+    if (known->is_cancelled)
+        assert_int_equal(hold->booking.status, BOOKING_CANCELLED);
+    assert_true(hold->row.fence >= known->fence);
 }
 
 /* Every success under one key is the same answer, whichever server gave it. */
@@ -109,19 +60,36 @@ static void note_key(struct run *r, const struct call *call)
     }
 }
 
+static void note_created(struct run *r, const struct command *c)
+{
+    if (c->key.replayed) {
+        r->answers.replayed++;
+        return;
+    }
+    const struct hold_row *hold = &c->create.hold;
+    if (c->verdict == VERDICT_OK) { /* the owner's own hold, with all that was asked for */
+        const struct sim_hold *stored = sim_hold(r->world.ledger, hold->id.key);
+        assert_true(c->create.resume && stored);
+        assert_memory_equal(stored->row.id.secret, hold->id.secret, ID_SECRET_SIZE);
+        assert_int_equal(hold->owner_len, c->create.owner_len);
+        assert_memory_equal(hold->owner, c->create.owner, hold->owner_len);
+        assert_int_equal(hold->n_seats, c->create.n_seats);
+        assert_int_equal(hold->n_areas, c->create.n_areas);
+        r->answers.resumed++;
+        return;
+    }
+    r->answers.created++;
+    *vec_push(&r->holds) =
+        (struct known_hold){.id = hold->id, .fence = hold->fence, .acknowledged = HOLD_ACTIVE};
+    check_acknowledged(r, &r->holds.v[r->holds.n - 1]);
+}
+
 static void note_success(struct run *r, const struct call *call)
 {
     const struct command *c = &call->ask.c;
     note_key(r, call);
     if (c->kind == CMD_HOLD_CREATE) {
-        if (c->key.replayed) {
-            r->answers.replayed++;
-            return;
-        }
-        r->answers.created++;
-        *vec_push(&r->holds) = (struct known_hold){
-            .id = c->create.hold.id, .fence = c->create.hold.fence, .acknowledged = HOLD_ACTIVE};
-        check_acknowledged(r, &r->holds.v[r->holds.n - 1]);
+        note_created(r, c);
         return;
     }
     struct named_hold *named = command_named_hold((struct command *)(uintptr_t)c);
@@ -134,6 +102,12 @@ static void note_success(struct run *r, const struct call *call)
         known->booking = c->confirm.booking.id;
     } else if (c->kind == CMD_HOLD_RELEASE || c->kind == CMD_HOLD_EVICT) {
         known->acknowledged = HOLD_RELEASED;
+    } else if (c->kind == CMD_HOLD_CHANGE) {
+        r->answers.changed++;
+        known->fence = c->change.hold.row.fence;
+    } else if (c->kind == CMD_BOOKING_CANCEL) {
+        r->answers.cancelled++;
+        known->is_cancelled = true;
     }
     check_acknowledged(r, known);
 }
@@ -147,7 +121,7 @@ static void note_failure(struct run *r, const struct call *call)
     assert_int_not_equal(c->verdict, VERDICT_INTERNAL);
     assert_int_not_equal(c->verdict, VERDICT_LEDGER_SURPRISE);
     if (c->kind != CMD_HOLD_CREATE || !c->create.hold.id.key ||
-        c->verdict == VERDICT_OUTCOME_UNKNOWN)
+        c->create.hold.id.key == c->create.resumes || c->verdict == VERDICT_OUTCOME_UNKNOWN)
         return;
     const struct sim_hold *hold = sim_hold(r->world.ledger, c->create.hold.id.key);
     if (hold)
@@ -170,97 +144,11 @@ static void collect(struct run *r)
             note_success(r, call);
         else if ((int)verdict < (int)HF_STATUS_COUNT)
             note_failure(r, call);
+        r->answers.limited += verdict == VERDICT_OWNER_LIMIT;
         call_close(call);
         free(call);
     }
     r->waiting.n = kept;
-}
-
-/* ---- requests ---- */
-
-/* Distinct seats that stand side by side. */
-static void fill_create(struct run *r, struct ask *ask, struct event *e)
-{
-    uint32_t n = 1 + below(r, SEATS_MAX), seats[SEATS_MAX];
-    uint32_t first = below(r, e->def->n_seats - SEATS_MAX);
-    for (uint32_t i = 0; i < n; i++)
-        seats[i] = first + i;
-    if (one_in(r, 4))
-        ask_best(ask, e, n, true);
-    else
-        ask_create_n(ask, e, seats, n);
-    if (one_in(r, 4))
-        ask_area(ask, 0, 1 + below(r, 2));
-    ask->c.create.ttl_ms = 1000 + below(r, 2 * DEF_TTL_MS);
-}
-
-/* A hold of one seat under a key: a new one, or one that was used before. */
-static void fill_keyed(struct run *r, struct server *s, struct ask *ask)
-{
-    char key[16], request[32];
-    struct known_key *known = &r->keys[below(r, KEYS)];
-    if (!known->number || one_in(r, 4)) {
-        known->number = ++r->n_keys;
-        known->event = r->events[below(r, EVENTS)];
-        known->seat = below(r, engine_event(s->engine, known->event)->def->n_seats);
-        known->answer.len = 0;
-    }
-    ask_create(ask, engine_event(s->engine, known->event), known->seat);
-    snprintf(key, sizeof key, "key %u", known->number);
-    snprintf(request, sizeof request, "seat %u of %d", known->seat, (int)known->event);
-    ask_key(ask, key, request);
-}
-
-static void fill_named(struct run *r, struct server *s, struct ask *ask)
-{
-    size_t recent = r->holds.n < RECENT_HOLDS ? r->holds.n : RECENT_HOLDS;
-    const struct known_hold *known = &r->holds.v[r->holds.n - 1 - below(r, (uint32_t)recent)];
-    struct event *e = engine_event(s->engine, HOLD_EVENT(known->id.key));
-    switch (below(r, 6)) {
-    case 0:
-    case 1:
-        ask_renew(ask, e, &known->id, 0);
-        return;
-    case 2:
-    case 3:
-        ask_release(ask, e, &known->id);
-        return;
-    case 4:
-        ask_evict(ask, e, &known->id);
-        return;
-    default:
-        ask_confirm(ask, e, &known->id, known->fence - one_in(r, 10), one_in(r, 2));
-        return;
-    }
-}
-
-/* Sellers block seats, and close the sale for a while. */
-static void fill_seller(struct run *r, struct ask *ask, struct event *e)
-{
-    uint32_t kind = below(r, 8);
-    if (kind < 6)
-        ask_seats(ask, kind < 2 ? CMD_SEATS_BLOCK : CMD_SEATS_UNBLOCK, e,
-                  below(r, e->def->n_seats));
-    else
-        ask_event(ask, kind == 6 && one_in(r, 4) ? CMD_EVENT_CLOSE : CMD_EVENT_OPEN, e);
-}
-
-static void request(struct run *r)
-{
-    struct server *s = any_server(r);
-    struct call *call = hf_alloc(sizeof *call);
-    struct event *e = engine_event(s->engine, r->events[below(r, EVENTS)]);
-    uint32_t kind = below(r, 20);
-    if (kind < 3)
-        fill_seller(r, &call->ask, e);
-    else if (kind < 7)
-        fill_keyed(r, s, &call->ask);
-    else if (kind < 13 && r->holds.n)
-        fill_named(r, s, &call->ask);
-    else
-        fill_create(r, &call->ask, e);
-    server_put(s, call);
-    *vec_push(&r->waiting) = call;
 }
 
 /* ---- turns ---- */
@@ -329,7 +217,7 @@ static void step(struct run *r)
 {
     uint32_t kind = below(r, 100);
     if (kind < 45)
-        request(r);
+        random_request(r);
     else if (kind < 80)
         turn(r);
     else if (kind < 88)
@@ -344,6 +232,36 @@ static void step(struct run *r)
 
 /* ---- claims ---- */
 
+/* Does the log say that a sale of this owner was rescued?  A rescue asks for no room. */
+static bool was_rescued(const struct sim_event *e, const struct sim_ledger *ledger,
+                        const char *owner)
+{
+    for (size_t i = 0; i < e->log.n; i++) {
+        const struct sim_hold *hold =
+            e->log.v[i].cause == CAUSE_RESCUE ? sim_hold(ledger, e->log.v[i].hold) : NULL;
+        if (hold && hold->row.owner && strcmp(hold->row.owner, owner) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* No owner has more than the event allows, held and booked together. */
+static void check_owner_limit(const struct run *r)
+{
+    const struct sim_event *e = sim_event(r->world.ledger, r->events[0]);
+    for (size_t k = 0; k < OWNERS; k++) {
+        int64_t places = 0;
+        for (size_t i = 0; i < e->holds.n; i++) {
+            const struct hold_row *row = &e->holds.v[i].row;
+            bool has =
+                row->status == HOLD_ACTIVE || e->holds.v[i].booking.status == BOOKING_CONFIRMED;
+            if (has && row->owner && strcmp(row->owner, random_owners[k]) == 0)
+                places += places_count(row->n_seats, row->areas, row->n_areas);
+        }
+        assert_true(places <= OWNER_LIMIT || was_rescued(e, r->world.ledger, random_owners[k]));
+    }
+}
+
 /* The conditions of the ledger's writes are a second line of defence.  Here nothing but the servers
  * writes, so a batch that was decided on an exact view never fails one of them. */
 static void check(struct run *r)
@@ -355,6 +273,7 @@ static void check(struct run *r)
         for (size_t s = 0; s < SERVERS; s++)
             check_view(&r->views[s][i], r->world.ledger, &r->world.servers[s]);
     }
+    check_owner_limit(r);
 }
 
 /* Lets both servers finish what is queued and catch up; time stands still meanwhile. */
@@ -385,6 +304,8 @@ static void run_open(struct run *r, uint64_t seed)
     for (size_t i = 0; i < EVENTS; i++) {
         struct event_def *def = def_hall(4, 6);
         def_area(def, "Floor", 500, 6);
+        def_area(def, "Terrace", 700, 5);
+        def->terms.max_per_owner = i == 0 ? OWNER_LIMIT : 0;
         r->events[i] = server_create_event(any_server(r), def);
         fold_init(&r->rows[i], r->world.ledger, r->events[i]);
         for (size_t s = 0; s < SERVERS; s++) {
@@ -424,6 +345,10 @@ static void run_world(uint64_t seed, size_t steps, struct answers *answers)
     check_agreement(r);
     answers->created += r->answers.created;
     answers->confirmed += r->answers.confirmed;
+    answers->changed += r->answers.changed;
+    answers->cancelled += r->answers.cancelled;
+    answers->resumed += r->answers.resumed;
+    answers->limited += r->answers.limited;
     answers->replayed += r->answers.replayed;
     answers->failed += r->answers.failed;
     run_close(r);
@@ -435,6 +360,8 @@ void random_turns_run(uint64_t seed, size_t steps)
     struct answers answers = {0};
     for (size_t done = 0; done < steps; done += WORLD_STEPS)
         run_world(seed + done, steps - done < WORLD_STEPS ? steps - done : WORLD_STEPS, &answers);
-    print_message("%zu holds, %zu bookings, %zu replays, %zu failures\n", answers.created,
-                  answers.confirmed, answers.replayed, answers.failed);
+    print_message("%zu holds, %zu changes, %zu bookings, %zu cancelled, %zu resumed, %zu over the"
+                  " limit, %zu replays, %zu failures\n",
+                  answers.created, answers.changed, answers.confirmed, answers.cancelled,
+                  answers.resumed, answers.limited, answers.replayed, answers.failed);
 }

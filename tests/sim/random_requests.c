@@ -1,0 +1,204 @@
+/* The requests of the random turns; see random_turns.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/random_run.h"
+
+const char *const random_owners[OWNERS] = {"ada", "bob", "cy"};
+static const char *const channels[] = {"house", "club"};
+
+static const struct known_hold *any_hold(struct run *r)
+{
+    size_t recent = r->holds.n < RECENT_HOLDS ? r->holds.n : RECENT_HOLDS;
+    return &r->holds.v[r->holds.n - 1 - below(r, (uint32_t)recent)];
+}
+
+/* Distinct seats that stand side by side. */
+static void fill_create(struct run *r, struct ask *ask, struct event *e)
+{
+    uint32_t n = 1 + below(r, SEATS_MAX), seats[SEATS_MAX];
+    uint32_t first = below(r, e->def->n_seats - SEATS_MAX);
+    for (uint32_t i = 0; i < n; i++)
+        seats[i] = first + i;
+    if (one_in(r, 4))
+        ask_best(ask, e, n, true);
+    else
+        ask_create_n(ask, e, seats, n);
+    for (uint32_t i = 0; i < AREAS; i++)
+        if (one_in(r, 4))
+            ask_area(ask, i, 1 + below(r, 2));
+    if (one_in(r, 2))
+        ask_owner(ask, random_owners[below(r, OWNERS)]);
+    if (one_in(r, 3))
+        ask->c.create.channel = below(r, (uint32_t)e->terms->channels.n + 1);
+    ask->c.create.ttl_ms = 1000 + below(r, 2 * DEF_TTL_MS);
+}
+
+/* A seller asks for exactly what an owner holds, or held a moment ago. */
+static bool fill_resume(struct run *r, struct server *s, struct ask *ask)
+{
+    if (!r->holds.n)
+        return false;
+    const struct known_hold *known = any_hold(r);
+    const struct hold_row *row = &sim_hold(r->world.ledger, known->id.key)->row;
+    if (!row->owner || !row->n_seats)
+        return false;
+    ask_create_n(ask, engine_event(s->engine, row->event), row->seats, row->n_seats);
+    for (uint32_t i = 0; i < row->n_areas; i++)
+        ask_area(ask, row->areas[i].area, row->areas[i].quantity);
+    for (size_t i = 0; i < OWNERS; i++)
+        if (strlen(random_owners[i]) == row->owner_len &&
+            memcmp(random_owners[i], row->owner, row->owner_len) == 0)
+            ask_owner(ask, random_owners[i]);
+    ask->c.create.channel = row->channel;
+    ask->c.create.resume = true;
+    return true;
+}
+
+/* Other places for a hold: some of its seats out, other seats in, and the same for its areas. */
+static void fill_change(struct run *r, struct server *s, struct ask *ask,
+                        const struct known_hold *known)
+{
+    const struct hold_row *row = &sim_hold(r->world.ledger, known->id.key)->row;
+    struct event *e = engine_event(s->engine, row->event);
+    uint32_t seats[SEATS_MAX], n = 1 + below(r, SEATS_MAX);
+    uint32_t first = below(r, e->def->n_seats - SEATS_MAX);
+    ask_change(ask, e, &known->id, one_in(r, 10) ? known->fence : row->fence);
+    ask->c.change.is_seller = !one_in(r, 4);
+    for (uint32_t i = 0; i < n; i++)
+        seats[i] = first + i;
+    if (one_in(r, 2))
+        ask_add_n(ask, seats, n);
+    for (uint32_t i = 0, n_out = 0; i < row->n_seats && n_out < SEATS_MAX; i++)
+        if (one_in(r, 3) &&
+            (!ask->c.change.n_add || row->seats[i] < first || row->seats[i] >= first + n)) {
+            seats[n_out++] = row->seats[i];
+            ask_remove_n(ask, seats, n_out);
+        }
+    for (uint32_t i = 0; i < AREAS; i++) {
+        if (one_in(r, 4))
+            ask_area(ask, i, 1 + below(r, 2));
+        else if (one_in(r, 4))
+            ask_remove_area(ask, i, 1 + below(r, 2));
+    }
+}
+
+/* A hold of one seat under a key: a new one, or one that was used before. */
+static void fill_keyed(struct run *r, struct server *s, struct ask *ask)
+{
+    char key[16], request[32];
+    struct known_key *known = &r->keys[below(r, KEYS)];
+    if (!known->number || one_in(r, 4)) {
+        known->number = ++r->n_keys;
+        known->event = r->events[below(r, EVENTS)];
+        known->seat = below(r, engine_event(s->engine, known->event)->def->n_seats);
+        known->answer.len = 0;
+    }
+    ask_create(ask, engine_event(s->engine, known->event), known->seat);
+    snprintf(key, sizeof key, "key %u", known->number);
+    snprintf(request, sizeof request, "seat %u of %d", known->seat, (int)known->event);
+    ask_key(ask, key, request);
+}
+
+static void fill_named(struct run *r, struct server *s, struct ask *ask)
+{
+    const struct known_hold *known = any_hold(r);
+    struct event *e = engine_event(s->engine, HOLD_EVENT(known->id.key));
+    if (known->booking.key && one_in(r, 2)) {
+        ask_cancel(ask, e, &known->booking);
+        return;
+    }
+    switch (below(r, 12)) {
+    case 0:
+    case 1:
+        ask_renew(ask, e, &known->id, 0);
+        return;
+    case 2:
+    case 3:
+        ask_release(ask, e, &known->id);
+        return;
+    case 4:
+        ask_evict(ask, e, &known->id);
+        return;
+    case 5:
+    case 6:
+        ask_confirm(ask, e, &known->id, known->fence - one_in(r, 10), one_in(r, 2));
+        return;
+    default:
+        fill_change(r, s, ask, known);
+        return;
+    }
+}
+
+/* Seats and places, for a channel or for none. */
+static void fill_block(struct run *r, struct ask *ask, struct event *e)
+{
+    uint32_t first = below(r, e->def->n_seats - 2);
+    enum command_kind kind = one_in(r, 2) ? CMD_SEATS_BLOCK : CMD_SEATS_UNBLOCK;
+    if (one_in(r, 3))
+        ask_block_none(ask, kind, e);
+    else
+        ask_seats(ask, kind, e, first, first + 1);
+    if (!ask->c.block.n_seats || one_in(r, 4))
+        ask_area(ask, below(r, AREAS), 1 + below(r, 2));
+    if (!one_in(r, 4))
+        ask_channel(ask, channels[below(r, 2)]);
+}
+
+/* Prices, limits and the time of the sale.  Sales open soon and close late, so that most requests
+ * find the event on sale. */
+static void fill_terms(struct run *r, struct ask *ask, struct event *e)
+{
+    struct event_change *change = &ask->c.event_change;
+    ask_terms(ask, e);
+    ask_price(ask, below(r, (uint32_t)e->terms->prices.n), 100 * below(r, 50));
+    if (one_in(r, 3)) {
+        change->given |= EVENT_MAX_PER_HOLD;
+        change->terms.max_per_hold = 2 + (int32_t)below(r, SEATS_INLINE - 1);
+    }
+    if (e->def->id.key != r->events[0] && one_in(r, 3)) {
+        change->given |= EVENT_MAX_PER_OWNER;
+        change->terms.max_per_owner = one_in(r, 3) ? 0 : 3 + (int32_t)below(r, 8);
+    }
+    if (one_in(r, 4)) {
+        change->given |= EVENT_SALES_OPEN_AT | EVENT_SALES_CLOSE_AT;
+        change->terms.sales_open_at = sim_wall_ms(r->world.ledger) + below(r, 2000);
+        change->terms.sales_close_at = one_in(r, 2) ? 0 : change->terms.sales_open_at + HOUR_MS;
+    }
+    if (one_in(r, 4)) {
+        change->given |= EVENT_HOLD_TTL;
+        change->terms.hold_ttl_ms = 1000 + below(r, DEF_TTL_MS);
+    }
+}
+
+/* Sellers block places, change terms, and close the sale for a while, or for good. */
+static void fill_seller(struct run *r, struct ask *ask, struct event *e)
+{
+    uint32_t kind = below(r, 12);
+    if (kind < 6)
+        fill_block(r, ask, e);
+    else if (kind < 9)
+        fill_terms(r, ask, e);
+    else if (one_in(r, 100))
+        ask_event(ask, CMD_EVENT_ARCHIVE, e);
+    else
+        ask_event(ask, kind == 10 && one_in(r, 4) ? CMD_EVENT_CLOSE : CMD_EVENT_OPEN, e);
+}
+
+void random_request(struct run *r)
+{
+    struct server *s = any_server(r);
+    struct call *call = hf_alloc(sizeof *call);
+    struct event *e = engine_event(s->engine, r->events[below(r, EVENTS)]);
+    uint32_t kind = below(r, 20);
+    if (kind < 4)
+        fill_seller(r, &call->ask, e);
+    else if (kind < 7)
+        fill_keyed(r, s, &call->ask);
+    else if (kind < 13 && r->holds.n)
+        fill_named(r, s, &call->ask);
+    else if (kind != 13 || !fill_resume(r, s, &call->ask))
+        fill_create(r, &call->ask, e);
+    server_put(s, call);
+    *vec_push(&r->waiting) = call;
+}

@@ -1,0 +1,72 @@
+/* What the random turns share: the world, what was acknowledged, and the requests that wait.
+ * Internal to random_turns.c and random_requests.c. */
+#ifndef HF_TESTS_SIM_RANDOM_RUN_H
+#define HF_TESTS_SIM_RANDOM_RUN_H
+
+#include "sim/check.h"
+#include "sim/tables.h"
+
+#define EVENTS 2
+#define KEYS 40         /* idempotency keys in use at a time */
+#define SEATS_MAX 3     /* of one request */
+#define AGREE_EVERY 20  /* steps, on average, after which the servers must agree */
+#define WORLD_STEPS 400 /* steps after which a new world begins */
+#define RECENT_HOLDS 12 /* requests name one of the newest holds */
+#define OWNER_LIMIT 7   /* of the first event; that of the second one changes */
+#define AREAS 2
+
+#define OWNERS 3
+extern const char *const random_owners[OWNERS];
+
+/* A hold that a buyer was told of, and the furthest status that was acknowledged. */
+struct known_hold {
+    struct id id;
+    int64_t fence;
+    enum hold_status acknowledged;
+    struct id booking; /* key 0: none was acknowledged */
+    bool is_cancelled; /* the booking, as acknowledged */
+};
+
+/* An idempotency key: a repeat asks for the same seat of the same event. */
+struct known_key {
+    unsigned number;
+    int64_t event;
+    uint32_t seat;
+    struct buf answer; /* of the first success */
+};
+
+/* How many answers were given, so that a run is known to be worth something. */
+struct answers {
+    size_t created, confirmed, changed, cancelled, resumed, limited, replayed, failed;
+};
+
+struct run {
+    struct world world;
+    struct random random;
+    int64_t events[EVENTS];
+    struct fold rows[EVENTS], views[SERVERS][EVENTS];
+    VEC(struct known_hold) holds;
+    struct known_key keys[KEYS];
+    unsigned n_keys;
+    VEC(struct call *) waiting; /* for an answer */
+    struct server *other;       /* takes a turn in the middle of this turn, */
+    int calls_until_turn;       /* at this call to the ledger; 0: it does not */
+    struct answers answers;
+};
+
+static inline uint32_t below(struct run *r, uint32_t bound)
+{
+    return (uint32_t)random_below(&r->random, bound);
+}
+
+static inline bool one_in(struct run *r, uint32_t n) { return below(r, n) == 0; }
+
+static inline struct server *any_server(struct run *r)
+{
+    return &r->world.servers[below(r, SERVERS)];
+}
+
+/* Queues a random request at either server. */
+void random_request(struct run *r);
+
+#endif

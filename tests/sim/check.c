@@ -117,6 +117,20 @@ static void fold_seat(struct fold *f, const struct audit_row *row)
     seat->hold = row->to == SEAT_HELD || row->to == SEAT_BOOKED ? row->hold : 0;
 }
 
+/* Places of an area return to where the hold has them from. */
+static void fold_area_channel(struct fold *f, const struct audit_row *row)
+{
+    struct folded_hold *hold = row->hold ? folded_hold(f, row->hold) : NULL;
+    if (!hold)
+        return;
+    if (row->to == SEAT_HELD)
+        hold->area_channel = row->channel;
+    if (row->to == SEAT_AVAILABLE || row->to == SEAT_BLOCKED) {
+        assert_int_equal(row->to, hold->area_channel ? SEAT_BLOCKED : SEAT_AVAILABLE);
+        assert_int_equal(row->channel, hold->area_channel);
+    }
+}
+
 static void fold_area(struct fold *f, const struct audit_row *row)
 {
     struct folded_area *area = &f->areas[row->item];
@@ -125,6 +139,7 @@ static void fold_area(struct fold *f, const struct audit_row *row)
     area->blocked[row->channel] +=
         row->quantity * ((row->to == SEAT_BLOCKED) - (row->from == SEAT_BLOCKED));
     assert_true(area->held >= 0 && area->booked >= 0 && area->blocked[row->channel] >= 0);
+    fold_area_channel(f, row);
     fold_place(f, row);
 }
 
@@ -149,7 +164,9 @@ static void fold_hold(struct fold *f, const struct audit_row *row)
         hold->key = row->hold;
     }
     assert_int_equal(hold->status, row->from);
-    assert_true(hold->fence <= row->fence);
+    bool is_grant =
+        row->cause == CAUSE_HOLD || row->cause == CAUSE_CHANGE || row->cause == CAUSE_RESCUE;
+    assert_true(is_grant ? row->fence > f->fence : row->fence == hold->fence); /* I5 */
     assert_int_equal(hold->last_seq, row->prev);
     hold->last_seq = row->seq;
     if (hold->status == HOLD_ACTIVE) /* I4: from its expiry on it can only expire */
@@ -159,13 +176,8 @@ static void fold_hold(struct fold *f, const struct audit_row *row)
     hold->until = row->until;
 }
 
-static void fold_row(struct fold *f, const struct audit_row *row)
+static void fold_object(struct fold *f, const struct audit_row *row)
 {
-    assert_int_equal(row->seq, f->seq + 1); /* I11 */
-    assert_true(row->at >= f->at);
-    f->seq = row->seq;
-    f->at = row->at;
-    f->fence = row->fence > f->fence ? row->fence : f->fence;
     switch (row->object) {
     case AUDIT_SEAT:
         fold_seat(f, row);
@@ -187,6 +199,16 @@ static void fold_row(struct fold *f, const struct audit_row *row)
         return;
     }
     fail();
+}
+
+static void fold_row(struct fold *f, const struct audit_row *row)
+{
+    assert_int_equal(row->seq, f->seq + 1); /* I11 */
+    assert_true(row->at >= f->at);
+    f->seq = row->seq;
+    f->at = row->at;
+    fold_object(f, row);
+    f->fence = row->fence > f->fence ? row->fence : f->fence;
 }
 
 static void fold_to(struct fold *f, const struct sim_event *e, int64_t seq)

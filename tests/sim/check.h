@@ -23,6 +23,7 @@ struct folded_hold {
     uint32_t seats[SEATS_INLINE], n_seats;
     struct area_claim areas[ASK_AREAS_MAX];
     uint32_t n_areas;
+    uint32_t area_channel; /* that the places of its areas are blocked for otherwise; 0: none */
 };
 /* The log of one event, folded up to `seq`. */
 struct fold {

@@ -37,11 +37,12 @@ static enum verdict check_blocked_seats(const struct event *e, struct seats_bloc
 static enum verdict check_blocked_areas(struct decision *d, struct event *e, struct seats_block *op,
                                         uint32_t channel)
 {
-    if (op->blocks)
-        return decide_check_areas(d, e, op->areas, op->n_areas, 0, &op->shortage);
+    if (op->blocks || channel) /* from the public, or from the channel */
+        return decide_check_areas(d, e, op->areas, op->n_areas, op->blocks ? 0 : channel,
+                                  &op->shortage);
     for (uint32_t i = 0; i < op->n_areas; i++) {
         op->shortage.short_area = op->areas[i].area;
-        op->shortage.available = area_blocked_for(&e->areas[op->areas[i].area], channel);
+        op->shortage.available = area_blocked_for(&e->areas[op->areas[i].area], 0);
         if (op->shortage.available < op->areas[i].quantity)
             return VERDICT_SOLD_OUT;
     }

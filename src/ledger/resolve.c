@@ -11,6 +11,7 @@
  *   found, SQLite            It happened.
  *   absent, SQLite           A failed fsync may have left a commit record that a crash would bring
  *                            back: committing something over it makes sure that it does not. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -69,45 +70,63 @@ static bool same_row(const struct audit_row *a, const struct audit_row *b)
            a->channel == b->channel;
 }
 
-static enum hf_status find_log_row(struct ledger *l, const struct audit_row *want, bool *ret_found,
-                                   struct hf_err *err)
+/* The rows of the batch that are about the event of its last row; they stand together. */
+static struct audit_row *rows_of_last(const struct ledger_batch *b, size_t *ret_n)
 {
-    const struct audit_query query = {.event = want->event, .after = want->seq - 1, .limit = 1};
-    struct audit_entry entry;
+    size_t first = b->audit.n - 1;
+    while (first > 0 && b->audit.v[first - 1].event == b->audit.v[first].event)
+        first--;
+    *ret_n = b->audit.n - first;
+    return &b->audit.v[first];
+}
+
+static enum hf_status find_log_rows(struct ledger *l, const struct audit_row *want, size_t n_want,
+                                    bool *ret_found, struct hf_err *err)
+{
+    const struct audit_query query = {
+        .event = want->event, .after = want->seq - 1, .limit = n_want};
+    struct audit_entry *entries = hf_alloc(n_want * sizeof *entries);
     size_t n = 0;
-    enum hf_status status = ledger_audit_read(l, &query, &entry, &n, err);
-    *ret_found = n == 1 && same_row(&entry.row, want);
+    enum hf_status status = ledger_audit_read(l, &query, entries, &n, err);
+    *ret_found = status == HF_OK && n == n_want;
+    for (size_t i = 0; *ret_found && i < n; i++)
+        *ret_found = same_row(&entries[i].row, &want[i]);
+    free(entries);
     return status;
 }
 
-/* Another server's change of the same hold has other places, or did the very same thing. */
-static enum hf_status find_places(struct ledger *l, const struct hold_places_write *want,
-                                  bool *ret_found, struct hf_err *err)
-{
-    struct hold_row row;
-    enum hf_status status = ledger_holds_read(l, &want->hold, 1, &row, err);
-    *ret_found = status == HF_OK && row.id.key && row.fence == want->fence &&
-                 row.amount == want->amount && row.n_seats == want->n_seats &&
-                 row.n_areas == want->n_areas &&
-                 memcmp(row.seats, want->seats, want->n_seats * sizeof *want->seats) == 0 &&
-                 memcmp(row.areas, want->areas, want->n_areas * sizeof *want->areas) == 0;
-    hold_row_close(&row);
-    return status;
-}
-
-static enum hf_status find_terms(struct ledger *l, const struct event_write *want, bool *ret_found,
-                                 struct hf_err *err)
+/* The log does not say what the terms of an event became.  Another server's change at the same
+ * moment has the same row, so the terms must be ours too, unless something came after that row. */
+static enum hf_status find_terms(struct ledger *l, const struct event_write *want, int64_t last_seq,
+                                 bool *ret_found, struct hf_err *err)
 {
     struct event_terms terms = {0};
-    enum hf_status status = ledger_terms_read(l, want->event, &terms, err);
+    struct clock_row clock = {.event = want->event};
+    enum hf_status status = ledger_clocks_read(l, &clock, 1, err);
+    if (status != HF_OK || clock.seq > last_seq)
+        return status;
+    status = ledger_terms_read(l, want->event, &terms, err);
     *ret_found = status == HF_OK && event_terms_equal(&terms, want->terms);
     event_terms_close(&terms);
     return status;
 }
 
-/* Looks for a secret, if the batch made one; else for a stored answer, for what a change left, or
- * for a row of the log.  A row of another server that equals ours in every field did the very same
- * thing. */
+/* Looks for what the batch wrote to the log of one of its events.  Rows of another server that
+ * equal ours in every field did the very same thing. */
+static enum hf_status find_rows(struct ledger *l, const struct ledger_batch *b, bool *ret_found,
+                                struct hf_err *err)
+{
+    size_t n;
+    const struct audit_row *rows = rows_of_last(b, &n);
+    enum hf_status status = find_log_rows(l, rows, n, ret_found, err);
+    for (size_t i = 0; status == HF_OK && *ret_found && i < b->events.n; i++)
+        if (b->events.v[i].event == rows->event && b->events.v[i].terms)
+            status = find_terms(l, &b->events.v[i], rows[n - 1].seq, ret_found, err);
+    return status;
+}
+
+/* Looks for a secret, if the batch made one; else for a stored answer, or for rows of the log.
+ * Nothing of these is ever changed, so it does not matter what came after the batch. */
 static enum hf_status find_evidence(struct ledger *l, const struct ledger_batch *b,
                                     const struct event_def *created, int64_t now, bool *ret_found,
                                     struct hf_err *err)
@@ -121,14 +140,7 @@ static enum hf_status find_evidence(struct ledger *l, const struct ledger_batch 
         return find_booking(l, &b->bookings_new.v[0], ret_found, err);
     if (b->keys.n)
         return find_answer(l, &b->keys.v[0], now, ret_found, err);
-    if (b->places.n)
-        return find_places(l, &b->places.v[0], ret_found, err);
-    for (size_t i = 0; i < b->events.n; i++)
-        if (b->events.v[i].terms)
-            return find_terms(l, &b->events.v[i], ret_found, err);
-    if (b->audit.n)
-        return find_log_row(l, &b->audit.v[b->audit.n - 1], ret_found, err);
-    return HF_OK;
+    return b->audit.n ? find_rows(l, b, ret_found, err) : HF_OK;
 }
 
 /* ---- the transaction that resolves it ---- */

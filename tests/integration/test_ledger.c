@@ -1391,6 +1391,146 @@ static void a_damaged_row_is_an_error_and_not_a_hold(void **state)
     hold_row_close(&hold);
 }
 
+/* ---- commits whose answer was lost ---- */
+
+/* A batch that gives the event terms with this price. */
+struct lost {
+    struct ledger_batch batch;
+    struct event_terms terms;
+};
+
+static void lost_terms(struct lost *lost, int64_t seq, int64_t price)
+{
+    struct hf_err err = {0};
+    memset(lost, 0, sizeof *lost);
+    ok(ledger_terms_read(lab.l, lab.event, &lost->terms, &err), &err);
+    lost->terms.prices.v[0] = price;
+    *vec_push(&lost->batch.events) = (struct event_write){.event = lab.event,
+                                                          .from = EVENT_OPEN,
+                                                          .to = EVENT_OPEN,
+                                                          .terms = &lost->terms,
+                                                          .n_sections = 1};
+    *vec_push(&lost->batch.audit) = (struct audit_row){.event = lab.event,
+                                                       .seq = seq,
+                                                       .at = T0_MS,
+                                                       .object = AUDIT_EVENT,
+                                                       .cause = CAUSE_CHANGE,
+                                                       .item = -1,
+                                                       .from = EVENT_OPEN,
+                                                       .to = EVENT_OPEN};
+    struct clock_write *w = vec_push(&lost->batch.clocks);
+    w->before = (struct clock_row){lab.event, seq - 1, 0, 0};
+    w->after = (struct clock_row){lab.event, seq, 0, T0_MS};
+}
+
+static void lost_close(struct lost *lost)
+{
+    vec_close(&lost->batch.events);
+    vec_close(&lost->batch.audit);
+    vec_close(&lost->batch.clocks);
+    vec_close(&lost->batch.holds);
+    vec_close(&lost->batch.places);
+    event_terms_close(&lost->terms);
+}
+
+static void store_lost(const struct lost *lost)
+{
+    struct hf_err err = {0};
+    ok(ledger_begin(lab.l, &err), &err);
+    ok(ledger_write(lab.l, &lost->batch, &err), &err);
+    ok(ledger_commit(lab.l, &err), &err);
+}
+
+static bool happened(const struct lost *lost)
+{
+    struct hf_err err = {0};
+    bool found = false;
+    ok(ledger_resolve(lab.l, &lost->batch, &lost->batch.clocks.v[0].after, 1, NULL, &found, &err),
+       &err);
+    return found;
+}
+
+static void a_lost_change_of_terms_is_found_by_its_row_of_the_log(void **state)
+{
+    (void)state;
+    struct lost same, ours, theirs, next;
+    lost_terms(&same, 2, 2500);
+    assert_false(happened(&same)); /* though the event has these very terms */
+    lost_terms(&ours, 2, 3000);
+    lost_terms(&theirs, 2, 4000);
+    assert_false(happened(&ours));
+    store_lost(&ours);
+    assert_true(happened(&ours));
+    assert_false(happened(&theirs)); /* of the same moment, but it says otherwise */
+    lost_terms(&next, 3, 5000);
+    store_lost(&next);
+    assert_true(happened(&ours)); /* whatever came after it */
+    assert_true(happened(&next));
+    lost_close(&same);
+    lost_close(&ours);
+    lost_close(&theirs);
+    lost_close(&next);
+}
+
+/* The hold of fence 1 gets another seat and the next fence. */
+static void lost_places(struct lost *lost, int64_t fence, const uint32_t *seats, uint32_t n)
+{
+    static const struct price_run prices[] = {{1000, 1}, {1000, 1}, {1000, 1}};
+    memset(lost, 0, sizeof *lost);
+    *vec_push(&lost->batch.holds) = (struct hold_write){.hold = hold_key(1),
+                                                        .fence_before = fence - 1,
+                                                        .fence = fence,
+                                                        .expires_at = T0_MS + MINUTE_MS,
+                                                        .last_seq = fence * 2,
+                                                        .from = HOLD_ACTIVE,
+                                                        .to = HOLD_ACTIVE};
+    *vec_push(&lost->batch.places) = (struct hold_places_write){.hold = hold_key(1),
+                                                                .fence = fence,
+                                                                .amount = 1000 * n,
+                                                                .seats = seats,
+                                                                .n_seats = n,
+                                                                .prices = prices,
+                                                                .n_prices = n};
+    for (int i = 0; i < 2; i++) /* the hold's row and that of its new seat */
+        *vec_push(&lost->batch.audit) = (struct audit_row){.event = lab.event,
+                                                           .seq = fence * 2 + i,
+                                                           .at = T0_MS,
+                                                           .object = i ? AUDIT_SEAT : AUDIT_HOLD,
+                                                           .cause = CAUSE_CHANGE,
+                                                           .item = i ? (int64_t)seats[n - 1] : -1,
+                                                           .quantity = i ? 1 : n,
+                                                           .from = i ? 0 : HOLD_ACTIVE,
+                                                           .to = 1,
+                                                           .hold = hold_key(1),
+                                                           .fence = fence,
+                                                           .until = T0_MS + MINUTE_MS};
+    struct clock_write *w = vec_push(&lost->batch.clocks);
+    w->before = (struct clock_row){lab.event, fence * 2 - 1, fence - 1, 0};
+    w->after = (struct clock_row){lab.event, fence * 2 + 1, fence, T0_MS};
+}
+
+static void a_lost_change_of_a_hold_is_found_by_its_rows_of_the_log(void **state)
+{
+    (void)state;
+    static const uint32_t seats[] = {0, 1, 2}, others[] = {0, 3};
+    struct lost ours, theirs, next;
+    put_hold(1, seats, 1, T0_MS + MINUTE_MS);
+    put_clock(1, 0, 3, 1, T0_MS);
+    assert_string_equal(store(), "");
+    lost_places(&ours, 2, seats, 2);
+    lost_places(&theirs, 2, others, 2);
+    assert_false(happened(&ours));
+    store_lost(&ours);
+    assert_true(happened(&ours));
+    assert_false(happened(&theirs)); /* of the same moment, but with another seat */
+    lost_places(&next, 3, seats, 3);
+    store_lost(&next);
+    assert_true(happened(&ours)); /* whatever came after it */
+    lost_close(&ours);
+    lost_close(&theirs);
+    lost_close(&next);
+}
+
 /* ---- plans ---- */
 
 static const char *const texts[] = {
@@ -1601,6 +1741,8 @@ int main(void)
         cmocka_unit_test(lists_of_seats_survive_being_text),
         cmocka_unit_test(damaged_lists_of_seats_are_noticed),
         claim(a_damaged_row_is_an_error_and_not_a_hold),
+        claim(a_lost_change_of_terms_is_found_by_its_row_of_the_log),
+        claim(a_lost_change_of_a_hold_is_found_by_its_rows_of_the_log),
         claim(reads_and_writes_go_by_their_indexes),
     };
     int failed = cmocka_run_group_tests_name("ledger, SQLite", tests, NULL, NULL);

@@ -362,8 +362,9 @@ void paper_dump(const struct paper *p, struct buf *out)
         if (h->channel)
             buf_printf(out, " channel %u", h->channel);
         if (h->owner)
-            buf_printf(out, " owner %llu of %lld", (unsigned long long)h->owner,
-                       (long long)view_owner_places(p->view, h->owner));
+            buf_printf(out, " owner %llu", (unsigned long long)h->owner);
+        if (h->owner && h->event->terms->max_per_owner) /* else bookings are not counted */
+            buf_printf(out, " of %lld", (long long)view_owner_places(p->view, h->owner));
         if (h->client)
             buf_printf(out, " client %llu of %u", (unsigned long long)h->client,
                        view_client_places(p->view, h->client));

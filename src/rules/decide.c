@@ -199,15 +199,15 @@ int64_t prices_sum(const struct price_run *runs, uint32_t n)
     return sum;
 }
 
-/* Adds places behind the runs; returns how many runs there are then. */
-static uint32_t add_run(struct price_run *runs, uint32_t n, int64_t price, uint32_t places)
+uint32_t prices_add(struct price_run *runs, uint32_t n, int64_t price, uint32_t places)
 {
     if (n && runs[n - 1].price == price) {
         runs[n - 1].n += places;
         return n;
     }
-    runs[n] = (struct price_run){.price = price, .n = places};
-    return n + 1;
+    if (places)
+        runs[n++] = (struct price_run){.price = price, .n = places};
+    return n;
 }
 
 uint32_t decide_prices(const struct event *e, const uint32_t *seats, uint32_t n_seats,
@@ -215,10 +215,10 @@ uint32_t decide_prices(const struct event *e, const uint32_t *seats, uint32_t n_
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_seats; i++)
-        n = add_run(runs, n, e->terms->prices.v[event_seat_section(e, seats[i])], 1);
+        n = prices_add(runs, n, e->terms->prices.v[event_seat_section(e, seats[i])], 1);
     for (uint32_t i = 0; i < n_areas; i++)
-        n = add_run(runs, n, e->terms->prices.v[e->def->sections.n + areas[i].area],
-                    areas[i].quantity);
+        n = prices_add(runs, n, e->terms->prices.v[e->def->sections.n + areas[i].area],
+                       areas[i].quantity);
     return n;
 }
 

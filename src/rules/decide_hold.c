@@ -148,11 +148,7 @@ static enum verdict check_added(struct decision *d, struct event *e, const struc
 
 static void put_run(struct draft *draft, int64_t price, uint32_t n)
 {
-    struct price_run *last = draft->n_prices ? &draft->prices[draft->n_prices - 1] : NULL;
-    if (last && last->price == price)
-        last->n += n;
-    else if (n)
-        draft->prices[draft->n_prices++] = (struct price_run){.price = price, .n = n};
+    draft->n_prices = prices_add(draft->prices, draft->n_prices, price, n);
 }
 
 /* Where the prices of a row are being read. */

@@ -42,6 +42,9 @@ enum verdict decide_check_limits(struct decision *d, struct event *e, uint64_t c
  * returns how many runs there are. */
 uint32_t decide_prices(const struct event *e, const uint32_t *seats, uint32_t n_seats,
                        const struct area_claim *areas, uint32_t n_areas, struct price_run *runs);
+/* Adds places behind the `n` runs, which have room for one more; returns how many runs there are
+ * then. */
+uint32_t prices_add(struct price_run *runs, uint32_t n, int64_t price, uint32_t places);
 int64_t prices_sum(const struct price_run *runs, uint32_t n);
 
 /* ---- decide_hold.c ---- */

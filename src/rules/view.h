@@ -12,7 +12,7 @@
  * and of seq one step for readers of the whole map.  These locks are held for copying only; nothing
  * in this folder starts a thread or waits for one.
  *
- * Events are loaded on their first use and stay.  A seat takes 24 bytes, a live hold about 130. */
+ * Events are loaded on their first use and stay.  A seat takes 24 bytes, a live hold about 150. */
 #ifndef HF_RULES_VIEW_H
 #define HF_RULES_VIEW_H
 

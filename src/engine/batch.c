@@ -65,13 +65,19 @@ static void choose_rows(struct worker *w, struct command *c, size_t index)
     struct named_hold *named = command_named_hold(c);
     if (!named)
         return;
-    struct booking_row *booking = c->kind == CMD_HOLD_CONFIRM     ? &c->confirm.booking
-                                  : c->kind == CMD_BOOKING_CANCEL ? &c->cancel.booking
-                                                                  : NULL;
+    struct money *money = NULL;
+    struct booking_row *booking = command_wants_booking(c, &money);
     hold_row_close(&named->row);
     if (booking)
         booking_row_close(booking);
-    *vec_push(&r->holds) = (struct hold_wanted){named->id.key, &named->row, booking};
+    if (money)
+        money_clear(money);
+    *vec_push(&r->holds) = (struct hold_wanted){named->id.key, &named->row, booking, money};
+    if (c->kind == CMD_PAYMENT_UPDATE && *c->update->event.id) {
+        c->update->event_known = false;
+        *vec_push(&r->webhooks) =
+            (struct webhook_wanted){c->update->event.id, &c->update->event_known};
+    }
 }
 
 /* Asks for everything the batch reads: the events' clocks, and what the commands need. */
@@ -195,6 +201,7 @@ static enum hf_status let_join(struct worker *w, struct command **commands, size
     }
     vec_clear(&w->read.keys);
     vec_clear(&w->read.holds);
+    vec_clear(&w->read.webhooks);
     for (size_t i = first; i < *n; i++)
         choose_rows(w, commands[i], i);
     if (!w->read.keys.n && !w->read.holds.n)
@@ -368,7 +375,10 @@ static void publish(struct worker *w, size_t n)
     struct engine *e = w->engine;
     struct decision *d = &w->decision;
     bool effects = decision_has_effects(d) || w->created;
+    bool made_jobs = d->batch.jobs_put.n || d->batch.jobs.n;
     decision_publish(d);
+    if (made_jobs && e->config.jobs_made)
+        e->config.jobs_made(e->config.jobs_context);
     for (size_t i = 0; e->has_others && i < d->batch.clocks.n; i++)
         follower_announce(e, view_event(w->view, d->batch.clocks.v[i].after.event));
     counter_add(e->metrics.holds_expired, d->expired);
@@ -475,7 +485,8 @@ static void run_singly(struct worker *w, struct command *command)
         return;
     }
     note_surprise(w, n, out.err.msg);
-    bool is_sold = command->kind == CMD_HOLD_CONFIRM && strcmp(out.err.msg, "sold_seats") == 0;
+    bool is_sold = (command->kind == CMD_HOLD_CONFIRM || command->kind == CMD_BOOKING_CREATE) &&
+                   strcmp(out.err.msg, "sold_seats") == 0;
     answer_failure(w, &command, n, is_sold ? VERDICT_SEAT_SOLD : VERDICT_INTERNAL,
                    &(struct hf_err){0});
 }

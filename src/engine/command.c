@@ -57,6 +57,34 @@ struct named_hold *command_named_hold(struct command *c)
         return &c->change.hold;
     case CMD_BOOKING_CANCEL:
         return &c->cancel.hold;
+    case CMD_BOOKING_CREATE:
+        return &c->booking_create->hold;
+    case CMD_BOOKING_REFUND:
+        return &c->refund.hold;
+    case CMD_PAYMENT_UPDATE:
+        return &c->update->hold;
+    default:
+        return NULL;
+    }
+}
+
+struct booking_row *command_wants_booking(struct command *c, struct money **ret_money)
+{
+    switch (c->kind) {
+    case CMD_HOLD_CONFIRM:
+        return &c->confirm.booking;
+    case CMD_BOOKING_CANCEL:
+        *ret_money = &c->cancel.money;
+        return &c->cancel.booking;
+    case CMD_BOOKING_CREATE:
+        *ret_money = &c->booking_create->money;
+        return &c->booking_create->booking;
+    case CMD_BOOKING_REFUND:
+        *ret_money = &c->refund.money;
+        return &c->refund.booking;
+    case CMD_PAYMENT_UPDATE:
+        *ret_money = &c->update->money;
+        return &c->update->booking;
     default:
         return NULL;
     }
@@ -95,6 +123,28 @@ void command_close(struct command *c)
         break;
     case CMD_BOOKING_CANCEL:
         booking_row_close(&c->cancel.booking);
+        money_close(&c->cancel.money);
+        break;
+    case CMD_BOOKING_CREATE:
+        booking_row_close(&c->booking_create->booking);
+        money_close(&c->booking_create->money);
+        free(c->booking_create);
+        break;
+    case CMD_BOOKING_REFUND:
+        booking_row_close(&c->refund.booking);
+        money_close(&c->refund.money);
+        break;
+    case CMD_PAYMENT_UPDATE:
+        booking_row_close(&c->update->booking);
+        money_close(&c->update->money);
+        fact_close(&c->update->fact);
+        free(c->update);
+        break;
+    case CMD_REFUND_LIST:
+        free(c->refund_list.page);
+        break;
+    case CMD_NOTICE_LIST:
+        free(c->notice_list.page);
         break;
     case CMD_BOOKING_LIST:
         booking_page_free(c->booking_list.page);
@@ -110,6 +160,7 @@ void command_close(struct command *c)
         break;
     case CMD_BOOKING_GET:
         booking_row_close(&c->booking_get.row);
+        money_close(&c->booking_get.money);
         break;
     case CMD_AUDIT_LIST:
         audit_page_free(c->audit_list.page);
@@ -138,6 +189,14 @@ static enum verdict decide(struct command *c, struct decision *d)
         return decide_change(d, c->event, &c->change);
     case CMD_BOOKING_CANCEL:
         return decide_cancel(d, c->event, &c->cancel);
+    case CMD_BOOKING_CREATE:
+        return decide_book(d, c->event, c->booking_create);
+    case CMD_BOOKING_REFUND:
+        return decide_refund(d, c->event, &c->refund);
+    case CMD_PAYMENT_UPDATE:
+        return decide_payment(d, c->event, c->update);
+    case CMD_EVENT_CANCEL:
+        return decide_status(d, c->event, EVENT_CANCELLED);
     case CMD_EVENT_OPEN:
         return decide_status(d, c->event, EVENT_OPEN);
     case CMD_EVENT_CLOSE:

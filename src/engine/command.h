@@ -40,6 +40,16 @@ enum command_kind {
     CMD_BOOKING_GET,    /* reader: booking_get */
     CMD_BOOKING_LIST,   /* the reader of long reads: booking_list */
     CMD_BOOKING_CANCEL, /* worker: cancel */
+    CMD_BOOKING_CREATE, /* worker: booking_create */
+    CMD_BOOKING_REFUND, /* worker: refund */
+    CMD_PAYMENT_UPDATE, /* worker: update */
+    CMD_PAYMENT_FIND,   /* reader: payment_find */
+    CMD_JOBS_TAKE,      /* the clerk: jobs_take */
+    CMD_REFUND_LIST,    /* the reader of long reads: refund_list */
+    CMD_NOTICE_LIST,    /* the reader of long reads: notice_list */
+    CMD_CANCEL_LIST,    /* the reader of long reads: cancel_list */
+    CMD_EVENT_CANCEL,   /* worker: none */
+    CMD_EVENT_PROGRESS, /* the reader of long reads: progress */
     CMD_OWNER_ERASE,    /* the first worker: owner_erase, see chores.h */
     CMD_KEY_CHECK,  /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
     CMD_AUDIT_LIST, /* the reader of long reads: audit_list */
@@ -80,6 +90,33 @@ struct booking_page {
 };
 void booking_page_free(struct booking_page *p); /* accepts NULL; frees the rows too */
 
+/* GET /v1/refunds and /v1/notifications: newest first within an event. */
+struct refund_page {
+    size_t limit;   /* in */
+    int64_t before; /* in: the number of the last one of the page before; 0: first page */
+    enum refund_status status; /* in; 0: any */
+    size_t n;
+    bool more;
+    struct refund_entry entries[REFUNDS_LIST_MAX + 1]; /* out */
+};
+struct notice_page {
+    size_t limit;           /* in */
+    int64_t before;         /* in: as above */
+    enum job_status status; /* in; 0: any */
+    size_t n;
+    bool more;
+    struct notice_entry entries[NOTICES_LIST_MAX + 1]; /* out */
+};
+/* Bookings that a cancelled event still has. */
+#define CANCEL_LIST_MAX 100
+struct cancel_page {
+    int64_t event; /* in and out: 0 begins with the newest cancelled event; 0 afterwards: none has
+                      any such booking */
+    int64_t below; /* in: events below this one; 0: all */
+    size_t n;
+    struct id bookings[CANCEL_LIST_MAX]; /* out: without the secrets of others */
+};
+
 /* GET /v1/audit: oldest first. */
 struct audit_page {
     size_t limit;   /* in */
@@ -111,7 +148,7 @@ struct command {
     struct event *event;    /* loaded; NULL for EVENT_CREATE, EVENT_LOAD, EVENT_LIST, BOOKING_LIST,
                             OWNER_ERASE
                                and KEY_CHECK */
-    int64_t event_key;      /* EVENT_LOAD */
+    int64_t event_key;      /* EVENT_LOAD, EVENT_PROGRESS */
     struct idempotency key;
     enum verdict verdict;
     struct hf_err err; /* the reason, where the verdict is a failure */
@@ -149,10 +186,36 @@ struct command {
         struct hold_release release;
         struct hold_confirm confirm;
         struct {
-            struct id id;           /* in */
+            struct id id;           /* in; its secret may be left out if is_internal */
+            bool is_internal;       /* in */
             struct booking_row row; /* out */
+            struct money money;     /* out: of all bookings of the hold */
         } booking_get;
         struct booking_cancel cancel;
+        struct booking_create *booking_create; /* for free() by the owner */
+        struct booking_refund refund;
+        struct payment_update *update; /* for free() by the owner */
+        struct {
+            char intent[PROVIDER_ID_SIZE]; /* in */
+            struct id payment;             /* out; key 0: there is none */
+        } payment_find;
+        struct {
+            struct jobs_query query; /* in; `now` is set by the clerk */
+            struct job_row *rows;    /* in: room for calls_max + notices_max; the owner's */
+            size_t n;                /* out */
+            struct jobs_count counts[JOB_NOTIFY + 1]; /* out, if wants_counts */
+            bool wants_counts;                        /* in */
+        } jobs_take;
+        struct {
+            struct refund_page *page; /* free() by the owner */
+        } refund_list;
+        struct {
+            struct notice_page *page; /* free() by the owner */
+        } notice_list;
+        struct {
+            struct cancel_page *page; /* the owner's */
+        } cancel_list;
+        struct cancel_progress progress; /* out */
         struct {
             const char *owner; /* in */
             size_t owner_len;
@@ -179,6 +242,10 @@ void command_close(struct command *c);
 /* The hold that the command names, or NULL if it is not a command about an existing hold that the
  * worker carries out. */
 struct named_hold *command_named_hold(struct command *c);
+
+/* Where the booking of that hold is to be read to, or NULL if the command does not need it;
+ * *ret_money likewise. */
+struct booking_row *command_wants_booking(struct command *c, struct money **ret_money);
 
 /* Judges a command of a batch by the rules, its idempotency key first.  `stored` is what the ledger
  * has under the key.  Returns false if the command must wait for the next batch; otherwise its

@@ -18,7 +18,7 @@
 #define BATCH_LEN_MAX 1024
 #define WORKER_CACHE_KIB 8192
 #define FIRST_READER 3 /* threads before the readers: loader, keeper, drawer */
-#define FIRST_WORKER (FIRST_READER + READERS)
+#define FIRST_WORKER (FIRST_READER + READERS + 1)
 #define REFUSE_MARGIN_MS 250 /* a hold that ends sooner is no reason to refuse from the view */
 /* Where other servers write too, a view that has not been compared with the ledger for this long
  * is not used to refuse a request. */
@@ -133,11 +133,18 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
         return lane_put(&e->load, c);
     case CMD_HOLD_GET:
     case CMD_BOOKING_GET:
+    case CMD_PAYMENT_FIND:
         return lane_put(&e->read, c);
+    case CMD_JOBS_TAKE:
+        return lane_put(&e->clerk, c);
     case CMD_HOLD_LIST:
     case CMD_BOOKING_LIST:
     case CMD_AUDIT_LIST:
     case CMD_SEAT_GET:
+    case CMD_REFUND_LIST:
+    case CMD_NOTICE_LIST:
+    case CMD_CANCEL_LIST:
+    case CMD_EVENT_PROGRESS:
         return lane_put(&e->search, c);
     case CMD_SNAPSHOT:
         return lane_put(&e->draw, c);
@@ -280,8 +287,9 @@ static enum hf_status open_connections(struct engine *e, struct hf_err *err)
     status = ledger_open(url, &keeper, &e->keeper.ledger, err);
     if (status != HF_OK)
         return status;
-    for (int i = 0; i < READERS; i++) {
-        status = ledger_open(url, &reader, &e->readers[i], err);
+    for (int i = 0; i <= CLERK; i++) { /* where servers share the ledger, the clerk leases jobs */
+        status =
+            ledger_open(url, i == CLERK && e->has_others ? &writer : &reader, &e->readers[i], err);
         if (status != HF_OK)
             return status;
     }
@@ -344,7 +352,7 @@ struct thread {
     void *(*main)(void *);
     void *arg;
 };
-#define THREADS_MAX (FIRST_READER + READERS + WORKERS_MAX)
+#define THREADS_MAX (FIRST_WORKER + WORKERS_MAX)
 
 static int list_threads(struct engine *e, struct thread *ret)
 {
@@ -352,7 +360,7 @@ static int list_threads(struct engine *e, struct thread *ret)
     ret[n++] = (struct thread){&e->loader_thread, loader_main, e};
     ret[n++] = (struct thread){&e->keeper.thread, keeper_main, e};
     ret[n++] = (struct thread){&e->drawer_thread, drawer_main, e};
-    for (int i = 0; i < READERS; i++)
+    for (int i = 0; i <= CLERK; i++)
         ret[n++] = (struct thread){&e->reader_threads[i], reader_main, e};
     for (int i = 0; i < e->n_workers; i++)
         ret[n++] = (struct thread){&e->workers[i].thread, worker_main, &e->workers[i]};
@@ -384,6 +392,7 @@ enum hf_status engine_open(const struct engine_config *config, struct engine **r
     e->n_workers = 1;
     lane_init(&e->read, e->config.queue_len_max);
     lane_init(&e->search, e->config.queue_len_max);
+    lane_init(&e->clerk, e->config.queue_len_max);
     lane_init(&e->load, e->config.queue_len_max);
     lane_init(&e->draw, e->config.queue_len_max);
     pthread_mutex_init(&e->lock, NULL);
@@ -444,6 +453,7 @@ void engine_drain(struct engine *e)
     lane_close(&e->load);
     lane_close(&e->read);
     lane_close(&e->search);
+    lane_close(&e->clerk);
     lane_close(&e->draw);
     pthread_mutex_lock(&e->lock);
     e->stopping = true;
@@ -465,7 +475,7 @@ void engine_stop(struct engine *e)
     engine_drain(e);
     follower_free(e);
     reconciler_free(e);
-    for (int i = 0; i < READERS; i++)
+    for (int i = 0; i <= CLERK; i++)
         ledger_close(e->readers[i]);
     ledger_close(e->loader);
     keeper_close(&e->keeper);
@@ -474,6 +484,7 @@ void engine_stop(struct engine *e)
     key_filter_close(&e->filter);
     lane_destroy(&e->read);
     lane_destroy(&e->search);
+    lane_destroy(&e->clerk);
     lane_destroy(&e->load);
     lane_destroy(&e->draw);
     pthread_mutex_destroy(&e->lock);

@@ -39,6 +39,11 @@ struct engine_config {
     /* Rewrites a stored answer without what it says of its hold's owner; see struct erasure. */
     bool (*erase_answer)(const char *body, size_t len, const struct erasure *x, bool is_own,
                          struct buf *out);
+    unsigned notices; /* 1 << enum notice: what the shop is told of */
+    /* Called by workers after the commit of a batch that made or changed jobs; must not block.
+     * NULL: nobody runs them. */
+    void (*jobs_made)(void *context);
+    void *jobs_context;
     /* Appends the map of an event; see drawer.h. */
     render_map_fn render_map;
 };

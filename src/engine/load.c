@@ -35,6 +35,34 @@ static int64_t heads_lag_max(const struct event *e)
     return 2 * ((int64_t)e->def->n_seats / HEADS_CHUNK + 2) * HEADS_EVERY;
 }
 
+/* Payments that live holds wait for. */
+struct payments {
+    VEC(struct hold_payment) list;
+};
+
+static void on_pending(void *ctx, int64_t booking, int64_t payment)
+{
+    *vec_push(&((struct payments *)ctx)->list) = (struct hold_payment){booking, payment};
+}
+
+static int by_hold(const void *a, const void *b)
+{
+    const struct hold_payment *x = a, *y = b;
+    return (x->hold > y->hold) - (x->hold < y->hold);
+}
+
+static enum hf_status load_payments(struct ledger *l, struct event *e, struct hf_err *err)
+{
+    struct payments payments = {0};
+    enum hf_status status = ledger_bookings_pending(l, e->def->id.key, on_pending, &payments, err);
+    if (payments.list.n > 1)
+        qsort(payments.list.v, payments.list.n, sizeof *payments.list.v, by_hold);
+    if (status == HF_OK)
+        event_load_payments(e, payments.list.v, payments.list.n);
+    vec_close(&payments.list);
+    return status;
+}
+
 /* Who holds a seat follows from the live holds. */
 static enum hf_status load_state(struct ledger *l, struct event *e, int64_t seq, struct hf_err *err)
 {
@@ -48,7 +76,8 @@ static enum hf_status load_state(struct ledger *l, struct event *e, int64_t seq,
     if (e->terms->max_per_owner &&
         (status = ledger_owners_booked(l, key, on_owner, e, err)) != HF_OK)
         return status;
-    return ledger_holds_active(l, key, on_hold, e, err);
+    status = ledger_holds_active(l, key, on_hold, e, err);
+    return status == HF_OK ? load_payments(l, e, err) : status;
 }
 
 /* *ret_event is NULL if there is no such event.  Reads in one transaction, so that the event is the

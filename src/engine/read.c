@@ -25,15 +25,66 @@ static enum verdict read_hold(struct ledger *l, struct named_hold *named, struct
     return VERDICT_OK;
 }
 
-static enum verdict read_booking(struct ledger *l, const struct id *id, struct booking_row *row,
-                                 struct hf_err *err)
+static enum verdict read_booking(struct ledger *l, struct command *c)
 {
-    enum hf_status status = ledger_booking_read(l, id->key, row, err);
-    if (status != HF_OK)
-        return verdict_of(status);
-    if (!row->id.key || !id_secret_equal(row->id.secret, id->secret))
+    const struct id *id = &c->booking_get.id;
+    struct booking_row *row = &c->booking_get.row;
+    enum hf_status status = c->booking_get.is_internal
+                                ? ledger_booking_read(l, id->key, row, &c->err)
+                                : ledger_booking_find(l, id, row, &c->err);
+    if (status == HF_OK && !row->id.key)
         return VERDICT_NO_SUCH_BOOKING;
-    return VERDICT_OK;
+    if (status == HF_OK && row->payment)
+        status = ledger_money_read(l, row->id.key, &c->booking_get.money, &c->err);
+    return verdict_of(status);
+}
+
+static enum verdict read_refunds(struct ledger *l, struct refund_page *p, struct hf_err *err)
+{
+    enum hf_status status =
+        ledger_refunds_list(l, p->before, p->status, p->limit + 1, p->entries, &p->n, err);
+    p->more = p->n > p->limit;
+    p->n = p->more ? p->limit : p->n;
+    return verdict_of(status);
+}
+
+static enum verdict read_notices(struct ledger *l, struct notice_page *p, struct hf_err *err)
+{
+    enum hf_status status =
+        ledger_notices_list(l, p->before, p->status, p->limit + 1, p->entries, &p->n, err);
+    p->more = p->n > p->limit;
+    p->n = p->more ? p->limit : p->n;
+    return verdict_of(status);
+}
+
+/* Finds a cancelled event that still has bookings. */
+static enum verdict read_cancels(struct ledger *l, struct cancel_page *p, struct hf_err *err)
+{
+    int64_t events[CANCELLED_EVENTS_MAX];
+    size_t n = 0;
+    p->n = 0;
+    p->event = 0;
+    enum hf_status status = ledger_events_cancelled(l, events, &n, err);
+    for (size_t i = 0; status == HF_OK && !p->n && i < n; i++) {
+        if (p->below && events[i] >= p->below)
+            continue;
+        p->event = events[i];
+        status = ledger_bookings_live(l, events[i], 0, CANCEL_LIST_MAX, p->bookings, &p->n, err);
+    }
+    if (!p->n)
+        p->event = 0;
+    return verdict_of(status);
+}
+
+/* Takes due jobs; see ledger_jobs_take. */
+static enum verdict take_jobs(struct ledger *l, struct command *c)
+{
+    c->jobs_take.query.now = c->now;
+    enum hf_status status =
+        ledger_jobs_take(l, &c->jobs_take.query, c->jobs_take.rows, &c->jobs_take.n, &c->err);
+    if (status == HF_OK && c->jobs_take.wants_counts)
+        status = ledger_jobs_count(l, c->jobs_take.counts, &c->err);
+    return verdict_of(status);
 }
 
 /* Reads the keys first and then their rows, in one transaction, so that every hold of a
@@ -215,7 +266,20 @@ static enum verdict read_one(struct ledger *l, struct command *c)
     case CMD_HOLD_GET:
         return read_hold(l, &c->hold_get, &c->err);
     case CMD_BOOKING_GET:
-        return read_booking(l, &c->booking_get.id, &c->booking_get.row, &c->err);
+        return read_booking(l, c);
+    case CMD_PAYMENT_FIND:
+        return verdict_of(
+            ledger_payment_find(l, c->payment_find.intent, &c->payment_find.payment, &c->err));
+    case CMD_JOBS_TAKE:
+        return take_jobs(l, c);
+    case CMD_REFUND_LIST:
+        return read_refunds(l, c->refund_list.page, &c->err);
+    case CMD_NOTICE_LIST:
+        return read_notices(l, c->notice_list.page, &c->err);
+    case CMD_CANCEL_LIST:
+        return read_cancels(l, c->cancel_list.page, &c->err);
+    case CMD_EVENT_PROGRESS:
+        return verdict_of(ledger_cancel_progress(l, c->event_key, &c->progress, &c->err));
     case CMD_HOLD_LIST:
         return read_holds(l, c->event, c->hold_list.page, c->now, &c->err);
     case CMD_BOOKING_LIST:
@@ -235,10 +299,10 @@ static struct ledger *take_connection(struct engine *e, struct lane **ret_lane)
 {
     struct ledger *l = NULL;
     pthread_mutex_lock(&e->lock);
-    for (int i = 0; i < READERS && !l; i++) {
+    for (int i = 0; i <= CLERK && !l; i++) {
         l = e->readers[i];
         e->readers[i] = NULL;
-        *ret_lane = i == READERS - 1 ? &e->search : &e->read;
+        *ret_lane = i == CLERK ? &e->clerk : i == READERS - 1 ? &e->search : &e->read;
     }
     pthread_mutex_unlock(&e->lock);
     return l;

@@ -16,6 +16,7 @@
 /* The last reader does the reads that may take long, so that the lookup of a hold never
  * waits behind a page of the log. */
 #define READERS 3
+#define CLERK READERS /* takes jobs, on a connection of its own; see CMD_JOBS_TAKE */
 /* Where many servers write, events are dealt out to this many workers, by their key. */
 #define WORKERS_MAX 4
 
@@ -27,11 +28,11 @@ struct engine {
     bool has_others; /* other servers may write to the ledger */
     struct key_filter filter;
     struct engine_metrics metrics;
-    struct lane read, search, load, draw;
+    struct lane read, search, load, draw, clerk;
     struct worker workers[WORKERS_MAX];
     int n_workers;
-    struct ledger *loader, *readers[READERS];
-    pthread_t loader_thread, reader_threads[READERS], drawer_thread;
+    struct ledger *loader, *readers[READERS + 1];
+    pthread_t loader_thread, reader_threads[READERS + 1], drawer_thread;
     struct keeper keeper;
     int threads_running;           /* how far start_threads came */
     struct follower *follower;     /* NULL: no other server writes */

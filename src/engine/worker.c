@@ -14,7 +14,8 @@
 #define SWEEP_EVERY_US 60000000 /* asks the ledger for due holds that the heap has missed */
 #define SWEEP_AGAIN_US 100000   /* while there are more */
 #define SWEEP_SLICE 100
-#define PRUNE_SLICE 1000      /* stored answers to forget at once */
+#define PRUNE_SLICE 1000 /* stored answers to forget at once */
+#define WEBHOOKS_KEPT_MS ((int64_t)30 * 24 * 3600 * 1000)
 #define IDLE_WAIT_US 250000   /* longest sleep */
 #define PROBE_EVERY_US 500000 /* while the ledger fails */
 
@@ -42,6 +43,7 @@ void worker_init(struct worker *w, struct engine *e, int index)
     w->decision.view = w->view;
     w->decision.random = &w->random;
     w->decision.client_places_max = e->config.public_places_max;
+    w->decision.notices = e->config.notices;
     w->commands = hf_alloc(n * sizeof(struct command *));
     w->deferred = hf_alloc(n * sizeof(struct command *));
     w->late = hf_alloc(n * sizeof(struct command *));
@@ -261,19 +263,22 @@ static void sweep(struct worker *w)
     struct hf_err err = {0};
     int64_t keys[SWEEP_SLICE];
     size_t n = 0, loads = 0;
-    int64_t now = engine_now_ms(w->engine), last_loaded = 0, pruned = 0;
+    int64_t now = engine_now_ms(w->engine), last_loaded = 0, pruned = 0, webhooks = 0;
     w->next_sweep_us = monotonic_us(w) + SWEEP_EVERY_US;
     worker_note_time(w);
     enum hf_status status = ledger_holds_due(w->ledger, now, SWEEP_SLICE, keys, &n, &err);
     if (status == HF_OK && w->index == 0)
         status = ledger_keys_prune(w->ledger, now, PRUNE_SLICE, &pruned, &err);
+    if (status == HF_OK && w->index == 0)
+        status =
+            ledger_webhooks_prune(w->ledger, now - WEBHOOKS_KEPT_MS, PRUNE_SLICE, &webhooks, &err);
     if (status != HF_OK) {
         log_write(LOG_WARN, "sweep failed", "why", err.msg, NULL);
         return;
     }
     for (size_t i = 0; i < n; i++)
         loads += sweep_hold(w, keys[i], &last_loaded);
-    if (loads || pruned == PRUNE_SLICE)
+    if (loads || pruned == PRUNE_SLICE || webhooks >= PRUNE_SLICE)
         w->next_sweep_us = monotonic_us(w) + SWEEP_AGAIN_US;
 }
 

@@ -123,8 +123,8 @@ static enum hf_status hold_last_seq(struct ledger *l, int64_t hold, int64_t *ret
 /* Is the row one of its hold's chain? */
 static bool is_link(const struct audit_row *row)
 {
-    return row->object == AUDIT_HOLD ||
-           (row->object == AUDIT_BOOKING && row->to == BOOKING_CANCELLED);
+    return row->object == AUDIT_HOLD || row->object == AUDIT_PAYMENT ||
+           (row->object == AUDIT_BOOKING && row->prev);
 }
 
 /* Reads the row at which the chain of a hold stands.  The next one is at row.prev.  *ret_found is

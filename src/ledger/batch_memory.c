@@ -10,6 +10,7 @@ void batch_read_clear(struct batch_read *r)
     vec_clear(&r->clocks);
     vec_clear(&r->keys);
     vec_clear(&r->holds);
+    vec_clear(&r->webhooks);
     vec_clear(&r->since.audit);
     vec_clear(&r->since.holds);
 }
@@ -20,6 +21,7 @@ void batch_read_close(struct batch_read *r)
     vec_close(&r->clocks);
     vec_close(&r->keys);
     vec_close(&r->holds);
+    vec_close(&r->webhooks);
     vec_close(&r->since.audit);
     vec_close(&r->since.holds);
 }

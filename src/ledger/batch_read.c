@@ -3,6 +3,7 @@
  * through, so that a database in a network is asked once (see db.h).  Called by the worker; the
  * follower uses ledger_follow. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ledger/log.h"
 
@@ -16,6 +17,10 @@ enum part {
     PART_KEYS,
     PART_HOLDS,
     PART_BOOKINGS,
+    PART_PAYMENTS,
+    PART_REFUNDS,
+    PART_JOBS,
+    PART_WEBHOOKS,
     PARTS
 };
 _Static_assert(PARTS <= LEDGER_READS, "each part has its own arguments");
@@ -83,7 +88,7 @@ static enum hf_status start_since(struct ledger *l, const struct batch_read *r, 
 static enum hf_status start_wanted(struct ledger *l, const struct batch_read *r, struct reads *ret,
                                    struct hf_err *err)
 {
-    size_t n_bookings = 0;
+    size_t n_bookings = 0, n_money = 0;
     enum hf_status status;
     for (size_t i = 0; i < r->keys.n; i++) {
         arg(l, PART_KEYS, db_int((int64_t)i));
@@ -92,16 +97,29 @@ static enum hf_status start_wanted(struct ledger *l, const struct batch_read *r,
     for (size_t i = 0; i < r->holds.n; i++) {
         arg(l, PART_HOLDS, db_int((int64_t)i));
         arg(l, PART_HOLDS, db_int(r->holds.v[i].hold));
-        if (!r->holds.v[i].ret_booking)
-            continue;
-        arg(l, PART_BOOKINGS, db_int((int64_t)i));
-        arg(l, PART_BOOKINGS, db_int(r->holds.v[i].hold));
-        n_bookings++;
+        if (r->holds.v[i].ret_booking) {
+            arg(l, PART_BOOKINGS, db_int((int64_t)i));
+            arg(l, PART_BOOKINGS, db_int(r->holds.v[i].hold));
+            n_bookings++;
+        }
+        for (int part = PART_PAYMENTS; r->holds.v[i].ret_money && part <= PART_JOBS; part++) {
+            arg(l, (enum part)part, db_int((int64_t)i));
+            arg(l, (enum part)part, db_int(r->holds.v[i].hold));
+        }
+        n_money += r->holds.v[i].ret_money != NULL;
+    }
+    for (size_t i = 0; i < r->webhooks.n; i++) {
+        arg(l, PART_WEBHOOKS, db_int((int64_t)i));
+        arg(l, PART_WEBHOOKS, db_text(r->webhooks.v[i].id, strlen(r->webhooks.v[i].id)));
     }
     if ((status = start(l, ST_KEY_READ, PART_KEYS, r->keys.n, ret, err)) != HF_OK ||
-        (status = start(l, ST_HOLD_READ, PART_HOLDS, r->holds.n, ret, err)) != HF_OK)
+        (status = start(l, ST_HOLD_READ, PART_HOLDS, r->holds.n, ret, err)) != HF_OK ||
+        (status = start(l, ST_BOOKING_READ, PART_BOOKINGS, n_bookings, ret, err)) != HF_OK ||
+        (status = start(l, ST_PAYMENTS_READ, PART_PAYMENTS, n_money, ret, err)) != HF_OK ||
+        (status = start(l, ST_REFUNDS_READ, PART_REFUNDS, n_money, ret, err)) != HF_OK ||
+        (status = start(l, ST_JOBS_READ, PART_JOBS, n_money, ret, err)) != HF_OK)
         return status;
-    return start(l, ST_BOOKING_READ, PART_BOOKINGS, n_bookings, ret, err);
+    return start(l, ST_WEBHOOK_READ, PART_WEBHOOKS, r->webhooks.n, ret, err);
 }
 
 static void reads_clear(struct ledger *l)
@@ -221,6 +239,30 @@ static enum hf_status collect_keys(struct db_stmt *stmt, const struct batch_read
     return status;
 }
 
+static enum hf_status collect_money(const struct reads *reads, const struct batch_read *r,
+                                    struct hf_err *err)
+{
+    struct db_stmt *payments = reads->stmts[PART_PAYMENTS], *refunds = reads->stmts[PART_REFUNDS];
+    struct db_stmt *jobs = reads->stmts[PART_JOBS], *webhooks = reads->stmts[PART_WEBHOOKS];
+    bool is_row;
+    enum hf_status status;
+    while ((status = next(payments, &is_row, err)) == HF_OK && is_row) {
+        struct money *money = r->holds.v[db_column_int(payments, PAYMENT_COLUMNS_N)].ret_money;
+        payment_from_row(payments, vec_push(&money->payments));
+    }
+    while (status == HF_OK && (status = next(refunds, &is_row, err)) == HF_OK && is_row) {
+        struct money *money = r->holds.v[db_column_int(refunds, REFUND_COLUMNS_N)].ret_money;
+        refund_from_row(refunds, vec_push(&money->refunds));
+    }
+    while (status == HF_OK && (status = next(jobs, &is_row, err)) == HF_OK && is_row) {
+        struct money *money = r->holds.v[db_column_int(jobs, JOB_COLUMNS_N)].ret_money;
+        job_from_row(jobs, vec_push(&money->jobs));
+    }
+    while (status == HF_OK && (status = next(webhooks, &is_row, err)) == HF_OK && is_row)
+        *r->webhooks.v[db_column_int(webhooks, 0)].ret_known = true;
+    return status;
+}
+
 static enum hf_status collect_wanted(const struct reads *reads, const struct batch_read *r,
                                      struct hf_err *err)
 {
@@ -241,7 +283,7 @@ static enum hf_status collect_wanted(const struct reads *reads, const struct bat
         if ((status = booking_from_row(bookings, wanted->ret_booking, err)) != HF_OK)
             return status;
     }
-    return status;
+    return status == HF_OK ? collect_money(reads, r, err) : status;
 }
 
 /* ---- the whole of it ---- */

@@ -282,7 +282,16 @@ static void put_bookings_new(struct ledger *l, const struct ledger_batch *b)
         ledger_arg_int(l, k->amount);
         ledger_arg(l, db_text(k->reference, k->reference_len));
         ledger_arg_int(l, k->created_at);
+        ledger_arg_int(l, k->payment);
+        ledger_arg_int(l, k->number);
+        ledger_arg(l, db_text(k->email, k->email_len));
     }
+}
+
+static void put_bookings_past(struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->bookings_past.n; i++)
+        ledger_arg_int(l, b->bookings_past.v[i]);
 }
 
 static void put_bookings(struct ledger *l, const struct ledger_batch *b)
@@ -294,6 +303,7 @@ static void put_bookings(struct ledger *l, const struct ledger_batch *b)
         ledger_arg_int(l, w->to);
         ledger_arg_int(l, w->cancelled_at);
         ledger_arg(l, db_text(w->reason, w->reason_len));
+        ledger_arg_int(l, w->fence);
     }
 }
 
@@ -380,10 +390,21 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"holds", ST_HOLD_INSERT, put_holds_new, b->holds_new.n},
         {"holds", ST_HOLD_WRITE, put_holds, b->holds.n},
         {"holds", ST_HOLD_PLACES, put_places, b->places.n},
+        {"bookings_past", ST_BOOKING_PAST, put_bookings_past, b->bookings_past.n},
+        {"bookings", ST_BOOKING_DELETE, put_bookings_past, b->bookings_past.n},
         {"bookings", ST_BOOKING_INSERT, put_bookings_new, b->bookings_new.n},
         {"bookings", ST_BOOKING_WRITE, put_bookings, b->bookings.n},
         {"sold_seats", ST_SALE_DELETE, put_sales_undone, b->sales_undone.n},
         {"sold_seats", ST_SALE_INSERT, put_sales, b->sales.n},
+        {"payments", ST_PAYMENT_INSERT, put_payments_new, b->payments_new.n},
+        {"payments", ST_PAYMENT_WRITE, put_payments, b->payments.n},
+        {"refunds", ST_REFUND_INSERT, put_refunds_new, b->refunds_new.n},
+        {"refunds", ST_REFUND_WRITE, put_refunds, count_refunds(b, false)},
+        {"refunds", ST_REFUND_DELETE, put_refunds_dropped, count_refunds(b, true)},
+        {"jobs", ST_JOB_PUT, put_jobs_new, b->jobs_put.n},
+        {"jobs", ST_JOB_WRITE, put_jobs, count_jobs(b, false)},
+        {"jobs", ST_JOB_DELETE, put_jobs_deleted, count_jobs(b, true)},
+        {"payment_events", ST_WEBHOOK_INSERT, put_webhooks, b->webhooks.n},
         {"log", ST_LOG_INSERT, put_log, count_entries(b)},
         {"seat_heads", ST_HEADS_WRITE, put_heads, b->heads.n},
     };

@@ -316,7 +316,8 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
 {
     struct places places;
     int64_t key = db_column_int(stmt, 0);
-    size_t texts_len = text_len(stmt, 6) + text_len(stmt, 12) + text_len(stmt, 13) + 3;
+    size_t texts_len =
+        text_len(stmt, 6) + text_len(stmt, 12) + text_len(stmt, 13) + text_len(stmt, 14) + 4;
     if (!places_from_row(stmt, 9, 10, -1, texts_len, &places))
         return damaged(err, "bookings", key);
     char *next = places.texts;
@@ -332,6 +333,9 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
         .areas = places.areas,
         .n_areas = places.n_areas,
         .cancelled_at = db_column_int(stmt, 11),
+        .payment = db_column_int(stmt, 15),
+        .number = db_column_int(stmt, 16),
+        .expires_at = db_column_int(stmt, 17),
         .owned = places.prices,
     };
     copy_secret(stmt, 1, row->id.secret);
@@ -339,7 +343,35 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
     row->reference = keep_text(stmt, 6, &next, &row->reference_len);
     row->reason = keep_text(stmt, 12, &next, &row->reason_len);
     row->owner = keep_text(stmt, 13, &next, &row->owner_len);
+    row->email = keep_text(stmt, 14, &next, &row->email_len);
     return HF_OK;
+}
+
+enum hf_status ledger_booking_find(struct ledger *l, const struct id *id, struct booking_row *row,
+                                   struct hf_err *err)
+{
+    struct db_stmt *stmt;
+    const struct db_value args[] = {db_int(id->key)};
+    bool is_row;
+    enum hf_status status = ledger_booking_read(l, id->key, row, err);
+    if (status != HF_OK || !row->id.key || id_secret_equal(row->id.secret, id->secret))
+        return status;
+    booking_row_close(row);
+    *row = (struct booking_row){0};
+    if ((status = ledger_query(l, ST_BOOKINGS_PAST_READ, args, &stmt, err)) != HF_OK)
+        return status;
+    while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        struct booking_row past = {0};
+        if ((status = booking_from_row(stmt, &past, err)) != HF_OK) {
+            stmt->driver->finish(stmt);
+            return status;
+        }
+        if (!row->id.key && id_secret_equal(past.id.secret, id->secret))
+            *row = past;
+        else
+            booking_row_close(&past);
+    }
+    return status;
 }
 
 enum hf_status ledger_bookings_list(struct ledger *l, const struct bookings_query *query,

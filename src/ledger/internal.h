@@ -8,7 +8,7 @@
 #include "ledger/statements.h"
 
 /* The number of queries that ledger_batch_read has under way at once. */
-#define LEDGER_READS 7
+#define LEDGER_READS 11
 
 struct ledger {
     struct db *db;
@@ -78,9 +78,25 @@ HF_MUST_USE enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *
                                          struct hf_err *err);
 /* holds.c: BOOKING_COLUMNS, as BOOKING_READ (followed by the index of the wanted booking,
  * BOOKING_READ_INDEX), BOOKINGS_LIST and BOOKINGS_FIND select them. */
-#define BOOKING_READ_INDEX 14
+#define BOOKING_READ_INDEX 18
 HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
                                             struct hf_err *err);
+/* payments.c: PAYMENT_COLUMNS, REFUND_COLUMNS and JOB_COLUMNS. */
+void payment_from_row(struct db_stmt *stmt, struct payment_row *row);
+void refund_from_row(struct db_stmt *stmt, struct refund_row *row);
+void job_from_row(struct db_stmt *stmt, struct job_row *row);
+/* payments.c: appends one table's rows of the batch to l->args. */
+void put_payments_new(struct ledger *l, const struct ledger_batch *b);
+void put_payments(struct ledger *l, const struct ledger_batch *b);
+void put_refunds_new(struct ledger *l, const struct ledger_batch *b);
+void put_refunds(struct ledger *l, const struct ledger_batch *b);
+void put_refunds_dropped(struct ledger *l, const struct ledger_batch *b);
+void put_jobs_new(struct ledger *l, const struct ledger_batch *b);
+void put_jobs(struct ledger *l, const struct ledger_batch *b);
+void put_jobs_deleted(struct ledger *l, const struct ledger_batch *b);
+void put_webhooks(struct ledger *l, const struct ledger_batch *b);
+size_t count_refunds(const struct ledger_batch *b, bool is_dropped);
+size_t count_jobs(const struct ledger_batch *b, bool is_deleted);
 /* keys.c: the columns of KEY_READ but for the first, which is the index of the wanted key. */
 void key_from_row(struct db_stmt *stmt, const uint8_t *hash, struct key_row *row);
 

@@ -8,6 +8,7 @@
  *   batch_write.c   what a batch writes
  *   resolve.c       whether a COMMIT happened whose answer was lost
  *   events.c, holds.c, keys.c, audit.c    reads outside of batches, and the creation of events
+ *   payments.c      payments, refunds and jobs
  *   sizes.c         how large the ledger is
  *   log.c           how the log is stored; heads.c    where the chain of each seat ends
  *   verify.c        the whole ledger, checked (verify.h)
@@ -47,6 +48,12 @@ struct hold_wanted {
     int64_t hold;
     struct hold_row *ret;            /* id.key is 0 if there is no such hold */
     struct booking_row *ret_booking; /* NULL: not wanted; id.key is 0 if there is no booking */
+    struct money *ret_money;         /* NULL: not wanted; the rows are added to its lists */
+};
+/* Has this webhook been stored already? */
+struct webhook_wanted {
+    const char *id;
+    bool *ret_known;
 };
 /* What a batch reads under its locks, in one exchange with the database. */
 struct batch_read {
@@ -55,6 +62,7 @@ struct batch_read {
     VEC(struct clock_row) clocks;
     VEC(struct key_wanted) keys;
     VEC(struct hold_wanted) holds;
+    VEC(struct webhook_wanted) webhooks;
     /* Out: the database's time, or that of the latest clock row if that is later. */
     int64_t now;
     /* Out, on a shared database: what other servers wrote after those seqs and fences.  It has at
@@ -224,6 +232,90 @@ HF_MUST_USE enum hf_status ledger_bookings_list(struct ledger *l,
 /* Reads the booking of a hold; id.key is 0 if there is none.  Close the row afterwards. */
 HF_MUST_USE enum hf_status ledger_booking_read(struct ledger *l, int64_t key,
                                                struct booking_row *row, struct hf_err *err);
+
+/* Reads the booking of this id, which may be one that failed before the hold was booked again;
+ * id.key is 0 if there is none.  Close the row afterwards. */
+HF_MUST_USE enum hf_status ledger_booking_find(struct ledger *l, const struct id *id,
+                                               struct booking_row *row, struct hf_err *err);
+/* Calls `booking` for every pending booking of the event, with the number of its payment. */
+HF_MUST_USE enum hf_status ledger_bookings_pending(struct ledger *l, int64_t event,
+                                                   void (*booking)(void *ctx, int64_t booking,
+                                                                   int64_t payment),
+                                                   void *ctx, struct hf_err *err);
+
+/* ---- payments and jobs, outside of batches ---- */
+
+/* Adds the rows about the money of a booking to `ret`. */
+HF_MUST_USE enum hf_status ledger_money_read(struct ledger *l, int64_t booking, struct money *ret,
+                                             struct hf_err *err);
+/* Finds the payment of a provider's intent; ret->key is 0 if there is none. */
+HF_MUST_USE enum hf_status ledger_payment_find(struct ledger *l, const char *intent, struct id *ret,
+                                               struct hf_err *err);
+struct jobs_query {
+    int64_t now;
+    int64_t quiet_before; /* also poll payments that have not changed since then; 0: only those
+                             whose poll is due */
+    size_t calls_max;     /* jobs and polls together */
+    size_t notices_max;
+    int64_t rate; /* requests per second of all servers together; 0: not limited */
+};
+/* Takes due jobs: those of the provider in the order of their kinds, then polls, then
+ * notifications.  Of each payment, and of each booking's notifications, at most one is taken at a
+ * time.  Where several servers share the ledger, the jobs taken are leased for JOB_LEASE_MS, and
+ * count against the budget of requests; else the caller has to leave out those that it runs
+ * already.  `ret` has room for calls_max + notices_max rows. */
+HF_MUST_USE enum hf_status ledger_jobs_take(struct ledger *l, const struct jobs_query *query,
+                                            struct job_row *ret, size_t *ret_n, struct hf_err *err);
+/* Counts the owed jobs of each kind; `ret` is indexed by enum job_kind. */
+struct jobs_count {
+    int64_t n;
+    int64_t oldest_at; /* 0: there is none */
+};
+HF_MUST_USE enum hf_status
+ledger_jobs_count(struct ledger *l, struct jobs_count ret[JOB_NOTIFY + 1], struct hf_err *err);
+/* A refund in a list, newest first within an event. */
+struct refund_entry {
+    struct refund_row row;
+    struct id booking; /* without its secret if the booking failed and its hold was booked again */
+    struct id payment;
+    int64_t number; /* of the order */
+    char currency[4];
+    uint32_t attempts;
+    int64_t due_at;
+    char job_error[ERROR_TEXT_SIZE];
+};
+HF_MUST_USE enum hf_status ledger_refunds_list(struct ledger *l, int64_t before,
+                                               enum refund_status status, size_t limit,
+                                               struct refund_entry *ret, size_t *ret_n,
+                                               struct hf_err *err);
+/* A notification in a list. */
+struct notice_entry {
+    struct job_row row;
+    struct id booking; /* key 0: it is about a hold without a booking */
+    int64_t number;
+};
+HF_MUST_USE enum hf_status ledger_notices_list(struct ledger *l, int64_t before,
+                                               enum job_status status, size_t limit,
+                                               struct notice_entry *ret, size_t *ret_n,
+                                               struct hf_err *err);
+/* Deletes up to `limit` webhooks that arrived before `before`. */
+HF_MUST_USE enum hf_status ledger_webhooks_prune(struct ledger *l, int64_t before, size_t limit,
+                                                 int64_t *ret_n, struct hf_err *err);
+/* How far the cancelling of an event has come. */
+struct cancel_progress {
+    int64_t bookings_left, bookings_cancelled;
+    int64_t refunds_owed, refunds_done, refunds_failed;
+};
+HF_MUST_USE enum hf_status ledger_cancel_progress(struct ledger *l, int64_t event,
+                                                  struct cancel_progress *ret, struct hf_err *err);
+/* Lists up to `limit` bookings of an event, with keys above `after`, that are not cancelled. */
+HF_MUST_USE enum hf_status ledger_bookings_live(struct ledger *l, int64_t event, int64_t after,
+                                                size_t limit, struct id *ret, size_t *ret_n,
+                                                struct hf_err *err);
+/* Lists up to 100 cancelled events, newest first. */
+#define CANCELLED_EVENTS_MAX 100
+HF_MUST_USE enum hf_status ledger_events_cancelled(struct ledger *l, int64_t *ret, size_t *ret_n,
+                                                   struct hf_err *err);
 
 /* A seat, and where its chain ends: its head as the view knew it at `seq`. */
 struct seat_chain {

@@ -31,7 +31,8 @@ static bool joins(const struct audit_row *first, const struct audit_row *last,
     bool same = row->event == first->event && row->seq == last->seq + 1 && row->at == first->at &&
                 row->cause == first->cause && row->hold == first->hold &&
                 row->fence == first->fence;
-    if (!same || first->object == AUDIT_EVENT || first->object == AUDIT_BOOKING)
+    if (!same || first->object == AUDIT_EVENT || first->object == AUDIT_BOOKING ||
+        first->object == AUDIT_PAYMENT)
         return false;
     if (row->object == AUDIT_BOOKING)
         return last == first && first->object == AUDIT_HOLD && booking_fits(first, row);

@@ -136,6 +136,54 @@ const char *const ledger_migrations[] = {
      "DROP TABLE idempotency_4;"
      "CREATE UNIQUE INDEX idempotency_pkey ON idempotency (hash);"
      "CREATE INDEX idempotency_age ON idempotency (created_at);"),
+
+    /* 6: bookings are paid.  A booking that failed moves to bookings_past when its hold is booked
+       again.  Rows about the money of a booking stand together, by its key.  payment_events are
+       webhooks that arrived: state 1 is parked, since its payment is not known.  provider_budget
+       has one row: how many requests all servers together have made in one second. */
+    ("ALTER TABLE bookings ADD COLUMN payment bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE bookings ADD COLUMN number bigint NOT NULL DEFAULT 0;"
+     "ALTER TABLE bookings ADD COLUMN email text;"
+     "CREATE INDEX bookings_pending ON bookings (booking) WHERE status = 1;"
+     "CREATE TABLE bookings_past ("
+     "  booking bigint NOT NULL, payment bigint NOT NULL, secret {bytes} NOT NULL,"
+     "  event bigint NOT NULL, status bigint NOT NULL, fence bigint NOT NULL,"
+     "  amount bigint NOT NULL, reference text, created_at bigint NOT NULL,"
+     "  cancelled_at bigint NOT NULL, reason text, number bigint NOT NULL, email text,"
+     "  PRIMARY KEY (booking, payment)) {clustered};"
+     "CREATE TABLE payments ("
+     "  booking bigint NOT NULL, payment bigint NOT NULL, secret {bytes} NOT NULL,"
+     "  status bigint NOT NULL, amount bigint NOT NULL, currency text NOT NULL,"
+     "  captures_by_hand bigint NOT NULL, intent text, client_secret text,"
+     "  received bigint NOT NULL, is_wrong bigint NOT NULL, disputed bigint NOT NULL,"
+     "  error_code text, decline_code text, error_message text, poll_at bigint NOT NULL,"
+     "  created_at bigint NOT NULL, updated_at bigint NOT NULL,"
+     "  PRIMARY KEY (booking, payment)) {clustered};"
+     "CREATE UNIQUE INDEX payments_intent ON payments (intent) WHERE intent IS NOT NULL;"
+     "CREATE INDEX payments_poll ON payments (poll_at) WHERE poll_at > 0;"
+     "CREATE TABLE refunds ("
+     "  booking bigint NOT NULL, refund bigint NOT NULL, payment bigint NOT NULL,"
+     "  amount bigint NOT NULL, status bigint NOT NULL, is_ours bigint NOT NULL, provider text,"
+     "  error text, created_at bigint NOT NULL, updated_at bigint NOT NULL,"
+     "  PRIMARY KEY (booking, refund)) {clustered};"
+     "CREATE INDEX refunds_status ON refunds (status, refund);"
+     "CREATE TABLE jobs ("
+     "  booking bigint NOT NULL, job bigint NOT NULL, kind bigint NOT NULL,"
+     "  status bigint NOT NULL, payment bigint NOT NULL, amount bigint NOT NULL,"
+     "  refund bigint NOT NULL, notice bigint NOT NULL, key {bytes} NOT NULL,"
+     "  key_used_at bigint NOT NULL, attempts bigint NOT NULL, checks_first bigint NOT NULL,"
+     "  created_at bigint NOT NULL, due_at bigint NOT NULL, leased_until bigint NOT NULL,"
+     "  ended_at bigint NOT NULL, error text, PRIMARY KEY (booking, job)) {clustered};"
+     "CREATE INDEX jobs_due ON jobs (due_at) WHERE status = 1;"
+     "CREATE INDEX jobs_kind ON jobs (kind, status, job);"
+     "CREATE TABLE payment_events ("
+     "  id text NOT NULL PRIMARY KEY, type text NOT NULL, booking bigint NOT NULL,"
+     "  payment bigint NOT NULL, intent text, state bigint NOT NULL, created_at bigint NOT NULL,"
+     "  received_at bigint NOT NULL);"
+     "CREATE INDEX payment_events_age ON payment_events (received_at);"
+     "CREATE TABLE provider_budget ("
+     "  budget {key}, second bigint NOT NULL, used bigint NOT NULL) {hot};"
+     "INSERT INTO provider_budget (budget, second, used) VALUES (1, 0, 0);"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

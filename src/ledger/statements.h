@@ -31,7 +31,29 @@
 /* What booking_from_row reads. */
 #define BOOKING_COLUMNS                                                                            \
     "b.booking, b.secret, b.event, b.status, b.fence, b.amount, b.reference, b.created_at,"        \
-    " h.secret, h.seats, h.areas, b.cancelled_at, b.reason, h.owner"
+    " h.secret, h.seats, h.areas, b.cancelled_at, b.reason, h.owner, b.email, b.payment,"          \
+    " b.number, h.expires_at"
+/* What payment_from_row reads. */
+#define PAYMENT_COLUMNS                                                                            \
+    "p.booking, p.payment, p.secret, p.status, p.amount, p.currency, p.captures_by_hand,"          \
+    " p.intent, p.client_secret, p.received, p.is_wrong, p.disputed, p.error_code,"                \
+    " p.decline_code, p.error_message, p.poll_at, p.created_at, p.updated_at"
+#define PAYMENT_COLUMNS_N 18
+/* What refund_from_row reads. */
+#define REFUND_COLUMNS                                                                             \
+    "f.booking, f.refund, f.payment, f.amount, f.status, f.is_ours, f.provider, f.error,"          \
+    " f.created_at, f.updated_at"
+#define REFUND_COLUMNS_N 10
+/* What job_from_row reads. */
+#define JOB_COLUMNS                                                                                \
+    "j.booking, j.job, j.kind, j.status, j.payment, j.amount, j.refund, j.notice, j.key,"          \
+    " j.key_used_at, j.attempts, j.checks_first, j.created_at, j.due_at, j.leased_until,"          \
+    " j.ended_at, j.error"
+#define JOB_COLUMNS_N 17
+/* What a job has to know of its payment. */
+#define JOB_PAYMENT_COLUMNS                                                                        \
+    "p.secret, p.intent, p.currency, p.status, p.captures_by_hand, b.email, b.created_at,"         \
+    " h.expires_at, p.payment"
 
 #define LEDGER_STATEMENTS(X)                                                                       \
     X(CLOCK_LOCK, "SELECT c.event, c.seq, c.fence, c.now FROM event_clock c"                       \
@@ -111,15 +133,175 @@
                  " ORDER BY expires_at LIMIT r.n{args(now bigint, n bigint)}")                     \
     X(BOOKING_INSERT,                                                                              \
       "INSERT INTO bookings (booking, secret, event, status, fence, amount, reference,"            \
-      " created_at)"                                                                               \
+      " created_at, payment, number, email)"                                                       \
       " {values(booking bigint, secret bytes, event bigint, status bigint, fence bigint,"          \
-      " amount bigint, reference text, created_at bigint)}"                                        \
+      " amount bigint, reference text, created_at bigint, payment bigint, number bigint,"          \
+      " email text)}"                                                                              \
       " {or_surprise}")                                                                            \
     X(BOOKING_WRITE,                                                                               \
-      "UPDATE bookings SET status = r.after, cancelled_at = r.cancelled_at, reason = r.reason"     \
+      "UPDATE bookings SET status = r.after, cancelled_at = r.cancelled_at, reason = r.reason,"    \
+      " fence = CASE WHEN r.fence = 0 THEN bookings.fence ELSE r.fence END"                        \
       "{ FROM rows(booking bigint, before bigint, after bigint, cancelled_at bigint,"              \
-      " reason text)}"                                                                             \
+      " reason text, fence bigint)}"                                                               \
       " WHERE bookings.booking = r.booking AND bookings.status = r.before")                        \
+    X(BOOKING_PAST, /* of a failed booking, before another takes its place */                      \
+      "INSERT INTO bookings_past (booking, payment, secret, event, status, fence, amount,"         \
+      " reference, created_at, cancelled_at, reason, number, email)"                               \
+      " SELECT b.booking, b.payment, b.secret, b.event, b.status, b.fence, b.amount,"              \
+      " b.reference, b.created_at, b.cancelled_at, b.reason, b.number, b.email"                    \
+      " FROM bookings b{, rows(booking bigint)} WHERE b.booking = r.booking AND b.status = 3")     \
+    X(BOOKING_DELETE, "DELETE FROM bookings{ USING rows(booking bigint)}"                          \
+                      " WHERE bookings.booking = r.booking AND bookings.status = 3")               \
+    X(BOOKINGS_PAST_READ,                                                                          \
+      "SELECT " BOOKING_COLUMNS " FROM bookings_past b JOIN holds h ON h.hold = b.booking"         \
+      " WHERE b.booking = r.booking{args(booking bigint)}")                                        \
+    X(BOOKINGS_PENDING, "SELECT booking, payment FROM bookings WHERE status = 1"                   \
+                        " AND booking > r.first AND booking < r.last"                              \
+                        "{args(first bigint, last bigint)}")                                       \
+    X(BOOKINGS_LIVE, /* of a cancelled event: bookings that are not cancelled yet */               \
+      "SELECT b.booking, b.secret FROM bookings b WHERE b.booking > r.first"                       \
+      " AND b.booking < r.last AND b.status IN (1, 2) ORDER BY b.booking LIMIT r.n"                \
+      "{args(first bigint, last bigint, n bigint)}")                                               \
+    X(PAYMENT_INSERT,                                                                              \
+      "INSERT INTO payments (booking, payment, secret, status, amount, currency,"                  \
+      " captures_by_hand, received, is_wrong, disputed, poll_at, created_at, updated_at)"          \
+      " {values(booking bigint, payment bigint, secret bytes, status bigint, amount bigint,"       \
+      " currency text, captures_by_hand bigint, received bigint, is_wrong bigint,"                 \
+      " disputed bigint, poll_at bigint, created_at bigint, updated_at bigint)} {or_surprise}")    \
+    X(PAYMENT_WRITE,                                                                               \
+      "UPDATE payments SET status = r.status, intent = r.intent, client_secret = r.client_secret," \
+      " received = r.received, is_wrong = r.is_wrong, disputed = r.disputed,"                      \
+      " error_code = r.error_code, decline_code = r.decline_code,"                                 \
+      " error_message = r.error_message, poll_at = r.poll_at, updated_at = r.updated_at"           \
+      "{ FROM rows(booking bigint, payment bigint, before bigint, status bigint, intent text,"     \
+      " client_secret text, received bigint, is_wrong bigint, disputed bigint, error_code text,"   \
+      " decline_code text, error_message text, poll_at bigint, updated_at bigint)}"                \
+      " WHERE payments.booking = r.booking AND payments.payment = r.payment"                       \
+      " AND payments.status = r.before")                                                           \
+    X(PAYMENTS_READ, "SELECT " PAYMENT_COLUMNS ", r.i FROM payments p"                             \
+                     "{, rows(i bigint, booking bigint)} WHERE p.booking = r.booking")             \
+    X(PAYMENT_FIND, "SELECT p.booking, p.payment, p.secret FROM payments p"                        \
+                    " WHERE p.intent = r.intent{args(intent text)}")                               \
+    X(REFUND_INSERT,                                                                               \
+      "INSERT INTO refunds (booking, refund, payment, amount, status, is_ours, provider, error,"   \
+      " created_at, updated_at)"                                                                   \
+      " {values(booking bigint, refund bigint, payment bigint, amount bigint, status bigint,"      \
+      " is_ours bigint, provider text, error text, created_at bigint, updated_at bigint)}"         \
+      " {or_surprise}")                                                                            \
+    X(REFUND_WRITE,                                                                                \
+      "UPDATE refunds SET status = r.status, amount = r.amount, provider = r.provider,"            \
+      " error = r.error, updated_at = r.updated_at"                                                \
+      "{ FROM rows(booking bigint, refund bigint, before bigint, status bigint, amount bigint,"    \
+      " provider text, error text, updated_at bigint)}"                                            \
+      " WHERE refunds.booking = r.booking AND refunds.refund = r.refund"                           \
+      " AND refunds.status = r.before")                                                            \
+    X(REFUND_DELETE, "DELETE FROM refunds{ USING rows(booking bigint, refund bigint)}"             \
+                     " WHERE refunds.booking = r.booking AND refunds.refund = r.refund"            \
+                     " AND refunds.status = 1")                                                    \
+    X(REFUNDS_READ, "SELECT " REFUND_COLUMNS ", r.i FROM refunds f"                                \
+                    "{, rows(i bigint, booking bigint)} WHERE f.booking = r.booking")              \
+    X(REFUNDS_LIST,                                                                                \
+      "SELECT " REFUND_COLUMNS ", b.secret, b.number, p.secret, p.currency, j.attempts, j.due_at," \
+      " j.error FROM refunds f JOIN bookings b ON b.booking = f.booking"                           \
+      " JOIN payments p ON p.booking = f.booking AND p.payment = f.payment"                        \
+      " LEFT JOIN jobs j ON j.booking = f.booking AND j.job = f.refund"                            \
+      " WHERE f.refund < r.before AND (r.status = 0 OR f.status = r.status)"                       \
+      " ORDER BY f.refund DESC LIMIT r.n{args(before bigint, status bigint, n bigint)}")           \
+    X(JOB_PUT, /* keeps the lease of a job in whose place it comes: it may be under way */         \
+      "INSERT INTO jobs (booking, job, kind, status, payment, amount, refund, notice, key,"        \
+      " key_used_at, attempts, checks_first, created_at, due_at, leased_until, ended_at)"          \
+      " {values(booking bigint, job bigint, kind bigint, status bigint, payment bigint,"           \
+      " amount bigint, refund bigint, notice bigint, key bytes, key_used_at bigint,"               \
+      " attempts bigint, checks_first bigint, created_at bigint, due_at bigint,"                   \
+      " leased_until bigint, ended_at bigint)} ON CONFLICT (booking, job) DO UPDATE SET"           \
+      " kind = excluded.kind, status = excluded.status, amount = excluded.amount,"                 \
+      " key = excluded.key, key_used_at = 0, attempts = 0, checks_first = excluded.checks_first,"  \
+      " created_at = excluded.created_at, due_at = excluded.due_at, error = NULL,"                 \
+      " leased_until = CASE WHEN excluded.leased_until < 0 THEN 0 ELSE jobs.leased_until END")     \
+    X(JOB_WRITE,                                                                                   \
+      "UPDATE jobs SET status = r.status, key = r.key, key_used_at = r.key_used_at,"               \
+      " attempts = r.attempts, checks_first = r.checks_first, due_at = r.due_at,"                  \
+      " leased_until = 0, ended_at = r.ended_at, error = r.error"                                  \
+      "{ FROM rows(booking bigint, job bigint, status bigint, key bytes, key_used_at bigint,"      \
+      " attempts bigint, checks_first bigint, due_at bigint, ended_at bigint, error text)}"        \
+      " WHERE jobs.booking = r.booking AND jobs.job = r.job")                                      \
+    X(JOB_DELETE, "DELETE FROM jobs{ USING rows(booking bigint, job bigint)}"                      \
+                  " WHERE jobs.booking = r.booking AND jobs.job = r.job")                          \
+    X(JOBS_READ, "SELECT " JOB_COLUMNS ", r.i FROM jobs j"                                         \
+                 "{, rows(i bigint, booking bigint)} WHERE j.booking = r.booking"                  \
+                 " AND j.status = 1")                                                              \
+    X(JOBS_DUE, /* of each payment at most the first; calls to the provider */                     \
+      "SELECT " JOB_COLUMNS ", " JOB_PAYMENT_COLUMNS " FROM jobs j"                                \
+      " JOIN payments p ON p.booking = j.booking AND p.payment = j.payment"                        \
+      " JOIN bookings b ON b.booking = j.booking JOIN holds h ON h.hold = j.booking"               \
+      " WHERE j.status = 1 AND j.kind < 6 AND j.due_at <= r.now AND j.leased_until <= r.now"       \
+      " AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.booking = j.booking AND o.status = 1"         \
+      " AND o.payment = j.payment AND o.kind < 6 AND o.job <> j.job AND (o.leased_until > r.now"   \
+      " OR (o.due_at <= r.now AND (o.kind < j.kind OR (o.kind = j.kind AND o.job < j.job)))))"     \
+      " ORDER BY j.kind, j.due_at LIMIT r.n{args(now bigint, n bigint)}")                          \
+    X(NOTICES_DUE, /* of each booking the first */                                                 \
+      "SELECT " JOB_COLUMNS ", " JOB_PAYMENT_COLUMNS " FROM jobs j"                                \
+      " JOIN holds h ON h.hold = j.booking LEFT JOIN bookings b ON b.booking = j.booking"          \
+      " LEFT JOIN payments p ON p.booking = j.booking AND p.payment = j.payment"                   \
+      " WHERE j.status = 1 AND j.kind = 6 AND j.due_at <= r.now AND j.leased_until <= r.now"       \
+      " AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.booking = j.booking AND o.status = 1"         \
+      " AND o.kind = 6 AND o.job < j.job)"                                                         \
+      " ORDER BY j.due_at LIMIT r.n{args(now bigint, n bigint)}")                                  \
+    X(POLLS_DUE, /* r.quiet: those that nothing was heard of since then, too */                    \
+      "SELECT p.booking, p.payment, p.amount, p.poll_at, p.created_at, " JOB_PAYMENT_COLUMNS       \
+      " FROM payments p"                                                                           \
+      " JOIN bookings b ON b.booking = p.booking JOIN holds h ON h.hold = p.booking"               \
+      " WHERE p.poll_at > 0 AND p.intent IS NOT NULL"                                              \
+      " AND (p.poll_at <= r.now OR p.updated_at <= r.quiet)"                                       \
+      " AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.booking = p.booking AND o.status = 1"         \
+      " AND o.payment = p.payment AND o.kind < 6)"                                                 \
+      " ORDER BY p.poll_at LIMIT r.n{args(now bigint, quiet bigint, n bigint)}")                   \
+    X(JOB_LEASE, "UPDATE jobs SET leased_until = r.until"                                          \
+                 "{ FROM rows(booking bigint, job bigint, before bigint, until bigint)}"           \
+                 " WHERE jobs.booking = r.booking AND jobs.job = r.job"                            \
+                 " AND jobs.leased_until = r.before AND jobs.status = 1"                           \
+                 " RETURNING jobs.job")                                                            \
+    X(POLL_LEASE, "UPDATE payments SET poll_at = r.until, updated_at = r.now"                      \
+                  "{ FROM rows(booking bigint, payment bigint, before bigint, until bigint,"       \
+                  " now bigint)}"                                                                  \
+                  " WHERE payments.booking = r.booking AND payments.payment = r.payment"           \
+                  " AND payments.poll_at = r.before RETURNING payments.payment")                   \
+    X(BUDGET_TAKE, "UPDATE provider_budget SET used = CASE WHEN second = r.second THEN used + r.n" \
+                   " ELSE r.n END, second = r.second WHERE budget = 1"                             \
+                   " AND (second < r.second OR (second = r.second AND used + r.n <= r.rate))"      \
+                   " RETURNING used{args(second bigint, n bigint, rate bigint)}")                  \
+    X(BUDGET_LEFT, "SELECT CASE WHEN second < r.second THEN r.rate ELSE r.rate - used END"         \
+                   " FROM provider_budget WHERE budget = 1{args(second bigint, rate bigint)}")     \
+    X(JOBS_COUNT, "SELECT kind, COUNT(*), MIN(created_at) FROM jobs WHERE status = 1"              \
+                  " GROUP BY kind")                                                                \
+    X(NOTICES_LIST,                                                                                \
+      "SELECT " JOB_COLUMNS ", b.secret, b.number FROM jobs j"                                     \
+      " LEFT JOIN bookings b ON b.booking = j.booking"                                             \
+      " WHERE j.kind = 6 AND j.job < r.before AND (r.status = 0 OR j.status = r.status)"           \
+      " ORDER BY j.job DESC LIMIT r.n{args(before bigint, status bigint, n bigint)}")              \
+    X(WEBHOOK_INSERT,                                                                              \
+      "INSERT INTO payment_events (id, type, booking, payment, intent, state, created_at,"         \
+      " received_at)"                                                                              \
+      " {values(id text, type text, booking bigint, payment bigint, intent text, state bigint,"    \
+      " created_at bigint, received_at bigint)} {or_surprise}")                                    \
+    X(WEBHOOK_READ, "SELECT r.i FROM payment_events e"                                             \
+                    "{, rows(i bigint, id text)} WHERE e.id = r.id")                               \
+    X(WEBHOOKS_PRUNE, "DELETE FROM payment_events WHERE received_at < r.before"                    \
+                      " AND received_at <= (SELECT COALESCE(MAX(x.received_at), 0) FROM"           \
+                      " (SELECT received_at FROM payment_events ORDER BY received_at"              \
+                      " LIMIT r.n) x){args(before bigint, n bigint)}")                             \
+    X(EVENT_PROGRESS, /* of a cancelled event: bookings by status, and what is owed */             \
+      "SELECT (SELECT COUNT(*) FROM bookings WHERE booking > r.first AND booking < r.last"         \
+      " AND status IN (1, 2)),"                                                                    \
+      " (SELECT COUNT(*) FROM bookings WHERE booking > r.first AND booking < r.last"               \
+      " AND status = 4),"                                                                          \
+      " (SELECT COUNT(*) FROM refunds WHERE booking > r.first AND booking < r.last"                \
+      " AND status IN (1, 2)),"                                                                    \
+      " (SELECT COUNT(*) FROM refunds WHERE booking > r.first AND booking < r.last"                \
+      " AND status = 3),"                                                                          \
+      " (SELECT COUNT(*) FROM refunds WHERE booking > r.first AND booking < r.last"                \
+      " AND status = 4){slow}{args(first bigint, last bigint)}")                                   \
+    X(EVENTS_CANCELLED, "SELECT event FROM events WHERE status = 4 ORDER BY event DESC LIMIT 100") \
     X(BOOKING_READ,                                                                                \
       "SELECT " BOOKING_COLUMNS ", r.i FROM bookings b JOIN holds h ON h.hold = b.booking"         \
       "{, rows(i bigint, booking bigint)} WHERE b.booking = r.booking")                            \
@@ -137,7 +319,7 @@
       "{args(reference text, first bigint, before bigint, status bigint, owner text, n bigint)}")  \
     X(OWNERS_BOOKED, "SELECT h.owner, h.seats, h.areas FROM holds h JOIN bookings b"               \
                      " ON b.booking = h.hold WHERE h.hold > r.first AND h.hold < r.last"           \
-                     " AND h.status = 4 AND h.owner IS NOT NULL AND b.status <> 4"                 \
+                     " AND h.status = 4 AND h.owner IS NOT NULL AND b.status IN (1, 2)"            \
                      "{slow}{args(first bigint, last bigint)}")                                    \
     X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking)"                                        \
                    " {values(seat bigint, booking bigint)} {or_surprise}")                         \

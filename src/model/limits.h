@@ -9,7 +9,9 @@
 #define NAME_SIZE (NAME_CHARS_MAX * 4 + 1)
 #define HOLD_PLACES_MAX 500 /* the largest max_per_hold an event may have */
 #define MAX_PER_OWNER_MAX 1000000
-#define CHANNELS_MAX 100 /* of an event; their numbers fit in a byte */
+#define ORDER_NUMBER_MAX ((int64_t)1 << 60) /* 12 characters of five bits */
+#define BOOKINGS_PER_HOLD_MAX 20 /* attempts to pay for one hold that failed, and one more */
+#define CHANNELS_MAX 100         /* of an event; their numbers fit in a byte */
 
 /* How long the answer to a request with an idempotency key is kept. */
 #define KEY_KEPT_MS ((int64_t)24 * 3600 * 1000)
@@ -18,6 +20,8 @@
 #define EVENTS_LIST_MAX 100
 #define HOLDS_LIST_MAX 100
 #define BOOKINGS_LIST_MAX 100
+#define REFUNDS_LIST_MAX 100
+#define NOTICES_LIST_MAX 100
 #define AUDIT_LIST_MAX 1000
 #define SEAT_HISTORY_MAX 100
 

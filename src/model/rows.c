@@ -9,8 +9,10 @@
 const char *status_text(enum audit_object object, int status)
 {
     static const char *const seats[] = {"available", "held", "booked", "blocked"};
-    static const char *const events[] = {
-        [EVENT_OPEN] = "open", [EVENT_CLOSED] = "closed", [EVENT_ARCHIVED] = "archived"};
+    static const char *const events[] = {[EVENT_OPEN] = "open",
+                                         [EVENT_CLOSED] = "closed",
+                                         [EVENT_ARCHIVED] = "archived",
+                                         [EVENT_CANCELLED] = "cancelled"};
     static const char *const holds[] = {[HOLD_ACTIVE] = "active",
                                         [HOLD_EXPIRED] = "expired",
                                         [HOLD_RELEASED] = "released",
@@ -19,6 +21,17 @@ const char *status_text(enum audit_object object, int status)
                                            [BOOKING_CONFIRMED] = "confirmed",
                                            [BOOKING_FAILED] = "failed",
                                            [BOOKING_CANCELLED] = "cancelled"};
+    static const char *const payments[] = {[PAYMENT_CREATING] = "creating",
+                                           [PAYMENT_REQUIRES_PAYMENT] = "requires_payment",
+                                           [PAYMENT_REQUIRES_ACTION] = "requires_action",
+                                           [PAYMENT_PROCESSING] = "processing",
+                                           [PAYMENT_AUTHORIZED] = "authorized",
+                                           [PAYMENT_CAPTURING] = "capturing",
+                                           [PAYMENT_SUCCEEDED] = "succeeded",
+                                           [PAYMENT_CANCELED] = "canceled",
+                                           [PAYMENT_REFUNDING] = "refunding",
+                                           [PAYMENT_REFUNDED] = "refunded",
+                                           [PAYMENT_REFUND_FAILED] = "refund_failed"};
     switch (object) {
     case AUDIT_EVENT:
         return TEXT_OF(events, status);
@@ -30,7 +43,7 @@ const char *status_text(enum audit_object object, int status)
     case AUDIT_BOOKING:
         return TEXT_OF(bookings, status);
     case AUDIT_PAYMENT:
-        break;
+        return TEXT_OF(payments, status);
     }
     return NULL;
 }

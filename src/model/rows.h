@@ -31,6 +31,7 @@
 #include "base/vec.h"
 #include "model/keys.h"
 #include "model/limits.h"
+#include "model/payment.h"
 
 enum seat_status { SEAT_AVAILABLE = 0, SEAT_HELD = 1, SEAT_BOOKED = 2, SEAT_BLOCKED = 3 };
 enum hold_status { HOLD_NONE, HOLD_ACTIVE, HOLD_EXPIRED, HOLD_RELEASED, HOLD_CONFIRMED };
@@ -41,7 +42,12 @@ enum booking_status {
     BOOKING_FAILED,
     BOOKING_CANCELLED
 };
-enum event_status { EVENT_OPEN = 1, EVENT_CLOSED = 2, EVENT_ARCHIVED = 3 };
+enum event_status {
+    EVENT_OPEN = 1,
+    EVENT_CLOSED = 2,
+    EVENT_ARCHIVED = 3,
+    EVENT_CANCELLED = 4 /* every booking is cancelled, and its money given back */
+};
 
 enum audit_object {
     AUDIT_EVENT = 1,
@@ -67,7 +73,10 @@ enum audit_cause {
     CAUSE_CANCEL,
     CAUSE_CHANGE, /* a hold got other places, or an event other terms */
     CAUSE_ARCHIVE,
-    CAUSE_RESTORE /* the ledger is a restored backup */
+    CAUSE_RESTORE, /* the ledger is a restored backup */
+    CAUSE_BOOK,    /* a buyer made a booking, which is to be paid */
+    CAUSE_PAYMENT, /* a fact about the payment */
+    CAUSE_REFUND   /* the seller gives money back */
 };
 
 /* The word for a status of this kind of object, such as "held"; NULL if the number is none. */
@@ -190,6 +199,11 @@ struct booking_row {
     size_t reason_len;
     const char *owner; /* of its hold; NULL: none */
     size_t owner_len;
+    const char *email; /* of the buyer, for the provider's receipt; NULL: none */
+    size_t email_len;
+    int64_t payment;    /* the number of its payment; 0: it needs none */
+    int64_t number;     /* the order number, which is no secret; 0: made before there were any */
+    int64_t expires_at; /* of its hold */
     const uint32_t *seats;
     const struct area_claim *areas;
     uint32_t n_seats, n_areas;
@@ -241,6 +255,7 @@ struct event_write {
 /* The net change of one hold. */
 struct hold_write {
     int64_t hold, fence_before, fence, expires_before, expires_at, seq_before, last_seq;
+    int64_t payment_before; /* see struct hold; for decision_undo */
     enum hold_status from, to;
 };
 /* Other places, prices and amount of a hold, which has `fence` by then. */
@@ -251,15 +266,39 @@ struct hold_places_write {
     const struct price_run *prices;
     uint32_t n_seats, n_areas, n_prices;
 };
-/* A booking that is cancelled. */
+/* A booking that is confirmed, fails or is cancelled. */
 struct booking_write {
     int64_t booking, cancelled_at;
+    int64_t fence; /* that its hold was sold with; 0: it was not */
     enum booking_status from, to;
     const char *reason; /* NULL: none */
     size_t reason_len;
 };
 struct sale_write {
     int64_t seat, booking;
+};
+/* A payment as it is after the batch; it is stored only if its status was `from`. */
+struct payment_write {
+    struct payment_row row;
+    enum payment_status from;
+};
+struct refund_write {
+    struct refund_row row;
+    enum refund_status from;
+    bool is_dropped; /* the row is deleted: others have given that money back */
+};
+/* What becomes of a stored job.  JOB_OWED: it is run again at due_at. */
+struct job_write {
+    struct job_row row;
+    bool is_deleted;
+};
+/* A webhook that arrived, and the payment that it is about. */
+struct webhook_write {
+    struct payment_event event;
+    int64_t booking, payment; /* 0: not known here */
+    char intent[PROVIDER_ID_SIZE];
+    bool is_parked; /* it is about a payment of ours that the ledger does not have */
+    int64_t at;
 };
 struct audit_row {
     int64_t event, seq, at;
@@ -341,6 +380,14 @@ struct ledger_batch {
     VEC(struct booking_write) bookings;
     VEC(struct sale_write) sales;
     VEC(struct sale_write) sales_undone;
+    VEC(int64_t) bookings_past; /* failed ones, which new bookings of the same holds replace */
+    VEC(struct payment_row) payments_new;
+    VEC(struct payment_write) payments;
+    VEC(struct refund_row) refunds_new;
+    VEC(struct refund_write) refunds;
+    VEC(struct job_row) jobs_put; /* new, or in the place of a job of the same number */
+    VEC(struct job_write) jobs;
+    VEC(struct webhook_write) webhooks;
     VEC(struct audit_row) audit;
     VEC(struct heads_write) heads;
     VEC(struct key_row) keys;

@@ -30,6 +30,12 @@
     X(SEAT_SOLD, "a seat has already been sold")                                                   \
     X(OWNER_LIMIT, "the owner has as many places as the event allows")                             \
     X(EVENT_ARCHIVED, "the event has been archived")                                               \
+    X(EVENT_CANCELLED, "the event has been cancelled")                                             \
+    X(BOOKING_EXISTS, "the hold has a booking that is not decided yet")                            \
+    X(AMOUNT_TOO_SMALL, "the payment provider does not take so small an amount")                   \
+    X(PAYMENTS_OFF, "the server takes no payments")                                                \
+    X(TOO_MANY_BOOKINGS, "too many attempts to pay for the hold have failed")                      \
+    X(NOT_REFUNDABLE, "there is not that much money to give back")                                 \
     X(SELLER_ONLY, "the hold is of a channel, to which only sellers may add")                      \
     X(NOT_HELD, "the hold does not have these places")                                             \
     X(TOO_MANY_CHANNELS, "the event has as many channels as it may have")                          \

@@ -185,6 +185,20 @@ static bool fold_area(struct event *e, const struct audit_row *row, struct touch
     return true;
 }
 
+/* A row about a booking or a payment is one of its hold's chain.  Places that an owner has no
+ * longer are not known, so an event that counts them has to be loaded again. */
+static bool fold_money(struct view *v, struct event *e, const struct audit_row *row)
+{
+    struct hold *h = view_hold(v, row->hold);
+    bool is_booking = row->object == AUDIT_BOOKING;
+    bool frees = is_booking && (row->to == BOOKING_CANCELLED || row->to == BOOKING_FAILED);
+    if (h && is_booking)
+        h->payment = row->to == BOOKING_PENDING ? HOLD_KEY(row->event, row->fence) : 0;
+    if (h && row->prev && row->seq > h->last_seq)
+        h->last_seq = row->seq;
+    return !frees || h || !e->terms->max_per_owner;
+}
+
 static bool fold_row(struct view *v, struct event *e, const struct audit_row *row,
                      const struct log_since *since, struct touched *touched)
 {
@@ -203,8 +217,9 @@ static bool fold_row(struct view *v, struct event *e, const struct audit_row *ro
         e->status_draft = (enum event_status)row->to;
         touched->event = true;
         return true;
-    case AUDIT_BOOKING: /* whose places an owner has no longer */
-        return row->to != BOOKING_CANCELLED || !e->terms->max_per_owner;
+    case AUDIT_BOOKING:
+    case AUDIT_PAYMENT:
+        return fold_money(v, e, row);
     default:
         return true;
     }

@@ -167,6 +167,11 @@ static struct hold_write *hold_write(struct decision *d, struct hold *h)
         write->fence_before = h->fence;
         write->expires_before = h->expires_at;
         write->seq_before = h->last_seq;
+        write->payment_before = h->payment;
+        write->to = h->status;
+        write->fence = h->fence;
+        write->expires_at = h->expires_at;
+        write->last_seq = h->last_seq;
     }
     return &d->batch.holds.v[h->pending - 1];
 }
@@ -205,26 +210,53 @@ struct hold *change_places(struct decision *d, struct hold *h, const struct hold
     return after;
 }
 
+/* The write that carries the changes of a hold without an entry in the view.  There are few of
+ * them in a batch, and the last is the most likely one. */
+static struct hold_write *row_write(struct decision *d, const struct hold_row *hold)
+{
+    for (size_t i = d->batch.holds.n; i-- > 0;)
+        if (d->batch.holds.v[i].hold == hold->id.key)
+            return &d->batch.holds.v[i];
+    struct hold_write *write = vec_push(&d->batch.holds);
+    *write = (struct hold_write){.hold = hold->id.key,
+                                 .fence_before = hold->fence,
+                                 .fence = hold->fence,
+                                 .expires_at = hold->expires_at,
+                                 .seq_before = hold->last_seq,
+                                 .from = hold->status,
+                                 .to = hold->status};
+    return write;
+}
+
+struct audit_row *change_log_money(struct decision *d, struct event *e, struct hold_row *hold,
+                                   struct hold *h, enum audit_object object, enum audit_cause cause,
+                                   int from, int to)
+{
+    struct hold_write *write = h ? hold_write(d, h) : row_write(d, hold);
+    struct audit_row *row = change_log(d, e, object, cause, from, to);
+    row->hold = row->booking = hold->id.key;
+    row->prev = h ? h->last_seq : hold->last_seq;
+    write->last_seq = hold->last_seq = row->seq;
+    if (h)
+        h->last_seq = row->seq;
+    return row;
+}
+
 void change_booking(struct decision *d, struct event *e, const struct booking_write *to,
-                    struct hold_row *hold)
+                    enum audit_cause cause, struct hold_row *hold, struct hold *h)
 {
     *vec_push(&d->batch.bookings) = *to;
     *vec_push(&d->unreadable) = to->booking;
     struct audit_row *row =
-        change_log(d, e, AUDIT_BOOKING, CAUSE_CANCEL, (int)to->from, (int)to->to);
-    row->hold = row->booking = to->booking;
+        change_log_money(d, e, hold, h, AUDIT_BOOKING, cause, (int)to->from, (int)to->to);
     row->fence = hold->fence;
     row->quantity = places_count(hold->n_seats, hold->areas, hold->n_areas);
-    row->prev = hold->last_seq;
-    *vec_push(&d->batch.holds) = (struct hold_write){.hold = hold->id.key,
-                                                     .fence_before = hold->fence,
-                                                     .fence = hold->fence,
-                                                     .expires_at = hold->expires_at,
-                                                     .seq_before = hold->last_seq,
-                                                     .last_seq = row->seq,
-                                                     .from = hold->status,
-                                                     .to = hold->status};
-    hold->last_seq = row->seq;
+}
+
+void change_hold_payment(struct decision *d, struct hold *h, int64_t payment)
+{
+    (void)hold_write(d, h);
+    h->payment = payment;
 }
 
 /* Remembers the terms before the batch, once per event. */

@@ -48,9 +48,15 @@ struct hold *change_places(struct decision *d, struct hold *h, const struct hold
  * reference. */
 void change_event(struct decision *d, struct event *e, enum event_status to, enum audit_cause cause,
                   const struct event_terms *terms);
-/* Cancels a confirmed booking.  The row of the log is one of the hold's chain, whose row says so.
- */
+/* Adds a row about a booking or a payment to the log and to the chain of its hold.  `h` is the
+ * hold's entry in the view; NULL: it has none. */
+struct audit_row *change_log_money(struct decision *d, struct event *e, struct hold_row *hold,
+                                   struct hold *h, enum audit_object object, enum audit_cause cause,
+                                   int from, int to);
+/* Gives a booking another status. */
 void change_booking(struct decision *d, struct event *e, const struct booking_write *to,
-                    struct hold_row *hold);
+                    enum audit_cause cause, struct hold_row *hold, struct hold *h);
+/* Says which payment a live hold waits for; 0: none. */
+void change_hold_payment(struct decision *d, struct hold *h, int64_t payment);
 
 #endif

@@ -20,8 +20,12 @@ void decide_end_hold(struct decision *d, struct hold *h, enum hold_status to,
     change_hold(d, h, to, cause, h->fence, h->expires_at);
     change_seats(d, h->event, h->seats, h->n_seats, &freed);
     change_areas(d, h->event, h->areas, h->n_areas, SEAT_HELD, &freed);
-    if (to == HOLD_EXPIRED)
-        d->expired++;
+    if (h->payment)
+        decide_owe_cancel(d, h);
+    if (to != HOLD_EXPIRED)
+        return;
+    decide_notify(d, h->event, NOTICE_HOLD_EXPIRED, h->key, 0, 0);
+    d->expired++;
 }
 
 static bool is_due(const struct decision *d, const struct hold *h)

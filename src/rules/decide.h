@@ -5,7 +5,8 @@
  * Each judges one operation on an event of the batch, fills in its outcome and returns the verdict.
  * VERDICT_DEFERRED: the answer depends on what this batch stores; judge it again in the next.
  *
- * Keeps I1, I2, I3, I4, I5 (as the first line of defence), I6 and the gapless seq of I11. */
+ * Keeps I1, I2, I3, I4, I5 (as the first line of defence), I6, I9, I10 and the gapless seq of
+ * I11. */
 #ifndef HF_RULES_DECIDE_H
 #define HF_RULES_DECIDE_H
 
@@ -23,6 +24,11 @@ enum verdict decide_release(struct decision *d, struct hold_release *op);
 enum verdict decide_confirm(struct decision *d, struct event *e, struct hold_confirm *op);
 enum verdict decide_change(struct decision *d, struct event *e, struct hold_change *op);
 enum verdict decide_cancel(struct decision *d, struct event *e, struct booking_cancel *op);
+/* Makes a booking that is to be paid, or sells at once what costs nothing. */
+enum verdict decide_book(struct decision *d, struct event *e, struct booking_create *op);
+enum verdict decide_refund(struct decision *d, struct event *e, struct booking_refund *op);
+/* Applies a fact about a payment (payment.h), and stores what became of a job. */
+enum verdict decide_payment(struct decision *d, struct event *e, struct payment_update *op);
 /* All or nothing.  A seat that is as wanted already is left as it is, so repeating is harmless. */
 enum verdict decide_block(struct decision *d, struct event *e, struct seats_block *op);
 /* Opens, closes or archives the event. */

@@ -99,12 +99,16 @@ enum verdict decide_block(struct decision *d, struct event *e, struct seats_bloc
 
 enum verdict decide_status(struct decision *d, struct event *e, enum event_status to)
 {
-    static const enum audit_cause causes[] = {
-        [EVENT_OPEN] = CAUSE_OPEN, [EVENT_CLOSED] = CAUSE_CLOSE, [EVENT_ARCHIVED] = CAUSE_ARCHIVE};
+    static const enum audit_cause causes[] = {[EVENT_OPEN] = CAUSE_OPEN,
+                                              [EVENT_CLOSED] = CAUSE_CLOSE,
+                                              [EVENT_ARCHIVED] = CAUSE_ARCHIVE,
+                                              [EVENT_CANCELLED] = CAUSE_CANCEL};
     if (e->status_draft == to)
         return VERDICT_OK;
     if (e->status_draft == EVENT_ARCHIVED)
         return VERDICT_EVENT_ARCHIVED;
+    if (e->status_draft == EVENT_CANCELLED && to != EVENT_ARCHIVED)
+        return VERDICT_EVENT_CANCELLED;
     change_event(d, e, to, causes[to], NULL);
     return VERDICT_OK;
 }

@@ -41,9 +41,19 @@ enum verdict decide_find_hold(struct decision *d, struct named_hold *named, stru
     if (h) {
         named->row.status = (enum hold_status)h->status;
         named->row.expires_at = h->expires_at;
+        named->row.last_seq = h->last_seq;
     }
     *ret_live = h;
     return VERDICT_OK;
+}
+
+void decide_extend(struct decision *d, struct hold *h, int64_t expires_at)
+{
+    const struct transition renewed = {
+        .to = SEAT_HELD, .hold = h->key, .fence = h->fence, .until = expires_at};
+    change_hold(d, h, HOLD_ACTIVE, CAUSE_RENEW, h->fence, expires_at);
+    for (uint32_t i = 0; i < h->n_seats; i++)
+        change_seat(d, h->event, h->seats[i], &renewed, NULL);
 }
 
 enum verdict decide_renew(struct decision *d, struct event *e, struct hold_renew *op)
@@ -60,11 +70,7 @@ enum verdict decide_renew(struct decision *d, struct event *e, struct hold_renew
     int64_t expires_at = min64(d->now + ttl_ms, h->max_expires_at);
     if (expires_at <= h->expires_at) /* another renewal did as much: nothing is written */
         return VERDICT_OK;
-    const struct transition renewed = {
-        .to = SEAT_HELD, .hold = h->key, .fence = h->fence, .until = expires_at};
-    change_hold(d, h, HOLD_ACTIVE, CAUSE_RENEW, h->fence, expires_at);
-    for (uint32_t i = 0; i < h->n_seats; i++)
-        change_seat(d, h->event, h->seats[i], &renewed, NULL);
+    decide_extend(d, h, expires_at);
     op->hold.row.expires_at = expires_at;
     return VERDICT_OK;
 }
@@ -291,6 +297,8 @@ enum verdict decide_change(struct decision *d, struct event *e, struct hold_chan
         return verdict;
     if (!h || h->status != HOLD_ACTIVE)
         return decide_refusal_of(op->hold.row.status);
+    if (h->payment)
+        return VERDICT_BOOKING_EXISTS;
     if (op->fence != h->fence)
         return VERDICT_STALE_FENCE;
     if ((verdict = check_removed(h, op)) != VERDICT_OK)

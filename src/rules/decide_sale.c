@@ -18,39 +18,14 @@ void decide_owner_booked(struct decision *d, struct event *e, const struct hold_
     *vec_push(&d->owners) = change;
 }
 
-/* Makes the booking.  `from` is what the places are now. */
-static enum verdict sell(struct decision *d, struct event *e, struct hold_confirm *op,
-                         enum seat_status from, enum audit_cause cause)
+void decide_book_places(struct decision *d, struct event *e, struct hold_row *hold,
+                        enum seat_status from, enum audit_cause cause)
 {
-    struct hold_row *hold = &op->hold.row;
     const struct transition booked = {.to = SEAT_BOOKED,
                                       .cause = cause,
                                       .hold = hold->id.key,
                                       .fence = hold->fence,
                                       .channel = hold->channel};
-    op->booking = (struct booking_row){
-        .id.key = hold->id.key,
-        .event = hold->event,
-        .fence = hold->fence,
-        .amount = hold->amount,
-        .created_at = d->now,
-        .status = BOOKING_CONFIRMED,
-        .reference = op->reference,
-        .reference_len = op->reference_len,
-        .seats = hold->seats,
-        .n_seats = hold->n_seats,
-        .areas = hold->areas,
-        .n_areas = hold->n_areas,
-        .owner = hold->owner,
-        .owner_len = hold->owner_len,
-    };
-    random_bytes(d->random, op->booking.id.secret, ID_SECRET_SIZE);
-    memcpy(op->booking.hold_secret, hold->id.secret, ID_SECRET_SIZE);
-    *vec_push(&d->batch.bookings_new) = op->booking;
-    struct audit_row *row = change_log(d, e, AUDIT_BOOKING, cause, BOOKING_NONE, BOOKING_CONFIRMED);
-    row->hold = row->booking = hold->id.key;
-    row->fence = hold->fence;
-    row->quantity = places_count(hold->n_seats, hold->areas, hold->n_areas);
     change_seats(d, e, hold->seats, hold->n_seats, &booked);
     change_areas(d, e, hold->areas, hold->n_areas, from, &booked);
     for (uint32_t i = 0; i < hold->n_seats; i++)
@@ -58,10 +33,71 @@ static enum verdict sell(struct decision *d, struct event *e, struct hold_confir
             .seat = SEAT_KEY(hold->event, hold->seats[i]), .booking = hold->id.key};
     hold->status = HOLD_CONFIRMED;
     decide_owner_booked(d, e, hold, 1);
+}
+
+void decide_free_places(struct decision *d, struct event *e, const struct hold_row *hold,
+                        enum audit_cause cause)
+{
+    const struct transition freed = {.to = SEAT_AVAILABLE,
+                                     .cause = cause,
+                                     .hold = hold->id.key,
+                                     .fence = hold->fence,
+                                     .channel = hold->channel};
+    change_seats(d, e, hold->seats, hold->n_seats, &freed);
+    change_areas(d, e, hold->areas, hold->n_areas, SEAT_BOOKED, &freed);
+    for (uint32_t i = 0; i < hold->n_seats; i++)
+        *vec_push(&d->batch.sales_undone) = (struct sale_write){
+            .seat = SEAT_KEY(hold->event, hold->seats[i]), .booking = hold->id.key};
+    decide_owner_booked(d, e, hold, -1);
+}
+
+struct booking_row decide_new_booking(struct decision *d, const struct hold_row *hold,
+                                      enum booking_status status)
+{
+    struct booking_row booking = {
+        .id.key = hold->id.key,
+        .event = hold->event,
+        .fence = hold->fence,
+        .amount = hold->amount,
+        .created_at = d->now,
+        .status = status,
+        .expires_at = hold->expires_at,
+        .seats = hold->seats,
+        .n_seats = hold->n_seats,
+        .areas = hold->areas,
+        .n_areas = hold->n_areas,
+        .owner = hold->owner,
+        .owner_len = hold->owner_len,
+    };
+    random_bytes(d->random, booking.id.secret, ID_SECRET_SIZE);
+    memcpy(booking.hold_secret, hold->id.secret, ID_SECRET_SIZE);
+    booking.number = 1 + (int64_t)random_below(d->random, ORDER_NUMBER_MAX);
+    return booking;
+}
+
+/* Makes the booking, which takes the place of one that failed.  `from` is what the places are now.
+ * The log has the row of the booking between those of the hold and of its places. */
+static enum verdict sell(struct decision *d, struct event *e, struct hold_confirm *op,
+                         enum seat_status from, enum audit_cause cause)
+{
+    struct hold_row *hold = &op->hold.row;
+    if (op->booking.id.key)
+        *vec_push(&d->batch.bookings_past) = op->booking.id.key;
+    booking_row_close(&op->booking);
+    op->booking = decide_new_booking(d, hold, BOOKING_CONFIRMED);
+    op->booking.reference = op->reference;
+    op->booking.reference_len = op->reference_len;
+    *vec_push(&d->batch.bookings_new) = op->booking;
+    struct audit_row *row = change_log(d, e, AUDIT_BOOKING, cause, BOOKING_NONE, BOOKING_CONFIRMED);
+    row->hold = row->booking = hold->id.key;
+    row->fence = hold->fence;
+    row->quantity = places_count(hold->n_seats, hold->areas, hold->n_areas);
+    decide_book_places(d, e, hold, from, cause);
+    decide_notify(d, e, NOTICE_BOOKING_CONFIRMED, hold->id.key, 0, 0);
     return VERDICT_CREATED;
 }
 
-static bool places_are_free(struct decision *d, struct event *e, const struct hold_row *hold)
+bool decide_places_are_free(struct decision *d, struct event *e, const struct hold_row *hold)
 {
     decide_expire_owners(d, e, hold->seats, hold->n_seats);
     for (uint32_t i = 0; i < hold->n_seats; i++)
@@ -73,14 +109,8 @@ static bool places_are_free(struct decision *d, struct event *e, const struct ho
     return true;
 }
 
-/* Sells an expired hold after all if every place is still free: it gets a new fence and is sold at
- * once.  `h` is its entry if it expired in this batch, else NULL. */
-static enum verdict rescue(struct decision *d, struct event *e, struct hold_confirm *op,
-                           struct hold *h)
+void decide_revive(struct decision *d, struct event *e, struct hold_row *hold, struct hold *h)
 {
-    struct hold_row *hold = &op->hold.row;
-    if (!places_are_free(d, e, hold))
-        return VERDICT_HOLD_EXPIRED;
     int64_t fence_before = hold->fence, seq_before = hold->last_seq;
     hold->fence = ++e->draft.fence;
     if (h) {
@@ -97,10 +127,20 @@ static enum verdict rescue(struct decision *d, struct event *e, struct hold_conf
                                                          .to = HOLD_CONFIRMED};
     }
     *vec_push(&d->unreadable) = hold->id.key;
+}
+
+/* Sells an expired hold after all if every place is still free: it gets a new fence and is sold at
+ * once.  `h` is its entry if it expired in this batch, else NULL. */
+static enum verdict rescue(struct decision *d, struct event *e, struct hold_confirm *op,
+                           struct hold *h)
+{
+    if (!decide_places_are_free(d, e, &op->hold.row))
+        return VERDICT_HOLD_EXPIRED;
+    decide_revive(d, e, &op->hold.row, h);
     return sell(d, e, op, SEAT_AVAILABLE, CAUSE_RESCUE);
 }
 
-static bool owns_its_seats(const struct hold *h)
+bool decide_owns_seats(const struct hold *h)
 {
     for (uint32_t i = 0; i < h->n_seats; i++)
         if (seat_hold(h->event, h->seats[i]) != h->key)
@@ -141,54 +181,20 @@ enum verdict decide_confirm(struct decision *d, struct event *e, struct hold_con
     enum hold_status status = hold->status;
     if (status == HOLD_RELEASED || (status == HOLD_EXPIRED && !op->rescue))
         return decide_refusal_of(status);
+    if (op->booking.status == BOOKING_PENDING)
+        return VERDICT_BOOKING_EXISTS; /* its money decides, also about a hold that has expired */
     if (status == HOLD_CONFIRMED)
         return check_repeat(op);
+    if (e->status_draft == EVENT_CANCELLED)
+        return VERDICT_EVENT_CANCELLED;
     if (op->fence != hold->fence)
         return VERDICT_STALE_FENCE;
     if (status == HOLD_EXPIRED)
         return rescue(d, e, op, h);
     if (!h) /* live in the ledger and unknown to the view: a damaged row, which it did not load */
         return VERDICT_INTERNAL;
-    if (!owns_its_seats(h))
+    if (!decide_owns_seats(h))
         return VERDICT_SEAT_SOLD;
     change_hold(d, h, HOLD_CONFIRMED, CAUSE_CONFIRM, h->fence, h->expires_at);
     return sell(d, e, op, SEAT_HELD, CAUSE_CONFIRM);
-}
-
-/* ---- cancelling ---- */
-
-/* The seats of a cancelled booking are free again, and so are its rows of sold_seats. */
-enum verdict decide_cancel(struct decision *d, struct event *e, struct booking_cancel *op)
-{
-    struct booking_row *booking = &op->booking;
-    struct hold_row *hold = &op->hold.row;
-    if (!booking->id.key || !id_secret_equal(booking->id.secret, op->id.secret))
-        return VERDICT_NO_SUCH_BOOKING;
-    if (decide_is_unreadable(d, booking->id.key))
-        return VERDICT_DEFERRED;
-    if (booking->status == BOOKING_CANCELLED)
-        return VERDICT_OK;
-    const struct booking_write to = {.booking = booking->id.key,
-                                     .cancelled_at = d->now,
-                                     .from = booking->status,
-                                     .to = BOOKING_CANCELLED,
-                                     .reason = op->reason,
-                                     .reason_len = op->reason_len};
-    const struct transition freed = {.to = SEAT_AVAILABLE,
-                                     .cause = CAUSE_CANCEL,
-                                     .hold = hold->id.key,
-                                     .fence = hold->fence,
-                                     .channel = hold->channel};
-    change_booking(d, e, &to, hold);
-    change_seats(d, e, hold->seats, hold->n_seats, &freed);
-    change_areas(d, e, hold->areas, hold->n_areas, SEAT_BOOKED, &freed);
-    for (uint32_t i = 0; i < hold->n_seats; i++)
-        *vec_push(&d->batch.sales_undone) = (struct sale_write){
-            .seat = SEAT_KEY(hold->event, hold->seats[i]), .booking = booking->id.key};
-    decide_owner_booked(d, e, hold, -1);
-    booking->status = BOOKING_CANCELLED;
-    booking->cancelled_at = d->now;
-    booking->reason = op->reason;
-    booking->reason_len = op->reason_len;
-    return VERDICT_OK;
 }

@@ -1,6 +1,7 @@
 /* What the files of the rules share: decide.c (making and expiring holds), decide_hold.c (what
  * becomes of a hold), decide_sale.c (selling and cancelling), decide_event.c (what sellers do to an
- * event).  Internal to these; decide.h has the contract. */
+ * event), decide_payment.c (bookings that are paid).
+ * Internal to these; decide.h has the contract. */
 #ifndef HF_RULES_DECIDE_SHARED_H
 #define HF_RULES_DECIDE_SHARED_H
 
@@ -63,5 +64,32 @@ bool decide_is_unreadable(const struct decision *d, int64_t hold);
 /* Counts places that the owner of a hold has booked, or no longer has booked; see owners.h. */
 void decide_owner_booked(struct decision *d, struct event *e, const struct hold_row *hold,
                          int64_t sign);
+/* A booking of the hold, without reference, e-mail and payment. */
+struct booking_row decide_new_booking(struct decision *d, const struct hold_row *hold,
+                                      enum booking_status status);
+/* Books the hold's places, which were `from`; the hold has been changed, and logged, before. */
+void decide_book_places(struct decision *d, struct event *e, struct hold_row *hold,
+                        enum seat_status from, enum audit_cause cause);
+/* The places of a booking are free again, and so are its rows of sold_seats. */
+void decide_free_places(struct decision *d, struct event *e, const struct hold_row *hold,
+                        enum audit_cause cause);
+/* Are all places of an expired hold free, once due holds of others have ended? */
+bool decide_places_are_free(struct decision *d, struct event *e, const struct hold_row *hold);
+/* Confirms an expired hold, with a new fence.  `h` is its entry if it expired in this batch, else
+ * NULL.  Its places are booked next. */
+void decide_revive(struct decision *d, struct event *e, struct hold_row *hold, struct hold *h);
+/* Does the live hold still own all of its seats? */
+bool decide_owns_seats(const struct hold *h);
+
+/* ---- decide_payment.c ---- */
+
+/* Owes the shop a notification, if it wants those of this kind.  `payment` and `refund` are the
+ * numbers of what it is about; 0: none. */
+void decide_notify(struct decision *d, struct event *e, enum notice notice, int64_t booking,
+                   int64_t payment, int64_t refund);
+/* The hold has ended, and its booking's intent is to be canceled. */
+void decide_owe_cancel(struct decision *d, const struct hold *h);
+/* Extends a live hold to `expires_at`. */
+void decide_extend(struct decision *d, struct hold *h, int64_t expires_at);
 
 #endif

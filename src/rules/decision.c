@@ -36,6 +36,14 @@ void decision_begin(struct decision *d)
     vec_clear(&d->batch.bookings);
     vec_clear(&d->batch.sales);
     vec_clear(&d->batch.sales_undone);
+    vec_clear(&d->batch.bookings_past);
+    CLEAR(&d->batch.payments_new);
+    CLEAR(&d->batch.payments);
+    CLEAR(&d->batch.refunds_new);
+    CLEAR(&d->batch.refunds);
+    CLEAR(&d->batch.jobs_put);
+    CLEAR(&d->batch.jobs);
+    vec_clear(&d->batch.webhooks);
     CLEAR(&d->batch.audit);
     vec_clear(&d->batch.heads);
     vec_clear(&d->batch.keys);
@@ -63,6 +71,14 @@ void decision_close(struct decision *d)
     vec_close(&d->batch.bookings);
     vec_close(&d->batch.sales);
     vec_close(&d->batch.sales_undone);
+    vec_close(&d->batch.bookings_past);
+    vec_close(&d->batch.payments_new);
+    vec_close(&d->batch.payments);
+    vec_close(&d->batch.refunds_new);
+    vec_close(&d->batch.refunds);
+    vec_close(&d->batch.jobs_put);
+    vec_close(&d->batch.jobs);
+    vec_close(&d->batch.webhooks);
     vec_close(&d->batch.audit);
     vec_close(&d->batch.heads);
     buf_close(&d->heads);
@@ -87,7 +103,11 @@ void decision_add_event(struct decision *d, struct event *e)
     d->events.v[i] = e;
 }
 
-bool decision_has_effects(const struct decision *d) { return d->batch.audit.n || d->batch.keys.n; }
+bool decision_has_effects(const struct decision *d)
+{
+    const struct ledger_batch *b = &d->batch;
+    return b->audit.n || b->keys.n || b->jobs.n || b->jobs_put.n || b->payments.n || b->webhooks.n;
+}
 
 static int seat_write_order(const void *a, const void *b)
 {
@@ -287,6 +307,7 @@ static void undo_holds(struct decision *d)
         h->fence = w->fence_before;
         h->expires_at = w->expires_before;
         h->last_seq = w->seq_before;
+        h->payment = w->payment_before;
         view_deadline_put(d->view, h);
     }
 }

@@ -46,6 +46,7 @@ struct decision {
     } keys_stored[KEYS_STORED_SLOTS];
     uint64_t expired;           /* how many holds this batch expired, for the metrics */
     uint32_t client_places_max; /* places that one address may hold; 0: no limit */
+    unsigned notices;           /* 1 << enum notice: what the shop is told of */
 };
 
 /* Begins a batch.  The caller adds events with decision_add_event before it locks them, and sets

@@ -132,6 +132,56 @@ struct booking_cancel {
     size_t reason_len;
     /* in and out: read from the ledger before the rules judge */
     struct booking_row booking;
+    struct money money;
+};
+
+/* POST /v1/bookings */
+struct booking_create {
+    struct named_hold hold;
+    /* in */
+    const char *reference; /* NULL: none */
+    size_t reference_len;
+    const char *email; /* NULL: none */
+    size_t email_len;
+    int64_t amount_min;    /* the least that the provider takes; -1: there is no provider */
+    bool captures_by_hand; /* see payment_row */
+    /* out; a booking that failed is read from the ledger before the rules judge */
+    struct booking_row booking;
+    struct payment_row payment; /* number 0: there is nothing to pay */
+    struct money money;         /* read from the ledger before the rules judge */
+};
+
+/* POST /v1/bookings/{b}/refund */
+struct booking_refund {
+    struct named_hold hold; /* only its key is known beforehand */
+    /* in */
+    struct id id;
+    int64_t amount; /* 0: all that is left */
+    /* out */
+    int64_t available; /* VERDICT_NOT_REFUNDABLE: how much may be given back */
+    /* in and out: read from the ledger before the rules judge */
+    struct booking_row booking;
+    struct money money;
+};
+
+/* A fact about a payment, what became of a job, or both. */
+struct payment_update {
+    struct named_hold hold; /* only its key, the booking's, is known beforehand */
+    /* in */
+    bool has_payment;           /* false: the report is that of a notification */
+    struct id payment;          /* its secret says which of the booking's payments is meant */
+    struct fact fact;           /* fact_close by the owner */
+    struct job_report report;   /* job 0: none */
+    struct payment_event event; /* the webhook that brought the fact; empty id: none */
+    /* out */
+    bool is_unknown; /* the ledger has no such payment */
+    bool is_repeat;  /* the webhook was stored before */
+    bool alarms;     /* the provider did something that it should not have done */
+    enum booking_status booking_before;
+    /* in and out: read from the ledger before the rules judge */
+    bool event_known;
+    struct booking_row booking;
+    struct money money;
 };
 
 /* POST /v1/events/{e}/block and /unblock */

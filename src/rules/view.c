@@ -488,6 +488,20 @@ void event_load_hold(struct event *e, const struct hold_row *row)
     }
 }
 
+static int by_hold(const void *key, const void *item)
+{
+    int64_t a = *(const int64_t *)key, b = ((const struct hold_payment *)item)->hold;
+    return (a > b) - (a < b);
+}
+
+void event_load_payments(struct event *e, const struct hold_payment *list, size_t n)
+{
+    for (struct hold *h = n ? e->loaded : NULL; h; h = h->next) {
+        const struct hold_payment *found = bsearch(&h->key, list, n, sizeof *list, by_hold);
+        h->payment = found ? found->payment : 0;
+    }
+}
+
 /* Writes only what differs: the memory of seats that were never touched is not even there yet. */
 static void show_heads(struct event *e)
 {

@@ -59,6 +59,7 @@ struct hold {
     uint64_t client;          /* hash of the address that it counts against; 0: none */
     uint64_t owner;           /* owner_hash() of its owner; 0: none */
     struct hold *owner_next;  /* among the live holds of the same owner; see view_owner_holds */
+    int64_t payment;          /* number of the payment of its pending booking; 0: none */
     struct area_claim *areas; /* stored behind the seats */
     uint32_t pending;         /* 1 + index of this batch's hold_write; 0: none */
     uint32_t n_seats;
@@ -229,6 +230,12 @@ void event_load_area(struct event *e, uint32_t index, int64_t held, int64_t book
 void event_set_terms(struct event *e, const struct event_terms *terms);
 /* The hold's seats become held. */
 void event_load_hold(struct event *e, const struct hold_row *row);
+/* Tells the holds that have been loaded which payments their pending bookings wait for.  `list` is
+ * ascending by hold. */
+struct hold_payment {
+    int64_t hold, payment;
+};
+void event_load_payments(struct event *e, const struct hold_payment *list, size_t n);
 /* The seq of the seat's last row in the log; 0 unless it is loaded. */
 void event_load_head(struct event *e, uint32_t index, int64_t seq);
 /* Does the event have every seat and area that the row lists? */

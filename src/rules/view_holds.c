@@ -144,6 +144,7 @@ struct hold *hold_with_places(const struct hold *before, const uint32_t *seats, 
     h->client = before->client;
     h->owner = before->owner;
     h->channel = before->channel;
+    h->payment = before->payment;
     return h;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crash.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "engine/batch_gate.h"
@@ -264,6 +265,21 @@ static enum hf_status decide_all(struct worker *w, struct command **commands, si
     return status;
 }
 
+/* The crash points of a batch; see crash.h. */
+#define CRASH_AT(d, when)                                                                          \
+    do {                                                                                           \
+        if ((d)->batch.payments_new.n)                                                             \
+            CRASH_POINT(booking_##when);                                                           \
+        if ((d)->batch.payments.n)                                                                 \
+            CRASH_POINT(fact_##when);                                                              \
+        if ((d)->batch.webhooks.n)                                                                 \
+            CRASH_POINT(webhook_##when);                                                           \
+        if ((d)->batch.refunds_new.n)                                                              \
+            CRASH_POINT(refund_##when);                                                            \
+        if ((d)->expired && (d)->batch.jobs_put.n)                                                 \
+            CRASH_POINT(expiry_##when);                                                            \
+    } while (0)
+
 static enum hf_status commit(struct worker *w, struct hf_err *err)
 {
     struct decision *d = &w->decision;
@@ -275,10 +291,12 @@ static enum hf_status commit(struct worker *w, struct hf_err *err)
     enum hf_status status = ledger_write(w->ledger, &d->batch, err);
     if (status != HF_OK)
         return status;
+    CRASH_AT(d, before_commit);
     int64_t start_us = monotonic_us(w->engine);
     status = ledger_commit(w->ledger, err);
     histogram_observe(w->engine->metrics.commit_seconds,
                       (uint64_t)(monotonic_us(w->engine) - start_us));
+    CRASH_AT(d, after_commit);
     return status;
 }
 

@@ -32,6 +32,8 @@ struct event *engine_event(const struct engine *e, int64_t event)
     return event > 0 ? view_event(e->workers[event % e->n_workers].view, event) : NULL;
 }
 
+bool engine_is_shared(const struct engine *e) { return e->has_others; }
+
 int64_t engine_now_ms(const struct engine *e)
 {
     return clock_boot_us(e->config.clock) / 1000 +

@@ -71,6 +71,8 @@ bool engine_refuse(struct engine *e, struct command *command);
 /* May something be stored under the key?  False is certain.  Lock-free. */
 bool engine_key_maybe(const struct engine *e, const struct idempotency *key);
 
+/* Returns true if other servers may write to the ledger, too. */
+bool engine_is_shared(const struct engine *e);
 /* The event if it is loaded, else NULL.  Lock-free. */
 struct event *engine_event(const struct engine *e, int64_t event);
 /* Ledger time as this process knows it. */

@@ -257,7 +257,8 @@ struct jobs_query {
                              whose poll is due */
     size_t calls_max;     /* jobs and polls together */
     size_t notices_max;
-    int64_t rate; /* requests per second of all servers together; 0: not limited */
+    int64_t rate;  /* requests per second of all servers together; 0: not limited */
+    int64_t spent; /* requests that this server made besides, and that count too */
 };
 /* Takes due jobs: those of the provider in the order of their kinds, then polls, then
  * notifications.  Of each payment, and of each booking's notifications, at most one is taken at a

@@ -428,8 +428,10 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
 {
     size_t kept = 0, allowed = n_calls;
     enum hf_status status = HF_OK;
-    if (query->rate && n_calls)
-        status = take_budget(l, query, n_calls, &allowed, err);
+    if (query->rate && n_calls) {
+        status = take_budget(l, query, n_calls + (size_t)query->spent, &allowed, err);
+        allowed = allowed > (size_t)query->spent ? allowed - (size_t)query->spent : 0;
+    }
     for (size_t i = 0; status == HF_OK && i < *n; i++) {
         bool taken = false;
         if (i < n_calls && i >= allowed)

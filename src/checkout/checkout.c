@@ -1,0 +1,410 @@
+/* The payment thread: takes due jobs, tells waiting requests, counts.  See checkout.h. */
+#include "checkout/checkout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crash.h"
+#include "base/log.h"
+#include "base/wait.h"
+#include "checkout/internal.h"
+
+#define TAKE_EVERY_US 500000   /* looks for jobs that nobody has told of, such as repetitions */
+#define COUNT_EVERY_US 5000000 /* owed jobs, for the metrics */
+#define TOKENS_AGAIN_US 20000  /* when the budget of this second is spent */
+#define TURN_MAX_US 500000
+/* No webhook for so long: they are lost, or there are none.  Payments that nothing was heard of are
+ * then asked about, more often if no webhook has ever arrived. */
+#define SILENCE_US 60000000
+#define QUIET_MS 15000
+#define QUIET_MS_UNHEARD 3000
+
+/* ---- errands ---- */
+
+static void returned(struct pending *pending)
+{
+    struct errand *errand = pending->waiter;
+    struct checkout *c = errand->checkout;
+    pthread_mutex_lock(&c->lock);
+    errand->next = c->returned;
+    c->returned = errand;
+    pthread_mutex_unlock(&c->lock);
+    http_pool_wake(c->pool);
+}
+
+void errand_submit(struct errand *errand, void (*then)(struct errand *errand))
+{
+    struct checkout *c = errand->checkout;
+    errand->then = then;
+    errand->command.pending = (struct pending){.done = returned, .waiter = errand};
+    c->n_lent++;
+    enum hf_status status = engine_submit(c->engine, &errand->command);
+    if (status != HF_OK) {
+        errand->command.verdict = verdict_of(status);
+        pending_done(&errand->command.pending);
+    }
+}
+
+/* Runs the next step of everything that has come back. */
+static void collect(struct checkout *c)
+{
+    pthread_mutex_lock(&c->lock);
+    struct errand *list = c->returned, *oldest_first = NULL;
+    c->returned = NULL;
+    pthread_mutex_unlock(&c->lock);
+    while (list) {
+        struct errand *next = list->next;
+        list->next = oldest_first;
+        oldest_first = list;
+        list = next;
+    }
+    while (oldest_first) {
+        struct errand *errand = oldest_first;
+        oldest_first = errand->next;
+        c->n_lent--;
+        errand->then(errand);
+    }
+}
+
+/* ---- requests that wait ---- */
+
+void checkout_await(struct checkout *c, struct checkout_wait *wait)
+{
+    wait->until_us = wait_now_us() + CHECKOUT_WAIT_MS * 1000;
+    wait->next = NULL;
+    pthread_mutex_lock(&c->lock);
+    bool is_stopping = c->is_stopping || !c->is_running;
+    if (!is_stopping) {
+        *c->last_wait = wait;
+        c->last_wait = &wait->next;
+    }
+    pthread_mutex_unlock(&c->lock);
+    if (is_stopping)
+        pending_done(&wait->pending);
+}
+
+bool checkout_is_awaited(struct checkout *c, const uint8_t *key)
+{
+    bool found = false;
+    pthread_mutex_lock(&c->lock);
+    for (const struct checkout_wait *w = c->first_wait; w && !found; w = w->next)
+        found = w->key && memcmp(w->key, key, KEY_HASH_SIZE) == 0;
+    pthread_mutex_unlock(&c->lock);
+    return found;
+}
+
+/* Ends the waits for a booking; 0: those whose time is over at `now_us`. */
+static void end_waits(struct checkout *c, int64_t booking, int64_t now_us)
+{
+    struct checkout_wait *ended = NULL;
+    pthread_mutex_lock(&c->lock);
+    struct checkout_wait **link = &c->first_wait;
+    while (*link) {
+        struct checkout_wait *w = *link;
+        if (booking ? w->booking != booking : w->until_us > now_us) {
+            link = &w->next;
+            continue;
+        }
+        *link = w->next;
+        w->next = ended;
+        ended = w;
+    }
+    c->last_wait = link;
+    pthread_mutex_unlock(&c->lock);
+    while (ended) {
+        struct checkout_wait *next = ended->next;
+        pending_done(&ended->pending);
+        ended = next;
+    }
+}
+
+void checkout_tell(struct checkout *c, int64_t booking) { end_waits(c, booking, 0); }
+
+/* When the first wait ends; INT64_MAX: there is none. */
+static int64_t first_end_us(struct checkout *c)
+{
+    pthread_mutex_lock(&c->lock);
+    int64_t at_us = c->first_wait ? c->first_wait->until_us : INT64_MAX;
+    pthread_mutex_unlock(&c->lock);
+    return at_us;
+}
+
+/* ---- taking jobs ---- */
+
+/* How many calls may be made now.  Where servers share the ledger, the ledger has the budget. */
+static size_t tokens_left(struct checkout *c)
+{
+    int64_t rate = c->config.rate, now_us = checkout_now_us(c);
+    if (!rate || engine_is_shared(c->engine))
+        return SIZE_MAX;
+    if (now_us - c->token_us >= 1000000) {
+        c->tokens = rate;
+        c->token_us = now_us;
+    }
+    int64_t left = c->tokens - c->spent;
+    c->spent = left < 0 ? -left : 0;
+    c->tokens = left < 0 ? 0 : left;
+    return (size_t)c->tokens;
+}
+
+static void start_taken(struct checkout *c, const struct command *command)
+{
+    size_t left = tokens_left(c);
+    for (size_t i = 0; i < command->jobs_take.n; i++) {
+        const struct job_row *job = &c->taken[i];
+        bool is_call = job->kind != JOB_NOTIFY;
+        if (work_is_running(c, job) || c->n_works >= WORKS_MAX)
+            continue;
+        if (is_call && !left) {
+            c->next_take_us = checkout_now_us(c) + TOKENS_AGAIN_US;
+            continue;
+        }
+        if (is_call && left != SIZE_MAX) {
+            left--;
+            c->tokens--;
+        }
+        work_begin(c, job);
+    }
+}
+
+static void show_counts(struct checkout *c, const struct command *command)
+{
+    int64_t now = engine_now_ms(c->engine);
+    for (int kind = JOB_REFUND; kind <= JOB_NOTIFY; kind++) {
+        const struct jobs_count *count = &command->jobs_take.counts[kind];
+        if (!c->metrics.jobs[kind])
+            continue;
+        gauge_set(c->metrics.jobs[kind], count->n);
+        gauge_set(c->metrics.oldest[kind], count->n ? (now - count->oldest_at) / 1000 : 0);
+    }
+}
+
+static void taken(struct errand *errand)
+{
+    struct checkout *c = errand->checkout;
+    const struct command *command = &errand->command;
+    c->is_taking = false;
+    if (command->verdict != VERDICT_OK)
+        return; /* the ledger does not answer: the next take asks again */
+    CRASH_POINT(jobs_taken);
+    if (command->jobs_take.n)
+        c->next_take_us = checkout_now_us(c); /* there may be more */
+    start_taken(c, command);
+    if (command->jobs_take.wants_counts)
+        show_counts(c, command);
+}
+
+/* Payments that have not changed since then are asked about; 0: only those whose time it is. */
+static int64_t quiet_before(const struct checkout *c)
+{
+    int64_t webhook_us = atomic_load_explicit(&c->webhook_us, memory_order_relaxed);
+    int64_t now = engine_now_ms(c->engine);
+    if (!webhook_us)
+        return now - QUIET_MS_UNHEARD;
+    return checkout_now_us(c) - webhook_us > SILENCE_US ? now - QUIET_MS : 0;
+}
+
+static void take(struct checkout *c)
+{
+    int64_t now_us = checkout_now_us(c);
+    bool is_due = atomic_exchange(&c->is_woken, false) || now_us >= c->next_take_us;
+    if (c->is_taking || c->n_works >= WORKS_MAX)
+        return;
+    if (!is_due)
+        return;
+    /* What this server runs already is among the rows, unless it is leased. */
+    size_t running = engine_is_shared(c->engine) ? 0 : c->n_works;
+    size_t room = WORKS_MAX - c->n_works;
+    struct command *command = &c->take.command;
+    *command = (struct command){.kind = CMD_JOBS_TAKE};
+    command->jobs_take.query = (struct jobs_query){
+        .quiet_before = quiet_before(c),
+        .calls_max = c->config.stripe.secret_key ? room + running : 0,
+        .notices_max = c->config.notify_url ? room / 4 + 1 + running : 0,
+        .rate = c->config.rate,
+        .spent = c->spent,
+    };
+    if (engine_is_shared(c->engine))
+        c->spent = 0;
+    command->jobs_take.rows = c->taken;
+    command->jobs_take.wants_counts = now_us >= c->next_count_us;
+    if (command->jobs_take.wants_counts)
+        c->next_count_us = now_us + COUNT_EVERY_US;
+    c->next_take_us = now_us + TAKE_EVERY_US;
+    c->is_taking = true;
+    errand_submit(&c->take, taken);
+}
+
+/* ---- the thread ---- */
+
+static bool is_stopping(struct checkout *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool stopping = c->is_stopping;
+    pthread_mutex_unlock(&c->lock);
+    return stopping;
+}
+
+static int64_t turn_us(struct checkout *c)
+{
+    int64_t wait_us = TURN_MAX_US, end_us = first_end_us(c) - wait_now_us();
+    int64_t take_us = c->next_take_us - checkout_now_us(c);
+    wait_us = end_us < wait_us ? end_us : wait_us;
+    if (!c->is_taking && c->n_works < WORKS_MAX)
+        wait_us = take_us < wait_us ? take_us : wait_us;
+    return wait_us > 0 ? wait_us : 0;
+}
+
+static void *payment_main(void *arg)
+{
+    struct checkout *c = arg;
+    while (!is_stopping(c)) {
+        collect(c);
+        end_waits(c, 0, wait_now_us());
+        take(c);
+        cancelling_turn(c);
+        http_pool_turn(c->pool, turn_us(c));
+    }
+    while (c->n_lent) { /* the engine gives everything back before it is drained */
+        http_pool_turn(c->pool, TURN_MAX_US);
+        collect(c);
+    }
+    end_waits(c, 0, INT64_MAX);
+    return NULL;
+}
+
+/* ---- metrics ---- */
+
+static void register_metrics(struct checkout *c)
+{
+    static const char *const calls[] = {
+        [CALL_CREATE] = "create",           [CALL_RETRIEVE] = "retrieve",
+        [CALL_CAPTURE] = "capture",         [CALL_CANCEL] = "cancel",
+        [CALL_REFUND] = "refund",           [CALL_LIST_INTENTS] = "list_intents",
+        [CALL_LIST_REFUNDS] = "list_refunds", [CALL_LIST_DISPUTES] = "list_disputes"};
+    static const char *const webhooks[] = {
+        [WEBHOOKS_STORED] = "stored",       [WEBHOOKS_REPEATED] = "repeated",
+        [WEBHOOKS_PARKED] = "parked",       [WEBHOOKS_UNUSED] = "unused",
+        [WEBHOOKS_FOREIGN] = "foreign",     [WEBHOOKS_FORGED] = "forged",
+        [WEBHOOKS_MALFORMED] = "malformed"};
+    struct metrics *m = c->config.metrics;
+    char label[96];
+    for (int i = CALL_CREATE; i <= CALL_LIST_DISPUTES; i++)
+        for (int ok = 0; ok <= 1; ok++) {
+            (void)snprintf(label, sizeof label, "call=\"%s\",result=\"%s\"", calls[i],
+                           ok ? "answered" : "failed");
+            c->metrics.calls[i][ok] = metrics_counter(m, "holdfast_provider_calls_total", label,
+                                                      "Calls to the payment provider");
+        }
+    for (int i = 0; i < WEBHOOKS_COUNTED; i++) {
+        (void)snprintf(label, sizeof label, "result=\"%s\"", webhooks[i]);
+        c->metrics.webhooks[i] = metrics_counter(m, "holdfast_webhooks_total", label,
+                                                 "Webhooks of the payment provider, by outcome");
+    }
+    for (int ok = 0; ok <= 1; ok++)
+        c->metrics.notices[ok] = metrics_counter(
+            m, "holdfast_notifications_total", ok ? "result=\"delivered\"" : "result=\"failed\"",
+            "Attempts to tell the shop, by outcome");
+    c->metrics.alarms = metrics_counter(m, "holdfast_payment_alarms_total", NULL,
+                                        "Times the provider did what it should not do; expected 0");
+    for (int kind = JOB_REFUND; kind <= JOB_NOTIFY; kind++) {
+        if (kind == JOB_POLL)
+            continue; /* polls are not stored as jobs */
+        (void)snprintf(label, sizeof label, "kind=\"%s\"", job_kind_text((enum job_kind)kind));
+        c->metrics.jobs[kind] =
+            metrics_gauge(m, "holdfast_jobs_pending", label, "Jobs that are owed, by kind");
+    }
+    for (int kind = JOB_REFUND; kind <= JOB_NOTIFY; kind++) {
+        if (kind == JOB_POLL)
+            continue;
+        (void)snprintf(label, sizeof label, "kind=\"%s\"", job_kind_text((enum job_kind)kind));
+        c->metrics.oldest[kind] = metrics_gauge(m, "holdfast_job_oldest_seconds", label,
+                                                "Age of the oldest owed job, by kind");
+    }
+}
+
+void checkout_count_webhook(struct checkout *c, enum webhook_count what)
+{
+    counter_add(c->metrics.webhooks[what], 1);
+    if (what != WEBHOOKS_FORGED && what != WEBHOOKS_MALFORMED)
+        atomic_store_explicit(&c->webhook_us, checkout_now_us(c), memory_order_relaxed);
+}
+
+void checkout_alarm(struct checkout *c, const char *what)
+{
+    counter_add(c->metrics.alarms, 1);
+    log_write(LOG_ERROR, "payment alarm", "what", what, NULL);
+}
+
+/* ---- life ---- */
+
+enum hf_status checkout_new(const struct checkout_config *config, struct checkout **ret,
+                            struct hf_err *err)
+{
+    if (config->stripe.secret_key && !stripe_check_config(&config->stripe, err))
+        return HF_INVALID_REQUEST;
+    struct checkout *c = hf_alloc(sizeof *c);
+    c->config = *config;
+    c->last_wait = &c->first_wait;
+    c->taken = hf_alloc(3 * WORKS_MAX * sizeof *c->taken);
+    c->take.checkout = c;
+    random_init_system(&c->random);
+    pthread_mutex_init(&c->lock, NULL);
+    c->pool = http_pool_new(&(struct http_client_options){
+        .timeout_ms = STRIPE_TIMEOUT_MS,
+        .body_len_max = STRIPE_BODY_LEN_MAX,
+        .connections_max = WORKS_MAX,
+    });
+    register_metrics(c);
+    *ret = c;
+    return HF_OK;
+}
+
+enum hf_status checkout_start(struct checkout *c, struct engine *engine, struct hf_err *err)
+{
+    c->engine = engine;
+    pthread_mutex_lock(&c->lock);
+    c->is_running = true;
+    pthread_mutex_unlock(&c->lock);
+    atomic_store(&c->is_woken, true); /* what an earlier process has left */
+    if (pthread_create(&c->thread, NULL, payment_main, c) == 0)
+        return HF_OK;
+    c->is_running = false;
+    return hf_err_set(err, HF_INTERNAL, "cannot start a thread");
+}
+
+void checkout_stop(struct checkout *c)
+{
+    if (!c || !c->is_running)
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->is_stopping = true;
+    pthread_mutex_unlock(&c->lock);
+    http_pool_wake(c->pool);
+    pthread_join(c->thread, NULL);
+    c->is_running = false;
+}
+
+void checkout_free(struct checkout *c)
+{
+    if (!c)
+        return;
+    checkout_stop(c);
+    http_pool_free(c->pool);
+    work_drop_all(c);
+    signature_secrets_close(&c->config.webhook_secrets);
+    signature_secrets_close(&c->config.notify_secrets);
+    pthread_mutex_destroy(&c->lock);
+    free(c->cancelling.errands);
+    free(c->taken);
+    free(c);
+}
+
+void checkout_wake(void *checkout)
+{
+    struct checkout *c = checkout;
+    if (!atomic_exchange(&c->is_woken, true))
+        http_pool_wake(c->pool);
+}
+
+const struct checkout_config *checkout_settings(const struct checkout *c) { return &c->config; }

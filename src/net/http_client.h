@@ -1,5 +1,6 @@
 /* The HTTP/1.1 client that everything in this project uses to call other servers, over libcurl.
  *
+ * This is the blocking interface; net/http_pool.h is for a thread that does other things meanwhile.
  * A struct http_client belongs to one thread at a time.  It keeps connections open between calls
  * and uses them again.  Several requests can run at once (http_client_run); the calling thread
  * blocks until all of them have ended.  Every request has a limit on its time and on the size of
@@ -87,6 +88,17 @@ struct http_exchange {
 /* Runs all exchanges concurrently, each on a connection of its own, and returns when the last one
  * has ended.  The caller bounds `n`. */
 void http_client_run(struct http_client *client, struct http_exchange *exchanges, size_t n);
+
+/* The server that a URL names. */
+#define HTTP_ORIGIN_SIZE 128
+struct http_origin {
+    bool is_tls;
+    bool is_loopback; /* localhost, 127.0.0.0/8 or ::1 */
+    bool is_bare;     /* the URL is scheme, host and port: no user, path, query or final slash */
+    char text[HTTP_ORIGIN_SIZE]; /* "https://host:443", cut if it is longer */
+};
+/* Returns false if the text is no http:// or https:// URL. */
+HF_MUST_USE bool http_origin_parse(const char *url, struct http_origin *ret);
 
 /* The value of the first header of this name, in any case; NULL if there is none. */
 const char *http_response_header(const struct http_response *response, const char *name);

@@ -133,6 +133,17 @@ void buf_json_time(struct buf *b, int64_t ms)
     b->len += CLOCK_TEXT_SIZE + 1;
 }
 
+void buf_percent(struct buf *b, const char *text)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+    for (; *text; text++)
+        if (strchr(plain, *text))
+            buf_char(b, *text);
+        else
+            buf_printf(b, "%%%02X", (unsigned char)*text);
+}
+
 void buf_close(struct buf *b)
 {
     free(b->data);

@@ -21,6 +21,8 @@ __attribute__((format(printf, 2, 3))) void buf_printf(struct buf *b, const char 
 void buf_json(struct buf *b, const char *text, size_t len);
 /* Appends "2026-...Z" in quotes. */
 void buf_json_time(struct buf *b, int64_t ms);
+/* Appends the text with everything but letters, digits and -._~ percent-encoded. */
+void buf_percent(struct buf *b, const char *text);
 void buf_close(struct buf *b); /* frees; accepts a zeroed struct; zeroes it */
 
 #define buf_lit(b, literal) buf_put((b), (literal), sizeof(literal) - 1)

@@ -111,17 +111,6 @@ void remote_close(struct remote *r)
     *r = (struct remote){0};
 }
 
-void remote_encode(struct buf *b, const char *text)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
-    for (; *text; text++)
-        if (strchr(plain, *text))
-            buf_char(b, *text);
-        else
-            buf_printf(b, "%%%02X", (unsigned char)*text);
-}
-
 /* ---- problems ---- */
 
 static int exit_code_of(int status, const char *code)

@@ -63,7 +63,4 @@ enum hf_status remote_stream(struct remote *r, const char *path, const char *las
 /* Writes the problem that an answer tells of to stderr, and returns the exit code. */
 int remote_problem(const struct remote *r, const struct http_response *answer);
 
-/* Appends text with everything but letters, digits and -._~ percent-encoded. */
-void remote_encode(struct buf *b, const char *text);
-
 #endif

@@ -363,7 +363,7 @@ static void put_query(struct buf *b, const json_t *fields)
         if (json_is_integer(value))
             buf_int(b, json_integer_value(value));
         else
-            remote_encode(b, json_is_string(value) ? json_string_value(value) : "");
+            buf_percent(b, json_is_string(value) ? json_string_value(value) : "");
     }
 }
 
@@ -373,7 +373,7 @@ void resource_path(const struct call *c, struct buf *ret)
     const char *place = strstr(verb->path, "%s");
     buf_put(ret, verb->path, place ? (size_t)(place - verb->path) : strlen(verb->path));
     if (place) {
-        remote_encode(ret, c->operand);
+        buf_percent(ret, c->operand);
         buf_str(ret, place + 2);
     }
     if (strcmp(verb->method, "GET") == 0)

@@ -20,7 +20,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/digest.h"
 #include "base/gzip.h"
+#include "base/hex.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -876,6 +878,42 @@ static void blocks_of_a_gzip_stream_follow_each_other_in_any_order(void **state)
     buf_close(&b);
 }
 
+static void percent_encoding_leaves_only_unreserved_characters(void **state)
+{
+    (void)state;
+    struct buf b = {0};
+    buf_percent(&b, "aZ09-._~ /?&=%+@\xc3\xa9\n");
+    buf_char(&b, '\0');
+    assert_string_equal(b.data, "aZ09-._~%20%2F%3F%26%3D%25%2B%40%C3%A9%0A");
+    buf_close(&b);
+}
+
+static void assert_hmac(const char *key, size_t key_len, const char *first, const char *second,
+                        const char *expected)
+{
+    uint8_t code[DIGEST_SIZE];
+    char text[2 * DIGEST_SIZE + 1];
+    struct iovec parts[] = {digest_part(first, strlen(first)), digest_part(second, strlen(second))};
+    digest_hmac(key, key_len, parts, 2, code);
+    hex_format(code, sizeof code, text);
+    assert_string_equal(text, expected);
+}
+
+/* The values are those of RFC 4231, cases 2 and 6, and the code of an empty text. */
+static void hmac_is_that_of_the_standard(void **state)
+{
+    (void)state;
+    char long_key[131];
+    memset(long_key, 0xaa, sizeof long_key);
+    assert_hmac("Jefe", 4, "what do ya want ", "for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    assert_hmac(long_key, sizeof long_key, "Test Using Larger Than Block-Size Key - ",
+                "Hash Key First",
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+    assert_hmac(NULL, 0, "", "",
+                "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -923,6 +961,8 @@ int main(void)
         cmocka_unit_test(a_value_on_a_bound_counts_within_it),
         cmocka_unit_test(one_name_registered_in_two_places_is_our_mistake),
         cmocka_unit_test(no_observation_is_lost_between_threads),
+        cmocka_unit_test(percent_encoding_leaves_only_unreserved_characters),
+        cmocka_unit_test(hmac_is_that_of_the_standard),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -107,6 +107,16 @@ const char *http_response_header(const struct http_response *response, const cha
     return NULL;
 }
 
+int64_t http_response_retry_after_ms(const struct http_response *response, int64_t max_ms)
+{
+    const char *text = http_response_header(response, "Retry-After");
+    size_t len = text ? strspn(text, "0123456789") : 0;
+    if (len == 0 || text[len])
+        return 0;
+    int64_t seconds = len > 9 ? INT64_C(999999999) : strtoll(text, NULL, 10);
+    return seconds * 1000 < max_ms ? seconds * 1000 : max_ms;
+}
+
 void http_response_close(struct http_response *response)
 {
     buf_close(&response->body);

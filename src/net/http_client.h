@@ -102,6 +102,8 @@ HF_MUST_USE bool http_origin_parse(const char *url, struct http_origin *ret);
 
 /* The value of the first header of this name, in any case; NULL if there is none. */
 const char *http_response_header(const struct http_response *response, const char *name);
+/* The Retry-After of a response in milliseconds, at most `max_ms`; 0 if it has none in seconds. */
+int64_t http_response_retry_after_ms(const struct http_response *response, int64_t max_ms);
 /* Frees the memory.  Accepts a zeroed struct. */
 void http_response_close(struct http_response *response);
 

@@ -1,4 +1,6 @@
 /* The requests of stripe.h. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hex.h"
@@ -9,23 +11,20 @@
 
 /* ---- forms ---- */
 
-/* Adds name=value.  The name is written as it is. */
 static void put(struct buf *form, const char *name, const char *value)
 {
     if (form->len)
         buf_char(form, '&');
-    buf_str(form, name);
+    buf_percent(form, name);
     buf_char(form, '=');
     buf_percent(form, value);
 }
 
 static void put_int(struct buf *form, const char *name, int64_t value)
 {
-    if (form->len)
-        buf_char(form, '&');
-    buf_str(form, name);
-    buf_char(form, '=');
-    buf_int(form, value);
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRId64, value);
+    put(form, name, text);
 }
 
 static void put_payment(struct buf *form, const struct job_row *job)

@@ -14,14 +14,23 @@
 #include "engine/engine.h"
 #include "http/app.h"
 
+struct checkout;
+struct checkout_config;
+
 struct api {
     struct engine *engine;
+    struct checkout *checkout;
     struct metrics *metrics; /* for GET /metrics */
     struct gauge *ready;     /* set by api_app */
 };
 
 /* The application for server_config.  `api` is borrowed for the server's life. */
 struct http_app api_app(struct api *api);
+
+/* Says which provider answers name.  Once, before any thread renders; borrowed. */
+void api_set_payments(const struct checkout_config *config);
+/* checkout_config.render_notice */
+void api_render_notice(const struct job_row *job, const struct command *command, struct buf *out);
 
 /* engine_config.render: appends the body of a successful answer and returns its HTTP status. */
 int api_render(const struct command *command, struct buf *out);

@@ -1,4 +1,5 @@
-/* /v1/bookings: one booking by its id, lists of them, and taking a sale back.  On HTTP threads. */
+/* /v1/bookings: one booking by its id, lists of them, refunds, and taking a sale back.  POST
+ * /v1/bookings is in booking_create.c.  On HTTP threads. */
 #include <string.h>
 
 #include "api/idempotency.h"
@@ -9,6 +10,7 @@
 #include "base/log.h"
 
 #define REASON_CHARS_MAX 255
+#define AMOUNT_MAX INT64_C(1000000000000000)
 
 /* Finds the booking that the path names, and its event.  Returns NULL if the call has been
  * answered, or goes on with `again`. */
@@ -65,6 +67,51 @@ void bookings_cancel(struct request *r)
     call_submit(c, call_answer);
 }
 
+/* ---- refund ---- */
+
+static bool read_refund(struct call *c, int64_t *ret_amount, struct hf_err *err)
+{
+    static const char *const known[] = {"amount", NULL};
+    const struct fields f = {.object = call_json(c, true, err), .path = "", .err = err};
+    return f.object && fields_known(&f, known) &&
+           field_int(&f, "amount", OPTIONAL, 1, AMOUNT_MAX, ret_amount);
+}
+
+static void booking_refunded(struct request *r)
+{
+    struct call *c = call_of(r);
+    if (c->command.verdict != VERDICT_NOT_REFUNDABLE) {
+        call_answer(r);
+        return;
+    }
+    problem_open(r, problem_of(VERDICT_NOT_REFUNDABLE), NULL);
+    buf_lit(&r->out, ",\"available\":");
+    buf_int(&r->out, c->command.refund.available);
+    problem_close(r);
+}
+
+void bookings_refund(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct hf_err err = {0};
+    struct booking_refund op = {0};
+    if (!idempotency_read(c))
+        return;
+    if (!read_refund(c, &op.amount, &err)) {
+        call_invalid(c, err.msg);
+        return;
+    }
+    struct event *e = path_booking(c, &op.id, bookings_refund);
+    if (!e)
+        return;
+    op.hold.id.key = op.id.key;
+    c->command.kind = CMD_BOOKING_REFUND;
+    c->command.event = e;
+    c->command.refund = op;
+    idempotency_hash_request(c);
+    call_submit(c, booking_refunded);
+}
+
 /* ---- GET /v1/bookings ---- */
 
 static void bookings_listed(struct request *r);
@@ -103,7 +150,7 @@ static void bookings_listed(struct request *r)
     for (size_t i = 0; i < page->n; i++) {
         page_next(c, i);
         render_booking(engine_event(call_engine(c), page->bookings[i].event), &page->bookings[i],
-                       &r->out);
+                       &page->money, false, &r->out);
     }
     page_close(c,
                page->more && page->n ? log_int(cursor, page->bookings[page->n - 1].id.key) : NULL);

@@ -6,6 +6,7 @@
 
 #include "api/idempotency.h"
 #include "api/parse.h"
+#include "checkout/webhook.h"
 #include "rules/view.h"
 
 /* Leaves the call as a new one is: zeroed, but for room that is written before it is read. */
@@ -20,6 +21,9 @@ void call_release(struct request *r)
     free(c->areas_heap);
     free(c->sections_heap);
     booking_page_free(c->bookings);
+    if (c->webhook)
+        webhook_close(c->webhook);
+    free(c->webhook);
     const size_t first = offsetof(struct call, command);
     const size_t end = offsetof(struct call, hold) + offsetof(struct hold_body, seats_inline);
     memset((char *)c + first, 0, end - first);

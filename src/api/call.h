@@ -12,6 +12,7 @@
 #include "api/api.h"
 #include "api/hold_parse.h"
 #include "api/problems.h"
+#include "checkout/checkout.h"
 #include "http/request.h"
 #include "http/server.h"
 
@@ -27,6 +28,11 @@ struct call {
     uint32_t *seats_heap;
     struct area_claim *areas_heap;
     uint32_t *sections_heap;       /* indexes of sections that are blocked as a whole */
+    struct checkout_wait wait; /* for the intent of a booking */
+    struct id booking;         /* whose intent that is */
+    uint8_t wait_key[KEY_HASH_SIZE];
+    unsigned n_waits;
+    struct webhook *webhook;       /* that is being stored; webhook_close and free() */
     struct booking_page *bookings; /* a page that waits until the events of its rows are loaded */
     struct hold_body hold;         /* of a POST /v1/holds */
     /* call_release does not clear what follows hold.seats_inline */

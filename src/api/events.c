@@ -92,16 +92,62 @@ static struct event *path_event(struct call *c, step_fn again)
     return call_event_named(c, c->http.segment.data, c->http.segment.len, again);
 }
 
-void events_get(struct request *r)
+static void put_count(struct buf *out, const char *name, int64_t n)
 {
-    struct event *e = path_event(call_of(r), events_get);
-    if (!e)
+    buf_json(out, name, strlen(name));
+    buf_char(out, ':');
+    buf_int(out, n);
+}
+
+/* How far the cancelling has come, as the last member of the event. */
+static void put_progress(const struct cancel_progress *p, struct buf *out)
+{
+    out->len--; /* the brace */
+    buf_lit(out, ",\"cancellation\":{");
+    put_count(out, "bookings_left", p->bookings_left);
+    buf_char(out, ',');
+    put_count(out, "bookings_cancelled", p->bookings_cancelled);
+    buf_char(out, ',');
+    put_count(out, "refunds_owed", p->refunds_owed);
+    buf_char(out, ',');
+    put_count(out, "refunds_done", p->refunds_done);
+    buf_char(out, ',');
+    put_count(out, "refunds_failed", p->refunds_failed);
+    buf_lit(out, "}}");
+}
+
+static void event_answer(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct event *e = c->command.event;
+    if (c->command.kind == CMD_EVENT_PROGRESS && c->command.verdict != VERDICT_OK) {
+        call_answer(r);
         return;
-    call_note_stale(call_of(r));
+    }
+    call_note_stale(c);
     const struct event_terms *terms = event_terms_take(e);
     render_event(e->def, terms, e, 0, &r->out);
     event_terms_give(terms);
+    if (c->command.kind == CMD_EVENT_PROGRESS)
+        put_progress(&c->command.progress, &r->out);
     answer_out(r, HTTP_OK, type_json);
+}
+
+void events_get(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct event *e = path_event(c, events_get);
+    if (!e)
+        return;
+    c->command.event = e;
+    if (atomic_load_explicit(&e->status, memory_order_relaxed) != EVENT_CANCELLED) {
+        c->command.kind = CMD_NONE;
+        event_answer(r);
+        return;
+    }
+    c->command.kind = CMD_EVENT_PROGRESS;
+    c->command.event_key = e->def->id.key;
+    call_submit(c, event_answer);
 }
 
 static void change_sale(struct call *c, enum command_kind kind, step_fn again)
@@ -123,6 +169,8 @@ void events_archive(struct request *r)
 {
     change_sale(call_of(r), CMD_EVENT_ARCHIVE, events_archive);
 }
+
+void events_cancel(struct request *r) { change_sale(call_of(r), CMD_EVENT_CANCEL, events_cancel); }
 
 /* ---- PATCH /v1/events/{e} ---- */
 

@@ -6,6 +6,31 @@ const struct problem problem_key_required =
     PROBLEM(400, "idempotency_key_required", "An Idempotency-Key is required",
             "An Idempotency-Key is required");
 
+const struct problem problem_key_in_flight =
+    PROBLEM_RETRY(409, "idempotency_in_flight", "The first request with this key is still running",
+                  "It waits for the payment provider; repeat the request after Retry-After.");
+const struct problem problem_bad_signature =
+    PROBLEM(400, "bad_signature", "The webhook is not signed by the payment provider",
+            "Check the signing secret, the clock, and that nothing changed the body on its way.");
+
+static const struct problem event_cancelled =
+    PROBLEM(409, "event_cancelled", "The event has been cancelled",
+            "Its bookings are cancelled and refunded; it is not on sale any more.");
+static const struct problem booking_exists =
+    PROBLEM(409, "booking_exists", "The hold has a booking already",
+            "The payment of that booking decides; GET the hold to find it.");
+static const struct problem amount_too_small =
+    PROBLEM(400, "amount_too_small", "The amount is below the payment provider's minimum",
+            "The payment provider does not charge so little; the hold stays as it is.");
+static const struct problem payments_off =
+    PROBLEM(409, "payments_off", "This server takes no payments",
+            "A seller can confirm the hold instead.");
+static const struct problem too_many_bookings =
+    PROBLEM(409, "too_many_bookings", "Too many attempts to pay for this hold have failed",
+            "Release the hold and hold the seats again.");
+static const struct problem not_refundable =
+    PROBLEM(409, "not_refundable", "There is not that much money to give back",
+            "Nothing was paid, or it is refunded already; see available.");
 static const struct problem duplicate_seat =
     PROBLEM(400, "duplicate_seat", "A seat is named twice",
             "Name each seat once.");
@@ -50,7 +75,7 @@ static const struct problem hold_confirmed =
             "The hold has become a booking.");
 static const struct problem renewal_cap =
     PROBLEM(409, "renewal_cap", "The hold cannot be extended any further",
-            "The hold lasts until max_expires_at already.");
+            "Its max_expires_at is reached, or too near to leave time to pay.");
 static const struct problem stale_fence =
     PROBLEM(409, "stale_fence", "The fence is not the hold's fence",
             "Send the fence of the hold's latest answer.");
@@ -100,6 +125,12 @@ static const struct problem *const problems[VERDICT_COUNT] = {
     [VERDICT_SOLD_OUT] = &sold_out,
     [VERDICT_EVENT_CLOSED] = &event_closed,
     [VERDICT_EVENT_ARCHIVED] = &event_archived,
+    [VERDICT_EVENT_CANCELLED] = &event_cancelled,
+    [VERDICT_BOOKING_EXISTS] = &booking_exists,
+    [VERDICT_AMOUNT_TOO_SMALL] = &amount_too_small,
+    [VERDICT_PAYMENTS_OFF] = &payments_off,
+    [VERDICT_TOO_MANY_BOOKINGS] = &too_many_bookings,
+    [VERDICT_NOT_REFUNDABLE] = &not_refundable,
     [VERDICT_OWNER_LIMIT] = &owner_limit,
     [VERDICT_NOT_HELD] = &not_held,
     [VERDICT_SELLER_ONLY] = &problem_unauthorized,

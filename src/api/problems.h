@@ -12,5 +12,9 @@ const struct problem *problem_of(enum verdict verdict);
 /* The request needs an Idempotency-Key and has none.  No rule gives this answer, so it is the
  * problem of no verdict. */
 extern const struct problem problem_key_required;
+/* Likewise: the first request with the key waits for the payment provider. */
+extern const struct problem problem_key_in_flight;
+/* Likewise: a webhook is not signed with a secret of ours. */
+extern const struct problem problem_bad_signature;
 
 #endif

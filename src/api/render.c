@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "checkout/checkout.h"
 #include "http/request.h"
 
 #define MASK "*****************" /* as long as the secret in an id */
@@ -106,7 +107,8 @@ static void put_booking_id(const struct hold_row *h, bool masked, struct buf *ou
     struct id id = {.key = h->id.key};
     memcpy(id.secret, h->booking_secret, sizeof id.secret);
     buf_lit(out, ",\"booking\":");
-    if (h->booking)
+    bool is_past = h->booking == BOOKING_FAILED && h->status == HOLD_ACTIVE;
+    if (h->booking && !is_past)
         render_id("bkg_", &id, masked, out);
     else
         buf_lit(out, "null");
@@ -143,7 +145,94 @@ void render_hold(const struct event *e, const struct hold_row *h, int64_t now, b
     buf_char(out, '}');
 }
 
-void render_booking(const struct event *e, const struct booking_row *b, struct buf *out)
+void render_number(int64_t number, int64_t booking, struct buf *out)
+{
+    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    uint64_t n = (uint64_t)(number ? number : booking);
+    buf_char(out, '"');
+    for (int i = 11; i >= 0; i--) {
+        buf_char(out, digits[n >> 5 * i & 31]);
+        if (i == 8 || i == 4)
+            buf_char(out, '-');
+    }
+    buf_char(out, '"');
+}
+
+static const struct checkout_config *payments; /* see api_set_payments */
+
+void api_set_payments(const struct checkout_config *config) { payments = config; }
+
+static void put_member(struct buf *out, const char *name, const char *text)
+{
+    buf_char(out, ',');
+    buf_json(out, name, strlen(name));
+    buf_char(out, ':');
+    put_text_or_null(out, text && *text ? text : NULL, text ? strlen(text) : 0);
+}
+
+static void put_error(const struct payment_error *error, struct buf *out)
+{
+    buf_lit(out, ",\"last_error\":");
+    if (!*error->code && !*error->message) {
+        buf_lit(out, "null");
+        return;
+    }
+    buf_lit(out, "{\"code\":");
+    put_text_or_null(out, *error->code ? error->code : NULL, strlen(error->code));
+    put_member(out, "decline_code", error->decline_code);
+    put_member(out, "message", error->message);
+    buf_char(out, '}');
+}
+
+static int64_t refunded_of(const struct payment_row *p, const struct money *money)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < money->refunds.n; i++)
+        if (money->refunds.v[i].payment == p->payment &&
+            money->refunds.v[i].status == REFUND_SUCCEEDED)
+            sum += money->refunds.v[i].amount;
+    return sum;
+}
+
+static void put_payment(const struct payment_row *p, const struct money *money, bool shows_secret,
+                        struct buf *out)
+{
+    bool needs_payer = p->status >= PAYMENT_CREATING && p->status <= PAYMENT_PROCESSING;
+    buf_lit(out, "{\"object\":\"payment\",\"id\":");
+    put_id(out, "pay_", &p->id);
+    put_member(out, "provider", payments ? payments->provider : NULL);
+    put_member(out, "status", status_text(AUDIT_PAYMENT, p->status));
+    put_member(out, "intent", p->intent);
+    put_member(out, "client_secret", shows_secret && needs_payer ? p->client_secret : NULL);
+    put_member(out, "publishable_key", payments ? payments->stripe.publishable_key : NULL);
+    put_member(out, "api", payments ? payments->public_api : NULL);
+    buf_lit(out, ",\"amount\":");
+    buf_int(out, p->amount);
+    buf_lit(out, ",\"amount_received\":");
+    buf_int(out, p->received);
+    buf_lit(out, ",\"amount_refunded\":");
+    buf_int(out, refunded_of(p, money));
+    buf_lit(out, ",\"disputed\":");
+    buf_str(out, p->disputed ? "true" : "false");
+    put_error(&p->error, out);
+    buf_char(out, '}');
+}
+
+static void put_payment_of(const struct booking_row *b, const struct money *money,
+                           bool shows_secret, struct buf *out)
+{
+    buf_lit(out, ",\"payment\":");
+    for (size_t i = 0; money && b->payment && i < money->payments.n; i++)
+        if (money->payments.v[i].payment == b->payment) {
+            put_payment(&money->payments.v[i], money,
+                        shows_secret && b->status == BOOKING_PENDING, out);
+            return;
+        }
+    buf_lit(out, "null");
+}
+
+void render_booking(const struct event *e, const struct booking_row *b, const struct money *money,
+                    bool shows_secret, struct buf *out)
 {
     struct id hold = {.key = b->id.key};
     memcpy(hold.secret, b->hold_secret, sizeof hold.secret);
@@ -157,7 +246,10 @@ void render_booking(const struct event *e, const struct booking_row *b, struct b
     buf_str(out, event_id_text(e));
     buf_char(out, '"');
     put_places(out, e, b->seats, b->n_seats, b->areas, b->n_areas, b->amount);
-    buf_lit(out, ",\"payment\":null,\"fence\":");
+    buf_lit(out, ",\"number\":");
+    render_number(b->number, b->id.key, out);
+    put_payment_of(b, money, shows_secret, out);
+    buf_lit(out, ",\"fence\":");
     buf_int(out, b->fence);
     buf_lit(out, ",\"reference\":");
     put_text_or_null(out, b->reference, b->reference_len);
@@ -165,7 +257,9 @@ void render_booking(const struct event *e, const struct booking_row *b, struct b
     put_text_or_null(out, b->owner, b->owner_len);
     buf_lit(out, ",\"created_at\":");
     buf_json_time(out, b->created_at);
-    buf_lit(out, ",\"expires_at\":null,\"cancelled_at\":");
+    buf_lit(out, ",\"expires_at\":");
+    put_time_or_null(out, b->status == BOOKING_PENDING ? b->expires_at : 0);
+    buf_lit(out, ",\"cancelled_at\":");
     put_time_or_null(out, b->cancelled_at);
     buf_lit(out, ",\"reason\":");
     put_text_or_null(out, b->reason, b->reason_len);
@@ -375,6 +469,14 @@ static void render_erasure(const struct command *c, struct buf *out)
     buf_char(out, '}');
 }
 
+/* The answer that is stored, without the secret that pays. */
+static void render_made(const struct event *e, const struct booking_create *op, struct buf *out)
+{
+    struct payment_row payment = op->payment;
+    const struct money money = {.payments = {.v = &payment, .n = 1}};
+    render_booking(e, &op->booking, &money, false, out);
+}
+
 /* Commands whose answers are not here have renderers of their own, called by their handlers. */
 int api_render(const struct command *c, struct buf *out)
 {
@@ -397,16 +499,22 @@ int api_render(const struct command *c, struct buf *out)
     case CMD_HOLD_RELEASE:
         return HTTP_NO_CONTENT;
     case CMD_HOLD_CONFIRM:
-        render_booking(c->event, &c->confirm.booking, out);
+        render_booking(c->event, &c->confirm.booking, NULL, false, out);
         break;
     case CMD_OWNER_ERASE:
         render_erasure(c, out);
         break;
     case CMD_BOOKING_CANCEL:
-        render_booking(c->event, &c->cancel.booking, out);
+        render_booking(c->event, &c->cancel.booking, &c->cancel.money, false, out);
+        break;
+    case CMD_BOOKING_CREATE:
+        render_made(c->event, c->booking_create, out);
+        break;
+    case CMD_BOOKING_REFUND:
+        render_booking(c->event, &c->refund.booking, &c->refund.money, false, out);
         break;
     case CMD_BOOKING_GET:
-        render_booking(c->event, &c->booking_get.row, out);
+        render_booking(c->event, &c->booking_get.row, &c->booking_get.money, true, out);
         break;
     case CMD_EVENT_CREATE:
         render_event(c->event_create.def, &c->event_create.def->terms, NULL, 0, out);
@@ -419,6 +527,9 @@ int api_render(const struct command *c, struct buf *out)
         break;
     case CMD_EVENT_ARCHIVE:
         put_event(c->event, EVENT_ARCHIVED, out);
+        break;
+    case CMD_EVENT_CANCEL:
+        put_event(c->event, EVENT_CANCELLED, out);
         break;
     case CMD_EVENT_CHANGE:
         render_event(c->event->def, c->event_change.after, c->event, (int)c->event_change.status,

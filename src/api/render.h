@@ -15,7 +15,11 @@ void render_event_summary(const struct event_summary *s, struct buf *out);
 /* `masked`: for callers who may see it but not act on it, without the secrets of its ids. */
 void render_hold(const struct event *e, const struct hold_row *h, int64_t now, bool masked,
                  struct buf *out);
-void render_booking(const struct event *e, const struct booking_row *b, struct buf *out);
+/* `money` has the payment, if there is one.  `shows_secret`: to the buyer, who needs it to pay. */
+void render_booking(const struct event *e, const struct booking_row *b, const struct money *money,
+                    bool shows_secret, struct buf *out);
+/* The order number, in quotes: twelve characters that are easy to read aloud. */
+void render_number(int64_t number, int64_t booking, struct buf *out);
 /* `{"Stalls":6500,"Floor":3000}`: what seats of each section and places of each area cost. */
 void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out);
 /* A row of the log; `masked`: without the secrets of its ids. */

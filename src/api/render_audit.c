@@ -12,6 +12,9 @@ static const char *const cause_texts[] = {
     [CAUSE_RESCUE] = "rescue",   [CAUSE_BLOCK] = "block",   [CAUSE_UNBLOCK] = "unblock",
     [CAUSE_OPEN] = "open",       [CAUSE_CLOSE] = "close",   [CAUSE_EVICT] = "evict",
     [CAUSE_CANCEL] = "cancel",   [CAUSE_CHANGE] = "change", [CAUSE_ARCHIVE] = "archive",
+    [CAUSE_BOOK] = "book",
+    [CAUSE_PAYMENT] = "payment",
+    [CAUSE_REFUND] = "refund",
     [CAUSE_RESTORE] = "restore"};
 
 /* NULL, which is rendered as null, if the number is not in the list: the row has been damaged. */

@@ -1,6 +1,8 @@
 /* The table of routes, and the API as an application of src/http. */
 #include "api/routes.h"
 
+#include "checkout/webhook.h"
+
 #define GET(handler, needs) .get = (handler), .get_scope = SCOPE_##needs
 #define POST(handler, needs) .post = (handler), .post_scope = SCOPE_##needs
 #define PATCH(handler, needs) .patch = (handler), .patch_scope = SCOPE_##needs
@@ -22,9 +24,12 @@ const struct route api_routes[] = {
     {"/v1/holds/*/renew", "POST", POST(holds_renew, PUBLIC), .no_store = true},
     {"/v1/holds/*/confirm", "POST", POST(holds_confirm, SELLER), .no_store = true},
     {"/v1/holds/*/evict", "POST", POST(holds_evict, ADMIN), .no_store = true},
-    {"/v1/bookings", GETS, GET(bookings_list, SELLER), 
+    {"/v1/bookings", "GET, HEAD, POST", GET(bookings_list, SELLER), POST(bookings_create, BUYER),
      QUERY("event", "status", "reference", "owner", "limit", "cursor"), .no_store = true},
     {"/v1/bookings/*/cancel", "POST", POST(bookings_cancel, SELLER), .no_store = true},
+    {"/v1/bookings/*/refund", "POST", POST(bookings_refund, SELLER), .no_store = true},
+    {"/v1/webhooks/stripe", "POST", POST(webhooks_stripe, PUBLIC), .post_max = WEBHOOK_LEN_MAX,
+     .no_store = true},
     {"/v1/bookings/*", GETS, GET(bookings_get, PUBLIC), .no_store = true},
     {"/v1/events", "GET, HEAD, POST", GET(events_list, PUBLIC), POST(events_create, ADMIN),
      QUERY("limit", "cursor"), .post_max = BODY_EVENT_MAX},
@@ -37,6 +42,12 @@ const struct route api_routes[] = {
     {"/v1/events/*/open", "POST", POST(events_open, SELLER)},
     {"/v1/events/*/close", "POST", POST(events_close, SELLER)},
     {"/v1/events/*/archive", "POST", POST(events_archive, ADMIN)},
+    {"/v1/events/*/cancel", "POST", POST(events_cancel, ADMIN)},
+    {"/v1/refunds", GETS, GET(refunds_list, SELLER), QUERY("status", "limit", "cursor"),
+     .no_store = true},
+    {"/v1/notifications", GETS, GET(notifications_list, SELLER),
+     QUERY("status", "limit", "cursor"), .no_store = true},
+    {"/v1/idempotency/*", GETS, GET(keys_get, SELLER), .no_store = true},
     {"/v1/owners/erase", "POST", POST(owners_erase, ADMIN), .no_store = true},
     {"/v1/audit", GETS, GET(audit_list, ADMIN),
      QUERY("event", "seat", "hold", "after", "limit", "cursor"), .no_store = true},

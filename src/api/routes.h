@@ -18,6 +18,7 @@ void events_get(struct request *r);
 void events_open(struct request *r);
 void events_close(struct request *r);
 void events_archive(struct request *r);
+void events_cancel(struct request *r);
 void events_change(struct request *r);
 /* seats.c */
 void seats_map(struct request *r);
@@ -47,6 +48,16 @@ void holds_change(struct request *r);
 void bookings_get(struct request *r);
 void bookings_list(struct request *r);
 void bookings_cancel(struct request *r);
+void bookings_refund(struct request *r);
+/* booking_create.c */
+void bookings_create(struct request *r);
+/* webhooks.c */
+void webhooks_stripe(struct request *r);
+/* money_lists.c */
+void refunds_list(struct request *r);
+void notifications_list(struct request *r);
+/* keys.c */
+void keys_get(struct request *r);
 /* owners.c */
 void owners_erase(struct request *r);
 /* audit.c */

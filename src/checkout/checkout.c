@@ -1,6 +1,7 @@
 /* The payment thread: takes due jobs, tells waiting requests, counts.  See checkout.h. */
 #include "checkout/checkout.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

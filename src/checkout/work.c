@@ -5,6 +5,7 @@
  * A job whose call may have been made before, by a process that did not live to store the answer,
  * repeats it under the same idempotency key, so the provider acts once.  Where the key is of no use
  * any more the job looks first at what the provider has (checks_first). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -333,14 +334,17 @@ static void delivered(struct http_exchange *x)
 {
     struct work *w = work_of_exchange(x);
     struct checkout *c = w->errand.checkout;
-    struct notify_outcome o;
-    notify_read(x, w->job.attempts, w->job.created_at, engine_now_ms(c->engine), &c->random, &o);
-    counter_add(c->metrics.notices[o.result == NOTIFY_DELIVERED], 1);
+    char error[ERROR_TEXT_SIZE] = "";
+    enum notify_result result = notify_read(x, error);
+    int64_t delay_ms = notify_delay_ms(w->job.attempts + 1, &x->response, &c->random);
+    counter_add(c->metrics.notices[result == NOTIFY_DELIVERED], 1);
     CRASH_POINT(notice_answered);
-    if (o.result == NOTIFY_RETRY)
-        report(w, JOB_RESULT_RETRY, o.delay_ms, o.error);
+    if (result == NOTIFY_DELIVERED)
+        report(w, JOB_RESULT_DONE, 0, NULL);
+    else if (result == NOTIFY_REFUSED || delay_ms < 0)
+        report(w, JOB_RESULT_FAILED, 0, error);
     else
-        report(w, o.result == NOTIFY_DELIVERED ? JOB_RESULT_DONE : JOB_RESULT_FAILED, 0, o.error);
+        report(w, JOB_RESULT_RETRY, delay_ms, error);
 }
 
 static void notice_read(struct errand *errand)
@@ -355,8 +359,8 @@ static void notice_read(struct errand *errand)
         return;
     }
     c->config.render_notice(&w->job, &errand->command, &w->body);
-    notify_request_init(&w->notice, c->config.notify_url, &c->config.notify_secrets, &w->job,
-                        clock_wall_us(c->config.clock) / 1000000, w->body.data, w->body.len);
+    notify_request_init(&w->notice, c->config.notify_url, &w->job, &w->body,
+                        clock_wall_us(c->config.clock) / 1000000, &c->config.notify_secrets);
     w->x.request = w->notice.http;
     http_pool_start(c->pool, &w->x, delivered);
 }

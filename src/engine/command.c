@@ -32,6 +32,7 @@ void booking_page_free(struct booking_page *p)
     for (size_t i = 0; p->bookings && i < p->n; i++)
         booking_row_close(&p->bookings[i]);
     free(p->bookings);
+    money_close(&p->money);
     free(p);
 }
 

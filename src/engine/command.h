@@ -52,6 +52,7 @@ enum command_kind {
     CMD_EVENT_PROGRESS, /* the reader of long reads: progress */
     CMD_OWNER_ERASE,    /* the first worker: owner_erase, see chores.h */
     CMD_KEY_CHECK,  /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
+    CMD_KEY_GET,    /* reader: none.  VERDICT_OK: key.answer, or VERDICT_KEY_UNUSED */
     CMD_AUDIT_LIST, /* the reader of long reads: audit_list */
     CMD_FOLLOW,     /* worker: none.  The engine's own: others have changed the event */
     CMD_COMPARE,    /* worker: compare.  The engine's own: the reconciler waits for it */
@@ -87,6 +88,7 @@ struct booking_page {
     size_t n;
     bool more;
     struct booking_row *bookings; /* out */
+    struct money money;           /* out: of all of them */
 };
 void booking_page_free(struct booking_page *p); /* accepts NULL; frees the rows too */
 

@@ -136,6 +136,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
     case CMD_HOLD_GET:
     case CMD_BOOKING_GET:
     case CMD_PAYMENT_FIND:
+    case CMD_KEY_GET:
         return lane_put(&e->read, c);
     case CMD_JOBS_TAKE:
         return lane_put(&e->clerk, c);

@@ -76,6 +76,23 @@ static enum verdict read_cancels(struct ledger *l, struct cancel_page *p, struct
     return verdict_of(status);
 }
 
+/* The answer that is stored under the key. */
+static enum verdict read_key(struct ledger *l, struct command *c)
+{
+    const uint8_t *hash = c->key.hash;
+    struct key_row row = {0};
+    enum hf_status status = ledger_keys_read(l, &hash, 1, c->now, &row, &c->err);
+    enum verdict verdict = status != HF_OK ? verdict_of(status)
+                           : row.found     ? VERDICT_OK
+                                           : VERDICT_KEY_UNUSED;
+    if (row.found) {
+        c->key.answer_code = row.answer_code;
+        buf_put(&c->key.answer, row.answer, row.answer_len);
+    }
+    key_row_close(&row);
+    return verdict;
+}
+
 /* Takes due jobs; see ledger_jobs_take. */
 static enum verdict take_jobs(struct ledger *l, struct command *c)
 {
@@ -137,7 +154,10 @@ static enum verdict read_bookings(struct ledger *l, struct booking_page *p, stru
     p->more = p->n > p->query.limit;
     if (p->more)
         booking_row_close(&p->bookings[--p->n]);
-    return VERDICT_OK;
+    for (size_t i = 0; status == HF_OK && i < p->n; i++)
+        if (p->bookings[i].payment)
+            status = ledger_money_read(l, p->bookings[i].id.key, &p->money, err);
+    return verdict_of(status);
 }
 
 static struct seat_chain chain_of(struct event *e, uint32_t seat)
@@ -267,6 +287,8 @@ static enum verdict read_one(struct ledger *l, struct command *c)
         return read_hold(l, &c->hold_get, &c->err);
     case CMD_BOOKING_GET:
         return read_booking(l, c);
+    case CMD_KEY_GET:
+        return read_key(l, c);
     case CMD_PAYMENT_FIND:
         return verdict_of(
             ledger_payment_find(l, c->payment_find.intent, &c->payment_find.payment, &c->err));

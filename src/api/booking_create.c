@@ -1,0 +1,153 @@
+/* POST /v1/bookings: a buyer books a hold, to pay for it.  The booking is stored with the job that
+ * creates the intent; then the request waits a moment for that job, so that the answer usually has
+ * what the buyer needs to pay.  If the provider is slow, the answer comes without it, and a GET shows
+ * it later.  On HTTP threads. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/idempotency.h"
+#include "api/parse.h"
+#include "api/render.h"
+#include "api/routes.h"
+#include "checkout/checkout.h"
+
+#define REFERENCE_CHARS_MAX 255
+#define WAITS_MAX (3000 / CHECKOUT_WAIT_MS) /* 3 s in all */
+
+/* ---- reading the request ---- */
+
+/* Does it look like an address?  Only the provider's receipt can tell whether it is one. */
+static bool is_email(const char *text, size_t len)
+{
+    const char *at = memchr(text, '@', len);
+    if (!at || at == text || at == text + len - 1)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] <= ' ' || text[i] == 0x7f || text[i] == ',' || text[i] == '<' ||
+            text[i] == '>')
+            return false;
+    return !memchr(at + 1, '@', len - (size_t)(at + 1 - text));
+}
+
+static bool read_booking(struct call *c, struct booking_create *ret, struct hf_err *err)
+{
+    static const char *const known[] = {"hold", "email", "reference", NULL};
+    const struct fields f = {.object = call_json(c, false, err), .path = "", .err = err};
+    const char *hold = NULL;
+    size_t hold_len = 0;
+    if (!f.object || !fields_known(&f, known) ||
+        !field_text(&f, "hold", REQUIRED, 1, 255, &hold, &hold_len) ||
+        !field_text(&f, "email", NULLABLE, 3, EMAIL_LEN_MAX, &ret->email, &ret->email_len) ||
+        !field_text(&f, "reference", NULLABLE, 0, REFERENCE_CHARS_MAX, &ret->reference,
+                    &ret->reference_len))
+        return false;
+    if (ret->email && (ret->email_len > EMAIL_LEN_MAX || !is_email(ret->email, ret->email_len)))
+        return field_fail(&f, "email", "must be an e-mail address");
+    if (!id_parse(hold, hold_len, "hold_", &ret->hold.id))
+        ret->hold.id.key = 0;
+    return true;
+}
+
+/* ---- waiting for the intent ---- */
+
+static void intent_looked_up(struct request *r);
+
+static void look_up_intent(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct event *e = c->command.event;
+    command_close(&c->command);
+    c->command = (struct command){.kind = CMD_BOOKING_GET, .event = e};
+    c->command.booking_get.id = c->booking;
+    call_submit(c, intent_looked_up);
+}
+
+static const struct payment_row *payment_of(const struct command *command)
+{
+    const struct money *money = &command->booking_get.money;
+    for (size_t i = 0; i < money->payments.n; i++)
+        if (money->payments.v[i].payment == command->booking_get.row.payment)
+            return &money->payments.v[i];
+    return NULL;
+}
+
+static void await_intent(struct call *c)
+{
+    c->wait.booking = c->booking.key;
+    request_wait(&c->http, &c->wait.pending, look_up_intent);
+    checkout_await(call_api(c)->checkout, &c->wait);
+}
+
+static void intent_looked_up(struct request *r)
+{
+    struct call *c = call_of(r);
+    if (c->command.verdict != VERDICT_OK) {
+        call_answer(r);
+        return;
+    }
+    const struct payment_row *p = payment_of(&c->command);
+    if (p && p->status == PAYMENT_CREATING && ++c->n_waits < WAITS_MAX) {
+        await_intent(c);
+        return;
+    }
+    if (p && c->command.booking_get.row.status == BOOKING_FAILED &&
+        strcmp(p->error.code, "amount_too_small") == 0) {
+        call_refuse(c, VERDICT_AMOUNT_TOO_SMALL, NULL);
+        return;
+    }
+    (void)api_render(&c->command, &r->out);
+    answer_out(r, HTTP_CREATED, type_json);
+}
+
+static void booking_made(struct request *r)
+{
+    struct call *c = call_of(r);
+    const struct command *command = &c->command;
+    bool waits = command->verdict == VERDICT_CREATED && !command->key.replayed &&
+                 command->booking_create->payment.payment;
+    if (!waits) {
+        call_answer(r);
+        return;
+    }
+    c->booking = command->booking_create->booking.id;
+    memcpy(c->wait_key, command->key.hash, sizeof c->wait_key);
+    c->wait.key = c->wait_key;
+    await_intent(c);
+}
+
+/* ---- the request ---- */
+
+void bookings_create(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct hf_err err = {0};
+    struct booking_create op = {0};
+    struct checkout *checkout = call_api(c)->checkout;
+    const struct checkout_config *payments = checkout_settings(checkout);
+    if (!idempotency_read(c))
+        return;
+    if (!c->command.key.present) {
+        answer_problem(r, &problem_key_required, NULL);
+        return;
+    }
+    if (!read_booking(c, &op, &err)) {
+        call_invalid(c, err.msg);
+        return;
+    }
+    if (checkout_is_awaited(checkout, c->command.key.hash)) {
+        answer_problem(r, &problem_key_in_flight, NULL);
+        return;
+    }
+    struct event *e =
+        call_event(c, HOLD_EVENT(op.hold.id.key), VERDICT_NO_SUCH_HOLD, bookings_create);
+    if (!e)
+        return;
+    op.amount_min = payments->stripe.secret_key ? stripe_minimum(e->def->currency) : -1;
+    op.captures_by_hand = payments->captures_by_hand;
+    c->command.kind = CMD_BOOKING_CREATE;
+    c->command.event = e;
+    c->command.booking_create = hf_alloc(sizeof op);
+    *c->command.booking_create = op;
+    idempotency_hash_request(c);
+    call_submit(c, booking_made);
+}

@@ -1,0 +1,206 @@
+/* GET /v1/refunds and GET /v1/notifications: what is owed and what was done, with ages.  On HTTP
+ * threads; api_render_notice on the payment thread. */
+#include <string.h>
+
+#include "api/page.h"
+#include "api/parse.h"
+#include "api/render.h"
+#include "api/routes.h"
+#include "base/hex.h"
+#include "base/log.h"
+#include "checkout/notify.h"
+
+static void put_string(struct buf *out, const char *name, const char *text)
+{
+    buf_char(out, ',');
+    buf_json(out, name, strlen(name));
+    buf_char(out, ':');
+    if (text && *text)
+        buf_json(out, text, strlen(text));
+    else
+        buf_lit(out, "null");
+}
+
+static void put_number(struct buf *out, const char *name, int64_t n)
+{
+    buf_char(out, ',');
+    buf_json(out, name, strlen(name));
+    buf_char(out, ':');
+    buf_int(out, n);
+}
+
+static void put_time(struct buf *out, const char *name, int64_t at)
+{
+    buf_char(out, ',');
+    buf_json(out, name, strlen(name));
+    buf_char(out, ':');
+    if (at)
+        buf_json_time(out, at);
+    else
+        buf_lit(out, "null");
+}
+
+/* Reads limit and cursor.  Returns false if the call has been answered with 400. */
+static bool read_page(struct call *c, size_t max, size_t *ret_limit, int64_t *ret_before)
+{
+    const char *cursor = request_query(&c->http, "cursor");
+    if (cursor && !parse_digits(cursor, strlen(cursor), ret_before)) {
+        page_bad_cursor(c);
+        return false;
+    }
+    return page_limit(c, max, ret_limit);
+}
+
+/* ---- refunds ---- */
+
+static void put_refund(const struct refund_entry *entry, int64_t now, struct buf *out)
+{
+    const struct refund_row *row = &entry->row;
+    bool is_open = row->status == REFUND_OWED || row->status == REFUND_PENDING;
+    buf_lit(out, "{\"object\":\"refund\",\"booking\":");
+    render_id("bkg_", &entry->booking, false, out);
+    buf_lit(out, ",\"number\":");
+    render_number(entry->number, entry->booking.key, out);
+    buf_lit(out, ",\"payment\":");
+    render_id("pay_", &entry->payment, false, out);
+    put_string(out, "status", refund_status_text(row->status));
+    put_number(out, "amount", row->amount);
+    put_string(out, "currency", entry->currency);
+    put_string(out, "provider_refund", row->provider);
+    buf_str(out, row->is_ours ? ",\"origin\":\"holdfast\"" : ",\"origin\":\"provider\"");
+    put_number(out, "attempts", entry->attempts);
+    put_string(out, "last_error", *row->error ? row->error : entry->job_error);
+    put_time(out, "next_attempt_at", row->status == REFUND_OWED ? entry->due_at : 0);
+    put_time(out, "created_at", row->created_at);
+    put_time(out, "updated_at", row->updated_at);
+    put_number(out, "age_ms", (is_open ? now : row->updated_at) - row->created_at);
+    buf_char(out, '}');
+}
+
+static void refunds_listed(struct request *r)
+{
+    struct call *c = call_of(r);
+    char cursor[24];
+    if (c->command.verdict != VERDICT_OK) {
+        call_answer(r);
+        return;
+    }
+    const struct refund_page *page = c->command.refund_list.page;
+    page_open(c);
+    for (size_t i = 0; i < page->n; i++) {
+        page_next(c, i);
+        put_refund(&page->entries[i], c->command.now, &r->out);
+    }
+    page_close(c, page->more ? log_int(cursor, page->entries[page->n - 1].row.refund) : NULL);
+}
+
+void refunds_list(struct request *r)
+{
+    struct call *c = call_of(r);
+    const char *status = request_query(r, "status");
+    enum refund_status wanted = 0;
+    size_t limit = PAGE_LIMIT_DEFAULT;
+    int64_t before = 0;
+    for (enum refund_status s = REFUND_OWED; status && s <= REFUND_FAILED; s++)
+        if (strcmp(status, refund_status_text(s)) == 0)
+            wanted = s;
+    if (status && !wanted) {
+        call_invalid(c, "status must be owed, pending, succeeded or failed");
+        return;
+    }
+    if (!read_page(c, REFUNDS_LIST_MAX, &limit, &before))
+        return;
+    struct refund_page *page = hf_alloc(sizeof *page);
+    page->limit = limit;
+    page->before = before;
+    page->status = wanted;
+    c->command.kind = CMD_REFUND_LIST;
+    c->command.refund_list.page = page;
+    call_submit(c, refunds_listed);
+}
+
+/* ---- notifications ---- */
+
+static void put_notice(const struct notice_entry *entry, int64_t now, struct buf *out)
+{
+    const struct job_row *row = &entry->row;
+    char id[NOTIFY_ID_SIZE];
+    notify_id(row, id);
+    buf_lit(out, "{\"object\":\"notification\",\"id\":");
+    buf_json(out, id, strlen(id));
+    put_string(out, "type", notice_text(row->notice));
+    put_string(out, "status", job_status_text(row->status));
+    buf_lit(out, ",\"booking\":");
+    if (entry->booking.key)
+        render_id("bkg_", &entry->booking, false, out);
+    else
+        buf_lit(out, "null");
+    put_number(out, "attempts", row->attempts);
+    put_string(out, "last_error", row->error);
+    put_time(out, "next_attempt_at", row->status == JOB_OWED ? row->due_at : 0);
+    put_time(out, "created_at", row->created_at);
+    put_time(out, "ended_at", row->ended_at);
+    put_number(out, "age_ms", (row->ended_at ? row->ended_at : now) - row->created_at);
+    buf_char(out, '}');
+}
+
+static void notifications_listed(struct request *r)
+{
+    struct call *c = call_of(r);
+    char cursor[24];
+    if (c->command.verdict != VERDICT_OK) {
+        call_answer(r);
+        return;
+    }
+    const struct notice_page *page = c->command.notice_list.page;
+    page_open(c);
+    for (size_t i = 0; i < page->n; i++) {
+        page_next(c, i);
+        put_notice(&page->entries[i], c->command.now, &r->out);
+    }
+    page_close(c, page->more ? log_int(cursor, page->entries[page->n - 1].row.job) : NULL);
+}
+
+void notifications_list(struct request *r)
+{
+    struct call *c = call_of(r);
+    const char *status = request_query(r, "status");
+    enum job_status wanted = 0;
+    size_t limit = PAGE_LIMIT_DEFAULT;
+    int64_t before = 0;
+    for (enum job_status s = JOB_OWED; status && s <= JOB_FAILED; s++)
+        if (strcmp(status, job_status_text(s)) == 0)
+            wanted = s;
+    if (status && !wanted) {
+        call_invalid(c, "status must be pending, delivered or failed");
+        return;
+    }
+    if (!read_page(c, NOTICES_LIST_MAX, &limit, &before))
+        return;
+    struct notice_page *page = hf_alloc(sizeof *page);
+    page->limit = limit;
+    page->before = before;
+    page->status = wanted;
+    c->command.kind = CMD_NOTICE_LIST;
+    c->command.notice_list.page = page;
+    call_submit(c, notifications_listed);
+}
+
+/* The payload of a notification: the object as it stands when it is sent. */
+void api_render_notice(const struct job_row *job, const struct command *command, struct buf *out)
+{
+    const char *type = notice_text(job->notice);
+    buf_lit(out, "{\"type\":");
+    buf_json(out, type, strlen(type));
+    buf_lit(out, ",\"timestamp\":");
+    buf_json_time(out, job->created_at);
+    buf_lit(out, ",\"data\":");
+    if (command->kind == CMD_BOOKING_GET)
+        render_booking(command->event, &command->booking_get.row, &command->booking_get.money,
+                       false, out);
+    else if (command->hold_list.page->n)
+        render_hold(command->event, &command->hold_list.page->holds[0], command->now, false, out);
+    else
+        buf_lit(out, "null");
+    buf_char(out, '}');
+}

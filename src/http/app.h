@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 
+struct problem;
 struct request;
 struct route;
 struct stream_source;
@@ -23,7 +24,10 @@ struct http_app {
     const struct stream_source
         *streams; /* what routes with `streams` tell of; NULL: there are none */
     void (*release)(struct request *); /* before the request goes back to its free list */
-    void *context;                     /* the application's own; server_context() returns it */
+    /* Writes what the transport refuses by itself (an unknown path, a body that is too large) in
+     * the application's own format.  NULL: as a problem document.  `detail` may be NULL. */
+    void (*refuse)(struct request *, const struct problem *, const char *detail);
+    void *context; /* the application's own; server_context() returns it */
 };
 
 #endif

@@ -231,10 +231,22 @@ static bool send_answer(struct conn *c)
     return answer_sent(c);
 }
 
+/* Ends the connection so that the client sees an error and not an end. */
+static void reset(struct conn *c)
+{
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    conn_close(c);
+}
+
 /* The request has been answered. */
 static bool begin_answer(struct conn *c)
 {
     struct request *r = c->request;
+    if (r->answer.reset) {
+        reset(c);
+        return false;
+    }
     response_write_head(r, c->loop->date);
     server_note_answer(r);
     count_completed(r);

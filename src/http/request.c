@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "http/conn.h"
 #include "http/route.h"
+#include "http/server_internal.h"
 
 #define FREE_MAX 256                       /* requests kept per thread */
 #define KEPT_BUFFER_MAX ((size_t)8 * 1024) /* larger buffers are not kept with them */
@@ -288,6 +289,11 @@ void problem_close(struct request *r)
 
 void answer_problem(struct request *r, const struct problem *problem, const char *detail)
 {
+    const struct http_app *app = r->server->config.app;
+    if (app->refuse) {
+        app->refuse(r, problem, detail);
+        return;
+    }
     problem_open(r, problem, detail);
     problem_close(r);
 }

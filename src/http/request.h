@@ -56,6 +56,7 @@ struct answer {
     const char *location;  /* header Location; NULL: none */
     const char *challenge; /* header WWW-Authenticate; NULL: none */
     const char *policy;    /* Content-Security-Policy of a page; NULL: nothing may load */
+    const char *headers;   /* further header lines, each of which ends in CRLF; NULL: none */
     void *topic;           /* the answer is a stream of its changes; see stream.h */
     int64_t after;         /* where the stream begins */
     char etag[ETAG_SIZE];  /* header ETag; empty: none */
@@ -66,6 +67,7 @@ struct answer {
     bool varies;           /* the body depends on Accept-Encoding */
     bool gzipped;          /* the body is compressed */
     bool preflight;        /* the answer to a browser's OPTIONS */
+    bool reset;            /* nothing is sent: the connection is reset instead */
 };
 
 struct parameter {

@@ -17,6 +17,7 @@ static const struct {
 } reasons[] = {{200, "OK"},
                {201, "Created"},
                {204, "No Content"},
+               {303, "See Other"},
                {304, "Not Modified"},
                {400, "Bad Request"},
                {401, "Unauthorized"},
@@ -130,6 +131,8 @@ static void put_rare(const struct request *r, struct buf *out)
         buf_lit(out, "Holdfast-Stale: true\r\n");
     if (a->retry)
         buf_lit(out, "Retry-After: 1\r\n");
+    if (a->headers)
+        buf_str(out, a->headers);
 }
 
 /* How long the body is, and whether the connection goes on. */

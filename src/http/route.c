@@ -86,7 +86,7 @@ bool route_takes(const struct request *r, const char *name)
 
 bool route_check_query(const struct request *r, char *detail, size_t size)
 {
-    for (unsigned i = 0; i < r->n_parameters; i++) {
+    for (unsigned i = 0; i < r->n_parameters && !r->route->any_query; i++) {
         const char *name = r->parameters[i].name;
         bool twice = false;
         for (unsigned before = 0; before < i; before++)

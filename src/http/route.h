@@ -16,6 +16,7 @@ struct route {
     step_fn get, post, patch, del;
     enum scope get_scope, post_scope, patch_scope, del_scope; /* the lowest scope that may */
     const char *const *query; /* names of the query parameters of GET, up to NULL; NULL: none */
+    bool any_query;           /* the handler judges r->parameters itself, whatever the method */
     size_t post_max;          /* limit of a POST's body; 0: BODY_MAX */
     bool no_store;            /* no cache may keep the answers */
     bool streams;             /* GET answers with a stream, also while the server drains */

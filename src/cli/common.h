@@ -23,6 +23,7 @@ int cli_booking(int argc, char **argv);
 int cli_audit(int argc, char **argv);
 int cli_backup(int argc, char **argv);
 int cli_restore(int argc, char **argv);
+int cli_sandbox(int argc, char **argv);
 
 enum cli_exit {
     EXIT_BAD_USAGE = 64,

@@ -27,6 +27,7 @@ static const struct command {
     {"verify", "check the ledger against the invariants", cli_verify},
     {"backup", "copy a ledger in use, and check the copy", cli_backup},
     {"restore", "make a ledger of a backup", cli_restore},
+    {"sandbox", "simulate Stripe, for trying payments", cli_sandbox},
     {"lab", "compare ways of selling a seat", cli_lab},
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)

@@ -1,0 +1,147 @@
+/* `holdfast sandbox`: the simulator of Stripe's protocol as a program of its own.  The main thread
+ * starts it, waits for a signal and stops it. */
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/wait.h"
+#include "cli/common.h"
+#include "http/listen.h"
+#include "sandbox/sandbox.h"
+
+#define COMMAND "sandbox"
+#define LISTEN_DEFAULT "127.0.0.1:12111"
+
+static const char usage[] =
+    "usage: holdfast sandbox [--listen ADDR:PORT] [--data FILE] [--url URL]\n"
+    "                        [--webhook URL --webhook-secret SECRET] [--faults JSON]\n"
+    "Simulates Stripe: payment intents, refunds, events and signed webhooks.  Any sk_test_X is an\n"
+    "account, and pk_test_X its publishable key.\n"
+    "  --listen ADDR:PORT        a loopback address (default " LISTEN_DEFAULT "); port 0: any\n"
+    "  --data FILE               keeps everything in this SQLite file (default: in memory)\n"
+    "  --url URL                 how buyers reach it, for action pages (default: the address)\n"
+    "  --webhook URL             where events are sent\n"
+    "  --webhook-secret SECRET   what they are signed with\n"
+    "  --faults JSON             what goes wrong on purpose, as POST /sandbox/faults takes it\n"
+    "  --log-level LEVEL         debug, info, warn (default), error or off\n";
+
+struct sandbox_options {
+    const char *listen;
+    struct sandbox_config config;
+    char *webhook_secret;
+    enum log_level log_level;
+};
+
+/* Returns the exit code with which to end at once; -1: go on. */
+static int read_options(int argc, char **argv, struct sandbox_options *o)
+{
+    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                            {"data", required_argument, NULL, 'd'},
+                                            {"url", required_argument, NULL, 'u'},
+                                            {"webhook", required_argument, NULL, 'w'},
+                                            {"webhook-secret", required_argument, NULL, 's'},
+                                            {"faults", required_argument, NULL, 'f'},
+                                            {"log-level", required_argument, NULL, 'v'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;) {
+        if (option == 'l') {
+            o->listen = optarg;
+        } else if (option == 'd') {
+            o->config.data = optarg;
+        } else if (option == 'u') {
+            o->config.base_url = optarg;
+        } else if (option == 'w') {
+            o->config.webhook = optarg;
+        } else if (option == 's') {
+            free(o->webhook_secret);
+            o->webhook_secret = hf_strndup(optarg, strlen(optarg));
+            memset(optarg, '*', strlen(optarg)); /* where ps shows it */
+        } else if (option == 'f') {
+            o->config.faults = optarg;
+        } else if (option == 'h') {
+            fputs(usage, stdout);
+            return EXIT_SUCCESS;
+        } else if (option != 'v' || !log_parse_level(optarg, &o->log_level)) {
+            return EX_USAGE;
+        }
+    }
+    if (optind != argc || (o->config.webhook && !o->webhook_secret)) {
+        cli_say(COMMAND,
+                optind != argc ? "takes no arguments" : "--webhook needs --webhook-secret");
+        return EX_USAGE;
+    }
+    return -1;
+}
+
+static bool open_socket(const char *text, int *ret_fd)
+{
+    struct listen_address at;
+    struct hf_err err = {0};
+    if (!listen_parse(text, &at, &err)) {
+        cli_say(COMMAND, "%s", err.msg);
+        return false;
+    }
+    if (!listen_is_loopback(&at)) {
+        cli_say(COMMAND, "%s is not a loopback address, and the sandbox has no TLS", text);
+        return false;
+    }
+    if (!listen_open(&at, ret_fd, &err)) {
+        cli_say(COMMAND, "cannot listen on %s: %s", text, err.msg);
+        return false;
+    }
+    return true;
+}
+
+static int serve(struct sandbox_options *o, const sigset_t *signals)
+{
+    struct sandbox *sandbox = NULL;
+    struct hf_err err = {0};
+    char address[LISTEN_TEXT_SIZE];
+    siginfo_t info;
+    if (!open_socket(o->listen, &o->config.listen_fd))
+        return EX_USAGE;
+    listen_text(o->config.listen_fd, address);
+    o->config.clock = &clock_system;
+    o->config.webhook_secret = o->webhook_secret;
+    if (sandbox_start(&o->config, &sandbox, &err) != HF_OK) {
+        cli_say(COMMAND, "%s", err.msg);
+        return err.code == HF_INVALID_REQUEST ? EX_USAGE : EX_UNAVAILABLE;
+    }
+    printf("sandbox listening on http://%s\n", address);
+    (void)fflush(stdout);
+    while (!wait_signal(signals, &info, -1))
+        continue;
+    sandbox_stop(sandbox);
+    return EXIT_SUCCESS;
+}
+
+int cli_sandbox(int argc, char **argv)
+{
+    struct sandbox_options o = {.listen = LISTEN_DEFAULT, .log_level = LOG_WARN};
+    int code = read_options(argc, argv, &o);
+    if (code >= 0) {
+        free(o.webhook_secret);
+        return code;
+    }
+    /* Signals are blocked before any thread starts, so that only `serve` takes them. */
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)umask(0077);
+    log_set_level(o.log_level);
+    code = serve(&o, &signals);
+    free(o.webhook_secret);
+    return code;
+}

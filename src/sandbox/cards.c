@@ -17,7 +17,7 @@ static const struct decline stolen_card = {"stolen_card", "card_declined", "stol
                                            "Your card was declined.", "stolen_card"};
 static const struct decline expired_card = {"expired_card", "expired_card", NULL,
                                             "Your card has expired.", "expired_card"};
-static const struct decline incorrect_cvc = {"incorrect_cvc", "incorrect_cvc", "incorrect_cvc",
+static const struct decline incorrect_cvc = {"incorrect_cvc", "incorrect_cvc", NULL,
                                              "Your card's security code is incorrect.",
                                              "incorrect_cvc"};
 static const struct decline processing_error = {

@@ -91,6 +91,15 @@ static void hold(struct teller *t, struct order *o)
     heap_set(&t->waiting, &o->due, wait_now_us() + t->faults.hold_ms * 1000);
 }
 
+/* The work is done, or has been refused. */
+static void conclude(struct teller *t, struct order *o)
+{
+    if (o->fault == FAULT_TIMEOUT_AFTER)
+        hold(t, o);
+    else
+        finish(t, o);
+}
+
 static void answer_refusal(struct teller *t, struct order *o, const struct api_error *refusal)
 {
     o->out->len = 0;
@@ -142,7 +151,7 @@ static bool key_decides(struct teller *t, struct order *o)
         answer_refusal(t, o, &refusal);
     else
         replay(o, s);
-    finish(t, o);
+    conclude(t, o);
     return true;
 }
 
@@ -201,10 +210,7 @@ static void execute(struct teller *t, struct order *o)
     if (!run_operation(t, o, &refusal))
         answer_refusal(t, o, &refusal);
     keep_answer(t, o, &refusal);
-    if (o->fault == FAULT_TIMEOUT_AFTER)
-        hold(t, o);
-    else
-        finish(t, o);
+    conclude(t, o);
 }
 
 /* Does what goes wrong before the work.  Returns true if nothing else is to be done. */

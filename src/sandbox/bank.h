@@ -149,7 +149,7 @@ enum event_type {
 };
 extern const char *const event_type_names[EVENT_TYPES];
 
-struct event {
+struct payment_event {
     struct id id; /* evt_ */
     int64_t account;
     int64_t created_s;
@@ -178,8 +178,8 @@ struct bank {
     VEC(struct charge *) charges;
     VEC(struct refund *) refunds;
     VEC(struct dispute *) disputes;
-    VEC(struct event *) events; /* a ring: number n is at (n - 1) % EVENTS_MAX */
-    int64_t n_events;           /* made so far; the newest has this number */
+    VEC(struct payment_event *) events; /* a ring: number n is at (n - 1) % EVENTS_MAX */
+    int64_t n_events;                   /* made so far; the newest has this number */
     /* Numbers of refunds and charges that change by themselves, by time; see bank_settle. */
     VEC(int64_t) unsettled_refunds, undisputed_charges;
     struct {
@@ -206,12 +206,12 @@ struct intent *bank_intent(const struct bank *b, int64_t number); /* the number 
 struct charge *bank_charge(const struct bank *b, int64_t number);
 struct refund *bank_refund(const struct bank *b, int64_t number);
 struct dispute *bank_dispute(const struct bank *b, int64_t number);
-struct event *bank_event(const struct bank *b, int64_t number); /* NULL: forgotten */
+struct payment_event *bank_event(const struct bank *b, int64_t number); /* NULL: forgotten */
 /* By id, among those of the account; NULL: there is none. */
 struct intent *bank_find_intent(const struct bank *b, int64_t account, const char *id);
 struct charge *bank_find_charge(const struct bank *b, int64_t account, const char *id);
 struct refund *bank_find_refund(const struct bank *b, int64_t account, const char *id);
-struct event *bank_find_event(const struct bank *b, int64_t account, const char *id);
+struct payment_event *bank_find_event(const struct bank *b, int64_t account, const char *id);
 struct dispute *bank_find_dispute(const struct bank *b, int64_t account, const char *id);
 int64_t charge_account(const struct bank *b, const struct charge *c);
 int64_t refund_account(const struct bank *b, const struct refund *r);
@@ -230,11 +230,11 @@ struct refund *bank_add_refund(struct bank *b);
 struct dispute *bank_add_dispute(struct bank *b);
 bool bank_has_room(const struct bank *b);
 /* Puts a stored object back, in the order of numbers. */
-void bank_restore_event(struct bank *b, struct event *e);
+void bank_restore_event(struct bank *b, struct payment_event *e);
 void bank_mark_intent(struct bank *b, struct intent *i);
 void bank_mark_charge(struct bank *b, struct charge *c);
 void bank_mark_refund(struct bank *b, struct refund *r);
-void bank_mark_event(struct bank *b, struct event *e);
+void bank_mark_event(struct bank *b, struct payment_event *e);
 /* Forgets what has changed, since it is stored. */
 void bank_clear_changed(struct bank *b);
 /* Records an event about the object as it is now: `number` is that of an intent, charge, refund or

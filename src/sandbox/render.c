@@ -378,11 +378,12 @@ void render_dispute(struct buf *out, const struct bank *b, const struct dispute 
                (long long)(d->created_s + EVIDENCE_S));
     buf_lit(out, ",\"is_charge_refundable\":false,\"livemode\":false,\"metadata\":{}");
     put_id(out, "payment_intent", "pi_", &i->id);
-    buf_printf(out,
-               ",\"payment_method_details\":{\"card\":{\"brand\":\"%s\",\"case_type\":"
-               "\"chargeback\",\"network_reason_code\":\"10.4\"},\"type\":\"card\"},"
-               "\"reason\":\"fraudulent\",\"status\":\"needs_response\"}",
+    put_name(out, "payment_method_details");
+    buf_printf(out, "{\"card\":{\"brand\":\"%s\",\"case_type\":\"chargeback\"",
                c->method.card->brand);
+    put_text(out, "network", c->method.card->brand);
+    buf_lit(out, ",\"network_reason_code\":\"10.4\"},\"type\":\"card\"},\"reason\":\"fraudulent\","
+                 "\"status\":\"needs_response\"}");
 }
 
 /* ---- events and errors ---- */
@@ -399,7 +400,8 @@ static void put_subject(struct buf *out, const struct bank *b, enum event_type t
         render_dispute(out, b, bank_dispute(b, number));
 }
 
-void render_event(struct buf *out, const struct bank *b, const struct event *e, int64_t number)
+void render_payment_event(struct buf *out, const struct bank *b, const struct payment_event *e,
+                          int64_t number)
 {
     begin_object(out, "evt_", &e->id, "event");
     put_text(out, "api_version", b->version ? b->version : API_VERSION);

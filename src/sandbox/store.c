@@ -157,7 +157,7 @@ static enum hf_status put_dispute(struct store *s, const struct dispute *d, stru
     return db_exec(s->statements[PUT_DISPUTE], row, NULL, err);
 }
 
-static enum hf_status put_event(struct store *s, const struct event *e, struct hf_err *err)
+static enum hf_status put_event(struct store *s, const struct payment_event *e, struct hf_err *err)
 {
     const struct db_value row[] = {db_int(e->id.key),
                                    secret(&e->id),
@@ -194,7 +194,7 @@ static enum hf_status put_events(struct store *s, const struct bank *b, struct h
     enum hf_status status = HF_OK;
     const struct db_value forgotten = db_int(b->n_events - EVENTS_MAX);
     for (size_t i = 0; i < b->changed.events.n && status == HF_OK; i++) {
-        const struct event *e = bank_event(b, b->changed.events.v[i]);
+        const struct payment_event *e = bank_event(b, b->changed.events.v[i]);
         if (e)
             status = put_event(s, e, err);
     }
@@ -440,7 +440,7 @@ static bool read_dispute(struct bank *b, struct db_stmt *st)
 
 static bool read_event(struct bank *b, struct db_stmt *st)
 {
-    struct event *e = hf_alloc(sizeof *e);
+    struct payment_event *e = hf_alloc(sizeof *e);
     size_t len;
     const char *body = db_column_data(st, 5, &len);
     int type = column_choice(st, 4, event_type_names, EVENT_TYPES);

@@ -41,7 +41,7 @@ void bank_init(struct bank *b)
     random_init_system(&b->random);
 }
 
-static void event_free(struct event *e)
+static void event_free(struct payment_event *e)
 {
     if (e)
         free(e->body);
@@ -104,11 +104,11 @@ struct dispute *bank_dispute(const struct bank *b, int64_t number)
     return ELEMENT(&b->disputes, number);
 }
 
-struct event *bank_event(const struct bank *b, int64_t number)
+struct payment_event *bank_event(const struct bank *b, int64_t number)
 {
     if (number < 1 || number > b->n_events || number <= b->n_events - EVENTS_MAX)
         return NULL;
-    struct event *e = b->events.v[(number - 1) % EVENTS_MAX];
+    struct payment_event *e = b->events.v[(number - 1) % EVENTS_MAX];
     return e && e->id.key == number ? e : NULL;
 }
 
@@ -167,10 +167,10 @@ struct dispute *bank_find_dispute(const struct bank *b, int64_t account, const c
                : NULL;
 }
 
-struct event *bank_find_event(const struct bank *b, int64_t account, const char *text)
+struct payment_event *bank_find_event(const struct bank *b, int64_t account, const char *text)
 {
     struct id id;
-    struct event *e =
+    struct payment_event *e =
         read_id(text, "evt_", (size_t)b->n_events, &id) ? bank_event(b, id.key) : NULL;
     return e && id_secret_equal(e->id.secret, id.secret) && e->account == account ? e : NULL;
 }
@@ -286,7 +286,7 @@ void bank_mark_refund(struct bank *b, struct refund *r)
     r->is_changed = true;
 }
 
-void bank_mark_event(struct bank *b, struct event *e)
+void bank_mark_event(struct bank *b, struct payment_event *e)
 {
     if (!e->is_changed)
         *vec_push(&b->changed.events) = e->id.key;
@@ -304,7 +304,7 @@ void bank_clear_changed(struct bank *b)
     for (size_t i = 0; i < b->changed.disputes.n; i++)
         bank_dispute(b, b->changed.disputes.v[i])->is_changed = false;
     for (size_t i = 0; i < b->changed.events.n; i++) {
-        struct event *e = bank_event(b, b->changed.events.v[i]);
+        struct payment_event *e = bank_event(b, b->changed.events.v[i]);
         if (e)
             e->is_changed = false;
     }
@@ -317,7 +317,7 @@ void bank_clear_changed(struct bank *b)
 
 /* ---- events ---- */
 
-void bank_restore_event(struct bank *b, struct event *e)
+void bank_restore_event(struct bank *b, struct payment_event *e)
 {
     size_t at = (size_t)(e->id.key - 1) % EVENTS_MAX;
     while (b->events.n <= at)
@@ -340,14 +340,14 @@ static int64_t subject_account(const struct bank *b, enum event_type type, int64
 
 void bank_emit(struct bank *b, enum event_type type, int64_t number)
 {
-    struct event *e = hf_alloc(sizeof *e);
+    struct payment_event *e = hf_alloc(sizeof *e);
     struct buf body = {0};
     new_id(b, (size_t)b->n_events + 1, &e->id);
     e->type = type;
     e->created_s = b->now_ms / 1000;
     e->account = subject_account(b, type, number);
     e->due_ms = b->has_webhook ? b->now_ms : 0;
-    render_event(&body, b, e, number);
+    render_payment_event(&body, b, e, number);
     e->body = body.data;
     e->len = body.len;
     bank_restore_event(b, e);

@@ -40,6 +40,7 @@ B_product = build
 B_asan = build/asan
 B_tsan = build/tsan
 B_fuzz = build/fuzz
+B_crash = build/crash
 
 # Drivers that libholdfast is built without: make WITHOUT="postgres redis".  Such a build is that of the
 # library alone, in a folder of its own: build/without-postgres-redis.  The programs need all drivers.
@@ -48,12 +49,14 @@ DRIVERS = postgres redis sqlite
 LEFT_OUT = $(sort $(WITHOUT))
 $(if $(filter-out $(DRIVERS),$(LEFT_OUT)),$(error WITHOUT takes $(DRIVERS), not $(filter-out $(DRIVERS),$(LEFT_OUT))))
 none =
-B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan or fuzz))$(if \
+B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan, fuzz or crash))$(if \
     $(LEFT_OUT),/without-$(subst $(none) $(none),-,$(LEFT_OUT)))
 
 FLAGS_product = -O2 -g -flto=auto -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 FLAGS_asan = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 FLAGS_tsan = -O1 -g -fsanitize=thread
+# Stops where base/crash.h says, for tests/fault/checkout_crash.test.mjs.
+FLAGS_crash = -O1 -g -DHF_CRASH_POINTS
 FLAGS_fuzz = -O1 -gline-tables-only -fsanitize=fuzzer-no-link,address,undefined \
              -fno-sanitize-recover=all -fno-omit-frame-pointer
 

@@ -23,9 +23,11 @@
 #include "base/settings.h"
 #include "base/variables.h"
 #include "base/wait.h"
+#include "checkout/checkout.h"
 #include "holdfast.h"
 #include "http/listen.h"
 #include "http/server.h"
+#include "setup/payments.h"
 
 /* Stopping takes at most 10 s after the delay: the ledger has until HURRY_MS, then the last answers
  * are sent. */
@@ -44,6 +46,8 @@ struct options {
     const char *trusted_proxy, *cors_origin, *request_log;
     const char *gate, *reconcile_every, *keep, *env_file;
     const char *drain_delay;
+    const char *payments, *stripe_api, *capture, *payments_rate, *notify, *notify_events;
+    const char *public_url, *sandbox_listen, *sandbox_public;
 };
 
 struct flag {
@@ -82,6 +86,24 @@ static const struct flag flags[] = {
      offsetof(struct options, trusted_proxy)},
     {"cors-origin", "ORIGIN,...", "web origins whose pages may use the API, or * (none)",
      offsetof(struct options, cors_origin)},
+    {"payments", "PROVIDER", "sandbox, stripe or off (sandbox on loopback, elsewhere off)",
+     offsetof(struct options, payments)},
+    {"stripe-api", "URL", "where Stripe's API is (Stripe's own host), such as a `holdfast sandbox`",
+     offsetof(struct options, stripe_api)},
+    {"capture", "MODE", "automatic, or manual: charge the card once the seats are booked",
+     offsetof(struct options, capture)},
+    {"payments-rate", "N", "calls to the provider per second, of all servers (20; sandbox: any)",
+     offsetof(struct options, payments_rate)},
+    {"sandbox-listen", "ADDR:PORT", "where the sandbox listens (beside --listen, a free port)",
+     offsetof(struct options, sandbox_listen)},
+    {"sandbox-public", NULL, "let the sandbox listen on other addresses than loopback",
+     offsetof(struct options, sandbox_public)},
+    {"public-url", "URL", "how buyers' browsers reach the sandbox, if not where it listens",
+     offsetof(struct options, public_url)},
+    {"notify", "URL", "where to tell the shop of bookings and refunds (nowhere)",
+     offsetof(struct options, notify)},
+    {"notify-events", "LIST", "of what: booking.confirmed,... or all (all but hold.expired)",
+     offsetof(struct options, notify_events)},
     {"env-file", "PATH", "a file of these settings as NAME=VALUE, read again at SIGHUP",
      offsetof(struct options, env_file)},
     {"request-log", NULL, "log a line for each request answered",
@@ -114,22 +136,28 @@ static void help(void)
     for (size_t i = 0; i < N_FLAGS; i++)
         printf("  --%-16s %-10s %s\n", flags[i].name, flags[i].value ? flags[i].value : "",
                flags[i].help);
-    puts("  --version                     print the version and exit\n"
-         "  --help                        print this and exit\n"
-         "\n"
-         "Each option can be given in the environment instead: --http-threads N is\n"
-         "HOLDFAST_HTTP_THREADS=N, --demo is HOLDFAST_DEMO=1.  A flag wins over the file of\n"
-         "--env-file, and that wins over the environment.\n"
-         "\n"
-         "HOLDFAST_ADMIN_KEY and HOLDFAST_SELLER_KEY hold access keys themselves and have no "
-         "flags,\n"
-         "so that keys stay out of ps.  Without any key everything is open, and only loopback\n"
-         "addresses are served.\n"
-         "\n"
-         "SIGTERM or SIGINT: not ready for --drain-delay, which a second one ends, then finish "
-         "what\n"
-         "was accepted and exit.\n"
-         "SIGHUP: read access keys and log level again, from the files.");
+    puts(
+        "  --version                     print the version and exit\n"
+        "  --help                        print this and exit\n"
+        "\n"
+        "Each option can be given in the environment instead: --http-threads N is\n"
+        "HOLDFAST_HTTP_THREADS=N, --demo is HOLDFAST_DEMO=1.  A flag wins over the file of\n"
+        "--env-file, and that wins over the environment.\n"
+        "\n"
+        "HOLDFAST_ADMIN_KEY and HOLDFAST_SELLER_KEY hold access keys themselves and have no "
+        "flags,\n"
+        "so that keys stay out of ps.  Without any key everything is open, and only loopback\n"
+        "addresses are served.\n"
+        "\n"
+        "STRIPE_SECRET_KEY, STRIPE_PUBLISHABLE_KEY and STRIPE_WEBHOOK_SECRET belong to --payments\n"
+        "stripe, HOLDFAST_NOTIFY_SECRET to --notify.  A secret may be several, with commas "
+        "between,\n"
+        "while one replaces another.\n"
+        "\n"
+        "SIGTERM or SIGINT: not ready for --drain-delay, which a second one ends, then finish "
+        "what\n"
+        "was accepted and exit.\n"
+        "SIGHUP: read access keys and log level again, from the files.");
 }
 
 static bool options_from_settings(struct options *o, const struct settings *settings,
@@ -233,6 +261,7 @@ struct program {
     struct access access;
     struct cors cors;
     struct settings settings;
+    struct payments payments;
     struct notifier notifier;
     int64_t watchdog_us; /* the service manager expects a sign of life this often; 0: it does not */
     bool told_ready;     /* the service manager knows that the server has started */
@@ -369,6 +398,40 @@ static int64_t drain_delay_ms(const char *text)
     return ms;
 }
 
+static void prepare_payments(struct program *p, const struct options *o)
+{
+    struct hf_err err = {0};
+    struct listen_address at;
+    bool is_loopback = listen_parse(o->listen, &at, &err) && listen_is_loopback(&at);
+    const struct payment_options options = {
+        .provider = o->payments,
+        .stripe_api = o->stripe_api,
+        .capture = o->capture,
+        .rate = o->payments_rate,
+        .notify = o->notify,
+        .notify_events = o->notify_events,
+        .public_url = o->public_url,
+        .sandbox_listen = o->sandbox_listen,
+        .sandbox_public = o->sandbox_public != NULL,
+    };
+    enum hf_status status =
+        payments_prepare(&p->payments, &options, &p->settings, o->data, p->address, is_loopback,
+                         &clock_system, p->metrics, &err);
+    if (status == HF_INVALID_REQUEST)
+        usage_error(err.msg, "");
+    if (status != HF_OK)
+        fail("prepare", "payments", err.msg);
+}
+
+static void start_payments(struct program *p)
+{
+    struct hf_err err = {0};
+    if (payments_start(&p->payments, &err) != HF_OK)
+        fail("start", "the sandbox", err.msg);
+    if (checkout_start(p->payments.checkout, p->engine, &err) != HF_OK)
+        fail("start", "payments", err.msg);
+}
+
 static void start_engine(struct program *p, const struct options *o)
 {
     char url[PATH_MAX + 32], shown[PATH_MAX + 32];
@@ -388,6 +451,9 @@ static void start_engine(struct program *p, const struct options *o)
         .render_map = api_render_map,
         .erase_answer = api_erase_answer,
         .keep_ms = o->keep ? duration_ms(o->keep, "--keep") : 0,
+        .notices = p->payments.notices,
+        .jobs_made = checkout_wake,
+        .jobs_context = p->payments.checkout,
     };
     enum hf_status status = engine_start(&config, &p->engine, &err);
     size_t gate_len = strlen(ENGINE_GATE_ERROR);
@@ -406,7 +472,8 @@ static void start_server(struct program *p, const struct options *o, int listen_
     if (o->http_threads)
         cores = number(o->http_threads, 1, 256, "http-threads");
     p->threads = cores > 0 ? (unsigned)cores : 1;
-    p->api = (struct api){.engine = p->engine, .metrics = p->metrics};
+    p->api =
+        (struct api){.engine = p->engine, .checkout = p->payments.checkout, .metrics = p->metrics};
     p->app = api_app(&p->api);
     const struct server_config config = {
         .listen_fd = listen_fd,
@@ -467,9 +534,11 @@ static void stop(struct program *p)
     engine_hurry(p->engine, HURRY_MS);
     if (!server_drain(p->server, DRAIN_MS))
         log_write(LOG_WARN, "some requests were not finished in time", NULL);
+    checkout_stop(p->payments.checkout);
     engine_drain(p->engine);
     server_stop(p->server);
     engine_stop(p->engine);
+    payments_stop(&p->payments);
     metrics_free(p->metrics);
     cors_close(&p->cors);
     notify_close(&p->notifier);
@@ -509,7 +578,8 @@ static void log_start(const struct program *p, const struct options *o)
         (void)snprintf(ledger, sizeof ledger, "sqlite:%s/holdfast.db", o->data);
     log_write(LOG_INFO, "started", "version", HF_VERSION_TEXT, "listen", p->address, "streams",
               *p->stream_address ? p->stream_address : "none", "ledger", ledger, "gate",
-              o->gate ? shown_url(o->gate, gate, sizeof gate) : "none", "data", o->data, "keys",
+              o->gate ? shown_url(o->gate, gate, sizeof gate) : "none", "payments",
+              payments_text(&p->payments), "data", o->data, "keys",
               keys_text(&p->access, keys, sizeof keys), "threads", LOG_INT(p->threads), NULL);
 }
 
@@ -626,13 +696,17 @@ int main(int argc, char **argv)
     int listen_fd = open_socket(&o, &p.access, p.address);
     int stream_fd = open_stream_socket(&o, &p.access, p.stream_address);
     directory_create(o.data);
+    prepare_payments(&p, &o);
     start_engine(&p, &o);
     const struct event *example = NULL;
     if (o.demo && !demo_event(p.engine, &example, &err))
         fail("make", "the demo event", err.msg);
     start_server(&p, &o, listen_fd, stream_fd);
+    start_payments(&p);
     log_start(&p, &o);
     printf("holdfastd listening on http://%s\n", p.address);
+    if (p.payments.sandbox)
+        printf("payments sandbox on %s\n", p.payments.sandbox_url);
     if (stream_fd >= 0)
         printf("streams on http://%s\n", p.stream_address);
     fflush(stdout);

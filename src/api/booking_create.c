@@ -1,7 +1,7 @@
 /* POST /v1/bookings: a buyer books a hold, to pay for it.  The booking is stored with the job that
  * creates the intent; then the request waits a moment for that job, so that the answer usually has
- * what the buyer needs to pay.  If the provider is slow, the answer comes without it, and a GET shows
- * it later.  On HTTP threads. */
+ * what the buyer needs to pay.  If the provider is slow, the answer comes without it, and a GET
+ * shows it later.  On HTTP threads. */
 #include <stdlib.h>
 #include <string.h>
 

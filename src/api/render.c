@@ -224,8 +224,8 @@ static void put_payment_of(const struct booking_row *b, const struct money *mone
     buf_lit(out, ",\"payment\":");
     for (size_t i = 0; money && b->payment && i < money->payments.n; i++)
         if (money->payments.v[i].payment == b->payment) {
-            put_payment(&money->payments.v[i], money,
-                        shows_secret && b->status == BOOKING_PENDING, out);
+            put_payment(&money->payments.v[i], money, shows_secret && b->status == BOOKING_PENDING,
+                        out);
             return;
         }
     buf_lit(out, "null");

@@ -7,14 +7,12 @@ static const char *const object_texts[] = {
     [AUDIT_EVENT] = "event", [AUDIT_SEAT] = "seat",       [AUDIT_AREA] = "area",
     [AUDIT_HOLD] = "hold",   [AUDIT_BOOKING] = "booking", [AUDIT_PAYMENT] = "payment"};
 static const char *const cause_texts[] = {
-    [CAUSE_CREATE] = "create",   [CAUSE_HOLD] = "hold",     [CAUSE_RENEW] = "renew",
-    [CAUSE_RELEASE] = "release", [CAUSE_EXPIRE] = "expire", [CAUSE_CONFIRM] = "confirm",
-    [CAUSE_RESCUE] = "rescue",   [CAUSE_BLOCK] = "block",   [CAUSE_UNBLOCK] = "unblock",
-    [CAUSE_OPEN] = "open",       [CAUSE_CLOSE] = "close",   [CAUSE_EVICT] = "evict",
-    [CAUSE_CANCEL] = "cancel",   [CAUSE_CHANGE] = "change", [CAUSE_ARCHIVE] = "archive",
-    [CAUSE_BOOK] = "book",
-    [CAUSE_PAYMENT] = "payment",
-    [CAUSE_REFUND] = "refund",
+    [CAUSE_CREATE] = "create",   [CAUSE_HOLD] = "hold",       [CAUSE_RENEW] = "renew",
+    [CAUSE_RELEASE] = "release", [CAUSE_EXPIRE] = "expire",   [CAUSE_CONFIRM] = "confirm",
+    [CAUSE_RESCUE] = "rescue",   [CAUSE_BLOCK] = "block",     [CAUSE_UNBLOCK] = "unblock",
+    [CAUSE_OPEN] = "open",       [CAUSE_CLOSE] = "close",     [CAUSE_EVICT] = "evict",
+    [CAUSE_CANCEL] = "cancel",   [CAUSE_CHANGE] = "change",   [CAUSE_ARCHIVE] = "archive",
+    [CAUSE_BOOK] = "book",       [CAUSE_PAYMENT] = "payment", [CAUSE_REFUND] = "refund",
     [CAUSE_RESTORE] = "restore"};
 
 /* NULL, which is rendered as null, if the number is not in the list: the row has been damaged. */

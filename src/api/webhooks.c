@@ -1,7 +1,8 @@
-/* POST /v1/webhooks/stripe: the payment provider tells of an event.  The signature is checked on the
- * raw bytes; what the event says becomes a fact like any other (CMD_PAYMENT_UPDATE), stored together
- * with the event's id, and only then is it acknowledged.  Repetitions, and events that are not about
- * us, are acknowledged too, since the provider would send them again.  On HTTP threads. */
+/* POST /v1/webhooks/stripe: the payment provider tells of an event.  The signature is checked on
+ * the raw bytes; what the event says becomes a fact like any other (CMD_PAYMENT_UPDATE), stored
+ * together with the event's id, and only then is it acknowledged.  Repetitions, and events that are
+ * not about us, are acknowledged too, since the provider would send them again.  On HTTP threads.
+ */
 #include "checkout/webhook.h"
 
 #include <stdlib.h>
@@ -32,7 +33,8 @@ static void webhook_stored(struct request *r)
     if (op->alarms)
         checkout_alarm(checkout_of(c), "a payment is not as it was asked for");
     if (op->is_unknown && !op->is_repeat)
-        checkout_alarm(checkout_of(c), "a webhook is about a payment that the ledger does not know");
+        checkout_alarm(checkout_of(c),
+                       "a webhook is about a payment that the ledger does not know");
     acknowledge(c, op->is_repeat    ? WEBHOOKS_REPEATED
                    : op->is_unknown ? WEBHOOKS_PARKED
                                     : WEBHOOKS_STORED);

@@ -278,15 +278,18 @@ static void *payment_main(void *arg)
 
 static void register_metrics(struct checkout *c)
 {
-    static const char *const calls[] = {
-        [CALL_CREATE] = "create",           [CALL_RETRIEVE] = "retrieve",
-        [CALL_CAPTURE] = "capture",         [CALL_CANCEL] = "cancel",
-        [CALL_REFUND] = "refund",           [CALL_LIST_INTENTS] = "list_intents",
-        [CALL_LIST_REFUNDS] = "list_refunds", [CALL_LIST_DISPUTES] = "list_disputes"};
+    static const char *const calls[] = {[CALL_CREATE] = "create",
+                                        [CALL_RETRIEVE] = "retrieve",
+                                        [CALL_CAPTURE] = "capture",
+                                        [CALL_CANCEL] = "cancel",
+                                        [CALL_REFUND] = "refund",
+                                        [CALL_LIST_INTENTS] = "list_intents",
+                                        [CALL_LIST_REFUNDS] = "list_refunds",
+                                        [CALL_LIST_DISPUTES] = "list_disputes"};
     static const char *const webhooks[] = {
-        [WEBHOOKS_STORED] = "stored",       [WEBHOOKS_REPEATED] = "repeated",
-        [WEBHOOKS_PARKED] = "parked",       [WEBHOOKS_UNUSED] = "unused",
-        [WEBHOOKS_FOREIGN] = "foreign",     [WEBHOOKS_FORGED] = "forged",
+        [WEBHOOKS_STORED] = "stored",      [WEBHOOKS_REPEATED] = "repeated",
+        [WEBHOOKS_PARKED] = "parked",      [WEBHOOKS_UNUSED] = "unused",
+        [WEBHOOKS_FOREIGN] = "foreign",    [WEBHOOKS_FORGED] = "forged",
         [WEBHOOKS_MALFORMED] = "malformed"};
     struct metrics *m = c->config.metrics;
     char label[96];
@@ -303,9 +306,9 @@ static void register_metrics(struct checkout *c)
                                                  "Webhooks of the payment provider, by outcome");
     }
     for (int ok = 0; ok <= 1; ok++)
-        c->metrics.notices[ok] = metrics_counter(
-            m, "holdfast_notifications_total", ok ? "result=\"delivered\"" : "result=\"failed\"",
-            "Attempts to tell the shop, by outcome");
+        c->metrics.notices[ok] = metrics_counter(m, "holdfast_notifications_total",
+                                                 ok ? "result=\"delivered\"" : "result=\"failed\"",
+                                                 "Attempts to tell the shop, by outcome");
     c->metrics.alarms = metrics_counter(m, "holdfast_payment_alarms_total", NULL,
                                         "Times the provider did what it should not do; expected 0");
     for (int kind = JOB_REFUND; kind <= JOB_NOTIFY; kind++) {

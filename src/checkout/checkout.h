@@ -3,12 +3,12 @@
  * fact, which it submits to the engine like any other command; so no transaction waits for the
  * provider, and nothing is lost with this thread but time.
  *
- *   batch commits a job --checkout_wake--> take (CMD_JOBS_TAKE) --> call --> fact (CMD_PAYMENT_UPDATE)
- *                                            ^                                  |
+ *   batch commits a job --checkout_wake--> take (CMD_JOBS_TAKE) --> call --> fact
+ * (CMD_PAYMENT_UPDATE) ^                                  |
  *                                            +------- not done yet: again ------+
  *
- * One thread, many requests in flight (net/http_pool.h).  Where servers share a ledger each has such
- * a thread, and jobs are leased, so that each job runs on one of them at a time.
+ * One thread, many requests in flight (net/http_pool.h).  Where servers share a ledger each has
+ * such a thread, and jobs are leased, so that each job runs on one of them at a time.
  *
  *   checkout.c   the thread: taking jobs, waiting requests of the API
  *   work.c       one job from its first call to the commit of its outcome

@@ -11,8 +11,8 @@
 #include "checkout/notify.h"
 #include "net/http_pool.h"
 
-#define WORKS_MAX 256      /* jobs under way */
-#define WORK_BUCKETS 256   /* by booking; a power of two */
+#define WORKS_MAX 256        /* jobs under way */
+#define WORK_BUCKETS 256     /* by booking; a power of two */
 #define CALLS_PER_JOB_MAX 12 /* pages of a list, and looks at what was refused */
 
 /* Something that is lent to the engine, and the step that goes on when it comes back. */
@@ -27,9 +27,9 @@ struct errand {
 struct work {
     struct errand errand; /* first */
     struct job_row job;
-    enum stripe_call call;     /* the last one that was made */
+    enum stripe_call call; /* the last one that was made */
     uint32_t n_calls;
-    bool was_refused;          /* the call that the job stands for; others look at the reason */
+    bool was_refused; /* the call that the job stands for; others look at the reason */
     struct payment_error refusal;
     struct stripe_request request;
     struct notify_request notice;
@@ -49,9 +49,9 @@ struct checkout_metrics {
 };
 
 struct cancelling {
-    struct errand list;      /* looks for bookings of cancelled events */
+    struct errand list; /* looks for bookings of cancelled events */
     struct cancel_page page;
-    struct errand *errands;  /* one per booking of the page */
+    struct errand *errands; /* one per booking of the page */
     size_t n_lent;
     int64_t next_us;
     bool is_listing;
@@ -67,11 +67,12 @@ struct checkout {
     bool is_running;
 
     atomic_bool is_woken; /* jobs may have been made since the last take */
-    _Atomic int64_t webhook_us; /* when the last webhook arrived, by the monotonic clock; 0: never */
+    _Atomic int64_t
+        webhook_us; /* when the last webhook arrived, by the monotonic clock; 0: never */
 
-    pthread_mutex_t lock;        /* of the next four */
+    pthread_mutex_t lock; /* of the next four */
     bool is_stopping;
-    struct errand *returned;     /* by the engine, newest first */
+    struct errand *returned;                       /* by the engine, newest first */
     struct checkout_wait *first_wait, **last_wait; /* in the order of their ends */
 
     struct work *buckets[WORK_BUCKETS];

@@ -212,7 +212,8 @@ static void conclude_capture(struct work *w)
     if (intent_is_decided(&w->fact)) {
         report(w, JOB_RESULT_DONE, 0, NULL);
     } else if (w->was_refused && w->call == CALL_RETRIEVE &&
-               w->fact.state == INTENT_AUTHORIZED) { /* it is definite: looked at after the refusal */
+               w->fact.state ==
+                   INTENT_AUTHORIZED) { /* it is definite: looked at after the refusal */
         w->fact.capture_refused = true;
         w->fact.error = w->refusal;
         report(w, JOB_RESULT_DONE, 0, error_text(&w->refusal));
@@ -286,8 +287,7 @@ static void merge(struct fact *to, struct fact *f)
 /* 401 and 403 are about our keys, not about the payment. */
 static bool is_denied(const struct work *w)
 {
-    return w->x.result == HF_OK &&
-           (w->x.response.status == 401 || w->x.response.status == 403);
+    return w->x.result == HF_OK && (w->x.response.status == 401 || w->x.response.status == 403);
 }
 
 static void answered(struct http_exchange *x)

@@ -52,10 +52,12 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool 
         metrics_counter(m, "holdfast_renewals_total", "result=\"refused\"", "Renewals, by outcome");
     em->sale_conflicts = metrics_counter(m, "holdfast_sale_conflicts_total", NULL,
                                          "Sales the unique key of sold seats refused");
-    em->bookings_confirmed = metrics_counter(m, "holdfast_bookings_total", "status=\"confirmed\"",
-                                             "Bookings, by status reached");
-    em->bookings_cancelled = metrics_counter(m, "holdfast_bookings_total", "status=\"cancelled\"",
-                                             "Bookings, by status reached");
+    for (int i = BOOKING_PENDING; i <= BOOKING_CANCELLED; i++) {
+        char label[64];
+        (void)snprintf(label, sizeof label, "status=\"%s\"", status_text(AUDIT_BOOKING, i));
+        em->bookings[i] = metrics_counter(m, "holdfast_bookings_total", label,
+                                          "Bookings, by status reached");
+    }
     em->batch_commands =
         metrics_histogram(m, "holdfast_batch_commands", NULL, "Commands in a batch", 1,
                           histogram_sizes, histogram_sizes_len);
@@ -113,12 +115,21 @@ void engine_metrics_answered(const struct engine_metrics *em, const struct comma
         break;
     case CMD_HOLD_CONFIRM:
         if (c->verdict == VERDICT_CREATED)
-            counter_add(em->bookings_confirmed, 1);
+            counter_add(em->bookings[BOOKING_CONFIRMED], 1);
         else if (c->verdict == VERDICT_SEAT_SOLD)
             counter_add(em->sale_conflicts, 1);
         break;
     case CMD_BOOKING_CANCEL:
-        counter_add(em->bookings_cancelled, verdict_is_success(c->verdict));
+        counter_add(em->bookings[BOOKING_CANCELLED], verdict_is_success(c->verdict));
+        break;
+    case CMD_BOOKING_CREATE:
+        if (c->verdict == VERDICT_CREATED)
+            counter_add(em->bookings[c->booking_create->booking.status], 1);
+        break;
+    case CMD_PAYMENT_UPDATE:
+        if (c->verdict == VERDICT_OK && c->update->booking_before &&
+            c->update->booking.status != c->update->booking_before)
+            counter_add(em->bookings[c->update->booking.status], 1);
         break;
     default:
         break;

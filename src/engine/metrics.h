@@ -33,8 +33,8 @@ struct engine_metrics {
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
     struct gauge *holds_active;
     struct gauge *queue_depth, *ledger_up, *gate_up; /* set when rendered; gate_up NULL: no gate */
-    struct counter *holds_expired, *surprises, *sale_conflicts, *bookings_confirmed,
-        *bookings_cancelled;
+    struct counter *holds_expired, *surprises, *sale_conflicts;
+    struct counter *bookings[BOOKING_CANCELLED + 1]; /* by the status that they reached */
     struct counter *renewals_ok, *renewals_refused;
     struct gauge *ledger_bytes, *keys, *keys_bytes;         /* set by the keeper */
     struct gauge *log_bytes, *disk_bytes, *disk_free_bytes; /* likewise; NULL on a shared ledger */

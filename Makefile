@@ -77,7 +77,7 @@ LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES))
 TEST_LIBS = $(call ask,TEST_LIBS,--libs cmocka)
 
 COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(WARNINGS) -pthread $(LIB_CFLAGS) $(CFLAGS)
-# A program is linked only with the libraries that it refers to: holdfastd needs no libcurl.
+# A program is linked only with the libraries that it refers to.
 LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread -Wl,--as-needed $(LDFLAGS)
 
 # ---- files ---------------------------------------------------------------------------------

@@ -208,10 +208,9 @@ static int64_t quiet_before(const struct checkout *c)
 static void take(struct checkout *c)
 {
     int64_t now_us = checkout_now_us(c);
-    bool is_due = atomic_exchange(&c->is_woken, false) || now_us >= c->next_take_us;
     if (c->is_taking || c->n_works >= WORKS_MAX)
         return;
-    if (!is_due)
+    if (!atomic_exchange(&c->is_woken, false) && now_us < c->next_take_us)
         return;
     /* What this server runs already is among the rows, unless it is leased. */
     size_t running = engine_is_shared(c->engine) ? 0 : c->n_works;

@@ -1,6 +1,7 @@
 /* Payments, refunds, jobs and webhooks: rows into columns and back, the taking of due jobs, lists.
  * Batches read and write them on the worker's connection; jobs are taken, and lists are read, on a
  * connection of their own. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ledger/internal.h"
@@ -422,7 +423,15 @@ static enum hf_status take_budget(struct ledger *l, const struct jobs_query *que
     return status;
 }
 
-/* Keeps those of the rows that this server gets. */
+static int lease_order(const void *a, const void *b)
+{
+    const struct job_row *x = a, *y = b;
+    return x->booking != y->booking ? (x->booking > y->booking) - (x->booking < y->booking)
+                                    : (x->job > y->job) - (x->job < y->job);
+}
+
+/* Keeps those of the rows that this server gets.  The calls that the budget allows are those of the
+ * first kinds; they are locked in the order of their keys, as batches do it. */
 static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query,
                                 struct job_row *rows, size_t *n, size_t n_calls, struct hf_err *err)
 {
@@ -432,10 +441,13 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
         status = take_budget(l, query, n_calls + (size_t)query->spent, &allowed, err);
         allowed = allowed > (size_t)query->spent ? allowed - (size_t)query->spent : 0;
     }
+    if (allowed < n_calls) {
+        memmove(&rows[allowed], &rows[n_calls], (*n - n_calls) * sizeof *rows);
+        *n -= n_calls - allowed;
+    }
+    qsort(rows, *n, sizeof *rows, lease_order);
     for (size_t i = 0; status == HF_OK && i < *n; i++) {
         bool taken = false;
-        if (i < n_calls && i >= allowed)
-            continue;
         status = lease(l, &rows[i], query->now, &taken, err);
         if (taken)
             rows[kept++] = rows[i];

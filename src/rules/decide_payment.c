@@ -418,7 +418,7 @@ static void note_details(struct payment_row *p, const struct fact *f)
         memcpy(p->intent, f->intent, sizeof p->intent);
     if (*f->client_secret && !*p->client_secret)
         memcpy(p->client_secret, f->client_secret, sizeof p->client_secret);
-    if (f->is_current && (*f->error.code || f->state == INTENT_CAPTURED))
+    if (f->is_current && *f->error.code)
         p->error = f->error;
     if (f->disputed > p->disputed)
         p->disputed = f->disputed;
@@ -475,6 +475,7 @@ static void apply_fact(struct decision *d, struct payment_view *v, struct paymen
     if (f->state == INTENT_CAPTURED && !p->received) {
         p->received = f->received;
         p->is_wrong = c.is_wrong;
+        p->error = (struct payment_error){0}; /* of cards that were declined before */
     }
     take_step(d, v, &step);
     for (size_t i = 0; i < f->refunds.n; i++)
@@ -549,7 +550,10 @@ static bool is_finished(const struct job_report *r)
 static void end_refund_job(struct decision *d, struct payment_view *v, const struct job_report *r)
 {
     const struct job_row *stored = find_job(v->money, r->job);
-    if (r->result == JOB_RESULT_FAILED)
+    struct payment_balance b =
+        payment_balance(v->payment, v->money->refunds.v, v->money->refunds.n);
+    bool by_others = b.returned + b.owed > v->payment->received; /* `settle` owes less then */
+    if (r->result == JOB_RESULT_FAILED && !by_others)
         fail_refund(d, v, r);
     for (size_t i = 0; i < v->money->refunds.n; i++)
         if (v->money->refunds.v[i].refund == r->job && v->money->refunds.v[i].status == REFUND_OWED)
@@ -589,6 +593,12 @@ static bool is_stored_now(const struct decision *d, const char *event)
         if (strcmp(d->batch.webhooks.v[i].event.id, event) == 0)
             return true;
     return false;
+}
+
+/* Does the webhook only say that the intent was made? */
+static bool is_made(const struct payment_update *op)
+{
+    return strcmp(op->event.type, "payment_intent.created") == 0;
 }
 
 enum verdict decide_payment(struct decision *d, struct event *e, struct payment_update *op)
@@ -631,6 +641,7 @@ enum verdict decide_payment(struct decision *d, struct event *e, struct payment_
                              .cause = CAUSE_PAYMENT,
                              .is_past = op->booking.payment != p->payment,
                              .job_ended = is_finished(&op->report)};
+    bool knew_intent = *p->intent != '\0';
     op->booking_before = op->booking.status;
     store_webhook(d, op, p->payment);
     apply_fact(d, &v, op);
@@ -639,7 +650,8 @@ enum verdict decide_payment(struct decision *d, struct event *e, struct payment_
     else if (op->report.kind == JOB_REFUND && op->report.job)
         end_refund_job(d, &v, &op->report);
     settle(d, &v);
-    if (op->fact.asks && (payment_is_open(p->status) || p->received))
+    if (op->fact.asks && (payment_is_open(p->status) || p->received) &&
+        !(knew_intent && is_made(op)))
         d->batch.payments.v[d->batch.payments.n - 1].row.poll_at = d->now;
     return VERDICT_OK;
 }

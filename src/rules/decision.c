@@ -146,6 +146,31 @@ static int audit_order(const void *a, const void *b)
                                 : (x->seq > y->seq) - (x->seq < y->seq);
 }
 
+/* Whoever leases jobs locks them in this order, too. */
+static int job_order(int64_t booking_a, int64_t job_a, int64_t booking_b, int64_t job_b)
+{
+    return booking_a != booking_b ? (booking_a > booking_b) - (booking_a < booking_b)
+                                  : (job_a > job_b) - (job_a < job_b);
+}
+
+static int job_put_order(const void *a, const void *b)
+{
+    const struct job_row *x = a, *y = b;
+    return job_order(x->booking, x->job, y->booking, y->job);
+}
+
+static int job_write_order(const void *a, const void *b)
+{
+    const struct job_write *x = a, *y = b;
+    return job_order(x->row.booking, x->row.job, y->row.booking, y->row.job);
+}
+
+static int payment_write_order(const void *a, const void *b)
+{
+    const struct payment_write *x = a, *y = b;
+    return job_order(x->row.id.key, x->row.payment, y->row.id.key, y->row.payment);
+}
+
 /* Sorts unless the rows are in order already, as those of a batch on one event mostly are. */
 static void sort(void *rows, size_t n, size_t size, int (*order)(const void *, const void *))
 {
@@ -213,6 +238,9 @@ void decision_seal(struct decision *d)
     SORT(d->batch.holds_new, hold_new_order);
     SORT(d->batch.holds, hold_write_order);
     SORT(d->batch.places, places_order);
+    SORT(d->batch.payments, payment_write_order);
+    SORT(d->batch.jobs_put, job_put_order);
+    SORT(d->batch.jobs, job_write_order);
     SORT(d->batch.audit, audit_order);
     d->heads.len = 0;
     for (size_t i = 0; i < d->events.n; i++) {

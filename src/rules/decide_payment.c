@@ -204,7 +204,7 @@ static void set_booking(struct decision *d, struct payment_view *v, enum booking
                                           [BOOKING_CANCELLED] = NOTICE_BOOKING_CANCELLED};
     const struct booking_write write = {
         .booking = v->booking->id.key,
-        .cancelled_at = to == BOOKING_CONFIRMED ? 0 : d->now,
+        .cancelled_at = to == BOOKING_CANCELLED ? d->now : 0,
         .fence = to == BOOKING_CONFIRMED ? v->hold->fence : 0,
         .from = v->booking->status,
         .to = to,

@@ -135,8 +135,11 @@ static void with_event(struct work *w, void (*then)(struct errand *errand))
 static void report(struct work *w, enum job_result result, int64_t delay_ms, const char *error)
 {
     if (w->job.kind != JOB_POLL) {
-        w->report = (struct job_report){
-            .job = w->job.job, .kind = w->job.kind, .result = result, .delay_ms = delay_ms};
+        w->report = (struct job_report){.job = w->job.job,
+                                        .kind = w->job.kind,
+                                        .result = result,
+                                        .leased_until = w->job.leased_until,
+                                        .delay_ms = delay_ms};
         (void)snprintf(w->report.error, sizeof w->report.error, "%s", error ? error : "");
     } else if (result != JOB_RESULT_DONE) {
         work_end(w); /* a poll that failed is due again soon */

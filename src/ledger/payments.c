@@ -449,8 +449,10 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
     for (size_t i = 0; status == HF_OK && i < *n; i++) {
         bool taken = false;
         status = lease(l, &rows[i], query->now, &taken, err);
-        if (taken)
-            rows[kept++] = rows[i];
+        if (!taken)
+            continue;
+        rows[kept] = rows[i];
+        rows[kept++].leased_until = query->now + JOB_LEASE_MS;
     }
     *n = kept;
     return status;

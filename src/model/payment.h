@@ -213,6 +213,7 @@ struct job_report {
     int64_t job; /* 0: none */
     enum job_kind kind;
     enum job_result result;
+    int64_t leased_until; /* of the lease under which it was run; another one is none of ours */
     int64_t delay_ms;
     char error[ERROR_TEXT_SIZE]; /* empty: none */
 };

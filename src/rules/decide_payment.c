@@ -25,8 +25,8 @@ struct payment_view {
     struct money *money;
     enum payment_status status_before;
     enum audit_cause cause;
-    bool is_past;   /* another booking has taken the place of the payment's */
-    bool job_ended; /* the call that the intent job, or a refund job, stands for is over */
+    bool is_past;        /* another booking has taken the place of the payment's */
+    enum job_kind ended; /* the call of this kind, about the intent, is over; 0: none is */
 };
 
 static enum booking_status booking_status(const struct payment_view *v)
@@ -103,15 +103,15 @@ static void settle_job(struct decision *d, struct payment_view *v)
     const struct job_row *stored = find_job(v->money, p->payment);
     if (stored && !wanted)
         end_job(d, stored);
-    if (!wanted || (stored && stored->kind == wanted && !v->job_ended))
+    if (!wanted || (stored && stored->kind == wanted && !v->ended))
         return;
     forget_job_write(d, p->payment);
     struct job_row *row = put_job(d, wanted, p->id.key, p->payment);
     row->payment_no = p->payment;
     row->amount = p->amount;
-    if (v->job_ended) /* the call is over, and its lease with it */
+    if (v->ended) /* and its lease with it */
         row->leased_until = -1;
-    if (stored && stored->kind == wanted) {
+    if (stored && v->ended == wanted) {
         row->due_at = d->now + JOB_AGAIN_MS;
         row->checks_first = true;
     }
@@ -509,6 +509,8 @@ static bool note_report(struct decision *d, const struct money *money, const str
     const struct job_row *stored = r->job ? find_job(money, r->job) : NULL;
     if (!stored || stored->kind != r->kind)
         return false; /* it was replaced, or has ended, while it was run */
+    if (stored->leased_until != r->leased_until)
+        return true; /* it took so long that another server runs it now */
     struct job_write write = {.row = *stored};
     struct job_row *row = &write.row;
     row->attempts++;
@@ -541,9 +543,11 @@ static bool note_report(struct decision *d, const struct money *money, const str
     return true;
 }
 
-static bool is_finished(const struct job_report *r)
+/* The kind of the job about the intent whose call is over; 0: none. */
+static enum job_kind intent_call_ended(const struct job_report *r)
 {
-    return r->job && (r->result == JOB_RESULT_DONE || r->result == JOB_RESULT_FAILED);
+    bool is_over = r->job && (r->result == JOB_RESULT_DONE || r->result == JOB_RESULT_FAILED);
+    return is_over && r->kind != JOB_REFUND ? r->kind : 0;
 }
 
 /* A refund job ends here if the provider answered without telling of the refund. */
@@ -640,13 +644,13 @@ enum verdict decide_payment(struct decision *d, struct event *e, struct payment_
                              .status_before = p->status,
                              .cause = CAUSE_PAYMENT,
                              .is_past = op->booking.payment != p->payment,
-                             .job_ended = is_finished(&op->report)};
+                             .ended = intent_call_ended(&op->report)};
     bool knew_intent = *p->intent != '\0';
     op->booking_before = op->booking.status;
     store_webhook(d, op, p->payment);
     apply_fact(d, &v, op);
     if (note_report(d, &op->money, &op->report))
-        v.job_ended = false;
+        v.ended = 0;
     else if (op->report.kind == JOB_REFUND && op->report.job)
         end_refund_job(d, &v, &op->report);
     settle(d, &v);

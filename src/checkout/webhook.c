@@ -105,11 +105,13 @@ static bool is_foreign(const json_t *event, bool livemode)
            (account && !json_is_null(account));
 }
 
-/* Refunds and disputes of payments that were made without an intent. */
-static bool has_no_intent(const json_t *object)
+/* All our intents name their payment.  Refunds and disputes need not, but they name their intent,
+ * unless the charge was made without one. */
+static bool is_of_no_payment(const json_t *object, const struct id *payment)
 {
-    return !object_is(object, "payment_intent") &&
-           json_is_null(json_object_get(object, "payment_intent"));
+    if (object_is(object, "payment_intent"))
+        return payment->key == 0;
+    return json_is_null(json_object_get(object, "payment_intent"));
 }
 
 static enum webhook_verdict read_event(const json_t *event, bool livemode, struct webhook *ret)
@@ -120,12 +122,10 @@ static enum webhook_verdict read_event(const json_t *event, bool livemode, struc
     if (is_foreign(event, livemode))
         return WEBHOOK_FOREIGN;
     read_fn *read = reader_of(ret->event.type);
-    if (!read || has_no_intent(object))
-        return WEBHOOK_UNUSED;
-    if (!read(object, ret))
-        return WEBHOOK_MALFORMED;
     ret->payment = object_payment(object);
-    return WEBHOOK_GOOD;
+    if (!read || is_of_no_payment(object, &ret->payment))
+        return WEBHOOK_UNUSED;
+    return read(object, ret) ? WEBHOOK_GOOD : WEBHOOK_MALFORMED;
 }
 
 enum webhook_verdict webhook_read(const char *body, size_t len, bool livemode, struct webhook *ret)

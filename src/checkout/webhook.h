@@ -16,15 +16,15 @@
 
 enum webhook_verdict {
     WEBHOOK_GOOD,      /* `fact` says something, or asks */
-    WEBHOOK_UNUSED,    /* a type that we have no use for, or an object that no payment has */
+    WEBHOOK_UNUSED,    /* a type that we have no use for, or an object of no payment of ours */
     WEBHOOK_FOREIGN,   /* of the other mode, or of another account */
     WEBHOOK_MALFORMED, /* not an event as Stripe sends it */
 };
 
 struct webhook {
     struct payment_event event; /* WEBHOOK_MALFORMED: empty */
-    /* The payment that the metadata name.  key 0: they name none; fact.intent then finds it, or it
-     * is not ours. */
+    /* The payment that the metadata name.  Intents always name it.  Charges, refunds and disputes
+     * need not (key 0): fact.intent then finds the payment, or it is not ours. */
     struct id payment;
     struct fact fact; /* WEBHOOK_GOOD; fact.intent is set */
 };

@@ -175,8 +175,8 @@ enum signature_verdict signature_check_stripe(const char *header,
                                               const struct signature_secrets *secrets,
                                               const void *body, size_t len, int64_t now_s)
 {
-    struct element timestamp, e;
-    int64_t signed_s;
+    struct element timestamp = {0}, e;
+    int64_t signed_s = 0;
     bool has_signature = false, is_good = false;
     if (!header || strlen(header) > SIGNATURE_HEADER_MAX ||
         !read_timestamp(header, &timestamp, &signed_s))

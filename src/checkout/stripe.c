@@ -296,7 +296,7 @@ void stripe_read(const struct stripe_config *config, enum stripe_call call,
     json_t *body = object_parse(response->body.data, response->body.len);
     const json_t *error = json_object_get(body, "error");
     a.body = body;
-    a.error = json_is_object(error) ? error : NULL;
+    a.error = json_is_string(json_object_get(error, "type")) ? error : NULL;
     ret->retry_after_ms = http_response_retry_after_ms(response, STRIPE_RETRY_AFTER_MAX_MS);
     if (a.status / 100 != 2)
         read_failure(&a);

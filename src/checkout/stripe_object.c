@@ -115,8 +115,9 @@ void object_error(const json_t *error, struct payment_error *ret)
 {
     const char *message = json_string_value(json_object_get(error, "message"));
     *ret = (struct payment_error){0};
-    if (!object_name(json_object_get(error, "code"), ret->code, sizeof ret->code))
-        (void)object_name(json_object_get(error, "type"), ret->code, sizeof ret->code);
+    if (!object_name(json_object_get(error, "code"), ret->code, sizeof ret->code) &&
+        !object_name(json_object_get(error, "type"), ret->code, sizeof ret->code))
+        strcpy(ret->code, "unknown_error");
     (void)object_name(json_object_get(error, "decline_code"), ret->decline_code,
                       sizeof ret->decline_code);
     if (message)

@@ -34,7 +34,8 @@ HF_MUST_USE bool object_refund(const json_t *refund, struct fact *fact);
 /* Adds the refunds of a list object.  *ret_has_more is set if the list says that it has more. */
 HF_MUST_USE bool object_refunds(const json_t *list, struct fact *fact, bool *ret_has_more);
 
-/* Reads code, decline_code and message of an error object; a value that is no text is left out. */
+/* Reads code, decline_code and message of an error object.  An error without a code gets its type
+ * as code, or "unknown_error"; other values that are no text are left out. */
 void object_error(const json_t *error, struct payment_error *ret);
 /* Copies a text for a person, cut to the size, without control characters, and without words that
  * may be a key, a client secret, a card number or an e-mail address. */

@@ -353,6 +353,8 @@ static void failures_are_repeated_refused_or_looked_into(void **state)
         {CALL_CAPTURE, 302, "", "{}", STRIPE_RETRY},
         {CALL_CAPTURE, 301, "", CARD, STRIPE_RETRY},
         {CALL_CAPTURE, 400, "", "{\"error\":\"text\"}", STRIPE_RETRY},
+        {CALL_CAPTURE, 400, "", "{\"error\":{\"code\":\"of_a_proxy\"}}", STRIPE_RETRY},
+        {CALL_CAPTURE, 400, "", "{\"error\":{\"type\":\"new error\"}}", STRIPE_REFUSED},
         {CALL_CAPTURE, 401, "", ERROR("invalid_request_error", "", ""), STRIPE_RETRY},
         {CALL_CAPTURE, 403, "", ERROR("invalid_request_error", "", ""), STRIPE_RETRY},
         {CALL_CREATE, 409, "", IN_USE, STRIPE_RETRY},

@@ -23,7 +23,8 @@
 
 static bool read_stripe_secret(const char *text, size_t len, struct signature_secret *ret)
 {
-    if (len < STRIPE_SECRET_MIN || len >= sizeof ret->bytes || memcmp(text, PREFIX, PREFIX_LEN))
+    if (len < STRIPE_SECRET_MIN || len >= sizeof ret->bytes ||
+        memcmp(text, PREFIX, PREFIX_LEN) != 0)
         return false;
     for (size_t i = 0; i < len; i++)
         if (text[i] <= ' ' || text[i] > '~')

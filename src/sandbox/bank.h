@@ -6,6 +6,7 @@
  *        |      +----------confirm-------------+--> requires_action --completed--+
  *        |                                     |          | failed               |
  *        +--------------declined---------------+----------+                      |
+ *        |                                     +--> processing ----------------->|
  *                                              v                                 v
  *                     succeeded <--capture-- requires_capture (capture_method=manual), or succeeded
  *        cancel: from every state but succeeded and canceled
@@ -88,6 +89,7 @@ struct intent {
     int64_t canceled_s;
     const char *cancellation_reason; /* one of cancellation_reasons; or NULL */
     uint8_t action[ID_SECRET_SIZE];  /* the secret of the page, while an action is required */
+    int64_t settles_at_ms;           /* when processing ends; 0: it is not under way */
     bool is_changed;
 };
 
@@ -180,8 +182,8 @@ struct bank {
     VEC(struct dispute *) disputes;
     VEC(struct payment_event *) events; /* a ring: number n is at (n - 1) % EVENTS_MAX */
     int64_t n_events;                   /* made so far; the newest has this number */
-    /* Numbers of refunds and charges that change by themselves, by time; see bank_settle. */
-    VEC(int64_t) unsettled_refunds, undisputed_charges;
+    /* Numbers of the objects that change by themselves, by time; see bank_settle. */
+    VEC(int64_t) processing_intents, unsettled_refunds, undisputed_charges;
     struct {
         VEC(int64_t) intents, charges, refunds, disputes, events;
     } changed;              /* numbers of the objects to be stored */
@@ -190,6 +192,7 @@ struct bank {
     int64_t now_ms;         /* the wall clock */
     int64_t later_ms;       /* how long after their cause disputes and late refunds come */
     bool has_webhook;       /* events are to be delivered */
+    bool processes;         /* the operation under way charges cards later, not at once */
     const char *request_id; /* of the operation under way, for events; NULL: none */
     const char *key;        /* its idempotency key; NULL: none */
     const char *version;    /* its Stripe-Version; NULL: the default */
@@ -260,8 +263,8 @@ struct intent *intent_create(struct bank *b, const struct intent_terms *terms);
 /* Gives the intent a method to be confirmed with. */
 void intent_set_method(struct bank *b, struct intent *i, const struct card *card, int64_t exp_month,
                        int64_t exp_year);
-/* Charges the method, or requires an action.  Returns false, with the refusal, if the state does
- * not allow it or the card is declined. */
+/* Charges the method, now or later (bank.processes), or requires an action.  Returns false, with
+ * the refusal, if the state does not allow it or the card is declined. */
 HF_MUST_USE bool intent_confirm(struct bank *b, struct intent *i, struct api_error *ret);
 /* The buyer has acted on the page.  Returns false if no action is required. */
 bool intent_act(struct bank *b, struct intent *i, bool completed);
@@ -269,6 +272,8 @@ HF_MUST_USE bool intent_capture(struct bank *b, struct intent *i, int64_t amount
                                 struct api_error *ret);
 HF_MUST_USE bool intent_cancel(struct bank *b, struct intent *i, const char *reason,
                                struct api_error *ret);
+/* Charges the method of an intent that has been processing. */
+void intent_process(struct bank *b, struct intent *i);
 /* May amount and currency still change?  If not, fills in the refusal. */
 HF_MUST_USE bool intent_may_change(const struct intent *i, struct api_error *ret);
 /* Refuses because of the intent's status: "You cannot `verb` this PaymentIntent ...". */
@@ -285,8 +290,8 @@ struct refund_terms {
 /* Refunds a charge, or a part of it.  *ret_refund is untouched on failure. */
 HF_MUST_USE bool charge_refund(struct bank *b, struct charge *c, const struct refund_terms *terms,
                                struct refund **ret_refund, struct api_error *ret);
-/* Does what is due at b->now_ms: late refunds and disputes.  Returns when the next is due, or
- * INT64_MAX. */
+/* Does what is due at b->now_ms: late charges, refunds and disputes.  Returns when the next is due,
+ * or INT64_MAX. */
 int64_t bank_settle(struct bank *b);
 /* Appends {"currencies":...,"payments":[...]}. */
 void bank_books(const struct bank *b, struct buf *out);

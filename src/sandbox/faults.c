@@ -38,6 +38,7 @@ static double *chance_member(struct faults *f, const char *name)
                          {"timeout_before", &f->timeout_before},
                          {"timeout_after", &f->timeout_after},
                          {"rate_limit", &f->rate_limit},
+                         {"processing", &f->processing},
                          {"webhook_drop", &f->webhook_drop},
                          {"webhook_duplicate", &f->webhook_duplicate},
                          {"webhook_reorder", &f->webhook_reorder}};
@@ -148,10 +149,11 @@ void faults_render(const struct faults *f, struct buf *out)
 {
     buf_printf(out,
                "{\"fail\":%g,\"timeout_before\":%g,\"timeout_after\":%g,\"rate_limit\":%g,"
+               "\"processing\":%g,"
                "\"delay_ms\":[%lld,%lld],\"hold_ms\":%lld,\"later_ms\":%lld,\"webhooks\":%s,"
                "\"webhook_drop\":%g,\"webhook_duplicate\":%g,\"webhook_reorder\":%g,"
                "\"webhook_delay_ms\":[%lld,%lld],\"seed\":%llu,\"fail_next\":[",
-               f->fail, f->timeout_before, f->timeout_after, f->rate_limit,
+               f->fail, f->timeout_before, f->timeout_after, f->rate_limit, f->processing,
                (long long)f->delay_ms[0], (long long)f->delay_ms[1], (long long)f->hold_ms,
                (long long)f->later_ms, f->webhooks ? "true" : "false", f->webhook_drop,
                f->webhook_duplicate, f->webhook_reorder, (long long)f->webhook_delay_ms[0],

@@ -21,6 +21,7 @@ struct fail_next {
 
 struct faults {
     double fail, timeout_before, timeout_after, rate_limit;
+    double processing;           /* the chance that a card is charged only after later_ms */
     int64_t delay_ms[2];         /* of each call, from and to */
     int64_t hold_ms;             /* how long a call that times out is held */
     bool webhooks;               /* false: events are recorded, and not sent */
@@ -28,7 +29,7 @@ struct faults {
     double webhook_duplicate;    /* the chance that it is sent twice */
     double webhook_reorder;      /* the chance that it is sent up to two seconds late */
     int64_t webhook_delay_ms[2]; /* of each event, from and to */
-    int64_t later_ms;            /* how long after their cause disputes and late refunds come */
+    int64_t later_ms;            /* how long after their cause late things come */
     uint64_t seed;               /* of the chances; 0: the system's randomness */
     struct fail_next next[FAIL_NEXT_MAX];
     size_t n_next;

@@ -83,7 +83,7 @@ static bool decode(struct buf *out, const char *text, size_t len)
 
 bool form_parse(struct form *f, const char *text, size_t len, struct hf_err *err)
 {
-    for (const char *p = text, *end = text + len; p < end; p++) {
+    for (const char *p = text, *end = len ? text + len : text; p < end; p++) {
         const char *stop = memchr(p, '&', (size_t)(end - p));
         stop = stop ? stop : end;
         if (stop == p)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/utf8.h"
 #include "http/request.h"
 #include "http/route.h"
 #include "http/server.h"
@@ -74,6 +75,7 @@ static void answer_order(struct request *r)
         put_header(headers, "Stripe-Should-Retry", retry);
     buf_char(headers, '\0');
     r->answer.headers = headers->data;
+    r->answer.why = "the sandbox fails on purpose, or is full";
     r->answer.reset = o->resets;
     r->answer.location = o->location.len ? o->location.data : NULL;
     r->answer.policy = o->policy.len ? o->policy.data : NULL;
@@ -189,9 +191,17 @@ static bool identify(const struct sandbox_site *site, struct order *o, const cha
     return true;
 }
 
+/* The sandbox's own operations need no key: the page of an action has a secret in its address, and
+ * faults and books are for programs on this machine, so no web page may reach them. */
 static bool authorize(const struct request *r, struct order *o, struct api_error *ret)
 {
     char key[API_KEY_MAX + 1];
+    if (o->operation->run_own && r->origin.data) {
+        refuse(ret, 403, "invalid_request_error", NULL, NULL, "Web pages may not do this.");
+        return false;
+    }
+    if (o->operation->is_own)
+        return true;
     if (!read_key(r, &o->form, key))
         return refuse_key(ret, NULL,
                           "You did not provide an API key. You need to provide your API key in "
@@ -234,6 +244,10 @@ static bool read_headers(const struct request *r, struct order *o, struct api_er
                          ANSWER_KEY_MAX);
         return false;
     }
+    if (!utf8_is_valid(r->key.data ? r->key.data : "", r->key.len)) {
+        refuse_parameter(ret, NULL, NULL, "Idempotency keys are UTF-8.");
+        return false;
+    }
     if (version)
         memcpy(o->version, version, strlen(version) + 1);
     if (r->key.len)
@@ -273,7 +287,7 @@ static void submit(struct request *r, const struct operation *operation)
         return;
     }
     if (!read_headers(r, o, &refusal) || !read_parameters(r, o, &refusal) ||
-        (!operation->is_own && !authorize(r, o, &refusal))) {
+        !authorize(r, o, &refusal)) {
         answer_refusal(r, &refusal);
         return;
     }

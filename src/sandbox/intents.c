@@ -116,6 +116,22 @@ static void refuse_declined(struct api_error *ret, const struct intent *i,
     ret->method = i->error_method;
 }
 
+static void begin_processing(struct bank *b, struct intent *i)
+{
+    i->status = PROCESSING;
+    i->error = NULL;
+    i->settles_at_ms = b->now_ms + b->later_ms;
+    *vec_push(&b->processing_intents) = i->id.key;
+    bank_mark_intent(b, i);
+    bank_emit(b, INTENT_PROCESSING, i->id.key);
+}
+
+void intent_process(struct bank *b, struct intent *i)
+{
+    i->settles_at_ms = 0;
+    (void)attempt(b, i);
+}
+
 bool intent_confirm(struct bank *b, struct intent *i, struct api_error *ret)
 {
     if (i->status != REQUIRES_PAYMENT_METHOD && i->status != REQUIRES_CONFIRMATION &&
@@ -137,6 +153,10 @@ bool intent_confirm(struct bank *b, struct intent *i, struct api_error *ret)
         i->error = NULL;
         bank_mark_intent(b, i);
         bank_emit(b, INTENT_REQUIRES_ACTION, i->id.key);
+        return true;
+    }
+    if (b->processes) {
+        begin_processing(b, i);
         return true;
     }
     const struct decline *decline = attempt(b, i);

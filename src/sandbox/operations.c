@@ -68,6 +68,24 @@ static bool read_text(const struct order *o, const char *name, size_t max, const
     return true;
 }
 
+/* An address that a browser can be sent to.  It becomes part of a header, so it is plain ASCII. */
+static bool read_url(const struct order *o, const char *name, const char **ret_url,
+                     struct api_error *ret)
+{
+    const char *url = NULL;
+    if (!read_text(o, name, URL_MAX, &url, ret))
+        return false;
+    const char *p = url ? url : "";
+    while (*p > ' ' && *p < 0x7f)
+        p++;
+    if (url && (*p || !strstr(url, "://"))) {
+        refuse_parameter(ret, "url_invalid", name, "Not a valid URL");
+        return false;
+    }
+    *ret_url = url;
+    return true;
+}
+
 /* One of `values` (up to NULL), which outlive everything; absent it is NULL. */
 static bool read_choice(const struct order *o, const char *name, const char *const *values,
                         const char **ret_value, struct api_error *ret)
@@ -193,7 +211,7 @@ static bool read_terms(const struct order *o, struct intent_terms *t, char curre
         !read_flag(o, "automatic_payment_methods[enabled]", &t->automatic_methods, ret) ||
         !read_text(o, "description", DESCRIPTION_MAX, &t->description, ret) ||
         !read_text(o, "receipt_email", EMAIL_MAX, &t->receipt_email, ret) ||
-        !read_text(o, "return_url", URL_MAX, &t->return_url, ret))
+        !read_url(o, "return_url", &t->return_url, ret))
         return false;
     t->account = o->account;
     t->currency = currency;
@@ -283,7 +301,7 @@ static bool read_texts(const struct order *o, struct new_texts *t, struct api_er
 {
     return read_text(o, "description", DESCRIPTION_MAX, &t->description, ret) &&
            read_text(o, "receipt_email", EMAIL_MAX, &t->receipt_email, ret) &&
-           read_text(o, "return_url", URL_MAX, &t->return_url, ret);
+           read_url(o, "return_url", &t->return_url, ret);
 }
 
 static void apply_texts(const struct order *o, struct intent *i, const struct new_texts *t)
@@ -305,11 +323,11 @@ static bool confirm(struct bank *b, struct order *o, struct api_error *ret)
     if (!i || !order_expand(o, &expand, ret) || !read_texts(o, &texts, ret) ||
         !order_card(b, o, i, &card, ret))
         return false;
-    if (i->status == SUCCEEDED || i->status == CANCELED || i->status == REQUIRES_CAPTURE)
-        return intent_confirm(b, i, ret) && answer_intent(b, o, i, &expand);
-    apply_texts(o, i, &texts);
-    if (card.card)
-        intent_set_method(b, i, card.card, card.exp_month, card.exp_year);
+    if (i->status <= REQUIRES_ACTION) { /* otherwise it is refused and stays as it is */
+        apply_texts(o, i, &texts);
+        if (card.card)
+            intent_set_method(b, i, card.card, card.exp_month, card.exp_year);
+    }
     return intent_confirm(b, i, ret) && answer_intent(b, o, i, &expand);
 }
 

@@ -94,7 +94,24 @@ static void dispute_charge(struct bank *b, struct charge *c)
 /* Drops element i, which is cheap since the order does not matter. */
 #define vec_drop(vec, i) ((vec)->v[i] = (vec)->v[--(vec)->n])
 
-int64_t bank_settle(struct bank *b)
+/* Each of these does what is due and returns when its next object is. */
+static int64_t settle_intents(struct bank *b)
+{
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; i < b->processing_intents.n;) {
+        struct intent *intent = bank_intent(b, b->processing_intents.v[i]);
+        if (intent->settles_at_ms > b->now_ms) {
+            next = intent->settles_at_ms < next ? intent->settles_at_ms : next;
+            i++;
+            continue;
+        }
+        intent_process(b, intent);
+        vec_drop(&b->processing_intents, i);
+    }
+    return next;
+}
+
+static int64_t settle_refunds(struct bank *b)
 {
     int64_t next = INT64_MAX;
     for (size_t i = 0; i < b->unsettled_refunds.n;) {
@@ -107,6 +124,12 @@ int64_t bank_settle(struct bank *b)
         settle_refund(b, r);
         vec_drop(&b->unsettled_refunds, i);
     }
+    return next;
+}
+
+static int64_t settle_charges(struct bank *b)
+{
+    int64_t next = INT64_MAX;
     for (size_t i = 0; i < b->undisputed_charges.n;) {
         struct charge *c = bank_charge(b, b->undisputed_charges.v[i]);
         if (c->dispute_at_ms > b->now_ms) {
@@ -118,6 +141,15 @@ int64_t bank_settle(struct bank *b)
             dispute_charge(b, c);
         vec_drop(&b->undisputed_charges, i);
     }
+    return next;
+}
+
+int64_t bank_settle(struct bank *b)
+{
+    const int64_t due[] = {settle_intents(b), settle_refunds(b), settle_charges(b)};
+    int64_t next = INT64_MAX;
+    for (size_t i = 0; i < sizeof due / sizeof *due; i++)
+        next = due[i] < next ? due[i] : next;
     return next;
 }
 

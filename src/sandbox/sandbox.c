@@ -70,6 +70,9 @@ static enum hf_status check(const struct sandbox_config *config, struct hf_err *
 {
     if (config->webhook && !config->webhook_secret)
         return hf_err_set(err, HF_INVALID_REQUEST, "a webhook needs a secret to sign with");
+    if (config->webhook && strncmp(config->webhook, "http://", 7) != 0 &&
+        strncmp(config->webhook, "https://", 8) != 0)
+        return hf_err_set(err, HF_INVALID_REQUEST, "the webhook is no http or https address");
     return HF_OK;
 }
 

@@ -14,7 +14,7 @@ static const char *const sandbox_migrations[] = {
     "  status text NOT NULL, flags bigint NOT NULL, description text, receipt_email text,"
     "  return_url text, metadata text NOT NULL, method text, error text, error_method text,"
     "  error_charge bigint NOT NULL, charge bigint NOT NULL, canceled bigint NOT NULL,"
-    "  cancellation_reason text, action {bytes} NOT NULL);"
+    "  cancellation_reason text, action {bytes} NOT NULL, settles_at bigint NOT NULL);"
     "CREATE TABLE charges ("
     "  number {key}, secret {bytes} NOT NULL, intent bigint NOT NULL, previous bigint NOT NULL,"
     "  refund bigint NOT NULL, dispute bigint NOT NULL, created bigint NOT NULL,"
@@ -43,7 +43,7 @@ static const char *const sandbox_migrations[] = {
                   " flags bigint, description text, receipt_email text, return_url text,"          \
                   " metadata text, method text, error text, error_method text,"                    \
                   " error_charge bigint, charge bigint, canceled bigint,"                          \
-                  " cancellation_reason text, action bytes)}")                                     \
+                  " cancellation_reason text, action bytes, settles_at bigint)}")                  \
     X(PUT_CHARGE, "INSERT OR REPLACE INTO charges {values(number bigint, secret bytes,"            \
                   " intent bigint, previous bigint, refund bigint, dispute bigint,"                \
                   " created bigint, amount bigint, captured bigint, refunded bigint,"              \

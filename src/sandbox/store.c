@@ -101,6 +101,7 @@ static enum hf_status put_intent(struct store *s, const struct intent *i, struct
         db_int(i->canceled_s),
         text(i->cancellation_reason),
         db_bytes(i->action, sizeof i->action),
+        db_int(i->settles_at_ms),
     };
     enum hf_status status = db_exec(s->statements[PUT_INTENT], row, NULL, err);
     buf_close(&metadata);
@@ -371,6 +372,9 @@ static bool read_intent(struct bank *b, struct db_stmt *st)
     i->charge = db_column_int(st, 19);
     i->canceled_s = db_column_int(st, 20);
     i->cancellation_reason = column_static(st, 21, cancellation_reasons);
+    i->settles_at_ms = db_column_int(st, 23);
+    if (i->settles_at_ms)
+        *vec_push(&b->processing_intents) = i->id.key;
     return status >= 0 && i->id.key == (int64_t)b->intents.n && currency_is_known(i->currency) &&
            column_bytes(st, 1, i->id.secret, sizeof i->id.secret) &&
            column_bytes(st, 2, i->secret, sizeof i->secret) &&

@@ -73,6 +73,7 @@ void bank_close(struct bank *b)
     vec_close(&b->refunds);
     vec_close(&b->disputes);
     vec_close(&b->events);
+    vec_close(&b->processing_intents);
     vec_close(&b->unsettled_refunds);
     vec_close(&b->undisputed_charges);
     vec_close(&b->changed.intents);
@@ -108,7 +109,8 @@ struct payment_event *bank_event(const struct bank *b, int64_t number)
 {
     if (number < 1 || number > b->n_events || number <= b->n_events - EVENTS_MAX)
         return NULL;
-    struct payment_event *e = b->events.v[(number - 1) % EVENTS_MAX];
+    size_t at = (size_t)(number - 1) % EVENTS_MAX;
+    struct payment_event *e = at < b->events.n ? b->events.v[at] : NULL;
     return e && e->id.key == number ? e : NULL;
 }
 

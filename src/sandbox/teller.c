@@ -198,6 +198,7 @@ static bool run_operation(struct teller *t, struct order *o, struct api_error *r
     b->request_id = o->request_id;
     b->key = *o->key ? o->key : NULL;
     b->version = *o->version ? o->version : NULL;
+    b->processes = chance(&t->random, t->faults.processing);
     bool ok = o->operation->run(b, o, ret);
     b->request_id = b->key = b->version = NULL;
     return ok;
@@ -306,8 +307,11 @@ static void commit(struct teller *t)
         return;
     while (t->store && store_commit(t->store, &t->bank, &t->batch, &err) != HF_OK) {
         log_write(LOG_ERROR, "sandbox: the commit failed", "why", err.msg, NULL);
-        if (is_closing(t))
+        if (is_closing(t)) {
+            for (struct order *o = t->done; o; o = o->next)
+                o->resets = true; /* it is not known what a restart will find */
             break;
+        }
         wait_sleep_us(COMMIT_RETRY_US);
     }
     bank_clear_changed(&t->bank);

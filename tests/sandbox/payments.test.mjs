@@ -371,6 +371,8 @@ describe('refusals', () => {
     await refusal(create({ colour: 'red' }), StripeInvalidRequestError, { code: 'parameter_unknown', param: 'colour' });
     await refusal(create({ payment_method_types: ['sofort'] }), StripeInvalidRequestError, { param: 'payment_method_types' });
     await refusal(create({ payment_method: 'pm_none' }), StripeInvalidRequestError, { code: 'resource_missing', param: 'payment_method' });
+    await refusal(create({ return_url: 'https://shop.example/\r\nSet-Cookie: a=b' }), StripeInvalidRequestError, { code: 'url_invalid', param: 'return_url' });
+    await refusal(create({ return_url: 'shop' }), StripeInvalidRequestError, { code: 'url_invalid' });
     await refusal(create({ expand: ['moon'] }), StripeInvalidRequestError, { param: 'expand' });
     await refusal(create({ metadata: { ['k'.repeat(41)]: 'v' } }), StripeInvalidRequestError, { param: 'metadata' });
     await refusal(create({ metadata: { k: 'v'.repeat(501) } }), StripeInvalidRequestError, { param: 'metadata' });

@@ -152,6 +152,24 @@ describe('faults', () => {
     assert.equal(currencies.usd.captured, intents.reduce((sum, { amount_received: received }) => sum + received, 0));
   }));
 
+  it('can have cards charged a while later, well or not', () => withSandbox(['--faults', '{"processing":1,"later_ms":100}'], async (sandbox, stripe) => {
+    const good = await stripe.paymentIntents.create(paying);
+    const bad = await stripe.paymentIntents.create({ ...paying, payment_method: 'pm_card_chargeDeclined' });
+    assert.deepEqual([good.status, bad.status], ['processing', 'processing']);
+    await assert.rejects(stripe.paymentIntents.cancel(good.id), { code: 'payment_intent_unexpected_state' });
+    await until('both are decided', async () => (await stripe.events.list({ types: ['payment_intent.succeeded', 'payment_intent.payment_failed'] })).data.length === 2);
+    assert.equal((await stripe.paymentIntents.retrieve(good.id)).status, 'succeeded');
+    assert.equal((await stripe.paymentIntents.retrieve(bad.id)).status, 'requires_payment_method');
+    assert.equal((await stripe.events.list({ type: 'payment_intent.processing' })).data.length, 2);
+  }));
+
+  it('are out of reach for web pages, as the books are', () => withSandbox([], async (sandbox) => {
+    const headers = { Origin: 'https://shop.example' };
+    assert.equal((await sandbox.request('/sandbox/faults', { method: 'POST', body: '{"fail":1}', headers })).status, 403);
+    assert.equal((await sandbox.request('/sandbox/books', { headers })).status, 403);
+    assert.equal((await sandbox.request('/sandbox/faults')).json.fail, 0);
+  }));
+
   it('end at once when the sandbox stops', async () => {
     const sandbox = await startSandbox();
     const stripe = sandbox.client();
@@ -286,6 +304,8 @@ describe('a sandbox with a file', () => {
     await assert.rejects(startSandbox({ args: ['--data', '/proc/version'] }));
     await assert.rejects(startSandbox({ args: ['--listen', '0.0.0.0:0'] }), /loopback/);
     await assert.rejects(startSandbox({ args: ['--webhook', 'http://127.0.0.1:1/'] }), /webhook-secret/);
+    await assert.rejects(startSandbox({ args: ['--webhook', 'ftp://127.0.0.1/', '--webhook-secret', SECRET] }), /webhook/);
+    await assert.rejects(startSandbox({ args: ['--faults', '{"fail":2}'] }), /fail/);
     removeTempDir(dir);
   });
 });

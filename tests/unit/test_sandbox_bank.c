@@ -211,6 +211,24 @@ static void a_dispute_comes_later_unless_the_money_went_back(void **state)
     assert_string_equal(error.code, "charge_disputed");
 }
 
+static void a_processing_intent_is_decided_later(void **state)
+{
+    (void)state;
+    struct api_error error;
+    struct intent *good = new_intent(false), *bad = new_intent(false);
+    bank.processes = true;
+    assert_true(pay(good, "pm_card_visa", &error) && pay(bad, "pm_card_chargeDeclined", &error));
+    assert_int_equal(good->status, PROCESSING);
+    assert_false(intent_cancel(&bank, good, NULL, &error));
+    assert_false(intent_confirm(&bank, good, &error));
+    assert_int_equal(bank_settle(&bank), T0_MS + 1000);
+    bank.now_ms += 1000;
+    assert_true(bank_settle(&bank) == INT64_MAX);
+    assert_int_equal(good->status, SUCCEEDED);
+    assert_int_equal(bad->status, REQUIRES_PAYMENT_METHOD);
+    assert_string_equal(bad->error->decline_code, "generic_decline");
+}
+
 static void objects_are_found_by_their_whole_id_and_account(void **state)
 {
     (void)state;
@@ -271,13 +289,15 @@ static const char *const any_card[] = {"pm_card_visa",
 static bool may_follow(enum intent_status from, enum intent_status to)
 {
     static const unsigned next[INTENT_STATUSES] = {
+        [PROCESSING] = 1u << REQUIRES_PAYMENT_METHOD | 1u << SUCCEEDED | 1u << REQUIRES_CAPTURE,
         [REQUIRES_PAYMENT_METHOD] = 1u << REQUIRES_CONFIRMATION | 1u << CANCELED |
-                                    1u << REQUIRES_ACTION | 1u << SUCCEEDED |
+                                    1u << PROCESSING | 1u << REQUIRES_ACTION | 1u << SUCCEEDED |
                                     1u << REQUIRES_CAPTURE,
         [REQUIRES_CONFIRMATION] = 1u << REQUIRES_PAYMENT_METHOD | 1u << CANCELED |
-                                  1u << REQUIRES_ACTION | 1u << SUCCEEDED | 1u << REQUIRES_CAPTURE,
-        [REQUIRES_ACTION] = 1u << REQUIRES_PAYMENT_METHOD | 1u << CANCELED | 1u << SUCCEEDED |
-                            1u << REQUIRES_CAPTURE,
+                                  1u << PROCESSING | 1u << REQUIRES_ACTION | 1u << SUCCEEDED |
+                                  1u << REQUIRES_CAPTURE,
+        [REQUIRES_ACTION] = 1u << REQUIRES_PAYMENT_METHOD | 1u << CANCELED | 1u << PROCESSING |
+                            1u << SUCCEEDED | 1u << REQUIRES_CAPTURE,
         [REQUIRES_CAPTURE] = 1u << CANCELED | 1u << SUCCEEDED,
     };
     return from == to || next[from] >> to & 1u;
@@ -286,9 +306,10 @@ static bool may_follow(enum intent_status from, enum intent_status to)
 static void do_something(struct random *random, struct intent *i)
 {
     struct api_error error = {0};
+    bank.processes = random_below(random, 4) == 0;
     switch (random_below(random, 7)) {
     case 0:
-        if (i->status != SUCCEEDED && i->status != CANCELED && i->status != REQUIRES_CAPTURE)
+        if (i->status <= REQUIRES_ACTION)
             (void)!pay(i, any_card[random_below(random, sizeof any_card / sizeof *any_card)],
                        &error);
         break;
@@ -376,6 +397,7 @@ int main(void)
         TEST(no_more_is_refunded_than_was_captured),
         TEST(a_refund_that_fails_later_can_be_made_again),
         TEST(a_dispute_comes_later_unless_the_money_went_back),
+        TEST(a_processing_intent_is_decided_later),
         TEST(objects_are_found_by_their_whole_id_and_account),
         TEST(only_the_newest_events_are_kept),
         TEST(an_empty_value_removes_metadata),

@@ -250,7 +250,7 @@ static bool read_headers(const struct request *r, struct order *o, struct api_er
     }
     if (version)
         memcpy(o->version, version, strlen(version) + 1);
-    if (r->key.len)
+    if (r->key.data)
         memcpy(o->key, r->key.data, r->key.len);
     o->key[r->key.len] = '\0';
     memcpy(o->request_id, r->id, sizeof r->id);

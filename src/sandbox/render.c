@@ -358,7 +358,7 @@ static const char no_evidence[] =
     "\"shipping_date\":null,\"shipping_documentation\":null,\"shipping_tracking_number\":null,"
     "\"uncategorized_file\":null,\"uncategorized_text\":null}";
 
-#define EVIDENCE_S (INT64_C(7) * 86400)
+#define EVIDENCE_S (7LL * 86400)
 
 void render_dispute(struct buf *out, const struct bank *b, const struct dispute *d)
 {
@@ -375,7 +375,7 @@ void render_dispute(struct buf *out, const struct bank *b, const struct dispute 
     buf_printf(out,
                ",\"evidence_details\":{\"due_by\":%lld,\"enhanced_eligibility\":{},"
                "\"has_evidence\":false,\"past_due\":false,\"submission_count\":0}",
-               (long long)(d->created_s + EVIDENCE_S));
+               (long long)d->created_s + EVIDENCE_S);
     buf_lit(out, ",\"is_charge_refundable\":false,\"livemode\":false,\"metadata\":{}");
     put_id(out, "payment_intent", "pi_", &i->id);
     put_name(out, "payment_method_details");

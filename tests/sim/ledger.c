@@ -1,5 +1,6 @@
 /* Connections, transactions, locks, time and faults of the simulated ledger; see ledger.h.  Reads
- * are in ledger_read.c, writes in ledger_write.c. */
+ * are in ledger_read.c, writes in ledger_write.c, what is about money in ledger_money.c and
+ * ledger_jobs.c. */
 #include "sim/ledger.h"
 
 #include <stdlib.h>
@@ -59,6 +60,7 @@ void sim_ledger_free(struct sim_ledger *sim)
         key_row_close(&sim->keys.v[i]);
     vec_close(&sim->events);
     vec_close(&sim->keys);
+    sim_money_close(sim);
     free(sim);
 }
 
@@ -174,6 +176,7 @@ void ledger_close(struct ledger *l)
     vec_close(&l->staged.heads);
     vec_close(&l->staged.keys);
     vec_close(&l->staged_events);
+    sim_money_free(l);
     free(l);
 }
 

@@ -74,7 +74,12 @@ static void read_wanted(const struct sim_ledger *sim, const struct batch_read *r
         *r->holds.v[i].ret = hold_with_booking(hold);
         if (r->holds.v[i].ret_booking && hold->booking.id.key)
             *r->holds.v[i].ret_booking = sim_booking_copy(&hold->booking, &hold->row);
+        if (r->holds.v[i].ret_money)
+            sim_money_read(sim, r->holds.v[i].hold, r->holds.v[i].ret_money);
     }
+    for (size_t i = 0; i < r->webhooks.n; i++)
+        if (sim_webhook(sim, r->webhooks.v[i].id))
+            *r->webhooks.v[i].ret_known = true;
 }
 
 enum hf_status ledger_batch_read(struct ledger *l, struct batch_read *r, struct hf_err *err)
@@ -264,7 +269,9 @@ enum hf_status ledger_owners_booked(struct ledger *l, int64_t event,
     const struct sim_event *e = sim_event(l->sim, event);
     for (size_t i = 0; status == HF_OK && i < e->holds.n; i++) {
         const struct hold_row *row = &e->holds.v[i].row;
-        if (e->holds.v[i].booking.status == BOOKING_CONFIRMED && row->owner)
+        enum booking_status booking = e->holds.v[i].booking.status;
+        bool is_booked = booking == BOOKING_PENDING || booking == BOOKING_CONFIRMED;
+        if (row->status == HOLD_CONFIRMED && is_booked && row->owner)
             owner(ctx, row->owner, row->owner_len,
                   places_count(row->n_seats, row->areas, row->n_areas));
     }

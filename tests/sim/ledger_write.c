@@ -151,12 +151,39 @@ static bool places_fit(const struct ledger *l, const struct ledger_batch *b)
     return true;
 }
 
+/* Does the batch move the booking, which failed, to bookings_past? */
+static bool is_past(const struct ledger_batch *b, int64_t booking)
+{
+    for (size_t i = 0; i < b->bookings_past.n; i++)
+        if (b->bookings_past.v[i] == booking)
+            return true;
+    return false;
+}
+
+static bool past_bookings_fit(const struct ledger *l, const struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->bookings_past.n; i++) {
+        (void)locked_event(l, HOLD_EVENT(b->bookings_past.v[i]));
+        const struct sim_hold *hold = sim_hold(l->sim, b->bookings_past.v[i]);
+        if (!hold || hold->booking.status != BOOKING_FAILED)
+            return false;
+        for (size_t k = 0; k < l->sim->bookings_past.n; k++)
+            if (l->sim->bookings_past.v[k].id.key == hold->booking.id.key &&
+                l->sim->bookings_past.v[k].payment == hold->booking.payment)
+                return false;
+        for (size_t k = 0; k < i; k++)
+            if (b->bookings_past.v[k] == b->bookings_past.v[i])
+                return false;
+    }
+    return true;
+}
+
 static bool new_bookings_fit(const struct ledger *l, const struct ledger_batch *b)
 {
     for (size_t i = 0; i < b->bookings_new.n; i++) {
         int64_t key = b->bookings_new.v[i].id.key;
         const struct sim_hold *hold = sim_hold(l->sim, key);
-        if (!find_hold(l, b, key) || (hold && hold->booking.id.key))
+        if (!find_hold(l, b, key) || (hold && hold->booking.id.key && !is_past(b, key)))
             return false;
         for (size_t k = 0; k < i; k++)
             if (b->bookings_new.v[k].id.key == key)
@@ -173,6 +200,9 @@ static bool bookings_fit(const struct ledger *l, const struct ledger_batch *b)
         const struct sim_hold *hold = sim_hold(l->sim, w->booking);
         if (!hold || hold->booking.status != w->from)
             return false;
+        for (size_t k = 0; k < i; k++)
+            if (b->bookings.v[k].booking == w->booking)
+                return false;
     }
     return true;
 }
@@ -309,6 +339,8 @@ static void stage_all(struct ledger_batch *staged, const struct ledger_batch *b)
     stage(&staged->sales, &b->sales);
     stage(&staged->sales_undone, &b->sales_undone);
     stage(&staged->audit, &b->audit);
+    stage(&staged->bookings_past, &b->bookings_past);
+    sim_money_stage(staged, b);
     stage_texts(staged, b);
     for (size_t i = 0; i < b->heads.n; i++) {
         struct heads_write *w = vec_push(&staged->heads);
@@ -339,10 +371,15 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"holds", new_holds_fit},
         {"holds", holds_fit},
         {"holds", places_fit},
+        {"bookings_past", past_bookings_fit},
         {"bookings", new_bookings_fit},
         {"bookings", bookings_fit},
         {"sold_seats", undone_sales_fit},
         {"sold_seats", sales_fit},
+        {"payments", sim_payments_fit},
+        {"refunds", sim_refunds_fit},
+        {"jobs", sim_jobs_fit},
+        {"payment_events", sim_webhooks_fit},
         {"log", audit_fits},
     };
     hf_check(l->in_transaction && !l->staged.clocks.n && !l->staged.keys.n); /* once */
@@ -351,6 +388,8 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         return status;
     if (must_wait_for_key(l, b))
         return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction inserts the key");
+    if (sim_money_must_wait(l, b))
+        return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the rows");
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (!tables[i].fits(l, b))
             return hf_err_set(err, HF_LEDGER_SURPRISE, "%s", tables[i].table);
@@ -397,6 +436,8 @@ void sim_discard(struct ledger *l)
     vec_clear(&b->heads);
     vec_clear(&b->keys);
     vec_clear(&l->staged_events);
+    vec_clear(&b->bookings_past);
+    sim_money_discard(l);
 }
 
 /* ---- storing ---- */
@@ -468,6 +509,7 @@ static void apply_booking(struct sim_ledger *sim, const struct booking_write *w)
 {
     struct booking_row *row = &sim_hold(sim, w->booking)->booking, before = *row;
     row->status = w->to;
+    row->fence = w->fence ? w->fence : row->fence;
     row->cancelled_at = w->cancelled_at;
     row->reason = w->reason;
     row->reason_len = w->reason_len;
@@ -503,6 +545,11 @@ static void apply_holds(struct sim_ledger *sim, struct ledger_batch *b)
     }
     for (size_t i = 0; i < b->places.n; i++)
         sim_hold_set_places(&sim_hold(sim, b->places.v[i].hold)->row, &b->places.v[i]);
+    for (size_t i = 0; i < b->bookings_past.n; i++) {
+        struct booking_row *row = &sim_hold(sim, b->bookings_past.v[i])->booking;
+        *vec_push(&sim->bookings_past) = *row;
+        *row = (struct booking_row){0};
+    }
     for (size_t i = 0; i < b->bookings_new.n; i++) {
         sim_hold(sim, b->bookings_new.v[i].id.key)->booking = b->bookings_new.v[i];
         b->bookings_new.v[i].owned = NULL;
@@ -536,6 +583,7 @@ void sim_apply(struct ledger *l)
         *vec_push(&sim_event(l->sim, b->audit.v[i].event)->log) = b->audit.v[i];
     for (size_t i = 0; i < b->heads.n; i++)
         apply_heads(l->sim, &b->heads.v[i]);
+    sim_money_apply(l);
     for (size_t i = 0; i < l->staged_events.n; i++)
         apply_new_event(l->sim, l->staged_events.v[i]);
     vec_clear(&l->staged_events); /* they are the tables' now */

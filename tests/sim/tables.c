@@ -31,6 +31,38 @@ struct key_row *sim_key(const struct sim_ledger *sim, const uint8_t hash[KEY_HAS
     return NULL;
 }
 
+struct payment_row *sim_payment(const struct sim_ledger *sim, int64_t booking, int64_t payment)
+{
+    for (size_t i = 0; i < sim->payments.n; i++)
+        if (sim->payments.v[i].id.key == booking && sim->payments.v[i].payment == payment)
+            return &sim->payments.v[i];
+    return NULL;
+}
+
+struct refund_row *sim_refund(const struct sim_ledger *sim, int64_t booking, int64_t refund)
+{
+    for (size_t i = 0; i < sim->refunds.n; i++)
+        if (sim->refunds.v[i].booking == booking && sim->refunds.v[i].refund == refund)
+            return &sim->refunds.v[i];
+    return NULL;
+}
+
+struct job_row *sim_job(const struct sim_ledger *sim, int64_t booking, int64_t job)
+{
+    for (size_t i = 0; i < sim->jobs.n; i++)
+        if (sim->jobs.v[i].booking == booking && sim->jobs.v[i].job == job)
+            return &sim->jobs.v[i];
+    return NULL;
+}
+
+struct webhook_write *sim_webhook(const struct sim_ledger *sim, const char *id)
+{
+    for (size_t i = 0; i < sim->webhooks.n; i++)
+        if (strcmp(sim->webhooks.v[i].event.id, id) == 0)
+            return &sim->webhooks.v[i];
+    return NULL;
+}
+
 /* ---- copies ---- */
 
 /* Copies `len` bytes to *next, which then points behind them. */
@@ -91,7 +123,7 @@ struct booking_row sim_booking_copy(const struct booking_row *row, const struct 
     size_t seats_size = places->n_seats * sizeof *places->seats;
     size_t areas_size = places->n_areas * sizeof *places->areas;
     char *next = copy.owned = hf_alloc(seats_size + areas_size + row->reference_len +
-                                       row->reason_len + places->owner_len + 3);
+                                       row->reason_len + places->owner_len + row->email_len + 4);
     memcpy(copy.hold_secret, places->id.secret, ID_SECRET_SIZE);
     copy.n_seats = places->n_seats;
     copy.n_areas = places->n_areas;
@@ -101,6 +133,8 @@ struct booking_row sim_booking_copy(const struct booking_row *row, const struct 
     copy.reason = put_text(&next, row->reason, row->reason_len);
     copy.owner = put_text(&next, places->owner, places->owner_len);
     copy.owner_len = places->owner_len;
+    copy.email = put_text(&next, row->email, row->email_len);
+    copy.expires_at = places->expires_at;
     return copy;
 }
 

@@ -49,6 +49,12 @@ struct sim_ledger {
     bool has_others;
     VEC(struct sim_event) events; /* by key; event 0 is the catalogue */
     VEC(struct key_row) keys;
+    VEC(struct booking_row) bookings_past; /* each failed, and was followed by another */
+    VEC(struct payment_row) payments;
+    VEC(struct refund_row) refunds;
+    VEC(struct job_row) jobs;
+    VEC(struct webhook_write) webhooks;
+    int64_t budget_second, budget_used; /* requests to the provider, of all servers together */
     struct ledger *connections;
     struct {
         int calls_left; /* 0: none fails */
@@ -59,6 +65,13 @@ struct sim_ledger {
     bool in_hook;
 };
 
+/* The lease of a job, or of a payment's poll, that a transaction takes. */
+struct sim_lease {
+    bool is_poll;
+    int64_t booking, number; /* of the job, or of the payment */
+    int64_t until, now;
+};
+
 /* A connection, and what its transaction has staged. */
 struct ledger {
     struct sim_ledger *sim;
@@ -66,6 +79,9 @@ struct ledger {
     bool in_transaction, is_stuck;
     struct ledger_batch staged;
     VEC(struct event_def *) staged_events;
+    VEC(struct sim_lease) staged_leases;
+    int64_t staged_budget; /* requests that the transaction takes of this second's budget */
+    int64_t staged_second;
     bool was_stored; /* whether the last COMMIT whose answer was lost happened */
     int64_t floor;   /* ledger_now never answers a time before this */
     int64_t calls;
@@ -82,6 +98,10 @@ int64_t sim_wall_ms(const struct sim_ledger *sim);
 struct sim_event *sim_event(const struct sim_ledger *sim, int64_t event);
 struct sim_hold *sim_hold(const struct sim_ledger *sim, int64_t hold);
 struct key_row *sim_key(const struct sim_ledger *sim, const uint8_t hash[KEY_HASH_SIZE]);
+struct payment_row *sim_payment(const struct sim_ledger *sim, int64_t booking, int64_t payment);
+struct refund_row *sim_refund(const struct sim_ledger *sim, int64_t booking, int64_t refund);
+struct job_row *sim_job(const struct sim_ledger *sim, int64_t booking, int64_t job);
+struct webhook_write *sim_webhook(const struct sim_ledger *sim, const char *id);
 
 /* Copies that own their memory. */
 struct hold_row sim_hold_copy(const struct hold_row *row);
@@ -93,6 +113,27 @@ struct key_row sim_key_copy(const struct key_row *row);
 struct event_def *sim_def_copy(const struct event_def *def);
 void sim_blocks_copy(const struct area_blocks *from, struct area_blocks *to);
 bool sim_blocks_equal(const struct area_blocks *a, const struct area_blocks *b);
+
+/* ---- ledger_money.c and ledger_jobs.c: payments, refunds, jobs and webhooks ---- */
+
+void sim_money_close(struct sim_ledger *sim);
+/* Adds the rows about the money of a booking. */
+void sim_money_read(const struct sim_ledger *sim, int64_t booking, struct money *ret);
+/* Must the lease wait for another transaction that has changed the row? */
+bool sim_lease_must_wait(const struct ledger *l, const struct sim_lease *lease);
+/* Must the transaction wait for another that has changed the same rows without the event's lock? */
+bool sim_money_must_wait(const struct ledger *l, const struct ledger_batch *b);
+/* Does every row of the batch meet the condition of its statement?  One function per table. */
+bool sim_payments_fit(const struct ledger *l, const struct ledger_batch *b);
+bool sim_refunds_fit(const struct ledger *l, const struct ledger_batch *b);
+bool sim_jobs_fit(const struct ledger *l, const struct ledger_batch *b);
+bool sim_webhooks_fit(const struct ledger *l, const struct ledger_batch *b);
+void sim_money_stage(struct ledger_batch *staged, const struct ledger_batch *b);
+void sim_money_apply(struct ledger *l);
+void sim_money_discard(struct ledger *l);
+void sim_money_free(struct ledger *l); /* the memory of the staged rows */
+
+/* ---- ledger_write.c ---- */
 
 /* Makes the staged rows the tables' own. */
 void sim_apply(struct ledger *l);

@@ -316,10 +316,12 @@ void sim_money_apply(struct ledger *l)
     for (size_t i = 0; i < b->jobs.n; i++)
         if (!b->jobs.v[i].is_deleted)
             apply_job(sim, &b->jobs.v[i].row);
-    for (size_t i = 0; i < b->jobs.n; i++)
-        if (b->jobs.v[i].is_deleted)
-            *sim_job(sim, b->jobs.v[i].row.booking, b->jobs.v[i].row.job) =
-                sim->jobs.v[--sim->jobs.n];
+    for (size_t i = 0; i < b->jobs.n; i++) {
+        const struct job_write *w = &b->jobs.v[i];
+        struct job_row *row = w->is_deleted ? sim_job(sim, w->row.booking, w->row.job) : NULL;
+        if (row)
+            *row = sim->jobs.v[--sim->jobs.n];
+    }
     stage(&sim->webhooks, &b->webhooks);
     for (size_t i = 0; i < l->staged_leases.n; i++)
         apply_lease(sim, &l->staged_leases.v[i]);

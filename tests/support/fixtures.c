@@ -232,6 +232,31 @@ void ask_cancel(struct ask *a, struct event *e, const struct id *booking)
     a->c.cancel.hold.id.key = booking->key;
 }
 
+void ask_book(struct ask *a, struct event *e, const struct id *hold)
+{
+    ask_begin(a, CMD_BOOKING_CREATE, e);
+    a->c.booking_create = hf_alloc(sizeof *a->c.booking_create);
+    a->c.booking_create->hold.id = *hold;
+    a->c.booking_create->amount_min = ASK_AMOUNT_MIN;
+}
+
+void ask_update(struct ask *a, struct event *e, const struct id *payment)
+{
+    ask_begin(a, CMD_PAYMENT_UPDATE, e);
+    a->c.update = hf_alloc(sizeof *a->c.update);
+    a->c.update->hold.id.key = payment->key;
+    a->c.update->payment = *payment;
+    a->c.update->has_payment = true;
+}
+
+void ask_refund(struct ask *a, struct event *e, const struct id *booking, int64_t amount)
+{
+    ask_begin(a, CMD_BOOKING_REFUND, e);
+    a->c.refund.id = *booking;
+    a->c.refund.hold.id.key = booking->key;
+    a->c.refund.amount = amount;
+}
+
 void ask_terms(struct ask *a, struct event *e) { ask_begin(a, CMD_EVENT_CHANGE, e); }
 
 void ask_price(struct ask *a, uint32_t index, int64_t price)
@@ -286,10 +311,10 @@ struct booking_row *command_booking(const struct command *c)
     struct command *mutable = (struct command *)(uintptr_t)c;
     if (c->kind == CMD_BOOKING_GET)
         return &mutable->booking_get.row;
-    if (c->kind == CMD_BOOKING_CANCEL)
-        return &mutable->cancel.booking;
-    assert_int_equal(c->kind, CMD_HOLD_CONFIRM);
-    return &mutable->confirm.booking;
+    struct money *money;
+    struct booking_row *booking = command_wants_booking(mutable, &money);
+    assert_non_null(booking);
+    return booking;
 }
 
 struct shortage *command_shortage(const struct command *c)

@@ -81,7 +81,7 @@ void ask_seats_n(struct ask *a, enum command_kind kind, struct event *e, const u
 #define ask_seats(a, kind, e, ...)                                                                 \
     ask_seats_n((a), (kind), (e), (const uint32_t[]){__VA_ARGS__},                                 \
                 sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
-/* CMD_EVENT_OPEN, CMD_EVENT_CLOSE or CMD_EVENT_ARCHIVE. */
+/* CMD_EVENT_OPEN, CMD_EVENT_CLOSE, CMD_EVENT_ARCHIVE or CMD_EVENT_CANCEL. */
 void ask_event(struct ask *a, enum command_kind kind, struct event *e);
 void ask_evict(struct ask *a, struct event *e, const struct id *hold);
 void ask_renew(struct ask *a, struct event *e, const struct id *hold, int64_t ttl_ms);
@@ -99,6 +99,12 @@ void ask_remove_n(struct ask *a, const uint32_t *seats, uint32_t n);
                  sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 void ask_remove_area(struct ask *a, uint32_t area, uint32_t quantity);
 void ask_cancel(struct ask *a, struct event *e, const struct id *booking);
+/* A booking that is to be paid; the provider takes amounts from ASK_AMOUNT_MIN on. */
+#define ASK_AMOUNT_MIN 50
+void ask_book(struct ask *a, struct event *e, const struct id *hold);
+/* A fact about a payment that says nothing yet: the caller fills in c.update. */
+void ask_update(struct ask *a, struct event *e, const struct id *payment);
+void ask_refund(struct ask *a, struct event *e, const struct id *booking, int64_t amount);
 /* Other terms of an event: the caller fills in c.event_change. */
 void ask_terms(struct ask *a, struct event *e);
 void ask_price(struct ask *a, uint32_t index, int64_t price);
@@ -146,7 +152,13 @@ struct paper_event {
 struct paper_hold {
     struct hold_row row;
     enum hold_status folded;
+    enum booking_status folded_booking;
     int64_t folded_fence, folded_until, folded_seq, folded_places;
+};
+
+struct paper_payment {
+    struct payment_row row;
+    enum payment_status folded;
 };
 
 /* A ledger in arrays.  It asserts the conditions that the ledger's statements put into each write.
@@ -161,6 +173,11 @@ struct paper {
     VEC(struct paper_hold) holds;
     VEC(struct booking_row) bookings;
     VEC(struct sale_write) sales;
+    VEC(struct booking_row) bookings_past;
+    VEC(struct paper_payment) payments;
+    VEC(struct refund_row) refunds;
+    VEC(struct job_row) jobs;
+    VEC(struct webhook_write) webhooks;
     VEC(struct audit_row) audit;
     VEC(struct key_row) keys;
 };
@@ -172,6 +189,10 @@ struct event *paper_event(struct paper *p, struct event_def *def);
 struct paper_hold *paper_hold(struct paper *p, int64_t key);
 /* The booking of a hold; NULL if there is none. */
 struct booking_row *paper_booking(struct paper *p, int64_t key);
+/* NULL if there is no such row. */
+struct paper_payment *paper_payment(struct paper *p, int64_t payment);
+struct refund_row *paper_refund(struct paper *p, int64_t refund);
+struct job_row *paper_job(struct paper *p, int64_t job);
 /* Reads the event again from the rows, as the worker does with an event that is stale. */
 void paper_reload(struct paper *p, struct event *e);
 
@@ -190,8 +211,15 @@ enum verdict paper_run(struct paper *p, struct ask *a);
 /* Renders the bytes that stand for the answer to a command with a key. */
 void paper_render(const struct command *c, struct buf *out);
 
-/* For between batches: asserts I1, I2, I3, I5, I6 and I11, and that the view equals the ledger. */
+/* For between batches: asserts I1, I2, I3, I5, I6, I9 and I11, that every call and every refund
+ * that the state calls for is owed, and that the view equals the ledger. */
 void paper_check(struct paper *p);
+/* Parts of the above that are about money (paper_money.c). */
+void paper_money_read(struct paper *p, int64_t booking, struct money *ret);
+void paper_money_write(struct paper *p, const struct ledger_batch *b);
+void paper_money_fold(struct paper *p, struct paper_event *pe, const struct audit_row *a);
+void paper_money_check(struct paper *p);
+void paper_money_close(struct paper *p);
 bool paper_blocks_equal(const struct area_blocks *a, const struct area_blocks *b);
 /* Prints everything that the worker and other threads can see of the view. */
 void paper_dump(const struct paper *p, struct buf *out);

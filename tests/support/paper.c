@@ -1,5 +1,6 @@
 /* The paper ledger: arrays for tables, the conditions of the ledger's statements as assertions, and
- * a fold of the log beside them.  See fixtures.h; paper_check.c has the claims. */
+ * a fold of the log beside them.  See fixtures.h; paper_check.c has the claims, and
+ * paper_money.c what is about money. */
 #include "support/fixtures.h"
 
 #include <stdlib.h>
@@ -39,6 +40,7 @@ void paper_close(struct paper *p)
     vec_close(&p->sales);
     vec_close(&p->audit);
     vec_close(&p->keys);
+    paper_money_close(p);
 }
 
 struct event *paper_event(struct paper *p, struct event_def *def)
@@ -126,10 +128,24 @@ static void load_owners(struct paper *p, const struct paper_event *pe)
     for (size_t i = 0; i < p->bookings.n && pe->terms.max_per_owner; i++) {
         const struct booking_row *booking = &p->bookings.v[i];
         const struct hold_row *row = &paper_hold(p, booking->id.key)->row;
-        if (booking->event == pe->clock.event && booking->status == BOOKING_CONFIRMED && row->owner)
+        bool is_booked = booking->status == BOOKING_PENDING || booking->status == BOOKING_CONFIRMED;
+        if (booking->event == pe->clock.event && row->status == HOLD_CONFIRMED && is_booked &&
+            row->owner)
             event_load_owner(pe->event, owner_hash(pe->event, row->owner, row->owner_len),
                              places_count(row->n_seats, row->areas, row->n_areas));
     }
+}
+
+static void load_payments(struct paper *p, const struct paper_event *pe)
+{
+    VEC(struct hold_payment) list = {0}; /* holds are listed in the order of their keys */
+    for (size_t i = 0; i < p->holds.n; i++) {
+        const struct booking_row *booking = paper_booking(p, p->holds.v[i].row.id.key);
+        if (booking && booking->event == pe->clock.event && booking->status == BOOKING_PENDING)
+            *vec_push(&list) = (struct hold_payment){booking->id.key, booking->payment};
+    }
+    event_load_payments(pe->event, list.v, list.n);
+    vec_close(&list);
 }
 
 void paper_reload(struct paper *p, struct event *e)
@@ -154,6 +170,7 @@ void paper_reload(struct paper *p, struct event *e)
     for (size_t i = 0; i < p->holds.n; i++)
         if (p->holds.v[i].row.event == pe->clock.event && p->holds.v[i].row.status == HOLD_ACTIVE)
             event_load_hold(e, &p->holds.v[i].row);
+    load_payments(p, pe);
     view_reloaded(p->view, e, &pe->clock);
     e->stale = false;
 }
@@ -218,13 +235,22 @@ static void read_named(struct paper *p, struct command *c)
     struct paper_hold *hold = paper_hold(p, named->id.key);
     if (hold)
         hold_copy(&hold->row, &named->row);
-    struct booking_row *booking = c->kind == CMD_HOLD_CONFIRM     ? &c->confirm.booking
-                                  : c->kind == CMD_BOOKING_CANCEL ? &c->cancel.booking
-                                                                  : NULL;
-    if (!booking)
+    struct money *money = NULL;
+    struct booking_row *booking = command_wants_booking(c, &money);
+    if (booking) {
+        booking_row_close(booking);
+        booking_copy(p, named->id.key, booking);
+    }
+    if (money) {
+        money_clear(money);
+        paper_money_read(p, named->id.key, money);
+    }
+    if (c->kind != CMD_PAYMENT_UPDATE)
         return;
-    booking_row_close(booking);
-    booking_copy(p, named->id.key, booking);
+    c->update->event_known = false;
+    for (size_t i = 0; i < p->webhooks.n; i++)
+        if (strcmp(p->webhooks.v[i].event.id, c->update->event.id) == 0)
+            c->update->event_known = true;
 }
 
 enum decided paper_decide(struct paper *p, struct ask *a)
@@ -392,14 +418,26 @@ static void delete_sale(struct paper *p, const struct sale_write *sale)
     fail_msg("a seat that was not sold is taken back");
 }
 
+/* A booking that failed gives way to another of the same hold. */
+static void write_past(struct paper *p, int64_t booking)
+{
+    struct booking_row *row = paper_booking(p, booking);
+    assert_non_null(row);
+    assert_int_equal(row->status, BOOKING_FAILED);
+    *vec_push(&p->bookings_past) = *row;
+    *row = p->bookings.v[--p->bookings.n];
+}
+
 static void write_sales(struct paper *p, const struct ledger_batch *b)
 {
+    for (size_t i = 0; i < b->bookings_past.n; i++)
+        write_past(p, b->bookings_past.v[i]);
     for (size_t i = 0; i < b->bookings_new.n; i++) {
         assert_null(paper_booking(p, b->bookings_new.v[i].id.key));
         struct booking_row *row = vec_push(&p->bookings);
         *row = b->bookings_new.v[i];
-        row->reference = row->owner = NULL; /* borrowed */
-        row->reference_len = row->owner_len = 0;
+        row->reference = row->owner = row->email = NULL; /* borrowed */
+        row->reference_len = row->owner_len = row->email_len = 0;
         row->seats = NULL;
         row->areas = NULL;
     }
@@ -410,6 +448,7 @@ static void write_sales(struct paper *p, const struct ledger_batch *b)
         assert_int_equal(row->status, w->from);
         row->status = w->to;
         row->cancelled_at = w->cancelled_at;
+        row->fence = w->fence ? w->fence : row->fence;
     }
     for (size_t i = 0; i < b->sales_undone.n; i++)
         delete_sale(p, &b->sales_undone.v[i]);
@@ -523,25 +562,13 @@ static void fold_hold(struct paper *p, struct paper_event *pe, const struct audi
 
 static void fold_event(struct paper_event *pe, const struct audit_row *a)
 {
-    static const enum audit_cause causes[] = {
-        [EVENT_OPEN] = CAUSE_OPEN, [EVENT_CLOSED] = CAUSE_CLOSE, [EVENT_ARCHIVED] = CAUSE_ARCHIVE};
+    static const enum audit_cause causes[] = {[EVENT_OPEN] = CAUSE_OPEN,
+                                              [EVENT_CLOSED] = CAUSE_CLOSE,
+                                              [EVENT_ARCHIVED] = CAUSE_ARCHIVE,
+                                              [EVENT_CANCELLED] = CAUSE_CANCEL};
     assert_int_equal(a->from, pe->folded_status);
     assert_int_equal(a->cause, a->to == a->from ? CAUSE_CHANGE : causes[a->to]);
     pe->folded_status = (enum event_status)a->to;
-}
-
-static void fold_booking(struct paper *p, const struct audit_row *a)
-{
-    struct paper_hold *hold = paper_hold(p, a->hold);
-    bool cancels = a->cause == CAUSE_CANCEL;
-    assert_int_equal(a->object, AUDIT_BOOKING);
-    assert_int_equal(a->from, cancels ? BOOKING_CONFIRMED : BOOKING_NONE);
-    assert_int_equal(a->to, cancels ? BOOKING_CANCELLED : BOOKING_CONFIRMED);
-    assert_int_equal(a->booking, a->hold);
-    assert_int_equal(a->quantity, hold->folded_places);
-    assert_int_equal(a->prev, cancels ? hold->folded_seq : 0);
-    if (cancels)
-        hold->folded_seq = a->seq;
 }
 
 static void fold(struct paper *p, const struct audit_row *a)
@@ -563,8 +590,9 @@ static void fold(struct paper *p, const struct audit_row *a)
     case AUDIT_EVENT:
         fold_event(pe, a);
         break;
-    default:
-        fold_booking(p, a);
+    case AUDIT_BOOKING:
+    case AUDIT_PAYMENT:
+        paper_money_fold(p, pe, a);
     }
 }
 
@@ -580,6 +608,7 @@ void paper_commit(struct paper *p)
         write_areas(p, &d->batch);
         write_holds(p, &d->batch);
         write_sales(p, &d->batch);
+        paper_money_write(p, &d->batch);
         for (size_t i = 0; i < d->batch.audit.n; i++) {
             *vec_push(&p->audit) = d->batch.audit.v[i];
             fold(p, &d->batch.audit.v[i]);

@@ -81,11 +81,13 @@ static void check_hold(struct paper *p, const struct paper_hold *ph)
     }
 }
 
-/* Are the places of a confirmed hold still booked? */
+/* Are the places of a confirmed hold still booked?  They are before its money is captured, too. */
 static bool is_booked(struct paper *p, const struct hold_row *row)
 {
-    return row->status == HOLD_CONFIRMED &&
-           paper_booking(p, row->id.key)->status == BOOKING_CONFIRMED;
+    if (row->status != HOLD_CONFIRMED)
+        return false;
+    enum booking_status booking = paper_booking(p, row->id.key)->status;
+    return booking == BOOKING_PENDING || booking == BOOKING_CONFIRMED;
 }
 
 /* Asserts that what an owner has is the sum of its live holds and, where it is limited, of its
@@ -243,7 +245,11 @@ static void check_seats(struct paper *p, struct paper_event *pe, uint32_t *ret_h
     best_find(e, &(struct best_want){.quantity = 1, .section = -1}, &seat, &indexed);
     assert_int_equal(indexed, counts[SEAT_AVAILABLE]);
     assert_int_equal(pe->clock.seq, pe->folded_seq);
-    assert_int_equal(pe->clock.fence, pe->folded_fence);
+    if (p->payments.n ||
+        p->jobs.n) /* refunds and notifications have numbers that the log does not name */
+        assert_true(pe->clock.fence >= pe->folded_fence);
+    else
+        assert_int_equal(pe->clock.fence, pe->folded_fence);
     assert_memory_equal(&e->clock, &pe->clock, sizeof pe->clock);
     assert_memory_equal(&e->draft, &pe->clock, sizeof pe->clock);
     *ret_held += counts[SEAT_HELD];
@@ -272,6 +278,7 @@ void paper_check(struct paper *p)
     assert_int_equal(view_holds_len(p->view), live);
     assert_int_equal(view_hold_table(p->view)->deadlines.nodes.n, live);
     check_heap(p->view);
+    paper_money_check(p);
 }
 
 static int by_key(const void *a, const void *b)
@@ -361,6 +368,8 @@ void paper_dump(const struct paper *p, struct buf *out)
             buf_printf(out, " %u of area %u", h->areas[k].quantity, h->areas[k].area);
         if (h->channel)
             buf_printf(out, " channel %u", h->channel);
+        if (h->payment)
+            buf_printf(out, " payment %lld", (long long)h->payment);
         if (h->owner)
             buf_printf(out, " owner %llu", (unsigned long long)h->owner);
         if (h->owner && h->event->terms->max_per_owner) /* else bookings are not counted */

@@ -699,11 +699,20 @@ enum verdict decide_refund(struct decision *d, struct event *e, struct booking_r
     return VERDICT_OK;
 }
 
-/* Ends the hold of a pending booking, or frees the places of one that is sold. */
-static void free_booking(struct decision *d, struct payment_view *v)
+/* Are the places those of the booking?  A pending one has them from the authorization of its card
+ * to the capture: one whose capture brought a wrong amount has given them back. */
+static bool has_places(const struct payment_view *v)
+{
+    return v->booking->status == BOOKING_CONFIRMED ||
+           (v->payment && v->payment->status == PAYMENT_CAPTURING);
+}
+
+/* Ends the hold of a pending booking, or frees the places of one that has them. */
+static void free_booking(struct decision *d, struct payment_view *v, bool frees)
 {
     if (v->hold->status == HOLD_CONFIRMED) {
-        decide_free_places(d, v->event, v->hold, CAUSE_CANCEL);
+        if (frees)
+            decide_free_places(d, v->event, v->hold, CAUSE_CANCEL);
     } else if (v->h && v->h->status == HOLD_ACTIVE) {
         change_hold_payment(d, v->h, 0); /* settle owes the cancel, once */
         decide_end_hold(d, v->h, HOLD_RELEASED, CAUSE_CANCEL);
@@ -739,8 +748,9 @@ enum verdict decide_cancel(struct decision *d, struct event *e, struct booking_c
     }
     booking->reason = op->reason;
     booking->reason_len = op->reason_len;
+    bool frees = has_places(&v);
     set_booking(d, &v, BOOKING_CANCELLED);
-    free_booking(d, &v);
+    free_booking(d, &v, frees);
     if (!v.payment)
         return VERDICT_OK;
     v.status_before = v.payment->status;

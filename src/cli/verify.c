@@ -45,16 +45,35 @@ static void print_text(const struct verify_report *report, bool with_gate)
             printf("%s %s", k ? ";" : ":", c->examples[k]);
         putchar('\n');
     }
+    if (report->owed) {
+        printf("%-4s %-8s %9lld %-8s  %s", "I9", "owed", (long long)report->owed, "payments",
+               "money that must go back, and whose last refund has failed");
+        for (int64_t k = 0; k < report->owed && k < VERIFY_EXAMPLES; k++)
+            printf("%s %s", k ? ";" : ":", report->owed_examples[k]);
+        putchar('\n');
+    }
     printf("%s: %lld events, %lld violations\n", report->violations ? "VIOLATED" : "ok",
            (long long)report->events, (long long)report->violations);
+}
+
+static void put_examples(struct buf *out, const char (*examples)[VERIFY_EXAMPLE_SIZE], int64_t n)
+{
+    for (int64_t i = 0; i < n && i < VERIFY_EXAMPLES; i++) {
+        buf_str(out, i ? "," : "");
+        buf_json(out, examples[i], strlen(examples[i]));
+    }
 }
 
 static void print_json(const struct verify_report *report, bool with_gate)
 {
     struct buf b = {0};
-    buf_printf(&b, "{\"ok\":%s,\"events\":%lld,\"violations\":%lld,\"checks\":[",
+    buf_printf(&b,
+               "{\"ok\":%s,\"events\":%lld,\"violations\":%lld,\"owed\":%lld,"
+               "\"owed_examples\":[",
                report->violations ? "false" : "true", (long long)report->events,
-               (long long)report->violations);
+               (long long)report->violations, (long long)report->owed);
+    put_examples(&b, report->owed_examples, report->owed);
+    buf_str(&b, "],\"checks\":[");
     for (size_t i = 0; i < checks_made(with_gate); i++) {
         const struct verify_check *c = &report->checks[i];
         buf_printf(&b, "%s{\"invariant\":\"%s\",\"what\":", i ? "," : "", c->invariant);
@@ -63,10 +82,7 @@ static void print_json(const struct verify_report *report, bool with_gate)
                    ",\"unit\":\"%s\",\"rows\":%lld,\"ok\":%s,\"violations\":%lld,\"examples\":[",
                    c->unit, (long long)c->rows, c->violations ? "false" : "true",
                    (long long)c->violations);
-        for (int64_t k = 0; k < c->violations && k < VERIFY_EXAMPLES; k++) {
-            buf_str(&b, k ? "," : "");
-            buf_json(&b, c->examples[k], strlen(c->examples[k]));
-        }
+        put_examples(&b, c->examples, c->violations);
         buf_str(&b, "]}");
     }
     buf_str(&b, "]}\n");
@@ -85,10 +101,10 @@ static enum hf_status verify(const char *url, const char *gate, struct verify_re
                              struct hf_err *err)
 {
     enum hf_status status = make_report(url, gate, report, err);
-    if (status != HF_OK || !report->violations)
-        return status;
-    wait_sleep_us(RECHECK_AFTER_S * INT64_C(1000000));
-    status = make_report(url, gate, report, err);
+    if (status == HF_OK && report->violations) {
+        wait_sleep_us(RECHECK_AFTER_S * INT64_C(1000000));
+        status = make_report(url, gate, report, err);
+    }
     if (status == HF_OK)
         verify_names(url, &clock_system, report);
     return status;

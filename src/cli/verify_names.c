@@ -150,7 +150,8 @@ void verify_names(const char *ledger_url, const struct clock *clock, struct veri
     struct ledger *l = NULL;
     struct event_def *def = NULL;
     struct hf_err err;
-    if (!report->violations || ledger_open(ledger_url, &options, &l, &err) != HF_OK)
+    if ((!report->violations && !report->owed) ||
+        ledger_open(ledger_url, &options, &l, &err) != HF_OK)
         return;
     for (size_t i = 0; i < VERIFY_COUNT; i++) {
         struct verify_check *check = &report->checks[i];
@@ -159,6 +160,11 @@ void verify_names(const char *ledger_url, const struct clock *clock, struct veri
             if (def)
                 rewrite(check->examples[k], def);
         }
+    }
+    for (int64_t k = 0; k < report->owed && k < VERIFY_EXAMPLES; k++) {
+        def = read_event(l, event_of(report->owed_examples[k]), def);
+        if (def)
+            rewrite(report->owed_examples[k], def);
     }
     event_def_free(def);
     ledger_close(l);

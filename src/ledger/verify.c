@@ -10,55 +10,9 @@
 #include "ledger/log.h"
 #include "ledger/number_list.h"
 #include "ledger/verify_state.h"
+#include "ledger/verify_statements.h"
 
 #define VERIFY_CACHE_KIB 8192
-
-#define VERIFY_STATEMENTS(X)                                                                       \
-    X(VERSION, "SELECT COALESCE(MAX(version), 0) FROM schema_version")                             \
-    X(EVENTS, "SELECT c.event, c.seq, c.fence, c.now, CASE WHEN c.event = 0 OR EXISTS"             \
-              " (SELECT 1 FROM events e WHERE e.event = c.event) THEN 1 ELSE 0 END"                \
-              " FROM event_clock c ORDER BY c.event")                                              \
-    X(NO_CLOCK, "SELECT event FROM events WHERE event NOT IN (SELECT event FROM event_clock)"      \
-                " ORDER BY event")                                                                 \
-    X(SECTIONS, "SELECT section, layout FROM sections WHERE event = r.event"                       \
-                " ORDER BY section{args(event bigint)}")                                           \
-    X(OLD_ROWS, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                    \
-                " WHERE event = r.event{args(event bigint)}")                                      \
-    X(STATUS, "SELECT status, pruned_seq, channels FROM events"                                    \
-              " WHERE event = r.event{args(event bigint)}")                                        \
-    X(AREAS, "SELECT area, capacity, held, booked, blocks FROM areas WHERE event = r.event"        \
-             " ORDER BY area{args(event bigint)}")                                                 \
-    X(HOLDS,                                                                                       \
-      "SELECT h.hold, h.event, h.status, h.fence, h.expires_at, h.seats, COALESCE(b.status, 0),"   \
-      " COALESCE(b.fence, 0), COALESCE(b.event, h.event), h.areas, h.last_seq, h.channel,"         \
-      " COALESCE(b.cancelled_at, 0), h.amount, h.prices, COALESCE(b.amount, h.amount)"             \
-      " FROM holds h LEFT JOIN bookings b ON b.booking = h.hold"                                   \
-      " WHERE h.hold >= r.first AND h.hold <= r.last ORDER BY h.hold"                              \
-      "{slow}{args(first bigint, last bigint)}")                                                   \
-    X(BOOKINGS, "SELECT booking FROM bookings WHERE booking >= r.first AND booking <= r.last"      \
-                " ORDER BY booking{slow}{args(first bigint, last bigint)}")                        \
-    X(SALES, "SELECT seat, booking FROM sold_seats WHERE seat >= r.first AND seat <= r.last"       \
-             " ORDER BY seat{slow}{args(first bigint, last bigint)}")                              \
-    X(LOG, "SELECT " LOG_COLUMNS " FROM log a WHERE a.entry >= r.first AND a.entry <= r.last"      \
-           " ORDER BY a.entry{slow}{args(first bigint, last bigint)}")                             \
-    X(HEADS, "SELECT chunk, seq, heads FROM seat_heads WHERE chunk >= r.first AND chunk <= r.last" \
-             " ORDER BY chunk{slow}{args(first bigint, last bigint)}")                             \
-    X(SEATS, "SELECT seat, status, hold, fence, channel FROM seats WHERE seat >= r.first"          \
-             " AND seat <= r.last ORDER BY seat{slow}{args(first bigint, last bigint)}")           \
-    X(COUNT_AREAS, "SELECT COUNT(*) FROM areas{slow}")                                             \
-    X(COUNT_HOLDS, "SELECT COUNT(*) FROM holds{slow}")                                             \
-    X(COUNT_BOOKINGS, "SELECT COUNT(*) FROM bookings{slow}")                                       \
-    X(COUNT_SALES, "SELECT COUNT(*) FROM sold_seats{slow}")                                        \
-    X(COUNT_LOG, "SELECT COUNT(*) FROM log{slow}")                                                 \
-    X(COUNT_HEADS, "SELECT COUNT(*) FROM seat_heads{slow}")                                        \
-    X(COUNT_SEATS, "SELECT COUNT(*) FROM seats{slow}")
-
-enum verify_statement {
-#define VERIFY_STATEMENT_ENUM(name, sql) VS_##name,
-    VERIFY_STATEMENTS(VERIFY_STATEMENT_ENUM)
-#undef VERIFY_STATEMENT_ENUM
-        VS_COUNT
-};
 
 static const char *const statement_sql[VS_COUNT] = {
 #define VERIFY_STATEMENT_SQL(name, sql) [VS_##name] = (sql),
@@ -72,11 +26,9 @@ struct verifier {
     struct event_state event;
     VEC(struct clock_row) clocks; /* of all events, and of event 0, their catalogue */
     uint32_t *list, list_cap;     /* the seats or areas of the hold being read */
-    struct price_run *prices;     /* of the hold being read */
-    size_t prices_cap;
-    struct log_rows log;    /* the rows of the entry being read */
-    int64_t scalar;         /* the result of a query of one number */
-    int64_t read[VS_COUNT]; /* number of rows that each statement gave */
+    struct log_rows log;          /* the rows of the entry being read */
+    int64_t scalar;               /* the result of a query of one number */
+    int64_t read[VS_COUNT];       /* number of rows that each statement gave */
 };
 
 typedef void row_fn(struct verifier *v, struct db_stmt *stmt);
@@ -292,65 +244,23 @@ static bool read_list(struct verifier *v, struct db_stmt *stmt, int column, uint
     return !text || number_list_parse(text, len, v->list, ret_n);
 }
 
-/* Reads a hold's list of prices into v->prices.  Returns false if it is damaged. */
-static bool read_prices(struct verifier *v, const char *text, size_t len, uint32_t *ret_n)
+/* Compares the amount of a booking with that of its payment.  Only sales, and what came of them,
+ * may have none. */
+static void check_paid(struct verifier *v, int64_t booking, int64_t payment, int status,
+                       int64_t amount, int64_t paid)
 {
-    if (len / 4 >= v->prices_cap) {
-        v->prices_cap = len / 4 + 16;
-        v->prices = hf_realloc(v->prices, v->prices_cap * sizeof *v->prices);
-    }
-    return price_list_parse(text, len, v->prices, ret_n);
-}
-
-/* Sums up the first `n` of v->prices.  Returns false if a run has no places or the sum is too large
- * for any amount. */
-static bool add_prices(const struct verifier *v, uint32_t n, int64_t *ret_sum, int64_t *ret_places)
-{
-    *ret_sum = *ret_places = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        int64_t cost;
-        if (!v->prices[i].n || __builtin_mul_overflow(v->prices[i].price, v->prices[i].n, &cost) ||
-            __builtin_add_overflow(*ret_sum, cost, ret_sum))
-            return false;
-        *ret_places += v->prices[i].n;
-    }
-    return true;
-}
-
-/* Compares a hold's amount, and that of its booking, with the prices of its places.  Without a list
- * all places cost the same, and with an empty one it is not known what they cost.  Holds that ended
- * before schema version 5 have no list whatever they cost, so only live ones must be shared out. */
-static void check_prices(struct verifier *v, struct db_stmt *stmt, const struct hold_state *h,
-                         int64_t n_places)
-{
-    struct verify_report *report = v->event.report;
-    size_t len;
-    uint32_t n = 0;
-    int64_t amount = db_column_int(stmt, 13), booked = db_column_int(stmt, 15), sum, places;
-    const char *text = db_column_data(stmt, 14, &len);
-    verify_count(&v->event, VERIFY_PRICES);
-    if (booked != amount)
-        verify_violation(report, VERIFY_PRICES, "hold %lld: it costs %lld, its booking %lld",
-                         (ll)h->key, (ll)amount, (ll)booked);
-    if (!text && h->status == HOLD_ACTIVE && n_places && amount % n_places)
-        verify_violation(report, VERIFY_PRICES,
-                         "hold %lld: its %lld places cannot all cost the same if it costs %lld",
-                         (ll)h->key, (ll)n_places, (ll)amount);
-    if (!text)
-        return;
-    if (!read_prices(v, text, len, &n) || !add_prices(v, n, &sum, &places))
-        verify_violation(report, VERIFY_PRICES, "hold %lld: its list of prices is damaged",
-                         (ll)h->key);
-    else if (n && (sum != amount || places != n_places))
-        verify_violation(report, VERIFY_PRICES,
-                         "hold %lld: it costs %lld for %lld places, by their prices %lld for %lld",
-                         (ll)h->key, (ll)amount, (ll)n_places, (ll)sum, (ll)places);
+    bool needs_payment = status == BOOKING_PENDING || status == BOOKING_FAILED;
+    if (payment ? paid != amount : needs_payment)
+        verify_violation(v->event.report, VERIFY_PAYMENTS,
+                         "booking %lld: it is %s and costs %lld, its payment is of %lld",
+                         (ll)booking, word(AUDIT_BOOKING, status), (ll)amount, (ll)paid);
 }
 
 static void on_hold(struct verifier *v, struct db_stmt *stmt)
 {
     struct hold_state *h = vec_push(&v->event.holds);
     uint32_t n_numbers;
+    size_t prices_len;
     int64_t n_places;
     *h = (struct hold_state){.key = db_column_int(stmt, 0),
                              .status = small(db_column_int(stmt, 2)),
@@ -360,7 +270,9 @@ static void on_hold(struct verifier *v, struct db_stmt *stmt)
                              .booking_fence = db_column_int(stmt, 7),
                              .last_seq = db_column_int(stmt, 10),
                              .channel = small(db_column_int(stmt, 11)),
-                             .cancelled = db_column_int(stmt, 12)};
+                             .cancelled = db_column_int(stmt, 12),
+                             .payment = db_column_int(stmt, 16),
+                             .payment_status = small(db_column_int(stmt, 17))};
     verify_count(&v->event, VERIFY_HOLD_SEATS);
     verify_channel(&v->event, "hold", h->key, h->channel);
     if (db_column_int(stmt, 1) != v->event.event || db_column_int(stmt, 8) != v->event.event)
@@ -379,7 +291,16 @@ static void on_hold(struct verifier *v, struct db_stmt *stmt)
     else
         verify_violation(v->event.report, VERIFY_HOLD_SEATS,
                          "hold %lld: its list of areas is damaged", (ll)h->key);
-    check_prices(v, stmt, h, n_places);
+    const char *prices = db_column_data(stmt, 14, &prices_len);
+    verify_prices(&v->event, h,
+                  &(struct stored_prices){.list = prices,
+                                          .list_len = prices_len,
+                                          .amount = db_column_int(stmt, 13),
+                                          .booked = db_column_int(stmt, 15),
+                                          .places = n_places});
+    if (h->booking)
+        check_paid(v, h->key, h->payment, h->booking, db_column_int(stmt, 15),
+                   db_column_int(stmt, 18));
 }
 
 static void on_booking(struct verifier *v, struct db_stmt *stmt)
@@ -387,6 +308,68 @@ static void on_booking(struct verifier *v, struct db_stmt *stmt)
     int64_t key = db_column_int(stmt, 0);
     if (!verify_hold(&v->event, key))
         verify_violation(v->event.report, VERIFY_HOLD_STATUS, "booking %lld has no hold", (ll)key);
+}
+
+static void on_past(struct verifier *v, struct db_stmt *stmt)
+{
+    struct past_state *past = vec_push(&v->event.past);
+    *past = (struct past_state){.booking = db_column_int(stmt, 0),
+                                .payment = db_column_int(stmt, 1),
+                                .status = small(db_column_int(stmt, 2)),
+                                .fence = db_column_int(stmt, 3),
+                                .cancelled = db_column_int(stmt, 4)};
+    if (db_column_int(stmt, 5) != v->event.event)
+        verify_violation(v->event.report, VERIFY_STRAYS, "booking %lld names event %lld",
+                         (ll)past->booking, (ll)db_column_int(stmt, 5));
+    check_paid(v, past->booking, past->payment, past->status, db_column_int(stmt, 6),
+               db_column_int(stmt, 7));
+}
+
+static void on_payment(struct verifier *v, struct db_stmt *stmt)
+{
+    *vec_push(&v->event.payments) = (struct payment_state){.booking = db_column_int(stmt, 0),
+                                                           .payment = db_column_int(stmt, 1),
+                                                           .status = small(db_column_int(stmt, 2)),
+                                                           .amount = db_column_int(stmt, 3),
+                                                           .received = db_column_int(stmt, 4),
+                                                           .is_wrong = db_column_int(stmt, 5) != 0};
+}
+
+static void on_refund(struct verifier *v, struct db_stmt *stmt)
+{
+    verify_refund(&v->event,
+                  &(struct refund_state){.booking = db_column_int(stmt, 0),
+                                         .refund = db_column_int(stmt, 1),
+                                         .payment = db_column_int(stmt, 2),
+                                         .amount = db_column_int(stmt, 3),
+                                         .status = small(db_column_int(stmt, 4))},
+                  db_column_int(stmt, 5) != 0);
+}
+
+static void on_job(struct verifier *v, struct db_stmt *stmt)
+{
+    verify_job(&v->event, &(struct stored_job){.booking = db_column_int(stmt, 0),
+                                               .job = db_column_int(stmt, 1),
+                                               .kind = small(db_column_int(stmt, 2)),
+                                               .status = small(db_column_int(stmt, 3)),
+                                               .payment = db_column_int(stmt, 4),
+                                               .amount = db_column_int(stmt, 5),
+                                               .refund = db_column_int(stmt, 6)});
+}
+
+static void on_intent(struct verifier *v, struct db_stmt *stmt)
+{
+    verify_violation(v->event.report, VERIFY_PAYMENTS,
+                     "booking %lld: its intent is also that of booking %lld",
+                     (ll)db_column_int(stmt, 0), (ll)db_column_int(stmt, 1));
+}
+
+static void on_webhook(struct verifier *v, struct db_stmt *stmt)
+{
+    verify_violation(v->event.report, VERIFY_STRAYS,
+                     "a webhook about booking %lld, of state %lld: its payment is %sthere",
+                     (ll)db_column_int(stmt, 0), (ll)db_column_int(stmt, 1),
+                     db_column_int(stmt, 1) ? "" : "not ");
 }
 
 static void on_sale(struct verifier *v, struct db_stmt *stmt)
@@ -434,7 +417,8 @@ static void on_seat(struct verifier *v, struct db_stmt *stmt)
 
 /* ---- one event ---- */
 
-/* Reads holds, sales and heads before the log, and seats last: each is compared when it is read. */
+/* Reads holds, sales, money and heads before the log, and seats last: each is compared when it is
+ * read. */
 static enum hf_status verify_event(struct verifier *v, const struct clock_row *clock,
                                    struct hf_err *err)
 {
@@ -458,6 +442,10 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
         {VS_AREAS, event, 0, on_area, NULL},
         {VS_HOLDS, first_hold, last_hold, on_hold, NULL},
         {VS_BOOKINGS, first_hold, last_hold, on_booking, NULL},
+        {VS_PAST, first_hold, last_hold, on_past, NULL},
+        {VS_PAYMENTS, first_hold, last_hold, on_payment, NULL},
+        {VS_REFUNDS, first_hold, last_hold, on_refund, NULL},
+        {VS_JOBS, first_hold, last_hold, on_job, NULL},
         {VS_SALES, first_seat, last_seat, on_sale, NULL},
         {VS_HEADS, first_seat, last_seat, on_heads, NULL},
         {VS_LOG, AUDIT_KEY(event, 0), AUDIT_KEY(event + 1, 0) - 1, on_log, verify_fold_end},
@@ -472,6 +460,7 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
     }
     verify_areas(e);
     verify_holds(e);
+    verify_money(e);
     return HF_OK;
 }
 
@@ -482,7 +471,11 @@ static void event_close(struct event_state *e)
         vec_close(&e->areas.v[i].blocks);
     vec_close(&e->areas);
     vec_close(&e->heads_seqs);
+    vec_close(&e->prices);
     vec_close(&e->holds);
+    vec_close(&e->past);
+    vec_close(&e->payments);
+    vec_close(&e->refunds);
     vec_close(&e->later_fences);
     *e = (struct event_state){.report = e->report};
 }
@@ -499,6 +492,10 @@ static enum hf_status check_strays(struct verifier *v, struct hf_err *err)
         {"areas", VS_COUNT_AREAS, VS_AREAS},
         {"holds", VS_COUNT_HOLDS, VS_HOLDS},
         {"bookings", VS_COUNT_BOOKINGS, VS_BOOKINGS},
+        {"bookings_past", VS_COUNT_PAST, VS_PAST},
+        {"payments", VS_COUNT_PAYMENTS, VS_PAYMENTS},
+        {"refunds", VS_COUNT_REFUNDS, VS_REFUNDS},
+        {"jobs", VS_COUNT_JOBS, VS_JOBS},
         {"sold_seats", VS_COUNT_SALES, VS_SALES},
         {"log", VS_COUNT_LOG, VS_LOG},
         {"seats", VS_COUNT_SEATS, VS_SEATS},
@@ -515,6 +512,16 @@ static enum hf_status check_strays(struct verifier *v, struct hf_err *err)
                              tables[i].table);
     }
     return HF_OK;
+}
+
+/* Each webhook is about a payment, unless it is parked. */
+static enum hf_status check_webhooks(struct verifier *v, struct hf_err *err)
+{
+    enum hf_status status = each(v, VS_COUNT_WEBHOOKS, 0, 0, on_scalar, err);
+    if (status != HF_OK)
+        return status;
+    v->event.report->checks[VERIFY_STRAYS].rows += v->scalar;
+    return each(v, VS_WEBHOOKS, 0, 0, on_webhook, err);
 }
 
 static enum hf_status verify_all(struct verifier *v, struct hf_err *err)
@@ -536,6 +543,9 @@ static enum hf_status verify_all(struct verifier *v, struct hf_err *err)
         if (status != HF_OK)
             return status;
     }
+    if ((status = each(v, VS_INTENTS, 0, 0, on_intent, err)) != HF_OK ||
+        (status = check_webhooks(v, err)) != HF_OK)
+        return status;
     return check_strays(v, err);
 }
 
@@ -577,7 +587,6 @@ static void verifier_close(struct verifier *v)
     event_close(&v->event);
     vec_close(&v->clocks);
     free(v->list);
-    free(v->prices);
     vec_close(&v->log.list);
     db_close(v->db);
 }

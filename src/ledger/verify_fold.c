@@ -118,6 +118,21 @@ static void adopt_hold(struct hold_state *h, const struct audit_row *row, bool g
     h->log_until = row->until;
 }
 
+/* Appends a row about a hold's booking or payment to the chain of the hold.  What the hold was at
+ * its first remaining row is known only if that row is about a sale. */
+static void fold_chain(struct event_state *e, const struct audit_row *row, struct hold_state *h)
+{
+    check_prev(e, row, "hold", row->hold, h->log_seq);
+    if (e->pruned_seq && !h->log_seq) {
+        bool is_sale = row->object == AUDIT_BOOKING &&
+                       (row->from == BOOKING_CONFIRMED || row->to == BOOKING_CONFIRMED);
+        h->log_status = is_sale ? HOLD_CONFIRMED : NOT_KNOWN;
+        h->log_fence = is_sale ? row->fence : FENCE_NOT_KNOWN;
+        h->log_until = h->expires_at;
+    }
+    h->log_seq = row->seq;
+}
+
 static void fold_hold(struct event_state *e, const struct audit_row *row)
 {
     bool grant = row->from == HOLD_NONE || row->cause == CAUSE_CHANGE ||
@@ -133,7 +148,7 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
     }
     if (row->from == HOLD_NONE)
         h->begun = true;
-    else if (e->pruned_seq && !h->log_seq)
+    else if (e->pruned_seq && (!h->log_seq || h->log_status == NOT_KNOWN))
         adopt_hold(h, row, grant);
     check_chain(e, row, "hold", row->hold, h->log_status);
     check_prev(e, row, "hold", row->hold, h->log_seq);
@@ -142,7 +157,7 @@ static void fold_hold(struct event_state *e, const struct audit_row *row)
                          "event %lld, seq %lld: hold %lld of fence %lld changed with fence %lld",
                          (ll)e->event, (ll)row->seq, (ll)row->hold, (ll)h->log_fence,
                          (ll)row->fence);
-    if (row->to == HOLD_CONFIRMED && row->cause == CAUSE_CONFIRM) {
+    if (row->to == HOLD_CONFIRMED && row->cause != CAUSE_RESCUE) {
         verify_count(e, VERIFY_CONFIRM_TIME);
         if (row->at >= h->log_until)
             verify_violation(e->report, VERIFY_CONFIRM_TIME,
@@ -332,15 +347,18 @@ static void fold_area(struct event_state *e, const struct audit_row *row)
     h->ungranted -= net;
 }
 
-/* An archived event stays so, and a change of its terms leaves its status. */
+/* An archived event stays so, a cancelled one can only be archived, and a change of an event's
+ * terms leaves its status. */
 static bool event_may_pass(const struct audit_row *row)
 {
     switch (row->cause) {
     case CAUSE_OPEN:
-        return row->to == EVENT_OPEN && row->from != EVENT_ARCHIVED;
+        return row->to == EVENT_OPEN && row->from == EVENT_CLOSED;
     case CAUSE_CLOSE:
     case CAUSE_RESTORE:
-        return row->to == EVENT_CLOSED && row->from != EVENT_ARCHIVED;
+        return row->to == EVENT_CLOSED && row->from == EVENT_OPEN;
+    case CAUSE_CANCEL:
+        return row->to == EVENT_CANCELLED && row->from != EVENT_ARCHIVED;
     case CAUSE_ARCHIVE:
         return row->to == EVENT_ARCHIVED;
     case CAUSE_CHANGE:
@@ -365,6 +383,56 @@ static void fold_event(struct event_state *e, const struct audit_row *row)
     e->log_status = row->to;
 }
 
+/* The booking that the log has told of so far has failed, and another takes its place. */
+static void fold_past(struct event_state *e, const struct audit_row *row, struct hold_state *h)
+{
+    struct past_state *past = verify_past(e, h->key, h->log_payment);
+    bool knows_fence = h->log_booking_fence != FENCE_NOT_KNOWN;
+    if (past) {
+        past->folded = true;
+        if ((knows_fence && past->fence != h->log_booking_fence) ||
+            past->cancelled != h->log_cancelled)
+            verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
+                             "the booking %lld that failed before: fence %lld, at %lld; the log "
+                             "says fence %lld, at %lld",
+                             (ll)h->key, (ll)past->fence, (ll)past->cancelled,
+                             (ll)h->log_booking_fence, (ll)h->log_cancelled);
+    } else if (h->log_payment != FENCE_NOT_KNOWN) {
+        verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
+                         "event %lld, seq %lld: the booking %lld that failed before is in the log "
+                         "only",
+                         (ll)e->event, (ll)row->seq, (ll)h->key);
+    }
+    h->log_booking = BOOKING_NONE;
+    h->log_cancelled = 0;
+}
+
+/* A pending booking's row names its payment, which begins with it. */
+static void fold_pending(struct event_state *e, const struct audit_row *row, struct hold_state *h)
+{
+    struct payment_state *p = verify_payment(e, h->key, HOLD_KEY(e->event, row->fence));
+    h->log_payment = HOLD_KEY(e->event, row->fence);
+    h->log_booking_fence = h->log_fence;
+    if (p && p->log_status)
+        verify_violation(e->report, VERIFY_FOLD_PAYMENTS,
+                         "event %lld, seq %lld: another booking %lld has the same payment",
+                         (ll)e->event, (ll)row->seq, (ll)h->key);
+    else if (p)
+        p->log_status = PAYMENT_CREATING;
+}
+
+/* Notes how a booking ended, or that it was made without a payment. */
+static void fold_sale(const struct audit_row *row, struct hold_state *h)
+{
+    if (row->from == BOOKING_NONE)
+        h->log_payment = 0;
+    if (row->from == BOOKING_CONFIRMED || row->to == BOOKING_CONFIRMED)
+        h->log_booking_fence = row->fence;
+    if (row->to == BOOKING_FAILED || row->to == BOOKING_CANCELLED)
+        h->log_cancelled = row->at;
+}
+
+/* A sale without a payment is part of the entry of its hold, and of no chain. */
 static void fold_booking(struct event_state *e, const struct audit_row *row)
 {
     struct hold_state *h = verify_hold(e, row->booking);
@@ -374,21 +442,42 @@ static void fold_booking(struct event_state *e, const struct audit_row *row)
                          (ll)row->seq, (ll)row->booking);
         return;
     }
-    if (e->pruned_seq && !h->begun && !h->log_booking)
+    if (e->pruned_seq && !h->begun && !h->log_booking) {
         h->log_booking = (uint8_t)row->from;
-    check_chain(e, row, "booking", row->booking, h->log_booking);
-    if (row->to == BOOKING_CANCELLED) {
-        check_prev(e, row, "hold", row->hold, h->log_seq);
-        if (e->pruned_seq && !h->log_seq) { /* the sale itself has been pruned */
-            h->log_status = HOLD_CONFIRMED;
-            h->log_fence = row->fence;
-            h->log_until = h->expires_at;
-        }
-        h->log_seq = row->seq;
-        h->cancelled -= row->at;
+        h->log_payment = h->log_booking_fence = FENCE_NOT_KNOWN;
     }
+    if (row->from == BOOKING_NONE && h->log_booking == BOOKING_FAILED)
+        fold_past(e, row, h);
+    check_chain(e, row, "booking", row->booking, h->log_booking);
+    if (row->from != BOOKING_NONE || row->to != BOOKING_CONFIRMED)
+        fold_chain(e, row, h);
+    if (row->to == BOOKING_PENDING)
+        fold_pending(e, row, h);
+    else
+        fold_sale(row, h);
     h->log_booking = (uint8_t)row->to;
-    h->log_booking_fence = row->fence;
+}
+
+static void fold_payment(struct event_state *e, const struct audit_row *row)
+{
+    struct hold_state *h = verify_hold(e, row->hold);
+    struct payment_state *p = verify_payment(e, row->hold, HOLD_KEY(e->event, row->fence));
+    if (h)
+        fold_chain(e, row, h);
+    if (!p) {
+        verify_violation(e->report, VERIFY_FOLD_PAYMENTS,
+                         "event %lld, seq %lld: a payment of booking %lld is in the log only",
+                         (ll)e->event, (ll)row->seq, (ll)row->hold);
+        return;
+    }
+    if (e->pruned_seq && !p->log_status)
+        p->log_status = (uint8_t)row->from;
+    check_chain(e, row, "the payment of booking", row->hold, p->log_status);
+    if (row->quantity != p->amount)
+        verify_violation(e->report, VERIFY_FOLD_PAYMENTS,
+                         "booking %lld: its payment is of %lld, by the log of %lld", (ll)row->hold,
+                         (ll)p->amount, (ll)row->quantity);
+    p->log_status = (uint8_t)row->to;
 }
 
 void verify_fold(struct event_state *e, const struct audit_row *row)
@@ -420,6 +509,8 @@ void verify_fold(struct event_state *e, const struct audit_row *row)
         fold_seat(e, row);
     else if (row->object == AUDIT_BOOKING)
         fold_booking(e, row);
+    else if (row->object == AUDIT_PAYMENT)
+        fold_payment(e, row);
 }
 
 void verify_fold_end(struct event_state *e)

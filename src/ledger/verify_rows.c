@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ledger/number_list.h"
+
 /* ---- the areas ---- */
 
 static void check_blocks(struct event_state *e, size_t area)
@@ -43,6 +45,62 @@ void verify_areas(struct event_state *e)
                              (ll)e->event, i, (ll)a->held, (ll)a->booked, (ll)a->log_held,
                              (ll)a->log_booked);
     }
+}
+
+/* ---- prices ---- */
+
+/* Reads a list of prices into e->prices.  Returns false if it is damaged. */
+static bool read_prices(struct event_state *e, const struct stored_prices *row)
+{
+    uint32_t n = 0;
+    vec_clear(&e->prices);
+    while (e->prices.cap <= row->list_len / 4)
+        vec_push(&e->prices);
+    if (!price_list_parse(row->list, row->list_len, e->prices.v, &n))
+        return false;
+    e->prices.n = n;
+    return true;
+}
+
+/* Sums up e->prices.  Returns false if a run has no places or the sum is too large for any amount.
+ */
+static bool add_prices(const struct event_state *e, int64_t *ret_sum, int64_t *ret_places)
+{
+    *ret_sum = *ret_places = 0;
+    for (size_t i = 0; i < e->prices.n; i++) {
+        const struct price_run *run = &e->prices.v[i];
+        int64_t cost;
+        if (!run->n || __builtin_mul_overflow(run->price, run->n, &cost) ||
+            __builtin_add_overflow(*ret_sum, cost, ret_sum))
+            return false;
+        *ret_places += run->n;
+    }
+    return true;
+}
+
+/* If the list is empty, it is not known what the places cost.  Holds that ended before schema
+ * version 5 have no list whatever they cost, so only live ones must be shared out. */
+void verify_prices(struct event_state *e, const struct hold_state *h,
+                   const struct stored_prices *row)
+{
+    int64_t sum, places;
+    verify_count(e, VERIFY_PRICES);
+    if (row->booked != row->amount)
+        verify_violation(e->report, VERIFY_PRICES, "hold %lld: it costs %lld, its booking %lld",
+                         (ll)h->key, (ll)row->amount, (ll)row->booked);
+    if (!row->list && h->status == HOLD_ACTIVE && row->places && row->amount % row->places)
+        verify_violation(e->report, VERIFY_PRICES,
+                         "hold %lld: its %lld places cannot all cost the same if it costs %lld",
+                         (ll)h->key, (ll)row->places, (ll)row->amount);
+    if (!row->list)
+        return;
+    if (!read_prices(e, row) || !add_prices(e, &sum, &places))
+        verify_violation(e->report, VERIFY_PRICES, "hold %lld: its list of prices is damaged",
+                         (ll)h->key);
+    else if (e->prices.n && (sum != row->amount || places != row->places))
+        verify_violation(e->report, VERIFY_PRICES,
+                         "hold %lld: it costs %lld for %lld places, by their prices %lld for %lld",
+                         (ll)h->key, (ll)row->amount, (ll)row->places, (ll)sum, (ll)places);
 }
 
 /* ---- the seats ---- */
@@ -124,10 +182,10 @@ static void check_sale(struct event_state *e, uint32_t index, int status, int64_
         verify_violation(e->report, VERIFY_SALES,
                          "event %lld, seat %u: %s by hold %lld, sold by booking %lld", (ll)e->event,
                          index, word(AUDIT_SEAT, status), (ll)hold, (ll)s->sold);
-    else if (!h || h->booking != BOOKING_CONFIRMED)
+    else if (!h || !h->booking || !hold_live(h))
         verify_violation(e->report, VERIFY_SALES,
-                         "event %lld, seat %u: sold by booking %lld, which is not confirmed",
-                         (ll)e->event, index, (ll)s->sold);
+                         "event %lld, seat %u: sold by booking %lld, which is %s", (ll)e->event,
+                         index, (ll)s->sold, h ? word(AUDIT_BOOKING, h->booking) : "not there");
 }
 
 /* The live hold that lists the seat must own it. */
@@ -246,20 +304,54 @@ void verify_seats_end(struct event_state *e)
 
 /* ---- holds and bookings ---- */
 
+static bool has_ended(const struct hold_state *h)
+{
+    return h->booking == BOOKING_FAILED || h->booking == BOOKING_CANCELLED;
+}
+
 /* What the log does not tell, since it has been pruned, is as the rows have it. */
 static void adopt_booking(struct event_state *e, struct hold_state *h)
 {
-    if (!e->pruned_seq || h->begun || h->log_booking)
+    if (!e->pruned_seq || h->begun)
         return;
-    h->log_booking = h->booking;
-    h->log_booking_fence = h->booking_fence;
-    if ((h->booking == BOOKING_CANCELLED) == (h->cancelled > 0))
-        h->cancelled = 0;
+    if (!h->log_booking) {
+        h->log_booking = h->booking;
+        h->log_booking_fence = h->log_payment = FENCE_NOT_KNOWN;
+        if (has_ended(h) == (h->cancelled > 0))
+            h->log_cancelled = h->cancelled;
+    }
+    if (h->log_booking_fence == FENCE_NOT_KNOWN)
+        h->log_booking_fence = h->booking_fence;
+    if (h->log_payment == FENCE_NOT_KNOWN)
+        h->log_payment = h->payment;
+}
+
+/* Can the hold and its booking be like this together?  A pending booking keeps its hold's end to
+ * itself until its intent is decided.  Money of a wrong amount that a capture brought frees the
+ * places again, so the hold stays confirmed while the money goes back. */
+static bool booking_fits(const struct hold_state *h)
+{
+    bool sold = h->status == HOLD_CONFIRMED;
+    switch (h->booking) {
+    case BOOKING_NONE:
+        return !sold;
+    case BOOKING_PENDING:
+        return sold ? h->payment_status == PAYMENT_CAPTURING ||
+                          h->payment_status >= PAYMENT_REFUNDING
+                    : h->payment_status != PAYMENT_CAPTURING;
+    case BOOKING_CONFIRMED:
+        return sold;
+    case BOOKING_FAILED:
+        return true;
+    case BOOKING_CANCELLED:
+        return sold || (h->payment && h->status != HOLD_ACTIVE);
+    default:
+        return false;
+    }
 }
 
 static void check_booking(struct event_state *e, struct hold_state *h)
 {
-    bool sold = h->booking == BOOKING_CONFIRMED || h->booking == BOOKING_CANCELLED;
     adopt_booking(e, h);
     if (h->booking || h->log_booking)
         verify_count(e, VERIFY_FOLD_BOOKINGS);
@@ -268,16 +360,16 @@ static void check_booking(struct event_state *e, struct hold_state *h)
                          "booking %lld: it is %s, fence %lld; the log says %s, fence %lld",
                          (ll)h->key, word(AUDIT_BOOKING, h->booking), (ll)h->booking_fence,
                          word(AUDIT_BOOKING, h->log_booking), (ll)h->log_booking_fence);
-    if (h->cancelled)
+    if (h->payment != h->log_payment)
         verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
-                         "booking %lld: it was cancelled at another time than the log says",
-                         (ll)h->key);
-    if (h->status == HOLD_CONFIRMED && !sold)
-        report_hold(e, h, "it is confirmed, but its booking is %s",
-                    word(AUDIT_BOOKING, h->booking));
-    if (h->status != HOLD_CONFIRMED && sold)
-        report_hold(e, h, "it is %s, but its booking is %s", word(AUDIT_HOLD, h->status),
-                    word(AUDIT_BOOKING, h->booking));
+                         "booking %lld: it has another payment than the log says", (ll)h->key);
+    if (h->cancelled != h->log_cancelled)
+        verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
+                         "booking %lld: it ended at another time than the log says", (ll)h->key);
+    if (!booking_fits(h))
+        report_hold(e, h, "it is %s, but its booking is %s, with a payment that is %s",
+                    word(AUDIT_HOLD, h->status), word(AUDIT_BOOKING, h->booking),
+                    word(AUDIT_PAYMENT, h->payment_status));
 }
 
 static void check_places(struct event_state *e, struct hold_state *h)
@@ -296,9 +388,13 @@ static void check_places(struct event_state *e, struct hold_state *h)
                          word(AUDIT_HOLD, h->status));
 }
 
-/* Takes a hold as its row has it if all of its rows of the log have been pruned. */
+/* Takes from a hold's row what the rest of the log does not tell. */
 static void adopt_pruned(struct event_state *e, struct hold_state *h)
 {
+    if (h->log_status == NOT_KNOWN) {
+        h->log_status = h->status;
+        h->log_fence = h->fence;
+    }
     if (h->log_seq || h->last_seq > e->pruned_seq)
         return;
     h->log_status = h->status;

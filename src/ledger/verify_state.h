@@ -1,5 +1,6 @@
 /* One event while it is verified: what its tables say beside what its log says.  Internal to
- * verify.c, which reads, verify_fold.c, which folds the log, and verify_rows.c, which compares. */
+ * verify.c, which reads, verify_fold.c, which folds the log, and verify_rows.c and verify_money.c,
+ * which compare. */
 #ifndef HF_LEDGER_VERIFY_STATE_H
 #define HF_LEDGER_VERIFY_STATE_H
 
@@ -45,15 +46,59 @@ struct hold_state {
     int64_t key, fence, expires_at, booking_fence;
     int64_t log_fence, log_until, log_booking_fence;
     int64_t last_seq, log_seq; /* of its last row in the log, as stored and by the log */
-    int64_t cancelled;         /* when its booking was: as stored, minus what the log says */
+    /* When its booking failed or was cancelled, as stored and by the log. */
+    int64_t cancelled, log_cancelled;
+    int64_t payment, log_payment; /* the number of its booking's payment; 0: none */
     uint32_t n_seats, log_granted;
     uint64_t ungranted; /* digest of the places it lists, minus those that the log granted it */
     /* Digest of the area places that it has by the log, minus those it was granted if it is live.
      */
     uint64_t astray;
     uint8_t status, booking, log_status, log_booking, channel;
-    bool begun;    /* the log has the row that made it */
-    bool reported; /* HOLD_STATUS reports each hold at most once */
+    uint8_t payment_status; /* of its booking's payment; 0: none */
+    bool begun;             /* the log has the row that made it */
+    bool reported;          /* HOLD_STATUS reports each hold at most once */
+};
+
+/* A booking that failed before another of the same hold took its place. */
+struct past_state {
+    int64_t booking, payment, fence, cancelled;
+    uint8_t status;
+    bool folded; /* the log has told of its end */
+};
+
+/* A payment: as stored, by the log, and with its refunds summed up. */
+struct payment_state {
+    int64_t booking, payment, amount, received;
+    int64_t returned;  /* the provider has accepted to give it back, or has done so */
+    int64_t settled;   /* of that, given back */
+    int64_t owed;      /* the provider has not been told yet */
+    int64_t last_ours; /* the number of the latest refund of ours that the provider knows */
+    uint32_t n_failed; /* refunds of ours that failed */
+    uint8_t status, log_status;
+    uint8_t job;      /* enum job_kind of its intent job; 0: none */
+    bool last_failed; /* the refund last_ours has failed */
+    bool is_wrong;    /* another amount or currency was captured than the one asked for */
+};
+
+struct refund_state {
+    int64_t booking, refund, payment, amount;
+    uint8_t status;
+    bool has_job;
+};
+
+/* One row of jobs. */
+struct stored_job {
+    int64_t booking, job, payment, amount, refund;
+    uint8_t kind, status;
+};
+
+/* What the places of a hold cost. */
+struct stored_prices {
+    const char *list; /* NULL: all of them cost the same */
+    size_t list_len;
+    int64_t amount, booked; /* of the hold, and of its booking */
+    int64_t places;
 };
 
 /* One row of seats. */
@@ -62,12 +107,16 @@ struct stored_seat {
     uint8_t status, channel;
 };
 
-/* A live hold owns the seats that it lists.  A cancelled sale has given its seats back and keeps
- * its rows. */
+/* A live hold owns the seats that it lists.  A sale that was cancelled or has failed has given its
+ * seats back and keeps its rows.  The seats of a pending booking are sold only while its money is
+ * being captured. */
 static inline bool hold_live(const struct hold_state *h)
 {
-    return h->status == HOLD_ACTIVE ||
-           (h->status == HOLD_CONFIRMED && h->booking != BOOKING_CANCELLED);
+    if (h->status != HOLD_CONFIRMED)
+        return h->status == HOLD_ACTIVE;
+    return h->booking == BOOKING_PENDING
+               ? h->payment_status == PAYMENT_CAPTURING
+               : h->booking != BOOKING_FAILED && h->booking != BOOKING_CANCELLED;
 }
 
 /* Digests of places can be added and subtracted in any order; different places almost never have
@@ -91,10 +140,14 @@ struct event_state {
     VEC(struct area_state) areas;
     VEC(int64_t) heads_seqs;      /* of each chunk of seats: when its heads were stored; 0: never */
     int status, log_status;       /* enum event_status; 0: none yet */
+    VEC(struct price_run) prices; /* of the hold being read */
     VEC(struct hold_state) holds; /* by key */
-    VEC(int64_t) later_fences;    /* fences that are not the first of their hold */
-    int64_t seq, at;              /* of the last row of the log */
-    int64_t grant_fence;          /* of the last grant in the log */
+    VEC(struct past_state) past;  /* by booking and payment, like the next one */
+    VEC(struct payment_state) payments;
+    VEC(struct refund_state) refunds; /* by booking and refund */
+    VEC(int64_t) later_fences;        /* fences that are not the first of their hold */
+    int64_t seq, at;                  /* of the last row of the log */
+    int64_t grant_fence;              /* of the last grant in the log */
 };
 
 /* A word for a status, also of a damaged row. */
@@ -112,6 +165,10 @@ static inline void verify_count(struct event_state *e, enum verify_id id)
 }
 /* Returns NULL if the event has no such hold. */
 struct hold_state *verify_hold(struct event_state *e, int64_t key);
+/* Returns NULL if the event has no such payment. */
+struct payment_state *verify_payment(struct event_state *e, int64_t booking, int64_t payment);
+/* Returns NULL if no booking that failed before had this payment. */
+struct past_state *verify_past(struct event_state *e, int64_t booking, int64_t payment);
 /* Returns what is known about the places that the area has blocked for the channel. */
 struct block_state *verify_block(struct area_state *a, uint32_t channel);
 /* Reports a channel that the event does not have; `what` and `item` say whose it is. */
@@ -124,9 +181,16 @@ void verify_fold(struct event_state *e, const struct audit_row *row);
 /* Called after the last row of the log. */
 void verify_fold_end(struct event_state *e);
 
+/* Compares a hold's amount, and that of its booking, with the prices of its places. */
+void verify_prices(struct event_state *e, const struct hold_state *h,
+                   const struct stored_prices *row);
 /* Notes a row of stored heads; before the log. */
 void verify_heads(struct event_state *e, int64_t key, int64_t seq, const uint8_t *heads,
                   size_t len);
+/* Sums up one row of refunds; after the payments and before the log. */
+void verify_refund(struct event_state *e, const struct refund_state *row, bool is_ours);
+/* Compares one row of jobs with what it is about; after the refunds. */
+void verify_job(struct event_state *e, const struct stored_job *row);
 /* Compares one row of seats with the log and with the hold that claims the seat; after the log. */
 void verify_seat(struct event_state *e, const struct stored_seat *row);
 /* Called after all rows of seats: a seat without a row is available, or held by a live hold. */
@@ -134,5 +198,7 @@ void verify_seats_end(struct event_state *e);
 /* Called at the end: compare areas, and holds with their bookings. */
 void verify_areas(struct event_state *e);
 void verify_holds(struct event_state *e);
+/* Called at the end, after the holds: compares payments with their bookings, refunds and jobs. */
+void verify_money(struct event_state *e);
 
 #endif

@@ -34,6 +34,7 @@
 #define ERROR_CODE_SIZE 64                   /* with the NUL */
 #define ERROR_TEXT_SIZE 256                  /* with the NUL */
 #define REFUNDS_MAX 100                      /* of one payment */
+#define REFUND_TRIES 3                       /* of ours for the same money, when they fail later */
 #define JOB_KEY_SIZE 16                      /* of the idempotency key of a job: 128 random bits */
 #define JOB_LEASE_MS 30000                   /* of ledger time */
 #define JOB_KEY_KEPT_MS (23 * 3600 * 1000LL) /* how long the provider surely knows a key */

@@ -11,7 +11,6 @@
 #include "rules/payment.h"
 
 #define TIME_TO_PAY_MS 60000    /* a buyer needs this long, or a quarter of the event's TTL */
-#define REFUND_TRIES 3          /* refunds of ours for the same money, when they fail afterwards */
 #define REFUND_RETRY_MS 3600000 /* after the first failure; later ones wait 24 times as long */
 #define JOB_AGAIN_MS 2000       /* until a call that left the intent undecided is repeated */
 

@@ -2,16 +2,9 @@
 #ifndef HF_TESTS_FAULT_VERIFY_DAMAGES_H
 #define HF_TESTS_FAULT_VERIFY_DAMAGES_H
 
-#include "ledger/verify.h"
+#include "support/damaged_ledger.h"
 
-/* In the SQL seat:1.4 is the key of seat 4 of event 1, and hold:1.3 that of the hold with fence 3.
- */
-static const struct damage {
-    const char *claim;
-    enum verify_id id;    /* a check that fails */
-    const char *violated; /* the invariants of all that fail */
-    const char *sql;
-} damages[] = {
+static const struct damage damages[] = {
     {"a_held_seat_whose_hold_is_gone", VERIFY_SEAT_OWNER, "I1 I11",
      "DELETE FROM holds WHERE hold = hold:1.1"},
     {"a_held_seat_whose_hold_was_released", VERIFY_SEAT_OWNER, "I1 I3 I11",
@@ -47,10 +40,12 @@ static const struct damage {
     {"a_released_hold_that_kept_a_seat", VERIFY_HOLD_STATUS, "I1 I3 I11",
      "INSERT INTO seats VALUES (seat:1.6, 2, hold:1.4, 4, 0)"},
     {"an_expired_hold_that_was_sold", VERIFY_HOLD_STATUS, "I3 I11",
-     "INSERT INTO bookings SELECT hold:1.5, secret, event, 2, 5, 1000, NULL, created_at, 0, NULL"
+     "INSERT INTO bookings SELECT hold:1.5, secret, event, 2, 5, 1000, NULL, created_at, 0, NULL, "
+     "0, 0, NULL"
      " FROM bookings WHERE booking = hold:1.3"},
     {"a_booking_of_no_hold", VERIFY_HOLD_STATUS, "I3",
-     "INSERT INTO bookings SELECT hold:1.77, secret, event, 2, 77, 1000, NULL, created_at, 0, NULL"
+     "INSERT INTO bookings SELECT hold:1.77, secret, event, 2, 77, 1000, NULL, created_at, 0, "
+     "NULL, 0, 0, NULL"
      " FROM bookings WHERE booking = hold:1.3"},
     {"a_hold_of_no_known_status", VERIFY_HOLD_STATUS, "I1 I3 I11",
      "UPDATE holds SET status = 260 WHERE hold = hold:1.1"},

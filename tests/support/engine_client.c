@@ -57,6 +57,13 @@ static void render_map(const struct event *e, const struct seat_map *map, struct
 enum hf_status client_start(struct client *client, const char *url, const struct clock *clock,
                             struct hf_err *err)
 {
+    return client_start_notifying(client, url, clock, 0, err);
+}
+
+enum hf_status client_start_notifying(struct client *client, const char *url,
+                                      const struct clock *clock, unsigned notices,
+                                      struct hf_err *err)
+{
     *client = (struct client){.metrics = metrics_new()};
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->wake, NULL);
@@ -64,6 +71,7 @@ enum hf_status client_start(struct client *client, const char *url, const struct
                                          .clock = clock,
                                          .metrics = client->metrics,
                                          .render = render,
+                                         .notices = notices,
                                          .render_map = render_map};
     enum hf_status status = engine_start(&config, &client->engine, err);
     if (status != HF_OK)

@@ -32,6 +32,10 @@ struct call {
 
 HF_MUST_USE enum hf_status client_start(struct client *client, const char *url,
                                         const struct clock *clock, struct hf_err *err);
+/* The same, with notifications of each `1 << enum notice` that is in `notices`. */
+HF_MUST_USE enum hf_status client_start_notifying(struct client *client, const char *url,
+                                                  const struct clock *clock, unsigned notices,
+                                                  struct hf_err *err);
 void client_stop(struct client *client);
 
 /* client_put submits a call, client_wait waits for its answer, client_ask does both. */

@@ -509,9 +509,53 @@ static enum hf_status count_seats(struct ledger *l, int64_t event, struct event_
     return status;
 }
 
-static void add_held(void *counts, const struct hold_row *row)
+/* The seats of live holds, and the keys of those that may have been blocked for the hold's channel.
+ */
+struct held_seats {
+    int64_t n;
+    VEC(int64_t) of_channels;
+};
+
+static void add_held(void *ctx, const struct hold_row *row)
 {
-    ((struct event_counts *)counts)->held += row->n_seats;
+    struct held_seats *held = ctx;
+    held->n += row->n_seats;
+    for (uint32_t i = 0; row->channel && i < row->n_seats; i++)
+        *vec_push(&held->of_channels) = SEAT_KEY(HOLD_EVENT(row->id.key), row->seats[i]);
+}
+
+/* A seat that was blocked for a channel keeps its row while it is held; see seat_row_status. */
+static enum hf_status count_rows(struct ledger *l, const int64_t *seats, size_t n, int64_t *ret,
+                                 struct hf_err *err)
+{
+    enum hf_status status = HF_OK;
+    struct db_stmt *stmt;
+    bool is_row;
+    for (size_t at = 0; status == HF_OK && at < n; at += LEDGER_VISIT_CHUNK) {
+        size_t len = n - at < LEDGER_VISIT_CHUNK ? n - at : LEDGER_VISIT_CHUNK;
+        vec_clear(&l->args);
+        for (size_t i = 0; i < len; i++)
+            ledger_arg_int(l, seats[at + i]);
+        if ((status = ledger_stmt(l, ST_SEATS_STORED, &stmt, err)) == HF_OK)
+            status = stmt->driver->query_many(stmt, l->args.v, len, err);
+        while (status == HF_OK && (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
+            ++*ret;
+    }
+    return status;
+}
+
+static enum hf_status count_held(struct ledger *l, int64_t event, struct event_counts *counts,
+                                 struct hf_err *err)
+{
+    struct held_seats held = {0};
+    int64_t stored = 0;
+    enum hf_status status = ledger_holds_active(l, event, add_held, &held, err);
+    if (status == HF_OK)
+        status = count_rows(l, held.of_channels.v, held.of_channels.n, &stored, err);
+    counts->held += held.n;
+    counts->blocked -= stored;
+    vec_close(&held.of_channels);
+    return status;
 }
 
 static enum hf_status count_areas(struct ledger *l, int64_t event, struct event_counts *counts,
@@ -544,7 +588,7 @@ enum hf_status ledger_event_count(struct ledger *l, int64_t event, struct event_
     enum hf_status status;
     if ((status = count_layouts(l, event, &capacity, err)) != HF_OK ||
         (status = count_seats(l, event, &counts, err)) != HF_OK ||
-        (status = ledger_holds_active(l, event, add_held, &counts, err)) != HF_OK ||
+        (status = count_held(l, event, &counts, err)) != HF_OK ||
         (status = count_areas(l, event, &counts, &capacity, err)) != HF_OK)
         return status;
     counts.available = capacity - counts.held - counts.booked - counts.blocked;

@@ -435,6 +435,7 @@
                   " LIMIT r.n{args(before bigint, n bigint)}")                                     \
     X(SEATS_COUNT, "SELECT status, COUNT(*) FROM seats WHERE seat >= r.first AND seat <= r.last"   \
                    " GROUP BY status{slow}{args(first bigint, last bigint)}")                      \
+    X(SEATS_STORED, "SELECT s.seat FROM seats s{, rows(seat bigint)} WHERE s.seat = r.seat")       \
     X(ROWS_COUNT, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                  \
                   " WHERE event = r.event{args(event bigint)}")                                    \
     X(SECTION_INSERT,                                                                              \

@@ -17,7 +17,7 @@ import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { backend, reap, runServer, start, tempDir } from '../support/server.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
-const VERSIONS = [3, 4];
+const VERSIONS = [3, 4, 5];
 
 const recording = (version) => JSON.parse(fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.json`), 'utf8'));
 const moved = (iso, by) => new Date(Date.parse(iso) + by).toISOString();
@@ -42,7 +42,7 @@ function script(place, text) {
 }
 
 const COLUMNS = (version) => ({ events: ['created_at'], event_clock: ['now'], holds: ['created_at', 'expires_at', 'max_expires_at'],
-  bookings: ['created_at'], idempotency: ['created_at'],
+  bookings: ['created_at', ...(version < 5 ? [] : ['cancelled_at'])], idempotency: ['created_at'],
   ...(version < 4 ? { seats: ['expires_at'], audit: ['at', 'until'] } : { log: ['at', 'until'] }) });
 
 // Resolves to { dir, ledger, by }: the fixture in a fresh directory or database, its times moved by `by` ms.
@@ -69,7 +69,7 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
       const is = move((await server.get(target)).json, 0), was = move(answer, by);
       if (target.startsWith('/v1/events?')) for (const event of was.data) { delete event.sections; delete event.areas; } // lists had layouts
       if (/\/seats\/[^?]+$/.test(target)) is.at = was.at; // the present moment
-      if (is.history) is.history = is.history.filter(({ cause }) => cause !== 'renew'); // it had no renewals
+      if (is.history && version < 5) is.history = is.history.filter(({ cause }) => cause !== 'renew'); // it had no renewals
       assert.deepEqual(fieldsOf(is, was), was, target);
     }
   }
@@ -117,9 +117,10 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     const { history } = await server.read(`/v1/events/${event}/seats/Stalls-A-3`);
     assert.deepEqual(history.map(({ cause }) => cause), ['hold', 'release', 'renew', 'hold', 'expire', 'hold', 'evict', 'hold', 'release', 'hold']);
     const whole = (await server.read(`/v1/audit?event=${event}&limit=1000`)).data;
+    const ofEvent = new Set(whole.map((row) => row.hold));
     assert.deepEqual((await server.read(`/v1/audit?event=${event}&seat=Stalls-A-3`)).data.map(({ seq }) => seq),
       whole.filter(({ seat }) => seat === 'Stalls-A-3').map(({ seq }) => seq));
-    for (const id of [...recorded.holds, hold.id]) {
+    for (const id of [...recorded.holds, hold.id].filter((one) => ofEvent.has(one))) {
       assert.deepEqual((await server.read(`/v1/audit?hold=${id}`)).data, whole.filter((row) => row.hold === id));
     }
     await assertFoldIsState(server, await server.read(`/v1/events/${event}`));
@@ -136,7 +137,7 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     const number = (text) => Number(execFileSync(asked()[0], [...asked().slice(1), text], { encoding: 'utf8' }));
     // One of the last statements of the migration to the next version fails, as it would in a process that is
     // killed before it.  Every version is one transaction.
-    const [name, column] = version < 4 ? ['seats', 'version'] : ['idempotency', 'created_at'];
+    const [name, column] = { 3: ['seats', 'version'], 4: ['idempotency', 'created_at'], 5: ['bookings', 'status'] }[version];
     const table = backend === 'sqlite' ? name : `public.${name}`;
     script(place, `ALTER TABLE ${table} RENAME COLUMN ${column} TO renamed;`);
     const env = place.ledger ? { HOLDFAST_LEDGER: place.ledger } : {};

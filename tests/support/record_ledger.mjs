@@ -14,10 +14,29 @@ import { backend, reap, start, until } from './server.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
 
+const version = Number(process.argv[2]);
+
 const SECTIONS = [
   { name: 'Stalls', tier: 'A', price: 4500, rows: 3, seats_per_row: 8 },
   { name: 'Box', price: 9000, rows: [{ name: 'L', seats: 4 }, { name: 'R', seats: 4 }] },
 ];
+
+// What sellers do since schema version 5, in an event of its own: channels, other places and terms, cancelled sales.
+async function driveShop(server, post) {
+  const event = await server.createEvent({ name: 'Ballet', sections: SECTIONS, hold_ttl_ms: 700_000, hold_max_ms: 3_600_000, areas: [{ name: 'Floor', price: 1500, capacity: 40 }] });
+  await post(`/v1/events/${event.id}/block`, { seats: ['Stalls-A-1', 'Stalls-A-2'], areas: { Floor: 4 }, channel: 'house' });
+  const house = await server.take(event, { seats: ['Stalls-A-1'], areas: { Floor: 2 }, channel: 'house', ttl_ms: 600_000 });
+  const changed = await server.take(event, { seats: ['Stalls-B-1', 'Stalls-B-2'], ttl_ms: 600_000, owner: 'eve' });
+  assertOk(await server.patch(`/v1/events/${event.id}`, { name: 'Swan Lake', venue: 'Hall', prices: { Stalls: 5000 }, max_per_owner: 9 }));
+  assertOk(await server.patch(`/v1/holds/${changed.id}`, { fence: changed.fence, add: { seats: ['Stalls-B-3'], areas: { Floor: 1 } }, remove: { seats: ['Stalls-B-1'] } }));
+  const bookings = [];
+  for (const seats of [['Stalls-C-1', 'Box-L-1'], ['Stalls-C-2']]) {
+    const hold = await server.take(event, { seats });
+    bookings.push(await post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, reference: 'order 9' }, 201));
+  }
+  bookings[0] = await post(`/v1/bookings/${bookings[0].id}/cancel`, { reason: 'ill' });
+  return { event, holds: [house, changed], bookings };
+}
 
 // Every kind of transition, some of them several times on one seat.  Resolves to the ids to ask for.
 async function drive(server) {
@@ -44,6 +63,7 @@ async function drive(server) {
   await post(`/v1/events/${event.id}/unblock`, { seats: ['Stalls-C-8', 'Stalls-B-2'] });
   await post(`/v1/events/${event.id}/close`);
   await post(`/v1/events/${event.id}/open`);
+  const shop = version >= 5 ? await driveShop(server, post) : { holds: [], bookings: [] };
   const keyed = { event: event.id, seats: ['Stalls-B-2'], ttl_ms: 600_000 };
   const key = { 'Idempotency-Key': 'a-hold-that-was-recorded' };
   const granted = await post('/v1/holds', keyed, 201, key);
@@ -52,8 +72,9 @@ async function drive(server) {
   const reused = await server.grant(event, ['Box-L-1', 'Box-L-2'], { ttl_ms: 600_000 });
   await post(`/v1/events/${quiet.id}/block`, { seats: ['S-A-1'] });
   await post(`/v1/events/${quiet.id}/close`);
-  return { events: [event.id, quiet.id], holds: [first, released, evicted, expired, rescued, granted, live, reused].map(({ id }) => id),
-    bookings: bookings.map(({ id }) => id), keyed: { body: keyed, key: 'a-hold-that-was-recorded', answer: granted } };
+  return { events: [event, quiet, ...(shop.event ? [shop.event] : [])].map(({ id }) => id),
+    holds: [first, released, evicted, expired, rescued, ...shop.holds, granted, live, reused].map(({ id }) => id),
+    bookings: [...bookings, ...shop.bookings].map(({ id }) => id), keyed: { body: keyed, key: 'a-hold-that-was-recorded', answer: granted } };
 }
 
 // Everything that can be asked about these events, holds and bookings: the targets of GET requests.
@@ -76,7 +97,6 @@ async function questions(server, { events, holds, bookings }) {
   return [...new Set(targets)];
 }
 
-const version = process.argv[2];
 const server = await start();
 try {
   const made = await drive(server);

@@ -23,6 +23,8 @@ struct payment_view {
     struct payment_row *payment;
     struct money *money;
     enum payment_status status_before;
+    int64_t fence_before; /* of the event: numbers that are drawn since then must be logged */
+    int64_t reported;     /* the job whose call has ended, and its lease with it; 0: none */
     enum audit_cause cause;
     bool is_past;        /* another booking has taken the place of the payment's */
     enum job_kind ended; /* the call of this kind, about the intent, is over; 0: none is */
@@ -108,7 +110,7 @@ static void settle_job(struct decision *d, struct payment_view *v)
     struct job_row *row = put_job(d, wanted, p->id.key, p->payment);
     row->payment_no = p->payment;
     row->amount = p->amount;
-    if (v->ended) /* and its lease with it */
+    if (v->reported == p->payment)
         row->leased_until = -1;
     if (stored && v->ended == wanted) {
         row->due_at = d->now + JOB_AGAIN_MS;
@@ -157,11 +159,12 @@ static void reduce_owed(struct decision *d, struct payment_view *v, int64_t exce
         if (job && !f->amount) {
             end_job(d, job);
         } else if (f->amount) { /* another amount needs another idempotency key */
+            forget_job_write(d, f->refund);
             struct job_row *again = put_job(d, JOB_REFUND, f->booking, f->refund);
             again->payment_no = f->payment;
             again->refund = f->refund;
             again->amount = f->amount;
-            again->leased_until = -1;
+            again->leased_until = v->reported == f->refund ? -1 : 0;
         }
     }
 }
@@ -236,7 +239,7 @@ static void settle(struct decision *d, struct payment_view *v)
     if (!payment_is_open(p->status) || booking_status(v) != BOOKING_PENDING)
         p->client_secret[0] = '\0';
     p->updated_at = d->now;
-    if (p->status != v->status_before) {
+    if (p->status != v->status_before || v->event->draft.fence != v->fence_before) {
         struct audit_row *row = change_log_money(d, v->event, v->hold, v->h, AUDIT_PAYMENT,
                                                  v->cause, (int)v->status_before, (int)p->status);
         row->fence = HOLD_FIRST_FENCE(p->payment);
@@ -392,6 +395,8 @@ static void apply_refund(struct decision *d, struct payment_view *v, const struc
     const struct job_row *job = row->status == REFUND_OWED ? find_job(v->money, row->refund) : NULL;
     struct refund_write write = {.from = row->status};
     row->status = f->status;
+    if (f->amount)
+        row->amount = f->amount;
     row->updated_at = d->now;
     memcpy(row->provider, f->id, sizeof row->provider);
     write.row = *row;
@@ -502,16 +507,21 @@ static void fail_refund(struct decision *d, struct payment_view *v, const struct
 }
 
 /* Stores that the job is to be run again, or is over.  Returns true if that is all that becomes of
- * it; otherwise the state decides. */
+ * it; otherwise the state decides.  A job that was replaced while it was run only gives its lease
+ * to the one in its place, which every write of a job ends. */
 static bool note_report(struct decision *d, const struct money *money, const struct job_report *r)
 {
     const struct job_row *stored = r->job ? find_job(money, r->job) : NULL;
-    if (!stored || stored->kind != r->kind)
-        return false; /* it was replaced, or has ended, while it was run */
+    if (!stored)
+        return false; /* it has ended while it was run */
     if (stored->leased_until != r->leased_until)
         return true; /* it took so long that another server runs it now */
     struct job_write write = {.row = *stored};
     struct job_row *row = &write.row;
+    if (stored->kind != r->kind) {
+        *vec_push(&d->batch.jobs) = write;
+        return true;
+    }
     row->attempts++;
     memcpy(row->error, r->error, sizeof row->error);
     if (!row->key_used_at)
@@ -641,6 +651,8 @@ enum verdict decide_payment(struct decision *d, struct event *e, struct payment_
                              .payment = p,
                              .money = &op->money,
                              .status_before = p->status,
+                             .fence_before = e->draft.fence,
+                             .reported = op->report.job,
                              .cause = CAUSE_PAYMENT,
                              .is_past = op->booking.payment != p->payment,
                              .ended = intent_call_ended(&op->report)};
@@ -692,6 +704,7 @@ enum verdict decide_refund(struct decision *d, struct event *e, struct booking_r
                              .payment = p,
                              .money = &op->money,
                              .status_before = p->status,
+                             .fence_before = e->draft.fence,
                              .cause = CAUSE_REFUND};
     owe_refund(d, &v, amount, d->now);
     settle(d, &v);
@@ -740,6 +753,7 @@ enum verdict decide_cancel(struct decision *d, struct event *e, struct booking_c
                              .booking = booking,
                              .payment = current_payment(booking, &op->money),
                              .money = &op->money,
+                             .fence_before = e->draft.fence,
                              .cause = CAUSE_CANCEL};
     if (h) {
         v.hold->status = (enum hold_status)h->status;

@@ -207,8 +207,10 @@ enum verdict buyer_told_refund(struct buyer *b, const char *id, int64_t refund, 
 
 enum verdict buyer_reported(struct buyer *b, const struct job_row *job, enum job_result result)
 {
-    return buyer_told(
-        b, &(struct news){.report = {.job = job->job, .kind = job->kind, .result = result}});
+    return buyer_told(b, &(struct news){.report = {.job = job->job,
+                                                   .kind = job->kind,
+                                                   .result = result,
+                                                   .leased_until = job->leased_until}});
 }
 
 enum verdict buyer_cancelled(struct buyer *b)

@@ -487,8 +487,9 @@ static void the_report_of_a_job_that_was_replaced_frees_its_lease(void **state)
     for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
         struct ask a;
         ada_books();
-        const struct job_row create = *buyer_job(&ada);
-        paper_job(&shop.paper, create.job)->leased_until = shop.paper.now + JOB_LEASE_MS;
+        struct job_row create = *buyer_job(&ada);
+        create.leased_until = shop.paper.now + JOB_LEASE_MS;
+        paper_job(&shop.paper, create.job)->leased_until = create.leased_until;
         ask_release(&a, shop.event, &ada.hold);
         assert_int_equal(shop_do(&shop, &a), VERDICT_OK);
         const struct job_row cancel = *buyer_job(&ada);

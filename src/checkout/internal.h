@@ -11,9 +11,9 @@
 #include "checkout/notify.h"
 #include "net/http_pool.h"
 
-#define WORKS_MAX 256        /* jobs under way */
-#define WORK_BUCKETS 256     /* by booking; a power of two */
-#define CALLS_PER_JOB_MAX 12 /* pages of a list, and looks at what was refused */
+#define WORKS_MAX 256          /* jobs under way */
+#define WORK_BUCKETS 256       /* by booking; a power of two */
+#define CALLS_PER_JOB_MAX 1000 /* mostly pages of a list, with 100 objects each */
 
 /* Something that is lent to the engine, and the step that goes on when it comes back. */
 struct errand {

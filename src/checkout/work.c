@@ -15,7 +15,8 @@
 #include "checkout/internal.h"
 
 #define FOREIGN_DELAY_MS 60000 /* until a call is repeated whose answer was another's */
-#define DENIED_DELAY_MS 30000  /* until a call is repeated that our keys do not allow */
+#define MISSING_MS (24 * 3600 * 1000LL)
+#define DENIED_DELAY_MS 30000 /* until a call is repeated that our keys do not allow */
 
 static void answered(struct http_exchange *x);
 
@@ -168,10 +169,17 @@ static const char *error_text(const struct payment_error *e)
     return *e->message ? e->message : *e->code ? e->code : "the provider refused";
 }
 
-/* The provider has what the job wanted to have done, or it can be known what it has instead. */
+/* Nothing will become of the intent any more. */
 static bool intent_is_decided(const struct fact *f)
 {
     return f->state == INTENT_CAPTURED || f->state == INTENT_CANCELED || f->state == INTENT_ABSENT;
+}
+
+/* Tries again later, beginning with a look at what the provider has. */
+static void look_again(struct work *w, const char *error)
+{
+    struct checkout *c = w->errand.checkout;
+    report(w, JOB_RESULT_CHECK, stripe_backoff_ms(w->job.attempts, 0, &c->random), error);
 }
 
 static bool lists_refund(const struct fact *f, int64_t refund)
@@ -184,6 +192,10 @@ static bool lists_refund(const struct fact *f, int64_t refund)
 
 static void conclude_create(struct work *w)
 {
+    if (w->call == CALL_LIST_INTENTS && w->fact.state == INTENT_UNSAID) {
+        look_again(w, "the provider has more intents than can be searched");
+        return;
+    }
     if (w->call == CALL_LIST_INTENTS && w->fact.state == INTENT_ABSENT) {
         fact_close(&w->fact);
         w->fact = (struct fact){0};
@@ -199,19 +211,18 @@ static void conclude_create(struct work *w)
 
 static void conclude_cancel(struct work *w)
 {
-    struct checkout *c = w->errand.checkout;
     if (intent_is_decided(&w->fact))
         report(w, JOB_RESULT_DONE, 0, NULL);
+    else if (w->call == CALL_LIST_INTENTS && w->fact.state == INTENT_UNSAID)
+        look_again(w, "the provider has more intents than can be searched");
     else if (w->call != CALL_CANCEL && !w->was_refused) /* it looked first, and now acts */
         report(w, JOB_RESULT_NEW_KEY, 0, NULL);
     else
-        report(w, JOB_RESULT_CHECK, stripe_backoff_ms(w->job.attempts, 0, &c->random),
-               error_text(&w->refusal));
+        look_again(w, error_text(&w->refusal));
 }
 
 static void conclude_capture(struct work *w)
 {
-    struct checkout *c = w->errand.checkout;
     if (intent_is_decided(&w->fact)) {
         report(w, JOB_RESULT_DONE, 0, NULL);
     } else if (w->was_refused && w->call == CALL_RETRIEVE &&
@@ -223,8 +234,7 @@ static void conclude_capture(struct work *w)
     } else if (w->call == CALL_RETRIEVE && !w->was_refused) {
         report(w, JOB_RESULT_NEW_KEY, 0, NULL);
     } else {
-        report(w, JOB_RESULT_CHECK, stripe_backoff_ms(w->job.attempts, 0, &c->random),
-               error_text(&w->refusal));
+        look_again(w, error_text(&w->refusal));
     }
 }
 
@@ -293,6 +303,15 @@ static bool is_denied(const struct work *w)
     return w->x.result == HF_OK && (w->x.response.status == 401 || w->x.response.status == 403);
 }
 
+/* An intent that was made for us is gone.  Most likely our keys are those of another account, so
+ * that is believed only after a day, and never about money that has been received. */
+static bool is_missing(const struct work *w)
+{
+    const struct job_row *job = &w->job;
+    int64_t age_ms = engine_now_ms(w->errand.checkout->engine) - job->created_at;
+    return *job->intent && (age_ms < MISSING_MS || job->kind == JOB_REFUND);
+}
+
 static void answered(struct http_exchange *x)
 {
     struct work *w = work_of_exchange(x);
@@ -318,6 +337,12 @@ static void answered(struct http_exchange *x)
         fact_close(&fact);
         checkout_alarm(c, "the payment provider answered about another payment");
         report(w, JOB_RESULT_CHECK, FOREIGN_DELAY_MS, "the answer is about another payment");
+        return;
+    }
+    if (o.result == STRIPE_GONE && is_missing(w)) {
+        fact_close(&fact);
+        checkout_alarm(c, "the payment provider does not know an intent that it has made for us");
+        report(w, JOB_RESULT_CHECK, FOREIGN_DELAY_MS, "the provider does not know the intent");
         return;
     }
     merge(&w->fact, &fact);

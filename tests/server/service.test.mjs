@@ -35,7 +35,7 @@ describe('the start', () => {
     const [line, ...more] = linesOf(server, 'started');
     assert.deepEqual(more, []);
     assert.match(line, new RegExp('^ts=\\S+ level=info msg="started" version=\\d+\\.\\d+\\.\\d+ '
-      + `listen=127\\.0\\.0\\.1:${server.port} streams=127\\.0\\.0\\.1:${port} ledger=sqlite:${server.dir}/holdfast\\.db gate=none `
+      + `listen=127\\.0\\.0\\.1:${server.port} streams=127\\.0\\.0\\.1:${port} ledger=sqlite:${server.dir}/holdfast\\.db gate=none payments=sandbox `
       + `data=${server.dir} keys=admin:0,seller:1 threads=3$`));
     await server.stop();
     assert.ok(!server.logs.includes(SELLER));
@@ -45,7 +45,7 @@ describe('the start', () => {
     const shown = {};
     for (const url of ['redis://:geheim@127.0.0.1:1/3', 'redis://127.0.0.1:1']) {
       const server = await start({ env: { HOLDFAST_GATE: url } });
-      [, shown[url]] = / gate=(\S+) data=\S+ keys=none /.exec(linesOf(server, 'started')[0]);
+      [, shown[url]] = / gate=(\S+) payments=sandbox data=\S+ keys=none /.exec(linesOf(server, 'started')[0]);
       await server.stop();
       assert.ok(!server.logs.includes('geheim'));
     }

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/utf8.h"
+#include "http/address.h"
 #include "http/request.h"
 #include "http/route.h"
 #include "http/server.h"
@@ -191,13 +192,23 @@ static bool identify(const struct sandbox_site *site, struct order *o, const cha
     return true;
 }
 
+static bool is_from_this_machine(const struct request *r)
+{
+    static const uint8_t loopback[16] = {[15] = 1};
+    const struct address *peer = request_peer(r);
+    if (!peer)
+        return false;
+    return peer->v4 ? peer->bytes[0] == 127 : memcmp(peer->bytes, loopback, sizeof loopback) == 0;
+}
+
 /* The sandbox's own operations need no key: the page of an action has a secret in its address, and
- * faults and books are for programs on this machine, so no web page may reach them. */
+ * faults and books are for programs on this machine.  No web page may reach those either. */
 static bool authorize(const struct request *r, struct order *o, struct api_error *ret)
 {
     char key[API_KEY_MAX + 1];
-    if (o->operation->run_own && r->origin.data) {
-        refuse(ret, 403, "invalid_request_error", NULL, NULL, "Web pages may not do this.");
+    if (o->operation->run_own && (r->origin.data || !is_from_this_machine(r))) {
+        refuse(ret, 403, "invalid_request_error", NULL, NULL,
+               "This is for programs on the sandbox's own machine, and not for web pages.");
         return false;
     }
     if (o->operation->is_own)

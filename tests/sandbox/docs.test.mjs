@@ -1,0 +1,49 @@
+// docs/sandbox.md is true: its commands print what the page shows, and it has every fault and every limit as it is.
+// backends: own
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { after, describe, it } from 'node:test';
+import { launch, reap } from '../support/server.mjs';
+import { startSandbox } from '../support/sandbox.mjs';
+
+const root = new URL('../../', import.meta.url);
+const read = (name) => fs.readFileSync(new URL(name, root), 'utf8');
+const page = read('docs/sandbox.md');
+
+// [{ command, expected }] of each ```sh block with a ```text block behind it.
+const tour = [...page.matchAll(/^```sh\n((?:(?!```).*\n)+)```\n```text\n((?:(?!```).*\n)+)```\n/gm)].map(([, command, expected]) => ({ command, expected }));
+
+describe('docs/sandbox.md', () => {
+  after(reap);
+
+  it('prints what it shows, in one go from the top', async () => {
+    assert.ok(tour.length >= 4);
+    const sandbox = await startSandbox();
+    const script = tour.map(({ command }) => `${command}echo @@@\n`).join('');
+    const run = launch('dash', ['-eu', '-c', script], { env: { ...process.env, SANDBOX: sandbox.url } });
+    const { code } = await run.done;
+    assert.equal(code, 0, run.stderr);
+    assert.deepEqual(run.stdout.split('@@@\n').slice(0, -1), tour.map(({ expected }) => expected));
+    await sandbox.stop();
+  });
+
+  it('names every fault', async () => {
+    const sandbox = await startSandbox();
+    const { json } = await sandbox.request('/sandbox/faults');
+    for (const name of Object.keys(json)) assert.ok(page.includes(`\`${name}\``), name);
+    await sandbox.stop();
+  });
+
+  it('has the limits of the code', () => {
+    const limit = (file, name) => Number(new RegExp(`#define ${name} (\\d+)`).exec(read(`src/sandbox/${file}`))[1]);
+    const shown = (number) => number.toLocaleString('en-US').replace(/^(\d),/, number < 10_000 ? '$1' : '$1,');
+    for (const [file, name] of [
+      ['bank.h', 'OBJECTS_MAX'], ['bank.h', 'EVENTS_MAX'], ['answers.h', 'ANSWERS_MAX'], ['courier.h', 'COURIER_QUEUE_MAX'],
+      ['teller.h', 'TELLER_QUEUE_MAX'], ['form.h', 'FORM_ENTRIES_MAX'], ['courier.h', 'COURIER_ATTEMPTS_MAX'],
+      ['bank.h', 'METADATA_MAX'], ['bank.h', 'METADATA_KEY_MAX'], ['bank.h', 'METADATA_VALUE_MAX'],
+    ]) {
+      assert.ok(page.includes(` ${shown(limit(file, name))}`), name);
+    }
+  });
+});

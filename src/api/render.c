@@ -173,7 +173,7 @@ static void put_member(struct buf *out, const char *name, const char *text)
 static void put_error(const struct payment_error *error, struct buf *out)
 {
     buf_lit(out, ",\"last_error\":");
-    if (!*error->code && !*error->message) {
+    if (!error || (!*error->code && !*error->message)) {
         buf_lit(out, "null");
         return;
     }
@@ -214,7 +214,8 @@ static void put_payment(const struct payment_row *p, const struct money *money, 
     buf_int(out, refunded_of(p, money));
     buf_lit(out, ",\"disputed\":");
     buf_str(out, p->disputed ? "true" : "false");
-    put_error(&p->error, out);
+    /* Once a payment has succeeded, the refusals before it are of no interest. */
+    put_error(p->received ? NULL : &p->error, out);
     buf_char(out, '}');
 }
 

@@ -13,11 +13,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "loopback.h"
+#include "message.h"
 
 #define THREADS_MAX 64
 #define READY_MAX 64
@@ -33,31 +33,6 @@ struct connection {
 static char answer[ANSWER_LEN_MAX];
 static size_t answer_len;
 
-/* Returns the value of Content-Length in a head of `len` bytes that ends with an empty line; 0 if
- * there is none. */
-static size_t content_length(const char *head, size_t len)
-{
-    static const char name[] = "content-length:";
-    const char *end = head + len;
-    for (const char *line = head; (line = memchr(line, '\n', (size_t)(end - line)));) {
-        line++;
-        if ((size_t)(end - line) > sizeof name && strncasecmp(line, name, sizeof name - 1) == 0)
-            return strtoul(line + sizeof name - 1, NULL, 10);
-    }
-    return 0;
-}
-
-/* Returns the length of the first request, or 0 if it is not complete. */
-static size_t request_len(const struct connection *c)
-{
-    const char *empty = memmem(c->data, c->len, "\r\n\r\n", 4);
-    if (!empty)
-        return 0;
-    size_t head_len = (size_t)(empty + 4 - c->data);
-    size_t body_len = content_length(c->data, head_len);
-    return body_len <= c->len - head_len ? head_len + body_len : 0;
-}
-
 /* Returns false if the connection is to be closed.  An answer that does not fit into the socket's
  * buffer is such a case: the clients of the bench read theirs. */
 static bool serve(struct connection *c)
@@ -68,7 +43,7 @@ static bool serve(struct connection *c)
     if (n == 0)
         return false;
     c->len += (size_t)n;
-    for (size_t used; (used = request_len(c)) > 0;) {
+    for (size_t used, body; (used = message_len(c->data, c->len, &body)) > 0;) {
         if (send(c->fd, answer, answer_len, MSG_NOSIGNAL) != (ssize_t)answer_len)
             return false;
         c->len -= used;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/crash.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/wait.h"
 #include "checkout/internal.h"
@@ -69,18 +70,26 @@ static void collect(struct checkout *c)
 
 /* ---- requests that wait ---- */
 
+static int64_t *told_slot(struct checkout *c, int64_t booking)
+{
+    return &c->told[hash_int((uint64_t)booking) & (TOLD_BUCKETS - 1)];
+}
+
 void checkout_await(struct checkout *c, struct checkout_wait *wait)
 {
     wait->until_us = wait_now_us() + CHECKOUT_WAIT_MS * 1000;
     wait->next = NULL;
     pthread_mutex_lock(&c->lock);
-    bool is_stopping = c->is_stopping || !c->is_running;
-    if (!is_stopping) {
+    int64_t *told = told_slot(c, wait->booking);
+    bool ends_now = c->is_stopping || !c->is_running || *told == wait->booking;
+    if (*told == wait->booking)
+        *told = 0;
+    if (!ends_now) {
         *c->last_wait = wait;
         c->last_wait = &wait->next;
     }
     pthread_mutex_unlock(&c->lock);
-    if (is_stopping)
+    if (ends_now)
         pending_done(&wait->pending);
 }
 
@@ -111,6 +120,8 @@ static void end_waits(struct checkout *c, int64_t booking, int64_t now_us)
         ended = w;
     }
     c->last_wait = link;
+    if (booking && !ended)
+        *told_slot(c, booking) = booking; /* its request is still on its way to checkout_await */
     pthread_mutex_unlock(&c->lock);
     while (ended) {
         struct checkout_wait *next = ended->next;

@@ -14,6 +14,7 @@
 #define WORKS_MAX 256          /* jobs under way */
 #define WORK_BUCKETS 256       /* by booking; a power of two */
 #define CALLS_PER_JOB_MAX 1000 /* mostly pages of a list, with 100 objects each */
+#define TOLD_BUCKETS 1024      /* by booking; a power of two */
 
 /* Something that is lent to the engine, and the step that goes on when it comes back. */
 struct errand {
@@ -70,10 +71,13 @@ struct checkout {
     _Atomic int64_t
         webhook_us; /* when the last webhook arrived, by the monotonic clock; 0: never */
 
-    pthread_mutex_t lock; /* of the next four */
+    pthread_mutex_t lock; /* of the next five */
     bool is_stopping;
     struct errand *returned;                       /* by the engine, newest first */
     struct checkout_wait *first_wait, **last_wait; /* in the order of their ends */
+    /* Bookings whose intent came before their request began to wait.  One that another has
+     * displaced waits for CHECKOUT_WAIT_MS. */
+    int64_t told[TOLD_BUCKETS];
 
     struct work *buckets[WORK_BUCKETS];
     size_t n_works;

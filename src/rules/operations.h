@@ -14,8 +14,9 @@
  *                    blocked for a channel <-> held by a hold of that channel -> booked
  *                    booked -> available or blocked, when its booking is cancelled
  *   of an area's places:  the same, counted
- *   of a booking:  CONFIRMED -> CANCELLED
- *   of an event:  open <-> closed;  open or closed -> archived
+ *   of a booking:  PENDING -> CONFIRMED, FAILED or CANCELLED;  CONFIRMED -> CANCELLED
+ *                  (a booking that needs no payment is CONFIRMED at once)
+ *   of an event:  open <-> closed;  open or closed -> cancelled;  all of them -> archived
  */
 #ifndef HF_RULES_OPERATIONS_H
 #define HF_RULES_OPERATIONS_H

@@ -80,7 +80,9 @@ static enum hf_status prune_log(struct ledger *l, const struct prune_state *s, s
     return ledger_exec(l, ST_PRUNED_WRITE, mark, NULL, err);
 }
 
-/* Looks at the next holds in the order of their keys, so that sales are passed over once. */
+/* Looks at the next holds in the order of their keys, so that sales are passed over once.  Holds
+ * that were booked stay, whatever became of the booking: they say what the money was for.  The
+ * notifications about all of them were delivered long ago, or never will be. */
 static enum hf_status prune_holds(struct ledger *l, struct prune *p, bool *ret_done,
                                   struct hf_err *err)
 {
@@ -91,7 +93,9 @@ static enum hf_status prune_holds(struct ledger *l, struct prune *p, bool *ret_d
     enum hf_status status = ledger_read_ints(l, ST_HOLDS_AFTER, next, SLICE_HOLDS, keys, &n, err);
     if (status == HF_OK && n) {
         const struct db_value range[] = {db_int(p->hold), db_int(keys[n - 1])};
-        status = ledger_exec(l, ST_HOLDS_PRUNE, range, NULL, err);
+        status = ledger_exec(l, ST_NOTICES_PRUNE, range, NULL, err);
+        if (status == HF_OK)
+            status = ledger_exec(l, ST_HOLDS_PRUNE, range, NULL, err);
         p->hold = keys[n - 1];
     }
     *ret_done = n < SLICE_HOLDS;
@@ -157,6 +161,18 @@ static enum hf_status erase_rows(struct ledger *l, enum statement which, const i
     return ledger_exec_args(l, which, n, ret_changes, err);
 }
 
+/* An intent that is yet to be created gets no e-mail address then. */
+static enum hf_status erase_buyer(struct ledger *l, const int64_t *keys, size_t n,
+                                  int64_t *ret_bookings, struct hf_err *err)
+{
+    enum hf_status status;
+    if ((status = erase_rows(l, ST_OWNER_ERASE, keys, n, NULL, err)) != HF_OK ||
+        (status = erase_rows(l, ST_PAST_ERASE, keys, n, NULL, err)) != HF_OK ||
+        (status = erase_rows(l, ST_JOBS_ERASE, keys, n, NULL, err)) != HF_OK)
+        return status;
+    return erase_rows(l, ST_BUYER_ERASE, keys, n, ret_bookings, err);
+}
+
 static enum hf_status erase_holds(struct ledger *l, struct erasure *x, struct hf_err *err)
 {
     int64_t *keys = hf_alloc(SLICE_HOLDS * sizeof *keys), bookings = 0;
@@ -169,10 +185,9 @@ static enum hf_status erase_holds(struct ledger *l, struct erasure *x, struct hf
                                          db_text(x->owner, x->owner_len)};
         x->holds_done = n < SLICE_HOLDS;
         x->after = last;
-        if ((status = ledger_read_ints(l, ST_OWNER_FIND, range, SLICE_HOLDS, keys, &found, err)) ==
-                HF_OK &&
-            found && (status = erase_rows(l, ST_OWNER_ERASE, keys, found, NULL, err)) == HF_OK)
-            status = erase_rows(l, ST_BUYER_ERASE, keys, found, &bookings, err);
+        status = ledger_read_ints(l, ST_OWNER_FIND, range, SLICE_HOLDS, keys, &found, err);
+        if (status == HF_OK && found)
+            status = erase_buyer(l, keys, found, &bookings, err);
         for (size_t i = 0; status == HF_OK && i < found; i++)
             *vec_push(&x->holds) = keys[i];
         x->bookings += bookings;

@@ -343,10 +343,16 @@
                  " WHERE entry > r.after AND entry <= r.last AND seats IS NOT NULL"                \
                  " ORDER BY entry{slow}{args(after bigint, last bigint)}")                         \
     X(PRUNED_READ, "SELECT pruned_seq FROM events WHERE event = r.event{args(event bigint)}")      \
-    X(PRUNE_NEXT, /* an archived event that has rested since r.cutoff and has no live hold */      \
+    X(PRUNE_NEXT, /* an archived event that has rested since r.cutoff, where nothing is open */    \
       "SELECT e.event FROM events e JOIN event_clock c ON c.event = e.event"                       \
       " WHERE e.status = 3 AND e.holds_pruned_seq < c.seq AND c.now <= r.cutoff"                   \
       " AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.status = 1 AND h.event = e.event)"           \
+      " AND NOT EXISTS (SELECT 1 FROM bookings b WHERE b.status = 1"                               \
+      " AND b.booking > (e.event << 40) AND b.booking < ((e.event + 1) << 40))"                    \
+      " AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.status = 1"                                   \
+      " AND j.booking > (e.event << 40) AND j.booking < ((e.event + 1) << 40))"                    \
+      " AND NOT EXISTS (SELECT 1 FROM refunds f WHERE f.status IN (1, 2)"                          \
+      " AND f.refund > (e.event << 40) AND f.refund < ((e.event + 1) << 40))"                      \
       " ORDER BY e.event LIMIT 1{args(cutoff bigint)}")                                            \
     X(PRUNE_STATE, "SELECT e.status, e.pruned_seq, c.seq, c.now FROM events e JOIN event_clock c"  \
                    " ON c.event = e.event WHERE e.event = r.event{args(event bigint)}")            \
@@ -359,7 +365,11 @@
     X(HOLDS_AFTER, "SELECT hold FROM holds WHERE hold > r.after AND hold < r.last"                 \
                    " ORDER BY hold LIMIT r.n{args(after bigint, last bigint, n bigint)}")          \
     X(HOLDS_PRUNE, "DELETE FROM holds WHERE hold > r.after AND hold <= r.last"                     \
-                   " AND status IN (2, 3){args(after bigint, last bigint)}")                       \
+                   " AND status IN (2, 3) AND NOT EXISTS"                                          \
+                   " (SELECT 1 FROM bookings b WHERE b.booking = holds.hold)"                      \
+                   "{args(after bigint, last bigint)}")                                            \
+    X(NOTICES_PRUNE, "DELETE FROM jobs WHERE booking > r.after AND booking <= r.last"              \
+                     " AND kind = 6 AND status <> 1{args(after bigint, last bigint)}")             \
     X(HEADS_PRUNE, "DELETE FROM seat_heads WHERE chunk >= r.first AND chunk < r.last"              \
                    "{args(first bigint, last bigint)}")                                            \
     X(HOLDS_PRUNED, "UPDATE events SET holds_pruned_seq = r.seq WHERE event = r.event"             \
@@ -369,8 +379,14 @@
                   "{args(after bigint, last bigint, owner text)}")                                 \
     X(OWNER_ERASE, "UPDATE holds SET owner = NULL, metadata = NULL, client = 0"                    \
                    "{ FROM rows(hold bigint)} WHERE holds.hold = r.hold")                          \
-    X(BUYER_ERASE, "UPDATE bookings SET reference = NULL, reason = NULL"                           \
+    X(BUYER_ERASE, "UPDATE bookings SET reference = NULL, reason = NULL, email = NULL"             \
                    "{ FROM rows(booking bigint)} WHERE bookings.booking = r.booking")              \
+    X(PAST_ERASE, "UPDATE bookings_past SET reference = NULL, reason = NULL, email = NULL"         \
+                  "{ FROM rows(booking bigint)} WHERE bookings_past.booking = r.booking")          \
+    X(JOBS_ERASE, /* a call that is repeated without the e-mail would be another call */           \
+      "UPDATE jobs SET checks_first = 1"                                                           \
+      "{ FROM rows(booking bigint)} WHERE jobs.booking = r.booking AND jobs.kind = 4"              \
+      " AND jobs.status = 1")                                                                      \
     X(KEYS_AFTER, "SELECT hash, hold, body FROM idempotency WHERE hash > r.after"                  \
                   " ORDER BY hash LIMIT r.n{args(after bytes, n bigint)}")                         \
     X(KEY_REWRITE, "UPDATE idempotency SET body = r.body"                                          \

@@ -4,6 +4,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
+import { book, reached, REFUND_FAILS_CARD, sell } from '../support/payments.mjs';
 import { newKey, only, reap, sqliteQuery, start, until } from '../support/server.mjs';
 
 describe('erasing an owner', () => {
@@ -46,6 +48,22 @@ describe('erasing an owner', () => {
     assert.equal(again.status, 201);
     assert.equal(again.headers['idempotency-replayed'], 'true');
     assert.deepEqual([again.json.id, again.json.owner, again.json.metadata], [first.json.id, null, undefined]);
+  });
+
+  it('takes what a buyer told for the payment, also from its stored answer, and keeps payment and sale', async () => {
+    const event = await server.createEvent();
+    const held = await server.grant(event, 'S-A-1', { owner: 'Mary' });
+    const headers = { 'Idempotency-Key': newKey() };
+    const asked = { hold: held.id, email: 'mary@shop.example', reference: 'order of Mary' };
+    assertOk(await server.post('/v1/bookings', asked, headers), 201);
+    const paid = await sell(server, event, ['S-A-2'], { owner: 'Mary', email: 'mary@shop.example' });
+    const { holds, bookings } = assertOk(await erase('Mary'));
+    assert.deepEqual([holds, bookings], [2, 2]);
+    const again = await server.post('/v1/bookings', asked, headers);
+    assert.equal(again.headers['idempotency-replayed'], 'true');
+    assert.deepEqual([again.json.reference, again.json.owner, /mary/i.test(again.text)], [null, null, false]);
+    const now = await server.read(`/v1/bookings/${paid.id}`);
+    assert.deepEqual([now.status, now.owner, now.payment.status, now.payment.amount_received], ['confirmed', null, 'succeeded', paid.amount]);
   });
 
   it('finds stored answers again if it was interrupted before them', { skip: only('sqlite') }, async () => {
@@ -105,6 +123,29 @@ describe('an archived event', () => {
   before(async () => { server = await start({ args: ['--keep', '1s'] }); });
   after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
+  const ledger = () => server.place?.ledger ?? server.ledger.replace(/^sqlite:.*/, server.dir);
+  const rows = async (each) => (await server.read(`/v1/audit?event=${each.id}`)).data.length;
+
+  it('keeps its log while money is owed, and keeps bookings, payments and refunds for ever', async () => {
+    const [owing, settled] = [await server.createEvent(), await server.createEvent()];
+    const lost = await sell(server, owing, ['S-A-1'], {}, REFUND_FAILS_CARD);
+    const [kept, returned] = [await sell(server, settled, ['S-A-1']), await sell(server, settled, ['S-A-2'])];
+    const unpaid = await book(server, await server.grant(settled, 'S-A-3'));
+    for (const { id } of [lost, returned, unpaid]) assertOk(await server.post(`/v1/bookings/${id}/cancel`, {}));
+    await reached(server, lost, 'its refund has failed', ({ payment }) => payment.status === 'refund_failed');
+    await reached(server, returned, 'it is given back', ({ payment }) => payment.status === 'refunded');
+    await reached(server, unpaid, 'its intent is canceled', ({ payment }) => payment.status === 'canceled');
+    for (const each of [owing, settled]) assertOk(await server.post(`/v1/events/${each.id}/archive`));
+    await until('the settled one is pruned', async () => await rows(settled) === 0);
+    assert.ok(await rows(owing) > 0, 'another refund is owed in an hour');
+    for (const [each, status, money] of [[kept, 'confirmed', 'succeeded'], [returned, 'cancelled', 'refunded'], [unpaid, 'cancelled', 'canceled']]) {
+      const now = await server.read(`/v1/bookings/${each.id}`);
+      assert.deepEqual([now.status, now.payment.status], [status, money]);
+    }
+    assert.equal((await server.read(`/v1/refunds?status=succeeded`)).data.length, 1);
+    await until('its holds are pruned', async () => { assertVerified(ledger()); return (await server.read(`/v1/holds?event=${settled.id}`)).data.length === 3; });
+  });
+
   it('loses its log and its finished holds after --keep, and keeps its sales', async () => {
     const open = await server.createEvent();
     const event = await server.createEvent();
@@ -118,7 +159,6 @@ describe('an archived event', () => {
     assertOk(await server.post(`/v1/events/${event.id}/block`, { seats: ['S-B-1'] }));
     const released = (await server.read(`/v1/holds?event=${event.id}&status=released`)).data[0];
     assertOk(await server.post(`/v1/events/${event.id}/archive`));
-    const rows = async (each) => (await server.read(`/v1/audit?event=${each.id}`)).data.length;
     const before = await rows(open);
     await until('the log is gone', async () => await rows(event) === 0);
     await until('released holds are gone', async () => (await server.read(`/v1/holds?event=${event.id}`)).data.length === 2);

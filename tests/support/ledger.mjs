@@ -11,7 +11,9 @@ import { environment, HOLDFAST, removeTempDir, sqliteQuery, tempDir } from './se
 // Statuses are the integers of src/model/rows.h.  Each query lists violations; none are expected.
 const HELD = 1, BOOKED = 2, BLOCKED = 3; // seats
 const ACTIVE = 1, CONFIRMED = 4; // holds
-const CANCELLED = 4; // bookings
+const PENDING = 1, SOLD = 2, FAILED = 3, CANCELLED = 4; // bookings
+const CAPTURING = 6, CANCELED = 8, REFUNDING = 9; // payments
+const OWED = 1, UNDER_WAY = 2, DONE = 3; // refunds
 const ARCHIVED = 3; // events
 const EVENT = 1, SEAT = 2, AREA = 3, HOLD = 4, BOOKING = 5; // of the log
 
@@ -62,7 +64,16 @@ const ends = (object, key) => `SELECT ${key} AS item, after, hold FROM (
 const prepare = (database) => [
   `CREATE TEMP TABLE audit AS ${logRows(database)}`,
   `CREATE TEMP TABLE live AS SELECT h.* FROM holds h LEFT JOIN bookings b ON b.booking = h.hold
-    WHERE h.status = ${ACTIVE} OR (h.status = ${CONFIRMED} AND coalesce(b.status, 0) <> ${CANCELLED})`,
+    LEFT JOIN payments p ON p.booking = b.booking AND p.payment = b.payment
+    WHERE h.status = ${ACTIVE} OR (h.status = ${CONFIRMED} AND coalesce(b.status, 0) NOT IN (${FAILED}, ${CANCELLED})
+      AND (coalesce(b.status, 0) <> ${PENDING} OR p.status = ${CAPTURING}))`,
+  `CREATE TEMP TABLE money AS SELECT p.booking, p.payment, p.status, p.amount, p.received, coalesce(c.status, x.status) AS outcome,
+      coalesce(sum(f.amount) FILTER (WHERE f.status IN (${OWED}, ${UNDER_WAY}, ${DONE})), 0) AS back,
+      coalesce(sum(f.amount) FILTER (WHERE f.status = ${OWED}), 0) AS owed, count(f.refund) FILTER (WHERE f.status > ${DONE}) AS failures
+    FROM payments p LEFT JOIN bookings c ON c.booking = p.booking AND c.payment = p.payment
+    LEFT JOIN bookings_past x ON x.booking = p.booking AND x.payment = p.payment
+    LEFT JOIN refunds f ON f.booking = p.booking AND f.payment = p.payment
+    GROUP BY p.booking, p.payment, p.status, p.amount, p.received, c.status, x.status`,
   `CREATE TEMP TABLE claims AS SELECT h.event << 32 | p.seat AS seat, h.hold, h.fence, h.status, h.channel
     FROM live h JOIN (${places[database].seats}) p ON p.hold = h.hold`,
   'CREATE INDEX claims_seat ON claims (seat)',
@@ -117,9 +128,27 @@ const rules = {
     WHERE s.status = ${BOOKED} AND c.hold IS NULL
     UNION SELECT x.seat FROM sold_seats x LEFT JOIN claims c ON c.seat = x.seat AND c.status = ${CONFIRMED}
     WHERE c.hold IS NULL`,
-  'every confirmed hold has a booking and every booking a confirmed hold': `
+  'every confirmed hold has a booking and every sale a confirmed hold': `
     SELECT hold FROM holds WHERE status = ${CONFIRMED} AND hold NOT IN (SELECT booking FROM bookings)
-    UNION SELECT booking FROM bookings WHERE booking NOT IN (SELECT hold FROM holds WHERE status = ${CONFIRMED})`,
+    UNION SELECT booking FROM bookings WHERE (status = ${SOLD} OR (status = ${CANCELLED} AND payment = 0))
+      AND booking NOT IN (SELECT hold FROM holds WHERE status = ${CONFIRMED})
+    UNION SELECT booking FROM bookings WHERE booking NOT IN (SELECT hold FROM holds)`,
+  'every booking that is to be paid has its payment, and every payment its booking': `
+    SELECT b.booking FROM bookings b LEFT JOIN payments p ON p.booking = b.booking AND p.payment = b.payment
+    WHERE CASE WHEN p.payment IS NULL THEN b.payment <> 0 OR b.status IN (${PENDING}, ${FAILED}) ELSE p.amount <> b.amount END
+    UNION SELECT booking FROM money WHERE outcome IS NULL`,
+  'I9: captured money has a confirmed booking, or goes back': `
+    SELECT * FROM money WHERE (outcome = ${SOLD} AND received <> amount) OR back > received AND received > 0
+      OR (outcome <> ${SOLD} AND back < received AND failures < 3)`,
+  'I9: money that was not received is not given back, and open payments have none': `
+    SELECT * FROM money WHERE (received = 0 AND owed > 0) OR (received = 0) <> (status <= ${CAPTURING} OR status = ${CANCELED})
+      OR (status < ${REFUNDING} AND owed > 0)`,
+  'I9: each refund that is owed has its job, and each job something that is owed': `
+    SELECT f.refund FROM refunds f LEFT JOIN jobs j ON j.booking = f.booking AND j.job = f.refund AND j.kind = 1 AND j.amount = f.amount
+    WHERE f.status = ${OWED} AND j.job IS NULL
+    UNION SELECT j.job FROM jobs j LEFT JOIN refunds f ON f.booking = j.booking AND f.refund = j.job AND f.status = ${OWED} WHERE j.kind = 1 AND f.refund IS NULL
+    UNION SELECT j.job FROM jobs j LEFT JOIN payments p ON p.booking = j.booking AND p.payment = j.job AND p.status <= ${CAPTURING}
+      WHERE j.kind BETWEEN 2 AND 5 AND p.payment IS NULL`,
   'I5: no fence is above its event\'s clock': `
     SELECT h.hold, h.fence, c.fence AS clock FROM holds h LEFT JOIN event_clock c ON c.event = h.event
     WHERE c.fence IS NULL OR h.fence > c.fence`,

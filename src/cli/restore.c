@@ -48,9 +48,10 @@ static void print(const struct asked *a, const struct restored *r, const char *a
         buf_printf(&b,
                    "{\"object\":\"restore\",\"as_of\":\"%s\",\"events\":%" PRId64
                    ",\"events_closed\":%" PRId64 ",\"holds_ended\":%" PRId64
-                   ",\"holds_fenced\":%" PRId64 ",\"fence_margin\":%" PRId64 ",\"replaced\":",
+                   ",\"holds_fenced\":%" PRId64 ",\"fence_margin\":%" PRId64 ",\"jobs\":%" PRId64
+                   ",\"payments\":%" PRId64 ",\"replaced\":",
                    as_of, r->events, r->events_closed, r->holds_ended, r->holds_fenced,
-                   r->fence_margin);
+                   r->fence_margin, r->jobs, r->payments);
         if (aside)
             buf_json(&b, aside, strlen(aside));
         else
@@ -63,6 +64,11 @@ static void print(const struct asked *a, const struct restored *r, const char *a
                    "%" PRId64 "\n",
                    r->events, as_of, VERIFY_GATE, r->events_closed, r->holds_ended,
                    r->fence_margin);
+        if (r->jobs || r->payments)
+            buf_printf(&b,
+                       "%" PRId64 " jobs are owed, %" PRId64 " payments will be compared with the "
+                       "provider\n",
+                       r->jobs, r->payments);
         if (aside)
             buf_printf(&b, "the ledger that was there is now %s\n", aside);
         buf_printf(&b,

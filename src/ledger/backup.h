@@ -13,7 +13,11 @@
  * - Open events are closed, so nothing is held until the operator has looked at each.
  * - Holds that were live expire now, since their places may have been given to others, and they and
  *   all that had expired get new fences.  So whoever confirms one with the fence that the buyer was
- *   given is refused, with `rescue`, too; an operator who knows better reads the new fence. */
+ *   given is refused, with `rescue`, too; an operator who knows better reads the new fence.
+ *
+ * Nor does it know what the payment provider did since.  Every owed job therefore begins with a
+ * look at what the provider has, no lease is kept, and every payment that has received money is
+ * asked about.  These are no transitions, so the log does not tell of them. */
 #ifndef HF_LEDGER_BACKUP_H
 #define HF_LEDGER_BACKUP_H
 
@@ -52,6 +56,8 @@ struct restored {
     int64_t fence_margin; /* by which fences were raised */
     int64_t events, events_closed;
     int64_t holds_ended, holds_fenced; /* those that were live, and all that got new fences */
+    int64_t jobs;                      /* that are owed, to the provider or to the shop */
+    int64_t payments;                  /* that the provider will be asked about */
 };
 /* Makes a copied backup, the SQLite file `path`, ready for use, in one transaction: brings its
  * schema up to date and makes the changes above.  `fence_margin` -1: by the time since the backup.

@@ -162,6 +162,18 @@ static enum hf_status restore_events(struct restoring *r, struct hf_err *err)
     return HF_OK;
 }
 
+/* Jobs look at what the provider has before they act, since the calls may have been made after the
+ * backup, under keys that the provider no longer knows.  Payments that have received money are
+ * asked about, since some of it may have been given back. */
+static enum hf_status restore_money(struct restoring *r, struct hf_err *err)
+{
+    const struct db_value args[] = {db_int(r->report->now)};
+    enum hf_status status = ledger_exec(r->l, ST_JOBS_RESTORE, NULL, &r->report->jobs, err);
+    if (status != HF_OK)
+        return status;
+    return ledger_exec(r->l, ST_POLLS_RESTORE, args, &r->report->payments, err);
+}
+
 static int64_t margin_since(int64_t elapsed_ms)
 {
     if (elapsed_ms < RESTORE_FENCES_MIN / RESTORE_FENCES_PER_MS)
@@ -180,7 +192,8 @@ static enum hf_status restore(struct restoring *r, int64_t fence_margin, struct 
         return status;
     report->fence_margin =
         fence_margin >= 0 ? fence_margin : margin_since(report->now - report->as_of);
-    if ((status = ledger_begin(r->l, err)) == HF_OK && (status = restore_events(r, err)) == HF_OK)
+    if ((status = ledger_begin(r->l, err)) == HF_OK && (status = restore_events(r, err)) == HF_OK &&
+        (status = restore_money(r, err)) == HF_OK)
         status = ledger_commit(r->l, err);
     if (status != HF_OK)
         ledger_rollback(r->l);

@@ -387,6 +387,12 @@
       "UPDATE jobs SET checks_first = 1"                                                           \
       "{ FROM rows(booking bigint)} WHERE jobs.booking = r.booking AND jobs.kind = 4"              \
       " AND jobs.status = 1")                                                                      \
+    X(JOBS_RESTORE, /* what became of a call after the backup is not known */                      \
+      "UPDATE jobs SET leased_until = 0, checks_first = CASE WHEN kind < 6 THEN 1 ELSE 0 END"      \
+      " WHERE status = 1")                                                                         \
+    X(POLLS_RESTORE, /* nor what was given back or disputed */                                     \
+      "UPDATE payments SET poll_at = r.now WHERE received > 0 AND intent IS NOT NULL"              \
+      "{args(now bigint)}")                                                                        \
     X(KEYS_AFTER, "SELECT hash, hold, body FROM idempotency WHERE hash > r.after"                  \
                   " ORDER BY hash LIMIT r.n{args(after bytes, n bigint)}")                         \
     X(KEY_REWRITE, "UPDATE idempotency SET body = r.body"                                          \

@@ -13,8 +13,9 @@ import { placeOf } from '../support/backend.mjs';
 import { assertFoldIsState } from '../support/audit.mjs';
 import { begin, holdfast } from '../support/cli.mjs';
 import { smallDisk } from '../support/disk.mjs';
-import { assertProblem } from '../support/expect.mjs';
+import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
+import { book, pay, reached, REFUND_FAILS_CARD, sell } from '../support/payments.mjs';
 import { backend, newKey, only, reap, removeTempDir, sqliteQuery, start, tempDir, until } from '../support/server.mjs';
 
 const BUYERS = 4;
@@ -76,6 +77,43 @@ async function openWithEvents(fields = {}) {
 }
 
 describe('a backup of a ledger in use', () => {
+  // The sandbox keeps its own file, as the provider would, and knows what happened after the backup.
+  it('is restored without losing or giving back money twice', async () => {
+    const { place, server, event, row } = await openWithEvents();
+    const seat = (n) => [`S-${row}-${n}`];
+    const [kept, refunded, cancelled] = [await sell(server, event, seat(1)), await sell(server, event, seat(2)), await sell(server, event, seat(3))];
+    const failing = await sell(server, event, seat(4), {}, REFUND_FAILS_CARD);
+    assertOk(await server.post(`/v1/bookings/${failing.id}/cancel`, {}));
+    await reached(server, failing, 'its refund has failed', ({ payment }) => payment.status === 'refund_failed');
+    const [late, unpaid] = [await book(server, await server.grant(event, seat(5))), await book(server, await server.grant(event, seat(6)))];
+    const file = newFile();
+    await backup(place.url, file);
+    await sound(`sqlite:${file}`);
+
+    await pay(late);
+    await reached(server, late, 'it is paid', ({ status }) => status === 'confirmed');
+    assertOk(await server.post(`/v1/bookings/${refunded.id}/refund`, { amount: 300 }));
+    assertOk(await server.post(`/v1/bookings/${cancelled.id}/cancel`, {}));
+    for (const each of [refunded, cancelled]) await reached(server, each, 'it is given back', ({ payment }) => payment.amount_refunded > 0);
+    const lost = await sell(server, event, seat(7));
+    await server.stop({ keep: true });
+
+    const report = await restore(file, place.url, '--force');
+    assert.deepEqual([report.holds_ended, report.jobs, report.payments], [2, 1, 4]);
+    await sound(place.url);
+    const next = await open(place);
+    assertProblem(await next.get(`/v1/bookings/${lost.id}`), 404, 'no_such_booking');
+    await reached(next, late, 'its money is found', ({ status, payment }) => status === 'confirmed' && payment.status === 'succeeded');
+    await reached(next, unpaid, 'its intent is canceled', ({ status, payment }) => status === 'failed' && payment.status === 'canceled');
+    await reached(next, refunded, 'its refund is found', ({ status, payment }) => status === 'confirmed' && payment.amount_refunded === 300);
+    await reached(next, cancelled, 'its refund is found', ({ status, payment }) => status === 'confirmed' && payment.status === 'refunded');
+    const { payment } = await next.read(`/v1/bookings/${kept.id}`);
+    assert.deepEqual([payment.status, payment.amount_received, payment.amount_refunded], ['succeeded', kept.amount, 0]);
+    assert.equal((await next.read(`/v1/bookings/${failing.id}`)).payment.status, 'refund_failed');
+    await sound(place.url);
+    await next.finish();
+  });
+
   it('is restored without promising anything twice that was promised after it', async () => {
     const { place, server, event, row } = await openWithEvents();
     const second = await server.createEvent({ name: 'Second' });

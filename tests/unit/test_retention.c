@@ -1,4 +1,4 @@
-/* What pruning and erasing do about money, on a ledger that the engine made. */
+/* What pruning, erasing and restoring do about money, on a ledger that the engine made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "ledger/backup.h"
 #include "ledger/ledger.h"
 #include "support/damaged_ledger.h"
 #include "support/fixtures.h"
@@ -255,6 +256,56 @@ static void erasing_an_owner_takes_the_address_of_every_booking(void **state)
     is_sound();
 }
 
+/* ---- restoring ---- */
+
+static void a_restored_ledger_looks_at_the_provider_before_it_acts(void **state)
+{
+    (void)state;
+    struct event *event = sale_event(&client);
+    struct sale s = sale_hold(&client, event, 0);
+    sale_book(&s, false);
+    sale_paid(&client, event, 1);
+    s = sale_paid(&client, event, 2);
+    sale_cancel(&s);
+    s = sale_pending(&client, event, 3, false);
+    sale_fact(&s, INTENT_CANCELED, 0);
+    stop_engine();
+    damaged_ledger_damage(&files, "UPDATE jobs SET leased_until = 9000000000000");
+    struct restored report;
+    struct hf_err err = {0};
+    assert_int_equal(ledger_make_ready(files.copy, &now.clock, -1, &report, &err), HF_OK);
+    assert_int_equal(report.jobs, 2);
+    assert_int_equal(report.payments, 2);
+    snprintf(files.good, sizeof files.good, "%s", files.copy);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs WHERE leased_until > 0"), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM jobs WHERE checks_first = 1"), 2);
+    assert_int_equal(number("SELECT COUNT(*) FROM payments WHERE poll_at > 0 AND received > 0"), 2);
+    is_sound();
+}
+
+/* The hold that was live ends, and with it the intent, whatever has become of that. */
+static void a_restored_pending_booking_has_its_intent_canceled(void **state)
+{
+    (void)state;
+    struct event *event = sale_event(&client);
+    sale_pending(&client, event, 0, false);
+    client_stop(&client); /* the hold is still live */
+    struct restored report;
+    struct hf_err err = {0};
+    assert_int_equal(ledger_make_ready(files.good, &now.clock, -1, &report, &err), HF_OK);
+    assert_int_equal(report.holds_ended, 1);
+    assert_int_equal(client_start(&client, files.url, &now.clock, &err), HF_OK);
+    struct call call;
+    call_event_load(&call, 1);
+    sale_ask(&client, &call, VERDICT_OK);
+    sale_on_event(&client, call.c.event, CMD_EVENT_OPEN);
+    call_close(&call);
+    stop_engine();
+    assert_int_equal(number("SELECT kind FROM jobs WHERE status = 1"), JOB_CANCEL);
+    assert_int_equal(number("SELECT status FROM bookings"), BOOKING_PENDING);
+    is_sound();
+}
+
 #define TEST(claim) cmocka_unit_test_setup_teardown(claim, begin, end)
 
 int main(void)
@@ -267,6 +318,8 @@ int main(void)
         TEST(an_event_with_a_notification_that_is_owed_is_not_pruned),
         TEST(a_settled_event_is_pruned_and_keeps_what_was_paid),
         TEST(erasing_an_owner_takes_the_address_of_every_booking),
+        TEST(a_restored_ledger_looks_at_the_provider_before_it_acts),
+        TEST(a_restored_pending_booking_has_its_intent_canceled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -317,7 +317,7 @@ static void on_past(struct verifier *v, struct db_stmt *stmt)
                                 .payment = db_column_int(stmt, 1),
                                 .status = small(db_column_int(stmt, 2)),
                                 .fence = db_column_int(stmt, 3),
-                                .cancelled = db_column_int(stmt, 4)};
+                                .cancelled = db_column_int(stmt, 4) != 0};
     if (db_column_int(stmt, 5) != v->event.event)
         verify_violation(v->event.report, VERIFY_STRAYS, "booking %lld names event %lld",
                          (ll)past->booking, (ll)db_column_int(stmt, 5));

@@ -390,13 +390,11 @@ static void fold_past(struct event_state *e, const struct audit_row *row, struct
     bool knows_fence = h->log_booking_fence != FENCE_NOT_KNOWN;
     if (past) {
         past->folded = true;
-        if ((knows_fence && past->fence != h->log_booking_fence) ||
-            past->cancelled != h->log_cancelled)
+        if (knows_fence && past->fence != h->log_booking_fence)
             verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
-                             "the booking %lld that failed before: fence %lld, at %lld; the log "
-                             "says fence %lld, at %lld",
-                             (ll)h->key, (ll)past->fence, (ll)past->cancelled,
-                             (ll)h->log_booking_fence, (ll)h->log_cancelled);
+                             "the booking %lld that failed before: fence %lld; the log says fence "
+                             "%lld",
+                             (ll)h->key, (ll)past->fence, (ll)h->log_booking_fence);
     } else if (h->log_payment != FENCE_NOT_KNOWN) {
         verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
                          "event %lld, seq %lld: the booking %lld that failed before is in the log "
@@ -404,7 +402,6 @@ static void fold_past(struct event_state *e, const struct audit_row *row, struct
                          (ll)e->event, (ll)row->seq, (ll)h->key);
     }
     h->log_booking = BOOKING_NONE;
-    h->log_cancelled = 0;
 }
 
 /* A pending booking's row names its payment, which begins with it. */
@@ -428,7 +425,7 @@ static void fold_sale(const struct audit_row *row, struct hold_state *h)
         h->log_payment = 0;
     if (row->from == BOOKING_CONFIRMED || row->to == BOOKING_CONFIRMED)
         h->log_booking_fence = row->fence;
-    if (row->to == BOOKING_FAILED || row->to == BOOKING_CANCELLED)
+    if (row->to == BOOKING_CANCELLED)
         h->log_cancelled = row->at;
 }
 

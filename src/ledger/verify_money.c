@@ -142,13 +142,11 @@ static void check_refund_job(struct event_state *e, const struct stored_job *row
         f->has_job = true;
 }
 
-/* A notification may outlive the rows of a pruned event. */
 static void check_notice(struct event_state *e, const struct stored_job *row)
 {
     bool has_refund = !row->refund || find_refund(e, row->booking, row->refund);
     bool has_payment = !row->payment || verify_payment(e, row->booking, row->payment);
-    bool has_hold = verify_hold(e, row->booking) || e->pruned_seq;
-    if (!has_refund || !has_payment || !has_hold || row->status < JOB_OWED ||
+    if (!has_refund || !has_payment || !verify_hold(e, row->booking) || row->status < JOB_OWED ||
         row->status > JOB_FAILED)
         verify_violation(e->report, VERIFY_JOBS,
                          "booking %lld: a notification is about nothing that there is",
@@ -249,10 +247,10 @@ static void check_past(struct event_state *e, const struct past_state *past)
     if (!h || !h->booking)
         verify_violation(e->report, VERIFY_HOLD_STATUS,
                          "booking %lld failed before, but there is no other", (ll)past->booking);
-    if (past->status != BOOKING_FAILED || !is_logged)
+    if (past->status != BOOKING_FAILED || past->cancelled || !is_logged)
         verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
-                         "the booking %lld that failed before: it is %s%s", (ll)past->booking,
-                         word(AUDIT_BOOKING, past->status),
+                         "the booking %lld that failed before: it is %s%s%s", (ll)past->booking,
+                         word(AUDIT_BOOKING, past->status), past->cancelled ? ", cancelled" : "",
                          is_logged ? "" : ", and not in the log");
 }
 

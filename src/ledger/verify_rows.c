@@ -304,11 +304,6 @@ void verify_seats_end(struct event_state *e)
 
 /* ---- holds and bookings ---- */
 
-static bool has_ended(const struct hold_state *h)
-{
-    return h->booking == BOOKING_FAILED || h->booking == BOOKING_CANCELLED;
-}
-
 /* What the log does not tell, since it has been pruned, is as the rows have it. */
 static void adopt_booking(struct event_state *e, struct hold_state *h)
 {
@@ -317,7 +312,7 @@ static void adopt_booking(struct event_state *e, struct hold_state *h)
     if (!h->log_booking) {
         h->log_booking = h->booking;
         h->log_booking_fence = h->log_payment = FENCE_NOT_KNOWN;
-        if (has_ended(h) == (h->cancelled > 0))
+        if ((h->booking == BOOKING_CANCELLED) == (h->cancelled > 0))
             h->log_cancelled = h->cancelled;
     }
     if (h->log_booking_fence == FENCE_NOT_KNOWN)
@@ -365,7 +360,8 @@ static void check_booking(struct event_state *e, struct hold_state *h)
                          "booking %lld: it has another payment than the log says", (ll)h->key);
     if (h->cancelled != h->log_cancelled)
         verify_violation(e->report, VERIFY_FOLD_BOOKINGS,
-                         "booking %lld: it ended at another time than the log says", (ll)h->key);
+                         "booking %lld: it was cancelled at another time than the log says",
+                         (ll)h->key);
     if (!booking_fits(h))
         report_hold(e, h, "it is %s, but its booking is %s, with a payment that is %s",
                     word(AUDIT_HOLD, h->status), word(AUDIT_BOOKING, h->booking),

@@ -45,10 +45,9 @@ struct area_state {
 struct hold_state {
     int64_t key, fence, expires_at, booking_fence;
     int64_t log_fence, log_until, log_booking_fence;
-    int64_t last_seq, log_seq; /* of its last row in the log, as stored and by the log */
-    /* When its booking failed or was cancelled, as stored and by the log. */
-    int64_t cancelled, log_cancelled;
-    int64_t payment, log_payment; /* the number of its booking's payment; 0: none */
+    int64_t last_seq, log_seq;        /* of its last row in the log, as stored and by the log */
+    int64_t cancelled, log_cancelled; /* when its booking was, as stored and by the log */
+    int64_t payment, log_payment;     /* the number of its booking's payment; 0: none */
     uint32_t n_seats, log_granted;
     uint64_t ungranted; /* digest of the places it lists, minus those that the log granted it */
     /* Digest of the area places that it has by the log, minus those it was granted if it is live.
@@ -62,9 +61,10 @@ struct hold_state {
 
 /* A booking that failed before another of the same hold took its place. */
 struct past_state {
-    int64_t booking, payment, fence, cancelled;
+    int64_t booking, payment, fence;
     uint8_t status;
-    bool folded; /* the log has told of its end */
+    bool cancelled; /* which no booking that failed is */
+    bool folded;    /* the log has told of its end */
 };
 
 /* A payment: as stored, by the log, and with its refunds summed up. */

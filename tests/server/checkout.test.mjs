@@ -10,7 +10,7 @@ import {
 import { backend, newKey, only, reap, until } from '../support/server.mjs';
 
 const NOWHERE = `hold_${'0'.repeat(10)}1${'0'.repeat(17)}`;
-const SHORT = { hold_ttl_ms: 2000, hold_max_ms: 60_000 }; // for holds that are to expire
+const SHORT = { hold_ttl_ms: 2500, hold_max_ms: 60_000 }; // for holds that are to expire
 
 describe('a checkout', () => {
   let shop;
@@ -357,8 +357,9 @@ describe('a checkout', () => {
       dearer: async ({ hold, event }) => { await expired(hold); assertOk(await server.patch(`/v1/events/${event.id}`, { prices: { S: 5000 } })); },
       taken: async (made) => {
         await expired(made.hold);
+        assertOk(await server.patch(`/v1/events/${made.event.id}`, { hold_ttl_ms: 60_000 })); // of the other's hold
         made.other = await until('the seat is free', async () => {
-          const answer = await server.hold(made.event, 'S-A-1', { ttl_ms: 60_000 });
+          const answer = await server.hold(made.event, 'S-A-1');
           return answer.status === 201 && answer.json;
         });
       },
@@ -367,17 +368,18 @@ describe('a checkout', () => {
       evicted: async ({ hold }) => assertOk(await server.post(`/v1/holds/${hold.id}/evict`)),
       cancelled: async ({ booking }) => assertOk(await server.post(`/v1/bookings/${booking.id}/cancel`)),
     };
+    const isShort = (how) => ['expired', 'dearer', 'taken', 'archived'].includes(how);
     const made = {};
 
     before(async () => {
       const { forward } = shop.relay;
-      for (const how of Object.keys(end)) {
-        const event = await createEvent({ hold_ttl_ms: 60_000 });
-        made[how] = { event, ...await shop.checkout(event, 'S-A-1', {}, { ttl_ms: 2000 }) };
-      }
       shop.relay.forward = null;
       await shop.breakProvider('retrieve', 'cancel');
       try {
+        for (const how of Object.keys(end)) {
+          const event = await createEvent(isShort(how) ? SHORT : {});
+          made[how] = { event, ...await shop.checkout(event, 'S-A-1') };
+        }
         for (const [how, work] of Object.entries(end)) await work(made[how]);
         for (const { booking } of Object.values(made)) {
           const paid = await shop.pay(booking);

@@ -486,7 +486,7 @@ enum hf_status ledger_jobs_take(struct ledger *l, const struct jobs_query *query
         status = take(l, query, ret, ret_n, err);
     if (status == HF_OK && *ret_n)
         status = ledger_commit(l, err);
-    else
+    if (status != HF_OK || !*ret_n)
         ledger_rollback(l);
     if (status != HF_OK) /* leases that were stored all the same run out by themselves */
         *ret_n = 0;

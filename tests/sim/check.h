@@ -17,8 +17,10 @@ struct folded_area {
 };
 struct folded_hold {
     int64_t key, fence, until, last_seq;
+    int64_t payment; /* of its pending booking; 0: none */
     enum hold_status status;
     enum booking_status booking;
+    bool is_capturing; /* the pending booking has its places, and its money is captured */
     /* its places, in the order in which it got them */
     uint32_t seats[SEATS_INLINE], n_seats;
     struct area_claim areas[ASK_AREAS_MAX];
@@ -47,5 +49,12 @@ void check_ledger(struct fold *f, const struct sim_ledger *ledger);
 void check_view(struct fold *f, const struct sim_ledger *ledger, const struct server *s);
 /* The same, and that the view has everything that the ledger has. */
 void check_caught_up(struct fold *f, const struct sim_ledger *ledger, const struct server *s);
+
+/* Claims that every captured payment is that of a confirmed booking, or owed back, or has been
+ * given back (I9), and that exactly the jobs are owed that the rows call for. */
+void check_money(const struct sim_ledger *ledger);
+/* When nothing is owed any more: the books of the ledger and of the provider agree, to the cent. */
+struct provider;
+void check_books(const struct sim_ledger *ledger, const struct provider *provider);
 
 #endif

@@ -193,8 +193,8 @@ static void read_polls(const struct sim_ledger *sim, const struct jobs_query *qu
 static size_t take_budget(struct ledger *l, const struct jobs_query *query, size_t wanted)
 {
     int64_t second = query->now / 1000;
-    if (!query->rate || l->sim->budget_second > second)
-        return query->rate ? 0 : wanted;
+    if (l->sim->budget_second > second)
+        return 0;
     int64_t used = l->sim->budget_second == second ? l->sim->budget_used : 0;
     int64_t left = query->rate > used ? query->rate - used : 0;
     size_t n = left < (int64_t)wanted ? (size_t)left : wanted;
@@ -203,11 +203,21 @@ static size_t take_budget(struct ledger *l, const struct jobs_query *query, size
     return n;
 }
 
+/* Of `n_calls` calls, how many the budget allows; what was spent before is taken from it first. */
+static size_t allowed_calls(struct ledger *l, const struct jobs_query *query, size_t n_calls)
+{
+    size_t spent = (size_t)query->spent;
+    if (!query->rate || !n_calls)
+        return n_calls;
+    size_t taken = take_budget(l, query, n_calls + spent);
+    return taken > spent ? taken - spent : 0;
+}
+
 /* Leases those of the rows that the budget allows. */
 static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query,
                                 struct job_row *rows, size_t *n, size_t n_calls, struct hf_err *err)
 {
-    size_t kept = 0, allowed = n_calls ? take_budget(l, query, n_calls) : 0;
+    size_t kept = 0, allowed = allowed_calls(l, query, n_calls);
     for (const struct ledger *other = l->sim->connections; other; other = other->next)
         if (other != l && other->staged_budget && l->staged_budget)
             return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the budget");
@@ -223,7 +233,8 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
         if (sim_lease_must_wait(l, &lease))
             return hf_err_set(err, HF_LEDGER_CONFLICT, "another transaction has the job");
         *vec_push(&l->staged_leases) = lease;
-        rows[kept++] = rows[i];
+        rows[kept] = rows[i];
+        rows[kept++].leased_until = lease.until;
     }
     *n = kept;
     return HF_OK;
@@ -256,7 +267,7 @@ enum hf_status ledger_jobs_take(struct ledger *l, const struct jobs_query *query
         status = take(l, query, ret, ret_n, err);
     if (status == HF_OK && *ret_n)
         status = ledger_commit(l, err);
-    else
+    if (status != HF_OK || !*ret_n)
         ledger_rollback(l);
     if (status != HF_OK)
         *ret_n = 0;

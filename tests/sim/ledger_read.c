@@ -269,8 +269,11 @@ enum hf_status ledger_owners_booked(struct ledger *l, int64_t event,
     const struct sim_event *e = sim_event(l->sim, event);
     for (size_t i = 0; status == HF_OK && i < e->holds.n; i++) {
         const struct hold_row *row = &e->holds.v[i].row;
-        enum booking_status booking = e->holds.v[i].booking.status;
-        bool is_booked = booking == BOOKING_PENDING || booking == BOOKING_CONFIRMED;
+        const struct booking_row *booking = &e->holds.v[i].booking;
+        const struct payment_row *payment = sim_payment(l->sim, row->id.key, booking->payment);
+        bool is_booked =
+            booking->status == BOOKING_CONFIRMED ||
+            (booking->status == BOOKING_PENDING && payment->status == PAYMENT_CAPTURING);
         if (row->status == HOLD_CONFIRMED && is_booked && row->owner)
             owner(ctx, row->owner, row->owner_len,
                   places_count(row->n_seats, row->areas, row->n_areas));

@@ -104,8 +104,17 @@ static void fill_named(struct run *r, struct server *s, struct ask *ask)
 {
     const struct known_hold *known = any_hold(r);
     struct event *e = engine_event(s->engine, HOLD_EVENT(known->id.key));
-    if (known->booking.key && one_in(r, 2)) {
+    if (known->booking.key && one_in(r, 6)) {
         ask_cancel(ask, e, &known->booking);
+        return;
+    }
+    if (known->booking.key && one_in(r, 6)) {
+        ask_refund(ask, e, &known->booking, one_in(r, 3) ? 0 : 1 + below(r, 900));
+        return;
+    }
+    if ((!known->booking.key || one_in(r, 3)) && one_in(r, 2)) {
+        ask_book(ask, e, &known->id);
+        ask->c.booking_create->captures_by_hand = one_in(r, 3);
         return;
     }
     switch (below(r, 12)) {
@@ -167,7 +176,7 @@ static void fill_terms(struct run *r, struct ask *ask, struct event *e)
     }
     if (one_in(r, 4)) {
         change->given |= EVENT_HOLD_TTL;
-        change->terms.hold_ttl_ms = 1000 + below(r, DEF_TTL_MS);
+        change->terms.hold_ttl_ms = 1000 + below(r, 3 * DEF_TTL_MS);
     }
 }
 
@@ -180,7 +189,7 @@ static void fill_seller(struct run *r, struct ask *ask, struct event *e)
     else if (kind < 9)
         fill_terms(r, ask, e);
     else if (one_in(r, 100))
-        ask_event(ask, CMD_EVENT_ARCHIVE, e);
+        ask_event(ask, one_in(r, 2) ? CMD_EVENT_ARCHIVE : CMD_EVENT_CANCEL, e);
     else
         ask_event(ask, kind == 10 && one_in(r, 4) ? CMD_EVENT_CLOSE : CMD_EVENT_OPEN, e);
 }

@@ -1,9 +1,10 @@
 /* What the random turns share: the world, what was acknowledged, and the requests that wait.
- * Internal to random_turns.c and random_requests.c. */
+ * Internal to random_turns.c, random_requests.c and random_money.c. */
 #ifndef HF_TESTS_SIM_RANDOM_RUN_H
 #define HF_TESTS_SIM_RANDOM_RUN_H
 
 #include "sim/check.h"
+#include "sim/provider.h"
 #include "sim/tables.h"
 
 #define EVENTS 2
@@ -35,9 +36,20 @@ struct known_key {
     struct buf answer; /* of the first success */
 };
 
+/* A job that a server has taken, until it has reported what came of it. */
+struct flight {
+    size_t server;
+    struct job_row job;
+    int64_t taken_at;
+    bool is_done; /* the provider has answered, or has not */
+    struct fact fact;
+    enum job_result result;
+};
+
 /* How many answers were given, so that a run is known to be worth something. */
 struct answers {
     size_t created, confirmed, changed, cancelled, resumed, limited, replayed, failed;
+    size_t booked, paid, refunded; /* bookings that are to be paid, those that were, refunds */
 };
 
 struct run {
@@ -51,6 +63,9 @@ struct run {
     VEC(struct call *) waiting; /* for an answer */
     struct server *other;       /* takes a turn in the middle of this turn, */
     int calls_until_turn;       /* at this call to the ledger; 0: it does not */
+    struct provider provider;
+    struct ledger *clerks[SERVERS]; /* connections that take jobs; NULL: closed */
+    VEC(struct flight) flights;
     struct answers answers;
 };
 
@@ -68,5 +83,17 @@ static inline struct server *any_server(struct run *r)
 
 /* Queues a random request at either server. */
 void random_request(struct run *r);
+/* Looks at the answers that have come. */
+void random_collect(struct run *r);
+
+/* ---- random_money.c ---- */
+
+/* Something happens to money: jobs are taken, run or reported, buyers pay, webhooks arrive. */
+void random_money_step(struct run *r);
+/* The server has stopped, and the calls that it had under way are forgotten. */
+void random_money_forget(struct run *r, size_t server);
+/* Lets everything that is owed be done, and claims that the books agree. */
+void random_money_rest(struct run *r);
+void random_money_close(struct run *r);
 
 #endif

@@ -1,8 +1,8 @@
 /* Random turns.  Each step queues a request at either server, takes a turn (sometimes in the middle
  * of the other server's transaction), moves a clock, breaks a call to the ledger, delivers or loses
- * announcements, or starts a server again.  After each step the claims of check.h hold, and so does
- * everything that was ever acknowledged; now and then both servers catch up and must agree with the
- * ledger. */
+ * announcements, starts a server again, or does something about money (random_money.c).  After each
+ * step the claims of check.h hold, and so does everything that was ever acknowledged; now and then
+ * both servers catch up and must agree with the ledger. */
 #include "sim/random_turns.h"
 
 #include <stdio.h>
@@ -22,6 +22,18 @@ static struct known_hold *known_hold(struct run *r, int64_t key)
     return NULL;
 }
 
+/* A booking that was acknowledged is there, or failed and was followed by another. */
+static void check_booking(const struct run *r, const struct sim_hold *hold, const struct id *id)
+{
+    bool found = id_secret_equal(hold->booking.id.secret, id->secret);
+    for (size_t i = 0; i < r->world.ledger->bookings_past.n && !found; i++) {
+        const struct booking_row *past = &r->world.ledger->bookings_past.v[i];
+        found = past->id.key == id->key && id_secret_equal(past->id.secret, id->secret) &&
+                past->status == BOOKING_FAILED;
+    }
+    assert_true(found);
+}
+
 /* What was acknowledged stays true: the hold is there, and has not left the status that its buyer
  * was told for good. */
 static void check_acknowledged(const struct run *r, const struct known_hold *known)
@@ -32,7 +44,7 @@ static void check_acknowledged(const struct run *r, const struct known_hold *kno
     if (known->acknowledged == HOLD_RELEASED || known->acknowledged == HOLD_CONFIRMED)
         assert_int_equal(hold->row.status, known->acknowledged);
     if (known->booking.key)
-        assert_memory_equal(hold->booking.id.secret, known->booking.secret, ID_SECRET_SIZE);
+        check_booking(r, hold, &known->booking);
     if (known->is_cancelled)
         assert_int_equal(hold->booking.status, BOOKING_CANCELLED);
     assert_true(hold->row.fence >= known->fence);
@@ -105,9 +117,14 @@ static void note_success(struct run *r, const struct call *call)
     } else if (c->kind == CMD_HOLD_CHANGE) {
         r->answers.changed++;
         known->fence = c->change.hold.row.fence;
-    } else if (c->kind == CMD_BOOKING_CANCEL) {
+    } else if (c->kind == CMD_BOOKING_CANCEL && c->cancel.booking.status == BOOKING_CANCELLED) {
         r->answers.cancelled++;
         known->is_cancelled = true;
+    } else if (c->kind == CMD_BOOKING_CREATE) {
+        r->answers.booked += c->booking_create->payment.payment != 0;
+        known->booking = c->booking_create->booking.id;
+        if (c->booking_create->booking.status == BOOKING_CONFIRMED)
+            known->acknowledged = HOLD_CONFIRMED;
     }
     check_acknowledged(r, known);
 }
@@ -128,8 +145,7 @@ static void note_failure(struct run *r, const struct call *call)
         assert_memory_not_equal(hold->row.id.secret, c->create.hold.id.secret, ID_SECRET_SIZE);
 }
 
-/* Looks at the answers that have come. */
-static void collect(struct run *r)
+void random_collect(struct run *r)
 {
     size_t kept = 0;
     for (size_t i = 0; i < r->waiting.n; i++) {
@@ -206,8 +222,9 @@ static void announce(struct run *r)
 static void restart(struct run *r, struct server *s)
 {
     sim_ledger_heal(r->world.ledger);
+    random_money_forget(r, (size_t)(s - r->world.servers));
     server_stop(s);
-    collect(r);
+    random_collect(r);
     server_start(s);
     for (size_t i = 0; i < EVENTS; i++)
         server_event(s, r->events[i]);
@@ -216,8 +233,10 @@ static void restart(struct run *r, struct server *s)
 static void step(struct run *r)
 {
     uint32_t kind = below(r, 100);
-    if (kind < 45)
+    if (kind < 28)
         random_request(r);
+    else if (kind < 58)
+        random_money_step(r);
     else if (kind < 80)
         turn(r);
     else if (kind < 88)
@@ -253,8 +272,11 @@ static void check_owner_limit(const struct run *r)
         int64_t places = 0;
         for (size_t i = 0; i < e->holds.n; i++) {
             const struct hold_row *row = &e->holds.v[i].row;
-            bool has =
-                row->status == HOLD_ACTIVE || e->holds.v[i].booking.status == BOOKING_CONFIRMED;
+            const struct booking_row *booking = &e->holds.v[i].booking;
+            const struct payment_row *payment =
+                sim_payment(r->world.ledger, row->id.key, booking->payment);
+            bool has = row->status == HOLD_ACTIVE || booking->status == BOOKING_CONFIRMED ||
+                       (booking->status == BOOKING_PENDING && payment->status == PAYMENT_CAPTURING);
             if (has && row->owner && strcmp(row->owner, random_owners[k]) == 0)
                 places += places_count(row->n_seats, row->areas, row->n_areas);
         }
@@ -274,6 +296,7 @@ static void check(struct run *r)
             check_view(&r->views[s][i], r->world.ledger, &r->world.servers[s]);
     }
     check_owner_limit(r);
+    check_money(r->world.ledger);
 }
 
 /* Lets both servers finish what is queued and catch up; time stands still meanwhile. */
@@ -286,7 +309,7 @@ static void check_agreement(struct run *r)
     for (int round = 0; round < 3; round++)
         for (size_t s = 0; s < SERVERS; s++)
             server_catch_up(&r->world.servers[s]);
-    collect(r);
+    random_collect(r);
     assert_int_equal(r->waiting.n, 0);
     for (size_t i = 0; i < EVENTS; i++)
         for (size_t s = 0; s < SERVERS; s++)
@@ -300,12 +323,15 @@ static void check_agreement(struct run *r)
 static void run_open(struct run *r, uint64_t seed)
 {
     random_init_seeded(&r->random, seed);
+    r->provider.random = &r->random;
     world_open(&r->world, seed);
     for (size_t i = 0; i < EVENTS; i++) {
         struct event_def *def = def_hall(4, 6);
         def_area(def, "Floor", 500, 6);
         def_area(def, "Terrace", 700, 5);
         def->terms.max_per_owner = i == 0 ? OWNER_LIMIT : 0;
+        def->terms.hold_ttl_ms = 3 * DEF_TTL_MS; /* time to pay */
+        def->terms.hold_max_ms = 3 * DEF_MAX_MS;
         r->events[i] = server_create_event(any_server(r), def);
         fold_init(&r->rows[i], r->world.ledger, r->events[i]);
         for (size_t s = 0; s < SERVERS; s++) {
@@ -327,6 +353,7 @@ static void run_close(struct run *r)
         buf_close(&r->keys[i].answer);
     vec_close(&r->holds);
     vec_close(&r->waiting);
+    random_money_close(r);
     world_close(&r->world);
 }
 
@@ -337,12 +364,19 @@ static void run_world(uint64_t seed, size_t steps, struct answers *answers)
     run_open(r, seed);
     for (size_t i = 0; i < steps; i++) {
         step(r);
-        collect(r);
+        random_collect(r);
         check(r);
         if (one_in(r, AGREE_EVERY))
             check_agreement(r);
     }
     check_agreement(r);
+    random_money_rest(r);
+    check(r);
+    check_agreement(r);
+    for (size_t i = 0; i < r->world.ledger->payments.n; i++)
+        answers->paid += r->world.ledger->payments.v[i].received > 0;
+    answers->refunded += r->world.ledger->refunds.n;
+    answers->booked += r->answers.booked;
     answers->created += r->answers.created;
     answers->confirmed += r->answers.confirmed;
     answers->changed += r->answers.changed;
@@ -361,7 +395,8 @@ void random_turns_run(uint64_t seed, size_t steps)
     for (size_t done = 0; done < steps; done += WORLD_STEPS)
         run_world(seed + done, steps - done < WORLD_STEPS ? steps - done : WORLD_STEPS, &answers);
     print_message("%zu holds, %zu changes, %zu bookings, %zu cancelled, %zu resumed, %zu over the"
-                  " limit, %zu replays, %zu failures\n",
+                  " limit, %zu replays, %zu failures, %zu to be paid, %zu paid, %zu refunds\n",
                   answers.created, answers.changed, answers.confirmed, answers.cancelled,
-                  answers.resumed, answers.limited, answers.replayed, answers.failed);
+                  answers.resumed, answers.limited, answers.replayed, answers.failed,
+                  answers.booked, answers.paid, answers.refunded);
 }

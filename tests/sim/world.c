@@ -79,6 +79,7 @@ void server_start(struct server *s)
                                          .clock = &s->clock.clock,
                                          .random_seed = s->seed,
                                          .metrics = s->metrics,
+                                         .notices = ~0u,
                                          .render = render,
                                          .render_map = render_map};
     assert_int_equal(engine_open(&config, &s->engine, &err), HF_OK);

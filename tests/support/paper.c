@@ -128,7 +128,9 @@ static void load_owners(struct paper *p, const struct paper_event *pe)
     for (size_t i = 0; i < p->bookings.n && pe->terms.max_per_owner; i++) {
         const struct booking_row *booking = &p->bookings.v[i];
         const struct hold_row *row = &paper_hold(p, booking->id.key)->row;
-        bool is_booked = booking->status == BOOKING_PENDING || booking->status == BOOKING_CONFIRMED;
+        bool is_booked = booking->status == BOOKING_CONFIRMED ||
+                         (booking->status == BOOKING_PENDING &&
+                          paper_payment(p, booking->payment)->row.status == PAYMENT_CAPTURING);
         if (booking->event == pe->clock.event && row->status == HOLD_CONFIRMED && is_booked &&
             row->owner)
             event_load_owner(pe->event, owner_hash(pe->event, row->owner, row->owner_len),

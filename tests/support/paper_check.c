@@ -81,13 +81,15 @@ static void check_hold(struct paper *p, const struct paper_hold *ph)
     }
 }
 
-/* Are the places of a confirmed hold still booked?  They are before its money is captured, too. */
+/* Are the places of a confirmed hold still booked?  They are while its money is captured, too. */
 static bool is_booked(struct paper *p, const struct hold_row *row)
 {
     if (row->status != HOLD_CONFIRMED)
         return false;
-    enum booking_status booking = paper_booking(p, row->id.key)->status;
-    return booking == BOOKING_PENDING || booking == BOOKING_CONFIRMED;
+    const struct booking_row *booking = paper_booking(p, row->id.key);
+    const struct paper_payment *payment = paper_payment(p, booking->payment);
+    return booking->status == BOOKING_CONFIRMED ||
+           (booking->status == BOOKING_PENDING && payment->row.status == PAYMENT_CAPTURING);
 }
 
 /* Asserts that what an owner has is the sum of its live holds and, where it is limited, of its

@@ -6,8 +6,6 @@
 
 #include "rules/payment.h"
 
-#define REFUND_TRIES 3 /* as the rules have it: after that the seller has to see to it */
-
 void paper_money_close(struct paper *p)
 {
     vec_close(&p->bookings_past);

@@ -162,13 +162,14 @@ static size_t tokens_left(struct checkout *c)
 static void start_taken(struct checkout *c, const struct command *command)
 {
     size_t left = tokens_left(c);
+    bool has_started = false, is_spent = false;
     for (size_t i = 0; i < command->jobs_take.n; i++) {
         const struct job_row *job = &c->taken[i];
         bool is_call = job->kind != JOB_NOTIFY;
         if (work_is_running(c, job) || c->n_works >= WORKS_MAX)
             continue;
         if (is_call && !left) {
-            c->next_take_us = checkout_now_us(c) + TOKENS_AGAIN_US;
+            is_spent = true;
             continue;
         }
         if (is_call && left != SIZE_MAX) {
@@ -176,7 +177,12 @@ static void start_taken(struct checkout *c, const struct command *command)
             c->tokens--;
         }
         work_begin(c, job);
+        has_started = true;
     }
+    if (is_spent)
+        c->next_take_us = checkout_now_us(c) + TOKENS_AGAIN_US;
+    else if (has_started)
+        c->next_take_us = checkout_now_us(c); /* there may be more */
 }
 
 static void show_counts(struct checkout *c, const struct command *command)
@@ -196,14 +202,13 @@ static void taken(struct errand *errand)
     struct checkout *c = errand->checkout;
     const struct command *command = &errand->command;
     c->is_taking = false;
-    if (command->verdict != VERDICT_OK)
-        return; /* the ledger does not answer: the next take asks again */
-    CRASH_POINT(jobs_taken);
-    if (command->jobs_take.n)
-        c->next_take_us = checkout_now_us(c); /* there may be more */
-    start_taken(c, command);
-    if (command->jobs_take.wants_counts)
-        show_counts(c, command);
+    if (command->verdict == VERDICT_OK) { /* otherwise the next take asks again */
+        CRASH_POINT(jobs_taken);
+        start_taken(c, command);
+        if (command->jobs_take.wants_counts)
+            show_counts(c, command);
+    }
+    work_forget_ended(c);
 }
 
 /* Payments that have not changed since then are asked about; 0: only those whose time it is. */

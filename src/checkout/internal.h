@@ -38,7 +38,8 @@ struct work {
     struct http_exchange x;
     struct fact fact; /* what the calls have shown so far */
     struct job_report report;
-    struct work *next; /* in its bucket */
+    struct work *next;       /* in its bucket */
+    struct work *next_ended; /* in checkout.ended */
 };
 
 struct checkout_metrics {
@@ -80,8 +81,9 @@ struct checkout {
     int64_t told[TOLD_BUCKETS];
 
     struct work *buckets[WORK_BUCKETS];
-    size_t n_works;
-    size_t n_lent; /* errands that the engine has */
+    size_t n_works;     /* without those that have ended */
+    struct work *ended; /* while a take was under way */
+    size_t n_lent;      /* errands that the engine has */
     struct errand take;
     struct job_row *taken; /* 2 * WORKS_MAX rows */
     bool is_taking;
@@ -105,6 +107,8 @@ void errand_submit(struct errand *errand, void (*then)(struct errand *errand));
 /* Is the job, or another one that may not run beside it, under way? */
 bool work_is_running(const struct checkout *c, const struct job_row *job);
 void work_begin(struct checkout *c, const struct job_row *job);
+/* Frees works that ended during a take, which has come back. */
+void work_forget_ended(struct checkout *c);
 /* Frees works whose calls have been dropped. */
 void work_drop_all(struct checkout *c);
 

@@ -55,15 +55,28 @@ static void work_free(struct work *w)
     free(w);
 }
 
+/* A take that is under way may have read the job before its end was stored, and would start it
+ * again; so the work stays in its bucket until the take has come back. */
 static void work_end(struct work *w)
 {
     struct checkout *c = w->errand.checkout;
-    struct work **link = bucket(c, w->job.booking);
-    while (*link != w)
-        link = &(*link)->next;
-    *link = w->next;
     c->n_works--;
-    work_free(w);
+    w->next_ended = c->ended;
+    c->ended = w;
+    if (!c->is_taking)
+        work_forget_ended(c);
+}
+
+void work_forget_ended(struct checkout *c)
+{
+    while (c->ended) {
+        struct work *w = c->ended, **link = bucket(c, w->job.booking);
+        c->ended = w->next_ended;
+        while (*link != w)
+            link = &(*link)->next;
+        *link = w->next;
+        work_free(w);
+    }
 }
 
 void work_drop_all(struct checkout *c)
@@ -88,6 +101,8 @@ static void stored(struct errand *errand)
         checkout_alarm(c, "a payment is not as it was asked for");
     if (is_stored && w->job.kind == JOB_CREATE)
         checkout_tell(c, w->job.booking);
+    if (is_stored)
+        c->next_take_us = checkout_now_us(c); /* jobs behind this one may run now */
     work_end(w); /* a job whose outcome was not stored is taken again */
 }
 

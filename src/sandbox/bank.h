@@ -39,19 +39,19 @@
 #define PAYMENT_KEY "holdfast_payment" /* the metadata that the books show */
 
 enum intent_status {
-    REQUIRES_PAYMENT_METHOD,
-    REQUIRES_CONFIRMATION,
-    REQUIRES_ACTION,
-    PROCESSING,
-    REQUIRES_CAPTURE,
-    CANCELED,
-    SUCCEEDED,
-    INTENT_STATUSES
+    PI_REQUIRES_PAYMENT_METHOD,
+    PI_REQUIRES_CONFIRMATION,
+    PI_REQUIRES_ACTION,
+    PI_PROCESSING,
+    PI_REQUIRES_CAPTURE,
+    PI_CANCELED,
+    PI_SUCCEEDED,
+    PI_STATUSES
 };
-extern const char *const intent_status_names[INTENT_STATUSES];
+extern const char *const intent_status_names[PI_STATUSES];
 
-enum refund_status { REFUND_PENDING, REFUND_SUCCEEDED, REFUND_FAILED, REFUND_STATUSES };
-extern const char *const refund_status_names[REFUND_STATUSES];
+enum refund_state { RE_PENDING, RE_SUCCEEDED, RE_FAILED, RE_STATES };
+extern const char *const refund_state_names[RE_STATES];
 
 /* A map of texts, in the order in which its keys were first set. */
 struct metadata_pair {
@@ -116,7 +116,7 @@ struct refund {
     int64_t created_s;
     int64_t amount;
     int64_t settles_at_ms; /* when its status changes by itself; 0: it does not */
-    enum refund_status status;
+    enum refund_state status;
     const char *reason; /* one of refund_reasons; or NULL */
     struct metadata metadata;
     bool is_changed;
@@ -131,27 +131,27 @@ struct dispute {
 };
 
 enum event_type {
-    INTENT_CREATED,
-    INTENT_REQUIRES_ACTION,
-    INTENT_PROCESSING,
-    INTENT_PAYMENT_FAILED,
-    INTENT_AMOUNT_CAPTURABLE_UPDATED,
-    INTENT_SUCCEEDED,
-    INTENT_CANCELED,
-    CHARGE_SUCCEEDED,
-    CHARGE_FAILED,
-    CHARGE_CAPTURED,
-    CHARGE_REFUNDED,
-    CHARGE_REFUND_UPDATED,
-    REFUND_CREATED,
-    REFUND_UPDATED,
-    REFUND_FAILED_EVENT,
-    DISPUTE_CREATED,
+    EVENT_INTENT_CREATED,
+    EVENT_INTENT_REQUIRES_ACTION,
+    EVENT_INTENT_PROCESSING,
+    EVENT_INTENT_PAYMENT_FAILED,
+    EVENT_INTENT_AMOUNT_CAPTURABLE_UPDATED,
+    EVENT_INTENT_SUCCEEDED,
+    EVENT_INTENT_CANCELED,
+    EVENT_CHARGE_SUCCEEDED,
+    EVENT_CHARGE_FAILED,
+    EVENT_CHARGE_CAPTURED,
+    EVENT_CHARGE_REFUNDED,
+    EVENT_CHARGE_REFUND_UPDATED,
+    EVENT_REFUND_CREATED,
+    EVENT_REFUND_UPDATED,
+    EVENT_REFUND_FAILED,
+    EVENT_DISPUTE_CREATED,
     EVENT_TYPES
 };
 extern const char *const event_type_names[EVENT_TYPES];
 
-struct payment_event {
+struct stripe_event {
     struct id id; /* evt_ */
     int64_t account;
     int64_t created_s;
@@ -180,8 +180,8 @@ struct bank {
     VEC(struct charge *) charges;
     VEC(struct refund *) refunds;
     VEC(struct dispute *) disputes;
-    VEC(struct payment_event *) events; /* a ring: number n is at (n - 1) % EVENTS_MAX */
-    int64_t n_events;                   /* made so far; the newest has this number */
+    VEC(struct stripe_event *) events; /* a ring: number n is at (n - 1) % EVENTS_MAX */
+    int64_t n_events;                  /* made so far; the newest has this number */
     /* Numbers of the objects that change by themselves, by time; see bank_settle. */
     VEC(int64_t) processing_intents, unsettled_refunds, undisputed_charges;
     struct {
@@ -209,18 +209,18 @@ struct intent *bank_intent(const struct bank *b, int64_t number); /* the number 
 struct charge *bank_charge(const struct bank *b, int64_t number);
 struct refund *bank_refund(const struct bank *b, int64_t number);
 struct dispute *bank_dispute(const struct bank *b, int64_t number);
-struct payment_event *bank_event(const struct bank *b, int64_t number); /* NULL: forgotten */
+struct stripe_event *bank_event(const struct bank *b, int64_t number); /* NULL: forgotten */
 /* By id, among those of the account; NULL: there is none. */
 struct intent *bank_find_intent(const struct bank *b, int64_t account, const char *id);
 struct charge *bank_find_charge(const struct bank *b, int64_t account, const char *id);
 struct refund *bank_find_refund(const struct bank *b, int64_t account, const char *id);
-struct payment_event *bank_find_event(const struct bank *b, int64_t account, const char *id);
+struct stripe_event *bank_find_event(const struct bank *b, int64_t account, const char *id);
 struct dispute *bank_find_dispute(const struct bank *b, int64_t account, const char *id);
 int64_t charge_account(const struct bank *b, const struct charge *c);
 int64_t refund_account(const struct bank *b, const struct refund *r);
 /* Writes "pi_..._secret_...". */
-#define CLIENT_SECRET_SIZE 80
-void intent_client_secret(const struct intent *i, char out[CLIENT_SECRET_SIZE]);
+#define PI_SECRET_SIZE 80
+void intent_client_secret(const struct intent *i, char out[PI_SECRET_SIZE]);
 bool intent_secret_matches(const struct intent *i, const char *client_secret);
 /* Writes the address of the page on which the buyer acts. */
 void intent_action_url(const struct bank *b, const struct intent *i, struct buf *out);
@@ -233,11 +233,11 @@ struct refund *bank_add_refund(struct bank *b);
 struct dispute *bank_add_dispute(struct bank *b);
 bool bank_has_room(const struct bank *b);
 /* Puts a stored object back, in the order of numbers. */
-void bank_restore_event(struct bank *b, struct payment_event *e);
+void bank_restore_event(struct bank *b, struct stripe_event *e);
 void bank_mark_intent(struct bank *b, struct intent *i);
 void bank_mark_charge(struct bank *b, struct charge *c);
 void bank_mark_refund(struct bank *b, struct refund *r);
-void bank_mark_event(struct bank *b, struct payment_event *e);
+void bank_mark_event(struct bank *b, struct stripe_event *e);
 /* Forgets what has changed, since it is stored. */
 void bank_clear_changed(struct bank *b);
 /* Records an event about the object as it is now: `number` is that of an intent, charge, refund or

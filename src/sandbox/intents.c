@@ -23,7 +23,7 @@ struct intent *intent_create(struct bank *b, const struct intent_terms *terms)
     i->receipt_email = copy(terms->receipt_email);
     i->return_url = copy(terms->return_url);
     metadata_copy(&i->metadata, terms->metadata);
-    bank_emit(b, INTENT_CREATED, i->id.key);
+    bank_emit(b, EVENT_INTENT_CREATED, i->id.key);
     return i;
 }
 
@@ -34,8 +34,8 @@ void intent_set_method(struct bank *b, struct intent *i, const struct card *card
         .card = card, .created_s = b->now_ms / 1000, .exp_month = exp_month, .exp_year = exp_year};
     i->method.id.key = i->id.key;
     random_bytes(&b->random, i->method.id.secret, sizeof i->method.id.secret);
-    if (i->status == REQUIRES_PAYMENT_METHOD)
-        i->status = REQUIRES_CONFIRMATION;
+    if (i->status == PI_REQUIRES_PAYMENT_METHOD)
+        i->status = PI_REQUIRES_CONFIRMATION;
     bank_mark_intent(b, i);
 }
 
@@ -49,9 +49,9 @@ static void fail_attempt(struct bank *b, struct intent *i, const struct decline 
     i->error_method = i->method;
     i->error_charge = charge;
     i->method = (struct method){0};
-    i->status = REQUIRES_PAYMENT_METHOD;
+    i->status = PI_REQUIRES_PAYMENT_METHOD;
     bank_mark_intent(b, i);
-    bank_emit(b, INTENT_PAYMENT_FAILED, i->id.key);
+    bank_emit(b, EVENT_INTENT_PAYMENT_FAILED, i->id.key);
 }
 
 static struct charge *charge_method(struct bank *b, struct intent *i)
@@ -79,20 +79,21 @@ static const struct decline *attempt(struct bank *b, struct intent *i)
 {
     struct charge *c = charge_method(b, i);
     if (c->decline) {
-        bank_emit(b, CHARGE_FAILED, c->id.key);
+        bank_emit(b, EVENT_CHARGE_FAILED, c->id.key);
         fail_attempt(b, i, c->decline, c->id.key);
         return c->decline;
     }
     i->error = NULL;
     if (i->manual_capture) {
-        i->status = REQUIRES_CAPTURE;
+        i->status = PI_REQUIRES_CAPTURE;
         i->capturable = i->amount;
     } else {
-        i->status = SUCCEEDED;
+        i->status = PI_SUCCEEDED;
         i->received = i->amount;
     }
-    bank_emit(b, CHARGE_SUCCEEDED, c->id.key);
-    bank_emit(b, i->manual_capture ? INTENT_AMOUNT_CAPTURABLE_UPDATED : INTENT_SUCCEEDED,
+    bank_emit(b, EVENT_CHARGE_SUCCEEDED, c->id.key);
+    bank_emit(b,
+              i->manual_capture ? EVENT_INTENT_AMOUNT_CAPTURABLE_UPDATED : EVENT_INTENT_SUCCEEDED,
               i->id.key);
     return NULL;
 }
@@ -118,12 +119,12 @@ static void refuse_declined(struct api_error *ret, const struct intent *i,
 
 static void begin_processing(struct bank *b, struct intent *i)
 {
-    i->status = PROCESSING;
+    i->status = PI_PROCESSING;
     i->error = NULL;
     i->settles_at_ms = b->now_ms + b->later_ms;
     *vec_push(&b->processing_intents) = i->id.key;
     bank_mark_intent(b, i);
-    bank_emit(b, INTENT_PROCESSING, i->id.key);
+    bank_emit(b, EVENT_INTENT_PROCESSING, i->id.key);
 }
 
 void intent_process(struct bank *b, struct intent *i)
@@ -134,12 +135,12 @@ void intent_process(struct bank *b, struct intent *i)
 
 bool intent_confirm(struct bank *b, struct intent *i, struct api_error *ret)
 {
-    if (i->status != REQUIRES_PAYMENT_METHOD && i->status != REQUIRES_CONFIRMATION &&
-        i->status != REQUIRES_ACTION) {
+    if (i->status != PI_REQUIRES_PAYMENT_METHOD && i->status != PI_REQUIRES_CONFIRMATION &&
+        i->status != PI_REQUIRES_ACTION) {
         refuse_state(ret, i, "confirm",
-                     i->status == SUCCEEDED ? " It has already succeeded after being previously "
-                                              "confirmed."
-                                            : "");
+                     i->status == PI_SUCCEEDED ? " It has already succeeded after being previously "
+                                                 "confirmed."
+                                               : "");
         return false;
     }
     if (!i->method.card) {
@@ -149,10 +150,10 @@ bool intent_confirm(struct bank *b, struct intent *i, struct api_error *ret)
     }
     if (i->method.card->needs_action) {
         random_bytes(&b->random, i->action, sizeof i->action);
-        i->status = REQUIRES_ACTION;
+        i->status = PI_REQUIRES_ACTION;
         i->error = NULL;
         bank_mark_intent(b, i);
-        bank_emit(b, INTENT_REQUIRES_ACTION, i->id.key);
+        bank_emit(b, EVENT_INTENT_REQUIRES_ACTION, i->id.key);
         return true;
     }
     if (b->processes) {
@@ -167,7 +168,7 @@ bool intent_confirm(struct bank *b, struct intent *i, struct api_error *ret)
 
 bool intent_act(struct bank *b, struct intent *i, bool completed)
 {
-    if (i->status != REQUIRES_ACTION)
+    if (i->status != PI_REQUIRES_ACTION)
         return false;
     if (completed)
         (void)attempt(b, i);
@@ -180,7 +181,7 @@ bool intent_act(struct bank *b, struct intent *i, bool completed)
 
 bool intent_capture(struct bank *b, struct intent *i, int64_t amount, struct api_error *ret)
 {
-    if (i->status != REQUIRES_CAPTURE) {
+    if (i->status != PI_REQUIRES_CAPTURE) {
         refuse_state(ret, i, "capture",
                      " Only a PaymentIntent with one of the following statuses may be captured: "
                      "requires_capture.");
@@ -197,11 +198,11 @@ bool intent_capture(struct bank *b, struct intent *i, int64_t amount, struct api
     c->captured = amount;
     i->received = amount;
     i->capturable = 0;
-    i->status = SUCCEEDED;
+    i->status = PI_SUCCEEDED;
     bank_mark_charge(b, c);
     bank_mark_intent(b, i);
-    bank_emit(b, CHARGE_CAPTURED, c->id.key);
-    bank_emit(b, INTENT_SUCCEEDED, i->id.key);
+    bank_emit(b, EVENT_CHARGE_CAPTURED, c->id.key);
+    bank_emit(b, EVENT_INTENT_SUCCEEDED, i->id.key);
     return true;
 }
 
@@ -212,33 +213,33 @@ static void release(struct bank *b, struct intent *i)
     c->is_released = true;
     c->dispute_at_ms = 0;
     bank_mark_charge(b, c);
-    bank_emit(b, CHARGE_REFUNDED, c->id.key);
+    bank_emit(b, EVENT_CHARGE_REFUNDED, c->id.key);
 }
 
 bool intent_cancel(struct bank *b, struct intent *i, const char *reason, struct api_error *ret)
 {
-    if (i->status == SUCCEEDED || i->status == CANCELED || i->status == PROCESSING) {
+    if (i->status == PI_SUCCEEDED || i->status == PI_CANCELED || i->status == PI_PROCESSING) {
         refuse_state(ret, i, "cancel",
                      " Only a PaymentIntent with one of the following statuses may be canceled: "
                      "requires_payment_method, requires_capture, requires_confirmation, "
                      "requires_action.");
         return false;
     }
-    if (i->status == REQUIRES_CAPTURE)
+    if (i->status == PI_REQUIRES_CAPTURE)
         release(b, i);
-    i->status = CANCELED;
+    i->status = PI_CANCELED;
     i->capturable = 0;
     i->canceled_s = b->now_ms / 1000;
     i->cancellation_reason = reason;
     bank_mark_intent(b, i);
-    bank_emit(b, INTENT_CANCELED, i->id.key);
+    bank_emit(b, EVENT_INTENT_CANCELED, i->id.key);
     return true;
 }
 
 bool intent_may_change(const struct intent *i, struct api_error *ret)
 {
-    if (i->status == REQUIRES_PAYMENT_METHOD || i->status == REQUIRES_CONFIRMATION ||
-        i->status == REQUIRES_ACTION)
+    if (i->status == PI_REQUIRES_PAYMENT_METHOD || i->status == PI_REQUIRES_CONFIRMATION ||
+        i->status == PI_REQUIRES_ACTION)
         return true;
     refuse_state(ret, i, "update the amount of", "");
     return false;

@@ -323,7 +323,7 @@ static bool confirm(struct bank *b, struct order *o, struct api_error *ret)
     if (!i || !order_expand(o, &expand, ret) || !read_texts(o, &texts, ret) ||
         !order_card(b, o, i, &card, ret))
         return false;
-    if (i->status <= REQUIRES_ACTION) { /* otherwise it is refused and stays as it is */
+    if (i->status <= PI_REQUIRES_ACTION) { /* otherwise it is refused and stays as it is */
         apply_texts(o, i, &texts);
         if (card.card)
             intent_set_method(b, i, card.card, card.exp_month, card.exp_year);
@@ -402,7 +402,7 @@ static bool capture(struct bank *b, struct order *o, struct api_error *ret)
     int64_t amount = i ? i->capturable : 0;
     if (!i || !order_expand(o, &expand, ret) || !order_int(o, "amount_to_capture", &amount, ret))
         return false;
-    if (i->status == REQUIRES_CAPTURE && amount < 1) {
+    if (i->status == PI_REQUIRES_CAPTURE && amount < 1) {
         refuse_parameter(ret, "parameter_invalid_integer", "amount_to_capture",
                          "This value must be greater than or equal to 1.");
         return false;

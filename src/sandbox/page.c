@@ -97,7 +97,7 @@ static bool page(struct bank *b, struct order *o, struct api_error *ret)
     const struct intent *i = find(b, o);
     if (!i)
         return answer_over(o, 404, NULL, "There is no such payment, or it has been tried again.");
-    if (i->status != REQUIRES_ACTION)
+    if (i->status != PI_REQUIRES_ACTION)
         return answer_over(o, 200, i, "Nothing is left to be done here.");
     set_policy(o, i);
     begin_page(o->out);
@@ -121,14 +121,15 @@ static bool page(struct bank *b, struct order *o, struct api_error *ret)
 static void redirect(struct order *o, const struct intent *i)
 {
     struct buf parameters = {0};
-    char id[ID_TEXT_SIZE], secret[CLIENT_SECRET_SIZE];
+    char id[ID_TEXT_SIZE], secret[PI_SECRET_SIZE];
     const char *url = i->return_url, *fragment = strchrnul(url, '#');
     (void)id_format(id, "pi_", &i->id);
     intent_client_secret(i, secret);
     form_encode(&parameters, "payment_intent", id);
     form_encode(&parameters, "payment_intent_client_secret", secret);
     form_encode(&parameters, "redirect_status",
-                i->status == SUCCEEDED || i->status == REQUIRES_CAPTURE ? "succeeded" : "failed");
+                i->status == PI_SUCCEEDED || i->status == PI_REQUIRES_CAPTURE ? "succeeded"
+                                                                              : "failed");
     o->location.len = 0;
     buf_put(&o->location, url, (size_t)(fragment - url));
     buf_char(&o->location, memchr(url, '?', (size_t)(fragment - url)) ? '&' : '?');

@@ -46,7 +46,7 @@ bool charge_refund(struct bank *b, struct charge *c, const struct refund_terms *
     r->amount = terms->amount ? terms->amount : c->captured - c->refunded;
     r->reason = terms->reason;
     metadata_copy(&r->metadata, terms->metadata);
-    r->status = course == REFUNDS_LATER ? REFUND_PENDING : REFUND_SUCCEEDED;
+    r->status = course == REFUNDS_LATER ? RE_PENDING : RE_SUCCEEDED;
     if (course != REFUNDS_AT_ONCE) {
         r->settles_at_ms = b->now_ms + b->later_ms;
         *vec_push(&b->unsettled_refunds) = r->id.key;
@@ -54,8 +54,8 @@ bool charge_refund(struct bank *b, struct charge *c, const struct refund_terms *
     c->refund = r->id.key;
     c->refunded += r->amount;
     bank_mark_charge(b, c);
-    bank_emit(b, REFUND_CREATED, r->id.key);
-    bank_emit(b, CHARGE_REFUNDED, c->id.key);
+    bank_emit(b, EVENT_REFUND_CREATED, r->id.key);
+    bank_emit(b, EVENT_CHARGE_REFUNDED, c->id.key);
     *ret_refund = r;
     return true;
 }
@@ -64,16 +64,16 @@ static void settle_refund(struct bank *b, struct refund *r)
 {
     struct charge *c = bank_charge(b, r->charge);
     bool failed = c->method.card->refunds == REFUNDS_FAIL_LATER;
-    r->status = failed ? REFUND_FAILED : REFUND_SUCCEEDED;
+    r->status = failed ? RE_FAILED : RE_SUCCEEDED;
     r->settles_at_ms = 0;
     if (failed)
         c->refunded -= r->amount;
     bank_mark_refund(b, r);
     bank_mark_charge(b, c);
     if (failed)
-        bank_emit(b, REFUND_FAILED_EVENT, r->id.key);
-    bank_emit(b, REFUND_UPDATED, r->id.key);
-    bank_emit(b, CHARGE_REFUND_UPDATED, r->id.key);
+        bank_emit(b, EVENT_REFUND_FAILED, r->id.key);
+    bank_emit(b, EVENT_REFUND_UPDATED, r->id.key);
+    bank_emit(b, EVENT_CHARGE_REFUND_UPDATED, r->id.key);
 }
 
 /* ---- disputes ---- */
@@ -88,7 +88,7 @@ static void dispute_charge(struct bank *b, struct charge *c)
     d->charge = c->id.key;
     d->amount = c->captured - c->refunded;
     c->dispute = d->id.key;
-    bank_emit(b, DISPUTE_CREATED, d->id.key);
+    bank_emit(b, EVENT_DISPUTE_CREATED, d->id.key);
 }
 
 /* Drops element i, which is cheap since the order does not matter. */
@@ -158,7 +158,7 @@ int64_t bank_settle(struct bank *b)
 struct sums {
     const char *currency;
     int64_t captured, refunded, disputed;
-    int64_t by_status[INTENT_STATUSES];
+    int64_t by_status[PI_STATUSES];
 };
 
 /* The money of one intent: captured, and of that refunded and disputed. */
@@ -204,14 +204,14 @@ static struct sums *sums_of(struct sums *all, size_t *n, const char *currency)
 static void put_sums(const struct sums *s, struct buf *out)
 {
     int64_t open = 0;
-    for (int status = 0; status < INTENT_STATUSES; status++)
-        open += status == CANCELED || status == SUCCEEDED ? 0 : s->by_status[status];
+    for (int status = 0; status < PI_STATUSES; status++)
+        open += status == PI_CANCELED || status == PI_SUCCEEDED ? 0 : s->by_status[status];
     buf_printf(out,
                "\"%s\":{\"captured\":%lld,\"refunded\":%lld,\"disputed\":%lld,\"succeeded\":%lld,"
                "\"canceled\":%lld,\"requires_capture\":%lld,\"open\":%lld}",
                s->currency, (long long)s->captured, (long long)s->refunded, (long long)s->disputed,
-               (long long)s->by_status[SUCCEEDED], (long long)s->by_status[CANCELED],
-               (long long)s->by_status[REQUIRES_CAPTURE], (long long)open);
+               (long long)s->by_status[PI_SUCCEEDED], (long long)s->by_status[PI_CANCELED],
+               (long long)s->by_status[PI_REQUIRES_CAPTURE], (long long)open);
 }
 
 #define CURRENCIES_MAX 160 /* more than cards.c knows */

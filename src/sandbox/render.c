@@ -134,7 +134,7 @@ static void put_decline(struct buf *out, const struct bank *b, const struct inte
 static void put_next_action(struct buf *out, const struct bank *b, const struct intent *i)
 {
     put_name(out, "next_action");
-    if (i->status != REQUIRES_ACTION) {
+    if (i->status != PI_REQUIRES_ACTION) {
         buf_lit(out, "null");
         return;
     }
@@ -176,7 +176,7 @@ static void put_latest_charge(struct buf *out, const struct bank *b, const struc
 void render_intent(struct buf *out, const struct bank *b, const struct intent *i,
                    const struct expand *expand)
 {
-    char secret[CLIENT_SECRET_SIZE];
+    char secret[PI_SECRET_SIZE];
     begin_object(out, "pi_", &i->id, "payment_intent");
     buf_lit(out, ",\"allowed_payment_method_types\":null");
     put_int(out, "amount", i->amount);
@@ -329,7 +329,7 @@ void render_refund(struct buf *out, const struct bank *b, const struct refund *r
             ",\"customer\":null,\"customer_account\":null,\"destination_details\":{\"card\":{"
             "\"reference_status\":\"pending\",\"reference_type\":\"acquirer_reference_number\","
             "\"type\":\"refund\"},\"type\":\"card\"}");
-    if (r->status == REFUND_FAILED)
+    if (r->status == RE_FAILED)
         put_text(out, "failure_reason", "expired_or_canceled_card");
     put_metadata(out, &r->metadata);
     if (expand->payment_intent) {
@@ -341,7 +341,7 @@ void render_refund(struct buf *out, const struct bank *b, const struct refund *r
     put_id(out, "payment_method", "pm_", &c->method.id);
     put_text(out, "reason", r->reason);
     buf_lit(out, ",\"receipt_number\":null,\"source_transfer_reversal\":null");
-    put_text(out, "status", refund_status_names[r->status]);
+    put_text(out, "status", refund_state_names[r->status]);
     buf_lit(out, ",\"transfer_reversal\":null}");
 }
 
@@ -390,18 +390,18 @@ void render_dispute(struct buf *out, const struct bank *b, const struct dispute 
 
 static void put_subject(struct buf *out, const struct bank *b, enum event_type type, int64_t number)
 {
-    if (type <= INTENT_CANCELED)
+    if (type <= EVENT_INTENT_CANCELED)
         render_intent(out, b, bank_intent(b, number), &nothing);
-    else if (type <= CHARGE_REFUNDED)
+    else if (type <= EVENT_CHARGE_REFUNDED)
         render_charge(out, b, bank_charge(b, number), &nothing);
-    else if (type <= REFUND_FAILED_EVENT)
+    else if (type <= EVENT_REFUND_FAILED)
         render_refund(out, b, bank_refund(b, number), &nothing);
     else
         render_dispute(out, b, bank_dispute(b, number));
 }
 
-void render_payment_event(struct buf *out, const struct bank *b, const struct payment_event *e,
-                          int64_t number)
+void render_stripe_event(struct buf *out, const struct bank *b, const struct stripe_event *e,
+                         int64_t number)
 {
     begin_object(out, "evt_", &e->id, "event");
     put_text(out, "api_version", b->version ? b->version : API_VERSION);

@@ -25,8 +25,8 @@ void render_refund(struct buf *out, const struct bank *b, const struct refund *r
                    const struct expand *expand);
 void render_dispute(struct buf *out, const struct bank *b, const struct dispute *d);
 /* The whole document of a new event about object `number`. */
-void render_payment_event(struct buf *out, const struct bank *b, const struct payment_event *e,
-                          int64_t number);
+void render_stripe_event(struct buf *out, const struct bank *b, const struct stripe_event *e,
+                         int64_t number);
 /* {"error":{...}} */
 void render_error(struct buf *out, const struct bank *b, const struct api_error *refusal);
 

@@ -143,7 +143,7 @@ static enum hf_status put_refund(struct store *s, const struct refund *r, struct
         db_int(r->id.key),        secret(&r->id),
         db_int(r->charge),        db_int(r->previous),
         db_int(r->created_s),     db_int(r->amount),
-        db_int(r->settles_at_ms), text(refund_status_names[r->status]),
+        db_int(r->settles_at_ms), text(refund_state_names[r->status]),
         text(r->reason),          buf_text(&metadata),
     };
     enum hf_status status = db_exec(s->statements[PUT_REFUND], row, NULL, err);
@@ -158,7 +158,7 @@ static enum hf_status put_dispute(struct store *s, const struct dispute *d, stru
     return db_exec(s->statements[PUT_DISPUTE], row, NULL, err);
 }
 
-static enum hf_status put_event(struct store *s, const struct payment_event *e, struct hf_err *err)
+static enum hf_status put_event(struct store *s, const struct stripe_event *e, struct hf_err *err)
 {
     const struct db_value row[] = {db_int(e->id.key),
                                    secret(&e->id),
@@ -195,7 +195,7 @@ static enum hf_status put_events(struct store *s, const struct bank *b, struct h
     enum hf_status status = HF_OK;
     const struct db_value forgotten = db_int(b->n_events - EVENTS_MAX);
     for (size_t i = 0; i < b->changed.events.n && status == HF_OK; i++) {
-        const struct payment_event *e = bank_event(b, b->changed.events.v[i]);
+        const struct stripe_event *e = bank_event(b, b->changed.events.v[i]);
         if (e)
             status = put_event(s, e, err);
     }
@@ -360,7 +360,7 @@ static bool read_intent(struct bank *b, struct db_stmt *st)
     i->received = db_column_int(st, 6);
     i->capturable = db_column_int(st, 7);
     (void)snprintf(i->currency, sizeof i->currency, "%s", column_text(st, 8));
-    int status = column_choice(st, 9, intent_status_names, INTENT_STATUSES);
+    int status = column_choice(st, 9, intent_status_names, PI_STATUSES);
     i->status = (enum intent_status)(status < 0 ? 0 : status);
     i->manual_capture = db_column_int(st, 10) & MANUAL_CAPTURE;
     i->automatic_methods = db_column_int(st, 10) & AUTOMATIC_METHODS;
@@ -418,8 +418,8 @@ static bool read_refund(struct bank *b, struct db_stmt *st)
     r->created_s = db_column_int(st, 4);
     r->amount = db_column_int(st, 5);
     r->settles_at_ms = db_column_int(st, 6);
-    int status = column_choice(st, 7, refund_status_names, REFUND_STATUSES);
-    r->status = (enum refund_status)(status < 0 ? 0 : status);
+    int status = column_choice(st, 7, refund_state_names, RE_STATES);
+    r->status = (enum refund_state)(status < 0 ? 0 : status);
     r->reason = column_static(st, 8, refund_reasons);
     if (r->settles_at_ms)
         *vec_push(&b->unsettled_refunds) = r->id.key;
@@ -444,7 +444,7 @@ static bool read_dispute(struct bank *b, struct db_stmt *st)
 
 static bool read_event(struct bank *b, struct db_stmt *st)
 {
-    struct payment_event *e = hf_alloc(sizeof *e);
+    struct stripe_event *e = hf_alloc(sizeof *e);
     size_t len;
     const char *body = db_column_data(st, 5, &len);
     int type = column_choice(st, 4, event_type_names, EVENT_TYPES);

@@ -8,14 +8,14 @@
 #include "sandbox/bank.h"
 #include "sandbox/render.h"
 
-const char *const intent_status_names[INTENT_STATUSES] = {"requires_payment_method",
-                                                          "requires_confirmation",
-                                                          "requires_action",
-                                                          "processing",
-                                                          "requires_capture",
-                                                          "canceled",
-                                                          "succeeded"};
-const char *const refund_status_names[REFUND_STATUSES] = {"pending", "succeeded", "failed"};
+const char *const intent_status_names[PI_STATUSES] = {"requires_payment_method",
+                                                      "requires_confirmation",
+                                                      "requires_action",
+                                                      "processing",
+                                                      "requires_capture",
+                                                      "canceled",
+                                                      "succeeded"};
+const char *const refund_state_names[RE_STATES] = {"pending", "succeeded", "failed"};
 const char *const event_type_names[EVENT_TYPES] = {
     "payment_intent.created",
     "payment_intent.requires_action",
@@ -41,7 +41,7 @@ void bank_init(struct bank *b)
     random_init_system(&b->random);
 }
 
-static void event_free(struct payment_event *e)
+static void event_free(struct stripe_event *e)
 {
     if (e)
         free(e->body);
@@ -105,12 +105,12 @@ struct dispute *bank_dispute(const struct bank *b, int64_t number)
     return ELEMENT(&b->disputes, number);
 }
 
-struct payment_event *bank_event(const struct bank *b, int64_t number)
+struct stripe_event *bank_event(const struct bank *b, int64_t number)
 {
     if (number < 1 || number > b->n_events || number <= b->n_events - EVENTS_MAX)
         return NULL;
     size_t at = (size_t)(number - 1) % EVENTS_MAX;
-    struct payment_event *e = at < b->events.n ? b->events.v[at] : NULL;
+    struct stripe_event *e = at < b->events.n ? b->events.v[at] : NULL;
     return e && e->id.key == number ? e : NULL;
 }
 
@@ -169,27 +169,27 @@ struct dispute *bank_find_dispute(const struct bank *b, int64_t account, const c
                : NULL;
 }
 
-struct payment_event *bank_find_event(const struct bank *b, int64_t account, const char *text)
+struct stripe_event *bank_find_event(const struct bank *b, int64_t account, const char *text)
 {
     struct id id;
-    struct payment_event *e =
+    struct stripe_event *e =
         read_id(text, "evt_", (size_t)b->n_events, &id) ? bank_event(b, id.key) : NULL;
     return e && id_secret_equal(e->id.secret, id.secret) && e->account == account ? e : NULL;
 }
 
 /* ---- secrets ---- */
 
-void intent_client_secret(const struct intent *i, char out[CLIENT_SECRET_SIZE])
+void intent_client_secret(const struct intent *i, char out[PI_SECRET_SIZE])
 {
     char id[ID_TEXT_SIZE], secret[2 * ID_SECRET_SIZE + 1];
     (void)id_format(id, "pi_", &i->id);
     hex_format(i->secret, sizeof i->secret, secret);
-    (void)snprintf(out, CLIENT_SECRET_SIZE, "%s_secret_%s", id, secret);
+    (void)snprintf(out, PI_SECRET_SIZE, "%s_secret_%s", id, secret);
 }
 
 bool intent_secret_matches(const struct intent *i, const char *client_secret)
 {
-    char secret[CLIENT_SECRET_SIZE];
+    char secret[PI_SECRET_SIZE];
     intent_client_secret(i, secret);
     return strlen(client_secret) == strlen(secret) &&
            CRYPTO_memcmp(client_secret, secret, strlen(secret)) == 0;
@@ -288,7 +288,7 @@ void bank_mark_refund(struct bank *b, struct refund *r)
     r->is_changed = true;
 }
 
-void bank_mark_event(struct bank *b, struct payment_event *e)
+void bank_mark_event(struct bank *b, struct stripe_event *e)
 {
     if (!e->is_changed)
         *vec_push(&b->changed.events) = e->id.key;
@@ -306,7 +306,7 @@ void bank_clear_changed(struct bank *b)
     for (size_t i = 0; i < b->changed.disputes.n; i++)
         bank_dispute(b, b->changed.disputes.v[i])->is_changed = false;
     for (size_t i = 0; i < b->changed.events.n; i++) {
-        struct payment_event *e = bank_event(b, b->changed.events.v[i]);
+        struct stripe_event *e = bank_event(b, b->changed.events.v[i]);
         if (e)
             e->is_changed = false;
     }
@@ -319,7 +319,7 @@ void bank_clear_changed(struct bank *b)
 
 /* ---- events ---- */
 
-void bank_restore_event(struct bank *b, struct payment_event *e)
+void bank_restore_event(struct bank *b, struct stripe_event *e)
 {
     size_t at = (size_t)(e->id.key - 1) % EVENTS_MAX;
     while (b->events.n <= at)
@@ -331,25 +331,25 @@ void bank_restore_event(struct bank *b, struct payment_event *e)
 
 static int64_t subject_account(const struct bank *b, enum event_type type, int64_t number)
 {
-    if (type <= INTENT_CANCELED)
+    if (type <= EVENT_INTENT_CANCELED)
         return bank_intent(b, number)->account;
-    if (type <= CHARGE_REFUNDED)
+    if (type <= EVENT_CHARGE_REFUNDED)
         return charge_account(b, bank_charge(b, number));
-    if (type <= REFUND_FAILED_EVENT)
+    if (type <= EVENT_REFUND_FAILED)
         return refund_account(b, bank_refund(b, number));
     return charge_account(b, bank_charge(b, bank_dispute(b, number)->charge));
 }
 
 void bank_emit(struct bank *b, enum event_type type, int64_t number)
 {
-    struct payment_event *e = hf_alloc(sizeof *e);
+    struct stripe_event *e = hf_alloc(sizeof *e);
     struct buf body = {0};
     new_id(b, (size_t)b->n_events + 1, &e->id);
     e->type = type;
     e->created_s = b->now_ms / 1000;
     e->account = subject_account(b, type, number);
     e->due_ms = b->has_webhook ? b->now_ms : 0;
-    render_payment_event(&body, b, e, number);
+    render_stripe_event(&body, b, e, number);
     e->body = body.data;
     e->len = body.len;
     bank_restore_event(b, e);

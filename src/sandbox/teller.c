@@ -274,7 +274,7 @@ static void note_reports(struct teller *t, const struct reports *reports)
 {
     for (size_t i = 0; i < reports->n; i++) {
         const struct delivered *report = &reports->v[i];
-        struct payment_event *e = bank_event(&t->bank, report->event);
+        struct stripe_event *e = bank_event(&t->bank, report->event);
         if (!e)
             continue;
         e->attempts = report->attempts;
@@ -325,7 +325,7 @@ static void commit(struct teller *t)
 static void send_events(struct teller *t, int64_t after)
 {
     for (int64_t n = after + 1; t->courier && n <= t->bank.n_events; n++) {
-        const struct payment_event *e = bank_event(&t->bank, n);
+        const struct stripe_event *e = bank_event(&t->bank, n);
         if (e && e->due_ms)
             courier_send(t->courier, n, e->body, e->len, e->attempts, 0);
     }
@@ -479,7 +479,7 @@ static void resend(struct teller *t)
 {
     int64_t now_ms = clock_wall_us(t->config.clock) / 1000;
     for (int64_t n = t->bank.n_events - EVENTS_MAX + 1; t->courier && n <= t->bank.n_events; n++) {
-        const struct payment_event *e = bank_event(&t->bank, n);
+        const struct stripe_event *e = bank_event(&t->bank, n);
         if (e && e->due_ms)
             courier_send(t->courier, n, e->body, e->len, e->attempts,
                          e->due_ms > now_ms ? e->due_ms - now_ms : 0);

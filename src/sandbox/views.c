@@ -48,7 +48,7 @@ static bool get_refund(struct bank *b, struct order *o, struct api_error *ret)
 
 static bool get_event(struct bank *b, struct order *o, struct api_error *ret)
 {
-    const struct payment_event *e = bank_find_event(b, o->account, o->segment);
+    const struct stripe_event *e = bank_find_event(b, o->account, o->segment);
     if (e)
         buf_put(o->out, e->body, e->len);
     else
@@ -325,7 +325,7 @@ static bool list_disputes(struct bank *b, struct order *o, struct api_error *ret
 static int64_t count_events(const struct bank *b) { return b->n_events; }
 static bool event_fits(const struct bank *b, const struct order *o, int64_t number)
 {
-    const struct payment_event *e = bank_event(b, number);
+    const struct stripe_event *e = bank_event(b, number);
     const struct form *f = &o->form;
     const char *type = form_get(f, "type");
     if (!e || e->account != o->account)
@@ -346,7 +346,7 @@ static int64_t event_created(const struct bank *b, int64_t number)
 }
 static int64_t find_event(const struct bank *b, int64_t account, const char *id)
 {
-    const struct payment_event *e = bank_find_event(b, account, id);
+    const struct stripe_event *e = bank_find_event(b, account, id);
     return e ? e->id.key : 0;
 }
 static void put_event(struct buf *out, const struct bank *b, int64_t number,

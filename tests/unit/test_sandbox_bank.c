@@ -81,9 +81,9 @@ static void a_good_card_pays(void **state)
     (void)state;
     struct api_error error;
     struct intent *i = new_intent(false);
-    assert_int_equal(i->status, REQUIRES_PAYMENT_METHOD);
+    assert_int_equal(i->status, PI_REQUIRES_PAYMENT_METHOD);
     assert_true(pay(i, "pm_card_visa", &error));
-    assert_int_equal(i->status, SUCCEEDED);
+    assert_int_equal(i->status, PI_SUCCEEDED);
     assert_int_equal(i->received, AMOUNT);
     assert_string_equal(told(),
                         "payment_intent.created charge.succeeded payment_intent.succeeded ");
@@ -101,7 +101,7 @@ static void a_declined_card_can_be_followed_by_another(void **state)
     assert_false(pay(i, "pm_card_chargeDeclinedInsufficientFunds", &error));
     assert_int_equal(error.status, 402);
     assert_string_equal(error.decline_code, "insufficient_funds");
-    assert_int_equal(i->status, REQUIRES_PAYMENT_METHOD);
+    assert_int_equal(i->status, PI_REQUIRES_PAYMENT_METHOD);
     assert_null(i->method.card);
     assert_true(pay(i, "pm_card_visa", &error));
     assert_null(i->error);
@@ -117,14 +117,14 @@ static void an_action_is_completed_or_failed_once(void **state)
     struct api_error error;
     struct intent *i = new_intent(false);
     assert_true(pay(i, "pm_card_authenticationRequired", &error));
-    assert_int_equal(i->status, REQUIRES_ACTION);
+    assert_int_equal(i->status, PI_REQUIRES_ACTION);
     assert_true(intent_act(&bank, i, false));
-    assert_int_equal(i->status, REQUIRES_PAYMENT_METHOD);
+    assert_int_equal(i->status, PI_REQUIRES_PAYMENT_METHOD);
     assert_ptr_equal(i->error, &decline_authentication);
     assert_false(intent_act(&bank, i, true));
     assert_true(pay(i, "pm_card_authenticationRequired", &error));
     assert_true(intent_act(&bank, i, true));
-    assert_int_equal(i->status, SUCCEEDED);
+    assert_int_equal(i->status, PI_SUCCEEDED);
     assert_false(intent_act(&bank, i, false));
     assert_int_equal(bank.charges.n, 1);
 }
@@ -136,7 +136,7 @@ static void a_card_may_be_declined_after_its_action(void **state)
     struct intent *i = new_intent(true);
     assert_true(pay(i, "pm_card_authenticationRequiredChargeDeclined", &error));
     assert_true(intent_act(&bank, i, true));
-    assert_int_equal(i->status, REQUIRES_PAYMENT_METHOD);
+    assert_int_equal(i->status, PI_REQUIRES_PAYMENT_METHOD);
     assert_string_equal(i->error->code, "card_declined");
 }
 
@@ -146,7 +146,7 @@ static void an_authorization_is_captured_or_released(void **state)
     struct api_error error = {0};
     struct intent *captured = new_intent(true), *released = new_intent(true);
     assert_true(pay(captured, "pm_card_visa", &error) && pay(released, "pm_card_visa", &error));
-    assert_int_equal(captured->status, REQUIRES_CAPTURE);
+    assert_int_equal(captured->status, PI_REQUIRES_CAPTURE);
     assert_int_equal(captured->received, 0);
     assert_false(intent_capture(&bank, captured, AMOUNT + 1, &error));
     assert_true(intent_capture(&bank, captured, AMOUNT - 1, &error));
@@ -184,12 +184,12 @@ static void a_refund_that_fails_later_can_be_made_again(void **state)
     assert_true(pay(i, "pm_card_refundFail", &error));
     struct charge *c = bank_charge(&bank, i->charge);
     struct refund *r = refund(c, 0, &error);
-    assert_int_equal(r->status, REFUND_SUCCEEDED);
+    assert_int_equal(r->status, RE_SUCCEEDED);
     assert_int_equal(bank_settle(&bank), T0_MS + 1000);
-    assert_int_equal(r->status, REFUND_SUCCEEDED);
+    assert_int_equal(r->status, RE_SUCCEEDED);
     bank.now_ms += 1000;
     assert_true(bank_settle(&bank) == INT64_MAX);
-    assert_int_equal(r->status, REFUND_FAILED);
+    assert_int_equal(r->status, RE_FAILED);
     assert_int_equal(c->refunded, 0);
     assert_non_null(strstr(told(), "refund.failed refund.updated charge.refund.updated "));
     assert_non_null(refund(c, 0, &error));
@@ -218,14 +218,14 @@ static void a_processing_intent_is_decided_later(void **state)
     struct intent *good = new_intent(false), *bad = new_intent(false);
     bank.processes = true;
     assert_true(pay(good, "pm_card_visa", &error) && pay(bad, "pm_card_chargeDeclined", &error));
-    assert_int_equal(good->status, PROCESSING);
+    assert_int_equal(good->status, PI_PROCESSING);
     assert_false(intent_cancel(&bank, good, NULL, &error));
     assert_false(intent_confirm(&bank, good, &error));
     assert_int_equal(bank_settle(&bank), T0_MS + 1000);
     bank.now_ms += 1000;
     assert_true(bank_settle(&bank) == INT64_MAX);
-    assert_int_equal(good->status, SUCCEEDED);
-    assert_int_equal(bad->status, REQUIRES_PAYMENT_METHOD);
+    assert_int_equal(good->status, PI_SUCCEEDED);
+    assert_int_equal(bad->status, PI_REQUIRES_PAYMENT_METHOD);
     assert_string_equal(bad->error->decline_code, "generic_decline");
 }
 
@@ -240,7 +240,7 @@ static void objects_are_found_by_their_whole_id_and_account(void **state)
     assert_null(bank_find_charge(&bank, ACCOUNT, id));
     id[strlen(id) - 1] = id[strlen(id) - 1] == 'a' ? 'b' : 'a';
     assert_null(bank_find_intent(&bank, ACCOUNT, id));
-    char secret[CLIENT_SECRET_SIZE];
+    char secret[PI_SECRET_SIZE];
     intent_client_secret(i, secret);
     assert_true(intent_secret_matches(i, secret));
     secret[strlen(secret) - 1] = '\0';
@@ -252,7 +252,7 @@ static void only_the_newest_events_are_kept(void **state)
     (void)state;
     struct intent *i = new_intent(false);
     for (int n = 0; n < EVENTS_MAX; n++)
-        bank_emit(&bank, INTENT_CREATED, i->id.key);
+        bank_emit(&bank, EVENT_INTENT_CREATED, i->id.key);
     assert_int_equal(bank.n_events, EVENTS_MAX + 1);
     assert_null(bank_event(&bank, 1));
     assert_non_null(bank_event(&bank, 2));
@@ -288,17 +288,18 @@ static const char *const any_card[] = {"pm_card_visa",
 /* Which status may follow which. */
 static bool may_follow(enum intent_status from, enum intent_status to)
 {
-    static const unsigned next[INTENT_STATUSES] = {
-        [PROCESSING] = 1u << REQUIRES_PAYMENT_METHOD | 1u << SUCCEEDED | 1u << REQUIRES_CAPTURE,
-        [REQUIRES_PAYMENT_METHOD] = 1u << REQUIRES_CONFIRMATION | 1u << CANCELED |
-                                    1u << PROCESSING | 1u << REQUIRES_ACTION | 1u << SUCCEEDED |
-                                    1u << REQUIRES_CAPTURE,
-        [REQUIRES_CONFIRMATION] = 1u << REQUIRES_PAYMENT_METHOD | 1u << CANCELED |
-                                  1u << PROCESSING | 1u << REQUIRES_ACTION | 1u << SUCCEEDED |
-                                  1u << REQUIRES_CAPTURE,
-        [REQUIRES_ACTION] = 1u << REQUIRES_PAYMENT_METHOD | 1u << CANCELED | 1u << PROCESSING |
-                            1u << SUCCEEDED | 1u << REQUIRES_CAPTURE,
-        [REQUIRES_CAPTURE] = 1u << CANCELED | 1u << SUCCEEDED,
+    static const unsigned next[PI_STATUSES] = {
+        [PI_PROCESSING] =
+            1u << PI_REQUIRES_PAYMENT_METHOD | 1u << PI_SUCCEEDED | 1u << PI_REQUIRES_CAPTURE,
+        [PI_REQUIRES_PAYMENT_METHOD] = 1u << PI_REQUIRES_CONFIRMATION | 1u << PI_CANCELED |
+                                       1u << PI_PROCESSING | 1u << PI_REQUIRES_ACTION |
+                                       1u << PI_SUCCEEDED | 1u << PI_REQUIRES_CAPTURE,
+        [PI_REQUIRES_CONFIRMATION] = 1u << PI_REQUIRES_PAYMENT_METHOD | 1u << PI_CANCELED |
+                                     1u << PI_PROCESSING | 1u << PI_REQUIRES_ACTION |
+                                     1u << PI_SUCCEEDED | 1u << PI_REQUIRES_CAPTURE,
+        [PI_REQUIRES_ACTION] = 1u << PI_REQUIRES_PAYMENT_METHOD | 1u << PI_CANCELED |
+                               1u << PI_PROCESSING | 1u << PI_SUCCEEDED | 1u << PI_REQUIRES_CAPTURE,
+        [PI_REQUIRES_CAPTURE] = 1u << PI_CANCELED | 1u << PI_SUCCEEDED,
     };
     return from == to || next[from] >> to & 1u;
 }
@@ -309,7 +310,7 @@ static void do_something(struct random *random, struct intent *i)
     bank.processes = random_below(random, 4) == 0;
     switch (random_below(random, 7)) {
     case 0:
-        if (i->status <= REQUIRES_ACTION)
+        if (i->status <= PI_REQUIRES_ACTION)
             (void)!pay(i, any_card[random_below(random, sizeof any_card / sizeof *any_card)],
                        &error);
         break;
@@ -346,7 +347,7 @@ static void assert_sound(const struct intent *i)
         int64_t refunds = 0;
         for (int64_t r = c->refund; r; r = bank_refund(&bank, r)->previous)
             refunds +=
-                bank_refund(&bank, r)->status == REFUND_FAILED ? 0 : bank_refund(&bank, r)->amount;
+                bank_refund(&bank, r)->status == RE_FAILED ? 0 : bank_refund(&bank, r)->amount;
         assert_int_equal(refunds, c->refunded);
         assert_true(c->refunded >= 0 && c->refunded <= c->captured && c->captured <= c->amount);
         assert_true(!c->dispute || c->captured > 0);
@@ -354,11 +355,11 @@ static void assert_sound(const struct intent *i)
         n_good += !c->decline;
     }
     assert_int_equal(captured, i->received);
-    assert_int_equal(n_good > 0, i->status == SUCCEEDED || i->status == REQUIRES_CAPTURE ||
-                                     (i->status == CANCELED && n_good));
+    assert_int_equal(n_good > 0, i->status == PI_SUCCEEDED || i->status == PI_REQUIRES_CAPTURE ||
+                                     (i->status == PI_CANCELED && n_good));
     assert_true(n_good <= 1);
-    assert_int_equal(i->received > 0, i->status == SUCCEEDED);
-    assert_int_equal(i->capturable > 0, i->status == REQUIRES_CAPTURE);
+    assert_int_equal(i->received > 0, i->status == PI_SUCCEEDED);
+    assert_int_equal(i->capturable > 0, i->status == PI_REQUIRES_CAPTURE);
 }
 
 static void random_operations_keep_the_money_right(void **state)
@@ -377,7 +378,7 @@ static void random_operations_keep_the_money_right(void **state)
             do_something(&random, i);
             assert_true(may_follow(before, i->status));
             /* Whatever changes the status is told, except that a method was given. */
-            assert_true(before == i->status || i->status == REQUIRES_CONFIRMATION ||
+            assert_true(before == i->status || i->status == PI_REQUIRES_CONFIRMATION ||
                         bank.n_events > n_events);
             assert_sound(i);
         }

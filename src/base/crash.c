@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define CRASH_EXIT 86 /* tells the test that it was here */
+#define CRASH_VARIABLE "HOLDFAST_CRASH_AT"
 
 void crash_reached(enum crash_point point)
 {
@@ -17,7 +18,7 @@ void crash_reached(enum crash_point point)
 #undef CRASH_POINT_NAME
     };
     static atomic_int times;
-    const char *at = getenv("HOLDFAST_CRASH_AT");
+    const char *at = getenv(CRASH_VARIABLE);
     size_t len = strlen(names[point]);
     if (!at || strncmp(at, names[point], len) != 0 || (at[len] && at[len] != ':'))
         return;

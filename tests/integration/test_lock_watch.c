@@ -15,7 +15,7 @@
 
 static int64_t boot_us(void) { return clock_boot_us(&clock_system); }
 
-struct notice {
+struct loss_notice {
     _Atomic int64_t at_us; /* 0: none */
     atomic_int times;
     atomic_bool held; /* what hf_lock_held said then */
@@ -24,14 +24,14 @@ struct notice {
 
 static void on_loss(struct hf_lock *lock, void *ctx)
 {
-    struct notice *n = ctx;
+    struct loss_notice *n = ctx;
     atomic_store(&n->held, hf_lock_held(lock));
     atomic_store(&n->deadline_ms, hf_lock_deadline_ms(lock));
     atomic_fetch_add(&n->times, 1);
     atomic_store(&n->at_us, boot_us());
 }
 
-static bool has_come(void *ctx) { return atomic_load(&((struct notice *)ctx)->at_us) != 0; }
+static bool has_come(void *ctx) { return atomic_load(&((struct loss_notice *)ctx)->at_us) != 0; }
 
 static bool is_readable(int fd)
 {
@@ -112,7 +112,7 @@ static void a_lock_is_kept_past_its_ttl(void **state)
 {
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
-    struct notice notice = {0};
+    struct loss_notice notice = {0};
     struct hf_lock_options options =
         HF_LOCK_OPTIONS(.ttl_ms = 400, .on_loss = on_loss, .ctx = &notice);
     struct hf_lock *lock, *other;
@@ -180,7 +180,7 @@ static void manual_locks_are_renewed_by_hand_only(void **state)
 {
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
-    struct notice notice = {0};
+    struct loss_notice notice = {0};
     struct hf_lock_options options =
         HF_LOCK_OPTIONS(.ttl_ms = 400, .manual = true, .on_loss = on_loss, .ctx = &notice);
     struct hf_lock *lock;
@@ -224,7 +224,7 @@ static void a_lease_shorter_than_asked_for_is_renewed_in_time_and_not_on_and_on(
 static int64_t lose_it(struct hf_lock_options options, void (*spoil)(void))
 {
     struct hf_locks *locks = faulty_open(1000);
-    struct notice notice = {0};
+    struct loss_notice notice = {0};
     struct rival rival = {.locks = locks};
     struct hf_lock *lock;
     options.ttl_ms = 400;
@@ -287,7 +287,7 @@ static void renewals_stop_at_the_cap(void **state)
 {
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
-    struct notice notice = {0};
+    struct loss_notice notice = {0};
     struct hf_lock_options options =
         HF_LOCK_OPTIONS(.ttl_ms = 300, .max_hold_ms = 700, .on_loss = on_loss, .ctx = &notice);
     struct hf_lock *lock;
@@ -316,7 +316,7 @@ static void a_broken_lock_is_noticed_at_the_next_renewal(void **state)
 {
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
-    struct notice notice = {0};
+    struct loss_notice notice = {0};
     struct hf_lock_options options =
         HF_LOCK_OPTIONS(.ttl_ms = 900, .on_loss = on_loss, .ctx = &notice);
     struct hf_lock *lock;
@@ -335,7 +335,7 @@ static void a_broken_lock_is_noticed_at_the_next_renewal(void **state)
 
 static void unlock_it(struct hf_lock *lock, void *ctx)
 {
-    struct notice *n = ctx;
+    struct loss_notice *n = ctx;
     atomic_fetch_add(&n->times, 1);
     (void)!hf_unlock(lock, NULL);
     atomic_store(&n->at_us, boot_us());
@@ -345,7 +345,7 @@ static void a_callback_may_unlock(void **state)
 {
     (void)state;
     struct hf_locks *locks = faulty_open(1000);
-    struct notice notice = {0};
+    struct loss_notice notice = {0};
     struct hf_lock_options options =
         HF_LOCK_OPTIONS(.ttl_ms = 100, .manual = true, .on_loss = unlock_it, .ctx = &notice);
     struct hf_lock *lock;

@@ -159,6 +159,31 @@ static size_t tokens_left(struct checkout *c)
     return (size_t)c->tokens;
 }
 
+/* Where servers share the ledger, a job that was taken is leased, and nobody else runs it until the
+ * lease ends.  So it waits here if a poll of its payment is under way, or if the job before it has
+ * been stored and has not come back yet.  A poll may be left out: there will be another. */
+static void postpone(struct checkout *c, const struct job_row *job)
+{
+    if (engine_is_shared(c->engine) && job->kind != JOB_POLL && c->postponed.n < WORKS_MAX)
+        *vec_push(&c->postponed) = *job;
+}
+
+/* Starts what can be started.  A job whose lease has ended is taken again, by any server. */
+static void start_postponed(struct checkout *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->postponed.n; i++) {
+        const struct job_row *job = &c->postponed.v[i];
+        if (engine_now_ms(c->engine) >= job->leased_until)
+            continue;
+        if (work_is_running(c, job) || c->n_works >= WORKS_MAX)
+            c->postponed.v[kept++] = *job;
+        else
+            work_begin(c, job);
+    }
+    c->postponed.n = kept;
+}
+
 static void start_taken(struct checkout *c, const struct command *command)
 {
     size_t left = tokens_left(c);
@@ -166,8 +191,10 @@ static void start_taken(struct checkout *c, const struct command *command)
     for (size_t i = 0; i < command->jobs_take.n; i++) {
         const struct job_row *job = &c->taken[i];
         bool is_call = job->kind != JOB_NOTIFY;
-        if (work_is_running(c, job) || c->n_works >= WORKS_MAX)
+        if (work_is_running(c, job) || c->n_works >= WORKS_MAX) {
+            postpone(c, job);
             continue;
+        }
         if (is_call && !left) {
             is_spent = true;
             continue;
@@ -277,6 +304,7 @@ static void *payment_main(void *arg)
     while (!is_stopping(c)) {
         collect(c);
         end_waits(c, 0, wait_now_us());
+        start_postponed(c);
         take(c);
         cancelling_turn(c);
         http_pool_turn(c->pool, turn_us(c));
@@ -416,6 +444,7 @@ void checkout_free(struct checkout *c)
     pthread_mutex_destroy(&c->lock);
     free(c->cancelling.errands);
     free(c->taken);
+    vec_close(&c->postponed);
     free(c);
 }
 

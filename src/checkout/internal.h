@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/vec.h"
 #include "checkout/checkout.h"
 #include "checkout/notify.h"
 #include "net/http_pool.h"
@@ -86,6 +87,9 @@ struct checkout {
     size_t n_lent;      /* errands that the engine has */
     struct errand take;
     struct job_row *taken; /* 2 * WORKS_MAX rows */
+    /* Jobs that are leased to this server and wait for another one about the same payment; at most
+     * WORKS_MAX. */
+    VEC(struct job_row) postponed;
     bool is_taking;
     int64_t next_take_us, next_count_us;
     int64_t tokens, token_us; /* calls that may be made now, where no other server shares them */

@@ -1,27 +1,31 @@
-// `holdfast verify` of what a shop does in a day: every kind of change, many at once, and then retention.
+// `holdfast verify` of what a shop does in a day: every kind of change, many at once, paid and unpaid, and then retention.
 // The second audit, of tests/support/ledger.mjs, is made by other code and must agree.
 // backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { CARD, openShop } from '../support/checkout.mjs';
 import { assertOk } from '../support/expect.mjs';
 import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
-import { reap, sleep, start, until } from '../support/server.mjs';
+import { reap, sleep, until } from '../support/server.mjs';
 
 const SHOPS = 6, STEPS = 150;
 const CHANNELS = ['house', 'press', 'agency'];
 const SEATS = ['A', 'B', 'C'].flatMap((row) => Array.from({ length: 20 }, (_, n) => `S-${row}-${n + 1}`)).concat(['T-A-1', 'T-A-2', 'T-A-3']);
 
 describe('the ledger of a shop', () => {
-  let server, event;
+  let till, server, event; // the till is where buyers pay
   const random = seededRandom();
   const { below, oneOf } = random;
   const done = new Map(); // kind -> how often it succeeded
-  const holds = [], bookings = [];
+  const holds = [], bookings = [], unpaid = [];
 
-  before(async () => { server = await start({ args: ['--keep', '1s'] }); });
-  after(async () => { try { await server?.finish(); } finally { await reap(); } });
+  before(async () => {
+    till = await openShop({ args: ['--keep', '1s'] });
+    ({ server } = till);
+  });
+  after(async () => { try { await till?.close(); } finally { await reap(); } });
 
   const ledger = () => server.place?.ledger ?? server.ledger.replace(/^sqlite:.*/, server.dir);
   const check = () => { checkLedger(ledger()); return assertVerified(ledger(), server.gate); };
@@ -61,11 +65,27 @@ describe('the ledger of a shop', () => {
       if (answer.status === 201) bookings.push(answer.json);
       return answer;
     },
+    book: async () => {
+      const hold = take(holds);
+      if (!hold) return {};
+      const answer = await till.book(hold, { email: 'ann@shop.example' });
+      if (answer.status === 201 && answer.json.payment) unpaid.push(answer.json);
+      if (answer.status !== 201 || below(2)) holds.push(hold); // to be released, or renewed
+      return answer;
+    },
+    pay: async () => {
+      const booking = take(unpaid);
+      if (!booking?.payment.client_secret) return {};
+      const answer = await till.pay(booking, oneOf([CARD.good, CARD.good, CARD.declined]));
+      if (answer.status === 200) bookings.push(booking);
+      return answer.status < 300 ? answer : {}; // declined, or canceled meanwhile
+    },
+    refund: () => (bookings.length ? server.post(`/v1/bookings/${oneOf(bookings).id}/refund`, { amount: 1 + below(100) }) : {}),
     cancel: () => (bookings.length > 3 ? server.post(`/v1/bookings/${take(bookings).id}/cancel`, {}) : {}),
     terms: () => server.patch(`/v1/events/${event.id}`, { name: `Day ${below(100)}`, prices: { S: below(5000), Floor: below(500) } }),
     close: async () => (below(5) ? {} : (await act('close', {}), act('open', {}))),
   };
-  const often = ['hold', 'hold', 'hold', 'change', 'change', 'confirm', 'release', 'unblock', 'unblock', ...Object.keys(steps)];
+  const often = ['hold', 'hold', 'hold', 'book', 'book', 'pay', 'pay', 'change', 'change', 'confirm', 'release', 'unblock', 'unblock', ...Object.keys(steps)];
 
   // Each kind of change once, whatever the random ones come to.
   async function begin() {
@@ -81,6 +101,10 @@ describe('the ledger of a shop', () => {
     const kept = await server.take(event, { seats: ['S-A-8'] });
     assertOk(await server.post(`/v1/holds/${kept.id}/confirm`, { fence: kept.fence }), 201);
     assert.equal((await server.del(`/v1/holds/${released.id}`)).status, 204);
+    const paid = await till.sell(event, 'S-C-1');
+    assertOk(await server.post(`/v1/bookings/${paid.id}/refund`, { amount: 100 }));
+    assertOk(await server.post(`/v1/bookings/${(await till.sell(event, 'S-C-2')).id}/cancel`, {}));
+    unpaid.push((await till.checkout(event, 'S-C-3')).booking);
     assertOk(await act('close', {}));
     assertOk(await act('open', {}));
   }
@@ -89,7 +113,7 @@ describe('the ledger of a shop', () => {
     for (let n = 0; n < STEPS; n++) {
       const kind = oneOf(often);
       const { status, text } = await steps[kind]();
-      assert.ok(!(status >= 500 || (status === 400 && kind !== 'change')), `${kind}: ${text}`);
+      assert.ok(!(status >= 500 || (status === 400 && !['change', 'book'].includes(kind))), `${kind}: ${text}`);
       if (status < 300) done.set(kind, (done.get(kind) ?? 0) + 1);
       if (kind === 'terms') await sleep(20); // so that some holds expire meanwhile
     }
@@ -106,7 +130,7 @@ describe('the ledger of a shop', () => {
     await Promise.all(Array.from({ length: SHOPS }, shop));
     t.diagnostic(JSON.stringify(Object.fromEntries(done)));
     const { checks } = check();
-    assert.ok(checks.every(({ rows, what }) => rows > 0 || /stored heads/.test(what) || (!server.gate && /gate/.test(what))), JSON.stringify(checks.filter(({ rows }) => !rows)));
+    assert.ok(checks.every(({ rows, what }) => rows > 0 || /stored heads|has its job/.test(what) || (!server.gate && /gate/.test(what))), JSON.stringify(checks.filter(({ rows }) => !rows)));
   });
 
   it('verifies after the event was archived, while its log is pruned, and when a sale of it is cancelled afterwards', { timeout: 60_000 }, async () => {
@@ -114,10 +138,12 @@ describe('the ledger of a shop', () => {
     assertOk(await act('archive', {}));
     check();
     for (const { id } of holds) await server.del(`/v1/holds/${id}`);
+    const pending = (await server.read(`/v1/bookings?event=${event.id}&status=pending&limit=100`)).data;
+    for (const { id } of pending) assertOk(await server.post(`/v1/bookings/${id}/cancel`, {}));
     await until('the log is gone', async () => {
       assertVerified(ledger());
       return (await server.read(`/v1/audit?event=${event.id}`)).data.length === 0;
-    }, 40_000);
+    }, 25_000); // less than a job is leased for
     assertVerified(ledger());
     assertOk(await server.post(`/v1/bookings/${bookings[0].id}/cancel`, {}));
     assertVerified(ledger());

@@ -12,10 +12,11 @@ import { fileURLToPath } from 'node:url';
 import { placeOf } from '../support/backend.mjs';
 import { assertFoldIsState } from '../support/audit.mjs';
 import { begin, holdfast } from '../support/cli.mjs';
+import { CARD } from '../support/checkout.mjs';
 import { smallDisk } from '../support/disk.mjs';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
-import { book, pay, reached, REFUND_FAILS_CARD, sell } from '../support/payments.mjs';
+import { book, pay, reached, sell } from '../support/payments.mjs';
 import { backend, newKey, only, reap, removeTempDir, sqliteQuery, start, tempDir, until } from '../support/server.mjs';
 
 const BUYERS = 4;
@@ -82,7 +83,7 @@ describe('a backup of a ledger in use', () => {
     const { place, server, event, row } = await openWithEvents();
     const seat = (n) => [`S-${row}-${n}`];
     const [kept, refunded, cancelled] = [await sell(server, event, seat(1)), await sell(server, event, seat(2)), await sell(server, event, seat(3))];
-    const failing = await sell(server, event, seat(4), {}, REFUND_FAILS_CARD);
+    const failing = await sell(server, event, seat(4), {}, CARD.refundFails);
     assertOk(await server.post(`/v1/bookings/${failing.id}/cancel`, {}));
     await reached(server, failing, 'its refund has failed', ({ payment }) => payment.status === 'refund_failed');
     const [late, unpaid] = [await book(server, await server.grant(event, seat(5))), await book(server, await server.grant(event, seat(6)))];

@@ -3,9 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { CARD } from '../support/checkout.mjs';
 import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
-import { book, reached, REFUND_FAILS_CARD, sell } from '../support/payments.mjs';
+import { book, reached, sell } from '../support/payments.mjs';
 import { newKey, only, reap, sqliteQuery, start, until } from '../support/server.mjs';
 
 describe('erasing an owner', () => {
@@ -128,7 +129,7 @@ describe('an archived event', () => {
 
   it('keeps its log while money is owed, and keeps bookings, payments and refunds for ever', async () => {
     const [owing, settled] = [await server.createEvent(), await server.createEvent()];
-    const lost = await sell(server, owing, ['S-A-1'], {}, REFUND_FAILS_CARD);
+    const lost = await sell(server, owing, ['S-A-1'], {}, CARD.refundFails);
     const [kept, returned] = [await sell(server, settled, ['S-A-1']), await sell(server, settled, ['S-A-2'])];
     const unpaid = await book(server, await server.grant(settled, 'S-A-3'));
     for (const { id } of [lost, returned, unpaid]) assertOk(await server.post(`/v1/bookings/${id}/cancel`, {}));

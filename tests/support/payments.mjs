@@ -1,11 +1,10 @@
-// Buyers who pay, for suites whose servers have the sandbox (`--payments sandbox`, the default on loopback).
+// Buyers who pay at the sandbox inside a server (`--payments sandbox`, the default on loopback).  Suites whose servers
+// share a ledger need a sandbox that they share, too: see checkout.mjs.
 
 import assert from 'node:assert/strict';
+import { CARD } from './checkout.mjs';
 import { assertOk } from './expect.mjs';
 import { newKey, until } from './server.mjs';
-
-export const CARD = '4242424242424242';
-export const REFUND_FAILS_CARD = '4000000000005126';
 
 // Books a hold; resolves to the booking, whose intent there is by then.
 export async function book(server, hold, fields = {}) {
@@ -17,7 +16,7 @@ export async function book(server, hold, fields = {}) {
 }
 
 // Pays at the sandbox as a browser would, with the publishable key.
-export async function pay({ payment }, card = CARD) {
+export async function pay({ payment }, card = CARD.good) {
   const form = new URLSearchParams({
     key: payment.publishable_key, client_secret: payment.client_secret, 'payment_method_data[type]': 'card', 'payment_method_data[card][number]': card,
     'payment_method_data[card][exp_month]': '12', 'payment_method_data[card][exp_year]': String(new Date().getFullYear() + 2), 'payment_method_data[card][cvc]': '123',
@@ -34,7 +33,7 @@ export const reached = (server, booking, what, test) => until(what, async () => 
 });
 
 // Holds seats, books and pays them; resolves to the confirmed booking.
-export async function sell(server, event, seats, fields = {}, card = CARD) {
+export async function sell(server, event, seats, fields = {}, card = CARD.good) {
   const { owner, ...rest } = fields;
   const booking = await book(server, await server.take(event, { seats, ...(owner ? { owner } : {}) }), rest);
   await pay(booking, card);

@@ -126,7 +126,7 @@ static int wanted_job(int payment, int booking, int hold)
 static const char *job_word(int kind)
 {
     const char *text = job_kind_text((enum job_kind)kind);
-    return text ? text : kind ? "no known" : "no";
+    return text ? text : kind ? "of no known kind" : "none";
 }
 
 /* A refund job pays the refund of its number. */
@@ -165,7 +165,7 @@ void verify_job(struct event_state *e, const struct stored_job *row)
     if (row->status != JOB_OWED || !p || row->kind < JOB_REFUND || row->kind > JOB_CREATE ||
         (row->kind != JOB_REFUND && row->job != row->payment))
         verify_violation(e->report, VERIFY_JOBS,
-                         "booking %lld: a %s job in state %d, of %s payment", (ll)row->booking,
+                         "booking %lld: a job, %s, in state %d, of %s payment", (ll)row->booking,
                          job_word(row->kind), row->status, p ? "a" : "no");
     else if (row->kind == JOB_REFUND)
         check_refund_job(e, row);
@@ -178,7 +178,7 @@ static void check_job(struct event_state *e, const struct payment_state *p, int 
     int wanted = wanted_job(p->status, booking, hold);
     if (p->job != wanted)
         verify_violation(e->report, VERIFY_JOBS,
-                         "booking %lld: it is %s, its payment %s and its hold %s, with %s job "
+                         "booking %lld: it is %s, its payment %s and its hold %s; its job is %s "
                          "instead of %s",
                          (ll)p->booking, word(AUDIT_BOOKING, booking),
                          word(AUDIT_PAYMENT, p->status), word(AUDIT_HOLD, hold), job_word(p->job),

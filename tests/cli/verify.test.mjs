@@ -5,7 +5,10 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { CARD } from '../support/checkout.mjs';
 import { holdfast } from '../support/cli.mjs';
+import { assertOk } from '../support/expect.mjs';
+import { reached, sell } from '../support/payments.mjs';
 import { reap, sqliteQuery, start, tempDir } from '../support/server.mjs';
 
 describe('holdfast verify on a damaged ledger', () => {
@@ -52,5 +55,46 @@ describe('holdfast verify on a damaged ledger', () => {
   it('has no number of a row and no secret in it', () => {
     assert.doesNotMatch(report.stdout, /\b(event|seat|hold|booking|area|status|channel) \d/);
     for (const { id } of [held, sold]) assert.ok(!report.stdout.includes(id.slice(16)), 'a secret');
+  });
+});
+
+describe('holdfast verify of payments', () => {
+  let url;
+  let lost;
+  let kept;
+  const change = (sql) => sqliteQuery(url.slice('sqlite:'.length), sql, { readOnly: false });
+  const masked = (id) => `${id.slice(0, 15)}${'*'.repeat(17)}`;
+  before(async () => {
+    const dir = tempDir();
+    url = `sqlite:${path.join(dir, 'holdfast.db')}`;
+    const server = await start({ dir });
+    const event = await server.createEvent();
+    [lost, kept] = [await sell(server, event, ['S-A-1'], { email: 'ann@shop.example' }, CARD.refundFails), await sell(server, event, ['S-A-2'])];
+    assertOk(await server.post(`/v1/bookings/${lost.id}/cancel`, {}));
+    await reached(server, lost, 'its refund has failed', ({ payment }) => payment.status === 'refund_failed');
+    await server.stop();
+  });
+  after(reap);
+
+  it('says what is still owed when no refund is tried again, and that this is no violation', async () => {
+    // The two other tries are a day away: they fail here.
+    change(`INSERT INTO refunds SELECT booking, refund + 900, payment, amount, 4, 1, 're_2', error, created_at, updated_at FROM refunds WHERE status = 4;
+      UPDATE refunds SET status = 4 WHERE status = 1; DELETE FROM jobs`);
+    const text = await holdfast(undefined, ['verify', '--ledger', url]);
+    assert.equal(text.code, 0, text.stdout);
+    const line = text.stdout.split('\n').find((one) => /^I9 +owed +1 payments /.test(one)) ?? assert.fail(text.stdout);
+    assert.ok(line.includes(`${masked(lost.id)}: of ${lost.amount} received ${lost.amount} must still go back, 3 refunds have failed`), line);
+    const { ok, owed, owed_examples: examples } = JSON.parse((await holdfast(undefined, ['verify', '--json', '--ledger', url])).stdout);
+    assert.deepEqual([ok, owed, examples.length], [true, 1, 1]);
+  });
+
+  it('names bookings, and no secret of them, of their payments or of their buyers', async () => {
+    change(`UPDATE payments SET received = 1 WHERE status = 7; INSERT INTO jobs SELECT booking, payment, 2, 1, payment, 0, 0, 0, x'00', 0, 0, 0, 1, 1, 0, 0, NULL FROM payments`);
+    const { code, stdout } = await holdfast(undefined, ['verify', '--ledger', url]);
+    assert.equal(code, 1);
+    assert.ok(stdout.includes(`${masked(kept.id)}: it is confirmed, and 1 of ${kept.amount} was received`), stdout);
+    assert.ok(stdout.includes('its payment succeeded and its hold confirmed; its job is cancel instead of none'), stdout);
+    assert.doesNotMatch(stdout, /\b(event|seat|hold|booking|area|status|channel|payment|refund) \d|pi_|re_|@/);
+    for (const { id, payment } of [lost, kept]) for (const secret of [id.slice(15), payment.id.slice(15)]) assert.ok(!stdout.includes(secret), 'a secret');
   });
 });

@@ -14,8 +14,8 @@
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
 #   bench/*.c                 one program each, build/bench/NAME
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
-# One set of rules builds four flavours: build/ (the product), build/asan, build/tsan and, with
-# clang, build/fuzz; `make FLAVOUR=asan` builds the second.
+# One set of rules builds five flavours: build/ (the product), build/asan, build/tsan, build/crash and,
+# with clang, build/fuzz; `make FLAVOUR=asan` builds the second.
 
 FLAVOUR ?= product
 WERROR ?= 1
@@ -170,10 +170,12 @@ endif
 test: build/packages/fuzz tests/node_modules/.ready
 	@scripts/check-rooms
 	@$(MAKE) FLAVOUR=asan programs tests benches
+	@$(MAKE) FLAVOUR=crash build/crash/holdfastd
 	@$(MAKE) FLAVOUR=fuzz fuzzers
 	@tests/run --fuzz build/fuzz build/asan
 asan tsan: build/packages/test tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=$@ programs tests benches
+	@$(MAKE) FLAVOUR=crash build/crash/holdfastd
 	@tests/run build/$@
 
 # Runs each target for SECONDS seconds; inputs of findings are left in build/fuzz/findings.
@@ -189,7 +191,8 @@ bare:
 	@scripts/bare-machine
 
 soak: all benches build/packages/soak tests/node_modules/.ready
-	@HF_KILLS=50 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
+	@$(MAKE) FLAVOUR=crash build/crash/holdfastd
+	@HF_KILLS=50 HF_CHECKOUTS=5000 HF_CRASH_ALL=1 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
 	@scripts/try-packages
 
 # Packages for Debian, in build/deb.
@@ -258,7 +261,7 @@ help:
 	@echo 'make clean        remove build/'
 	@echo
 	@echo 'WITHOUT="postgres redis sqlite" builds libholdfast without these drivers, into build/without-...'
-	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan|fuzz builds into build/asan...'
+	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan|crash|fuzz builds into build/asan...'
 
 # ---- rules ---------------------------------------------------------------------------------
 

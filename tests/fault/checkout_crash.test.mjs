@@ -1,0 +1,229 @@
+// The server ends without cleanup at every point that src/base/crash.h lists, in the middle of a busy evening at the
+// shop, and is started again: every booking is decided within 30 s of its hold's end, and the books of the ledger and
+// of the payment provider agree to the cent (I9, I10).  On SQLite, and on two servers that share PostgreSQL and Redis,
+// where the dead one stays down and the other takes its jobs over.
+//
+// HF_ONLY takes the points whose names contain it.  HF_CRASH_ALL=1 stops at each point also the second, third and fifth time, and takes every point on both databases.
+// backends: own
+// time limit: 300 s
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { differences } from '../support/books.mjs';
+import { startPostgres } from '../support/postgres.mjs';
+import { startRedis } from '../support/redis.mjs';
+import { pool, reap, until } from '../support/server.mjs';
+import { CARDS, openTill } from '../support/till.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const program = path.join(root, 'build/crash/holdfastd'); // make FLAVOUR=crash programs
+const all = process.env.HF_CRASH_ALL === '1';
+const atATime = 6;
+
+const header = fs.readFileSync(path.join(root, 'src/base/crash.h'), 'utf8');
+const points = [...header.matchAll(/^ +X\((\w+), "/gm)].map(([, name]) => name);
+// Where another server has to take over what the dead one had leased, or had left without a lease.
+const forTwo = ['booking_after_commit', 'fact_before_commit', 'expiry_after_commit', 'jobs_taken', 'create_answered', 'refund_answered'];
+
+const needs = {
+  capture_answered: { capture: 'manual' },
+  poll_answered: { faults: { webhooks: false } },
+};
+
+// ---- an evening at the shop ----
+
+const lasting = { hold_ttl_ms: 60_000 };
+const brief = { hold_ttl_ms: 2000 };
+
+async function pays(till, event, seat, first) {
+  const booking = await till.book(await till.hold(event, seat));
+  if (first) assert.equal((await till.pay(booking, first)).status, 402);
+  assert.equal((await till.pay(booking, CARDS.good)).status, 200);
+  const decided = await till.decided(booking);
+  assert.equal(decided.status, 'confirmed', JSON.stringify(decided));
+  return booking;
+}
+
+async function givesUp(till, event, seat) {
+  const hold = await till.hold(event, seat);
+  const booking = await till.book(hold);
+  assert.equal((await till.pay(booking, CARDS.declined)).status, 402);
+  assert.equal((await till.ask('DELETE', `/v1/holds/${hold.id}`)).status, 204);
+  assert.equal((await till.decided(booking)).status, 'failed');
+  return booking;
+}
+
+async function isRefunded(till, event, seat) {
+  const booking = await pays(till, event, seat);
+  const answer = await till.post(`/v1/bookings/${booking.id}/refund`, { amount: 500 });
+  assert.equal(answer.status, 200, answer.text);
+  return booking;
+}
+
+async function isCancelled(till, event, seat) {
+  const booking = await pays(till, event, seat);
+  const answer = await till.post(`/v1/bookings/${booking.id}/cancel`, { reason: 'illness' });
+  assert.equal(answer.status, 200, answer.text);
+  return booking;
+}
+
+// Tries again if the hold ended while no server was there to book it.
+async function booksBriefly(till, event, seat) {
+  for (let tries = 10; ; tries--) {
+    const hold = await till.hold(event, seat);
+    const answer = await till.post('/v1/bookings', { hold: hold.id });
+    if (answer.status === 201) {
+      till.lastEnd = Math.max(till.lastEnd, Date.parse(answer.json.expires_at));
+      return answer.json;
+    }
+    assert.ok(['hold_expired', 'renewal_cap'].includes(answer.json.code) && tries > 0, answer.text);
+    await untilEnded(till, hold.id);
+  }
+}
+
+const untilEnded = (till, hold) => until('the hold has ended', async () => (await till.get(`/v1/holds/${hold}`)).json.status !== 'active', 60_000, 50);
+
+async function forgets(till, event, seat) { return till.decided(await booksBriefly(till, event, seat)); }
+
+// Pays once the hold has expired and another buyer has the seat; the provider fails to cancel in time.
+async function paysLate(till, event, seat) {
+  const booking = await booksBriefly(till, event, seat);
+  const payable = await till.when(booking, 'it can be paid', ({ status, payment }) => status !== 'pending' || payment.status !== 'creating');
+  await untilEnded(till, booking.hold);
+  await till.post('/v1/holds', { event: event.id, seats: [seat] });
+  if (payable.payment.client_secret) await till.pay(payable, CARDS.good); // 400 if it was cancelled first
+  return till.decided(booking);
+}
+
+async function evening(till) {
+  await till.sandbox.faults({ fail_next: { route: 'cancel', mode: '500', times: 3 } });
+  const [house, club] = await Promise.all([till.event(lasting), till.event(brief)]);
+  return Promise.all([
+    pays(till, house, 'S-A-1'), pays(till, house, 'S-A-2', CARDS.declined), givesUp(till, house, 'S-A-3'), isRefunded(till, house, 'S-A-4'),
+    isCancelled(till, house, 'S-A-5'), forgets(till, club, 'S-A-1'), paysLate(till, club, 'S-A-2'),
+  ]);
+}
+
+// ---- after it ----
+
+// The shop has heard of each end at least once.
+async function assertNotices(till, bookings) {
+  const told = [...till.endpoint.notices.values()];
+  for (const booking of bookings) {
+    const { status } = await till.booking(booking);
+    const types = told.filter((notice) => notice.booking === booking.id).map(({ type }) => type);
+    assert.ok(types.includes(`booking.${status}`), `${status}, but the shop was told ${types}`);
+    assert.equal(types.filter((type) => type === `booking.${status}`).length, 1, `told under several ids: ${types}`);
+  }
+}
+
+async function run(point, options) {
+  const till = await openTill({ program, crashAt: point, ...needs[point.replace(/:.*/, '')], ...options });
+  try {
+    const bookings = await evening(till);
+    await until('the server has crashed', () => till.crashes > 0, 10_000).catch(() => assert.fail(`no scenario reaches ${point}`));
+    await till.settled();
+    await assertNotices(till, bookings);
+    till.verify();
+    return till.crashes;
+  } finally {
+    await till.close();
+  }
+}
+
+// Begins all runs at once, some at a time; each test waits for its own.
+function begin(names, limit, work) {
+  const runs = new Map();
+  const started = names.map((name) => {
+    let go;
+    runs.set(name, new Promise((resolve) => { go = () => resolve(work(name)); }));
+    runs.get(name).catch(() => {});
+    return { name, go };
+  });
+  pool(started, limit, async ({ name, go }) => { go(); await runs.get(name).catch(() => {}); });
+  return runs;
+}
+
+describe('the list of crash points', () => {
+  it('is read from the header, and the build stops at them', () => {
+    assert.ok(points.length >= 18, `${points}`);
+    for (const name of [...forTwo, ...Object.keys(needs)]) assert.ok(points.includes(name), name);
+    assert.ok(fs.existsSync(program), `${program} is missing: make FLAVOUR=crash programs`);
+  });
+});
+
+const times = all ? ['', ':2', ':3', ':5'] : [''];
+const wanted = (name) => name.includes(process.env.HF_ONLY ?? '');
+const single = points.flatMap((point) => times.map((n) => point + n)).filter(wanted);
+const shared = (all ? points : forTwo).filter(wanted);
+
+describe('a server that ends without cleanup', () => {
+  let postgres;
+  let redis;
+  let alone;
+  let together;
+  before(async () => {
+    alone = begin(single, atATime, (point) => run(point, {}));
+    [postgres, redis] = await Promise.all([startPostgres(), startRedis('--databases', '64')]);
+    let gates = 0;
+    together = begin(shared, shared.length > 6 ? 4 : 6, (point) => run(point,
+      { n: 2, ledger: postgres.url(postgres.createDatabase()), gate: `${redis.url}/${gates++}`, staysDown: true }));
+  });
+  after(async () => { await redis?.stop(); await postgres?.stop(); await reap(); });
+
+  for (const point of single) it(`at ${point}: the books agree once it is back`, () => alone.get(point));
+  for (const point of shared) it(`at ${point}: the books agree though it stays down, beside another server`, () => together.get(point));
+});
+
+describe('the comparison of the books', () => {
+  let till;
+  before(async () => { till = await openTill(); });
+  after(async () => { await till?.close(); });
+
+  it('finds every kind of difference', async () => {
+    const event = await till.event(lasting);
+    await Promise.all([pays(till, event, 'S-A-1'), isRefunded(till, event, 'S-A-2'), isCancelled(till, event, 'S-A-3'), givesUp(till, event, 'S-A-4')]);
+    await till.settled();
+    const read = await till.books();
+    const changes = {
+      'received one cent more': ({ ledger }) => { ledger.payments.find(({ received }) => received > 0).received++; },
+      'a confirmed booking that is lost': ({ ledger }) => { ledger.bookings.find(({ status }) => status === 2).status = 3; },
+      'a confirmed booking of another amount': ({ ledger }) => { ledger.bookings.find(({ status }) => status === 2).amount--; },
+      'a booking that is pending': ({ ledger }) => { ledger.bookings.find(({ status }) => status === 3).status = 1; },
+      'a refund that is owed again': ({ ledger }) => { ledger.refunds[0].status = 1; },
+      'a refund that nobody made': ({ ledger }) => { ledger.refunds.push({ ...ledger.refunds[0] }); },
+      'a refund that the ledger has lost': ({ ledger }) => { ledger.refunds.pop(); },
+      'a job that is owed': ({ ledger }) => { ledger.jobs.push({ payment: ledger.payments[0].payment, kind: 2 }); },
+      'a notification that is owed': ({ ledger }) => { ledger.jobs.push({ payment: 0, kind: 6 }); },
+      'an intent that the ledger does not know': ({ books }) => { books.payments.push({ ...books.payments[0], intent: 'pi_other', holdfast_payment: null }); },
+      'an intent that the provider does not know': ({ books }) => { books.payments.pop(); },
+      'a second intent of a payment': ({ books }) => { books.payments[1].holdfast_payment = books.payments[0].holdfast_payment; },
+      'an intent that is open': ({ books }) => { books.payments[0].status = 'requires_payment_method'; },
+      'money that was captured twice': ({ books }) => { books.payments.find(({ captured }) => captured > 0).captured *= 2; },
+      'sums that differ by one cent': ({ books }) => { books.currencies.usd.refunded++; },
+      'an intent that was created after its hold\'s end': ({ ledger, created }) => {
+        const row = ledger.bookings[0];
+        row.hold = 2;
+        created.set(ledger.payments.find(({ payment }) => payment === row.payment).intent, Math.ceil(row.expires_at / 1000) + 1);
+      },
+    };
+    assert.deepEqual(differences(read), []);
+    for (const [what, change] of Object.entries(changes)) {
+      const copy = structuredClone(read);
+      change(copy);
+      assert.notDeepEqual(differences(copy), [], what);
+    }
+  });
+
+  it('finds a refund that somebody made at the provider while the server did not look', async () => {
+    const event = await till.event(lasting);
+    const booking = await pays(till, event, 'S-A-1');
+    await till.settled();
+    await till.sandbox.faults({ webhooks: false });
+    await till.sandbox.client({ account: 'shop' }).refunds.create({ payment_intent: booking.payment.intent, amount: 100 });
+    assert.match(differences(await till.books()).join('\n'), /refunded 100, the ledger has returned 0/);
+  });
+});

@@ -1,0 +1,303 @@
+// A shop that takes payments while everything around it fails: servers, the payment sandbox as a process of its own,
+// the shop's endpoint for notifications, and buyers who try again until somebody answers.
+//
+//   const till = await openTill({ crashAt: 'create_answered' });
+//   const booking = await till.book(await till.hold(event, 'S-A-1'));
+//   await till.pay(booking, CARDS.good);
+//   await till.settled();                   // the books of the ledger and of the provider agree
+//   await till.close();
+//
+// books.mjs has the comparison.
+
+import assert from 'node:assert/strict';
+import { createHmac, randomBytes } from 'node:crypto';
+import http from 'node:http';
+import path from 'node:path';
+import { differences, readLedger, summary } from './books.mjs';
+import { assertVerified } from './ledger.mjs';
+import { startSandbox } from './sandbox.mjs';
+import { freePort, newKey, Server, sleep, tempDir, until } from './server.mjs';
+
+export const CARDS = {
+  good: '4242424242424242', declined: '4000000000000002', poor: '4000000000009995', action: '4000002500003155', actionAlways: '4000002760003184',
+  declinedAfterAction: '4000008400001629', broken: '4000000000000119', failsOnCharge: '4000000000000341', refundFails: '4000000000005126',
+  disputed: '4000000000000259',
+};
+export const CRASH_EXIT = 86;
+
+const ACCOUNT = 'shop';
+const ANSWER_MS = 60_000; // how long a buyer tries
+const SETTLE_MS = 30_000; // after the last hold's end, or after the end of the faults
+const LEASE_MS = 30_000; // JOB_LEASE_MS in src/model/payment.h
+const seen = (status) => status !== 503 && status !== 429;
+
+// ---- the shop's endpoint ----
+
+// Receives notifications, checks their signatures and remembers each once, by its id.
+async function startEndpoint(secret) {
+  const notices = new Map(); // webhook-id -> { type, booking, times }
+  const wrong = [];
+  const server = http.createServer((request, response) => {
+    const chunks = [];
+    request.on('data', (chunk) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = Buffer.concat(chunks).toString();
+      const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signature } = request.headers;
+      const code = createHmac('sha256', secret).update(`${id}.${at}.${body}`).digest('base64');
+      if (!signature.split(' ').includes(`v1,${code}`)) wrong.push(body);
+      const { type, data } = JSON.parse(body);
+      const notice = notices.get(id) ?? { type, booking: data?.id, times: 0 };
+      notice.times++;
+      notices.set(id, notice);
+      response.writeHead(204).end();
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    notices,
+    wrong,
+    url: `http://127.0.0.1:${server.address().port}/notices`,
+    stop: () => new Promise((resolve) => { server.close(resolve); server.closeAllConnections(); }),
+  };
+}
+
+// ---- the shop ----
+
+// Options: n servers that share `ledger` and `gate` (default: one on a SQLite file), crashAt (a point of base/crash.h,
+// for all of them), program (default: HOLDFASTD), capture, faults (of the sandbox), durable (the sandbox keeps a file),
+// staysDown (the first server that crashes is not restarted), alone (only the first server is started at first).
+export async function openTill(options = {}) {
+  const till = new Till(options);
+  try {
+    await till.open();
+  } catch (error) {
+    await till.close().catch(() => {});
+    throw error;
+  }
+  return till;
+}
+
+class Till {
+  #turn = 0;
+  #closing = false;
+
+  constructor({ n = 1, ledger, gate, crashAt, program, capture = 'automatic', faults = {}, durable = false, staysDown = false, alone = false }) {
+    Object.assign(this, { n, ledger, gate, crashAt, program, capture, faults, durable, staysDown, alone });
+    this.crashes = 0;
+    this.lastEnd = 0; // of any hold that was booked, as the servers have told
+    this.down = null; // a server that is not restarted
+  }
+
+  async open() {
+    const ports = await Promise.all(Array.from({ length: this.n }, freePort));
+    const secret = randomBytes(32);
+    const webhookSecret = `whsec_${randomBytes(16).toString('hex')}`;
+    this.webhookSecret = webhookSecret;
+    this.endpoint = await startEndpoint(secret);
+    this.sandboxDir = this.durable ? tempDir() : null;
+    this.sandbox = await startSandbox({ args: [
+      '--listen', `127.0.0.1:${await freePort()}`, '--webhook', `http://127.0.0.1:${ports[0]}/v1/webhooks/stripe`,
+      '--webhook-secret', webhookSecret, '--faults', JSON.stringify(this.faults),
+      ...(this.durable ? ['--data', path.join(this.sandboxDir, 'sandbox.db')] : []),
+    ] });
+    this.servers = ports.map((port) => new Server({
+      ledger: this.ledger, gate: this.gate,
+      wrap: this.program ? ([, ...argv]) => [this.program, ...argv] : undefined,
+      args: ['--listen', `127.0.0.1:${port}`, '--payments', 'stripe', '--stripe-api', this.sandbox.url, '--payments-rate', '0',
+        '--capture', this.capture, '--notify', this.endpoint.url, '--notify-events', 'all'],
+      env: {
+        STRIPE_SECRET_KEY: `sk_test_${ACCOUNT}`, STRIPE_PUBLISHABLE_KEY: `pk_test_${ACCOUNT}`, STRIPE_WEBHOOK_SECRET: webhookSecret,
+        HOLDFAST_NOTIFY_SECRET: `whsec_${secret.toString('base64')}`,
+        ...(this.crashAt ? { HOLDFAST_CRASH_AT: this.crashAt } : {}),
+      },
+    }));
+    for (const server of this.alone ? this.servers.slice(0, 1) : this.servers) await this.#launch(server);
+  }
+
+  // Starts the servers that `alone` left out.
+  async launchOthers() { for (const server of this.servers.slice(1)) await this.#launch(server); }
+
+  async #launch(server) {
+    await server.launch();
+    server.run.done.then((ended) => this.#ended(server, ended));
+  }
+
+  // A server that ended at its crash point is started again without one.
+  async #ended(server, { code }) {
+    if (this.#closing || code !== CRASH_EXIT) return;
+    this.crashes++;
+    server.env.HOLDFAST_CRASH_AT = undefined;
+    if (this.staysDown && !this.down) {
+      this.down = server;
+      this.crashedAt = Date.now();
+      return;
+    }
+    await this.#launch(server);
+  }
+
+  // Kills a server and starts it again.
+  async kill(server) {
+    await server.kill9();
+    await this.#launch(server);
+  }
+
+  // Kills the provider and starts it again at the same address.
+  killSandbox() { return this.sandbox.restart('SIGKILL'); }
+
+  // ---- requests ----
+
+  // Asks one server after another until one answers.  A request that changes something has a key, so that it takes
+  // effect once.
+  async ask(method, target, body, headers = {}) {
+    const deadline = Date.now() + ANSWER_MS;
+    const keyed = method === 'POST' ? { 'Idempotency-Key': newKey(), ...headers } : headers;
+    for (;;) {
+      const up = this.servers.filter((server) => server !== this.down && server.port);
+      const server = up[this.#turn++ % up.length];
+      try {
+        const answer = await server.request(method, target, body, keyed);
+        if (seen(answer.status) && answer.json?.code !== 'idempotency_in_flight') return answer;
+      } catch (error) {
+        if (error.code === 'ERR_ASSERTION') throw error;
+      }
+      assert.ok(Date.now() < deadline, `no server answered ${method} ${target} within ${ANSWER_MS} ms`);
+      await sleep(25);
+    }
+  }
+
+  get(target) { return this.ask('GET', target); }
+  post(target, body = {}, headers = {}) { return this.ask('POST', target, body, headers); }
+
+  async event(fields = {}) {
+    const answer = await this.post('/v1/events', {
+      name: 'Gala', currency: 'usd', sections: [{ name: 'S', tier: 'A', price: 6500, rows: 4, seats_per_row: 10 }], ...fields,
+    });
+    assert.equal(answer.status, 201, answer.text);
+    return answer.json;
+  }
+
+  async hold(event, ...seats) {
+    const answer = await this.post('/v1/holds', { event: event.id, seats });
+    assert.equal(answer.status, 201, answer.text);
+    return answer.json;
+  }
+
+  // Books a hold and waits until the buyer can pay, or never will.
+  async book(hold, fields = {}) {
+    const answer = await this.post('/v1/bookings', { hold: hold.id, ...fields });
+    assert.equal(answer.status, 201, answer.text);
+    this.lastEnd = Math.max(this.lastEnd, Date.parse(answer.json.expires_at));
+    return this.when(answer.json, 'it can be paid', ({ status, payment }) => status !== 'pending' || payment.status !== 'creating');
+  }
+
+  async booking({ id }) {
+    const answer = await this.get(`/v1/bookings/${id}`);
+    assert.equal(answer.status, 200, answer.text);
+    return answer.json;
+  }
+
+  // Resolves to the booking as soon as it is as `is` wants it.
+  when(booking, what, is, timeoutMs = ANSWER_MS) {
+    return until(what, async () => {
+      const now = await this.booking(booking);
+      return is(now) && now;
+    }, timeoutMs, 50);
+  }
+
+  decided(booking) { return this.when(booking, 'it is decided', ({ status }) => status !== 'pending'); }
+
+  // ---- buyers ----
+
+  // Asks the sandbox until it answers, on a connection of its own; resolves to { status, text, json }.
+  async #sandboxRequest(method, target, form) {
+    for (const deadline = Date.now() + ANSWER_MS; ;) {
+      try {
+        return await this.#sendToSandbox(method, target, form);
+      } catch (error) {
+        if (Date.now() > deadline) throw error;
+        await sleep(50);
+      }
+    }
+  }
+
+  #sendToSandbox(method, target, form) {
+    const body = form && new URLSearchParams(form).toString();
+    return new Promise((resolve, reject) => {
+      const request = http.request(new URL(target, this.sandbox.url), { method, agent: false,
+        headers: body ? { 'Content-Type': 'application/x-www-form-urlencoded' } : {} }, (response) => {
+        const chunks = [];
+        response.on('data', (chunk) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          const text = Buffer.concat(chunks).toString();
+          const isJson = response.headers['content-type']?.startsWith('application/json');
+          resolve({ status: response.statusCode, text, json: isJson ? JSON.parse(text) : null });
+        });
+      });
+      request.on('error', reject);
+      request.end(body);
+    });
+  }
+
+  // Pays as a card form in a browser does; resolves to the sandbox's answer.
+  pay({ payment }, card) {
+    return this.#sandboxRequest('POST', `/v1/payment_intents/${payment.intent}/confirm`, {
+      key: `pk_test_${ACCOUNT}`, client_secret: payment.client_secret, 'payment_method_data[type]': 'card',
+      'payment_method_data[card][number]': card, 'payment_method_data[card][exp_month]': '12',
+      'payment_method_data[card][exp_year]': String(new Date().getFullYear() + 1), 'payment_method_data[card][cvc]': '123',
+    });
+  }
+
+  // Presses a button of the page that an answer of `pay` leads to: 'complete' or 'fail'.
+  press({ json }, result) {
+    return this.#sandboxRequest('POST', new URL(json.next_action.redirect_to_url.url).pathname, { result });
+  }
+
+  // ---- the end ----
+
+  // Everything that the ledger and the provider have in their books.
+  async books() {
+    const server = this.servers.find((each) => each !== this.down);
+    const client = this.sandbox.client({ account: ACCOUNT });
+    const ledger = await readLedger(server);
+    const books = (await this.#sandboxRequest('GET', '/sandbox/books')).json;
+    const intents = await client.paymentIntents.list({ limit: 100 }).autoPagingToArray({ limit: 10_000 });
+    return { ledger, books, created: new Map(intents.map(({ id, created }) => [id, created])) };
+  }
+
+  // Waits until nothing is pending, which must be the case 30 s after the last hold's end, and the books agree.
+  async settled({ timeoutMs = Math.max(Date.now(), this.lastEnd) + SETTLE_MS - Date.now() } = {}) {
+    const waits = this.down ? Math.max(timeoutMs, this.crashedAt + LEASE_MS + SETTLE_MS - Date.now()) : timeoutMs;
+    const deadline = Date.now() + waits;
+    let left;
+    do {
+      await sleep(250);
+      const read = await this.books();
+      left = differences(read);
+      this.summary = summary(read);
+    } while (left.length > 0 && Date.now() < deadline);
+    assert.deepEqual(left, [], `the books do not agree after ${waits} ms`);
+    assert.deepEqual(this.endpoint.wrong, [], 'notifications with wrong signatures');
+  }
+
+  // Sends all events of a type to the first server again, as an operator can with Stripe's dashboard.
+  async resend(type) {
+    const events = await this.sandbox.client({ account: ACCOUNT }).events.list({ type, limit: 100 }).autoPagingToArray({ limit: 10_000 });
+    for (const event of events) {
+      const body = JSON.stringify(event);
+      const at = Math.floor(Date.now() / 1000);
+      const code = createHmac('sha256', this.webhookSecret).update(`${at}.${body}`).digest('hex');
+      const answer = await this.servers[0].post('/v1/webhooks/stripe', body, { 'Stripe-Signature': `t=${at},v1=${code}` });
+      assert.equal(answer.status, 200, answer.text);
+    }
+  }
+
+  verify() { return assertVerified(this.servers[0].ledger, this.gate); }
+
+  async close() {
+    this.#closing = true;
+    for (const server of this.servers ?? []) if (server.run && !server.run.ended) await server.stop();
+    await this.sandbox?.stop();
+    await this.endpoint?.stop();
+  }
+}

@@ -5,9 +5,11 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
+import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import Stripe from 'stripe';
 import { Document } from '../support/openapi.mjs';
-import { newKey, reap, sleep, start } from '../support/server.mjs';
+import { newKey, reap, sleep, start, until } from '../support/server.mjs';
 
 const source = (name) => fs.readFileSync(new URL(`../../src/${name}`, import.meta.url), 'utf8');
 
@@ -22,11 +24,12 @@ const UNKNOWN = {
   hold: `hold_${'0'.repeat(10)}1${'0'.repeat(17)}`,
   booking: `bkg_${'0'.repeat(10)}1${'0'.repeat(17)}`,
   seat: 'S-A-1',
+  key: 'a-key-that-nobody-has-used',
 };
 
 const document = await Document.load();
 const operations = [...document.operations.keys()];
-const withBody = operations.filter((id) => document.operation(id).requestBody);
+const withBody = operations.filter((id) => document.operation(id).requestBody && id !== 'receiveWebhook'); // that body is Stripe's
 
 describe('the document', () => {
   it('is valid OpenAPI 3.1', async () => {
@@ -70,8 +73,7 @@ describe('the document', () => {
       .flatMap((file) => [...source(file).matchAll(/PROBLEM\w*\(\s*\d+,\s*"(\w+)"/g)].map(([, code]) => code));
     assert.ok(codes.length >= 20, `only ${codes.length} codes found in problem.c and problems.c`);
     const known = document.api.components.schemas.Code.enum;
-    const later = ['idempotency_key_required']; // comes with payments
-    assert.deepEqual([...new Set(codes)].filter((code) => !later.includes(code)).sort(), [...known].sort());
+    assert.deepEqual([...new Set(codes)].sort(), [...known].sort());
   });
 
   it('says of every operation what it does, who may, and what may go wrong', () => {
@@ -83,7 +85,9 @@ describe('the document', () => {
       assert.ok(responses['401'], `${id}: 401`);
       assert.equal(Boolean(responses['403']), document.scope(id) === 'admin', `${id}: 403`);
       if (path.includes('{')) assert.ok(responses['404'], `${id}: 404`);
-      if (requestBody) for (const status of [413, 422]) assert.ok(responses[status], `${id}: ${status}`);
+      if (requestBody) assert.ok(responses['413'], `${id}: 413`);
+      const { parameters } = document.operation(id);
+      assert.equal(Boolean(responses['422']), parameters.some(({ name }) => name === 'Idempotency-Key'), `${id}: 422`);
     }
   });
 });
@@ -211,6 +215,8 @@ describe('the server does what the document says', () => {
       ],
       renewHold: [{ ttl_ms: 1000 }],
       confirmHold: [{ fence: 1, reference: 'order-1' }],
+      createBooking: [{ hold: UNKNOWN.hold, reference: 'order-1' }],
+      refundBooking: [{ amount: 1 }],
     };
     let n = 0;
     for (const [id, bodies] of Object.entries(samples)) {
@@ -220,7 +226,7 @@ describe('the server does what the document says', () => {
         for (const { at, value, says } of limitsOf(schema, body)) {
           const wrong = structuredClone(body);
           at.slice(0, -1).reduce((part, key) => part[key], wrong)[at.at(-1)] = value;
-          const answer = await server.request(method, document.target(id, idsOf(id)), wrong, { Authorization: `Bearer ${ADMIN}` });
+          const answer = await server.request(method, document.target(id, idsOf(id)), wrong, { Authorization: `Bearer ${ADMIN}`, 'Idempotency-Key': newKey() });
           const where = at.map((key) => (key === 0 ? '[0]' : `.${key}`)).join('').slice(1);
           assert.equal(answer.json.detail, `${where} ${says}`, `${id}: ${answer.text}`);
           n += 1;
@@ -244,7 +250,7 @@ describe('the server does what the document says', () => {
       const parameters = { ...idsOf(id), ...(document.target(id, idsOf(id)).includes('/events/') ? { event: event.id } : {}) };
       const limit = id === 'createEvent' ? 8 * 1024 * 1024 : 64 * 1024;
       await drive(id, 413, { parameters, raw: Buffer.alloc(limit + 1, ' ') });
-      const invalid = await drive(id, 400, { parameters, body: { nonsense: 1 } });
+      const invalid = await drive(id, 400, { parameters, body: { nonsense: 1 }, headers: { 'Idempotency-Key': newKey() } });
       assert.match(invalid.json.detail, /nonsense/, id);
     }
   });
@@ -436,6 +442,93 @@ describe('the server does what the document says', () => {
     assert.deepEqual([cancelled.json.status, cancelled.json.reason], ['cancelled', 'rain']);
     const erased = await driveKeyed('eraseOwner', 200, { body: { owner: 'booker' } });
     assert.deepEqual([erased.json.holds, erased.json.bookings], [1, 1]);
+  });
+
+  // ---- payments: with the sandbox of the server itself, which is the default on loopback ----
+
+  const pay = async ({ payment }) => {
+    const card = { number: '4242424242424242', exp_month: '12', exp_year: '2040', cvc: '123' };
+    const body = new URLSearchParams({ key: payment.publishable_key, client_secret: payment.client_secret, 'payment_method_data[type]': 'card',
+      ...Object.fromEntries(Object.entries(card).map(([name, value]) => [`payment_method_data[card][${name}]`, value])) });
+    const answer = await fetch(`${payment.api}/v1/payment_intents/${payment.intent}/confirm`, { method: 'POST', body });
+    assert.equal(answer.status, 200, await answer.text());
+  };
+  const shows = (booking, test) => until('the booking is as expected', async () => {
+    const { json } = await drive('getBooking', 200, { parameters: { booking }, as: 'nobody' });
+    return test(json) && json;
+  });
+  const book = (hold_, status = 201) => drive('createBooking', status, { body: { hold: hold_.id ?? hold_ }, headers: { 'Idempotency-Key': newKey() }, as: 'seller' });
+
+  it('books, is paid and pays back', async () => {
+    const held = await hold({ seats: ['S-B-4'], owner: 'payer' });
+    const headers = { 'Idempotency-Key': newKey() };
+    const body = { hold: held.id, email: 'ann@shop.example', reference: 'order-8' };
+    const { json: booking } = await drive('createBooking', 201, { body, headers, as: 'seller' });
+    assert.deepEqual([booking.status, booking.payment.provider, booking.payment.status], ['pending', 'sandbox', 'requires_payment']);
+    const again = await drive('createBooking', 201, { body, headers, as: 'seller' });
+    assert.equal(again.json.payment.client_secret, null);
+    await drive('createBooking', 422, { body: { hold: held.id }, headers, as: 'seller' });
+    const stored = await drive('getStoredAnswer', 200, { parameters: { key: headers['Idempotency-Key'] }, as: 'seller' });
+    assert.equal(stored.text, again.text);
+    assert.equal((await book(held, 409)).json.code, 'booking_exists');
+    const changed = await drive('changeHold', 409, { parameters: { hold: held.id }, body: { fence: held.fence, add: { areas: { Floor: 1 } } } });
+    assert.equal(changed.json.code, 'booking_exists');
+    const confirmed = await drive('confirmHold', 409, { parameters: { hold: held.id }, body: { fence: held.fence } });
+    assert.equal(confirmed.json.code, 'booking_exists');
+    await drive('refundBooking', 409, { parameters: { booking: booking.id }, as: 'seller' });
+    await pay(booking);
+    await shows(booking.id, ({ status }) => status === 'confirmed');
+    await driveKeyed('refundBooking', 200, { parameters: { booking: booking.id }, body: { amount: 100 }, as: 'seller' });
+    await shows(booking.id, ({ payment }) => payment.amount_refunded === 100);
+    const refunds = await drive('listRefunds', 200, { parameters: { status: 'succeeded' }, as: 'seller' });
+    assert.deepEqual(refunds.json.data.map(({ amount }) => amount), [100]);
+    await drive('listRefunds', 400, { parameters: { status: 'odd' } });
+    await drive('listNotifications', 200, { as: 'seller' });
+    await drive('listNotifications', 400, { parameters: { status: 'odd' } });
+  });
+
+  it('says why a hold cannot be booked', async () => {
+    const cheap = await hold({ seats: ['T-I-4'] });
+    const required = await drive('createBooking', 400, { body: { hold: cheap.id } });
+    assert.equal(required.json.code, 'idempotency_key_required');
+    await drive('releaseHold', 204, { parameters: { hold: cheap.id } });
+    assert.equal((await book(cheap, 410)).json.code, 'hold_released');
+    await book(UNKNOWN.hold, 404);
+    const other = (await drive('createEvent', 201, { body: { name: 'Pennies', currency: 'usd', areas: [{ name: 'Floor', price: 7, capacity: 9 }] } })).json;
+    const poor = (await drive('createHold', 201, { body: { event: other.id, areas: { Floor: 1 } } })).json;
+    assert.equal((await book(poor, 400)).json.code, 'amount_too_small');
+  });
+
+  it('cancels events', async () => {
+    const body = { name: 'Rain', currency: 'usd', areas: [{ name: 'Floor', price: 300, capacity: 5 }] };
+    const other = (await drive('createEvent', 201, { body })).json;
+    const parameters = { event: other.id };
+    const held = (await drive('createHold', 201, { body: { event: other.id, areas: { Floor: 2 } } })).json;
+    const left = (await drive('createHold', 201, { body: { event: other.id, areas: { Floor: 1 } } })).json;
+    const { json: booking } = await book(held);
+    await pay(booking);
+    await shows(booking.id, ({ status }) => status === 'confirmed');
+    assert.equal((await driveKeyed('cancelEvent', 200, { parameters })).json.status, 'cancelled');
+    await shows(booking.id, ({ status, payment }) => status === 'cancelled' && payment.status === 'refunded');
+    const { cancellation } = (await drive('getEvent', 200, { parameters, as: 'nobody' })).json;
+    assert.deepEqual(cancellation, { bookings_left: 0, bookings_cancelled: 1, refunds_owed: 0, refunds_done: 1, refunds_failed: 0 });
+    assert.equal((await book(left, 409)).json.code, 'event_cancelled');
+    const sale = await drive('confirmHold', 409, { parameters: { hold: left.id }, body: { fence: left.fence } });
+    assert.equal(sale.json.code, 'event_cancelled');
+    assert.equal((await drive('openEvent', 409, { parameters })).json.code, 'event_cancelled');
+    await drive('archiveEvent', 200, { parameters });
+    await drive('cancelEvent', 409, { parameters });
+  });
+
+  it('takes webhooks that are signed', async () => {
+    const [, , secret] = fs.readFileSync(path.join(server.dir, 'sandbox.keys'), 'utf8').trim().split(' ');
+    const send = (status, raw, signature) => drive('receiveWebhook', status, { raw, headers: { 'Stripe-Signature': signature }, as: 'nobody' });
+    const sign = (payload) => Stripe.webhooks.generateTestHeaderString({ payload, secret });
+    const unused = JSON.stringify({ id: 'evt_1', object: 'event', type: 'customer.created', created: 1, livemode: false, data: { object: { object: 'customer' } } });
+    await send(200, unused, sign(unused));
+    assert.equal((await send(400, unused, 't=1,v1=00')).json.code, 'bad_signature');
+    assert.equal((await send(400, '{}', sign('{}'))).json.code, 'invalid_request');
+    await send(413, Buffer.alloc(256 * 1024 + 1, ' '), 't=1,v1=00');
   });
 
   it('blocks for channels', async () => {

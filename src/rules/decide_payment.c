@@ -614,6 +614,13 @@ static bool is_made(const struct payment_update *op)
     return strcmp(op->event.type, "payment_intent.created") == 0;
 }
 
+/* The job whose call has ended; 0: none, or one that another server has leased since. */
+static int64_t reported_job(const struct payment_update *op)
+{
+    const struct job_row *stored = op->report.job ? find_job(&op->money, op->report.job) : NULL;
+    return stored && stored->leased_until == op->report.leased_until ? stored->job : 0;
+}
+
 enum verdict decide_payment(struct decision *d, struct event *e, struct payment_update *op)
 {
     struct hold *h = view_hold(d->view, op->hold.id.key);
@@ -652,7 +659,7 @@ enum verdict decide_payment(struct decision *d, struct event *e, struct payment_
                              .money = &op->money,
                              .status_before = p->status,
                              .fence_before = e->draft.fence,
-                             .reported = op->report.job,
+                             .reported = reported_job(op),
                              .cause = CAUSE_PAYMENT,
                              .is_past = op->booking.payment != p->payment,
                              .ended = intent_call_ended(&op->report)};

@@ -8,12 +8,13 @@
 #include "sim/tables.h"
 
 #define EVENTS 2
-#define KEYS 40         /* idempotency keys in use at a time */
-#define SEATS_MAX 3     /* of one request */
-#define AGREE_EVERY 20  /* steps, on average, after which the servers must agree */
-#define WORLD_STEPS 400 /* steps after which a new world begins */
-#define RECENT_HOLDS 12 /* requests name one of the newest holds */
-#define OWNER_LIMIT 7   /* of the first event; that of the second one changes */
+#define KEYS 40          /* idempotency keys in use at a time */
+#define SEATS_MAX 3      /* of one request */
+#define AGREE_EVERY 20   /* steps, on average, after which the servers must agree */
+#define AGREE_ROUNDS 100 /* until all that is queued must have been answered */
+#define WORLD_STEPS 400  /* steps after which a new world begins */
+#define RECENT_HOLDS 12  /* requests name one of the newest holds */
+#define OWNER_LIMIT 7    /* of the first event; that of the second one changes */
 #define AREAS 2
 
 #define OWNERS 3

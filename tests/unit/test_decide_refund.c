@@ -504,6 +504,24 @@ static void the_report_of_a_job_that_was_replaced_frees_its_lease(void **state)
     }
 }
 
+/* The first server took so long that another one runs the job by now. */
+static void a_report_under_an_old_lease_leaves_the_new_one(void **state)
+{
+    (void)state;
+    buyer_hold(&ada, &shop, 0, 2);
+    assert_int_equal(buyer_book_by_hand(&ada), VERDICT_CREATED);
+    int64_t job = buyer_job(&ada)->job, leased_until = shop.paper.now + JOB_LEASE_MS;
+    paper_job(&shop.paper, job)->leased_until = leased_until;
+    struct news news = {.fact = {.is_current = true, .state = INTENT_AUTHORIZED},
+                        .report = {.job = job,
+                                   .kind = JOB_CREATE,
+                                   .result = JOB_RESULT_DONE,
+                                   .leased_until = leased_until - 1}};
+    assert_int_equal(buyer_told(&ada, &news), VERDICT_OK);
+    assert_int_equal(buyer_job(&ada)->kind, JOB_CAPTURE); /* what it told of counts */
+    assert_int_equal(buyer_job(&ada)->leased_until, leased_until);
+}
+
 /* The provider answered, but the intent is still not decided. */
 static void a_cancel_that_left_the_intent_open_is_owed_again_after_a_look(void **state)
 {
@@ -663,6 +681,7 @@ int main(void)
         claim(attempts_to_pay_for_one_hold_are_limited),
         claim(a_job_that_is_tried_again_keeps_its_key_until_a_look_says_otherwise),
         claim(the_report_of_a_job_that_was_replaced_frees_its_lease),
+        claim(a_report_under_an_old_lease_leaves_the_new_one),
         claim(a_cancel_that_left_the_intent_open_is_owed_again_after_a_look),
         claim(a_job_whose_amount_changes_gets_another_key),
         claim(a_refund_that_is_reduced_while_it_is_made_keeps_its_lease),

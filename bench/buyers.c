@@ -42,6 +42,7 @@
 #define READY_MAX 64
 #define DRAIN_MAX_US 10000000
 #define STRIDE UINT64_C(61803399) /* no factor in common with any number of seats used here */
+#define ID_SIZE 160
 #define PRICE 5000
 #define SECRET "whsec_benchbenchbenchbench"
 
@@ -140,7 +141,7 @@ static void send_hold(struct buyer *b, int64_t begun_us)
 
 static void send_booking(struct buyer *b, const char *hold)
 {
-    char body[256], key[80];
+    char body[ID_SIZE + 64], key[80];
     (void)snprintf(key, sizeof key, "Idempotency-Key: %016" PRIx64 "%016" PRIx64 "\r\n",
                    random_u64(&run.random), random_u64(&run.random));
     (void)snprintf(body, sizeof body, "{\"hold\":\"%s\",\"email\":\"buyer@example.com\"}", hold);
@@ -223,7 +224,7 @@ static void complete(struct buyer *b, int64_t at_us)
 /* `body` is terminated. */
 static void answered(struct buyer *b, int status, const char *body)
 {
-    char id[80], intent[80];
+    char id[ID_SIZE], intent[ID_SIZE];
     int64_t at_us = now_us();
     enum step step = b->step;
     if (step == IDLE || status != (step == WEBHOOK ? 200 : 201))

@@ -4,11 +4,16 @@
  * src/lab.
  *
  *   peer --strategy NAME --postgres CONNINFO --redis URL [--http-threads N] [--workers N]
+ *   peer --provider URL (--postgres CONNINFO | --sqlite FILE) [--http-threads N] [--workers N]
  *
- * Recreates its tables and prints `peer listening on http://127.0.0.1:PORT`; ends on SIGTERM.
+ * With --provider it is the peer of the checkout row: peer_checkout.h says how it sells.  Recreates
+ * its tables and prints `peer listening on http://127.0.0.1:PORT`; ends on SIGTERM.
  *
  *   POST /v1/events   {"sections":[{"name","rows","seats_per_row"}]}   201 {"id"}
- *   POST /v1/holds    {"event","seats":[...]}                          201, 409, 500 */
+ *   POST /v1/holds    {"event","seats":[...]}                          201, 409, 500
+ * and with --provider, as holdfastd has them:
+ *   POST /v1/bookings {"hold"}                                         201, 404, 500
+ *   POST /v1/webhooks/stripe   an event, signed with STRIPE_WEBHOOK_SECRET   200, 400, 500 */
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
@@ -28,6 +33,7 @@
 #include "lab/stage.h"
 #include "lab/strategy.h"
 #include "loopback.h"
+#include "peer_checkout.h"
 
 #define BODY_LEN_MAX 65536
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
@@ -37,7 +43,9 @@
 struct request {
     struct MHD_Connection *connection;
     struct request *next; /* in the queue */
-    bool creates_event, queued;
+    enum route { EVENTS, HOLDS, BOOKINGS, WEBHOOKS, NOWHERE } route;
+    bool queued;
+    const char *signature; /* of a webhook; belongs to the connection */
     struct buf body;
     unsigned status; /* 0 until it is answered */
     struct buf answer;
@@ -141,7 +149,13 @@ static void answer_lost(struct request *r, const struct strategy_want *want)
 
 /* ---- workers ---- */
 
-static void hold(struct desk *desk, struct random *random, struct request *r)
+struct worker {
+    struct desk *desk; /* of the strategy */
+    struct till *till; /* of the checkout; one of the two is NULL */
+    struct random random;
+};
+
+static void hold(struct worker *w, struct request *r)
 {
     struct hold_body body = {0};
     struct hf_err err = {0};
@@ -154,16 +168,22 @@ static void hold(struct desk *desk, struct random *random, struct request *r)
         json_decref(json);
         return;
     }
+    if (w->till) {
+        r->status = till_hold(w->till, &body, &r->answer);
+        hold_body_close(&body);
+        json_decref(json);
+        return;
+    }
     snprintf(user, sizeof user, "%014llx%014llx",
-             (unsigned long long)random_u64(random) & 0xffffffffffffff,
-             (unsigned long long)random_u64(random) & 0xffffffffffffff);
+             (unsigned long long)random_u64(&w->random) & 0xffffffffffffff,
+             (unsigned long long)random_u64(&w->random) & 0xffffffffffffff);
     char *event = hf_strndup(body.event.data, body.event.len);
     for (size_t i = 0; i < body.n_seats; i++)
         seats[i] = hf_strndup(body.seats[i].data, body.seats[i].len);
     const struct strategy_want want = {
         .user = user, .event = event, .seats = (const char *const *)seats, .n_seats = body.n_seats};
     struct strategy_outcome outcome;
-    strategy_attempt(strategy, desk, &want, &outcome);
+    strategy_attempt(strategy, w->desk, &want, &outcome);
     if (outcome.verdict == STRATEGY_WON) {
         answer_won(r, &want);
     } else if (outcome.verdict == STRATEGY_LOST) {
@@ -189,7 +209,8 @@ static char *name_of_row(int i)
     return hf_strndup(at, strlen(at));
 }
 
-static bool create_section(const char *event, const json_t *section, struct hf_err *err)
+static bool create_section(struct worker *w, const char *event, const json_t *section,
+                           struct hf_err *err)
 {
     int n_rows = (int)json_integer_value(json_object_get(section, "rows"));
     char *rows[ROWS_MAX];
@@ -204,13 +225,14 @@ static bool create_section(const char *event, const json_t *section, struct hf_e
         .n_rows = (size_t)n_rows,
         .seats_per_row = (int)json_integer_value(json_object_get(section, "seats_per_row")),
     };
-    bool good = s.section && stage_seats(&settings, &s, err);
+    bool good =
+        s.section && (w->till ? till_add_section(w->till, &s) : stage_seats(&settings, &s, err));
     for (int i = 0; i < n_rows; i++)
         free(rows[i]);
     return good;
 }
 
-static void create_event(struct request *r)
+static void create_event(struct worker *w, struct request *r)
 {
     static atomic_int n_events;
     char event[40];
@@ -221,7 +243,7 @@ static void create_event(struct request *r)
     bool good = body != NULL;
     snprintf(event, sizeof event, "evt_%028d", atomic_fetch_add(&n_events, 1));
     json_array_foreach(json_object_get(body, "sections"), i, section) good =
-        good && create_section(event, section, &err);
+        good && create_section(w, event, section, &err);
     json_decref(body);
     if (good) {
         r->status = MHD_HTTP_CREATED;
@@ -232,30 +254,79 @@ static void create_event(struct request *r)
     }
 }
 
+static struct worker *worker_new(struct hf_err *err)
+{
+    struct worker *w = hf_alloc(sizeof *w);
+    random_init_system(&w->random);
+    if (checkout.provider)
+        w->till = till_open(&settings, err);
+    else if (!strategy->open(strategy, &settings, &w->desk, err))
+        w->desk = NULL;
+    if (w->till || w->desk)
+        return w;
+    free(w);
+    return NULL;
+}
+
+static void serve(struct worker *w, struct request *r)
+{
+    switch (r->route) {
+    case EVENTS:
+        create_event(w, r);
+        return;
+    case HOLDS:
+        hold(w, r);
+        return;
+    case BOOKINGS:
+        r->status = till_book(w->till, &r->body, &r->answer);
+        return;
+    case WEBHOOKS:
+        r->status = till_webhook(w->till, r->signature, &r->body, &r->answer);
+        return;
+    case NOWHERE:
+        break;
+    }
+    hf_check(!"a request that was answered");
+}
+
 static void *worker_main(void *arg)
 {
-    struct desk *desk = arg;
-    struct random random;
-    random_init_system(&random);
+    struct worker *w = arg;
     for (struct request *r = queue_take(); r; r = queue_take()) {
-        if (r->creates_event)
-            create_event(r);
-        else
-            hold(desk, &random, r);
+        serve(w, r);
         MHD_resume_connection(r->connection);
     }
-    strategy->close(desk);
+    if (w->till)
+        till_close(w->till);
+    else
+        strategy->close(w->desk);
+    free(w);
     return NULL;
 }
 
 /* ---- HTTP ---- */
 
+static enum route route_of(const char *url)
+{
+    static const char *const urls[] = {[EVENTS] = "/v1/events",
+                                       [HOLDS] = "/v1/holds",
+                                       [BOOKINGS] = "/v1/bookings",
+                                       [WEBHOOKS] = "/v1/webhooks/stripe"};
+    const enum route end = checkout.provider ? NOWHERE : BOOKINGS;
+    for (enum route i = EVENTS; i < end; i++)
+        if (strcmp(url, urls[i]) == 0)
+            return i;
+    return NOWHERE;
+}
+
 static struct request *begin(struct MHD_Connection *connection, const char *url)
 {
     struct request *r = hf_alloc(sizeof *r);
     r->connection = connection;
-    r->creates_event = strcmp(url, "/v1/events") == 0;
-    if (!r->creates_event && strcmp(url, "/v1/holds") != 0)
+    r->route = route_of(url);
+    if (r->route == WEBHOOKS)
+        r->signature = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Stripe-Signature");
+    if (r->route == NOWHERE)
         answer_text(r, MHD_HTTP_NOT_FOUND, "{\"code\":\"not_found\"}");
     return r;
 }
@@ -356,6 +427,8 @@ static void *acceptor_main(void *arg)
 _Noreturn static void usage(void)
 {
     fprintf(stderr, "usage: peer --strategy NAME --postgres CONNINFO --redis URL"
+                    " [--http-threads N] [--workers N]\n"
+                    "       peer --provider URL (--postgres CONNINFO | --sqlite FILE)"
                     " [--http-threads N] [--workers N]\nstrategies:\n");
     for (const struct strategy *const *s = strategies; *s; s++)
         fprintf(stderr, "  %-12s %s\n", (*s)->name, (*s)->summary);
@@ -375,8 +448,10 @@ struct options {
 static struct options read_options(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"strategy", 1, NULL, 's'},     {"postgres", 1, NULL, 'p'}, {"redis", 1, NULL, 'r'},
-        {"http-threads", 1, NULL, 't'}, {"workers", 1, NULL, 'w'},  {0},
+        {"strategy", 1, NULL, 's'}, {"postgres", 1, NULL, 'p'},
+        {"redis", 1, NULL, 'r'},    {"http-threads", 1, NULL, 't'},
+        {"workers", 1, NULL, 'w'},  {"sqlite", 1, NULL, 'q'},
+        {"provider", 1, NULL, 'v'}, {0},
     };
     struct options o = {.http_threads = 2, .workers = 32};
     for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
@@ -386,6 +461,10 @@ static struct options read_options(int argc, char **argv)
             settings.postgres = optarg;
         else if (c == 'r')
             settings.redis = optarg;
+        else if (c == 'q')
+            settings.sqlite = optarg;
+        else if (c == 'v')
+            checkout.provider = optarg;
         else if (c == 't')
             o.http_threads = (unsigned)strtoul(optarg, NULL, 10);
         else if (c == 'w')
@@ -393,10 +472,25 @@ static struct options read_options(int argc, char **argv)
         else
             usage();
     }
-    if (!strategy || !settings.postgres || !settings.redis || optind != argc ||
-        o.http_threads < 1 || o.http_threads > 64 || o.workers < 1 || o.workers > WORKERS_MAX)
+    bool is_complete = checkout.provider ? !strategy && !settings.postgres != !settings.sqlite
+                                         : strategy && settings.postgres && settings.redis;
+    if (!is_complete || optind != argc || o.http_threads < 1 || o.http_threads > 64 ||
+        o.workers < 1 || o.workers > WORKERS_MAX)
         usage();
     return o;
+}
+
+/* Creates the tables of the checkout, besides those of the stage. */
+static bool build_checkout(struct hf_err *err)
+{
+    const char *secret = getenv("STRIPE_WEBHOOK_SECRET");
+    struct till *t = till_open(&settings, err);
+    bool good = t && till_build(t);
+    if (t && !good)
+        (void)hf_err_set(err, HF_UNAVAILABLE, "%s", t->outcome.why);
+    if (t)
+        till_close(t);
+    return good && signature_read_stripe_secrets(secret ? secret : "", &checkout.secrets, err);
 }
 
 int main(int argc, char **argv)
@@ -410,14 +504,14 @@ int main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &stop, NULL);
     signal(SIGPIPE, SIG_IGN);
 
-    if (!stage_build(&settings, &err))
+    if (!stage_build(&settings, &err) || (checkout.provider && !build_checkout(&err)))
         die(&err);
     pthread_t workers[WORKERS_MAX];
     for (unsigned i = 0; i < options.workers; i++) {
-        struct desk *desk;
-        if (!strategy->open(strategy, &settings, &desk, &err))
+        struct worker *worker = worker_new(&err);
+        if (!worker)
             die(&err);
-        hf_check(pthread_create(&workers[i], NULL, worker_main, desk) == 0);
+        hf_check(pthread_create(&workers[i], NULL, worker_main, worker) == 0);
     }
 
     unsigned port;

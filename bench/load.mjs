@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import { connect } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
@@ -51,6 +52,15 @@ export async function wrk(url, script, args, { connections = 64, threads = WRK_T
   if (result.failed) throw new Error(`wrk: ${result.failed} requests failed or timed out\n${out}`);
   result.per_second = result.requests / (result.duration_us / 1e6);
   return result;
+}
+
+// Buyers who complete checkouts (bench/buyers.c); `options` are those of the program.  Resolves to { requests (all
+// that were completed), in_time, per_second, missed, and p50, p99 and maximum of all, hold, booking and webhook }.
+export async function buyers(bench, server, events, shape, options) {
+  const named = Object.entries(options).map(([name, value]) => `${name}=${value}`);
+  const out = await run(join(bench.tools, 'buyers'), [new URL(server.url).port, events.join(','),
+    shape.sections, shape.rows, shape.seats, ...named].map(String), options.seconds * 1000 + 30_000);
+  return JSON.parse(out);
 }
 
 // One client thread: Redis answers more requests with one than with two (measured).

@@ -24,7 +24,7 @@ export function check(good, what) {
 
 export const atLeast = (value) => ({ good: (n) => n >= value, text: `>= ${value}` });
 export const atMost = (value) => ({ good: (n) => n <= value, text: `<= ${value}` });
-const under = (value) => ({ good: (n) => n < value, text: `< ${value}` });
+export const under = (value) => ({ good: (n) => n < value, text: `< ${value}` });
 
 // Make lines of the table from the results of the rounds: one field of ours, without a peer or with one.
 export const pick = (results, field) => results.map((result) => result[field]);

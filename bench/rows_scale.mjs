@@ -29,7 +29,7 @@ async function startBelow(bench) {
 const TABLES = `SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables
   WHERE schemaname NOT IN ('pg_catalog', 'information_schema')`;
 
-function vacuum({ postgres }) {
+export function vacuum({ postgres }) {
   postgres.sql(`VACUUM ANALYZE ${postgres.sql(TABLES)}`, 'CHECKPOINT');
   return sleep(1000);
 }

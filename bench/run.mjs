@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util';
 import { stopLoads } from './load.mjs';
 import { contended, distinct, expiry, growth } from './rows.mjs';
 import { best, snapshot } from './rows_api.mjs';
+import { checkout } from './rows_checkout.mjs';
 import { idle, streams } from './rows_connections.mjs';
 import { locks } from './rows_locks.mjs';
 import { scale } from './rows_scale.mjs';
@@ -24,6 +25,7 @@ import { judge, median, render } from './table.mjs';
 
 const rows = {
   contended, distinct, growth, expiry, best, streams, idle, start, snapshot, locks, scale,
+  checkout,
 };
 
 const TMPFS_MAGIC = 0x01021994;
@@ -83,10 +85,10 @@ function need(bench) {
       return true;
     }
   });
-  const tools = ['bare', 'idle', 'loop', 'peer', 'streams']
+  const tools = ['bare', 'buyers', 'idle', 'loop', 'peer', 'provider', 'streams']
     .map((file) => join(bench.tools, file));
   const built = [bench.build, ...(bench.before ? [bench.before] : [])].flatMap((directory) => (
-    ['holdfastd', 'bench/leases'].map((file) => join(directory, file)))).concat(tools);
+    ['holdfast', 'holdfastd', 'bench/leases'].map((file) => join(directory, file)))).concat(tools);
   missing.push(...built.filter((file) => !existsSync(file)));
   if (missing.length) usage(`missing, and \`make bench\` would have it: ${missing.join(', ')}`);
 }

@@ -122,15 +122,17 @@ export async function stopAll() {
 
 // ---- ours, and the bare handlers ----
 
-export async function startHoldfast(bench, name, ...more) {
+function spawnHoldfast(bench, name, more, ids) {
   const directory = bench.directory(name);
   const data = join(directory, 'data');
   const server = new Server('holdfastd', join(bench.build, 'holdfastd'),
     ['--listen', '127.0.0.1:0', '--data', data, '--http-threads', String(bench.httpThreads), ...more],
-    { directory });
+    { directory, ids });
   server.data = data;
   return server.listening();
 }
+
+export const startHoldfast = (bench, name, ...more) => spawnHoldfast(bench, name, more);
 
 export function startBare(bench, bodyLen) {
   const directory = bench.directory('bare');
@@ -153,6 +155,34 @@ export function startPeer(bench, strategy, ledger, gate) {
   const args = ['--strategy', strategy, '--postgres', ledger, '--redis', gate,
     '--http-threads', String(bench.httpThreads)];
   return new Server('peer', join(bench.tools, 'peer'), args, { directory }).listening();
+}
+
+// ---- checkout ----
+
+// The keys of the provider in memory; buyers.c signs webhooks with this secret.
+const env = {
+  ...process.env,
+  STRIPE_SECRET_KEY: 'sk_test_bench',
+  STRIPE_PUBLISHABLE_KEY: 'pk_test_bench',
+  STRIPE_WEBHOOK_SECRET: 'whsec_benchbenchbenchbench',
+};
+
+export function startProvider(bench) {
+  const directory = bench.directory('provider');
+  return new Server('provider', join(bench.tools, 'provider'), [], { directory }).listening();
+}
+
+// Ours, with that provider and no limit of calls per second.
+export const startSeller = (bench, provider, ...more) => spawnHoldfast(bench, 'checkout',
+  ['--payments', 'stripe', '--stripe-api', provider.url, '--payments-rate', '0', ...more], { env });
+
+// The articles' flow; `database` is { postgres: URL } or { sqlite: FILE }.
+export function startPeerSeller(bench, provider, database) {
+  const directory = bench.directory('peer');
+  const [[kind, where]] = Object.entries(database);
+  const args = ['--provider', provider.url, `--${kind}`, where ?? join(directory, 'peer.db'),
+    '--http-threads', String(bench.httpThreads)];
+  return new Server('peer', join(bench.tools, 'peer'), args, { directory, ids: { env } }).listening();
 }
 
 // ---- Redis ----

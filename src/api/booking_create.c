@@ -50,6 +50,7 @@ static bool read_booking(struct call *c, struct booking_create *ret, struct hf_e
 
 /* ---- waiting for the intent ---- */
 
+static void intent_came(struct request *r);
 static void intent_looked_up(struct request *r);
 
 static void look_up_intent(struct request *r)
@@ -73,9 +74,9 @@ static const struct payment_row *payment_of(const struct command *command)
 
 static void await_intent(struct call *c)
 {
-    c->wait.booking = c->booking.key;
-    request_wait(&c->http, &c->wait.pending, look_up_intent);
-    checkout_await(call_api(c)->checkout, &c->wait);
+    c->wait->booking = c->booking.key;
+    request_wait(&c->http, &c->wait->pending, intent_came);
+    checkout_await(call_api(c)->checkout, c->wait);
 }
 
 static void intent_looked_up(struct request *r)
@@ -99,6 +100,22 @@ static void intent_looked_up(struct request *r)
     answer_out(r, HTTP_CREATED, type_json);
 }
 
+/* Answers with what the payment thread has stored.  Whatever else has happened is looked up. */
+static void intent_came(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct payment_row *payment = &c->wait->payment;
+    const struct booking_create *op = c->command.booking_create;
+    if (!c->wait->has_payment || c->command.kind != CMD_BOOKING_CREATE ||
+        payment->payment != op->payment.payment || payment->status != PAYMENT_REQUIRES_PAYMENT) {
+        look_up_intent(r);
+        return;
+    }
+    const struct money money = {.payments = {.v = payment, .n = 1}};
+    render_booking(c->command.event, &op->booking, &money, true, &r->out);
+    answer_out(r, HTTP_CREATED, type_json);
+}
+
 static void booking_made(struct request *r)
 {
     struct call *c = call_of(r);
@@ -111,7 +128,8 @@ static void booking_made(struct request *r)
     }
     c->booking = command->booking_create->booking.id;
     memcpy(c->wait_key, command->key.hash, sizeof c->wait_key);
-    c->wait.key = c->wait_key;
+    c->wait = hf_alloc(sizeof *c->wait);
+    c->wait->key = c->wait_key;
     await_intent(c);
 }
 

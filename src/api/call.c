@@ -24,6 +24,7 @@ void call_release(struct request *r)
     if (c->webhook)
         webhook_close(c->webhook);
     free(c->webhook);
+    free(c->wait);
     const size_t first = offsetof(struct call, command);
     const size_t end = offsetof(struct call, hold) + offsetof(struct hold_body, seats_inline);
     memset((char *)c + first, 0, end - first);

@@ -27,9 +27,9 @@ struct call {
     uint32_t *taken;  /* as much room again, for those that are refused */
     uint32_t *seats_heap;
     struct area_claim *areas_heap;
-    uint32_t *sections_heap;   /* indexes of sections that are blocked as a whole */
-    struct checkout_wait wait; /* for the intent of a booking */
-    struct id booking;         /* whose intent that is */
+    uint32_t *sections_heap;    /* indexes of sections that are blocked as a whole */
+    struct checkout_wait *wait; /* for the intent of a booking; free() */
+    struct id booking;          /* whose intent that is */
     uint8_t wait_key[KEY_HASH_SIZE];
     unsigned n_waits;
     struct webhook *webhook;       /* that is being stored; webhook_close and free() */

@@ -79,6 +79,7 @@ void checkout_await(struct checkout *c, struct checkout_wait *wait)
 {
     wait->until_us = wait_now_us() + CHECKOUT_WAIT_MS * 1000;
     wait->next = NULL;
+    wait->has_payment = false;
     pthread_mutex_lock(&c->lock);
     int64_t *told = told_slot(c, wait->booking);
     bool ends_now = c->is_stopping || !c->is_running || *told == wait->booking;
@@ -103,8 +104,10 @@ bool checkout_is_awaited(struct checkout *c, const uint8_t *key)
     return found;
 }
 
-/* Ends the waits for a booking; 0: those whose time is over at `now_us`. */
-static void end_waits(struct checkout *c, int64_t booking, int64_t now_us)
+/* Ends the waits for a booking, which `payment`, if it is not NULL, belongs to; booking 0: those
+ * whose time is over at `now_us`. */
+static void end_waits(struct checkout *c, int64_t booking, const struct payment_row *payment,
+                      int64_t now_us)
 {
     struct checkout_wait *ended = NULL;
     pthread_mutex_lock(&c->lock);
@@ -118,6 +121,9 @@ static void end_waits(struct checkout *c, int64_t booking, int64_t now_us)
         *link = w->next;
         w->next = ended;
         ended = w;
+        w->has_payment = payment != NULL;
+        if (payment)
+            w->payment = *payment;
     }
     c->last_wait = link;
     if (booking && !ended)
@@ -130,7 +136,10 @@ static void end_waits(struct checkout *c, int64_t booking, int64_t now_us)
     }
 }
 
-void checkout_tell(struct checkout *c, int64_t booking) { end_waits(c, booking, 0); }
+void checkout_tell(struct checkout *c, int64_t booking, const struct payment_row *payment)
+{
+    end_waits(c, booking, payment, 0);
+}
 
 /* When the first wait ends; INT64_MAX: there is none. */
 static int64_t first_end_us(struct checkout *c)
@@ -304,7 +313,7 @@ static void *payment_main(void *arg)
     struct checkout *c = arg;
     while (!is_stopping(c)) {
         collect(c);
-        end_waits(c, 0, wait_now_us());
+        end_waits(c, 0, NULL, wait_now_us());
         start_postponed(c);
         take(c);
         cancelling_turn(c);
@@ -314,7 +323,7 @@ static void *payment_main(void *arg)
         http_pool_turn(c->pool, TURN_MAX_US);
         collect(c);
     }
-    end_waits(c, 0, INT64_MAX);
+    end_waits(c, 0, NULL, INT64_MAX);
     return NULL;
 }
 

@@ -69,6 +69,8 @@ struct checkout_wait {
     struct pending pending; /* pending_done is called once */
     int64_t booking;
     const uint8_t *key;
+    bool has_payment; /* out: the intent came, and `payment` is what was stored with it */
+    struct payment_row payment;
     int64_t until_us;
     struct checkout_wait *next;
 };

@@ -123,7 +123,8 @@ void cancelling_turn(struct checkout *c);
 
 /* ---- checkout.c ---- */
 
-/* The intent of this booking has been created, or refused. */
-void checkout_tell(struct checkout *c, int64_t booking);
+/* The intent of this booking has been created, or refused.  `payment` is what was stored; NULL if
+ * that is not known here. */
+void checkout_tell(struct checkout *c, int64_t booking, const struct payment_row *payment);
 
 #endif

@@ -91,6 +91,16 @@ void work_drop_all(struct checkout *c)
 
 /* ---- storing what came of it ---- */
 
+/* The payment of the job as the batch has left it; NULL if it is not among the booking's. */
+static const struct payment_row *stored_payment(const struct work *w)
+{
+    const struct money *money = &w->errand.command.update->money;
+    for (size_t i = 0; i < money->payments.n; i++)
+        if (money->payments.v[i].payment == w->job.payment_no)
+            return &money->payments.v[i];
+    return NULL;
+}
+
 static void stored(struct errand *errand)
 {
     struct work *w = (struct work *)errand;
@@ -100,7 +110,7 @@ static void stored(struct errand *errand)
     if (is_stored && command->update->alarms)
         checkout_alarm(c, "a payment is not as it was asked for");
     if (is_stored && w->job.kind == JOB_CREATE)
-        checkout_tell(c, w->job.booking);
+        checkout_tell(c, w->job.booking, stored_payment(w));
     if (is_stored)
         c->next_take_us = checkout_now_us(c); /* jobs behind this one may run now */
     work_end(w); /* a job whose outcome was not stored is taken again */

@@ -377,25 +377,59 @@ static enum hf_status read_polls(struct ledger *l, const struct jobs_query *quer
     return status;
 }
 
-/* Leases one job, or one poll, to this server.  *ret_taken is false if another server has it. */
-static enum hf_status lease(struct ledger *l, const struct job_row *job, int64_t now,
-                            bool *ret_taken, struct hf_err *err)
+/* What a lease names besides the booking. */
+static int64_t lease_number(const struct job_row *row)
 {
-    bool is_poll = job->kind == JOB_POLL, is_row = false;
+    return row->kind == JOB_POLL ? row->payment_no : row->job;
+}
+
+/* Polls come last, since they are leased by a statement of their own. */
+static int lease_order(const void *a, const void *b)
+{
+    const struct job_row *x = a, *y = b;
+    bool x_polls = x->kind == JOB_POLL, y_polls = y->kind == JOB_POLL;
+    int64_t x_number = lease_number(x), y_number = lease_number(y);
+    if (x_polls != y_polls)
+        return x_polls - y_polls;
+    return x->booking != y->booking ? (x->booking > y->booking) - (x->booking < y->booking)
+                                    : (x_number > y_number) - (x_number < y_number);
+}
+
+/* Leases `n` jobs, or as many polls, in lease_order to this server, in one exchange.  Of those
+ * that another server has, leased_until is 0 afterwards. */
+static enum hf_status lease(struct ledger *l, struct job_row *rows, size_t n, int64_t now,
+                            struct hf_err *err)
+{
+    bool are_polls = n && rows[0].kind == JOB_POLL, is_row = false;
+    size_t n_columns = are_polls ? 5 : 4;
     struct db_stmt *stmt;
-    const struct db_value args[] = {
-        db_int(job->booking),
-        db_int(is_poll ? job->payment_no : job->job),
-        db_int(is_poll ? job->due_at : job->leased_until),
-        db_int(now + JOB_LEASE_MS),
-        db_int(now),
-    };
-    *ret_taken = false;
-    enum hf_status status = ledger_stmt(l, is_poll ? ST_POLL_LEASE : ST_JOB_LEASE, &stmt, err);
-    if (status == HF_OK)
-        status = stmt->driver->query_many(stmt, args, 1, err);
-    while (status == HF_OK && (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row)
-        *ret_taken = true;
+    if (!n)
+        return HF_OK;
+    enum hf_status status = ledger_stmt(l, are_polls ? ST_POLL_LEASE : ST_JOB_LEASE, &stmt, err);
+    if (status != HF_OK)
+        return status;
+    struct db_value *args = hf_alloc(n * n_columns * sizeof *args);
+    for (size_t i = 0; i < n; i++) {
+        struct db_value *arg = &args[i * n_columns];
+        arg[0] = db_int(rows[i].booking);
+        arg[1] = db_int(lease_number(&rows[i]));
+        arg[2] = db_int(are_polls ? rows[i].due_at : rows[i].leased_until);
+        arg[3] = db_int(now + JOB_LEASE_MS);
+        if (are_polls)
+            arg[4] = db_int(now);
+        rows[i].leased_until = 0;
+    }
+    status = stmt->driver->query_many(stmt, args, n, err);
+    while (status == HF_OK && (status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
+        const struct job_row key = {.booking = db_column_int(stmt, 0),
+                                    .kind = rows[0].kind,
+                                    .job = db_column_int(stmt, 1),
+                                    .payment_no = db_column_int(stmt, 1)};
+        struct job_row *row = bsearch(&key, rows, n, sizeof *rows, lease_order);
+        hf_check(row);
+        row->leased_until = now + JOB_LEASE_MS;
+    }
+    free(args);
     return status;
 }
 
@@ -423,19 +457,12 @@ static enum hf_status take_budget(struct ledger *l, const struct jobs_query *que
     return status;
 }
 
-static int lease_order(const void *a, const void *b)
-{
-    const struct job_row *x = a, *y = b;
-    return x->booking != y->booking ? (x->booking > y->booking) - (x->booking < y->booking)
-                                    : (x->job > y->job) - (x->job < y->job);
-}
-
 /* Keeps those of the rows that this server gets.  The calls that the budget allows are those of the
  * first kinds; they are locked in the order of their keys, as batches do it. */
 static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query,
                                 struct job_row *rows, size_t *n, size_t n_calls, struct hf_err *err)
 {
-    size_t kept = 0, allowed = n_calls;
+    size_t kept = 0, n_jobs = 0, allowed = n_calls;
     enum hf_status status = HF_OK;
     if (query->rate && n_calls) {
         status = take_budget(l, query, n_calls + (size_t)query->spent, &allowed, err);
@@ -446,14 +473,15 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
         *n -= n_calls - allowed;
     }
     qsort(rows, *n, sizeof *rows, lease_order);
-    for (size_t i = 0; status == HF_OK && i < *n; i++) {
-        bool taken = false;
-        status = lease(l, &rows[i], query->now, &taken, err);
-        if (!taken)
-            continue;
-        rows[kept] = rows[i];
-        rows[kept++].leased_until = query->now + JOB_LEASE_MS;
-    }
+    while (n_jobs < *n && rows[n_jobs].kind != JOB_POLL)
+        n_jobs++;
+    if (status == HF_OK)
+        status = lease(l, rows, n_jobs, query->now, err);
+    if (status == HF_OK)
+        status = lease(l, rows + n_jobs, *n - n_jobs, query->now, err);
+    for (size_t i = 0; status == HF_OK && i < *n; i++)
+        if (rows[i].leased_until)
+            rows[kept++] = rows[i];
     *n = kept;
     return status;
 }

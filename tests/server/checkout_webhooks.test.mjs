@@ -1,6 +1,6 @@
 // Webhooks of the payment provider: which are believed, what repeated, late and foreign ones do, and that every
 // checkout ends without any.
-// backends: sqlite cluster
+// backends: sqlite
 
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';

@@ -48,14 +48,27 @@ static const char *const known[] = {
     "HOLDFAST_SERVER",
 };
 #define N_KNOWN (sizeof known / sizeof *known)
+
+/* Named as Stripe's documents name them, without our prefix. */
+static const char *const foreign[] = {
+    "STRIPE_PUBLISHABLE_KEY",
+    "STRIPE_SECRET_KEY",
+    "STRIPE_WEBHOOK_SECRET",
+};
+#define N_FOREIGN (sizeof foreign / sizeof *foreign)
 #define PREFIX_LEN (sizeof VARIABLES_PREFIX - 1)
+
+static bool has(const char *const *list, size_t n, const char *name, size_t len)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(list[i]) == len && memcmp(list[i], name, len) == 0)
+            return true;
+    return false;
+}
 
 bool variables_know(const char *name, size_t len)
 {
-    for (size_t i = 0; i < N_KNOWN; i++)
-        if (strlen(known[i]) == len && memcmp(known[i], name, len) == 0)
-            return true;
-    return false;
+    return has(known, N_KNOWN, name, len) || has(foreign, N_FOREIGN, name, len);
 }
 
 static size_t min(size_t a, size_t b) { return a < b ? a : b; }

@@ -1,5 +1,6 @@
-/* The environment variables of Holdfast, all of which begin with HOLDFAST_.  Both programs know the
- * names of both, so that each can tell a misspelt variable from one that is meant for the other. */
+/* The environment variables of Holdfast, which begin with HOLDFAST_ but for the keys of Stripe.
+ * Both programs know the names of both, so that each can tell a misspelt variable from one that is
+ * meant for the other. */
 #ifndef HF_BASE_VARIABLES_H
 #define HF_BASE_VARIABLES_H
 

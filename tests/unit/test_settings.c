@@ -98,6 +98,20 @@ static void a_value_is_what_stands_between_blanks_and_one_pair_of_quotes(void **
     }
 }
 
+static void a_file_has_the_keys_of_the_payment_provider(void **state)
+{
+    struct settings s = {0};
+    struct hf_err err = {0};
+    (void)state;
+    assert_true(read_text("STRIPE_SECRET_KEY=sk_test_a\nSTRIPE_PUBLISHABLE_KEY=pk_test_a\n"
+                          "STRIPE_WEBHOOK_SECRET=whsec_a,whsec_b\n",
+                          &s, &err));
+    assert_string_equal(settings_get(&s, "STRIPE_SECRET_KEY"), "sk_test_a");
+    assert_string_equal(settings_get(&s, "STRIPE_WEBHOOK_SECRET"), "whsec_a,whsec_b");
+    settings_close(&s);
+    assert_false(read_text("STRIPE_KEY=sk_test_a\n", &s, &err));
+}
+
 static void a_file_wins_over_the_environment_even_with_an_empty_value(void **state)
 {
     (void)state;
@@ -152,6 +166,7 @@ int main(void)
         cmocka_unit_test(a_variable_of_another_program_is_near_to_none),
         cmocka_unit_test(unknown_variables_are_found_in_an_environment),
         cmocka_unit_test(a_value_is_what_stands_between_blanks_and_one_pair_of_quotes),
+        cmocka_unit_test(a_file_has_the_keys_of_the_payment_provider),
         cmocka_unit_test(a_file_wins_over_the_environment_even_with_an_empty_value),
         cmocka_unit_test(a_file_that_is_refused_changes_nothing),
         cmocka_unit_test(a_watchdog_is_for_the_process_that_it_names),

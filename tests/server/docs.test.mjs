@@ -61,6 +61,43 @@ describe('docs/api.md', () => {
   });
 });
 
+describe('docs/payments.md', () => {
+  after(reap);
+  const text = page('payments.md');
+
+  it('leads to a paid seat with the commands it shows', async () => {
+    const tour = blocks(text);
+    assert.equal(tour.length, 1);
+    const server = await start();
+    const run = launch('dash', ['-eu', '-c', tour[0].command], { env: { ...process.env, API: `http://${server.host}:${server.port}`, LC_ALL: 'C.UTF-8' } });
+    const timer = setTimeout(() => run.child.kill('SIGKILL'), 30_000);
+    const { code } = await run.done;
+    clearTimeout(timer);
+    assert.equal(code, 0, run.stderr);
+    assert.match(run.stdout.trimEnd(), pattern(tour[0].expected));
+    assert.equal(run.stderr, '');
+    await server.stop();
+  });
+
+  it('names tests that there are', () => {
+    const rows = text.slice(text.indexOf('## When something fails')).split('\n').filter((line) => /^\| [^w|-]/.test(line) || line.startsWith('| webhooks'));
+    assert.ok(rows.length >= 15, `${rows.length} rows`);
+    for (const row of rows) {
+      const [, suite, names] = /(\w+): (\*.*\*) \|$/.exec(row) ?? assert.fail(row);
+      const source = fs.readFileSync(new URL(`${suite}.test.mjs`, import.meta.url), 'utf8');
+      for (const [, name] of names.matchAll(/\*([^*]+?)…?\*/g)) assert.ok(source.includes(name), `${suite}: ${name}`);
+    }
+  });
+
+  it('names every event that the server uses', () => {
+    const source = fs.readFileSync(new URL('../../src/checkout/webhook.c', import.meta.url), 'utf8');
+    const used = [...source.matchAll(/\{"([a-z_.]+)", read_\w+\}/g)].map(([, type]) => type);
+    assert.ok(used.length >= 10);
+    const list = text.slice(text.indexOf('with these events'), text.indexOf('2. Put the settings')).match(/\b(?:payment_intent|charge|refund)\.[a-z_.]+/g);
+    assert.deepEqual([...list].sort(), used.sort());
+  });
+});
+
 // Returns the long flags in a text, without those of other programs that it mentions.
 const flags = (text) => [...new Set(text.match(/--[a-z][a-z-]+/g))].sort();
 // mdoc writes --listen as `Fl -listen`.

@@ -20,6 +20,8 @@ int cli_fence(int argc, char **argv);
 int cli_event(int argc, char **argv);
 int cli_hold(int argc, char **argv);
 int cli_booking(int argc, char **argv);
+int cli_refund(int argc, char **argv);
+int cli_notification(int argc, char **argv);
 int cli_audit(int argc, char **argv);
 int cli_backup(int argc, char **argv);
 int cli_restore(int argc, char **argv);

@@ -7,10 +7,12 @@ static const char usage[] =
     "usage: holdfast event create --name TEXT --currency CODE [OPTION...]\n"
     "       holdfast event create --file FILE\n"
     "       holdfast event list [--limit N]\n"
-    "       holdfast event show|map|close|open|archive EVENT\n"
+    "       holdfast event show|map|close|open|archive|cancel EVENT\n"
     "       holdfast event set EVENT [OPTION...]\n"
     "       holdfast event block|unblock EVENT [SEAT...] [OPTION...]\n"
     "       holdfast event watch EVENT [--after SEQ]\n"
+    "cancel also cancels every booking of the event, and refunds it; show tells how far it has "
+    "come.\n"
     "watch prints every change as it happens, until it is interrupted.\n"
     "  --file FILE            create, set: the request as JSON; - for standard input\n"
     "  --section NAME:ROWSxSEATS:PRICE[:TIER]\n"
@@ -71,6 +73,7 @@ static const struct verb verbs[] = {
     {.name = "close", .method = "POST", .path = "/v1/events/%s/close", .operand = "EVENT"},
     {.name = "open", .method = "POST", .path = "/v1/events/%s/open", .operand = "EVENT"},
     {.name = "archive", .method = "POST", .path = "/v1/events/%s/archive", .operand = "EVENT"},
+    {.name = "cancel", .method = "POST", .path = "/v1/events/%s/cancel", .operand = "EVENT"},
     {.name = "set",
      .method = "PATCH",
      .path = "/v1/events/%s",

@@ -22,7 +22,9 @@ static const struct command {
     {"fence", "refuse a holder that was replaced", cli_fence},
     {"event", "create, show, change and watch what is on sale", cli_event},
     {"hold", "hold, renew, change, sell and release seats", cli_hold},
-    {"booking", "find, show and cancel sales", cli_booking},
+    {"booking", "make, find, refund and cancel sales", cli_booking},
+    {"refund", "list what is owed to buyers, and what was given back", cli_refund},
+    {"notification", "list what the shop was told", cli_notification},
     {"audit", "read the log of an event", cli_audit},
     {"verify", "check the ledger against the invariants", cli_verify},
     {"backup", "copy a ledger in use, and check the copy", cli_backup},
@@ -37,7 +39,7 @@ static void usage(FILE *out)
     fputs("usage: holdfast COMMAND [OPTION...], holdfast --version, holdfast help [COMMAND]\n",
           out);
     for (size_t i = 0; i < N_COMMANDS; i++)
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].help);
     fputs("`holdfast COMMAND --help` says more.\n", out);
 }
 

@@ -141,6 +141,35 @@ describe('a shop\'s day', () => {
     assert.ok(!(await ok('event', 'list')).includes(event.id));
   });
 
+  it('has payments: bookings, refunds, and events that are cancelled', async () => {
+    const event = await createEvent();
+    const hold = await okJson('hold', 'create', event.id, 'S-A-1', '--owner', 'ann');
+    const key = 'the-key-of-this-booking';
+    const booking = await okJson('booking', 'create', hold.id, '--email', 'ann@shop.example', '--reference', 'order-7', '--idempotency-key', key);
+    assert.deepEqual([booking.status, booking.reference, booking.payment.provider], ['pending', 'order-7', 'sandbox']);
+    const again = await okJson('booking', 'create', hold.id, '--email', 'ann@shop.example', '--reference', 'order-7', '--idempotency-key', key);
+    assert.equal(again.id, booking.id);
+    await refused(1, /409 booking_exists/, ['booking', 'create', hold.id]);
+    const { payment } = booking;
+    const paid = await fetch(`${payment.api}/v1/payment_intents/${payment.intent}/confirm`, {
+      method: 'POST',
+      body: new URLSearchParams({ key: payment.publishable_key, client_secret: payment.client_secret, payment_method: 'pm_card_visa' }),
+    });
+    assert.equal(paid.status, 200, await paid.text());
+    const shows = (pattern) => until(`it shows ${pattern}`, async () => pattern.test(await ok('booking', 'show', booking.id)));
+    await shows(/^status +confirmed$/m);
+    assert.equal((await okJson('booking', 'refund', booking.id, '--amount', '250')).payment.status, 'refunding');
+    await refused(1, /409 not_refundable/, ['booking', 'refund', booking.id, '--amount', '751']);
+    await shows(/amount_refunded=250/);
+    const list = await ok('refund', 'list', '--status', 'succeeded');
+    assert.match(list, new RegExp(`^number +status +amount +currency .*\n${booking.number} +succeeded +250 +usd `));
+    assert.equal(await ok('refund', 'list', '--status', 'owed'), '');
+    assert.equal(await ok('notification', 'list', '--limit', '5'), '');
+    assert.equal((await okJson('event', 'cancel', event.id)).status, 'cancelled');
+    await until('it is refunded', async () => /bookings_cancelled=1 .*refunds_done=2 /.test(await ok('event', 'show', event.id)));
+    await shows(/^status +cancelled$/m);
+  });
+
   it('is shown as aligned text, without what a terminal would obey', async () => {
     const event = await okJson('event', 'create', '--name', 'A\u001b[2Jrtä\u009b', '--currency', 'eur', '--area', 'Floor:5:1');
     const list = (await ok('event', 'list')).split('\n');

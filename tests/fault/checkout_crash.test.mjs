@@ -76,7 +76,7 @@ async function booksBriefly(till, event, seat) {
     const hold = await till.hold(event, seat);
     const answer = await till.post('/v1/bookings', { hold: hold.id });
     if (answer.status === 201) {
-      till.lastEnd = Math.max(till.lastEnd, Date.parse(answer.json.expires_at));
+      till.noteEnd(answer.json);
       return answer.json;
     }
     assert.ok(['hold_expired', 'renewal_cap'].includes(answer.json.code) && tries > 0, answer.text);

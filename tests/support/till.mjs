@@ -186,9 +186,12 @@ class Till {
   async book(hold, fields = {}) {
     const answer = await this.post('/v1/bookings', { hold: hold.id, ...fields });
     assert.equal(answer.status, 201, answer.text);
-    this.lastEnd = Math.max(this.lastEnd, Date.parse(answer.json.expires_at));
+    this.noteEnd(answer.json);
     return this.when(answer.json, 'it can be paid', ({ status, payment }) => status !== 'pending' || payment.status !== 'creating');
   }
+
+  // Remembers when the hold of a pending booking ends.
+  noteEnd({ expires_at: end }) { this.lastEnd = Math.max(this.lastEnd, end ? Date.parse(end) : 0); }
 
   async booking({ id }) {
     const answer = await this.get(`/v1/bookings/${id}`);

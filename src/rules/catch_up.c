@@ -186,12 +186,14 @@ static bool fold_area(struct event *e, const struct audit_row *row, struct touch
 }
 
 /* A row about a booking or a payment is one of its hold's chain.  Places that an owner has no
- * longer are not known, so an event that counts them has to be loaded again. */
+ * longer are not known, so an event that counts them has to be loaded again.  A capture that did
+ * not succeed gives places back, too. */
 static bool fold_money(struct view *v, struct event *e, const struct audit_row *row)
 {
     struct hold *h = view_hold(v, row->hold);
     bool is_booking = row->object == AUDIT_BOOKING;
-    bool frees = is_booking && (row->to == BOOKING_CANCELLED || row->to == BOOKING_FAILED);
+    bool frees = is_booking ? row->to == BOOKING_CANCELLED || row->to == BOOKING_FAILED
+                            : row->from == PAYMENT_CAPTURING && row->to != PAYMENT_SUCCEEDED;
     if (h && is_booking)
         h->payment = row->to == BOOKING_PENDING ? HOLD_KEY(row->event, row->fence) : 0;
     if (h && row->prev && row->seq > h->last_seq)

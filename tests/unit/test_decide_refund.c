@@ -654,6 +654,30 @@ static void places_that_are_paid_back_no_longer_count_for_their_owner(void **sta
     assert_int_equal(shop_do(&shop, &a), VERDICT_CREATED);
 }
 
+/* Seats that are free again because the captured amount was wrong count no longer, though the hold
+ * stays confirmed while the money goes back. */
+static void places_of_wrong_money_do_not_count_for_their_owner(void **state)
+{
+    (void)state;
+    struct ask a;
+    ask_terms(&a, shop.event);
+    a.c.event_change.given = EVENT_MAX_PER_OWNER;
+    a.c.event_change.terms.max_per_owner = 2;
+    assert_int_equal(shop_do(&shop, &a), VERDICT_OK);
+    ask_create(&a, shop.event, 0, 1);
+    ask_owner(&a, "ada");
+    assert_int_equal(shop_run(&shop, &a), VERDICT_CREATED);
+    ada = (struct buyer){.shop = &shop, .hold = a.c.create.hold.id, .amount = 5000};
+    ask_close(&a);
+    assert_int_equal(buyer_book_by_hand(&ada), VERDICT_CREATED);
+    assert_int_equal(buyer_told_state(&ada, INTENT_AUTHORIZED), VERDICT_OK);
+    assert_int_equal(buyer_told_captured(&ada, 4000), VERDICT_OK);
+    paper_reload(&shop.paper, shop.event);
+    ask_create(&a, shop.event, 5, 6);
+    ask_owner(&a, "ada");
+    assert_int_equal(shop_do(&shop, &a), VERDICT_CREATED);
+}
+
 #define claim(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -689,6 +713,7 @@ int main(void)
         claim(a_notification_ends_delivered_or_failed),
         claim(the_shop_is_told_only_what_it_wants_to_hear),
         claim(places_that_are_paid_back_no_longer_count_for_their_owner),
+        claim(places_of_wrong_money_do_not_count_for_their_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

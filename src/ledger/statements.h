@@ -318,10 +318,12 @@
       " AND (r.status = 0 OR b.status = r.status) AND (r.owner IS NULL OR h.owner = r.owner)"      \
       " ORDER BY b.booking DESC LIMIT r.n"                                                         \
       "{args(reference text, first bigint, before bigint, status bigint, owner text, n bigint)}")  \
-    X(OWNERS_BOOKED, "SELECT h.owner, h.seats, h.areas FROM holds h JOIN bookings b"               \
-                     " ON b.booking = h.hold WHERE h.hold > r.first AND h.hold < r.last"           \
-                     " AND h.status = 4 AND h.owner IS NOT NULL AND b.status IN (1, 2)"            \
-                     "{slow}{args(first bigint, last bigint)}")                                    \
+    X(OWNERS_BOOKED, /* 6: its money is captured, and it has its places */                         \
+      "SELECT h.owner, h.seats, h.areas FROM holds h JOIN bookings b ON b.booking = h.hold"        \
+      " LEFT JOIN payments p ON p.booking = b.booking AND p.payment = b.payment"                   \
+      " WHERE h.hold > r.first AND h.hold < r.last AND h.status = 4 AND h.owner IS NOT NULL"       \
+      " AND (b.status = 2 OR (b.status = 1 AND p.status = 6))"                                     \
+      "{slow}{args(first bigint, last bigint)}")                                                   \
     X(SALE_INSERT, "INSERT INTO sold_seats (seat, booking)"                                        \
                    " {values(seat bigint, booking bigint)} {or_surprise}")                         \
     X(SALE_DELETE, "DELETE FROM sold_seats{ USING rows(seat bigint, booking bigint)}"              \

@@ -24,7 +24,7 @@ const struct route api_routes[] = {
     {"/v1/holds/*/renew", "POST", POST(holds_renew, PUBLIC), .no_store = true},
     {"/v1/holds/*/confirm", "POST", POST(holds_confirm, SELLER), .no_store = true},
     {"/v1/holds/*/evict", "POST", POST(holds_evict, ADMIN), .no_store = true},
-    {"/v1/bookings", "GET, HEAD, POST", GET(bookings_list, SELLER), POST(bookings_create, BUYER),
+    {"/v1/bookings", "GET, HEAD, POST", GET(bookings_list, SELLER), POST(bookings_create, PUBLIC),
      QUERY("event", "status", "reference", "owner", "limit", "cursor"), .no_store = true},
     {"/v1/bookings/*/cancel", "POST", POST(bookings_cancel, SELLER), .no_store = true},
     {"/v1/bookings/*/refund", "POST", POST(bookings_refund, SELLER), .no_store = true},

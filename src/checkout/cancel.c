@@ -14,8 +14,10 @@ static void cancelled(struct errand *errand)
 {
     struct checkout *c = errand->checkout;
     struct cancelling *k = &c->cancelling;
-    if (errand->command.verdict != VERDICT_OK)
+    if (errand->command.verdict != VERDICT_OK) {
         k->next_us = checkout_now_us(c) + RETRY_AFTER_US;
+        k->page.before = k->page.event; /* older events do not wait for this one */
+    }
     command_close(&errand->command);
     k->n_lent--;
 }
@@ -53,6 +55,7 @@ static void listed(struct errand *errand)
     struct cancelling *k = &c->cancelling;
     if (errand->command.verdict != VERDICT_OK || !k->page.n) {
         k->is_listing = false;
+        k->page.before = INT64_MAX;
         return;
     }
     struct event *event = engine_event(c->engine, k->page.event);
@@ -72,6 +75,8 @@ void cancelling_turn(struct checkout *c)
         return;
     k->next_us = now_us + LOOK_EVERY_US;
     k->is_listing = true;
+    if (!k->page.before)
+        k->page.before = INT64_MAX;
     k->list.checkout = c;
     k->list.command = (struct command){.kind = CMD_CANCEL_LIST};
     k->list.command.cancel_list.page = &k->page;

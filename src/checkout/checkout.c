@@ -13,6 +13,7 @@
 
 #define TAKE_EVERY_US 500000   /* looks for jobs that nobody has told of, such as repetitions */
 #define COUNT_EVERY_US 5000000 /* owed jobs, for the metrics */
+#define ALARM_EVERY_US 1000000 /* lines of the log */
 #define TOKENS_AGAIN_US 20000  /* when the budget of this second is spent */
 #define TURN_MAX_US 500000
 /* No webhook for so long: they are lost, or there are none.  Payments that nothing was heard of are
@@ -273,7 +274,7 @@ static void take(struct checkout *c)
     command->jobs_take.query = (struct jobs_query){
         .quiet_before = quiet_before(c),
         .calls_max = c->config.stripe.secret_key ? room + running : 0,
-        .notices_max = c->config.notify_url ? room / 4 + 1 + running : 0,
+        .notices_max = room / 4 + 1 + running,
         .rate = c->config.rate,
         .spent = c->spent,
     };
@@ -383,13 +384,17 @@ static void register_metrics(struct checkout *c)
 void checkout_count_webhook(struct checkout *c, enum webhook_count what)
 {
     counter_add(c->metrics.webhooks[what], 1);
-    if (what != WEBHOOKS_FORGED && what != WEBHOOKS_MALFORMED)
+    if (what == WEBHOOKS_STORED || what == WEBHOOKS_REPEATED)
         atomic_store_explicit(&c->webhook_us, checkout_now_us(c), memory_order_relaxed);
 }
 
 void checkout_alarm(struct checkout *c, const char *what)
 {
+    int64_t now_us = checkout_now_us(c), last_us = atomic_load(&c->alarmed_us);
     counter_add(c->metrics.alarms, 1);
+    if (last_us && now_us - last_us < ALARM_EVERY_US)
+        return; /* the metric has them all */
+    atomic_store(&c->alarmed_us, now_us);
     log_write(LOG_ERROR, "payment alarm", "what", what, NULL);
 }
 
@@ -453,6 +458,7 @@ void checkout_free(struct checkout *c)
     signature_secrets_close(&c->config.notify_secrets);
     pthread_mutex_destroy(&c->lock);
     free(c->cancelling.errands);
+    vec_close(&c->cancelling.page.finished);
     free(c->taken);
     vec_close(&c->postponed);
     free(c);

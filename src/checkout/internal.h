@@ -69,7 +69,8 @@ struct checkout {
     pthread_t thread;
     bool is_running;
 
-    atomic_bool is_woken; /* jobs may have been made since the last take */
+    _Atomic int64_t alarmed_us; /* when the log last said that something is wrong */
+    atomic_bool is_woken;       /* jobs may have been made since the last take */
     _Atomic int64_t
         webhook_us; /* when the last webhook arrived, by the monotonic clock; 0: never */
 

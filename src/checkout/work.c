@@ -167,11 +167,8 @@ static void report(struct work *w, enum job_result result, int64_t delay_ms, con
                                         .leased_until = w->job.leased_until,
                                         .delay_ms = delay_ms};
         (void)snprintf(w->report.error, sizeof w->report.error, "%s", error ? error : "");
-    } else if (result != JOB_RESULT_DONE) {
-        work_end(w); /* a poll that failed is due again soon */
-        return;
     }
-    with_event(w, loaded);
+    with_event(w, loaded); /* a poll that failed says nothing, and is due again after a while */
 }
 
 /* ---- calls ---- */
@@ -476,8 +473,6 @@ static enum stripe_call first_call(const struct checkout *c, const struct job_ro
 void work_begin(struct checkout *c, const struct job_row *job)
 {
     enum stripe_call first = job->kind == JOB_NOTIFY ? CALL_NONE : first_call(c, job);
-    if (job->kind != JOB_NOTIFY && first == CALL_NONE)
-        return;
     struct work *w = hf_alloc(sizeof *w);
     w->errand.checkout = c;
     w->job = *job;
@@ -485,8 +480,12 @@ void work_begin(struct checkout *c, const struct job_row *job)
     w->next = *at;
     *at = w;
     c->n_works++;
-    if (job->kind == JOB_NOTIFY)
+    if (job->kind == JOB_NOTIFY && c->config.notify_url)
         with_event(w, read_notice);
+    else if (job->kind == JOB_NOTIFY)
+        report(w, JOB_RESULT_FAILED, 0, "the server has no --notify any more");
+    else if (first == CALL_NONE)
+        report(w, JOB_RESULT_RETRY, 1000, "the hold has ended");
     else
         call(w, first, NULL);
 }

@@ -112,9 +112,9 @@ struct notice_page {
 /* Bookings that a cancelled event still has. */
 #define CANCEL_LIST_MAX 100
 struct cancel_page {
-    int64_t event; /* in and out: 0 begins with the newest cancelled event; 0 afterwards: none has
-                      any such booking */
-    int64_t below; /* in: events below this one; 0: all */
+    int64_t event;         /* out: theirs; 0: no event has any */
+    int64_t before;        /* in: only events below this one */
+    VEC(int64_t) finished; /* in and out: cancelled events that have none; vec_close by the owner */
     size_t n;
     struct id bookings[CANCEL_LIST_MAX]; /* out: without the secrets of others */
 };

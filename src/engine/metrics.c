@@ -55,8 +55,8 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool 
     for (int i = BOOKING_PENDING; i <= BOOKING_CANCELLED; i++) {
         char label[64];
         (void)snprintf(label, sizeof label, "status=\"%s\"", status_text(AUDIT_BOOKING, i));
-        em->bookings[i] = metrics_counter(m, "holdfast_bookings_total", label,
-                                          "Bookings, by status reached");
+        em->bookings[i] =
+            metrics_counter(m, "holdfast_bookings_total", label, "Bookings, by status reached");
     }
     em->batch_commands =
         metrics_histogram(m, "holdfast_batch_commands", NULL, "Commands in a batch", 1,

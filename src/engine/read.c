@@ -57,19 +57,33 @@ static enum verdict read_notices(struct ledger *l, struct notice_page *p, struct
     return verdict_of(status);
 }
 
-/* Finds a cancelled event that still has bookings. */
+static bool is_finished(const struct cancel_page *p, int64_t event)
+{
+    for (size_t i = 0; i < p->finished.n; i++)
+        if (p->finished.v[i] == event)
+            return true;
+    return false;
+}
+
+/* Finds a cancelled event that still has bookings.  A cancelled event gets no new ones, so one that
+ * has none is not looked at again. */
 static enum verdict read_cancels(struct ledger *l, struct cancel_page *p, struct hf_err *err)
 {
-    int64_t events[CANCELLED_EVENTS_MAX];
-    size_t n = 0;
+    int64_t events[CANCELLED_EVENTS_MAX], before = p->before;
+    size_t n = CANCELLED_EVENTS_MAX;
+    enum hf_status status = HF_OK;
     p->n = 0;
-    p->event = 0;
-    enum hf_status status = ledger_events_cancelled(l, events, &n, err);
-    for (size_t i = 0; status == HF_OK && !p->n && i < n; i++) {
-        if (p->below && events[i] >= p->below)
-            continue;
-        p->event = events[i];
-        status = ledger_bookings_live(l, events[i], 0, CANCEL_LIST_MAX, p->bookings, &p->n, err);
+    while (status == HF_OK && !p->n && n == CANCELLED_EVENTS_MAX) {
+        status = ledger_events_cancelled(l, before, events, &n, err);
+        for (size_t i = 0; status == HF_OK && !p->n && i < n; i++) {
+            p->event = before = events[i];
+            if (is_finished(p, events[i]))
+                continue;
+            status =
+                ledger_bookings_live(l, events[i], 0, CANCEL_LIST_MAX, p->bookings, &p->n, err);
+            if (status == HF_OK && !p->n)
+                *vec_push(&p->finished) = events[i];
+        }
     }
     if (!p->n)
         p->event = 0;

@@ -277,7 +277,7 @@ ledger_jobs_count(struct ledger *l, struct jobs_count ret[JOB_NOTIFY + 1], struc
 /* A refund in a list, newest first within an event. */
 struct refund_entry {
     struct refund_row row;
-    struct id booking; /* without its secret if the booking failed and its hold was booked again */
+    struct id booking;
     struct id payment;
     int64_t number; /* of the order */
     char currency[4];
@@ -313,10 +313,10 @@ HF_MUST_USE enum hf_status ledger_cancel_progress(struct ledger *l, int64_t even
 HF_MUST_USE enum hf_status ledger_bookings_live(struct ledger *l, int64_t event, int64_t after,
                                                 size_t limit, struct id *ret, size_t *ret_n,
                                                 struct hf_err *err);
-/* Lists up to 100 cancelled events, newest first. */
+/* Lists up to CANCELLED_EVENTS_MAX cancelled events below `before`, newest first. */
 #define CANCELLED_EVENTS_MAX 100
-HF_MUST_USE enum hf_status ledger_events_cancelled(struct ledger *l, int64_t *ret, size_t *ret_n,
-                                                   struct hf_err *err);
+HF_MUST_USE enum hf_status ledger_events_cancelled(struct ledger *l, int64_t before, int64_t *ret,
+                                                   size_t *ret_n, struct hf_err *err);
 
 /* A seat, and where its chain ends: its head as the view knew it at `seq`. */
 struct seat_chain {

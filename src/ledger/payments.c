@@ -475,10 +475,10 @@ static enum hf_status lease_all(struct ledger *l, const struct jobs_query *query
     qsort(rows, *n, sizeof *rows, lease_order);
     while (n_jobs < *n && rows[n_jobs].kind != JOB_POLL)
         n_jobs++;
+    if (status == HF_OK) /* payments before jobs, as batches do it */
+        status = lease(l, rows + n_jobs, *n - n_jobs, query->now, err);
     if (status == HF_OK)
         status = lease(l, rows, n_jobs, query->now, err);
-    if (status == HF_OK)
-        status = lease(l, rows + n_jobs, *n - n_jobs, query->now, err);
     for (size_t i = 0; status == HF_OK && i < *n; i++)
         if (rows[i].leased_until)
             rows[kept++] = rows[i];
@@ -630,8 +630,9 @@ enum hf_status ledger_bookings_live(struct ledger *l, int64_t event, int64_t aft
     return status;
 }
 
-enum hf_status ledger_events_cancelled(struct ledger *l, int64_t *ret, size_t *ret_n,
-                                       struct hf_err *err)
+enum hf_status ledger_events_cancelled(struct ledger *l, int64_t before, int64_t *ret,
+                                       size_t *ret_n, struct hf_err *err)
 {
-    return ledger_read_ints(l, ST_EVENTS_CANCELLED, NULL, CANCELLED_EVENTS_MAX, ret, ret_n, err);
+    const struct db_value args[] = {db_int(before), db_int(CANCELLED_EVENTS_MAX)};
+    return ledger_read_ints(l, ST_EVENTS_CANCELLED, args, CANCELLED_EVENTS_MAX, ret, ret_n, err);
 }

@@ -201,8 +201,10 @@
     X(REFUNDS_READ, "SELECT " REFUND_COLUMNS ", r.i FROM refunds f"                                \
                     "{, rows(i bigint, booking bigint)} WHERE f.booking = r.booking")              \
     X(REFUNDS_LIST,                                                                                \
-      "SELECT " REFUND_COLUMNS ", b.secret, b.number, p.secret, p.currency, j.attempts, j.due_at," \
-      " j.error FROM refunds f JOIN bookings b ON b.booking = f.booking"                           \
+      "SELECT " REFUND_COLUMNS ", COALESCE(b.secret, o.secret), COALESCE(b.number, o.number),"     \
+      " p.secret, p.currency, j.attempts, j.due_at, j.error FROM refunds f"                        \
+      " LEFT JOIN bookings b ON b.booking = f.booking AND b.payment = f.payment"                   \
+      " LEFT JOIN bookings_past o ON o.booking = f.booking AND o.payment = f.payment"              \
       " JOIN payments p ON p.booking = f.booking AND p.payment = f.payment"                        \
       " LEFT JOIN jobs j ON j.booking = f.booking AND j.job = f.refund"                            \
       " WHERE f.refund < r.before AND (r.status = 0 OR f.status = r.status)"                       \
@@ -302,7 +304,8 @@
       " AND status = 3),"                                                                          \
       " (SELECT COUNT(*) FROM refunds WHERE booking > r.first AND booking < r.last"                \
       " AND status = 4){slow}{args(first bigint, last bigint)}")                                   \
-    X(EVENTS_CANCELLED, "SELECT event FROM events WHERE status = 4 ORDER BY event DESC LIMIT 100") \
+    X(EVENTS_CANCELLED, "SELECT event FROM events WHERE status = 4 AND event < r.before"           \
+                        " ORDER BY event DESC LIMIT r.n{args(before bigint, n bigint)}")           \
     X(BOOKING_READ,                                                                                \
       "SELECT " BOOKING_COLUMNS ", r.i FROM bookings b JOIN holds h ON h.hold = b.booking"         \
       "{, rows(i bigint, booking bigint)} WHERE b.booking = r.booking")                            \

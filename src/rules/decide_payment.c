@@ -621,6 +621,12 @@ static int64_t reported_job(const struct payment_update *op)
     return stored && stored->leased_until == op->report.leased_until ? stored->job : 0;
 }
 
+/* Somebody has put our metadata on an intent that we have not made. */
+static bool is_of_another_intent(const struct payment_row *p, const struct fact *f)
+{
+    return *p->intent && *f->intent && strcmp(p->intent, f->intent) != 0;
+}
+
 enum verdict decide_payment(struct decision *d, struct event *e, struct payment_update *op)
 {
     struct hold *h = view_hold(d->view, op->hold.id.key);
@@ -645,6 +651,15 @@ enum verdict decide_payment(struct decision *d, struct event *e, struct payment_
         (void)note_report(d, &op->money, &op->report);
         *vec_push(&d->unreadable) = op->hold.id.key;
         return VERDICT_OK;
+    }
+    if (is_of_another_intent(p, &op->fact)) {
+        op->alarms = true;
+        store_webhook(d, op, p->payment);
+        return VERDICT_OK;
+    }
+    if (op->fact.state == INTENT_CAPTURED && op->fact.received <= 0) {
+        op->alarms = true; /* nothing was captured, whatever the provider calls it */
+        op->fact.state = INTENT_UNSAID;
     }
     if (h) {
         op->hold.row.status = (enum hold_status)h->status;

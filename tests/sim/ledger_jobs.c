@@ -433,13 +433,14 @@ enum hf_status ledger_bookings_live(struct ledger *l, int64_t event, int64_t aft
     return status;
 }
 
-enum hf_status ledger_events_cancelled(struct ledger *l, int64_t *ret, size_t *ret_n,
-                                       struct hf_err *err)
+enum hf_status ledger_events_cancelled(struct ledger *l, int64_t before, int64_t *ret,
+                                       size_t *ret_n, struct hf_err *err)
 {
     enum hf_status status = sim_enter(l, SIM_READ, err);
     *ret_n = 0;
     for (size_t i = l->sim->events.n; status == HF_OK && i-- > 1;)
-        if (l->sim->events.v[i].def->status == EVENT_CANCELLED && *ret_n < CANCELLED_EVENTS_MAX)
+        if (l->sim->events.v[i].def->status == EVENT_CANCELLED && (int64_t)i < before &&
+            *ret_n < CANCELLED_EVENTS_MAX)
             ret[(*ret_n)++] = (int64_t)i;
     return status;
 }

@@ -327,12 +327,13 @@ static void on_past(struct verifier *v, struct db_stmt *stmt)
 
 static void on_payment(struct verifier *v, struct db_stmt *stmt)
 {
-    *vec_push(&v->event.payments) = (struct payment_state){.booking = db_column_int(stmt, 0),
-                                                           .payment = db_column_int(stmt, 1),
-                                                           .status = small(db_column_int(stmt, 2)),
-                                                           .amount = db_column_int(stmt, 3),
-                                                           .received = db_column_int(stmt, 4),
-                                                           .is_wrong = db_column_int(stmt, 5) != 0};
+    *vec_push(&v->event.payments) =
+        (struct payment_state){.booking = db_column_int(stmt, 0),
+                               .payment = db_column_int(stmt, 1),
+                               .status = small(db_column_int(stmt, 2)),
+                               .amount = db_column_int(stmt, 3),
+                               .received = money_bounded(db_column_int(stmt, 4)),
+                               .is_wrong = db_column_int(stmt, 5) != 0};
 }
 
 static void on_refund(struct verifier *v, struct db_stmt *stmt)

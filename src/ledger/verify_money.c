@@ -50,6 +50,11 @@ static struct refund_state *find_refund(struct event_state *e, int64_t booking, 
 
 /* ---- refunds ---- */
 
+static void add(int64_t *sum, int64_t amount)
+{
+    *sum = money_bounded(*sum + money_bounded(amount));
+}
+
 void verify_refund(struct event_state *e, const struct refund_state *row, bool is_ours)
 {
     struct payment_state *p = verify_payment(e, row->booking, row->payment);
@@ -64,10 +69,12 @@ void verify_refund(struct event_state *e, const struct refund_state *row, bool i
                          (ll)row->booking);
         return;
     }
-    bool accepted = row->status == REFUND_PENDING || row->status == REFUND_SUCCEEDED;
-    p->returned += accepted ? row->amount : 0;
-    p->settled += row->status == REFUND_SUCCEEDED ? row->amount : 0;
-    p->owed += row->status == REFUND_OWED ? row->amount : 0;
+    if (row->status == REFUND_PENDING || row->status == REFUND_SUCCEEDED)
+        add(&p->returned, row->amount);
+    if (row->status == REFUND_SUCCEEDED)
+        add(&p->settled, row->amount);
+    if (row->status == REFUND_OWED)
+        add(&p->owed, row->amount);
     p->n_failed += is_ours && row->status == REFUND_FAILED;
     if (is_ours && row->status != REFUND_OWED && row->refund > p->last_ours) {
         p->last_ours = row->refund;
@@ -192,24 +199,23 @@ static void check_captured(struct event_state *e, const struct payment_state *p,
 {
     struct verify_report *report = e->report;
     bool is_sold = booking == BOOKING_CONFIRMED;
+    int64_t back = p->returned + p->owed, left = p->received - back;
     if (is_sold && (p->received != p->amount || p->is_wrong))
         verify_violation(report, VERIFY_CAPTURED,
                          "booking %lld: it is confirmed, and %lld of %lld was received",
                          (ll)p->booking, (ll)p->received, (ll)p->amount);
-    if (is_sold || p->returned + p->owed >= p->received)
+    if (is_sold || left <= 0)
         return;
     if (p->n_failed < REFUND_TRIES) {
         verify_violation(report, VERIFY_CAPTURED,
                          "booking %lld: it is %s, and of %lld received %lld goes back",
-                         (ll)p->booking, word(AUDIT_BOOKING, booking), (ll)p->received,
-                         (ll)(p->returned + p->owed));
+                         (ll)p->booking, word(AUDIT_BOOKING, booking), (ll)p->received, (ll)back);
         return;
     }
     if (report->owed < VERIFY_EXAMPLES)
         snprintf(report->owed_examples[report->owed], VERIFY_EXAMPLE_SIZE,
                  "booking %lld: of %lld received %lld must still go back, %u refunds have failed",
-                 (ll)p->booking, (ll)p->received, (ll)(p->received - p->returned - p->owed),
-                 p->n_failed);
+                 (ll)p->booking, (ll)p->received, (ll)left, p->n_failed);
     report->owed++;
 }
 

@@ -87,6 +87,13 @@ struct refund_state {
     bool has_job;
 };
 
+/* Sums of damaged rows stay within these bounds, which no real amount comes near. */
+#define MONEY_MAX (INT64_MAX / 8)
+static inline int64_t money_bounded(int64_t amount)
+{
+    return amount > MONEY_MAX ? MONEY_MAX : amount < -MONEY_MAX ? -MONEY_MAX : amount;
+}
+
 /* One row of jobs. */
 struct stored_job {
     int64_t booking, job, payment, amount, refund;

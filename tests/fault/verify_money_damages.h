@@ -86,6 +86,11 @@ static const struct damage damages[] = {
          SEAT_LATE) ";"
                     "UPDATE log SET after = 8 WHERE object = 6 AND after = 9 AND hold = " OF(
                         SEAT_LATE)},
+    {"more_given_back_than_there_is_in_the_world", VERIFY_REFUNDS, "I9",
+     "UPDATE refunds SET amount = 9223372036854775807 WHERE status = 3 AND booking = " OF(
+         SEAT_PARTLY)},
+    {"less_received_than_nothing", VERIFY_REFUNDS, "I9",
+     "UPDATE payments SET received = -9223372036854775807 - 1 WHERE booking = " OF(SEAT_LATE)},
     {"a_refund_of_nothing", VERIFY_REFUNDS, "I9",
      "UPDATE refunds SET amount = 0 WHERE status = 3 AND booking = " OF(SEAT_PARTLY)},
     {"a_refund_of_no_known_status", VERIFY_REFUNDS, "I9",

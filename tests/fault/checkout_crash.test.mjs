@@ -13,10 +13,12 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { differences } from '../support/books.mjs';
+import { assertOk } from '../support/expect.mjs';
+import { assertVerified } from '../support/ledger.mjs';
 import { startPostgres } from '../support/postgres.mjs';
 import { startRedis } from '../support/redis.mjs';
-import { pool, reap, until } from '../support/server.mjs';
-import { CARDS, openTill } from '../support/till.mjs';
+import { newKey, pool, reap, Server, until } from '../support/server.mjs';
+import { CARDS, CRASH_EXIT, openTill } from '../support/till.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const program = path.join(root, 'build/crash/holdfastd'); // make FLAVOUR=crash programs
@@ -124,11 +126,11 @@ async function run(point, options) {
   const till = await openTill({ program, crashAt: point, ...needs[point.replace(/:.*/, '')], ...options });
   try {
     const bookings = await evening(till);
-    await until('the server has crashed', () => till.crashes > 0, 10_000).catch(() => assert.fail(`no scenario reaches ${point}`));
     await till.settled();
+    // Not every place is reached a fifth time.
+    assert.ok(till.crashes > 0 || point.includes(':'), `no scenario reaches ${point}`);
     await assertNotices(till, bookings);
     till.verify();
-    return till.crashes;
   } finally {
     await till.close();
   }
@@ -176,6 +178,38 @@ describe('a server that ends without cleanup', () => {
 
   for (const point of single) it(`at ${point}: the books agree once it is back`, () => alone.get(point));
   for (const point of shared) it(`at ${point}: the books agree though it stays down, beside another server`, () => together.get(point));
+});
+
+describe('a server whose sandbox ends with it', () => {
+  let server;
+  before(async () => {
+    server = new Server({ wrap: ([, ...argv]) => [program, ...argv], env: { HOLDFAST_CRASH_AT: 'create_answered' } });
+    await server.launch();
+  });
+  after(async () => { await server?.stop(); await reap(); });
+
+  it('has the one intent that it made before the crash, and takes the money once', async () => {
+    const event = await server.createEvent(lasting);
+    const hold = await server.grant(event, 'S-A-1');
+    const body = { hold: hold.id };
+    const headers = { 'Idempotency-Key': newKey() };
+    await server.post('/v1/bookings', body, headers).catch(() => {});
+    assert.equal((await server.run.done).code, CRASH_EXIT);
+    server.env.HOLDFAST_CRASH_AT = undefined;
+    await server.launch();
+    const { id } = assertOk(await server.post('/v1/bookings', body, headers), 201);
+    const { payment } = await until('it can be paid', async () => {
+      const booking = await server.read(`/v1/bookings/${id}`);
+      return booking.payment.client_secret && booking;
+    }, 20_000);
+    const card = new URLSearchParams({ key: payment.publishable_key, client_secret: payment.client_secret, payment_method: 'pm_card_visa' });
+    const confirm = await fetch(`${payment.api}/v1/payment_intents/${payment.intent}/confirm`, { method: 'POST', body: card });
+    assert.equal(confirm.status, 200, await confirm.text());
+    await until('it is confirmed', async () => (await server.read(`/v1/bookings/${id}`)).status === 'confirmed', 20_000);
+    const books = await (await fetch(`${payment.api}/sandbox/books`)).json();
+    assert.deepEqual([books.payments.length, books.currencies.usd.captured], [1, hold.amount]);
+    assertVerified(server.ledger);
+  });
 });
 
 describe('the comparison of the books', () => {

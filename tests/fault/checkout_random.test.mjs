@@ -20,6 +20,7 @@ const kills = checkouts >= 1000;
 const atATime = 16;
 const PATIENCE_MS = 4000; // how long a buyer waits for the payment form, or for the outcome
 const ENOUGH = 100; // checkouts, for every outcome to appear
+const VISITS_PER_EVENT = 200;
 const LASTING_MS = 6000;
 const BRIEF_MS = 1500;
 
@@ -97,7 +98,12 @@ class Buyer {
     if (way === 0) expected(await this.till.ask('DELETE', `/v1/holds/${hold.id}`));
     if (way === 1) expected(await this.till.post(`/v1/holds/${hold.id}/evict`));
     if (way === 2) expected(await this.till.post(`/v1/bookings/${booking.id}/cancel`));
-    if (way === 3) expected(await this.till.post(`/v1/holds/${hold.id}/renew`, {}));
+    if (way === 3) await this.renew(hold);
+  }
+
+  async renew(hold) {
+    const renewed = expected(await this.till.post(`/v1/holds/${hold.id}/renew`, {}));
+    if (renewed) this.till.noteEnd(renewed);
   }
 
   async untilExpired(hold) {
@@ -131,7 +137,7 @@ class Buyer {
   async visit() {
     const hold = await this.hold();
     if (!hold) return;
-    if (this.percent(10)) expected(await this.till.post(`/v1/holds/${hold.id}/renew`, {}));
+    if (this.percent(10)) await this.renew(hold);
     const booking = await this.checkout(hold);
     if (booking && this.percent(20)) await this.checkout(hold); // again, if the first one failed
   }
@@ -159,9 +165,12 @@ async function run(count, options, t) {
   const till = await openTill({ faults: { ...faults, seed: seed + 1 }, durable: kills, ...options });
   try {
     const sections = [{ name: 'S', tier: 'A', price: 6500, rows: 10, seats_per_row: 40 }];
-    const events = await Promise.all([LASTING_MS, BRIEF_MS].map((ttl) => till.event({ sections, hold_ttl_ms: ttl })));
+    const events = []; // a pair for each VISITS_PER_EVENT buyers, so that seats are neither rare nor never contended
+    for (let n = 0; n < count; n += VISITS_PER_EVENT) {
+      events.push(await Promise.all([LASTING_MS, BRIEF_MS].map((ttl) => till.event({ sections, hold_ttl_ms: ttl }))));
+    }
     const killing = kills && startKilling(till, seededRandom());
-    await pool(Array.from({ length: count }, (_, n) => n), atATime, (n) => new Buyer(till, events, n).visit());
+    await pool(Array.from({ length: count }, (_, n) => n), atATime, (n) => new Buyer(till, events[Math.floor(n / VISITS_PER_EVENT)], n).visit());
     if (killing) t.diagnostic(`${await killing.stop()} kills`);
     await till.sandbox.faults({ ...noFaults, hold_ms: 300 });
     await till.resend('refund.failed'); // nothing but the webhook tells of it, and some were dropped

@@ -84,7 +84,7 @@ class Till {
   constructor({ n = 1, ledger, gate, crashAt, program, capture = 'automatic', faults = {}, durable = false, staysDown = false, alone = false }) {
     Object.assign(this, { n, ledger, gate, crashAt, program, capture, faults, durable, staysDown, alone });
     this.crashes = 0;
-    this.lastEnd = 0; // of any hold that was booked, as the servers have told
+    this.lastEnd = 0; // of the holds that are left to expire
     this.down = null; // a server that is not restarted
   }
 
@@ -186,11 +186,10 @@ class Till {
   async book(hold, fields = {}) {
     const answer = await this.post('/v1/bookings', { hold: hold.id, ...fields });
     assert.equal(answer.status, 201, answer.text);
-    this.noteEnd(answer.json);
     return this.when(answer.json, 'it can be paid', ({ status, payment }) => status !== 'pending' || payment.status !== 'creating');
   }
 
-  // Remembers when the hold of a pending booking ends.
+  // Remembers when the hold of a booking ends that may be left to expire.
   noteEnd({ expires_at: end }) { this.lastEnd = Math.max(this.lastEnd, end ? Date.parse(end) : 0); }
 
   async booking({ id }) {
@@ -269,9 +268,10 @@ class Till {
   }
 
   // Waits until nothing is pending, which must be the case 30 s after the last hold's end, and the books agree.
-  async settled({ timeoutMs = Math.max(Date.now(), this.lastEnd) + SETTLE_MS - Date.now() } = {}) {
-    const waits = this.down ? Math.max(timeoutMs, this.crashedAt + LEASE_MS + SETTLE_MS - Date.now()) : timeoutMs;
-    const deadline = Date.now() + waits;
+  // Where a server stays down, its leases have to run out first.
+  async settled() {
+    const ends = Math.max(Date.now(), this.lastEnd, this.down && this.crashedAt ? this.crashedAt + LEASE_MS : 0);
+    const deadline = ends + SETTLE_MS;
     let left;
     do {
       await sleep(250);
@@ -279,7 +279,7 @@ class Till {
       left = differences(read);
       this.summary = summary(read);
     } while (left.length > 0 && Date.now() < deadline);
-    assert.deepEqual(left, [], `the books do not agree after ${waits} ms`);
+    assert.deepEqual(left, [], `the books do not agree ${SETTLE_MS} ms after the end`);
     assert.deepEqual(this.endpoint.wrong, [], 'notifications with wrong signatures');
   }
 

@@ -118,7 +118,7 @@ void stripe_read(const struct stripe_config *config, enum stripe_call call,
                  struct stripe_outcome *ret);
 
 /* How long to wait before the next attempt, after `attempts` of them: random between 0.5 s and a
- * limit that doubles from 1 s to 60 s, but never less than `retry_after_ms`. */
+ * limit that doubles from 1 s to 12 s, but never less than `retry_after_ms`. */
 int64_t stripe_backoff_ms(uint32_t attempts, int64_t retry_after_ms, struct random *random);
 
 /* The smallest amount, in the currency's smallest unit, that Stripe charges in a currency ("eur",

@@ -91,7 +91,9 @@ int64_t stripe_minimum(const char *currency)
 /* ---- waiting ---- */
 
 #define BACKOFF_MIN_MS 500
-#define BACKOFF_MAX_MS 60000
+/* A booking is decided within 30 s of its hold's end once the provider answers.  The last failure
+ * may have to be waited for twice: its answer is replayed before the job gets a new key. */
+#define BACKOFF_MAX_MS 12000
 
 int64_t stripe_backoff_ms(uint32_t attempts, int64_t retry_after_ms, struct random *random)
 {

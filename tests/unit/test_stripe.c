@@ -241,14 +241,14 @@ static void no_request_has_the_key_of_a_booking(void **state)
 
 /* ---- delays and amounts ---- */
 
-static void delays_grow_to_a_minute_and_are_spread(void **state)
+static void delays_grow_to_twelve_seconds_and_are_spread(void **state)
 {
     (void)state;
     static const struct {
         uint32_t attempts;
         int64_t limit_ms;
     } steps[] = {{0, 1000},  {1, 1000},  {2, 2000},  {3, 4000},        {4, 8000},
-                 {6, 32000}, {7, 60000}, {8, 60000}, {1000000, 60000}, {UINT32_MAX, 60000}};
+                 {5, 12000}, {6, 12000}, {7, 12000}, {1000000, 12000}, {UINT32_MAX, 12000}};
     struct random random;
     random_init_seeded(&random, 7);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -287,7 +287,7 @@ int main(void)
         cmocka_unit_test(the_card_is_only_authorized_when_capture_is_by_hand),
         cmocka_unit_test(a_lost_intent_is_searched_page_by_page_around_the_life_of_its_hold),
         cmocka_unit_test(no_request_has_the_key_of_a_booking),
-        cmocka_unit_test(delays_grow_to_a_minute_and_are_spread),
+        cmocka_unit_test(delays_grow_to_twelve_seconds_and_are_spread),
         cmocka_unit_test(minimums_are_in_the_smallest_unit),
     };
     return cmocka_run_group_tests_name("stripe", tests, NULL, NULL);

@@ -97,6 +97,15 @@ enum verdict decide_block(struct decision *d, struct event *e, struct seats_bloc
 
 /* ---- status and terms ---- */
 
+/* Are places held or booked?  The cancelling of an event goes on until none are, and an event that
+ * is archived before that would never be looked at again. */
+static bool has_claims(struct event *e)
+{
+    struct event_counts counts;
+    event_read_counts(e, &counts);
+    return counts.held > 0 || counts.booked > 0;
+}
+
 enum verdict decide_status(struct decision *d, struct event *e, enum event_status to)
 {
     static const enum audit_cause causes[] = {[EVENT_OPEN] = CAUSE_OPEN,
@@ -107,7 +116,7 @@ enum verdict decide_status(struct decision *d, struct event *e, enum event_statu
         return VERDICT_OK;
     if (e->status_draft == EVENT_ARCHIVED)
         return VERDICT_EVENT_ARCHIVED;
-    if (e->status_draft == EVENT_CANCELLED && to != EVENT_ARCHIVED)
+    if (e->status_draft == EVENT_CANCELLED && (to != EVENT_ARCHIVED || has_claims(e)))
         return VERDICT_EVENT_CANCELLED;
     change_event(d, e, to, causes[to], NULL);
     return VERDICT_OK;

@@ -232,6 +232,24 @@ describe('a cancelled event', () => {
     assertOk(await server.post(`/v1/events/${event.id}/cancel`)); // again: the same
   });
 
+  it('is not archived before that is done', async () => {
+    const event = await server.createEvent();
+    const booking = await shop.sell(event, 'S-A-1');
+    const [cancelled, archived] = await Promise.all(['cancel', 'archive'].map((what) => server.post(`/v1/events/${event.id}/${what}`)));
+    // Whichever of the two comes first, the event is either cancelled for good or archived with its sale.
+    if (assertOk(await server.get(`/v1/events/${event.id}`)).status === 'cancelled') {
+      assertOk(cancelled);
+      assertProblem(archived, 409, 'event_cancelled');
+      await shop.settled(booking, 'cancelled', 'refunded');
+      await shop.seats(event, '.', 'S-A-1');
+      assertOk(await server.post(`/v1/events/${event.id}/archive`));
+    } else {
+      assertOk(archived);
+      assertProblem(cancelled, 409, 'event_archived');
+      await shop.settled(booking, 'confirmed', 'succeeded');
+    }
+  });
+
   it('goes on after a restart', async () => {
     const event = await server.createEvent();
     const paid = [];

@@ -509,6 +509,7 @@ describe('the server does what the document says', () => {
     await pay(booking);
     await shows(booking.id, ({ status }) => status === 'confirmed');
     assert.equal((await driveKeyed('cancelEvent', 200, { parameters })).json.status, 'cancelled');
+    await drive('archiveEvent', 409, { parameters });
     await shows(booking.id, ({ status, payment }) => status === 'cancelled' && payment.status === 'refunded');
     const { cancellation } = (await drive('getEvent', 200, { parameters, as: 'nobody' })).json;
     assert.deepEqual(cancellation, { bookings_left: 0, bookings_cancelled: 1, refunds_owed: 0, refunds_done: 1, refunds_failed: 0 });
@@ -516,6 +517,7 @@ describe('the server does what the document says', () => {
     const sale = await drive('confirmHold', 409, { parameters: { hold: left.id }, body: { fence: left.fence } });
     assert.equal(sale.json.code, 'event_cancelled');
     assert.equal((await drive('openEvent', 409, { parameters })).json.code, 'event_cancelled');
+    await drive('releaseHold', 204, { parameters: { hold: left.id } });
     await drive('archiveEvent', 200, { parameters });
     await drive('cancelEvent', 409, { parameters });
   });

@@ -85,6 +85,16 @@ describe('a checkout', () => {
       for (const answer of answers) assertProblem(answer, 409, 'booking_exists');
     });
 
+    it('at most twenty times, if each attempt fails before money moves', { skip: only('sqlite', 'it takes a while') }, async () => {
+      const hold = await server.grant(await createEvent(), 'S-A-1');
+      for (let i = 0; i < 20; i++) {
+        const booking = assertOk(await shop.book(hold), 201);
+        await shop.stripe.paymentIntents.cancel(booking.payment.intent);
+        await shop.settled(booking, 'failed', 'canceled');
+      }
+      assertProblem(await shop.book(hold), 409, 'too_many_bookings');
+    });
+
     it('for one of many who try at once', async () => {
       const hold = await server.grant(await createEvent(), 'S-A-1');
       const answers = await Promise.all(Array.from({ length: 8 }, () => shop.book(hold)));

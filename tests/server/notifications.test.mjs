@@ -6,8 +6,8 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { CARD, openShop } from '../support/checkout.mjs';
-import { assertInvalid, assertOk, TIMESTAMP } from '../support/expect.mjs';
-import { reap, runServer, tempDir, until } from '../support/server.mjs';
+import { assertInvalid, assertOk, assertProblem, TIMESTAMP } from '../support/expect.mjs';
+import { newKey, only, reap, runServer, start, tempDir, until } from '../support/server.mjs';
 
 const secret = (text) => `whsec_${Buffer.from(text.padEnd(32, '.')).toString('base64')}`;
 const SECRET = secret('this month');
@@ -205,6 +205,32 @@ describe('a server', () => {
     assert.match(stderr, says);
     for (const value of Object.values(env)) assert.ok(!stderr.includes(value), stderr);
   };
+
+  it('that takes no payments says so, and sells what costs nothing', async () => {
+    const server = await start({ args: ['--payments', 'off'] });
+    const event = await server.createEvent({ areas: [{ name: 'Free', price: 0, capacity: 5 }] });
+    const book = (hold) => server.post('/v1/bookings', { hold: hold.id }, { 'Idempotency-Key': newKey() });
+    const hold = await server.grant(event, 'S-A-1');
+    assertProblem(await book(hold), 409, 'payments_off');
+    assert.equal((await server.read(`/v1/holds/${hold.id}`)).status, 'active');
+    assert.equal(assertOk(await book(await server.take(event, { areas: { Free: 1 } })), 201).status, 'confirmed');
+    assertProblem(await server.post('/v1/webhooks/stripe', '{}', { 'Stripe-Signature': 't=1,v1=00' }), 400, 'bad_signature');
+    assert.doesNotMatch(server.run?.stdout ?? '', /sandbox/);
+    await server.stop();
+  });
+
+  it('on loopback has a sandbox of its own, and says where', { skip: only('sqlite', 'one process') }, async () => {
+    const server = await start();
+    const [, url] = await until('it says where', () => /^payments sandbox on (http:\/\/127\.0\.0\.1:\d+)$/m.exec(server.run.stdout));
+    const hold = await server.grant(await server.createEvent(), 'S-A-1');
+    const { payment } = assertOk(await server.post('/v1/bookings', { hold: hold.id }, { 'Idempotency-Key': newKey() }), 201);
+    assert.deepEqual([payment.provider, payment.api, payment.status], ['sandbox', url, 'requires_payment']);
+    await server.restart(); // on other ports, with the same payments
+    assert.equal((await server.del(`/v1/holds/${hold.id}`)).status, 204);
+    const { booking } = await server.read(`/v1/holds/${hold.id}`);
+    await until('the payment is canceled', async () => (await server.read(`/v1/bookings/${booking}`)).payment.status === 'canceled');
+    await server.stop();
+  });
 
   it('does not start with settings of payments that cannot be meant', async () => {
     const keys = { STRIPE_SECRET_KEY: 'sk_test_aaaaaaaaaa', STRIPE_PUBLISHABLE_KEY: 'pk_test_aaaaaaaaaa' };

@@ -35,7 +35,7 @@ let shops = 0;
 // Options: args and env of the servers; webhooks (false: the sandbox's events reach nobody); leaks.
 export async function openShop({ args = [], env = {}, webhooks = true, leaks = false, headers = {} } = {}) {
   const relay = await startRelay();
-  const sandbox = await startSandbox({ args: ['--webhook', relay.url, '--webhook-secret', WEBHOOK_SECRET], leaks });
+  const sandbox = await startSandbox({ args: ['--webhook', relay.url, '--webhook-secret', WEBHOOK_SECRET] });
   const account = `shop${++shops}`;
   const server = await start({
     args: ['--payments', 'stripe', '--stripe-api', sandbox.url, '--payments-rate', '0', ...args],

@@ -277,7 +277,7 @@ ledger_jobs_count(struct ledger *l, struct jobs_count ret[JOB_NOTIFY + 1], struc
 /* A refund in a list, newest first within an event. */
 struct refund_entry {
     struct refund_row row;
-    struct id booking;
+    struct id booking; /* which may have failed, and its hold been booked again */
     struct id payment;
     int64_t number; /* of the order */
     char currency[4];

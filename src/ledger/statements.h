@@ -200,12 +200,12 @@
                      " AND refunds.status = 1")                                                    \
     X(REFUNDS_READ, "SELECT " REFUND_COLUMNS ", r.i FROM refunds f"                                \
                     "{, rows(i bigint, booking bigint)} WHERE f.booking = r.booking")              \
-    X(REFUNDS_LIST,                                                                                \
-      "SELECT " REFUND_COLUMNS ", COALESCE(b.secret, o.secret), COALESCE(b.number, o.number),"     \
-      " p.secret, p.currency, j.attempts, j.due_at, j.error FROM refunds f"                        \
-      " LEFT JOIN bookings b ON b.booking = f.booking AND b.payment = f.payment"                   \
-      " LEFT JOIN bookings_past o ON o.booking = f.booking AND o.payment = f.payment"              \
+    X(REFUNDS_LIST, /* x: the booking, if another has followed on it */                            \
+      "SELECT " REFUND_COLUMNS ", COALESCE(x.secret, b.secret), COALESCE(x.number, b.number),"     \
+      " p.secret, p.currency, j.attempts, j.due_at,"                                               \
+      " j.error FROM refunds f JOIN bookings b ON b.booking = f.booking"                           \
       " JOIN payments p ON p.booking = f.booking AND p.payment = f.payment"                        \
+      " LEFT JOIN bookings_past x ON x.booking = f.booking AND x.payment = f.payment"              \
       " LEFT JOIN jobs j ON j.booking = f.booking AND j.job = f.refund"                            \
       " WHERE f.refund < r.before AND (r.status = 0 OR f.status = r.status)"                       \
       " ORDER BY f.refund DESC LIMIT r.n{args(before bigint, status bigint, n bigint)}")           \
@@ -277,9 +277,10 @@
                    " FROM provider_budget WHERE budget = 1{args(second bigint, rate bigint)}")     \
     X(JOBS_COUNT, "SELECT kind, COUNT(*), MIN(created_at) FROM jobs WHERE status = 1"              \
                   " GROUP BY kind")                                                                \
-    X(NOTICES_LIST,                                                                                \
-      "SELECT " JOB_COLUMNS ", b.secret, b.number FROM jobs j"                                     \
-      " LEFT JOIN bookings b ON b.booking = j.booking"                                             \
+    X(NOTICES_LIST, /* x: as above */                                                              \
+      "SELECT " JOB_COLUMNS ", COALESCE(x.secret, b.secret), COALESCE(x.number, b.number)"         \
+      " FROM jobs j LEFT JOIN bookings b ON b.booking = j.booking"                                 \
+      " LEFT JOIN bookings_past x ON x.booking = j.booking AND x.payment = j.payment"              \
       " WHERE j.kind = 6 AND j.job < r.before AND (r.status = 0 OR j.status = r.status)"           \
       " ORDER BY j.job DESC LIMIT r.n{args(before bigint, status bigint, n bigint)}")              \
     X(WEBHOOK_INSERT,                                                                              \

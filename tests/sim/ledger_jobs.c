@@ -315,7 +315,7 @@ enum hf_status ledger_refunds_list(struct ledger *l, int64_t before, enum refund
         qsort(found.v, found.n, sizeof *found.v, newest_refund);
     for (size_t i = 0; i < found.n && i < limit; i++) {
         const struct refund_row *f = found.v[i];
-        const struct booking_row *booking = &sim_hold(sim, f->booking)->booking;
+        const struct booking_row *booking = sim_booking_of(sim, f->booking, f->payment);
         const struct payment_row *p = sim_payment(sim, f->booking, f->payment);
         const struct job_row *job = sim_job(sim, f->booking, f->refund);
         struct refund_entry *entry = &ret[(*ret_n)++];
@@ -354,7 +354,8 @@ enum hf_status ledger_notices_list(struct ledger *l, int64_t before, enum job_st
     if (found.n > 1)
         qsort(found.v, found.n, sizeof *found.v, newest_job);
     for (size_t i = 0; i < found.n && i < limit; i++) {
-        const struct booking_row *booking = &sim_hold(l->sim, found.v[i]->booking)->booking;
+        const struct booking_row *booking =
+            sim_booking_of(l->sim, found.v[i]->booking, found.v[i]->payment_no);
         ret[(*ret_n)++] = (struct notice_entry){
             .row = *found.v[i], .booking = booking->id, .number = booking->number};
     }

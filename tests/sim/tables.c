@@ -55,6 +55,15 @@ struct job_row *sim_job(const struct sim_ledger *sim, int64_t booking, int64_t j
     return NULL;
 }
 
+const struct booking_row *sim_booking_of(const struct sim_ledger *sim, int64_t booking,
+                                         int64_t payment)
+{
+    for (size_t i = 0; i < sim->bookings_past.n; i++)
+        if (sim->bookings_past.v[i].id.key == booking && sim->bookings_past.v[i].payment == payment)
+            return &sim->bookings_past.v[i];
+    return &sim_hold(sim, booking)->booking;
+}
+
 struct webhook_write *sim_webhook(const struct sim_ledger *sim, const char *id)
 {
     for (size_t i = 0; i < sim->webhooks.n; i++)

@@ -101,6 +101,9 @@ struct key_row *sim_key(const struct sim_ledger *sim, const uint8_t hash[KEY_HAS
 struct payment_row *sim_payment(const struct sim_ledger *sim, int64_t booking, int64_t payment);
 struct refund_row *sim_refund(const struct sim_ledger *sim, int64_t booking, int64_t refund);
 struct job_row *sim_job(const struct sim_ledger *sim, int64_t booking, int64_t job);
+/* The booking that the payment was made for: the hold's own, or one that failed before. */
+const struct booking_row *sim_booking_of(const struct sim_ledger *sim, int64_t booking,
+                                         int64_t payment);
 struct webhook_write *sim_webhook(const struct sim_ledger *sim, const char *id);
 
 /* Copies that own their memory. */

@@ -165,40 +165,9 @@ static void change_sale(struct call *c, enum command_kind kind, step_fn again)
 
 void events_open(struct request *r) { change_sale(call_of(r), CMD_EVENT_OPEN, events_open); }
 void events_close(struct request *r) { change_sale(call_of(r), CMD_EVENT_CLOSE, events_close); }
-static void archive(struct request *r) { change_sale(call_of(r), CMD_EVENT_ARCHIVE, archive); }
-
-/* A cancelled event has to be done with its bookings and refunds first.  It gets no new ones. */
-static void archive_if_done(struct request *r)
-{
-    struct call *c = call_of(r);
-    const struct cancel_progress progress = c->command.progress;
-    if (c->command.verdict != VERDICT_OK) {
-        call_answer(r);
-        return;
-    }
-    if (progress.bookings_left || progress.refunds_owed)
-        call_refuse(c, VERDICT_EVENT_CANCELLED,
-                    "Its bookings are still being cancelled and refunded; archive it afterwards.");
-    else
-        archive(r);
-}
-
 void events_archive(struct request *r)
 {
-    struct call *c = call_of(r);
-    if (!call_empty_body(c))
-        return;
-    struct event *e = path_event(c, events_archive);
-    if (!e)
-        return;
-    if (atomic_load_explicit(&e->status, memory_order_relaxed) != EVENT_CANCELLED) {
-        archive(r);
-        return;
-    }
-    c->command.kind = CMD_EVENT_PROGRESS;
-    c->command.event = e;
-    c->command.event_key = e->def->id.key;
-    call_submit(c, archive_if_done);
+    change_sale(call_of(r), CMD_EVENT_ARCHIVE, events_archive);
 }
 
 void events_cancel(struct request *r) { change_sale(call_of(r), CMD_EVENT_CANCEL, events_cancel); }

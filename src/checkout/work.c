@@ -435,6 +435,7 @@ static void read_notice(struct errand *errand)
         *command = (struct command){.kind = CMD_BOOKING_GET, .event = event};
         command->booking_get.id.key = w->job.booking;
         command->booking_get.is_internal = true;
+        command->booking_get.payment = w->job.payment_no;
     }
     errand_submit(errand, notice_read);
 }

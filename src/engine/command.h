@@ -190,6 +190,7 @@ struct command {
         struct {
             struct id id;           /* in; its secret may be left out if is_internal */
             bool is_internal;       /* in */
+            int64_t payment;        /* in, if is_internal: whose booking; 0: the current one */
             struct booking_row row; /* out */
             struct money money;     /* out: of all bookings of the hold */
         } booking_get;

@@ -29,9 +29,10 @@ static enum verdict read_booking(struct ledger *l, struct command *c)
 {
     const struct id *id = &c->booking_get.id;
     struct booking_row *row = &c->booking_get.row;
-    enum hf_status status = c->booking_get.is_internal
-                                ? ledger_booking_read(l, id->key, row, &c->err)
-                                : ledger_booking_find(l, id, row, &c->err);
+    enum hf_status status =
+        c->booking_get.is_internal
+            ? ledger_booking_of_payment(l, id->key, c->booking_get.payment, row, &c->err)
+            : ledger_booking_find(l, id, row, &c->err);
     if (status == HF_OK && !row->id.key)
         return VERDICT_NO_SUCH_BOOKING;
     if (status == HF_OK && row->payment)

@@ -347,18 +347,17 @@ enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row, s
     return HF_OK;
 }
 
-enum hf_status ledger_booking_find(struct ledger *l, const struct id *id, struct booking_row *row,
-                                   struct hf_err *err)
+/* Reads the booking of a hold that failed and was followed by another: the one of this secret, or,
+ * if that is NULL, of this payment. */
+static enum hf_status read_past(struct ledger *l, int64_t booking, const uint8_t *secret,
+                                int64_t payment, struct booking_row *row, struct hf_err *err)
 {
     struct db_stmt *stmt;
-    const struct db_value args[] = {db_int(id->key)};
+    const struct db_value args[] = {db_int(booking)};
     bool is_row;
-    enum hf_status status = ledger_booking_read(l, id->key, row, err);
-    if (status != HF_OK || !row->id.key || id_secret_equal(row->id.secret, id->secret))
-        return status;
-    booking_row_close(row);
     *row = (struct booking_row){0};
-    if ((status = ledger_query(l, ST_BOOKINGS_PAST_READ, args, &stmt, err)) != HF_OK)
+    enum hf_status status = ledger_query(l, ST_BOOKINGS_PAST_READ, args, &stmt, err);
+    if (status != HF_OK)
         return status;
     while ((status = ledger_next(stmt, &is_row, err)) == HF_OK && is_row) {
         struct booking_row past = {0};
@@ -366,12 +365,33 @@ enum hf_status ledger_booking_find(struct ledger *l, const struct id *id, struct
             stmt->driver->finish(stmt);
             return status;
         }
-        if (!row->id.key && id_secret_equal(past.id.secret, id->secret))
+        bool is_wanted = secret ? id_secret_equal(past.id.secret, secret) : past.payment == payment;
+        if (!row->id.key && is_wanted)
             *row = past;
         else
             booking_row_close(&past);
     }
     return status;
+}
+
+enum hf_status ledger_booking_find(struct ledger *l, const struct id *id, struct booking_row *row,
+                                   struct hf_err *err)
+{
+    enum hf_status status = ledger_booking_read(l, id->key, row, err);
+    if (status != HF_OK || !row->id.key || id_secret_equal(row->id.secret, id->secret))
+        return status;
+    booking_row_close(row);
+    return read_past(l, id->key, id->secret, 0, row, err);
+}
+
+enum hf_status ledger_booking_of_payment(struct ledger *l, int64_t booking, int64_t payment,
+                                         struct booking_row *row, struct hf_err *err)
+{
+    enum hf_status status = ledger_booking_read(l, booking, row, err);
+    if (status != HF_OK || !payment || row->payment == payment)
+        return status;
+    booking_row_close(row);
+    return read_past(l, booking, NULL, payment, row, err);
 }
 
 enum hf_status ledger_bookings_list(struct ledger *l, const struct bookings_query *query,

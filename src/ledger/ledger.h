@@ -237,6 +237,10 @@ HF_MUST_USE enum hf_status ledger_booking_read(struct ledger *l, int64_t key,
  * id.key is 0 if there is none.  Close the row afterwards. */
 HF_MUST_USE enum hf_status ledger_booking_find(struct ledger *l, const struct id *id,
                                                struct booking_row *row, struct hf_err *err);
+/* Reads the booking of this payment, which may have failed before; `payment` 0: the current one. */
+HF_MUST_USE enum hf_status ledger_booking_of_payment(struct ledger *l, int64_t booking,
+                                                     int64_t payment, struct booking_row *row,
+                                                     struct hf_err *err);
 /* Calls `booking` for every pending booking of the event, with the number of its payment. */
 HF_MUST_USE enum hf_status ledger_bookings_pending(struct ledger *l, int64_t event,
                                                    void (*booking)(void *ctx, int64_t booking,

@@ -434,6 +434,13 @@ enum hf_status ledger_bookings_live(struct ledger *l, int64_t event, int64_t aft
     return status;
 }
 
+enum hf_status ledger_booking_of_payment(struct ledger *l, int64_t booking, int64_t payment,
+                                         struct booking_row *row, struct hf_err *err)
+{
+    (void)payment; /* nobody is notified here */
+    return ledger_booking_read(l, booking, row, err);
+}
+
 enum hf_status ledger_events_cancelled(struct ledger *l, int64_t before, int64_t *ret,
                                        size_t *ret_n, struct hf_err *err)
 {

@@ -9,6 +9,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { assertFoldIsState } from '../support/audit.mjs';
 import { startPostgres } from '../support/postgres.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
 import { startRedis } from '../support/redis.mjs';
@@ -176,6 +177,7 @@ async function run(count, options, t) {
     await till.resend('refund.failed'); // nothing but the webhook tells of it, and some were dropped
     await till.settled();
     till.verify();
+    for (const event of events.flat()) await assertFoldIsState(till.servers[0], event);
     t.diagnostic(`seed ${seed}: ${JSON.stringify(till.summary)}`);
     if (count < ENOUGH) return;
     for (const status of ['confirmed', 'failed', 'cancelled']) assert.ok(till.summary[status] > 0, `no booking is ${status}: the run shows nothing`);

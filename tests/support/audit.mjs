@@ -26,7 +26,8 @@ export async function readAudit(server, query, limit = 1000) {
 const FREED = ['held>available', 'held>blocked'], HELD = ['available>held', 'blocked>held'];
 const PLACES = {
   hold: HELD, release: FREED, evict: FREED, expire: FREED, change: [...HELD, ...FREED], confirm: ['held>booked'],
-  rescue: ['available>booked', 'blocked>booked'], cancel: ['booked>available', 'booked>blocked'],
+  rescue: ['available>booked', 'blocked>booked'], cancel: ['booked>available', 'booked>blocked', ...FREED],
+  payment: ['held>booked', 'booked>available', 'booked>blocked'], // it frees places when the provider refuses to capture
   block: ['available>blocked'], unblock: ['blocked>available'],
 };
 const TRANSITIONS = {
@@ -38,11 +39,18 @@ const TRANSITIONS = {
   area: PLACES,
   hold: {
     hold: ['null>active'], renew: ['active>active'], change: ['active>active'], release: ['active>released'], evict: ['active>released'],
-    expire: ['active>expired'], confirm: ['active>confirmed'], rescue: ['expired>confirmed'],
+    expire: ['active>expired'], confirm: ['active>confirmed'], rescue: ['expired>confirmed'], payment: ['active>confirmed'], cancel: ['active>released'],
     restore: ['active>active', 'expired>expired'],
   },
-  booking: { confirm: ['null>confirmed'], rescue: ['null>confirmed'], cancel: ['confirmed>cancelled'] },
+  booking: {
+    confirm: ['null>confirmed'], rescue: ['null>confirmed'], book: ['null>pending'], payment: ['pending>confirmed', 'pending>failed'],
+    cancel: ['pending>cancelled', 'confirmed>cancelled'],
+  },
 };
+const PAYMENT_CAUSES = ['payment', 'refund', 'cancel'];
+const isTransition = (row) => (row.object === 'payment' ? PAYMENT_CAUSES.includes(row.cause) && row.from !== null && row.to !== null
+  : TRANSITIONS[row.object]?.[row.cause]?.includes(`${row.from}>${row.to}`));
+
 
 // Folds the rows of an event from the first one on, and asserts that every step is legal.  `event` is the
 // answer to the POST that created it.  Returns { seq, status, seats: { name: letter }, areas: { name: {
@@ -51,6 +59,8 @@ export function fold(event, rows) {
   const state = { seq: 0, status: null, seats: {}, areas: {}, holds: {}, bookings: [], counts: { available: event.capacity, held: 0, booked: 0, blocked: 0 } };
   const capacity = {};
   const owner = {}; // seat -> hold
+  const bookings = {}; // hold -> the status of its booking
+  const payments = {}; // number, which stands in place of a fence -> status
   for (const area of event.areas) {
     capacity[area.name] = area.capacity;
     state.areas[area.name] = { available: area.capacity, held: 0, booked: 0, blocked: 0 };
@@ -66,7 +76,7 @@ export function fold(event, rows) {
     assert.ok(row.at >= at, `time runs back at ${what}`);
     at = row.at;
     assert.equal(row.event, event.id);
-    assert.ok(TRANSITIONS[row.object]?.[row.cause]?.includes(`${row.from}>${row.to}`), `not a transition: ${what}`);
+    assert.ok(isTransition(row), `not a transition: ${what}`);
     assert.equal(row.seat !== null, row.object === 'seat', what);
     assert.equal(row.area !== null, row.object === 'area', what);
     if (row.object === 'hold') {
@@ -82,9 +92,16 @@ export function fold(event, rows) {
       else if (row.cause !== 'renew' && row.cause !== 'restore') open.set(row.hold, row.quantity);
       state.holds[row.hold] = { status: row.to, fence: row.fence, until: row.until, places: row.quantity };
     } else if (row.object === 'booking') {
-      assert.equal(state.holds[row.hold].status, 'confirmed', what);
-      if (row.cause === 'cancel') open.set(row.hold, row.quantity);
-      else state.bookings.push(row.booking);
+      const isSold = state.holds[row.hold].status === 'confirmed';
+      assert.ok(isSold || (row.from !== 'confirmed' && row.to !== 'confirmed'), what);
+      assert.equal(bookings[row.hold] ?? null, row.from, what);
+      bookings[row.hold] = row.to === 'failed' ? null : row.to; // another one may follow
+      if (row.to === 'pending') payments[row.fence] = 'creating';
+      if (isSold && ['cancelled', 'failed'].includes(row.to)) open.set(row.hold, row.quantity);
+      if (row.from === null) state.bookings.push(row.booking);
+    } else if (row.object === 'payment') {
+      assert.equal(payments[row.fence], row.from, what);
+      payments[row.fence] = row.to;
     } else if (row.object === 'event') {
       assert.equal(state.status, row.from, what);
       state.status = row.to;

@@ -395,7 +395,10 @@ static int lease_order(const void *a, const void *b)
                                     : (x_number > y_number) - (x_number < y_number);
 }
 
-/* Leases `n` jobs, or as many polls, in lease_order to this server, in one exchange.  Of those
+/* Leases need not outlive the database's machine: if one is lost, another server may run the job as
+ * well, and calls under the same idempotency key; so buyers do not wait for the disk here.
+ *
+ * Leases `n` jobs, or as many polls, in lease_order to this server, in one exchange.  Of those
  * that another server has, leased_until is 0 afterwards. */
 static enum hf_status lease(struct ledger *l, struct job_row *rows, size_t n, int64_t now,
                             struct hf_err *err)

@@ -1,6 +1,7 @@
 /* What the files of the rules share: decide.c (making and expiring holds), decide_hold.c (what
  * becomes of a hold), decide_sale.c (selling and cancelling), decide_event.c (what sellers do to an
- * event), decide_payment.c (bookings that are paid).
+ * event), decide_booking.c, decide_payment.c and decide_money.c (bookings that
+ * are paid).
  * Internal to these; decide.h has the contract. */
 #ifndef HF_RULES_DECIDE_SHARED_H
 #define HF_RULES_DECIDE_SHARED_H
@@ -81,7 +82,7 @@ void decide_revive(struct decision *d, struct event *e, struct hold_row *hold, s
 /* Does the live hold still own all of its seats? */
 bool decide_owns_seats(const struct hold *h);
 
-/* ---- decide_payment.c ---- */
+/* ---- decide_money.c ---- */
 
 /* Owes the shop a notification, if it wants those of this kind.  `payment` and `refund` are the
  * numbers of what it is about; 0: none. */

@@ -3,7 +3,8 @@
 // of the payment provider agree to the cent (I9, I10).  On SQLite, and on two servers that share PostgreSQL and Redis,
 // where the dead one stays down and the other takes its jobs over.
 //
-// HF_ONLY takes the points whose names contain it.  HF_CRASH_ALL=1 stops at each point also the second, third and fifth time, and takes every point on both databases.
+// HF_ONLY takes the points whose names contain it.  HF_CRASH_ALL=1 stops at each point also the second, third and
+// fifth time that it is reached, and takes every point on both databases.
 // backends: own
 // time limit: 300 s
 

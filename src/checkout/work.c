@@ -109,8 +109,9 @@ static void stored(struct errand *errand)
     bool is_stored = command->verdict == VERDICT_OK;
     if (is_stored && command->update->alarms)
         checkout_alarm(c, "a payment is not as it was asked for");
-    if (is_stored && w->job.kind == JOB_CREATE)
-        checkout_tell(c, w->job.booking, stored_payment(w));
+    const struct payment_row *payment = is_stored ? stored_payment(w) : NULL;
+    if (w->job.kind == JOB_CREATE && payment && payment->status != PAYMENT_CREATING)
+        checkout_tell(c, w->job.booking, payment);
     if (is_stored)
         c->next_take_us = checkout_now_us(c); /* jobs behind this one may run now */
     work_end(w); /* a job whose outcome was not stored is taken again */

@@ -24,7 +24,7 @@
  *   {slow}          nothing, but the statement may take minutes; others are ended after seconds
  *   {or_surprise}   at the end of an INSERT that only expect_many runs: a row that exists already
  *                   makes it a surprise
- *   {unsynced}      at the end of a RETURNING list: if it returns a row, the commit of this
+ *   {may_be_lost}     at the end of a RETURNING list: if it returns a row, the commit of this
  *                   transaction does not wait for the disk, and the end of the database's machine
  *                   may undo it.  SQLite waits all the same
  * Column types are bigint, text and bytes.  A statement has at most 24 parameters.

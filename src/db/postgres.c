@@ -39,7 +39,7 @@ static const struct template_fragment fragments[] = {
     {"now", NOW},
     {"number", "nextval('" NUMBERS "')"},
     {"or_surprise", ""},
-    {"unsynced", ", set_config('synchronous_commit', 'off', true)"},
+    {"may_be_lost", ", set_config('synchronous_commit', 'off', true)"},
     {NULL, NULL},
 };
 const struct dialect pg_dialect = {.fragments = fragments, .row_at_a_time = false};

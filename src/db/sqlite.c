@@ -68,7 +68,7 @@ static const struct template_fragment fragments[] = {
     {"lock_idle", ""},
     {"now", NOW_FUNCTION "()"},
     {"or_surprise", "ON CONFLICT DO NOTHING"},
-    {"unsynced", ""},
+    {"may_be_lost", ""},
     {NULL, NULL},
 };
 static const struct dialect dialect = {.fragments = fragments, .row_at_a_time = true};

@@ -81,6 +81,9 @@ HF_MUST_USE enum hf_status hold_read_row(struct db_stmt *stmt, struct hold_row *
 #define BOOKING_READ_INDEX 18
 HF_MUST_USE enum hf_status booking_from_row(struct db_stmt *stmt, struct booking_row *row,
                                             struct hf_err *err);
+/* payments.c: a column into room of its own; SQL NULL is an empty text, or zeros. */
+void column_text(struct db_stmt *stmt, int column, char *out, size_t size);
+void column_bytes(struct db_stmt *stmt, int column, uint8_t *out, size_t size);
 /* payments.c: PAYMENT_COLUMNS, REFUND_COLUMNS and JOB_COLUMNS. */
 void payment_from_row(struct db_stmt *stmt, struct payment_row *row);
 void refund_from_row(struct db_stmt *stmt, struct refund_row *row);

@@ -8,7 +8,7 @@
  *   batch_write.c   what a batch writes
  *   resolve.c       whether a COMMIT happened whose answer was lost
  *   events.c, holds.c, keys.c, audit.c    reads outside of batches, and the creation of events
- *   payments.c      payments, refunds and jobs
+ *   payments.c      payments, refunds, jobs and webhooks; jobs.c    taking due jobs
  *   sizes.c         how large the ledger is
  *   log.c           how the log is stored; heads.c    where the chain of each seat ends
  *   verify.c        the whole ledger, checked (verify.h)

@@ -262,13 +262,13 @@
                  "{ FROM rows(booking bigint, job bigint, before bigint, until bigint)}"           \
                  " WHERE jobs.booking = r.booking AND jobs.job = r.job"                            \
                  " AND jobs.leased_until = r.before AND jobs.status = 1"                           \
-                 " RETURNING jobs.booking, jobs.job{unsynced}")                                    \
+                 " RETURNING jobs.booking, jobs.job{may_be_lost}")                                 \
     X(POLL_LEASE, "UPDATE payments SET poll_at = r.until, updated_at = r.now"                      \
                   "{ FROM rows(booking bigint, payment bigint, before bigint, until bigint,"       \
                   " now bigint)}"                                                                  \
                   " WHERE payments.booking = r.booking AND payments.payment = r.payment"           \
                   " AND payments.poll_at = r.before"                                               \
-                  " RETURNING payments.booking, payments.payment{unsynced}")                       \
+                  " RETURNING payments.booking, payments.payment{may_be_lost}")                    \
     X(BUDGET_TAKE, "UPDATE provider_budget SET used = CASE WHEN second = r.second THEN used + r.n" \
                    " ELSE r.n END, second = r.second WHERE budget = 1"                             \
                    " AND (second < r.second OR (second = r.second AND used + r.n <= r.rate))"      \

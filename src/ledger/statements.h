@@ -254,7 +254,7 @@
       " FROM payments p"                                                                           \
       " JOIN bookings b ON b.booking = p.booking JOIN holds h ON h.hold = p.booking"               \
       " WHERE p.poll_at > 0 AND p.intent IS NOT NULL"                                              \
-      " AND (p.poll_at <= r.now OR p.updated_at <= r.quiet)"                                       \
+      " AND (p.poll_at <= r.now OR (p.updated_at <= r.quiet AND p.poll_at <= r.now + 3600000))"    \
       " AND NOT EXISTS (SELECT 1 FROM jobs o WHERE o.booking = p.booking AND o.status = 1"         \
       " AND o.payment = p.payment AND o.kind < 6)"                                                 \
       " ORDER BY p.poll_at LIMIT r.n{args(now bigint, quiet bigint, n bigint)}")                   \

@@ -29,14 +29,16 @@
 #include "base/id.h"
 #include "base/vec.h"
 
-#define PROVIDER_ID_SIZE 64                  /* of pi_..., re_..., evt_..., with the NUL */
-#define CLIENT_SECRET_SIZE 128               /* with the NUL */
-#define ERROR_CODE_SIZE 64                   /* with the NUL */
-#define ERROR_TEXT_SIZE 256                  /* with the NUL */
-#define REFUNDS_MAX 100                      /* of one payment */
-#define REFUND_TRIES 3                       /* of ours for the same money, when they fail later */
-#define JOB_KEY_SIZE 16                      /* of the idempotency key of a job: 128 random bits */
-#define JOB_LEASE_MS 30000                   /* of ledger time */
+#define PROVIDER_ID_SIZE 64    /* of pi_..., re_..., evt_..., with the NUL */
+#define CLIENT_SECRET_SIZE 128 /* with the NUL */
+#define ERROR_CODE_SIZE 64     /* with the NUL */
+#define ERROR_TEXT_SIZE 256    /* with the NUL */
+#define REFUNDS_MAX 100        /* of one payment */
+#define REFUND_TRIES 3         /* of ours for the same money, when they fail later */
+#define JOB_KEY_SIZE 16        /* of the idempotency key of a job: 128 random bits */
+#define JOB_LEASE_MS                                                                               \
+    25000 /* of ledger time: longer than a call, and a job that is taken over                      \
+             then is run within 30 s of its hold's end */
 #define JOB_KEY_KEPT_MS (23 * 3600 * 1000LL) /* how long the provider surely knows a key */
 #define EMAIL_LEN_MAX 254
 

@@ -1,8 +1,10 @@
 /* See payment.h.  Pure; called on the worker's thread. */
 #include "rules/payment.h"
 
-#define POLL_LEAD_MS 10000  /* before the hold's expiry */
-#define POLL_AGAIN_MS 5000  /* at least, between two polls of one payment */
+#define POLL_LEAD_MS 10000                         /* before the hold's expiry */
+#define POLL_AGAIN_MS 5000                         /* at least, between two polls of one payment */
+#define POLL_SETTLED_MS (6 * 3600 * 1000LL)        /* of refunds that can still fail at the bank */
+#define REFUND_WATCHED_MS (3 * 24 * 3600 * 1000LL) /* after they succeeded */
 #define POLL_REFUND_MS 5000 /* of refunds that the provider has accepted but not paid yet */
 
 static void apply_captured(const struct payment_case *c, struct payment_step *s)
@@ -136,6 +138,8 @@ struct payment_balance payment_balance(const struct payment_row *payment,
         bool accepted = f->status == REFUND_PENDING || f->status == REFUND_SUCCEEDED;
         b.returned += accepted ? f->amount : 0;
         b.settled += f->status == REFUND_SUCCEEDED ? f->amount : 0;
+        if (f->status == REFUND_SUCCEEDED && f->updated_at > b.settled_at)
+            b.settled_at = f->updated_at;
         b.owed += f->status == REFUND_OWED ? f->amount : 0;
         b.failed += f->status == REFUND_FAILED && f->is_ours;
         if (f->is_ours && f->status != REFUND_OWED && f->refund > last_ours) {
@@ -166,5 +170,8 @@ int64_t payment_poll_at(const struct payment_row *p, const struct payment_balanc
         int64_t at = hold_expires_at - lead_ms;
         return at > now + POLL_AGAIN_MS || left_ms > POLL_LEAD_MS ? at : now + POLL_AGAIN_MS;
     }
-    return b->returned > b->settled ? now + POLL_REFUND_MS : 0;
+    if (b->returned > b->settled)
+        return now + POLL_REFUND_MS;
+    bool may_fail = b->settled_at && now < b->settled_at + REFUND_WATCHED_MS;
+    return may_fail ? now + POLL_SETTLED_MS : 0;
 }

@@ -39,11 +39,12 @@ enum job_kind payment_job(enum payment_status payment, enum booking_status booki
 /* What was received and given back.  Refunds of the payment alone are counted. */
 struct payment_balance {
     int64_t received;
-    int64_t returned; /* the provider has it, or has given it back */
-    int64_t settled;  /* of that, given back */
-    int64_t owed;     /* not yet sent to the provider */
-    int failed;       /* refunds of ours that failed */
-    bool last_failed; /* the latest of ours that the provider has heard of */
+    int64_t returned;   /* the provider has it, or has given it back */
+    int64_t settled;    /* of that, given back */
+    int64_t owed;       /* not yet sent to the provider */
+    int failed;         /* refunds of ours that failed */
+    bool last_failed;   /* the latest of ours that the provider has heard of */
+    int64_t settled_at; /* when the last refund succeeded; 0: none has */
 };
 struct payment_balance payment_balance(const struct payment_row *payment,
                                        const struct refund_row *refunds, size_t n);

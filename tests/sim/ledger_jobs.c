@@ -174,7 +174,8 @@ static void read_polls(const struct sim_ledger *sim, const struct jobs_query *qu
     for (size_t i = 0; i < sim->payments.n; i++) {
         const struct payment_row *p = &sim->payments.v[i];
         if (p->poll_at <= 0 || !*p->intent || has_call(sim, p) ||
-            (p->poll_at > query->now && p->updated_at > query->quiet_before))
+            (p->poll_at > query->now &&
+             (p->updated_at > query->quiet_before || p->poll_at > query->now + 3600000)))
             continue;
         struct job_row *row = vec_push(&list.rows);
         *row = (struct job_row){.booking = p->id.key,

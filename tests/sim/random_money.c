@@ -225,13 +225,19 @@ static int64_t next_due(const struct run *r)
     return next;
 }
 
+/* Refunds that succeeded are looked at again for days; nobody waits for that. */
+static bool is_polled_soon(const struct run *r, const struct payment_row *p)
+{
+    return p->poll_at && p->poll_at <= sim_wall_ms(r->world.ledger) + HOUR_MS;
+}
+
 static bool is_at_rest(const struct run *r)
 {
     if (next_due(r) || r->flights.n || r->provider.letters.n || r->waiting.n)
         return false;
     for (size_t i = 0; i < r->world.ledger->payments.n; i++)
         if (payment_is_open(r->world.ledger->payments.v[i].status) ||
-            r->world.ledger->payments.v[i].poll_at)
+            is_polled_soon(r, &r->world.ledger->payments.v[i]))
             return false;
     for (size_t i = 0; i < r->provider.intents.n; i++)
         for (size_t k = 0; k < r->provider.intents.v[i].n_refunds; k++)

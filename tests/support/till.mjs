@@ -28,7 +28,7 @@ export const CRASH_EXIT = 86;
 const ACCOUNT = 'shop';
 const ANSWER_MS = 60_000; // how long a buyer tries
 const SETTLE_MS = 30_000; // after the last hold's end, or after the end of the faults
-const LEASE_MS = 30_000; // JOB_LEASE_MS in src/model/payment.h
+const LEASE_MS = 25_000; // JOB_LEASE_MS in src/model/payment.h
 const seen = (status) => status !== 503 && status !== 429;
 
 // ---- the shop's endpoint ----

@@ -423,6 +423,20 @@ static void refunds_that_the_provider_has_accepted_are_asked_about(void **state)
     assert_int_equal(payment_poll_at(&p, &owed, 0, false, T0_MS), 0);
 }
 
+/* The bank may send the money back days later, and the webhook that says so may be lost. */
+static void refunds_that_succeeded_are_asked_about_for_three_days(void **state)
+{
+    (void)state;
+    const int64_t hour_ms = 3600 * 1000;
+    const struct payment_row p = {.status = PAYMENT_REFUNDED, .received = 100};
+    const struct payment_balance done = {
+        .received = 100, .returned = 100, .settled = 100, .settled_at = T0_MS};
+    assert_int_equal(payment_poll_at(&p, &done, 0, false, T0_MS), T0_MS + 6 * hour_ms);
+    assert_int_equal(payment_poll_at(&p, &done, 0, false, T0_MS + 71 * hour_ms),
+                     T0_MS + 77 * hour_ms);
+    assert_int_equal(payment_poll_at(&p, &done, 0, false, T0_MS + 72 * hour_ms), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +450,7 @@ int main(void)
         cmocka_unit_test(an_unpaid_payment_is_asked_about_before_its_hold_expires),
         cmocka_unit_test(payments_that_wait_for_a_job_of_ours_are_not_asked_about),
         cmocka_unit_test(refunds_that_the_provider_has_accepted_are_asked_about),
+        cmocka_unit_test(refunds_that_succeeded_are_asked_about_for_three_days),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "base/gzip.h"
 #include "http/address.h"
 #include "http/cors.h"
+#include "http/server_internal.h"
 
 static void accept_encoding(const char *value)
 {
@@ -25,7 +26,11 @@ static void if_none_match(const char *value)
 
 static void idempotency_key(const char *value, size_t len)
 {
-    struct call c = {.http = {.key = {value, len}, .n_keys = 1, .id = "req_000000000000000000"}};
+    static const struct http_app app = {0};
+    static struct server server = {.config.app = &app};
+    struct call c = {
+        .http = {
+            .server = &server, .key = {value, len}, .n_keys = 1, .id = "req_000000000000000000"}};
     bool taken = idempotency_read(&c);
     hf_check(taken == (c.http.answer.status == 0) && taken == c.command.key.present);
     hf_check(taken || c.http.answer.status == problem_invalid_request.status);

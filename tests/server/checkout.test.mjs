@@ -170,6 +170,8 @@ describe('a checkout', () => {
       await shop.sandbox.faults({ delay_ms: [1500, 1500] });
       try {
         const first = shop.book(hold, {}, key);
+        // From the commit of the booking on, a repeat is either too early for the wait, or meets it.
+        await until('the booking is made', async () => (await server.get(`/v1/holds/${hold.id}`)).json.booking);
         const busy = await until('the first is waiting', async () => {
           const again = await shop.book(hold, {}, key);
           return again.status === 409 && again;

@@ -388,7 +388,7 @@ describe('streams', () => {
 
   it('there is one port, and a second one, for streams alone, if --stream-listen says so', async () => {
     const [one] = server.servers ?? [server];
-    const sandboxPort = (of) => Number(/^payments sandbox on http:.*:(\d+)$/m.exec(of.run.stdout)[1]);
+    const sandboxPort = (of) => Number(/^payments sandbox on http:.*:(\d+)$/m.exec((of.servers ?? [of])[0].run.stdout)[1]);
     const ascending = (...ports) => ports.sort((x, y) => x - y);
     assert.deepEqual(listeningPorts(one.pid), ascending(one.port, sandboxPort(one)));
     assert.doesNotMatch(one.run.stdout, /^streams on/m);

@@ -452,8 +452,9 @@ static void start_engine(struct program *p, const struct options *o)
         .erase_answer = api_erase_answer,
         .keep_ms = o->keep ? duration_ms(o->keep, "--keep") : 0,
         .notices = p->payments.notices,
-        .jobs_made = checkout_wake,
+        .jobs_made = checkout_jobs_made,
         .jobs_context = p->payments.checkout,
+        .hands_jobs_over = checkout_takes_at_once(p->payments.checkout),
     };
     enum hf_status status = engine_start(&config, &p->engine, &err);
     size_t gate_len = strlen(ENGINE_GATE_ERROR);

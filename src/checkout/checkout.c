@@ -174,7 +174,7 @@ static size_t tokens_left(struct checkout *c)
  * been stored and has not come back yet.  A poll may be left out: there will be another. */
 static void postpone(struct checkout *c, const struct job_row *job)
 {
-    if (engine_is_shared(c->engine) && job->kind != JOB_POLL && c->postponed.n < WORKS_MAX)
+    if (engine_is_shared(c->engine) && job->kind != JOB_POLL && c->postponed.n < INBOX_MAX)
         *vec_push(&c->postponed) = *job;
 }
 
@@ -192,6 +192,22 @@ static void start_postponed(struct checkout *c)
             work_begin(c, job);
     }
     c->postponed.n = kept;
+}
+
+/* Starts the jobs that workers have handed over. */
+static void start_inbox(struct checkout *c)
+{
+    pthread_mutex_lock(&c->lock);
+    const struct job_row *jobs = c->inbox.v;
+    size_t n = c->inbox.n;
+    memset(&c->inbox, 0, sizeof c->inbox);
+    pthread_mutex_unlock(&c->lock);
+    for (size_t i = 0; i < n; i++)
+        if (work_is_running(c, &jobs[i]) || c->n_works >= WORKS_MAX)
+            postpone(c, &jobs[i]); /* a ledger of one server has it for the next take */
+        else
+            work_begin(c, &jobs[i]);
+    free((void *)jobs);
 }
 
 static void start_taken(struct checkout *c, const struct command *command)
@@ -316,6 +332,7 @@ static void *payment_main(void *arg)
         collect(c);
         end_waits(c, 0, NULL, wait_now_us());
         start_postponed(c);
+        start_inbox(c);
         take(c);
         cancelling_turn(c);
         http_pool_turn(c->pool, turn_us(c));
@@ -461,13 +478,35 @@ void checkout_free(struct checkout *c)
     vec_close(&c->cancelling.page.finished);
     free(c->taken);
     vec_close(&c->postponed);
+    vec_close(&c->inbox);
     free(c);
 }
 
-void checkout_wake(void *checkout)
+bool checkout_takes_at_once(const struct checkout *c)
+{
+    return c->config.stripe.secret_key && !c->config.rate;
+}
+
+/* Keeps jobs that create intents for the payment thread, which need not take them then. */
+static size_t hand_over(struct checkout *c, const struct job_row *jobs, size_t n)
+{
+    size_t kept = 0;
+    pthread_mutex_lock(&c->lock);
+    for (size_t i = 0; i < n; i++)
+        if (jobs[i].kind == JOB_CREATE && c->inbox.n < INBOX_MAX) {
+            *vec_push(&c->inbox) = jobs[i];
+            kept++;
+        }
+    pthread_mutex_unlock(&c->lock);
+    return kept;
+}
+
+void checkout_jobs_made(void *checkout, const struct job_row *jobs, size_t n)
 {
     struct checkout *c = checkout;
-    if (!atomic_exchange(&c->is_woken, true))
+    size_t kept = n && checkout_takes_at_once(c) ? hand_over(c, jobs, n) : 0;
+    bool was_woken = kept && kept == n ? false : atomic_exchange(&c->is_woken, true);
+    if (!was_woken)
         http_pool_wake(c->pool);
 }
 

@@ -56,7 +56,10 @@ void checkout_stop(struct checkout *c);
 void checkout_free(struct checkout *c); /* accepts NULL */
 
 /* engine_config.jobs_made, with the checkout as context.  Any thread. */
-void checkout_wake(void *checkout);
+void checkout_jobs_made(void *checkout, const struct job_row *jobs, size_t n);
+/* engine_config.hands_jobs_over: true if calls are not limited, so that no budget has to be asked.
+ */
+bool checkout_takes_at_once(const struct checkout *c);
 
 const struct checkout_config *checkout_settings(const struct checkout *c);
 

@@ -15,6 +15,7 @@
 #define WORKS_MAX 256          /* jobs under way */
 #define WORK_BUCKETS 256       /* by booking; a power of two */
 #define CALLS_PER_JOB_MAX 1000 /* mostly pages of a list, with 100 objects each */
+#define INBOX_MAX 1024         /* jobs handed over and not begun; more are taken like all others */
 #define TOLD_BUCKETS 1024      /* by booking; a power of two */
 
 /* Something that is lent to the engine, and the step that goes on when it comes back. */
@@ -74,8 +75,9 @@ struct checkout {
     _Atomic int64_t
         webhook_us; /* when the last webhook arrived, by the monotonic clock; 0: never */
 
-    pthread_mutex_t lock; /* of the next five */
+    pthread_mutex_t lock; /* of the next six */
     bool is_stopping;
+    VEC(struct job_row) inbox;                     /* new jobs, from workers; at most INBOX_MAX */
     struct errand *returned;                       /* by the engine, newest first */
     struct checkout_wait *first_wait, **last_wait; /* in the order of their ends */
     /* Bookings whose intent came before their request began to wait.  One that another has
@@ -88,8 +90,8 @@ struct checkout {
     size_t n_lent;      /* errands that the engine has */
     struct errand take;
     struct job_row *taken; /* 2 * WORKS_MAX rows */
-    /* Jobs that are leased to this server and wait for another one about the same payment; at most
-     * WORKS_MAX. */
+    /* Jobs that are leased to this server and wait for another one about the same payment, or for
+     * room; at most INBOX_MAX. */
     VEC(struct job_row) postponed;
     bool is_taking;
     int64_t next_take_us, next_count_us;

@@ -396,7 +396,7 @@ static void publish(struct worker *w, size_t n)
     bool made_jobs = d->batch.jobs_put.n || d->batch.jobs.n;
     decision_publish(d);
     if (made_jobs && e->config.jobs_made)
-        e->config.jobs_made(e->config.jobs_context);
+        e->config.jobs_made(e->config.jobs_context, d->batch.jobs_put.v, d->batch.jobs_put.n);
     for (size_t i = 0; e->has_others && i < d->batch.clocks.n; i++)
         follower_announce(e, view_event(w->view, d->batch.clocks.v[i].after.event));
     counter_add(e->metrics.holds_expired, d->expired);

@@ -40,10 +40,11 @@ struct engine_config {
     bool (*erase_answer)(const char *body, size_t len, const struct erasure *x, bool is_own,
                          struct buf *out);
     unsigned notices; /* 1 << enum notice: what the shop is told of */
-    /* Called by workers after the commit of a batch that made or changed jobs; must not block.
-     * NULL: nobody runs them. */
-    void (*jobs_made)(void *context);
+    /* Called by workers after the commit of a batch that made or changed jobs, with those that it
+     * made; must not block.  NULL: nobody runs them. */
+    void (*jobs_made)(void *context, const struct job_row *jobs, size_t n);
     void *jobs_context;
+    bool hands_jobs_over; /* jobs that create intents are run by this server without being taken */
     /* Appends the map of an event; see drawer.h. */
     render_map_fn render_map;
 };

@@ -44,6 +44,7 @@ void worker_init(struct worker *w, struct engine *e, int index)
     w->decision.random = &w->random;
     w->decision.client_places_max = e->config.public_places_max;
     w->decision.notices = e->config.notices;
+    w->decision.job_lease_ms = e->config.hands_jobs_over && e->has_others ? JOB_LEASE_MS : 0;
     w->commands = hf_alloc(n * sizeof(struct command *));
     w->deferred = hf_alloc(n * sizeof(struct command *));
     w->late = hf_alloc(n * sizeof(struct command *));

@@ -135,7 +135,8 @@ struct job_row {
     bool checks_first;  /* ask what the provider has before acting, and then under a new key */
     uint8_t key[JOB_KEY_SIZE];   /* the idempotency key of the call */
     char error[ERROR_TEXT_SIZE]; /* of the last attempt; empty: none */
-    /* What the call needs to know of the payment; set by ledger_jobs_take alone. */
+    /* What the call needs to know of the payment; set by ledger_jobs_take, and for JOB_CREATE by
+     * the rules. */
     struct id payment; /* key 0: there is none */
     char intent[PROVIDER_ID_SIZE];
     char currency[4];

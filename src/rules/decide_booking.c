@@ -56,6 +56,15 @@ static void new_payment(struct decision *d, struct event *e, struct booking_crea
     struct job_row *job = money_put_job(d, JOB_CREATE, p->id.key, p->payment);
     job->payment_no = p->payment;
     job->amount = p->amount;
+    job->leased_until = d->job_lease_ms ? d->now + d->job_lease_ms : 0;
+    job->payment = p->id;
+    memcpy(job->currency, p->currency, sizeof job->currency);
+    if (op->email && op->email_len < sizeof job->email)
+        memcpy(job->email, op->email, op->email_len);
+    job->booked_at = d->now;
+    job->hold_expires_at = op->hold.row.expires_at;
+    job->payment_status = p->status;
+    job->captures_by_hand = p->captures_by_hand;
 }
 
 enum verdict decide_book(struct decision *d, struct event *e, struct booking_create *op)

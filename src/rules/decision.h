@@ -46,6 +46,8 @@ struct decision {
     } keys_stored[KEYS_STORED_SLOTS];
     uint64_t expired;           /* how many holds this batch expired, for the metrics */
     uint32_t client_places_max; /* places that one address may hold; 0: no limit */
+    int64_t job_lease_ms;       /* new intents are made by this server: it leases their jobs for so
+                                   long; 0: whoever takes them first */
     unsigned notices;           /* 1 << enum notice: what the shop is told of */
 };
 

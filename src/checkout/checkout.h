@@ -3,9 +3,12 @@
  * fact, which it submits to the engine like any other command; so no transaction waits for the
  * provider, and nothing is lost with this thread but time.
  *
- *   batch commits a job --checkout_wake--> take (CMD_JOBS_TAKE) --> call --> fact
- * (CMD_PAYMENT_UPDATE) ^                                  |
- *                                            +------- not done yet: again ------+
+ *   batch commits a job --> take (CMD_JOBS_TAKE) --> call --> fact (CMD_PAYMENT_UPDATE)
+ *                            ^                                 |
+ *                            +------ not done yet: again ------+
+ *
+ * A worker tells of new jobs by checkout_jobs_made.  Where calls are not limited it hands over
+ * those that create intents, which then need not be taken.
  *
  * One thread, many requests in flight (net/http_pool.h).  Where servers share a ledger each has
  * such a thread, and jobs are leased, so that each job runs on one of them at a time.

@@ -89,7 +89,7 @@ struct checkout {
     struct work *ended; /* while a take was under way */
     size_t n_lent;      /* errands that the engine has */
     struct errand take;
-    struct job_row *taken; /* 2 * WORKS_MAX rows */
+    struct job_row *taken; /* 3 * WORKS_MAX rows */
     /* Jobs that are leased to this server and wait for another one about the same payment, or for
      * room; at most INBOX_MAX. */
     VEC(struct job_row) postponed;

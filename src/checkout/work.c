@@ -304,20 +304,15 @@ static void conclude(struct work *w)
 /* Adds what another call has shown to what is known. */
 static void merge(struct fact *to, struct fact *f)
 {
-    struct fact merged = *f;
+    int64_t disputed = f->disputed > to->disputed ? f->disputed : to->disputed;
     for (size_t i = 0; i < f->refunds.n; i++)
         *vec_push(&to->refunds) = f->refunds.v[i];
     vec_close(&f->refunds);
-    memcpy(&merged.refunds, &to->refunds, sizeof merged.refunds);
-    if (f->state == INTENT_UNSAID) { /* a list of refunds or disputes */
-        int64_t disputed = f->disputed;
-        struct fact kept = *to;
-        *to = kept;
-        to->disputed = disputed > kept.disputed ? disputed : kept.disputed;
-        return;
+    if (f->state != INTENT_UNSAID) { /* not a list of refunds or disputes */
+        memcpy(&f->refunds, &to->refunds, sizeof f->refunds);
+        *to = *f;
     }
-    merged.disputed = f->disputed > to->disputed ? f->disputed : to->disputed;
-    *to = merged;
+    to->disputed = disputed;
 }
 
 /* 401 and 403 are about our keys, not about the payment. */

@@ -1,4 +1,4 @@
-/* Selling a hold, and taking a sale back.  See decide.h.  On the worker's thread. */
+/* Selling a hold, and freeing the places of a sale.  See decide.h.  On the worker's thread. */
 #include <string.h>
 
 #include "rules/decide_shared.h"

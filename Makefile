@@ -73,7 +73,7 @@ PROGRAM_NEEDS = libcurl jansson sqlite3 libcrypto zlib hiredis libpq
 LIBRARIES = $(if $(LEFT_OUT),$(LIB_NEEDS),$(PROGRAM_NEEDS))
 ask = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
 LIB_CFLAGS = $(if $(LIBRARIES),$(call ask,LIB_CFLAGS,--cflags $(LIBRARIES)))
-LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES))
+LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES)) -lm
 TEST_LIBS = $(call ask,TEST_LIBS,--libs cmocka)
 
 COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(WARNINGS) -pthread $(LIB_CFLAGS) $(CFLAGS)
@@ -329,7 +329,7 @@ $(READERS): $(B)/%: $(B)/obj/%.o $(call objects,tests/support/transcript.c) $(B)
 
 $(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) $(PEER_LIBS) -lm -o $@
+	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) $(PEER_LIBS) -o $@
 $(MHD_PEERS): PEER_LIBS = $(call ask,MHD_LIBS,--libs libmicrohttpd)
 $(call objects,$(MHD_PEER_SOURCES)): | build/packages/bench
 

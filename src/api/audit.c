@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "api/page.h"
-#include "api/parse.h"
 #include "api/render.h"
 #include "api/routes.h"
 #include "api/seat_names.h"
 #include "base/log.h"
 #include "rules/view.h"
+#include "json/fields.h"
 
 #define AUDIT_LIMIT_DEFAULT 100
 

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "api/idempotency.h"
-#include "api/parse.h"
 #include "api/render.h"
 #include "api/routes.h"
 #include "checkout/checkout.h"
+#include "json/fields.h"
 
 #define REFERENCE_CHARS_MAX 255
 #define WAITS_MAX (3000 / CHECKOUT_WAIT_MS) /* 3 s in all */

@@ -4,10 +4,10 @@
 
 #include "api/idempotency.h"
 #include "api/page.h"
-#include "api/parse.h"
 #include "api/render.h"
 #include "api/routes.h"
 #include "base/log.h"
+#include "json/fields.h"
 
 #define REASON_CHARS_MAX 255
 #define AMOUNT_MAX INT64_C(1000000000000000)

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "api/idempotency.h"
-#include "api/parse.h"
 #include "checkout/webhook.h"
+#include "rules/snapshot.h"
 #include "rules/view.h"
+#include "json/fields.h"
 
 /* Leaves the call as a new one is: zeroed, but for room that is written before it is read. */
 void call_release(struct request *r)
@@ -25,6 +26,8 @@ void call_release(struct request *r)
         webhook_close(c->webhook);
     free(c->webhook);
     free(c->wait);
+    free(c->creation);
+    snapshot_unref(c->plan);
     const size_t first = offsetof(struct call, command);
     const size_t end = offsetof(struct call, hold) + offsetof(struct hold_body, seats_inline);
     memset((char *)c + first, 0, end - first);

@@ -34,6 +34,10 @@ struct call {
     unsigned n_waits;
     struct webhook *webhook;       /* that is being stored; webhook_close and free() */
     struct booking_page *bookings; /* a page that waits until the events of its rows are loaded */
+    struct creation *creation;     /* of an event, by a large body; free() */
+    struct event *plan_event;      /* whose plan is being rendered */
+    struct snapshot *plan;         /* the result; snapshot_unref */
+    bool plan_packed;              /* is it compressed? */
     struct hold_body hold;         /* of a POST /v1/holds */
     /* call_release does not clear what follows hold.seats_inline */
     uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];

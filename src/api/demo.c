@@ -5,9 +5,9 @@
 #include <semaphore.h>
 #include <stdio.h>
 
-#include "api/parse.h"
 #include "api/render.h"
 #include "rules/view.h"
+#include "venue/event_parse.h"
 
 static const char demo_json[] =
     "{\"name\":\"Gala\",\"currency\":\"usd\",\"sections\":["

@@ -1,13 +1,14 @@
 /* /v1/events: create, list, one event, open and close.  On HTTP threads.  What the view knows is
  * answered from it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/idempotency.h"
 #include "api/page.h"
-#include "api/parse.h"
 #include "api/render.h"
 #include "api/routes.h"
 #include "rules/view.h"
+#include "venue/event_parse.h"
 
 #define ROWS_MANY 2000 /* more rows than this count as a large request */
 
@@ -21,26 +22,86 @@ static size_t count_rows(const struct event_def *def)
     return n;
 }
 
-void events_create(struct request *r)
+/* A body that is being read.  Small ones are read by the HTTP thread, large ones by the preparer,
+ * while the call waits and touches none of this. */
+struct creation {
+    struct event_def *def; /* NULL: the body is refused */
+    struct hf_err err;
+    bool has_plan;
+};
+
+static void read_event(struct call *c, struct creation *ret)
 {
-    struct call *c = call_of(r);
-    struct event_def *def;
-    struct hf_err err = {0};
-    if (!idempotency_read(c))
+    const json_t *json = call_json(c, false, &ret->err);
+    ret->has_plan = json && json_object_get(json, "plan");
+    if (!json || !parse_event(json, &ret->def, &ret->err))
+        ret->def = NULL;
+}
+
+static void submit_creation(struct call *c, const struct creation *x)
+{
+    if (!x->has_plan && c->http.body.len > BODY_EVENT_MAX) {
+        event_def_free(x->def);
+        answer_problem(&c->http, &problem_body_too_large,
+                       "body must have at most 8388608 bytes without a plan");
         return;
-    const json_t *json = call_json(c, false, &err);
-    if (!json || !parse_event(json, &def, &err)) {
-        call_invalid(c, err.msg);
+    }
+    if (!x->def) {
+        call_invalid(c, x->err.msg);
         return;
     }
     c->command.kind = CMD_EVENT_CREATE;
-    c->command.event_create.def = def;
-    if (count_rows(def) > ROWS_MANY && !server_admit_large(r)) {
+    c->command.event_create.def = x->def;
+    if (count_rows(x->def) > ROWS_MANY && !server_admit_large(&c->http)) {
         call_refuse(c, VERDICT_OVERLOADED, NULL);
         return;
     }
-    idempotency_hash_request(c);
     call_submit(c, call_answer);
+}
+
+static void prepare_creation(void *context)
+{
+    struct call *c = context;
+    read_event(c, c->creation);
+    idempotency_hash_request(c);
+    if (c->json) { /* it is larger than the body, and no longer needed */
+        json_decref(c->json);
+        c->json = NULL;
+    }
+}
+
+static void creation_read(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct creation *x = c->creation;
+    if (c->command.verdict == VERDICT_OK) {
+        const struct creation done = *x;
+        c->command = (struct command){.key = c->command.key};
+        submit_creation(c, &done);
+    } else {
+        call_answer(r);
+    }
+    free(x);
+    c->creation = NULL;
+}
+
+void events_create(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct creation x = {0};
+    if (!idempotency_read(c))
+        return;
+    if (r->body.len <= BODY_MAX) {
+        read_event(c, &x);
+        idempotency_hash_request(c);
+        submit_creation(c, &x);
+        return;
+    }
+    c->creation = hf_alloc(sizeof *c->creation);
+    c->command.kind = CMD_PREPARE;
+    c->command.prepare.run = prepare_creation;
+    c->command.prepare.context = c;
+    call_submit(c, creation_read);
 }
 
 /* ---- GET /v1/events ---- */

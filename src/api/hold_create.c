@@ -57,6 +57,7 @@ static bool find_best(struct call *c, const struct event *e, struct hold_create 
         return true;
     op->best = (struct best_want){.quantity = (uint32_t)body->best_quantity,
                                   .section = -1,
+                                  .accessible = body->best_accessible,
                                   .tier = body->best_tier.data,
                                   .tier_len = body->best_tier.len,
                                   .adjacent = !body->best_split};
@@ -70,6 +71,13 @@ static bool find_best(struct call *c, const struct event *e, struct hold_create 
         refuse_no_such_place(c, "tier", &body->best_tier, judge_create);
         return false;
     }
+    const struct text *category = &body->best_category;
+    int64_t found = category->data ? event_category_find(e, category->data, category->len) : -1;
+    if (category->data && found < 0) {
+        refuse_no_such_place(c, "category", category, judge_create);
+        return false;
+    }
+    op->best.category = (uint32_t)(found + 1);
     call_seat_room(c, op->best.quantity);
     op->seats = c->seats;
     op->shortage.taken = c->taken;

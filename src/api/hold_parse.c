@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/parse.h"
 #include "api/places.h"
+#include "json/fields.h"
 
 /* ---- the quick reader ---- */
 
@@ -144,7 +144,8 @@ static bool read_seats(const struct fields *f, struct hold_body *ret)
 
 static bool read_best(const struct fields *f, struct hold_body *ret)
 {
-    static const char *const known[] = {"quantity", "section", "tier", "adjacent", NULL};
+    static const char *const known[] = {"quantity",   "section",  "tier", "category",
+                                        "accessible", "adjacent", NULL};
     const json_t *best = json_object_get(f->object, "best_available");
     bool adjacent = true;
     if (!best)
@@ -156,10 +157,13 @@ static bool read_best(const struct fields *f, struct hold_body *ret)
     const struct fields b = {.object = best, .path = "best_available.", .err = f->err};
     if (!fields_known(&b, known) ||
         !field_int(&b, "quantity", REQUIRED, 1, INT32_MAX, &ret->best_quantity) ||
-        !field_text(&b, "section", NULLABLE, 1, NAME_CHARS_MAX, &ret->best_section.data,
+        !field_text(&b, "section", NULLABLE, 1, PLAN_TEXT_CHARS_MAX, &ret->best_section.data,
                     &ret->best_section.len) ||
         !field_text(&b, "tier", NULLABLE, 1, NAME_CHARS_MAX, &ret->best_tier.data,
                     &ret->best_tier.len) ||
+        !field_text(&b, "category", NULLABLE, 1, PLAN_TEXT_CHARS_MAX, &ret->best_category.data,
+                    &ret->best_category.len) ||
+        !field_bool(&b, "accessible", OPTIONAL, &ret->best_accessible) ||
         !field_bool(&b, "adjacent", OPTIONAL, &adjacent))
         return false;
     ret->best_split = !adjacent;

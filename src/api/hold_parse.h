@@ -24,8 +24,9 @@ struct hold_body {
     struct text metadata;  /* compact JSON */
     int64_t ttl_ms;        /* 0: not given */
     int64_t best_quantity; /* 0: best_available was not given */
-    struct text best_section, best_tier;
-    bool best_split;         /* "adjacent": false */
+    struct text best_section, best_tier, best_category;
+    bool best_split; /* "adjacent": false */
+    bool best_accessible;
     struct area_text *areas; /* for free() */
     size_t n_areas;
     struct text *seats; /* seats_inline or seats_heap */
@@ -35,8 +36,6 @@ struct hold_body {
     struct text seats_inline[SEATS_INLINE]; /* last, and not part of what has to be zeroed */
 };
 
-#define HOLD_TTL_MS_MIN 1000
-#define HOLD_TTL_MS_MAX 86400000
 #define HOLD_OWNER_CHARS_MAX 128
 
 /* Reads a plain body in one pass and without allocating: the known fields at most once each,

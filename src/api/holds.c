@@ -5,11 +5,11 @@
 
 #include "api/idempotency.h"
 #include "api/page.h"
-#include "api/parse.h"
 #include "api/render.h"
 #include "api/routes.h"
 #include "base/log.h"
 #include "rules/view.h"
+#include "json/fields.h"
 
 #define REFERENCE_CHARS_MAX 255
 

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "api/page.h"
-#include "api/parse.h"
 #include "api/render.h"
 #include "api/routes.h"
 #include "base/hex.h"
 #include "base/log.h"
 #include "checkout/notify.h"
+#include "json/fields.h"
 
 static void put_string(struct buf *out, const char *name, const char *text)
 {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "api/idempotency.h"
-#include "api/parse.h"
 #include "api/routes.h"
+#include "json/fields.h"
 
 static bool read_erase(struct call *c, const char **ret, size_t *ret_len, struct hf_err *err)
 {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/parse.h"
 #include "base/utf8.h"
+#include "json/fields.h"
 
 bool page_limit(struct call *c, size_t max, size_t *ret)
 {

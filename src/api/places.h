@@ -4,7 +4,7 @@
 #define HF_API_PLACES_H
 
 #include "api/call.h"
-#include "api/parse.h"
+#include "json/fields.h"
 
 /* The places that an object names.  The texts are borrowed from it. */
 struct place_names {

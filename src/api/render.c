@@ -1,4 +1,4 @@
-/* See render.h.  Events, holds and bookings, and the body of each command's answer. */
+/* See render.h.  Holds and bookings, and the body of each command's answer. */
 #include "api/render.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static void put_id(struct buf *out, const char *prefix, const struct id *id)
     render_id(prefix, id, false, out);
 }
 
-static void put_text_or_null(struct buf *out, const char *text, size_t len)
+void render_text(struct buf *out, const char *text, size_t len)
 {
     if (text)
         buf_json(out, text, len);
@@ -33,7 +33,7 @@ static void put_text_or_null(struct buf *out, const char *text, size_t len)
         buf_lit(out, "null");
 }
 
-static void put_time_or_null(struct buf *out, int64_t at)
+void render_time(struct buf *out, int64_t at)
 {
     if (at)
         buf_json_time(out, at);
@@ -41,9 +41,15 @@ static void put_time_or_null(struct buf *out, int64_t at)
         buf_lit(out, "null");
 }
 
-/* A name is at most two NAME_SIZEs, two dashes and a number, and seldom needs an escape. */
+/* A counted seat's name is at most two NAME_SIZEs, two dashes and a number, and seldom needs an
+ * escape. */
 void render_seat(const struct event *e, uint32_t index, struct buf *out)
 {
+    if (e->def->venue) {
+        const char *id = venue_id(e->def->venue, index);
+        buf_json(out, id, strlen(id));
+        return;
+    }
     buf_char(out, '"');
     size_t start = out->len;
     event_seat_name(e, index, out);
@@ -125,7 +131,7 @@ void render_hold(const struct event *e, const struct hold_row *h, int64_t now, b
     buf_lit(out, "\",\"status\":\"");
     buf_str(out, status_text(AUDIT_HOLD, h->status));
     buf_lit(out, "\",\"owner\":");
-    put_text_or_null(out, h->owner, h->owner_len);
+    render_text(out, h->owner, h->owner_len);
     buf_lit(out, ",\"fence\":");
     buf_int(out, h->fence);
     put_places(out, e, h->seats, h->n_seats, h->areas, h->n_areas, h->amount);
@@ -167,7 +173,7 @@ static void put_member(struct buf *out, const char *name, const char *text)
     buf_char(out, ',');
     buf_json(out, name, strlen(name));
     buf_char(out, ':');
-    put_text_or_null(out, text && *text ? text : NULL, text ? strlen(text) : 0);
+    render_text(out, text && *text ? text : NULL, text ? strlen(text) : 0);
 }
 
 static void put_error(const struct payment_error *error, struct buf *out)
@@ -178,7 +184,7 @@ static void put_error(const struct payment_error *error, struct buf *out)
         return;
     }
     buf_lit(out, "{\"code\":");
-    put_text_or_null(out, *error->code ? error->code : NULL, strlen(error->code));
+    render_text(out, *error->code ? error->code : NULL, strlen(error->code));
     put_member(out, "decline_code", error->decline_code);
     put_member(out, "message", error->message);
     buf_char(out, '}');
@@ -253,173 +259,17 @@ void render_booking(const struct event *e, const struct booking_row *b, const st
     buf_lit(out, ",\"fence\":");
     buf_int(out, b->fence);
     buf_lit(out, ",\"reference\":");
-    put_text_or_null(out, b->reference, b->reference_len);
+    render_text(out, b->reference, b->reference_len);
     buf_lit(out, ",\"owner\":");
-    put_text_or_null(out, b->owner, b->owner_len);
+    render_text(out, b->owner, b->owner_len);
     buf_lit(out, ",\"created_at\":");
     buf_json_time(out, b->created_at);
     buf_lit(out, ",\"expires_at\":");
-    put_time_or_null(out, b->status == BOOKING_PENDING ? b->expires_at : 0);
+    render_time(out, b->status == BOOKING_PENDING ? b->expires_at : 0);
     buf_lit(out, ",\"cancelled_at\":");
-    put_time_or_null(out, b->cancelled_at);
+    render_time(out, b->cancelled_at);
     buf_lit(out, ",\"reason\":");
-    put_text_or_null(out, b->reason, b->reason_len);
-    buf_char(out, '}');
-}
-
-/* Appends the rows in the form in which the event's creator gave them. */
-static void put_rows(const struct section_def *s, struct buf *out)
-{
-    if (!s->listed) {
-        buf_lit(out, ",\"rows\":");
-        buf_int(out, (int64_t)s->rows.n);
-        buf_lit(out, ",\"seats_per_row\":");
-        buf_int(out, s->rows.n ? s->rows.v[0].seats : 0);
-        return;
-    }
-    buf_lit(out, ",\"rows\":[");
-    for (size_t i = 0; i < s->rows.n; i++) {
-        const struct row_def *row = &s->rows.v[i];
-        buf_str(out, i ? ",{\"name\":" : "{\"name\":");
-        buf_json(out, row->name, strlen(row->name));
-        buf_lit(out, ",\"seats\":");
-        buf_int(out, row->seats);
-        buf_char(out, '}');
-    }
-    buf_char(out, ']');
-}
-
-static void put_sections(const struct event_def *def, const struct event_terms *terms,
-                         struct buf *out)
-{
-    buf_lit(out, ",\"sections\":[");
-    for (size_t i = 0; i < def->sections.n; i++) {
-        const struct section_def *s = &def->sections.v[i];
-        buf_str(out, i ? ",{\"name\":" : "{\"name\":");
-        buf_json(out, s->name, strlen(s->name));
-        if (s->tier) {
-            buf_lit(out, ",\"tier\":");
-            buf_json(out, s->tier, strlen(s->tier));
-        }
-        buf_lit(out, ",\"price\":");
-        buf_int(out, terms->prices.v[i]);
-        put_rows(s, out);
-        buf_char(out, '}');
-    }
-    buf_char(out, ']');
-}
-
-static void put_areas(const struct event_def *def, const struct event_terms *terms, struct buf *out)
-{
-    buf_lit(out, ",\"areas\":[");
-    for (size_t i = 0; i < def->areas.n; i++) {
-        const struct area_def *a = &def->areas.v[i];
-        buf_str(out, i ? ",{\"name\":" : "{\"name\":");
-        buf_json(out, a->name, strlen(a->name));
-        buf_lit(out, ",\"price\":");
-        buf_int(out, terms->prices.v[def->sections.n + i]);
-        buf_lit(out, ",\"capacity\":");
-        buf_int(out, a->capacity);
-        buf_char(out, '}');
-    }
-    buf_char(out, ']');
-}
-
-static void put_counts(const struct event_counts *counts, struct buf *out)
-{
-    buf_lit(out, ",\"available\":");
-    buf_int(out, counts->available);
-    buf_lit(out, ",\"held\":");
-    buf_int(out, counts->held);
-    buf_lit(out, ",\"booked\":");
-    buf_int(out, counts->booked);
-    buf_lit(out, ",\"blocked\":");
-    buf_int(out, counts->blocked);
-}
-
-void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out)
-{
-    buf_char(out, '{');
-    for (size_t i = 0; i < terms->prices.n; i++) {
-        const char *name =
-            i < def->sections.n ? def->sections.v[i].name : def->areas.v[i - def->sections.n].name;
-        if (i)
-            buf_char(out, ',');
-        buf_json(out, name, strlen(name));
-        buf_char(out, ':');
-        buf_int(out, terms->prices.v[i]);
-    }
-    buf_char(out, '}');
-}
-
-/* What the event's admin may change. */
-static void put_terms(const struct event_terms *terms, struct buf *out)
-{
-    buf_lit(out, ",\"venue\":");
-    put_text_or_null(out, terms->venue, terms->venue ? strlen(terms->venue) : 0);
-    buf_lit(out, ",\"starts_at\":");
-    put_time_or_null(out, terms->starts_at);
-    buf_lit(out, ",\"sales_open_at\":");
-    put_time_or_null(out, terms->sales_open_at);
-    buf_lit(out, ",\"sales_close_at\":");
-    put_time_or_null(out, terms->sales_close_at);
-    buf_lit(out, ",\"hold_ttl_ms\":");
-    buf_int(out, terms->hold_ttl_ms);
-    buf_lit(out, ",\"hold_max_ms\":");
-    buf_int(out, terms->hold_max_ms);
-    buf_lit(out, ",\"max_per_hold\":");
-    buf_int(out, terms->max_per_hold);
-    buf_lit(out, ",\"max_per_owner\":");
-    if (terms->max_per_owner)
-        buf_int(out, terms->max_per_owner);
-    else
-        buf_lit(out, "null");
-    buf_lit(out, ",\"metadata\":");
-    buf_str(out, terms->metadata ? terms->metadata : "null");
-}
-
-/* What an event has in a list and by itself, up to the counts. */
-static void put_fields(const struct event_def *def, const struct event_terms *terms, int status,
-                       int64_t capacity, struct buf *out)
-{
-    buf_lit(out, "{\"object\":\"event\",\"id\":");
-    put_id(out, "evt_", &def->id);
-    buf_lit(out, ",\"name\":");
-    buf_json(out, terms->name, strlen(terms->name));
-    buf_lit(out, ",\"status\":\"");
-    buf_str(out, status_text(AUDIT_EVENT, status));
-    buf_lit(out, "\",\"currency\":\"");
-    buf_str(out, def->currency);
-    buf_char(out, '"');
-    put_terms(terms, out);
-    buf_lit(out, ",\"created_at\":");
-    buf_json_time(out, def->created_at);
-    buf_lit(out, ",\"capacity\":");
-    buf_int(out, capacity);
-}
-
-void render_event_summary(const struct event_summary *s, struct buf *out)
-{
-    const struct event_counts *c = &s->counts;
-    put_fields(s->def, &s->def->terms, (int)s->def->status,
-               c->available + c->held + c->booked + c->blocked, out);
-    put_counts(c, out);
-    buf_char(out, '}');
-}
-
-void render_event(const struct event_def *def, const struct event_terms *terms, struct event *e,
-                  int status, struct buf *out)
-{
-    struct event_counts counts;
-    if (!status)
-        status = e ? atomic_load_explicit(&e->status, memory_order_relaxed) : (int)def->status;
-    put_fields(def, terms, status, event_def_capacity(def), out);
-    if (e) {
-        event_read_counts(e, &counts);
-        put_counts(&counts, out);
-    }
-    put_sections(def, terms, out);
-    put_areas(def, terms, out);
+    render_text(out, b->reason, b->reason_len);
     buf_char(out, '}');
 }
 

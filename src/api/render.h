@@ -20,16 +20,20 @@ void render_booking(const struct event *e, const struct booking_row *b, const st
                     bool shows_secret, struct buf *out);
 /* The order number, in quotes: twelve characters that are easy to read aloud. */
 void render_number(int64_t number, int64_t booking, struct buf *out);
-/* `{"Stalls":6500,"Floor":3000}`: what seats of each section and places of each area cost. */
+/* `{"Stalls":6500,"Floor":3000}`: what seats of each category and places of each area cost. */
 void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out);
 /* A row of the log; `masked`: without the secrets of its ids. */
 void render_audit(const struct event *e, const struct audit_entry *entry, bool masked,
                   struct buf *out);
 void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *past,
                       struct buf *out);
+/* A text in quotes, or null. */
+void render_text(struct buf *out, const char *text, size_t len);
+/* A time in quotes, or null for 0. */
+void render_time(struct buf *out, int64_t at);
 /* An id in quotes; `masked`: with asterisks for its secret. */
 void render_id(const char *prefix, const struct id *id, bool masked, struct buf *out);
-/* A seat's name in quotes. */
+/* A seat's id in quotes. */
 void render_seat(const struct event *e, uint32_t index, struct buf *out);
 /* `["Stalls-A-1",...]` */
 void render_seats(const struct event *e, const uint32_t *seats, uint32_t n, struct buf *out);

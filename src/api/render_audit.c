@@ -109,11 +109,15 @@ void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *pa
     render_seat(e, seat, out);
     put_text(out, "section", section->name);
     put_text(out, "row", row->name);
-    put_number(out, "number", seat - row->first + 1);
+    if (e->def->venue)
+        put_text(out, "label", venue_label(e->def->venue, seat));
+    else
+        put_number(out, "number", seat - row->first + 1);
+    put_text(out, "category", event_def_category_name(e->def, event_seat_category(e, seat)));
     put_text(out, "tier", section->tier);
     buf_lit(out, ",\"price\":");
     const struct event_terms *terms = event_terms_take(e);
-    buf_int(out, terms->prices.v[row->section]);
+    buf_int(out, terms->prices.v[event_seat_category(e, seat)]);
     event_terms_give(terms);
     buf_lit(out, ",\"at\":");
     buf_json_time(out, past->at);

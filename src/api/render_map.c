@@ -19,9 +19,11 @@ static void put_letters(const uint8_t *statuses, uint32_t n, struct buf *out)
         out->data[out->len++] = seat_letter(statuses[i]);
 }
 
-static void put_section(const struct section_def *section, int64_t price, const uint8_t *statuses,
+static void put_section(const struct event_def *def, size_t index, const struct seat_map *map,
                         struct buf *out)
 {
+    const struct section_def *section = &def->sections.v[index];
+    int64_t category = event_def_section_category(def, index);
     buf_lit(out, "{\"name\":");
     buf_json(out, section->name, strlen(section->name));
     buf_lit(out, ",\"tier\":");
@@ -30,14 +32,17 @@ static void put_section(const struct section_def *section, int64_t price, const 
     else
         buf_lit(out, "null");
     buf_lit(out, ",\"price\":");
-    buf_int(out, price);
+    if (category >= 0)
+        buf_int(out, map->terms->prices.v[category]);
+    else
+        buf_lit(out, "null");
     buf_lit(out, ",\"rows\":[");
     for (size_t i = 0; i < section->rows.n; i++) {
         const struct row_def *row = &section->rows.v[i];
         buf_str(out, i ? ",{\"name\":" : "{\"name\":");
         buf_json(out, row->name, strlen(row->name));
         buf_lit(out, ",\"seats\":\"");
-        put_letters(statuses + row->first, row->seats, out);
+        put_letters(map->seats + row->first, row->seats, out);
         buf_lit(out, "\"}");
     }
     buf_lit(out, "]}");
@@ -72,13 +77,13 @@ void api_render_map(const struct event *e, const struct seat_map *map, struct bu
     for (size_t i = 0; i < e->def->sections.n; i++) {
         if (i)
             buf_char(out, ',');
-        put_section(&e->def->sections.v[i], map->terms->prices.v[i], map->seats, out);
+        put_section(e->def, i, map, out);
     }
     buf_lit(out, "],\"areas\":[");
     for (size_t i = 0; i < e->def->areas.n; i++) {
         if (i)
             buf_char(out, ',');
-        put_area(&e->def->areas.v[i], map->terms->prices.v[e->def->sections.n + i],
+        put_area(&e->def->areas.v[i], map->terms->prices.v[event_area_price(e, (uint32_t)i)],
                  map->available[i], out);
     }
     buf_lit(out, "]}");

@@ -7,6 +7,7 @@
 #include "http/route.h"
 
 #define BODY_EVENT_MAX ((size_t)8 * 1024 * 1024)
+#define BODY_PLAN_MAX ((size_t)64 * 1024 * 1024) /* of an event with a plan */
 
 /* Ends with a row without a path. */
 extern const struct route api_routes[];
@@ -25,6 +26,8 @@ void seats_map(struct request *r);
 void seats_get(struct request *r);
 void seats_block(struct request *r);
 void seats_unblock(struct request *r);
+/* plan.c */
+void events_plan(struct request *r);
 /* stream.c */
 void events_stream(struct request *r);
 extern const struct stream_source api_streams;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "api/idempotency.h"
-#include "api/parse.h"
 #include "api/places.h"
 #include "api/render.h"
 #include "api/routes.h"
@@ -13,6 +12,7 @@
 #include "base/gzip.h"
 #include "rules/snapshot.h"
 #include "rules/view.h"
+#include "json/fields.h"
 
 static struct event *path_event(struct call *c, step_fn again)
 {

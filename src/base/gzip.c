@@ -1,6 +1,7 @@
 /* zlib, as far as answers need it.  Pure. */
 #include "base/gzip.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <zlib.h>
@@ -67,6 +68,68 @@ static void pack(const struct buf *plain, int window, int flush, struct buf *out
 }
 
 void gzip_pack(const struct buf *plain, struct buf *out) { pack(plain, WINDOW, Z_FINISH, out); }
+
+struct gzip_writer {
+    z_stream z;
+    struct buf *out;
+};
+
+struct gzip_writer *gzip_open(struct buf *out)
+{
+    struct gzip_writer *w = hf_alloc(sizeof *w);
+    w->out = out;
+    hf_check(deflateInit2(&w->z, LEVEL, Z_DEFLATED, WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+    return w;
+}
+
+static void write_more(struct gzip_writer *w, const struct buf *plain, int flush)
+{
+    int step;
+    hf_check(plain->len <= UINT32_MAX / 2);
+    w->z.next_in = (Bytef *)plain->data;
+    w->z.avail_in = (uInt)plain->len;
+    do {
+        const uInt room = 65536;
+        buf_reserve(w->out, room);
+        w->z.next_out = (Bytef *)w->out->data + w->out->len;
+        w->z.avail_out = room;
+        step = deflate(&w->z, flush);
+        hf_check(step != Z_STREAM_ERROR);
+        w->out->len += room - w->z.avail_out;
+    } while (w->z.avail_out == 0 || (flush == Z_FINISH && step != Z_STREAM_END));
+}
+
+void gzip_write(struct gzip_writer *w, const struct buf *plain)
+{
+    write_more(w, plain, Z_NO_FLUSH);
+}
+
+void gzip_finish(struct gzip_writer *w)
+{
+    const struct buf nothing = {0};
+    write_more(w, &nothing, Z_FINISH);
+    deflateEnd(&w->z);
+    free(w);
+}
+
+bool gzip_unpack(const void *data, size_t len, size_t len_max, struct buf *out)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)len};
+    size_t start = out->len;
+    int step = Z_OK;
+    if (len > UINT32_MAX / 2 || inflateInit2(&z, WINDOW) != Z_OK)
+        return false;
+    while (step == Z_OK && out->len - start <= len_max) {
+        buf_reserve(out, 65536);
+        size_t room = out->cap - out->len < UINT32_MAX / 2 ? out->cap - out->len : UINT32_MAX / 2;
+        z.next_out = (Bytef *)out->data + out->len;
+        z.avail_out = (uInt)room;
+        step = inflate(&z, Z_NO_FLUSH);
+        out->len += room - z.avail_out;
+    }
+    inflateEnd(&z);
+    return step == Z_STREAM_END && z.avail_in == 0 && out->len - start <= len_max;
+}
 
 void gzip_begin(struct buf *out)
 {

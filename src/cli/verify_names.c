@@ -62,6 +62,10 @@ static void put_masked(struct buf *out, const char *prefix, int64_t key)
 /* Appends `Stalls-A-12`; returns false if there is no such seat. */
 static bool put_seat(struct buf *out, const struct event_def *def, int64_t index)
 {
+    if (def->venue && index >= 0 && index < def->n_seats) {
+        buf_printf(out, "seat %s", venue_id(def->venue, (uint32_t)index));
+        return true;
+    }
     for (size_t s = 0; s < def->sections.n; s++) {
         const struct section_def *section = &def->sections.v[s];
         for (size_t r = 0; r < section->rows.n; r++) {

@@ -29,6 +29,7 @@ enum command_kind {
     CMD_SEATS_UNBLOCK,  /* worker: block */
     CMD_SEAT_GET,       /* the reader of long reads: seat_get */
     CMD_SNAPSHOT,       /* drawer: snapshot */
+    CMD_PREPARE,        /* preparer: prepare */
     CMD_HOLD_CREATE,    /* worker: create */
     CMD_HOLD_GET,       /* reader: hold_get */
     CMD_HOLD_LIST,      /* the reader of long reads: hold_list */
@@ -177,6 +178,10 @@ struct command {
             int64_t seq;               /* in: the map must be of this seq or a later one */
             struct snapshot *snapshot; /* out: snapshot_unref by the owner */
         } snapshot;
+        struct {
+            void (*run)(void *context); /* in: work that takes too long for an HTTP thread */
+            void *context;              /* in */
+        } prepare;
         struct hold_create create;
         struct named_hold hold_get; /* out: the row, its status judged at `now` */
         struct {

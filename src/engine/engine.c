@@ -17,7 +17,7 @@
 #define QUEUE_LEN_MAX 16384
 #define BATCH_LEN_MAX 1024
 #define WORKER_CACHE_KIB 8192
-#define FIRST_READER 3 /* threads before the readers: loader, keeper, drawer */
+#define FIRST_READER 4 /* threads before the readers: loader, keeper, drawer, preparer */
 #define FIRST_WORKER (FIRST_READER + READERS + 1)
 #define REFUSE_MARGIN_MS 250 /* a hold that ends sooner is no reason to refuse from the view */
 /* Where other servers write too, a view that has not been compared with the ledger for this long
@@ -59,8 +59,9 @@ static bool is_sold_out(const struct engine *e, const struct event *event, struc
     }
     s->available = atomic_load_explicit(&event->counts[SEAT_AVAILABLE], memory_order_relaxed);
     s->short_area = -1;
-    /* With a section or a tier `available` would have to be another number. */
-    bool anywhere = op->best.section < 0 && !op->best.tier;
+    /* For some seats only, `available` would have to be another number. */
+    bool anywhere =
+        op->best.section < 0 && !op->best.tier && !op->best.category && !op->best.accessible;
     return op->best.quantity && anywhere && s->available < op->best.quantity;
 }
 
@@ -151,6 +152,8 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
         return lane_put(&e->search, c);
     case CMD_SNAPSHOT:
         return lane_put(&e->draw, c);
+    case CMD_PREPARE:
+        return lane_put(&e->prepare, c);
     default:
         return lane_put(&engine_worker(e, c->event ? c->event->def->id.key : 0)->work, c);
     }
@@ -357,12 +360,30 @@ struct thread {
 };
 #define THREADS_MAX (FIRST_WORKER + WORKERS_MAX)
 
+/* The one thread that does what takes longer than an HTTP thread may: large bodies become commands,
+ * and plans become documents.  It touches neither the view nor a database by itself. */
+static void *preparer_main(void *arg)
+{
+    struct engine *e = arg;
+    struct command *c;
+    size_t n;
+    while ((n = lane_take(&e->prepare, &c, 1, INT32_MAX)) != LANE_CLOSED) {
+        if (!n)
+            continue;
+        c->prepare.run(c->prepare.context);
+        c->verdict = VERDICT_OK;
+        engine_finish(c);
+    }
+    return NULL;
+}
+
 static int list_threads(struct engine *e, struct thread *ret)
 {
     int n = 0;
     ret[n++] = (struct thread){&e->loader_thread, loader_main, e};
     ret[n++] = (struct thread){&e->keeper.thread, keeper_main, e};
     ret[n++] = (struct thread){&e->drawer_thread, drawer_main, e};
+    ret[n++] = (struct thread){&e->preparer_thread, preparer_main, e};
     for (int i = 0; i <= CLERK; i++)
         ret[n++] = (struct thread){&e->reader_threads[i], reader_main, e};
     for (int i = 0; i < e->n_workers; i++)
@@ -398,6 +419,7 @@ enum hf_status engine_open(const struct engine_config *config, struct engine **r
     lane_init(&e->clerk, e->config.queue_len_max);
     lane_init(&e->load, e->config.queue_len_max);
     lane_init(&e->draw, e->config.queue_len_max);
+    lane_init(&e->prepare, e->config.queue_len_max);
     pthread_mutex_init(&e->lock, NULL);
     keeper_init(&e->keeper);
     enum hf_status status = open_ledger(e, err);
@@ -458,6 +480,7 @@ void engine_drain(struct engine *e)
     lane_close(&e->search);
     lane_close(&e->clerk);
     lane_close(&e->draw);
+    lane_close(&e->prepare);
     pthread_mutex_lock(&e->lock);
     e->stopping = true;
     pthread_mutex_unlock(&e->lock);
@@ -490,6 +513,7 @@ void engine_stop(struct engine *e)
     lane_destroy(&e->clerk);
     lane_destroy(&e->load);
     lane_destroy(&e->draw);
+    lane_destroy(&e->prepare);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }

@@ -28,11 +28,11 @@ struct engine {
     bool has_others; /* other servers may write to the ledger */
     struct key_filter filter;
     struct engine_metrics metrics;
-    struct lane read, search, load, draw, clerk;
+    struct lane read, search, load, draw, prepare, clerk;
     struct worker workers[WORKERS_MAX];
     int n_workers;
     struct ledger *loader, *readers[READERS + 1];
-    pthread_t loader_thread, reader_threads[READERS + 1], drawer_thread;
+    pthread_t loader_thread, reader_threads[READERS + 1], drawer_thread, preparer_thread;
     struct keeper keeper;
     int threads_running;           /* how far start_threads came */
     struct follower *follower;     /* NULL: no other server writes */

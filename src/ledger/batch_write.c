@@ -108,23 +108,38 @@ static void put_terms(struct ledger *l, const struct ledger_batch *b)
         }
 }
 
-/* Prices are written for every section and area of an event whose terms change. */
-static size_t count_prices(const struct ledger_batch *b, bool areas)
+/* Where a price is stored. */
+enum price_table { OF_SECTIONS, OF_CATEGORIES, OF_AREAS };
+
+/* The range of an event's prices that belongs into a table; empty if its terms do not change. */
+static void price_range(const struct event_write *w, enum price_table table, size_t *ret_first,
+                        size_t *ret_end)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < b->events.n; i++)
-        if (b->events.v[i].terms)
-            n += areas ? b->events.v[i].terms->prices.n - b->events.v[i].n_sections
-                       : b->events.v[i].n_sections;
+    *ret_first = table == OF_AREAS ? w->n_categories : 0;
+    *ret_end = *ret_first;
+    if (w->terms && table == OF_AREAS)
+        *ret_end = w->terms->prices.n;
+    else if (w->terms && w->by_section == (table == OF_SECTIONS))
+        *ret_end = w->n_categories;
+}
+
+/* Prices are written for every category and area of an event whose terms change. */
+static size_t count_prices(const struct ledger_batch *b, enum price_table table)
+{
+    size_t n = 0, first, end;
+    for (size_t i = 0; i < b->events.n; i++) {
+        price_range(&b->events.v[i], table, &first, &end);
+        n += end - first;
+    }
     return n;
 }
 
-static void put_prices(struct ledger *l, const struct ledger_batch *b, bool areas)
+static void put_prices(struct ledger *l, const struct ledger_batch *b, enum price_table table)
 {
+    size_t first, end;
     for (size_t i = 0; i < b->events.n; i++) {
         const struct event_write *w = &b->events.v[i];
-        size_t first = areas ? w->n_sections : 0;
-        size_t end = !w->terms ? first : areas ? w->terms->prices.n : w->n_sections;
+        price_range(w, table, &first, &end);
         for (size_t p = first; p < end; p++) {
             ledger_arg_int(l, w->event);
             ledger_arg_int(l, (int64_t)(p - first));
@@ -135,11 +150,15 @@ static void put_prices(struct ledger *l, const struct ledger_batch *b, bool area
 
 static void put_section_prices(struct ledger *l, const struct ledger_batch *b)
 {
-    put_prices(l, b, false);
+    put_prices(l, b, OF_SECTIONS);
+}
+static void put_category_prices(struct ledger *l, const struct ledger_batch *b)
+{
+    put_prices(l, b, OF_CATEGORIES);
 }
 static void put_area_prices(struct ledger *l, const struct ledger_batch *b)
 {
-    put_prices(l, b, true);
+    put_prices(l, b, OF_AREAS);
 }
 
 /* Room was reserved by the caller. */
@@ -382,8 +401,9 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
         {"idempotency", ST_KEY_INSERT, put_keys, b->keys.n},
         {"events", ST_EVENT_WRITE, put_events, b->events.n},
         {"events", ST_TERMS_WRITE, put_terms, count_terms(b)},
-        {"sections", ST_SECTION_PRICE, put_section_prices, count_prices(b, false)},
-        {"areas", ST_AREA_PRICE, put_area_prices, count_prices(b, true)},
+        {"sections", ST_SECTION_PRICE, put_section_prices, count_prices(b, OF_SECTIONS)},
+        {"categories", ST_CATEGORY_PRICE, put_category_prices, count_prices(b, OF_CATEGORIES)},
+        {"areas", ST_AREA_PRICE, put_area_prices, count_prices(b, OF_AREAS)},
         {"seats", ST_SEAT_DELETE, put_seats_before, count_rows(b, true)},
         {"seats", ST_SEAT_INSERT, put_seats_after, count_rows(b, false)},
         {"areas", ST_AREA_WRITE, put_areas, b->areas.n},

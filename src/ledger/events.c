@@ -21,12 +21,12 @@ static void put_sections(struct ledger *l, const struct event_def *def)
     for (size_t s = 0; s < def->sections.n; s++) {
         const struct section_def *section = &def->sections.v[s];
         size_t start = l->text.len;
-        layout_write(section, &l->text);
+        layout_write(section, !def->venue, &l->text);
         ledger_arg_int(l, def->id.key);
         ledger_arg_int(l, (int64_t)s);
         ledger_arg(l, db_text(section->name, strlen(section->name)));
         ledger_arg(l, db_text(section->tier, section->tier ? strlen(section->tier) : 0));
-        ledger_arg_int(l, def->terms.prices.v[s]);
+        ledger_arg_int(l, def->categories.n ? 0 : def->terms.prices.v[s]);
         ledger_arg_int(l, section->listed);
         ledger_arg(l, db_text(l->text.data + start, l->text.len - start));
     }
@@ -39,7 +39,7 @@ static void put_areas(struct ledger *l, const struct event_def *def)
         ledger_arg_int(l, def->id.key);
         ledger_arg_int(l, (int64_t)a);
         ledger_arg(l, db_text(area->name, strlen(area->name)));
-        ledger_arg_int(l, def->terms.prices.v[def->sections.n + a]);
+        ledger_arg_int(l, def->terms.prices.v[event_def_categories(def) + a]);
         ledger_arg_int(l, area->capacity);
     }
 }
@@ -53,7 +53,8 @@ static enum hf_status insert_layout(struct ledger *l, const struct event_def *de
     if (status != HF_OK)
         return status;
     put_areas(l, def);
-    return ledger_exec_args(l, ST_AREA_INSERT, def->areas.n, NULL, err);
+    status = ledger_exec_args(l, ST_AREA_INSERT, def->areas.n, NULL, err);
+    return status == HF_OK && def->venue ? ledger_venue_insert(l, def, err) : status;
 }
 
 static enum hf_status next_event(struct ledger *l, int64_t *ret_key, struct hf_err *err)
@@ -197,7 +198,9 @@ static enum hf_status read_sections(struct ledger *l, int64_t event, struct even
         struct section_def *section = vec_push(&def->sections);
         section->name = column_strdup(stmt, 0);
         section->tier = column_strdup(stmt, 1);
-        *vec_push(&def->terms.prices) = db_column_int(stmt, 2);
+        if (!def->categories.n)
+            *vec_push(&def->terms.prices) = db_column_int(stmt, 2);
+        section->category = -1;
         section->listed = db_column_int(stmt, 3) != 0;
         is_sound &= read_rows(stmt, 4, section);
     }
@@ -253,7 +256,8 @@ static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_
                                   struct hf_err *err)
 {
     enum hf_status status;
-    if ((status = read_sections(l, event, def, err)) != HF_OK ||
+    if ((status = ledger_categories_read(l, def, event, err)) != HF_OK ||
+        (status = read_sections(l, event, def, err)) != HF_OK ||
         (status = read_old_rows(l, event, def, err)) != HF_OK)
         return status;
     for (size_t i = 0; i < def->sections.n; i++)
@@ -264,7 +268,7 @@ static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_
         return status;
     if (!event_def_number(def))
         return hf_err_set(err, HF_INTERNAL, "event %lld has too many seats", (long long)event);
-    return HF_OK;
+    return def->categories.n ? ledger_venue_read(l, def, event, err) : HF_OK;
 }
 
 static void read_channels(struct db_stmt *stmt, int column, struct event_terms *terms)
@@ -386,7 +390,7 @@ enum hf_status ledger_event_state(struct ledger *l, int64_t event, enum event_st
     return status;
 }
 
-/* Reads a column of prices, of sections or areas. */
+/* Reads a column of prices, of categories, sections or areas. */
 static enum hf_status read_prices(struct ledger *l, enum statement which, int column, int64_t event,
                                   struct event_terms *terms, struct hf_err *err)
 {
@@ -414,7 +418,10 @@ enum hf_status ledger_terms_read(struct ledger *l, int64_t event, struct event_t
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "there is no event %lld", (long long)event);
     terms_from_row(stmt, &terms);
     stmt->driver->finish(stmt);
-    if ((status = read_prices(l, ST_SECTION_PRICES_READ, 0, event, &terms, err)) != HF_OK ||
+    if ((status = read_prices(l, ST_CATEGORIES_READ, 1, event, &terms, err)) == HF_OK &&
+        !terms.prices.n)
+        status = read_prices(l, ST_SECTION_PRICES_READ, 0, event, &terms, err);
+    if (status != HF_OK ||
         (status = read_prices(l, ST_AREAS_READ, 1, event, &terms, err)) != HF_OK) {
         event_terms_close(&terms);
         return status;

@@ -66,6 +66,18 @@ size_t terms_text_max(const struct event_terms *terms);
  * has room for terms_text_max bytes. */
 void ledger_terms_args(struct ledger *l, const struct event_terms *terms);
 
+/* ---- venues.c ---- */
+
+/* Stores categories and venue of an event that has them. */
+HF_MUST_USE enum hf_status ledger_venue_insert(struct ledger *l, const struct event_def *def,
+                                               struct hf_err *err);
+/* Reads the event's categories, if it has any of its own, and their prices. */
+HF_MUST_USE enum hf_status ledger_categories_read(struct ledger *l, struct event_def *def,
+                                                  int64_t event, struct hf_err *err);
+/* Reads the venue of an event that has categories of its own; its rows have been read. */
+HF_MUST_USE enum hf_status ledger_venue_read(struct ledger *l, struct event_def *def, int64_t event,
+                                             struct hf_err *err);
+
 /* ---- rows that several statements select ---- */
 
 /* holds.c: HOLD_COLUMNS, as HOLD_READ, HOLDS_SINCE and HOLDS_LIVE select them. */

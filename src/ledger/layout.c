@@ -5,20 +5,22 @@
 
 #define NUMBER_LEN_MAX 7 /* digits of EVENT_SEATS_MAX */
 
-static bool has_own_name(const struct section_def *section, size_t row)
+static bool has_own_name(const struct section_def *section, bool named, size_t row)
 {
     char name[ROW_NAME_SIZE];
+    if (!named)
+        return false;
     row_name((uint32_t)row, name);
     return strcmp(section->rows.v[row].name, name) != 0;
 }
 
 /* Returns how many rows, counted from `first`, form one run. */
-static size_t run_len(const struct section_def *section, size_t first)
+static size_t run_len(const struct section_def *section, bool named, size_t first)
 {
     size_t last = first;
-    if (has_own_name(section, first))
+    if (has_own_name(section, named, first))
         return 1;
-    while (++last < section->rows.n && !has_own_name(section, last) &&
+    while (++last < section->rows.n && !has_own_name(section, named, last) &&
            section->rows.v[last].seats == section->rows.v[first].seats)
         ;
     return last - first;
@@ -32,13 +34,13 @@ size_t layout_size_max(const struct section_def *section)
     return size;
 }
 
-void layout_write(const struct section_def *section, struct buf *out)
+void layout_write(const struct section_def *section, bool named, struct buf *out)
 {
     for (size_t i = 0, n; i < section->rows.n; i += n) {
         const struct row_def *row = &section->rows.v[i];
-        n = run_len(section, i);
+        n = run_len(section, named, i);
         buf_str(out, i ? "," : "");
-        bool own = has_own_name(section, i);
+        bool own = has_own_name(section, named, i);
         hf_check(!own || (*row->name && !strchr(row->name, '-')));
         buf_str(out, own ? row->name : "");
         buf_char(out, '-');

@@ -19,8 +19,9 @@ struct layout_run {
     uint32_t seats; /* per row, 1 to EVENT_SEATS_MAX */
 };
 
-/* Appends the section's layout to `out`. */
-void layout_write(const struct section_def *section, struct buf *out);
+/* Appends the section's layout to `out`.  Without names it tells of sizes alone, as if row_name had
+ * named every row: the names of a venue's rows are in its packed form. */
+void layout_write(const struct section_def *section, bool named, struct buf *out);
 /* Returns an upper bound of what layout_write appends. */
 size_t layout_size_max(const struct section_def *section);
 /* Reads the run at *at and moves *at to the next.  Returns false at the end of the text, and where

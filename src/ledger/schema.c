@@ -184,6 +184,17 @@ const char *const ledger_migrations[] = {
      "CREATE TABLE provider_budget ("
      "  budget {key}, second bigint NOT NULL, used bigint NOT NULL) {hot};"
      "INSERT INTO provider_budget (budget, second, used) VALUES (1, 0, 0);"),
+
+    /* 7: seats have ids, labels, categories and positions of their own.  An event with such seats
+       has its prices in `categories`, in place of sections.price, and everything else about them
+       packed in `venues` (see model/venue.h), in parts; the layouts of its sections tell only how
+       many seats each row has. */
+    ("CREATE TABLE categories ("
+     "  event bigint NOT NULL, category bigint NOT NULL, name text NOT NULL,"
+     "  price bigint NOT NULL, PRIMARY KEY (event, category)) {clustered};"
+     "CREATE TABLE venues ("
+     "  event bigint NOT NULL, part bigint NOT NULL, data {bytes} NOT NULL,"
+     "  PRIMARY KEY (event, part));"),
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

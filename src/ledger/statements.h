@@ -476,6 +476,19 @@
                      " WHERE event = r.event ORDER BY section{args(event bigint)}")                \
     X(SECTION_PRICES_READ, "SELECT price FROM sections WHERE event = r.event"                      \
                            " ORDER BY section{args(event bigint)}")                                \
+    X(CATEGORY_INSERT,                                                                             \
+      "INSERT INTO categories (event, category, name, price)"                                      \
+      " SELECT r.event, r.category, r.name, r.price"                                               \
+      "{ FROM rows(event bigint, category bigint, name text, price bigint)}")                      \
+    X(CATEGORIES_READ, "SELECT name, price FROM categories WHERE event = r.event"                  \
+                       " ORDER BY category{args(event bigint)}")                                   \
+    X(CATEGORY_PRICE, "UPDATE categories SET price = r.price"                                      \
+                      "{ FROM rows(event bigint, category bigint, price bigint)}"                  \
+                      " WHERE categories.event = r.event AND categories.category = r.category")    \
+    X(VENUE_INSERT, "INSERT INTO venues (event, part, data) SELECT r.event, r.part, r.data"        \
+                    "{ FROM rows(event bigint, part bigint, data bytes)}")                         \
+    X(VENUE_READ, "SELECT data FROM venues WHERE event = r.event ORDER BY part"                    \
+                  "{args(event bigint)}")                                                          \
     X(ROWS_READ, "SELECT section, name, seats FROM seat_rows WHERE event = r.event"                \
                  " ORDER BY section, row_no{args(event bigint)}")                                  \
     X(AREA_INSERT, "INSERT INTO areas (event, area, name, price, capacity, held, booked)"          \

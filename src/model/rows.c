@@ -82,20 +82,47 @@ int64_t event_def_capacity(const struct event_def *def)
     return capacity;
 }
 
+size_t event_def_categories(const struct event_def *def)
+{
+    return def->categories.n ? def->categories.n : def->sections.n;
+}
+
+const char *event_def_category_name(const struct event_def *def, size_t category)
+{
+    return def->categories.n ? def->categories.v[category].name : def->sections.v[category].name;
+}
+
+int64_t event_def_section_category(const struct event_def *def, size_t section)
+{
+    return def->categories.n ? def->sections.v[section].category : (int64_t)section;
+}
+
 void event_def_free(struct event_def *def)
 {
     if (!def)
         return;
     for (size_t s = 0; s < def->sections.n; s++) {
         struct section_def *section = &def->sections.v[s];
-        for (size_t r = 0; r < section->rows.n; r++)
+        for (size_t r = 0; r < section->rows.n; r++) {
             free(section->rows.v[r].name);
+            free(section->rows.v[r].extra);
+        }
         free(section->name);
         free(section->tier);
+        free(section->extra);
         vec_close(&section->rows);
     }
-    for (size_t a = 0; a < def->areas.n; a++)
+    for (size_t a = 0; a < def->areas.n; a++) {
         free(def->areas.v[a].name);
+        free(def->areas.v[a].plan_area);
+    }
+    for (size_t c = 0; c < def->categories.n; c++) {
+        free(def->categories.v[c].name);
+        free(def->categories.v[c].color);
+    }
+    venue_free(def->venue);
+    buf_close(&def->packed);
+    vec_close(&def->categories);
     vec_close(&def->sections);
     vec_close(&def->areas);
     event_terms_close(&def->terms);

@@ -32,6 +32,7 @@
 #include "model/keys.h"
 #include "model/limits.h"
 #include "model/payment.h"
+#include "model/venue.h"
 
 enum seat_status { SEAT_AVAILABLE = 0, SEAT_HELD = 1, SEAT_BOOKED = 2, SEAT_BLOCKED = 3 };
 enum hold_status { HOLD_NONE, HOLD_ACTIVE, HOLD_EXPIRED, HOLD_RELEASED, HOLD_CONFIRMED };
@@ -93,7 +94,7 @@ struct event_terms {
     int64_t hold_ttl_ms, hold_max_ms;
     int32_t max_per_hold;
     int32_t max_per_owner; /* places that one owner may have held and booked together; 0: any */
-    VEC(int64_t) prices;   /* of each section, then of each area */
+    VEC(int64_t) prices;   /* of each category, then of each area; see event_def_categories */
     VEC(char *) channels;  /* channel N is channels.v[N - 1]; sellers add some, none is removed */
 };
 /* Copies everything; `ret` is closed with event_terms_close. */
@@ -106,17 +107,28 @@ uint32_t event_terms_channel(const struct event_terms *terms, const char *name, 
 /* The layout, as the event's creator described it. */
 struct row_def {
     char *name;
+    char *extra; /* further members of the row in the plan, as JSON; NULL: none */
     uint32_t seats;
     uint32_t first; /* index of seat 1 of this row; set by event_def_number */
 };
 struct section_def {
     char *name, *tier; /* tier may be NULL */
+    char *extra;       /* further members of the zone in the plan, as JSON; NULL: none */
     bool listed;       /* rows were listed by name, so answers list them too */
+    int16_t category;  /* of seats that name none, where the event has categories of its own; -1:
+                          there is none, each seat has its own */
     VEC(struct row_def) rows;
 };
 struct area_def {
     char *name;
+    char *plan_area; /* the uuid of the plan's area that shows it; NULL: none */
     int64_t capacity;
+};
+/* What a seat costs, by the prices in the terms, and how it is drawn. */
+struct category_def {
+    char *name;
+    char *color;     /* as the creator wrote it; NULL: none */
+    bool of_section; /* it is the price of the section of the same name */
 };
 struct event_def {
     struct id id; /* the event's; set by the worker at creation, or read from the ledger */
@@ -125,9 +137,17 @@ struct event_def {
     struct event_terms terms; /* at creation, or when they were read */
     int64_t created_at;
     uint32_t n_seats;
+    VEC(struct category_def) categories; /* empty: each section is one */
     VEC(struct section_def) sections;
     VEC(struct area_def) areas;
+    struct venue *venue; /* NULL: its rows are counted */
+    struct buf packed;   /* of a new event: what venue_pack made of it, to be stored */
 };
+/* How many categories the event has: as many prices come before those of areas. */
+size_t event_def_categories(const struct event_def *def);
+const char *event_def_category_name(const struct event_def *def, size_t category);
+/* The section's own category, whose price is the section's; -1: it has none. */
+int64_t event_def_section_category(const struct event_def *def, size_t section);
 /* The name of the row with this index in a section whose creator named no rows: A..Z, AA..ZZ, AAA..
  */
 #define ROW_NAME_SIZE 8
@@ -250,7 +270,8 @@ struct event_write {
     int64_t event;
     enum event_status from, to;
     const struct event_terms *terms; /* NULL: they stay as they are */
-    size_t n_sections;               /* the first n_sections prices are those of sections */
+    size_t n_categories;             /* the first n_categories prices are those of categories */
+    bool by_section;                 /* each section is a category */
 };
 /* The net change of one hold. */
 struct hold_write {

@@ -29,7 +29,9 @@ struct best_want {
     int64_t section;   /* index; -1: any */
     const char *tier;  /* only sections of this tier; NULL: any; need not end in NUL */
     size_t tier_len;
-    bool adjacent; /* false: may be split */
+    uint32_t category; /* 1 + index: only seats of this category; 0: any */
+    bool accessible;   /* places for wheelchairs, and seats beside them; false: neither */
+    bool adjacent;     /* false: may be split */
 };
 
 /* Assumes that every seat is free.  Of `e` only the layout (def, rows) has to be there yet. */

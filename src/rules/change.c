@@ -279,7 +279,8 @@ void change_event(struct decision *d, struct event *e, enum event_status to, enu
         write = vec_push(&d->batch.events);
         write->event = e->def->id.key;
         write->from = e->status_draft;
-        write->n_sections = e->def->sections.n;
+        write->n_categories = event_def_categories(e->def);
+        write->by_section = !e->def->categories.n;
     }
     write->to = to;
     if (terms) {

@@ -219,9 +219,9 @@ uint32_t decide_prices(const struct event *e, const uint32_t *seats, uint32_t n_
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_seats; i++)
-        n = prices_add(runs, n, e->terms->prices.v[event_seat_section(e, seats[i])], 1);
+        n = prices_add(runs, n, e->terms->prices.v[event_seat_category(e, seats[i])], 1);
     for (uint32_t i = 0; i < n_areas; i++)
-        n = prices_add(runs, n, e->terms->prices.v[e->def->sections.n + areas[i].area],
+        n = prices_add(runs, n, e->terms->prices.v[event_area_price(e, areas[i].area)],
                        areas[i].quantity);
     return n;
 }

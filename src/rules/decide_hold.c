@@ -188,7 +188,7 @@ static void draft_seats(const struct event *e, const struct hold_row *row, struc
                         const struct hold_change *op, struct draft *draft)
 {
     for (uint32_t i = 0; i < row->n_seats; i++) {
-        int64_t price = price_now(e, event_seat_section(e, row->seats[i]));
+        int64_t price = price_now(e, event_seat_category(e, row->seats[i]));
         (void)next_price(old, 1, &price);
         if (lists(op->remove, op->n_remove, row->seats[i]))
             continue;
@@ -197,7 +197,7 @@ static void draft_seats(const struct event *e, const struct hold_row *row, struc
     }
     for (uint32_t i = 0; i < op->n_add; i++) {
         draft->seats[draft->n_seats++] = op->add[i];
-        put_run(draft, price_now(e, event_seat_section(e, op->add[i])), 1);
+        put_run(draft, price_now(e, event_seat_category(e, op->add[i])), 1);
     }
 }
 
@@ -205,7 +205,7 @@ static void draft_area(const struct event *e, uint32_t area, uint32_t kept, uint
                        struct draft *draft)
 {
     if (added)
-        put_run(draft, price_now(e, (uint32_t)e->def->sections.n + area), added);
+        put_run(draft, price_now(e, event_area_price(e, area)), added);
     if (kept + added)
         draft->areas[draft->n_areas++] = (struct area_claim){area, kept + added};
 }
@@ -218,7 +218,7 @@ static void draft_areas(const struct event *e, const struct hold_row *row, struc
         uint32_t area = row->areas[i].area, had = row->areas[i].quantity;
         uint32_t removed = quantity_of(op->remove_areas, op->n_remove_areas, area);
         uint32_t left = had, kept = had - removed;
-        int64_t price = price_now(e, (uint32_t)e->def->sections.n + area);
+        int64_t price = price_now(e, event_area_price(e, area));
         for (uint32_t n; left; left -= n) {
             n = next_price(old, left, &price);
             n = n ? n : left; /* a row without prices */

@@ -28,6 +28,23 @@ void snapshot_unref(struct snapshot *s)
     }
 }
 
+struct snapshot *event_plan(struct event *e)
+{
+    lock_take(&e->snapshot_lock);
+    struct snapshot *s = e->plan ? snapshot_ref(e->plan) : NULL;
+    lock_give(&e->snapshot_lock);
+    return s;
+}
+
+void event_keep_plan(struct event *e, struct snapshot *s)
+{
+    lock_take(&e->snapshot_lock);
+    struct snapshot *old = e->plan;
+    e->plan = s;
+    lock_give(&e->snapshot_lock);
+    snapshot_unref(old);
+}
+
 struct snapshot *event_snapshot(struct event *e, bool packed)
 {
     lock_take(&e->snapshot_lock);

@@ -25,6 +25,11 @@ struct snapshot *snapshot_new(int64_t seq);
 struct snapshot *snapshot_ref(struct snapshot *s);
 void snapshot_unref(struct snapshot *s); /* accepts NULL */
 
+/* A reference to the event's plan, compressed, once it has been kept; else NULL. */
+struct snapshot *event_plan(struct event *e);
+/* Keeps the plan, which never changes; takes over the reference. */
+void event_keep_plan(struct event *e, struct snapshot *s);
+
 /* A reference to the event's newest snapshot if it is of the event's very seq, and packed if that
  * is asked for; else NULL. */
 struct snapshot *event_snapshot(struct event *e, bool packed);

@@ -83,9 +83,12 @@ void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), 
 
 /* ---- layout ---- */
 
+/* Seats of a venue are found by their ids instead. */
 static void index_rows(struct event *e)
 {
     uint32_t size = 4;
+    if (e->def->venue)
+        return;
     while (size < e->n_rows * 2)
         size *= 2;
     e->row_index = hf_alloc(size * sizeof *e->row_index);
@@ -168,6 +171,7 @@ void event_free(struct event *e)
     drop_loaded(e);
     best_free(e->best);
     snapshot_unref(e->snapshot);
+    snapshot_unref(e->plan);
     feed_close(&e->feed);
     lock_close(&e->lock);
     lock_close(&e->snapshot_lock);
@@ -203,6 +207,8 @@ static const struct row *row_find(const struct event *e, const char *name, size_
 
 bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index)
 {
+    if (e->def->venue)
+        return venue_find(e->def->venue, name, len, ret_index);
     const char *dash = memrchr(name, '-', len);
     if (!dash)
         return false;
@@ -238,6 +244,10 @@ const struct row *event_row_of(const struct event *e, uint32_t index)
 
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out)
 {
+    if (e->def->venue) {
+        buf_str(out, venue_id(e->def->venue, index));
+        return;
+    }
     const struct row *row = event_row_of(e, index);
     buf_str(out, e->def->sections.v[row->section].name);
     buf_char(out, '-');
@@ -246,9 +256,10 @@ void event_seat_name(const struct event *e, uint32_t index, struct buf *out)
     buf_int(out, index - row->first + 1);
 }
 
-uint32_t event_seat_section(const struct event *e, uint32_t index)
+uint32_t event_seat_category(const struct event *e, uint32_t index)
 {
-    return event_row_of(e, index)->section;
+    const struct venue *v = e->def->venue;
+    return v ? v->categories[index] : event_row_of(e, index)->section;
 }
 
 int64_t event_area_find(const struct event *e, const char *name, size_t len)
@@ -266,6 +277,16 @@ int64_t event_section_find(const struct event *e, const char *name, size_t len)
         if (strlen(e->def->sections.v[i].name) == len &&
             memcmp(e->def->sections.v[i].name, name, len) == 0)
             return (int64_t)i;
+    return -1;
+}
+
+int64_t event_category_find(const struct event *e, const char *name, size_t len)
+{
+    for (size_t i = 0; i < event_def_categories(e->def); i++) {
+        const char *has = event_def_category_name(e->def, i);
+        if (strlen(has) == len && memcmp(has, name, len) == 0)
+            return (int64_t)i;
+    }
     return -1;
 }
 

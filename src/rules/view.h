@@ -143,6 +143,7 @@ struct event {
 
     struct lock snapshot_lock;
     struct snapshot *snapshot; /* the newest rendered map; under snapshot_lock, see snapshot.h */
+    struct snapshot *plan;     /* the plan's document; likewise */
     int64_t draw_at_us;        /* the drawer's: when its allowance is full again */
 };
 
@@ -159,14 +160,17 @@ void view_share_clients(struct view *v, struct view *first);
 struct event *view_event(const struct view *v, int64_t event);
 /* Calls `event` for every loaded event. */
 void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), void *ctx);
-/* Finds the seat named `<section>-<row>-<number>`; false if there is none.  O(1). */
+/* Finds the seat of that id, which is `<section>-<row>-<number>` where rows are counted; false if
+ * there is none.  O(1). */
 bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index);
-/* Appends the seat's name.  O(log rows). */
+/* Appends the seat's id.  O(log rows). */
 void event_seat_name(const struct event *e, uint32_t index, struct buf *out);
 /* The row that the seat stands in.  O(log rows). */
 const struct row *event_row_of(const struct event *e, uint32_t index);
 const char *event_id_text(const struct event *e);
-/* The index of the area or section of that name; -1 if there is none.  O(areas), O(sections). */
+/* The index of the area or category of that name, or of the first section; -1 if there is none.
+ * O(areas), O(sections), O(categories). */
+int64_t event_category_find(const struct event *e, const char *name, size_t len);
 int64_t event_area_find(const struct event *e, const char *name, size_t len);
 int64_t event_section_find(const struct event *e, const char *name, size_t len);
 
@@ -184,9 +188,13 @@ void event_terms_give(const struct event_terms *terms); /* accepts NULL */
 const struct event_terms *event_terms_share(const struct event_terms *terms);
 /* Takes over `terms` and returns the first reference to them. */
 const struct event_terms *event_terms_new(struct event_terms *terms);
-/* Index in event_terms.prices of the seat's section; O(log rows).  That of an area is the number of
- * sections plus its own index. */
-uint32_t event_seat_section(const struct event *e, uint32_t index);
+/* Index in event_terms.prices of the seat's category; O(log rows). */
+uint32_t event_seat_category(const struct event *e, uint32_t index);
+/* Index in event_terms.prices of the area. */
+static inline uint32_t event_area_price(const struct event *e, uint32_t area)
+{
+    return (uint32_t)event_def_categories(e->def) + area;
+}
 
 /* The key of the hold that owns the seat, as decided; 0: none. */
 static inline int64_t seat_hold(const struct event *e, uint32_t index)

@@ -2,7 +2,7 @@
  * event, and its seats are found by their names.  Every refusal has a reason. */
 #include "fuzz.h"
 
-#include "api/parse.h"
+#include "venue/event_parse.h"
 #include "api/render.h"
 #include "rules/view.h"
 

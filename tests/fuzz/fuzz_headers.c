@@ -4,7 +4,7 @@
 #include "fuzz.h"
 
 #include "api/idempotency.h"
-#include "api/parse.h"
+#include "json/fields.h"
 #include "base/clock.h"
 #include "base/gzip.h"
 #include "http/address.h"

@@ -1229,7 +1229,7 @@ static const char *layout_of(struct event_def *def)
     size_t row = 0;
     char name[ROW_NAME_SIZE];
     text.len = 0;
-    layout_write(section, &text);
+    layout_write(section, true, &text);
     assert_true(text.len <= layout_size_max(section));
     buf_char(&text, '\0');
     const char *at = text.data, *end = text.data + text.len - 1;
@@ -1409,7 +1409,8 @@ static void lost_terms(struct lost *lost, int64_t seq, int64_t price)
                                                           .from = EVENT_OPEN,
                                                           .to = EVENT_OPEN,
                                                           .terms = &lost->terms,
-                                                          .n_sections = 1};
+                                                          .n_categories = 1,
+                                                          .by_section = true};
     *vec_push(&lost->batch.audit) = (struct audit_row){.event = lab.event,
                                                        .seq = seq,
                                                        .at = T0_MS,

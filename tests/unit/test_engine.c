@@ -354,7 +354,7 @@ static void an_event_loads_as_it_was_described(void **state)
     assert_null(got->sections.v[1].tier);
     assert_int_equal(got->areas.v[0].capacity, 100);
     assert_int_equal(counts().available, 9 + 100);
-    assert_int_equal(fixture.hall->terms->prices.v[event_seat_section(fixture.hall, 8)], 1200);
+    assert_int_equal(fixture.hall->terms->prices.v[event_seat_category(fixture.hall, 8)], 1200);
     assert_ptr_equal(engine_event(fixture.engine, fixture.hall_key), fixture.hall);
     struct event *first = fixture.hall;
     load_hall(); /* loading again gives the same event */

@@ -79,7 +79,7 @@ static void every_seat_has_a_name_and_every_name_its_seat(void **state)
 
 static int64_t price_of(const struct event *e, uint32_t seat)
 {
-    return e->terms->prices.v[event_seat_section(e, seat)];
+    return e->terms->prices.v[event_seat_category(e, seat)];
 }
 
 static void thousands_of_rows_are_told_apart(void **state)

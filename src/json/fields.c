@@ -1,6 +1,6 @@
-/* See parse.h.  Duplicate fields, unknown fields, wrong types, bad UTF-8 and values out of range
+/* See fields.h.  Duplicate fields, unknown fields, wrong types, bad UTF-8 and values out of range
  * are the client's mistakes, and the message names the field. */
-#include "api/parse.h"
+#include "json/fields.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -213,6 +213,19 @@ bool field_int(const struct fields *f, const char *name, enum need need, int64_t
     return true;
 }
 
+bool field_number(const struct fields *f, const char *name, enum need need, double *ret)
+{
+    const json_t *value = NULL;
+    if (!lookup(f, name, need, &value))
+        return false;
+    if (!value)
+        return true;
+    if (!json_is_number(value))
+        return field_fail(f, name, "must be a number");
+    *ret = json_number_value(value);
+    return true;
+}
+
 bool field_bool(const struct fields *f, const char *name, enum need need, bool *ret)
 {
     const json_t *value = NULL;
@@ -276,8 +289,7 @@ static bool metadata_entry_ok(const struct fields *f, const char *key, const jso
     return true;
 }
 
-/* Appends the shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
-static void put_real(struct buf *out, double value)
+void put_real(struct buf *out, double value)
 {
     char text[32];
     for (int digits = 15; digits <= 17; digits++) {
@@ -288,7 +300,7 @@ static void put_real(struct buf *out, double value)
     buf_str(out, text);
 }
 
-static void put_value(struct buf *out, const json_t *value)
+void put_scalar(struct buf *out, const json_t *value)
 {
     if (json_is_string(value))
         buf_json(out, json_string_value(value), json_string_length(value));
@@ -310,7 +322,7 @@ static char *metadata_text(json_t *object)
             buf_char(&out, ',');
         buf_json(&out, key, strlen(key));
         buf_char(&out, ':');
-        put_value(&out, json_object_iter_value(it));
+        put_scalar(&out, json_object_iter_value(it));
     }
     buf_put(&out, "}", 2); /* with the NUL */
     return out.data;

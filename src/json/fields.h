@@ -1,8 +1,8 @@
 /* Strict readers of JSON bodies and query parameters.  A reader that fails fills `err` with
  * HF_INVALID_REQUEST and a sentence that begins with the field's path, and returns false.  No
  * state; any thread. */
-#ifndef HF_API_PARSE_H
-#define HF_API_PARSE_H
+#ifndef HF_JSON_FIELDS_H
+#define HF_JSON_FIELDS_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -10,8 +10,6 @@
 
 #include "base/buf.h"
 #include "base/status.h"
-#include "model/rows.h"
-#include "rules/operations.h"
 
 /* An object being read. */
 struct fields {
@@ -33,6 +31,9 @@ HF_MUST_USE bool fields_known(const struct fields *f, const char *const *known);
 /* Readers of one field.  The outputs are left alone if the field is absent. */
 HF_MUST_USE bool field_int(const struct fields *f, const char *name, enum need need, int64_t min,
                            int64_t max, int64_t *ret);
+/* Reads any finite number. */
+HF_MUST_USE bool field_number(const struct fields *f, const char *name, enum need need,
+                              double *ret);
 HF_MUST_USE bool field_bool(const struct fields *f, const char *name, enum need need, bool *ret);
 /* The limits are in characters, *ret_len is in bytes.  The text is borrowed from the object. */
 HF_MUST_USE bool field_text(const struct fields *f, const char *name, enum need need,
@@ -45,6 +46,11 @@ HF_MUST_USE bool field_metadata(const struct fields *f, const char *name, char *
 /* Reads an RFC 3339 time, or null for 0. */
 HF_MUST_USE bool field_time(const struct fields *f, const char *name, int64_t *ret_ms);
 
+/* Appends the shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
+void put_real(struct buf *out, double value);
+/* Appends a string, a number, true, false or null. */
+void put_scalar(struct buf *out, const json_t *value);
+
 /* Fails with "<path><name> <what>"; always returns false. */
 bool field_fail(const struct fields *f, const char *name, const char *what);
 
@@ -53,11 +59,5 @@ bool parse_digits(const char *text, size_t len, int64_t *ret);
 /* Reads an RFC 3339 time with any offset and up to nine decimals, as milliseconds since 1970,
  * rounded down. */
 bool parse_time(const char *text, int64_t *ret_ms);
-
-/* Reads the definition in a POST /v1/events, with its seats numbered; for event_def_free. */
-HF_MUST_USE bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err);
-/* Reads a PATCH /v1/events/{e} into `ret`, which the caller closes in any case. */
-HF_MUST_USE bool parse_event_change(const json_t *json, const struct event_def *def,
-                                    struct event_change *ret, struct hf_err *err);
 
 #endif

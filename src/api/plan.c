@@ -1,0 +1,106 @@
+/* GET /v1/events/{e}/plan: the venue's geometry, which never changes.  The document is rendered on
+ * its first use, by the preparer, and kept compressed; for a client that takes no gzip it is
+ * rendered again.  On HTTP threads but for that. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/render.h"
+#include "api/routes.h"
+#include "base/gzip.h"
+#include "rules/snapshot.h"
+#include "rules/view.h"
+#include "venue/plan_document.h"
+
+/* The document of an event depends on nothing but the event and how this version renders it. */
+#define PLAN_ETAG "\"plan-1\""
+#define PLAN_ETAG_PACKED "\"plan-1-gzip\""
+
+static const char headers_immutable[] = "Cache-Control: public, max-age=31536000, immutable\r\n";
+
+static void take_piece(void *context, struct buf *out)
+{
+    gzip_write(context, out);
+    out->len = 0;
+}
+
+/* On the preparer's thread. */
+static void render_plan(void *context)
+{
+    struct call *c = context;
+    struct event *e = c->plan_event;
+    struct snapshot *s = snapshot_new(0);
+    if (c->plan_packed) {
+        struct plan_sink sink = {.flush = take_piece, .context = gzip_open(&s->packed)};
+        struct buf piece = {0};
+        plan_document(e->def, event_id_text(e), &sink, &piece);
+        gzip_finish(sink.context);
+        buf_close(&piece);
+        s->packed.data = hf_realloc(s->packed.data, s->packed.cap = s->packed.len);
+        event_keep_plan(e, snapshot_ref(s));
+    } else {
+        plan_document(e->def, event_id_text(e), NULL, &s->text);
+    }
+    c->plan = s;
+}
+
+static void plan_sent(void *plan) { snapshot_unref(plan); }
+
+static void set_headers(struct answer *a, bool packed)
+{
+    strcpy(a->etag, packed ? PLAN_ETAG_PACKED : PLAN_ETAG);
+    a->headers = headers_immutable;
+    a->varies = true;
+}
+
+/* Takes over the reference. */
+static void answer_plan(struct request *r, struct snapshot *s, bool packed)
+{
+    struct answer *a = &r->answer;
+    const struct buf *body = packed ? &s->packed : &s->text;
+    set_headers(a, packed);
+    a->status = HTTP_OK;
+    a->type = type_json;
+    a->gzipped = packed;
+    a->data = body->data;
+    a->len = body->len;
+    a->sent = plan_sent;
+    a->owner = s;
+}
+
+static void plan_rendered(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct snapshot *s = c->plan;
+    if (c->command.verdict != VERDICT_OK) {
+        call_answer(r);
+        return;
+    }
+    c->plan = NULL;
+    answer_plan(r, s, c->plan_packed);
+}
+
+void events_plan(struct request *r)
+{
+    struct call *c = call_of(r);
+    struct event *e = call_event_named(c, r->segment.data, r->segment.len, events_plan);
+    if (!e)
+        return;
+    bool packed = gzip_accepted(request_header(r, "Accept-Encoding"));
+    const char *had = request_header(r, "If-None-Match");
+    if (had && (text_etag_listed(had, PLAN_ETAG) || text_etag_listed(had, PLAN_ETAG_PACKED))) {
+        set_headers(&r->answer, text_etag_listed(had, PLAN_ETAG_PACKED));
+        r->answer.status = HTTP_NOT_MODIFIED;
+        return;
+    }
+    struct snapshot *s = packed ? event_plan(e) : NULL;
+    if (s) {
+        answer_plan(r, s, true);
+        return;
+    }
+    c->plan_event = e;
+    c->plan_packed = packed;
+    c->command.kind = CMD_PREPARE;
+    c->command.prepare.run = render_plan;
+    c->command.prepare.context = c;
+    call_submit(c, plan_rendered);
+}

@@ -1,0 +1,187 @@
+/* The terms of an event, and the whole of its definition, from JSON; see event_parse.h.  The layout
+ * is read by layout_parse.c and plan_parse.c. */
+#include "venue/event_parse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "venue/reader.h"
+
+#define EVENT_NAME_CHARS_MAX 255
+#define HOLD_TTL_MS_DEFAULT 480000
+#define HOLD_MAX_MS_MAX (7 * INT64_C(86400000))
+#define HOLD_MAX_MS_DEFAULT 1200000
+#define MAX_PER_HOLD_DEFAULT 10
+
+static bool read_currency(const struct fields *f, char out[4])
+{
+    const char *text;
+    size_t len;
+    if (!field_text(f, "currency", REQUIRED, 1, 3, &text, &len))
+        return false;
+    bool ok = len == 3;
+    for (size_t i = 0; i < len; i++)
+        ok = ok && text[i] >= 'a' && text[i] <= 'z';
+    if (!ok)
+        return field_fail(f, "currency", "must be three lower-case letters");
+    memcpy(out, text, 4);
+    return true;
+}
+
+/* ---- terms, of a new event or of one that is changed ---- */
+
+/* Reads a text and keeps a copy. */
+static bool read_text(const struct fields *f, const char *name, enum need need, size_t chars_max,
+                      char **ret)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    if (!field_text(f, name, need, 1, chars_max, &text, &len))
+        return false;
+    if (text)
+        *ret = hf_strndup(text, len);
+    return true;
+}
+
+static bool read_texts(const struct fields *f, enum need name_need, struct event_terms *terms)
+{
+    return read_text(f, "name", name_need, EVENT_NAME_CHARS_MAX, &terms->name) &&
+           read_text(f, "venue", NULLABLE, EVENT_NAME_CHARS_MAX, &terms->venue) &&
+           (json_is_null(json_object_get(f->object, "metadata")) ||
+            field_metadata(f, "metadata", &terms->metadata));
+}
+
+static bool read_times(const struct fields *f, struct event_terms *terms)
+{
+    return field_time(f, "starts_at", &terms->starts_at) &&
+           field_time(f, "sales_open_at", &terms->sales_open_at) &&
+           field_time(f, "sales_close_at", &terms->sales_close_at);
+}
+
+static bool read_limits(const struct fields *f, struct event_terms *terms)
+{
+    int64_t per_hold = terms->max_per_hold, per_owner = terms->max_per_owner;
+    if (!field_int(f, "hold_ttl_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_TTL_MS_MAX,
+                   &terms->hold_ttl_ms) ||
+        !field_int(f, "hold_max_ms", OPTIONAL, HOLD_TTL_MS_MIN, HOLD_MAX_MS_MAX,
+                   &terms->hold_max_ms) ||
+        !field_int(f, "max_per_hold", OPTIONAL, 1, HOLD_PLACES_MAX, &per_hold) ||
+        !field_int(f, "max_per_owner", NULLABLE, 1, MAX_PER_OWNER_MAX, &per_owner))
+        return false;
+    terms->max_per_hold = (int32_t)per_hold;
+    terms->max_per_owner = (int32_t)per_owner;
+    return true;
+}
+
+static bool read_terms(const struct fields *f, enum need name_need, struct event_terms *terms)
+{
+    return read_texts(f, name_need, terms) && read_times(f, terms) && read_limits(f, terms);
+}
+
+/* Where hold_max_ms is absent it follows hold_ttl_ms. */
+static bool read_new_terms(const struct fields *f, struct event_terms *terms)
+{
+    terms->hold_ttl_ms = HOLD_TTL_MS_DEFAULT;
+    terms->max_per_hold = MAX_PER_HOLD_DEFAULT;
+    if (!read_terms(f, REQUIRED, terms))
+        return false;
+    if (!terms->hold_max_ms)
+        terms->hold_max_ms =
+            terms->hold_ttl_ms > HOLD_MAX_MS_DEFAULT ? terms->hold_ttl_ms : HOLD_MAX_MS_DEFAULT;
+    if (terms->hold_max_ms < terms->hold_ttl_ms)
+        return field_fail(f, "hold_max_ms", "must not be less than hold_ttl_ms");
+    if (terms->sales_close_at && terms->sales_close_at <= terms->sales_open_at)
+        return field_fail(f, "sales_close_at", "must be after sales_open_at");
+    return true;
+}
+
+#define TERMS_FIELDS                                                                               \
+    "name", "venue", "metadata", "starts_at", "sales_open_at", "sales_close_at", "hold_ttl_ms",    \
+        "hold_max_ms", "max_per_hold", "max_per_owner"
+
+/* A name may be that of a category and that of an area: then both get the price. */
+static bool add_prices(const struct fields *p, const struct event_def *def, const char *name,
+                       struct event_change *ret)
+{
+    size_t n_categories = event_def_categories(def), before = ret->prices.n;
+    int64_t price = 0;
+    if (!field_int(p, name, REQUIRED, 0, PRICE_MAX, &price))
+        return false;
+    for (size_t i = 0; i < n_categories + def->areas.n; i++) {
+        const char *has = i < n_categories ? event_def_category_name(def, i)
+                                           : def->areas.v[i - n_categories].name;
+        if (strcmp(has, name) == 0)
+            *vec_push(&ret->prices) = (struct price_change){.index = (uint32_t)i, .price = price};
+    }
+    return ret->prices.n > before ||
+           field_fail(p, name, "is no category, section or area of the event with a price");
+}
+
+static bool read_prices(const struct fields *f, const struct event_def *def,
+                        struct event_change *ret)
+{
+    json_t *prices = json_object_get(f->object, "prices");
+    if (!prices)
+        return true;
+    if (!json_is_object(prices))
+        return field_fail(f, "prices", "must be an object of names and amounts");
+    const struct fields p = {.object = prices, .path = "prices.", .err = f->err};
+    for (void *it = json_object_iter(prices); it; it = json_object_iter_next(prices, it))
+        if (!add_prices(&p, def, json_object_iter_key(it), ret))
+            return false;
+    return true;
+}
+
+bool parse_event_change(const json_t *json, const struct event_def *def, struct event_change *ret,
+                        struct hf_err *err)
+{
+    /* In the order of enum event_field. */
+    static const char *const known[] = {TERMS_FIELDS, "prices", NULL};
+    static const unsigned bits[] = {EVENT_NAME,         EVENT_VENUE,         EVENT_METADATA,
+                                    EVENT_STARTS_AT,    EVENT_SALES_OPEN_AT, EVENT_SALES_CLOSE_AT,
+                                    EVENT_HOLD_TTL,     EVENT_HOLD_MAX,      EVENT_MAX_PER_HOLD,
+                                    EVENT_MAX_PER_OWNER};
+    const struct fields f = {.object = json, .path = "", .err = err};
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+        if (json_object_get(json, known[i]))
+            ret->given |= bits[i];
+    if (!fields_known(&f, known) || !read_terms(&f, OPTIONAL, &ret->terms) ||
+        !read_prices(&f, def, ret))
+        return false;
+    if (!ret->given && !ret->prices.n)
+        return field_fail(&f, "the body", "must name at least one field to change");
+    return true;
+}
+
+/* ---- the whole of it ---- */
+
+static bool read_event(struct reader *rd, const struct fields *f)
+{
+    static const char *const known[] = {TERMS_FIELDS, "currency", "sections",
+                                        "categories", "areas",    NULL};
+    static const char *const known_with_plan[] = {TERMS_FIELDS, "currency", "plan",  "prices",
+                                                  "accessible", "focus",    "areas", NULL};
+    struct event_def *def = rd->def;
+    bool has_plan = json_object_get(f->object, "plan");
+    if (has_plan && json_object_get(f->object, "sections"))
+        return field_fail(f, "sections", "go without a plan, whose zones are the sections");
+    if (!fields_known(f, has_plan ? known_with_plan : known) || !read_new_terms(f, &def->terms) ||
+        !read_currency(f, def->currency))
+        return false;
+    def->status = EVENT_OPEN;
+    return has_plan ? read_plan(rd, f) : read_layout(rd, f);
+}
+
+bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err)
+{
+    struct reader rd = {.def = hf_alloc(sizeof *rd.def), .err = err};
+    struct fields f = {.object = json, .path = "", .err = err};
+    if (!read_event(&rd, &f)) {
+        event_def_free(rd.def);
+        return false;
+    }
+    if (rd.def->venue)
+        venue_pack(rd.def, &rd.def->packed);
+    *ret = rd.def;
+    return true;
+}

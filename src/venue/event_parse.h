@@ -1,0 +1,17 @@
+/* Events as admins describe them in JSON: sections of counted or listed rows, areas, categories, a
+ * seating plan in pretix's format, and the terms.  Readers fail as those of json/fields.h do.  No
+ * state; any thread. */
+#ifndef HF_VENUE_EVENT_PARSE_H
+#define HF_VENUE_EVENT_PARSE_H
+
+#include "model/rows.h"
+#include "rules/operations.h"
+#include "json/fields.h"
+
+/* Reads the definition in a POST /v1/events, with its seats numbered; for event_def_free. */
+HF_MUST_USE bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err);
+/* Reads a PATCH /v1/events/{e} into `ret`, which the caller closes in any case. */
+HF_MUST_USE bool parse_event_change(const json_t *json, const struct event_def *def,
+                                    struct event_change *ret, struct hf_err *err);
+
+#endif

@@ -1,0 +1,456 @@
+/* Sections, rows, listed seats, categories and areas, from JSON; see reader.h.  Sizes are checked
+ * while reading, before memory is allocated for them, since a few bytes of JSON can ask for very
+ * many seats. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "venue/reader.h"
+
+bool has_control(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c < 0x20 || c == 0x7f)
+            return true;
+        if (c == 0xc2 && i + 1 < len && (unsigned char)text[i + 1] < 0xa0)
+            return true;
+    }
+    return false;
+}
+
+bool fail_under(struct hf_err *err, const char *list, size_t index)
+{
+    char message[sizeof err->msg];
+    memcpy(message, err->msg, sizeof message);
+    const char *dot = *message == ' ' || *message == '[' ? "" : ".";
+    (void)hf_err_set(err, HF_INVALID_REQUEST, "%s[%zu]%s%.*s", list, index, dot,
+                     (int)(sizeof message - 40), message);
+    return false;
+}
+
+/* ---- names ---- */
+
+/* Reads the name of a section, row or area.  It becomes a part of seat ids, which are split at `-`.
+ */
+static bool read_name(const struct fields *f, char **ret)
+{
+    const char *text;
+    size_t len;
+    if (!field_text(f, "name", REQUIRED, 1, NAME_CHARS_MAX, &text, &len))
+        return false;
+    if (memchr(text, '-', len))
+        return field_fail(f, "name", "must not contain `-`");
+    if (has_control(text, len))
+        return field_fail(f, "name", "must not contain control characters");
+    *ret = hf_strndup(text, len);
+    return true;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Fails if a name appears twice.  Sorts `names`; O(n log n). */
+static bool names_differ(const struct reader *rd, const char *path, const char *what, char **names,
+                         size_t n)
+{
+    qsort(names, n, sizeof *names, compare_names);
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(names[i - 1], names[i]) == 0) {
+            (void)hf_err_set(rd->err, HF_INVALID_REQUEST, "%.80s%s have the name %.132s twice",
+                             path, what, names[i]);
+            return false;
+        }
+    return true;
+}
+
+/* Sections and areas have no name in common, since prices and places are named by either.  A plan's
+ * zones are named by whoever drew it. */
+static bool check_names(const struct reader *rd, bool has_plan)
+{
+    const struct event_def *def = rd->def;
+    size_t n = 0, n_sections = has_plan ? 0 : def->sections.n;
+    char **names = hf_alloc((n_sections + def->areas.n + 1) * sizeof *names);
+    for (size_t i = 0; i < n_sections; i++)
+        names[n++] = def->sections.v[i].name;
+    for (size_t i = 0; i < def->areas.n; i++)
+        names[n++] = def->areas.v[i].name;
+    bool ok = names_differ(rd, "", has_plan ? "areas" : "sections and areas", names, n);
+    free(names);
+    return ok;
+}
+
+/* ---- categories ---- */
+
+int find_category(const struct event_def *def, const char *name)
+{
+    for (size_t i = 0; i < def->categories.n; i++)
+        if (strcmp(def->categories.v[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+bool add_category(struct reader *rd, const struct fields *f, const char *name, const char *color,
+                  int64_t price, bool of_section)
+{
+    struct event_def *def = rd->def;
+    if (find_category(def, name) >= 0)
+        return field_fail(f, of_section ? "price" : "name",
+                          of_section ? "belongs to a section that has the name of a category; give "
+                                       "the section that category instead"
+                                     : "is the name of another category");
+    if (def->categories.n == CATEGORIES_MAX)
+        return field_fail(f, of_section ? "price" : "name",
+                          "would make more than 250 categories in the event");
+    struct category_def *category = vec_push(&def->categories);
+    category->name = hf_strndup(name, strlen(name));
+    category->color = color ? hf_strndup(color, strlen(color)) : NULL;
+    category->of_section = of_section;
+    *vec_push(&def->terms.prices) = price;
+    return true;
+}
+
+static bool read_category(struct reader *rd, const struct fields *f)
+{
+    static const char *const known[] = {"name", "price", "color", NULL};
+    const char *name = NULL, *color = NULL;
+    size_t len = 0;
+    int64_t price = 0;
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be an object");
+    if (!fields_known(f, known) ||
+        !field_text(f, "name", REQUIRED, 1, NAME_CHARS_MAX, &name, &len) ||
+        !field_int(f, "price", REQUIRED, 0, PRICE_MAX, &price))
+        return false;
+    if (has_control(name, len))
+        return field_fail(f, "name", "must not contain control characters");
+    return field_text(f, "color", NULLABLE, 1, COLOR_CHARS_MAX, &color, &len) &&
+           add_category(rd, f, name, color, price, false);
+}
+
+static bool read_categories(struct reader *rd, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct fields f = {.object = json_array_get(list, i), .path = "", .err = rd->err};
+        if (!read_category(rd, &f))
+            return fail_under(rd->err, "categories", i);
+    }
+    return true;
+}
+
+/* Reads `price` or `category` of a section.  Where the event has no venue, each section is a
+ * category, and its price comes in the order of sections. */
+static bool read_section_price(struct reader *rd, const struct fields *f, struct section_def *s)
+{
+    struct event_def *def = rd->def;
+    const char *category = NULL;
+    size_t len;
+    int64_t price = -1;
+    s->category = -1;
+    if (!def->venue)
+        return field_int(f, "price", REQUIRED, 0, PRICE_MAX, vec_push(&def->terms.prices));
+    if (!field_text(f, "category", NULLABLE, 1, NAME_CHARS_MAX, &category, &len) ||
+        !field_int(f, "price", OPTIONAL, 0, PRICE_MAX, &price))
+        return false;
+    if (category && price >= 0)
+        return field_fail(f, "price", "goes without a category, which has a price");
+    if (category && (s->category = (int16_t)find_category(def, category)) < 0)
+        return field_fail(f, "category", "is no category of the event");
+    if (price < 0)
+        return true;
+    s->category = (int16_t)def->categories.n;
+    return add_category(rd, f, s->name, NULL, price, true);
+}
+
+/* ---- rows and seats ---- */
+
+bool count_rows(struct reader *rd, const struct fields *f, const char *name, int64_t rows,
+                int64_t seats)
+{
+    rd->n_rows += rows;
+    rd->n_seats += rows * seats;
+    if (rd->n_seats > EVENT_SEATS_MAX)
+        return field_fail(f, name, "would make more than 2000000 seats in the event");
+    if (rd->n_rows > ROWS_MAX)
+        return field_fail(f, name, "would make more than 100000 rows in the event");
+    return true;
+}
+
+static struct row_def *add_row(struct section_def *s, uint32_t seats)
+{
+    struct row_def *row = vec_push(&s->rows);
+    char name[ROW_NAME_SIZE];
+    row_name((uint32_t)s->rows.n - 1, name);
+    row->name = hf_strndup(name, strlen(name));
+    row->seats = seats;
+    return row;
+}
+
+/* The venue has an entry for every seat, also for those of counted rows. */
+static bool add_counted_seats(struct reader *rd, const struct fields *f,
+                              const struct section_def *s, const struct row_def *row)
+{
+    if (!rd->def->venue)
+        return true;
+    if (s->category < 0)
+        return field_fail(f, "", "needs a price or a category, for seats that are only counted");
+    for (uint32_t i = 1; i <= row->seats; i++) {
+        char label[16];
+        (void)snprintf(label, sizeof label, "%u", i);
+        const struct venue_seat seat = {.section = s->name,
+                                        .row = row->name,
+                                        .label = label,
+                                        .category = (uint32_t)s->category};
+        venue_add(rd->def->venue, &seat);
+    }
+    return true;
+}
+
+static bool read_rows_counted(struct reader *rd, const struct fields *f, struct section_def *s)
+{
+    int64_t rows = 0, seats = 0;
+    if (!field_int(f, "rows", REQUIRED, 1, ROWS_MAX, &rows) ||
+        !field_int(f, "seats_per_row", REQUIRED, 1, ROW_SEATS_MAX, &seats) ||
+        !count_rows(rd, f, "rows", rows, seats))
+        return false;
+    for (uint32_t i = 0; i < (uint32_t)rows; i++)
+        if (!add_counted_seats(rd, f, s, add_row(s, (uint32_t)seats)))
+            return false;
+    return true;
+}
+
+static bool read_flag(const struct fields *f, const char *name, unsigned bit, unsigned *flags)
+{
+    bool is_set = false;
+    if (!field_bool(f, name, OPTIONAL, &is_set))
+        return false;
+    *flags |= is_set ? bit : 0;
+    return true;
+}
+
+static bool in_range(double v) { return v >= -POSITION_MAX && v <= POSITION_MAX; }
+
+static bool read_place(const struct fields *f, struct venue_seat *seat)
+{
+    bool has_x = json_object_get(f->object, "x"), has_y = json_object_get(f->object, "y");
+    if (!has_x && !has_y)
+        return true;
+    if (!field_number(f, "x", REQUIRED, &seat->x) || !field_number(f, "y", REQUIRED, &seat->y))
+        return false;
+    if (!in_range(seat->x) || !in_range(seat->y))
+        return field_fail(f, in_range(seat->x) ? "y" : "x", "must be from -10000000 to 10000000");
+    seat->flags |= SEAT_PLACED;
+    return true;
+}
+
+/* Reads a listed seat: its label, or an object. */
+static bool read_seat(struct reader *rd, const struct fields *f, struct venue_seat *seat)
+{
+    static const char *const known[] = {"label", "category", "accessible",      "companion",
+                                        "x",     "y",        "restricted_view", NULL};
+    const char *category = NULL;
+    size_t len;
+    seat->flags = 0;
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be a label or an object");
+    if (!fields_known(f, known) ||
+        !field_text(f, "label", REQUIRED, 1, NAME_CHARS_MAX, &seat->label, &len) ||
+        !field_text(f, "category", NULLABLE, 1, NAME_CHARS_MAX, &category, &len) ||
+        !read_flag(f, "accessible", SEAT_ACCESSIBLE, &seat->flags) ||
+        !read_flag(f, "companion", SEAT_COMPANION, &seat->flags) ||
+        !read_flag(f, "restricted_view", SEAT_RESTRICTED_VIEW, &seat->flags) ||
+        !read_place(f, seat))
+        return false;
+    int found = category ? find_category(rd->def, category) : (int)seat->category;
+    if (category && found < 0)
+        return field_fail(f, "category", "is no category of the event");
+    seat->category = (uint32_t)found;
+    return true;
+}
+
+static bool add_listed_seat(struct reader *rd, const struct fields *f, const struct section_def *s,
+                            const struct row_def *row)
+{
+    struct venue_seat seat = {
+        .section = s->name, .row = row->name, .category = (uint32_t)s->category};
+    if (json_is_string(f->object)) {
+        size_t len = json_string_length(f->object);
+        seat.label = json_string_value(f->object);
+        if (!len || utf8_chars(seat.label, len) > NAME_CHARS_MAX)
+            return field_fail(f, "", "must have 1 to 32 characters");
+    } else if (!read_seat(rd, f, &seat)) {
+        return false;
+    }
+    if (has_control(seat.label, strlen(seat.label)))
+        return field_fail(f, "label", "must not contain control characters");
+    if ((int)seat.category < 0)
+        return field_fail(f, "", "needs a category, since its section has neither one nor a price");
+    venue_add(rd->def->venue, &seat);
+    return true;
+}
+
+static bool read_listed_seats(struct reader *rd, const struct fields *f,
+                              const struct section_def *s, struct row_def *row)
+{
+    const json_t *list = json_object_get(f->object, "seats");
+    size_t n = json_array_size(list);
+    if (n < 1 || n > ROW_SEATS_MAX)
+        return field_fail(f, "seats", "must list 1 to 100000 seats");
+    if (!count_rows(rd, f, "seats", 1, (int64_t)n))
+        return false;
+    row->seats = (uint32_t)n;
+    for (size_t i = 0; i < n; i++) {
+        const struct fields seat = {.object = json_array_get(list, i), .path = "", .err = f->err};
+        if (!add_listed_seat(rd, &seat, s, row))
+            return fail_under(f->err, "seats", i);
+    }
+    return true;
+}
+
+static bool read_row(struct reader *rd, const struct fields *f, struct section_def *s)
+{
+    static const char *const known[] = {"name", "seats", NULL};
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be an object");
+    struct row_def *row = vec_push(&s->rows);
+    int64_t seats = 0;
+    if (!fields_known(f, known) || !read_name(f, &row->name))
+        return false;
+    if (json_is_array(json_object_get(f->object, "seats")))
+        return read_listed_seats(rd, f, s, row);
+    if (!field_int(f, "seats", REQUIRED, 1, ROW_SEATS_MAX, &seats) ||
+        !count_rows(rd, f, "seats", 1, seats))
+        return false;
+    row->seats = (uint32_t)seats;
+    return add_counted_seats(rd, f, s, row);
+}
+
+static bool read_rows_listed(struct reader *rd, const struct fields *f, struct section_def *s)
+{
+    const json_t *rows = json_object_get(f->object, "rows");
+    size_t n = json_array_size(rows);
+    if (json_object_get(f->object, "seats_per_row"))
+        return field_fail(f, "seats_per_row", "goes with a number of rows, not with a list");
+    if (n < 1 || n > ROWS_MAX)
+        return field_fail(f, "rows", "must list 1 to 100000 rows");
+    s->listed = true;
+    for (size_t i = 0; i < n; i++) {
+        const struct fields row = {.object = json_array_get(rows, i), .path = "", .err = rd->err};
+        if (!read_row(rd, &row, s))
+            return fail_under(rd->err, "rows", i);
+    }
+    char **names = hf_alloc(n * sizeof *names);
+    for (size_t i = 0; i < n; i++)
+        names[i] = s->rows.v[i].name;
+    bool ok = names_differ(rd, f->path, "rows", names, n);
+    free(names);
+    return ok;
+}
+
+/* ---- sections and areas ---- */
+
+static bool read_section(struct reader *rd, const struct fields *f, struct section_def *s)
+{
+    static const char *const known[] = {"name", "tier",          "price", "category",
+                                        "rows", "seats_per_row", NULL};
+    const char *tier = NULL;
+    size_t tier_len = 0;
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be an object");
+    if (!fields_known(f, known) || !read_name(f, &s->name) ||
+        !field_text(f, "tier", NULLABLE, 1, NAME_CHARS_MAX, &tier, &tier_len) ||
+        !read_section_price(rd, f, s))
+        return false;
+    if (tier)
+        s->tier = hf_strndup(tier, tier_len);
+    const json_t *rows = json_object_get(f->object, "rows");
+    if (rows && !json_is_integer(rows) && !json_is_array(rows))
+        return field_fail(f, "rows", "must be a number of rows or a list of them");
+    return json_is_array(rows) ? read_rows_listed(rd, f, s) : read_rows_counted(rd, f, s);
+}
+
+static bool read_sections(struct reader *rd, const json_t *list)
+{
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct fields f = {.object = json_array_get(list, i), .path = "", .err = rd->err};
+        if (!read_section(rd, &f, vec_push(&rd->def->sections)))
+            return fail_under(rd->err, "sections", i);
+    }
+    return true;
+}
+
+static bool read_area(struct reader *rd, const struct fields *f, bool has_plan, struct area_def *a)
+{
+    static const char *const known[] = {"name", "price", "capacity", NULL};
+    static const char *const known_with_plan[] = {"name", "price", "capacity", "plan_area", NULL};
+    const char *plan_area = NULL;
+    size_t len;
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be an object");
+    if (!fields_known(f, has_plan ? known_with_plan : known) || !read_name(f, &a->name) ||
+        !field_int(f, "price", REQUIRED, 0, PRICE_MAX, vec_push(&rd->def->terms.prices)) ||
+        !field_int(f, "capacity", REQUIRED, 1, AREA_CAPACITY_MAX, &a->capacity) ||
+        !field_text(f, "plan_area", NULLABLE, 1, PLAN_TEXT_CHARS_MAX, &plan_area, &len))
+        return false;
+    a->plan_area = plan_area ? hf_strndup(plan_area, len) : NULL;
+    return true;
+}
+
+bool read_areas(struct reader *rd, const struct fields *f, bool has_plan)
+{
+    const json_t *list = NULL;
+    if (!field_array(f, "areas", OPTIONAL, &list))
+        return false;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        struct fields area = {.object = json_array_get(list, i), .path = "", .err = rd->err};
+        if (!read_area(rd, &area, has_plan, vec_push(&rd->def->areas)))
+            return fail_under(rd->err, "areas", i);
+    }
+    return check_names(rd, has_plan);
+}
+
+/* ---- the whole ---- */
+
+static bool row_lists_seats(const json_t *row)
+{
+    return json_is_array(json_object_get(row, "seats"));
+}
+
+/* Does some section need more than counted rows and a price of its own? */
+static bool needs_venue(const json_t *sections)
+{
+    for (size_t s = 0; s < json_array_size(sections); s++) {
+        const json_t *section = json_array_get(sections, s);
+        const json_t *rows = json_object_get(section, "rows");
+        if (json_object_get(section, "category"))
+            return true;
+        for (size_t r = 0; r < json_array_size(rows); r++)
+            if (row_lists_seats(json_array_get(rows, r)))
+                return true;
+    }
+    return false;
+}
+
+bool read_layout(struct reader *rd, const struct fields *f)
+{
+    struct event_def *def = rd->def;
+    const json_t *sections = NULL, *categories = NULL;
+    if (!field_array(f, "sections", OPTIONAL, &sections) ||
+        !field_array(f, "categories", OPTIONAL, &categories))
+        return false;
+    if (categories || needs_venue(sections))
+        def->venue = venue_new();
+    if (!read_categories(rd, categories) || !read_sections(rd, sections) ||
+        !read_areas(rd, f, false))
+        return false;
+    if (def->sections.n + def->areas.n == 0)
+        return field_fail(f, "sections", "or areas must have at least one entry");
+    if (!event_def_number(def))
+        return field_fail(f, "sections", "have more than 2000000 seats");
+    if (def->venue && !def->categories.n)
+        return field_fail(f, "categories", "are needed, or sections with a price");
+    return !def->venue || finish_venue(rd, f);
+}

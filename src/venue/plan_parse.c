@@ -1,0 +1,696 @@
+/* A seating plan in pretix's open format, as it stands in the body of a POST /v1/events, with what
+ * the format cannot say beside it: prices, accessible seats, the focus, areas that are sold.
+ *
+ * Zones become sections, and positions add up: zone, row, seat.  What Holdfast has no use for
+ * (uuids, labels of rows, radius, start_direction) is kept as JSON text and comes back in the
+ * plan's document.  The plan's areas are turned into that document's list here. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "venue/reader.h"
+
+#define SIZE_MAX_UNITS 1000000
+#define AREAS_MAX 10000  /* in the plan, all zones together */
+#define POINTS_MAX 10000 /* of a polygon */
+#define AREA_TEXT_CHARS_MAX 1000
+#define RADIUS_MAX 1e5
+#define SEAT_MARGIN 20 /* between the outermost seats and the edge */
+
+struct point {
+    double x, y;
+};
+
+/* The plan as far as it has been read. */
+struct plan_reader {
+    struct reader *rd;
+    struct event_def *def;
+    struct hf_err *err;
+    struct buf areas; /* of the plan, as JSON, without the brackets */
+    struct buf extra; /* scratch */
+    uint8_t *shown;   /* of each sold area: the plan has its shape */
+    size_t n_areas;
+};
+
+/* ---- JSON as it was ---- */
+
+static void put_json(struct buf *out, const json_t *value)
+{
+    json_t *any = (json_t *)(uintptr_t)value; /* jansson's iterators take no const */
+    if (json_is_object(value)) {
+        buf_char(out, '{');
+        for (void *it = json_object_iter(any); it; it = json_object_iter_next(any, it)) {
+            const char *key = json_object_iter_key(it);
+            if (it != json_object_iter(any))
+                buf_char(out, ',');
+            buf_json(out, key, strlen(key));
+            buf_char(out, ':');
+            put_json(out, json_object_iter_value(it));
+        }
+        buf_char(out, '}');
+    } else if (json_is_array(value)) {
+        buf_char(out, '[');
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            if (i)
+                buf_char(out, ',');
+            put_json(out, json_array_get(value, i));
+        }
+        buf_char(out, ']');
+    } else {
+        put_scalar(out, value);
+    }
+}
+
+/* Appends `,"name":value` if the object has the member. */
+static void keep(struct buf *out, const json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    if (!value)
+        return;
+    buf_lit(out, ",\"");
+    buf_str(out, name);
+    buf_lit(out, "\":");
+    put_json(out, value);
+}
+
+/* Appends the members and returns a copy of the text; NULL if there is none of them. */
+static char *kept(struct buf *out, const json_t *object, const char *const *names)
+{
+    out->len = 0;
+    for (; *names; names++)
+        keep(out, object, *names);
+    return out->len ? hf_strndup(out->data, out->len) : NULL;
+}
+
+/* ---- members ---- */
+
+static bool read_point(const struct fields *f, const char *name, enum need need, struct point *ret)
+{
+    static const char *const known[] = {"x", "y", NULL};
+    const json_t *object = json_object_get(f->object, name);
+    char path[64];
+    (void)snprintf(path, sizeof path, "%.50s.", name);
+    const struct fields p = {.object = object, .path = path, .err = f->err};
+    if (!object && need == OPTIONAL)
+        return true;
+    if (!object)
+        return field_fail(f, name, "is required");
+    if (!json_is_object(object))
+        return field_fail(f, name, "must be an object with x and y");
+    if (!fields_known(&p, known) || !field_number(&p, "x", REQUIRED, &ret->x) ||
+        !field_number(&p, "y", REQUIRED, &ret->y))
+        return false;
+    if (!(fabs(ret->x) <= POSITION_MAX) || !(fabs(ret->y) <= POSITION_MAX))
+        return field_fail(&p, fabs(ret->x) <= POSITION_MAX ? "y" : "x",
+                          "must be from -10000000 to 10000000");
+    return true;
+}
+
+/* A text that is part of the format's own vocabulary, or shown to people: opaque to Holdfast. */
+static bool read_opaque(const struct fields *f, const char *name, enum need need, size_t chars_min,
+                        const char **ret)
+{
+    const char *text = NULL;
+    size_t len = 0;
+    if (!field_text(f, name, need, chars_min, PLAN_TEXT_CHARS_MAX, &text, &len))
+        return false;
+    if (text && has_control(text, len))
+        return field_fail(f, name, "must not contain control characters");
+    if (ret)
+        *ret = text;
+    return true;
+}
+
+static bool read_size(const struct fields *f, const char *name, double *ret)
+{
+    if (!field_number(f, name, REQUIRED, ret))
+        return false;
+    return (*ret > 0 && *ret <= SIZE_MAX_UNITS) ||
+           field_fail(f, name, "must be more than 0 and at most 1000000");
+}
+
+/* The object of that name; NULL, after a failure, if it is absent or something else. */
+static const json_t *inner_object(const struct fields *f, const char *name)
+{
+    const json_t *object = json_object_get(f->object, name);
+    if (!json_is_object(object)) {
+        (void)field_fail(f, name, object ? "must be an object" : "is required");
+        return NULL;
+    }
+    return object;
+}
+
+/* ---- areas ---- */
+
+static bool read_radius(const struct fields *f, enum need need)
+{
+    double radius = 1;
+    if (!field_number(f, "radius", need, &radius))
+        return false;
+    return (radius >= 0 && radius <= RADIUS_MAX) ||
+           field_fail(f, "radius", "must be from 0 to 100000");
+}
+
+static bool check_polygon(const struct fields *f)
+{
+    static const char *const known[] = {"points", NULL};
+    static const char *const coordinates[] = {"x", "y", NULL};
+    const json_t *points = NULL;
+    double at;
+    if (!fields_known(f, known) || !field_array(f, "points", REQUIRED, &points))
+        return false;
+    if (json_array_size(points) > POINTS_MAX)
+        return field_fail(f, "points", "must be at most 10000");
+    for (size_t i = 0; i < json_array_size(points); i++) {
+        const struct fields p = {.object = json_array_get(points, i), .path = "", .err = f->err};
+        if (!(json_is_object(p.object) || field_fail(&p, "", "must be an object with x and y")) ||
+            !fields_known(&p, coordinates) || !field_number(&p, "x", REQUIRED, &at) ||
+            !field_number(&p, "y", REQUIRED, &at))
+            return fail_under(f->err, "polygon.points", i);
+    }
+    return true;
+}
+
+static bool check_rectangle(const struct fields *f)
+{
+    static const char *const known[] = {"width", "height", NULL};
+    double size;
+    return fields_known(f, known) && field_number(f, "width", REQUIRED, &size) &&
+           field_number(f, "height", REQUIRED, &size);
+}
+
+static bool check_ellipse(const struct fields *f)
+{
+    static const char *const known[] = {"radius", NULL};
+    struct point radius;
+    return fields_known(f, known) && read_point(f, "radius", REQUIRED, &radius);
+}
+
+static bool check_circle(const struct fields *f)
+{
+    static const char *const known[] = {"radius", NULL};
+    return fields_known(f, known) && read_radius(f, REQUIRED);
+}
+
+static bool check_text(const struct fields *f)
+{
+    static const char *const known[] = {"text", "color", "size", "position", NULL};
+    const char *text;
+    size_t len;
+    double size;
+    struct point at;
+    return fields_known(f, known) &&
+           field_text(f, "text", REQUIRED, 0, AREA_TEXT_CHARS_MAX, &text, &len) &&
+           field_text(f, "color", OPTIONAL, 0, COLOR_CHARS_MAX, &text, &len) &&
+           field_number(f, "size", OPTIONAL, &size) && read_point(f, "position", REQUIRED, &at);
+}
+
+static const struct shape {
+    const char *name;
+    bool (*check)(const struct fields *f);
+} shapes[] = {{"polygon", check_polygon},
+              {"rectangle", check_rectangle},
+              {"ellipse", check_ellipse},
+              {"circle", check_circle},
+              {"text", check_text}};
+#define N_SHAPES (sizeof shapes / sizeof *shapes)
+
+/* Checks the members that describe shapes, and finds the name of the area's own: the one that
+ * `shape` names, or else the first that is described; NULL: none. */
+static bool read_shape(const struct fields *f, const char **ret)
+{
+    const char *named = NULL, *found = NULL;
+    size_t len;
+    if (!field_text(f, "shape", OPTIONAL, 0, 20, &named, &len))
+        return false;
+    for (size_t i = 0; i < N_SHAPES; i++) {
+        const struct shape *shape = &shapes[i];
+        char path[16];
+        (void)snprintf(path, sizeof path, "%s.", shape->name);
+        if (named && strcmp(named, shape->name) == 0)
+            found = shape->name;
+        if (!json_object_get(f->object, shape->name))
+            continue;
+        const struct fields inner = {
+            .object = inner_object(f, shape->name), .path = path, .err = f->err};
+        if (!inner.object || !shape->check(&inner))
+            return false;
+        if (!named && !found)
+            found = shape->name;
+    }
+    if (named && !found)
+        return field_fail(f, "shape", "must be polygon, rectangle, ellipse, circle or text");
+    *ret = found;
+    return true;
+}
+
+/* The sold area that the plan's area shows; NULL: it is decoration. */
+static const struct area_def *sold_area(const struct plan_reader *p, const char *uuid)
+{
+    for (size_t i = 0; uuid && i < p->def->areas.n; i++) {
+        const struct area_def *area = &p->def->areas.v[i];
+        if (area->plan_area && strcmp(area->plan_area, uuid) == 0) {
+            p->shown[i] = p->shown[i] < 2 ? (uint8_t)(p->shown[i] + 1) : 2;
+            return area;
+        }
+    }
+    return NULL;
+}
+
+static void put_area(struct plan_reader *p, const json_t *object, const char *shape,
+                     const struct area_def *sold, const struct point *at)
+{
+    static const char *const verbatim[] = {"rotation",  "color",   "border_color", "polygon",
+                                           "rectangle", "ellipse", "circle",       "text",
+                                           "uuid",      NULL};
+    struct buf *out = &p->areas;
+    buf_str(out, out->len ? ",{\"name\":" : "{\"name\":");
+    if (sold)
+        buf_json(out, sold->name, strlen(sold->name));
+    else
+        buf_lit(out, "null");
+    buf_lit(out, ",\"shape\":");
+    if (shape)
+        buf_json(out, shape, strlen(shape));
+    else
+        buf_lit(out, "null");
+    buf_lit(out, ",\"x\":");
+    put_real(out, at->x);
+    buf_lit(out, ",\"y\":");
+    put_real(out, at->y);
+    for (const char *const *name = verbatim; *name; name++)
+        keep(out, object, *name);
+    if (sold) {
+        buf_lit(out, ",\"capacity\":");
+        buf_int(out, sold->capacity);
+    }
+    buf_char(out, '}');
+}
+
+static bool read_plan_area(struct plan_reader *p, const struct fields *f, const struct point *zone)
+{
+    static const char *const known[] = {"color",   "border_color", "rotation", "position",
+                                        "uuid",    "shape",        "polygon",  "rectangle",
+                                        "ellipse", "circle",       "text",     NULL};
+    struct point at = {0};
+    const char *uuid = NULL, *shape = NULL, *color;
+    double rotation;
+    size_t len;
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be an object");
+    if (!fields_known(f, known) || !read_point(f, "position", OPTIONAL, &at) ||
+        !read_opaque(f, "uuid", OPTIONAL, 0, &uuid) ||
+        !field_number(f, "rotation", OPTIONAL, &rotation) ||
+        !field_text(f, "color", OPTIONAL, 0, COLOR_CHARS_MAX, &color, &len) ||
+        !field_text(f, "border_color", OPTIONAL, 0, COLOR_CHARS_MAX, &color, &len) ||
+        !read_shape(f, &shape))
+        return false;
+    if (++p->n_areas > AREAS_MAX)
+        return field_fail(f, "", "is one area too many: a plan has at most 10000");
+    at.x += zone->x;
+    at.y += zone->y;
+    put_area(p, f->object, shape, sold_area(p, uuid), &at);
+    return true;
+}
+
+static bool read_plan_areas(struct plan_reader *p, const struct fields *f, const struct point *zone)
+{
+    const json_t *areas = NULL;
+    if (!field_array(f, "areas", OPTIONAL, &areas))
+        return false;
+    for (size_t i = 0; i < json_array_size(areas); i++) {
+        const struct fields area = {.object = json_array_get(areas, i), .path = "", .err = f->err};
+        if (!read_plan_area(p, &area, zone))
+            return fail_under(f->err, "areas", i);
+    }
+    return true;
+}
+
+/* ---- zones, rows, seats ---- */
+
+static bool read_plan_seat(struct plan_reader *p, const struct fields *f, const struct point *row)
+{
+    static const char *const known[] = {"seat_guid", "seat_number", "position",        "category",
+                                        "uuid",      "radius",      "start_direction", NULL};
+    static const char *const verbatim[] = {"radius", "start_direction", "uuid", NULL};
+    struct venue_seat seat = {.flags = SEAT_PLACED};
+    struct point at;
+    const char *category;
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be an object");
+    if (!fields_known(f, known) || !read_opaque(f, "seat_guid", REQUIRED, 1, &seat.id) ||
+        !read_opaque(f, "seat_number", REQUIRED, 0, &seat.label) ||
+        !read_point(f, "position", REQUIRED, &at) ||
+        !read_opaque(f, "category", REQUIRED, 1, &category) ||
+        !read_opaque(f, "uuid", OPTIONAL, 0, NULL) ||
+        !read_opaque(f, "start_direction", NULLABLE, 0, NULL) || !read_radius(f, OPTIONAL))
+        return false;
+    int found = find_category(p->def, category);
+    if (found < 0)
+        return field_fail(f, "category", "is no category of the plan");
+    seat.category = (uint32_t)found;
+    seat.x = row->x + at.x;
+    seat.y = row->y + at.y;
+    if (!(fabs(seat.x) <= POSITION_MAX) || !(fabs(seat.y) <= POSITION_MAX))
+        return field_fail(f, "position", "is too far from the origin");
+    p->extra.len = 0;
+    for (const char *const *name = verbatim; *name; name++)
+        keep(&p->extra, f->object, *name);
+    buf_char(&p->extra, '\0');
+    seat.extra = p->extra.data;
+    venue_add(p->def->venue, &seat);
+    return true;
+}
+
+static bool read_plan_row(struct plan_reader *p, const struct fields *f, const struct point *zone,
+                          struct section_def *s)
+{
+    static const char *const known[] = {"row_number", "row_label",           "seat_label", "uuid",
+                                        "seats",      "row_number_position", "position",   NULL};
+    static const char *const verbatim[] = {"uuid", "row_label", "seat_label", "row_number_position",
+                                           NULL};
+    struct point at = {0};
+    const json_t *seats = NULL;
+    const char *name;
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be an object");
+    if (!fields_known(f, known) || !read_opaque(f, "row_number", REQUIRED, 0, &name) ||
+        !read_opaque(f, "row_label", NULLABLE, 0, NULL) ||
+        !read_opaque(f, "seat_label", NULLABLE, 0, NULL) ||
+        !read_opaque(f, "row_number_position", NULLABLE, 0, NULL) ||
+        !read_opaque(f, "uuid", OPTIONAL, 0, NULL) || !read_point(f, "position", OPTIONAL, &at) ||
+        !field_array(f, "seats", REQUIRED, &seats))
+        return false;
+    size_t n = json_array_size(seats);
+    if (n == 0)
+        return true;
+    if (n > ROW_SEATS_MAX)
+        return field_fail(f, "seats", "must be at most 100000");
+    if (!count_rows(p->rd, f, "seats", 1, (int64_t)n))
+        return false;
+    struct row_def *row = vec_push(&s->rows);
+    row->name = hf_strndup(name, strlen(name));
+    row->extra = kept(&p->extra, f->object, verbatim);
+    row->seats = (uint32_t)n;
+    at.x += zone->x;
+    at.y += zone->y;
+    for (size_t i = 0; i < n; i++) {
+        const struct fields seat = {.object = json_array_get(seats, i), .path = "", .err = f->err};
+        if (!read_plan_seat(p, &seat, &at))
+            return fail_under(f->err, "seats", i);
+    }
+    return true;
+}
+
+static bool read_plan_rows(struct plan_reader *p, const struct fields *f, const struct point *zone,
+                           struct section_def *s)
+{
+    const json_t *rows = NULL;
+    if (!field_array(f, "rows", REQUIRED, &rows))
+        return false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const struct fields row = {.object = json_array_get(rows, i), .path = "", .err = f->err};
+        if (!read_plan_row(p, &row, zone, s))
+            return fail_under(f->err, "rows", i);
+    }
+    return true;
+}
+
+/* The category that all seats from `first` on have; -1: they have several. */
+static int16_t common_category(const struct venue *v, uint32_t first)
+{
+    for (uint32_t i = first + 1; i < v->n_seats; i++)
+        if (v->categories[i] != v->categories[first])
+            return -1;
+    return (int16_t)v->categories[first];
+}
+
+/* A zone without seats, such as one that holds the stage, becomes no section. */
+static bool read_zone(struct plan_reader *p, const struct fields *f, size_t index)
+{
+    static const char *const known[] = {"name", "zone_id", "uuid", "position",
+                                        "rows", "areas",   NULL};
+    static const char *const verbatim[] = {"uuid", "zone_id", NULL};
+    struct point at;
+    const char *name = NULL;
+    uint32_t first = p->def->venue->n_seats;
+    char number[32];
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be an object");
+    if (!fields_known(f, known) || !read_opaque(f, "name", OPTIONAL, 0, &name) ||
+        !read_opaque(f, "zone_id", OPTIONAL, 0, NULL) ||
+        !read_opaque(f, "uuid", OPTIONAL, 0, NULL) || !read_point(f, "position", REQUIRED, &at))
+        return false;
+    struct section_def *s = vec_push(&p->def->sections);
+    (void)snprintf(number, sizeof number, "Zone %zu", index + 1);
+    s->name = name && *name ? hf_strndup(name, strlen(name)) : hf_strndup(number, strlen(number));
+    s->listed = true;
+    if (!read_plan_rows(p, f, &at, s) || !read_plan_areas(p, f, &at))
+        return false;
+    if (p->def->venue->n_seats > first) {
+        s->extra = kept(&p->extra, f->object, verbatim);
+        s->category = common_category(p->def->venue, first);
+    } else {
+        free(s->name);
+        vec_close(&s->rows);
+        p->def->sections.n--;
+    }
+    return true;
+}
+
+static bool read_zones(struct plan_reader *p, const struct fields *plan)
+{
+    const json_t *zones = NULL;
+    if (!field_array(plan, "zones", REQUIRED, &zones))
+        return false;
+    for (size_t i = 0; i < json_array_size(zones); i++) {
+        const struct fields f = {.object = json_array_get(zones, i), .path = "", .err = p->err};
+        if (!read_zone(p, &f, i))
+            return fail_under(p->err, "plan.zones", i);
+    }
+    return true;
+}
+
+/* ---- categories, prices and what stands beside the plan ---- */
+
+static bool read_plan_category(const struct fields *f, const char **ret_name,
+                               const char **ret_color)
+{
+    static const char *const known[] = {"name", "color", NULL};
+    size_t len;
+    if (!json_is_object(f->object))
+        return field_fail(f, "", "must be an object");
+    return fields_known(f, known) && read_opaque(f, "name", REQUIRED, 1, ret_name) &&
+           field_text(f, "color", OPTIONAL, 0, COLOR_CHARS_MAX, ret_color, &len);
+}
+
+static bool read_plan_price(const struct fields *prices, const char *name, int64_t *ret)
+{
+    if (!json_object_get(prices->object, name))
+        return field_fail(prices, name, "is required: the plan has a category of that name");
+    return field_int(prices, name, REQUIRED, 0, PRICE_MAX, ret);
+}
+
+static bool read_plan_categories(struct plan_reader *p, const struct fields *f,
+                                 const struct fields *plan)
+{
+    const json_t *list = NULL;
+    json_t *object = json_object_get(f->object, "prices");
+    const struct fields prices = {.object = object, .path = "prices.", .err = p->err};
+    if (object && !json_is_object(object))
+        return field_fail(f, "prices", "must be an object of categories and amounts");
+    if (!field_array(plan, "categories", REQUIRED, &list))
+        return false;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const struct fields c = {.object = json_array_get(list, i), .path = "", .err = p->err};
+        const char *name = NULL, *color = NULL;
+        int64_t price = 0;
+        if (!read_plan_category(&c, &name, &color))
+            return fail_under(p->err, "plan.categories", i);
+        if (!read_plan_price(&prices, name, &price))
+            return false;
+        if (!add_category(p->rd, &c, name, color, price, false))
+            return fail_under(p->err, "plan.categories", i);
+    }
+    for (void *it = json_object_iter(object); it; it = json_object_iter_next(object, it))
+        if (find_category(p->def, json_object_iter_key(it)) < 0)
+            return field_fail(&prices, json_object_iter_key(it), "is no category of the plan");
+    return true;
+}
+
+static bool read_accessible(struct plan_reader *p, const struct fields *f)
+{
+    struct venue *v = p->def->venue;
+    const json_t *list = NULL;
+    if (!field_array(f, "accessible", OPTIONAL, &list))
+        return false;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *id = json_array_get(list, i);
+        const struct fields item = {.path = "", .err = p->err};
+        uint32_t seat;
+        bool is_seat = json_is_string(id) &&
+                       venue_find(v, json_string_value(id), json_string_length(id), &seat);
+        if (!is_seat) {
+            (void)field_fail(&item, "",
+                             json_is_string(id) ? "is no seat of the plan" : "must be a seat's id");
+            return fail_under(p->err, "accessible", i);
+        }
+        v->flags[seat] |= SEAT_ACCESSIBLE;
+    }
+    return true;
+}
+
+static bool check_sold_areas(const struct plan_reader *p)
+{
+    for (size_t i = 0; i < p->def->areas.n; i++) {
+        const struct area_def *area = &p->def->areas.v[i];
+        const struct fields f = {.path = "", .err = p->err};
+        const char *fault = NULL;
+        if (area->plan_area && !p->shown[i])
+            fault = "names no area of the plan, or one that an area before has";
+        else if (p->shown[i] > 1)
+            fault = "is the uuid of two areas of the plan";
+        if (fault) {
+            (void)field_fail(&f, "plan_area", fault);
+            return fail_under(p->err, "areas", i);
+        }
+    }
+    return true;
+}
+
+static bool read_head(struct plan_reader *p, const struct fields *plan)
+{
+    static const char *const known[] = {"name", "zones", "categories", "size", NULL};
+    static const char *const size_known[] = {"width", "height", NULL};
+    struct venue *v = p->def->venue;
+    const char *name = NULL;
+    if (!fields_known(plan, known) || !read_opaque(plan, "name", REQUIRED, 0, &name))
+        return false;
+    const struct fields size = {
+        .object = inner_object(plan, "size"), .path = "plan.size.", .err = p->err};
+    if (!size.object || !fields_known(&size, size_known) || !read_size(&size, "width", &v->width) ||
+        !read_size(&size, "height", &v->height))
+        return false;
+    v->name = hf_strndup(name, strlen(name));
+    v->is_plan = true;
+    return true;
+}
+
+static bool read_focus(struct plan_reader *p, const struct fields *f)
+{
+    struct point focus;
+    if (!json_object_get(f->object, "focus"))
+        return true;
+    if (!read_point(f, "focus", REQUIRED, &focus))
+        return false;
+    p->def->venue->has_focus = true;
+    p->def->venue->focus_x = focus.x;
+    p->def->venue->focus_y = focus.y;
+    return true;
+}
+
+static bool read_parts(struct plan_reader *p, const struct fields *f, const struct fields *plan)
+{
+    struct event_def *def = p->def;
+    if (!read_head(p, plan) || !read_plan_categories(p, f, plan) || !read_areas(p->rd, f, true))
+        return false;
+    p->shown = hf_alloc(def->areas.n + 1);
+    if (!read_zones(p, plan) || !check_sold_areas(p))
+        return false;
+    if (!def->sections.n && !def->areas.n)
+        return field_fail(f, "plan", "has no seats, and no areas are named beside it");
+    if (!event_def_number(def))
+        return field_fail(f, "plan", "has more than 2000000 seats");
+    return read_focus(p, f) && finish_venue(p->rd, f) && read_accessible(p, f);
+}
+
+bool read_plan(struct reader *rd, const struct fields *f)
+{
+    const json_t *object = json_object_get(f->object, "plan");
+    struct plan_reader p = {.rd = rd, .def = rd->def, .err = rd->err};
+    const struct fields plan = {.object = object, .path = "plan.", .err = rd->err};
+    if (!json_is_object(object))
+        return field_fail(f, "plan", "must be an object");
+    rd->def->venue = venue_new();
+    bool ok = read_parts(&p, f, &plan);
+    if (ok && p.areas.len)
+        rd->def->venue->areas = hf_strndup(p.areas.data, p.areas.len);
+    buf_close(&p.areas);
+    buf_close(&p.extra);
+    free(p.shown);
+    return ok;
+}
+
+/* ---- the whole venue ---- */
+
+/* Finds the seat of this index among the lists of seats in zones or sections, and puts its path
+ * before the message. */
+static bool fail_at_seat(struct hf_err *err, const char *list_path, const json_t *list,
+                         uint32_t seat)
+{
+    for (size_t s = 0; s < json_array_size(list); s++) {
+        const json_t *rows = json_object_get(json_array_get(list, s), "rows");
+        for (size_t r = 0; r < json_array_size(rows); r++) {
+            const json_t *seats = json_object_get(json_array_get(rows, r), "seats");
+            size_t n =
+                json_is_integer(seats) ? (size_t)json_integer_value(seats) : json_array_size(seats);
+            if (seat >= n) {
+                seat -= (uint32_t)n;
+                continue;
+            }
+            (void)fail_under(err, "seats", seat);
+            (void)fail_under(err, "rows", r);
+            return fail_under(err, list_path, s);
+        }
+        if (json_is_integer(rows)) /* counted rows, whose seats have no ids in common */
+            seat -= (uint32_t)(json_integer_value(rows) *
+                               json_integer_value(
+                                   json_object_get(json_array_get(list, s), "seats_per_row")));
+    }
+    return false;
+}
+
+static bool refuse_duplicate(const struct reader *rd, const struct fields *f, uint32_t second)
+{
+    const struct venue *v = rd->def->venue;
+    const json_t *plan = json_object_get(f->object, "plan");
+    (void)hf_err_set(rd->err, HF_INVALID_REQUEST, "%s is that of another seat, too: %.120s",
+                     v->is_plan ? "seat_guid" : "label", venue_id(v, second));
+    return fail_at_seat(rd->err, v->is_plan ? "plan.zones" : "sections",
+                        v->is_plan ? json_object_get(plan, "zones")
+                                   : json_object_get(f->object, "sections"),
+                        second);
+}
+
+/* The smallest rectangle around all seats gives the size and the focus of a venue without a plan.
+ */
+static void measure(struct venue *v)
+{
+    double right = 1, bottom = 1;
+    for (uint32_t i = 0; i < v->n_seats; i++) {
+        right = fmax(right, v->x[i] + SEAT_MARGIN);
+        bottom = fmax(bottom, v->y[i] + SEAT_MARGIN);
+    }
+    v->width = ceil(right);
+    v->height = ceil(bottom);
+}
+
+bool finish_venue(struct reader *rd, const struct fields *f)
+{
+    struct venue *v = rd->def->venue;
+    uint32_t first, second;
+    if (!venue_index(v, &first, &second))
+        return refuse_duplicate(rd, f, second);
+    v->is_placed = v->n_seats > 0;
+    for (uint32_t i = 0; i < v->n_seats && v->is_placed; i++)
+        v->is_placed = v->flags[i] & SEAT_PLACED;
+    if (v->is_placed && !v->is_plan)
+        measure(v);
+    if (!v->has_focus) {
+        v->focus_x = v->width / 2;
+        v->focus_y = 0;
+    }
+    return true;
+}

@@ -1,0 +1,51 @@
+/* What the readers of an event's layout share.  Internal to src/venue. */
+#ifndef HF_VENUE_READER_H
+#define HF_VENUE_READER_H
+
+#include "venue/event_parse.h"
+
+#define PRICE_MAX INT64_C(1000000000000)
+#define ROWS_MAX 100000 /* of an event, all its sections together */
+#define ROW_SEATS_MAX 100000
+#define AREA_CAPACITY_MAX INT64_C(1000000000)
+#define COLOR_CHARS_MAX 64
+#define POSITION_MAX 1e7 /* no seat is farther from the origin, in either direction */
+#define PATH_SIZE 120
+
+/* The definition as far as it has been read. */
+struct reader {
+    struct event_def *def;
+    struct hf_err *err;
+    int64_t n_seats, n_rows;
+};
+
+/* ---- layout_parse.c ---- */
+
+/* Sections, categories and areas of an event without a plan. */
+HF_MUST_USE bool read_layout(struct reader *rd, const struct fields *f);
+/* Areas, in any event.  With a plan they may name an area of it. */
+HF_MUST_USE bool read_areas(struct reader *rd, const struct fields *f, bool has_plan);
+/* Counts rows of `seats` each.  Fails, naming the field, if the event gets too many. */
+HF_MUST_USE bool count_rows(struct reader *rd, const struct fields *f, const char *name,
+                            int64_t rows, int64_t seats);
+/* Does the text have a control character (U+0000..1F, 7F, 80..9F)? */
+bool has_control(const char *text, size_t len);
+/* The index of the category of that name; -1 if there is none.  O(categories). */
+int find_category(const struct event_def *def, const char *name);
+/* Adds a category and its price; areas are read later.  Fails if there are too many. */
+HF_MUST_USE bool add_category(struct reader *rd, const struct fields *f, const char *name,
+                              const char *color, int64_t price, bool of_section);
+/* Puts "<path>[<index>]." before the message of an error, so that paths are made only where they
+ * are needed.  Always returns false. */
+bool fail_under(struct hf_err *err, const char *list, size_t index);
+
+/* ---- plan_parse.c ---- */
+
+/* Reads `plan`, `prices`, `areas`, `accessible` and `focus` of an event with a plan. */
+HF_MUST_USE bool read_plan(struct reader *rd, const struct fields *f);
+
+/* Fills in what follows from the seats: is_placed, size and focus where they were not given, and
+ * the index of ids.  Fails if two seats have the same id. */
+HF_MUST_USE bool finish_venue(struct reader *rd, const struct fields *f);
+
+#endif

@@ -13,6 +13,7 @@
 #   tests/differential/read_*.c  one program each, which prints what our reader makes of its input
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
 #   bench/*.c                 one program each, build/bench/NAME
+#   web/**                    the pages, part of the server: scripts/embed-web writes a table of them
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
 # One set of rules builds five flavours: build/ (the product), build/asan, build/tsan, build/crash and,
 # with clang, build/fuzz; `make FLAVOUR=asan` builds the second.
@@ -23,7 +24,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 CC = $(if $(filter fuzz,$(FLAVOUR)),clang,gcc)
 SECONDS = 60
-# The plots of `holdfast lab report`; part of the program.
+# The plots of `holdfast lab report` and of the operator's page; part of the programs.
 CHART_JS = /usr/share/javascript/chart.js/chart.min.js
 
 ifeq ($(MAKELEVEL),0)
@@ -87,7 +88,9 @@ library_objects = $(patsubst %.c,$(B)/obj/library/%.o,$(1))
 programs = $(patsubst %.c,$(B)/%,$(1))
 
 CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c src/lease/*/*.c))) $(B)/obj/src/api/openapi.o \
-       $(B)/obj/src/lab/assets.o
+       $(B)/obj/src/lab/assets.o $(B)/obj/web/bytes.o $(B)/obj/web/files.o
+# The folders are here too: they change when a file comes or goes.
+WEB = $(shell find web)
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
 SUPPORT = $(call objects,$(wildcard tests/support/*.c))
@@ -356,6 +359,15 @@ $(B)/obj/src/lab/assets.o: src/lab/assets.S src/lab/report.html src/lab/report.c
     share/holdfast/fence.sql $(CHART_JS) Makefile | build/packages/build
 	@mkdir -p $(@D)
 	$(call say,AS) $(CC) -DCHART_JS='"$(CHART_JS)"' -c $< -o $@
+
+$(B)/obj/web/files.c $(B)/obj/web/files.S &: scripts/embed-web $(WEB) $(CHART_JS) Makefile
+	$(call say,WEB) scripts/embed-web $(@D) $(CHART_JS)
+
+$(B)/obj/web/files.o: $(B)/obj/web/files.c src/http/file.h Makefile | build/packages/build
+	$(call say,CC) $(COMPILE) -c $< -o $@
+
+$(B)/obj/web/bytes.o: $(B)/obj/web/files.S Makefile | build/packages/build
+	$(call say,AS) $(CC) -c $< -o $@
 
 # The build's packages install it; where it has another path, use `make CHART_JS=FILE`.
 $(CHART_JS): | build/packages/build

@@ -45,7 +45,7 @@ struct options {
     const char *admin_key_file, *seller_key_file, *public_holds, *public_seats_max;
     const char *trusted_proxy, *cors_origin, *request_log;
     const char *gate, *reconcile_every, *keep, *env_file;
-    const char *drain_delay;
+    const char *drain_delay, *pages;
     const char *payments, *stripe_api, *capture, *payments_rate, *notify, *notify_events;
     const char *public_url, *sandbox_listen, *sandbox_public;
 };
@@ -86,6 +86,8 @@ static const struct flag flags[] = {
      offsetof(struct options, trusted_proxy)},
     {"cors-origin", "ORIGIN,...", "web origins whose pages may use the API, or * (none)",
      offsetof(struct options, cors_origin)},
+    {"pages", "on|off", "whether to serve the pages of buyers and operators (on)",
+     offsetof(struct options, pages)},
     {"payments", "PROVIDER", "sandbox, stripe or off (sandbox on loopback, elsewhere off)",
      offsetof(struct options, payments)},
     {"stripe-api", "URL", "where Stripe's API is (Stripe's own host), such as a `holdfast sandbox`",
@@ -227,7 +229,8 @@ static bool options_read(const struct settings *settings, char **argv, struct op
                         .data = "var",
                         .log_level = "info",
                         .public_holds = "on",
-                        .public_seats_max = "20"};
+                        .public_seats_max = "20",
+                        .pages = "on"};
     if (!options_from_settings(&o, settings, err))
         return false;
     options_from_arguments(&o, argv);
@@ -248,6 +251,15 @@ static long number(const char *text, long min, long max, const char *name)
     if (errno || end == text || *end || n < min || n > max)
         usage_error("not a usable number for --", name);
     return n;
+}
+
+static bool is_on(const char *text, const char *name)
+{
+    char what[64];
+    (void)snprintf(what, sizeof what, "--%s is on or off, not ", name);
+    if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0)
+        usage_error(what, text);
+    return strcmp(text, "on") == 0;
 }
 
 /* ---- start and stop ---- */
@@ -319,9 +331,7 @@ static void read_access(struct program *p, const struct options *o)
     struct hf_err err = {0};
     if (!read_keys(a, o, &p->settings, &err))
         fail("use", "the access keys", err.msg);
-    a->no_public_buyers = strcmp(o->public_holds, "off") == 0;
-    if (!a->no_public_buyers && strcmp(o->public_holds, "on") != 0)
-        usage_error("--public-holds is on or off, not ", o->public_holds);
+    a->no_public_buyers = !is_on(o->public_holds, "public-holds");
     a->counts_clients = true;
     p->public_places_max = (uint32_t)number(o->public_seats_max, 1, 1000000000, "public-seats-max");
     if (o->trusted_proxy && !networks_parse(o->trusted_proxy, &a->trusted, &err))
@@ -473,8 +483,13 @@ static void start_server(struct program *p, const struct options *o, int listen_
     if (o->http_threads)
         cores = number(o->http_threads, 1, 256, "http-threads");
     p->threads = cores > 0 ? (unsigned)cores : 1;
-    p->api =
-        (struct api){.engine = p->engine, .checkout = p->payments.checkout, .metrics = p->metrics};
+    p->api = (struct api){
+        .engine = p->engine,
+        .checkout = p->payments.checkout,
+        .metrics = p->metrics,
+        .has_pages = is_on(o->pages, "pages"),
+        .stream_port = stream_fd < 0 ? 0 : (unsigned)atoi(strrchr(p->stream_address, ':') + 1),
+    };
     p->app = api_app(&p->api);
     const struct server_config config = {
         .listen_fd = listen_fd,

@@ -21,6 +21,8 @@ struct api {
     struct engine *engine;
     struct checkout *checkout;
     struct metrics *metrics; /* for GET /metrics */
+    bool has_pages;          /* the pages are served, too */
+    unsigned stream_port;    /* where streams alone are served; 0: nowhere */
     struct gauge *ready;     /* set by api_app */
 };
 

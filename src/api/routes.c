@@ -1,6 +1,7 @@
 /* The table of routes, and the API as an application of src/http. */
 #include "api/routes.h"
 
+#include "api/pages.h"
 #include "checkout/webhook.h"
 
 #define GET(handler, needs) .get = (handler), .get_scope = SCOPE_##needs
@@ -60,11 +61,27 @@ const struct route api_routes[] = {
 };
 /* clang-format on */
 
+/* The API's routes, and then those of the pages.  Written once, by api_app. */
+#define ROUTES_MAX 64
+static struct route with_pages[ROUTES_MAX];
+
+static const struct route *add_pages(void)
+{
+    size_t n = 0;
+    for (const struct route *from = api_routes; from->path; from++)
+        with_pages[n++] = *from;
+    for (const struct route *from = page_routes; from->path; from++) {
+        hf_check(n < ROUTES_MAX - 1);
+        with_pages[n++] = *from;
+    }
+    return with_pages;
+}
+
 struct http_app api_app(struct api *api)
 {
     api->ready = metrics_gauge(api->metrics, "holdfast_ready", NULL, "1 while /readyz answers 200");
     return (struct http_app){.request_size = sizeof(struct call),
-                             .routes = api_routes,
+                             .routes = api->has_pages ? add_pages() : api_routes,
                              .streams = &api_streams,
                              .release = call_release,
                              .context = api};

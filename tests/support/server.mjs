@@ -386,7 +386,7 @@ async function all(list, work) {
 
 function finish(what, res, bytes) {
   const { headers, statusCode: status } = res;
-  const plain = headers['content-encoding'] === 'gzip' ? zlib.gunzipSync(bytes) : bytes;
+  const plain = headers['content-encoding'] === 'gzip' && bytes.length > 0 ? zlib.gunzipSync(bytes) : bytes;
   const text = plain.toString('utf8');
   const type = headers['content-type'] ?? '';
   assert.ok(headers['x-request-id'], `${what}: ${status} without X-Request-Id`);

@@ -1,0 +1,177 @@
+// How pages are served: types, caches, compression, what their headers allow, and that they can be turned off.
+// backends: sqlite
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { assertProblem } from '../support/expect.mjs';
+import { reap, runServer, start } from '../support/server.mjs';
+
+const WEB = fileURLToPath(new URL('../../web/', import.meta.url));
+const TYPES = { '.html': 'text/html; charset=utf-8', '.css': 'text/css; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.svg': 'image/svg+xml' };
+const DOCUMENTS = { 'index.html': '/', 'event.html': '/e/evt_any', 'ops.html': '/ops', 'holdfast.js': '/holdfast.js' };
+const filesIn = (dir) => fs.readdirSync(dir, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? filesIn(path.join(dir, entry.name)) : [path.join(dir, entry.name)]));
+const files = filesIn(WEB).map((file) => path.relative(WEB, file)).filter((name) => TYPES[path.extname(name)]);
+const pathOf = (name) => DOCUMENTS[name] ?? `/web/${name}`;
+
+// The directives of a Content-Security-Policy as { name: [sources] }.
+const policyOf = ({ headers }) => Object.fromEntries(headers['content-security-policy'].split('; ').map((text) => text.split(' ')).map(([name, ...sources]) => [name, sources]));
+const sandboxOf = (server) => /^payments sandbox on (\S+)$/m.exec(server.run.stdout)[1];
+
+describe('pages', () => {
+  let server;
+  before(async () => { server = await start({ args: ['--cors-origin', 'https://shop.example,http://localhost:3000'] }); });
+  after(async () => { try { await server?.stop(); } finally { await reap(); } });
+
+  it('every file of web/ is served as it is, with its type, plain and compressed', async () => {
+    assert.ok(files.length > 5);
+    for (const name of files) {
+      const bytes = fs.readFileSync(path.join(WEB, name), 'utf8');
+      for (const headers of [{}, { 'Accept-Encoding': 'gzip, br' }]) {
+        const answer = await server.get(pathOf(name), headers);
+        assert.equal(answer.status, 200, name);
+        assert.equal(answer.text, bytes, name);
+        assert.equal(answer.headers['content-type'], TYPES[path.extname(name)], name);
+        assert.equal(answer.headers['content-encoding'], headers['Accept-Encoding'] ? 'gzip' : undefined, name);
+        assert.match(answer.headers.vary, /Accept-Encoding/);
+        assert.equal(answer.headers['cache-control'], 'no-cache');
+        assert.equal(answer.headers['x-content-type-options'], 'nosniff');
+        assert.equal(answer.headers['referrer-policy'], 'no-referrer');
+      }
+    }
+  });
+
+  it('Chart.js is served with its copyright notice', async () => {
+    const answer = await server.get('/web/chart.js', { 'Accept-Encoding': 'gzip' });
+    assert.equal(answer.headers['content-type'], TYPES['.js']);
+    assert.match(answer.text, /Chart\.js v3/);
+    assert.match(answer.text, /MIT/);
+  });
+
+  it('a browser that has a file is told so, and HEAD is GET without the file', async () => {
+    for (const target of ['/', '/web/page.css']) {
+      for (const encoding of ['identity', 'gzip']) {
+        const first = await server.get(target, { 'Accept-Encoding': encoding });
+        const again = await server.get(target, { 'Accept-Encoding': encoding, 'If-None-Match': first.headers.etag });
+        assert.deepEqual([again.status, again.text, again.headers.etag], [304, '', first.headers.etag]);
+        assert.equal(again.headers['cache-control'], 'no-cache');
+        const head = await server.request('HEAD', target, undefined, { 'Accept-Encoding': encoding });
+        assert.deepEqual([head.status, head.text, head.headers['content-length']], [200, '', first.headers['content-length']]);
+      }
+      const etags = await Promise.all(['identity', 'gzip'].map(async (encoding) => (await server.get(target, { 'Accept-Encoding': encoding })).headers.etag));
+      assert.notEqual(etags[0], etags[1], 'other bytes have another ETag');
+    }
+  });
+
+  it('an upgrade of the settings reaches a browser that has the page', async () => {
+    const other = await start();
+    const [here, there] = [await server.get('/'), await other.get('/')];
+    assert.equal(here.text, there.text);
+    assert.notEqual(here.headers['content-security-policy'], there.headers['content-security-policy'], 'another sandbox');
+    assert.notEqual(here.headers.etag, there.headers.etag);
+    await other.stop();
+  });
+
+  it('there is nothing else: no other path, no way out of the folder, no document under its file name', async () => {
+    for (const target of ['/web', '/web/', '/web/none.js', '/web/index.html', '/web/event.html', '/web/../Makefile', '/web/%2e%2e/Makefile', '/web/..%2fMakefile',
+      '/web/lib', '/web/lib/', '/web//page.css', '/web/page.css/', '/web/lib/../page.css', '/web/page.css%00', '/e', '/e/', '/e/a/b', '/ops/', '/index.html']) {
+      assertProblem(await server.get(target), 404, 'not_found');
+    }
+    for (const [method, target] of [['POST', '/'], ['DELETE', '/web/page.css'], ['PATCH', '/e/evt_any']]) {
+      assert.equal(assertProblem(await server.request(method, target, '{}'), 405, 'method_not_allowed').status, 405);
+    }
+  });
+
+  it('a page is the same whatever its address says', async () => {
+    const plain = await server.get('/e/evt_any');
+    for (const target of ['/e/evt_other?lang=de', '/e/%3Cscript%3E', '/e/x?payment_intent=pi_1&payment_intent_client_secret=s&redirect_status=succeeded']) {
+      const answer = await server.get(target);
+      assert.deepEqual([answer.status, answer.text, answer.headers.etag], [200, plain.text, plain.headers.etag]);
+    }
+  });
+
+  it('a policy has no unsafe sources, and lets pages talk to this server and the sandbox alone', async () => {
+    for (const target of ['/', '/e/evt_any']) {
+      const policy = policyOf(await server.get(target));
+      assert.deepEqual(policy, {
+        'default-src': ["'none'"], 'style-src': ["'self'"], 'img-src': ["'self'"], 'base-uri': ["'none'"], 'form-action': ["'none'"],
+        'connect-src': ["'self'", sandboxOf(server)], 'script-src': ["'self'"],
+        'frame-ancestors': ["'self'", 'https://shop.example', 'http://localhost:3000'],
+      });
+    }
+  });
+
+  it('a document keeps the windows of other sites away', async () => {
+    const { headers } = await server.get('/');
+    assert.equal(headers['cross-origin-opener-policy'], 'same-origin');
+    assert.match(headers['permissions-policy'], /camera=\(\)/);
+  });
+
+  it('pages of the listed origins may load the scripts, and no others', async () => {
+    for (const [origin, allowed] of [['https://shop.example', 'https://shop.example'], ['https://evil.example', undefined]]) {
+      assert.equal((await server.get('/web/texts.js', { Origin: origin })).headers['access-control-allow-origin'], allowed);
+    }
+  });
+
+  it('the settings say how this server is paid, and nothing secret', async () => {
+    const { json, headers } = await server.get('/web/settings.json');
+    assert.deepEqual(Object.keys(json.payments), ['provider', 'publishable_key', 'api']);
+    assert.equal(json.payments.provider, 'sandbox');
+    assert.equal(json.payments.api, sandboxOf(server));
+    assert.match(json.payments.publishable_key, /^pk_test_/);
+    assert.equal(headers['cache-control'], 'no-cache');
+  });
+});
+
+describe('pages of a server with other settings', () => {
+  after(reap);
+
+  it('name the stream port by the name that the page was asked for', async () => {
+    const server = await start({ args: ['--stream-listen', '127.0.0.1:0'] });
+    const { port } = await server.streams();
+    const sourcesFor = async (host) => policyOf(await server.get('/e/evt_any', { Host: host }))['connect-src'];
+    assert.deepEqual(await sourcesFor(`127.0.0.1:${server.port}`), ["'self'", `http://127.0.0.1:${port}`, sandboxOf(server)]);
+    assert.deepEqual(await sourcesFor('localhost'), ["'self'", `http://localhost:${port}`, sandboxOf(server)]);
+    await server.stop();
+  });
+
+  it('allow Stripe where cards go to Stripe, and only there', async () => {
+    const keys = { STRIPE_SECRET_KEY: 'sk_test_of_pages', STRIPE_PUBLISHABLE_KEY: 'pk_test_of_pages' };
+    const stripe = await start({ args: ['--payments', 'stripe'], env: keys });
+    const policy = policyOf(await stripe.get('/e/evt_any'));
+    assert.deepEqual(policy['script-src'], ["'self'", 'https://js.stripe.com', 'https://*.js.stripe.com']);
+    assert.deepEqual(policy['frame-src'], ['https://js.stripe.com', 'https://*.js.stripe.com', 'https://hooks.stripe.com']);
+    assert.deepEqual(policy['connect-src'], ["'self'", 'https://api.stripe.com']);
+    assert.deepEqual((await stripe.get('/web/settings.json')).json.payments, { provider: 'stripe', publishable_key: 'pk_test_of_pages', api: null });
+    await stripe.stop();
+    const relayed = await start({ args: ['--payments', 'stripe', '--stripe-api', 'http://127.0.0.1:9', '--public-url', 'https://pay.example/x'], env: keys });
+    assert.deepEqual(policyOf(await relayed.get('/e/evt_any'))['connect-src'], ["'self'", 'https://pay.example']);
+    await relayed.stop();
+    const off = await start({ args: ['--payments', 'off'] });
+    assert.deepEqual(policyOf(await off.get('/e/evt_any'))['connect-src'], ["'self'"]);
+    assert.deepEqual((await off.get('/web/settings.json')).json.payments, { provider: null, publishable_key: null, api: null });
+    await off.stop();
+  });
+
+  it('are public where the server has keys, and may be framed by nobody else', async () => {
+    const server = await start({ env: { HOLDFAST_ADMIN_KEY: 'admin-key-0123456789' } });
+    for (const target of ['/', '/e/evt_any', '/web/page.css', '/web/settings.json']) assert.equal((await server.get(target)).status, 200, target);
+    assert.deepEqual(policyOf(await server.get('/'))['frame-ancestors'], ["'self'"]);
+    await server.stop();
+  });
+
+  it('are not there with --pages off', async () => {
+    const server = await start({ args: ['--pages', 'off'] });
+    for (const target of ['/', '/e/evt_any', '/ops', '/holdfast.js', '/web/page.css', '/web/settings.json']) {
+      assertProblem(await server.get(target), 404, 'not_found');
+      assertProblem(await server.post(target, {}), 404, 'not_found');
+    }
+    assert.equal((await server.get('/v1/events')).status, 200);
+    await server.stop();
+    const wrong = await runServer(['--pages', 'perhaps', '--listen', '127.0.0.1:0']);
+    assert.equal(wrong.code, 64);
+    assert.match(wrong.stderr, /--pages is on or off, not perhaps/);
+  });
+});

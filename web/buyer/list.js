@@ -1,0 +1,3 @@
+import { language } from '../texts.js';
+
+document.documentElement.lang = language();

@@ -1,0 +1,100 @@
+// The list of events on sale, in a real browser.
+// backends: sqlite
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { axe, openBrowser, originsOf, PHONE, urlOf } from '../support/browser.mjs';
+import { reap, start } from '../support/server.mjs';
+
+describe('the list of events', () => {
+  let server;
+  let browser;
+  before(async () => { [server, browser] = await Promise.all([start(), openBrowser()]); });
+  after(async () => {
+    await browser?.close();
+    try { await server?.stop(); } finally { await reap(); }
+  });
+
+  const open = async (options, target = '/') => {
+    const page = await browser.page(options);
+    await page.goto(urlOf(server, target));
+    return page;
+  };
+  const settled = (page, text) => page.getByRole('status').getByText(text).waitFor();
+  const assertGood = async (page) => {
+    assert.deepEqual(await axe(page), []);
+    assert.deepEqual(page.complaints, []);
+    assert.deepEqual(originsOf(page), [urlOf(server, '')], 'no request leaves this server');
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing is wider than the page');
+    await page.context().close();
+  };
+
+  it('says when nothing is on sale', async () => {
+    const page = await open();
+    await settled(page, 'Nothing is on sale at the moment.');
+    await assertGood(page);
+  });
+
+  it('shows events that are open, with place, time, lowest price and places left, and leads to them', async () => {
+    const event = await server.createEvent({
+      name: 'Hamlet', currency: 'eur', venue: 'Globe', starts_at: '2040-05-06T19:30:00.000Z',
+      sections: [{ name: 'S', price: 6500, rows: 2, seats_per_row: 600 }, { name: 'T', price: 2550, rows: 1, seats_per_row: 4 }],
+    });
+    const closed = await server.createEvent({ name: 'Closed' });
+    await server.post(`/v1/events/${closed.id}/close`);
+    const page = await open();
+    await settled(page, 'One event is on sale.');
+    const link = page.getByRole('link', { name: 'Hamlet' });
+    await link.getByText('from €25.50').waitFor();
+    assert.match(await link.innerText(), /Globe · Sunday, May 6, 2040 at 7:30\sPM[\s\S]*1,204 places left/);
+    assert.equal(await link.getAttribute('href'), `/e/${event.id}`);
+    await assertGood(page);
+  });
+
+  it('speaks German, on a telephone in the dark', async () => {
+    const page = await open({ ...PHONE, locale: 'de-DE', colorScheme: 'dark' });
+    await settled(page, 'Eine Veranstaltung ist im Verkauf.');
+    await page.getByText(/ab 25,50\s€/).waitFor();
+    assert.equal(await page.title(), 'Veranstaltungen im Verkauf');
+    const asked = await open({}, '/?lang=de');
+    await settled(asked, 'Eine Veranstaltung ist im Verkauf.');
+    assert.match(await asked.getByRole('link', { name: 'Hamlet' }).getAttribute('href'), /\?lang=de$/);
+    await asked.context().close();
+    await assertGood(page);
+  });
+
+  it('shows names as they are, whatever is in them', async () => {
+    const nasty = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
+    const event = await server.createEvent({ name: nasty, venue: `${nasty}"'&` });
+    const page = await open();
+    await settled(page, '2 events are on sale.');
+    assert.ok((await page.getByRole('link', { name: 'onerror' }).innerText()).includes(nasty));
+    assert.equal(await page.title(), 'Events on sale');
+    await server.post(`/v1/events/${event.id}/close`);
+    await assertGood(page);
+  });
+
+  it('says when the server cannot be reached, and tries again when asked to', async () => {
+    const page = await browser.page();
+    let isDown = true;
+    await page.route('**/v1/events?*', (route) => (isDown ? route.abort() : route.continue()));
+    await page.goto(urlOf(server, '/'));
+    await settled(page, /The server cannot be reached/);
+    assert.deepEqual(await axe(page), []);
+    isDown = false;
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await settled(page, 'One event is on sale.');
+    await assertGood(page);
+  });
+
+  it('has a button for more than fit on a page', async () => {
+    for (let i = 0; i < 30; i++) await server.createEvent({ name: `Evening ${i}` });
+    const page = await open();
+    await settled(page, 'These are 24 of the events on sale.');
+    await page.getByRole('button', { name: 'Show more events' }).click();
+    await settled(page, '31 events are on sale.');
+    assert.equal(await page.getByRole('listitem').count(), 31);
+    assert.equal(await page.getByRole('button', { name: 'Show more events' }).count(), 0);
+    await assertGood(page);
+  });
+});

@@ -1,0 +1,66 @@
+// The texts of the pages: every text is there in every language, with the same values in it.
+// backends: own
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { describe, it } from 'node:test';
+
+// As a module whatever Node thinks of its name.
+const load = (file) => import(`data:text/javascript,${encodeURIComponent(fs.readFileSync(new URL(`../../web/${file}`, import.meta.url), 'utf8'))}`);
+const { language, languages, texts, words } = await load('texts.js');
+const { countdown, duration, money } = await load('lib/format.js');
+
+const formsOf = (text) => (typeof text === 'string' ? { other: text } : text);
+const valuesOf = (text) => [...new Set(Object.values(formsOf(text)).flatMap((form) => [...form.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)))].filter((name) => name !== 'n').sort();
+
+describe('texts', () => {
+  for (const [group, byLanguage] of Object.entries(texts)) {
+    it(`of ${group} are the same in every language, but for the words`, () => {
+      assert.deepEqual(Object.keys(byLanguage).sort(), [...languages].sort());
+      const keys = Object.keys(byLanguage.en).sort();
+      for (const name of languages) {
+        assert.deepEqual(Object.keys(byLanguage[name]).sort(), keys, name);
+        for (const key of keys) {
+          assert.deepEqual(valuesOf(byLanguage[name][key]), valuesOf(byLanguage.en[key]), `${name}: ${key}`);
+          assert.equal(typeof byLanguage[name][key], typeof byLanguage.en[key], `${name}: ${key}`);
+          if (typeof byLanguage[name][key] === 'object') assert.ok(byLanguage[name][key].other, `${name}: ${key} has no form for many`);
+        }
+      }
+    });
+  }
+
+  it('have values put in, numbers as the language writes them, and the plural that fits', () => {
+    const [en, de] = [words('buyer', 'en'), words('buyer', 'de')];
+    assert.equal(en('seatsLeft', { n: 1 }), 'One place left');
+    assert.equal(en('seatsLeft', { n: 1234 }), '1,234 places left');
+    assert.equal(de('seatsLeft', { n: 1234 }), 'Noch 1.234 Plätze frei');
+    assert.equal(en('noSuchSeat', { text: '<b>{id}$&' }), 'There is no seat “<b>{id}$&”.', 'a value is not a template');
+    assert.throws(() => en('none'), /no text buyer\.none/);
+  });
+
+  it('are in the language asked for, else in the first of the browser that there is, else in English', () => {
+    assert.equal(language('de', ['en-GB']), 'de');
+    assert.equal(language(undefined, ['fr-FR', 'de-AT', 'en']), 'de-AT');
+    assert.equal(language('xx', ['fr']), 'en');
+    assert.equal(language('"><script>', ['not a tag']), 'en');
+  });
+});
+
+describe('money and time', () => {
+  const plain = (text) => text.replace(/\s/g, ' ');
+
+  it('money has the digits of its currency', () => {
+    assert.equal(money(6500, 'usd', 'en-US'), '$65.00');
+    assert.equal(money(6500, 'jpy', 'en-US'), '¥6,500');
+    assert.equal(money(6500, 'kwd', 'en-US').replace(/[^\d.]/g, ''), '6.500');
+    assert.equal(plain(money(123456, 'eur', 'de-DE')), '1.234,56 €');
+  });
+
+  it('a countdown rounds up, so that it shows nothing left only when nothing is left', () => {
+    assert.deepEqual([480_000, 59_001, 1, 0, -5].map(countdown), ['8:00', '1:00', '0:01', '0:00', '0:00']);
+  });
+
+  it('a duration has the unit that fits', () => {
+    assert.deepEqual([5000, 300_000, 7_200_000, 172_800_000].map((ms) => duration(ms, 'en')), ['5 seconds', '5 minutes', '2 hours', '2 days']);
+  });
+});

@@ -1,7 +1,7 @@
 /* The server's main thread: reads options, starts the parts in order (sockets, engine, HTTP), waits
- * for signals, reloads keys and log level, tells the service manager how it is, and stops the
- * parts.  In the server no other file reads flags or signals, and base/settings.c alone reads the
- * environment besides this one. */
+ * for signals, reloads keys and log level, takes samples of the metrics, tells the service manager
+ * how it is, and stops the parts.  In the server no other file reads flags or signals, and
+ * base/settings.c alone reads the environment besides this one. */
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -20,6 +20,7 @@
 #include "base/metrics.h"
 #include "base/notify.h"
 #include "base/process.h"
+#include "base/samples.h"
 #include "base/settings.h"
 #include "base/variables.h"
 #include "base/wait.h"
@@ -270,6 +271,7 @@ struct program {
     struct http_app app;
     struct server *server;
     struct metrics *metrics;
+    struct samples *samples;
     struct access access;
     struct cors cors;
     struct settings settings;
@@ -483,10 +485,12 @@ static void start_server(struct program *p, const struct options *o, int listen_
     if (o->http_threads)
         cores = number(o->http_threads, 1, 256, "http-threads");
     p->threads = cores > 0 ? (unsigned)cores : 1;
+    p->samples = api_samples_new(p->metrics, &clock_system);
     p->api = (struct api){
         .engine = p->engine,
         .checkout = p->payments.checkout,
         .metrics = p->metrics,
+        .samples = p->samples,
         .has_pages = is_on(o->pages, "pages"),
         .stream_port = stream_fd < 0 ? 0 : (unsigned)atoi(strrchr(p->stream_address, ':') + 1),
     };
@@ -555,6 +559,7 @@ static void stop(struct program *p)
     server_stop(p->server);
     engine_stop(p->engine);
     payments_stop(&p->payments);
+    samples_free(p->samples);
     metrics_free(p->metrics);
     cors_close(&p->cors);
     notify_close(&p->notifier);
@@ -654,7 +659,9 @@ static const char *serve(struct program *p, const sigset_t *signals, const char 
     for (;;) {
         siginfo_t info;
         tell_state(p);
-        int taken = wait_signal(signals, &info, tick_us(p));
+        int64_t most_us = tick_us(p), sample_us = samples_turn(p->samples);
+        int taken =
+            wait_signal(signals, &info, most_us < 0 || sample_us < most_us ? sample_us : most_us);
         if (taken == SIGHUP && info.si_code != SI_KERNEL)
             reload(p, env_file, argv);
         else if (taken)

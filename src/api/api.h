@@ -11,6 +11,7 @@
 #define HF_API_API_H
 
 #include "base/metrics.h"
+#include "base/samples.h"
 #include "engine/engine.h"
 #include "http/app.h"
 
@@ -23,11 +24,15 @@ struct api {
     struct metrics *metrics; /* for GET /metrics */
     bool has_pages;          /* the pages are served, too */
     unsigned stream_port;    /* where streams alone are served; 0: nowhere */
+    struct samples *samples; /* for GET /v1/ops/samples */
     struct gauge *ready;     /* set by api_app */
 };
 
 /* The application for server_config.  `api` is borrowed for the server's life. */
 struct http_app api_app(struct api *api);
+
+/* The ring of samples that GET /v1/ops/samples shows; the program takes the samples. */
+struct samples *api_samples_new(const struct metrics *m, const struct clock *clock);
 
 /* Says which provider answers name.  Once, before any thread renders; borrowed. */
 void api_set_payments(const struct checkout_config *config);

@@ -57,6 +57,7 @@ const struct route api_routes[] = {
     {"/readyz", GETS, GET(ops_ready, PUBLIC), QUERY("for"), .while_draining = true},
     {"/openapi.yaml", GETS, GET(ops_openapi, PUBLIC)},
     {"/metrics", GETS, GET(ops_metrics, ADMIN), .while_draining = true},
+    {"/v1/ops/samples", GETS, GET(ops_samples, ADMIN), QUERY("after"), .no_store = true},
     {.path = NULL},
 };
 /* clang-format on */

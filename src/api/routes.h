@@ -70,5 +70,7 @@ void ops_health(struct request *r);
 void ops_ready(struct request *r);
 void ops_metrics(struct request *r);
 void ops_openapi(struct request *r);
+/* ops_samples.c */
+void ops_samples(struct request *r);
 
 #endif

@@ -74,6 +74,7 @@ static void collect(const struct metrics *m, enum metrics_when when)
 }
 
 void metrics_measure(const struct metrics *m) { collect(m, METRICS_AT_MEASURE); }
+void metrics_collect(const struct metrics *m) { collect(m, METRICS_AT_RENDER); }
 
 /* Is the metric the first of its name?  HELP and TYPE come before that one. */
 static bool is_first(const struct metrics *m, size_t i)
@@ -178,13 +179,54 @@ uint64_t histogram_bucket(const struct histogram *h, int i)
     return n;
 }
 
-static uint64_t histogram_sum(const struct histogram *h)
+uint64_t histogram_sum(const struct histogram *h)
 {
     uint64_t sum = 0;
     for (int shard = 0; shard < METRIC_SHARDS; shard++)
         sum += atomic_load_explicit(&h->shards[shard].sum, memory_order_relaxed);
     return sum;
 }
+
+/* ---- by name ---- */
+
+const struct metric *metrics_find(const struct metrics *m, const char *name, const char *labels,
+                                  const struct metric *after)
+{
+    size_t i = 0;
+    while (after && i < m->all.n && m->all.v[i++] != after)
+        ;
+    for (; i < m->all.n; i++) {
+        const struct metric *metric = m->all.v[i];
+        if (strcmp(metric->name, name) == 0 &&
+            (!labels || (metric->labels && strstr(metric->labels, labels))))
+            return metric;
+    }
+    return NULL;
+}
+
+const char *metric_labels(const struct metric *metric) { return metric->labels; }
+
+/* As an integer, before `scale`. */
+static int64_t stored_value(const struct metric *metric)
+{
+    hf_check(metric->type != HISTOGRAM);
+    return metric->measured || metric->type == GAUGE
+               ? atomic_load_explicit(&metric->gauge.value, memory_order_relaxed)
+               : (int64_t)counter_read(&metric->counter);
+}
+
+double metric_value(const struct metric *metric)
+{
+    return (double)stored_value(metric) * (metric->measured ? metric->scale : 1);
+}
+
+const struct histogram *metric_histogram(const struct metric *metric)
+{
+    hf_check(metric->type == HISTOGRAM);
+    return &metric->histogram;
+}
+
+/* ---- Prometheus's text ---- */
 
 static void histogram_render(const struct metric *metric, struct buf *out)
 {
@@ -211,15 +253,10 @@ static void number_render(const struct metric *metric, struct buf *out)
     buf_str(out, metric->name);
     if (metric->labels)
         buf_printf(out, "{%s}", metric->labels);
-    int64_t value = metric->measured || metric->type == GAUGE
-                        ? atomic_load_explicit(&metric->gauge.value, memory_order_relaxed)
-                        : 0;
     if (metric->measured && metric->scale != 1)
-        buf_printf(out, " %.15g\n", (double)value * metric->scale);
-    else if (metric->measured || metric->type == GAUGE)
-        buf_printf(out, " %ld\n", value);
+        buf_printf(out, " %.15g\n", metric_value(metric));
     else
-        buf_printf(out, " %lu\n", counter_read(&metric->counter));
+        buf_printf(out, " %ld\n", stored_value(metric));
 }
 
 void metrics_render(const struct metrics *m, struct buf *out)

@@ -67,6 +67,21 @@ void metrics_collector(struct metrics *m, enum metrics_when when, void (*collect
 void metrics_measure(const struct metrics *m);
 void metrics_render(const struct metrics *m, struct buf *out);
 
+/* Reading metrics by their names, as GET /metrics shows them.  For threads that start after
+ * everything has been registered. */
+struct metric;
+/* The first metric of that name after `after` (NULL: of all) whose labels contain the text `labels`
+ * (NULL: whatever its labels are); NULL if there is none. */
+const struct metric *metrics_find(const struct metrics *m, const char *name, const char *labels,
+                                  const struct metric *after);
+/* The text between the braces, or NULL. */
+const char *metric_labels(const struct metric *metric);
+/* The value of a counter or a gauge. */
+double metric_value(const struct metric *metric);
+const struct histogram *metric_histogram(const struct metric *metric);
+/* Runs the collectors of METRICS_AT_RENDER. */
+void metrics_collect(const struct metrics *m);
+
 /* The calling thread's shard. */
 unsigned metric_shard(void);
 static inline void counter_add(struct counter *c, uint64_t n)
@@ -85,8 +100,10 @@ static inline void gauge_add(struct gauge *g, int64_t n)
 }
 /* A few comparisons of integers and two relaxed additions. */
 void histogram_observe(struct histogram *h, uint64_t value);
-/* How many values bucket i has, without those of lower buckets; for tests. */
+/* How many values bucket i has, without those of lower buckets. */
 uint64_t histogram_bucket(const struct histogram *h, int i);
+/* The sum of all values, in observed integers. */
+uint64_t histogram_sum(const struct histogram *h);
 
 /* 100 us to 10 s, for latencies. */
 extern const double histogram_seconds[];

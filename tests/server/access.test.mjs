@@ -55,6 +55,7 @@ const ROUTES = [
   ['GET', '/openapi.yaml', 'public'],
   ['GET', '/readyz', 'public'],
   ['GET', '/metrics', 'admin'],
+  ['GET', '/v1/ops/samples', 'admin'],
 ];
 const fill = (template) => template.replace('{e}', 'evt_none').replace('{h}', 'hold_none').replace('{b}', 'bkg_none')
   .replace('{s}', 'Stalls-A-1');

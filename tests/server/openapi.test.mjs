@@ -630,6 +630,8 @@ describe('the server does what the document says', () => {
     await drive('getReadiness', 200, { parameters: { for: 'reads' }, as: 'nobody' });
     await drive('getReadiness', 400, { parameters: { for: 'fun' }, as: 'nobody' });
     await drive('getMetrics', 200);
+    await drive('getSamples', 200);
+    await drive('getSamples', 400, { parameters: { after: 'yesterday' } });
   });
 
   // Must run last: it checks what the other tests have seen.

@@ -28,6 +28,8 @@ void seats_block(struct request *r);
 void seats_unblock(struct request *r);
 /* plan.c */
 void events_plan(struct request *r);
+/* heat.c */
+void events_heat(struct request *r);
 /* stream.c */
 void events_stream(struct request *r);
 extern const struct stream_source api_streams;

@@ -352,6 +352,7 @@ void batch_answer(struct worker *w, struct command *const *commands, size_t n)
     for (size_t i = 0; i < n; i++) {
         engine_metrics_answered(&w->engine->metrics, commands[i],
                                 monotonic_us(w->engine) - commands[i]->submitted_us);
+        engine_note_heat(commands[i]);
         engine_finish(commands[i]);
     }
     pending_batch_end();

@@ -107,6 +107,9 @@ void command_close(struct command *c)
     case CMD_SEAT_GET:
         free(c->seat_get.past);
         break;
+    case CMD_EVENT_HEAT:
+        free(c->event_heat.list);
+        break;
     case CMD_SNAPSHOT:
         snapshot_unref(c->snapshot.snapshot);
         break;

@@ -9,6 +9,7 @@
 #include "base/pending.h"
 #include "ledger/ledger.h"
 #include "model/verdict.h"
+#include "rules/heat.h"
 #include "rules/operations.h"
 
 struct decision;
@@ -51,6 +52,7 @@ enum command_kind {
     CMD_CANCEL_LIST,    /* the reader of long reads: cancel_list */
     CMD_EVENT_CANCEL,   /* worker: none */
     CMD_EVENT_PROGRESS, /* the reader of long reads: progress */
+    CMD_EVENT_HEAT,     /* the reader of long reads: event_heat */
     CMD_OWNER_ERASE,    /* the first worker: owner_erase, see chores.h */
     CMD_KEY_CHECK,  /* worker: none.  VERDICT_KEY_UNUSED, or what the key's stored answer says */
     CMD_KEY_GET,    /* reader: none.  VERDICT_OK: key.answer, or VERDICT_KEY_UNUSED */
@@ -142,6 +144,15 @@ struct seat_past {
     struct audit_entry history[SEAT_HISTORY_MAX + 1]; /* newest first */
 };
 
+/* GET /v1/events/{e}/heat: the most refused seats first. */
+struct heat_list {
+    size_t limit;             /* in */
+    int64_t since;            /* out: when counting began */
+    uint64_t total;           /* out: of all seats */
+    size_t n;                 /* out */
+    struct heat_seat seats[]; /* out; room for `limit` */
+};
+
 struct command {
     /* ---- the header ---- */
     enum command_kind kind;
@@ -224,6 +235,9 @@ struct command {
             struct cancel_page *page; /* the owner's */
         } cancel_list;
         struct cancel_progress progress; /* out */
+        struct {
+            struct heat_list *list; /* free() by the owner */
+        } event_heat;
         struct {
             const char *owner; /* in */
             size_t owner_len;

@@ -106,6 +106,16 @@ static bool is_on_sale(const struct event *e, int64_t now)
            now >= opens_at && (!closes_at || now < closes_at);
 }
 
+void engine_note_heat(const struct command *c)
+{
+    if (c->verdict != VERDICT_SEAT_TAKEN ||
+        (c->kind != CMD_HOLD_CREATE && c->kind != CMD_HOLD_CHANGE))
+        return;
+    const struct shortage *s =
+        c->kind == CMD_HOLD_CREATE ? &c->create.shortage : &c->change.shortage;
+    heat_note(&c->event->heat, c->event->def->n_seats, s->taken, s->n_taken);
+}
+
 bool engine_refuse(struct engine *e, struct command *c)
 {
     struct hold_create *op = &c->create;
@@ -124,6 +134,7 @@ bool engine_refuse(struct engine *e, struct command *c)
         return false;
     c->verdict = VERDICT_SEAT_TAKEN;
     counter_add(e->metrics.requests_view_taken, 1);
+    engine_note_heat(c);
     return true;
 }
 
@@ -149,6 +160,7 @@ enum hf_status engine_submit(struct engine *e, struct command *c)
     case CMD_NOTICE_LIST:
     case CMD_CANCEL_LIST:
     case CMD_EVENT_PROGRESS:
+    case CMD_EVENT_HEAT:
         return lane_put(&e->search, c);
     case CMD_SNAPSHOT:
         return lane_put(&e->draw, c);
@@ -433,6 +445,7 @@ enum hf_status engine_open(const struct engine_config *config, struct engine **r
     }
     register_metrics(e);
     log_warnings(e);
+    e->started_ms = engine_now_ms(e);
     *ret = e;
     return HF_OK;
 }

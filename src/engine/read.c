@@ -293,9 +293,18 @@ static enum verdict read_seat(struct ledger *l, struct event *e, uint32_t seat,
     return verdict_of(status);
 }
 
+static enum verdict read_heat(const struct engine *e, const struct event *event,
+                              struct heat_list *list)
+{
+    list->since = e->started_ms;
+    list->n =
+        heat_hottest(&event->heat, event->def->n_seats, list->limit, list->seats, &list->total);
+    return VERDICT_OK;
+}
+
 /* ---- the threads ---- */
 
-static enum verdict read_one(struct ledger *l, struct command *c)
+static enum verdict read_one(const struct engine *e, struct ledger *l, struct command *c)
 {
     switch (c->kind) {
     case CMD_HOLD_GET:
@@ -325,6 +334,8 @@ static enum verdict read_one(struct ledger *l, struct command *c)
         return read_audit(l, c->event, c->audit_list.page, &c->err);
     case CMD_SEAT_GET:
         return read_seat(l, c->event, c->seat_get.seat, c->seat_get.past, c->now, &c->err);
+    case CMD_EVENT_HEAT:
+        return read_heat(e, c->event, c->event_heat.list);
     default:
         hf_check(!"a command that no reader carries out");
         return VERDICT_INTERNAL;
@@ -356,7 +367,7 @@ void *reader_main(void *arg)
         if (!n)
             continue;
         c->now = engine_now_ms(e);
-        c->verdict = read_one(l, c);
+        c->verdict = read_one(e, l, c);
         if (c->kind == CMD_HOLD_GET) {
             c->now = engine_now_ms(e); /* after the read, so that nothing dead is called alive */
             c->hold_get.row.status = status_at(&c->hold_get.row, c->now);

@@ -37,6 +37,7 @@ struct engine {
     int threads_running;           /* how far start_threads came */
     struct follower *follower;     /* NULL: no other server writes */
     struct reconciler *reconciler; /* NULL: no other server writes */
+    int64_t started_ms;            /* ledger time of the start */
 
     _Atomic int64_t now_offset_ms; /* ledger time minus boot time */
     _Atomic bool gate_up;          /* the gate answered when it was last asked */
@@ -67,6 +68,9 @@ struct db_options engine_db_options(struct engine *e);
 bool engine_gave_up(const struct engine *e);
 /* The command has been carried out: tells the waiter, or frees it if it is the engine's own. */
 void engine_finish(struct command *command);
+
+/* Counts the seats that a hold, or more places for one, was refused because of.  Any thread. */
+void engine_note_heat(const struct command *command);
 
 /* Every event of every worker's view; vec_close the list. */
 struct loaded {

@@ -28,5 +28,6 @@
 #define NOTICES_LIST_MAX 100
 #define AUDIT_LIST_MAX 1000
 #define SEAT_HISTORY_MAX 100
+#define HEAT_LIST_MAX 10000
 
 #endif

@@ -173,6 +173,7 @@ void event_free(struct event *e)
     snapshot_unref(e->snapshot);
     snapshot_unref(e->plan);
     feed_close(&e->feed);
+    heat_close(&e->heat);
     lock_close(&e->lock);
     lock_close(&e->snapshot_lock);
     event_terms_give(e->terms_shown);

@@ -25,6 +25,7 @@
 #include "base/lock.h"
 #include "model/rows.h"
 #include "rules/feed.h"
+#include "rules/heat.h"
 
 struct seat {
     _Atomic uint64_t shown;           /* seat_shown(): expiry in ms << 2 | status */
@@ -123,6 +124,7 @@ struct event {
     _Atomic bool announced;       /* the follower has been asked to tell other servers */
     struct lock lock;
     struct feed feed; /* what changed lately, under `lock` */
+    struct heat heat; /* what was refused since the start; any thread */
 
     /* the worker's own fields */
     struct clock_row clock; /* as of the last commit */

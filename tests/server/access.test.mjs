@@ -43,6 +43,7 @@ const ROUTES = [
   ['PATCH', '/v1/events/{e}', 'admin'],
   ['GET', '/v1/events/{e}/seats', 'public'],
   ['GET', '/v1/events/{e}/seats/{s}', 'seller'],
+  ['GET', '/v1/events/{e}/heat', 'seller'],
   ['GET', '/v1/events/{e}/stream', 'public'],
   ['POST', '/v1/events/{e}/block', 'seller'],
   ['POST', '/v1/events/{e}/unblock', 'seller'],

@@ -303,6 +303,8 @@ describe('the server does what the document says', () => {
     assert.equal(best.seats.length, 2);
     const taken = await drive('createHold', 409, { body: { event: event.id, seats: ['S-A-1', 'S-A-2'] } });
     assert.deepEqual(taken.json.seats, ['S-A-1']);
+    const heat = await drive('getHeat', 200, { parameters: { event: event.id }, as: 'seller' });
+    assert.deepEqual(heat.json.seats, [['S-A-1', 1]]);
     const apart = await drive('createHold', 409, { body: { event: event.id, best_available: { quantity: 5, section: 'T', adjacent: false } } });
     assert.equal(apart.json.code, 'sold_out');
     assert.equal(apart.json.available, 2);

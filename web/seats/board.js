@@ -1,0 +1,66 @@
+// What is sold: the status of every seat and area, as the snapshot and the stream tell it.
+
+export const AVAILABLE = 0;
+export const HELD = 1;
+export const BOOKED = 2;
+export const BLOCKED = 3;
+const LETTERS = '.hbx';
+const statusOfCode = new Uint8Array(128).fill(BLOCKED);
+for (let s = 0; s < LETTERS.length; s++) statusOfCode[LETTERS.charCodeAt(s)] = s;
+
+export class Board {
+  constructor(plan) {
+    this.plan = plan;
+    this.states = new Uint8Array(plan.n).fill(BLOCKED);
+    this.seq = 0;
+    this.sale = 'open';
+    this.currency = null;
+    this.prices = {};
+    this.areas = new Map(); // name -> { price, capacity, available }
+  }
+
+  letter(i) { return LETTERS[this.states[i]]; }
+
+  priceOf(i) { return this.prices[this.plan.categoryOf(i)] ?? null; }
+
+  // Takes over a snapshot, which lists the seats in the plan's order.  Returns the seats that differ from before.
+  load(snapshot) {
+    const { plan, states } = this;
+    const changed = [];
+    let r = 0;
+    for (const section of snapshot.sections) {
+      for (const { seats } of section.rows) {
+        const row = plan.rows[r++];
+        if (!row || row.end - row.first !== seats.length) throw new Error('the plan and the snapshot are of different events');
+        for (let i = row.first, at = 0; i < row.end; i++, at++) {
+          const state = statusOfCode[seats.charCodeAt(at) & 127];
+          if (states[i] === state) continue;
+          states[i] = state;
+          changed.push(i);
+        }
+      }
+    }
+    this.areas = new Map(snapshot.areas.map(({ name, price, capacity, available }) => [name, { price, capacity, available }]));
+    this.seq = snapshot.seq;
+    this.sale = snapshot.status ?? this.sale;
+    this.currency = snapshot.currency ?? this.currency;
+    this.prices = snapshot.prices ?? this.prices;
+    return changed;
+  }
+
+  // Takes over a message of the stream.  Returns the seats that changed; a message may repeat what is known.
+  apply({ changes, areas }) {
+    const changed = [];
+    for (const [id, letter] of changes) {
+      const i = this.plan.indexOf(id), state = statusOfCode[letter.charCodeAt(0) & 127];
+      if (i < 0 || this.states[i] === state) continue;
+      this.states[i] = state;
+      changed.push(i);
+    }
+    for (const [name, available] of Object.entries(areas ?? {})) {
+      const area = this.areas.get(name);
+      if (area) area.available = available;
+    }
+    return changed;
+  }
+}

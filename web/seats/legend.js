@@ -1,0 +1,39 @@
+// What the colours and shapes of the map mean, with the price of each category.
+
+import { AVAILABLE, BOOKED, HELD } from './board.js';
+import { ACCESSIBLE } from './plan.js';
+import { make } from './shell.js';
+import { drawSeat, HEAT, MINE } from './sprites.js';
+import { HEAT_STEPS } from './theme.js';
+
+const CATEGORIES_MAX = 24;
+const ICON_PX = 18;
+
+function icon(theme, seat) {
+  const ratio = Math.min(3, devicePixelRatio || 1);
+  const canvas = make('canvas', '', { 'aria-hidden': 'true' });
+  canvas.width = canvas.height = ICON_PX * ratio;
+  const context = canvas.getContext('2d');
+  context.translate(canvas.width / 2, canvas.height / 2);
+  drawSeat(context, theme, { r: (ICON_PX / 2 - 1) * ratio, line: ratio, ...seat });
+  return canvas;
+}
+
+export function drawLegend(element, { plan, board, names, theme, isHeat }) {
+  const { t } = names;
+  const entry = (seat, text) => make('li', '', {}, icon(theme, seat), text);
+  const entries = [];
+  if (isHeat) {
+    entries.push(entry({ look: HEAT }, t('heatNever')), entry({ look: HEAT + 2 }, t('heatSome')), entry({ look: HEAT + HEAT_STEPS }, t('heatMost')));
+  } else {
+    const used = new Set(plan.category);
+    plan.categories.slice(0, CATEGORIES_MAX).forEach(({ name }, category) => {
+      if (!used.has(category)) return;
+      const price = names.price(board.prices[name] ?? null);
+      entries.push(entry({ look: AVAILABLE, category }, price ? t('categoryPrice', { category: name, price }) : name));
+    });
+    if (plan.flags.some((flags) => flags & ACCESSIBLE)) entries.push(entry({ look: AVAILABLE, isSquare: true }, t('legendAccessible')));
+    if (plan.n > 0) entries.push(entry({ look: MINE }, t('legendMine')), entry({ look: HELD }, t('legendHeld')), entry({ look: BOOKED }, t('legendBooked')));
+  }
+  element.replaceChildren(...entries);
+}

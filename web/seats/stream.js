@@ -1,0 +1,200 @@
+// Keeps a map up to date, whatever happens to servers, proxies and networks.
+//
+// A browser's EventSource gives up for good after an answer such as a proxy's 502, and it does not notice a connection that has
+// gone silent.  So the stream is read with fetch: this file finds the messages in the bytes, remembers the seq of the last one,
+// and asks again from there (`?after=`).  Pauses between attempts grow and are drawn at random, so that the pages of a whole
+// audience do not come back together; a network that returns, or a page that is looked at again, ends a pause at once.
+//
+//   reading --snapshot--> following --message--> following
+//      ^                      |  `--reset--> reading
+//      `---------pause <------'  (the stream ended or fell silent: follows again from the last seq)
+
+import { call, Problem, sleep } from '../lib/api.js';
+
+const SILENCE_MS = 40_000; // the server writes a comment every 15 s
+const PAUSE_FIRST_MS = 500;
+const PAUSE_MAX_MS = 10_000;
+const OFFLINE_AFTER_MS = 20_000; // of attempts in vain
+const HIDDEN_MS = 60_000; // a page that nobody looks at gives its connection back after this
+
+// Finds the messages of a stream (text/event-stream) in pieces of text.  A message is { event, id, data }.
+export class Messages {
+  #rest = '';
+  #lines = [];
+
+  // Returns the messages that this piece completes.
+  push(piece) {
+    const found = [];
+    const lines = (this.#rest + piece).split('\n');
+    this.#rest = lines.pop();
+    for (const raw of lines) {
+      const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
+      if (line !== '') this.#lines.push(line);
+      else if (this.#lines.length > 0) {
+        const message = this.#message();
+        if (message) found.push(message);
+      }
+    }
+    return found;
+  }
+
+  #message() {
+    const message = { event: 'message', id: null, data: '' };
+    let hasData = false;
+    for (const line of this.#lines) {
+      const [, name, value] = /^([^:]*):? ?(.*)$/s.exec(line);
+      if (name === 'data') {
+        message.data += (hasData ? '\n' : '') + value;
+        hasData = true;
+      } else if (name === 'event' || name === 'id') message[name] = value;
+    }
+    this.#lines = [];
+    return hasData || message.event === 'reset' ? message : null;
+  }
+}
+
+export class Follower {
+  #abort = null;
+  #isStopped = false;
+  #wake = null; // ends the present pause
+  #failingSince = null;
+  #attempt = 0;
+  #kind = null;
+  #hiddenTimer = 0;
+  #listeners = new AbortController();
+
+  // `on`: snapshot(json, isStale), seats(message), event(message), status(kind, detail), gone(problem).  An event that does
+  // not exist ends everything.
+  constructor(server, event, on) {
+    this.server = server;
+    this.path = `/v1/events/${encodeURIComponent(event)}`;
+    this.on = on;
+    this.seq = null;
+    const { signal } = this.#listeners;
+    addEventListener('online', () => this.#hurry(), { signal });
+    addEventListener('offline', () => this.#tell('offline'), { signal });
+    document.addEventListener('visibilitychange', () => this.#look(), { signal });
+    this.ended = this.#run();
+  }
+
+  stop() {
+    this.#isStopped = true;
+    clearTimeout(this.#hiddenTimer);
+    this.#listeners.abort();
+    this.#abort?.abort();
+    this.#wake?.();
+  }
+
+  #hurry() {
+    this.#attempt = 0;
+    this.#wake?.();
+  }
+
+  // A hidden page ends its stream after a while: a browser allows a server few connections.
+  #look() {
+    clearTimeout(this.#hiddenTimer);
+    if (document.visibilityState === 'hidden') this.#hiddenTimer = setTimeout(() => this.#abort?.abort(), HIDDEN_MS);
+    else this.#hurry();
+  }
+
+  #tell(kind, detail = {}) {
+    if (kind === this.#kind && kind !== 'live') return;
+    this.#kind = kind;
+    this.on.status(kind, detail);
+  }
+
+  async #run() {
+    while (!this.#isStopped) {
+      try {
+        if (this.seq === null) await this.#read();
+        await this.#follow();
+      } catch (error) {
+        if (this.#isStopped) return;
+        if (error instanceof Problem && error.status === 404) {
+          this.on.gone(error);
+          return;
+        }
+        if (!(error instanceof Reset)) await this.#pause(error.retryAfterMs ?? 0);
+        else this.seq = null;
+      }
+    }
+  }
+
+  // Reads the snapshot.
+  async #read() {
+    const { json, headers } = await call(this.server, 'GET', `${this.path}/seats`);
+    if (this.#isStopped) return;
+    await this.on.snapshot(json, headers.has('Holdfast-Stale'));
+    this.seq = json.seq;
+  }
+
+  // Reads the stream until it ends, which it does by an error.
+  async #follow() {
+    const abort = new AbortController();
+    this.#abort = abort;
+    let timer = setTimeout(() => abort.abort(), SILENCE_MS);
+    try {
+      const response = await fetch(`${this.server}${this.path}/stream?after=${this.seq}`,
+        { signal: abort.signal, cache: 'no-store', credentials: 'omit', headers: { Accept: 'text/event-stream' } });
+      if (!response.ok) throw new Problem(response.status, null, 1000 * (Number(response.headers.get('Retry-After')) || 0));
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      const messages = new Messages();
+      this.#isLive();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || this.#isStopped) throw new Error('the stream has ended');
+        clearTimeout(timer);
+        timer = setTimeout(() => abort.abort(), SILENCE_MS);
+        for (const message of messages.push(value)) this.#take(message);
+      }
+    } finally {
+      clearTimeout(timer);
+      abort.abort();
+    }
+  }
+
+  #isLive() {
+    this.#attempt = 0;
+    this.#failingSince = null;
+    if (this.#kind !== 'live') this.#tell('live');
+  }
+
+  #take({ event, id, data }) {
+    if (event === 'reset') throw new Reset();
+    if (event !== 'seats' && event !== 'event') return;
+    const message = JSON.parse(data);
+    if (message.seq < this.seq) throw new Reset(); // another history, such as that of a backup
+    this.on[event](message);
+    if (id !== null) this.seq = message.seq; // a message without an id does not complete its seq
+  }
+
+  // Waits, unless the browser has news of the network.  Nothing is asked for a page that nobody looks at.
+  async #pause(leastMs) {
+    const now = Date.now();
+    this.#failingSince ??= now;
+    const isHidden = document.visibilityState === 'hidden';
+    if (!isHidden) this.#tell(navigator.onLine === false || now - this.#failingSince > OFFLINE_AFTER_MS ? 'offline' : 'reconnecting');
+    const most = Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** this.#attempt++);
+    const ms = Math.max(leastMs, most * Math.random());
+    await new Promise((resolve) => {
+      this.#wake = resolve;
+      if (!isHidden) setTimeout(resolve, ms);
+    });
+    this.#wake = null;
+  }
+}
+
+class Reset extends Error {}
+
+// Reads the plan of an event, as often as it takes.  Rejects if there is no such event.
+export async function loadPlan(server, event, signal, tell) {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return (await call(server, 'GET', `/v1/events/${encodeURIComponent(event)}/plan`, { timeoutMs: 60_000 })).json;
+    } catch (error) {
+      if (signal.aborted || (error instanceof Problem && error.status === 404)) throw error;
+      tell('reconnecting');
+      await sleep(Math.max(error.retryAfterMs ?? 0, Math.min(PAUSE_MAX_MS, PAUSE_FIRST_MS * 2 ** attempt) * Math.random()));
+    }
+  }
+}

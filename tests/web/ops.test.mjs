@@ -1,0 +1,209 @@
+// The operator's page: who may see what, the events with their counts, and the charts of the last hour.
+// backends: own
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { axe, openBrowser, originsOf, PHONE, urlOf } from '../support/browser.mjs';
+import { reap, Server, until } from '../support/server.mjs';
+
+const ADMIN = 'admin-key-of-the-operators-page';
+const SELLER = 'seller-key-of-the-operators-page';
+const SLOW_MS = 20_000; // several turns of polling or sampling, which take 5 s each
+const EVIL = '<img src=x onerror="globalThis.hacked=1"><script>globalThis.hacked=1</script>';
+
+let browser;
+before(async () => { browser = await openBrowser(); });
+after(async () => { await browser?.close(); await reap(); });
+
+const heading = (page, name) => page.getByRole('heading', { name, exact: true });
+
+describe('on a server with keys', { concurrency: 2 }, () => {
+  let server;
+  before(async () => {
+    server = new Server({ env: { HOLDFAST_ADMIN_KEY: ADMIN, HOLDFAST_SELLER_KEY: SELLER } });
+    await server.launch();
+    await server.createEvent({ name: 'Gala' }, { Authorization: `Bearer ${ADMIN}` });
+  });
+  after(() => server?.stop());
+
+  const signIn = async (page, key) => {
+    await page.getByLabel('Access key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+  };
+
+  it('the page asks for a key and says that a wrong one is wrong', async () => {
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops'));
+    await heading(page, 'Sign in').waitFor();
+    assert.deepEqual(await axe(page), []);
+    for (const wrong of ['a-key-that-is-not-one', 'no header takes ümlauts']) {
+      await signIn(page, wrong);
+      await page.getByRole('alert').filter({ hasText: 'This server does not know that key.' }).waitFor();
+    }
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'a wrong key is not kept');
+    assert.equal(await page.getByRole('table').count(), 0);
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('an admin’s key stays in its tab, over reloads, until somebody signs out', async () => {
+    const person = await browser.person();
+    const page = await person.tab();
+    await page.goto(urlOf(server, '/ops'));
+    await signIn(page, ADMIN);
+    await page.getByRole('link', { name: 'Gala' }).waitFor();
+    await page.reload();
+    await page.getByRole('link', { name: 'Gala' }).waitFor();
+    assert.equal(await page.evaluate((key) => JSON.stringify(localStorage).includes(key) || document.cookie.includes(key) || location.href.includes(key), ADMIN), false);
+    const other = await person.tab();
+    await other.goto(urlOf(server, '/ops'));
+    await heading(other, 'Sign in').waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await heading(page, 'Sign in').waitFor();
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+    assert.deepEqual([...page.complaints, ...other.complaints], []);
+    await person.close();
+  });
+
+  it('a seller is told what only admins may see and do', async () => {
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops'));
+    await signIn(page, SELLER);
+    await page.getByText('Signed in as seller').waitFor();
+    await page.getByText('The charts are for admins').waitFor();
+    await page.getByRole('link', { name: 'Audit log' }).click();
+    await page.getByText('The audit log is for admins').waitFor();
+    await page.getByRole('link', { name: 'Payments' }).click();
+    await page.getByText('Jobs are for admins').waitFor();
+    await page.getByText('Erasing an owner needs an admin’s key.').waitFor();
+    await page.getByRole('link', { name: 'Overview' }).click();
+    await page.getByRole('link', { name: 'Gala' }).click();
+    await page.getByText('Archiving and cancelling an event, and ending other people’s holds, need an admin’s key.').waitFor();
+    await page.getByRole('button', { name: 'Close sales …' }).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Cancel event …' }).count(), 0);
+    assert.equal(await page.getByRole('alert').filter({ hasText: /\S/ }).count(), 0, 'nothing of it is an error');
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('a key that is taken back leads to the question for a key', async () => {
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops'));
+    await signIn(page, ADMIN);
+    await page.getByRole('link', { name: 'Gala' }).waitFor();
+    await page.evaluate(() => sessionStorage.setItem('holdfast-ops-key', 'a-key-of-yesterday'));
+    await page.reload();
+    await page.getByText('This server does not know that key.').waitFor();
+    await page.close();
+  });
+});
+
+describe('on a server without keys', { concurrency: 4 }, () => {
+  let server;
+  let event;
+  before(async () => {
+    server = new Server();
+    await server.launch();
+    event = await server.createEvent({ name: EVIL, venue: EVIL, sections: [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 10 }] });
+    const hold = await server.grant(event, ['S-A-1', 'S-A-2'], { owner: EVIL });
+    await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, reference: EVIL });
+    await server.grant(event, 'S-A-3');
+    for (let i = 0; i < 3; i++) await server.hold(event, 'S-A-3');
+    await server.post(`/v1/events/${event.id}/block`, { seats: ['S-B-1', 'S-B-2', 'S-B-3'] });
+  });
+  after(() => server?.stop());
+
+  it('the page is open, says so, and shows each event with its counts', async () => {
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops'));
+    await page.getByText('This server has no keys: everyone who can reach it is an admin.').waitFor();
+    const row = page.getByRole('table', { name: 'Events' }).getByRole('row').nth(1);
+    await row.waitFor();
+    const cells = await row.getByRole('cell').allTextContents();
+    assert.deepEqual(cells.slice(2, 7), ['14', '1', '2', '3', '10%']);
+    await server.grant(event, 'S-A-4');
+    await until('the counts follow', async () => (await row.getByRole('cell').allTextContents())[3] === '2', SLOW_MS);
+    await until('a rate is known', async () => (await row.getByRole('cell').allTextContents()).at(-1) !== '–', SLOW_MS);
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('the charts show what the server measured, and tables say the same in numbers', async () => {
+    const { series } = await until('there are samples', async () => {
+      const samples = await server.read('/v1/ops/samples');
+      return samples.at.length >= 2 && samples.series.holds_granted_per_s.some((n) => n > 0) ? samples : null;
+    }, SLOW_MS);
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops'));
+    const figure = page.getByRole('figure').filter({ has: heading(page, 'Requests for holds') });
+    const most = (name) => new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 }).format(Math.max(...series[name].filter((n) => n !== null)));
+    await figure.getByRole('row', { name: /Granted/ }).getByRole('cell').nth(1).filter({ hasText: `${most('holds_granted_per_s')}/s` }).waitFor();
+    await figure.getByRole('row', { name: /Seat taken/ }).getByRole('cell').nth(1).filter({ hasText: `${most('holds_taken_per_s')}/s` }).waitFor();
+    const charts = await page.getByRole('figure').count();
+    assert.equal(charts, 14);
+    assert.equal(await page.getByRole('img').count(), charts, 'every chart has a name');
+    const drawn = await page.evaluate(() => [...document.querySelectorAll('canvas')].map((canvas) => {
+      const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+      return data.some((value) => value !== 0);
+    }));
+    assert.ok(drawn.every(Boolean), 'every canvas is drawn on');
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  for (const [what, options] of [['light and wide', { colorScheme: 'light' }], ['dark on a telephone, in German', { colorScheme: 'dark', locale: 'de-DE', ...PHONE }]]) {
+    it(`axe-core finds nothing on any view: ${what}`, async () => {
+      const page = await browser.page(options);
+      for (const view of ['', '#/payments', `#/audit?event=${event.id}`, `#/events/${event.id}`]) {
+        await page.goto(urlOf(server, `/ops${view}`));
+        await page.locator('main table:visible').first().waitFor();
+        assert.deepEqual(await axe(page), [], view);
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${view} is not wider than the screen`);
+      }
+      assert.deepEqual(page.complaints, []);
+      await page.close();
+    });
+  }
+
+  it('names with markup in them stay text, and no request leaves the server', async () => {
+    const page = await browser.page();
+    for (const view of ['', '#/payments', `#/audit?event=${event.id}`, `#/events/${event.id}`]) {
+      await page.goto(urlOf(server, `/ops${view}`));
+      await page.locator('main table:visible').first().waitFor();
+      assert.equal(await page.evaluate(() => globalThis.hacked ?? document.querySelectorAll('main img, main script').length), 0, view);
+    }
+    await heading(page, EVIL).waitFor();
+    await page.getByRole('button', { name: 'Close sales …' }).click();
+    await page.getByRole('dialog').getByText(EVIL).waitFor();
+    assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+    assert.deepEqual(originsOf(page), [urlOf(server, '')]);
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('no other page can frame this one', async () => {
+    const { headers } = await server.get('/ops');
+    assert.match(headers['content-security-policy'], /frame-ancestors 'none'/);
+    assert.doesNotMatch(headers['content-security-policy'], /unsafe-/);
+  });
+
+  it('an unknown view shows the overview, and an unknown event says so', async () => {
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops#/nothing'));
+    await heading(page, 'Overview').waitFor();
+    await page.goto(urlOf(server, `/ops#/events/evt_${'0'.repeat(28)}`));
+    await heading(page, 'No such event').waitFor();
+    await page.close();
+  });
+
+  it('while the server does not answer the page says so, and recovers by itself', async () => {
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops'));
+    await page.getByRole('table', { name: 'Events' }).waitFor();
+    await page.context().setOffline(true);
+    await page.getByRole('alert').filter({ hasText: 'The server cannot be reached. What you see may be old' }).waitFor();
+    await page.context().setOffline(false);
+    await page.getByRole('alert').filter({ hasText: 'cannot be reached' }).waitFor({ state: 'hidden' });
+    await page.close();
+  });
+});

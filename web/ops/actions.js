@@ -1,0 +1,164 @@
+// What sellers and admins may do from this page.  Each function asks once in a dialog that names what will happen, does
+// it with an Idempotency-Key, tells what happened, and resolves to true if it was done.
+
+import { field, h } from './dom.js';
+
+const path = (...segments) => `/v1/${segments.map(encodeURIComponent).join('/')}`;
+
+// Asks with the texts `do.<name>.title`, `.what`, `.verb` and `.done`, and does it.
+async function perform(context, name, values, { fields = [], danger = false, send }) {
+  const { t, ask, tell } = context;
+  const told = await ask({
+    title: t(`do.${name}.title`, values),
+    sentences: [t(`do.${name}.what`, values)],
+    verb: t(`do.${name}.verb`, values),
+    danger,
+    fields,
+    async act(key) { return t(`do.${name}.done`, { ...values, ...await send(key) }); },
+  });
+  if (told !== null) tell(told);
+  return told !== null;
+}
+
+// ---- events ----
+
+const eventAction = (name, verb, danger) => (context, event) => perform(context, name, { name: event.name, booked: event.booked ?? 0 }, {
+  danger,
+  async send(key) { await context.call('POST', path('events', event.id, verb), { key, body: {} }); },
+});
+export const closeEvent = eventAction('close', 'close', false);
+export const openEvent = eventAction('open', 'open', false);
+export const archiveEvent = eventAction('archive', 'archive', true);
+export const cancelEvent = eventAction('cancelEvent', 'cancel', true);
+
+// Lines of a text area, without empty ones.  Ids of seats are opaque: only what surrounds a line is trimmed.
+const linesOf = (control) => [...new Set(control.value.split('\n').map((line) => line.trim()).filter(Boolean))];
+
+// Takes places off sale (`block`) or puts them back (`unblock`): the seats given, or what the reader chooses.
+async function block(context, event, verb, seats) {
+  const { t } = context;
+  const names = h('textarea', { name: 'seats', rows: '4', spellcheck: 'false', autocomplete: 'off' });
+  names.value = seats.join('\n');
+  const sections = (event.sections ?? []).map(({ name }) => {
+    const box = h('input', { type: 'checkbox', name: 'section', value: name });
+    return { name, box, element: h('label', { class: 'choice' }, box, ' ', name) };
+  });
+  const areas = (event.areas ?? []).map(({ name, capacity }) => {
+    const box = h('input', { type: 'number', name: 'area', min: '0', max: capacity, value: '0', inputmode: 'numeric' });
+    return { name, box, element: field(t('placesIn', { area: name }), box) };
+  });
+  const channel = h('input', { name: 'channel', maxlength: '32', autocomplete: 'off' });
+  return perform(context, verb, { name: event.name }, {
+    fields: [
+      field(t('seatsByLine'), names),
+      sections.length > 0 && h('fieldset', { class: 'choices' }, h('legend', {}, t('wholeSections')), sections.map(({ element }) => element)),
+      areas.map(({ element }) => element),
+      field(t('channel'), channel, t(verb === 'block' ? 'channelHint' : 'channelBackHint')),
+    ].flat().filter(Boolean),
+    async send(key) {
+      const body = {};
+      const chosen = sections.filter(({ box }) => box.checked).map(({ name }) => name);
+      const places = areas.filter(({ box }) => Number(box.value) > 0).map(({ name, box }) => [name, Number(box.value)]);
+      if (linesOf(names).length) body.seats = linesOf(names);
+      if (chosen.length) body.sections = chosen;
+      if (places.length) body.areas = Object.fromEntries(places);
+      if (channel.value.trim()) body.channel = channel.value.trim();
+      await context.call('POST', path('events', event.id, verb), { key, body });
+      const what = [...(body.seats ?? []), ...chosen, ...places.map(([name, n]) => t('placesOf', { n, area: name }))];
+      return { places: context.format.list(what.length > 6 ? [...what.slice(0, 5), t('andMore', { n: what.length - 5 })] : what) };
+    },
+  });
+}
+export const blockPlaces = (context, event, seats = []) => block(context, event, 'block', seats);
+export const unblockPlaces = (context, event, seats = []) => block(context, event, 'unblock', seats);
+
+// ---- holds ----
+
+// What a hold or a booking is about, in words.
+export function placesOf({ seats, areas }, { t, format }) {
+  const places = [...seats, ...Object.entries(areas ?? {}).map(([area, n]) => t('placesOf', { n, area }))];
+  return format.list(places.length > 6 ? [...places.slice(0, 5), t('andMore', { n: places.length - 5 })] : places);
+}
+
+export function evictHold(context, hold) {
+  return perform(context, 'evict', { places: placesOf(hold, context), owner: hold.owner ?? context.t('nobody') }, {
+    danger: true,
+    async send(key) { await context.call('POST', path('holds', hold.id, 'evict'), { key, body: {} }); },
+  });
+}
+
+export function sellHold(context, hold) {
+  const reference = h('input', { name: 'reference', maxlength: '255', autocomplete: 'off' });
+  return perform(context, 'sell', {
+    places: placesOf(hold, context), owner: hold.owner ?? context.t('nobody'), amount: context.format.money(hold.amount, hold.currency),
+  }, {
+    fields: [field(context.t('reference'), reference, context.t('optional'))],
+    async send(key) {
+      const booking = await context.call('POST', path('holds', hold.id, 'confirm'), {
+        key, body: { fence: hold.fence, ...(reference.value.trim() ? { reference: reference.value.trim() } : {}) },
+      });
+      return { number: booking.number };
+    },
+  });
+}
+
+// ---- bookings ----
+
+const paidOf = (booking) => (booking.payment ? booking.payment.amount_received - booking.payment.amount_refunded : 0);
+
+export function cancelBooking(context, booking) {
+  const reason = h('input', { name: 'reason', maxlength: '255', autocomplete: 'off' });
+  const paid = paidOf(booking);
+  return perform(context, paid > 0 ? 'cancelPaid' : 'cancelBooking', {
+    number: booking.number, places: placesOf(booking, context), amount: context.format.money(paid, booking.currency),
+  }, {
+    danger: true,
+    fields: [field(context.t('reason'), reason, context.t('optional'))],
+    async send(key) {
+      await context.call('POST', path('bookings', booking.id, 'cancel'), {
+        key, body: reason.value.trim() ? { reason: reason.value.trim() } : {},
+      });
+    },
+  });
+}
+
+// An amount as people write it, in the currency's smallest unit; NaN if it is none.
+function minorUnits(text, digits) {
+  const match = /^\s*(\d+)(?:[.,](\d+))?\s*$/.exec(text);
+  if (!match || (match[2] ?? '').length > digits) return NaN;
+  return Number(match[1] + (match[2] ?? '').padEnd(digits, '0'));
+}
+
+export function refundBooking(context, booking) {
+  const { t, format } = context;
+  const left = paidOf(booking);
+  const digits = format.digits(booking.currency);
+  const amount = h('input', { name: 'amount', inputmode: 'decimal', autocomplete: 'off' });
+  return perform(context, 'refund', { number: booking.number, left: format.money(left, booking.currency) }, {
+    danger: true,
+    fields: [field(t('amountIn', { currency: booking.currency.toUpperCase() }), amount, t('amountHint', { left: format.money(left, booking.currency) }))],
+    async send(key) {
+      const body = {};
+      if (amount.value.trim()) {
+        body.amount = minorUnits(amount.value, digits);
+        if (!(body.amount > 0)) throw new Error(t('badAmount'));
+      }
+      await context.call('POST', path('bookings', booking.id, 'refund'), { key, body });
+      return { amount: format.money(body.amount ?? left, booking.currency) };
+    },
+  });
+}
+
+// ---- people ----
+
+export function eraseOwner(context) {
+  const owner = h('input', { name: 'owner', maxlength: '128', autocomplete: 'off', required: true });
+  return perform(context, 'erase', {}, {
+    danger: true,
+    fields: [field(context.t('owner'), owner)],
+    async send(key) {
+      const { holds, bookings } = await context.call('POST', path('owners', 'erase'), { key, body: { owner: owner.value } });
+      return { holds, bookings };
+    },
+  });
+}

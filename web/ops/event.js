@@ -1,0 +1,93 @@
+// One event: its counts, what can be done to it, its map through time, a seat's history, its holds and its bookings.
+
+import { button, fact, h } from './dom.js';
+import { archiveEvent, blockPlaces, cancelEvent, closeEvent, openEvent, unblockPlaces } from './actions.js';
+import { bookingList, holdList } from './event_lists.js';
+import { eventMap } from './event_map.js';
+import { eventSeat } from './event_seat.js';
+import { poll } from './poll.js';
+
+const EVENT_MS = 5000;
+
+// The facts about the event, written anew with every answer.
+function facts({ t, format, rates }, event) {
+  const { cancellation } = event;
+  const perMinute = rates.perMinute(event);
+  return [
+    fact(t('status'), t(`eventStatus.${event.status}`)),
+    event.venue && fact(t('venue'), event.venue),
+    event.starts_at && fact(t('startsAt'), format.date(event.starts_at)),
+    ...['available', 'held', 'booked', 'blocked'].map((name) => fact(t(name), format.number(event[name]))),
+    fact(t('soldShare'), format.unit(event.capacity ? event.booked / event.capacity : 0, 'percent')),
+    fact(t('soldPerMinute'), perMinute === null ? '–' : format.number(perMinute, 1)),
+    cancellation && fact(t('cancellation'), t('cancellationText', cancellation)),
+  ].filter(Boolean);
+}
+
+// The buttons for the event as it is; what a seller may not do is said.
+function deeds(context, event, onDone) {
+  const { t, access } = context;
+  const act = (label, work, danger) => button(label, async () => await work(context, event) && onDone(), { class: danger ? 'danger' : null });
+  const ended = ['archived', 'cancelled'].includes(event.status);
+  return [
+    event.status === 'open' && act(t('closeSales'), closeEvent),
+    event.status === 'closed' && act(t('openSales'), openEvent),
+    !ended && act(t('blockPlaces'), blockPlaces),
+    !ended && act(t('unblockPlaces'), unblockPlaces),
+    access === 'admin' && event.status !== 'archived' && act(t('archive'), archiveEvent, true),
+    access === 'admin' && !ended && act(t('cancelEvent'), cancelEvent, true),
+    access !== 'admin' && h('p', { class: 'quiet' }, t('eventNeedsAdmin')),
+  ].filter(Boolean);
+}
+
+export function eventView(context, id) {
+  const { t, call, rates } = context;
+  const url = `/v1/events/${encodeURIComponent(id)}`;
+  const title = h('h1', { tabindex: '-1' }, t('loading'));
+  const known = h('dl', { class: 'facts' });
+  const buttons = h('div', { class: 'buttons' });
+  const problem = h('p', { role: 'alert', class: 'problem' });
+  const parts = h('div');
+  const element = h('div', {}, h('p', {}, h('a', { href: '#/' }, t('backToEvents'))), title, problem, known, buttons, parts);
+  let running = null; // the parts below, made when the event is known
+  let offered = null; // for which status the buttons are
+  let stopped = false;
+
+  function build(event) {
+    let lists = [];
+    const changed = () => { for (const list of lists) list.reload(); polling.again(); };
+    const seat = eventSeat(context, event, changed);
+    const map = eventMap(context, event, seat.show);
+    lists = [holdList(context, event, changed), bookingList(context, event, changed)];
+    parts.append(
+      h('p', {}, h('a', { href: `/e/${encodeURIComponent(event.id)}` }, t('buyersPage')), ' · ',
+        h('a', { href: `#/audit?event=${encodeURIComponent(event.id)}` }, t('auditOfEvent'))),
+      map.element, seat.element,
+      h('section', {}, h('h2', {}, t('holds')), lists[0].element),
+      h('section', {}, h('h2', {}, t('bookings')), lists[1].element));
+    return { stop() { map.stop(); for (const list of lists) list.stop(); } };
+  }
+
+  async function read() {
+    try {
+      const event = await call('GET', url);
+      if (stopped) return;
+      rates.add(event);
+      problem.textContent = '';
+      if (title.textContent !== event.name) title.textContent = event.name;
+      known.replaceChildren(...facts(context, event));
+      if (offered !== event.status) {
+        offered = event.status;
+        buttons.replaceChildren(...deeds(context, event, () => polling.again()));
+      }
+      running ??= build(event);
+    } catch (error) {
+      if (error.status === 404) {
+        title.textContent = t('noSuchEvent');
+        problem.textContent = context.explain(error);
+      } else throw error;
+    }
+  }
+  const polling = poll(read, EVENT_MS, context.watch());
+  return { title: t('event'), element, stop() { stopped = true; polling.stop(); running?.stop(); } };
+}

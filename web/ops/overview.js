@@ -1,0 +1,97 @@
+// The first view: the events with their counts and rates, and the charts of the last hour.
+
+import { h, liveTable } from './dom.js';
+import { chartGrid } from './charts.js';
+import { poll } from './poll.js';
+
+const EVENTS_MS = 5000;
+const RATE_MS = 60_000;
+
+// How fast an event sells: what this page saw of its counts during the last minute.
+export class Rates {
+  #seen = new Map(); // event -> [{ at, booked }], oldest first
+
+  add(event, at = Date.now()) {
+    const seen = this.#seen.get(event.id) ?? [];
+    seen.push({ at, booked: event.booked });
+    while (seen.length > 1 && at - seen[1].at >= RATE_MS) seen.shift();
+    this.#seen.set(event.id, seen);
+  }
+
+  // Bookings per minute, or null while too little was seen to say.
+  perMinute(event) {
+    const seen = this.#seen.get(event.id) ?? [];
+    const first = seen[0];
+    const last = seen.at(-1);
+    return last && last.at - first.at >= EVENTS_MS / 2 ? ((last.booked - first.booked) / (last.at - first.at)) * 60_000 : null;
+  }
+}
+
+function eventsTable({ t, format }, rates, onMore) {
+  const number = (name) => ({ title: t(name), kind: 'number', text: (event) => format.number(event[name]) });
+  return liveTable({
+    caption: t('events'),
+    empty: t('noEvents'),
+    key: ({ id }) => id,
+    more: { label: t('more'), onClick: onMore },
+    columns: [
+      {
+        title: t('event'), head: true, mark: ({ id, name }) => `${id} ${name}`,
+        node: ({ id, name }) => h('a', { href: `#/events/${encodeURIComponent(id)}` }, name),
+      },
+      { title: t('status'), text: ({ status }) => t(`eventStatus.${status}`) },
+      { title: t('startsAt'), kind: 'time', text: ({ starts_at: at }) => (at ? format.date(at) : '–') },
+      number('available'), number('held'), number('booked'), number('blocked'),
+      { title: t('soldShare'), kind: 'number', text: ({ booked, capacity }) => format.unit(capacity ? booked / capacity : 0, 'percent') },
+      { title: t('soldPerMinute'), kind: 'number', text: (event) => (rates.perMinute(event) === null ? '–' : format.number(rates.perMinute(event), 1)) },
+    ],
+  });
+}
+
+export function overview(context) {
+  const { t, call, access, samples, rates } = context;
+  let extra = []; // pages after the first, as they were when they were asked for
+  let first = { data: [], has_more: false };
+  let last = first;
+  const table = eventsTable(context, rates, async () => {
+    try {
+      last = await call('GET', `/v1/events?limit=100&cursor=${encodeURIComponent(last.next_cursor)}`);
+      extra = [...extra, ...last.data];
+      show();
+    } catch (error) { context.fail(error); }
+  });
+  const charts = access === 'admin' ? chartGrid(context) : null;
+
+  function show() {
+    const newest = new Set(first.data.map(({ id }) => id));
+    table.show([...first.data, ...extra.filter(({ id }) => !newest.has(id))], last.has_more);
+  }
+
+  async function readEvents() {
+    first = await call('GET', '/v1/events?limit=100');
+    if (extra.length === 0) last = first;
+    for (const event of first.data) rates.add(event);
+    show();
+  }
+
+  const element = h('div', {},
+    h('h1', { tabindex: '-1' }, t('overview')),
+    h('section', {}, h('h2', { class: 'visually-hidden' }, t('events')), table.element),
+    h('section', {}, h('h2', {}, t('lastHour')),
+      charts ? charts.element : h('p', { class: 'quiet' }, t('chartsNeedAdmin'))));
+  const polls = [poll(readEvents, EVENTS_MS, context.watch())];
+  if (charts) {
+    polls.push(poll(async () => {
+      const { every_ms: everyMs } = await samples.read(call);
+      charts.show(samples, everyMs);
+    }, EVENTS_MS, context.watch()));
+  }
+  return {
+    title: t('overview'),
+    element,
+    stop() {
+      for (const one of polls) one.stop();
+      charts?.destroy();
+    },
+  };
+}

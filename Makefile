@@ -87,7 +87,7 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 library_objects = $(patsubst %.c,$(B)/obj/library/%.o,$(1))
 programs = $(patsubst %.c,$(B)/%,$(1))
 
-CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c src/lease/*/*.c))) $(B)/obj/src/api/openapi.o \
+CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c src/lease/*/*.c))) $(B)/obj/src/api/openapi.o $(B)/obj/src/api/demo_event.o \
        $(B)/obj/src/lab/assets.o $(B)/obj/web/bytes.o $(B)/obj/web/files.o
 # The folders are here too: they change when a file comes or goes.
 WEB = $(shell find web)
@@ -352,6 +352,10 @@ $(B)/obj/library/%.o: %.c Makefile | $(BUILD_PACKAGES)
 	$(call say,CC) $(COMPILE) $(LIB_DEFINES) -fno-lto -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
 
 $(B)/obj/src/api/openapi.o: src/api/openapi.S docs/openapi.yaml Makefile | build/packages/build
+	@mkdir -p $(@D)
+	$(call say,AS) $(CC) -c $< -o $@
+
+$(B)/obj/src/api/demo_event.o: src/api/demo_event.S share/holdfast/theatre.json Makefile | build/packages/build
 	@mkdir -p $(@D)
 	$(call say,AS) $(CC) -c $< -o $@
 

@@ -9,11 +9,8 @@
 #include "rules/view.h"
 #include "venue/event_parse.h"
 
-static const char demo_json[] =
-    "{\"name\":\"Gala\",\"currency\":\"usd\",\"sections\":["
-    "{\"name\":\"Stalls\",\"tier\":\"A\",\"price\":6500,\"rows\":20,\"seats_per_row\":30},"
-    "{\"name\":\"Balcony\",\"tier\":\"B\",\"price\":4500,\"rows\":8,\"seats_per_row\":24}],"
-    "\"areas\":[{\"name\":\"Floor\",\"price\":3000,\"capacity\":500}]}";
+/* demo_event.S: a whole body of POST /v1/events */
+extern const char demo_event_json[], demo_event_json_end[];
 
 static void post_done(struct pending *pending) { (void)sem_post(pending->waiter); }
 
@@ -56,7 +53,8 @@ static bool newest_event(struct engine *e, const struct event **ret, struct hf_e
 static bool create_event(struct engine *e, struct hf_err *err)
 {
     struct command command = {.kind = CMD_EVENT_CREATE};
-    json_t *json = json_loads(demo_json, 0, NULL);
+    json_t *json =
+        json_loadb(demo_event_json, (size_t)(demo_event_json_end - demo_event_json), 0, NULL);
     hf_check(json && parse_event(json, &command.event_create.def, err));
     json_decref(json);
     enum verdict verdict = run_command(e, &command);

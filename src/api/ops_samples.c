@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/parse.h"
+#include "json/fields.h"
 #include "api/routes.h"
 #include "base/samples.h"
 

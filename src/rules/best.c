@@ -1,320 +1,138 @@
-/* Best available; see best.h for what is chosen.  Runs on the worker's thread, in decide; before an
- * event is installed, on the thread that loads it.
- *
- * Three layers, each a summary of the one below:
- *   e->seats[].status   the truth
- *   b->free             one bit per seat, kept by best_changed: a row of 1000 seats is 16 words
- *   b->nodes            a tree over the rows; node 1 is the root, row r is leaf b->n_leaves + r
- * A changed bit marks its word in b->dirty; best_find brings the tree up to date first.
- *
- * A node knows the two longest lengths of free runs below it.  That is enough to answer exactly,
- * for any quantity q, whether some row has room for q together without an orphan, which is: has a
- * run of q, or of q + 2 or more.  For if the longest is q + 1, a run of q can only be the second.
- */
+/* Best available; see best.h for what is chosen and best_index.h for how it is found.  Runs on the
+ * worker's thread, in decide; before an event is installed, on the thread that loads it. */
 #include "rules/best.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD_BITS 64u
-#define NO_ROW UINT32_MAX
+#include "rules/best_index.h"
 
-/* What a node of the tree knows of all rows below it; a leaf stands for one row. */
-struct node {
-    uint32_t run, run_next; /* the longest free run, and the longest of any other length; 0: none */
-    uint32_t row_free;      /* free seats of the row that has the most */
-    uint32_t free;          /* free seats */
-};
+/* How many slots a search by distance looks at, beyond the first line that has room, for one that
+ * is nearer yet. */
+#define SLOTS_EXAMINED_MAX 8192
+
+/* Which seats an index knows.  A seat that is neither accessible nor a companion's is ordinary. */
+enum kind { ORDINARY, ACCESSIBLE, WITH_COMPANIONS, KINDS };
 
 struct range {
-    uint32_t first, end; /* rows */
+    uint32_t first, end; /* lines */
 };
 
 struct best {
-    uint64_t *free;                  /* one bit per seat */
-    uint64_t *dirty;                 /* one bit per word of `free` */
-    uint32_t dirty_first, dirty_end; /* the range that has marks; dirty_end 0: no marks */
-    struct node *nodes;
-    uint32_t n_leaves;       /* a power of two */
-    uint32_t *section_first; /* the first row of each section, and the end of the last section */
-    struct range *allowed; /* of the best_find under way: ascending, apart; room for all sections */
+    struct lines lines;
+    struct index *any[KINDS]; /* of all categories; all but the first are made on demand */
+    struct index *
+        *of_category[KINDS]; /* likewise, of one category each; NULL: none was asked for */
+    /* Of the best_find under way: ascending, apart; room for all sections. */
+    struct range *allowed;
     uint32_t n_allowed;
+    uint32_t *next; /* of each allowed range: the next line with room; see next_nearest */
 };
 
-/* What to look for in a row. */
-enum room { ROOM_NO_ORPHAN, ROOM_TOGETHER, ROOM_APART };
+/* ---- indexes ---- */
 
-/* ---- the tree ---- */
-
-static void add_run(struct node *n, uint32_t run)
+static bool belongs(const struct venue *v, uint32_t seat, enum kind kind)
 {
-    if (run > n->run) {
-        n->run_next = n->run;
-        n->run = run;
-    } else if (run < n->run && run > n->run_next) {
-        n->run_next = run;
+    unsigned flags = v ? v->flags[seat] : 0;
+    switch (kind) {
+    case ORDINARY:
+        return !(flags & (SEAT_ACCESSIBLE | SEAT_COMPANION));
+    case ACCESSIBLE:
+        return flags & SEAT_ACCESSIBLE;
+    default:
+        return flags & (SEAT_ACCESSIBLE | SEAT_COMPANION);
     }
 }
 
-static struct node join(const struct node *a, const struct node *b)
+static uint32_t slot_of(const struct best *b, uint32_t seat)
 {
-    struct node n = *a;
-    add_run(&n, b->run);
-    add_run(&n, b->run_next);
-    n.row_free = a->row_free > b->row_free ? a->row_free : b->row_free;
-    n.free = a->free + b->free;
-    return n;
+    return b->lines.slot_of ? b->lines.slot_of[seat] : seat;
 }
 
-/* True if and only if some row below the node has that room. */
-static bool has_room(const struct node *n, enum room room, uint32_t q)
+static void set_in(struct best *b, enum kind kind, uint32_t category, uint32_t slot, bool is_free)
 {
-    switch (room) {
-    case ROOM_NO_ORPHAN:
-        return n->run == q || n->run_next == q || n->run >= (uint64_t)q + 2;
-    case ROOM_TOGETHER:
-        return n->run >= q;
-    case ROOM_APART:
-        break;
-    }
-    return n->row_free >= q;
-}
-
-/* Brings the tree up to date after leaves [first, end) changed.  O(end - first + log rows). */
-static void rejoin(struct best *b, uint32_t first, uint32_t end)
-{
-    uint32_t low = b->n_leaves + first, high = b->n_leaves + end - 1;
-    while (low > 1) {
-        low /= 2;
-        high /= 2;
-        for (uint32_t i = low; i <= high; i++)
-            b->nodes[i] = join(&b->nodes[2 * i], &b->nodes[2 * i + 1]);
-    }
-}
-
-/* The first row at or after `from` with room, or NO_ROW.  O(log rows). */
-static uint32_t row_after(const struct best *b, uint32_t from, enum room room, uint32_t q)
-{
-    if (from >= b->n_leaves)
-        return NO_ROW;
-    uint32_t i = b->n_leaves + from;
-    for (;;) {
-        while (i > 1 && i % 2 == 0)
-            i /= 2;
-        if (has_room(&b->nodes[i], room, q))
-            break;
-        i++;
-        if ((i & (i - 1)) == 0) /* beyond the last node of its level */
-            return NO_ROW;
-    }
-    while (i < b->n_leaves)
-        i = 2 * i + !has_room(&b->nodes[2 * i], room, q);
-    return i - b->n_leaves;
-}
-
-/* The last row before `end` with room, or NO_ROW.  O(log rows). */
-static uint32_t row_before(const struct best *b, uint32_t end, enum room room, uint32_t q)
-{
-    if (end == 0)
-        return NO_ROW;
-    uint32_t i = b->n_leaves + end;
-    do {
-        i--;
-        while (i > 1 && i % 2 == 1)
-            i /= 2;
-        if (!has_room(&b->nodes[i], room, q))
-            continue;
-        while (i < b->n_leaves)
-            i = 2 * i + has_room(&b->nodes[2 * i + 1], room, q);
-        return i - b->n_leaves;
-    } while ((i & (i - 1)) != 0); /* else it was the first node of its level */
-    return NO_ROW;
-}
-
-static void count_in(const struct node *n, uint32_t *free, uint32_t *row_free)
-{
-    *free += n->free;
-    if (n->row_free > *row_free)
-        *row_free = n->row_free;
-}
-
-/* Adds the free seats of a range of rows, and raises row_free to what the emptiest row has.
- * O(log rows). */
-static void count_rows(const struct best *b, const struct range *rows, uint32_t *free,
-                       uint32_t *row_free)
-{
-    uint32_t low = b->n_leaves + rows->first, high = b->n_leaves + rows->end;
-    for (; low < high; low /= 2, high /= 2) {
-        if (low % 2 == 1)
-            count_in(&b->nodes[low++], free, row_free);
-        if (high % 2 == 1)
-            count_in(&b->nodes[--high], free, row_free);
-    }
-}
-
-/* ---- bits ---- */
-
-/* The first bit in [at, end) that is set (or not), or `end`. */
-static uint32_t seek(const uint64_t *set, uint32_t at, uint32_t end, bool is_set)
-{
-    if (at >= end)
-        return end;
-    uint64_t flip = is_set ? 0 : UINT64_MAX;
-    uint32_t word = at / WORD_BITS;
-    uint64_t bits = (set[word] ^ flip) & UINT64_MAX << at % WORD_BITS;
-    while (!bits) {
-        if (++word * WORD_BITS >= end)
-            return end;
-        bits = set[word] ^ flip;
-    }
-    at = word * WORD_BITS + (uint32_t)__builtin_ctzll(bits);
-    return at < end ? at : end;
-}
-
-/* The places among the 64 of `low` where `len` free seats in a row begin; `high` follows `low`.
- * len <= 64; O(log len). */
-static uint64_t run_starts(uint64_t low, uint64_t high, uint32_t len)
-{
-    for (uint32_t had = 1, step; had < len; had += step) {
-        step = had <= len - had ? had : len - had;
-        low &= low >> step | high << (WORD_BITS - step);
-        high &= high >> step;
-    }
-    return low;
-}
-
-/* The first whole run of `len` or more free seats in [at, end); `end` when there is none.  `at` is
- * not within a run.  Passes over shorter runs a word at a time. */
-static uint32_t seek_run(const struct best *b, uint32_t at, uint32_t end, uint32_t len,
-                         uint32_t *ret_stop)
-{
-    while (at < end) {
-        uint32_t word = at / WORD_BITS;
-        uint64_t starts = run_starts(b->free[word] & UINT64_MAX << at % WORD_BITS,
-                                     b->free[word + 1], len < WORD_BITS ? len : WORD_BITS);
-        if (!starts) {
-            at = (word + 1) * WORD_BITS;
-            continue;
-        }
-        at = word * WORD_BITS + (uint32_t)__builtin_ctzll(starts);
-        if (at >= end)
-            break;
-        *ret_stop = seek(b->free, at, end, false);
-        if (*ret_stop - at >= len)
-            return at;
-        at = *ret_stop;
-    }
-    return end;
-}
-
-static uint32_t count_free(const struct best *b, const struct row *row)
-{
-    uint32_t n = 0, end = row->first + row->n_seats;
-    for (uint32_t at = row->first, next; at < end; at = next) {
-        next = (at / WORD_BITS + 1) * WORD_BITS;
-        uint64_t bits = b->free[at / WORD_BITS] & UINT64_MAX << at % WORD_BITS;
-        if (next > end) {
-            next = end;
-            bits &= UINT64_MAX >> (WORD_BITS - end % WORD_BITS);
-        }
-        n += (uint32_t)__builtin_popcountll(bits);
-    }
-    return n;
-}
-
-static struct node look_at(const struct best *b, const struct row *row)
-{
-    struct node n = {0};
-    uint32_t end = row->first + row->n_seats, stop = row->first, at;
-    while ((at = seek_run(b, stop, end, n.run_next + 1, &stop)) < end)
-        add_run(&n, stop - at);
-    n.free = n.row_free = count_free(b, row);
-    return n;
-}
-
-static uint32_t row_of(const struct event *e, uint32_t seat)
-{
-    return (uint32_t)(event_row_of(e, seat) - e->rows);
-}
-
-/* Looks again at each marked row, once, in stretches: a few marks cost O(log rows) each, a mark
- * everywhere (an event just loaded) O(seats / 64 + rows) in all. */
-static void refresh(const struct event *e, struct best *b)
-{
-    uint32_t limit = b->dirty_end, done = 0, clean;
-    if (limit == 0)
-        return;
-    for (uint32_t word = b->dirty_first; word < limit; word = seek(b->dirty, clean, limit, true)) {
-        clean = seek(b->dirty, word, limit, false);
-        uint32_t last = clean * WORD_BITS - 1;
-        if (last >= e->def->n_seats)
-            last = e->def->n_seats - 1;
-        uint32_t first = row_of(e, word * WORD_BITS), end = row_of(e, last) + 1;
-        if (first < done)
-            first = done;
-        if (first >= end)
-            continue;
-        for (uint32_t r = first; r < end; r++)
-            b->nodes[b->n_leaves + r] = look_at(b, &e->rows[r]);
-        rejoin(b, first, end);
-        done = end;
-    }
-    uint32_t mark = b->dirty_first / WORD_BITS;
-    memset(b->dirty + mark, 0, ((limit - 1) / WORD_BITS - mark + 1) * sizeof *b->dirty);
-    b->dirty_first = UINT32_MAX;
-    b->dirty_end = 0;
+    if (b->any[kind])
+        index_set(b->any[kind], slot, is_free);
+    if (b->of_category[kind] && b->of_category[kind][category])
+        index_set(b->of_category[kind][category], slot, is_free);
 }
 
 void best_changed(struct event *e, uint32_t seat)
 {
-    struct best *b = e->best;
-    uint32_t word = seat / WORD_BITS;
-    uint64_t bit = UINT64_C(1) << seat % WORD_BITS;
+    const struct venue *v = e->def->venue;
     bool is_free = e->seats[seat].status == SEAT_AVAILABLE;
-    if (is_free == ((b->free[word] & bit) != 0))
+    uint32_t slot = slot_of(e->best, seat);
+    if (!v) {
+        index_set(e->best->any[ORDINARY], slot, is_free);
         return;
-    b->free[word] ^= bit;
-    b->dirty[word / WORD_BITS] |= UINT64_C(1) << word % WORD_BITS;
-    if (word < b->dirty_first)
-        b->dirty_first = word;
-    if (word >= b->dirty_end)
-        b->dirty_end = word + 1;
+    }
+    for (enum kind kind = ORDINARY; kind < KINDS; kind++)
+        if (belongs(v, seat, kind))
+            set_in(e->best, kind, v->categories[seat], slot, is_free);
+}
+
+/* O(seats).  `category` -1: all. */
+static struct index *build(const struct event *e, const struct best *b, enum kind kind,
+                           int64_t category)
+{
+    const struct venue *v = e->def->venue;
+    struct index *x = index_new(&b->lines);
+    for (uint32_t i = 0; i < e->def->n_seats; i++)
+        if (belongs(v, i, kind) && (category < 0 || v->categories[i] == category) &&
+            (!e->seats || e->seats[i].status == SEAT_AVAILABLE))
+            index_set(x, slot_of(b, i), true);
+    return x;
+}
+
+/* The index of the wanted kind and category, which only events with a venue have several of. */
+static struct index *index_of(const struct event *e, struct best *b, enum kind kind,
+                              uint32_t category)
+{
+    struct index **place = &b->any[kind];
+    if (category && e->def->venue) {
+        if (!b->of_category[kind])
+            b->of_category[kind] = hf_alloc(e->def->categories.n * sizeof *b->of_category[kind]);
+        place = &b->of_category[kind][category - 1];
+    }
+    if (!*place) {
+        *place = build(e, b, kind, place == &b->any[kind] ? -1 : (int64_t)category - 1);
+        if (kind == WITH_COMPANIONS)
+            (*place)->needs = index_of(e, b, ACCESSIBLE, category);
+    }
+    index_refresh(*place);
+    return *place;
 }
 
 struct best *best_new(const struct event *e)
 {
     struct best *b = hf_alloc(sizeof *b);
-    size_t n_sections = e->def->sections.n;
-    size_t n_words = e->def->n_seats / WORD_BITS + 2; /* seek_run reads one word beyond the last */
-    b->free = hf_alloc(n_words * sizeof *b->free);
-    memset(b->free, 0xff, n_words * sizeof *b->free);
-    b->dirty = hf_alloc((n_words / WORD_BITS + 1) * sizeof *b->dirty);
-    b->dirty_first = UINT32_MAX;
-    b->n_leaves = 1;
-    while (b->n_leaves < e->n_rows)
-        b->n_leaves *= 2;
-    b->nodes = hf_alloc(2 * (size_t)b->n_leaves * sizeof *b->nodes);
-    for (uint32_t r = 0; r < e->n_rows; r++) {
-        uint32_t n = e->rows[r].n_seats;
-        b->nodes[b->n_leaves + r] = (struct node){.run = n, .row_free = n, .free = n};
+    lines_init(&b->lines, e);
+    if (e->def->venue) {
+        b->any[ORDINARY] = build(e, b, ORDINARY, -1);
+    } else {
+        b->any[ORDINARY] = index_new(&b->lines);
+        index_fill(b->any[ORDINARY]);
     }
-    rejoin(b, 0, b->n_leaves);
-    b->section_first = hf_alloc((n_sections + 1) * sizeof *b->section_first);
-    for (size_t s = 0; s < n_sections; s++)
-        b->section_first[s + 1] = b->section_first[s] + (uint32_t)e->def->sections.v[s].rows.n;
-    b->allowed = hf_alloc((n_sections + 1) * sizeof *b->allowed);
+    index_refresh(b->any[ORDINARY]);
+    b->allowed = hf_alloc((b->lines.n_sections + 1) * sizeof *b->allowed);
+    b->next = hf_alloc((b->lines.n_sections + 1) * sizeof *b->next);
     return b;
 }
 
-void best_free(struct best *b)
+void best_free(struct best *b, const struct event_def *def)
 {
     if (!b)
         return;
-    free(b->free);
-    free(b->dirty);
-    free(b->nodes);
-    free(b->section_first);
+    for (enum kind kind = ORDINARY; kind < KINDS; kind++) {
+        index_free(b->any[kind]);
+        for (size_t i = 0; b->of_category[kind] && i < def->categories.n; i++)
+            index_free(b->of_category[kind][i]);
+        free(b->of_category[kind]);
+    }
+    lines_close(&b->lines);
     free(b->allowed);
+    free(b->next);
     free(b);
 }
 
@@ -326,9 +144,22 @@ static bool tier_fits(const struct section_def *section, const struct best_want 
                            memcmp(section->tier, want->tier, want->tier_len) == 0);
 }
 
+/* Zones of a plan may have the same name; whoever asks for one means all of them. */
+static bool section_fits(const struct event_def *def, size_t section, const struct best_want *want)
+{
+    if (want->section >= 0 && (size_t)want->section != section &&
+        !(def->venue &&
+          strcmp(def->sections.v[section].name, def->sections.v[want->section].name) == 0))
+        return false;
+    if (want->category && !def->venue && want->category - 1 != section)
+        return false;
+    return tier_fits(&def->sections.v[section], want);
+}
+
+/* Ranges that follow one another are one, unless their ranks have to be compared. */
 static void allow(struct best *b, uint32_t first, uint32_t end)
 {
-    if (b->n_allowed && b->allowed[b->n_allowed - 1].end == first)
+    if (b->n_allowed && b->allowed[b->n_allowed - 1].end == first && !b->lines.distances)
         b->allowed[b->n_allowed - 1].end = end;
     else
         b->allowed[b->n_allowed++] = (struct range){.first = first, .end = end};
@@ -336,117 +167,234 @@ static void allow(struct best *b, uint32_t first, uint32_t end)
 
 static void allow_wanted(const struct event *e, struct best *b, const struct best_want *want)
 {
-    size_t n = e->def->sections.n;
+    const struct lines *lines = &b->lines;
     b->n_allowed = 0;
-    if (want->section < 0 && !want->tier) {
-        allow(b, 0, e->n_rows);
+    if (want->section < 0 && !want->tier && !lines->distances &&
+        (!want->category || e->def->venue)) {
+        allow(b, 0, lines->n);
         return;
     }
-    for (size_t s = want->section < 0 ? 0 : (size_t)want->section; s < n; s++) {
-        if (tier_fits(&e->def->sections.v[s], want))
-            allow(b, b->section_first[s], b->section_first[s + 1]);
-        if (want->section >= 0)
-            break;
-    }
+    for (size_t s = 0; s < e->def->sections.n; s++)
+        if (section_fits(e->def, s, want))
+            allow(b, lines->section_first[s], lines->section_first[s + 1]);
 }
 
-/* The best-ranked allowed row with room, or NO_ROW. */
-static uint32_t first_allowed(const struct best *b, enum room room, uint32_t q)
+/* The next line with room in [from, end), or NO_LINE. */
+static uint32_t line_within(const struct index *x, uint32_t from, uint32_t end, enum room room,
+                            uint32_t q)
 {
-    for (uint32_t i = 0; i < b->n_allowed; i++) {
-        uint32_t row = row_after(b, b->allowed[i].first, room, q);
-        if (row == NO_ROW)
-            break;
-        if (row < b->allowed[i].end)
-            return row;
-    }
-    return NO_ROW;
+    uint32_t line = from < end ? index_line_after(x, from, room, q) : NO_LINE;
+    return line < end ? line : NO_LINE;
 }
 
-/* ---- which seats ---- */
+/* Of the lines in b->next the nearest to the focus; NO_LINE if there is none left.  *ret_range is
+ * its range.  O(ranges). */
+static uint32_t next_nearest(const struct best *b, uint32_t *ret_range)
+{
+    uint32_t line = NO_LINE;
+    for (uint32_t i = 0; i < b->n_allowed; i++)
+        if (b->next[i] != NO_LINE &&
+            (line == NO_LINE || b->lines.list[b->next[i]].nearest < b->lines.list[line].nearest)) {
+            line = b->next[i];
+            *ret_range = i;
+        }
+    return line;
+}
 
-/* The best choice of a row so far: `span` seats from `at`, their middle `off` half seats away from
- * the row's. */
+static void start_nearest(struct best *b, const struct index *x, enum room room, uint32_t q)
+{
+    for (uint32_t i = 0; i < b->n_allowed; i++)
+        b->next[i] = line_within(x, b->allowed[i].first, b->allowed[i].end, room, q);
+}
+
+/* The best-ranked allowed line with room, or NO_LINE. */
+static uint32_t first_allowed(struct best *b, const struct index *x, enum room room, uint32_t q)
+{
+    uint32_t line = NO_LINE, range;
+    if (b->lines.distances) {
+        start_nearest(b, x, room, q);
+        return next_nearest(b, &range);
+    }
+    for (uint32_t i = 0; i < b->n_allowed && line == NO_LINE; i++)
+        line = line_within(x, b->allowed[i].first, b->allowed[i].end, room, q);
+    return line;
+}
+
+/* ---- which slots of a line ---- */
+
+/* The best choice of a line so far: `span` slots from `at`.  `off` is how far it is from where it
+ * should be: by how many half slots its middle is beside the line's, or the sum of its seats'
+ * distances to the focus. */
 struct choice {
     uint32_t at, span;
-    int64_t off;
+    double off;
     bool found;
 };
 
-/* By how many half seats the middle of `span` seats from `at` is beyond the row's middle. */
-static int64_t off_middle(const struct row *row, uint32_t at, uint32_t span)
+/* By how many half slots the middle of `span` slots from `at` is beyond the line's middle. */
+static double off_middle(const struct line *line, uint32_t at, uint32_t span)
 {
-    return 2 * (int64_t)at + span - row->n_seats;
+    return 2 * ((double)at - line->first) + span - line->n_slots;
 }
 
-/* `at` counts from the row's first seat.  Offers come with ascending `at`, so that of equals the
- * first stays. */
-static void offer(struct choice *c, const struct row *row, uint32_t at, uint32_t span)
+/* Offers come with ascending `at`, so that of equals the first stays. */
+static void offer_off(struct choice *c, uint32_t at, uint32_t span, double off)
 {
-    int64_t off = llabs(off_middle(row, at, span));
     if (!c->found || span < c->span || (span == c->span && off < c->off))
         *c = (struct choice){.at = at, .span = span, .off = off, .found = true};
 }
 
+static void offer(struct choice *c, const struct line *line, uint32_t at, uint32_t span)
+{
+    offer_off(c, at, span, fabs(off_middle(line, at, span)));
+}
+
 /* A group of q may begin anywhere in [low, high]: offers the place nearest the middle. */
-static void offer_within(struct choice *c, const struct row *row, uint32_t low, uint32_t high,
+static void offer_within(struct choice *c, const struct line *line, uint32_t low, uint32_t high,
                          uint32_t q)
 {
-    uint32_t at = (row->n_seats - q) / 2;
+    uint32_t at = line->first + (line->n_slots - q) / 2;
     at = at < low ? low : at > high ? high : at;
-    offer(c, row, at, q);
+    offer(c, line, at, q);
 }
 
-/* Chooses q seats together, in a row that has room for them. */
-static void pick_together(const struct best *b, const struct row *row, enum room room, uint32_t q,
-                          uint32_t *ret_seats)
+/* Chooses q slots together by the line's middle, in a line that has room for them. */
+static struct choice choose_by_middle(const struct index *x, const struct line *line,
+                                      enum room room, uint32_t q)
 {
     struct choice c = {0};
-    uint32_t end = row->first + row->n_seats, stop = row->first, at;
-    while ((at = seek_run(b, stop, end, q, &stop)) < end) {
-        uint32_t low = at - row->first, high = stop - q - row->first;
-        if (c.found && off_middle(row, low, q) >= c.off)
+    uint32_t end = line->first + line->n_slots, stop = line->first, at;
+    while ((at = index_seek_run(x, stop, end, q, &stop)) < end) {
+        uint32_t low = at, high = stop - q;
+        if (c.found && off_middle(line, low, q) >= c.off)
             break; /* all further places are farther from the middle */
         if (room == ROOM_TOGETHER) {
-            offer_within(&c, row, low, high, q);
+            offer_within(&c, line, low, high, q);
         } else if (high - low != 1) { /* begin at an end of the run or two seats from it */
-            offer(&c, row, low, q);
+            offer(&c, line, low, q);
             if (high - low >= 4)
-                offer_within(&c, row, low + 2, high - 2, q);
-            offer(&c, row, high, q);
+                offer_within(&c, line, low + 2, high - 2, q);
+            offer(&c, line, high, q);
         }
     }
-    hf_check(c.found);
-    for (uint32_t i = 0; i < q; i++)
-        ret_seats[i] = row->first + c.at + i;
+    return c;
 }
 
-/* Chooses the q seats of smallest span, in a row that has at least q free. */
-static void pick_closest(const struct best *b, const struct row *row, uint32_t q,
-                         uint32_t *ret_seats)
+/* Offers every place in the run [at, stop), or those that leave no orphan. */
+static void offer_run(struct choice *c, const struct index *x, uint32_t at, uint32_t stop,
+                      enum room room, uint32_t q)
+{
+    const float *distances = x->lines->distances;
+    uint32_t high = stop - q, needed = at; /* the next slot that x->needs has */
+    double sum = 0;
+    for (uint32_t i = at; i < at + q; i++)
+        sum += (double)distances[i];
+    for (uint32_t low = at;; low++) {
+        bool orphan = room == ROOM_NO_ORPHAN && (low - at == 1 || high - low == 1);
+        if (x->needs && needed <= low)
+            needed = bits_seek(x->needs->free, low, stop, true);
+        if (!orphan && (!x->needs || needed < low + q))
+            offer_off(c, low, q, sum);
+        if (low == high)
+            break;
+        sum += (double)distances[low + q] - (double)distances[low];
+    }
+}
+
+/* Chooses q slots together by their distance to the focus.  O(slots). */
+static struct choice choose_by_distance(const struct index *x, const struct line *line,
+                                        enum room room, uint32_t q)
 {
     struct choice c = {0};
-    uint32_t end = row->first + row->n_seats;
-    uint32_t at = seek(b->free, row->first, end, true), last = at;
-    for (uint32_t i = 1; i < q; i++)
-        last = seek(b->free, last + 1, end, true);
-    for (; last < end; last = seek(b->free, last + 1, end, true)) {
-        offer(&c, row, at - row->first, last - at + 1);
-        at = seek(b->free, at + 1, end, true);
-    }
-    hf_check(c.found);
-    at = row->first + c.at;
-    for (uint32_t i = 0; i < q; i++, at = seek(b->free, at + 1, end, true))
-        ret_seats[i] = at;
+    uint32_t end = line->first + line->n_slots, stop = line->first, at;
+    while ((at = index_seek_run(x, stop, end, q, &stop)) < end)
+        offer_run(&c, x, at, stop, room, q);
+    return c;
 }
 
-/* ---- from several rows ---- */
+/* Without positions, a group for which x->needs counts has the wanted slot nearest the middle. */
+static struct choice choose_with_needed(const struct index *x, const struct line *line, uint32_t q)
+{
+    struct choice c = {0};
+    uint32_t end = line->first + line->n_slots, stop = line->first, at;
+    while ((at = index_seek_run(x, stop, end, q, &stop)) < end)
+        for (uint32_t low = at; low + q <= stop; low++)
+            if (bits_seek(x->needs->free, low, low + q, true) < low + q)
+                offer(&c, line, low, q);
+    return c;
+}
 
-/* A walk over rows with free seats, outwards from where it starts. */
+/* The nearest group of q in the allowed lines.  A line whose nearest seat is farther than the best
+ * group so far cannot have a better one, and neither can the lines behind it. */
+static struct choice search_by_distance(struct best *b, const struct index *x, enum room room,
+                                        uint32_t q)
+{
+    struct choice best = {0};
+    uint32_t examined = 0, line, range = 0;
+    start_nearest(b, x, room, q);
+    while ((line = next_nearest(b, &range)) != NO_LINE && examined < SLOTS_EXAMINED_MAX) {
+        const struct line *l = &b->lines.list[line];
+        if (best.found && (double)l->nearest * q >= best.off)
+            break;
+        struct choice c = choose_by_distance(x, l, room, q);
+        if (c.found && (!best.found || c.off < best.off))
+            best = c;
+        examined += l->n_slots;
+        b->next[range] = line_within(x, line + 1, b->allowed[range].end, room, q);
+    }
+    return best;
+}
+
+/* Finds q slots together.  Returns false if no line has room. */
+static bool find_together(struct best *b, const struct index *x, enum room room, uint32_t q,
+                          uint32_t *ret_slots)
+{
+    struct choice c;
+    if (b->lines.distances) {
+        c = search_by_distance(b, x, room, q);
+    } else {
+        uint32_t line = first_allowed(b, x, room, q);
+        if (line == NO_LINE)
+            return false;
+        c = x->needs ? choose_with_needed(x, &b->lines.list[line], q)
+                     : choose_by_middle(x, &b->lines.list[line], room, q);
+        hf_check(c.found);
+    }
+    for (uint32_t i = 0; c.found && i < q; i++)
+        ret_slots[i] = c.at + i;
+    return c.found;
+}
+
+/* Chooses the q slots of smallest span, in a line that has at least q free. */
+static void pick_closest(const struct index *x, const struct line *line, uint32_t q,
+                         uint32_t *ret_slots)
+{
+    struct choice c = {0};
+    const float *distances = x->lines->distances;
+    uint32_t end = line->first + line->n_slots;
+    uint32_t at = bits_seek(x->free, line->first, end, true), last = at;
+    for (uint32_t i = 1; i < q; i++)
+        last = bits_seek(x->free, last + 1, end, true);
+    for (; last < end; last = bits_seek(x->free, last + 1, end, true)) {
+        if (distances)
+            offer_off(&c, at, last - at + 1, (double)distances[at] + (double)distances[last]);
+        else
+            offer(&c, line, at, last - at + 1);
+        at = bits_seek(x->free, at + 1, end, true);
+    }
+    hf_check(c.found);
+    at = c.at;
+    for (uint32_t i = 0; i < q; i++, at = bits_seek(x->free, at + 1, end, true))
+        ret_slots[i] = at;
+}
+
+/* ---- from several lines ---- */
+
+/* A walk over lines with free seats, outwards from where it starts. */
 struct walk {
     const struct range *ranges; /* ascending, apart */
     uint32_t n, down, up;       /* the ranges that [.., low) and [high, ..) are in */
-    uint32_t low, high;         /* the walk has passed rows [low, high) */
+    uint32_t low, high;         /* the walk has passed lines [low, high) */
 };
 
 static void walk_start(struct walk *w, const struct range *ranges, uint32_t n, uint32_t low,
@@ -458,50 +406,66 @@ static void walk_start(struct walk *w, const struct range *ranges, uint32_t n, u
     w->down = w->up < n ? w->up + 1 : n;
 }
 
-/* The next row with a free seat below and above; NO_ROW if there is none. */
-static uint32_t walk_down(const struct best *b, struct walk *w)
+/* The next line with a free seat below and above; NO_LINE if there is none. */
+static uint32_t walk_down(const struct index *x, struct walk *w)
 {
     for (; w->down > 0; w->down--) {
         const struct range *range = &w->ranges[w->down - 1];
         uint32_t end = w->low < range->end ? w->low : range->end;
-        uint32_t row = row_before(b, end, ROOM_APART, 1);
-        if (row != NO_ROW && row >= range->first)
-            return row;
+        uint32_t line = index_line_before(x, end, ROOM_APART, 1);
+        if (line != NO_LINE && line >= range->first)
+            return line;
     }
-    return NO_ROW;
+    return NO_LINE;
 }
 
-static uint32_t walk_up(const struct best *b, struct walk *w)
+static uint32_t walk_up(const struct index *x, struct walk *w)
 {
     for (; w->up < w->n; w->up++) {
         const struct range *range = &w->ranges[w->up];
         uint32_t from = w->high > range->first ? w->high : range->first;
-        uint32_t row = row_after(b, from, ROOM_APART, 1);
-        if (row != NO_ROW && row < range->end)
-            return row;
+        uint32_t line = line_within(x, from, range->end, ROOM_APART, 1);
+        if (line != NO_LINE)
+            return line;
     }
-    return NO_ROW;
+    return NO_LINE;
 }
 
-/* Takes from rows around `centre`, nearest first, until q seats are found or the walk ends. Returns
- * how many are.  O(log rows) for each row taken from. */
-static uint32_t take_around(const struct event *e, const struct best *b, struct walk *w,
-                            uint32_t centre, uint32_t had, uint32_t q, uint32_t *seats)
+/* Takes from lines around `centre`, nearest first, until q slots are found or the walk ends.
+ * Returns how many are.  O(log lines) for each line taken from. */
+static uint32_t take_around(const struct index *x, struct walk *w, uint32_t centre, uint32_t had,
+                            uint32_t q, uint32_t *slots)
 {
     while (had < q) {
-        uint32_t down = walk_down(b, w), row = walk_up(b, w);
-        if (down == NO_ROW && row == NO_ROW)
+        uint32_t down = walk_down(x, w), line = walk_up(x, w);
+        if (down == NO_LINE && line == NO_LINE)
             break;
-        if (row == NO_ROW || (down != NO_ROW && centre - down <= row - centre))
-            row = w->low = down;
+        if (line == NO_LINE || (down != NO_LINE && centre - down <= line - centre))
+            line = w->low = down;
         else
-            w->high = row + 1;
-        uint32_t n = b->nodes[b->n_leaves + row].free;
+            w->high = line + 1;
+        uint32_t n = index_line_free(x, line);
         n = n < q - had ? n : q - had;
-        pick_closest(b, &e->rows[row], n, seats + had);
+        pick_closest(x, &x->lines->list[line], n, slots + had);
         had += n;
     }
     return had;
+}
+
+/* No line has q free, all allowed ones together have; the emptiest has `most`. */
+static void pick_lines(struct best *b, const struct index *x, uint32_t most, uint32_t q,
+                       uint32_t *ret_slots)
+{
+    uint32_t centre = first_allowed(b, x, ROOM_APART, most), had = 0;
+    hf_check(centre != NO_LINE);
+    const uint32_t *section = &b->lines.section_first[b->lines.list[centre].section];
+    struct range own = {.first = section[0], .end = section[1]};
+    struct walk w;
+    walk_start(&w, &own, 1, centre, centre);
+    had = take_around(x, &w, centre, had, q, ret_slots);
+    walk_start(&w, b->allowed, b->n_allowed, own.first, own.end);
+    had = take_around(x, &w, centre, had, q, ret_slots);
+    hf_check(had == q);
 }
 
 static int seat_order(const void *a, const void *b)
@@ -510,46 +474,44 @@ static int seat_order(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* No row has q free, all allowed ones together have; the emptiest has `most`. */
-static void pick_rows(const struct event *e, const struct best *b, uint32_t most, uint32_t q,
-                      uint32_t *ret_seats)
+/* The choices in order of preference; see best.h. */
+static bool find_slots(struct best *b, const struct index *x, const struct best_want *want,
+                       uint32_t most, uint32_t *ret_slots)
 {
-    uint32_t centre = first_allowed(b, ROOM_APART, most), had = 0;
-    hf_check(centre != NO_ROW);
-    const uint32_t *section = &b->section_first[e->rows[centre].section];
-    struct range own = {.first = section[0], .end = section[1]};
-    struct walk w;
-    walk_start(&w, &own, 1, centre, centre);
-    had = take_around(e, b, &w, centre, had, q, ret_seats);
-    walk_start(&w, b->allowed, b->n_allowed, own.first, own.end);
-    had = take_around(e, b, &w, centre, had, q, ret_seats);
-    hf_check(had == q);
-    qsort(ret_seats, q, sizeof *ret_seats, seat_order);
+    uint32_t q = want->quantity, line;
+    if (find_together(b, x, ROOM_NO_ORPHAN, q, ret_slots) ||
+        find_together(b, x, ROOM_TOGETHER, q, ret_slots))
+        return true;
+    if (want->adjacent)
+        return false;
+    if ((line = first_allowed(b, x, ROOM_APART, q)) != NO_LINE)
+        pick_closest(x, &b->lines.list[line], q, ret_slots);
+    else
+        pick_lines(b, x, most, q, ret_slots);
+    return true;
 }
 
 bool best_find(struct event *e, const struct best_want *want, uint32_t *ret_seats,
                uint32_t *ret_available)
 {
     struct best *b = e->best;
-    uint32_t q = want->quantity, available = 0, most = 0, row;
+    uint32_t q = want->quantity, available = 0, most = 0;
     hf_check(q >= 1);
-    refresh(e, b);
+    const struct index *x =
+        index_of(e, b, want->accessible ? ACCESSIBLE : ORDINARY, want->category);
     allow_wanted(e, b, want);
     for (uint32_t i = 0; i < b->n_allowed; i++)
-        count_rows(b, &b->allowed[i], &available, &most);
+        index_count(x, b->allowed[i].first, b->allowed[i].end, &available, &most);
     *ret_available = available;
-    if (q > available)
+    bool found = q <= available && find_slots(b, x, want, most, ret_seats);
+    if (!found && want->accessible && available > 0)
+        found = find_together(b, index_of(e, b, WITH_COMPANIONS, want->category), ROOM_TOGETHER, q,
+                              ret_seats);
+    if (!found)
         return false;
-    if ((row = first_allowed(b, ROOM_NO_ORPHAN, q)) != NO_ROW)
-        pick_together(b, &e->rows[row], ROOM_NO_ORPHAN, q, ret_seats);
-    else if ((row = first_allowed(b, ROOM_TOGETHER, q)) != NO_ROW)
-        pick_together(b, &e->rows[row], ROOM_TOGETHER, q, ret_seats);
-    else if (want->adjacent)
-        return false;
-    else if ((row = first_allowed(b, ROOM_APART, q)) != NO_ROW)
-        pick_closest(b, &e->rows[row], q, ret_seats);
-    else
-        pick_rows(e, b, most, q, ret_seats);
+    for (uint32_t i = 0; b->lines.seat_of && i < q; i++)
+        ret_seats[i] = b->lines.seat_of[ret_seats[i]];
+    qsort(ret_seats, q, sizeof *ret_seats, seat_order);
     for (uint32_t i = 0; i < q; i++) /* otherwise a change was made without best_changed */
         hf_check(e->seats[ret_seats[i]].status == SEAT_AVAILABLE);
     return true;

@@ -1,8 +1,18 @@
 /* Best available: which free seats a buyer gets who leaves the choice to us.  Works on the worker's
  * side of the view, on the worker's thread; deterministic.
  *
- * Rank: sections as listed, then rows as listed, then distance of the group's middle from the row's
- * middle, then the lower seat number.  The choices in order of preference; each is looked for in
+ * Rank, where every seat has a position: the distances of the group's seats to the plan's focus,
+ * added up.  Seats are adjacent if they stand beside each other in their row, with no aisle
+ * between.  (The search for the nearest group ends after some thousand seats; see best.c.)
+ *
+ * Rank elsewhere: sections as listed, then rows as listed, then distance of the group's middle from
+ * the row's middle, then the lower seat number.
+ *
+ * Accessible places and the seats of companions are kept for those who ask for them.  They get
+ * accessible places alone if enough are there, and otherwise at least one with companions' seats
+ * beside it.
+ *
+ * The choices in order of preference; each is looked for in
  * all sections that qualify before the next is considered:
  *
  *   1. together in one row, leaving no orphan, best rank; an orphan is a free seat that had a free
@@ -16,9 +26,12 @@
  * many as needed, as in 3
  *
  * Cost: O(row / 64 + free runs of the row + log rows + sections), whatever the size of the venue; 4
- * adds log rows for each row it draws on.  A change of a seat is O(1): it flips a bit and marks the
+ * adds log rows for each row it draws on.  By distance it is O(row + log rows + sections) for each
+ * row that is looked at.  A change of a seat is O(1): it flips a bit and marks the
  * row, and the next best_find looks again at marked rows, so holds that name their seats pay next
- * to nothing.  Memory: one bit per seat and 32 to 64 bytes per row. */
+ * to nothing.  The first question for a category, or for accessible places, is O(seats).  Memory:
+ * one bit per seat and 32 to 64 bytes per row, as much again for each category that was asked for,
+ * and 12 bytes per seat where seats have positions. */
 #ifndef HF_RULES_BEST_H
 #define HF_RULES_BEST_H
 
@@ -36,7 +49,7 @@ struct best_want {
 
 /* Assumes that every seat is free.  Of `e` only the layout (def, rows) has to be there yet. */
 struct best *best_new(const struct event *e);
-void best_free(struct best *b); /* accepts NULL */
+void best_free(struct best *b, const struct event_def *def); /* accepts NULL */
 /* To be called after a seat became free or stopped being free; harmless when it did neither.
  * O(1). */
 void best_changed(struct event *e, uint32_t seat);

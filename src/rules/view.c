@@ -169,7 +169,7 @@ void event_free(struct event *e)
     if (!e)
         return;
     drop_loaded(e);
-    best_free(e->best);
+    best_free(e->best, e->def);
     snapshot_unref(e->snapshot);
     snapshot_unref(e->plan);
     feed_close(&e->feed);

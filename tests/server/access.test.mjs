@@ -42,6 +42,7 @@ const ROUTES = [
   ['GET', '/v1/events/{e}', 'public'],
   ['PATCH', '/v1/events/{e}', 'admin'],
   ['GET', '/v1/events/{e}/seats', 'public'],
+  ['GET', '/v1/events/{e}/plan', 'public'],
   ['GET', '/v1/events/{e}/seats/{s}', 'seller'],
   ['GET', '/v1/events/{e}/heat', 'seller'],
   ['GET', '/v1/events/{e}/stream', 'public'],

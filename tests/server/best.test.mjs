@@ -179,7 +179,7 @@ describe('best available', () => {
     for (const wish of [null, 2, '2', true, [], [{ quantity: 2 }]]) {
       assertInvalid(await server.ask(event, { best_available: wish }), 'best_available');
     }
-    for (const section of [7, true, [], {}, '', 'x'.repeat(33)]) assertInvalid(await best(event, 1, { section }), 'best_available.section');
+    for (const section of [7, true, [], {}, '', 'x'.repeat(256)]) assertInvalid(await best(event, 1, { section }), 'best_available.section');
     for (const tier of [7, true, [], {}, '', 'x'.repeat(33)]) assertInvalid(await best(event, 1, { tier }), 'best_available.tier');
     for (const adjacent of [0, 1, 'true', null, [], {}]) assertInvalid(await best(event, 1, { adjacent }), 'best_available.adjacent');
     for (const extra of [{ rows: 1 }, { Quantity: 1 }, { seats: [] }, { event: event.id }]) {

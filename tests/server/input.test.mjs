@@ -221,7 +221,7 @@ describe('bad input', () => {
     for (let i = 0; i < noise.length; i++) noise[i] = (i * 7919 + 13) & 0xff;
     const junk = ['\r\n\r\n\r\n', 'hello\r\n\r\n', 'GET\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n', 'GET / HTTP/1.1\r\nbroken\r\n\r\n',
       'GET / HTTP/1.1\r\nHost: x\r\nA : b\r\n\r\n', '\0\0\0\0\r\n\r\n', noise, '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-      'GET http://elsewhere/ HTTP/1.1\r\nHost: x\r\n\r\n', 'POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+      'GET http://elsewhere/nowhere HTTP/1.1\r\nHost: x\r\n\r\n', 'POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
       'POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n',
       'POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}',
       'GET /healthz HTTP/1.1\r\n\r\n', 'GET /healthz HTTP/1.1\nHost: x\n\n'];

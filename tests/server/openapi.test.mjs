@@ -293,6 +293,13 @@ describe('the server does what the document says', () => {
     await drive('getSeatMap', 200, { parameters, headers: { 'Accept-Encoding': 'gzip' } });
   });
 
+  it('shows the plan', async () => {
+    const parameters = { event: event.id };
+    const plan = await drive('getPlan', 200, { parameters, as: 'nobody' });
+    await drive('getPlan', 304, { parameters, headers: { 'If-None-Match': plan.headers.etag } });
+    await drive('getPlan', 200, { parameters, headers: { 'Accept-Encoding': 'gzip' } });
+  });
+
   it('holds seats, places and the best there are', async () => {
     const one = (await driveKeyed('createHold', 201, {
       body: { event: event.id, seats: ['S-A-1'], areas: { Floor: 1 }, owner: 'me', ttl_ms: 30_000, metadata: { a: 'b', n: 1.5, t: true } },

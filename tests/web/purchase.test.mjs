@@ -1,0 +1,246 @@
+// The buyer's page, from choosing to booked: by mouse, by keyboard alone and on a small touch screen.
+// backends: sqlite
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { openBrowser, PHONE } from '../support/browser.mjs';
+import { BuyerPage, tabTo } from '../support/buyer_page.mjs';
+import { reap, start } from '../support/server.mjs';
+
+const LAYOUT = {
+  name: 'Hamlet', venue: 'Globe', starts_at: '2040-05-06T19:30:00.000Z',
+  sections: [{ name: 'Stalls', price: 6500, rows: 3, seats_per_row: 10 }, { name: 'Balcony', price: 4500, rows: 2, seats_per_row: 8 }],
+};
+
+describe('a purchase', () => {
+  let server;
+  let browser;
+  before(async () => { [server, browser] = await Promise.all([start(), openBrowser()]); });
+  after(async () => {
+    await browser?.close();
+    try { await server?.finish(); } finally { await reap(); }
+  });
+
+  const open = async (fields = LAYOUT, options = {}) => {
+    const event = await server.createEvent(fields);
+    const page = await browser.page(options);
+    return { event, page, buyer: await BuyerPage.open(page, server, event) };
+  };
+  const positionOf = (page, id) => page.evaluate((seat) => document.querySelector('holdfast-seats').seatPosition(seat), id);
+  const assertBooked = async (buyer, event, ...seats) => {
+    const { id, number } = await buyer.booking();
+    const booking = await server.read(`/v1/bookings/${id}`);
+    assert.deepEqual([booking.status, booking.number, booking.seats], ['confirmed', number, seats]);
+    const map = await server.map(event);
+    for (const seat of seats) assert.equal(map[seat], 'b');
+    assert.equal(await buyer.kept(), '{}', 'nothing is kept once it is over');
+    await buyer.assertGood();
+    await buyer.page.context().close();
+  };
+
+  it('by mouse: seats on the map, held, paid, booked', async () => {
+    const { event, page, buyer } = await open();
+    assert.equal(await page.title(), 'Hamlet');
+    await page.getByText('Globe · Sunday, May 6, 2040').waitFor();
+    await buyer.assertGood();
+    for (const id of ['Stalls-B-5', 'Stalls-B-6']) {
+      const { x, y } = await positionOf(page, id);
+      await page.mouse.click(x, y);
+    }
+    await page.getByText('$130.00').waitFor();
+    assert.deepEqual(await buyer.seats.allInnerTexts().then((texts) => texts.map((text) => text.split('\n')[0])), ['Stalls, row B, seat 5 Stalls-B-5', 'Stalls, row B, seat 6 Stalls-B-6']);
+    await buyer.assertGood();
+    await buyer.hold.click();
+    await buyer.says('2 places are held for you.');
+    assert.match(await buyer.timer.innerText(), /^(8:00|7:5\d)$/);
+    assert.equal((await server.map(event))['Stalls-B-5'], 'h');
+    await buyer.assertGood();
+    await buyer.fillCard();
+    assert.equal(await buyer.pay.innerText(), 'Pay $130.00');
+    await buyer.pay.click();
+    await assertBooked(buyer, event, 'Stalls-B-5', 'Stalls-B-6');
+  });
+
+  it('by keyboard alone', async () => {
+    const { event, page, buyer } = await open();
+    await page.evaluate(() => document.activeElement.blur());
+    await tabTo(page, 'application');
+    for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
+    await buyer.seats.first().waitFor();
+    const [chosen] = await page.evaluate(() => document.querySelector('holdfast-seats').selection);
+    await tabTo(page, 'hold');
+    await page.keyboard.press('Enter');
+    await buyer.says('One place is held for you.');
+    await tabTo(page, 'card-number');
+    await page.keyboard.type('4242424242424242');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('1240');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('123');
+    await page.keyboard.press('Enter');
+    await assertBooked(buyer, event, chosen);
+  });
+
+  it('on a telephone of 360 px, by touch, in the dark', async () => {
+    const { event, page, buyer } = await open(LAYOUT, { ...PHONE, colorScheme: 'dark' });
+    await buyer.assertGood();
+    const targets = await page.evaluate(() => [...document.querySelectorAll('button, input, select, .back')].filter((each) => each.checkVisibility() && each.type !== 'checkbox')
+      .map((each) => [each.id || each.textContent, each.getBoundingClientRect().height]).filter(([, height]) => height < 44));
+    assert.deepEqual(targets, [], 'everything is large enough for a finger');
+    for (let taps = 0; (await buyer.seats.count()) < 1 && taps < 4; taps++) { // the first tap may come closer to small seats
+      const { x, y } = await positionOf(page, 'Stalls-A-4');
+      await page.touchscreen.tap(x, y);
+      await page.waitForTimeout(500); // the map moves
+    }
+    await buyer.hold.tap();
+    await buyer.giveBack.waitFor();
+    await buyer.assertGood();
+    await buyer.fillCard();
+    await buyer.pay.tap();
+    await assertBooked(buyer, event, 'Stalls-A-4');
+  });
+
+  it('of the best seats of a category, one of which is given back before paying', async () => {
+    const { event, page, buyer } = await open();
+    await buyer.howMany.fill('3');
+    await page.getByRole('combobox', { name: 'Category' }).selectOption({ label: 'Balcony · $45.00' });
+    await buyer.best.click();
+    await buyer.says('3 places are held for you.');
+    assert.equal(await buyer.seats.count(), 3);
+    const [first, ...rest] = await page.evaluate(() => document.querySelector('holdfast-seats').currentHold.seats);
+    await page.getByRole('button', { name: `Remove ${first}` }).click();
+    await buyer.says(`(${first}) is removed.`);
+    assert.equal(await buyer.pay.innerText(), 'Pay $90.00');
+    await buyer.payWith();
+    await assertBooked(buyer, event, ...rest);
+    assert.equal((await server.map(event))[first], '.');
+  });
+
+  it('of seats that are added to a hold', async () => {
+    const { event, buyer } = await open();
+    await buyer.take('Stalls-A-1');
+    const { x, y } = await positionOf(buyer.page, 'Stalls-A-2');
+    await buyer.page.mouse.click(x, y);
+    assert.equal(await buyer.pay.count(), 0, 'what is chosen is held before anything is paid');
+    await buyer.hold.click();
+    await buyer.says('2 places are held for you.');
+    await buyer.payWith();
+    await assertBooked(buyer, event, 'Stalls-A-1', 'Stalls-A-2');
+  });
+
+  it('of places without a number', async () => {
+    const { event, page, buyer } = await open({ ...LAYOUT, max_per_hold: 4, areas: [{ name: 'Floor', price: 3000, capacity: 50 }] });
+    const floor = page.getByRole('spinbutton', { name: 'Floor' });
+    await page.getByText('$30.00 each, 50 left').waitFor();
+    await floor.fill('9');
+    await floor.press('Tab');
+    await buyer.says('Only 4 places in Floor are possible.');
+    await floor.fill('2');
+    await floor.press('Tab');
+    await page.getByText('$60.00').first().waitFor();
+    await buyer.assertGood();
+    await buyer.hold.click();
+    await buyer.payWith();
+    const { id } = await buyer.booking();
+    assert.deepEqual((await server.read(`/v1/bookings/${id}`)).areas, { Floor: 2 });
+    assert.deepEqual(await server.areas(event), { Floor: 48 });
+    await page.context().close();
+  });
+
+  it('of something free needs no card', async () => {
+    const { event, page, buyer } = await open({ name: 'Talk', sections: [{ name: 'S', price: 0, rows: 1, seats_per_row: 5 }] });
+    await buyer.take('S-A-3');
+    assert.equal(await buyer.number.count(), 0);
+    await buyer.assertGood();
+    await page.getByRole('button', { name: 'Book free of charge' }).click();
+    await assertBooked(buyer, event, 'S-A-3');
+  });
+
+  it('in German', async () => {
+    const event = await server.createEvent({ ...LAYOUT, currency: 'eur' });
+    const page = await browser.page({ locale: 'de-DE' });
+    await BuyerPage.open(page, server, event, { ready: 'Platz suchen' });
+    await page.getByRole('spinbutton', { name: 'Wie viele' }).fill('1');
+    await page.getByRole('button', { name: 'Beste Plätze finden' }).click();
+    await page.getByRole('status').getByText('Ein Platz ist für Sie reserviert.').waitFor();
+    assert.match(await page.getByRole('button', { name: /bezahlen$/ }).innerText(), /^65,00\s€ bezahlen$/);
+    await page.getByRole('textbox', { name: 'Kartennummer' }).fill('4242 4242 4242 4242');
+    await page.getByRole('textbox', { name: 'Gültig bis' }).fill('12/2040');
+    await page.getByRole('textbox', { name: 'Prüfziffer' }).fill('123');
+    await page.getByRole('button', { name: /bezahlen$/ }).click();
+    await page.getByRole('heading', { name: 'Gebucht' }).waitFor();
+    await page.context().close();
+  });
+});
+
+describe('choosing', () => {
+  let server;
+  let browser;
+  before(async () => { [server, browser] = await Promise.all([start(), openBrowser()]); });
+  after(async () => {
+    await browser?.close();
+    try { await server?.finish(); } finally { await reap(); }
+  });
+
+  it('a seat that somebody else takes while it is selected is removed, and named', async () => {
+    const event = await server.createEvent(LAYOUT);
+    const buyer = await BuyerPage.open(await browser.page(), server, event);
+    await buyer.select('Stalls-A-1', 'Stalls-A-2');
+    await server.grant(event, 'Stalls-A-1');
+    await buyer.says('Stalls, row A, seat 1 (Stalls-A-1) was taken by somebody else');
+    assert.equal(await buyer.seats.count(), 1);
+    await buyer.page.context().close();
+  });
+
+  it('a seat that cannot be had says why, and so does a wish that cannot be met', async () => {
+    const event = await server.createEvent(LAYOUT);
+    await server.grant(event, 'Stalls-A-1');
+    const buyer = await BuyerPage.open(await browser.page(), server, event);
+    for (const [text, sentence] of [['Stalls-A-1', 'Stalls, row A, seat 1 is not available.'], ['Stalls-Z-1', 'There is no seat “Stalls-Z-1”.'], ['', 'There is no seat']]) {
+      await buyer.find.fill(text);
+      await buyer.find.press('Enter');
+      await buyer.says(sentence);
+    }
+    for (const [text, sentence] of [['0', 'How many must be a number from 1 to 10.'], ['1.5', 'How many must be'], ['', 'How many must be']]) {
+      await buyer.howMany.fill(text);
+      await buyer.best.click();
+      await buyer.says(sentence);
+    }
+    await buyer.howMany.fill('10');
+    await buyer.page.getByRole('combobox', { name: 'Category' }).selectOption('Balcony');
+    await buyer.best.click();
+    await buyer.says('There are no 10 places together that fit.');
+    await buyer.assertGood();
+    await buyer.page.context().close();
+  });
+
+  it('a sale that closes and opens again says so without a reload', async () => {
+    const event = await server.createEvent(LAYOUT);
+    const buyer = await BuyerPage.open(await browser.page(), server, event);
+    await server.post(`/v1/events/${event.id}/close`);
+    await buyer.says('Tickets are not on sale at the moment.');
+    await buyer.find.waitFor({ state: 'hidden' });
+    await buyer.assertGood();
+    await server.post(`/v1/events/${event.id}/open`);
+    await buyer.says('Tickets are on sale again.');
+    await buyer.take('Stalls-C-1');
+    await buyer.page.context().close();
+  });
+
+  it('an event whose sale has not begun says when it does', async () => {
+    const event = await server.createEvent({ ...LAYOUT, sales_open_at: '2040-01-02T10:00:00.000Z' });
+    const buyer = await BuyerPage.open(await browser.page(), server, event, { ready: null });
+    await buyer.says('Sales open on Monday, January 2, 2040');
+    await buyer.assertGood();
+    await buyer.page.context().close();
+  });
+
+  it('an event that does not exist says so', async () => {
+    for (const id of ['evt_none', 'nonsense', '%E0%A4%A', encodeURIComponent('"><script>alert(1)</script>')]) {
+      const buyer = await BuyerPage.open(await browser.page(), server, id, { ready: null });
+      await buyer.says('There is no such event.');
+      await buyer.assertGood();
+      await buyer.page.context().close();
+    }
+  });
+});

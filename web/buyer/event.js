@@ -1,0 +1,511 @@
+// The buyer's page /e/{event}: a thin shell around <holdfast-seats>.  This file connects the parts (screen.js shows, purchase.js
+// asks the server, card.js pays) and decides what comes next:
+//
+//   choosing --Hold seats, Find best seats--> held --Pay--> paying --> booked
+//      ^                                       |  ^            |
+//      |                                       |  `--declined--'
+//      `--Give back, Look again <-- expired <--'
+//
+// The hold is the server's.  What this page keeps of it (keep.js) is only its id, so that a reload and a second tab find it again.
+
+import '../seats/element.js';
+import { call, insist, Problem, Unreachable } from '../lib/api.js';
+import { countdown, moment } from '../lib/format.js';
+import { language, words } from '../texts.js';
+import { SandboxCard, StripeCard } from './card.js';
+import { byId, translate } from './dom.js';
+import { Keep, Receipt } from './keep.js';
+import { Places } from './places.js';
+import { Purchase, stageOf } from './purchase.js';
+import { keptQuery, redirectStatus } from './returned.js';
+import { Screen } from './screen.js';
+
+const TICK_MS = 500;
+const LAST_MINUTE_MS = 60_000;
+const SLOW_MS = 4000; // until the buyer is told what the page waits for
+const LONG_MS = 15_000; // until the buyer is told that a payment takes long
+
+const lang = language(new URLSearchParams(location.search).get('lang') ?? undefined);
+const t = words('buyer', lang);
+const eventId = eventOf(location.pathname);
+
+const map = document.createElement('holdfast-seats');
+const keep = new Keep(eventId, () => otherTabChanged());
+const receipt = new Receipt(eventId);
+const purchase = new Purchase('', keep);
+const places = new Places(map, t, lang);
+const screen = new Screen(map, places, t, lang);
+const say = (text, kind) => screen.say(text, kind);
+
+let phase = 'loading'; // choosing, held, paying, expired, booked; missing: there is no such event
+let sale = { status: 'open' }; // the event, as GET /v1/events/{e} has it
+let settings = null; // how this server is paid
+let card = null; // see card.js
+let toldLastMinute = false;
+
+function eventOf(path) {
+  try { return decodeURIComponent(path.split('/')[2] ?? ''); } catch { return ''; }
+}
+
+// A sentence for what was thrown.  The map's refusals are sentences already.
+function reasonOf(error) {
+  if (error instanceof Unreachable) return t('unreachable');
+  if (!(error instanceof Problem)) return error.message;
+  const sentences = {
+    payments_off: 'paymentsOff', renewal_cap: 'tooLate', too_many_bookings: 'tooManyAttempts', amount_too_small: 'amountTooSmall',
+    too_many_holds: 'tooManyHolds', event_closed: 'closed', booking_exists: 'cannotChange',
+  };
+  if (sentences[error.code]) return t(sentences[error.code]);
+  return error.isPassing ? t('busy') : t('failed', { reason: error.message });
+}
+
+// ---- what is shown ----
+
+const isChoosing = () => phase === 'choosing' || (phase === 'held' && !purchase.booking);
+const countOf = ({ seats, areas }) => seats.length + Object.values(areas ?? {}).reduce((sum, n) => sum + n, 0);
+
+function canBuy() {
+  const now = Date.now() + map.timeOffset;
+  return sale.status === 'open' && !(Date.parse(sale.sales_open_at) > now) && !(Date.parse(sale.sales_close_at) <= now);
+}
+
+function show(next) {
+  phase = next;
+  screen.showPhase(phase, canBuy());
+  card?.lock(phase === 'paying');
+  map.interactive = isChoosing() && canBuy();
+  showPlaces();
+  tick();
+}
+
+function showPlaces() {
+  const { hold } = purchase;
+  const chosen = isChoosing() ? map.selection : [];
+  const areas = isChoosing() ? map.areaSelection : {};
+  const nChosen = countOf({ seats: chosen, areas });
+  screen.showPlaces({
+    hold, chosen, areas,
+    removeHeld: isChoosing() ? removeHeld : null,
+    removeChosen: (id) => {
+      map.deselect(id);
+      say(t('removed', { seat: places.full(id) }));
+      screen.focusAfterRemoval();
+    },
+    removeArea: (name) => {
+      map.setArea(name, 0);
+      showAreas();
+      screen.focusAfterRemoval();
+    },
+  });
+  screen.showHoldButton({ isShown: isChoosing() && (phase === 'choosing' || nChosen > 0), isEnabled: nChosen > 0 });
+  // Places that are chosen besides the held ones are held first, or taken back.
+  screen.showPayButton(!hold || nChosen > 0 || (hold.amount > 0 && !card) ? null : hold.amount);
+}
+
+// The map grants at most what is left and what a hold may have.
+function chooseArea(name, field) {
+  const wanted = Math.max(0, Math.floor(Number(field.value) || 0));
+  const granted = map.setArea(name, wanted);
+  field.value = granted;
+  if (granted < wanted) say(t('fewer', { area: name, n: granted }), 'bad');
+}
+
+function showAreas() { screen.showAreas(sale.max_per_hold ?? Infinity, chooseArea); }
+
+// Says why nothing can be bought, if that is so.
+function saySale() {
+  if (canBuy()) return;
+  if (sale.status === 'open' && Date.parse(sale.sales_open_at) > Date.now()) say(t('opensAt', { time: moment(sale.sales_open_at, lang) }));
+  else say(t(sale.status === 'open' ? 'salesEnded' : 'closed'));
+}
+
+function choose(text = '', kind = '') {
+  show('choosing');
+  say(text, kind);
+  if (!text) saySale();
+  byId('find-text').focus({ preventScroll: true });
+}
+
+// ---- choosing ----
+
+function findSeat(submit) {
+  submit.preventDefault();
+  const field = byId('find-text');
+  const text = field.value.trim();
+  const found = text ? map.find(text) : [];
+  if (found.length === 0) return say(t('noSuchSeat', { text }), 'bad');
+  if (found.length > 1) return say(t('severalSeats', { text, n: found.length, id: found[0] }));
+  const [id] = found;
+  map.focusSeat(id);
+  if (map.selection.includes(id)) return say(t('alreadySelected', { seat: places.full(id) }));
+  try {
+    map.select(id);
+  } catch (error) {
+    return say(reasonOf(error), 'bad');
+  }
+  field.value = '';
+  return say(t('selected', { seat: places.full(id) }));
+}
+
+async function findBest(submit) {
+  submit.preventDefault();
+  const field = byId('best-quantity');
+  const quantity = Number(field.value);
+  const most = sale.max_per_hold;
+  const isGood = Number.isInteger(quantity) && quantity >= 1 && quantity <= most;
+  field.setAttribute('aria-invalid', String(!isGood));
+  if (!isGood) {
+    field.focus();
+    return say(t('badQuantity', { most }), 'bad');
+  }
+  const wish = { quantity, category: byId('best-category').value, ...(byId('best-accessible').checked ? { accessible: true } : {}) };
+  return hold(() => map.best(wish), (error) => (error.code === 'sold_out' ? t('soldOutBest', { n: quantity }) : reasonOf(error)));
+}
+
+// Makes a hold, or adds to it.  The map tells of it by its event `hold`.
+async function hold(take, explain = reasonOf) {
+  for (const button of document.querySelectorAll('#hold, #best button')) button.disabled = true;
+  try {
+    await take();
+  } catch (error) {
+    say(explain(error), 'bad');
+  } finally {
+    for (const button of document.querySelectorAll('#best button')) button.disabled = false;
+    showPlaces();
+  }
+}
+
+async function held({ detail }) {
+  const isNew = purchase.hold?.id !== detail.hold.id;
+  if (isNew) purchase.begin(detail.hold);
+  else await purchase.readHold(detail.hold.id);
+  toldLastMinute = false;
+  receipt.clear();
+  show('held');
+  say(t('held', { n: countOf(detail.hold) }), 'good');
+  byId('seats-title').scrollIntoView({ block: 'nearest' });
+  await showCard();
+}
+
+// Gives back some of the places that are held; with the last one, the hold.
+async function removeHeld(what) {
+  const { seats, areas } = purchase.hold;
+  if (seats.length + Object.keys(areas ?? {}).length === 1) return giveBack();
+  try {
+    await purchase.remove(what);
+    await map.refreshHold();
+    say(t('removed', { seat: what.seats ? places.names(what.seats) : Object.keys(what.areas)[0] }));
+  } catch (error) {
+    say(reasonOf(error), 'bad');
+  }
+  showPlaces();
+  return screen.focusAfterRemoval();
+}
+
+async function giveBack() {
+  byId('give-back').disabled = true;
+  try {
+    if (map.currentHold?.id === purchase.hold.id) await map.release();
+    await purchase.release();
+    card?.clear();
+    screen.showCardError(null);
+    choose(t('givenBack'), 'good');
+  } catch (error) {
+    say(reasonOf(error), 'bad');
+  } finally {
+    byId('give-back').disabled = phase === 'paying';
+  }
+}
+
+// ---- time ----
+
+function tick() {
+  if (!purchase.hold || !['held', 'paying'].includes(phase)) return;
+  const { leftMs } = purchase;
+  screen.showTime(countdown(leftMs));
+  if (phase !== 'held') return;
+  if (leftMs > LAST_MINUTE_MS) toldLastMinute = false;
+  else if (leftMs > 0 && !toldLastMinute) {
+    toldLastMinute = true;
+    if (purchase.hold.expires_in_ms > LAST_MINUTE_MS) say(t('minuteLeft'));
+  }
+  if (leftMs <= 0) judge();
+}
+
+let isJudging = false;
+
+// Asks the server how the hold stands, and goes where that leads.
+async function judge() {
+  if (isJudging || phase !== 'held') return;
+  isJudging = true;
+  try {
+    const found = await purchase.readHold(purchase.hold.id);
+    if (found?.status === 'active') showPlaces();
+    else if (phase === 'held') await leaveHold(found);
+  } catch { /* the next tick asks again */ } finally {
+    isJudging = false;
+  }
+}
+
+// The hold has ended: by a payment in the last moment or in another tab, by time, or by somebody.
+async function leaveHold(found) {
+  const booking = found?.booking ?? purchase.booking?.id;
+  if (booking) {
+    await purchase.readBooking(booking);
+    const stage = stageOf(purchase.booking);
+    if (stage === 'booked') return booked();
+    if (stage === 'processing') return settle();
+  }
+  return ended(found?.status);
+}
+
+function ended(status) {
+  purchase.forget();
+  map.forget();
+  map.clear();
+  card?.clear();
+  screen.showCardError(null);
+  if (status !== 'expired') return choose(t('ended'), 'bad');
+  show('expired');
+  say(t('expired'), 'bad');
+  return byId('expired-title').focus();
+}
+
+// ---- paying ----
+
+async function showCard() {
+  if (card || !(purchase.hold?.amount > 0)) return;
+  try {
+    settings ??= (await insist('', 'GET', '/web/settings.json')).json.payments;
+    if (settings.api) card = new SandboxCard(t);
+    else if (settings.provider) card = await StripeCard.open(settings.publishable_key, lang, t);
+    screen.showCardNote(t(settings.api ? 'sandboxNote' : settings.provider ? 'stripeNote' : 'paymentsOff'));
+  } catch (error) {
+    screen.showCardNote(error instanceof Unreachable || error instanceof Problem ? reasonOf(error) : t('stripeUnreachable'));
+  }
+  showPlaces();
+}
+
+async function pay(submit) {
+  submit.preventDefault();
+  if (phase !== 'held' || byId('pay-button').hidden) return;
+  const wrong = purchase.hold.amount > 0 ? card.check() : null;
+  screen.showCardError(wrong?.text);
+  if (wrong) {
+    wrong.field.focus();
+    return;
+  }
+  show('paying');
+  say(t('booking'));
+  const slow = setTimeout(() => say(t('waitingForProvider')), SLOW_MS);
+  try {
+    const booking = await purchase.book();
+    clearTimeout(slow);
+    showPlaces();
+    map.refreshHold().catch(() => {}); // a booking renews its hold
+    if (stageOf(booking) === 'open') await charge(booking.payment);
+    else await decided(booking);
+  } catch (error) {
+    await stumble(error);
+  } finally {
+    clearTimeout(slow);
+  }
+}
+
+// Charges the card, and goes on by what comes of it.
+async function charge(payment) {
+  say(t('paying'));
+  const { outcome, message, url } = await card.pay(payment, location.origin + location.pathname + keptQuery);
+  if (outcome === 'redirect') {
+    say(t('redirecting'));
+    location.assign(url);
+    return;
+  }
+  if (outcome === 'declined') return refused('declined', message);
+  if (outcome === 'unknown') {
+    await purchase.readBooking();
+    if (stageOf(purchase.booking) === 'open') return refused('notCompleted', message);
+  }
+  await settle();
+}
+
+// The buyer's turn again.
+function refused(text, message) {
+  show('held');
+  say(t(text, { message: message ?? '' }), 'bad');
+  screen.showCardError(message);
+  (card instanceof SandboxCard ? byId('card-number') : byId('pay-button')).focus();
+}
+
+// Waits until the booking is decided.
+async function settle() {
+  show('paying');
+  say(t('paying'));
+  const slow = setTimeout(() => say(t('takesLong')), LONG_MS);
+  let isLost = false;
+  try {
+    await decided(await purchase.settle((isLostNow) => {
+      if (isLostNow !== isLost) say(t(isLostNow ? 'offlineWhilePaying' : 'paying'));
+      isLost = isLostNow;
+    }));
+  } finally {
+    clearTimeout(slow);
+  }
+}
+
+async function decided(booking) {
+  const { payment } = booking;
+  const stage = stageOf(booking);
+  if (stage === 'booked') return booked();
+  if (stage === 'processing') return settle();
+  if (stage === 'open') return refused('declined', payment.last_error?.message);
+  if (payment?.amount_received > 0) {
+    ended('released');
+    return say(t('moneyReturned'), 'bad');
+  }
+  show('held'); // unless the hold has ended, too, another payment is possible
+  say(t('paymentOver'), 'bad');
+  return judge();
+}
+
+async function stumble(error) {
+  show('held');
+  say(reasonOf(error), 'bad');
+  if (error instanceof Problem && [404, 410].includes(error.status)) await judge();
+}
+
+// ---- booked ----
+
+function booked() {
+  const { booking } = purchase;
+  receipt.set(booking.id);
+  purchase.forget();
+  map.forget();
+  map.clear();
+  card?.clear();
+  screen.showCardError(null);
+  screen.showBooking(booking);
+  show('booked');
+  say(t('bookedNow', { number: booking.number }), 'good');
+  byId('booked-title').focus();
+}
+
+// ---- the beginning, and other tabs ----
+
+// Goes on with what this browser has begun earlier.  Resolves to true if there is something.
+async function resume() {
+  const kept = keep.get();
+  if (!kept) return showReceipt();
+  const found = await purchase.readHold(kept.hold);
+  if (!found) {
+    keep.clear(kept.hold);
+    return false;
+  }
+  const booking = kept.booking ?? found.booking;
+  if (booking) await purchase.readBooking(booking);
+  const stage = purchase.booking && stageOf(purchase.booking);
+  if (stage === 'booked') booked();
+  else if (stage === 'processing' || (stage === 'open' && redirectStatus === 'succeeded')) settle().catch(stumble);
+  else if (found.status !== 'active') ended(found.status);
+  else await resumeHold();
+  return true;
+}
+
+async function resumeHold() {
+  const isBack = redirectStatus !== null && purchase.booking !== null;
+  if (purchase.booking && stageOf(purchase.booking) === 'over') purchase.booking = null;
+  map.resume(purchase.hold.id).catch(() => {});
+  show('held');
+  say(t('resumed'), 'good');
+  await showCard();
+  if (isBack) refused('notCompleted', purchase.booking?.payment?.last_error?.message);
+}
+
+// What was booked in this tab is shown again after a reload.
+async function showReceipt() {
+  const id = receipt.get();
+  if (!id) return false;
+  const { json } = await call('', 'GET', `/v1/bookings/${encodeURIComponent(id)}`);
+  if (json.status !== 'confirmed') return false;
+  screen.showBooking(json);
+  show('booked');
+  say(t('bookedNow', { number: json.number }), 'good');
+  return true;
+}
+
+// Another tab has begun, changed or ended the purchase.
+async function otherTabChanged() {
+  const kept = keep.get();
+  try {
+    if (phase === 'held' && kept?.hold !== purchase.hold.id) await judge();
+    else if (phase === 'held' && kept.booking && !purchase.booking) {
+      await purchase.readBooking(kept.booking);
+      show('held');
+    } else if (['choosing', 'expired'].includes(phase) && kept) await resume();
+  } catch { /* the next change, or the next tick, asks again */ }
+}
+
+function saleChanged({ status }) {
+  const before = sale.status;
+  sale = { ...sale, status };
+  screen.showCategories();
+  showAreas();
+  if (phase !== 'choosing' || before === status) return;
+  show('choosing');
+  if (canBuy()) say(t('reopened'), 'good');
+  saySale();
+}
+
+function connect() {
+  byId('find').addEventListener('submit', findSeat);
+  byId('best').addEventListener('submit', findBest);
+  byId('hold').addEventListener('click', () => hold(() => map.hold()));
+  byId('give-back').addEventListener('click', giveBack);
+  byId('pay').addEventListener('submit', pay);
+  byId('again').addEventListener('click', () => choose());
+  byId('more').addEventListener('click', () => { receipt.clear(); choose(); });
+  map.addEventListener('select', ({ detail }) => {
+    if (detail.lost?.length) say(t('lost', { n: detail.lost.length, seats: places.names(detail.lost) }), 'bad');
+    if (phase !== 'loading') showPlaces();
+    if (phase === 'choosing') showAreas();
+  });
+  map.addEventListener('hold', held);
+  map.addEventListener('refuse', ({ detail }) => say(detail.message, 'bad'));
+  map.addEventListener('area', ({ detail }) => screen.areaField(detail.name)?.focus());
+  for (const end of ['expire', 'release']) map.addEventListener(end, () => judge());
+  map.addEventListener('change', () => { if (phase === 'choosing') showAreas(); });
+  map.addEventListener('event', ({ detail }) => { if (phase !== 'loading') saleChanged(detail); });
+  document.addEventListener('visibilitychange', () => { if (!document.hidden) judge(); });
+  addEventListener('online', () => judge());
+  setInterval(tick, TICK_MS);
+}
+
+async function begin() {
+  document.documentElement.lang = lang;
+  translate(t);
+  say(t('loading'));
+  connect();
+  map.setAttribute('event', eventId);
+  map.setAttribute('lang', lang);
+  byId('stage').prepend(map);
+  try {
+    sale = (await insist('', 'GET', `/v1/events/${encodeURIComponent(eventId)}`)).json;
+    screen.showSale(sale);
+    await map.ready;
+  } catch (error) {
+    const isMissing = error.status === 404;
+    phase = 'missing';
+    screen.showMissing(t(isMissing ? 'notFound' : 'notLoaded'));
+    say(isMissing ? t('noSuchEvent') : t('eventFailed', { reason: reasonOf(error) }), 'bad');
+    return;
+  }
+  screen.showCategories();
+  showAreas();
+  const hasBegun = await resume().catch((error) => { say(reasonOf(error), 'bad'); return null; });
+  if (hasBegun) return;
+  show('choosing');
+  if (hasBegun === false) say('');
+  saySale();
+}
+
+begin();

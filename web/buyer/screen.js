@@ -1,0 +1,163 @@
+// What the buyer's page shows.  The markup is in event.html; this file fills it, and decides nothing.
+
+import { moment } from '../lib/format.js';
+import { byId, element } from './dom.js';
+
+export class Screen {
+  #map;
+  #places;
+  #t;
+  #lang;
+
+  constructor(map, places, t, lang) {
+    this.#map = map;
+    this.#places = places;
+    this.#t = t;
+    this.#lang = lang;
+  }
+
+  // Says what just happened, to eyes and to screen readers.  `kind` is good, bad or nothing.
+  say(text, kind = '') {
+    const status = byId('status');
+    status.className = `message ${kind}`;
+    status.textContent = text;
+  }
+
+  showSale({ name, venue, starts_at: startsAt, max_per_hold: most }) {
+    byId('name').textContent = name;
+    document.title = name;
+    byId('when').textContent = [venue, startsAt && moment(startsAt, this.#lang)].filter(Boolean).join(' · ');
+    byId('best-quantity').max = most;
+  }
+
+  showMissing(title) {
+    byId('stage').hidden = true;
+    byId('name').textContent = title;
+    document.title = title;
+  }
+
+  // Shows the parts of the page that belong to a phase.
+  showPhase(phase, canBuy) {
+    const isHeld = phase === 'held' || phase === 'paying';
+    const isPaying = phase === 'paying';
+    byId('choose').hidden = !(phase === 'choosing' && canBuy);
+    byId('seats').hidden = !(isHeld || (phase === 'choosing' && canBuy));
+    byId('held').hidden = !isHeld;
+    byId('payment').hidden = !isHeld;
+    byId('expired').hidden = phase !== 'expired';
+    byId('booked').hidden = phase !== 'booked';
+    byId('give-back').disabled = isPaying;
+    byId('pay-button').disabled = isPaying;
+    byId('pay-button').setAttribute('aria-busy', String(isPaying));
+  }
+
+  showTime(left) {
+    if (byId('timer').textContent !== left) byId('timer').textContent = left;
+  }
+
+  // ---- choosing ----
+
+  showCategories() {
+    const { categories } = this.#places;
+    byId('best-category-field').hidden = categories.length < 2;
+    byId('best-category').replaceChildren(element('option', { value: '' }, this.#t('anyCategory')),
+      ...categories.map(({ name, price }) => element('option', { value: name }, price === null ? name : `${name} · ${this.#places.money(price)}`)));
+  }
+
+  // A number box for each area that is sold; `choose(name, field)` is called when one changes.
+  showAreas(mostPerHold, choose) {
+    const box = byId('areas');
+    const { areas, areaSelection } = this.#map;
+    box.hidden = areas.length === 0;
+    for (const { name, price, available } of areas) {
+      const field = this.areaField(name) ?? this.#addAreaField(name, choose);
+      field.max = Math.min(available, mostPerHold);
+      if (document.activeElement !== field) field.value = areaSelection[name] ?? 0;
+      byId(`${field.id}-hint`).textContent = this.#t('areaHint', { price: this.#places.money(price), n: available });
+    }
+  }
+
+  areaField(name) { return [...byId('areas').querySelectorAll('input')].find((field) => field.name === name); }
+
+  #addAreaField(name, choose) {
+    const id = `area-${byId('areas').querySelectorAll('input').length}`;
+    const field = element('input', { id, name, type: 'number', inputMode: 'numeric', min: 0, step: 1, value: 0, className: 'short', 'aria-describedby': `${id}-hint` });
+    field.addEventListener('change', () => choose(name, field));
+    byId('areas').append(element('div', { className: 'row area' },
+      element('div', { className: 'grow' }, element('label', { for: id }, name), element('span', { id: `${id}-hint`, className: 'soft' })), field));
+    return field;
+  }
+
+  // ---- the list of places ----
+
+  // `hold` may be null.  `chosen` and `areas` are places that are not held yet.  `removeHeld({ seats?, areas? })` is null if the
+  // hold cannot be changed; `removeChosen(seat)` and `removeArea(name)` take back a choice.
+  showPlaces({ hold, chosen, areas, removeHeld, removeChosen, removeArea }) {
+    const items = [
+      ...(hold?.seats ?? []).map((id) => this.#seat(id, removeHeld && (() => removeHeld({ seats: [id] })))),
+      ...Object.entries(hold?.areas ?? {}).map(([name, n]) => this.#area(name, n, removeHeld && (() => removeHeld({ areas: { [name]: n } })))),
+      ...chosen.map((id) => this.#seat(id, () => removeChosen(id))),
+      ...Object.entries(areas).map(([name, n]) => this.#area(name, n, () => removeArea(name))),
+    ];
+    const more = this.#places.total(chosen, areas);
+    const isPriced = items.length > 0 && more !== null;
+    byId('seats-list').replaceChildren(...items);
+    byId('seats-list').hidden = items.length === 0;
+    byId('seats-none').hidden = items.length > 0;
+    byId('total').hidden = !isPriced;
+    byId('total-amount').textContent = isPriced ? this.#places.money(more + (hold?.amount ?? 0)) : '';
+  }
+
+  #seat(id, remove) { return this.#item(this.#places.name(id), id, this.#places.price(id), remove); }
+  #area(name, n, remove) { return this.#item(this.#t('places', { area: name, n }), name, this.#places.total([], { [name]: n }), remove); }
+
+  // One line: what it is, its price, and a button that removes it.
+  #item(name, id, price, remove) {
+    const label = element('span', { className: 'seat-name' }, name, ...(name.includes(id) ? [] : [' ', element('span', { className: 'soft seat-id' }, id)]));
+    const parts = [label];
+    if (price !== null) parts.push(element('span', { className: 'price' }, this.#places.money(price)));
+    if (remove) parts.push(element('button', { type: 'button', 'aria-label': this.#t('remove', { seat: id }), onclick: remove }, this.#t('removeShort')));
+    return element('li', {}, ...parts);
+  }
+
+  // A removed line takes the focus with it: the next line gets it, or the field above the list.
+  focusAfterRemoval() { (byId('seats-list').querySelector('button') ?? byId('find-text')).focus(); }
+
+  showHoldButton({ isShown, isEnabled }) {
+    byId('hold').hidden = !isShown;
+    byId('hold').disabled = !isEnabled;
+  }
+
+  // ---- paying ----
+
+  // `amount` is null where nothing can be paid now.
+  showPayButton(amount) {
+    byId('pay-button').hidden = amount === null;
+    if (amount !== null) byId('pay-button').textContent = amount > 0 ? this.#t('pay', { amount: this.#places.money(amount) }) : this.#t('book');
+  }
+
+  showCardNote(text) {
+    byId('card-note').textContent = text;
+    byId('card-note').hidden = !text;
+  }
+
+  showCardError(text) {
+    byId('card-error').textContent = text ?? '';
+    byId('card-error').hidden = !text;
+  }
+
+  // ---- the end ----
+
+  showBooking({ number, id, amount, payment, seats, areas }) {
+    const fact = (name, value, hint) => [element('dt', {}, this.#t(name)), element('dd', {}, value, ...(hint ? [element('span', { className: 'soft' }, hint)] : []))];
+    byId('booked-facts').replaceChildren(
+      ...fact('orderNumber', number),
+      ...fact('bookingId', element('code', {}, id), this.#t('keepIds')),
+      ...(payment ? fact('paid', this.#places.money(amount)) : []),
+    );
+    byId('booked-seats').replaceChildren(
+      ...seats.map((seat) => this.#item(this.#places.name(seat), seat, null)),
+      ...Object.entries(areas ?? {}).map(([name, n]) => this.#item(this.#t('places', { area: name, n }), name, null)),
+    );
+  }
+}

@@ -120,7 +120,9 @@ function drawRowName(context, view, ratio, plan, row, end, next, side) {
     dx = (x - plan.x[next]) / length;
     dy = (y - plan.y[next]) / length;
   }
-  context.fillText(short(row.name), view.toScreenX(x + dx * r * 2.2) * ratio, view.toScreenY(y + dy * r * 2.2) * ratio);
+  // A long name grows away from the seats.
+  context.textAlign = Math.abs(dx) < 0.5 ? 'center' : dx > 0 ? 'left' : 'right';
+  context.fillText(short(row.name), view.toScreenX(x + dx * r * 1.7) * ratio, view.toScreenY(y + dy * r * 1.7) * ratio);
 }
 
 // Draws the names of the sections where seats are too small to see rows.  A name that would cover another is left out.

@@ -19,7 +19,7 @@ const MARKER_PX = 9; // chosen seats are never drawn smaller than this
 const LABELS_MAX = 4000;
 
 export class Painter {
-  #labels = new Map(); // "ink label" -> { canvas, half widths }: text is costly to draw and the same text comes often
+  #labels = new Map(); // "ink size label" -> ImageBitmap: text is costly to draw and the same text comes often
   #base = null; // the layer that shows everything; what the other one lacks is stretched from it
   #top = null; // the layer of the present scale
   #sprites = null;
@@ -129,9 +129,9 @@ export class Painter {
     const left = view.width / 2 * ratio - view.x * scale, top = view.height / 2 * ratio - view.y * scale;
     const hasLabels = view.seatPx >= LABEL_PX && !this.heat;
     plan.spatial.forEachIn(...box, (i) => {
-      const { canvas, half } = this.#sprites.get(looks[i], plan.category[i], (plan.flags[i] & ACCESSIBLE) !== 0, plan.radius[i]);
+      const { picture, half } = this.#sprites.get(looks[i], plan.category[i], (plan.flags[i] & ACCESSIBLE) !== 0, plan.radius[i]);
       const x = Math.round(plan.x[i] * scale + left), y = Math.round(plan.y[i] * scale + top);
-      context.drawImage(canvas, x - half, y - half);
+      context.drawImage(picture, x - half, y - half);
       if (hasLabels && looks[i] === AVAILABLE) this.#drawLabel(i, x, y, plan.radius[i] * scale);
     });
   }
@@ -282,7 +282,7 @@ export class Painter {
 }
 
 function makeLabel(text, ink, size, widest, font) {
-  const canvas = document.createElement('canvas');
+  const canvas = new OffscreenCanvas(1, 1);
   const context = canvas.getContext('2d');
   const style = `600 ${size}px ${font}`;
   context.font = style;
@@ -294,5 +294,5 @@ function makeLabel(text, ink, size, widest, font) {
   context.textBaseline = 'middle';
   context.fillStyle = ink;
   context.fillText(text, canvas.width / 2, canvas.height / 2 + size * 0.06, widest);
-  return canvas;
+  return canvas.transferToImageBitmap();
 }

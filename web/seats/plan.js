@@ -12,6 +12,7 @@ export const RESTRICTED_VIEW = 4;
 
 const RADIUS = 10; // of a seat that states none
 const MARGIN = 24; // around everything, in the plan's own units
+const MARGIN_PART = 0.02; // or this part of the plan, if that is more
 
 const number = (value, fallback = 0) => (Number.isFinite(value) ? value : fallback);
 
@@ -91,7 +92,8 @@ export class Plan {
       add(b.left, b.top, b.right, b.bottom);
     }
     if (box.left > box.right) add(0, 0, number(size?.width, 100), number(size?.height, 100));
-    return { left: box.left - MARGIN, top: box.top - MARGIN, right: box.right + MARGIN, bottom: box.bottom + MARGIN };
+    const margin = Math.max(MARGIN, MARGIN_PART * Math.max(box.right - box.left, box.bottom - box.top));
+    return { left: box.left - margin, top: box.top - margin, right: box.right + margin, bottom: box.bottom + margin };
   }
 
   // Returns the number of a seat, or -1.

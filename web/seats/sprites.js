@@ -22,7 +22,7 @@ export class Sprites {
     this.line = Math.max(1, pixelRatio);
   }
 
-  // Returns { canvas, half }: the picture, and the distance from its corner to its centre.
+  // Returns { picture, half }: an ImageBitmap, which is the fastest to copy, and the distance from its corner to its centre.
   get(look, category, isSquare, radius) {
     const colored = look === AVAILABLE ? category : 0;
     const key = ((Math.round(radius * 4) * 2 + (isSquare ? 1 : 0)) * 64 + look) * 65536 + colored;
@@ -36,12 +36,11 @@ export class Sprites {
 
   #draw(look, category, isSquare, r) {
     const half = Math.ceil(r) + 1;
-    const canvas = document.createElement('canvas');
-    canvas.width = canvas.height = 2 * half;
+    const canvas = new OffscreenCanvas(2 * half, 2 * half);
     const context = canvas.getContext('2d');
     context.translate(half, half);
     drawSeat(context, this.theme, { look, category, isSquare, r: Math.max(1, r - 0.5), line: this.line });
-    return { canvas, half };
+    return { picture: canvas.transferToImageBitmap(), half };
   }
 }
 

@@ -1,16 +1,16 @@
 // Pictures of parts of a large plan.  A plan of 100,000 seats cannot be drawn anew in every frame; square tiles can, by copying
 // them.  A layer holds the tiles of one scale.  A seat that changes is drawn again in its tiles alone.
 //
-// Memory: a tile is 1 MiB; TILES_SPARE and those in view are kept.  Time: a frame draws new tiles for TILE_BUDGET_MS at most
+// Memory: a tile is 256 KiB; those in view and TILES_SPARE others are kept.  Time: a frame draws new tiles for TILE_BUDGET_MS at most
 // and leaves the others to the next frames.
 
 import { Sprites, tinyLook } from './sprites.js';
 import { ACCESSIBLE } from './plan.js';
 
-export const TILE_PX = 512;
-const TILES_SPARE = 24;
+export const TILE_PX = 256;
+const TILES_SPARE = 96;
 const TINY_PX = 6; // seats below this diameter are dots without a shape
-const REPAINT_MAX = 1500; // beyond so many changes in a frame, tiles are drawn anew
+const REPAINT_MAX = 1500; // beyond this many changes in a frame, tiles are drawn anew
 
 // What the tiles of a map have in common: the plan, the looks of the seats (one byte each) and the theme.
 export class Layer {
@@ -65,9 +65,9 @@ export class Layer {
 
   #stamp({ context, column, line }, i) {
     const { plan, scale } = this;
-    const { canvas, half } = this.sprites.get(this.looks[i], plan.category[i], (plan.flags[i] & ACCESSIBLE) !== 0, plan.radius[i]);
+    const { picture, half } = this.sprites.get(this.looks[i], plan.category[i], (plan.flags[i] & ACCESSIBLE) !== 0, plan.radius[i]);
     const x = Math.round(plan.x[i] * scale) - column * TILE_PX - half, y = Math.round(plan.y[i] * scale) - line * TILE_PX - half;
-    if (x < TILE_PX && y < TILE_PX && x + 2 * half > 0 && y + 2 * half > 0) context.drawImage(canvas, x, y);
+    if (x < TILE_PX && y < TILE_PX && x + 2 * half > 0 && y + 2 * half > 0) context.drawImage(picture, x, y);
   }
 
   // The colour of a dot as one number in memory order, and its width.
@@ -84,7 +84,7 @@ export class Layer {
 
   #dotBox(i, { column, line }, narrower) {
     const { plan, scale } = this;
-    const full = Math.max(1, Math.floor(2 * plan.radius[i] * scale));
+    const full = Math.max(1, Math.round(2 * plan.radius[i] * scale));
     const width = Math.max(1, full - narrower);
     return [
       Math.floor(plan.x[i] * scale - width / 2) - column * TILE_PX,

@@ -110,8 +110,9 @@ static const char *conflict_of(const struct command *command)
 {
     return command->kind == CMD_EVENT_CHANGE  ? command->event_change.conflict
            : command->kind == CMD_HOLD_CHANGE ? command->change.conflict
-           : command->kind == CMD_SEAT_GET    ? "at is before the event's log begins: it was pruned"
-                                              : NULL;
+           : command->kind == CMD_SEAT_GET || command->kind == CMD_MAP_PAST
+               ? "at is before the event's log begins: it was pruned"
+               : NULL;
 }
 
 /* The hold that the client can look up when the outcome is not known (I14); key 0: none. */

@@ -67,6 +67,10 @@ void api_render_map(const struct event *e, const struct seat_map *map, struct bu
     buf_str(out, event_id_text(e));
     buf_lit(out, "\",\"seq\":");
     buf_int(out, map->seq);
+    if (map->at) {
+        buf_lit(out, ",\"at\":");
+        buf_json_time(out, map->at);
+    }
     buf_lit(out, ",\"status\":\"");
     buf_str(out, status_text(AUDIT_EVENT, map->status));
     buf_lit(out, "\",\"currency\":\"");

@@ -36,7 +36,7 @@ const struct route api_routes[] = {
      QUERY("limit", "cursor"), .post_max = BODY_PLAN_MAX},
     {"/v1/events/*", "GET, HEAD, PATCH", GET(events_get, PUBLIC), PATCH(events_change, ADMIN)},
     {"/v1/events/*/plan", GETS, GET(events_plan, PUBLIC)},
-    {"/v1/events/*/seats", GETS, GET(seats_map, PUBLIC)},
+    {"/v1/events/*/seats", GETS, GET(seats_map, PUBLIC), QUERY("at")},
     {"/v1/events/*/seats/*", GETS, GET(seats_get, SELLER), QUERY("at"), .no_store = true},
     {"/v1/events/*/heat", GETS, GET(events_heat, SELLER), QUERY("limit"), .no_store = true},
     {"/v1/events/*/stream", GETS, GET(events_stream, PUBLIC), QUERY("after"), .streams = true},

@@ -1,6 +1,6 @@
-/* The seats of an event: the map (GET /v1/events/{e}/seats), one seat now or in the past (GET
- * .../seats/{s}), and taking seats off sale and back (POST .../block, .../unblock).  On HTTP
- * threads; another thread draws the map. */
+/* The seats of an event: the map now or in the past (GET /v1/events/{e}/seats), one seat now or in
+ * the past (GET .../seats/{s}), and taking seats off sale and back (POST .../block, .../unblock).
+ * On HTTP threads; other threads draw the maps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +17,33 @@
 static struct event *path_event(struct call *c, step_fn again)
 {
     return call_event_named(c, c->http.segment.data, c->http.segment.len, again);
+}
+
+/* The caller's clock may be a little ahead of the ledger's. */
+#define AHEAD_MAX_MS 1000
+
+/* Reads ?at=; *ret is 0 if it is not given.  Returns false if the call has been answered. */
+static bool read_at(struct call *c, int64_t *ret)
+{
+    const char *at = request_query(&c->http, "at");
+    *ret = 0;
+    if (at && !parse_time(at, ret)) {
+        call_invalid(c, "at must be a time such as 2030-01-31T20:00:00.000Z");
+        return false;
+    }
+    if (*ret > engine_now_ms(call_engine(c)) + AHEAD_MAX_MS) {
+        call_invalid(c, "at is in the future");
+        return false;
+    }
+    return true;
+}
+
+static bool is_before_event(struct call *c, const struct event *e, int64_t at)
+{
+    bool is_before = request_query(&c->http, "at") && at < e->def->created_at;
+    if (is_before)
+        call_invalid(c, "at is before the event was created");
+    return is_before;
 }
 
 /* ---- the map ---- */
@@ -77,9 +104,45 @@ static void map_drawn(struct request *r)
     answer_snapshot(r, s, command->snapshot.packed);
 }
 
+static void past_map_read(struct request *r)
+{
+    struct command *command = &call_of(r)->command;
+    if (command->verdict != VERDICT_OK) {
+        call_answer(r);
+        return;
+    }
+    struct snapshot *s = command->map_past.snapshot;
+    command->map_past.snapshot = NULL;
+    answer_snapshot(r, s, command->map_past.packed);
+    r->answer.etag[0] = '\0'; /* the seq tells this map from others, but not from the map of now */
+}
+
+/* The map at a past moment, which only sellers may see. */
+static void past_map(struct request *r)
+{
+    struct call *c = call_of(r);
+    int64_t at_ms;
+    if (!access_require(r, SCOPE_SELLER, "Only sellers may see the map of a past moment.") ||
+        !read_at(c, &at_ms))
+        return;
+    r->needs = SCOPE_SELLER; /* so no cache keeps the answer */
+    struct event *e = path_event(c, past_map);
+    if (!e || is_before_event(c, e, at_ms))
+        return;
+    c->command.kind = CMD_MAP_PAST;
+    c->command.event = e;
+    c->command.map_past.at = at_ms;
+    c->command.map_past.packed = gzip_accepted(request_header(r, "Accept-Encoding"));
+    call_submit(c, past_map_read);
+}
+
 void seats_map(struct request *r)
 {
     struct call *c = call_of(r);
+    if (request_query(r, "at")) {
+        past_map(r);
+        return;
+    }
     struct event *e = path_event(c, seats_map);
     if (!e)
         return;
@@ -117,33 +180,21 @@ static void seat_read(struct request *r)
     answer_out(r, HTTP_OK, type_json);
 }
 
-/* The caller's clock may be a little ahead of the ledger's. */
-#define AHEAD_MAX_MS 1000
-
 void seats_get(struct request *r)
 {
     struct call *c = call_of(r);
-    const char *at = request_query(r, "at");
-    int64_t at_ms = 0;
+    int64_t at_ms;
     uint32_t seat;
-    if (at && !parse_time(at, &at_ms)) {
-        call_invalid(c, "at must be a time such as 2030-01-31T20:00:00.000Z");
+    if (!read_at(c, &at_ms))
         return;
-    }
-    if (at_ms > engine_now_ms(call_engine(c)) + AHEAD_MAX_MS) {
-        call_invalid(c, "at is in the future");
-        return;
-    }
     struct event *e = path_event(c, seats_get);
     if (!e)
         return;
     const struct buf *name = request_name(r, r->segment2.data, r->segment2.len);
     if (!seat_name_find(c, e, (struct text){name->data, name->len}, &seat))
         return;
-    if (at && at_ms < e->def->created_at) {
-        call_invalid(c, "at is before the event was created");
+    if (is_before_event(c, e, at_ms))
         return;
-    }
     struct seat_past *past = hf_alloc(sizeof *past);
     past->at = at_ms;
     c->command.kind = CMD_SEAT_GET;

@@ -107,6 +107,9 @@ void command_close(struct command *c)
     case CMD_SEAT_GET:
         free(c->seat_get.past);
         break;
+    case CMD_MAP_PAST:
+        snapshot_unref(c->map_past.snapshot);
+        break;
     case CMD_EVENT_HEAT:
         free(c->event_heat.list);
         break;

@@ -31,6 +31,7 @@ enum command_kind {
     CMD_SEAT_GET,       /* the reader of long reads: seat_get */
     CMD_SNAPSHOT,       /* drawer: snapshot */
     CMD_PREPARE,        /* preparer: prepare */
+    CMD_MAP_PAST,       /* the reader of long reads: map_past, see past.h */
     CMD_HOLD_CREATE,    /* worker: create */
     CMD_HOLD_GET,       /* reader: hold_get */
     CMD_HOLD_LIST,      /* the reader of long reads: hold_list */
@@ -193,6 +194,11 @@ struct command {
             void (*run)(void *context); /* in: work that takes too long for an HTTP thread */
             void *context;              /* in */
         } prepare;
+        struct {
+            int64_t at;                /* in; out: the moment that is told of, never a future one */
+            bool packed;               /* in: gzip is wanted */
+            struct snapshot *snapshot; /* out: snapshot_unref by the owner */
+        } map_past;
         struct hold_create create;
         struct named_hold hold_get; /* out: the row, its status judged at `now` */
         struct {

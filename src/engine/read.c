@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/past.h"
 #include "engine/state.h"
 
 /* A hold is dead at its expiry, swept or not (I4). */
@@ -356,24 +357,33 @@ static struct ledger *take_connection(struct engine *e, struct lane **ret_lane)
     return l;
 }
 
+static void carry_out(const struct engine *e, struct ledger *l, struct command *c)
+{
+    c->now = engine_now_ms(e);
+    c->verdict = read_one(e, l, c);
+    if (c->kind == CMD_HOLD_GET) {
+        c->now = engine_now_ms(e); /* after the read, so that nothing dead is called alive */
+        c->hold_get.row.status = status_at(&c->hold_get.row, c->now);
+    }
+    engine_finish(c);
+}
+
 void *reader_main(void *arg)
 {
     struct engine *e = arg;
     struct lane *lane = NULL;
     struct ledger *l = take_connection(e, &lane);
+    struct past_queue past = {0};
     struct command *c;
     size_t n;
-    while ((n = lane_take(lane, &c, 1, INT32_MAX)) != LANE_CLOSED) {
-        if (!n)
-            continue;
-        c->now = engine_now_ms(e);
-        c->verdict = read_one(e, l, c);
-        if (c->kind == CMD_HOLD_GET) {
-            c->now = engine_now_ms(e); /* after the read, so that nothing dead is called alive */
-            c->hold_get.row.status = status_at(&c->hold_get.row, c->now);
-        }
-        engine_finish(c);
+    while ((n = lane_take(lane, &c, 1, past.first ? 0 : INT32_MAX)) != LANE_CLOSED) {
+        if (n && c->kind == CMD_MAP_PAST)
+            past_queue_put(&past, c);
+        else if (n)
+            carry_out(e, l, c);
+        past_queue_turn(&past, e, l);
     }
+    past_queue_close(&past);
     ledger_close(l);
     return NULL;
 }

@@ -348,6 +348,21 @@ HF_MUST_USE enum hf_status ledger_audit_seat(struct ledger *l, const struct seat
 HF_MUST_USE enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at,
                                               int64_t *ret_until, struct hf_err *err);
 
+/* Finds the moment `at` in an event's log, whose times never decrease (log_pages.c).  O(log n). */
+struct log_moment {
+    int64_t later;    /* the seq of the first row that was logged after it; 0: there is none */
+    bool has_earlier; /* the log has a row that was logged until then */
+};
+HF_MUST_USE enum hf_status ledger_log_moment(struct ledger *l, int64_t event, int64_t at,
+                                             struct log_moment *ret, struct hf_err *err);
+/* Calls `row` for the rows behind the seq *after and up to the seq `last`, in ascending order:
+ * those of at most `entries` transitions.  Both seqs must be ends of transitions; *after is then
+ * the last one that was read.  `row` returns false if it finds the log damaged. */
+HF_MUST_USE enum hf_status ledger_log_page(struct ledger *l, int64_t event, int64_t *after,
+                                           int64_t last, int64_t entries,
+                                           bool (*row)(void *ctx, const struct audit_row *row),
+                                           void *ctx, struct hf_err *err);
+
 /* Calls `key` with the hash of each stored answer, to fill the key filter at start. */
 HF_MUST_USE enum hf_status ledger_keys_each(struct ledger *l, int64_t now,
                                             void (*key)(void *ctx, const uint8_t *hash), void *ctx,

@@ -349,6 +349,11 @@
     X(LOG_SEATS, "SELECT entry, object, booking, seats FROM log"                                   \
                  " WHERE entry > r.after AND entry <= r.last AND seats IS NOT NULL"                \
                  " ORDER BY entry{slow}{args(after bigint, last bigint)}")                         \
+    X(LOG_PROBE, /* the first entry at or behind r.first */                                        \
+      "SELECT a.entry, a.at FROM log a WHERE a.entry >= r.first AND a.entry <= r.last"             \
+      " ORDER BY a.entry LIMIT 1{args(first bigint, last bigint)}")                                \
+    X(LOG_PAGE, "SELECT " LOG_COLUMNS " FROM log a WHERE a.entry > r.after AND a.entry <= r.last"  \
+                " ORDER BY a.entry LIMIT r.n{args(after bigint, last bigint, n bigint)}")          \
     X(PRUNED_READ, "SELECT pruned_seq FROM events WHERE event = r.event{args(event bigint)}")      \
     X(PRUNE_NEXT, /* an archived event that has rested since r.cutoff, where nothing is open */    \
       "SELECT e.event FROM events e JOIN event_clock c ON c.event = e.event"                       \

@@ -19,6 +19,7 @@
 #define HOLD_EVENT(key) ((int64_t)(key) >> HOLD_FENCE_BITS)
 #define HOLD_FIRST_FENCE(key) ((int64_t)(key) & (((int64_t)1 << HOLD_FENCE_BITS) - 1))
 #define AUDIT_SEQ_BITS 40
+#define SEQ_MAX (((int64_t)1 << AUDIT_SEQ_BITS) - 1)
 #define AUDIT_KEY(event, seq) ((int64_t)(event) << AUDIT_SEQ_BITS | (int64_t)(seq))
 #define EVENT_KEY_MAX (((int64_t)1 << (62 - HOLD_FENCE_BITS)) - 1)
 

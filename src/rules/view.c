@@ -389,14 +389,20 @@ void event_show_seat(struct event *e, uint32_t index, int64_t until_ms)
                           memory_order_release);
 }
 
-void event_map_read(struct event *e, struct seat_map *ret)
+void event_map_read(struct event *e, struct seat_map *ret) { event_map_read_at(e, 0, ret); }
+
+void event_map_read_at(struct event *e, int64_t at, struct seat_map *ret)
 {
+    ret->at = at;
     ret->seats = hf_alloc(e->def->n_seats);
     ret->available = hf_alloc(e->def->areas.n * sizeof *ret->available);
     lock_take(&e->lock);
     ret->seq = e->seq;
-    for (uint32_t i = 0; i < e->def->n_seats; i++)
-        ret->seats[i] = atomic_load_explicit(&e->seats[i].shown, memory_order_relaxed) & 3;
+    for (uint32_t i = 0; i < e->def->n_seats; i++) {
+        uint64_t shown = atomic_load_explicit(&e->seats[i].shown, memory_order_relaxed);
+        bool was_due = at && seat_shown_status(shown) == SEAT_HELD && seat_shown_until(shown) <= at;
+        ret->seats[i] = was_due ? SEAT_AVAILABLE : (uint8_t)seat_shown_status(shown);
+    }
     for (size_t i = 0; i < e->def->areas.n; i++)
         ret->available[i] = e->areas[i].available;
     ret->status = (enum event_status)atomic_load_explicit(&e->status, memory_order_relaxed);

@@ -218,6 +218,7 @@ void event_read_counts(struct event *e, struct event_counts *ret);
 /* The state of every seat and area at one moment. */
 struct seat_map {
     int64_t seq;
+    int64_t at;         /* the past moment; 0: now */
     uint8_t *seats;     /* an enum seat_status for each, in seat order */
     int64_t *available; /* places left in each area */
     enum event_status status;
@@ -225,6 +226,9 @@ struct seat_map {
 };
 /* Copies the states under the event's lock.  O(seats).  seat_map_close frees the copy. */
 void event_map_read(struct event *e, struct seat_map *ret);
+/* The same as of the time `at`, if nothing has changed since: seats of holds that were due at that
+ * time count as available. */
+void event_map_read_at(struct event *e, int64_t at, struct seat_map *ret);
 void seat_map_close(struct seat_map *map);
 
 /* ---- loading: build anywhere, install on the worker ---- */

@@ -291,6 +291,10 @@ describe('the server does what the document says', () => {
     assert.equal(map.headers.etag, `"${map.json.seq}"`);
     await drive('getSeatMap', 304, { parameters, headers: { 'If-None-Match': map.headers.etag } });
     await drive('getSeatMap', 200, { parameters, headers: { 'Accept-Encoding': 'gzip' } });
+    const past = await drive('getSeatMap', 200, { parameters: { ...parameters, at: event.created_at }, as: 'seller' });
+    assert.equal(past.json.at, event.created_at);
+    await drive('getSeatMap', 401, { parameters: { ...parameters, at: event.created_at }, as: 'nobody' });
+    await drive('getSeatMap', 400, { parameters: { ...parameters, at: '2000-01-01T00:00:00.000Z' }, as: 'seller' });
   });
 
   it('shows the plan', async () => {

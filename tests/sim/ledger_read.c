@@ -466,6 +466,40 @@ enum hf_status ledger_audit_until(struct ledger *l, int64_t hold, int64_t at, in
     return HF_OK;
 }
 
+enum hf_status ledger_log_moment(struct ledger *l, int64_t event, int64_t at,
+                                 struct log_moment *ret, struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_READ, err);
+    if (status != HF_OK)
+        return status;
+    const struct sim_event *e = sim_event(l->sim, event);
+    *ret = (struct log_moment){0};
+    for (size_t i = 0; e && i < e->log.n && !ret->later; i++) {
+        bool is_earlier = e->log.v[i].at <= at;
+        ret->has_earlier |= is_earlier;
+        ret->later = is_earlier ? 0 : e->log.v[i].seq;
+    }
+    return HF_OK;
+}
+
+enum hf_status ledger_log_page(struct ledger *l, int64_t event, int64_t *after, int64_t last,
+                               int64_t entries, bool (*row)(void *ctx, const struct audit_row *row),
+                               void *ctx, struct hf_err *err)
+{
+    enum hf_status status = sim_enter(l, SIM_READ, err);
+    if (status != HF_OK)
+        return status;
+    const struct sim_event *e = sim_event(l->sim, event);
+    for (size_t i = 0; e && i < e->log.n && entries > 0; i++) {
+        if (e->log.v[i].seq <= *after || e->log.v[i].seq > last)
+            continue;
+        *after = e->log.v[i].seq;
+        hf_check(row(ctx, &e->log.v[i]));
+        entries--;
+    }
+    return HF_OK;
+}
+
 /* ---- idempotency keys ---- */
 
 enum hf_status ledger_keys_each(struct ledger *l, int64_t now,

@@ -107,6 +107,8 @@ export class HoldfastSeats extends HTMLElement {
     clearTimeout(this.#noteTimer);
     this.#grid?.clear();
     this.#plan = this.#board = this.#view = this.#holder = this.#follower = this.#grid = null;
+    this.#gridView = '';
+    this.#hover = -1;
     this.#selected.clear();
     this.#areaSelection = {};
   }

@@ -11,6 +11,7 @@
 
 import { call, Problem, sleep } from '../lib/api.js';
 
+const OPEN_MS = 250; // a stream that stays open for this long is a stream; proxies answer with one that ends at once
 const SILENCE_MS = 40_000; // the server writes a comment every 15 s
 const PAUSE_FIRST_MS = 500;
 const PAUSE_MAX_MS = 10_000;
@@ -21,6 +22,7 @@ const HIDDEN_MS = 60_000; // a page that nobody looks at gives its connection ba
 export class Messages {
   #rest = '';
   #lines = [];
+  retryMs = 0; // after which pause the server wants to be asked again
 
   // Returns the messages that this piece completes.
   push(piece) {
@@ -47,6 +49,7 @@ export class Messages {
         message.data += (hasData ? '\n' : '') + value;
         hasData = true;
       } else if (name === 'event' || name === 'id') message[name] = value;
+      else if (name === 'retry' && /^\d{1,6}$/.test(value)) this.retryMs = Number(value);
     }
     this.#lines = [];
     return hasData || message.event === 'reset' ? message : null;
@@ -61,6 +64,7 @@ export class Follower {
   #attempt = 0;
   #kind = null;
   #hiddenTimer = 0;
+  #retryMs = 0;
   #listeners = new AbortController();
 
   // `on`: snapshot(json, isStale), seats(message), event(message), status(kind, detail), gone(problem).  An event that does
@@ -114,8 +118,9 @@ export class Follower {
           this.on.gone(error);
           return;
         }
-        if (!(error instanceof Reset)) await this.#pause(error.retryAfterMs ?? 0);
-        else this.seq = null;
+        if (error instanceof Reset) this.seq = null;
+        else await this.#pause(Math.max(error.retryAfterMs ?? 0, this.#retryMs));
+        this.#retryMs = 0;
       }
     }
   }
@@ -132,22 +137,28 @@ export class Follower {
   async #follow() {
     const abort = new AbortController();
     this.#abort = abort;
+    const messages = new Messages();
     let timer = setTimeout(() => abort.abort(), SILENCE_MS);
+    let openTimer = 0;
     try {
       const response = await fetch(`${this.server}${this.path}/stream?after=${this.seq}`,
         { signal: abort.signal, cache: 'no-store', credentials: 'omit', headers: { Accept: 'text/event-stream' } });
       if (!response.ok) throw new Problem(response.status, null, 1000 * (Number(response.headers.get('Retry-After')) || 0));
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      const messages = new Messages();
-      this.#isLive();
+      openTimer = setTimeout(() => this.#isLive(), OPEN_MS);
       for (;;) {
         const { done, value } = await reader.read();
         if (done || this.#isStopped) throw new Error('the stream has ended');
         clearTimeout(timer);
         timer = setTimeout(() => abort.abort(), SILENCE_MS);
-        for (const message of messages.push(value)) this.#take(message);
+        for (const message of messages.push(value)) {
+          this.#take(message);
+          this.#isLive();
+        }
       }
     } finally {
+      this.#retryMs = messages.retryMs;
+      clearTimeout(openTimer);
       clearTimeout(timer);
       abort.abort();
     }

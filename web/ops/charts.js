@@ -6,7 +6,9 @@ import { largest, latest } from './samples.js';
 
 const SLOTS = 5; // colours --series-1 to --series-5 in ops.css
 const DASHES = [[], [8, 3], [2, 3], [10, 3, 2, 3], [5, 5]];
-const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const SPAN_LEAST_MS = 5 * MINUTE_MS; // shown of a server that has just started
 
 // What the charts show.  `lines` are names of series; a chart `by` a series has one line for each of its kinds.
 export const CHARTS = [
@@ -54,9 +56,16 @@ function pointsOf(at, values, everyMs) {
   return points;
 }
 
-// Ticks at every quarter of an hour.
-function quarters(axis) {
-  const step = HOUR_MS / 4;
+// A point is seen as part of a line; one between two gaps is drawn by itself.
+function pointRadius({ dataset, dataIndex: i }) {
+  const has = (k) => dataset.data[k]?.y !== null && dataset.data[k]?.y !== undefined;
+  return has(i) && !has(i - 1) && !has(i + 1) ? 2 : 0;
+}
+
+// Ticks at round times: every 15 minutes of an hour, more of less.
+function roundTicks(axis) {
+  const span = axis.max - axis.min;
+  const step = [MINUTE_MS, 2 * MINUTE_MS, 5 * MINUTE_MS].find((each) => span / each <= 6) ?? 15 * MINUTE_MS;
   axis.ticks = [];
   for (let value = Math.ceil(axis.min / step) * step; value <= axis.max; value += step) axis.ticks.push({ value });
 }
@@ -86,7 +95,7 @@ function figure(chart, { t, format }) {
       parsing: false,
       normalized: true,
       interaction: { mode: 'index', intersect: false },
-      elements: { point: { radius: 0, hitRadius: 8 }, line: { borderWidth: 2 } },
+      elements: { point: { radius: pointRadius, hitRadius: 8 }, line: { borderWidth: 2 } },
       plugins: {
         legend: { display: false },
         tooltip: {
@@ -97,7 +106,7 @@ function figure(chart, { t, format }) {
         },
       },
       scales: {
-        x: { type: 'linear', afterBuildTicks: quarters, ticks: { maxRotation: 0, callback: (value) => format.minute(value) }, grid: {} },
+        x: { type: 'linear', afterBuildTicks: roundTicks, ticks: { maxRotation: 0, callback: (value) => format.minute(value) }, grid: {} },
         y: { beginAtZero: true, ticks: { maxTicksLimit: 5, callback: write }, grid: {} },
       },
     },
@@ -137,7 +146,7 @@ function figure(chart, { t, format }) {
         label, data: pointsOf(samples.at, values, everyMs), borderDash: DASHES[i % DASHES.length], spanGaps: false,
       }));
       const end = samples.at.at(-1) ?? Date.now();
-      drawn.options.scales.x.min = end - HOUR_MS;
+      drawn.options.scales.x.min = Math.max(end - HOUR_MS, Math.min(samples.at[0] ?? end, end - SPAN_LEAST_MS));
       drawn.options.scales.x.max = end;
       tell(lines);
       paint();

@@ -62,7 +62,7 @@ export function eventView(context, id) {
     parts.append(
       h('p', {}, h('a', { href: `/e/${encodeURIComponent(event.id)}` }, t('buyersPage')), ' · ',
         h('a', { href: `#/audit?event=${encodeURIComponent(event.id)}` }, t('auditOfEvent'))),
-      map.element, seat.element,
+      h('div', { class: 'bench' }, map.element, seat.element),
       h('section', {}, h('h2', {}, t('holds')), lists[0].element),
       h('section', {}, h('h2', {}, t('bookings')), lists[1].element));
     return { stop() { map.stop(); for (const list of lists) list.stop(); } };

@@ -1,6 +1,7 @@
 // The map of an event: live or as it was at any moment since the event was created, coloured by the status of the seats or by how
 // often each was the reason of a refusal.
 
+import '../seats/element.js';
 import { button, field, h, liveTable } from './dom.js';
 import { poll } from './poll.js';
 
@@ -85,8 +86,9 @@ function heat(context, event, map, onSeat) {
       if (!wanted) return;
       polling = poll(async () => {
         const answer = await call('GET', `/v1/events/${encodeURIComponent(event.id)}/heat?limit=10000`);
+        await map.ready;
         map.setHeat(new Map(answer.seats));
-        since.textContent = t('heatSince', { n: answer.total, time: format.exact(answer.since) });
+        since.textContent = t('heatSince', { n: answer.total, count: format.number(answer.total), time: format.exact(answer.since) });
         table.show(answer.seats.slice(0, HOTTEST));
       }, HEAT_MS, context.watch());
     },
@@ -113,6 +115,7 @@ export function eventMap(context, event, onSeat) {
     try {
       const at = new Date(moment).toISOString();
       const snapshot = await call('GET', `/v1/events/${encodeURIComponent(event.id)}/seats?at=${encodeURIComponent(at)}`);
+      await map.ready; // until then there is nothing to draw it on
       if (mine !== asked) return; // the slider has moved on
       map.showMap(snapshot);
       context.tell(t('pastShown', { time: context.format.exact(moment) }));

@@ -72,9 +72,9 @@ DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
 # pkg-config runs once, when a recipe first needs its answer: by then the packages are installed.
 PROGRAM_NEEDS = libcurl jansson sqlite3 libcrypto zlib hiredis libpq
 LIBRARIES = $(if $(LEFT_OUT),$(LIB_NEEDS),$(PROGRAM_NEEDS))
-ask = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
+ask = $(eval $(1) := $(shell pkg-config $(2)) $(3))$($(1))
 LIB_CFLAGS = $(if $(LIBRARIES),$(call ask,LIB_CFLAGS,--cflags $(LIBRARIES)))
-LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES)) -lm
+LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES),-lm)
 TEST_LIBS = $(call ask,TEST_LIBS,--libs cmocka)
 
 COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(WARNINGS) -pthread $(LIB_CFLAGS) $(CFLAGS)

@@ -364,6 +364,16 @@ static bool read_plan_seat(struct plan_reader *p, const struct fields *f, const 
     return true;
 }
 
+static bool read_row_number_position(const struct fields *f)
+{
+    const char *side = NULL;
+    if (!read_opaque(f, "row_number_position", NULLABLE, 0, &side))
+        return false;
+    return !side || strcmp(side, "start") == 0 || strcmp(side, "end") == 0 ||
+           strcmp(side, "both") == 0 ||
+           field_fail(f, "row_number_position", "must be start, end, both or null");
+}
+
 static bool read_plan_row(struct plan_reader *p, const struct fields *f, const struct point *zone,
                           struct section_def *s)
 {
@@ -378,8 +388,7 @@ static bool read_plan_row(struct plan_reader *p, const struct fields *f, const s
         return field_fail(f, "", "must be an object");
     if (!fields_known(f, known) || !read_opaque(f, "row_number", REQUIRED, 0, &name) ||
         !read_opaque(f, "row_label", NULLABLE, 0, NULL) ||
-        !read_opaque(f, "seat_label", NULLABLE, 0, NULL) ||
-        !read_opaque(f, "row_number_position", NULLABLE, 0, NULL) ||
+        !read_opaque(f, "seat_label", NULLABLE, 0, NULL) || !read_row_number_position(f) ||
         !read_opaque(f, "uuid", OPTIONAL, 0, NULL) || !read_point(f, "position", OPTIONAL, &at) ||
         !field_array(f, "seats", REQUIRED, &seats))
         return false;

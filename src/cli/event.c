@@ -6,7 +6,8 @@
 static const char usage[] =
     "usage: holdfast event create --name TEXT --currency CODE [OPTION...]\n"
     "       holdfast event create --file FILE\n"
-    "       holdfast event list [--limit N]\n"
+    "       holdfast event create --name TEXT --currency CODE --plan FILE --price NAME=AMOUNT...\n"
+    "       holdfast event list|ls [--limit N]\n"
     "       holdfast event show|map|close|open|archive|cancel EVENT\n"
     "       holdfast event set EVENT [OPTION...]\n"
     "       holdfast event block|unblock EVENT [SEAT...] [OPTION...]\n"
@@ -17,13 +18,18 @@ static const char usage[] =
     "  --file FILE            create, set: the request as JSON; - for standard input\n"
     "  --section NAME:ROWSxSEATS:PRICE[:TIER]\n"
     "                         create: a section; may be repeated\n"
-    "  --area NAME:CAPACITY:PRICE\n"
-    "                         create: an area; may be repeated\n"
+    "  --area NAME:CAPACITY:PRICE[:PLAN_AREA]\n"
+    "                         create: an area, and the uuid of the plan's area that shows it;\n"
+    "                         may be repeated\n"
+    "  --plan FILE            create: a seating plan in pretix's format; see also holdfast plan\n"
+    "  --accessible SEAT      create: a wheelchair place of the plan; may be repeated\n"
+    "  --focus X,Y            create: where on the plan everybody looks; the best seats are near\n"
     "  --name TEXT, --starts-at TIME, --venue TEXT, --metadata JSON,\n"
     "  --sales-open-at TIME, --sales-close-at TIME, --hold-ttl DURATION,\n"
     "  --hold-max DURATION, --max-per-hold N, --max-per-owner N\n"
     "                         create, set: as the API has them; in set, none removes a value\n"
-    "  --price NAME=AMOUNT    set: of a section or category, from now on; may be repeated\n"
+    "  --price NAME=AMOUNT    create: of a category of the plan; set: of a category, section or\n"
+    "                         area, from now on; may be repeated\n"
     "  --section NAME, --area NAME=N, --channel NAME\n"
     "                         block, unblock: whole sections, places of areas; who may hold them\n"
     "  --after SEQ            watch: begin with what followed this seq\n"
@@ -42,14 +48,19 @@ static const char usage[] =
         {"max-per-hold", PARAM_INTEGER, "max_per_hold", false, false},                             \
         {"max-per-owner", PARAM_INTEGER, "max_per_owner", false, true},                            \
     {                                                                                              \
-        "file", PARAM_FILE, "", false, false                                                       \
+        "file", PARAM_BODY, "", false, false                                                       \
     }
 
-static const struct param create_params[] = {SETTINGS,
-                                             {"currency", PARAM_TEXT, "currency", false, false},
-                                             {"section", PARAM_SECTION, "sections", false, false},
-                                             {"area", PARAM_AREA, "areas", false, false},
-                                             {0}};
+static const struct param create_params[] = {
+    SETTINGS,
+    {"currency", PARAM_TEXT, "currency", false, false},
+    {"section", PARAM_SECTION, "sections", false, false},
+    {"area", PARAM_AREA, "areas", false, false},
+    {"plan", PARAM_FILE, "plan", false, false},
+    {"price", PARAM_NUMBERS, "prices", false, false},
+    {"accessible", PARAM_TEXTS, "accessible", false, false},
+    {"focus", PARAM_POINT, "focus", false, false},
+    {0}};
 static const struct param set_params[] = {
     SETTINGS, {"price", PARAM_NUMBERS, "prices", false, false}, {0}};
 static const struct param block_params[] = {{"section", PARAM_TEXTS, "sections", false, false},
@@ -64,6 +75,7 @@ static const char *const columns[] = {"id",     "status",  "available", "held",
 static const struct verb verbs[] = {
     {.name = "create", .method = "POST", .path = "/v1/events", .params = create_params},
     {.name = "list", .method = "GET", .path = "/v1/events", .columns = columns, .page_max = 100},
+    {.name = "ls", .method = "GET", .path = "/v1/events", .columns = columns, .page_max = 100},
     {.name = "show", .method = "GET", .path = "/v1/events/%s", .operand = "EVENT"},
     {.name = "map",
      .method = "GET",

@@ -21,6 +21,7 @@ static const struct command {
     {"drivers", "list the coordinators and what each can do", cli_drivers},
     {"fence", "refuse a holder that was replaced", cli_fence},
     {"event", "create, show, change and watch what is on sale", cli_event},
+    {"plan", "check and draw a seating plan", cli_plan},
     {"hold", "hold, renew, change, sell and release seats", cli_hold},
     {"booking", "make, find, refund and cancel sales", cli_booking},
     {"refund", "list what is owed to buyers, and what was given back", cli_refund},

@@ -3,15 +3,16 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/wait.h"
+#include "cli/json_file.h"
 #include "cli/render.h"
 
 #define TIMEOUT_MS 30000
 #define FOLLOW_PAUSE_MS 1000
-#define INPUT_LEN_MAX ((size_t)64 << 20) /* of a body; the server's own limits are smaller */
 #define PARAMS_MAX 24
 
 /* The options that all verbs have, and those of lists.  Params come behind them. */
@@ -105,7 +106,7 @@ static bool add_number(const struct call *c, const struct param *p, const char *
            is_wrong(c, p, "the name is not UTF-8");
 }
 
-/* NAME:ROWSxSEATS:PRICE[:TIER] and NAME:CAPACITY:PRICE. */
+/* NAME:ROWSxSEATS:PRICE[:TIER] and NAME:CAPACITY:PRICE[:PLAN_AREA]. */
 static bool add_places(const struct call *c, const struct param *p, char *text)
 {
     char *parts[4] = {text}, *end;
@@ -114,7 +115,7 @@ static bool add_places(const struct call *c, const struct param *p, char *text)
         *at++ = '\0';
     bool is_section = p->kind == PARAM_SECTION;
     long long size = 0, per_row = 0, price = 0;
-    bool fits = n >= 3 && (n == 3 || is_section);
+    bool fits = n >= 3;
     if (fits) {
         size = strtoll(parts[1], &end, 10);
         fits = end > parts[1] && (is_section ? *end == 'x' : !*end);
@@ -130,12 +131,13 @@ static bool add_places(const struct call *c, const struct param *p, char *text)
     }
     if (!fits)
         return is_wrong(c, p,
-                        is_section ? "expected NAME:ROWSxSEATS:PRICE or NAME:ROWSxSEATS:PRICE:TIER"
-                                   : "expected NAME:CAPACITY:PRICE");
+                        is_section
+                            ? "expected NAME:ROWSxSEATS:PRICE or NAME:ROWSxSEATS:PRICE:TIER"
+                            : "expected NAME:CAPACITY:PRICE or NAME:CAPACITY:PRICE:PLAN_AREA");
     if (!is_section)
         return append(c, p,
-                      json_pack("{s:s,s:I,s:I}", "name", parts[0], "price", (json_int_t)price,
-                                "capacity", (json_int_t)size));
+                      json_pack("{s:s,s:I,s:I,s:s*}", "name", parts[0], "price", (json_int_t)price,
+                                "capacity", (json_int_t)size, "plan_area", parts[3]));
     json_t *section = json_pack("{s:s,s:I,s:I,s:I}", "name", parts[0], "price", (json_int_t)price,
                                 "rows", (json_int_t)size, "seats_per_row", (json_int_t)per_row);
     if (section && n == 4)
@@ -155,37 +157,36 @@ static bool set_json(const struct call *c, const struct param *p, const char *te
 }
 
 /* Reads the body that the options then add to. */
-static bool read_body(const struct call *c, const struct param *p, const char *path)
+static bool read_body(const struct call *c, const char *option, const char *path)
 {
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    struct buf text = {0};
-    json_error_t why;
-    size_t n = 0;
-    if (!file) {
-        cli_say(c->remote.command, "--%s: %.200s: %s", p->option, path, strerror(errno));
-        return false;
-    }
-    do {
-        buf_reserve(&text, 65536);
-        n = fread(text.data + text.len, 1, 65536, file);
-        text.len += n;
-    } while (n > 0 && text.len < INPUT_LEN_MAX);
-    bool is_read = !ferror(file) && n == 0;
-    if (file != stdin)
-        (void)fclose(file);
-    json_t *body = is_read ? json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, &why) : NULL;
-    buf_close(&text);
-    if (!is_read)
-        return is_wrong(c, p, "the file cannot be read, or is too large");
-    if (!json_is_object(body)) {
-        cli_say(c->remote.command, "--%s: not a JSON object%s%s", p->option, body ? "" : ": ",
-                body ? "" : why.text);
-        json_decref(body);
-        return false;
-    }
-    json_object_update_missing(c->fields, body);
+    json_t *body = json_file_read(c->remote.command, option, path);
+    if (body)
+        json_object_update_missing(c->fields, body);
     json_decref(body);
-    return true;
+    return body != NULL;
+}
+
+/* A file with the value of a member. */
+static bool set_file(const struct call *c, const struct param *p, const char *option,
+                     const char *path)
+{
+    json_t *value = json_file_read(c->remote.command, option, path);
+    return value && set(c, p, value);
+}
+
+/* X,Y */
+static bool set_point(const struct call *c, const struct param *p, const char *text)
+{
+    char *end, *from;
+    double x = strtod(text, &end), y = 0;
+    bool fits = end > text && *end == ',' && isfinite(x);
+    if (fits) {
+        from = end + 1;
+        y = strtod(from, &end);
+        fits = end > from && !*end && isfinite(y);
+    }
+    return fits ? set(c, p, json_pack("{s:f,s:f}", "x", x, "y", y))
+                : is_wrong(c, p, "expected X,Y");
 }
 
 static bool set_param(const struct call *c, const struct param *p, char *text)
@@ -215,8 +216,12 @@ static bool set_param(const struct call *c, const struct param *p, char *text)
     case PARAM_SECTION:
     case PARAM_AREA:
         return add_places(c, p, text);
+    case PARAM_POINT:
+        return set_point(c, p, text);
+    case PARAM_BODY:
+        return read_body(c, option, text);
     case PARAM_FILE:
-        return read_body(c, p, text);
+        return set_file(c, p, option, text);
     }
     return false;
 }

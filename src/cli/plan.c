@@ -1,0 +1,340 @@
+/* `holdfast plan`: looks at a seating plan before it is put on sale, without a server.  Main
+ * thread.
+ *
+ * A file has a plan in pretix's format, or the body of a POST /v1/events with such a plan, as
+ * `holdfast event create --file` takes it.  It is read by the server's own reader, so what is
+ * refused here is refused there, with the same words. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "cli/json_file.h"
+#include "cli/plan_svg.h"
+#include "cli/remote.h"
+#include "cli/render.h"
+#include "venue/event_parse.h"
+
+static const char usage[] =
+    "usage: holdfast plan check [--json] FILE\n"
+    "       holdfast plan draw FILE > plan.svg\n"
+    "check says what a server would refuse, and what the plan has: zones, categories, areas.\n"
+    "draw writes a picture.  FILE is a seating plan in pretix's format, or the body of a\n"
+    "POST /v1/events that has one; - for standard input.\n"
+    "Exit status: 0; 64 usage, 65 a server would refuse it.\n";
+
+/* A file that was read. */
+struct plan_file {
+    const char *command; /* "plan check", for messages */
+    json_t *body;        /* of a POST /v1/events */
+    bool is_event;       /* the file had the whole body; otherwise it had the plan alone */
+};
+
+/* ---- reading ---- */
+
+/* Makes the body of an event of a plan that has no prices yet: every category costs nothing. */
+static json_t *event_of(json_t *plan)
+{
+    json_t *prices = json_object(), *category;
+    size_t i;
+    json_array_foreach(json_object_get(plan, "categories"), i, category)
+    {
+        const char *name = json_string_value(json_object_get(category, "name"));
+        if (name)
+            json_object_set_new(prices, name, json_integer(0));
+    }
+    json_t *body = json_object();
+    json_object_set_new(body, "name", json_string("Plan"));
+    json_object_set_new(body, "currency", json_string("usd"));
+    json_object_set_new(body, "prices", prices);
+    json_object_set_new(body, "plan", plan);
+    return body;
+}
+
+/* Reads the file and lets the server's reader check it.  Returns an exit code, after a message if
+ * it is not 0. */
+static int read_plan(struct plan_file *file, const char *path)
+{
+    struct event_def *def = NULL;
+    struct hf_err err = {0};
+    json_t *json = json_file_read(file->command, path, path);
+    if (!json)
+        return EXIT_MALFORMED;
+    file->is_event = json_object_get(json, "plan") != NULL;
+    file->body = file->is_event ? json : event_of(json);
+    if (!parse_event(file->body, &def, &err)) {
+        cli_say(file->command, "%.200s: %s", path, err.msg);
+        return EXIT_MALFORMED;
+    }
+    event_def_free(def);
+    return EXIT_SUCCESS;
+}
+
+/* ---- what a plan has ---- */
+
+struct place {
+    double x, y;
+    const char *id;
+};
+
+struct summary {
+    json_t *zones, *categories, *areas; /* lists of objects, as they are printed */
+    json_t *counts;                     /* category -> seats */
+    VEC(struct place) seats;
+    json_t *warnings;
+};
+
+static double coordinate(const json_t *object, const char *axis)
+{
+    return json_number_value(json_object_get(json_object_get(object, "position"), axis));
+}
+
+static void count_row(struct summary *s, const json_t *zone, const json_t *row)
+{
+    const json_t *seat;
+    size_t i;
+    json_array_foreach(json_object_get(row, "seats"), i, seat)
+    {
+        json_t *count =
+            json_object_get(s->counts, json_string_value(json_object_get(seat, "category")));
+        json_integer_set(count, json_integer_value(count) + 1);
+        *vec_push(&s->seats) = (struct place){
+            .x = coordinate(zone, "x") + coordinate(row, "x") + coordinate(seat, "x"),
+            .y = coordinate(zone, "y") + coordinate(row, "y") + coordinate(seat, "y"),
+            .id = json_string_value(json_object_get(seat, "seat_guid")),
+        };
+    }
+}
+
+static void count_zone(struct summary *s, const json_t *zone, size_t number)
+{
+    const json_t *rows = json_object_get(zone, "rows"), *row, *area;
+    const char *name = json_string_value(json_object_get(zone, "name"));
+    size_t before = s->seats.n, i;
+    json_array_foreach((json_t *)rows, i, row) count_row(s, zone, row);
+    json_array_append_new(
+        s->zones,
+        json_pack("{s:o,s:I,s:I}", "name",
+                  name && *name ? json_string(name) : json_sprintf("Zone %zu", number), "rows",
+                  (json_int_t)json_array_size(rows), "seats", (json_int_t)(s->seats.n - before)));
+    json_array_foreach(json_object_get(zone, "areas"), i, area)
+    {
+        json_array_append_new(s->areas,
+                              json_pack("{s:O*,s:O*,s:O*}", "uuid", json_object_get(area, "uuid"),
+                                        "shape", json_object_get(area, "shape"), "text",
+                                        json_object_get(json_object_get(area, "text"), "text")));
+    }
+}
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct place *one = a, *other = b;
+    if (one->x != other->x)
+        return one->x < other->x ? -1 : 1;
+    return (one->y > other->y) - (one->y < other->y);
+}
+
+static void warn(struct summary *s, size_t n, const char *what, const char *id)
+{
+    if (n)
+        json_array_append_new(s->warnings, json_sprintf("%zu %s, for example %s", n, what, id));
+}
+
+/* A server accepts what this looks for, and still it is seldom what the plan's maker meant.  Sorts
+ * the seats. */
+static void look_for_mistakes(struct summary *s, const json_t *size)
+{
+    double width = json_number_value(json_object_get(size, "width"));
+    double height = json_number_value(json_object_get(size, "height"));
+    const char *outside = NULL, *twice = NULL;
+    const json_t *category;
+    size_t n_outside = 0, n_twice = 0, i;
+    qsort(s->seats.v, s->seats.n, sizeof *s->seats.v, compare_places);
+    for (i = 0; i < s->seats.n; i++) {
+        const struct place *at = &s->seats.v[i];
+        if (at->x < 0 || at->x > width || at->y < 0 || at->y > height) {
+            outside = at->id;
+            n_outside++;
+        }
+        if (i > 0 && compare_places(at - 1, at) == 0) {
+            twice = at->id;
+            n_twice++;
+        }
+    }
+    warn(s, n_outside, "seats are outside the plan's size", outside);
+    warn(s, n_twice, "seats are at the place of another seat", twice);
+    json_array_foreach(s->categories, i, category)
+    {
+        if (json_integer_value(json_object_get(category, "seats")) == 0)
+            json_array_append_new(
+                s->warnings, json_sprintf("no seat has the category %s",
+                                          json_string_value(json_object_get(category, "name"))));
+    }
+}
+
+static void list_categories(struct summary *s, const struct plan_file *file, const json_t *plan)
+{
+    const json_t *category, *prices = json_object_get(file->body, "prices");
+    size_t i;
+    json_array_foreach(json_object_get(plan, "categories"), i, category)
+    {
+        json_t *name = json_object_get(category, "name");
+        const char *text = json_string_value(name);
+        json_t *line =
+            json_pack("{s:O,s:O}", "name", name, "seats", json_object_get(s->counts, text));
+        if (file->is_event)
+            json_object_set(line, "price", json_object_get(prices, text));
+        json_array_append_new(s->categories, line);
+    }
+}
+
+static void summarize(struct summary *s, const struct plan_file *file)
+{
+    const json_t *plan = json_object_get(file->body, "plan"), *each;
+    size_t i;
+    *s = (struct summary){.zones = json_array(),
+                          .categories = json_array(),
+                          .areas = json_array(),
+                          .counts = json_object(),
+                          .warnings = json_array()};
+    json_array_foreach(json_object_get(plan, "categories"), i, each)
+    {
+        json_object_set_new(s->counts, json_string_value(json_object_get(each, "name")),
+                            json_integer(0));
+    }
+    json_array_foreach(json_object_get(plan, "zones"), i, each) count_zone(s, each, i + 1);
+    list_categories(s, file, plan);
+    look_for_mistakes(s, json_object_get(plan, "size"));
+}
+
+static void summary_close(struct summary *s)
+{
+    json_decref(s->zones);
+    json_decref(s->categories);
+    json_decref(s->areas);
+    json_decref(s->counts);
+    json_decref(s->warnings);
+    vec_close(&s->seats);
+}
+
+/* ---- printing ---- */
+
+static void put_table(struct buf *out, const char *title, const json_t *rows,
+                      const char *const *columns)
+{
+    if (json_array_size(rows) == 0)
+        return;
+    buf_printf(out, "\n%s\n", title);
+    render_table(out, rows, columns, true);
+}
+
+static void put_summary(struct buf *out, const struct summary *s, const struct plan_file *file)
+{
+    static const char *const zone_columns[] = {"name", "rows", "seats", NULL};
+    static const char *const category_columns[] = {"name", "seats", NULL};
+    static const char *const priced_columns[] = {"name", "seats", "price", NULL};
+    static const char *const area_columns[] = {"uuid", "shape", "text", NULL};
+    const json_t *plan = json_object_get(file->body, "plan"), *size = json_object_get(plan, "size");
+    const json_t *warning;
+    size_t i;
+    render_value(out, json_object_get(plan, "name"));
+    buf_printf(out, ": %zu seats, %lld x %lld\n", s->seats.n,
+               (long long)json_number_value(json_object_get(size, "width")),
+               (long long)json_number_value(json_object_get(size, "height")));
+    put_table(out, "zones", s->zones, zone_columns);
+    put_table(out, "categories", s->categories, file->is_event ? priced_columns : category_columns);
+    put_table(out, "areas", s->areas, area_columns);
+    buf_str(out, json_array_size(s->warnings) ? "\n" : "");
+    json_array_foreach(s->warnings, i, warning)
+    {
+        buf_lit(out, "warning: ");
+        render_value(out, warning);
+        buf_char(out, '\n');
+    }
+}
+
+static void put_summary_json(struct buf *out, const struct summary *s, const struct plan_file *file)
+{
+    const json_t *plan = json_object_get(file->body, "plan");
+    json_t *all =
+        json_pack("{s:O,s:O,s:I,s:O,s:O,s:O,s:O}", "name", json_object_get(plan, "name"), "size",
+                  json_object_get(plan, "size"), "seats", (json_int_t)s->seats.n, "zones", s->zones,
+                  "categories", s->categories, "areas", s->areas, "warnings", s->warnings);
+    char *text = json_dumps(all, JSON_COMPACT);
+    hf_check(text);
+    buf_str(out, text);
+    buf_char(out, '\n');
+    free(text);
+    json_decref(all);
+}
+
+/* ---- the commands ---- */
+
+static void check(const struct plan_file *file, bool as_json, struct buf *out)
+{
+    struct summary s;
+    summarize(&s, file);
+    if (as_json)
+        put_summary_json(out, &s, file);
+    else
+        put_summary(out, &s, file);
+    summary_close(&s);
+}
+
+static void draw(const struct plan_file *file, struct buf *out)
+{
+    if (!file->is_event)
+        json_object_del(file->body, "prices"); /* they are event_of's */
+    plan_svg(out, file->body);
+}
+
+static int run(const char *verb, bool as_json, const char *path)
+{
+    struct plan_file file = {.command = strcmp(verb, "check") == 0 ? "plan check" : "plan draw"};
+    struct buf out = {0};
+    int code = read_plan(&file, path);
+    if (code == EXIT_SUCCESS && strcmp(verb, "check") == 0)
+        check(&file, as_json, &out);
+    else if (code == EXIT_SUCCESS)
+        draw(&file, &out);
+    if (code == EXIT_SUCCESS && !cli_print(&out)) {
+        cli_say(file.command, "cannot write to standard output");
+        code = EXIT_NO_BACK_END;
+    }
+    buf_close(&out);
+    json_decref(file.body);
+    return code;
+}
+
+int cli_plan(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+    const char *verb = argc > 1 ? argv[1] : "";
+    bool as_json = false, is_check = strcmp(verb, "check") == 0;
+    if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
+        fputs(usage, stdout);
+        return EXIT_SUCCESS;
+    }
+    if (!is_check && strcmp(verb, "draw") != 0) {
+        fputs(usage, stderr);
+        return EXIT_BAD_USAGE;
+    }
+    const char *command = is_check ? "plan check" : "plan draw";
+    optind = 0; /* glibc: from the start */
+    for (int option;
+         (option = cli_option(command, argc - 1, argv + 1, ":h", options + !is_check)) != -1;) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return EXIT_SUCCESS;
+        }
+        if (option != 'j')
+            return EXIT_BAD_USAGE;
+        as_json = true;
+    }
+    if (argc - 1 - optind != 1) {
+        cli_say(command, "expected one FILE; see holdfast %s --help", command);
+        return EXIT_BAD_USAGE;
+    }
+    return run(verb, as_json, argv[1 + optind]);
+}

@@ -8,7 +8,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, describe, it } from 'node:test';
-import { HOLDFAST, HOLDFASTD, launch, reap, start } from '../support/server.mjs';
+import { environment, HOLDFAST, HOLDFASTD, launch, reap, removeTempDir, start, tempDir } from '../support/server.mjs';
 
 const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 const page = (name) => fs.readFileSync(path.join(docs, name), 'utf8');
@@ -58,6 +58,30 @@ describe('docs/api.md', () => {
     assert.equal(run.stderr, '');
     await keyed.stop();
     await server.stop();
+  });
+});
+
+describe('docs/plans.md', () => {
+  after(reap);
+
+  it('leads from a file to a held seat, with the output it shows', async () => {
+    const tour = blocks(page('plans.md'));
+    assert.ok(tour.length >= 4 && tour.every(({ expected }) => expected), `${tour.length} blocks`);
+    const server = await start();
+    const dir = tempDir();
+    const mark = '@@@ block';
+    const script = tour.map(({ command }, index) => `echo; echo "${mark} ${index}"\n${command}`).join('');
+    const run = launch('dash', ['-u', '-c', `cd "$DIR"; holdfast() { "$PROGRAM" "$@"; }\n${script}`], {
+      env: { ...environment({}, false), HOLDFAST_SERVER: `http://${server.host}:${server.port}`, PROGRAM: HOLDFAST, DIR: dir, LC_ALL: 'C.UTF-8' },
+    });
+    const timer = setTimeout(() => run.child.kill('SIGKILL'), 60_000);
+    await run.done;
+    clearTimeout(timer);
+    const outputs = run.stdout.split(`\n${mark} `).slice(1).map((text) => text.slice(text.indexOf('\n') + 1).trimEnd());
+    for (const [index, { line, expected }] of tour.entries()) assert.match(outputs[index] ?? '(never run)', pattern(expected), `line ${line}`);
+    assert.equal(run.stderr, '');
+    await server.stop();
+    removeTempDir(dir);
   });
 });
 

@@ -67,25 +67,18 @@ static bool names_differ(const struct reader *rd, const char *path, const char *
     return true;
 }
 
-/* Sections and areas have no name in common, since places are named by either; nor have categories
- * and areas, since prices are.  A plan's zones are named by whoever drew it. */
+/* Sections and areas have no name in common, since prices and places are named by either.  The zones
+ * and categories of a plan are named by its author, so an area may have the name of one. */
 static bool check_names(const struct reader *rd, bool has_plan)
 {
     const struct event_def *def = rd->def;
-    size_t n_sections = has_plan ? 0 : def->sections.n, n_categories = def->categories.n;
-    size_t most = n_sections > n_categories ? n_sections : n_categories, n = def->areas.n;
-    char **names = hf_alloc((most + n + 1) * sizeof *names);
-    for (size_t i = 0; i < n; i++)
-        names[i] = def->areas.v[i].name;
+    size_t n = 0, n_sections = has_plan ? 0 : def->sections.n;
+    char **names = hf_alloc((n_sections + def->areas.n + 1) * sizeof *names);
     for (size_t i = 0; i < n_sections; i++)
-        names[n + i] = def->sections.v[i].name;
-    bool ok =
-        names_differ(rd, "", has_plan ? "areas" : "sections and areas", names, n + n_sections);
-    for (size_t i = 0; i < n; i++)
-        names[i] = def->areas.v[i].name;
-    for (size_t i = 0; i < n_categories; i++)
-        names[n + i] = def->categories.v[i].name;
-    ok = ok && names_differ(rd, "", "categories and areas", names, n + n_categories);
+        names[n++] = def->sections.v[i].name;
+    for (size_t i = 0; i < def->areas.n; i++)
+        names[n++] = def->areas.v[i].name;
+    bool ok = names_differ(rd, "", has_plan ? "areas" : "sections and areas", names, n);
     free(names);
     return ok;
 }

@@ -249,7 +249,6 @@ describe('seating plans', () => {
       [fields({ areas: [beside.areas[0], { ...beside.areas[0], name: 'Again' }] }), 'areas[1].plan_area'],
       [fields({ areas: [{ ...beside.areas[0], plan_area: 5 }] }), 'areas[0].plan_area'],
       [fields({ areas: [{ ...beside.areas[0], capacity: undefined }] }), 'areas[0].capacity'],
-      [fields({ areas: [{ ...beside.areas[0], name: 'Stalls' }] }), 'categories and areas have the name Stalls twice'],
       [fields({ areas: [beside.areas[0], { ...beside.areas[1], name: 'Floor' }] }), 'Floor'],
     ];
     const wrong = [];
@@ -432,6 +431,15 @@ describe('listed seats', () => {
     assert.deepEqual(seatsOf(plan).map(({ x, y }) => [x, y]), [[10, 20.5], [40, 21]]);
   });
 
+  it('may have a category that is named like an area: a price by that name is for both', async () => {
+    const event = assertOk(await create([{ name: 'S', category: 'A', rows: 1, seats_per_row: 2 }], { areas: [{ name: 'A', price: 5, capacity: 9 }] }), 201);
+    assertOk(await server.patch(`/v1/events/${event.id}`, { prices: { A: 700 } }));
+    const map = assertOk(await server.get(`/v1/events/${event.id}/seats`));
+    assert.equal(map.prices.A, 700);
+    assert.equal(map.areas[0].price, 700);
+    assert.equal((await server.grant(event, ['S-A-1'], { areas: { A: 1 } })).amount, 1400);
+  });
+
   it('keep price and tier of their section, which is then their category', async () => {
     const section = { name: 'S', tier: 'T', price: 10, rows: [{ name: 'A', seats: ['1', '3', '5'] }] };
     const answer = await server.post('/v1/events', { name: 'Gala', currency: 'usd', sections: [section] });
@@ -462,7 +470,6 @@ describe('listed seats', () => {
       [5, 'categories'], [[5], 'categories[0]'], [[{ name: 'A' }], 'categories[0].price'], [[{ price: 1 }], 'categories[0].name'],
       [[...categories, { name: 'A', price: 1 }], 'categories[2].name'], [[...categories, { name: 'C', price: -1 }], 'categories[2].price'], [[{ ...categories[0], x: 1 }], 'categories[0].x'],
     ]) assertInvalid(await create(good, { categories: list }), field);
-    assertInvalid(await create(good, { areas: [{ name: 'B', price: 1, capacity: 1 }] }), 'categories and areas have the name B twice');
   });
 });
 

@@ -206,18 +206,18 @@ const struct metric *metrics_find(const struct metrics *m, const char *name, con
 
 const char *metric_labels(const struct metric *metric) { return metric->labels; }
 
-/* As an integer, before `scale`. */
-static int64_t stored_value(const struct metric *metric)
+static int64_t gauge_read(const struct metric *metric)
 {
-    hf_check(metric->type != HISTOGRAM);
-    return metric->measured || metric->type == GAUGE
-               ? atomic_load_explicit(&metric->gauge.value, memory_order_relaxed)
-               : (int64_t)counter_read(&metric->counter);
+    return atomic_load_explicit(&metric->gauge.value, memory_order_relaxed);
 }
 
 double metric_value(const struct metric *metric)
 {
-    return (double)stored_value(metric) * (metric->measured ? metric->scale : 1);
+    hf_check(metric->type != HISTOGRAM);
+    if (metric->measured)
+        return (double)gauge_read(metric) * metric->scale;
+    return metric->type == GAUGE ? (double)gauge_read(metric)
+                                 : (double)counter_read(&metric->counter);
 }
 
 const struct histogram *metric_histogram(const struct metric *metric)
@@ -255,8 +255,10 @@ static void number_render(const struct metric *metric, struct buf *out)
         buf_printf(out, "{%s}", metric->labels);
     if (metric->measured && metric->scale != 1)
         buf_printf(out, " %.15g\n", metric_value(metric));
+    else if (metric->measured || metric->type == GAUGE)
+        buf_printf(out, " %ld\n", gauge_read(metric));
     else
-        buf_printf(out, " %ld\n", stored_value(metric));
+        buf_printf(out, " %lu\n", counter_read(&metric->counter));
 }
 
 void metrics_render(const struct metrics *m, struct buf *out)

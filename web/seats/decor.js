@@ -42,12 +42,14 @@ function trace(context, { shape, rectangle, circle, ellipse, polygon }) {
   }
 }
 
-// The middle of an area, relative to its position: where its name stands.
-function middle({ rectangle, polygon }) {
-  if (rectangle) return [rectangle.width / 2, rectangle.height / 2];
+// The middle of an area, relative to its position, and how wide it is there: where its name stands.
+function middle({ rectangle, circle, ellipse, polygon }) {
+  if (rectangle) return { x: rectangle.width / 2, y: rectangle.height / 2, width: rectangle.width };
   const points = polygon?.points ?? [];
-  if (points.length === 0) return [0, 0];
-  return [points.reduce((sum, { x }) => sum + x, 0) / points.length, points.reduce((sum, { y }) => sum + y, 0) / points.length];
+  if (points.length === 0) return { x: 0, y: 0, width: 2 * (circle?.radius ?? ellipse?.radius?.x ?? 0) };
+  const xs = points.map(({ x }) => x), ys = points.map(({ y }) => y);
+  const [left, right] = [Math.min(...xs), Math.max(...xs)];
+  return { x: (left + right) / 2, y: (Math.min(...ys) + Math.max(...ys)) / 2, width: right - left };
 }
 
 // True if the point of the plan lies in the area.
@@ -77,20 +79,26 @@ export function drawAreas(context, view, ratio, areas, theme, caption) {
       context.lineWidth = (area.name === null ? 1 : 2) / view.scale;
       context.stroke();
     }
+    const isSold = area.name !== null && area.name !== undefined;
     const at = area.text?.position ?? { x: 0, y: 0 };
-    if (area.text?.text) drawText(context, view, theme, { text: area.text.text, x: at.x, y: at.y, size: area.text.size ?? 16, ink });
-    if (area.name !== null && area.name !== undefined) {
-      const [x, y] = middle(area);
-      const gap = area.text?.text ? 18 : 0;
-      drawText(context, view, theme, { text: caption(area.name), x, y: y + gap, size: Math.max(14, 13 / view.scale), ink, weight: 600 });
+    // The caption of an area that is sold begins with its name, so the same name is not written twice.
+    if (area.text?.text && area.text.text !== area.name) drawText(context, view, theme, { text: area.text.text, x: at.x, y: at.y, size: area.text.size ?? 16, ink });
+    if (isSold) {
+      const { x, y, width } = middle(area);
+      drawText(context, view, theme, { text: caption(area.name), x, y, size: 13 / view.scale, ink, weight: 600, width: width * 0.9 });
     }
   }
   context.setTransform(1, 0, 0, 1, 0, 0);
 }
 
-function drawText(context, view, theme, { text, x, y, size, ink, weight = 400 }) {
-  if (size * view.scale < READABLE_PX) return;
-  context.font = `${weight} ${size}px ${theme.font}`;
+// With `width` the text is made small enough for it, or left out.
+function drawText(context, view, theme, { text, x, y, size, ink, weight = 400, width = Infinity }) {
+  const style = (px) => `${weight} ${px}px ${theme.font}`;
+  context.font = style(size);
+  const wide = width < Infinity ? context.measureText(short(text)).width : 0;
+  const fitting = wide > width ? size * width / wide : size;
+  if (fitting * view.scale < READABLE_PX) return;
+  if (fitting !== size) context.font = style(fitting);
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   context.fillStyle = ink;

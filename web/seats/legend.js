@@ -32,7 +32,8 @@ export function drawLegend(element, { plan, board, names, theme, isHeat }) {
       const price = names.price(board.prices[name] ?? null);
       entries.push(entry({ look: AVAILABLE, category }, price ? t('categoryPrice', { category: name, price }) : name));
     });
-    if (plan.flags.some((flags) => flags & ACCESSIBLE)) entries.push(entry({ look: AVAILABLE, isSquare: true }, t('legendAccessible')));
+    const accessible = plan.flags.findIndex((flags) => flags & ACCESSIBLE);
+    if (accessible >= 0) entries.push(entry({ look: AVAILABLE, isSquare: true, category: plan.category[accessible] }, t('legendAccessible')));
     if (plan.n > 0) entries.push(entry({ look: MINE }, t('legendMine')), entry({ look: HELD }, t('legendHeld')), entry({ look: BOOKED }, t('legendBooked')));
   }
   element.replaceChildren(...entries);

@@ -3,12 +3,12 @@
 
 const STYLE = `
 :host {
-  display: block; position: relative; color: var(--hf-ink);
+  display: block; position: relative; color: var(--hf-ink); container-type: inline-size;
   --hf-surface: var(--holdfast-surface, light-dark(#ffffff, #1d1d25));
   --hf-ink: var(--holdfast-ink, light-dark(#1b1b22, #ededf2));
   --hf-soft: var(--holdfast-soft, light-dark(#555563, #b4b4c2));
   --hf-taken: var(--holdfast-taken, light-dark(#7b7b88, #9a9aa8));
-  --hf-faint: var(--holdfast-faint, light-dark(#b9b9c4, #55555f));
+  --hf-faint: var(--holdfast-faint, light-dark(#8e8e99, #75757f));
   --hf-accent: var(--holdfast-accent, light-dark(#1b1b22, #ffffff));
   --hf-on-accent: var(--holdfast-on-accent, light-dark(#ffffff, #1b1b22));
   --hf-area: var(--holdfast-area, light-dark(#e8e8ee, #2c2c37));
@@ -19,7 +19,7 @@ const STYLE = `
 @supports not (color: light-dark(#000, #fff)) {
   :host {
     --hf-surface: var(--holdfast-surface, #ffffff); --hf-ink: var(--holdfast-ink, #1b1b22); --hf-soft: var(--holdfast-soft, #555563);
-    --hf-taken: var(--holdfast-taken, #7b7b88); --hf-faint: var(--holdfast-faint, #b9b9c4); --hf-accent: var(--holdfast-accent, #1b1b22);
+    --hf-taken: var(--holdfast-taken, #7b7b88); --hf-faint: var(--holdfast-faint, #8e8e99); --hf-accent: var(--holdfast-accent, #1b1b22);
     --hf-on-accent: var(--holdfast-on-accent, #ffffff); --hf-area: var(--holdfast-area, #e8e8ee);
     --hf-area-line: var(--holdfast-area-line, #c4c4cf); --hf-focus: var(--holdfast-focus, #1d4ed8);
   }
@@ -32,6 +32,7 @@ const STYLE = `
 }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
+.stage { position: relative; }
 .frame {
   position: relative; height: var(--holdfast-height, clamp(320px, 62vh, 1400px)); overflow: hidden;
   background: var(--hf-surface); border: 1px solid var(--hf-area-line); border-radius: 8px;
@@ -50,6 +51,7 @@ canvas { display: block; width: 100%; height: 100%; }
   max-width: calc(100% - 16px); background: var(--hf-ink); color: var(--hf-surface); border-radius: 6px; font-size: 0.875rem; pointer-events: none;
 }
 .buttons { position: absolute; right: 8px; bottom: 8px; z-index: 2; display: flex; flex-direction: column; gap: 6px; }
+@container (max-width: 560px) { .buttons { position: static; flex-direction: row; justify-content: flex-end; margin-top: 8px; } }
 button {
   display: grid; place-items: center; width: 44px; height: 44px; padding: 0; font: inherit; font-size: 1.25rem; line-height: 1; cursor: pointer;
   color: var(--hf-ink); background: var(--hf-surface); border: 1px solid var(--hf-taken); border-radius: 8px;
@@ -107,8 +109,9 @@ export function makeShell(root) {
   shell.map = make('div', 'map', { role: 'application', tabindex: '0', 'aria-describedby': 'help', part: 'map' }, shell.canvas);
   shell.list = make('div', 'list', { id: 'list', part: 'list' }, shell.grid);
   shell.buttons = make('div', 'buttons', { part: 'buttons' }, shell.listButton, shell.zoomIn, shell.zoomOut, shell.fit);
-  shell.frame = make('div', 'frame', { part: 'frame' }, shell.map, shell.tip, shell.note, shell.buttons);
-  root.append(shell.frame, shell.list, shell.legend, shell.help, shell.live, shell.probe);
+  shell.frame = make('div', 'frame', { part: 'frame' }, shell.map, shell.tip, shell.note);
+  const stage = make('div', 'stage', {}, shell.frame, shell.buttons);
+  root.append(stage, shell.list, shell.legend, shell.help, shell.live, shell.probe);
   return shell;
 }
 

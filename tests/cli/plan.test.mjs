@@ -186,6 +186,10 @@ describe('holdfast event create --plan', () => {
     const [one, other] = await Promise.all([made, whole].map(({ id }) => server.read(`/v1/events/${id}/plan`)));
     assert.deepEqual({ ...one, event: undefined }, { ...other, event: undefined });
     assert.deepEqual(one.focus, { x: 600, y: 140 });
+    const hold = JSON.parse(await fine('hold', 'create', made.id, '--best', '2', '--category', 'Premium', '--json'));
+    assert.equal(hold.amount, 19_000);
+    const wheelchair = JSON.parse(await fine('hold', 'create', made.id, '--best', '1', '--accessible', '--json'));
+    assert.match(wheelchair.seats[0], /^Stalls-W-/);
   });
 
   it('lists, shows, closes and opens events, and changes the price of a category', async () => {

@@ -293,6 +293,8 @@ static void render_blocked(const struct event *e, const struct seats_block *op, 
         buf_lit(out, ",\"sections\":");
     for (uint32_t i = 0; i < op->n_sections; i++) {
         const char *name = e->def->sections.v[op->sections[i]].name;
+        if (i && strcmp(name, e->def->sections.v[op->sections[i - 1]].name) == 0)
+            continue; /* zones of a plan that have the same name */
         buf_char(out, i ? ',' : '[');
         buf_json(out, name, strlen(name));
     }

@@ -242,15 +242,25 @@ static bool read_block(struct call *c, struct block_body *ret, struct hf_err *er
     return true;
 }
 
+/* Adds the section, and the other zones of a plan that have the same name, to c->sections_heap. */
+static size_t add_sections(struct call *c, const struct event_def *def, int64_t section, size_t n)
+{
+    const char *name = def->sections.v[section].name;
+    for (size_t i = (size_t)section; i < def->sections.n; i++)
+        if (i == (size_t)section || (def->venue && strcmp(def->sections.v[i].name, name) == 0))
+            c->sections_heap[n++] = (uint32_t)i;
+    return n;
+}
+
 /* Finds the sections, in c->sections_heap.  Each may be named once, so that a short list cannot ask
  * for more seats than the event has.  Returns false if the call has been refused. */
 static bool find_sections(struct call *c, const struct event *e, const struct block_body *body,
-                          step_fn again)
+                          step_fn again, size_t *ret_n)
 {
-    size_t n = json_array_size(body->sections), found = 0;
-    uint8_t *named = hf_alloc(e->def->sections.n);
+    size_t n = json_array_size(body->sections), found = 0, n_sections = 0;
+    uint8_t *named = hf_alloc(e->def->sections.n + 1);
     free(c->sections_heap); /* of an earlier run of the same step */
-    c->sections_heap = hf_alloc((n + 1) * sizeof *c->sections_heap);
+    c->sections_heap = hf_alloc((e->def->sections.n + 1) * sizeof *c->sections_heap);
     for (; found < n; found++) {
         const json_t *name = json_array_get(body->sections, found);
         const struct text text = {.data = json_string_value(name), .len = json_string_length(name)};
@@ -264,9 +274,10 @@ static bool find_sections(struct call *c, const struct event *e, const struct bl
                 call_invalid(c, "sections must name each section once");
             break;
         }
-        c->sections_heap[found] = (uint32_t)section;
+        n_sections = add_sections(c, e->def, section, n_sections);
     }
     free(named);
+    *ret_n = n_sections;
     return found == n;
 }
 
@@ -319,17 +330,17 @@ static size_t count_seats(const struct call *c, const struct event *e, size_t n_
 static bool judge_block(struct call *c, const struct block_body *body, bool blocks, step_fn again)
 {
     const struct place_names *p = &body->places;
+    size_t n_sections;
     if (!seat_names_distinct(c, p->seats, p->n_seats, again))
         return false;
     struct event *e = path_event(c, again);
     if (!e || !seat_names_find(c, e, p->seats, (uint32_t)p->n_seats, again) ||
-        !find_sections(c, e, body, again))
+        !find_sections(c, e, body, again, &n_sections))
         return false;
     free(c->areas_heap); /* of an earlier run of the same step */
     c->areas_heap = hf_alloc((p->n_areas + 1) * sizeof *c->areas_heap);
     if (!area_names_find(c, e, p->areas, p->n_areas, c->areas_heap, again))
         return false;
-    size_t n_sections = json_array_size(body->sections);
     if (count_seats(c, e, p->n_seats, n_sections) > BLOCK_SEATS_MAX) {
         if (key_is_unused(c, again))
             call_refuse(c, VERDICT_TOO_MANY_SEATS,

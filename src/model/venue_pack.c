@@ -1,6 +1,7 @@
 /* The stored form of a venue: its arrays one after another, each as it stands in memory but for
  * offsets, which are differences (they compress to almost nothing), and then gzip.  Numbers are
  * little-endian.  The first number is the version of the format. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,6 +255,18 @@ static double *take_doubles(struct cursor *c, uint32_t n)
     return values;
 }
 
+/* Where seats stand is known of all that claim it, and of every seat of a plan. */
+static void check_places(struct cursor *c, const struct venue *v)
+{
+    bool all = v->is_plan || v->is_placed;
+    for (uint32_t i = 0; !c->bad && i < v->n_seats; i++) {
+        bool is_placed = v->flags[i] & SEAT_PLACED;
+        c->bad |= is_placed ? !v->x || !isfinite(v->x[i]) || !isfinite(v->y[i]) : all;
+    }
+    c->bad |= !isfinite(v->width) || !isfinite(v->height) || !isfinite(v->focus_x) ||
+              !isfinite(v->focus_y);
+}
+
 static void take_seats(struct cursor *c, unsigned bits, size_t n_categories, struct venue *v)
 {
     v->n_seats = take_u32(c);
@@ -278,6 +291,7 @@ static void take_seats(struct cursor *c, unsigned bits, size_t n_categories, str
         v->x = take_doubles(c, v->n_seats);
         v->y = take_doubles(c, v->n_seats);
     }
+    check_places(c, v);
 }
 
 bool venue_unpack(struct event_def *def, const void *data, size_t len)

@@ -11,6 +11,7 @@
 #include "ledger/number_list.h"
 #include "ledger/verify_state.h"
 #include "ledger/verify_statements.h"
+#include "ledger/verify_venue.h"
 
 #define VERIFY_CACHE_KIB 8192
 
@@ -24,6 +25,7 @@ struct verifier {
     struct db *db;
     struct db_stmt *stmts[VS_COUNT];
     struct event_state event;
+    struct venue_check venue;
     VEC(struct clock_row) clocks; /* of all events, and of event 0, their catalogue */
     uint32_t *list, list_cap;     /* the seats or areas of the hold being read */
     struct log_rows log;          /* the rows of the entry being read */
@@ -91,12 +93,27 @@ static void on_section(struct verifier *v, struct db_stmt *stmt)
     size_t len;
     const char *at = db_column_data(stmt, 1, &len), *end = at ? at + len : NULL;
     struct layout_run run;
+    venue_check_section(&v->venue, at, at ? len : 0);
     while (layout_next(&at, end, &run))
         v->scalar += (int64_t)run.rows * run.seats;
     if (at != end)
         verify_violation(v->event.report, VERIFY_STRAYS,
                          "event %lld, section %lld: its layout is damaged", (ll)v->event.event,
                          (ll)db_column_int(stmt, 0));
+}
+
+static void on_category(struct verifier *v, struct db_stmt *stmt)
+{
+    size_t len;
+    const char *name = db_column_data(stmt, 1, &len);
+    venue_check_category(&v->venue, db_column_int(stmt, 0), name, len);
+}
+
+static void on_venue_part(struct verifier *v, struct db_stmt *stmt)
+{
+    size_t len;
+    const void *data = db_column_data(stmt, 0, &len);
+    venue_check_part(&v->venue, data, len);
 }
 
 static void on_old_rows(struct verifier *v, struct db_stmt *stmt)
@@ -109,7 +126,8 @@ static enum hf_status count_seats(struct verifier *v, int64_t event, struct hf_e
 {
     enum hf_status status;
     v->scalar = 0;
-    if ((status = each(v, VS_SECTIONS, event, 0, on_section, err)) != HF_OK ||
+    if ((status = each(v, VS_CATEGORIES, event, 0, on_category, err)) != HF_OK ||
+        (status = each(v, VS_SECTIONS, event, 0, on_section, err)) != HF_OK ||
         (status = each(v, VS_OLD_ROWS, event, 0, on_old_rows, err)) != HF_OK)
         return status;
     int64_t n = v->scalar;
@@ -149,6 +167,7 @@ static void on_area(struct verifier *v, struct db_stmt *stmt)
     int64_t capacity = db_column_int(stmt, 1), held = db_column_int(stmt, 2),
             booked = db_column_int(stmt, 3);
     struct area_state *area = vec_push(&v->event.areas);
+    venue_check_area(&v->venue);
     *area = (struct area_state){.held = held, .booked = booked, .log_free = capacity};
     int64_t blocked = read_blocks(v, stmt, area);
     verify_count(&v->event, VERIFY_AREAS);
@@ -441,6 +460,7 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
     } steps[] = {
         {VS_STATUS, event, 0, on_status, NULL},
         {VS_AREAS, event, 0, on_area, NULL},
+        {VS_VENUES, event, 0, on_venue_part, NULL},
         {VS_HOLDS, first_hold, last_hold, on_hold, NULL},
         {VS_BOOKINGS, first_hold, last_hold, on_booking, NULL},
         {VS_PAST, first_hold, last_hold, on_past, NULL},
@@ -459,6 +479,7 @@ static enum hf_status verify_event(struct verifier *v, const struct clock_row *c
         if (steps[i].end)
             steps[i].end(e);
     }
+    venue_check_end(&v->venue, event, e->report);
     verify_areas(e);
     verify_holds(e);
     verify_money(e);
@@ -491,6 +512,8 @@ static enum hf_status check_strays(struct verifier *v, struct hf_err *err)
         enum verify_statement count, rows;
     } tables[] = {
         {"areas", VS_COUNT_AREAS, VS_AREAS},
+        {"categories", VS_COUNT_CATEGORIES, VS_CATEGORIES},
+        {"venues", VS_COUNT_VENUES, VS_VENUES},
         {"holds", VS_COUNT_HOLDS, VS_HOLDS},
         {"bookings", VS_COUNT_BOOKINGS, VS_BOOKINGS},
         {"bookings_past", VS_COUNT_PAST, VS_PAST},

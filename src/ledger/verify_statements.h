@@ -15,6 +15,11 @@
                 " ORDER BY event")                                                                 \
     X(SECTIONS, "SELECT section, layout FROM sections WHERE event = r.event"                       \
                 " ORDER BY section{args(event bigint)}")                                           \
+    X(CATEGORIES, "SELECT category, name FROM categories WHERE event = r.event"                    \
+                  " ORDER BY category{args(event bigint)}")                                        \
+    X(VENUES, "SELECT data FROM venues WHERE event = r.event ORDER BY part{args(event bigint)}")   \
+    X(COUNT_CATEGORIES, "SELECT COUNT(*) FROM categories")                                         \
+    X(COUNT_VENUES, "SELECT COUNT(*) FROM venues")                                                 \
     X(OLD_ROWS, "SELECT CAST(COALESCE(SUM(seats), 0) AS bigint) FROM seat_rows"                    \
                 " WHERE event = r.event{args(event bigint)}")                                      \
     X(STATUS, "SELECT status, pruned_seq, channels FROM events"                                    \

@@ -20,6 +20,12 @@ static const struct damage damages[] = {
     {"two_live_holds_that_list_one_seat", VERIFY_ONE_OWNER, "I1 I6 I11",
      "UPDATE holds SET seats = '[1,2]' WHERE hold = hold:1.2;"
      "UPDATE holds SET seats = '[0,1]' WHERE hold = hold:1.1"},
+    {"an_event_with_a_category_and_no_venue", VERIFY_STRAYS, "I11",
+     "INSERT INTO categories VALUES (1, 0, 'A', 5)"},
+    {"an_event_with_a_venue_and_no_category", VERIFY_STRAYS, "I11",
+     "INSERT INTO venues VALUES (1, 0, x'1f8b')"},
+    {"a_category_of_no_event", VERIFY_STRAYS, "I11",
+     "INSERT INTO categories VALUES (99, 0, 'A', 5)"},
     {"a_sale_of_a_seat_that_is_not_booked", VERIFY_SALES, "I1",
      "INSERT INTO sold_seats VALUES (seat:1.0, hold:1.1)"},
     {"a_booked_seat_without_its_sale", VERIFY_SALES, "I1",

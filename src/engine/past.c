@@ -106,13 +106,14 @@ void past_queue_turn(struct past_queue *q, struct engine *e, struct ledger *l)
     bool done = false;
     if (!c)
         return;
+    c->verdict = VERDICT_OK;
     if (!q->work) {
         q->work = hf_alloc(sizeof *q->work);
         c->now = engine_now_ms(e);
         c->verdict = begin(q->work, l, c);
-    } else {
-        c->verdict = read_page(q->work, l, c, &done);
     }
+    if (c->verdict == VERDICT_OK)
+        c->verdict = read_page(q->work, l, c, &done);
     if (done && c->verdict == VERDICT_OK)
         draw(e, q->work, c);
     if (done || c->verdict != VERDICT_OK)

@@ -154,7 +154,8 @@ describe('the map at a past moment', () => {
   });
 
   it('waits its turn, and many at once are all answered', async () => {
-    const answers = await Promise.all(moments.slice(0, 12).map(async ({ at, map }) => [await past(at), { ...map, at }]));
+    const all = Array.from({ length: 4 }, () => moments).flat();
+    const answers = await Promise.all(all.map(async ({ at, map }) => [await past(at), { ...map, at }]));
     for (const [answer, expected] of answers) assert.deepEqual(answer, expected);
   });
 

@@ -734,7 +734,7 @@ int main(int argc, char **argv)
         printf("streams on http://%s\n", p.stream_address);
     fflush(stdout);
     if (example)
-        demo_say(example, p.address, !p.access.has_keys);
+        demo_say(example, p.address, !p.access.has_keys, p.api.has_pages);
 
     const char *signal_name = serve(&p, &signals, o.env_file, argv);
     notify_send(&p.notifier, "STOPPING=1\nSTATUS=Draining");

@@ -84,14 +84,18 @@ static void put_free_seats(const struct event *e, struct buf *out)
     render_seats(e, seats, n, out);
 }
 
-void demo_say(const struct event *event, const char *address, bool everybody_is_admin)
+void demo_say(const struct event *event, const char *address, bool everybody_is_admin,
+              bool has_pages)
 {
     struct buf seats = {0};
     put_free_seats(event, &seats);
     buf_char(&seats, '\0');
     const char *id = event_id_text(event);
-    printf("\nTry it:\n"
-           "  curl http://%s/v1/events/%s/seats\n"
+    printf("\nTry it:\n");
+    if (has_pages)
+        printf("  open http://%s/e/%s in a browser, and http://%s/ops in another\n", address, id,
+               address);
+    printf("  curl http://%s/v1/events/%s/seats\n"
            "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
            "  curl -N http://%s/v1/events/%s/stream\n",
            address, id, address, id, seats.data, address, id);

@@ -9,7 +9,9 @@
 /* Finds the newest event, or creates a demo event if there is none.  Waits for the engine, so it is
  * for the main thread, before the server serves. */
 HF_MUST_USE bool demo_event(struct engine *e, const struct event **ret, struct hf_err *err);
-/* Prints commands to try with the event at this address, for admins too if `everybody_is_admin`. */
-void demo_say(const struct event *event, const char *address, bool everybody_is_admin);
+/* Prints commands to try with the event at this address, for admins too if `everybody_is_admin`,
+ * and the addresses of the pages if there are any. */
+void demo_say(const struct event *event, const char *address, bool everybody_is_admin,
+              bool has_pages);
 
 #endif

@@ -192,6 +192,20 @@ describe('choosing', () => {
     await buyer.page.context().close();
   });
 
+  it('two people who want one seat: one gets it, and the other is told which seat is gone', async () => {
+    const event = await server.createEvent(LAYOUT);
+    const people = await Promise.all([1, 2].map(async () => BuyerPage.open(await browser.page(), server, event)));
+    for (const buyer of people) await buyer.select('Stalls-A-1', 'Stalls-B-1');
+    await Promise.all(people.map((buyer) => buyer.hold.click()));
+    const results = await Promise.all(people.map((buyer) => Promise.race([
+      buyer.says('2 places are held for you.').then(() => 'held'),
+      buyer.says('(Stalls-B-1) were taken by somebody else and are removed from your seats.').then(() => 'lost'),
+    ])));
+    assert.deepEqual([...results].sort(), ['held', 'lost']);
+    assert.equal(await people[results.indexOf('lost')].seats.count(), 0);
+    for (const buyer of people) await buyer.page.context().close();
+  });
+
   it('a seat that cannot be had says why, and so does a wish that cannot be met', async () => {
     const event = await server.createEvent(LAYOUT);
     await server.grant(event, 'Stalls-A-1');

@@ -43,6 +43,16 @@ describe('pages', () => {
     }
   });
 
+  it('whatever a page loads is there', async () => {
+    for (const target of ['/', '/e/evt_any', '/ops']) {
+      const { text } = await server.get(target);
+      const loaded = [...text.matchAll(/<(?:link|script)\b[^>]*?(?:href|src)="([^"]+)"/g)].map(([, url]) => url);
+      assert.ok(loaded.length > 2, target);
+      for (const url of loaded) assert.equal((await server.request('HEAD', url)).status, 200, `${target} loads ${url}`);
+      assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|\bstyle="|\bon\w+="/, 'the policy forbids inline code and styles');
+    }
+  });
+
   it('Chart.js is served with its copyright notice', async () => {
     const answer = await server.get('/web/chart.js', { 'Accept-Encoding': 'gzip' });
     assert.equal(answer.headers['content-type'], TYPES['.js']);

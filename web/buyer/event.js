@@ -128,6 +128,8 @@ function choose(text = '', kind = '') {
 
 // ---- choosing ----
 
+function sayLost(seats) { say(t('lost', { n: seats.length, seats: places.names(seats) }), 'bad'); }
+
 function findSeat(submit) {
   submit.preventDefault();
   const field = byId('find-text');
@@ -168,7 +170,8 @@ async function hold(take, explain = reasonOf) {
   try {
     await take();
   } catch (error) {
-    say(explain(error), 'bad');
+    if (error.code === 'seat_taken') sayLost(error.seats);
+    else say(explain(error), 'bad');
   } finally {
     for (const button of document.querySelectorAll('#best button')) button.disabled = false;
     showPlaces();
@@ -183,7 +186,7 @@ async function held({ detail }) {
   receipt.clear();
   show('held');
   say(t('held', { n: countOf(detail.hold) }), 'good');
-  byId('seats-title').scrollIntoView({ block: 'nearest' });
+  byId('seats-title').focus(); // the button that was pressed is gone
   await showCard();
 }
 
@@ -380,14 +383,19 @@ function booked() {
   const { booking } = purchase;
   receipt.set(booking.id);
   purchase.forget();
-  map.forget();
-  map.clear();
+  map.clear(); // it goes on showing the seats as the buyer's
   card?.clear();
   screen.showCardError(null);
   screen.showBooking(booking);
   show('booked');
   say(t('bookedNow', { number: booking.number }), 'good');
   byId('booked-title').focus();
+}
+
+function bookMore() {
+  receipt.clear();
+  map.forget();
+  choose();
 }
 
 // ---- the beginning, and other tabs ----
@@ -463,9 +471,9 @@ function connect() {
   byId('give-back').addEventListener('click', giveBack);
   byId('pay').addEventListener('submit', pay);
   byId('again').addEventListener('click', () => choose());
-  byId('more').addEventListener('click', () => { receipt.clear(); choose(); });
+  byId('more').addEventListener('click', bookMore);
   map.addEventListener('select', ({ detail }) => {
-    if (detail.lost?.length) say(t('lost', { n: detail.lost.length, seats: places.names(detail.lost) }), 'bad');
+    if (detail.lost?.length) sayLost(detail.lost);
     if (phase !== 'loading') showPlaces();
     if (phase === 'choosing') showAreas();
   });
@@ -483,6 +491,7 @@ function connect() {
 async function begin() {
   document.documentElement.lang = lang;
   translate(t);
+  byId('back').href = `/${keptQuery}`;
   say(t('loading'));
   connect();
   map.setAttribute('event', eventId);

@@ -195,7 +195,7 @@ bare:
 
 soak: all benches build/packages/soak tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=crash build/crash/holdfastd
-	@HF_KILLS=50 HF_CHECKOUTS=5000 HF_CRASH_ALL=1 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' build
+	@HF_KILLS=50 HF_CHECKOUTS=5000 HF_CRASH_ALL=1 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 HF_MAP_S=300 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' --node tests/web/seats_large.test.mjs build
 	@scripts/try-packages
 
 # Packages for Debian, in build/deb.

@@ -30,6 +30,10 @@ import { loadPlan, Follower } from './stream.js';
 import { readTheme } from './theme.js';
 import { View } from './view.js';
 import { Names } from './words.js';
+// What other parts need is named here, too, so that the browser asks for all files at once.
+import './spatial.js';
+import './sprites.js';
+import './tiles.js';
 
 const MAX_PER_HOLD = 10; // until the event is known
 const PENDING_MAX = 20_000; // changes that wait for a frame; beyond, everything is drawn anew
@@ -66,7 +70,6 @@ export class HoldfastSeats extends HTMLElement {
   #lastingNote = '';
   #noteTimer = 0;
   #gridTimer = 0;
-  #startTimer = 0;
   #fate = {}; // resolve and reject of `ready`
 
   constructor() {
@@ -86,14 +89,12 @@ export class HoldfastSeats extends HTMLElement {
   connectedCallback() { this.#startSoon(); }
   disconnectedCallback() { this.#stop(); }
   attributeChangedCallback(name, before, after) {
-    if (before === after || !this.isConnected) return;
-    if (this.#plan) this.#renewReady();
-    this.#startSoon();
+    if (before !== after && this.isConnected) this.#startSoon();
   }
 
   // A page that sets several attributes starts the map once.
   #startSoon() {
-    clearTimeout(this.#startTimer);
+    if (this.#life) this.#renewReady();
     this.#stop();
     if (this.getAttribute('event')) queueMicrotask(() => { if (this.isConnected && !this.#life) this.#start(); });
   }
@@ -201,8 +202,8 @@ export class HoldfastSeats extends HTMLElement {
     const zoom = (factor) => { this.#view.moveToZoom(this.#view.width / 2, this.#view.height / 2, factor, performance.now(), this.#isAnimated); this.#ask(); };
     const showAll = () => { this.#view.moveToFit(performance.now(), this.#isAnimated); this.#ask(); };
     new Gestures(map, {
-      pan: (dx, dy) => { this.#view.panBy(dx, dy); this.#ask(); },
-      zoom: (x, y, factor) => { this.#view.zoomAt(x, y, factor); this.#ask(); },
+      pan: (dx, dy) => { this.#view.panBy(dx, dy); this.#point(null); this.#ask(); },
+      zoom: (x, y, factor) => { this.#view.zoomAt(x, y, factor); this.#point(null); this.#ask(); },
       tap: (x, y, type) => this.#tap(x, y, type),
       doubleTap: (x, y) => { this.#view.moveToZoom(x, y, 2, performance.now(), this.#isAnimated); this.#ask(); },
       hover: (x, y) => this.#point(x, y),

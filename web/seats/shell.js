@@ -3,7 +3,7 @@
 
 const STYLE = `
 :host {
-  display: block; position: relative; color: var(--hf-ink); container-type: inline-size;
+  display: block; position: relative; color: var(--hf-ink);
   --hf-surface: var(--holdfast-surface, light-dark(#ffffff, #1d1d25));
   --hf-ink: var(--holdfast-ink, light-dark(#1b1b22, #ededf2));
   --hf-soft: var(--holdfast-soft, light-dark(#555563, #b4b4c2));
@@ -32,7 +32,7 @@ const STYLE = `
 }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
-.stage { position: relative; }
+.stage { position: relative; container-type: inline-size; }
 .frame {
   position: relative; height: var(--holdfast-height, clamp(320px, 62vh, 1400px)); overflow: hidden;
   background: var(--hf-surface); border: 1px solid var(--hf-area-line); border-radius: 8px;

@@ -187,6 +187,82 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     assert.doesNotMatch(headers['content-security-policy'], /unsafe-/);
   });
 
+  it('the log is searched by event, seat and hold, page by page, and a hold’s id stays out of the address', async () => {
+    const busy = await server.createEvent({ name: 'Busy', max_per_hold: 20 });
+    const seats = Object.keys(await server.map(busy));
+    for (let i = 0; i < 3; i++) {
+      const all = await server.grant(busy, seats);
+      assert.equal((await server.del(`/v1/holds/${all.id}`)).status, 204);
+    }
+    const one = await server.grant(busy, 'S-A-1');
+    const { data } = await server.read(`/v1/audit?event=${busy.id}&limit=1000`);
+    assert.ok(data.length > 100);
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops#/audit'));
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('alert').filter({ hasText: 'Name an event or a hold.' }).waitFor();
+    await page.getByLabel('Event id').fill(busy.id);
+    await page.keyboard.press('Enter');
+    await page.getByRole('status').filter({ hasText: '100 changes found.' }).waitFor();
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await page.getByRole('status').filter({ hasText: `${data.length} changes found.` }).waitFor();
+    const rows = page.getByRole('table', { name: 'Changes' }).getByRole('row');
+    assert.deepEqual(await rows.evaluateAll((list) => list.slice(1).map((row) => Number(row.cells[0].textContent.replaceAll(',', '')))), data.map(({ seq }) => seq));
+    await page.getByLabel('Seat').fill('S-A-1');
+    await page.keyboard.press('Enter');
+    await page.getByRole('status').filter({ hasText: `${data.filter(({ seat }) => seat === 'S-A-1').length} changes found.` }).waitFor();
+    await rows.last().getByRole('button').click();
+    await until('only the hold is left', async () => await rows.count() === 2);
+    assert.equal(await page.getByLabel('Hold').inputValue(), one.id);
+    assert.equal(page.url().includes('hold'), false);
+    assert.match(page.url(), new RegExp(`event=${busy.id}`));
+    await page.reload();
+    await page.getByRole('status').filter({ hasText: 'changes found.' }).waitFor();
+    assert.equal(await page.getByLabel('Hold').inputValue(), '');
+    await page.getByLabel('Event id').fill('evt_nothing');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').filter({ hasText: /event/i }).waitFor();
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('the jobs that are owed are listed by kind, and an owner can be erased', async () => {
+    await until('there are samples', async () => (await server.read('/v1/ops/samples')).at.length > 0, SLOW_MS);
+    const { series } = await server.read('/v1/ops/samples');
+    await server.grant(event, 'S-B-10', { owner: 'Zoe' });
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops#/payments'));
+    const jobs = page.getByRole('table', { name: 'Jobs' });
+    await jobs.waitFor();
+    assert.deepEqual((await jobs.getByRole('rowheader').allTextContents()).sort(), Object.keys(series.jobs_pending).sort());
+    await page.getByRole('button', { name: 'Erase an owner …' }).click();
+    await page.getByRole('dialog').getByLabel('Owner').fill('Zoe');
+    await page.keyboard.press('Enter');
+    await page.getByRole('status').filter({ hasText: 'The owner is erased. Holds: 1. Bookings: 0.' }).waitFor();
+    assert.deepEqual((await server.read(`/v1/holds?event=${event.id}&owner=Zoe`)).data, []);
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('locks have a view only where the server has locks', async () => {
+    const page = await browser.page();
+    await page.goto(urlOf(server, '/ops'));
+    await page.getByRole('link', { name: 'Payments' }).waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Locks' }).count(), 0);
+    const answer = (json) => (route) => route.fulfill({ contentType: 'application/json', body: JSON.stringify(json) });
+    await page.route('**/v1/cell', answer({ master: { url: 'http://a' }, epoch: 3, index: 417, servers: [{ url: 'http://a', index: 417 }, { url: 'http://b', index: 416 }] }));
+    await page.route('**/v1/locks?**', answer({
+      data: [{ name: 'nightly', holders: [{ label: EVIL, mode: 'exclusive', fence: 9 }], waiters: [{ label: 'cron-b', mode: 'exclusive', priority: 0 }], last_fence: 9, value: null }],
+      has_more: false, next_cursor: null,
+    }));
+    await page.reload();
+    await page.getByRole('link', { name: 'Locks' }).click();
+    await page.getByRole('row', { name: /nightly.*cron-b/ }).waitFor();
+    assert.deepEqual(await axe(page), []);
+    assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+    await page.close();
+  });
+
   it('an unknown view shows the overview, and an unknown event says so', async () => {
     const page = await browser.page();
     await page.goto(urlOf(server, '/ops#/nothing'));

@@ -22,7 +22,7 @@ async function perform(context, name, values, { fields = [], danger = false, sen
 
 // ---- events ----
 
-const eventAction = (name, verb, danger) => (context, event) => perform(context, name, { name: event.name, booked: event.booked ?? 0 }, {
+const eventAction = (name, verb, danger) => (context, event) => perform(context, name, { name: event.name, n: event.booked ?? 0 }, {
   danger,
   async send(key) { await context.call('POST', path('events', event.id, verb), { key, body: {} }); },
 });

@@ -1,0 +1,259 @@
+// An event on the operator's page: its map through time, the heat of the fight, a seat's history, and what can be done.
+// backends: own
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { axe, openBrowser, urlOf } from '../support/browser.mjs';
+import { sell } from '../support/payments.mjs';
+import { mapOf, reap, Server, sleep, until } from '../support/server.mjs';
+
+const SLOW_MS = 20_000; // several turns of polling, which take 5 s each
+
+describe('an event on the operator’s page', { concurrency: 4 }, () => {
+  let browser;
+  let server;
+  before(async () => {
+    server = new Server();
+    [browser] = await Promise.all([openBrowser(), server.launch()]);
+  });
+  after(async () => {
+    await browser?.close();
+    await server?.stop();
+    await reap();
+  });
+
+  // The page of an event; resolves when its map is drawn.
+  async function open(event, options) {
+    const page = await browser.page(options);
+    await page.goto(urlOf(server, `/ops#/events/${event.id}`));
+    const map = page.locator('holdfast-seats');
+    await map.waitFor();
+    await map.evaluate((element) => element.ready);
+    return { page, map };
+  }
+  // What the map on the page shows, as { seat: character }.
+  const shown = (map, seats) => map.evaluate((element, ids) => Object.fromEntries(ids.map((id) => [id, element.status(id)])), seats);
+  const shows = (map, expected) => until('the map shows it', async () => {
+    const now = await shown(map, Object.keys(expected));
+    return Object.entries(expected).every(([seat, state]) => now[seat] === state);
+  }, SLOW_MS);
+  const table = (page, name) => page.getByRole('table', { name });
+  const told = (page, text) => page.getByRole('status').filter({ hasText: text }).waitFor();
+  // Presses a button and then the one in the dialog that asks.
+  async function act(page, button, verb, fill = async () => {}) {
+    await button.click();
+    const dialog = page.getByRole('dialog');
+    await fill(dialog);
+    await dialog.getByRole('button', { name: verb, exact: true }).click();
+  }
+
+  it('the map follows the sale, and a click on a seat shows its history', async () => {
+    const event = await server.createEvent();
+    const { page, map } = await open(event);
+    const hold = await server.grant(event, 'S-A-2');
+    await shows(map, { ...mapOf(await server.read(`/v1/events/${event.id}/seats`)), 'S-A-2': 'h' });
+    await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
+    await shows(map, { 'S-A-2': 'b' });
+    await map.scrollIntoViewIfNeeded();
+    const { x, y } = await map.evaluate((element) => element.seatPosition('S-A-2'));
+    await page.mouse.click(x, y);
+    await page.getByRole('heading', { name: 'Seat S-A-2' }).waitFor();
+    const rows = await table(page, 'What happened, newest first').getByRole('row').allTextContents();
+    assert.match(rows[1], /confirmed.*held → booked/);
+    assert.match(rows[2], /held.*available → held/);
+    assert.equal(await page.evaluate((id) => document.body.innerText.includes(id), hold.id), false, 'a hold’s id is a secret');
+    await page.getByLabel('Seat', { exact: true }).fill('S-B-7');
+    await page.keyboard.press('Enter');
+    await page.getByText('Now: available. Price: $10.00.').waitFor();
+    await page.getByLabel('Seat', { exact: true }).fill('S-Z-1');
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').filter({ hasText: /seat/ }).waitFor();
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('seats can be coloured by how often they were refused', async () => {
+    const event = await server.createEvent();
+    await server.grant(event, ['S-A-1', 'S-A-2']);
+    for (const seat of ['S-A-1', 'S-A-1', 'S-A-1', 'S-A-2']) assert.equal((await server.hold(event, seat)).status, 409);
+    const { page, map } = await open(event);
+    await page.getByLabel('Refusals').check();
+    const hottest = table(page, 'Seats that were refused most often');
+    await hottest.waitFor();
+    assert.deepEqual((await hottest.getByRole('row').allTextContents()).slice(1), ['S-A-13', 'S-A-21']); // a seat and its refusals
+    await page.getByText(/^4 refusals since .*, on this server\.$/).waitFor();
+    assert.equal(await map.evaluate((element) => element.paint), 'heat');
+    assert.deepEqual(await axe(page), []);
+    await page.getByLabel('Status', { exact: true }).check();
+    assert.equal(await map.evaluate((element) => element.paint), 'status');
+    await hottest.waitFor({ state: 'hidden' });
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('the slider shows the map as it was at any moment, and live again', async () => {
+    const event = await server.createEvent();
+    const moments = []; // what the map was, and when
+    const note = async () => {
+      await sleep(30); // between two changes, so that the clock moves on
+      moments.push({ at: Date.now(), map: mapOf(await server.read(`/v1/events/${event.id}/seats`)) });
+      await sleep(30);
+    };
+    await note();
+    const hold = await server.grant(event, ['S-A-1', 'S-A-2']);
+    await note();
+    await server.del(`/v1/holds/${hold.id}`);
+    await server.post(`/v1/events/${event.id}/block`, { seats: ['S-B-9'] });
+    await note();
+    const sold = await server.grant(event, ['S-A-2']);
+    await server.post(`/v1/holds/${sold.id}/confirm`, { fence: sold.fence });
+    const now = mapOf(await server.read(`/v1/events/${event.id}/seats`));
+    const { page, map } = await open(event);
+    const slider = page.getByRole('slider', { name: 'Moment' });
+    for (const { at, map: then } of [...moments].reverse()) {
+      await slider.evaluate((control, ms) => { control.value = String(ms); control.dispatchEvent(new Event('input')); }, at);
+      await shows(map, then);
+      await page.getByText(/^The map as it was at /).waitFor();
+    }
+    await page.getByLabel('Exact moment').fill(new Date(moments[1].at).toISOString().slice(0, 23));
+    await shows(map, moments[1].map);
+    await page.getByLabel('Seat', { exact: true }).fill('S-A-1');
+    assert.deepEqual(await axe(page), []);
+    await page.getByRole('button', { name: 'Live' }).click();
+    await shows(map, now);
+    await slider.press('ArrowLeft');
+    await page.getByText(/^The map as it was at /).waitFor();
+    await page.getByRole('button', { name: '+1 min' }).click();
+    await page.getByText('Live: the map as it is now.').waitFor();
+    await server.grant(event, ['S-A-5']);
+    await shows(map, { ...now, 'S-A-5': 'h' });
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('each button asks once, names what will happen, and says what happened', async () => {
+    const event = await server.createEvent({ name: 'Gala' });
+    const { page } = await open(event);
+    await page.getByRole('button', { name: 'Close sales …' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Close the sales of Gala?' });
+    await dialog.getByText('Nobody can make new holds. Holds that exist can still be paid for.').waitFor();
+    assert.deepEqual(await axe(page), []);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Close sales …', 'the focus returns');
+    assert.equal((await server.read(`/v1/events/${event.id}`)).status, 'open');
+    await act(page, page.getByRole('button', { name: 'Close sales …' }), 'Close sales');
+    await told(page, 'The sales of Gala are closed.');
+    assert.equal((await server.read(`/v1/events/${event.id}`)).status, 'closed');
+    await act(page, page.getByRole('button', { name: 'Open sales …' }), 'Open sales');
+    await told(page, 'The sales of Gala are open.');
+    await act(page, page.getByRole('button', { name: 'Archive …' }), 'Archive event');
+    await told(page, 'Gala is archived.');
+    assert.equal((await server.read(`/v1/events/${event.id}`)).status, 'archived');
+    await page.getByRole('button', { name: 'Archive …' }).waitFor({ state: 'hidden' });
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('places are blocked and put back on sale; a refusal names the seats and keeps the dialog', async () => {
+    const event = await server.createEvent({ areas: [{ name: 'Floor', price: 500, capacity: 50 }] });
+    await server.grant(event, 'S-A-3');
+    const { page, map } = await open(event);
+    await act(page, page.getByRole('button', { name: 'Block places …', exact: true }), 'Block', async (dialog) => {
+      await dialog.getByLabel('Seats, one id per line').fill('S-A-3\nS-A-4');
+      await dialog.getByLabel('Places in Floor').fill('20');
+    });
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('alert').filter({ hasText: 'S-A-3' }).waitFor();
+    await dialog.getByLabel('Seats, one id per line').fill('S-A-4');
+    await dialog.getByRole('button', { name: 'Block', exact: true }).click();
+    await told(page, 'Blocked: S-A-4 and 20 places in Floor.');
+    await shows(map, { 'S-A-4': 'x', 'S-A-3': 'h' });
+    assert.deepEqual(await server.areas(event), { Floor: 30 });
+    await page.getByLabel('Seat', { exact: true }).fill('S-A-4');
+    await page.keyboard.press('Enter');
+    await act(page, page.getByRole('button', { name: 'Put this seat on sale …' }), 'Unblock');
+    await told(page, 'Back on sale: S-A-4.');
+    await shows(map, { 'S-A-4': '.' });
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('holds are ended and sold, and an answer that was lost is asked for again under the same key', async () => {
+    const event = await server.createEvent();
+    await server.grant(event, 'S-A-1', { owner: 'Ann' });
+    await server.grant(event, 'S-A-2', { owner: 'Ben' });
+    const { page, map } = await open(event);
+    const holds = table(page, 'Holds');
+    await act(page, holds.getByRole('button', { name: 'End …: S-A-1' }), 'End hold',
+      (dialog) => dialog.getByText('The hold of Ann on S-A-1 ends now').waitFor());
+    await told(page, 'The hold ended; free again: S-A-1.');
+    await shows(map, { 'S-A-1': '.', 'S-A-2': 'h' });
+    const keys = [];
+    await page.route('**/confirm', async (route) => {
+      keys.push(await route.request().headerValue('Idempotency-Key'));
+      if (keys.length > 1) return route.continue();
+      await route.fetch();
+      return route.abort();
+    });
+    await act(page, holds.getByRole('button', { name: 'Sell …: S-A-2' }), 'Sell');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('alert').filter({ hasText: 'The server cannot be reached.' }).waitFor();
+    await dialog.getByRole('button', { name: 'Sell', exact: true }).click();
+    await told(page, /^Sold: S-A-2\. The order number is [0-9A-Z-]{14}\.$/);
+    assert.equal(keys.length, 2);
+    assert.equal(keys[0], keys[1]);
+    assert.match(keys[0], /^\S{16,}$/);
+    await shows(map, { 'S-A-2': 'b' });
+    await page.getByLabel('Seat', { exact: true }).fill('S-A-2');
+    await page.keyboard.press('Enter');
+    await act(page, page.getByRole('button', { name: 'Cancel its booking …' }), 'Cancel booking', (asked) => asked.getByLabel('Reason').fill('rain'));
+    await told(page, /is cancelled\.$/);
+    await shows(map, { 'S-A-2': '.' });
+    await server.grant(event, 'S-B-1');
+    await page.getByLabel('Seat', { exact: true }).fill('S-B-1');
+    await page.keyboard.press('Enter');
+    await act(page, page.getByRole('button', { name: 'End this hold …' }), 'End hold');
+    await shows(map, { 'S-B-1': '.' });
+    await page.close();
+  });
+
+  it('a paid booking is refunded in part, cancelled with the rest, and its refunds are listed', async () => {
+    const event = await server.createEvent();
+    const booking = await sell(server, event, ['S-A-1']);
+    const { page, map } = await open(event);
+    const bookings = table(page, 'Bookings');
+    await act(page, bookings.getByRole('button', { name: `Refund …: ${booking.number}` }), 'Refund', (dialog) => dialog.getByLabel('Amount in USD').fill('-3'));
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('alert').filter({ hasText: 'This is not an amount in that currency.' }).waitFor();
+    await dialog.getByLabel('Amount in USD').fill('3.50');
+    await dialog.getByRole('button', { name: 'Refund', exact: true }).click();
+    await told(page, `$3.50 of booking ${booking.number} is on its way back.`);
+    await act(page, bookings.getByRole('button', { name: `Cancel …: ${booking.number}` }), 'Cancel and refund',
+      (asked) => asked.getByText('$6.50 is paid back to the buyer').waitFor());
+    await told(page, `Booking ${booking.number} is cancelled, and $6.50 is on its way back.`);
+    await shows(map, { 'S-A-1': '.' });
+    await page.getByRole('link', { name: 'Payments' }).click();
+    const refunds = table(page, 'Refunds').getByRole('row').filter({ hasText: booking.number });
+    await refunds.nth(1).waitFor();
+    const rows = (await refunds.allTextContents()).map((text) => /\$\d+\.\d\d/.exec(text)[0]).sort();
+    assert.deepEqual(rows, ['$3.50', '$6.50']);
+    await until('the refunds are done', async () => (await refunds.allTextContents()).every((text) => text.includes('succeeded')), SLOW_MS);
+    assert.deepEqual(await axe(page), []);
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+
+  it('a cancelled event shows how far its cancellation has come', async () => {
+    const event = await server.createEvent({ name: 'Storm' });
+    const hold = await server.grant(event, 'S-A-1');
+    await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence });
+    const { page } = await open(event);
+    await act(page, page.getByRole('button', { name: 'Cancel event …' }), 'Cancel event and refund everyone',
+      (dialog) => dialog.getByText('(1 place is booked now)').waitFor());
+    await told(page, 'Storm is cancelled; its bookings are being cancelled and refunded.');
+    await page.getByText(/^Bookings cancelled: 1, left: 0\./).waitFor();
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+  });
+});

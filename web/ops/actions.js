@@ -1,7 +1,7 @@
 // What sellers and admins may do from this page.  Each function asks once in a dialog that names what will happen, does
 // it with an Idempotency-Key, tells what happened, and resolves to true if it was done.
 
-import { field, h } from './dom.js';
+import { field, h, localMoment, localText } from './dom.js';
 
 const path = (...segments) => `/v1/${segments.map(encodeURIComponent).join('/')}`;
 
@@ -20,6 +20,13 @@ async function perform(context, name, values, { fields = [], danger = false, sen
   return told !== null;
 }
 
+// An amount as people write it, in the currency's smallest unit; NaN if it is none.
+function minorUnits(text, digits) {
+  const match = /^\s*(\d+)(?:[.,](\d+))?\s*$/.exec(text);
+  if (!match || (match[2] ?? '').length > digits) return NaN;
+  return Number(match[1] + (match[2] ?? '').padEnd(digits, '0'));
+}
+
 // ---- events ----
 
 const eventAction = (name, verb, danger) => (context, event) => perform(context, name, { name: event.name, n: event.booked ?? 0 }, {
@@ -30,6 +37,46 @@ export const closeEvent = eventAction('close', 'close', false);
 export const openEvent = eventAction('open', 'open', false);
 export const archiveEvent = eventAction('archive', 'archive', true);
 export const cancelEvent = eventAction('cancelEvent', 'cancel', true);
+
+// The terms that the dialog offers: { name, control, read(control) }, where `read` gives the value of the API.
+function termFields(t, event) {
+  const text = (name, value) => ({ name, control: h('input', { name, maxlength: '255', autocomplete: 'off', value }), read: ({ value: now }) => now.trim() || null });
+  const time = (name, value) => ({
+    name, control: h('input', { name, type: 'datetime-local', step: '1', value: value && localText(Date.parse(value)).slice(0, 19) }),
+    read: (control) => (localMoment(control) === null ? null : new Date(localMoment(control)).toISOString()),
+  });
+  return [
+    text('name', event.name), text('venue', event.venue), time('starts_at', event.starts_at), time('sales_open_at', event.sales_open_at),
+    time('sales_close_at', event.sales_close_at),
+    {
+      name: 'max_per_hold', control: h('input', { name: 'max_per_hold', type: 'number', min: '1', max: '500', value: event.max_per_hold }),
+      read: (control) => Number(control.value),
+    },
+  ].map((term) => ({ ...term, before: term.control.value, element: field(t(`term.${term.name}`), term.control) }));
+}
+
+// Changes the terms of an event: only what the reader changed is sent.  `prices` are those of now, by name.
+export function changeTerms(context, event, prices) {
+  const { t, format } = context;
+  const digits = format.digits(event.currency);
+  const terms = termFields(t, event);
+  const costs = Object.entries(prices).map(([name, amount]) => {
+    const control = h('input', { name: 'price', inputmode: 'decimal', autocomplete: 'off', value: (amount / 10 ** digits).toFixed(digits) });
+    return { name, control, before: control.value, element: field(t('priceOf', { name, currency: event.currency.toUpperCase() }), control) };
+  });
+  const changed = ({ control, before }) => control.value !== before;
+  return perform(context, 'terms', { name: event.name }, {
+    fields: [...terms, ...costs].map(({ element }) => element),
+    async send(key) {
+      const body = Object.fromEntries(terms.filter(changed).map(({ name, control, read }) => [name, read(control)]));
+      const priced = costs.filter(changed).map(({ name, control }) => [name, minorUnits(control.value, digits)]);
+      if (priced.some(([, amount]) => Number.isNaN(amount))) throw new Error(t('badAmount'));
+      if (priced.length) body.prices = Object.fromEntries(priced);
+      if (Object.keys(body).length === 0) throw new Error(t('nothingChanged'));
+      await context.call('PATCH', path('events', event.id), { key, body });
+    },
+  });
+}
 
 // Lines of a text area, without empty ones.  Ids of seats are opaque: only what surrounds a line is trimmed.
 const linesOf = (control) => [...new Set(control.value.split('\n').map((line) => line.trim()).filter(Boolean))];
@@ -120,13 +167,6 @@ export function cancelBooking(context, booking) {
       });
     },
   });
-}
-
-// An amount as people write it, in the currency's smallest unit; NaN if it is none.
-function minorUnits(text, digits) {
-  const match = /^\s*(\d+)(?:[.,](\d+))?\s*$/.exec(text);
-  if (!match || (match[2] ?? '').length > digits) return NaN;
-  return Number(match[1] + (match[2] ?? '').padEnd(digits, '0'));
 }
 
 export function refundBooking(context, booking) {

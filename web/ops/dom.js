@@ -35,6 +35,10 @@ export function select(options, chosen, onChange) {
   return control;
 }
 
+// A moment as a datetime-local control has it, in the reader's time zone, and back: null if the control is empty.
+export const localText = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 23);
+export const localMoment = (control) => (control.value ? new Date(control.value).getTime() : null);
+
 // A term with what it means, for <dl>.
 export const fact = (term, ...values) => h('div', {}, h('dt', {}, term), h('dd', {}, ...values));
 

@@ -1,7 +1,7 @@
 // One event: its counts, what can be done to it, its map through time, a seat's history, its holds and its bookings.
 
 import { button, fact, h } from './dom.js';
-import { archiveEvent, blockPlaces, cancelEvent, closeEvent, openEvent, unblockPlaces } from './actions.js';
+import { archiveEvent, blockPlaces, cancelEvent, changeTerms, closeEvent, openEvent, unblockPlaces } from './actions.js';
 import { bookingList, holdList } from './event_lists.js';
 import { eventMap } from './event_map.js';
 import { eventSeat } from './event_seat.js';
@@ -24,17 +24,19 @@ function facts({ t, format, rates }, event) {
   ].filter(Boolean);
 }
 
-// The buttons for the event as it is; what a seller may not do is said.
-function deeds(context, event, onDone) {
+// The buttons for an event of this status; what a seller may not do is said.  `current()` is the event and `prices()` what its
+// places cost, as they are when a button is pressed.
+function deeds(context, status, current, prices, onDone) {
   const { t, access } = context;
-  const act = (label, work, danger) => button(label, async () => await work(context, event) && onDone(), { class: danger ? 'danger' : null });
-  const ended = ['archived', 'cancelled'].includes(event.status);
+  const act = (label, work, danger) => button(label, async () => await work(context, current()) && onDone(), { class: danger ? 'danger' : null });
+  const ended = ['archived', 'cancelled'].includes(status);
   return [
-    event.status === 'open' && act(t('closeSales'), closeEvent),
-    event.status === 'closed' && act(t('openSales'), openEvent),
+    status === 'open' && act(t('closeSales'), closeEvent),
+    status === 'closed' && act(t('openSales'), openEvent),
     !ended && act(t('blockPlaces'), blockPlaces),
     !ended && act(t('unblockPlaces'), unblockPlaces),
-    access === 'admin' && event.status !== 'archived' && act(t('archive'), archiveEvent, true),
+    access === 'admin' && !ended && act(t('changeTerms'), (_, event) => changeTerms(context, event, prices())),
+    access === 'admin' && status !== 'archived' && act(t('archive'), archiveEvent, true),
     access === 'admin' && !ended && act(t('cancelEvent'), cancelEvent, true),
     access !== 'admin' && h('p', { class: 'quiet' }, t('eventNeedsAdmin')),
   ].filter(Boolean);
@@ -50,6 +52,7 @@ export function eventView(context, id) {
   const parts = h('div');
   const element = h('div', {}, h('p', {}, h('a', { href: '#/' }, t('backToEvents'))), title, problem, known, buttons, parts);
   let running = null; // the parts below, made when the event is known
+  let current = null; // the event as it was last read
   let offered = null; // for which status the buttons are
   let stopped = false;
 
@@ -65,20 +68,23 @@ export function eventView(context, id) {
       h('div', { class: 'bench' }, map.element, seat.element),
       h('section', {}, h('h2', {}, t('holds')), lists[0].element),
       h('section', {}, h('h2', {}, t('bookings')), lists[1].element));
-    return { stop() { map.stop(); for (const list of lists) list.stop(); } };
+    return { map: map.map, stop() { map.stop(); for (const list of lists) list.stop(); } };
   }
 
   async function read() {
     try {
       const event = await call('GET', url);
       if (stopped) return;
+      current = event;
       rates.add(event);
       problem.textContent = '';
       if (title.textContent !== event.name) title.textContent = event.name;
       known.replaceChildren(...facts(context, event));
       if (offered !== event.status) {
         offered = event.status;
-        buttons.replaceChildren(...deeds(context, event, () => polling.again()));
+        const hadFocus = buttons.contains(document.activeElement);
+        buttons.replaceChildren(...deeds(context, event.status, () => current, () => running?.map.prices ?? {}, () => polling.again()));
+        if (hadFocus) buttons.querySelector('button')?.focus();
       }
       running ??= build(event);
     } catch (error) {

@@ -2,16 +2,13 @@
 // often each was the reason of a refusal.
 
 import '../seats/element.js';
-import { button, field, h, liveTable } from './dom.js';
+import { button, field, h, liveTable, localText } from './dom.js';
 import { poll } from './poll.js';
 
 const HEAT_MS = 5000;
 const PAUSE_MS = 200; // the slider rests this long before a past map is asked for
 const TICK_MS = 1000;
 const HOTTEST = 10; // rows of the table
-
-// The moment of a datetime-local control, which is in the reader's time zone, and back.
-const localText = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 23);
 
 // The slider through time: { element, stop(), restart(event) }.  `onMoment` gets the moment in milliseconds, or null for now.
 function timeline({ t, format, now }, event, onMoment) {
@@ -103,23 +100,29 @@ export function eventMap(context, event, onSeat) {
   map.interactive = false;
   const problem = h('p', { role: 'alert', class: 'problem' });
   const line = timeline(context, event, show);
-  let asked = 0;
+  let wanted = null; // the moment that the map is to show
+  let isReading = false;
 
+  // A past map is work for the server, so there is one request at a time, and then one for where the slider is by then.
   async function show(moment) {
-    const mine = ++asked;
+    wanted = moment;
     problem.textContent = '';
-    if (moment === null) {
-      map.showMap(null);
-      return;
-    }
+    if (moment === null) map.showMap(null);
+    if (isReading) return;
+    isReading = true;
+    while (wanted !== null && await showPast(wanted) !== wanted);
+    isReading = false;
+  }
+  async function showPast(moment) {
     try {
       const at = new Date(moment).toISOString();
       const snapshot = await call('GET', `/v1/events/${encodeURIComponent(event.id)}/seats?at=${encodeURIComponent(at)}`);
       await map.ready; // until then there is nothing to draw it on
-      if (mine !== asked) return; // the slider has moved on
+      if (wanted === null) return moment;
       map.showMap(snapshot);
-      context.tell(t('pastShown', { time: context.format.exact(moment) }));
-    } catch (error) { if (mine === asked) problem.textContent = context.explain(error); }
+      if (wanted === moment) context.tell(t('pastShown', { time: context.format.exact(moment) }));
+    } catch (error) { if (wanted === moment) problem.textContent = context.explain(error); }
+    return moment;
   }
 
   const chosen = (seat) => onSeat(seat, line.moment());
@@ -132,5 +135,5 @@ export function eventMap(context, event, onSeat) {
   const element = h('section', { class: 'map' }, h('h2', {}, t('map')),
     h('fieldset', { class: 'choices' }, h('legend', {}, t('colourBy')), paints),
     map, line.element, problem, fought.element);
-  return { element, map, stop() { asked += 1; line.stop(); fought.stop(); } };
+  return { element, map, stop() { wanted = null; line.stop(); fought.stop(); } };
 }

@@ -83,6 +83,7 @@ function show({ focus = false } = {}) {
   shown?.stop();
   failures = new Map();
   showFailures();
+  tell('');
   shown = viewFor(location.hash);
   document.title = `${shown.title} · Holdfast`;
   at('content').replaceChildren(shown.element);

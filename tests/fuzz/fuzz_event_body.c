@@ -2,9 +2,9 @@
  * event, and its seats are found by their names.  Every refusal has a reason. */
 #include "fuzz.h"
 
-#include "venue/event_parse.h"
 #include "api/render.h"
 #include "rules/view.h"
+#include "venue/event_parse.h"
 
 #define SEATS_BUILT_MAX 2000 /* larger events would only be slower */
 #define RENDERED_MAX ((size_t)256 * 1024)
@@ -74,7 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         hf_check(event_def_number(def) && event_def_capacity(def) > 0);
         set_id(def);
-        renders_and_reads_the_same(def);
+        if (!def->venue || !def->venue->is_plan) /* an answer does not have the plan */
+            renders_and_reads_the_same(def);
         if (def->n_seats <= SEATS_BUILT_MAX)
             seats_are_found_by_their_names(def);
         else

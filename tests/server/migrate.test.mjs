@@ -17,7 +17,7 @@ import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { backend, reap, runServer, start, tempDir } from '../support/server.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
-const VERSIONS = [3, 4, 5];
+const VERSIONS = [3, 4, 5, 6];
 
 const recording = (version) => JSON.parse(fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.json`), 'utf8'));
 const moved = (iso, by) => new Date(Date.parse(iso) + by).toISOString();
@@ -137,16 +137,17 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     const number = (text) => Number(execFileSync(asked()[0], [...asked().slice(1), text], { encoding: 'utf8' }));
     // One of the last statements of the migration to the next version fails, as it would in a process that is
     // killed before it.  Every version is one transaction.
-    const [name, column] = { 3: ['seats', 'version'], 4: ['idempotency', 'created_at'], 5: ['bookings', 'status'] }[version];
-    const table = backend === 'sqlite' ? name : `public.${name}`;
-    script(place, `ALTER TABLE ${table} RENAME COLUMN ${column} TO renamed;`);
+    const schema = backend === 'sqlite' ? '' : 'public.';
+    const renames = { 3: ['seats', 'version'], 4: ['idempotency', 'created_at'], 5: ['bookings', 'status'] };
+    const [name, column] = renames[version] ?? [];
+    script(place, name ? `ALTER TABLE ${schema}${name} RENAME COLUMN ${column} TO renamed;` : `CREATE TABLE ${schema}venues (x bigint);`);
     const env = place.ledger ? { HOLDFAST_LEDGER: place.ledger } : {};
     const failed = await runServer(['--listen', '127.0.0.1:0', '--data', place.dir], { env });
     assert.notEqual(failed.code, 0);
     assert.equal(number('SELECT max(version) FROM schema_version'), version);
     assert.ok(number(`SELECT count(*) FROM ${version < 4 ? 'audit' : 'log'}`) > 0);
     assert.equal(number('SELECT count(*) FROM seats WHERE status = 1') > 0, version < 4);
-    script(place, `ALTER TABLE ${table} RENAME COLUMN renamed TO ${column};`);
+    script(place, name ? `ALTER TABLE ${schema}${name} RENAME COLUMN renamed TO ${column};` : `DROP TABLE ${schema}venues;`);
     const server = await start({ dir: place.dir });
     await assertAnswers(server, place.by);
     await server.finish();

@@ -32,10 +32,9 @@ struct creation {
 
 static void read_event(struct call *c, struct creation *ret)
 {
-    const json_t *json = call_json(c, false, &ret->err);
-    ret->has_plan = json && json_object_get(json, "plan");
-    if (!json || !parse_event(json, &ret->def, &ret->err))
+    if (!parse_event_body(&c->http.body, &ret->has_plan, &ret->def, &ret->err))
         ret->def = NULL;
+    idempotency_hash_request(c);
 }
 
 static void submit_creation(struct call *c, const struct creation *x)
@@ -63,11 +62,6 @@ static void prepare_creation(void *context)
 {
     struct call *c = context;
     read_event(c, c->creation);
-    idempotency_hash_request(c);
-    if (c->json) { /* it is larger than the body, and no longer needed */
-        json_decref(c->json);
-        c->json = NULL;
-    }
 }
 
 static void creation_read(struct request *r)
@@ -93,7 +87,6 @@ void events_create(struct request *r)
         return;
     if (r->body.len <= BODY_MAX) {
         read_event(c, &x);
-        idempotency_hash_request(c);
         submit_creation(c, &x);
         return;
     }

@@ -99,7 +99,7 @@ bool field_fail(const struct fields *f, const char *name, const char *what)
     return false;
 }
 
-static const char *syntax_fault(const json_error_t *error)
+const char *json_fault(const json_error_t *error)
 {
     switch (json_error_code(error)) {
     case json_error_invalid_utf8:
@@ -151,7 +151,7 @@ json_t *parse_body(const struct buf *body, bool empty_ok, struct hf_err *err)
             (void)hf_err_set(err, HF_INVALID_REQUEST, "%s is given twice", name);
         else
             (void)hf_err_set(err, HF_INVALID_REQUEST, "body %s (line %d, column %d)",
-                             syntax_fault(&error), error.line, error.column);
+                             json_fault(&error), error.line, error.column);
         return NULL;
     }
     if (!json_is_object(json)) {

@@ -25,6 +25,9 @@ enum need { OPTIONAL, REQUIRED, NULLABLE }; /* NULLABLE: optional, and null mean
  */
 HF_MUST_USE json_t *parse_body(const struct buf *body, bool empty_ok, struct hf_err *err);
 
+/* What is wrong with a text that is no JSON, such as "is not valid UTF-8". */
+const char *json_fault(const json_error_t *error);
+
 /* Fails if a key is not one of `known`, which ends with NULL. */
 HF_MUST_USE bool fields_known(const struct fields *f, const char *const *known);
 

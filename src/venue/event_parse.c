@@ -172,9 +172,10 @@ static bool read_event(struct reader *rd, const struct fields *f)
     return has_plan ? read_plan(rd, f) : read_layout(rd, f);
 }
 
-bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err)
+static bool parse_with_rows(const json_t *json, const struct rows_cut *cut, struct event_def **ret,
+                            struct hf_err *err)
 {
-    struct reader rd = {.def = hf_alloc(sizeof *rd.def), .err = err};
+    struct reader rd = {.def = hf_alloc(sizeof *rd.def), .err = err, .cut = cut};
     struct fields f = {.object = json, .path = "", .err = err};
     if (!read_event(&rd, &f)) {
         event_def_free(rd.def);
@@ -184,4 +185,22 @@ bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err)
         venue_pack(rd.def, &rd.def->packed);
     *ret = rd.def;
     return true;
+}
+
+bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err)
+{
+    return parse_with_rows(json, NULL, ret, err);
+}
+
+bool parse_event_body(const struct buf *body, bool *ret_has_plan, struct event_def **ret,
+                      struct hf_err *err)
+{
+    struct rows_cut cut = {0};
+    bool is_cut = rows_cut_init(&cut, body);
+    json_t *json = parse_body(is_cut ? &cut.rest : body, false, err);
+    *ret_has_plan = json && json_object_get(json, "plan");
+    bool ok = json && parse_with_rows(json, is_cut ? &cut : NULL, ret, err);
+    json_decref(json);
+    rows_cut_close(&cut);
+    return ok;
 }

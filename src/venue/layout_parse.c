@@ -67,8 +67,8 @@ static bool names_differ(const struct reader *rd, const char *path, const char *
     return true;
 }
 
-/* Sections and areas have no name in common, since prices and places are named by either.  The zones
- * and categories of a plan are named by its author, so an area may have the name of one. */
+/* Sections and areas have no name in common, since prices and places are named by either.  The
+ * zones and categories of a plan are named by its author, so an area may have the name of one. */
 static bool check_names(const struct reader *rd, bool has_plan)
 {
     const struct event_def *def = rd->def;
@@ -434,6 +434,39 @@ static bool needs_venue(const json_t *sections)
     return false;
 }
 
+/* Finds the seat of this index among the sections' lists of seats, and puts its path before the
+ * message. */
+static bool fail_at_seat(struct hf_err *err, const json_t *list, uint32_t seat)
+{
+    for (size_t s = 0; s < json_array_size(list); s++) {
+        const json_t *rows = json_object_get(json_array_get(list, s), "rows");
+        for (size_t r = 0; r < json_array_size(rows); r++) {
+            const json_t *seats = json_object_get(json_array_get(rows, r), "seats");
+            size_t n =
+                json_is_integer(seats) ? (size_t)json_integer_value(seats) : json_array_size(seats);
+            if (seat >= n) {
+                seat -= (uint32_t)n;
+                continue;
+            }
+            (void)fail_under(err, "seats", seat);
+            (void)fail_under(err, "rows", r);
+            return fail_under(err, "sections", s);
+        }
+        if (json_is_integer(rows)) /* counted rows, whose seats have no ids in common */
+            seat -= (uint32_t)(json_integer_value(rows) *
+                               json_integer_value(
+                                   json_object_get(json_array_get(list, s), "seats_per_row")));
+    }
+    return false;
+}
+
+static bool refuse_duplicate(const struct reader *rd, const json_t *sections, uint32_t seat)
+{
+    (void)hf_err_set(rd->err, HF_INVALID_REQUEST, "label is that of another seat, too: %.120s",
+                     venue_id(rd->def->venue, seat));
+    return fail_at_seat(rd->err, sections, seat);
+}
+
 bool read_layout(struct reader *rd, const struct fields *f)
 {
     struct event_def *def = rd->def;
@@ -452,5 +485,6 @@ bool read_layout(struct reader *rd, const struct fields *f)
         return field_fail(f, "sections", "have more than 2000000 seats");
     if (def->venue && !def->categories.n)
         return field_fail(f, "categories", "are needed, or sections with a price");
-    return !def->venue || finish_venue(rd, f);
+    uint32_t twice;
+    return !def->venue || finish_venue(def, &twice) || refuse_duplicate(rd, sections, twice);
 }

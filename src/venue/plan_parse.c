@@ -23,6 +23,11 @@ struct point {
     double x, y;
 };
 
+/* Where the first seat of a row stood in the plan. */
+struct row_place {
+    uint32_t first, zone, row;
+};
+
 /* The plan as far as it has been read. */
 struct plan_reader {
     struct reader *rd;
@@ -32,6 +37,8 @@ struct plan_reader {
     struct buf extra; /* scratch */
     uint8_t *shown;   /* of each sold area: the plan has its shape */
     size_t n_areas;
+    size_t n_cut; /* rows of reader.cut that have been read */
+    VEC(struct row_place) places;
 };
 
 /* ---- JSON as it was ---- */
@@ -413,17 +420,49 @@ static bool read_plan_row(struct plan_reader *p, const struct fields *f, const s
     return true;
 }
 
+static bool read_nth_row(struct plan_reader *p, const json_t *object, const struct point *zone,
+                         struct section_def *s, uint32_t zone_index, size_t n)
+{
+    const struct fields f = {.object = object, .path = "", .err = p->err};
+    *vec_push(&p->places) =
+        (struct row_place){.first = p->def->venue->n_seats, .zone = zone_index, .row = (uint32_t)n};
+    return read_plan_row(p, &f, zone, s) || fail_under(p->err, "rows", n);
+}
+
+/* Reads the zone's rows that were cut out of the body, one at a time. */
+static bool read_cut_rows(struct plan_reader *p, const struct point *zone, struct section_def *s,
+                          uint32_t zone_index)
+{
+    const struct rows_cut *cut = p->rd->cut;
+    for (size_t n = 0; p->n_cut < cut->rows.n && cut->rows.v[p->n_cut].zone == zone_index; n++) {
+        const struct row_text *row = &cut->rows.v[p->n_cut++];
+        json_error_t error;
+        json_t *json =
+            json_loadb(row->text, row->len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+        if (!json) {
+            const struct fields f = {.path = "", .err = p->err};
+            (void)field_fail(&f, "", json_fault(&error));
+            return fail_under(p->err, "rows", n);
+        }
+        bool ok = read_nth_row(p, json, zone, s, zone_index, n);
+        json_decref(json);
+        if (!ok)
+            return false;
+    }
+    return true;
+}
+
 static bool read_plan_rows(struct plan_reader *p, const struct fields *f, const struct point *zone,
-                           struct section_def *s)
+                           struct section_def *s, uint32_t zone_index)
 {
     const json_t *rows = NULL;
     if (!field_array(f, "rows", REQUIRED, &rows))
         return false;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
-        const struct fields row = {.object = json_array_get(rows, i), .path = "", .err = f->err};
-        if (!read_plan_row(p, &row, zone, s))
-            return fail_under(f->err, "rows", i);
-    }
+    if (p->rd->cut)
+        return read_cut_rows(p, zone, s, zone_index);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        if (!read_nth_row(p, json_array_get(rows, i), zone, s, zone_index, i))
+            return false;
     return true;
 }
 
@@ -456,7 +495,7 @@ static bool read_zone(struct plan_reader *p, const struct fields *f, size_t inde
     (void)snprintf(number, sizeof number, "Zone %zu", index + 1);
     s->name = name && *name ? hf_strndup(name, strlen(name)) : hf_strndup(number, strlen(number));
     s->listed = true;
-    if (!read_plan_rows(p, f, &at, s) || !read_plan_areas(p, f, &at))
+    if (!read_plan_rows(p, f, &at, s, (uint32_t)index) || !read_plan_areas(p, f, &at))
         return false;
     if (p->def->venue->n_seats > first) {
         s->extra = kept(&p->extra, f->object, verbatim);
@@ -600,6 +639,19 @@ static bool read_focus(struct plan_reader *p, const struct fields *f)
     return true;
 }
 
+static bool refuse_duplicate(const struct plan_reader *p, uint32_t seat)
+{
+    size_t i = p->places.n - 1;
+    while (i > 0 && p->places.v[i].first > seat)
+        i--;
+    const struct row_place *place = &p->places.v[i];
+    (void)hf_err_set(p->err, HF_INVALID_REQUEST, "seat_guid is that of another seat, too: %.120s",
+                     venue_id(p->def->venue, seat));
+    (void)fail_under(p->err, "seats", seat - place->first);
+    (void)fail_under(p->err, "rows", place->row);
+    return fail_under(p->err, "plan.zones", place->zone);
+}
+
 static bool read_parts(struct plan_reader *p, const struct fields *f, const struct fields *plan)
 {
     struct event_def *def = p->def;
@@ -612,7 +664,12 @@ static bool read_parts(struct plan_reader *p, const struct fields *f, const stru
         return field_fail(f, "plan", "has no seats, and no areas are named beside it");
     if (!event_def_number(def))
         return field_fail(f, "plan", "has more than 2000000 seats");
-    return read_focus(p, f) && finish_venue(p->rd, f) && read_accessible(p, f);
+    uint32_t twice;
+    if (!read_focus(p, f))
+        return false;
+    if (!finish_venue(def, &twice))
+        return refuse_duplicate(p, twice);
+    return read_accessible(p, f);
 }
 
 bool read_plan(struct reader *rd, const struct fields *f)
@@ -629,49 +686,11 @@ bool read_plan(struct reader *rd, const struct fields *f)
     buf_close(&p.areas);
     buf_close(&p.extra);
     free(p.shown);
+    vec_close(&p.places);
     return ok;
 }
 
 /* ---- the whole venue ---- */
-
-/* Finds the seat of this index among the lists of seats in zones or sections, and puts its path
- * before the message. */
-static bool fail_at_seat(struct hf_err *err, const char *list_path, const json_t *list,
-                         uint32_t seat)
-{
-    for (size_t s = 0; s < json_array_size(list); s++) {
-        const json_t *rows = json_object_get(json_array_get(list, s), "rows");
-        for (size_t r = 0; r < json_array_size(rows); r++) {
-            const json_t *seats = json_object_get(json_array_get(rows, r), "seats");
-            size_t n =
-                json_is_integer(seats) ? (size_t)json_integer_value(seats) : json_array_size(seats);
-            if (seat >= n) {
-                seat -= (uint32_t)n;
-                continue;
-            }
-            (void)fail_under(err, "seats", seat);
-            (void)fail_under(err, "rows", r);
-            return fail_under(err, list_path, s);
-        }
-        if (json_is_integer(rows)) /* counted rows, whose seats have no ids in common */
-            seat -= (uint32_t)(json_integer_value(rows) *
-                               json_integer_value(
-                                   json_object_get(json_array_get(list, s), "seats_per_row")));
-    }
-    return false;
-}
-
-static bool refuse_duplicate(const struct reader *rd, const struct fields *f, uint32_t second)
-{
-    const struct venue *v = rd->def->venue;
-    const json_t *plan = json_object_get(f->object, "plan");
-    (void)hf_err_set(rd->err, HF_INVALID_REQUEST, "%s is that of another seat, too: %.120s",
-                     v->is_plan ? "seat_guid" : "label", venue_id(v, second));
-    return fail_at_seat(rd->err, v->is_plan ? "plan.zones" : "sections",
-                        v->is_plan ? json_object_get(plan, "zones")
-                                   : json_object_get(f->object, "sections"),
-                        second);
-}
 
 /* The smallest rectangle around all seats gives the size and the focus of a venue without a plan.
  */
@@ -686,12 +705,12 @@ static void measure(struct venue *v)
     v->height = ceil(bottom);
 }
 
-bool finish_venue(struct reader *rd, const struct fields *f)
+bool finish_venue(struct event_def *def, uint32_t *ret_twice)
 {
-    struct venue *v = rd->def->venue;
-    uint32_t first, second;
-    if (!venue_index(v, &first, &second))
-        return refuse_duplicate(rd, f, second);
+    struct venue *v = def->venue;
+    uint32_t first;
+    if (!venue_index(v, &first, ret_twice))
+        return false;
     v->is_placed = v->n_seats > 0;
     for (uint32_t i = 0; i < v->n_seats && v->is_placed; i++)
         v->is_placed = v->flags[i] & SEAT_PLACED;

@@ -3,6 +3,7 @@
 #define HF_VENUE_READER_H
 
 #include "venue/event_parse.h"
+#include "venue/rows_cut.h"
 
 #define PRICE_MAX INT64_C(1000000000000)
 #define ROWS_MAX 100000 /* of an event, all its sections together */
@@ -17,6 +18,7 @@ struct reader {
     struct event_def *def;
     struct hf_err *err;
     int64_t n_seats, n_rows;
+    const struct rows_cut *cut; /* the rows of the plan's zones, if they were cut out; or NULL */
 };
 
 /* ---- layout_parse.c ---- */
@@ -45,7 +47,7 @@ bool fail_under(struct hf_err *err, const char *list, size_t index);
 HF_MUST_USE bool read_plan(struct reader *rd, const struct fields *f);
 
 /* Fills in what follows from the seats: is_placed, size and focus where they were not given, and
- * the index of ids.  Fails if two seats have the same id. */
-HF_MUST_USE bool finish_venue(struct reader *rd, const struct fields *f);
+ * the index of ids.  Returns false if two seats have the same id: *ret_twice is the second one. */
+HF_MUST_USE bool finish_venue(struct event_def *def, uint32_t *ret_twice);
 
 #endif

@@ -1,4 +1,4 @@
-// What can happen to a buyer between holding and booked: declined cards, banks that ask, time, reloads, tabs and networks.
+// Paying on the buyer's page: declined cards, banks that ask, answers that get lost, Stripe.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -6,8 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { openBrowser, originsOf, urlOf } from '../support/browser.mjs';
 import { BuyerPage } from '../support/buyer_page.mjs';
 import { CARD } from '../support/checkout.mjs';
-import { assertOk } from '../support/expect.mjs';
-import { reap, start, until } from '../support/server.mjs';
+import { reap, start } from '../support/server.mjs';
 
 const LAYOUT = { name: 'Hamlet', sections: [{ name: 'S', price: 6500, rows: 3, seats_per_row: 10 }] };
 
@@ -34,7 +33,6 @@ async function holding(fields = {}, seats = ['S-A-1', 'S-A-2']) {
   await buyer.take(...seats);
   return { event, person, page, buyer };
 }
-const holdOf = async (buyer) => Object.values(JSON.parse(await buyer.kept())).map((text) => JSON.parse(text))[0];
 
 describe('paying', () => {
   it('a declined card says why and keeps the seats, and a second card pays', async () => {
@@ -119,8 +117,39 @@ describe('paying', () => {
     });
     await buyer.payWith();
     await buyer.says('The connection is lost. This page goes on asking');
+    await buyer.assertGood();
+    assert.equal(await buyer.pay.getAttribute('aria-busy'), 'true');
     await person.context.setOffline(false);
     await buyer.booking();
+    await person.close();
+  });
+
+  it('an answer of the bank that never comes is found out', async () => {
+    const { person, page, buyer } = await holding();
+    await page.route('**/v1/payment_intents/*/confirm', async (route) => {
+      await route.fetch(); // the card is charged
+      await route.abort();
+    });
+    await buyer.payWith();
+    await buyer.booking();
+    await person.close();
+  });
+
+  it('a reload while the card is being charged loses nothing', async () => {
+    const { person, page, buyer } = await holding();
+    await faults({ webhook_delay_ms: [1500, 1500] });
+    const charged = new Promise((resolve) => {
+      page.route('**/v1/payment_intents/*/confirm', async (route) => {
+        await route.fetch();
+        resolve();
+        await route.abort().catch(() => {}); // the page is gone
+      });
+    });
+    await buyer.payWith();
+    await charged;
+    await page.reload();
+    await buyer.booking(); // without another word of the buyer
+    await faults({ webhook_delay_ms: [0, 0] });
     await person.close();
   });
 
@@ -137,120 +166,6 @@ describe('paying', () => {
       if (!url.startsWith(urlOf(server, ''))) assert.ok(!/hold_|bkg_/.test(url), `${url} tells a secret to somebody else`);
     }
     assert.deepEqual(page.complaints, []);
-    await person.close();
-  });
-});
-
-describe('a hold', () => {
-  it('that is given back is free at once, and the buyer chooses again', async () => {
-    const { event, person, buyer } = await holding();
-    await buyer.giveBack.click();
-    await buyer.says('You have given the seats back.');
-    assert.equal((await server.map(event))['S-A-1'], '.');
-    assert.equal(await buyer.kept(), '{}');
-    await buyer.assertGood();
-    await buyer.take('S-A-1');
-    await person.close();
-  });
-
-  it('can be given back after a card was declined', async () => {
-    const { event, person, buyer } = await holding();
-    await buyer.payWith(CARD.declined);
-    await buyer.says('declined');
-    await buyer.giveBack.click();
-    await buyer.says('You have given the seats back.');
-    await until('the seat is free', async () => (await server.map(event))['S-A-1'] === '.');
-    await person.close();
-  });
-
-  it('that expires says so, and offers to look again', async () => {
-    const { event, person, page, buyer } = await holding({ hold_ttl_ms: 4000 });
-    assert.match(await buyer.timer.innerText(), /^0:0[0-4]$/);
-    await page.getByRole('heading', { name: 'Your time is up' }).waitFor();
-    await buyer.says('Your hold has expired.');
-    assert.equal(await buyer.kept(), '{}');
-    await buyer.assertGood();
-    await page.getByRole('button', { name: 'Look again' }).click();
-    await until('the seat is free', async () => (await server.map(event))['S-A-1'] === '.');
-    await buyer.shows('S-A-1', '.');
-    await buyer.select('S-A-1');
-    await person.close();
-  });
-
-  it('that expired while the page was closed is told at the next visit', async () => {
-    const { event, person, page, buyer } = await holding({ hold_ttl_ms: 1500 });
-    const { hold } = await holdOf(buyer);
-    await page.goto('about:blank');
-    await until('it has expired', async () => (await server.read(`/v1/holds/${hold}`)).status === 'expired');
-    const again = await BuyerPage.open(page, server, event, { ready: null });
-    await again.says('Your hold has expired.');
-    await person.close();
-  });
-
-  it('that an operator takes away is told', async () => {
-    const { person, buyer } = await holding();
-    const { hold } = await holdOf(buyer);
-    assertOk(await server.post(`/v1/holds/${hold}/evict`, {}));
-    await buyer.says('Your hold has ended. Choose seats again.');
-    await person.close();
-  });
-
-  it('survives a reload, and so does a booking that is not paid yet', async () => {
-    const { event, person, page, buyer } = await holding();
-    await page.reload();
-    await buyer.says('Your seats are still held for you.');
-    assert.equal(await buyer.seats.count(), 2);
-    await buyer.shows('S-A-1', 'h');
-    await buyer.payWith(CARD.declined);
-    await buyer.says('declined');
-    await page.reload();
-    await buyer.says('Your seats are still held for you.');
-    await buyer.payWith();
-    const { id } = await buyer.booking();
-    await page.reload();
-    assert.equal((await buyer.booking()).id, id, 'the tab shows what was booked in it');
-    assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data.length, 1);
-    await page.getByRole('button', { name: 'Book more seats' }).click();
-    await buyer.take('S-B-1');
-    await person.close();
-  });
-
-  it('is in every tab of this browser, and in no other browser', async () => {
-    const { event, person, page, buyer } = await holding();
-    const second = await BuyerPage.open(await person.tab(), server, event, { ready: 'Card number' });
-    assert.equal(await second.seats.count(), 2);
-    const stranger = await browser.page();
-    const other = await BuyerPage.open(stranger, server, event);
-    assert.equal(await other.seats.count(), 0);
-    await second.payWith();
-    const { id } = await second.booking();
-    assert.equal((await buyer.booking()).id, id, 'the first tab hears of it');
-    assert.deepEqual(page.complaints, []);
-    await stranger.context().close();
-    await person.close();
-  });
-
-  it('that is made or given back in one tab shows in the other', async () => {
-    const event = await server.createEvent(LAYOUT);
-    const person = await browser.person();
-    const [first, second] = [await BuyerPage.open(await person.tab(), server, event), await BuyerPage.open(await person.tab(), server, event)];
-    await first.take('S-A-1');
-    await second.says('Your seats are still held for you.');
-    await second.giveBack.click();
-    await first.says('Your hold has ended.');
-    await first.hold.waitFor();
-    await person.close();
-  });
-
-  it('survives a lost network', async () => {
-    const { person, buyer } = await holding();
-    await person.context.setOffline(true);
-    await buyer.fillCard();
-    await buyer.pay.click();
-    await buyer.says('The server cannot be reached.');
-    await person.context.setOffline(false);
-    await buyer.pay.click();
-    await buyer.booking();
     await person.close();
   });
 });

@@ -241,10 +241,30 @@ describe('choosing', () => {
     await buyer.page.context().close();
   });
 
-  it('an event whose sale has not begun says when it does', async () => {
+  it('an event whose sale has not begun says when it does, and begins by itself', async () => {
     const event = await server.createEvent({ ...LAYOUT, sales_open_at: '2040-01-02T10:00:00.000Z' });
-    const buyer = await BuyerPage.open(await browser.page(), server, event, { ready: null });
+    const page = await browser.page();
+    const buyer = await BuyerPage.open(page, server, event, { ready: null });
     await buyer.says('Sales open on Monday, January 2, 2040');
+    await buyer.assertGood();
+    const soon = await server.createEvent({ ...LAYOUT, sales_open_at: new Date(Date.now() + 4000).toISOString() });
+    const waiting = await BuyerPage.open(page, server, soon, { ready: null });
+    await waiting.says('Sales open on');
+    await waiting.find.waitFor();
+    await page.context().close();
+  });
+
+  it('an event without seats has no forms for seats', async () => {
+    const event = await server.createEvent({ sections: undefined, areas: [{ name: 'Lawn', price: 500, capacity: 9 }] });
+    const buyer = await BuyerPage.open(await browser.page(), server, event, { ready: null });
+    const lawn = buyer.page.getByRole('spinbutton', { name: 'Lawn' });
+    await lawn.fill('2');
+    await buyer.hold.click(); // the field still has the focus
+    await buyer.says('2 places are held for you.');
+    assert.equal(await buyer.find.count(), 0);
+    assert.equal(await buyer.best.count(), 0);
+    await buyer.page.getByRole('button', { name: 'Remove Lawn' }).click();
+    await buyer.says('You have given the seats back.');
     await buyer.assertGood();
     await buyer.page.context().close();
   });

@@ -21,6 +21,8 @@ import { keptQuery, redirectStatus } from './returned.js';
 import { Screen } from './screen.js';
 
 const TICK_MS = 500;
+const WATCH_MS = 5000;
+const UNKNOWN_MS = 10_000; // how long the server may take to hear of a payment whose outcome this page does not know
 const LAST_MINUTE_MS = 60_000;
 const SLOW_MS = 4000; // until the buyer is told what the page waits for
 const LONG_MS = 15_000; // until the buyer is told that a payment takes long
@@ -42,6 +44,9 @@ let sale = { status: 'open' }; // the event, as GET /v1/events/{e} has it
 let settings = null; // how this server is paid
 let card = null; // see card.js
 let toldLastMinute = false;
+let couldBuy = false; // when the page was last drawn
+let clockOffsetMs = 0; // the server's clock less this one
+let watchedAt = 0; // when a booking that is open was last asked about
 
 function eventOf(path) {
   try { return decodeURIComponent(path.split('/')[2] ?? ''); } catch { return ''; }
@@ -65,15 +70,16 @@ const isChoosing = () => phase === 'choosing' || (phase === 'held' && !purchase.
 const countOf = ({ seats, areas }) => seats.length + Object.values(areas ?? {}).reduce((sum, n) => sum + n, 0);
 
 function canBuy() {
-  const now = Date.now() + map.timeOffset;
+  const now = Date.now() + clockOffsetMs;
   return sale.status === 'open' && !(Date.parse(sale.sales_open_at) > now) && !(Date.parse(sale.sales_close_at) <= now);
 }
 
 function show(next) {
   phase = next;
-  screen.showPhase(phase, canBuy());
+  couldBuy = canBuy();
+  screen.showPhase(phase, couldBuy);
   card?.lock(phase === 'paying');
-  map.interactive = isChoosing() && canBuy();
+  map.interactive = isChoosing() && couldBuy;
   showPlaces();
   tick();
 }
@@ -102,11 +108,12 @@ function showPlaces() {
   screen.showPayButton(!hold || nChosen > 0 || (hold.amount > 0 && !card) ? null : hold.amount);
 }
 
-// The map grants at most what is left and what a hold may have.
-function chooseArea(name, field) {
+// The map grants at most what is left and what a hold may have.  While somebody types, the field is left as it is.
+function chooseArea(name, field, isTyping) {
+  if (isTyping && field.value === '') return;
   const wanted = Math.max(0, Math.floor(Number(field.value) || 0));
   const granted = map.setArea(name, wanted);
-  field.value = granted;
+  if (!isTyping) field.value = granted;
   if (granted < wanted) say(t('fewer', { area: name, n: granted }), 'bad');
 }
 
@@ -115,7 +122,7 @@ function showAreas() { screen.showAreas(sale.max_per_hold ?? Infinity, chooseAre
 // Says why nothing can be bought, if that is so.
 function saySale() {
   if (canBuy()) return;
-  if (sale.status === 'open' && Date.parse(sale.sales_open_at) > Date.now()) say(t('opensAt', { time: moment(sale.sales_open_at, lang) }));
+  if (sale.status === 'open' && Date.parse(sale.sales_open_at) > Date.now() + clockOffsetMs) say(t('opensAt', { time: moment(sale.sales_open_at, lang) }));
   else say(t(sale.status === 'open' ? 'salesEnded' : 'closed'));
 }
 
@@ -123,7 +130,7 @@ function choose(text = '', kind = '') {
   show('choosing');
   say(text, kind);
   if (!text) saySale();
-  byId('find-text').focus({ preventScroll: true });
+  byId('choose-title').focus();
 }
 
 // ---- choosing ----
@@ -200,6 +207,7 @@ async function removeHeld(what) {
     say(t('removed', { seat: what.seats ? places.names(what.seats) : Object.keys(what.areas)[0] }));
   } catch (error) {
     say(reasonOf(error), 'bad');
+    await judge(); // another tab may have changed it
   }
   showPlaces();
   return screen.focusAfterRemoval();
@@ -223,6 +231,7 @@ async function giveBack() {
 // ---- time ----
 
 function tick() {
+  if (phase === 'choosing' && canBuy() !== couldBuy) saleChanged(sale);
   if (!purchase.hold || !['held', 'paying'].includes(phase)) return;
   const { leftMs } = purchase;
   screen.showTime(countdown(leftMs));
@@ -232,7 +241,9 @@ function tick() {
     toldLastMinute = true;
     if (purchase.hold.expires_in_ms > LAST_MINUTE_MS) say(t('minuteLeft'));
   }
-  if (leftMs <= 0) judge();
+  // A payment that this page did not see to its end, before a reload say, may still arrive.
+  const isWatching = purchase.booking && performance.now() - watchedAt > WATCH_MS;
+  if (leftMs <= 0 || isWatching) judge();
 }
 
 let isJudging = false;
@@ -241,10 +252,13 @@ let isJudging = false;
 async function judge() {
   if (isJudging || phase !== 'held') return;
   isJudging = true;
+  watchedAt = performance.now();
   try {
     const found = await purchase.readHold(purchase.hold.id);
-    if (found?.status === 'active') showPlaces();
-    else if (phase === 'held') await leaveHold(found);
+    const isUnpaid = !purchase.booking || stageOf(await purchase.readBooking()) === 'open';
+    if (phase !== 'held') return;
+    if (found?.status === 'active' && isUnpaid) showPlaces();
+    else await leaveHold(found);
   } catch { /* the next tick asks again */ } finally {
     isJudging = false;
   }
@@ -258,6 +272,7 @@ async function leaveHold(found) {
     const stage = stageOf(purchase.booking);
     if (stage === 'booked') return booked();
     if (stage === 'processing') return settle();
+    if (found?.status === 'active') return decided(purchase.booking);
   }
   return ended(found?.status);
 }
@@ -322,14 +337,11 @@ async function charge(payment) {
   if (outcome === 'redirect') {
     say(t('redirecting'));
     location.assign(url);
-    return;
+  } else if (outcome === 'declined') {
+    refused('declined', message);
+  } else {
+    await settle(outcome === 'unknown' ? { patienceMs: UNKNOWN_MS, message } : {});
   }
-  if (outcome === 'declined') return refused('declined', message);
-  if (outcome === 'unknown') {
-    await purchase.readBooking();
-    if (stageOf(purchase.booking) === 'open') return refused('notCompleted', message);
-  }
-  await settle();
 }
 
 // The buyer's turn again.
@@ -340,33 +352,36 @@ function refused(text, message) {
   (card instanceof SandboxCard ? byId('card-number') : byId('pay-button')).focus();
 }
 
-// Waits until the booking is decided.
-async function settle() {
+// Waits until the booking is decided.  Where nobody knows whether the card was charged, the buyer is asked again after `patienceMs`,
+// and told `message`; a payment is charged once, whatever the buyer does.
+async function settle({ patienceMs = Infinity, message = '' } = {}) {
   show('paying');
   say(t('paying'));
   const slow = setTimeout(() => say(t('takesLong')), LONG_MS);
   let isLost = false;
   try {
-    await decided(await purchase.settle((isLostNow) => {
+    const booking = await purchase.settle(patienceMs, (isLostNow) => {
       if (isLostNow !== isLost) say(t(isLostNow ? 'offlineWhilePaying' : 'paying'));
       isLost = isLostNow;
-    }));
+    });
+    const { last_error: error } = booking.payment ?? {};
+    if (stageOf(booking) === 'open') refused(error ? 'declined' : 'notCompleted', error?.message ?? message);
+    else await decided(booking);
   } finally {
     clearTimeout(slow);
   }
 }
 
 async function decided(booking) {
-  const { payment } = booking;
   const stage = stageOf(booking);
   if (stage === 'booked') return booked();
   if (stage === 'processing') return settle();
-  if (stage === 'open') return refused('declined', payment.last_error?.message);
-  if (payment?.amount_received > 0) {
+  if (booking.payment?.amount_received > 0) {
     ended('released');
     return say(t('moneyReturned'), 'bad');
   }
-  show('held'); // unless the hold has ended, too, another payment is possible
+  purchase.booking = null; // another booking is possible, unless the hold has ended, too
+  show('held');
   say(t('paymentOver'), 'bad');
   return judge();
 }
@@ -454,11 +469,10 @@ async function otherTabChanged() {
 }
 
 function saleChanged({ status }) {
-  const before = sale.status;
   sale = { ...sale, status };
   screen.showCategories();
   showAreas();
-  if (phase !== 'choosing' || before === status) return;
+  if (phase !== 'choosing' || canBuy() === couldBuy) return;
   show('choosing');
   if (canBuy()) say(t('reopened'), 'good');
   saySale();
@@ -481,10 +495,14 @@ function connect() {
   map.addEventListener('refuse', ({ detail }) => say(detail.message, 'bad'));
   map.addEventListener('area', ({ detail }) => screen.areaField(detail.name)?.focus());
   for (const end of ['expire', 'release']) map.addEventListener(end, () => judge());
-  map.addEventListener('change', () => { if (phase === 'choosing') showAreas(); });
+  map.addEventListener('change', () => {
+    if (phase === 'choosing') showAreas();
+    if (phase === 'held' && purchase.hold.seats.some((id) => map.status(id) !== 'h')) judge();
+  });
   map.addEventListener('event', ({ detail }) => { if (phase !== 'loading') saleChanged(detail); });
   document.addEventListener('visibilitychange', () => { if (!document.hidden) judge(); });
   addEventListener('online', () => judge());
+  addEventListener('pageshow', ({ persisted }) => { if (persisted) location.reload(); }); // back from a bank, by the browser's button
   setInterval(tick, TICK_MS);
 }
 
@@ -498,7 +516,9 @@ async function begin() {
   map.setAttribute('lang', lang);
   byId('stage').prepend(map);
   try {
-    sale = (await insist('', 'GET', `/v1/events/${encodeURIComponent(eventId)}`)).json;
+    const { json, headers } = await insist('', 'GET', `/v1/events/${encodeURIComponent(eventId)}`);
+    sale = json;
+    clockOffsetMs = Date.parse(headers.get('Date')) - Date.now() || 0;
     screen.showSale(sale);
     await map.ready;
   } catch (error) {

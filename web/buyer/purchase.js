@@ -123,17 +123,18 @@ export class Purchase {
     if (stageOf(this.booking) === 'open') await this.readHold(this.hold.id); // a booking renews its hold
   }
 
-  // Waits until the booking is decided, or is the buyer's turn again.  `trouble` is told when the server cannot be reached (true), and
-  // when it can be again (false).  Resolves to the booking.
-  async settle(trouble) {
+  // Waits until the booking is decided, or is the buyer's turn again: after a decline, or if nothing is heard for `patienceMs`.
+  // `trouble` is told when the server cannot be reached (true), and when it can be again (false).  Resolves to the booking.
+  async settle(patienceMs, trouble) {
     const since = performance.now();
     let seenProcessing = false;
     return this.#poll((booking) => {
       const stage = stageOf(booking);
+      const waitedMs = performance.now() - since;
       if (stage === 'processing') seenProcessing = true;
       // An error that is shown just after a payment may still be that of the card before.
-      const mayBeDeclined = booking.payment?.last_error && (seenProcessing || performance.now() - since > DECLINE_LAG_MS);
-      return stage === 'booked' || stage === 'over' || (stage === 'open' && mayBeDeclined);
+      const isDeclined = booking.payment?.last_error && (seenProcessing || waitedMs > DECLINE_LAG_MS);
+      return stage === 'booked' || stage === 'over' || (stage === 'open' && (isDeclined || waitedMs > patienceMs));
     }, trouble);
   }
 

@@ -3,6 +3,12 @@
 import { moment } from '../lib/format.js';
 import { byId, element } from './dom.js';
 
+// Are there seats that are offered only to those who ask for them?
+function hasAccessible({ accessible, sections }) {
+  const listed = (list) => (Array.isArray(list) ? list : []);
+  return accessible?.length > 0 || listed(sections).some(({ rows }) => listed(rows).some(({ seats }) => listed(seats).some((seat) => seat.accessible)));
+}
+
 export class Screen {
   #map;
   #places;
@@ -23,11 +29,14 @@ export class Screen {
     status.textContent = text;
   }
 
-  showSale({ name, venue, starts_at: startsAt, max_per_hold: most }) {
+  showSale(sale) {
+    const { name, venue, starts_at: startsAt, max_per_hold: most } = sale;
     byId('name').textContent = name;
     document.title = name;
     byId('when').textContent = [venue, startsAt && moment(startsAt, this.#lang)].filter(Boolean).join(' · ');
     byId('best-quantity').max = most;
+    byId('best-quantity').value = Math.min(2, most);
+    byId('best-accessible-field').hidden = !hasAccessible(sale);
   }
 
   showMissing(title) {
@@ -57,14 +66,20 @@ export class Screen {
 
   // ---- choosing ----
 
+  // Forms for seats are of use only where there are seats.
   showCategories() {
     const { categories } = this.#places;
+    const hasSeats = (this.#map.plan?.sections.length ?? 0) > 0;
+    byId('find').hidden = !hasSeats;
+    byId('best').hidden = !hasSeats;
     byId('best-category-field').hidden = categories.length < 2;
+    const chosen = byId('best-category').value;
     byId('best-category').replaceChildren(element('option', { value: '' }, this.#t('anyCategory')),
       ...categories.map(({ name, price }) => element('option', { value: name }, price === null ? name : `${name} · ${this.#places.money(price)}`)));
+    byId('best-category').value = chosen;
   }
 
-  // A number box for each area that is sold; `choose(name, field)` is called when one changes.
+  // A number box for each area that is sold; `choose(name, field, isTyping)` is called when one changes.
   showAreas(mostPerHold, choose) {
     const box = byId('areas');
     const { areas, areaSelection } = this.#map;
@@ -82,7 +97,8 @@ export class Screen {
   #addAreaField(name, choose) {
     const id = `area-${byId('areas').querySelectorAll('input').length}`;
     const field = element('input', { id, name, type: 'number', inputMode: 'numeric', min: 0, step: 1, value: 0, className: 'short', 'aria-describedby': `${id}-hint` });
-    field.addEventListener('change', () => choose(name, field));
+    field.addEventListener('input', () => choose(name, field, true));
+    field.addEventListener('change', () => choose(name, field, false));
     byId('areas').append(element('div', { className: 'row area' },
       element('div', { className: 'grow' }, element('label', { for: id }, name), element('span', { id: `${id}-hint`, className: 'soft' })), field));
     return field;
@@ -120,8 +136,8 @@ export class Screen {
     return element('li', {}, ...parts);
   }
 
-  // A removed line takes the focus with it: the next line gets it, or the field above the list.
-  focusAfterRemoval() { (byId('seats-list').querySelector('button') ?? byId('find-text')).focus(); }
+  // A removed line takes the focus with it: the first line gets it, or the heading of the list.
+  focusAfterRemoval() { (byId('seats-list').querySelector('button') ?? byId('seats-title')).focus(); }
 
   showHoldButton({ isShown, isEnabled }) {
     byId('hold').hidden = !isShown;

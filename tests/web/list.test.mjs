@@ -74,6 +74,18 @@ describe('the list of events', () => {
     await assertGood(page);
   });
 
+  it('says of events that are sold out, and of those that are not on sale yet', async () => {
+    const small = { sections: [{ name: 'S', price: 100, rows: 1, seats_per_row: 1 }] };
+    const gone = await server.createEvent({ name: 'Gone', ...small });
+    await server.grant(gone, 'S-A-1');
+    const later = await server.createEvent({ name: 'Later', ...small, sales_open_at: '2040-01-02T10:00:00.000Z' });
+    const page = await open();
+    await page.getByRole('link', { name: 'Gone' }).getByText('Sold out').waitFor();
+    await page.getByRole('link', { name: 'Later' }).getByText('Sales open on Monday, January 2, 2040').waitFor();
+    for (const { id } of [gone, later]) await server.post(`/v1/events/${id}/close`);
+    await assertGood(page);
+  });
+
   it('says when the server cannot be reached, and tries again when asked to', async () => {
     const page = await browser.page();
     let isDown = true;

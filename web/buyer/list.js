@@ -14,14 +14,18 @@ const t = words('buyer', lang);
 let cursor = null;
 let shown = 0;
 
+function stateOf({ available, sales_open_at: opensAt }) {
+  if (Date.parse(opensAt) > Date.now()) return t('opensAt', { time: moment(opensAt, lang) });
+  return available > 0 ? t('seatsLeft', { n: available }) : t('soldOut');
+}
+
 function card(event) {
-  const left = event.available > 0 ? t('seatsLeft', { n: event.available }) : t('soldOut');
   const price = element('span', { className: 'event-price' });
   const where = [event.venue, event.starts_at && moment(event.starts_at, lang)].filter(Boolean).join(' · ');
   const link = element('a', { href: `/e/${encodeURIComponent(event.id)}${wanted ? `?lang=${encodeURIComponent(wanted)}` : ''}` },
     element('span', { className: 'event-name' }, event.name),
     ...(where ? [element('span', { className: 'soft' }, where)] : []),
-    element('span', { className: 'event-facts' }, element('span', {}, left), price));
+    element('span', { className: 'event-facts' }, element('span', {}, stateOf(event)), price));
   return { item: element('li', {}, link), event, price };
 }
 

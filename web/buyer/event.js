@@ -58,7 +58,7 @@ function reasonOf(error) {
   if (!(error instanceof Problem)) return error.message;
   const sentences = {
     payments_off: 'paymentsOff', renewal_cap: 'tooLate', too_many_bookings: 'tooManyAttempts', amount_too_small: 'amountTooSmall',
-    too_many_holds: 'tooManyHolds', event_closed: 'closed', booking_exists: 'cannotChange',
+    too_many_holds: 'tooManyHolds', event_closed: 'closed', event_cancelled: 'cancelled', booking_exists: 'cannotChange',
   };
   if (sentences[error.code]) return t(sentences[error.code]);
   return error.isPassing ? t('busy') : t('failed', { reason: error.message });
@@ -123,7 +123,7 @@ function showAreas() { screen.showAreas(sale.max_per_hold ?? Infinity, chooseAre
 function saySale() {
   if (canBuy()) return;
   if (sale.status === 'open' && Date.parse(sale.sales_open_at) > Date.now() + clockOffsetMs) say(t('opensAt', { time: moment(sale.sales_open_at, lang) }));
-  else say(t(sale.status === 'open' ? 'salesEnded' : 'closed'));
+  else say(t({ open: 'salesEnded', cancelled: 'cancelled' }[sale.status] ?? 'closed'));
 }
 
 function choose(text = '', kind = '') {

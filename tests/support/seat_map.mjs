@@ -28,13 +28,15 @@ for (const name of ['select', 'hold', 'release', 'expire', 'status', 'event', 'p
 document.querySelector('main').append(map);
 await import(asked.get('module') + '/holdfast.js');
 await customElements.whenDefined('holdfast-seats');
-globalThis.isDefined = true;
+await map.ready;
+globalThis.isReady = true;
 </script></body></html>`;
 
-// `through`, if given, is a server that the shop forwards /v1 to; while `shop.broken` is set it answers 502 instead.
-export async function startShop({ through } = {}) {
+// `html` is the shop's page.  `through`, if given, is a server that the shop forwards /v1 to; while `shop.broken` is set it
+// answers 502 instead.
+export async function startShop({ through, html = PAGE } = {}) {
   const shop = http.createServer((req, res) => {
-    if (!req.url.startsWith('/v1/')) return res.setHeader('Content-Type', 'text/html').end(PAGE);
+    if (!req.url.startsWith('/v1/')) return res.setHeader('Content-Type', 'text/html').end(html);
     if (shop.broken) return res.writeHead(502).end('<h1>Bad Gateway</h1>');
     const { host, port } = through;
     const onward = http.request({ host, port, method: req.method, path: req.url, headers: req.headers, agent: false }, (from) => {
@@ -63,8 +65,7 @@ export async function openMap(browser, shop, { server, event, module = server, i
   }, [name, args]);
   opened.heard = (name) => opened.evaluate((wanted) => globalThis.heard.filter((each) => each.name === wanted), name);
   if (isWaiting) {
-    await opened.waitForFunction(() => globalThis.isDefined);
-    await opened.evaluate(async () => { await globalThis.map.ready; });
+    await opened.waitForFunction(() => globalThis.isReady); // which, unlike a promise, has a time limit
   }
   return opened;
 }

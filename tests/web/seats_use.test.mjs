@@ -3,8 +3,9 @@
 // backends: sqlite
 
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import { axe, openBrowser, PHONE } from '../support/browser.mjs';
+import { axe, openBrowser, PHONE, urlOf } from '../support/browser.mjs';
 import { disturb, openMap, seatAt, showsSnapshot, startShop } from '../support/seat_map.mjs';
 import { reap, start, until } from '../support/server.mjs';
 
@@ -245,8 +246,6 @@ describe('the seat map', { concurrency: 2 }, () => {
         const event = await theatre();
         await server.grant(event, 'Stalls-A-2');
         const page = await open(event, options);
-        await cells(page).waitFor({ state: 'attached' });
-        assert.deepEqual(await axe(page), []);
         await page.map('select', 'Stalls-A-4');
         await page.getByRole('button', { name: 'Seats in view as a list' }).click();
         await page.map('focusSeat', 'Stalls-A-4');
@@ -260,7 +259,8 @@ describe('the seat map', { concurrency: 2 }, () => {
 
     it('speaks German to those who read German', async () => {
       const page = await open(await theatre(), { locale: 'de-DE' });
-      await page.evaluate(() => { globalThis.map.setAttribute('lang', 'de'); return globalThis.map.ready; });
+      await page.evaluate(() => globalThis.map.setAttribute('lang', 'de'));
+      await page.waitForFunction(() => globalThis.map.maxPerHold);
       await page.getByRole('application', { name: 'Saalplan' }).waitFor();
       await page.map('select', 'Stalls-A-1');
       await page.getByRole('gridcell', { name: 'Stalls, Reihe A, Platz 1, 65,00 $, ausgewählt' }).waitFor({ state: 'attached' });
@@ -451,6 +451,22 @@ describe('the seat map', { concurrency: 2 }, () => {
       await until('it is as before', async () => await color() === before);
       await page.close();
     });
+  });
+
+  it('works in the page of docs/seat-map.md', async () => {
+    const [, html] = /```html\n([\s\S]*?)```/.exec(fs.readFileSync(new URL('../../docs/seat-map.md', import.meta.url), 'utf8'));
+    const event = await theatre();
+    const page = await browser.page();
+    const example = await startShop({ html: html.replaceAll('https://tickets.example', urlOf(server, '')).replace(/evt_\w+/, event.id) });
+    await page.goto(urlOf(example, '/'));
+    await page.waitForFunction(() => document.querySelector('holdfast-seats').plan);
+    await clickSeat(Object.assign(page, { map: (name, id) => page.evaluate(([key, seat]) => document.querySelector('holdfast-seats')[key](seat), [name, id]) }), 'Stalls-D-8');
+    await page.getByRole('button', { name: 'Hold 1 seat' }).click();
+    await page.getByText('Stalls-D-8 is yours for 8 minutes.').waitFor();
+    assert.equal((await server.counts(event)).held, 1);
+    assert.deepEqual(page.complaints, []);
+    await page.close();
+    example.stop();
   });
 
   it('shows hostile names as the text that they are', async () => {

@@ -16,15 +16,17 @@
 import { call } from '../lib/api.js';
 import { list, duration } from '../lib/format.js';
 import { language, words } from '../texts.js';
-import { AVAILABLE, Board } from './board.js';
+import { Board } from './board.js';
 import { areaContains } from './decor.js';
 import { Gestures } from './gestures.js';
 import { SeatGrid } from './grid.js';
 import { Holder, Refusal, refusalOf } from './hold.js';
 import { MapKeys } from './keys.js';
 import { drawLegend } from './legend.js';
+import { Notes } from './notes.js';
 import { Painter } from './painter.js';
 import { Plan } from './plan.js';
+import { placesOf, Selection } from './selection.js';
 import { labelShell, makeShell } from './shell.js';
 import { loadPlan, Follower } from './stream.js';
 import { readTheme } from './theme.js';
@@ -35,10 +37,8 @@ import './spatial.js';
 import './sprites.js';
 import './tiles.js';
 
-const MAX_PER_HOLD = 10; // until the event is known
 const PENDING_MAX = 20_000; // changes that wait for a frame; beyond, everything is drawn anew
 const GRID_RESTS_MS = 250; // the grid follows a view that has stopped moving
-const NOTE_MS = 4000;
 const TAP_LEAST_PX = { touch: 22, mouse: 7 }; // seats smaller than this are zoomed to before they are chosen
 const TAP_ZOOM_PX = { touch: 36, mouse: 26 };
 const TAP_REACH_PX = { touch: 24, mouse: 5 };
@@ -58,17 +58,14 @@ export class HoldfastSeats extends HTMLElement {
   #holder = null;
   #follower = null;
   #life = null; // an AbortController: ends with the element's stay in the page, or when its attributes change
-  #selected = new Set(); // seat numbers, in the order of choice
-  #areaSelection = {};
+  #selection = null;
+  #notes;
   #pending = []; // seats that changed since the last frame; null: all
   #frameAsked = false;
   #hover = -1;
   #isInteractive = true;
   #isHolding = false;
   #heat = null;
-  #maxPerHold = MAX_PER_HOLD;
-  #lastingNote = '';
-  #noteTimer = 0;
   #gridTimer = 0;
   #fate = {}; // resolve and reject of `ready`
 
@@ -76,6 +73,7 @@ export class HoldfastSeats extends HTMLElement {
     super();
     this.#shell = makeShell(this.attachShadow({ mode: 'open' }));
     this.#painter = new Painter(this.#shell.canvas);
+    this.#notes = new Notes(this.#shell);
     this.#renewReady();
   }
 
@@ -105,13 +103,11 @@ export class HoldfastSeats extends HTMLElement {
     this.#follower?.stop();
     this.#holder?.close();
     clearTimeout(this.#gridTimer);
-    clearTimeout(this.#noteTimer);
+    this.#notes.close();
     this.#grid?.clear();
-    this.#plan = this.#board = this.#view = this.#holder = this.#follower = this.#grid = null;
+    this.#plan = this.#board = this.#view = this.#holder = this.#follower = this.#grid = this.#selection = null;
     this.#gridView = '';
     this.#hover = -1;
-    this.#selected.clear();
-    this.#areaSelection = {};
   }
 
   get server() { return (this.getAttribute('server') ?? '').replace(/\/+$/, ''); }
@@ -126,7 +122,7 @@ export class HoldfastSeats extends HTMLElement {
     const { server, event } = this;
     const t = words('seats', this.#lang);
     labelShell(this.#shell, t);
-    this.#lastNote('');
+    this.#notes.last('');
     this.#holder = new Holder(server, event, {
       changed: (hold) => this.#showMine(hold),
       expire: (hold) => { this.#announce(t('holdExpired')); this.#emit('expire', { hold }); },
@@ -137,7 +133,7 @@ export class HoldfastSeats extends HTMLElement {
     this.#follower = this.#follow(plan, life);
     // What only matters once somebody chooses seats comes after the picture.
     this.ready.then(() => call(server, 'GET', `/v1/events/${encodeURIComponent(event)}`))
-      .then(({ json }) => { if (!life.signal.aborted) this.#maxPerHold = json.max_per_hold ?? MAX_PER_HOLD; })
+      .then(({ json }) => { if (!life.signal.aborted) this.#selection.maxPerHold = json.max_per_hold ?? this.#selection.maxPerHold; })
       .catch(() => {});
   }
 
@@ -172,6 +168,13 @@ export class HoldfastSeats extends HTMLElement {
     };
     this.#board = new Board(plan);
     this.#names = new Names(plan, this.#board, this.#lang);
+    this.#selection = new Selection({ plan, board: this.#board, names: this.#names }, {
+      isMine: (i) => this.#painter.mine.has(i),
+      heldCount: () => (this.#holder.isActive ? placesOf(this.#holder.current) : 0),
+    }, (seats, detail) => {
+      this.#note(seats);
+      this.#emit('select', { selection: this.selection, areas: this.areaSelection, ...detail });
+    });
     this.#view = new View(plan.box, plan.radiusTypical);
     this.#painter.setPlan(plan, this.#board, readTheme(this.#shell.probe, plan.categories));
     this.#grid = this.#makeGrid(signal);
@@ -183,7 +186,7 @@ export class HoldfastSeats extends HTMLElement {
       name: (i) => this.#names.whole(i, this.#marksOf(i)),
       label: (i) => String(this.#plan.labels[i]),
       rowName: (row) => this.#names.rowPlace(this.#plan.rows[row]),
-      state: (i) => (this.#painter.mine.has(i) ? 'mine' : this.#selected.has(i) ? 'selected' : this.#board.letter(i)),
+      state: (i) => (this.#painter.mine.has(i) ? 'mine' : this.#selection.seats.has(i) ? 'selected' : this.#board.letter(i)),
     }, {
       toggle: (i) => this.#toggle(i),
       focus: (i) => { this.#keys.active = i; this.#goTo(i); },
@@ -207,7 +210,7 @@ export class HoldfastSeats extends HTMLElement {
       tap: (x, y, type) => this.#tap(x, y, type),
       doubleTap: (x, y) => { this.#view.moveToZoom(x, y, 2, performance.now(), this.#isAnimated); this.#ask(); },
       hover: (x, y) => this.#point(x, y),
-      wheelIgnored: () => this.#briefNote(this.#names.t('wheelHint')),
+      wheelIgnored: () => this.#notes.pass(this.#names.t('wheelHint')),
       dragging: (isDragging) => map.classList.toggle('dragging', isDragging),
     }, () => map.matches(':focus'), signal);
     this.#keys = new MapKeys(map, this.#plan, this.#view, {
@@ -253,7 +256,7 @@ export class HoldfastSeats extends HTMLElement {
     this.#board.prices = prices ?? this.#board.prices;
     this.#drawLegend();
     this.#grid.update(null);
-    this.#lastNote(this.#saleNote());
+    this.#notes.last(this.#saleNote());
     this.#emit('event', { status: this.#board.sale, prices: this.#board.prices });
     this.#ask();
   }
@@ -265,8 +268,7 @@ export class HoldfastSeats extends HTMLElement {
 
   #news(changed, seq) {
     this.#note(changed);
-    this.#loseSelected();
-    this.#trimAreas();
+    this.#dropTaken();
     // A seat of the buyer's own that became free or sold tells that the hold has ended elsewhere.
     if (this.#holder.isActive && changed.some((i) => this.#painter.mine.has(i) && this.#board.letter(i) !== 'h')) {
       this.#holder.refresh().catch(() => {});
@@ -281,30 +283,18 @@ export class HoldfastSeats extends HTMLElement {
     this.#ask();
   }
 
-  // Takes seats out of the selection that are no longer available.  While the buyer's own hold is on its way, nobody knows
-  // whose these are.
-  #loseSelected(named = []) {
+  // Takes out of the selection what is no longer available.  While the buyer's own hold is on its way, nobody knows whose
+  // the seats are.
+  #dropTaken(named = []) {
     if (this.#isHolding) return;
-    const lost = [...this.#selected].filter((i) => this.#board.states[i] !== AVAILABLE || named.includes(this.#plan.ids[i]));
-    if (lost.length === 0) return;
-    for (const i of lost) this.#selected.delete(i);
-    const ids = lost.map((i) => this.#plan.ids[i]);
-    this.#announce(this.#names.t('takenSeats', { n: ids.length, seats: this.#names.placesOfIds(ids) }), true);
-    this.#note(lost);
-    this.#emitSelect({ lost: ids });
-  }
-
-  #trimAreas() {
-    for (const [name, n] of Object.entries(this.#areaSelection)) {
-      const left = this.#board.areas.get(name)?.available ?? 0;
-      if (n > left && !this.#isHolding) this.setArea(name, left);
-    }
+    const lost = this.#selection.dropTaken(named);
+    if (lost.length > 0) this.#announce(this.#names.t('takenSeats', { n: lost.length, seats: this.#names.placesOfIds(lost) }), true);
   }
 
   #tellStatus(kind) {
     const t = words('seats', this.#lang);
     const texts = { live: '', reconnecting: t('reconnecting'), offline: t('offline'), gone: t('noSuchEvent') };
-    this.#lastNote(texts[kind] || (this.#board ? this.#saleNote() : ''));
+    this.#notes.last(texts[kind] || (this.#board ? this.#saleNote() : ''));
     this.dataset.live = kind;
     this.#emit('status', { kind });
   }
@@ -336,7 +326,7 @@ export class HoldfastSeats extends HTMLElement {
       this.#pending = [];
     }
     const hasMore = this.#painter.draw(view, now, {
-      selected: this.#selected, hover: this.#hover, active: this.#keys.active, isFocused: this.#keys.isShown || this.#grid.hasFocus,
+      selected: this.#selection.seats, hover: this.#hover, active: this.#keys.active, isFocused: this.#keys.isShown || this.#grid.hasFocus,
     }, (name) => this.#areaCaption(name));
     this.#shell.map.style.touchAction = view.isFitted ? 'pan-y' : 'none';
     this.#showGridSoon();
@@ -362,7 +352,7 @@ export class HoldfastSeats extends HTMLElement {
   #areaCaption(name) {
     const area = this.#board.areas.get(name);
     if (!area) return name;
-    const chosen = this.#areaSelection[name];
+    const chosen = this.#selection.areas[name];
     return this.#names.t(chosen ? 'areaChosen' : 'areaLeft', { area: name, n: area.available, chosen });
   }
 
@@ -374,30 +364,12 @@ export class HoldfastSeats extends HTMLElement {
 
   // Says something to screen readers, and shows it for a moment if `isShown`.
   #announce(text, isShown = false) {
-    this.#shell.live.textContent = text;
-    if (isShown) this.#briefNote(text);
-  }
-
-  #lastNote(text) {
-    this.#lastingNote = text;
-    clearTimeout(this.#noteTimer);
-    this.#showNote(text);
-  }
-
-  #briefNote(text) {
-    this.#showNote(text);
-    clearTimeout(this.#noteTimer);
-    this.#noteTimer = setTimeout(() => this.#showNote(this.#lastingNote), NOTE_MS);
-  }
-
-  #showNote(text) {
-    this.#shell.note.textContent = text;
-    this.#shell.note.hidden = text === '';
+    this.#notes.announce(text);
+    if (isShown) this.#notes.pass(text);
   }
 
   #emit(name, detail) { this.dispatchEvent(new CustomEvent(name, { detail, bubbles: true, composed: true })); }
-  #emitSelect(more) { this.#emit('select', { selection: this.selection, areas: this.areaSelection, ...more }); }
-  #marksOf(i) { return { isMine: this.#painter.mine.has(i), isSelected: this.#selected.has(i) }; }
+  #marksOf(i) { return { isMine: this.#painter.mine.has(i), isSelected: this.#selection.seats.has(i) }; }
 
   // ---- pointing ----
 
@@ -450,7 +422,7 @@ export class HoldfastSeats extends HTMLElement {
     }
     const id = this.#plan.ids[i];
     try {
-      if (this.#selected.has(i)) this.deselect(id);
+      if (this.#selection.seats.has(i)) this.deselect(id);
       else this.select(id);
       this.#announce(this.#names.whole(i, this.#marksOf(i)));
     } catch (error) {
@@ -482,11 +454,11 @@ export class HoldfastSeats extends HTMLElement {
   get saleStatus() { return this.#board?.sale ?? null; }
   get currency() { return this.#board?.currency ?? null; }
   get prices() { return { ...this.#board?.prices }; }
-  get maxPerHold() { return this.#maxPerHold; }
+  get maxPerHold() { return this.#selection?.maxPerHold ?? null; }
   // The areas with counted places: [{ name, price, capacity, available }].
   get areas() { return [...this.#board?.areas ?? []].map(([name, area]) => ({ name, ...area })); }
-  get selection() { return [...this.#selected].map((i) => this.#plan.ids[i]); }
-  get areaSelection() { return { ...this.#areaSelection }; }
+  get selection() { return this.#selection?.ids ?? []; }
+  get areaSelection() { return { ...this.#selection?.areas }; }
   get currentHold() { return this.#holder?.current ?? null; }
   get timeOffset() { return this.#holder?.timeOffset ?? 0; }
   get timeLeftMs() { return this.#holder?.timeLeftMs ?? 0; }
@@ -516,67 +488,25 @@ export class HoldfastSeats extends HTMLElement {
     return { x: box.left + this.#view.toScreenX(this.#plan.x[i]), y: box.top + this.#view.toScreenY(this.#plan.y[i]), size: this.#view.seatPx };
   }
 
-  #known(id) {
-    const i = this.#plan?.indexOf(id) ?? -1;
-    if (i < 0) throw new Refusal(words('seats', this.#lang)('noSuchSeat', { seat: id }), { code: 'no_such_seat' });
-    return i;
+  // The map can be asked for seats once it is ready.
+  get #chosen() {
+    if (!this.#selection) throw new Refusal(words('seats', this.#lang)('notReady'), { code: 'not_ready' });
+    return this.#selection;
   }
-
-  get #placesChosen() { return this.#selected.size + Object.values(this.#areaSelection).reduce((sum, n) => sum + n, 0); }
 
   // Selects a seat; throws a Refusal, whose message says why, if that is impossible.
-  select(id) {
-    const i = this.#known(id);
-    if (this.#selected.has(i)) return true;
-    const refuse = (key, values, code) => { throw new Refusal(this.#names.t(key, values), { code, seats: [id] }); };
-    if (this.#painter.mine.has(i)) refuse('alreadyYours', { seat: this.#names.place(i) }, 'already_yours');
-    if (this.#board.sale !== 'open') refuse('closed', {}, 'event_closed');
-    if (this.#board.states[i] !== AVAILABLE) refuse('notAvailable', { seat: this.#names.place(i) }, 'seat_taken');
-    const held = this.#holder.isActive ? this.#holder.current.seats.length + Object.values(this.#holder.current.areas ?? {}).reduce((a, b) => a + b, 0) : 0;
-    if (this.#placesChosen + held >= this.#maxPerHold) refuse('tooMany', { n: this.#maxPerHold }, 'too_many_seats');
-    this.#selected.add(i);
-    this.#note([i]);
-    this.#emitSelect({ added: [id] });
-    return true;
-  }
-
-  deselect(id) {
-    const i = this.#known(id);
-    if (!this.#selected.delete(i)) return false;
-    this.#note([i]);
-    this.#emitSelect({ removed: [id] });
-    return true;
-  }
-
-  clear() {
-    const removed = this.selection;
-    if (removed.length === 0 && Object.keys(this.#areaSelection).length === 0) return;
-    this.#note([...this.#selected]);
-    this.#selected.clear();
-    this.#areaSelection = {};
-    this.#emitSelect({ removed });
-  }
-
+  select(id) { return this.#chosen.select(id); }
+  deselect(id) { return this.#chosen.deselect(id); }
+  clear() { this.#selection?.clear(); }
   // Chooses `n` places of an area, at most those that are left and that a hold may have; returns how many it became.
-  setArea(name, n) {
-    const area = this.#board?.areas.get(name);
-    if (!area) throw new Refusal(words('seats', this.#lang)('noSuchArea', { area: name }), { code: 'no_such_seat' });
-    const others = this.#placesChosen - (this.#areaSelection[name] ?? 0);
-    const granted = Math.max(0, Math.min(Math.floor(Number(n)) || 0, area.available, this.#maxPerHold - others));
-    if ((this.#areaSelection[name] ?? 0) === granted) return granted;
-    if (granted > 0) this.#areaSelection[name] = granted;
-    else delete this.#areaSelection[name];
-    this.#ask();
-    this.#emitSelect({});
-    return granted;
-  }
+  setArea(name, n) { return this.#chosen.setArea(name, n); }
 
   // The ids of seats that a person may mean by `text`, best first.
   find(text) { return this.#plan ? this.#plan.find(String(text)).map((i) => this.#plan.ids[i]) : []; }
 
   // Brings a seat into view and marks it.
   focusSeat(id) {
-    const i = this.#known(id);
+    const i = this.#chosen.known(id);
     this.#keys.active = i;
     this.#keys.isShown = true;
     this.#goTo(i);
@@ -597,29 +527,27 @@ export class HoldfastSeats extends HTMLElement {
       throw refusal;
     } finally {
       this.#isHolding = false;
-      if (this.#plan) this.#loseSelected(refusal?.code === 'seat_taken' ? refusal.seats : []);
+      if (this.#plan) this.#dropTaken(refusal?.code === 'seat_taken' ? refusal.seats : []);
     }
   }
 
   #took(hold) {
-    const wanted = new Set(hold.seats);
-    for (const i of [...this.#selected]) if (wanted.has(this.#plan.ids[i])) this.#selected.delete(i);
-    this.#areaSelection = {};
-    this.#emitSelect({});
+    this.#selection.dropHeld(hold);
     this.#emit('hold', { hold });
     return hold;
   }
 
   // Holds what is selected.  Resolves to the hold; rejects with a Refusal, whose message is a sentence for the buyer.
   async hold({ owner } = {}) {
-    const seats = this.selection, areas = this.areaSelection;
-    if (seats.length === 0 && Object.keys(areas).length === 0) throw new Refusal(this.#names.t('nothingSelected'), { code: 'nothing_selected' });
-    const places = { ...(seats.length ? { seats } : {}), ...(Object.keys(areas).length ? { areas } : {}) };
+    const { ids: seats, areas, isEmpty } = this.#chosen;
+    if (isEmpty) throw new Refusal(this.#names.t('nothingSelected'), { code: 'nothing_selected' });
+    const places = { ...(seats.length ? { seats } : {}), ...(Object.keys(areas).length ? { areas: { ...areas } } : {}) };
     return this.#request(async () => this.#took(await this.#holder.take(places, { owner })));
   }
 
-  // Holds the best seats there are.
+  // Holds the best seats there are.  A hold cannot be extended by them.
   async best({ quantity = 1, category, accessible, section, adjacent, owner } = {}) {
+    if (this.#holder?.isActive) throw new Refusal(this.#names.t('bestWhileHolding'), { code: 'hold_active' });
     const wish = { quantity, category, accessible, section, adjacent };
     const wanted = Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined && value !== null && value !== ''));
     const hold = await this.#request(async () => this.#took(await this.#holder.take({ best_available: wanted }, { owner })));
@@ -651,7 +579,7 @@ export class HoldfastSeats extends HTMLElement {
     if (!this.#plan) return;
     const seats = (hold?.seats ?? []).map((id) => this.#plan.indexOf(id)).filter((i) => i >= 0);
     const touched = [...this.#painter.mine, ...seats];
-    for (const i of seats) this.#selected.delete(i);
+    for (const i of seats) this.#selection.seats.delete(i);
     this.#painter.setMine(seats);
     this.#note(touched);
   }

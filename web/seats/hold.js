@@ -76,6 +76,7 @@ export class Holder {
       answer = await insist(this.server, method, path, { key, body });
     } catch (error) {
       if (isUnsettled(error)) this.#unsettled = { key, body: text };
+      if (error instanceof Problem && error.status === 410) this.refresh().catch(() => {}); // the hold has ended
       throw error;
     }
     // A repeated answer tells an old time left.
@@ -98,8 +99,11 @@ export class Holder {
     const before = this.current;
     this.#asking = true;
     try {
-      const hold = await this.#fetch(before.id);
-      this.#judge(before, hold);
+      const answer = await this.#get(before.id);
+      // Meanwhile the hold may have been given back, or changed by a request whose answer is newer than this one.
+      if (this.current?.id !== before.id || answer.json.fence < this.current.fence) return this.current;
+      this.#keep(answer);
+      this.#judge(before, answer.json);
       return this.current;
     } finally {
       this.#asking = false;
@@ -126,9 +130,10 @@ export class Holder {
     this.on.release(hold);
   }
 
+  #get(id) { return insist(this.server, 'GET', `/v1/holds/${encodeURIComponent(id)}`); }
+
   async #fetch(id) {
-    const answer = await insist(this.server, 'GET', `/v1/holds/${encodeURIComponent(id)}`);
-    this.#keep(answer);
+    this.#keep(await this.#get(id));
     return this.current;
   }
 

@@ -33,11 +33,12 @@ globalThis.isReady = true;
 </script></body></html>`;
 
 // `html` is the shop's page.  `through`, if given, is a server that the shop forwards /v1 to; while `shop.broken` is set it
-// answers 502 instead.
-export async function startShop({ through, html = PAGE } = {}) {
+// answers 502 instead, and it sends streams on to `streams`, an address of its own.
+export async function startShop({ through, streams, html = PAGE } = {}) {
   const shop = http.createServer((req, res) => {
     if (!req.url.startsWith('/v1/')) return res.setHeader('Content-Type', 'text/html').end(html);
     if (shop.broken) return res.writeHead(502).end('<h1>Bad Gateway</h1>');
+    if (streams && /\/stream\b/.test(req.url)) return res.writeHead(307, { Location: urlOf(streams, req.url) }).end();
     const { host, port } = through;
     const onward = http.request({ host, port, method: req.method, path: req.url, headers: req.headers, agent: false }, (from) => {
       res.writeHead(from.statusCode, from.headers);

@@ -135,6 +135,22 @@ describe('a live seat map', { concurrency: 3 }, () => {
     broken.stop();
   });
 
+  it('follows a stream that is sent to a port of its own', async () => {
+    const server = await start({ args: ['--cors-origin', '*', '--stream-listen', '127.0.0.1:0'] });
+    const event = await server.createEvent();
+    const streams = await server.streams();
+    const redirecting = await startShop({ through: server, streams });
+    const page = await openMap(browser, redirecting, { server: redirecting, event, module: files });
+    await isLive(page);
+    await disturb(server, event);
+    await showsSnapshot(page, server, event);
+    assert.ok(page.requests.some((url) => url.startsWith(`http://${streams.host}:${streams.port}/`)));
+    assert.equal(reads(page), 1);
+    await page.close();
+    redirecting.stop();
+    await server.stop();
+  });
+
   it('comes up though the first answers are errors', async () => {
     const event = await files.createEvent();
     const broken = await startShop({ through: files });

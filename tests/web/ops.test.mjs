@@ -132,19 +132,22 @@ describe('on a server without keys', { concurrency: 4 }, () => {
   });
 
   it('the charts show what the server measured, and tables say the same in numbers', async () => {
-    const { series } = await until('there are samples', async () => {
-      const samples = await server.read('/v1/ops/samples');
-      return samples.at.length >= 2 && samples.series.holds_granted_per_s.some((n) => n > 0) ? samples : null;
-    }, SLOW_MS);
-    const page = await browser.page();
+    const read = async () => (await server.read('/v1/ops/samples')).series;
+    await until('there are samples', async () => (await read()).holds_taken_per_s.filter((n) => n !== null).length >= 2, SLOW_MS);
+    const page = await browser.page({ viewport: { width: 1280, height: 3000 } }); // charts are drawn where they are seen
     await page.goto(urlOf(server, '/ops'));
     const figure = page.getByRole('figure').filter({ has: heading(page, 'Requests for holds') });
-    const most = (name) => new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 }).format(Math.max(...series[name].filter((n) => n !== null)));
-    await figure.getByRole('row', { name: /Granted/ }).getByRole('cell').nth(1).filter({ hasText: `${most('holds_granted_per_s')}/s` }).waitFor();
-    await figure.getByRole('row', { name: /Seat taken/ }).getByRole('cell').nth(1).filter({ hasText: `${most('holds_taken_per_s')}/s` }).waitFor();
+    const short = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 });
+    for (const [line, name] of [[/Granted/, 'holds_granted_per_s'], [/Seat taken/, 'holds_taken_per_s']]) {
+      await until(`the table has the highest of ${name}`, async () => {
+        const most = Math.max(...(await read())[name].filter((n) => n !== null));
+        return most > 0 && await figure.getByRole('row', { name: line }).getByRole('cell').nth(1).textContent() === `${short.format(most)}/s`;
+      }, SLOW_MS);
+    }
     const charts = await page.getByRole('figure').count();
     assert.equal(charts, 14);
     assert.equal(await page.getByRole('img').count(), charts, 'every chart has a name');
+    await until('every chart has points', () => page.evaluate(() => [...document.querySelectorAll('figure')].every((each) => Number(each.dataset.points) >= 2)));
     const drawn = await page.evaluate(() => [...document.querySelectorAll('canvas')].map((canvas) => {
       const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
       return data.some((value) => value !== 0);

@@ -153,7 +153,11 @@ export function sellHold(context, hold) {
 
 const paidOf = (booking) => (booking.payment ? booking.payment.amount_received - booking.payment.amount_refunded : 0);
 
-export function cancelBooking(context, booking) {
+// The booking as it is now, so that the question names the right amounts, however old the list is.
+const fresh = ({ call }, { id }) => call('GET', path('bookings', id));
+
+export async function cancelBooking(context, listed) {
+  const booking = await fresh(context, listed);
   const reason = h('input', { name: 'reason', maxlength: '255', autocomplete: 'off' });
   const paid = paidOf(booking);
   return perform(context, paid > 0 ? 'cancelPaid' : 'cancelBooking', {
@@ -169,8 +173,9 @@ export function cancelBooking(context, booking) {
   });
 }
 
-export function refundBooking(context, booking) {
+export async function refundBooking(context, listed) {
   const { t, format } = context;
+  const booking = await fresh(context, listed);
   const left = paidOf(booking);
   const digits = format.digits(booking.currency);
   const amount = h('input', { name: 'amount', inputmode: 'decimal', autocomplete: 'off' });

@@ -68,8 +68,8 @@ export function audit(context, query) {
       }
       search = new URLSearchParams([...fields, ['limit', '100']]).toString();
       cursor = null;
-      const shared = new URLSearchParams(fields.filter(([name]) => name === 'event' || name === 'seat'));
-      history.replaceState(null, '', `#/audit${shared.size === 0 || shared.toString() === '' ? '' : `?${shared}`}`);
+      const shared = new URLSearchParams(fields.filter(([name]) => name === 'event' || name === 'seat')).toString();
+      history.replaceState(null, '', `#/audit${shared && `?${shared}`}`);
     }
     try {
       const page = await call('GET', `/v1/audit?${search}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);

@@ -56,10 +56,12 @@ function pointsOf(at, values, everyMs) {
   return points;
 }
 
-// A point is seen as part of a line; one between two gaps is drawn by itself.
-function pointRadius({ dataset, dataIndex: i }) {
-  const has = (k) => dataset.data[k]?.y !== null && dataset.data[k]?.y !== undefined;
-  return has(i) && !has(i - 1) && !has(i + 1) ? 2 : 0;
+// A point is seen as part of a line; one between two gaps is drawn by itself.  Most lines have none, and one number for all points
+// costs Chart.js far less than a list.
+function radiiOf(points) {
+  const has = (i) => (points[i]?.y ?? null) !== null;
+  const radii = points.map((_, i) => (has(i) && !has(i - 1) && !has(i + 1) ? 2 : 0));
+  return radii.some(Boolean) ? radii : 0;
 }
 
 // Ticks at round times: every 15 minutes of an hour, more of less.
@@ -85,6 +87,8 @@ function figure(chart, { t, format }) {
       h('thead', {}, h('tr', {}, h('th', { scope: 'col' }, t('line')), h('th', { scope: 'col', class: 'number' }, t('now')),
         h('th', { scope: 'col', class: 'number' }, t('hourMost')))),
       body));
+  let newest = null; // samples that are not drawn yet
+  let isSeen = false;
   const drawn = new globalThis.Chart(canvas, {
     type: 'line',
     data: { datasets: [] },
@@ -95,7 +99,7 @@ function figure(chart, { t, format }) {
       parsing: false,
       normalized: true,
       interaction: { mode: 'index', intersect: false },
-      elements: { point: { radius: pointRadius, hitRadius: 8 }, line: { borderWidth: 2 } },
+      elements: { point: { hitRadius: 8 }, line: { borderWidth: 2 } },
       plugins: {
         legend: { display: false },
         tooltip: {
@@ -138,22 +142,40 @@ function figure(chart, { t, format }) {
     });
   }
 
+  // Chart.js draws the samples that came last; a chart that nobody sees is drawn when it comes into view.
+  function draw() {
+    if (!newest || !isSeen) return;
+    const { lines, at, everyMs } = newest;
+    newest = null;
+    drawn.data.datasets = lines.map(({ label, values }, i) => {
+      const data = pointsOf(at, values, everyMs);
+      return { label, data, pointRadius: radiiOf(data), borderDash: DASHES[i % DASHES.length], spanGaps: false };
+    });
+    const end = at.at(-1) ?? Date.now();
+    drawn.options.scales.x.min = Math.max(end - HOUR_MS, Math.min(at[0] ?? end, end - SPAN_LEAST_MS));
+    drawn.options.scales.x.max = end;
+    paint();
+    element.dataset.points = String(at.length);
+  }
+  const seen = new IntersectionObserver((entries) => {
+    isSeen = entries.at(-1).isIntersecting;
+    draw();
+  }, { rootMargin: '200px' });
+  seen.observe(element);
+
   return {
     element,
     show(samples, everyMs) {
-      const lines = linesOf(chart, samples, t);
-      drawn.data.datasets = lines.map(({ label, values }, i) => ({
-        label, data: pointsOf(samples.at, values, everyMs), borderDash: DASHES[i % DASHES.length], spanGaps: false,
-      }));
-      const end = samples.at.at(-1) ?? Date.now();
-      drawn.options.scales.x.min = Math.max(end - HOUR_MS, Math.min(samples.at[0] ?? end, end - SPAN_LEAST_MS));
-      drawn.options.scales.x.max = end;
-      tell(lines);
-      paint();
-      element.dataset.points = String(samples.at.length);
+      newest = { lines: linesOf(chart, samples, t), at: samples.at, everyMs };
+      tell(newest.lines);
+      setTimeout(draw); // each chart in a task of its own, so that the page stays quick
     },
     repaint: paint,
-    destroy() { drawn.destroy(); },
+    destroy() {
+      seen.disconnect();
+      newest = null;
+      drawn.destroy();
+    },
   };
 }
 

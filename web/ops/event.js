@@ -19,7 +19,7 @@ function facts({ t, format, rates }, event) {
     event.starts_at && fact(t('startsAt'), format.date(event.starts_at)),
     ...['available', 'held', 'booked', 'blocked'].map((name) => fact(t(name), format.number(event[name]))),
     fact(t('soldShare'), format.unit(event.capacity ? event.booked / event.capacity : 0, 'percent')),
-    fact(t('soldPerMinute'), perMinute === null ? '–' : format.number(perMinute, 1)),
+    fact(t('soldPerMinute'), perMinute === null ? '–' : format.tenths(perMinute)),
     cancellation && fact(t('cancellation'), t('cancellationText', cancellation)),
   ].filter(Boolean);
 }

@@ -39,7 +39,13 @@ export function holdList(context, event, onChanged) {
 
 export function bookingList(context, event, onChanged) {
   const { t, format } = context;
-  const changed = async (work) => { if (await work) { list.reload(); onChanged(); } };
+  const changed = async (work) => {
+    try {
+      if (!await work) return;
+      list.reload();
+      onChanged();
+    } catch (error) { context.fail(error); }
+  };
   const refundable = ({ payment }) => payment !== null && payment.amount_received > payment.amount_refunded;
   const paymentText = ({ payment }) => {
     if (payment === null) return '–';

@@ -107,6 +107,7 @@ export function eventMap(context, event, onSeat) {
   async function show(moment) {
     wanted = moment;
     problem.textContent = '';
+    element.classList.toggle('past', moment !== null);
     if (moment === null) map.showMap(null);
     if (isReading) return;
     isReading = true;

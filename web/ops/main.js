@@ -14,6 +14,7 @@ import { payments } from './payments.js';
 import { Samples } from './samples.js';
 import { mayBeKey, Session } from './session.js';
 
+const TOLD_MS = 20_000;
 const lang = language(new URLSearchParams(location.search).get('lang'));
 const t = words('ops', lang);
 const session = new Session();
@@ -21,6 +22,7 @@ const at = (id) => document.getElementById(id);
 let shown = null; // the view
 let failures = new Map(); // what the view's pollers complain of
 let withLocks = false;
+let forgetting = null; // a timer
 
 // ---- what views share ----
 
@@ -35,7 +37,11 @@ function explain(error) {
 }
 
 // Says what just happened, to eyes and to screen readers.
-function tell(text) { at('told').textContent = text; }
+function tell(text) {
+  clearTimeout(forgetting);
+  at('told').textContent = text;
+  forgetting = setTimeout(() => { at('told').textContent = ''; }, TOLD_MS);
+}
 
 const context = {
   t, explain, tell,

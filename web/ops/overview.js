@@ -43,7 +43,7 @@ function eventsTable({ t, format }, rates, onMore) {
       { title: t('startsAt'), kind: 'time', text: ({ starts_at: at }) => (at ? format.date(at) : '–') },
       number('available'), number('held'), number('booked'), number('blocked'),
       { title: t('soldShare'), kind: 'number', text: ({ booked, capacity }) => format.unit(capacity ? booked / capacity : 0, 'percent') },
-      { title: t('soldPerMinute'), kind: 'number', text: (event) => (rates.perMinute(event) === null ? '–' : format.number(rates.perMinute(event), 1)) },
+      { title: t('soldPerMinute'), kind: 'number', text: (event) => (rates.perMinute(event) === null ? '–' : format.tenths(rates.perMinute(event))) },
     ],
   });
 }

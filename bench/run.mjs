@@ -18,6 +18,7 @@ import { best, snapshot } from './rows_api.mjs';
 import { checkout } from './rows_checkout.mjs';
 import { idle, streams } from './rows_connections.mjs';
 import { locks } from './rows_locks.mjs';
+import { plans } from './rows_plans.mjs';
 import { scale } from './rows_scale.mjs';
 import { start } from './rows_start.mjs';
 import { directories, spentUs, stopAll } from './servers.mjs';
@@ -25,7 +26,7 @@ import { judge, median, render } from './table.mjs';
 
 const rows = {
   contended, distinct, growth, expiry, best, streams, idle, start, snapshot, locks, scale,
-  checkout,
+  checkout, plans,
 };
 
 const TMPFS_MAGIC = 0x01021994;

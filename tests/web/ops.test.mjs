@@ -20,7 +20,7 @@ after(async () => { await browser?.close(); await reap(); });
 
 const heading = (page, name) => page.getByRole('heading', { name, exact: true });
 
-describe('on a server with keys', { concurrency: 2 }, () => {
+describe('on a server with keys', { concurrency: 4 }, () => {
   let server;
   before(async () => {
     server = new Server({ env: { HOLDFAST_ADMIN_KEY: ADMIN, HOLDFAST_SELLER_KEY: SELLER } });

@@ -118,9 +118,13 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     await page.getByLabel('Exact moment').fill(new Date(moments[1].at).toISOString().slice(0, 23));
     await shows(map, moments[1].map);
     await page.getByLabel('Seat', { exact: true }).fill('S-A-1');
+    await page.keyboard.press('Enter');
+    await page.getByText(/^At .*: held\. Price: \$10\.00\.$/).waitFor();
+    await page.getByText('The map shows the past. Return to live to act on this seat.').waitFor();
     assert.deepEqual(await axe(page), []);
     await page.getByRole('button', { name: 'Live' }).click();
     await shows(map, now);
+    await page.getByText('Now: available. Price: $10.00.').waitFor();
     await slider.press('ArrowLeft');
     await page.getByText(/^The map as it was at /).waitFor();
     await page.getByRole('button', { name: '+1 min' }).click();
@@ -221,7 +225,8 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     await act(page, page.getByRole('button', { name: 'Cancel its booking …' }), 'Cancel booking', (asked) => asked.getByLabel('Reason').fill('rain'));
     await told(page, /is cancelled\.$/);
     await shows(map, { 'S-A-2': '.' });
-    await server.grant(event, 'S-B-1');
+    const renewed = await server.grant(event, 'S-B-1', { ttl_ms: 60_000 });
+    assert.equal((await server.post(`/v1/holds/${renewed.id}/renew`, {})).status, 200);
     await page.getByLabel('Seat', { exact: true }).fill('S-B-1');
     await page.keyboard.press('Enter');
     await act(page, page.getByRole('button', { name: 'End this hold …' }), 'End hold');

@@ -60,7 +60,7 @@ export function eventView(context, id) {
     let lists = [];
     const changed = () => { for (const list of lists) list.reload(); polling.again(); };
     const seat = eventSeat(context, event, changed);
-    const map = eventMap(context, event, seat.show);
+    const map = eventMap(context, event, { onSeat: (id) => seat.show(id), onMoment: seat.moveTo });
     lists = [holdList(context, event, changed), bookingList(context, event, changed)];
     parts.append(
       h('p', {}, h('a', { href: `/e/${encodeURIComponent(event.id)}` }, t('buyersPage')), ' · ',

@@ -10,7 +10,7 @@ const PAUSE_MS = 200; // the slider rests this long before a past map is asked f
 const TICK_MS = 1000;
 const HOTTEST = 10; // rows of the table
 
-// The slider through time: { element, stop(), restart(event) }.  `onMoment` gets the moment in milliseconds, or null for now.
+// The slider through time: { element, stop() }.  `onMoment` gets the moment in milliseconds, or null for now.
 function timeline({ t, format, now }, event, onMoment) {
   const created = Date.parse(event.created_at);
   const slider = h('input', { type: 'range', min: created, step: '1' });
@@ -55,7 +55,6 @@ function timeline({ t, format, now }, event, onMoment) {
       field(t('moment'), slider), shown,
       h('div', { class: 'buttons' }, step(-60_000), step(-1000), live, step(1000), step(60_000)),
       field(t('exactMoment'), exact)),
-    moment: () => moment,
     stop() { clearInterval(ticking); clearTimeout(timer); },
   };
 }
@@ -93,8 +92,8 @@ function heat(context, event, map, onSeat) {
   };
 }
 
-// `onSeat(id, moment)`: a seat was chosen, on the map or in the table.
-export function eventMap(context, event, onSeat) {
+// `onSeat(id)`: a seat was chosen, on the map or in the table.  `onMoment(ms)`: the map goes to another moment; null: now.
+export function eventMap(context, event, { onSeat, onMoment }) {
   const { t, call } = context;
   const map = h('holdfast-seats', { server: '', event: event.id, lang: document.documentElement.lang });
   map.interactive = false;
@@ -108,6 +107,7 @@ export function eventMap(context, event, onSeat) {
     wanted = moment;
     problem.textContent = '';
     element.classList.toggle('past', moment !== null);
+    onMoment(moment);
     if (moment === null) map.showMap(null);
     if (isReading) return;
     isReading = true;
@@ -126,9 +126,8 @@ export function eventMap(context, event, onSeat) {
     return moment;
   }
 
-  const chosen = (seat) => onSeat(seat, line.moment());
-  map.addEventListener('pick', ({ detail }) => chosen(detail.seat));
-  const fought = heat(context, event, map, chosen);
+  map.addEventListener('pick', ({ detail }) => onSeat(detail.seat));
+  const fought = heat(context, event, map, onSeat);
   const paints = ['status', 'heat'].map((paint) => {
     const radio = h('input', { type: 'radio', name: 'paint', value: paint, checked: paint === 'status', on: { change: () => fought.show(paint === 'heat') } });
     return h('label', { class: 'choice' }, radio, ' ', t(`paint.${paint}`));

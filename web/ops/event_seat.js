@@ -11,7 +11,7 @@ const sameRow = (masked, id) => id.startsWith(masked.slice(0, masked.indexOf('*'
 
 // Resolves to the hold that has the seat, by the log, which shows admins whole ids; null if it ended meanwhile.
 async function holdOf({ call }, event, seat) {
-  const granted = seat.history.find((row) => row.hold && row.to === 'held');
+  const granted = seat.history.find((row) => row.hold && row.to === 'held' && row.cause !== 'renew'); // renewals are rows of the hold
   if (!granted) return null;
   const search = new URLSearchParams({ event: event.id, seat: seat.id, after: granted.seq - 1, limit: 1 });
   const { data: [row] } = await call('GET', `/v1/audit?${search}`);
@@ -47,6 +47,9 @@ export function eventSeat(context, event, onChanged) {
   });
   const found = h('div', { hidden: true }, title, sentence, deeds, table.element);
   let asked = 0;
+  let current = null; // the seat that is shown
+  let wanted = null; // the id that was asked for last
+  let moment = null; // that the map shows; null: now
 
   async function look(find, missing, act) {
     try {
@@ -57,34 +60,35 @@ export function eventSeat(context, event, onChanged) {
   }
   function done() {
     onChanged();
-    show(current.id, null, false);
+    show(current.id, false);
   }
   // What may be done with the seat as it is now.
-  function deedsFor({ id, status, booking }) {
+  function deedsFor({ id, status }) {
     if (status === 'available') return [button(t('blockSeat'), async () => await blockPlaces(context, event, [id]) && done())];
     if (status === 'blocked') return [button(t('unblockSeat'), async () => await unblockPlaces(context, event, [id]) && done())];
     if (status === 'held') {
       return access === 'admin' ? [button(t('evictHold'), () => look(holdOf, t('holdGone'), evictHold), { class: 'danger' })]
         : [h('p', { class: 'quiet' }, t('evictNeedsAdmin'))];
     }
-    return booking === null ? [] : [button(t('cancelSeatBooking'), () => look(bookingOf, t('bookingNotFound'), cancelBooking), { class: 'danger' })];
+    return [button(t('cancelSeatBooking'), () => look(bookingOf, t('bookingNotFound'), cancelBooking), { class: 'danger' })];
   }
 
-  let current = null;
-  async function show(id, moment, focus = true) {
+  async function show(id, focus = true) {
     const mine = ++asked;
+    const then = moment;
+    wanted = id;
     problem.textContent = '';
     name.value = id;
     try {
-      const at = moment === null ? '' : `?at=${encodeURIComponent(new Date(moment).toISOString())}`;
+      const at = then === null ? '' : `?at=${encodeURIComponent(new Date(then).toISOString())}`;
       const seat = await call('GET', `/v1/events/${encodeURIComponent(event.id)}/seats/${encodeURIComponent(id)}${at}`);
       if (mine !== asked) return;
       current = seat;
       title.textContent = t('seatTitle', { seat: seat.id });
-      sentence.textContent = t(moment === null ? 'seatNow' : 'seatThen', {
+      sentence.textContent = t(then === null ? 'seatNow' : 'seatThen', {
         status: t(`state.${seat.status}`), price: format.money(seat.price, event.currency), time: format.exact(seat.at),
       });
-      deeds.replaceChildren(...(moment === null ? deedsFor(seat) : [h('p', { class: 'quiet' }, t('pastIsPast'))]));
+      deeds.replaceChildren(...(then === null ? deedsFor(seat) : [h('p', { class: 'quiet' }, t('pastIsPast'))]));
       table.show(seat.history);
       found.hidden = false;
       if (focus) title.focus();
@@ -95,8 +99,16 @@ export function eventSeat(context, event, onChanged) {
     }
   }
   const element = h('section', { class: 'seat' }, h('h2', {}, t('seatHistory')),
-    h('form', { class: 'search', on: { submit: (submitted) => { submitted.preventDefault(); if (name.value.trim()) show(name.value.trim(), null); } } },
+    h('form', { class: 'search', on: { submit: (submitted) => { submitted.preventDefault(); if (name.value.trim()) show(name.value.trim()); } } },
       field(t('seat'), name, t('seatHint')), h('button', { type: 'submit' }, t('showHistory'))),
     problem, found);
-  return { element, show };
+  return {
+    element,
+    show,
+    // Shows the same seat at another moment.
+    moveTo(ms) {
+      moment = ms;
+      if (wanted !== null) show(wanted, false);
+    },
+  };
 }

@@ -85,7 +85,11 @@ function viewFor(hash) {
   return overview(context);
 }
 
+// A question about what is no longer shown is withdrawn.
+function closeDialogs() { for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close(); }
+
 function show({ focus = false } = {}) {
+  closeDialogs();
   shown?.stop();
   failures = new Map();
   showFailures();
@@ -104,6 +108,7 @@ function show({ focus = false } = {}) {
 // ---- the key ----
 
 function askForKey(message = '') {
+  closeDialogs();
   shown?.stop();
   failures = new Map();
   showFailures();

@@ -38,6 +38,10 @@ describe('a hold', () => {
     assert.equal((await server.map(event))['S-A-1'], '.');
     assert.equal(await buyer.kept(), '{}');
     await buyer.assertGood();
+    await buyer.best.click(); // seats that were found are given back in the same way
+    await buyer.giveBack.click();
+    await buyer.says('You have given the seats back.');
+    assert.ok(await buyer.hold.isDisabled());
     await buyer.take('S-A-1');
     await person.close();
   });

@@ -108,12 +108,27 @@ describe('a purchase', () => {
     await buyer.says('3 places are held for you.');
     assert.equal(await buyer.seats.count(), 3);
     const [first, ...rest] = await page.evaluate(() => document.querySelector('holdfast-seats').currentHold.seats);
+    await buyer.assertGood();
     await page.getByRole('button', { name: `Remove ${first}` }).click();
     await buyer.says(`(${first}) is removed.`);
     assert.equal(await buyer.pay.innerText(), 'Pay $90.00');
     await buyer.payWith();
     await assertBooked(buyer, event, ...rest);
     assert.equal((await server.map(event))[first], '.');
+  });
+
+  it('of the best seats, to which the buyer says yes, has all the time from then on', async () => {
+    const { event, page, buyer } = await open();
+    await buyer.howMany.fill('2');
+    await buyer.best.click();
+    await buyer.says('2 places are held for you.');
+    const { id, seats, expires_at: before } = await page.evaluate(() => document.querySelector('holdfast-seats').currentHold);
+    await buyer.hold.click();
+    await buyer.hold.waitFor({ state: 'hidden' });
+    const { expires_at: now } = await server.read(`/v1/holds/${id}`);
+    assert.ok(now > before, `${now} is later than ${before}`);
+    await buyer.payWith();
+    await assertBooked(buyer, event, ...seats);
   });
 
   it('of seats that are added to a hold', async () => {

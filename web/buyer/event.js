@@ -43,6 +43,7 @@ let phase = 'loading'; // choosing, held, paying, expired, booked; missing: ther
 let sale = { status: 'open' }; // the event, as GET /v1/events/{e} has it
 let settings = null; // how this server is paid
 let card = null; // see card.js
+let isFound = false; // the hold is of seats that were found for the buyer, who has not said yes to them yet
 let toldLastMinute = false;
 let couldBuy = false; // when the page was last drawn
 let clockOffsetMs = 0; // the server's clock less this one
@@ -76,6 +77,7 @@ function canBuy() {
 
 function show(next) {
   phase = next;
+  isFound = isFound && purchase.hold !== null;
   couldBuy = canBuy();
   screen.showPhase(phase, couldBuy);
   card?.lock(phase === 'paying');
@@ -103,7 +105,7 @@ function showPlaces() {
       screen.focusAfterRemoval();
     },
   });
-  screen.showHoldButton({ isShown: isChoosing() && (phase === 'choosing' || nChosen > 0), isEnabled: nChosen > 0 });
+  screen.showHoldButton({ isShown: isChoosing() && (phase === 'choosing' || nChosen > 0 || isFound), isEnabled: nChosen > 0 || isFound });
   // Places that are chosen besides the held ones are held first, or taken back.
   screen.showPayButton(!hold || nChosen > 0 || (hold.amount > 0 && !card) ? null : hold.amount);
 }
@@ -168,7 +170,7 @@ async function findBest(submit) {
     return say(t('badQuantity', { most }), 'bad');
   }
   const wish = { quantity, category: byId('best-category').value, ...(byId('best-accessible').checked ? { accessible: true } : {}) };
-  return hold(() => map.best(wish), (error) => (error.code === 'sold_out' ? t('soldOutBest', { n: quantity }) : reasonOf(error)));
+  return hold(async () => { isFound = Boolean(await map.best(wish)); }, (error) => (error.code === 'sold_out' ? t('soldOutBest', { n: quantity }) : reasonOf(error)));
 }
 
 // Makes a hold, or adds to it.  The map tells of it by its event `hold`.
@@ -185,8 +187,20 @@ async function hold(take, explain = reasonOf) {
   }
 }
 
+// Seats that were found are held already, or somebody else would have them while the buyer looks at them; saying yes to them starts
+// the time anew.
+async function holdFound() {
+  await purchase.renew();
+  isFound = false;
+  map.refreshHold().catch(() => {});
+  show('held');
+  say(t('held', { n: countOf(purchase.hold) }), 'good');
+  byId('seats-title').focus();
+}
+
 async function held({ detail }) {
   const isNew = purchase.hold?.id !== detail.hold.id;
+  isFound = false;
   if (isNew) purchase.begin(detail.hold);
   else await purchase.readHold(detail.hold.id);
   toldLastMinute = false;
@@ -481,7 +495,7 @@ function saleChanged({ status }) {
 function connect() {
   byId('find').addEventListener('submit', findSeat);
   byId('best').addEventListener('submit', findBest);
-  byId('hold').addEventListener('click', () => hold(() => map.hold()));
+  byId('hold').addEventListener('click', () => hold(isFound && countOf({ seats: map.selection, areas: map.areaSelection }) === 0 ? holdFound : () => map.hold()));
   byId('give-back').addEventListener('click', giveBack);
   byId('pay').addEventListener('submit', pay);
   byId('again').addEventListener('click', () => choose());

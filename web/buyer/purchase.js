@@ -61,6 +61,16 @@ export class Purchase {
     this.#keep.set({ hold: hold.id, key: newKey() });
   }
 
+  // Starts the time anew, as far as the event allows.
+  async renew() {
+    try {
+      const { json, sentAt } = await insist(this.#server, 'POST', `${pathOf('holds', this.hold.id)}/renew`, { body: {}, key: newKey() });
+      this.#take(json, sentAt);
+    } catch (error) {
+      if (!(error instanceof Problem && error.code === 'renewal_cap')) throw error;
+    }
+  }
+
   get leftMs() { return this.deadline - performance.now(); }
   get isActive() { return this.hold?.status === 'active'; }
 

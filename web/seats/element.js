@@ -108,6 +108,8 @@ export class HoldfastSeats extends HTMLElement {
     this.#plan = this.#board = this.#view = this.#holder = this.#follower = this.#grid = this.#selection = null;
     this.#gridView = '';
     this.#hover = -1;
+    this.#pending = [];
+    this.#hasSnapshot = this.#hasDrawn = false;
   }
 
   get server() { return (this.getAttribute('server') ?? '').replace(/\/+$/, ''); }
@@ -247,7 +249,9 @@ export class HoldfastSeats extends HTMLElement {
   // ---- news ----
 
   #takeSnapshot(snapshot) {
-    this.#news(this.#board.load(snapshot), snapshot.seq);
+    const changed = this.#board.load(snapshot);
+    this.#hasSnapshot = true;
+    this.#news(changed, snapshot.seq);
     this.#takeEvent(this.#board.sale, this.#board.prices);
   }
 
@@ -302,7 +306,7 @@ export class HoldfastSeats extends HTMLElement {
   // ---- the picture ----
 
   #ask() {
-    if (this.#frameAsked || !this.#plan) return;
+    if (this.#frameAsked || !this.#hasSnapshot) return;
     this.#frameAsked = true;
     requestAnimationFrame((now) => this.#frame(now));
   }
@@ -312,13 +316,13 @@ export class HoldfastSeats extends HTMLElement {
     if (!this.#view || clientWidth === 0 || clientHeight === 0) return;
     this.#painter.resize(clientWidth, clientHeight, Math.min(3, devicePixelRatio || 1));
     this.#view.resize(clientWidth, clientHeight);
-    this.#frame(performance.now());
+    if (this.#hasSnapshot) this.#frame(performance.now()); // at once, since the canvas is empty now
   }
 
   #frame(now) {
     this.#frameAsked = false;
     const view = this.#view;
-    if (!view || view.width === 0) return;
+    if (!view || view.width === 0 || !this.#hasSnapshot) return;
     const hasMoved = view.step(now);
     if (!this.#pending || this.#pending.length > 0) {
       this.#painter.refresh(this.#pending);
@@ -331,12 +335,14 @@ export class HoldfastSeats extends HTMLElement {
     this.#shell.map.style.touchAction = view.isFitted ? 'pan-y' : 'none';
     this.#showGridSoon();
     if (hasMoved || hasMore) this.#ask();
-    if (this.#board.seq > 0 && !this.#hasDrawn) {
-      this.#hasDrawn = true;
-      performance.mark('holdfast-first-draw');
-    }
+    if (this.#hasDrawn) return;
+    this.#hasDrawn = true;
+    performance.mark('holdfast-first-draw');
+    const plan = this.#plan;
+    setTimeout(() => plan.indexOf('')); // makes the index of ids, which the first message would have to wait for
   }
   #hasDrawn = false;
+  #hasSnapshot = false;
   #gridView = '';
 
   // The grid is built when the view rests, and not while it is the same.
@@ -532,6 +538,7 @@ export class HoldfastSeats extends HTMLElement {
   }
 
   #took(hold) {
+    if (!this.#selection) return hold; // the element has left the page meanwhile
     this.#selection.dropHeld(hold);
     this.#emit('hold', { hold });
     return hold;

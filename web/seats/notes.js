@@ -11,13 +11,17 @@ export class Notes {
     this.live = live;
   }
 
-  close() { clearTimeout(this.#timer); }
+  close() {
+    clearTimeout(this.#timer);
+    this.#show(this.#lasting);
+  }
 
-  // Says something to screen readers.
-  announce(text) { this.live.textContent = text; }
+  // Says something to screen readers, who do not hear a text that stays the same.
+  announce(text) { this.live.textContent = text === this.live.textContent ? `${text}\u00a0` : text; }
 
   // Shows a text until another one takes its place; '' shows none.
   last(text) {
+    if (text === this.#lasting) return; // what passes may go on
     this.#lasting = text;
     clearTimeout(this.#timer);
     this.#show(text);

@@ -37,4 +37,5 @@ export function drawLegend(element, { plan, board, names, theme, isHeat }) {
     if (plan.n > 0) entries.push(entry({ look: MINE }, t('legendMine')), entry({ look: HELD }, t('legendHeld')), entry({ look: BOOKED }, t('legendBooked')));
   }
   element.replaceChildren(...entries);
+  element.hidden = entries.length === 0;
 }

@@ -13,6 +13,7 @@ export const RESTRICTED_VIEW = 4;
 const RADIUS = 10; // of a seat that states none
 const MARGIN = 24; // around everything, in the plan's own units
 const MARGIN_PART = 0.02; // or this part of the plan, if that is more
+const TEXT_COUNTED = 40; // characters of an area's text that count for its box: a novel does not shrink the hall
 
 const number = (value, fallback = 0) => (Number.isFinite(value) ? value : fallback);
 
@@ -155,7 +156,7 @@ export function areaBox(area) {
   if (area.ellipse) { const rx = number(area.ellipse.radius?.x), ry = number(area.ellipse.radius?.y); add(-rx, -ry); add(rx, ry); }
   for (const point of area.polygon?.points ?? []) add(number(point.x), number(point.y));
   if (area.text) {
-    const half = String(area.text.text ?? '').length * number(area.text.size, 16) * 0.3;
+    const half = Math.min(TEXT_COUNTED, String(area.text.text ?? '').length) * number(area.text.size, 16) * 0.3;
     add(number(area.text.position?.x) - half, number(area.text.position?.y) - number(area.text.size, 16));
     add(number(area.text.position?.x) + half, number(area.text.position?.y) + number(area.text.size, 16));
   }

@@ -483,4 +483,30 @@ describe('the seat map', { concurrency: 2 }, () => {
     assert.deepEqual(page.complaints, []);
     await page.close();
   });
+
+  it('draws a plan that means no good', async () => {
+    const seat = (id, x, more) => ({ seat_guid: id, seat_number: id, category: 'A', position: { x, y: 0 }, ...more });
+    const answer = await server.post('/v1/events', {
+      name: 'Trap', currency: 'usd', prices: { A: 100 },
+      plan: {
+        name: 'Trap', size: { width: 500, height: 200 }, categories: [{ name: 'A', color: 'url(https://elsewhere.example/x)' }],
+        zones: [{
+          name: 'Z', position: { x: 0, y: 0 },
+          rows: [{ row_number: '1', seats: [seat('a', 0), seat('b', 30), seat('c', 60), seat('vast', 400, { radius: 9000 })] }],
+          areas: [{ shape: 'text', position: { x: 0, y: 100 }, color: 'expression(boom())', text: { text: 'no '.repeat(150), size: 20, position: { x: 0, y: 0 } } }],
+        }],
+      },
+    });
+    assert.equal(answer.status, 201, answer.text);
+    const page = await open(answer.json);
+    for (let n = 0; n < 8; n++) await page.getByRole('button', { name: 'Zoom in' }).click(); // the largest pictures
+    await page.map('focusSeat', 'b');
+    const { size } = await seatAt(page, 'b');
+    assert.ok(size >= 20 && size <= 80, `a seat is ${size} px wide`);
+    await clickSeat(page, 'b');
+    assert.deepEqual(await page.map('selection'), ['b']);
+    assert.deepEqual(page.complaints, []);
+    assert.ok(page.requests.every((url) => !url.includes('elsewhere')));
+    await page.close();
+  });
 });

@@ -382,7 +382,7 @@ export class HoldfastSeats extends HTMLElement {
   #tap(px, py, type) {
     const view = this.#view, plan = this.#plan;
     const x = view.toPlanX(px), y = view.toPlanY(py);
-    const i = plan.spatial.nearest(x, y, Math.max(plan.radiusTypical, TAP_REACH_PX[type] / view.scale));
+    const i = plan.seatAt(x, y, Math.max(0, TAP_REACH_PX[type] / view.scale - plan.radiusTypical));
     this.#keys.isShown = false;
     if (i >= 0 && view.seatPx < TAP_LEAST_PX[type] && view.scale < view.scaleMax * 0.99) {
       view.moveTo({ x, y, scale: view.scale * (TAP_ZOOM_PX[type] / view.seatPx) }, performance.now(), this.#isAnimated);
@@ -404,7 +404,7 @@ export class HoldfastSeats extends HTMLElement {
     const view = this.#view;
     let i = -1;
     if (px !== null && px !== undefined && view.seatPx >= 5) {
-      i = this.#plan.spatial.nearest(view.toPlanX(px), view.toPlanY(py), Math.max(this.#plan.radiusTypical * 1.2, 4 / view.scale));
+      i = this.#plan.seatAt(view.toPlanX(px), view.toPlanY(py), Math.max(this.#plan.radiusTypical * 0.2, 4 / view.scale - this.#plan.radiusTypical));
     }
     if (i === this.#hover) return;
     this.#hover = i;

@@ -11,6 +11,7 @@ export const COMPANION = 2;
 export const RESTRICTED_VIEW = 4;
 
 const RADIUS = 10; // of a seat that states none
+const RADIUS_PART_MAX = 8; // how many times the typical radius a seat may have
 const MARGIN = 24; // around everything, in the plan's own units
 const MARGIN_PART = 0.02; // or this part of the plan, if that is more
 const TEXT_COUNTED = 40; // characters of an area's text that count for its box: a novel does not shrink the hall
@@ -38,8 +39,14 @@ export class Plan {
     this.ids = new Array(this.n);
     this.labels = new Array(this.n);
     this.#read(document.sections ?? []);
-    this.radiusMax = this.radius.reduce((most, r) => Math.max(most, r), 1);
     this.radiusTypical = typical(this.radius);
+    // A plan with one gigantic seat must not make a gigantic picture of it.
+    this.radiusMax = 1;
+    for (let i = 0; i < this.n; i++) {
+      this.radius[i] = Math.min(this.radius[i], RADIUS_PART_MAX * this.radiusTypical);
+      this.radiusMax = Math.max(this.radiusMax, this.radius[i]);
+    }
+    for (const section of this.sections) section.box = this.#boxOf(section);
     this.box = this.#bounds(document.size);
     this.spatial = new SeatIndex(this.x, this.y, this.box);
   }
@@ -49,24 +56,18 @@ export class Plan {
     let i = 0;
     for (const section of sections) {
       const firstRow = this.rows.length;
-      const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
       for (const row of section.rows) {
         const first = i;
         for (const seat of row.seats) {
-          const x = number(seat.x), y = number(seat.y), r = Math.max(1, number(seat.radius, RADIUS));
-          this.x[i] = x;
-          this.y[i] = y;
-          this.radius[i] = r;
+          this.x[i] = number(seat.x);
+          this.y[i] = number(seat.y);
+          this.radius[i] = Math.max(1, number(seat.radius, RADIUS));
           this.category[i] = numberOfCategory.get(seat.category) ?? 0;
           this.flags[i] = (seat.accessible ? ACCESSIBLE : 0) | (seat.companion ? COMPANION : 0)
             | (seat.restricted_view ? RESTRICTED_VIEW : 0);
           this.row[i] = this.rows.length;
           this.ids[i] = seat.id;
           this.labels[i] = seat.label;
-          if (x - r < box.left) box.left = x - r;
-          if (x + r > box.right) box.right = x + r;
-          if (y - r < box.top) box.top = y - r;
-          if (y + r > box.bottom) box.bottom = y + r;
           i++;
         }
         this.rows.push({
@@ -74,8 +75,21 @@ export class Plan {
           labelPosition: row.row_number_position === undefined ? 'both' : row.row_number_position, first, end: i,
         });
       }
-      this.sections.push({ name: section.name, firstRow, endRow: this.rows.length, box });
+      this.sections.push({ name: section.name, firstRow, endRow: this.rows.length, box: null });
     }
+  }
+
+  #boxOf({ firstRow, endRow }) {
+    const box = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
+    if (firstRow === endRow) return box;
+    for (let i = this.rows[firstRow].first; i < this.rows[endRow - 1].end; i++) {
+      const x = this.x[i], y = this.y[i], r = this.radius[i];
+      if (x - r < box.left) box.left = x - r;
+      if (x + r > box.right) box.right = x + r;
+      if (y - r < box.top) box.top = y - r;
+      if (y + r > box.bottom) box.bottom = y + r;
+    }
+    return box;
   }
 
   // The box of everything that is drawn.  The document's own size only adds to it, since a plan may lie about it.
@@ -101,6 +115,18 @@ export class Plan {
   indexOf(id) {
     this.#indexById ??= new Map(this.ids.map((each, i) => [each, i]));
     return this.#indexById.get(id) ?? -1;
+  }
+
+  // Returns the seat at a point, or the nearest whose edge is at most `slack` away, or -1.
+  seatAt(x, y, slack) {
+    const reach = this.radiusMax + Math.max(0, slack);
+    let best = -1, least = slack;
+    this.spatial.forEachIn(x - reach, y - reach, x + reach, y + reach, (i) => {
+      const r = this.radius[i], d = Math.hypot(this.x[i] - x, this.y[i] - y);
+      const score = d <= r ? d / r - 1 : d - r; // inside: the seat whose middle is nearest, by its own measure
+      if (score <= least) { least = score; best = i; }
+    });
+    return best;
   }
 
   sectionOf(i) { return this.sections[this.rows[this.row[i]].section]; }

@@ -17,6 +17,7 @@ import { smallDisk } from '../support/disk.mjs';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
 import { book, pay, reached, sell } from '../support/payments.mjs';
+import { gridPlan, planEvent } from '../support/plans.mjs';
 import { backend, newKey, only, reap, removeTempDir, sqliteQuery, start, tempDir, until } from '../support/server.mjs';
 
 const BUYERS = 4;
@@ -119,7 +120,9 @@ describe('a backup of a ledger in use', () => {
     const { place, server, event, row } = await openWithEvents();
     const second = await server.createEvent({ name: 'Second' });
     await server.grant(second, ['S-A-1', 'S-A-2']);
-    await server.post(`/v1/events/${(await server.createEvent({ name: 'Closed' })).id}/close`);
+    const planned = await server.createEvent({ ...planEvent(gridPlan()), sections: undefined });
+    await server.post(`/v1/events/${planned.id}/close`);
+    const { text: plan } = await server.get(`/v1/events/${planned.id}/plan`);
     const key = { 'Idempotency-Key': newKey() };
     const held = await server.grant(event, [`S-${row}-1`, `S-${row}-2`], { areas: { Floor: 3 } }, key);
     const sold = await server.grant(event, `S-${row}-3`);
@@ -157,6 +160,7 @@ describe('a backup of a ledger in use', () => {
     await sound(again.url);
     const next = await open(again);
     assertProblem(await next.get(`/v1/events/${lost.id}`), 404, 'no_such_event');
+    assert.equal((await next.get(`/v1/events/${planned.id}/plan`)).text, plan);
     for (const { id } of [late, seen.at(-1)]) assertProblem(await next.get(`/v1/holds/${id}`), 404, 'no_such_hold');
     assertProblem(await next.post(`/v1/holds/${late.id}/confirm`, { fence: late.fence }), 404, 'no_such_hold');
     for (const { id, fence } of [held, expired]) {
@@ -186,7 +190,8 @@ describe('a backup of a ledger in use', () => {
     const hold = await server.grant(event, `S-${row}-1`, { owner: 'ann', metadata: { a: 'b' } });
     await server.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence, reference: 'order \u20ac' });
     await server.post(`/v1/events/${event.id}/block`, { seats: [`S-${row}-2`] });
-    await server.post(`/v1/events/${event.id}/close`);
+    const planned = await server.createEvent({ ...planEvent(gridPlan()), sections: undefined });
+    for (const { id } of [event, planned]) await server.post(`/v1/events/${id}/close`);
     await server.stop({ keep: true });
     const first = newFile(), second = newFile();
     await backup(place.url, first);
@@ -195,7 +200,7 @@ describe('a backup of a ledger in use', () => {
     await backup(inFile, second);
     const again = await newPlace();
     await restore(second, again.url, '--fence-margin', '0');
-    const tables = ['events', 'sections', 'areas', 'holds', 'bookings', 'sold_seats', 'seats', 'log', 'idempotency'];
+    const tables = ['events', 'sections', 'areas', 'categories', 'venues', 'holds', 'bookings', 'sold_seats', 'seats', 'log', 'idempotency'];
     const dump = (url) => tables.map((table) => execFileSync('psql', [url, '-qAtX', '-c', `SELECT * FROM ${table} ORDER BY 1, 2`], { encoding: 'utf8' }));
     assert.deepEqual(dump(again.url), dump(place.url));
     assert.ok(dump(again.url).join('').includes('order \u20ac'));

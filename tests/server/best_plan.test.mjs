@@ -97,6 +97,23 @@ describe('best available in a plan', () => {
     assertInvalid(await best(event, 1, { accessible: 'yes' }), 'accessible');
   });
 
+  it('a companion sits beside a wheelchair, and that seat is kept for them', async () => {
+    const seats = [{ label: '1' }, { label: '2', accessible: true }, { label: '3', companion: true }, { label: '4' }, { label: '5' }].map((seat, i) => ({ ...seat, x: 20 + i * PITCH, y: 10 }));
+    const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: [{ name: 'A', seats }] }] });
+    assert.deepEqual(await chosen(event, 2), ['S-A-4', 'S-A-5']);
+    assertSoldOut(await best(event, 2, { adjacent: false }), 1);
+    assert.deepEqual(await chosen(event, 2, { accessible: true }), ['S-A-2', 'S-A-3']);
+    assert.deepEqual(await chosen(event, 1), ['S-A-1']);
+  });
+
+  it('every server answers with the same plan, and the same tag', async () => {
+    const event = await hall([{ name: 'A', y: 100, x: line(6, 940) }]);
+    const answers = [];
+    for (let i = 0; i < 3; i++) answers.push(await server.get(`/v1/events/${event.id}/plan`));
+    assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200]);
+    assert.equal(new Set(answers.map(({ text, headers }) => `${headers.etag} ${text}`)).size, 1);
+  });
+
   it('an accessible seat between two others separates them for those who do not ask', async () => {
     const event = await hall([{ name: 'A', y: 100, x: line(3, 960) }], { accessible: ['A2'] });
     assertSoldOut(await best(event, 2), 2);

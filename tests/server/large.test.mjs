@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertOk, assertProblem, assertReplay } from '../support/expect.mjs';
 import { assertVerified } from '../support/ledger.mjs';
+import { gridPlan, planEvent } from '../support/plans.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
 import { newKey, sleep, start } from '../support/server.mjs';
 
@@ -82,31 +83,34 @@ describe('large events', () => {
   });
 });
 
-it('a creation cut short by kill -9 is there or was never made, and its repeat makes one event', async (t) => {
-  t.diagnostic(`seed ${seed}`);
-  const server = await start();
-  const create = (key) => server.post('/v1/events', listed(3000, 10), { 'Idempotency-Key': key });
-  const all = async () => (await server.read('/v1/events?limit=100')).data.map(({ id }) => id);
-  const from = performance.now();
-  assertOk(await create(newKey()), 201);
-  const usualMs = performance.now() - from;
-  for (let round = 0; round < 3; round++) {
-    const key = newKey();
-    const earlier = await all();
-    const lost = create(key).catch(() => undefined);
-    await sleep(usualMs * (0.4 + below(80) / 100));
-    await server.kill9();
-    const answer = await lost;
-    assertVerified(server.place.ledger ?? server.dir);
-    await server.launch();
-    const made = (await all()).filter((id) => !earlier.includes(id));
-    assert.ok(made.length <= 1);
-    if (answer) assert.deepEqual(made, [assertOk(answer, 201).id]);
-    const repeat = await create(key);
-    if (answer) assertReplay(repeat, answer);
-    assert.deepEqual((await all()).filter((id) => !earlier.includes(id)), [assertOk(repeat, 201).id]);
-    assert.equal(repeat.headers['idempotency-replayed'] === 'true', made.length === 1);
-    t.diagnostic(`round ${round}: ${answer ? 'answered' : made.length ? 'made, not answered' : 'not made'}`);
-  }
-  await server.finish();
-});
+for (const [what, body] of [['rows with names', listed(3000, 10)], ['a plan', planEvent(gridPlan({ zones: 10, rows: 20, seats: 50 }))]]) {
+  it(`a creation of ${what} cut short by kill -9 is there or was never made, and its repeat makes one event`, async (t) => {
+    t.diagnostic(`seed ${seed}`);
+    const server = await start();
+    const create = (key) => server.post('/v1/events', body, { 'Idempotency-Key': key });
+    const all = async () => (await server.read('/v1/events?limit=100')).data.map(({ id }) => id);
+    const from = performance.now();
+    assertOk(await create(newKey()), 201);
+    const usualMs = performance.now() - from;
+    for (let round = 0; round < 3; round++) {
+      const key = newKey();
+      const earlier = await all();
+      const lost = create(key).catch(() => undefined);
+      await sleep(usualMs * (0.4 + below(80) / 100));
+      await server.kill9();
+      const answer = await lost;
+      assertVerified(server.place.ledger ?? server.dir);
+      await server.launch();
+      const made = (await all()).filter((id) => !earlier.includes(id));
+      assert.ok(made.length <= 1);
+      if (answer) assert.deepEqual(made, [assertOk(answer, 201).id]);
+      for (const id of made) assert.equal((await server.read(`/v1/events/${id}/plan`)).sections.flatMap(({ rows }) => rows).length, body.plan ? 200 : 3000);
+      const repeat = await create(key);
+      if (answer) assertReplay(repeat, answer);
+      assert.deepEqual((await all()).filter((id) => !earlier.includes(id)), [assertOk(repeat, 201).id]);
+      assert.equal(repeat.headers['idempotency-replayed'] === 'true', made.length === 1);
+      t.diagnostic(`round ${round}: ${answer ? 'answered' : made.length ? 'made, not answered' : 'not made'}`);
+    }
+    await server.finish();
+  });
+}

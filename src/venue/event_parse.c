@@ -197,6 +197,11 @@ bool parse_event_body(const struct buf *body, bool *ret_has_plan, struct event_d
 {
     struct rows_cut cut = {0};
     bool is_cut = rows_cut_init(&cut, body);
+    if (cut.is_too_long) {
+        *ret_has_plan = true;
+        (void)hf_err_set(err, HF_INVALID_REQUEST, "plan.zones have more than 100000 rows");
+        return false;
+    }
     json_t *json = parse_body(is_cut ? &cut.rest : body, false, err);
     *ret_has_plan = json && json_object_get(json, "plan");
     bool ok = json && parse_with_rows(json, is_cut ? &cut : NULL, ret, err);

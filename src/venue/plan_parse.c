@@ -154,7 +154,7 @@ static bool read_plan_rows(struct plan_reader *p, const struct fields *f, const 
     const json_t *rows = NULL;
     if (!field_array(f, "rows", REQUIRED, &rows))
         return false;
-    if (p->rd->cut)
+    if (p->rd->cut && json_array_size(rows) == 0) /* otherwise they were not cut */
         return read_cut_rows(p, zone, s, zone_index);
     for (size_t i = 0; i < json_array_size(rows); i++)
         if (!read_nth_row(p, json_array_get(rows, i), zone, s, zone_index, i))

@@ -116,6 +116,9 @@ static bool cut_rows(struct rows_cut *cut, struct cursor *c, size_t zone)
         return true;
     do {
         skip_space(c);
+        cut->is_too_long = cut->rows.n == ROWS_CUT_MAX;
+        if (cut->is_too_long)
+            return false;
         struct row_text *row = vec_push(&cut->rows);
         row->text = c->at;
         row->zone = zone;
@@ -165,12 +168,15 @@ static bool in_body(struct rows_cut *cut, struct cursor *c, const char *name, si
 
 bool rows_cut_init(struct rows_cut *ret, const struct buf *body)
 {
+    if (body->len == 0)
+        return false;
     struct rows_cut cut = {.from = body->data};
     struct cursor c = {.at = body->data, .end = body->data + body->len};
-    bool ok = body->len > 0 && walk_object(&cut, &c, 0, in_body);
+    bool ok = walk_object(&cut, &c, 0, in_body);
     skip_space(&c);
     if (!ok || c.at != c.end || !cut.rows.n) {
         rows_cut_close(&cut);
+        *ret = (struct rows_cut){.is_too_long = cut.is_too_long};
         return false;
     }
     buf_put(&cut.rest, cut.from, (size_t)(c.end - cut.from));

@@ -9,6 +9,10 @@
 #include "base/buf.h"
 #include "base/vec.h"
 
+/* More rows than this are not looked at, so that a body of nothing but commas takes little memory.
+ * A plan may have fewer. */
+#define ROWS_CUT_MAX 1000000
+
 /* The text of a row, within the body. */
 struct row_text {
     const char *text;
@@ -20,10 +24,12 @@ struct rows_cut {
     struct buf rest;  /* the body, in which every zone's `rows` is [] */
     const char *from; /* while cutting: what follows has not been copied to `rest` */
     VEC(struct row_text) rows;
+    bool is_too_long; /* there are more than ROWS_CUT_MAX rows; nothing else is known then */
 };
 
 /* Returns false if the body does not look like one with a plan, or is no JSON that can be cut: it
- * is then to be read as a whole, which finds out what is wrong.  `body` must outlive `ret`. */
+ * is then to be read as a whole, which finds out what is wrong, unless ret->is_too_long.  `body`
+ * must outlive `ret`. */
 bool rows_cut_init(struct rows_cut *ret, const struct buf *body);
 void rows_cut_close(struct rows_cut *cut); /* accepts a zeroed struct */
 

@@ -265,6 +265,26 @@ describe('seating plans', () => {
     for (const number of ['1e999', '-1e999', 'NaN', 'Infinity', '0x10', '1e', '.5', '+1', '012']) assertInvalid(await post(text.replace('RADIUS', number)));
   });
 
+  it('a name that is written with an escape is the same name', async () => {
+    const [first, second] = [JSON.stringify(gridPlan().zones[0]), JSON.stringify(gridPlan({ id: (z, r, s) => `other ${r} ${s}` }).zones[0])];
+    for (const name of ['rows', 'r\\u006fws']) {
+      const body = JSON.stringify({ ...planEvent(gridPlan()), plan: { ...gridPlan(), zones: ['ZONES'] } })
+        .replace('"ZONES"', `${first},${second.replace('"rows"', `"${name}"`)}`);
+      const event = assertOk(await post(body), 201);
+      assert.equal(event.capacity, 40, name);
+      await server.grant(event, ['z1r1s1', 'other 2 10']);
+    }
+  });
+
+  it('an error in a row is named by its path, and a list that is no list of rows is not read to its end', async () => {
+    const text = JSON.stringify(planEvent(gridPlan({ rows: 3 })));
+    assertInvalid(await post(text.replace('"seat_guid":"z1r2s1"', '"seat_guid":"z1r2s1","seat_guid":"again"')), 'plan.zones[0].rows[1]');
+    assertInvalid(await post(text.replace('"z1r2s1"', '"z1r2s1')));
+    assertInvalid(await post(text.replace('"z1r2s1"', '"z1r2\\ud800s1"')));
+    assertInvalid(await post(Buffer.from(text.replace('z1r2s1', 'z1r2\u00ff'), 'latin1')));
+    assertInvalid(await post(text.replace('"rows":[', `"rows":[${'1,'.repeat(1_100_000)}`)), 'plan.zones');
+  });
+
   it('a plan without a single seat or area to sell is refused', async () => {
     const empty = { ...copy(hall), zones: [] };
     for (const zones of [[], [{ position: { x: 0, y: 0 }, rows: [] }]]) {

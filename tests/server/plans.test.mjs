@@ -301,6 +301,18 @@ describe('seating plans', () => {
     assert.deepEqual((await snapshot(event)).sections[0].rows.map(({ seats }) => seats), ['h..', 'h..']);
   });
 
+  it('zones of one name are drawn apart, and meant together by whoever names them', async () => {
+    const plan = gridPlan({ zones: 3, rows: 1, seats: 2 });
+    plan.zones[2].name = plan.zones[0].name;
+    const event = await create(plan);
+    assert.deepEqual((await document(event)).sections.map(({ name }) => name), ['Zone 0', 'Zone 1', 'Zone 0']);
+    assertOk(await server.post(`/v1/events/${event.id}/block`, { sections: ['Zone 0'] }));
+    assert.deepEqual((await snapshot(event)).sections.map(({ rows }) => rows[0].seats), ['xx', '..', 'xx']);
+    assertOk(await server.post(`/v1/events/${event.id}/unblock`, { seats: ['z3r1s1', 'z3r1s2'] }));
+    assert.deepEqual((await server.take(event, { best_available: { quantity: 2, section: 'Zone 0' } })).seats, ['z3r1s1', 'z3r1s2']);
+    assertProblem(await server.ask(event, { best_available: { quantity: 1, section: 'Zone 0' } }), 409, 'sold_out');
+  });
+
   it('a seat that is accessible costs what its category costs, and can be named in any hold', async () => {
     const event = await create(hall, beside);
     assert.deepEqual((await server.grant(event, ['constructor'])).amount, 6500);

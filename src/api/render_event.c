@@ -1,5 +1,4 @@
 /* Events as JSON; see render.h. */
-#include <stdio.h>
 #include <string.h>
 
 #include "api/render.h"
@@ -36,21 +35,6 @@ static void put_seat(const struct event_def *def, const struct section_def *s, u
     buf_char(out, '}');
 }
 
-/* A row whose seats are all as counting names them is one of counted seats. */
-static bool is_counted(const struct event_def *def, const struct section_def *s,
-                       const struct row_def *row)
-{
-    const struct venue *v = def->venue;
-    for (uint32_t i = 0; v && i < row->seats; i++) {
-        char number[16];
-        (void)snprintf(number, sizeof number, "%u", i + 1);
-        if (v->flags[row->first + i] || v->categories[row->first + i] != s->category ||
-            strcmp(venue_label(v, row->first + i), number) != 0)
-            return false;
-    }
-    return true;
-}
-
 /* Appends the rows in the form in which the event's creator gave them. */
 static void put_rows(const struct event_def *def, size_t section, struct buf *out)
 {
@@ -68,9 +52,9 @@ static void put_rows(const struct event_def *def, size_t section, struct buf *ou
         buf_str(out, i ? ",{\"name\":" : "{\"name\":");
         buf_json(out, row->name, strlen(row->name));
         buf_lit(out, ",\"seats\":");
-        if (is_counted(def, s, row))
+        if (!row->listed)
             buf_int(out, row->seats);
-        for (uint32_t k = 0; !is_counted(def, s, row) && k < row->seats; k++) {
+        for (uint32_t k = 0; row->listed && k < row->seats; k++) {
             buf_char(out, k ? ',' : '[');
             put_seat(def, s, row->first + k, out);
             if (k + 1 == row->seats)

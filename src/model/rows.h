@@ -110,6 +110,7 @@ struct row_def {
     char *extra; /* further members of the row in the plan, as JSON; NULL: none */
     uint32_t seats;
     uint32_t first; /* index of seat 1 of this row; set by event_def_number */
+    bool listed;    /* its seats are not those that counting makes; set by venue_find_listed */
 };
 struct section_def {
     char *name, *tier; /* tier may be NULL */

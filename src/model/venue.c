@@ -1,6 +1,7 @@
 /* See venue.h.  Pure but for memory. */
 #include "model/venue.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,4 +157,25 @@ bool venue_find(const struct venue *v, const char *id, size_t len, uint32_t *ret
         }
     }
     return false;
+}
+
+static bool is_counted(const struct venue *v, const struct section_def *s, uint32_t seat,
+                       uint32_t number)
+{
+    char label[16];
+    if (v->flags[seat] || v->categories[seat] != s->category)
+        return false;
+    (void)snprintf(label, sizeof label, "%u", number);
+    return strcmp(venue_label(v, seat), label) == 0;
+}
+
+void venue_find_listed(struct event_def *def)
+{
+    for (size_t s = 0; s < def->sections.n; s++)
+        for (size_t r = 0; r < def->sections.v[s].rows.n; r++) {
+            struct row_def *row = &def->sections.v[s].rows.v[r];
+            row->listed = false;
+            for (uint32_t i = 0; i < row->seats && !row->listed; i++)
+                row->listed = !is_counted(def->venue, &def->sections.v[s], row->first + i, i + 1);
+        }
 }

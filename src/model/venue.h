@@ -81,6 +81,10 @@ static inline const char *venue_extra(const struct venue *v, uint32_t seat)
     return v->extras ? v->text.data + v->extras[seat] : "";
 }
 
+/* Finds the rows whose seats are not those that counting makes: numbers from 1 as labels, no flags,
+ * and the category of their section.  O(seats). */
+void venue_find_listed(struct event_def *def);
+
 /* Packs the venue of `def`, its categories' names and colours, and the names and extras of its
  * sections and rows.  O(seats), with compression: some milliseconds per ten thousand seats. */
 void venue_pack(const struct event_def *def, struct buf *out);

@@ -307,5 +307,8 @@ bool venue_unpack(struct event_def *def, const void *data, size_t len)
     take_seats(&c, bits, def->categories.n, v);
     buf_close(&plain);
     uint32_t first, second;
-    return !c.bad && c.at == c.end && v->n_seats == def->n_seats && venue_index(v, &first, &second);
+    if (c.bad || c.at != c.end || v->n_seats != def->n_seats || !venue_index(v, &first, &second))
+        return false;
+    venue_find_listed(def);
+    return true;
 }

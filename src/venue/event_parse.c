@@ -181,8 +181,10 @@ static bool parse_with_rows(const json_t *json, const struct rows_cut *cut, stru
         event_def_free(rd.def);
         return false;
     }
-    if (rd.def->venue)
+    if (rd.def->venue) {
+        venue_find_listed(rd.def);
         venue_pack(rd.def, &rd.def->packed);
+    }
     *ret = rd.def;
     return true;
 }

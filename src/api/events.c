@@ -22,24 +22,24 @@ static size_t count_rows(const struct event_def *def)
     return n;
 }
 
-/* A body that is being read.  Small ones are read by the HTTP thread, large ones by the preparer,
- * while the call waits and touches none of this. */
+/* A body that is being read by the preparer, since a short one can describe very many seats.
+ * Meanwhile the call waits and touches none of this. */
 struct creation {
     struct event_def *def; /* NULL: the body is refused */
     struct hf_err err;
-    bool has_plan;
+    bool lacks_plan; /* it is JSON, and has none */
 };
 
 static void read_event(struct call *c, struct creation *ret)
 {
-    if (!parse_event_body(&c->http.body, &ret->has_plan, &ret->def, &ret->err))
+    if (!parse_event_body(&c->http.body, &ret->lacks_plan, &ret->def, &ret->err))
         ret->def = NULL;
     idempotency_hash_request(c);
 }
 
 static void submit_creation(struct call *c, const struct creation *x)
 {
-    if (!x->has_plan && c->http.body.len > BODY_EVENT_MAX) {
+    if (x->lacks_plan && c->http.body.len > BODY_EVENT_MAX) {
         event_def_free(x->def);
         answer_problem(&c->http, &problem_body_too_large,
                        "body must have at most 8388608 bytes without a plan");
@@ -82,14 +82,8 @@ static void creation_read(struct request *r)
 void events_create(struct request *r)
 {
     struct call *c = call_of(r);
-    struct creation x = {0};
     if (!idempotency_read(c))
         return;
-    if (r->body.len <= BODY_MAX) {
-        read_event(c, &x);
-        submit_creation(c, &x);
-        return;
-    }
     c->creation = hf_alloc(sizeof *c->creation);
     c->command.kind = CMD_PREPARE;
     c->command.prepare.run = prepare_creation;

@@ -194,7 +194,7 @@ bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err)
     return parse_with_rows(json, NULL, ret, err);
 }
 
-bool parse_event_body(const struct buf *body, bool *ret_has_plan, struct event_def **ret,
+bool parse_event_body(const struct buf *body, bool *ret_lacks_plan, struct event_def **ret,
                       struct hf_err *err)
 {
     struct rows_cut cut = {0};
@@ -205,7 +205,7 @@ bool parse_event_body(const struct buf *body, bool *ret_has_plan, struct event_d
         return false;
     }
     json_t *json = parse_body(is_cut ? &cut.rest : body, false, err);
-    *ret_has_plan = json && json_object_get(json, "plan");
+    *ret_lacks_plan = json && !json_object_get(json, "plan");
     bool ok = json && parse_with_rows(json, is_cut ? &cut : NULL, ret, err);
     json_decref(json);
     rows_cut_close(&cut);

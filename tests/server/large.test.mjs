@@ -42,6 +42,7 @@ describe('large events', () => {
     ['1,000,000 seats', hall({ rows: 1000, seats_per_row: 1000 })],
     ['1,000,000 seats in 100,000 rows', hall({ rows: 100_000, seats_per_row: 10 })],
     ['1,000,000 seats in 5,000 rows with names', listed(5000, 200)],
+    ['1,000,000 seats that have a category', { ...hall({ rows: 1000, seats_per_row: 1000 }), categories: [{ name: 'A', price: 2 }] }],
   ]) {
     it(`holds on other events go on while one of ${what} is made`, async (t) => {
       const events = [];

@@ -1,6 +1,6 @@
 /* GET /v1/events/{e}/plan: the venue's geometry, which never changes.  The document is rendered on
- * its first use, by the preparer, and kept compressed; for a client that takes no gzip it is
- * rendered again.  On HTTP threads but for that. */
+ * its first use, by the preparer, and kept compressed; for clients that take no gzip it is rendered
+ * again, and shared by all that read it at the same time.  On HTTP threads but for that. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,11 +23,15 @@ static void take_piece(void *context, struct buf *out)
     out->len = 0;
 }
 
-/* On the preparer's thread. */
+/* On the preparer's thread, the only one.  Of many that asked at once, the first renders for all.
+ */
 static void render_plan(void *context)
 {
     struct call *c = context;
     struct event *e = c->plan_event;
+    c->plan = event_plan(e, c->plan_packed);
+    if (c->plan)
+        return;
     struct snapshot *s = snapshot_new(0);
     if (c->plan_packed) {
         struct plan_sink sink = {.flush = take_piece, .context = gzip_open(&s->packed)};
@@ -39,6 +43,7 @@ static void render_plan(void *context)
         event_keep_plan(e, snapshot_ref(s));
     } else {
         plan_document(e->def, event_id_text(e), NULL, &s->text);
+        event_lend_plan(e, s);
     }
     c->plan = s;
 }
@@ -92,9 +97,9 @@ void events_plan(struct request *r)
         r->answer.status = HTTP_NOT_MODIFIED;
         return;
     }
-    struct snapshot *s = packed ? event_plan(e) : NULL;
+    struct snapshot *s = event_plan(e, packed);
     if (s) {
-        answer_plan(r, s, true);
+        answer_plan(r, s, packed);
         return;
     }
     c->plan_event = e;

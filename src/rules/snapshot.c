@@ -21,19 +21,39 @@ struct snapshot *snapshot_ref(struct snapshot *s)
 
 void snapshot_unref(struct snapshot *s)
 {
-    if (s && atomic_fetch_sub(&s->refs, 1) == 1) {
+    if (!s)
+        return;
+    struct event *lender = s->lender;
+    if (lender)
+        lock_take(&lender->snapshot_lock);
+    bool is_last = atomic_fetch_sub(&s->refs, 1) == 1;
+    if (lender && is_last)
+        lender->lent_plan = NULL;
+    if (lender)
+        lock_give(&lender->snapshot_lock);
+    if (is_last) {
         buf_close(&s->text);
         buf_close(&s->packed);
         free(s);
     }
 }
 
-struct snapshot *event_plan(struct event *e)
+struct snapshot *event_plan(struct event *e, bool packed)
 {
     lock_take(&e->snapshot_lock);
-    struct snapshot *s = e->plan ? snapshot_ref(e->plan) : NULL;
+    struct snapshot *s = packed ? e->plan : e->lent_plan;
+    if (s)
+        snapshot_ref(s);
     lock_give(&e->snapshot_lock);
     return s;
+}
+
+void event_lend_plan(struct event *e, struct snapshot *s)
+{
+    lock_take(&e->snapshot_lock);
+    s->lender = e;
+    e->lent_plan = s;
+    lock_give(&e->snapshot_lock);
 }
 
 void event_keep_plan(struct event *e, struct snapshot *s)

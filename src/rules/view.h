@@ -144,9 +144,10 @@ struct event {
     uint8_t *loaded_heads; /* HEAD_SIZE bytes per seat, until view_install; NULL: none */
 
     struct lock snapshot_lock;
-    struct snapshot *snapshot; /* the newest rendered map; under snapshot_lock, see snapshot.h */
-    struct snapshot *plan;     /* the plan's document; likewise */
-    int64_t draw_at_us;        /* the drawer's: when its allowance is full again */
+    struct snapshot *snapshot;  /* the newest rendered map; under snapshot_lock, see snapshot.h */
+    struct snapshot *plan;      /* the plan's document, compressed; likewise */
+    struct snapshot *lent_plan; /* the same, plain, while somebody uses it; not a reference */
+    int64_t draw_at_us;         /* the drawer's: when its allowance is full again */
 };
 
 struct view;

@@ -189,6 +189,13 @@ static struct row_def *add_row(struct section_def *s, uint32_t seats)
     return row;
 }
 
+/* Long names in the ids of very many seats add up to more than a venue may store. */
+static bool check_ids_len(const struct reader *rd, const struct fields *f)
+{
+    return rd->def->venue->text.len <= IDS_LEN_MAX ||
+           field_fail(f, "", "would make ids of more than 256 MiB in the event; use shorter names");
+}
+
 /* The venue has an entry for every seat, also for those of counted rows. */
 static bool add_counted_seats(struct reader *rd, const struct fields *f,
                               const struct section_def *s, const struct row_def *row)
@@ -206,7 +213,7 @@ static bool add_counted_seats(struct reader *rd, const struct fields *f,
                                         .category = (uint32_t)s->category};
         venue_add(rd->def->venue, &seat);
     }
-    return true;
+    return check_ids_len(rd, f);
 }
 
 static bool read_rows_counted(struct reader *rd, const struct fields *f, struct section_def *s)
@@ -307,7 +314,7 @@ static bool read_listed_seats(struct reader *rd, const struct fields *f,
         if (!add_listed_seat(rd, &seat, s, row))
             return fail_under(f->err, "seats", i);
     }
-    return true;
+    return check_ids_len(rd, f);
 }
 
 static bool read_row(struct reader *rd, const struct fields *f, struct section_def *s)

@@ -3,6 +3,7 @@
  * is sold gets its name and capacity, everything else is decoration. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "venue/plan_reader.h"
@@ -53,12 +54,20 @@ void plan_keep(struct buf *out, const json_t *object, const char *name)
 
 /* ---- members ---- */
 
+/* A number that says where something is drawn, or how large: no map could show more. */
+static bool read_extent(const struct fields *f, const char *name, enum need need, double *ret)
+{
+    if (!field_number(f, name, need, ret))
+        return false;
+    return fabs(*ret) <= POSITION_MAX || field_fail(f, name, "must be from -10000000 to 10000000");
+}
+
 bool read_point(const struct fields *f, const char *name, enum need need, struct point *ret)
 {
     static const char *const known[] = {"x", "y", NULL};
     const json_t *object = json_object_get(f->object, name);
     char path[64];
-    (void)snprintf(path, sizeof path, "%.50s.", name);
+    (void)snprintf(path, sizeof path, "%.30s%.30s.", f->path, name);
     const struct fields p = {.object = object, .path = path, .err = f->err};
     if (!object && need == OPTIONAL)
         return true;
@@ -66,13 +75,8 @@ bool read_point(const struct fields *f, const char *name, enum need need, struct
         return field_fail(f, name, "is required");
     if (!json_is_object(object))
         return field_fail(f, name, "must be an object with x and y");
-    if (!fields_known(&p, known) || !field_number(&p, "x", REQUIRED, &ret->x) ||
-        !field_number(&p, "y", REQUIRED, &ret->y))
-        return false;
-    if (!(fabs(ret->x) <= POSITION_MAX) || !(fabs(ret->y) <= POSITION_MAX))
-        return field_fail(&p, fabs(ret->x) <= POSITION_MAX ? "y" : "x",
-                          "must be from -10000000 to 10000000");
-    return true;
+    return fields_known(&p, known) && read_extent(&p, "x", REQUIRED, &ret->x) &&
+           read_extent(&p, "y", REQUIRED, &ret->y);
 }
 
 bool read_opaque(const struct fields *f, const char *name, enum need need, size_t chars_min,
@@ -101,6 +105,12 @@ const json_t *inner_object(const struct fields *f, const char *name)
 
 /* ---- areas ---- */
 
+static bool check_extent(const struct fields *f, const char *name, enum need need)
+{
+    double value = 0;
+    return read_extent(f, name, need, &value);
+}
+
 bool read_radius(const struct fields *f, enum need need)
 {
     double radius = 1;
@@ -115,7 +125,6 @@ static bool check_polygon(const struct fields *f)
     static const char *const known[] = {"points", NULL};
     static const char *const coordinates[] = {"x", "y", NULL};
     const json_t *points = NULL;
-    double at;
     if (!fields_known(f, known) || !field_array(f, "points", REQUIRED, &points))
         return false;
     if (json_array_size(points) > POINTS_MAX)
@@ -123,8 +132,8 @@ static bool check_polygon(const struct fields *f)
     for (size_t i = 0; i < json_array_size(points); i++) {
         const struct fields p = {.object = json_array_get(points, i), .path = "", .err = f->err};
         if (!(json_is_object(p.object) || field_fail(&p, "", "must be an object with x and y")) ||
-            !fields_known(&p, coordinates) || !field_number(&p, "x", REQUIRED, &at) ||
-            !field_number(&p, "y", REQUIRED, &at))
+            !fields_known(&p, coordinates) || !check_extent(&p, "x", REQUIRED) ||
+            !check_extent(&p, "y", REQUIRED))
             return fail_under(f->err, "polygon.points", i);
     }
     return true;
@@ -133,9 +142,8 @@ static bool check_polygon(const struct fields *f)
 static bool check_rectangle(const struct fields *f)
 {
     static const char *const known[] = {"width", "height", NULL};
-    double size;
-    return fields_known(f, known) && field_number(f, "width", REQUIRED, &size) &&
-           field_number(f, "height", REQUIRED, &size);
+    return fields_known(f, known) && check_extent(f, "width", REQUIRED) &&
+           check_extent(f, "height", REQUIRED);
 }
 
 static bool check_ellipse(const struct fields *f)
@@ -156,12 +164,11 @@ static bool check_text(const struct fields *f)
     static const char *const known[] = {"text", "color", "size", "position", NULL};
     const char *text;
     size_t len;
-    double size;
     struct point at;
     return fields_known(f, known) &&
            field_text(f, "text", REQUIRED, 0, AREA_TEXT_CHARS_MAX, &text, &len) &&
            field_text(f, "color", OPTIONAL, 0, COLOR_CHARS_MAX, &text, &len) &&
-           field_number(f, "size", OPTIONAL, &size) && read_point(f, "position", REQUIRED, &at);
+           check_extent(f, "size", OPTIONAL) && read_point(f, "position", REQUIRED, &at);
 }
 
 static const struct shape {
@@ -203,17 +210,42 @@ static bool read_shape(const struct fields *f, const char **ret)
     return true;
 }
 
-/* The sold area that the plan's area shows; NULL: it is decoration. */
+/* By plan_area; of two that name the same, the first listed comes first. */
+static int by_plan_area(const void *a, const void *b)
+{
+    const struct area_def *x = *(const struct area_def *const *)a;
+    const struct area_def *y = *(const struct area_def *const *)b;
+    int order = strcmp(x->plan_area, y->plan_area);
+    return order ? order : (x > y) - (x < y);
+}
+
+void sort_sold_areas(struct plan_reader *p)
+{
+    size_t n = p->def->areas.n;
+    p->shown = hf_alloc(n + 1);
+    p->by_uuid = hf_alloc((n + 1) * sizeof(struct area_def *));
+    for (size_t i = 0; i < n; i++)
+        if (p->def->areas.v[i].plan_area)
+            p->by_uuid[p->n_by_uuid++] = &p->def->areas.v[i];
+    qsort(p->by_uuid, p->n_by_uuid, sizeof(struct area_def *), by_plan_area);
+}
+
+/* The sold area that the plan's area shows; NULL: it is decoration.  O(log areas). */
 static const struct area_def *sold_area(const struct plan_reader *p, const char *uuid)
 {
-    for (size_t i = 0; uuid && i < p->def->areas.n; i++) {
-        const struct area_def *area = &p->def->areas.v[i];
-        if (area->plan_area && strcmp(area->plan_area, uuid) == 0) {
-            p->shown[i] = p->shown[i] < 2 ? (uint8_t)(p->shown[i] + 1) : 2;
-            return area;
-        }
+    size_t low = 0, high = p->n_by_uuid;
+    while (uuid && low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(p->by_uuid[middle]->plan_area, uuid) < 0)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return NULL;
+    if (!uuid || low == p->n_by_uuid || strcmp(p->by_uuid[low]->plan_area, uuid) != 0)
+        return NULL;
+    uint8_t *shown = &p->shown[p->by_uuid[low] - p->def->areas.v];
+    *shown = *shown < 2 ? (uint8_t)(*shown + 1) : 2;
+    return p->by_uuid[low];
 }
 
 static void put_area(struct plan_reader *p, const json_t *object, const char *shape,
@@ -253,13 +285,11 @@ static bool read_plan_area(struct plan_reader *p, const struct fields *f, const 
                                         "ellipse", "circle",       "text",     NULL};
     struct point at = {0};
     const char *uuid = NULL, *shape = NULL, *color;
-    double rotation;
     size_t len;
     if (!json_is_object(f->object))
         return field_fail(f, "", "must be an object");
     if (!fields_known(f, known) || !read_point(f, "position", OPTIONAL, &at) ||
-        !read_opaque(f, "uuid", OPTIONAL, 0, &uuid) ||
-        !field_number(f, "rotation", OPTIONAL, &rotation) ||
+        !read_opaque(f, "uuid", OPTIONAL, 0, &uuid) || !check_extent(f, "rotation", OPTIONAL) ||
         !field_text(f, "color", OPTIONAL, 0, COLOR_CHARS_MAX, &color, &len) ||
         !field_text(f, "border_color", OPTIONAL, 0, COLOR_CHARS_MAX, &color, &len) ||
         !read_shape(f, &shape))

@@ -335,7 +335,7 @@ static bool read_parts(struct plan_reader *p, const struct fields *f, const stru
     struct event_def *def = p->def;
     if (!read_head(p, plan) || !read_plan_categories(p, f, plan) || !read_areas(p->rd, f, true))
         return false;
-    p->shown = hf_alloc(def->areas.n + 1);
+    sort_sold_areas(p);
     if (!read_zones(p, plan) || !check_sold_areas(p))
         return false;
     if (!def->sections.n && !def->areas.n)
@@ -364,6 +364,7 @@ bool read_plan(struct reader *rd, const struct fields *f)
     buf_close(&p.areas);
     buf_close(&p.extra);
     free(p.shown);
+    free(p.by_uuid);
     vec_close(&p.places);
     return ok;
 }

@@ -20,9 +20,11 @@ struct plan_reader {
     struct reader *rd;
     struct event_def *def;
     struct hf_err *err;
-    struct buf areas; /* of the plan, as JSON, without the brackets */
-    struct buf extra; /* scratch */
-    uint8_t *shown;   /* of each sold area: the plan has its shape */
+    struct buf areas;                /* of the plan, as JSON, without the brackets */
+    struct buf extra;                /* scratch */
+    uint8_t *shown;                  /* of each sold area: the plan has its shape */
+    const struct area_def **by_uuid; /* the sold areas that name one of the plan, sorted by it */
+    size_t n_by_uuid;
     size_t n_areas;
     size_t n_cut; /* rows of reader.cut that have been read */
     VEC(struct row_place) places;
@@ -45,6 +47,9 @@ const json_t *inner_object(const struct fields *f, const char *name);
 /* Reads the areas of a zone that stands at `zone`. */
 HF_MUST_USE bool read_plan_areas(struct plan_reader *p, const struct fields *f,
                                  const struct point *zone);
+/* To be called before the first area is read, when all sold ones are known.  The caller frees
+ * `shown` and `by_uuid`. */
+void sort_sold_areas(struct plan_reader *p);
 /* When all zones have been read: does the plan have an area for each that is sold and names one? */
 HF_MUST_USE bool check_sold_areas(const struct plan_reader *p);
 

@@ -11,7 +11,7 @@
 #define AREA_CAPACITY_MAX INT64_C(1000000000)
 #define COLOR_CHARS_MAX 64
 #define POSITION_MAX 1e7 /* no seat is farther from the origin, in either direction */
-#define PATH_SIZE 120
+#define IDS_LEN_MAX ((size_t)256 << 20) /* of composed ids, all together */
 
 /* The definition as far as it has been read. */
 struct reader {

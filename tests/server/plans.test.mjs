@@ -4,6 +4,9 @@
 // time limit: 300 s
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { arena, expectedSections, gridPlan, planEvent, randomPlan, rounded, seatsOf, statesOf } from '../support/plans.mjs';
@@ -13,6 +16,7 @@ import { Stream } from '../support/stream.mjs';
 
 const copy = (value) => structuredClone(value);
 const MIB = 1 << 20;
+const residentBytes = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) * 1024;
 
 // A plan that uses every feature of the format.
 const hall = {
@@ -239,6 +243,9 @@ describe('seating plans', () => {
       [a(0, (x) => { x.capacity = 5; }), `${area}[0].capacity`], [a(1, (x) => { x.circle.radius = 'wide'; }), `${area}[1].circle.radius`],
       [a(2, (x) => { x.ellipse.radius = 5; }), `${area}[2].ellipse.radius`], [a(3, (x) => { x.polygon.points = {}; }), `${area}[3].polygon.points`],
       [a(3, (x) => { delete x.polygon.points[1].y; }), `${area}[3].polygon.points[1].y`], [a(4, (x) => { x.color = 5; }), `${area}[4].color`],
+      [a(0, (x) => { x.text.position.x = '1'; }), `${area}[0].text.position.x`], [a(2, (x) => { delete x.ellipse.radius.y; }), `${area}[2].ellipse.radius.y`],
+      [a(0, (x) => { x.rectangle.width = 1e300; }), `${area}[0].rectangle.width`], [a(0, (x) => { x.text.size = 1e9; }), `${area}[0].text.size`],
+      [a(0, (x) => { x.rotation = 1e308; }), `${area}[0].rotation`], [a(3, (x) => { x.polygon.points[2].x = -1e8; }), `${area}[3].polygon.points[2].x`],
       [fields({ prices: undefined }), 'prices'], [fields({ prices: [] }), 'prices'], [fields({ prices: { Stalls: 1, constructor: 1 } }), 'Side "view"'],
       [fields({ prices: { ...beside.prices, Loge: 1 } }), 'prices.Loge'], [fields({ prices: { ...beside.prices, Stalls: -1 } }), 'prices.Stalls'],
       [fields({ prices: { ...beside.prices, Stalls: 1.5 } }), 'prices.Stalls'], [fields({ prices: { ...beside.prices, Stalls: '65' } }), 'prices.Stalls'],
@@ -480,6 +487,13 @@ describe('listed seats', () => {
     assert.deepEqual(seatsOf(await server.read(`/v1/events/${event.id}/plan`)).map(({ id, category }) => [id, category]), [['S-A-1', 'S'], ['S-A-3', 'S'], ['S-A-5', 'S']]);
   });
 
+  it('come back at once as they were listed, also where only the last of a long row is none that counting makes', async () => {
+    const seats = [...Array.from({ length: 20_000 }, (_, i) => String(i + 1)), 'last'];
+    const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: [{ name: 'A', seats }, { name: 'B', seats: ['1', '2'] }] }] });
+    const { sections: [{ rows }] } = await server.read(`/v1/events/${event.id}`);
+    assert.deepEqual(rows.map(({ name, seats: n }) => [name, n.length ?? n, n.at?.(-1)]), [['A', 20_001, 'last'], ['B', 2, undefined]]);
+  });
+
   it('that make no sense are refused, with the path of the field', async () => {
     const one = (seat) => [{ name: 'S', category: 'A', rows: [{ name: 'A', seats: ['1', seat] }] }];
     const at = 'sections[0].rows[0].seats[1]';
@@ -562,6 +576,40 @@ describe('stored plans, also large ones', () => {
     const counted = { name: 'Gala', currency: 'usd', sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: 1 }] };
     assertOk(await server.post('/v1/events', padded(8 * MIB, counted)), 201);
     assertProblem(await server.post('/v1/events', padded(8 * MIB + 1, counted)), 413, 'body_too_large');
+    assertInvalid(await server.post('/v1/events', padded(9 * MIB, plan).slice(0, -1)), 'body ends too early');
+  });
+
+  it('seats whose ids would be too long all together are refused, since they could not be stored', async () => {
+    const long = (end) => '\u{1f3ad}'.repeat(31) + end;
+    const rows = Array.from({ length: 20 }, (_, i) => ({ name: long(String.fromCharCode(65 + i)), seats: 100_000 }));
+    assertInvalid(await server.post('/v1/events', {
+      name: 'Gala', currency: 'usd', categories: [{ name: 'A', price: 1 }], sections: [{ name: long('S'), category: 'A', rows }],
+    }), 'shorter names');
+  });
+
+  it('many areas beside a plan of many areas are matched without delay', async () => {
+    const many = (n, make) => Array.from({ length: n }, (_, i) => make(i));
+    const plan = gridPlan();
+    plan.zones[0].areas = many(10_000, (i) => ({ shape: 'circle', circle: { radius: 1 }, uuid: `uuid ${i}` }));
+    const areas = many(40_000, (i) => ({ name: `Area ${i}`, price: 1, capacity: 1, ...(i < 10_000 ? { plan_area: `uuid ${9_999 - i}` } : {}) }));
+    const event = assertOk(await server.post('/v1/events', planEvent(plan, { areas })), 201);
+    const shown = (await server.get(`/v1/events/${event.id}/plan`)).json.areas;
+    assert.equal(shown.length, 40_000);
+    assert.ok(shown.slice(0, 10_000).every(({ name, uuid }, i) => uuid === `uuid ${i}` && name === `Area ${9_999 - i}`));
+  });
+
+  it('clients that take no gzip and read nothing share one document', async () => {
+    const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 400, seats_per_row: 500 }] });
+    const path = `/v1/events/${event.id}/plan`;
+    const { text } = await server.get(path);
+    const before = residentBytes(server.pid);
+    const clients = Array.from({ length: 20 }, () => net.connect(server.port, server.host));
+    for (const client of clients) client.write(`GET ${path} HTTP/1.1\r\nHost: ${server.host}:${server.port}\r\n\r\n`);
+    await Promise.all(clients.map((client) => once(client, 'readable')));
+    const grown = residentBytes(server.pid) - before;
+    for (const client of clients) client.destroy();
+    assert.ok(grown < 10 * text.length, `${grown} bytes more for 20 clients of ${text.length} bytes`);
+    assert.equal((await server.get(path)).text, text);
   });
 
   it('a plan of too many rows, areas, categories or points is refused by its path', async () => {

@@ -26,7 +26,7 @@ import { drawLegend } from './legend.js';
 import { Notes } from './notes.js';
 import { Painter } from './painter.js';
 import { Plan } from './plan.js';
-import { placesOf, Selection } from './selection.js';
+import { noPlaces, placesOf, Selection } from './selection.js';
 import { labelShell, makeShell } from './shell.js';
 import { loadPlan, Follower } from './stream.js';
 import { readTheme } from './theme.js';
@@ -464,7 +464,7 @@ export class HoldfastSeats extends HTMLElement {
   // The areas with counted places: [{ name, price, capacity, available }].
   get areas() { return [...this.#board?.areas ?? []].map(([name, area]) => ({ name, ...area })); }
   get selection() { return this.#selection?.ids ?? []; }
-  get areaSelection() { return { ...this.#selection?.areas }; }
+  get areaSelection() { return Object.assign(noPlaces(), this.#selection?.areas); }
   get currentHold() { return this.#holder?.current ?? null; }
   get timeOffset() { return this.#holder?.timeOffset ?? 0; }
   get timeLeftMs() { return this.#holder?.timeLeftMs ?? 0; }

@@ -7,6 +7,9 @@ const MAX_PER_HOLD = 10; // until the event is known
 
 const sum = (places) => Object.values(places ?? {}).reduce((total, n) => total + n, 0);
 
+// Numbers of places by the name of their area.  Without a prototype: an area may be called "constructor".
+export const noPlaces = () => Object.create(null);
+
 export class Selection {
   // `own`: isMine(seat) and heldCount(), what the buyer holds already.  `changed(seats, detail)` is called after each change.
   constructor({ plan, board, names }, own, changed) {
@@ -18,7 +21,7 @@ export class Selection {
     this.changed = changed;
     this.maxPerHold = MAX_PER_HOLD;
     this.seats = new Set(); // seat numbers, in the order of choice
-    this.areas = {};
+    this.areas = noPlaces();
   }
 
   get ids() { return [...this.seats].map((i) => this.plan.ids[i]); }
@@ -55,7 +58,7 @@ export class Selection {
     if (this.isEmpty) return;
     const seats = [...this.seats], removed = this.ids;
     this.seats.clear();
-    this.areas = {};
+    this.areas = noPlaces();
     this.changed(seats, { removed });
   }
 
@@ -91,7 +94,7 @@ export class Selection {
     const held = new Set(hold.seats);
     const seats = [...this.seats].filter((i) => held.has(this.plan.ids[i]));
     for (const i of seats) this.seats.delete(i);
-    this.areas = {};
+    this.areas = noPlaces();
     this.changed(seats, {});
   }
 }

@@ -200,7 +200,7 @@ bool parse_event_body(const struct buf *body, bool *ret_lacks_plan, struct event
     struct rows_cut cut = {0};
     bool is_cut = rows_cut_init(&cut, body);
     if (cut.is_too_long) {
-        *ret_has_plan = true;
+        *ret_lacks_plan = false;
         (void)hf_err_set(err, HF_INVALID_REQUEST, "plan.zones have more than 100000 rows");
         return false;
     }

@@ -22,6 +22,7 @@ struct picture {
     bool is_generated;
     double width, height, focus_x, focus_y;
     double areas_y; /* sold areas that have no shape are drawn below this */
+    size_t n_plain; /* how many of those there are */
 };
 
 /* ---- numbers and members ---- */
@@ -98,14 +99,12 @@ static size_t areas_per_line(const struct picture *p)
 /* Makes room below the seats for areas that no shape of the plan shows. */
 static void make_room_for_areas(struct picture *p)
 {
-    size_t n = 0;
     for (size_t i = 0; i < p->def->areas.n; i++)
-        n += !p->def->areas.v[i].plan_area;
+        p->n_plain += !p->def->areas.v[i].plan_area;
     p->areas_y = p->height;
-    size_t lines = (n + areas_per_line(p) - 1) / areas_per_line(p);
-    if (n)
-        p->height += (double)lines * (AREA_HEIGHT + AREA_GAP);
-    if (n && p->width < AREA_WIDTH + 2 * AREA_GAP)
+    size_t lines = (p->n_plain + areas_per_line(p) - 1) / areas_per_line(p);
+    p->height += (double)lines * (AREA_HEIGHT + AREA_GAP);
+    if (p->n_plain && p->width < AREA_WIDTH + 2 * AREA_GAP)
         p->width = AREA_WIDTH + 2 * AREA_GAP;
 }
 
@@ -215,8 +214,9 @@ static void put_stage(const struct geometry *g, struct buf *out)
 static void put_plain_area(const struct picture *p, const struct area_def *area, size_t index,
                            struct buf *out)
 {
-    size_t per_line = areas_per_line(p);
-    double line_width = (double)per_line * (AREA_WIDTH + AREA_GAP) - AREA_GAP;
+    size_t per_line = areas_per_line(p), left = p->n_plain - index / per_line * per_line;
+    size_t in_line = left < per_line ? left : per_line;
+    double line_width = (double)in_line * (AREA_WIDTH + AREA_GAP) - AREA_GAP;
     double x = (p->width - line_width) / 2 + (double)(index % per_line) * (AREA_WIDTH + AREA_GAP);
     double y = p->areas_y + (double)(index / per_line) * (AREA_HEIGHT + AREA_GAP);
     buf_lit(out, "{\"name\":");

@@ -27,7 +27,7 @@ static size_t count_rows(const struct event_def *def)
 struct creation {
     struct event_def *def; /* NULL: the body is refused */
     struct hf_err err;
-    bool lacks_plan; /* it is JSON, and has none */
+    bool lacks_plan;
 };
 
 static void read_event(struct call *c, struct creation *ret)

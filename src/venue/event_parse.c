@@ -205,7 +205,8 @@ bool parse_event_body(const struct buf *body, bool *ret_lacks_plan, struct event
         return false;
     }
     json_t *json = parse_body(is_cut ? &cut.rest : body, false, err);
-    *ret_lacks_plan = json && !json_object_get(json, "plan");
+    *ret_lacks_plan = json ? !json_object_get(json, "plan")
+                           : !body->len || !memmem(body->data, body->len, "\"plan\"", 6);
     bool ok = json && parse_with_rows(json, is_cut ? &cut : NULL, ret, err);
     json_decref(json);
     rows_cut_close(&cut);

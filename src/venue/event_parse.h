@@ -11,7 +11,7 @@
 /* Reads the definition in a POST /v1/events, with its seats numbered; for event_def_free. */
 HF_MUST_USE bool parse_event(const json_t *json, struct event_def **ret, struct hf_err *err);
 /* The same from the body's text, in little memory also if it has a large plan.  *ret_lacks_plan is
- * set in any case: the body is JSON, and has none. */
+ * set in any case; in a body that is no JSON, the name of a plan is searched as text. */
 HF_MUST_USE bool parse_event_body(const struct buf *body, bool *ret_lacks_plan,
                                   struct event_def **ret, struct hf_err *err);
 /* Reads a PATCH /v1/events/{e} into `ret`, which the caller closes in any case. */

@@ -22,7 +22,7 @@ describe('conventions', () => {
   });
 
   it('an unknown path is 404 not_found', async () => {
-    for (const path of ['/', '/v1', '/v1/', '/v1/nothing', '/v2/events', '/v1/eventss',
+    for (const path of ['/v1', '/v1/', '/v1/nothing', '/v2/events', '/v1/eventss',
       '/v1/holds/a/b/c', `/v1/events/${event.id}/nothing`, '/healthz/x', '//v1/events']) {
       assertProblem(await server.get(path), 404, 'not_found');
     }

@@ -149,7 +149,8 @@ static void look_for_mistakes(struct summary *s, const json_t *size)
     const char *outside = NULL, *twice = NULL;
     const json_t *category;
     size_t n_outside = 0, n_twice = 0, i;
-    qsort(s->seats.v, s->seats.n, sizeof *s->seats.v, compare_places);
+    if (s->seats.n)
+        qsort(s->seats.v, s->seats.n, sizeof *s->seats.v, compare_places);
     for (i = 0; i < s->seats.n; i++) {
         const struct place *at = &s->seats.v[i];
         if (at->x < 0 || at->x > width || at->y < 0 || at->y > height) {

@@ -51,6 +51,14 @@ describe('holdfast plan check', () => {
     assert.equal(await ok(['check', '-'], { input: JSON.stringify(event.plan) }), alone);
   });
 
+  it('takes a plan that has areas and no seats', async () => {
+    const area = { shape: 'circle', circle: { radius: 50 }, uuid: 'lawn' };
+    const lawn = { name: 'Lawn', size: { width: 100, height: 100 }, categories: [], zones: [{ position: { x: 50, y: 50 }, rows: [], areas: [area] }] };
+    const file = write('lawn.json', planEvent(lawn, { areas: [{ name: 'Lawn', price: 1, capacity: 500, plan_area: 'lawn' }] }));
+    assert.match(await ok(['check', file]), /^Lawn: 0 seats, 100 x 100$/m);
+    assert.match(await ok(['draw', file]), /<title>Lawn: 500 places<\/title><circle r="50"\/>/);
+  });
+
   it('warns of what a server accepts and nobody means', async () => {
     const odd = gridPlan({ rows: 2, seats: 3 });
     odd.categories.push({ name: 'Nobody' });

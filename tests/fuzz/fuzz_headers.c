@@ -4,12 +4,12 @@
 #include "fuzz.h"
 
 #include "api/idempotency.h"
-#include "json/fields.h"
 #include "base/clock.h"
 #include "base/gzip.h"
 #include "http/address.h"
 #include "http/cors.h"
 #include "http/server_internal.h"
+#include "json/fields.h"
 
 static void accept_encoding(const char *value)
 {

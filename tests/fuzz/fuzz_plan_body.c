@@ -34,8 +34,8 @@ static void text_reads_the_same(const struct buf *body, const struct event_def *
     struct event_def *other = NULL;
     struct hf_err err = {0};
     struct buf first = {0}, second = {0};
-    bool has_plan;
-    bool is_read = parse_event_body(body, &has_plan, &other, &err);
+    bool lacks_plan;
+    bool is_read = parse_event_body(body, &lacks_plan, &other, &err);
     hf_check(is_read == (def != NULL));
     hf_check(is_read || (err.code == HF_INVALID_REQUEST && err.msg[0]));
     if (is_read && def->n_seats <= SEATS_BUILT_MAX) {

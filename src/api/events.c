@@ -1,5 +1,6 @@
 /* /v1/events: create, list, one event, open and close.  On HTTP threads.  What the view knows is
  * answered from it. */
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +63,8 @@ static void prepare_creation(void *context)
 {
     struct call *c = context;
     read_event(c, c->creation);
+    if (c->http.body.len > BODY_MAX) /* the memory of its JSON goes back to the system */
+        (void)malloc_trim(0);
 }
 
 static void creation_read(struct request *r)

@@ -135,6 +135,24 @@ static const char *duplicate_name(const json_error_t *error, char out[64])
     return out;
 }
 
+bool json_is_moderate(const char *text, size_t len, size_t max)
+{
+    size_t containers = 0, commas = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+        if (in_string) {
+            i += c == '\\';
+            in_string = c != '"';
+        } else {
+            in_string = c == '"';
+            containers += c == '{' || c == '[';
+            commas += c == ',';
+        }
+    }
+    return containers <= max && commas / 4 <= max;
+}
+
 json_t *parse_body(const struct buf *body, bool empty_ok, struct hf_err *err)
 {
     if (body->len == 0) {

@@ -28,6 +28,11 @@ HF_MUST_USE json_t *parse_body(const struct buf *body, bool empty_ok, struct hf_
 /* What is wrong with a text that is no JSON, such as "is not valid UTF-8". */
 const char *json_fault(const json_error_t *error);
 
+/* Counts the objects, lists and values of a text, which need not be JSON, without reading it.
+ * Returns false if there are so many that reading it would take much more memory than its length:
+ * `max` objects and lists, or four times as many values.  O(length). */
+bool json_is_moderate(const char *text, size_t len, size_t max);
+
 /* Fails if a key is not one of `known`, which ends with NULL. */
 HF_MUST_USE bool fields_known(const struct fields *f, const char *const *known);
 

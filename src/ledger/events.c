@@ -268,7 +268,7 @@ static enum hf_status read_layout(struct ledger *l, int64_t event, struct event_
         return status;
     if (!event_def_number(def))
         return hf_err_set(err, HF_INTERNAL, "event %lld has too many seats", (long long)event);
-    return def->categories.n ? ledger_venue_read(l, def, event, err) : HF_OK;
+    return ledger_venue_read(l, def, event, err);
 }
 
 static void read_channels(struct db_stmt *stmt, int column, struct event_terms *terms)

@@ -74,7 +74,7 @@ HF_MUST_USE enum hf_status ledger_venue_insert(struct ledger *l, const struct ev
 /* Reads the event's categories, if it has any of its own, and their prices. */
 HF_MUST_USE enum hf_status ledger_categories_read(struct ledger *l, struct event_def *def,
                                                   int64_t event, struct hf_err *err);
-/* Reads the venue of an event that has categories of its own; its rows have been read. */
+/* Reads the venue, if the event has one; its categories and rows have been read. */
 HF_MUST_USE enum hf_status ledger_venue_read(struct ledger *l, struct event_def *def, int64_t event,
                                              struct hf_err *err);
 

@@ -81,7 +81,9 @@ enum hf_status ledger_venue_read(struct ledger *l, struct event_def *def, int64_
         const void *data = db_column_data(stmt, 0, &len);
         buf_put(&packed, data, len);
     }
-    if (status == HF_OK && !venue_unpack(def, packed.data, packed.len))
+    bool has_any = packed.len || def->categories.n;
+    if (status == HF_OK && has_any &&
+        (!def->categories.n || !venue_unpack(def, packed.data, packed.len)))
         status = hf_err_set(err, HF_INTERNAL, "event %lld has a damaged venue", (long long)event);
     buf_close(&packed);
     return status;

@@ -106,7 +106,11 @@ static void on_category(struct verifier *v, struct db_stmt *stmt)
 {
     size_t len;
     const char *name = db_column_data(stmt, 1, &len);
-    venue_check_category(&v->venue, db_column_int(stmt, 0), name, len);
+    int64_t category = db_column_int(stmt, 0), price = db_column_int(stmt, 2);
+    venue_check_category(&v->venue, category, name, len);
+    if (price < 0 || price > PRICE_MAX)
+        verify_violation(v->event.report, VERIFY_STRAYS, "event %lld, category %lld: it costs %lld",
+                         (ll)v->event.event, (ll)category, (ll)price);
 }
 
 static void on_venue_part(struct verifier *v, struct db_stmt *stmt)

@@ -15,7 +15,7 @@
                 " ORDER BY event")                                                                 \
     X(SECTIONS, "SELECT section, layout FROM sections WHERE event = r.event"                       \
                 " ORDER BY section{args(event bigint)}")                                           \
-    X(CATEGORIES, "SELECT category, name FROM categories WHERE event = r.event"                    \
+    X(CATEGORIES, "SELECT category, name, price FROM categories WHERE event = r.event"             \
                   " ORDER BY category{args(event bigint)}")                                        \
     X(VENUES, "SELECT data FROM venues WHERE event = r.event ORDER BY part{args(event bigint)}")   \
     X(COUNT_CATEGORIES, "SELECT COUNT(*) FROM categories")                                         \

@@ -10,8 +10,9 @@
 #define HOLD_PLACES_MAX 500 /* the largest max_per_hold an event may have */
 #define HOLD_TTL_MS_MIN 1000
 #define HOLD_TTL_MS_MAX 86400000
-#define CATEGORIES_MAX 250      /* of an event; their numbers fit in a byte */
-#define PLAN_TEXT_CHARS_MAX 255 /* of each name, id and label in a seating plan */
+#define PRICE_MAX INT64_C(1000000000000) /* of a seat or a place */
+#define CATEGORIES_MAX 250               /* of an event; their numbers fit in a byte */
+#define PLAN_TEXT_CHARS_MAX 255          /* of each name, id and label in a seating plan */
 #define MAX_PER_OWNER_MAX 1000000
 #define ORDER_NUMBER_MAX ((int64_t)1 << 60) /* 12 characters of five bits */
 #define BOOKINGS_PER_HOLD_MAX 20 /* attempts to pay for one hold that failed, and one more */

@@ -21,9 +21,11 @@ struct range {
 
 struct best {
     struct lines lines;
-    struct index *any[KINDS]; /* of all categories; all but the first are made on demand */
-    struct index *
-        *of_category[KINDS]; /* likewise, of one category each; NULL: none was asked for */
+    /* Indexes of all categories, and of one category each.  All but the first are made on demand.
+     */
+    struct index *any[KINDS], **of_category[KINDS];
+    uint32_t *by_category;    /* seats, by category; made on demand */
+    uint32_t *category_first; /* where each category begins there, and the end of the last */
     /* Of the best_find under way: ascending, apart; room for all sections. */
     struct range *allowed;
     uint32_t n_allowed;
@@ -72,16 +74,43 @@ void best_changed(struct event *e, uint32_t seat)
             set_in(e->best, kind, v->categories[seat], slot, is_free);
 }
 
-/* O(seats).  `category` -1: all. */
-static struct index *build(const struct event *e, const struct best *b, enum kind kind,
-                           int64_t category)
+/* Lists the seats of each category.  O(seats), once. */
+static void sort_by_category(const struct event *e, struct best *b)
 {
-    const struct venue *v = e->def->venue;
-    struct index *x = index_new(&b->lines);
+    const uint8_t *categories = e->def->venue->categories;
+    size_t n = e->def->categories.n;
+    uint32_t *next = hf_alloc((n + 1) * sizeof *next);
+    b->category_first = hf_alloc((n + 1) * sizeof *b->category_first);
+    b->by_category = hf_alloc(((size_t)e->def->n_seats + 1) * sizeof *b->by_category);
     for (uint32_t i = 0; i < e->def->n_seats; i++)
-        if (belongs(v, i, kind) && (category < 0 || v->categories[i] == category) &&
-            (!e->seats || e->seats[i].status == SEAT_AVAILABLE))
-            index_set(x, slot_of(b, i), true);
+        b->category_first[categories[i] + 1]++;
+    for (size_t c = 0; c < n; c++)
+        next[c + 1] = b->category_first[c + 1] += b->category_first[c];
+    for (uint32_t i = 0; i < e->def->n_seats; i++)
+        b->by_category[next[categories[i]]++] = i;
+    free(next);
+}
+
+static void add_free(const struct event *e, const struct best *b, enum kind kind, uint32_t seat,
+                     struct index *x)
+{
+    if (belongs(e->def->venue, seat, kind) && e->seats[seat].status == SEAT_AVAILABLE)
+        index_set(x, slot_of(b, seat), true);
+}
+
+/* `category` -1: all.  O(seats that qualify + slots / 64 + lines). */
+static struct index *build(const struct event *e, struct best *b, enum kind kind, int64_t category)
+{
+    struct index *x = index_new(&b->lines);
+    if (category < 0) {
+        for (uint32_t i = 0; i < e->def->n_seats; i++)
+            add_free(e, b, kind, i, x);
+        return x;
+    }
+    if (!b->by_category)
+        sort_by_category(e, b);
+    for (uint32_t i = b->category_first[category]; i < b->category_first[category + 1]; i++)
+        add_free(e, b, kind, b->by_category[i], x);
     return x;
 }
 
@@ -131,6 +160,8 @@ void best_free(struct best *b, const struct event_def *def)
         free(b->of_category[kind]);
     }
     lines_close(&b->lines);
+    free(b->by_category);
+    free(b->category_first);
     free(b->allowed);
     free(b->next);
     free(b);

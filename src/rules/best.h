@@ -29,8 +29,9 @@
  * adds log rows for each row it draws on.  By distance it is O(row + log rows + sections) for each
  * row that is looked at.  A change of a seat is O(1): it flips a bit and marks the
  * row, and the next best_find looks again at marked rows, so holds that name their seats pay next
- * to nothing.  The first question for a category, or for accessible places, is O(seats).  Memory:
- * one bit per seat and 32 to 64 bytes per row, as much again for each category that was asked for,
+ * to nothing.  The first question for a category is O(its seats + seats / 64 + rows), but O(seats)
+ * for the first category of all, and for accessible places.  Memory: one bit per seat and 32 to 64
+ * bytes per row, as much again for each category that was asked for, 4 bytes per seat once one was,
  * and 12 bytes per seat where seats have positions. */
 #ifndef HF_RULES_BEST_H
 #define HF_RULES_BEST_H

@@ -204,7 +204,13 @@ bool parse_event_body(const struct buf *body, bool *ret_lacks_plan, struct event
         (void)hf_err_set(err, HF_INVALID_REQUEST, "plan.zones have more than 100000 rows");
         return false;
     }
-    json_t *json = parse_body(is_cut ? &cut.rest : body, false, err);
+    const struct buf *rest = is_cut ? &cut.rest : body;
+    json_t *json = NULL;
+    if (!json_is_moderate(rest->data, rest->len, JSON_CONTAINERS_MAX))
+        (void)hf_err_set(err, HF_INVALID_REQUEST,
+                         "body has more than 1000000 objects and lists, or 4000000 values");
+    else
+        json = parse_body(rest, false, err);
     *ret_lacks_plan = json ? !json_object_get(json, "plan")
                            : !body->len || !memmem(body->data, body->len, "\"plan\"", 6);
     bool ok = json && parse_with_rows(json, is_cut ? &cut : NULL, ret, err);

@@ -133,6 +133,11 @@ static bool read_cut_rows(struct plan_reader *p, const struct point *zone, struc
     for (size_t n = 0; p->n_cut < cut->rows.n && cut->rows.v[p->n_cut].zone == zone_index; n++) {
         const struct row_text *row = &cut->rows.v[p->n_cut++];
         json_error_t error;
+        if (!json_is_moderate(row->text, row->len, JSON_CONTAINERS_MAX)) {
+            const struct fields f = {.path = "", .err = p->err};
+            (void)field_fail(&f, "", "has more than 1000000 objects and lists");
+            return fail_under(p->err, "rows", n);
+        }
         json_t *json =
             json_loadb(row->text, row->len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
         if (!json) {
@@ -371,17 +376,20 @@ bool read_plan(struct reader *rd, const struct fields *f)
 
 /* ---- the whole venue ---- */
 
-/* The smallest rectangle around all seats gives the size and the focus of a venue without a plan.
- */
+/* Without a plan, size and focus follow from the seats: the stage is taken to be above them. */
 static void measure(struct venue *v)
 {
-    double right = 1, bottom = 1;
+    double left = v->x[0], right = v->x[0], top = v->y[0], bottom = v->y[0];
     for (uint32_t i = 0; i < v->n_seats; i++) {
-        right = fmax(right, v->x[i] + SEAT_MARGIN);
-        bottom = fmax(bottom, v->y[i] + SEAT_MARGIN);
+        left = fmin(left, v->x[i]);
+        right = fmax(right, v->x[i]);
+        top = fmin(top, v->y[i]);
+        bottom = fmax(bottom, v->y[i]);
     }
-    v->width = ceil(right);
-    v->height = ceil(bottom);
+    v->width = fmax(1, ceil(right + SEAT_MARGIN));
+    v->height = fmax(1, ceil(bottom + SEAT_MARGIN));
+    v->focus_x = (left + right) / 2;
+    v->focus_y = top - SEAT_MARGIN;
 }
 
 bool finish_venue(struct event_def *def, uint32_t *ret_twice)
@@ -393,9 +401,9 @@ bool finish_venue(struct event_def *def, uint32_t *ret_twice)
     v->is_placed = v->n_seats > 0;
     for (uint32_t i = 0; i < v->n_seats && v->is_placed; i++)
         v->is_placed = v->flags[i] & SEAT_PLACED;
-    if (v->is_placed && !v->is_plan)
+    if (v->is_placed && !v->is_plan) {
         measure(v);
-    if (!v->has_focus) {
+    } else if (!v->has_focus) {
         v->focus_x = v->width / 2;
         v->focus_y = 0;
     }

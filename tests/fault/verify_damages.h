@@ -24,6 +24,8 @@ static const struct damage damages[] = {
      "INSERT INTO categories VALUES (1, 0, 'A', 5)"},
     {"an_event_with_a_venue_and_no_category", VERIFY_STRAYS, "I11",
      "INSERT INTO venues VALUES (1, 0, x'1f8b')"},
+    {"a_category_that_costs_less_than_nothing", VERIFY_STRAYS, "I11",
+     "INSERT INTO categories VALUES (1, 0, 'A', -5)"},
     {"a_category_of_no_event", VERIFY_STRAYS, "I11",
      "INSERT INTO categories VALUES (99, 0, 'A', 5)"},
     {"a_sale_of_a_seat_that_is_not_booked", VERIFY_SALES, "I1",

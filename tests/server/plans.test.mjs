@@ -470,6 +470,20 @@ describe('listed seats', () => {
     assert.deepEqual(seatsOf(plan).map(({ x, y }) => [x, y]), [[10, 20.5], [40, 21]]);
   });
 
+  it('a body of very many empty values is refused before it becomes a tree', async () => {
+    for (const zones of [`[${'{},'.repeat(1_000_001)}{}]`, `[${'1,'.repeat(4_000_010)}1]`]) {
+      assertInvalid(await server.post('/v1/events', `{"name":"X","currency":"usd","plan":{"zones":${zones}}}`), 'body');
+    }
+  });
+
+  it('in a hall that lies left of and above the origin the focus is above the middle', async () => {
+    const seats = [-150, -120, -90, -60, -30].map((x, i) => ({ label: `${i}`, x, y: -40 }));
+    const event = assertOk(await create([{ name: 'S', category: 'A', rows: [{ name: 'A', seats }] }]), 201);
+    const plan = await server.read(`/v1/events/${event.id}/plan`);
+    assert.deepEqual(plan.focus, { x: -90, y: -60 });
+    assert.deepEqual((await server.take(event, { best_available: { quantity: 1 } })).seats, ['S-A-2']);
+  });
+
   it('may have a category that is named like an area: a price by that name is for both', async () => {
     const event = assertOk(await create([{ name: 'S', category: 'A', rows: 1, seats_per_row: 2 }], { areas: [{ name: 'A', price: 5, capacity: 9 }] }), 201);
     assertOk(await server.patch(`/v1/events/${event.id}`, { prices: { A: 700 } }));

@@ -361,6 +361,32 @@ describe('the seat map', { concurrency: 2 }, () => {
       await page.close();
     });
 
+    it('keeps the seats whose hold was made while every answer was lost, and finds the hold when the server is back', async () => {
+      const event = await theatre();
+      const page = await open(event);
+      await page.map('select', 'Stalls-D-4');
+      let made = 0;
+      await page.route('**/v1/holds', async (route) => {
+        await route.fetch();
+        made += 1;
+        await page.evaluate(() => { globalThis.ahead = 60_000; }); // the component insists for some seconds, which pass here
+        return route.abort('connectionreset').catch(() => {});
+      });
+      await page.evaluate(() => {
+        const now = Date.now.bind(Date);
+        Date.now = () => now() + (globalThis.ahead ?? 0);
+      });
+      const refusal = await page.evaluate(() => globalThis.map.hold().then(() => 'held', ({ code }) => code));
+      assert.equal(refusal, 'unreachable');
+      assert.equal(made, 1);
+      await until('the stream shows the seat as held', async () => (await page.map('status', 'Stalls-D-4')) === 'h');
+      assert.deepEqual(await page.map('selection'), ['Stalls-D-4'], 'nobody else has it');
+      await page.unroute('**/v1/holds');
+      const hold = await until('the hold is found', () => page.map('currentHold'), 15_000);
+      assert.deepEqual(hold.seats, ['Stalls-D-4']);
+      assert.equal((await server.counts(event)).held, 1);
+    });
+
     it('is made once though the answer was lost', async () => {
       const event = await theatre();
       const page = await open(event);

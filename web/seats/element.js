@@ -38,6 +38,7 @@ import './sprites.js';
 import './tiles.js';
 
 const PENDING_MAX = 20_000; // changes that wait for a frame; beyond, everything is drawn anew
+const SETTLE_AGAIN_MS = 3000;
 const GRID_RESTS_MS = 250; // the grid follows a view that has stopped moving
 const TAP_LEAST_PX = { touch: 22, mouse: 7 }; // seats smaller than this are zoomed to before they are chosen
 const TAP_ZOOM_PX = { touch: 36, mouse: 26 };
@@ -287,10 +288,10 @@ export class HoldfastSeats extends HTMLElement {
     this.#ask();
   }
 
-  // Takes out of the selection what is no longer available.  While the buyer's own hold is on its way, nobody knows whose
-  // the seats are.
+  // Takes out of the selection what is no longer available.  While the buyer's own hold is on its way, or its answer was lost,
+  // nobody knows whose the seats are.
   #dropTaken(named = []) {
-    if (this.#isHolding) return;
+    if (this.#isHolding || this.#holder?.isUnsettled) return;
     const lost = this.#selection.dropTaken(named);
     if (lost.length > 0) this.#announce(this.#names.t('takenSeats', { n: lost.length, seats: this.#names.placesOfIds(lost) }), true);
   }
@@ -534,7 +535,14 @@ export class HoldfastSeats extends HTMLElement {
     } finally {
       this.#isHolding = false;
       if (this.#plan) this.#dropTaken(refusal?.code === 'seat_taken' ? refusal.seats : []);
+      if (this.#holder?.isUnsettled) setTimeout(() => this.#settle(), SETTLE_AGAIN_MS);
     }
+  }
+
+  // Asks again for a hold whose answer was lost, until it is known what became of it.
+  #settle() {
+    if (!this.isConnected || !this.#holder?.isUnsettled || this.#isHolding) return;
+    this.#request(async () => this.#took(await this.#holder.settle())).catch(() => {}); // it was told the first time
   }
 
   #took(hold) {

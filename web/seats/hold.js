@@ -43,7 +43,7 @@ export class Refusal extends Error {
 export class Holder {
   #timer = 0;
   #asking = false;
-  #unsettled = null; // { key, body }: a request of which nobody knows whether it took effect
+  #unsettled = null; // { method, path, key, body }: a request of which nobody knows whether it took effect
 
   // `on`: hold(hold), expire(hold), release(hold), changed(hold or null).
   constructor(server, event, on) {
@@ -55,6 +55,7 @@ export class Holder {
     this.timeOffset = 0; // the server's clock less this machine's, in ms
   }
 
+  get isUnsettled() { return this.#unsettled !== null; }
   get isActive() { return this.current?.status === 'active'; }
   get timeLeftMs() { return this.isActive ? Math.max(0, this.deadline - Date.now()) : 0; }
 
@@ -68,14 +69,21 @@ export class Holder {
     const [method, path, body] = this.isActive
       ? ['PATCH', `/v1/holds/${this.current.id}`, { fence: this.current.fence, add: places }]
       : ['POST', '/v1/holds', { event: this.event, ...places, ...(owner ? { owner } : {}) }];
-    const text = JSON.stringify(body);
-    const key = this.#unsettled?.body === text ? this.#unsettled.key : newKey();
+    const isRepeated = JSON.stringify(this.#unsettled?.body) === JSON.stringify(body);
+    return this.#send({ method, path, key: isRepeated ? this.#unsettled.key : newKey(), body });
+  }
+
+  // Sends the request whose answer was lost again, once the server can be reached.  Resolves to the hold.
+  settle() { return this.#send(this.#unsettled); }
+
+  async #send(request) {
+    const { method, path, key, body } = request;
     this.#unsettled = null;
     let answer;
     try {
       answer = await insist(this.server, method, path, { key, body });
     } catch (error) {
-      if (isUnsettled(error)) this.#unsettled = { key, body: text };
+      if (isUnsettled(error)) this.#unsettled = request;
       if (error instanceof Problem && error.status === 410) this.refresh().catch(() => {}); // the hold has ended
       throw error;
     }

@@ -109,14 +109,14 @@ void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *pa
     render_seat(e, seat, out);
     put_text(out, "section", section->name);
     put_text(out, "row", row->name);
-    uint32_t number = e->def->venue ? 0 : seat - row->first + 1;
-    buf_lit(out, ",\"label\":");
-    if (e->def->venue)
-        buf_json(out, venue_label(e->def->venue, seat), strlen(venue_label(e->def->venue, seat)));
-    else
-        buf_printf(out, "\"%u\"", number);
-    put_number(out, "number", number);
-    put_text(out, "category", event_def_category_name(e->def, event_seat_category(e, seat)));
+    if (e->def->venue) {
+        const char *label = venue_label(e->def->venue, seat);
+        buf_lit(out, ",\"label\":");
+        buf_json(out, label, strlen(label));
+        put_text(out, "category", event_def_category_name(e->def, event_seat_category(e, seat)));
+    } else {
+        put_number(out, "number", seat - row->first + 1);
+    }
     put_text(out, "tier", section->tier);
     buf_lit(out, ",\"price\":");
     const struct event_terms *terms = event_terms_take(e);

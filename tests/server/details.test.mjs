@@ -44,7 +44,9 @@ describe('small print', () => {
     const wire = await Wire.connect(server);
     const answer = await wire.send('GET http://tickets.example/healthz HTTP/1.1\r\nHost: tickets.example\r\n\r\n');
     assert.equal(answer.status, 200);
-    assert.equal((await wire.send('GET http://tickets.example HTTP/1.1\r\nHost: tickets.example\r\n\r\n')).status, 404);
+    const root = await wire.send('GET http://tickets.example HTTP/1.1\r\nHost: tickets.example\r\n\r\n');
+    assert.equal(root.status, 200);
+    assert.match(root.headers['content-type'], /^text\/html/);
     wire.close();
   });
 

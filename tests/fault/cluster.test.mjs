@@ -113,7 +113,7 @@ describe('a cluster on one machine', () => {
       return request();
     });
     for (let i = 1; i <= 30; i++) {
-      const hold = await ask(() => cluster.front.grant(event, `Stalls-C-${i}`));
+      const hold = await ask(() => cluster.front.grant(event, `Stalls-P-${i}`));
       assert.equal((await ask(() => cluster.front.del(`/v1/holds/${hold.id}`))).status, 204);
     }
     assert.equal((await cluster.front.read(`/v1/holds/${kept.id}`)).status, 'active');

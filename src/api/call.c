@@ -53,6 +53,22 @@ void call_invalid(struct call *c, const char *detail)
     answer_problem(&c->http, &problem_invalid_request, detail);
 }
 
+static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
+
+void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
+{
+    struct answer *a = &r->answer;
+    const struct buf *body = packed ? &s->packed : &s->text;
+    a->varies = true;
+    a->status = HTTP_OK;
+    a->type = type_json;
+    a->gzipped = packed;
+    a->data = body->data;
+    a->len = body->len;
+    a->sent = snapshot_sent;
+    a->owner = s;
+}
+
 static bool can_exist(int64_t event) { return event > 0 && event <= EVENT_KEY_MAX; }
 
 struct event *call_event(struct call *c, int64_t event, enum verdict missing, step_fn again)

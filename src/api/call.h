@@ -59,6 +59,10 @@ void call_release(struct request *r);
  * If the engine does not take it, that is the verdict. */
 void call_submit(struct call *c, step_fn then);
 
+/* Answers with a rendered document, plain or compressed, and takes over the reference to it.  The
+ * caller sets the ETag. */
+void answer_snapshot(struct request *r, struct snapshot *s, bool packed);
+
 /* The event if it is loaded.  If it is NULL, then either `again` will run once the event has been
  * looked up, or the call has been answered: with `missing`, or because the ledger failed. */
 struct event *call_event(struct call *c, int64_t event, enum verdict missing, step_fn again);

@@ -6,29 +6,10 @@
 #include <string.h>
 
 #include "api/places.h"
+#include "json/cursor.h"
 #include "json/fields.h"
 
 /* ---- the quick reader ---- */
-
-struct cursor {
-    const char *at, *end;
-};
-
-static void skip_space(struct cursor *c)
-{
-    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\r' || *c->at == '\t'))
-        c->at++;
-}
-
-/* Skips space and, if it comes next, the wanted character. */
-static bool take(struct cursor *c, char wanted)
-{
-    skip_space(c);
-    if (c->at == c->end || *c->at != wanted)
-        return false;
-    c->at++;
-    return true;
-}
 
 static bool take_text(struct cursor *c, struct text *ret)
 {

@@ -48,8 +48,6 @@ static void render_plan(void *context)
     c->plan = s;
 }
 
-static void plan_sent(void *plan) { snapshot_unref(plan); }
-
 static void set_headers(struct answer *a, bool packed)
 {
     strcpy(a->etag, packed ? PLAN_ETAG_PACKED : PLAN_ETAG);
@@ -60,16 +58,8 @@ static void set_headers(struct answer *a, bool packed)
 /* Takes over the reference. */
 static void answer_plan(struct request *r, struct snapshot *s, bool packed)
 {
-    struct answer *a = &r->answer;
-    const struct buf *body = packed ? &s->packed : &s->text;
-    set_headers(a, packed);
-    a->status = HTTP_OK;
-    a->type = type_json;
-    a->gzipped = packed;
-    a->data = body->data;
-    a->len = body->len;
-    a->sent = plan_sent;
-    a->owner = s;
+    set_headers(&r->answer, packed);
+    answer_snapshot(r, s, packed);
 }
 
 static void plan_rendered(struct request *r)

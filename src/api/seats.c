@@ -73,23 +73,12 @@ static bool is_known(struct request *r, int64_t seq, bool packed)
     return false;
 }
 
-static void snapshot_sent(void *snapshot) { snapshot_unref(snapshot); }
-
 /* Takes over the reference. */
-static void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
+static void answer_map(struct request *r, struct snapshot *s, bool packed)
 {
-    struct answer *a = &r->answer;
     call_note_stale(call_of(r));
-    const struct buf *body = packed ? &s->packed : &s->text;
-    etag_write(a->etag, s->seq, packed);
-    a->varies = true;
-    a->status = HTTP_OK;
-    a->type = type_json;
-    a->gzipped = packed;
-    a->data = body->data;
-    a->len = body->len;
-    a->sent = snapshot_sent;
-    a->owner = s;
+    etag_write(r->answer.etag, s->seq, packed);
+    answer_snapshot(r, s, packed);
 }
 
 static void map_drawn(struct request *r)
@@ -101,7 +90,7 @@ static void map_drawn(struct request *r)
     }
     struct snapshot *s = command->snapshot.snapshot;
     command->snapshot.snapshot = NULL;
-    answer_snapshot(r, s, command->snapshot.packed);
+    answer_map(r, s, command->snapshot.packed);
 }
 
 static void past_map_read(struct request *r)
@@ -113,7 +102,7 @@ static void past_map_read(struct request *r)
     }
     struct snapshot *s = command->map_past.snapshot;
     command->map_past.snapshot = NULL;
-    answer_snapshot(r, s, command->map_past.packed);
+    answer_map(r, s, command->map_past.packed);
     r->answer.etag[0] = '\0'; /* the seq tells this map from others, but not from the map of now */
 }
 
@@ -157,7 +146,7 @@ void seats_map(struct request *r)
     }
     struct snapshot *s = event_snapshot(e, packed);
     if (s) {
-        answer_snapshot(r, s, packed);
+        answer_map(r, s, packed);
         return;
     }
     c->command.kind = CMD_SNAPSHOT;

@@ -1,30 +1,13 @@
 /* See rows_cut.h.  This reader only finds where values end; whether they are right is judged by the
- * readers of what was cut and of what is left.  A name with an escape in it is not recognised, so a
- * body that uses one is read as a whole. */
+ * readers of what was cut and of what is left.  A name with an escape in it is not recognised: its
+ * value is not cut, and is read with the rest. */
 #include "venue/rows_cut.h"
 
 #include <string.h>
 
+#include "json/cursor.h"
+
 #define DEPTH_MAX 2000
-
-struct cursor {
-    const char *at, *end;
-};
-
-static void skip_space(struct cursor *c)
-{
-    while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r'))
-        c->at++;
-}
-
-static bool take(struct cursor *c, char wanted)
-{
-    skip_space(c);
-    if (c->at == c->end || *c->at != wanted)
-        return false;
-    c->at++;
-    return true;
-}
 
 /* `at` is behind the opening quote. */
 static bool skip_string(struct cursor *c)

@@ -26,7 +26,11 @@ json_t *json_file_read(const char *command, const char *what, const char *path)
     struct buf text = {0};
     json_error_t why = {0};
     if (!file) {
-        cli_say(command, "%.200s: %.200s: %s", what, path, strerror(errno));
+        const char *why_not = strerror(errno);
+        if (strcmp(what, path) == 0)
+            cli_say(command, "%.200s: %s", path, why_not);
+        else
+            cli_say(command, "%.200s: %.200s: %s", what, path, why_not);
         return NULL;
     }
     bool is_read = read_all(file, &text);

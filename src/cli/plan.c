@@ -239,7 +239,7 @@ static void put_summary(struct buf *out, const struct summary *s, const struct p
     const json_t *warning;
     size_t i;
     render_value(out, json_object_get(plan, "name"));
-    buf_printf(out, ": %zu seats, %lld x %lld\n", s->seats.n,
+    buf_printf(out, ": %zu seat%s, %lld x %lld\n", s->seats.n, s->seats.n == 1 ? "" : "s",
                (long long)json_number_value(json_object_get(size, "width")),
                (long long)json_number_value(json_object_get(size, "height")));
     put_table(out, "zones", s->zones, zone_columns);

@@ -373,8 +373,9 @@ struct thread {
 };
 #define THREADS_MAX (FIRST_WORKER + WORKERS_MAX)
 
-/* The one thread that does what takes longer than an HTTP thread may: large bodies become commands,
- * and plans become documents.  It touches neither the view nor a database by itself. */
+/* The one thread that does what takes longer than an HTTP thread may: the bodies of new events
+ * become commands, and plans become documents.  It touches neither the view nor a database by
+ * itself. */
 static void *preparer_main(void *arg)
 {
     struct engine *e = arg;

@@ -4,7 +4,7 @@
  *                               \-> readers            GETs that the view cannot answer
  *                               \-> loader             events on their first use, lists of events
  *                               \-> drawer             maps
- *                               \-> preparer           large bodies, plans
+ *                               \-> preparer           new events, plans
  * An engine on SQLite has one worker, an engine on PostgreSQL several.  For every command that
  * engine_submit takes, pending_done is called exactly once, on a thread of the engine. */
 #ifndef HF_ENGINE_ENGINE_H

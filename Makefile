@@ -3,13 +3,17 @@
 # The build finds sources by their place, so a new file needs no line here:
 #   src/*/*.c except src/cli  one static library, linked into both programs and every test
 #   src/lease/*/*.c           drivers of several files, in the same library
-#   src/{lock,lease}/**.c     with what they need of src/{redis,db,base} also libholdfast, build/lib*
+#   src/{lock,lease}/**.c     with what they need of src/{redis,etcd,db,net,base} also libholdfast, build/lib*
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
 #   tests/*/test_*.c          one cmocka executable each: unit (pure), integration, fault
 #   tests/support/*.c         linked into each of them
-#   tests/sim/*.c             linked into tests/unit/test_turns in place of the ledger and the clock of waits
+#   tests/sim/*.c             linked into tests/unit/test_turns and test_idle_turns in place of the ledger and the clock of waits
+#   tests/sim/cell_*.c        with linearize.c and sim_journal.c linked into tests/unit/test_cell_sim, and
+#                             with bugs that tests/sim/mutate plants into build/asan/mutants/NAME
 #   tests/conformance/test_*.c  one cmocka executable per lease driver, linked with the suite's other files
 #                             there; contender.c is a program of its own
+#   tests/journal/test_*.c    the same for the drivers of the cell's journal; appender.c is a program
+#   tests/history/worker.c, reader.c  programs of their own, too
 #   tests/differential/read_*.c  one program each, which prints what our reader makes of its input
 #   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
 #   bench/*.c                 one program each, build/bench/NAME
@@ -46,7 +50,7 @@ B_crash = build/crash
 # Drivers that libholdfast is built without: make WITHOUT="postgres redis".  Such a build is that of the
 # library alone, in a folder of its own: build/without-postgres-redis.  The programs need all drivers.
 WITHOUT =
-DRIVERS = postgres redis sqlite
+DRIVERS = etcd holdfast postgres redis sqlite zookeeper
 LEFT_OUT = $(sort $(WITHOUT))
 $(if $(filter-out $(DRIVERS),$(LEFT_OUT)),$(error WITHOUT takes $(DRIVERS), not $(filter-out $(DRIVERS),$(LEFT_OUT))))
 none =
@@ -70,11 +74,11 @@ endif
 DIALECT = -std=c17 -D_GNU_SOURCE -Isrc -Iinclude -Itests
 
 # pkg-config runs once, when a recipe first needs its answer: by then the packages are installed.
-PROGRAM_NEEDS = libcurl jansson sqlite3 libcrypto zlib hiredis libpq
+PROGRAM_NEEDS = libcurl jansson sqlite3 libcrypto libssl zlib hiredis libpq
 LIBRARIES = $(if $(LEFT_OUT),$(LIB_NEEDS),$(PROGRAM_NEEDS))
 ask = $(eval $(1) := $(shell pkg-config $(2)) $(3))$($(1))
 LIB_CFLAGS = $(if $(LIBRARIES),$(call ask,LIB_CFLAGS,--cflags $(LIBRARIES)))
-LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES),-lm)
+LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES),$(LIBS_zookeeper) -lm)
 TEST_LIBS = $(call ask,TEST_LIBS,--libs cmocka)
 
 COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(WARNINGS) -pthread $(LIB_CFLAGS) $(CFLAGS)
@@ -94,13 +98,19 @@ WEB = $(shell find web)
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
 SUPPORT = $(call objects,$(wildcard tests/support/*.c))
-SIM = $(call objects,$(wildcard tests/sim/*.c))
+CELL_SIM_SOURCES = $(wildcard tests/sim/cell_*.c tests/sim/linearize.c tests/sim/sim_journal.c)
+CELL_SIM = $(call objects,$(CELL_SIM_SOURCES))
+SIM = $(call objects,$(filter-out $(CELL_SIM_SOURCES),$(wildcard tests/sim/*.c)))
+MUTANTS = $(addprefix $(B)/mutants/,$(shell tests/sim/mutate --list))
 TEST_SOURCES = $(wildcard tests/*/test_*.c)
 TESTS = $(call programs,$(TEST_SOURCES))
-CONTENDER = $(call programs,$(wildcard tests/conformance/contender.c))
+CONTENDER = $(call programs,$(wildcard tests/conformance/contender.c tests/history/worker.c \
+                tests/history/reader.c tests/journal/appender.c))
 READERS = $(call programs,$(wildcard tests/differential/read_*.c))
 CONFORMANCE = $(call objects,$(filter-out $(TEST_SOURCES) tests/conformance/contender.c,\
                 $(wildcard tests/conformance/*.c)))
+JOURNAL = $(call objects,$(filter-out $(TEST_SOURCES) tests/journal/appender.c,\
+                $(wildcard tests/journal/*.c)) tests/sim/sim_journal.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 FUZZERS = $(call programs,$(FUZZ_SOURCES))
 BENCH_SOURCES = $(wildcard bench/*.c)
@@ -108,20 +118,29 @@ BENCHES = $(call programs,$(BENCH_SOURCES))
 # The bench's peers on libmicrohttpd.  Only `make bench` builds them, since nothing else needs that library.
 MHD_PEER_SOURCES = bench/bare.c bench/peer.c
 MHD_PEERS = $(call programs,$(MHD_PEER_SOURCES))
-# libholdfast: src/lock and src/lease whole, of src/redis, src/db and src/base only what they refer to;
+# libholdfast: src/lock and src/lease whole, of src/redis, src/etcd, src/db, src/net and src/base only what they refer to;
 # without the files of drivers that are left out, and the libraries that only those need.
 FILES_postgres = src/lease/sql/postgres.c src/db/postgres%.c
-FILES_redis = src/lease/redis/%.c src/redis/%.c
+FILES_redis = src/lease/redis/%.c src/lease/redlock/%.c src/redis/%.c
+FILES_etcd = src/lease/etcd/%.c src/etcd/%.c
+FILES_holdfast = src/lease/holdfast/%.c
+FILES_etcd-holdfast = src/net/%.c
+FILES_zookeeper = src/lease/zookeeper/%.c
 FILES_sqlite = src/lease/sql/sqlite.c src/db/sqlite%.c
 FILES_postgres-sqlite = src/lease/sql/%.c src/db/%.c
 NEEDS_postgres = libpq
-NEEDS_redis = hiredis libcrypto
+NEEDS_redis = hiredis libcrypto libssl
+NEEDS_etcd = libcurl jansson
+NEEDS_holdfast = libcurl jansson
+# Debian has no pkg-config file for it.
+LIBS_zookeeper = -lzookeeper_mt
 NEEDS_sqlite = sqlite3
 LEFT_OUT_FILES = $(foreach driver,$(LEFT_OUT),$(FILES_$(driver))) \
-    $(if $(filter-out $(LEFT_OUT),postgres sqlite),,$(FILES_postgres-sqlite))
+    $(if $(filter-out $(LEFT_OUT),postgres sqlite),,$(FILES_postgres-sqlite)) \
+    $(if $(filter-out $(LEFT_OUT),etcd holdfast),,$(FILES_etcd-holdfast))
 library_files = $(call library_objects,$(filter-out $(LEFT_OUT_FILES),$(wildcard $(1))))
 LIB_WHOLE = $(call library_files,src/lock/*.c src/lease/*.c src/lease/*/*.c)
-LIB_REST = $(call library_files,src/base/*.c src/db/*.c src/redis/*.c)
+LIB_REST = $(call library_files,src/base/*.c src/db/*.c src/redis/*.c src/etcd/*.c src/net/*.c)
 LIB_NEEDS = $(foreach driver,$(filter-out $(LEFT_OUT),$(DRIVERS)),$(NEEDS_$(driver)))
 LIB_DEFINES = $(foreach driver,$(LEFT_OUT),-DHF_WITHOUT_$(shell echo $(driver) | tr a-z A-Z))
 SONAME = libholdfast.so.0
@@ -135,9 +154,12 @@ SHARED = $(filter-out %/fence.sql %/fence.lua %/Containerfile %/holdfastd.servic
 C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] src/lease/*/*.[ch] include/*.h tests/*/*.[ch] bench/*.[ch] \
           docs/examples/*.c)
 
+# Coordinators of three servers, of which some are lost.
+ENSEMBLE_TESTS = $(patsubst %.c,build/%,$(wildcard tests/integration/test_*_ensemble.c))
+
 # ---- targets -------------------------------------------------------------------------------
 
-.PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster check test asan tsan bare
+.PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster cell check test asan tsan bare
 .PHONY: fuzz bench soak deb lint rooms install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
@@ -157,6 +179,10 @@ run: all
 
 cluster: all build/packages/cluster
 	@exec scripts/cluster
+
+# JOURNAL=postgres: on PostgreSQL instead of etcd.
+cell: all build/packages/cell
+	@JOURNAL=$(or $(JOURNAL),etcd) exec scripts/cell
 
 # Runs the C tests of tests/unit on the sanitizers' build, without the leak check at the end of each.
 # T=NAME runs one C test of any folder and shows all of its output.
@@ -193,9 +219,18 @@ bench: all benches mhd-peers build/packages/bench
 bare:
 	@scripts/bare-machine
 
-soak: all benches build/packages/soak tests/node_modules/.ready
+# Suites of the API that also run over HTTPS.
+TLS_SUITES = areas bookings headers holds idempotency lists lock_streams locks sessions stream
+soak: all benches build/packages/soak build/packages/fuzz tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=crash build/crash/holdfastd
-	@HF_KILLS=50 HF_CHECKOUTS=5000 HF_CRASH_ALL=1 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 HF_MAP_S=300 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' --node tests/web/seats_large.test.mjs build
+	@$(MAKE) $(ENSEMBLE_TESTS)
+	@for test in $(ENSEMBLE_TESTS); do $$test || exit; done
+	@$(MAKE) build/tests/unit/test_cell_sim build/tests/integration/test_cell_mutants
+	@HF_OUTSIDE=1 build/tests/integration/test_cell_mutants
+	@HF_SEED=5001 HF_SEEDS=$${HF_SEEDS:-200000} build/tests/unit/test_cell_sim
+	@HF_SOAK=1 HF_KILLS=50 HF_CHECKOUTS=5000 HF_CRASH_ALL=1 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 HF_MAP_S=300 HF_HISTORY_S=1200 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' --node 'tests/history/*.test.mjs' --node 'tests/attack/*.test.mjs' --node tests/web/seats_large.test.mjs build
+	@HOLDFAST_TEST_TLS=1 TEST_TIME_FACTOR=10 tests/run --programs build $(patsubst %,--node tests/server/%.test.mjs,$(TLS_SUITES)) build
+	@$(MAKE) fuzz SECONDS=$${HF_FUZZ_S:-450}
 	@scripts/try-packages
 
 # Packages for Debian, in build/deb.
@@ -250,6 +285,7 @@ help:
 	@echo 'make              build/holdfastd, build/holdfast and build/libholdfast.{a,so}'
 	@echo 'make run          the server with a demo event, on http://127.0.0.1:8080, data in var/'
 	@echo 'make cluster      three servers, PostgreSQL, Redis and HAProxy there, data in var/cluster/'
+	@echo 'make cell         a lock service of three servers on a three-node etcd, or with JOURNAL=postgres; data in var/cell/'
 	@echo 'make check        the C unit tests, in seconds; make check T=test_decide runs one'
 	@echo 'make test         every test, on a build with the address and undefined-behaviour sanitizers'
 	@echo 'make asan, tsan   the same without the fuzzers; with the thread sanitizer'
@@ -257,13 +293,14 @@ help:
 	@echo 'make fuzz         every parser on generated input, SECONDS=$(SECONDS) each'
 	@echo 'make bench        throughput and latency beside Redis, PostgreSQL and a bare epoll loop'
 	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers, 50,000 streams;'
+	@echo '                  all attacks at once for ten minutes; an hour of fuzzing;'
 	@echo '                  then the packages on a new Debian with systemd, in a container (needs root)'
 	@echo 'make lint         the rooms (scripts/rooms.txt), clang-format and clang-tidy'
 	@echo 'make deb          packages for Debian: holdfastd, holdfast, libholdfast0, libholdfast-dev, in build/deb'
 	@echo 'make install      into PREFIX=$(PREFIX), below DESTDIR=; install-library: libholdfast alone'
 	@echo 'make clean        remove build/'
 	@echo
-	@echo 'WITHOUT="postgres redis sqlite" builds libholdfast without these drivers, into build/without-...'
+	@echo 'WITHOUT="postgres redis ..." (etcd holdfast postgres redis sqlite zookeeper) builds libholdfast without these drivers, into build/without-...'
 	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan|crash|fuzz builds into build/asan...'
 
 # ---- rules ---------------------------------------------------------------------------------
@@ -293,34 +330,54 @@ $(B)/obj/library/rest.a: $(LIB_REST)
 
 $(B)/$(SONAME): $(LIB_WHOLE) $(B)/obj/library/rest.a
 	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs,-z,relro,-z,now $^ \
-		-Wl,--as-needed $(if $(LIB_NEEDS),$(call ask,LIB_NEEDS_LIBS,--libs $(LIB_NEEDS))) -o $@
+		-Wl,--as-needed $(if $(LIB_NEEDS),$(call ask,LIB_NEEDS_LIBS,--libs $(LIB_NEEDS))) \
+		$(if $(filter zookeeper,$(LEFT_OUT)),,$(LIBS_zookeeper)) -o $@
 
 $(B)/libholdfast.so: $(B)/$(SONAME)
 	@ln -sf $(SONAME) $@
 
-# Made anew each time: PREFIX may be another.  What libpq's own file names for a static link is not there
-# to be linked with on Debian; it is meant to be linked with as a shared library.
+# Made anew each time: PREFIX may be another.  libpq and libcurl are not among Requires.private: what their own
+# files name for a static link (libpgcommon and libpgport, Kerberos, LDAP, nghttp2...) is not in their packages, so
+# that `pkg-config --static` would name what cannot be found.  A program with libholdfast.a takes them as shared
+# libraries.  A build WITHOUT="etcd holdfast postgres zookeeper" can be linked with -static as it is.
+LIB_SHARED = libpq libcurl
 $(B)/holdfast.pc: FORCE Makefile
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' \
 		'libdir=$(patsubst $(PREFIX)/%,$${prefix}/%,$(LIBDIR))' \
 		'includedir=$${prefix}/include' '' \
 		'Name: holdfast' 'Description: Lease locks with fencing tokens over many back ends' \
-		'Version: $(VERSION)' 'Requires.private: $(filter-out libpq,$(LIB_NEEDS))' \
-		'Libs: -L$${libdir} -lholdfast' 'Libs.private: $(if $(filter libpq,$(LIB_NEEDS)),-lpq )-pthread' \
+		'Version: $(VERSION)' 'Requires.private: $(filter-out $(LIB_SHARED),$(LIB_NEEDS))' \
+		'Libs: -L$${libdir} -lholdfast' \
+		'Libs.private: $(patsubst lib%,-l%,$(filter $(LIB_SHARED),$(LIB_NEEDS))) $(if $(filter zookeeper,$(LEFT_OUT)),,$(LIBS_zookeeper)) -pthread' \
 		'Cflags: -I$${includedir}' >$@
 FORCE:
 
 # The simulation defines what src/ledger (but batch_memory.c), engine/follow.c and base/wait.c define.  Its
 # objects come before core.a, so the linker takes nothing from those; most of tests/support would need them.
-SIM_TESTS = $(filter $(B)/tests/unit/test_turns,$(TESTS))
+SIM_TESTS = $(filter %/test_turns %/test_idle_turns,$(TESTS))
 $(SIM_TESTS): $(B)/%: $(B)/obj/%.o $(SIM) $(call objects,tests/support/fixtures.c) $(B)/core.a
-$(filter-out $(SIM_TESTS),$(TESTS)): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a
+CELL_SIM_TESTS = $(filter %/test_cell_sim %/test_linearize,$(TESTS))
+$(CELL_SIM_TESTS): $(B)/%: $(B)/obj/%.o $(CELL_SIM) $(B)/core.a
+$(filter-out $(SIM_TESTS) $(CELL_SIM_TESTS),$(TESTS)): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a
 $(TESTS):
 	@mkdir -p $(@D)
 	$(call say,LINK) $(LINK) $(filter %.o,$^) $(B)/core.a $(TEST_LIBS) $(LIB_LIBS) -o $@
 
 $(filter $(B)/tests/conformance/%,$(TESTS)): $(CONFORMANCE) | $(CONTENDER)
+$(filter $(B)/tests/journal/%,$(TESTS)): $(JOURNAL) | $(CONTENDER)
+$(filter %/test_holdfast %/test_lease_holdfast_locks,$(TESTS)): | $(B)/holdfastd
+
+# The simulation of the cell with a planted bug: its object takes the place of one of core.a.
+$(filter %/test_cell_mutants,$(TESTS)): | $(MUTANTS)
+$(MUTANTS): $(B)/mutants/%: $(B)/obj/mutants/%.o $(B)/obj/tests/unit/test_cell_sim.o $(CELL_SIM) $(B)/core.a
+	@mkdir -p $(@D)
+	$(call say,LINK) $(LINK) $^ $(TEST_LIBS) $(LIB_LIBS) -o $@
+$(B)/obj/mutants/%.c: tests/sim/mutate $(wildcard src/cell/*.c src/lease/holdfast/*.c)
+	@mkdir -p $(@D)
+	@tests/sim/mutate $* $@
+$(B)/obj/mutants/%.o: $(B)/obj/mutants/%.c Makefile
+	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@
 
 $(CONTENDER): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)
@@ -337,7 +394,7 @@ $(MHD_PEERS): PEER_LIBS = $(call ask,MHD_LIBS,--libs libmicrohttpd)
 $(call objects,$(MHD_PEER_SOURCES)): | build/packages/bench
 
 $(filter %/fuzz_http_parse,$(FUZZERS)): $(call objects,tests/support/transcript.c)
-$(filter %/fuzz_http_conn,$(FUZZERS)): $(call objects,tests/support/site.c)
+$(filter %/fuzz_http_conn %/fuzz_api,$(FUZZERS)): $(call objects,tests/support/site.c)
 $(FUZZERS): $(B)/%: $(B)/obj/%.o $(B)/core.a
 	@mkdir -p $(@D)
 	$(call say,LINK) $(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(B)/core.a $(LIB_LIBS) -o $@
@@ -377,13 +434,13 @@ $(B)/obj/web/bytes.o: $(B)/obj/web/files.S Makefile | build/packages/build
 $(CHART_JS): | build/packages/build
 	@test -e $@ || { echo '$@: missing; where is chart.min.js (3.x)? make CHART_JS=FILE' >&2; false; }
 
-$(call objects,$(TEST_SOURCES)) $(SUPPORT) $(SIM) $(CONFORMANCE): | build/packages/test
+$(call objects,$(TEST_SOURCES)) $(SUPPORT) $(SIM) $(CELL_SIM) $(CONFORMANCE) $(JOURNAL): | build/packages/test
 
 # Packages are checked once; after `make clean`, they are checked again.
 build/packages/%: scripts/install-packages
 	@scripts/install-packages $*
 	@mkdir -p $(@D) && touch $@
-build/packages/test build/packages/cluster: build/packages/build
+build/packages/test build/packages/cluster build/packages/cell: build/packages/build
 build/packages/bench build/packages/lint build/packages/fuzz build/packages/soak: build/packages/test
 build/packages/deb: build/packages/build
 

@@ -4,9 +4,12 @@
  * many commands that costs the server by its own count.  Both sides run in turns of a fraction of a
  * second, so that they see the same machine.
  *   leases URL [SECONDS]       memory:, sqlite:FILE (by hand FILE.hand),
- *                              postgres://HOST/DATABASE or redis://HOST:PORT, which must have no
+ *                              postgres://HOST/DATABASE, redis://HOST:PORT,
+ *                              redlock://HOST:PORT,HOST:PORT,HOST:PORT?max_ttl=2s,
+ *                              etcd://HOST:PORT or zookeeper://HOST:PORT, which must have no
  *                              other users.  SECONDS is the length of each measurement.  memory:
- *                              runs twice, compared with a table and with a bare mutex.
+ *                              runs twice, compared with a table and with a bare mutex.  The last
+ *                              three are compared with their primitives, without hand-over.
  * Readable lines go to stderr, one line of JSON to stdout. */
 #include <pthread.h>
 #include <string.h>
@@ -15,22 +18,34 @@
 
 #include "base/random.h"
 #include "lease/lease.h"
+#include "leases_etcd.h"
 #include "leases_memory.h"
 #include "leases_postgres.h"
 #include "leases_redis.h"
+#include "leases_redlock.h"
 #include "leases_side.h"
 #include "leases_sqlite.h"
+#include "leases_zookeeper.h"
 
 _Static_assert(OWNER_SIZE == LEASE_OWNER_SIZE, "one size of owners");
 
 #define SLICES 20
 #define TURNS 4
 #define WARM_NS 300000000
+#define READY_TRIES 200
+#define READY_PAUSE_NS 50000000
 #define WAITERS_MAX 100
 #define SECONDS_MAX 60
 #define SAMPLES_MAX 1000000 /* only the latest samples are kept */
 
 /* ---- the driver's side ---- */
+
+static int ttl_ms = TTL_MS;
+
+static void sleep_ns(int64_t ns)
+{
+    nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
+}
 
 static void *ours_open(const char *url, void *first)
 {
@@ -55,9 +70,26 @@ static void ours_close(void *handle)
 static struct lease_request request(const char *key, const uint8_t *owner, bool queue)
 {
     struct lease_request q = {
-        .key = key, .key_len = strlen(key), .ttl_ms = TTL_MS, .slots = 1, .queue = queue};
+        .key = key, .key_len = strlen(key), .ttl_ms = ttl_ms, .slots = 1, .queue = queue};
     memcpy(q.owner, owner, OWNER_SIZE);
     return q;
+}
+
+/* Servers of redlock that have just started take no part at first. */
+static void await_ready(void *handle)
+{
+    const uint8_t owner[OWNER_SIZE] = {1};
+    struct lease_request q = request("bench", owner, false);
+    struct lease_verdict v = {.result = HF_TAKEN};
+    struct hf_fault fault = {0};
+    for (int i = 0; i < READY_TRIES; i++) {
+        if (lease_acquire(handle, &q, 1, &v, &fault) == HF_DONE && v.result == HF_DONE) {
+            if (lease_release(handle, &q, 1, &v, &fault) == HF_DONE)
+                return;
+        }
+        sleep_ns(READY_PAUSE_NS);
+    }
+    die(fault.msg);
 }
 
 static void ours_pair(void *handle, const uint8_t *owner)
@@ -112,11 +144,6 @@ static int64_t now_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static void sleep_ns(int64_t ns)
-{
-    nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
 }
 
 static double cpu_us(void)
@@ -326,9 +353,12 @@ static void measure(const char *url, const struct side *hand, double seconds)
 {
     const struct side *const sides[2] = {&ours, hand};
     void *const handles[2] = {ours.open(url, NULL), hand->open(url, NULL)};
+    await_ready(handles[0]);
     uncontended(sides, handles, seconds);
-    fputc(',', stdout);
-    contended(sides, handles, url, 32, seconds);
+    if (hand->take) {
+        fputc(',', stdout);
+        contended(sides, handles, url, 32, seconds);
+    }
     if (hand == &hand_redis) {
         fputc(',', stdout);
         contended(sides, handles, url, 100, seconds);
@@ -337,24 +367,31 @@ static void measure(const char *url, const struct side *hand, double seconds)
         sides[i]->close(handles[i]);
 }
 
+static const struct side *choose_hand(const char *url)
+{
+    static const struct {
+        const char *scheme;
+        const struct side *hand;
+    } hands[] = {{"memory:", &hand_memory},      {"sqlite:", &hand_sqlite},
+                 {"postgres", &hand_postgres},   {"redis:", &hand_redis},
+                 {"redlock:", &hand_redlock},    {"etcd:", &hand_etcd},
+                 {"zookeeper:", &hand_zookeeper}};
+    for (size_t i = 0; i < sizeof hands / sizeof *hands; i++)
+        if (strncmp(url, hands[i].scheme, strlen(hands[i].scheme)) == 0)
+            return hands[i].hand;
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     double seconds = argc > 2 ? strtod(argv[2], NULL) : 4;
-    if (argc < 2 || !(seconds > 0 && seconds <= SECONDS_MAX))
-        die("usage: leases memory:|sqlite:FILE|postgres://HOST/DATABASE|redis://HOST:PORT "
-            "[SECONDS]");
-    const char *url = argv[1];
-    const struct side *hand = NULL;
-    if (strcmp(url, "memory:") == 0)
-        hand = &hand_memory;
-    else if (strncmp(url, "sqlite:", 7) == 0)
-        hand = &hand_sqlite;
-    else if (strncmp(url, "redis:", 6) == 0)
-        hand = &hand_redis;
-    else if (strncmp(url, "postgres", 8) == 0)
-        hand = &hand_postgres;
-    else
-        die("memory:, sqlite:FILE, postgres://HOST/DATABASE or redis://HOST:PORT");
+    const char *url = argc > 1 ? argv[1] : "";
+    const struct side *hand = choose_hand(url);
+    if (!hand || !(seconds > 0 && seconds <= SECONDS_MAX))
+        die("usage: leases memory:|sqlite:FILE|postgres://HOST/DATABASE|redis://HOST:PORT|"
+            "redlock://...|etcd://HOST:PORT|zookeeper://HOST:PORT [SECONDS]");
+    if (hand == &hand_redlock)
+        ttl_ms = REDLOCK_TTL_MS;
     printf("{\"driver\":\"%s\",", lease_driver_for(url)->info.name);
     measure(url, hand, seconds);
     if (hand == &hand_memory) {

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 #define TTL_MS 30000
+/* Servers that have just started take no part in redlock for as long as its max_ttl. */
+#define REDLOCK_TTL_MS 2000
 #define OWNER_SIZE 16
 
 /* A handle belongs to one thread.  `first` is the handle of the main thread, NULL for itself. */
@@ -18,7 +20,8 @@ struct side {
     void (*close)(void *handle);
     /* Acquires and releases an uncontended lock. */
     void (*pair)(void *handle, const uint8_t *owner);
-    /* Waits in line for the contended lock.  Returns false if stopped before it was granted. */
+    /* take and give are NULL for a primitive that has no queue.
+     * Waits in line for the contended lock.  Returns false if stopped before it was granted. */
     bool (*take)(void *handle, const uint8_t *owner, atomic_bool *stop);
     /* Releases the lock or leaves the line. */
     void (*give)(void *handle, const uint8_t *owner);

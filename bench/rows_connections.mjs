@@ -16,7 +16,7 @@ const CLIENT_MAX_S = String(CLIENT_MAX_MS / 1000);
 // Runs a client that opens MANY connections; resolves when all are open.  `stop` ends it and resolves to the
 // numbers of its line `total open N cut N ...`.  The client stands for 10,000 other machines, so it runs at
 // the lowest priority, to take no CPU from the server.
-async function openMany(bench, tool, args) {
+export async function openMany(bench, tool, args) {
   const child = start('nice', ['-n', '19', join(bench.tools, tool), ...args],
     { stdio: ['ignore', 'pipe', 'inherit'], timeout: CLIENT_MAX_MS });
   let out = '';

@@ -4,9 +4,10 @@
 import { join } from 'node:path';
 import { run } from './load.mjs';
 import { withoutPeer, atLeast, atMost, withPeer, pick } from './rows.mjs';
-import { startPostgres, startRedis } from './servers.mjs';
+import { startEtcd, startPostgres, startRedis, startZookeeper } from './servers.mjs';
 
-const DRIVERS = [['memory', 'table'], ['sqlite', 'sqlite3'], ['postgres', 'libpq'], ['redis', 'hiredis']];
+const DRIVERS = [['memory', 'table'], ['sqlite', 'sqlite3'], ['postgres', 'libpq'], ['redis', 'hiredis'],
+  ['redlock', 'hiredis x 3'], ['etcd', 'libcurl'], ['zookeeper', 'create/delete']];
 const MANY = 'handover100'; // Redis only: does a longer queue cost the server more?
 
 async function leases(bench, url) {
@@ -27,9 +28,12 @@ async function measure(bench, driver) {
     await postgres.stop();
     return result;
   }
-  const redis = await startRedis(bench);
-  const result = await leases(bench, `redis://127.0.0.1:${redis.port}`);
-  await redis.stop();
+  const starters = { redis: [startRedis], redlock: [startRedis, startRedis, startRedis], etcd: [startEtcd], zookeeper: [startZookeeper] };
+  const servers = [];
+  for (const start of starters[driver]) servers.push(await start(bench));
+  const hosts = servers.map(({ port }) => `127.0.0.1:${port}`).join(',');
+  const result = await leases(bench, `${driver}://${hosts}${driver === 'redlock' ? '?max_ttl=2s' : ''}`);
+  for (const server of servers) await server.stop();
   return result;
 }
 
@@ -44,11 +48,14 @@ function lines(driver, peer, results) {
     both('uncontended', 'acquire+release/s', 'per_second', goal),
     both('uncontended', 'p50 us', 'p50_us'),
     both('uncontended', 'p99 us', 'p99_us'),
+  ];
+  if (!results[0].handover32) return table; // its primitive has no queue
+  table.push(
     both('handover32', 'hand-overs/s, 32 wait', 'per_second', goal),
     both('handover32', 'hand-over p50 us', 'p50_us'),
     both('handover32', 'hand-over p99 us', 'p99_us'),
     both('handover32', 'waiters\' CPU us/hand-over', 'cpu_us'),
-  ];
+  );
   if (results[0].uncontended_bare) { // the least possible; no target
     table.push(withPeer(name, 'acquire+release/s', 'per_second', side('uncontended_bare', 'ours'), 'mutex', side('uncontended_bare', 'hand')),
       withPeer(name, 'hand-overs/s, 32 wait', 'per_second', side('handover32_bare', 'ours'), 'mutex', side('handover32_bare', 'hand')));

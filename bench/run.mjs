@@ -15,6 +15,7 @@ import { parseArgs } from 'node:util';
 import { stopLoads } from './load.mjs';
 import { contended, distinct, expiry, growth } from './rows.mjs';
 import { best, snapshot } from './rows_api.mjs';
+import { cell } from './rows_cell.mjs';
 import { checkout } from './rows_checkout.mjs';
 import { idle, streams } from './rows_connections.mjs';
 import { locks } from './rows_locks.mjs';
@@ -26,11 +27,11 @@ import { judge, median, render } from './table.mjs';
 
 const rows = {
   contended, distinct, growth, expiry, best, streams, idle, start, snapshot, locks, scale,
-  checkout, plans,
+  checkout, plans, cell,
 };
 
 const TMPFS_MAGIC = 0x01021994;
-const RUN_MAX_MS = 40 * 60_000; // per build
+const RUN_MAX_MS = 45 * 60_000; // per build
 const OTHERS_MAX = 15; // percent; kernel threads take a few even on an idle machine
 
 const here = fileURLToPath(new URL('../build', import.meta.url));
@@ -77,7 +78,7 @@ function options() {
 }
 
 function need(bench) {
-  const peers = ['wrk', 'redis-server', 'redis-benchmark', 'psql', 'pgbench'];
+  const peers = ['wrk', 'redis-server', 'redis-benchmark', 'psql', 'pgbench', 'etcd', 'java'];
   const missing = peers.filter((program) => {
     try {
       execFileSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' });
@@ -86,7 +87,8 @@ function need(bench) {
       return true;
     }
   });
-  const tools = ['bare', 'buyers', 'idle', 'loop', 'peer', 'provider', 'streams']
+  const tools = ['bare', 'buyers', 'cached', 'handover', 'idle', 'journal', 'lock_pairs', 'loop', 'peer',
+    'provider', 'sessions', 'streams']
     .map((file) => join(bench.tools, file));
   const built = [bench.build, ...(bench.before ? [bench.before] : [])].flatMap((directory) => (
     ['holdfast', 'holdfastd', 'bench/leases'].map((file) => join(directory, file)))).concat(tools);

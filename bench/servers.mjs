@@ -6,7 +6,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import {
   chownSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, readdirSync, writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 
 const START_MAX_MS = 120_000; // a large ledger may have to be migrated
@@ -203,6 +203,69 @@ export async function startRedis(bench) {
   server.port = port;
   server.gate = `redis://127.0.0.1:${port}`;
   await server.until(() => /Ready to accept connections/.test(server.output));
+  return server;
+}
+
+// ---- etcd and ZooKeeper, with the durability of their defaults ----
+
+async function answers(port, text, expected) {
+  return new Promise((done) => {
+    let got = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write(text));
+    socket.setTimeout(500, () => socket.destroy());
+    socket.on('data', (bytes) => { got += bytes; });
+    socket.on('error', () => {});
+    socket.on('close', () => done(expected.test(got)));
+  });
+}
+
+// Several members of one cluster, all on this machine; `stop` ends them all.
+export async function startEtcdCluster(bench, n) {
+  const members = [];
+  for (let i = 0; i < n; i++) {
+    members.push({ name: `m${i}`, port: await freePort(), peer: `http://127.0.0.1:${await freePort()}` });
+  }
+  const cluster = members.map(({ name, peer }) => `${name}=${peer}`).join(',');
+  const servers = members.map(({ name, port, peer }) => {
+    const directory = bench.directory(`etcd-${name}`);
+    const url = `http://127.0.0.1:${port}`;
+    return new Server('etcd', 'etcd', ['--name', name, '--data-dir', join(directory, 'data'),
+      '--listen-client-urls', url, '--advertise-client-urls', url, '--listen-peer-urls', peer,
+      '--initial-advertise-peer-urls', peer, '--initial-cluster', cluster, '--logger', 'zap', '--log-level', 'error'], { directory });
+  });
+  for (const [i, server] of servers.entries()) {
+    server.port = members[i].port;
+    await server.until(() => answers(server.port, 'GET /health HTTP/1.0\r\n\r\n', /"true"/));
+  }
+  return {
+    servers,
+    hosts: members.map(({ port }) => `127.0.0.1:${port}`).join(','),
+    stop: () => Promise.all(servers.map((server) => server.stop())),
+  };
+}
+
+export async function startEtcd(bench) {
+  const directory = bench.directory('etcd');
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}`;
+  const advertised = 'http://127.0.0.1:2380'; // no other member dials it
+  const server = new Server('etcd', 'etcd', ['--data-dir', join(directory, 'data'), '--listen-client-urls', url,
+    '--advertise-client-urls', url, '--listen-peer-urls', 'http://127.0.0.1:0', '--initial-advertise-peer-urls', advertised,
+    '--initial-cluster', `default=${advertised}`, '--logger', 'zap', '--log-level', 'error'], { directory });
+  server.port = port;
+  await server.until(() => answers(port, 'GET /health HTTP/1.0\r\n\r\n', /"true"/));
+  return server;
+}
+
+export async function startZookeeper(bench) {
+  const directory = bench.directory('zookeeper');
+  const port = await freePort();
+  writeFileSync(join(directory, 'zoo.cfg'), `tickTime=2000\ndataDir=${join(directory, 'data')}\nclientPort=${port}\n`
+    + 'clientPortAddress=127.0.0.1\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\n');
+  const server = new Server('zookeeper', 'java', ['-Xmx256m', '-cp', '/usr/share/java/zookeeper.jar',
+    'org.apache.zookeeper.server.ZooKeeperServerMain', join(directory, 'zoo.cfg')], { directory });
+  server.port = port;
+  await server.until(() => answers(port, 'srvr', /Zookeeper version/));
   return server;
 }
 

@@ -38,8 +38,9 @@
  * further thread, which may outlive hf_close if the resolver does not answer.  The library has no
  * global state, prints nothing and installs no signal handlers.
  *
- * Processes.  After fork() the child must neither use nor free what the parent opened; it opens its
- * own.  exec() is safe: every file descriptor is close-on-exec.
+ * Processes.  After fork() the child must not use what the parent opened; it opens its own.  Calls
+ * on the parent's objects are refused with HF_BAD_REQUEST in the child, hf_lock_held returns false
+ * there, and calls that free do nothing.  exec() is safe: every file descriptor is close-on-exec.
  *
  * Versions.  Structs that may grow begin with `size`, which their initialiser macro sets to the
  * size that the program was compiled with.  Later versions add members at the end.  The library
@@ -116,6 +117,9 @@ enum hf_result {
     HF_UNREACHABLE, /* the back end cannot be reached or refuses the request; nothing was done */
     HF_UNSUPPORTED, /* this back end cannot do that; see hf_drivers */
     HF_FAILED,      /* anything else: out of threads, a damaged store */
+    /* a verdict that was added later: to wait would close a cycle of callers that wait for each
+     * other, or for the caller itself; the fault names it */
+    HF_DEADLOCK,
 };
 const char *hf_result_text(enum hf_result result);
 
@@ -147,6 +151,12 @@ struct hf_options {
  *   redis://[[user]:password@]host[:port][/db]
  *   redis+unix://[[user]:password@]/path[?db=N]   Redis behind a socket; without a password also
  *                                                 redis+unix:PATH; unix: means the same
+ *   rediss://, redis+sentinel://                  Redis over TLS, and behind sentinels
+ *   redlock://h1:p1,h2:p2,h3:p3                   a majority of independent Redis servers
+ *   etcd://h1:2379[,h2:2379]                      also etcds:// over TLS
+ *   zookeeper://h1:2181[,h2:2181][/chroot]
+ *   holdfast://[KEY@]h1:8080[,h2:8080]            the lock service of holdfastd; also holdfasts://
+ * docs/locks.md has the parameters of each.
  * hf_open connects, so that a wrong password or host is reported at once.  `options` may be
  * NULL. */
 HF_MUST_USE enum hf_result hf_open(const char *url, const struct hf_options *options,
@@ -191,7 +201,7 @@ struct hf_lock_options {
     /* If not 0, the call does not queue but asks again up to this many times.  A wait_ms that is
      * not 0 limits the time as well.  A try that cannot reach the back end counts. */
     int retries;
-    /* The pause between retries; 0: 100. */
+    /* The pause between retries; 0: 100.  Each is longer by up to a half, at random. */
     int64_t retry_ms;
     /* Any number of shared holders, or one exclusive holder. */
     enum hf_mode mode;
@@ -203,7 +213,8 @@ struct hf_lock_options {
     unsigned slots;
     /* Shown to people who inspect the lock; at most 128 bytes of UTF-8; NULL: none. */
     const char *label;
-    /* The library stops renewing this long after the grant; 0: it renews until hf_unlock. */
+    /* The library stops renewing this long after the grant, of a set after that of its first lock;
+     * 0: it renews until hf_unlock. */
     int64_t max_hold_ms;
     /* The library does not renew the lock; the program calls hf_renew. */
     bool manual;
@@ -220,6 +231,10 @@ struct hf_lock_options {
      * being lost.  May be NULL. */
     void (*on_loss)(struct hf_lock *lock, void *ctx);
     void *ctx;
+    /* Stored with the lock until it ends, and shown to those who inspect it: where a leader
+     * listens, for example.  1 to 4096 bytes of UTF-8; NULL: none.  HF_UNSUPPORTED where the back
+     * end stores none (HF_TRAIT_VALUES). */
+    const char *value;
 };
 #define HF_LOCK_OPTIONS_INIT HF_SIZED_INIT(struct hf_lock_options)
 #ifndef __cplusplus
@@ -242,10 +257,17 @@ HF_MUST_USE enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault
 const char *hf_lock_name(const struct hf_lock *lock);
 /* Larger than the fence of every earlier grant of this name. */
 int64_t hf_lock_fence(const struct hf_lock *lock);
+/* Which of the `slots` this lock is, from 0 on; 0 if there is one slot only.  Two holders at once
+ * have different slots.  Holders of different slots have different fences, so a guard has to know
+ * each slot as a resource of its own: "NAME#SLOT". */
+unsigned hf_lock_slot(const struct hf_lock *lock);
 /* CLOCK_BOOTTIME in milliseconds.  Until then the lock cannot have been granted to another holder.
  * It is counted from before the request was sent, minus a margin of max(50 ms, 1 % of the TTL), and
  * moves with every renewal. */
 int64_t hf_lock_deadline_ms(const struct hf_lock *lock);
+/* The TTL that the back end granted.  It can be shorter than ttl_ms where the back end has a say in
+ * it: ZooKeeper negotiates it, Redlock subtracts the drift of clocks. */
+int64_t hf_lock_ttl_ms(const struct hf_lock *lock);
 /* Returns false from the deadline on, or as soon as the loss is known. */
 bool hf_lock_held(const struct hf_lock *lock);
 /* A file descriptor that becomes readable when the lock is being lost, for poll loops.  It belongs
@@ -277,10 +299,12 @@ struct hf_grant {
     char owner[33]; /* 128 bits in hex */
     int64_t fence;
     int64_t remaining_ms; /* until the deadline (see hf_lock_deadline_ms); may be negative */
+    int64_t slot;         /* as hf_lock_slot */
 };
 #define HF_GRANT_INIT HF_SIZED_INIT(struct hf_grant)
 
-/* As hf_lock.  The options max_hold_ms, manual and on_loss have no effect. */
+/* As hf_lock.  The options max_hold_ms, manual and on_loss have no effect.  HF_UNSUPPORTED where
+ * leases end with the process (hf_driver_info.outlives). */
 HF_MUST_USE enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
                                         const struct hf_lock_options *options, struct hf_grant *ret,
                                         struct hf_fault *fault);
@@ -301,6 +325,8 @@ struct hf_holder {
     int priority;
     int64_t fence;        /* of a waiter: 0 */
     int64_t remaining_ms; /* of the lease; of a waiter: how long its place is kept */
+    int64_t held_ms;      /* the time since the grant; -1: not known; of a waiter: -1 */
+    int64_t slot;         /* as hf_lock_slot; of a waiter: 0 */
 };
 struct hf_lock_state {
     size_t size;
@@ -310,6 +336,8 @@ struct hf_lock_state {
     /* Of the latest grant, also if the lock is free.  Databases and Redis remember it for a day,
      * the memory driver while few names are unused; 0: no grant is remembered. */
     int64_t last_fence;
+    /* What the latest holder that gave one has stored; NULL: none. */
+    const char *value;
 };
 #define HF_LOCK_STATE_INIT HF_SIZED_INIT(struct hf_lock_state)
 
@@ -328,6 +356,27 @@ HF_MUST_USE enum hf_result hf_list(struct hf_locks *locks, const char *prefix,
  * Later grants still have larger fences. */
 HF_MUST_USE enum hf_result hf_break(struct hf_locks *locks, const char *name,
                                     struct hf_fault *fault);
+
+/* ---- examining a back end ---- */
+
+/* How a finding bears on the locks of the back end. */
+enum hf_grade {
+    HF_GOOD,    /* as it should be */
+    HF_NOTE,    /* worth knowing */
+    HF_WARNING, /* locks can be lost, or granted twice, in a failure that the finding names */
+    HF_DANGER,  /* locks will be lost or granted twice, or cannot be taken at all */
+};
+struct hf_finding {
+    size_t size; /* set by the library */
+    enum hf_grade grade;
+    const char *topic; /* "persistence", "eviction", "clock", ... */
+    const char *text;  /* one or two sentences */
+};
+/* Asks the back end about its settings and calls `each` for everything that bears on locks:
+ * version, persistence, eviction, replication, clock, rights.  Changes nothing. */
+HF_MUST_USE enum hf_result hf_examine(struct hf_locks *locks,
+                                      void (*each)(void *ctx, const struct hf_finding *finding),
+                                      void *ctx, struct hf_fault *fault);
 
 /* ---- leader election ---- */
 
@@ -368,6 +417,9 @@ struct hf_stats {
     /* How long grants took, including the wait.  Bucket i counts those that took less than
      * 2^i * 16 us and are in no bucket before; the last one counts the rest. */
     uint64_t latency[HF_LATENCY_BUCKETS];
+    /* Shared locks that were granted from the cache, without asking the back end, and those that
+     * were not in it.  Both stay 0 unless the URL says that locks are cached. */
+    uint64_t cache_hits, cache_misses;
 };
 #define HF_STATS_INIT HF_SIZED_INIT(struct hf_stats)
 
@@ -384,6 +436,26 @@ enum hf_fence_source {
     HF_FENCE_CLOCK,     /* the server's clock in microseconds, at least the last fence plus one */
     HF_FENCE_CONSENSUS, /* a revision that a majority has agreed on */
 };
+/* Failures after which a lock can be granted while its holder still believes, before its deadline,
+ * that it holds it.  Fences grow all the same, as far as the driver's source of fences promises. */
+enum hf_overlap {
+    HF_OVERLAP_CLOCK = 1,    /* the clock of a server is set, or runs at another rate */
+    HF_OVERLAP_RESTART = 2,  /* a server restarts without its data */
+    HF_OVERLAP_FAILOVER = 4, /* a replica takes over that had not heard of the lease */
+    HF_OVERLAP_LEADER = 8,   /* a leader that was stopped resumes */
+};
+/* Where a driver differs from what most of them do. */
+enum hf_trait {
+    HF_TRAIT_FIXED_TTL = 1,     /* a renewal keeps the TTL of the grant, whatever it asks for */
+    HF_TRAIT_FORGETS_FENCE = 2, /* hf_inspect does not know the last fence of a free lock */
+    HF_TRAIT_QUEUES_ANEW = 4,   /* a waiter that does not claim its turn loses its place */
+    HF_TRAIT_HANDS_OVER = 8,    /* a free lock is given to the next waiter at once, so a call that
+                                   does not wait does not get it, whether or not that waiter lives */
+    HF_TRAIT_HIERARCHY = 16, /* a / in a name makes a hierarchy: a lock conflicts with those above
+                                and below it */
+    HF_TRAIT_AGES = 32,      /* a waiter that was overtaken often goes first */
+    HF_TRAIT_VALUES = 64,    /* a lock can have a value */
+};
 struct hf_driver_info {
     size_t size; /* set by the library */
     const char *name;
@@ -398,6 +470,9 @@ struct hf_driver_info {
     size_t name_len_max;
     const char *ttl;      /* which clock measures the TTL, and how precisely */
     const char *survives; /* which failures its leases and fences survive */
+    uint64_t overlaps;    /* enum hf_overlap, combined */
+    const char *beware;   /* what it does not promise, in a sentence or two */
+    uint64_t traits;      /* enum hf_trait, combined */
 };
 /* All drivers that the library was built with; *ret_n is their number. */
 const struct hf_driver_info *const *hf_drivers(size_t *ret_n);

@@ -135,15 +135,16 @@ static void answer_unknown(struct call *c)
     problem_close(&c->http);
 }
 
+/* Takes the stored bytes over, since the command may be closed before they have been sent. */
 static void answer_stored(struct call *c)
 {
-    const struct idempotency *key = &c->command.key;
-    struct answer *a = &c->http.answer;
-    a->status = key->answer_code;
-    a->type = key->answer.len ? type_json : NULL;
-    a->data = key->answer.data;
-    a->len = key->answer.len;
-    a->replayed = key->replayed;
+    struct request *r = &c->http;
+    struct idempotency *key = &c->command.key;
+    struct buf stored = key->answer;
+    key->answer = r->out;
+    r->out = stored;
+    answer_out(r, key->answer_code, stored.len ? type_json : NULL);
+    r->answer.replayed = key->replayed;
 }
 
 void call_answer(struct request *r)

@@ -14,7 +14,9 @@
 #include "base/samples.h"
 #include "engine/engine.h"
 #include "http/app.h"
+#include "http/quota.h"
 
+struct cell;
 struct checkout;
 struct checkout_config;
 
@@ -25,11 +27,20 @@ struct api {
     bool has_pages;          /* the pages are served, too */
     unsigned stream_port;    /* where streams alone are served; 0: nowhere */
     struct samples *samples; /* for GET /v1/ops/samples */
-    struct gauge *ready;     /* set by api_app */
+    struct cell *cell;       /* the lock service; NULL: it is off */
+    const char *cell_url;    /* how clients and other servers reach this server */
+    const char *journal;     /* the kind of its journal: "sqlite" */
+    const struct clock *clock;
+    uint32_t sessions_max; /* that one access key may have open */
+    struct gauge *ready;   /* set by api_app */
 };
 
 /* The application for server_config.  `api` is borrowed for the server's life. */
 struct http_app api_app(struct api *api);
+
+/* The limits of callers without a key that go with so many holds per minute. */
+#define API_HOLD_RATE_MAX 1000000
+void api_hold_limits(uint32_t holds_per_minute, struct quota_limits *ret);
 
 /* The ring of samples that GET /v1/ops/samples shows; the program takes the samples. */
 struct samples *api_samples_new(const struct metrics *m, const struct clock *clock);

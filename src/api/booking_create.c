@@ -29,21 +29,20 @@ static bool is_email(const char *text, size_t len)
     return !memchr(at + 1, '@', len - (size_t)(at + 1 - text));
 }
 
-static bool read_booking(struct call *c, struct booking_create *ret, struct hf_err *err)
+static bool read_booking(struct call *c, struct booking_create *ret, struct text *ret_hold,
+                         struct hf_err *err)
 {
     static const char *const known[] = {"hold", "email", "reference", NULL};
     const struct fields f = {.object = call_json(c, false, err), .path = "", .err = err};
-    const char *hold = NULL;
-    size_t hold_len = 0;
     if (!f.object || !fields_known(&f, known) ||
-        !field_text(&f, "hold", REQUIRED, 1, 255, &hold, &hold_len) ||
+        !field_text(&f, "hold", REQUIRED, 1, 255, &ret_hold->data, &ret_hold->len) ||
         !field_text(&f, "email", NULLABLE, 3, EMAIL_LEN_MAX, &ret->email, &ret->email_len) ||
         !field_text(&f, "reference", NULLABLE, 0, REFERENCE_CHARS_MAX, &ret->reference,
                     &ret->reference_len))
         return false;
     if (ret->email && (ret->email_len > EMAIL_LEN_MAX || !is_email(ret->email, ret->email_len)))
         return field_fail(&f, "email", "must be an e-mail address");
-    if (!id_parse(hold, hold_len, "hold_", &ret->hold.id))
+    if (!id_parse(ret_hold->data, ret_hold->len, "hold_", &ret->hold.id))
         ret->hold.id.key = 0;
     return true;
 }
@@ -140,6 +139,7 @@ void bookings_create(struct request *r)
     struct call *c = call_of(r);
     struct hf_err err = {0};
     struct booking_create op = {0};
+    struct text hold = {0};
     struct checkout *checkout = call_api(c)->checkout;
     const struct checkout_config *payments = checkout_settings(checkout);
     if (!idempotency_read(c))
@@ -148,10 +148,12 @@ void bookings_create(struct request *r)
         answer_problem(r, &problem_key_required, NULL);
         return;
     }
-    if (!read_booking(c, &op, &err)) {
+    if (!read_booking(c, &op, &hold, &err)) {
         call_invalid(c, err.msg);
         return;
     }
+    if (!idempotency_read_for(c, hold))
+        return;
     if (checkout_is_awaited(checkout, c->command.key.hash)) {
         answer_problem(r, &problem_key_in_flight, NULL);
         return;

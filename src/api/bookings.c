@@ -116,8 +116,8 @@ void bookings_refund(struct request *r)
 
 static void bookings_listed(struct request *r);
 
-/* Looks up the event of a booking that no request has named yet, and goes on with bookings_listed.
- * The page waits in the call meanwhile. */
+/* Looks up the event of a booking that is not in memory, and goes on with bookings_listed.  The
+ * page waits in the call meanwhile. */
 static void load_event(struct call *c, int64_t event)
 {
     c->bookings = c->command.booking_list.page;
@@ -127,11 +127,13 @@ static void load_event(struct call *c, int64_t event)
     call_submit(c, bookings_listed);
 }
 
+/* Renders booking after booking, so that only one of their events has to be in memory at a time. */
 static void bookings_listed(struct request *r)
 {
     struct call *c = call_of(r);
     char cursor[24];
     if (c->command.verdict != VERDICT_OK) {
+        r->out.len = 0;
         call_answer(r);
         return;
     }
@@ -141,16 +143,19 @@ static void bookings_listed(struct request *r)
         c->bookings = NULL;
     }
     const struct booking_page *page = c->command.booking_list.page;
-    for (size_t i = 0; i < page->n; i++)
-        if (!engine_event(call_engine(c), page->bookings[i].event)) {
-            load_event(c, page->bookings[i].event);
+    if (c->n_rendered == 0) {
+        r->out.len = 0;
+        page_open(c);
+    }
+    for (; c->n_rendered < page->n; c->n_rendered++) {
+        const struct booking_row *booking = &page->bookings[c->n_rendered];
+        const struct event *e = call_loaded_event(c, booking->event);
+        if (!e) {
+            load_event(c, booking->event);
             return;
         }
-    page_open(c);
-    for (size_t i = 0; i < page->n; i++) {
-        page_next(c, i);
-        render_booking(engine_event(call_engine(c), page->bookings[i].event), &page->bookings[i],
-                       &page->money, false, &r->out);
+        page_next(c, c->n_rendered);
+        render_booking(e, booking, &page->money, false, &r->out);
     }
     page_close(c,
                page->more && page->n ? log_int(cursor, page->bookings[page->n - 1].id.key) : NULL);

@@ -15,6 +15,7 @@ void call_release(struct request *r)
 {
     struct call *c = call_of(r);
     command_close(&c->command);
+    event_give(c->event);
     if (c->json)
         json_decref(c->json);
     hold_body_close(&c->hold);
@@ -28,13 +29,40 @@ void call_release(struct request *r)
     free(c->wait);
     free(c->creation);
     snapshot_unref(c->plan);
+    if (c->has_lock)
+        lock_call_close(&c->lock);
     const size_t first = offsetof(struct call, command);
     const size_t end = offsetof(struct call, hold) + offsetof(struct hold_body, seats_inline);
     memset((char *)c + first, 0, end - first);
 }
 
+_Static_assert(sizeof ACTOR_KEY - 1 + ACCESS_NAME_SIZE <= ACTOR_SIZE, "the longest name fits");
+_Static_assert(sizeof ACTOR_ADDRESS - 1 + ADDRESS_TEXT_SIZE <= ACTOR_SIZE, "and any address");
+
+/* Says who asks, unless the handler has said so: the payment provider, for instance.  Only callers
+ * without a key cost more than a copy. */
+static void set_actor(struct call *c)
+{
+    const struct request *r = &c->http;
+    struct address address = {0}; /* "::" if its family is not known */
+    if (c->command.actor)
+        return;
+    c->command.actor = c->actor;
+    if (!server_access(r->server)->has_keys) {
+        c->command.actor = ACTOR_OPEN;
+    } else if (r->caller.has_key) {
+        memcpy(c->actor, ACTOR_KEY, sizeof ACTOR_KEY - 1);
+        memcpy(c->actor + sizeof ACTOR_KEY - 1, r->caller.key_name, ACCESS_NAME_SIZE);
+    } else {
+        (void)access_address(r, &address);
+        memcpy(c->actor, ACTOR_ADDRESS, sizeof ACTOR_ADDRESS - 1);
+        address_text(&address, c->actor + sizeof ACTOR_ADDRESS - 1);
+    }
+}
+
 void call_submit(struct call *c, step_fn then)
 {
+    set_actor(c);
     request_wait(&c->http, &c->command.pending, then);
     enum hf_status status = engine_submit(call_engine(c), &c->command);
     if (status != HF_OK) {
@@ -67,13 +95,29 @@ void answer_snapshot(struct request *r, struct snapshot *s, bool packed)
     a->len = body->len;
     a->sent = snapshot_sent;
     a->owner = s;
+    a->pin = &s->pin;
+    a->pinned = s->text.cap + (packed ? s->packed.cap : 0);
 }
 
 static bool can_exist(int64_t event) { return event > 0 && event <= EVENT_KEY_MAX; }
 
+/* An event that was loaded for this call has a pin of the command's already. */
+struct event *call_loaded_event(struct call *c, int64_t event)
+{
+    if (c->event && c->event->def->id.key == event)
+        return c->event;
+    event_give(c->event);
+    c->event = c->command.pinned;
+    c->command.pinned = NULL;
+    if (c->event && c->event->def->id.key == event)
+        return c->event;
+    event_give(c->event);
+    return c->event = engine_event_take(call_engine(c), event);
+}
+
 struct event *call_event(struct call *c, int64_t event, enum verdict missing, step_fn again)
 {
-    struct event *e = engine_event(call_engine(c), event);
+    struct event *e = call_loaded_event(c, event);
     struct command *command = &c->command;
     if (e)
         return e;

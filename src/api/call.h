@@ -11,6 +11,7 @@
 
 #include "api/api.h"
 #include "api/hold_parse.h"
+#include "api/lock_call.h"
 #include "api/problems.h"
 #include "checkout/checkout.h"
 #include "http/request.h"
@@ -19,12 +20,14 @@
 struct call {
     struct request http; /* first: src/http knows the call as this */
     struct command command;
-    json_t *json;     /* the body, where jansson read it; the command may point into it */
-    step_fn judge;    /* runs when nothing is stored under the key; see idempotency.h */
-    bool event_tried; /* the event has been looked up */
-    bool key_checked; /* nothing is stored under the key */
-    uint32_t *seats;  /* room for indexes of seats: seats_inline or seats_heap */
-    uint32_t *taken;  /* as much room again, for those that are refused */
+    struct event *event;   /* the one that call_event returned last: pinned until call_release */
+    json_t *json;          /* the body, where jansson read it; the command may point into it */
+    step_fn judge;         /* runs when nothing is stored under the key; see idempotency.h */
+    bool event_tried;      /* the event has been looked up */
+    bool key_checked;      /* nothing is stored under the key */
+    enum quota_rate spent; /* see pace.h */
+    uint32_t *seats;       /* room for indexes of seats: seats_inline or seats_heap */
+    uint32_t *taken;       /* as much room again, for those that are refused */
     uint32_t *seats_heap;
     struct area_claim *areas_heap;
     uint32_t *sections_heap;    /* indexes of sections that are blocked as a whole */
@@ -34,13 +37,17 @@ struct call {
     unsigned n_waits;
     struct webhook *webhook;       /* that is being stored; webhook_close and free() */
     struct booking_page *bookings; /* a page that waits until the events of its rows are loaded */
+    size_t n_rendered;             /* bookings of the page that have been rendered */
     struct creation *creation;     /* of an event, by a large body; free() */
     struct event *plan_event;      /* whose plan is being rendered */
     struct snapshot *plan;         /* the result; snapshot_unref */
     bool plan_packed;              /* is it compressed? */
+    bool has_lock;                 /* `lock` is in use */
     struct hold_body hold;         /* of a POST /v1/holds */
     /* call_release does not clear what follows hold.seats_inline */
     uint32_t seats_inline[SEATS_INLINE], taken_inline[SEATS_INLINE];
+    char actor[ACTOR_SIZE]; /* of the command, unless it is a constant */
+    struct lock_call lock;  /* of a request to the lock service; lock_begin zeroes it */
 };
 
 static inline struct call *call_of(struct request *r) { return (struct call *)r; }
@@ -63,10 +70,13 @@ void call_submit(struct call *c, step_fn then);
  * caller sets the ETag. */
 void answer_snapshot(struct request *r, struct snapshot *s, bool packed);
 
-/* The event if it is loaded.  If it is NULL, then either `again` will run once the event has been
- * looked up, or the call has been answered: with `missing`, or because the ledger failed. */
+/* The event if it is loaded; it stays in memory until the call is released or asks for another.
+ * If it is NULL, then either `again` will run once the event has been looked up, or the call has
+ * been answered: with `missing`, or because the ledger failed. */
 struct event *call_event(struct call *c, int64_t event, enum verdict missing, step_fn again);
-/* The same for the event whose id is this text. */
+/* The event if it is loaded, pinned likewise; NULL: it is not. */
+struct event *call_loaded_event(struct call *c, int64_t event);
+/* As call_event, for the event whose id is this text. */
 struct event *call_event_named(struct call *c, const char *text, size_t len, step_fn again);
 
 /* The answer comes from the view: says so in a header if the ledger does not answer, since the view

@@ -3,9 +3,10 @@
 
 #include <errno.h>
 #include <semaphore.h>
-#include <stdio.h>
+#include <unistd.h>
 
 #include "api/render.h"
+#include "base/log.h"
 #include "rules/view.h"
 #include "venue/event_parse.h"
 
@@ -29,14 +30,15 @@ static enum verdict run_command(struct engine *e, struct command *command)
     return command->verdict;
 }
 
-/* Finds the newest event; *ret is NULL if there is none. */
-static bool newest_event(struct engine *e, const struct event **ret, struct hf_err *err)
+/* Finds and pins the newest event; *ret is NULL if there is none. */
+static bool newest_event(struct engine *e, struct event **ret, struct hf_err *err)
 {
     struct command command = {.kind = CMD_EVENT_LIST};
     struct event_list *list = hf_alloc(sizeof *list);
     list->limit = 1;
     command.event_list.list = list;
     enum verdict verdict = run_command(e, &command);
+    list = command.event_list.list;
     int64_t key = list->n ? list->events[0].def->id.key : 0;
     command_close(&command);
     if (verdict == VERDICT_OK && key) {
@@ -44,7 +46,7 @@ static bool newest_event(struct engine *e, const struct event **ret, struct hf_e
         verdict = run_command(e, &command);
     }
     if (verdict == VERDICT_OK)
-        *ret = key ? command.event : NULL;
+        *ret = key ? command.pinned : NULL;
     else
         (void)hf_err_set(err, HF_INTERNAL, "the events cannot be read: %s", verdict_text(verdict));
     return verdict == VERDICT_OK;
@@ -64,9 +66,9 @@ static bool create_event(struct engine *e, struct hf_err *err)
     return verdict_is_success(verdict);
 }
 
-bool demo_event(struct engine *e, const struct event **ret, struct hf_err *err)
+bool demo_event(struct engine *e, struct event **ret, struct hf_err *err)
 {
-    const struct event *found = NULL;
+    struct event *found = NULL;
     if (!newest_event(e, &found, err) ||
         (!found && !(create_event(e, err) && newest_event(e, &found, err))))
         return false;
@@ -84,24 +86,24 @@ static void put_free_seats(const struct event *e, struct buf *out)
     render_seats(e, seats, n, out);
 }
 
-void demo_say(const struct event *event, const char *address, bool everybody_is_admin,
-              bool has_pages)
+void demo_say(struct event *event, const char *url, bool everybody_is_admin, bool has_pages)
 {
     struct buf seats = {0};
     put_free_seats(event, &seats);
     buf_char(&seats, '\0');
     const char *id = event_id_text(event);
-    printf("\nTry it:\n");
+    log_print(STDOUT_FILENO, "\nTry it:\n");
     if (has_pages)
-        printf("  open http://%s/e/%s in a browser, and http://%s/ops in another\n", address, id,
-               address);
-    printf("  curl http://%s/v1/events/%s/seats\n"
-           "  curl -X POST http://%s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
-           "  curl -N http://%s/v1/events/%s/stream\n",
-           address, id, address, id, seats.data, address, id);
+        log_print(STDOUT_FILENO, "  open %s/e/%s in a browser, and %s/ops in another\n", url, id,
+                  url);
+    log_print(STDOUT_FILENO,
+              "  curl %s/v1/events/%s/seats\n"
+              "  curl -X POST %s/v1/holds -d '{\"event\":\"%s\",\"seats\":%s}'\n"
+              "  curl -N %s/v1/events/%s/stream\n",
+              url, id, url, id, seats.data, url, id);
     if (everybody_is_admin)
-        printf("  curl http://%s/metrics\n", address);
-    putchar('\n');
-    fflush(stdout);
+        log_print(STDOUT_FILENO, "  curl %s/metrics\n", url);
+    log_print(STDOUT_FILENO, "\n");
     buf_close(&seats);
+    event_give(event);
 }

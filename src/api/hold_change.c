@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/idempotency.h"
+#include "api/pace.h"
 #include "api/places.h"
 #include "api/routes.h"
 #include "api/seat_names.h"
@@ -127,9 +128,9 @@ void holds_change(struct request *r)
         return;
     if (!read_body(c, &body, &err)) {
         call_invalid(c, err.msg);
-    } else if (may_add(c, &body) && judge(c, &body)) {
+    } else if (may_add(c, &body) && judge(c, &body) && pace_spend(c, QUOTA_CHANGES, holds_change)) {
         idempotency_hash_request(c);
-        call_submit(c, call_answer);
+        call_submit(c, pace_answer);
     }
     place_names_close(&body.add);
     place_names_close(&body.remove);

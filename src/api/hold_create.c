@@ -9,10 +9,13 @@
 #include <string.h>
 
 #include "api/idempotency.h"
+#include "api/pace.h"
 #include "api/places.h"
 #include "api/routes.h"
 #include "api/seat_names.h"
 #include "rules/view.h"
+
+#define STRANGER_METADATA_MAX 1024
 
 static void judge_create(struct request *r);
 
@@ -140,9 +143,11 @@ static void judge_create(struct request *r)
         call_answer(r);
         return;
     }
+    if (!pace_spend(c, QUOTA_HOLDS, judge_create))
+        return;
     op->client = access_client(r); /* half a microsecond, which a refusal need not pay */
     idempotency_hash_request(c);
-    call_submit(c, call_answer);
+    call_submit(c, pace_answer);
 }
 
 /* hold_scan may have filled in a part of the body before it gave up; hold_parse replaces it. */
@@ -155,10 +160,19 @@ static bool read_body(struct call *c)
     return false;
 }
 
+/* What strangers have stored with their holds is bounded beside their pace (pace.h). */
+static bool metadata_fits(struct call *c)
+{
+    if (c->hold.metadata.len <= STRANGER_METADATA_MAX || !access_is_stranger(&c->http))
+        return true;
+    call_invalid(c, "metadata must have at most 1024 bytes of JSON without an access key");
+    return false;
+}
+
 void holds_create(struct request *r)
 {
     struct call *c = call_of(r);
-    if (!idempotency_read(c) || !read_body(c))
+    if (!idempotency_read(c) || !read_body(c) || !metadata_fits(c))
         return;
     bool is_for_sellers = c->hold.channel.data || c->hold.resume;
     if (!is_for_sellers ||

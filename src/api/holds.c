@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/idempotency.h"
+#include "api/pace.h"
 #include "api/page.h"
 #include "api/render.h"
 #include "api/routes.h"
@@ -100,13 +101,13 @@ void holds_renew(struct request *r)
         return;
     }
     struct event *e = path_hold(c, &id, holds_renew);
-    if (!e || !hold_ttl_fits(c, ttl_ms, e))
+    if (!e || !hold_ttl_fits(c, ttl_ms, e) || !pace_spend(c, QUOTA_CHANGES, holds_renew))
         return;
     c->command.kind = CMD_HOLD_RENEW;
     c->command.event = e;
     c->command.renew = (struct hold_renew){.hold = {.id = id}, .ttl_ms = ttl_ms};
     idempotency_hash_request(c);
-    call_submit(c, call_answer);
+    call_submit(c, pace_answer);
 }
 
 /* ---- confirm ---- */

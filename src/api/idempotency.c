@@ -1,6 +1,6 @@
-/* See idempotency.h.  Keys are hashed together with the caller's scope, so that the ledger stores
- * no secret and the keys of two callers never meet.  Requests are hashed so that another use of a
- * key can be told from a repeat (I8).  On HTTP threads. */
+/* See idempotency.h.  Keys are hashed together with their scope, so that the ledger stores no
+ * secret and the keys of two scopes never meet.  Requests are hashed so that another use of a key
+ * can be told from a repeat (I8).  On HTTP threads. */
 #include "api/idempotency.h"
 
 #include <string.h>
@@ -8,13 +8,16 @@
 #include "base/digest.h"
 
 #define KEY_LEN_MAX 255
-/* Callers without an access key share a scope, where short keys would be guessed or meet by chance.
+/* Callers without an access key share scopes, where short keys would be guessed or meet by chance.
  */
 #define KEY_LEN_MIN_PUBLIC 16
+#define KEY_DIFFERENT_MIN 8 /* characters of a stranger's key */
+#define KEY_DIGITS_MIN 39   /* of a stranger's key that is a number: 2^128 has as many */
 
-/* A hash begins with one of these, so that the two kinds of scope cannot meet; the NUL is part of
- * it. */
-static const char scope_public[] = "public", scope_keyed[] = "keyed";
+/* A hash begins with one of these, so that no two kinds of scope can meet; the NUL is part of it.
+ */
+static const char scope_public[] = "public", scope_keyed[] = "keyed", scope_hold[] = "hold",
+                  scope_network[] = "network";
 
 static bool has_control(const char *text, size_t len)
 {
@@ -22,6 +25,20 @@ static bool has_control(const char *text, size_t len)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
             return true;
     return false;
+}
+
+/* Could another client have come by the same key: by counting, or by filling it up? */
+static bool is_predictable(struct text key)
+{
+    bool seen[256] = {false};
+    size_t n_different = 0, n_digits = 0;
+    for (size_t i = 0; i < key.len; i++) {
+        unsigned char c = (unsigned char)key.data[i];
+        n_different += !seen[c];
+        n_digits += c >= '0' && c <= '9';
+        seen[c] = true;
+    }
+    return n_different < KEY_DIFFERENT_MIN || (n_digits == key.len && key.len < KEY_DIGITS_MIN);
 }
 
 /* Takes the quotes off, if there are any.  Returns what is wrong with the key, or NULL. */
@@ -42,37 +59,83 @@ static const char *read_key(const struct request *r, struct text *ret)
         return "Idempotency-Key must have at least 16 characters without an access key";
     if (has_control(key.data, key.len))
         return "Idempotency-Key has a control character";
+    if (access_is_stranger(r) && is_predictable(key))
+        return "Idempotency-Key must be random without an access key, such as a UUID: at least 8 "
+               "different characters, and 39 if all are digits";
     *ret = key;
     return NULL;
 }
 
-static void hash_key(const struct caller *caller, struct text key, uint8_t out[KEY_HASH_SIZE])
+static void hash_key(struct iovec kind, struct iovec scope, struct text key,
+                     uint8_t out[KEY_HASH_SIZE])
 {
-    if (caller->has_key)
-        digest((struct iovec[]){digest_part(scope_keyed, sizeof scope_keyed),
-                                digest_part(caller->digest, sizeof caller->digest),
-                                digest_part(key.data, key.len)},
-               3, out);
-    else
-        digest((struct iovec[]){digest_part(scope_public, sizeof scope_public),
-                                digest_part(key.data, key.len)},
-               2, out);
+    digest((struct iovec[]){kind, scope, digest_part(key.data, key.len)}, 3, out);
 }
 
-bool idempotency_read(struct call *c)
+/* A telephone may change its address within a network between two attempts: an IPv4 address counts
+ * by its /24, an IPv6 address by its /48.  Beyond that a repeat is judged anew. */
+struct network_scope {
+    uint8_t v4;
+    uint8_t bytes[6];
+};
+
+static void hash_by_network(struct call *c, struct text key)
+{
+    struct address from = {0};
+    (void)access_address(&c->http, &from);
+    struct network_scope scope = {.v4 = from.v4};
+    memcpy(scope.bytes, from.bytes, from.v4 ? 3 : sizeof scope.bytes);
+    hash_key(digest_part(scope_network, sizeof scope_network), digest_part(&scope, sizeof scope),
+             key, c->command.key.hash);
+}
+
+/* The secret part of the id counts, too: whoever has only the rest does not get the answer. */
+static void hash_by_hold(struct call *c, struct text hold, struct text key)
+{
+    struct id id = {0};
+    uint8_t scope[sizeof id.key + sizeof id.secret];
+    if (!id_parse(hold.data, hold.len, "hold_", &id))
+        id = (struct id){0}; /* there is no such hold, and nothing will be stored */
+    memcpy(scope, &id.key, sizeof id.key);
+    memcpy(scope + sizeof id.key, id.secret, sizeof id.secret);
+    hash_key(digest_part(scope_hold, sizeof scope_hold), digest_part(scope, sizeof scope), key,
+             c->command.key.hash);
+}
+
+static void hash_in_scope(struct call *c, struct text hold, struct text key)
+{
+    const struct caller *caller = &c->http.caller;
+    if (caller->has_key)
+        hash_key(digest_part(scope_keyed, sizeof scope_keyed),
+                 digest_part(caller->digest, sizeof caller->digest), key, c->command.key.hash);
+    else if (!access_is_stranger(&c->http))
+        hash_key(digest_part(scope_public, sizeof scope_public), digest_part("", 0), key,
+                 c->command.key.hash);
+    else if (hold.data)
+        hash_by_hold(c, hold, key);
+    else
+        hash_by_network(c, key);
+}
+
+bool idempotency_read_for(struct call *c, struct text hold)
 {
     const struct request *r = &c->http;
     struct text key;
-    if (!r->key.data || c->command.key.present)
+    if (!r->key.data)
         return true;
     const char *fault = read_key(r, &key);
     if (fault) {
         call_invalid(c, fault);
         return false;
     }
-    hash_key(&r->caller, key, c->command.key.hash);
+    hash_in_scope(c, hold, key);
     c->command.key.present = true;
     return true;
+}
+
+bool idempotency_read(struct call *c)
+{
+    return c->command.key.present || idempotency_read_for(c, c->http.segment);
 }
 
 void idempotency_hash_request(struct call *c)

@@ -5,15 +5,28 @@
  * under a limit): a repeat gets its stored answer, and another request with the same key gets 422.
  * Only malformed requests (400 invalid_request) are refused earlier.  For a command that is
  * submitted, the batch checks the key.  A handler that refuses without submitting asks
- * key_is_unused first, which costs an exchange with the ledger only if something may be stored. */
+ * key_is_unused first, which costs an exchange with the ledger only if something may be stored.
+ *
+ * Keys have scopes, in which each is used once:
+ *
+ *   callers with an access key       that access key
+ *   callers of a server without any  one scope for all of them: they are all admins
+ *   strangers, naming a hold         that hold: whoever has its id may act on it anyway, also from
+ *                                    another network
+ *   strangers otherwise              the network that the request comes from
+ *
+ * Strangers' keys must look random, so that nobody meets or guesses another's and gets the id of
+ * another's hold. */
 #ifndef HF_API_IDEMPOTENCY_H
 #define HF_API_IDEMPOTENCY_H
 
 #include "api/call.h"
 
-/* Reads the header into command.key, once.  Returns false if the call has been answered with 400.
- */
+/* Reads the header into command.key, once.  If the path of a stranger's request names something, it
+ * is a hold.  Returns false if the call has been answered with 400. */
 HF_MUST_USE bool idempotency_read(struct call *c);
+/* The same for a request whose body names the hold, and also if the header has been read. */
+HF_MUST_USE bool idempotency_read_for(struct call *c, struct text hold);
 /* Fills in command.key.request.  Commands that are not submitted do not need it. */
 void idempotency_hash_request(struct call *c);
 

@@ -5,6 +5,7 @@
 
 #include "api/routes.h"
 #include "base/hash.h"
+#include "cell/cell.h"
 
 /* openapi.S */
 extern const char openapi_yaml[], openapi_yaml_end[];
@@ -16,16 +17,15 @@ void ops_health(struct request *r)
 }
 
 /* Names what does not answer. */
-static void put_readiness(bool ledger_up, bool gate_up, struct buf *out)
+static void put_readiness(const char *const *degraded, size_t n, struct buf *out)
 {
-    if (ledger_up && gate_up) {
+    if (n == 0) {
         buf_lit(out, "{\"status\":\"ready\"}");
         return;
     }
     buf_lit(out, "{\"status\":\"degraded\",\"degraded\":[");
-    buf_str(out, ledger_up ? "" : "\"ledger\"");
-    buf_str(out, ledger_up || gate_up ? "" : ",");
-    buf_str(out, gate_up ? "" : "\"gate\"");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(out, "%s\"%s\"", i ? "," : "", degraded[i]);
     buf_lit(out, "]}");
 }
 
@@ -48,7 +48,15 @@ void ops_ready(struct request *r)
         call_refuse(c, VERDICT_LEDGER_UNAVAILABLE, "The log has the reason.");
         return;
     }
-    put_readiness(ledger_up, engine_gate_up(e), &r->out);
+    const char *degraded[3];
+    size_t n = 0;
+    if (!ledger_up)
+        degraded[n++] = "ledger";
+    if (!engine_gate_up(e))
+        degraded[n++] = "gate";
+    if (call_api(c)->cell && !cell_ready(call_api(c)->cell, NULL, 0))
+        degraded[n++] = "journal";
+    put_readiness(degraded, n, &r->out);
     answer_out(r, HTTP_OK, type_json);
 }
 

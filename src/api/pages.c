@@ -49,7 +49,7 @@ static void put_stream_origin(struct buf *out, const struct request *r, unsigned
         strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                      "0123456789-._") < len)
         return;
-    buf_printf(out, " http://%.*s:%u", (int)len, host, port);
+    buf_printf(out, " %s://%.*s:%u", server_scheme(r->server), (int)len, host, port);
 }
 
 static void put_ancestors(struct buf *out, const struct cors *cors)

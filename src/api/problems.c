@@ -103,7 +103,80 @@ static const struct problem ledger_unavailable =
 static const struct problem outcome_unknown =
     PROBLEM(503, "outcome_unknown", "The outcome is not known",
             "It may or may not have been done; look it up before repeating it.");
+
+/* ---- the lock service ---- */
+
+const struct problem problem_no_such_session =
+    PROBLEM(404, "no_such_session", "There is no such session",
+            "No session has this id.");
+const struct problem problem_no_standby =
+    PROBLEM(409, "no_standby", "There is no server to hand over to",
+            "No other server of the cell has reported lately.");
+static const struct problem lock_taken =
+    PROBLEM(409, "lock_taken", "The lock is taken",
+            "Others hold it or were first; ask again with the same owner to keep the place.");
+static const struct problem session_expired =
+    PROBLEM(410, "session_expired", "The session has ended",
+            "All of its locks have ended with it; open another session.");
+static const struct problem lock_lost =
+    PROBLEM(410, "lock_lost", "The owner does not have this lock",
+            "It was released, lost or broken, or its place was given up; use another owner.");
+static const struct problem deadlock =
+    PROBLEM(409, "deadlock", "To wait for this lock would close a cycle",
+            "See cycle; release what you hold and begin again.");
+static const struct problem mode_conflict =
+    PROBLEM(409, "mode_conflict", "The owner has asked for this lock in another mode",
+            "See mode; modes do not change, so release it or use another owner.");
+static const struct problem slots_conflict =
+    PROBLEM(409, "slots_conflict", "Others have asked for another number of slots",
+            "See slots; all who use a name must ask for the same number.");
+static const struct problem lock_stale_fence =
+    PROBLEM(409, "stale_fence", "The fence is not the fence of this lock",
+            "The owner holds the lock with another fence.");
+static const struct problem too_many_sessions =
+    PROBLEM_RETRY(429, "too_many_sessions", "There are as many sessions as there may be",
+                  "End sessions that are not needed, or wait until some expire.");
+static const struct problem too_many_locks =
+    PROBLEM_RETRY(429, "too_many_locks", "There are as many locks as there may be",
+                  "Release locks that are not needed.");
+static const struct problem too_many_waiters =
+    PROBLEM_RETRY(429, "too_many_waiters", "As many wait for this lock as may wait",
+                  "Nothing was done; repeat the request later.");
+static const struct problem no_master =
+    PROBLEM_RETRY(503, "no_master", "The lock service has no master just now",
+                  "Nothing was done; repeat the request after Retry-After.");
+static const struct problem journal_unavailable =
+    PROBLEM_RETRY(503, "journal_unavailable", "The journal of the lock service cannot be written",
+                  "Nothing was done; repeat the request after Retry-After.");
+static const struct problem lock_unknown =
+    PROBLEM_RETRY(503, "outcome_unknown", "The outcome is not known",
+                  "It may have been done; repeat the request with the same owner to find out.");
 /* clang-format on */
+
+static const struct problem *const cell_problems[CELL_RESULTS] = {
+    [CELL_TAKEN] = &lock_taken,
+    [CELL_NO_SESSION] = &session_expired,
+    [CELL_LOST] = &lock_lost,
+    [CELL_DEADLOCK] = &deadlock,
+    [CELL_MODE_CONFLICT] = &mode_conflict,
+    [CELL_SLOTS_CONFLICT] = &slots_conflict,
+    [CELL_STALE_FENCE] = &lock_stale_fence,
+    [CELL_TOO_MANY] = &too_many_sessions,
+    [CELL_NO_MASTER] = &no_master,
+    [CELL_UNAVAILABLE] = &journal_unavailable,
+    [CELL_UNKNOWN] = &lock_unknown,
+    [CELL_OVERLOADED] = &problem_overloaded,
+    [CELL_STOPPING] = &problem_draining,
+};
+
+const struct problem *problem_of_cell(enum cell_result result, enum cell_limit limit)
+{
+    if (result == CELL_TOO_MANY && limit == CELL_LIMIT_LOCKS)
+        return &too_many_locks;
+    if (result == CELL_TOO_MANY && limit == CELL_LIMIT_WAITERS)
+        return &too_many_waiters;
+    return cell_problems[result] ? cell_problems[result] : &problem_internal;
+}
 
 /* A verdict that is missing here is a success, or is answered as an internal error, or never
  * reaches a client: VERDICT_KEY_UNUSED and VERDICT_DEFERRED only say how to go on, and

@@ -3,11 +3,16 @@
 #ifndef HF_API_PROBLEMS_H
 #define HF_API_PROBLEMS_H
 
+#include "cell/command.h"
 #include "http/problem.h"
 #include "model/verdict.h"
 
 /* The problem of a verdict that is not a success. */
 const struct problem *problem_of(enum verdict verdict);
+
+/* The problem of a result of the lock service that is not CELL_DONE; `limit` matters to
+ * CELL_TOO_MANY. */
+const struct problem *problem_of_cell(enum cell_result result, enum cell_limit limit);
 
 /* The request needs an Idempotency-Key and has none.  No rule gives this answer, so it is the
  * problem of no verdict. */
@@ -16,5 +21,9 @@ extern const struct problem problem_key_required;
 extern const struct problem problem_key_in_flight;
 /* Likewise: a webhook is not signed with a secret of ours. */
 extern const struct problem problem_bad_signature;
+/* Likewise: the id of a session is malformed. */
+extern const struct problem problem_no_such_session;
+/* Likewise: the mastership is to be handed over, and there is no other server. */
+extern const struct problem problem_no_standby;
 
 #endif

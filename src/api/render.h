@@ -22,7 +22,7 @@ void render_booking(const struct event *e, const struct booking_row *b, const st
 void render_number(int64_t number, int64_t booking, struct buf *out);
 /* `{"Stalls":6500,"Floor":3000}`: what seats of each category and places of each area cost. */
 void render_prices(const struct event_def *def, const struct event_terms *terms, struct buf *out);
-/* A row of the log; `masked`: without the secrets of its ids. */
+/* A row of the log; `masked`: without the secrets of its ids, and without addresses. */
 void render_audit(const struct event *e, const struct audit_entry *entry, bool masked,
                   struct buf *out);
 void render_seat_past(struct event *e, uint32_t seat, const struct seat_past *past,

@@ -95,6 +95,8 @@ void render_audit(const struct event *e, const struct audit_entry *entry, bool m
     put_number(out, "fence", row->fence);
     put_until(out, row->until);
     put_text(out, "cause", TEXT_OF(cause_texts, row->cause));
+    bool hides_address = masked && actor_is_address(entry->actor);
+    put_text(out, "actor", hides_address ? ACTOR_ADDRESS "*" : *entry->actor ? entry->actor : NULL);
     buf_char(out, '}');
 }
 

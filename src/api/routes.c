@@ -6,6 +6,7 @@
 
 #define GET(handler, needs) .get = (handler), .get_scope = SCOPE_##needs
 #define POST(handler, needs) .post = (handler), .post_scope = SCOPE_##needs
+#define PUT(handler, needs) .put = (handler), .put_scope = SCOPE_##needs
 #define PATCH(handler, needs) .patch = (handler), .patch_scope = SCOPE_##needs
 #define DEL(handler, needs) .del = (handler), .del_scope = SCOPE_##needs
 #define GETS "GET, HEAD"
@@ -25,6 +26,10 @@ const struct route api_routes[] = {
     {"/v1/holds/*/renew", "POST", POST(holds_renew, PUBLIC), .no_store = true},
     {"/v1/holds/*/confirm", "POST", POST(holds_confirm, SELLER), .no_store = true},
     {"/v1/holds/*/evict", "POST", POST(holds_evict, ADMIN), .no_store = true},
+    {"/v1/locks/*", "GET, HEAD, POST", GET(locks_get, SELLER), POST(locks_acquire, SELLER),
+     QUERY("stale"), .no_store = true},
+    {"/v1/locks/*/release", "POST", POST(locks_release, SELLER), .no_store = true},
+    {"/v1/sessions/*/keepalive", "POST", POST(sessions_keepalive, SELLER), .no_store = true},
     {"/v1/bookings", "GET, HEAD, POST", GET(bookings_list, SELLER), POST(bookings_create, PUBLIC),
      QUERY("event", "status", "reference", "owner", "limit", "cursor"), .no_store = true},
     {"/v1/bookings/*/cancel", "POST", POST(bookings_cancel, SELLER), .no_store = true},
@@ -54,8 +59,19 @@ const struct route api_routes[] = {
     {"/v1/owners/erase", "POST", POST(owners_erase, ADMIN), .no_store = true},
     {"/v1/audit", GETS, GET(audit_list, ADMIN),
      QUERY("event", "seat", "hold", "after", "limit", "cursor"), .no_store = true},
-    {"/healthz", GETS, GET(ops_health, PUBLIC), .while_draining = true},
-    {"/readyz", GETS, GET(ops_ready, PUBLIC), QUERY("for"), .while_draining = true},
+    {"/v1/locks", GETS, GET(locks_list, SELLER),
+     QUERY("prefix", "waiting", "stale", "limit", "cursor"), .no_store = true},
+    {"/v1/locks/*/value", "PUT", PUT(locks_value, SELLER), .no_store = true},
+    {"/v1/locks/*/break", "POST", POST(locks_break, ADMIN), .no_store = true},
+    {"/v1/locks/*/stream", GETS, GET(locks_stream, SELLER), QUERY("after"), .streams = true},
+    {"/v1/sessions", "POST", POST(sessions_create, SELLER), .no_store = true},
+    {"/v1/sessions/*", "DELETE", DEL(sessions_close, SELLER), .no_store = true},
+    {"/v1/sessions/*/stream", GETS, GET(sessions_stream, SELLER), QUERY("after"), .streams = true},
+    {"/v1/cell", GETS, GET(cell_get, SELLER), .no_store = true, .while_draining = true},
+    {"/v1/cell/transfer", "POST", POST(cell_transfer, ADMIN), .no_store = true},
+    {"/healthz", GETS, GET(ops_health, PUBLIC), .while_draining = true, .any_host = true},
+    {"/readyz", GETS, GET(ops_ready, PUBLIC), QUERY("for"), .while_draining = true,
+     .any_host = true},
     {"/openapi.yaml", GETS, GET(ops_openapi, PUBLIC)},
     {"/metrics", GETS, GET(ops_metrics, ADMIN), .while_draining = true},
     {"/v1/ops/samples", GETS, GET(ops_samples, ADMIN), QUERY("after"), .no_store = true},
@@ -64,7 +80,7 @@ const struct route api_routes[] = {
 /* clang-format on */
 
 /* The API's routes, and then those of the pages.  Written once, by api_app. */
-#define ROUTES_MAX 64
+#define ROUTES_MAX 80
 static struct route with_pages[ROUTES_MAX];
 
 static const struct route *add_pages(void)
@@ -84,7 +100,6 @@ struct http_app api_app(struct api *api)
     api->ready = metrics_gauge(api->metrics, "holdfast_ready", NULL, "1 while /readyz answers 200");
     return (struct http_app){.request_size = sizeof(struct call),
                              .routes = api->has_pages ? add_pages() : api_routes,
-                             .streams = &api_streams,
                              .release = call_release,
                              .context = api};
 }

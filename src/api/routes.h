@@ -67,6 +67,24 @@ void keys_get(struct request *r);
 void owners_erase(struct request *r);
 /* audit.c */
 void audit_list(struct request *r);
+/* sessions.c */
+void sessions_create(struct request *r);
+void sessions_keepalive(struct request *r);
+void sessions_close(struct request *r);
+/* locks.c */
+void locks_acquire(struct request *r);
+void locks_release(struct request *r);
+void locks_value(struct request *r);
+void locks_break(struct request *r);
+/* lock_lists.c */
+void locks_get(struct request *r);
+void locks_list(struct request *r);
+/* lock_stream.c */
+void locks_stream(struct request *r);
+void sessions_stream(struct request *r);
+/* cell.c */
+void cell_get(struct request *r);
+void cell_transfer(struct request *r);
 /* ops.c */
 void ops_health(struct request *r);
 void ops_ready(struct request *r);

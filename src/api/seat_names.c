@@ -22,7 +22,7 @@ static const struct text *find_duplicate_of_many(const struct text *names, size_
     uint32_t *slots = hf_alloc(mask-- * sizeof *slots); /* 1 + index */
     const struct text *twice = NULL;
     for (size_t i = 0; i < n && !twice; i++) {
-        size_t at = hash_bytes(names[i].data, names[i].len) & mask;
+        size_t at = hash_keyed(names[i].data, names[i].len) & mask;
         for (; slots[at] && !same_text(&names[i], &names[slots[at] - 1]); at = (at + 1) & mask)
             ;
         if (slots[at])

@@ -14,7 +14,7 @@ void events_stream(struct request *r)
     if (!e)
         return;
     call_note_stale(call_of(r));
-    answer_stream(r, e);
+    answer_stream(r, &api_streams, event_share(e));
 }
 
 /* ---- its changes ---- */
@@ -116,4 +116,6 @@ static enum stream_news encode(void *topic, int64_t after, size_t len_max, struc
     return news;
 }
 
-const struct stream_source api_streams = {.seq = seq, .encode = encode};
+static void unref(void *topic) { event_give(topic); }
+
+const struct stream_source api_streams = {.seq = seq, .encode = encode, .unref = unref};

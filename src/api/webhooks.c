@@ -46,7 +46,7 @@ static void store_webhook(struct request *r)
     struct call *c = call_of(r);
     struct webhook *w = c->webhook;
     int64_t key = HOLD_EVENT(w->payment.key);
-    struct event *e = engine_event(call_engine(c), key);
+    struct event *e = call_loaded_event(c, key);
     bool was_looked_up = c->command.kind == CMD_EVENT_LOAD;
     if (!e && !was_looked_up && key > 0 && key <= EVENT_KEY_MAX) {
         command_close(&c->command);
@@ -67,7 +67,8 @@ static void store_webhook(struct request *r)
     w->fact = (struct fact){0};
     op->event = w->event;
     command_close(&c->command);
-    c->command = (struct command){.kind = CMD_PAYMENT_UPDATE, .event = e};
+    c->command = (struct command){
+        .kind = CMD_PAYMENT_UPDATE, .event = e, .actor = checkout_actor(checkout_of(c))};
     c->command.update = op;
     call_submit(c, webhook_stored);
 }

@@ -144,6 +144,14 @@ void buf_percent(struct buf *b, const char *text)
             buf_printf(b, "%%%02X", (unsigned char)*text);
 }
 
+void buf_trim(struct buf *b)
+{
+    if (b->len == b->cap)
+        return;
+    b->data = hf_realloc(b->data, b->len);
+    b->cap = b->len;
+}
+
 void buf_close(struct buf *b)
 {
     free(b->data);

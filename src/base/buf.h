@@ -23,6 +23,7 @@ void buf_json(struct buf *b, const char *text, size_t len);
 void buf_json_time(struct buf *b, int64_t ms);
 /* Appends the text with everything but letters, digits and -._~ percent-encoded. */
 void buf_percent(struct buf *b, const char *text);
+void buf_trim(struct buf *b);  /* gives back the room past len, of a buffer that is kept */
 void buf_close(struct buf *b); /* frees; accepts a zeroed struct; zeroes it */
 
 #define buf_lit(b, literal) buf_put((b), (literal), sizeof(literal) - 1)

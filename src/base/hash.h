@@ -1,11 +1,25 @@
-/* Hashes for tables in memory: FNV-1a for bytes, a multiplication for integers.  Not for secrets,
- * and not stable across versions: nothing stored depends on them (see digest.h for what is stored).
- * Pure functions. */
+/* Hashes for tables in memory.  Not for secrets, and not stable across versions: nothing stored
+ * depends on them (see digest.h for what is stored).  All threads may call these.
+ *
+ * hash_keyed is for bytes that come from outside: names, labels, ids, addresses.  It is SipHash-1-3
+ * with a key that every process draws at its start, so that nobody can look for names that meet in
+ * one slot and turn a table into a list.  Two processes hash differently, and so do two runs: no
+ * order that anybody sees may follow from it.
+ *
+ * hash_bytes is FNV-1a, for bytes of our own, and where every process must compute the same.
+ *
+ * hash_int is a multiplication, for numbers that this program chose. */
 #ifndef HF_BASE_HASH_H
 #define HF_BASE_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+uint64_t hash_keyed(const void *data, size_t len);
+/* Hashes a number and bytes that belong to it. */
+uint64_t hash_keyed_with(uint64_t number, const void *data, size_t len);
+/* For tests, before anything that they use has been hashed. */
+void hash_set_key(uint64_t first, uint64_t second);
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "holdfast.h"
 
 #ifdef __clang__
@@ -22,7 +23,7 @@
 
 /* One per process, as /proc/self is. */
 static struct {
-    struct gauge *cpu, *resident, *virtual, *threads, *files, *files_max;
+    struct gauge *cpu, *resident, *virtual, *threads, *files, *files_max, *log_dropped;
 } shown;
 
 /* Fields of /proc/self/stat, counted from the one after the name in parentheses. */
@@ -50,6 +51,7 @@ static void collect(void *context)
     struct rusage used;
     long fields[STAT_FIELDS];
     (void)context;
+    gauge_set(shown.log_dropped, (int64_t)log_dropped());
     if (getrusage(RUSAGE_SELF, &used) == 0)
         gauge_set(shown.cpu, (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * INT64_C(1000000) +
                                  used.ru_utime.tv_usec + used.ru_stime.tv_usec);
@@ -100,6 +102,9 @@ void process_metrics(struct metrics *m)
     shown.files_max =
         metrics_measured(m, "process_max_fds", "Maximum number of open file descriptors", false, 1);
     shown.threads = metrics_measured(m, "process_threads", "Number of threads", false, 1);
+    shown.log_dropped =
+        metrics_measured(m, "holdfast_log_lines_dropped_total",
+                         "Lines of the log that were lost, since nobody read them", true, 1);
     gauge_set(metrics_measured(m, "process_start_time_seconds",
                                "Start time of the process since unix epoch in seconds", false,
                                1e-6),

@@ -1,4 +1,5 @@
-/* What Prometheus calls process metrics, by their usual names, and holdfast_build_info. */
+/* What Prometheus calls process metrics, by their usual names, holdfast_build_info, and
+ * what the log has lost. */
 #ifndef HF_BASE_PROCESS_H
 #define HF_BASE_PROCESS_H
 

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/private_file.h"
+#include "base/secret.h"
 #include "base/variables.h"
 
 static const char blanks[] = " \t\r";
@@ -58,7 +60,7 @@ static const char *add_line(struct settings *s, char *line, const char **ret_mea
 
 bool settings_read(const char *path, struct settings *ret, struct hf_err *err)
 {
-    struct settings s = {.text = hf_alloc(SETTINGS_FILE_MAX + 1)};
+    struct settings s = {.text = secret_alloc(SETTINGS_FILE_MAX + 1)};
     size_t len;
     bool good = private_file_read(path, s.text, SETTINGS_FILE_MAX, &len, err);
     if (good && strlen(s.text) != len) {
@@ -87,15 +89,47 @@ bool settings_read(const char *path, struct settings *ret, struct hf_err *err)
 
 void settings_close(struct settings *s)
 {
-    if (s->text)
-        explicit_bzero(s->text, SETTINGS_FILE_MAX);
-    free(s->text);
+    secret_free(s->text, SETTINGS_FILE_MAX + 1);
     *s = (struct settings){0};
 }
 
+/* ---- the environment ---- */
+
+/* NAME=VALUE as in environ, one after the other, ended by an empty one; NULL: nothing was taken. */
+static char *taken;
+
+void settings_take_environment(void)
+{
+    size_t bytes = 1, kept = 0;
+    for (char **entry = environ; *entry; entry++)
+        bytes += strlen(*entry) + 1;
+    char *to = taken = secret_alloc(bytes);
+    for (char **entry = environ; *entry; entry++) {
+        size_t len = strcspn(*entry, "=");
+        if (variables_is_secret(*entry, len)) {
+            to = stpcpy(to, *entry) + 1;
+            explicit_bzero(*entry + len, strlen(*entry + len));
+        } else {
+            environ[kept++] = *entry;
+        }
+    }
+    environ[kept] = NULL;
+}
+
+const char *settings_environment(const char *name)
+{
+    size_t len = strlen(name);
+    for (const char *entry = taken; entry && *entry; entry += strlen(entry) + 1)
+        if (strncmp(entry, name, len) == 0 && entry[len] == '=')
+            return entry + len + 1;
+    return getenv(name);
+}
+
+/* ---- settings ---- */
+
 const char *settings_get(const struct settings *s, const char *name)
 {
-    const char *value = getenv(name);
+    const char *value = settings_environment(name);
     for (size_t i = 0; i < s->n; i++)
         if (strcmp(s->list[i].name, name) == 0)
             value = s->list[i].value;

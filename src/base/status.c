@@ -1,6 +1,6 @@
 /* The words for enum hf_status, failures put into sentences, and the two ways in which the program
  * ends itself: a broken assumption and no memory.  Every other file stands on this one, and it
- * calls none of them.  No state; any thread may call it. */
+ * includes none of them.  Any thread may call it; hf_last_words is set before there are any. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -39,16 +39,25 @@ enum hf_status hf_err_set(struct hf_err *err, enum hf_status code, const char *f
     return code;
 }
 
+static void print_to_stderr(const char *text) { (void)fputs(text, stderr); }
+
+void (*hf_last_words)(const char *text) = print_to_stderr;
+
 _Noreturn void hf_check_failed(const char *cond, const char *file, int line)
 {
-    fprintf(stderr, "%s:%d: this must hold and does not: %s\n", file, line, cond);
+    char text[512];
+    (void)snprintf(text, sizeof text, "%s:%d: this must hold and does not: %.200s\n", file, line,
+                   cond);
+    hf_last_words(text);
     abort();
 }
 
 static void *or_abort(void *memory, size_t size)
 {
     if (!memory) {
-        fprintf(stderr, "out of memory: %zu bytes wanted\n", size);
+        char text[64];
+        (void)snprintf(text, sizeof text, "out of memory: %zu bytes wanted\n", size);
+        hf_last_words(text);
         abort();
     }
     return memory;

@@ -48,6 +48,10 @@ hf_err_set(struct hf_err *err, enum hf_status code, const char *fmt, ...);
     ((__builtin_expect(!!(cond), 1)) ? (void)0 : hf_check_failed(#cond, __FILE__, __LINE__))
 _Noreturn void hf_check_failed(const char *cond, const char *file, int line);
 
+/* Prints the text that hf_check and lack of memory leave behind, just before the program aborts.
+ * The default writes to stderr. */
+extern void (*hf_last_words)(const char *text);
+
 /* Allocation that cannot fail: lack of memory ends the program, which the ledger survives (I7). */
 void *hf_alloc(size_t size) __attribute__((malloc)); /* zeroed */
 void *hf_realloc(void *old, size_t size);

@@ -7,16 +7,28 @@
 
 static const char *const known[] = {
     /* holdfastd: its options, and the keys, which have no option */
+    "HOLDFAST_ADDRESS_CONNECTIONS_MAX",
+    "HOLDFAST_ADDRESS_STREAMS_MAX",
     "HOLDFAST_ADMIN_KEY",
     "HOLDFAST_ADMIN_KEY_FILE",
+    "HOLDFAST_ADVERTISE",
+    "HOLDFAST_ANSWER_MEMORY_MAX",
     "HOLDFAST_CAPTURE",
+    "HOLDFAST_CELL_TIMEOUT",
+    "HOLDFAST_CORE_DUMPS",
     "HOLDFAST_CORS_ORIGIN",
     "HOLDFAST_DATA",
     "HOLDFAST_DEMO",
     "HOLDFAST_DRAIN_DELAY",
     "HOLDFAST_ENV_FILE",
+    "HOLDFAST_EVENT_IDLE",
+    "HOLDFAST_EVENT_MEMORY_MAX",
     "HOLDFAST_GATE",
+    "HOLDFAST_HOLD_RATE",
+    "HOLDFAST_HOST",
     "HOLDFAST_HTTP_THREADS",
+    "HOLDFAST_JOURNAL",
+    "HOLDFAST_JOURNAL_MAY_LOSE",
     "HOLDFAST_KEEP",
     "HOLDFAST_LEDGER",
     "HOLDFAST_LISTEN",
@@ -37,16 +49,24 @@ static const char *const known[] = {
     "HOLDFAST_SANDBOX_PUBLIC",
     "HOLDFAST_SELLER_KEY",
     "HOLDFAST_SELLER_KEY_FILE",
+    "HOLDFAST_SESSIONS_MAX",
     "HOLDFAST_STREAM_LISTEN",
     "HOLDFAST_STRIPE_API",
+    "HOLDFAST_TLS_CERT",
+    "HOLDFAST_TLS_KEY",
     "HOLDFAST_TRUSTED_PROXY",
     /* holdfast, and what it sets for the commands that it runs */
+    "HOLDFAST_CACERT",
     "HOLDFAST_DEADLINE_MS",
     "HOLDFAST_FENCE",
+    "HOLDFAST_FENCES",
+    "HOLDFAST_FENCE_RESOURCE",
     "HOLDFAST_KEY",
+    "HOLDFAST_LOCKS_HELD",
     "HOLDFAST_LOCK_NAME",
     "HOLDFAST_LOCK_URL",
     "HOLDFAST_SERVER",
+    "HOLDFAST_SLOT",
 };
 #define N_KNOWN (sizeof known / sizeof *known)
 
@@ -58,6 +78,13 @@ static const char *const foreign[] = {
 };
 #define N_FOREIGN (sizeof foreign / sizeof *foreign)
 #define PREFIX_LEN (sizeof VARIABLES_PREFIX - 1)
+
+static const char *const secret[] = {
+    "HOLDFAST_ADMIN_KEY",  "HOLDFAST_GATE",     "HOLDFAST_JOURNAL",  "HOLDFAST_KEY",
+    "HOLDFAST_LEDGER",     "HOLDFAST_LOCK_URL", "HOLDFAST_NOTIFY",   "HOLDFAST_NOTIFY_SECRET",
+    "HOLDFAST_SELLER_KEY", "PGPASSWORD",        "STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET",
+};
+#define N_SECRET (sizeof secret / sizeof *secret)
 
 static bool has(const char *const *list, size_t n, const char *name, size_t len)
 {
@@ -71,6 +98,8 @@ bool variables_know(const char *name, size_t len)
 {
     return has(known, N_KNOWN, name, len) || has(foreign, N_FOREIGN, name, len);
 }
+
+bool variables_is_secret(const char *name, size_t len) { return has(secret, N_SECRET, name, len); }
 
 static size_t min(size_t a, size_t b) { return a < b ? a : b; }
 

@@ -12,6 +12,10 @@
 /* `name` need not end in NUL. */
 bool variables_know(const char *name, size_t len);
 
+/* Whether the value is a secret, or a URL that may have a password in it.  PGPASSWORD is, which is
+ * libpq's. */
+bool variables_is_secret(const char *name, size_t len);
+
 /* The known variable whose name differs least from this one; NULL if none is close enough to be
  * what the user meant. */
 const char *variables_nearest(const char *name, size_t len);

@@ -32,7 +32,8 @@ static void cancel_page(struct checkout *c, struct event *event)
     for (size_t i = 0; i < k->page.n; i++) {
         struct errand *errand = &k->errands[i];
         *errand = (struct errand){.checkout = c};
-        errand->command = (struct command){.kind = CMD_BOOKING_CANCEL, .event = event};
+        errand->command = (struct command){
+            .kind = CMD_BOOKING_CANCEL, .event = event, .pinned = event_share(event)};
         errand->command.cancel = (struct booking_cancel){.hold.id.key = k->page.bookings[i].key,
                                                          .id = k->page.bookings[i],
                                                          .reason = reason,
@@ -47,6 +48,7 @@ static void event_loaded(struct errand *errand)
     c->cancelling.is_listing = false;
     if (errand->command.verdict == VERDICT_OK && errand->command.event)
         cancel_page(c, errand->command.event);
+    command_close(&errand->command);
 }
 
 static void listed(struct errand *errand)
@@ -58,9 +60,12 @@ static void listed(struct errand *errand)
         k->page.before = INT64_MAX;
         return;
     }
-    struct event *event = engine_event(c->engine, k->page.event);
-    errand->command = (struct command){
-        .kind = CMD_EVENT_LOAD, .event_key = k->page.event, .event = event, .verdict = VERDICT_OK};
+    struct event *event = engine_event_take(c->engine, k->page.event);
+    errand->command = (struct command){.kind = CMD_EVENT_LOAD,
+                                       .event_key = k->page.event,
+                                       .event = event,
+                                       .pinned = event,
+                                       .verdict = VERDICT_OK};
     if (event)
         event_loaded(errand);
     else

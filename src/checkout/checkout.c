@@ -8,6 +8,7 @@
 #include "base/crash.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/secret.h"
 #include "base/wait.h"
 #include "checkout/internal.h"
 
@@ -422,8 +423,10 @@ enum hf_status checkout_new(const struct checkout_config *config, struct checkou
 {
     if (config->stripe.secret_key && !stripe_check_config(&config->stripe, err))
         return HF_INVALID_REQUEST;
-    struct checkout *c = hf_alloc(sizeof *c);
+    struct checkout *c = secret_alloc(sizeof *c); /* its config has secrets */
     c->config = *config;
+    (void)snprintf(c->actor, sizeof c->actor, ACTOR_PROVIDER "%s",
+                   config->provider ? config->provider : "none");
     c->last_wait = &c->first_wait;
     c->taken = hf_alloc(3 * WORKS_MAX * sizeof *c->taken);
     c->take.checkout = c;
@@ -479,7 +482,7 @@ void checkout_free(struct checkout *c)
     free(c->taken);
     vec_close(&c->postponed);
     vec_close(&c->inbox);
-    free(c);
+    secret_free(c, sizeof *c);
 }
 
 bool checkout_takes_at_once(const struct checkout *c)
@@ -511,3 +514,5 @@ void checkout_jobs_made(void *checkout, const struct job_row *jobs, size_t n)
 }
 
 const struct checkout_config *checkout_settings(const struct checkout *c) { return &c->config; }
+
+const char *checkout_actor(const struct checkout *c) { return c->actor; }

@@ -65,6 +65,8 @@ void checkout_jobs_made(void *checkout, const struct job_row *jobs, size_t n);
 bool checkout_takes_at_once(const struct checkout *c);
 
 const struct checkout_config *checkout_settings(const struct checkout *c);
+/* The provider as the actor of what it has told us: "provider:stripe". */
+const char *checkout_actor(const struct checkout *c);
 
 /* ---- for HTTP threads ---- */
 

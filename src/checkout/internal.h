@@ -63,6 +63,7 @@ struct cancelling {
 
 struct checkout {
     struct checkout_config config;
+    char actor[ACTOR_SIZE]; /* see checkout_actor */
     struct engine *engine;
     struct checkout_metrics metrics;
     struct http_pool *pool;

@@ -128,8 +128,11 @@ static void submit(struct work *w)
     op->fact = w->fact;
     w->fact = (struct fact){0};
     op->report = w->report;
-    struct event *event = command->event;
-    *command = (struct command){.kind = CMD_PAYMENT_UPDATE, .event = event};
+    struct event *event = command->pinned;
+    *command = (struct command){.kind = CMD_PAYMENT_UPDATE,
+                                .event = event,
+                                .pinned = event,
+                                .actor = checkout_actor(w->errand.checkout)};
     command->update = op;
     errand_submit(&w->errand, stored);
 }
@@ -152,7 +155,7 @@ static void with_event(struct work *w, void (*then)(struct errand *errand))
     int64_t key = HOLD_EVENT(w->job.booking);
     command_close(command);
     *command = (struct command){.kind = CMD_EVENT_LOAD, .event_key = key, .verdict = VERDICT_OK};
-    command->event = engine_event(c->engine, key);
+    command->event = command->pinned = engine_event_take(c->engine, key);
     if (command->event)
         then(&w->errand);
     else
@@ -416,7 +419,7 @@ static void read_notice(struct errand *errand)
 {
     struct work *w = (struct work *)errand;
     struct command *command = &errand->command;
-    struct event *event = command->event;
+    struct event *event = command->pinned;
     if (command->verdict != VERDICT_OK) {
         work_end(w);
         return;
@@ -425,10 +428,10 @@ static void read_notice(struct errand *errand)
         struct hold_page *page = hf_alloc(sizeof *page);
         page->limit = 1;
         page->before = w->job.booking + 1;
-        *command = (struct command){.kind = CMD_HOLD_LIST, .event = event};
+        *command = (struct command){.kind = CMD_HOLD_LIST, .event = event, .pinned = event};
         command->hold_list.page = page;
     } else {
-        *command = (struct command){.kind = CMD_BOOKING_GET, .event = event};
+        *command = (struct command){.kind = CMD_BOOKING_GET, .event = event, .pinned = event};
         command->booking_get.id.key = w->job.booking;
         command->booking_get.is_internal = true;
         command->booking_get.payment = w->job.payment_no;

@@ -3,7 +3,7 @@
  * Starting is safe because of its order: the child waits on a pipe until the monitor knows its
  * group and it has the terminal, and exits if this process dies before that.
  *
- * A lock can end in three ways, and child_run watches for each: the library says that the lock is
+ * A lock can end in three ways, and child_run watches for each: the library says that it is
  * lost (hf_lock_fd), the deadline comes near because renewals fail, or --max-hold has passed.  When
  * the loss is known, the first step of --on-loss follows at once; otherwise it comes at the
  * deadline minus the grace.  The last step, SIGKILL, comes before the deadline, which itself lies
@@ -23,7 +23,6 @@
 #include "base/wait.h"
 #include "cli/common.h"
 
-#define N_VARIABLES 3
 #define GROUP_POLL_US 5000
 
 /* ---- starting ---- */
@@ -32,35 +31,8 @@ struct start {
     int go[2];    /* a byte tells the child to go on, end of file that this process has died */
     int error[2]; /* errno of a failed exec, or end of file once the command runs */
     char **environment;
-    char variables[N_VARIABLES][512];
     pid_t parent;
 };
-
-/* The environment of this process with our variables added or replaced.  setenv is not safe here,
- * because the library's threads may be reading the environment. */
-static void make_environment(struct start *s, struct hf_lock *lock)
-{
-    snprintf(s->variables[0], sizeof s->variables[0], "HOLDFAST_FENCE=%" PRId64,
-             hf_lock_fence(lock));
-    snprintf(s->variables[1], sizeof s->variables[1], "HOLDFAST_LOCK_NAME=%s", hf_lock_name(lock));
-    snprintf(s->variables[2], sizeof s->variables[2], "HOLDFAST_DEADLINE_MS=%" PRId64,
-             hf_lock_deadline_ms(lock));
-    size_t n = 0, used = 0;
-    while (environ[n])
-        n++;
-    s->environment = hf_alloc((n + N_VARIABLES + 1) * sizeof(char *));
-    for (size_t i = 0; i < n; i++) {
-        bool ours = false;
-        for (int k = 0; k < N_VARIABLES; k++) {
-            size_t name_len = strcspn(s->variables[k], "=") + 1;
-            ours |= strncmp(environ[i], s->variables[k], name_len) == 0;
-        }
-        if (!ours)
-            s->environment[used++] = environ[i];
-    }
-    for (int k = 0; k < N_VARIABLES; k++)
-        s->environment[used++] = s->variables[k];
-}
 
 /* Runs in the forked child.  This process has threads, so nothing here may allocate or lock. */
 static _Noreturn void become_command(const struct child *c, const struct start *s)
@@ -95,7 +67,7 @@ static bool start_command(struct child *c, bool *ret_gave_terminal)
     struct start s = {.go = {-1, -1}, .error = {-1, -1}, .parent = getpid()};
     bool ok = pipe2(s.go, O_CLOEXEC) == 0 && pipe2(s.error, O_CLOEXEC) == 0;
     if (ok) {
-        make_environment(&s, c->lock);
+        s.environment = held_environment(c->set, c->slots);
         c->pid = fork();
         if (c->pid == 0)
             become_command(c, &s);
@@ -134,14 +106,14 @@ struct watch {
     enum phase phase;
     bool gave_terminal; /* the command's group is in the foreground */
     bool exited;
-    int64_t deadline_ms; /* of the lock, or of --max-hold if that is earlier */
+    int64_t deadline_ms; /* the earliest of the locks, or of --max-hold */
     int64_t kill_at_ms;  /* while ENDING */
     int timer;
 };
 
 static void update_deadline(struct watch *w)
 {
-    int64_t deadline = hf_lock_deadline_ms(w->c->lock);
+    int64_t deadline = held_deadline_ms(w->c->set);
     w->deadline_ms = deadline < w->c->cap_ms ? deadline : w->c->cap_ms;
     monitor_set_deadline(w->c->monitor, w->deadline_ms);
 }
@@ -153,7 +125,7 @@ static void begin_ending(struct watch *w, const char *why)
                                               "the command goes on without it"};
     struct child *c = w->c;
     c->lost = true;
-    cli_say(c->command, "the lock on %s %s; %s", hf_lock_name(c->lock), why,
+    cli_say(c->command, "the lock on %s %s; %s", held_weakest(c->set), why,
             consequence[c->ending.on_loss]);
     if (c->ending.on_loss == LOSS_WARN) {
         w->phase = WARNED;
@@ -167,7 +139,7 @@ static void begin_ending(struct watch *w, const char *why)
     w->phase = c->ending.on_loss == LOSS_KILL ? KILLED : ENDING;
 }
 
-/* Acts on the state of the lock and of the ending.  `is_lost`: the library says so. */
+/* Acts on the state of the locks and of the ending.  `is_lost`: the library says so. */
 static void check_lock(struct watch *w, bool is_lost)
 {
     struct child *c = w->c;
@@ -175,7 +147,7 @@ static void check_lock(struct watch *w, bool is_lost)
     int64_t now = cli_now_ms();
     bool warn = c->ending.on_loss == LOSS_WARN;
     int64_t begin = warn ? w->deadline_ms : ending_begin_at_ms(&c->ending, w->deadline_ms);
-    if (w->phase == RUNNING && (is_lost || !hf_lock_held(c->lock)))
+    if (w->phase == RUNNING && (is_lost || !held_all(c->set)))
         begin_ending(w, "is lost");
     else if (w->phase == RUNNING && now >= begin)
         begin_ending(w, w->deadline_ms == c->cap_ms ? "has been held for --max-hold"
@@ -258,7 +230,7 @@ static void handle_signal(struct watch *w, int signo, bool from_terminal)
     }
 }
 
-/* Waits for a signal, for the loss of the lock (then *ret_is_lost), or until check_lock has
+/* Waits for a signal, for the loss of a lock (then *ret_is_lost), or until check_lock has
  * something to do.  At least every quarter of the time that is left, and every second, it returns
  * so that a renewal's new deadline is seen. */
 static void wait_for_event(struct watch *w, bool *ret_is_lost)
@@ -273,15 +245,15 @@ static void wait_for_event(struct watch *w, bool *ret_is_lost)
     if (next <= now)
         next = now + 1;
     wait_timer_set(w->timer, next * 1000);
-    struct pollfd fds[] = {
-        {.fd = c->signals->fd, .events = POLLIN},
-        {.fd = w->timer, .events = POLLIN},
-        {.fd = w->phase == RUNNING ? hf_lock_fd(c->lock) : -1, .events = POLLIN}};
-    if (wait_files(fds, 3, -1) <= 0)
+    struct pollfd fds[2 + HELD_MAX] = {{.fd = c->signals->fd, .events = POLLIN},
+                                       {.fd = w->timer, .events = POLLIN}};
+    size_t n = 2 + (w->phase == RUNNING ? held_files(c->set, fds + 2) : 0);
+    if (wait_files(fds, (nfds_t)n, -1) <= 0)
         return;
     if (fds[1].revents)
         wait_timer_clear(w->timer);
-    *ret_is_lost = fds[2].revents != 0;
+    for (size_t i = 2; i < n; i++)
+        *ret_is_lost |= fds[i].revents != 0;
 }
 
 /* The command has ended after its SIGTERM; other processes of its group may still be busy with
@@ -330,7 +302,7 @@ bool child_run(struct child *c)
         waitpid(c->pid, &c->status, 0);
     }
     /* If this process was stopped meanwhile, it learns of the loss only now. */
-    c->lost |= monitor_acted(c->monitor) || !hf_lock_held(c->lock);
+    c->lost |= monitor_acted(c->monitor) || !held_all(c->set);
     if (w.gave_terminal)
         tcsetpgrp(0, getpgrp());
     close(w.timer);

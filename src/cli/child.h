@@ -1,7 +1,7 @@
-/* The command that `holdfast run` and `holdfast elect` run while they hold a lock.  It has a
- * process group of its own, and the terminal if this process has it.  Signals that this process
- * receives are passed on to the group.  With --on-loss term or kill, the group is ended before the
- * lock can be granted to another holder.
+/* The command that `holdfast run` and `holdfast elect` run while they hold a lock, or several.  It
+ * has a process group of its own, and the terminal if this process has it.  Signals that this
+ * process receives are passed on to the group.  With --on-loss term or kill, the group is ended
+ * before any of the locks can be granted to another holder.
  *
  * The main thread calls everything here.  Signals are blocked before the library starts threads,
  * which inherit the mask (signals_block), and are read from a signalfd: by the main thread, or by
@@ -12,8 +12,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "cli/held.h"
 #include "cli/monitor.h"
-#include "holdfast.h"
 
 /* Signals as a file. */
 struct signals {
@@ -45,8 +45,9 @@ struct child {
     /* Set by the caller. */
     const char *command; /* "run" or "elect", for messages */
     char **argv;
-    struct hf_lock *lock;
-    int64_t cap_ms; /* boot-time at which the lock is given up; INT64_MAX for never */
+    const struct hf_lock_set *set;
+    unsigned slots; /* as they were asked for */
+    int64_t cap_ms; /* boot-time at which the locks are given up; INT64_MAX for never */
     struct ending ending;
     struct monitor *monitor;
     struct signals *signals;
@@ -54,7 +55,7 @@ struct child {
     pid_t pid;
     int exec_errno;    /* why the command could not be executed; 0 if it could */
     int status;        /* as waitpid has it */
-    bool lost;         /* the lock was lost while the command ran */
+    bool lost;         /* a lock was lost while the command ran */
     bool asked_to_end; /* TERM, INT, HUP or QUIT was passed on */
 };
 /* Runs the command and waits for its end.  Returns false, with a message, if it could not even

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ int cli_exit_code(enum hf_result result)
     case HF_DONE:
         return EXIT_SUCCESS;
     case HF_TAKEN:
+    case HF_DEADLOCK:
         return EXIT_NOT_ACQUIRED;
     case HF_LOST:
         return EXIT_LOST;
@@ -123,12 +125,27 @@ const char *cli_url(const char *command, const char *url)
 
 bool cli_is_memory(const char *url) { return strncmp(url, "memory:", 7) == 0; }
 
+/* Schemes begin with the name of their driver: rediss://, postgresql://; unix: is Redis. */
+const struct hf_driver_info *cli_driver(const char *url)
+{
+    size_t n;
+    const struct hf_driver_info *const *drivers = hf_drivers(&n);
+    const char *scheme = strncmp(url, "unix:", 5) == 0 ? "redis" : url;
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(scheme, drivers[i]->name, strlen(drivers[i]->name)) == 0)
+            return drivers[i];
+    return NULL;
+}
+
 char *cli_take_secret(char *argument)
 {
     char *copy = hf_strndup(argument, strlen(argument));
     char *from = strstr(argument, "://"), *to = strrchr(argument, '@');
     if (from && to && to > from + 3)
         memset(from + 3, '*', (size_t)(to - from - 3));
+    /* also in a parameter: ?sentinel_password=SECRET, ?password=SECRET */
+    for (char *at = argument; (at = strstr(at, "password=")); at++)
+        memset(at + 9, '*', strcspn(at + 9, "&"));
     return copy;
 }
 
@@ -145,6 +162,19 @@ void cli_default_label(char out[129])
 }
 
 int64_t cli_now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
+
+const char *cli_rough_time(char out[32], int64_t ms)
+{
+    static const struct {
+        int64_t ms;
+        const char *unit;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "min"}, {1000, "s"}, {1, "ms"}};
+    size_t i = 0;
+    while (i < 4 && ms < 2 * units[i].ms && ms != units[i].ms)
+        i++;
+    snprintf(out, 32, "%" PRId64 " %s", ms / units[i].ms, units[i].unit);
+    return out;
+}
 
 bool cli_print(struct buf *b)
 {

@@ -16,17 +16,25 @@ int cli_run(int argc, char **argv);
 int cli_elect(int argc, char **argv);
 int cli_lock(int argc, char **argv);
 int cli_drivers(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
 int cli_fence(int argc, char **argv);
 int cli_event(int argc, char **argv);
 int cli_plan(int argc, char **argv);
 int cli_hold(int argc, char **argv);
 int cli_booking(int argc, char **argv);
+int cli_cell(int argc, char **argv);
 int cli_refund(int argc, char **argv);
 int cli_notification(int argc, char **argv);
 int cli_audit(int argc, char **argv);
 int cli_backup(int argc, char **argv);
 int cli_restore(int argc, char **argv);
 int cli_sandbox(int argc, char **argv);
+
+/* The lines of a usage message about the URLs of coordinators. */
+#define CLI_LOCK_URLS                                                                              \
+    "A URL is sqlite:PATH, postgres://HOST/DATABASE, redis://HOST, rediss://HOST,\n"               \
+    "redis+sentinel://HOSTS/NAME, redlock://HOSTS, etcd://HOSTS, zookeeper://HOSTS or\n"           \
+    "holdfast://HOSTS (the lock service of holdfastd); `holdfast drivers` says more.\n"
 
 enum cli_exit {
     EXIT_BAD_USAGE = 64,
@@ -65,6 +73,8 @@ bool cli_integer(const char *command, const char *option, const char *text, int6
 /* Returns `url`, which the command line gave, or HOLDFAST_LOCK_URL if it is NULL.  Returns NULL,
  * with a message, if there is neither. */
 const char *cli_url(const char *command, const char *url);
+/* What the driver of this URL declares; NULL if there is none. */
+const struct hf_driver_info *cli_driver(const char *url);
 /* Returns a copy of an argument, for free(), and blanks the password in the argument, where ps
  * shows it. */
 char *cli_take_secret(char *argument);
@@ -74,6 +84,8 @@ void cli_default_label(char out[129]);
 bool cli_is_memory(const char *url);
 /* The time on CLOCK_BOOTTIME, which deadlines refer to. */
 int64_t cli_now_ms(void);
+/* Writes a time as people say it: "850 ms", "12 s", "3 min", "5 h", "2 d".  Returns `out`. */
+const char *cli_rough_time(char out[32], int64_t ms);
 /* Writes all of `b` to stdout, flushes it and frees `b`.  Returns false if it cannot be written. */
 bool cli_print(struct buf *b);
 

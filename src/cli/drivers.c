@@ -18,6 +18,46 @@ static const char *fence_name(enum hf_fence_source source)
     return (size_t)source < sizeof names / sizeof *names ? names[source] : "?";
 }
 
+/* The failures of enum hf_overlap. */
+static const struct {
+    uint64_t bit;
+    const char *name, *text;
+} overlaps[] = {
+    {HF_OVERLAP_CLOCK, "clock", "a server's clock is set or runs at another rate"},
+    {HF_OVERLAP_RESTART, "restart", "a server restarts without its data"},
+    {HF_OVERLAP_FAILOVER, "failover", "a replica takes over that had not heard of the lease"},
+    {HF_OVERLAP_LEADER, "leader", "a leader that was stopped resumes"},
+};
+#define N_OVERLAPS (sizeof overlaps / sizeof *overlaps)
+
+static void put_overlaps(struct buf *b, uint64_t mask)
+{
+    const char *between = "";
+    buf_lit(b, "  overlaps  ");
+    if (!mask)
+        buf_lit(b, "none known");
+    for (size_t i = 0; i < N_OVERLAPS; i++) {
+        if (!(mask & overlaps[i].bit))
+            continue;
+        buf_printf(b, "%s%s", between, overlaps[i].text);
+        between = "; ";
+    }
+    buf_char(b, '\n');
+}
+
+static void put_overlaps_json(struct buf *b, uint64_t mask)
+{
+    const char *between = "";
+    buf_lit(b, ",\"overlaps\":[");
+    for (size_t i = 0; i < N_OVERLAPS; i++) {
+        if (!(mask & overlaps[i].bit))
+            continue;
+        buf_printf(b, "%s\"%s\"", between, overlaps[i].name);
+        between = ",";
+    }
+    buf_char(b, ']');
+}
+
 static void put_text(struct buf *b, const struct hf_driver_info *d)
 {
     buf_printf(b, "%s\n  url       %s\n  fence     %s\n  modes     exclusive%s%s%s%s\n", d->name,
@@ -30,6 +70,9 @@ static void put_text(struct buf *b, const struct hf_driver_info *d)
     buf_printf(b, "  ttl       %" PRId64 " ms to %" PRId64 " ms; %s\n", d->ttl_min_ms,
                d->ttl_max_ms, d->ttl);
     buf_printf(b, "  names     up to %zu bytes\n  survives  %s\n", d->name_len_max, d->survives);
+    put_overlaps(b, d->overlaps);
+    if (d->beware)
+        buf_printf(b, "  beware    %s\n", d->beware);
 }
 
 static void put_member(struct buf *b, const char *key, const char *text)
@@ -55,6 +98,8 @@ static void put_json(struct buf *b, const struct hf_driver_info *d)
                d->ttl_min_ms, d->ttl_max_ms, d->name_len_max);
     put_member(b, "ttl", d->ttl);
     put_member(b, "survives", d->survives);
+    put_overlaps_json(b, d->overlaps);
+    put_member(b, "beware", d->beware ? d->beware : "");
     buf_char(b, '}');
 }
 

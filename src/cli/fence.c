@@ -15,11 +15,78 @@
 #define OPTION_SQLITE 1024 /* beyond enum ask_option */
 
 static const char usage[] =
-    "usage: holdfast fence check --sqlite PATH [--json] RESOURCE [TOKEN]\n"
-    "Records TOKEN (default $HOLDFAST_FENCE) as the newest for RESOURCE in an SQLite database,\n"
-    "unless a larger one is recorded.  Creates the database if it is missing.\n"
+    "usage: holdfast fence check --sqlite PATH [--json] [RESOURCE [TOKEN]]\n"
+    "Records TOKEN as the newest for RESOURCE in an SQLite database, unless a larger one is\n"
+    "recorded.  Creates the database if it is missing.  Under `holdfast run` or `elect`, RESOURCE\n"
+    "defaults to the name of the lock and TOKEN to its fence; with --slots, each slot is a\n"
+    "resource of its own, RESOURCE#SLOT.\n"
     "Exit status: 0 the token is the largest so far, 76 a larger one was recorded before,\n"
     "64 usage, 69 the database cannot be used.\n";
+
+/* ---- the defaults, as environment.c sets them ---- */
+
+/* Returns the i-th line of a variable and its length; NULL if there is none. */
+static const char *line_of(const char *variable, size_t i, size_t *ret_len)
+{
+    const char *line = getenv(variable);
+    for (; line && *line && i > 0; i--) {
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    if (!line || !*line)
+        return NULL;
+    *ret_len = strcspn(line, "\n");
+    return line;
+}
+
+static bool is_line(const char *variable, size_t i, const char *text)
+{
+    size_t len;
+    const char *line = line_of(variable, i, &len);
+    return line && len == strlen(text) && memcmp(line, text, len) == 0;
+}
+
+/* The number of the lock whose name or resource is `resource`; 0 if there is none, or one lock only
+ * and so no choice; -1, with a message, if there are several and none is named. */
+static int find_lock(const char *resource)
+{
+    size_t len, i = 0;
+    for (; line_of("HOLDFAST_FENCE_RESOURCE", i, &len); i++)
+        if (resource && (is_line("HOLDFAST_FENCE_RESOURCE", i, resource) ||
+                         is_line("HOLDFAST_LOCK_NAME", i, resource)))
+            return (int)i;
+    if (i <= 1)
+        return 0;
+    cli_say("fence", "%s of several locks; RESOURCE is the name of one of them, or TOKEN is given",
+            resource ? resource : "the fence");
+    return -1;
+}
+
+/* Completes RESOURCE and TOKEN for the lock `i`.  What follows the lock's name in its own resource
+ * is the slot, which belongs to every resource that is protected by it. */
+static bool put_defaults(size_t i, const char *given, struct buf *resource, struct buf *token)
+{
+    size_t len = 0, name_len = 0, token_len = 0;
+    const char *own = line_of("HOLDFAST_FENCE_RESOURCE", i, &len);
+    const char *name = line_of("HOLDFAST_LOCK_NAME", i, &name_len);
+    const char *fence = line_of("HOLDFAST_FENCES", i, &token_len);
+    if (!fence)
+        fence = line_of("HOLDFAST_FENCE", 0, &token_len);
+    bool has_slot = own && name && len > name_len;
+    bool has_own_name = !given || is_line("HOLDFAST_FENCE_RESOURCE", i, given);
+    if (!given && !own) {
+        cli_say("fence", "no RESOURCE, and HOLDFAST_FENCE_RESOURCE is not set");
+        return false;
+    }
+    if (has_own_name && own)
+        buf_put(resource, own, len);
+    else
+        buf_str(resource, given);
+    if (!has_own_name && has_slot)
+        buf_put(resource, own + name_len, len - name_len);
+    buf_put(token, fence ? fence : "", token_len);
+    return true;
+}
 
 /* Returns the exit code.  A failure of the database is HF_UNREACHABLE. */
 static int check(const char *path, const char *resource, int64_t token, struct hf_fault *fault)
@@ -41,19 +108,63 @@ out:
     return cli_exit_code(fault->result);
 }
 
+struct fence_call {
+    const char *path; /* of the database */
+    bool json;
+    struct buf resource, token; /* each ends in a NUL */
+};
+
+/* Reads "check" and the operands behind it.  Returns false, with a message, if they are wrong. */
+static bool read_operands(struct fence_call *c, int n, char **operands)
+{
+    if (!c->path || n < 1 || n > 3 || strcmp(operands[0], "check") != 0) {
+        fputs(usage, stderr);
+        return false;
+    }
+    const char *resource = n > 1 ? operands[1] : NULL;
+    if (n == 3) {
+        buf_str(&c->resource, resource);
+        buf_str(&c->token, operands[2]);
+    } else {
+        int i = find_lock(resource);
+        if (i < 0 || !put_defaults((size_t)i, resource, &c->resource, &c->token))
+            return false;
+    }
+    buf_char(&c->resource, '\0');
+    buf_char(&c->token, '\0');
+    return true;
+}
+
+static int check_fence(struct fence_call *c)
+{
+    int64_t token;
+    if (!cli_integer("fence", "TOKEN", c->token.data, 1, INT64_MAX, &token))
+        return EXIT_BAD_USAGE;
+    struct hf_fault fault = {0};
+    int code = check(c->path, c->resource.data, token, &fault);
+    if (c->json && (code == EXIT_SUCCESS || code == EXIT_LOST)) {
+        struct buf b = {0};
+        buf_lit(&b, "{\"resource\":");
+        buf_json(&b, c->resource.data, strlen(c->resource.data));
+        buf_printf(&b, ",\"token\":%" PRId64 ",\"passed\":%s}\n", token,
+                   code == EXIT_SUCCESS ? "true" : "false");
+        return cli_print(&b) ? code : EXIT_NO_BACK_END;
+    }
+    return code == EXIT_SUCCESS ? code : cli_fail("fence", &fault);
+}
+
 int cli_fence(int argc, char **argv)
 {
     static const struct option options[] = {{"sqlite", required_argument, NULL, OPTION_SQLITE},
                                             {"json", no_argument, NULL, ASK_JSON},
                                             {"help", no_argument, NULL, ASK_HELP},
                                             {0}};
-    const char *path = NULL;
-    bool json = false;
+    struct fence_call c = {0};
     for (int option; (option = cli_option("fence", argc, argv, ":h", options)) != -1;) {
         if (option == OPTION_SQLITE) {
-            path = optarg;
+            c.path = optarg;
         } else if (option == ASK_JSON) {
-            json = true;
+            c.json = true;
         } else if (option == '?') {
             return EXIT_BAD_USAGE;
         } else {
@@ -61,25 +172,10 @@ int cli_fence(int argc, char **argv)
             return EXIT_SUCCESS;
         }
     }
-    int n = argc - optind;
-    if (!path || (n != 2 && n != 3) || strcmp(argv[optind], "check") != 0) {
-        fputs(usage, stderr);
-        return EXIT_BAD_USAGE;
-    }
-    const char *resource = argv[optind + 1];
-    const char *text = n == 3 ? argv[optind + 2] : getenv("HOLDFAST_FENCE");
-    int64_t token;
-    if (!cli_integer("fence", "TOKEN", text ? text : "", 1, INT64_MAX, &token))
-        return EXIT_BAD_USAGE;
-    struct hf_fault fault = {0};
-    int code = check(path, resource, token, &fault);
-    if (json && (code == EXIT_SUCCESS || code == EXIT_LOST)) {
-        struct buf b = {0};
-        buf_lit(&b, "{\"resource\":");
-        buf_json(&b, resource, strlen(resource));
-        buf_printf(&b, ",\"token\":%" PRId64 ",\"passed\":%s}\n", token,
-                   code == EXIT_SUCCESS ? "true" : "false");
-        return cli_print(&b) ? code : EXIT_NO_BACK_END;
-    }
-    return code == EXIT_SUCCESS ? code : cli_fail("fence", &fault);
+    int code = EXIT_BAD_USAGE;
+    if (read_operands(&c, argc - optind, argv + optind))
+        code = check_fence(&c);
+    buf_close(&c.resource);
+    buf_close(&c.token);
+    return code;
 }

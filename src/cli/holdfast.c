@@ -19,6 +19,8 @@ static const struct command {
     {"elect", "run a command on one of many machines", cli_elect},
     {"lock", "get, renew, release, list, show and break locks", cli_lock},
     {"drivers", "list the coordinators and what each can do", cli_drivers},
+    {"doctor", "say what a lock on a coordinator is worth", cli_doctor},
+    {"cell", "show the servers of the lock service, and hand over", cli_cell},
     {"fence", "refuse a holder that was replaced", cli_fence},
     {"event", "create, show, change and watch what is on sale", cli_event},
     {"plan", "check and draw a seating plan", cli_plan},

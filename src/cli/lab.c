@@ -9,19 +9,21 @@
 #include "cli/common.h"
 
 static const struct command {
-    const char *name, *help;
+    const char *name, *help; /* without help: for the lab itself, and not listed */
     int (*main)(int argc, char **argv);
 } commands[] = {
     {"race", "sell the same seats by every strategy and compare", cli_lab_race},
     {"anomalies", "show race conditions step by step, and their cures", cli_lab_anomalies},
-    {"report", "both as one HTML page", cli_lab_report},
+    {"locks", "measure every lock driver, and break it", cli_lab_locks},
+    {"report", "all of it as one HTML page", cli_lab_report},
+    {"lock-client", NULL, cli_lab_lock_client},
 };
 #define N_COMMANDS (sizeof commands / sizeof *commands)
 
 static void usage(FILE *out)
 {
     fputs("usage: holdfast lab COMMAND [OPTION...]\n", out);
-    for (size_t i = 0; i < N_COMMANDS; i++)
+    for (size_t i = 0; i < N_COMMANDS && commands[i].help; i++)
         fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
     fputs("`holdfast lab COMMAND --help` says more.\n", out);
 }
@@ -30,7 +32,7 @@ static void usage(FILE *out)
 static void help(void)
 {
     usage(stdout);
-    for (size_t i = 0; i < N_COMMANDS; i++) {
+    for (size_t i = 0; i < N_COMMANDS && commands[i].help; i++) {
         putchar('\n');
         optind = 0;
         (void)commands[i].main(2, (char *[]){(char *)commands[i].name, "--help", NULL});

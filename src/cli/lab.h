@@ -5,6 +5,9 @@
 int cli_lab(int argc, char **argv);
 int cli_lab_race(int argc, char **argv);
 int cli_lab_anomalies(int argc, char **argv);
+int cli_lab_locks(int argc, char **argv);
 int cli_lab_report(int argc, char **argv);
+/* One client of `lab locks`, which starts it: lab/lock_client.h. */
+int cli_lab_lock_client(int argc, char **argv);
 
 #endif

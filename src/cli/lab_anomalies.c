@@ -11,16 +11,15 @@
 #include "lab/anomalies.h"
 
 #define TIME_WIDTH 10
-#define LANE_WIDTH_MIN 8
-#define TEXT_WIDTH_MIN 30
+#define LANE_WIDTH_MIN 6
+#define TEXT_WIDTH_MIN 24
 #define WIDTH_USUAL 120
 
 static const char usage[] =
     "usage: holdfast lab anomalies [--only NAME] [--json]\n"
-    "Plays race conditions step by step on a throwaway PostgreSQL and Redis, each without and "
-    "with\n"
-    "its protection, and reads from the rows how it ended: violated or protected.  If a server is\n"
-    "not installed, it plays on SQLite what SQLite can show, and names what it left out.\n"
+    "Plays race conditions step by step on throwaway servers, each without and with its\n"
+    "protection, and reads from the rows how it ended: violated or protected.  Without PostgreSQL\n"
+    "or Redis it plays on SQLite what SQLite can show.  It names what cannot be played, and why.\n"
     "  --only NAME  play only this one:\n";
 
 enum { RED, GREEN, DIM, BOLD, CYAN, PLAIN };
@@ -176,6 +175,9 @@ static void put_anomaly(struct buf *b, struct paper *p, const struct anomaly_pla
         put_side(b, p, played, k);
     buf_str(b, "\n  ");
     put_sentence(b, p, 2, played->anomaly->moral);
+    buf_printf(b, "  %sSee ", ink(p, DIM));
+    put_sentence(b, p, 6, played->anomaly->more);
+    buf_str(b, ink(p, PLAIN));
     buf_char(b, '\n');
 }
 
@@ -192,9 +194,9 @@ static void put_text_result(struct buf *b, const struct anomalies_result *result
     for (size_t i = 0; i < result->n; i++)
         put_anomaly(b, &p, &result->played[i]);
     for (size_t i = 0; i < result->n_left_out; i++) {
-        const struct anomaly *a = result->left_out[i];
-        buf_printf(b, "left out: %s%s%s: ", ink(&p, BOLD), a->name, ink(&p, PLAIN));
-        put_sentence(b, &p, strlen("left out: : ") + strlen(a->name), a->not_on_sqlite);
+        const char *name = result->left_out[i].anomaly->name;
+        buf_printf(b, "left out: %s%s%s: ", ink(&p, BOLD), name, ink(&p, PLAIN));
+        put_sentence(b, &p, strlen("left out: : ") + strlen(name), result->left_out[i].why);
     }
     buf_printf(b, "%s%s%s\n", ink(&p, result->ok ? GREEN : RED),
                result->ok ? "ok: violated without protection, protected with it"

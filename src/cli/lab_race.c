@@ -17,17 +17,19 @@
 
 static const char usage[] =
     "usage: holdfast lab race [--strategy NAME,...|all] [--users N,...] [--seats N]\n"
-    "         [--ledger URL [--gate URL]] [--tries N] [--seed N] [--json]\n"
+    "         [--ledger URL [--gate URL]] [--retries N] [--tries N] [--seed N] [--json]\n"
     "Sells the same seats to all users at once, by each strategy in turn, on the same servers.\n"
     "Shows who sold a seat twice, how long winners and losers waited, and what a request cost.\n"
     "  --strategy  naive, pessimistic, optimistic, unique, redis-lease, two-layer, skip-locked,\n"
-    "              counter, queue, holdfast; default all\n"
+    "              counter, counter-async, inventory, queue, holdfast; default all\n"
     "  --users     how many users, one race for each number; default 5,20,50,500,10000\n"
     "  --seats     how many seats; each user wants one of them; default 1\n"
     "  --ledger    postgres://... (the lab creates two schemas and drops them at the end) or\n"
     "              sqlite:PATH (a new file, removed at the end).  Default: a throwaway PostgreSQL\n"
     "              and Redis of those that are installed; without PostgreSQL, SQLite\n"
     "  --gate      an empty Redis, redis://HOST:PORT or unix:PATH\n"
+    "  --retries   how often optimistic and redis-lease try again when they find the seat changed\n"
+    "              or locked; 0 is fail-fast; default 3\n"
     "  --tries     how often naive may run until it sells a seat twice; default 20\n"
     "  --seed      repeats who wants which seat and how long pauses are, but not the scheduling\n"
     "  --json      print JSON, with 101 quantiles of each latency\n"
@@ -93,7 +95,7 @@ static const char *paint_of(const struct paint *p, enum race_verdict verdict)
 
 /* ---- cells; in a narrow terminal the columns are split into two tables ---- */
 
-#define WIDE 134 /* the width of the whole table, unless a verdict is long */
+#define WIDE 143 /* the width of the whole table, unless a verdict is long */
 
 enum half { BOTH, SALES, COSTS };
 
@@ -158,10 +160,12 @@ static void put_verdict(struct buf *b, const struct race_run *run)
 static void put_run(struct buf *b, const struct sheet *t, const struct race_run *run)
 {
     const struct paint *p = &t->paint;
-    buf_printf(b, "%-12s %6d", run->strategy->name, run->users);
+    buf_printf(b, "%-13s%6d", run->strategy->name, run->users);
     if (has_sales(t))
         buf_printf(b, " %7d %s%6d%s %8.0f", run->winners, run->double_sold ? p->bad : "",
                    run->double_sold, run->double_sold ? p->plain : "", run->throughput);
+    if (has_sales(t))
+        buf_printf(b, " %7s", run->several ? "yes" : "no");
     if (has_costs(t)) {
         put_latency(b, t, &run->winners_ms);
         put_latency(b, t, &run->losers_ms);
@@ -180,15 +184,15 @@ static void put_run(struct buf *b, const struct sheet *t, const struct race_run 
 static void put_columns(struct buf *b, const struct sheet *t)
 {
     int ms = t->ms_width, rate = t->rate_width;
-    buf_printf(b, "%-12s %6s", "", "");
+    buf_printf(b, "%-13s%6s", "", "");
     if (has_sales(t))
-        buf_printf(b, " %7s %6s %8s", "", "double", "users");
+        buf_printf(b, " %7s %6s %8s %7s", "", "double", "users", "several");
     if (has_costs(t))
         buf_printf(b, "%*s%*s%*s", 3 * ms, "winners, ms", 3 * ms, "losers, ms",
                    2 * rate + t->commits_width, "a request costs");
-    buf_printf(b, "\n%-12s %6s", "strategy", "users");
+    buf_printf(b, "\n%-13s%6s", "strategy", "users");
     if (has_sales(t))
-        buf_printf(b, " %7s %6s %8s", "winners", "sold", "a second");
+        buf_printf(b, " %7s %6s %8s %7s", "winners", "sold", "a second", "servers");
     if (has_costs(t))
         buf_printf(b, "%*s%*s%*s%*s%*s%*s%*s%*s%*s", ms, "avg", ms, "p50", ms, "p99", ms, "avg", ms,
                    "p50", ms, "p99", rate, t->result->on_postgres ? "trips" : "stmts", rate,
@@ -231,17 +235,34 @@ static void put_heading(struct buf *b, const struct paint *p, const struct race_
         buf_printf(b, "%s%s%s\n", p->odd, r->note, p->plain);
     buf_printf(b,
                "%sAll users click at once; more than %d users share that many connections.\n"
-               "Latencies are in milliseconds from the click.%s\n",
+               "Latencies are in milliseconds from the click.  Several servers: the promise is\n"
+               "kept also if several application servers sell the same seats.%s\n",
                p->dim, RACE_DESKS, p->plain);
+}
+
+/* Fail-fast promises that a loser hears at once.  Says how many did, and how soon. */
+static void put_fail_fast(struct buf *b, const struct race_result *r)
+{
+    buf_str(b, "\nFail-fast (--retries 0): what the losers of the strategies that retry heard\n");
+    for (size_t i = 0; i < r->n_runs; i++) {
+        const struct race_run *run = &r->runs[i];
+        if (run->strategy->retries && run->losers_ms.n)
+            buf_printf(b,
+                       "%-13s %6d users: %d of %zu losers refused at once, half within %.1f ms\n",
+                       run->strategy->name, run->users, run->refused_at_once, run->losers_ms.n,
+                       run->losers_ms.p50_ms);
+    }
 }
 
 static void put_ending(struct buf *b, const struct paint *p, const struct race_result *r)
 {
     bool promised_nothing = false;
+    if (r->retries == 0)
+        put_fail_fast(b, r);
     if (r->n_skips)
         buf_char(b, '\n');
     for (size_t i = 0; i < r->n_skips; i++)
-        buf_printf(b, "%s%-12s skipped: %s%s\n", p->dim, r->skips[i].strategy, r->skips[i].why,
+        buf_printf(b, "%s%-13s skipped: %s%s\n", p->dim, r->skips[i].strategy, r->skips[i].why,
                    p->plain);
     for (size_t i = 0; i < r->n_runs; i++)
         promised_nothing = promised_nothing || !r->runs[i].strategy->correct;
@@ -317,6 +338,11 @@ static bool take_option(struct options *o, int option)
             return false;
         o->race.tries = (int)n;
         return true;
+    case 'y':
+        if (!cli_integer(COMMAND, "--retries", optarg, 0, RACE_RETRIES_MAX, &n))
+            return false;
+        o->race.retries = (int)n;
+        return true;
     case 'r':
         if (!cli_integer(COMMAND, "--seed", optarg, 1, INT64_MAX, &n))
             return false;
@@ -343,12 +369,17 @@ static bool take_option(struct options *o, int option)
 
 static bool parse(int argc, char **argv, struct options *o)
 {
-    static const struct option options[] = {
-        {"strategy", required_argument, NULL, 's'}, {"users", required_argument, NULL, 'u'},
-        {"seats", required_argument, NULL, 'n'},    {"ledger", required_argument, NULL, 'l'},
-        {"gate", required_argument, NULL, 'g'},     {"tries", required_argument, NULL, 't'},
-        {"seed", required_argument, NULL, 'r'},     {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},           {0}};
+    static const struct option options[] = {{"strategy", required_argument, NULL, 's'},
+                                            {"users", required_argument, NULL, 'u'},
+                                            {"seats", required_argument, NULL, 'n'},
+                                            {"ledger", required_argument, NULL, 'l'},
+                                            {"gate", required_argument, NULL, 'g'},
+                                            {"tries", required_argument, NULL, 't'},
+                                            {"seed", required_argument, NULL, 'r'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"retries", required_argument, NULL, 'y'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
     *o = (struct options){.race = {RACE_SETTINGS_USUAL, .n_users = 5},
                           .users = {5, 20, 50, 500, 10000}};
     o->race.users = o->users;

@@ -1,5 +1,6 @@
 /* `holdfast lab report`: runs `lab race` and `lab anomalies`, each as a process of its own, keeps
- * their JSON and puts both into one page (lab/report.h).  Main thread. */
+ * their JSON and puts both into one page (lab/report.h), with that of `lab locks` if it is given.
+ * Main thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -23,12 +24,14 @@
 
 static const char usage[] =
     "usage: holdfast lab report --out DIR [--users N,...] [--race FILE] [--anomalies FILE]\n"
+    "         [--locks FILE]\n"
     "Writes DIR/index.html, one page that needs no other file, and the data that it shows:\n"
     "DIR/race.json and DIR/anomalies.json.  DIR is created if it is missing.\n"
     "  --out DIR         where to write\n"
     "  --users N,...     numbers of users for the race; see holdfast lab race\n"
     "  --race FILE       use the output of holdfast lab race --json instead of running it\n"
     "  --anomalies FILE  use the output of holdfast lab anomalies --json instead of running it\n"
+    "  --locks FILE      also show the output of holdfast lab locks --json, which is not run\n"
     "Exit status: 0 all ended as it should, 1 otherwise (the page says what), 64 usage, 69 a "
     "server\n"
     "is unavailable, 65 a FILE has the wrong contents, 66 a FILE cannot be read, 73 a file cannot\n"
@@ -105,7 +108,7 @@ static bool check_json(const char *path, const struct buf *text, const char *obj
 }
 
 struct part {
-    const char *what;   /* "race" or "anomalies" */
+    const char *what;   /* "race", "anomalies" or "locks" */
     const char *object; /* the member "object" of its JSON */
     const char *given;  /* the file that has it; NULL to run the command */
     const char *users;  /* --users; may be NULL */
@@ -147,7 +150,9 @@ static int get_part(struct part *part, const char *dir)
     return EXIT_SUCCESS;
 }
 
-static int make_report(const char *dir, struct part parts[2])
+enum { RACE, ANOMALIES, LOCKS, PARTS };
+
+static int make_report(const char *dir, struct part parts[PARTS])
 {
     char path[PATH_SIZE];
     struct buf page = {0};
@@ -156,7 +161,9 @@ static int make_report(const char *dir, struct part parts[2])
         cli_say(COMMAND, "%s: %s", dir, strerror(errno));
         return EX_CANTCREAT;
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < PARTS; i++) {
+        if (i == LOCKS && !parts[i].given)
+            continue;
         int code = get_part(&parts[i], dir);
         if (code != EXIT_SUCCESS) {
             if (made)
@@ -164,36 +171,43 @@ static int make_report(const char *dir, struct part parts[2])
             return code;
         }
     }
-    report_page(parts[0].json.data, parts[1].json.data, &page);
+    report_page(parts[RACE].json.data, parts[ANOMALIES].json.data, parts[LOCKS].json.data, &page);
     snprintf(path, sizeof path, "%s/index.html", dir);
     bool written = write_file(path, page.data, page.len);
     buf_close(&page);
     if (!written)
         return EX_CANTCREAT;
     printf("%s\n", path);
-    if (!parts[0].ok || !parts[1].ok)
-        cli_say(COMMAND, "a strategy or an anomaly did not end as it should; see the page");
-    return parts[0].ok && parts[1].ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    bool ok = parts[RACE].ok && parts[ANOMALIES].ok && (parts[LOCKS].ok || !parts[LOCKS].given);
+    if (!ok)
+        cli_say(COMMAND, "a strategy, an anomaly or a lock did not end as it should; see the page");
+    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int cli_lab_report(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"out", required_argument, NULL, 'o'},  {"users", required_argument, NULL, 'u'},
-        {"race", required_argument, NULL, 'r'}, {"anomalies", required_argument, NULL, 'a'},
-        {"help", no_argument, NULL, 'h'},       {0}};
+    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
+                                            {"users", required_argument, NULL, 'u'},
+                                            {"race", required_argument, NULL, 'r'},
+                                            {"anomalies", required_argument, NULL, 'a'},
+                                            {"locks", required_argument, NULL, 'l'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
     const char *dir = NULL;
-    struct part parts[] = {{.what = "race", .object = "lab.race"},
-                           {.what = "anomalies", .object = "lab.anomalies"}};
+    struct part parts[PARTS] = {[RACE] = {.what = "race", .object = "lab.race"},
+                                [ANOMALIES] = {.what = "anomalies", .object = "lab.anomalies"},
+                                [LOCKS] = {.what = "locks", .object = "lab.locks"}};
     for (int option; (option = cli_option(COMMAND, argc, argv, ":h", options)) != -1;) {
         if (option == 'o') {
             dir = optarg;
         } else if (option == 'u') {
-            parts[0].users = optarg;
+            parts[RACE].users = optarg;
         } else if (option == 'r') {
-            parts[0].given = optarg;
+            parts[RACE].given = optarg;
         } else if (option == 'a') {
-            parts[1].given = optarg;
+            parts[ANOMALIES].given = optarg;
+        } else if (option == 'l') {
+            parts[LOCKS].given = optarg;
         } else if (option == 'h') {
             fputs(usage, stdout);
             return EXIT_SUCCESS;
@@ -206,7 +220,7 @@ int cli_lab_report(int argc, char **argv)
         return EXIT_BAD_USAGE;
     }
     int code = make_report(dir, parts);
-    buf_close(&parts[0].json);
-    buf_close(&parts[1].json);
+    for (int i = 0; i < PARTS; i++)
+        buf_close(&parts[i].json);
     return code;
 }

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "cli/child.h"
 #include "cli/common.h"
+#include "cli/holders.h"
 #include "cli/options.h"
 
 static const char usage[] =
@@ -18,7 +19,9 @@ static const char usage[] =
     "       holdfast lock ls [PREFIX]\n"
     "       holdfast lock show NAME\n"
     "       holdfast lock break NAME\n"
-    "get prints the owner's token and the fence.  Only `lock renew` renews the lease.\n"
+    "get prints the owner's token, the fence and, with --slots, the slot.  Only `lock renew` "
+    "renews\n"
+    "the lease.\n"
     "  --lock URL             the coordinator; default $HOLDFAST_LOCK_URL\n"
     "  --ttl DURATION         TTL of the lease; default 30s\n"
     "  --wait DURATION        how long to wait for the lock; default for ever\n"
@@ -29,7 +32,7 @@ static const char usage[] =
     "  --owner TOKEN          the token that get printed\n"
     "  -E CODE                exit code if the lock is not acquired; default 75\n"
     "  --timeout DURATION     for one exchange with the coordinator; default 2s\n"
-    "  --json                 print JSON\n"
+    "  --json                 print JSON\n" CLI_LOCK_URLS
     "Exit status: 0; 75 not acquired, 76 not held by this owner, 69 coordinator unreachable,\n"
     "64 usage.\n";
 
@@ -53,6 +56,7 @@ struct call {
     const char *name; /* "" for ls without a prefix */
     struct signals signals;
     int signo; /* the signal that ended the wait; 0 if none did */
+    bool said_why;
     struct hf_locks *locks;
     char got[33]; /* the owner of the lease that get took; "" if it took none */
     struct buf out;
@@ -69,13 +73,18 @@ static void put_text_member(struct buf *b, const char *key, const char *text)
 static void put_grant(struct call *c, const struct hf_grant *grant)
 {
     if (!c->ask.json) {
-        buf_printf(&c->out, "%s %" PRId64 "\n", grant->owner, grant->fence);
+        buf_printf(&c->out, "%s %" PRId64, grant->owner, grant->fence);
+        if (c->ask.want.slots > 1)
+            buf_printf(&c->out, " %" PRId64, grant->slot);
+        buf_char(&c->out, '\n');
         return;
     }
     buf_lit(&c->out, "{\"object\":\"lock\",");
     put_text_member(&c->out, "name", c->name);
-    buf_printf(&c->out, ",\"owner\":\"%s\",\"fence\":%" PRId64 ",\"expires_in_ms\":%" PRId64 "}\n",
-               grant->owner, grant->fence, grant->remaining_ms);
+    buf_printf(&c->out,
+               ",\"owner\":\"%s\",\"fence\":%" PRId64 ",\"slot\":%" PRId64
+               ",\"expires_in_ms\":%" PRId64 "}\n",
+               grant->owner, grant->fence, grant->slot, grant->remaining_ms);
 }
 
 /* An interrupted get leaves neither a place in the queue nor a lease whose token was not printed.
@@ -84,6 +93,12 @@ static enum hf_result get(struct call *c, struct hf_fault *fault)
 {
     struct hf_grant grant = HF_GRANT_INIT;
     struct interrupts interrupts;
+    const struct hf_lock_options *want = &c->ask.want;
+    if ((want->wait_ms || want->retries) && holders_find_own(c->locks, &c->name, 1, want)) {
+        holders_say_own("lock", c->name);
+        c->said_why = true;
+        return HF_BAD_REQUEST;
+    }
     if (!interrupts_start(&interrupts, &c->signals)) {
         *fault = (struct hf_fault){HF_FAILED, "cannot start a thread"};
         return HF_FAILED;
@@ -134,8 +149,10 @@ static void put_people_json(struct buf *b, const char *key, const struct hf_hold
         put_text_member(b, "label", h->label);
         buf_printf(b, ",\"mode\":\"%s\",\"priority\":%d", mode_name(h->mode), h->priority);
         if (!waiting)
-            buf_printf(b, ",\"fence\":%" PRId64 ",\"expires_in_ms\":%" PRId64, h->fence,
-                       h->remaining_ms);
+            buf_printf(b, ",\"fence\":%" PRId64 ",\"slot\":%" PRId64 ",\"expires_in_ms\":%" PRId64,
+                       h->fence, h->slot, h->remaining_ms);
+        if (!waiting && h->held_ms >= 0)
+            buf_printf(b, ",\"held_ms\":%" PRId64, h->held_ms);
         buf_char(b, '}');
     }
     buf_char(b, ']');
@@ -230,9 +247,10 @@ static const struct verb {
     const char *name;
     enum hf_result (*call)(struct call *c, struct hf_fault *fault);
     bool needs_owner;
+    bool is_detached; /* the lease lives on after this process */
 } verbs[] = {
-    {"get", get, false}, {"renew", renew, true}, {"release", release, true},
-    {"ls", list, false}, {"show", show, false},  {"break", break_it, false},
+    {"get", get, false, true},  {"renew", renew, true, true}, {"release", release, true, true},
+    {"ls", list, false, false}, {"show", show, false, false}, {"break", break_it, false, false},
 };
 
 /* If the token cannot be printed, no caller could release the lease, so it is released here. */
@@ -254,21 +272,33 @@ static int exit_code_of(struct call *c, const struct hf_fault *fault)
     if (fault->result == HF_DONE)
         return print(c);
     if (fault->result != HF_TAKEN)
-        return cli_fail("lock", fault);
+        return c->said_why ? cli_exit_code(fault->result) : cli_fail("lock", fault);
     if (c->ask.not_acquired_code)
-        cli_say("lock", "%s is held by another holder", c->name);
+        holders_say_taken("lock", c->locks, &c->name, 1);
     return c->ask.not_acquired_code;
+}
+
+/* Returns false, with a message, if the verb makes no sense on this coordinator. */
+static bool check_url(const char *url, const struct verb *verb)
+{
+    const struct hf_driver_info *driver = cli_driver(url);
+    if (cli_is_memory(url))
+        cli_say("lock", "memory: exists in this process only, and ends with it");
+    else if (driver && verb->is_detached && !driver->outlives)
+        cli_say("lock",
+                "a lease on %s ends with the process that took it, so a script cannot keep one; "
+                "use holdfast run",
+                driver->name);
+    else
+        return true;
+    return false;
 }
 
 static int call_verb(struct call *c, const struct verb *verb)
 {
     const char *url = cli_url("lock", c->ask.url_given);
-    if (!url)
+    if (!url || !check_url(url, verb))
         return EXIT_BAD_USAGE;
-    if (cli_is_memory(url)) {
-        cli_say("lock", "memory: exists in this process only, and ends with it");
-        return EXIT_BAD_USAGE;
-    }
     if (verb->needs_owner != (c->ask.owner != NULL)) {
         cli_say("lock", verb->needs_owner ? "%s needs --owner" : "%s takes no --owner", verb->name);
         return EXIT_BAD_USAGE;

@@ -11,27 +11,28 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "cli/prometheus.h"
 
-/* Escapes the three characters that Prometheus wants escaped in a label. */
-static void put_label(struct buf *b, const char *text)
+#define PREFIX "holdfast_run_"
+
+/* Appends a metric whose value is the same for all locks. */
+static void put(struct buf *b, const struct run_report *r, const char *name, const char *help,
+                const char *value)
 {
-    for (; *text; text++) {
-        if (*text == '\n')
-            buf_lit(b, "\\n");
-        else if (*text == '"' || *text == '\\')
-            buf_printf(b, "\\%c", *text);
-        else
-            buf_char(b, *text);
+    prometheus_put_head(b, PREFIX, name, "gauge", help);
+    for (size_t i = 0; i < r->n_names; i++) {
+        prometheus_put_name(b, PREFIX, name, r->names[i]);
+        buf_printf(b, "%s\n", value);
     }
 }
 
-static void put(struct buf *b, const struct run_report *r, const char *type, const char *name,
-                const char *help, const char *value)
+static void put_fences(struct buf *b, const struct run_report *r)
 {
-    buf_printf(b, "# HELP holdfast_run_%s %s\n# TYPE holdfast_run_%s %s\nholdfast_run_%s{name=\"",
-               name, help, name, type, name);
-    put_label(b, r->name);
-    buf_printf(b, "\"} %s\n", value);
+    prometheus_put_head(b, PREFIX, "fence", "gauge", "Fence of the grant, 0 without one.");
+    for (size_t i = 0; i < r->n_names; i++) {
+        prometheus_put_name(b, PREFIX, "fence", r->names[i]);
+        buf_printf(b, "%" PRId64 "\n", r->fences[i]);
+    }
 }
 
 static const char *integer(char out[32], int64_t n)
@@ -50,22 +51,18 @@ static void render(struct buf *b, const struct run_report *r)
 {
     char text[32];
     int64_t now_ms = clock_wall_us(&clock_system) / 1000;
-    put(b, r, "gauge", "acquired", "Whether the lock was acquired.", r->acquired ? "1" : "0");
-    put(b, r, "gauge", "lost", "Whether the lock was lost while the command ran.",
-        r->lost ? "1" : "0");
-    put(b, r, "gauge", "exit_code", "Exit code of holdfast run.", integer(text, r->exit_code));
-    put(b, r, "gauge", "fence", "Fence of the grant, 0 without one.", integer(text, r->fence));
-    put(b, r, "gauge", "wait_seconds", "Time until the lock was acquired or given up.",
+    put(b, r, "acquired", "Whether the lock was acquired.", r->acquired ? "1" : "0");
+    put(b, r, "lost", "Whether the lock was lost while the command ran.", r->lost ? "1" : "0");
+    put(b, r, "exit_code", "Exit code of holdfast run.", integer(text, r->exit_code));
+    put_fences(b, r);
+    put(b, r, "wait_seconds", "Time until the lock was acquired or given up.",
         seconds(text, r->wait_ms));
-    put(b, r, "gauge", "held_seconds", "Time from the grant to the release.",
-        seconds(text, r->held_ms));
-    put(b, r, "gauge", "renewals", "Renewals of the lease.",
-        integer(text, (int64_t)r->stats.renewals));
-    put(b, r, "gauge", "renewal_failures", "Renewals that failed.",
+    put(b, r, "held_seconds", "Time from the grant to the release.", seconds(text, r->held_ms));
+    put(b, r, "renewals", "Renewals of the leases.", integer(text, (int64_t)r->stats.renewals));
+    put(b, r, "renewal_failures", "Renewals that failed.",
         integer(text, (int64_t)r->stats.renewal_failures));
-    put(b, r, "gauge", "start_timestamp_seconds", "Start of holdfast run.",
-        seconds(text, r->began_ms));
-    put(b, r, "gauge", "end_timestamp_seconds", "End of holdfast run.", seconds(text, now_ms));
+    put(b, r, "start_timestamp_seconds", "Start of holdfast run.", seconds(text, r->began_ms));
+    put(b, r, "end_timestamp_seconds", "End of holdfast run.", seconds(text, now_ms));
 }
 
 bool metrics_file_write(const char *path, const struct run_report *report)

@@ -4,14 +4,16 @@
 #define HF_CLI_METRICS_FILE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "holdfast.h"
+#include "cli/held.h"
 
 struct run_report {
-    const char *name;
+    const char *const *names;
+    size_t n_names;
     bool acquired, lost;
-    int64_t fence;
+    int64_t fences[HELD_MAX]; /* in the order of `names`; 0 without a grant */
     int64_t wait_ms, held_ms;
     int exit_code;
     int64_t began_ms; /* wall clock, since 1970 */
@@ -19,7 +21,7 @@ struct run_report {
 };
 
 /* Writes a temporary file beside `path` and renames it, so that a reader never sees half a file.
- * Returns false with errno if it cannot. */
+ * Each metric has one sample per lock.  Returns false with errno if it cannot. */
 bool metrics_file_write(const char *path, const struct run_report *report);
 
 #endif

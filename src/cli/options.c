@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "cli/common.h"
+#include "cli/metrics_listen.h"
 
 /* The longest default grace: enough for most programs to clean up. */
 #define GRACE_DEFAULT_MS 10000
@@ -103,6 +104,9 @@ static bool parse_one(struct ask *ask, int option, char *text)
     case ASK_METRICS_FILE:
         ask->metrics_path = text;
         return true;
+    case ASK_METRICS_LISTEN:
+        ask->metrics_listen = text;
+        return true;
     case ASK_TIMEOUT:
         return cli_duration(command, "--timeout", text, 1, &ask->open.timeout_ms);
     case ASK_PAUSE:
@@ -110,6 +114,11 @@ static bool parse_one(struct ask *ask, int option, char *text)
     case ASK_OWNER:
         ask->owner = text;
         return true;
+    case ASK_VALUE:
+        ask->want.value = text;
+        return true;
+    case ASK_OBSERVE:
+        return ask->observe = true;
     case ASK_JSON:
         return ask->json = true;
     case ASK_HELP:
@@ -130,6 +139,8 @@ static bool check_combinations(struct ask *ask)
         wrong = "--shared and --slots exclude each other";
     else if (want->max_hold_ms && ask->at_least_ms > want->max_hold_ms)
         wrong = "--at-least is longer than --max-hold";
+    else if (ask->metrics_listen && !metrics_listen_check(ask->command, ask->metrics_listen))
+        return false;
     else if (ask->has_grace && ask->ending.grace_ms > want->ttl_ms / 2)
         wrong = "--grace is more than half of the TTL, which leaves no time to renew";
     if (wrong) {
@@ -189,20 +200,27 @@ static int find_dashes(int argc, char **argv)
 }
 
 bool ask_parse_command(struct ask *ask, const char *command, int argc, char **argv,
-                       const char *short_options, const struct option *options,
-                       const char **ret_name, char ***ret_argv)
+                       const char *short_options, const struct option *options, size_t names_max,
+                       struct operands *ret)
 {
     int dashes = find_dashes(argc, argv);
     if (!ask_parse(ask, command, dashes ? dashes : argc, argv, short_options, options))
         return false;
     if (ask->help)
         return true;
-    if (!dashes || optind != dashes - 1 || dashes + 1 >= argc) {
-        cli_say(command, "expected one NAME, then --, then the command; see holdfast %s --help",
-                command);
+    if (!dashes || optind >= dashes || (size_t)(dashes - optind) > names_max ||
+        dashes + 1 >= argc) {
+        if (names_max == 1)
+            cli_say(command, "expected one NAME, then --, then the command; see holdfast %s --help",
+                    command);
+        else
+            cli_say(command,
+                    "expected 1 to %zu NAMEs, then --, then the command; see holdfast %s --help",
+                    names_max, command);
         return false;
     }
-    *ret_name = argv[optind];
-    *ret_argv = argv + dashes + 1;
+    *ret = (struct operands){.names = (const char *const *)argv + optind,
+                             .n_names = (size_t)(dashes - optind),
+                             .command = argv + dashes + 1};
     return true;
 }

@@ -17,8 +17,8 @@ struct ask {
     bool has_grace, no_wait, has_retries, has_wait; /* which options were given */
     int64_t at_least_ms, pause_ms;
     int not_acquired_code; /* -E */
-    const char *metrics_path, *owner;
-    bool json, help;
+    const char *metrics_path, *metrics_listen, *owner;
+    bool json, help, observe;
 };
 
 /* The values of long options; short options have their letters. */
@@ -37,9 +37,12 @@ enum ask_option {
     ASK_ON_LOSS,
     ASK_GRACE,
     ASK_METRICS_FILE,
+    ASK_METRICS_LISTEN,
     ASK_TIMEOUT,
     ASK_PAUSE,
     ASK_OWNER,
+    ASK_VALUE,
+    ASK_OBSERVE,
     ASK_JSON,
     ASK_HELP,
 };
@@ -55,9 +58,16 @@ bool ask_parse(struct ask *ask, const char *command, int argc, char **argv,
  * --max-hold, and the grace is at most half of its TTL. */
 int64_t ask_cap_ms(const struct ask *ask, int64_t granted_ms);
 void ask_close(struct ask *ask);
-/* Reads [OPTION...] NAME -- COMMAND...  Returns false, with a message, if something is wrong. */
+/* What stands behind the options: [OPTION...] NAME... -- COMMAND... */
+struct operands {
+    const char *const *names;
+    size_t n_names;
+    char **command;
+};
+/* Reads the options and the operands; there are 1 to `names_max` names.  Returns false, with a
+ * message, if something is wrong. */
 bool ask_parse_command(struct ask *ask, const char *command, int argc, char **argv,
-                       const char *short_options, const struct option *options,
-                       const char **ret_name, char ***ret_argv);
+                       const char *short_options, const struct option *options, size_t names_max,
+                       struct operands *ret);
 
 #endif

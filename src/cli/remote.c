@@ -39,7 +39,8 @@ static bool set_key(struct remote *r, const char *key, size_t len, const char *f
     return true;
 }
 
-/* Takes the first line that is neither empty nor a comment: the format of the server's files. */
+/* Takes the key of the first line that is neither empty nor a comment: the format of the server's
+ * files, where a name may stand before a key. */
 static bool read_key_file(struct remote *r)
 {
     char text[16384];
@@ -60,8 +61,9 @@ static bool read_key_file(struct remote *r)
     for (char *line = strtok_r(text, "\r\n", &rest); line && !is_set;
          line = strtok_r(NULL, "\r\n", &rest))
         if (*line != '#') {
+            const char *space = strchr(line, ' '), *key = space ? space + 1 : line;
             is_set = true;
-            is_good = set_key(r, line, strlen(line), r->key_file);
+            is_good = set_key(r, key, strlen(key), r->key_file);
         }
     explicit_bzero(text, sizeof text);
     if (!is_set)
@@ -77,6 +79,16 @@ static bool read_key(struct remote *r)
     return !key || !*key || set_key(r, key, strlen(key), "HOLDFAST_KEY");
 }
 
+static void set_base(struct remote *r, const char *url)
+{
+    size_t len = strlen(url);
+    while (len && url[len - 1] == '/')
+        len--;
+    char *base = hf_strndup(url, len);
+    free(r->base);
+    r->base = base;
+}
+
 bool remote_open(struct remote *r)
 {
     const char *server = r->server ? r->server : getenv("HOLDFAST_SERVER");
@@ -87,17 +99,25 @@ bool remote_open(struct remote *r)
         cli_say(r->command, "the server's URL begins with http:// or https://");
         return false;
     }
-    size_t len = strlen(server);
-    while (len && server[len - 1] == '/')
-        len--;
-    r->base = hf_strndup(server, len);
+    set_base(r, server);
+    r->is_tls = strncmp(server, "https://", 8) == 0;
     if (given && (!*given || strlen(given) >= sizeof r->key)) {
         cli_say(r->command, "--idempotency-key: 1 to 255 characters");
         return false;
     }
     if (!read_key(r))
         return false;
-    r->client = http_client_new(&(struct http_client_options){.body_len_max = BODY_LEN_MAX});
+    const char *ca_file = r->ca_file ? r->ca_file : getenv("HOLDFAST_CACERT");
+    r->client = http_client_new(&(struct http_client_options){
+        .body_len_max = BODY_LEN_MAX, .ca_file = ca_file && *ca_file ? ca_file : NULL});
+    return true;
+}
+
+bool remote_turn_to(struct remote *r, const char *url)
+{
+    if (r->is_tls && r->authorization.len && strncmp(url, "https://", 8) != 0)
+        return false;
+    set_base(r, url);
     return true;
 }
 
@@ -275,8 +295,8 @@ static int report(struct remote *r, const struct attempt *a, bool is_keyed, bool
         return EXIT_SUCCESS;
     int code = EXIT_NO_BACK_END;
     if (answer->status)
-        code = remote_problem(r, answer);
-    else
+        code = r->is_quiet ? EXIT_NO_BACK_END : remote_problem(r, answer);
+    else if (!r->is_quiet)
         cli_say(r->command, "%s", a->err.msg);
     if (a->err.code == HF_INVALID_REQUEST && !answer->status)
         return EXIT_BAD_USAGE;
@@ -284,10 +304,11 @@ static int report(struct remote *r, const struct attempt *a, bool is_keyed, bool
         return code;
     if (!is_keyed || !may_be_done)
         return EXIT_NO_BACK_END;
-    cli_say(r->command,
-            "it may or may not have been done; to find out, without doing it twice, repeat the "
-            "command with --idempotency-key %s",
-            r->key);
+    if (!r->is_quiet)
+        cli_say(r->command,
+                "it may or may not have been done; to find out, without doing it twice, repeat the "
+                "command with --idempotency-key %s",
+                r->key);
     return EXIT_OUTCOME_UNKNOWN;
 }
 
@@ -342,7 +363,7 @@ enum hf_status remote_stream(struct remote *r, const char *path, const char *las
     enum hf_status status = http_client_call(r->client, &request, ret, err);
     const char *location =
         status == HF_OK && ret->status == 307 ? http_response_header(ret, "Location") : NULL;
-    if (location) {
+    if (location && (!r->is_tls || strncmp(location, "https://", 8) == 0)) {
         buf_str(&place, location);
         buf_char(&place, '\0');
         request.url = place.data;

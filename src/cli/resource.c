@@ -19,6 +19,7 @@
 enum common_option {
     OPTION_SERVER = 256,
     OPTION_KEY_FILE,
+    OPTION_CACERT,
     OPTION_IDEMPOTENCY_KEY,
     OPTION_TIMEOUT,
     OPTION_JSON,
@@ -31,6 +32,7 @@ enum common_option {
 static const struct option common_options[] = {
     {"server", required_argument, NULL, OPTION_SERVER},
     {"key-file", required_argument, NULL, OPTION_KEY_FILE},
+    {"cacert", required_argument, NULL, OPTION_CACERT},
     {"idempotency-key", required_argument, NULL, OPTION_IDEMPOTENCY_KEY},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
     {"json", no_argument, NULL, OPTION_JSON},
@@ -250,6 +252,9 @@ static bool set_common(struct call *c, int option, char *text, bool *ret_help)
         return true;
     case OPTION_KEY_FILE:
         c->remote.key_file = text;
+        return true;
+    case OPTION_CACERT:
+        c->remote.ca_file = text;
         return true;
     case OPTION_IDEMPOTENCY_KEY:
         c->remote.idempotency_key = text;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/private_file.h"
 #include "cli/common.h"
 
 static bool fail(const struct staged *s, const char *what, const char *path)
@@ -53,9 +54,12 @@ bool staged_begin(struct staged *s, const char *command, const char *path)
 {
     *s =
         (struct staged){.command = command, .path = join(path, ""), .work = join(path, ".partial")};
-    s->fd = open(s->work, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (s->fd < 0)
-        return fail(s, "create", s->work);
+    struct hf_err err = {0};
+    s->fd = private_file_open(s->work, geteuid(), &err);
+    if (s->fd < 0) {
+        cli_say(command, "cannot create %s", err.msg);
+        return false;
+    }
     if (flock(s->fd, LOCK_EX | LOCK_NB) != 0 || !is_named(s->fd, s->work)) {
         cli_say(command, "another process is writing %.300s", s->work);
         (void)close(s->fd);
@@ -63,7 +67,7 @@ bool staged_begin(struct staged *s, const char *command, const char *path)
         return false;
     }
     staged_tidy(s);
-    if (fchmod(s->fd, 0600) != 0 || ftruncate(s->fd, 0) != 0)
+    if (ftruncate(s->fd, 0) != 0)
         return fail(s, "empty", s->work);
     return true;
 }

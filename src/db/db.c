@@ -141,9 +141,12 @@ static enum hf_status migrate(struct db *db, const struct versions *versions, co
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE,
                           "the data is of schema version %lld, newer than this program's %d",
                           (long long)version, n);
-    for (int i = (int)version; i < n; i++)
-        if ((status = migrate_to(&m, i + 1, migrations[i], err)) != HF_OK)
+    /* Others may migrate at the same time, and be ahead. */
+    while (version < n) {
+        if ((status = migrate_to(&m, (int)version + 1, migrations[version], err)) != HF_OK ||
+            (status = version_read(&m, &version, err)) != HF_OK)
             return status;
+    }
     return HF_OK;
 }
 

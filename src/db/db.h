@@ -17,8 +17,11 @@
  *   {hot}           table option: rows are updated all the time
  *   {lock}          suffix of a SELECT: it locks its rows, in its ORDER BY
  *   {lock_idle}     the same, but leaves out rows that other transactions have locked
+ *   {share}         suffix of a SELECT: its rows cannot change until the transaction ends, but
+ *                   others may lock them the same way
  *   {now}           the database's clock when the statement runs, as milliseconds since 1970.  Not
  *                   for a statement that locks: that would read the clock before it waits
+ *   {greatest}      the name of the function that returns the largest of its arguments
  *   {number}        the next of a shared database's numbers, see db_driver.number; only in
  *                   statements for db_driver.run_locked
  *   {slow}          nothing, but the statement may take minutes; others are ended after seconds
@@ -58,6 +61,7 @@
 #include "base/status.h"
 
 #define DB_NAMES_MAX 1024
+#define DB_WAKE_TOPIC "holdfast_turn_"
 
 enum db_type { DB_NULL, DB_INT, DB_TEXT, DB_BYTES };
 
@@ -91,10 +95,15 @@ struct db_options {
      * exclusive lock, all have one clock and one sequence, and transactions lock names
      * (begin_locked).  A commit survives the end of any process.  The end of the machine may undo
      * it where that ends every user of the database too (an SQLite file).  A damaged file is
-     * HF_INTERNAL. */
+     * HF_INTERNAL.  On PostgreSQL all its tables are in the schema `holdfast_locks`. */
     bool shared;
-    int64_t timeout_ms; /* of a shared connection: how long to wait for others; 0: 2000 */
-    int cache_kib;      /* page cache of this connection; 0: the driver's default */
+    /* How long to wait for others, and for a server's answer; 0: 2000 on a shared connection, and
+     * some seconds on others.  An SQLite file that is not shared ignores it. */
+    int64_t timeout_ms;
+    /* SQL that a server runs first on each new connection.  A pooler that does not keep sessions
+     * is refused, then.  SQLite ignores it.  Borrowed for the call. */
+    const char *settings;
+    int cache_kib; /* page cache of this connection; 0: the driver's default */
     /* maintain spares the disk, since commits wait for it, until this becomes true.  NULL: it does
      * not spare it. */
     const atomic_bool *hurry;
@@ -105,6 +114,13 @@ struct db_options {
      * and what is not known by then fails as if the database did not answer.  Set once, when the
      * process wants to end.  0 or NULL: never. */
     const _Atomic int64_t *give_up_us;
+};
+
+/* Whom to wake.  A file wakes by number; a server sends the text to the topic. */
+struct db_wake {
+    int64_t number;
+    int64_t topic;
+    char text[33];
 };
 
 struct db {
@@ -153,6 +169,11 @@ struct db_driver {
      * of them, and are borrowed for the call. */
     HF_MUST_USE enum hf_status (*begin_locked)(struct db *db, const struct db_value *names,
                                                size_t n, struct hf_err *err);
+    /* Databases in a network (else NULL), outside a transaction.  Does begin, the statement and the
+     * commit in one exchange, so that nothing is locked between two calls.  Fails as commit does.
+     * *ret_changes as in exec_many. */
+    HF_MUST_USE enum hf_status (*run)(struct db_stmt *stmt, const struct db_value *args,
+                                      int64_t *ret_changes, struct hf_err *err);
     /* Shared databases in a network (else NULL), outside a transaction.  Does begin_locked on one
      * name, the statement and the commit in one exchange.  Fails as commit does; step through the
      * answer afterwards. */
@@ -186,8 +207,12 @@ struct db_driver {
     void (*finish)(struct db_stmt *stmt); /* ends a query before DB_DONE; harmless otherwise */
 
     /* Reads the database's clock, in milliseconds since 1970.  It never goes back on one
-     * connection. */
+     * connection, unless that is a shared one: a clock that went back for some connections and not
+     * for others would be worse. */
     HF_MUST_USE enum hf_status (*now_ms)(struct db *db, int64_t *ret_ms, struct hf_err *err);
+    /* From now on an answer is awaited for at most `ms`; 0: as long as the options say.  NULL:
+     * calls have no answer to wait for. */
+    void (*limit_answers)(struct db *db, int64_t ms);
     /* From now on the clock is never before `ms`, which the ledger has stored already. */
     void (*now_floor)(struct db *db, int64_t ms);
     /* Shared databases, inside a transaction with the locks of some names: draws a number that was
@@ -198,15 +223,16 @@ struct db_driver {
      * more (the file was removed or replaced, the server has gone).  Close it and open another.
      * Cheap enough to be asked before every operation. */
     bool (*is_gone)(struct db *db);
-    /* Shared databases, outside a transaction: sleeps until `number` is woken, or until something
-     * may have been committed since the last transaction or await, at most timeout_ms, or until
-     * soon after wake_fd (-1: none) is readable; may return early. `number` is one from the
-     * sequence, or 0. */
+    /* Shared databases that are a file (else NULL), outside a transaction: sleeps until `number` is
+     * woken, or until something may have been committed since the last transaction or await, at
+     * most timeout_ms, or until soon after wake_fd (-1: none) is readable; may return early.
+     * `number` is one from the sequence, or 0. */
     HF_MUST_USE enum hf_status (*await)(struct db *db, int64_t number, int wake_fd,
                                         int64_t timeout_ms, struct hf_err *err);
-    /* After a commit: wakes the connections, of any process, that await these numbers.  A wake-up
-     * is a hint: it may be lost, and may wake others too. */
-    void (*wake)(struct db *db, const int64_t *numbers, size_t n);
+    /* After a commit: wakes the connections, of any process, that await these numbers, or that
+     * listen on DB_WAKE_TOPIC with the number of the topic.  A wake-up is a hint: it may be lost,
+     * and may wake others too. */
+    void (*wake)(struct db *db, const struct db_wake *wakes, size_t n);
     /* Where many write (else NULL), outside a transaction.  Sends at most 7000 bytes of text to all
      * connections, of any process, that listen on `topic` (letters and _). */
     HF_MUST_USE enum hf_status (*notify)(struct db *db, const char *topic, const char *text,
@@ -226,6 +252,8 @@ struct db_driver {
                                            struct hf_err *err);
     /* Gives back every advisory lock of this connection, however often it was taken. */
     HF_MUST_USE enum hf_status (*unlock_all)(struct db *db, struct hf_err *err);
+    /* Databases in a network (else NULL).  Is there a connection pooler in between? */
+    bool (*is_pooled)(const struct db *db);
     /* Appends what an operator should know about the database's settings, one line each: commits
      * that are not safe, a standby that may lag.  Appends nothing if all is well. */
     HF_MUST_USE enum hf_status (*warnings)(struct db *db, struct buf *ret_lines,

@@ -13,14 +13,12 @@
 #include <string.h>
 
 #include "db/postgres_notify.h"
+#include "db/postgres_schema.h"
 #include "db/postgres_stmt.h"
 
 /* A double is exact enough here; extract() computes in decimals, digit by digit. */
 #define NOW "CAST(floor(date_part('epoch', clock_timestamp()) * 1000) AS bigint)"
-#define NUMBERS "holdfast_numbers"
-#define MIGRATION_LOCK                                                                             \
-    "SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(" PG_LOCK_MIGRATION ");"
-
+#define NUMBERS PG_SCHEMA ".holdfast_numbers"
 #define LOCK_NAME                                                                                  \
     "SELECT pg_advisory_xact_lock(" PG_NAMES ", CAST(r.name AS int)){args(name bigint)}"
 
@@ -36,8 +34,10 @@ static const struct template_fragment fragments[] = {
             " autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0)"},
     {"lock", " FOR UPDATE"}, /* locks rows of tables; unnest() has none */
     {"lock_idle", " FOR UPDATE SKIP LOCKED"},
+    {"share", " FOR SHARE"},
     {"now", NOW},
     {"number", "nextval('" NUMBERS "')"},
+    {"greatest", "greatest"},
     {"or_surprise", ""},
     {"may_be_lost", ", set_config('synchronous_commit', 'off', true)"},
     {NULL, NULL},
@@ -49,6 +49,11 @@ static struct postgres *pg_of(struct db *base) { return (struct postgres *)(void
 static int64_t postgres_exchanges(const struct db *base)
 {
     return ((const struct postgres *)(const void *)base)->link.exchanges;
+}
+
+static bool postgres_is_pooled(const struct db *base)
+{
+    return ((const struct postgres *)(const void *)base)->link.is_pooled;
 }
 
 static enum hf_status copy_err(const struct hf_err *why, struct hf_err *err)
@@ -109,19 +114,14 @@ static enum hf_status postgres_begin_locked(struct db *base, const struct db_val
     return HF_OK;
 }
 
-/* A segment is a transaction, and its Sync the COMMIT.  The lock is taken by a statement before
- * this one: a statement does not see what was committed while it waited. */
-static enum hf_status postgres_run_locked(struct db_stmt *base, const struct db_value *name,
-                                          const struct db_value *args, struct hf_err *err)
+/* Sends the transaction that was begun as one segment: its Sync is the COMMIT. */
+static enum hf_status run_segment(struct pg_stmt *stmt, const struct db_value *args,
+                                  struct hf_err *err)
 {
-    struct pg_stmt *stmt = (struct pg_stmt *)(void *)base;
     struct postgres *db = stmt->db;
-    enum hf_status status = postgres_begin_locked(&db->db, name, 1, err);
-    if (status != HF_OK)
-        return status;
     pg_reset(stmt);
     db->is_one_segment = true;
-    status = pg_queue(stmt, NULL, args, 1, err);
+    enum hf_status status = pg_queue(stmt, NULL, args, 1, err);
     if (status == HF_OK)
         pg_drain(db);
     db->is_one_segment = false;
@@ -129,6 +129,28 @@ static enum hf_status postgres_run_locked(struct db_stmt *base, const struct db_
     if (status != HF_OK || db->err.code == HF_OK)
         return status;
     return hf_err_set(err, db->is_known ? db->err.code : HF_OUTCOME_UNKNOWN, "%s", db->err.msg);
+}
+
+static enum hf_status postgres_run(struct db_stmt *base, const struct db_value *args,
+                                   int64_t *ret_changes, struct hf_err *err)
+{
+    struct pg_stmt *stmt = (struct pg_stmt *)(void *)base;
+    enum hf_status status = postgres_begin(&stmt->db->db, err);
+    if (status == HF_OK)
+        status = run_segment(stmt, args, err);
+    if (status == HF_OK && ret_changes)
+        *ret_changes = stmt->changes;
+    return status;
+}
+
+/* The lock is taken by a statement before this one: a statement does not see what was committed
+ * while it waited. */
+static enum hf_status postgres_run_locked(struct db_stmt *base, const struct db_value *name,
+                                          const struct db_value *args, struct hf_err *err)
+{
+    struct pg_stmt *stmt = (struct pg_stmt *)(void *)base;
+    enum hf_status status = postgres_begin_locked(&stmt->db->db, name, 1, err);
+    return status == HF_OK ? run_segment(stmt, args, err) : status;
 }
 
 static enum hf_status postgres_commit(struct db *base, struct hf_err *err)
@@ -259,6 +281,8 @@ static enum hf_status moment_read(struct postgres *db, struct hf_err *err)
     return HF_OK;
 }
 
+static void postgres_limit_answers(struct db *db, int64_t ms) { pg_of(db)->link.limit_ms = ms; }
+
 static enum hf_status postgres_now_ms(struct db *base, int64_t *ret_ms, struct hf_err *err)
 {
     struct postgres *db = pg_of(base);
@@ -277,8 +301,9 @@ static enum hf_status postgres_now_ms(struct db *base, int64_t *ret_ms, struct h
     }
     if (status != HF_OK)
         return copy_err(&why, err);
-    db->floor_ms = now > db->floor_ms ? now : db->floor_ms;
-    *ret_ms = db->floor_ms;
+    if (!db->options.shared)
+        now = db->floor_ms = now > db->floor_ms ? now : db->floor_ms;
+    *ret_ms = now;
     return HF_OK;
 }
 
@@ -453,7 +478,8 @@ static enum hf_status prepare_own(struct postgres *db, struct hf_err *err)
         /* A wake-up is a hint, and need not wait for the disk. */
         {&db->wake,
          "SELECT set_config('synchronous_commit', 'off', true),"
-         " pg_notify('" PG_WAKE_TOPIC "' || r.number, ''){ FROM rows(number bigint)}",
+         " pg_notify('" DB_WAKE_TOPIC "' || r.topic, r.text)"
+         "{ FROM rows(topic bigint, text text)}",
          shared},
     };
     enum hf_status status = HF_OK;
@@ -480,17 +506,13 @@ out:
     return status;
 }
 
-/* Creates the one sequence, unless it exists.  Later users only look: they need not have the right
- * to create it, nor wait for a migration.  A session must not keep numbers for later (CACHE 1),
- * since those would be smaller than numbers that others have drawn since. */
+/* Creates the schema and the one sequence, unless they exist.  Later users only look: they need not
+ * have the right to create anything, nor wait for a migration. */
 static enum hf_status create_numbers(struct postgres *db, struct hf_err *err)
 {
     bool exists = false;
     enum hf_status status = numbers_exist(db, &exists, err);
-    if (status != HF_OK || exists)
-        return status;
-    return postgres_script(&db->db,
-                           MIGRATION_LOCK "CREATE SEQUENCE IF NOT EXISTS " NUMBERS " CACHE 1", err);
+    return status != HF_OK || exists ? status : postgres_script(&db->db, pg_schema_script, err);
 }
 
 /* Opens what postgres_close closes, also after a failure. */
@@ -527,13 +549,14 @@ const struct db_driver db_postgres = {
     .name = "postgres",
     .other_name = "postgresql",
     .many_writers = true,
-    .migration_lock = MIGRATION_LOCK,
+    .migration_lock = PG_MIGRATION_LOCK,
     .open = postgres_open,
     .close = postgres_close,
     .prepare = pg_prepare,
     .script = postgres_script,
     .begin = postgres_begin,
     .begin_locked = postgres_begin_locked,
+    .run = postgres_run,
     .run_locked = postgres_run_locked,
     .commit = postgres_commit,
     .rollback = postgres_rollback,
@@ -544,16 +567,17 @@ const struct db_driver db_postgres = {
     .column_int = pg_column_int,
     .column_data = pg_column_data,
     .finish = pg_finish,
+    .limit_answers = postgres_limit_answers,
     .now_ms = postgres_now_ms,
     .now_floor = postgres_now_floor,
     .number = postgres_number,
     .is_gone = postgres_is_gone,
-    .await = pg_await,
     .wake = pg_wake,
     .notify = pg_notify,
     .listen = pg_listen,
     .try_lock = postgres_try_lock,
     .unlock_all = postgres_unlock_all,
+    .is_pooled = postgres_is_pooled,
     .warnings = postgres_warnings,
     .exchanges = postgres_exchanges,
     .maintain = postgres_maintain,

@@ -7,9 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/local_host.h"
 #include "base/pg_url.h"
+#include "base/settings.h"
 #include "base/wait.h"
+#include "db/postgres_pooler.h"
 
 #define CONNECT_MS 3000 /* for all hosts together, unless the URL says connect_timeout */
 #define PAUSE_MIN_MS 50
@@ -76,7 +80,11 @@ enum hf_status pg_error(const PGresult *result, struct hf_err *err)
     for (size_t i = 0; i < sizeof states / sizeof *states; i++)
         if (pg_has_state(result, states[i].prefix))
             status = states[i].status;
-    return hf_err_set(err, status, "PostgreSQL: %s (%s)", text ? text : "", state);
+    bool is_pooled =
+        pg_has_state(result, PG_NO_STATEMENT) || pg_has_state(result, PG_OTHER_STATEMENT);
+    return hf_err_set(err, status, "PostgreSQL: %s (%s)%s", text ? text : "", state,
+                      is_pooled ? "; a pooler in between must pool sessions, not transactions"
+                                : "");
 }
 
 /* ---- waiting ---- */
@@ -213,23 +221,45 @@ static int list_len(const char *list)
 struct hosts {
     char *host, *address, *port;
     int n;
-    int64_t connect_ms; /* 0: the URL has no connect_timeout */
+    int64_t connect_ms;   /* 0: no connect_timeout is given */
+    bool has_sslmode;     /* the URL has it, or the environment, or a service that they name */
+    bool has_sslrootcert; /* as well */
 };
 
-static void hosts_read(const char *url, struct hosts *ret)
+/* Takes over what is known from these options and was not known before. */
+static void hosts_take(const PQconninfoOption *o, struct hosts *ret)
 {
-    PQconninfoOption *options = PQconninfoParse(url, NULL);
-    for (PQconninfoOption *o = options; o && o->keyword; o++) {
+    for (; o && o->keyword; o++) {
         char **field = strcmp(o->keyword, "host") == 0       ? &ret->host
                        : strcmp(o->keyword, "hostaddr") == 0 ? &ret->address
                        : strcmp(o->keyword, "port") == 0     ? &ret->port
                                                              : NULL;
-        if (field && o->val)
+        if (!o->val)
+            continue;
+        if (field && !*field)
             *field = hf_strndup(o->val, strlen(o->val));
-        if (strcmp(o->keyword, "connect_timeout") == 0 && o->val)
+        if (strcmp(o->keyword, "connect_timeout") == 0 && !ret->connect_ms)
             ret->connect_ms = strtoll(o->val, NULL, 10) * 1000;
+        ret->has_sslmode |= strcmp(o->keyword, "sslmode") == 0;
+        ret->has_sslmode |= strcmp(o->keyword, "service") == 0; /* which libpq reads */
+        ret->has_sslrootcert |= strcmp(o->keyword, "sslrootcert") == 0;
     }
-    PQconninfoFree(options);
+}
+
+/* The URL counts first, and then the environment, in which values that libpq has by itself are not
+ * told from those that somebody has set to the same. */
+static void hosts_read(const char *url, struct hosts *ret)
+{
+    PQconninfoOption *of_url = PQconninfoParse(url, NULL), *others = PQconndefaults();
+    hosts_take(of_url, ret);
+    for (PQconninfoOption *o = others; o && o->keyword; o++)
+        if (o->val && o->compiled && strcmp(o->val, o->compiled) == 0) {
+            PQfreemem(o->val);
+            o->val = NULL;
+        }
+    hosts_take(others, ret);
+    PQconninfoFree(of_url);
+    PQconninfoFree(others);
     ret->n = list_len(ret->address ? ret->address : ret->host);
 }
 
@@ -240,30 +270,84 @@ static void hosts_close(struct hosts *hosts)
     free(hosts->port);
 }
 
+/* The authorities that the machine trusts, as libpq wants them. */
+static const char *system_authorities(void)
+{
+    static const char *const bundles[] = {
+        "/etc/ssl/certs/ca-certificates.crt", /* Debian, Alpine */
+        "/etc/pki/tls/certs/ca-bundle.crt",   /* Fedora */
+        "/etc/ssl/ca-bundle.pem",             /* SUSE */
+    };
+    if (PQlibVersion() >= 160000)
+        return "system";
+    for (size_t i = 0; i < sizeof bundles / sizeof *bundles; i++)
+        if (access(bundles[i], R_OK) == 0)
+            return bundles[i];
+    return bundles[0]; /* libpq says that it is missing */
+}
+
+/* Is it for us to say that the server has to prove who it is?  On the way to another machine it is,
+ * unless somebody has said what they want.  A name counts before its address: a tunnel ends on this
+ * machine, and the server does not. */
+static bool verifies_by_default(const struct hosts *hosts, int i)
+{
+    char host[256], address[256];
+    pick(hosts->host, i, host, sizeof host);
+    pick(hosts->address, i, address, sizeof address);
+    return !hosts->has_sslmode && !host_is_local(*host ? host : address);
+}
+
 /* The URL overrides the parameters before `dbname` here and not those behind it.  Of several hosts
  * libpq gets one: it would wait for the first one for ever. */
 static PGconn *dial(const char *url, const struct hosts *hosts, int i)
 {
+    bool verifies = verifies_by_default(hosts, i);
     char host[256], address[256], port[32];
     pick(hosts->host, i, host, sizeof host);
     pick(hosts->address, i, address, sizeof address);
     pick(hosts->port, i, port, sizeof port);
-    const char *const names[] = {"fallback_application_name",
+    const char *const names[] = {"password",
+                                 "fallback_application_name",
                                  "target_session_attrs",
                                  "keepalives_idle",
                                  "keepalives_interval",
                                  "keepalives_count",
                                  "tcp_user_timeout",
+                                 "sslmode",
+                                 "sslrootcert",
                                  "dbname",
                                  "client_encoding",
                                  "host",
                                  "hostaddr",
                                  "port",
                                  NULL};
-    const char *const values[] = {"holdfast", "read-write",      KEEP_IDLE_S, KEEP_EVERY_S,
-                                  KEEP_COUNT, UNACKNOWLEDGED_MS, url,         "UTF8",
-                                  host,       address,           port,        NULL};
+    /* libpq would read the password itself, from where it may have been removed (settings.h). */
+    const char *const values[] = {settings_environment("PGPASSWORD"),
+                                  "holdfast",
+                                  "read-write",
+                                  KEEP_IDLE_S,
+                                  KEEP_EVERY_S,
+                                  KEEP_COUNT,
+                                  UNACKNOWLEDGED_MS,
+                                  verifies ? "verify-full" : NULL,
+                                  verifies && !hosts->has_sslrootcert ? system_authorities() : NULL,
+                                  url,
+                                  "UTF8",
+                                  host,
+                                  address,
+                                  port,
+                                  NULL};
     return PQconnectStartParams(names, values, 1);
+}
+
+/* Says what to do about a server that did not prove who it is, if it was for us to ask. */
+static void add_advice(struct hf_err *why)
+{
+    static const char advice[] = "; set sslrootcert=FILE in the URL, or sslmode";
+    size_t len = strlen(why->msg);
+    if ((strstr(why->msg, "SSL") || strstr(why->msg, "certificate")) &&
+        len + sizeof advice <= sizeof why->msg)
+        memcpy(why->msg + len, advice, sizeof advice);
 }
 
 static bool connect_until(struct pg_link *l, int64_t until_us)
@@ -284,7 +368,7 @@ static bool connect_until(struct pg_link *l, int64_t until_us)
 
 /* Tries host after host, each with its share of the time that is left.  The first failure is the
  * one that is reported. */
-static enum hf_status connect_any(struct pg_link *l, struct hf_err *err)
+enum hf_status pg_link_dial(struct pg_link *l, struct hf_err *err)
 {
     struct hosts hosts = {0};
     enum hf_status status = HF_LEDGER_UNAVAILABLE;
@@ -301,6 +385,8 @@ static enum hf_status connect_any(struct pg_link *l, struct hf_err *err)
         else
             (void)hf_err_set(&why, status, "PostgreSQL: no answer in time while connecting");
         if (status != HF_OK) {
+            if (verifies_by_default(&hosts, i))
+                add_advice(&why);
             if (i == 0)
                 (void)hf_err_set(err, why.code, "%s", why.msg);
             pg_link_drop(l);
@@ -312,13 +398,15 @@ static enum hf_status connect_any(struct pg_link *l, struct hf_err *err)
 
 static enum hf_status attempt(struct pg_link *l, struct hf_err *err)
 {
-    enum hf_status status = connect_any(l, err);
+    enum hf_status status = pg_link_dial(l, err);
     if (status != HF_OK)
         return status;
     PQsetNoticeReceiver(l->conn, ignore_notice, NULL);
     if (PQsetnonblocking(l->conn, 1) != 0)
         return pg_link_error(l, err);
     status = run(l, l->settings.data, l->answer_ms, err);
+    if (status == HF_OK && l->needs_session)
+        status = pg_pooler_check(l, err);
     if (status == HF_OK && !PQenterPipelineMode(l->conn))
         status = pg_link_error(l, err);
     return status;
@@ -386,7 +474,8 @@ enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err)
 
 /* A shared connection reads a few rows of one name at a time, in the order of an index.  Setting up
  * a bitmap or a sort would cost more than it saves. */
-#define SHARED_PLANS "SET enable_bitmapscan = off; SET enable_sort = off;"
+#define SHARED_PLANS                                                                               \
+    "SET enable_bitmapscan = off; SET enable_sort = off; SET search_path = " PG_SEARCH_PATH ";"
 
 static enum hf_status bad_url(const char *what, struct hf_err *err)
 {
@@ -415,9 +504,10 @@ enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_
                           .statement_ms = PG_STATEMENT_MS,
                           .answer_ms = PG_STATEMENT_MS + PG_MARGIN_MS,
                           .connect_ms = CONNECT_MS,
+                          .needs_session = options->shared || options->settings,
                           .reached_us = options->reached_us,
                           .give_up_us = options->give_up_us};
-    if (options->shared) {
+    if (options->shared || options->timeout_ms) {
         /* Everything within the caller's timeout, and waiting for a lock within a part of it. */
         l->answer_ms = options->timeout_ms ? options->timeout_ms : PG_LOCK_MS;
         l->statement_ms = l->connect_ms = l->answer_ms;
@@ -429,10 +519,10 @@ enum hf_status pg_link_init(struct pg_link *l, const char *url, const struct db_
                "SET idle_in_transaction_session_timeout = %d;"
                "SET tcp_keepalives_idle = " KEEP_IDLE_S "; SET tcp_keepalives_interval "
                "= " KEEP_EVERY_S "; SET tcp_keepalives_count = " KEEP_COUNT ";"
-               "SET tcp_user_timeout = " UNACKNOWLEDGED_MS ";%s%s",
+               "SET tcp_user_timeout = " UNACKNOWLEDGED_MS ";%s%s%s",
                (long long)lock_ms, (long long)l->statement_ms,
                writes ? PG_IDLE_MS : PG_IDLE_READER_MS, writes ? PLANS : "",
-               options->shared ? SHARED_PLANS : "");
+               options->shared ? SHARED_PLANS : "", options->settings ? options->settings : "");
     buf_char(&l->settings, '\0');
     return HF_OK;
 }

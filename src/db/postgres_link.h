@@ -26,12 +26,23 @@
 /* SQLSTATE if a table was altered under a prepared statement: it fails on this connection for good.
  */
 #define PG_STALE_PLAN "0A000"
+/* SQLSTATEs if a prepared statement is not known, or known already: another session has taken the
+ * place of ours. */
+#define PG_NO_STATEMENT "26000"
+#define PG_OTHER_STATEMENT "42P05"
 /* Keys of advisory locks are (int, int) here; db_driver.try_lock has (bigint) keys, which are a
  * different space. */
 #define PG_LOCK_MIGRATION "1212568404, 1"
 /* The first half; the second is the hash of a name.  Two names with the same hash only wait for
  * each other. */
 #define PG_NAMES "1212568405"
+
+/* Shared connections have all their tables in this schema, whatever the role's search_path is:
+ * roles that have schemas of their own share one lock, and tables of applications do not get in the
+ * way.  It is not called `holdfast`, since a role of that name would find it in place of `public`.
+ */
+#define PG_SCHEMA "holdfast_locks"
+#define PG_SEARCH_PATH PG_SCHEMA ", pg_temp"
 
 /* Times are on wait_now_us(). */
 struct pg_link {
@@ -42,6 +53,7 @@ struct pg_link {
     int64_t connect_ms;   /* for all hosts together */
     int64_t statement_ms; /* after which the server ends a statement that is not {slow} */
     int64_t answer_ms;    /* after which the client gives up waiting for an answer */
+    int64_t limit_ms;     /* the same, if it is shorter; 0: none */
 
     int64_t began_us;     /* when the last attempt to connect began, unless it succeeded */
     int64_t failed_at_us; /* when it ended */
@@ -50,8 +62,10 @@ struct pg_link {
     _Atomic int64_t *reached_us;       /* see db_options */
     const _Atomic int64_t *give_up_us; /* see db_options */
 
-    bool unasked;      /* something was queued since the last wait */
-    int64_t exchanges; /* waits for an answer to something new */
+    bool needs_session; /* poolers that do not keep sessions are refused */
+    bool is_pooled;     /* of a connection that needs a session: there is a pooler in between */
+    bool unasked;       /* something was queued since the last wait */
+    int64_t exchanges;  /* waits for an answer to something new */
 };
 
 /* Checks the URL (HF_INVALID_REQUEST) and does not connect. */
@@ -65,6 +79,9 @@ HF_MUST_USE enum hf_status pg_link_connect(struct pg_link *l, struct hf_err *err
  */
 bool pg_link_alive(struct pg_link *l, struct hf_err *err);
 void pg_link_drop(struct pg_link *l);
+
+/* Connects to one of the URL's hosts: l->conn, or NULL. */
+HF_MUST_USE enum hf_status pg_link_dial(struct pg_link *l, struct hf_err *err);
 
 /* Sends what is queued and reads until PQgetResult does not block.  A failure does not drop the
  * connection. */

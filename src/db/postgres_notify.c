@@ -4,7 +4,6 @@
 #include "db/postgres_notify.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +11,6 @@
 #include "db/postgres_stmt.h"
 
 #define TEXT_MAX 7000
-#define AWAIT_MAX_MS 1000 /* what a lost wake-up costs at most */
-#define CHECK_EVERY_MS 50 /* how often a waiter returns that has no number to be woken by */
 
 enum hf_status pg_notify(struct db *base, const char *topic, const char *text, struct hf_err *err)
 {
@@ -110,35 +107,17 @@ enum hf_status pg_listen(struct db *base, const char *topic, int wake_fd, int64_
     }
 }
 
-/* Each number has a topic of its own, so the server sends a wake-up to its one listener.  A
- * connection that has only just begun to listen returns at once, since the wake-up may have been
- * sent before. */
-enum hf_status pg_await(struct db *base, int64_t number, int wake_fd, int64_t timeout_ms,
-                        struct hf_err *err)
-{
-    struct postgres *db = (struct postgres *)(void *)base;
-    char topic[64];
-    unsigned generation = db->topic_generation;
-    timeout_ms = timeout_ms < AWAIT_MAX_MS ? timeout_ms : AWAIT_MAX_MS;
-    if (!number) {
-        wait_sleep_us((timeout_ms < CHECK_EVERY_MS ? timeout_ms : CHECK_EVERY_MS) * 1000);
-        return HF_OK;
-    }
-    (void)snprintf(topic, sizeof topic, PG_WAKE_TOPIC "%lld", (long long)number);
-    bool listens = db->topic.len && strcmp(db->topic.data, topic) == 0 && db->link.conn &&
-                   generation == db->link.generation;
-    return pg_listen(base, topic, wake_fd, listens ? timeout_ms : 0, NULL, err);
-}
-
 /* The wake-ups are sent; their answer is not waited for. */
-void pg_wake(struct db *base, const int64_t *numbers, size_t n)
+void pg_wake(struct db *base, const struct db_wake *wakes, size_t n)
 {
     struct postgres *db = (struct postgres *)(void *)base;
     struct pg_stmt *stmt = (struct pg_stmt *)(void *)db->wake;
     struct hf_err err = {0};
-    struct db_value *args = hf_alloc((n + 1) * sizeof *args);
-    for (size_t i = 0; i < n; i++)
-        args[i] = db_int(numbers[i]);
+    struct db_value *args = hf_alloc((2 * n + 1) * sizeof *args);
+    for (size_t i = 0; i < n; i++) {
+        args[2 * i] = db_int(wakes[i].topic);
+        args[2 * i + 1] = db_text(wakes[i].text, strlen(wakes[i].text));
+    }
     pg_reset(stmt);
     if (n && pg_queue(stmt, NULL, args, n, &err) == HF_OK) {
         pg_reset(stmt);

@@ -158,7 +158,10 @@ void pg_receive(struct postgres *db)
     if (!e->started && e->kind == PG_RUN)
         (void)PQsetSingleRowMode(db->link.conn);
     e->started = true;
-    if (pg_link_wait(&db->link, slow ? PG_SLOW_MS : db->link.answer_ms, &err) != HF_OK) {
+    int64_t limit_ms = slow ? PG_SLOW_MS : db->link.answer_ms;
+    if (db->link.limit_ms && db->link.limit_ms < limit_ms)
+        limit_ms = db->link.limit_ms;
+    if (pg_link_wait(&db->link, limit_ms, &err) != HF_OK) {
         pg_disconnect(db, &err);
         return;
     }

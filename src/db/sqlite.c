@@ -66,7 +66,9 @@ static const struct template_fragment fragments[] = {
     {"hot", ""},
     {"lock", ""},
     {"lock_idle", ""},
+    {"share", ""},
     {"now", NOW_FUNCTION "()"},
+    {"greatest", "max"},
     {"or_surprise", "ON CONFLICT DO NOTHING"},
     {"may_be_lost", ""},
     {NULL, NULL},
@@ -160,7 +162,7 @@ static enum hf_status sqlite_exec_many(struct db_stmt *base, const struct db_val
     struct sqlite_stmt *stmt = (struct sqlite_stmt *)base;
     int64_t changes = 0;
     for (size_t row = 0; row < n_rows; row++) {
-        bind_row(stmt, args + row * (size_t)stmt->n_params);
+        bind_row(stmt, stmt->n_params ? args + row * (size_t)stmt->n_params : NULL);
         int rc = sqlite3_step(stmt->handle);
         if (rc != SQLITE_DONE && rc != SQLITE_ROW) {
             enum hf_status status = fail(stmt->db, "execute", err);
@@ -419,9 +421,9 @@ static enum hf_status sqlite_await(struct db *base, int64_t number, int wake_fd,
     return HF_OK;
 }
 
-static void sqlite_wake(struct db *base, const int64_t *numbers, size_t n)
+static void sqlite_wake(struct db *base, const struct db_wake *wakes, size_t n)
 {
-    sqlite_shared_wake(&((struct sqlite *)base)->shared, numbers, n);
+    sqlite_shared_wake(&((struct sqlite *)base)->shared, wakes, n);
 }
 
 /* ---- opening ---- */
@@ -458,7 +460,7 @@ static enum hf_status create_shared(const struct location *at, const struct db_o
     if (failed)
         return hf_err_set(err, HF_LEDGER_UNAVAILABLE, "cannot create the database %s: %s", at->path,
                           strerror(failed));
-    return HF_OK;
+    return sqlite_file_trust(at->path, err);
 }
 
 /* Our file system gathers the log's writes until they are synced.  Those of a shared database are
@@ -577,7 +579,7 @@ static enum hf_status sqlite_open(const char *url, const struct db_options *opti
                           .checkpoint_at = CHECKPOINT_PAGES,
                           .is_shared = options->shared};
     db->offset_ms = clock_wall_us(db->clock) / 1000 - boot_ms(db);
-    if ((options->writer && (status = sqlite_file_lock(at.path, &db->lock_fd, err)) != HF_OK) ||
+    if ((options->writer && (status = sqlite_file_own(at.path, &db->lock_fd, err)) != HF_OK) ||
         (options->shared && (status = create_shared(&at, options, err)) != HF_OK) ||
         (status = open_handle(db, &at, options, err)) != HF_OK ||
         (status = configure(db, options, err)) != HF_OK) {

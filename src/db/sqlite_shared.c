@@ -242,11 +242,11 @@ void sqlite_shared_await(struct sqlite_shared *s, int64_t number, int64_t timeou
         s->seen = __atomic_load_n(s->commits, __ATOMIC_ACQUIRE);
 }
 
-void sqlite_shared_wake(const struct sqlite_shared *s, const int64_t *numbers, size_t n)
+void sqlite_shared_wake(const struct sqlite_shared *s, const struct db_wake *wakes, size_t n)
 {
     uint32_t bits = 0;
     for (size_t i = 0; i < n; i++)
-        bits |= bit_of(numbers[i]);
+        bits |= bit_of(wakes[i].number);
     if (bits && s->commits)
         wait_word_wake(s->commits, bits);
 }

@@ -19,6 +19,8 @@
 
 #include "base/clock.h"
 
+struct db_wake;
+
 struct sqlite_shared {
     sqlite3 *handle;
     const struct clock *clock;
@@ -64,6 +66,6 @@ int64_t sqlite_shared_now_ms(const struct sqlite_shared *s);
 int64_t sqlite_shared_number(struct sqlite_shared *s);
 /* Outside a transaction; see db_driver.await and db_driver.wake. */
 void sqlite_shared_await(struct sqlite_shared *s, int64_t number, int64_t timeout_ms);
-void sqlite_shared_wake(const struct sqlite_shared *s, const int64_t *numbers, size_t n);
+void sqlite_shared_wake(const struct sqlite_shared *s, const struct db_wake *wakes, size_t n);
 
 #endif

@@ -216,7 +216,7 @@ static enum hf_status create_event(struct worker *w, struct command *c, struct h
     random_bytes(&w->random, def->id.secret, ID_SECRET_SIZE);
     c->verdict = VERDICT_CREATED;
     w->created = def;
-    return ledger_event_insert(w->ledger, def, w->decision.now, err);
+    return ledger_event_insert(w->ledger, def, w->decision.now, w->decision.actor, err);
 }
 
 /* The hold that the answer is about; 0: none. */

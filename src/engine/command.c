@@ -10,7 +10,9 @@
 
 void event_list_free(struct event_list *list)
 {
-    for (size_t i = 0; list && i < list->n; i++)
+    if (!list || atomic_fetch_sub(&list->n_others, 1) > 0)
+        return;
+    for (size_t i = 0; i < list->n; i++)
         event_def_free(list->events[i].def);
     free(list);
 }
@@ -97,6 +99,8 @@ void command_close(struct command *c)
     if (named)
         hold_row_close(&named->row);
     buf_close(&c->key.answer);
+    event_give(c->pinned);
+    c->pinned = NULL;
     switch (c->kind) {
     case CMD_EVENT_CREATE:
         event_def_free(c->event_create.def);
@@ -227,6 +231,7 @@ static enum verdict decide(struct command *c, struct decision *d)
 bool command_decide(struct command *c, struct decision *d, const struct key_row *stored)
 {
     c->now = d->now;
+    d->actor = c->actor ? c->actor : ACTOR_SERVER;
     enum verdict verdict = decide_key(d, &c->key, stored);
     if (verdict == VERDICT_KEY_UNUSED)
         verdict = decide(c, d);

@@ -20,7 +20,7 @@ enum command_kind {
     CMD_NONE,
     CMD_EVENT_CREATE,   /* worker: event_create */
     CMD_EVENT_LOAD,     /* loader: none, so that what a handler has put there already survives.  In:
-                           event_key; out: event, or VERDICT_NO_SUCH_EVENT */
+                           event_key; out: event and pinned, or VERDICT_NO_SUCH_EVENT */
     CMD_EVENT_LIST,     /* loader: event_list */
     CMD_EVENT_OPEN,     /* worker: none */
     CMD_EVENT_CLOSE,    /* worker: none */
@@ -64,15 +64,17 @@ enum command_kind {
 
 #define SEATS_INLINE 16 /* requests for at most this many seats need no memory of their own */
 
-/* GET /v1/events: newest first. */
+/* GET /v1/events: newest first.  Commands that ask for the same page at the same time get one. */
 struct event_list {
     int64_t before; /* in: the key of the last event of the page before; 0: from the newest */
     size_t limit;   /* in */
     size_t n;
     bool more;
     struct event_summary events[EVENTS_LIST_MAX + 1]; /* out: the first n */
+    _Atomic int n_others;                             /* out: commands that have it, too */
 };
-void event_list_free(struct event_list *list); /* accepts NULL; frees the events, too */
+/* Accepts NULL.  The last command that has the list frees it, and its events. */
+void event_list_free(struct event_list *list);
 
 /* GET /v1/holds: newest first. */
 struct hold_page {
@@ -160,11 +162,14 @@ struct command {
     bool internal;          /* made by the engine for itself: freed when it is done */
     struct command *next;   /* the engine's, while the command is lent */
     struct pending pending; /* pending_done is called when the command has been carried out */
-    struct event *event;    /* loaded; NULL for EVENT_CREATE, EVENT_LOAD, EVENT_LIST, BOOKING_LIST,
-                            OWNER_ERASE
+    struct event *event;    /* loaded, and pinned by whoever submits the command; NULL for
+                               EVENT_CREATE, EVENT_LOAD, EVENT_LIST, BOOKING_LIST, OWNER_ERASE
                                and KEY_CHECK */
-    int64_t event_key;      /* EVENT_LOAD, EVENT_PROGRESS */
+    struct event
+        *pinned;       /* a pin of the command's own, which command_close gives back; NULL: none */
+    int64_t event_key; /* EVENT_LOAD, EVENT_PROGRESS */
     struct idempotency key;
+    const char *actor; /* in: who asks, for the log; outlives the command.  NULL: ACTOR_SERVER */
     enum verdict verdict;
     struct hf_err err; /* the reason, where the verdict is a failure */
     int64_t now;       /* out: ledger time of the decision */

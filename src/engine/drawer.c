@@ -10,14 +10,15 @@
 #define DRAW_AT_ONCE 5
 #define COMMANDS_AT_ONCE 256
 
-void drawer_draw(struct event *e, render_map_fn render)
+void drawer_draw(struct event *e, render_map_fn render, int64_t now_us)
 {
     struct seat_map map;
     event_map_read(e, &map);
     struct snapshot *fresh = snapshot_new(map.seq);
     render(e, &map, &fresh->text);
+    buf_trim(&fresh->text);
     seat_map_close(&map);
-    event_keep_snapshot(e, fresh);
+    event_keep_snapshot(e, fresh, now_us);
 }
 
 /* No other thread replaces e->snapshot, so this one reads it without the lock. */
@@ -51,9 +52,11 @@ static bool serve(struct engine *e, struct command *c, bool closing, int64_t *re
     struct event *event = c->event;
     int64_t now_us = clock_monotonic_us(e->config.clock);
     if (!event->snapshot || event->snapshot->seq < c->snapshot.seq) {
-        if (!may_draw(event, now_us, ret_wait_us) && !closing)
+        bool may = shelf_has_room(event->maps, now_us, ret_wait_us) &&
+                   may_draw(event, now_us, ret_wait_us);
+        if (!may && !closing)
             return false;
-        drawer_draw(event, e->config.render_map);
+        drawer_draw(event, e->config.render_map, now_us);
     }
     if (c->snapshot.packed)
         drawer_pack(event);

@@ -27,9 +27,24 @@
 
 /* ---- for HTTP threads ---- */
 
+static const struct registry *registry_of(const struct engine *e, int64_t event)
+{
+    return view_registry(e->workers[event > 0 ? event % e->n_workers : 0].view);
+}
+
 struct event *engine_event(const struct engine *e, int64_t event)
 {
-    return event > 0 ? view_event(e->workers[event % e->n_workers].view, event) : NULL;
+    return registry_find(registry_of(e, event), event);
+}
+
+struct event *engine_event_take(const struct engine *e, int64_t event)
+{
+    return registry_take(registry_of(e, event), event, true);
+}
+
+struct event *engine_event_peek(const struct engine *e, int64_t event)
+{
+    return registry_take(registry_of(e, event), event, false);
 }
 
 bool engine_is_shared(const struct engine *e) { return e->has_others; }
@@ -202,13 +217,8 @@ bool engine_turned(struct engine *e)
 
 bool engine_ready_for_reads(struct engine *e)
 {
-    struct loaded loaded = {0};
-    if (engine_ready(e, NULL, 0))
-        return true;
-    engine_list_loaded(e, &loaded);
-    bool any = loaded.events.n > 0;
-    vec_close(&loaded.events);
-    return any;
+    return engine_ready(e, NULL, 0) ||
+           atomic_load_explicit(&e->events_loaded, memory_order_relaxed) > 0;
 }
 
 /* Sets the metrics that are known only when somebody asks. */
@@ -221,6 +231,8 @@ static void collect(void *context)
         longest = len > longest ? len : longest;
     }
     gauge_set(e->metrics.queue_depth, (int64_t)longest);
+    gauge_set(e->metrics.events_loaded, atomic_load(&e->events_loaded));
+    gauge_set(e->metrics.events_bytes, atomic_load(&e->events_bytes));
     gauge_set(e->metrics.ledger_up, engine_ready(e, NULL, 0));
     if (e->metrics.gate_up)
         gauge_set(e->metrics.gate_up, engine_gate_up(e));
@@ -244,10 +256,12 @@ static void register_metrics(struct engine *e)
 
 void engine_finish(struct command *c)
 {
-    if (c->internal)
-        free(c);
-    else
+    if (!c->internal) {
         pending_done(&c->pending);
+        return;
+    }
+    event_give(c->pinned);
+    free(c);
 }
 
 struct db_options engine_db_options(struct engine *e)
@@ -270,7 +284,14 @@ static void add_loaded(void *ctx, struct event *event)
 void engine_list_loaded(const struct engine *e, struct loaded *ret)
 {
     for (int i = 0; i < e->n_workers; i++)
-        view_each(e->workers[i].view, add_loaded, ret);
+        registry_take_all(view_registry(e->workers[i].view), add_loaded, ret);
+}
+
+void loaded_close(struct loaded *loaded)
+{
+    for (size_t i = 0; i < loaded->events.n; i++)
+        event_give(loaded->events.v[i]);
+    vec_close(&loaded->events);
 }
 
 /* ---- start and stop ---- */
@@ -358,6 +379,9 @@ static enum hf_status open_gates(struct engine *e, struct hf_err *err)
         if (gate_open(e->config.gate_url, e->config.clock, GATE_TIMEOUT_MS, &e->workers[i].gate,
                       &fault) != HF_DONE)
             return hf_err_set(err, HF_INVALID_REQUEST, ENGINE_GATE_ERROR "%.200s", fault.msg);
+    if (e->config.gate_url && gate_shows_password(e->workers[0].gate))
+        log_write(LOG_WARN, "the gate's password goes over the network as it is; use rediss://",
+                  NULL);
     e->gate_up = e->config.gate_url && gate_ping(e->workers[0].gate, &fault) == HF_DONE;
     if (e->config.gate_url && !e->gate_up)
         log_write(LOG_WARN, "the gate does not answer; going on without it", "why", fault.msg,

@@ -31,6 +31,8 @@ struct engine_config {
     size_t queue_len_max;       /* commands queued, per lane; 0: 16384 */
     size_t batch_len_max;       /* 0: 1024 */
     int64_t keep_ms;            /* how long what archived events do not need is kept; 0: forever */
+    int64_t event_idle_ms;      /* events that nobody asks for leave memory then; 0: they stay */
+    int64_t event_memory_max;   /* bytes of events in memory, see idle.h; 0: no limit */
     uint32_t public_places_max; /* places that one keyless address may hold at once; 0: no limit */
     struct metrics *metrics;
     /* Appends the body of a successful answer and returns the number that is stored with it.  The
@@ -75,8 +77,9 @@ bool engine_key_maybe(const struct engine *e, const struct idempotency *key);
 
 /* Returns true if other servers may write to the ledger, too. */
 bool engine_is_shared(const struct engine *e);
-/* The event if it is loaded, else NULL.  Lock-free. */
-struct event *engine_event(const struct engine *e, int64_t event);
+/* Pins the event if it is loaded, else returns NULL.  The event stays where it is until event_give
+ * (rules/view.h) gives the pin back.  Lock-free. */
+struct event *engine_event_take(const struct engine *e, int64_t event);
 /* Ledger time as this process knows it. */
 int64_t engine_now_ms(const struct engine *e);
 /* False while the ledger cannot be written; `why` (may be NULL) gets the reason. */

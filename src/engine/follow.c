@@ -43,8 +43,8 @@ struct follower {
     bool failing;     /* the last turn failed */
 
     int wake_fd;
-    pthread_mutex_t lock; /* of the rest */
-    VEC(struct event *) changed;
+    pthread_mutex_t lock;        /* of the rest */
+    VEC(struct event *) changed; /* pinned */
     bool stopping;
 };
 
@@ -65,7 +65,7 @@ void follower_announce(struct engine *e, struct event *event)
     if (!f || atomic_exchange(&event->announced, true))
         return; /* without threads (engine_open) there is no follower */
     pthread_mutex_lock(&f->lock);
-    *vec_push(&f->changed) = event;
+    *vec_push(&f->changed) = event_share(event);
     bool first = f->changed.n == 1;
     pthread_mutex_unlock(&f->lock);
     if (first)
@@ -89,6 +89,7 @@ static bool notify_some(struct follower *f, bool hello, struct hf_err *err)
                      false); /* before seq is read: later changes announce again */
         len += (size_t)snprintf(text + len, sizeof text - len, " %" PRId64 ":%" PRId64,
                                 event->def->id.key, atomic_load(&event->seq));
+        event_give(event);
     }
     pthread_mutex_unlock(&f->lock);
     bool is_needless = is_alone || len == head;
@@ -105,6 +106,7 @@ static bool has_changes(struct follower *f)
 
 /* ---- listening to other servers ---- */
 
+/* The caller has pinned the event. */
 static void ask_to_follow(struct follower *f, struct event *event)
 {
     if (atomic_exchange(&event->following, true))
@@ -112,9 +114,9 @@ static void ask_to_follow(struct follower *f, struct event *event)
     struct command *c = hf_alloc(sizeof *c);
     c->kind = CMD_FOLLOW;
     c->internal = true;
-    c->event = event;
+    c->event = c->pinned = event_share(event);
     if (!lane_pass(&engine_worker(f->engine, event->def->id.key)->work, c))
-        free(c); /* stopping */
+        engine_finish(c); /* stopping */
 }
 
 static void read_line(struct follower *f, char *line)
@@ -132,9 +134,10 @@ static void read_line(struct follower *f, char *line)
         char *colon = strchr(word, ':');
         if (!colon)
             continue;
-        struct event *event = engine_event(f->engine, strtoll(word, NULL, 10));
+        struct event *event = engine_event_peek(f->engine, strtoll(word, NULL, 10));
         if (event && strtoll(colon + 1, NULL, 10) > atomic_load(&event->seq))
             ask_to_follow(f, event);
+        event_give(event);
     }
 }
 
@@ -177,7 +180,7 @@ static bool poll_clocks(struct follower *f, struct hf_err *err)
         size_t n = loaded.events.n - i;
         ok = compare(f, loaded.events.v + i, n < POLL_CHUNK ? n : POLL_CHUNK, err);
     }
-    vec_close(&loaded.events);
+    loaded_close(&loaded);
     if (ok)
         atomic_store_explicit(&f->engine->contact_ms, before_ms, memory_order_relaxed);
     return ok;

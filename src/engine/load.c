@@ -147,20 +147,12 @@ enum hf_status load_again(struct ledger *l, struct view *view, struct event *e, 
     return HF_OK;
 }
 
-static enum hf_status load_one(struct engine *e, int64_t key, struct event **ret_event,
-                               struct hf_err *err)
-{
-    *ret_event = engine_event(e, key);
-    if (*ret_event)
-        return HF_OK;
-    return load_event(e->loader, key, ret_event, err);
-}
-
 /* ---- lists ---- */
 
 /* What was counted of events that are not loaded.  An event's counts change only with its seq, so
  * they are good until then. */
 #define COUNTED_MAX 1024
+#define COMMANDS_AT_ONCE 256 /* that the loader takes out of its queue */
 struct counted {
     struct {
         int64_t event;
@@ -199,11 +191,12 @@ static enum hf_status list_events(struct engine *e, struct counted *counted,
     list->n = n;
     for (size_t i = 0; status == HF_OK && i < n; i++) {
         struct event_summary *s = &list->events[i];
-        struct event *event = engine_event(e, s->def->id.key);
+        struct event *event = engine_event_peek(e, s->def->id.key);
         if (event)
             event_read_counts(event, &s->counts);
         else
             status = count_unloaded(e->loader, counted, s, err);
+        event_give(event);
     }
     ledger_rollback(e->loader);
     return status;
@@ -214,27 +207,67 @@ static enum hf_status list_events(struct engine *e, struct counted *counted,
 /* Loads the event that the command asks for and passes it to the worker that installs it. */
 static void load_for(struct engine *e, struct command *c)
 {
-    c->verdict = verdict_of(load_one(e, c->event_key, &c->event, &c->err));
+    struct worker *w = engine_worker(e, c->event_key);
+    uint32_t departures = registry_departures(view_registry(w->view), c->event_key);
+    c->verdict = VERDICT_OK;
+    c->event = c->pinned = engine_event_take(e, c->event_key);
+    if (!c->event)
+        c->verdict = verdict_of(load_event(e->loader, c->event_key, &c->event, &c->err));
     if (c->verdict == VERDICT_OK && !c->event)
         c->verdict = VERDICT_NO_SUCH_EVENT;
-    hf_check(lane_pass(&engine_worker(e, c->event_key)->work, c));
+    if (c->event && !c->pinned)
+        c->event->departures = departures;
+    hf_check(lane_pass(&w->work, c));
+}
+
+static bool is_same_page(const struct command *c, const struct event_list *page)
+{
+    return c && c->kind == CMD_EVENT_LIST && c->event_list.list->before == page->before &&
+           c->event_list.list->limit == page->limit;
+}
+
+/* Reads the page that the first of `n` commands asks for.  Those of the others that ask for the
+ * same one came before it was read, so they get it, too; their places in the array become NULL.
+ * Many readers of one page thus cost little more than one. */
+static void list_for(struct engine *e, struct counted *counted, struct command **commands, size_t n)
+{
+    struct command *first = commands[0], *others = NULL;
+    struct event_list *page = first->event_list.list;
+    first->verdict = verdict_of(list_events(e, counted, page, &first->err));
+    for (size_t i = 1; i < n; i++) {
+        struct command *c = commands[i];
+        if (!is_same_page(c, page))
+            continue;
+        event_list_free(c->event_list.list);
+        c->event_list.list = page;
+        atomic_fetch_add(&page->n_others, 1);
+        c->verdict = first->verdict;
+        c->err = first->err;
+        c->next = others;
+        others = c;
+        commands[i] = NULL;
+    }
+    engine_finish(first);
+    while (others) {
+        struct command *c = others;
+        others = c->next;
+        engine_finish(c);
+    }
 }
 
 void *loader_main(void *arg)
 {
     struct engine *e = arg;
     struct counted *counted = hf_alloc(sizeof *counted);
-    struct command *c;
+    struct command *commands[COMMANDS_AT_ONCE];
     size_t n;
-    while ((n = lane_take(&e->load, &c, 1, INT32_MAX)) != LANE_CLOSED) {
-        if (!n)
-            continue;
-        if (c->kind == CMD_EVENT_LOAD) {
-            load_for(e, c);
-            continue;
+    while ((n = lane_take(&e->load, commands, COMMANDS_AT_ONCE, INT32_MAX)) != LANE_CLOSED) {
+        for (size_t i = 0; i < n; i++) {
+            if (commands[i] && commands[i]->kind == CMD_EVENT_LOAD)
+                load_for(e, commands[i]);
+            else if (commands[i])
+                list_for(e, counted, commands + i, n - i);
         }
-        c->verdict = verdict_of(list_events(e, counted, c->event_list.list, &c->err));
-        engine_finish(c);
     }
     free(counted);
     return NULL;

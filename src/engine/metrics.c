@@ -44,6 +44,11 @@ void engine_metrics_register(struct engine_metrics *em, struct metrics *m, bool 
                                          "Time from queueing a hold to its answer", 1e-6,
                                          histogram_seconds, histogram_seconds_len);
     em->holds_active = metrics_gauge(m, "holdfast_holds_active", NULL, "Live holds in the view");
+    em->events_loaded = metrics_gauge(m, "holdfast_events_loaded", NULL, "Events in memory");
+    em->events_bytes =
+        metrics_gauge(m, "holdfast_event_memory_bytes", NULL, "About what events in memory take");
+    em->events_left =
+        metrics_counter(m, "holdfast_events_left_total", NULL, "Events that left memory");
     em->holds_expired =
         metrics_counter(m, "holdfast_holds_expired_total", NULL, "Holds that ran out");
     em->renewals_ok =

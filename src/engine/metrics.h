@@ -32,6 +32,8 @@ struct engine_metrics {
     struct counter *gate_errors, *conflicts, *repairs[REPAIRS];
     struct histogram *hold_seconds, *batch_commands, *commit_seconds;
     struct gauge *holds_active;
+    struct gauge *events_loaded, *events_bytes;
+    struct counter *events_left;
     struct gauge *queue_depth, *ledger_up, *gate_up; /* set when rendered; gate_up NULL: no gate */
     struct counter *holds_expired, *surprises, *sale_conflicts;
     struct counter *bookings[BOOKING_CANCELLED + 1]; /* by the status that they reached */

@@ -238,7 +238,7 @@ static void compare_views(struct reconciler *r)
     for (size_t i = 0; i < loaded.events.n; i++)
         if (!compare_event(r, loaded.events.v[i]))
             break;
-    vec_close(&loaded.events);
+    loaded_close(&loaded);
 }
 
 /* ---- the thread ---- */

@@ -1,5 +1,5 @@
 /* struct engine: what the engine's threads share.  Only files of this folder include it, and tests
- * that take a worker's turns themselves. */
+ * of the engine. */
 #ifndef HF_ENGINE_STATE_H
 #define HF_ENGINE_STATE_H
 
@@ -45,6 +45,7 @@ struct engine {
     _Atomic int64_t give_up_us;    /* see db_options and engine_hurry; 0: no end in sight */
     _Atomic int64_t contact_ms;    /* boot time when a shared ledger last answered */
     _Atomic int n_failing;         /* workers whose ledger fails; it answers when this is 0 */
+    _Atomic int64_t events_loaded, events_bytes; /* of all workers; see idle.h */
 
     unsigned turns_seen[WORKERS_MAX]; /* the workers' turns when engine_turned was last true */
 
@@ -72,10 +73,16 @@ void engine_finish(struct command *command);
 /* Counts the seats that a hold, or more places for one, was refused because of.  Any thread. */
 void engine_note_heat(const struct command *command);
 
-/* Every event of every worker's view; vec_close the list. */
+/* The event if it is loaded, else NULL: for its worker, and where the event is pinned. */
+struct event *engine_event(const struct engine *e, int64_t event);
+/* As engine_event_take, but the event does not count as asked for. */
+struct event *engine_event_peek(const struct engine *e, int64_t event);
+
+/* Every event of every worker's view, pinned without being asked for. */
 struct loaded {
     VEC(struct event *) events;
 };
 void engine_list_loaded(const struct engine *e, struct loaded *ret);
+void loaded_close(struct loaded *loaded);
 
 #endif

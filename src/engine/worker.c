@@ -111,11 +111,30 @@ void worker_succeeded(struct worker *w)
 
 /* ---- installing events ---- */
 
-/* A loaded event enters the view here, then its command is done. */
+/* Returns NULL if the event was in memory and left while the loader read it. */
+static struct event *enter(struct worker *w, struct event *event)
+{
+    bool is_there = view_event(w->view, event->def->id.key) != NULL;
+    event->heat_since = event->departures ? engine_now_ms(w->engine) : 0;
+    event = view_install(w->view, event);
+    if (event && !is_there)
+        idle_installed(w, event);
+    return event;
+}
+
+/* A loaded event enters the view here, pinned for whoever asked for it, then its command is done.
+ */
 static void install(struct worker *w, struct command *c)
 {
-    if (c->event)
-        c->event = view_install(w->view, c->event);
+    if (c->event && !c->pinned) {
+        c->event = enter(w, c->event);
+        if (!c->event && lane_pass(&w->engine->load, c))
+            return; /* the loader reads it again */
+        if (c->event)
+            c->pinned = event_share(c->event);
+        else
+            c->verdict = verdict_of(HF_DRAINING);
+    }
     worker_note_holds(w);
     engine_finish(c);
 }
@@ -303,8 +322,9 @@ int64_t worker_sleep_us(const struct worker *w)
         int64_t due_us = (first->expires_at - engine_now_ms(w->engine)) * 1000;
         wait_us = due_us < wait_us ? due_us : wait_us;
     }
-    int64_t chores_us = chores_sleep_us(w);
+    int64_t chores_us = chores_sleep_us(w), freeing_us = idle_sleep_us(w);
     wait_us = chores_us < wait_us ? chores_us : wait_us;
+    wait_us = freeing_us < wait_us ? freeing_us : wait_us;
     if (w->failing && wait_us <= 0)
         wait_us = PROBE_EVERY_US / 10; /* due holds cannot be expired now: do not spin */
     return wait_us > 0 ? wait_us : 0;
@@ -338,6 +358,7 @@ bool worker_turn(struct worker *w, int64_t wait_us)
     if (w->failing && now_us >= w->next_probe_us)
         probe(w);
     chores_turn(w);
+    idle_turn(w);
     atomic_fetch_add_explicit(&w->turns, 1, memory_order_relaxed);
     return true;
 }

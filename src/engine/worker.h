@@ -12,6 +12,7 @@
 
 #include "base/vec.h"
 #include "engine/chores.h"
+#include "engine/idle.h"
 #include "engine/lane.h"
 #include "gate/gate.h"
 #include "ledger/ledger.h"
@@ -53,6 +54,7 @@ struct worker {
 
     /* ---- chores ---- */
     struct chores chores;
+    struct idle idle;
     int64_t next_sweep_us, next_probe_us, next_log_us;
     size_t unlogged;              /* commands that failed since the log last said so */
     bool failing;                 /* the ledger did not store what this worker last had for it */
@@ -67,8 +69,8 @@ void worker_init(struct worker *w, struct engine *e, int index);
 void worker_close(struct worker *w); /* accepts a zeroed struct */
 
 /* Returns how long the worker may sleep before its next turn: 0 if commands are left over from the
- * last batch, else until the first hold falls due or a slice of a chore is to be done, at most
- * IDLE_WAIT_US, and never 0 while the ledger fails. */
+ * last batch or events are to be freed, else until the first hold falls due or a slice of a chore
+ * is to be done, at most IDLE_WAIT_US, and never 0 while the ledger fails. */
 int64_t worker_sleep_us(const struct worker *w);
 /* One turn: takes up to a batch of commands, waiting at most `wait_us` for the first, carries them
  * out and does the chores that are due.  Returns false once the queue is closed and empty. */

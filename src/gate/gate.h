@@ -35,6 +35,8 @@ struct gate;
 enum hf_result gate_open(const char *url, const struct clock *clock, int64_t timeout_ms,
                          struct gate **ret, struct hf_fault *fault);
 void gate_close(struct gate *g); /* accepts NULL */
+/* Does its password go to another machine without TLS? */
+bool gate_shows_password(const struct gate *g);
 /* Tests whether the gate answers. */
 enum hf_result gate_ping(struct gate *g, struct hf_fault *fault);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hex.h"
+#include "base/local_host.h"
 #include "gate/redis_scripts.h"
 #include "redis/call.h"
 
@@ -81,6 +82,11 @@ enum hf_result gate_open(const char *url, const struct clock *clock, int64_t tim
     enum hf_result result = redis_address_parse(url, &address, fault);
     if (result != HF_DONE)
         return result;
+    if (address.min_replicas > 0) {
+        redis_address_close(&address);
+        return fault_set(fault, HF_BAD_REQUEST,
+                         "the Redis URL: min_replicas is for locks; a gate may be lost");
+    }
     if (timeout_ms <= 0)
         timeout_ms = GATE_TIMEOUT_MS;
     struct gate *g = hf_alloc(sizeof *g);
@@ -90,6 +96,21 @@ enum hf_result gate_open(const char *url, const struct clock *clock, int64_t tim
     redis_caller_init(&g->caller, scripts, N_SCRIPTS);
     *ret = g;
     return HF_DONE;
+}
+
+/* Primaries are taken to be where their sentinels are. */
+static bool is_local(const struct redis_address *a)
+{
+    for (size_t i = 0; i < a->n_sentinels; i++)
+        if (!host_is_local(a->sentinels[i].host))
+            return false;
+    return a->n_sentinels > 0 || !a->host || host_is_local(a->host);
+}
+
+bool gate_shows_password(const struct gate *g)
+{
+    const struct redis_address *a = &g->address;
+    return !a->tls && (a->password || a->sentinel_password) && !is_local(a);
 }
 
 void gate_close(struct gate *g)

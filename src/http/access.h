@@ -5,9 +5,10 @@
  *   no keys are configured     every caller is an admin, and only loopback is served: the demo
  *   no key is presented        public, and a buyer unless --public-holds is off
  *   a configured key           its scope
- *   anything else              401, on public routes too, so that a wrong key is noticed
+ *   anything else              401, on public routes too, so that a wrong key is noticed; many of
+ *                              them from one address are slowed down: guesses.h
  *
- * Only digests of keys are kept, and logs show nothing but the scope's name. */
+ * Only digests of keys are kept, and logs show nothing but the name of a key and its scope. */
 #ifndef HF_HTTP_ACCESS_H
 #define HF_HTTP_ACCESS_H
 
@@ -21,8 +22,11 @@
 #include "http/address.h"
 #include "http/listen.h"
 #include "http/problem.h"
+#include "http/quota.h"
 
 #define ACCESS_KEYS_MAX 32
+#define ACCESS_WHERE_SIZE 160
+#define ACCESS_NAME_SIZE 33
 
 /* Each scope may do whatever those before it may. */
 enum scope {
@@ -35,6 +39,7 @@ enum scope {
 
 struct access_key {
     enum scope scope;
+    char name[ACCESS_NAME_SIZE]; /* for the operator; several keys may have the same */
     uint8_t digest[DIGEST_SIZE]; /* SHA-256 */
 };
 
@@ -43,6 +48,8 @@ struct access {
     struct lock lock; /* of keys and n_keys */
     struct access_key keys[ACCESS_KEYS_MAX];
     size_t n_keys;
+    char short_key[ACCESS_WHERE_SIZE]; /* where a key is that can be guessed; empty: nowhere */
+    bool is_exposed;                   /* other machines reach the server; see access_may_listen */
     bool has_keys;         /* false: everything is open.  Constant once threads have started */
     bool no_public_buyers; /* a caller without a key has SCOPE_PUBLIC, else SCOPE_BUYER */
     bool counts_clients;   /* callers without a key are told apart by address; see access_client */
@@ -52,28 +59,33 @@ struct access {
 /* The sender of one request. */
 struct caller {
     enum scope scope;
-    bool has_key;                /* its key was among those configured when the request came */
-    bool refused;                /* presented something that is not a configured key */
-    uint8_t digest[DIGEST_SIZE]; /* of its key */
+    bool has_key;                    /* its key was among those configured when the request came */
+    bool refused;                    /* presented something that is not a configured key */
+    uint8_t digest[DIGEST_SIZE];     /* of its key */
+    char key_name[ACCESS_NAME_SIZE]; /* empty: it has no key */
 };
 
-/* Adds a key as the operator gave it.  `where` names its source in messages, which never show the
- * key itself. */
+/* Adds a key as the operator gave it, named after its scope.  `where` names its source in messages,
+ * which never show the key itself. */
 HF_MUST_USE bool access_add_key(struct access *a, enum scope scope, const char *key, size_t len,
                                 const char *where, struct hf_err *err);
-/* Adds the keys of a file, one per line; blank lines and lines beginning with # are skipped.
- * Refuses a file that other users may read (private_file.h), and one without a key. */
+/* Adds the keys of a file, one per line: either a key alone, which is named after its scope, or a
+ * name of up to 32 letters, digits, dots, underscores and hyphens, a space and a key of at least 16
+ * characters.  Blank lines and lines beginning with # are skipped.  Refuses a file that other users
+ * may read (private_file.h), and one without a key. */
 HF_MUST_USE bool access_add_file(struct access *a, enum scope scope, const char *path,
                                  struct hf_err *err);
 
 /* Replaces the keys by those of `from`, while HTTP threads may use them: each request is judged
  * either by the old keys or by the new.  Refuses to open a server that has keys, and to close one
- * that was started open, since limits of callers without a key are decided at start. */
+ * that was started open, since limits of callers without a key are decided at start; and keys that
+ * can be guessed where other machines reach the server. */
 HF_MUST_USE bool access_replace_keys(struct access *a, const struct access *from,
                                      struct hf_err *err);
 
-/* Outside loopback there must be an admin key.  Asked for every address the program listens on. */
-HF_MUST_USE bool access_may_listen(const struct access *a, const struct listen_address *at,
+/* Outside loopback there must be an admin key, and every key must have at least 16 characters.
+ * Asked for every address the program listens on, before any thread starts. */
+HF_MUST_USE bool access_may_listen(struct access *a, const struct listen_address *at,
                                    struct hf_err *err);
 
 /* Identifies the caller of a request.  `authorization` is the header's value, or NULL if there is
@@ -97,6 +109,12 @@ bool access_require(struct request *r, enum scope needed, const char *detail);
 /* The address of the client, behind trusted proxies if there are any.  Returns false if its family
  * is not known. */
 bool access_address(const struct request *r, struct address *ret);
+/* Has the caller no key, on a server that has some?  Limits per address are for strangers. */
+bool access_is_stranger(const struct request *r);
+/* Spends one of what a stranger's address may do in a minute (quota.h).  Returns false if it came
+ * too soon; *ret_wait_us says when the next may come.  Always true for other callers. */
+bool access_spend(const struct request *r, enum quota_rate rate, int64_t *ret_wait_us);
+void access_unspend(const struct request *r, enum quota_rate rate); /* nothing came of it */
 /* A hash of the caller's address, for limits per client; 0 if callers are not counted, or this one
  * has a key. */
 uint64_t access_client(const struct request *r);

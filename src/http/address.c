@@ -95,6 +95,12 @@ void address_text(const struct address *a, char ret[ADDRESS_TEXT_SIZE])
     (void)inet_ntop(a->v4 ? AF_INET : AF_INET6, a->bytes, ret, ADDRESS_TEXT_SIZE);
 }
 
+bool address_is_loopback(const struct address *a)
+{
+    static const uint8_t one[16] = {[15] = 1};
+    return a->v4 ? a->bytes[0] == 127 : memcmp(a->bytes, one, sizeof one) == 0;
+}
+
 uint64_t address_client(const struct address *a)
 {
     static const char label[] = "holdfast client";

@@ -35,6 +35,8 @@ bool address_parse(const char *text, size_t len, struct address *ret);
 #define ADDRESS_TEXT_SIZE 46
 void address_text(const struct address *a, char ret[ADDRESS_TEXT_SIZE]);
 
+bool address_is_loopback(const struct address *a); /* 127.0.0.0/8 or ::1 */
+
 /* The number that limits per client count by: a hash of an IPv4 address, or of the /64 of an IPv6
  * address, since a subscriber gets a /64.  Never 0, and the same after a restart.
  *

@@ -7,7 +7,9 @@
  *   };
  *
  * Requests are taken from free lists and go back to them, so the application's part is zeroed once,
- * when it is allocated; `release` has to leave it as a new request is to find it. */
+ * when it is allocated; `release` has to leave it as a new request is to find it.  It is called
+ * when the request has been answered, and before that if the client does not take its answer:
+ * whatever the answer needs is in the request by then.  So it may be called twice. */
 #ifndef HF_HTTP_APP_H
 #define HF_HTTP_APP_H
 
@@ -16,13 +18,10 @@
 struct problem;
 struct request;
 struct route;
-struct stream_source;
 
 struct http_app {
-    size_t request_size;        /* of the whole struct */
-    const struct route *routes; /* the table, which ends with a row without a path */
-    const struct stream_source
-        *streams; /* what routes with `streams` tell of; NULL: there are none */
+    size_t request_size;               /* of the whole struct */
+    const struct route *routes;        /* the table, which ends with a row without a path */
     void (*release)(struct request *); /* before the request goes back to its free list */
     /* Writes what the transport refuses by itself (an unknown path, a body that is too large) in
      * the application's own format.  NULL: as a problem document.  `detail` may be NULL. */

@@ -91,11 +91,12 @@ unsigned listen_port(const struct listen_address *a)
 bool listen_open(const struct listen_address *a, int *ret_fd, struct hf_err *err)
 {
     int fd = socket(a->addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    const int on = 1;
-    /* Accepted sockets inherit TCP_NODELAY: an answer leaves in one piece, and the next one must
-     * not wait until the client has acknowledged it. */
+    const int on = 1, unsent_max = LISTEN_UNSENT_MAX;
+    /* Accepted sockets inherit these.  TCP_NODELAY: an answer leaves in one piece, and the next one
+     * must not wait until the client has acknowledged it.  TCP_NOTSENT_LOWAT: see listen.h. */
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) != 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_max, sizeof unsent_max) != 0 ||
         bind(fd, (const struct sockaddr *)&a->addr, a->len) != 0 ||
         listen(fd, LISTEN_QUEUE_MAX) != 0) {
         (void)hf_err_set(err, HF_INTERNAL, "%s", strerror(errno));

@@ -14,6 +14,11 @@ struct listen_address {
 };
 
 #define LISTEN_QUEUE_MAX 4096 /* connections that wait to be accepted */
+/* How many bytes the kernel takes of an answer before it can send them.  Without this limit it
+ * takes megabytes for each client that does not read: memory of the machine that no budget of ours
+ * counts, one copy for each client.  Bytes under way to the client come on top, so no client gets
+ * slower. */
+#define LISTEN_UNSENT_MAX (128 * 1024)
 #define LISTEN_TEXT_SIZE (INET6_ADDRSTRLEN + 16)
 
 /* "127.0.0.1:8080", "[::1]:0", "localhost:8080". */

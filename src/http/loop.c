@@ -63,34 +63,35 @@ static void take_done(struct loop *l)
 
 /* ---- new connections ---- */
 
-static void hand_over(struct loop *l, struct conn *c)
+static void hand_over(struct loop *l, struct loop *to, struct conn *c)
 {
-    struct conn *first = atomic_load_explicit(&l->arrived, memory_order_relaxed);
+    struct conn *first = atomic_load_explicit(&to->arrived, memory_order_relaxed);
     do
         c->next = first;
-    while (!atomic_compare_exchange_weak_explicit(&l->arrived, &first, c, memory_order_release,
+    while (!atomic_compare_exchange_weak_explicit(&to->arrived, &first, c, memory_order_release,
                                                   memory_order_relaxed));
-    loop_wake(l);
+    if (to != l)
+        loop_wake(to);
 }
 
-static void take_arrived(struct loop *l)
+static void count_accepted(struct server *s, int n)
 {
-    struct conn *c = atomic_exchange_explicit(&l->arrived, NULL, memory_order_acquire);
-    while (c) {
-        struct conn *next = c->next;
-        conn_start(c, l);
-        c = next;
-    }
+    atomic_fetch_add(&s->n_connections, (size_t)n);
+    gauge_add(s->connections, n);
 }
 
-/* Tells a client that there is no place for its connection, as far as it can be told without one.
- */
+/* Tells a client that there is no place for its connection, as far as it can be told without one:
+ * not with TLS.  Closes the socket. */
 static void turn_away(struct loop *l, int fd)
 {
+    if (l->server->config.tls) {
+        (void)close(fd);
+        return;
+    }
     char id[REQUEST_ID_LEN + 1], unread[4096];
     struct buf body = {0}, text = {0};
     request_id_write(&l->requests, id);
-    problem_write(&body, &problem_overloaded, "There are as many connections as there may be.", id);
+    problem_write(&body, &problem_overloaded, no_place_detail, id);
     buf_char(&body, '}');
     buf_printf(&text,
                "HTTP/1.1 503 Service Unavailable\r\n%sX-Content-Type-Options: "
@@ -105,34 +106,50 @@ static void turn_away(struct loop *l, int fd)
     buf_close(&text);
 }
 
-/* Returns false if there is no place for a connection. */
-static bool admit(struct loop *l, int fd)
+/* Serves a newcomer, if there is a place for it. */
+static void begin(struct loop *l, struct conn *c)
 {
     struct server *s = l->server;
-    size_t n = atomic_fetch_add(&s->n_connections, 1) + 1;
-    if (n <= s->connections_max) {
-        gauge_add(s->connections, 1);
-        return true;
+    c->loop = l;
+    if (admission_enter(c)) {
+        conn_start(c, l);
+        return;
     }
-    atomic_fetch_sub(&s->n_connections, 1);
     counter_add(s->turned_away, 1);
-    turn_away(l, fd);
-    return false;
+    turn_away(l, c->fd);
+    count_accepted(s, -1);
+    free(c);
 }
 
 void loop_adopt(struct loop *l, int fd, const struct sockaddr *peer, bool streams_only)
 {
-    if (admit(l, fd))
-        conn_start(conn_new(fd, peer, streams_only), l);
+    count_accepted(l->server, 1);
+    begin(l, conn_new(fd, peer, streams_only));
 }
 
-/* Accepts up to `max` connections.  Loops get them in turn, so that they have equal shares. */
+static void take_arrived(struct loop *l)
+{
+    struct conn *c = atomic_exchange_explicit(&l->arrived, NULL, memory_order_acquire);
+    while (c) {
+        struct conn *next = c->next;
+        begin(l, c);
+        c = next;
+    }
+}
+
+/* Accepts up to `max` connections.  Loops get them in turn, so that they have equal shares.  Each
+ * begins to serve them when it is done with its events, one of which may be of a connection that
+ * has to make room. */
 static void accept_some(struct loop *l, const struct listener *from, int max)
 {
     struct server *s = l->server;
     for (int i = 0; i < max; i++) {
         struct sockaddr_storage peer;
         socklen_t len = sizeof peer;
+        if (atomic_load(&s->n_connections) >= s->connections_max + GUESTS_MAX + ARRIVING_MAX) {
+            l->rest_until_us = l->now_us + REST_US; /* other loops have not looked at theirs yet */
+            return;
+        }
         int fd = accept4(from->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
             continue;
@@ -141,14 +158,9 @@ static void accept_some(struct loop *l, const struct listener *from, int max)
                 l->rest_until_us = l->now_us + REST_US;
             return;
         }
-        if (!admit(l, fd))
-            continue;
-        struct conn *c = conn_new(fd, (struct sockaddr *)&peer, from->streams_only);
-        struct loop *to = &s->loops[l->next_loop++ % s->n_loops];
-        if (to == l)
-            conn_start(c, l);
-        else
-            hand_over(to, c);
+        count_accepted(s, 1);
+        hand_over(l, &s->loops[l->next_loop++ % s->n_loops],
+                  conn_new(fd, (struct sockaddr *)&peer, from->streams_only));
     }
 }
 
@@ -187,6 +199,7 @@ static void stop_listening(struct loop *l)
         (void)close(s->listeners[i].fd);
         s->listeners[i].fd = -1;
     }
+    take_arrived(l);
     atomic_store(&s->listening, false);
 }
 
@@ -219,12 +232,17 @@ static int64_t sooner(int64_t wait_us, int64_t at_us, int64_t now_us)
 /* How long to wait for sockets; negative: without end. */
 static int64_t wait_for(struct loop *l, int64_t wait_us)
 {
+    if (l->unread)
+        return 0;
     int64_t due_us = wheel_next_us(&l->wheel);
     if (due_us >= 0)
         wait_us = sooner(wait_us, due_us, l->now_us);
     int64_t streams_us = streams_next_us(l);
     if (streams_us >= 0)
         wait_us = sooner(wait_us, streams_us, l->now_us);
+    int64_t unsent_us = unsent_next_us(&l->unsent);
+    if (unsent_us >= 0)
+        wait_us = sooner(wait_us, unsent_us, l->now_us);
     if (l->rest_until_us)
         wait_us = sooner(wait_us, l->rest_until_us, l->now_us);
     return wait_us;
@@ -251,6 +269,18 @@ static void take_events(struct loop *l, const struct epoll_event *events, int n)
     }
 }
 
+/* Connections that have still more afterwards wait for the next turn. */
+static void take_unread(struct loop *l)
+{
+    struct conn *first = l->unread;
+    if (!first)
+        return;
+    l->unread = NULL;
+    first->unread_link = &first;
+    while (first)
+        conn_take_unread(first); /* takes it off the list */
+}
+
 static void go_on_accepting(struct loop *l)
 {
     if (!l->rest_until_us || l->now_us < l->rest_until_us)
@@ -267,6 +297,8 @@ void loop_turn(struct loop *l, int64_t wait_us)
     l->now_us = clock_monotonic_us(s->config.clock);
     set_date(l);
     take_events(l, events, n);
+    take_unread(l);
+    handshakes_end_turn(&l->handshakes);
     take_arrived(l);
     take_done(l);
     go_on_accepting(l);
@@ -278,6 +310,7 @@ void loop_turn(struct loop *l, int64_t wait_us)
     struct timer *due;
     while ((due = wheel_pop(&l->wheel, l->now_us)))
         conn_due((struct conn *)due);
+    unsent_turn(l);
     streams_turn(l, n > 0);
 }
 
@@ -293,6 +326,7 @@ bool loop_open(struct loop *l, struct server *server, struct hf_err *err)
     l->blocks.bytes = &server->block_bytes;
     l->blocks.extra = server->config.app->request_size + 2 * BLOCK_BODY_FREE;
     wheel_open(&l->wheel, l->now_us);
+    unsent_list_open(&l->unsent);
     requests_open(&l->requests, server->config.app);
     streams_open(l);
     set_date(l);

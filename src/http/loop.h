@@ -3,8 +3,8 @@
  * reach a loop in two ways: they push a request that is done, or a connection that was accepted for
  * it, and wake it.
  *
- *   turn:  wait -> events of sockets -> connections that came -> requests that are done
- *               -> deadlines -> messages of streams
+ *   turn:  wait -> events of sockets -> bytes that TLS has -> connections that came
+ *               -> requests that are done -> deadlines -> messages of streams
  *
  * A turn can be run without the thread, which is how tests drive connections. */
 #ifndef HF_HTTP_LOOP_H
@@ -15,14 +15,17 @@
 
 #include "base/pending.h"
 #include "base/random.h"
+#include "http/admission.h"
 #include "http/block.h"
+#include "http/handshakes.h"
 #include "http/request.h"
 #include "http/server.h"
 #include "http/stream_hub.h"
 #include "http/wheel.h"
 
 #define LISTENERS_MAX 2
-#define DATE_LEN 37 /* "Date: Sun, 06 Nov 1994 08:49:37 GMT" and its line end */
+#define ARRIVING_MAX 64 /* connections beyond all places that loops have not looked at yet */
+#define DATE_LEN 37     /* "Date: Sun, 06 Nov 1994 08:49:37 GMT" and its line end */
 
 struct listener {
     int fd; /* -1: closed */
@@ -37,7 +40,11 @@ struct loop {
     struct wheel wheel;
     struct blocks blocks;
     struct requests requests;
-    struct conn *conns; /* all of them */
+    struct conn *conns;  /* all of them */
+    struct conn *unread; /* those that TLS has bytes for */
+    struct admission admission;
+    struct handshakes handshakes;
+    struct unsent_list unsent; /* answers that wait for their clients */
     int64_t date_s;
     char date[DATE_LEN + 1];
 
@@ -48,6 +55,7 @@ struct loop {
     /* streams */
     struct hub hub;
     struct stream *sending, **sending_end; /* those with something to send, in turn */
+    struct stream *slow, **slow_end;       /* those whose socket was full, the first one first */
     int64_t round_us;                      /* when the last round began, and what it had to send */
     size_t round_messages, round_bytes;
     struct random random; /* see stream.h, "Reconnecting" */

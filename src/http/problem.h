@@ -20,6 +20,8 @@ struct problem {
     size_t len;       /* the length of `text` */
 };
 
+#define PROBLEM_RETRY_MS 1000 /* when a later attempt may succeed, unless it is said otherwise */
+
 #define PROBLEM_HEAD(http_status, code, title)                                                     \
     "{\"type\":\"/problems/" code "\",\"title\":\"" title "\",\"status\":" #http_status            \
     ",\"code\":\"" code "\",\"detail\":"
@@ -43,9 +45,11 @@ struct problem {
     }
 
 extern const struct problem problem_invalid_request, problem_unauthorized, problem_forbidden,
-    problem_not_found, problem_method_not_allowed, problem_request_timeout, problem_body_too_large,
-    problem_expectation_failed, problem_headers_too_large, problem_internal,
-    problem_not_implemented, problem_overloaded, problem_draining, problem_version_not_supported;
+    problem_tls_required, problem_cross_site, problem_misdirected, problem_not_found,
+    problem_method_not_allowed, problem_request_timeout, problem_body_too_large,
+    problem_too_many_requests, problem_too_many_wrong_keys, problem_expectation_failed,
+    problem_headers_too_large, problem_internal, problem_not_implemented, problem_overloaded,
+    problem_too_many_streams, problem_draining, problem_version_not_supported;
 
 extern const char type_problem[]; /* application/problem+json */
 

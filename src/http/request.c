@@ -11,8 +11,10 @@
 #include "base/gzip.h"
 #include "base/random.h"
 #include "http/conn.h"
+#include "http/response.h"
 #include "http/route.h"
 #include "http/server_internal.h"
+#include "http/stream_source.h"
 
 #define FREE_MAX 256                       /* requests kept per thread */
 #define KEPT_BUFFER_MAX ((size_t)8 * 1024) /* larger buffers are not kept with them */
@@ -96,6 +98,8 @@ void request_release(struct requests *q, struct request *r)
 {
     if (r->answer.sent)
         r->answer.sent(r->answer.owner);
+    if (r->answer.topic && r->answer.source->unref) /* nobody reads it: the request was a HEAD */
+        r->answer.source->unref(r->answer.topic);
     q->app->release(r);
     if (q->n_free >= FREE_MAX) {
         request_free(r);
@@ -113,6 +117,32 @@ void request_release(struct requests *q, struct request *r)
     q->n_free++;
 }
 
+void request_uncount_body(struct request *r)
+{
+    if (r->large)
+        atomic_fetch_sub(&r->server->large, 1);
+    if (r->body_counted)
+        atomic_fetch_sub(&r->server->body_bytes, r->body_counted);
+    r->large = false;
+    r->body_counted = 0;
+}
+
+static void shrink_out(struct request *r)
+{
+    if (r->answer.data != r->out.data || !response_has_body(r))
+        buf_close(&r->out);
+    else if (r->out.len >= BODIES_LEN_MIN)
+        bodies_share(&r->server->bodies, r);
+}
+
+void request_shrink(struct request *r)
+{
+    r->server->config.app->release(r);
+    request_uncount_body(r);
+    buf_close(&r->body);
+    shrink_out(r);
+}
+
 /* ---- waiting ---- */
 
 /* On whichever thread did the work. */
@@ -121,8 +151,15 @@ static void done(struct pending *pending) { conn_request_done(pending->waiter); 
 void request_wait(struct request *r, struct pending *pending, step_fn then)
 {
     r->step = then;
+    r->gone = NULL;
     r->waits = true;
     *pending = (struct pending){.done = done, .waiter = r};
+}
+
+void request_wait_or_gone(struct request *r, struct pending *pending, step_fn then, step_fn gone)
+{
+    request_wait(r, pending, then);
+    r->gone = gone;
 }
 
 /* ---- what the request says ---- */
@@ -152,6 +189,8 @@ static void read_field(struct request *r, const struct field *f)
         r->authorization = value;
     } else if (NAME_IS(r, f, "Origin")) {
         r->origin = value;
+    } else if (NAME_IS(r, f, "Sec-Fetch-Site")) {
+        r->fetch_site = value;
     }
 }
 
@@ -205,6 +244,7 @@ void request_read_head(struct request *r, char *text)
     request_read_method(r, text);
     text[h->path.at + h->path.len] = '\0';
     read_path(r, text + h->path.at);
+    r->host = (struct text){text + h->host.at, h->host.len};
     for (unsigned i = 0; i < h->n_fields; i++)
         read_field(r, &h->fields[i]);
 }
@@ -277,7 +317,7 @@ void problem_open(struct request *r, const struct problem *problem, const char *
 {
     r->out.len = 0;
     problem_write(&r->out, problem, detail, r->id);
-    r->answer.retry = problem->retry;
+    r->answer.retry_after_ms = problem->retry ? PROBLEM_RETRY_MS : 0;
     r->answer.status = problem->status;
 }
 
@@ -295,5 +335,14 @@ void answer_problem(struct request *r, const struct problem *problem, const char
         return;
     }
     problem_open(r, problem, detail);
+    problem_close(r);
+}
+
+void answer_too_soon(struct request *r, const struct problem *problem, int64_t wait_us)
+{
+    problem_open(r, problem, NULL);
+    r->answer.retry_after_ms = wait_us > 0 ? (wait_us + 999) / 1000 : 1;
+    buf_lit(&r->out, ",\"retry_after_ms\":");
+    buf_int(&r->out, r->answer.retry_after_ms);
     problem_close(r);
 }

@@ -12,7 +12,8 @@
  * that thread, so that a busy connection allocates none.
  *
  * Nothing here blocks, and nothing here is durable: if the client goes away while its request
- * waits, the work is done all the same. */
+ * waits, the work is done all the same.  A handler that wants to know calls request_wait_or_gone.
+ */
 #ifndef HF_HTTP_REQUEST_H
 #define HF_HTTP_REQUEST_H
 
@@ -26,6 +27,7 @@
 #include "http/parse.h"
 #include "http/problem.h"
 #include "http/text.h"
+#include "http/unsent.h"
 
 #define REQUEST_ID_LEN 22
 #define BODY_MAX ((size_t)64 * 1024)
@@ -35,7 +37,13 @@
 #define ETAG_SIZE 32
 
 /* The HTTP statuses that are not problems. */
-enum { HTTP_OK = 200, HTTP_CREATED = 201, HTTP_NO_CONTENT = 204, HTTP_NOT_MODIFIED = 304 };
+enum {
+    HTTP_OK = 200,
+    HTTP_CREATED = 201,
+    HTTP_NO_CONTENT = 204,
+    HTTP_NOT_MODIFIED = 304,
+    HTTP_TEMPORARY_REDIRECT = 307
+};
 
 struct conn;
 struct loop;
@@ -51,6 +59,8 @@ struct answer {
     size_t len;       /* of the body */
     void (*sent)(void *owner); /* called when the body is not needed any more; or NULL */
     void *owner;
+    struct pin *pin;       /* of a body that other answers share; NULL: it is the request's own */
+    size_t pinned;         /* bytes that are alive while such a body is being sent */
     const char *why;       /* for the log: the reason of a 500; NULL: not known */
     const char *allow;     /* header Allow; NULL: none */
     const char *location;  /* header Location; NULL: none */
@@ -58,16 +68,17 @@ struct answer {
     const char *policy;    /* Content-Security-Policy of a page; NULL: nothing may load */
     const char *headers;   /* further header lines, each of which ends in CRLF; NULL: none */
     void *topic;           /* the answer is a stream of its changes; see stream.h */
-    int64_t after;         /* where the stream begins */
-    char etag[ETAG_SIZE];  /* header ETag; empty: none */
-    bool replayed;         /* header Idempotency-Replayed */
-    bool retry;            /* header Retry-After */
-    bool stale;            /* header Holdfast-Stale: the server may have missed changes */
-    bool close;            /* the connection ends with this answer */
-    bool varies;           /* the body depends on Accept-Encoding */
-    bool gzipped;          /* the body is compressed */
-    bool preflight;        /* the answer to a browser's OPTIONS */
-    bool reset;            /* nothing is sent: the connection is reset instead */
+    const struct stream_source *source; /* of the topic */
+    int64_t after;                      /* where the stream begins */
+    char etag[ETAG_SIZE];               /* header ETag; empty: none */
+    bool replayed;                      /* header Idempotency-Replayed */
+    int64_t retry_after_ms;             /* header Retry-After; 0: none */
+    bool stale;     /* header Holdfast-Stale: the server may have missed changes */
+    bool close;     /* the connection ends with this answer */
+    bool varies;    /* the body depends on Accept-Encoding */
+    bool gzipped;   /* the body is compressed */
+    bool preflight; /* the answer to a browser's OPTIONS */
+    bool reset;     /* nothing is sent: the connection is reset instead */
 };
 
 struct parameter {
@@ -91,6 +102,8 @@ struct request {
     struct text key;           /* Idempotency-Key */
     struct text authorization; /* Authorization */
     struct text origin;        /* Origin */
+    struct text fetch_site;    /* Sec-Fetch-Site */
+    struct text host;          /* of the target, or else of Host; empty: there is none */
     unsigned n_keys;           /* how many Idempotency-Key headers there are */
     unsigned n_authorizations; /* how many Authorization headers */
     unsigned n_parameters;     /* in the query */
@@ -106,6 +119,7 @@ struct request {
     bool accepted;       /* arrived whole */
     bool completed;      /* answered, or given up */
     bool waits;          /* for its pending */
+    step_fn gone;        /* see request_wait_or_gone; NULL: nobody wants to know, or does already */
 
     struct answer answer;
 
@@ -114,6 +128,7 @@ struct request {
     struct buf out;         /* where answers are written */
     struct buf answer_head; /* status line and headers of the answer */
     struct buf name;        /* see request_name */
+    struct unsent unsent;   /* while its client does not take it, see unsent.h */
     struct parameter parameters[PARAMETERS_MAX];
     struct body body_state;
     char *text;       /* the bytes that `head` is about */
@@ -124,6 +139,11 @@ struct request {
  * thread, where `then` runs.  The caller hands `pending` over afterwards; if it cannot, it calls
  * pending_done itself. */
 void request_wait(struct request *r, struct pending *pending, step_fn then);
+/* As request_wait.  If the client closes the connection, or ends its sending direction, while the
+ * request waits, `gone` is called once, on the connection's thread.  Bytes of following requests do
+ * not count.  The request stays until its pending is done, and `then` still runs if the client has
+ * only ended its sending direction: it may read the answer. */
+void request_wait_or_gone(struct request *r, struct pending *pending, step_fn then, step_fn gone);
 
 /* A query parameter by name, or NULL.  The route lists it.  A parameter without `=` has an empty
  * value. */
@@ -145,6 +165,8 @@ void answer_out(struct request *r, int status, const char *type);
 void answer_pack(struct request *r);
 /* Answers with a problem.  `detail` NULL: the problem's usual sentence. */
 void answer_problem(struct request *r, const struct problem *problem, const char *detail);
+/* Answers with a problem whose Retry-After is not the usual second. */
+void answer_too_soon(struct request *r, const struct problem *problem, int64_t wait_us);
 /* The same in two parts, for problems with members of their own: problem_open, then
  * `,"seats":[...]` into r->out, then problem_close. */
 void problem_open(struct request *r, const struct problem *problem, const char *detail);
@@ -168,6 +190,10 @@ void request_id_write(struct requests *q, char out[REQUEST_ID_LEN + 1]);
 /* A new request, with an id of its own. */
 struct request *request_take(struct requests *q);
 void request_release(struct requests *q, struct request *r);
+/* The body is not needed any more: gives back its places in budgets. */
+void request_uncount_body(struct request *r);
+/* The answer waits for its client: gives back everything that sending it does not need. */
+void request_shrink(struct request *r);
 /* Fills in the method alone, of a head that is refused. */
 void request_read_method(struct request *r, char *text);
 /* The head has been read, from `text`, in which names and values may now be ended by NUL.  Fills in

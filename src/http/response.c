@@ -19,6 +19,7 @@ static const struct {
                {204, "No Content"},
                {303, "See Other"},
                {304, "Not Modified"},
+               {307, "Temporary Redirect"},
                {400, "Bad Request"},
                {401, "Unauthorized"},
                {402, "Payment Required"},
@@ -129,8 +130,11 @@ static void put_rare(const struct request *r, struct buf *out)
         buf_lit(out, "Idempotency-Replayed: true\r\n");
     if (a->stale)
         buf_lit(out, "Holdfast-Stale: true\r\n");
-    if (a->retry)
-        buf_lit(out, "Retry-After: 1\r\n");
+    if (a->retry_after_ms) {
+        buf_lit(out, "Retry-After: ");
+        buf_int(out, (a->retry_after_ms + 999) / 1000);
+        buf_lit(out, "\r\n");
+    }
     if (a->headers)
         buf_str(out, a->headers);
 }
@@ -158,7 +162,7 @@ void response_write_head(struct request *r, const char *date)
 {
     struct answer *a = &r->answer;
     struct buf *out = &r->answer_head;
-    if (a->topic || !r->head.persists || server_leaving(r->server))
+    if (a->topic || !r->head.persists || server_leaving(r->server) || r->conn->place.is_guest)
         a->close = true;
     out->len = 0;
     buf_reserve(out, HEAD_ROOM);

@@ -48,11 +48,20 @@ static bool is_preflight(const struct request *r)
     return strcmp(r->method, "OPTIONS") == 0 && (server_cors(r->server)->origins || r->cors_origin);
 }
 
+/* `OPTIONS *` asks about the server in general (RFC 9110, 9.3.7).  The parser lets no other method
+ * have this target. */
+static void about_server(struct request *r)
+{
+    r->answer.allow = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+    answer_out(r, HTTP_NO_CONTENT, NULL);
+}
+
 step_fn route_handler(const struct route *route, const char *method)
 {
     switch (method[0]) {
     case 'P':
         return strcmp(method, "POST") == 0    ? route->post
+               : strcmp(method, "PUT") == 0   ? route->put
                : strcmp(method, "PATCH") == 0 ? route->patch
                                               : NULL;
     case 'G':
@@ -70,6 +79,7 @@ static enum scope scope_needed(const struct route *route, step_fn step)
 {
     enum scope scope = step == route->get     ? route->get_scope
                        : step == route->post  ? route->post_scope
+                       : step == route->put   ? route->put_scope
                        : step == route->patch ? route->patch_scope
                                               : route->del_scope;
     return scope == SCOPE_UNSET ? SCOPE_ADMIN : scope;
@@ -103,7 +113,7 @@ bool route_check_query(const struct request *r, char *detail, size_t size)
 
 void route_find(struct request *r, const struct route *routes, bool streams_only)
 {
-    r->step = not_found;
+    r->step = strcmp(r->path, "*") == 0 ? about_server : not_found;
     r->body_max = BODY_MAX;
     for (const struct route *route = routes; route->path; route++) {
         struct text segments[2] = {{0}};

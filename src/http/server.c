@@ -16,8 +16,9 @@
 
 #define CONNECTIONS_MAX 131072
 #define CONNECTIONS_MIN 64
-#define FILES_RESERVED 128 /* database, log; the threads' epoll and eventfd come on top */
-#define LARGE_MAX 8        /* requests that may take much memory at once */
+#define FILES_RESERVED 128    /* database, log; the threads' epoll and eventfd come on top */
+#define LARGE_MAX 8           /* requests that may take much memory at once */
+#define ADDRESSES_KNOWN 32768 /* besides those that have a connection; see quota.h */
 #define IDLE_POLL_US 5000
 #define CLIENT_WAIT_MS 1000 /* for clients to take the last of their answers and streams */
 #define STOP_WAIT_MS 1000
@@ -37,6 +38,14 @@ bool server_leaving(const struct server *s)
 void *server_context(const struct server *s) { return s->config.app->context; }
 struct access *server_access(const struct server *s) { return s->config.access; }
 const struct cors *server_cors(const struct server *s) { return s->config.cors; }
+struct quotas *server_quotas(const struct server *s) { return s->quotas; }
+const char *server_scheme(const struct server *s) { return s->config.tls ? "https" : "http"; }
+struct guesses *server_guesses(struct server *s) { return &s->guesses; }
+
+void server_note_too_soon(struct server *s, enum quota_rate rate)
+{
+    counter_add(s->too_soon[rate], 1);
+}
 
 /* ---- answers ---- */
 
@@ -98,30 +107,48 @@ bool server_admit_large(struct request *r)
     return r->large;
 }
 
+void server_log_places(const struct server *s)
+{
+    const size_t *levels = s->config.quotas.levels;
+    log_write(LOG_INFO, "places for clients", "connections", LOG_INT(s->connections_max),
+              "of_an_address", LOG_INT(levels[QUOTA_CONNECTIONS]), "streams",
+              LOG_INT(s->config.streams_max), "streams_of_an_address",
+              LOG_INT(levels[QUOTA_STREAMS]), NULL);
+}
+
 /* ---- life ---- */
 
 /* Raises the limit of open files as far as it goes.  Returns how many of them connections may take,
- * up to CONNECTIONS_MAX. */
-static size_t files_for_connections(unsigned threads)
+ * up to CONNECTIONS_MAX; 0: too few. */
+static size_t files_for_connections(unsigned threads, struct hf_err *err)
 {
-    const rlim_t reserved = FILES_RESERVED + 2 * (rlim_t)threads;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
-        return CONNECTIONS_MIN;
+    const rlim_t reserved = FILES_RESERVED + GUESTS_MAX + ARRIVING_MAX + 2 * (rlim_t)threads;
+    struct rlimit limit = {0};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
     (void)getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur >= CONNECTIONS_MAX + reserved)
-        return CONNECTIONS_MAX;
-    if (limit.rlim_cur <= CONNECTIONS_MIN + reserved)
-        return CONNECTIONS_MIN;
-    return (size_t)(limit.rlim_cur - reserved);
+    if (limit.rlim_cur < CONNECTIONS_MIN + reserved) {
+        (void)hf_err_set(err, HF_INTERNAL,
+                         "%llu files may be open (RLIMIT_NOFILE), and at least %llu are needed; "
+                         "raise the limit with `ulimit -n` or LimitNOFILE=, or use fewer "
+                         "--http-threads",
+                         (unsigned long long)limit.rlim_cur,
+                         (unsigned long long)(CONNECTIONS_MIN + reserved));
+        return 0;
+    }
+    rlim_t left = limit.rlim_cur - reserved;
+    return left < CONNECTIONS_MAX ? (size_t)left : CONNECTIONS_MAX;
 }
 
 static void metrics_register(struct server *s)
 {
     static const char *const labels[6] = {
         NULL, NULL, "class=\"2xx\"", "class=\"3xx\"", "class=\"4xx\"", "class=\"5xx\""};
+    static const char *const paces[QUOTA_RATES] = {[QUOTA_HOLDS] = "what=\"holds\"",
+                                                   [QUOTA_CHANGES] = "what=\"changes\"",
+                                                   [QUOTA_WRONG_KEYS] = "what=\"wrong_keys\"",
+                                                   [QUOTA_REPLAYS] = "what=\"replays\""};
     struct metrics *m = s->config.metrics;
     for (int i = 2; i < 6; i++)
         s->answers[i] = metrics_counter(m, "holdfast_http_requests_total", labels[i],
@@ -133,6 +160,13 @@ static void metrics_register(struct server *s)
               (int64_t)s->connections_max);
     s->turned_away = metrics_counter(m, "holdfast_http_connections_refused_total", NULL,
                                      "Connections refused because there were too many.");
+    s->evicted = metrics_counter(m, "holdfast_http_connections_evicted_total", NULL,
+                                 "Connections at rest that were closed to make room for others.");
+    for (int i = 0; i < QUOTA_RATES; i++)
+        s->too_soon[i] =
+            metrics_counter(m, "holdfast_too_many_requests_total", paces[i],
+                            "Requests refused because their address had made too many.");
+    guesses_open(&s->guesses, m);
     s->streams_open = metrics_gauge(m, "holdfast_streams_open", NULL, "Streams open now.");
     gauge_set(metrics_gauge(m, "holdfast_streams_max", NULL, "Streams there may be."),
               (int64_t)s->config.streams_max);
@@ -163,6 +197,8 @@ void server_free(struct server *s)
             (void)close(s->listeners[i].fd);
     free(s->loops);
     route_metrics_close(&s->routes);
+    quotas_free(s->quotas);
+    guesses_close(&s->guesses);
     free(s);
 }
 
@@ -180,11 +216,26 @@ static void join(struct server *s, unsigned n_threads)
         pthread_join(s->loops[i].thread, NULL);
 }
 
+static size_t two_thirds(size_t n) { return n - n / 3; }
+
+static struct quotas *quotas_open(struct server *s)
+{
+    struct quota_limits *limits = &s->config.quotas;
+    if (!limits->levels[QUOTA_CONNECTIONS])
+        limits->levels[QUOTA_CONNECTIONS] = two_thirds(s->connections_max);
+    if (!limits->levels[QUOTA_STREAMS])
+        limits->levels[QUOTA_STREAMS] = two_thirds(s->config.streams_max);
+    return quotas_new(limits, s->connections_max + ADDRESSES_KNOWN);
+}
+
 static struct access access_open; /* never changed */
 static const struct cors cors_off;
 
 struct server *server_new(const struct server_config *config, struct hf_err *err)
 {
+    size_t connections_max = files_for_connections(config->threads, err);
+    if (!connections_max)
+        return NULL;
     struct server *s = hf_alloc(sizeof *s);
     bool opened = true;
     s->config = *config;
@@ -192,12 +243,14 @@ struct server *server_new(const struct server_config *config, struct hf_err *err
         s->config.access = &access_open;
     if (!config->cors)
         s->config.cors = &cors_off;
-    s->connections_max = files_for_connections(config->threads);
+    s->connections_max = connections_max;
     if (!s->config.streams_max)
         s->config.streams_max = s->connections_max / 3 * 2;
+    s->quotas = quotas_open(s);
     s->listeners[0] = (struct listener){.fd = config->listen_fd};
     s->listeners[1] = (struct listener){.fd = config->stream_fd, .streams_only = true};
     metrics_register(s);
+    unsent_budget_open(&s->unsent, config->answer_bytes_max, config->metrics);
     s->n_loops = config->threads;
     s->loops = hf_alloc(sizeof *s->loops * s->n_loops);
     for (unsigned i = 0; i < s->n_loops; i++)

@@ -15,8 +15,9 @@
  * of them than open files allow.  What requests need beyond that comes out of budgets of all
  * threads together: BLOCKS_BYTES_MAX (block.h) for requests with their heads, BODIES_BYTES_MAX
  * (conn.c) for bodies, MESSAGES_BYTES_MAX (stream_hub.h) for streams.  Where a budget is spent,
- * clients are answered with 503.  Answers that clients do not take have a deadline, but no budget
- * yet. */
+ * requests of which only a part has come make room (admission.h), and if there are none, clients
+ * are answered with 503.  Answers that clients do not take have a budget of their own, for
+ * which the slowest clients pay (unsent.h). */
 #ifndef HF_HTTP_SERVER_H
 #define HF_HTTP_SERVER_H
 
@@ -27,7 +28,11 @@
 #include "http/access.h"
 #include "http/app.h"
 #include "http/cors.h"
+#include "http/host.h"
+#include "http/quota.h"
+#include "http/tls.h"
 
+struct guesses;
 struct server;
 
 struct server_config {
@@ -35,13 +40,20 @@ struct server_config {
     int stream_fd;      /* likewise, for streams alone; -1: they are served on listen_fd only */
     unsigned page_port; /* pages of this port may read the streams of stream_fd too */
     unsigned threads;
-    size_t streams_max;         /* open at once; 0: as many as the files that may be open allow */
+    size_t streams_max; /* open at once; 0: as many as the files that may be open allow */
+    /* What one address may take; streams and paces count if there are keys, for callers without.  A
+     * level of 0 stands for two thirds of what there may be. */
+    struct quota_limits quotas;
     const struct http_app *app; /* borrowed for the server's life */
     struct metrics *metrics;
     const struct clock *clock;
-    struct access *access;   /* borrowed for the server's life; NULL: everything is open */
-    const struct cors *cors; /* borrowed for the server's life; NULL: off */
-    bool request_log;        /* log a line for each answer, at level info */
+    struct access *access;     /* borrowed for the server's life; NULL: everything is open */
+    const struct cors *cors;   /* borrowed for the server's life; NULL: off */
+    const struct hosts *hosts; /* its names, borrowed for the server's life; NULL: any */
+    struct tls *tls;           /* borrowed for the server's life; NULL: connections have no TLS */
+    bool refuses_cross_site;   /* pages of other sites may not write; see door.h */
+    bool request_log;          /* log a line for each answer, at level info */
+    size_t answer_bytes_max;   /* see unsent.h; 0: UNSENT_BYTES_MAX_DEFAULT */
 };
 
 HF_MUST_USE enum hf_status server_start(const struct server_config *config, struct server **ret,
@@ -61,10 +73,18 @@ void server_stop(struct server *s);
 
 bool server_leaving(const struct server *s); /* also while it drains */
 bool server_draining(const struct server *s);
+/* Logs how many connections and streams there may be. */
+void server_log_places(const struct server *s);
 /* The application's context; see app.h. */
 void *server_context(const struct server *s);
 struct access *server_access(const struct server *s);
 const struct cors *server_cors(const struct server *s);
+struct quotas *server_quotas(const struct server *s);
+struct guesses *server_guesses(struct server *s);
+/* Counts a request that is refused for the pace of its address. */
+void server_note_too_soon(struct server *s, enum quota_rate rate);
+/* Of the URLs of this server: "http" or "https". */
+const char *server_scheme(const struct server *s);
 
 struct request;
 /* A request that takes much memory (a body beyond BODY_MAX, say) needs one of a few places, which

@@ -3,6 +3,8 @@
 #ifndef HF_HTTP_SERVER_INTERNAL_H
 #define HF_HTTP_SERVER_INTERNAL_H
 
+#include "http/bodies.h"
+#include "http/guesses.h"
 #include "http/loop.h"
 #include "http/route_metrics.h"
 
@@ -12,17 +14,25 @@ struct server {
     unsigned n_loops;
     struct listener listeners[LISTENERS_MAX];
     size_t connections_max;
+    struct quotas *quotas;
+    struct guesses guesses;
+    struct counter *too_soon[QUOTA_RATES]; /* refused for the pace of their address */
 
     atomic_bool leaving;   /* see server_leave */
     atomic_bool closing;   /* the listening sockets are to be closed */
     atomic_bool draining;  /* new requests are answered with 503, and streams end */
     atomic_bool listening; /* the listening sockets are open */
     atomic_bool stopping;
-    atomic_size_t n_connections, n_streams;
-    atomic_size_t n_blocked;   /* answers that their clients do not take */
-    atomic_size_t block_bytes; /* see block.h */
-    atomic_size_t body_bytes;  /* of bodies that are not counted with their block */
-    _Atomic int large;         /* requests that may take much memory */
+    atomic_size_t n_connections; /* that have been accepted */
+    atomic_size_t n_places;      /* of them, those that have a place; see admission.h */
+    atomic_size_t n_guests;      /* and those that are guests */
+    atomic_size_t n_streams;
+    atomic_size_t n_blocked;     /* answers that their clients do not take */
+    struct unsent_budget unsent; /* what those may cost */
+    struct bodies bodies;        /* that several of those share */
+    atomic_size_t block_bytes;   /* see block.h */
+    atomic_size_t body_bytes;    /* of bodies that are not counted with their block */
+    _Atomic int large;           /* requests that may take much memory */
 
     struct counter accepted;    /* requests that arrived whole */
     struct counter completed;   /* those of them that were answered */
@@ -30,7 +40,7 @@ struct server {
     struct gauge *connections, *streams_open;
     struct route_metrics routes;
     struct histogram *stream_lag;
-    struct counter *messages, *dropped, *turned_away;
+    struct counter *messages, *dropped, *turned_away, *evicted;
 };
 
 /* A server without threads, whose loops the caller runs: for server_start and for tests. */

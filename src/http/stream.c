@@ -30,16 +30,20 @@ struct stream {
     struct subscriber subscriber; /* first: the hub wakes a stream by it */
     struct conn *conn;
     struct stream *next, **link; /* of those that have something to send; what points to this */
-    struct buf text;             /* being sent: the head, a comment or the end; empty: none */
-    struct message *message;     /* being sent after that; NULL: none */
-    size_t sent;                 /* of the text or of the message with its frame */
-    int64_t begun_us;            /* when the message was begun */
-    bool packed;                 /* the client accepts gzip */
-    bool chunked;                /* the client is one of HTTP/1.1 */
-    bool queued;                 /* in the loop's list */
-    bool blocked;                /* the socket takes no more for now */
-    bool ending;                 /* after what is being sent */
-    bool over;                   /* the text is the end, or the end has been sent */
+    struct stream *newer,
+        **older;             /* of those that are slow; what points to this, NULL: it is not */
+    struct address client;   /* whose streams are counted, if is_counted */
+    struct buf text;         /* being sent: the head, a comment or the end; empty: none */
+    struct message *message; /* being sent after that; NULL: none */
+    size_t sent;             /* of the text or of the message with its frame */
+    int64_t begun_us;        /* when the message was begun */
+    bool packed;             /* the client accepts gzip */
+    bool chunked;            /* the client is one of HTTP/1.1 */
+    bool queued;             /* in the loop's list */
+    bool blocked;            /* the socket takes no more for now */
+    bool ending;             /* after what is being sent */
+    bool is_counted;
+    bool over; /* the text is the end, or the end has been sent */
 };
 
 /* ---- answers ---- */
@@ -84,34 +88,71 @@ static size_t host_len(const char *host)
 }
 
 /* A page of the main port that reads a stream of the streams' own port comes from another origin:
- * is it http://NAME:PORT, where NAME is the server's name in this request and PORT the main one? */
+ * is it SCHEME://NAME:PORT, where NAME is the server's name in this request and PORT the main one?
+ */
 bool stream_is_for_own_page(const struct request *r)
 {
     const char *host = request_header(r, "Host"), *origin = r->origin.data;
-    unsigned page_port = r->server->config.page_port;
-    char port[16];
-    if (!host || !origin || !r->conn->streams_only || strncmp(origin, "http://", 7) != 0)
+    unsigned page_port = r->server->config.page_port, usual = r->server->config.tls ? 443 : 80;
+    char scheme[16], port[16];
+    int scheme_len = snprintf(scheme, sizeof scheme, "%s://", server_scheme(r->server));
+    if (!host || !origin || !r->conn->streams_only ||
+        strncmp(origin, scheme, (size_t)scheme_len) != 0)
         return false;
-    origin += 7;
+    origin += scheme_len;
     size_t len = host_len(host);
     (void)snprintf(port, sizeof port, ":%u", page_port);
     return len > 0 && strncasecmp(origin, host, len) == 0 &&
-           (strcmp(origin + len, port) == 0 || (page_port == 80 && origin[len] == '\0'));
+           (strcmp(origin + len, port) == 0 || (page_port == usual && origin[len] == '\0'));
 }
 
-void answer_stream(struct request *r, void *topic)
+/* Finds the address with which a stream is counted.  Returns false if it is not: there are no keys,
+ * or the client has one, or is a proxy. */
+static bool counts_with(const struct request *r, struct address *ret)
+{
+    const struct access *access = server_access(r->server);
+    return access->has_keys && !r->caller.has_key && access_address(r, ret) &&
+           !networks_have(&access->trusted, ret);
+}
+
+/* Has the client's address as many streams as it may? */
+static bool has_its_share(const struct request *r)
+{
+    struct address client;
+    if (!counts_with(r, &client))
+        return false;
+    if (!quota_take(r->server->quotas, &client, QUOTA_STREAMS))
+        return true;
+    quota_give(r->server->quotas, &client, QUOTA_STREAMS); /* until stream_open */
+    return false;
+}
+
+static void refuse_stream(struct request *r, const struct stream_source *source, void *topic,
+                          const struct problem *problem, const char *detail)
+{
+    if (source->unref)
+        source->unref(topic);
+    r->answer.close = true;
+    answer_problem(r, problem, detail);
+}
+
+void answer_stream(struct request *r, const struct stream_source *source, void *topic)
 {
     const struct server *s = r->server;
     struct answer *a = &r->answer;
     if (atomic_load(&s->n_streams) >= s->config.streams_max) {
-        a->close = true;
-        answer_problem(r, &problem_overloaded,
-                       "There are as many streams as this server may have.");
+        refuse_stream(r, source, topic, &problem_overloaded,
+                      "There are as many streams as this server may have.");
+        return;
+    }
+    if (has_its_share(r)) {
+        refuse_stream(r, source, topic, &problem_too_many_streams, NULL);
         return;
     }
     a->status = HTTP_OK;
     a->type = "text/event-stream";
     a->topic = topic;
+    a->source = source;
     a->varies = true;
     a->gzipped = gzip_accepted(request_header(r, "Accept-Encoding"));
 }
@@ -162,15 +203,20 @@ static void put_end(struct stream *s)
  * that the message it needs is gone. */
 static bool take_next(struct stream *s, bool *ret_behind)
 {
+    enum hub_place place = HUB_WAITS;
     if (s->text.len || s->message)
         return true;
+    if (!s->ending)
+        s->message = hub_next(&s->subscriber, &place);
+    if (place == HUB_ENDED)
+        s->ending = true;
+    *ret_behind = place == HUB_BEHIND;
     if (s->ending) {
         if (!s->over)
             put_end(s);
         s->over = true;
         return s->text.len > 0;
     }
-    s->message = hub_next(&s->subscriber, ret_behind);
     if (!s->message)
         return false;
     s->begun_us = s->conn->loop->now_us;
@@ -203,8 +249,29 @@ static size_t unsent(const struct stream *s, char frame[24], struct iovec parts[
     return left + add_part(parts, ret_n, "\r\n", 2, &skip);
 }
 
+static void enter_slow(struct stream *s)
+{
+    struct loop *l = s->conn->loop;
+    if (s->older)
+        return;
+    s->newer = NULL;
+    s->older = l->slow_end;
+    *s->older = s;
+    l->slow_end = &s->newer;
+}
+
+static void leave_slow(struct stream *s)
+{
+    if (!s->older)
+        return;
+    *s->older = s->newer;
+    *(s->newer ? &s->newer->older : &s->conn->loop->slow_end) = s->older;
+    s->older = NULL;
+}
+
 static void wait_for_socket(struct stream *s)
 {
+    enter_slow(s);
     int64_t spent_us = s->message ? s->conn->loop->now_us - s->begun_us : 0;
     s->blocked = true;
     conn_set_deadline(s->conn, SLOW_US - spent_us);
@@ -213,6 +280,7 @@ static void wait_for_socket(struct stream *s)
 static void sent_whole(struct stream *s)
 {
     s->sent = 0;
+    leave_slow(s);
     if (s->text.len) {
         buf_close(&s->text);
     } else {
@@ -269,7 +337,7 @@ static void stream_end(struct stream *s)
         (void)send_all(s);
 }
 
-void stream_open(struct conn *c, void *topic)
+void stream_open(struct conn *c)
 {
     struct loop *l = c->loop;
     struct request *r = c->request;
@@ -280,7 +348,10 @@ void stream_open(struct conn *c, void *topic)
                          .chunked = r->head.minor > 0,
                          .text = r->answer_head};
     r->answer_head = (struct buf){0};
-    hub_join(&l->hub, &s->subscriber, topic, r->answer.after);
+    s->is_counted =
+        counts_with(r, &s->client) && quota_take(l->server->quotas, &s->client, QUOTA_STREAMS);
+    hub_join(&l->hub, &s->subscriber, r->answer.source, r->answer.topic, r->answer.after);
+    r->answer.topic = NULL; /* the hub has it */
     /* The id tells a client that is cut off before its first message where it was. */
     char id[32] = "", text[RETRY_TEXT_SIZE];
     if (r->answer.after == AFTER_NOW)
@@ -314,7 +385,10 @@ void stream_close(struct stream *s)
 {
     struct loop *l = s->conn->loop;
     unqueue(s);
+    leave_slow(s);
     message_unref(s->message);
+    if (s->is_counted)
+        quota_give(l->server->quotas, &s->client, QUOTA_STREAMS);
     hub_leave(&l->hub, &s->subscriber);
     buf_close(&s->text);
     s->conn->stream = NULL;
@@ -365,18 +439,49 @@ void stream_due(struct stream *s)
 
 /* ---- the loop's part ---- */
 
+static bool may_replay(struct subscriber *subscriber)
+{
+    const struct stream *s = (struct stream *)subscriber;
+    const struct loop *l = s->conn->loop;
+    int64_t wait_us;
+    if (!s->is_counted ||
+        quota_spend(l->server->quotas, &s->client, QUOTA_REPLAYS, l->now_us, &wait_us))
+        return true;
+    server_note_too_soon(l->server, QUOTA_REPLAYS);
+    return false;
+}
+
 void streams_open(struct loop *l)
 {
-    l->hub.source = l->server->config.app->streams;
     l->hub.bytes_max = MESSAGES_BYTES_MAX / l->server->n_loops;
+    l->hub.clock = l->server->config.clock;
+    l->hub.may_replay = may_replay;
     l->sending_end = &l->sending;
+    l->slow_end = &l->slow;
     random_init_system(&l->random);
 }
 
 void streams_close(struct loop *l) { hub_close(&l->hub); }
 
+static bool pins(const struct message *m) { return m && m->is_pinned; }
+
+/* Cuts off the readers that have been slow for longest, so that their messages leave room for
+ * news. */
+static void cut_off_slow(struct loop *l)
+{
+    struct stream *next;
+    for (struct stream *s = l->slow; s && hub_is_short(&l->hub); s = next) {
+        next = s->newer;
+        if (!pins(s->message) && !pins(s->subscriber.missed))
+            continue;
+        counter_add(l->server->dropped, 1);
+        conn_close(s->conn);
+    }
+}
+
 static void begin_round(struct loop *l)
 {
+    cut_off_slow(l);
     l->round_us = l->now_us;
     l->round_bytes = 0;
     l->round_messages = hub_round(&l->hub, l->now_us, queue);

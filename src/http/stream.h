@@ -10,11 +10,13 @@
  * Dead clients: a client that shuts down its sending direction counts as gone.  A client whose
  * machine vanished is found by the comment that is sent within 15 s of silence, which TCP gives up
  * on.  Slow clients: one that takes 30 s for a message, or falls out of the channel's recent
- * messages, is cut off and resumes with Last-Event-ID.
+ * messages, is cut off and resumes with Last-Event-ID.  So is the slowest of those that keep
+ * messages which nobody else needs, when these use up what is kept for new ones (stream_hub.h).
  *
- * Reconnecting: a stream begins with a `retry:` field and, when the server drains, ends with
- * another, both drawn at random for each stream.  So the readers of a server that is stopped, or
- * lost, come back one after the other: within RETRY_SPREAD_MS, or at RETRIES_A_MS if they are many.
+ * Reconnecting: a stream begins with a `retry:` field and, when the server drains or the topic
+ * ends, ends with another, both drawn at random for each stream.  So the readers of a server that
+ * is stopped, or lost, come back one after the other: within RETRY_SPREAD_MS, or at RETRIES_A_MS if
+ * they are many.
  *
  * Memory: struct conn and struct stream, and up to twice SEND_BUFFER in the kernel while the client
  * does not read.  Messages are shared and bounded, see stream_hub.h. */
@@ -30,13 +32,19 @@
 #define RETRY_SPREAD_MS 4000
 #define RETRIES_A_MS 5
 
+/* How often something is encoded for streams of one address alone that begin in the past
+ * (QUOTA_REPLAYS). */
+#define REPLAYS_PER_MINUTE 60
+#define REPLAYS_BURST 60
+
 /* ---- for handlers ---- */
 
 /* Reads where the client wants to begin.  Returns false if the request has been answered with 400.
  */
 bool stream_read_place(struct request *r);
-/* Answers with the changes of a topic from there on.  The route must say `streams`. */
-void answer_stream(struct request *r, void *topic);
+/* Answers with the changes of a topic from there on.  The route must say `streams`.  Takes over a
+ * reference to the topic, if the source counts them, also if the answer is a refusal. */
+void answer_stream(struct request *r, const struct stream_source *source, void *topic);
 
 /* ---- for the loop ---- */
 
@@ -47,7 +55,7 @@ struct stream;
 /* Was this request made, on the streams' own port, by a page of the main port? */
 bool stream_is_for_own_page(const struct request *r);
 /* The connection's request has been answered with a topic, and the head is in r->answer_head. */
-void stream_open(struct conn *c, void *topic);
+void stream_open(struct conn *c);
 void stream_close(struct stream *s); /* with its connection */
 void stream_event(struct stream *s, uint32_t events);
 void stream_due(struct stream *s);

@@ -15,7 +15,9 @@
 #define FAR 1000 /* changes */
 
 struct channel {
+    const struct stream_source *source;
     void *topic;
+    bool ended;                /* no message will follow */
     struct channel *in_bucket; /* the next of the same bucket */
     struct channel *prev, *next;
     struct subscriber *subscribers;
@@ -37,11 +39,14 @@ struct channel {
 
 /* ---- messages ---- */
 
+static size_t size_of(const struct message *m) { return m->text.cap + m->packed.cap; }
+
 void message_unref(struct message *m)
 {
     if (!m || --m->refs > 0)
         return;
-    m->hub->bytes -= m->text.cap + m->packed.cap;
+    m->hub->bytes -= size_of(m);
+    m->hub->pinned_bytes -= m->is_pinned ? size_of(m) : 0;
     buf_close(&m->text);
     buf_close(&m->packed);
     free(m);
@@ -52,8 +57,19 @@ const struct buf *message_bytes(struct message *m, bool packed)
     if (packed && m->packed.len == 0) {
         gzip_block(&m->text, &m->packed);
         m->hub->bytes += m->packed.cap;
+        m->hub->pinned_bytes += m->is_pinned ? m->packed.cap : 0;
     }
     return packed ? &m->packed : &m->text;
+}
+
+/* The channel gives its reference back: whoever else has the message pins it. */
+static void message_let_go(struct message *m)
+{
+    if (m->refs > 1 && !m->is_pinned) {
+        m->is_pinned = true;
+        m->hub->pinned_bytes += size_of(m);
+    }
+    message_unref(m);
 }
 
 static struct message *message_ref(struct message *m)
@@ -90,18 +106,34 @@ static struct message *message_reset(struct hub *h, int64_t seq)
     return message_new(h, seq, &text);
 }
 
-static size_t message_len_max(const struct hub *h)
+/* What is kept for new messages: a quarter, but room for a long one if that is not most of it. */
+static size_t kept_for_news(const struct hub *h)
 {
-    size_t left = h->bytes < h->bytes_max ? h->bytes_max - h->bytes : 0;
+    size_t quarter = h->bytes_max / 4, half = h->bytes_max / 2;
+    if (quarter >= MESSAGE_BYTES_MAX)
+        return quarter;
+    return half < MESSAGE_BYTES_MAX ? half : MESSAGE_BYTES_MAX;
+}
+
+bool hub_is_short(const struct hub *h)
+{
+    return h->pinned_bytes > 0 && h->bytes + kept_for_news(h) > h->bytes_max;
+}
+
+/* How long a message may be that leaves `kept` bytes. */
+static size_t message_len_max(const struct hub *h, size_t kept)
+{
+    size_t left = h->bytes + kept < h->bytes_max ? h->bytes_max - h->bytes - kept : 0;
     return left < MESSAGE_BYTES_MAX ? left : MESSAGE_BYTES_MAX;
 }
 
 /* A message about everything after `after`, and *ret_seq up to where; NULL if nothing that a client
  * can see has changed. */
-static struct message *message_since(struct hub *h, void *topic, int64_t after, int64_t *ret_seq)
+static struct message *message_since(struct hub *h, const struct channel *c, int64_t after,
+                                     size_t len_max, int64_t *ret_seq)
 {
     struct buf text = {0};
-    enum stream_news news = h->source->encode(topic, after, message_len_max(h), &text, ret_seq);
+    enum stream_news news = c->source->encode(c->topic, after, len_max, &text, ret_seq);
     if (news == STREAM_MESSAGE)
         return message_new(h, *ret_seq, &text);
     buf_close(&text);
@@ -118,14 +150,24 @@ static struct channel **bucket(struct hub *h, const void *topic)
     return at;
 }
 
-static struct channel *channel_get(struct hub *h, void *topic)
+static void unref_topic(const struct stream_source *source, void *topic)
+{
+    if (source->unref)
+        source->unref(topic);
+}
+
+static struct channel *channel_get(struct hub *h, const struct stream_source *source, void *topic)
 {
     struct channel **at = bucket(h, topic);
-    if (*at)
+    if (*at) {
+        hf_check((*at)->source == source);
+        unref_topic(source, topic); /* the channel has a reference, and needs one only */
         return *at;
+    }
     struct channel *c = hf_alloc(sizeof *c);
+    c->source = source;
     c->topic = topic;
-    c->seq = h->source->seq(topic);
+    c->seq = source->seq(topic);
     c->next = h->channels;
     if (c->next)
         c->next->prev = c;
@@ -137,7 +179,7 @@ static struct channel *channel_get(struct hub *h, void *topic)
 static void forget_missed(struct channel *c)
 {
     for (size_t i = 0; i < c->n_missed; i++)
-        message_unref(c->missed[i].message);
+        message_let_go(c->missed[i].message);
     c->n_missed = c->n_joined = 0;
 }
 
@@ -145,7 +187,7 @@ static void drop_oldest(struct channel *c)
 {
     struct message *m = c->recent[(c->next_no - c->n_recent--) % RECENT_MAX];
     c->recent_bytes -= m->text.len;
-    message_unref(m);
+    message_let_go(m);
 }
 
 static void channel_free(struct hub *h, struct channel *c)
@@ -160,6 +202,7 @@ static void channel_free(struct hub *h, struct channel *c)
         h->channels = c->next;
     if (c->next)
         c->next->prev = c->prev;
+    unref_topic(c->source, c->topic);
     free((void *)c->recent);
     free(c);
 }
@@ -178,51 +221,95 @@ static void channel_push(struct channel *c, struct message *m)
 
 /* ---- subscribers ---- */
 
-/* The message about everything after `after`: found among those made since the last round, or made
- * now and kept for other newcomers. */
-static struct message *missed_since(struct hub *h, struct channel *c, int64_t after,
+/* Encodes for one newcomer, and sets the time that it took against the ration. */
+static struct message *replay_since(struct hub *h, const struct channel *c, int64_t after,
                                     int64_t *ret_seq)
 {
-    int64_t now = h->source->seq(c->topic);
-    bool crowd = ++c->n_joined > CROWD;
-    size_t slot = c->n_missed < MISSED_MAX ? c->n_missed : c->n_joined % MISSED_MAX;
-    for (size_t i = 0; i < c->n_missed; i++) {
-        struct message *m = c->missed[i].message;
-        bool same = c->missed[i].after == after;
-        bool covers = c->missed[i].after <= after && after <= m->seq;
-        if (crowd ? covers : same && m->seq == now) {
-            *ret_seq = m->seq;
-            return message_ref(m);
-        }
-        if (same)
-            slot = i;
+    size_t len_max = message_len_max(h, kept_for_news(h));
+    int64_t begun_us = h->clock ? clock_monotonic_us(h->clock) : 0;
+    struct message *m = message_since(h, c, after, len_max, ret_seq);
+    if (h->clock) {
+        int64_t took_us = clock_monotonic_us(h->clock) - begun_us;
+        int64_t from_us = h->replays_us > begun_us ? h->replays_us : begun_us;
+        h->replays_us = from_us + took_us * REPLAYS_PART;
     }
-    if (crowd && now - after > FAR) {
-        *ret_seq = now;
-        return message_reset(h, now);
-    }
-    struct message *m = message_since(h, c->topic, after, ret_seq);
-    if (!m)
-        return NULL;
-    if (slot == c->n_missed)
-        c->n_missed++;
-    else
-        message_unref(c->missed[slot].message);
-    c->missed[slot].after = after;
-    c->missed[slot].message = message_ref(m);
     return m;
 }
 
-void hub_join(struct hub *h, struct subscriber *s, void *topic, int64_t after)
+static bool may_replay(const struct hub *h, struct subscriber *s)
 {
-    struct channel *c = channel_get(h, topic);
+    if (h->clock && h->replays_us - clock_monotonic_us(h->clock) > REPLAYS_BURST_US)
+        return false;
+    return !h->may_replay || h->may_replay(s);
+}
+
+/* A message that was made for another newcomer since the last round: for one that missed the same,
+ * or, if `covers`, at least what this one missed, up to a moment ago.  NULL: there is none. */
+static struct message *find_missed(const struct channel *c, int64_t after, bool covers)
+{
+    int64_t now = c->source->seq(c->topic);
+    for (size_t i = 0; i < c->n_missed; i++) {
+        struct message *m = c->missed[i].message;
+        int64_t from = c->missed[i].after;
+        if (covers ? from <= after && after <= m->seq : from == after && m->seq == now)
+            return m;
+    }
+    return NULL;
+}
+
+/* Keeps it for other newcomers, in the place of one that began where this does, or of any. */
+static void keep_missed(struct channel *c, int64_t after, struct message *m)
+{
+    size_t slot = 0;
+    while (slot < c->n_missed && c->missed[slot].after != after)
+        slot++;
+    if (slot == MISSED_MAX)
+        slot = c->n_joined % MISSED_MAX;
+    if (slot == c->n_missed)
+        c->n_missed++;
+    else
+        message_let_go(c->missed[slot].message);
+    c->missed[slot].after = after;
+    c->missed[slot].message = message_ref(m);
+}
+
+/* The message about everything after `after`: found among those made since the last round, or made
+ * now and kept for other newcomers. */
+static struct message *missed_since(struct hub *h, struct subscriber *s, int64_t after,
+                                    int64_t *ret_seq)
+{
+    struct channel *c = s->channel;
+    int64_t now = c->source->seq(c->topic);
+    bool crowd = ++c->n_joined > CROWD;
+    struct message *m = find_missed(c, after, crowd);
+    if (!m && after != now && ((crowd && now - after > FAR) || !may_replay(h, s))) {
+        m = find_missed(c, after, true);
+        if (!m) {
+            *ret_seq = now;
+            return message_reset(h, now);
+        }
+    }
+    if (m) {
+        *ret_seq = m->seq;
+        return message_ref(m);
+    }
+    m = replay_since(h, c, after, ret_seq);
+    if (m)
+        keep_missed(c, after, m);
+    return m;
+}
+
+void hub_join(struct hub *h, struct subscriber *s, const struct stream_source *source, void *topic,
+              int64_t after)
+{
+    struct channel *c = channel_get(h, source, topic);
     *s = (struct subscriber){.channel = c, .next_no = c->next_no, .next = c->subscribers};
     /* Not before c->seq, where the channel's next message begins: nothing can be left out. */
-    s->seq = h->source->seq(topic);
+    s->seq = source->seq(topic);
     if (after == AFTER_UNKNOWN)
         s->missed = message_reset(h, s->seq);
     else if (after != AFTER_NOW)
-        s->missed = missed_since(h, c, after, &s->seq);
+        s->missed = missed_since(h, s, after, &s->seq);
     if (s->next)
         s->next->prev = s;
     c->subscribers = s;
@@ -246,7 +333,7 @@ void hub_leave(struct hub *h, struct subscriber *s)
         channel_free(h, c);
 }
 
-struct message *hub_next(struct subscriber *s, bool *ret_behind)
+struct message *hub_next(struct subscriber *s, enum hub_place *ret_place)
 {
     const struct channel *c = s->channel;
     struct message *m = s->missed;
@@ -256,7 +343,7 @@ struct message *hub_next(struct subscriber *s, bool *ret_behind)
     }
     while (s->next_no < c->next_no) {
         if (c->next_no - s->next_no > c->n_recent) {
-            *ret_behind = true;
+            *ret_place = HUB_BEHIND;
             return NULL;
         }
         m = c->recent[s->next_no++ % RECENT_MAX];
@@ -265,7 +352,23 @@ struct message *hub_next(struct subscriber *s, bool *ret_behind)
             return message_ref(m);
         }
     }
+    *ret_place = c->ended ? HUB_ENDED : HUB_WAITS;
     return NULL;
+}
+
+/* Makes the message about what is new.  Returns false if there is nothing to tell. */
+static bool channel_round(struct hub *h, struct channel *c)
+{
+    bool ends = !c->ended && c->source->has_ended && c->source->has_ended(c->topic);
+    struct message *m = NULL;
+    if (c->source->seq(c->topic) != c->seq)
+        m = message_since(h, c, c->seq, message_len_max(h, 0), &c->seq);
+    c->ended |= ends;
+    if (m) {
+        m->since_us = h->looked_us;
+        channel_push(c, m);
+    }
+    return m || ends;
 }
 
 size_t hub_round(struct hub *h, int64_t now_us, void (*wake)(struct subscriber *s))
@@ -273,13 +376,8 @@ size_t hub_round(struct hub *h, int64_t now_us, void (*wake)(struct subscriber *
     size_t woken = 0;
     for (struct channel *c = h->channels; c; c = c->next) {
         forget_missed(c);
-        if (h->source->seq(c->topic) == c->seq)
+        if (!channel_round(h, c))
             continue;
-        struct message *m = message_since(h, c->topic, c->seq, &c->seq);
-        if (!m)
-            continue;
-        m->since_us = h->looked_us;
-        channel_push(c, m);
         for (struct subscriber *s = c->subscribers; s; s = s->next)
             wake(s);
         woken += c->n_subscribers;
@@ -288,4 +386,4 @@ size_t hub_round(struct hub *h, int64_t now_us, void (*wake)(struct subscriber *
     return woken;
 }
 
-void hub_close(struct hub *h) { hf_check(!h->channels && h->bytes == 0); }
+void hub_close(struct hub *h) { hf_check(!h->channels && h->bytes == 0 && h->pinned_bytes == 0); }

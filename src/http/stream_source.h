@@ -1,10 +1,11 @@
 /* What streams tell of: the interface between the streams' transport (stream.h) and the
- * application, which implements it.  A topic is something whose state changes, and each change has
- * a number, its seq, which only grows.  A stream sends the changes of one topic as server-sent
- * events; the id of each event is a seq, so that a client can resume.
+ * application, which implements it, once for each kind of topic.  A topic is something whose state
+ * changes, and each change has a number, its seq, which only grows.  A stream sends the changes of
+ * one topic as server-sent events; the id of each event is a seq, so that a client can resume.
  *
  * Every thread of the server calls these functions and waits for none of them.  A topic stays where
- * it is once a handler has answered with it (answer_stream). */
+ * it is once a handler has answered with it (answer_stream), for ever, or until `unref` is called.
+ */
 #ifndef HF_HTTP_STREAM_SOURCE_H
 #define HF_HTTP_STREAM_SOURCE_H
 
@@ -27,6 +28,13 @@ struct stream_source {
      * any case *ret_seq is the seq up to which the changes are told. */
     enum stream_news (*encode)(void *topic, int64_t after, size_t len_max, struct buf *out,
                                int64_t *ret_seq);
+    /* Returns true if no change will follow those that `encode` tells of when it is called after
+     * this.  The server then tells of them and closes the topic's streams.  NULL: topics do not
+     * end. */
+    bool (*has_ended)(const void *topic);
+    /* Gives back what the handler handed over with answer_stream: one reference for each call, at
+     * any time from then on.  NULL: topics stay. */
+    void (*unref)(void *topic);
 };
 
 /* Appends the beginning of a server-sent event, up to `{"seq":N` in its data. */

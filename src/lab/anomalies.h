@@ -1,7 +1,8 @@
-/* Scripted interleavings: each shows, step by step on a real PostgreSQL and a real Redis, what goes
- * wrong without a protection, and that it does not with it.  Scripts need no luck.  Where a server
- * is not installed, those that SQLite can show are played there.  Each script is one file
- * (anomaly_*.c), written with scene.h.
+/* Scripted interleavings: each shows, step by step on real servers, what goes wrong without a
+ * protection, and that it does not with it.  Scripts need no luck.  Where PostgreSQL or Redis is
+ * not installed, those that SQLite can show are played there; an anomaly of another lock server is
+ * left out if that is not installed.  Each script is one file (anomaly_*.c), written with
+ * scene.h.
  *
  * A script branches on the answers that it gets, as a client would, and the verdict is read from
  * the database afterwards.  A script states how a side should end, never how it does.
@@ -16,10 +17,11 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "base/vec.h"
+#include "lab/coordinators.h"
 
-#define ANOMALY_ACTORS_MAX 5
+#define ANOMALY_ACTORS_MAX 6
 #define ANOMALY_SIDES 2
-#define ANOMALY_COUNT 6
+#define ANOMALY_COUNT 19
 
 /* One step of a script: a message, its answer, and what the sender makes of it. */
 struct anomaly_step {
@@ -39,11 +41,17 @@ struct anomaly_side {
 struct scene;
 struct anomaly {
     const char *name, *title, *moral;
+    const char *more; /* where to read on: a page of docs/, an article by its title, or both */
     /* From left to right, ended by NULL.  Redis is needed if it is one of them. */
     const char *actors[ANOMALY_ACTORS_MAX + 1];
     /* The actors on SQLite; empty if the script cannot be played there. */
     const char *actors_sqlite[ANOMALY_ACTORS_MAX + 1];
-    const char *not_on_sqlite; /* why it cannot be played there; NULL if it can */
+    const char *not_on_sqlite;     /* why it cannot be played there; NULL if it can */
+    const char *driver;            /* the lock driver that it needs; NULL: none */
+    enum coordinator_kind servers; /* if it needs a driver: the lock servers to start */
+    bool steps_clock;              /* it steps the clock of one of them */
+    /* The actors that are lock servers, if the script asks or breaks them one by one. */
+    const char *nodes[COORDINATOR_NODES_MAX];
     /* Side 0 is without protection and should end violated; side 1 is with it. */
     const char *strategies[ANOMALY_SIDES];
     void (*play)(struct scene *s, bool is_protected);
@@ -57,11 +65,16 @@ struct anomaly_played {
     struct anomaly_side sides[ANOMALY_SIDES];
 };
 
+struct anomaly_left_out {
+    const struct anomaly *anomaly;
+    char why[COORDINATOR_WHY_SIZE];
+};
+
 struct anomalies_result {
     int64_t at_ms; /* when it began, since 1970 */
     struct anomaly_played played[ANOMALY_COUNT];
     size_t n;
-    const struct anomaly *left_out[ANOMALY_COUNT]; /* not_on_sqlite says why */
+    struct anomaly_left_out left_out[ANOMALY_COUNT];
     size_t n_left_out;
     char note[160]; /* which server is not installed; "" if none is missing */
     bool ok;        /* every side that was played ended as it should */

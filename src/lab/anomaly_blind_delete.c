@@ -53,6 +53,8 @@ const struct anomaly anomaly_blind_delete = {
     .name = "blind-delete",
     .title = "A blind DEL releases somebody else's lock",
     .moral = "A lock with a TTL may have passed on. Release it only if the token in it is yours.",
+    .more = "docs/locks.md (What a lock guarantees); Redis documentation, \"Distributed Locks with "
+            "Redis\"",
     .actors = {"Ann", "Bob", "Carl", SCENE_REDIS, SCENE_POSTGRES},
     .actors_sqlite = {"Ann", "Bob", "Carl", SCENE_SQLITE},
     .strategies = {"lock with a TTL, delete it", "lock with a TTL, delete it if it is mine"},

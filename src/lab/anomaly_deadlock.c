@@ -88,6 +88,7 @@ const struct anomaly anomaly_deadlock = {
     .name = "deadlock",
     .title = "Two buyers take the same two seats from both ends",
     .moral = "A transaction that locks several rows locks them in the same order as every other.",
+    .more = "docs/locks.md (Several locks: the order of names); PostgreSQL manual, \"Deadlocks\"",
     .actors = {"Ann", "Bob", SCENE_POSTGRES},
     .not_on_sqlite = "SQLite locks the whole file: no buyer can lock one row and wait for another",
     .strategies = {"rows in the order of the wish", "rows in sorted order"},

@@ -38,6 +38,7 @@ const struct anomaly anomaly_double_sale = {
     .name = "naive-double-sale",
     .title = "Two buyers look before either writes",
     .moral = "A check may be outdated before the write. Let the write check, and count its rows.",
+    .more = "docs/strategies.md (What the rows say)",
     .actors = {"Ann", "Bob", SCENE_POSTGRES},
     .actors_sqlite = {"Ann", "Bob", SCENE_SQLITE},
     .strategies = {"SELECT, then UPDATE", "UPDATE on condition that it is free"},

@@ -36,6 +36,7 @@ const struct anomaly anomaly_gate_flushed = {
     .name = "gate-flushed",
     .title = "The gate loses its memory in the middle of a sale",
     .moral = "A gate may refuse early; it must never be the reason to say yes. The ledger decides.",
+    .more = "docs/strategies.md (What the rows say)",
     .actors = {"Ann", "Bob", "Admin", SCENE_REDIS, SCENE_POSTGRES},
     .not_on_sqlite = "there is no gate in front of SQLite",
     .strategies = {"gate alone", "gate, then the ledger's condition"},

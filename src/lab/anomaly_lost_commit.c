@@ -119,6 +119,7 @@ const struct anomaly anomaly_lost_commit = {
     .title = "The answer to COMMIT is lost on its way",
     .moral = "No answer is not a no. Choose the key before the first try, store it with the sale, "
              "look it up before the second.",
+    .more = "docs/api.md (Repeat without fear)",
     .actors = {"Ann", NETWORK, SCENE_POSTGRES},
     .actors_sqlite = {"Ann", SHOP, SCENE_SQLITE},
     .strategies = {"try again", "look up the idempotency key, then try again"},

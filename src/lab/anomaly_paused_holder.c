@@ -77,6 +77,7 @@ const struct anomaly anomaly_paused_holder = {
     .title = "A holder sleeps through the end of its lock, and writes",
     .moral = "A holder cannot know whether the lock is still its own when its write arrives. The "
              "target of the write can: give it the fence.",
+    .more = "docs/fences.md; Martin Kleppmann, \"How to do distributed locking\" (2016)",
     .actors = {"Ann", "Bob", SCENE_REDIS, SCENE_POSTGRES},
     .actors_sqlite = {"Ann", "Bob", SCENE_SQLITE},
     .strategies = {"lock with a TTL", "lock with a TTL and a fence"},

@@ -335,8 +335,9 @@ void desk_window(struct desk *d)
         d->settings.window(d->settings.window_ctx);
 }
 
-void desk_pause(struct desk *d, int ms)
+void desk_retry(struct desk *d, int ms)
 {
+    d->outcome->retries++;
     int64_t us = (int64_t)ms * 750;
     us += (int64_t)random_below(&d->random, (uint64_t)ms * 500 + 1);
     wait_sleep_us(us);

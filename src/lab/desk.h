@@ -93,7 +93,8 @@ __attribute__((format(printf, 2, 3))) long long desk_redis_number(struct desk *d
 
 /* Calls settings.window. */
 void desk_window(struct desk *d);
-/* Sleeps for `ms`, up to a quarter more or less, so that buyers who collided do not do so again. */
-void desk_pause(struct desk *d, int ms);
+/* Counts a retry and sleeps for `ms` before it, up to a quarter more or less, so that buyers who
+ * collided do not do so again. */
+void desk_retry(struct desk *d, int ms);
 
 #endif

@@ -23,7 +23,7 @@
 struct answer {
     int64_t us; /* since the start signal */
     enum strategy_verdict verdict;
-    unsigned sql_trips, redis_trips, commits;
+    unsigned sql_trips, redis_trips, commits, retries;
 };
 
 struct heat {
@@ -77,7 +77,8 @@ static void serve(struct heat *h, struct desk *desk, int user)
                                        .verdict = outcome.verdict,
                                        .sql_trips = outcome.sql_trips,
                                        .redis_trips = outcome.redis_trips,
-                                       .commits = outcome.commits};
+                                       .commits = outcome.commits,
+                                       .retries = outcome.retries};
     if (desk && outcome.verdict == STRATEGY_ERROR)
         record_error(h, outcome.why);
     atomic_fetch_add(&h->done, 1);
@@ -107,6 +108,7 @@ static void *worker_main(void *arg)
     struct strategy_settings with = *h->settings->back_ends;
     struct desk *desk = NULL;
     struct hf_err err = {0};
+    with.retries_max = h->settings->retries;
     with.seed = h->settings->seed ? h->settings->seed + (uint64_t)w->number : 0;
     if (strategy->open(strategy, &with, &desk, &err))
         warm_up(h, desk, w->number);
@@ -215,6 +217,7 @@ static void sum_up(const struct heat *h, const struct holdfastd_costs *costs, st
         const struct answer *a = &h->answers[i];
         ret->winners += a->verdict == STRATEGY_WON;
         ret->errors += a->verdict == STRATEGY_ERROR;
+        ret->refused_at_once += a->verdict == STRATEGY_LOST && a->retries == 0;
         trips += a->sql_trips;
         gate_trips += a->redis_trips;
         commits += a->commits;
@@ -222,6 +225,7 @@ static void sum_up(const struct heat *h, const struct holdfastd_costs *costs, st
             last_us = a->us;
     }
     bool is_holdfast = s->strategy->needs & STRATEGY_NEEDS_SERVER;
+    ret->several = s->strategy->several && s->back_ends->postgres;
     ret->seconds = (double)last_us / 1e6;
     ret->throughput = (users - ret->errors) / ret->seconds;
     ret->round_trips_per_request = (is_holdfast ? costs->sql_trips : trips) / users;

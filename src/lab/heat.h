@@ -8,7 +8,7 @@
 struct heat_settings {
     const struct strategy *strategy;
     const struct strategy_settings *back_ends; /* the servers and files that it sells on */
-    int users, seats;
+    int users, seats, retries;
     uint64_t seed;
     const volatile sig_atomic_t *stop;         /* ends the heat once it is not 0; may be NULL */
     void (*progress)(void *ctx, int answered); /* called ten times a second; may be NULL */

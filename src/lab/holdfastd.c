@@ -43,6 +43,7 @@ const struct strategy strategy_holdfast = {
     .name = "holdfast",
     .summary = "Asks a Holdfast server, which decides in memory and commits a batch at a time.",
     .correct = true,
+    .several = true, /* on PostgreSQL */
     .needs = STRATEGY_NEEDS_SERVER,
     .open = desk_open,
     .attempt = attempt,

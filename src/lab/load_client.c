@@ -117,7 +117,7 @@ static int read_answer(struct load_client *c)
 int load_client_post(struct load_client *c, const char *path, const struct buf *body)
 {
     c->out.len = 0;
-    buf_printf(&c->out, "POST %s HTTP/1.1\r\nHost: lab\r\nContent-Length: %zu\r\n\r\n", path,
+    buf_printf(&c->out, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", path,
                body->len);
     buf_put(&c->out, body->data, body->len);
     int status = send_all(c->socket, c->out.data, c->out.len) ? read_answer(c) : 0;

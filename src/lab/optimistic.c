@@ -50,7 +50,7 @@ static bool attempt(struct desk *d, const struct strategy_want *want)
     bool won = false;
     for (int i = 0; !won && i <= d->settings.retries_max; i++) {
         if (i > 0)
-            desk_pause(d, d->settings.retry_pause_ms << (i - 1));
+            desk_retry(d, d->settings.retry_pause_ms << (i - 1));
         if (!read_versions(d, want, &versions))
             break;
         desk_window(d);
@@ -66,7 +66,9 @@ const struct strategy strategy_optimistic = {
     .name = "optimistic",
     .summary = "Writes only if the version it read is still there, and looks again if not.",
     .correct = true,
+    .several = true,
     .needs = STRATEGY_NEEDS_POSTGRES,
+    .retries = true,
     .open = desk_open,
     .attempt = attempt,
     .close = desk_close,

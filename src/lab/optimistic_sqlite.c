@@ -27,7 +27,7 @@ static bool attempt(struct desk *d, const struct strategy_want *want)
     bool won = false;
     for (int i = 0; !won && i <= d->settings.retries_max; i++) {
         if (i > 0)
-            desk_pause(d, d->settings.retry_pause_ms << (i - 1));
+            desk_retry(d, d->settings.retry_pause_ms << (i - 1));
         if (!desk_text(d, &versions,
                        "SELECT CASE count(*) WHEN json_array_length(?2)"
                        "  THEN json_group_array(version) END"
@@ -50,6 +50,7 @@ const struct strategy strategy_optimistic_sqlite = {
     .summary = "Writes only if the version it read is still there, and looks again if not.",
     .correct = true,
     .needs = STRATEGY_NEEDS_SQLITE,
+    .retries = true,
     .open = desk_open,
     .attempt = attempt,
     .close = desk_close,

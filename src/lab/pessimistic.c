@@ -26,6 +26,7 @@ const struct strategy strategy_pessimistic = {
     .name = "pessimistic",
     .summary = "Locks the rows with SELECT ... FOR UPDATE, checks and writes them, and commits.",
     .correct = true,
+    .several = true,
     .needs = STRATEGY_NEEDS_POSTGRES,
     .open = desk_open,
     .attempt = attempt,

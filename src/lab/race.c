@@ -60,8 +60,10 @@ static enum hf_status check_settings(const struct race_settings *s, struct hf_er
             return hf_err_set(err, HF_INVALID_REQUEST, "there is no strategy %.*s", (int)len, at);
         at += len + (at[len] == ',');
     }
-    if (s->n_users == 0 || s->tries < 1 || s->seats < 1 || s->seats > RACE_SEATS_MAX)
-        return hf_err_set(err, HF_INVALID_REQUEST, "users, seats or tries are out of range");
+    if (s->n_users == 0 || s->tries < 1 || s->seats < 1 || s->seats > RACE_SEATS_MAX ||
+        s->retries < 0 || s->retries > RACE_RETRIES_MAX)
+        return hf_err_set(err, HF_INVALID_REQUEST,
+                          "users, seats, tries or retries are out of range");
     for (size_t i = 0; i < s->n_users; i++)
         if (s->users[i] < 1 || s->users[i] > RACE_USERS_MAX)
             return hf_err_set(err, HF_INVALID_REQUEST, "%d users are out of range", s->users[i]);
@@ -147,6 +149,7 @@ static enum hf_status run_one(struct reporter *r, const struct venue *v,
                                  .back_ends = &v->settings,
                                  .users = users,
                                  .seats = s->seats,
+                                 .retries = s->retries,
                                  .seed = s->seed,
                                  .stop = s->stop,
                                  .progress = report_answered,
@@ -225,6 +228,7 @@ static enum hf_status run_at(struct venue *v, const struct race_settings *settin
     result->versions = v->versions;
     result->on_postgres = v->on_postgres;
     result->with_gate = v->settings.redis != NULL;
+    result->retries = settings->retries;
     memcpy(result->note, v->note, sizeof result->note);
     return run_all(&reporter, v, result, err);
 }

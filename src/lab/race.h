@@ -45,6 +45,8 @@ struct race_run {
     double seconds;    /* from the start signal to the last answer */
     double throughput; /* users answered per second */
     struct race_latency winners_ms, losers_ms;
+    int refused_at_once; /* losers who were answered without a retry */
+    bool several; /* the strategy keeps its promise also if several servers sell on this ledger */
     /* Counted by the desks; for Holdfast by its own metrics, in the workers that serve requests. */
     double round_trips_per_request; /* with the database; on SQLite statements */
     double gate_trips_per_request;  /* with Redis */
@@ -63,6 +65,7 @@ struct race_result {
     struct versions versions;
     bool on_postgres; /* false: on SQLite */
     bool with_gate;   /* Redis took part */
+    int retries;      /* as race_settings.retries */
     char note[256];   /* why a back end is missing; "" if none is */
     struct race_run *runs;
     size_t n_runs;
@@ -89,12 +92,16 @@ struct race_settings {
     const char *ledger, *gate;
     uint64_t seed; /* for pauses and for who wants which seat; 0 means random */
     int tries;     /* the most heats for a strategy that promises nothing */
+    /* How often a buyer who finds the seat locked or changed tries again, by a strategy that does
+     * so; 0 is fail-fast. */
+    int retries;
     /* Called up to ten times a second; may be NULL. */
     void (*progress)(void *ctx, const struct race_progress *progress);
     void *progress_ctx;
     const volatile sig_atomic_t *stop; /* ends the race once it is not 0; may be NULL */
 };
-#define RACE_SETTINGS_USUAL .strategies = "all", .seats = 1, .tries = 20
+#define RACE_SETTINGS_USUAL .strategies = "all", .seats = 1, .tries = 20, .retries = 3
+#define RACE_RETRIES_MAX 10
 
 /* HF_INVALID_REQUEST if an option is wrong, HF_DRAINING if `stop` ended it; any other failure is
  * one of a server.  After HF_OK the caller closes `ret`. */

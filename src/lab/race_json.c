@@ -33,6 +33,7 @@ static void put_run(struct buf *b, const struct race_run *run)
     buf_printf(b,
                ",\"promises_correct\":%s,\"unless\":", run->strategy->correct ? "true" : "false");
     put_text(b, run->strategy->unless);
+    buf_printf(b, ",\"several_servers\":%s", run->several ? "true" : "false");
     buf_printf(b,
                ",\"users\":%d,\"seats\":%d,\"tries\":%d,\"winners\":%d,\"double_sold\":%d,"
                "\"errors\":%d,\"seconds\":%.6f,\"throughput\":%.1f,\"winners_ms\":",
@@ -41,10 +42,12 @@ static void put_run(struct buf *b, const struct race_run *run)
     put_latency(b, &run->winners_ms);
     buf_lit(b, ",\"losers_ms\":");
     put_latency(b, &run->losers_ms);
-    buf_printf(b,
-               ",\"round_trips_per_request\":%.4f,\"gate_trips_per_request\":%.4f,"
-               "\"commits_per_request\":%.4f",
-               run->round_trips_per_request, run->gate_trips_per_request, run->commits_per_request);
+    buf_printf(
+        b,
+        ",\"refused_at_once\":%d,\"round_trips_per_request\":%.4f,\"gate_trips_per_request\":%.4f,"
+        "\"commits_per_request\":%.4f",
+        run->refused_at_once, run->round_trips_per_request, run->gate_trips_per_request,
+        run->commits_per_request);
     buf_printf(b, ",\"verdict\":\"%s\",\"why\":", race_verdict_text(run->verdict));
     put_text(b, run->why);
     buf_char(b, '}');
@@ -75,7 +78,7 @@ void race_json(const struct race_result *r, struct buf *out)
     buf_json_time(out, r->at_ms);
     buf_char(out, ',');
     put_where(out, r);
-    buf_printf(out, ",\"connections_max\":%d,\"runs\":[", RACE_DESKS);
+    buf_printf(out, ",\"connections_max\":%d,\"retries\":%d,\"runs\":[", RACE_DESKS, r->retries);
     for (size_t i = 0; i < r->n_runs; i++) {
         if (i)
             buf_char(out, ',');

@@ -1,7 +1,7 @@
 /* Redis lease: one lock per seat in Redis, with a token and a TTL of 30 s, around a plain
  * transaction.  A buyer who finds the seat locked tries again three times, 100 ms apart, and then
- * gives up.  The release compares the token first, so that it never deletes a lock that has passed
- * to another buyer.
+ * gives up; with retries_max 0 it gives up at once (fail-fast).  The release compares the token
+ * first, so that it never deletes a lock that has passed to another buyer.
  *
  * The database checks nothing.  A pause longer than the lease (a stopped process, a slow disk) lets
  * two buyers in at once; only a fence that the UPDATE compares would prevent that. */
@@ -17,7 +17,7 @@ static bool lock(struct desk *d, const char *event, const char *seat, const char
 {
     for (int i = 0; !desk_failed(d) && i <= d->settings.retries_max; i++) {
         if (i > 0)
-            desk_pause(d, d->settings.retry_pause_ms);
+            desk_retry(d, d->settings.retry_pause_ms);
         if (desk_redis_set(d, "SET lock:%s:%s %s NX PX %d", event, seat, token,
                            d->settings.lease_ms))
             return true;
@@ -62,8 +62,10 @@ const struct strategy strategy_redis_lease = {
     .name = "redis-lease",
     .summary = "Takes a lock with a TTL in Redis around a plain transaction.",
     .correct = true,
+    .several = true,
     .unless = "a pause outlasts the lease, or Redis loses the lock",
     .needs = STRATEGY_NEEDS_POSTGRES | STRATEGY_NEEDS_REDIS,
+    .retries = true,
     .open = desk_open,
     .attempt = attempt,
     .close = desk_close,

@@ -19,16 +19,15 @@ static void put_json(struct buf *out, const char *json)
     }
 }
 
-void report_page(const char *race, const char *anomalies, struct buf *out)
+void report_page(const char *race, const char *anomalies, const char *locks, struct buf *out)
 {
     const struct {
         const char *mark, *text;
         bool is_json;
-    } parts[] = {{"{{style}}", asset_report_css, false},
-                 {"{{race}}", race, true},
-                 {"{{anomalies}}", anomalies, true},
-                 {"{{chart}}", asset_chart_js, false},
-                 {"{{script}}", asset_report_js, false}};
+    } parts[] = {
+        {"{{style}}", asset_report_css, false}, {"{{race}}", race, true},
+        {"{{anomalies}}", anomalies, true},     {"{{locks}}", locks ? locks : "null", true},
+        {"{{chart}}", asset_chart_js, false},   {"{{script}}", asset_report_js, false}};
     const char *rest = asset_report_html;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) { /* in the order of the page */
         const char *mark = strstr(rest, parts[i].mark);

@@ -1,11 +1,12 @@
 // The script of the page that `holdfast lab report` writes: tables and plots from race.json, sequence diagrams from
-// anomalies.json, both of which are in the page.  Every number shown is one of theirs, rounded; only the sums in the tiles
+// anomalies.json, tables from locks.json, all of which are in the page.  Every number shown is one of theirs, rounded; only the sums in the tiles
 // are computed here.
 'use strict';
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const race = read('race-json');
 const lab = read('anomalies-json');
+const measured = read('locks-json'); // null if it was not given
 const at = (id) => document.getElementById(id);
 
 // ---- helpers ----
@@ -89,7 +90,7 @@ const LATENCY = ['avg', 'p50', 'p99'];
 function head() {
   const top = make('tr', {});
   const low = make('tr', {});
-  for (const name of ['strategy', 'double-sold', 'winners', 'errors', 'verdict', 'answers/s']) {
+  for (const name of ['strategy', 'double-sold', 'winners', 'errors', 'verdict', 'several servers', 'answers/s']) {
     top.append(make('th', { rowspan: 2, scope: 'col', ...(name === 'verdict' ? { class: 'verdict' } : {}) }, name));
   }
   for (const name of ['winners wait, ms', 'losers wait, ms', 'per request']) {
@@ -109,7 +110,8 @@ function row(run) {
   return make('tr', { 'data-run': index, class: run.verdict.replace(' ', '-') },
     make('th', { scope: 'row', title: run.summary ?? '' }, run.strategy),
     cell('double_sold', run.double_sold, { class: `double ${run.double_sold ? 'some' : ''}` }),
-    cell('winners', run.winners), cell('errors', run.errors), verdict, cell('throughput', run.throughput),
+    cell('winners', run.winners), cell('errors', run.errors), verdict,
+    make('td', { 'data-field': 'several_servers' }, run.several_servers ? 'yes' : 'no'), cell('throughput', run.throughput),
     ...['winners_ms', 'losers_ms'].flatMap((who) => LATENCY.map((key) => cell(`${who}.${key}`, run[who]?.[key] ?? null))),
     cell('round_trips_per_request', run.round_trips_per_request),
     cell('gate_trips_per_request', run.gate_trips_per_request), cell('commits_per_request', run.commits_per_request));
@@ -290,7 +292,7 @@ const widest = (lines, font) => {
   return Math.max(...lines.map((line) => ruler.measureText(line).width));
 };
 const clamp = (value, low, high) => Math.min(Math.max(value, low), Math.max(low, high));
-const SERVERS = ['PostgreSQL', 'Redis', 'SQLite', 'Network'];
+const SERVERS = ['PostgreSQL', 'Redis', 'SQLite', 'Network', 'R1', 'R2', 'R3', 'Primary', 'Replica', 'etcd', 'ZooKeeper'];
 const isBad = (text) => /^ERROR|^connection lost/.test(text);
 
 class Diagram {
@@ -359,7 +361,7 @@ class Diagram {
   }
 }
 
-const WORDS = ['No', 'One', 'Two', 'Three', 'Four', 'Five', 'Six'];
+const WORDS = ['No', 'One', 'Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine', 'Ten', 'Eleven', 'Twelve'];
 
 function stories() {
   const n = lab.anomalies.length;
@@ -371,8 +373,67 @@ function stories() {
       make('p', { class: 'ending' }, make('b', {}, side.verdict === 'violated' ? '✗ VIOLATED' : '✓ PROTECTED'),
         make('span', { class: 'evidence' }, side.evidence))));
     at('stories').append(make('article', { id: anomaly.name }, make('h3', {}, anomaly.title),
-      make('p', { class: 'moral' }, anomaly.moral), make('div', { class: 'sides' }, ...sides)));
+      make('p', { class: 'moral' }, anomaly.moral, ...(anomaly.more ? [' ', make('small', {}, `See ${anomaly.more}.`)] : [])), make('div', { class: 'sides' }, ...sides)));
   }
+}
+
+// ---- locks ----
+
+const ms = (us) => number(us / 1000);
+// What a cell is made of: whether it is good, bad or neither, its text, and more for those who point at it.
+const plain = (text) => (value) => ['', text(value), `n = ${number(value.n)}`];
+function faultCell(fault) {
+  const all = `${fault.locks} of ${fault.locks}`;
+  const gap = `${number(fault.gap_max_ms / 1000)} s`;
+  const title = `${count(fault.locks, 'lock')}, ${count(fault.grants, 'grant')}; ${count(fault.overlaps, 'overlap')}; `
+    + `${count(fault.fences_fell, 'fence')} fell; at most ${gap} without a holder`
+    + `${fault.outage_ms ? `; the server was down for ${number(fault.outage_ms / 1000)} s` : ''}`;
+  if (fault.overlapped) return ['bad', `✗ two holders, ${fault.overlapped} of ${fault.locks}${fault.fences_fell ? '; fences fell' : ''}`, title];
+  if (fault.stuck) return ['bad', `✗ stuck, ${fault.stuck} of ${fault.locks}`, title];
+  if (fault.fences_fell) return ['bad', `✗ fences fell; passed on after ${gap}`, title];
+  if (fault.kept === fault.locks) return ['good', `✓ kept, ${all}`, title];
+  return ['good', `✓ passed on, ${fault.locks - fault.kept} of ${fault.locks}, ${gap}`, title];
+}
+
+const reasons = []; // why cells are empty
+function note(why) {
+  if (!reasons.includes(why)) reasons.push(why);
+  return make('sup', { title: why }, String(reasons.indexOf(why) + 1));
+}
+
+function lockTable(title, rows) {
+  const body = rows.map(([name, field, cell]) => make('tr', { 'data-lock-row': field }, make('th', { scope: 'row' }, name),
+    ...measured.drivers.map((driver) => {
+      const value = driver.why ? driver : field.split('.').reduce((part, key) => part[key], driver);
+      if (value.why) return make('td', { 'data-driver': driver.driver, class: 'none' }, '–', note(value.why));
+      const [kind, text, hint] = cell(value);
+      return make('td', { 'data-driver': driver.driver, title: hint }, kind ? make('span', { class: `pill ${kind}` }, text) : text);
+    })));
+  const head = make('thead', {}, make('tr', {}, make('th', {}, ''), ...measured.drivers.map(({ driver, version }) => make('th',
+    { scope: 'col' }, driver, ...(version ? [make('small', {}, ` ${version}`)] : [])))));
+  at('lock-tables').append(make('div', { class: 'table' }, make('h3', {}, title),
+    make('div', { class: 'scroll' }, make('table', {}, head, make('tbody', {}, ...body)))));
+}
+
+function locks() {
+  if (!measured) return;
+  at('locks').hidden = false;
+  const first = measured.drivers.find(({ why }) => !why);
+  if (!first) return;
+  const crowds = first.hand_over.map(({ waiters }, i) => [`hand-over with ${waiters} clients, ms: p50, p99`, `hand_over.${i}`,
+    plain(({ p50_us: p50, p99_us: p99 }) => `${ms(p50)}, ${ms(p99)}`)]);
+  lockTable('Speed', [
+    ['acquire and release, per second', 'speed', plain(({ per_second: rate }) => number(Math.round(rate)))],
+    ['the same, ms: p50, p99', 'speed', plain(({ p50_us: p50, p99_us: p99 }) => `${ms(p50)}, ${ms(p99)}`)],
+    ...crowds,
+    [`messages per hand-over, ${first.hand_over[1].waiters} clients`, 'traffic', plain(({ messages }) => number(messages))],
+    [`order of arrival, ${first.hand_over[1].waiters} clients`, 'hand_over.1',
+      plain(({ pairs, in_order: kept }) => `${kept === pairs ? 'kept' : 'not kept'}, ${kept} of ${pairs}`)],
+  ]);
+  lockTable(`When something fails; TTL ${number(measured.ttl_ms / 1000)} s`, Object.entries(measured.faults)
+    .map(([name, text]) => [text, `faults.${name}`, faultCell]));
+  notes('lock-notes', ['“Kept”: the holder had its lock through the fault. “Passed on”: another client got it, after at most this long without a holder. '
+    + '“Two holders”: two clients relied on it at once.', ...reasons.map((why, i) => `${i + 1}: ${why}.`)]);
 }
 
 facts();
@@ -380,4 +441,5 @@ tiles();
 tables();
 plots();
 stories();
+locks();
 document.documentElement.dataset.ready = 'yes';

@@ -1,5 +1,5 @@
 /* See scene.h: the stage, the steps and the judge.  scene_lock.c has the locks. */
-#include "lab/scene.h"
+#include "lab/scene_client.h"
 #include "lab/scene_sqlite.h"
 
 #include <stdarg.h>
@@ -11,7 +11,8 @@
 #define POLL_MS 5
 
 static const char stage_postgres[] = "SET client_min_messages = warning;"
-                                     "DROP TABLE IF EXISTS seats, holds, tickets CASCADE;"
+                                     "DROP TABLE IF EXISTS seats, holds, tickets, holdfast_fences"
+                                     " CASCADE;"
                                      "CREATE TABLE seats (id text PRIMARY KEY,"
                                      "                    status text NOT NULL DEFAULT 'FREE',"
                                      "                    buyer text);"
@@ -107,11 +108,17 @@ static bool set_stage(struct scene *s)
            !desk_failed(s->judge);
 }
 
-bool scene_open(struct scene *s, const struct strategy_settings *settings,
-                const char *const *actors, struct anomaly_side *side, struct hf_err *err)
+bool scene_open(struct scene *s, const struct scene_place *place,
+                const struct anomaly_played *played, struct anomaly_side *side, struct hf_err *err)
 {
-    *s = (struct scene){
-        .settings = settings, .clock = &clock_system, .actors = actors, .side = side};
+    const char *const *actors = played->actors;
+    *s = (struct scene){.settings = place->settings,
+                        .servers = place->servers,
+                        .coordinator = place->coordinator,
+                        .anomaly = played->anomaly,
+                        .clock = &clock_system,
+                        .actors = actors,
+                        .side = side};
     s->on_sqlite = is_actor(s, SCENE_SQLITE);
     s->ledger = s->on_sqlite ? SCENE_SQLITE : SCENE_POSTGRES;
     s->locks = s->on_sqlite ? SCENE_SQLITE : SCENE_REDIS;
@@ -139,6 +146,7 @@ static void close_actors(struct scene *s)
 
 void scene_close(struct scene *s)
 {
+    scene_clients_close(s);
     close_actors(s);
     desk_close(s->judge);
     s->judge = NULL;
@@ -202,9 +210,21 @@ const char *scene_sql(struct scene *s, const char *who, const char *fmt, ...)
     return step->answer ? step->answer : "";
 }
 
+static char *list_text(const redisReply *list)
+{
+    struct buf b = {0};
+    for (size_t i = 0; i < list->elements; i++)
+        buf_printf(&b, "%s%s", i ? ", " : "", list->element[i]->str ? list->element[i]->str : "?");
+    buf_str(&b, b.len ? "" : "(empty)");
+    buf_char(&b, '\0');
+    return b.data;
+}
+
 static char *reply_text(const redisReply *reply)
 {
     char *text;
+    if (reply->type == REDIS_REPLY_ARRAY)
+        return list_text(reply);
     if (reply->type == REDIS_REPLY_INTEGER)
         hf_check(asprintf(&text, "%lld", reply->integer) >= 0);
     else
@@ -266,6 +286,26 @@ void scene_arrow(struct scene *s, const char *from, const char *to, const char *
     (void)record(s, from, to, format(fmt, args));
     va_end(args);
 }
+
+size_t scene_request(struct scene *s, const char *from, const char *to, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)record(s, from, to, format(fmt, args));
+    va_end(args);
+    return s->side->steps.n - 1;
+}
+
+const char *scene_answer(struct scene *s, size_t step, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    s->side->steps.v[step].answer = format(fmt, args);
+    va_end(args);
+    return s->side->steps.v[step].answer;
+}
+
+pid_t *scene_pid(struct scene *s, const char *who) { return &s->pids[index_of(s, who)]; }
 
 void scene_think(struct scene *s, const char *fmt, ...)
 {
@@ -410,7 +450,33 @@ void scene_judge(struct scene *s, const char *harm, const char *fine)
     free(s->side->evidence);
     s->side->evidence = evidence ? evidence : scene_ask(s, fine);
     if (!s->side->evidence)
-        s->side->evidence = copy("nothing was sold");
+        s->side->evidence = copy(SCENE_NOTHING_SOLD);
+}
+
+void scene_verdict(struct scene *s, bool is_violated, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    free(s->side->evidence);
+    s->side->evidence = format(fmt, args);
+    s->side->violated = is_violated;
+    va_end(args);
+}
+
+long long scene_ask_redis(struct scene *s, const char *fmt, ...)
+{
+    if (s->failed)
+        return 0;
+    va_list args;
+    va_start(args, fmt);
+    redisReply *reply = redisvCommand(s->judge->redis, fmt, args);
+    va_end(args);
+    if (!reply || reply->type == REDIS_REPLY_ERROR)
+        scene_fail(s, "Redis: %s", reply ? reply->str : s->judge->redis->errstr);
+    bool is_text = reply && reply->type == REDIS_REPLY_STRING;
+    long long number = is_text ? strtoll(reply->str, NULL, 10) : reply ? reply->integer : 0;
+    freeReplyObject(reply);
+    return number;
 }
 
 /* PostgreSQL has string_agg(... ORDER BY ...); SQLite has group_concat, which takes the rows in the

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "lab/anomalies.h"
+#include "lab/coordinators.h"
 #include "lab/desk.h"
 
 #define SCENE_POSTGRES "PostgreSQL"
@@ -18,9 +19,21 @@
 #define SCENE_SQLITE "SQLite"
 /* What scene_sql returns if the connection broke before the answer came; the step has no answer. */
 #define SCENE_LOST "connection lost"
+/* The evidence of a side that sold nothing, which is not how a side should end. */
+#define SCENE_NOTHING_SOLD "nothing was sold"
+
+/* What a scene is played on. */
+struct scene_place {
+    const struct strategy_settings *settings;
+    const struct servers *servers;   /* for the directory of processes that the scene starts */
+    struct coordinator *coordinator; /* NULL if the anomaly needs none */
+};
 
 struct scene {
     const struct strategy_settings *settings;
+    const struct servers *servers;
+    struct coordinator *coordinator;
+    const struct anomaly *anomaly;
     const struct clock *clock;
     const char *const *actors;
     bool on_sqlite;
@@ -29,6 +42,7 @@ struct scene {
     struct anomaly_side *side;
     int64_t began_us;
     struct desk *judge, *desks[ANOMALY_ACTORS_MAX];
+    pid_t pids[ANOMALY_ACTORS_MAX]; /* processes of actors (scene_client.h); 0: none */
     struct strategy_outcome
         outcome;       /* what the desks record; only its reason for a failure is used */
     bool failed;       /* the scene could not be played */
@@ -37,8 +51,8 @@ struct scene {
 
 /* Sets an empty stage: seats A-1 and A-2, both FREE, no tickets, no locks.  The scene is on SQLite
  * if SQLite is one of the actors. */
-HF_MUST_USE bool scene_open(struct scene *s, const struct strategy_settings *settings,
-                            const char *const *actors, struct anomaly_side *side,
+HF_MUST_USE bool scene_open(struct scene *s, const struct scene_place *place,
+                            const struct anomaly_played *played, struct anomaly_side *side,
                             struct hf_err *err);
 void scene_close(struct scene *s);
 
@@ -64,6 +78,14 @@ __attribute__((format(printf, 3, 4))) void scene_note(struct scene *s, const cha
 /* Records a message from one actor to another. */
 __attribute__((format(printf, 4, 5))) void scene_arrow(struct scene *s, const char *from,
                                                        const char *to, const char *fmt, ...);
+/* Records a request from one actor to another that scene_answer answers.  Returns its number. */
+__attribute__((format(printf, 4, 5))) size_t scene_request(struct scene *s, const char *from,
+                                                           const char *to, const char *fmt, ...);
+/* Records the answer to a request, and returns it. */
+__attribute__((format(printf, 3, 4))) const char *scene_answer(struct scene *s, size_t step,
+                                                               const char *fmt, ...);
+/* Where the process of an actor is kept. */
+pid_t *scene_pid(struct scene *s, const char *who);
 /* Records what the sender of the last step makes of its answer. */
 __attribute__((format(printf, 2, 3))) void scene_think(struct scene *s, const char *fmt, ...);
 static inline bool scene_is(const char *answer, const char *text)
@@ -81,6 +103,11 @@ const char *scene_lock(struct scene *s, const char *who, int ttl_ms, bool with_f
 /* Releases the lock, blindly or only if it still belongs to `who`.  Returns false if nothing was
  * released. */
 bool scene_unlock(struct scene *s, const char *who, bool is_blind);
+/* Asks who has the lock, and returns whether it is `who`. */
+bool scene_owns_lock(struct scene *s, const char *who);
+/* Gives the lock a new TTL, whoever has it or only if it still belongs to `who`.  Returns false if
+ * nothing was renewed. */
+bool scene_renew(struct scene *s, const char *who, int ttl_ms, bool is_blind);
 /* Waits until the lock that `who` had has expired. */
 void scene_await_expiry(struct scene *s, const char *who);
 /* Replaces the connection to PostgreSQL by a new one through 127.0.0.1:port. */
@@ -103,6 +130,12 @@ char *scene_ask(struct scene *s, const char *sql);
 void scene_judge(struct scene *s, const char *harm, const char *fine);
 /* The same for a seat that more than one buyer has a ticket for. */
 void scene_judge_tickets(struct scene *s);
+/* Sets the verdict and its evidence, for harm that no single statement can select. */
+__attribute__((format(printf, 3, 4))) void scene_verdict(struct scene *s, bool is_violated,
+                                                         const char *fmt, ...);
+/* Asks Redis as the judge, and returns a number; 0 if there is none. */
+__attribute__((format(printf, 2, 3))) long long scene_ask_redis(struct scene *s, const char *fmt,
+                                                                ...);
 /* Waits until `happened` returns true; if it never does, the scene fails and the message has
  * `what`. */
 void scene_await(struct scene *s, bool (*happened)(struct scene *s, const char *who),

@@ -67,6 +67,44 @@ bool scene_unlock(struct scene *s, const char *who, bool is_blind)
         "1 row");
 }
 
+bool scene_owns_lock(struct scene *s, const char *who)
+{
+    char token[32];
+    if (s->on_sqlite)
+        return scene_is(scene_sql(s, who, "SELECT owner FROM locks WHERE name = 'A-1'"), who);
+    snprintf(token, sizeof token, "token-%s", who);
+    return scene_is(scene_redis(s, who, "GET " KEY), token);
+}
+
+static const char *renew_if_mine(struct scene *s, const char *who, int ttl_ms)
+{
+    static const char script[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then"
+                                 " return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0";
+    char shown[128], token[32], ttl[16];
+    snprintf(token, sizeof token, "token-%s", who);
+    snprintf(ttl, sizeof ttl, "%d", ttl_ms);
+    snprintf(shown, sizeof shown, "EVAL if GET " KEY " = %s then PEXPIRE " KEY " %d", token,
+             ttl_ms);
+    const char *const words[] = {"EVAL", script, "1", KEY, token, ttl};
+    return scene_redis_words(s, who, shown, 6, words);
+}
+
+bool scene_renew(struct scene *s, const char *who, int ttl_ms, bool is_blind)
+{
+    if (!s->on_sqlite)
+        return scene_is(is_blind ? scene_redis(s, who, "PEXPIRE " KEY " %d", ttl_ms)
+                                 : renew_if_mine(s, who, ttl_ms),
+                        "1");
+    return scene_is(
+        is_blind ? scene_sql(s, who, "UPDATE locks SET until_ms = now_ms() + %d WHERE name = 'A-1'",
+                             ttl_ms)
+                 : scene_sql(s, who,
+                             "UPDATE locks SET until_ms = now_ms() + %d WHERE name = 'A-1'"
+                             " AND owner = '%s'",
+                             ttl_ms, who),
+        "1 row");
+}
+
 static bool lock_has_expired(struct scene *s, const char *who)
 {
     (void)who;

@@ -1,85 +1,36 @@
-/* See servers.h.  A server is a child of this process with PR_SET_PDEATHSIG.  The keeper, another
- * child, reads from a pipe whose other end only this process has, and removes the directory when
- * the pipe is closed.  Main thread. */
+/* See servers.h.  launch.h starts the servers.  The keeper, another child of this process, reads
+ * from a pipe whose other end only this process has, and removes the directory when the pipe is
+ * closed.  Main thread. */
 #include "lab/servers.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <glob.h>
-#include <grp.h>
 #include <hiredis/hiredis.h>
 #include <libpq-fe.h>
 #include <pwd.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/wait.h"
+#include "lab/launch.h"
 
-#define PATH_SIZE 512
-#define START_MS_MAX 30000
-#define STOP_MS_MAX 10000
-#define POLL_MS 10
-#define ARGS_MAX 16
+#define REMOVE_TRIES_MAX 1000
 #define ENVIRONMENT_MAX 1024
-
-static void pause_before_next_look(void) { wait_sleep_us(POLL_MS * 1000); }
-
-/* ---- programs ---- */
-
-static bool find_in(const char *dir, size_t len, const char *program, char ret[PATH_SIZE])
-{
-    char pattern[PATH_SIZE];
-    (void)snprintf(ret, PATH_SIZE, "%.*s/%s", (int)len, dir, program);
-    if (access(ret, X_OK) == 0)
-        return true;
-    (void)snprintf(pattern, sizeof pattern, "%.*s/../lib/postgresql/*/bin/%s", (int)len, dir,
-                   program);
-    glob_t found = {0};
-    bool any = glob(pattern, 0, NULL, &found) == 0;
-    if (any)
-        (void)snprintf(ret, PATH_SIZE, "%s", found.gl_pathv[found.gl_pathc - 1]);
-    globfree(&found);
-    return any;
-}
-
-static bool find_program(const char *program, char ret[PATH_SIZE])
-{
-    const char *path = getenv("PATH");
-    for (const char *at = path; at && *at;) {
-        size_t len = strcspn(at, ":");
-        if (len && find_in(at, len, program, ret))
-            return true;
-        at += len + (at[len] == ':');
-    }
-    return false;
-}
 
 bool servers_have_postgres(void)
 {
-    char path[PATH_SIZE];
-    return find_program("initdb", path) && find_program("postgres", path);
+    char path[LAUNCH_PATH_SIZE];
+    return launch_find("initdb", path) && launch_find("postgres", path);
 }
 
 bool servers_have_redis(void)
 {
-    char path[PATH_SIZE];
-    return find_program("redis-server", path);
-}
-
-/* The user that PostgreSQL and Redis run as; NULL for the user of this process. */
-static const struct passwd *server_user(void)
-{
-    if (getuid() != 0)
-        return NULL;
-    const struct passwd *user = getpwnam("postgres");
-    return user ? user : getpwnam("nobody");
+    char path[LAUNCH_PATH_SIZE];
+    return launch_find("redis-server", path);
 }
 
 /* ---- the directory ---- */
@@ -104,9 +55,9 @@ _Noreturn static void keeper_main(const char *dir, int fd)
             (void)close(other);
     while (read(fd, &byte, 1) < 0 && errno == EINTR)
         ;
-    for (int ms = 0; access(dir, F_OK) == 0 && ms < STOP_MS_MAX; ms += POLL_MS) {
+    for (int i = 0; access(dir, F_OK) == 0 && i < REMOVE_TRIES_MAX; i++) {
         (void)nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        pause_before_next_look();
+        launch_pause();
     }
     _exit(0);
 }
@@ -119,7 +70,7 @@ bool servers_open(struct servers *s, struct hf_err *err)
     /* A socket's path has room for 107 bytes. */
     bool usable = tmp && tmp[0] == '/' && strlen(tmp) < sizeof s->dir - 24;
     (void)snprintf(s->dir, sizeof s->dir, "%s/holdfast-lab-XXXXXX", usable ? tmp : "/tmp");
-    const struct passwd *user = server_user();
+    const struct passwd *user = launch_user();
     if (!mkdtemp(s->dir)) {
         (void)hf_err_set(err, HF_INTERNAL, "%s: %s", s->dir, strerror(errno));
         s->dir[0] = '\0';
@@ -156,110 +107,18 @@ void servers_close(struct servers *s)
 
 /* ---- a server ---- */
 
-struct launch {
-    char path[PATH_SIZE];
-    const char *args[ARGS_MAX]; /* [0] is the path */
-    const char *dir;            /* its working directory */
-    const char *log;            /* the file for its stderr, in `dir` */
-    const struct passwd *user;  /* NULL for the user of this process */
-    int out;                    /* its stdout; -1 for the log */
-    int death_signal;           /* sent to it when this process dies */
-    char **environment;         /* NULL for that of this process */
-};
-
-/* Runs in the child.  Changing the user clears the death signal, so that comes first. */
-_Noreturn static void exec_server(const struct launch *l, pid_t parent)
+/* Waits until a server that was launched answers; `s->pid` is what launch_start returned. */
+static bool await(struct server *s, bool (*answers)(const void *url), const struct launch *l,
+                  const char *what, struct hf_err *err)
 {
-    if (l->user &&
-        (setgroups(0, NULL) != 0 || setgid(l->user->pw_gid) != 0 || setuid(l->user->pw_uid) != 0))
-        _exit(126);
-    (void)prctl(PR_SET_PDEATHSIG, l->death_signal);
-    if (getppid() != parent)
-        _exit(126);
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setpgid(0, 0); /* ^C reaches this program only, which stops the servers in order */
-    if (chdir(l->dir) != 0)
-        _exit(126);
-    int in = open("/dev/null", O_RDONLY);
-    int log = open(l->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (dup2(in, 0) < 0 || dup2(log, 2) < 0 || dup2(l->out >= 0 ? l->out : log, 1) < 0)
-        _exit(126);
-    execve(l->path, (char *const *)(uintptr_t)l->args, l->environment ? l->environment : environ);
-    _exit(127);
+    return launch_await(&s->pid, answers, s->url) || launch_fail(l, what, err);
 }
 
-static pid_t launch(struct launch *l)
-{
-    pid_t parent = getpid();
-    l->args[0] = l->path;
-    pid_t pid = fork();
-    if (pid == 0)
-        exec_server(l, parent);
-    return pid;
-}
-
-/* Copies the last line of a log, as the reason for a failure. */
-static void last_line(const char *dir, const char *log, char ret[160])
-{
-    char path[PATH_SIZE], line[160];
-    (void)snprintf(path, sizeof path, "%s/%s", dir, log);
-    (void)snprintf(ret, 160, "its log is empty");
-    FILE *in = fopen(path, "r");
-    while (in && fgets(line, sizeof line, in)) {
-        line[strcspn(line, "\n")] = '\0';
-        if (line[0])
-            (void)snprintf(ret, 160, "%s", line);
-    }
-    if (in)
-        (void)fclose(in);
-}
-
-static bool fail_with_log(const struct launch *l, const char *what, struct hf_err *err)
-{
-    char why[160];
-    last_line(l->dir, l->log, why);
-    (void)hf_err_set(err, HF_UNAVAILABLE, "%s: %s", what, why);
-    return false;
-}
-
-/* Returns false if the server has ended or does not answer in time. */
-static bool wait_until_it_answers(struct server *s, bool (*answers)(const char *url))
-{
-    for (int ms = 0; ms < START_MS_MAX; ms += POLL_MS) {
-        if (answers(s->url))
-            return true;
-        if (waitpid(s->pid, NULL, WNOHANG) != 0) {
-            s->pid = 0;
-            return false;
-        }
-        pause_before_next_look();
-    }
-    return false;
-}
-
-void servers_stop(struct server *s)
-{
-    if (s->pid <= 0)
-        return;
-    (void)kill(s->pid, SIGINT);
-    bool gone = false;
-    for (int ms = 0; !gone && ms < STOP_MS_MAX; ms += POLL_MS) {
-        gone = waitpid(s->pid, NULL, WNOHANG) != 0;
-        if (!gone)
-            pause_before_next_look();
-    }
-    if (!gone) {
-        (void)kill(s->pid, SIGKILL);
-        (void)waitpid(s->pid, NULL, 0);
-    }
-    s->pid = 0;
-}
+void servers_stop(struct server *s) { launch_stop(&s->pid); }
 
 /* ---- PostgreSQL ---- */
 
-static bool postgres_answers(const char *url) { return PQping(url) == PQPING_OK; }
+static bool postgres_answers(const void *url) { return PQping(url) == PQPING_OK; }
 
 static bool make_cluster(const struct servers *s, struct hf_err *err)
 {
@@ -268,18 +127,15 @@ static bool make_cluster(const struct servers *s, struct hf_err *err)
                  "--locale=C", "--no-sync", NULL},
         .dir = s->dir,
         .log = "initdb.log",
-        .user = server_user(),
+        .user = launch_user(),
         .out = -1,
         .death_signal = SIGKILL,
     };
-    int status;
-    if (!find_program("initdb", l.path)) {
+    if (!launch_find("initdb", l.path)) {
         (void)hf_err_set(err, HF_UNAVAILABLE, "initdb is not in PATH");
         return false;
     }
-    pid_t pid = launch(&l);
-    return (pid > 0 && waitpid(pid, &status, 0) == pid && status == 0) ||
-           fail_with_log(&l, "initdb", err);
+    return launch_run(&l) || launch_fail(&l, "initdb", err);
 }
 
 bool servers_start_postgres(struct servers *s, struct hf_err *err)
@@ -289,28 +145,27 @@ bool servers_start_postgres(struct servers *s, struct hf_err *err)
                  "max_connections=200", "-c", "port=5432", "-c", "log_min_messages=fatal", NULL},
         .dir = s->dir,
         .log = "postgres.log",
-        .user = server_user(),
+        .user = launch_user(),
         .out = -1,
         .death_signal = SIGQUIT, /* ends PostgreSQL and its processes at once */
     };
     if (!make_cluster(s, err))
         return false;
-    if (!find_program("postgres", l.path)) {
+    if (!launch_find("postgres", l.path)) {
         (void)hf_err_set(err, HF_UNAVAILABLE, "postgres is not in PATH");
         return false;
     }
     (void)snprintf(s->postgres.url, sizeof s->postgres.url,
                    "postgres://holdfast@/postgres?host=%s&port=5432", s->dir);
-    s->postgres.pid = launch(&l);
-    return (s->postgres.pid > 0 && wait_until_it_answers(&s->postgres, postgres_answers)) ||
-           fail_with_log(&l, "PostgreSQL", err);
+    s->postgres.pid = launch_start(&l);
+    return await(&s->postgres, postgres_answers, &l, "PostgreSQL", err);
 }
 
 /* ---- Redis ---- */
 
-static bool redis_answers(const char *url)
+static bool redis_answers(const void *url)
 {
-    redisContext *redis = redisConnectUnix(url + strlen("unix:"));
+    redisContext *redis = redisConnectUnix((const char *)url + strlen("unix:"));
     redisReply *reply = redis && !redis->err ? redisCommand(redis, "PING") : NULL;
     bool good = reply && reply->type == REDIS_REPLY_STATUS;
     freeReplyObject(reply);
@@ -328,25 +183,24 @@ bool servers_start_redis(struct servers *s, struct hf_err *err)
                  "", "--appendonly", "no", "--dir", s->dir, NULL},
         .dir = s->dir,
         .log = "redis.log",
-        .user = server_user(),
+        .user = launch_user(),
         .out = -1,
         .death_signal = SIGKILL,
     };
-    if (!find_program("redis-server", l.path)) {
+    if (!launch_find("redis-server", l.path)) {
         (void)hf_err_set(err, HF_UNAVAILABLE, "redis-server is not in PATH");
         return false;
     }
     (void)snprintf(s->redis.url, sizeof s->redis.url, "unix:%s", socket);
-    s->redis.pid = launch(&l);
-    return (s->redis.pid > 0 && wait_until_it_answers(&s->redis, redis_answers)) ||
-           fail_with_log(&l, "Redis", err);
+    s->redis.pid = launch_start(&l);
+    return await(&s->redis, redis_answers, &l, "Redis", err);
 }
 
 /* ---- holdfastd ---- */
 
-static bool find_holdfastd(char ret[PATH_SIZE])
+static bool find_holdfastd(char ret[LAUNCH_PATH_SIZE])
 {
-    ssize_t len = readlink("/proc/self/exe", ret, PATH_SIZE - sizeof "/holdfastd");
+    ssize_t len = readlink("/proc/self/exe", ret, LAUNCH_PATH_SIZE - sizeof "/holdfastd");
     if (len <= 0)
         return false;
     ret[len] = '\0';
@@ -409,8 +263,8 @@ bool servers_start_holdfastd(struct servers *s, const char *ledger, const char *
         return false;
     }
     l.out = ends[1];
-    s->holdfastd.pid = launch(&l);
+    s->holdfastd.pid = launch_start(&l);
     (void)close(ends[1]);
     return (read_url(ends[0], s->holdfastd.url) && s->holdfastd.pid > 0) ||
-           fail_with_log(&l, "holdfastd", err);
+           launch_fail(&l, "holdfastd", err);
 }

@@ -1,6 +1,7 @@
-/* Skip locked: for buyers who take any seats.  Each locks the first free seats that no other
- * transaction has locked, so no buyer waits for another.  The seats are the first by id, not the
- * best ones together.  A buyer may be told that nothing is left while another transaction, which is
+/* Skip locked: for buyers who take any seats.  Each locks the best free seats that no other
+ * transaction has locked, so no buyer waits for another.  Best is front and centre: the first row,
+ * from its middle outwards, then the next row.  The seats of one buyer are not necessarily beside
+ * each other.  A buyer may be told that nothing is left while another transaction, which is
  * then rolled back, has the last seats locked. */
 #include <stdio.h>
 
@@ -23,7 +24,7 @@ static bool attempt(struct desk *d, const struct strategy_want *want)
         return false;
     PGresult *rows = desk_sql(d,
                               "SELECT id FROM seats WHERE event = $1 AND status = 'AVAILABLE'"
-                              " ORDER BY id LIMIT $2::int FOR UPDATE SKIP LOCKED",
+                              " ORDER BY rank, id LIMIT $2::int FOR UPDATE SKIP LOCKED",
                               want->event, n, NULL);
     bool won = rows && (size_t)PQntuples(rows) == want->n_seats;
     if (won) {
@@ -44,8 +45,9 @@ static bool attempt(struct desk *d, const struct strategy_want *want)
 
 const struct strategy strategy_skip_locked = {
     .name = "skip-locked",
-    .summary = "Takes the first free seats that nobody else has locked, with SKIP LOCKED.",
+    .summary = "Takes the best free seats that nobody else has locked, with SKIP LOCKED.",
     .correct = true,
+    .several = true,
     .needs = STRATEGY_NEEDS_POSTGRES,
     .chooses = true,
     .open = desk_open,

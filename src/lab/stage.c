@@ -11,30 +11,46 @@
 
 static const char schema[] =
     "SET client_min_messages = warning;"
-    "DROP TABLE IF EXISTS seats, holds;"
+    "DROP TABLE IF EXISTS seats, holds, inventory, tickets;"
     "CREATE TABLE seats (event text COLLATE \"C\","
     "                    id text COLLATE \"C\","
     "                    status text NOT NULL DEFAULT 'AVAILABLE'," /* HELD, BOOKED */
     "                    holder text,"
     "                    held_until timestamptz,"
     "                    version int NOT NULL DEFAULT 0,"
+    /* The order of skip_locked.c: front rows first, each from its middle outwards. */
+    "                    rank int NOT NULL DEFAULT 0,"
     "                    PRIMARY KEY (event, id));"
+    "CREATE INDEX seats_by_rank ON seats (event, rank, id);"
     /* For unique.c alone: a row is a hold, and the key is the protection. */
     "CREATE TABLE holds (event text COLLATE \"C\","
     "                    seat text COLLATE \"C\","
     "                    holder text NOT NULL,"
     "                    held_until timestamptz NOT NULL,"
     "                    PRIMARY KEY (event, seat),"
-    "                    FOREIGN KEY (event, seat) REFERENCES seats)";
+    "                    FOREIGN KEY (event, seat) REFERENCES seats);"
+    /* For inventory.c alone: one number per event, and what was sold of it. */
+    "CREATE TABLE inventory (event text COLLATE \"C\" PRIMARY KEY,"
+    "                        places int NOT NULL,"
+    "                        version int NOT NULL DEFAULT 0);"
+    "CREATE TABLE tickets (event text COLLATE \"C\","
+    "                      place int NOT NULL,"
+    "                      holder text NOT NULL);"
+    "CREATE INDEX tickets_by_event ON tickets (event)";
 
 static const char insert_seats[] =
-    "INSERT INTO seats (event, id)"
-    " SELECT $1, $2 || '-' || row || '-' || n"
-    " FROM unnest($3::text[]) AS row, generate_series(1, $4::int) AS n";
+    "INSERT INTO seats (event, id, rank)"
+    " SELECT $1, $2 || '-' || row || '-' || n, i * 100000 + abs(2 * n - $4::int - 1)"
+    " FROM unnest($3::text[]) WITH ORDINALITY AS rows (row, i), generate_series(1, $4::int) AS n";
+
+static const char insert_inventory[] =
+    "INSERT INTO inventory (event, places) VALUES ($1, $2::int)"
+    " ON CONFLICT (event) DO UPDATE SET places = inventory.places + excluded.places";
 
 static const char select_sales[] =
     "SELECT id, holder FROM seats WHERE event = $1 AND holder IS NOT NULL"
-    " UNION ALL SELECT seat, holder FROM holds WHERE event = $1";
+    " UNION ALL SELECT seat, holder FROM holds WHERE event = $1"
+    " UNION ALL SELECT 'S-A-' || place, holder FROM tickets WHERE event = $1";
 
 static bool build_postgres(const struct strategy_settings *settings, struct hf_err *err)
 {
@@ -60,7 +76,7 @@ bool stage_seats(const struct strategy_settings *settings, const struct stage_se
     struct desk *d = NULL;
     struct strategy_outcome outcome = {0};
     struct buf rows = {0};
-    char seats_per_row[16];
+    char seats_per_row[16], added[16];
     unsigned redis = settings->redis ? STRATEGY_NEEDS_REDIS : 0;
     const struct strategy needs = {.needs = STRATEGY_NEEDS_POSTGRES | redis};
     if (!desk_open(&needs, settings, &d, err))
@@ -72,6 +88,9 @@ bool stage_seats(const struct strategy_settings *settings, const struct stage_se
     snprintf(seats_per_row, sizeof seats_per_row, "%d", section->seats_per_row);
     long n = desk_change(d, insert_seats, section->event, section->section, rows.data,
                          seats_per_row, NULL);
+    snprintf(added, sizeof added, "%ld", n);
+    if (n > 0)
+        (void)desk_change(d, insert_inventory, section->event, added, NULL);
     if (n > 0 && redis)
         (void)desk_redis_number(d, "INCRBY stock:%s %ld", section->event, n);
     bool good = !desk_failed(d);

@@ -10,8 +10,9 @@
 HF_MUST_USE bool stage_build(const struct strategy_settings *settings, struct hf_err *err);
 
 /* Adds the seats SECTION-ROW-1 to SECTION-ROW-n of each of the rows, all available, to an event in
- * PostgreSQL.  If settings->redis is set, also adds them to the event's number there (counter.c).
- * Can be called several times for one event. */
+ * PostgreSQL, and their number to its inventory (inventory.c).  If settings->redis is set, also
+ * adds their number to the event's counter there (counter.c). Can be called several times for one
+ * event. */
 struct stage_section {
     const char *event, *section;
     const char *const *rows;

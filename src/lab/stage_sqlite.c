@@ -7,20 +7,29 @@ static const char schema[] =
     "PRAGMA journal_mode = WAL;"
     "DROP TABLE IF EXISTS holds;"
     "DROP TABLE IF EXISTS seats;"
+    "DROP TABLE IF EXISTS inventory;"
+    "DROP TABLE IF EXISTS tickets;"
     "CREATE TABLE seats (event TEXT, id TEXT, status TEXT NOT NULL DEFAULT 'AVAILABLE',"
     "                    holder TEXT, held_until INTEGER, version INTEGER NOT NULL DEFAULT 0,"
     "                    PRIMARY KEY (event, id)) WITHOUT ROWID;"
     "CREATE TABLE holds (event TEXT, seat TEXT, holder TEXT NOT NULL,"
     "                    held_until INTEGER NOT NULL, PRIMARY KEY (event, seat),"
-    "                    FOREIGN KEY (event, seat) REFERENCES seats) WITHOUT ROWID";
+    "                    FOREIGN KEY (event, seat) REFERENCES seats) WITHOUT ROWID;"
+    "CREATE TABLE inventory (event TEXT PRIMARY KEY, places INTEGER NOT NULL,"
+    "                        version INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;"
+    "CREATE TABLE tickets (event TEXT, place INTEGER NOT NULL, holder TEXT NOT NULL);"
+    "CREATE INDEX tickets_by_event ON tickets (event)";
 
 static const char insert_seats[] =
     "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?2)"
     " INSERT INTO seats (event, id) SELECT ?1, 'S-A-' || n FROM n";
 
+static const char insert_inventory[] = "INSERT INTO inventory (event, places) VALUES (?1, ?2)";
+
 static const char select_sales[] =
     "SELECT id, holder FROM seats WHERE event = ?1 AND holder IS NOT NULL"
-    " UNION ALL SELECT seat, holder FROM holds WHERE event = ?1";
+    " UNION ALL SELECT seat, holder FROM holds WHERE event = ?1"
+    " UNION ALL SELECT 'S-A-' || place, holder FROM tickets WHERE event = ?1";
 
 /* Closes the database and, unless `good`, takes its last error along. */
 static bool close_with(sqlite3 *db, bool good, struct hf_err *err)
@@ -40,16 +49,22 @@ bool stage_sqlite_build(const char *path, struct hf_err *err)
     return close_with(db, good, err);
 }
 
+static bool insert(sqlite3 *db, const char *sql, const char *event, int seats)
+{
+    sqlite3_stmt *statement = NULL;
+    bool good = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+                sqlite3_bind_text(statement, 1, event, -1, SQLITE_STATIC) == SQLITE_OK &&
+                sqlite3_bind_int(statement, 2, seats) == SQLITE_OK &&
+                sqlite3_step(statement) == SQLITE_DONE;
+    sqlite3_finalize(statement);
+    return good;
+}
+
 bool stage_sqlite_seats(const char *path, const char *event, int seats, struct hf_err *err)
 {
     sqlite3 *db = NULL;
-    sqlite3_stmt *insert = NULL;
-    bool good = sqlite3_open(path, &db) == SQLITE_OK &&
-                sqlite3_prepare_v2(db, insert_seats, -1, &insert, NULL) == SQLITE_OK &&
-                sqlite3_bind_text(insert, 1, event, -1, SQLITE_STATIC) == SQLITE_OK &&
-                sqlite3_bind_int(insert, 2, seats) == SQLITE_OK &&
-                sqlite3_step(insert) == SQLITE_DONE;
-    sqlite3_finalize(insert);
+    bool good = sqlite3_open(path, &db) == SQLITE_OK && insert(db, insert_seats, event, seats) &&
+                insert(db, insert_inventory, event, seats);
     return close_with(db, good, err);
 }
 

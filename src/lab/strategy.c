@@ -7,24 +7,19 @@
 
 extern const struct strategy strategy_naive, strategy_pessimistic, strategy_optimistic,
     strategy_unique, strategy_redis_lease, strategy_two_layer, strategy_skip_locked,
-    strategy_counter, strategy_queue;
+    strategy_counter, strategy_counter_async, strategy_inventory, strategy_queue;
 extern const struct strategy strategy_naive_sqlite, strategy_optimistic_sqlite,
-    strategy_unique_sqlite, strategy_queue_sqlite;
+    strategy_unique_sqlite, strategy_inventory_sqlite, strategy_queue_sqlite;
 
 const struct strategy *const strategies[] = {
-    &strategy_naive,       &strategy_pessimistic,
-    &strategy_optimistic,  &strategy_unique,
-    &strategy_redis_lease, &strategy_two_layer,
-    &strategy_skip_locked, &strategy_counter,
-    &strategy_queue,       NULL,
+    &strategy_naive,         &strategy_pessimistic, &strategy_optimistic,  &strategy_unique,
+    &strategy_redis_lease,   &strategy_two_layer,   &strategy_skip_locked, &strategy_counter,
+    &strategy_counter_async, &strategy_inventory,   &strategy_queue,       NULL,
 };
 
 const struct strategy *const strategies_sqlite[] = {
-    &strategy_naive_sqlite,
-    &strategy_optimistic_sqlite,
-    &strategy_unique_sqlite,
-    &strategy_queue_sqlite,
-    NULL,
+    &strategy_naive_sqlite,     &strategy_optimistic_sqlite, &strategy_unique_sqlite,
+    &strategy_inventory_sqlite, &strategy_queue_sqlite,      NULL,
 };
 
 const struct strategy *strategy_find(const char *name)

@@ -8,7 +8,8 @@
  * not part of a strategy.
  *
  * A desk is one worker with connections of its own; one thread at a time uses it.  Strategies keep
- * no other state, except for the queues, whose lines belong to the process (line.h). */
+ * no other state, except for the queues, whose lines belong to the process (line.h), and for
+ * counter-async, whose list of sales does. */
 #ifndef HF_LAB_STRATEGY_H
 #define HF_LAB_STRATEGY_H
 
@@ -36,7 +37,8 @@ struct strategy_outcome {
     unsigned commits;              /* transactions, as pg_stat_database.xact_commit counts them; on
                                       SQLite only those that wrote */
     unsigned redis_trips;
-    char why[256]; /* the reason for STRATEGY_ERROR */
+    unsigned retries; /* see settings.retries_max */
+    char why[256];    /* the reason for STRATEGY_ERROR */
 };
 
 struct strategy_settings {
@@ -47,7 +49,7 @@ struct strategy_settings {
     uint64_t seed;        /* for the length of pauses; 0 means random */
     int hold_s;           /* how long a buyer may keep the seat */
     int lease_ms;         /* the TTL of a lock in Redis */
-    int retries_max;      /* of an attempt that found the seat locked or changed */
+    int retries_max;      /* of an attempt that found the seat locked or changed; 0: fail-fast */
     int retry_pause_ms;   /* before such a retry */
     /* Called between reading and writing, where another buyer's write fits in; may be NULL. */
     void (*window)(void *);
@@ -70,10 +72,15 @@ struct strategy {
     const char *name;
     const char *summary; /* one sentence */
     bool correct;        /* promises never to sell a seat twice */
-    const char
-        *unless;    /* the condition under which it breaks this promise; NULL if there is none */
+    /* The condition under which it breaks this promise; NULL if there is none. */
+    const char *unless;
     unsigned needs; /* STRATEGY_NEEDS_* */
-    bool chooses;   /* takes any n_seats seats of the event, not those that were named */
+    /* Keeps its promise also if several application servers sell the same seats. */
+    bool several;
+    /* Tells the buyer before the sale is in the table; `close` waits until it is. */
+    bool tells_first;
+    bool retries; /* tries again up to settings.retries_max times */
+    bool chooses; /* takes any n_seats seats of the event, not those that were named */
 
     HF_MUST_USE bool (*open)(const struct strategy *strategy,
                              const struct strategy_settings *settings, struct desk **ret,

@@ -21,6 +21,7 @@ const struct strategy strategy_unique = {
     .name = "unique",
     .summary = "Inserts one row per seat into a table whose key allows only one.",
     .correct = true,
+    .several = true,
     .needs = STRATEGY_NEEDS_POSTGRES,
     .open = desk_open,
     .attempt = attempt,

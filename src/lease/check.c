@@ -2,6 +2,8 @@
  * anything is sent.  A mistake is thus reported in the same words whatever the coordinator, and
  * never halfway through a batch.  No state; any thread that owns the handle. */
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,14 +49,15 @@ enum hf_result lease_check_key(const struct hf_driver_info *info, const char *ke
     return check_text("the name of the lock", key, key_len, fault);
 }
 
-static enum hf_result check_ttl(const struct hf_driver_info *info, int64_t ttl_ms,
-                                struct hf_fault *fault)
+static enum hf_result check_ttl(const struct lease *l, int64_t ttl_ms, struct hf_fault *fault)
 {
-    if (ttl_ms >= info->ttl_min_ms && ttl_ms <= info->ttl_max_ms)
+    const struct hf_driver_info *info = &l->driver->info;
+    int64_t min_ms = lease_ttl_min_ms(l), max_ms = lease_ttl_max_ms(l);
+    if (ttl_ms >= min_ms && ttl_ms <= max_ms)
         return HF_DONE;
     return fault_set(fault, HF_BAD_REQUEST,
                      "a TTL of %" PRId64 " ms; %s takes %" PRId64 " to %" PRId64 " ms", ttl_ms,
-                     info->name, info->ttl_min_ms, info->ttl_max_ms);
+                     info->name, min_ms, max_ms);
 }
 
 static enum hf_result check_label(const struct lease_request *r, struct hf_fault *fault)
@@ -67,6 +70,19 @@ static enum hf_result check_label(const struct lease_request *r, struct hf_fault
     return check_text("the label", r->label, r->label_len, fault);
 }
 
+static enum hf_result check_value(const struct lease_request *r, struct hf_fault *fault)
+{
+    if (r->value && (r->value_len < 1 || r->value_len > LEASE_VALUE_MAX))
+        return fault_set(fault, HF_BAD_REQUEST, "the value has %zu bytes; 1 to %d can be",
+                         r->value_len, LEASE_VALUE_MAX);
+    for (size_t i = 0, step; r->value && i < r->value_len; i += step) {
+        step = utf8_char_len(r->value + i, r->value_len - i);
+        if (step == 0 || !r->value[i])
+            return fault_set(fault, HF_BAD_REQUEST, "the value is not UTF-8 at byte %zu", i + 1);
+    }
+    return HF_DONE;
+}
+
 /* Whether the driver declares what the request needs. */
 static enum hf_result check_capabilities(const struct hf_driver_info *info,
                                          const struct lease_request *r, struct hf_fault *fault)
@@ -77,31 +93,34 @@ static enum hf_result check_capabilities(const struct hf_driver_info *info,
         return fault_set(fault, HF_UNSUPPORTED, "%s has no slots", info->name);
     if (r->priority != 0 && !info->priority)
         return fault_set(fault, HF_UNSUPPORTED, "%s has no priorities", info->name);
+    if (r->value && !(info->traits & HF_TRAIT_VALUES))
+        return fault_set(fault, HF_UNSUPPORTED, "%s stores no values", info->name);
     return HF_DONE;
 }
 
-static enum hf_result check_one(const struct hf_driver_info *info, const struct lease_request *r,
+static enum hf_result check_one(const struct lease *l, const struct lease_request *r,
                                 struct hf_fault *fault)
 {
+    const struct hf_driver_info *info = &l->driver->info;
     enum hf_result result;
     if ((result = lease_check_key(info, r->key, r->key_len, fault)) != HF_DONE ||
-        (result = check_ttl(info, r->ttl_ms, fault)) != HF_DONE)
+        (result = check_ttl(l, r->ttl_ms, fault)) != HF_DONE)
         return result;
     if (r->mode != HF_EXCLUSIVE && r->mode != HF_SHARED)
         return fault_set(fault, HF_BAD_REQUEST, "there is no mode %d", (int)r->mode);
     if (r->slots < 1 || r->slots > LEASE_SLOTS_MAX)
         return fault_set(fault, HF_BAD_REQUEST, "%u slots; 1 to %d can be", r->slots,
                          LEASE_SLOTS_MAX);
-    if ((result = check_label(r, fault)) != HF_DONE)
+    if ((result = check_label(r, fault)) != HF_DONE || (result = check_value(r, fault)) != HF_DONE)
         return result;
     return check_capabilities(info, r, fault);
 }
 
-enum hf_result lease_check(const struct hf_driver_info *info, const struct lease_request *requests,
-                           size_t n, struct hf_fault *fault)
+enum hf_result lease_check(const struct lease *l, const struct lease_request *requests, size_t n,
+                           struct hf_fault *fault)
 {
     for (size_t i = 0; i < n; i++) {
-        enum hf_result result = check_one(info, &requests[i], fault);
+        enum hf_result result = check_one(l, &requests[i], fault);
         if (result != HF_DONE)
             return result;
     }
@@ -150,7 +169,7 @@ enum hf_result lease_clone(struct lease *l, struct lease **ret, struct hf_fault 
 enum hf_result lease_acquire(struct lease *l, const struct lease_request *requests, size_t n,
                              struct lease_verdict *verdicts, struct hf_fault *fault)
 {
-    enum hf_result result = lease_check(&l->driver->info, requests, n, fault);
+    enum hf_result result = lease_check(l, requests, n, fault);
     return result == HF_DONE ? l->driver->acquire(l, requests, n, verdicts, fault) : result;
 }
 
@@ -162,7 +181,7 @@ enum hf_result lease_renew(struct lease *l, const struct lease_request *requests
         enum hf_result result;
         if ((result = lease_check_key(info, requests[i].key, requests[i].key_len, fault)) !=
                 HF_DONE ||
-            (result = check_ttl(info, requests[i].ttl_ms, fault)) != HF_DONE)
+            (result = check_ttl(l, requests[i].ttl_ms, fault)) != HF_DONE)
             return result;
     }
     return l->driver->renew(l, requests, n, verdicts, fault);
@@ -214,7 +233,26 @@ enum hf_result lease_break(struct lease *l, const char *key, size_t key_len, str
     return result == HF_DONE ? l->driver->break_(l, key, key_len, fault) : result;
 }
 
+enum hf_result lease_examine(struct lease *l, lease_each_finding *each, void *ctx,
+                             struct hf_fault *fault)
+{
+    return l->driver->examine ? l->driver->examine(l, each, ctx, fault) : HF_DONE;
+}
+
 /* ---- for the drivers ---- */
+
+void lease_finding(lease_each_finding *each, void *ctx, enum hf_grade grade, const char *topic,
+                   const char *fmt, ...)
+{
+    char text[500];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    const struct hf_finding finding = {
+        .size = sizeof finding, .grade = grade, .topic = topic, .text = text};
+    each(ctx, &finding);
+}
 
 enum hf_result lease_slots_differ(unsigned asked, int64_t others, struct hf_fault *fault)
 {
@@ -232,5 +270,6 @@ void lease_state_close(struct lease_state *state)
 {
     free(state->holders);
     free(state->waiters);
+    free(state->value);
     *state = (struct lease_state){0};
 }

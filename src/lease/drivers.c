@@ -8,6 +8,10 @@ extern const struct lease_driver lease_memory;
 extern const struct lease_driver lease_sqlite;
 extern const struct lease_driver lease_postgres;
 extern const struct lease_driver lease_redis;
+extern const struct lease_driver lease_redlock;
+extern const struct lease_driver lease_etcd;
+extern const struct lease_driver lease_zookeeper;
+extern const struct lease_driver lease_holdfast;
 
 const struct lease_driver *const lease_drivers[] = {
     &lease_memory,
@@ -19,6 +23,16 @@ const struct lease_driver *const lease_drivers[] = {
 #endif
 #ifndef HF_WITHOUT_REDIS
     &lease_redis,
+    &lease_redlock,
+#endif
+#ifndef HF_WITHOUT_ETCD
+    &lease_etcd,
+#endif
+#ifndef HF_WITHOUT_ZOOKEEPER
+    &lease_zookeeper,
+#endif
+#ifndef HF_WITHOUT_HOLDFAST
+    &lease_holdfast,
 #endif
     NULL,
 };

@@ -13,11 +13,21 @@
  *             compare the owner before they write.
  *   queue     A request with `queue` that is not granted keeps a place, ordered by priority and
  *             then by arrival.  A place that is neither asked for nor waited on for
- *             WAITER_SILENT_MS is skipped and dropped, so that a dead waiter at the head does not
- *             stop the others.  A driver that is not fair ignores `queue` and declares that.
+ *             WAITER_SILENT_MS is dropped.  A driver that is not fair ignores `queue` and declares
+ *             that.
+ *   turn      A waiter whose request can be granted has its turn; it claims the turn by asking
+ *             again.  If the turn is not claimed within WAITER_CLAIM_MS and others wait, the waiter
+ *             is passed over: they are served as if it were not there, until it asks again.  It
+ *             keeps its place where the driver can do that, and queues anew otherwise.  In its
+ *             wait() the second in the queue looks every WAITER_CHECK_MS whether the first has been
+ *             silent for that long, and those shortly behind it look several times a second, so a
+ *             dead waiter leaves a free lock unused for WAITER_TURN_MAX_MS at most.
+ *             A turn is not a lease: a request without `queue` that finds no holder is granted,
+ *             whoever waits.
  *   modes     A shared request is granted beside shared holders unless an exclusive request waits
  *             before it, so that writers do not starve.  An exclusive request is granted when there
- *             is no shared holder and fewer than `slots` exclusive ones.
+ *             is no shared holder and fewer than `slots` exclusive ones.  Exclusive holders of
+ *             one name have different slots, numbered from 0; a free slot is given again.
  *   fence     Strictly larger than every fence granted for the key before, as far as the driver's
  *             fence source promises it across failures.  Every shared holder gets its own, too.
  *   ttl       Measured by the coordinator's clock alone.  A grant may be shorter than requested (a
@@ -39,6 +49,7 @@
 #define LEASE_OWNER_SIZE 16
 #define LEASE_NAME_MAX 255
 #define LEASE_LABEL_MAX 128
+#define LEASE_VALUE_MAX 4096
 #define LEASE_SLOTS_MAX 1000000
 #define LEASE_TTL_MIN_MS 100
 #define LEASE_TTL_MAX_MS (INT64_C(7) * 86400000)
@@ -46,6 +57,9 @@
 #define LEASE_TIMEOUT_MAX_MS 3600000
 #define LEASE_WAIT_MAX_MS 3600000
 #define WAITER_SILENT_MS 5000
+#define WAITER_CLAIM_MS 150
+#define WAITER_CHECK_MS 100
+#define WAITER_TURN_MAX_MS 300
 /* How long after a grant the SQL driver remembers the last fence of a free name. */
 #define LEASE_FENCE_KEPT_MS INT64_C(86400000)
 
@@ -60,9 +74,16 @@ struct lease_request {
     bool queue;
     const char *label; /* NULL: none */
     size_t label_len;
+    /* The thread, or whatever else waits and holds as one, for coordinators that look for
+     * deadlocks; 0: none.  Other drivers ignore it. */
+    uint64_t agent;
+    const char
+        *value; /* stored with the grant; only where the driver has HF_TRAIT_VALUES; NULL: none */
+    size_t value_len;
 };
 
-/* The answer of acquire, renew or release to one request. */
+/* The answer of acquire, renew or release to one request.  A request that would have to wait for
+ * itself is no verdict: the call returns HF_DEADLOCK, and the fault names the cycle. */
 struct lease_verdict {
     /* HF_DONE: granted, renewed or released.  HF_TAKEN: not granted.  HF_LOST: the owner has no
      * lease to renew, or neither a lease nor a place to release. */
@@ -74,6 +95,8 @@ struct lease_verdict {
     int64_t remaining_ms;
     /* If taken: the place in the queue, 1 for the next to be served; 0: no place. */
     size_t position;
+    /* If granted or renewed: which slot, from 0 to slots - 1. */
+    unsigned slot;
 };
 
 struct lease_options {
@@ -87,10 +110,12 @@ struct lease_state {
     struct hf_holder *holders; /* `size` is not set */
     struct hf_holder *waiters; /* in the order of service */
     int64_t last_fence;        /* see struct hf_lock_state */
+    char *value;               /* NULL: none */
 };
 void lease_state_close(struct lease_state *state); /* accepts a zeroed state */
 
 typedef bool lease_each_name(void *ctx, const char *name);
+typedef void lease_each_finding(void *ctx, const struct hf_finding *finding);
 
 struct lease; /* a handle; drivers embed it as their first member */
 
@@ -99,6 +124,9 @@ struct lease_driver {
     struct hf_driver_info info;
     /* The beginnings of its URLs, "sqlite:", ended by NULL. */
     const char *const *schemes;
+    /* A handle in wait() takes neither a file nor a connection of its own, so thousands may wait.
+     */
+    bool light_waits;
 
     enum hf_result (*open)(const char *url, const struct lease_options *options, struct lease **ret,
                            struct hf_fault *fault);
@@ -130,6 +158,14 @@ struct lease_driver {
     /* Ends the leases of all holders; waiters keep their places. */
     enum hf_result (*break_)(struct lease *l, const char *key, size_t key_len,
                              struct hf_fault *fault);
+    /* Reports, with lease_finding, what the coordinator's settings mean for locks.  Writes nothing
+     * to the coordinator.  NULL: there is nothing to examine. */
+    enum hf_result (*examine)(struct lease *l, lease_each_finding *each, void *ctx,
+                              struct hf_fault *fault);
+    /* How many shared leases of this open were granted without asking the coordinator, and how many
+     * were not although they might have been.  `l` may be in use meanwhile.  NULL: the driver
+     * caches nothing. */
+    void (*count_cache)(struct lease *l, uint64_t *ret_hits, uint64_t *ret_misses);
 };
 
 struct lease {
@@ -139,6 +175,9 @@ struct lease {
     int64_t limit_ms;
     /* Set by the caller: `wait` returns soon after this becomes readable; -1: none. */
     int wake_fd;
+    /* Set by the driver's open and clone if this coordinator allows less than the driver's info
+     * says: the limits of a TTL; 0: those of the info. */
+    int64_t ttl_min_ms, ttl_max_ms;
 };
 
 /* ---- drivers.c: the drivers that this library was built with ---- */
@@ -174,19 +213,34 @@ HF_MUST_USE enum hf_result lease_list(struct lease *l, const char *prefix, size_
                                       lease_each_name *each, void *ctx, struct hf_fault *fault);
 HF_MUST_USE enum hf_result lease_break(struct lease *l, const char *key, size_t key_len,
                                        struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_examine(struct lease *l, lease_each_finding *each, void *ctx,
+                                         struct hf_fault *fault);
 
 /* The checks themselves, for callers that want to know before they ask. */
-HF_MUST_USE enum hf_result lease_check(const struct hf_driver_info *info,
-                                       const struct lease_request *requests, size_t n,
-                                       struct hf_fault *fault);
+HF_MUST_USE enum hf_result lease_check(const struct lease *l, const struct lease_request *requests,
+                                       size_t n, struct hf_fault *fault);
 HF_MUST_USE enum hf_result lease_check_key(const struct hf_driver_info *info, const char *key,
                                            size_t key_len, struct hf_fault *fault);
+
+/* The limits of a TTL on this coordinator. */
+static inline int64_t lease_ttl_min_ms(const struct lease *l)
+{
+    return l->ttl_min_ms ? l->ttl_min_ms : l->driver->info.ttl_min_ms;
+}
+static inline int64_t lease_ttl_max_ms(const struct lease *l)
+{
+    return l->ttl_max_ms ? l->ttl_max_ms : l->driver->info.ttl_max_ms;
+}
 
 /* ---- check.c: shared by the drivers ---- */
 
 /* HF_BAD_REQUEST: the request asks for `asked` slots, but the holders or waiters of the name for
  * `others`. */
 enum hf_result lease_slots_differ(unsigned asked, int64_t others, struct hf_fault *fault);
+/* Calls `each` with a finding; the text is cut after 500 bytes. */
+__attribute__((format(printf, 5, 6))) void lease_finding(lease_each_finding *each, void *ctx,
+                                                         enum hf_grade grade, const char *topic,
+                                                         const char *fmt, ...);
 /* Is the caller's wake_fd readable? */
 bool lease_is_woken(const struct lease *l);
 /* The owner as struct hf_holder shows it. */

@@ -2,8 +2,8 @@
  * it was known at some time.  Pages are ranges of keys.  Seats and holds are followed along their
  * chains, from the newest row back, one entry by its key after another.  Any connection.
  *
- * No transaction is needed: entries never change, so whatever is committed while a chain is
- * followed stands before its end. */
+ * No transaction is needed: of an entry only an address that is erased changes, so whatever is
+ * committed while a chain is followed stands before its end. */
 #include <string.h>
 
 #include "ledger/log.h"
@@ -25,6 +25,7 @@ struct cursor {
     size_t next;
     int64_t event;
     uint8_t hold_secret[ID_SECRET_SIZE], booking_secret[ID_SECRET_SIZE];
+    char actor[ACTOR_SIZE];
 };
 
 /* Starts with the entry that has the row `seq`, or the first one behind it. */
@@ -53,6 +54,16 @@ static void secret_from_row(struct db_stmt *stmt, int column, uint8_t out[ID_SEC
         memcpy(out, data, len);
 }
 
+/* An actor that is damaged is as one that is not known; `holdfast verify` tells of it. */
+static void actor_from_row(struct db_stmt *stmt, int column, char out[ACTOR_SIZE])
+{
+    size_t len;
+    const char *text = db_column_data(stmt, column, &len);
+    memset(out, 0, ACTOR_SIZE);
+    if (text && actor_is_valid(text, len))
+        memcpy(out, text, len);
+}
+
 /* Moves to the next row; *ret_found is false after the last. */
 static enum hf_status cursor_next(struct cursor *c, struct audit_entry *ret, bool *ret_found,
                                   struct hf_err *err)
@@ -69,9 +80,11 @@ static enum hf_status cursor_next(struct cursor *c, struct audit_entry *ret, boo
             return damaged(err, c->event, HOLD_FIRST_FENCE(db_column_int(c->stmt, 0)));
         secret_from_row(c->stmt, LOG_COLUMNS_N, c->hold_secret);
         secret_from_row(c->stmt, LOG_COLUMNS_N + 1, c->booking_secret);
+        actor_from_row(c->stmt, LOG_COLUMNS_N + 2, c->actor);
     }
     *ret = (struct audit_entry){.row = c->rows.list.v[c->next++]};
     memcpy(ret->hold_secret, c->hold_secret, ID_SECRET_SIZE);
+    memcpy(ret->actor, c->actor, ACTOR_SIZE);
     if (ret->row.booking)
         memcpy(ret->booking_secret, c->booking_secret, ID_SECRET_SIZE);
     *ret_found = true;

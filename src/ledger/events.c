@@ -124,7 +124,7 @@ static enum hf_status insert_clock(struct ledger *l, const struct event_def *def
     return ledger_exec(l, ST_CLOCK_INSERT, args, NULL, err);
 }
 
-static enum hf_status log_creation(struct ledger *l, const struct event_def *def,
+static enum hf_status log_creation(struct ledger *l, const struct event_def *def, const char *actor,
                                    struct hf_err *err)
 {
     struct audit_row row = {.event = def->id.key,
@@ -133,13 +133,14 @@ static enum hf_status log_creation(struct ledger *l, const struct event_def *def
                             .object = AUDIT_EVENT,
                             .cause = CAUSE_CREATE,
                             .item = -1,
-                            .to = EVENT_OPEN};
+                            .to = EVENT_OPEN,
+                            .actor = actor};
     const struct ledger_batch batch = {.audit = {.v = &row, .n = 1}};
     return ledger_write(l, &batch, err);
 }
 
 enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
-                                   struct hf_err *err)
+                                   const char *actor, struct hf_err *err)
 {
     enum hf_status status = next_event(l, &def->id.key, err);
     if (status != HF_OK)
@@ -150,7 +151,7 @@ enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int6
         (status = insert_clock(l, def, err)) != HF_OK ||
         (status = insert_layout(l, def, err)) != HF_OK)
         return status;
-    return log_creation(l, def, err);
+    return log_creation(l, def, actor, err);
 }
 
 /* ---- reading ---- */

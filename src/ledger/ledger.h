@@ -83,9 +83,9 @@ void batch_read_clear(struct batch_read *r); /* keeps the memory */
 void batch_read_close(struct batch_read *r);
 
 /* Inserts an event with one row per section and area; fills def->id.key and def->created_at and
- * uses def->id.secret. */
+ * uses def->id.secret.  The log says that `actor` made it. */
 HF_MUST_USE enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
-                                               struct hf_err *err);
+                                               const char *actor, struct hf_err *err);
 /* Writes the batch; its rows are in ascending order of their keys.  Fails with HF_LEDGER_SURPRISE,
  * here or at the commit, if the number of changed rows is not the expected one; err->msg is then
  * the table's name. */
@@ -394,7 +394,8 @@ HF_MUST_USE enum hf_status ledger_pruned_seq(struct ledger *l, int64_t event, in
                                              struct hf_err *err);
 
 /* The erasure of an owner: of the label, the metadata, the client's hash, the reference and the
- * reason of each of its holds and bookings, of all events, and of the answers stored about them. */
+ * reason of each of its holds and bookings, of all events, of the addresses in their rows of the
+ * log, and of the answers stored about them. */
 struct erasure {
     const char *owner; /* borrowed */
     size_t owner_len;

@@ -1,6 +1,8 @@
 /* See log.h.  Pure but for reading columns; on the thread of the connection. */
 #include "ledger/log.h"
 
+#include <string.h>
+
 /* ---- writing ---- */
 
 /* What a place of an entry has by the entry's first row. */
@@ -30,7 +32,7 @@ static bool joins(const struct audit_row *first, const struct audit_row *last,
 {
     bool same = row->event == first->event && row->seq == last->seq + 1 && row->at == first->at &&
                 row->cause == first->cause && row->hold == first->hold &&
-                row->fence == first->fence;
+                row->fence == first->fence && actor_equal(row->actor, first->actor);
     if (!same || first->object == AUDIT_EVENT || first->object == AUDIT_BOOKING ||
         first->object == AUDIT_PAYMENT)
         return false;
@@ -109,6 +111,7 @@ void log_put(struct ledger *l, const struct audit_row *rows, size_t n)
     ledger_arg(l, list_arg(l, rows, n, AUDIT_SEAT));
     ledger_arg(l, list_arg(l, rows, n, AUDIT_AREA));
     ledger_arg_int(l, channel_of(rows, n));
+    ledger_arg(l, db_text(first->actor, first->actor ? strlen(first->actor) : 0));
 }
 
 /* ---- reading ---- */

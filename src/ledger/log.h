@@ -13,7 +13,8 @@
  * `prev` is the seq of the row before about that seat, 0 if there is none; the column `prev` is the
  * same for the hold.  What the places do not say follows from the entry: they have its time, cause,
  * hold and fence, a held place has its `until`, a booked place its hold's booking, and a place that
- * passes to or from blocked its `channel`.  A change of a hold that takes and gives back places is
+ * passes to or from blocked its `channel`.  All have its `actor`, which is NULL in entries that
+ * a version before schema 8 wrote.  A change of a hold that takes and gives back places is
  * several entries, one for each kind of passage.
  * Internal to src/ledger. */
 #ifndef HF_LEDGER_LOG_H

@@ -1,6 +1,7 @@
 /* The log of an event as a whole: finding a moment in it, and reading it page by page, for maps of
- * past moments.  On any connection.  No transaction is needed: entries never change, and new ones
- * come behind those that are read.  Only pruning deletes any, from the oldest on. */
+ * past moments.  On any connection.  No transaction is needed: what is read of an entry never
+ * changes, and new ones come behind those that are read.  Only pruning deletes any, from the oldest
+ * on. */
 #include "ledger/log.h"
 
 static enum hf_status damaged(struct hf_err *err, int64_t event, int64_t seq)

@@ -112,7 +112,7 @@ static enum hf_status find_terms(struct ledger *l, const struct event_write *wan
 }
 
 /* Looks for what the batch wrote to the log of one of its events.  Rows of another server that
- * equal ours in every field did the very same thing. */
+ * equal ours in every field, whoever the actor is, did the very same thing. */
 static enum hf_status find_rows(struct ledger *l, const struct ledger_batch *b, bool *ret_found,
                                 struct hf_err *err)
 {

@@ -28,7 +28,8 @@ static struct audit_row *log_row(struct restoring *r, enum audit_object object, 
                               .cause = CAUSE_RESTORE,
                               .item = -1,
                               .from = from,
-                              .to = to};
+                              .to = to,
+                              .actor = ACTOR_SERVER};
     return row;
 }
 

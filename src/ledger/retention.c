@@ -6,9 +6,10 @@
 
 #include "ledger/internal.h"
 
-#define SLICE_ENTRIES 500 /* of the log, deleted at once */
-#define SLICE_HOLDS 2000  /* looked at, or deleted, at once */
-#define SLICE_KEYS 500    /* stored answers looked at at once */
+#define SLICE_ENTRIES 500  /* of the log, deleted at once */
+#define SLICE_HOLDS 2000   /* looked at, or deleted, at once */
+#define SLICE_KEYS 500     /* stored answers looked at at once */
+#define ERASE_ENTRIES 5000 /* of the log, named in one statement */
 
 /* ---- pruning ---- */
 
@@ -161,6 +162,66 @@ static enum hf_status erase_rows(struct ledger *l, enum statement which, const i
     return ledger_exec_args(l, which, n, ret_changes, err);
 }
 
+/* How many entries may follow that of a chain and belong to the same transition, as
+ * read_transition in audit.c has it: those of its booking and of its places. */
+static int64_t followers_max(struct db_stmt *chains)
+{
+    int64_t object = db_column_int(chains, 2), cause = db_column_int(chains, 3);
+    if (object == AUDIT_PAYMENT || cause == CAUSE_RENEW)
+        return 0;
+    int64_t places = db_column_int(chains, 4);
+    if (places > HOLD_PLACES_MAX || cause == CAUSE_CHANGE) /* damaged; or some are given back */
+        places = 2 * HOLD_PLACES_MAX;
+    return places + 1;
+}
+
+/* An entry, if there is one of this key and it is about the hold. */
+struct entry_of_hold {
+    int64_t entry, hold;
+};
+struct entries_of_holds {
+    VEC(struct entry_of_hold) list;
+};
+
+static enum hf_status find_entries(struct ledger *l, const int64_t *holds, size_t n,
+                                   struct entries_of_holds *ret, struct hf_err *err)
+{
+    struct db_stmt *chains;
+    bool is_row;
+    enum hf_status status = ledger_stmt(l, ST_HOLD_CHAINS, &chains, err);
+    vec_clear(&l->args);
+    for (size_t i = 0; i < n; i++)
+        ledger_arg_int(l, holds[i]);
+    if (status == HF_OK)
+        status = chains->driver->query_many(chains, l->args.v, n, err);
+    if (status != HF_OK)
+        return status;
+    while ((status = ledger_next(chains, &is_row, err)) == HF_OK && is_row)
+        for (int64_t i = 0, last = followers_max(chains); i <= last; i++)
+            *vec_push(&ret->list) =
+                (struct entry_of_hold){db_column_int(chains, 0) + i, db_column_int(chains, 1)};
+    return status;
+}
+
+/* Addresses stand in the log as actors.  O(entries of the holds). */
+static enum hf_status erase_addresses(struct ledger *l, const int64_t *holds, size_t n,
+                                      struct hf_err *err)
+{
+    struct entries_of_holds entries = {0};
+    enum hf_status status = find_entries(l, holds, n, &entries, err);
+    for (size_t i = 0; i < entries.list.n && status == HF_OK;) {
+        size_t first = i;
+        vec_clear(&l->args);
+        for (; i < entries.list.n && i < first + ERASE_ENTRIES; i++) {
+            ledger_arg_int(l, entries.list.v[i].entry);
+            ledger_arg_int(l, entries.list.v[i].hold);
+        }
+        status = ledger_exec_args(l, ST_ADDRESS_ERASE, i - first, NULL, err);
+    }
+    vec_close(&entries.list);
+    return status;
+}
+
 /* An intent that is yet to be created gets no e-mail address then. */
 static enum hf_status erase_buyer(struct ledger *l, const int64_t *keys, size_t n,
                                   int64_t *ret_bookings, struct hf_err *err)
@@ -168,6 +229,7 @@ static enum hf_status erase_buyer(struct ledger *l, const int64_t *keys, size_t 
     enum hf_status status;
     if ((status = erase_rows(l, ST_OWNER_ERASE, keys, n, NULL, err)) != HF_OK ||
         (status = erase_rows(l, ST_PAST_ERASE, keys, n, NULL, err)) != HF_OK ||
+        (status = erase_addresses(l, keys, n, err)) != HF_OK ||
         (status = erase_rows(l, ST_JOBS_ERASE, keys, n, NULL, err)) != HF_OK)
         return status;
     return erase_rows(l, ST_BUYER_ERASE, keys, n, ret_bookings, err);

@@ -195,6 +195,10 @@ const char *const ledger_migrations[] = {
      "CREATE TABLE venues ("
      "  event bigint NOT NULL, part bigint NOT NULL, data {bytes} NOT NULL,"
      "  PRIMARY KEY (event, part));"),
+
+    /* 8: the log says who made each change (see model/actor.h).  NULL: a version before this one
+       wrote the entry, possibly beside a server that had it already */
+    "ALTER TABLE log ADD COLUMN actor text;",
 };
 
 const int ledger_migrations_len = sizeof ledger_migrations / sizeof *ledger_migrations;

@@ -334,12 +334,13 @@
                    " WHERE sold_seats.seat = r.seat AND sold_seats.booking = r.booking")           \
     X(LOG_INSERT,                                                                                  \
       "INSERT INTO log (entry, at, object, cause, before, after, quantity, hold, booking, fence,"  \
-      " until, prev, seats, areas, channel)"                                                       \
+      " until, prev, seats, areas, channel, actor)"                                                \
       " {values(entry bigint, at bigint, object bigint, cause bigint, before bigint,"              \
       " after bigint, quantity bigint, hold bigint, booking bigint, fence bigint,"                 \
-      " until bigint, prev bigint, seats text, areas text, channel bigint)} {or_surprise}")        \
+      " until bigint, prev bigint, seats text, areas text, channel bigint, actor text)}"           \
+      " {or_surprise}")                                                                            \
     X(LOG_READ, /* begins with the entry that has the row `next` */                                \
-      "SELECT " LOG_COLUMNS ", h.secret, b.secret FROM log a"                                      \
+      "SELECT " LOG_COLUMNS ", h.secret, b.secret, a.actor FROM log a"                             \
       " LEFT JOIN holds h ON h.hold = a.hold LEFT JOIN bookings b ON b.booking = a.booking"        \
       " WHERE a.entry >= COALESCE((SELECT MAX(l.entry) FROM log l WHERE l.entry >= r.first"        \
       " AND l.entry <= r.next), r.next) AND a.entry <= r.last ORDER BY a.entry LIMIT r.n"          \
@@ -399,6 +400,18 @@
       "UPDATE jobs SET checks_first = 1"                                                           \
       "{ FROM rows(booking bigint)} WHERE jobs.booking = r.booking AND jobs.kind = 4"              \
       " AND jobs.status = 1")                                                                      \
+    X(HOLD_CHAINS, /* every entry of the chains of holds, each found by its key */                 \
+      "WITH RECURSIVE chain(entry, hold, object, cause, quantity, prev) AS ("                      \
+      "SELECT a.entry, a.hold, a.object, a.cause, a.quantity, a.prev"                              \
+      " FROM holds h, log a{, rows(hold bigint)}"                                                  \
+      " WHERE h.hold = r.hold AND a.entry = (h.event << 40) + h.last_seq UNION ALL"                \
+      " SELECT a.entry, a.hold, a.object, a.cause, a.quantity, a.prev FROM chain c, log a"         \
+      " WHERE c.prev > 0 AND a.entry = ((c.entry >> 40) << 40) + c.prev AND a.entry < c.entry)"    \
+      " SELECT entry, hold, object, cause, quantity FROM chain")                                   \
+    X(ADDRESS_ERASE, /* ranges of keys would make PostgreSQL read the whole log */                 \
+      "UPDATE log SET actor = '" ACTOR_ADDRESS_ERASED "'{ FROM rows(entry bigint, hold bigint)}"   \
+      " WHERE log.entry = r.entry AND log.hold = r.hold"                                           \
+      " AND log.actor LIKE '" ACTOR_ADDRESS "%'")                                                  \
     X(JOBS_RESTORE, /* what became of a call after the backup is not known */                      \
       "UPDATE jobs SET leased_until = 0, checks_first = CASE WHEN kind < 6 THEN 1 ELSE 0 END"      \
       " WHERE status = 1")                                                                         \
@@ -481,10 +494,9 @@
                      " WHERE event = r.event ORDER BY section{args(event bigint)}")                \
     X(SECTION_PRICES_READ, "SELECT price FROM sections WHERE event = r.event"                      \
                            " ORDER BY section{args(event bigint)}")                                \
-    X(CATEGORY_INSERT,                                                                             \
-      "INSERT INTO categories (event, category, name, price)"                                      \
-      " SELECT r.event, r.category, r.name, r.price"                                               \
-      "{ FROM rows(event bigint, category bigint, name text, price bigint)}")                      \
+    X(CATEGORY_INSERT, "INSERT INTO categories (event, category, name, price)"                     \
+                       " SELECT r.event, r.category, r.name, r.price"                              \
+                       "{ FROM rows(event bigint, category bigint, name text, price bigint)}")     \
     X(CATEGORIES_READ, "SELECT name, price FROM categories WHERE event = r.event"                  \
                        " ORDER BY category{args(event bigint)}")                                   \
     X(CATEGORY_PRICE, "UPDATE categories SET price = r.price"                                      \

@@ -414,10 +414,22 @@ static void on_heads(struct verifier *v, struct db_stmt *stmt)
     verify_heads(&v->event, db_column_int(stmt, 0), db_column_int(stmt, 1), heads, len);
 }
 
+/* Entries that a version before schema 8 wrote have no actor. */
+static void check_actor(struct event_state *e, struct db_stmt *stmt)
+{
+    size_t len;
+    const char *actor = db_column_data(stmt, LOG_COLUMNS_N, &len);
+    verify_count(e, VERIFY_ACTORS);
+    if (actor && !actor_is_valid(actor, len))
+        verify_violation(e->report, VERIFY_ACTORS, "event %lld, seq %lld: its actor is damaged",
+                         (ll)e->event, (ll)log_seats_seq(db_column_int(stmt, 0), 0, 0));
+}
+
 /* Statuses of damaged rows become ones that are none, so that they fit where they are kept. */
 static void on_log(struct verifier *v, struct db_stmt *stmt)
 {
     vec_clear(&v->log.list);
+    check_actor(&v->event, stmt);
     if (!log_expand(stmt, &v->log))
         verify_violation(v->event.report, VERIFY_LOG_CHAIN,
                          "event %lld, seq %lld: the entry's places are damaged", (ll)v->event.event,

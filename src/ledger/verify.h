@@ -40,6 +40,7 @@
     X(LOG_SEQ, "I11", "the log has no gaps and ends at its event's clock", "changes")              \
     X(LOG_TIME, "I11", "the log's time never goes back, nor past its event's clock", "changes")    \
     X(LOG_CHAIN, "I11", "each change begins where the one before ended, and names it", "changes")  \
+    X(ACTORS, "I11", "the actor of each change is of a known kind", "changes")                     \
     X(CHANNELS, "I11", "blocked places go to holds of their channel, and return to it", "places")  \
     X(HEADS, "I11", "stored heads name the last change of each seat", "seats")                     \
     X(FOLD_SEATS, "I11", "the log, folded, gives every seat", "seats")                             \

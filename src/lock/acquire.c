@@ -16,17 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "lock/cancel.h"
 #include "lock/lock.h"
 #include "lock/options.h"
 
 /* The longest sleep in the queue before the next request. */
 #define QUEUE_SLEEP_US INT64_C(2000000)
-/* Calls that find POOL_WAITING_MAX others asleep in the queue poll instead, the more often the
- * nearer their turn: a queue of any length moves every 2 ms, and a thousand waiters send a thousand
- * requests per second. */
+/* Calls that find too many others asleep in the queue poll instead, the more often the nearer their
+ * turn: twice before it is their turn at the pace at which the queue moves, which is at most a
+ * place per 2 ms.  Where there are no places, all that poll share the same rate. */
 #define POLL_PAUSE_US INT64_C(2000) /* per place */
 #define POLL_PAUSE_MAX_US INT64_C(1000000)
+#define POLL_PLACES_MIN 10 /* where there are none */
 /* The longest pause of a waiter after a request without an answer, where other calls pause for
  * SILENT_PAUSE_MAX_US at most.  It is well below WAITER_SILENT_MS. */
 #define OUTAGE_PAUSE_MAX_US INT64_C(1000000)
@@ -46,6 +48,8 @@ struct attempt {
     struct lease *handle;    /* NULL: none */
     bool is_waiting;         /* the handle counts as that of a waiting call */
     bool may_have_place;     /* there may be a lease or a place of ours */
+    bool owner_is_used;      /* nothing is left of the owner: the next request has another */
+    bool owner_in_doubt;     /* a request of this owner was not answered and may still arrive */
     bool answer_lost;        /* the last answers did not come */
     bool outage_reported;    /* on_outage has not been told of the end yet */
     int64_t begun_us;        /* when the first request was sent */
@@ -56,6 +60,10 @@ struct attempt {
     unsigned n_silent;       /* requests without an answer since then */
     unsigned n_short_waits;  /* in a row */
     unsigned n_late;         /* grants that arrived too late */
+    bool is_polling;         /* it is counted in pool.n_polling */
+    size_t place;            /* its place when it last polled; 0: it has not polled */
+    int64_t place_us;        /* when that was */
+    int64_t pace_us;         /* how long the queue takes for a place; 0: not known */
 };
 
 void wait_limit_init(struct wait_limit *limit, const struct hf_locks *locks,
@@ -79,12 +87,26 @@ static bool has_retries(const struct attempt *a) { return a->options->retries > 
 
 /* ---- the steps of an attempt ---- */
 
+/* A request that was refused may be followed by a release, and that may be late: on a connection
+ * that was given up, in a server that is stopped.  It must not end a grant that a later request has
+ * got, so those requests are of another owner. */
+static void draw_owner(struct attempt *a)
+{
+    struct hf_locks *locks = a->locks;
+    pthread_mutex_lock(&locks->mutex);
+    random_bytes(&locks->random, a->lock->request.owner, sizeof a->lock->request.owner);
+    pthread_mutex_unlock(&locks->mutex);
+    a->owner_is_used = a->owner_in_doubt = false;
+}
+
 static enum hf_result send_request(struct attempt *a, struct lease_verdict *verdict,
                                    struct hf_fault *fault)
 {
     enum hf_result r;
     if (!a->handle && (r = pool_take(&a->locks->pool, &a->handle, fault)) != HF_DONE)
         return r;
+    if (a->owner_is_used)
+        draw_owner(a);
     int64_t before_us = a->sent_us;
     a->sent_us = locks_now_us(a->locks);
     if (a->begun_us == 0)
@@ -121,7 +143,9 @@ static enum hf_result accept_grant(struct attempt *a, const struct lease_verdict
     if (now_us < deadline_us - lock->lead_us) {
         a->granted_us = now_us;
         lock->fence = verdict->fence;
-        lock->request.label = NULL;
+        lock->slot = verdict->slot;
+        lock->granted_ms = verdict->remaining_ms;
+        lock->request.label = lock->request.value = NULL;
         if (a->options->max_hold_ms > 0)
             lock->renew_until_us = a->sent_us + a->options->max_hold_ms * 1000;
         lock->manual = a->options->manual;
@@ -129,6 +153,7 @@ static enum hf_result accept_grant(struct attempt *a, const struct lease_verdict
         return HF_DONE;
     }
     release_place(a);
+    a->owner_is_used = true;
     if (++a->n_late < LATE_GRANTS_MAX)
         return HF_TAKEN;
     return fault_set(fault, HF_UNKNOWN,
@@ -144,11 +169,18 @@ static enum hf_result give_up(const struct attempt *a, struct hf_fault *fault)
                      (long long)(locks_now_us(a->locks) - a->waiting_from_us) / 1000);
 }
 
+/* The pause is longer than retry_ms by up to a half, so that callers that were refused together do
+ * not come back together. */
 static void pause_before_retry(struct attempt *a, int64_t left_us)
 {
+    struct hf_locks *locks = a->locks;
+    uint64_t retry_us = (uint64_t)a->options->retry_ms * 1000;
     a->limit->retries--;
     give_handle_back(a);
-    cancel_sleep_us(a->limit->cancel, min_us(left_us, a->options->retry_ms * 1000));
+    pthread_mutex_lock(&locks->mutex);
+    int64_t pause_us = (int64_t)(retry_us + random_below(&locks->random, retry_us / 2 + 1));
+    pthread_mutex_unlock(&locks->mutex);
+    cancel_sleep_us(a->limit->cancel, min_us(left_us, pause_us));
 }
 
 /* ---- without an answer ---- */
@@ -164,7 +196,7 @@ static bool may_ask_again(const struct attempt *a, enum hf_result r)
 static void note_silence(struct attempt *a, enum hf_result r, int64_t now_us)
 {
     if (r == HF_UNKNOWN)
-        a->may_have_place = a->answer_lost = true;
+        a->may_have_place = a->answer_lost = a->owner_in_doubt = true;
     if (a->silent_from_us == 0) {
         a->silent_from_us = now_us;
         a->n_silent = 0;
@@ -243,6 +275,32 @@ static enum hf_result retry_or_give_up(struct attempt *a, enum hf_result r, stru
 
 /* ---- waiting ---- */
 
+/* Random, so that the calls that poll do not all come at once. */
+static int64_t unordered_pause_us(struct attempt *a, size_t n)
+{
+    uint64_t least_us = POLL_PAUSE_US / 2 * n;
+    pthread_mutex_lock(&a->locks->mutex);
+    uint64_t more_us = random_below(&a->locks->random, 2 * least_us);
+    pthread_mutex_unlock(&a->locks->mutex);
+    return (int64_t)(least_us + more_us);
+}
+
+/* How long to pause before a call that does not sleep in the queue asks again. */
+static int64_t poll_pause_us(struct attempt *a, const struct lease_verdict *verdict)
+{
+    size_t n_polling = pool_add_polling(&a->locks->pool, a->is_polling ? 0 : 1);
+    int64_t now_us = locks_now_us(a->locks);
+    a->is_polling = true;
+    if (verdict->position == 0)
+        return unordered_pause_us(a, n_polling > POLL_PLACES_MIN ? n_polling : POLL_PLACES_MIN);
+    if (a->place > verdict->position)
+        a->pace_us = (now_us - a->place_us) / (int64_t)(a->place - verdict->position);
+    a->place = verdict->position;
+    a->place_us = now_us;
+    int64_t per_place_us = a->pace_us / 2 > POLL_PAUSE_US ? a->pace_us / 2 : POLL_PAUSE_US;
+    return per_place_us * (int64_t)verdict->position;
+}
+
 /* Sleeps in the queue until it is worth asking again. */
 static enum hf_result wait_turn(struct attempt *a, const struct lease_verdict *verdict,
                                 int64_t left_us, struct hf_fault *fault)
@@ -255,7 +313,7 @@ static enum hf_result wait_turn(struct attempt *a, const struct lease_verdict *v
         a->is_waiting = pool_begin_waiting(&a->locks->pool);
     if (!a->is_waiting) {
         give_handle_back(a);
-        int64_t poll_us = POLL_PAUSE_US * (int64_t)(verdict->position ? verdict->position : 10);
+        int64_t poll_us = poll_pause_us(a, verdict);
         cancel_sleep_us(a->limit->cancel, min_us(pause_us, min_us(poll_us, POLL_PAUSE_MAX_US)));
         return HF_DONE;
     }
@@ -274,6 +332,7 @@ static enum hf_result wait_or_give_up(struct attempt *a, const struct lease_verd
     a->silent_from_us = 0;
     a->answer_lost = false;
     a->may_have_place = a->lock->request.queue;
+    a->owner_is_used = verdict->position == 0 && !a->owner_in_doubt;
     int64_t now_us = locks_now_us(a->locks), left_us = a->limit->until_us - now_us;
     if (left_us <= 0 || is_cancelled(a) || (has_retries(a) && a->limit->retries == 0))
         return give_up(a, fault);
@@ -319,7 +378,7 @@ static enum hf_result run(struct attempt *a, struct hf_fault *fault)
     }
 }
 
-static enum stat stat_of(const struct attempt *a, enum hf_result r)
+static enum lock_stat stat_of(const struct attempt *a, enum hf_result r)
 {
     switch (r) {
     case HF_DONE:
@@ -366,10 +425,10 @@ static struct hf_lock *lock_new(struct hf_locks *locks, const char *name,
         .queue = options->wait_ms != 0 && options->retries == 0,
         .label = options->label,
         .label_len = options->label ? strlen(options->label) : 0,
+        .agent = hash_int((uintptr_t)pthread_self()) | 1, /* of this thread */
+        .value = options->value,
+        .value_len = options->value ? strlen(options->value) : 0,
     };
-    pthread_mutex_lock(&locks->mutex);
-    random_bytes(&locks->random, lock->request.owner, sizeof lock->request.owner);
-    pthread_mutex_unlock(&locks->mutex);
     return lock;
 }
 
@@ -384,10 +443,13 @@ enum hf_result lock_acquire(struct hf_locks *locks, const char *name,
         return r;
     struct attempt a = {
         .locks = locks, .lock = lock_new(locks, name, options), .options = options, .limit = limit};
+    draw_owner(&a);
     r = run(&a, fault);
     if (r != HF_DONE && a.may_have_place)
         release_place(&a);
     give_handle_back(&a);
+    if (a.is_polling)
+        (void)pool_add_polling(&locks->pool, -1);
     count(&a, r);
     if (r != HF_DONE) {
         free(a.lock);

@@ -38,6 +38,10 @@ enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
     if ((r = sized_check(&sized_grant, ret, fault)) != HF_DONE ||
         (options && (r = sized_read(&sized_lock_options, options, &want, fault)) != HF_DONE))
         return r;
+    const struct hf_driver_info *info = &locks->driver->info;
+    if (info->processes && !info->outlives)
+        return fault_set(fault, HF_UNSUPPORTED, "a lease of %s ends with the process that took it",
+                         info->name);
     want.manual = true;
     want.max_hold_ms = 0;
     want.on_loss = NULL;
@@ -46,6 +50,7 @@ enum hf_result hf_lease_get(struct hf_locks *locks, const char *name,
     struct hf_grant grant = {
         .fence = hf_lock_fence(lock),
         .remaining_ms = hf_lock_deadline_ms(lock) - locks_now_us(locks) / 1000,
+        .slot = hf_lock_slot(lock),
     };
     lease_owner_text(lock->request.owner, grant.owner);
     sized_write(&sized_grant, ret, &grant);
@@ -94,7 +99,8 @@ enum hf_result hf_lease_renew(struct hf_locks *locks, const char *name, const ch
         return r;
     int64_t deadline_us = sent_us + verdict.remaining_ms * 1000 - lock_margin_us(ttl_ms);
     struct hf_grant grant = {.fence = verdict.fence,
-                             .remaining_ms = deadline_us / 1000 - locks_now_us(locks) / 1000};
+                             .remaining_ms = deadline_us / 1000 - locks_now_us(locks) / 1000,
+                             .slot = verdict.slot};
     memcpy(grant.owner, owner, sizeof grant.owner);
     sized_write(&sized_grant, ret, &grant);
     return HF_DONE;

@@ -91,7 +91,12 @@ static enum hf_result first_failure(const struct release *x, struct hf_fault *fa
 enum hf_result lock_release(struct hf_locks *locks, struct hf_lock **locked, size_t n,
                             struct hf_fault *fault)
 {
-    struct release x = {.locks = locks, .locked = locked, .n = n};
+    struct release x; /* most of its requests and verdicts are not used */
+    x.locks = locks;
+    x.locked = locked;
+    x.n = n;
+    x.answer_lost = false;
+    x.first_failed_us = 0;
     for (size_t i = 0; i < n; i++) {
         watch_remove(locked[i]);
         x.requests[i] = locked[i]->request;
@@ -116,6 +121,9 @@ enum hf_result hf_unlock(struct hf_lock *lock, struct hf_fault *fault)
 {
     if (!lock)
         return HF_DONE;
+    enum hf_result r = locks_check_process(lock->locks, fault);
+    if (r != HF_DONE)
+        return r;
     if (lock->in_set)
         return fault_set(fault, HF_BAD_REQUEST, "it is a member of a set: hf_unlock_many");
     return lock_release(lock->locks, &lock, 1, fault);
@@ -128,12 +136,14 @@ enum hf_result hf_renew(struct hf_lock *lock, struct hf_fault *fault)
     struct hf_locks *locks = lock->locks;
     struct lease *handle = NULL;
     struct lease_verdict verdict = {.result = HF_UNKNOWN};
+    enum hf_result r = locks_check_process(locks, fault);
+    if (r != HF_DONE)
+        return r;
     if (atomic_load(&lock->lost))
         return fault_set(fault, HF_LOST, "it is lost already");
     if (locks_now_us(locks) >= lock->renew_until_us)
         return fault_set(fault, HF_BAD_REQUEST, "max_hold_ms is over: not renewed any more");
-    enum hf_result r = pool_take(&locks->pool, &handle, fault);
-    if (r != HF_DONE)
+    if ((r = pool_take(&locks->pool, &handle, fault)) != HF_DONE)
         return r;
     int64_t sent_us = locks_now_us(locks);
     handle->limit_ms = watch_renewal_limit_ms(lock, sent_us);
@@ -156,16 +166,21 @@ const char *hf_lock_name(const struct hf_lock *lock) { return lock->name; }
 
 int64_t hf_lock_fence(const struct hf_lock *lock) { return lock->fence; }
 
+unsigned hf_lock_slot(const struct hf_lock *lock) { return lock->slot; }
+
 int64_t hf_lock_deadline_ms(const struct hf_lock *lock)
 {
     return atomic_load_explicit(&lock->deadline_us, memory_order_acquire) / 1000;
 }
 
+int64_t hf_lock_ttl_ms(const struct hf_lock *lock) { return lock->granted_ms; }
+
 /* Looks at the clock itself, so that a process that was stopped and wakes up late gets the right
  * answer before any thread of the library has run. */
 bool hf_lock_held(const struct hf_lock *lock)
 {
-    return !atomic_load_explicit(&lock->lost, memory_order_acquire) &&
+    return !locks_is_forked(lock->locks) &&
+           !atomic_load_explicit(&lock->lost, memory_order_acquire) &&
            locks_now_us(lock->locks) <
                atomic_load_explicit(&lock->deadline_us, memory_order_acquire);
 }
@@ -173,6 +188,8 @@ bool hf_lock_held(const struct hf_lock *lock)
 /* Made on the first call: most locks are never polled, and an eventfd costs a system call. */
 int hf_lock_fd(struct hf_lock *lock)
 {
+    if (locks_is_forked(lock->locks))
+        return -1;
     pthread_mutex_lock(&lock->locks->mutex);
     if (lock->fd < 0)
         lock->fd = eventfd(atomic_load(&lock->lost), EFD_CLOEXEC | EFD_NONBLOCK);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "lock/lock.h"
 #include "lock/options.h"
@@ -31,6 +32,27 @@ static enum hf_result read_options(const struct hf_options *options, struct hf_o
     return HF_DONE;
 }
 
+/* A page of its own, since the kernel wipes whole pages. */
+static const int *origin_new(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    int *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return NULL;
+    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+        munmap(page, size);
+        return NULL;
+    }
+    *page = 1;
+    return page;
+}
+
+static void origin_free(const int *page)
+{
+    if (page)
+        munmap((void *)(uintptr_t)page, (size_t)sysconf(_SC_PAGESIZE));
+}
+
 enum hf_result locks_open(const struct lease_driver *driver, const char *url,
                           const struct hf_options *options, struct hf_locks **ret,
                           struct hf_fault *fault)
@@ -45,6 +67,8 @@ enum hf_result locks_open(const struct lease_driver *driver, const char *url,
         return r;
     struct hf_locks *locks = hf_alloc(sizeof *locks);
     locks->driver = driver;
+    locks->pid = getpid();
+    locks->is_origin = origin_new();
     locks->clock = &clock_system;
     locks->timeout_ms = o.timeout_ms;
     pool_init(&locks->pool, first, o.timeout_ms);
@@ -58,15 +82,14 @@ enum hf_result locks_open(const struct lease_driver *driver, const char *url,
  * may contain a password. */
 static enum hf_result refuse_url(struct hf_fault *fault)
 {
-    char known[160] = "";
+    char known[220] = "";
     size_t len = 0;
     for (const struct lease_driver *const *d = lease_drivers; *d; d++)
         for (const char *const *scheme = (*d)->schemes; *scheme; scheme++)
             if (len < sizeof known)
                 len += (size_t)snprintf(known + len, sizeof known - len, "%s%s", len ? ", " : "",
                                         *scheme);
-    return fault_set(fault, HF_BAD_REQUEST,
-                     "no back end has URLs that begin like this one: %s are known", known);
+    return fault_set(fault, HF_BAD_REQUEST, "no back end has such URLs: %s are known", known);
 }
 
 enum hf_result hf_open(const char *url, const struct hf_options *options, struct hf_locks **ret,
@@ -87,9 +110,17 @@ static void release_all(struct hf_locks *locks)
     }
 }
 
+enum hf_result locks_check_process(const struct hf_locks *locks, struct hf_fault *fault)
+{
+    if (!locks_is_forked(locks))
+        return HF_DONE;
+    return fault_set(fault, HF_BAD_REQUEST,
+                     "opened by process %d before fork(): a child opens its own", (int)locks->pid);
+}
+
 void hf_close(struct hf_locks *locks)
 {
-    if (!locks)
+    if (!locks || locks_is_forked(locks))
         return;
     watch_stop(locks);
     release_all(locks);
@@ -98,6 +129,7 @@ void hf_close(struct hf_locks *locks)
     heap_close(&locks->watch.heap);
     pthread_mutex_destroy(&locks->mutex);
     explicit_bzero(&locks->random, sizeof locks->random);
+    origin_free(locks->is_origin);
     free(locks);
 }
 
@@ -120,6 +152,12 @@ static const struct hf_holder *const *list_holders(const struct hf_holder *from,
 
 _Static_assert(_Alignof(struct hf_holder) <= _Alignof(void *), "holders follow their pointers");
 
+/* Programs that were compiled with version 0.1.0 have no member for it. */
+static bool has_value(const struct hf_lock_state *state)
+{
+    return state->size >= offsetof(struct hf_lock_state, value) + sizeof state->value;
+}
+
 enum hf_result hf_inspect(struct hf_locks *locks, const char *name, struct hf_lock_state *ret,
                           struct hf_fault *fault)
 {
@@ -140,7 +178,10 @@ enum hf_result hf_inspect(struct hf_locks *locks, const char *name, struct hf_lo
         .holders = list_holders(found.holders, found.n_holders),
         .waiters = list_holders(found.waiters, found.n_waiters),
         .last_fence = found.last_fence,
+        .value = has_value(ret) ? found.value : NULL,
     };
+    if (has_value(ret))
+        found.value = NULL; /* it belongs to the caller now */
     sized_write(&sized_lock_state, ret, &state);
     lease_state_close(&found);
     return HF_DONE;
@@ -152,6 +193,8 @@ void hf_lock_state_close(struct hf_lock_state *state)
         return;
     free((void *)(uintptr_t)state->holders);
     free((void *)(uintptr_t)state->waiters);
+    if (has_value(state))
+        free((void *)(uintptr_t)state->value);
     sized_write(&sized_lock_state, state, &(struct hf_lock_state){.n_holders = 0});
 }
 
@@ -164,7 +207,8 @@ enum hf_result hf_list(struct hf_locks *locks, const char *prefix,
         return fault_set(fault, HF_BAD_REQUEST, "hf_list needs a function to call");
     if (!prefix)
         prefix = "";
-    if ((prefix[0] && (r = options_check_name(locks, prefix, fault)) != HF_DONE) ||
+    if ((r = locks_check_process(locks, fault)) != HF_DONE ||
+        (prefix[0] && (r = options_check_name(locks, prefix, fault)) != HF_DONE) ||
         (r = pool_take(&locks->pool, &handle, fault)) != HF_DONE)
         return r;
     r = lease_list(handle, prefix, strlen(prefix), each, ctx, fault);
@@ -209,6 +253,8 @@ const char *hf_result_text(enum hf_result result)
         return "unsupported";
     case HF_FAILED:
         return "failed";
+    case HF_DEADLOCK:
+        return "deadlock";
     }
     return "no such result";
 }

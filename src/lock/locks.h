@@ -10,6 +10,7 @@
  *   set.c        several locks at once
  *   elect.c      leader election
  *   detached.c   leases that outlive their process
+ *   examine.c    what the back end's settings mean for its locks
  *   stats.c      counters
  *   cancel.c     cancel handles
  *   sized.c      public structs of older and newer programs
@@ -31,6 +32,8 @@
 #ifndef HF_LOCK_LOCKS_H
 #define HF_LOCK_LOCKS_H
 
+#include <unistd.h>
+
 #include "base/random.h"
 #include "lease/lease.h"
 #include "lock/pool.h"
@@ -43,6 +46,8 @@ struct hf_lock {
     struct hf_locks *locks;
     struct lease_request request; /* its key is `name`; its label is NULL once granted */
     int64_t fence;
+    int64_t granted_ms; /* the TTL, as the grant said */
+    unsigned slot;
     int64_t margin_us;      /* between the deadline and the end of the lease */
     int64_t lead_us;        /* between the loss notice and the deadline */
     int64_t renew_until_us; /* INT64_MAX: no limit */
@@ -70,6 +75,10 @@ struct hf_lock {
 
 struct hf_locks {
     const struct lease_driver *driver;
+    pid_t pid; /* of the process that opened it */
+    /* A word that a fork() sets to 0 in the child, so that most calls need not ask the system which
+     * process they are in; NULL: the system has no such memory. */
+    const int *is_origin;
     const struct clock *clock;
     int64_t timeout_ms;
     struct pool pool;
@@ -86,6 +95,15 @@ struct hf_locks {
 HF_MUST_USE enum hf_result locks_open(const struct lease_driver *driver, const char *url,
                                       const struct hf_options *options, struct hf_locks **ret,
                                       struct hf_fault *fault);
+
+/* Returns HF_BAD_REQUEST in a child of the process that opened it: the child has neither the
+ * threads nor connections of its own, and would repeat the parent's owners. */
+HF_MUST_USE enum hf_result locks_check_process(const struct hf_locks *locks,
+                                               struct hf_fault *fault);
+static inline bool locks_is_forked(const struct hf_locks *locks)
+{
+    return locks->is_origin ? !*(const volatile int *)locks->is_origin : locks->pid != getpid();
+}
 
 /* The clock that deadlines are on. */
 static inline int64_t locks_now_us(const struct hf_locks *locks)

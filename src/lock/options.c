@@ -13,6 +13,9 @@
 enum hf_result options_check_name(const struct hf_locks *locks, const char *name,
                                   struct hf_fault *fault)
 {
+    enum hf_result r = locks_check_process(locks, fault);
+    if (r != HF_DONE)
+        return r;
     return lease_check_key(&locks->driver->info, name, name ? strlen(name) : 0, fault);
 }
 
@@ -44,12 +47,11 @@ static enum hf_result check_times(const struct hf_lock_options *o, struct hf_fau
     return HF_DONE;
 }
 
-static void fill_defaults(const struct hf_driver_info *info, struct hf_lock_options *o)
+static void fill_defaults(const struct lease *l, struct hf_lock_options *o)
 {
+    int64_t min_ms = lease_ttl_min_ms(l), max_ms = lease_ttl_max_ms(l);
     if (o->ttl_ms == 0)
-        o->ttl_ms = TTL_MS < info->ttl_min_ms   ? info->ttl_min_ms
-                    : TTL_MS > info->ttl_max_ms ? info->ttl_max_ms
-                                                : TTL_MS;
+        o->ttl_ms = TTL_MS < min_ms ? min_ms : TTL_MS > max_ms ? max_ms : TTL_MS;
     if (o->retry_ms == 0)
         o->retry_ms = RETRY_MS;
     if (o->slots == 0)
@@ -65,12 +67,12 @@ static void fill_defaults(const struct hf_driver_info *info, struct hf_lock_opti
 enum hf_result options_check(const struct hf_locks *locks, const struct hf_lock_options *options,
                              struct hf_lock_options *ret, struct hf_fault *fault)
 {
-    const struct hf_driver_info *info = &locks->driver->info;
+    const struct lease *l = locks->pool.first; /* its limits never change */
     struct hf_lock_options o = HF_LOCK_OPTIONS_INIT;
     enum hf_result r;
     if (options && (r = sized_read(&sized_lock_options, options, &o, fault)) != HF_DONE)
         return r;
-    fill_defaults(info, &o);
+    fill_defaults(l, &o);
     if ((r = check_times(&o, fault)) != HF_DONE)
         return r;
     const struct lease_request request = {
@@ -82,8 +84,10 @@ enum hf_result options_check(const struct hf_locks *locks, const struct hf_lock_
         .slots = o.slots,
         .label = o.label,
         .label_len = o.label ? strnlen(o.label, LEASE_LABEL_MAX + 1) : 0,
+        .value = o.value,
+        .value_len = o.value ? strnlen(o.value, LEASE_VALUE_MAX + 1) : 0,
     };
-    if ((r = lease_check(info, &request, 1, fault)) != HF_DONE)
+    if ((r = lease_check(l, &request, 1, fault)) != HF_DONE)
         return r;
     *ret = o;
     return HF_DONE;

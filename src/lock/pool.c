@@ -1,11 +1,20 @@
 /* See pool.h. */
 #include "lock/pool.h"
 
+#include <stdlib.h>
+
 #include "base/wait.h"
+
+static size_t waiting_max(const struct pool *pool)
+{
+    return pool->first->driver->light_waits ? POOL_WAITING_LIGHT_MAX : POOL_WAITING_MAX;
+}
 
 void pool_init(struct pool *pool, struct lease *first, int64_t timeout_ms)
 {
-    *pool = (struct pool){.first = first, .timeout_ms = timeout_ms, .n_idle = 1, .idle = {first}};
+    *pool = (struct pool){.first = first, .timeout_ms = timeout_ms, .n_idle = 1};
+    pool->idle = hf_alloc((POOL_SHORT_MAX + waiting_max(pool)) * sizeof *pool->idle);
+    pool->idle[0] = first;
     pthread_mutex_init(&pool->mutex, NULL);
     wait_cond_init(&pool->freed);
 }
@@ -16,6 +25,7 @@ void pool_close(struct pool *pool)
         if (pool->idle[i] != pool->first)
             lease_close(pool->idle[i]);
     lease_close(pool->first);
+    free(pool->idle);
     pthread_cond_destroy(&pool->freed);
     pthread_mutex_destroy(&pool->mutex);
 }
@@ -82,7 +92,7 @@ void pool_give(struct pool *pool, struct lease *handle, bool waiting)
 bool pool_begin_waiting(struct pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
-    bool has_room = pool->n_waiting < POOL_WAITING_MAX;
+    bool has_room = pool->n_waiting < waiting_max(pool);
     if (has_room) {
         pool->n_waiting++;
         pool->n_short--;
@@ -90,4 +100,13 @@ bool pool_begin_waiting(struct pool *pool)
     }
     pthread_mutex_unlock(&pool->mutex);
     return has_room;
+}
+
+size_t pool_add_polling(struct pool *pool, int change)
+{
+    pthread_mutex_lock(&pool->mutex);
+    pool->n_polling = pool->n_polling + (size_t)change;
+    size_t n = pool->n_polling;
+    pthread_mutex_unlock(&pool->mutex);
+    return n;
 }

@@ -11,6 +11,7 @@
  * calls must not use up the handles that a release needs, since it is what they wait for. */
 #define POOL_SHORT_MAX 32
 #define POOL_WAITING_MAX 128
+#define POOL_WAITING_LIGHT_MAX 4096 /* where the driver has light_waits */
 
 struct pool {
     struct lease *first; /* the handle that others are cloned from; also in `idle` */
@@ -18,7 +19,8 @@ struct pool {
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t freed;
     size_t n_short, n_waiting, n_idle;
-    struct lease *idle[POOL_SHORT_MAX + POOL_WAITING_MAX]; /* the last one used is taken first */
+    size_t n_polling;    /* calls that found too many others waiting, and ask again by themselves */
+    struct lease **idle; /* as many as there may be handles; the last one used is taken first */
 };
 
 /* Takes ownership of `first`. */
@@ -31,5 +33,7 @@ void pool_give(struct pool *pool, struct lease *handle, bool waiting);
 /* From now on the taken handle counts as that of a waiting call.  Returns false, and changes
  * nothing, if there are too many of those. */
 bool pool_begin_waiting(struct pool *pool);
+/* Adds to the number of calls that poll; returns it. */
+size_t pool_add_polling(struct pool *pool, int change);
 
 #endif

@@ -120,6 +120,9 @@ enum hf_result hf_unlock_many(struct hf_lock_set *set, struct hf_fault *fault)
     if (!set)
         return HF_DONE;
     struct hf_locks *locks = set->locks;
+    enum hf_result r = locks_check_process(locks, fault);
+    if (r != HF_DONE)
+        return r;
     pthread_mutex_lock(&locks->mutex);
     if (set->prev)
         set->prev->next = set->next;

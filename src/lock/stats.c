@@ -4,7 +4,7 @@
 #include "lock/locks.h"
 #include "lock/sized.h"
 
-void stats_add(struct stats *stats, enum stat stat, uint64_t n)
+void stats_add(struct stats *stats, enum lock_stat stat, uint64_t n)
 {
     atomic_fetch_add_explicit(&stats->counts[stat], n, memory_order_relaxed);
 }
@@ -40,6 +40,8 @@ enum hf_result hf_stats(const struct hf_locks *locks, struct hf_stats *ret, stru
     };
     for (size_t i = 0; i < HF_LATENCY_BUCKETS; i++)
         stats.latency[i] = atomic_load_explicit(&locks->stats.latency[i], memory_order_relaxed);
+    if (locks->driver->count_cache && !locks_is_forked(locks)) /* any thread may count */
+        locks->driver->count_cache(locks->pool.first, &stats.cache_hits, &stats.cache_misses);
     sized_write(&sized_stats, ret, &stats);
     return HF_DONE;
 }

@@ -7,7 +7,7 @@
 
 #include "holdfast.h"
 
-enum stat {
+enum lock_stat {
     STAT_GRANTED,
     STAT_TAKEN,
     STAT_TIMED_OUT,
@@ -27,7 +27,7 @@ struct stats {
     _Atomic uint64_t latency[HF_LATENCY_BUCKETS];
 };
 
-void stats_add(struct stats *stats, enum stat stat, uint64_t n);
+void stats_add(struct stats *stats, enum lock_stat stat, uint64_t n);
 /* A grant took this long, waiting included. */
 void stats_add_latency(struct stats *stats, int64_t us);
 

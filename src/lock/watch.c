@@ -65,8 +65,9 @@ int64_t watch_renewal_limit_ms(const struct hf_lock *lock, int64_t now_us)
  * than was asked for (a session's TTL) each time. */
 static void set_deadline(struct hf_lock *lock, int64_t deadline_us)
 {
-    if (deadline_us < atomic_load_explicit(&lock->deadline_us, memory_order_relaxed))
-        return;
+    int64_t before_us = atomic_load_explicit(&lock->deadline_us, memory_order_relaxed);
+    if (deadline_us < before_us)
+        deadline_us = before_us; /* and the next renewal is not due at once */
     atomic_store_explicit(&lock->deadline_us, deadline_us, memory_order_release);
     int64_t ttl_us = lock->request.ttl_ms * 1000, usable_us = ttl_us - lock->margin_us;
     int64_t pause_us = ttl_us / 3 < usable_us / 2 ? ttl_us / 3 : usable_us / 2;

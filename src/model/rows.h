@@ -29,6 +29,7 @@
 
 #include "base/id.h"
 #include "base/vec.h"
+#include "model/actor.h"
 #include "model/keys.h"
 #include "model/limits.h"
 #include "model/payment.h"
@@ -333,11 +334,16 @@ struct audit_row {
     int64_t hold, booking, fence, until; /* 0: none */
     int64_t prev; /* the seq of the row before about the same seat, or the same hold; a booking that
                      is cancelled counts as a row about its hold.  0: none */
+    /* Who made the change, of a row that is to be stored; borrowed until then.  NULL in rows that
+     * were read: only struct audit_entry has it. */
+    const char *actor;
 };
-/* A row of the log as it is shown to clients: with the secrets of the ids it names. */
+/* A row of the log as it is shown to clients: with the secrets of the ids it names, and with its
+ * actor; "": not known, since a version before schema 8 wrote the row. */
 struct audit_entry {
     struct audit_row row;
     uint8_t hold_secret[ID_SECRET_SIZE], booking_secret[ID_SECRET_SIZE];
+    char actor[ACTOR_SIZE];
 };
 /* What other servers wrote after the seqs and fences that a view has: rows of the log ordered by
  * event and seq, and live holds ordered by key. */

@@ -132,7 +132,7 @@ bool venue_index(struct venue *v, uint32_t *ret_first, uint32_t *ret_second)
     v->index_mask = size - 1;
     for (uint32_t i = 0; i < v->n_seats; i++) {
         const char *id = venue_id(v, i);
-        uint32_t at = (uint32_t)hash_bytes(id, strlen(id)) & v->index_mask;
+        uint32_t at = (uint32_t)hash_keyed(id, strlen(id)) & v->index_mask;
         for (; v->index[at]; at = (at + 1) & v->index_mask)
             if (strcmp(venue_id(v, v->index[at] - 1), id) == 0) {
                 *ret_first = v->index[at] - 1;
@@ -148,7 +148,7 @@ bool venue_find(const struct venue *v, const char *id, size_t len, uint32_t *ret
 {
     if (!v->index)
         return false;
-    uint32_t at = (uint32_t)hash_bytes(id, len) & v->index_mask;
+    uint32_t at = (uint32_t)hash_keyed(id, len) & v->index_mask;
     for (; v->index[at]; at = (at + 1) & v->index_mask) {
         const char *has = venue_id(v, v->index[at] - 1);
         if (strncmp(has, id, len) == 0 && !has[len] && !memchr(id, '\0', len)) {

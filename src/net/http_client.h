@@ -34,6 +34,9 @@ struct http_client_options {
     unsigned connections_max;    /* kept open between calls; 0 means 8 */
     bool proxy_even_to_loopback; /* use http_proxy and its kin for 127.0.0.0/8, ::1 and localhost,
                                     too; by default they are used for other hosts only */
+    /* Files in PEM for https://.  NULL: the system's authorities; no certificate of our own.  The
+     * texts outlive the client. */
+    const char *ca_file, *cert_file, *key_file;
 };
 
 struct http_header {

@@ -123,6 +123,23 @@ static void tell(struct http_pool *pool)
     }
 }
 
+void http_pool_cancel(struct http_pool *pool, struct http_exchange *x)
+{
+    for (size_t i = 0; i < pool->running.n; i++) {
+        struct transfer *t = pool->running.v[i];
+        if (t->exchange != x)
+            continue;
+        curl_multi_remove_handle(pool->multi, t->curl);
+        make_idle(pool, t);
+        return;
+    }
+    for (size_t i = 0; i < pool->refused.n; i++)
+        if (pool->refused.v[i].exchange == x) {
+            pool->refused.v[i] = pool->refused.v[--pool->refused.n];
+            return;
+        }
+}
+
 size_t http_pool_running(const struct http_pool *pool) { return pool->running.n + pool->refused.n; }
 
 /* ---- the loop ---- */
@@ -161,6 +178,11 @@ static int64_t wait_limit_us(const struct http_pool *pool, int64_t wait_us)
 
 void http_pool_turn(struct http_pool *pool, int64_t wait_us)
 {
+    http_pool_turn_or(pool, wait_us, -1);
+}
+
+void http_pool_turn_or(struct http_pool *pool, int64_t wait_us, int fd)
+{
     if (pool->due_us >= 0 && pool->due_us <= wait_now_us()) {
         int running = 0;
         pool->due_us = -1;
@@ -168,7 +190,11 @@ void http_pool_turn(struct http_pool *pool, int64_t wait_us)
         if ((size_t)running < pool->running.n)
             wait_us = 0; /* a request has ended; its owner does not wait for the others */
     }
+    if (fd >= 0)
+        *vec_push(&pool->files) = (struct pollfd){.fd = fd, .events = POLLIN};
     int n = wait_files(pool->files.v, pool->files.n, wait_limit_us(pool, wait_us));
+    if (fd >= 0 && pool->files.v[--pool->files.n].revents)
+        n--;
     if (n > 0 && pool->files.v[0].revents) {
         eventfd_t count;
         (void)!eventfd_read(pool->files.v[0].fd, &count);

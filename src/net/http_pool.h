@@ -29,9 +29,15 @@ void http_pool_free(struct http_pool *pool);
 void http_pool_start(struct http_pool *pool, struct http_exchange *x,
                      void (*done)(struct http_exchange *x));
 
+/* Drops a request of which `done` has not been called, and closes its connection.  `done` is not
+ * called any more; the server may have acted on the request. */
+void http_pool_cancel(struct http_pool *pool, struct http_exchange *x);
+
 /* Waits until a socket is ready, http_pool_wake is called, or `wait_us` have passed; a negative
  * `wait_us` sets no limit.  It may return earlier, with nothing done. */
 void http_pool_turn(struct http_pool *pool, int64_t wait_us);
+/* As http_pool_turn, and it ends when `fd` is readable, too; -1: no such file. */
+void http_pool_turn_or(struct http_pool *pool, int64_t wait_us, int fd);
 
 /* Makes the current turn, or else the next one, return without waiting.  Any thread. */
 void http_pool_wake(struct http_pool *pool);

@@ -271,6 +271,12 @@ struct transfer *transfer_new(const struct http_client_options *options)
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_timeout_ms);
+    if (options->ca_file)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, options->ca_file);
+    if (options->cert_file)
+        curl_easy_setopt(curl, CURLOPT_SSLCERT, options->cert_file);
+    if (options->key_file)
+        curl_easy_setopt(curl, CURLOPT_SSLKEY, options->key_file);
     curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, before_sending);
     curl_easy_setopt(curl, CURLOPT_PREREQDATA, t);

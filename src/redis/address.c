@@ -8,8 +8,11 @@
 #include "base/status.h"
 
 #define PORT_DEFAULT 6379
+#define SENTINEL_PORT_DEFAULT 26379
 #define DB_MAX 1000000
 #define HOST_LEN_MAX 255
+#define REPLICAS_MAX 1000
+#define REPLICAS_TIMEOUT_MAX_MS 3600000
 
 static enum hf_result bad(struct hf_fault *fault, const char *what)
 {
@@ -77,8 +80,8 @@ static enum hf_result parse_login(const char *text, size_t len, struct redis_add
 }
 
 /* Reads host, host:port, [v6] or [v6]:port. */
-static enum hf_result parse_host(const char *text, size_t len, struct redis_address *a,
-                                 struct hf_fault *fault)
+static enum hf_result parse_host(const char *text, size_t len, int port_default,
+                                 struct redis_node *ret, struct hf_fault *fault)
 {
     const char *host = text, *end = text + len, *after;
     if (len > 0 && *text == '[') {
@@ -94,27 +97,95 @@ static enum hf_result parse_host(const char *text, size_t len, struct redis_addr
     }
     if (len == 0 || len > HOST_LEN_MAX)
         return bad(fault, "there is no host, or it is too long");
-    a->port = PORT_DEFAULT;
+    ret->port = port_default;
     if (after < end) {
-        a->port = *after == ':' ? number(after + 1, (size_t)(end - after - 1), 65535) : -1;
-        if (a->port <= 0)
+        ret->port = *after == ':' ? number(after + 1, (size_t)(end - after - 1), 65535) : -1;
+        if (ret->port <= 0)
             return bad(fault, "the port is not a number from 1 to 65535 (IPv6 goes in brackets)");
     }
-    a->host = hf_strndup(host, len);
+    ret->host = hf_strndup(host, len);
     return HF_DONE;
 }
 
-/* Reads ?db=N, the only parameter; "" means none. */
+/* ---- parameters ---- */
+
+static enum hf_result parse_text(const char *value, size_t len, char **ret, struct hf_fault *fault)
+{
+    char *text = decoded(value, len);
+    if (!text || !*text) {
+        free(text);
+        return bad(fault, "a parameter is empty, or a % in it is not followed by two hex digits");
+    }
+    free(*ret);
+    *ret = text;
+    return HF_DONE;
+}
+
+static enum hf_result parse_number(const char *value, size_t len, int max, int *ret,
+                                   struct hf_fault *fault)
+{
+    int n = number(value, len, max);
+    if (n < 0)
+        return bad(fault, "the parameters db, min_replicas and replicas_timeout are numbers");
+    *ret = n;
+    return HF_DONE;
+}
+
+/* Reads one NAME=VALUE. */
+static enum hf_result parse_parameter(const char *text, size_t len, struct redis_address *a,
+                                      struct hf_fault *fault)
+{
+    const struct {
+        const char *name;
+        bool allowed;
+        char **ret;
+    } texts[] = {
+        {"cacert=", a->tls, &a->cacert},
+        {"cert=", a->tls, &a->cert},
+        {"key=", a->tls, &a->key},
+        {"sentinel_user=", a->n_sentinels > 0, &a->sentinel_user},
+        {"sentinel_password=", a->n_sentinels > 0, &a->sentinel_password},
+    };
+    int timeout_ms = 0;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        size_t n = strlen(texts[i].name);
+        if (len >= n && memcmp(text, texts[i].name, n) == 0 && texts[i].allowed)
+            return parse_text(text + n, len - n, texts[i].ret, fault);
+    }
+    if (len >= 3 && memcmp(text, "db=", 3) == 0)
+        return parse_number(text + 3, len - 3, DB_MAX, &a->db, fault);
+    if (len >= 13 && memcmp(text, "min_replicas=", 13) == 0)
+        return parse_number(text + 13, len - 13, REPLICAS_MAX, &a->min_replicas, fault);
+    if (len < 17 || memcmp(text, "replicas_timeout=", 17) != 0)
+        return bad(fault, "the parameters after ? are db=N, min_replicas=N and "
+                          "replicas_timeout=MS; with rediss: also cacert=, cert= and key=; with "
+                          "sentinels also sentinel_user= and sentinel_password=");
+    enum hf_result result =
+        parse_number(text + 17, len - 17, REPLICAS_TIMEOUT_MAX_MS, &timeout_ms, fault);
+    if (result == HF_DONE && timeout_ms == 0)
+        return bad(fault, "replicas_timeout is 0");
+    if (result == HF_DONE)
+        a->replicas_timeout_ms = timeout_ms;
+    return result;
+}
+
+/* Reads ?NAME=VALUE[&NAME=VALUE...]; "" means no parameters. */
 static enum hf_result parse_query(const char *query, struct redis_address *a,
                                   struct hf_fault *fault)
 {
-    if (!*query)
-        return HF_DONE;
-    if (strncmp(query, "?db=", 4) != 0)
-        return bad(fault, "db=N is the only parameter that can come after ?");
-    a->db = number(query + 4, strlen(query + 4), DB_MAX);
-    return a->db < 0 ? bad(fault, "after ?db= comes the number of the database") : HF_DONE;
+    a->replicas_timeout_ms = REDIS_REPLICAS_TIMEOUT_MS;
+    while (*query) {
+        const char *end = strchrnul(query + 1, '&');
+        enum hf_result result = parse_parameter(query + 1, (size_t)(end - query - 1), a, fault);
+        if (result != HF_DONE)
+            return result;
+        query = end;
+    }
+    return !a->cert == !a->key ? HF_DONE
+                               : bad(fault, "the parameters cert and key belong together");
 }
+
+/* ---- the parts before ? ---- */
 
 /* Reads the login before an @, if there is one before `end`, and moves *rest behind the @. */
 static enum hf_result parse_before_at(const char **rest, const char *end, struct redis_address *a,
@@ -126,6 +197,46 @@ static enum hf_result parse_before_at(const char **rest, const char *end, struct
     const char *login = *rest;
     *rest = at + 1;
     return parse_login(login, (size_t)(at - login), a, fault);
+}
+
+/* Reads host[:port],... into the sentinels. */
+static enum hf_result parse_sentinels(const char *text, const char *end, struct redis_address *a,
+                                      struct hf_fault *fault)
+{
+    for (;;) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        const char *stop = comma ? comma : end;
+        if (a->n_sentinels == REDIS_SENTINELS_MAX)
+            return bad(fault, "there are more than 16 sentinels");
+        struct redis_node *node = &a->sentinels[a->n_sentinels];
+        enum hf_result result =
+            parse_host(text, (size_t)(stop - text), SENTINEL_PORT_DEFAULT, node, fault);
+        if (result != HF_DONE)
+            return result;
+        a->n_sentinels++;
+        if (!comma)
+            return HF_DONE;
+        text = comma + 1;
+    }
+}
+
+static enum hf_result parse_sentinel_url(const char *rest, struct redis_address *a,
+                                         struct hf_fault *fault)
+{
+    const char *end = strchrnul(rest, '/');
+    enum hf_result result = parse_before_at(&rest, end, a, fault);
+    if (result == HF_DONE && *end != '/')
+        return bad(fault, "after the sentinels comes / and the name of the primary");
+    if (result == HF_DONE)
+        result = parse_sentinels(rest, end, a, fault);
+    if (result != HF_DONE)
+        return result;
+    const char *query = strchrnul(end, '?');
+    size_t len = (size_t)(query - end - 1);
+    a->primary = len > 0 ? decoded(end + 1, len) : NULL;
+    if (!a->primary || strchr(a->primary, '/'))
+        return bad(fault, "after the sentinels' / comes the name of the primary");
+    return parse_query(query, a, fault);
 }
 
 static enum hf_result parse_tcp(const char *rest, struct redis_address *a, struct hf_fault *fault)
@@ -145,7 +256,11 @@ static enum hf_result parse_tcp(const char *rest, struct redis_address *a, struc
             return bad(fault, "after the host's / comes the number of the database (a / in a "
                               "password is %2F)");
     }
-    return parse_host(rest, (size_t)(end - rest), a, fault);
+    struct redis_node node = {0};
+    result = parse_host(rest, (size_t)(end - rest), PORT_DEFAULT, &node, fault);
+    a->host = node.host;
+    a->port = node.port;
+    return result;
 }
 
 /* Reads PATH or //[login@]/PATH.  Without a login the // counts as a part of the path. */
@@ -172,41 +287,79 @@ static enum hf_result parse_unix(const char *rest, struct redis_address *a, stru
     return HF_DONE;
 }
 
+static const struct {
+    const char *scheme;
+    bool tls;
+    enum hf_result (*parse)(const char *rest, struct redis_address *a, struct hf_fault *fault);
+} forms[] = {
+    {"redis://", false, parse_tcp},
+    {"rediss://", true, parse_tcp},
+    {"redis+unix:", false, parse_unix},
+    {"unix:", false, parse_unix},
+    {"redis+sentinel://", false, parse_sentinel_url},
+    {"rediss+sentinel://", true, parse_sentinel_url},
+};
+
 enum hf_result redis_address_parse(const char *url, struct redis_address *ret,
                                    struct hf_fault *fault)
 {
     struct redis_address a = {0};
-    enum hf_result result;
-    if (strncmp(url, "redis://", 8) == 0)
-        result = parse_tcp(url + 8, &a, fault);
-    else if (strncmp(url, "redis+unix:", 11) == 0)
-        result = parse_unix(url + 11, &a, fault);
-    else if (strncmp(url, "unix:", 5) == 0)
-        result = parse_unix(url + 5, &a, fault);
-    else
-        result = bad(fault, "it begins with none of redis://, redis+unix: and unix:");
-    if (result == HF_DONE)
-        *ret = a;
-    else
-        redis_address_close(&a);
-    return result;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        size_t len = strlen(forms[i].scheme);
+        if (strncmp(url, forms[i].scheme, len) != 0)
+            continue;
+        a.tls = forms[i].tls;
+        enum hf_result result = forms[i].parse(url + len, &a, fault);
+        if (result == HF_DONE)
+            *ret = a;
+        else
+            redis_address_close(&a);
+        return result;
+    }
+    return bad(fault, "it begins with none of redis://, rediss://, redis+unix:, unix:, "
+                      "redis+sentinel:// and rediss+sentinel://");
 }
 
 static char *copy(const char *text) { return text ? hf_strndup(text, strlen(text)) : NULL; }
 
 void redis_address_copy(const struct redis_address *from, struct redis_address *ret)
 {
-    *ret = (struct redis_address){copy(from->host),     copy(from->path), copy(from->user),
-                                  copy(from->password), from->port,       from->db};
+    struct redis_address a = *from;
+    a.host = copy(from->host);
+    a.path = copy(from->path);
+    a.user = copy(from->user);
+    a.password = copy(from->password);
+    a.cacert = copy(from->cacert);
+    a.cert = copy(from->cert);
+    a.key = copy(from->key);
+    a.primary = copy(from->primary);
+    a.sentinel_user = copy(from->sentinel_user);
+    a.sentinel_password = copy(from->sentinel_password);
+    for (size_t i = 0; i < a.n_sentinels; i++)
+        a.sentinels[i].host = copy(from->sentinels[i].host);
+    *ret = a;
+}
+
+static void free_secret(char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
 }
 
 void redis_address_close(struct redis_address *a)
 {
-    if (a->password)
-        explicit_bzero(a->password, strlen(a->password));
     free(a->host);
     free(a->path);
     free(a->user);
-    free(a->password);
+    free_secret(a->password);
+    free(a->cacert);
+    free(a->cert);
+    free(a->key);
+    free(a->primary);
+    free(a->sentinel_user);
+    free_secret(a->sentinel_password);
+    for (size_t i = 0; i < a->n_sentinels; i++)
+        free(a->sentinels[i].host);
     *a = (struct redis_address){0};
 }

@@ -1,6 +1,7 @@
-/* A connection to one Redis server, and exchanges with a deadline, for the lease driver and the
+/* A connection to one Redis server, and exchanges with a deadline, for the lease drivers and the
  * gate.  hiredis parses the protocol.  The socket is ours, because hiredis limits each read but not
- * a whole exchange, raises SIGPIPE and leaves files open across exec.
+ * a whole exchange, raises SIGPIPE and leaves files open across exec.  A link whose address has
+ * sentinels asks them for the primary each time it connects.
  *
  * Invariants: a link has read as many answers as it has sent commands, or it is closed.  A password
  * never appears in a fault.  A link belongs to one thread at a time. */
@@ -15,15 +16,19 @@
 #include "base/vec.h"
 #include "redis/address.h"
 #include "redis/lookup.h"
+#include "redis/tls.h"
 
 struct redis_link {
     const struct redis_address *address; /* borrowed */
     const struct clock *clock;
-    int64_t timeout_ms;    /* of one exchange, connecting included */
-    int64_t allowed_ms;    /* the limit of the exchange under way */
-    struct lookup *lookup; /* one that took too long and may be under way still; NULL: none */
-    int fd;                /* -1: closed */
-    redisReader *reader;   /* while fd >= 0 */
+    int64_t timeout_ms;      /* of one exchange, connecting included */
+    int64_t allowed_ms;      /* the limit of the exchange under way */
+    struct lookup *lookup;   /* one that took too long and may be under way still; NULL: none */
+    int fd;                  /* -1: closed */
+    struct redis_tls *tls;   /* NULL: the connection is plain, or closed */
+    redisReader *reader;     /* while fd >= 0 */
+    struct redis_node found; /* where the sentinels said that the primary is; host NULL: nothing */
+    size_t sentinel;         /* the one that is asked first */
 #if HIREDIS_MAJOR < 1
     redisReplyObjectFunctions functions;
     void *(*make_array)(const redisReadTask *task, int n);
@@ -33,6 +38,7 @@ struct redis_link {
     size_t n_out;
     int64_t used_us;     /* when the last exchange began */
     int64_t deadline_us; /* of the next exchange; 0: timeout_ms after its beginning */
+    unsigned dials;      /* how often it was connected */
 };
 void redis_link_init(struct redis_link *k, const struct redis_address *address,
                      const struct clock *clock, int64_t timeout_ms);
@@ -62,9 +68,15 @@ HF_MUST_USE enum hf_result redis_send(struct redis_link *k, struct hf_fault *fau
 HF_MUST_USE enum hf_result redis_receive(struct redis_link *k, int64_t timeout_ms, int wake_fd,
                                          redisReply **ret, struct hf_fault *fault);
 
+/* Reads the next answer without asking first whether it is there, which saves a system call.  Waits
+ * no longer than the timeout_ms that the link was connected with, then as redis_receive. */
+HF_MUST_USE enum hf_result redis_await(struct redis_link *k, redisReply **ret,
+                                       struct hf_fault *fault);
+
 /* Fills the fault from an error answer: HF_UNREACHABLE if the server refused to do it, otherwise
- * HF_FAILED. */
-enum hf_result redis_refusal(const struct redis_link *k, const redisReply *reply,
-                             struct hf_fault *fault);
+ * HF_FAILED.  If the refusal means that another server may be the right one now, or the same one in
+ * another state (READONLY, MASTERDOWN, LOADING ...), the link is closed, so that the next exchange
+ * looks up and dials the address again. */
+enum hf_result redis_refusal(struct redis_link *k, const redisReply *reply, struct hf_fault *fault);
 
 #endif

@@ -14,7 +14,8 @@ struct audit_row *change_log(struct decision *d, struct event *e, enum audit_obj
                               .cause = cause,
                               .item = -1,
                               .from = from,
-                              .to = to};
+                              .to = to,
+                              .actor = d->actor};
     return row;
 }
 

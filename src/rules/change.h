@@ -18,8 +18,8 @@ struct transition {
     uint32_t channel;
 };
 
-/* Adds a row to the event's log, with the next seq; the caller fills in what applies.  The rows of
- * one transition follow each other: hold, booking, seats, areas (ledger/log.h). */
+/* Adds a row to the event's log, with the next seq and d->actor; the caller fills in what applies.
+ * The rows of one transition follow each other: hold, booking, seats, areas (ledger/log.h). */
 struct audit_row *change_log(struct decision *d, struct event *e, enum audit_object object,
                              enum audit_cause cause, int from, int to);
 /* Changes a seat; `row` is its row in the log and gets its place in the chain.  NULL: a renewal,

@@ -20,7 +20,7 @@ void clients_close(struct clients *c)
 
 static struct client_slot *find(const struct clients *c, uint64_t client)
 {
-    size_t i = hash_int(client) & (c->n - 1);
+    size_t i = hash_keyed_with(client, NULL, 0) & (c->n - 1);
     while (c->slots[i].client && c->slots[i].client != client)
         i = (i + 1) & (c->n - 1);
     return &c->slots[i];

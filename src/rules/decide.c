@@ -17,11 +17,15 @@ void decide_end_hold(struct decision *d, struct hold *h, enum hold_status to,
                                      .hold = h->key,
                                      .fence = h->fence,
                                      .channel = h->channel};
+    const char *actor = d->actor;
+    if (to == HOLD_EXPIRED)
+        d->actor = ACTOR_TIMER;
     change_hold(d, h, to, cause, h->fence, h->expires_at);
     change_seats(d, h->event, h->seats, h->n_seats, &freed);
     change_areas(d, h->event, h->areas, h->n_areas, SEAT_HELD, &freed);
     if (h->payment)
         decide_owe_cancel(d, h);
+    d->actor = actor;
     if (to != HOLD_EXPIRED)
         return;
     decide_notify(d, h->event, NOTICE_HOLD_EXPIRED, h->key, 0, 0);

@@ -53,6 +53,7 @@ void decision_begin(struct decision *d)
     for (size_t i = 0; i < d->events.n; i++)
         d->events.v[i]->in_batch = false;
     vec_clear(&d->events);
+    d->actor = ACTOR_SERVER;
     d->batch_no++;
     d->expired = 0;
 }

@@ -27,6 +27,9 @@ struct decision {
     struct view *view;
     struct random *random;
     int64_t now; /* ledger time of the batch */
+    /* The actor of what is decided next; it outlives the batch.  Holds that run out on the way have
+     * ACTOR_TIMER. */
+    const char *actor;
     struct ledger_batch batch;
     VEC(struct event *) events; /* locked for this batch, ascending by key */
     /* Holds whose row or booking this batch has changed in a way that only the next batch can read:
@@ -51,8 +54,8 @@ struct decision {
     unsigned notices;           /* 1 << enum notice: what the shop is told of */
 };
 
-/* Begins a batch.  The caller adds events with decision_add_event before it locks them, and sets
- * `now` and each event's draft clock after that. */
+/* Begins a batch, with ACTOR_SERVER.  The caller adds events with decision_add_event before it
+ * locks them, and sets `now` and each event's draft clock after that. */
 void decision_begin(struct decision *d);
 /* Adds the event unless it is in already; keeps the order of keys. */
 void decision_add_event(struct decision *d, struct event *e);

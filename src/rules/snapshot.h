@@ -1,5 +1,10 @@
-/* The newest rendered map of an event, shared by reference count: bytes that nothing here looks
- * into.  One thread renders (engine/drawer.h); any thread reads. */
+/* Rendered documents that many readers share by reference count, such as the newest map of an
+ * event: bytes that nothing here looks into.  One thread renders the maps (engine/drawer.h); any
+ * thread reads.
+ *
+ * A document lives until its last reader is done, so slow readers can keep many versions of it
+ * alive.  A shelf knows the versions of one document that are alive, and has few of them: where
+ * there is no room for another, the readers of the oldest are to be cut off (base/pin.h). */
 #ifndef HF_RULES_SNAPSHOT_H
 #define HF_RULES_SNAPSHOT_H
 
@@ -8,17 +13,32 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/lock.h"
+#include "base/pin.h"
+
+#define SHELF_VERSIONS_MAX 4
+/* While all versions together take less than this, there may be more of them. */
+#define SHELF_BYTES_FREE ((size_t)8 << 20)
+/* How long the readers of a version have at least. */
+#define SHELF_STAY_US INT64_C(2000000)
 
 struct event;
+struct shelf;
 
-/* Never changes once it is shared, but for `packed`, which is added once. */
+/* Never changes once it is shared, but for `packed`, which is added once, and what the shelf has
+ * of it. */
 struct snapshot {
     _Atomic int refs;
     int64_t seq; /* the map is exactly of this seq */
     struct buf text;
     atomic_bool is_packed; /* `packed` may be read */
     struct buf packed;     /* gzip */
-    struct event *lender;  /* the event that forgets it with its last reference; NULL: none */
+    struct pin pin;        /* of its slow readers */
+
+    /* under the shelf's lock */
+    struct shelf *shelf;            /* where it stands; NULL: on none */
+    struct snapshot *older, *newer; /* on the shelf */
+    int64_t shelved_us, revoked_us; /* when it was put there; when its readers had to leave */
 };
 
 /* An empty snapshot with one reference. */
@@ -26,18 +46,36 @@ struct snapshot *snapshot_new(int64_t seq);
 struct snapshot *snapshot_ref(struct snapshot *s);
 void snapshot_unref(struct snapshot *s); /* accepts NULL */
 
-/* A reference to the event's plan: compressed, once it has been kept; plain, while it is lent to
- * somebody.  Else NULL. */
+/* Lives as long as its owner or one of its documents.  Any thread. */
+struct shelf {
+    struct lock lock;
+    size_t refs;                      /* the owner's, and one for each document */
+    struct snapshot *newest, *oldest; /* of those that are alive; no references */
+    size_t n;
+};
+
+struct shelf *shelf_new(void);
+/* The owner needs it no more; accepts NULL. */
+void shelf_leave(struct shelf *shelf);
+/* Puts a document that is not shared yet on the shelf, where it stays as long as it lives. */
+void shelf_put(struct shelf *shelf, struct snapshot *s, int64_t now_us);
+/* A reference to the newest document that is alive; NULL: there is none. */
+struct snapshot *shelf_newest(struct shelf *shelf);
+/* May another version be made?  If not, *ret_wait_us says when to ask again: when the oldest
+ * version has had its time, or when its readers have been cut off, which this asks for.  Readers
+ * that do not go are not waited for longer than SHELF_STAY_US. */
+bool shelf_has_room(struct shelf *shelf, int64_t now_us, int64_t *ret_wait_us);
+
+/* A reference to the event's plan: compressed, once it has been kept; plain, while somebody reads
+ * it.  Else NULL. */
 struct snapshot *event_plan(struct event *e, bool packed);
 /* Keeps the compressed plan, which never changes; takes over the reference. */
 void event_keep_plan(struct event *e, struct snapshot *s);
-/* Lends the plain plan to whoever asks while somebody has a reference; takes none. */
-void event_lend_plan(struct event *e, struct snapshot *s);
 
 /* A reference to the event's newest snapshot if it is of the event's very seq, and packed if that
  * is asked for; else NULL. */
 struct snapshot *event_snapshot(struct event *e, bool packed);
 /* Makes it the newest; takes over the reference. */
-void event_keep_snapshot(struct event *e, struct snapshot *s);
+void event_keep_snapshot(struct event *e, struct snapshot *s, int64_t now_us);
 
 #endif

@@ -9,15 +9,8 @@
 #include "rules/snapshot.h"
 #include "rules/view_holds.h"
 
-/* Event keys index a two-level table whose slots are written once: lookups need no lock. */
-#define CHUNK_BITS 10
-#define CHUNK_SLOTS (1u << CHUNK_BITS)
-#define CHUNKS ((EVENT_KEY_MAX + 1) >> CHUNK_BITS)
-
-typedef _Atomic(struct event *) event_slot;
-
 struct view {
-    _Atomic(event_slot *) chunks[CHUNKS];
+    struct registry events;
     struct hold_table holds;
     struct clients clients;
     struct owners owners;
@@ -43,12 +36,7 @@ void view_free(struct view *v)
     if (!v)
         return;
     hold_table_close(&v->holds);
-    for (size_t c = 0; c < CHUNKS; c++) {
-        event_slot *chunk = v->chunks[c];
-        for (size_t i = 0; chunk && i < CHUNK_SLOTS; i++)
-            event_free(chunk[i]);
-        free(chunk);
-    }
+    registry_close(&v->events);
     clients_close(&v->clients);
     owners_close(&v->owners);
     free(v);
@@ -62,24 +50,10 @@ struct hold_table *view_hold_table(const struct view *v)
 
 struct event *view_event(const struct view *v, int64_t event)
 {
-    if (event <= 0 || event > EVENT_KEY_MAX)
-        return NULL;
-    event_slot *chunk = atomic_load_explicit(&v->chunks[event >> CHUNK_BITS], memory_order_acquire);
-    return chunk ? atomic_load_explicit(&chunk[event & (CHUNK_SLOTS - 1)], memory_order_acquire)
-                 : NULL;
+    return registry_find(&v->events, event);
 }
 
-void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), void *ctx)
-{
-    for (size_t c = 0; c < CHUNKS; c++) {
-        event_slot *chunk = atomic_load_explicit(&v->chunks[c], memory_order_acquire);
-        for (size_t i = 0; chunk && i < CHUNK_SLOTS; i++) {
-            struct event *e = atomic_load_explicit(&chunk[i], memory_order_acquire);
-            if (e)
-                event(ctx, e);
-        }
-    }
-}
+const struct registry *view_registry(const struct view *v) { return &v->events; }
 
 /* ---- layout ---- */
 
@@ -87,6 +61,7 @@ void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), 
 static void index_rows(struct event *e)
 {
     uint32_t size = 4;
+    struct buf name = {0};
     if (e->def->venue)
         return;
     while (size < e->n_rows * 2)
@@ -94,14 +69,16 @@ static void index_rows(struct event *e)
     e->row_index = hf_alloc(size * sizeof *e->row_index);
     e->row_index_mask = size - 1;
     for (uint32_t r = 0; r < e->n_rows; r++) {
-        const char *section = e->def->sections.v[e->rows[r].section].name;
-        uint64_t hash = hash_more(HASH_START, section, strlen(section));
-        hash = hash_more(hash_more(hash, "-", 1), e->rows[r].name, e->rows[r].name_len);
-        uint32_t slot = (uint32_t)hash_finish(hash) & e->row_index_mask;
+        name.len = 0;
+        buf_str(&name, e->def->sections.v[e->rows[r].section].name);
+        buf_char(&name, '-');
+        buf_put(&name, e->rows[r].name, e->rows[r].name_len);
+        uint32_t slot = (uint32_t)hash_keyed(name.data, name.len) & e->row_index_mask;
         while (e->row_index[slot])
             slot = (slot + 1) & e->row_index_mask;
         e->row_index[slot] = r + 1;
     }
+    buf_close(&name);
 }
 
 /* How many changes to keep for streams: four per seat, within bounds (24 bytes each). */
@@ -149,6 +126,8 @@ struct event *event_new(struct event_def *def, const struct clock_row *clock)
     feed_init(&e->feed, feed_floor(clock->seq), feed_len(def->n_seats));
     lock_init(&e->lock);
     lock_init(&e->snapshot_lock);
+    e->maps = shelf_new();
+    e->plain_plans = shelf_new();
     return e;
 }
 
@@ -172,6 +151,8 @@ void event_free(struct event *e)
     best_free(e->best, e->def);
     snapshot_unref(e->snapshot);
     snapshot_unref(e->plan);
+    shelf_leave(e->maps);
+    shelf_leave(e->plain_plans);
     feed_close(&e->feed);
     heat_close(&e->heat);
     lock_close(&e->lock);
@@ -192,7 +173,7 @@ const char *event_id_text(const struct event *e) { return e->id_text; }
 
 static const struct row *row_find(const struct event *e, const char *name, size_t len)
 {
-    uint32_t slot = (uint32_t)hash_bytes(name, len) & e->row_index_mask;
+    uint32_t slot = (uint32_t)hash_keyed(name, len) & e->row_index_mask;
     for (; e->row_index[slot]; slot = (slot + 1) & e->row_index_mask) {
         const struct row *row = &e->rows[e->row_index[slot] - 1];
         if (row->name_len + 1 >= len || name[len - row->name_len - 1] != '-')
@@ -293,11 +274,9 @@ int64_t event_category_find(const struct event *e, const char *name, size_t len)
 
 /* ---- owners ---- */
 
-/* The event's secret goes first, so that nobody can look for labels that collide. */
 uint64_t owner_hash(const struct event *e, const char *owner, size_t len)
 {
-    uint64_t hash = hash_more(HASH_START, e->def->id.secret, sizeof e->def->id.secret);
-    hash = hash_finish(hash_more(hash_more(hash, &e->def->id.key, sizeof(int64_t)), owner, len));
+    uint64_t hash = owner ? hash_keyed_with((uint64_t)e->def->id.key, owner, len) : 0;
     return !owner ? 0 : hash ? hash : 1;
 }
 
@@ -315,6 +294,7 @@ int64_t view_owner_places(const struct view *v, uint64_t owner)
 
 void view_owner_booked(struct view *v, int64_t event, uint64_t owner, int64_t places)
 {
+    view_event(v, event)->has_owners = true;
     owners_book(&v->owners, event, owner, places);
 }
 
@@ -569,6 +549,7 @@ static void adopt_holds(struct view *v, struct event *e)
         e->loaded = h->next;
         hold_table_add(&v->holds, h);
     }
+    e->has_owners |= e->loaded_owners.n > 0;
     for (size_t i = 0; i < e->loaded_owners.n; i++)
         owners_book(&v->owners, e->def->id.key, e->loaded_owners.v[i].owner,
                     e->loaded_owners.v[i].places);
@@ -584,15 +565,25 @@ struct event *view_install(struct view *v, struct event *e)
             event_free(e);
         return there;
     }
-    event_slot *chunk = v->chunks[key >> CHUNK_BITS];
-    if (!chunk) {
-        chunk = hf_alloc(CHUNK_SLOTS * sizeof *chunk);
-        atomic_store_explicit(&v->chunks[key >> CHUNK_BITS], chunk, memory_order_release);
+    if (registry_departures(&v->events, key) != e->departures) {
+        event_free(e);
+        return NULL;
     }
     adopt_holds(v, e);
     show_all(e, v);
-    atomic_store_explicit(&chunk[key & (CHUNK_SLOTS - 1)], e, memory_order_release);
+    registry_install(&v->events, e);
     return e;
+}
+
+bool view_leave(struct view *v, struct event *e)
+{
+    hf_check(!e->in_batch);
+    if (e->n_holds || !registry_remove(&v->events, e))
+        return false;
+    if (e->has_owners)
+        owners_forget(&v->owners, e->def->id.key);
+    event_free(e);
+    return true;
 }
 
 void view_forget(struct view *v, struct event *e)

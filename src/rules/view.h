@@ -12,7 +12,9 @@
  * and of seq one step for readers of the whole map.  These locks are held for copying only; nothing
  * in this folder starts a thread or waits for one.
  *
- * Events are loaded on their first use and stay.  A seat takes 24 bytes, a live hold about 150. */
+ * Events are loaded on their first use and leave when nobody has asked for them for a while; see
+ * registry.h for how other threads keep an event while they use it.  A seat takes 24 bytes, a live
+ * hold about 150. */
 #ifndef HF_RULES_VIEW_H
 #define HF_RULES_VIEW_H
 
@@ -26,6 +28,7 @@
 #include "model/rows.h"
 #include "rules/feed.h"
 #include "rules/heat.h"
+#include "rules/registry.h"
 
 struct seat {
     _Atomic uint64_t shown;           /* seat_shown(): expiry in ms << 2 | status */
@@ -123,8 +126,11 @@ struct event {
     _Atomic bool following;       /* the worker has been asked to catch up */
     _Atomic bool announced;       /* the follower has been asked to tell other servers */
     struct lock lock;
-    struct feed feed; /* what changed lately, under `lock` */
-    struct heat heat; /* what was refused since the start; any thread */
+    struct feed feed;        /* what changed lately, under `lock` */
+    struct heat heat;        /* what was refused since heat_since; any thread */
+    int64_t heat_since;      /* ledger time when the event came back to memory; 0: it never left */
+    struct event_slot *slot; /* where it is registered and pinned; NULL: not installed */
+    uint32_t departures;     /* how often it had left when it was read from the ledger */
 
     /* the worker's own fields */
     struct clock_row clock; /* as of the last commit */
@@ -134,6 +140,11 @@ struct event {
     const struct event_terms *terms; /* as decided; a reference of its own */
     bool heads_due;                  /* the next batch stores the heads of all seats */
     uint32_t n_holds;                /* live holds in the view */
+    bool has_owners;                 /* booked places of owners are counted */
+    uint32_t uses_seen;              /* slot_uses() when the worker last looked */
+    uint32_t uses_lately;            /* how many were new to it then */
+    int64_t used_us;                 /* when it last found new ones */
+    size_t loaded_at;                /* index in registry.loaded */
     enum event_status status_draft;  /* as decided */
     uint64_t swept_batch;            /* the batch that last ended all due holds of this event */
     struct seat *seats;
@@ -144,10 +155,11 @@ struct event {
     uint8_t *loaded_heads; /* HEAD_SIZE bytes per seat, until view_install; NULL: none */
 
     struct lock snapshot_lock;
-    struct snapshot *snapshot;  /* the newest rendered map; under snapshot_lock, see snapshot.h */
-    struct snapshot *plan;      /* the plan's document, compressed; likewise */
-    struct snapshot *lent_plan; /* the same, plain, while somebody uses it; not a reference */
-    int64_t draw_at_us;         /* the drawer's: when its allowance is full again */
+    struct snapshot *snapshot; /* the newest rendered map; under snapshot_lock, see snapshot.h */
+    struct snapshot *plan;     /* the plan's document, compressed; likewise */
+    struct shelf *maps;        /* those that are still being read */
+    struct shelf *plain_plans; /* the plan's document, not compressed, while somebody reads it */
+    int64_t draw_at_us;        /* the drawer's: when its allowance is full again */
 };
 
 struct view;
@@ -159,10 +171,17 @@ void view_share_clients(struct view *v, struct view *first);
 
 /* ---- any thread ---- */
 
-/* The event if it is loaded, else NULL.  Lock-free. */
+/* The event if it is loaded, else NULL: for the worker, and for a thread that has pinned it.
+ * Lock-free. */
 struct event *view_event(const struct view *v, int64_t event);
-/* Calls `event` for every loaded event. */
-void view_each(const struct view *v, void (*event)(void *ctx, struct event *e), void *ctx);
+/* Where events are looked up and pinned by other threads. */
+const struct registry *view_registry(const struct view *v);
+/* Another pin of an event that the caller has pinned, or whose worker the caller is. */
+struct event *event_share(struct event *e);
+/* Gives a pin back; accepts NULL, and an event that is not installed. */
+void event_give(struct event *e);
+/* About how many bytes the event takes, with its documents.  Any thread that has pinned it. */
+size_t event_memory(struct event *e);
 /* Finds the seat of that id, which is `<section>-<row>-<number>` where rows are counted; false if
  * there is none.  O(1). */
 bool event_seat_find(const struct event *e, const char *name, size_t len, uint32_t *ret_index);
@@ -257,8 +276,13 @@ void event_load_head(struct event *e, uint32_t index, int64_t seq);
 bool event_fits_hold(const struct event *e, const struct hold_row *row);
 void event_free(struct event *e);
 /* Puts the event and its holds into the view and returns it; if another copy was there first,
- * frees this one and returns the other. */
+ * frees this one and returns the other.  Returns NULL, and frees the event, if it has been in
+ * memory and left again since it was read: it must be read anew. */
 struct event *view_install(struct view *v, struct event *e);
+/* Frees the event and returns true, unless it has live holds or somebody has pinned it.  Between
+ * batches only.  Nothing is lost: what is in the view of an event without live holds is in the
+ * ledger, too. */
+bool view_leave(struct view *v, struct event *e);
 /* Forgets every seat's state and every hold of an installed event, to load them anew. */
 void view_forget(struct view *v, struct event *e);
 /* After view_forget and event_load_*: takes the holds in and shows all seats as of `clock`. */

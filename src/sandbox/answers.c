@@ -36,8 +36,7 @@ void answers_close(struct answers *a)
 
 static struct stored_answer **slot_of(const struct answers *a, int64_t account, const char *key)
 {
-    uint64_t hash = hash_more(HASH_START, &account, sizeof account);
-    hash = hash_finish(hash_more(hash, key, strlen(key)));
+    uint64_t hash = hash_keyed_with((uint64_t)account, key, strlen(key));
     return &a->slots[hash & (SLOTS - 1)];
 }
 

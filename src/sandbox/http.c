@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "http/address.h"
+#include "http/host.h"
 #include "http/request.h"
 #include "http/route.h"
 #include "http/server.h"
@@ -192,13 +193,12 @@ static bool identify(const struct sandbox_site *site, struct order *o, const cha
     return true;
 }
 
+/* A page whose own name resolves to this machine is not: it asks for that name. */
 static bool is_from_this_machine(const struct request *r)
 {
-    static const uint8_t loopback[16] = {[15] = 1};
+    static const struct hosts loopback = {.loopback = true};
     const struct address *peer = request_peer(r);
-    if (!peer)
-        return false;
-    return peer->v4 ? peer->bytes[0] == 127 : memcmp(peer->bytes, loopback, sizeof loopback) == 0;
+    return peer && address_is_loopback(peer) && hosts_have(&loopback, r->host);
 }
 
 /* The sandbox's own operations need no key: the page of an action has a secret in its address, and

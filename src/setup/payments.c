@@ -95,13 +95,10 @@ static bool read_sandbox_keys(struct payments *p, const char *path)
 static enum hf_status write_sandbox_keys(const struct payments *p, const char *path,
                                          struct hf_err *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = fd >= 0 && dprintf(fd, "%s %s %s\n", p->secret_key, p->publishable_key,
-                                      p->webhook_secret) > 0;
-    if (fd >= 0 && close(fd) != 0)
-        written = false;
-    return written ? HF_OK
-                   : hf_err_set(err, HF_INTERNAL, "cannot write %.150s: %s", path, strerror(errno));
+    char text[256];
+    int len = snprintf(text, sizeof text, "%s %s %s\n", p->secret_key, p->publishable_key,
+                       p->webhook_secret);
+    return private_file_write(path, text, (size_t)len, err) ? HF_OK : HF_INTERNAL;
 }
 
 /* The keys outlive the process, as the intents that were made with them do. */
@@ -160,8 +157,10 @@ static enum hf_status prepare_sandbox(struct payments *p, const struct payment_o
     if (!signature_read_stripe_secrets(p->webhook_secret, &config->webhook_secrets, &why))
         return hf_err_set(err, HF_INTERNAL, "%.200s", why.msg);
     bool is_any = strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
-    (void)snprintf(p->webhook_url, sizeof p->webhook_url, "http://%s%s/v1/webhooks/stripe",
-                   is_any ? "127.0.0.1" : "", is_any ? strrchr(address, ':') : address);
+    /* The server's certificate need not name the address that the sandbox would use. */
+    if (!o->has_tls)
+        (void)snprintf(p->webhook_url, sizeof p->webhook_url, "http://%s%s/v1/webhooks/stripe",
+                       is_any ? "127.0.0.1" : "", is_any ? strrchr(address, ':') : address);
     (void)snprintf(p->data, sizeof p->data, "%.4000s/sandbox.db", data);
     config->provider = "sandbox";
     config->stripe = (struct stripe_config){
@@ -246,6 +245,7 @@ enum hf_status payments_prepare(struct payments *p, const struct payment_options
     if (!read_notify(p, o, settings, &config, err))
         return HF_INVALID_REQUEST;
     status = checkout_new(&config, &p->checkout, err);
+    explicit_bzero(&config, sizeof config);
     if (status == HF_OK)
         api_set_payments(checkout_settings(p->checkout));
     return status;
@@ -260,7 +260,7 @@ enum hf_status payments_start(struct payments *p, struct hf_err *err)
         .data = p->data,
         .secret_key = p->secret_key,
         .publishable_key = p->publishable_key,
-        .webhook = p->webhook_url,
+        .webhook = *p->webhook_url ? p->webhook_url : NULL,
         .webhook_secret = p->webhook_secret,
         .clock = p->clock,
     };

@@ -20,6 +20,7 @@ struct payment_options {
     const char *stripe_api, *capture, *rate, *notify, *notify_events, *public_url;
     const char *sandbox_listen;
     bool sandbox_public;
+    bool has_tls; /* the server; its sandbox then sends no webhooks, and payments are polled */
 };
 
 struct payments {

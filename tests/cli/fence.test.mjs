@@ -151,3 +151,52 @@ describe('PostgreSQL', () => {
     assert.match(second.stderr, /SF001/);
   });
 });
+
+describe('slots', () => {
+  const database = locks.file('slots.db');
+  const check = `$HF fence check --sqlite ${database}`;
+  const says = (process, pattern) => until(`${pattern}`, () => process.stdout.match(pattern), 10_000);
+
+  it('are fenced each by itself: both live holders pass, and the one that was replaced is refused', async () => {
+    const hold = (script, ...options) => beginRun(locks.url, [...options, '--slots', '2', 'pool'], script, { input: null, env: { HF: HOLDFAST } });
+    const twice = (who) => `read go; ${check}; echo "${who}1: $?"; read go; ${check}; echo "${who}2: $?"`;
+    const a = await hold(twice('A'), '--ttl', '2s', '--on-loss', 'warn');
+    const b = await hold(twice('B'));
+    for (const [process, word] of [[b, /B1: 0/], [a, /A1: 0/]]) { // the older one after the newer one
+      process.child.stdin.write('go\n');
+      await says(process, word);
+    }
+    for (const pid of [a.commandPid, a.pid]) process.kill(pid, 'SIGSTOP');
+    await until('A is stopped', () => state(a.commandPid) === 'T' && state(a.pid) === 'T');
+    const c = await run(locks.url, ['--slots', '2', '--wait', '20s', 'pool', '--', 'sh', '-c', `echo "$HOLDFAST_SLOT $HOLDFAST_FENCE_RESOURCE"; ${check} --json`], { env: { HF: HOLDFAST } });
+    assert.equal(c.code, 0, c.stderr);
+    const [, slot, resource] = c.stdout.match(/^(\d) pool#\1\n.*"resource":"(.*?)","token":\d+,"passed":true/);
+    assert.equal(resource, `pool#${slot}`);
+    for (const pid of [a.pid, a.commandPid]) process.kill(pid, 'SIGCONT');
+    a.child.stdin.end('go\n');
+    b.child.stdin.end('go\n');
+    assert.match((await a.result).stdout, /A2: 76/);
+    assert.match((await b.result).stdout, /B2: 0/);
+  });
+
+  it('of a resource with another name than the lock belong to that name', async () => {
+    const { stdout } = await run(locks.url, ['--slots', '2', 'pool2', '--', 'sh', '-c', `${check} --json printer; ${check} --json printer 5`], { env: { HF: HOLDFAST } });
+    assert.match(stdout, /^\{"resource":"printer#\d".*\n\{"resource":"printer","token":5,/);
+  });
+});
+
+describe('holdfast fence check, under locks', () => {
+  const database = locks.file('sets.db');
+  const check = `$HF fence check --sqlite ${database} --json`;
+
+  it('knows resource and token of one lock, and of several the one that is named', async () => {
+    const one = await run(locks.url, ['only', '--', 'sh', '-c', `${check}; ${check} report; echo $HOLDFAST_FENCE`], { env: { HF: HOLDFAST } });
+    const fence = one.stdout.trim().split('\n').at(-1);
+    assert.equal(one.stdout, `{"resource":"only","token":${fence},"passed":true}\n{"resource":"report","token":${fence},"passed":true}\n${fence}\n`);
+    const two = await run(locks.url, ['b b', 'a', '--', 'sh', '-c', `${check} a; ${check} "b b"; echo "$HOLDFAST_FENCES"; ${check} || echo $?; ${check} c || echo $?; ${check} c 3`], { env: { HF: HOLDFAST } });
+    const [first, second, fenceA, fenceB, none, other, given] = two.stdout.trim().split('\n');
+    assert.deepEqual([JSON.parse(first), JSON.parse(second)], [{ resource: 'a', token: Number(fenceA), passed: true }, { resource: 'b b', token: Number(fenceB), passed: true }]);
+    assert.deepEqual([none, other, JSON.parse(given).token], ['64', '64', 3]);
+    assert.match(two.stderr, /of several locks; RESOURCE is the name of one of them/);
+  });
+});

@@ -28,10 +28,10 @@ async function refuses(code, pattern, args, where = url) {
 
 describe('usage: 64', { concurrency: 4 }, () => {
   const mistakes = {
-    'no name': [/one NAME/, [...touch]],
-    'no command': [/one NAME/, ['name', '--']],
-    'no dashes': [/one NAME/, ['name', 'touch', marker]],
-    'two names': [/one NAME/, ['one', 'two', ...touch]],
+    'no name': [/1 to 64 NAMEs/, [...touch]],
+    'no command': [/1 to 64 NAMEs/, ['name', '--']],
+    'no dashes': [/1 to 64 NAMEs/, ['name', 'touch', marker]],
+    'a name twice': [/given twice/, ['one', 'two', 'one', ...touch]],
     'an unknown option': [/^holdfast run: unrecognized option '--frobnicate'; see holdfast run --help$/m, ['--frobnicate', 'name', ...touch]],
     'an unknown option with a value that may be a secret': [/unrecognized option '--lok';/, ['--lok=redis://:pw@h', 'name', ...touch]],
     'an unknown letter': [/^holdfast run: unrecognized option '-x'; see holdfast run --help$/m, ['--shared', '-xn', 'name', ...touch]],

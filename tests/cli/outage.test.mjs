@@ -1,4 +1,4 @@
-// A Redis that goes away and comes back: waiters keep waiting, holders keep a lock that Redis stored and lose one that it
+// A coordinator that goes away and comes back: waiters keep waiting, holders keep a lock that it stored and lose one that it
 // forgot.
 // backends: own
 
@@ -7,49 +7,86 @@ import { after, before, describe, it } from 'node:test';
 import {
   begin, beginRun, holdfast, json, run, sleep, until,
 } from '../support/cli.mjs';
+import { startEtcd } from '../support/etcd.mjs';
+import { startPostgres } from '../support/postgres.mjs';
 import { startRedis } from '../support/redis.mjs';
 import { reap } from '../support/server.mjs';
+import { startZookeeper } from '../support/zookeeper.mjs';
 
 after(reap);
 
 const count = (text, pattern) => [...text.matchAll(pattern)].length;
-const out = /the coordinator is out of reach, waiting for it: Redis at 127\.0\.0\.1 port \d+: Connection refused\n/g;
 const back = /the coordinator answers again\n/g;
+const RUN = ['run', ['run', 'ride', '--', 'echo', 'ran']];
+const ALL = [RUN, ['lock get', ['lock', 'get', 'ride']], ['elect', ['elect', 'ride', '--', 'sh', '-c', 'echo ran; sleep 20']]];
 
-describe('a waiter', () => {
+// Coordinators that store their leases: how to start one, what a waiter says of it while it is away, and what is tried on it.
+const kinds = {
+  redis: {
+    start: () => startRedis('--appendonly', 'yes', '--appendfsync', 'always'),
+    url: ({ url }) => url,
+    out: /the coordinator is out of reach, waiting for it: Redis at 127\.0\.0\.1 port \d+: Connection refused\n/g,
+    commands: ALL,
+  },
+  postgres: {
+    start: () => startPostgres(),
+    url: (postgres) => postgres.url(),
+    out: /the coordinator is out of reach, waiting for it: [^\n]+\n/g,
+    commands: [RUN],
+  },
+  etcd: {
+    start: () => startEtcd(),
+    url: ({ url }) => url,
+    out: /the coordinator is out of reach, waiting for it: etcd[^\n]+\n/g,
+    commands: [RUN],
+  },
+  zookeeper: {
+    start: () => startZookeeper(),
+    url: ({ url }) => url,
+    timeout: '2s', // of a server that has just started
+    out: /the coordinator is out of reach, waiting for it: ZooKeeper[^\n]+\n/g,
+    commands: [RUN],
+  },
+};
+
+for (const [kind, row] of Object.entries(kinds)) {
+  describe(`a waiter, on ${kind}`, () => {
+    let server, url;
+    before(async () => { server = await row.start(); url = row.url(server); });
+    after(() => server.stop());
+    const waits = () => until('it waits', async () => (await json(url, ['lock', 'show', 'ride'])).waiters.length === 1, 10_000);
+
+    for (const [what, args] of row.commands) {
+      it(`rides out an outage, and says so once: ${what}`, async () => {
+        const holder = await beginRun(url, ['--ttl', '60s', 'ride'], 'read line', { input: null });
+        const [command, ...rest] = args;
+        const waiter = begin(url, [command, '--timeout', row.timeout ?? '300ms', ...rest]);
+        await waits();
+        await server.stop();
+        await until('it notices', () => waiter.stderr.includes('out of reach'), 10_000);
+        await sleep(700); // it asks again, several times
+        await server.start();
+        await until('it says that the outage is over', () => waiter.stderr.includes('answers again'), 10_000);
+        await waits();
+        assert.equal(waiter.ended, null, waiter.stderr);
+        holder.child.stdin.end('\n');
+        assert.equal((await holder.result).code, 0);
+        await until('it has the lock', () => waiter.stdout !== '', 10_000);
+        if (what === 'elect') waiter.child.kill('SIGTERM');
+        const { code, stderr, stdout } = await waiter.result;
+        assert.equal(code, what === 'elect' ? 143 : 0, stderr);
+        assert.equal(count(stderr, row.out), 1, stderr);
+        assert.equal(count(stderr, back), 1, stderr);
+        if (what === 'lock get') await holdfast(url, ['lock', 'release', 'ride', '--owner', stdout.split(' ')[0]]);
+      });
+    }
+  });
+}
+
+describe('a waiter whose time or patience ends', () => {
   let redis;
-  before(async () => { redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always'); });
+  before(async () => { redis = await kinds.redis.start(); });
   after(() => redis.stop());
-  const waits = (name) => until('it waits', async () => (await json(redis.url, ['lock', 'show', name])).waiters.length === 1);
-
-  // The outage lasts several of its timeouts.
-  async function outage(ms) {
-    await redis.stop();
-    await sleep(ms);
-    await redis.start();
-  }
-
-  for (const [what, args] of [['run', ['run', 'ride', '--', 'echo', 'ran']], ['lock get', ['lock', 'get', 'ride']],
-    ['elect', ['elect', 'ride', '--', 'sh', '-c', 'echo ran; sleep 20']]]) {
-    it(`rides out an outage, and says so once: ${what}`, async () => {
-      const { owner } = await json(redis.url, ['lock', 'get', 'ride', '--ttl', '60s']);
-      const [command, ...rest] = args;
-      const waiter = begin(redis.url, [command, '--timeout', '300ms', ...rest]);
-      await waits('ride');
-      await outage(1500);
-      await until('it says that the outage is over', () => waiter.stderr.includes('answers again'), 5000);
-      await waits('ride');
-      assert.equal(waiter.ended, null, waiter.stderr);
-      assert.equal((await holdfast(redis.url, ['lock', 'release', 'ride', '--owner', owner])).code, 0);
-      await until('it has the lock', () => waiter.stdout !== '', 5000);
-      if (what === 'elect') waiter.child.kill('SIGTERM');
-      const { code, stderr, stdout } = await waiter.result;
-      assert.equal(code, what === 'elect' ? 143 : 0, stderr);
-      assert.equal(count(stderr, out), 1, stderr);
-      assert.equal(count(stderr, back), 1, stderr);
-      if (what === 'lock get') await holdfast(redis.url, ['lock', 'release', 'ride', '--owner', stdout.split(' ')[0]]);
-    });
-  }
 
   it('exits with 69 if its wait ends in an outage, and with 128+n after a signal', async () => {
     const { owner } = await json(redis.url, ['lock', 'get', 'end', '--ttl', '60s']);
@@ -73,8 +110,16 @@ describe('a waiter', () => {
   it('with --retry counts a try that finds the coordinator out of reach', async () => {
     const { owner } = await json(redis.url, ['lock', 'get', 'retry', '--ttl', '60s']);
     const retry = (n) => begin(redis.url, ['run', '--timeout', '300ms', '--retry', `${n}`, '--retry-delay', '200ms', 'retry', '--', 'true']);
-    const many = retry(100), few = retry(10);
-    await sleep(500);
+    const clients = () => redis.cli('CLIENT', 'LIST').split('\n').length;
+    const asked = () => [...redis.cli('INFO', 'commandstats').matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)].reduce((sum, [, n]) => sum + Number(n), 0);
+    const before = asked();
+    const many = retry(100);
+    await until('the first has asked twice', () => asked() >= before + 2);
+    const connected = clients();
+    const few = retry(10);
+    await until('the second has connected', () => clients() > connected);
+    const then = asked();
+    await until('both have asked', () => asked() >= then + 4);
     await redis.stop();
     const { code, ms } = await few.result;
     assert.equal(code, 69);

@@ -41,12 +41,13 @@ describe('the exit status', { concurrency: 2 }, () => {
   });
 
   it('is 75 when another holds the lock, or what -E says', async () => {
-    const holder = await beginRun(url, ['taken'], 'read line', { input: null });
+    const holder = await beginRun(url, ['--label', 'ann@web1 4711', 'taken'], 'read line', { input: null });
     const began = performance.now();
     const refused = await run(url, ['-n', 'taken', ...sh('echo ran')]);
     assert.equal(refused.code, 75);
     assert.equal(refused.stdout, '');
-    assert.match(refused.stderr, /taken is held by another/);
+    const { last_fence: fence } = await json(url, ['lock', 'show', 'taken']);
+    assert.match(refused.stderr, new RegExp(`^holdfast run: taken is held by "ann@web1 4711"( for \\d+ (ms|s))? \\(fence ${fence}\\)\n$`));
     assert.ok(performance.now() - began < 5000);
     const fine = await run(url, ['-n', '-E', '0', 'taken', '--', 'true']);
     assert.deepEqual([fine.code, fine.stderr], [0, '']);

@@ -23,8 +23,60 @@ const gates = {
   'redis://host:notaport': /the port is not a number from 1 to 65535/,
   'redis://:secr@secret@host:1x': /the port is not a number/,
   'redis://secret@host': /before @ comes user:password or :password/,
-  '': /none of redis:\/\/, redis\+unix: and unix:/,
-  'gopher://:secret@host': /none of redis:\/\/, redis\+unix: and unix:/,
+  '': /none of redis:\/\/, rediss:\/\/, redis\+unix:, unix:/,
+  'gopher://:secret@host': /none of redis:\/\/, rediss:\/\/, redis\+unix:, unix:/,
+};
+// Those of locks alone, a group for each driver.
+const locks = {
+  'redlock://': /a server is empty/,
+  'redlock://h1,h2': /at least three servers/,
+  'redlock://:secret@h1,,h3': /a server is empty/,
+  'redlock://:secret@h1,h1,h2': /a server is named twice/,
+  'redlock://:secret@h1:x,h2,h3': /the port is not a number/,
+  'redlock://:secret%zz@h1,h2,h3': /two hex digits/,
+  'redlock://secret@h1,h2,h3': /before @ comes user:password or :password/,
+  'redlock://:secret@h1,h2,h3?max_ttl=secret': /max_ttl is a time/,
+  'redlock://:secret@h1,h2,h3?secret=1': /max_ttl=TIME and db=N/,
+  'redlock://:secret@h1,h2,h3?cacert=/x': /are for redlocks:/,
+  'redlocks://:secret@h1,h2,h3?cert=/x': /cert/,
+  'redlocks://:secret@h1,h2': /at least three servers/,
+
+  'etcd:/x': /are known/,
+  'etcd://': /a host is missing/,
+  'etcd://me:secret@h1,,h2': /a host is missing/,
+  'etcd://me:secret@[::1': /a host is missing or malformed/,
+  'etcd://me:secr@secret@h/x': /a host is missing or malformed/,
+  'etcd://h:secret': /the port is not a number/,
+  'etcd://me:secret%@h': /two hex digits/,
+  'etcd://secret@h': /before @ comes user:password/,
+  'etcd://me:secret@h?secret=1': /the parameters are/,
+  'etcd://me:secret@h?cacert=/x': /are for etcds:/,
+  'etcds://me:secret@h?cert=/x': /cert and key go together/,
+
+  'zookeeper://': /a host is missing/,
+  'zookeeper://me:secret@h1,,h2': /a host is missing/,
+  'zookeeper://h:secret': /a port is not a number/,
+  'zookeeper://secret@h': /user:password/,
+  'zookeeper://me:secret%@h': /two hexadecimal digits/,
+  'zookeeper://me:secret@h/a//b': /a part that is empty/,
+
+  'holdfast://': /a host is missing/,
+  'holdfast://secret@h1,,h2': /a host is missing/,
+  'holdfast://secret@h/x': /no path after the hosts/,
+  'holdfast://h:secret': /the port is not a number/,
+  'holdfast://secret%@h': /%XX stands for a byte/,
+  'holdfast://secret@h?secret=1': /the parameters are/,
+  'holdfast://secret@h?ttl=secret': /ttl is a duration/,
+  'holdfast://secret@h?cache=secret': /cache is shared or off/,
+  'holdfast://h?key=secret': /HOLDFAST_KEY/,
+
+  'rediss://secret@h': /before @ comes user:password or :password/,
+  'rediss://me:secret@h:1x': /the port is not a number/,
+  'rediss://me:secret@h?cert=/x': /cert and key belong together/,
+  'redis://me:secret@h?secret=1': /the parameters after \?/,
+  'redis://h?min_replicas=secret': /are numbers/,
+  'redis+sentinel://me:secret@h': /the name of the primary/,
+  'redis+sentinel://me:secret@h:x/m': /the port is not a number/,
 };
 
 const dir = tempDir();
@@ -35,7 +87,7 @@ const programs = {
   'holdfastd --gate': [server('--gate'), gates],
   'holdfast verify': [command('verify', '--ledger', null), { ...ledgers, ...noLedgers }],
   'holdfast lab race': [command('lab', 'race', '--users', '1', '--ledger', null), { ...ledgers, ...noLedgers }],
-  'holdfast run': [command('run', '--lock', null, 'name', '--', 'true'), { ...ledgers, ...gates, '': /--lock URL/, 'gopher://:secret@host': /are known/ }],
+  'holdfast run': [command('run', '--lock', null, 'name', '--', 'true'), { ...ledgers, ...gates, ...locks, '': /--lock URL/, 'gopher://:secret@host': /are known/ }],
   'holdfast lock': [command('lock', 'ls', '--lock', null), { 'postgres://[': ledgers['postgres://['], 'redis://host:notaport': gates['redis://host:notaport'] }],
 };
 

@@ -32,7 +32,7 @@ describe('variables of the environment', () => {
     const options = [...help.matchAll(/^ {2}--([a-z-]+)/gm)].map(([, name]) => name).filter((name) => !['help', 'version'].includes(name));
     assert.ok(options.length > 10);
     const names = [...options.map((name) => name.toUpperCase().replaceAll('-', '_')),
-      'ADMIN_KEY', 'SELLER_KEY', 'FENCE', 'LOCK_NAME', 'DEADLINE_MS', 'SHOP_COLOUR', 'SERVICE_HOST'];
+      'ADMIN_KEY', 'SELLER_KEY', 'FENCE', 'FENCES', 'FENCE_RESOURCE', 'LOCK_NAME', 'LOCKS_HELD', 'SLOT', 'DEADLINE_MS', 'SHOP_COLOUR', 'SERVICE_HOST'];
     assert.equal(drivers(Object.fromEntries(names.map((name) => [`HOLDFAST_${name}`, '1']))).stderr, '');
   });
 });

@@ -78,6 +78,18 @@ enum hf_result acquire(struct lease *l, struct party *p)
     return p->v.result;
 }
 
+bool waits_for_turn(struct lease *l, struct party *p, int64_t since_ms)
+{
+    enum hf_result result = acquire(l, p);
+    if (now_ms() - since_ms < WAITER_CLAIM_MS - 5) {
+        assert_int_equal(result, HF_TAKEN);
+        return true;
+    }
+    if (result == HF_DONE)
+        assert_int_equal(release(l, p), HF_DONE);
+    return false;
+}
+
 enum hf_result acquire_again(struct lease *l, struct party *p)
 {
     int64_t end_ms = now_ms() + 5000;
@@ -249,8 +261,8 @@ static int world_close(void **state)
 
 int conformance_run(struct backend *b)
 {
-    const struct CMUnitTest *const parts[] = {leases_claims, queue_claims, model_claims,
-                                              faults_claims, process_claims};
+    const struct CMUnitTest *const parts[] = {leases_claims, queue_claims,   model_claims,
+                                              faults_claims, process_claims, crowd_claims};
     VEC(struct CMUnitTest) all = {0};
     const char *only = getenv("HF_ONLY"); /* a part of a claim's name */
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

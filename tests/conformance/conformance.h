@@ -34,8 +34,8 @@ struct backend {
     /* Makes a URL of the same back end at another port of 127.0.0.1; NULL: it has no port. */
     void (*url_at)(struct backend *b, int port, char *ret, size_t size);
     int port;
-    const char
-        *last_word; /* found only in the last request of a call; NULL: a call is one request */
+    const char *last_word; /* found only in the last request of a call, "a|b": either of them is;
+                              NULL: a call is one request */
     struct bad_url bad_urls[8]; /* ends with a NULL `what` */
 };
 
@@ -52,7 +52,7 @@ int conformance_run(struct backend *b);
 
 /* The parts of the suite; each list ends with a NULL name. */
 extern const struct CMUnitTest leases_claims[], queue_claims[], model_claims[], faults_claims[],
-    process_claims[];
+    process_claims[], crowd_claims[];
 
 /* ---- a party that wants a lock ---- */
 
@@ -76,6 +76,21 @@ enum hf_result renew(struct lease *l, struct party *p);
 enum hf_result release(struct lease *l, struct party *p);
 /* Returns the result of the call, which may fail. */
 enum hf_result try_acquire(struct lease *l, struct party *p);
+/* Another waiter's turn came at `since_ms` or later, and has not been claimed: the request must
+ * wait. Returns false if the machine was too slow to tell, because the turn may have ended
+ * meanwhile. */
+HF_MUST_USE bool waits_for_turn(struct lease *l, struct party *p, int64_t since_ms);
+/* Defines the claim `name` by a function that returns false if the machine was too slow to tell,
+ * and is tried again then. */
+#define PATIENT_CLAIM(name)                                                                        \
+    static bool name##_once(struct world *w);                                                      \
+    static void name(void **state)                                                                 \
+    {                                                                                              \
+        for (int i = 0; !name##_once(*state); i++)                                                 \
+            assert_true(i < 20);                                                                   \
+    }                                                                                              \
+    static bool name##_once(struct world *w)
+
 /* As acquire, but repeated for up to five seconds while the back end cannot be reached. */
 enum hf_result acquire_again(struct lease *l, struct party *p);
 

@@ -1,7 +1,8 @@
 /* Sends random requests to the driver and to a model, which has the rules of lease.h in their
  * simplest form: a request is granted if all waiters before it could be granted first and it still
  * could after them.  TTLs are long, so that no lease ends by itself, and rounds short, so that no
- * waiter counts as silent.  HF_SEED repeats a run. */
+ * waiter counts as silent.  A waiter that has had its turn for a while asks next; a round in which
+ * the machine was too slow for that ends without a judgement.  HF_SEED repeats a run. */
 #include "conformance.h"
 
 #include <stdio.h>
@@ -14,12 +15,15 @@
 #define STEPS 60
 #define ROUNDS 30
 #define BUDGET_MS 3000
+#define TURN_MS (WAITER_CLAIM_MS / 3) /* a waiter that has had its turn for so long asks next */
 
 struct member {
     struct party p;
     bool holds, waits;
+    bool is_given; /* it holds, but has not asked since (HF_TRAIT_HANDS_OVER) */
     int came;
     int64_t fence;
+    int64_t called_ms; /* its turn came after this moment; 0: it has not come */
 };
 
 struct model {
@@ -29,6 +33,7 @@ struct model {
     struct member m[PARTIES];
     int clock;
     int64_t last_fence;
+    bool too_slow;
 };
 
 static bool comes_before(const struct member *a, const struct member *b)
@@ -49,7 +54,7 @@ static bool is_served(const struct model *m, const struct member *who, size_t *r
 {
     unsigned readers = 0, writers = 0;
     for (int i = 0; i < PARTIES; i++)
-        if (m->m[i].holds)
+        if ((m->m[i].holds || m->m[i].is_given) && &m->m[i] != who)
             ++*(m->m[i].p.r.mode == HF_SHARED ? &readers : &writers);
     bool stuck = false;
     size_t before = 0;
@@ -58,7 +63,8 @@ static bool is_served(const struct model *m, const struct member *who, size_t *r
         const struct member *next = who;
         for (int i = 0; i < PARTIES; i++) {
             const struct member *x = &m->m[i];
-            if (x->waits && x != who && comes_before(x, next) && (!last || comes_before(last, x)))
+            if (x->waits && !x->is_given && x != who && comes_before(x, next) &&
+                (!last || comes_before(last, x)))
                 next = x;
         }
         stuck = stuck || !could_be_served(&next->p.r, readers, writers);
@@ -72,6 +78,8 @@ static bool is_served(const struct model *m, const struct member *who, size_t *r
     return !stuck;
 }
 
+static bool hands_over(const struct model *m) { return m->w->info->traits & HF_TRAIT_HANDS_OVER; }
+
 static void step_acquire(struct model *m, struct member *x)
 {
     struct world *w = m->w;
@@ -84,19 +92,32 @@ static void step_acquire(struct model *m, struct member *x)
         x->came = ++m->clock;
     }
     size_t before = 0;
-    bool served = x->holds || is_served(m, x, &before);
-    assert_int_equal(acquire(w->l, &x->p), served ? HF_DONE : HF_TAKEN);
+    bool nobody_holds = true;
+    for (int i = 0; i < PARTIES; i++)
+        nobody_holds = nobody_holds && !m->m[i].holds;
+    nobody_holds = nobody_holds && !hands_over(m);
+    bool served = x->holds || x->is_given || is_served(m, x, &before) ||
+                  (nobody_holds && !x->waits && !r->queue);
+    enum hf_result result = acquire(w->l, &x->p);
+    for (int i = 0; i < PARTIES; i++)
+        if (m->m[i].called_ms && now_ms() - m->m[i].called_ms > WAITER_CLAIM_MS - 5)
+            m->too_slow = true;
+    if (m->too_slow)
+        return;
+    assert_int_equal(result, served ? HF_DONE : HF_TAKEN);
     if (!served) {
         x->waits = x->waits || (r->queue && w->info->fair);
         assert_int_equal(x->p.v.position, x->waits ? before + 1 : 0);
     } else if (x->holds) {
         assert_int_equal(x->p.v.fence, x->fence);
     } else {
+        /* of a lock that was handed over, the order of the questions is not that of the grants */
+        if (!x->is_given)
+            assert_true(x->p.v.fence > m->last_fence || w->info->fence == HF_FENCE_NONE);
         x->holds = true;
-        x->waits = false;
+        x->waits = x->is_given = false;
         x->fence = x->p.v.fence;
-        assert_true(x->fence > m->last_fence || w->info->fence == HF_FENCE_NONE);
-        m->last_fence = x->fence;
+        m->last_fence = x->fence > m->last_fence ? x->fence : m->last_fence;
     }
 }
 
@@ -104,8 +125,8 @@ static void step_compare(struct model *m)
 {
     size_t holders = 0, waiters = 0;
     for (int i = 0; i < PARTIES; i++) {
-        holders += m->m[i].holds;
-        waiters += m->m[i].waits;
+        holders += m->m[i].holds || m->m[i].is_given;
+        waiters += m->m[i].waits && !m->m[i].is_given;
     }
     struct lease_state s = inspect(m->w->l, m->key);
     assert_int_equal(s.n_holders, holders);
@@ -114,7 +135,7 @@ static void step_compare(struct model *m)
         char owner[2 * LEASE_OWNER_SIZE + 1];
         size_t before = 0;
         lease_owner_text(m->m[i].p.r.owner, owner);
-        if (!m->m[i].waits)
+        if (!m->m[i].waits || m->m[i].is_given)
             continue;
         is_served(m, &m->m[i], &before);
         assert_string_equal(s.waiters[before].owner, owner);
@@ -124,16 +145,66 @@ static void step_compare(struct model *m)
     state_close(&s);
 }
 
+/* Notes whose turn it is after a step that began at `from_ms`. */
+static void note_turns(struct model *m, int64_t from_ms)
+{
+    for (int i = 0; i < PARTIES; i++) {
+        struct member *x = &m->m[i];
+        size_t before;
+        if (!x->waits || !(x->is_given || is_served(m, x, &before)))
+            x->called_ms = 0;
+        else if (x->called_ms == 0)
+            x->called_ms = from_ms;
+    }
+}
+
+/* Whoever is next has the lock at once, where the driver does that. */
+static void hand_over(struct model *m)
+{
+    if (!hands_over(m))
+        return;
+    for (bool any = true; any;) {
+        any = false;
+        for (int i = 0; i < PARTIES; i++) {
+            struct member *x = &m->m[i];
+            size_t before;
+            if (x->waits && !x->is_given && is_served(m, x, &before) && before == 0)
+                any = x->is_given = true;
+        }
+    }
+}
+
+/* The waiter whose turn has lasted the longest, if that is long; NULL: none. */
+static struct member *overdue(struct model *m)
+{
+    struct member *ret = NULL;
+    for (int i = 0; i < PARTIES; i++) {
+        struct member *x = &m->m[i];
+        if (x->called_ms && now_ms() - x->called_ms > TURN_MS &&
+            (!ret || x->called_ms < ret->called_ms))
+            ret = x;
+    }
+    return ret;
+}
+
 static void step(struct model *m)
 {
     struct world *w = m->w;
-    struct member *x = &m->m[random_below(&m->random, PARTIES)];
+    struct member *x = overdue(m);
     struct hf_fault fault = {0};
+    if (x) {
+        step_acquire(m, x);
+        return;
+    }
+    x = &m->m[random_below(&m->random, PARTIES)];
     switch (random_below(&m->random, 16)) {
     case 0:
         must(lease_break(w->l, m->key, strlen(m->key), &fault), &fault);
-        for (int i = 0; i < PARTIES; i++)
+        for (int i = 0; i < PARTIES; i++) { /* a lock that was handed over is lost, too */
             m->m[i].holds = false;
+            m->m[i].waits = m->m[i].waits && !m->m[i].is_given;
+            m->m[i].is_given = false;
+        }
         break;
     case 1:
         step_compare(m);
@@ -149,7 +220,7 @@ static void step(struct model *m)
     case 7:
     case 8:
         assert_int_equal(release(w->l, &x->p), x->holds || x->waits ? HF_DONE : HF_LOST);
-        x->holds = x->waits = false;
+        x->holds = x->waits = x->is_given = false;
         break;
     default:
         step_acquire(m, x);
@@ -167,6 +238,7 @@ static void random_requests_are_judged_by_the_rules(void **state)
     random_init_seeded(&m.random, seed ? seed : 1);
     for (int round = 0; round < ROUNDS && (round == 0 || now_ms() < end_ms); round++) {
         key_make(m.key, "model");
+        m.last_fence = 0; /* fences are those of one name */
         unsigned slots = w->info->slots ? 1 + (unsigned)random_below(&m.random, 3) : 1;
         for (int i = 0; i < PARTIES; i++) {
             m.m[i] = (struct member){0};
@@ -174,8 +246,13 @@ static void random_requests_are_judged_by_the_rules(void **state)
             m.m[i].p.r.slots = slots;
         }
         int64_t quick_ms = now_ms() + WAITER_SILENT_MS - 1000;
-        for (int i = 0; i < STEPS && now_ms() < quick_ms; i++)
+        m.too_slow = false;
+        for (int i = 0; i < STEPS && now_ms() < quick_ms && !m.too_slow; i++) {
+            int64_t from_ms = now_ms();
             step(&m);
+            hand_over(&m);
+            note_turns(&m, from_ms);
+        }
     }
 }
 

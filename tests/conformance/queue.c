@@ -11,24 +11,33 @@
 #define SHORT_MS 400
 #define WAIT_MS 20000 /* threads in wait() are woken before, or the claim fails */
 
-/* All `n` ask; only the first in `order` is granted, and releases; then the next. */
-static void served_in_order(struct world *w, struct party *p, const int *order, int n)
+/* The holder releases; all `n` ask, and only the first in `order` is granted, and releases; then
+ * the next. */
+static bool served_in_order(struct world *w, struct party *holder, struct party *p,
+                            const int *order, int n)
 {
+    int64_t since_ms = now_ms();
+    assert_int_equal(release(w->l, holder), HF_DONE);
     for (int turn = 0; turn < n; turn++) {
         for (int i = n; i-- > turn + 1;)
-            assert_int_equal(acquire(w->l, &p[order[i]]), HF_TAKEN);
-        assert_int_equal(acquire(w->l, &p[order[turn]]), HF_DONE);
+            if (!waits_for_turn(w->l, &p[order[i]], since_ms))
+                return false;
+        if (acquire(w->l, &p[order[turn]]) != HF_DONE) {
+            assert_true(now_ms() - since_ms >= WAITER_CLAIM_MS);
+            return false;
+        }
         for (int i = turn + 1; i < n; i++) {
             assert_int_equal(acquire(w->l, &p[order[i]]), HF_TAKEN);
             assert_int_equal(p[order[i]].v.position, i - turn);
         }
+        since_ms = now_ms();
         assert_int_equal(release(w->l, &p[order[turn]]), HF_DONE);
     }
+    return true;
 }
 
-static void waiters_are_served_in_the_order_of_arrival(void **state)
+PATIENT_CLAIM(waiters_are_served_in_the_order_of_arrival)
 {
-    struct world *w = *state;
     char key[64];
     key_make(key, "fifo");
     struct party holder, p[5], late;
@@ -43,7 +52,7 @@ static void waiters_are_served_in_the_order_of_arrival(void **state)
         assert_int_equal(release(w->l, &holder), HF_DONE);
         assert_int_equal(acquire(w->l, &p[4]), HF_DONE);
         assert_int_equal(release(w->l, &p[4]), HF_DONE);
-        return;
+        return true;
     }
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_waiters, 5);
@@ -55,18 +64,45 @@ static void waiters_are_served_in_the_order_of_arrival(void **state)
         assert_in_range(s.waiters[i].remaining_ms, 1, WAITER_SILENT_MS);
     }
     state_close(&s);
-    assert_int_equal(release(w->l, &holder), HF_DONE);
-    party_init(&late, key); /* it is free, but others wait */
+    party_init(&late, key);
     assert_int_equal(acquire(w->l, &late), HF_TAKEN);
     assert_int_equal(late.v.position, 0);
-    served_in_order(w, p, (const int[]){0, 1, 2, 3, 4}, 5);
+    if (!served_in_order(w, &holder, p, (const int[]){0, 1, 2, 3, 4}, 5))
+        return false;
     assert_int_equal(acquire(w->l, &late), HF_DONE);
     assert_int_equal(release(w->l, &late), HF_DONE);
+    return true;
 }
 
-static void the_larger_priority_goes_first(void **state)
+/* A turn is not a lease: `holdfast run -n` takes what nobody holds. */
+static void a_request_without_a_place_takes_what_nobody_holds(void **state)
 {
     struct world *w = *state;
+    char key[64];
+    key_make(key, "barge");
+    struct party holder, dead, now;
+    party_init(&holder, key);
+    party_queued(&dead, key);
+    party_init(&now, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    assert_int_equal(acquire(w->l, &dead), HF_TAKEN);
+    assert_int_equal(acquire(w->l, &now), HF_TAKEN);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    if (w->info->traits & HF_TRAIT_HANDS_OVER) /* once the waiter has not claimed it */
+        assert_true(acquire_within(w->l, &now, WAIT_MS) >= WAITER_CLAIM_MS - 50);
+    else
+        assert_int_equal(acquire(w->l, &now), HF_DONE);
+    if (w->info->fence != HF_FENCE_NONE)
+        assert_true(now.v.fence > holder.v.fence);
+    assert_int_equal(acquire(w->l, &dead), HF_TAKEN); /* it is there, after all */
+    assert_int_equal(dead.v.position, w->info->fair ? 1 : 0);
+    assert_int_equal(release(w->l, &now), HF_DONE);
+    assert_int_equal(acquire(w->l, &dead), HF_DONE);
+    assert_int_equal(release(w->l, &dead), HF_DONE);
+}
+
+PATIENT_CLAIM(the_larger_priority_goes_first)
+{
     char key[64];
     key_make(key, "priority");
     static const int priorities[] = {0, -5, 7, 0, 7};
@@ -75,7 +111,7 @@ static void the_larger_priority_goes_first(void **state)
     if (!w->info->priority) {
         holder.r.priority = 1;
         assert_fault(try_acquire(w->l, &holder), HF_UNSUPPORTED, &holder.fault);
-        return;
+        return true;
     }
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
     for (int i = 0; i < 5; i++) {
@@ -88,8 +124,7 @@ static void the_larger_priority_goes_first(void **state)
     assert_int_equal(s.waiters[0].priority, 7);
     assert_int_equal(s.waiters[4].priority, -5);
     state_close(&s);
-    assert_int_equal(release(w->l, &holder), HF_DONE);
-    served_in_order(w, p, (const int[]){2, 4, 0, 3, 1}, 5);
+    return served_in_order(w, &holder, p, (const int[]){2, 4, 0, 3, 1}, 5);
 }
 
 static void a_place_given_up_is_gone(void **state)
@@ -157,11 +192,10 @@ static void shared_holders_stand_beside_each_other(void **state)
     assert_int_equal(release(w->l, &writer), HF_DONE);
 }
 
-static void readers_do_not_starve_a_writer_nor_writers_a_reader(void **state)
+PATIENT_CLAIM(readers_do_not_starve_a_writer_nor_writers_a_reader)
 {
-    struct world *w = *state;
     if (!w->info->shared || !w->info->fair)
-        return; /* refused, or not promised: tested above */
+        return true; /* refused, or not promised: tested above */
     char key[64];
     key_make(key, "starve");
     struct party r1, r2, r3, writer, last;
@@ -176,11 +210,15 @@ static void readers_do_not_starve_a_writer_nor_writers_a_reader(void **state)
     assert_int_equal(acquire(w->l, &r3), HF_TAKEN);
     assert_int_equal(acquire(w->l, &last), HF_TAKEN);
     assert_int_equal(last.v.position, 4);
+    int64_t since_ms = now_ms();
     assert_int_equal(release(w->l, &r1), HF_DONE);
-    assert_int_equal(acquire(w->l, &r2), HF_TAKEN);
+    if (!waits_for_turn(w->l, &r2, since_ms))
+        return false;
     assert_int_equal(acquire(w->l, &writer), HF_DONE);
+    since_ms = now_ms();
     assert_int_equal(release(w->l, &writer), HF_DONE);
-    assert_int_equal(acquire(w->l, &last), HF_TAKEN);
+    if (!waits_for_turn(w->l, &last, since_ms))
+        return false;
     assert_int_equal(acquire(w->l, &r3), HF_DONE); /* both readers, in any order */
     assert_int_equal(acquire(w->l, &r2), HF_DONE);
     assert_int_equal(acquire(w->l, &last), HF_TAKEN);
@@ -188,6 +226,7 @@ static void readers_do_not_starve_a_writer_nor_writers_a_reader(void **state)
     assert_int_equal(release(w->l, &r3), HF_DONE);
     assert_int_equal(acquire(w->l, &last), HF_DONE);
     assert_int_equal(release(w->l, &last), HF_DONE);
+    return true;
 }
 
 static void a_reader_of_larger_priority_passes_the_waiting_writer(void **state)
@@ -212,9 +251,8 @@ static void a_reader_of_larger_priority_passes_the_waiting_writer(void **state)
     assert_int_equal(release(w->l, &writer), HF_DONE);
 }
 
-static void slots_limit_the_number_of_holders(void **state)
+PATIENT_CLAIM(slots_limit_the_number_of_holders)
 {
-    struct world *w = *state;
     char key[64];
     key_make(key, "slots");
     struct party p[4], q, odd;
@@ -224,7 +262,7 @@ static void slots_limit_the_number_of_holders(void **state)
     }
     if (!w->info->slots) {
         assert_fault(try_acquire(w->l, &p[0]), HF_UNSUPPORTED, &p[0].fault);
-        return;
+        return true;
     }
     int64_t last = 0;
     for (int i = 0; i < 3; i++) {
@@ -232,7 +270,12 @@ static void slots_limit_the_number_of_holders(void **state)
         if (w->info->fence != HF_FENCE_NONE)
             assert_true(p[i].v.fence > last);
         last = p[i].v.fence;
+        assert_int_equal(p[i].v.slot, i);
     }
+    assert_int_equal(renew(w->l, &p[2]), HF_DONE);
+    assert_int_equal(p[2].v.slot, 2);
+    assert_int_equal(acquire(w->l, &p[2]), HF_DONE);
+    assert_int_equal(p[2].v.slot, 2);
     assert_int_equal(acquire(w->l, &p[3]), HF_TAKEN);
     party_init(&odd, key);
     odd.r.slots = 5;
@@ -241,14 +284,18 @@ static void slots_limit_the_number_of_holders(void **state)
     assert_non_null(strchr(odd.fault.msg, '5'));
     struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_holders, 3);
+    assert_int_equal(s.holders[0].slot + s.holders[1].slot + s.holders[2].slot, 3);
     state_close(&s);
     if (w->info->fair) {
         party_queued(&q, key);
         q.r.slots = 3;
         assert_int_equal(acquire(w->l, &q), HF_TAKEN);
+        int64_t since_ms = now_ms();
         assert_int_equal(release(w->l, &p[1]), HF_DONE);
-        assert_int_equal(acquire(w->l, &p[3]), HF_TAKEN); /* q came first */
+        if (!waits_for_turn(w->l, &p[3], since_ms)) /* q came first */
+            return false;
         assert_int_equal(acquire(w->l, &q), HF_DONE);
+        assert_int_equal(q.v.slot, 1); /* the one that is free again */
         assert_int_equal(release(w->l, &q), HF_DONE);
     } else {
         assert_int_equal(release(w->l, &p[1]), HF_DONE);
@@ -259,6 +306,7 @@ static void slots_limit_the_number_of_holders(void **state)
     assert_int_equal(release(w->l, &p[3]), HF_DONE);
     assert_int_equal(acquire(w->l, &odd), HF_DONE); /* no other holder or waiter disagrees now */
     assert_int_equal(release(w->l, &odd), HF_DONE);
+    return true;
 }
 
 /* ---- waiting ---- */
@@ -510,52 +558,94 @@ static void a_release_wakes_one_waiter_not_all(void **state)
     }
 }
 
-static void the_silent_are_skipped_and_the_waiting_are_not(void **state)
+/* Some waiters ask once and never again, as if they had been killed.  Returns how long a live
+ * waiter behind them waits after the release. */
+static int64_t wait_behind_dead(struct world *w, int n_dead)
+{
+    char key[64];
+    key_make(key, "dead");
+    struct party holder, dead[3];
+    party_init(&holder, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    for (int i = 0; i < n_dead; i++) {
+        party_queued(&dead[i], key);
+        assert_int_equal(acquire(w->l, &dead[i]), HF_TAKEN);
+    }
+    struct waiting x;
+    waiting_start(w, &x, key, LONG_MS);
+    rest_ms(50); /* until it sleeps */
+    int64_t from_ms = now_ms();
+    assert_int_equal(release(w->l, &holder), HF_DONE);
+    int64_t took_ms = wait_for_grant(&x, WAIT_MS) - from_ms;
+    /* One of them was alive after all: it is served next. */
+    assert_int_equal(acquire(w->l, &dead[0]), HF_TAKEN);
+    assert_true(dead[0].v.position >= 1);
+    assert_int_equal(release(x.l, &x.p), HF_DONE);
+    acquire_within(w->l, &dead[0], WAIT_MS);
+    assert_int_equal(release(w->l, &dead[0]), HF_DONE);
+    waiting_close(&x);
+    return took_ms;
+}
+
+static void a_dead_waiter_delays_the_next_by_300_ms_at_most(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->fair)
+        return;                  /* no turns */
+    int64_t best_ms = INT64_MAX; /* the best of a few, since the machine may be busy */
+    for (int i = 0; i < 5 && best_ms > WAITER_TURN_MAX_MS; i++) {
+        int64_t took_ms = wait_behind_dead(w, 1);
+        assert_true(took_ms >= WAITER_CLAIM_MS - 5); /* the turn lasts, too */
+        best_ms = took_ms < best_ms ? took_ms : best_ms;
+    }
+    assert_true(best_ms <= WAITER_TURN_MAX_MS);
+}
+
+static void several_dead_waiters_do_not_stop_the_queue(void **state)
+{
+    struct world *w = *state;
+    if (!w->info->fair)
+        return; /* no turns */
+    int64_t best_ms = INT64_MAX;
+    for (int i = 0; i < 5 && best_ms > 1500; i++) {
+        int64_t took_ms = wait_behind_dead(w, 3);
+        best_ms = took_ms < best_ms ? took_ms : best_ms;
+    }
+    assert_true(best_ms <= 1500);
+}
+
+/* Its process lives, so its wait keeps the place for longer than silence may last. */
+static void a_wait_keeps_the_place(void **state)
 {
     struct world *w = *state;
     if (!w->info->fair)
         return; /* no places */
-    char kept[64], skipped[64];
-    key_make(kept, "kept");
-    key_make(skipped, "skipped");
-    struct party holder[2], silent[2], next;
+    char key[64];
+    key_make(key, "kept");
+    struct party holder, silent;
     struct waiting x;
-    for (int i = 0; i < 2; i++) {
-        party_init(&holder[i], i ? skipped : kept);
-        party_queued(&silent[i], i ? skipped : kept);
-        assert_int_equal(acquire(w->l, &holder[i]), HF_DONE);
-    }
-    assert_int_equal(acquire(w->l, &silent[0]), HF_TAKEN);
-    waiting_start(w, &x, kept,
-                  LONG_MS); /* behind the silent one, for longer than silence may last */
-    int64_t from_ms = now_ms();
-    assert_int_equal(acquire(w->l, &silent[1]), HF_TAKEN);
-    party_queued(&next, skipped);
-    assert_int_equal(acquire(w->l, &next), HF_TAKEN);
-    assert_int_equal(next.v.position, 2);
-    assert_int_equal(release(w->l, &holder[1]), HF_DONE);
-    while (acquire(w->l, &next) != HF_DONE) {
-        assert_true(now_ms() - from_ms < WAITER_SILENT_MS + 3000);
-        rest_ms(50);
-    }
-    assert_true(now_ms() - from_ms >= WAITER_SILENT_MS - 100);
-    assert_int_equal(acquire(w->l, &silent[1]), HF_TAKEN); /* it is back, at the end of the queue */
-    rest_ms(600);
-    struct lease_state s = inspect(w->l, kept);
+    party_init(&holder, key);
+    party_queued(&silent, key);
+    assert_int_equal(acquire(w->l, &holder), HF_DONE);
+    silent.r.ttl_ms = w->info->ttl_min_ms;
+    assert_int_equal(acquire(w->l, &silent), HF_TAKEN);
+    waiting_start(w, &x, key, LONG_MS);
+    rest_ms(WAITER_SILENT_MS + 700);
+    struct lease_state s = inspect(w->l, key);
     assert_int_equal(s.n_waiters, 1);
     char owner[2 * LEASE_OWNER_SIZE + 1];
     lease_owner_text(x.p.r.owner, owner);
     assert_string_equal(s.waiters[0].owner, owner);
     state_close(&s);
-    assert_int_equal(release(w->l, &holder[0]), HF_DONE);
+    assert_int_equal(release(w->l, &holder), HF_DONE);
     wait_for_grant(&x, WAIT_MS);
     assert_int_equal(release(x.l, &x.p), HF_DONE);
-    assert_int_equal(release(w->l, &next), HF_DONE);
     waiting_close(&x);
 }
 
 const struct CMUnitTest queue_claims[] = {
     cmocka_unit_test(waiters_are_served_in_the_order_of_arrival),
+    cmocka_unit_test(a_request_without_a_place_takes_what_nobody_holds),
     cmocka_unit_test(the_larger_priority_goes_first),
     cmocka_unit_test(a_place_given_up_is_gone),
     cmocka_unit_test(shared_holders_stand_beside_each_other),
@@ -570,6 +660,8 @@ const struct CMUnitTest queue_claims[] = {
     cmocka_unit_test(a_wait_ends_at_its_timeout),
     cmocka_unit_test(a_wait_ends_soon_after_its_wake_fd_is_readable),
     cmocka_unit_test(a_release_wakes_one_waiter_not_all),
-    cmocka_unit_test(the_silent_are_skipped_and_the_waiting_are_not),
+    cmocka_unit_test(a_dead_waiter_delays_the_next_by_300_ms_at_most),
+    cmocka_unit_test(several_dead_waiters_do_not_stop_the_queue),
+    cmocka_unit_test(a_wait_keeps_the_place),
     {0},
 };

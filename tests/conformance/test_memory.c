@@ -46,6 +46,35 @@ static void a_lease_ends_by_the_clock_it_was_given(void **state)
     lease_close(l);
 }
 
+static void a_turn_lasts_150_ms_and_the_place_stays(void **state)
+{
+    (void)state;
+    struct clock_fake fake;
+    struct lease *l = open_with(&fake);
+    struct party holder, a, b, c;
+    party_init(&holder, "k");
+    party_queued(&a, "k");
+    party_queued(&b, "k");
+    assert_int_equal(acquire(l, &holder), HF_DONE);
+    assert_int_equal(acquire(l, &a), HF_TAKEN);
+    assert_int_equal(release(l, &holder), HF_DONE);
+    clock_fake_advance(&fake, 1000 * WAITER_CLAIM_MS - 1);
+    assert_int_equal(acquire(l, &b), HF_TAKEN);
+    assert_int_equal(b.v.remaining_ms, -1); /* it has no holder, but it is a waiter's turn */
+    assert_int_equal(b.v.position, 2);
+    clock_fake_advance(&fake, 1);
+    assert_int_equal(acquire(l, &b), HF_DONE);
+    assert_int_equal(acquire(l, &a), HF_TAKEN); /* it kept its place, and takes it again */
+    assert_int_equal(a.v.position, 1);
+    party_queued(&c, "k");
+    assert_int_equal(acquire(l, &c), HF_TAKEN);
+    assert_int_equal(c.v.position, 2);
+    assert_int_equal(release(l, &b), HF_DONE);
+    assert_int_equal(acquire(l, &c), HF_TAKEN);
+    assert_int_equal(acquire(l, &a), HF_DONE);
+    lease_close(l);
+}
+
 static void a_place_is_kept_for_five_seconds_of_silence(void **state)
 {
     (void)state;
@@ -57,15 +86,34 @@ static void a_place_is_kept_for_five_seconds_of_silence(void **state)
     party_queued(&b, "k");
     assert_int_equal(acquire(l, &holder), HF_DONE);
     assert_int_equal(acquire(l, &a), HF_TAKEN);
-    assert_int_equal(release(l, &holder), HF_DONE);
     clock_fake_advance(&fake, 1000 * WAITER_SILENT_MS - 1);
     assert_int_equal(acquire(l, &b), HF_TAKEN);
-    assert_int_equal(b.v.remaining_ms, -1); /* it has no holder, but it is a waiter's turn */
     assert_int_equal(b.v.position, 2);
     clock_fake_advance(&fake, 1);
-    assert_int_equal(acquire(l, &b), HF_DONE);
-    assert_int_equal(acquire(l, &a), HF_TAKEN);
-    assert_int_equal(a.v.position, 1);
+    assert_int_equal(acquire(l, &b), HF_TAKEN);
+    assert_int_equal(b.v.position, 1);
+    lease_close(l);
+}
+
+/* A waiter that was passed over once is not called again while it stays silent. */
+static void the_dead_cost_their_turn_once(void **state)
+{
+    (void)state;
+    struct clock_fake fake;
+    struct lease *l = open_with(&fake);
+    struct party holder, dead, x;
+    party_init(&holder, "k");
+    party_queued(&dead, "k");
+    assert_int_equal(acquire(l, &holder), HF_DONE);
+    assert_int_equal(acquire(l, &dead), HF_TAKEN);
+    assert_int_equal(release(l, &holder), HF_DONE);
+    clock_fake_advance(&fake, 1000 * WAITER_CLAIM_MS);
+    for (int i = 0; i < 5; i++) {
+        party_queued(&x, "k");
+        assert_int_equal(acquire(l, &x), HF_DONE);
+        assert_int_equal(release(l, &x), HF_DONE);
+    }
+    assert_int_equal(acquire(l, &dead), HF_DONE);
     lease_close(l);
 }
 
@@ -140,7 +188,9 @@ int main(void)
     struct backend b = {.name = "memory", .start = start};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_ends_by_the_clock_it_was_given),
+        cmocka_unit_test(a_turn_lasts_150_ms_and_the_place_stays),
         cmocka_unit_test(a_place_is_kept_for_five_seconds_of_silence),
+        cmocka_unit_test(the_dead_cost_their_turn_once),
         cmocka_unit_test(each_end_of_a_lease_wakes_one),
         cmocka_unit_test(abandoned_leases_are_forgotten),
     };

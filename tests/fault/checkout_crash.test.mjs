@@ -131,7 +131,7 @@ async function run(point, options) {
     // Not every place is reached a fifth time.
     assert.ok(till.crashes > 0 || point.includes(':'), `no scenario reaches ${point}`);
     await assertNotices(till, bookings);
-    till.verify();
+    await till.verify();
   } finally {
     await till.close();
   }

@@ -67,7 +67,7 @@ describe('a server that holds the lease of a job', () => {
     const { payments, currencies } = await till.sandbox.books();
     assert.equal(payments.length, 1);
     assert.equal(currencies.usd.captured, 6500);
-    till.verify();
+    await till.verify();
   }
 
   async function killedInCreate(till) {
@@ -115,7 +115,7 @@ describe('a server that holds the lease of a job', () => {
     await till.settled();
     assert.equal((await till.sandbox.books()).currencies.usd.refunded, 500);
     assert.equal(other.sql('SELECT count(*) AS n FROM refunds')[0].n, 1);
-    till.verify();
+    await till.verify();
   }
 
   it('is killed while it creates an intent: the other one takes over after the lease, and there is one intent', () => runs.killedInCreate);

@@ -176,7 +176,7 @@ async function run(count, options, t) {
     await till.sandbox.faults({ ...noFaults, hold_ms: 300 });
     await till.resend('refund.failed'); // nothing but the webhook tells of it, and some were dropped
     await till.settled();
-    till.verify();
+    await till.verify();
     for (const event of events.flat()) await assertFoldIsState(till.servers[0], event);
     t.diagnostic(`seed ${seed}: ${JSON.stringify(till.summary)}`);
     if (count < ENOUGH) return;

@@ -41,9 +41,9 @@ describe('clients', () => {
     for (const [index, wire] of wires.entries()) {
       wire.next().then((answer) => { if (answer) { answered++; assert.ok(answer.status >= 400, `${answer.status}`); } });
       if (index % 4 === 0) await wire.write('POST /v1/ho');
-      if (index % 4 === 1) await wire.write('GET /healthz HTTP/1.1\r\nHost: x\r\nX-Sl');
-      if (index % 4 === 2) await wire.write('POST /v1/holds HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{"event":');
-      if (index % 4 === 3) await wire.write('POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"eve\r\n');
+      if (index % 4 === 1) await wire.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Sl');
+      if (index % 4 === 2) await wire.write('POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n{"event":');
+      if (index % 4 === 3) await wire.write('POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{"eve\r\n');
     }
     const trickle = setInterval(() => {
       for (const [index, wire] of stillOpen().entries()) if (index % 4 < 3) wire.write('o');
@@ -62,7 +62,7 @@ describe('clients', () => {
 
   it('ones that left in the middle of a request do not hold up SIGTERM', async () => {
     const server = await start();
-    const whole = 'POST /v1/holds HTTP/1.1\r\nHost: x\r\nContent-Length: 60\r\n\r\n{"event":"evt_0000000000000000000000000000","seats":["S-A-1"]}';
+    const whole = 'POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\n\r\n{"event":"evt_0000000000000000000000000000","seats":["S-A-1"]}';
     for (let round = 0; round < 10; round++) {
       for (let cut = 1; cut < whole.length; cut += 9) {
         const wire = await Wire.connect(server);
@@ -81,7 +81,7 @@ describe('clients', () => {
     const server = await start();
     const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 100, seats_per_row: 200 }] });
     const wires = await Wire.connectMany(server, 30);
-    const get = `GET /v1/events/${event.id}/seats HTTP/1.1\r\nHost: x\r\n\r\n`;
+    const get = `GET /v1/events/${event.id}/seats HTTP/1.1\r\nHost: localhost\r\n\r\n`;
     for (const wire of wires) {
       wire.socket.pause();
       wire.socket.write(get.repeat(400));

@@ -5,32 +5,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
-import net from 'node:net';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { assertOk } from '../support/expect.mjs';
-import { environment, freePort, HOLDFASTD, isGone, launch, reap, Remote, tempDir, until } from '../support/server.mjs';
+import { descendants, freePorts } from '../support/parts.mjs';
+import { environment, HOLDFASTD, isGone, launch, reap, Remote, tempDir, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const script = fileURLToPath(new URL('../../scripts/cluster', import.meta.url));
-
-async function isFree(port) {
-  const probe = net.createServer();
-  return new Promise((resolve) => {
-    probe.once('error', () => resolve(false));
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
-  });
-}
-
-// Resolves to the first of `count` consecutive free ports.
-async function freePorts(count) {
-  for (;;) {
-    const first = await freePort();
-    const free = await Promise.all(Array.from({ length: count }, (_, i) => (first + i < 65536 ? isFree(first + i) : false)));
-    if (free.every(Boolean)) return first;
-  }
-}
 
 async function begin(env = {}) {
   const ports = await freePorts(5);
@@ -49,18 +32,6 @@ async function up(env) {
   await until('the banner', () => /Ctrl-C/.test(cluster.stdout) || cluster.ended, 60_000);
   assert.equal(cluster.ended, null, cluster.stderr);
   return cluster;
-}
-
-// Returns every descendant of the process.
-function descendants(pid) {
-  const parents = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map((name) => {
-    try {
-      const stat = fs.readFileSync(`/proc/${name}/stat`, 'utf8');
-      return [Number(name), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])];
-    } catch { return [0, 0]; }
-  });
-  const below = (parent) => parents.filter(([, of]) => of === parent).flatMap(([child]) => [child, ...below(child)]);
-  return below(pid);
 }
 
 const pidOf = (cluster, n) => Number(new RegExp(`server ${n} .* pid (\\d+)`).exec(cluster.stdout)[1]);
@@ -148,7 +119,9 @@ describe('a cluster on one machine', () => {
     for (const tool of ['bash', 'dirname', 'mkdir', 'id', 'sort', 'cat', 'env']) {
       fs.symlinkSync(execFileSync('sh', ['-c', `command -v ${tool}`], { encoding: 'utf8' }).trim(), path.join(bare, tool));
     }
-    const poor = launch('bash', ['-c', `sed 's|^PATH=.*|PATH=${bare}|' ${script} >${bare}/cluster; exec bash ${bare}/cluster`]);
+    fs.mkdirSync(path.join(bare, 'scripts'));
+    fs.copyFileSync(path.join(path.dirname(script), 'parts.sh'), path.join(bare, 'scripts/parts.sh'));
+    const poor = launch('bash', ['-c', `sed 's|^PATH=.*|PATH=${bare}|' ${script} >${bare}/scripts/cluster; exec bash ${bare}/scripts/cluster`]);
     assert.equal((await poor.done).code, 1);
     assert.match(poor.stderr, /redis-server is missing; scripts\/install-packages/);
   });

@@ -161,6 +161,14 @@ static void story_close(struct story *s)
         call_close(&s->calls[i]);
 }
 
+/* The engine stops.  What it answered stays, but nobody may have an event any more. */
+static void story_stop(struct story *s)
+{
+    for (int i = 0; i < SCENES; i++)
+        call_give_event(&s->calls[i]);
+    client_stop(&s->client);
+}
+
 /* ---- files ---- */
 
 static void remove_ledger(const char *name)
@@ -462,7 +470,7 @@ static bool play_point(enum fault_call call, int at, int code, bool forever, str
         if (done(s, AFTER))
             assert_true(engine_ready(s->client.engine, NULL, 0));
         take_image(image);
-        client_stop(&s->client);
+        story_stop(s);
         check_files(image, s);
         check_files(path, s);
         if (failed_taken)
@@ -531,7 +539,7 @@ static void begin(struct story *s)
 static void end(struct story *s)
 {
     take_image(image);
-    client_stop(&s->client);
+    story_stop(s);
     check_files(image, s);
     check_files(path, s);
     check_repeat(s);

@@ -107,6 +107,8 @@ static const struct damage damages[] = {
      "UPDATE log SET seats = '[1,0,6,' WHERE hold = hold:1.4 AND cause = 4"},
     {"an_entry_that_has_lost_its_seats", VERIFY_LOG_SEQ, "I1 I3 I11",
      "UPDATE log SET seats = NULL WHERE hold = hold:1.4 AND cause = 4"},
+    {"a_change_by_an_actor_of_no_kind", VERIFY_ACTORS, "I11",
+     "UPDATE log SET actor = 'somebody' WHERE hold = hold:1.4 AND cause = 4"},
     {"a_stored_head_that_is_not_the_last_change", VERIFY_HEADS, "I11",
      "INSERT INTO seat_heads VALUES (seat:1.0, 4, x'02000000000400000000')"},
     {"a_stored_head_that_is_missing", VERIFY_HEADS, "I11",
@@ -179,12 +181,12 @@ static const struct damage damages[] = {
     {"places_given_back_by_another_hold", VERIFY_FOLD_HOLDS, "I11",
      "UPDATE log SET areas = NULL WHERE hold = hold:3.3 AND cause = 12;"
      "INSERT INTO log SELECT entry + 1, at, 0, cause, 0, 0, 0, hold:3.1, 0, 1, 0, 0, NULL, "
-     "'[1,0,0,1]', 0"
+     "'[1,0,0,1]', 0, actor"
      " FROM log WHERE hold = hold:3.3 AND cause = 12"},
     {"places_given_back_by_no_hold", VERIFY_FOLD_HOLDS, "I11",
      "UPDATE log SET areas = NULL WHERE hold = hold:3.3 AND cause = 12;"
-     "INSERT INTO log SELECT entry + 1, at, 0, cause, 0, 0, 0, 0, 0, 0, 0, 0, NULL, '[1,0,0,1]', 0"
-     " FROM log WHERE hold = hold:3.3 AND cause = 12"},
+     "INSERT INTO log SELECT entry + 1, at, 0, cause, 0, 0, 0, 0, 0, 0, 0, 0, NULL, '[1,0,0,1]', 0,"
+     " actor FROM log WHERE hold = hold:3.3 AND cause = 12"},
     {"a_row_about_an_area_that_is_gone", VERIFY_FOLD_AREAS, "I6 I11",
      "UPDATE log SET areas = NULL WHERE hold = hold:3.1"},
     {"a_row_about_no_area_of_the_event", VERIFY_FOLD_AREAS, "I6 I11",
@@ -307,7 +309,7 @@ static const struct damage damages[] = {
      "UPDATE events SET status = 2 WHERE event = 4;"
      "INSERT INTO log SELECT entry + 1, at, object, 11, 3, 2, quantity, hold, booking, fence, "
      "until,"
-     " prev, seats, areas, channel FROM log WHERE entry >> 40 = 4 AND cause = 15"},
+     " prev, seats, areas, channel, actor FROM log WHERE entry >> 40 = 4 AND cause = 15"},
     {"a_change_of_terms_that_closes_the_event", VERIFY_LOG_CHAIN, "I11",
      "UPDATE log SET after = 2 WHERE entry >> 40 = 4 AND cause = 14 AND object = 1"},
     {"a_pruned_event_that_is_not_archived", VERIFY_FOLD_EVENTS, "I11",
@@ -352,7 +354,8 @@ static const struct damage damages[] = {
     {"a_hold_that_names_another_event", VERIFY_STRAYS, "I11",
      "UPDATE holds SET event = 2 WHERE hold = hold:1.1"},
     {"a_log_of_no_event", VERIFY_STRAYS, "I11",
-     "INSERT INTO log VALUES (7 << 40 | 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, NULL, NULL, 0)"},
+     "INSERT INTO log VALUES (7 << 40 | 1, 1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, "
+     "'open')"},
     {"a_clock_of_no_event", VERIFY_STRAYS, "I11", "INSERT INTO event_clock VALUES (7, 0, 0, 0)"},
     {"an_event_without_a_clock", VERIFY_STRAYS, "I11", "DELETE FROM event_clock WHERE event = 2"},
 };

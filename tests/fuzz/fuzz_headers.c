@@ -1,13 +1,16 @@
-/* Headers that are read by hand (Accept-Encoding, If-None-Match, Idempotency-Key, X-Forwarded-For),
- * times and numbers of queries, and the lists of networks and origins an operator gives.  The first
- * byte of the input picks the reader, the rest is the value. */
+/* Headers that are read by hand (Accept-Encoding, If-None-Match, Idempotency-Key, X-Forwarded-For,
+ * Host and Origin), times and numbers of queries, and the lists of networks, origins and names an
+ * operator gives.  The first byte of the input picks the reader, the rest is the value. */
 #include "fuzz.h"
+
+#include <strings.h>
 
 #include "api/idempotency.h"
 #include "base/clock.h"
 #include "base/gzip.h"
 #include "http/address.h"
 #include "http/cors.h"
+#include "http/host.h"
 #include "http/server_internal.h"
 #include "json/fields.h"
 
@@ -27,10 +30,14 @@ static void if_none_match(const char *value)
 static void idempotency_key(const char *value, size_t len)
 {
     static const struct http_app app = {0};
-    static struct server server = {.config.app = &app};
-    struct call c = {
-        .http = {
-            .server = &server, .key = {value, len}, .n_keys = 1, .id = "req_000000000000000000"}};
+    static struct access access = {.has_keys = true, .counts_clients = true};
+    static struct server server = {.config = {.app = &app, .access = &access}};
+    const struct text hold = {"hold_x", 6};
+    struct call c = {.http = {.server = &server,
+                              .segment = hold,
+                              .key = {value, len},
+                              .n_keys = 1,
+                              .id = "req_000000000000000000"}};
     bool taken = idempotency_read(&c);
     hf_check(taken == (c.http.answer.status == 0) && taken == c.command.key.present);
     hf_check(taken || c.http.answer.status == problem_invalid_request.status);
@@ -39,7 +46,9 @@ static void idempotency_key(const char *value, size_t len)
         buf_char(&quoted, '"');
         buf_put(&quoted, value, len);
         buf_char(&quoted, '"');
-        struct call again = {.http = {.key = {quoted.data, quoted.len}, .n_keys = 1}};
+        struct call again = {
+            .http = {
+                .server = &server, .segment = hold, .key = {quoted.data, quoted.len}, .n_keys = 1}};
         hf_check(idempotency_read(&again));
         hf_check(memcmp(again.command.key.hash, c.command.key.hash, KEY_HASH_SIZE) == 0);
         buf_close(&quoted);
@@ -109,6 +118,34 @@ static void origins(const char *value)
         cors_close(&cors);
 }
 
+/* Only names and addresses of loopback pass as such. */
+static void host(const char *value, size_t len)
+{
+    const struct hosts loopback = {.loopback = true};
+    const struct text text = {value, len}, name = host_name(text);
+    struct address address;
+    struct buf origin = {0};
+    bool is_name = name.len == 9 && strncasecmp(name.data, "localhost", 9) == 0;
+    bool is_address = address_parse(name.data, name.len, &address) && address_is_loopback(&address);
+    hf_check(hosts_have(&loopback, text) == (is_name || is_address || len == 0));
+    buf_lit(&origin, "http://");
+    buf_put(&origin, value, len);
+    hf_check(host_is_origin(text, (struct text){origin.data, origin.len}) == (len > 0));
+    buf_close(&origin);
+}
+
+static void hosts(const char *value)
+{
+    struct hosts list = {0};
+    struct hf_err err = {0};
+    bool read = hosts_add(&list, value, &err);
+    hf_check(read || err.msg[0]);
+    for (size_t i = 0; read && i < list.n; i++) {
+        const char *text = list.list[i].text;
+        hf_check(!text[0] || hosts_have(&list, (struct text){text, strlen(text)}));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0)
@@ -138,6 +175,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 'O':
         origins(value);
+        break;
+    case 'H':
+        host(value, size - 1);
+        break;
+    case 'L':
+        hosts(value);
         break;
     default:
         break;

@@ -994,8 +994,8 @@ static void eight_connections_migrate_at_once_and_one_does_it(void **state)
         pthread_join(threads[i], &status);
         assert_int_equal(*(const enum hf_status *)status, HF_OK);
     }
-    assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM schema_version"), 3);
-    assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM m2"), 1);
+    assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM holdfast_locks.schema_version"), 3);
+    assert_int_equal(number(lab.db, "SELECT COUNT(*) FROM holdfast_locks.m2"), 1);
 }
 
 #define claim(name) cmocka_unit_test_setup_teardown(name, open_lab, close_lab)

@@ -18,7 +18,8 @@
 static struct lab {
     char url[POSTGRES_URL_SIZE];
     struct random random;
-} lab;
+    int64_t timeout_ms;
+} lab = {.timeout_ms = TIMEOUT_MS};
 
 static int set_up(void **state)
 {
@@ -32,7 +33,7 @@ static int64_t now_ms(void) { return clock_monotonic_us(&clock_system) / 1000; }
 
 static struct lease *open_lease(void)
 {
-    const struct lease_options options = {.timeout_ms = TIMEOUT_MS, .clock = &clock_system};
+    const struct lease_options options = {.timeout_ms = lab.timeout_ms, .clock = &clock_system};
     struct hf_fault fault = {0};
     struct lease *l = NULL;
     if (lease_open(lease_driver_for(lab.url), lab.url, &options, &l, &fault) != HF_DONE)
@@ -184,7 +185,9 @@ static void a_transaction_that_waited_for_a_name_sees_its_new_state(void **state
 
 static int64_t exchanges(const struct lease *l)
 {
-    const struct db *db = ((const struct sql_lease *)(const void *)l)->db;
+    const struct sql_family *family = ((const struct sql_lease *)(const void *)l)->family;
+    const struct db *db = family->idle[0]->db;
+    assert_int_equal(family->n_idle, 1);
     return db->driver->exchanges(db);
 }
 
@@ -250,10 +253,11 @@ static void fences_of_a_name_grow_through_every_end_of_a_lease(void **state)
         if (i % 4 == 2)
             assert_int_equal(lease_break(l, "a", 1, NULL), HF_DONE);
         if (i % 4 == 3) { /* it ended long ago, and another handle sweeps it */
-            sql("UPDATE leases SET expires_at = 1 WHERE name = 'a'");
+            sql("UPDATE holdfast_locks.leases SET expires_at = 1 WHERE name = 'a'");
             struct lease *m = open_lease();
             granted(m, &other);
-            assert_string_equal(sql("SELECT count(*) FROM leases WHERE name = 'a'"), "0");
+            assert_string_equal(sql("SELECT count(*) FROM holdfast_locks.leases WHERE name = 'a'"),
+                                "0");
             assert_int_equal(release(m, &other), HF_DONE);
             close_lease(m);
         }
@@ -265,7 +269,9 @@ static void a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read(voi
 {
     (void)state;
     close_lease(open_lease()); /* makes the tables */
-    sql("INSERT INTO leases SELECT CAST(n AS bytea), '0123456789abcdef', 1, 0, 1, 0, e, NULL"
+    sql("INSERT INTO holdfast_locks.leases SELECT CAST(n AS bytea), '0123456789abcdef', 1, 0, 1, "
+        "0, e, "
+        "NULL"
         " FROM (VALUES ('locked', 1), ('long', 1), ('lately', CAST(extract(epoch FROM now()) * 1000"
         " AS bigint) - 5000)) AS v(n, e)");
     const struct db_options options = {.clock = &clock_system, .shared = true};
@@ -281,7 +287,7 @@ static void a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read(voi
     granted(l, &r);
     assert_true(now_ms() - began < QUICK_MS);
     assert_string_equal(sql("SELECT string_agg(convert_from(name, 'UTF8'), ' ' ORDER BY name)"
-                            " FROM leases"),
+                            " FROM holdfast_locks.leases"),
                         "b lately locked");
     db_close(db);
     close_lease(l);
@@ -371,9 +377,9 @@ static void later_connections_need_no_right_to_create_tables_and_do_not_wait(voi
     struct hf_err err = {0};
     char url[POSTGRES_URL_SIZE - 32];
     sql("CREATE ROLE clerk LOGIN");
-    sql("GRANT SELECT, INSERT, UPDATE, DELETE ON leases, lease_waiters, lease_fences, "
-        "part_version TO clerk;"
-        "GRANT USAGE, SELECT, UPDATE ON SEQUENCE holdfast_numbers TO clerk;"
+    sql("GRANT USAGE ON SCHEMA holdfast_locks TO clerk;" /* as docs/locks.md has it */
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA holdfast_locks TO clerk;"
+        "GRANT USAGE ON SEQUENCE holdfast_locks.holdfast_numbers TO clerk;"
         "REVOKE CREATE ON SCHEMA public FROM PUBLIC");
     assert_int_equal(db_open(lab.url, &options, &migrating, &err), HF_OK);
     assert_int_equal(migrating->driver->begin(migrating, &err), HF_OK);
@@ -390,17 +396,231 @@ static void later_connections_need_no_right_to_create_tables_and_do_not_wait(voi
     db_close(migrating);
 }
 
+/* ---- many waiters ---- */
+
+#define WAITERS 200
+#define WAITERS_MS 120000
+
+static struct queue {
+    struct lease *first;
+    pthread_mutex_t lock;
+    int served, inside;
+    long wrong;
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void count_inside(int step)
+{
+    pthread_mutex_lock(&queue.lock);
+    queue.inside += step;
+    queue.served += step > 0;
+    queue.wrong += queue.inside < 0 || queue.inside > 1;
+    pthread_mutex_unlock(&queue.lock);
+}
+
+static void *waits_once(void *ctx)
+{
+    struct random *random = ctx;
+    struct lease *l = NULL;
+    struct lease_request r = {
+        .key = "many", .key_len = 4, .ttl_ms = TTL_MS, .slots = 1, .queue = true};
+    struct lease_verdict v = {.result = HF_TAKEN};
+    int64_t until = now_ms() + WAITERS_MS;
+    pthread_mutex_lock(&queue.lock);
+    random_bytes(random, r.owner, sizeof r.owner);
+    queue.wrong += lease_clone(queue.first, &l, NULL) != HF_DONE;
+    pthread_mutex_unlock(&queue.lock);
+    while (v.result == HF_TAKEN && now_ms() < until)
+        if (lease_acquire(l, &r, 1, &v, NULL) == HF_DONE && v.result == HF_TAKEN)
+            (void)!lease_wait(l, &r, 2000, NULL);
+    if (v.result == HF_DONE) {
+        count_inside(1);
+        count_inside(-1);
+        (void)!lease_release(l, &r, 1, &v, NULL);
+    }
+    close_lease(l);
+    return NULL;
+}
+
+static void two_hundred_waiters_share_fewer_than_ten_connections(void **state)
+{
+    (void)state;
+    struct postgres_server *server = postgres_server_own();
+    postgres_server_stop(server);
+    server->max_connections = 20;
+    postgres_server_again(server);
+    lab.timeout_ms = 20000;
+    queue.first = open_lease();
+    pthread_t threads[WAITERS];
+    struct lease_request holder = ask("many");
+    granted(queue.first, &holder);
+    for (int i = 0; i < WAITERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, waits_once, &lab.random), 0);
+    int64_t until = now_ms() + WAITERS_MS;
+    while (atoi(sql("SELECT count(*) FROM holdfast_locks.lease_waiters")) < WAITERS &&
+           now_ms() < until)
+        usleep(50000);
+    assert_int_equal(renew(queue.first, &holder), HF_DONE);
+    int n = atoi(sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast'"));
+    assert_in_range(n, 2, 9);
+    assert_int_equal(release(queue.first, &holder), HF_DONE);
+    for (int i = 0; i < WAITERS; i++)
+        pthread_join(threads[i], NULL);
+    close_lease(queue.first);
+    assert_int_equal(queue.wrong, 0);
+    assert_int_equal(queue.served, WAITERS);
+    lab.timeout_ms = TIMEOUT_MS;
+    postgres_server_stop(server);
+    server->max_connections = 0;
+    postgres_server_again(server);
+}
+
+/* The same database, for another role. */
+static void become(const char *role)
+{
+    char rest[POSTGRES_URL_SIZE - 32];
+    (void)snprintf(rest, sizeof rest, "%s", strchr(lab.url, '@'));
+    (void)snprintf(lab.url, sizeof lab.url, "postgres://%s%s", role, rest);
+}
+
+/* ---- examining ---- */
+
+struct sought {
+    const char *topic;
+    enum hf_grade worst;
+    char text[512];
+};
+
+static void seek(void *ctx, const struct hf_finding *finding)
+{
+    struct sought *sought = ctx;
+    if (strcmp(finding->topic, sought->topic) != 0 || finding->grade < sought->worst)
+        return;
+    sought->worst = finding->grade;
+    (void)snprintf(sought->text, sizeof sought->text, "%s", finding->text);
+}
+
+static void assert_finding(struct lease *l, const char *topic, enum hf_grade grade,
+                           const char *word)
+{
+    struct sought sought = {.topic = topic};
+    assert_int_equal(lease_examine(l, seek, &sought, NULL), HF_DONE);
+    assert_int_equal(sought.worst, grade);
+    assert_non_null(strstr(sought.text, word));
+}
+
+static void examining_tells_of_dangerous_settings_standbys_and_missing_rights(void **state)
+{
+    (void)state;
+    struct postgres_server standby = {0};
+    struct lease *l = open_lease();
+    assert_finding(l, "version", HF_GOOD, "PostgreSQL");
+    assert_finding(l, "persistence", HF_DANGER, "fsync"); /* the tests' server runs without */
+    assert_finding(l, "clock", HF_GOOD, "agrees");
+    assert_finding(l, "connections", HF_GOOD, "free");
+    assert_finding(l, "rights", HF_GOOD, "holdfast");
+    assert_finding(l, "replication", HF_NOTE, "No standby");
+    postgres_server_follow(&standby, postgres_server_own());
+    for (int i = 0; i < 1000 && strcmp(sql("SELECT count(*) FROM pg_stat_replication"), "1") != 0;
+         i++)
+        usleep(10000);
+    assert_finding(l, "replication", HF_WARNING, "synchronous_standby_names");
+    postgres_server_remove(&standby);
+    close_lease(l);
+    sql("SET client_min_messages = error; DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN;"
+        "GRANT USAGE ON SCHEMA holdfast_locks TO reader;"
+        "GRANT SELECT ON ALL TABLES IN SCHEMA holdfast_locks TO reader");
+    become("reader");
+    l = open_lease();
+    assert_finding(l, "rights", HF_DANGER, "reader");
+    close_lease(l);
+    become("holdfast");
+    sql("DROP OWNED BY reader; DROP ROLE reader");
+}
+
+/* ---- whose tables ---- */
+
+static void roles_with_schemas_of_their_own_share_one_lock(void **state)
+{
+    (void)state;
+    struct lease_request r = ask("a"), other = ask("a");
+    sql("SET client_min_messages = error; DROP ROLE IF EXISTS ann; DROP ROLE IF EXISTS bob");
+    sql("CREATE ROLE ann LOGIN; CREATE ROLE bob LOGIN IN ROLE ann;"
+        "CREATE SCHEMA ann AUTHORIZATION ann; CREATE SCHEMA bob AUTHORIZATION bob;"
+        "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO ann', current_database());"
+        " END $$");
+    become("ann");
+    struct lease *l = open_lease();
+    granted(l, &r);
+    become("bob");
+    struct lease *m = open_lease();
+    assert_int_equal(acquire(m, &other).result, HF_TAKEN);
+    assert_int_equal(release(l, &r), HF_DONE);
+    granted(m, &other);
+    close_lease(l);
+    close_lease(m);
+    become("holdfast");
+    sql("DROP OWNED BY ann, bob; DROP ROLE ann, bob");
+}
+
+static void tables_of_an_application_are_left_alone(void **state)
+{
+    (void)state;
+    sql("CREATE TABLE leases (tenant text, until date); INSERT INTO leases VALUES ('x', now());"
+        "CREATE TABLE part_version (part bigint, version text);"
+        "INSERT INTO part_version VALUES (1, 'b'); CREATE TABLE lease_waiters (id bigint)");
+    struct lease *l = open_lease();
+    everything_with(l, "a");
+    close_lease(l);
+    assert_string_equal(sql("SELECT tenant FROM leases"), "x");
+    assert_string_equal(sql("SELECT version FROM part_version"), "b");
+    assert_string_equal(sql("SELECT count(*) FROM lease_waiters"), "0");
+}
+
+/* Version 0.1.0 had them in the default schema of the first role. */
+static void tables_of_an_earlier_version_are_moved_with_their_leases(void **state)
+{
+    (void)state;
+    const struct db_options options = {.clock = &clock_system, .writer = true};
+    struct db *old = NULL;
+    struct hf_err err = {0};
+    assert_int_equal(db_open(lab.url, &options, &old, &err), HF_OK);
+    assert_int_equal(db_migrate_part(old, LEASE_SQL_PART, lease_sql_migrations, 2, &err), HF_OK);
+    sql("CREATE SEQUENCE holdfast_numbers CACHE 1;"
+        "INSERT INTO leases VALUES ('a', '0123456789abcdef', 7, 0, 1, 0, 9000000000000, NULL);"
+        "INSERT INTO lease_fences VALUES ('a', 7, 1)");
+    struct lease *l = open_lease();
+    struct lease_request r = ask("a"), owner = ask("a");
+    memcpy(owner.owner, "0123456789abcdef", LEASE_OWNER_SIZE);
+    assert_int_equal(acquire(l, &r).result, HF_TAKEN);
+    assert_int_equal(granted(l, &owner), 7);
+    assert_int_equal(release(l, &owner), HF_DONE);
+    assert_true(granted(l, &r) > 7);
+    assert_string_equal(sql("SELECT COALESCE(to_regclass('public.leases')::text, 'gone')"), "gone");
+    /* A program of the earlier version refuses, instead of granting what is held there. */
+    assert_int_not_equal(db_migrate_part(old, LEASE_SQL_PART, lease_sql_migrations, 2, &err),
+                         HF_OK);
+    assert_non_null(strstr(err.msg, "newer than this program"));
+    close_lease(l);
+    db_close(old);
+    close_lease(open_lease());
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, set_up)
     const struct CMUnitTest tests[] = {
         TEST(unrelated_names_do_not_wait_for_each_other),
         TEST(later_connections_need_no_right_to_create_tables_and_do_not_wait),
+        TEST(examining_tells_of_dangerous_settings_standbys_and_missing_rights),
+        TEST(roles_with_schemas_of_their_own_share_one_lock),
+        TEST(tables_of_an_application_are_left_alone),
+        TEST(tables_of_an_earlier_version_are_moved_with_their_leases),
         TEST(a_transaction_that_waited_for_a_name_sees_its_new_state),
         TEST(an_uncontended_lease_is_one_exchange_each_way),
         TEST(a_contended_lease_is_two_exchanges_after_the_first_time),
         TEST(fences_of_a_name_grow_through_every_end_of_a_lease),
         TEST(a_sweep_waits_for_no_lock_and_leaves_rows_that_may_still_be_read),
+        TEST(two_hundred_waiters_share_fewer_than_ten_connections),
         TEST(sets_in_any_order_exclude_each_other_without_deadlock_and_fences_follow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

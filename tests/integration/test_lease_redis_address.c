@@ -98,6 +98,49 @@ static void a_replica_refuses_and_says_so(void **state)
     redis_server_stop(&replica);
 }
 
+/* Errors as the versions write them.  Those of 5 and 6 cannot be had from the server that is here.
+ */
+static void a_refusal_that_points_elsewhere_closes_the_link(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *error;
+        enum hf_result result;
+        bool closes;
+    } cases[] = {
+        {"READONLY You can't write against a read only replica.", HF_UNREACHABLE, true},
+        {"ERR Error running script (call to f_0a): @user_script:3: @user_script: 3: -READONLY You "
+         "can't write against a read only replica.",
+         HF_UNREACHABLE, true},
+        {"MASTERDOWN Link with MASTER is down", HF_UNREACHABLE, true},
+        {"LOADING Redis is loading the dataset in memory", HF_UNREACHABLE, true},
+        {"NOREPLICAS Not enough good replicas to write.", HF_UNREACHABLE, true},
+        {"OOM command not allowed when used memory > 'maxmemory'.", HF_UNREACHABLE, false},
+        {"ERR Error running script (call to f_0a): @user_script:3: @user_script: 3: -OOM command "
+         "not allowed when used memory > 'maxmemory'.",
+         HF_UNREACHABLE, false},
+        {"NOPERM this user has no permissions to run the 'evalsha' command", HF_UNREACHABLE, false},
+        {"ERR The user executing the script can't publish to the channel", HF_UNREACHABLE, false},
+        {"ERR something else", HF_FAILED, false},
+    };
+    struct redis_address address;
+    struct redis_link link;
+    assert_int_equal(redis_address_parse(server.url, &address, NULL), HF_DONE);
+    redis_link_init(&link, &address, &clock_system, 2000);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[256];
+        struct hf_fault fault;
+        redisReply reply = {.type = REDIS_REPLY_ERROR, .str = text};
+        snprintf(text, sizeof text, "%s", cases[i].error);
+        assert_int_equal(redis_send(&link, NULL), HF_DONE); /* connects */
+        assert_int_equal(redis_refusal(&link, &reply, &fault), cases[i].result);
+        assert_int_equal(link.fd < 0, cases[i].closes);
+        assert_null(strstr(fault.msg, "@user_script"));
+    }
+    redis_link_close(&link);
+    redis_address_close(&address);
+}
+
 static void a_socket_serves_as_well_and_databases_are_apart(void **state)
 {
     (void)state;
@@ -166,6 +209,41 @@ static void urls_are_read_exactly(void **state)
     assert_int_equal(redis_address_parse("unix://run/a", &a, NULL), HF_DONE);
     assert_string_equal(a.path, "//run/a"); /* as it always was */
     redis_address_close(&a);
+    assert_int_equal(redis_address_parse("rediss://h?cacert=/c%20a&cert=/c&key=/k&db=2"
+                                         "&min_replicas=1&replicas_timeout=250",
+                                         &a, NULL),
+                     HF_DONE);
+    assert_true(a.tls);
+    assert_string_equal(a.host, "h");
+    assert_string_equal(a.cacert, "/c a");
+    assert_string_equal(a.cert, "/c");
+    assert_string_equal(a.key, "/k");
+    assert_int_equal(a.db, 2);
+    assert_int_equal(a.min_replicas, 1);
+    assert_int_equal(a.replicas_timeout_ms, 250);
+    redis_address_close(&a);
+    assert_int_equal(redis_address_parse("redis+sentinel://u:p@s1,[::1]:7,s3:8/my%2Dname"
+                                         "?sentinel_user=su&sentinel_password=s%26p&db=4",
+                                         &a, NULL),
+                     HF_DONE);
+    assert_false(a.tls);
+    assert_null(a.host);
+    assert_int_equal(a.n_sentinels, 3);
+    assert_string_equal(a.sentinels[0].host, "s1");
+    assert_int_equal(a.sentinels[0].port, 26379);
+    assert_string_equal(a.sentinels[1].host, "::1");
+    assert_int_equal(a.sentinels[2].port, 8);
+    assert_string_equal(a.primary, "my-name");
+    assert_string_equal(a.password, "p");
+    assert_string_equal(a.sentinel_user, "su");
+    assert_string_equal(a.sentinel_password, "s&p");
+    assert_int_equal(a.db, 4);
+    struct redis_address same;
+    redis_address_copy(&a, &same);
+    redis_address_close(&a);
+    assert_string_equal(same.sentinels[2].host, "s3");
+    assert_string_equal(same.sentinel_password, "s&p");
+    redis_address_close(&same);
     static const char *const bad[] = {
         "redis://",
         "redis://:6379",
@@ -188,7 +266,26 @@ static void urls_are_read_exactly(void **state)
         "redis+unix://u:p@run",
         "redis+tcp://h",
         "unix:/a?s3cret",
-        "rediss://h",
+        "rediss://",
+        "redis://h?cacert=x",
+        "redis://h?db=1&",
+        "redis://h?min_replicas=x",
+        "redis://h?min_replicas=-1",
+        "redis://h?replicas_timeout=0",
+        "redis://h?sentinel_password=s3cret",
+        "rediss://h?cert=/c",
+        "rediss://h?key=/k",
+        "rediss://h?cacert=",
+        "rediss://h?cacert=%",
+        "redis+sentinel://h",
+        "redis+sentinel://h/",
+        "redis+sentinel:///name",
+        "redis+sentinel://h,/name",
+        "redis+sentinel://h:x/name",
+        "redis+sentinel://h/name/2",
+        "redis+sentinel://h/name?cacert=x",
+        "redis+sentinel://h/name?sentinel_password=s3cret%",
+        "redis+sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/name",
         "redis://h/1/2",
         "redis://h?db=x",
         "redis://h?s3cret",
@@ -305,6 +402,7 @@ int main(void)
         cmocka_unit_test(an_unreachable_server_is_reported_in_time_and_without_the_password),
         cmocka_unit_test(passwords_are_checked_at_open_and_users_have_their_rights),
         cmocka_unit_test(a_replica_refuses_and_says_so),
+        cmocka_unit_test(a_refusal_that_points_elsewhere_closes_the_link),
         cmocka_unit_test(a_socket_serves_as_well_and_databases_are_apart),
         cmocka_unit_test(urls_are_read_exactly),
         cmocka_unit_test(a_fault_blames_the_part_that_is_wrong),

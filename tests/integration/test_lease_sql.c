@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -604,8 +606,8 @@ static void waiters_are_served_by_priority_and_then_in_order(void **state)
     taken(m, &w1, 2);
     struct lease_request barge = ask("a");
     barge.queue = false;
-    assert_int_equal(release(l, &h), HF_DONE);
     taken(m, &barge, 0);
+    assert_int_equal(release(l, &h), HF_DONE);
     taken(l, &w1, 2);
     granted(m, &urgent);
     assert_int_equal(release(m, &urgent), HF_DONE);
@@ -616,18 +618,81 @@ static void waiters_are_served_by_priority_and_then_in_order(void **state)
     close_lease(m);
 }
 
-static void a_silent_head_is_skipped(void **state)
+static void a_head_that_does_not_claim_its_turn_is_passed_over_and_keeps_its_place(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request h = ask("a"), dead = ask("a"), w = ask("a"), last = ask("a");
+    granted(l, &h);
+    taken(l, &dead, 1);
+    taken(l, &w, 2);
+    taken(l, &last, 3);
+    assert_int_equal(release(l, &h), HF_DONE);
+    advance_ms(WAITER_CLAIM_MS - 1);
+    taken(l, &w, 2);
+    advance_ms(1);
+    granted(l, &w);
+    taken(l, &last, 1);
+    taken(l, &dead, 1); /* it asks again, and so counts again */
+    taken(l, &last, 2);
+    assert_int_equal(release(l, &w), HF_DONE);
+    taken(l, &last, 2);
+    granted(l, &dead);
+    close_lease(l);
+}
+
+static void each_of_several_dead_waiters_delays_the_next_by_one_turn(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request h = ask("a"), dead[3], w = ask("a");
+    h.ttl_ms = 1000;
+    granted(l, &h);
+    for (size_t i = 0; i < 3; i++) {
+        dead[i] = ask("a");
+        taken(l, &dead[i], i + 1);
+    }
+    taken(l, &w, 4);
+    advance_ms(1000); /* the lease ends by itself: each that asks calls the next */
+    for (size_t i = 0; i < 3; i++) {
+        taken(l, &w, 4 - i);
+        advance_ms(WAITER_CLAIM_MS);
+    }
+    granted(l, &w);
+    close_lease(l);
+}
+
+/* A turn is not a lease. */
+static void a_request_that_does_not_queue_takes_a_free_lock_and_costs_nobody_a_turn(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct lease_request h = ask("a"), w = ask("a"), next = ask("a"), now = ask("a");
+    now.queue = false;
+    granted(l, &h);
+    taken(l, &w, 1);
+    taken(l, &next, 2);
+    assert_int_equal(release(l, &h), HF_DONE);
+    granted(l, &now);
+    advance_ms(WAITER_CLAIM_MS); /* its turn was taken back, so this is not held against it */
+    assert_int_equal(release(l, &now), HF_DONE);
+    taken(l, &next, 2);
+    granted(l, &w);
+    close_lease(l);
+}
+
+static void a_silent_place_is_dropped(void **state)
 {
     (void)state;
     struct lease *l = open_lease();
     struct lease_request h = ask("a"), dead = ask("a"), w = ask("a");
     granted(l, &h);
     taken(l, &dead, 1);
+    advance_ms(WAITER_SILENT_MS - 1);
     taken(l, &w, 2);
+    advance_ms(1);
+    taken(l, &w, 1);
     assert_int_equal(release(l, &h), HF_DONE);
-    advance_ms(WAITER_SILENT_MS - 100);
-    taken(l, &w, 2);
-    advance_ms(100);
     granted(l, &w);
     assert_int_equal(sql("SELECT count(*) FROM lease_waiters"), 0);
     close_lease(l);
@@ -671,6 +736,55 @@ static void slots_bound_the_holders_and_all_must_agree(void **state)
     release(l, &r[1]);
     granted(l, &r[3]);
     close_lease(l);
+}
+
+struct sought {
+    const char *topic;
+    enum hf_grade worst;
+};
+
+static void seek(void *ctx, const struct hf_finding *finding)
+{
+    struct sought *sought = ctx;
+    if (strcmp(finding->topic, sought->topic) == 0 && finding->grade > sought->worst)
+        sought->worst = finding->grade;
+}
+
+static void assert_finding(struct lease *l, const char *topic, enum hf_grade grade)
+{
+    struct sought sought = {.topic = topic};
+    assert_int_equal(lease_examine(l, seek, &sought, NULL), HF_DONE);
+    assert_int_equal(sought.worst, grade);
+}
+
+static void examining_tells_who_may_write_and_what_a_reboot_empties(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    struct statfs fs;
+    assert_finding(l, "version", HF_GOOD);
+    assert_finding(l, "persistence", HF_GOOD);
+    assert_finding(l, "rights", HF_GOOD);
+    assert_int_equal(chmod(lab.dir.db, 0660), 0);
+    assert_finding(l, "rights", HF_NOTE);
+    assert_int_equal(chmod(lab.dir.db, 0666), 0);
+    assert_finding(l, "rights", HF_WARNING);
+    close_lease(l);
+    if (statfs("/dev/shm", &fs) != 0 || fs.f_type != TMPFS_MAGIC)
+        return;
+    char url[] = "sqlite:/dev/shm/holdfast-test-XXXXXX", *path = strchr(url, ':') + 1;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(lease_open(lease_driver_for(url), url, &lab.options, &l, NULL), HF_DONE);
+    assert_finding(l, "file system", HF_NOTE);
+    close_lease(l);
+    static const char *const endings[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < 3; i++) {
+        char file[64];
+        (void)snprintf(file, sizeof file, "%s%s", path, endings[i]);
+        (void)unlink(file);
+    }
 }
 
 static bool collect(void *ctx, const char *name)
@@ -975,7 +1089,7 @@ static void many_may_open_a_new_file_at_once(void **state)
             assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
             assert_int_equal(status, 0);
         }
-        assert_int_equal(sql("SELECT count(*) FROM part_version"), 2); /* each migration once */
+        assert_int_equal(sql("SELECT count(*) FROM part_version"), 3); /* each migration once */
         assert_int_equal(unlink(lab.dir.db), 0);
     }
 }
@@ -1115,9 +1229,13 @@ int main(void)
         TEST(an_expired_lease_is_lost_and_passes_on),
         TEST(rows_of_abandoned_names_are_swept),
         TEST(waiters_are_served_by_priority_and_then_in_order),
-        TEST(a_silent_head_is_skipped),
+        TEST(a_head_that_does_not_claim_its_turn_is_passed_over_and_keeps_its_place),
+        TEST(each_of_several_dead_waiters_delays_the_next_by_one_turn),
+        TEST(a_request_that_does_not_queue_takes_a_free_lock_and_costs_nobody_a_turn),
+        TEST(a_silent_place_is_dropped),
         TEST(shared_ones_wait_behind_an_exclusive_one),
         TEST(slots_bound_the_holders_and_all_must_agree),
+        TEST(examining_tells_who_may_write_and_what_a_reboot_empties),
         TEST(names_are_listed_in_order_by_prefix),
         TEST(inspecting_shows_holders_and_waiters_in_order),
         TEST(a_busy_file_is_waited_for_no_longer_than_the_timeout),

@@ -77,7 +77,7 @@ static int64_t insert_event(struct event_def *def, int64_t now)
     struct hf_err err = {0};
     memset(def->id.secret, 7, ID_SECRET_SIZE);
     ok(ledger_begin(lab.l, &err), &err);
-    ok(ledger_event_insert(lab.l, def, now, &err), &err);
+    ok(ledger_event_insert(lab.l, def, now, ACTOR_OPEN, &err), &err);
     ok(ledger_commit(lab.l, &err), &err);
     int64_t key = def->id.key;
     event_def_free(def);
@@ -434,7 +434,7 @@ static void an_event_that_is_rolled_back_does_not_exist(void **state)
     struct hf_err err = {0};
     struct event_def *def = def_hall(1, 3);
     ok(ledger_begin(lab.l, &err), &err);
-    ok(ledger_event_insert(lab.l, def, T0_MS, &err), &err);
+    ok(ledger_event_insert(lab.l, def, T0_MS, ACTOR_OPEN, &err), &err);
     ledger_rollback(lab.l);
     assert_int_equal(number("SELECT COUNT(*) FROM events"), 1);
     assert_int_equal(number("SELECT COUNT(*) FROM sections WHERE event > 1"), 0);

@@ -2,12 +2,14 @@
 // backends: own
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
 import { begin, holdfast } from '../support/cli.mjs';
+import { postgresBin } from '../support/postgres.mjs';
 import { tempDir } from '../support/server.mjs';
 
 const CHROMIUM = (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'chromium')).find((file) => fs.existsSync(file));
@@ -21,6 +23,14 @@ function assertShows(text, value, what) {
   assert.ok(Math.abs(shown - value) <= off, `${what}: ${text} for ${value}`);
 }
 
+// A PATH with PostgreSQL and Redis only: the anomalies of slower servers have a suite of their own.
+function fewServers() {
+  const dir = tempDir();
+  fs.chmodSync(dir, 0o755); // the servers run as another user when the test runs as root
+  fs.symlinkSync(execFileSync('sh', ['-c', 'command -v redis-server'], { encoding: 'utf8' }).trim(), path.join(dir, 'redis-server'));
+  return `${dir}:${postgresBin()}`;
+}
+
 describe('holdfast lab report', () => {
   const out = path.join(tempDir(), 'report');
   let browser, made, shown; // shown: the page, opened once for all tests that only read it
@@ -29,7 +39,7 @@ describe('holdfast lab report', () => {
     assert.ok(CHROMIUM, 'no chromium in PATH');
     [browser, made] = await Promise.all([
       chromium.launch({ executablePath: CHROMIUM, args: process.getuid() === 0 ? ['--no-sandbox'] : [] }),
-      holdfast(undefined, ['lab', 'report', '--out', out, '--users', '5,20']),
+      holdfast(undefined, ['lab', 'report', '--out', out, '--users', '5,20'], { env: { PATH: fewServers() } }),
     ]);
     shown = await open(out);
   });
@@ -72,10 +82,11 @@ describe('holdfast lab report', () => {
     assert.deepEqual(rows.map(({ run }) => run).sort((a, b) => a - b), race.runs.map((_, index) => index));
     for (const { run, strategy, cells } of rows) {
       assert.equal(strategy, race.runs[run].strategy);
-      assert.equal(cells.length, 14);
+      assert.equal(cells.length, 15);
       for (const [field, text] of cells) {
         const value = field.split('.').reduce((at, key) => at?.[key], race.runs[run]);
         if (field === 'verdict') assert.equal(text, value);
+        else if (field === 'several_servers') assert.equal(text, value ? 'yes' : 'no');
         else assertShows(text, value, `${strategy} ${field}`);
       }
     }
@@ -150,8 +161,8 @@ describe('holdfast lab report', () => {
     assert.deepEqual(complaints, []);
     assert.match(await page.textContent('#race-notes'), /PostgreSQL is not installed.*two-layer did not run: needs Redis/);
     assert.match(await page.textContent('#anomaly-notes'), /PostgreSQL is not installed.*Left out: deadlock: SQLite locks/);
-    assert.equal(await page.textContent('#anomalies h2'), 'Four races, step by step');
-    assert.equal(await page.locator('article').count(), 4);
+    assert.equal(await page.textContent('#anomalies h2'), 'Six races, step by step');
+    assert.equal(await page.locator('article').count(), 6);
     assert.match(await page.textContent('thead'), /SQL statements/);
     await page.close();
   });
@@ -164,6 +175,30 @@ describe('holdfast lab report', () => {
     await run.result;
     assert.equal(fs.readFileSync(path.join(out, 'race.json'), 'utf8'), before);
     assert.deepEqual(fs.readdirSync(out).sort(), ['anomalies.json', 'index.html', 'race.json']);
+  });
+
+  it('shows measured locks if it is given them', async () => {
+    const dir = tempDir();
+    const measured = await holdfast(undefined, ['lab', 'locks', '--quick', '--seconds', '0.1', '--ttl', '500ms', '--servers', 'memory,sqlite', '--json'], { env: { PATH: '/nonexistent' } });
+    const told = JSON.parse(measured.stdout);
+    Object.assign(told.drivers[1].faults.client_paused, { overlapped: 1, overlaps: 1 });
+    fs.writeFileSync(path.join(dir, 'locks'), JSON.stringify(told));
+    const args = ['lab', 'report', '--out', path.join(dir, 'out'), '--race', path.join(out, 'race.json'), '--anomalies', path.join(out, 'anomalies.json')];
+    assert.equal((await holdfast(undefined, [...args, '--locks', path.join(dir, 'locks')])).code, told.ok ? 0 : 1);
+    assert.deepEqual(json(path.join(dir, 'out'), 'locks.json'), told);
+    assert.equal(await shown.page.isVisible('#locks'), false);
+    const { page, complaints } = await open(path.join(dir, 'out'));
+    assert.deepEqual(complaints, []);
+    assert.equal(await page.isVisible('#locks'), true);
+    const cell = (row, driver, n = 0) => page.locator(`tr[data-lock-row="${row}"] td[data-driver=${driver}]`).nth(n).textContent();
+    assertShows(await cell('speed', 'sqlite'), Math.round(told.drivers[1].speed.per_second), 'acquire and release');
+    assert.equal(await cell('hand_over.1', 'memory', 1), 'kept, 3 of 3');
+    assert.match(await cell('faults.client_paused', 'sqlite'), /two holders, 1 of 3/);
+    assert.match(await cell('faults.client_killed', 'sqlite'), /passed on, 3 of 3, \S+ s/);
+    assert.match(await cell('traffic', 'sqlite'), /^–\d$/);
+    assert.match(await page.textContent('#lock-notes'), /1: not applicable: there is no server\./);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+    await page.close();
   });
 
   it('shows the files that it is given, broken promises included, and exits with 1', async () => {

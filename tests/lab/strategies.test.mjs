@@ -64,7 +64,7 @@ describe('docs/strategies.md', () => {
     const rows = readRows(document);
     for (const [name, suffixes] of Object.entries({ naive: ['', '-w', '-s'], pessimistic: ['', '-w'], optimistic: ['', '-w', '-s'],
       unique: ['', '-w', '-s'], 'redis-lease': ['', '-w'], 'two-layer': ['', '-w'], 'skip-locked': ['', '-w'], counter: ['', '-w'],
-      queue: ['', '-w', '-s'], holdfast: ['', '-w', '-s'] })) {
+      queue: ['', '-w', '-s'], holdfast: ['', '-w', '-s'], 'counter-async': ['-g'], inventory: ['-g'] })) {
       for (const suffix of suffixes) assert.equal(rows.get(`${name}-500${suffix}`)?.get('strategy'), name, `${name}-500${suffix}`);
     }
   });

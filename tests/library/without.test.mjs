@@ -40,13 +40,17 @@ int main(int argc, char **argv)
 
 for (const { without, drivers, needs, known } of [
   {
-    without: ['postgres', 'redis'],
+    without: ['etcd', 'holdfast', 'postgres', 'redis', 'zookeeper'],
     drivers: ['memory', 'sqlite'],
     needs: ['libsqlite3'],
     known: 'memory:, sqlite:',
   },
-  { without: ['postgres', 'redis', 'sqlite'], drivers: ['memory'], needs: [], known: 'memory:' },
-  { without: ['sqlite'], drivers: ['memory', 'postgres', 'redis'], needs: ['libpq', 'libhiredis', 'libcrypto'] },
+  { without: ['etcd', 'holdfast', 'postgres', 'redis', 'sqlite', 'zookeeper'], drivers: ['memory'], needs: [], known: 'memory:' },
+  {
+    without: ['sqlite'],
+    drivers: ['memory', 'postgres', 'redis', 'redlock', 'etcd', 'zookeeper', 'holdfast'],
+    needs: ['libcrypto', 'libcurl', 'libhiredis', 'libjansson', 'libpq', 'libssl', 'libzookeeper_mt'],
+  },
 ]) {
   describe(`the library without ${without.join(' and ')}`, () => {
     let dir;
@@ -80,24 +84,29 @@ for (const { without, drivers, needs, known } of [
         ['postgres', /\bPQ\w+/, '-lpq'],
         ['redis', /\bredis[A-Z]\w+|\bfreeReplyObject/, '-lhiredis'],
         ['sqlite', /\bsqlite3_\w+/, '-lsqlite3'],
+        ['holdfast', /\bcurl_\w+/, '-lcurl'],
+        ['zookeeper', /\bzoo\w+/, '-lzookeeper_mt'],
       ]) {
         assert.equal(symbol.test(stdout), !without.includes(driver), `${driver} in libholdfast.a`);
         assert.equal(pc.split(/\s+/).includes(library), !without.includes(driver), `${library} in holdfast.pc`);
       }
     });
 
-    for (const linking of ['shared', 'static']) {
+    const canBeStatic = ['etcd', 'holdfast', 'postgres', 'zookeeper'].every((driver) => without.includes(driver));
+    for (const linking of ['shared', 'static', ...(canBeStatic ? ['fully static'] : [])]) {
       it(`serves the drivers it has, ${linking}`, async () => {
         const source = path.join(dir, 'program.c');
         const program = path.join(dir, `program_${linking}`);
+        const isStatic = linking !== 'shared';
         const env = { ...environment, PKG_CONFIG_PATH: path.join(lib, 'pkgconfig'), LD_LIBRARY_PATH: lib };
         await writeFile(source, PROGRAM);
         const prefix = `--define-variable=prefix=${path.join(dir, PREFIX)}`;
-        const options = linking === 'static' ? ['--static'] : [];
+        const options = isStatic ? ['--static'] : [];
         const { stdout: words } = await run('pkg-config', [prefix, '--cflags', '--libs', ...options, 'holdfast'], { env });
         const flags = words.trim().split(/\s+/).map((flag) =>
-          linking === 'static' && flag === '-lholdfast' ? '-l:libholdfast.a' : flag);
-        await run('gcc', ['-std=c17', '-Wall', '-Wextra', '-Werror', source, '-o', program, ...flags], { env });
+          isStatic && flag === '-lholdfast' ? '-l:libholdfast.a' : flag);
+        const whole = linking === 'fully static' ? ['-static'] : [];
+        await run('gcc', ['-std=c17', '-Wall', '-Wextra', '-Werror', ...whole, source, '-o', program, ...flags], { env });
         const urls = ['memory:', `sqlite:${path.join(dir, `${linking}.db`)}`, 'redis://127.0.0.1:1', 'postgres://127.0.0.1:1/x'];
         const { stdout } = await run(program, urls, { env, timeout: 30000 });
         const [memory, sqlite, redis, postgres, names, guard] = stdout.split('\n');
@@ -116,5 +125,5 @@ for (const { without, drivers, needs, known } of [
 }
 
 it('a driver that does not exist cannot be left out', async () => {
-  await assert.rejects(run('make', ['-n', 'library', 'WITHOUT=mysql'], { cwd: root }), /WITHOUT takes postgres redis sqlite, not mysql/);
+  await assert.rejects(run('make', ['-n', 'library', 'WITHOUT=mysql'], { cwd: root }), /WITHOUT takes etcd holdfast postgres redis sqlite zookeeper, not mysql/);
 });

@@ -16,7 +16,7 @@ const bearer = (key) => (key ? { Authorization: `Bearer ${key}` } : {});
 const MISSING = 'Bearer realm="holdfast"';
 const WRONG = 'Bearer realm="holdfast", error="invalid_token"';
 
-// Every route and method, with the lowest scope that may use it.  {e}, {h} and {b} are ids that do not exist,
+// Every route and method, with the lowest scope that may use it.  {e}, {h} and {b} are ids that do not exist, {n} is no name,
 // so a request that passes the check changes nothing.
 const ROUTES = [
   ['POST', '/v1/holds', 'public'],
@@ -53,6 +53,19 @@ const ROUTES = [
   ['POST', '/v1/events/{e}/archive', 'admin'],
   ['POST', '/v1/owners/erase', 'admin'],
   ['GET', '/v1/audit', 'admin'],
+  ['GET', '/v1/locks', 'seller'],
+  ['GET', '/v1/locks/{n}', 'seller'],
+  ['POST', '/v1/locks/{n}', 'seller'],
+  ['POST', '/v1/locks/{n}/release', 'seller'],
+  ['PUT', '/v1/locks/{n}/value', 'seller'],
+  ['POST', '/v1/locks/{n}/break', 'admin'],
+  ['GET', '/v1/locks/{n}/stream', 'seller'],
+  ['POST', '/v1/sessions', 'seller'],
+  ['DELETE', '/v1/sessions/{l}', 'seller'],
+  ['POST', '/v1/sessions/{l}/keepalive', 'seller'],
+  ['GET', '/v1/sessions/{l}/stream', 'seller'],
+  ['GET', '/v1/cell', 'seller'],
+  ['POST', '/v1/cell/transfer', 'admin'],
   ['GET', '/healthz', 'public'],
   ['GET', '/openapi.yaml', 'public'],
   ['GET', '/readyz', 'public'],
@@ -60,7 +73,7 @@ const ROUTES = [
   ['GET', '/v1/ops/samples', 'admin'],
 ];
 const fill = (template) => template.replace('{e}', 'evt_none').replace('{h}', 'hold_none').replace('{b}', 'bkg_none')
-  .replace('{s}', 'Stalls-A-1');
+  .replace('{s}', 'Stalls-A-1').replace('{l}', 'ses_none').replace('{n}', '%2F'); // no name begins with a slash
 
 describe('scopes', () => {
   let server;
@@ -69,7 +82,7 @@ describe('scopes', () => {
 
   // An invalid body: a request that passes the check is refused for it and creates nothing.
   const call = (method, template, key) => server.request(method, fill(template),
-    ['POST', 'PATCH'].includes(method) ? '{"nonsense":1}' : undefined, bearer(key));
+    ['POST', 'PUT', 'PATCH'].includes(method) ? '{"nonsense":1}' : undefined, bearer(key));
 
   const rank = { public: 0, seller: 1, admin: 2 };
   for (const [method, template, scope] of ROUTES) {
@@ -121,7 +134,7 @@ describe('scopes', () => {
     const masked = ROUTES.map(([, template]) => template.replace(/\{.\}/g, '*'));
     assert.deepEqual([...new Set(masked)].sort(), served.sort());
     for (const template of new Set(ROUTES.map(([, name]) => name))) {
-      const answer = await call('PUT', template, ADMIN);
+      const answer = await call('REPORT', template, ADMIN);
       assertProblem(answer, 405, 'method_not_allowed');
       const allowed = answer.headers.allow.split(', ').filter((method) => method !== 'HEAD').sort();
       const tested = ROUTES.filter(([, name]) => name === template).map(([method]) => method).sort();
@@ -147,8 +160,8 @@ describe('scopes', () => {
     }
     const wire = await Wire.connect(server);
     const line = `Authorization: Bearer ${ADMIN}\r\n`;
-    assert.equal((await wire.send(`GET /metrics HTTP/1.1\r\nHost: x\r\n${line}\r\n`)).status, 200);
-    assert.equal((await wire.send(`GET /metrics HTTP/1.1\r\nHost: x\r\n${line}${line}\r\n`)).status, 401);
+    assert.equal((await wire.send(`GET /metrics HTTP/1.1\r\nHost: localhost\r\n${line}\r\n`)).status, 200);
+    assert.equal((await wire.send(`GET /metrics HTTP/1.1\r\nHost: localhost\r\n${line}${line}\r\n`)).status, 401);
     wire.close();
   });
 
@@ -157,7 +170,7 @@ describe('scopes', () => {
     assertProblem(await server.post('/v1/events', '{', bearer(SELLER)), 403, 'forbidden');
     assertProblem(await server.post('/v1/events', 'x'.repeat(100_000)), 401, 'unauthorized');
     const wire = await Wire.connect(server);
-    const waiting = await wire.send('POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n');
+    const waiting = await wire.send('POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n');
     assert.equal(waiting.status, 401);
     wire.close();
   });
@@ -165,7 +178,7 @@ describe('scopes', () => {
   it('a body that will not end is answered in its middle, with every header', async () => {
     const wire = await Wire.connect(server);
     const answer = await wire.send(Buffer.concat([
-      Buffer.from('POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n'),
+      Buffer.from('POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\n'),
       Buffer.alloc(1_200_000, 0x20)]));
     assert.equal(answer.status, 401);
     assert.equal(answer.headers['www-authenticate'], MISSING);
@@ -417,7 +430,7 @@ describe('callers without a key', () => {
     const wire = await Wire.connect(server);
     const body = JSON.stringify({ event: event.id, seats: ['S-B-1'] });
     const lines = Array.from({ length: 40 }, (_, i) => `X-Forwarded-For: 127.0.0.${i}\r\n`).join('');
-    const answer = await wire.send(`POST /v1/holds HTTP/1.1\r\nHost: x\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`);
+    const answer = await wire.send(`POST /v1/holds HTTP/1.1\r\nHost: localhost\r\n${lines}Content-Length: ${body.length}\r\n\r\n${body}`);
     assert.equal(answer.status, 201);
     wire.close();
     await server.stop();

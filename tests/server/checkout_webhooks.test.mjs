@@ -55,6 +55,9 @@ describe('a webhook', () => {
     await counted('stored', async () => assert.deepEqual(assertOk(await shop.webhook(sent.body, sent.signature)), { received: true }));
     const { status, payment } = await shop.read(booking);
     assert.deepEqual([status, payment.status, payment.amount_received], ['confirmed', 'succeeded', 1000]);
+    const rows = (await server.read(`/v1/audit?event=${event.id}&limit=1000`)).data.filter((row) => row.booking === booking.id);
+    assert.ok(rows.some(({ object, to }) => object === 'booking' && to === 'confirmed'));
+    for (const { cause, actor } of rows) assert.equal(actor, cause === 'payment' ? 'provider:stripe' : 'open');
   });
 
   it('that comes again is acknowledged and changes nothing', async () => {

@@ -1,5 +1,5 @@
 // The documents are true: the commands of the tour print what the page shows, and the manual pages list the
-// flags that the programs have.
+// flags that the programs have.  Tables of what can go wrong name the tests that show it.
 // backends: sqlite
 
 import assert from 'node:assert/strict';
@@ -30,6 +30,17 @@ function blocks(text) {
 // `…` stands for any text.
 const pattern = (expected) => new RegExp(`^${expected.trimEnd().split('…')
   .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('[^\\n]*?')}$`);
+
+// The last cell of a row names tests that there are: `folder/suite: *test*, *test*; folder/suite: *test*`.
+function assertNamesTests(row) {
+  for (const part of row.slice(row.lastIndexOf(' | ') + 3, -2).split('; ')) {
+    const [, suite, names] = /^([\w/]+): (\*.*\*)$/.exec(part) ?? assert.fail(row);
+    const file = ['test.mjs', 'c'].map((end) => new URL(`../${suite}.${end}`, import.meta.url)).find((url) => fs.existsSync(url));
+    assert.ok(file, part);
+    const source = fs.readFileSync(file, 'utf8');
+    for (const [, name] of names.matchAll(/\*([^*]+?)…?\*/g)) assert.ok(source.includes(name), `${suite}: ${name}`);
+  }
+}
 
 describe('docs/api.md', () => {
   after(reap);
@@ -121,6 +132,72 @@ describe('docs/payments.md', () => {
     assert.ok(used.length >= 10);
     const list = text.slice(text.indexOf('with these events'), text.indexOf('2. Put the settings')).match(/\b(?:payment_intent|charge|refund)\.[a-z_.]+/g);
     assert.deepEqual([...list].sort(), used.sort());
+  });
+});
+
+describe('docs/cell.md', () => {
+  after(reap);
+  const text = page('cell.md');
+
+  it('prints what it shows, and its locks are taken, in one go from the top', async () => {
+    const tour = blocks(text);
+    assert.ok(tour.filter(({ expected }) => expected).length >= 7, `${tour.length} blocks`);
+    const server = await start();
+    const dir = tempDir();
+    fs.symlinkSync(HOLDFAST, path.join(dir, 'holdfast'));
+    for (const name of ['report', 'import.sh', 'transfer']) fs.writeFileSync(path.join(dir, name), `#!/bin/sh\necho ${name} "$HOLDFAST_LOCK_NAME"\n`, { mode: 0o755 });
+    const mark = '@@@ block';
+    const script = tour.map(({ command }, index) => `echo; echo "${mark} ${index}"\n${command.replaceAll('127.0.0.1:8080', `${server.host}:${server.port}`)}`).join('');
+    const run = launch('dash', ['-u', '-c', script], { env: { ...environment({}, false), PATH: `${dir}:${process.env.PATH}`, LC_ALL: 'C.UTF-8' } });
+    const timer = setTimeout(() => run.child.kill('SIGKILL'), 90_000);
+    await run.done;
+    clearTimeout(timer);
+    const outputs = run.stdout.split(`\n${mark} `).slice(1).map((output) => output.slice(output.indexOf('\n') + 1).trimEnd());
+    for (const [index, { line, expected }] of tour.entries()) if (expected) assert.match(outputs[index] ?? '(never run)', pattern(expected), `line ${line}`);
+    assert.equal(outputs[0], 'report nightly\nreport hourly\nreport prices\nimport.sh api-quota\ntransfer payments/eu');
+    assert.equal(run.stderr, '');
+    await server.stop();
+    removeTempDir(dir);
+  });
+
+  it('names tests that there are', () => {
+    const rows = text.slice(text.indexOf('## When something fails'), text.indexOf('## Limits')).split('\n').filter((line) => /^\| [^w-]|^\| two/.test(line));
+    assert.ok(rows.length >= 20, `${rows.length} rows`);
+    for (const row of rows) assertNamesTests(row);
+  });
+
+  it('has the limits of the source', () => {
+    const header = (name) => fs.readFileSync(new URL(`../../src/cell/${name}.h`, import.meta.url), 'utf8');
+    const value = (name, limit) => Number(new RegExp(`#define ${limit} (\\d+)`).exec(header(name))[1]).toLocaleString('en-US');
+    const limits = text.slice(text.indexOf('## Limits'));
+    for (const limit of ['NAME_MAX', 'LEVELS_MAX', 'LABEL_MAX', 'AGENT_MAX', 'SLOTS_MAX', 'SESSIONS_MAX', 'ACQUISITIONS_MAX', 'WAITERS_MAX', 'ENDED_MAX', 'FREE_NAMES_MAX']) {
+      assert.ok(limits.includes(value('command', `CELL_${limit}`)), limit);
+    }
+    for (const [limit, shown] of [['NODE_PLACE_MS', '5 s'], ['NODE_CLAIM_MS', '1 s'], ['NODE_WAIT_MAX_MS', '60 s']]) {
+      assert.equal(value('node', limit).replace(',000', ' s'), shown);
+      assert.ok(limits.includes(shown), limit);
+    }
+  });
+});
+
+describe('docs/security.md', () => {
+  const text = page('security.md');
+
+  it('names tests that there are', () => {
+    const rows = text.slice(text.indexOf('## Threats'), text.indexOf('## What is not protected')).split('\n').filter((line) => /^\| (?!threat )/.test(line));
+    assert.ok(rows.length >= 20, `${rows.length} rows`);
+    for (const row of rows) assertNamesTests(row);
+  });
+
+  it('has a row for every suite of tests/attack', () => {
+    for (const file of fs.readdirSync(new URL('../attack', import.meta.url))) {
+      const suite = `attack/${file.replace('.test.mjs', '')}: `;
+      assert.ok(text.includes(suite), `no row names a test of ${file}`);
+    }
+  });
+
+  it('is where SECURITY.md and the guides say', () => {
+    for (const file of ['../SECURITY.md', '../README.md', 'operations.md']) assert.match(page(file), /\]\((docs\/)?security\.md/);
   });
 });
 

@@ -64,14 +64,17 @@ describe('CORS', () => {
   });
 
   it('another page, or none, may not; and caches hear that it matters', async () => {
+    const keyed = await start({ args: ['--cors-origin', `${SHOP}, ${OTHER}`], env: { HOLDFAST_ADMIN_KEY: ADMIN } });
+    const own = await keyed.createEvent({}, bearer(ADMIN));
     for (const headers of [{}, { Origin: 'https://evil.example' }, { Origin: 'null' }, { Origin: `${SHOP}.evil.example` },
       { Origin: SHOP.toUpperCase() }, { Origin: `${SHOP}:443` }, { Origin: 'http://shop.example' }]) {
-      for (const answer of await kinds(server, event, headers)) {
+      for (const answer of await kinds(keyed, own, { ...headers, ...bearer(ADMIN) })) {
         assert.equal(allowed(answer), undefined, JSON.stringify(headers));
         assert.equal(answer.headers['access-control-expose-headers'], undefined);
         assert.match(answer.headers.vary, /\bOrigin\b/);
       }
     }
+    await keyed.stop();
   });
 
   it('refusals on one connection do not lend each other their origin', async () => {
@@ -151,9 +154,9 @@ describe('CORS', () => {
   });
 
   it('is off unless asked for', async () => {
-    const plain = await start();
-    const own = await plain.createEvent();
-    for (const answer of await kinds(plain, own, { Origin: SHOP })) assert.equal(allowed(answer), undefined);
+    const plain = await start({ env: { HOLDFAST_ADMIN_KEY: ADMIN } });
+    const own = await plain.createEvent({}, bearer(ADMIN));
+    for (const answer of await kinds(plain, own, { Origin: SHOP, ...bearer(ADMIN) })) assert.equal(allowed(answer), undefined);
     const answer = await preflight('/v1/holds', { Origin: SHOP }, plain);
     assertProblem(answer, 405, 'method_not_allowed');
     assert.match(answer.headers.allow, /POST/);

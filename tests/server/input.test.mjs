@@ -168,24 +168,24 @@ describe('bad input', () => {
 
   it('a body of more than 1 MiB is 413 and the answer can be read', async () => {
     for (const total of [MIB + 1, 3 * MIB]) {
-      assertTooLarge(await sendSlowly(`POST /v1/holds HTTP/1.1\r\nHost: x\r\nContent-Length: ${total}\r\n\r\n`, total));
+      assertTooLarge(await sendSlowly(`POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${total}\r\n\r\n`, total));
     }
   });
 
   it('an event description of more than 8 MiB is 413 and the answer can be read', async () => {
     const total = 8 * MIB + 1;
-    assertTooLarge(await sendSlowly(`POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: ${total}\r\n\r\n`, total));
+    assertTooLarge(await sendSlowly(`POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${total}\r\n\r\n`, total));
   });
 
   it('an endless chunked body is 413 and the answer can be read', async () => {
     const chunk = (size) => Buffer.concat([Buffer.from(`${size.toString(16)}\r\n`), Buffer.alloc(size, 0x20), Buffer.from('\r\n')]);
-    assertTooLarge(await sendSlowly('POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n', 3 * MIB, chunk));
+    assertTooLarge(await sendSlowly('POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n', 3 * MIB, chunk));
   });
 
   it('a body promised to be absurdly long is refused', async () => {
     for (const length of ['99999999999', '18446744073709551615', '18446744073709551616', '-1', 'x', '1, 2', '0x10', '+5']) {
       const wire = await Wire.connect(server);
-      await wire.write(`POST /v1/holds HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n{`);
+      await wire.write(`POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${length}\r\n\r\n{`);
       const answer = await Promise.race([wire.next(), sleep(200)]);
       if (answer) assert.ok(answer.status >= 400 && answer.status < 500, `${length}: ${answer.status}`);
       wire.close();
@@ -220,11 +220,11 @@ describe('bad input', () => {
     const noise = Buffer.alloc(4096);
     for (let i = 0; i < noise.length; i++) noise[i] = (i * 7919 + 13) & 0xff;
     const junk = ['\r\n\r\n\r\n', 'hello\r\n\r\n', 'GET\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n', 'GET / HTTP/1.1\r\nbroken\r\n\r\n',
-      'GET / HTTP/1.1\r\nHost: x\r\nA : b\r\n\r\n', '\0\0\0\0\r\n\r\n', noise, '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-      'GET http://elsewhere/nowhere HTTP/1.1\r\nHost: x\r\n\r\n', 'POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
-      'POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n',
-      'POST /v1/holds HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}',
-      'GET /healthz HTTP/1.1\r\n\r\n', 'GET /healthz HTTP/1.1\nHost: x\n\n'];
+      'GET / HTTP/1.1\r\nHost: localhost\r\nA : b\r\n\r\n', '\0\0\0\0\r\n\r\n', noise, '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+      'GET http://elsewhere/nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n', 'POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n',
+      'POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n',
+      'POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}',
+      'GET /healthz HTTP/1.1\r\n\r\n', 'GET /healthz HTTP/1.1\nHost: localhost\n\n'];
     for (const bytes of junk) {
       const line = await throwAt(bytes);
       assert.ok(line === '' || /^HTTP\/1\.[01] ([24]\d\d|50[15]) ?/.test(line), `${JSON.stringify(String(bytes).slice(0, 60))}: ${line}`);
@@ -233,12 +233,12 @@ describe('bad input', () => {
   });
 
   it('two lengths for one body are refused, and nothing after them is believed', async () => {
-    const smuggled = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n';
+    const smuggled = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
     for (const lengths of [`Content-Length: 2\r\nContent-Length: ${2 + smuggled.length}`,
       `Content-Length: ${2 + smuggled.length}\r\nContent-Length: 2`,
       `Transfer-Encoding: chunked\r\nContent-Length: ${2 + smuggled.length}`]) {
       const wire = await Wire.connect(server);
-      await wire.write(`POST /v1/holds HTTP/1.1\r\nHost: x\r\n${lengths}\r\n\r\n{}${smuggled}`);
+      await wire.write(`POST /v1/holds HTTP/1.1\r\nHost: localhost\r\n${lengths}\r\n\r\n{}${smuggled}`);
       const answer = await Promise.race([wire.next(), sleep(1000)]);
       if (answer) assert.equal(answer.status, 400, lengths);
       const second = await Promise.race([wire.next(), sleep(1000)]);
@@ -249,9 +249,9 @@ describe('bad input', () => {
 
   it('a very long URL or header is a 4xx or a closed door', async () => {
     const long = 'a'.repeat(100 * KIB);
-    for (const bytes of [`GET /v1/events/${long} HTTP/1.1\r\nHost: x\r\n\r\n`, `GET /v1/events?limit=${long} HTTP/1.1\r\nHost: x\r\n\r\n`,
-      `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: ${long}\r\n\r\n`, `GET /healthz HTTP/1.1\r\nHost: x\r\n${'X-Many: 1\r\n'.repeat(20_000)}\r\n`,
-      `POST /v1/holds HTTP/1.1\r\nHost: x\r\nIdempotency-Key: ${long}\r\nContent-Length: 2\r\n\r\n{}`, long, `${long.repeat(10)}\r\n\r\n`]) {
+    for (const bytes of [`GET /v1/events/${long} HTTP/1.1\r\nHost: localhost\r\n\r\n`, `GET /v1/events?limit=${long} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+      `GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: ${long}\r\n\r\n`, `GET /healthz HTTP/1.1\r\nHost: localhost\r\n${'X-Many: 1\r\n'.repeat(20_000)}\r\n`,
+      `POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: ${long}\r\nContent-Length: 2\r\n\r\n{}`, long, `${long.repeat(10)}\r\n\r\n`]) {
       const line = await throwAt(bytes, 2000);
       assert.ok(line === '' || /^HTTP\/1\.[01] (4\d\d|501)/.test(line), line);
     }
@@ -259,7 +259,7 @@ describe('bad input', () => {
 
   it('a client that leaves in the middle is no trouble', async () => {
     const text = body({ seats: ['S-A-2'] });
-    const whole = `POST /v1/holds HTTP/1.1\r\nHost: x\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
+    const whole = `POST /v1/holds HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${text.length}\r\n\r\n${text}`;
     for (let cut = 1; cut < whole.length; cut += 9) {
       const wire = await Wire.connect(server);
       await wire.write(whole.slice(0, cut));
@@ -267,6 +267,6 @@ describe('bad input', () => {
     }
     // These requests arrive complete, but the client does not wait for the answer: release the seat if it is held.
     const wires = await Wire.connectMany(server, 20);
-    for (const wire of wires) { await wire.write(`GET /v1/events/${event.id}/seats HTTP/1.1\r\nHost: x\r\n\r\n`); wire.close(); }
+    for (const wire of wires) { await wire.write(`GET /v1/events/${event.id}/seats HTTP/1.1\r\nHost: localhost\r\n\r\n`); wire.close(); }
   });
 });

@@ -17,7 +17,7 @@ import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { backend, reap, runServer, start, tempDir } from '../support/server.mjs';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
-const VERSIONS = [3, 4, 5, 6];
+const VERSIONS = [3, 4, 5, 6, 7];
 
 const recording = (version) => JSON.parse(fs.readFileSync(path.join(fixtures, `ledger_${version}_${backend}.json`), 'utf8'));
 const moved = (iso, by) => new Date(Date.parse(iso) + by).toISOString();
@@ -37,7 +37,7 @@ const fieldsOf = (is, was) => {
 };
 
 function script(place, text) {
-  if (backend === 'sqlite') execFileSync('sqlite3', [place.file], { input: text, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
+  if (backend === 'sqlite') execFileSync('sh', ['-c', 'umask 077; exec sqlite3 "$0"', place.file], { input: text, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
   else execFileSync('psql', [place.ledger, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-f', '-'], { input: text, encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'] });
 }
 
@@ -118,6 +118,8 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     assert.deepEqual(history.map(({ cause }) => cause), ['hold', 'release', 'renew', 'hold', 'expire', 'hold', 'evict', 'hold', 'release', 'hold']);
     const whole = (await server.read(`/v1/audit?event=${event}&limit=1000`)).data;
     const ofEvent = new Set(whole.map((row) => row.hold));
+    const had = recorded.answers[`/v1/audit?event=${event}&limit=1000`].data.length; // rows from before actors
+    assert.deepEqual(whole.map(({ actor }) => actor), whole.map((_, i) => (i < had ? null : 'open')));
     assert.deepEqual((await server.read(`/v1/audit?event=${event}&seat=Stalls-A-3`)).data.map(({ seq }) => seq),
       whole.filter(({ seat }) => seat === 'Stalls-A-3').map(({ seq }) => seq));
     for (const id of [...recorded.holds, hold.id].filter((one) => ofEvent.has(one))) {
@@ -140,14 +142,18 @@ for (const version of VERSIONS) describe(`a ledger of schema version ${version}`
     const schema = backend === 'sqlite' ? '' : 'public.';
     const renames = { 3: ['seats', 'version'], 4: ['idempotency', 'created_at'], 5: ['bookings', 'status'] };
     const [name, column] = renames[version] ?? [];
-    script(place, name ? `ALTER TABLE ${schema}${name} RENAME COLUMN ${column} TO renamed;` : `CREATE TABLE ${schema}venues (x bigint);`);
+    const [spoil, mend] = {
+      6: [`CREATE TABLE ${schema}venues (x bigint);`, `DROP TABLE ${schema}venues;`],
+      7: [`ALTER TABLE ${schema}log ADD COLUMN actor bigint;`, `ALTER TABLE ${schema}log DROP COLUMN actor;`],
+    }[version] ?? [`ALTER TABLE ${schema}${name} RENAME COLUMN ${column} TO renamed;`, `ALTER TABLE ${schema}${name} RENAME COLUMN renamed TO ${column};`];
+    script(place, spoil);
     const env = place.ledger ? { HOLDFAST_LEDGER: place.ledger } : {};
     const failed = await runServer(['--listen', '127.0.0.1:0', '--data', place.dir], { env });
     assert.notEqual(failed.code, 0);
     assert.equal(number('SELECT max(version) FROM schema_version'), version);
     assert.ok(number(`SELECT count(*) FROM ${version < 4 ? 'audit' : 'log'}`) > 0);
     assert.equal(number('SELECT count(*) FROM seats WHERE status = 1') > 0, version < 4);
-    script(place, name ? `ALTER TABLE ${schema}${name} RENAME COLUMN renamed TO ${column};` : `DROP TABLE ${schema}venues;`);
+    script(place, mend);
     const server = await start({ dir: place.dir });
     await assertAnswers(server, place.by);
     await server.finish();

@@ -138,9 +138,12 @@ describe('metrics', () => {
 
   it('docs/operations.md has every metric of the servers and no other; rules and dashboard use no other', async () => {
     const served = new Set();
-    for (const server of servers) {
+    const secure = new Server({ tls: true });
+    await secure.launch();
+    for (const server of [...servers, secure]) {
       for (const [, name] of (await server.get('/metrics')).text.matchAll(/^# TYPE (\S+)/gm)) served.add(name);
     }
+    await secure.stop();
     const table = readFileSync(file('docs/operations.md'), 'utf8').split('\n')
       .filter((line) => /^\| `(holdfast|process)_/.test(line)).map((line) => line.split('|')[1]).join(' ');
     assert.deepEqual([...new Set(table.match(METRIC))].sort(), [...served].sort());

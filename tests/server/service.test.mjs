@@ -36,7 +36,7 @@ describe('the start', () => {
     assert.deepEqual(more, []);
     assert.match(line, new RegExp('^ts=\\S+ level=info msg="started" version=\\d+\\.\\d+\\.\\d+ '
       + `listen=127\\.0\\.0\\.1:${server.port} streams=127\\.0\\.0\\.1:${port} ledger=sqlite:${server.dir}/holdfast\\.db gate=none payments=sandbox `
-      + `data=${server.dir} keys=admin:0,seller:1 threads=3$`));
+      + `journal=sqlite:${server.dir}/locks\\.db data=${server.dir} keys=admin:0,seller:1 threads=3$`));
     await server.stop();
     assert.ok(!server.logs.includes(SELLER));
   });
@@ -45,7 +45,7 @@ describe('the start', () => {
     const shown = {};
     for (const url of ['redis://:geheim@127.0.0.1:1/3', 'redis://127.0.0.1:1']) {
       const server = await start({ env: { HOLDFAST_GATE: url } });
-      [, shown[url]] = / gate=(\S+) payments=sandbox data=\S+ keys=none /.exec(linesOf(server, 'started')[0]);
+      [, shown[url]] = / gate=(\S+) payments=sandbox journal=\S+ data=\S+ keys=none /.exec(linesOf(server, 'started')[0]);
       await server.stop();
       assert.ok(!server.logs.includes('geheim'));
     }
@@ -157,7 +157,7 @@ describe('SIGHUP', () => {
     write(env, good);
     const server = await start({ args: ['--admin-key-file', file, '--env-file', env] });
     const cases = [
-      [`${NEW}\nnot a key\n`, 0o600, good, /admin\.keys, line 2: an access key must be printable/],
+      [`${NEW}\nnot a key\n`, 0o600, good, /admin\.keys, line 2: an access key after a name must have 16 characters/],
       ['# none\n', 0o600, good, /admin\.keys: there is no key in it/],
       [`${NEW}\n`, 0o644, good, /admin\.keys: others than its owner may use it/],
       [null, 0o600, good, /admin\.keys: No such file/],

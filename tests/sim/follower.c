@@ -8,7 +8,7 @@
 #include "engine/state.h"
 
 struct follower {
-    VEC(struct event *) changed;
+    VEC(struct event *) changed; /* pinned */
 };
 
 enum hf_status follower_start(struct engine *e, struct hf_err *err)
@@ -32,7 +32,7 @@ void follower_free(struct engine *e)
 void follower_announce(struct engine *e, struct event *event)
 {
     if (!atomic_exchange(&event->announced, true))
-        *vec_push(&e->follower->changed) = event;
+        *vec_push(&e->follower->changed) = event_share(event);
 }
 
 void sim_follower_ask(struct engine *e, struct event *event)
@@ -42,7 +42,7 @@ void sim_follower_ask(struct engine *e, struct event *event)
     struct command *c = hf_alloc(sizeof *c);
     c->kind = CMD_FOLLOW;
     c->internal = true;
-    c->event = event;
+    c->event = c->pinned = event_share(event);
     hf_check(lane_pass(&engine_worker(e, event->def->id.key)->work, c));
 }
 
@@ -59,7 +59,9 @@ void sim_follower_deliver(struct engine *from, struct engine *to)
 
 void sim_follower_lose(struct engine *from)
 {
-    for (size_t i = 0; i < from->follower->changed.n; i++)
+    for (size_t i = 0; i < from->follower->changed.n; i++) {
         atomic_store(&from->follower->changed.v[i]->announced, false);
+        event_give(from->follower->changed.v[i]);
+    }
     vec_clear(&from->follower->changed);
 }

@@ -252,6 +252,7 @@ static bool audit_fits(const struct ledger *l, const struct ledger_batch *b)
     for (size_t i = 0; fits && i < b->audit.n; i++) {
         const struct audit_row *row = &b->audit.v[i];
         (void)locked_event(l, row->event);
+        hf_check(actor_is_valid(row->actor, strlen(row->actor)));
         fits = row->seq > last[row->event];
         last[row->event] = row->seq;
     }
@@ -339,6 +340,8 @@ static void stage_all(struct ledger_batch *staged, const struct ledger_batch *b)
     stage(&staged->sales, &b->sales);
     stage(&staged->sales_undone, &b->sales_undone);
     stage(&staged->audit, &b->audit);
+    for (size_t i = 0; i < staged->audit.n; i++)
+        staged->audit.v[i].actor = NULL; /* the sender's memory */
     stage(&staged->bookings_past, &b->bookings_past);
     sim_money_stage(staged, b);
     stage_texts(staged, b);
@@ -398,8 +401,9 @@ enum hf_status ledger_write(struct ledger *l, const struct ledger_batch *b, stru
 }
 
 enum hf_status ledger_event_insert(struct ledger *l, struct event_def *def, int64_t now,
-                                   struct hf_err *err)
+                                   const char *actor, struct hf_err *err)
 {
+    hf_check(actor_is_valid(actor, strlen(actor)));
     enum hf_status status = sim_enter(l, SIM_WRITE, err);
     if (status != HF_OK)
         return status;

@@ -162,6 +162,6 @@ void server_catch_up(struct server *s)
     engine_list_loaded(s->engine, &loaded);
     for (size_t i = 0; i < loaded.events.n; i++)
         sim_follower_ask(s->engine, loaded.events.v[i]);
-    vec_close(&loaded.events);
+    loaded_close(&loaded);
     server_turn(s);
 }

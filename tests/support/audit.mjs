@@ -4,8 +4,10 @@ import assert from 'node:assert/strict';
 import { assertOk, TIMESTAMP } from './expect.mjs';
 
 const LETTERS = { available: '.', held: 'h', booked: 'b', blocked: 'x' };
-export const AUDIT_FIELDS = ['area', 'at', 'booking', 'cause', 'event', 'fence', 'from', 'hold', 'object',
+export const AUDIT_FIELDS = ['actor', 'area', 'at', 'booking', 'cause', 'event', 'fence', 'from', 'hold', 'object',
   'quantity', 'seat', 'seq', 'to', 'until'];
+
+export const ACTOR = /^(open|timer|server|(key|provider):[A-Za-z0-9._-]{1,32}|address:([0-9a-f.:]+|erased))$/;
 
 // Returns every row that a query finds, reading page by page.
 export async function readAudit(server, query, limit = 1000) {
@@ -34,6 +36,7 @@ const TRANSITIONS = {
   event: {
     create: ['null>open'], open: ['closed>open'], close: ['open>closed'], restore: ['open>closed'],
     change: ['open>open', 'closed>closed', 'archived>archived'], archive: ['open>archived', 'closed>archived'],
+    cancel: ['open>cancelled', 'closed>cancelled'],
   },
   seat: { ...PLACES, block: ['available>blocked', 'blocked>blocked'] }, // a seat may pass to another channel
   area: PLACES,
@@ -68,6 +71,7 @@ export function fold(event, rows) {
   const open = new Map(); // hold -> the places whose rows must still follow the row of the hold
   let at = '';
   let fence = 0;
+  let hasActors = false; // rows of a ledger that was taken over from an older version have none
   for (const row of rows) {
     const what = JSON.stringify(row);
     assert.deepEqual(Object.keys(row).sort(), AUDIT_FIELDS, what);
@@ -76,6 +80,11 @@ export function fold(event, rows) {
     assert.ok(row.at >= at, `time runs back at ${what}`);
     at = row.at;
     assert.equal(row.event, event.id);
+    hasActors ||= row.actor !== null;
+    if (hasActors) {
+      assert.match(row.actor ?? 'none', ACTOR, what);
+      assert.equal(row.cause === 'expire', row.actor === 'timer', what);
+    }
     assert.ok(isTransition(row), `not a transition: ${what}`);
     assert.equal(row.seat !== null, row.object === 'seat', what);
     assert.equal(row.area !== null, row.object === 'area', what);

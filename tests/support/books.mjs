@@ -19,7 +19,8 @@ const tables = {
   payments: { columns: ['booking', 'payment', 'status', 'amount', 'received', 'intent', 'currency'],
     text: 'SELECT booking, payment, status, amount, received, intent, currency FROM payments' },
   refunds: { columns: ['payment', 'amount', 'status'], text: 'SELECT payment, amount, status FROM refunds' },
-  jobs: { columns: ['payment', 'kind'], text: `SELECT payment, kind FROM jobs WHERE status = ${OWED}` },
+  jobs: { columns: ['payment', 'kind', 'attempts', 'due_at', 'leased_until', 'error'],
+    text: `SELECT payment, kind, attempts, due_at, leased_until, error FROM jobs WHERE status = ${OWED}` },
 };
 const asJson = {
   sqlite: ({ columns, text }) => `SELECT json_group_array(json_object(${columns.map((name) => `'${name}', ${name}`)})) FROM (${text})`,
@@ -56,7 +57,7 @@ function paymentDifferences(p, { booking, refunds, jobs, entry, created }) {
   if (!isConfirmed && p.received !== returned && !mayOwe) say(`its booking is not confirmed, and ${p.received - returned} has not been returned`);
   if (refunds.some(({ status }) => status === REFUND.owed) && !mayOwe) say('a refund is owed');
   if (returned > p.received) say(`received ${p.received}, returned ${returned}`);
-  for (const { kind } of jobs) if (!(kind === JOB.refund && mayOwe)) say(`a job of kind ${kind} is owed`);
+  for (const job of jobs) if (!(job.kind === JOB.refund && mayOwe)) say(`a job of kind ${job.kind} is owed at ${Date.now()}: ${JSON.stringify(job)}`);
   if (isCurrent && booking.hold === EXPIRED && created * 1000 > booking.expires_at) say('it was created after its hold\'s end');
   return wrong;
 }

@@ -24,9 +24,11 @@ export const PHONE = { viewport: { width: 360, height: 640 }, hasTouch: true, is
 // The address of a page of a server of server.mjs.
 export const urlOf = (server, target) => `http://${server.host}:${server.port}${target}`;
 
-export async function openBrowser() {
+// `args`: further flags of Chromium.
+export async function openBrowser({ args = [] } = {}) {
   assert.ok(CHROMIUM, 'no chromium in PATH');
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
+  const root = process.getuid() === 0 ? ['--no-sandbox'] : [];
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: [...root, ...args] });
   return {
     browser,
     // A context whose pages share storage, as the tabs of one person do.  Options are Playwright's.

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "support/damaged_ledger.h"
@@ -39,6 +40,7 @@ static void copy_file(const char *from, const char *to)
         assert_int_equal(fwrite(block, 1, n, out), n);
     fclose(in);
     assert_int_equal(fclose(out), 0);
+    assert_int_equal(chmod(to, 0600), 0);
 }
 
 static void expand_keys(const char *text, struct buf *out)

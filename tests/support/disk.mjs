@@ -13,7 +13,7 @@ const SIZE = '8m';
 export async function smallDisk() {
   const base = tempDir();
   const dir = path.join(base, 'disk');
-  fs.mkdirSync(dir);
+  fs.mkdirSync(dir, { mode: 0o700 });
   return mounted(base, dir) ?? await inNamespace(base, dir) ?? sizeLimit(base, dir);
 }
 
@@ -30,7 +30,7 @@ function fillFile(file) {
 
 function mounted(base, dir) {
   if (process.getuid() !== 0) return null;
-  try { execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE}`, 'tmpfs', dir], { stdio: 'pipe' }); } catch { return null; }
+  try { execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${SIZE},mode=700`, 'tmpfs', dir], { stdio: 'pipe' }); } catch { return null; }
   const unmount = () => execFileSync('umount', [dir], { stdio: 'pipe' });
   onExit(unmount);
   const filler = path.join(dir, 'filler');
@@ -44,7 +44,7 @@ function mounted(base, dir) {
 
 async function inNamespace(base, dir) {
   const keeper = launch('unshare', ['-rm', 'sh', '-c',
-    `mount -t tmpfs -o size=${SIZE} tmpfs "$0" && echo ready && exec sleep 600`, dir]);
+    `mount -t tmpfs -o size=${SIZE},mode=700 tmpfs "$0" && echo ready && exec sleep 600`, dir]);
   keeper.done.catch(() => {});
   for (let i = 0; i < 100 && !keeper.stdout.includes('ready') && !keeper.ended; i++) await sleep(20);
   if (!keeper.stdout.includes('ready')) return null;

@@ -206,6 +206,12 @@ bool call_done(const struct call *call)
     return call->answers == 1 && verdict_is_success(call->c.verdict);
 }
 
+void call_give_event(struct call *call)
+{
+    event_give(call->c.pinned);
+    call->c.pinned = NULL;
+}
+
 void call_close(struct call *call)
 {
     command_close(&call->c);

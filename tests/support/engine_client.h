@@ -54,6 +54,7 @@ void call_on_hold(struct call *call, enum command_kind kind, struct event *event
                   const struct id *id);
 void call_key(struct call *call, uint8_t key); /* sets an idempotency key made from this number */
 bool call_done(const struct call *call);       /* answered with a success */
+void call_give_event(struct call *call);       /* before the engine stops, if it is closed later */
 void call_close(struct call *call);
 
 #endif

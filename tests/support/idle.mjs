@@ -14,7 +14,7 @@ const connect = (index) => new Promise((resolve) => {
   let counted = false;
   const up = () => { if (!counted) { counted = true; open++; resolve(); } };
   socket.on('connect', () => {
-    if (index % 2) socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+    if (index % 2) socket.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n');
     else up();
   });
   socket.on('data', up);

@@ -23,9 +23,10 @@ function postgresIds() {
   return { uid: id('-u'), gid: id('-g') };
 }
 
-// Options: args (additional arguments of the server, such as `-c name=value`), durable.
-export async function startPostgres({ args = [], durable = false } = {}) {
+// Options: args (additional arguments of the server, such as `-c name=value`), durable, env.
+export async function startPostgres({ args = [], durable = false, env = process.env } = {}) {
   const postgres = new Postgres(await freePort(), args, durable);
+  postgres.env = env;
   postgres.initialise();
   await postgres.start();
   return postgres;
@@ -71,7 +72,7 @@ export class Postgres {
       'shared_buffers=32MB', 'max_connections=300', 'dynamic_shared_memory_type=mmap', ...(this.durable ? [] : ['fsync=off'])];
     // SIGQUIT ends it at once, and unlike SIGKILL also its children and its shared memory.
     this.run = launch(path.join(this.bin, 'postgres'), ['-D', this.data, ...settings.flatMap((s) => ['-c', s]), ...this.args],
-      { cwd: this.dir, endSignal: 'SIGQUIT', ...this.ids });
+      { cwd: this.dir, env: this.env, endSignal: 'SIGQUIT', ...this.ids });
     await until('PostgreSQL answers', () => {
       if (this.run.ended) throw new Error(`PostgreSQL ended at start:\n${this.run.stderr}`);
       try { return this.sql('-c', 'SELECT 1') === '1'; } catch { return false; }

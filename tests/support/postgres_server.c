@@ -45,6 +45,39 @@ static const struct passwd *nobody(void)
     return user ? user : getpwnam("nobody");
 }
 
+/* ---- a clock of its own ---- */
+
+static void clock_path(const char *dir, char ret[128])
+{
+    (void)snprintf(ret, 128, "%s/clock", dir);
+}
+
+void postgres_server_set_clock(const struct postgres_server *s, int ahead_s)
+{
+    char path[128], new_path[160];
+    clock_path(s->dir, path);
+    (void)snprintf(new_path, sizeof new_path, "%s.new", path);
+    FILE *file = fopen(new_path, "w");
+    hf_check(file && fprintf(file, "%+d\n", ahead_s) > 0 && fclose(file) == 0);
+    hf_check(chmod(new_path, 0644) == 0 && rename(new_path, path) == 0);
+}
+
+/* Runs in the child. */
+static void use_own_clock(const char *dir)
+{
+    char path[128];
+    glob_t found = {0};
+    hf_check(glob("/usr/lib/*/faketime/libfaketime.so.1", 0, NULL, &found) == 0);
+    clock_path(dir, path);
+    setenv("LD_PRELOAD", found.gl_pathv[0], 1);
+    setenv("FAKETIME_TIMESTAMP_FILE", path, 1);
+    setenv("FAKETIME_NO_CACHE", "1", 1);
+    setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
+    setenv("DONT_FAKE_MONOTONIC", "1", 1);
+}
+
+/* ---- processes ---- */
+
 /* Runs in the child and never returns.  args[0] is reserved for the path. */
 static void become(const char *dir, const char *program, const char **args)
 {
@@ -65,20 +98,23 @@ static void become(const char *dir, const char *program, const char **args)
     _exit(127);
 }
 
-static pid_t launch(const char *dir, const char *program, const char **args)
+static pid_t launch(const char *dir, bool has_own_clock, const char *program, const char **args)
 {
     (void)bin_dir();
     pid_t pid = fork();
     hf_check(pid >= 0);
-    if (pid == 0)
+    if (pid == 0) {
+        if (has_own_clock)
+            use_own_clock(dir);
         become(dir, program, args);
+    }
     return pid;
 }
 
 static void run(const char *dir, const char *program, const char **args)
 {
     int status;
-    pid_t pid = launch(dir, program, args);
+    pid_t pid = launch(dir, false, program, args);
     hf_check(waitpid(pid, &status, 0) == pid);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         (void)fprintf(stderr, "%s failed; see %s/log\n", program, dir);
@@ -105,8 +141,12 @@ void postgres_server_url(const struct postgres_server *s, const char *database,
 
 void postgres_server_again(struct postgres_server *s)
 {
-    char port[32], url[POSTGRES_URL_SIZE];
+    char port[32], connections[32], url[POSTGRES_URL_SIZE];
     (void)snprintf(port, sizeof port, "port=%d", s->port);
+    (void)snprintf(connections, sizeof connections, "max_connections=%d",
+                   s->max_connections ? s->max_connections : 100);
+    if (s->has_own_clock)
+        postgres_server_set_clock(s, 0);
     const char *args[] = {NULL,
                           "-D",
                           s->data,
@@ -121,11 +161,11 @@ void postgres_server_again(struct postgres_server *s)
                           "-c",
                           "shared_buffers=32MB",
                           "-c",
-                          "max_connections=100",
+                          connections,
                           "-c",
                           "log_min_messages=warning",
                           NULL};
-    s->pid = launch(s->dir, "postgres", args);
+    s->pid = launch(s->dir, s->has_own_clock, "postgres", args);
     postgres_server_url(s, "postgres", url);
     for (int i = 0; i < 3000; i++) {
         if (PQping(url) == PQPING_OK)
@@ -156,6 +196,21 @@ static void await_end(pid_t pid)
         usleep(1000);
 }
 
+/* Returns when the process stands still: kill() alone does not wait for that. */
+static void await_stop(pid_t pid)
+{
+    char text[512];
+    for (int i = 0; i < 1000; i++, usleep(1000)) {
+        ssize_t len = read_proc(pid, "stat", text, sizeof text - 1);
+        if (len <= 0)
+            return;
+        text[len] = '\0';
+        const char *name_end = strrchr(text, ')');
+        if (name_end && strchr("TtZX", name_end[2]))
+            return;
+    }
+}
+
 static void signal_children(pid_t pid, int sig)
 {
     char name[64], text[4096] = "";
@@ -166,6 +221,8 @@ static void signal_children(pid_t pid, int sig)
         kill((pid_t)child, sig);
         if (sig == SIGKILL)
             await_end((pid_t)child);
+        if (sig == SIGSTOP)
+            await_stop((pid_t)child);
     }
 }
 
@@ -192,6 +249,8 @@ void postgres_server_stop(struct postgres_server *s)
 void postgres_server_freeze(const struct postgres_server *s, bool frozen)
 {
     kill(s->pid, frozen ? SIGSTOP : SIGCONT);
+    if (frozen)
+        await_stop(s->pid);
     signal_children(s->pid, frozen ? SIGSTOP : SIGCONT);
 }
 

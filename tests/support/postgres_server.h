@@ -14,6 +14,9 @@ struct postgres_server {
     pid_t pid; /* of the postmaster; 0 if it is not running */
     int port;
     char dir[64], data[96];
+    /* Settings of the next start; a change takes effect when it is stopped and started again. */
+    int max_connections; /* 0: 100 */
+    bool has_own_clock;  /* postgres_server_set_clock works */
 };
 
 /* Returns the server of this program: the first call starts it, and it stops when the program ends.
@@ -35,6 +38,9 @@ void postgres_server_kill(struct postgres_server *s); /* kill -9 of all its proc
 void postgres_server_again(struct postgres_server *s);
 /* Stops or resumes its processes.  A frozen server accepts data but does not answer. */
 void postgres_server_freeze(const struct postgres_server *s, bool frozen);
+/* Sets the clock of a server that has its own: this many seconds ahead of the machine's.  It is a
+ * real server whose system calls for the time are answered by libfaketime. */
+void postgres_server_set_clock(const struct postgres_server *s, int ahead_s);
 /* Starts a standby of `primary`; end it with postgres_server_remove. */
 void postgres_server_follow(struct postgres_server *s, const struct postgres_server *primary);
 void postgres_server_remove(struct postgres_server *s);

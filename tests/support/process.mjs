@@ -77,6 +77,7 @@ export async function pool(items, limit, work) {
 export const environment = (env, leaks) => ({
   ...process.env,
   HOLDFAST_TEST_BACKEND: undefined,
+  HOLDFAST_TEST_TLS: undefined,
   ...(leaks ? {} : { ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') }),
   ...env,
 });

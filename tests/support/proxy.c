@@ -15,7 +15,7 @@ static void pair_accept(struct proxy *p)
     int client = accept4(p->listen_fd, NULL, NULL, SOCK_CLOEXEC);
     int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)p->target_port),
+                             .sin_port = htons((uint16_t)atomic_load(&p->target_port)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (client < 0 || p->n_pairs == PROXY_PAIRS_MAX ||
         connect(server, (struct sockaddr *)&to, sizeof to) != 0) {
@@ -26,6 +26,8 @@ static void pair_accept(struct proxy *p)
     p->pairs[p->n_pairs].deaf = false;
     p->pairs[p->n_pairs].client = client;
     p->pairs[p->n_pairs].has_word = false;
+    p->pairs[p->n_pairs].was_held = false;
+    p->pairs[p->n_pairs].client_gone = false;
     p->pairs[p->n_pairs++].server = server;
 }
 
@@ -36,19 +38,40 @@ static void pair_close(struct proxy *p, int i)
     p->pairs[i] = p->pairs[--p->n_pairs];
 }
 
+/* Do the bytes contain one of the words, which are separated by '|'? */
+static bool has_word(const char *bytes, size_t n, const char *words)
+{
+    for (;; words++) {
+        size_t len = strcspn(words, "|");
+        if (memmem(bytes, n, words, len))
+            return true;
+        words += len;
+        if (!*words)
+            return false;
+    }
+}
+
 /* Returns false if the pair must be closed. */
 static bool pass(struct proxy *p, int i, bool is_answer)
 {
     int from = is_answer ? p->pairs[i].server : p->pairs[i].client;
     int to = is_answer ? p->pairs[i].client : p->pairs[i].server;
     char bytes[16384];
+    if (!is_answer && atomic_load(&p->mode) == PROXY_HOLD)
+        return true; /* it stays where it is */
     ssize_t n = read(from, bytes, sizeof bytes);
-    if (n <= 0)
+    if (n <= 0) {
+        p->pairs[i].client_gone = true;
+        return !is_answer && p->pairs[i].was_held;
+    }
+    if (is_answer && p->pairs[i].client_gone) {
+        atomic_fetch_add(&p->cuts, 1);
         return false;
+    }
     int mode = atomic_load(&p->mode);
     const char *word = atomic_load(&p->word);
     if (!is_answer)
-        p->pairs[i].has_word = word && memmem(bytes, (size_t)n, word, strlen(word));
+        p->pairs[i].has_word = word && has_word(bytes, (size_t)n, word);
     if (is_answer && mode == PROXY_SWALLOW_ONCE) {
         atomic_store(&p->mode, PROXY_PASS);
         p->pairs[i].deaf = true;
@@ -71,9 +94,13 @@ static void *proxy_run(void *arg)
     while (!atomic_load(&p->stop)) {
         struct pollfd fds[1 + 2 * PROXY_PAIRS_MAX];
         int n = p->n_pairs;
+        bool held = atomic_load(&p->mode) == PROXY_HOLD;
         fds[0] = (struct pollfd){.fd = p->listen_fd, .events = POLLIN};
         for (int i = 0; i < n; i++) {
-            fds[1 + 2 * i] = (struct pollfd){.fd = p->pairs[i].client, .events = POLLIN};
+            bool deaf = p->pairs[i].client_gone || held;
+            fds[1 + 2 * i] =
+                (struct pollfd){.fd = deaf ? -1 : p->pairs[i].client, .events = POLLIN};
+            p->pairs[i].was_held |= held;
             fds[2 + 2 * i] = (struct pollfd){.fd = p->pairs[i].server, .events = POLLIN};
         }
         poll(fds, 1 + 2 * (nfds_t)n, 20);
@@ -97,7 +124,8 @@ static void *proxy_run(void *arg)
 
 void proxy_start(struct proxy *p, int target_port)
 {
-    *p = (struct proxy){.target_port = target_port};
+    *p = (struct proxy){0};
+    atomic_store(&p->target_port, target_port);
     p->port = port_free(&p->listen_fd);
     hf_check(pthread_create(&p->thread, NULL, proxy_run, p) == 0);
 }

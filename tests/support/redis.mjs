@@ -24,7 +24,7 @@ class Redis {
   // Starts it, or starts it again on the same port.  It is empty unless `args` turn persistence on.
   async start() {
     this.run = launch('redis-server', ['--bind', '127.0.0.1', '--port', `${this.port}`, '--unixsocket', this.socket,
-      '--save', '', '--appendonly', 'no', '--dir', this.dir, ...this.args]);
+      '--save', '', '--appendonly', 'no', '--dir', this.dir, ...this.args], { env: this.env ?? process.env });
     await until('Redis answers', () => /Ready to accept connections/.test(this.run.stdout), 10_000);
   }
 

@@ -17,6 +17,8 @@
 #include "base/status.h"
 #include "support/port.h"
 
+#define ARGS_MAX 64
+
 static int dial(int port)
 {
     struct sockaddr_in to = {.sin_family = AF_INET,
@@ -29,31 +31,52 @@ static int dial(int port)
     return -1;
 }
 
+static void run_sentinel(const struct redis_server *s)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/sentinel.conf", s->dir);
+    FILE *file = fopen(path, "w");
+    if (!file)
+        _exit(127);
+    fprintf(file, "port %d\nbind 127.0.0.1\ndir %s\nlogfile %s/log\n", s->port, s->dir, s->dir);
+    fprintf(file, "sentinel monitor main 127.0.0.1 %d 1\n", s->watched->port);
+    fprintf(file, "sentinel down-after-milliseconds main 500\n"
+                  "sentinel failover-timeout main 2000\n");
+    if (s->watched->password)
+        fprintf(file, "sentinel auth-pass main %s\n", s->watched->password);
+    if (s->password)
+        fprintf(file, "requirepass %s\n", s->password);
+    fclose(file);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execlp("redis-server", "redis-server", path, "--sentinel", (char *)NULL);
+    _exit(127);
+}
+
 static void run(const struct redis_server *s)
 {
     char port[16], bus[16], log[128];
     snprintf(port, sizeof port, "%d", s->port);
     snprintf(log, sizeof log, "%s/log", s->dir);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const char *args[32] = {"redis-server",
-                            "--port",
-                            port,
-                            "--bind",
-                            "127.0.0.1",
-                            "--unixsocket",
-                            s->socket,
-                            "--save",
-                            "",
-                            "--dir",
-                            s->dir,
-                            "--logfile",
-                            log,
-                            "--databases",
-                            "16",
-                            "--appendonly",
-                            s->aof ? "yes" : "no",
-                            "--appendfsync",
-                            "always"};
+    const char *args[ARGS_MAX + 1] = {"redis-server",
+                                      "--port",
+                                      port,
+                                      "--bind",
+                                      "127.0.0.1",
+                                      "--unixsocket",
+                                      s->socket,
+                                      "--save",
+                                      "",
+                                      "--dir",
+                                      s->dir,
+                                      "--logfile",
+                                      log,
+                                      "--databases",
+                                      "16",
+                                      "--appendonly",
+                                      s->aof ? "yes" : "no",
+                                      "--appendfsync",
+                                      "always"};
     size_t n = 19;
     if (s->cluster) { /* the default bus port, 10000 above, may be no valid port */
         snprintf(bus, sizeof bus, "%d", port_free(NULL));
@@ -66,6 +89,8 @@ static void run(const struct redis_server *s)
         args[n++] = "--requirepass";
         args[n++] = s->password;
     }
+    for (const char *const *o = s->options; o && *o && n < ARGS_MAX; o++)
+        args[n++] = *o;
     execvp(args[0], (char *const *)(uintptr_t)args);
     _exit(127);
 }
@@ -75,6 +100,8 @@ static bool spawn(struct redis_server *s)
 {
     s->pid = fork();
     hf_check(s->pid >= 0);
+    if (s->pid == 0 && s->watched)
+        run_sentinel(s);
     if (s->pid == 0)
         run(s);
     for (int i = 0; i < 1000; i++) {
@@ -148,7 +175,7 @@ static size_t read_quiet(int fd, char *ret, size_t size, int ms)
 
 void redis_server_ask(const struct redis_server *s, const char *command, char *ret, size_t size)
 {
-    char line[512];
+    char line[4096];
     int fd = dial(s->port);
     hf_check(fd >= 0);
     if (s->password) {
@@ -157,7 +184,7 @@ void redis_server_ask(const struct redis_server *s, const char *command, char *r
         read_quiet(fd, line, sizeof line, 2000);
     }
     int len = snprintf(line, sizeof line, "%s\r\n", command);
-    hf_check(write(fd, line, (size_t)len) == len);
+    hf_check(len < (int)sizeof line && write(fd, line, (size_t)len) == len);
     read_quiet(fd, ret, size, 2000);
     close(fd);
 }

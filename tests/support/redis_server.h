@@ -14,9 +14,13 @@ struct redis_server {
     char dir[64], socket[96];
     char url[64], unix_url[128];
     /* The caller sets these before the start. */
-    const char *password; /* may be NULL */
-    bool aof;             /* every write is on disk before it is answered */
-    bool cluster;         /* a cluster of one node, which has no slots yet */
+    const char *password;       /* may be NULL */
+    bool aof;                   /* every write is on disk before it is answered */
+    bool cluster;               /* a cluster of one node, which has no slots yet */
+    const char *const *options; /* more arguments, ended by NULL; may be NULL */
+    /* It is a sentinel of this server, which it calls "main", and decides alone; NULL: it is none.
+     */
+    const struct redis_server *watched;
 };
 
 /* Returns false if redis-server is not installed. */

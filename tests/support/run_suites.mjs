@@ -1,4 +1,5 @@
-// Runs black-box suites, each file in a Node process of its own, two files at a time.
+// Runs black-box suites, each file in a Node process of its own, four files at a time: most of them wait for
+// something most of the time.
 //
 //   node tests/support/run_suites.mjs              every tests/*/*.test.mjs, on each back end that it declares
 //   node tests/support/run_suites.mjs FILE...      these files, on HOLDFAST_TEST_BACKEND, or else on the first
@@ -16,7 +17,7 @@
 // the run goes on.  Tests that are skipped are listed with their reasons.  The last line of the output
 // is `suites: N passed, N failed, N skipped`.
 //
-// TEST_CONCURRENCY (2) is the number of files at a time; TEST_TIME_FACTOR (1) multiplies every limit.
+// TEST_CONCURRENCY (4) is the number of files at a time; TEST_TIME_FACTOR (1) multiplies every limit.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,7 +30,7 @@ const STOP_GRACE_MS = 10_000; // from SIGTERM to SIGKILL
 const LEAVE_GRACE_MS = 5000; // from the end of a suite to the end of the servers it started
 const HEADER_LINES = 20;
 
-const concurrency = Number(process.env.TEST_CONCURRENCY || 2);
+const concurrency = Number(process.env.TEST_CONCURRENCY || 4);
 const timeFactor = Number(process.env.TEST_TIME_FACTOR || 1);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -85,7 +86,7 @@ async function stopGroup(group) {
   if (!await groupIsGone(group, STOP_GRACE_MS)) signalGroup(group, 'SIGKILL');
 }
 
-// Resolves to { file, passed, failed, skipped: [text], output, seconds, problem: text or undefined }.
+// Resolves to { file, backend, passed, failed, skipped: [text], output, seconds, problem: text or undefined }.
 async function runFile({ file, backend, limitS }) {
   const began = performance.now();
   const child = spawn(process.execPath, ['--test-reporter=spec', file], {
@@ -111,7 +112,7 @@ async function runFile({ file, backend, limitS }) {
   }
   running.delete(child.pid);
   await Promise.race([outputIsComplete, sleep(1000)]);
-  return { file, output, seconds: (performance.now() - began) / 1000, ...judge(output, code ?? signal, problem) };
+  return { file, backend, output, seconds: (performance.now() - began) / 1000, ...judge(output, code ?? signal, problem) };
 }
 
 function judge(output, ended, problem) {
@@ -129,14 +130,14 @@ function judge(output, ended, problem) {
 
 const total = { passed: 0, failed: 0, skipped: 0 };
 
-function report({ file, passed, failed, skipped, output, seconds, problem }, inFull) {
+function report({ file, backend, passed, failed, skipped, output, seconds, problem }, inFull) {
   total.passed += passed;
   total.failed += failed;
   total.skipped += skipped.length;
   const counts = [`${passed} passed`, failed && `${failed} failed`, skipped.length && `${skipped.length} skipped`].filter(Boolean).join(', ');
   if (failed > 0) console.log(`--- ${file}: FAILED${problem ? `: ${problem}` : ''}\n${output}---`);
   else if (inFull) console.log(output);
-  console.log(`${file}: ${counts}, ${seconds.toFixed(1)} s`);
+  console.log(`${file}${backend === 'own' ? '' : ` on ${backend}`}: ${counts}, ${seconds.toFixed(1)} s`);
   for (const text of skipped) console.log(`    skipped: ${text}`);
 }
 
@@ -161,16 +162,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 
 const named = process.argv.slice(2).map((file) => path.relative('.', file));
 const only = process.env.HOLDFAST_TEST_BACKEND;
-const groups = new Map(BACKENDS.map((backend) => [backend, []]));
+const jobs = [];
 for (const file of named.length > 0 ? named : allSuites()) {
   const { problem, backends, limitS } = fs.existsSync(file) ? declaration(file) : { problem: 'does not exist' };
   if (problem) refuse(file, problem);
-  else for (const backend of only ? backends.filter((each) => each === only) : named.length > 0 ? backends.slice(0, 1) : backends) groups.get(backend).push({ file, backend, limitS });
+  else for (const backend of only ? backends.filter((each) => each === only) : named.length > 0 ? backends.slice(0, 1) : backends) jobs.push({ file, backend, limitS });
 }
-for (const [backend, jobs] of groups) {
-  if (jobs.length === 0) continue;
-  console.log(backend === 'own' ? '=== suites that start their own servers' : `=== suites on ${backend}`);
-  await runAll(jobs, named.length === 1);
-}
+await runAll(jobs.sort((a, b) => BACKENDS.indexOf(a.backend) - BACKENDS.indexOf(b.backend)), named.length === 1);
 console.log(`suites: ${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
 process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;

@@ -10,11 +10,11 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { assertProblem } from './expect.mjs';
-import { assertVerified, checkLedger } from './ledger.mjs';
+import { assertVerifiedSoon, checkLedger } from './ledger.mjs';
 import { startPostgres } from './postgres.mjs';
 import { startProxy } from './proxy.mjs';
 import { startRedis } from './redis.mjs';
-import { freePort, reap, Server, sleep, until } from './server.mjs';
+import { freePort, reap, Server, until } from './server.mjs';
 
 export const RECONCILE = ['--reconcile-every', '1s'];
 const SECTIONS = [{ name: 'S', tier: 'A', price: 1000, rows: 2, seats_per_row: 50 }];
@@ -116,15 +116,7 @@ class Site {
     this.gateLink.restore();
     const counted = await Promise.all(this.servers.filter(({ run }) => run && !run.ended)
       .map((server) => server.metric('holdfast_ledger_surprises_total')));
-    for (let tries = 1; ; tries++) { // the gate agrees with the ledger after the reconciler has run
-      try {
-        assertVerified(this.ledger, this.gate);
-        break;
-      } catch (error) {
-        if (tries === 3) throw error;
-        await sleep(1000);
-      }
-    }
+    await assertVerifiedSoon(this.ledger, this.gate);
     for (const server of this.servers) if (server.run && !server.run.ended) await server.stop();
     checkLedger(this.ledger);
     assert.ok(counted.every((n) => n <= surprises), `surprises: ${counted}`);

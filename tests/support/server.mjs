@@ -6,15 +6,17 @@
 //
 // Binaries come from HOLDFASTD and HOLDFAST (default build/holdfastd, build/holdfast).
 // HOLDFAST_TEST_BACKEND (see backend.mjs) decides what `start` starts: one server on SQLite, one on PostgreSQL,
-// or two that share PostgreSQL and Redis and are asked in turn.
+// or two that share PostgreSQL and Redis and are asked in turn.  With HOLDFAST_TEST_TLS=1 every server serves HTTPS.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import http from 'node:http';
+import https from 'node:https';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import zlib from 'node:zlib';
 import { backend, forget, not, only, placeOf } from './backend.mjs';
+import { Authority } from './certificates.mjs';
 import { psqlQuery } from './postgres.mjs';
 import { assertCleanStderr, environment, launch, removeTempDir, sleep, tempDir, until } from './process.mjs';
 
@@ -32,6 +34,20 @@ const LEAK_CHECK_MS = 90_000; // the leak sanitizer's, at the end of a server, o
 const REQUEST_TIMEOUT_MS = 30_000;
 const CATCH_UP_MS = 1000; // by then a server shows what was done through another
 
+// ---- TLS ----
+
+let identity; // the certificate of every server of this process, and whom clients trust
+
+// Returns the arguments of a server with TLS, and what clients connect with.
+export function tlsIdentity() {
+  if (!identity) {
+    const authority = new Authority(tempDir());
+    const { cert, key } = authority.issue('server');
+    identity = { args: ['--tls-cert', cert, '--tls-key', key], tls: { ca: authority.pem, servername: 'localhost' }, authority };
+  }
+  return identity;
+}
+
 // ---- processes ----
 
 // Runs a server that is expected to refuse to start: resolves to { code, signal, stdout, stderr }.
@@ -45,7 +61,7 @@ export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => arg
 }
 
 // Options: dir (default: a temporary one), args, env, wrap(argv) -> argv to run it under another program,
-// leaks (search for leaks at the end), ledger and gate (URLs; default: the back end under test).
+// leaks (search for leaks at the end), ledger and gate (URLs; default: the back end under test), tls (serve HTTPS).
 export async function start(options = {}) {
   const dir = options.dir ?? tempDir();
   const place = options.ledger ? {} : await placeOf(dir);
@@ -67,6 +83,7 @@ export async function startServers({ n, ...options }) {
 class Client {
   get(target, headers) { return this.request('GET', target, undefined, headers); }
   post(target, body, headers) { return this.request('POST', target, body, headers); }
+  put(target, body, headers) { return this.request('PUT', target, body, headers); }
   patch(target, body, headers) { return this.request('PATCH', target, body, headers); }
   del(target, headers) { return this.request('DELETE', target, undefined, headers); }
 
@@ -150,11 +167,18 @@ class Client {
 
 // A server at an address, started by anyone.
 export class Remote extends Client {
-  constructor({ host, port } = {}) {
+  // `tls`: options of node:tls, for a server with HTTPS.
+  constructor({ host, port, tls } = {}) {
     super();
     this.host = host;
     this.port = port;
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+    this.tls = tls;
+    this.agent = this.newAgent();
+  }
+
+  newAgent() {
+    const options = { keepAlive: true, maxSockets: 64 };
+    return this.tls ? new https.Agent({ ...options, ...this.tls }) : new http.Agent(options);
   }
 
   // Resolves to { status, headers, text, bytes, json }.  A body that is neither a string nor a
@@ -163,8 +187,8 @@ export class Remote extends Client {
     const raw = body === undefined || typeof body === 'string' || Buffer.isBuffer(body);
     const payload = raw ? body : JSON.stringify(body);
     return new Promise((resolve, reject) => {
-      const req = http.request({
-        host: this.host, port: this.port, method, path: target, agent,
+      const req = (this.tls ? https : http).request({
+        ...this.tls, host: this.host, port: this.port, method, path: target, agent,
         headers: {
           ...(payload === undefined ? {} : {
             'Content-Type': 'application/json',
@@ -191,11 +215,11 @@ export class Remote extends Client {
 }
 
 export class Server extends Remote {
-  constructor({ dir, ownsDir = dir === undefined, args = [], env = {}, wrap = (argv) => argv, leaks = false, ledger, gate } = {}) {
-    super();
+  constructor({ dir, ownsDir = dir === undefined, args = [], env = {}, wrap = (argv) => argv, leaks = false, ledger, gate, tls = process.env.HOLDFAST_TEST_TLS === '1' } = {}) {
+    super(tls ? { tls: tlsIdentity().tls } : {});
     this.ownsDir = ownsDir;
     this.dir = dir ?? tempDir();
-    this.args = args;
+    this.args = tls ? [...tlsIdentity().args, ...args] : args;
     this.place = { ledger, gate };
     this.env = environment({
       ...(ledger ? { HOLDFAST_LEDGER: ledger } : {}), ...(gate ? { HOLDFAST_GATE: gate } : {}), ...env,
@@ -234,11 +258,11 @@ export class Server extends Remote {
         reject(new Error(`server ended at start (${code ?? signal}):\n${run.stderr}`));
       }, (error) => { clearTimeout(timer); reject(error); });
     });
-    const match = /^holdfastd listening on http:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/.exec(line);
+    const match = /^holdfastd listening on https?:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/.exec(line);
     assert.ok(match, `first line on stdout: ${JSON.stringify(line)}`);
     this.host = match[1];
     this.port = Number(match[2]);
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+    this.agent = this.newAgent();
   }
 
   // Sends SIGTERM; resolves when the process has ended, after asserting its exit status and a clean stderr.
@@ -276,13 +300,18 @@ export class Server extends Remote {
   // Resolves to the address that it has for streams alone (--stream-listen).
   async streams() {
     const [, host, port] = await until('it says where streams are',
-      () => /^streams on http:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/m.exec(this.run.stdout));
-    return { host, port: Number(port) };
+      () => /^streams on https?:\/\/\[?([0-9a-f.:]+?)\]?:(\d+)$/m.exec(this.run.stdout));
+    return { host, port: Number(port), tls: this.tls };
   }
 
   // Stops the process wherever it is, until `resume`.
   pause() { process.kill(this.pid, 'SIGSTOP'); }
-  resume() { process.kill(this.pid, 'SIGCONT'); }
+  // A server that stood still for longer than connections may be idle closes them when it goes on, so requests from
+  // now on are sent on others.
+  resume() {
+    this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+    process.kill(this.pid, 'SIGCONT');
+  }
 
   // Returns the rows of a read-only query on the ledger, as objects.
   sql(query) { return this.place.ledger ? psqlQuery(this.place.ledger, query) : sqliteQuery(this.database, query); }
@@ -305,6 +334,7 @@ export class Servers extends Client {
   get host() { return this.servers[0].host; }
   get port() { return this.servers[0].port; }
   get agent() { return this.servers[0].agent; }
+  get tls() { return this.servers[0].tls; }
   get pid() { return this.servers[0].pid; }
   get dir() { return this.servers[0].dir; }
   get ledger() { return this.servers[0].ledger; }

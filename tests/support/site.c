@@ -1,7 +1,9 @@
 /* See site.h. */
 #include "support/site.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -42,11 +44,20 @@ static void waited(struct request *r)
     answer_out(r, HTTP_OK, "text/plain");
 }
 
+static void gone(struct request *r)
+{
+    hf_check(r->waits);
+    site_of(r)->n_gone++;
+}
+
 static void wait_for_work(struct request *r)
 {
     struct site *s = site_of(r);
     struct work *work = (struct work *)r, **end = &s->work;
-    request_wait(r, &work->pending, waited);
+    if (r->route->get == r->route->post)
+        request_wait(r, &work->pending, waited);
+    else
+        request_wait_or_gone(r, &work->pending, waited, gone);
     work->next = NULL;
     pthread_mutex_lock(&s->lock);
     while (*end)
@@ -87,6 +98,22 @@ static void bytes(struct request *r)
                                 .owner = b};
 }
 
+static void shared_sent(void *context) { ((struct site *)context)->n_shared_readers--; }
+
+static void shared(struct request *r)
+{
+    struct site *s = site_of(r);
+    s->n_shared_readers++;
+    r->answer = (struct answer){.status = HTTP_OK,
+                                .type = "text/plain",
+                                .data = s->shared_body,
+                                .len = SITE_SHARED_LEN,
+                                .sent = shared_sent,
+                                .owner = s,
+                                .pin = &s->shared[r->segment.data[0] == 'b'],
+                                .pinned = SITE_SHARED_LEN};
+}
+
 static void echo(struct request *r)
 {
     buf_put(&r->out, r->body.data, r->body.len);
@@ -99,27 +126,39 @@ static void length(struct request *r)
     answer_out(r, HTTP_OK, "text/plain");
 }
 
-static void stream(struct request *r)
-{
-    if (stream_read_place(r))
-        answer_stream(r, &site_of(r)->topic);
-}
-
 static int64_t topic_seq(const void *topic) { return ((const struct site_topic *)topic)->seq; }
 
 static enum stream_news topic_encode(void *topic, int64_t after, size_t len_max, struct buf *out,
                                      int64_t *ret_seq)
 {
-    const struct site_topic *t = topic;
+    struct site_topic *t = topic;
     *ret_seq = t->seq;
     if (after >= t->seq)
         return after > t->seq ? STREAM_RESET : STREAM_NOTHING;
+    t->encoded++;
+    if (t->cost_us)
+        clock_fake_advance(&((struct site *)((char *)t - offsetof(struct site, topic)))->clock,
+                           t->cost_us);
     stream_put_head(out, t->seq, "change");
     buf_lit(out, ",\"padding\":\"");
     for (size_t i = 0; i < t->padding; i++)
         buf_char(out, site_byte(i));
     buf_lit(out, "\"}\n\n");
     return out->len <= len_max ? STREAM_MESSAGE : STREAM_RESET;
+}
+
+static bool topic_has_ended(const void *topic) { return ((const struct site_topic *)topic)->ended; }
+static void topic_unref(void *topic) { ((struct site_topic *)topic)->refs--; }
+
+static const struct stream_source source = {
+    .seq = topic_seq, .encode = topic_encode, .has_ended = topic_has_ended, .unref = topic_unref};
+
+static void stream(struct request *r)
+{
+    if (!stream_read_place(r))
+        return;
+    site_of(r)->topic.refs++;
+    answer_stream(r, &source, &site_of(r)->topic);
 }
 
 static void release(struct request *r)
@@ -141,7 +180,9 @@ static const struct route routes[] = {
      .post = wait_for_work,
      .get_scope = SCOPE_PUBLIC,
      .post_scope = SCOPE_PUBLIC},
+    {.path = "/await/*", .allow = "GET, HEAD", .get = wait_for_work, .get_scope = SCOPE_PUBLIC},
     {.path = "/bytes/*", .allow = "GET, HEAD", .get = bytes, .get_scope = SCOPE_PUBLIC},
+    {.path = "/shared/*", .allow = "GET, HEAD", .get = shared, .get_scope = SCOPE_PUBLIC},
     {.path = "/health",
      .allow = "GET, HEAD",
      .get = health,
@@ -153,21 +194,31 @@ static const struct route routes[] = {
      .get_scope = SCOPE_PUBLIC,
      .query = (const char *const[]){"after", NULL},
      .streams = true},
-    {.path = "/echo", .allow = "POST", .post = echo, .post_scope = SCOPE_PUBLIC},
+    {.path = "/echo",
+     .allow = "POST, PUT",
+     .post = echo,
+     .put = length,
+     .post_scope = SCOPE_PUBLIC,
+     .put_scope = SCOPE_PUBLIC},
     {.path = "/large",
      .allow = "POST",
      .post = length,
      .post_scope = SCOPE_PUBLIC,
      .post_max = SITE_LARGE_MAX},
-    {.path = "/seller", .allow = "POST", .post = echo, .post_scope = SCOPE_SELLER},
+    {.path = "/seller",
+     .allow = "POST, PUT",
+     .post = echo,
+     .put = length,
+     .post_scope = SCOPE_SELLER,
+     .put_scope = SCOPE_SELLER},
     {0},
 };
 
-static const struct stream_source source = {.seq = topic_seq, .encode = topic_encode};
-
 /* ---- the site ---- */
 
-void site_open(struct site *s)
+void site_open(struct site *s) { site_open_loops(s, 1); }
+
+void site_open_loops(struct site *s, unsigned n)
 {
     struct hf_err err = {0};
     static const int64_t noon_us = INT64_C(1790000000000000);
@@ -175,16 +226,16 @@ void site_open(struct site *s)
     pthread_mutex_init(&s->lock, NULL);
     clock_fake_init(&s->clock, noon_us);
     s->bytes_max = BYTES_MAX;
+    s->shared_body = hf_alloc(SITE_SHARED_LEN);
+    for (size_t i = 0; i < SITE_SHARED_LEN; i++)
+        s->shared_body[i] = site_byte(i);
     s->metrics = metrics_new();
     hf_check(access_add_key(&s->access, SCOPE_SELLER, SITE_KEY, strlen(SITE_KEY), "test", &err));
-    s->app = (struct http_app){.request_size = sizeof(struct work),
-                               .routes = routes,
-                               .streams = &source,
-                               .release = release,
-                               .context = s};
+    s->app = (struct http_app){
+        .request_size = sizeof(struct work), .routes = routes, .release = release, .context = s};
     s->server = server_new(&(struct server_config){.listen_fd = -1,
                                                    .stream_fd = -1,
-                                                   .threads = 1,
+                                                   .threads = n,
                                                    .app = &s->app,
                                                    .metrics = s->metrics,
                                                    .clock = &s->clock.clock,
@@ -200,7 +251,8 @@ void site_close(struct site *s)
     while (site_finish_nth(s, 0))
         ;
     server_free(s->server);
-    hf_check(s->n_work == 0 && s->bodies == 0);
+    hf_check(s->n_work == 0 && s->bodies == 0 && s->topic.refs == 0 && s->n_shared_readers == 0);
+    free(s->shared_body);
     metrics_free(s->metrics);
     pthread_mutex_destroy(&s->lock);
 }
@@ -268,14 +320,28 @@ size_t site_blocks_in_use(const struct site *s)
 
 /* ---- clients ---- */
 
-void client_open(struct client *c, struct site *s, int room)
+static void open_at(struct client *c, struct site *s, int room, const struct sockaddr *peer)
 {
     int fds[2];
     hf_check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
     if (room)
         (void)setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     *c = (struct client){.site = s, .fd = fds[0]};
-    loop_adopt(s->loop, fds[1], NULL, false);
+    loop_adopt(s->loop, fds[1], peer, false);
+}
+
+void client_open(struct client *c, struct site *s, int room) { open_at(c, s, room, NULL); }
+
+void client_open_from(struct client *c, struct site *s, const char *address)
+{
+    struct sockaddr_in v4 = {.sin_family = AF_INET};
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    if (inet_pton(AF_INET, address, &v4.sin_addr) == 1)
+        open_at(c, s, 0, (const struct sockaddr *)&v4);
+    else if (inet_pton(AF_INET6, address, &v6.sin6_addr) == 1)
+        open_at(c, s, 0, (const struct sockaddr *)&v6);
+    else
+        hf_check(false);
 }
 
 void client_leave(struct client *c)

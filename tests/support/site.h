@@ -4,8 +4,11 @@
  *
  *   GET  /now          "now", at once                     GET  /stream    changes of site->topic
  *   GET  /wait/NAME    "waited NAME", after site_finish   POST /echo      the body, up to 64 KiB
+ *   GET  /await/NAME   the same, see site->n_gone
  *   POST /wait/NAME    the same                           POST /large     its length, up to 1 MiB
  *   GET  /bytes/N      N bytes, see site_byte             POST /seller    needs a key: SITE_KEY
+ *   GET  /shared/NAME  SITE_SHARED_LEN bytes that all answers of a name ("a", "b") share
+ *   PUT  /echo         its length                         PUT  /seller    needs a key: SITE_KEY
  *   GET  /health       "well", also while draining
  *
  * Nothing here asserts by cmocka, so that the fuzz target uses it too. */
@@ -14,9 +17,11 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/pin.h"
 #include "http/server_internal.h"
 
 #define SITE_KEY "sell-0123456789abcdef0123456789abcdef"
+#define SITE_SHARED_LEN ((size_t)200 * 1024)
 #define SITE_LARGE_MAX ((size_t)1024 * 1024)
 
 struct site {
@@ -27,17 +32,27 @@ struct site {
     struct loop *loop;
     struct site_topic {
         int64_t seq;
-        size_t padding; /* bytes in each message */
+        size_t padding;  /* bytes in each message */
+        int64_t cost_us; /* time that passes while one is encoded */
+        size_t encoded;  /* messages */
+        bool ended;
+        size_t refs; /* that the transport has */
     } topic;
+    struct pin shared[2]; /* of /shared/a and /shared/b */
+    char *shared_body;
+    size_t n_shared_readers;
     size_t bytes_max; /* N of /bytes/N is below this */
     struct http_app app;
     pthread_mutex_t lock; /* of what follows, since a test's thread may finish work */
     struct work *work;    /* requests that wait, the oldest first */
     size_t n_work;
+    size_t n_gone; /* requests for /await/NAME whose clients went away */
     size_t bodies; /* answers of /bytes that have not been given back */
 };
 
 void site_open(struct site *s);
+/* The same with several loops; site->loop is the first, and may be set to another. */
+void site_open_loops(struct site *s, unsigned n);
 /* Finishes all work, then closes all connections. */
 void site_close(struct site *s);
 /* Gives the loop `n` turns. */
@@ -75,6 +90,8 @@ struct reply {
 
 /* `room`: how much of an answer the sockets hold; 0: as much as usual. */
 void client_open(struct client *c, struct site *s, int room);
+/* The same for a client that comes from this address, IPv4 or IPv6. */
+void client_open_from(struct client *c, struct site *s, const char *address);
 /* Closes the socket; what has been received stays. */
 void client_leave(struct client *c);
 void client_close(struct client *c);

@@ -3,18 +3,19 @@
 
 import assert from 'node:assert/strict';
 import http from 'node:http';
+import https from 'node:https';
 import zlib from 'node:zlib';
 
 export class Stream {
-  // Resolves when the answer begins, whatever its status.  `address` is a server, or { host, port }.  If it is
+  // Resolves when the answer begins, whatever its status.  `address` is a server, or { host, port, tls }.  If it is
   // several servers (server.mjs), the first of them shows by then what was done through the others.
   static async open(address, event, { after, lastEventId, headers = {}, method = 'GET', path } = {}) {
     await address.waitUntilEqual?.();
-    const { host, port } = address;
+    const { host, port, tls } = address;
     const target = path ?? `/v1/events/${event.id}/stream${after === undefined ? '' : `?after=${after}`}`;
     return new Promise((resolve, reject) => {
-      const req = http.request({
-        host, port, method, path: target, agent: false,
+      const req = (tls ? https : http).request({
+        ...tls, host, port, method, path: target, agent: false,
         headers: { ...(lastEventId === undefined ? {} : { 'Last-Event-ID': `${lastEventId}` }), ...headers },
       }, (res) => resolve(new Stream(req, res)));
       req.on('error', reject);

@@ -14,7 +14,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import http from 'node:http';
 import path from 'node:path';
 import { differences, readLedger, summary } from './books.mjs';
-import { assertVerified } from './ledger.mjs';
+import { assertVerifiedSoon } from './ledger.mjs';
 import { startSandbox } from './sandbox.mjs';
 import { freePort, newKey, Server, sleep, tempDir, until } from './server.mjs';
 
@@ -104,7 +104,7 @@ class Till {
       ledger: this.ledger, gate: this.gate,
       wrap: this.program ? ([, ...argv]) => [this.program, ...argv] : undefined,
       args: ['--listen', `127.0.0.1:${port}`, '--payments', 'stripe', '--stripe-api', this.sandbox.url, '--payments-rate', '0',
-        '--capture', this.capture, '--notify', this.endpoint.url, '--notify-events', 'all'],
+        '--capture', this.capture, '--notify', this.endpoint.url, '--notify-events', 'all', ...(this.gate ? ['--reconcile-every', '1s'] : [])],
       env: {
         STRIPE_SECRET_KEY: `sk_test_${ACCOUNT}`, STRIPE_PUBLISHABLE_KEY: `pk_test_${ACCOUNT}`, STRIPE_WEBHOOK_SECRET: webhookSecret,
         HOLDFAST_NOTIFY_SECRET: `whsec_${secret.toString('base64')}`,
@@ -295,7 +295,7 @@ class Till {
     }
   }
 
-  verify() { return assertVerified(this.servers[0].ledger, this.gate); }
+  verify() { return assertVerifiedSoon(this.servers[0].ledger, this.gate); }
 
   async close() {
     this.#closing = true;

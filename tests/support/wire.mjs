@@ -1,8 +1,9 @@
-// A plain HTTP/1.1 connection: it sends exactly the bytes that it is given and matches answers to requests
+// A plain HTTP/1.1 connection, with TLS if the server has it: it sends exactly the bytes that it is given and matches answers to requests
 // in order.  For races, where requests must be cheap and pipelined, and for clients that misbehave.
 
 import assert from 'node:assert/strict';
 import net from 'node:net';
+import nodeTls from 'node:tls';
 
 // Ends a connection with a reset instead of a FIN.  If the socket is just sending its FIN, it is destroyed
 // without a reset: Node would mark the handle as closing without closing it (TCPWrap::Reset ignores
@@ -16,7 +17,7 @@ export function encode(method, target, body, headers = {}) {
   const payload = body === undefined ? Buffer.alloc(0)
     : Buffer.isBuffer(body) ? body
       : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
-  let head = `${method} ${target} HTTP/1.1\r\nHost: holdfast.test\r\n`;
+  let head = `${method} ${target} HTTP/1.1\r\nHost: localhost\r\n`;
   for (const [name, value] of Object.entries(headers)) head += `${name}: ${value}\r\n`;
   if (body !== undefined) head += `Content-Length: ${payload.length}\r\n`;
   return Buffer.concat([Buffer.from(`${head}\r\n`), payload]);
@@ -42,7 +43,8 @@ export class Wire {
     socket.on('end', () => socket.end());
   }
 
-  // `address` has a host and a port, or is several servers (server.mjs), which take turns.
+  // `address` has a host and a port, and maybe the localAddress that the connection comes from; or it is several
+  // servers (server.mjs), which take turns.
   static async connect(address) {
     await address.waitUntilEqual?.();
     return Wire.#open(address.turn?.() ?? address);
@@ -53,11 +55,12 @@ export class Wire {
     return Promise.all(Array.from({ length: count }, () => Wire.#open(address.turn?.() ?? address)));
   }
 
-  static #open({ host = '127.0.0.1', port }) {
+  static #open({ host = '127.0.0.1', port, localAddress, tls }) {
     return new Promise((resolve, reject) => {
-      const socket = net.connect({ host, port, allowHalfOpen: true });
+      const options = { ...tls, host, port, localAddress, allowHalfOpen: true };
+      const socket = tls ? nodeTls.connect(options) : net.connect(options);
       socket.once('error', reject);
-      socket.once('connect', () => {
+      socket.once(tls ? 'secureConnect' : 'connect', () => {
         socket.off('error', reject);
         resolve(new Wire(socket));
       });

@@ -508,6 +508,46 @@ static void a_file_has_one_key_per_line(void **state)
     assert_int_equal(read_file("# old\n" ADMIN "\r\n\n# new\n" ADMIN_NEXT "\n", 0600, &err), 2);
 }
 
+/* What a caller with `key` is called after a file of this content has been read. */
+static struct caller caller_of_file(const char *content, const char *key)
+{
+    struct temp_dir dir;
+    struct access a = {0};
+    struct hf_err err = {0};
+    char authorization[100];
+    temp_dir_make(&dir);
+    FILE *file = fopen(dir.db, "w");
+    assert_non_null(file);
+    assert_true(fputs(content, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(dir.db, 0600), 0);
+    if (!access_add_file(&a, SCOPE_SELLER, dir.db, &err))
+        fail_msg("%s", err.msg);
+    temp_dir_remove(&dir);
+    (void)snprintf(authorization, sizeof authorization, "Bearer %s", key);
+    return identify(&a, authorization);
+}
+
+static void a_key_has_the_name_before_it_or_that_of_its_scope(void **state)
+{
+    static const char content[] =
+        "a-name_of.32-characters-for-akey " ADMIN "\n" ADMIN_NEXT "\r\nOffice " SELLER "\n";
+    static const struct {
+        const char *key, *name;
+    } rows[] = {
+        {ADMIN, "a-name_of.32-characters-for-akey"}, {ADMIN_NEXT, "seller"}, {SELLER, "Office"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct caller c = caller_of_file(content, rows[i].key);
+        assert_true(c.has_key);
+        assert_int_equal(c.scope, SCOPE_SELLER);
+        assert_string_equal(c.key_name, rows[i].name);
+    }
+    struct caller wrong = caller_of_file(content, "Office");
+    assert_true(wrong.refused);
+    assert_string_equal(wrong.key_name, "");
+}
+
 static void a_file_that_others_may_read_is_refused(void **state)
 {
     static const mode_t modes[] = {0640, 0604, 0644, 0620, 0602, 0666};
@@ -523,18 +563,31 @@ static void a_file_that_others_may_read_is_refused(void **state)
 static void a_file_without_keys_or_with_malformed_ones_is_refused(void **state)
 {
     static const char *const bad[] = {
-        "",         "\n\n", "# nothing\n", "two words\n", ADMIN "\ntwo words\n", " " ADMIN "\n",
-        ADMIN " \n"};
+        "",
+        "\n\n",
+        "# nothing\n",
+        "two words\n",
+        "two fifteen-letters\n",
+        "these three words\n",
+        ADMIN "\nthese three words\n",
+        " " ADMIN "\n",
+        ADMIN " \n",
+        "name  " ADMIN "\n",
+        "name\t" ADMIN "\n",
+        "n/me " ADMIN "\n",
+        "n\xc3\xa4me " ADMIN "\n",
+        "a-name-of-thirty-three-characters " ADMIN "\n",
+    };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct hf_err err = {0};
         if (read_file(bad[i], 0600, &err))
             fail_msg("'%s' was taken", bad[i]);
-        assert_null(strstr(err.msg, "two words"));
+        assert_null(strstr(err.msg, "three"));
         assert_null(strstr(err.msg, ADMIN));
     }
     struct hf_err err = {0};
-    (void)read_file(ADMIN "\nbad key\n", 0600, &err);
+    (void)read_file(ADMIN "\na bad key\n", 0600, &err);
     assert_non_null(strstr(err.msg, "line 2"));
     struct access a = {0};
     assert_false(access_add_file(&a, SCOPE_ADMIN, "/nonexistent/keys", &err));
@@ -548,22 +601,21 @@ static void a_file_without_keys_or_with_malformed_ones_is_refused(void **state)
 
 /* ---- where the program may listen ---- */
 
-static bool may_listen(const struct access *a, const char *text)
+static bool may_listen(struct access *a, const char *text)
 {
     struct listen_address at;
     struct hf_err err = {0};
     if (!listen_parse(text, &at, &err))
         fail_msg("%s", err.msg);
     bool may = access_may_listen(a, &at, &err);
-    assert_true(may || strstr(err.msg, "HOLDFAST_ADMIN_KEY"));
+    assert_true(may || strstr(err.msg, "HOLDFAST_ADMIN_KEY") || strstr(err.msg, "16 characters"));
     return may;
 }
 
 static void outside_loopback_there_must_be_an_admin_key(void **state)
 {
     (void)state;
-    const struct access open = {0}, keys = three_keys();
-    struct access seller = {0};
+    struct access open = {0}, keys = three_keys(), seller = {0};
     add(&seller, SCOPE_SELLER, SELLER);
     static const char *const outside[] = {"0.0.0.0:0", "[::]:0", "192.0.2.1:80", "[2001:db8::1]:1",
                                           "[::ffff:192.0.2.1]:80"};
@@ -575,6 +627,25 @@ static void outside_loopback_there_must_be_an_admin_key(void **state)
     assert_true(may_listen(&open, "127.0.0.1:0"));
     assert_true(may_listen(&open, "127.0.0.2:0"));
     assert_true(may_listen(&open, "[::1]:0"));
+}
+
+static void outside_loopback_no_key_is_short(void **state)
+{
+    (void)state;
+    struct hf_err err = {0};
+    struct access keys = {0}, next = {0}, inside = {0};
+    add(&keys, SCOPE_ADMIN, "sixteen-letters!");
+    add(&next, SCOPE_ADMIN, ADMIN);
+    add(&next, SCOPE_SELLER, "fifteen-letters");
+    assert_false(may_listen(&next, "0.0.0.0:0"));
+    assert_true(may_listen(&next, "127.0.0.1:0"));
+    assert_true(may_listen(&keys, "0.0.0.0:0"));
+    assert_false(access_replace_keys(&keys, &next, &err));
+    assert_non_null(strstr(err.msg, "16 characters"));
+    assert_int_equal(keys.n_keys, 1);
+    add(&inside, SCOPE_ADMIN, ADMIN);
+    assert_true(may_listen(&inside, "[::1]:0"));
+    assert_true(access_replace_keys(&inside, &next, &err));
 }
 
 /* ---- origins ---- */
@@ -669,8 +740,10 @@ static size_t assert_scopes(const struct route *routes)
         assert_scope(route, route->get, route->get_scope, "GET");
         assert_scope(route, route->get, route->get_scope, "HEAD");
         assert_scope(route, route->post, route->post_scope, "POST");
+        assert_scope(route, route->put, route->put_scope, "PUT");
+        assert_scope(route, route->patch, route->patch_scope, "PATCH");
         assert_scope(route, route->del, route->del_scope, "DELETE");
-        assert_true(route->get || route->post || route->del);
+        assert_true(route->get || route->post || route->put || route->patch || route->del);
     }
     return n;
 }
@@ -710,9 +783,11 @@ int main(void)
         cmocka_unit_test(replaced_keys_count_from_then_on),
         cmocka_unit_test(keys_are_replaced_while_other_threads_compare_them),
         cmocka_unit_test(a_file_has_one_key_per_line),
+        cmocka_unit_test(a_key_has_the_name_before_it_or_that_of_its_scope),
         cmocka_unit_test(a_file_that_others_may_read_is_refused),
         cmocka_unit_test(a_file_without_keys_or_with_malformed_ones_is_refused),
         cmocka_unit_test(outside_loopback_there_must_be_an_admin_key),
+        cmocka_unit_test(outside_loopback_no_key_is_short),
         cmocka_unit_test(an_origin_is_matched_to_the_letter),
         cmocka_unit_test(an_origin_that_no_browser_sends_is_refused_at_start),
         cmocka_unit_test(every_handler_has_a_scope_and_is_allowed),

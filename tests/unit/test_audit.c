@@ -29,7 +29,7 @@ static int64_t insert_event(void)
     struct hf_err err = {0};
     struct event_def *def = def_hall(2, 5);
     ok(ledger_begin(fixture.ledger, &err), &err);
-    ok(ledger_event_insert(fixture.ledger, def, T0_MS, &err), &err);
+    ok(ledger_event_insert(fixture.ledger, def, T0_MS, ACTOR_OPEN, &err), &err);
     ok(ledger_commit(fixture.ledger, &err), &err);
     int64_t key = def->id.key;
     fixture.seq[key] = 1; /* the creation is the first row */
@@ -230,6 +230,42 @@ static void a_row_of_the_log_comes_back_with_the_secrets_of_what_it_names(void *
     assert_int_equal(rows[2].row.item, -1); /* neither a seat nor an area, and not number 0 */
     assert_int_equal(rows[2].row.hold + rows[2].row.booking, 0);
     assert_int_equal(rows[2].hold_secret[0] + rows[2].booking_secret[0], 0);
+}
+
+static void each_row_comes_back_with_its_actor(void **state)
+{
+    static const char longest[] = "address:1111:2222:3333:4444:5555:6666:255.255.255.255";
+    (void)state;
+    /* Seats that pass alike would be one entry, were it not for their actors. */
+    static const char *const actors[] = {"key:a", "key:a", "key:b", longest, NULL, NULL, "timer"};
+    enum { N = sizeof actors / sizeof *actors };
+    for (int i = 0; i < N; i++)
+        put_row(fixture.event, AUDIT_SEAT, i, 0, T0_MS + 5)->actor = actors[i];
+    store();
+    assert_int_equal(read_log(1, -1, 0, ROWS_MAX), N);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(rows[i].row.item, i);
+        assert_string_equal(rows[i].actor, actors[i] ? actors[i] : "");
+        assert_null(rows[i].row.actor);
+    }
+    assert_int_equal(read_log(1, 2, 0, ROWS_MAX), 1);
+    assert_string_equal(rows[0].actor, "key:b");
+    assert_int_equal(read_log(0, -1, 0, 1), 1);
+    assert_string_equal(rows[0].actor, ACTOR_OPEN); /* of the creation */
+}
+
+static void an_actor_that_is_damaged_is_not_known(void **state)
+{
+    static const char *const damaged[] = {"", "somebody", "key:\"", "key:a b",
+                                          "key:0123456789012345678901234567890123456789"
+                                          "01234567890123456789"};
+    (void)state;
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
+        put_row(fixture.event, AUDIT_SEAT, (int64_t)i, 0, T0_MS + 5)->actor = damaged[i];
+    store();
+    assert_int_equal(read_log(1, -1, 0, ROWS_MAX), sizeof damaged / sizeof *damaged);
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
+        assert_string_equal(rows[i].actor, "");
 }
 
 /* What goes back to a channel and what goes back on sale are entries of their own. */
@@ -539,6 +575,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         claim(a_row_of_the_log_comes_back_with_the_secrets_of_what_it_names),
+        claim(each_row_comes_back_with_its_actor),
+        claim(an_actor_that_is_damaged_is_not_known),
         claim(a_change_that_takes_most_of_a_hold_is_read_whole),
         claim(a_cancelled_sale_is_in_the_log_of_its_hold),
         claim(the_log_is_read_page_by_page_without_a_gap),

@@ -24,6 +24,7 @@
 #include "base/gzip.h"
 #include "base/hex.h"
 #include "base/id.h"
+#include "base/local_host.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/pg_url.h"
@@ -698,6 +699,35 @@ static void a_postgres_url_that_cannot_be_is_told_and_no_other(void **state)
             fail_msg("%s was taken", bad[i]);
 }
 
+static void hosts_of_this_machine_are_told_from_others(void **state)
+{
+    (void)state;
+    static const char *const local[] = {
+        "",          "/run/postgresql", "@abstract", "localhost",
+        "LocalHost", "127.0.0.1",       "127.8.9.1", "::1",
+    };
+    static const char *const others[] = {
+        "db",
+        "localhost.example",
+        "128.0.0.1",
+        "10.0.0.1",
+        "0.0.0.0",
+        "::",
+        "127.0.0.1.example",
+        "127.1",
+        "fe80::1",
+        "::2",
+        "::ffff:10.0.0.1",
+        "[::1]",
+    };
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        if (!host_is_local(local[i]))
+            fail_msg("%s is this machine", local[i]);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (host_is_local(others[i]))
+            fail_msg("%s need not be this machine", others[i]);
+}
+
 /* ---- metrics ---- */
 
 static void collect_cpu(void *gauge) { gauge_set(gauge, 1500000); }
@@ -957,6 +987,7 @@ int main(void)
         cmocka_unit_test(lines_below_the_level_are_not_written),
         cmocka_unit_test(log_levels_are_read_by_name),
         cmocka_unit_test(a_postgres_url_that_cannot_be_is_told_and_no_other),
+        cmocka_unit_test(hosts_of_this_machine_are_told_from_others),
         cmocka_unit_test(metrics_are_rendered_as_prometheus_text),
         cmocka_unit_test(a_value_on_a_bound_counts_within_it),
         cmocka_unit_test(one_name_registered_in_two_places_is_our_mistake),

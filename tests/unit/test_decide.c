@@ -249,6 +249,37 @@ static void whoever_asks_for_a_seat_of_a_due_hold_ends_the_whole_hold(void **sta
     paper_check(&paper);
 }
 
+static void a_due_hold_is_ended_by_the_timer_and_not_by_the_buyer_who_meets_it(void **state)
+{
+    (void)state;
+    paper.expire_max = 0;
+    struct ask a;
+    ask_create(&a, hall, 0, 1);
+    a.c.actor = "key:first";
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    ask_close(&a);
+    advance_ms(DEF_TTL_MS);
+    size_t before = paper.audit.n;
+    ask_create(&a, hall, 1);
+    a.c.actor = "key:second";
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    ask_close(&a);
+    assert_int_equal(paper.audit.n, before + 5); /* a hold of two seats ends, one of one begins */
+    for (size_t i = 0; i < paper.audit.n; i++)
+        assert_string_equal(paper.audit.v[i].actor, i < before       ? "key:first"
+                                                    : i < before + 3 ? ACTOR_TIMER
+                                                                     : "key:second");
+    /* What no caller asks for is the server's own doing, or the timer's. */
+    ask_create(&a, hall, 3);
+    assert_int_equal(paper_run(&paper, &a), VERDICT_CREATED);
+    ask_close(&a);
+    assert_string_equal(paper.audit.v[paper.audit.n - 1].actor, ACTOR_SERVER);
+    paper.expire_max = 500;
+    advance_ms(DEF_TTL_MS);
+    run_empty_batch();
+    assert_string_equal(paper.audit.v[paper.audit.n - 1].actor, ACTOR_TIMER);
+}
+
 static void a_refused_request_still_ends_the_due_holds_it_met(void **state)
 {
     (void)state;
@@ -1165,6 +1196,7 @@ int main(void)
         claim(what_is_shown_changes_only_when_published),
         claim(a_hold_lives_until_its_expiry_and_not_a_millisecond_longer),
         claim(whoever_asks_for_a_seat_of_a_due_hold_ends_the_whole_hold),
+        claim(a_due_hold_is_ended_by_the_timer_and_not_by_the_buyer_who_meets_it),
         claim(a_refused_request_still_ends_the_due_holds_it_met),
         claim(a_hold_named_after_its_expiry_expires_then),
         claim(only_due_holds_are_ended_however_often_they_are_named),

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/state.h"
 
 #define TTL_MS MINUTE_MS
 #define WAIT_S 30 /* real time, before a test gives up */
@@ -387,6 +388,43 @@ static void list_events(struct call *call, int64_t before, size_t limit)
     ask_close(&call->ask);
 }
 
+static void ask_list(struct call *call, size_t limit)
+{
+    *call = (struct call){.ask.c.kind = CMD_EVENT_LIST};
+    call->ask.c.event_list.list = hf_alloc(sizeof(struct event_list));
+    call->ask.c.event_list.list->limit = limit;
+    submit(call);
+}
+
+/* The first answer keeps the loader busy until the others have been asked for. */
+static void readers_of_one_page_share_it(void **state)
+{
+    (void)state;
+    enum { N = 30 };
+    struct call *calls = hf_alloc((N + 1) * sizeof *calls), *first = &calls[N];
+    (void)create_event(def_hall(1, 1));
+    pthread_mutex_lock(&fixture.lock); /* where `done` waits */
+    ask_list(first, 1);
+    while (lane_len(&fixture.engine->load) > 0)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    for (int i = 0; i < N; i++)
+        ask_list(&calls[i], i % 2 ? 1 : 2);
+    pthread_mutex_unlock(&fixture.lock);
+    for (int i = 0; i < N + 1; i++)
+        assert_int_equal(answer(&calls[i]), HF_OK);
+    for (int i = 0; i < N; i++) {
+        const struct event_list *list = calls[i].ask.c.event_list.list;
+        assert_ptr_equal(list, calls[i % 2].ask.c.event_list.list);
+        assert_int_equal(list->limit, i % 2 ? 1 : 2);
+        assert_int_equal(list->n, list->limit);
+    }
+    assert_ptr_not_equal(calls[0].ask.c.event_list.list, calls[1].ask.c.event_list.list);
+    assert_ptr_not_equal(calls[1].ask.c.event_list.list, first->ask.c.event_list.list);
+    for (int i = 0; i < N + 1; i++)
+        ask_close(&calls[i].ask); /* the last one frees it */
+    free(calls);
+}
+
 static void events_are_listed_newest_first(void **state)
 {
     (void)state;
@@ -678,6 +716,40 @@ static void a_map_is_drawn_at_most_ten_times_a_second(void **state)
     assert_true(waits[0].ask.c.snapshot.snapshot->packed.len > 0);
     for (int i = 0; i < 3; i++)
         snapshot_unref(waits[i].ask.c.snapshot.snapshot);
+}
+
+/* Slow readers keep a map alive; a fifth large one is drawn only when the oldest has gone. */
+static void a_fifth_map_waits_for_the_readers_of_the_first(void **state)
+{
+    (void)state;
+    struct snapshot *kept[SHELF_VERSIONS_MAX];
+    for (uint32_t i = 0; i < SHELF_VERSIONS_MAX; i++) {
+        (void)grant(i);
+        kept[i] = map_of_hall();
+        kept[i]->text.cap = SHELF_BYTES_FREE; /* as if it were that large */
+    }
+    (void)grant(SHELF_VERSIONS_MAX);
+    struct call waits = {
+        .ask.c = {.kind = CMD_SNAPSHOT, .event = fixture.hall, .snapshot.seq = fixture.hall->seq}};
+    submit(&waits);
+    advance_ms(SHELF_STAY_US / 1000 - 100);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* real time does not count */
+    assert_false(atomic_load(&kept[0]->pin.revoked));          /* its readers still have time */
+    advance_ms(200);
+    while (!atomic_load(&kept[0]->pin.revoked))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    pthread_mutex_lock(&fixture.lock);
+    assert_false(waits.done);
+    pthread_mutex_unlock(&fixture.lock);
+    assert_false(atomic_load(&kept[1]->pin.revoked));
+    snapshot_unref(kept[0]);
+    assert_int_equal(answer(&waits), HF_OK);
+    assert_int_equal(waits.ask.c.snapshot.snapshot->seq, fixture.hall->seq);
+    assert_int_equal(fixture.hall->maps->n, SHELF_VERSIONS_MAX);
+    snapshot_unref(waits.ask.c.snapshot.snapshot);
+    for (int i = 1; i < SHELF_VERSIONS_MAX; i++)
+        snapshot_unref(kept[i]);
+    assert_int_equal(fixture.hall->maps->n, 1);
 }
 
 /* ---- restart ---- */
@@ -1152,6 +1224,7 @@ int main(void)
         claim(an_event_loads_as_it_was_described),
         claim(an_unknown_event_is_not_found),
         claim(events_are_listed_newest_first),
+        claim(readers_of_one_page_share_it),
         claim(a_repeated_creation_makes_one_event),
         claim(a_hold_is_shown_read_and_sold),
         claim(an_expired_hold_frees_its_seat_by_itself),
@@ -1162,6 +1235,7 @@ int main(void)
         claim(two_confirms_in_one_batch_are_one_booking),
         claim(keys_are_forgotten_after_a_day),
         claim(a_map_is_drawn_at_most_ten_times_a_second),
+        claim(a_fifth_map_waits_for_the_readers_of_the_first),
         claim(a_list_counts_events_that_are_not_loaded_and_loads_none),
         claim(a_restart_keeps_seats_holds_fences_and_keys),
         claim(holds_expire_while_the_server_is_down),

@@ -1,5 +1,5 @@
-/* What connections may cost (support/site.h): budgets of blocks and bodies, the number of
- * connections, and what an idle one has. */
+/* What connections may cost (support/site.h): budgets of blocks and bodies, and what an idle
+ * connection has. */
 #include "support/fixtures.h"
 
 #include <stdio.h>
@@ -47,6 +47,44 @@ static void when_only_small_blocks_are_left_long_heads_are_refused(void **state)
     atomic_store(&site.server->block_bytes, before);
     client_open(&client, &site, 0);
     buf_close(&all);
+}
+
+/* Requests that never end, from one address or from many, have taken all blocks.  All of them go on
+ * in the turn in which another client comes, so that some events are about those that are cut off.
+ */
+static void parts_of_requests_make_room_for_whole_ones(void **state)
+{
+    (void)state;
+    enum { N = 24 };
+    static const char *const begins[] = {"GET /now HTTP/1.1\r\nX: ",
+                                         POST("/echo", "Content-Length: 900\r\n") "x"};
+    struct client parts[N];
+    for (int is_crowd = 0; is_crowd < 2; is_crowd++) {
+        for (int i = 0; i < N; i++) {
+            char address[32];
+            (void)snprintf(address, sizeof address, "192.0.2.%d", is_crowd ? 1 : i + 1);
+            client_open_from(&parts[i], &site, address);
+            client_send(&parts[i], begins[i % 2]);
+            site_turn(&site, 2);
+        }
+        while (site.loop->blocks.free) { /* whatever is free is taken, too */
+            struct block *b = site.loop->blocks.free;
+            site.loop->blocks.free = b->next;
+            site.loop->blocks.n_free--;
+            free(b);
+        }
+        size_t before = atomic_load(&site.server->block_bytes);
+        atomic_store(&site.server->block_bytes, BLOCKS_BYTES_MAX);
+        client_send(&client, GET("/now"));
+        for (int i = 0; i < N; i++)
+            (void)client_write(&parts[i], "x", 1);
+        expect(&client, 200, "now");
+        atomic_store(&site.server->block_bytes, before);
+        for (int i = 0; i < N; i++)
+            client_close(&parts[i]);
+        site_jump(&site, SECOND_US);
+        assert_int_equal(site_connections(&site), 1);
+    }
 }
 
 static void send_large(struct client *c, size_t len)
@@ -99,25 +137,30 @@ static void bodies_that_exceed_their_budget_are_refused(void **state)
     assert_int_equal(atomic_load(&site.server->body_bytes), (size_t)256 << 20);
 }
 
-static void connections_beyond_the_limit_are_turned_away(void **state)
+static void parts_of_bodies_make_room_for_whole_ones(void **state)
 {
     (void)state;
-    struct client more;
-    site.server->connections_max = 1;
-    client_open(&more, &site, 0);
-    struct reply r = expect(&more, 503, NULL);
-    assert_true(r.close);
-    assert_int_equal(reply_header(&r, "X-Request-Id").len, REQUEST_ID_LEN);
-    receive(&more);
-    assert_true(more.ended);
-    client_send(&client, GET("/now"));
-    expect(&client, 200, "now");
-    client_close(&client);
-    client_close(&more);
-    assert_gone();
-    client_open(&client, &site, 0);
-    client_send(&client, GET("/now"));
-    expect(&client, 200, "now");
+    enum { N = 3, PART = 2000 };
+    struct client parts[N];
+    for (int i = 0; i < N; i++) {
+        client_open_from(&parts[i], &site, "192.0.2.1");
+        send_large(&parts[i], PART);
+        site_turn(&site, 2);
+    }
+    size_t counted = atomic_load(&site.server->body_bytes);
+    assert_true(counted >= (size_t)N * PART);
+    atomic_store(&site.server->body_bytes, (size_t)256 << 20);
+    send_large(&client, BLOCK_BODY_FREE + 1);
+    client_send(&client, "x");
+    expect(&client, 200, "1025");
+    site_jump(&site, SECOND_US);
+    assert_int_equal(site_connections(&site), N); /* one of them is gone */
+    assert_int_equal(atomic_load(&site.server->body_bytes), ((size_t)256 << 20) - counted / N);
+    atomic_store(&site.server->body_bytes, counted - counted / N);
+    for (int i = 0; i < N; i++)
+        client_close(&parts[i]);
+    site_jump(&site, SECOND_US);
+    assert_int_equal(atomic_load(&site.server->body_bytes), 0);
 }
 
 static void what_an_idle_connection_costs_is_its_struct(void **state)
@@ -144,10 +187,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SITE_TEST(when_the_blocks_are_spent_clients_are_told),
+        SITE_TEST(parts_of_requests_make_room_for_whole_ones),
         SITE_TEST(when_only_small_blocks_are_left_long_heads_are_refused),
         SITE_TEST(only_eight_large_bodies_are_taken_at_a_time),
         SITE_TEST(bodies_that_exceed_their_budget_are_refused),
-        SITE_TEST(connections_beyond_the_limit_are_turned_away),
+        SITE_TEST(parts_of_bodies_make_room_for_whole_ones),
         SITE_TEST(what_an_idle_connection_costs_is_its_struct),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,12 +60,39 @@ static void unknown_paths_and_methods_do_not_end_a_connection(void **state)
     client_send(&client, "OPTIONS /now HTTP/1.1\r\nHost: x\r\n\r\n");
     r = expect(&client, 405, NULL);
     assert_header(&r, "Allow", "GET, HEAD");
-    client_send(&client, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n");
-    expect(&client, 404, NULL);
     client_send(&client, "BREW /now HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
     expect(&client, 405, NULL);
     client_send(&client, GET("/now"));
     expect(&client, 200, "now");
+    assert_idle();
+}
+
+static void options_of_the_whole_server_are_answered(void **state)
+{
+    (void)state;
+    client_send(&client, "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct reply r = expect(&client, 204, NULL);
+    assert_header(&r, "Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    client_send(&client, "OPTIONS /* HTTP/1.1\r\nHost: x\r\n\r\n");
+    expect(&client, 404, NULL);
+    client_send(&client, GET("/now"));
+    expect(&client, 200, "now");
+    assert_idle();
+}
+
+static void put_has_a_handler_and_a_scope_of_its_own(void **state)
+{
+    (void)state;
+    client_send(&client, "PUT /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello");
+    expect(&client, 200, "5");
+    client_send(&client, "PUT /seller HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    expect(&client, 401, NULL);
+    client_send(&client, "PUT /seller HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " SITE_KEY
+                         "\r\nContent-Length: 3\r\n\r\nabc");
+    expect(&client, 200, "3");
+    client_send(&client, "PUT /now HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    struct reply r = expect(&client, 405, NULL);
+    assert_header(&r, "Allow", "GET, HEAD");
     assert_idle();
 }
 
@@ -406,6 +433,8 @@ int main(void)
         SITE_TEST(each_answer_has_an_id_of_its_own_and_a_date),
         SITE_TEST(head_is_answered_like_get_without_the_body),
         SITE_TEST(unknown_paths_and_methods_do_not_end_a_connection),
+        SITE_TEST(options_of_the_whole_server_are_answered),
+        SITE_TEST(put_has_a_handler_and_a_scope_of_its_own),
         SITE_TEST(a_target_may_be_a_url),
         SITE_TEST(http_1_0_closes_unless_it_is_asked_not_to),
         SITE_TEST(connection_close_ends_it_after_the_answer),

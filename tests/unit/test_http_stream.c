@@ -124,6 +124,69 @@ static void a_reader_that_catches_up_misses_nothing(void **state)
     assert_open(&client);
 }
 
+static void the_end_of_a_topic_ends_its_streams_after_what_it_told(void **state)
+{
+    (void)state;
+    struct client other;
+    client_open(&other, &site, 0);
+    open_stream(&client, "");
+    open_stream(&other, "");
+    site.topic.seq = 1;
+    site.topic.ended = true;
+    site_pass(&site, SECOND_US / 5);
+    const char *text = received(&client);
+    assert_non_null(strstr(text, "id: 1\nevent: change\n"));
+    (void)retry_ms(text);
+    assert_string_equal(text + strlen(text) - 7, "\r\n0\r\n\r\n");
+    assert_true(client.ended && !client.failed);
+    (void)received(&other);
+    assert_true(other.ended && !other.failed);
+    assert_int_equal(atomic_load(&site.server->n_streams), 0);
+    client_close(&other);
+    client_close(&client);
+    assert_gone();
+    assert_int_equal(site.topic.refs, 0);
+    client_open(&client, &site, 0);
+    client_send(&client, GET("/stream?after=0")); /* of a topic that has ended before */
+    text = received(&client);
+    assert_non_null(strstr(text, "id: 1\nevent: change\n"));
+    site_pass(&site, SECOND_US / 5);
+    (void)received(&client);
+    assert_true(client.ended && !client.failed);
+}
+
+static void a_slow_reader_gets_the_last_message_of_a_topic_that_ended(void **state)
+{
+    (void)state;
+    site.topic.padding = 500000;
+    open_stream(&client, "");
+    site.topic.seq = 1;
+    site.topic.ended = true;
+    site_pass(&site, SECOND_US);
+    assert_int_equal(atomic_load(&site.server->n_streams), 1); /* it is still being sent */
+    receive_long(&client);
+    assert_true(client.ended && !client.failed);
+    assert_true(client.in.len > site.topic.padding);
+    assert_non_null(memmem(client.in.data, client.in.len, "retry: ", strlen("retry: ")));
+    assert_int_equal(site.topic.refs, 0);
+}
+
+static void a_topic_that_nobody_reads_is_given_back(void **state)
+{
+    (void)state;
+    struct reply r;
+    client_send(&client, "HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(client_reply(&client, true, &r));
+    assert_int_equal(r.status, 200);
+    assert_int_equal(site.topic.refs, 0);
+    client_close(&client);
+    client_open(&client, &site, 0);
+    site.server->config.streams_max = 0;
+    client_send(&client, GET("/stream"));
+    expect(&client, 503, NULL);
+    assert_int_equal(site.topic.refs, 0);
+}
+
 static void a_stream_ends_when_its_client_closes_or_half_closes(void **state)
 {
     (void)state;
@@ -308,6 +371,9 @@ int main(void)
         SITE_TEST(a_stream_does_not_exceed_ten_messages_a_second),
         SITE_TEST(a_reader_that_takes_30_s_for_a_message_is_cut_off),
         SITE_TEST(a_reader_that_catches_up_misses_nothing),
+        SITE_TEST(the_end_of_a_topic_ends_its_streams_after_what_it_told),
+        SITE_TEST(a_slow_reader_gets_the_last_message_of_a_topic_that_ended),
+        SITE_TEST(a_topic_that_nobody_reads_is_given_back),
         SITE_TEST(a_stream_ends_when_its_client_closes_or_half_closes),
         SITE_TEST(draining_ends_streams_with_their_last_chunk),
         SITE_TEST(a_crowd_is_told_different_times_to_come_back),

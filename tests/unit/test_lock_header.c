@@ -86,7 +86,7 @@ static void a_size_that_no_version_has_is_refused(void **state)
                                    12,
                                    offsetof(struct hf_lock_options, wait_ms),
                                    offsetof(struct hf_lock_options, label) + 4,
-                                   sizeof(struct hf_lock_options) - 8,
+                                   offsetof(struct hf_lock_options, value) - 8,
                                    sizeof(struct hf_lock_options) + 4,
                                    4104};
     for (size_t i = 0; i < sizeof option_sizes / sizeof *option_sizes; i++) {
@@ -103,14 +103,14 @@ static void a_size_that_no_version_has_is_refused(void **state)
     assert_int_equal(hf_elect(locks, &election, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "hf_election"));
 
-    const size_t state_sizes[] = {8, 24, 28, 32, sizeof(struct hf_lock_state) - 8, 52};
+    const size_t state_sizes[] = {8, 24, 28, 32, offsetof(struct hf_lock_state, value) - 8, 52};
     for (size_t i = 0; i < sizeof state_sizes / sizeof *state_sizes; i++) {
         struct hf_lock_state found = {.size = state_sizes[i]};
         assert_int_equal(hf_inspect(locks, "held", &found, &fault), HF_BAD_REQUEST);
         assert_null(found.holders);
         hf_lock_state_close(&found);
     }
-    const size_t grant_sizes[] = {8, 41, 48, sizeof(struct hf_grant) - 8};
+    const size_t grant_sizes[] = {8, 41, 48, offsetof(struct hf_grant, slot) - 8, 68};
     for (size_t i = 0; i < sizeof grant_sizes / sizeof *grant_sizes; i++) {
         struct hf_grant grant = {.size = grant_sizes[i]};
         assert_int_equal(hf_lease_get(locks, "x", NULL, &grant, &fault), HF_BAD_REQUEST);
@@ -119,6 +119,45 @@ static void a_size_that_no_version_has_is_refused(void **state)
     assert_int_equal(hf_stats(locks, &stats, &fault), HF_BAD_REQUEST);
     assert_int_equal(stats.granted, 7);
     assert_int_equal(holders_of(locks, "x"), 0);
+    hf_close(locks);
+}
+
+/* What a program that was compiled with version 0.1.0 has behind its smaller structs is not
+ * touched. */
+static void structs_of_the_first_version_are_accepted(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *lock;
+    struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 5000, .value = "not read");
+    options.size = offsetof(struct hf_lock_options, value);
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
+    struct hf_lock_state found = {.size = offsetof(struct hf_lock_state, value), .value = "other"};
+    assert_int_equal(hf_inspect(locks, "x", &found, NULL), HF_DONE);
+    assert_int_equal(found.n_holders, 1);
+    hf_lock_state_close(&found);
+    assert_string_equal(found.value, "other");
+    struct hf_stats stats = {.size = offsetof(struct hf_stats, cache_hits), .cache_hits = 7};
+    assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
+    assert_int_equal(stats.granted, 1);
+    assert_int_equal(stats.cache_hits, 7);
+    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    hf_close(locks);
+}
+
+static void a_value_is_refused_where_there_is_none(void **state)
+{
+    (void)state;
+    struct hf_locks *locks = open_memory();
+    struct hf_lock *lock;
+    struct hf_fault fault;
+    struct hf_lock_options options = HF_LOCK_OPTIONS(.value = "here");
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, &fault), HF_UNSUPPORTED);
+    assert_non_null(strstr(fault.msg, "values"));
+    options.value = "";
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, &fault), HF_BAD_REQUEST);
+    options.value = "\xff";
+    assert_int_equal(hf_lock(locks, "x", &options, &lock, &fault), HF_BAD_REQUEST);
     hf_close(locks);
 }
 
@@ -342,6 +381,8 @@ int main(void)
         cmocka_unit_test(a_newer_larger_struct_is_accepted_if_its_tail_is_zero),
         cmocka_unit_test(a_struct_without_a_size_is_refused_by_name),
         cmocka_unit_test(a_size_that_no_version_has_is_refused),
+        cmocka_unit_test(structs_of_the_first_version_are_accepted),
+        cmocka_unit_test(a_value_is_refused_where_there_is_none),
         cmocka_unit_test(a_result_struct_that_is_null_is_refused),
         cmocka_unit_test(an_answer_fills_what_the_library_knows_of_a_newer_struct),
         cmocka_unit_test(holders_and_drivers_tell_their_size),

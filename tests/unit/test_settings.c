@@ -1,5 +1,6 @@
-/* Claims about the names of variables (variables.h), the file of settings (settings.h) and the
- * service manager's watchdog (notify.h).  The server's suite has the rest: service.test.mjs. */
+/* Claims about the names of variables (variables.h), the file of settings and the environment
+ * (settings.h), secrets (secret.h) and the service manager's watchdog (notify.h).  The server's
+ * suite has the rest: service.test.mjs. */
 #include "support/fixtures.h"
 
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/notify.h"
+#include "base/secret.h"
 #include "base/settings.h"
 #include "base/variables.h"
 
@@ -159,6 +161,57 @@ static void a_watchdog_is_for_the_process_that_it_names(void **state)
     assert_int_equal(notify_watchdog_us("-1", NULL, 7), 0);
 }
 
+static void what_may_be_a_password_of_a_url_is_masked(void **state)
+{
+    static const struct {
+        const char *text, *masked;
+    } rows[] = {{"--ledger=postgres://me:word@host/db", "--ledger=postgres://xxxxxxx@host/db"},
+                {"redis://:wo@rd@host:1/3", "redis://xxxxxx@host:1/3"},
+                {"redis://host/?sentinel_password=word", "redis://host/?xxxxxxxxxxxxxxxxxxxxxx"},
+                {"postgres://me@host/db?password=word@", "postgres://xxxxxxxxxxxxxxxxxxxxxxxx@"},
+                {"http://host/path", "http://host/path"},
+                {"me:word@host?x", "me:word@host?x"},
+                {"", ""}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "%s", rows[i].text);
+        secret_mask_url(text);
+        assert_string_equal(text, rows[i].masked);
+    }
+}
+
+static void the_copy_of_arguments_has_what_is_masked_in_the_originals(void **state)
+{
+    char program[] = "holdfastd", flag[] = "--gate", url[] = "redis://:word@host";
+    char *arguments[] = {program, flag, url, NULL};
+    (void)state;
+    size_t size;
+    char **copy = secret_take_arguments(arguments, &size);
+    assert_string_equal(copy[0], "holdfastd");
+    assert_string_equal(copy[1], "--gate");
+    assert_string_equal(copy[2], "redis://:word@host");
+    assert_null(copy[3]);
+    assert_string_equal(arguments[2], "redis://xxxxx@host");
+    secret_free(copy, size);
+}
+
+static void secrets_of_the_environment_are_moved_and_still_found(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("HOLDFAST_ADMIN_KEY", "the-key", 1), 0);
+    assert_int_equal(setenv("HOLDFAST_LISTEN", "somewhere", 1), 0);
+    char *entry = getenv("HOLDFAST_ADMIN_KEY");
+    settings_take_environment();
+    assert_null(getenv("HOLDFAST_ADMIN_KEY"));
+    assert_memory_equal(entry, "\0\0\0\0\0\0\0", 7);
+    assert_string_equal(settings_environment("HOLDFAST_ADMIN_KEY"), "the-key");
+    assert_string_equal(settings_get(&(struct settings){0}, "HOLDFAST_ADMIN_KEY"), "the-key");
+    assert_null(settings_environment("HOLDFAST_ADMIN"));
+    assert_string_equal(settings_environment("HOLDFAST_LISTEN"), "somewhere");
+    assert_string_equal(getenv("HOLDFAST_LISTEN"), "somewhere");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +223,9 @@ int main(void)
         cmocka_unit_test(a_file_wins_over_the_environment_even_with_an_empty_value),
         cmocka_unit_test(a_file_that_is_refused_changes_nothing),
         cmocka_unit_test(a_watchdog_is_for_the_process_that_it_names),
+        cmocka_unit_test(what_may_be_a_password_of_a_url_is_masked),
+        cmocka_unit_test(the_copy_of_arguments_has_what_is_masked_in_the_originals),
+        cmocka_unit_test(secrets_of_the_environment_are_moved_and_still_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

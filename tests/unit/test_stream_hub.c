@@ -13,7 +13,7 @@
 
 #define EMPTY_HUB                                                                                  \
     {                                                                                              \
-        .source = &api_streams, .bytes_max = MESSAGES_BYTES_MAX                                    \
+        .bytes_max = MESSAGES_BYTES_MAX                                                            \
     }
 
 static struct event *event_of(struct event_def *def, int64_t seq)
@@ -59,9 +59,9 @@ static size_t round_of(struct hub *h)
 
 static struct message *next(struct subscriber *f)
 {
-    bool behind = false;
-    struct message *m = hub_next(f, &behind);
-    assert_false(behind);
+    enum hub_place place = HUB_WAITS;
+    struct message *m = hub_next(f, &place);
+    assert_int_equal(place, HUB_WAITS);
     return m;
 }
 
@@ -85,7 +85,7 @@ static void a_message_names_seats_and_areas(void **state)
     struct hub h = EMPTY_HUB;
     struct subscriber f = {0};
     struct event *e = hall();
-    hub_join(&h, &f, e, AFTER_NOW);
+    hub_join(&h, &f, &api_streams, e, AFTER_NOW);
     change(e, true, 1, 499);
     change(e, false, 31, SEAT_BLOCKED);
     change(e, false, 0, SEAT_HELD);
@@ -114,7 +114,7 @@ static void a_message_is_encoded_once_for_all(void **state)
     struct subscriber f[3] = {{0}};
     struct event *e = hall();
     for (int i = 0; i < 3; i++)
-        hub_join(&h, &f[i], e, AFTER_NOW);
+        hub_join(&h, &f[i], &api_streams, e, AFTER_NOW);
     change(e, false, 4, SEAT_HELD);
     assert_int_equal(round_of(&h), 3);
     struct message *m[3];
@@ -141,7 +141,7 @@ static void rounds_without_changes_say_nothing(void **state)
     struct subscriber f = {0};
     struct event *e = hall();
     assert_int_equal(round_of(&h), 0);
-    hub_join(&h, &f, e, 0);
+    hub_join(&h, &f, &api_streams, e, 0);
     assert_int_equal(round_of(&h), 0);
     e->seq += 3; /* renewals */
     assert_int_equal(round_of(&h), 0);
@@ -163,13 +163,13 @@ static void a_seq_that_is_too_old_or_unknown_begins_with_a_reset(void **state)
     struct hub h = EMPTY_HUB;
     struct subscriber old = {0}, future = {0}, unknown = {0}, present = {0};
     struct event *e = hall();
-    hub_join(&h, &present, e, 0);
+    hub_join(&h, &present, &api_streams, e, 0);
     change(e, false, 1, SEAT_HELD);
     change(e, false, 2, SEAT_HELD);
     feed_reset(&e->feed, e->seq);
-    hub_join(&h, &old, e, 1);
-    hub_join(&h, &future, e, 3);
-    hub_join(&h, &unknown, e, AFTER_UNKNOWN);
+    hub_join(&h, &old, &api_streams, e, 1);
+    hub_join(&h, &future, &api_streams, e, 3);
+    hub_join(&h, &unknown, &api_streams, e, AFTER_UNKNOWN);
     assert_text(&old, reset);
     assert_text(&future, reset);
     assert_text(&unknown, reset);
@@ -194,17 +194,17 @@ static void a_subscriber_behind_the_recent_messages_is_told(void **state)
     struct hub h = EMPTY_HUB;
     struct subscriber slow = {0}, slower = {0};
     struct event *e = hall();
-    hub_join(&h, &slower, e, AFTER_NOW);
+    hub_join(&h, &slower, &api_streams, e, AFTER_NOW);
     change(e, false, 0, SEAT_HELD);
     round_of(&h);
-    hub_join(&h, &slow, e, AFTER_NOW);
+    hub_join(&h, &slow, &api_streams, e, AFTER_NOW);
     for (int i = 0; i < RECENT_MAX; i++) {
         change(e, false, (uint32_t)i % SEATS, SEAT_BOOKED);
         round_of(&h);
     }
-    bool behind = false;
-    assert_null(hub_next(&slower, &behind));
-    assert_true(behind);
+    enum hub_place place = HUB_WAITS;
+    assert_null(hub_next(&slower, &place));
+    assert_int_equal(place, HUB_BEHIND);
     for (int i = 0; i < RECENT_MAX; i++) {
         struct message *m = next(&slow);
         assert_int_equal(m->seq, i + 2);
@@ -253,7 +253,7 @@ static void each_message_and_all_together_have_a_bound(void **state)
     size_t seats = 0;
     for (int i = 0; i < N; i++) { /* each missed something different, and none of them reads */
         change_many(e, 0, 7500, i % 2 ? SEAT_HELD : SEAT_AVAILABLE);
-        hub_join(&h, &f[i], e, e->seq - 7500);
+        hub_join(&h, &f[i], &api_streams, e, e->seq - 7500);
         assert_non_null(f[i].missed);
         assert_true(h.bytes <= MESSAGES_BYTES_MAX + (size_t)N * 100);
     }
@@ -271,13 +271,55 @@ static void each_message_and_all_together_have_a_bound(void **state)
     assert_int_equal(h.bytes, 0);
 
     change_many(e, 0, 10000, SEAT_HELD); /* a message about these would be too long */
-    hub_join(&h, &f[0], e, e->seq - 10000);
+    hub_join(&h, &f[0], &api_streams, e, e->seq - 10000);
     held[0] = next(&f[0]);
     assert_true(says(held[0], "event: reset\n"));
     message_unref(held[0]);
     hub_leave(&h, &f[0]);
     hub_close(&h);
     event_free(e);
+}
+
+/* Newcomers that read nothing are reset before those who were there, and pin what they got. */
+static void what_newcomers_missed_leaves_room_for_news(void **state)
+{
+    (void)state;
+    enum { EVENTS = 6, EACH = MISSED_MAX };
+    struct hub h = EMPTY_HUB;
+    struct event *events[EVENTS];
+    struct subscriber present = {0}, f[EVENTS][EACH] = {{{0}}};
+    events[0] = large();
+    hub_join(&h, &present, &api_streams, events[0], AFTER_NOW);
+    for (int n = 0; n < EVENTS; n++) {
+        if (n > 0)
+            events[n] = large();
+        for (int i = 0; i < EACH; i++) {
+            change_many(events[n], 0, 7500, i % 2 ? SEAT_HELD : SEAT_AVAILABLE);
+            hub_join(&h, &f[n][i], &api_streams, events[n], events[n]->seq - 7500);
+        }
+    }
+    struct message *last = next(&f[EVENTS - 1][EACH - 1]);
+    assert_true(says(last, "event: reset\n"));
+    message_unref(last);
+    assert_int_equal(h.pinned_bytes, 0);
+    assert_false(hub_is_short(&h)); /* nobody has them but the channels */
+    round_of(&h);
+    struct message *news = next(&present);
+    assert_false(says(news, "event: reset\n"));
+    message_unref(news);
+    assert_true(h.pinned_bytes > MESSAGES_BYTES_MAX / 2);
+    assert_true(hub_is_short(&h));
+    for (int i = 0; i < EACH; i++)
+        hub_leave(&h, &f[0][i]);
+    assert_false(hub_is_short(&h));
+    for (int n = 0; n < EVENTS; n++)
+        for (int i = 0; i < EACH; i++)
+            hub_leave(&h, &f[n][i]);
+    hub_leave(&h, &present);
+    assert_int_equal(h.bytes, 0);
+    hub_close(&h);
+    for (int n = 0; n < EVENTS; n++)
+        event_free(events[n]);
 }
 
 static void subscribers_that_missed_the_same_share_one_message(void **state)
@@ -291,7 +333,7 @@ static void subscribers_that_missed_the_same_share_one_message(void **state)
     change(e, false, 0, SEAT_HELD);
     for (int i = 0; i < N; i++) {
         change(e, false, 1, SEAT_HELD); /* the sale goes on */
-        hub_join(&h, &f[i], e, 0);
+        hub_join(&h, &f[i], &api_streams, e, 0);
         distinct += i == 0 || f[i].missed != f[i - 1].missed;
     }
     assert_true(distinct < N / 2);
@@ -360,7 +402,7 @@ static void come_or_go(struct sale *s, struct reader *r)
     } else {
         int64_t after = (int64_t)random_below(&s->random, (uint64_t)s->e->seq + 1);
         memcpy(r->map, s->maps[after], SEATS);
-        hub_join(&s->hub, &r->subscriber, s->e, after);
+        hub_join(&s->hub, &r->subscriber, &api_streams, s->e, after);
     }
     r->joined = !r->joined;
 }
@@ -368,9 +410,9 @@ static void come_or_go(struct sale *s, struct reader *r)
 /* Reads one message.  Returns false if there is none. */
 static bool read_on(struct sale *s, struct reader *r)
 {
-    bool behind = false;
-    struct message *m = r->joined ? hub_next(&r->subscriber, &behind) : NULL;
-    if (behind)
+    enum hub_place place = HUB_WAITS;
+    struct message *m = r->joined ? hub_next(&r->subscriber, &place) : NULL;
+    if (place == HUB_BEHIND)
         come_or_go(s, r);
     if (!m)
         return false;
@@ -414,6 +456,130 @@ static void at_any_pace_a_readers_map_is_that_of_its_last_message(void **state)
     event_free(s->e);
 }
 
+/* ---- topics that end, of another source ---- */
+
+struct story {
+    int64_t seq;
+    bool ended;
+    int refs;
+};
+
+static int64_t story_seq(const void *topic) { return ((const struct story *)topic)->seq; }
+static bool story_has_ended(const void *topic) { return ((const struct story *)topic)->ended; }
+static void story_unref(void *topic) { ((struct story *)topic)->refs--; }
+
+static enum stream_news story_encode(void *topic, int64_t after, size_t len_max, struct buf *out,
+                                     int64_t *ret_seq)
+{
+    (void)len_max;
+    *ret_seq = story_seq(topic);
+    if (after == *ret_seq)
+        return STREAM_NOTHING;
+    stream_put_head(out, *ret_seq, "story");
+    buf_lit(out, "}\n\n");
+    return STREAM_MESSAGE;
+}
+
+static const struct stream_source stories = {
+    .seq = story_seq, .encode = story_encode, .has_ended = story_has_ended, .unref = story_unref};
+
+static void follow(struct hub *h, struct subscriber *s, struct story *story, int64_t after)
+{
+    story->refs++;
+    hub_join(h, s, &stories, story, after);
+}
+
+static void assert_ended(struct subscriber *s)
+{
+    enum hub_place place = HUB_WAITS;
+    assert_null(hub_next(s, &place));
+    assert_int_equal(place, HUB_ENDED);
+}
+
+static void topics_of_several_sources_are_told_side_by_side(void **state)
+{
+    (void)state;
+    struct hub h = EMPTY_HUB;
+    struct subscriber seats = {0}, pages = {0};
+    struct event *e = hall();
+    struct story story = {.seq = 7};
+    hub_join(&h, &seats, &api_streams, e, AFTER_NOW);
+    follow(&h, &pages, &story, AFTER_NOW);
+    change(e, true, 0, 16);
+    story.seq++;
+    assert_int_equal(round_of(&h), 2);
+    assert_text(
+        &seats,
+        "id: 1\nevent: seats\ndata: {\"seq\":1,\"changes\":[],\"areas\":{\"Floor\":16}}\n\n");
+    assert_text(&pages, "id: 8\nevent: story\ndata: {\"seq\":8}\n\n");
+    hub_leave(&h, &seats);
+    hub_leave(&h, &pages);
+    hub_close(&h);
+    event_free(e);
+}
+
+static void a_topic_is_given_back_with_its_last_subscriber(void **state)
+{
+    (void)state;
+    struct hub h = EMPTY_HUB;
+    struct subscriber f[3] = {{0}};
+    struct story story = {.seq = 1};
+    for (int i = 0; i < 3; i++)
+        follow(&h, &f[i], &story, AFTER_NOW);
+    assert_int_equal(story.refs, 1); /* the hub needs one only */
+    hub_leave(&h, &f[0]);
+    hub_leave(&h, &f[2]);
+    assert_int_equal(story.refs, 1);
+    hub_leave(&h, &f[1]);
+    assert_int_equal(story.refs, 0);
+    hub_close(&h);
+}
+
+static void a_topic_ends_after_its_last_message(void **state)
+{
+    (void)state;
+    struct hub h = EMPTY_HUB;
+    struct subscriber f = {0}, slow = {0}, late = {0}, later = {0};
+    struct story story = {.seq = 1};
+    follow(&h, &f, &story, AFTER_NOW);
+    follow(&h, &slow, &story, AFTER_NOW);
+    story.seq++;
+    story.ended = true;
+    follow(&h, &late, &story, AFTER_NOW); /* it has ended, but the hub does not know it yet */
+    assert_int_equal(round_of(&h), 3);
+    assert_text(&f, "id: 2\nevent: story\ndata: {\"seq\":2}\n\n");
+    assert_ended(&f);
+    assert_ended(&f);
+    assert_ended(&late);
+    assert_int_equal(round_of(&h), 0); /* once is enough */
+    follow(&h, &later, &story, 1);
+    assert_text(&later, "id: 2\nevent: story\ndata: {\"seq\":2}\n\n");
+    assert_ended(&later);
+    assert_text(&slow, "id: 2\nevent: story\ndata: {\"seq\":2}\n\n");
+    assert_ended(&slow);
+    struct subscriber *all[] = {&f, &slow, &late, &later};
+    for (int i = 0; i < 4; i++)
+        hub_leave(&h, all[i]);
+    assert_int_equal(story.refs, 0);
+    assert_int_equal(h.bytes, 0);
+    hub_close(&h);
+}
+
+static void a_topic_may_end_without_a_message(void **state)
+{
+    (void)state;
+    struct hub h = EMPTY_HUB;
+    struct subscriber f = {0};
+    struct story story = {.seq = 1};
+    follow(&h, &f, &story, AFTER_NOW);
+    assert_int_equal(round_of(&h), 0);
+    story.ended = true;
+    assert_int_equal(round_of(&h), 1);
+    assert_ended(&f);
+    hub_leave(&h, &f);
+    hub_close(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,7 +588,12 @@ int main(void)
         cmocka_unit_test(rounds_without_changes_say_nothing),
         cmocka_unit_test(a_seq_that_is_too_old_or_unknown_begins_with_a_reset),
         cmocka_unit_test(a_subscriber_behind_the_recent_messages_is_told),
+        cmocka_unit_test(topics_of_several_sources_are_told_side_by_side),
+        cmocka_unit_test(a_topic_is_given_back_with_its_last_subscriber),
+        cmocka_unit_test(a_topic_ends_after_its_last_message),
+        cmocka_unit_test(a_topic_may_end_without_a_message),
         cmocka_unit_test(each_message_and_all_together_have_a_bound),
+        cmocka_unit_test(what_newcomers_missed_leaves_room_for_news),
         cmocka_unit_test(subscribers_that_missed_the_same_share_one_message),
         cmocka_unit_test(at_any_pace_a_readers_map_is_that_of_its_last_message),
     };

@@ -1,4 +1,4 @@
-/* Texts from outside: UTF-8 and durations, and bytes as hexadecimal digits. */
+/* Texts from outside: UTF-8, durations and sizes, and bytes as hexadecimal digits. */
 #include "support/fixtures.h"
 
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "base/duration.h"
 #include "base/hash.h"
 #include "base/hex.h"
+#include "base/size.h"
 #include "base/utf8.h"
 
 /* ---- UTF-8 ---- */
@@ -91,6 +92,38 @@ static void durations_are_read_as_people_write_them(void **state)
     assert_true(duration_parse_ms("99999999999999999999999s") > DURATION_MS_MAX);
 }
 
+/* ---- sizes ---- */
+
+static void sizes_are_read_as_people_write_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } cases[] = {{"0", 0},
+                 {"4096", 4096},
+                 {"17B", 17},
+                 {"512KB", 524288},
+                 {"256MB", 268435456},
+                 {"256mb", 268435456},
+                 {"1GB", 1073741824},
+                 {"1024TB", SIZE_TEXT_MAX},
+                 {"", -1},
+                 {"MB", -1},
+                 {"1.5GB", -1},
+                 {"-1", -1},
+                 {" 1MB", -1},
+                 {"1 MB", -1},
+                 {"1MBB", -1},
+                 {"1M", -1},
+                 {"0x10", -1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (size_parse(cases[i].text) != cases[i].bytes)
+            fail_msg("\"%s\" is %lld", cases[i].text, (long long)size_parse(cases[i].text));
+    assert_true(size_parse("1025TB") > SIZE_TEXT_MAX);
+    assert_true(size_parse("99999999999999999999999KB") > SIZE_TEXT_MAX);
+}
+
 /* ---- bytes ---- */
 
 static void bytes_are_written_as_lower_case_digits(void **state)
@@ -115,6 +148,7 @@ int main(void)
         cmocka_unit_test(exactly_the_shortest_forms_of_real_code_points_are_valid),
         cmocka_unit_test(the_valid_prefix_ends_before_the_first_bad_byte),
         cmocka_unit_test(durations_are_read_as_people_write_them),
+        cmocka_unit_test(sizes_are_read_as_people_write_them),
         cmocka_unit_test(bytes_are_written_as_lower_case_digits),
         cmocka_unit_test(parts_hash_as_the_whole),
     };

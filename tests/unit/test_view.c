@@ -2,6 +2,7 @@
  * published seat map, the filter of idempotency keys, and the queue between threads. */
 #include "support/fixtures.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -557,7 +558,7 @@ static struct snapshot *map_of(struct event *e)
     struct snapshot *s = event_snapshot(e, false);
     if (s)
         return s;
-    drawer_draw(e, api_render_map);
+    drawer_draw(e, api_render_map, 0);
     return event_snapshot(e, false);
 }
 
@@ -642,7 +643,7 @@ static void *watch(void *arg)
         if (c.held != want || c.available != CROWD - want || c.seq % (CROWD + 1))
             return "counts differ from their seq";
         pthread_mutex_lock(&drawing); /* the server, too, has one drawer */
-        drawer_draw(e, api_render_map);
+        drawer_draw(e, api_render_map, 0);
         const struct snapshot *s = e->snapshot;
         bool full = memmem(s->text.data, s->text.len, "\"hhhhhhhhhhhh\"", CROWD + 2) != NULL;
         bool empty = memmem(s->text.data, s->text.len, "\"............\"", CROWD + 2) != NULL;
@@ -937,6 +938,59 @@ static void many_threads_lose_nothing_between_them(void **state)
     lane_destroy(&shared);
 }
 
+/* ---- memory ---- */
+
+/* Of the sanitizers' allocator; NULL in other builds. */
+size_t __sanitizer_get_current_allocated_bytes(void) __attribute__((weak));
+
+static size_t allocated(void)
+{
+    if (__sanitizer_get_current_allocated_bytes)
+        return __sanitizer_get_current_allocated_bytes();
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+/* Makes an event by `make` and compares what it takes with what event_memory says. */
+static void assert_memory_is_known(struct event_def *(*make)(void))
+{
+    size_t before = allocated();
+    struct event *e = event_of(make());
+    size_t took = allocated() - before, says = event_memory(e);
+    if (says < took - took / 4 || says > took + took / 4)
+        fail_msg("%zu bytes, not %zu", took, says);
+    event_free(e);
+}
+
+static struct event_def *many_rows(void) { return def_hall(2000, 20); }
+static struct event_def *long_rows(void) { return def_hall(100, 2000); }
+
+static struct event_def *with_venue(void)
+{
+    struct event_def *def = def_hall(1, 50000);
+    char id[32];
+    uint32_t first, second;
+    def->venue = venue_new();
+    for (int i = 0; i < 50000; i++) {
+        (void)snprintf(id, sizeof id, "seat-%d", i);
+        venue_add(def->venue,
+                  &(struct venue_seat){
+                      .id = id, .label = "1", .flags = SEAT_PLACED, .x = i % 250, .y = i / 250});
+    }
+    assert_true(venue_index(def->venue, &first, &second));
+    def->venue->is_placed = true;
+    *vec_push(&def->categories) = (struct category_def){.name = hf_strndup("A", 1)};
+    return def;
+}
+
+static void it_is_known_what_an_event_takes(void **state)
+{
+    (void)state;
+    assert_memory_is_known(many_rows);
+    assert_memory_is_known(long_rows);
+    assert_memory_is_known(with_venue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -965,6 +1019,7 @@ int main(void)
         cmocka_unit_test(a_lane_keeps_order_and_its_bound),
         cmocka_unit_test(a_closed_lane_takes_no_more_and_gives_what_it_has),
         cmocka_unit_test(many_threads_lose_nothing_between_them),
+        cmocka_unit_test(it_is_known_what_an_event_takes),
     };
     return cmocka_run_group_tests_name("view", tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@ import fs from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import YAML from 'yaml';
 import { axe, openBrowser, originsOf, PHONE, urlOf } from '../support/browser.mjs';
+import { assertOk } from '../support/expect.mjs';
+import { Party, waiting } from '../support/locks.mjs';
 import { reap, Server, until } from '../support/server.mjs';
 
 const ADMIN = 'admin-key-of-the-operators-page';
@@ -240,6 +242,8 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     await page.getByRole('status').filter({ hasText: `${data.length} changes found.` }).waitFor();
     const rows = page.getByRole('table', { name: 'Changes' }).getByRole('row');
     assert.deepEqual(await rows.evaluateAll((list) => list.slice(1).map((row) => Number(row.cells[0].textContent.replaceAll(',', '')))), data.map(({ seq }) => seq));
+    const by = await page.getByRole('columnheader', { name: 'By', exact: true }).evaluate((cell) => cell.cellIndex);
+    assert.deepEqual(await rows.evaluateAll((list, at) => list.slice(1).map((row) => row.cells[at].textContent), by), data.map(({ actor }) => actor));
     await page.getByLabel('Seat').fill('S-A-1');
     await page.keyboard.press('Enter');
     await page.getByRole('status').filter({ hasText: `${data.filter(({ seat }) => seat === 'S-A-1').length} changes found.` }).waitFor();
@@ -276,23 +280,37 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     await page.close();
   });
 
-  it('locks have a view only where the server has locks', async () => {
+  it('locks show who holds and awaits them, and the servers of the cell', async () => {
+    const ann = await Party.open(server, { label: EVIL });
+    const ben = await Party.open(server, { label: 'cron-b' });
+    const lock = await ann.take('nightly');
+    const waits = ben.ask('nightly', { owner: 'b', wait_ms: 60_000 });
+    await waiting(server, 'nightly', ['cron-b']);
     const page = await browser.page();
     await page.goto(urlOf(server, '/ops'));
-    await page.getByRole('link', { name: 'Payments' }).waitFor();
-    assert.equal(await page.getByRole('link', { name: 'Locks' }).count(), 0);
-    const answer = (json) => (route) => route.fulfill({ contentType: 'application/json', body: JSON.stringify(json) });
-    await page.route('**/v1/cell', answer({ master: { url: 'http://a' }, epoch: 3, index: 417, servers: [{ url: 'http://a', index: 417 }, { url: 'http://b', index: 416 }] }));
-    await page.route('**/v1/locks?**', answer({
-      data: [{ name: 'nightly', holders: [{ label: EVIL, mode: 'exclusive', fence: 9 }], waiters: [{ label: 'cron-b', mode: 'exclusive', priority: 0 }], last_fence: 9, value: null }],
-      has_more: false, next_cursor: null,
-    }));
-    await page.reload();
     await page.getByRole('link', { name: 'Locks' }).click();
-    await page.getByRole('row', { name: /nightly.*cron-b/ }).waitFor();
+    const row = page.getByRole('row', { name: /nightly.*cron-b/ });
+    await row.waitFor();
+    assert.equal(await row.getByRole('cell').first().textContent(), `${EVIL} (exclusive)`);
+    await page.getByText(`http://${server.host}:${server.port}`).first().waitFor();
     assert.deepEqual(await axe(page), []);
     assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
+    assertOk(await ann.release('nightly', lock.owner));
+    assertOk(await waits);
+    await until('the table follows', async () => await row.getByRole('cell').first().textContent() === 'cron-b (exclusive)', SLOW_MS);
+    assert.deepEqual(page.complaints, []);
     await page.close();
+  });
+
+  it('locks have a view only where the server has locks', async () => {
+    const off = new Server({ args: ['--journal', 'off'] });
+    await off.launch();
+    const page = await browser.page();
+    await page.goto(urlOf(off, '/ops'));
+    await page.getByRole('link', { name: 'Payments' }).waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Locks' }).count(), 0);
+    await page.close();
+    await off.stop();
   });
 
   it('an unknown view shows the overview, and an unknown event says so', async () => {

@@ -227,8 +227,12 @@ async function removeHeld(what) {
   return screen.focusAfterRemoval();
 }
 
+// The map tells of the release while it is under way; judging it would say that somebody else has ended the hold.
+let isGivingBack = false;
+
 async function giveBack() {
   byId('give-back').disabled = true;
+  isGivingBack = true;
   try {
     if (map.currentHold?.id === purchase.hold.id) await map.release();
     await purchase.release();
@@ -238,6 +242,7 @@ async function giveBack() {
   } catch (error) {
     say(reasonOf(error), 'bad');
   } finally {
+    isGivingBack = false;
     byId('give-back').disabled = phase === 'paying';
   }
 }
@@ -264,13 +269,13 @@ let isJudging = false;
 
 // Asks the server how the hold stands, and goes where that leads.
 async function judge() {
-  if (isJudging || phase !== 'held') return;
+  if (isJudging || isGivingBack || phase !== 'held') return;
   isJudging = true;
   watchedAt = performance.now();
   try {
     const found = await purchase.readHold(purchase.hold.id);
     const isUnpaid = !purchase.booking || stageOf(await purchase.readBooking()) === 'open';
-    if (phase !== 'held') return;
+    if (phase !== 'held' || isGivingBack) return;
     if (found?.status === 'active' && isUnpaid) showPlaces();
     else await leaveHold(found);
   } catch { /* the next tick asks again */ } finally {
@@ -288,7 +293,7 @@ async function leaveHold(found) {
     if (stage === 'processing') return settle();
     if (found?.status === 'active') return decided(purchase.booking);
   }
-  return ended(found?.status);
+  return isGivingBack ? undefined : ended(found?.status);
 }
 
 function ended(status) {

@@ -15,6 +15,7 @@ export function logColumns({ t, format }) {
     { title: t('cause'), text: ({ cause }) => t(`cause.${cause}`) },
     { title: t('change'), text: ({ from, to }) => `${status(from)} → ${status(to)}` },
     { title: t('until'), kind: 'time', text: ({ until }) => (until ? format.exact(until) : '–') },
+    { title: t('actor'), text: ({ actor }) => actor ?? '–' },
     { title: t('fence'), kind: 'number', text: ({ fence }) => (fence === null ? '–' : format.number(fence)) },
   ];
 }

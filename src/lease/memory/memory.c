@@ -77,8 +77,10 @@ static void memory_close(struct lease *l)
 
 static struct lease_verdict granted(const struct claim *c, int64_t now_us)
 {
-    return (struct lease_verdict){
-        .result = HF_DONE, .fence = c->fence, .remaining_ms = (c->until_us - now_us) / 1000};
+    return (struct lease_verdict){.result = HF_DONE,
+                                  .fence = c->fence,
+                                  .remaining_ms = (c->until_us - now_us) / 1000,
+                                  .slot = c->slot};
 }
 
 /* `e` is the key's entry, tidied and possibly empty. */
@@ -90,11 +92,14 @@ static struct lease_verdict acquire_one(struct table *t, struct entry *e,
         return granted(*at, now_us);
     at = claim_find(&e->waiters, r->owner);
     struct claim *c = at ? *at : NULL;
+    if (c)
+        entry_note_alive(e, c);
     struct waiter_count ahead = entry_ahead_of(e, c, r->priority);
-    if (entry_is_free_for(e, c ? c->mode : r->mode, &ahead)) {
+    bool no_holder = !c && !r->queue && !e->holders; /* a turn is not a lease */
+    if (no_holder || entry_is_free_for(e, c ? c->mode : r->mode, &ahead)) {
         c = at ? entry_dequeue(e, at) : claim_new(t, r);
-        entry_grant(t, e, c, now_us + 1000 * r->ttl_ms);
-        entry_wake(e);
+        entry_grant(t, e, c, 1000 * r->ttl_ms, now_us);
+        entry_wake(e, now_us);
         return granted(c, now_us);
     }
     if (!c && r->queue) {
@@ -166,7 +171,7 @@ static enum hf_result memory_renew(struct lease *l, const struct lease_request *
         if (at) {
             entry_set_until(e, *at, now_us + 1000 * r->ttl_ms);
             verdicts[i] = granted(*at, now_us);
-            entry_wake(e); /* a shorter TTL brings the end nearer */
+            entry_wake(e, now_us); /* a shorter TTL brings the end nearer */
         }
         table_drop_if_empty(t, e);
     }
@@ -175,7 +180,7 @@ static enum hf_result memory_renew(struct lease *l, const struct lease_request *
 }
 
 static enum hf_result release_one(struct table *t, struct entry *e,
-                                  const uint8_t owner[LEASE_OWNER_SIZE])
+                                  const uint8_t owner[LEASE_OWNER_SIZE], int64_t now_us)
 {
     struct claim **at = claim_find(&e->holders, owner);
     if (at) {
@@ -186,7 +191,7 @@ static enum hf_result release_one(struct table *t, struct entry *e,
             return HF_LOST;
         entry_end_waiter(t, e, at);
     }
-    entry_wake(e);
+    entry_wake(e, now_us);
     return HF_DONE;
 }
 
@@ -200,7 +205,8 @@ static enum hf_result memory_release(struct lease *l, const struct lease_request
     for (size_t i = 0; i < n; i++) {
         const struct lease_request *r = &requests[i];
         struct entry *e = table_find(t, r->key, r->key_len, now_us);
-        verdicts[i] = (struct lease_verdict){.result = e ? release_one(t, e, r->owner) : HF_LOST};
+        verdicts[i] =
+            (struct lease_verdict){.result = e ? release_one(t, e, r->owner, now_us) : HF_LOST};
         table_drop_if_empty(t, e);
     }
     pthread_mutex_unlock(&t->lock);
@@ -230,8 +236,9 @@ static void sleeper_close(struct table *t, struct entry *e, struct sleeper *s)
             at = &(*at)->next;
         *at = s->next;
         if (c->fence == 0) {
-            entry_set_until(e, c, clock_boot_us(t->clock) + SILENT_US);
-            entry_wake(e); /* a new watcher may be needed */
+            int64_t now_us = clock_boot_us(t->clock);
+            entry_set_until(e, c, now_us + SILENT_US);
+            entry_wake(e, now_us); /* a new watcher may be needed */
         }
     }
     pthread_cond_destroy(&s->cond);
@@ -282,6 +289,8 @@ static void sleep_until_turn(struct table *t, struct entry *e, struct sleeper *s
         struct claim *c = s->claim;
         if (!c) /* a second thread of this owner was granted the lease, and it has run out */
             return;
+        if (c->fence == 0)
+            entry_note_alive(e, c);
         struct waiter_count ahead = entry_ahead_of(e, c, 0);
         if (c->fence != 0 || entry_is_free_for(e, c->mode, &ahead))
             return;
@@ -322,6 +331,8 @@ static struct hf_holder *show(const struct claim *list, int64_t now_us, size_t *
         h->fence = list->fence;
         int64_t left_us = list->sleepers ? SILENT_US : list->until_us - now_us;
         h->remaining_ms = left_us / 1000;
+        h->held_ms = list->fence ? (now_us - list->since_us) / 1000 : -1;
+        h->slot = list->slot;
     }
     *ret_n = all.n;
     return all.v;
@@ -383,11 +394,12 @@ static enum hf_result memory_break(struct lease *l, const char *key, size_t key_
 {
     (void)fault;
     struct table *t = table_of(l);
-    struct entry *e = table_find(t, key, key_len, clock_boot_us(t->clock));
+    int64_t now_us = clock_boot_us(t->clock);
+    struct entry *e = table_find(t, key, key_len, now_us);
     if (e) {
         while (e->holders)
             entry_end_holder(t, e, &e->holders);
-        entry_wake(e);
+        entry_wake(e, now_us);
     }
     table_drop_if_empty(t, e);
     pthread_mutex_unlock(&t->lock);
@@ -409,7 +421,9 @@ const struct lease_driver lease_memory = {
              .ttl_max_ms = LEASE_TTL_MAX_MS,
              .name_len_max = LEASE_NAME_MAX,
              .ttl = "this machine's boot-time clock, to the microsecond",
-             .survives = "nothing: it lives and ends with the process that opened it"},
+             .survives = "nothing: it lives and ends with the process that opened it",
+             .overlaps = 0,
+             .beware = "It excludes the threads of one process, and nothing else."},
     .schemes = (const char *const[]){"memory:", NULL},
     .open = memory_open,
     .close = memory_close,

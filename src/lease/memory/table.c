@@ -10,6 +10,7 @@
 
 #define SPARE_CLAIMS_MAX 256
 #define KEPT_ENTRIES_MAX 1024
+#define CLAIM_US (INT64_C(1000) * WAITER_CLAIM_MS)
 
 /* ---- claims ---- */
 
@@ -25,7 +26,9 @@ struct claim *claim_new(struct table *t, const struct lease_request *r)
     t->n_claims++;
     c->next = NULL;
     c->sleepers = NULL;
-    c->fence = c->until_us = 0;
+    c->fence = c->until_us = c->since_us = 0;
+    c->slot = 0;
+    c->passed_over = false;
     memcpy(c->owner, r->owner, LEASE_OWNER_SIZE);
     c->mode = r->mode;
     c->priority = r->priority;
@@ -101,6 +104,7 @@ void entry_end_holder(struct table *t, struct entry *e, struct claim **at)
 struct claim *entry_dequeue(struct entry *e, struct claim **at)
 {
     struct claim *c = claim_unlink(at);
+    entry_note_alive(e, c);
     --*waiters_of_mode(&e->waiting, c->mode);
     if (e->last_waiter == c) {
         e->last_waiter = e->waiters;
@@ -108,6 +112,20 @@ struct claim *entry_dequeue(struct entry *e, struct claim **at)
             e->last_waiter = e->last_waiter->next;
     }
     return c;
+}
+
+void entry_note_alive(struct entry *e, struct claim *c)
+{
+    if (c->passed_over)
+        ++*waiters_of_mode(&e->waiting, c->mode);
+    c->passed_over = false;
+}
+
+static void pass_over(struct entry *e, struct claim *c)
+{
+    c->passed_over = true;
+    c->since_us = 0;
+    --*waiters_of_mode(&e->waiting, c->mode);
 }
 
 void entry_end_waiter(struct table *t, struct entry *e, struct claim **at)
@@ -129,6 +147,8 @@ struct waiter_count entry_ahead_of(const struct entry *e, const struct claim *up
     for (const struct claim *w = e->waiters; w && w != upto; w = w->next) {
         if (!upto && w->priority < priority)
             break;
+        if (w->passed_over)
+            continue;
         ++*waiters_of_mode(&ahead, w->mode);
     }
     return ahead;
@@ -153,33 +173,63 @@ struct claim *entry_watcher(const struct entry *e, int64_t *ret_alarm_us)
 {
     int64_t until_us = entry_first_end_us(e);
     struct claim *w = e->waiters;
-    for (; w && !w->sleepers; w = w->next)
+    for (; w && (!w->sleepers || w->passed_over); w = w->next) {
+        if (w->passed_over)
+            continue;
         until_us = w->until_us < until_us ? w->until_us : until_us;
+        if (w->since_us && w->since_us + CLAIM_US < until_us)
+            until_us = w->since_us + CLAIM_US;
+    }
     *ret_alarm_us = until_us;
     return w;
 }
 
-void entry_wake(struct entry *e)
+/* Only waiters near the head can have been called, so the walk ends soon. */
+static void call_waiters(struct entry *e, int64_t now_us)
+{
+    struct waiter_count ahead = {0};
+    bool free = true;
+    for (struct claim *w = e->waiters; w && (free || w->passed_over || w->since_us); w = w->next) {
+        if (w->passed_over)
+            continue;
+        free = free && entry_is_free_for(e, w->mode, &ahead);
+        ++*waiters_of_mode(&ahead, w->mode);
+        if (!free) {
+            w->since_us = 0;
+            continue;
+        }
+        claim_wake(w);
+        if (!w->since_us)
+            w->since_us = now_us ? now_us : 1;
+        if (w->since_us + CLAIM_US < e->due_us)
+            e->due_us = w->since_us + CLAIM_US;
+    }
+}
+
+void entry_wake(struct entry *e, int64_t now_us)
 {
     if (!e->waiters)
         return;
-    struct waiter_count ahead = {0};
-    for (struct claim *w = e->waiters; w && entry_is_free_for(e, w->mode, &ahead); w = w->next) {
-        claim_wake(w);
-        ++*waiters_of_mode(&ahead, w->mode);
-    }
+    call_waiters(e, now_us);
     int64_t until_us;
     struct claim *watcher = entry_watcher(e, &until_us);
     if (watcher && watcher->sleepers->alarm_us > until_us)
         claim_wake(watcher);
 }
 
-void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t until_us)
+void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t ttl_us, int64_t now_us)
 {
+    struct claim **at = &e->holders;
+    c->slot = 0;
+    while (c->mode == HF_EXCLUSIVE && *at && (*at)->slot == c->slot) {
+        at = &(*at)->next;
+        c->slot++;
+    }
+    c->next = *at;
+    *at = c;
     c->fence = e->last_fence = ++t->fence;
-    entry_set_until(e, c, until_us);
-    c->next = e->holders;
-    e->holders = c;
+    c->since_us = now_us;
+    entry_set_until(e, c, now_us + ttl_us);
     ++*holders_of_mode(e, c->mode);
     claim_wake(c); /* a second thread may sleep for the same owner */
 }
@@ -217,6 +267,12 @@ void entry_tidy(struct table *t, struct entry *e, int64_t now_us)
         if ((*at)->sleepers || (*at)->until_us > now_us) {
             if (!(*at)->sleepers)
                 entry_set_until(e, *at, (*at)->until_us);
+            if ((*at)->since_us && now_us - (*at)->since_us >= CLAIM_US) {
+                pass_over(e, *at);
+                changed = true;
+            } else if ((*at)->since_us && (*at)->since_us + CLAIM_US < e->due_us) {
+                e->due_us = (*at)->since_us + CLAIM_US;
+            }
             at = &(*at)->next;
             continue;
         }
@@ -224,7 +280,7 @@ void entry_tidy(struct table *t, struct entry *e, int64_t now_us)
         changed = true;
     }
     if (changed)
-        entry_wake(e);
+        entry_wake(e, now_us);
 }
 
 bool entry_is_empty(const struct entry *e) { return !e->holders && !e->waiters; }
@@ -251,7 +307,7 @@ static struct entry *find_hashed(struct table *t, uint64_t hash, const char *key
 
 struct entry *table_find(struct table *t, const char *key, size_t len, int64_t now_us)
 {
-    return find_hashed(t, hash_bytes(key, len), key, len, now_us);
+    return find_hashed(t, hash_keyed(key, len), key, len, now_us);
 }
 
 static void entry_drop(struct table *t, struct entry **at)
@@ -301,7 +357,7 @@ static void table_grow(struct table *t)
 
 struct entry *table_get(struct table *t, const char *key, size_t len, int64_t now_us)
 {
-    uint64_t hash = hash_bytes(key, len);
+    uint64_t hash = hash_keyed(key, len);
     struct entry *e = find_hashed(t, hash, key, len, now_us);
     if (e)
         return e;

@@ -11,7 +11,11 @@
  * queue is the watcher: only it sets an alarm, for the moment at which a lease or the place of a
  * silent waiter before it runs out.  It is woken early to set a new alarm when that moment has come
  * nearer, and a sleeper is woken when it becomes the watcher.  A change thus wakes those whose turn
- * it is and at most one more, however many wait. */
+ * it is and at most one more, however many wait.
+ *
+ * Turns.  A waiter whose claim can be granted is called.  If it has not claimed its turn after
+ * WAITER_CLAIM_MS it is passed over: the others are served as if it were not there.  It keeps its
+ * place, and counts again from the moment at which it asks again. */
 #ifndef HF_LEASE_MEMORY_TABLE_H
 #define HF_LEASE_MEMORY_TABLE_H
 
@@ -36,6 +40,9 @@ struct claim {
     int priority;
     int64_t fence;    /* 0: a waiter */
     int64_t until_us; /* the end of the lease; of a place, unless it has sleepers */
+    int64_t since_us; /* of a holder: when it was granted; of a waiter: when it was called, or 0 */
+    unsigned slot;    /* of an exclusive holder */
+    bool passed_over; /* of a waiter */
     struct sleeper *sleepers;
     char label[LEASE_LABEL_MAX + 1];
 };
@@ -48,12 +55,12 @@ struct waiter_count {
 struct entry {
     struct entry *next;
     uint64_t hash;
-    struct claim *holders;
+    struct claim *holders;        /* exclusive ones in the order of their slots */
     struct claim *waiters;        /* in the order of service */
     struct claim *last_waiter;    /* NULL: no waiters */
     size_t n_exclusive, n_shared; /* holders */
-    struct waiter_count waiting;
-    int64_t due_us; /* nothing runs out before */
+    struct waiter_count waiting;  /* those that were not passed over */
+    int64_t due_us;               /* nothing runs out before */
     unsigned slots;
     int64_t last_fence;
     size_t key_len;
@@ -77,8 +84,8 @@ struct claim *claim_new(struct table *t, const struct lease_request *r);
 /* The place in the list of the owner's claim; NULL: it has none. */
 struct claim **claim_find(struct claim **list, const uint8_t owner[LEASE_OWNER_SIZE]);
 
-/* The waiters before `upto` in the queue.  With NULL: those that a newcomer of this priority would
- * stand behind. */
+/* The waiters before `upto` in the queue that have not been passed over.  With NULL: those that a
+ * newcomer of this priority would stand behind. */
 struct waiter_count entry_ahead_of(const struct entry *e, const struct claim *upto, int priority);
 /* Can a claim be granted that has these waiters before it?  A waiter that cannot be granted stops
  * every later one, of either mode. */
@@ -87,10 +94,12 @@ bool entry_is_free_for(const struct entry *e, enum hf_mode mode, const struct wa
 int64_t entry_first_end_us(const struct entry *e);
 /* The watcher's claim, or NULL, and the time of its alarm. */
 struct claim *entry_watcher(const struct entry *e, int64_t *ret_alarm_us);
-/* To be called after a change: wakes the sleepers whose turn it is, and the watcher if its alarm
- * would be too late. */
-void entry_wake(struct entry *e);
-void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t until_us);
+/* To be called after a change: calls the waiters whose turn it is, wakes those of them that sleep,
+ * and the watcher if its alarm would be too late. */
+void entry_wake(struct entry *e, int64_t now_us);
+void entry_grant(struct table *t, struct entry *e, struct claim *c, int64_t ttl_us, int64_t now_us);
+/* The waiter is there: it counts again if it was passed over. */
+void entry_note_alive(struct entry *e, struct claim *c);
 void entry_enqueue(struct entry *e, struct claim *c);
 /* Takes a waiter out of the queue, to be granted. */
 struct claim *entry_dequeue(struct entry *e, struct claim **at);
@@ -100,7 +109,8 @@ void entry_end_waiter(struct table *t, struct entry *e, struct claim **at);
 /* Sets the claim's end, so that entry_tidy knows of it. */
 void entry_set_until(struct entry *e, struct claim *c, int64_t until_us);
 bool entry_is_empty(const struct entry *e);
-/* Drops leases and places that have run out.  O(1) before due_us. */
+/* Drops leases and places that have run out, and passes over waiters that did not claim their turn.
+ * O(1) before due_us. */
 void entry_tidy(struct table *t, struct entry *e, int64_t now_us);
 
 struct table *table_new(const struct clock *clock);

@@ -9,6 +9,7 @@
 #define OWNER_LEN (2 * LEASE_OWNER_SIZE)
 
 _Static_assert(WAITER_SILENT_MS == 5000, "the scripts contain it as SILENT");
+_Static_assert(WAITER_CLAIM_MS == 150, "the scripts contain it as CLAIM");
 
 const struct redis_arg redis_scripts[N_SCRIPTS] = {
     [SCRIPT_ACQUIRE] = {REDIS_ACQUIRE, sizeof REDIS_ACQUIRE - 1},

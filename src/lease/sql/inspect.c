@@ -20,6 +20,10 @@ static struct hf_holder *show(const struct claim_rows *rows, bool holders, int64
         h->priority = (int)-rows->v[i].turn;
         h->fence = holders ? rows->v[i].number : 0;
         h->remaining_ms = rows->v[i].until - now;
+        h->slot = rows->v[i].slot;
+        h->held_ms = -1;
+        if (holders && rows->v[i].since)
+            h->held_ms = rows->v[i].since < now ? now - rows->v[i].since : 0;
     }
     *ret_n = all.n;
     return all.v;
@@ -28,7 +32,7 @@ static struct hf_holder *show(const struct claim_rows *rows, bool holders, int64
 static enum hf_status last_fence_read(struct sql_lease *s, const struct db_value *name,
                                       int64_t *ret, struct hf_err *err)
 {
-    struct db_stmt *stmt = s->stmts[LS_LAST_FENCE];
+    struct db_stmt *stmt = s->link->stmts[LS_LAST_FENCE];
     enum hf_status status = db_query(stmt, name, err);
     if (status != HF_OK)
         return status;
@@ -46,18 +50,23 @@ enum hf_result sql_inspect(struct lease *l, const char *key, size_t key_len,
     int64_t now = 0;
     const struct db_value name = db_bytes(key, key_len);
     int64_t last_fence = 0;
-    enum hf_status status = sql_begin(s, &name, 1, &err);
-    if (status == HF_OK)
-        status = sql_state_read(s, &name, NULL, &now, &err);
-    if (status == HF_OK)
-        status = last_fence_read(s, &name, &last_fence, &err);
-    status = sql_end(s, status, &err);
+    enum hf_status status = sql_enter(s, SQL_TO_TAKE, &err);
+    if (status == HF_OK) {
+        status = sql_begin(s, &name, 1, &err);
+        if (status == HF_OK)
+            status = sql_state_read(s, &name, NULL, &now, &err);
+        if (status == HF_OK)
+            status = last_fence_read(s, &name, &last_fence, &err);
+        status = sql_end(s, status, &err);
+    }
+    if (status == HF_OK) {
+        *ret = (struct lease_state){.last_fence = last_fence};
+        ret->holders = show(&s->link->state.holders, true, now, &ret->n_holders);
+        ret->waiters = show(&s->link->state.waiters, false, now, &ret->n_waiters);
+    }
+    sql_leave(s);
     if (status != HF_OK)
         return sql_result(status, &err, fault);
-    *ret = (struct lease_state){0};
-    ret->holders = show(&s->state.holders, true, now, &ret->n_holders);
-    ret->waiters = show(&s->state.waiters, false, now, &ret->n_waiters);
-    ret->last_fence = last_fence;
     for (size_t i = 0; i < ret->n_holders; i++) /* one of them may be held for days */
         if (ret->holders[i].fence > ret->last_fence)
             ret->last_fence = ret->holders[i].fence;
@@ -86,7 +95,7 @@ struct names {
 static enum hf_status names_read(struct sql_lease *s, const struct db_value args[6],
                                  struct names *names, struct hf_err *err)
 {
-    struct db_stmt *stmt = s->stmts[LS_NAMES];
+    struct db_stmt *stmt = s->link->stmts[LS_NAMES];
     enum hf_status status = db_query(stmt, args, err);
     enum db_step step = DB_DONE;
     names->n = 0;
@@ -116,9 +125,10 @@ enum hf_result sql_list(struct lease *l, const char *prefix, size_t prefix_len,
     bool more = true;
     do {
         int64_t now = 0;
-        status = sql_connected(s, &err);
+        names->n = 0;
+        status = sql_enter(s, SQL_TO_TAKE, &err);
         if (status == HF_OK)
-            status = s->db->driver->now_ms(s->db, &now, &err);
+            status = s->link->db->driver->now_ms(s->link->db, &now, &err);
         const struct db_value args[] = {db_bytes(prefix_len ? prefix : "", prefix_len),
                                         db_bytes(after, strlen(after)),
                                         db_bytes(last, last_len),
@@ -127,6 +137,7 @@ enum hf_result sql_list(struct lease *l, const char *prefix, size_t prefix_len,
                                         db_int(NAMES_AT_ONCE)};
         if (status == HF_OK)
             status = names_read(s, args, names, &err);
+        sql_leave(s);
         for (size_t i = 0; i < names->n && status == HF_OK && more; i++)
             more = each(ctx, names->v[i]);
         if (names->n == NAMES_AT_ONCE)

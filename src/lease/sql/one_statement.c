@@ -2,23 +2,40 @@
 #include "lease/sql/one_statement.h"
 
 #include "lease/sql/contention.h"
+#include "lease/sql/turn.h"
 
-/* Runs the statement on the name that is its first argument.  *ret_row tells whether it returned a
- * row, whose number is then in *ret. */
-static enum hf_status run(struct sql_lease *s, enum lease_sql_statement which,
-                          const struct db_value *args, bool *ret_row, int64_t *ret,
-                          struct hf_err *err)
+enum hf_status one_statement_try(struct sql_lease *s, one_statement *call,
+                                 const struct lease_request *requests, size_t n,
+                                 struct lease_verdict *verdicts, bool *ret_done, struct hf_err *err)
 {
-    struct db_stmt *stmt = s->stmts[which];
-    enum hf_status status = s->db->driver->run_locked(stmt, &args[0], args, err);
+    *ret_done = false;
+    if (n != 1)
+        return HF_OK;
+    return s->link->db->driver->run_locked ? call(s, requests, verdicts, ret_done, err) : HF_OK;
+}
+
+/* Runs the statement on the name that is its first argument, and moves to the row that it returned,
+ * if any; the caller finishes it. */
+static enum hf_status run(struct sql_lease *s, enum lease_sql_statement which,
+                          const struct db_value *args, bool *ret_row, struct hf_err *err)
+{
+    struct db_stmt *stmt = s->link->stmts[which];
+    enum hf_status status = s->link->db->driver->run_locked(stmt, &args[0], args, err);
     if (status != HF_OK)
         return status;
     enum db_step step = db_step(stmt, err);
     *ret_row = step == DB_ROW;
-    if (*ret_row)
-        *ret = db_column_int(stmt, 0);
-    stmt->driver->finish(stmt);
     return step == DB_FAILED ? err->code : HF_OK;
+}
+
+static int64_t column(struct sql_lease *s, enum lease_sql_statement which, int number)
+{
+    return db_column_int(s->link->stmts[which], number);
+}
+
+static void finish(struct sql_lease *s, enum lease_sql_statement which)
+{
+    s->link->stmts[which]->driver->finish(s->link->stmts[which]);
 }
 
 enum hf_status one_statement_acquire(struct sql_lease *s, const struct lease_request *r,
@@ -33,9 +50,12 @@ enum hf_status one_statement_acquire(struct sql_lease *s, const struct lease_req
                                     db_int(r->ttl_ms),
                                     db_text(r->label, r->label_len)};
     *verdict = (struct lease_verdict){.result = HF_DONE, .remaining_ms = r->ttl_ms};
-    enum hf_status status = run(s, LS_TAKE, args, ret_done, &verdict->fence, err);
-    if (status == HF_OK && !*ret_done)
+    enum hf_status status = run(s, LS_TAKE, args, ret_done, err);
+    if (status == HF_OK && *ret_done)
+        verdict->fence = column(s, LS_TAKE, 0);
+    else if (status == HF_OK)
         contention_set(s, r);
+    finish(s, LS_TAKE);
     return status;
 }
 
@@ -45,10 +65,14 @@ enum hf_status one_statement_renew(struct sql_lease *s, const struct lease_reque
 {
     const struct db_value args[] = {sql_key(r), sql_owner(r), db_int(r->ttl_ms)};
     bool is_held = false;
-    *verdict = (struct lease_verdict){.remaining_ms = r->ttl_ms};
-    enum hf_status status = run(s, LS_RENEW, args, &is_held, &verdict->fence, err);
-    if (!is_held)
-        *verdict = (struct lease_verdict){.result = HF_LOST};
+    *verdict = (struct lease_verdict){.result = HF_LOST};
+    enum hf_status status = run(s, LS_RENEW, args, &is_held, err);
+    if (is_held)
+        *verdict = (struct lease_verdict){.result = HF_DONE,
+                                          .fence = column(s, LS_RENEW, 0),
+                                          .remaining_ms = r->ttl_ms,
+                                          .slot = (unsigned)column(s, LS_RENEW, 1)};
+    finish(s, LS_RENEW);
     *ret_done = true;
     return status;
 }
@@ -57,13 +81,17 @@ enum hf_status one_statement_release(struct sql_lease *s, const struct lease_req
                                      struct lease_verdict *verdict, bool *ret_done,
                                      struct hf_err *err)
 {
-    const struct db_value args[] = {sql_key(r), sql_owner(r), db_int(WAITER_SILENT_MS)};
-    int64_t head = 0;
-    enum hf_status status = run(s, LS_GIVE, args, ret_done, &head, err);
+    const struct db_value args[] = {sql_key(r), sql_owner(r), db_int(WAITER_SILENT_MS),
+                                    db_int(WAITER_CLAIM_MS)};
+    enum hf_status status = run(s, LS_GIVE, args, ret_done, err);
+    struct claim_row head = {0};
+    if (status == HF_OK && *ret_done)
+        turn_row_read(s->link->stmts[LS_GIVE], &head);
+    finish(s, LS_GIVE);
     *verdict = (struct lease_verdict){.result = HF_DONE};
-    s->wakes.n = 0;
-    if (status == HF_OK && *ret_done && head)
-        *vec_push(&s->wakes) = head;
+    s->link->wakes.n = 0;
+    if (head.number)
+        turn_wake(s, &head);
     sql_wake(s);
     return status;
 }

@@ -1,7 +1,6 @@
 /* Leases in one exchange, for databases where an exchange is what a lease costs
  * (db_driver.run_locked): one statement that excludes others on its name and either does the whole
- * work or nothing.  Then the caller uses a transaction.  The connection has been checked.  Runs on
- * the handle's thread. */
+ * work or nothing.  Then the caller uses a transaction.  Runs on the handle's thread. */
 #ifndef HF_LEASE_SQL_ONE_STATEMENT_H
 #define HF_LEASE_SQL_ONE_STATEMENT_H
 
@@ -11,6 +10,12 @@
 typedef enum hf_status one_statement(struct sql_lease *s, const struct lease_request *r,
                                      struct lease_verdict *verdict, bool *ret_done,
                                      struct hf_err *err);
+
+/* Serves a single request where the database has db_driver.run_locked. */
+HF_MUST_USE enum hf_status one_statement_try(struct sql_lease *s, one_statement *call,
+                                             const struct lease_request *requests, size_t n,
+                                             struct lease_verdict *verdicts, bool *ret_done,
+                                             struct hf_err *err);
 
 /* Grants a name that has neither holders nor waiters. */
 HF_MUST_USE one_statement one_statement_acquire;

@@ -22,7 +22,13 @@ const struct lease_driver lease_sqlite = {
              .survives = "the end of any process; of the machine: fences never repeat, the last "
                          "leases, whose holders ended with it, may be forgotten; a file removed: "
                          "its leases are lost, fences go on from the wall clock in microseconds.  "
-                         "Not a file put back from a copy, nor a network file system"},
+                         "Not a file put back from a copy, nor a network file system",
+             .overlaps = HF_OVERLAP_RESTART,
+             .beware = "A file that is removed or replaced while its locks are held does not know "
+                       "them.  A process that is stopped in the middle of a transaction keeps all "
+                       "others out."},
     .schemes = (const char *const[]){"sqlite:", NULL},
+    .open = sql_open_file,
+    .examine = sql_examine_file,
     SQL_FUNCTIONS,
 };

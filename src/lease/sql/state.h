@@ -11,7 +11,10 @@ struct claim_row {
     int64_t number; /* the fence of a holder, the ticket of a waiter */
     int64_t until;  /* the end of the lease, or of the place unless it is asked for again */
     int64_t turn;   /* minus the priority */
+    int64_t since;  /* when a holder was granted, or a waiter called; 0: not known, or not called */
+    int64_t topic;  /* of the process to wake for a waiter; 0: it has none */
     unsigned slots;
+    unsigned slot; /* of a holder */
     enum hf_mode mode;
     char label[LEASE_LABEL_MAX + 1];
 };
@@ -22,8 +25,10 @@ struct claim_rows {
 };
 
 struct name_state {
+    int64_t now;
     struct claim_rows holders; /* whose leases have not ended */
     struct claim_rows waiters; /* whose places have not ended, in the order of service */
+    int64_t last_write;        /* the latest time at which a holder was granted or renewed */
     bool expired;              /* there are rows of ended leases to delete */
     bool silent;               /* there are rows of ended places to delete */
 };
@@ -41,11 +46,19 @@ struct standing {
     const struct claim_row *place; /* the owner's place in the queue; NULL: none */
     bool free;                     /* the request can be granted now */
     unsigned slots;                /* of the other holders and waiters; 0: there are none */
-    size_t ahead;                  /* the number of waiters before it */
+    size_t ahead;                  /* the number of waiters that are served before it */
     int64_t first_end;             /* when the first lease ends; INT64_MAX: there is no holder */
     int64_t next_end;              /* the first moment at which time alone may change the answer */
 };
 /* A pure function.  O(holders + waiters). */
 struct standing name_state_judge(const struct name_state *s, const struct lease_request *r);
+
+/* Was the waiter called WAITER_CLAIM_MS ago and has not asked since?  It is then passed over. */
+bool claim_is_passed_over(const struct claim_row *waiter, int64_t now);
+/* The first waiter that is not passed over, if it can be granted now; NULL otherwise.  It has its
+ * turn.  O(holders + waiters). */
+const struct claim_row *name_state_turn(const struct name_state *s);
+/* The lowest slot that no exclusive holder has. */
+unsigned name_state_free_slot(const struct name_state *s);
 
 #endif

@@ -4,10 +4,13 @@
 #define HF_LEASE_SQL_STATEMENTS_H
 
 /* Migration n leads to version n.  Never edit one that has been released; add another.  A lease or
- * a place in the queue is one row while it lasts.  Fences and tickets are numbers of the database's
- * sequence (db_driver.number).  `turn` is minus the priority: waiters are served in the order of
+ * a place in the queue is one row while it lasts.  Tickets are numbers of the database's sequence
+ * (db_driver.number), and so are the fences of SQLite.  A fence of PostgreSQL is the clock in
+ * microseconds, and larger than all before: after a restore, or on a standby that lagged, the
+ * sequence may have fallen back.  `turn` is minus the priority: waiters are served in the order of
  * (turn, ticket).  lease_fences remembers the last fence of each name, also of free ones, for
- * LEASE_FENCE_KEPT_MS after the grant. */
+ * LEASE_FENCE_KEPT_MS after the grant.  On PostgreSQL its entry without a name has the largest
+ * fence that was forgotten (FORGET_FENCES). */
 #define LEASE_SQL_PART "leases"
 static const char *const lease_sql_migrations[] = {
     "CREATE TABLE leases ("
@@ -22,38 +25,85 @@ static const char *const lease_sql_migrations[] = {
     "CREATE TABLE lease_fences ("
     "  name {bytes} NOT NULL PRIMARY KEY, fence bigint NOT NULL, granted_at bigint NOT NULL)"
     " {clustered};",
+    /* 0: not known, not called, no topic.  See turn.h and listener.h. */
+    "ALTER TABLE leases ADD COLUMN slot bigint NOT NULL DEFAULT 0;"
+    "ALTER TABLE leases ADD COLUMN granted_at bigint NOT NULL DEFAULT 0;"
+    "ALTER TABLE leases ADD COLUMN renewed_at bigint NOT NULL DEFAULT 0;"
+    "ALTER TABLE lease_waiters ADD COLUMN called_at bigint NOT NULL DEFAULT 0;"
+    "ALTER TABLE lease_waiters ADD COLUMN topic bigint NOT NULL DEFAULT 0;",
 };
 
+/* The end of a lease is compared with the clock as it is, so that a clock that was set back makes
+ * leases last longer.  It is written as the TTL after the clock or, if that is later, after the
+ * time of an earlier write for the name: a clock that goes back and returns does not end a lease
+ * before its TTL has passed.  Times that are LEASE_CLOCK_BACK_MAX_MS or more ahead of the clock do
+ * not count: the clock was wrong when they were written. */
+#define LEASE_CLOCK_BACK_MAX_MS INT64_C(86400000)
+#define LEASE_SQL_RENEWED                                                                          \
+    "{greatest}({now}, CASE WHEN renewed_at < {now} + 86400000 THEN renewed_at ELSE 0 END)"
+
+/* A waiter that was called r.claim ago is passed over.  A call that lies ahead of the clock was
+ * made before the clock was set back, and counts as over. */
+#define LEASE_SQL_COUNTS                                                                           \
+    "(called_at = 0 OR (called_at > {now} - r.claim AND called_at <= {now} + r.claim))"
+/* The waiter to wake when something is released: the first that is not passed over, or if all are,
+ * the first.  Waiters that have been silent for r.silent do not count. */
+#define LEASE_SQL_WAITERS                                                                          \
+    "SELECT ticket, owner, topic FROM lease_waiters WHERE name = r.name"                           \
+    " AND seen_at > {now} - r.silent"
+#define LEASE_SQL_HEAD                                                                             \
+    "SELECT * FROM (" LEASE_SQL_WAITERS " AND " LEASE_SQL_COUNTS                                   \
+    " ORDER BY turn, ticket LIMIT 1) AS a UNION ALL SELECT * FROM (" LEASE_SQL_WAITERS             \
+    " ORDER BY turn, ticket LIMIT 1) AS b LIMIT 1"
+/* How much of its slots the waiter w finds taken by those holders that the caller goes on to
+ * name. */
+#define LEASE_SQL_TAKEN                                                                            \
+    "SELECT COALESCE(SUM(CASE WHEN l.mode <> w.mode THEN w.slots WHEN l.mode = 0 THEN 1"           \
+    " ELSE 0 END), 0) FROM leases AS l WHERE l.name = r.name AND l.expires_at > {now}"
+
 #define LEASE_SQL_STATEMENTS(X)                                                                    \
-    X(HOLDERS, "SELECT owner, fence, mode, slots, expires_at, 0 - priority, label FROM leases"     \
-               " WHERE name = r.name{args(name bytes)}")                                           \
-    X(WAITERS, "SELECT owner, ticket, mode, slots, seen_at, turn, label FROM lease_waiters"        \
-               " WHERE name = r.name AND (turn, ticket) <= (r.turn, r.ticket)"                     \
+    X(HOLDERS, "SELECT owner, fence, mode, slots, expires_at, 0 - priority, label, granted_at,"    \
+               " slot, renewed_at FROM leases WHERE name = r.name{args(name bytes)}")              \
+    X(WAITERS, "SELECT owner, ticket, mode, slots, seen_at, turn, label, called_at, 0, topic"      \
+               " FROM lease_waiters WHERE name = r.name AND (turn, ticket) <= (r.turn, r.ticket)"  \
                " ORDER BY turn, ticket{args(name bytes, turn bigint, ticket bigint)}")             \
-    X(HEAD, "SELECT ticket FROM lease_waiters WHERE name = r.name AND seen_at > {now} - r.silent"  \
-            " ORDER BY turn, ticket LIMIT 1{args(name bytes, silent bigint)}")                     \
-    X(AHEAD, "SELECT w.seen_at, {now}, (SELECT count(*) FROM lease_waiters AS a"                   \
-             " WHERE a.name = r.name AND (a.turn, a.ticket) < (w.turn, w.ticket)"                  \
-             " AND a.seen_at > {now} - r.silent) FROM lease_waiters AS w WHERE w.name = r.name"    \
-             " AND w.owner = r.owner{args(name bytes, owner bytes, silent bigint)}")               \
-    X(GRANT, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"   \
+    X(HEAD, LEASE_SQL_HEAD "{args(name bytes, silent bigint, claim bigint)}")                      \
+    X(CALL, "UPDATE lease_waiters AS w SET called_at = {now} WHERE name = r.name"                  \
+            " AND owner = r.owner AND called_at = 0 AND (" LEASE_SQL_TAKEN ") < w.slots"           \
+            "{args(name bytes, owner bytes)}")                                                     \
+    X(UNCALL, "UPDATE lease_waiters SET called_at = 0 WHERE name = r.name"                         \
+              " AND called_at > r.passed{args(name bytes, passed bigint)}")                        \
+    X(AHEAD, "SELECT w.seen_at, {now}, (SELECT count(*) FROM lease_waiters"                        \
+             " WHERE name = r.name AND (turn, ticket) < (w.turn, w.ticket)"                        \
+             " AND seen_at > {now} - r.silent AND " LEASE_SQL_COUNTS ")"                           \
+             " FROM lease_waiters AS w WHERE w.name = r.name AND w.owner = r.owner"                \
+             "{args(name bytes, owner bytes, silent bigint, claim bigint)}")                       \
+    X(GRANT, "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label,"   \
+             " slot, granted_at, renewed_at)"                                                      \
              " {values(name bytes, owner bytes, fence bigint, mode bigint, slots bigint,"          \
-             " priority bigint, expires_at bigint, label text)}"                                   \
-             " ON CONFLICT (name, owner) DO NOTHING")                                              \
+             " priority bigint, expires_at bigint, label text, slot bigint, granted_at bigint,"    \
+             " renewed_at bigint)} ON CONFLICT (name, owner) DO NOTHING")                          \
     X(NOTE_FENCE, "INSERT INTO lease_fences (name, fence, granted_at)"                             \
                   " {values(name bytes, fence bigint, granted_at bigint)} ON CONFLICT (name)"      \
                   " DO UPDATE SET fence = excluded.fence, granted_at = excluded.granted_at")       \
     X(LAST_FENCE, "SELECT fence FROM lease_fences WHERE name = r.name{args(name bytes)}")          \
     X(ENQUEUE, "INSERT INTO lease_waiters"                                                         \
-               " (name, turn, ticket, owner, mode, slots, seen_at, label)"                         \
+               " (name, turn, ticket, owner, mode, slots, seen_at, label, topic)"                  \
                " {values(name bytes, turn bigint, ticket bigint, owner bytes, mode bigint,"        \
-               " slots bigint, seen_at bigint, label text)} ON CONFLICT DO NOTHING")               \
-    X(SEEN, "UPDATE lease_waiters SET seen_at = {now} WHERE name = r.name AND owner = r.owner"     \
-            "{args(name bytes, owner bytes)}")                                                     \
+               " slots bigint, seen_at bigint, label text, topic bigint)} ON CONFLICT DO NOTHING") \
+    X(SEEN, "UPDATE lease_waiters SET seen_at = {now}, topic = r.topic WHERE name = r.name"        \
+            " AND owner = r.owner{args(name bytes, owner bytes, topic bigint)}")                   \
+    X(ASKED, "UPDATE lease_waiters SET seen_at = {now}, called_at = 0, topic = r.topic"            \
+             " WHERE name = r.name AND owner = r.owner"                                            \
+             "{args(name bytes, owner bytes, topic bigint)}")                                      \
     X(LEAVE, "DELETE FROM lease_waiters WHERE name = r.name AND owner = r.owner"                   \
              "{args(name bytes, owner bytes)}")                                                    \
-    X(RENEW, "UPDATE leases SET expires_at = {now} + r.ttl WHERE name = r.name"                    \
-             " AND owner = r.owner AND expires_at > {now} RETURNING fence"                         \
+    X(LAST_GRANT, "SELECT fence, CASE WHEN name = r.name THEN granted_at ELSE 0 END"               \
+                  " FROM lease_fences WHERE name IN (r.name, r.none)"                              \
+                  "{args(name bytes, none bytes)}")                                                \
+    X(RENEW, "UPDATE leases SET renewed_at = " LEASE_SQL_RENEWED                                   \
+             ", expires_at = " LEASE_SQL_RENEWED " + r.ttl WHERE name = r.name"                    \
+             " AND owner = r.owner AND expires_at > {now} RETURNING fence, slot"                   \
              "{args(name bytes, owner bytes, ttl bigint)}")                                        \
     X(RELEASE, "DELETE FROM leases WHERE name = r.name AND owner = r.owner"                        \
                " AND expires_at > {now}{args(name bytes, owner bytes)}")                           \
@@ -80,25 +130,49 @@ static const char *const lease_sql_migrations[] = {
              " n bigint)}")
 
 /* Prepared only where the database has db_driver.run_locked: see one_statement.h.  TAKE grants a
- * name that has neither holders nor waiters, and returns the fence.  GIVE releases a lease and
- * returns the ticket of the waiter to wake. */
+ * name that has neither holders nor waiters, and returns the fence.  GIVE releases a lease, calls
+ * the waiter whose turn it is, and returns ticket, owner and topic of the waiter to wake. */
 #define LEASE_SQL_ONE_STATEMENTS(X)                                                                \
-    X(TAKE, "WITH taken AS ("                                                                      \
-            "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label)"    \
-            " SELECT r.name, r.owner, {number}, r.mode, r.slots, r.priority, {now} + r.ttl,"       \
-            " r.label WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = r.name)"                 \
+    X(TAKE, "WITH last AS (SELECT COALESCE(MAX(fence), 0) AS fence, COALESCE(MAX(CASE WHEN"        \
+            " name = r.name AND granted_at < {now} + 86400000 THEN granted_at END), 0) AS ms"      \
+            " FROM lease_fences WHERE name IN (r.name, '')), taken AS ("                           \
+            "INSERT INTO leases (name, owner, fence, mode, slots, priority, expires_at, label,"    \
+            " granted_at, renewed_at)"                                                             \
+            " SELECT r.name, r.owner, greatest({now} * 1000 + 999, last.fence + 1), r.mode,"       \
+            " r.slots, r.priority, greatest({now}, last.ms) + r.ttl, r.label,"                     \
+            " greatest({now}, last.ms), greatest({now}, last.ms) FROM last"                        \
+            " WHERE NOT EXISTS (SELECT 1 FROM leases WHERE name = r.name)"                         \
             " AND NOT EXISTS (SELECT 1 FROM lease_waiters WHERE name = r.name)"                    \
-            " RETURNING name, fence), noted AS ("                                                  \
-            "INSERT INTO lease_fences (name, fence, granted_at) SELECT name, fence, {now}"         \
+            " RETURNING name, fence, granted_at), noted AS ("                                      \
+            "INSERT INTO lease_fences (name, fence, granted_at) SELECT name, fence, granted_at"    \
             " FROM taken ON CONFLICT (name)"                                                       \
             " DO UPDATE SET fence = excluded.fence, granted_at = excluded.granted_at)"             \
             " SELECT fence FROM taken"                                                             \
             "{args(name bytes, owner bytes, mode bigint, slots bigint, priority bigint,"           \
             " ttl bigint, label text)}")                                                           \
-    X(GIVE, "DELETE FROM leases WHERE name = r.name AND owner = r.owner AND expires_at > {now}"    \
-            " RETURNING (SELECT w.ticket FROM lease_waiters AS w WHERE w.name = r.name"            \
-            " AND w.seen_at > {now} - r.silent ORDER BY w.turn, w.ticket LIMIT 1)"                 \
-            "{args(name bytes, owner bytes, silent bigint)}")
+    X(FORGET_FENCES,                                                                               \
+      "WITH gone AS (DELETE FROM lease_fences WHERE name IN (SELECT name FROM lease_fences"        \
+      " WHERE name > r.after AND name <= r.last AND granted_at <= {now} - r.ms{lock_idle})"        \
+      " RETURNING fence) INSERT INTO lease_fences (name, fence, granted_at)"                       \
+      " SELECT '', MAX(fence), 0 FROM gone HAVING MAX(fence) IS NOT NULL ON CONFLICT (name)"       \
+      " DO UPDATE SET fence = greatest(lease_fences.fence, excluded.fence)"                        \
+      "{args(after bytes, last bytes, ms bigint)}")                                                \
+    X(GIVE, "WITH gone AS (DELETE FROM leases WHERE name = r.name AND owner = r.owner"             \
+            " AND expires_at > {now} RETURNING name), head AS (" LEASE_SQL_HEAD "), called AS ("   \
+            "UPDATE lease_waiters AS w SET called_at = {now} FROM gone, head"                      \
+            " WHERE w.name = r.name AND w.owner = head.owner AND w.called_at = 0"                  \
+            " AND (" LEASE_SQL_TAKEN " AND l.owner <> r.owner) < w.slots)"                         \
+            " SELECT COALESCE(head.ticket, 0), head.owner, head.topic"                             \
+            " FROM gone LEFT JOIN head ON true"                                                    \
+            "{args(name bytes, owner bytes, silent bigint, claim bigint)}")
+
+/* For the listener (listener.h), on a connection of its own: keeps the places of many waiters at
+ * once.  A row that another transaction has locked is being written to anyway. */
+#define LEASE_SQL_KEEP_PLACES                                                                      \
+    "UPDATE lease_waiters AS w SET seen_at = {now} FROM (SELECT x.name, x.owner"                   \
+    " FROM lease_waiters AS x{ JOIN rows(name bytes, owner bytes)}"                                \
+    " ON x.name = r.name AND x.owner = r.owner{lock_idle}) AS k"                                   \
+    " WHERE w.name = k.name AND w.owner = k.owner RETURNING 1{may_be_lost}"
 
 enum lease_sql_statement {
 #define LEASE_SQL_ENUM(name, sql) LS_##name,

@@ -1,0 +1,33 @@
+/* See pace.h. */
+#include "api/pace.h"
+
+#include "api/idempotency.h"
+
+void api_hold_limits(uint32_t holds_per_minute, struct quota_limits *ret)
+{
+    uint32_t changes = PACE_CHANGES * holds_per_minute;
+    ret->rates[QUOTA_HOLDS] = (struct quota_pace){holds_per_minute, PACE_BURST * holds_per_minute};
+    ret->rates[QUOTA_CHANGES] = (struct quota_pace){changes, PACE_BURST * changes};
+}
+
+bool pace_spend(struct call *c, enum quota_rate rate, step_fn again)
+{
+    int64_t wait_us = 0;
+    if (access_spend(&c->http, rate, &wait_us)) {
+        c->spent = rate;
+        return true;
+    }
+    if (key_is_unused(c, again))
+        answer_too_soon(&c->http, &problem_too_many_requests, wait_us);
+    return false;
+}
+
+void pace_answer(struct request *r)
+{
+    struct call *c = call_of(r);
+    const struct command *command = &c->command;
+    bool has_written = verdict_is_success(command->verdict) && !command->key.replayed;
+    if (!has_written && command->verdict != VERDICT_OUTCOME_UNKNOWN)
+        access_unspend(r, c->spent);
+    call_answer(r);
+}

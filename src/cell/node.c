@@ -1,0 +1,490 @@
+/* A node's roles, its requests and its calls to the journal.  node_follow.c has what a standby
+ * does, node_lead.c what a master does.  Keeps N1.  Owner: the thread that runs the node. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cell/node_private.h"
+
+const char *const node_role_names[] = {[NODE_FOLLOWING] = "standby",
+                                       [NODE_CLAIMING] = "claiming",
+                                       [NODE_CATCHING_UP] = "catching_up",
+                                       [NODE_LEADING] = "master",
+                                       [NODE_RESIGNING] = "resigning"};
+
+/* ---- lists of requests ---- */
+
+void requests_push(struct requests_list *l, struct cell_request *r)
+{
+    r->next = NULL;
+    r->prev = l->tail;
+    if (l->tail)
+        l->tail->next = r;
+    else
+        l->head = r;
+    l->tail = r;
+    r->list = l;
+    l->n++;
+}
+
+void requests_remove(struct requests_list *l, struct cell_request *r)
+{
+    if (r->prev)
+        r->prev->next = r->next;
+    else
+        l->head = r->next;
+    if (r->next)
+        r->next->prev = r->prev;
+    else
+        l->tail = r->prev;
+    r->next = r->prev = NULL;
+    r->list = NULL;
+    l->n--;
+}
+
+struct cell_request *requests_pop(struct requests_list *l)
+{
+    struct cell_request *r = l->head;
+    if (r)
+        requests_remove(l, r);
+    return r;
+}
+
+/* ---- answers ---- */
+
+void cell_request_close(struct cell_request *r)
+{
+    cell_verdict_close(&r->verdict);
+    buf_close(&r->out);
+    vec_close(&r->wanted);
+}
+
+void node_give_back(struct cell_request *r) { pending_done(&r->pending); }
+
+/* The URL of the master as far as this node knows it; "": none, or itself. */
+static const char *master_url(const struct node *n)
+{
+    if (n->role != NODE_FOLLOWING || n->head.epoch == 0 || !n->answers ||
+        (cell_state_is_resigned(n->state) && cell_state_epoch(n->state) == n->head.epoch) ||
+        strcmp(n->head.url, n->config.url) == 0)
+        return "";
+    return n->head.url;
+}
+
+void node_answer(struct node *n, struct cell_request *r, enum cell_result result)
+{
+    r->verdict.result = result;
+    if (result == CELL_NO_MASTER)
+        (void)snprintf(r->master_url, sizeof r->master_url, "%s", master_url(n));
+    node_give_back(r);
+}
+
+static void answer_all(struct node *n, struct requests_list *l, enum cell_result result)
+{
+    for (struct cell_request *r; (r = requests_pop(l));) {
+        r->acquisition = NULL;
+        node_answer(n, r, result);
+    }
+}
+
+static void answer_authors(struct node *n, enum cell_result result)
+{
+    for (size_t i = 0; i < n->authors.n; i++)
+        if (n->authors.v[i])
+            node_answer(n, n->authors.v[i], result);
+    vec_clear(&n->authors);
+    answer_all(n, &n->proofs, result == CELL_UNKNOWN ? CELL_UNAVAILABLE : result);
+}
+
+void node_change_role(struct node *n, enum node_role role)
+{
+    if (n->role == role)
+        return;
+    n->role = role;
+    if (n->config.on_change)
+        n->config.on_change(n->config.context, role);
+}
+
+void node_step_down(struct node *n, enum cell_result of_entry)
+{
+    int64_t now_us = node_now_us(n);
+    deadlines_clear(n);
+    n->changed_us = n->read_us = now_us;
+    n->snapshot_step = SNAPSHOT_IDLE;
+    n->in_doubt = n->resigns = n->checks_tail = false;
+    node_change_role(n, NODE_FOLLOWING);
+    answer_authors(n, of_entry);
+    answer_all(n, &n->found, CELL_UNKNOWN);
+    answer_all(n, &n->queue, CELL_NO_MASTER);
+    n->n_queued_keepalives = 0;
+    answer_all(n, &n->waiting, CELL_UNKNOWN);
+    answer_all(n, &n->transfers, of_entry);
+}
+
+/* ---- applying ---- */
+
+static void follow_effects(struct node *n, int64_t index, int64_t now_us)
+{
+    size_t n_effects;
+    const struct cell_effect *e = cell_state_effects(n->state, &n_effects);
+    for (size_t i = 0; i < n_effects; i++) {
+        if (n->role == NODE_LEADING || n->role == NODE_RESIGNING)
+            lead_follow(n, &e[i], now_us);
+        if (n->config.on_effect)
+            n->config.on_effect(n->config.context, index, &e[i]);
+    }
+    cell_state_clear_effects(n->state);
+}
+
+bool node_apply(struct node *n, const void *data, size_t len, struct cell_request *const *authors,
+                size_t n_authors, struct hf_err *err)
+{
+    struct entry_reader reader = {0};
+    struct entry_head head;
+    struct cell_command c;
+    size_t i = 0;
+    int64_t now_us = node_now_us(n);
+    err->code = HF_OK;
+    bool good = entry_open(&reader, data, len, &head, err);
+    if (good && memcmp(head.previous, n->chain, CELL_DIGEST_SIZE) != 0) {
+        (void)hf_err_set(err, HF_INTERNAL, "entry %lld continues another history",
+                         (long long)n->index + 1);
+        good = false;
+    }
+    while (good && entry_next(&reader, &c, err)) {
+        struct cell_request *author = i < n_authors ? authors[i] : NULL;
+        cell_state_apply(n->state, &c, author ? &author->verdict : NULL);
+        follow_effects(n, n->index + 1, now_us);
+        if (author)
+            lead_settle(n, author, now_us);
+        i++;
+    }
+    entry_close(&reader);
+    if (!good || err->code != HF_OK)
+        return false;
+    entry_chain(n->chain, data, len, n->chain);
+    n->index++;
+    return true;
+}
+
+static void note_failure(struct node *n, int64_t now_us)
+{
+    const struct journal_call *c = &n->call;
+    n->pause_us = n->pause_us ? n->pause_us * 2 : RETRY_MIN_US;
+    if (n->pause_us > RETRY_MAX_US)
+        n->pause_us = RETRY_MAX_US;
+    n->retry_us = now_us + n->pause_us;
+    if (n->answers)
+        log_write(LOG_WARN, "the journal of the locks does not answer", "why", c->err.msg, NULL);
+    n->answers = false;
+    (void)snprintf(n->why, sizeof n->why, "%s", c->err.msg);
+}
+
+static void note_answer(struct node *n)
+{
+    if (!n->answers && *n->why)
+        log_write(LOG_INFO, "the journal of the locks answers again", NULL);
+    n->answers = true;
+    n->pause_us = 0;
+    n->retry_us = 0;
+    n->why[0] = '\0';
+}
+
+bool node_is_failure(enum journal_result result)
+{
+    return result == JOURNAL_UNKNOWN || result == JOURNAL_UNREACHABLE || result == JOURNAL_DAMAGED;
+}
+
+/* ---- the next call ---- */
+
+static bool choose(struct node *n, int64_t now_us)
+{
+    struct journal_call *c = &n->call;
+    if (now_us < n->retry_us)
+        return false;
+    if (!n->loaded) {
+        c->op = JOURNAL_LOAD;
+        c->snapshot.len = 0;
+        return true;
+    }
+    switch (n->role) {
+    case NODE_LEADING:
+    case NODE_RESIGNING:
+        if (n->entry.len == 0 && now_us > n->report_us + REPORT_US && follow_next_report(n, now_us))
+            return true; /* also under load */
+        return lead_next(n, now_us) || follow_next_report(n, now_us);
+    case NODE_CLAIMING:
+        c->op = JOURNAL_CLAIM;
+        c->mandate = n->mandate;
+        c->url = n->config.url;
+        return true;
+    case NODE_CATCHING_UP:
+        if (n->entry.len > 0)
+            return lead_next(n, now_us); /* the first entry */
+        break;
+    case NODE_FOLLOWING:
+        if (follow_next_report(n, now_us))
+            return true;
+        if (now_us < n->read_us)
+            return false;
+        break;
+    }
+    c->op = JOURNAL_READ;
+    c->index = n->checks_tail ? n->index - 1 : n->index;
+    journal_page_clear(&c->page);
+    return true;
+}
+
+/* Their sessions, which do not expire while a keep-alive is under way, have a deadline again. */
+static void give_up_proofs(struct node *n, int64_t now_us)
+{
+    for (struct cell_request *r; (r = requests_pop(&n->proofs));) {
+        struct cell_session *s = r->kind == CELL_REQUEST_KEEPALIVE
+                                     ? cell_session_find(n->state, r->command.session.key)
+                                     : NULL;
+        if (s)
+            deadline_session(n, s, now_us + s->ttl_ms * INT64_C(1000));
+        node_answer(n, r, CELL_UNAVAILABLE);
+    }
+}
+
+/* The entry was found, but the append that was to prove it is not resolved. */
+static void give_up_found(struct node *n, int64_t now_us)
+{
+    for (struct cell_request *r; (r = requests_pop(&n->found));) {
+        if (r->kind == CELL_REQUEST_COMMAND) {
+            lead_note_unknown(n, r, now_us);
+            node_answer(n, r, CELL_UNKNOWN);
+        } else {
+            requests_push(&n->proofs, r);
+        }
+    }
+    give_up_proofs(n, now_us);
+}
+
+/* Requests that came before this node led or failed to lead do not wait for ever. */
+static void give_up_old(struct node *n, int64_t now_us)
+{
+    bool leads = n->role == NODE_LEADING || n->role == NODE_RESIGNING;
+    while (n->queue.head && now_us - n->queue.head->received_us > NODE_UNKNOWN_MS * INT64_C(1000)) {
+        struct cell_request *r = requests_pop(&n->queue);
+        if (r->kind == CELL_REQUEST_KEEPALIVE)
+            n->n_queued_keepalives--;
+        node_answer(n, r, leads ? CELL_UNAVAILABLE : CELL_NO_MASTER);
+    }
+    if (!leads || n->entry.len == 0)
+        return;
+    deadlines_end_waits(n, now_us);
+    if (now_us - n->entry_us > NODE_UNKNOWN_MS * INT64_C(1000)) {
+        for (size_t i = 0; i < n->authors.n; i++)
+            if (n->authors.v[i]) {
+                node_answer(n, n->authors.v[i], CELL_UNKNOWN);
+                n->authors.v[i] = NULL;
+            }
+        give_up_proofs(n, now_us);
+        give_up_found(n, now_us);
+    }
+}
+
+/* A master that stood still for half the shortest TTL may not have heard its clients (N4). */
+static void note_seen(struct node *n, int64_t now_us)
+{
+    bool leads = n->role == NODE_LEADING || n->role == NODE_RESIGNING;
+    if (leads && n->seen_us &&
+        now_us - n->seen_us > cell_state_shortest_ttl_ms(n->state) * INT64_C(500))
+        deadlines_renew(n, now_us);
+    n->seen_us = now_us;
+}
+
+struct journal_call *node_next(struct node *n)
+{
+    int64_t now_us = node_now_us(n);
+    hf_check(!n->calling);
+    note_seen(n, now_us);
+    give_up_old(n, now_us);
+    if (!choose(n, now_us))
+        return NULL;
+    n->calling = true;
+    n->sent_us = now_us;
+    n->call.err = (struct hf_err){0};
+    return &n->call;
+}
+
+void node_done(struct node *n, struct journal_call *call)
+{
+    int64_t now_us = node_now_us(n);
+    hf_check(n->calling && call == &n->call);
+    note_seen(n, now_us);
+    give_up_old(n, now_us);
+    n->calling = false;
+    if (node_is_failure(call->result))
+        note_failure(n, now_us);
+    else
+        note_answer(n);
+    switch (call->op) {
+    case JOURNAL_READ:
+        follow_done_read(n, now_us);
+        break;
+    case JOURNAL_CLAIM:
+        follow_done_claim(n, now_us);
+        break;
+    case JOURNAL_LOAD:
+        follow_done_load(n, now_us);
+        break;
+    case JOURNAL_REPORT:
+        follow_done_report(n, now_us);
+        break;
+    default:
+        lead_done(n, now_us);
+    }
+    note_seen(n, node_now_us(n)); /* it may have stood still here, too */
+}
+
+int64_t node_wait_until_us(const struct node *n)
+{
+    int64_t at = n->role == NODE_LEADING || n->role == NODE_RESIGNING ? lead_wait_until_us(n)
+                 : n->role == NODE_FOLLOWING && n->loaded             ? n->read_us
+                                                                      : 0;
+    if (n->config.shared && n->report_us < at)
+        at = n->report_us;
+    return at > n->retry_us ? at : n->retry_us;
+}
+
+/* ---- requests ---- */
+
+static void complete(struct node *n, struct cell_request *r)
+{
+    struct cell_command *c = &r->command;
+    if (c->kind == CELL_OPEN && c->session.key == 0) {
+        c->session.key = (int64_t)(random_u64(n->config.random) >> 1 | 1);
+        random_bytes(n->config.random, c->session.secret, sizeof c->session.secret);
+    }
+    if (c->kind == CELL_ACQUIRE && c->owner.digits == 0) {
+        random_bytes(n->config.random, c->owner.bytes, sizeof c->owner.bytes);
+        c->owner.digits = 2 * CELL_OWNER_SIZE;
+    }
+    if (c->kind == CELL_ACQUIRE)
+        c->queue = r->wait_ms > 0;
+}
+
+void node_submit(struct node *n, struct cell_request *r)
+{
+    r->received_us = node_now_us(n);
+    r->verdict.result = CELL_DONE;
+    if (r->kind == CELL_REQUEST_LOOK && r->stale) {
+        r->look(r, n, n->state);
+        node_give_back(r);
+    } else if (n->retires) {
+        node_answer(n, r, n->role == NODE_FOLLOWING ? CELL_NO_MASTER : CELL_STOPPING);
+    } else if (n->role == NODE_FOLLOWING || n->role == NODE_RESIGNING) {
+        node_answer(n, r, CELL_NO_MASTER);
+    } else if (r->kind == CELL_REQUEST_KEEPALIVE) {
+        n->n_queued_keepalives++;
+        requests_push(&n->queue, r);
+    } else if (n->queue.n - n->n_queued_keepalives >= n->config.queue_max) {
+        node_answer(n, r, CELL_OVERLOADED);
+    } else {
+        complete(n, r);
+        /* An entry that no server can read would end the cell. */
+        if (r->kind == CELL_REQUEST_COMMAND && cell_command_check(&r->command))
+            node_answer(n, r, CELL_UNAVAILABLE);
+        else
+            requests_push(&n->queue, r);
+    }
+}
+
+void node_gone(struct node *n, struct cell_request *r)
+{
+    r->gone = true;
+    if (r->acquisition) {
+        struct cell_acquisition *a = r->acquisition;
+        requests_remove(&n->waiting, r);
+        a->local.waiter = NULL;
+        r->acquisition = NULL;
+        deadline_acquisition(n, a, DEADLINE_PLACE, node_now_us(n) + NODE_PLACE_MS * INT64_C(1000));
+        node_answer(n, r, CELL_TAKEN);
+        return;
+    }
+    /* A request whose entry is under way is judged when that is stored. */
+    if (r->list == &n->queue && r->kind == CELL_REQUEST_COMMAND) {
+        requests_remove(&n->queue, r);
+        node_answer(n, r, CELL_STOPPING);
+    }
+}
+
+/* ---- beginning and end ---- */
+
+struct node *node_new(const struct node_config *config)
+{
+    struct node *n = hf_alloc(sizeof *n);
+    n->config = *config;
+    if (!n->config.snapshot_entries)
+        n->config.snapshot_entries = SNAPSHOT_ENTRIES;
+    n->state = cell_state_new();
+    n->changed_us = node_now_us(n);
+    n->answers = true;
+    n->beat = (int64_t)random_below(n->config.random, 1 << 30); /* other than before a restart */
+    return n;
+}
+
+void node_free(struct node *n)
+{
+    if (!n)
+        return;
+    deadlines_clear(n);
+    cell_state_free(n->state);
+    journal_call_close(&n->call);
+    buf_close(&n->entry);
+    buf_close(&n->snapshot);
+    vec_close(&n->authors);
+    vec_close(&n->known);
+    vec_close(&n->ttls);
+    heap_close(&n->deadlines);
+    free(n);
+}
+
+void node_retire(struct node *n)
+{
+    n->retires = true;
+    if (n->role == NODE_LEADING)
+        node_change_role(n, NODE_RESIGNING);
+}
+
+bool node_is_retired(const struct node *n) { return n->retires && n->role == NODE_FOLLOWING; }
+
+void node_stop(struct node *n)
+{
+    n->retires = true;
+    answer_authors(n, CELL_UNKNOWN);
+    answer_all(n, &n->found, CELL_UNKNOWN);
+    answer_all(n, &n->queue, CELL_STOPPING);
+    deadlines_clear(n);
+    answer_all(n, &n->waiting, CELL_UNKNOWN);
+    answer_all(n, &n->transfers, CELL_STOPPING);
+}
+
+void node_status(const struct node *n, struct node_status *ret)
+{
+    *ret = (struct node_status){
+        .role = n->role,
+        .epoch = n->role == NODE_LEADING ? n->mandate.epoch : n->head.epoch,
+        .index = n->index,
+        .last = n->head.last > n->index ? n->head.last : n->index,
+        .servers = n->fresh,
+        .n_servers = n->n_fresh,
+        .n_entries = n->n_entries,
+        .n_commands = n->n_commands,
+        .n_empty = n->n_empty,
+        .n_claims = n->n_claims,
+        .n_expired = n->n_expired,
+        .n_snapshots = n->n_snapshots,
+        .n_keepalives = n->n_keepalives,
+        .n_repeats = n->n_repeats,
+        .n_deadlocks = cell_state_n_deadlocks(n->state),
+        .journal_answers = n->answers,
+    };
+    (void)snprintf(ret->why, sizeof ret->why, "%s", n->why);
+    (void)snprintf(ret->master_url, sizeof ret->master_url, "%s",
+                   n->role == NODE_LEADING || n->role == NODE_RESIGNING ? n->config.url
+                                                                        : master_url(n));
+}

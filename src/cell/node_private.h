@@ -1,0 +1,191 @@
+/* The inside of a node, shared by node.c (roles and the journal), node_lead.c (what a master does)
+ * and node_deadlines.c (what ends by itself).  See node.h. */
+#ifndef HF_CELL_NODE_PRIVATE_H
+#define HF_CELL_NODE_PRIVATE_H
+
+#include "base/heap.h"
+#include "cell/node.h"
+
+#define POLL_US 40000            /* how often a standby reads */
+#define LINGER_US 20000          /* keep-alives alone wait this long for others */
+#define RETRY_MIN_US 10000       /* after a failed call */
+#define RETRY_MAX_US 200000      /* after several */
+#define REPORT_US 1000000        /* how often a server reports how far it is */
+#define REPORT_LATELY_US 2500000 /* a server whose report is older is not handed over to */
+#define REPORT_FRESH_US 5000000  /* a server whose report is older is not listed */
+#define REPORT_GONE_US 60000000  /* a report that has not changed for this long is deleted */
+#define WANTED_MAX 256           /* names that one keep-alive is told of */
+#define FORGET_US 60000000       /* how often ended owners are forgotten */
+#define SNAPSHOT_ENTRIES 8192
+#define SNAPSHOT_BYTES ((size_t)32 << 20)
+#define NEVER_US INT64_MAX
+
+/* A list of requests, oldest first. */
+struct requests_list {
+    struct cell_request *head, *tail;
+    size_t n;
+};
+void requests_push(struct requests_list *l, struct cell_request *r);
+void requests_remove(struct requests_list *l, struct cell_request *r);
+struct cell_request *requests_pop(struct requests_list *l); /* NULL: it is empty */
+
+/* Something that ends by itself, unless something else happens before. */
+enum deadline_kind {
+    DEADLINE_SESSION, /* the session expires */
+    DEADLINE_PLACE,   /* a waiter that nobody asks for loses its place */
+    DEADLINE_GRANT,   /* a grant that nobody received is withdrawn */
+    DEADLINE_DELAY,   /* a lock delay ends */
+    DEADLINE_REQUEST  /* a request has waited long enough for its grant */
+};
+struct deadline {
+    struct heap_node node; /* its key is a time of clock_boot_us */
+    enum deadline_kind kind;
+    struct cell_session *session;         /* of DEADLINE_SESSION */
+    struct cell_acquisition *acquisition; /* of all others */
+    int64_t claim_us;                     /* how long an unreceived grant is kept */
+};
+
+/* One server as its reports show it. */
+struct known_server {
+    struct journal_server report;
+    int64_t changed_us; /* when its report last differed from the one before */
+};
+
+/* A snapshot that is being stored, in steps between appends. */
+enum snapshot_step { SNAPSHOT_IDLE, SNAPSHOT_CHUNKS, SNAPSHOT_POINT, SNAPSHOT_TRIM };
+
+struct node {
+    struct node_config config;
+    enum node_role role;
+    bool retires;
+
+    struct cell_state *state;
+    int64_t index;                   /* of the last entry applied */
+    uint8_t chain[CELL_DIGEST_SIZE]; /* up to there */
+    bool loaded;                     /* a snapshot was looked for */
+    bool checks_tail;                /* the last entry is read again, to be compared */
+
+    /* the journal */
+    struct journal_call call;
+    bool calling;
+    int64_t sent_us;  /* when `call` was handed out */
+    int64_t retry_us; /* no call before this time, after a failure */
+    int64_t pause_us; /* the last pause after a failure */
+    bool answers;
+    char why[256];
+    struct journal_head head; /* as last read */
+    struct journal_mandate mandate;
+
+    /* following */
+    int64_t changed_us;  /* when the journal was last seen to change, or could not be read */
+    int64_t read_us;     /* when the next read is due */
+    int64_t no_claim_us; /* no claim before this time */
+    int64_t report_us;   /* when the next report is due */
+    int64_t beat;
+    VEC(struct known_server) known;
+    char gone[JOURNAL_URL_MAX + 1]; /* the server whose report is being deleted */
+    struct journal_server fresh[JOURNAL_SERVERS_MAX];
+    size_t n_fresh;
+
+    /* leading: the entry under way */
+    struct buf entry;
+    uint8_t entry_id[CELL_ENTRY_ID_SIZE];
+    VEC(struct cell_request *) authors; /* of the entry's commands, in order; NULL: the master */
+    struct requests_list proofs;        /* keep-alives and looks that this append proves */
+    struct requests_list found;         /* decided by a found entry: wait for one more append */
+    bool in_doubt;                      /* an attempt to store the entry had no answer */
+    bool resigns;                       /* the entry ends the mastership */
+    int64_t entry_us;                   /* when it was first sent */
+    size_t n_entry_commands;
+
+    /* leading: what waits */
+    struct requests_list queue;   /* to be gathered */
+    struct requests_list waiting; /* for a grant */
+    struct requests_list transfers;
+    size_t n_queued_keepalives;
+    struct heap deadlines;
+    int64_t seen_us;      /* when the node was last run */
+    int64_t heartbeat_us; /* when the next heartbeat is due */
+    int64_t forget_us;
+    bool has_ended; /* since the last CELL_FORGET an acquisition has ended */
+    VEC(struct cell_ttl) ttls;
+
+    /* leading: snapshots */
+    enum snapshot_step snapshot_step;
+    struct buf snapshot;
+    int64_t snapshot_index;  /* of the one that is being stored, or was last */
+    int64_t snapshot_chunk;  /* the next to store */
+    int64_t snapshot_try_us; /* not before this time */
+    size_t snapshot_bytes;   /* of entries since the last one */
+    bool chunk_was_last;     /* the last call was one of the snapshot's */
+
+    uint64_t n_entries, n_commands, n_empty, n_claims, n_expired, n_snapshots, n_keepalives,
+        n_repeats;
+};
+
+static inline int64_t node_now_us(const struct node *n) { return clock_boot_us(n->config.clock); }
+
+/* ---- node.c ---- */
+
+/* Gives a request back with this result. */
+void node_answer(struct node *n, struct cell_request *r, enum cell_result result);
+/* Gives it back with the verdict that it has. */
+void node_give_back(struct cell_request *r);
+void node_change_role(struct node *n, enum node_role role);
+/* Applies the commands of an entry.  `authors` has their requests, or is NULL. */
+HF_MUST_USE bool node_apply(struct node *n, const void *data, size_t len,
+                            struct cell_request *const *authors, size_t n_authors,
+                            struct hf_err *err);
+/* The node leads no more: every request is given back. */
+void node_step_down(struct node *n, enum cell_result of_entry);
+
+/* The journal did not answer, or gave an answer that cannot be right. */
+bool node_is_failure(enum journal_result result);
+
+/* ---- node_follow.c ---- */
+
+void follow_done_read(struct node *n, int64_t now_us);
+void follow_done_claim(struct node *n, int64_t now_us);
+void follow_done_load(struct node *n, int64_t now_us);
+void follow_done_report(struct node *n, int64_t now_us);
+/* Returns true if a report is due, and fills in the call. */
+bool follow_next_report(struct node *n, int64_t now_us);
+
+/* ---- node_lead.c ---- */
+
+/* The node's claim is stored and everything is read: the first entry is to be appended. */
+void lead_prepare_first(struct node *n);
+/* The call that a master wants made; false: none now. */
+bool lead_next(struct node *n, int64_t now_us);
+void lead_done(struct node *n, int64_t now_us);
+int64_t lead_wait_until_us(const struct node *n);
+/* Judges an effect of an applied command, for deadlines and waiting requests. */
+void lead_follow(struct node *n, const struct cell_effect *e, int64_t now_us);
+/* The request will be told that its outcome is not known: its grant, if it has one, is kept only if
+ * it asks again. */
+void lead_note_unknown(struct node *n, struct cell_request *r, int64_t now_us);
+/* A request of an applied CELL_ACQUIRE has its verdict: it is answered, or waits. */
+void lead_settle(struct node *n, struct cell_request *r, int64_t now_us);
+
+/* ---- node_deadlines.c ---- */
+
+void deadline_session(struct node *n, struct cell_session *s, int64_t at_us);
+void deadline_acquisition(struct node *n, struct cell_acquisition *a, enum deadline_kind kind,
+                          int64_t at_us);
+/* The request waits for the acquisition until r->until_us. */
+void deadline_request(struct node *n, struct cell_acquisition *a, const struct cell_request *r);
+/* Nobody is there to receive the grant: it is kept for as long as its last request said. */
+void deadline_unreceived(struct node *n, struct cell_acquisition *a, int64_t now_us);
+void deadline_drop(struct node *n, void **slot); /* accepts a slot that is NULL */
+/* Sets the deadlines of everything in the state, for a new master. */
+void deadlines_begin(struct node *n, int64_t now_us);
+/* Every session has its full TTL again, and every place is kept for a while. */
+void deadlines_renew(struct node *n, int64_t now_us);
+void deadlines_clear(struct node *n);
+/* Appends commands for what is due to the entry; waits of requests that are due end. */
+void deadlines_gather(struct node *n, int64_t now_us);
+/* Ends the waits that are due, while entries cannot be stored.  O(waiting). */
+void deadlines_end_waits(struct node *n, int64_t now_us);
+int64_t deadlines_first_us(const struct node *n);
+
+#endif

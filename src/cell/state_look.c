@@ -1,0 +1,250 @@
+/* What others may ask about the state, and its effects.  Nothing here changes the state; ordered
+ * looks complete an index, which is not part of it. */
+#include "cell/state_private.h"
+
+/* ---- effects, and the end ---- */
+
+const struct cell_effect *cell_state_effects(const struct cell_state *s, size_t *ret_n)
+{
+    *ret_n = s->effects.n;
+    return s->effects.v;
+}
+
+void cell_state_clear_effects(struct cell_state *s)
+{
+    vec_clear(&s->effects);
+    for (struct acquisition *a = s->dead_acquisitions, *next; a; a = next) {
+        next = a->dead_next;
+        acquisition_free(a);
+    }
+    for (struct session *session = s->dead_sessions, *next; session; session = next) {
+        next = session->dead_next;
+        free(session);
+    }
+    for (struct cell_name *n = s->dead_names, *next; n; n = next) {
+        next = n->free_next;
+        name_free(n);
+    }
+    s->dead_acquisitions = NULL;
+    s->dead_sessions = NULL;
+    s->dead_names = NULL;
+}
+
+static void free_holders_and_waiters(struct cell_name *n)
+{
+    struct line *lines[] = {&n->holders,  &n->passed_over, &n->lines[0],
+                            &n->lines[1], &n->lines[2],    &n->lines[3]};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (struct cell_acquisition *a = lines[i]->first, *next; a; a = next) {
+            next = a->next;
+            acquisition_free(private_of(a));
+        }
+}
+
+/* Frees every item of a table whose items begin with their node. */
+static void free_items(struct table *t)
+{
+    for (size_t i = 0; i < t->cap; i++)
+        for (struct table_node *node = t->buckets[i], *next; node; node = next) {
+            next = node->next;
+            free(node);
+        }
+    table_close(t);
+}
+
+void cell_state_free(struct cell_state *s)
+{
+    if (!s)
+        return;
+    cell_state_clear_effects(s);
+    for (size_t i = 0; i < s->names.cap; i++)
+        for (struct table_node *node = s->names.buckets[i], *next; node; node = next) {
+            next = node->next;
+            free_holders_and_waiters((struct cell_name *)node);
+            name_free((struct cell_name *)node);
+        }
+    for (size_t i = 0; i < s->sessions.cap; i++)
+        for (struct table_node *node = s->sessions.buckets[i], *next; node; node = next) {
+            next = node->next;
+            free(heap_item(node, struct session, node));
+        }
+    free_items(&s->agents);
+    free_items(&s->accounts);
+    free_items(&s->ended);
+    table_close(&s->names);
+    table_close(&s->sessions);
+    table_close(&s->acquisitions);
+    heap_close(&s->sessions_by_ttl);
+    vec_close(&s->ttls);
+    vec_close(&s->effects);
+    vec_close(&s->touched);
+    vec_close(&s->candidates);
+    free(s);
+}
+
+/* ---- the cell ---- */
+
+int64_t cell_state_epoch(const struct cell_state *s) { return s->epoch; }
+int64_t cell_state_fence(const struct cell_state *s) { return s->fence; }
+const char *cell_state_master(const struct cell_state *s) { return s->master; }
+bool cell_state_is_resigned(const struct cell_state *s) { return s->is_resigned; }
+size_t cell_state_n_sessions(const struct cell_state *s) { return s->sessions.n; }
+size_t cell_state_n_names(const struct cell_state *s) { return s->n_used_names; }
+size_t cell_state_n_held(const struct cell_state *s) { return s->n_held; }
+size_t cell_state_n_waiting(const struct cell_state *s) { return s->n_waiting; }
+uint64_t cell_state_n_deadlocks(const struct cell_state *s) { return s->n_deadlocks; }
+
+int64_t cell_state_remaining_ms(const struct cell_state *s, int64_t session)
+{
+    size_t low = 0, high = s->ttls.n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->ttls.v[middle].session < session)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    bool found = low < s->ttls.n && s->ttls.v[low].session == session;
+    return found ? s->ttls.v[low].remaining_ms : -1;
+}
+
+uint32_t cell_state_shortest_ttl_ms(const struct cell_state *s)
+{
+    const struct heap_node *first = heap_first(&s->sessions_by_ttl);
+    return first ? (uint32_t)first->key : 0;
+}
+
+/* ---- sessions and acquisitions ---- */
+
+struct cell_session *cell_session_find(const struct cell_state *s, int64_t key)
+{
+    struct session *session = session_find(s, key);
+    return session ? &session->pub : NULL;
+}
+
+/* An index is completed when somebody looks; that does not change the state. */
+static struct order *looked_at(const struct order *o) { return (struct order *)o; }
+
+struct cell_session *cell_session_next(const struct cell_state *s, int64_t after)
+{
+    struct order_key key = {.number = after};
+    struct order_node *node = order_after(looked_at(&s->sessions_by_key), key, false);
+    return node ? &heap_item(node, struct session, order)->pub : NULL;
+}
+
+struct cell_acquisition *cell_acquisition_find(const struct cell_state *s, int64_t session,
+                                               const char *name, size_t name_len,
+                                               const struct cell_owner *owner)
+{
+    struct session *found = session_find(s, session);
+    if (!found)
+        return NULL;
+    struct owner_key key = owner_key(found, (struct cell_text){name, name_len}, owner);
+    struct acquisition *a = acquisition_find(s, &key);
+    return a ? &a->pub : NULL;
+}
+
+/* Searched from the ends of the lines, since those who ask are mostly new. */
+uint32_t cell_acquisition_position(const struct cell_acquisition *a)
+{
+    size_t before = 0;
+    for (int i = 0; i < CELL_MODES; i++) {
+        const struct line *line = &a->name->lines[i];
+        const struct cell_acquisition *w = line->last;
+        before += line->n;
+        for (; w && !line_goes_before(w, a); w = w->prev)
+            before--;
+    }
+    return (uint32_t)before + 1;
+}
+
+const char *cell_acquisition_label(const struct cell_acquisition *a)
+{
+    return a->label[0] || !a->session ? a->label : a->session->label;
+}
+
+static bool append(void *context, struct cell_acquisition *blocker)
+{
+    cell_acquisitions *list = context;
+    *vec_push(list) = blocker;
+    return false;
+}
+
+void cell_acquisition_blockers(const struct cell_state *s, const struct cell_acquisition *a,
+                               cell_acquisitions *ret)
+{
+    (void)s;
+    if (a->stage == CELL_WAITING && !a->passed_over)
+        line_each_blocker(a, true, append, ret);
+}
+
+bool cell_acquisition_is_wanted(const struct cell_state *s, const struct cell_acquisition *a)
+{
+    (void)s;
+    return a->stage == CELL_HELD && a->cached && line_is_wanted(a);
+}
+
+/* ---- names ---- */
+
+struct cell_name *cell_name_find(const struct cell_state *s, const char *name, size_t len)
+{
+    return name_find(s, name, len);
+}
+
+struct cell_name *cell_name_next(const struct cell_state *s, const char *after, size_t after_len,
+                                 const char *prefix, size_t prefix_len)
+{
+    struct order_key key = {.text = {.data = after, .len = after_len}};
+    size_t common = after_len < prefix_len ? after_len : prefix_len;
+    int order = common ? memcmp(after, prefix, common) : 0;
+    bool inclusive = order < 0 || (order == 0 && after_len < prefix_len);
+    if (inclusive)
+        key.text = (struct cell_text){.data = prefix, .len = prefix_len};
+    for (;;) {
+        struct order_node *node = order_after(looked_at(&s->names_by_text), key, inclusive);
+        struct cell_name *n = node ? heap_item(node, struct cell_name, order) : NULL;
+        if (!n || n->len < prefix_len || (prefix_len && memcmp(n->text, prefix, prefix_len) != 0))
+            return NULL;
+        if (n->n_acquisitions)
+            return n;
+        key.text = (struct cell_text){.data = n->text, .len = n->len};
+        inclusive = false;
+    }
+}
+
+const char *cell_name_text(const struct cell_name *n, size_t *ret_len)
+{
+    *ret_len = n->len;
+    return n->text;
+}
+
+const char *cell_name_value(const struct cell_name *n, size_t *ret_len)
+{
+    *ret_len = n->value_len;
+    return n->value;
+}
+
+int64_t cell_name_last_fence(const struct cell_name *n) { return n->last_fence; }
+
+struct cell_acquisition *cell_name_holders(const struct cell_name *n) { return n->holders.first; }
+
+void cell_name_waiters(const struct cell_name *n, cell_acquisitions *ret)
+{
+    struct cell_acquisition *next[CELL_MODES];
+    for (int i = 0; i < CELL_MODES; i++)
+        next[i] = n->lines[i].first;
+    for (;;) {
+        int first = -1;
+        for (int i = 0; i < CELL_MODES; i++)
+            if (next[i] && (first < 0 || line_goes_before(next[i], next[first])))
+                first = i;
+        if (first < 0)
+            break;
+        *vec_push(ret) = next[first];
+        next[first] = next[first]->next;
+    }
+    for (struct cell_acquisition *a = n->passed_over.first; a; a = a->next)
+        *vec_push(ret) = a;
+}
+
+size_t cell_name_n_waiters(const struct cell_name *n) { return n->n_waiting + n->passed_over.n; }

@@ -1,0 +1,60 @@
+/* See bodies.h. */
+#include "http/bodies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/pin.h"
+#include "http/request.h"
+
+struct shared_body {
+    struct bodies *table;
+    struct shared_body **slot; /* where it can be found, unless another one has taken its place */
+    size_t n_readers;          /* under the table's lock */
+    struct buf bytes;
+    struct pin pin;
+};
+
+/* answer.sent */
+static void give_back(void *owner)
+{
+    struct shared_body *body = owner;
+    lock_take(&body->table->lock);
+    bool is_last = --body->n_readers == 0;
+    if (is_last && *body->slot == body)
+        *body->slot = NULL;
+    lock_give(&body->table->lock);
+    if (!is_last)
+        return;
+    buf_close(&body->bytes);
+    free(body);
+}
+
+static bool are_equal(const struct buf *a, const struct buf *b)
+{
+    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+void bodies_share(struct bodies *b, struct request *r)
+{
+    struct answer *a = &r->answer;
+    struct shared_body **slot = &b->slots[hash_bytes(r->out.data, r->out.len) % BODIES_SLOTS];
+    lock_take(&b->lock);
+    struct shared_body *body = *slot;
+    if (body && are_equal(&body->bytes, &r->out)) {
+        buf_close(&r->out);
+    } else {
+        buf_trim(&r->out); /* it may take half of its buffer, which grew by doubling */
+        *slot = body = hf_alloc(sizeof *body);
+        *body = (struct shared_body){.table = b, .slot = slot, .bytes = r->out};
+        r->out = (struct buf){0};
+    }
+    body->n_readers++;
+    lock_give(&b->lock);
+    a->data = body->bytes.data;
+    a->sent = give_back;
+    a->owner = body;
+    a->pin = &body->pin;
+    a->pinned = body->bytes.cap;
+}

@@ -1,0 +1,34 @@
+/* A connection's parts for one another: conn.c reads requests and takes events, conn_answer.c has
+ * sockets, life and answers.  Functions that return bool return false if there is nothing more to
+ * be done for this connection in this turn; it may have been freed by then. */
+#ifndef HF_HTTP_CONN_INTERNAL_H
+#define HF_HTTP_CONN_INTERNAL_H
+
+#include "http/conn.h"
+#include "http/problem.h"
+
+#define SECOND_US INT64_C(1000000)
+#define IDLE_US (30 * SECOND_US) /* between requests */
+
+/* The last call failed only because the socket was not ready, or a signal came. */
+bool conn_must_wait(void);
+/* The time that the connection has for something that usually has `us`. */
+int64_t conn_time_of(const struct conn *c, int64_t us);
+void conn_give_block(struct conn *c);
+/* Tells the handler of a waiting request, once. */
+void conn_tell_gone(struct request *r);
+/* The client has ended its direction while nothing is read. */
+void conn_note_left(struct conn *c);
+/* Waits until the client takes some of its answers. */
+void conn_watch_for_room(struct conn *c);
+
+/* Has the next step of the request carried out. */
+bool conn_run_step(struct conn *c);
+/* The request has been answered. */
+bool conn_begin_answer(struct conn *c);
+/* Goes on with the answer. */
+bool conn_send_answer(struct conn *c);
+/* Answers a request of which it is not known, or does not matter any more, where it ends. */
+bool conn_refuse(struct conn *c, const struct problem *problem, const char *detail);
+
+#endif

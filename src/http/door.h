@@ -1,0 +1,23 @@
+/* What a request must say about where it comes from, before anybody looks at its key or its body:
+ *
+ *   head read -> Host -> cross-site -> access -> body -> handler
+ *
+ * A server without keys takes orders from every program that reaches it.  Browsers reach it on
+ * behalf of every page that they show, so two headers that pages cannot forge are looked at:
+ *
+ *   Host            must be a name of the server (host.h), else 421 misdirected_request.  Covers
+ *                   reading, too: what a page may read depends on the host of its URL.
+ *   Origin,         of a request that could change something must be the server's own or listed in
+ *   Sec-Fetch-Site  --cors-origin, else 403 cross_site.  A form of another site can be sent without
+ *                   asking first, with a body that is JSON for us.
+ *
+ * Programs send neither Origin nor Sec-Fetch-Site, and are not affected. */
+#ifndef HF_HTTP_DOOR_H
+#define HF_HTTP_DOOR_H
+
+#include "http/request.h"
+
+/* The step that refuses the request; NULL: it may go on.  The route has been looked up. */
+step_fn door_refusal(const struct request *r);
+
+#endif

@@ -1,0 +1,43 @@
+/* A handle of the driver, and what its files share.  A handle belongs to one thread at a time; what
+ * it shares with others is in its struct service. */
+#ifndef HF_LEASE_HOLDFAST_HANDLE_H
+#define HF_LEASE_HOLDFAST_HANDLE_H
+
+#include "lease/holdfast/service.h"
+
+struct handle {
+    struct lease lease;
+    struct service *service;
+    pthread_cond_t cond; /* for the jobs of this handle */
+    int fd;              /* an eventfd: the lease that it waits for has changed */
+    /* While it waits without a poll of its own; under the mutex. */
+    struct handle *next; /* in service->waiters */
+    size_t position;     /* its place in the line, when it asked last */
+    bool may_poll;       /* a poll has become free for it */
+};
+
+static inline struct handle *handle_of(struct lease *l) { return (struct handle *)(void *)l; }
+
+/* The end of a lease as verdicts have it, counted from now. */
+int64_t handle_left_ms(const struct handle *h, const struct client_lease *lease);
+/* Fills the fault for a result that is no verdict. */
+enum hf_result handle_failure(const struct job *job, enum client_result result,
+                              struct hf_fault *fault);
+/* Asks once for one lease, and answers in *verdict; the mutex is held, and released meanwhile. */
+enum hf_result handle_ask(struct handle *h, const struct lease_request *q, int64_t timeout_ms,
+                          struct lease_verdict *verdict, struct hf_fault *fault);
+
+/* wait.c */
+enum hf_result holdfast_wait(struct lease *l, const struct lease_request *q, int64_t timeout_ms,
+                             struct hf_fault *fault);
+/* inspect.c */
+enum hf_result holdfast_inspect(struct lease *l, const char *key, size_t key_len,
+                                struct lease_state *ret, struct hf_fault *fault);
+enum hf_result holdfast_list(struct lease *l, const char *prefix, size_t prefix_len,
+                             lease_each_name *each, void *ctx, struct hf_fault *fault);
+enum hf_result holdfast_break(struct lease *l, const char *key, size_t key_len,
+                              struct hf_fault *fault);
+enum hf_result holdfast_examine(struct lease *l, lease_each_finding *each, void *ctx,
+                                struct hf_fault *fault);
+
+#endif

@@ -1,0 +1,331 @@
+/* See service.h.  Opening and closing, sessions, and jobs as callers see them. */
+#include "lease/holdfast/service.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/wait.h"
+#include "lease/holdfast/courier.h"
+#include "lease/holdfast/handle.h"
+
+#define CONNECT_TIMEOUT_MAX_MS 1000
+/* How long the end of the sessions may take when the last handle is closed. */
+#define CLOSE_MS 500
+#define BODY_LEN_MAX ((size_t)8 << 20)
+
+/* ---- opening and closing ---- */
+
+enum hf_result service_new(struct holdfast_address address, const struct lease_options *options,
+                           struct service **ret, struct hf_fault *fault)
+{
+    struct service *s = hf_alloc(sizeof *s);
+    s->address = address;
+    s->clock = options->clock;
+    s->timeout_ms = options->timeout_ms;
+    s->refs = 1;
+    s->queue_end = &s->queue;
+    s->armed_us = INT64_MIN;
+    random_init_system(&s->random);
+    if (address.access_key) {
+        size_t size = strlen(address.access_key) + 8;
+        s->authorization = hf_alloc(size);
+        snprintf(s->authorization, size, "Bearer %s", address.access_key);
+    }
+    for (size_t i = 0; i < address.n_servers; i++)
+        service_announce(s, address.servers[i], true);
+    s->announced_us = service_now_us(s);
+    int64_t connect_ms =
+        s->timeout_ms < CONNECT_TIMEOUT_MAX_MS ? s->timeout_ms : CONNECT_TIMEOUT_MAX_MS;
+    s->pool = http_pool_new(
+        &(struct http_client_options){.connect_timeout_ms = connect_ms,
+                                      .body_len_max = BODY_LEN_MAX,
+                                      .connections_max = SERVICE_RUNNING_MAX + SERVICE_POLLS_MAX,
+                                      .ca_file = s->address.ca_file,
+                                      .cert_file = s->address.cert_file,
+                                      .key_file = s->address.key_file});
+    hf_check(pthread_mutex_init(&s->mutex, NULL) == 0);
+    wait_cond_init(&s->changed);
+    if (!service_start_courier(s)) {
+        s->stop = true;
+        service_unref(s);
+        return fault_set(fault, HF_FAILED, "no thread for the lock service: too many already");
+    }
+    *ret = s;
+    return HF_DONE;
+}
+
+void service_ref(struct service *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->refs++;
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* Ends every session, so that its locks are free at once and not after its TTL. */
+static void end_sessions(struct service *s)
+{
+    pthread_cond_t cond;
+    wait_cond_init(&cond);
+    struct job *jobs[SERVICE_SESSIONS_MAX] = {NULL};
+    int64_t limit_ms = s->timeout_ms < CLOSE_MS ? s->timeout_ms : CLOSE_MS;
+    for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
+        struct seat *seat = &s->seats[i];
+        struct client_message m;
+        if (!seat->client || !client_end_session(seat->client, service_now_us(s), &m))
+            continue;
+        jobs[i] = job_new(s, seat, limit_ms);
+        jobs[i]->message = m;
+        jobs[i]->cond = &cond;
+        job_start(jobs[i]);
+    }
+    for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++)
+        if (jobs[i]) {
+            job_wait(jobs[i]);
+            job_free(jobs[i]);
+        }
+    pthread_cond_destroy(&cond);
+}
+
+static void service_free(struct service *s)
+{
+    for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++)
+        client_free(s->seats[i].client);
+    http_pool_free(s->pool);
+    vec_close(&s->running);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->mutex);
+    if (s->authorization)
+        explicit_bzero(s->authorization, strlen(s->authorization));
+    free(s->authorization);
+    holdfast_address_close(&s->address);
+    explicit_bzero(&s->random, sizeof s->random);
+    free(s);
+}
+
+void service_unref(struct service *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool is_last = --s->refs == 0, runs = !s->stop;
+    if (is_last && runs) {
+        end_sessions(s);
+        s->stop = true;
+        http_pool_wake(s->pool);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    if (!is_last)
+        return;
+    if (runs)
+        pthread_join(s->courier, NULL);
+    service_free(s);
+}
+
+/* ---- sessions ---- */
+
+/* On any thread, with the mutex held. */
+static void lease_changed(void *context, struct client_lease *lease)
+{
+    struct handle *h = client_lease_waiter(lease);
+    (void)context;
+    if (h)
+        (void)eventfd_write(h->fd, 1);
+}
+
+static struct seat *take_seat(struct service *s)
+{
+    struct seat *idle = NULL;
+    for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
+        struct seat *seat = &s->seats[i];
+        if (!seat->client)
+            return seat;
+        if (client_n_claims(seat->client) == 0 && seat->n_jobs == 0 && !seat->stream &&
+            (!idle || client_used_us(seat->client) < client_used_us(idle->client)))
+            idle = seat;
+    }
+    if (!idle)
+        return NULL;
+    client_free(idle->client); /* what the service has of it ends by itself */
+    idle->client = NULL;
+    return idle;
+}
+
+/* The session whose TTL is the longest that is not longer; or else the shortest. */
+static struct seat *nearest_seat(struct service *s, int64_t ttl_ms)
+{
+    struct seat *best = NULL;
+    for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
+        struct seat *seat = &s->seats[i];
+        bool fits = seat->ttl_ms <= ttl_ms, best_fits = best && best->ttl_ms <= ttl_ms;
+        if (!best || (fits && (!best_fits || seat->ttl_ms > best->ttl_ms)) ||
+            (!fits && !best_fits && seat->ttl_ms < best->ttl_ms))
+            best = seat;
+    }
+    return best;
+}
+
+struct seat *service_seat(struct service *s, int64_t ttl_ms)
+{
+    if (s->address.ttl_ms)
+        ttl_ms = s->address.ttl_ms;
+    for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++)
+        if (s->seats[i].client && s->seats[i].ttl_ms == ttl_ms)
+            return &s->seats[i];
+    struct seat *seat = take_seat(s);
+    if (!seat)
+        return nearest_seat(s, ttl_ms);
+    if (seat == &s->seats[s->n_seats])
+        s->n_seats++;
+    *seat = (struct seat){.service = s, .ttl_ms = ttl_ms};
+    seat->client = client_new(&(struct client_config){.ttl_ms = ttl_ms,
+                                                      .cache = s->address.cache,
+                                                      .random = &s->random,
+                                                      .on_change = lease_changed,
+                                                      .context = s});
+    return seat;
+}
+
+struct client_lease *service_find(struct service *s, const struct lease_request *q,
+                                  struct seat **ret_seat)
+{
+    for (size_t i = 0; i < s->n_seats; i++) {
+        struct client *c = s->seats[i].client;
+        struct client_lease *l = c ? client_find(c, q->key, q->key_len, q->owner) : NULL;
+        if (l) {
+            *ret_seat = &s->seats[i];
+            return l;
+        }
+    }
+    return NULL;
+}
+
+void service_arm(struct service *s, const struct seat *seat)
+{
+    if (client_due_us(seat->client) >= s->armed_us)
+        return;
+    s->armed_us = INT64_MIN; /* so that it is woken once */
+    http_pool_wake(s->pool);
+}
+
+/* ---- jobs ---- */
+
+struct job *job_new(struct service *s, struct seat *seat, int64_t timeout_ms)
+{
+    struct job *job = hf_alloc(sizeof *job);
+    job->service = s;
+    job->seat = seat;
+    job->fd = -1;
+    job->until_us = wait_now_us() + timeout_ms * 1000;
+    if (seat)
+        seat->n_jobs++;
+    return job;
+}
+
+void job_free(struct job *job)
+{
+    http_response_close(&job->x.response);
+    if (job->body.data) /* it has the session's id */
+        explicit_bzero(job->body.data, job->body.len);
+    buf_close(&job->path);
+    buf_close(&job->body);
+    buf_close(&job->url);
+    free(job);
+}
+
+void job_start(struct job *job)
+{
+    struct service *s = job->service;
+    if (job->seat)
+        job->method = wire_request(&job->message, &job->path, &job->body);
+    job->next = NULL;
+    *s->queue_end = job;
+    s->queue_end = &job->next;
+    http_pool_wake(s->pool);
+}
+
+void job_wait(struct job *job)
+{
+    while (!job->is_done)
+        pthread_cond_wait(job->cond, &job->service->mutex);
+}
+
+void job_cancel(struct job *job)
+{
+    job->is_cancelled = true;
+    http_pool_wake(job->service->pool);
+}
+
+void service_pass_poll(struct service *s)
+{
+    struct handle *first = s->waiters;
+    for (struct handle *h = s->waiters; h; h = h->next)
+        if (h->position < first->position)
+            first = h;
+    if (!first)
+        return;
+    first->may_poll = true;
+    (void)eventfd_write(first->fd, 1);
+}
+
+bool job_make_poll(struct job *job)
+{
+    struct service *s = job->service;
+    for (size_t i = 0; i < SERVICE_POLLS_MAX; i++)
+        if (!s->polls[i]) {
+            s->polls[i] = job;
+            job->is_poll = true;
+            return true;
+        }
+    return false;
+}
+
+/* ---- calls that are no messages ---- */
+
+enum hf_result service_call(struct service *s, const char *method, const char *path, bool reads,
+                            json_t **ret, struct hf_fault *fault)
+{
+    pthread_cond_t cond;
+    wait_cond_init(&cond);
+    pthread_mutex_lock(&s->mutex);
+    struct job *job = job_new(s, NULL, s->timeout_ms);
+    job->method = method;
+    job->reads = reads;
+    job->cond = &cond;
+    buf_str(&job->path, path);
+    buf_char(&job->path, '\0');
+    job_start(job);
+    job_wait(job);
+    pthread_mutex_unlock(&s->mutex);
+    enum hf_result result = HF_DONE;
+    if (job->result != CLIENT_DONE) {
+        result = job->result == CLIENT_NO_ANSWER && !reads ? HF_UNKNOWN
+                 : job->result == CLIENT_REFUSED           ? job->fault.result
+                                                           : HF_UNREACHABLE;
+        (void)fault_set(fault, result, "%s",
+                        *job->fault.msg ? job->fault.msg : "the lock service does not answer");
+    } else {
+        const struct buf *body = &job->x.response.body;
+        *ret = json_loadb(body->data ? body->data : "", body->len, 0, NULL);
+        if (!*ret)
+            result =
+                fault_set(fault, HF_UNREACHABLE, "%s", "the answer is not that of a lock service");
+    }
+    job_free(job);
+    pthread_cond_destroy(&cond);
+    return result;
+}
+
+enum hf_result service_learn(struct service *s, json_t **ret, struct hf_fault *fault)
+{
+    enum hf_result result = service_call(s, "GET", "/v1/cell", true, ret, fault);
+    if (result != HF_DONE)
+        return result;
+    if (!json_is_array(json_object_get(*ret, "servers"))) {
+        json_decref(*ret);
+        return fault_set(fault, HF_UNREACHABLE, "the answer is not that of a lock service");
+    }
+    pthread_mutex_lock(&s->mutex);
+    service_announced(s, *ret);
+    pthread_mutex_unlock(&s->mutex);
+    return HF_DONE;
+}

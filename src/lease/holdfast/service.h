@@ -1,0 +1,167 @@
+/* What the handles of one open share: the servers of the cell, the sessions, and one thread, the
+ * courier, which does all exchanges and sends what the sessions have to send by themselves.
+ *
+ *   caller's thread --job--> queue --> courier --HTTP--> servers
+ *                  <--done--         <--answers--
+ *
+ * There is one session for each TTL that is in use, since a session's TTL is that of its locks:
+ * usually one.  Connections are kept and used again: as many as there are requests at the same
+ * moment, at most SERVICE_RUNNING_MAX; beside them SERVICE_POLLS_MAX for requests that wait, and
+ * one for the stream of each session that needs one.
+ *
+ * Servers.  A request goes to the server that answered last.  A server that cannot be reached, that
+ * has no master or that stops is left for the next one that the URL names, at once; after a round
+ * of these there is a short pause, until the time of the request is up.  A redirection is followed
+ * if it names a configured server or one that the cell announces (GET /v1/cell) with the same
+ * scheme: a client that uses TLS goes nowhere without it.  A request whose
+ * answer was lost is not repeated here, except for keep-alives; the next one goes to another
+ * server.
+ *
+ * One mutex guards everything here.  It is never held during an exchange. */
+#ifndef HF_LEASE_HOLDFAST_SERVICE_H
+#define HF_LEASE_HOLDFAST_SERVICE_H
+
+#include <pthread.h>
+
+#include "lease/holdfast/address.h"
+#include "lease/holdfast/client.h"
+#include "lease/holdfast/wire.h"
+#include "net/http_pool.h"
+
+#define SERVICE_SESSIONS_MAX 8
+#define SERVICE_SERVERS_MAX 32 /* configured and announced */
+#define SERVICE_RUNNING_MAX 8
+#define SERVICE_POLLS_MAX 4
+#define SERVICE_HOPS_MAX 3
+
+struct service;
+struct handle;
+
+/* A session and its stream. */
+struct seat {
+    struct service *service;
+    struct client *client; /* NULL: the seat is free */
+    int64_t ttl_ms;
+    unsigned n_jobs; /* that refer to the client */
+    struct stream *stream;
+};
+
+/* A request of the driver, from when it is made until its answer has been judged. */
+struct job {
+    struct http_exchange x; /* the first member */
+    struct job *next;       /* in the queue, or among those that pause */
+    struct service *service;
+    struct seat *seat; /* NULL: it is no message, but `method` and `path` */
+    struct client_message message;
+    const char *method;
+    bool reads;       /* it changes nothing, so it may be repeated */
+    bool is_poll;     /* it waits for a grant */
+    int64_t until_us; /* by wait_now_us */
+    struct buf path, body, url;
+    struct http_header headers[2];
+
+    /* the courier's */
+    size_t at;         /* the server that is asked */
+    unsigned n_hops;   /* redirections in a row */
+    unsigned n_tries;  /* servers that could not do it */
+    int64_t retry_us;  /* when it goes on after a pause */
+    bool is_running;   /* handed to the pool */
+    bool is_cancelled; /* its caller does not wait any more */
+
+    /* out, valid when is_done */
+    bool is_done;
+    enum client_result result;
+    struct hf_fault fault;
+    pthread_cond_t *cond; /* signalled when it is done; NULL: nobody waits, and the courier frees
+                             it */
+    int fd;               /* an eventfd that is written then; -1: none */
+};
+
+struct server {
+    char origin[HTTP_ORIGIN_SIZE];
+};
+
+struct service {
+    struct holdfast_address address;
+    char *authorization; /* "Bearer ..."; NULL: none */
+    const struct clock *clock;
+    int64_t timeout_ms;
+    struct http_pool *pool; /* the courier's */
+    pthread_t courier;
+
+    pthread_mutex_t mutex;  /* guards everything below */
+    pthread_cond_t changed; /* an answer of a session came, which others may wait for */
+    unsigned refs;          /* handles */
+    bool stop;
+    struct random random;
+    struct server servers[SERVICE_SERVERS_MAX];
+    size_t n_servers, n_configured; /* the configured ones come first */
+    size_t at;                      /* the server that answered last */
+    int64_t announced_us;           /* when the cell was last asked for its servers */
+    bool is_asking;                 /* for them */
+    struct seat seats[SERVICE_SESSIONS_MAX];
+    size_t n_seats;                 /* that have ever been in use: the first ones */
+    struct job *queue, **queue_end; /* that are to be started */
+    struct job *paused;
+    VEC(struct job *) running;            /* handed to the pool */
+    struct job *polls[SERVICE_POLLS_MAX]; /* requests that wait for a grant */
+    struct handle *waiters;               /* that have none of these */
+    size_t n_running, n_own;              /* other exchanges; messages of the sessions themselves */
+    int64_t armed_us;                     /* until when the courier sleeps, by boot time */
+};
+
+/* Takes ownership of `address`; starts the courier. */
+HF_MUST_USE enum hf_result service_new(struct holdfast_address address,
+                                       const struct lease_options *options, struct service **ret,
+                                       struct hf_fault *fault);
+void service_ref(struct service *s);
+/* The last handle ends all sessions, and with them all leases. */
+void service_unref(struct service *s);
+
+static inline int64_t service_now_us(const struct service *s) { return clock_boot_us(s->clock); }
+
+/* ---- all of these are called with the mutex held ---- */
+
+/* The session for this TTL, or, if there are too many, the one that is nearest to it. */
+struct seat *service_seat(struct service *s, int64_t ttl_ms);
+/* The lease of this owner, and its session; NULL: none. */
+struct client_lease *service_find(struct service *s, const struct lease_request *q,
+                                  struct seat **ret_seat);
+/* The number of a known server; n_servers: there is none of this origin. */
+size_t service_server(const struct service *s, const char *origin);
+/* Wakes the courier if this session has something to send earlier than it would look. */
+void service_arm(struct service *s, const struct seat *seat);
+
+/* Makes a job for a message of this session. */
+struct job *job_new(struct service *s, struct seat *seat, int64_t timeout_ms);
+void job_free(struct job *job);
+/* Hands it to the courier. */
+void job_start(struct job *job);
+/* Waits for it; `cond` is the caller's. */
+void job_wait(struct job *job);
+/* The caller of a poll does not wait any more: the exchange is dropped soon. */
+void job_cancel(struct job *job);
+/* A poll has become free: the waiter that is next in its line may have it. */
+void service_pass_poll(struct service *s);
+/* Reserves one of the few polls; false: all are in use. */
+bool job_make_poll(struct job *job);
+
+/* ---- without the mutex ---- */
+
+/* One exchange that is no message: GET, or an operator's POST.  On HF_DONE *ret has the JSON. */
+HF_MUST_USE enum hf_result service_call(struct service *s, const char *method, const char *path,
+                                        bool reads, json_t **ret, struct hf_fault *fault);
+/* Asks for the servers of the cell. */
+HF_MUST_USE enum hf_result service_learn(struct service *s, json_t **ret, struct hf_fault *fault);
+
+/* ---- stream.c, on the courier's thread with the mutex held ---- */
+
+/* Starts or ends the streams as the sessions need them. */
+void service_tend_streams(struct service *s);
+void service_close_streams(struct service *s);
+/* When a stream is to be started again, by boot time; INT64_MAX: never. */
+int64_t service_streams_due_us(const struct service *s);
+/* Any thread: somebody waits whom only the stream wakes. */
+void service_want_streams(struct service *s);
+
+#endif

@@ -1,0 +1,222 @@
+/* The streams of sessions: server-sent events that tell when it is a waiter's turn, when a lock was
+ * lost, and when somebody wants a lock that is cached.  A stream is a convenience: everything that
+ * it tells is found out by asking, too, only later.  Runs on the courier's thread. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hex.h"
+#include "lease/holdfast/service.h"
+
+/* A stream that is silent for longer is broken; the service writes every 15 s. */
+#define SILENCE_MS 40000
+#define RETRY_US INT64_C(500000)
+#define LINE_MAX_LEN ((size_t)64 << 10)
+
+struct stream {
+    struct http_exchange x; /* the first member */
+    struct seat *seat;
+    char session[CLIENT_SESSION_SIZE];
+    size_t at; /* the server */
+    unsigned n_hops;
+    bool is_running;
+    bool is_connected; /* something has come */
+    int64_t retry_us;  /* if it is not running: when it is started again */
+    struct buf url, text, event, data;
+    struct http_header headers[2];
+};
+
+/* ---- events ---- */
+
+static bool owner_parse(const char *text, uint8_t ret[LEASE_OWNER_SIZE])
+{
+    if (!text || strlen(text) != 2 * LEASE_OWNER_SIZE)
+        return false;
+    for (size_t i = 0; i < LEASE_OWNER_SIZE; i++) {
+        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        ret[i] = (uint8_t)(16 * high + low);
+    }
+    return true;
+}
+
+static void take_event(struct stream *s)
+{
+    static const struct {
+        const char *name;
+        enum client_event_kind kind;
+    } known[] = {{"granted", CLIENT_EVENT_GRANTED},
+                 {"lost", CLIENT_EVENT_LOST},
+                 {"wanted", CLIENT_EVENT_WANTED},
+                 {"reset", CLIENT_EVENT_CONNECTED}};
+    struct client *c = s->seat->client;
+    json_t *json = json_loadb(s->data.data ? s->data.data : "", s->data.len, 0, NULL);
+    const char *name = json_string_value(json_object_get(json, "name"));
+    uint8_t owner[LEASE_OWNER_SIZE];
+    bool has_owner = owner_parse(json_string_value(json_object_get(json, "owner")), owner);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (s->event.len == strlen(known[i].name) &&
+            memcmp(s->event.data, known[i].name, s->event.len) == 0)
+            client_event(c, known[i].kind, name, name ? strlen(name) : 0, has_owner ? owner : NULL,
+                         json_integer_value(json_object_get(json, "fence")),
+                         service_now_us(s->seat->service));
+    json_decref(json);
+    s->event.len = s->data.len = 0;
+}
+
+static void take_line(struct stream *s, const char *line, size_t len)
+{
+    if (len > 0 && line[len - 1] == '\r')
+        len--;
+    if (len == 0)
+        take_event(s);
+    else if (len > 7 && memcmp(line, "event: ", 7) == 0)
+        buf_put(&s->event, line + 7, len - 7);
+    else if (len > 6 && memcmp(line, "data: ", 6) == 0)
+        buf_put(&s->data, line + 6, len - 6);
+}
+
+static bool take_body(void *ctx, const char *data, size_t len)
+{
+    struct stream *s = ctx;
+    struct service *service = s->seat->service;
+    if (s->text.len + len > LINE_MAX_LEN)
+        return false;
+    pthread_mutex_lock(&service->mutex);
+    if (!s->is_connected) {
+        s->is_connected = true;
+        client_event(s->seat->client, CLIENT_EVENT_CONNECTED, NULL, 0, NULL, 0,
+                     service_now_us(service));
+    }
+    buf_put(&s->text, data, len);
+    size_t from = 0;
+    for (const char *end;
+         from < s->text.len && (end = memchr(s->text.data + from, '\n', s->text.len - from));) {
+        take_line(s, s->text.data + from, (size_t)(end - s->text.data) - from);
+        from = (size_t)(end - s->text.data) + 1;
+    }
+    if (from > 0)
+        memmove(s->text.data, s->text.data + from, s->text.len - from);
+    s->text.len -= from;
+    pthread_mutex_unlock(&service->mutex);
+    return true;
+}
+
+/* ---- running ---- */
+
+static void stream_done(struct http_exchange *x);
+
+static void stream_run(struct stream *s)
+{
+    struct service *service = s->seat->service;
+    s->url.len = s->text.len = s->event.len = s->data.len = 0;
+    buf_printf(&s->url, "%s/v1/sessions/%s/stream", service->servers[s->at].origin, s->session);
+    buf_char(&s->url, '\0');
+    s->x.request = (struct http_request){.method = "GET",
+                                         .url = s->url.data,
+                                         .headers = s->headers,
+                                         .timeout_ms = SILENCE_MS,
+                                         .on_body = take_body,
+                                         .ctx = s};
+    if (service->authorization)
+        s->headers[s->x.request.n_headers++] =
+            (struct http_header){"Authorization", service->authorization};
+    s->is_running = true;
+    s->is_connected = false;
+    http_pool_start(service->pool, &s->x, stream_done);
+}
+
+static void stream_done(struct http_exchange *x)
+{
+    struct stream *s = (struct stream *)(void *)x;
+    struct service *service = s->seat->service;
+    struct http_origin origin;
+    pthread_mutex_lock(&service->mutex);
+    const char *location = x->result == HF_OK && x->response.status == 307
+                               ? http_response_header(&x->response, "Location")
+                               : NULL;
+    size_t at = location && http_origin_parse(location, &origin)
+                    ? service_server(service, origin.text)
+                    : service->n_servers;
+    s->is_running = false;
+    if (at < service->n_servers && ++s->n_hops <= SERVICE_HOPS_MAX) {
+        s->at = at;
+        stream_run(s);
+    } else {
+        s->retry_us = service_now_us(service) + RETRY_US;
+    }
+    pthread_mutex_unlock(&service->mutex);
+}
+
+static void stream_close(struct seat *seat)
+{
+    struct stream *s = seat->stream;
+    if (s->is_running)
+        http_pool_cancel(seat->service->pool, &s->x);
+    http_response_close(&s->x.response);
+    if (s->url.data) /* it has the session's id */
+        explicit_bzero(s->url.data, s->url.len);
+    buf_close(&s->url);
+    buf_close(&s->text);
+    buf_close(&s->event);
+    buf_close(&s->data);
+    free(s);
+    seat->stream = NULL;
+}
+
+static void stream_open(struct seat *seat)
+{
+    struct stream *s = hf_alloc(sizeof *s);
+    s->seat = seat;
+    memcpy(s->session, client_session(seat->client), strlen(client_session(seat->client)));
+    s->at = seat->service->at;
+    seat->stream = s;
+    stream_run(s);
+}
+
+/* ---- all of them ---- */
+
+static bool is_wanted(const struct service *service, const struct client *c)
+{
+    return client_wants_stream(c) ||
+           (service->waiters && client_is_open(c) && client_n_claims(c) > 0);
+}
+
+void service_tend_streams(struct service *service)
+{
+    for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
+        struct seat *seat = &service->seats[i];
+        struct stream *s = seat->stream;
+        if (s && (!client_is_open(seat->client) || client_n_claims(seat->client) == 0 ||
+                  strcmp(s->session, client_session(seat->client)) != 0))
+            stream_close(seat);
+        s = seat->stream;
+        if (!s && seat->client && is_wanted(service, seat->client)) {
+            stream_open(seat);
+        } else if (s && !s->is_running && s->retry_us <= service_now_us(service)) {
+            s->at = service->at;
+            s->n_hops = 0;
+            stream_run(s);
+        }
+    }
+}
+
+void service_close_streams(struct service *service)
+{
+    for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++)
+        if (service->seats[i].stream)
+            stream_close(&service->seats[i]);
+}
+
+int64_t service_streams_due_us(const struct service *service)
+{
+    int64_t due_us = INT64_MAX;
+    for (size_t i = 0; i < SERVICE_SESSIONS_MAX; i++) {
+        const struct stream *s = service->seats[i].stream;
+        if (s && !s->is_running && s->retry_us < due_us)
+            due_us = s->retry_us;
+    }
+    return due_us;
+}
+
+void service_want_streams(struct service *service) { http_pool_wake(service->pool); }

@@ -1,0 +1,61 @@
+/* How much memory an event takes, from the sizes of its parts; see view.h.  An estimate that errs
+ * by a few per cent: what the allocator adds is not known. */
+#include "rules/snapshot.h"
+#include "rules/view.h"
+
+#define SMALL_BLOCK 32 /* a short text of its own, with what the allocator adds */
+
+static size_t buf_memory(const struct buf *b) { return b->cap; }
+
+static size_t snapshot_memory(const struct snapshot *s)
+{
+    return s ? sizeof *s + buf_memory(&s->text) + buf_memory(&s->packed) : 0;
+}
+
+static size_t venue_memory(const struct venue *v)
+{
+    size_t per_seat = sizeof *v->ids + sizeof *v->labels + sizeof *v->categories + sizeof *v->flags;
+    per_seat += v->extras ? sizeof *v->extras : 0;
+    per_seat += v->x ? 2 * sizeof *v->x : 0;
+    size_t slots = v->index ? (size_t)v->index_mask + 1 : 0;
+    return sizeof *v + v->cap * per_seat + slots * sizeof *v->index + buf_memory(&v->text);
+}
+
+/* Names of sections, rows and areas are texts of their own. */
+static size_t def_memory(const struct event_def *def)
+{
+    size_t bytes = sizeof *def + buf_memory(&def->packed);
+    for (size_t i = 0; i < def->sections.n; i++) {
+        const struct section_def *section = &def->sections.v[i];
+        bytes += sizeof *section + SMALL_BLOCK;
+        bytes += section->rows.n * (sizeof *section->rows.v + SMALL_BLOCK);
+    }
+    bytes += def->areas.n * (sizeof *def->areas.v + SMALL_BLOCK);
+    return bytes + (def->venue ? venue_memory(def->venue) : 0);
+}
+
+/* The index of free seats has bits, and where seats have positions 12 bytes per seat for slots and
+ * distances; of each row it has a line of 16 bytes, and two nodes of its tree. */
+static size_t best_memory(const struct event *e)
+{
+    size_t per_seat = e->def->venue ? 3 * sizeof(uint32_t) : 0;
+    return e->def->n_seats * per_seat + e->def->n_seats / 4 + (size_t)e->n_rows * 48;
+}
+
+size_t event_memory(struct event *e)
+{
+    size_t n_seats = e->def->n_seats;
+    size_t bytes = sizeof *e + n_seats * sizeof *e->seats + def_memory(e->def) + best_memory(e);
+    bytes += e->n_rows * sizeof *e->rows;
+    bytes += e->row_index ? ((size_t)e->row_index_mask + 1) * sizeof *e->row_index : 0;
+    bytes += e->def->areas.n * sizeof *e->areas;
+    if (atomic_load_explicit(&e->heat.counts, memory_order_relaxed))
+        bytes += n_seats * sizeof(uint32_t);
+    lock_take(&e->lock);
+    bytes += e->feed.cap * sizeof *e->feed.ring;
+    lock_give(&e->lock);
+    lock_take(&e->snapshot_lock);
+    bytes += snapshot_memory(e->snapshot) + snapshot_memory(e->plan);
+    lock_give(&e->snapshot_lock);
+    return bytes;
+}

@@ -1,0 +1,99 @@
+/* The simulation of the cell finds the bugs that tests/sim/mutate plants: each
+ * build/.../mutants/NAME is tests/unit/test_cell_sim with one of them, and must fail.  The four
+ * worst are also found by what users could see, without a look into the servers and the journal
+ * (HF_CHECKS=outside), which takes more seeds and is tried with HF_OUTSIDE=1, in `make soak`. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SEEDS 5000
+
+/* The folder of the mutants, beside that of this test. */
+static void folder(char ret[PATH_MAX])
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    assert_true(n > 0);
+    self[n] = '\0';
+    char *tests = strstr(self, "/tests/integration/");
+    assert_non_null(tests);
+    *tests = '\0';
+    assert_true(snprintf(ret, PATH_MAX, "%s/mutants", self) < PATH_MAX);
+}
+
+static int is_mutant(const struct dirent *entry) { return entry->d_name[0] != '.'; }
+
+/* Runs a mutant until a seed fails, and returns that seed; 0: none did. */
+static unsigned long find(const char *path, const char *checks)
+{
+    char command[PATH_MAX + 128], line[512];
+    unsigned long seed = 0;
+    assert_true(snprintf(command, sizeof command, "HF_SEEDS=%d HF_CHECKS=%s '%s' 2>&1", SEEDS,
+                         checks, path) < (int)sizeof command);
+    FILE *out = popen(command, "r");
+    assert_non_null(out);
+    char reason[512] = "";
+    while (fgets(line, sizeof line, out)) {
+        const char *at = strstr(line, " fails: ");
+        if (strncmp(line, "HF_SEED=", 8) != 0)
+            continue;
+        seed = strtoul(line + 8, NULL, 10);
+        (void)snprintf(reason, sizeof reason, "%s", at ? at + strlen(" fails: ") : "it aborts\n");
+    }
+    int status = pclose(out);
+    assert_true(WIFEXITED(status));
+    assert_true((WEXITSTATUS(status) != 0) == (seed != 0));
+    printf("  %-8s seed %lu: %s", checks, seed, reason[0] ? reason : "not found\n");
+    return seed;
+}
+
+static bool is_seen_from_outside(const char *mutant)
+{
+    static const char *const names[] = {
+        "keepalive_without_append", "keepalive_after_append_in_flight",
+        "unknown_append_is_a_failure", "ttl_not_renewed_by_new_master"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(mutant, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void every_planted_bug_is_found(void **state)
+{
+    char mutants[PATH_MAX], path[2 * PATH_MAX];
+    struct dirent **entries;
+    int n_missed = 0;
+    (void)state;
+    folder(mutants);
+    int n = scandir(mutants, &entries, is_mutant, alphasort);
+    assert_true(n >= 4);
+    for (int i = 0; i < n; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", mutants, entries[i]->d_name);
+        printf("%s\n", entries[i]->d_name);
+        n_missed += find(path, "all") == 0;
+        if (getenv("HF_OUTSIDE") && is_seen_from_outside(entries[i]->d_name))
+            n_missed += find(path, "outside") == 0;
+        free(entries[i]);
+    }
+    free(entries);
+    assert_int_equal(n_missed, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_planted_bug_is_found)};
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

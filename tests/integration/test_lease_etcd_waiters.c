@@ -1,0 +1,312 @@
+/* Claims about waiters on a real etcd that the conformance suite cannot make: those that die, those
+ * whose keys vanish, and endpoints that fall silent under them. */
+#include "support/fixtures.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/random.h"
+#include "base/wait.h"
+#include "lease/etcd/etcd.h"
+#include "support/etcd_server.h"
+#include "support/proxy.h"
+
+static struct etcd_server server;
+
+/* ---- what the claims share ---- */
+
+static int64_t now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
+
+static struct lease *open_at(const char *url, int64_t timeout_ms)
+{
+    struct lease *l = NULL;
+    struct hf_fault fault = {0};
+    struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
+    if (lease_open(lease_driver_for(url), url, &options, &l, &fault) != HF_DONE)
+        print_error("%s\n", fault.msg);
+    assert_non_null(l);
+    return l;
+}
+
+static struct lease *must_open(void)
+{
+    char url[128];
+    snprintf(url, sizeof url, "etcd://127.0.0.1:%d", server.port);
+    return open_at(url, 5000);
+}
+
+static struct lease_request waits(const char *key)
+{
+    struct lease_request r = {
+        .key = key, .key_len = strlen(key), .ttl_ms = 30000, .slots = 1, .queue = true};
+    struct random random;
+    random_init_system(&random);
+    random_bytes(&random, r.owner, sizeof r.owner);
+    return r;
+}
+
+static struct lease_verdict acquire(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {0};
+    struct hf_fault fault = {0};
+    enum hf_result result = lease_acquire(l, r, 1, &v, &fault);
+    if (result != HF_DONE)
+        print_error("result %d: %s\n", (int)result, fault.msg);
+    assert_int_equal(result, HF_DONE);
+    return v;
+}
+
+static void release(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {0};
+    struct hf_fault fault = {0};
+    assert_int_equal(lease_release(l, r, 1, &v, &fault), HF_DONE);
+    assert_int_equal(v.result, HF_DONE);
+}
+
+static int start_server(void **state)
+{
+    (void)state;
+    return etcd_server_start(&server) ? 0 : -1; /* is etcd installed? */
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    etcd_server_stop(&server);
+    return 0;
+}
+
+/* ---- waiters that die ---- */
+
+/* The live waiter waits as src/lock does, two seconds at a time.  The holder keeps the lock, so it
+ * is nobody's turn, and only silence tells that the waiter between them is dead. */
+static void a_dead_waiter_is_dropped_while_another_waits_in_short_turns(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(), *dead = must_open(), *live = must_open();
+    struct lease_request holder = waits("silent"), a = waits("silent"), b = waits("silent");
+    struct hf_fault fault = {0};
+    assert_int_equal(acquire(l, &holder).result, HF_DONE);
+    assert_int_equal(acquire(dead, &a).position, 1);
+    assert_int_equal(acquire(live, &b).position, 2);
+    lease_close(dead);
+    int64_t from_ms = now_ms();
+    while (acquire(live, &b).position != 1) {
+        assert_true(now_ms() - from_ms < 20000); /* long before its TTL ends */
+        assert_int_equal(lease_wait(live, &b, 2000, &fault), HF_DONE);
+    }
+    assert_true(now_ms() - from_ms >= WAITER_SILENT_MS - 1000);
+    release(l, &holder);
+    assert_int_equal(acquire(live, &b).result, HF_DONE);
+    release(live, &b);
+    lease_close(l);
+    lease_close(live);
+}
+
+/* ---- crowds ---- */
+
+#define CROWD (CROWD_MIN + 6)
+
+/* One handle holds the lock and has all those places, in the order of their numbers. */
+static void make_crowd(struct lease *l, const char *key, struct lease_request *ret_holder,
+                       struct lease_request ret[CROWD])
+{
+    *ret_holder = waits(key);
+    assert_int_equal(acquire(l, ret_holder).result, HF_DONE);
+    for (int i = 0; i < CROWD; i++) {
+        ret[i] = waits(key);
+        assert_int_equal(acquire(l, &ret[i]).result, HF_TAKEN);
+    }
+}
+
+static size_t n_waiters(struct lease *l, const char *key)
+{
+    struct lease_state found = {0};
+    struct hf_fault fault = {0};
+    assert_int_equal(lease_inspect(l, key, strlen(key), &found, &fault), HF_DONE);
+    size_t n = found.n_waiters;
+    lease_state_close(&found);
+    return n;
+}
+
+static bool is_in_line(struct lease *l, const struct subject *s)
+{
+    struct line line = {0};
+    struct hf_fault fault = {0};
+    etcd_begin(&etcd_of(l)->client, 0);
+    assert_int_equal(etcd_txn_look(etcd_of(l), s, 1, &line, &fault), HF_DONE);
+    bool has_own = line.has_own;
+    etcd_line_close(&line);
+    return has_own;
+}
+
+/* All those behind the first only ask, as calls do that find no handle to wait with. */
+static void a_dead_waiter_at_the_head_of_a_crowd_is_passed_over_by_those_who_poll(void **state)
+{
+    (void)state;
+    struct lease *l = must_open();
+    struct lease_request holder, all[CROWD];
+    int n_granted = 0;
+    make_crowd(l, "dead head", &holder, all);
+    for (int i = 1; i < 8; i++)
+        assert_int_equal(acquire(l, &all[i]).result, HF_TAKEN);
+    release(l, &holder);
+    for (int64_t end_ms = now_ms() + 10000; !n_granted;) {
+        assert_true(now_ms() < end_ms);
+        for (int i = 1; i < 8 && !n_granted; i++)
+            n_granted += acquire(l, &all[i]).result == HF_DONE;
+    }
+    lease_close(l);
+}
+
+/* Its key is the youngest, so answers that show the head of the line do not show it. */
+static void a_crowd_keeps_its_places_while_one_holds_the_lock_that_did_not_queue(void **state)
+{
+    (void)state;
+    struct lease *l = must_open();
+    struct lease_request holder, all[CROWD], barger = waits("barger");
+    barger.queue = false;
+    make_crowd(l, "barger", &holder, all);
+    release(l, &holder);
+    assert_int_equal(acquire(l, &barger).result, HF_DONE);
+    for (int64_t end_ms = now_ms() + 5 * WAITER_CLAIM_MS; now_ms() < end_ms;)
+        for (int i = 1; i < 8; i++)
+            assert_int_equal(acquire(l, &all[i]).result, HF_TAKEN);
+    assert_int_equal(n_waiters(l, "barger"), CROWD);
+    lease_close(l);
+}
+
+/* Somebody took it for silent, for one. */
+static void a_waiter_whose_key_is_gone_from_a_crowd_queues_anew(void **state)
+{
+    (void)state;
+    struct lease *l = must_open();
+    struct lease_request holder, all[CROWD], *gone = &all[CROWD - 2];
+    struct subject s;
+    struct buf body = {0};
+    char answer[1024];
+    make_crowd(l, "phantom", &holder, all);
+    assert_int_equal(acquire(l, gone).result, HF_TAKEN);
+    etcd_subject_init(&s, etcd_prefix(etcd_of(l)), gone);
+    buf_char(&body, '{');
+    wire_key(&body, &s, s.mode);
+    buf_lit(&body, "}");
+    buf_char(&body, '\0');
+    assert_int_equal(
+        etcd_server_ask(&server, "/v3/kv/deleterange", body.data, answer, sizeof answer), 200);
+    assert_non_null(strstr(answer, "deleted"));
+    buf_close(&body);
+    assert_false(is_in_line(l, &s));
+    for (int64_t end_ms = now_ms() + 20000; !is_in_line(l, &s);) {
+        assert_true(now_ms() < end_ms);
+        assert_int_equal(acquire(l, gone).result, HF_TAKEN);
+        wait_sleep_us(20000);
+    }
+    lease_close(l);
+}
+
+/* ---- terms ---- */
+
+/* The process believes that a leader of another term kept the lease alive, as one does that was
+ * stopped, replaced and resumed.  Nothing refreshed the lease since it was granted, so a grant that
+ * counts from that keep-alive would outlive it. */
+static void a_refresh_of_another_term_does_not_count_for_a_grant(void **state)
+{
+    (void)state;
+    struct lease *l = must_open();
+    struct lease_request holder = waits("term"), r = waits("term");
+    struct subject s;
+    int64_t left_s = 0, ttl_s = 0;
+    struct hf_fault fault = {0};
+    assert_int_equal(acquire(l, &holder).result, HF_DONE);
+    assert_int_equal(acquire(l, &r).result, HF_TAKEN);
+    etcd_subject_init(&s, etcd_prefix(etcd_of(l)), &r);
+    for (left_s = r.ttl_ms / 1000; left_s > r.ttl_ms / 1000 - 2;) { /* until some of it is gone */
+        etcd_begin(&etcd_of(l)->client, 0);
+        assert_int_equal(etcd_left(etcd_of(l), s.lease, &left_s, &ttl_s, &fault), HF_DONE);
+        wait_sleep_us(50000);
+    }
+    crowd_refreshed(etcd_crowd(etcd_of(l)), s.lease, clock_boot_us(&clock_system), r.ttl_ms, 1);
+    atomic_store(&etcd_of(l)->client.shared->term, 1);
+    release(l, &holder);
+    assert_int_equal(acquire(l, &r).result, HF_DONE);
+    etcd_begin(&etcd_of(l)->client, 0);
+    assert_int_equal(etcd_left(etcd_of(l), s.lease, &left_s, &ttl_s, &fault), HF_DONE);
+    assert_true(left_s >= r.ttl_ms / 1000 - 1);
+    release(l, &r);
+    lease_close(l);
+}
+
+/* ---- endpoints ---- */
+
+/* The member takes the request for a watch and says nothing, but answers all others. */
+static void a_watch_that_is_not_confirmed_goes_to_another_endpoint(void **state)
+{
+    (void)state;
+    char url[128];
+    struct proxy proxy;
+    struct hf_fault fault = {0};
+    proxy_start(&proxy, server.port);
+    atomic_store(&proxy.word, "/v3/watch");
+    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", proxy.port, server.port);
+    struct lease *l = open_at(url, 1000), *other = must_open();
+    struct lease_request holder = waits("hung"), waiter = waits("hung");
+    assert_int_equal(acquire(other, &holder).result, HF_DONE);
+    assert_int_equal(acquire(l, &waiter).result, HF_TAKEN);
+    for (int64_t end_ms = now_ms() + 20000; etcd_of(l)->watch.at != 1;) {
+        assert_true(now_ms() < end_ms);
+        assert_int_equal(lease_wait(l, &waiter, 500, &fault), HF_DONE);
+    }
+    release(other, &holder);
+    assert_int_equal(lease_wait(l, &waiter, 20000, &fault), HF_DONE);
+    assert_int_equal(acquire(l, &waiter).result, HF_DONE);
+    release(l, &waiter);
+    lease_close(l);
+    lease_close(other);
+    proxy_stop(&proxy);
+}
+
+/* The first endpoint falls silent, and one handle pays the timeout. */
+static void clones_follow_a_handle_that_changes_endpoints(void **state)
+{
+    (void)state;
+    char url[256];
+    struct proxy proxy;
+    struct lease *clone = NULL;
+    struct lease_verdict v = {0};
+    struct hf_fault fault = {0};
+    struct lease_request r = waits("follows");
+    proxy_start(&proxy, server.port);
+    snprintf(url, sizeof url, "etcd://127.0.0.1:%d,127.0.0.1:%d", proxy.port, server.port);
+    struct lease *l = open_at(url, 3000);
+    assert_int_equal(lease_clone(l, &clone, &fault), HF_DONE);
+    assert_int_equal(acquire(clone, &r).result, HF_DONE);
+    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    assert_int_equal(lease_renew(l, &r, 1, &v, &fault), HF_DONE);
+    int before = atomic_load(&proxy.cuts);
+    assert_int_equal(lease_renew(clone, &r, 1, &v, &fault), HF_DONE);
+    assert_int_equal(v.result, HF_DONE);
+    assert_int_equal(atomic_load(&proxy.cuts), before); /* it did not ask there */
+    release(clone, &r);
+    lease_close(l);
+    lease_close(clone);
+    proxy_stop(&proxy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_dead_waiter_at_the_head_of_a_crowd_is_passed_over_by_those_who_poll),
+        cmocka_unit_test(a_crowd_keeps_its_places_while_one_holds_the_lock_that_did_not_queue),
+        cmocka_unit_test(a_waiter_whose_key_is_gone_from_a_crowd_queues_anew),
+        cmocka_unit_test(a_refresh_of_another_term_does_not_count_for_a_grant),
+        cmocka_unit_test(a_watch_that_is_not_confirmed_goes_to_another_endpoint),
+        cmocka_unit_test(clones_follow_a_handle_that_changes_endpoints),
+        cmocka_unit_test(a_dead_waiter_is_dropped_while_another_waits_in_short_turns),
+    };
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}

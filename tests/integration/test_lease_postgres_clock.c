@@ -1,0 +1,247 @@
+/* Claims about postgres: leases on a server whose clock is set while locks are held.  The server is
+ * a real one that reads the time through libfaketime; clients have the machine's clock. */
+#include "support/fixtures.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lease/lease.h"
+#include "support/postgres_server.h"
+
+#define TTL_MS 3000
+#define RENEW_MS 50
+#define STEP_S 8 /* longer than the TTL, and than a waiter's silence */
+#define STEPS 4
+#define MARGIN_MS 50 /* as src/lock counts a holder's deadline */
+
+static char url[POSTGRES_URL_SIZE];
+static struct random owners;
+static pthread_mutex_t owners_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int set_up(void **state)
+{
+    (void)state;
+    random_init_system(&owners);
+    struct postgres_server *server = postgres_server_own();
+    if (!server->has_own_clock) {
+        postgres_server_stop(server);
+        server->has_own_clock = true;
+        postgres_server_again(server);
+    }
+    postgres_server_set_clock(server, 0);
+    postgres_server_fresh(url);
+    return 0;
+}
+
+static int64_t now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
+
+static struct lease *open_lease(void)
+{
+    const struct lease_options options = {.timeout_ms = 10000, .clock = &clock_system};
+    struct hf_fault fault = {0};
+    struct lease *l = NULL;
+    if (lease_open(lease_driver_for(url), url, &options, &l, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return l;
+}
+
+static struct lease_request ask(const char *key)
+{
+    struct lease_request r = {
+        .key = key, .key_len = strlen(key), .ttl_ms = TTL_MS, .slots = 1, .queue = true};
+    pthread_mutex_lock(&owners_lock);
+    random_bytes(&owners, r.owner, sizeof r.owner);
+    pthread_mutex_unlock(&owners_lock);
+    return r;
+}
+
+static void step_clock(int ahead_s)
+{
+    const struct postgres_server *server = postgres_server_own();
+    postgres_server_set_clock(server, ahead_s);
+}
+
+/* The clock that the server's statements read, in seconds ahead of ours. */
+static int clock_ahead_s(void)
+{
+    const char *ms = postgres_server_ask(postgres_server_own(), "postgres",
+                                         "SELECT floor(date_part('epoch', clock_timestamp()))");
+    return (int)(strtoll(ms, NULL, 10) - clock_wall_us(&clock_system) / 1000000);
+}
+
+static struct arena {
+    atomic_bool stop;
+    _Atomic int64_t deadline_ms; /* until which the last holder may believe that it holds */
+    _Atomic int64_t fence;
+    atomic_int grants, overlaps, losses, failures, falls;
+} arena;
+
+static void arena_reset(void)
+{
+    atomic_store(&arena.stop, false);
+    atomic_store(&arena.deadline_ms, 0);
+    atomic_store(&arena.fence, 0);
+    atomic_store(&arena.grants, 0);
+    atomic_store(&arena.overlaps, 0);
+    atomic_store(&arena.losses, 0);
+    atomic_store(&arena.failures, 0);
+    atomic_store(&arena.falls, 0);
+}
+
+static void note_failure(const struct hf_fault *fault)
+{
+    print_error("%s\n", fault->msg);
+    atomic_fetch_add(&arena.failures, 1);
+}
+
+/* Renews until the lease is lost or the test ends. */
+static void hold(struct lease *l, const struct lease_request *r)
+{
+    struct lease_verdict v = {.result = HF_DONE};
+    while (v.result == HF_DONE && !atomic_load(&arena.stop)) {
+        usleep(RENEW_MS * 1000);
+        int64_t sent_ms = now_ms();
+        struct hf_fault fault = {0};
+        if (lease_renew(l, r, 1, &v, &fault) != HF_DONE)
+            note_failure(&fault);
+        else if (v.result == HF_DONE)
+            atomic_store(&arena.deadline_ms, sent_ms + TTL_MS - MARGIN_MS);
+    }
+    if (v.result != HF_DONE)
+        atomic_fetch_add(&arena.losses, 1);
+}
+
+/* Takes the lock whenever it can, and keeps it as long as it can. */
+static void *contend(void *ctx)
+{
+    struct lease *l = ctx;
+    while (!atomic_load(&arena.stop)) {
+        struct lease_request r = ask("a");
+        struct lease_verdict v = {0};
+        struct hf_fault fault = {0};
+        int64_t sent_ms = now_ms();
+        while (!atomic_load(&arena.stop) && lease_acquire(l, &r, 1, &v, NULL) == HF_DONE &&
+               v.result == HF_TAKEN) {
+            if (lease_wait(l, &r, 200, &fault) != HF_DONE)
+                note_failure(&fault);
+            sent_ms = now_ms();
+        }
+        if (v.result == HF_DONE) {
+            atomic_fetch_add(&arena.grants, 1);
+            if (now_ms() < atomic_load(&arena.deadline_ms))
+                atomic_fetch_add(&arena.overlaps, 1);
+            if (v.fence <= atomic_exchange(&arena.fence, v.fence))
+                atomic_fetch_add(&arena.falls, 1);
+            atomic_store(&arena.deadline_ms, sent_ms + TTL_MS - MARGIN_MS);
+            hold(l, &r);
+        }
+        (void)!lease_release(l, &r, 1, &v, NULL);
+    }
+    return NULL;
+}
+
+/* Two clients contend for a lock while the clock is set to each of `aheads` in turn. */
+static void contend_while(const int *aheads, int n)
+{
+    struct lease *handles[2];
+    pthread_t threads[2];
+    arena_reset();
+    for (int i = 0; i < 2; i++) {
+        handles[i] = open_lease();
+        assert_int_equal(pthread_create(&threads[i], NULL, contend, handles[i]), 0);
+    }
+    while (atomic_load(&arena.grants) == 0)
+        usleep(10000);
+    for (int i = 0; i < n; i++) {
+        step_clock(aheads[i]);
+        assert_in_range(clock_ahead_s() - aheads[i] + 1, 0, 2); /* the server sees it */
+        usleep(4 * RENEW_MS * 1000);
+    }
+    atomic_store(&arena.stop, true);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        lease_close(handles[i]);
+    }
+    assert_int_equal(atomic_load(&arena.failures), 0);
+    assert_int_equal(atomic_load(&arena.falls), 0);
+}
+
+static void a_clock_that_is_set_back_again_and_again_steals_no_lock(void **state)
+{
+    (void)state;
+    int aheads[STEPS];
+    for (int i = 0; i < STEPS; i++)
+        aheads[i] = -STEP_S * (i + 1);
+    contend_while(aheads, STEPS);
+    assert_int_equal(atomic_load(&arena.losses), 0);
+    assert_int_equal(atomic_load(&arena.overlaps), 0);
+    assert_int_equal(atomic_load(&arena.grants), 1);
+}
+
+/* A forward step ends the lease early, which no server can tell from the passing of time.  The way
+ * back ends nothing, nor does the time until the clock is where it was. */
+static void
+a_clock_that_jumps_both_ways_steals_a_lock_no_more_often_than_it_jumps_forward(void **state)
+{
+    (void)state;
+    int aheads[2 * STEPS];
+    for (int i = 0; i < 2 * STEPS; i++)
+        aheads[i] = i % 2 ? -STEP_S : STEP_S;
+    contend_while(aheads, 2 * STEPS);
+    assert_in_range(atomic_load(&arena.losses), 1, STEPS);
+    assert_true(atomic_load(&arena.overlaps) <= STEPS);
+}
+
+/* The clock returns to where it was: leases of the time in between last. */
+static void a_clock_that_is_set_back_and_returns_steals_no_lock(void **state)
+{
+    (void)state;
+    int aheads[STEPS];
+    for (int i = 0; i < STEPS; i++)
+        aheads[i] = i % 2 ? 0 : -STEP_S;
+    contend_while(aheads, STEPS);
+    assert_int_equal(atomic_load(&arena.losses), 0);
+    assert_int_equal(atomic_load(&arena.overlaps), 0);
+}
+
+/* As a standby that lagged, or a backup that was put back. */
+static void fences_grow_if_the_database_has_forgotten_them_and_its_clock_goes_back(void **state)
+{
+    (void)state;
+    struct lease *l = open_lease();
+    const char *database = strrchr(url, '/') + 1;
+    int64_t last = 0;
+    for (int i = 0; i < 6; i++) {
+        struct lease_request r = ask("a");
+        struct lease_verdict v = {0};
+        r.queue = i % 2; /* by one statement and by a transaction */
+        if (i == 2) {
+            (void)postgres_server_ask(
+                postgres_server_own(), database,
+                "DELETE FROM holdfast_locks.lease_fences; DELETE FROM holdfast_locks.leases;"
+                " SELECT setval('holdfast_locks.holdfast_numbers', 1)");
+        }
+        if (i == 4)
+            step_clock(-STEP_S);
+        assert_int_equal(lease_acquire(l, &r, 1, &v, NULL), HF_DONE);
+        assert_int_equal(v.result, HF_DONE);
+        assert_true(v.fence > last);
+        last = v.fence;
+        assert_int_equal(lease_release(l, &r, 1, &v, NULL), HF_DONE);
+    }
+    lease_close(l);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, set_up)
+    const struct CMUnitTest tests[] = {
+        TEST(a_clock_that_is_set_back_again_and_again_steals_no_lock),
+        TEST(a_clock_that_is_set_back_and_returns_steals_no_lock),
+        TEST(a_clock_that_jumps_both_ways_steals_a_lock_no_more_often_than_it_jumps_forward),
+        TEST(fences_grow_if_the_database_has_forgotten_them_and_its_clock_goes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,232 @@
+/* Claims about turns and slots in the Redis driver that the conformance suite cannot make: what is
+ * stored, what is published, and how many commands it takes. */
+#include "support/fixtures.h"
+
+#include "support/redis.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many commands clients and scripts have called, but for INFO. */
+static int64_t all_calls(void)
+{
+    static char all[65536];
+    int64_t sum = 0;
+    redis_server_ask(&server, "INFO commandstats", all, sizeof all);
+    for (const char *at = all; (at = strstr(at, "cmdstat_")); at++)
+        if (strncmp(at, "cmdstat_info", 12) != 0)
+            sum += strtoll(strstr(at, "calls=") + 6, NULL, 10);
+    return sum;
+}
+
+static int64_t stored(const char *command)
+{
+    char answer[256];
+    redis_server_ask(&server, command, answer, sizeof answer);
+    assert_int_equal(answer[0], ':');
+    return strtoll(answer + 1, NULL, 10);
+}
+
+/* One hand-over, by release and acquire, in a queue of `n`; returns how many commands that took. */
+static int64_t hand_over(const char *name, int n)
+{
+    struct lease *l = must_open(server.url, 5000);
+    struct lease_request holder = asks(name), first = {0};
+    assert_int_equal(must_acquire(l, &holder).result, HF_DONE);
+    for (int i = 0; i < n; i++) {
+        struct lease_request q = waits(name);
+        assert_int_equal(must_acquire(l, &q).position, i + 1);
+        first = i == 0 ? q : first;
+    }
+    int64_t before = all_calls();
+    must_release(l, &holder);
+    assert_int_equal(must_acquire(l, &first).result, HF_DONE);
+    int64_t calls = all_calls() - before;
+    must_ask("FLUSHALL");
+    lease_close(l);
+    return calls;
+}
+
+static void a_hand_over_takes_as_many_commands_with_a_thousand_waiters_as_with_two(void **state)
+{
+    (void)state;
+    int64_t few, many, tries = 0;
+    do { /* one fence in a hundred costs one command more; a slow machine may drop a place */
+        few = hand_over("few", 2);
+        many = hand_over("many", 1000);
+    } while (labs((long)(many - few)) > 1 && ++tries < 3);
+    assert_in_range(many, few - 1, few + 1);
+    assert_true(few < 70);
+}
+
+static void a_waiter_is_called_once_and_its_turn_ends_with_another_grant(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 2000);
+    struct lease_request holder = asks("called"), a = waits("called"), b = waits("called"),
+                         hurried = asks("called");
+    must_acquire(l, &holder);
+    must_acquire(l, &a);
+    must_acquire(l, &b);
+    int64_t published = redis_server_calls(&server, "publish");
+    must_release(l, &holder);
+    assert_int_equal(redis_server_calls(&server, "publish"), published + 1);
+    assert_int_equal(stored("ZCOUNT holdfast:{called}:lock:turn (0 +inf"), 1);
+    assert_int_equal(must_acquire(l, &hurried).result, HF_DONE);
+    assert_int_equal(stored("ZCARD holdfast:{called}:lock:turn"), 0);
+    must_release(l, &hurried); /* the turn begins anew, however long ago the first one was */
+    assert_int_equal(stored("ZCOUNT holdfast:{called}:lock:turn (0 +inf"), 1);
+    assert_int_equal(must_acquire(l, &a).result, HF_DONE);
+    assert_int_equal(must_acquire(l, &b).position, 1);
+    must_release(l, &a);
+    assert_int_equal(must_acquire(l, &b).result, HF_DONE);
+    must_release(l, &b);
+    assert_nothing_left();
+    lease_close(l);
+}
+
+static void one_that_was_passed_over_is_shown_in_its_place_and_counts_again(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 2000);
+    struct lease_request holder = asks("passed"), dead = waits("passed"), next = waits("passed");
+    must_acquire(l, &holder);
+    must_acquire(l, &dead);
+    must_acquire(l, &next);
+    must_release(l, &holder);
+    nap_ms(WAITER_CLAIM_MS + 10);
+    assert_int_equal(must_acquire(l, &next).result, HF_DONE);
+    assert_int_equal(stored("ZCARD holdfast:{passed}:lock:queue"), 0);
+    struct lease_request third = waits("passed"), odd = asks("passed");
+    assert_int_equal(must_acquire(l, &third).position, 1);
+    char owner[2 * LEASE_OWNER_SIZE + 1];
+    lease_owner_text(dead.owner, owner);
+    struct lease_state s = must_inspect(l, "passed");
+    assert_int_equal(s.n_waiters, 2);
+    assert_string_equal(s.waiters[0].owner, owner);
+    assert_int_equal(s.waiters[0].held_ms, -1);
+    lease_state_close(&s);
+    assert_int_equal(must_acquire(l, &dead).position, 1);
+    assert_int_equal(must_acquire(l, &third).position, 2);
+    must_release(l, &next);
+    assert_int_equal(must_acquire(l, &dead).result, HF_DONE);
+    must_release(l, &third);
+    must_release(l, &dead);
+    /* those passed over still say how many slots there are */
+    must_acquire(l, &holder);
+    must_acquire(l, &dead);
+    must_acquire(l, &next);
+    must_release(l, &holder);
+    nap_ms(WAITER_CLAIM_MS + 10);
+    must_acquire(l, &next);
+    must_release(l, &next);
+    odd.slots = 2;
+    struct lease_verdict v;
+    assert_int_equal(lease_acquire(l, &odd, 1, &v, NULL), HF_BAD_REQUEST);
+    must_release(l, &dead);
+    assert_nothing_left();
+    lease_close(l);
+}
+
+static void slots_are_the_lowest_free_ones(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    struct lease *l = must_open(server.url, 2000);
+    struct lease_request q[N];
+    for (int i = 0; i < N; i++) {
+        q[i] = asks("numbers");
+        q[i].slots = N;
+        struct lease_verdict v = must_acquire(l, &q[i]);
+        assert_int_equal(v.result, HF_DONE);
+        assert_int_equal(v.slot, i);
+        assert_int_equal(must_acquire(l, &q[i]).slot, i);
+        assert_int_equal(must_renew(l, &q[i]).slot, i);
+    }
+    static const int gone[] = {7, 31, 2}, again[] = {2, 7, 31};
+    for (int i = 0; i < 3; i++)
+        must_release(l, &q[gone[i]]);
+    assert_int_equal(stored("ZCARD holdfast:{numbers}:lock:free"), 3);
+    for (int i = 0; i < 3; i++) {
+        struct lease_verdict v = must_acquire(l, &q[gone[i]]);
+        assert_int_equal(v.result, HF_DONE);
+        assert_int_equal(v.slot, again[i]);
+    }
+    struct lease_state s = must_inspect(l, "numbers");
+    bool seen[N] = {false};
+    assert_int_equal(s.n_holders, N);
+    for (int i = 0; i < N; i++) {
+        assert_in_range(s.holders[i].slot, 0, N - 1);
+        assert_false(seen[s.holders[i].slot]);
+        seen[s.holders[i].slot] = true;
+        assert_in_range(s.holders[i].held_ms, 0, 60000);
+    }
+    lease_state_close(&s);
+    for (int i = 0; i < N; i++)
+        must_release(l, &q[i]);
+    assert_nothing_left();
+    lease_close(l);
+}
+
+static void a_slot_is_free_again_when_its_lease_ends(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 2000);
+    struct lease_request a = asks("ends"), b = asks("ends"), c = asks("ends");
+    a.slots = b.slots = c.slots = 2;
+    a.ttl_ms = 150;
+    assert_int_equal(must_acquire(l, &a).slot, 0);
+    assert_int_equal(must_acquire(l, &b).slot, 1);
+    struct lease_verdict v;
+    while ((v = must_acquire(l, &c)).result != HF_DONE)
+        nap_ms(5);
+    assert_int_equal(v.slot, 0);
+    must_release(l, &b);
+    must_release(l, &c);
+    assert_nothing_left();
+    lease_close(l);
+}
+
+/* A fence may run ahead of the clock; the time of the grant is the clock's. */
+static void the_time_since_the_grant_is_told_whatever_the_fence(void **state)
+{
+    (void)state;
+    struct lease *l = must_open(server.url, 2000);
+    must_ask("SET holdfast:fence 5000000000000001");
+    struct lease_request q[2] = {asks("since"), asks("since")};
+    q[0].mode = q[1].mode = HF_SHARED;
+    q[0].label = "since / 3 x";
+    q[0].label_len = strlen(q[0].label);
+    for (int crowd = 0; crowd < 2; crowd++) {
+        assert_int_equal(must_acquire(l, &q[crowd]).fence, 5000000000000002 + crowd);
+        nap_ms(30);
+        struct lease_state s = must_inspect(l, "since");
+        assert_int_equal(s.n_holders, (size_t)crowd + 1);
+        for (size_t i = 0; i < s.n_holders; i++) {
+            assert_in_range(s.holders[i].held_ms, 30, 5000);
+            assert_int_equal(s.holders[i].mode, HF_SHARED);
+            assert_int_equal(s.holders[i].slot, 0);
+            if (s.holders[i].fence == 5000000000000002)
+                assert_string_equal(s.holders[i].label, q[0].label);
+        }
+        lease_state_close(&s);
+    }
+    must_release(l, &q[0]);
+    must_release(l, &q[1]);
+    must_ask("DEL holdfast:fence");
+    lease_close(l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hand_over_takes_as_many_commands_with_a_thousand_waiters_as_with_two),
+        cmocka_unit_test(a_waiter_is_called_once_and_its_turn_ends_with_another_grant),
+        cmocka_unit_test(one_that_was_passed_over_is_shown_in_its_place_and_counts_again),
+        cmocka_unit_test(slots_are_the_lowest_free_ones),
+        cmocka_unit_test(a_slot_is_free_again_when_its_lease_ends),
+        cmocka_unit_test(the_time_since_the_grant_is_told_whatever_the_fence),
+    };
+    return run_with_redis(tests);
+}

@@ -1,0 +1,289 @@
+/* The ZooKeeper driver when answers, servers and quorums get lost. */
+#include "support/fixtures.h"
+
+#include "support/zookeeper.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support/port.h"
+#include "support/proxy.h"
+
+static struct zookeeper_server server;
+
+static struct lease *open_through(struct proxy *proxy, int64_t timeout_ms)
+{
+    char url[64];
+    proxy_start(proxy, server.port);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", proxy->port);
+    return zk_must_open(url, timeout_ms);
+}
+
+/* ---- answers that do not come ---- */
+
+/* The place was made, but the caller never learns it and never asks again: the keeper finds the
+ * node by its owner. */
+static void a_place_whose_answer_was_lost_is_given_up(void **state)
+{
+    (void)state;
+    struct proxy proxy;
+    struct lease *l = zk_must_open(server.url, 5000), *cut = open_through(&proxy, 2000);
+    struct lease_request holder = zk_asks("lost place", 60000, false);
+    struct lease_request waiter = zk_asks("lost place", 60000, true);
+    struct lease_verdict v;
+    assert_int_equal(zk_must_acquire(l, &holder).result, HF_DONE);
+    atomic_store(&proxy.word, "/@w-");
+    atomic_store(&proxy.mode, PROXY_CUT);
+    assert_int_equal(lease_acquire(cut, &waiter, 1, &v, NULL), HF_UNKNOWN);
+    atomic_store(&proxy.mode, PROXY_PASS);
+    struct lease_state s = zk_must_inspect(l, "lost place");
+    assert_int_equal(s.n_waiters, 1); /* one node, not none and not two */
+    lease_state_close(&s);
+    size_t n = 1;
+    for (int64_t end_ms = zk_now_ms() + WAITER_SILENT_MS + 10000; n > 0;) {
+        assert_true(zk_now_ms() < end_ms);
+        usleep(50000);
+        s = zk_must_inspect(l, "lost place");
+        n = s.n_waiters;
+        lease_state_close(&s);
+    }
+    assert_int_equal(zk_must_release(l, &holder), HF_DONE);
+    lease_close(cut);
+    lease_close(l);
+    proxy_stop(&proxy);
+}
+
+static void a_session_that_cannot_be_renewed_ends_before_another_holds(void **state)
+{
+    (void)state;
+    struct proxy proxy;
+    struct lease *l = zk_must_open(server.url, 5000), *cut = open_through(&proxy, 300);
+    struct lease_request a = zk_asks("expired", 2000, false), b = zk_asks("expired", 10000, true);
+    struct lease_verdict v = zk_must_acquire(cut, &a), w;
+    assert_int_equal(v.result, HF_DONE);
+    int64_t sent_ms = zk_now_ms(), deadline_ms = sent_ms + v.remaining_ms;
+    assert_int_equal(lease_renew(cut, &a, 1, &v, NULL), HF_DONE);
+    assert_int_equal(v.result, HF_DONE);
+    deadline_ms = sent_ms + v.remaining_ms;
+    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    assert_int_not_equal(lease_renew(cut, &a, 1, &v, NULL), HF_DONE);
+    zk_wait_for(l, &b, 15000, &w);
+    assert_true(zk_now_ms() >= deadline_ms);
+    atomic_store(&proxy.mode, PROXY_PASS);
+    enum hf_result result = HF_UNREACHABLE;
+    for (int64_t end_ms = zk_now_ms() + 10000; result != HF_DONE && zk_now_ms() < end_ms;)
+        result = lease_renew(cut, &a, 1, &v, NULL);
+    assert_int_equal(result, HF_DONE);
+    assert_int_equal(v.result, HF_LOST);
+    /* The handle works again, with a new session. */
+    struct lease_request c = zk_asks("after", 2000, false);
+    assert_int_equal(zk_must_acquire(cut, &c).result, HF_DONE);
+    assert_int_equal(zk_must_release(cut, &c), HF_DONE);
+    assert_int_equal(zk_must_release(l, &b), HF_DONE);
+    lease_close(cut);
+    lease_close(l);
+    proxy_stop(&proxy);
+}
+
+static void a_server_that_was_killed_keeps_its_leases(void **state)
+{
+    (void)state;
+    struct lease *l = zk_must_open(server.url, 10000);
+    struct lease_request a = zk_asks("restart", 30000, false), b = zk_asks("restart", 30000, false);
+    struct lease_verdict v = zk_must_acquire(l, &a);
+    int64_t fence = v.fence;
+    zookeeper_server_kill(&server);
+    zookeeper_server_again(&server);
+    enum hf_result result = HF_UNREACHABLE;
+    for (int i = 0; i < 5 && result != HF_DONE; i++)
+        result = lease_renew(l, &a, 1, &v, NULL);
+    assert_int_equal(result, HF_DONE);
+    assert_int_equal(v.result, HF_DONE);
+    assert_int_equal(v.fence, fence);
+    assert_int_equal(zk_must_acquire(l, &b).result, HF_TAKEN);
+    assert_int_equal(zk_must_release(l, &a), HF_DONE);
+    assert_true(zk_must_acquire(l, &b).fence > fence);
+    assert_int_equal(zk_must_release(l, &b), HF_DONE);
+    lease_close(l);
+}
+
+/* All nodes are gone, and with them the sessions. */
+static void a_server_that_lost_its_data_grants_locks_to_open_handles(void **state)
+{
+    (void)state;
+    struct zookeeper_server forgets = {0};
+    char url[96];
+    assert_true(zookeeper_server_start(&forgets));
+    snprintf(url, sizeof url, "%s/some/where", forgets.url);
+    struct lease *l = zk_must_open(url, 10000), *other = zk_must_open(url, 10000);
+    struct lease_request a = zk_asks("empty", 30000, false), b = zk_asks("empty", 30000, true);
+    assert_int_equal(zk_must_acquire(l, &a).result, HF_DONE);
+    assert_int_equal(zk_must_acquire(other, &b).result, HF_TAKEN);
+    zookeeper_server_kill(&forgets);
+    zookeeper_server_forget(&forgets);
+    zookeeper_server_again(&forgets);
+    struct lease_verdict v = {0};
+    assert_true(zk_wait_for(other, &b, 20000, &v) < 15000); /* long before a TTL has passed */
+    enum hf_result result = HF_UNREACHABLE;
+    for (int i = 0; i < 5 && result != HF_DONE; i++)
+        result = lease_renew(l, &a, 1, &v, NULL);
+    assert_int_equal(result, HF_DONE);
+    assert_int_equal(v.result, HF_LOST);
+    assert_int_equal(zk_must_release(other, &b), HF_DONE);
+    struct lease_request c = zk_asks("empty", 30000, false);
+    assert_int_equal(zk_must_acquire(l, &c).result, HF_DONE);
+    assert_int_equal(zk_must_release(l, &c), HF_DONE);
+    lease_close(other);
+    lease_close(l);
+    zookeeper_server_stop(&forgets);
+}
+
+/* ---- servers that are not what they should be ---- */
+
+static void assert_no_session(const char *url, int64_t timeout_ms, const char *word)
+{
+    struct lease *l;
+    struct hf_fault fault;
+    int64_t from_ms = zk_now_ms();
+    enum hf_result result = zk_try_open(url, timeout_ms, &l, &fault);
+    print_message("%s\n", fault.msg);
+    assert_int_equal(result, HF_UNREACHABLE);
+    assert_true(zk_now_ms() - from_ms < timeout_ms + 3000);
+    assert_non_null(strstr(fault.msg, word));
+}
+
+static void a_server_without_a_quorum_says_so(void **state)
+{
+    (void)state;
+    struct zookeeper_server alone = {.id = 1};
+    assert_true(zookeeper_server_start_lonely(&alone));
+    assert_no_session(alone.url, 3000, "quorum");
+    zookeeper_server_stop(&alone);
+}
+
+static void refused_connections_are_named_at_once(void **state)
+{
+    (void)state;
+    char url[64];
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", port_free(NULL));
+    int64_t from_ms = zk_now_ms();
+    assert_no_session(url, 20000, "refuse");
+    assert_true(zk_now_ms() - from_ms < 15000);
+}
+
+static void a_host_name_that_does_not_exist_is_named(void **state)
+{
+    (void)state;
+    assert_no_session("zookeeper://no-such-host.invalid:2181", 10000, "resolved");
+}
+
+/* A server that answers whatever it gets with bytes of its own. */
+struct liar {
+    int fd, port;
+    unsigned seed;
+    const char *text; /* NULL: random bytes */
+    pthread_t thread;
+    _Atomic bool stop;
+};
+
+static void lie(struct liar *x, int fd)
+{
+    char bytes[512];
+    struct random random;
+    random_init_seeded(&random, x->seed++);
+    random_bytes(&random, bytes, sizeof bytes);
+    if (x->text)
+        snprintf(bytes, sizeof bytes, "%s", x->text);
+    (void)!recv(fd, (char[512]){0}, 512, 0);
+    for (int i = 0; i < 4; i++)
+        (void)!send(fd, bytes, x->text ? strlen(x->text) : sizeof bytes, MSG_NOSIGNAL);
+}
+
+static void *liar_run(void *arg)
+{
+    struct liar *x = arg;
+    while (!atomic_load(&x->stop)) {
+        struct pollfd file = {.fd = x->fd, .events = POLLIN};
+        if (poll(&file, 1, 20) <= 0)
+            continue;
+        int fd = accept4(x->fd, NULL, NULL, SOCK_CLOEXEC);
+        struct pollfd client = {.fd = fd, .events = POLLIN};
+        if (fd >= 0 && poll(&client, 1, 200) > 0)
+            lie(x, fd);
+        close(fd);
+    }
+    return NULL;
+}
+
+static void assert_lies_are_no_session(unsigned seed, const char *text)
+{
+    struct liar x = {.seed = seed, .text = text};
+    char url[64];
+    x.port = port_free(&x.fd);
+    assert_int_equal(pthread_create(&x.thread, NULL, liar_run, &x), 0);
+    snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d", x.port);
+    assert_no_session(url, 700, "ZooKeeper");
+    atomic_store(&x.stop, true);
+    pthread_join(x.thread, NULL);
+    close(x.fd);
+}
+
+static void garbage_is_no_session(void **state)
+{
+    (void)state;
+    assert_lies_are_no_session(1, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+    assert_lies_are_no_session(1, "-ERR unknown command\r\n");
+    for (unsigned i = 0; i < 4; i++)
+        assert_lies_are_no_session(100 * i, NULL);
+}
+
+/* The library would stay with the silent server for two thirds of the timeout. */
+static void one_server_of_two_is_enough(void **state)
+{
+    (void)state;
+    int fd, silent = port_free(&fd);
+    for (int i = 0; i < 4; i++) {
+        char url[96];
+        snprintf(url, sizeof url, "zookeeper://127.0.0.1:%d,127.0.0.1:%d", silent, server.port);
+        struct lease *l = zk_must_open(url, 10000);
+        struct lease_request q = zk_asks("half", 10000, false);
+        assert_int_equal(zk_must_acquire(l, &q).result, HF_DONE);
+        assert_int_equal(zk_must_release(l, &q), HF_DONE);
+        lease_close(l);
+    }
+    close(fd);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    return zookeeper_server_start(&server) ? 0 : -1;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    zookeeper_server_stop(&server);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_place_whose_answer_was_lost_is_given_up),
+        cmocka_unit_test(a_session_that_cannot_be_renewed_ends_before_another_holds),
+        cmocka_unit_test(a_server_that_was_killed_keeps_its_leases),
+        cmocka_unit_test(a_server_that_lost_its_data_grants_locks_to_open_handles),
+        cmocka_unit_test(a_server_without_a_quorum_says_so),
+        cmocka_unit_test(refused_connections_are_named_at_once),
+        cmocka_unit_test(a_host_name_that_does_not_exist_is_named),
+        cmocka_unit_test(garbage_is_no_session),
+        cmocka_unit_test(one_server_of_two_is_enough),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}

@@ -1,0 +1,130 @@
+// `holdfast lab locks`: the quick form over a file and a real Redis, its JSON, its table, and its part of the report.
+// backends: own
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { before, describe, it } from 'node:test';
+import { begin, holdfast } from '../support/cli.mjs';
+import { tempDir, until } from '../support/server.mjs';
+
+const FAULTS = ['client_paused', 'client_killed', 'server_killed', 'server_empty', 'minority_lost', 'clock_forward', 'clock_back',
+  'cut_short', 'cut_long'];
+const hasFaketime = fs.readdirSync('/usr/lib').some((dir) => fs.existsSync(`/usr/lib/${dir}/faketime/libfaketime.so.1`));
+
+describe('holdfast lab locks', () => {
+  let told; // by sqlite and by redis, each measured by a process of its own
+  const of = (name) => drivers().find(({ driver }) => driver === name);
+  const drivers = () => told.flatMap(({ drivers: measured }) => measured);
+
+  before(async () => {
+    const runs = await Promise.all(['sqlite', 'redis'].map((name) => holdfast(undefined, ['lab', 'locks', '--quick', '--servers', name, '--json'])));
+    told = runs.map(({ code, stdout, stderr }) => {
+      assert.ok([0, 1].includes(code), stderr);
+      const one = JSON.parse(stdout);
+      assert.equal(one.ok, code === 0);
+      return one;
+    });
+  });
+
+  it('measures the drivers that it was asked for', () => {
+    assert.deepEqual(told.map(({ object }) => object), ['lab.locks', 'lab.locks']);
+    assert.deepEqual(drivers().map(({ driver }) => driver), ['sqlite', 'redis']);
+    assert.deepEqual(Object.keys(told[0].faults), FAULTS);
+    assert.match(of('redis').version, /^\d+\.\d+/);
+  });
+
+  it('has plausible speeds', () => {
+    for (const { driver, speed, hand_over: crowds } of drivers()) {
+      assert.equal(speed.why, null, driver);
+      assert.ok(speed.n >= 3 && speed.p50_us > 0 && speed.p50_us <= speed.p99_us, JSON.stringify(speed));
+      assert.ok(Math.abs(speed.n / speed.per_second - told[0].seconds) < told[0].seconds, JSON.stringify(speed));
+      assert.deepEqual(crowds.map(({ waiters }) => waiters), [2, 4, 8]);
+      for (const crowd of crowds) {
+        assert.ok(crowd.n >= 3 && crowd.p50_us > 0 && crowd.p50_us <= crowd.p99_us, JSON.stringify(crowd));
+        assert.deepEqual([crowd.overlaps, crowd.fences_fell], [0, 0], driver);
+        assert.deepEqual([crowd.pairs, crowd.in_order], [crowd.waiters - 1, crowd.waiters - 1], `${driver} serves waiters in their order`);
+      }
+    }
+  });
+
+  it('counts the messages of a hand-over where there are any', () => {
+    const { why, n, messages, bytes } = of('redis').traffic;
+    assert.equal(why, null);
+    assert.ok(n >= 3 && messages >= 4 && messages < 200 && bytes > 100, `${messages} messages, ${bytes} bytes`);
+    assert.match(of('sqlite').traffic.why, /^not applicable: there is no server/);
+  });
+
+  it('frees the lock of a killed holder within its TTL', () => {
+    for (const { driver, faults: { client_killed: killed } } of drivers()) {
+      assert.deepEqual([killed.why, killed.locks, killed.kept, killed.stuck, killed.overlaps], [null, 3, 0, 0, 0], driver);
+      assert.ok(killed.gap_p50_ms > 0.4 * told[0].ttl_ms && killed.gap_p50_ms < told[0].ttl_ms + 500, `${driver}: ${killed.gap_p50_ms} ms`);
+    }
+  });
+
+  // Whether the holder or another client is first to see what happened is a race, so one lock of several is enough.
+  it('finds two holders after a file was removed, or Redis lost its data or its time, and growing fences', () => {
+    const { server_empty: removed } = of('sqlite').faults;
+    const { server_empty: empty, clock_forward: jumped } = of('redis').faults;
+    assert.ok(removed.overlapped > 0 && removed.overlaps >= removed.overlapped, JSON.stringify(removed));
+    assert.ok(empty.overlapped + (jumped.overlapped ?? 0) > 0, JSON.stringify([empty, jumped]));
+    assert.deepEqual([removed.fences_fell, empty.fences_fell, jumped.fences_fell ?? 0], [0, 0, 0]);
+  });
+
+  it('finds no two holders where a file survives', () => {
+    for (const name of FAULTS.filter((fault) => fault !== 'server_empty')) {
+      const fault = of('sqlite').faults[name];
+      if (fault.why) assert.match(fault.why, /^not (applicable|measurable here): \w/, name);
+      else assert.deepEqual([fault.overlaps, fault.fences_fell, fault.stuck], [0, 0, 0], `${name}: ${JSON.stringify(fault)}`);
+    }
+    assert.equal(of('sqlite').faults.client_paused.overlapped, 0);
+  });
+
+  it('passes locks of Redis on after a long cut, and finds no two holders after any', () => {
+    const { cut_short: short, cut_long: long, minority_lost: minority } = of('redis').faults;
+    assert.deepEqual([short.overlaps, short.stuck], [0, 0], JSON.stringify(short));
+    assert.deepEqual([long.kept, long.overlaps, long.stuck], [0, 0, 0], JSON.stringify(long));
+    assert.equal(minority.why, 'not applicable: one server');
+  });
+
+  it('steps the clock where faketime is installed, and otherwise says that it is not', () => {
+    for (const name of ['clock_forward', 'clock_back']) {
+      const fault = of('redis').faults[name];
+      if (hasFaketime) assert.equal(fault.why, null);
+      else assert.equal(fault.why, 'not measurable here: faketime is not installed');
+      assert.match(of('sqlite').faults[name].why, /boot-time clock/);
+    }
+  });
+
+  it('prints a table, and names what is not installed', async () => {
+    const { code, stdout } = await holdfast(undefined, ['lab', 'locks', '--quick', '--servers', 'memory,etcd'], { env: { PATH: '/nonexistent' } });
+    assert.equal(code, 0);
+    assert.match(stdout, /^ +memory +etcd$/m);
+    assert.match(stdout, /^acquire\+release a second +\d{4,} +\([a-z]\)$/m);
+    assert.match(stdout, /^order of arrival, 4 clients +kept 3\/3 +\([a-z]\)$/m);
+    assert.match(stdout, /^\([a-z]\) not measurable here: (etcd is not installed|the library was built without this driver)$/m);
+    assert.match(stdout, /^ok: /m);
+  });
+
+  it('stops at a signal and leaves nothing behind', async () => {
+    const dir = tempDir();
+    fs.chmodSync(dir, 0o777);
+    const one = begin(undefined, ['lab', 'locks', '--servers', 'redis', '--json'], { env: { TMPDIR: dir } });
+    await until('its directory', () => fs.readdirSync(dir).length > 0, 10_000);
+    one.child.kill('SIGTERM');
+    const { code, stdout } = await one.result;
+    assert.equal(code, 128 + 15);
+    assert.equal(stdout, '');
+    assert.deepEqual(fs.readdirSync(dir), []);
+  });
+
+  it('refuses what it does not know', async () => {
+    for (const [args, why] of [[['--servers', 'redis,chubby'], /no server chubby/], [['--waiters', '2,3'], /three numbers/],
+      [['--ttl', '1h'], /at most 5s/], [['--seconds', '0'], /--seconds/], [['more'], /unexpected argument more/]]) {
+      const { code, stderr } = await holdfast(undefined, ['lab', 'locks', ...args]);
+      assert.equal(code, 64, stderr);
+      assert.match(stderr, why);
+    }
+    assert.equal((await holdfast(undefined, ['lab', 'lock-client'])).code, 64);
+  });
+});

@@ -1,0 +1,74 @@
+// A real etcd for one test, on free ports of 127.0.0.1: of one node, or of several.
+
+import path from 'node:path';
+import { freePort, launch, tempDir, until } from './process.mjs';
+
+export async function startEtcd(...args) {
+  const etcd = new Etcd(await freePort(), await freePort(), args);
+  await etcd.start();
+  return etcd;
+}
+
+// One that speaks TLS to its clients.
+export async function startEtcdTls({ cert, key }) {
+  const peerPort = await freePort();
+  const etcd = new Etcd(await freePort(), peerPort, [], 'default', `default=http://127.0.0.1:${peerPort}`, { cert, key, port: await freePort() });
+  await etcd.start();
+  return etcd;
+}
+
+// Several nodes that form a cluster.
+export async function startEtcdCluster(n, ...args) {
+  const ports = [];
+  for (let i = 0; i < 2 * n; i++) ports.push(await freePort());
+  const peers = ports.slice(n).map((port, i) => `n${i}=http://127.0.0.1:${port}`).join(',');
+  const nodes = ports.slice(0, n).map((port, i) => new Etcd(port, ports[n + i], args, `n${i}`, peers));
+  await Promise.all(nodes.map((node) => node.start()));
+  return nodes;
+}
+
+class Etcd {
+  // `tls`: { cert, key, port }, files that it reads again for each client, and a plain port for its health.
+  constructor(port, peerPort, args, name = 'default', peers = `default=http://127.0.0.1:${peerPort}`, tls = null) {
+    this.port = port;
+    this.peerPort = peerPort;
+    this.name = name;
+    this.peers = peers;
+    this.tls = tls;
+    this.args = tls ? [...args, '--cert-file', tls.cert, '--key-file', tls.key, '--listen-metrics-urls', `http://127.0.0.1:${tls.port}`] : args;
+    this.dir = tempDir();
+    this.data = 0;
+  }
+
+  get pid() { return this.run.pid; }
+  get url() { return `etcd://127.0.0.1:${this.port}`; }
+
+  async start() {
+    const client = `${this.tls ? 'https' : 'http'}://127.0.0.1:${this.port}`, peer = `http://127.0.0.1:${this.peerPort}`;
+    this.run = launch('etcd', ['--name', this.name, '--data-dir', path.join(this.dir, `data-${this.data}`), '--log-level', 'error', '--logger', 'zap',
+      '--listen-client-urls', client, '--advertise-client-urls', client,
+      '--listen-peer-urls', peer, '--initial-advertise-peer-urls', peer, '--initial-cluster', this.peers, ...this.args],
+    { env: { ...process.env, ETCD_UNSUPPORTED_ARCH: process.arch } });
+    await until('etcd answers', async () => {
+      if (this.run.ended) throw new Error(`etcd ended at start:\n${this.run.stderr}`);
+      try {
+        const plain = this.tls ? `http://127.0.0.1:${this.tls.port}` : client;
+        return (await (await fetch(`${plain}/health`)).json()).health === 'true';
+      } catch {
+        return false;
+      }
+    }, 20_000, 50);
+  }
+
+  // Kills it with SIGKILL, as a crash does.
+  async stop() {
+    if (this.run.ended) return;
+    this.run.child.kill('SIGKILL');
+    await this.run.done;
+  }
+
+  async restart() { await this.stop(); await this.start(); }
+  async restartEmpty() { this.data++; await this.restart(); }
+  pause() { process.kill(this.pid, 'SIGSTOP'); }
+  resume() { process.kill(this.pid, 'SIGCONT'); }
+}

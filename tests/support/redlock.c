@@ -1,0 +1,109 @@
+/* See redlock.h. */
+#include "support/fixtures.h"
+
+#include "support/redlock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/random.h"
+
+#define STATE "holdfast:redlock:state"
+#define LOCK "holdfast:{" KEY "}:redlock"
+
+void ask(const struct redis_server *s, const char *command, char ret[256])
+{
+    redis_server_ask(s, command, ret, 256);
+    ret[strcspn(ret, "\r")] = '\0';
+}
+
+bool has_lock(const struct redis_server *s)
+{
+    char answer[256];
+    ask(s, "EXISTS " LOCK, answer);
+    return strcmp(answer, ":1") == 0;
+}
+
+bool has_vote(const struct redis_server *s)
+{
+    char answer[256];
+    redis_server_ask(s, "GET " STATE, answer, sizeof answer);
+    const char *state = strchr(answer, '\n');
+    return state && strncmp(state + 1, "in ", 3) == 0;
+}
+
+void vouch(const struct redis_server *s)
+{
+    char answer[256];
+    ask(s, "SET holdfast:redlock:vouched 1 EX 60", answer);
+    assert_string_equal(answer, "+OK");
+}
+
+void url_of(char ret[256], int a, int b, int c, const char *query)
+{
+    snprintf(ret, 256, "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d%s", a, b, c, query);
+}
+
+void trio_start(struct trio *t, const char *query)
+{
+    memset(t, 0, sizeof *t);
+    for (int i = 0; i < 3; i++)
+        assert_true(redis_server_start(&t->s[i])); /* is redis-server installed? */
+    url_of(t->url, t->s[0].port, t->s[1].port, t->s[2].port, query);
+}
+
+void trio_start_vouched(struct trio *t, const char *query)
+{
+    trio_start(t, query);
+    for (int i = 0; i < 3; i++)
+        vouch(&t->s[i]);
+}
+
+void trio_stop(struct trio *t)
+{
+    for (int i = 0; i < 3; i++)
+        redis_server_stop(&t->s[i]);
+}
+
+/* ---- requests ---- */
+
+struct lease *open_redlock(const char *url, int64_t timeout_ms)
+{
+    struct lease *l = NULL;
+    struct hf_fault fault = {0};
+    struct lease_options options = {.timeout_ms = timeout_ms, .clock = &clock_system};
+    if (lease_open(&lease_redlock, url, &options, &l, &fault) != HF_DONE)
+        fail_msg("%s", fault.msg);
+    return l;
+}
+
+struct lease_request asks_for(int64_t ttl_ms)
+{
+    static struct random source;
+    if (source.seed == 0 && source.used == 0)
+        random_init_system(&source);
+    struct lease_request q = {.key = KEY, .key_len = strlen(KEY), .ttl_ms = ttl_ms, .slots = 1};
+    random_bytes(&source, q.owner, sizeof q.owner);
+    return q;
+}
+
+struct lease_verdict acquire_soon(struct lease *l, const struct lease_request *q)
+{
+    struct lease_verdict v = {.result = HF_FAILED};
+    struct hf_fault fault = {0};
+    for (int64_t end_ms = boot_ms() + 10000; boot_ms() < end_ms; nap_ms(10))
+        if (lease_acquire(l, q, 1, &v, &fault) == HF_DONE && v.result == HF_DONE)
+            return v;
+    fail_msg("not granted within ten seconds: %s", fault.msg);
+    return v;
+}
+
+void use(struct lease *l, int64_t *last_fence)
+{
+    struct lease_request q = asks_for(2000);
+    struct lease_verdict v = acquire_soon(l, &q);
+    assert_true(v.fence > *last_fence);
+    *last_fence = v.fence;
+    assert_int_equal(must_renew(l, &q).fence, v.fence);
+    assert_int_equal(must_release(l, &q), HF_DONE);
+}

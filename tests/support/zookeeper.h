@@ -1,0 +1,42 @@
+/* What the tests of the ZooKeeper driver share: calls that must be answered, and processes that can
+ * be stopped and killed.  Include after fixtures.h. */
+#ifndef HF_TESTS_SUPPORT_ZOOKEEPER_H
+#define HF_TESTS_SUPPORT_ZOOKEEPER_H
+
+#include "lease/lease.h"
+#include "support/zookeeper_server.h"
+
+extern const struct lease_driver lease_zookeeper;
+
+/* Fills the fault and returns the result; *ret is NULL unless that is HF_DONE. */
+enum hf_result zk_try_open(const char *url, int64_t timeout_ms, struct lease **ret,
+                           struct hf_fault *fault);
+struct lease *zk_must_open(const char *url, int64_t timeout_ms);
+/* A request of a new owner: exclusive. */
+struct lease_request zk_asks(const char *key, int64_t ttl_ms, bool queue);
+struct lease_verdict zk_must_acquire(struct lease *l, const struct lease_request *q);
+enum hf_result zk_must_release(struct lease *l, const struct lease_request *q);
+struct lease_state zk_must_inspect(struct lease *l, const char *key);
+/* Asks and waits until the request is granted; returns how long that took. */
+int64_t zk_wait_for(struct lease *l, const struct lease_request *q, int64_t most_ms,
+                    struct lease_verdict *ret);
+int64_t zk_now_ms(void); /* CLOCK_BOOTTIME */
+
+/* A process that takes a lock and renews it five times per TTL, or waits for it.  It prints a line
+ * for everything that happens: "waits", "held FENCE", "renewed", "lost", or "failed". */
+struct zk_process {
+    int pid, out;
+    size_t len;
+    char line[128], rest[512];
+};
+void zk_process_start(struct zk_process *p, const char *url, const char *key, int64_t ttl_ms);
+/* Reads lines until one begins with the word, for at most `most_ms`.  Returns what follows it. */
+int64_t zk_process_await(struct zk_process *p, const char *word, int64_t most_ms);
+/* Reads the next line, for at most `most_ms`; false: none came. */
+bool zk_process_read(struct zk_process *p, int64_t most_ms);
+void zk_process_kill(struct zk_process *p); /* kill -9 */
+/* The main function of an executable calls this first: if the arguments are those of such a
+ * process, it does not return. */
+void zk_process_main(int argc, char **argv);
+
+#endif

@@ -14,8 +14,9 @@
 //
 // A file without a declaration is a failure, so a new suite cannot be skipped by mistake.  A file that
 // exceeds its limit is stopped together with the servers it started, named, and counted as one failure;
-// the run goes on.  Tests that are skipped are listed with their reasons.  The last line of the output
-// is `suites: N passed, N failed, N skipped`.
+// the run goes on.  Tests that are skipped are listed with their reasons.  What failed is said again at
+// the end, so that nobody has to search a long output for it; the last line of the output is
+// `suites: N passed, N failed, N skipped`.
 //
 // TEST_CONCURRENCY (4) is the number of files at a time; TEST_TIME_FACTOR (1) multiplies every limit.
 
@@ -29,6 +30,7 @@ const LIMIT_S = 240;
 const STOP_GRACE_MS = 10_000; // from SIGTERM to SIGKILL
 const LEAVE_GRACE_MS = 5000; // from the end of a suite to the end of the servers it started
 const HEADER_LINES = 20;
+const AGAIN_LINES = 40; // of a failing suite, said again at the end
 
 const concurrency = Number(process.env.TEST_CONCURRENCY || 4);
 const timeFactor = Number(process.env.TEST_TIME_FACTOR || 1);
@@ -129,21 +131,33 @@ function judge(output, ended, problem) {
 // ---- all of them ----
 
 const total = { passed: 0, failed: 0, skipped: 0 };
+const failures = []; // what is said again at the end
+
+// What Node's reporter says of the tests that failed; or else the end of the output.
+function failing(output) {
+  const lines = output.trimEnd().split('\n');
+  const at = lines.lastIndexOf('✖ failing tests:');
+  return (at < 0 ? lines.slice(-AGAIN_LINES) : lines.slice(at + 1, at + 1 + AGAIN_LINES)).join('\n');
+}
 
 function report({ file, backend, passed, failed, skipped, output, seconds, problem }, inFull) {
   total.passed += passed;
   total.failed += failed;
   total.skipped += skipped.length;
   const counts = [`${passed} passed`, failed && `${failed} failed`, skipped.length && `${skipped.length} skipped`].filter(Boolean).join(', ');
-  if (failed > 0) console.log(`--- ${file}: FAILED${problem ? `: ${problem}` : ''}\n${output}---`);
-  else if (inFull) console.log(output);
-  console.log(`${file}${backend === 'own' ? '' : ` on ${backend}`}: ${counts}, ${seconds.toFixed(1)} s`);
+  const where = `${file}${backend === 'own' ? '' : ` on ${backend}`}`;
+  if (failed > 0) {
+    const head = `--- ${where}: FAILED${problem ? `: ${problem}` : ''}`;
+    console.log(`${head}\n${output}---`);
+    failures.push(`${head}\n${failing(output)}\n---`);
+  } else if (inFull) console.log(output);
+  console.log(`${where}: ${counts}, ${seconds.toFixed(1)} s`);
   for (const text of skipped) console.log(`    skipped: ${text}`);
 }
 
 function refuse(file, problem) {
   total.failed++;
-  console.log(`--- ${file}: FAILED: ${problem}`);
+  failures.push(`--- ${file}: FAILED: ${problem}`);
 }
 
 async function runAll(jobs, inFull) {
@@ -169,5 +183,6 @@ for (const file of named.length > 0 ? named : allSuites()) {
   else for (const backend of only ? backends.filter((each) => each === only) : named.length > 0 ? backends.slice(0, 1) : backends) jobs.push({ file, backend, limitS });
 }
 await runAll(jobs.sort((a, b) => BACKENDS.indexOf(a.backend) - BACKENDS.indexOf(b.backend)), named.length === 1);
+for (const failure of failures) console.log(failure);
 console.log(`suites: ${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`);
 process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;

@@ -114,6 +114,16 @@ describe('the runner of suites', { concurrency: 4 }, () => {
     assert.match(text, /the reason/);
   });
 
+  it('says at its end again what failed, before the last line', async () => {
+    const { text } = await run(project({
+      fails: suite("it('is well', () => {});\nit('one', () => { throw new Error('the reason'); });"),
+      well: suite("it('two', async () => { await new Promise((resolve) => setTimeout(resolve, 3000)); });"),
+    }));
+    const end = text.slice(text.lastIndexOf('tests/some/well.test.mjs: 1 passed'));
+    assert.match(end, /\n--- tests\/some\/fails\.test\.mjs: FAILED\n[^]*✖ one [^]*the reason[^]*\n---\nsuites: 2 passed, 1 failed, 0 skipped\n$/);
+    assert.doesNotMatch(end, /is well/);
+  });
+
   it('one file alone runs on the first back end it declares, or on the one that is asked for', async () => {
     const dir = project({ one: suite("it('one', () => { console.log('on', process.env.HOLDFAST_TEST_BACKEND); });", '// backends: sqlite postgres') });
     assert.match((await run(dir, ['tests/some/one.test.mjs'])).text, /^on sqlite$/m);

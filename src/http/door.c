@@ -41,7 +41,7 @@ step_fn door_refusal(const struct request *r)
     const struct server_config *config = &r->server->config;
     if (config->hosts && !is_for_us(r, config->hosts))
         return misdirected;
-    if (config->refuses_cross_site && !changes_nothing(r) && is_from_other_site(r))
+    if (config->refuses_cross_site && is_from_other_site(r) && !changes_nothing(r))
         return cross_site;
     return NULL;
 }

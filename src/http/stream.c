@@ -92,12 +92,14 @@ static size_t host_len(const char *host)
  */
 bool stream_is_for_own_page(const struct request *r)
 {
-    const char *host = request_header(r, "Host"), *origin = r->origin.data;
+    const char *origin = r->origin.data;
+    if (!origin || !r->conn->streams_only) /* of nearly every request */
+        return false;
+    const char *host = request_header(r, "Host");
     unsigned page_port = r->server->config.page_port, usual = r->server->config.tls ? 443 : 80;
     char scheme[16], port[16];
     int scheme_len = snprintf(scheme, sizeof scheme, "%s://", server_scheme(r->server));
-    if (!host || !origin || !r->conn->streams_only ||
-        strncmp(origin, scheme, (size_t)scheme_len) != 0)
+    if (!host || strncmp(origin, scheme, (size_t)scheme_len) != 0)
         return false;
     origin += scheme_len;
     size_t len = host_len(host);

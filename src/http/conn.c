@@ -108,6 +108,9 @@ static bool request_whole(struct conn *c)
     struct request *r = c->request;
     r->accepted = true;
     counter_add(&r->server->accepted, 1);
+    if (!c->has_asked) /* who waits for that must find the request counted */
+        atomic_fetch_sub(&r->server->n_fresh, 1);
+    c->has_asked = true;
     return conn_run_step(c);
 }
 

@@ -58,6 +58,7 @@ struct conn {
     bool ended;        /* the client will send no more, and everything has been read */
     bool left;         /* the client will send no more; noted while nothing is read */
     bool late;         /* its deadline has passed, but there was something to read */
+    bool has_asked;    /* a whole request has arrived */
     bool streams_only; /* came in where only streams are served */
     bool knows_peer;
     struct address peer;

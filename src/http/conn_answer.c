@@ -191,6 +191,7 @@ void conn_close(struct conn *c)
     *(c->prev ? &c->prev->next : &l->conns) = c->next;
     admission_leave(c);
     atomic_fetch_sub(&l->server->n_connections, 1);
+    atomic_fetch_sub(&l->server->n_fresh, c->has_asked ? 0 : 1);
     gauge_add(l->server->connections, -1);
     free(c);
 }

@@ -77,6 +77,7 @@ static void hand_over(struct loop *l, struct loop *to, struct conn *c)
 static void count_accepted(struct server *s, int n)
 {
     atomic_fetch_add(&s->n_connections, (size_t)n);
+    atomic_fetch_add(&s->n_fresh, (size_t)n);
     gauge_add(s->connections, n);
 }
 

@@ -22,8 +22,9 @@
 #define IDLE_POLL_US 5000
 #define CLIENT_WAIT_MS 1000 /* for clients to take the last of their answers and streams */
 #define STOP_WAIT_MS 1000
-#define HANDSHAKES_US 1000   /* for connections that are being made */
-#define LAST_REQUESTS_MS 100 /* for requests of connections that were accepted last */
+#define HANDSHAKES_US 1000    /* for connections that are being made */
+#define LAST_REQUESTS_MS 100  /* for requests that are on their way */
+#define FIRST_REQUEST_MS 1000 /* for that of a connection that was accepted last */
 
 bool server_draining(const struct server *s)
 {
@@ -319,6 +320,9 @@ static void stop_listening(struct server *s)
     atomic_store(&s->closing, true);
     wake_all(s);
     wait_sleep_us(LAST_REQUESTS_MS * 1000);
+    int64_t until_us = wait_now_us() + (FIRST_REQUEST_MS - LAST_REQUESTS_MS) * 1000;
+    while ((atomic_load(&s->listening) || atomic_load(&s->n_fresh)) && wait_now_us() < until_us)
+        wait_sleep_us(IDLE_POLL_US);
 }
 
 bool server_drain(struct server *s, int wait_ms)

@@ -24,7 +24,8 @@ struct server {
     atomic_bool listening; /* the listening sockets are open */
     atomic_bool stopping;
     atomic_size_t n_connections; /* that have been accepted */
-    atomic_size_t n_places;      /* of them, those that have a place; see admission.h */
+    atomic_size_t n_fresh;       /* of them, those that have not asked for anything yet */
+    atomic_size_t n_places;      /* and those that have a place; see admission.h */
     atomic_size_t n_guests;      /* and those that are guests */
     atomic_size_t n_streams;
     atomic_size_t n_blocked;     /* answers that their clients do not take */

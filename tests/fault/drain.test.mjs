@@ -6,8 +6,9 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, describe, it } from 'node:test';
 import { assertOk, assertProblem } from '../support/expect.mjs';
-import { newKey, reap, runServer, start, tempDir, until } from '../support/server.mjs';
+import { newKey, reap, runServer, sleep, start, tempDir, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
+import { Wire } from '../support/wire.mjs';
 
 const term = (server) => process.kill(server.pid, 'SIGTERM');
 const retries = (stream) => [...stream.text.matchAll(/^retry: (\d+)$/gm)].map(([, ms]) => Number(ms));
@@ -77,6 +78,23 @@ describe('a server that leaves', { concurrency: 3 }, () => {
     await Promise.all(buyers);
     t.diagnostic(JSON.stringify(counts));
     assert.deepEqual(Object.keys(counts).sort(), ['201', 'ECONNREFUSED']);
+  });
+
+  it('waits for the first request of a connection that it has accepted, for a second at most', async () => {
+    for (const [pauseMs, status] of [[500, 201], [null, undefined]]) {
+      const server = await start({ args: ['--drain-delay', '100ms'] });
+      const event = await server.createEvent();
+      const wire = await Wire.connect(server);
+      const began = performance.now();
+      const stopped = server.stop();
+      if (pauseMs) {
+        await sleep(pauseMs);
+        assert.equal((await wire.request('POST', '/v1/holds', { event: event.id, seats: ['S-A-1'] })).status, status);
+      }
+      await stopped;
+      assert.ok(performance.now() - began < 5000);
+      wire.close();
+    }
   });
 
   it('does not start with a delay that is none', async () => {

@@ -10,10 +10,10 @@
 #include "support/site.h"
 
 enum { CLIENTS = 3, SETTLE_ROUNDS = 5000, READ_LEN = 16384 };
-#define DEADLINE_US INT64_C(9900000)  /* from here on a connection may have timed out... */
-#define LEFT_US INT64_C(1900000)      /* ... and here, if its client has ended its direction */
+#define DEADLINE_US INT64_C(9900000) /* from here on a connection may have timed out... */
+#define LEFT_US INT64_C(1900000)     /* ... and here, if its client has ended its direction */
 #define TICK_US INT64_C(200000)
-#define LINGER_US INT64_C(1900000)    /* from here on what follows a refusal may be unread */
+#define LINGER_US INT64_C(1900000) /* from here on what follows a refusal may be unread */
 
 struct visitor {
     struct client client;

@@ -37,6 +37,7 @@ static struct snapshot *packed_plan(struct event *e)
     gzip_finish(sink.context);
     buf_close(&piece);
     buf_trim(&s->packed);
+    s->is_packed = true;
     event_keep_plan(e, snapshot_ref(s));
     return s;
 }

@@ -7,9 +7,13 @@
 
 static size_t buf_memory(const struct buf *b) { return b->cap; }
 
+/* Another thread may be packing it. */
 static size_t snapshot_memory(const struct snapshot *s)
 {
-    return s ? sizeof *s + buf_memory(&s->text) + buf_memory(&s->packed) : 0;
+    if (!s)
+        return 0;
+    bool is_packed = atomic_load_explicit(&s->is_packed, memory_order_acquire);
+    return sizeof *s + buf_memory(&s->text) + (is_packed ? buf_memory(&s->packed) : 0);
 }
 
 static size_t venue_memory(const struct venue *v)

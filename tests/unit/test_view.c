@@ -962,6 +962,30 @@ static void assert_memory_is_known(struct event_def *(*make)(void))
     event_free(e);
 }
 
+static void *pack_map(void *arg)
+{
+    drawer_pack(arg);
+    return NULL;
+}
+
+/* For the thread sanitizer. */
+static void memory_is_known_while_a_map_is_packed(void **state)
+{
+    (void)state;
+    struct event *e = event_of(def_hall(100, 200));
+    pthread_t packer;
+    size_t before = event_memory(e);
+    drawer_draw(e, api_render_map, 0);
+    size_t plain = event_memory(e);
+    assert_int_equal(pthread_create(&packer, NULL, pack_map, e), 0);
+    for (int i = 0; i < 1000; i++)
+        assert_true(event_memory(e) >= plain);
+    pthread_join(packer, NULL);
+    assert_true(plain > before);
+    assert_true(event_memory(e) > plain);
+    event_free(e);
+}
+
 static struct event_def *many_rows(void) { return def_hall(2000, 20); }
 static struct event_def *long_rows(void) { return def_hall(100, 2000); }
 
@@ -1020,6 +1044,7 @@ int main(void)
         cmocka_unit_test(a_closed_lane_takes_no_more_and_gives_what_it_has),
         cmocka_unit_test(many_threads_lose_nothing_between_them),
         cmocka_unit_test(it_is_known_what_an_event_takes),
+        cmocka_unit_test(memory_is_known_while_a_map_is_packed),
     };
     return cmocka_run_group_tests_name("view", tests, NULL, NULL);
 }

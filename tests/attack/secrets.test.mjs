@@ -90,7 +90,7 @@ describe('secrets', () => {
   it('leave no core dump, unless the operator wants one', async () => {
     const limit = async (args) => {
       const wrap = (argv) => ['sh', '-c', 'ulimit -S -c "$(ulimit -H -c)"; exec "$@"', 'sh', ...argv, ...args];
-      const server = new Server({ wrap, env: { ASAN_OPTIONS: 'detect_leaks=0:disable_coredump=0' } });
+      const server = new Server({ wrap, env: { ASAN_OPTIONS: 'detect_leaks=0:disable_coredump=0', TSAN_OPTIONS: 'disable_coredump=0' } });
       await server.launch();
       const [, soft, hard] = /^Max core file size +(\S+) +(\S+)/m.exec(proc(server.pid, 'limits'));
       await server.stop();

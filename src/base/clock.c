@@ -35,10 +35,17 @@ static int64_t system_wall_us(const struct clock *clock)
     return read_us(CLOCK_REALTIME);
 }
 
+static int64_t system_thread_us(const struct clock *clock)
+{
+    (void)clock;
+    return read_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
 const struct clock clock_system = {
     .monotonic_us = system_monotonic_us,
     .boot_us = system_boot_us,
     .wall_us = system_wall_us,
+    .thread_us = system_thread_us,
 };
 
 bool clock_is_real(const struct clock *clock) { return clock == &clock_system; }
@@ -77,6 +84,7 @@ void clock_fake_init(struct clock_fake *fake, int64_t wall_us)
         .monotonic_us = fake_boot_us,
         .boot_us = fake_boot_us,
         .wall_us = fake_wall_us,
+        .thread_us = fake_boot_us,
     };
     atomic_init(&fake->boot_us, 1000000);
     atomic_init(&fake->wall_us, wall_us);

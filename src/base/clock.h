@@ -1,6 +1,8 @@
 /* The seam for time: everything below main is handed a struct clock, so that tests control time.
- * It is three clocks in one: monotonic for measuring work, boot-time for deadlines (it goes on
- * while the machine sleeps), and wall for what people read.  Thread-safe.  Waiting is in wait.h. */
+ * It is four clocks in one: monotonic for measuring waits and rates, boot-time for deadlines (it
+ * goes on while the machine sleeps), wall for what people read, and the processor's time of the
+ * calling thread for measuring work, which does not count what others take of the machine.
+ * Thread-safe.  Waiting is in wait.h. */
 #ifndef HF_BASE_CLOCK_H
 #define HF_BASE_CLOCK_H
 
@@ -12,6 +14,7 @@ struct clock {
     int64_t (*monotonic_us)(const struct clock *clock);
     int64_t (*boot_us)(const struct clock *clock);
     int64_t (*wall_us)(const struct clock *clock);
+    int64_t (*thread_us)(const struct clock *clock);
 };
 
 extern const struct clock clock_system;
@@ -19,6 +22,7 @@ extern const struct clock clock_system;
 static inline int64_t clock_monotonic_us(const struct clock *c) { return c->monotonic_us(c); }
 static inline int64_t clock_boot_us(const struct clock *c) { return c->boot_us(c); }
 static inline int64_t clock_wall_us(const struct clock *c) { return c->wall_us(c); }
+static inline int64_t clock_thread_us(const struct clock *c) { return c->thread_us(c); }
 
 /* Does this clock run by itself, as the system's does?  If not, a wait cannot be counted on it. */
 bool clock_is_real(const struct clock *clock);
@@ -28,7 +32,7 @@ bool clock_is_real(const struct clock *clock);
 #define CLOCK_BOOT_SIZE 37
 bool clock_boot_id(char out[CLOCK_BOOT_SIZE]);
 
-/* A clock that stands still until it is told to move.  `advance` moves all three clocks; `step`
+/* A clock that stands still until it is told to move.  `advance` moves all four clocks; `step`
  * moves only the wall clock, as an operator or NTP would. */
 struct clock_fake {
     struct clock clock; /* pass &fake.clock */

@@ -221,16 +221,18 @@ static void channel_push(struct channel *c, struct message *m)
 
 /* ---- subscribers ---- */
 
-/* Encodes for one newcomer, and sets the time that it took against the ration. */
+/* Encodes for one newcomer, and sets the time that it took against the ration: the processor's
+ * time, so that on a busy machine readers are not refused for what others take. */
 static struct message *replay_since(struct hub *h, const struct channel *c, int64_t after,
                                     int64_t *ret_seq)
 {
     size_t len_max = message_len_max(h, kept_for_news(h));
-    int64_t begun_us = h->clock ? clock_monotonic_us(h->clock) : 0;
+    int64_t begun_us = h->clock ? clock_thread_us(h->clock) : 0;
     struct message *m = message_since(h, c, after, len_max, ret_seq);
     if (h->clock) {
-        int64_t took_us = clock_monotonic_us(h->clock) - begun_us;
-        int64_t from_us = h->replays_us > begun_us ? h->replays_us : begun_us;
+        int64_t took_us = clock_thread_us(h->clock) - begun_us;
+        int64_t now_us = clock_monotonic_us(h->clock);
+        int64_t from_us = h->replays_us > now_us ? h->replays_us : now_us;
         h->replays_us = from_us + took_us * REPLAYS_PART;
     }
     return m;

@@ -580,9 +580,64 @@ static void a_topic_may_end_without_a_message(void **state)
     hub_close(&h);
 }
 
+/* ---- the ration of replays ---- */
+
+/* A machine that does something else for a while whenever it is asked for the time. */
+static struct busy_clock {
+    struct clock clock;
+    int64_t now_us, work_us; /* work: of this thread */
+    int64_t working_us;      /* is added to it each time */
+} busy;
+
+static int64_t busy_now_us(const struct clock *clock)
+{
+    (void)clock;
+    return busy.now_us += 200000;
+}
+
+static int64_t busy_work_us(const struct clock *clock)
+{
+    (void)clock;
+    return busy.work_us += busy.working_us;
+}
+
+/* Newcomers who missed something, each of another topic; returns how many were told what. */
+static int replayed(int64_t working_us)
+{
+    enum { N = 8 };
+    struct hub h = EMPTY_HUB;
+    struct subscriber f[N] = {{0}};
+    struct story stories_of[N];
+    int n = 0;
+    busy = (struct busy_clock){
+        .clock = {.monotonic_us = busy_now_us, .thread_us = busy_work_us},
+        .working_us = working_us,
+    };
+    h.clock = &busy.clock;
+    for (int i = 0; i < N; i++) {
+        stories_of[i] = (struct story){.seq = 2};
+        follow(&h, &f[i], &stories_of[i], 1);
+        struct message *m = next(&f[i]);
+        n += says(m, "event: story\n");
+        message_unref(m);
+    }
+    for (int i = 0; i < N; i++)
+        hub_leave(&h, &f[i]);
+    hub_close(&h);
+    return n;
+}
+
+static void replays_are_rationed_by_what_they_cost_not_by_what_others_do(void **state)
+{
+    (void)state;
+    assert_int_equal(replayed(0), 8);
+    assert_int_equal(replayed(150000), 2); /* a tenth of the time: again after half a second */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replays_are_rationed_by_what_they_cost_not_by_what_others_do),
         cmocka_unit_test(a_message_names_seats_and_areas),
         cmocka_unit_test(a_message_is_encoded_once_for_all),
         cmocka_unit_test(rounds_without_changes_say_nothing),

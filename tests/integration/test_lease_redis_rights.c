@@ -295,7 +295,8 @@ static int64_t wall_us(const struct clock *c)
 static void examining_compares_the_clocks(void **state)
 {
     (void)state;
-    static const struct clock off = {monotonic_us, boot_us, wall_us};
+    static const struct clock off = {
+        .monotonic_us = monotonic_us, .boot_us = boot_us, .wall_us = wall_us};
     struct lease_options options = {.timeout_ms = 2000, .clock = &off};
     struct lease *l;
     assert_int_equal(lease_open(&lease_redis, server.url, &options, &l, NULL), HF_DONE);

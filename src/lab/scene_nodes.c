@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "lab/scene_client.h"
+
 #define KEY "lock:A-1"
 #define WORDS_MAX 12
 #define MAJORITY 2
@@ -169,4 +171,55 @@ void scene_redlock_vouch(struct scene *s)
 {
     for (size_t i = 0; i < COORDINATOR_NODES_MAX; i++)
         (void)scene_node_ask(s, s->anomaly->nodes[i], "SET holdfast:redlock:vouched 1");
+}
+
+/* ---- a server that forgets ---- */
+
+#define FORGETS_SHOWN "redlock://R1,R2,R3"
+#define FORGETS_TTL_MS 30000 /* a TTL that does not end during the scene */
+
+static void forgets_article(struct scene *s, void (*break_r2)(struct scene *s))
+{
+    scene_note(s, "R3", "cannot be reached by Ann");
+    bool ann =
+        scene_redlock_lock(s, "Ann", "R3", FORGETS_TTL_MS) && scene_client_finds_it_free(s, "Ann");
+    break_r2(s);
+    bool bob =
+        scene_redlock_lock(s, "Bob", NULL, FORGETS_TTL_MS) && scene_client_finds_it_free(s, "Bob");
+    if (bob)
+        scene_client_sell(s, "Bob", NULL);
+    if (ann)
+        scene_client_sell(s, "Ann", NULL);
+}
+
+static void forgets_driver(struct scene *s, void (*break_r2)(struct scene *s))
+{
+    char url[SERVER_URL_SIZE];
+    scene_client_prepare(s);
+    scene_redlock_vouch(s);
+    scene_redlock_url(s, "R3", url);
+    scene_note(s, "R3", "cannot be reached by Ann");
+    struct scene_client how = {
+        .url = url, .shown = FORGETS_SHOWN, .to = "R3", .ttl_s = FORGETS_TTL_MS / 1000};
+    const char *ann = scene_client_lock(s, "Ann", &how);
+    if (ann)
+        scene_think(s, "R1 and R2: the lock is mine.");
+    bool ann_buys = ann && scene_client_finds_it_free(s, "Ann");
+    break_r2(s);
+    scene_redlock_url(s, NULL, url);
+    const char *bob = scene_client_lock(s, "Bob", &how);
+    if (bob)
+        scene_think(s, "R2 and R3: the lock is mine.");
+    else
+        scene_think(s, "No majority that can be trusted. I wait.");
+    if (bob && scene_client_finds_it_free(s, "Bob"))
+        scene_client_sell(s, "Bob", bob);
+    if (ann_buys)
+        scene_client_sell(s, "Ann", ann);
+}
+
+void scene_redlock_forgets(struct scene *s, bool is_protected, void (*break_r2)(struct scene *s))
+{
+    (is_protected ? forgets_driver : forgets_article)(s, break_r2);
+    scene_judge_tickets(s);
 }

@@ -163,6 +163,7 @@ static void retiring_answers_everything_in_time_though_the_journal_hangs(void **
     struct server s;
     struct id session;
     static struct cell_call calls[CALLS], waiter, holder;
+    static char names[CALLS][16]; /* the calls borrow them until they are answered */
     begin(&s, "http://a");
     await_leading(&s);
     assert_int_equal(cell_do_open(s.cell, TTL_MS, "client", &session), CELL_DONE);
@@ -176,9 +177,8 @@ static void retiring_answers_everything_in_time_though_the_journal_hangs(void **
     assert_int_equal(cell_do_keepalive(s.cell, &other), CELL_DONE);
     postgres_server_freeze(postgres, true);
     for (int i = 0; i < CALLS; i++) {
-        char name[16];
-        (void)snprintf(name, sizeof name, "n%d", i);
-        cell_call_acquire(&calls[i], &session, (uint16_t)(i + 1), name, 0);
+        (void)snprintf(names[i], sizeof names[i], "n%d", i);
+        cell_call_acquire(&calls[i], &session, (uint16_t)(i + 1), names[i], 0);
         cell_call_begin(s.cell, &calls[i]);
     }
     int64_t begun_us = wait_now_us();

@@ -1,23 +1,14 @@
 // What the suites of scripts/cluster and scripts/cell share: both run parts of a deployment on fixed ports.
 
 import fs from 'node:fs';
-import net from 'node:net';
-import { freePort } from './process.mjs';
-
-async function isFree(port) {
-  const probe = net.createServer();
-  return new Promise((resolve) => {
-    probe.once('error', () => resolve(false));
-    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
-  });
-}
+import { claimPort, freePort } from './process.mjs';
 
 // Resolves to the first of `count` consecutive free ports.
 export async function freePorts(count) {
   for (;;) {
     const first = await freePort();
-    const free = await Promise.all(Array.from({ length: count }, (_, i) => (first + i < 65536 ? isFree(first + i) : false)));
-    if (free.every(Boolean)) return first;
+    const rest = await Promise.all(Array.from({ length: count - 1 }, (_, i) => claimPort(first + 1 + i)));
+    if (rest.every(Boolean)) return first;
   }
 }
 

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import dgram from 'node:dgram';
 import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
@@ -133,18 +134,32 @@ export function isGone(pid) {
 }
 export const gone = (pid, timeoutMs) => until(`process ${pid} is gone`, () => isGone(pid), timeoutMs);
 
+// Whether the TCP port is free; then it belongs to this test process until that ends, and no other test gets
+// it, though nothing may listen on it for a while.  What claims it is a UDP socket with the same number, as in
+// tests/support/port.c.
+export async function claimPort(port) {
+  const bound = (socket, begin) => new Promise((resolve) => {
+    socket.once('error', () => resolve(false));
+    begin(() => resolve(true));
+  });
+  const claim = dgram.createSocket('udp4');
+  if (!await bound(claim, (done) => claim.bind({ port, address: '127.0.0.1', exclusive: true }, done))) return false;
+  const probe = net.createServer();
+  const free = await bound(probe, (done) => probe.listen(port, '127.0.0.1', done));
+  if (!free) {
+    claim.close();
+    return false;
+  }
+  claim.unref();
+  await new Promise((resolve) => probe.close(resolve));
+  return true;
+}
+
 // Returns a free port below the ephemeral range: the tests make thousands of outgoing connections, and the
 // kernel could assign the port to one of them before the server listens.
 export async function freePort() {
   for (;;) {
-    const probe = net.createServer();
     const port = 12_000 + Math.floor(Math.random() * 20_000);
-    const free = await new Promise((resolve) => {
-      probe.once('error', () => resolve(false));
-      probe.listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!free) continue;
-    await new Promise((resolve) => probe.close(resolve));
-    return port;
+    if (await claimPort(port)) return port;
   }
 }

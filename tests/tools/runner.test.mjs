@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { isGone, launch, tempDir, until } from '../support/process.mjs';
+import { claimPort, freePort, isGone, launch, tempDir, until } from '../support/process.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const RUNNER = path.join(root, 'tests/support/run_suites.mjs');
@@ -38,6 +38,14 @@ async function run(dir, files, env) {
   const { code } = await runner.done;
   return { code, text: runner.stdout + runner.stderr };
 }
+
+it('a port belongs to the test process that got it, while nothing listens there', async () => {
+  const port = await freePort();
+  assert.equal(await claimPort(port), false);
+  const other = launch(process.execPath, ['--input-type=module', '-e',
+    `import { claimPort } from ${JSON.stringify(path.join(root, 'tests/support/process.mjs'))}; process.exit(await claimPort(${port}) ? 1 : 0);`]);
+  assert.equal((await other.done).code, 0, other.stderr);
+});
 
 describe('the runner of suites', { concurrency: 4 }, () => {
   it('runs every file on every back end it declares, and adds up', async () => {
@@ -122,6 +130,23 @@ describe('the runner of suites', { concurrency: 4 }, () => {
     const end = text.slice(text.lastIndexOf('tests/some/well.test.mjs: 1 passed'));
     assert.match(end, /\n--- tests\/some\/fails\.test\.mjs: FAILED\n[^]*✖ one [^]*the reason[^]*\n---\nsuites: 2 passed, 1 failed, 0 skipped\n$/);
     assert.doesNotMatch(end, /is well/);
+  });
+
+  it('says the last words of a C test that aborts', async () => {
+    const dir = tempDir();
+    fs.mkdirSync(path.join(dir, 'tests/unit'), { recursive: true });
+    fs.mkdirSync(path.join(dir, 'build/tests/unit'), { recursive: true });
+    fs.copyFileSync(path.join(root, 'tests/run'), path.join(dir, 'tests/run'));
+    fs.writeFileSync(path.join(dir, 'tests/unit/test_it.c'), '');
+    fs.writeFileSync(path.join(dir, 'build/tests/unit/test_it'), `#!/bin/sh
+      echo '[ RUN      ] a claim'
+      echo 'src/some.c:7: this must hold and does not: n > 0'
+      kill -ABRT $$
+      `, { mode: 0o755 });
+    const runner = launch('bash', [path.join(dir, 'tests/run'), '--unit']);
+    assert.equal((await runner.done).code, 1);
+    const text = runner.stdout;
+    assert.match(text.slice(text.lastIndexOf('\n---')), /unit\/test_it: 1 failed, exit status 134[^]*this must hold and does not: n > 0[^]*0 passed, 1 failed\n$/);
   });
 
   it('one file alone runs on the first back end it declares, or on the one that is asked for', async () => {

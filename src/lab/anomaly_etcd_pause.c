@@ -5,27 +5,12 @@
 #include "lab/scene_client.h"
 
 #define SERVER "etcd"
-#define PAUSED_S 2 /* a TTL that ends during the scene */
-#define LONG_S 30  /* a TTL that does not */
-#define WAIT_S 20
 
 static void play(struct scene *s, bool is_protected)
 {
     if (is_protected)
         scene_client_prepare(s);
-    struct scene_client how = {
-        .url = s->coordinator->url, .shown = "etcd://etcd", .to = SERVER, .ttl_s = PAUSED_S};
-    const char *ann = scene_client_lock(s, "Ann", &how);
-    bool ann_buys = ann && scene_client_finds_it_free(s, "Ann");
-    scene_client_stop(s, "Ann");
-    how.ttl_s = LONG_S;
-    how.wait_s = WAIT_S;
-    const char *bob = scene_client_lock(s, "Bob", &how);
-    if (bob && scene_client_finds_it_free(s, "Bob"))
-        scene_client_sell(s, "Bob", is_protected ? bob : NULL);
-    scene_client_continue(s, "Ann");
-    if (ann_buys)
-        scene_client_sell(s, "Ann", is_protected ? ann : NULL);
+    scene_client_sleeps(s, s->coordinator->url, "etcd://etcd", SERVER, is_protected);
     scene_judge_tickets(s);
 }
 

@@ -9,8 +9,6 @@
 #define SHOWN "redlock://R1,R2,R3"
 #define LONG_MS 30000 /* a TTL that does not end during the scene */
 #define SHORT_MS 1000 /* a TTL that ends during the scene, once three servers were asked */
-#define PAUSED_S 2
-#define WAIT_S 20
 
 static void play_article(struct scene *s)
 {
@@ -30,18 +28,7 @@ static void play_driver(struct scene *s)
     scene_client_prepare(s);
     scene_redlock_vouch(s);
     scene_redlock_url(s, NULL, url);
-    struct scene_client how = {.url = url, .shown = SHOWN, .to = "R3", .ttl_s = PAUSED_S};
-    const char *ann = scene_client_lock(s, "Ann", &how);
-    bool ann_buys = ann && scene_client_finds_it_free(s, "Ann");
-    scene_client_stop(s, "Ann");
-    how.ttl_s = LONG_MS / 1000;
-    how.wait_s = WAIT_S;
-    const char *bob = scene_client_lock(s, "Bob", &how);
-    if (bob && scene_client_finds_it_free(s, "Bob"))
-        scene_client_sell(s, "Bob", bob);
-    scene_client_continue(s, "Ann");
-    if (ann_buys)
-        scene_client_sell(s, "Ann", ann);
+    scene_client_sleeps(s, url, SHOWN, "R3", true);
 }
 
 static void play(struct scene *s, bool is_protected)

@@ -174,3 +174,26 @@ void scene_client_sell(struct scene *s, const char *who, const char *fence)
     (void)scene_sql(s, who, "COMMIT");
     scene_think(s, "I had the lock, so A-1 is mine.");
 }
+
+/* ---- the scene of the client that sleeps ---- */
+
+#define TTL_THAT_ENDS_S 2 /* during the scene */
+#define TTL_THAT_LASTS_S 30
+#define WAIT_S 20
+
+void scene_client_sleeps(struct scene *s, const char *url, const char *shown, const char *to,
+                         bool with_fence)
+{
+    struct scene_client how = {.url = url, .shown = shown, .to = to, .ttl_s = TTL_THAT_ENDS_S};
+    const char *ann = scene_client_lock(s, "Ann", &how);
+    bool ann_buys = ann && scene_client_finds_it_free(s, "Ann");
+    scene_client_stop(s, "Ann");
+    how.ttl_s = TTL_THAT_LASTS_S;
+    how.wait_s = WAIT_S;
+    const char *bob = scene_client_lock(s, "Bob", &how);
+    if (bob && scene_client_finds_it_free(s, "Bob"))
+        scene_client_sell(s, "Bob", with_fence ? bob : NULL);
+    scene_client_continue(s, "Ann");
+    if (ann_buys)
+        scene_client_sell(s, "Ann", with_fence ? ann : NULL);
+}

@@ -30,4 +30,10 @@ bool scene_client_finds_it_free(struct scene *s, const char *who);
 /* Sells A-1 to `who`.  If `fence` is not NULL, the ledger checks it in the same transaction. */
 void scene_client_sell(struct scene *s, const char *who, const char *fence);
 
+/* The scene of a client that sleeps through the end of its lock at the coordinator `url`: Ann finds
+ * A-1 free and is stopped until her lock has expired, Bob gets the lock and buys, Ann goes on and
+ * buys.  `shown` and `to` are as in struct scene_client. */
+void scene_client_sleeps(struct scene *s, const char *url, const char *shown, const char *to,
+                         bool with_fence);
+
 #endif

@@ -13,19 +13,7 @@
 
 static bool take_text(struct cursor *c, struct text *ret)
 {
-    if (!take(c, '"'))
-        return false;
-    const char *start = c->at;
-    for (; c->at < c->end; c->at++) {
-        unsigned char byte = (unsigned char)*c->at;
-        if (byte == '"') {
-            *ret = (struct text){.data = start, .len = (size_t)(c->at++ - start)};
-            return true;
-        }
-        if (byte < 0x20 || byte > 0x7e || byte == '\\')
-            return false;
-    }
-    return false;
+    return take_plain_text(c, &ret->data, &ret->len);
 }
 
 static bool take_seats(struct cursor *c, struct hold_body *ret)
@@ -43,17 +31,7 @@ static bool take_seats(struct cursor *c, struct hold_body *ret)
 
 static bool take_ttl(struct cursor *c, int64_t *ret)
 {
-    int64_t n = 0;
-    skip_space(c);
-    if (c->at == c->end || *c->at == '0')
-        return false;
-    for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
-        n = n * 10 + (*c->at - '0');
-        if (n > HOLD_TTL_MS_MAX)
-            return false;
-    }
-    *ret = n;
-    return n >= HOLD_TTL_MS_MIN;
+    return take_integer(c, ret) && *ret >= HOLD_TTL_MS_MIN && *ret <= HOLD_TTL_MS_MAX;
 }
 
 static bool text_is(const struct text *t, const char *wanted, size_t len)

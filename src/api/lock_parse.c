@@ -54,42 +54,6 @@ static void *place_of(struct lock_body *body, const struct lock_field *f)
 
 /* ---- the quick reader ---- */
 
-static bool scan_text(struct cursor *c, struct text *ret)
-{
-    if (!take(c, '"'))
-        return false;
-    const char *start = c->at;
-    for (; c->at < c->end; c->at++) {
-        unsigned char byte = (unsigned char)*c->at;
-        if (byte == '"') {
-            *ret = (struct text){.data = start, .len = (size_t)(c->at++ - start)};
-            return true;
-        }
-        if (byte < 0x20 || byte > 0x7e || byte == '\\')
-            return false;
-    }
-    return false;
-}
-
-/* Takes up to 18 digits, which always fit. */
-static bool scan_number(struct cursor *c, int64_t *ret)
-{
-    int64_t n = 0;
-    skip_space(c);
-    bool negative = c->at < c->end && *c->at == '-';
-    c->at += negative;
-    const char *start = c->at;
-    for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
-        if (c->at - start == 18)
-            return false;
-        n = n * 10 + (*c->at - '0');
-    }
-    if (c->at == start || (*start == '0' && c->at - start > 1))
-        return false;
-    *ret = negative ? -n : n;
-    return true;
-}
-
 static bool scan_bool(struct cursor *c, bool *ret)
 {
     skip_space(c);
@@ -109,11 +73,11 @@ static bool scan_value(struct cursor *c, const struct lock_field *f, struct lock
     int64_t size;
     if (f->type == LOCK_TEXT) {
         struct text *text = place;
-        if (!scan_text(c, text))
+        if (!take_plain_text(c, &text->data, &text->len))
             return false;
         size = (int64_t)text->len;
     } else {
-        if (!scan_number(c, place))
+        if (!take_integer(c, place))
             return false;
         size = *(int64_t *)place;
     }
@@ -146,7 +110,7 @@ bool lock_scan(const struct buf *body, const struct lock_field *table, struct lo
         return false;
     do {
         struct text name;
-        if (!scan_text(&c, &name) || !take(&c, ':'))
+        if (!take_plain_text(&c, &name.data, &name.len) || !take(&c, ':'))
             return false;
         int i = field_index(table, &name);
         if (i < 0 || ret->given >> i & 1 || !scan_value(&c, &table[i], ret))

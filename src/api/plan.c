@@ -2,6 +2,7 @@
  * its first use, by the preparer, and kept compressed; for clients that take no gzip it is
  * unpacked, which costs a fraction of rendering it, and shared by all that read it at the same
  * time.  On HTTP threads but for that. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,7 +68,7 @@ static void render_plan(void *context)
 
 static void set_headers(struct answer *a, bool packed)
 {
-    strcpy(a->etag, packed ? PLAN_ETAG_PACKED : PLAN_ETAG);
+    (void)snprintf(a->etag, sizeof a->etag, "%s", packed ? PLAN_ETAG_PACKED : PLAN_ETAG);
     a->headers = headers_immutable;
     a->varies = true;
 }

@@ -9,6 +9,7 @@ static void put_seat(const struct event_def *def, const struct section_def *s, u
                      struct buf *out)
 {
     const struct venue *v = def->venue;
+    hf_check(v); /* an event that lists seats has a venue */
     unsigned flags = v->flags[seat];
     const char *label = venue_label(v, seat);
     bool is_own = v->categories[seat] != s->category;

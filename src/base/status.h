@@ -53,8 +53,8 @@ _Noreturn void hf_check_failed(const char *cond, const char *file, int line);
 extern void (*hf_last_words)(const char *text);
 
 /* Allocation that cannot fail: lack of memory ends the program, which the ledger survives (I7). */
-void *hf_alloc(size_t size) __attribute__((malloc)); /* zeroed */
-void *hf_realloc(void *old, size_t size);
-char *hf_strndup(const char *text, size_t len);
+void *hf_alloc(size_t size) __attribute__((malloc, returns_nonnull)); /* zeroed */
+void *hf_realloc(void *old, size_t size) __attribute__((returns_nonnull));
+char *hf_strndup(const char *text, size_t len) __attribute__((returns_nonnull));
 
 #endif

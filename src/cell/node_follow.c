@@ -243,7 +243,9 @@ bool follow_next_report(struct node *n, int64_t now_us)
     c->self.beat = ++n->beat;
     c->gone = NULL;
     for (size_t i = 0; i < n->known.n && !c->gone; i++)
-        if (now_us - n->known.v[i].changed_us > REPORT_GONE_US)
-            c->gone = strcpy(n->gone, n->known.v[i].report.url);
+        if (now_us - n->known.v[i].changed_us > REPORT_GONE_US) {
+            (void)snprintf(n->gone, sizeof n->gone, "%s", n->known.v[i].report.url);
+            c->gone = n->gone;
+        }
     return true;
 }

@@ -2,6 +2,7 @@
 #include "checkout/stripe_object.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,7 +118,7 @@ void object_error(const json_t *error, struct payment_error *ret)
     *ret = (struct payment_error){0};
     if (!object_name(json_object_get(error, "code"), ret->code, sizeof ret->code) &&
         !object_name(json_object_get(error, "type"), ret->code, sizeof ret->code))
-        strcpy(ret->code, "unknown_error");
+        (void)snprintf(ret->code, sizeof ret->code, "unknown_error");
     (void)object_name(json_object_get(error, "decline_code"), ret->decline_code,
                       sizeof ret->decline_code);
     if (message)

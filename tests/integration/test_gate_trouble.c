@@ -92,7 +92,7 @@ static bool stop_at_the_third(void *ctx)
 static void a_scan_of_a_large_server_ends_when_it_is_stopped(void **state)
 {
     (void)state;
-    struct gate *g = gate_at(gate_server.url, 2000);
+    struct gate *g = gate_at(gate_server.url, GATE_PATIENT_MS);
     struct hf_fault fault = {0};
     struct seen s = {0};
     struct gate_visitor visitor = seen_visitor(&s);
@@ -110,27 +110,49 @@ static void a_scan_of_a_large_server_ends_when_it_is_stopped(void **state)
     gate_close(g);
 }
 
+/* A busy machine may delay a call, so that the quickest of a few shows how long one takes. */
+#define TRIES 20
+#define SLACK_MS 100
+
+static bool is_in_time(int64_t took_ms, int64_t timeout_ms)
+{
+    assert_true(took_ms >= timeout_ms - 10);
+    return took_ms <= timeout_ms + SLACK_MS;
+}
+
+/* The gate's timeout is short, so that it may fail for a while. */
+static void await_granted(struct gate *g, struct wish *w)
+{
+    int64_t end_ms = gate_now_ms() + GATE_PATIENT_MS;
+    while (gate_claim(g, token_of(1), &w->c, 1, NULL) != HF_DONE)
+        assert_true(gate_now_ms() < end_ms);
+    assert_true(gate_claim_granted(&w->c));
+}
+
 static void a_server_that_hangs_costs_the_timeout_and_no_more(void **state)
 {
     (void)state;
-    struct gate *g = gate_at(gate_server.url, 200);
+    enum { TIMEOUT_MS = 200 };
+    struct gate *g = gate_at(gate_server.url, TIMEOUT_MS);
     struct wish w;
+    bool in_time = false;
     wish_seats(&w, 1);
-    assert_true(wish_granted(g, token_of(1), &w));
-    kill(gate_server.pid, SIGSTOP);
-    int64_t begin_ms = gate_now_ms();
-    enum hf_result result = gate_claim(g, token_of(1), &w.c, 1, NULL);
-    int64_t took_ms = gate_now_ms() - begin_ms;
-    begin_ms = gate_now_ms();
-    enum hf_result again = gate_settle(g, token_of(1), &(struct gate_seat){EVENT, 1, 5, 9}, 1, NULL,
-                                       0, NULL); /* it has to connect again */
-    int64_t again_ms = gate_now_ms() - begin_ms;
-    kill(gate_server.pid, SIGCONT);
-    assert_int_equal(result, HF_UNKNOWN);
-    assert_in_range(took_ms, 190, 300);
-    assert_int_equal(again, HF_UNREACHABLE);
-    assert_in_range(again_ms, 190, 300);
-    assert_true(wish_granted(g, token_of(1), &w));
+    for (int i = 0; i < TRIES && !in_time; i++) {
+        await_granted(g, &w);
+        redis_server_pause(&gate_server);
+        int64_t begin_ms = gate_now_ms();
+        enum hf_result result = gate_claim(g, token_of(1), &w.c, 1, NULL);
+        int64_t took_ms = gate_now_ms() - begin_ms;
+        begin_ms = gate_now_ms();
+        enum hf_result again = gate_settle(g, token_of(1), &(struct gate_seat){EVENT, 1, 5, 0}, 1,
+                                           NULL, 0, NULL); /* it has to connect again */
+        int64_t again_ms = gate_now_ms() - begin_ms;
+        redis_server_resume(&gate_server);
+        in_time = is_in_time(took_ms, TIMEOUT_MS) & is_in_time(again_ms, TIMEOUT_MS);
+        assert_true(!in_time || (result == HF_UNKNOWN && again == HF_UNREACHABLE));
+    }
+    assert_true(in_time);
+    await_granted(g, &w);
     gate_close(g);
 }
 
@@ -138,39 +160,43 @@ static void a_server_that_hangs_costs_the_timeout_and_no_more(void **state)
 static void a_settlement_that_is_executed_late_does_not_last_longer(void **state)
 {
     (void)state;
-    struct gate *g[4];
+    struct gate *g[4], *patient = gate_here();
     struct wish w, late;
     wish_seats(&w, 1, 2);
     wish_seats(&late, 3);
-    for (int i = 0; i < 4; i++) {
+    settle_one(patient, token_of(3), (struct gate_seat){EVENT, 4, 0, 0});
+    settle_count(patient, (struct gate_count){.event = EVENT, .area = 1, .seq = 1, .ttl_ms = 1});
+    for (int i = 0; i < 4; i++) { /* now the server has the scripts */
         g[i] = gate_at(gate_server.url, 200);
-        assert_true(
-            wish_granted(g[i], token_of(1), &w)); /* now the handle knows the server's clock */
+        await_granted(g[i], &w); /* and the handle knows the server's clock */
     }
-    settle_one(g[0], token_of(3),
-               (struct gate_seat){EVENT, 4, 0, 0}); /* and the server has the scripts */
-    settle_count(g[0], (struct gate_count){.event = EVENT, .area = 1, .seq = 1, .ttl_ms = 1});
-    kill(gate_server.pid, SIGSTOP);
-    int64_t begin_ms = gate_now_ms();
-    const enum hf_result results[] = {
-        gate_settle(g[0], token_of(1), &(struct gate_seat){EVENT, 1, 5, 3000}, 1, NULL, 0, NULL),
-        gate_settle(g[1], token_of(1), &(struct gate_seat){EVENT, 2, 5, 700}, 1, NULL, 0, NULL),
-        gate_claim(g[2], token_of(2), &late.c, 1, NULL),
+    redis_server_pause(&gate_server);
+    enum hf_result results[4];
+    results[0] =
+        gate_settle(g[0], token_of(1), &(struct gate_seat){EVENT, 1, 5, 60000}, 1, NULL, 0, NULL);
+    int64_t sent_ms = gate_now_ms(); /* at the latest */
+    results[1] =
+        gate_settle(g[1], token_of(1), &(struct gate_seat){EVENT, 2, 5, 700}, 1, NULL, 0, NULL);
+    results[2] = gate_claim(g[2], token_of(2), &late.c, 1, NULL);
+    results[3] =
         gate_settle(g[3], token_of(1), NULL, 0,
-                    &(struct gate_count){.event = EVENT, .seq = 3, .ttl_ms = 300}, 1, NULL)};
+                    &(struct gate_count){.event = EVENT, .seq = 3, .ttl_ms = 300}, 1, NULL);
     nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
-    kill(gate_server.pid, SIGCONT);
-    for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+    redis_server_resume(&gate_server);
+    for (int i = 0; i < 4; i++)
         assert_int_equal(results[i], HF_UNKNOWN);
-    for (int i = 0; i < 100 && strcmp(beside_get("seat:{7}:1"), "5") != 0; i++)
+    for (int i = 0; i < 3000 && strcmp(beside_get("seat:{7}:1"), "5") != 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     assert_string_equal(beside_get("seat:{7}:1"), "5");
-    assert_in_range(beside_pttl("seat:{7}:1"), 1, 3000 - (gate_now_ms() - begin_ms) + 20);
+    int64_t passed_ms = gate_now_ms() - sent_ms;
+    assert_true(passed_ms >= 800);
+    assert_in_range(beside_pttl("seat:{7}:1"), 1, 60000 - passed_ms + 20);
     assert_string_equal(beside_get("seat:{7}:2"), "");
     assert_string_equal(beside_get("seat:{7}:3"), "");
     assert_string_equal(beside_get("area:{7}:0"), "");
     for (int i = 0; i < 4; i++)
         gate_close(g[i]);
+    gate_close(patient);
 }
 
 static void a_black_hole_costs_the_timeout_and_no_more(void **state)
@@ -178,16 +204,21 @@ static void a_black_hole_costs_the_timeout_and_no_more(void **state)
     (void)state;
     int hole;
     char url[64];
-    struct hf_fault fault = {0};
     struct wish w;
     snprintf(url, sizeof url, "redis://:s3cret@127.0.0.1:%d", port_free(&hole));
+    assert_int_equal(listen(hole, TRIES + 1), 0); /* it accepts none of them */
     struct gate *g = gate_at(url, 0);
-    wish_seats(&w, 1);
-    int64_t begin_ms = gate_now_ms();
-    assert_int_equal(gate_claim(g, token_of(1), &w.c, 1, &fault), HF_UNREACHABLE);
-    assert_in_range(gate_now_ms() - begin_ms, GATE_TIMEOUT_MS - 10, GATE_TIMEOUT_MS + 100);
-    assert_non_null(strstr(fault.msg, "no answer within 250 ms"));
-    assert_null(strstr(fault.msg, "s3cret"));
+    bool in_time = false;
+    for (int i = 0; i < TRIES && !in_time; i++) {
+        struct hf_fault fault = {0};
+        wish_seats(&w, 1);
+        int64_t begin_ms = gate_now_ms();
+        assert_int_equal(gate_claim(g, token_of(1), &w.c, 1, &fault), HF_UNREACHABLE);
+        in_time = is_in_time(gate_now_ms() - begin_ms, GATE_TIMEOUT_MS);
+        assert_non_null(strstr(fault.msg, "no answer within 250 ms"));
+        assert_null(strstr(fault.msg, "s3cret"));
+    }
+    assert_true(in_time);
     close(hole);
     gate_close(g);
 }
@@ -198,11 +229,13 @@ static void *forget_and_hang(void *ctx)
 {
     int listener = *(const int *)ctx, fd = accept(listener, NULL, NULL);
     char data[4096];
-    hf_check(fd >= 0 && read(fd, data, sizeof data) > 0 && write(fd, "+PONG\r\n", 7) == 7);
-    hf_check(read(fd, data, sizeof data) > 0);
-    usleep(150000);
-    hf_check(write(fd, "-NOSCRIPT no\r\n", 14) == 14);
-    while (read(fd, data, sizeof data) > 0) {
+    hf_check(fd >= 0);
+    if (read(fd, data, sizeof data) > 0 && send(fd, "+PONG\r\n", 7, MSG_NOSIGNAL) == 7 &&
+        read(fd, data, sizeof data) > 0) {
+        usleep(150000);
+        (void)!send(fd, "-NOSCRIPT no\r\n", 14, MSG_NOSIGNAL); /* it may have been given up */
+        while (read(fd, data, sizeof data) > 0) {
+        }
     }
     close(fd);
     return NULL;
@@ -211,22 +244,26 @@ static void *forget_and_hang(void *ctx)
 static void a_script_sent_again_gets_no_second_timeout(void **state)
 {
     (void)state;
-    int listener;
-    char url[64];
-    pthread_t thread;
-    struct wish w;
-    snprintf(url, sizeof url, "redis://127.0.0.1:%d", port_free(&listener));
-    hf_check(pthread_create(&thread, NULL, forget_and_hang, &listener) == 0);
-    struct gate *g = gate_at(url, 300);
-    wish_seats(&w, 1);
-    int64_t begin_ms = gate_now_ms();
-    enum hf_result result = gate_claim(g, token_of(1), &w.c, 1, NULL);
-    int64_t took_ms = gate_now_ms() - begin_ms;
-    gate_close(g);
-    pthread_join(thread, NULL);
-    close(listener);
-    assert_int_equal(result, HF_UNKNOWN);
-    assert_in_range(took_ms, 290, 400);
+    enum { TIMEOUT_MS = 300 };
+    bool in_time = false;
+    for (int i = 0; i < TRIES && !in_time; i++) {
+        int listener;
+        char url[64];
+        pthread_t thread;
+        struct wish w;
+        snprintf(url, sizeof url, "redis://127.0.0.1:%d", port_free(&listener));
+        hf_check(pthread_create(&thread, NULL, forget_and_hang, &listener) == 0);
+        struct gate *g = gate_at(url, TIMEOUT_MS);
+        wish_seats(&w, 1);
+        int64_t begin_ms = gate_now_ms();
+        enum hf_result result = gate_claim(g, token_of(1), &w.c, 1, NULL);
+        int64_t took_ms = gate_now_ms() - begin_ms;
+        gate_close(g);
+        pthread_join(thread, NULL);
+        close(listener);
+        in_time = is_in_time(took_ms, TIMEOUT_MS) && result == HF_UNKNOWN;
+    }
+    assert_true(in_time);
 }
 
 static void a_server_that_closes_the_link_raises_no_signal(void **state)
@@ -266,13 +303,13 @@ static void errors_about_urls_and_passwords_do_not_contain_the_password(void **s
     assert_true(redis_server_start(&locked));
     char url[128];
     snprintf(url, sizeof url, "redis://:s3cret@127.0.0.1:%d", locked.port);
-    g = gate_at(url, 2000);
+    g = gate_at(url, GATE_PATIENT_MS);
     assert_int_equal(gate_ping(g, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "wrong user or password"));
     assert_null(strstr(fault.msg, "s3cret"));
     gate_close(g);
     snprintf(url, sizeof url, "redis://:right@127.0.0.1:%d/2", locked.port);
-    g = gate_at(url, 2000);
+    g = gate_at(url, GATE_PATIENT_MS);
     assert_int_equal(gate_ping(g, NULL), HF_DONE);
     gate_close(g);
     redis_server_stop(&locked);
@@ -300,7 +337,7 @@ static void the_documented_rights_are_enough_and_each_is_needed(void **state)
         redis_server_ask(&s, "SCRIPT FLUSH", answer, sizeof answer);
         redis_server_ask(&s, "FLUSHALL", answer, sizeof answer);
         redis_server_ask(&s, "SET seat:{7}:9 x", answer, sizeof answer);
-        struct gate *g = gate_at(url, 2000);
+        struct gate *g = gate_at(url, GATE_PATIENT_MS);
         struct seen seen = {0};
         struct gate_visitor visitor = seen_visitor(&seen);
         struct wish w;
@@ -329,7 +366,7 @@ static void a_full_server_refuses_whole_claims_and_is_not_used(void **state)
     struct hf_fault fault = {0};
     struct wish w;
     assert_true(redis_server_start(&s));
-    struct gate *g = gate_at(s.url, 2000);
+    struct gate *g = gate_at(s.url, GATE_PATIENT_MS);
     redis_server_ask(&s, "CONFIG SET maxmemory 1", answer, sizeof answer);
     wish_seats(&w, 1, 2, 3);
     assert_int_not_equal(gate_claim(g, token_of(1), &w.c, 1, &fault), HF_DONE);
@@ -347,7 +384,7 @@ static void a_full_server_refuses_whole_claims_and_is_not_used(void **state)
 static void a_unix_socket_works_too(void **state)
 {
     (void)state;
-    struct gate *g = gate_at(gate_server.unix_url, 2000);
+    struct gate *g = gate_at(gate_server.unix_url, GATE_PATIENT_MS);
     struct wish w;
     wish_seats(&w, 1);
     assert_true(wish_granted(g, token_of(1), &w));

@@ -7,16 +7,19 @@
 
 struct redis_server gate_server;
 
+static int64_t opened_ms; /* the last gate */
+
 struct gate *gate_at(const char *url, int64_t timeout_ms)
 {
     struct gate *g = NULL;
     struct hf_fault fault = {0};
+    opened_ms = gate_now_ms();
     if (gate_open(url, &clock_system, timeout_ms, &g, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     return g;
 }
 
-struct gate *gate_here(void) { return gate_at(gate_server.url, 2000); }
+struct gate *gate_here(void) { return gate_at(gate_server.url, GATE_PATIENT_MS); }
 
 int64_t gate_now_ms(void) { return clock_boot_us(&clock_system) / 1000; }
 
@@ -127,6 +130,13 @@ int64_t beside_pttl(const char *key)
     return ms;
 }
 
+void assert_ttl_left(int64_t left_ms, int64_t ttl_ms, const char *file, int line)
+{
+    int64_t age_ms = gate_now_ms() - opened_ms + 2; /* both clocks count whole milliseconds */
+    int64_t least_ms = ttl_ms - age_ms > 0 ? ttl_ms - age_ms : 0;
+    _assert_in_range((uintmax_t)left_ms, (uintmax_t)least_ms, (uintmax_t)ttl_ms, file, line);
+}
+
 int beside_flush(void **state)
 {
     (void)state;
@@ -195,7 +205,7 @@ int gate_tests_run(const char *name, const struct CMUnitTest *tests, size_t n)
     }
     struct redis_address address;
     hf_check(redis_address_parse(gate_server.url, &address, NULL) == HF_DONE);
-    redis_link_init(&beside, &address, &clock_system, 2000);
+    redis_link_init(&beside, &address, &clock_system, GATE_PATIENT_MS);
     int failed = _cmocka_run_group_tests(name, tests, n, NULL, NULL);
     redis_link_close(&beside);
     redis_address_close(&address);

@@ -19,6 +19,9 @@ extern struct redis_server gate_server;
 int gate_tests_run(const char *name, const struct CMUnitTest *tests, size_t n);
 #define gate_test(f) cmocka_unit_test_setup(f, beside_flush)
 
+/* The timeout of a gate whose server is well: it is no part of the claim, so that a server that
+ * stands still for a while on a busy machine fails no test. */
+#define GATE_PATIENT_MS 30000
 struct gate *gate_at(const char *url, int64_t timeout_ms);
 struct gate *gate_here(void);
 int64_t gate_now_ms(void);
@@ -56,6 +59,10 @@ int64_t beside_keys(void);
 const char *beside_get(const char *key); /* returns "" if there is no such key */
 void beside_set(const char *key, const char *value);
 int64_t beside_pttl(const char *key);
+/* The key ends ttl_ms after a call that was made since the gate was opened: exactly so much is left
+ * as the time that has passed since then allows. */
+#define assert_ttl(key, ttl_ms) assert_ttl_left(beside_pttl(key), (ttl_ms), __FILE__, __LINE__)
+void assert_ttl_left(int64_t left_ms, int64_t ttl_ms, const char *file, int line);
 int beside_flush(void **state);
 
 /* ---- scans ---- */

@@ -79,7 +79,7 @@ static void run(const struct redis_server *s)
                                       "always"};
     size_t n = 19;
     if (s->cluster) { /* the default bus port, 10000 above, may be no valid port */
-        snprintf(bus, sizeof bus, "%d", port_free(NULL));
+        snprintf(bus, sizeof bus, "%d", s->bus_port);
         args[n++] = "--cluster-enabled";
         args[n++] = "yes";
         args[n++] = "--cluster-port";
@@ -104,7 +104,7 @@ static bool spawn(struct redis_server *s)
         run_sentinel(s);
     if (s->pid == 0)
         run(s);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 6000; i++) {
         int status, fd = dial(s->port);
         if (fd >= 0) {
             close(fd);
@@ -129,6 +129,7 @@ bool redis_server_start(struct redis_server *s)
     hf_check(mkdtemp(s->dir));
     snprintf(s->socket, sizeof s->socket, "%s/socket", s->dir);
     s->port = port_free(NULL);
+    s->bus_port = s->cluster ? port_free(NULL) : 0; /* by this process, which keeps the claim */
     snprintf(s->url, sizeof s->url, "redis://127.0.0.1:%d", s->port);
     snprintf(s->unix_url, sizeof s->unix_url, "unix:%s", s->socket);
     return spawn(s);
@@ -145,6 +146,16 @@ void redis_server_kill(struct redis_server *s)
 
 void redis_server_again(struct redis_server *s) { hf_check(spawn(s)); }
 
+/* kill() alone does not wait until the process stands still. */
+void redis_server_pause(struct redis_server *s)
+{
+    int status;
+    hf_check(kill(s->pid, SIGSTOP) == 0);
+    hf_check(waitpid(s->pid, &status, WUNTRACED) == s->pid && WIFSTOPPED(status));
+}
+
+void redis_server_resume(struct redis_server *s) { hf_check(kill(s->pid, SIGCONT) == 0); }
+
 void redis_server_stop(struct redis_server *s)
 {
     redis_server_kill(s);
@@ -157,19 +168,45 @@ void redis_server_stop(struct redis_server *s)
     waitpid(pid, NULL, 0);
 }
 
-/* An answer is complete when nothing arrives for this long. */
-static size_t read_quiet(int fd, char *ret, size_t size, int ms)
+/* Returns the end of the reply at `at`, NULL if a part of it is missing before `end`. */
+static const char *reply_end(const char *at, const char *end)
+{
+    const char *line = at < end ? memmem(at, (size_t)(end - at), "\r\n", 2) : NULL;
+    if (!line)
+        return NULL;
+    const char *next = line + 2;
+    long long n = strtoll(at + 1, NULL, 10);
+    if (*at == '$' && n >= 0)
+        return end - next >= n + 2 ? next + n + 2 : NULL;
+    for (; *at == '*' && n > 0 && next; n--)
+        next = reply_end(next, end);
+    return next;
+}
+
+static bool is_complete(const char *data, size_t len)
+{
+    const char *at = data, *end = data + len;
+    while (at && at < end)
+        at = reply_end(at, end);
+    return len > 0 && at;
+}
+
+/* Reads an answer to its end, or to that of the room.  A command that has several replies sends
+ * them within QUIET_MS of each other. */
+#define ANSWER_MS 30000
+#define QUIET_MS 20
+static size_t read_answer(int fd, char *ret, size_t size)
 {
     size_t len = 0;
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    while (len < size - 1 && poll(&p, 1, ms) > 0) {
+    ret[0] = '\0';
+    while (len < size - 1 && poll(&p, 1, is_complete(ret, len) ? QUIET_MS : ANSWER_MS) > 0) {
         ssize_t n = read(fd, ret + len, size - 1 - len);
         if (n <= 0)
             break;
         len += (size_t)n;
-        ms = 20;
+        ret[len] = '\0';
     }
-    ret[len] = '\0';
     return len;
 }
 
@@ -181,11 +218,11 @@ void redis_server_ask(const struct redis_server *s, const char *command, char *r
     if (s->password) {
         int len = snprintf(line, sizeof line, "AUTH %s\r\n", s->password);
         hf_check(write(fd, line, (size_t)len) == len);
-        read_quiet(fd, line, sizeof line, 2000);
+        read_answer(fd, line, sizeof line);
     }
     int len = snprintf(line, sizeof line, "%s\r\n", command);
     hf_check(len < (int)sizeof line && write(fd, line, (size_t)len) == len);
-    read_quiet(fd, ret, size, 2000);
+    read_answer(fd, ret, size);
     close(fd);
 }
 

@@ -10,7 +10,7 @@
 
 struct redis_server {
     pid_t pid; /* 0 if it is not running */
-    int port;
+    int port, bus_port;
     char dir[64], socket[96];
     char url[64], unix_url[128];
     /* The caller sets these before the start. */
@@ -31,8 +31,12 @@ void redis_server_stop(struct redis_server *s);
 void redis_server_kill(struct redis_server *s);
 /* Starts it again on the same port, in the same directory. */
 void redis_server_again(struct redis_server *s);
+/* Returns when it stands still: it answers nothing until it is resumed. */
+void redis_server_pause(struct redis_server *s);
+void redis_server_resume(struct redis_server *s);
 
-/* Sends one inline command; `ret` gets the raw answer, at most size - 1 bytes of it. */
+/* Sends one inline command; `ret` gets the raw answer, at most size - 1 bytes of it, and nothing if
+ * the server closes the connection or does not answer for half a minute. */
 void redis_server_ask(const struct redis_server *s, const char *command, char *ret, size_t size);
 /* Returns how often clients and scripts have called a command, from INFO commandstats. */
 int64_t redis_server_calls(const struct redis_server *s, const char *command);

@@ -1,11 +1,13 @@
 /* Tests of src/db on PostgreSQL, in addition to those that test_db.c runs on every database. */
 #include "support/fixtures.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,7 +22,13 @@ static struct {
 
 static const struct db_options writer = {.clock = &clock_system, .writer = true};
 static const struct db_options reader = {.clock = &clock_system};
-static const struct db_options shared = {.clock = &clock_system, .shared = true};
+static const struct db_options shared = {
+    .clock = &clock_system, .shared = true, .timeout_ms = 30000};
+/* Its transactions may stand still for as long as a test needs. */
+static const struct db_options patient = {.clock = &clock_system,
+                                          .writer = true,
+                                          .settings =
+                                              "SET idle_in_transaction_session_timeout = 0;"};
 
 static void ok(enum hf_status status, const struct hf_err *err)
 {
@@ -96,6 +104,19 @@ static int64_t number(struct db *db, const char *sql)
 static const char *ask(const char *sql)
 {
     return postgres_server_ask(postgres_server_own(), strrchr(lab.url, '/') + 1, sql);
+}
+
+#define LONG_US INT64_C(60000000) /* nothing takes so long, even on a busy machine */
+
+/* Waits until a query of one truth value says so. */
+static void await(const char *sql)
+{
+    int64_t until_us = clock_monotonic_us(&clock_system) + LONG_US;
+    while (strcmp(ask(sql), "t") != 0) {
+        if (clock_monotonic_us(&clock_system) > until_us)
+            fail_msg("in vain: %s", sql);
+        usleep(5000);
+    }
 }
 
 static int open_lab(void **state)
@@ -372,33 +393,41 @@ static void a_lock_that_is_not_released_is_a_conflict(void **state)
     struct hf_err err = {0};
     const struct db_value key = db_int(1);
     fill(3);
-    struct db *other = open_at(lab.url, &writer);
-    struct db_stmt *mine = prepare(lab.db, BUMP), *theirs = prepare(other, BUMP);
-    begin(lab.db);
-    ok(db_exec(mine, &key, NULL, &err), &err);
-    begin(other);
-    int64_t began = clock_monotonic_us(&clock_system);
-    assert_int_equal(db_exec(theirs, &key, NULL, &err), HF_LEDGER_CONFLICT);
-    assert_true(clock_monotonic_us(&clock_system) - began < 4000000);
-    other->driver->rollback(other);
-    commit(lab.db);
+    struct db *holder = open_at(lab.url, &patient);
+    struct db_stmt *theirs = prepare(holder, BUMP), *mine = prepare(lab.db, BUMP);
+    begin(holder);
     ok(db_exec(theirs, &key, NULL, &err), &err);
-    db_close(other);
+    begin(lab.db);
+    assert_int_equal(db_exec(mine, &key, NULL, &err), HF_LEDGER_CONFLICT);
+    lab.db->driver->rollback(lab.db);
+    commit(holder);
+    ok(db_exec(mine, &key, NULL, &err), &err);
+    /* A statement has longer, so it was the lock's limit that ended it. */
+    assert_int_equal(
+        number(lab.db, "SELECT CAST(setting AS bigint) FROM pg_settings WHERE name = 'lock_timeout'"
+                       " AND unit = 'ms'"),
+        2000);
+    db_close(holder);
 }
+
+struct second {
+    struct db *db;
+    pthread_barrier_t both; /* each has its first row */
+    enum hf_status status;
+};
 
 static void *bump_second(void *ctx)
 {
-    struct db *other = ctx;
-    static enum hf_status status;
+    struct second *s = ctx;
     struct hf_err err = {0};
-    struct db_stmt *stmt = prepare(other, BUMP);
+    struct db_stmt *stmt = prepare(s->db, BUMP);
     const struct db_value first = db_int(2), second = db_int(1);
-    begin(other);
+    begin(s->db);
     ok(db_exec(stmt, &first, NULL, &err), &err);
-    usleep(100000);
-    status = db_exec(stmt, &second, NULL, &err);
-    other->driver->rollback(other);
-    return &status;
+    pthread_barrier_wait(&s->both);
+    s->status = db_exec(stmt, &second, NULL, &err);
+    s->db->driver->rollback(s->db);
+    return NULL;
 }
 
 static void a_deadlock_is_a_conflict_for_one_of_the_two(void **state)
@@ -406,29 +435,32 @@ static void a_deadlock_is_a_conflict_for_one_of_the_two(void **state)
     (void)state;
     struct hf_err err = {0};
     pthread_t thread;
-    void *theirs;
     fill(3);
-    struct db *other = open_at(lab.url, &writer);
-    struct db_stmt *stmt = prepare(lab.db, BUMP);
+    struct db *db = open_at(lab.url, &patient);
+    struct second other = {.db = open_at(lab.url, &patient)};
+    struct db_stmt *stmt = prepare(db, BUMP);
     const struct db_value first = db_int(1), second = db_int(2);
-    begin(lab.db);
+    assert_int_equal(pthread_barrier_init(&other.both, NULL, 2), 0);
+    begin(db);
     ok(db_exec(stmt, &first, NULL, &err), &err);
-    pthread_create(&thread, NULL, bump_second, other);
-    usleep(100000);
+    assert_int_equal(pthread_create(&thread, NULL, bump_second, &other), 0);
+    pthread_barrier_wait(&other.both);
     enum hf_status mine = db_exec(stmt, &second, NULL, &err);
-    lab.db->driver->rollback(lab.db);
-    pthread_join(thread, &theirs);
-    enum hf_status other_status = *(enum hf_status *)theirs;
+    db->driver->rollback(db);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&other.both);
     assert_true(mine == HF_OK || mine == HF_LEDGER_CONFLICT);
-    assert_true(other_status == HF_OK || other_status == HF_LEDGER_CONFLICT);
-    assert_true(mine == HF_LEDGER_CONFLICT || other_status == HF_LEDGER_CONFLICT);
-    db_close(other);
+    assert_true(other.status == HF_OK || other.status == HF_LEDGER_CONFLICT);
+    assert_true(mine == HF_LEDGER_CONFLICT || other.status == HF_LEDGER_CONFLICT);
+    db_close(db);
+    db_close(other.db);
 }
 
 /* ---- lost connections ---- */
 
+/* Returns when they have ended, so their sockets are closed and their clients can know. */
 #define END_OTHERS                                                                                 \
-    "SELECT COUNT(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"                          \
+    "SELECT COUNT(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity"                         \
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 static void a_connection_that_was_ended_is_made_again_unnoticed(void **state)
@@ -440,12 +472,10 @@ static void a_connection_that_was_ended_is_made_again_unnoticed(void **state)
     const struct db_value key = db_int(1);
     for (int i = 0; i < 3; i++) {
         ask(END_OTHERS);
-        usleep(20000);
         begin(lab.db); /* nothing was lost, so there is nothing to report */
         ok(db_exec(bump, &key, NULL, &err), &err);
         commit(lab.db);
         ask(END_OTHERS);
-        usleep(20000);
         assert_int_equal(number(lab.db, "SELECT n FROM t WHERE k = 1"), i + 1);
     }
 }
@@ -463,7 +493,6 @@ static void lost_in_a_transaction_before_the_commit_is_known_not_to_have_happene
         if (queued)
             ok(bump->driver->expect_many(bump, "x", &key, 1, &err), &err);
         ask(END_OTHERS);
-        usleep(20000);
         assert_int_equal(try_commit(lab.db, &err), HF_LEDGER_UNAVAILABLE);
         assert_true(strlen(err.msg) > 0);
         assert_int_equal(number(lab.db, "SELECT n FROM t WHERE k = 1"), 0);
@@ -471,7 +500,6 @@ static void lost_in_a_transaction_before_the_commit_is_known_not_to_have_happene
     begin(lab.db);
     ok(db_exec(bump, &key, NULL, &err), &err);
     ask(END_OTHERS);
-    usleep(20000);
     assert_int_equal(db_exec(bump, &key, NULL, &err), HF_LEDGER_UNAVAILABLE);
     assert_int_equal(db_exec(bump, &key, NULL, &err), HF_LEDGER_UNAVAILABLE); /* and stays so */
     lab.db->driver->rollback(lab.db);
@@ -480,10 +508,15 @@ static void lost_in_a_transaction_before_the_commit_is_known_not_to_have_happene
     commit(lab.db);
 }
 
-static void *end_in_a_moment(void *ctx)
+/* Ends the other connections once one of them waits for what its name says. */
+static void *end_when_it_waits(void *event)
 {
-    (void)ctx;
-    usleep(300000);
+    char sql[200];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT COUNT(*) > 0 FROM pg_stat_activity WHERE wait_event = '%s'"
+                   " AND datname = current_database() AND pid <> pg_backend_pid()",
+                   (const char *)event);
+    await(sql);
     ask(END_OTHERS);
     return NULL;
 }
@@ -496,17 +529,51 @@ static void lost_during_the_commit_is_an_unknown_outcome(void **state)
     pthread_t thread;
     fill(3);
     script("CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS"
-           " 'BEGIN PERFORM pg_sleep(2); RETURN NULL; END';"
+           " 'BEGIN PERFORM pg_sleep(600); RETURN NULL; END';"
            "CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON t DEFERRABLE INITIALLY DEFERRED"
            " FOR EACH ROW EXECUTE FUNCTION wait()");
     struct db_stmt *bump = prepare(lab.db, BUMP);
     const struct db_value key = db_int(1);
     begin(lab.db);
     ok(bump->driver->expect_many(bump, "x", &key, 1, &err), &err);
-    pthread_create(&thread, NULL, end_in_a_moment, NULL);
+    pthread_create(&thread, NULL, end_when_it_waits, "PgSleep");
     assert_int_equal(try_commit(lab.db, &err), HF_OUTCOME_UNKNOWN);
     pthread_join(thread, NULL);
     assert_int_equal(number(lab.db, "SELECT n FROM t WHERE k = 1"), 0);
+}
+
+/* Counts those that knock at the port of a server that is not there, and sends them away. */
+struct doorman {
+    int fd;
+    atomic_int n_knocks;
+    pthread_t thread;
+};
+
+static void *count_knocks(void *ctx)
+{
+    struct doorman *d = ctx;
+    for (int fd; (fd = accept(d->fd, NULL, NULL)) >= 0; close(fd))
+        atomic_fetch_add(&d->n_knocks, 1);
+    return NULL;
+}
+
+static void doorman_comes(struct doorman *d, int port)
+{
+    const struct sockaddr_in at = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    *d = (struct doorman){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    assert_int_equal(setsockopt(d->fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)), 0);
+    assert_int_equal(bind(d->fd, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(d->fd, 16), 0);
+    assert_int_equal(pthread_create(&d->thread, NULL, count_knocks, d), 0);
+}
+
+static void doorman_goes(struct doorman *d)
+{
+    (void)shutdown(d->fd, SHUT_RDWR);
+    pthread_join(d->thread, NULL);
+    close(d->fd);
 }
 
 static void a_server_that_restarts_is_found_again_and_not_asked_too_often(void **state)
@@ -517,22 +584,27 @@ static void a_server_that_restarts_is_found_again_and_not_asked_too_often(void *
     int64_t value = 0;
     fill(3);
     for (int how = 0; how < 2; how++) {
+        struct doorman doorman;
         if (how)
             postgres_server_kill(server);
         else
             postgres_server_stop(server);
+        doorman_comes(&doorman, server->port);
         for (int i = 0; i < 200 && lab.db->driver->begin(lab.db, &err) == HF_OK; i++) {
             lab.db->driver->rollback(lab.db); /* its sessions take a moment to end */
             usleep(5000);
         }
-        int64_t began = clock_monotonic_us(&clock_system);
         for (int i = 0; i < 2000; i++)
             assert_int_equal(lab.db->driver->begin(lab.db, &err), HF_LEDGER_UNAVAILABLE);
-        assert_true(clock_monotonic_us(&clock_system) - began < 1000000);
+        doorman_goes(&doorman);
+        /* It tries more and more rarely, at last once a second, with and without encryption. */
+        assert_in_range(doorman.n_knocks, 1, 100);
         postgres_server_again(server);
-        int tries = 0;
-        while (try_number(lab.db, COUNT, &value, &err) != HF_OK && tries++ < 300)
+        int64_t until_us = clock_monotonic_us(&clock_system) + LONG_US;
+        while (try_number(lab.db, COUNT, &value, &err) != HF_OK) {
+            assert_true(clock_monotonic_us(&clock_system) < until_us);
             usleep(10000);
+        }
         assert_int_equal(value, 3);
         value = 0;
         assert_int_equal(number(lab.db, COUNT), 3);
@@ -557,7 +629,7 @@ static void a_failed_connection_is_retried_at_once_when_another_was_made(void **
     char url[256];
     int64_t value = 0;
     fill(3);
-    (void)snprintf(url, sizeof url, "%s?connect_timeout=1", lab.url);
+    (void)snprintf(url, sizeof url, "%s?connect_timeout=3", lab.url);
     struct db *db = open_at(url, &options), *other = open_at(lab.url, &options);
     postgres_server_stop(server);
     for (int i = 0; i < 40; i++, usleep(20000)) /* by now it pauses for most of a second */
@@ -567,9 +639,7 @@ static void a_failed_connection_is_retried_at_once_when_another_was_made(void **
     assert_int_equal(number(db, COUNT), 3);
 
     pthread_t thread;
-    (void)ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-              " WHERE datname = current_database() AND pid <> pg_backend_pid()");
-    usleep(100000);
+    (void)ask(END_OTHERS);
     postgres_server_freeze(server, true);
     pthread_create(&thread, NULL, reach_in_a_moment, (void *)&reached_us);
     enum hf_status frozen = try_number(db, COUNT, &value, &err);
@@ -618,11 +688,17 @@ static void check_given_up_early(struct db *db, _Atomic int64_t *give_up_us)
     int64_t value, began = clock_monotonic_us(&clock_system);
     pthread_create(&thread, NULL, give_up_in_a_moment, give_up_us);
     assert_int_equal(try_number(db, COUNT, &value, &err), HF_LEDGER_UNAVAILABLE);
-    assert_in_range(clock_monotonic_us(&clock_system) - began, 390000, 1500000);
+    /* The caller measures that it would have been 7 s. */
+    assert_in_range(clock_monotonic_us(&clock_system) - began, 390000, 5000000);
     pthread_join(thread, NULL);
-    began = clock_monotonic_us(&clock_system);
-    assert_int_equal(try_number(db, COUNT, &value, &err), HF_LEDGER_UNAVAILABLE);
-    assert_in_range(clock_monotonic_us(&clock_system) - began, 0, 100000);
+    int64_t quickest_us = INT64_MAX; /* a busy machine may delay one call, but not all of them */
+    for (int i = 0; i < 20 && quickest_us > 100000; i++) {
+        began = clock_monotonic_us(&clock_system);
+        assert_int_equal(try_number(db, COUNT, &value, &err), HF_LEDGER_UNAVAILABLE);
+        int64_t took_us = clock_monotonic_us(&clock_system) - began;
+        quickest_us = took_us < quickest_us ? took_us : quickest_us;
+    }
+    assert_in_range(quickest_us, 0, 100000);
 }
 
 static void a_server_that_freezes_is_abandoned(void **state)
@@ -643,7 +719,7 @@ static void a_server_that_freezes_is_abandoned(void **state)
     postgres_server_freeze(server, false);
     db_close(other);
     assert_int_equal(status, HF_LEDGER_UNAVAILABLE);
-    assert_in_range(took, 6000000, 9000000);
+    assert_in_range(took, 6900000, 13000000); /* once 7 s, and not twice */
     assert_int_equal(number(lab.db, COUNT), 3);
 }
 
@@ -787,17 +863,16 @@ static void a_notification_reaches_every_listener(void **state)
     struct teller teller = {lab.db, 100000};
     int64_t began = clock_monotonic_us(&clock_system);
     pthread_create(&thread, NULL, tell_later, &teller);
-    ok(other->driver->listen(other, "peers_news", -1, 5000, &lines, &err), &err);
-    assert_true(clock_monotonic_us(&clock_system) - began < 2000000);
+    ok(other->driver->listen(other, "peers_news", -1, LONG_US / 1000, &lines, &err), &err);
+    assert_true(clock_monotonic_us(&clock_system) - began < LONG_US / 2);
     pthread_join(thread, NULL);
     buf_char(&lines, '\0');
     assert_string_equal(lines.data, "one 'line'\n");
     lines.len = 0;
-    /* while it did something else */
+    /* while it did something else; the server sends them with or before that answer */
     ok(lab.db->driver->notify(lab.db, "peers_news", "a", &err), &err);
     ok(lab.db->driver->notify(lab.db, "others_news", "b", &err), &err);
     ok(lab.db->driver->notify(lab.db, "peers_news", "c", &err), &err);
-    usleep(50000);
     assert_int_equal(number(other, COUNT), 0);
     ok(other->driver->listen(other, "peers_news", -1, 1000, &lines, &err), &err);
     buf_char(&lines, '\0');
@@ -816,11 +891,19 @@ static void a_listener_is_woken_by_its_own_program(void **state)
     struct buf lines = {0};
     int fd = eventfd(1, EFD_CLOEXEC);
     int64_t began = clock_monotonic_us(&clock_system);
-    ok(lab.db->driver->listen(lab.db, "peers_news", fd, 5000, &lines, &err), &err);
-    assert_true(clock_monotonic_us(&clock_system) - began < 2000000);
+    ok(lab.db->driver->listen(lab.db, "peers_news", fd, LONG_US / 1000, &lines, &err), &err);
+    assert_true(clock_monotonic_us(&clock_system) - began < LONG_US / 2);
     assert_int_equal(lines.len, 0);
     close(fd);
     buf_close(&lines);
+}
+
+static void *end_in_a_moment(void *ctx)
+{
+    (void)ctx;
+    usleep(300000);
+    ask(END_OTHERS);
+    return NULL;
 }
 
 static void a_listener_that_was_lost_says_so_once_and_listens_again(void **state)
@@ -830,14 +913,20 @@ static void a_listener_that_was_lost_says_so_once_and_listens_again(void **state
     struct buf lines = {0};
     pthread_t thread;
     struct db *other = open_at(lab.url, &reader);
+    enum hf_status status = HF_OK;
+    for (int i = 0; i < 10 && status == HF_OK; i++) {
+        /* A connection that was lost before the call is made again unnoticed: on a busy machine it
+         * may be that this thread does not sleep yet when the other one ends its connection. */
+        ok(other->driver->listen(other, "peers_news", -1, 0, &lines, &err), &err);
+        pthread_create(&thread, NULL, end_in_a_moment, NULL);
+        status = other->driver->listen(other, "peers_news", -1, 3000, &lines, &err);
+        pthread_join(thread, NULL);
+    }
+    assert_int_equal(status, HF_LEDGER_UNAVAILABLE);
     ok(other->driver->listen(other, "peers_news", -1, 0, &lines, &err), &err);
-    pthread_create(&thread, NULL, end_in_a_moment, NULL);
-    assert_int_equal(other->driver->listen(other, "peers_news", -1, 5000, &lines, &err),
-                     HF_LEDGER_UNAVAILABLE);
-    pthread_join(thread, NULL);
     struct teller teller = {lab.db, 100000};
     pthread_create(&thread, NULL, tell_later, &teller);
-    ok(other->driver->listen(other, "peers_news", -1, 5000, &lines, &err), &err);
+    ok(other->driver->listen(other, "peers_news", -1, LONG_US / 1000, &lines, &err), &err);
     pthread_join(thread, NULL);
     buf_char(&lines, '\0');
     assert_string_equal(lines.data, "one 'line'\n");
@@ -864,11 +953,12 @@ static void one_connection_at_a_time_has_an_advisory_lock(void **state)
     ok(lab.db->driver->try_lock(lab.db, 7, &mine, &err), &err);
     assert_true(mine);
     close_lab(NULL);
-    for (int i = 0; i < 100 && (!i || !theirs); i++) {
-        usleep(10000);
+    theirs = false;
+    int64_t until_us = clock_monotonic_us(&clock_system) + LONG_US;
+    while (!theirs) { /* the server notices the end of a connection after a moment */
+        assert_true(clock_monotonic_us(&clock_system) < until_us);
         ok(other->driver->try_lock(other, 7, &theirs, &err), &err);
     }
-    assert_true(theirs);
     db_close(other);
 }
 
@@ -885,6 +975,17 @@ static const char *warnings(struct db *db)
     return text;
 }
 
+/* A server reads its settings again, and sees its standbys, after a while. */
+static void await_warning(const char *text, bool is_given)
+{
+    int64_t until_us = clock_monotonic_us(&clock_system) + LONG_US;
+    while ((strstr(warnings(lab.db), text) != NULL) != is_given) {
+        if (clock_monotonic_us(&clock_system) > until_us)
+            fail_msg("not as awaited, %s: %s", text, warnings(lab.db));
+        usleep(10000);
+    }
+}
+
 static void warnings_name_settings_that_may_lose_a_commit(void **state)
 {
     (void)state;
@@ -896,15 +997,12 @@ static void warnings_name_settings_that_may_lose_a_commit(void **state)
     postgres_server_ask(server, "postgres", "ALTER SYSTEM SET synchronous_commit = off");
     postgres_server_ask(server, "postgres", "ALTER SYSTEM SET full_page_writes = off");
     postgres_server_ask(server, "postgres", "SELECT pg_reload_conf()");
-    usleep(200000);
-    assert_non_null(strstr(warnings(lab.db), "full_page_writes is off"));
-    assert_non_null(strstr(warnings(lab.db), "synchronous_commit is off"));
+    await_warning("full_page_writes is off", true);
+    await_warning("synchronous_commit is off", true);
     postgres_server_ask(server, "postgres", "ALTER SYSTEM RESET ALL");
     postgres_server_ask(server, "postgres", "SELECT pg_reload_conf()");
     postgres_server_follow(&standby, server);
-    for (int i = 0; i < 500 && !strstr(warnings(lab.db), "standby"); i++)
-        usleep(10000);
-    assert_non_null(strstr(warnings(lab.db), "no commit waits for a standby (1 connected)"));
+    await_warning("no commit waits for a standby (1 connected)", true);
     char url[POSTGRES_URL_SIZE], any[POSTGRES_URL_SIZE + 32];
     struct db *copy = NULL;
     struct hf_err err = {0};
@@ -916,9 +1014,7 @@ static void warnings_name_settings_that_may_lose_a_commit(void **state)
     db_close(copy);
     postgres_server_ask(server, "postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'");
     postgres_server_ask(server, "postgres", "SELECT pg_reload_conf()");
-    for (int i = 0; i < 500 && strstr(warnings(lab.db), "standby"); i++)
-        usleep(10000);
-    assert_null(strstr(warnings(lab.db), "standby"));
+    await_warning("standby", false);
     postgres_server_ask(server, "postgres", "ALTER SYSTEM RESET ALL");
     postgres_server_ask(server, "postgres", "SELECT pg_reload_conf()");
     postgres_server_remove(&standby);
@@ -939,8 +1035,7 @@ static void hot_rows_are_updated_in_place(void **state)
         commit(lab.db);
     }
     close_lab(NULL); /* until the server has updated its counts */
-    for (int i = 0; i < 200 && atoll(ask("SELECT n_tup_upd FROM pg_stat_user_tables")) < 2000; i++)
-        usleep(10000);
+    await("SELECT n_tup_upd >= 2000 FROM pg_stat_user_tables");
     assert_int_equal(atoll(ask("SELECT n_tup_upd FROM pg_stat_user_tables")), 2000);
     assert_in_range(atoll(ask("SELECT n_tup_hot_upd FROM pg_stat_user_tables")), 1980, 2000);
 }

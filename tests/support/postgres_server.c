@@ -192,7 +192,7 @@ static ssize_t read_proc(pid_t pid, const char *name, char *ret, size_t size)
 static void await_end(pid_t pid)
 {
     char byte;
-    for (int i = 0; i < 1000 && read_proc(pid, "cmdline", &byte, 1) > 0; i++)
+    for (int i = 0; i < 30000 && read_proc(pid, "cmdline", &byte, 1) > 0; i++)
         usleep(1000);
 }
 
@@ -200,7 +200,7 @@ static void await_end(pid_t pid)
 static void await_stop(pid_t pid)
 {
     char text[512];
-    for (int i = 0; i < 1000; i++, usleep(1000)) {
+    for (int i = 0; i < 30000; i++, usleep(1000)) {
         ssize_t len = read_proc(pid, "stat", text, sizeof text - 1);
         if (len <= 0)
             return;

@@ -136,10 +136,10 @@ static void done(struct http_exchange *x)
     }
 }
 
-/* Turns until nothing runs, for at most ten seconds. */
+/* Turns until nothing runs, for at most a minute. */
 static void finish(struct http_pool *pool)
 {
-    int64_t until_us = wait_now_us() + 10000000;
+    int64_t until_us = wait_now_us() + 60000000;
     while (http_pool_running(pool) > 0) {
         assert_true(wait_now_us() < until_us);
         http_pool_turn(pool, 1000000);

@@ -9,7 +9,7 @@
 static void a_lost_script_is_sent_again(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request q[3] = {asks("script-1"), asks("script-2"), asks("script-3")};
     struct lease_verdict v[3];
     must_ask("SCRIPT FLUSH");
@@ -27,7 +27,7 @@ static void a_lost_script_is_sent_again(void **state)
 static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 200);
+    struct lease *l = must_open(server.url, 2000);
     struct lease_request q = asks("unknown");
     struct lease_verdict v;
     struct hf_fault fault;
@@ -38,10 +38,10 @@ static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
     enum hf_result result = lease_acquire(l, &q, 1, &v, &fault);
     kill(server.pid, SIGCONT);
     assert_int_equal(result, HF_UNKNOWN);
-    assert_in_range(boot_ms() - begin_ms, 190, 1000);
-    struct lease *other = must_open(server.url, 2000);
+    assert_in_range(boot_ms() - begin_ms, 1990, 10000);
+    struct lease *other = must_open(server.url, 10000);
     struct lease_state s = must_inspect(other, "unknown");
-    for (int i = 0; i < 200 && s.n_holders == 0; i++) { /* it was executed all the same */
+    for (int i = 0; i < 2000 && s.n_holders == 0; i++) { /* it was executed all the same */
         usleep(10000);
         s = must_inspect(other, "unknown");
     }
@@ -58,16 +58,21 @@ static void no_answer_is_unknown_and_the_repeat_finds_the_grant(void **state)
 static void a_paused_server_is_unknown_within_the_timeout(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 150);
+    struct lease *l = must_open(server.url, 1000);
     struct lease_request q = asks("paused");
     struct lease_verdict v;
-    must_ask("CLIENT PAUSE 600");
+    kill(server.pid, SIGSTOP);
     int64_t begin_ms = boot_ms();
-    assert_int_equal(lease_acquire(l, &q, 1, &v, NULL), HF_UNKNOWN);
-    assert_in_range(boot_ms() - begin_ms, 140, 400);
-    /* now it has to connect, and reports at once that nothing was done */
-    assert_int_equal(lease_acquire(l, &q, 1, &v, NULL), HF_UNREACHABLE);
-    usleep(600000);
+    enum hf_result first = lease_acquire(l, &q, 1, &v, NULL);
+    int64_t took_ms = boot_ms() - begin_ms;
+    /* now it has to connect, and reports that nothing was done */
+    enum hf_result second = lease_acquire(l, &q, 1, &v, NULL);
+    kill(server.pid, SIGCONT);
+    assert_int_equal(first, HF_UNKNOWN);
+    assert_in_range(took_ms, 990, 10000);
+    assert_int_equal(second, HF_UNREACHABLE);
+    lease_close(l);
+    l = must_open(server.url, 10000);
     assert_int_equal(must_acquire(l, &q).result, HF_DONE);
     must_release(l, &q);
     lease_close(l);
@@ -76,7 +81,7 @@ static void a_paused_server_is_unknown_within_the_timeout(void **state)
 static void a_restart_without_persistence_loses_leases_and_is_survived(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 1000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request q = asks("restart");
     struct lease_verdict v;
     int64_t fence = must_acquire(l, &q).fence;
@@ -98,7 +103,7 @@ static void a_restart_with_an_aof_keeps_lease_queue_and_fence(void **state)
     (void)state;
     struct redis_server kept = {.aof = true};
     assert_true(redis_server_start(&kept));
-    struct lease *l = must_open(kept.url, 1000);
+    struct lease *l = must_open(kept.url, 10000);
     struct lease_request a = asks("aof"), b = waits("aof"), c = asks("aof-alone");
     int64_t fence = must_acquire(l, &a).fence;
     must_acquire(l, &b);

@@ -30,7 +30,7 @@ static void assert_refused(struct lease *l, const struct lease_request *q)
 static void a_lock_that_others_wait_for_is_renewed_and_released(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request alone = asks("alone"), holder = asks("full"), w = waits("full"),
                          late = waits("full"), more = asks("more");
     must_acquire(l, &alone);
@@ -61,7 +61,7 @@ static void a_lock_that_others_wait_for_is_renewed_and_released(void **state)
 static void shared_holders_and_slots_are_renewed_and_released(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request q[6];
     for (int i = 0; i < 6; i++) {
         q[i] = asks(i < 3 ? "shared" : "slots");
@@ -82,7 +82,7 @@ static void shared_holders_and_slots_are_renewed_and_released(void **state)
 static void a_waiter_keeps_its_place_and_is_told_of_its_turn(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 2000), *away = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000), *away = must_open(server.url, 10000);
     struct lease_request holder = asks("keeps"), w = waits("keeps");
     must_acquire(l, &holder);
     must_acquire(away, &w);
@@ -97,8 +97,8 @@ static void a_waiter_keeps_its_place_and_is_told_of_its_turn(void **state)
     }
     assert_int_equal(must_release(l, &holder), HF_DONE);
     int64_t from_ms = boot_ms();
-    assert_int_equal(lease_wait(away, &w, 10000, NULL), HF_DONE);
-    assert_true(boot_ms() - from_ms < 2000);
+    assert_int_equal(lease_wait(away, &w, 30000, NULL), HF_DONE);
+    assert_true(boot_ms() - from_ms < 10000);
     empty();
     assert_int_equal(must_acquire(away, &w).result, HF_DONE);
     must_release(away, &w);
@@ -110,7 +110,7 @@ static void a_waiter_keeps_its_place_and_is_told_of_its_turn(void **state)
 static void breaking_works_and_inspecting_too(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request holder = asks("broken"), w = waits("broken");
     must_acquire(l, &holder);
     must_acquire(l, &w);

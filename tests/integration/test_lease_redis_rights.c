@@ -47,7 +47,7 @@ static void set_user(const char *more)
 static const char *use_locks(void)
 {
     struct lease *l = NULL, *away = NULL;
-    struct lease_options options = {.timeout_ms = 2000, .clock = &clock_system};
+    struct lease_options options = {.timeout_ms = 10000, .clock = &clock_system};
     struct lease_verdict v;
     struct lease_state s = {0};
     const char *failed = NULL;
@@ -140,20 +140,20 @@ static void further_rights_are_for_what_the_document_says(void **state)
     char db_url[160], strict_url[200];
     struct lease *l;
     struct hf_fault fault;
-    struct lease_options options = {.timeout_ms = 2000, .clock = &clock_system};
+    struct lease_options options = {.timeout_ms = 10000, .clock = &clock_system};
     snprintf(db_url, sizeof db_url, "%s/2", url);
     snprintf(strict_url, sizeof strict_url, "%s?min_replicas=1&replicas_timeout=1", url);
     set_user("");
     assert_int_equal(lease_open(&lease_redis, db_url, &options, &l, &fault), HF_UNREACHABLE);
-    l = must_open(url, 2000);
+    l = must_open(url, 10000);
     assert_int_equal(lease_list(l, "", 0, ignore, NULL, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "NOPERM"));
     lease_close(l);
     set_user("+select +scan +wait");
-    l = must_open(db_url, 2000);
+    l = must_open(db_url, 10000);
     assert_int_equal(lease_list(l, "", 0, ignore, NULL, &fault), HF_DONE);
     lease_close(l);
-    l = must_open(strict_url, 2000);
+    l = must_open(strict_url, 10000);
     struct lease_request q = asks("strict");
     struct lease_verdict v;
     assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_UNREACHABLE);
@@ -193,7 +193,7 @@ static void assert_found_by(struct lease *l, const char *beginning, const char *
 
 static void assert_found(const char *beginning, const char *words)
 {
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     assert_found_by(l, beginning, words);
     lease_close(l);
 }
@@ -256,20 +256,20 @@ static void examining_reads_replication(void **state)
     assert_true(becomes(has_replica, &server));
     assert_found("warning replication: 1 replicas", "min_replicas=1");
     snprintf(strict_url, sizeof strict_url, "%s?min_replicas=1", server.url);
-    struct lease *l = must_open(strict_url, 2000);
+    struct lease *l = must_open(strict_url, 10000);
     assert_found_by(l, "good replication: Each grant", "1 of 1");
     lease_close(l);
     snprintf(strict_url, sizeof strict_url, "%s?min_replicas=2", server.url);
-    l = must_open(strict_url, 2000);
+    l = must_open(strict_url, 10000);
     assert_found_by(l, "danger replication: No lock", "min_replicas of the URL asks for 2");
     lease_close(l);
-    l = must_open(replica.url, 2000);
+    l = must_open(replica.url, 10000);
     assert_found_by(l, "danger replication: This is a replica", "");
     lease_close(l);
     redis_server_stop(&replica);
     struct redis_server node = {.cluster = true};
     assert_true(redis_server_start(&node));
-    l = must_open(node.url, 2000);
+    l = must_open(node.url, 10000);
     assert_found_by(l, "danger cluster:", "Redis Cluster");
     lease_close(l);
     redis_server_stop(&node);
@@ -297,7 +297,7 @@ static void examining_compares_the_clocks(void **state)
     (void)state;
     static const struct clock off = {
         .monotonic_us = monotonic_us, .boot_us = boot_us, .wall_us = wall_us};
-    struct lease_options options = {.timeout_ms = 2000, .clock = &off};
+    struct lease_options options = {.timeout_ms = 10000, .clock = &off};
     struct lease *l;
     assert_int_equal(lease_open(&lease_redis, server.url, &options, &l, NULL), HF_DONE);
     off_by_us = 0;
@@ -314,7 +314,7 @@ static void examining_names_the_rights_that_are_lacking(void **state)
     (void)state;
     set_user("");
     must_ask("FLUSHALL");
-    struct lease *l = must_open(url, 2000);
+    struct lease *l = must_open(url, 10000);
     assert_found_by(l, "note version:", "INFO");
     assert_found_by(l, "good rights:", "all that locks need");
     must_ask("ACL SETUSER locks +info");

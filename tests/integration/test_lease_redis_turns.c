@@ -28,24 +28,29 @@ static int64_t stored(const char *command)
     return strtoll(answer + 1, NULL, 10);
 }
 
-/* One hand-over, by release and acquire, in a queue of `n`; returns how many commands that took. */
+/* One hand-over, by release and acquire, in a queue of `n`; returns how many commands that took, -1
+ * if the machine was so slow that waiters fell silent meanwhile. */
 static int64_t hand_over(const char *name, int n)
 {
     struct lease *l = must_open(server.url, 5000);
     struct lease_request holder = asks(name), first = {0};
     assert_int_equal(must_acquire(l, &holder).result, HF_DONE);
+    int64_t from_ms = boot_ms();
+    bool is_in_order = true;
     for (int i = 0; i < n; i++) {
         struct lease_request q = waits(name);
-        assert_int_equal(must_acquire(l, &q).position, i + 1);
+        is_in_order = must_acquire(l, &q).position == (size_t)i + 1 && is_in_order;
         first = i == 0 ? q : first;
     }
     int64_t before = all_calls();
     must_release(l, &holder);
-    assert_int_equal(must_acquire(l, &first).result, HF_DONE);
+    bool is_granted = must_acquire(l, &first).result == HF_DONE;
     int64_t calls = all_calls() - before;
+    bool is_slow = boot_ms() - from_ms > WAITER_SILENT_MS - 500;
+    assert_true(is_slow || (is_in_order && is_granted));
     must_ask("FLUSHALL");
     lease_close(l);
-    return calls;
+    return is_slow ? -1 : calls;
 }
 
 static void a_hand_over_takes_as_many_commands_with_a_thousand_waiters_as_with_two(void **state)
@@ -55,7 +60,8 @@ static void a_hand_over_takes_as_many_commands_with_a_thousand_waiters_as_with_t
     do { /* one fence in a hundred costs one command more; a slow machine may drop a place */
         few = hand_over("few", 2);
         many = hand_over("many", 1000);
-    } while (labs((long)(many - few)) > 1 && ++tries < 3);
+    } while ((few < 0 || many < 0 || labs((long)(many - few)) > 1) && ++tries < 10);
+    assert_true(few > 0 && many > 0); /* or the machine is too slow for this claim */
     assert_in_range(many, few - 1, few + 1);
     assert_true(few < 70);
 }
@@ -63,7 +69,7 @@ static void a_hand_over_takes_as_many_commands_with_a_thousand_waiters_as_with_t
 static void a_waiter_is_called_once_and_its_turn_ends_with_another_grant(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request holder = asks("called"), a = waits("called"), b = waits("called"),
                          hurried = asks("called");
     must_acquire(l, &holder);
@@ -89,7 +95,7 @@ static void a_waiter_is_called_once_and_its_turn_ends_with_another_grant(void **
 static void one_that_was_passed_over_is_shown_in_its_place_and_counts_again(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request holder = asks("passed"), dead = waits("passed"), next = waits("passed");
     must_acquire(l, &holder);
     must_acquire(l, &dead);
@@ -133,7 +139,7 @@ static void slots_are_the_lowest_free_ones(void **state)
 {
     (void)state;
     enum { N = 40 };
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request q[N];
     for (int i = 0; i < N; i++) {
         q[i] = asks("numbers");
@@ -172,10 +178,10 @@ static void slots_are_the_lowest_free_ones(void **state)
 static void a_slot_is_free_again_when_its_lease_ends(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     struct lease_request a = asks("ends"), b = asks("ends"), c = asks("ends");
     a.slots = b.slots = c.slots = 2;
-    a.ttl_ms = 150;
+    a.ttl_ms = 2000; /* until then the other slot is taken, too */
     assert_int_equal(must_acquire(l, &a).slot, 0);
     assert_int_equal(must_acquire(l, &b).slot, 1);
     struct lease_verdict v;
@@ -192,7 +198,7 @@ static void a_slot_is_free_again_when_its_lease_ends(void **state)
 static void the_time_since_the_grant_is_told_whatever_the_fence(void **state)
 {
     (void)state;
-    struct lease *l = must_open(server.url, 2000);
+    struct lease *l = must_open(server.url, 10000);
     must_ask("SET holdfast:fence 5000000000000001");
     struct lease_request q[2] = {asks("since"), asks("since")};
     q[0].mode = q[1].mode = HF_SHARED;

@@ -37,19 +37,18 @@ static void a_lost_answer_is_found_by_asking_again(void **state)
     hf_close(locks);
 }
 
-static void what_stays_unknown_is_unknown_and_given_back(void **state)
+TIMELY_CLAIM(what_stays_unknown_is_unknown_and_given_back)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(100);
     struct hf_lock *lock = NULL;
     struct hf_fault fault;
     atomic_store(&faults.acquire_lost, -1);
     int64_t begun = boot_ms();
     assert_int_equal(hf_lock(locks, "x", NULL, &lock, &fault), HF_UNKNOWN);
-    assert_in_range(boot_ms() - begun, 99, 2000);
+    JUDGE(boot_ms() - begun >= 99 && boot_ms() - begun <= 2000);
     assert_int_equal(fault.result, HF_UNKNOWN);
     assert_null(lock);
-    assert_true(atomic_load(&faults.n_acquire) > 2);
+    JUDGE(atomic_load(&faults.n_acquire) > 2);
     assert_int_equal(holders_of(locks, "x"), 0);
 
     /* An answer lost, then nobody there to ask: still unknown. */
@@ -63,33 +62,39 @@ static void what_stays_unknown_is_unknown_and_given_back(void **state)
     assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
     assert_int_equal(stats.unknown, 2);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void an_unreachable_back_end_fails_a_call_that_does_not_wait_at_once(void **state)
+TIMELY_CLAIM(an_unreachable_back_end_fails_a_call_that_does_not_wait_at_once)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(5000);
     struct hf_lock *lock;
     struct hf_fault fault;
     atomic_store(&faults.acquire_away, -1);
     int64_t begun = boot_ms();
     assert_int_equal(hf_lock(locks, "x", NULL, &lock, &fault), HF_UNREACHABLE);
-    assert_true(boot_ms() - begun < 2000);
+    JUDGE(boot_ms() - begun < 2000);
     assert_string_equal(fault.msg, "told to be away");
     assert_int_equal(atomic_load(&faults.n_acquire), 1);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void a_release_without_an_answer_ends_in_time(void **state)
+TIMELY_CLAIM(a_release_without_an_answer_ends_in_time)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(100);
     struct hf_fault fault;
     struct hf_lock *lock = take(locks, "x");
     atomic_store(&faults.release_away, -1);
     int64_t begun = boot_ms();
     assert_int_equal(hf_unlock(lock, &fault), HF_UNREACHABLE);
-    assert_in_range(boot_ms() - begun, 99, 2000);
+    JUDGE(boot_ms() - begun >= 99 && boot_ms() - begun <= 2000);
     lock = take(locks, "y");
     atomic_store(&faults.release_away, 0);
     atomic_store(&faults.release_lost, -1);
@@ -97,11 +102,14 @@ static void a_release_without_an_answer_ends_in_time(void **state)
     assert_int_equal(fault.result, HF_UNKNOWN);
     atomic_store(&faults.release_lost, 0);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void a_grant_that_comes_too_late_is_no_lock(void **state)
+TIMELY_CLAIM(a_grant_that_comes_too_late_is_no_lock)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct hf_lock_options brief = HF_LOCK_OPTIONS(.ttl_ms = 200);
     struct hf_lock *lock = NULL;
@@ -114,10 +122,14 @@ static void a_grant_that_comes_too_late_is_no_lock(void **state)
     assert_int_equal(holders_of(locks, "x"), 0);
 
     atomic_store(&faults.acquire_slow, 1);
-    assert_int_equal(hf_lock(locks, "x", &brief, &lock, &fault), HF_DONE);
-    assert_true(hf_lock_held(lock));
-    assert_int_equal(hf_lock_fence(lock), 5); /* 1 to 4 came too late */
+    JUDGE(hf_lock(locks, "x", &brief, &lock, &fault) == HF_DONE);
+    JUDGE(hf_lock_held(lock));
+    JUDGE(hf_lock_fence(lock) == 5); /* 1 to 4 came too late */
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
 /* ---- waiting ---- */
@@ -174,9 +186,8 @@ static void all_away(int times)
     atomic_store(&faults.release_away, times);
 }
 
-static void a_waiter_rides_out_many_timeouts_and_hears_of_it_once(void **state)
+TIMELY_CLAIM(a_waiter_rides_out_many_timeouts_and_hears_of_it_once)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(100);
     for (int waits_already = 0; waits_already < 2; waits_already++) {
         struct hf_lock *lock = take(locks, "x");
@@ -194,17 +205,20 @@ static void a_waiter_rides_out_many_timeouts_and_hears_of_it_once(void **state)
         (void)!hf_unlock(lock, NULL);
         pthread_join(w.thread, NULL);
         assert_int_equal(w.result, HF_DONE);
-        assert_true(w.took_ms >= 900);
-        assert_int_equal(w.news.outs, 1);
-        assert_int_equal(w.news.ends, 1);
+        JUDGE(w.took_ms >= 900);
+        JUDGE(w.news.outs == 1);
+        JUDGE(w.news.ends == 1);
         assert_string_equal(w.news.why, "told to be away");
     }
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void a_moment_of_absence_is_not_worth_a_word(void **state)
+TIMELY_CLAIM(a_moment_of_absence_is_not_worth_a_word)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(2000);
     struct hf_lock *lock = take(locks, "x");
     struct waiter w = {.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER)};
@@ -215,13 +229,16 @@ static void a_moment_of_absence_is_not_worth_a_word(void **state)
     (void)!hf_unlock(lock, NULL);
     pthread_join(w.thread, NULL);
     assert_int_equal(w.result, HF_DONE);
-    assert_int_equal(w.news.outs, 0);
+    JUDGE(w.news.outs == 0);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void a_wait_or_outage_limit_that_ends_in_an_outage_is_unreachable(void **state)
+TIMELY_CLAIM(a_wait_or_outage_limit_that_ends_in_an_outage_is_unreachable)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(100);
     const struct hf_lock_options ends[] = {
         HF_LOCK_OPTIONS(.wait_ms = 500), HF_LOCK_OPTIONS(.wait_ms = 20000, .outage_ms = 500),
@@ -233,17 +250,20 @@ static void a_wait_or_outage_limit_that_ends_in_an_outage_is_unreachable(void **
         pthread_join(w.thread, NULL);
         assert_int_equal(w.result, HF_UNREACHABLE);
         assert_int_equal(w.fault.result, HF_UNREACHABLE);
-        assert_in_range(w.took_ms, 499, 3000);
-        assert_int_equal(w.news.outs, 1);
+        JUDGE(w.took_ms >= 499 && w.took_ms <= 3000);
+        JUDGE(w.news.outs == 1);
         assert_int_equal(w.news.ends, 0);
     }
     all_away(0);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void a_wait_can_be_cancelled_during_an_outage(void **state)
+TIMELY_CLAIM(a_wait_can_be_cancelled_during_an_outage)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(100);
     struct hf_cancel *cancel = hf_cancel_new();
     struct waiter w = {.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER, .cancel = cancel)};
@@ -253,16 +273,20 @@ static void a_wait_can_be_cancelled_during_an_outage(void **state)
     hf_cancel_trigger(cancel);
     int64_t begun = boot_ms();
     pthread_join(w.thread, NULL);
-    assert_true(boot_ms() - begun < 500);
-    assert_int_equal(w.result, HF_TAKEN);
+    int64_t took_ms = boot_ms() - begun;
     all_away(0);
     hf_cancel_free(cancel);
+    assert_int_equal(w.result, HF_TAKEN);
+    JUDGE(took_ms < 500);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void out_of_reach_is_one_of_the_tries(void **state)
+TIMELY_CLAIM(out_of_reach_is_one_of_the_tries)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(100);
     struct hf_lock_options four = HF_LOCK_OPTIONS(.retries = 3, .retry_ms = 20);
     struct hf_lock *lock = NULL;
@@ -276,9 +300,14 @@ static void out_of_reach_is_one_of_the_tries(void **state)
     int64_t begun = boot_ms();
     assert_int_equal(hf_lock(locks, "x", &four, &lock, &fault), HF_UNREACHABLE);
     assert_int_equal(atomic_load(&faults.n_acquire), 4);
-    assert_in_range(boot_ms() - begun, 59, 2000);
+    int64_t took_ms = boot_ms() - begun;
     atomic_store(&faults.acquire_away, 0);
+    JUDGE(took_ms >= 59 && took_ms <= 2000);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
 /* As many calls as there are handles for short calls ride it out, and one more gets its answer. */
@@ -316,33 +345,60 @@ static struct hf_locks *open_port(int port, int64_t timeout_ms)
     return locks;
 }
 
-static void one_lost_answer_costs_no_lock_however_short(void **state)
+static bool is_renewed(void *ctx)
 {
-    (void)state;
+    struct hf_stats stats = HF_STATS_INIT;
+    assert_int_equal(hf_stats(ctx, &stats, NULL), HF_DONE);
+    return stats.renewals > 0;
+}
+
+/* Loses one answer to a renewal of a lock with this TTL.  `locks` is behind the proxy, and
+ * `straight` is not.  Returns false if the machine was too slow to judge: the process was paused,
+ * or Redis was. */
+static bool lose_an_answer(struct proxy *proxy, struct hf_locks *locks, struct hf_locks *straight,
+                           int64_t ttl_ms)
+{
+    struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = ttl_ms);
+    struct hf_lock *lock = NULL, *rival = NULL;
+    struct hf_stats stats = HF_STATS_INIT;
+    bool is_slow = false;
+    JUDGE(hf_lock(locks, "x", &options, &lock, NULL) == HF_DONE);
+    assert_true(becomes(is_renewed, locks)); /* so the renewer is connected */
+    atomic_store(&proxy->mode, PROXY_SWALLOW_ONCE);
+    for (int64_t end = boot_ms() + 2 * ttl_ms, asked; (asked = boot_ms()) < end; nap_ms(20)) {
+        enum hf_result result = hf_lock(straight, "x", NULL, &rival, NULL);
+        is_slow = is_slow || boot_ms() - asked > ttl_ms / 10;
+        JUDGE(is_slow || (hf_lock_held(lock) && result == HF_TAKEN));
+        if (is_slow)
+            return false;
+    }
+    assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
+    JUDGE(atomic_load(&proxy->cuts) == 1);
+    JUDGE(stats.renewal_failures == 1);
+    JUDGE(stats.lost == 0);
+    JUDGE(hf_unlock(lock, NULL) == HF_DONE);
+    return true;
+too_slow:
+    return false;
+}
+
+TIMELY_CLAIM(one_lost_answer_costs_no_lock_however_short)
+{
     struct hf_locks *straight = open_port(server.port, 0);
-    for (int64_t ttl_ms = 1000; ttl_ms <= 3000; ttl_ms += 1000) {
+    bool is_judged = true;
+    for (int64_t ttl_ms = 1000; ttl_ms <= 3000 && is_judged; ttl_ms += 1000) {
         struct proxy proxy;
         proxy_start(&proxy, server.port);
         struct hf_locks *locks = open_port(proxy.port, 0); /* the default timeout */
-        struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = ttl_ms);
-        struct hf_lock *lock = NULL, *rival = NULL;
-        assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
-        nap_ms(ttl_ms / 2); /* it has been renewed, so the renewer is connected */
-        atomic_store(&proxy.mode, PROXY_SWALLOW_ONCE);
-        for (int64_t end = boot_ms() + 2 * ttl_ms; boot_ms() < end; nap_ms(20)) {
-            assert_true(hf_lock_held(lock));
-            assert_int_equal(hf_lock(straight, "x", NULL, &rival, NULL), HF_TAKEN);
-        }
-        struct hf_stats stats = HF_STATS_INIT;
-        assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
-        assert_int_equal(atomic_load(&proxy.cuts), 1);
-        assert_int_equal(stats.renewal_failures, 1);
-        assert_int_equal(stats.lost, 0);
-        assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+        is_judged = lose_an_answer(&proxy, locks, straight, ttl_ms);
+        atomic_store(&proxy.mode, PROXY_PASS);
         hf_close(locks);
         proxy_stop(&proxy);
     }
     hf_close(straight);
+    if (!is_judged)
+        must_ask("FLUSHALL");
+    return is_judged;
 }
 
 static void a_waiter_keeps_its_place_through_a_restart(void **state)
@@ -350,13 +406,13 @@ static void a_waiter_keeps_its_place_through_a_restart(void **state)
     (void)state;
     struct redis_server kept = {.aof = true};
     assert_true(redis_server_start(&kept));
-    struct hf_locks *locks = open_port(kept.port, 200), *other = open_port(kept.port, 200);
+    struct hf_locks *locks = open_port(kept.port, 5000), *other = open_port(kept.port, 1000);
     struct hf_lock *lock = take(locks, "x");
     struct waiter w = {.options = HF_LOCK_OPTIONS(.wait_ms = HF_FOREVER)};
     waiter_start(&w, other);
     assert_true(becomes(one_waits, locks));
     redis_server_kill(&kept);
-    nap_ms(1200); /* six timeouts */
+    nap_ms(3000); /* three timeouts */
     redis_server_again(&kept);
     assert_true(becomes(one_waits, locks));
     assert_true(hf_lock_held(lock));
@@ -370,25 +426,29 @@ static void a_waiter_keeps_its_place_through_a_restart(void **state)
     redis_server_stop(&kept);
 }
 
-static void a_wait_without_answers_ends_in_time(void **state)
+TIMELY_CLAIM(a_wait_without_answers_ends_in_time)
 {
-    (void)state;
+    enum { TIMEOUT_MS = 500, WAIT_MS = 2500 };
     struct proxy proxy;
     proxy_start(&proxy, server.port);
-    struct hf_locks *straight = open_port(server.port, 0), *locks = open_port(proxy.port, 200);
+    struct hf_locks *straight = open_port(server.port, 0),
+                    *locks = open_port(proxy.port, TIMEOUT_MS);
     struct hf_lock *lock = take(straight, "x");
-    struct waiter w = {.options = HF_LOCK_OPTIONS(.wait_ms = 1500)};
+    struct waiter w = {.options = HF_LOCK_OPTIONS(.wait_ms = WAIT_MS)};
     waiter_start(&w, locks);
     assert_true(becomes(one_waits, straight));
     atomic_store(&proxy.mode, PROXY_SWALLOW);
     pthread_join(w.thread, NULL);
-    assert_true(w.result == HF_UNREACHABLE || w.result == HF_UNKNOWN);
-    assert_in_range(w.took_ms, 1499, 1500 + 4 * 200 + 1000);
-    assert_int_equal(w.news.outs, 1);
     assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
     hf_close(locks);
     hf_close(straight);
     proxy_stop(&proxy);
+    JUDGE(w.result == HF_UNREACHABLE || w.result == HF_UNKNOWN);
+    JUDGE(w.took_ms >= WAIT_MS - 1 && w.took_ms <= WAIT_MS + 4 * TIMEOUT_MS + 1000);
+    JUDGE(w.news.outs == 1);
+    return true;
+too_slow:
+    return false;
 }
 
 static void note_loss(struct hf_lock *lock, void *ctx)
@@ -401,17 +461,17 @@ static bool is_noted(void *ctx) { return atomic_load((_Atomic int64_t *)ctx) != 
 
 /* A holder learns at the next renewal that the server forgot its lease; the next fence is larger.
  */
-static void a_server_that_forgets_costs_the_lock_and_no_fence_repeats(void **state)
+TIMELY_CLAIM(a_server_that_forgets_costs_the_lock_and_no_fence_repeats)
 {
-    (void)state;
-    struct hf_locks *locks = open_port(server.port, 300);
+    struct hf_locks *locks = open_port(server.port, 2000);
     int64_t last = 0;
     for (int restart = 0; restart < 2; restart++) {
-        _Atomic int64_t lost_ms = 0;
+        static _Atomic int64_t lost_ms; /* outlives a claim that is broken off */
+        atomic_store(&lost_ms, 0);
         struct hf_lock_options options =
             HF_LOCK_OPTIONS(.ttl_ms = 900, .on_loss = note_loss, .ctx = &lost_ms);
         struct hf_lock *lock = NULL;
-        assert_int_equal(hf_lock(locks, "memory", &options, &lock, NULL), HF_DONE);
+        JUDGE(hf_lock(locks, "memory", &options, &lock, NULL) == HF_DONE);
         assert_true(hf_lock_fence(lock) > last);
         last = hf_lock_fence(lock);
         int64_t begun = boot_ms();
@@ -422,13 +482,17 @@ static void a_server_that_forgets_costs_the_lock_and_no_fence_repeats(void **sta
             must_ask("FLUSHALL");
         }
         assert_true(becomes(is_noted, &lost_ms));
-        assert_true(atomic_load(&lost_ms) - begun < 900);
+        JUDGE(atomic_load(&lost_ms) - begun < 900);
         assert_false(hf_lock_held(lock));
         assert_int_equal(hf_unlock(lock, NULL), HF_LOST);
     }
     struct hf_lock *lock = take(locks, "memory");
     assert_true(hf_lock_fence(lock) > last);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
 int main(void)

@@ -60,6 +60,8 @@ static void *wait_for_it(void *arg)
 
 /* ---- a separate process; runs first, while there is one thread ---- */
 
+#define LOST_TOO_SOON 12
+
 /* The child holds a lock that is renewed, and reads the clock in a loop; a gap means that it was
  * stopped.  The first thing it does then is to ask whether the lock is held. */
 static int hold_until_stopped(int ready_fd)
@@ -77,14 +79,14 @@ static int hold_until_stopped(int ready_fd)
             /* If it asked before the gap it asks again. */
             return !held || !hf_lock_held(lock) ? 0 : 11;
         if (!held)
-            return 12;
+            return LOST_TOO_SOON;
     }
     return 13;
 }
 
-static void a_process_that_was_stopped_too_long_knows_at_once(void **state)
+/* Returns the exit status of the child, which was stopped for longer than its TTL. */
+static int stop_a_holder(void)
 {
-    (void)state;
     int ready[2];
     char byte;
     assert_int_equal(pipe(ready), 0);
@@ -101,16 +103,24 @@ static void a_process_that_was_stopped_too_long_knows_at_once(void **state)
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
     close(ready[0]);
     close(ready[1]);
+    return WEXITSTATUS(status);
+}
+
+static void a_process_that_was_stopped_too_long_knows_at_once(void **state)
+{
+    (void)state;
+    int exit_status = LOST_TOO_SOON; /* a busy machine may keep it from renewing */
+    for (int i = 0; i < 20 && exit_status == LOST_TOO_SOON; i++)
+        exit_status = stop_a_holder();
+    assert_int_equal(exit_status, 0);
 }
 
 /* ---- renewed ---- */
 
-static void a_lock_is_kept_past_its_ttl(void **state)
+TIMELY_CLAIM(a_lock_is_kept_past_its_ttl)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct loss_notice notice = {0};
     struct hf_lock_options options =
@@ -119,23 +129,26 @@ static void a_lock_is_kept_past_its_ttl(void **state)
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     int64_t first = hf_lock_deadline_ms(lock), begun = boot_ms();
     while (boot_ms() - begun < 1500) {
-        assert_true(hf_lock_held(lock));
-        assert_int_equal(hf_lock(locks, "x", NULL, &other, NULL), HF_TAKEN);
+        JUDGE(hf_lock_held(lock));
+        JUDGE(hf_lock(locks, "x", NULL, &other, NULL) == HF_TAKEN);
         nap_ms(20);
     }
-    assert_true(hf_lock_deadline_ms(lock) > first + 900);
-    assert_int_equal(atomic_load(&notice.times), 0);
-    assert_false(is_readable(hf_lock_fd(lock)));
+    JUDGE(hf_lock_deadline_ms(lock) > first + 900);
+    JUDGE(atomic_load(&notice.times) == 0);
+    JUDGE(!is_readable(hf_lock_fd(lock)));
     struct hf_stats stats = HF_STATS_INIT;
     assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
-    assert_in_range(stats.renewals, 6, 14); /* every third of the TTL */
-    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    JUDGE(stats.renewals >= 6 && stats.renewals <= 14); /* every third of the TTL */
+    JUDGE(hf_unlock(lock, NULL) == HF_DONE);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void many_locks_are_renewed_together(void **state)
+TIMELY_CLAIM(many_locks_are_renewed_together)
 {
-    (void)state;
     enum { N = 300 };
     struct hf_locks *locks = faulty_open(1000);
     struct hf_lock *lock[N];
@@ -147,38 +160,44 @@ static void many_locks_are_renewed_together(void **state)
         assert_int_equal(hf_lock(locks, name, &options, &lock[i], NULL), HF_DONE);
     }
     for (int i = 0; i < N; i += 3) { /* out of the middle of the heap */
-        assert_int_equal(hf_unlock(lock[i], NULL), HF_DONE);
+        JUDGE(hf_unlock(lock[i], NULL) == HF_DONE);
         lock[i] = NULL;
     }
     nap_ms(2500);
     for (int i = 0; i < N; i++)
         if (lock[i]) {
-            assert_true(hf_lock_held(lock[i]));
-            assert_int_equal(hf_unlock(lock[i], NULL), HF_DONE);
+            JUDGE(hf_lock_held(lock[i]));
+            JUDGE(hf_unlock(lock[i], NULL) == HF_DONE);
         }
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void a_short_absence_of_the_back_end_costs_nothing(void **state)
+TIMELY_CLAIM(a_short_absence_of_the_back_end_costs_nothing)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 1000);
     struct hf_lock *lock;
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     atomic_store(&faults.renew_away, 3); /* 20 + 40 + 80 ms of the two thirds that are left */
     nap_ms(1500);
-    assert_true(hf_lock_held(lock));
+    JUDGE(hf_lock_held(lock));
     struct hf_stats stats = HF_STATS_INIT;
     assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
-    assert_int_equal(stats.renewal_failures, 3);
-    assert_int_equal(stats.lost, 0);
+    JUDGE(stats.renewal_failures == 3);
+    JUDGE(stats.lost == 0);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void manual_locks_are_renewed_by_hand_only(void **state)
+TIMELY_CLAIM(manual_locks_are_renewed_by_hand_only)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct loss_notice notice = {0};
     struct hf_lock_options options =
@@ -188,7 +207,7 @@ static void manual_locks_are_renewed_by_hand_only(void **state)
     for (int i = 0; i < 4; i++) {
         int64_t before = hf_lock_deadline_ms(lock);
         nap_ms(150);
-        assert_int_equal(hf_renew(lock, NULL), HF_DONE);
+        JUDGE(hf_renew(lock, NULL) == HF_DONE);
         assert_true(hf_lock_deadline_ms(lock) >= before + 149);
     }
     struct hf_stats stats = HF_STATS_INIT;
@@ -198,30 +217,39 @@ static void manual_locks_are_renewed_by_hand_only(void **state)
     assert_int_equal(hf_renew(lock, NULL), HF_LOST); /* the notice is final */
     (void)!hf_unlock(lock, NULL);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
 /* As with a back end whose session has its own TTL. */
-static void a_lease_shorter_than_asked_for_is_renewed_in_time_and_not_on_and_on(void **state)
+TIMELY_CLAIM(a_lease_shorter_than_asked_for_is_renewed_in_time_and_not_on_and_on)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct hf_lock_options options = HF_LOCK_OPTIONS(.ttl_ms = 60000);
     struct hf_lock *lock;
     atomic_store(&faults.most_ms, 1500);
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     nap_ms(2000);
-    assert_true(hf_lock_held(lock));
+    JUDGE(hf_lock_held(lock));
     struct hf_stats stats = HF_STATS_INIT;
     assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
-    assert_in_range(stats.renewals, 1, 8); /* every 300 ms: a third of 1500 but for 1 % of 60000 */
-    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    JUDGE(stats.renewals >= 1 &&
+          stats.renewals <= 8); /* every 300 ms: a third of 1500 but for 1 % of 60000 */
+    JUDGE(hf_unlock(lock, NULL) == HF_DONE);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
 /* ---- lost ---- */
 
-/* Loses a lock of 400 ms while a rival waits; returns how long before the grant the notice came. */
-static int64_t lose_it(struct hf_lock_options options, void (*spoil)(void))
+/* Loses a lock of 400 ms while a rival waits.  *ret_ahead_us becomes how long before the grant the
+ * notice came.  Returns false if the machine was too slow to judge. */
+static bool lose_it(struct hf_lock_options options, void (*spoil)(void), int64_t *ret_ahead_us)
 {
     struct hf_locks *locks = faulty_open(1000);
     struct loss_notice notice = {0};
@@ -232,7 +260,7 @@ static int64_t lose_it(struct hf_lock_options options, void (*spoil)(void))
     options.ctx = &notice;
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     int fd = hf_lock_fd(lock);
-    assert_false(is_readable(fd));
+    JUDGE(!is_readable(fd));
     if (spoil)
         spoil();
     assert_int_equal(pthread_create(&rival.thread, NULL, wait_for_it, &rival), 0);
@@ -240,15 +268,20 @@ static int64_t lose_it(struct hf_lock_options options, void (*spoil)(void))
     assert_int_equal(rival.result, HF_DONE);
     /* Every notice has come by the time the rival has it. */
     int64_t at_us = atomic_load(&notice.at_us);
+    JUDGE(at_us != 0);
     assert_int_equal(atomic_load(&notice.times), 1);
     assert_false(atomic_load(&notice.held));
     assert_true(is_readable(fd));
     assert_false(hf_lock_held(lock));
-    assert_true(at_us / 1000 <= atomic_load(&notice.deadline_ms) + 10); /* the machine is shared */
-    assert_true(at_us < rival.granted_us);
+    JUDGE(at_us / 1000 <= atomic_load(&notice.deadline_ms) + 10); /* the machine is shared */
+    JUDGE(at_us < rival.granted_us);
     assert_int_equal(hf_unlock(lock, NULL), HF_LOST);
+    *ret_ahead_us = rival.granted_us - at_us;
     hf_close(locks);
-    return rival.granted_us - at_us;
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
 static void spoil_away(void) { atomic_store(&faults.renew_away, -1); }
@@ -259,9 +292,8 @@ static void spoil_slow(void)
     atomic_store(&faults.renew_away, -1);
 }
 
-static void the_notice_comes_before_another_holder_can_get_it(void **state)
+TIMELY_CLAIM(the_notice_comes_before_another_holder_can_get_it)
 {
-    (void)state;
     const struct {
         const char *what;
         struct hf_lock_options options;
@@ -275,17 +307,19 @@ static void the_notice_comes_before_another_holder_can_get_it(void **state)
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         int64_t least = INT64_MAX;
         for (int round = 0; round < 2; round++) {
-            int64_t ahead = lose_it(ways[i].options, ways[i].spoil);
+            int64_t ahead = 0;
+            if (!lose_it(ways[i].options, ways[i].spoil, &ahead))
+                return false;
             least = ahead < least ? ahead : least;
         }
         print_message("%s: the notice came %.1f ms before the next grant, or more\n", ways[i].what,
                       (double)least / 1000);
     }
+    return true;
 }
 
-static void renewals_stop_at_the_cap(void **state)
+TIMELY_CLAIM(renewals_stop_at_the_cap)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct loss_notice notice = {0};
     struct hf_lock_options options =
@@ -296,7 +330,7 @@ static void renewals_stop_at_the_cap(void **state)
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     assert_true(becomes(has_come, &notice));
     int64_t lived = atomic_load(&notice.at_us) / 1000 - begun;
-    assert_in_range(lived, 700, 700 + 300); /* past the cap, no later than one lease */
+    JUDGE(lived >= 700 && lived <= 700 + 300); /* past the cap, no later than one lease */
     assert_int_equal(hf_renew(lock, &fault), HF_LOST);
     (void)!hf_unlock(lock, NULL);
 
@@ -304,17 +338,20 @@ static void renewals_stop_at_the_cap(void **state)
     options.max_hold_ms = 100;
     options.ttl_ms = 2000;
     assert_int_equal(hf_lock(locks, "y", &options, &lock, NULL), HF_DONE);
-    assert_int_equal(hf_renew(lock, &fault), HF_DONE);
+    JUDGE(hf_renew(lock, &fault) == HF_DONE);
     nap_ms(120);
-    assert_int_equal(hf_renew(lock, &fault), HF_BAD_REQUEST);
+    JUDGE(hf_renew(lock, &fault) == HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "max_hold_ms"));
-    assert_int_equal(hf_unlock(lock, NULL), HF_DONE);
+    JUDGE(hf_unlock(lock, NULL) == HF_DONE);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
-static void a_broken_lock_is_noticed_at_the_next_renewal(void **state)
+TIMELY_CLAIM(a_broken_lock_is_noticed_at_the_next_renewal)
 {
-    (void)state;
     struct hf_locks *locks = faulty_open(1000);
     struct loss_notice notice = {0};
     struct hf_lock_options options =
@@ -324,11 +361,16 @@ static void a_broken_lock_is_noticed_at_the_next_renewal(void **state)
     int64_t begun = boot_ms();
     assert_int_equal(hf_break(locks, "x", NULL), HF_DONE);
     assert_true(becomes(has_come, &notice));
-    assert_in_range(atomic_load(&notice.at_us) / 1000 - begun, 250, 700);
+    int64_t noticed_ms = atomic_load(&notice.at_us) / 1000 - begun;
+    JUDGE(noticed_ms >= 250 && noticed_ms <= 700);
     assert_true(
         is_readable(hf_lock_fd(lock))); /* created after the loss, and readable all the same */
     assert_int_equal(hf_unlock(lock, NULL), HF_LOST);
     hf_close(locks);
+    return true;
+too_slow:
+    hf_close(locks);
+    return false;
 }
 
 /* ---- callbacks and hf_unlock ---- */
@@ -422,9 +464,8 @@ static void *churn(void *arg)
     return NULL;
 }
 
-static void renewal_loss_and_release_may_meet(void **state)
+TIMELY_CLAIM(renewal_loss_and_release_may_meet)
 {
-    (void)state;
     enum { N = 8 };
     atomic_int notices = 0;
     struct hf_locks *locks = faulty_open(1000);
@@ -439,9 +480,12 @@ static void renewal_loss_and_release_may_meet(void **state)
     struct hf_stats stats = HF_STATS_INIT;
     assert_int_equal(hf_stats(locks, &stats, NULL), HF_DONE);
     hf_close(locks);
-    assert_true(stats.granted > 20);
-    assert_true(stats.lost > 0);
     assert_true((uint64_t)atomic_load(&notices) <= stats.lost);
+    JUDGE(stats.granted > 20);
+    JUDGE(stats.lost > 0);
+    return true;
+too_slow:
+    return false;
 }
 
 int main(void)

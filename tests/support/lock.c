@@ -179,7 +179,7 @@ void nap_ms(int64_t ms)
 
 bool becomes(bool (*is)(void *ctx), void *ctx)
 {
-    for (int64_t until = boot_ms() + 10000; !is(ctx); nap_ms(2))
+    for (int64_t until = boot_ms() + 30000; !is(ctx); nap_ms(2))
         if (boot_ms() >= until)
             return false;
     return true;
@@ -196,3 +196,45 @@ static size_t count_of(struct hf_locks *locks, const char *name, bool waiters)
 
 size_t holders_of(struct hf_locks *locks, const char *name) { return count_of(locks, name, false); }
 size_t waiters_of(struct hf_locks *locks, const char *name) { return count_of(locks, name, true); }
+
+/* ---- claims about moments ---- */
+
+#define WATCH_MS 5
+
+static struct {
+    pthread_t thread;
+    atomic_bool stop;
+    _Atomic int64_t longest_ms, last_ms; /* when the thread last ran */
+} pauses;
+
+static void *watch_pauses(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&pauses.stop)) {
+        int64_t pause_ms = boot_ms() - atomic_load(&pauses.last_ms) - WATCH_MS;
+        if (pause_ms > atomic_load(&pauses.longest_ms))
+            atomic_store(&pauses.longest_ms, pause_ms);
+        atomic_store(&pauses.last_ms, boot_ms());
+        nap_ms(WATCH_MS);
+    }
+    return NULL;
+}
+
+int64_t longest_pause_ms(void)
+{
+    int64_t now_ms = boot_ms() - atomic_load(&pauses.last_ms) - WATCH_MS;
+    int64_t longest_ms = atomic_load(&pauses.longest_ms);
+    return now_ms > longest_ms ? now_ms : longest_ms;
+}
+
+bool timely(bool (*once)(void))
+{
+    atomic_store(&pauses.stop, false);
+    atomic_store(&pauses.longest_ms, 0);
+    atomic_store(&pauses.last_ms, boot_ms());
+    assert_int_equal(pthread_create(&pauses.thread, NULL, watch_pauses, NULL), 0);
+    bool is_judged = once(); /* a claim that fails leaves the thread behind */
+    atomic_store(&pauses.stop, true);
+    pthread_join(pauses.thread, NULL);
+    return is_judged;
+}

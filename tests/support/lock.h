@@ -33,9 +33,39 @@ struct hf_locks *faulty_open(int64_t timeout_ms);
 
 int64_t boot_ms(void);
 void nap_ms(int64_t ms);
-/* Up to 10 s. */
+/* Up to 30 s. */
 bool becomes(bool (*is)(void *ctx), void *ctx);
 size_t holders_of(struct hf_locks *locks, const char *name);
 size_t waiters_of(struct hf_locks *locks, const char *name);
+
+/* ---- claims about moments ---- */
+
+/* A thread of its own notes how long anything kept this process from running since `timely` began:
+ * other programs, a virtual machine that stood still. */
+int64_t longest_pause_ms(void);
+/* Runs a claim once, beside that thread; returns what it returns. */
+bool timely(bool (*once)(void));
+/* Defines the claim `name` by a function that returns false if the machine was too slow to judge,
+ * and is tried again then. */
+#define TIMELY_CLAIM(name)                                                                         \
+    static bool name##_once(void);                                                                 \
+    static void name(void **state)                                                                 \
+    {                                                                                              \
+        (void)state;                                                                               \
+        for (int i = 0; !timely(name##_once); i++)                                                 \
+            assert_true(i < 20); /* or the machine is too slow for this claim */                   \
+    }                                                                                              \
+    static bool name##_once(void)
+/* For conditions that hold only if threads run when their time has come: goes to `too_slow` if one
+ * does not hold and the process has been kept from running for a while. */
+#define PAUSE_MS 20
+#define JUDGE(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            if (longest_pause_ms() >= PAUSE_MS)                                                    \
+                goto too_slow;                                                                     \
+            fail_msg("%s, and nothing kept the process from running", #condition);                 \
+        }                                                                                          \
+    } while (0)
 
 #endif

@@ -187,12 +187,16 @@ static ssize_t read_proc(pid_t pid, const char *name, char *ret, size_t size)
     return len;
 }
 
+/* How often a process is looked at, once per millisecond or more: a busy machine may let it wait.
+ */
+#define LOOKS_MAX 30000
+
 /* They are not our children, so we cannot wait for them: a process that has ended has an empty
  * command line. */
 static void await_end(pid_t pid)
 {
     char byte;
-    for (int i = 0; i < 30000 && read_proc(pid, "cmdline", &byte, 1) > 0; i++)
+    for (int i = 0; i < LOOKS_MAX && read_proc(pid, "cmdline", &byte, 1) > 0; i++)
         usleep(1000);
 }
 
@@ -200,7 +204,7 @@ static void await_end(pid_t pid)
 static void await_stop(pid_t pid)
 {
     char text[512];
-    for (int i = 0; i < 30000; i++, usleep(1000)) {
+    for (int i = 0; i < LOOKS_MAX; i++, usleep(1000)) {
         ssize_t len = read_proc(pid, "stat", text, sizeof text - 1);
         if (len <= 0)
             return;
@@ -231,6 +235,7 @@ void postgres_server_kill(struct postgres_server *s)
     if (s->pid <= 0)
         return;
     kill(s->pid, SIGSTOP); /* so that it starts no further process */
+    await_stop(s->pid);
     signal_children(s->pid, SIGKILL);
     kill(s->pid, SIGKILL);
     waitpid(s->pid, NULL, 0);

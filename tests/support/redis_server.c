@@ -18,6 +18,9 @@
 #include "support/port.h"
 
 #define ARGS_MAX 64
+/* A busy machine may need seconds for what takes a millisecond on an idle one. */
+#define START_MAX_MS 30000
+#define SENTINEL_PATIENCE_MS 60000 /* a pause of the primary is no reason to replace it */
 
 static int dial(int port)
 {
@@ -40,8 +43,10 @@ static void run_sentinel(const struct redis_server *s)
         _exit(127);
     fprintf(file, "port %d\nbind 127.0.0.1\ndir %s\nlogfile %s/log\n", s->port, s->dir, s->dir);
     fprintf(file, "sentinel monitor main 127.0.0.1 %d 1\n", s->watched->port);
-    fprintf(file, "sentinel down-after-milliseconds main 500\n"
-                  "sentinel failover-timeout main 2000\n");
+    fprintf(file,
+            "sentinel down-after-milliseconds main %d\n"
+            "sentinel failover-timeout main 2000\n",
+            SENTINEL_PATIENCE_MS);
     if (s->watched->password)
         fprintf(file, "sentinel auth-pass main %s\n", s->watched->password);
     if (s->password)
@@ -104,7 +109,7 @@ static bool spawn(struct redis_server *s)
         run_sentinel(s);
     if (s->pid == 0)
         run(s);
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < START_MAX_MS / 5; i++) {
         int status, fd = dial(s->port);
         if (fd >= 0) {
             close(fd);
@@ -224,6 +229,14 @@ void redis_server_ask(const struct redis_server *s, const char *command, char *r
     hf_check(len < (int)sizeof line && write(fd, line, (size_t)len) == len);
     read_answer(fd, ret, size);
     close(fd);
+}
+
+void redis_server_hurry(const struct redis_server *sentinel)
+{
+    char answer[64];
+    redis_server_ask(sentinel, "SENTINEL SET main down-after-milliseconds 500", answer,
+                     sizeof answer);
+    hf_check(strcmp(answer, "+OK\r\n") == 0);
 }
 
 int64_t redis_server_calls(const struct redis_server *s, const char *command)

@@ -10,7 +10,8 @@
 
 struct redis_server {
     pid_t pid; /* 0 if it is not running */
-    int port, bus_port;
+    int port;
+    int bus_port; /* of a cluster; 0: it is none */
     char dir[64], socket[96];
     char url[64], unix_url[128];
     /* The caller sets these before the start. */
@@ -19,7 +20,7 @@ struct redis_server {
     bool cluster;               /* a cluster of one node, which has no slots yet */
     const char *const *options; /* more arguments, ended by NULL; may be NULL */
     /* It is a sentinel of this server, which it calls "main", and decides alone; NULL: it is none.
-     */
+     * It replaces the server only after it is told to: redis_server_hurry. */
     const struct redis_server *watched;
 };
 
@@ -34,6 +35,9 @@ void redis_server_again(struct redis_server *s);
 /* Returns when it stands still: it answers nothing until it is resumed. */
 void redis_server_pause(struct redis_server *s);
 void redis_server_resume(struct redis_server *s);
+
+/* From now on a sentinel takes its primary for dead after half a second of silence. */
+void redis_server_hurry(const struct redis_server *sentinel);
 
 /* Sends one inline command; `ret` gets the raw answer, at most size - 1 bytes of it, and nothing if
  * the server closes the connection or does not answer for half a minute. */

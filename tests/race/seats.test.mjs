@@ -179,19 +179,19 @@ describe('races for seats', () => {
     assert.ok(new Set(fences).size < fences.length);
   });
 
-  it('expiry against confirmation: sold or free, never both, also while another buyer asks for the seat', async (t) => {
+  // Each of many holds is confirmed once, between `leadMs` before and 150 ms after its expiry, while another
+  // buyer asks for the same seat.  Resolves to how the confirmations ended.
+  async function raceExpiry(t, leadMs) {
     const count = 240;
     const event = await server.createEvent({ sections: [{ name: 'S', price: 1, rows: 1, seats_per_row: count }] });
     const wires = await Wire.connectMany(server, 48);
     const holds = [];
     await pool(Array.from({ length: count }, (_, i) => `S-A-${i + 1}`), 24, async (seat) => {
-      holds.push(await server.grant(event, seat, { ttl_ms: 2500 }));
+      holds.push(await server.grant(event, seat, { ttl_ms: 2500 + leadMs }));
     });
-    // Each hold is confirmed once, between 150 ms before and 150 ms after its expiry, while another buyer
-    // asks for the same seat.
     const results = await Promise.all(holds.map(async (hold, index) => {
       const due = ms(hold.expires_at);
-      await sleep(due - 150 + ((index * 37) % 300) - Date.now());
+      await sleep(due - leadMs + ((index * 37) % (leadMs + 150)) - Date.now());
       const confirm = wires[index % 48].send(encode('POST', `/v1/holds/${hold.id}/confirm`, { fence: hold.fence }));
       const grab = wires[(index + 1) % 48].send(holdRequest(event.id, hold.seats));
       return { hold, confirm: await confirm, grab: await grab };
@@ -201,7 +201,6 @@ describe('races for seats', () => {
     const counts = tally(results.map(({ confirm }) => confirm));
     t.diagnostic(`confirmations ${JSON.stringify(counts)}, grabs ${JSON.stringify(tally(results.map(({ grab }) => grab)))}`);
     for (const outcome of Object.keys(counts)) assert.match(outcome, /^(201|410 hold_expired)$/);
-    assert.ok(counts['201'] > 0 && counts['410 hold_expired'] > 0, 'the race was run on both sides');
 
     await until('expired holds leave the map', async () => {
       const { held } = assertOk(await server.get(`/v1/events/${event.id}`));
@@ -221,6 +220,16 @@ describe('races for seats', () => {
         assert.deepEqual([status, seat], ['expired', '.']);
       }
     }
-    assert.equal(assertOk(await server.get(`/v1/events/${event.id}`)).booked, counts['201']);
+    assert.equal(assertOk(await server.get(`/v1/events/${event.id}`)).booked, counts['201'] ?? 0);
+    return counts;
+  }
+
+  it('expiry against confirmation: sold or free, never both, also while another buyer asks for the seat', async (t) => {
+    // A busy machine answers late, and another race then begins earlier before the expiry.
+    for (const leadMs of [150, 600, 2400]) {
+      const counts = await raceExpiry(t, leadMs);
+      if (counts['201'] > 0 && counts['410 hold_expired'] > 0) return;
+    }
+    assert.fail('the race was run on one side only');
   });
 });

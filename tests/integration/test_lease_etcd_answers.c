@@ -45,7 +45,7 @@ static void *parrot_run(void *arg)
         int len = snprintf(answer, sizeof answer,
                            "HTTP/1.1 %d Text\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
                            atomic_load(&p->status), strlen(text), text);
-        (void)!write(fd, answer, (size_t)len);
+        (void)!send(fd, answer, (size_t)len, MSG_NOSIGNAL);
     }
     return NULL;
 }

@@ -14,7 +14,7 @@
 #include "support/proxy.h"
 
 #define LONG_MS 60000
-#define TTL_MS 3000
+#define TTL_MS 6000 /* a client or its server may be kept from running for a second or two */
 
 static struct holdfastd_server server;
 
@@ -56,7 +56,7 @@ struct caller {
     pthread_t thread;
     enum hf_result result;
     struct hf_fault fault;
-    int64_t took_ms;
+    int64_t took_ms, granted_ms;
 };
 
 static void *caller_run(void *arg)
@@ -67,7 +67,8 @@ static void *caller_run(void *arg)
         pthread_barrier_wait(c->both);
     int64_t from_ms = boot_ms();
     c->result = hf_lock(c->locks, c->name, &c->want, &lock, &c->fault);
-    c->took_ms = boot_ms() - from_ms;
+    c->granted_ms = boot_ms();
+    c->took_ms = c->granted_ms - from_ms;
     if (lock)
         give(lock);
     if (first)
@@ -243,7 +244,7 @@ static void a_cached_lock_is_granted_without_a_message_until_a_writer_waits(void
     pthread_join(writer.thread, NULL);
     assert_int_equal(writer.result, HF_DONE);
     print_message("the writer had it after %d ms\n", (int)writer.took_ms);
-    assert_true(writer.took_ms < TTL_MS + 5000);
+    assert_true(writer.took_ms < TTL_MS + 15000);
     struct hf_lock *again = take(readers, "cached", shared); /* and it is cached anew */
     assert_int_equal(stats_of(readers).cache_misses, 2);
     give(again);
@@ -295,18 +296,21 @@ static void a_client_that_is_cut_off_stops_granting_before_the_writer_gets_the_l
     atomic_store(&proxy.mode, PROXY_SWALLOW);
     struct caller writer = {
         .locks = writers, .name = "cut off", .want = HF_LOCK_OPTIONS(.wait_ms = LONG_MS)};
-    int64_t from_ms = boot_ms(), last_ms = from_ms;
+    /* When the reader asked for what it was granted last, since it may be paused after a grant. */
+    int64_t last_ms = 0;
     caller_start(&writer);
     struct hf_lock *reader = NULL;
-    while (hf_lock(readers, "cut off", &shared, &reader, NULL) == HF_DONE) {
-        last_ms = boot_ms();
+    for (;; nap_ms(10)) {
+        int64_t asked_ms = boot_ms();
+        if (hf_lock(readers, "cut off", &shared, &reader, NULL) != HF_DONE)
+            break;
+        last_ms = asked_ms;
         (void)!hf_unlock(reader, NULL);
-        nap_ms(10);
     }
     pthread_join(writer.thread, NULL);
     assert_int_equal(writer.result, HF_DONE);
-    assert_true(last_ms - from_ms < writer.took_ms);
-    assert_true(writer.took_ms < TTL_MS + 5000);
+    assert_true(last_ms < writer.granted_ms);
+    assert_true(writer.took_ms < TTL_MS + 15000);
     atomic_store(&proxy.mode, PROXY_PASS);
     hf_close(readers);
     hf_close(writers);
@@ -363,6 +367,8 @@ static void a_restart_of_the_server_goes_unnoticed(void **state)
     hf_close(locks);
 }
 
+static bool is_lost(void *ctx) { return atomic_load((atomic_int *)ctx) > 0; }
+
 static void a_lock_that_cannot_be_renewed_is_lost_at_its_deadline(void **state)
 {
     (void)state;
@@ -371,11 +377,12 @@ static void a_lock_that_cannot_be_renewed_is_lost_at_its_deadline(void **state)
     struct hf_lock_options want =
         HF_LOCK_OPTIONS(.ttl_ms = TTL_MS, .on_loss = count_loss, .ctx = &losses);
     struct hf_lock *lock = take(locks, "outage", want);
-    int64_t from_ms = boot_ms();
     holdfastd_server_pause(&server);
-    while (hf_lock_held(lock))
-        nap_ms(5);
-    assert_true(boot_ms() - from_ms <= TTL_MS); /* the service cannot have given it away by then */
+    int64_t from_ms = boot_ms(), asked_ms = from_ms, held_ms = from_ms;
+    for (; hf_lock_held(lock); nap_ms(5), asked_ms = boot_ms())
+        held_ms = asked_ms;
+    assert_true(held_ms - from_ms <= TTL_MS); /* the service cannot have given it away by then */
+    assert_true(becomes(is_lost, &losses));
     assert_int_equal(atomic_load(&losses), 1);
     holdfastd_server_resume(&server);
     (void)!hf_unlock(lock, NULL);
@@ -395,18 +402,17 @@ static void a_connection_that_goes_silent_does_not_end_the_session(void **state)
     proxy_start(&proxy, server.port);
     snprintf(url, sizeof url, "holdfast://127.0.0.1:%d?cache=shared", proxy.port);
     assert_int_equal(hf_open(url, &options, &locks, NULL), HF_DONE);
-    want.ttl_ms = 6000;
+    want.ttl_ms = 9000;
     struct hf_lock *lock = take(locks, "silence", want);
     int64_t fence = hf_lock_fence(lock), from_ms = boot_ms();
     give(lock);
     atomic_store(&proxy.word, "/keepalive");
-    atomic_store(&proxy.mode, PROXY_SWALLOW);
+    atomic_store(&proxy.mode, PROXY_SWALLOW_ONCE);
     while (atomic_load(&proxy.cuts) == 0) {
         assert_true(boot_ms() - from_ms < LONG_MS);
         nap_ms(5);
     }
-    atomic_store(&proxy.mode, PROXY_PASS);
-    nap_ms(6500); /* what was proved before has ended */
+    nap_ms(9500); /* what was proved before has ended */
     lock = take(locks, "silence", want);
     assert_int_equal(hf_lock_fence(lock), fence);
     give(lock);

@@ -247,10 +247,17 @@ too_slow:
 
 /* ---- lost ---- */
 
-/* Loses a lock of 400 ms while a rival waits.  *ret_ahead_us becomes how long before the grant the
- * notice came.  Returns false if the machine was too slow to judge. */
-static bool lose_it(struct hf_lock_options options, void (*spoil)(void), int64_t *ret_ahead_us)
+static struct {
+    struct hf_lock_options options;
+    void (*spoil)(void); /* may be NULL */
+    int64_t ahead_us;    /* how long before the rival's grant the notice came */
+} way;
+
+/* Loses a lock of 400 ms that way while a rival waits.  Returns false if the machine was too slow
+ * to judge. */
+static bool lose_it(void)
 {
+    struct hf_lock_options options = way.options;
     struct hf_locks *locks = faulty_open(1000);
     struct loss_notice notice = {0};
     struct rival rival = {.locks = locks};
@@ -261,8 +268,8 @@ static bool lose_it(struct hf_lock_options options, void (*spoil)(void), int64_t
     assert_int_equal(hf_lock(locks, "x", &options, &lock, NULL), HF_DONE);
     int fd = hf_lock_fd(lock);
     JUDGE(!is_readable(fd));
-    if (spoil)
-        spoil();
+    if (way.spoil)
+        way.spoil();
     assert_int_equal(pthread_create(&rival.thread, NULL, wait_for_it, &rival), 0);
     pthread_join(rival.thread, NULL);
     assert_int_equal(rival.result, HF_DONE);
@@ -276,7 +283,7 @@ static bool lose_it(struct hf_lock_options options, void (*spoil)(void), int64_t
     JUDGE(at_us / 1000 <= atomic_load(&notice.deadline_ms) + 10); /* the machine is shared */
     JUDGE(at_us < rival.granted_us);
     assert_int_equal(hf_unlock(lock, NULL), HF_LOST);
-    *ret_ahead_us = rival.granted_us - at_us;
+    way.ahead_us = rival.granted_us - at_us;
     hf_close(locks);
     return true;
 too_slow:
@@ -292,8 +299,9 @@ static void spoil_slow(void)
     atomic_store(&faults.renew_away, -1);
 }
 
-TIMELY_CLAIM(the_notice_comes_before_another_holder_can_get_it)
+static void the_notice_comes_before_another_holder_can_get_it(void **state)
 {
+    (void)state;
     const struct {
         const char *what;
         struct hf_lock_options options;
@@ -307,15 +315,15 @@ TIMELY_CLAIM(the_notice_comes_before_another_holder_can_get_it)
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         int64_t least = INT64_MAX;
         for (int round = 0; round < 2; round++) {
-            int64_t ahead = 0;
-            if (!lose_it(ways[i].options, ways[i].spoil, &ahead))
-                return false;
-            least = ahead < least ? ahead : least;
+            way.options = ways[i].options;
+            way.spoil = ways[i].spoil;
+            for (int k = 0; !timely(lose_it); k++)
+                assert_true(k < 20); /* or the machine is too slow for this claim */
+            least = way.ahead_us < least ? way.ahead_us : least;
         }
         print_message("%s: the notice came %.1f ms before the next grant, or more\n", ways[i].what,
                       (double)least / 1000);
     }
-    return true;
 }
 
 TIMELY_CLAIM(renewals_stop_at_the_cap)

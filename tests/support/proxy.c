@@ -72,18 +72,18 @@ static bool pass(struct proxy *p, int i, bool is_answer)
     const char *word = atomic_load(&p->word);
     if (!is_answer)
         p->pairs[i].has_word = word && has_word(bytes, (size_t)n, word);
-    if (is_answer && mode == PROXY_SWALLOW_ONCE) {
+    if (is_answer && mode == PROXY_SWALLOW_ONCE && (!word || p->pairs[i].has_word)) {
         atomic_store(&p->mode, PROXY_PASS);
         p->pairs[i].deaf = true;
     }
     if (p->pairs[i].deaf)
         mode = PROXY_SWALLOW;
-    if (is_answer && mode != PROXY_PASS && (!word || p->pairs[i].has_word)) {
+    if (is_answer && mode != PROXY_PASS && (!word || p->pairs[i].deaf || p->pairs[i].has_word)) {
         atomic_fetch_add(&p->cuts, 1);
         return mode == PROXY_SWALLOW;
     }
     for (ssize_t done = 0, k; done < n; done += k)
-        if ((k = write(to, bytes + done, (size_t)(n - done))) <= 0)
+        if ((k = send(to, bytes + done, (size_t)(n - done), MSG_NOSIGNAL)) <= 0)
             return false;
     return true;
 }

@@ -222,11 +222,11 @@ void redis_server_ask(const struct redis_server *s, const char *command, char *r
     hf_check(fd >= 0);
     if (s->password) {
         int len = snprintf(line, sizeof line, "AUTH %s\r\n", s->password);
-        hf_check(write(fd, line, (size_t)len) == len);
+        hf_check(send(fd, line, (size_t)len, MSG_NOSIGNAL) == len);
         read_answer(fd, line, sizeof line);
     }
     int len = snprintf(line, sizeof line, "%s\r\n", command);
-    hf_check(len < (int)sizeof line && write(fd, line, (size_t)len) == len);
+    hf_check(len < (int)sizeof line && send(fd, line, (size_t)len, MSG_NOSIGNAL) == len);
     read_answer(fd, ret, size);
     close(fd);
 }

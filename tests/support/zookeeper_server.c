@@ -45,7 +45,7 @@ void zookeeper_server_ask(const struct zookeeper_server *s, const char *word, ch
     if (fd < 0)
         return;
     struct pollfd file = {.fd = fd, .events = POLLIN};
-    if (write(fd, word, strlen(word)) == (ssize_t)strlen(word))
+    if (send(fd, word, strlen(word), MSG_NOSIGNAL) == (ssize_t)strlen(word))
         while (len < size - 1 && poll(&file, 1, 2000) > 0) {
             ssize_t n = read(fd, ret + len, size - 1 - len);
             if (n <= 0)

@@ -265,7 +265,7 @@ struct waiting_rival {
 /* Returns when a backend waits for another's row. */
 static void await_a_waiting_backend(void)
 {
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 6000; i++) {
         if (strcmp(ask("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
                        " AND $1::text IS NOT NULL"),
                    "1") == 0)

@@ -15,14 +15,14 @@ static void new_servers_take_part_after_max_ttl_unless_vouched_for(void **state)
     struct trio t;
     struct hf_fault fault = {0};
     struct lease_verdict v;
-    trio_start(&t, "?max_ttl=1s");
-    struct lease *l = open_redlock(t.url, 2000);
+    trio_start(&t, "?max_ttl=3s");
+    struct lease *l = open_redlock(t.url, 8000);
     struct lease_request q = asks_for(1000);
     assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "takes part in"));
     acquire_soon(l, &q);
     /* Two votes are enough, and the third server may have been started last. */
-    int64_t end_ms = boot_ms() + 10000;
+    int64_t end_ms = boot_ms() + 30000;
     while (boot_ms() < end_ms && !(has_vote(&t.s[0]) && has_vote(&t.s[1]) && has_vote(&t.s[2]))) {
         (void)must_release(l, &q);
         acquire_soon(l, &q);
@@ -40,7 +40,7 @@ static void passwords_that_are_wrong_are_reported_and_never_shown(void **state)
         .s = {{.password = "right-one"}, {.password = "right-one"}, {.password = "x"}}};
     struct hf_fault fault = {0};
     struct lease *l = NULL;
-    struct lease_options options = {.timeout_ms = 1000, .clock = &clock_system};
+    struct lease_options options = {.timeout_ms = 8000, .clock = &clock_system};
     int64_t last = 0;
     for (int i = 0; i < 3; i++) {
         assert_true(redis_server_start(&t.s[i]));
@@ -48,7 +48,7 @@ static void passwords_that_are_wrong_are_reported_and_never_shown(void **state)
     }
     snprintf(t.url, sizeof t.url, "redlock://:right-one@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
              t.s[0].port, t.s[1].port, t.s[2].port);
-    l = open_redlock(t.url, 2000); /* two of three are enough */
+    l = open_redlock(t.url, 8000); /* two of three are enough */
     use(l, &last);
     lease_close(l);
     snprintf(t.url, sizeof t.url, "redlock://:wrong-one@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
@@ -68,7 +68,7 @@ static void two_addresses_of_one_server_are_one_vote(void **state)
     trio_start_vouched(&t, "");
     snprintf(t.url, sizeof t.url, "redlock://127.0.0.1:%d,localhost:%d,127.0.0.1:%d", t.s[0].port,
              t.s[0].port, port_free(NULL));
-    struct lease *l = open_redlock(t.url, 2000);
+    struct lease *l = open_redlock(t.url, 8000);
     struct lease_request q = asks_for(1000);
     assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_UNREACHABLE);
     assert_non_null(strstr(fault.msg, "is the same server as"));
@@ -82,7 +82,7 @@ static void renewal_needs_no_memory(void **state)
     struct trio t;
     char answer[256];
     trio_start_vouched(&t, "");
-    struct lease *l = open_redlock(t.url, 2000);
+    struct lease *l = open_redlock(t.url, 8000);
     struct lease_request q = asks_for(20000), shared = asks_for(20000), next = asks_for(20000);
     shared.mode = HF_SHARED;
     shared.key = "shared";
@@ -133,7 +133,7 @@ static void examining_reports_an_even_number_a_lost_server_and_eviction(void **s
     ask(&t.s[1], "CONFIG SET maxmemory-policy allkeys-lru", answer);
     snprintf(url, sizeof url, "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
              t.s[0].port, t.s[1].port, t.s[2].port, port_free(NULL));
-    struct lease *l = open_redlock(url, 2000);
+    struct lease *l = open_redlock(url, 8000);
     if (lease_examine(l, note, &n, &fault) != HF_DONE)
         fail_msg("%s", fault.msg);
     assert_true(n.even && n.eviction && n.clock && n.down);
@@ -148,7 +148,7 @@ static void a_ttl_beyond_max_ttl_is_refused(void **state)
     struct hf_fault fault = {0};
     struct lease_verdict v;
     trio_start(&t, "?max_ttl=5s");
-    struct lease *l = open_redlock(t.url, 2000);
+    struct lease *l = open_redlock(t.url, 8000);
     struct lease_request q = asks_for(5001);
     assert_int_equal(lease_acquire(l, &q, 1, &v, &fault), HF_BAD_REQUEST);
     assert_non_null(strstr(fault.msg, "5000"));
@@ -175,9 +175,10 @@ static void a_user_with_the_documented_rights_can_do_everything(void **state)
     }
     snprintf(t.url, sizeof t.url, "redlock://locks:secret@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
              t.s[0].port, t.s[1].port, t.s[2].port);
-    struct lease *l = open_redlock(t.url, 2000);
+    struct lease *l = open_redlock(t.url, 8000);
     use(l, &last);
-    struct lease_request reader = asks_for(5000), other = asks_for(5000), writer = asks_for(5000);
+    struct lease_request reader = asks_for(20000), other = asks_for(20000),
+                         writer = asks_for(20000);
     reader.mode = other.mode = HF_SHARED;
     writer.queue = true;
     assert_int_equal(must_acquire(l, &reader).result, HF_DONE);

@@ -21,14 +21,14 @@ static void a_stopped_holder_loses_its_lease_and_finds_out(void **state)
     struct lease *l = zk_must_open(server.url, 5000);
     struct zk_process p;
     struct lease_verdict v;
-    zk_process_start(&p, server.url, "stopped", 1000);
+    zk_process_start(&p, server.url, "stopped", 4000);
     int64_t fence = zk_process_await(&p, "held", 20000);
     zk_process_await(&p, "renewed", 10000); /* it renews, and so it holds the lock for longer */
-    struct lease_request q = zk_asks("stopped", 10000, true);
+    struct lease_request q = zk_asks("stopped", 30000, true);
     assert_int_equal(zk_must_acquire(l, &q).result, HF_TAKEN);
     kill(p.pid, SIGSTOP);
-    int64_t took_ms = zk_wait_for(l, &q, 10000, &v);
-    assert_true(took_ms > 500); /* its session lasts for 1000 ms after its last transaction */
+    int64_t took_ms = zk_wait_for(l, &q, 30000, &v);
+    assert_true(took_ms > 2000); /* its session lasts for 4000 ms after its last transaction */
     assert_true(v.fence > fence);
     while (zk_process_read(&p, 100)) /* what it printed before */
         ;

@@ -91,16 +91,16 @@ struct lease_verdict acquire_soon(struct lease *l, const struct lease_request *q
 {
     struct lease_verdict v = {.result = HF_FAILED};
     struct hf_fault fault = {0};
-    for (int64_t end_ms = boot_ms() + 10000; boot_ms() < end_ms; nap_ms(10))
+    for (int64_t end_ms = boot_ms() + 30000; boot_ms() < end_ms; nap_ms(10))
         if (lease_acquire(l, q, 1, &v, &fault) == HF_DONE && v.result == HF_DONE)
             return v;
-    fail_msg("not granted within ten seconds: %s", fault.msg);
+    fail_msg("not granted within thirty seconds: %s", fault.msg);
     return v;
 }
 
 void use(struct lease *l, int64_t *last_fence)
 {
-    struct lease_request q = asks_for(2000);
+    struct lease_request q = asks_for(5000);
     struct lease_verdict v = acquire_soon(l, &q);
     assert_true(v.fence > *last_fence);
     *last_fence = v.fence;

@@ -92,7 +92,7 @@ bool waits_for_turn(struct lease *l, struct party *p, int64_t since_ms)
 
 enum hf_result acquire_again(struct lease *l, struct party *p)
 {
-    int64_t end_ms = now_ms() + 5000;
+    int64_t end_ms = now_ms() + 20000;
     enum hf_result result;
     while ((result = try_acquire(l, p)) == HF_UNREACHABLE || result == HF_UNKNOWN) {
         if (now_ms() > end_ms)
@@ -127,7 +127,7 @@ struct lease *handle_open(struct world *w)
 {
     struct lease *ret = NULL;
     struct hf_fault fault = {0};
-    struct lease_options options = {.timeout_ms = 2000, .clock = &clock_system};
+    struct lease_options options = {.timeout_ms = 10000, .clock = &clock_system};
     must(lease_open(w->driver, w->backend->url, &options, &ret, &fault), &fault);
     assert_ptr_equal(ret->driver, w->driver);
     return ret;

@@ -91,7 +91,7 @@ HF_MUST_USE bool waits_for_turn(struct lease *l, struct party *p, int64_t since_
     }                                                                                              \
     static bool name##_once(struct world *w)
 
-/* As acquire, but repeated for up to five seconds while the back end cannot be reached. */
+/* As acquire, but repeated for up to twenty seconds while the back end cannot be reached. */
 enum hf_result acquire_again(struct lease *l, struct party *p);
 
 struct lease *handle_clone(struct lease *l);

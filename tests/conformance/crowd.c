@@ -43,7 +43,7 @@ static void a_thousand_waiters_are_all_served(void **state)
     struct world *w = *state;
     struct crowd c = {0};
     struct hf_fault fault = {0};
-    const struct hf_options options = HF_OPTIONS(.timeout_ms = 10000);
+    const struct hf_options options = HF_OPTIONS(.timeout_ms = 60000);
     pthread_t threads[CROWD];
     pthread_attr_t attr;
     key_make(c.key, "crowd");

@@ -136,6 +136,9 @@ static void what_is_declared_can_be(void **state)
         assert_null(lease_driver_for(unknown[i]));
 }
 
+/* How much later than its timeout a call may end on a busy machine: nothing else would end it. */
+#define LATE_MS 8000
+
 static void assert_not_opened(struct world *w, const char *what, const char *url, unsigned results,
                               int64_t timeout_ms)
 {
@@ -145,11 +148,11 @@ static void assert_not_opened(struct world *w, const char *what, const char *url
     int64_t from_ms = now_ms();
     enum hf_result result = lease_open(w->driver, url, &options, &l, &fault);
     int64_t took_ms = now_ms() - from_ms;
-    if (!(results & 1U << result) || strlen(fault.msg) < 9 || took_ms > timeout_ms + 1500)
+    if (!(results & 1U << result) || strlen(fault.msg) < 9 || took_ms > timeout_ms + LATE_MS)
         print_error("%s: result %d after %d ms: %s\n", what, (int)result, (int)took_ms, fault.msg);
     assert_true(results & 1U << result);
     assert_true(strlen(fault.msg) > 8);
-    assert_true(took_ms <= timeout_ms + 1500);
+    assert_true(took_ms <= timeout_ms + LATE_MS);
     assert_null(l); /* outputs are untouched */
 }
 
@@ -229,7 +232,7 @@ static void a_cut_answer_is_unknown_and_asking_again_tells(void **state)
     if (!w->backend->url_at)
         return; /* no connection to cut */
     struct proxy proxy;
-    struct lease *l = open_through(w, &proxy, 2000);
+    struct lease *l = open_through(w, &proxy, 10000);
     for (int i = 0; i < 3; i++) {
         char key[64];
         key_make(key, "cut");
@@ -270,7 +273,7 @@ static void no_answer_is_unknown_at_the_timeout(void **state)
     if (!w->backend->url_at)
         return;
     struct proxy proxy;
-    struct lease *l = open_through(w, &proxy, 400);
+    struct lease *l = open_through(w, &proxy, 2000);
     char key[64];
     key_make(key, "silence");
     struct party a, b;
@@ -279,7 +282,8 @@ static void no_answer_is_unknown_at_the_timeout(void **state)
     atomic_store(&proxy.mode, PROXY_SWALLOW);
     int64_t from_ms = now_ms();
     assert_fault(try_acquire(l, &a), HF_UNKNOWN, &a.fault);
-    assert_in_range(now_ms() - from_ms, 350, 1900);
+    /* A client that pings its server leaves it earlier, after two thirds of the timeout. */
+    assert_in_range(now_ms() - from_ms, 600, 2000 + LATE_MS);
     atomic_store(&proxy.mode, PROXY_PASS);
     assert_int_equal(acquire(w->l, &b), HF_TAKEN);
     /* The late answer must not count as that of the next request. */
@@ -296,7 +300,7 @@ static void a_wait_without_answers_ends_too(void **state)
     if (!w->backend->url_at)
         return;
     struct proxy proxy;
-    struct lease *l = open_through(w, &proxy, 400);
+    struct lease *l = open_through(w, &proxy, 2000);
     atomic_store(&proxy.word, NULL);
     char key[64];
     key_make(key, "deaf");
@@ -308,7 +312,7 @@ static void a_wait_without_answers_ends_too(void **state)
     atomic_store(&proxy.mode, PROXY_SWALLOW);
     int64_t from_ms = now_ms();
     (void)!lease_wait(l, &a.r, 600, &a.fault); /* the result does not matter */
-    assert_true(now_ms() - from_ms < 600 + 2 * 400 + 1500);
+    assert_true(now_ms() - from_ms < 600 + 2 * 2000 + LATE_MS);
     atomic_store(&proxy.mode, PROXY_PASS);
     assert_int_equal(acquire_again(l, &a), HF_TAKEN);
     assert_int_equal(release(w->l, &holder), HF_DONE);
@@ -324,7 +328,7 @@ static void a_server_gone_is_unreachable_and_nothing_was_done(void **state)
     if (!w->backend->url_at)
         return;
     struct proxy proxy;
-    struct lease *l = open_through(w, &proxy, 1000);
+    struct lease *l = open_through(w, &proxy, 10000);
     proxy_stop(&proxy);
     char key[64];
     key_make(key, "gone");
@@ -335,7 +339,7 @@ static void a_server_gone_is_unreachable_and_nothing_was_done(void **state)
     assert_true(first == HF_UNREACHABLE || first == HF_UNKNOWN);
     int64_t from_ms = now_ms();
     assert_fault(try_acquire(l, &a), HF_UNREACHABLE, &a.fault);
-    assert_true(now_ms() - from_ms < 2500);
+    assert_true(now_ms() - from_ms < 9000);
     assert_int_equal(acquire(w->l, &b), HF_DONE);
     assert_int_equal(release(w->l, &b), HF_DONE);
     lease_close(l);

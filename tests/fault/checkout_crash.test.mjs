@@ -253,6 +253,32 @@ describe('the comparison of the books', () => {
     }
   });
 
+  it('does not mind a refund that failed after a later one and is due in an hour, but one that is due', async () => {
+    const event = await till.event(lasting);
+    const { sandbox } = till;
+    await sandbox.faults({ later_ms: 6000 }); // until the dispute, after which the provider refunds nothing
+    const booking = await till.book(await till.hold(event, 'S-A-10'));
+    assert.equal((await till.pay(booking, CARDS.disputed)).status, 200);
+    assert.equal((await till.decided(booking)).status, 'confirmed');
+    await sandbox.faults({ fail_next: { route: 'refund', mode: '500' } });
+    assertOk(await till.post(`/v1/bookings/${booking.id}/refund`, { amount: 1000 }));
+    await until('it was tried', async () => (await till.books()).ledger.jobs.some(({ kind, attempts }) => kind === 1 && attempts > 0));
+    assertOk(await till.post(`/v1/bookings/${booking.id}/cancel`));
+    await till.when(booking, 'the rest is back', ({ payment }) => payment.amount_refunded === 5500);
+    await sandbox.faults({ fail_next: { route: 'refund', mode: 'reset', times: 1000 } });
+    await till.when(booking, 'it is disputed', ({ payment }) => payment.disputed);
+    await sandbox.faults({ fail_next: null, later_ms: 500 });
+    await till.settled();
+    const read = await till.books();
+    const { payment } = read.ledger.payments.find(({ intent }) => intent === booking.payment.intent);
+    const refunds = read.ledger.refunds.filter((row) => row.payment === payment).map(({ status, amount }) => `${status} ${amount}`);
+    assert.deepEqual(refunds.sort(), ['1 1000', '3 5500', '4 1000']); // owed, succeeded, failed
+    const job = read.ledger.jobs.find((row) => row.payment === payment);
+    assert.ok(job.due_at > Date.now() + 3_000_000, JSON.stringify(job));
+    job.due_at = Date.now();
+    assert.match(differences(read).join('\n'), /a job of kind 1 is owed/);
+  });
+
   it('finds a refund that somebody made at the provider while the server did not look', async () => {
     const event = await till.event(lasting);
     const booking = await pays(till, event, 'S-A-1');

@@ -12,13 +12,14 @@ const REFUND = { owed: 1, pending: 2, succeeded: 3, failed: 4 };
 const JOB = { refund: 1, notify: 6 };
 const OWED = 1;
 const EXPIRED = 2;
+const RETRY_MS = 1_800_000; // a refund that failed is tried again after an hour; half of that is no backoff of a call
 
 const tables = {
   bookings: { columns: ['booking', 'payment', 'status', 'amount', 'hold', 'expires_at'],
     text: 'SELECT b.booking, b.payment, b.status, b.amount, h.status AS hold, h.expires_at FROM bookings b JOIN holds h ON h.hold = b.booking' },
   payments: { columns: ['booking', 'payment', 'status', 'amount', 'received', 'intent', 'currency'],
     text: 'SELECT booking, payment, status, amount, received, intent, currency FROM payments' },
-  refunds: { columns: ['payment', 'amount', 'status'], text: 'SELECT payment, amount, status FROM refunds' },
+  refunds: { columns: ['payment', 'amount', 'status', 'is_ours'], text: 'SELECT payment, amount, status, is_ours FROM refunds' },
   jobs: { columns: ['payment', 'kind', 'attempts', 'due_at', 'leased_until', 'error'],
     text: `SELECT payment, kind, attempts, due_at, leased_until, error FROM jobs WHERE status = ${OWED}` },
 };
@@ -39,6 +40,10 @@ export async function readLedger({ ledger, database }) {
   return Object.fromEntries(Object.keys(tables).map((name, i) => [name, rows[i]]));
 }
 
+// Whether a refund of ours has failed: what it should have returned is owed, and not due for an hour.  The payment is then
+// refund_failed, or still refunding if a later refund of ours succeeded.
+const hasFailed = (refunds) => refunds.some(({ status, is_ours: isOurs }) => status === REFUND.failed && isOurs);
+
 const sum = (list, amount) => list.reduce((total, item) => total + amount(item), 0);
 
 // What is wrong about one payment; `entry` is the provider's side of it.
@@ -48,7 +53,8 @@ function paymentDifferences(p, { booking, refunds, jobs, entry, created }) {
   const returned = sum(refunds.filter(({ status }) => status === REFUND.pending || status === REFUND.succeeded), ({ amount }) => amount);
   const isCurrent = booking.payment === p.payment;
   const isConfirmed = isCurrent && booking.status === BOOKING.confirmed;
-  const mayOwe = p.status === PAYMENT.refundFailed; // a refund failed afterwards: it is retried hours later
+  const mayOwe = hasFailed(refunds);
+  const isLater = (job) => job.kind === JOB.refund && mayOwe && job.due_at > Date.now() + RETRY_MS;
   if (entry && entry.captured !== p.received) say(`captured ${entry.captured}, the ledger has received ${p.received}`);
   if (entry && entry.refunded !== returned) say(`refunded ${entry.refunded}, the ledger has returned ${returned}`);
   if (entry && !['succeeded', 'canceled'].includes(entry.status)) say(`the intent is still ${entry.status}`);
@@ -57,7 +63,7 @@ function paymentDifferences(p, { booking, refunds, jobs, entry, created }) {
   if (!isConfirmed && p.received !== returned && !mayOwe) say(`its booking is not confirmed, and ${p.received - returned} has not been returned`);
   if (refunds.some(({ status }) => status === REFUND.owed) && !mayOwe) say('a refund is owed');
   if (returned > p.received) say(`received ${p.received}, returned ${returned}`);
-  for (const job of jobs) if (!(job.kind === JOB.refund && mayOwe)) say(`a job of kind ${job.kind} is owed at ${Date.now()}: ${JSON.stringify(job)}`);
+  for (const job of jobs) if (!isLater(job)) say(`a job of kind ${job.kind} is owed at ${Date.now()}: ${JSON.stringify(job)}`);
   if (isCurrent && booking.hold === EXPIRED && created * 1000 > booking.expires_at) say('it was created after its hold\'s end');
   return wrong;
 }
@@ -95,7 +101,7 @@ function totalDifferences(ledger, books) {
     const { captured, refunded } = books.currencies[currency] ?? { captured: 0, refunded: 0 };
     const payments = new Map(ledger.payments.filter((p) => p.currency === currency).map((p) => [p.payment, p]));
     const kept = sum([...payments.keys()], (payment) => confirmed.get(payment) ?? 0);
-    const stuck = [...payments.values()].filter((p) => !confirmed.has(p.payment) && p.status === PAYMENT.refundFailed);
+    const stuck = [...payments.values()].filter((p) => !confirmed.has(p.payment) && hasFailed(ledger.refunds.filter((f) => f.payment === p.payment)));
     const counts = new Set([...confirmed.keys(), ...stuck.map((p) => p.payment)]);
     const given = sum(ledger.refunds.filter((f) => isReturned(f) && counts.has(f.payment) && payments.has(f.payment)), ({ amount }) => amount);
     const expected = kept + sum(stuck, ({ received }) => received) - given;

@@ -204,6 +204,29 @@ static void a_refund_that_fails_later_is_owed_again(void **state)
     assert_int_equal(buyer_payment(&ada)->status, PAYMENT_REFUNDED);
 }
 
+/* The seller gives a part back, which the provider does not take yet, and then cancels the booking:
+ * the rest overtakes the part. */
+static void a_refund_that_fails_after_a_later_one_is_owed_again_in_an_hour(void **state)
+{
+    (void)state;
+    ada_pays();
+    assert_int_equal(buyer_refunded(&ada, 1000), VERDICT_OK);
+    const struct job_row part = *paper_job(&shop.paper, buyer_refund(&ada)->refund);
+    assert_int_equal(buyer_cancelled(&ada), VERDICT_OK);
+    assert_int_equal(buyer_refund(&ada)->amount, 4000);
+    refund_is(REFUND_SUCCEEDED);
+    assert_int_equal(buyer_reported(&ada, &part, JOB_RESULT_FAILED), VERDICT_OK);
+    assert_int_equal(buyer_refunds(&ada), 3);
+    assert_int_equal(buyer_refund(&ada)->status, REFUND_OWED);
+    assert_int_equal(buyer_refund(&ada)->amount, 1000);
+    assert_int_equal(paper_job(&shop.paper, buyer_refund(&ada)->refund)->due_at,
+                     shop.paper.now + HOUR_MS);
+    assert_int_equal(buyer_payment(&ada)->status, PAYMENT_REFUNDING); /* the latest has succeeded */
+    shop_pass_ms(&shop, HOUR_MS);
+    refund_is(REFUND_SUCCEEDED);
+    assert_int_equal(buyer_payment(&ada)->status, PAYMENT_REFUNDED);
+}
+
 static void a_booking_whose_money_cannot_be_given_back_has_failed(void **state)
 {
     (void)state;
@@ -689,6 +712,7 @@ int main(void)
         claim(wrong_money_for_booked_seats_frees_them),
         claim(wrong_money_goes_back_once_when_the_hold_ends_meanwhile),
         claim(a_refund_that_fails_later_is_owed_again),
+        claim(a_refund_that_fails_after_a_later_one_is_owed_again_in_an_hour),
         claim(a_booking_whose_money_cannot_be_given_back_has_failed),
         claim(a_seller_gives_money_back_and_the_seats_stay),
         claim(what_was_not_paid_cannot_be_given_back),

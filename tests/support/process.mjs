@@ -48,8 +48,9 @@ export function removeTempDir(dir) {
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-// Calls `probe` until it returns a truthy value; throws after `timeoutMs`.
-export async function until(what, probe, timeoutMs = 5000, stepMs = 20) {
+// Calls `probe` until it returns a truthy value; throws after `timeoutMs`.  The default is for what is to happen at some
+// time, on a machine that may stand still for seconds; a claim that it happens soon has a limit of its own.
+export async function until(what, probe, timeoutMs = 20_000, stepMs = 20) {
   const deadline = Date.now() + timeoutMs;
   for (;;) {
     const found = await probe();

@@ -32,7 +32,8 @@ const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
 const LEAK_CHECK_MS = 90_000; // the leak sanitizer's, at the end of a server, on a busy machine
 const REQUEST_TIMEOUT_MS = 30_000;
-const CATCH_UP_MS = 1000; // by then a server shows what was done through another
+const CATCH_UP_MS = 1000; // by then a server shows what was done through another, but for a machine that stands still
+const CATCH_UP_MAX_MS = 20_000;
 
 // ---- TLS ----
 
@@ -309,7 +310,7 @@ export class Server extends Remote {
   // A server that stood still for longer than connections may be idle closes them when it goes on, so requests from
   // now on are sent on others.
   resume() {
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+    this.agent = this.newAgent();
     process.kill(this.pid, 'SIGCONT');
   }
 
@@ -319,7 +320,7 @@ export class Server extends Remote {
 
 // Several servers on one ledger that act as one to the client: each request goes to the next server.  A server
 // may show a moment later what was done through another (that is documented), so before a request
-// goes to a server, the server gets CATCH_UP_MS to show what was done through the others.
+// goes to a server, the server gets the time to show what was done through the others.
 export class Servers extends Client {
   #next = 0;
   #unnoted = false;
@@ -376,12 +377,24 @@ export class Servers extends Client {
 
   // Waits until every server shows the same map of these events, whichever server and connection changed it.
   async waitUntilEqual(events = this.#events) {
-    const seqs = (event) => Promise.all(this.servers.map(async (server) => (await server.request('HEAD', `/v1/events/${event}/seats`)).headers.etag));
-    const deadline = Date.now() + CATCH_UP_MS;
     for (const event of events) {
       this.#changed.delete(event);
-      while (new Set(await seqs(event)).size > 1 && Date.now() < deadline) await sleep(2);
+      await this.#agree(async (server) => (await server.request('HEAD', `/v1/events/${event}/seats`)).headers.etag);
       this.#news.delete(event);
+    }
+  }
+
+  // Waits until all servers show the same.  Where requests that are under way change it all the time they may never do,
+  // so once each of them has shown something else the wait ends after CATCH_UP_MS.
+  async #agree(shows) {
+    const from = Date.now();
+    const look = () => Promise.all(this.servers.map(shows));
+    const first = await look();
+    const moved = new Set();
+    for (let now = first; new Set(now).size > 1; now = await look()) {
+      now.forEach((text, i) => { if (text !== first[i]) moved.add(i); });
+      if (Date.now() - from > (moved.size === this.servers.length ? CATCH_UP_MS : CATCH_UP_MAX_MS)) return;
+      await sleep(2);
     }
   }
 
@@ -400,9 +413,7 @@ export class Servers extends Client {
   async #catchUp(server) {
     for (const [event, unseen] of this.#news) {
       if (!unseen.has(server)) continue;
-      const shown = () => Promise.all(this.servers.map(async (each) => (await each.get(`/v1/events/${event}`)).text));
-      const deadline = Date.now() + CATCH_UP_MS;
-      while (new Set(await shown()).size > 1 && Date.now() < deadline) await sleep(2);
+      await this.#agree(async (each) => (await each.get(`/v1/events/${event}`)).text);
       unseen.delete(server); // not before: requests that are made meanwhile have to wait, too
     }
   }

@@ -23,14 +23,14 @@ describe('the log', () => {
 
   it('every transition is a row with before, after and cause', async () => {
     const event = await server.createEvent({ areas: [{ name: 'Floor', price: 5, capacity: 9 }] });
-    const hold = await server.take(event, { seats: ['S-A-2', 'S-A-1'], areas: { Floor: 3 }, ttl_ms: 5000 });
-    const renewed = assertOk(await server.post(`/v1/holds/${hold.id}/renew`, { ttl_ms: 9000 }));
+    const hold = await server.take(event, { seats: ['S-A-2', 'S-A-1'], areas: { Floor: 3 }, ttl_ms: 50_000 });
+    const renewed = assertOk(await server.post(`/v1/holds/${hold.id}/renew`, { ttl_ms: 90_000 }));
     const booking = assertOk(await confirm(hold), 201);
     const second = await server.grant(event, 'S-A-3');
     await server.del(`/v1/holds/${second.id}`);
     const third = await server.take(event, { areas: { Floor: 1 } });
     assertOk(await server.post(`/v1/holds/${third.id}/evict`));
-    const fourth = await server.take(event, { seats: ['S-A-4'], areas: { Floor: 2 }, ttl_ms: 1000 });
+    const fourth = await server.take(event, { seats: ['S-A-4'], areas: { Floor: 2 }, ttl_ms: 4000 });
     assertOk(await seller(event, 'block', { seats: ['S-B-1', 'S-B-2'] }));
     assertOk(await seller(event, 'unblock', { seats: ['S-B-2'] }));
     assertOk(await seller(event, 'close'));
@@ -165,7 +165,7 @@ describe('the log', () => {
         at: 0, status: 'available', hold: null, fence: null, until: null, history: [], history_has_more: false });
       const first = await server.grant(event, ['S-B-7', 'S-B-8']);
       await server.del(`/v1/holds/${first.id}`);
-      const hold = await server.grant(event, 'S-B-7', { ttl_ms: 5000 });
+      const hold = await server.grant(event, 'S-B-7', { ttl_ms: 50_000 });
       const renewed = assertOk(await server.post(`/v1/holds/${hold.id}/renew`, {}));
       const answer = await seatAt(event, 'S-B-7');
       const held = assertOk(answer);
@@ -244,8 +244,8 @@ describe('the log', () => {
 
     it('a hold ends at its expiry, to the millisecond, swept or not, renewed or not', async () => {
       const event = await server.createEvent();
-      const hold = await server.grant(event, 'S-A-1', { ttl_ms: 1000 });
-      const kept = await server.grant(event, 'S-A-2', { ttl_ms: 1000 });
+      const hold = await server.grant(event, 'S-A-1', { ttl_ms: 4000 });
+      const kept = await server.grant(event, 'S-A-2', { ttl_ms: 4000 });
       const renewed = assertOk(await server.post(`/v1/holds/${kept.id}/renew`, { ttl_ms: 60_000 }));
       await sleep(ms(kept.expires_at) - Date.now() + 20); // the later of the two: a time to come is refused
       const at = async (seat, time) => assertOk(await seatAt(event, seat, new Date(time).toISOString()));
@@ -264,7 +264,7 @@ describe('the log', () => {
     it('a hold that expires while no server runs ends at its expiry all the same', async () => {
       const own = await start();
       const event = await own.createEvent();
-      const hold = await own.grant(event, 'S-A-1', { ttl_ms: 1000 });
+      const hold = await own.grant(event, 'S-A-1', { ttl_ms: 5000 });
       await own.stop({ keep: true });
       await sleep(ms(hold.expires_at) - Date.now() + 300);
       await own.launch();
@@ -311,7 +311,7 @@ describe('the log', () => {
     };
     // One of each kind, whatever the random choices are, and some holds that are left to expire.
     const left = [];
-    for (let i = 0; i < 4; i++) left.push(await server.take(event, { areas: { Floor: 1 }, ttl_ms: 5000 }));
+    for (let i = 0; i < 4; i++) left.push(await server.take(event, { areas: { Floor: 1 }, ttl_ms: 50_000 }));
     assertOk(await server.post(`/v1/holds/${left[0].id}/renew`, {}));
     assertOk(await server.post(`/v1/holds/${left[1].id}/evict`));
     assertOk(await confirm(left[2]), 201);

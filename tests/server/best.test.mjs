@@ -148,7 +148,7 @@ describe('best available', () => {
 
   it('seats of a hold that ran out are given at once', async () => {
     const event = await hall([4]);
-    const hold = assertOk(await best(event, 4, {}, { ttl_ms: 1000 }), 201);
+    const hold = assertOk(await best(event, 4, {}, { ttl_ms: 4000 }), 201);
     assertSoldOut(await best(event, 1), 0);
     await sleep(ms(hold.expires_at) - Date.now() + 5);
     assert.deepEqual(await chosen(event, 4), hold.seats);

@@ -72,7 +72,7 @@ describe('channels', () => {
   it('released, expired, evicted or taken out, seats go back to their channel', async () => {
     const event = await createEvent();
     assertOk(await block(event, { seats: ['S-A-1', 'S-A-2', 'S-A-3', 'S-A-4'], channel: 'house' }));
-    const short = await take(event, { seats: ['S-A-3'], channel: 'house', ttl_ms: 1000 });
+    const short = await take(event, { seats: ['S-A-3'], channel: 'house', ttl_ms: 6000 });
     await release(await take(event, { seats: ['S-A-1', 'S-B-1'], channel: 'house' }));
     assert.equal(await letters(event, 'S-A-1', 'S-B-1'), 'x.');
     const evicted = await take(event, { seats: ['S-A-2'], channel: 'house' });

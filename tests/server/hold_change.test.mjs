@@ -214,7 +214,7 @@ describe('changing a hold', () => {
   it('only a live hold can be changed', async () => {
     const event = await createEvent();
     const add = { seats: ['S-B-1'] };
-    const short = await server.grant(event, 'S-A-1', { ttl_ms: 1000 });
+    const short = await server.grant(event, 'S-A-1', { ttl_ms: 5000 });
     const released = await server.grant(event, 'S-A-2');
     assert.equal((await server.del(`/v1/holds/${released.id}`)).status, 204);
     const sold = await server.grant(event, 'S-A-3');

@@ -46,7 +46,7 @@ describe('the life of a hold', () => {
 
   describe('active', () => {
     it('is renewed with 200, a later expiry and the same fence', async () => {
-      const hold = await active({ ttl_ms: 5000 });
+      const hold = await active({ ttl_ms: 9000 });
       const answer = await renew(hold);
       const renewed = assertHold(assertOk(answer), { event, seats: hold.seats });
       assert.equal(renewed.id, hold.id);
@@ -59,14 +59,16 @@ describe('the life of a hold', () => {
     });
 
     it('is renewed by the ttl that was asked for', async () => {
-      const hold = await active({ ttl_ms: 2000 });
+      const hold = await active({ ttl_ms: 20_000 });
+      const from = Date.now();
       const renewed = assertOk(await renew(hold, { ttl_ms: 60_000 }));
-      assert.ok(Math.abs(ms(renewed.expires_at) - Date.now() - 60_000) < 2000);
-      assert.ok(renewed.expires_in_ms > 58_000 && renewed.expires_in_ms <= 60_000);
+      const until_ = ms(renewed.expires_at) - 60_000; // when the server renewed it
+      assert.ok(until_ > from - 1000 && until_ < Date.now() + 1000, `${until_} is not between ${from} and ${Date.now()}`);
+      assert.ok(renewed.expires_in_ms > 40_000 && renewed.expires_in_ms <= 60_000, `${renewed.expires_in_ms}`);
     });
 
     it('is renewed without a body at all', async () => {
-      const hold = await active({ ttl_ms: 2000 });
+      const hold = await active({ ttl_ms: 20_000 });
       assertOk(await server.post(url(hold, '/renew')));
     });
 
@@ -78,7 +80,7 @@ describe('the life of a hold', () => {
     });
 
     it('is renewed by everybody who asks at once, and the log has only renewals that moved the expiry', async () => {
-      const hold = await active({ ttl_ms: 5000 });
+      const hold = await active({ ttl_ms: 20_000 });
       const answers = await Promise.all(Array.from({ length: 20 }, () => renew(hold, { ttl_ms: 60_000 })));
       const expiries = answers.map((answer) => ms(assertOk(answer).expires_at)).sort((a, b) => a - b);
       assert.equal(ms((await read(hold)).expires_at), expiries.at(-1));
@@ -88,7 +90,7 @@ describe('the life of a hold', () => {
     });
 
     it('is not renewed twice by a repeat of a key whose renewal changed nothing', async () => {
-      const hold = await active({ ttl_ms: 5000 });
+      const hold = await active({ ttl_ms: 20_000 });
       const headers = { 'Idempotency-Key': `nothing-to-renew-${hold.fence}` };
       const first = await server.post(url(hold, '/renew'), { ttl_ms: 1000 }, headers);
       assert.equal(assertOk(first).expires_at, hold.expires_at);
@@ -100,9 +102,9 @@ describe('the life of a hold', () => {
     });
 
     it('is renewed up to hold_max_ms from its creation, and then no more', async () => {
-      const capped = await server.createEvent({ hold_ttl_ms: 4000, hold_max_ms: 6000 });
-      const hold = await server.grant(capped, 'S-A-1', { ttl_ms: 3000 });
-      assert.equal(ms(hold.max_expires_at) - ms(hold.created_at), 6000);
+      const capped = await server.createEvent({ hold_ttl_ms: 12_000, hold_max_ms: 14_000 });
+      const hold = await server.grant(capped, 'S-A-1', { ttl_ms: 9000 });
+      assert.equal(ms(hold.max_expires_at) - ms(hold.created_at), 14_000);
       await sleep(100);
       const once = assertOk(await renew(hold));
       assert.ok(ms(once.expires_at) > ms(hold.expires_at));
@@ -116,7 +118,7 @@ describe('the life of a hold', () => {
     });
 
     it('already at its cap is 409 renewal_cap', async () => {
-      const capped = await server.createEvent({ hold_ttl_ms: 5000, hold_max_ms: 5000 });
+      const capped = await server.createEvent({ hold_ttl_ms: 50_000, hold_max_ms: 50_000 });
       const hold = await server.grant(capped, 'S-A-1');
       assert.equal(hold.expires_at, hold.max_expires_at);
       assertProblem(await renew(hold), 409, 'renewal_cap');
@@ -297,7 +299,7 @@ describe('the life of a hold', () => {
     });
     it('shows its seats as free', async () => {
       const hold = await expired();
-      await until('the seat is free on the map', async () => (await seat(hold)) === '.', 2000);
+      await until('the seat is free on the map', async () => (await seat(hold)) === '.');
     });
     it('is confirmed with rescue when every seat is still free', async () => {
       const hold = await expired();
@@ -329,15 +331,15 @@ describe('the life of a hold', () => {
       assert.equal((await server.map(event))[hold.seats[1]], 'b');
     });
     it('lives on when renewed in time', async () => {
-      const hold = await active({ ttl_ms: 1000 });
+      const hold = await active({ ttl_ms: 4000 });
       await sleep(500);
-      assertOk(await renew(hold, { ttl_ms: 1500 }));
+      assertOk(await renew(hold, { ttl_ms: 60_000 }));
       await sleep(ms(hold.expires_at) - Date.now() + 100);
       assertHold(await read(hold), { status: 'active' });
       assertOk(await confirm(hold), 201);
     });
     it('releases nothing that was released before it was due', async () => {
-      const hold = await active({ ttl_ms: 1000 });
+      const hold = await active({ ttl_ms: 4000 });
       assert.equal((await release(hold)).status, 204);
       const next = await server.grant(event, hold.seats);
       await sleep(ms(hold.expires_at) - Date.now() + 200);
@@ -346,7 +348,7 @@ describe('the life of a hold', () => {
       assert.equal(await seat(next), 'h');
     });
     it('never undoes a sale', async () => {
-      const hold = await active({ ttl_ms: 1000 });
+      const hold = await active({ ttl_ms: 4000 });
       assertOk(await confirm(hold), 201);
       await sleep(ms(hold.expires_at) - Date.now() + 200);
       assertHold(await read(hold), { status: 'confirmed' });

@@ -128,7 +128,7 @@ describe('the stream of a session', () => {
   });
 
   it('ends when the session expires', async () => {
-    const cat = await Party.open(server, { ttl_ms: 1000 });
+    const cat = await Party.open(server, { ttl_ms: 4000 });
     const stream = await follow(cat);
     await cat.take('t/3', { owner: 'c' });
     assert.equal(await stream.closed, true);

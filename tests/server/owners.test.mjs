@@ -86,7 +86,7 @@ describe('owners', () => {
 
   it('a hold that ran out does not count', async () => {
     const event = await createEvent({ max_per_owner: 2 });
-    const hold = await take(event, { seats: ['S-A-1', 'S-A-2'], owner: 'Ann', ttl_ms: 1000 });
+    const hold = await take(event, { seats: ['S-A-1', 'S-A-2'], owner: 'Ann', ttl_ms: 4000 });
     limited(await ask(event, { seats: ['S-A-3'], owner: 'Ann' }), 2);
     await sleep(ms(hold.expires_at) - Date.now() + 5);
     await take(event, { seats: ['S-A-3', 'S-A-4'], owner: 'Ann' });

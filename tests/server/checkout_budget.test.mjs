@@ -22,21 +22,20 @@ describe('--payments-rate', () => {
     const sold = await shop.sell(event, 'S-B-1');
     const holds = [];
     for (let i = 1; i <= 4 * RATE; i++) holds.push(await shop.server.grant(event, `S-A-${i}`));
+    const from = Date.now();
     const answers = holds.map((hold) => shop.book(hold));
     assertOk(await shop.server.post(`/v1/bookings/${sold.id}/refund`)); // most of the intents are not made yet
     const bookings = (await Promise.all(answers)).map((answer) => assertOk(answer, 201));
     await shop.settled(sold, 'confirmed', 'refunded');
     for (const booking of bookings) await shop.shown(booking, 'an intent', ({ payment }) => payment.status === 'requires_payment');
+    const tookMs = Date.now() - from;
 
-    // A second of the budget may begin at any moment of a second of the provider's clock, so each of those sees at most two.
+    // Calls that were made in time may reach the provider late and together, so only the whole is measured.  Its
+    // 4 * RATE + 1 calls need five seconds of the budget, of which the first may have been about to end.
+    assert.ok(tookMs >= 3000, `${4 * RATE} intents and a refund within ${tookMs} ms`);
     const intents = (await shop.stripe.paymentIntents.list({ limit: 100 })).data.slice(0, 4 * RATE);
-    const perSecond = new Map();
-    for (const { created } of intents) perSecond.set(created, (perSecond.get(created) ?? 0) + 1);
-    assert.ok(Math.max(...perSecond.values()) <= 2 * RATE, `intents per second: ${[...perSecond.values()]}`);
-    const times = intents.map(({ created }) => created).sort((a, b) => a - b);
-    assert.ok(times.at(-1) - times[0] >= 2, `${times.length} intents within ${times.at(-1) - times[0]} s`);
     const [refund] = (await shop.stripe.refunds.list({ limit: 1 })).data;
-    assert.ok(refund.created <= times.at(-1), 'the refund came after every intent');
+    assert.ok(refund.created <= Math.max(...intents.map(({ created }) => created)), 'the refund came after every intent');
     for (const hold of holds) assert.equal((await shop.server.del(`/v1/holds/${hold.id}`)).status, 204);
   });
 });

@@ -28,7 +28,7 @@ describe('with --capture manual', () => {
   });
 
   it('the seats are booked before the money is taken, and stay so while it is not known whether it was', async () => {
-    const event = await server.createEvent({ hold_ttl_ms: 2500 });
+    const event = await server.createEvent({ hold_ttl_ms: 6000 });
     const { hold, booking } = await shop.checkout(event, 'S-A-1');
     await shop.breakProvider('capture');
     await shop.pay(booking);

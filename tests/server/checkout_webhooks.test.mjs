@@ -209,7 +209,7 @@ describe('without webhooks', () => {
   it('every checkout ends, however the buyer pays', async () => {
     const made = {};
     for (const [i, how] of ['paid', 'declined', 'acted', 'released', 'disputed', 'refunded'].entries()) made[how] = (await shop.checkout(event, `S-A-${i + 1}`)).booking;
-    const short = await server.createEvent({ hold_ttl_ms: 2000 });
+    const short = await server.createEvent({ hold_ttl_ms: 5000 });
     const abandoned = (await shop.checkout(short, 'S-A-1')).booking;
     await shop.pay(made.paid);
     await shop.pay(made.declined, CARD.declined);

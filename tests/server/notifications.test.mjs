@@ -171,11 +171,11 @@ describe('a shop that asked for it', () => {
   after(async () => { try { await shop?.close(); } finally { await endpoint?.stop(); await reap(); } });
 
   it('is told of holds that expire, and of nothing that it did not ask for', async () => {
-    const event = await shop.server.createEvent({ hold_ttl_ms: 2000 });
-    await shop.sell(event, 'S-A-1');
+    await shop.sell(await shop.server.createEvent(), 'S-A-1');
+    const event = await shop.server.createEvent({ hold_ttl_ms: 5000 });
     const hold = await shop.server.grant(event, 'S-A-2', { ttl_ms: 1000, owner: 'Ann' });
     const { booking } = await shop.checkout(event, 'S-A-3');
-    await until('it is told', () => endpoint.received.length >= 3, 15_000);
+    await until('it is told', () => endpoint.received.length >= 3, 30_000);
     const types = endpoint.received.map(({ json }) => json.type).sort();
     assert.deepEqual(types, ['booking.failed', 'hold.expired', 'hold.expired']);
     const [expired] = endpoint.about(hold.id);

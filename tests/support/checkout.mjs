@@ -65,7 +65,10 @@ class Shop {
   // Holds seats and books the hold; resolves to { hold, booking }.
   async checkout(event, seats, fields = {}, holdFields = {}) {
     const hold = await this.server.grant(event, seats, holdFields);
-    return { hold, booking: assertOk(await this.book(hold, fields), 201) };
+    const booking = assertOk(await this.book(hold, fields), 201);
+    // The answer waits for the intent, but not for ever.
+    const isReady = !booking.payment || booking.payment.status !== 'creating';
+    return { hold, booking: isReady ? booking : await this.shown(booking, 'to be paid', ({ payment }) => payment.status !== 'creating') };
   }
 
   // Pays as a card form in a browser does; resolves to the sandbox's answer.

@@ -20,12 +20,12 @@ describe('headers and limits', () => {
 
   const connect = () => net.connect(server.port, '127.0.0.1');
 
-  // Sends raw bytes; resolves to everything received until the server closes the connection or is silent.
+  // Sends raw bytes; resolves to everything received until the server closes the connection, or is silent after an answer.
   const raw = (text) => new Promise((resolve) => {
     const socket = connect();
     let got = '';
-    socket.setTimeout(500, () => socket.destroy());
-    socket.on('data', (data) => { got += data; });
+    socket.setTimeout(20_000, () => socket.destroy());
+    socket.on('data', (data) => { got += data; socket.setTimeout(500); });
     socket.on('error', () => {});
     socket.on('close', () => resolve(got));
     socket.write(text);

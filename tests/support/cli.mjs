@@ -8,7 +8,7 @@ import {
   assertCleanStderr, environment, freePort, gone, HOLDFAST, isGone, launch, sleep, tempDir, until,
 } from './server.mjs';
 
-export const COMMAND_TIMEOUT_MS = 90_000; // enough for hundreds of processes with the thread sanitizer on a busy machine
+export const COMMAND_TIMEOUT_MS = 200_000; // enough for hundreds of processes with the thread sanitizer on a busy machine
 
 // Locks in a new SQLite file.
 export function sqliteLocks() {
@@ -49,7 +49,7 @@ export async function json(url, args) {
 export async function beginRun(url, args, script, options) {
   const [, trap, rest] = script.match(/^(trap (?:'[^']*'|"[^"]*") \w+; )?(.*)$/s);
   const wrapper = begin(url, ['run', ...args, '--', 'sh', '-c', `${trap ?? ''}echo begun $$; ${rest}`], options);
-  await until('the command begins', () => /^begun \d+\n/.test(wrapper.stdout) || wrapper.ended, 10_000);
+  await until('the command begins', () => /^begun \d+\n/.test(wrapper.stdout) || wrapper.ended);
   assert.equal(wrapper.ended, null, wrapper.stderr);
   wrapper.commandPid = Number(wrapper.stdout.match(/^begun (\d+)/)[1]);
   return wrapper;

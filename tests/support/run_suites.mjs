@@ -28,7 +28,8 @@ import path from 'node:path';
 const BACKENDS = ['sqlite', 'own', 'postgres', 'cluster']; // in this order
 const LIMIT_S = 240;
 const STOP_GRACE_MS = 10_000; // from SIGTERM to SIGKILL
-const LEAVE_GRACE_MS = 5000; // from the end of a suite to the end of the servers it started
+const LEAVE_GRACE_MS = 15_000; // from the end of a suite to the end of the servers it started, which were told to end with it
+const OUTPUT_GRACE_MS = 10_000; // from there to the end of its output
 const HEADER_LINES = 20;
 const AGAIN_LINES = 40; // of a failing suite, said again at the end
 
@@ -113,7 +114,7 @@ async function runFile({ file, backend, limitS }) {
     problem ??= `left processes behind: ${left}`;
   }
   running.delete(child.pid);
-  await Promise.race([outputIsComplete, sleep(1000)]);
+  await Promise.race([outputIsComplete, sleep(OUTPUT_GRACE_MS)]);
   return { file, backend, output, seconds: (performance.now() - began) / 1000, ...judge(output, code ?? signal, problem) };
 }
 

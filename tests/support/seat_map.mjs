@@ -81,15 +81,14 @@ export async function showsSnapshot(page, server, event, timeoutMs = 25_000) {
   }, timeoutMs, 50).catch((error) => { throw new Error(`${error.message}; it differs in ${JSON.stringify(wrong)}`); });
 }
 
-// Where a seat is in the window, once the map has come to rest.
+// Where a seat is in the window, once the map has come to rest: a map that moves does so in every frame, however rare frames
+// are on a busy machine.
 export async function seatAt(page, id) {
-  let last = '';
   return until('the map rests', async () => {
     const place = await page.map('seatPosition', id);
-    const isSame = JSON.stringify(place) === last;
-    last = JSON.stringify(place);
-    return isSame && place;
-  }, 5000, 120);
+    await page.evaluate(async () => { for (let n = 0; n < 5; n++) await new Promise((resolve) => { requestAnimationFrame(resolve); }); });
+    return JSON.stringify(await page.map('seatPosition', id)) === JSON.stringify(place) && place;
+  });
 }
 
 // Makes a run of a list of seats that are not all alike, so that a map which shows the wrong seat is noticed.

@@ -10,7 +10,7 @@ import { startCell } from '../support/cell.mjs';
 import { begin, beginRun, run as runLocked } from '../support/cli.mjs';
 import { assertOk } from '../support/expect.mjs';
 import { labels, look, Party, pathOf, waiting } from '../support/locks.mjs';
-import { environment, HOLDFAST, launch, reap, sleep, until } from '../support/server.mjs';
+import { assertWithin, environment, HOLDFAST, launch, reap, sleep, until } from '../support/server.mjs';
 
 const READER = path.join(path.dirname(HOLDFAST), 'tests/history/reader');
 const TIMEOUT_MS = 2000; // --cell-timeout
@@ -121,20 +121,30 @@ describe('standbys that are cut off the journal', () => {
 
   it('do not count silence that they could not have heard', async () => {
     await settled();
-    const master = await cell.master(), standbys = others(master);
-    const { epoch } = await about(master);
-    master.pause();
-    await sleep(TIMEOUT_MS / 5); // they read the last of it
-    for (const { links: [link] } of standbys) link.cut();
-    for (const standby of standbys) await until('it is cut off', async () => !(await about(standby)).journal_answers);
-    await sleep(1.5 * TIMEOUT_MS);
-    standbys[0].links[0].restore();
-    await until('it reads the journal, where nothing is new', async () => (await about(standbys[0])).journal_answers, 10_000, 5);
-    await sleep(TIMEOUT_MS / 10);
-    master.resume(); // before it was silent for as long as the standby could hear
-    standbys[1].links[0].restore();
-    await settled();
-    assert.deepEqual([(await about(master)).epoch, (await about(master)).role], [epoch, 'master']);
+    // A standby that heard nothing for as long as the timeout claims rightly: on a machine so slow, the scene is played again.
+    await assertWithin(0.8 * TIMEOUT_MS, async () => {
+      const master = await cell.master(), standbys = others(master);
+      const { epoch } = await about(master);
+      const stopped = performance.now();
+      master.pause();
+      await sleep(TIMEOUT_MS / 5); // they read the last of it
+      for (const { links: [link] } of standbys) link.cut();
+      const heardMs = performance.now() - stopped;
+      for (const standby of standbys) await until('it is cut off', async () => !(await about(standby)).journal_answers);
+      await sleep(1.5 * TIMEOUT_MS);
+      const restored = performance.now();
+      standbys[0].links[0].restore();
+      await until('it reads the journal, where nothing is new', async () => (await about(standbys[0])).journal_answers, 10_000, 5);
+      await sleep(TIMEOUT_MS / 10);
+      master.resume(); // before it was silent for as long as the standby could hear
+      standbys[1].links[0].restore();
+      const isKept = async () => (await about(master)).epoch === epoch && (await about(master)).role === 'master';
+      await until('the master is heard, or replaced', async () => !await isKept() || (await Promise.all(standbys.map(about))).every((seen) => seen.journal_answers));
+      await settled();
+      const silentMs = Math.max(heardMs, performance.now() - restored);
+      if (silentMs < 0.8 * TIMEOUT_MS) assert.ok(await isKept(), `the master was silent for ${silentMs} ms, and was replaced`);
+      return await isKept() ? 0 : silentMs;
+    });
   });
 });
 
@@ -144,10 +154,13 @@ describe('a master that stands still under load', () => {
     const old = await cell.master(), { epoch } = await about(old);
     const ann = await Party.open(old, { ttl_ms: 30_000, label: 'ann' });
     const kept = await ann.take('still/kept', { owner: 'a' });
-    const ben = await Party.open(old, { ttl_ms: 2000, label: 'ben' }); // never kept alive
+    const ben = await Party.open(old, { ttl_ms: 2000, label: 'ben' }); // not kept alive once somebody waits for its lock
     await ben.take('still/next', { owner: 'b' });
     const waiter = begin(cell.url, ['run', 'still/next', '--', 'echo', 'granted']);
-    await until('it waits', async () => (await look(old, 'still/next')).n_waiters === 1, 10_000);
+    await until('it waits', async () => {
+      assertOk(await ben.keepAlive());
+      return (await look(old, 'still/next')).n_waiters === 1;
+    });
     let loads = true;
     const load = [0, 1, 2, 3].map(async (i) => {
       while (loads) await ann.ask(`still/load${i}`, { owner: 'c', agent: `${i}` }).then(() => ann.release(`still/load${i}`, 'c')).catch(() => {});
@@ -262,13 +275,19 @@ describe('a journal that is gone for three seconds', () => {
     const wait = ben.ask('gone/kept', { owner: 'b', wait_ms: 30_000 });
     await waiting(server, 'gone/kept', ['ben']);
     await postgres().crash();
-    const refused = [];
-    for (const end = Date.now() + 3000; Date.now() < end; await sleep(200)) refused.push(ann.keepAlive(), ben.keepAlive());
+    const answers = [];
+    let isGone = true;
+    const keeping = (async () => { // as clients do, which know every server
+      for (; isGone; await sleep(200)) for (const each of cell.servers) answers.push(at(ann, each).keepAlive(), at(ben, each).keepAlive());
+    })();
+    await sleep(3000);
     await postgres().start();
-    for (const answer of await Promise.all(refused)) {
+    await settled();
+    isGone = false;
+    await keeping;
+    for (const answer of await Promise.all(answers)) {
       assert.ok(answer.status === 200 || answer.status === 307 || (answer.status === 503 && ['journal_unavailable', 'no_master', 'outcome_unknown'].includes(answer.json.code)), answer.text);
     }
-    await settled();
     const master = await cell.master();
     assertOk(await at(ann, master).keepAlive());
     assertOk(await at(ben, master).keepAlive());
@@ -313,7 +332,7 @@ describe('a server that has read another history than the journal has', () => {
       assert.ok(holders.length === 0 || fences({ holders })[0] === lock.fence);
       return holders.length === 1 && (await stale(follower, 'history/lost')).holders.length === 0;
     }, 20_000);
-    assert.match(follower.stderr, /the journal of the locks is read anew/);
+    await until('it says so', () => /the journal of the locks is read anew/.test(follower.stderr));
     await next.kill9();
     await leaderOf([follower]);
     assert.deepEqual(fences(await look(follower, 'history/new')), [lock.fence]);

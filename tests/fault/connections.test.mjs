@@ -101,7 +101,7 @@ describe('connections', () => {
       wire.reset();
     }));
     await until('the server has let go of them', async () => openFiles(server.pid) <= before + 5
-      && await server.metric('holdfast_http_connections') <= 3, 2000);
+      && await server.metric('holdfast_http_connections') <= 3, 20_000); // 30 s for connections that are only idle
     const { held, available } = await server.counts(event);
     assert.equal(held + available, 1000);
     assert.ok(held > 100, `${held} of the requests arrived whole before the reset`);
@@ -137,9 +137,9 @@ describe('connections', () => {
     const more = await Wire.connectMany(server, 80);
     let answered = 0;
     for (const wire of more) wire.request('GET', '/healthz').then(({ status }) => { answered += status === 200; }, () => {});
-    await until('the files have run out', () => openFiles(server.pid) >= 69);
+    await until('the files have run out, and those that it accepted are answered', () => openFiles(server.pid) >= 69 && answered > 0);
     await sleep(200);
-    assert.ok(answered > 0 && answered < 80, `${answered}`);
+    assert.ok(answered < 80, `${answered}`);
 
     // Connections that stand are served, and the server does not spin.
     const [started, cpu] = [Date.now(), cpuMs(server.pid)];
@@ -156,7 +156,7 @@ describe('connections', () => {
 
     // As clients leave, others get their places.
     for (const wire of first) wire.close();
-    await until('ten more are answered', () => answered >= 20, 2000);
+    await until('ten more are answered', () => answered >= 20);
     for (let left = 80; left > 0; left--) {
       const wire = more.find((each) => !each.isClosed && each.waiting.length === 0);
       if (!wire) { await sleep(20); left++; continue; }

@@ -11,6 +11,7 @@ import { mapOf, sleep, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const SILENCE_MS = 15_000;
+const BUSY_MS = 15_000; // by which a busy machine may be late; the proxies wait longer
 
 describe('PostgreSQL down, behind a proxy', () => {
   let backends, fronts = [];
@@ -45,13 +46,13 @@ describe('PostgreSQL down, behind a proxy', () => {
     const late = await Promise.all(fronts.map((front) => Stream.open(front, event)));
     for (const { status, headers } of late) assert.deepEqual([status, headers['holdfast-stale']], [200, 'true']);
     for (const stream of streams) {
-      assert.ok(await stream.commented(1, SILENCE_MS + 2000 - (Date.now() - stopped)), 'a comment keeps the stream alive');
+      assert.ok(await stream.commented(1, SILENCE_MS + BUSY_MS - (Date.now() - stopped)), 'a comment keeps the stream alive');
       assert.ok(!stream.isClosed);
     }
 
     await backends.postgres.start();
     await becomes(servers, 200);
-    for (const front of fronts) await until('a hold is granted', async () => (await front.hold(event, 'S-A-2')).status !== 503, 3000);
+    for (const front of fronts) await until('a hold is granted', async () => (await front.hold(event, 'S-A-2')).status !== 503);
     for (const stream of [...streams, ...late]) {
       assert.ok(await stream.find(({ data }) => data.changes?.some(([seat]) => seat === 'S-A-2')), 'the stream goes on');
       stream.close();

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { assertOk, ms } from '../support/expect.mjs';
 import { checkLedger } from '../support/ledger.mjs';
-import { newKey, pool, reap, sleep, start } from '../support/server.mjs';
+import { newKey, pool, reap, sleep, start, until } from '../support/server.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
 const kills = Number(process.env.HF_KILLS || 5);
@@ -117,15 +117,15 @@ describe('kill -9 under load', () => {
 
   // Asserts that the map of an event equals the record, seat by seat.
   async function assertMap(event) {
-    const started = Date.now();
     const map = await server.map(event);
+    const read = Date.now();
     const expected = Object.fromEntries(Object.keys(map).map((seat) => [seat, '.']));
     const either = new Set();
     for (const hold of holds) {
       if (hold.event !== event || !['active', 'confirmed'].includes(hold.status)) continue;
       for (const seat of hold.seats) {
         // the hold may be expiring at this moment: its seats are held or free
-        if (hold.status === 'active' && hold.expires < started + 2000) either.add(seat);
+        if (hold.status === 'active' && hold.expires < read + 2000) either.add(seat);
         else {
           assert.equal(expected[seat], '.', `${seat} of ${event.id} has two owners`);
           expected[seat] = hold.status === 'active' ? 'h' : 'b';
@@ -149,6 +149,7 @@ describe('kill -9 under load', () => {
       const wires = await Wire.connectMany(server, writers);
       const running = Promise.all(wires.map((wire) => write(wire, event)));
       await Promise.race([running, sleep(150 + below(700))]);
+      await until('something is acknowledged', () => holds.length > acknowledged, undefined, 1);
       await server.kill9();
       const lost = await running;
       if (round <= 5 || round % 10 === 0) checkLedger(server.dir);

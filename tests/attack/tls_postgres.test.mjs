@@ -49,7 +49,7 @@ const url = (parameters = '', host = NAME) => `postgres://test@${host}:${postgre
 const trusts = () => `&sslrootcert=${authority.cert}`;
 
 // What `holdfast` says about a lock in this database.
-const ask = (where, env = {}) => holdfast(where, ['run', 'name', '--timeout', '3s', '--', 'echo', 'held'], { env });
+const ask = (where, env = {}) => holdfast(where, ['run', 'name', '--timeout', '10s', '--', 'echo', 'held'], { env });
 async function held(where, env) {
   const { code, stdout, stderr } = await ask(where, env);
   assert.equal(code, 0, stderr);

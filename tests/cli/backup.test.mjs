@@ -340,6 +340,7 @@ describe('a restore', () => {
 
 describe('kill -9', () => {
   const ROUNDS = Number(process.env.HF_KILLS ?? 4);
+  const isDue = (round, kills) => round < ROUNDS || (kills === 0 && round < 10 * ROUNDS); // a busy machine may be late each time
 
   // Kills the command at a moment of its work that differs from round to round.
   async function killed(args, begun, round) {
@@ -354,11 +355,10 @@ describe('kill -9', () => {
   it('in the middle of a backup leaves no file of that name, and the next backup succeeds', async () => {
     const { place, server } = await openWithEvents();
     let kills = 0;
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; isDue(round, kills); round++) {
       const file = newFile();
       const partial = `${file}.partial`;
-      const wasKilled = await killed(['backup', '--ledger', place.url, file], () => fs.existsSync(partial), round);
-      kills += wasKilled;
+      kills += await killed(['backup', '--ledger', place.url, file], () => fs.existsSync(partial), round % ROUNDS);
       assert.ok(!(fs.existsSync(file) && fs.existsSync(partial)));
       if (fs.existsSync(file)) await sound(`sqlite:${file}`);
       await backup(place.url, file, '--force');
@@ -374,13 +374,13 @@ describe('kill -9', () => {
     await backup(source.place.url, file);
     await source.server.stop();
     let kills = 0;
-    for (let round = 0; round < ROUNDS; round++) {
+    for (let round = 0; isDue(round, kills); round++) {
       const target = await openWithEvents({ name: 'Old' });
       await target.server.grant(target.event, 'S-A-1');
       await target.server.kill9();
       const partial = `${target.server.database}.partial`;
       const begun = () => !onSqlite || fs.existsSync(partial);
-      kills += await killed(['restore', '--ledger', target.place.url, '--force', file], begun, round * (onSqlite ? 1 : 3));
+      kills += await killed(['restore', '--ledger', target.place.url, '--force', file], begun, (round % ROUNDS) * (onSqlite ? 1 : 3));
       await sound(target.place.url);
       const server = await open(target.place);
       const [{ name, status, held }] = (await server.read('/v1/events')).data;

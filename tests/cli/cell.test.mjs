@@ -165,7 +165,8 @@ Nobody waits for a lock\\.\n$`));
 
 describe('a cell of three servers', () => {
   let cell;
-  before(async () => { cell = await startCell('etcd'); });
+  // On a busy machine a master may stand still for a second or two, and must not be replaced for that.
+  before(async () => { cell = await startCell('etcd', { timeout: '5s' }); });
   after(() => cell.close());
   const urlFor = ({ proxy }) => `http://127.0.0.1:${proxy.port}`;
   const standbys = async () => { const master = await cell.master(); return cell.servers.filter((server) => server !== master); };
@@ -195,13 +196,13 @@ describe('a cell of three servers', () => {
     await ann.wait('nightly');
     await until('the standby has it', async () => (await standby.get('/v1/locks/nightly?stale=true')).json.n_waiters === 1);
     master.proxy.cut();
-    const text = await status(standby, ['--timeout', '2s']);
+    const text = await status(standby, ['--timeout', '10s']);
     master.proxy.restore();
     assert.match(text, /^nightly +1 +1 +ann$/m);
     assert.match(text, /^nightly +ann +- +ann$/m);
     assert.match(text, /^A standby was asked; only the master knows how long waits have lasted\.$/m);
     master.proxy.cut();
-    const own = await status(master, ['--timeout', '2s']);
+    const own = await status(master, ['--timeout', '10s']);
     master.proxy.restore();
     assert.match(own, /^nightly +ann +\d+ (ms|s) +ann$/m, 'the master itself was asked, at an address that it does not announce');
     assert.doesNotMatch(own, /standby was asked/);
@@ -236,7 +237,7 @@ describe('a cell of three servers', () => {
     await until('a picture with another master', () => {
       const [, url] = /^The master is (\S+) /m.exec(watch.stdout.slice(length).split('\n\nThe master').at(-1).replace(/^ is/, 'The master is')) ?? [];
       return (url && url !== urlFor(master)) || watch.ended;
-    }, 30_000);
+    }, 60_000);
     assert.equal(watch.ended, null, watch.stderr);
     watch.child.kill('SIGINT');
     assert.equal((await watch.result).signal, 'SIGINT');

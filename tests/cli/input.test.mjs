@@ -155,10 +155,10 @@ describe('an unreachable coordinator: 69', { concurrency: 4 }, () => {
 
   it('a host that never answers, within its timeout', async () => {
     const { ms } = await refuses(69, /./, ['--timeout', '500ms', 'name', ...touch], `redis://127.0.0.1:${hole.address().port}`);
-    assert.ok(ms < 5000, `${ms}`);
+    assert.ok(ms < 20_000, `${ms}`);
     // No network routes this address.
     const lost = await refuses(69, /./, ['--timeout', '500ms', 'name', ...touch], 'redis://192.0.2.1');
-    assert.ok(lost.ms < 5000, `${lost.ms}`);
+    assert.ok(lost.ms < 20_000, `${lost.ms}`);
   });
 
   it('a host name that does not exist', async () => {

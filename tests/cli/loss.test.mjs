@@ -3,14 +3,14 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import net from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import {
   begin, beginRun, gone, heartbeat, holdfast, isGone, json, lastHeartbeatMs, run, sleep, sqliteLocks,
   until, uptimeMs,
 } from '../support/cli.mjs';
+import { startProxy } from '../support/proxy.mjs';
 import { startRedis } from '../support/redis.mjs';
-import { launch, environment, reap, HOLDFAST } from '../support/server.mjs';
+import { assertWithin, launch, environment, reap, HOLDFAST } from '../support/server.mjs';
 
 const locks = sqliteLocks();
 const { url } = locks;
@@ -18,7 +18,7 @@ const { url } = locks;
 after(reap);
 
 // Waits for the lock and records when it gets it, which is not before the lease of the other holder has ended.
-const heir = (where, name, file) => begin(where, ['run', '--wait', '15s', name, '--', 'sh', '-c', `cut -d' ' -f1 /proc/uptime >${file}`]);
+const heir = (where, name, file) => begin(where, ['run', '--wait', '60s', name, '--', 'sh', '-c', `cut -d' ' -f1 /proc/uptime >${file}`]);
 
 describe('a signal', { concurrency: 3 }, () => {
   for (const [signal, number] of [['SIGTERM', 15], ['SIGINT', 2], ['SIGHUP', 1], ['SIGQUIT', 3], ['SIGUSR1', 10], ['SIGUSR2', 12]]) {
@@ -39,11 +39,11 @@ describe('a signal', { concurrency: 3 }, () => {
   });
 
   it('that stops the command leaves the lock held until SIGCONT continues it', async () => {
-    const wrapper = await beginRun(url, ['--ttl', '500ms', 'stopped'], 'exec sleep 20');
+    const wrapper = await beginRun(url, ['--ttl', '3s', 'stopped'], 'exec sleep 60');
     wrapper.child.kill('SIGTSTP');
     const status = () => fs.readFileSync(`/proc/${wrapper.commandPid}/status`, 'utf8');
     await until('the command is stopped', () => /^State:\s+T/m.test(status()));
-    await sleep(800);
+    await sleep(3500);
     assert.equal((await run(url, ['-n', 'stopped', '--', 'true'])).code, 75);
     wrapper.child.kill('SIGCONT');
     await until('it goes on', () => !/^State:\s+T/m.test(status()));
@@ -59,9 +59,9 @@ describe('the wrapper', { concurrency: 3 }, () => {
     const grandchild = Number((await until('a grandchild', () => wrapper.stdout.match(/grandchild (\d+)/)))[1]);
     const family = fs.readFileSync(`/proc/${wrapper.pid}/task/${wrapper.pid}/children`, 'utf8').trim().split(' ').map(Number);
     wrapper.child.kill('SIGKILL');
-    await gone(wrapper.commandPid, 2000);
-    await gone(grandchild, 8000); // it ignores SIGTERM: after the grace, a sixth of 6 s
-    for (const pid of family) await gone(pid, 2000);
+    await gone(wrapper.commandPid);
+    await gone(grandchild); // it ignores SIGTERM: after the grace, a sixth of 6 s
+    for (const pid of family) await gone(pid);
   });
 
   const monitorOf = (wrapper) => Number(fs.readFileSync(`/proc/${wrapper.pid}/task/${wrapper.pid}/children`, 'utf8')
@@ -72,37 +72,37 @@ describe('the wrapper', { concurrency: 3 }, () => {
     process.kill(monitorOf(wrapper), 'SIGKILL');
     await until('the wrapper knows', () => wrapper.stderr.includes('the monitor has died'));
     wrapper.child.kill('SIGKILL');
-    await gone(wrapper.commandPid, 2000);
+    await gone(wrapper.commandPid);
     await until('it heard SIGTERM', () => wrapper.stdout.includes('heard'));
   });
 
   it('goes on when its monitor dies', async () => {
-    const wrapper = await beginRun(url, ['--ttl', '900ms', 'widow'], 'read line; exit 6', { input: null });
+    const wrapper = await beginRun(url, ['--ttl', '3s', 'widow'], 'read line; exit 6', { input: null });
     process.kill(monitorOf(wrapper), 'SIGKILL');
-    await sleep(1500);
+    await sleep(3500);
     assert.equal((await run(url, ['-n', 'widow', '--', 'true'])).code, 75);
     wrapper.child.stdin.end('\n');
     assert.equal((await wrapper.result).code, 6);
   });
 
-  it('stopped for longer than the TTL: the command ends before the lease does, then 76', async () => {
-    const file = locks.file('frozen');
-    const wrapper = await beginRun(url, ['--ttl', '1500ms', 'frozen'], `trap '' TERM; ${heartbeat(file)}`);
-    const next = heir(url, 'frozen', `${file}.next`);
-    await until('another waits', async () => (await json(url, ['lock', 'show', 'frozen'])).waiters.length === 1);
+  // The monitor has a tenth of a second between its deadline and the end of the lease, and a busy machine may stop it for longer.
+  it('stopped for longer than the TTL: the command ends before the lease does, then 76', () => assertWithin(0, async (n) => {
+    const name = `frozen-${n}`, file = locks.file(name);
+    const wrapper = await beginRun(url, ['--ttl', '3s', name], `trap '' TERM; ${heartbeat(file)}`);
+    const next = heir(url, name, `${file}.next`);
+    await until('another waits', async () => (await json(url, ['lock', 'show', name])).waiters.length === 1);
     const stopped = uptimeMs();
     process.kill(wrapper.pid, 'SIGSTOP');
     assert.equal((await next.result).code, 0);
-    assert.ok(isGone(wrapper.commandPid), 'the next holder runs beside the command');
+    await gone(wrapper.commandPid);
     const last = lastHeartbeatMs(file), taken = lastHeartbeatMs(`${file}.next`);
-    assert.ok(last < taken, `the command lived until ${last}, another held the lock from ${taken}`);
-    assert.ok(last > stopped + 300, `it ended ${last - stopped} ms after the wrapper was stopped`);
     process.kill(wrapper.pid, 'SIGCONT');
     assert.equal((await wrapper.result).code, 76);
-  });
+    return last > stopped + 300 ? last - taken : 0; // it ended by the clock, not because the wrapper was stopped
+  }));
 
   it('stopped for a moment: nothing happens', async () => {
-    const wrapper = await beginRun(url, ['--ttl', '3s', 'moment'], 'read line; exit 6', { input: null });
+    const wrapper = await beginRun(url, ['--ttl', '20s', 'moment'], 'read line; exit 6', { input: null });
     process.kill(wrapper.pid, 'SIGSTOP');
     await sleep(500);
     process.kill(wrapper.pid, 'SIGCONT');
@@ -113,10 +113,13 @@ describe('the wrapper', { concurrency: 3 }, () => {
 });
 
 describe('a lock that is broken', { concurrency: 3 }, () => {
-  const broken = async (name, args, script) => {
-    const wrapper = await beginRun(url, ['--ttl', '900ms', ...args, name], script);
+  // `ms` is the time from the break to the end of the wrapper.  With `meanwhile` the command has an input.
+  const broken = async (name, args, script, meanwhile) => {
+    const wrapper = await beginRun(url, ['--ttl', '3s', ...args, name], script, meanwhile ? { input: null } : {});
     assert.equal((await holdfast(url, ['lock', 'break', name])).code, 0);
-    return { wrapper, ...await wrapper.result };
+    const began = performance.now();
+    await meanwhile?.(wrapper);
+    return { wrapper, ...await wrapper.result, ms: performance.now() - began };
   };
 
   it('ends the command with SIGTERM: 76', async () => {
@@ -129,7 +132,7 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
   it('kills a command that ignores SIGTERM, within the grace', async () => {
     const { code, ms, wrapper } = await broken('broken-2', ['--grace', '100ms'], "trap '' TERM; while :; do sleep 0.02; done");
     assert.equal(code, 76);
-    assert.ok(ms < 5000, `${ms}`);
+    assert.ok(ms < 10_000, `${ms}`);
     assert.ok(isGone(wrapper.commandPid));
   });
 
@@ -146,7 +149,10 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
   });
 
   it('only warns with --on-loss warn: the command ends by itself, then 76', async () => {
-    const { code, stdout, stderr } = await broken('broken-4', ['--on-loss', 'warn'], 'sleep 1; echo finished');
+    const { code, stdout, stderr } = await broken('broken-4', ['--on-loss', 'warn'], 'read line; echo finished', async (wrapper) => {
+      await until('the wrapper knows', () => wrapper.stderr.includes('goes on without it'));
+      wrapper.child.stdin.end('\n');
+    });
     assert.equal(code, 76);
     assert.match(stdout, /finished/);
     assert.match(stderr, /goes on without it/);
@@ -164,9 +170,9 @@ describe('a lock that is broken', { concurrency: 3 }, () => {
 
 describe('--max-hold', () => {
   it('ends the command after this time: 76', async () => {
-    const { code, ms, stderr } = await run(url, ['--max-hold', '700ms', '--ttl', '3s', 'cap', '--', 'sleep', '20']);
+    const { code, ms, stderr } = await run(url, ['--max-hold', '700ms', '--ttl', '3s', 'cap', '--', 'sleep', '60']);
     assert.equal(code, 76);
-    assert.ok(ms >= 700 && ms < 3000, `${ms}`);
+    assert.ok(ms >= 700 && ms < 20_000, `${ms}`);
     assert.match(stderr, /--max-hold/);
     assert.equal((await run(url, ['-n', 'cap', '--', 'true'])).code, 0);
     assert.equal((await run(url, ['--max-hold', '20s', 'cap', '--', 'true'])).code, 0);
@@ -175,9 +181,9 @@ describe('--max-hold', () => {
 
 describe('--max-hold and --on-loss', { concurrency: 2 }, () => {
   it('kill: kills it at that time', async () => {
-    const { code, ms } = await run(url, ['--max-hold', '1s', '--on-loss', 'kill', 'cap-kill', '--', 'sleep', '20']);
+    const { code, ms } = await run(url, ['--max-hold', '1s', '--on-loss', 'kill', 'cap-kill', '--', 'sleep', '60']);
     assert.equal(code, 76);
-    assert.ok(ms >= 900 && ms < 2500, `${ms}`);
+    assert.ok(ms >= 900 && ms < 20_000, `${ms}`);
   });
 
   it('warn: lets the command go on, and exits with 76', async () => {
@@ -192,79 +198,66 @@ describe('a signal that was ignored at the start', { concurrency: 2 }, () => {
   const deaf = (argv) => ['sh', '-c', "trap '' HUP INT; exec \"$@\"", 'sh', ...argv];
 
   it('does not end a wait', async () => {
-    const holder = await beginRun(url, ['deaf'], 'sleep 20');
-    const waiter = begin(url, ['run', '--wait', '1500ms', 'deaf', '--', 'true'], { wrap: deaf });
-    await sleep(400);
+    const holder = await beginRun(url, ['deaf'], 'sleep 60');
+    const waiter = begin(url, ['run', '--wait', '5s', 'deaf', '--', 'true'], { wrap: deaf });
+    await until('it waits', async () => (await json(url, ['lock', 'show', 'deaf'])).waiters.length === 1 || waiter.ended);
     waiter.child.kill('SIGHUP');
     waiter.child.kill('SIGINT');
     const { code, ms } = await waiter.result;
     assert.equal(code, 75);
-    assert.ok(ms >= 1400, `${ms}`);
+    assert.ok(ms >= 4900, `${ms}`);
     holder.child.kill('SIGTERM');
     await holder.result;
   });
 
   it('does not cut --at-least short', async () => {
-    const wrapper = begin(url, ['run', '--at-least', '1500ms', 'deaf-least', '--', 'true'], { wrap: deaf });
-    await sleep(500);
+    const wrapper = await beginRun(url, ['--at-least', '4s', 'deaf-least'], 'exit 0', { wrap: deaf });
+    await until('the command has ended', () => isGone(wrapper.commandPid));
     wrapper.child.kill('SIGHUP');
     const { code, ms } = await wrapper.result;
     assert.equal(code, 0);
-    assert.ok(ms >= 1500, `${ms}`);
+    assert.ok(ms >= 4000, `${ms}`);
   });
 });
 
 it('a pause between two tries can be interrupted', async () => {
-  const holder = await beginRun(url, ['pause'], 'sleep 20');
-  const other = begin(url, ['run', '--retry', '5', '--retry-delay', '20s', 'pause', '--', 'true']);
-  await sleep(600);
+  const holder = await beginRun(url, ['pause'], 'sleep 60');
+  const other = begin(url, ['run', '--retry', '5', '--retry-delay', '60s', 'pause', '--', 'true']);
+  const mask = (kind) => BigInt(`0x${new RegExp(`^${kind}:\\s+(\\w+)`, 'm').exec(fs.readFileSync(`/proc/${other.pid}/status`, 'utf8'))[1]}`);
+  await until('it is prepared for SIGTERM', () => (mask('SigCgt') | mask('SigBlk')) & 1n << 14n);
+  await sleep(600); // until it has tried
   other.child.kill('SIGTERM');
   const { code, ms } = await other.result;
   assert.equal(code, 143);
-  assert.ok(ms < 3000, `${ms}`);
+  assert.ok(ms < 20_000, `${ms}`);
   holder.child.kill('SIGTERM');
   await holder.result;
 });
 
 describe('a coordinator that stops answering', () => {
-  let redis, proxy;
-  const sockets = [];
-  before(async () => {
-    redis = await startRedis();
-    proxy = net.createServer((client) => {
-      const server = net.connect(redis.port, '127.0.0.1');
-      sockets.push(client, server);
-      for (const [from, to] of [[client, server], [server, client]]) {
-        from.on('data', (bytes) => to.write(bytes)).on('error', () => {}).on('close', () => to.destroy());
-      }
-    });
-    await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-  });
-  after(async () => {
-    for (const socket of sockets) socket.destroy();
-    proxy.close();
-    await redis.stop();
-  });
+  let redis;
+  before(async () => { redis = await startRedis(); });
+  after(() => redis.stop());
 
-  it('leads to TERM at the deadline minus the grace, and to KILL before the deadline', async () => {
-    const file = locks.file('silent');
+  // The wrapper has a tenth of a second to spare, and a busy machine may stop it, or the command, for longer.
+  it('leads to TERM at the deadline minus the grace, and to KILL before the deadline', () => assertWithin(0, async (n) => {
+    const name = `silent-${n}`, file = locks.file(name);
     const grace = 600;
     const script = `trap 'cut -d" " -f1 /proc/uptime >${file}.term' TERM; ${heartbeat(file)}`;
-    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.address().port}`,
-      ['--ttl', '2s', '--grace', `${grace}ms`, '--timeout', '200ms', 'silent'], script);
-    const next = heir(redis.url, 'silent', `${file}.next`);
-    await until('another waits', async () => (await json(redis.url, ['lock', 'show', 'silent'])).waiters.length === 1);
-    proxy.on('connection', (client) => client.removeAllListeners('data').pause());
-    for (const socket of sockets) socket.pause();
+    const proxy = await startProxy(redis.port);
+    const wrapper = await beginRun(`redis://127.0.0.1:${proxy.port}`, ['--ttl', '3s', '--grace', `${grace}ms`, '--timeout', '500ms', name], script);
+    const next = heir(redis.url, name, `${file}.next`);
+    await until('another waits', async () => (await json(redis.url, ['lock', 'show', name])).waiters.length === 1);
+    proxy.blackhole();
     const { code, stderr } = await wrapper.result;
     assert.equal(code, 76);
     assert.match(stderr, /cannot be renewed; ending the command/);
     assert.equal((await next.result).code, 0);
-    const last = lastHeartbeatMs(file), term = lastHeartbeatMs(`${file}.term`), taken = lastHeartbeatMs(`${file}.next`);
-    assert.ok(last < taken, `the command lived until ${last}, another held the lock from ${taken}`);
-    assert.ok(term < taken - grace + 100, `SIGTERM at ${term}, another held the lock from ${taken}`);
-    assert.ok(last - term > grace / 3, `only ${last - term} ms of grace`);
-  });
+    await proxy.close();
+    const [last, term, taken] = [file, `${file}.term`, `${file}.next`].map((each) => (fs.existsSync(each) ? lastHeartbeatMs(each) : Infinity));
+    // The command is gone when another has the lock; it was told a grace before, and had most of that.
+    return Math.max(last - taken, term - (taken - grace + 100), grace / 3 - (last - term));
+  }));
 });
 
 describe('elect', () => {
@@ -273,10 +266,10 @@ describe('elect', () => {
     const args = ['elect', '--ttl', '3s', '--pause', '50ms', 'leader', '--', 'sh', '-c',
       `echo in $HOLDFAST_FENCE >>${file}; sleep 0.1; echo out >>${file}`];
     const candidates = [begin(url, args), begin(url, args)];
-    await until('six terms', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').split('in').length > 6, 15_000);
+    await until('six terms', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8').split('in').length > 6, 60_000);
+    const lines = fs.readFileSync(file, 'utf8').trim().split('\n'); // before a term is cut short
     for (const { child } of candidates) child.kill('SIGTERM');
     await Promise.all(candidates.map(({ result }) => result));
-    const lines = fs.readFileSync(file, 'utf8').trim().split('\n');
     const terms = lines.filter((line) => line.startsWith('in')).map((line) => Number(line.slice(3)));
     assert.deepEqual(terms, [...terms].sort((a, b) => a - b));
     assert.equal(new Set(terms).size, terms.length);
@@ -288,7 +281,7 @@ describe('elect', () => {
     it(`has another leader after the leader is killed, on ${kind}`, async () => {
       const redis = kind === 'redis' ? await startRedis() : null;
       const where = redis?.url ?? url;
-      const args = ['elect', '--ttl', '600ms', 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 20'];
+      const args = ['elect', '--ttl', '3s', 'heir', '--', 'sh', '-c', 'echo leads $HOLDFAST_FENCE $$; exec sleep 60'];
       const term = (run) => run.stdout.match(/leads (\d+) (\d+)/);
       const first = begin(where, args);
       const [, fence, command] = await until('the first leads', () => term(first));
@@ -297,10 +290,10 @@ describe('elect', () => {
       assert.equal(second.stdout, '');
       first.child.kill('SIGKILL');
       const killed = performance.now();
-      const [, newer] = await until('the second leads', () => term(second), 8000);
-      assert.ok(performance.now() - killed < 600 + 2000, `${performance.now() - killed}`);
+      const [, newer] = await until('the second leads', () => term(second));
+      assert.ok(performance.now() - killed < 3000 + 8000, `${performance.now() - killed}`);
       assert.ok(Number(newer) > Number(fence));
-      await gone(Number(command), 2000);
+      await gone(Number(command));
       second.child.kill('SIGTERM');
       assert.equal((await second.result).code, 143);
       await redis?.stop();
@@ -325,7 +318,7 @@ describe('a terminal', { concurrency: 3 }, () => {
   const terminal = (line) => launch('script', ['-qec', line, '/dev/null'], {
     env: environment({ HOLDFAST_LOCK_URL: url, HF: HOLDFAST, PS1: '', TERM: 'dumb' }, false), stdio: ['pipe', 'pipe', 'pipe'],
   });
-  const shows = (run, text) => until(`the terminal shows ${text}`, () => run.stdout.includes(text), 10_000);
+  const shows = (run, text) => until(`the terminal shows ${text}`, () => run.stdout.includes(text));
 
   it('is given to the command, and taken back', async () => {
     const tty = terminal(`$HF run tty-1 -- sh -c 'echo ready; read line; echo "command: $line"'; read line; echo "shell: $line"`);

@@ -15,6 +15,7 @@ import { startZookeeper } from '../support/zookeeper.mjs';
 
 after(reap);
 
+const TIMEOUT = '2s'; // a coordinator that answers later is out of reach, and a busy machine must not look like that
 const count = (text, pattern) => [...text.matchAll(pattern)].length;
 const back = /the coordinator answers again\n/g;
 const RUN = ['run', ['run', 'ride', '--', 'echo', 'ran']];
@@ -43,7 +44,6 @@ const kinds = {
   zookeeper: {
     start: () => startZookeeper(),
     url: ({ url }) => url,
-    timeout: '2s', // of a server that has just started
     out: /the coordinator is out of reach, waiting for it: ZooKeeper[^\n]+\n/g,
     commands: [RUN],
   },
@@ -54,24 +54,24 @@ for (const [kind, row] of Object.entries(kinds)) {
     let server, url;
     before(async () => { server = await row.start(); url = row.url(server); });
     after(() => server.stop());
-    const waits = () => until('it waits', async () => (await json(url, ['lock', 'show', 'ride'])).waiters.length === 1, 10_000);
+    const waits = () => until('it waits', async () => (await json(url, ['lock', 'show', 'ride'])).waiters.length === 1);
 
     for (const [what, args] of row.commands) {
       it(`rides out an outage, and says so once: ${what}`, async () => {
         const holder = await beginRun(url, ['--ttl', '60s', 'ride'], 'read line', { input: null });
         const [command, ...rest] = args;
-        const waiter = begin(url, [command, '--timeout', row.timeout ?? '300ms', ...rest]);
+        const waiter = begin(url, [command, '--timeout', TIMEOUT, ...rest]);
         await waits();
         await server.stop();
-        await until('it notices', () => waiter.stderr.includes('out of reach'), 10_000);
+        await until('it notices', () => waiter.stderr.includes('out of reach'));
         await sleep(700); // it asks again, several times
         await server.start();
-        await until('it says that the outage is over', () => waiter.stderr.includes('answers again'), 10_000);
+        await until('it says that the outage is over', () => waiter.stderr.includes('answers again'));
         await waits();
         assert.equal(waiter.ended, null, waiter.stderr);
         holder.child.stdin.end('\n');
         assert.equal((await holder.result).code, 0);
-        await until('it has the lock', () => waiter.stdout !== '', 10_000);
+        await until('it has the lock', () => waiter.stdout !== '');
         if (what === 'elect') waiter.child.kill('SIGTERM');
         const { code, stderr, stdout } = await waiter.result;
         assert.equal(code, what === 'elect' ? 143 : 0, stderr);
@@ -90,19 +90,20 @@ describe('a waiter whose time or patience ends', () => {
 
   it('exits with 69 if its wait ends in an outage, and with 128+n after a signal', async () => {
     const { owner } = await json(redis.url, ['lock', 'get', 'end', '--ttl', '60s']);
-    const waiter = begin(redis.url, ['run', '--timeout', '300ms', '--wait', '2s', 'end', '--', 'true']);
     const patient = begin(redis.url, ['run', '--timeout', '300ms', 'end', '--', 'true']);
+    await until('one waits', async () => (await json(redis.url, ['lock', 'show', 'end'])).waiters.length === 1);
+    const waiter = begin(redis.url, ['run', '--timeout', '300ms', '--wait', '8s', 'end', '--', 'true']);
     await until('both wait', async () => (await json(redis.url, ['lock', 'show', 'end'])).waiters.length === 2);
     await redis.stop();
     const { code, ms, stderr } = await waiter.result;
     assert.equal(code, 69, stderr);
-    assert.ok(ms >= 2000 && ms < 6000, `${ms}`);
+    assert.ok(ms >= 8000 && ms < 25_000, `${ms}`);
     assert.match(stderr, /Connection refused/);
     assert.equal(patient.ended, null);
     patient.child.kill('SIGTERM');
     const began = performance.now();
     assert.equal((await patient.result).code, 143);
-    assert.ok(performance.now() - began < 3000);
+    assert.ok(performance.now() - began < 15_000);
     await redis.start();
     assert.equal((await holdfast(redis.url, ['lock', 'release', 'end', '--owner', owner])).code, 0);
   });
@@ -113,17 +114,17 @@ describe('a waiter whose time or patience ends', () => {
     const clients = () => redis.cli('CLIENT', 'LIST').split('\n').length;
     const asked = () => [...redis.cli('INFO', 'commandstats').matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm)].reduce((sum, [, n]) => sum + Number(n), 0);
     const before = asked();
-    const many = retry(100);
+    const many = retry(300);
     await until('the first has asked twice', () => asked() >= before + 2);
     const connected = clients();
-    const few = retry(10);
+    const few = retry(40);
     await until('the second has connected', () => clients() > connected);
     const then = asked();
     await until('both have asked', () => asked() >= then + 4);
     await redis.stop();
     const { code, ms } = await few.result;
     assert.equal(code, 69);
-    assert.ok(ms >= 2000 && ms < 10_000, `${ms}`);
+    assert.ok(ms >= 8000 && ms < 40_000, `${ms}`);
     await redis.start();
     assert.equal((await holdfast(redis.url, ['lock', 'release', 'retry', '--owner', owner])).code, 0);
     assert.equal((await many.result).code, 0);
@@ -134,7 +135,7 @@ describe('a waiter whose time or patience ends', () => {
     for (const args of [['x'], ['--wait', '1h', 'x'], ['--retry', '1000', 'x']]) {
       const { code, ms } = await run(redis.url, [...args, '--', 'true']);
       assert.equal(code, 69);
-      assert.ok(ms < 4000, `${ms}`);
+      assert.ok(ms < 20_000, `${ms}`);
     }
     await redis.start();
   });
@@ -145,11 +146,11 @@ describe('a holder', () => {
 
   it('keeps its lock through a restart of a server that stores it', async () => {
     const redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
-    const wrapper = await beginRun(redis.url, ['--ttl', '3s', '--timeout', '300ms', 'kept'], 'read line; exit 6', { input: null });
+    const wrapper = await beginRun(redis.url, ['--ttl', '6s', '--timeout', '300ms', 'kept'], 'read line; exit 6', { input: null });
     await redis.stop();
     await sleep(700);
     await redis.start();
-    await sleep(3000);
+    await sleep(6500);
     assert.equal((await run(redis.url, ['-n', 'kept', '--', 'true'])).code, 75);
     wrapper.child.stdin.end('\n');
     assert.equal((await wrapper.result).code, 6);
@@ -160,13 +161,13 @@ describe('a holder', () => {
     ['a restart without persistence', async (redis) => { await redis.stop(); await redis.start(); }]]) {
     it(`learns of ${what}: the command is ended, 76, and the next fence is larger`, async () => {
       const redis = await startRedis();
-      const wrapper = await beginRun(redis.url, ['--ttl', '1500ms', '--timeout', '300ms', 'lost'], 'echo $HOLDFAST_FENCE; exec sleep 20');
+      const wrapper = await beginRun(redis.url, ['--ttl', '9s', '--timeout', '300ms', 'lost'], 'echo $HOLDFAST_FENCE; exec sleep 60');
       const fence = Number((await until('its fence', () => wrapper.stdout.match(/\n(\d+)\n/)))[1]);
       await forget(redis);
       const forgotten = performance.now();
       const { code, stderr } = await wrapper.result;
       assert.equal(code, 76, stderr);
-      assert.ok(performance.now() - forgotten < 1500, 'before its lease would have ended');
+      assert.ok(performance.now() - forgotten < 9000, 'before its lease would have ended');
       assert.match(stderr, /the lock on lost is lost; ending the command/);
       assert.ok(await fenceOf(redis.url, 'lost') > fence);
       await redis.stop();

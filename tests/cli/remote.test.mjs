@@ -151,7 +151,10 @@ describe('a shop\'s day', () => {
     const again = await okJson('booking', 'create', hold.id, '--email', 'ann@shop.example', '--reference', 'order-7', '--idempotency-key', key);
     assert.equal(again.id, booking.id);
     await refused(1, /409 booking_exists/, ['booking', 'create', hold.id]);
-    const { payment } = booking;
+    const { payment } = await until('it can be paid', async () => {
+      const now = await okJson('booking', 'show', booking.id);
+      return now.payment.client_secret && now;
+    });
     const paid = await fetch(`${payment.api}/v1/payment_intents/${payment.intent}/confirm`, {
       method: 'POST',
       body: new URLSearchParams({ key: payment.publishable_key, client_secret: payment.client_secret, payment_method: 'pm_card_visa' }),
@@ -352,7 +355,7 @@ describe('an answer that is lost', () => {
   it('for good is exit code 75, and repeating the command with the key it prints finds out', async () => {
     const event = await createEvent();
     const front = await startFront(() => 'lose');
-    const args = ['hold', 'create', event.id, 'S-B-3', '--timeout', '1s'];
+    const args = ['hold', 'create', event.id, 'S-B-3', '--timeout', '4s'];
     const lost = await command(args, { env: { HOLDFAST_SERVER: front.url } });
     front.close();
     assert.equal(lost.code, 75, lost.stderr);
@@ -419,7 +422,7 @@ describe('event watch', () => {
     const event = await createEvent();
     const responses = [];
     const front = await startFront((req, res) => { responses.push(res); return 'pass'; });
-    const watch = begin(undefined, ['event', 'watch', event.id, '--timeout', '1s'], { env: env({ HOLDFAST_SERVER: front.url }) });
+    const watch = begin(undefined, ['event', 'watch', event.id, '--timeout', '4s'], { env: env({ HOLDFAST_SERVER: front.url }) });
     await until('it is connected', () => responses.length === 1 && responses[0].headersSent);
     await server.grant(event, 'S-A-1', {}, admin);
     await until('a change', () => lines(watch).length === 1);

@@ -57,35 +57,35 @@ describe('a set of locks', { concurrency: 2 }, () => {
   });
 
   it('ends the command before the deadline if one of them is lost: 76', async () => {
-    const holder = await beginRun(url, ['--ttl', '1500ms', 'lost/a', 'lost/b'], 'exec sleep 30');
+    const holder = await beginRun(url, ['--ttl', '6s', 'lost/a', 'lost/b'], 'exec sleep 60');
     assert.equal((await holdfast(url, ['lock', 'break', 'lost/b'])).code, 0);
     const { code, stderr, ms } = await holder.result;
     assert.equal(code, 76);
     assert.match(stderr, /^holdfast run: the lock on lost\/b is lost; ending the command\n$/);
-    assert.ok(ms < 10_000, `${ms}`);
+    assert.ok(ms < 30_000, `${ms}`);
     assert.ok(await free('lost/a'));
   });
 
   it('is ended by the monitor if the wrapper is killed, and is free after the TTL', async () => {
     const holder = await beginRun(url, ['--ttl', '1s', 'kill/a', 'kill/b'], 'exec sleep 30');
     process.kill(holder.pid, 'SIGKILL');
-    await until('the command is gone', () => !fs.existsSync(`/proc/${holder.commandPid}`), 5000);
-    assert.equal((await run(url, ['--wait', '10s', 'kill/b', 'kill/a', '--', 'true'])).code, 0);
+    await until('the command is gone', () => !fs.existsSync(`/proc/${holder.commandPid}`));
+    assert.equal((await run(url, ['--wait', '30s', 'kill/b', 'kill/a', '--', 'true'])).code, 0);
   });
 
   it('is held for --max-hold from the last grant on, and --at-least with all of its locks', async () => {
     const other = await beginRun(url, ['hold/b'], 'read line', { input: null });
-    const both = begin(url, ['run', '--ttl', '600ms', '--max-hold', '800ms', 'hold/a', 'hold/b', ...sh('echo begun; exec sleep 30')]);
+    const both = begin(url, ['run', '--ttl', '3s', '--max-hold', '1s', 'hold/a', 'hold/b', ...sh('echo begun; exec sleep 60')]);
     await until('it waits', async () => (await json(url, ['lock', 'show', 'hold/b'])).waiters.length === 1);
-    await new Promise((resolve) => { setTimeout(resolve, 1600); }); // the first lock is held for longer than --max-hold and a TTL
+    await new Promise((resolve) => { setTimeout(resolve, 3500); }); // the first lock is held for longer than --max-hold and a TTL
     other.child.stdin.end('\n');
-    await until('it runs', () => both.stdout === 'begun\n', 10_000);
+    await until('it runs', () => both.stdout === 'begun\n');
     const began = performance.now();
     const { code, stderr } = await both.result;
     assert.equal(code, 76);
     assert.match(stderr, /has been held for --max-hold/);
-    assert.ok(performance.now() - began < 6000);
-    const kept = begin(url, ['run', '--at-least', '5s', 'least/a', 'least/b', '--', 'true']);
+    assert.ok(performance.now() - began < 20_000);
+    const kept = begin(url, ['run', '--at-least', '1m', 'least/a', 'least/b', '--', 'true']);
     await until('it is held', async () => !await free('least/b'));
     assert.ok(!await free('least/a'));
     kept.child.kill('SIGTERM');

@@ -85,7 +85,7 @@ describe('choosing', () => {
     const buyer = await BuyerPage.open(page, server, event, { ready: null });
     await buyer.says('Sales open on Monday, January 2, 2040');
     await buyer.assertGood();
-    const soon = await server.createEvent({ ...LAYOUT, sales_open_at: new Date(Date.now() + 4000).toISOString() });
+    const soon = await server.createEvent({ ...LAYOUT, sales_open_at: new Date(Date.now() + 10_000).toISOString() });
     const waiting = await BuyerPage.open(page, server, soon, { ready: null });
     await waiting.says('Sales open on');
     await waiting.find.waitFor();

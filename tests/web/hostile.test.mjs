@@ -144,7 +144,7 @@ describe('a page in a frame', () => {
     await page.goto(`${outer}/?frame=${encodeURIComponent(urlOf(server, target))}`);
     const heading = page.frameLocator('iframe').getByRole('heading', { level: 1 });
     const isRefused = () => page.complaints.some((text) => /frame-ancestors/.test(text));
-    const deadline = Date.now() + 10_000;
+    const deadline = Date.now() + 30_000;
     while (!isRefused() && await heading.count() === 0 && Date.now() < deadline) await page.waitForTimeout(50);
     const shown = await heading.count() > 0;
     await page.context().close();

@@ -92,7 +92,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     proxy.blackhole();
     await disturb(files, event);
     await page.clock.fastForward(41_000);
-    await until('it has given the connection up', () => page.evaluate(() => globalThis.map.dataset.live !== 'live'), 5000);
+    await until('it has given the connection up', () => page.evaluate(() => globalThis.map.dataset.live !== 'live'));
     proxy.restore();
     await page.clock.fastForward(11_000);
     await showsSnapshot(page, files, event);

@@ -73,7 +73,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       const before = await seatAt(page, 'Stalls-D-18');
       await page.mouse.move(before.x, before.y);
       await page.mouse.wheel(0, -200);
-      assert.match(await page.locator('holdfast-seats .note').textContent(), /Ctrl/);
+      await page.locator('holdfast-seats .note').filter({ hasText: 'Ctrl' }).waitFor();
       assert.equal((await seatAt(page, 'Stalls-D-18')).size, before.size);
       await page.keyboard.down('Control');
       await page.mouse.wheel(0, -200);
@@ -353,7 +353,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       const hold = await page.map('hold');
       const offset = await page.map('timeOffset');
       assert.ok(Math.abs(offset + 3_600_000) < 3000, `the server is ${offset} ms ahead`);
-      await until('it expires', async () => (await page.heard('expire')).length === 1, 8000);
+      await until('it expires', async () => (await page.heard('expire')).length === 1);
       assert.equal((await page.heard('expire'))[0].hold.id, hold.id);
       assert.equal(await page.map('currentHold'), null);
       assert.equal(await said(page), 'The time is over: the seats were given back.');
@@ -382,7 +382,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       await until('the stream shows the seat as held', async () => (await page.map('status', 'Stalls-D-4')) === 'h');
       assert.deepEqual(await page.map('selection'), ['Stalls-D-4'], 'nobody else has it');
       await page.unroute('**/v1/holds');
-      const hold = await until('the hold is found', () => page.map('currentHold'), 15_000);
+      const hold = await until('the hold is found', () => page.map('currentHold'));
       assert.deepEqual(hold.seats, ['Stalls-D-4']);
       assert.equal((await server.counts(event)).held, 1);
     });
@@ -467,7 +467,7 @@ describe('the seat map', { concurrency: 2 }, () => {
         const at = [(px - box.left) * (canvas.width / box.width), (py - box.top) * (canvas.height / box.height)];
         return canvas.getContext('2d').getImageData(Math.round(at[0]), Math.round(at[1]), 1, 1).data.join();
       }, [x, y]);
-      const before = await color();
+      const before = await until('the seat is drawn', async () => { const now = await color(); return now !== '0,0,0,0' && now; });
       await page.evaluate(() => {
         globalThis.map.setHeat(new Map([['Stalls-B-3', 400], ['Stalls-B-4', 1]]));
         globalThis.map.paint = 'heat';

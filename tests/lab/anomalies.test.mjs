@@ -1,5 +1,6 @@
 // `holdfast lab anomalies`: each race condition, played step by step on real servers, ends as it should on both sides.
 // backends: own
+// time limit: 480 s
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -110,7 +110,7 @@ describe('holdfast lab locks', () => {
     const dir = tempDir();
     fs.chmodSync(dir, 0o777);
     const one = begin(undefined, ['lab', 'locks', '--servers', 'redis', '--json'], { env: { TMPDIR: dir } });
-    await until('its directory', () => fs.readdirSync(dir).length > 0, 10_000);
+    await until('its directory', () => fs.readdirSync(dir).length > 0);
     one.child.kill('SIGTERM');
     const { code, stdout } = await one.result;
     assert.equal(code, 128 + 15);

@@ -1,6 +1,7 @@
 // `holdfast lab race` on throwaway servers, on SQLite where none are installed, and on servers that the user named.
 // tests/integration/test_lab.c shows that naive sells a seat twice, without relying on luck.
 // backends: own
+// time limit: 480 s
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -47,8 +48,8 @@ async function raceJson(place, args, options) {
 }
 
 async function nothingIsLeft(place) {
-  await until('the processes are gone', () => place.processes().length === 0, 10_000);
-  await until('the directory is gone', () => place.left().length === 0, 10_000);
+  await until('the processes are gone', () => place.processes().length === 0);
+  await until('the directory is gone', () => place.left().length === 0);
 }
 
 const soldOnce = ({ strategy, users, winners, double_sold: doubleSold, errors, verdict, why }) => assert.deepEqual(
@@ -112,7 +113,7 @@ describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () 
   it('has in its JSON what was measured, and on which machine and versions', () => {
     result.runs.forEach(assertRun);
     assert.equal(result.object, 'lab.race');
-    assert.ok(Math.abs(Date.now() - Date.parse(result.at)) < 120_000);
+    assert.ok(Math.abs(Date.now() - Date.parse(result.at)) < 600_000);
     assert.ok(result.machine.cpus >= 1 && result.machine.model && result.machine.memory_bytes > 1e8);
     assert.match(result.machine.kernel, /^Linux /);
     assert.match(result.versions.postgresql, /^\d+\.\d+/);
@@ -156,7 +157,7 @@ describe('a race on throwaway PostgreSQL and Redis', { concurrency: false }, () 
   for (const signal of ['SIGINT', 'SIGKILL']) {
     it(`leaves nothing behind after ${signal}`, async () => {
       const run = begin(undefined, ['lab', 'race', '--users', '10000', '--strategy', 'queue,holdfast'], { env: place.env });
-      await until('PostgreSQL, Redis and holdfastd run', () => place.processes().length >= 3, 20_000);
+      await until('PostgreSQL, Redis and holdfastd run', () => place.processes().length >= 3, 60_000);
       assert.ok(place.left().length > 0);
       run.child.kill(signal);
       const ended = await run.result;

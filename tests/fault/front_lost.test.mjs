@@ -59,14 +59,20 @@ describe('everything lost, behind a proxy', () => {
     fronts = await Promise.all(['haproxy', 'nginx'].map((kind) => startFront(kind, [one])));
     await one.kill9();
     const wanted = { haproxy: 'unavailable', nginx: 'outcome_unknown' };
+    // HAProxy may still have a kept connection to the dead server.  It does not answer a request that meets it, but closes the
+    // client's connection, and the client asks again.
+    const ask = (request) => request().catch((error) => {
+      if (error.code !== 'ECONNRESET') throw error;
+      return request();
+    });
     const deadline = Date.now() + 1500;
     do { // before and after the proxies have noticed
       for (const [i, code] of Object.values(wanted).entries()) {
-        const refused = await fronts[i].hold(event, 'S-A-1');
+        const refused = await ask(() => fronts[i].hold(event, 'S-A-1'));
         assertProblem(refused, 503, code);
         assert.match(refused.headers['x-request-id'], /^req_[0-9A-Za-z]{18}$/);
         assert.equal(refused.headers['retry-after'], '1');
-        assertProblem(await fronts[i].get(`/v1/events/${event.id}/seats`), 503, code);
+        assertProblem(await ask(() => fronts[i].get(`/v1/events/${event.id}/seats`)), 503, code);
         const stream = await Stream.open(fronts[i], event);
         assert.deepEqual([stream.status, stream.headers['content-type'], stream.headers['access-control-allow-origin']], [200, 'text/event-stream', '*']);
         assert.equal(await stream.closed, true);

@@ -14,6 +14,7 @@ import { Remote } from './server.mjs';
 
 const PATH = `${process.env.PATH}:/usr/sbin:/sbin`;
 const CHECK_EVERY_MS = 200;
+const CHECK_TIMEOUT_S = 5;
 const shipped = (name) => fs.readFileSync(new URL(`../../share/holdfast/${name}`, import.meta.url), 'utf8');
 
 const KINDS = {
@@ -22,7 +23,9 @@ const KINDS = {
     fit: (text, { port, certificate }) => text
       .replace(/^ {4}bind .*$/m, certificate ? `    bind 127.0.0.1:${port} ssl crt ${certificate} alpn h2,http/1.1` : `    bind 127.0.0.1:${port}`)
       .replace(/maxconn \d+/, 'maxconn 500') // within this machine's limit of open files
-      .replace('inter 1s', `inter ${CHECK_EVERY_MS}ms`),
+      .replace('inter 1s', `inter ${CHECK_EVERY_MS}ms`)
+      // Without this a check fails that is not answered before the next one is due, as on a busy machine.
+      .replace(/^ {4}timeout connect .*$/m, `$&\n    timeout check ${CHECK_TIMEOUT_S}s`),
     check: (file) => ['haproxy', '-c', '-q', '-f', file],
     run: (file) => ['haproxy', '-db', '-f', file],
     log: (front) => front.run.stdout,

@@ -1,6 +1,7 @@
 // What people do with the seat map: by mouse, touch, keyboard and screen reader; one buyer, two who want the same seat, and an
 // operator.
 // backends: sqlite
+// time limit: 480 s
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

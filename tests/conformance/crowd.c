@@ -12,7 +12,7 @@
 #else
 #define CROWD 1000
 #endif
-#define CROWD_MS 180000
+#define CROWD_MS 300000
 #define STACK_SIZE (256 * 1024)
 
 struct crowd {
@@ -25,7 +25,7 @@ struct crowd {
 static void *crowd_run(void *arg)
 {
     struct crowd *c = arg;
-    struct hf_lock_options want = HF_LOCK_OPTIONS(.ttl_ms = 20000, .wait_ms = CROWD_MS);
+    struct hf_lock_options want = HF_LOCK_OPTIONS(.ttl_ms = LONG_MS, .wait_ms = CROWD_MS);
     struct hf_lock *lock = NULL;
     struct hf_fault fault = {0};
     enum hf_result result = hf_lock(c->locks, c->key, &want, &lock, &fault);
@@ -43,7 +43,7 @@ static void a_thousand_waiters_are_all_served(void **state)
     struct world *w = *state;
     struct crowd c = {0};
     struct hf_fault fault = {0};
-    const struct hf_options options = HF_OPTIONS(.timeout_ms = 60000);
+    const struct hf_options options = HF_OPTIONS(.timeout_ms = 30000);
     pthread_t threads[CROWD];
     pthread_attr_t attr;
     key_make(c.key, "crowd");

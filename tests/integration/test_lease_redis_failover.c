@@ -212,6 +212,7 @@ static void a_replica_neither_loses_a_lease_nor_ends_a_wait(void **state)
     struct lease *calls[] = {l, beside};
     for (int i = 0; i < 2; i++)
         assert_int_equal(must_acquire(calls[i], &q).result, HF_DONE);
+    be_in_step();
     fail_over();
     ask(&server, "CONFIG SET replica-read-only no", answer);
     ask(&server, "DEL holdfast:{unheard}:lock", answer); /* as if it had not arrived there */

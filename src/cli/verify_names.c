@@ -72,8 +72,8 @@ static bool put_seat(struct buf *out, const struct event_def *def, int64_t index
             const struct row_def *row = &section->rows.v[r];
             if (index < row->first || index - row->first >= row->seats)
                 continue;
-            buf_printf(out, "seat %s-%s-%lld", section->name, row->name,
-                       (long long)(index - row->first + 1));
+            buf_printf(out, "seat %s-%s-", section->name, row->name);
+            buf_int(out, index - row->first + 1);
             return true;
         }
     }
@@ -131,7 +131,8 @@ static void rewrite(char example[VERIFY_EXAMPLE_SIZE], const struct event_def *d
     }
     size_t len = out.len < VERIFY_EXAMPLE_SIZE ? out.len : VERIFY_EXAMPLE_SIZE - 1;
     len = utf8_valid_len(out.data, len);
-    memcpy(example, out.data, len);
+    if (out.data)
+        memcpy(example, out.data, len);
     example[len] = '\0';
     buf_close(&out);
 }

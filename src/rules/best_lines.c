@@ -82,6 +82,8 @@ static void put_in_order(const struct venue *v, const struct row *row, struct ro
     vec_clear(&o->spots);
     for (uint32_t i = row->first; i < row->first + row->n_seats; i++)
         *vec_push(&o->spots) = (struct spot){.seat = i, .along = v->x[i] * dx + v->y[i] * dy};
+    if (!o->spots.v)
+        return;
     double listed = path_length(v, o->spots.v, o->spots.n);
     qsort(o->spots.v, o->spots.n, sizeof *o->spots.v, by_along);
     if (path_length(v, o->spots.v, o->spots.n) < listed * 0.999)

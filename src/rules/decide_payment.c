@@ -101,6 +101,7 @@ static bool may_rescue(struct decision *d, const struct payment_view *v, const s
 static void take_step(struct decision *d, struct payment_view *v, const struct payment_step *s)
 {
     if (s->books) {
+        hf_check(v->h); /* without it the money goes back */
         change_hold(d, v->h, HOLD_CONFIRMED, v->cause, v->h->fence, v->h->expires_at);
         v->hold->last_seq = v->h->last_seq;
         decide_book_places(d, v->event, v->hold, SEAT_HELD, v->cause);

@@ -34,7 +34,8 @@ static uint32_t seats_per_block(uint32_t n)
 /* How far seat `i` of a row of `n` is from the row's first seat. */
 static double along_row(uint32_t n, uint32_t i)
 {
-    return i * SEAT_PITCH + i / seats_per_block(n) * AISLE;
+    uint32_t aisles = i / seats_per_block(n);
+    return i * SEAT_PITCH + aisles * AISLE;
 }
 
 static double row_width(uint32_t n) { return n ? along_row(n, n - 1) : 0; }

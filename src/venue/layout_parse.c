@@ -291,6 +291,7 @@ static bool add_listed_seat(struct reader *rd, const struct fields *f, const str
     } else if (!read_seat(rd, f, &seat)) {
         return false;
     }
+    hf_check(seat.label); /* both forms have one */
     if (has_control(seat.label, strlen(seat.label)))
         return field_fail(f, "label", "must not contain control characters");
     if ((int)seat.category < 0)

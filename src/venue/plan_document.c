@@ -140,6 +140,7 @@ static void put_seat(const struct picture *p, uint32_t seat, struct buf *out)
     const struct venue *v = p->venue;
     unsigned flags = v->flags[seat];
     bool is_own = flags & SEAT_PLACED;
+    hf_check(is_own || p->generated.x); /* places are generated if a seat has none */
     buf_lit(out, "{\"id\":");
     put_text(out, venue_id(v, seat));
     buf_lit(out, ",\"label\":");
@@ -214,11 +215,12 @@ static void put_stage(const struct geometry *g, struct buf *out)
 static void put_plain_area(const struct picture *p, const struct area_def *area, size_t index,
                            struct buf *out)
 {
-    size_t per_line = areas_per_line(p), left = p->n_plain - index / per_line * per_line;
+    size_t per_line = areas_per_line(p), line = index / per_line;
+    size_t left = p->n_plain - line * per_line;
     size_t in_line = left < per_line ? left : per_line;
     double line_width = (double)in_line * (AREA_WIDTH + AREA_GAP) - AREA_GAP;
     double x = (p->width - line_width) / 2 + (double)(index % per_line) * (AREA_WIDTH + AREA_GAP);
-    double y = p->areas_y + (double)(index / per_line) * (AREA_HEIGHT + AREA_GAP);
+    double y = p->areas_y + (double)line * (AREA_HEIGHT + AREA_GAP);
     buf_lit(out, "{\"name\":");
     put_text(out, area->name);
     put_named(out, ",\"shape\":\"rectangle\",\"x\":", round(x));

@@ -91,12 +91,14 @@ static const char *sql(const char *text)
 static struct db *stopped_on(const char *name)
 {
     const struct db_options options = {
-        .clock = &clock_system, .shared = true, .timeout_ms = 120000}; /* it outlasts the claim */
+        .clock = &clock_system, .shared = true, .timeout_ms = TIMEOUT_MS};
     const struct db_value key = db_bytes(name, strlen(name));
     struct db *db = NULL;
     struct hf_err err = {0};
     int64_t now;
     assert_int_equal(db_open(lab.url, &options, &db, &err), HF_OK);
+    assert_int_equal(db->driver->script(db, "SET idle_in_transaction_session_timeout = 0", &err),
+                     HF_OK); /* or the server would end it */
     assert_int_equal(db->driver->begin_locked(db, &key, 1, &err), HF_OK);
     assert_int_equal(db->driver->now_ms(db, &now, &err), HF_OK); /* so that it is sent */
     return db;

@@ -191,7 +191,7 @@ static struct client_claim *claim_new(struct client *c, const struct lease_reque
 void claim_free(struct client *c, struct client_claim *claim)
 {
     while (claim->leases)
-        lease_lose(claim->leases);
+        lease_lose(claim->leases); // NOLINT(clang-analyzer-unix.Malloc)
     if (claim->stage == CLAIM_ENDING) {
         *(claim->ending_prev ? &claim->ending_prev->ending_next : &c->ending) = claim->ending_next;
         if (claim->ending_next)
@@ -492,7 +492,7 @@ static enum client_result granted(struct client *c, struct client_claim *claim,
 static void forget(struct client *c, struct client_claim *claim)
 {
     while (claim->leases)
-        lease_free(claim->leases);
+        lease_free(claim->leases); // NOLINT(clang-analyzer-unix.Malloc)
     claim_free(c, claim);
 }
 

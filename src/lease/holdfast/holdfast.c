@@ -168,12 +168,10 @@ static enum hf_result send_ask(struct handle *h, struct seat *seat, const struct
     enum hf_result result = HF_DONE;
     struct client_lease *lease = client_find(seat->client, q->key, q->key_len, q->owner);
     *ret_again = false;
-    if (job->result == CLIENT_AGAIN)
+    if (job->result == CLIENT_AGAIN || (job->result == CLIENT_LOST && m->kind == CLIENT_RELEASE))
         *ret_again = true;
     else if (job->result == CLIENT_DONE)
         *ret_again = m->kind != CLIENT_ACQUIRE || !lease || !client_lease_is_granted(lease);
-    else if (job->result == CLIENT_LOST && m->kind == CLIENT_RELEASE)
-        *ret_again = true;
     else if (job->result == CLIENT_NO_ANSWER && m->kind != CLIENT_ACQUIRE)
         result = handle_failure(job, CLIENT_NOTHING_SENT, fault); /* of what the caller asked */
     else if (job->result != CLIENT_TAKEN)

@@ -59,6 +59,7 @@ static int64_t left_ms(struct zk_family *f, const char *path, const struct zk_no
 static void show(struct zk_family *f, const char *path, const struct zk_node *node,
                  const struct zk_call *call, struct hf_holder *ret)
 {
+    hf_check(call->data); /* it was read */
     char *label = NULL;
     int64_t ttl_ms = strtoll(call->data, &label, 10);
     memcpy(ret->owner, node->owner, sizeof ret->owner);
@@ -132,10 +133,8 @@ static int inspect_with(struct zk_handle *h, struct zk_session *s, const char *p
     int rc = zk_list_read(s, path, until_us, &h->list);
     if (rc != ZOK)
         return rc;
-    if (h->list.holders.n > 0)
-        ret->holders = hf_alloc(h->list.holders.n * sizeof *ret->holders);
-    if (h->list.waiters.n > 0)
-        ret->waiters = hf_alloc(h->list.waiters.n * sizeof *ret->waiters);
+    ret->holders = hf_alloc(h->list.holders.n * sizeof *ret->holders);
+    ret->waiters = hf_alloc(h->list.waiters.n * sizeof *ret->waiters);
     for (size_t i = 0; i < h->list.holders.n + h->list.waiters.n && rc == ZOK; i += WINDOW)
         rc = show_some(h, s, path, i, until_us, ret);
     for (size_t i = 0; i < ret->n_holders; i++)

@@ -534,6 +534,8 @@ enum hf_status cell_start(const struct cell_config *config, struct cell **ret, s
         return status;
     }
     cell_metrics_register(&c->metrics, config->metrics);
+    if (status != HF_OK)
+        node_begins_without_journal(c->node, c->open_err.msg);
     c->last.journal_answers = c->shown.journal_answers = status == HF_OK;
     memcpy(c->shown.why, c->open_err.msg, sizeof c->shown.why);
     if (pthread_create(&c->thread, NULL, cell_main, c) != 0) {

@@ -167,17 +167,21 @@ bool node_apply(struct node *n, const void *data, size_t len, struct cell_reques
     return true;
 }
 
+static void note_silence(struct node *n, const char *why)
+{
+    if (n->answers)
+        log_write(LOG_WARN, "the journal of the locks does not answer", "why", why, NULL);
+    n->answers = false;
+    (void)snprintf(n->why, sizeof n->why, "%s", why);
+}
+
 static void note_failure(struct node *n, int64_t now_us)
 {
-    const struct journal_call *c = &n->call;
     n->pause_us = n->pause_us ? n->pause_us * 2 : RETRY_MIN_US;
     if (n->pause_us > RETRY_MAX_US)
         n->pause_us = RETRY_MAX_US;
     n->retry_us = now_us + n->pause_us;
-    if (n->answers)
-        log_write(LOG_WARN, "the journal of the locks does not answer", "why", c->err.msg, NULL);
-    n->answers = false;
-    (void)snprintf(n->why, sizeof n->why, "%s", c->err.msg);
+    note_silence(n, n->call.err.msg);
 }
 
 static void note_answer(struct node *n)
@@ -426,6 +430,8 @@ struct node *node_new(const struct node_config *config)
     n->beat = (int64_t)random_below(n->config.random, 1 << 30); /* other than before a restart */
     return n;
 }
+
+void node_begins_without_journal(struct node *n, const char *why) { note_silence(n, why); }
 
 void node_free(struct node *n)
 {

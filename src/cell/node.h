@@ -112,6 +112,10 @@ struct node *node_new(const struct node_config *config);
 /* Every request must have been answered (node_stop). */
 void node_free(struct node *n);
 
+/* Tells a new node that its journal does not answer yet.  Otherwise it takes that for granted until
+ * a call fails. */
+void node_begins_without_journal(struct node *n, const char *why);
+
 /* Takes a request over.  It may be answered within the call. */
 void node_submit(struct node *n, struct cell_request *r);
 /* The client of a waiting request has gone: nobody will receive the answer.  The request is

@@ -112,8 +112,8 @@ struct node *node_new(const struct node_config *config);
 /* Every request must have been answered (node_stop). */
 void node_free(struct node *n);
 
-/* Tells a new node that its journal does not answer yet.  Otherwise it takes that for granted until
- * a call fails. */
+/* Tells a new node that its journal could not be opened yet.  A node that is not told takes the
+ * journal to answer until a call fails. */
 void node_begins_without_journal(struct node *n, const char *why);
 
 /* Takes a request over.  It may be answered within the call. */

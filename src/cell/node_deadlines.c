@@ -2,9 +2,6 @@
  * delays, and the waits of requests.  Deadlines live in the master's memory only, on its boot-time
  * clock; the state has no clock.  A deadline that passes becomes a command of the next entry, and
  * nothing has ended before that entry is stored.  Keeps N4. */
-#include <stdio.h>
-#include <string.h>
-
 #include "cell/node_private.h"
 
 static struct deadline *of_node(struct heap_node *node)
@@ -164,15 +161,9 @@ static void list_holders(struct node *n, const struct cell_acquisition *a, struc
     cell_acquisitions blockers = {0};
     vec_clear(&v->people);
     cell_acquisition_blockers(n->state, a, &blockers);
-    for (size_t i = 0; i < blockers.n && v->people.n < CELL_PEOPLE_MAX; i++) {
-        const struct cell_acquisition *b = blockers.v[i];
-        if (b->stage == CELL_WAITING)
-            continue;
-        struct cell_person *p = vec_push(&v->people);
-        size_t len;
-        memcpy(p->name, cell_name_text(b->name, &len), len);
-        (void)snprintf(p->label, sizeof p->label, "%s", cell_acquisition_label(b));
-    }
+    for (size_t i = 0; i < blockers.n; i++)
+        if (blockers.v[i]->stage != CELL_WAITING)
+            cell_verdict_add_person(v, blockers.v[i]);
     vec_close(&blockers);
 }
 

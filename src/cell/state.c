@@ -183,7 +183,7 @@ static void apply_close(struct cell_state *s, const struct cell_command *c, stru
 static bool add_holder(void *context, struct cell_acquisition *holder)
 {
     struct cell_verdict *v = context;
-    verdict_add_person(v, holder);
+    cell_verdict_add_person(v, holder);
     return v->people.n == CELL_PEOPLE_MAX;
 }
 

@@ -144,6 +144,9 @@ struct cell_name *cell_name_find(const struct cell_state *s, const char *name, s
 struct cell_name *cell_name_next(const struct cell_state *s, const char *after, size_t after_len,
                                  const char *prefix, size_t prefix_len);
 const char *cell_name_text(const struct cell_name *n, size_t *ret_len);
+/* Adds the name and the label of an acquisition to the people that a verdict names, unless it names
+ * CELL_PEOPLE_MAX of them already. */
+void cell_verdict_add_person(struct cell_verdict *v, const struct cell_acquisition *a);
 /* The value, and its length; NULL: none. */
 const char *cell_name_value(const struct cell_name *n, size_t *ret_len);
 int64_t cell_name_last_fence(const struct cell_name *n); /* 0: none is remembered */

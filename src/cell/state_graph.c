@@ -173,16 +173,6 @@ static bool judge_all(struct search *search)
 
 /* ---- naming the cycle ---- */
 
-void verdict_add_person(struct cell_verdict *v, const struct cell_acquisition *a)
-{
-    if (v->people.n == CELL_PEOPLE_MAX)
-        return;
-    struct cell_person *person = vec_push(&v->people);
-    memcpy(person->name, a->name->text, a->name->len);
-    const char *label = cell_acquisition_label(a);
-    memcpy(person->label, label, strlen(label));
-}
-
 /* The path to the closing waiter was recorded backwards. */
 static void name_cycle(const struct search *search, struct cell_verdict *ret)
 {
@@ -193,7 +183,7 @@ static void name_cycle(const struct search *search, struct cell_verdict *ret)
             break;
     }
     while (path.n > 0)
-        verdict_add_person(ret, &path.v[--path.n]->pub);
+        cell_verdict_add_person(ret, &path.v[--path.n]->pub);
     vec_close(&path);
 }
 
@@ -203,7 +193,7 @@ static void name_stuck_cycle(const struct search *search, struct cell_verdict *r
     const struct acquisition *a = search->from;
     for (;;) {
         struct judgement j = judge_blockers(search, a);
-        verdict_add_person(ret, &a->pub);
+        cell_verdict_add_person(ret, &a->pub);
         if (j.next == search->from->agent)
             return;
         a = j.next->stuck_by;

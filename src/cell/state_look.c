@@ -212,6 +212,16 @@ struct cell_name *cell_name_next(const struct cell_state *s, const char *after, 
     }
 }
 
+void cell_verdict_add_person(struct cell_verdict *v, const struct cell_acquisition *a)
+{
+    if (v->people.n == CELL_PEOPLE_MAX)
+        return;
+    struct cell_person *person = vec_push(&v->people);
+    memcpy(person->name, a->name->text, a->name->len);
+    const char *label = cell_acquisition_label(a);
+    memcpy(person->label, label, strlen(label));
+}
+
 const char *cell_name_text(const struct cell_name *n, size_t *ret_len)
 {
     *ret_len = n->len;

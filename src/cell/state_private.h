@@ -320,7 +320,6 @@ void grant_touched(struct cell_state *s);
  * NULL). */
 bool graph_closes_cycle(struct cell_state *s, const struct acquisition *a,
                         struct cell_verdict *ret);
-void verdict_add_person(struct cell_verdict *v, const struct cell_acquisition *a);
 
 /* ---- state_check.c ---- */
 

@@ -46,6 +46,11 @@ struct venue {
     char *areas; /* the plan's areas as a JSON list, for the plan's document; NULL: none */
 };
 
+/* No seat is farther from the origin than this, in either direction. */
+#define POSITION_MAX 1e7
+/* Plan and focus may be larger or farther than the outermost seat, by a margin. */
+#define EXTENT_MAX (POSITION_MAX + 100)
+
 struct venue *venue_new(void);
 void venue_free(struct venue *v); /* accepts NULL */
 

@@ -255,16 +255,23 @@ static double *take_doubles(struct cursor *c, uint32_t n)
     return values;
 }
 
-/* Where seats stand is known of all that claim it, and of every seat of a plan. */
+/* False for NaN, too. */
+static bool is_drawable(double x, double y)
+{
+    return fabs(x) <= EXTENT_MAX && fabs(y) <= EXTENT_MAX;
+}
+
+/* Every seat that claims a position has one, and so has every seat of a plan.  No number is larger
+ * than what the readers of events accept, so that whoever draws the venue may compute with all of
+ * them. */
 static void check_places(struct cursor *c, const struct venue *v)
 {
     bool all = v->is_plan || v->is_placed;
     for (uint32_t i = 0; !c->bad && i < v->n_seats; i++) {
         bool is_placed = v->flags[i] & SEAT_PLACED;
-        c->bad |= is_placed ? !v->x || !isfinite(v->x[i]) || !isfinite(v->y[i]) : all;
+        c->bad |= is_placed ? !v->x || !is_drawable(v->x[i], v->y[i]) : all;
     }
-    c->bad |= !isfinite(v->width) || !isfinite(v->height) || !isfinite(v->focus_x) ||
-              !isfinite(v->focus_y);
+    c->bad |= !is_drawable(v->width, v->height) || !is_drawable(v->focus_x, v->focus_y);
 }
 
 static void take_seats(struct cursor *c, unsigned bits, size_t n_categories, struct venue *v)
@@ -301,7 +308,8 @@ bool venue_unpack(struct event_def *def, const void *data, size_t len)
     struct cursor c = {.at = (unsigned char *)plain.data, .bad = !ok};
     c.end = c.at + plain.len;
     struct venue *v = def->venue = venue_new();
-    c.bad |= take_u32(&c) != VERSION;
+    if (take_u32(&c) != VERSION)
+        c.bad = true;
     unsigned bits = take_plan(&c, v);
     take_names(&c, def);
     take_seats(&c, bits, def->categories.n, v);

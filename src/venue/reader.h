@@ -10,7 +10,6 @@
 #define AREA_CAPACITY_MAX INT64_C(1000000000)
 #define JSON_CONTAINERS_MAX 1000000 /* in a text that is read as a whole: some 250 MB */
 #define COLOR_CHARS_MAX 64
-#define POSITION_MAX 1e7 /* no seat is farther from the origin, in either direction */
 #define IDS_LEN_MAX ((size_t)256 << 20) /* of composed ids, all together */
 
 /* The definition as far as it has been read. */

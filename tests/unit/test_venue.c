@@ -142,6 +142,30 @@ static void damage_inside_is_noticed(void **state)
     event_def_free(def);
 }
 
+/* Whoever draws a venue computes with its numbers: none is larger than an event's reader accepts.
+ */
+static void numbers_that_no_reader_accepts_are_noticed(void **state)
+{
+    (void)state;
+    static const double bad[] = {2 * POSITION_MAX, -2 * POSITION_MAX, 1e300, INFINITY, NAN};
+    struct event_def *def = parse(plan_text);
+    double *const numbers[] = {&def->venue->width,   &def->venue->height, &def->venue->focus_x,
+                               &def->venue->focus_y, &def->venue->x[0],   &def->venue->y[1]};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
+            struct event_def *copy = bare_copy(def);
+            struct buf packed = {0};
+            double had = *numbers[i];
+            *numbers[i] = bad[j];
+            venue_pack(def, &packed);
+            *numbers[i] = had;
+            assert_false(venue_unpack(copy, packed.data, packed.len));
+            buf_close(&packed);
+            event_def_free(copy);
+        }
+    event_def_free(def);
+}
+
 static void seats_are_found_by_their_ids_and_by_nothing_else(void **state)
 {
     (void)state;
@@ -258,6 +282,7 @@ int main(void)
         cmocka_unit_test(what_is_packed_comes_back),
         cmocka_unit_test(damaged_bytes_are_noticed),
         cmocka_unit_test(damage_inside_is_noticed),
+        cmocka_unit_test(numbers_that_no_reader_accepts_are_noticed),
         cmocka_unit_test(seats_are_found_by_their_ids_and_by_nothing_else),
         cmocka_unit_test(generated_plans_have_room_for_every_seat),
         cmocka_unit_test(long_rows_have_aisles_and_short_ones_do_not),

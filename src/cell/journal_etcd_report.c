@@ -92,19 +92,6 @@ static enum hf_result post(struct etcd_journal *e, const char *path, const char 
     return etcd_call(e->client, path, ETCD_READ, ret, NULL, fault);
 }
 
-/* A number of the endpoint's metrics; -1: they do not tell it. */
-static int64_t metric(struct etcd_client *c, const char *name)
-{
-    char line[96];
-    etcd_begin(c, 0);
-    if (etcd_get_text(c, "/metrics", NULL) != HF_DONE)
-        return -1;
-    snprintf(line, sizeof line, "\n%s ", name);
-    const struct buf *text = &c->response.body;
-    const char *at = memmem(text->data, text->len, line, strlen(line));
-    return at ? (int64_t)strtod(at + strlen(line), NULL) : -1;
-}
-
 /* A user without the role root may not read everything; what it may not read is left out. */
 static enum hf_status unless_refused(enum hf_result result, const struct hf_fault *fault,
                                      struct hf_err *err)
@@ -149,7 +136,7 @@ static enum hf_status warn_of_space(struct etcd_journal *e, struct buf *ret, str
         return unless_refused(result, &fault, err);
     int64_t size = etcd_number(json, "dbSize"), in_use = etcd_number(json, "dbSizeInUse");
     json_decref(json);
-    int64_t quota = metric(e->client, "etcd_server_quota_backend_bytes");
+    int64_t quota = etcd_metric(e->client, "etcd_server_quota_backend_bytes");
     if (quota > 0 && size > quota / 10 * 8)
         buf_printf(ret,
                    "etcd's database has %" PRId64 " MB (%" PRId64

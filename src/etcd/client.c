@@ -488,6 +488,21 @@ enum hf_result etcd_get_text(struct etcd_client *c, const char *path, struct hf_
     return call(c, "GET", path, ETCD_READ, &answer, fault);
 }
 
+int64_t etcd_metric(struct etcd_client *c, const char *name)
+{
+    char line[96];
+    etcd_begin(c, 0);
+    if (etcd_get_text(c, "/metrics", NULL) != HF_DONE)
+        return -1;
+    snprintf(line, sizeof line, "\n%s ", name);
+    const struct buf *text = &c->response.body;
+    const char *at = memmem(text->data, text->len, line, strlen(line));
+    if (!at || !memchr(at + 1, '\n', text->len - (size_t)(at + 1 - text->data)))
+        return -1;
+    double value = strtod(at + strlen(line), NULL);
+    return value >= 0 && value < 9e18 ? (int64_t)value : -1;
+}
+
 enum hf_result etcd_check_version(struct etcd_client *c, char ret_version[32],
                                   struct hf_fault *fault)
 {

@@ -82,6 +82,8 @@ HF_MUST_USE enum hf_result etcd_call_text(struct etcd_client *c, const char *pat
 /* GET: the answer's text is in c->response.body. */
 HF_MUST_USE enum hf_result etcd_get_text(struct etcd_client *c, const char *path,
                                          struct hf_fault *fault);
+/* A whole number of the endpoint's /metrics; -1 if the endpoint does not tell it. */
+int64_t etcd_metric(struct etcd_client *c, const char *name);
 /* GET /version: is it an etcd that this driver knows? */
 HF_MUST_USE enum hf_result etcd_check_version(struct etcd_client *c, char ret_version[32],
                                               struct hf_fault *fault);

@@ -42,21 +42,9 @@ static enum hf_result post(struct etcd *e, const char *path, const char *body, j
     return etcd_call(&e->client, path, ETCD_READ, ret, NULL, fault);
 }
 
-/* The quota is told by the metrics alone; 0: they do not tell it. */
-static int64_t quota_bytes(struct etcd *e)
-{
-    static const char name[] = "\netcd_server_quota_backend_bytes ";
-    etcd_begin(&e->client, 0);
-    if (etcd_get_text(&e->client, "/metrics", NULL) != HF_DONE)
-        return 0;
-    const struct buf *text = &e->client.response.body;
-    const char *at = memmem(text->data, text->len, name, sizeof name - 1);
-    return at ? (int64_t)strtod(at + sizeof name - 1, NULL) : 0;
-}
-
 static void tell_size(const struct examination *x, int64_t size)
 {
-    int64_t quota = quota_bytes(x->e);
+    int64_t quota = etcd_metric(&x->e->client, "etcd_server_quota_backend_bytes");
     if (quota > 0 && size > quota / 10 * 8)
         lease_finding(x->each, x->ctx, HF_WARNING, "space",
                       "The database has %" PRId64 " MB of its quota of %" PRId64

@@ -239,9 +239,9 @@ static void put_summary(struct buf *out, const struct summary *s, const struct p
     const json_t *warning;
     size_t i;
     render_value(out, json_object_get(plan, "name"));
-    buf_printf(out, ": %zu seat%s, %lld x %lld\n", s->seats.n, s->seats.n == 1 ? "" : "s",
-               (long long)json_number_value(json_object_get(size, "width")),
-               (long long)json_number_value(json_object_get(size, "height")));
+    buf_printf(out, ": %zu seat%s, %.0f x %.0f\n", s->seats.n, s->seats.n == 1 ? "" : "s",
+               json_number_value(json_object_get(size, "width")),
+               json_number_value(json_object_get(size, "height")));
     put_table(out, "zones", s->zones, zone_columns);
     put_table(out, "categories", s->categories, file->is_event ? priced_columns : category_columns);
     put_table(out, "areas", s->areas, area_columns);

@@ -165,7 +165,7 @@ static void put_area_title(const struct picture *p, const json_t *area)
         if (*uuid && strcmp(text_of(sold, "plan_area"), uuid) == 0) {
             buf_lit(p->out, "<title>");
             put_text(p->out, text_of(sold, "name"));
-            buf_printf(p->out, ": %lld places</title>", (long long)number_of(sold, "capacity", 0));
+            buf_printf(p->out, ": %.0f places</title>", number_of(sold, "capacity", 0));
         }
     }
 }

@@ -192,7 +192,7 @@ struct booking_row *paper_booking(struct paper *p, int64_t key);
 /* NULL if there is no such row. */
 struct paper_payment *paper_payment(struct paper *p, int64_t payment);
 struct refund_row *paper_refund(struct paper *p, int64_t refund);
-struct job_row *paper_job(struct paper *p, int64_t job);
+struct job_row *paper_job(const struct paper *p, int64_t job);
 /* Reads the event again from the rows, as the worker does with an event that is stale. */
 void paper_reload(struct paper *p, struct event *e);
 

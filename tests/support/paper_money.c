@@ -31,7 +31,7 @@ struct refund_row *paper_refund(struct paper *p, int64_t refund)
     return NULL;
 }
 
-struct job_row *paper_job(struct paper *p, int64_t job)
+struct job_row *paper_job(const struct paper *p, int64_t job)
 {
     for (size_t i = 0; i < p->jobs.n; i++)
         if (p->jobs.v[i].job == job)

@@ -72,7 +72,7 @@ static enum client_step ask(struct world *w, const struct lease_request *r,
     return step;
 }
 
-static struct client_lease *lease_of(struct world *w, const struct lease_request *r)
+static struct client_lease *lease_of(const struct world *w, const struct lease_request *r)
 {
     return client_find(w->c, r->key, r->key_len, r->owner);
 }

@@ -19,8 +19,8 @@
 #   bench/*.c                 one program each, build/bench/NAME
 #   web/**                    the pages, part of the server: scripts/embed-web writes a table of them
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
-# One set of rules builds five flavours: build/ (the product), build/asan, build/tsan, build/crash and,
-# with clang, build/fuzz; `make FLAVOUR=asan` builds the second.
+# One set of rules builds four flavours: build/ (the product), build/asan, build/tsan and, with clang,
+# build/fuzz; `make FLAVOUR=asan` builds the second.
 
 FLAVOUR ?= product
 WERROR ?= 1
@@ -45,7 +45,6 @@ B_product = build
 B_asan = build/asan
 B_tsan = build/tsan
 B_fuzz = build/fuzz
-B_crash = build/crash
 
 # Drivers that libholdfast is built without: make WITHOUT="postgres redis".  Such a build is that of the
 # library alone, in a folder of its own: build/without-postgres-redis.  The programs need all drivers.
@@ -54,17 +53,17 @@ DRIVERS = etcd holdfast postgres redis sqlite zookeeper
 LEFT_OUT = $(sort $(WITHOUT))
 $(if $(filter-out $(DRIVERS),$(LEFT_OUT)),$(error WITHOUT takes $(DRIVERS), not $(filter-out $(DRIVERS),$(LEFT_OUT))))
 none =
-B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan, fuzz or crash))$(if \
+B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan or fuzz))$(if \
     $(LEFT_OUT),/without-$(subst $(none) $(none),-,$(LEFT_OUT)))
 
 FLAGS_product = -O2 -g -flto=auto -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 # The last two are not part of `undefined`: what a double out of an integer's range becomes differs between
 # machines.
 SANITIZERS = address,undefined,float-cast-overflow,float-divide-by-zero
-FLAGS_asan = -O1 -g -fsanitize=$(SANITIZERS) -fno-sanitize-recover=all -fno-omit-frame-pointer
-FLAGS_tsan = -O1 -g -fsanitize=thread
-# Stops where base/crash.h says, for tests/fault/checkout_crash.test.mjs.
-FLAGS_crash = -O1 -g -DHF_CRASH_POINTS
+FLAGS_asan = $(FLAGS_sanitizers) -fsanitize=$(SANITIZERS) -fno-sanitize-recover=all -fno-omit-frame-pointer
+FLAGS_tsan = $(FLAGS_sanitizers) -fsanitize=thread
+# With HF_CRASH_POINTS the server stops where base/crash.h says, if a test asks for it.
+FLAGS_sanitizers = -O1 -g -DHF_CRASH_POINTS
 FLAGS_fuzz = -O1 -gline-tables-only -fsanitize=fuzzer-no-link,$(SANITIZERS) \
              -fno-sanitize-recover=all -fno-omit-frame-pointer
 
@@ -202,12 +201,12 @@ endif
 test: build/packages/fuzz tests/node_modules/.ready
 	@scripts/check-rooms
 	@$(MAKE) FLAVOUR=asan programs tests benches
-	@$(MAKE) FLAVOUR=crash build/crash/holdfastd
+	@$(MAKE) FLAVOUR=product build/holdfastd
 	@$(MAKE) FLAVOUR=fuzz fuzzers
 	@tests/run --fuzz build/fuzz build/asan
 asan tsan: build/packages/test tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=$@ programs tests benches
-	@$(MAKE) FLAVOUR=crash build/crash/holdfastd
+	@$(MAKE) FLAVOUR=product build/holdfastd
 	@tests/run build/$@
 
 # Runs each target for SECONDS seconds; inputs of findings are left in build/fuzz/findings.
@@ -225,7 +224,7 @@ bare:
 # Suites of the API that also run over HTTPS.
 TLS_SUITES = areas bookings headers holds idempotency lists lock_streams locks sessions stream
 soak: all benches build/packages/soak build/packages/fuzz tests/node_modules/.ready
-	@$(MAKE) FLAVOUR=crash build/crash/holdfastd
+	@$(MAKE) FLAVOUR=asan programs
 	@$(MAKE) $(ENSEMBLE_TESTS)
 	@for test in $(ENSEMBLE_TESTS); do $$test || exit; done
 	@$(MAKE) build/tests/unit/test_cell_sim build/tests/integration/test_cell_mutants
@@ -305,7 +304,7 @@ help:
 	@echo 'make clean        remove build/'
 	@echo
 	@echo 'WITHOUT="postgres redis ..." (etcd holdfast postgres redis sqlite zookeeper) builds libholdfast without these drivers, into build/without-...'
-	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan|crash|fuzz builds into build/asan...'
+	@echo 'WERROR= lets warnings pass; V=1 shows commands; FLAVOUR=asan|tsan|fuzz builds into build/asan...'
 
 # ---- rules ---------------------------------------------------------------------------------
 

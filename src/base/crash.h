@@ -2,8 +2,9 @@
  * cleanup, at the worst moments of a checkout.  tests/fault/checkout_crash.test.mjs goes through
  * all of them, and compares the books of ledger and provider afterwards.
  *
- * Builds with -DHF_CRASH_POINTS (`make FLAVOUR=crash`) look at HOLDFAST_CRASH_AT, which is NAME or
- * NAME:N for the Nth time that the place is reached.  In all other builds CRASH_POINT is empty. */
+ * Builds with -DHF_CRASH_POINTS, which are those of the sanitizers, look at HOLDFAST_CRASH_AT: NAME
+ * or NAME:N for the Nth time that the place is reached.  Without that variable nothing happens.  In
+ * all other builds, the product among them, CRASH_POINT is empty. */
 #ifndef HF_BASE_CRASH_H
 #define HF_BASE_CRASH_H
 

@@ -2,7 +2,7 @@
 // dies nor takes more than docs/operations.md says ("What all of them can take"), it serves honest clients meanwhile, and it gives
 // the memory back.  HF_SOAK=1 has the full numbers.
 //
-// The sanitizers' build takes memory of its own, so these tests run the build without them that `make test` makes as well.
+// The sanitizers' build takes memory of its own, so these tests run the product, build/holdfastd, which `make test` makes as well.
 // backends: own
 // time limit: 300 s
 
@@ -15,17 +15,16 @@ import { pool, reap, runServer, start, until } from '../support/server.mjs';
 import { closeAll, get, memory, slowClients } from '../support/slow.mjs';
 
 const soak = process.env.HF_SOAK === '1';
-const PLAIN = ['../../build/crash/holdfastd', '../../build/holdfastd'].map((name) => fileURLToPath(new URL(name, import.meta.url)))
-  .find((file) => fs.existsSync(file));
+const PRODUCT = fileURLToPath(new URL('../../build/holdfastd', import.meta.url));
 const MIB = 1024 * 1024;
 const BUDGET = 16 * MIB;
 const LIST = '/v1/events?limit=100';
 
 after(reap);
 
-async function startPlain(budget = BUDGET) {
-  assert.ok(PLAIN, 'a build without sanitizers is missing: make FLAVOUR=crash build/crash/holdfastd');
-  return start({ args: ['--answer-memory-max', `${budget / MIB}MB`], wrap: ([, ...rest]) => [PLAIN, ...rest] });
+async function startProduct(budget = BUDGET) {
+  assert.ok(fs.existsSync(PRODUCT), `${PRODUCT} is missing: make programs`);
+  return start({ args: ['--answer-memory-max', `${budget / MIB}MB`], wrap: ([, ...rest]) => [PRODUCT, ...rest] });
 }
 
 const unsent = (server) => server.metric('holdfast_http_answer_bytes');
@@ -60,7 +59,7 @@ describe('--answer-memory-max', () => {
 
 describe('slow readers of one list', () => {
   it('cost one copy of it, and nobody is cut off for it', async (t) => {
-    const server = await startPlain();
+    const server = await startProduct();
     await createLongEvents(server, 60);
     const event = await server.createEvent({ sections: [{ name: 'S', tier: 'A', price: 1, rows: 1, seats_per_row: 2 }] });
     const { length } = (await server.get(LIST)).bytes;
@@ -80,7 +79,7 @@ describe('slow readers of one list', () => {
   });
 
   it('are cut off from the oldest on if each of them reads another version', async (t) => {
-    const server = await startPlain();
+    const server = await startProduct();
     await createLongEvents(server, 90);
     const event = await server.createEvent({ sections: [{ name: 'S', tier: 'A', price: 1, rows: 1, seats_per_row: 200 }] });
     const { length } = (await server.get(LIST)).bytes;
@@ -108,7 +107,7 @@ describe('slow readers of one list', () => {
 
 describe('slow readers of maps', () => {
   it('keep at most four of a large event alive', async (t) => {
-    const server = await startPlain(4 * BUDGET);
+    const server = await startProduct(4 * BUDGET);
     const event = await server.createEvent({ sections: [{ name: 'S', tier: 'A', price: 1, rows: 100_000, seats_per_row: 20 }] });
     const map = `/v1/events/${event.id}/seats`;
     const { length } = (await server.get(map)).bytes;
@@ -135,7 +134,7 @@ describe('slow readers of maps', () => {
 
 describe('all that takes memory at once', () => {
   it('stays below the ceiling, also where the system gives no more', async (t) => {
-    const server = await startPlain();
+    const server = await startProduct();
     await createLongEvents(server, 40);
     const event = await server.createEvent({ sections: [{ name: 'S', tier: 'A', price: 1, rows: 1000, seats_per_row: 20 }] });
     await useHonestly(server, event);

@@ -15,7 +15,8 @@
 #   tests/journal/test_*.c    the same for the drivers of the cell's journal; appender.c is a program
 #   tests/history/worker.c, reader.c  programs of their own, too
 #   tests/differential/read_*.c  one program each, which prints what our reader makes of its input
-#   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME
+#   tests/fuzz/fuzz_*.c       one libFuzzer target each, build/fuzz/tests/fuzz/NAME; in the other builds linked with
+#                             replay.c there, a cmocka executable that runs the target on each file of its corpus
 #   bench/*.c                 one program each, build/bench/NAME
 #   web/**                    the pages, part of the server: scripts/embed-web writes a table of them
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
@@ -115,6 +116,7 @@ JOURNAL = $(call objects,$(filter-out $(TEST_SOURCES) tests/journal/appender.c,\
                 $(wildcard tests/journal/*.c)) tests/sim/sim_journal.c)
 FUZZ_SOURCES = $(wildcard tests/fuzz/fuzz_*.c)
 FUZZERS = $(call programs,$(FUZZ_SOURCES))
+REPLAY = $(call objects,tests/fuzz/replay.c)
 BENCH_SOURCES = $(wildcard bench/*.c)
 BENCHES = $(call programs,$(BENCH_SOURCES))
 # The bench's peers on libmicrohttpd.  Only `make bench` builds them, since nothing else needs that library.
@@ -161,7 +163,7 @@ ENSEMBLE_TESTS = $(patsubst %.c,build/%,$(wildcard tests/integration/test_*_ense
 
 # ---- targets -------------------------------------------------------------------------------
 
-.PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster cell check test asan tsan bare
+.PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster cell check test tsan bare
 .PHONY: fuzz bench soak deb lint rooms install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
@@ -170,8 +172,8 @@ ENSEMBLE_TESTS = $(patsubst %.c,build/%,$(wildcard tests/integration/test_*_ense
 all: programs library
 programs: $(PROGRAMS)
 library: $(LIBRARY)
-tests: $(TESTS) $(CONTENDER) $(READERS)
-unit-tests: $(filter $(B)/tests/unit/%,$(TESTS))
+tests: $(TESTS) $(CONTENDER) $(READERS) $(FUZZERS)
+unit-tests: $(filter $(B)/tests/unit/%,$(TESTS)) $(FUZZERS)
 benches: $(filter-out $(MHD_PEERS),$(BENCHES))
 mhd-peers: $(MHD_PEERS)
 fuzzers: $(FUZZERS)
@@ -197,17 +199,14 @@ else
 	@tests/run --unit build/asan
 endif
 
-# Everything runs on the sanitizers' build; `make tsan` is the same with the thread sanitizer.
-test: build/packages/fuzz tests/node_modules/.ready
-	@scripts/check-rooms
-	@$(MAKE) FLAVOUR=asan programs tests benches
+# Everything runs on the build with the address and undefined-behaviour sanitizers; `make tsan` is the same with the
+# thread sanitizer.  Only tests/attack/memory.test.mjs needs the product's server, which takes no memory for sanitizers.
+test: TESTED = asan
+tsan: TESTED = tsan
+test tsan: rooms build/packages/test tests/node_modules/.ready
+	@$(MAKE) FLAVOUR=$(TESTED) programs tests benches
 	@$(MAKE) FLAVOUR=product build/holdfastd
-	@$(MAKE) FLAVOUR=fuzz fuzzers
-	@tests/run --fuzz build/fuzz build/asan
-asan tsan: build/packages/test tests/node_modules/.ready
-	@$(MAKE) FLAVOUR=$@ programs tests benches
-	@$(MAKE) FLAVOUR=product build/holdfastd
-	@tests/run build/$@
+	@tests/run build/$(TESTED)
 
 # Runs each target for SECONDS seconds; inputs of findings are left in build/fuzz/findings.
 fuzz: build/packages/fuzz
@@ -291,7 +290,7 @@ help:
 	@echo 'make cell         a lock service of three servers on a three-node etcd, or with JOURNAL=postgres; data in var/cell/'
 	@echo 'make check        the C unit tests, in seconds; make check T=test_decide runs one'
 	@echo 'make test         every test, on a build with the address and undefined-behaviour sanitizers'
-	@echo 'make asan, tsan   the same without the fuzzers; with the thread sanitizer'
+	@echo 'make tsan         the same with the thread sanitizer'
 	@echo 'make bare         make run and make test on a bare Debian, in a chroot (needs root and debootstrap)'
 	@echo 'make fuzz         every parser on generated input, SECONDS=$(SECONDS) each'
 	@echo 'make bench        throughput and latency beside Redis, PostgreSQL and a bare epoll loop'
@@ -398,9 +397,10 @@ $(call objects,$(MHD_PEER_SOURCES)): | build/packages/bench
 
 $(filter %/fuzz_http_parse,$(FUZZERS)): $(call objects,tests/support/transcript.c)
 $(filter %/fuzz_http_conn %/fuzz_api,$(FUZZERS)): $(call objects,tests/support/site.c)
-$(FUZZERS): $(B)/%: $(B)/obj/%.o $(B)/core.a
+$(FUZZERS): $(B)/%: $(B)/obj/%.o $(if $(filter fuzz,$(FLAVOUR)),,$(REPLAY)) $(B)/core.a
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) -fsanitize=fuzzer $(filter %.o,$^) $(B)/core.a $(LIB_LIBS) -o $@
+	$(call say,LINK) $(LINK) $(filter %.o,$^) $(B)/core.a $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer,$(TEST_LIBS)) \
+		$(LIB_LIBS) -o $@
 
 $(B)/obj/%.o: %.c Makefile | build/packages/build
 	@mkdir -p $(@D)
@@ -437,7 +437,7 @@ $(B)/obj/web/bytes.o: $(B)/obj/web/files.S Makefile | build/packages/build
 $(CHART_JS): | build/packages/build
 	@test -e $@ || { echo '$@: missing; where is chart.min.js (3.x)? make CHART_JS=FILE' >&2; false; }
 
-$(call objects,$(TEST_SOURCES)) $(SUPPORT) $(SIM) $(CELL_SIM) $(CONFORMANCE) $(JOURNAL): | build/packages/test
+$(call objects,$(TEST_SOURCES)) $(SUPPORT) $(SIM) $(CELL_SIM) $(CONFORMANCE) $(JOURNAL) $(REPLAY): | build/packages/test
 
 # Packages are checked once; after `make clean`, they are checked again.
 build/packages/%: scripts/install-packages

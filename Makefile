@@ -1,7 +1,7 @@
 # Holdfast.  `make help` lists the targets.
 #
 # The build finds sources by their place, so a new file needs no line here:
-#   src/*/*.c except src/cli  one static library, linked into both programs and every test
+#   src/*/*.c except src/cli  the core, linked into both programs and every test
 #   src/lease/*/*.c           drivers of several files, in the same library
 #   src/{lock,lease}/**.c     with what they need of src/{redis,etcd,db,net,base} also libholdfast, build/lib*
 #   src/holdfastd.c           the server          src/cli/*.c     the command line tool
@@ -21,7 +21,8 @@
 #   web/**                    the pages, part of the server: scripts/embed-web writes a table of them
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
 # One set of rules builds four flavours: build/ (the product), build/asan, build/tsan and, with clang,
-# build/fuzz; `make FLAVOUR=asan` builds the second.
+# build/fuzz; `make FLAVOUR=asan` builds the second.  In the two of the sanitizers the core is a shared library,
+# so that it is linked once and not for each of 160 executables; the others link it statically.
 
 FLAVOUR ?= product
 WERROR ?= 1
@@ -54,8 +55,11 @@ DRIVERS = etcd holdfast postgres redis sqlite zookeeper
 LEFT_OUT = $(sort $(WITHOUT))
 $(if $(filter-out $(DRIVERS),$(LEFT_OUT)),$(error WITHOUT takes $(DRIVERS), not $(filter-out $(DRIVERS),$(LEFT_OUT))))
 none =
+comma = ,
 B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan or fuzz))$(if \
     $(LEFT_OUT),/without-$(subst $(none) $(none),-,$(LEFT_OUT)))
+
+SHARED_FLAVOUR = $(filter asan tsan,$(FLAVOUR))
 
 FLAGS_product = -O2 -g -flto=auto -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 # The last two are not part of `undefined`: what a double out of an integer's range becomes differs between
@@ -63,8 +67,9 @@ FLAGS_product = -O2 -g -flto=auto -fstack-protector-strong -U_FORTIFY_SOURCE -D_
 SANITIZERS = address,undefined,float-cast-overflow,float-divide-by-zero
 FLAGS_asan = $(FLAGS_sanitizers) -fsanitize=$(SANITIZERS) -fno-sanitize-recover=all -fno-omit-frame-pointer
 FLAGS_tsan = $(FLAGS_sanitizers) -fsanitize=thread
-# With HF_CRASH_POINTS the server stops where base/crash.h says, if a test asks for it.
-FLAGS_sanitizers = -O1 -g -DHF_CRASH_POINTS
+# -g1 is enough for the lines in a report; CFLAGS=-g adds the variables for a debugger.  With HF_CRASH_POINTS the
+# server stops where base/crash.h says, if a test asks for it.
+FLAGS_sanitizers = -O1 -g1 -fPIC -DHF_CRASH_POINTS
 FLAGS_fuzz = -O1 -gline-tables-only -fsanitize=fuzzer-no-link,$(SANITIZERS) \
              -fno-sanitize-recover=all -fno-omit-frame-pointer
 
@@ -84,9 +89,11 @@ LIB_CFLAGS = $(if $(LIBRARIES),$(call ask,LIB_CFLAGS,--cflags $(LIBRARIES)))
 LIB_LIBS = $(call ask,LIB_LIBS,--libs $(LIBRARIES),$(LIBS_zookeeper) -lm)
 TEST_LIBS = $(call ask,TEST_LIBS,--libs cmocka)
 
-COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(WARNINGS) -pthread $(LIB_CFLAGS) $(CFLAGS)
+COMPILE = $(CC) $(DIALECT) $(FLAGS_$(FLAVOUR)) $(OPTIMISE) $(WARNINGS) -pthread $(LIB_CFLAGS) $(CFLAGS)
 # A program is linked only with the libraries that it refers to.
-LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread -Wl,--as-needed $(LDFLAGS)
+LINK = $(CC) $(FLAGS_$(FLAVOUR)) -pthread -Wl,--as-needed $(RPATH) $(LDFLAGS)
+# Where an executable finds the shared libraries of its build, also if the folder is moved.
+RPATH = $(if $(SHARED_FLAVOUR),-Wl$(comma)-rpath$(comma)'$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../..')
 
 # ---- files ---------------------------------------------------------------------------------
 
@@ -96,6 +103,11 @@ programs = $(patsubst %.c,$(B)/%,$(1))
 
 CORE = $(call objects,$(filter-out src/cli/%,$(wildcard src/*/*.c src/lease/*/*.c))) $(B)/obj/src/api/openapi.o $(B)/obj/src/api/demo_event.o \
        $(B)/obj/src/lab/assets.o $(B)/obj/web/bytes.o $(B)/obj/web/files.o
+# Prerequisites of what is linked with the core, or with tests/support as well.  A shared library that has changed
+# is no reason to link again.
+WITH_CORE = $(if $(SHARED_FLAVOUR),| $(B)/libcore.so,$(B)/core.a)
+WITH_SUPPORT = $(if $(SHARED_FLAVOUR),| $(B)/libsupport.so $(B)/libcore.so,$(SUPPORT) $(B)/core.a)
+linked = $(filter %.o,$^) $(filter %.a,$^) $(filter %.so,$|)
 # The folders are here too: they change when a file comes or goes.
 WEB = $(shell find web)
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
@@ -204,7 +216,7 @@ endif
 test: TESTED = asan
 tsan: TESTED = tsan
 test tsan: rooms build/packages/test tests/node_modules/.ready
-	@$(MAKE) FLAVOUR=$(TESTED) programs tests benches
+	@$(MAKE) FLAVOUR=$(TESTED) programs tests build/$(TESTED)/bench/streams
 	@$(MAKE) FLAVOUR=product build/holdfastd
 	@tests/run build/$(TESTED)
 
@@ -309,13 +321,19 @@ help:
 
 $(B)/core.a: $(CORE)
 	@rm -f $@
-	$(call say,AR) ar rcs $@ $^
+	$(call say,AR) ar rcs $(if $(SHARED_FLAVOUR),--thin) $@ $^
 
-$(B)/holdfastd: $(SERVER) $(B)/core.a
-	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
+$(B)/libcore.so: $(CORE)
+	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(@F) $^ $(LIB_LIBS) -o $@
 
-$(B)/holdfast: $(CLI) $(B)/core.a
-	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
+$(B)/libsupport.so: $(SUPPORT) $(WITH_CORE)
+	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(@F) $(linked) $(TEST_LIBS) $(LIB_LIBS) -o $@
+
+$(B)/holdfastd: $(SERVER) $(WITH_CORE)
+	$(call say,LINK) $(LINK) $(linked) $(LIB_LIBS) -o $@
+
+$(B)/holdfast: $(CLI) $(WITH_CORE)
+	$(call say,LINK) $(LINK) $(linked) $(LIB_LIBS) -o $@
 
 # One object in which everything but include/holdfast.h is local: a program's own `buf_put` and ours
 # do not meet.
@@ -357,14 +375,16 @@ FORCE:
 
 # The simulation defines what src/ledger (but batch_memory.c), engine/follow.c and base/wait.c define.  Its
 # objects come before core.a, so the linker takes nothing from those; most of tests/support would need them.
+# These tests and those of the cell's simulation are linked statically in every flavour: had the simulation only a
+# part of what a file defines, the linker would say so.
 SIM_TESTS = $(filter %/test_turns %/test_idle_turns,$(TESTS))
 $(SIM_TESTS): $(B)/%: $(B)/obj/%.o $(SIM) $(call objects,tests/support/fixtures.c) $(B)/core.a
 CELL_SIM_TESTS = $(filter %/test_cell_sim %/test_linearize,$(TESTS))
 $(CELL_SIM_TESTS): $(B)/%: $(B)/obj/%.o $(CELL_SIM) $(B)/core.a
-$(filter-out $(SIM_TESTS) $(CELL_SIM_TESTS),$(TESTS)): $(B)/%: $(B)/obj/%.o $(SUPPORT) $(B)/core.a
+$(filter-out $(SIM_TESTS) $(CELL_SIM_TESTS),$(TESTS)): $(B)/%: $(B)/obj/%.o $(WITH_SUPPORT)
 $(TESTS):
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) $(filter %.o,$^) $(B)/core.a $(TEST_LIBS) $(LIB_LIBS) -o $@
+	$(call say,LINK) $(LINK) $(linked) $(TEST_LIBS) $(LIB_LIBS) -o $@
 
 $(filter $(B)/tests/conformance/%,$(TESTS)): $(CONFORMANCE) | $(CONTENDER)
 $(filter $(B)/tests/journal/%,$(TESTS)): $(JOURNAL) | $(CONTENDER)
@@ -381,27 +401,28 @@ $(B)/obj/mutants/%.c: tests/sim/mutate $(wildcard src/cell/*.c src/lease/holdfas
 $(B)/obj/mutants/%.o: $(B)/obj/mutants/%.c Makefile
 	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@
 
-$(CONTENDER): $(B)/%: $(B)/obj/%.o $(B)/core.a
+$(CONTENDER): $(B)/%: $(B)/obj/%.o $(WITH_CORE)
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
+	$(call say,LINK) $(LINK) $(linked) $(LIB_LIBS) -o $@
 
-$(READERS): $(B)/%: $(B)/obj/%.o $(call objects,tests/support/transcript.c) $(B)/core.a
+$(READERS): $(B)/%: $(B)/obj/%.o $(call objects,tests/support/transcript.c) $(WITH_CORE)
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) -o $@
+	$(call say,LINK) $(LINK) $(linked) $(LIB_LIBS) -o $@
 
-$(BENCHES): $(B)/%: $(B)/obj/%.o $(B)/core.a
+$(BENCHES): $(B)/%: $(B)/obj/%.o $(WITH_CORE)
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) $^ $(LIB_LIBS) $(PEER_LIBS) -o $@
+	$(call say,LINK) $(LINK) $(linked) $(LIB_LIBS) $(PEER_LIBS) -o $@
 $(MHD_PEERS): PEER_LIBS = $(call ask,MHD_LIBS,--libs libmicrohttpd)
 $(call objects,$(MHD_PEER_SOURCES)): | build/packages/bench
 
 $(filter %/fuzz_http_parse,$(FUZZERS)): $(call objects,tests/support/transcript.c)
 $(filter %/fuzz_http_conn %/fuzz_api,$(FUZZERS)): $(call objects,tests/support/site.c)
-$(FUZZERS): $(B)/%: $(B)/obj/%.o $(if $(filter fuzz,$(FLAVOUR)),,$(REPLAY)) $(B)/core.a
+$(FUZZERS): $(B)/%: $(B)/obj/%.o $(if $(filter fuzz,$(FLAVOUR)),,$(REPLAY)) $(WITH_CORE)
 	@mkdir -p $(@D)
-	$(call say,LINK) $(LINK) $(filter %.o,$^) $(B)/core.a $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer,$(TEST_LIBS)) \
-		$(LIB_LIBS) -o $@
+	$(call say,LINK) $(LINK) $(linked) $(if $(filter fuzz,$(FLAVOUR)),-fsanitize=fuzzer,$(TEST_LIBS)) $(LIB_LIBS) -o $@
 
+# Compiling a test takes more time than optimising it saves, but for the simulations.
+$(if $(SHARED_FLAVOUR),$(filter-out $(SIM) $(CELL_SIM),$(call objects,$(wildcard tests/*/*.c)))): OPTIMISE = -Og
 $(B)/obj/%.o: %.c Makefile | build/packages/build
 	@mkdir -p $(@D)
 	$(call say,CC) $(COMPILE) -MMD -MP -c $< -o $@

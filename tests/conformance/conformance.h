@@ -2,7 +2,10 @@
  * the claims run against it, each with names of its own.  What a driver declares in hf_driver_info
  * is tested; what it does not declare must be refused.  Time is the back end's own and therefore
  * real: claims that a lease lasts use long TTLs, and claims that it ends measure.  Include this
- * header first: it includes cmocka and what cmocka needs before it. */
+ * header first: it includes cmocka and what cmocka needs before it.
+ *
+ * Each table of claims says which of them depend on what a driver declares.  The claims themselves
+ * are the same for all drivers. */
 #ifndef HF_TESTS_CONFORMANCE_H
 #define HF_TESTS_CONFORMANCE_H
 
@@ -50,8 +53,29 @@ struct world {
 /* Runs the whole suite and returns its exit status. */
 int conformance_run(struct backend *b);
 
+/* A claim, and what it takes for granted.  A claim without needs is made about every driver.  Where
+ * a need is not met, the claim is shown as skipped. */
+struct claim {
+    const char *name;
+    CMUnitTestFunction run;
+    unsigned needs;
+};
+enum {
+    NEEDS_FAIR = 1 << 0,      /* waiters have places, and turns */
+    NEEDS_SHARED = 1 << 1,    /* shared leases */
+    NEEDS_PRIORITY = 1 << 2,  /* priorities of waiters */
+    NEEDS_PROCESSES = 1 << 3, /* processes see each other's leases */
+    NEEDS_PORT = 1 << 4,      /* a server at a port, so that connections can be cut */
+    NEEDS_FLUSH = 1 << 5,     /* a back end that can be told to forget everything */
+    NO_DRIVER = 1 << 6,       /* uses no lease: the claim is made once, in the suite of memory: */
+};
+#define CLAIM(function, what_it_needs)                                                             \
+    {                                                                                              \
+#function, function, what_it_needs                                                         \
+    }
+
 /* The parts of the suite; each list ends with a NULL name. */
-extern const struct CMUnitTest leases_claims[], queue_claims[], model_claims[], faults_claims[],
+extern const struct claim leases_claims[], queue_claims[], model_claims[], faults_claims[],
     process_claims[], crowd_claims[];
 
 /* ---- a party that wants a lock ---- */

@@ -145,8 +145,8 @@ static _Noreturn void hold(struct lease *l, char **argv)
                               .ttl_ms = strtoll(argv[4], NULL, 10),
                               .slots = 1};
     owner_make(r.owner);
-    int64_t fence = take(l, &r);
-    printf("%" PRId64 "\n", fence);
+    int64_t asked_ms = clock_boot_us(&clock_system) / 1000, fence = take(l, &r);
+    printf("%" PRId64 " %" PRId64 "\n", fence, asked_ms);
     fflush(stdout);
     for (;;)
         pause();

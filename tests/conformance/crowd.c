@@ -4,14 +4,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "lock/locks.h"
 
-#ifdef __SANITIZE_THREAD__
-#define CROWD 200 /* the sanitizer has no room for more threads */
-#else
-#define CROWD 1000
-#endif
+/* More than sleep in the queue at once: the others poll.  HF_CROWD is another number; `make soak`
+ * takes 1000. */
+#define CROWD 160
 #define CROWD_MS 300000
 #define STACK_SIZE (256 * 1024)
 
@@ -38,31 +37,34 @@ static void *crowd_run(void *arg)
     return NULL;
 }
 
-static void a_thousand_waiters_are_all_served(void **state)
+static void many_waiters_are_all_served(void **state)
 {
     struct world *w = *state;
     struct crowd c = {0};
     struct hf_fault fault = {0};
     const struct hf_options options = HF_OPTIONS(.timeout_ms = 30000);
-    pthread_t threads[CROWD];
+    const char *given = getenv("HF_CROWD");
+    const int n = given ? (int)strtol(given, NULL, 10) : CROWD;
+    pthread_t *threads = hf_alloc((size_t)n * sizeof *threads);
     pthread_attr_t attr;
     key_make(c.key, "crowd");
     must(locks_open(w->driver, w->backend->url, &options, &c.locks, &fault), &fault);
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_SIZE);
     int64_t from_ms = now_ms();
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < n; i++)
         assert_int_equal(pthread_create(&threads[i], &attr, crowd_run, &c), 0);
-    for (int i = 0; i < CROWD; i++)
+    for (int i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
-    print_message("%d waiters: %d ms\n", CROWD, (int)(now_ms() - from_ms));
+    print_message("%d waiters: %d ms\n", n, (int)(now_ms() - from_ms));
     assert_int_equal(atomic_load(&c.failed), 0);
-    assert_int_equal(c.count, CROWD);
+    assert_int_equal(c.count, n);
+    free(threads);
     pthread_attr_destroy(&attr);
     hf_close(c.locks);
 }
 
-const struct CMUnitTest crowd_claims[] = {
-    cmocka_unit_test(a_thousand_waiters_are_all_served),
+const struct claim crowd_claims[] = {
+    CLAIM(many_waiters_are_all_served, 0),
     {0},
 };

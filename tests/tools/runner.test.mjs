@@ -1,4 +1,4 @@
-// The test runner itself: a suite that hangs, crashes, skips, leaves servers behind or does not say where
+// The test runner itself: a test that hangs, crashes, skips, leaves servers behind or does not say where
 // it runs is reported by name.
 // backends: own
 
@@ -10,14 +10,17 @@ import { fileURLToPath } from 'node:url';
 import { claimPort, freePort, isGone, launch, tempDir, until } from '../support/process.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
-const RUNNER = path.join(root, 'tests/support/run_suites.mjs');
+const RUNNER = path.join(root, 'tests/support/run_tests.mjs');
 
-// A directory with a tests/ folder of its own; `suites` maps file names to their text after the imports.
-function project(suites) {
+// A directory with a tests/ folder of its own; `suites` maps the names of suites to their texts, and `executables` the names
+// of C tests to shell scripts that stand for them.
+function project(suites, executables = {}) {
   const dir = tempDir();
-  fs.mkdirSync(path.join(dir, 'tests/some'), { recursive: true });
-  for (const [name, text] of Object.entries(suites)) {
-    fs.writeFileSync(path.join(dir, `tests/some/${name}.test.mjs`), `${text}\n`);
+  for (const folder of ['tests/some', 'build/asan/tests/some']) fs.mkdirSync(path.join(dir, folder), { recursive: true });
+  for (const [name, text] of Object.entries(suites)) fs.writeFileSync(path.join(dir, `tests/some/${name}.test.mjs`), `${text}\n`);
+  for (const [name, text] of Object.entries(executables)) {
+    fs.writeFileSync(path.join(dir, `tests/some/${name}.c`), '');
+    fs.writeFileSync(path.join(dir, `build/asan/tests/some/${name}`), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
   }
   return dir;
 }
@@ -27,14 +30,14 @@ import { it } from 'node:test';
 import { spawn } from 'node:child_process';
 ${body}`;
 
-function begin(dir, files = [], env = {}) {
+function begin(dir, words = [], env = {}) {
   const clean = { ...process.env, ...env };
   for (const name of ['HOLDFAST_TEST_BACKEND', 'NODE_TEST_CONTEXT', 'TEST_TIME_FACTOR']) if (!(name in env)) delete clean[name];
-  return launch(process.execPath, [RUNNER, ...files], { cwd: dir, env: clean });
+  return launch(process.execPath, [RUNNER, ...words], { cwd: dir, env: clean });
 }
 
-async function run(dir, files, env) {
-  const runner = begin(dir, files, env);
+async function run(dir, words, env) {
+  const runner = begin(dir, words, env);
   const { code } = await runner.done;
   return { code, text: runner.stdout + runner.stderr };
 }
@@ -47,7 +50,7 @@ it('a port belongs to the test process that got it, while nothing listens there'
   assert.equal((await other.done).code, 0, other.stderr);
 });
 
-describe('the runner of suites', { concurrency: 4 }, () => {
+describe('the runner', { concurrency: 4 }, () => {
   it('runs every file on every back end it declares, and adds up', async () => {
     const where = "it('one', () => { console.log('on', process.env.HOLDFAST_TEST_BACKEND); });";
     const { code, text } = await run(project({
@@ -58,7 +61,7 @@ describe('the runner of suites', { concurrency: 4 }, () => {
     for (const backend of ['sqlite', 'cluster']) assert.match(text, new RegExp(`^tests/some/first\\.test\\.mjs on ${backend}: 1 passed`, 'm'));
     assert.match(text, /^tests\/some\/second\.test\.mjs: 1 passed, 1 skipped/m);
     assert.match(text, /^ {4}skipped: three \(no reason\)$/m);
-    assert.match(text, /^suites: 3 passed, 0 failed, 1 skipped$/m);
+    assert.match(text, /^1 skipped\n3 passed, 0 failed$/m);
   });
 
   it('a file that hangs costs its own limit, is named, and the others run', async () => {
@@ -93,7 +96,7 @@ describe('the runner of suites', { concurrency: 4 }, () => {
           fs.writeFileSync('pid', String(child.pid));
         });`),
     });
-    const { code, text } = await run(dir);
+    const { code, text } = await run(dir, [], { TEST_TIME_FACTOR: '0.1' });
     assert.equal(code, 1);
     assert.match(text, /leaves\.test\.mjs: FAILED: left processes behind: sleep \(\d+\)/);
     assert.ok(isGone(Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'))));
@@ -107,7 +110,7 @@ describe('the runner of suites', { concurrency: 4 }, () => {
     assert.equal(code, 1);
     assert.match(text, /silent\.test\.mjs: FAILED: has no line "\/\/ backends:/);
     assert.match(text, /odd\.test\.mjs: FAILED: declares the unknown back end "oracle"/);
-    assert.match(text, /^suites: 0 passed, 2 failed, 0 skipped$/m);
+    assert.match(text, /^0 passed, 2 failed$/m);
   });
 
   it('a crash, a failed test and a file without tests are failures, and what they printed is shown', async () => {
@@ -128,25 +131,63 @@ describe('the runner of suites', { concurrency: 4 }, () => {
       well: suite("it('two', () => {});"),
     }), [], { TEST_CONCURRENCY: '1' });
     const end = text.slice(text.lastIndexOf('tests/some/well.test.mjs: 1 passed'));
-    assert.match(end, /\n--- tests\/some\/fails\.test\.mjs: FAILED\n[^]*✖ one [^]*the reason[^]*\n---\nsuites: 2 passed, 1 failed, 0 skipped\n$/);
+    assert.match(end, /\n--- tests\/some\/fails\.test\.mjs: FAILED\n[^]*✖ one [^]*the reason[^]*\n---\n2 passed, 1 failed\n$/);
     assert.doesNotMatch(end, /is well/);
   });
 
-  it('says the last words of a C test that aborts', async () => {
-    const dir = tempDir();
-    fs.mkdirSync(path.join(dir, 'tests/unit'), { recursive: true });
-    fs.mkdirSync(path.join(dir, 'build/tests/unit'), { recursive: true });
-    fs.copyFileSync(path.join(root, 'tests/run'), path.join(dir, 'tests/run'));
-    fs.writeFileSync(path.join(dir, 'tests/unit/test_it.c'), '');
-    fs.writeFileSync(path.join(dir, 'build/tests/unit/test_it'), `#!/bin/sh
-      echo '[ RUN      ] a claim'
+  it('says the last words of a C test that aborts, and which command runs it alone', async () => {
+    const dir = project({}, { test_it: `echo '[ RUN      ] a claim'
       echo 'src/some.c:7: this must hold and does not: n > 0'
-      kill -ABRT $$
-      `, { mode: 0o755 });
-    const runner = launch('bash', [path.join(dir, 'tests/run'), '--unit']);
-    assert.equal((await runner.done).code, 1);
-    const text = runner.stdout;
-    assert.match(text.slice(text.lastIndexOf('\n---')), /unit\/test_it: 1 failed, exit status 134[^]*this must hold and does not: n > 0[^]*0 passed, 1 failed\n$/);
+      kill -ABRT $$` });
+    const { code, text } = await run(dir, ['--dir', 'build/asan']);
+    assert.equal(code, 1);
+    assert.match(text.slice(text.lastIndexOf('\n--- tests')),
+      /--- tests\/some\/test_it: FAILED: exit status 134\n[^]*this must hold and does not: n > 0[^]*\nalone: make check T=test_it\n---\n0 passed, 1 failed\n$/);
+  });
+
+  it('counts the tests of a C executable, which fails if it has none, ends badly, is missing or leaves a process behind', async () => {
+    const claim = "echo '[ RUN      ] a'; echo '[       OK ] a'";
+    const dir = project({}, {
+      test_well: `${claim}; echo '[ RUN      ] b'; echo '[  SKIPPED ] b'`,
+      test_half: `${claim}; echo '[ RUN      ] b'; echo '[  FAILED  ] b'; exit 1`,
+      test_leaks: `${claim}; exit 99`,
+      test_empty: '',
+      test_leaves: `${claim}; sleep 600 >/dev/null 2>&1 &`,
+      test_vast_ensemble: 'exit 1', // only make soak runs it
+    });
+    fs.writeFileSync(path.join(dir, 'tests/some/test_missing.c'), '');
+    const { code, text } = await run(dir, ['--dir', 'build/asan'], { TEST_TIME_FACTOR: '0.1' });
+    assert.equal(code, 1);
+    assert.match(text, /^tests\/some\/test_well: 1 passed, \d/m);
+    assert.match(text, /^tests\/some\/test_half: 1 passed, 1 failed/m);
+    assert.match(text, /^--- tests\/some\/test_leaks: FAILED: exit status 99$/m);
+    assert.match(text, /^--- tests\/some\/test_empty: FAILED: has no tests$/m);
+    assert.match(text, /^--- tests\/some\/test_missing: FAILED: .*ENOENT$/m);
+    assert.match(text, /^--- tests\/some\/test_leaves: FAILED: left processes behind: sleep \(\d+\)$/m);
+    assert.match(text, /\n4 passed, 5 failed\n$/); // half, leaks, empty, leaves and missing
+  });
+
+  it('starts what took longest in the last run first, C tests and suites alike, and ends with the slowest', async () => {
+    const dir = project({ quick: suite("it('one', () => {});"), slow: suite("it('one', () => {});"), unknown: suite("it('one', () => {});") },
+      { test_it: "echo '[ RUN      ] a'; echo '[       OK ] a'" });
+    const times = path.join(dir, 'build/asan/test-times.json');
+    fs.writeFileSync(times, JSON.stringify({ 'tests/some/quick.test.mjs': 1, 'tests/some/slow.test.mjs': 500, 'tests/some/test_it': 50 }));
+    const { text } = await run(dir, ['--dir', 'build/asan'], { TEST_CONCURRENCY: '1' });
+    const order = [...text.matchAll(/^tests\/some\/(\w+).*: 1 passed/gm)].map(([, name]) => name);
+    assert.deepEqual(order, ['slow', 'test_it', 'unknown', 'quick']);
+    assert.match(text, /^the slowest of 4:\n(?: +[\d.]+ s {2}tests\/some\/.*\n){4}4 passed, 0 failed\n$/m);
+    assert.ok(JSON.parse(fs.readFileSync(times, 'utf8'))['tests/some/unknown.test.mjs'] < 500);
+  });
+
+  it('says how far it is while tests run', async () => {
+    const dir = project({ long: suite("it('takes long', () => new Promise((resolve) => setTimeout(resolve, 7000)));"), next: suite("it('one', () => {});") });
+    const { text } = await run(dir, [], { TEST_CONCURRENCY: '1' });
+    assert.match(text, /^\[\d done, 0 failed, 1 running, \d to go; 0:\d\d so far, about \d+:\d\d to the end at \d\d:\d\d\]$/m);
+  });
+
+  it('names the back end in the command that runs a failing suite alone', async () => {
+    const { text } = await run(project({ one: suite("it('one', () => { throw new Error('no'); });", '// backends: postgres') }), ['--dir', 'build/asan', '--programs', 'build']);
+    assert.match(text, /^alone: HOLDFAST_TEST_BACKEND=postgres tests\/run --node tests\/some\/one\.test\.mjs --programs build build\/asan$/m);
   });
 
   it('one file alone runs on the first back end it declares, or on the one that is asked for', async () => {

@@ -32,18 +32,18 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
+const timeFactor = Number(process.env.TEST_TIME_FACTOR || 1);
 const BACKENDS = ['sqlite', 'own', 'postgres', 'cluster'];
 const LIMIT_S = { suite: 240, executable: 600 }; // longer than the waits in them
 const LIMIT_PER_EXPECTED = 10; // a test of which no time is remembered is expected to take this part of its limit
-const STOP_GRACE_MS = 10_000; // from SIGTERM to SIGKILL
-const LEAVE_GRACE_MS = 15_000; // from the end of a test to the end of the servers it started, which were told to end with it
+const STOP_GRACE_MS = 10_000 * timeFactor; // from SIGTERM to SIGKILL
+const LEAVE_GRACE_MS = 15_000 * timeFactor; // from the end of a test to the end of the servers it started, which were told to end with it
 const OUTPUT_GRACE_MS = 10_000; // from there to the end of its output
 const HEADER_LINES = 20;
 const AGAIN_LINES = 40; // of a failing test, said again at the end
 const SLOWEST = 10;
 const PROGRESS_MS = 5000; // between progress lines in a file; a terminal has one that is overwritten each second
 
-const timeFactor = Number(process.env.TEST_TIME_FACTOR || 1);
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // ---- which tests, where, for how long ----
@@ -185,7 +185,7 @@ async function runJob(job) {
   const outputIsComplete = once(child, 'close');
   const [code, signal] = await once(child, 'exit');
   clearTimeout(timer);
-  if (!await groupIsGone(child.pid, problem ? STOP_GRACE_MS + 1000 : LEAVE_GRACE_MS * timeFactor)) {
+  if (!await groupIsGone(child.pid, problem ? STOP_GRACE_MS + 1000 : LEAVE_GRACE_MS)) {
     const left = membersOf(child.pid).map(({ pid, name }) => `${name} (${pid})`).join(', ');
     signalGroup(child.pid, 'SIGKILL');
     problem ??= `left processes behind: ${left}`;

@@ -74,16 +74,17 @@ describe('the runner', { concurrency: 4 }, () => {
     assert.match(text, /^tests\/some\/well\.test\.mjs: 1 passed/m);
   });
 
-  it('a file that spins and ignores signals is killed with the processes it started', async () => {
+  it('a file that stands still and ignores signals is killed with the processes it started', async () => {
     const dir = project({
-      spins: suite(`const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+      stuck: suite(`const child = spawn('sleep', ['600'], { stdio: 'ignore' });
         import fs from 'node:fs';
         fs.writeFileSync('pid', String(child.pid));
-        it('spins', () => { process.on('SIGTERM', () => {}); for (;;); });`, '// backends: own\n// time limit: 10 s'), // in which Node has started
+        it('is stuck', () => { process.on('SIGTERM', () => {}); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); });`,
+      '// backends: own\n// time limit: 100 s'), // 10 s with the factor, in which Node has started
     });
-    const { code, text } = await run(dir);
+    const { code, text } = await run(dir, [], { TEST_TIME_FACTOR: '0.1' });
     assert.equal(code, 1);
-    assert.match(text, /spins\.test\.mjs: FAILED: exceeded its limit/);
+    assert.match(text, /stuck\.test\.mjs: FAILED: exceeded its limit/);
     assert.ok(isGone(Number(fs.readFileSync(path.join(dir, 'pid'), 'utf8'))), 'what it started is gone');
   });
 

@@ -3,15 +3,11 @@
 // backends: own
 
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
 import http from 'node:http';
-import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { chromium } from 'playwright-core';
+import { openBrowser } from '../support/browser.mjs';
 import { reap } from '../support/server.mjs';
 import { startSandbox } from '../support/sandbox.mjs';
-
-const CHROMIUM = (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'chromium')).find((file) => fs.existsSync(file));
 
 describe('in a browser', () => {
   let sandbox;
@@ -20,13 +16,12 @@ describe('in a browser', () => {
   let shop; // a web server of another origin
   let shopUrl;
   before(async () => {
-    assert.ok(CHROMIUM, 'no chromium in PATH');
     sandbox = await startSandbox();
     stripe = sandbox.client();
     shop = http.createServer((request, response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end('<title>shop</title>'));
     await new Promise((resolve) => shop.listen(0, '127.0.0.1', resolve));
     shopUrl = `http://127.0.0.1:${shop.address().port}`;
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
+    browser = await openBrowser();
   });
   after(async () => {
     await browser?.close();
@@ -36,13 +31,10 @@ describe('in a browser', () => {
     await reap();
   });
 
-  // A page of the shop, and what its console complains of.
   async function open() {
-    const page = await browser.newPage();
-    const complaints = [];
-    page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+    const page = await browser.page();
     await page.goto(shopUrl);
-    return { page, complaints };
+    return page;
   }
 
   // Pays from the page, as a card form of the shop does; resolves to the intent.
@@ -56,16 +48,16 @@ describe('in a browser', () => {
   const create = () => stripe.paymentIntents.create({ amount: 6500, currency: 'usd', description: 'Two <b>seats</b>' });
 
   it('a page of another origin pays with the publishable key', async () => {
-    const { page, complaints } = await open();
+    const page = await open();
     const paid = await pay(page, await create(), { payment_method: 'pm_card_visa' });
     assert.equal(paid.status, 'succeeded');
-    assert.deepEqual(complaints, []);
-    await page.close();
+    assert.deepEqual(page.complaints, []);
+    await page.done();
   });
 
   for (const [button, status, redirect] of [['Complete', 'succeeded', 'succeeded'], ['Fail', 'requires_payment_method', 'failed']]) {
     it(`the button ${button} leads back to the shop`, async () => {
-      const { page, complaints } = await open();
+      const page = await open();
       const intent = await create();
       const acting = await pay(page, intent, { payment_method: 'pm_card_authenticationRequired' });
       await page.goto(acting.next_action.redirect_to_url.url);
@@ -77,8 +69,8 @@ describe('in a browser', () => {
       assert.equal(searchParams.get('redirect_status'), redirect);
       assert.equal(searchParams.get('payment_intent'), intent.id);
       assert.equal((await stripe.paymentIntents.retrieve(intent.id)).status, status);
-      assert.deepEqual(complaints.filter((text) => !text.includes('favicon')), []);
-      await page.close();
+      assert.deepEqual(page.complaints, []);
+      await page.done();
     });
   }
 });

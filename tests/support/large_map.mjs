@@ -36,7 +36,7 @@ export async function changeSeats(server, event, { perSecond, seconds }) {
 // Opens the map in a page that records how long the script of each frame took (`frames`) and every task of more than 50 ms
 // (`longTasks`).
 export async function openLargeMap(browser, shop, options) {
-  const page = await browser.page();
+  const page = await browser.page({ once: true });
   await page.addInitScript(() => {
     globalThis.frames = [];
     globalThis.longTasks = [];

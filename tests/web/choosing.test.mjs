@@ -27,7 +27,7 @@ describe('choosing', () => {
     await server.grant(event, 'Stalls-A-1');
     await buyer.says('Stalls, row A, seat 1 (Stalls-A-1) was taken by somebody else');
     assert.equal(await buyer.seats.count(), 1);
-    await buyer.page.context().close();
+    await buyer.page.done();
   });
 
   it('two people who want one seat: one gets it, and the other is told which seat is gone', async () => {
@@ -41,7 +41,7 @@ describe('choosing', () => {
     ])));
     assert.deepEqual([...results].sort(), ['held', 'lost']);
     assert.equal(await people[results.indexOf('lost')].seats.count(), 0);
-    for (const buyer of people) await buyer.page.context().close();
+    for (const buyer of people) await buyer.page.done();
   });
 
   it('a seat that cannot be had says why, and so does a wish that cannot be met', async () => {
@@ -63,7 +63,7 @@ describe('choosing', () => {
     await buyer.best.click();
     await buyer.says('There are no 10 places together that fit.');
     await buyer.assertGood();
-    await buyer.page.context().close();
+    await buyer.page.done();
   });
 
   it('a sale that closes and opens again says so without a reload', async () => {
@@ -76,7 +76,7 @@ describe('choosing', () => {
     await server.post(`/v1/events/${event.id}/open`);
     await buyer.says('Tickets are on sale again.');
     await buyer.take('Stalls-C-1');
-    await buyer.page.context().close();
+    await buyer.page.done();
   });
 
   it('an event whose sale has not begun says when it does, and begins by itself', async () => {
@@ -89,7 +89,7 @@ describe('choosing', () => {
     const waiting = await BuyerPage.open(page, server, soon, { ready: null });
     await waiting.says('Sales open on');
     await waiting.find.waitFor();
-    await page.context().close();
+    await page.done();
   });
 
   it('an event without seats has no forms for seats', async () => {
@@ -104,7 +104,7 @@ describe('choosing', () => {
     await buyer.page.getByRole('button', { name: 'Remove Lawn' }).click();
     await buyer.says('You have given the seats back.');
     await buyer.assertGood();
-    await buyer.page.context().close();
+    await buyer.page.done();
   });
 
   it('an event that does not exist says so', async () => {
@@ -113,7 +113,7 @@ describe('choosing', () => {
       await buyer.says('There is no such event.');
       assert.deepEqual(buyer.page.complaints, []);
       if (id === 'evt_none') await buyer.assertGood();
-      await buyer.page.context().close();
+      await buyer.page.done();
     }
   });
 });

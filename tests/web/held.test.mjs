@@ -43,7 +43,7 @@ describe('a hold', () => {
     await buyer.says('You have given the seats back.');
     assert.ok(await buyer.hold.isDisabled());
     await buyer.take('S-A-1');
-    await person.close();
+    await person.done();
   });
 
   it('can be given back after a card was declined', async () => {
@@ -53,7 +53,7 @@ describe('a hold', () => {
     await buyer.giveBack.click();
     await buyer.says('You have given the seats back.');
     await until('the seat is free', async () => (await server.map(event))['S-A-1'] === '.');
-    await person.close();
+    await person.done();
   });
 
   it('that expires says so, and offers to look again', async () => {
@@ -67,7 +67,7 @@ describe('a hold', () => {
     await until('the seat is free', async () => (await server.map(event))['S-A-1'] === '.');
     await buyer.shows('S-A-1', '.');
     await buyer.select('S-A-1');
-    await person.close();
+    await person.done();
   });
 
   it('that expired while the page was closed is told at the next visit', async () => {
@@ -77,7 +77,7 @@ describe('a hold', () => {
     await until('it has expired', async () => (await server.read(`/v1/holds/${hold}`)).status === 'expired');
     const again = await BuyerPage.open(page, server, event, { ready: null });
     await again.says('Your hold has expired.');
-    await person.close();
+    await person.done();
   });
 
   it('that an operator takes away is told', async () => {
@@ -85,7 +85,7 @@ describe('a hold', () => {
     const { hold } = await holdOf(buyer);
     assertOk(await server.post(`/v1/holds/${hold}/evict`, {}));
     await buyer.says('Your hold has ended. Choose seats again.');
-    await person.close();
+    await person.done();
   });
 
   it('survives a reload, and so does a booking that is not paid yet', async () => {
@@ -105,7 +105,7 @@ describe('a hold', () => {
     assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data.length, 1);
     await page.getByRole('button', { name: 'Book more seats' }).click();
     await buyer.take('S-B-1');
-    await person.close();
+    await person.done();
   });
 
   it('is in every tab of this browser, and in no other browser', async () => {
@@ -119,8 +119,8 @@ describe('a hold', () => {
     const { id } = await second.booking();
     assert.equal((await buyer.booking()).id, id, 'the first tab hears of it');
     assert.deepEqual(page.complaints, []);
-    await stranger.context().close();
-    await person.close();
+    await stranger.done();
+    await person.done();
   });
 
   it('that is made or given back in one tab shows in the other', async () => {
@@ -132,7 +132,7 @@ describe('a hold', () => {
     await second.giveBack.click();
     await first.says('Your hold has ended.');
     await first.hold.waitFor();
-    await person.close();
+    await person.done();
   });
 
   it('survives a lost network', async () => {
@@ -144,6 +144,6 @@ describe('a hold', () => {
     await person.context.setOffline(false);
     await buyer.pay.click();
     await buyer.booking();
-    await person.close();
+    await person.done();
   });
 });

@@ -45,7 +45,7 @@ before(async () => {
 });
 after(async () => {
   stranger.closeAllConnections();
-  stranger.close();
+  stranger.done();
   await browser?.close();
   try { await server?.stop(); } finally { await reap(); }
 });
@@ -81,7 +81,7 @@ describe('names with markup in them', () => {
     assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
     assert.equal(await page.evaluate(() => document.querySelectorAll('main img, main script').length), 0);
     assert.deepEqual(page.complaints, [], 'not even the policy had to stop anything');
-    await page.context().close();
+    await page.done();
   });
 });
 
@@ -105,7 +105,7 @@ describe('names that JavaScript has a meaning for', () => {
     });
     assert.deepEqual(held, [...names.map((name) => [name, 2]).sort(), 1200]);
     assert.deepEqual(page.complaints, []);
-    await page.context().close();
+    await page.done();
   });
 });
 
@@ -132,7 +132,7 @@ describe('the policy of a page', () => {
       }, `${shopUrl}/`);
       assert.deepEqual(reached, { hacked: undefined, styled: '', called: false }, target);
       assert.ok(page.complaints.some((text) => text.includes('Content Security Policy')), 'the browser says what it stopped');
-      await page.context().close();
+      await page.done();
     }
   });
 });
@@ -147,7 +147,7 @@ describe('a page in a frame', () => {
     const deadline = Date.now() + 30_000;
     while (!isRefused() && await heading.count() === 0 && Date.now() < deadline) await page.waitForTimeout(50);
     const shown = await heading.count() > 0;
-    await page.context().close();
+    await page.done();
     return shown;
   };
 
@@ -173,6 +173,6 @@ describe('a page in a frame', () => {
     await frame.getByRole('button', { name: /^Pay/ }).click();
     await frame.getByRole('heading', { name: 'Booked' }).waitFor();
     assert.deepEqual(page.complaints, []);
-    await page.context().close();
+    await page.done();
   });
 });

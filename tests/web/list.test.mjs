@@ -26,7 +26,7 @@ describe('the list of events', () => {
     assert.deepEqual(page.complaints, []);
     assert.deepEqual(originsOf(page), [urlOf(server, '')], 'no request leaves this server');
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing is wider than the page');
-    await page.context().close();
+    await page.done();
   };
 
   it('says when nothing is on sale', async () => {
@@ -59,7 +59,7 @@ describe('the list of events', () => {
     const asked = await open({}, '/?lang=de');
     await settled(asked, 'Eine Veranstaltung ist im Verkauf.');
     assert.match(await asked.getByRole('link', { name: 'Hamlet' }).getAttribute('href'), /\?lang=de$/);
-    await asked.context().close();
+    await asked.done();
     await assertGood(page);
   });
 

@@ -48,7 +48,7 @@ describe('on a server with keys', { concurrency: 4 }, () => {
     assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'a wrong key is not kept');
     assert.equal(await page.getByRole('table').count(), 0);
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('an admin’s key stays in its tab, over reloads, until somebody signs out', async () => {
@@ -67,7 +67,7 @@ describe('on a server with keys', { concurrency: 4 }, () => {
     await heading(page, 'Sign in').waitFor();
     assert.equal(await page.evaluate(() => sessionStorage.length), 0);
     assert.deepEqual([...page.complaints, ...other.complaints], []);
-    await person.close();
+    await person.done();
   });
 
   it('a seller is told what only admins may see and do', async () => {
@@ -88,7 +88,7 @@ describe('on a server with keys', { concurrency: 4 }, () => {
     assert.equal(await page.getByRole('button', { name: 'Cancel event …' }).count(), 0);
     assert.equal(await page.getByRole('alert').filter({ hasText: /\S/ }).count(), 0, 'nothing of it is an error');
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('a key that is taken back leads to the question for a key', async () => {
@@ -99,7 +99,7 @@ describe('on a server with keys', { concurrency: 4 }, () => {
     await page.evaluate(() => sessionStorage.setItem('holdfast-ops-key', 'a-key-of-yesterday'));
     await page.reload();
     await page.getByText('This server does not know that key.').waitFor();
-    await page.close();
+    await page.done();
   });
 });
 
@@ -136,7 +136,7 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     await until('the counts follow', async () => (await row.getByRole('cell').allTextContents())[3] === '2', SLOW_MS);
     await until('a rate is known', async () => (await row.getByRole('cell').allTextContents()).at(-1) !== '–', SLOW_MS);
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('the charts show what the server measured, and tables say the same in numbers', async () => {
@@ -162,7 +162,7 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     }));
     assert.ok(drawn.every(Boolean), 'every canvas is drawn on');
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   for (const [what, options] of [['light and wide', { colorScheme: 'light' }], ['dark on a telephone, in German', { colorScheme: 'dark', locale: 'de-DE', ...PHONE }]]) {
@@ -175,7 +175,7 @@ describe('on a server without keys', { concurrency: 4 }, () => {
         assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, `${view} is not wider than the screen`);
       }
       assert.deepEqual(page.complaints, []);
-      await page.close();
+      await page.done();
     });
   }
 
@@ -198,7 +198,7 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
     assert.deepEqual(originsOf(page), [urlOf(server, '')]);
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('every status and cause of the API has a word', async () => {
@@ -259,7 +259,7 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     await page.keyboard.press('Enter');
     await page.getByRole('alert').filter({ hasText: /event/i }).waitFor();
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('the jobs that are owed are listed by kind, and an owner can be erased', async () => {
@@ -277,7 +277,7 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     await page.getByRole('status').filter({ hasText: 'The owner is erased. Holds: 1. Bookings: 0.' }).waitFor();
     assert.deepEqual((await server.read(`/v1/holds?event=${event.id}&owner=Zoe`)).data, []);
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('locks show who holds and awaits them, and the servers of the cell', async () => {
@@ -299,7 +299,7 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     assertOk(await waits);
     await until('the table follows', async () => await row.getByRole('cell').first().textContent() === 'cron-b (exclusive)', SLOW_MS);
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('locks have a view only where the server has locks', async () => {
@@ -309,7 +309,7 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     await page.goto(urlOf(off, '/ops'));
     await page.getByRole('link', { name: 'Payments' }).waitFor();
     assert.equal(await page.getByRole('link', { name: 'Locks' }).count(), 0);
-    await page.close();
+    await page.done();
     await off.stop();
   });
 
@@ -319,7 +319,7 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     await heading(page, 'Overview').waitFor();
     await page.goto(urlOf(server, `/ops#/events/evt_${'0'.repeat(28)}`));
     await heading(page, 'No such event').waitFor();
-    await page.close();
+    await page.done();
   });
 
   it('while the server does not answer the page says so, and recovers by itself', async () => {
@@ -330,6 +330,6 @@ describe('on a server without keys', { concurrency: 4 }, () => {
     await page.getByRole('alert').filter({ hasText: 'The server cannot be reached. What you see may be old' }).waitFor();
     await page.context().setOffline(false);
     await page.getByRole('alert').filter({ hasText: 'cannot be reached' }).waitFor({ state: 'hidden' });
-    await page.close();
+    await page.done();
   });
 });

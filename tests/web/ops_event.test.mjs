@@ -72,7 +72,7 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     await page.keyboard.press('Enter');
     await page.getByRole('alert').filter({ hasText: /seat/ }).waitFor();
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('seats can be coloured by how often they were refused', async () => {
@@ -91,7 +91,7 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     assert.equal(await map.evaluate((element) => element.paint), 'status');
     await hottest.waitFor({ state: 'hidden' });
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('the slider shows the map as it was at any moment, and live again', async () => {
@@ -135,7 +135,7 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     await server.grant(event, ['S-A-5']);
     await shows(map, { ...now, 'S-A-5': 'h' });
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('each button asks once, names what will happen, and says what happened', async () => {
@@ -170,7 +170,7 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     assert.equal((await server.read(`/v1/events/${event.id}`)).status, 'archived');
     await page.getByRole('button', { name: 'Archive …' }).waitFor({ state: 'hidden' });
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('places are blocked and put back on sale; a refusal names the seats and keeps the dialog', async () => {
@@ -194,7 +194,7 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     await told(page, 'Back on sale: S-A-4.');
     await shows(map, { 'S-A-4': '.' });
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('holds are ended and sold, and an answer that was lost is asked for again under the same key', async () => {
@@ -234,7 +234,7 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     await page.keyboard.press('Enter');
     await act(page, page.getByRole('button', { name: 'End this hold …' }), 'End hold');
     await shows(map, { 'S-B-1': '.' });
-    await page.close();
+    await page.done();
   });
 
   it('a paid booking is refunded in part, cancelled with the rest, and its refunds are listed', async () => {
@@ -262,7 +262,7 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     await until('the refunds are done', async () => (await refunds.allTextContents()).every((text) => text.includes('succeeded')), SLOW_MS);
     assert.deepEqual(await axe(page), []);
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('a cancelled event shows how far its cancellation has come', async () => {
@@ -275,6 +275,6 @@ describe('an event on the operator’s page', { concurrency: 4 }, () => {
     await told(page, 'Storm is cancelled; its bookings are being cancelled and refunded.');
     await page.getByText(/^Bookings cancelled: 1, left: 0\./).waitFor();
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 });

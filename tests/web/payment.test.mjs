@@ -49,7 +49,7 @@ describe('paying', () => {
     const { id } = await buyer.booking();
     assert.equal((await server.read(`/v1/bookings/${id}`)).status, 'confirmed');
     assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data.length, 1, 'one booking for three cards');
-    await person.close();
+    await person.done();
   });
 
   it('a card that is not filled in is told before anything is booked', async () => {
@@ -63,7 +63,7 @@ describe('paying', () => {
     }
     await buyer.assertGood();
     assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data.length, 0);
-    await person.close();
+    await person.done();
   });
 
   for (const [button, says] of [['Complete', null], ['Fail', 'The payment was not completed.']]) {
@@ -81,7 +81,7 @@ describe('paying', () => {
       }
       await buyer.booking();
       assert.deepEqual(page.complaints, []);
-      await person.close();
+      await person.done();
     });
   }
 
@@ -90,7 +90,7 @@ describe('paying', () => {
     await faults({ fail_next: { route: 'create', mode: '500', times: 1 } });
     await buyer.payWith();
     await buyer.booking();
-    await person.close();
+    await person.done();
   });
 
   it('an answer that is lost is asked for again, and nothing is booked twice', async () => {
@@ -105,7 +105,7 @@ describe('paying', () => {
     await buyer.booking();
     assert.ok(lost > 1);
     assert.equal((await server.read(`/v1/bookings?event=${event.id}`)).data.length, 1);
-    await person.close();
+    await person.done();
   });
 
   it('a network that is lost while the payment is under way is waited for', async () => {
@@ -121,7 +121,7 @@ describe('paying', () => {
     assert.equal(await buyer.pay.getAttribute('aria-busy'), 'true');
     await person.context.setOffline(false);
     await buyer.booking();
-    await person.close();
+    await person.done();
   });
 
   it('an answer of the bank that never comes is found out', async () => {
@@ -132,7 +132,7 @@ describe('paying', () => {
     });
     await buyer.payWith();
     await buyer.booking();
-    await person.close();
+    await person.done();
   });
 
   it('a reload while the card is being charged loses nothing', async () => {
@@ -150,7 +150,7 @@ describe('paying', () => {
     await page.reload();
     await buyer.booking(); // without another word of the buyer
     await faults({ webhook_delay_ms: [0, 0] });
-    await person.close();
+    await person.done();
   });
 
   it('the page asks nobody but this server, its stream port and the sandbox', async () => {
@@ -166,7 +166,7 @@ describe('paying', () => {
       if (!url.startsWith(urlOf(server, ''))) assert.ok(!/hold_|bkg_/.test(url), `${url} tells a secret to somebody else`);
     }
     assert.deepEqual(page.complaints, []);
-    await person.close();
+    await person.done();
   });
 });
 
@@ -222,7 +222,7 @@ describe('the buyer\'s page of a server that is paid otherwise', () => {
     assert.deepEqual(await page.evaluate(() => window.paid), { key: 'pk_test_of_pages', locale: 'en', secret: 'pi_1_secret_2', number: '4242 4' });
     assert.deepEqual(originsOf(page), [urlOf(shop, ''), 'https://js.stripe.com'].sort());
     await buyer.assertGood();
-    await person.close();
+    await person.done();
     await shop.stop();
   });
 
@@ -235,7 +235,7 @@ describe('the buyer\'s page of a server that is paid otherwise', () => {
     await buyer.take('S-A-1');
     await page.getByText('The card form of Stripe cannot be loaded.').waitFor();
     assert.equal((await shop.map(event))['S-A-1'], 'h');
-    await page.context().close();
+    await page.done();
     await shop.stop();
   });
 
@@ -247,7 +247,7 @@ describe('the buyer\'s page of a server that is paid otherwise', () => {
     await page.getByText('Nothing can be paid on this page').waitFor();
     assert.equal(await buyer.pay.count(), 0);
     await buyer.assertGood();
-    await page.context().close();
+    await page.done();
     await shop.stop();
   });
 });

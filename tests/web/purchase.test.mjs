@@ -35,7 +35,7 @@ describe('a purchase', () => {
     for (const seat of seats) assert.equal(map[seat], 'b');
     assert.equal(await buyer.kept(), '{}', 'nothing is kept once it is over');
     assert.deepEqual(buyer.page.complaints, []);
-    await buyer.page.context().close();
+    await buyer.page.done();
   };
 
   it('by mouse: seats on the map, held, paid, booked', async () => {
@@ -167,7 +167,7 @@ describe('a purchase', () => {
     const { id } = await buyer.booking();
     assert.deepEqual((await server.read(`/v1/bookings/${id}`)).areas, { Floor: 2 });
     assert.deepEqual(await server.areas(event), { Floor: 48 });
-    await page.context().close();
+    await page.done();
   });
 
   it('of something free needs no card', async () => {
@@ -192,6 +192,6 @@ describe('a purchase', () => {
     await page.getByRole('textbox', { name: 'Prüfziffer' }).fill('123');
     await page.getByRole('button', { name: /bezahlen$/ }).click();
     await page.getByRole('heading', { name: 'Gebucht' }).waitFor();
-    await page.context().close();
+    await page.done();
   });
 });

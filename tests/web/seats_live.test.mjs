@@ -40,7 +40,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await until('the map shows the hold', async () => await page.map('status', 'S-A-1') === 'h');
     assert.equal(reads(page), 1);
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('heals after its server was restarted, with changes that no stream told', async () => {
@@ -57,7 +57,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     assert.equal(reads(page), 2, 'the stream said reset, and the map read the snapshot again');
     await server.grant(event, 'S-A-10');
     await until('it is live again', async () => await page.map('status', 'S-A-10') === 'h');
-    await page.close();
+    await page.done();
     await proxy.close();
     await server.stop();
   });
@@ -78,14 +78,14 @@ describe('a live seat map', { concurrency: 3 }, () => {
     assert.equal(reads(page), 1, 'the stream went on from its place');
     const kinds = (await page.heard('status')).map(({ kind }) => kind);
     assert.deepEqual(kinds, ['live', 'reconnecting', 'live']);
-    await page.close();
+    await page.done();
     await proxy.close();
   });
 
   it('notices a connection that has fallen silent', async () => {
     const proxy = Object.assign(await startProxy(files.port), { host: '127.0.0.1' });
     const event = await files.createEvent();
-    const page = await browser.page();
+    const page = await browser.page({ once: true });
     await page.clock.install();
     await openMap(browser, shop, { server: proxy, event, module: files, page });
     await isLive(page);
@@ -96,7 +96,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     proxy.restore();
     await page.clock.fastForward(11_000);
     await showsSnapshot(page, files, event);
-    await page.close();
+    await page.done();
     await proxy.close();
   });
 
@@ -114,7 +114,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await server.grant(event, 'S-A-9');
     await showsSnapshot(page, server, event);
     assert.equal(await page.map('status', 'S-A-9'), 'h');
-    await page.close();
+    await page.done();
     await front.stop();
     await server.stop();
   });
@@ -131,7 +131,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await refused;
     broken.broken = false;
     await showsSnapshot(page, files, event);
-    await page.close();
+    await page.done();
     broken.stop();
   });
 
@@ -146,7 +146,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await showsSnapshot(page, server, event);
     assert.ok(page.requests.some((url) => url.startsWith(`http://${streams.host}:${streams.port}/`)));
     assert.equal(reads(page), 1);
-    await page.close();
+    await page.done();
     redirecting.stop();
     await server.stop();
   });
@@ -161,7 +161,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     await refused;
     broken.broken = false;
     await page.waitForFunction(() => globalThis.map.seq !== undefined && globalThis.map.status('S-A-1') === '.');
-    await page.close();
+    await page.done();
     broken.stop();
   });
 
@@ -171,7 +171,7 @@ describe('a live seat map', { concurrency: 3 }, () => {
     assert.equal(await notes(page), 'This event does not exist.');
     await assert.rejects(page.evaluate(() => globalThis.map.ready), /This event does not exist/);
     assert.ok(page.requests.filter((url) => url.includes('/v1/')).length <= 3);
-    await page.close();
+    await page.done();
   });
 
   it('shows at once that sales were closed, and what seats cost from now on', async () => {
@@ -186,6 +186,6 @@ describe('a live seat map', { concurrency: 3 }, () => {
     const legend = () => page.evaluate(() => globalThis.map.shadowRoot.querySelector('.legend').textContent);
     await until('it shows the price', async () => /\$12\.50/.test(await legend()));
     assert.equal(await notes(page), '');
-    await page.close();
+    await page.done();
   });
 });

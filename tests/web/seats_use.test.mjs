@@ -51,7 +51,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.deepEqual((await page.heard('select')).map(({ added, removed }) => [added ?? [], removed ?? []]),
         [[['Stalls-C-7'], []], [['Balcony-B-2'], []], [[], ['Stalls-C-7']]]);
       assert.deepEqual(page.complaints, []);
-      await page.close();
+      await page.done();
     });
 
     it('tells about the seat under the pointer', async () => {
@@ -63,7 +63,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.equal(await tip.textContent(), 'Balcony, row A, seat 3, $30.00, available');
       await page.mouse.move(5, 5);
       await tip.waitFor({ state: 'hidden' });
-      await page.close();
+      await page.done();
     });
 
     it('zooms at the pointer with Ctrl and the wheel, and leaves the bare wheel to the page', async () => {
@@ -84,7 +84,7 @@ describe('the seat map', { concurrency: 2 }, () => {
         return place.size > before.size * 1.3 && place;
       });
       assert.ok(Math.hypot(now.x - before.x, now.y - before.y) < 3, 'the seat under the pointer stays there');
-      await page.close();
+      await page.done();
     });
 
     it('is dragged, and what was dragged is not clicked', async () => {
@@ -100,7 +100,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.deepEqual(await page.map('selection'), []);
       await page.getByRole('button', { name: 'Show the whole map' }).click();
       await until('everything is shown', async () => (await page.map('seatPosition', 'Stalls-D-10')).size < before.size);
-      await page.close();
+      await page.done();
     });
 
     it('says why a seat cannot be selected', async () => {
@@ -114,7 +114,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.equal(await said(page), 'You can take at most 2 places at a time.');
       assert.deepEqual(await page.map('selection'), ['Stalls-A-1', 'Stalls-A-2']);
       assert.deepEqual((await page.heard('refuse')).map(({ code }) => code), ['seat_taken', 'too_many_seats']);
-      await page.close();
+      await page.done();
     });
   });
 
@@ -129,7 +129,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.deepEqual(await page.map('selection'), []);
       await page.touchscreen.tap(near.x + 8, near.y - 6); // fingers are not exact
       assert.deepEqual(await page.map('selection'), ['Stalls-E-9']);
-      await page.close();
+      await page.done();
     });
 
     it('zooms with two fingers', async () => {
@@ -145,7 +145,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       const now = await seatAt(page, 'Stalls-A-1');
       assert.ok(now.size > before.size * 2 && now.size < before.size * 4, `${before.size} px became ${now.size} px`);
       assert.deepEqual(await page.map('selection'), []);
-      await page.close();
+      await page.done();
     });
   });
 
@@ -167,7 +167,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       await until('it has zoomed in', async () => (await page.map('seatPosition', 'Stalls-A-1')).size > whole * 1.3);
       await page.keyboard.press('Home');
       await until('it shows everything', async () => Math.abs((await page.map('seatPosition', 'Stalls-A-1')).size - whole) < 0.01);
-      await page.close();
+      await page.done();
     });
 
     it('reaches every seat of a row with the arrow keys, across its aisle', async () => {
@@ -180,7 +180,7 @@ describe('the seat map', { concurrency: 2 }, () => {
         heard.push(Number(/seat (\d+)/.exec(await said(page))[1]));
       }
       assert.deepEqual(heard, Array.from({ length: 19 }, (_, i) => i + 2));
-      await page.close();
+      await page.done();
     });
   });
 
@@ -198,7 +198,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.equal(await cells(page).getByRole('rowheader', { name: 'Stalls, row A', exact: true }).count(), 1);
       await server.grant(event, 'Stalls-A-3');
       await cell('Stalls, row A, seat 3, $65.00, on hold for somebody else').waitFor();
-      await page.close();
+      await page.done();
     });
 
     it('is one stop of the Tab key, is seen when it has the focus, and follows the arrow keys', async () => {
@@ -220,7 +220,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.deepEqual(await page.map('selection'), ['Stalls-B-20']);
       await page.keyboard.press('Tab');
       assert.equal(await page.evaluate(() => globalThis.map.shadowRoot.activeElement), null);
-      await page.close();
+      await page.done();
     });
 
     it('keeps the grid small, and walks on where it ends', async () => {
@@ -239,7 +239,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.match(next, /^S, row /);
       assert.notEqual(/row (\w+),/.exec(next)[1], row, 'the row above was not in the grid before');
       assert.ok(await count() <= 500);
-      await page.close();
+      await page.done();
     });
 
     for (const [look, options] of [['light and wide', {}], ['dark and narrow', { ...PHONE, colorScheme: 'dark' }]]) {
@@ -254,7 +254,7 @@ describe('the seat map', { concurrency: 2 }, () => {
         await server.post(`/v1/events/${event.id}/close`, {});
         await page.locator('holdfast-seats .note').filter({ hasText: 'not on sale' }).waitFor();
         assert.deepEqual(await axe(page), []);
-        await page.close();
+        await page.done();
       });
     }
 
@@ -265,7 +265,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       await page.getByRole('application', { name: 'Saalplan' }).waitFor();
       await page.map('select', 'Stalls-A-1');
       await page.getByRole('gridcell', { name: 'Stalls, Reihe A, Platz 1, 65,00 $, ausgewählt' }).waitFor({ state: 'attached' });
-      await page.close();
+      await page.done();
     });
   });
 
@@ -281,7 +281,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.equal(await said(slow), 'Somebody else was faster: Stalls, row A, seat 5 is gone.');
       assert.deepEqual((await slow.heard('select')).at(-1).lost, ['Stalls-A-5']);
       assert.deepEqual((await fast.heard('select')).filter(({ lost }) => lost), [], 'nobody loses a seat to himself');
-      for (const page of [fast, slow]) await page.close();
+      for (const page of [fast, slow]) await page.done();
     });
 
     it('gives it to one of them when both ask at once, and tells the other', async () => {
@@ -294,7 +294,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.match(answers[loser].reason.message, /Somebody else was faster: Stalls, row A, seat 5 is gone\./);
       assert.deepEqual(await pages[loser].map('selection'), []);
       await Promise.all(pages.map((page) => showsSnapshot(page, server, event)));
-      for (const page of pages) await page.close();
+      for (const page of pages) await page.done();
     });
   });
 
@@ -319,7 +319,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       await until('the first page knows, too', async () => await page.map('currentHold') === null);
       assert.equal((await page.heard('release')).length, 1);
       assert.equal(await page.map('resume', hold.id), null, 'what has ended is not resumed');
-      for (const each of [page, again]) await each.close();
+      for (const each of [page, again]) await each.done();
     });
 
     it('grows when more is held, with one time for all', async () => {
@@ -330,7 +330,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       const second = await page.map('hold');
       assert.equal(second.id, first.id);
       assert.deepEqual(second.seats.sort(), ['Stalls-A-5', 'Stalls-A-6']);
-      await page.close();
+      await page.done();
     });
 
     it('has the best seats when asked for them', async () => {
@@ -339,12 +339,12 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.equal(hold.seats.length, 3);
       assert.ok(hold.seats.every((id) => id.startsWith('Balcony-')));
       assert.equal((await page.heard('hold')).length, 1);
-      await page.close();
+      await page.done();
     });
 
     it('expires by the time of the server, though the clock of the page is an hour wrong', async () => {
       const event = await theatre({ hold_ttl_ms: 1500 });
-      const page = await browser.page();
+      const page = await browser.page({ once: true });
       await page.addInitScript(() => {
         const now = Date.now;
         Date.now = () => now() + 3_600_000;
@@ -359,7 +359,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.equal(await page.map('currentHold'), null);
       assert.equal(await said(page), 'The time is over: the seats were given back.');
       await until('the seat is free again', async () => await page.map('status', 'Stalls-A-5') === '.');
-      await page.close();
+      await page.done();
     });
 
     it('keeps the seats whose hold was made while every answer was lost, and finds the hold when the server is back', async () => {
@@ -386,6 +386,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       const hold = await until('the hold is found', () => page.map('currentHold'));
       assert.deepEqual(hold.seats, ['Stalls-D-4']);
       assert.equal((await server.counts(event)).held, 1);
+      await page.done();
     });
 
     it('is made once though the answer was lost', async () => {
@@ -404,7 +405,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.equal(keys.length, 2);
       assert.equal(keys[0], keys[1]);
       assert.equal((await server.counts(event)).held, 1);
-      await page.close();
+      await page.done();
     });
 
     for (const [title, answer, sentence] of [
@@ -420,7 +421,7 @@ describe('the seat map', { concurrency: 2 }, () => {
         await page.map('select', 'Stalls-A-5');
         await assert.rejects(page.map('hold'), sentence);
         assert.deepEqual(await page.map('selection'), ['Stalls-A-5'], 'the selection stays');
-        await page.close();
+        await page.done();
       });
     }
 
@@ -430,7 +431,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.equal(await page.map('setArea', 'Floor', 9), 5);
       await server.take(event, { areas: { Floor: 3 } });
       await until('the choice shrinks', async () => (await page.map('areaSelection')).Floor === 2);
-      await page.close();
+      await page.done();
     });
   });
 
@@ -441,7 +442,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       await clickSeat(page, 'Stalls-B-3');
       assert.deepEqual(await page.heard('pick'), [{ name: 'pick', seat: 'Stalls-B-3' }]);
       assert.deepEqual(await page.map('selection'), []);
-      await page.close();
+      await page.done();
     });
 
     it('shows a map of the past, and comes back to the present', async () => {
@@ -457,7 +458,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       await page.map('showMap', null);
       await showsSnapshot(page, server, event);
       assert.equal(await page.map('status', 'S-A-8'), 'h');
-      await page.close();
+      await page.done();
     });
 
     it('colours seats by how often they were refused', async () => {
@@ -476,7 +477,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       await until('it is as hot as it gets', async () => await color() === '255,234,70,255');
       await page.evaluate(() => { globalThis.map.paint = 'status'; });
       await until('it is as before', async () => await color() === before);
-      await page.close();
+      await page.done();
     });
   });
 
@@ -492,7 +493,7 @@ describe('the seat map', { concurrency: 2 }, () => {
     await page.getByText('Stalls-D-8 is yours for 8 minutes.').waitFor();
     assert.equal((await server.counts(event)).held, 1);
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
     example.stop();
   });
 
@@ -508,7 +509,7 @@ describe('the seat map', { concurrency: 2 }, () => {
     assert.equal(found, 0);
     await page.getByRole('gridcell', { name: '<b onclick=boom()>, row <u>, seat 1' }).waitFor();
     assert.deepEqual(page.complaints, []);
-    await page.close();
+    await page.done();
   });
 
   it('draws a plan that means no good', async () => {
@@ -534,6 +535,6 @@ describe('the seat map', { concurrency: 2 }, () => {
     assert.deepEqual(await page.map('selection'), ['b']);
     assert.deepEqual(page.complaints, []);
     assert.ok(page.requests.every((url) => !url.includes('elsewhere')));
-    await page.close();
+    await page.done();
   });
 });

@@ -20,9 +20,9 @@
 #   bench/*.c                 one program each, build/bench/NAME
 #   web/**                    the pages, part of the server: scripts/embed-web writes a table of them
 #   docs/examples/*.c         compiled and run by tests/library, against what `make install` leaves
-# One set of rules builds four flavours: build/ (the product), build/asan, build/tsan and, with clang,
-# build/fuzz; `make FLAVOUR=asan` builds the second.  In the two of the sanitizers the core is a shared library,
-# so that it is linked once and not for each of 160 executables; the others link it statically.
+# One set of rules builds five flavours: build/ (the product), build/asan, build/tsan, with clang build/fuzz and,
+# for the other architecture, build/other; `make FLAVOUR=asan` builds the second.  In build/asan and build/tsan the core
+# is a shared library, so that it is linked once and not for each of 160 executables; the others link it statically.
 
 FLAVOUR ?= product
 WERROR ?= 1
@@ -47,6 +47,7 @@ B_product = build
 B_asan = build/asan
 B_tsan = build/tsan
 B_fuzz = build/fuzz
+B_other = build/other
 
 # Drivers that libholdfast is built without: make WITHOUT="postgres redis".  Such a build is that of the
 # library alone, in a folder of its own: build/without-postgres-redis.  The programs need all drivers.
@@ -56,7 +57,7 @@ LEFT_OUT = $(sort $(WITHOUT))
 $(if $(filter-out $(DRIVERS),$(LEFT_OUT)),$(error WITHOUT takes $(DRIVERS), not $(filter-out $(DRIVERS),$(LEFT_OUT))))
 none =
 comma = ,
-B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan or fuzz))$(if \
+B = $(or $(B_$(FLAVOUR)),$(error FLAVOUR is product, asan, tsan, fuzz or other))$(if \
     $(LEFT_OUT),/without-$(subst $(none) $(none),-,$(LEFT_OUT)))
 
 SHARED_FLAVOUR = $(filter asan tsan,$(FLAVOUR))
@@ -70,6 +71,9 @@ FLAGS_tsan = $(FLAGS_sanitizers) -fsanitize=thread
 # -g1 is enough for the lines in a report; CFLAGS=-g adds the variables for a debugger.  With HF_CRASH_POINTS the
 # server stops where base/crash.h says, if a test asks for it.
 FLAGS_sanitizers = -O1 -g1 -fPIC -DHF_CRASH_POINTS
+# Cross-compiled by scripts/other-machine, which says why these.
+FLAGS_other = -O2 -g1 -fsanitize=$(SANITIZERS:address,%=%) -fno-sanitize-recover=all \
+              -ftrivial-auto-var-init=pattern -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3
 FLAGS_fuzz = -O1 -gline-tables-only -fsanitize=fuzzer-no-link,$(SANITIZERS) \
              -fno-sanitize-recover=all -fno-omit-frame-pointer
 
@@ -177,7 +181,7 @@ CONFORMANCE_TESTS = $(patsubst %.c,build/%,$(wildcard tests/conformance/test_*.c
 # ---- targets -------------------------------------------------------------------------------
 
 .PHONY: all programs library tests unit-tests benches mhd-peers fuzzers run cluster cell check test tsan bare
-.PHONY: fuzz bench soak deb lint rooms install install-library clean help FORCE
+.PHONY: fuzz bench soak other-machine deb lint rooms install install-library clean help FORCE
 .SUFFIXES:
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -233,9 +237,13 @@ bench: all benches mhd-peers build/packages/bench
 bare:
 	@scripts/bare-machine
 
+# The programs and tests of ARM on x86-64 and the other way round, with qemu.
+other-machine: build/packages/other tests/node_modules/.ready
+	+@scripts/other-machine
+
 # Suites of the API that also run over HTTPS.
 TLS_SUITES = areas bookings headers holds idempotency lists lock_streams locks sessions stream
-soak: all benches build/packages/soak build/packages/fuzz tests/node_modules/.ready
+soak: all benches build/packages/soak build/packages/fuzz build/packages/other tests/node_modules/.ready
 	@$(MAKE) FLAVOUR=asan programs
 	@$(MAKE) $(ENSEMBLE_TESTS)
 	@for test in $(ENSEMBLE_TESTS); do $$test || exit; done
@@ -247,6 +255,7 @@ soak: all benches build/packages/soak build/packages/fuzz tests/node_modules/.re
 	@HF_SOAK=1 HF_KILLS=50 HF_CHECKOUTS=5000 HF_CRASH_ALL=1 HF_SOAK_S=300 HF_STREAMS=50000 HF_LOG_MB=2000 HF_RESTARTS=3 HF_MAP_S=300 HF_HISTORY_S=1200 TEST_TIME_FACTOR=10 tests/run --programs build --node 'tests/fault/*.test.mjs' --node 'tests/history/*.test.mjs' --node 'tests/attack/*.test.mjs' --node tests/web/seats_large.test.mjs build
 	@HOLDFAST_TEST_TLS=1 TEST_TIME_FACTOR=10 tests/run --programs build $(patsubst %,--node tests/server/%.test.mjs,$(TLS_SUITES)) build
 	@$(MAKE) fuzz SECONDS=$${HF_FUZZ_S:-450}
+	@$(MAKE) other-machine
 	@scripts/try-packages
 
 # Packages for Debian, in build/deb.
@@ -307,10 +316,11 @@ help:
 	@echo 'make test         every test, on a build with the address and undefined-behaviour sanitizers'
 	@echo 'make tsan         the same with the thread sanitizer'
 	@echo 'make bare         make run and make test on a bare Debian, in a chroot (needs root and debootstrap)'
+	@echo 'make other-machine  the C tests that need no server, and the API, of x86-64 on ARM or of ARM on x86-64, with qemu'
 	@echo 'make fuzz         every parser on generated input, SECONDS=$(SECONDS) each'
 	@echo 'make bench        throughput and latency beside Redis, PostgreSQL and a bare epoll loop'
 	@echo 'make soak         the fault tests for a long time: 50 kills, five minutes of three servers, 50,000 streams;'
-	@echo '                  all attacks at once for ten minutes; an hour of fuzzing;'
+	@echo '                  all attacks at once for ten minutes; an hour of fuzzing; the other architecture;'
 	@echo '                  then the packages on a new Debian with systemd, in a container (needs root)'
 	@echo 'make lint         the rooms (scripts/rooms.txt), the order of evaluation, clang-format and clang-tidy'
 	@echo 'make deb          packages for Debian: holdfastd, holdfast, libholdfast0, libholdfast-dev, in build/deb'
@@ -324,7 +334,7 @@ help:
 
 $(B)/core.a: $(CORE)
 	@rm -f $@
-	$(call say,AR) ar rcs $(if $(SHARED_FLAVOUR),--thin) $@ $^
+	$(call say,AR) $(AR) rcs $(if $(SHARED_FLAVOUR),--thin) $@ $^
 
 $(B)/libcore.so: $(CORE)
 	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(@F) $^ $(LIB_LIBS) -o $@
@@ -342,14 +352,14 @@ $(B)/holdfast: $(CLI) $(WITH_CORE)
 # do not meet.
 $(B)/libholdfast.a: $(B)/obj/library/whole.o
 	@rm -f $@
-	$(call say,AR) ar rcs $@ $^
+	$(call say,AR) $(AR) rcs $@ $^
 
 $(B)/obj/library/whole.o: $(LIB_WHOLE) $(B)/obj/library/rest.a
 	$(call say,LD) ld -r $^ -o $@ && objcopy --localize-hidden $@
 
 $(B)/obj/library/rest.a: $(LIB_REST)
 	@rm -f $@
-	$(call say,AR) ar rcs $@ $^
+	$(call say,AR) $(AR) rcs $@ $^
 
 $(B)/$(SONAME): $(LIB_WHOLE) $(B)/obj/library/rest.a
 	$(call say,LINK) $(LINK) -shared -Wl,-soname,$(SONAME) -Wl,-z,defs,-z,relro,-z,now $^ \
@@ -468,7 +478,7 @@ build/packages/%: scripts/install-packages
 	@scripts/install-packages $*
 	@mkdir -p $(@D) && touch $@
 build/packages/test build/packages/cluster build/packages/cell: build/packages/build
-build/packages/bench build/packages/lint build/packages/fuzz build/packages/soak: build/packages/test
+build/packages/bench build/packages/lint build/packages/fuzz build/packages/soak build/packages/other: build/packages/test
 build/packages/deb: build/packages/build
 
 # The npm packages of the black-box suites, exactly as locked.

@@ -248,7 +248,7 @@ soak: all benches build/packages/soak build/packages/fuzz build/packages/other t
 	@$(MAKE) $(ENSEMBLE_TESTS)
 	@for test in $(ENSEMBLE_TESTS); do $$test || exit; done
 	@$(MAKE) $(CONFORMANCE_TESTS)
-	@for test in $(CONFORMANCE_TESTS); do HF_CROWD=1000 $$test || exit; done
+	@for test in $(CONFORMANCE_TESTS); do HF_CROWD=1000 HF_TIMES=1 $$test || exit; done
 	@$(MAKE) build/tests/unit/test_cell_sim build/tests/integration/test_cell_mutants
 	@HF_OUTSIDE=1 build/tests/integration/test_cell_mutants
 	@HF_SEED=5001 HF_SEEDS=$${HF_SEEDS:-200000} build/tests/unit/test_cell_sim

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "lease/lease.h"
+#include "support/lock.h"
 #include "support/port.h"
 
 /* A URL that cannot be opened, and the permitted results: 1 << HF_UNREACHABLE ... */
@@ -104,16 +105,13 @@ enum hf_result try_acquire(struct lease *l, struct party *p);
  * wait. Returns false if the machine was too slow to tell, because the turn may have ended
  * meanwhile. */
 HF_MUST_USE bool waits_for_turn(struct lease *l, struct party *p, int64_t since_ms);
-/* Defines the claim `name` by a function that returns false if the machine was too slow to tell,
- * and is tried again then. */
+/* Defines the claim `name` by a function that returns false if the machine, or the back end on it,
+ * was too slow to tell, and is tried again then: see `timely`. */
 #define PATIENT_CLAIM(name)                                                                        \
-    static bool name##_once(struct world *w);                                                      \
-    static void name(void **state)                                                                 \
-    {                                                                                              \
-        for (int i = 0; !name##_once(*state); i++)                                                 \
-            assert_true(i < 20);                                                                   \
-    }                                                                                              \
-    static bool name##_once(struct world *w)
+    static bool name##_of(struct world *w);                                                        \
+    static bool name##_once(void *w) { return name##_of(w); }                                      \
+    static void name(void **state) { timely(name##_once, *state); }                                \
+    static bool name##_of(struct world *w)
 
 /* As acquire, but repeated for up to twenty seconds while the back end cannot be reached. */
 enum hf_result acquire_again(struct lease *l, struct party *p);

@@ -169,9 +169,13 @@ static void renewal_never_revives(void **state)
     assert_true(now_ms() - from_ms > w->info->ttl_min_ms);
     a.r.ttl_ms = LONG_MS;
     assert_int_equal(renew(w->l, &a), HF_LOST);
-    struct lease_state s = inspect(w->l, key);
-    assert_int_equal(s.n_holders, 0);
-    state_close(&s);
+    size_t n_holders = 1; /* a server that ends leases by itself may be late */
+    while (n_holders > 0) {
+        struct lease_state s = inspect(w->l, key);
+        n_holders = s.n_holders;
+        state_close(&s);
+        assert_true(now_ms() - from_ms < 20000);
+    }
     /* If the same owner asks again it gets a new grant. */
     assert_int_equal(acquire(w->l, &a), HF_DONE);
     if (w->info->fence != HF_FENCE_NONE)

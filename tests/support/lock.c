@@ -4,6 +4,7 @@
 #include "support/lock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 struct faults faults = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -203,7 +204,7 @@ size_t waiters_of(struct hf_locks *locks, const char *name) { return count_of(lo
 
 static struct {
     pthread_t thread;
-    atomic_bool stop;
+    atomic_bool runs, stop;
     _Atomic int64_t longest_ms, last_ms; /* when the thread last ran */
 } pauses;
 
@@ -227,14 +228,42 @@ int64_t longest_pause_ms(void)
     return now_ms > longest_ms ? now_ms : longest_ms;
 }
 
-bool timely(bool (*once)(void))
+#define TRIES 20
+#define TRIES_MS 30000
+
+/* The watch of a claim that failed still runs when the next claim begins. */
+static void pauses_end(void)
 {
+    if (!atomic_exchange(&pauses.runs, false))
+        return;
+    atomic_store(&pauses.stop, true);
+    pthread_join(pauses.thread, NULL);
+}
+
+static void pauses_begin(void)
+{
+    pauses_end();
     atomic_store(&pauses.stop, false);
     atomic_store(&pauses.longest_ms, 0);
     atomic_store(&pauses.last_ms, boot_ms());
     assert_int_equal(pthread_create(&pauses.thread, NULL, watch_pauses, NULL), 0);
-    bool is_judged = once(); /* a claim that fails leaves the thread behind */
-    atomic_store(&pauses.stop, true);
-    pthread_join(pauses.thread, NULL);
-    return is_judged;
+    atomic_store(&pauses.runs, true);
+}
+
+void timely(bool (*once)(void *ctx), void *ctx)
+{
+    int64_t from_ms = boot_ms();
+    int n = 0, n_undisturbed = 0;
+    for (; n < TRIES && boot_ms() - from_ms < TRIES_MS; n++) {
+        pauses_begin();
+        bool is_judged = once(ctx);
+        n_undisturbed += longest_pause_ms() < PAUSE_MS;
+        pauses_end();
+        if (is_judged)
+            return;
+    }
+    print_message("not in %d tries, of which nothing disturbed %d\n", n, n_undisturbed);
+    if (2 * n_undisturbed >= n || getenv("HF_TIMES"))
+        fail();
+    skip();
 }

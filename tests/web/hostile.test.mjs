@@ -45,7 +45,7 @@ before(async () => {
 });
 after(async () => {
   stranger.closeAllConnections();
-  stranger.done();
+  stranger.close();
   await browser?.close();
   try { await server?.stop(); } finally { await reap(); }
 });

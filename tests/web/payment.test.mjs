@@ -188,8 +188,11 @@ describe('the buyer\'s page of a server that is paid otherwise', () => {
     },
   });`;
 
+  let shop; // is paid by Stripe
+  before(async () => { shop = await start({ args: ['--payments', 'stripe'], env: { STRIPE_SECRET_KEY: 'sk_test_of_pages', STRIPE_PUBLISHABLE_KEY: 'pk_test_of_pages' } }); });
+  after(() => shop?.stop());
+
   it('by Stripe shows the element of Stripe, and no card field of ours', async () => {
-    const shop = await start({ args: ['--payments', 'stripe'], env: { STRIPE_SECRET_KEY: 'sk_test_of_pages', STRIPE_PUBLISHABLE_KEY: 'pk_test_of_pages' } });
     const event = await shop.createEvent(LAYOUT);
     const person = await browser.person();
     await person.context.route('https://js.stripe.com/**', (route) => route.fulfill({ contentType: 'text/javascript', body: STRIPE_JS }));
@@ -223,11 +226,9 @@ describe('the buyer\'s page of a server that is paid otherwise', () => {
     assert.deepEqual(originsOf(page), [urlOf(shop, ''), 'https://js.stripe.com'].sort());
     await buyer.assertGood();
     await person.done();
-    await shop.stop();
   });
 
   it('by Stripe, which cannot be reached, says so and keeps the hold', async () => {
-    const shop = await start({ args: ['--payments', 'stripe'], env: { STRIPE_SECRET_KEY: 'sk_test_of_pages', STRIPE_PUBLISHABLE_KEY: 'pk_test_of_pages' } });
     const event = await shop.createEvent(LAYOUT);
     const page = await browser.page();
     await page.route('https://js.stripe.com/**', (route) => route.abort());
@@ -236,18 +237,17 @@ describe('the buyer\'s page of a server that is paid otherwise', () => {
     await page.getByText('The card form of Stripe cannot be loaded.').waitFor();
     assert.equal((await shop.map(event))['S-A-1'], 'h');
     await page.done();
-    await shop.stop();
   });
 
   it('elsewhere says so', async () => {
-    const shop = await start({ args: ['--payments', 'off'] });
+    const unpaid = await start({ args: ['--payments', 'off'] });
     const page = await browser.page();
-    const buyer = await BuyerPage.open(page, shop, await shop.createEvent(LAYOUT));
+    const buyer = await BuyerPage.open(page, unpaid, await unpaid.createEvent(LAYOUT));
     await buyer.take('S-A-1');
     await page.getByText('Nothing can be paid on this page').waitFor();
     assert.equal(await buyer.pay.count(), 0);
     await buyer.assertGood();
     await page.done();
-    await shop.stop();
+    await unpaid.stop();
   });
 });

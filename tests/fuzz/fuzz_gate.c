@@ -6,7 +6,6 @@
 #include "fuzz.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -25,10 +24,10 @@ static struct {
     char dir[32], path[64], url[80];
     int fd;
     pthread_t thread;
-    uint8_t answer[INPUT_MAX]; /* a copy: an input may be gone while its end is still being sent */
-    _Atomic size_t len;
-    atomic_bool unsaid;
-} server;
+    pthread_mutex_t lock; /* for the rest */
+    uint8_t answer[INPUT_MAX];
+    size_t len; /* 0 after it was said */
+} server = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void send_all(int fd, const void *data, size_t len)
 {
@@ -37,9 +36,29 @@ static void send_all(int fd, const void *data, size_t len)
             return;
 }
 
+/* Both sides have a copy: an input may be gone while its end is still being sent. */
+static void set_answer(const uint8_t *data, size_t len)
+{
+    pthread_mutex_lock(&server.lock);
+    memcpy(server.answer, data, len);
+    server.len = len;
+    pthread_mutex_unlock(&server.lock);
+}
+
+static size_t take_answer(uint8_t ret[INPUT_MAX])
+{
+    pthread_mutex_lock(&server.lock);
+    size_t len = server.len;
+    memcpy(ret, server.answer, len);
+    server.len = 0;
+    pthread_mutex_unlock(&server.lock);
+    return len;
+}
+
 static void *serve(void *arg)
 {
     char request[16384];
+    uint8_t answer[INPUT_MAX];
     (void)arg;
     for (int fd; (fd = accept(server.fd, NULL, NULL)) >= 0; close(fd)) {
         if (recv(fd, request, sizeof request, 0) <= 0)
@@ -47,8 +66,7 @@ static void *serve(void *arg)
         send_all(fd, "+PONG\r\n", 7);
         if (recv(fd, request, sizeof request, 0) <= 0)
             continue;
-        if (atomic_exchange(&server.unsaid, false))
-            send_all(fd, server.answer, server.len);
+        send_all(fd, answer, take_answer(answer));
         (void)shutdown(fd, SHUT_WR);
         while (recv(fd, request, sizeof request, 0) > 0)
             ;
@@ -182,9 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         server_start();
     if (size == 0 || size > sizeof server.answer)
         return 0;
-    memcpy(server.answer, data + 1, size - 1);
-    server.len = size - 1;
-    atomic_store(&server.unsaid, true);
+    set_answer(data + 1, size - 1);
     hf_check(gate_open(server.url, &clock_system, 1000, &g, &fault) == HF_DONE);
     switch (data[0]) {
     case 'c':

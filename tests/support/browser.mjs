@@ -18,7 +18,7 @@ import { chromium } from 'playwright-core';
 
 const CHROMIUM = (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'chromium')).find((file) => fs.existsSync(file));
 const AXE = new URL('../node_modules/axe-core/axe.min.js', import.meta.url);
-const WAIT_MS = 20_000;
+const WAIT_MS = 60_000; // far beyond what a busy machine needs
 
 // A small telephone, as wide as pages have to support.
 export const PHONE = { viewport: { width: 360, height: 640 }, hasTouch: true, isMobile: true, deviceScaleFactor: 2 };

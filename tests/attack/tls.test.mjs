@@ -281,7 +281,7 @@ describe('TLS', { concurrency: 2 }, () => {
         const event = await server.createEvent({}, KEY);
         const listed = await holdfast(undefined, ['event', 'list'], { env });
         const locked = await holdfast(lock, ['run', 'name', '--timeout', '10s', '--', 'echo', 'held'], { env });
-        const examined = await holdfast(lock, ['doctor'], { env });
+        const examined = await holdfast(lock, ['doctor', '--timeout', '30s'], { env });
         if (kind === 'right') {
           assert.equal(listed.code, 0, listed.stderr);
           assert.match(listed.stdout, new RegExp(event.id));

@@ -2,7 +2,6 @@
 // connections (requests.mjs).  Where both accept a request, they agree on every part of it, on where it ends and on whether
 // another may follow.  Where they do not agree, one of the rules below must say why.  Repeat a run with HF_SEED.
 // backends: own
-// time limit: 60 s
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';

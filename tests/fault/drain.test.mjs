@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, describe, it } from 'node:test';
 import { assertOk, assertProblem } from '../support/expect.mjs';
-import { assertWithin, newKey, reap, runServer, sleep, start, tempDir, until } from '../support/server.mjs';
+import { assertTook, newKey, reap, runServer, sleep, start, tempDir, until } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 import { Wire } from '../support/wire.mjs';
 
@@ -90,19 +90,16 @@ describe('a server that leaves', { concurrency: 3 }, () => {
       const answer = await say(wire, event);
       const ms = performance.now() - began;
       await stopped;
-      assert.ok(performance.now() - began < 5000);
+      assertTook(performance.now() - began, 5000, 'the end of the server');
       wire.close();
       return { answer, ms };
     };
-    // On a busy machine the client itself may be late, and then it is not served.
-    await assertWithin(1000, async () => {
-      const { answer, ms } = await leave(async (wire, event) => {
-        await sleep(500);
-        return wire.request('POST', '/v1/holds', { event: event.id, seats: ['S-A-1'] }).catch(() => null);
-      });
-      if (answer || ms < 1000) assert.equal(answer?.status, 201, `after ${ms} ms`);
-      return answer ? 0 : ms;
+    const { answer, ms } = await leave(async (wire, event) => {
+      await sleep(500);
+      return wire.request('POST', '/v1/holds', { event: event.id, seats: ['S-A-1'] }).catch(() => null);
     });
+    // On a busy machine the client itself may be late, and then it is not served.
+    if (answer || ms < 1000) assert.equal(answer?.status, 201, `after ${ms} ms`);
     await leave(async () => {});
   });
 

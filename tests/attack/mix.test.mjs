@@ -1,14 +1,13 @@
-// All attacks at once, on a server with keys, for 60 s (HF_SOAK=1: ten minutes); then, for a shorter time, through each of the
+// All attacks at once, on a server with keys, for 15 s (HF_SOAK=1: ten minutes); then, for a shorter time, through each of the
 // documented proxies.  Meanwhile buyers from forty addresses hold and release seats at an honest pace.  None of them is
 // refused, their holds stay quick, the server's memory stays below its ceiling, and afterwards nothing is left behind: no
 // connection, no violated invariant.
 //
-// How quick is quick: p99 of a hold is under 50 ms.  On a machine that is busy with other things nothing is, and every hold
+// How quick is quick, which only `make soak` claims: p99 of a hold is under 50 ms.  On a machine that is busy with other things nothing is, and every hold
 // waits for the same disk.  So a second server that nobody attacks gets the same buyers in the same seconds; where its p99
 // exceeds 10 ms, that of the attacked server may be five times as long.  The shorter runs through proxies have too few holds
 // for a p99, and compare p90.
 // backends: sqlite
-// time limit: 300 s
 
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
@@ -19,11 +18,11 @@ import { attackKeys } from '../support/attack.mjs';
 import { ATTACKS, startAttackers } from '../support/attackers.mjs';
 import { startFront } from '../support/front.mjs';
 import { assertVerified } from '../support/ledger.mjs';
-import { reap, sleep, start, until } from '../support/server.mjs';
+import { assertTook, reap, sleep, start, until } from '../support/server.mjs';
 
 const soak = process.env.HF_SOAK === '1';
-const MIX_S = soak ? 600 : 60;
-const PROXIED_S = soak ? 60 : 8;
+const MIX_S = soak ? 600 : 15;
+const PROXIED_S = soak ? 60 : 5;
 const BUYERS = 40;
 const PACE_MS = 100; // of all buyers: 15 holds a minute for each, below the default of --hold-rate
 const HOLD_MS = 50;
@@ -87,7 +86,7 @@ function assertQuick(attacked, control, percent, what) {
   const [mine, its] = [attacked, control].map((times) => times[Math.floor(times.length * percent / 100)]);
   const text = `${what}: p${percent} ${mine.toFixed(1)} ms of ${attacked.length} holds; beside it, without attacks, ${its.toFixed(1)} ms`;
   console.log(text);
-  assert.ok(mine < Math.max(HOLD_MS, CONTROL_FACTOR * its), text);
+  assertTook(mine, Math.max(HOLD_MS, CONTROL_FACTOR * its), text);
 }
 
 // What docs/operations.md lets one address have in `seconds`: `burst`, and so much more in each minute.
@@ -170,7 +169,7 @@ describe('all attacks at once', () => {
     const probes = await enough();
     console.log(JSON.stringify({ made, probes }));
     for (const kind of ATTACKS) assert.ok(made[kind].connections > 0, kind);
-    assert.ok(probes.made > MIX_S / 10 && times.length > 100, 'the test ran');
+    assert.ok(probes.made > 0 && times.length > 10, 'the test ran');
     assertQuick(times, beside, 99, 'attacked');
     assertBounded(made, seconds);
     assert.ok(probes.largest < MEMORY_MAX, `${probes.largest} bytes resident`);

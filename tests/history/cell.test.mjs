@@ -7,20 +7,20 @@
 // at a time, no fence that did not grow and no grant that was lost before its deadline; and after the last fault the
 // locks are granted again within the cell's timeout, the journal's election and the TTL.
 //
-// HF_HISTORY_S is the length of one history (26), HF_HISTORY_SEED repeats the order of faults.
+// HF_HISTORY_S is the length of one history (18), HF_HISTORY_SEED repeats the order of faults.
 
 import assert from 'node:assert/strict';
 import { after, describe as group, test } from 'node:test';
 import { startCell } from '../support/cell.mjs';
-import { reap } from '../support/server.mjs';
+import { assertTook, reap } from '../support/server.mjs';
 import { smallDisk } from '../support/disk.mjs';
 import { describe } from './check.mjs';
 import { counted, part, SEED } from './run.mjs';
 
-const SECONDS = Number(process.env.HF_HISTORY_S || 26);
+const SECONDS = Number(process.env.HF_HISTORY_S || 18);
 const TTL_MS = 1500;
 const QUIET_S = 10; // without faults at the end, so that progress can be seen
-const PROGRESS_US = 1e6 * (1 + 3 + TTL_MS / 1000 + 3); // cell timeout, election of the journal, TTL, a busy machine
+const PROGRESS_MS = 1000 + 3000 + TTL_MS + 3000; // cell timeout, election of the journal, TTL, other histories on this machine
 
 after(reap);
 
@@ -86,7 +86,8 @@ function assertHistory(kind, kept) {
   assert.ok(kept.grants.length > 20, `${kind}: only ${kept.grants.length} grants`);
   for (const name of new Set(kept.grants.map((grant) => grant.name))) {
     const next = Math.min(...kept.grants.filter((grant) => grant.name === name && grant.start > kept.lastFaultUs).map(({ start }) => start));
-    assert.ok(next - kept.lastFaultUs < PROGRESS_US, `${kind}: ${name} was granted ${(next - kept.lastFaultUs) / 1e6} s after the last fault`);
+    assert.ok(next < Infinity, `${kind}: ${name} was not granted after the last fault`);
+    assertTook((next - kept.lastFaultUs) / 1000, PROGRESS_MS, `${kind}: the first grant of ${name} after the last fault`);
   }
 }
 

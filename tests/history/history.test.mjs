@@ -7,7 +7,7 @@
 // and fences that grow.  Faults that a driver declares as harmful (hf_driver_info.overlaps) come in a second part,
 // whose overlaps are counted and shown; fences must grow there, too, unless a clock that they depend on was set back.
 //
-// HF_HISTORY_S is the length of one driver's history (15), HF_HISTORY_SEED repeats the order of faults.
+// HF_HISTORY_S is the length of one driver's history (8), HF_HISTORY_SEED repeats the order of faults.
 
 import assert from 'node:assert/strict';
 import { after, describe as group, test } from 'node:test';

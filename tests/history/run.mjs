@@ -1,7 +1,7 @@
 // Runs one part of a history: processes that take and hold locks (worker.c) while one fault after the other
 // happens to them and to what they depend on, and then judges what they wrote down (check.mjs).
 //
-// HF_HISTORY_S is the length of one history (15), HF_HISTORY_SEED repeats the order of faults, HF_HISTORY_TRACE prints
+// HF_HISTORY_S is the length of one history (8), HF_HISTORY_SEED repeats the order of faults, HF_HISTORY_TRACE prints
 // them as they happen.
 
 import assert from 'node:assert/strict';
@@ -11,7 +11,7 @@ import { environment, HOLDFAST, launch, sleep, tempDir } from '../support/server
 import { fenceErrors, losses, overlaps, readGrants } from './check.mjs';
 
 const WORKER = path.join(path.dirname(HOLDFAST), 'tests/history/worker');
-export const SECONDS = Number(process.env.HF_HISTORY_S || 15);
+export const SECONDS = Number(process.env.HF_HISTORY_S || 8);
 export const SEED = Number(process.env.HF_HISTORY_SEED || Date.now() % 1_000_000);
 const NAMES = 2;
 

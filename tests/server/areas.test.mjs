@@ -1,5 +1,5 @@
 // General admission: places are counted, not numbered (I2).
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

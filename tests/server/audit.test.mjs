@@ -1,5 +1,5 @@
 // The audit log: it has every transition in order, and folding it gives the present and every past state (I11).
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,5 +1,5 @@
 // Events: creation with its defaults and refusals, lists, counts, the seat map.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

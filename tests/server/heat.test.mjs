@@ -1,5 +1,5 @@
 // GET /v1/events/{e}/heat: how often seats were the reason of a refusal.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

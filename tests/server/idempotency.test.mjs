@@ -1,5 +1,5 @@
 // I8: the same key and body have one effect, and every repeat of a success gets the same answer.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

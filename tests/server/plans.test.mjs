@@ -11,7 +11,7 @@ import { after, before, describe, it } from 'node:test';
 import { assertHold, assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { arena, expectedSections, gridPlan, planEvent, randomPlan, rounded, seatsOf, statesOf } from '../support/plans.mjs';
 import { seed, seededRandom } from '../support/random.mjs';
-import { reap, start } from '../support/server.mjs';
+import { backend, reap, start } from '../support/server.mjs';
 import { Stream } from '../support/stream.mjs';
 
 const copy = (value) => structuredClone(value);
@@ -61,7 +61,7 @@ const allPrices = { ...beside.prices, Floor: 3000, Lawn: 10 };
 
 describe('seating plans', () => {
   let server;
-  before(async () => { server = await start({ leaks: true }); });
+  before(async () => { server = await start({ leaks: backend === 'sqlite' }); });
   after(async () => { try { await server?.finish(); } finally { await reap(); } });
 
   const post = (body) => server.post('/v1/events', body);

@@ -1,5 +1,5 @@
 // Calls of sellers: block and unblock seats, close and reopen the sale, evict a hold.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

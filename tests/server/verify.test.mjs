@@ -1,6 +1,6 @@
 // `holdfast verify` of what a shop does in a day: every kind of change, many at once, paid and unpaid, and then retention.
 // The second audit, of tests/support/ledger.mjs, is made by other code and must agree.
-// backends: sqlite postgres cluster
+// backends: sqlite cluster
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -3,7 +3,7 @@
 //
 //   node tests/soak/cluster.mjs [--seconds 300] [--seed N] [--clients 12] [--quiet]
 //
-// tests/fault/scale_soak.test.mjs runs it for 20 s, `make soak` for 300.  Runs of more than a minute
+// tests/fault/scale_soak.test.mjs runs it for 10 s, `make soak` for 300.  Runs of more than a minute
 // also restart the ledger, and break it and the gate in less common ways.  The seed repeats the random
 // choices, but not their timing.
 

@@ -62,7 +62,7 @@ export async function runServer(args, { timeoutMs = 20_000, wrap = (argv) => arg
 }
 
 // Options: dir (default: a temporary one), args, env, wrap(argv) -> argv to run it under another program,
-// leaks (search for leaks at the end), ledger and gate (URLs; default: the back end under test), tls (serve HTTPS).
+// leaks (search for leaks at the end, which takes seconds: of several servers, the first does), ledger and gate (URLs; default: the back end under test), tls (serve HTTPS).
 export async function start(options = {}) {
   const dir = options.dir ?? tempDir();
   const place = options.ledger ? {} : await placeOf(dir);
@@ -74,7 +74,7 @@ export async function start(options = {}) {
 // so options like --demo take effect on the first.
 export async function startServers({ n, ...options }) {
   const first = new Server(options);
-  const rest = Array.from({ length: n - 1 }, () => new Server({ ...options, dir: undefined, ownsDir: true }));
+  const rest = Array.from({ length: n - 1 }, () => new Server({ ...options, dir: undefined, ownsDir: true, leaks: false }));
   const servers = n === 1 ? first : new Servers([first, ...rest]);
   await servers.launch();
   return servers;

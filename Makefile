@@ -116,7 +116,8 @@ linked = $(filter %.o,$^) $(filter %.a,$^) $(filter %.so,$|)
 WEB = $(shell find web)
 SERVER = $(call objects,$(wildcard src/holdfastd.c))
 CLI = $(call objects,$(wildcard src/cli/*.c))
-SUPPORT = $(call objects,$(wildcard tests/support/*.c))
+LEAKS = $(call objects,tests/support/leaks.c)
+SUPPORT = $(filter-out $(LEAKS),$(call objects,$(wildcard tests/support/*.c)))
 CELL_SIM_SOURCES = $(wildcard tests/sim/cell_*.c tests/sim/linearize.c tests/sim/sim_journal.c)
 CELL_SIM = $(call objects,$(CELL_SIM_SOURCES))
 SIM = $(call objects,$(filter-out $(CELL_SIM_SOURCES),$(wildcard tests/sim/*.c)))
@@ -399,6 +400,11 @@ $(TESTS):
 	@mkdir -p $(@D)
 	$(call say,LINK) $(LINK) $(linked) $(TEST_LIBS) $(LIB_LIBS) -o $@
 
+# In the executable itself, since the sanitizer asks the first library that has the function, which is its own.
+ifeq ($(FLAVOUR),asan)
+$(TESTS) $(FUZZERS) $(MUTANTS) $(CONTENDER) $(READERS): $(LEAKS)
+endif
+
 $(filter $(B)/tests/conformance/%,$(TESTS)): $(CONFORMANCE) | $(CONTENDER)
 $(filter $(B)/tests/journal/%,$(TESTS)): $(JOURNAL) | $(CONTENDER)
 $(filter %/test_holdfast %/test_lease_holdfast_locks,$(TESTS)): | $(B)/holdfastd
@@ -471,7 +477,7 @@ $(B)/obj/web/bytes.o: $(B)/obj/web/files.S Makefile | build/packages/build
 $(CHART_JS): | build/packages/build
 	@test -e $@ || { echo '$@: missing; where is chart.min.js (3.x)? make CHART_JS=FILE' >&2; false; }
 
-$(call objects,$(TEST_SOURCES)) $(SUPPORT) $(SIM) $(CELL_SIM) $(CONFORMANCE) $(JOURNAL) $(REPLAY): | build/packages/test
+$(call objects,$(TEST_SOURCES)) $(SUPPORT) $(SIM) $(CELL_SIM) $(CONFORMANCE) $(JOURNAL) $(REPLAY) $(LEAKS): | build/packages/test
 
 # Packages are checked once; after `make clean`, they are checked again.
 build/packages/%: scripts/install-packages

@@ -1,6 +1,6 @@
-/* Claims about tests/support/claims.c: a claim that fails, on whatever thread, does not take its
- * neighbours with it.  The claims that fail are those of a process of their own, whose output is
- * judged here. */
+/* Claims about tests/support/claims.c, that a claim that fails, on whatever thread, does not take
+ * its neighbours with it, and about tests/support/leaks.c, that a leak is still found.  What fails
+ * here is in processes of their own, whose output is judged. */
 #include "support/fixtures.h"
 
 #include <pthread.h>
@@ -109,20 +109,38 @@ static int run_planted(void)
     _exit(failed); /* the threads still run */
 }
 
+#ifdef __SANITIZE_ADDRESS__
+static void *volatile leaked;
+
+static int run_leak(void)
+{
+    leaked = malloc(17);
+    leaked = NULL;
+    return 0;
+}
+#endif
+
 /* ---- what is claimed ---- */
+
+/* Runs this executable with an argument; returns its status. */
+static int run_again(const char *command, char *ret_output, size_t size)
+{
+    FILE *f = popen(command, "re");
+    assert_non_null(f);
+    ret_output[fread(ret_output, 1, size - 1, f)] = '\0';
+    int status = pclose(f);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
 
 static void a_claim_that_fails_does_not_take_its_neighbours_with_it(void **state)
 {
     (void)state;
     char output[8192];
-    FILE *f = popen("exec /proc/$PPID/exe planted 2>&1", "re");
-    assert_non_null(f);
-    output[fread(output, 1, sizeof output - 1, f)] = '\0';
-    int status = pclose(f);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 3)
+    int status = run_again("exec /proc/$PPID/exe planted 2>&1", output, sizeof output);
+    if (status != 3)
         print_error("%s\n", output);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 3); /* claims failed */
+    assert_int_equal(status, 3); /* claims failed */
     static const char *const passed[] = {"neighbour", "has_its_own_setup", "last"};
     for (size_t i = 0; i < 3; i++) {
         char line[64];
@@ -134,12 +152,31 @@ static void a_claim_that_fails_does_not_take_its_neighbours_with_it(void **state
     assert_non_null(strstr(output, "test_claims.c")); /* where the assertion is */
 }
 
+#ifdef __SANITIZE_ADDRESS__
+static void a_leak_is_found(void **state)
+{
+    (void)state;
+    char output[8192];
+    int status = run_again("ASAN_OPTIONS=detect_leaks=1:exitcode=99 exec /proc/$PPID/exe leak 2>&1",
+                           output, sizeof output);
+    assert_int_equal(status, 99);
+    assert_non_null(strstr(output, "17 byte(s) leaked"));
+}
+#endif
+
 int main(int argc, char **argv)
 {
+#ifdef __SANITIZE_ADDRESS__
+    if (argc > 1 && strcmp(argv[1], "leak") == 0)
+        return run_leak();
+#endif
     (void)argv;
     if (argc > 1)
         return run_planted();
     const struct CMUnitTest tests[] = {
+#ifdef __SANITIZE_ADDRESS__
+        cmocka_unit_test(a_leak_is_found),
+#endif
         cmocka_unit_test(a_claim_that_fails_does_not_take_its_neighbours_with_it),
     };
     return cmocka_run_group_tests_name("claims", tests, NULL, NULL);

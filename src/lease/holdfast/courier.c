@@ -347,17 +347,18 @@ static int64_t start_paused(struct service *s)
     int64_t now_us = wait_now_us(), next_us = INT64_MAX;
     for (struct job **at = &s->paused; *at;) {
         struct job *job = *at;
-        if (job->retry_us <= now_us || job->is_cancelled || s->stop) {
+        if (job->is_cancelled || s->stop) {
             *at = job->next;
-            if (job->is_cancelled || s->stop) {
-                finish_without(job, CLIENT_NO_ANSWER);
-                continue;
-            }
+            finish_without(job, CLIENT_NO_ANSWER);
+        } else if (job->retry_us > now_us) {
+            next_us = job->retry_us < next_us ? job->retry_us : next_us;
+            at = &job->next;
+        } else if (may_start(s, job)) {
+            *at = job->next;
             run(job);
-            continue;
+        } else { /* goes on when another has ended, which ends the turn of the pool */
+            at = &job->next;
         }
-        next_us = job->retry_us < next_us ? job->retry_us : next_us;
-        at = &job->next;
     }
     return next_us;
 }

@@ -95,7 +95,7 @@ describe('a hold', () => {
       await route.fulfill({ response: answer });
     });
     await buyer.hold.click();
-    await until('the page keeps the hold', async () => (await holdOf(buyer))?.hold === hold?.id);
+    await until('the page keeps the hold', async () => hold && (await holdOf(buyer))?.hold === hold.id);
     await page.goto('about:blank');
     await page.context().setOffline(false);
     await until('it has expired', async () => (await server.read(`/v1/holds/${hold.id}`)).status === 'expired');

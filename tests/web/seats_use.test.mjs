@@ -308,7 +308,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       assert.deepEqual([hold.seats, hold.areas, hold.amount], [['Stalls-A-5'], { Floor: 2 }, 9500]);
       assert.deepEqual([await page.map('selection'), await page.map('areaSelection')], [[], {}]);
       const left = await page.map('timeLeftMs');
-      assert.ok(left > 470_000 && left <= 480_000, `${left} ms left`);
+      assert.ok(left > 420_000 && left <= 480_000, `${left} ms left`);
       const again = await open(event);
       assert.equal((await again.map('resume', hold.id)).id, hold.id);
       assert.equal((await again.map('currentHold')).amount, 9500);
@@ -353,7 +353,7 @@ describe('the seat map', { concurrency: 2 }, () => {
       await page.map('select', 'Stalls-A-5');
       const hold = await page.map('hold');
       const offset = await page.map('timeOffset');
-      assert.ok(Math.abs(offset + 3_600_000) < 3000, `the server is ${offset} ms ahead`);
+      assert.ok(Math.abs(offset + 3_600_000) < 60_000, `the server is ${offset} ms ahead`);
       await until('it expires', async () => (await page.heard('expire')).length === 1);
       assert.equal((await page.heard('expire'))[0].hold.id, hold.id);
       assert.equal(await page.map('currentHold'), null);

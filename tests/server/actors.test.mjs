@@ -1,6 +1,6 @@
 // Every row of the audit log says who made the change: an access key by its name, the address of a caller without one, the payment
 // provider, the clock, or the server itself.
-// backends: sqlite cluster
+// backends: sqlite postgres cluster
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

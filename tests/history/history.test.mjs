@@ -27,11 +27,15 @@ group('a history', { concurrency: SECONDS > 60 ? 7 : 3 }, () => {
       const hasDeclared = Object.keys(made.declared).length > 0;
       const seconds = hasDeclared ? Math.ceil(SECONDS * 2 / 3) : SECONDS;
       t.diagnostic(`HF_HISTORY_SEED=${SEED}`);
-      const kept = await part(settings, made.url, made.survives, seconds);
-      t.diagnostic(counted(kept));
-      assert.deepEqual(kept.overlaps.map(describe), [], `${driver}: two holders at once; ${counted(kept)}`);
-      assert.deepEqual(kept.fenceErrors.map(describe), [], `${driver}: fences; ${counted(kept)}`);
-      assert.ok(kept.grants.length > 10, `${driver}: only ${kept.grants.length} grants`);
+      // Between faults, and on a busy machine, a short history may have few grants: then there is another.
+      for (let grants = 0, rounds = 1; grants <= 10; rounds++) {
+        assert.ok(rounds <= 10, `${driver}: only ${grants} grants`);
+        const kept = await part(settings, made.url, made.survives, seconds);
+        t.diagnostic(counted(kept));
+        assert.deepEqual(kept.overlaps.map(describe), [], `${driver}: two holders at once; ${counted(kept)}`);
+        assert.deepEqual(kept.fenceErrors.map(describe), [], `${driver}: fences; ${counted(kept)}`);
+        grants += kept.grants.length;
+      }
       if (hasDeclared) {
         const declared = await part(settings, made.url, { ...made.survives, ...made.declared }, SECONDS - seconds);
         t.diagnostic(`with declared faults: ${counted(declared)}; ${declared.overlaps.length} overlaps, ${declared.fenceErrors.length} fences that fell`);

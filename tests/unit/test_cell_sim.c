@@ -25,7 +25,7 @@
 #include "base/log.h"
 #include "sim/cell_check.h"
 
-#define SEEDS 5000
+#define SEEDS 2000
 
 static uint64_t seed;
 

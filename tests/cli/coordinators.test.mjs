@@ -108,12 +108,13 @@ for (const [name, row] of Object.entries(coordinators)) {
 
     it('grants a lock to a client with the right password', async () => {
       const url = row.url(server.ports, who(PASSWORD));
-      const { code, stdout, stderr } = await holdfast(url, asked(row, COMMANDS.run));
+      const patiently = (args) => asked(row, args, '--timeout', '60s');
+      const { code, stdout, stderr } = await holdfast(url, patiently(COMMANDS.run));
       assert.deepEqual([code, stdout], [0, 'ran\n'], stderr);
-      const holder = begin(url, asked(row, ['run', '--label', 'ann', 'held', '--', 'sleep', '60']));
+      const holder = begin(url, patiently(['run', '--label', 'ann', 'held', '--', 'sleep', '60']));
       await until('it is held', async () => (await json(url, ['lock', 'show', 'held'])).holders.length === 1);
       const [{ fence }] = (await json(url, ['lock', 'show', 'held'])).holders;
-      const refused = await holdfast(url, asked(row, ['run', '-n', 'held', '--', 'true']));
+      const refused = await holdfast(url, patiently(['run', '-n', 'held', '--', 'true']));
       assert.equal(refused.code, 75);
       assert.match(refused.stderr, new RegExp(`^holdfast run: held is held by "ann"( for \\d+ (ms|s|min))? \\(fence ${fence}\\)\\n$`));
       holder.child.kill('SIGTERM');

@@ -38,8 +38,10 @@ export function begin(url, args, { env = {}, leaks = false, input, wrap = (argv)
 // Runs `holdfast ARGS` to its end.
 export const holdfast = (url, args, options) => begin(url, args, options).result;
 export const run = (url, args, options) => holdfast(url, ['run', ...args], options);
+// What a command says as JSON.  A coordinator on a busy machine has a minute to answer.
 export async function json(url, args) {
-  const { code, stdout, stderr } = await holdfast(url, [...args, '--json']);
+  const patience = args[0] === 'lock' ? ['--timeout', '60s'] : [];
+  const { code, stdout, stderr } = await holdfast(url, [...args, '--json', ...patience]);
   assert.equal(code, 0, stderr);
   return JSON.parse(stdout);
 }

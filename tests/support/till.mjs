@@ -151,16 +151,19 @@ class Till {
   async ask(method, target, body, headers = {}) {
     const deadline = Date.now() + ANSWER_MS;
     const keyed = method === 'POST' ? { 'Idempotency-Key': newKey(), ...headers } : headers;
+    let said; // last, instead of an answer
     for (;;) {
       const up = this.servers.filter((server) => server !== this.down && server.port);
       const server = up[this.#turn++ % up.length];
       try {
         const answer = await server.request(method, target, body, keyed);
         if (seen(answer.status) && answer.json?.code !== 'idempotency_in_flight') return answer;
+        said = `${answer.status} ${answer.text}`;
       } catch (error) {
         if (error.code === 'ERR_ASSERTION') throw error;
+        said = error.message;
       }
-      assert.ok(Date.now() < deadline, `no server answered ${method} ${target} within ${ANSWER_MS} ms`);
+      assert.ok(Date.now() < deadline, `no server answered ${method} ${target} within ${ANSWER_MS} ms; the last said: ${said}`);
       await sleep(25);
     }
   }

@@ -18,7 +18,7 @@
 // A file without a declaration is a failure, so a new suite cannot be skipped by mistake.  A test that exceeds its
 // limit is stopped together with the servers it started, named, and counted as one failure; the run goes on.  A
 // crash, a sanitizer's report, a server left running and a file without tests are failures, and so is a run of no
-// tests at all.  Tests that are skipped are listed with their reasons.
+// tests at all.  Tests that are skipped are listed, those of suites with their reasons.
 //
 // The output of a failing test is printed in full.  What failed is said again at the end, with the command that runs
 // it alone, so that nobody has to search a long output for it; the last line is `N passed, N failed`.
@@ -115,9 +115,11 @@ const count = (output, pattern) => output.match(pattern)?.length ?? 0;
 
 function judgeExecutable(output, status) {
   const passed = count(output, /^\[ {7}OK \]/gm);
-  const failed = count(output, /^\[ RUN {6}\]/gm) - passed - count(output, /^\[ {2}SKIPPED \]/gm);
-  if (status !== 0) return { passed, failed: Math.max(failed, 1), problem: `exit status ${status}` };
-  return passed === 0 && failed <= 0 ? { passed, failed: 1, problem: 'has no tests' } : { passed, failed: Math.max(failed, 0) };
+  const skipped = [...new Set([...output.matchAll(/^\[ {2}SKIPPED \] (\w+)$/gm)].map(([, name]) => name))]; // cmocka names each again at its end
+  const failed = count(output, /^\[ RUN {6}\]/gm) - passed - skipped.length;
+  if (status !== 0) return { passed, failed: Math.max(failed, 1), skipped, problem: `exit status ${status}` };
+  if (passed + failed + skipped.length <= 0) return { passed, failed: 1, skipped, problem: 'has no tests' };
+  return { passed, failed: Math.max(failed, 0), skipped };
 }
 
 function judgeSuite(output, status) {

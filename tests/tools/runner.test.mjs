@@ -146,11 +146,12 @@ describe('the runner', { concurrency: 4 }, () => {
       /--- tests\/some\/test_it: FAILED: exit status 134\n[^]*this must hold and does not: n > 0[^]*\nalone: make check T=test_it\n---\n0 passed, 1 failed\n$/);
   });
 
-  it('counts the tests of a C executable, which fails if it has none, ends badly, is missing or leaves a process behind', async () => {
+  it('counts the tests of a C executable and names those that are skipped; it fails if it has none, ends badly, is missing or leaves a process behind', async () => {
     const claim = "echo '[ RUN      ] a'; echo '[       OK ] a'";
+    const skip = "echo '[  SKIPPED ] b'; echo '[  SKIPPED ] 1 test(s), listed below:'; echo '[  SKIPPED ] b'"; // at once, and at the end
     const dir = project({}, {
-      test_well: `${claim}; echo '[ RUN      ] b'; echo '[  SKIPPED ] b'`,
-      test_half: `${claim}; echo '[ RUN      ] b'; echo '[  FAILED  ] b'; exit 1`,
+      test_well: `${claim}; echo '[ RUN      ] b'; ${skip}`,
+      test_half: `${claim}; for each in b c; do echo "[ RUN      ] $each"; echo "[  FAILED  ] $each"; done; echo '[ RUN      ] d'; ${skip}; exit 1`,
       test_leaks: `${claim}; exit 99`,
       test_empty: '',
       test_leaves: `${claim}; sleep 600 >/dev/null 2>&1 &`,
@@ -159,13 +160,13 @@ describe('the runner', { concurrency: 4 }, () => {
     fs.writeFileSync(path.join(dir, 'tests/some/test_missing.c'), '');
     const { code, text } = await run(dir, ['--dir', 'build/asan'], { TEST_TIME_FACTOR: '0.1' });
     assert.equal(code, 1);
-    assert.match(text, /^tests\/some\/test_well: 1 passed, \d/m);
-    assert.match(text, /^tests\/some\/test_half: 1 passed, 1 failed/m);
+    assert.match(text, /^tests\/some\/test_well: 1 passed, 1 skipped, .*\n {4}skipped: b$/m);
+    assert.match(text, /^tests\/some\/test_half: 1 passed, 2 failed, 1 skipped/m);
     assert.match(text, /^--- tests\/some\/test_leaks: FAILED: exit status 99$/m);
     assert.match(text, /^--- tests\/some\/test_empty: FAILED: has no tests$/m);
     assert.match(text, /^--- tests\/some\/test_missing: FAILED: .*ENOENT$/m);
     assert.match(text, /^--- tests\/some\/test_leaves: FAILED: left processes behind: sleep \(\d+\)$/m);
-    assert.match(text, /\n4 passed, 5 failed\n$/); // half, leaks, empty, leaves and missing
+    assert.match(text, /\n2 skipped\n4 passed, 6 failed\n$/); // two of half, leaks, empty, leaves and missing
   });
 
   it('starts what took longest in the last run first, C tests and suites alike, and ends with the slowest', async () => {

@@ -135,6 +135,7 @@ function judgeSuite(output, status) {
 // ---- one test ----
 
 const running = new Map(); // process group -> { job, began } of the tests under way
+let isStopped = false; // by a signal: no other test begins
 
 // The living members of a process group, as { pid, name }.
 function membersOf(group) {
@@ -300,7 +301,7 @@ async function runAll(jobs, inFull) {
   let finish;
   const finished = new Promise((resolve) => { finish = resolve; });
   const startSome = () => {
-    while (queue.length > 0 && active < width.now) {
+    while (!isStopped && queue.length > 0 && active < width.now) {
       const job = queue.shift();
       active++;
       runJob(job).then((result) => {
@@ -328,6 +329,7 @@ async function runAll(jobs, inFull) {
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, async () => {
+    isStopped = true;
     say(`stopped by ${signal}`);
     await Promise.all([...running.keys()].map(stopGroup));
     process.exit(1);

@@ -199,17 +199,23 @@ describe('the runner', { concurrency: 4 }, () => {
     assert.equal((await run(dir, ['tests/some/one.test.mjs'], { HOLDFAST_TEST_BACKEND: 'cluster' })).code, 1, 'nothing was run');
   });
 
-  it('interrupted, it stops what it started', async () => {
+  it('interrupted, it stops what it started, and starts nothing else', async () => {
     const dir = project({
       long: suite(`import fs from 'node:fs';
-        it('takes long', () => { fs.writeFileSync('pid', String(process.pid)); return new Promise(() => setInterval(() => {}, 1000)); });`),
+        it('takes long', () => { fs.writeFileSync('long', String(process.pid)); return new Promise(() => setInterval(() => {}, 1000)); });`),
+      lingers: suite(`import fs from 'node:fs';
+        process.on('SIGTERM', () => setTimeout(() => process.exit(), 2000));
+        it('ends late', () => { fs.writeFileSync('lingers', String(process.pid)); return new Promise(() => setInterval(() => {}, 1000)); });`),
+      next: suite("import fs from 'node:fs';\nfs.writeFileSync('next', 'has begun');\nit('one', () => {});"),
     });
-    const runner = begin(dir);
-    const file = path.join(dir, 'pid');
-    await until('the suite runs', () => fs.existsSync(file) && fs.readFileSync(file, 'utf8') !== '');
+    fs.writeFileSync(path.join(dir, 'build/test-times.json'), JSON.stringify({ 'tests/some/next.test.mjs': 0 })); // begins last
+    const runner = begin(dir, [], { TEST_CONCURRENCY: '2' });
+    const wrote = (name) => (fs.existsSync(path.join(dir, name)) ? fs.readFileSync(path.join(dir, name), 'utf8') : '');
+    await until('the suites run', () => wrote('long') && wrote('lingers'));
     runner.child.kill('SIGINT');
     assert.equal((await runner.done).code, 1);
-    assert.ok(isGone(Number(fs.readFileSync(file, 'utf8'))));
+    for (const name of ['long', 'lingers']) assert.ok(isGone(Number(wrote(name))), name);
+    assert.equal(wrote('next'), '');
   });
 });
 

@@ -178,7 +178,13 @@ async function runJob(job) {
   if (cannotStart) return { passed: 0, failed: 1, skipped: [], problem: cannotStart, output: '', seconds: 0 };
   running.set(child.pid, { job, began });
   let output = '';
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (data) => { output += data; });
+  const texts = { stdout: '', stderr: '' }; // for the judge, since a line of one may be in the middle of a line of the other
+  for (const name of Object.keys(texts)) {
+    child[name].setEncoding('utf8').on('data', (data) => {
+      output += data;
+      texts[name] += data;
+    });
+  }
   const limitS = job.limitS * timeFactor;
   let problem;
   const timer = setTimeout(() => {
@@ -197,7 +203,7 @@ async function runJob(job) {
   const grace = setTimeout(() => child.emit('close'), OUTPUT_GRACE_MS); // a process outside the group may keep the pipes open
   await outputIsComplete;
   clearTimeout(grace);
-  const verdict = { skipped: [], ...job.judge(output, code ?? 128 + os.constants.signals[signal]) };
+  const verdict = { skipped: [], ...job.judge(`${texts.stdout}\n${texts.stderr}`, code ?? 128 + os.constants.signals[signal]) };
   if (problem) Object.assign(verdict, { problem, failed: Math.max(verdict.failed, 1) });
   return { ...verdict, output, seconds: (performance.now() - began) / 1000 };
 }

@@ -169,6 +169,14 @@ describe('the runner', { concurrency: 4 }, () => {
     assert.match(text, /\n2 skipped\n4 passed, 6 failed\n$/); // two of half, leaks, empty, leaves and missing
   });
 
+  it('counts lines that come in the middle of a line of the other stream', async () => {
+    const { code, text } = await run(project({
+      suite: suite("it('one', () => {});\nprocess.stderr.write('a line without an end');"),
+    }, { test_it: "echo '[ RUN      ] a'; printf 'a line ' >&2; sleep 0.2; echo '[       OK ] a'; echo 'of stderr' >&2" }), ['--dir', 'build/asan']);
+    assert.equal(code, 0, text);
+    assert.match(text, /\n2 passed, 0 failed\n$/);
+  });
+
   it('starts what took longest in the last run first, C tests and suites alike, and ends with the slowest', async () => {
     const dir = project({ quick: suite("it('one', () => {});"), slow: suite("it('one', () => {});"), unknown: suite("it('one', () => {});") },
       { test_it: "echo '[ RUN      ] a'; echo '[       OK ] a'" });

@@ -80,9 +80,14 @@ function allFiles() {
 // problem }, and `alone` is the command that runs this test alone.
 
 function executableJob(source) {
-  const file = path.join(dir, source.replace(/\.c$/, ''));
-  const alone = dir === 'build/asan' ? `make check T=${path.basename(file)}` : file;
-  return { name: source.replace(/\.c$/, ''), command: [path.resolve(file)], limitS: LIMIT_S.executable, judge: judgeExecutable, alone };
+  const name = source.replace(/\.c$/, '');
+  return {
+    name,
+    command: [path.resolve(dir, name)],
+    limitS: LIMIT_S.executable,
+    judge: judgeExecutable,
+    alone: `tests/run --c ${source} ${dir}`, // with the sanitizers' settings; `make check` does not search for leaks
+  };
 }
 
 function suiteJob(file, backend, limitS) {

@@ -143,7 +143,7 @@ describe('the runner', { concurrency: 4 }, () => {
     const { code, text } = await run(dir, ['--dir', 'build/asan']);
     assert.equal(code, 1);
     assert.match(text.slice(text.lastIndexOf('\n--- tests')),
-      /--- tests\/some\/test_it: FAILED: exit status 134\n[^]*this must hold and does not: n > 0[^]*\nalone: make check T=test_it\n---\n0 passed, 1 failed\n$/);
+      /--- tests\/some\/test_it: FAILED: exit status 134\n[^]*this must hold and does not: n > 0[^]*\nalone: tests\/run --c tests\/some\/test_it\.c build\/asan\n---\n0 passed, 1 failed\n$/);
   });
 
   it('counts the tests of a C executable and names those that are skipped; it fails if it has none, ends badly, is missing or leaves a process behind', async () => {

@@ -209,11 +209,11 @@ cell: all build/packages/cell
 	@JOURNAL=$(or $(JOURNAL),etcd) exec scripts/cell
 
 # Runs the C tests of tests/unit on the sanitizers' build, without the leak check at the end of each.
-# T=NAME runs one C test of any folder and shows all of its output.
+# T=NAME runs the C test of that name, in whatever folder, and shows all of its output; three names are in two folders.
 check: build/packages/test
 ifdef T
 	@$(MAKE) FLAVOUR=asan $(or $(patsubst %.c,build/asan/%,$(wildcard tests/*/$(T).c)),$(error no tests/*/$(T).c))
-	@ASAN_OPTIONS=detect_leaks=0 $(patsubst %.c,build/asan/%,$(wildcard tests/*/$(T).c))
+	@for test in $(patsubst %.c,build/asan/%,$(wildcard tests/*/$(T).c)); do ASAN_OPTIONS=detect_leaks=0 $$test || exit; done
 else
 	@$(MAKE) FLAVOUR=asan unit-tests
 	@tests/run --unit build/asan

@@ -74,6 +74,7 @@ export class Postgres {
     if (fs.existsSync(template)) return copy(template, this.data);
     this.#tool('initdb', '-D', this.data, '-U', 'test', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync');
     const draft = `${template}-${process.pid}`;
+    fs.rmSync(draft, { recursive: true, force: true }); // of a process of the same id that was stopped here
     copy(this.data, draft);
     try { fs.renameSync(draft, template); } catch { fs.rmSync(draft, { recursive: true }); } // another process was first
   }

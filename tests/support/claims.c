@@ -1,5 +1,6 @@
 /* Keeps a claim that fails from taking its neighbours with it.  Every test is linked with this
- * file, and no test calls it: its two functions take the place of libcmocka's, and call those.
+ * file, but for the simulations and the corpora of tests/fuzz, and no test calls it: its two
+ * functions take the place of libcmocka's, and call those.
  *
  * A claim that fails leaves its function by longjmp.  Threads that it started go on, and use what
  * lies on its stack.  The frames of a claim therefore begin well below those of cmocka, and after a

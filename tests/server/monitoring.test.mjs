@@ -2,7 +2,6 @@
 // A real Prometheus scrapes two loaded servers, one on SQLite, one on PostgreSQL with a gate, and every query of
 // rules and dashboard returns numbers.
 // backends: own
-// time limit: 180 s
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

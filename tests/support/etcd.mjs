@@ -57,7 +57,7 @@ class Etcd {
       } catch {
         return false;
       }
-    }, 20_000, 50);
+    }, 120_000, 50);
   }
 
   // Kills it with SIGKILL, as a crash does.

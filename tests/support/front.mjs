@@ -81,7 +81,7 @@ class Front extends Remote {
     const [program, ...args] = this.kind.run(this.file);
     this.run = launch(program, args, { env: { ...process.env, PATH } });
     if (this.certificate) return; // the caller has the means to ask it
-    await until('the proxy serves', async () => this.run.ended || (await this.get('/healthz').catch(() => null))?.status === 200, 10_000, 50);
+    await until('the proxy serves', async () => this.run.ended || (await this.get('/healthz').catch(() => null))?.status === 200, 120_000, 50);
     assert.equal(this.run.ended, null, this.run.stderr);
   }
 

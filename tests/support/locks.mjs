@@ -58,4 +58,4 @@ export const look = async (server, name) => assertOk(await server.get(pathOf(nam
 export const labels = (people) => people.map(({ label }) => label);
 // Waits until these wait for the name, in this order.
 export const waiting = (server, name, expected) => until(`${expected} wait for ${name}`,
-  async () => JSON.stringify(labels((await look(server, name)).waiters)) === JSON.stringify(expected), 10_000);
+  async () => JSON.stringify(labels((await look(server, name)).waiters)) === JSON.stringify(expected));

@@ -88,7 +88,7 @@ export class Postgres {
     await until('PostgreSQL answers', () => {
       if (this.run.ended) throw new Error(`PostgreSQL ended at start:\n${this.run.stderr}`);
       try { return this.sql('-c', 'SELECT 1') === '1'; } catch { return false; }
-    }, 20_000, 50);
+    }, 120_000, 50);
   }
 
   // Stops it cleanly; SIGINT ends every session.
@@ -132,11 +132,11 @@ export class Postgres {
     this.#tool('pg_basebackup', '-h', this.dir, '-p', `${this.port}`, '-U', 'test', '-D', standby.data,
       '-R', '-X', 'stream', '-c', 'fast', '--no-sync');
     await standby.start();
-    await until('the standby streams', () => this.sql('-c', "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") === '1', 10_000);
+    await until('the standby streams', () => this.sql('-c', "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'") === '1', 120_000);
     if (synchronous) {
       this.sql('-c', "ALTER SYSTEM SET synchronous_standby_names = '*'");
       this.sql('-c', 'SELECT pg_reload_conf()');
-      await until('the standby is synchronous', () => this.sql('-c', "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === '1', 10_000);
+      await until('the standby is synchronous', () => this.sql('-c', "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === '1', 120_000);
     }
     return standby;
   }

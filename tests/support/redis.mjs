@@ -25,7 +25,7 @@ class Redis {
   async start() {
     this.run = launch('redis-server', ['--bind', '127.0.0.1', '--port', `${this.port}`, '--unixsocket', this.socket,
       '--save', '', '--appendonly', 'no', '--dir', this.dir, ...this.args], { env: this.env ?? process.env });
-    await until('Redis answers', () => /Ready to accept connections/.test(this.run.stdout), 10_000);
+    await until('Redis answers', () => /Ready to accept connections/.test(this.run.stdout), 120_000);
   }
 
   // Kills it with SIGKILL, as a crash does.

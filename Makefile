@@ -179,7 +179,7 @@ C_FILES = $(wildcard src/*.[ch] src/*/*.[ch] src/lease/*/*.[ch] include/*.h test
 ENSEMBLE_TESTS = $(patsubst %.c,build/%,$(wildcard tests/integration/test_*_ensemble.c))
 # Larger crowds, and claims about moments that a busy machine skips.
 CROWD_TESTS = $(patsubst %.c,build/%,$(wildcard tests/conformance/test_*.c tests/integration/test_lock_*.c \
-              tests/integration/test_lease_redis.c))
+              tests/integration/test_lease_redis.c tests/unit/test_lock_header.c))
 
 # ---- targets -------------------------------------------------------------------------------
 

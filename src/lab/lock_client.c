@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,16 +25,20 @@
 #define ARRIVAL_US 5000000 /* how long to look for a new waiter in the queue */
 #define ARRIVAL_LOOK_US 500
 
-static struct hf_cancel *cancel;
-static volatile sig_atomic_t is_stopped, is_released;
+static struct hf_cancel *cancel; /* lasts as long as the process: a signal may come at any time */
+static atomic_bool is_stopped, is_released;
 
-static void on_signal(int signal_number)
+/* The lab's signals, which all other threads have blocked, so that no handler interrupts them. */
+static void *take_signals(void *arg)
 {
-    is_released = 1;
-    if (signal_number == LOCK_CLIENT_RELEASE)
-        return;
-    is_stopped = 1;
-    hf_cancel_trigger(cancel);
+    for (int signal_number; sigwait(arg, &signal_number) == 0;) {
+        is_released = true;
+        if (signal_number == LOCK_CLIENT_RELEASE)
+            continue;
+        is_stopped = true;
+        hf_cancel_trigger(cancel);
+    }
+    return NULL;
 }
 
 static int64_t now_us(void) { return clock_boot_us(&clock_system); }
@@ -176,11 +181,17 @@ static struct lock_board *map_board(const char *path)
     return at == MAP_FAILED ? NULL : at;
 }
 
+/* Called before any other thread is started; the new thread lasts as long as the process. */
 static void catch_signals(void)
 {
-    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    sigaction(LOCK_CLIENT_RELEASE, &action, NULL);
-    sigaction(LOCK_CLIENT_STOP, &action, NULL);
+    static sigset_t signals;
+    pthread_t thread;
+    sigemptyset(&signals);
+    sigaddset(&signals, LOCK_CLIENT_RELEASE);
+    sigaddset(&signals, LOCK_CLIENT_STOP);
+    hf_check(pthread_sigmask(SIG_BLOCK, &signals, NULL) == 0);
+    hf_check(pthread_create(&thread, NULL, take_signals, &signals) == 0);
+    hf_check(pthread_detach(thread) == 0);
 }
 
 static size_t count_waiters(struct hf_locks *locks, const char *name)
@@ -228,7 +239,6 @@ int lock_client_main(const char *board_path, size_t first, size_t n)
             pthread_join(workers[i].thread, NULL);
         hf_close(locks);
     }
-    hf_cancel_free(cancel);
     bool failed = page->state == LOCK_FAILED;
     (void)munmap(board, sizeof *board);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -2,7 +2,7 @@
  *
  * libcurl's multi interface says which files and which moment it waits for (want_file, want_timer);
  * the waiting itself goes through base/wait.h.  The first file of the list is an eventfd, which
- * http_pool_wake writes to. */
+ * http_pool_wake writes to; nothing else of a pool is used by other threads. */
 #include "net/http_pool.h"
 
 #include <pthread.h>
@@ -27,7 +27,8 @@ struct refusal {
 struct http_pool {
     struct http_client_options options;
     CURLM *multi;
-    VEC(struct pollfd) files; /* the eventfd, then what libcurl waits for */
+    int wake_fd;              /* an eventfd, which any thread may write to; never changes */
+    VEC(struct pollfd) files; /* wake_fd, then what libcurl waits for */
     int64_t due_us;           /* when libcurl wants to be called anyway; -1: not at all */
     VEC(struct transfer *) running;
     VEC(struct transfer *) idle; /* configured handles that no request uses */
@@ -197,7 +198,7 @@ void http_pool_turn_or(struct http_pool *pool, int64_t wait_us, int fd)
         n--;
     if (n > 0 && pool->files.v[0].revents) {
         eventfd_t count;
-        (void)!eventfd_read(pool->files.v[0].fd, &count);
+        (void)!eventfd_read(pool->wake_fd, &count);
         pool->files.v[0].revents = 0;
         n--;
     }
@@ -209,7 +210,7 @@ void http_pool_turn_or(struct http_pool *pool, int64_t wait_us, int fd)
 void http_pool_wake(struct http_pool *pool)
 {
     /* A full counter makes the next turn return, too. */
-    (void)!eventfd_write(pool->files.v[0].fd, 1);
+    (void)!eventfd_write(pool->wake_fd, 1);
 }
 
 /* ---- pools ---- */
@@ -236,9 +237,9 @@ struct http_pool *http_pool_new(const struct http_client_options *options)
     curl_multi_setopt(pool->multi, CURLMOPT_TIMERFUNCTION, want_timer);
     curl_multi_setopt(pool->multi, CURLMOPT_TIMERDATA, pool);
     curl_multi_setopt(pool->multi, CURLMOPT_MAXCONNECTS, (long)o->connections_max);
-    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    hf_check(wake_fd >= 0);
-    *vec_push(&pool->files) = (struct pollfd){.fd = wake_fd, .events = POLLIN};
+    pool->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    hf_check(pool->wake_fd >= 0);
+    *vec_push(&pool->files) = (struct pollfd){.fd = pool->wake_fd, .events = POLLIN};
     return pool;
 }
 
@@ -253,7 +254,7 @@ void http_pool_free(struct http_pool *pool)
     for (size_t i = 0; i < pool->idle.n; i++)
         transfer_free(pool->idle.v[i]);
     curl_multi_cleanup(pool->multi);
-    close(pool->files.v[0].fd);
+    close(pool->wake_fd);
     vec_close(&pool->running);
     vec_close(&pool->idle);
     vec_close(&pool->refused);

@@ -263,6 +263,43 @@ static void another_thread_ends_the_wait(void **state)
     http_pool_free(pool);
 }
 
+struct waker {
+    struct http_pool *pool;
+    atomic_bool stop;
+};
+
+static void *wake_always(void *arg)
+{
+    struct waker *w = arg;
+    while (!atomic_load(&w->stop))
+        http_pool_wake(w->pool);
+    return NULL;
+}
+
+/* The list of files that a pool waits for grows while another thread wakes it. */
+static void a_pool_that_opens_connections_can_be_woken_by_another_thread(void **state)
+{
+    enum { N = 64 };
+    struct server *s = *state;
+    struct call *calls = hf_alloc(N * sizeof *calls);
+    struct waker w = {.pool = http_pool_new(&(struct http_client_options){.connections_max = N})};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wake_always, &w), 0);
+    for (int i = 0; i < N; i++) {
+        call_init(&calls[i], s, "/");
+        http_pool_start(w.pool, &calls[i].x, done);
+    }
+    finish(w.pool);
+    atomic_store(&w.stop, true);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(calls[i].x.result, HF_OK);
+        http_response_close(&calls[i].x.response);
+    }
+    free(calls);
+    http_pool_free(w.pool);
+}
+
 static void a_pool_can_be_freed_with_requests_in_flight(void **state)
 {
     struct server *s = *state;
@@ -307,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_malformed_request_ends_in_the_next_turn),
         CLAIM(a_refused_connection_ends_without_a_wait_for_the_others),
         cmocka_unit_test(another_thread_ends_the_wait),
+        CLAIM(a_pool_that_opens_connections_can_be_woken_by_another_thread),
         CLAIM(a_pool_can_be_freed_with_requests_in_flight),
         cmocka_unit_test(an_origin_is_read_from_a_url),
     };

@@ -122,9 +122,13 @@ class Till {
     server.run.done.then((ended) => this.#ended(server, ended));
   }
 
-  // A server that ended at its crash point is started again without one.
-  async #ended(server, { code }) {
-    if (this.#closing || code !== CRASH_EXIT) return;
+  // A server that ended at its crash point is started again without one.  No other may end by itself.
+  async #ended(server, { code, signal }) {
+    if (this.#closing || code === 0 || signal === 'SIGKILL') return;
+    if (code !== CRASH_EXIT) {
+      this.lost = `a server ended by itself with ${code ?? signal}:\n${server.run.stderr}`;
+      return;
+    }
     this.crashes++;
     server.env.HOLDFAST_CRASH_AT = undefined;
     if (this.staysDown && !this.down) {
@@ -155,6 +159,7 @@ class Till {
     for (;;) {
       const up = this.servers.filter((server) => server !== this.down && server.port);
       const server = up[this.#turn++ % up.length];
+      assert.ok(!this.lost, this.lost);
       try {
         const answer = await server.request(method, target, body, keyed);
         if (seen(answer.status) && answer.json?.code !== 'idempotency_in_flight') return answer;

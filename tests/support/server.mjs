@@ -33,6 +33,7 @@ const START_TIMEOUT_MS = 120_000;
 const STOP_TIMEOUT_MS = 120_000;
 const LEAK_CHECK_MS = 90_000; // the leak sanitizer's, at the end of a server, on a busy machine
 const REQUEST_TIMEOUT_MS = 120_000;
+const IDLE_MS = 10_000; // how long a connection is kept for the next request
 const CATCH_UP_MS = 1000; // by then a server shows what was done through another, but for a machine that stands still
 const CATCH_UP_MAX_MS = 20_000;
 
@@ -178,8 +179,10 @@ export class Remote extends Client {
     this.agent = this.newAgent();
   }
 
+  // The server closes a connection that rests for 30 s, and a request that is sent at that moment is lost: none is kept
+  // for so long.
   newAgent() {
-    const options = { keepAlive: true, maxSockets: 64 };
+    const options = { keepAlive: true, maxSockets: 64, timeout: IDLE_MS };
     return this.tls ? new https.Agent({ ...options, ...this.tls }) : new http.Agent(options);
   }
 
@@ -190,7 +193,7 @@ export class Remote extends Client {
     const payload = raw ? body : JSON.stringify(body);
     return new Promise((resolve, reject) => {
       const req = (this.tls ? https : http).request({
-        ...this.tls, host: this.host, port: this.port, method, path: target, agent,
+        ...this.tls, host: this.host, port: this.port, method, path: target, agent, timeout: REQUEST_TIMEOUT_MS,
         headers: {
           ...(payload === undefined ? {} : {
             'Content-Type': 'application/json',
@@ -208,7 +211,7 @@ export class Remote extends Client {
           } catch (error) { reject(error); }
         });
       });
-      req.setTimeout(REQUEST_TIMEOUT_MS, () => req.destroy(new Error(
+      req.on('timeout', () => req.destroy(new Error(
         `${method} ${target}: no answer in ${REQUEST_TIMEOUT_MS} ms`)));
       req.on('error', reject);
       req.end(payload);

@@ -8,7 +8,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { assertOk, assertProblem } from '../support/expect.mjs';
-import { reap, removeTempDir, runServer, Server, tempDir, until } from '../support/server.mjs';
+import { IDLE_MS, reap, removeTempDir, runServer, Server, tempDir, until } from '../support/server.mjs';
 
 const ADMIN = 'admin-key-0123456789';
 const SELLER = 'seller-key-0123456789';
@@ -29,7 +29,7 @@ const logged = (server) => server.stderr.split('\n').filter((line) => line.inclu
 class Elsewhere {
   constructor(server, address) {
     this.server = server;
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 4, localAddress: address });
+    this.agent = new http.Agent({ keepAlive: true, timeout: IDLE_MS, maxSockets: 4, localAddress: address });
   }
 
   get(target, headers) { return this.server.request('GET', target, undefined, headers, { agent: this.agent }); }

@@ -7,7 +7,7 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem, assertReplay } from '../support/expect.mjs';
 import { Document } from '../support/openapi.mjs';
-import { reap, Server } from '../support/server.mjs';
+import { IDLE_MS, reap, Server } from '../support/server.mjs';
 
 const KEYS = { HOLDFAST_ADMIN_KEY: 'admin-key-0123456789', HOLDFAST_SELLER_KEY: 'seller-key-0123456789' };
 const ADMIN = { Authorization: `Bearer ${KEYS.HOLDFAST_ADMIN_KEY}` };
@@ -28,7 +28,7 @@ const manySeats = (server, fields) => server.createEvent(
 
 // Requests from another address of this machine.
 function from(server, localAddress) {
-  const agent = new http.Agent({ keepAlive: true, localAddress });
+  const agent = new http.Agent({ keepAlive: true, timeout: IDLE_MS, localAddress });
   const ask = (method, target, body, headers) => server.request(method, target, body, headers, { agent });
   return {
     post: (target, body, headers) => ask('POST', target, body, headers),

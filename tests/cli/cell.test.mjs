@@ -7,7 +7,7 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { startCell } from '../support/cell.mjs';
 import { begin, freePort, holdfast } from '../support/cli.mjs';
-import { reap, Server, until } from '../support/server.mjs';
+import { IDLE_MS, reap, Server, until } from '../support/server.mjs';
 
 const ADMIN = 'an-admin-key-for-the-cell';
 const SELLER = 'a-seller-key-for-the-cell';
@@ -28,7 +28,7 @@ class Locker {
 
   static async open(server, label, headers = {}) {
     const locker = new Locker();
-    Object.assign(locker, { server, headers, agent: new http.Agent({ keepAlive: true, maxSockets: 512 }), waits: [] });
+    Object.assign(locker, { server, headers, agent: new http.Agent({ keepAlive: true, timeout: IDLE_MS, maxSockets: 512 }), waits: [] });
     locker.session = (await locker.ok('/v1/sessions', { ttl_ms: 60_000, label })).id;
     return locker;
   }

@@ -8,7 +8,7 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { assertInvalid, assertOk, assertProblem } from '../support/expect.mjs';
 import { Party, pathOf } from '../support/locks.mjs';
-import { pool, reap, removeTempDir, runServer, start, tempDir, until } from '../support/server.mjs';
+import { IDLE_MS, pool, reap, removeTempDir, runServer, start, tempDir, until } from '../support/server.mjs';
 
 let server;
 let ann;
@@ -216,7 +216,7 @@ describe('many', () => {
 
   it(`${N} sessions and ${N} names cost a bounded amount of memory, and are all found again`, async () => {
     const own = await start();
-    const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
+    const agent = new http.Agent({ keepAlive: true, timeout: IDLE_MS, maxSockets: 64 });
     const before_ = rssMb(own);
     const fences = new Set();
     await pool(Array.from({ length: N }, (_, i) => i), 64, async (i) => {

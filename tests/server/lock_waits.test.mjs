@@ -6,7 +6,7 @@ import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { assertOk, assertProblem } from '../support/expect.mjs';
 import { labels, look, Party, waiting, waitThenCut } from '../support/locks.mjs';
-import { reap, start, until } from '../support/server.mjs';
+import { IDLE_MS, reap, start, until } from '../support/server.mjs';
 
 const LONG_MS = 60_000;
 const SLOW_MS = 20_000;
@@ -15,7 +15,7 @@ let server;
 let agent;
 before(async () => {
   server = await start();
-  agent = new http.Agent({ keepAlive: true, maxSockets: 4096 });
+  agent = new http.Agent({ keepAlive: true, timeout: IDLE_MS, maxSockets: 4096 });
 });
 after(async () => { agent?.destroy(); await server?.stop(); await reap(); });
 

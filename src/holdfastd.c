@@ -376,7 +376,8 @@ static void leave(struct program *p, int64_t delay_ms)
 }
 
 /* Requests and streams end first, then whatever they wait for, then the threads that serve them;
- * the view goes last, since those threads may look at it until they end. */
+ * the view goes last, since those threads may look at it until they end, and the payments' work
+ * that was not finished has events of it pinned. */
 static void stop(struct program *p)
 {
     engine_hurry(p->engine, HURRY_MS);
@@ -387,8 +388,8 @@ static void stop(struct program *p)
     engine_drain(p->engine);
     server_stop(p->server);
     locks_stop(&p->locks);
-    engine_stop(p->engine);
     payments_stop(&p->payments);
+    engine_stop(p->engine);
     samples_free(p->samples);
     metrics_free(p->metrics);
     cors_close(&p->cors);

@@ -182,8 +182,8 @@ static void world_close(void)
     engine_drain(world.engine);
     server_free(world.site.server);
     locks_stop(&world.locks);
-    engine_stop(world.engine);
     checkout_free(world.checkout);
+    engine_stop(world.engine);
     samples_free(world.api.samples);
     metrics_free(world.metrics);
     ledger_is_sound();

@@ -341,7 +341,9 @@ static void start_queued(struct service *s)
         s->queue_end = &(*s->queue_end)->next;
 }
 
-/* Returns when the first of the others goes on, by wait_now_us. */
+/* Starts the requests whose pause has ended, as far as there is room for them; the others go on
+ * when a request ends.  Returns when the next pause ends, by wait_now_us; INT64_MAX if none will.
+ */
 static int64_t start_paused(struct service *s)
 {
     int64_t now_us = wait_now_us(), next_us = INT64_MAX;
@@ -356,7 +358,7 @@ static int64_t start_paused(struct service *s)
         } else if (may_start(s, job)) {
             *at = job->next;
             run(job);
-        } else { /* goes on when another has ended, which ends the turn of the pool */
+        } else {
             at = &job->next;
         }
     }

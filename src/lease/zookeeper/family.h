@@ -76,6 +76,7 @@ struct zk_session {
     int64_t used_us;             /* when it was last in use */
     int64_t armed_us;            /* until when the keeper sleeps */
     bool stop;                   /* the keeper ends the session */
+    bool is_known;               /* the handle knows the credentials; for the library's thread */
     bool is_refused;             /* the server does not accept the credentials */
     int64_t retry_us;            /* no heartbeat is sent before */
     int64_t lost_us;             /* since when it is not connected */

@@ -32,6 +32,17 @@ static void log_nothing(const char *message) { (void)message; }
 
 /* ---- events, on the library's thread ---- */
 
+/* Tells the library who we are, once for each handle; it tells every server that it connects to
+ * from then on.  It listens while it is connected or connecting, not between two servers, so this
+ * waits for the first connection.  Whoever uses the session does so after this. */
+static bool authenticate(struct zk_session *s, zhandle_t *zh)
+{
+    const char *user = s->family->address.user_password;
+    if (user && !s->is_known)
+        s->is_known = zoo_add_auth(zh, "digest", user, (int)strlen(user), NULL, NULL) == ZOK;
+    return !user || s->is_known;
+}
+
 static void session_event(zhandle_t *zh, int type, int state, const char *path, void *ctx)
 {
     struct zk_session *s = ctx;
@@ -39,10 +50,12 @@ static void session_event(zhandle_t *zh, int type, int state, const char *path, 
     if (type != ZOO_SESSION_EVENT)
         return;
     int64_t timeout_ms = zoo_recv_timeout(zh);
+    bool is_connected = state == ZOO_CONNECTED_STATE && timeout_ms > 0 &&
+                        timeout_ms < TIMEOUT_MAX_MS && authenticate(s, zh);
     pthread_mutex_lock(&s->family->mutex);
     if (s->state == ZK_ENDED) {
         /* final */
-    } else if (state == ZOO_CONNECTED_STATE && timeout_ms > 0 && timeout_ms < TIMEOUT_MAX_MS) {
+    } else if (is_connected) {
         s->state = ZK_CONNECTED;
         s->timeout_ms = timeout_ms;
         s->reason[0] = '\0';
@@ -71,6 +84,7 @@ static void open_handle(struct zk_session *s, const char *servers, const clienti
         s->first_sent_us = s->first_answered_us = 0;
     }
     s->lost_us = zk_now_us(f);
+    s->is_known = false;
     pthread_mutex_unlock(&f->mutex);
     errno = 0;
     zhandle_t *zh = zookeeper_init2(servers, session_event, (int)s->ttl_ms, id, s,
@@ -80,13 +94,10 @@ static void open_handle(struct zk_session *s, const char *servers, const clienti
      * while the session lives, it looks them up when the connection is lost. */
     if (zh)
         (void)zoo_set_servers_resolution_delay(zh, -1);
-    const char *user = f->address.user_password;
-    bool ok =
-        zh && (!user || zoo_add_auth(zh, "digest", user, (int)strlen(user), NULL, NULL) == ZOK);
     pthread_mutex_lock(&f->mutex);
     s->zh = zh;
     pthread_cond_broadcast(&s->changed); /* the connection may be there already */
-    if (ok)
+    if (zh)
         return;
     s->state = ZK_ENDED;
     snprintf(s->reason, sizeof s->reason, "%s",

@@ -9,11 +9,11 @@
 import fs from 'node:fs';
 import path from 'node:path';
 
-// Reads the logs of a directory: one { id, name, fence, start, end } per grant.  The last line of a process that
-// was killed may be cut off.
-export function readGrants(dir) {
+// Reads the logs of a directory, or one of them: one { id, name, fence, start, end } per grant.  The last line of a process
+// that was killed may be cut off.
+export function readGrants(dir, only) {
   const grants = [];
-  for (const file of fs.readdirSync(dir).filter((name) => name.endsWith('.log')).sort()) {
+  for (const file of fs.readdirSync(dir).filter((name) => (only ? name === only : name.endsWith('.log'))).sort()) {
     const lines = fs.readFileSync(path.join(dir, file), 'utf8').split('\n').slice(0, -1);
     grants.push(...parseGrants(lines));
   }

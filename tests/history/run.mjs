@@ -55,6 +55,20 @@ class Workers {
     if (!run.ended) run.child.kill('SIGCONT');
   }
 
+  // Stops a holder until somebody else has had time to get its lock.
+  async pauseHolder() {
+    for (const [i, run] of this.#runs.entries()) {
+      if (run.ended) continue;
+      run.child.kill('SIGSTOP');
+      const [mine] = readGrants(this.dir, `${i}.log`).slice(-1);
+      const isOurs = mine && bootUs() - mine.end < this.ttlMs * 1000;
+      const isNext = ({ id, name, start }) => id !== mine.id && name === mine.name && start > mine.end;
+      for (const endMs = Date.now() + 10 * this.ttlMs; isOurs && Date.now() < endMs && !readGrants(this.dir).some(isNext);) await sleep(5);
+      run.child.kill('SIGCONT');
+      if (isOurs) return;
+    }
+  }
+
   async kill(random) {
     const i = random(this.#runs.length);
     this.#runs[i].child.kill('SIGKILL');
@@ -71,15 +85,16 @@ class Workers {
   }
 }
 
-// One part of a history: workers for `seconds`, and one fault after the other until `quietS` before their end.
+// One part of a history: workers for `seconds`, and one fault after the other until `quietS` before their end.  Without
+// `faults` there is one kind: a holder does not notice that it holds its lock no longer, until somebody else has it.
 // `settings` has ttlMs, threads (2) and processes (4).  lastFaultUs is when the last fault had passed, on the
 // clock of the grants.
 export async function part(settings, url, faults, seconds, { extra = [], quietS = 1.5 } = {}) {
   const dir = tempDir(), random = generator(SEED);
   const workers = new Workers(url, dir, seconds, settings, extra);
   workers.add(settings.processes ?? 4);
-  const kinds = { ...faults, 'pause a worker': () => workers.pause(random) };
-  if ((settings.processes ?? 4) > 1) kinds['kill a worker'] = () => workers.kill(random);
+  const kinds = faults ? { ...faults, 'pause a worker': () => workers.pause(random) } : { 'pause a holder': () => workers.pauseHolder() };
+  if (faults && (settings.processes ?? 4) > 1) kinds['kill a worker'] = () => workers.kill(random);
   const counts = {}, begunMs = Date.now();
   const rest = () => sleep(random(2 * settings.ttlMs));
   await sleep(500);

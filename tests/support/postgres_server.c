@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/status.h"
+#include "support/leaks.h"
 #include "support/port.h"
 
 #define USER "holdfast"
@@ -168,7 +169,10 @@ void postgres_server_again(struct postgres_server *s)
     s->pid = launch(s->dir, s->has_own_clock, "postgres", args);
     postgres_server_url(s, "postgres", url);
     for (int i = 0; i < 3000; i++) {
-        if (PQping(url) == PQPING_OK)
+        size_t before = leaks_now();
+        PGPing answer = PQping(url);
+        leaks_expect_since(before);
+        if (answer == PQPING_OK)
             return;
         hf_check(waitpid(s->pid, NULL, WNOHANG) == 0);
         usleep(10000);

@@ -7,12 +7,11 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { chromium } from 'playwright-core';
+import { openBrowser } from '../support/browser.mjs';
 import { begin, holdfast } from '../support/cli.mjs';
 import { postgresBin } from '../support/postgres.mjs';
 import { tempDir } from '../support/server.mjs';
 
-const CHROMIUM = (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'chromium')).find((file) => fs.existsSync(file));
 const json = (dir, name) => JSON.parse(fs.readFileSync(path.join(dir, name), 'utf8'));
 
 // A cell shows the number: all digits of a whole number, three digits of any other.
@@ -36,25 +35,20 @@ describe('holdfast lab report', () => {
   let browser, made, shown; // shown: the page, opened once for all tests that only read it
 
   before(async () => {
-    assert.ok(CHROMIUM, 'no chromium in PATH');
     [browser, made] = await Promise.all([
-      chromium.launch({ executablePath: CHROMIUM, args: process.getuid() === 0 ? ['--no-sandbox'] : [] }),
+      openBrowser(),
       holdfast(undefined, ['lab', 'report', '--out', out, '--users', '5,20'], { env: { PATH: fewServers() } }),
     ]);
     shown = await open(out);
   });
   after(() => browser?.close());
 
-  // Opens the page of a directory and collects its errors and its requests.
+  // Opens the page of a directory and collects its errors and its requests (browser.mjs).
   async function open(dir, options = {}) {
-    const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, ...options });
-    const complaints = [], requests = [];
-    page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
-    page.on('pageerror', (error) => complaints.push(error.message));
-    page.on('request', (request) => requests.push(request.url()));
+    const page = await browser.page({ once: true, viewport: { width: 1400, height: 900 }, ...options });
     await page.goto(pathToFileURL(path.join(dir, 'index.html')).href);
     await page.waitForSelector('html[data-ready=yes]');
-    return { page, complaints, requests };
+    return page;
   }
 
   it('runs both and writes a page and its data', () => {
@@ -73,7 +67,7 @@ describe('holdfast lab report', () => {
   });
 
   it('shows the numbers of the race', async () => {
-    const { page } = shown;
+    const page = shown;
     const race = json(out, 'race.json');
     const rows = await page.$$eval('tr[data-run]', (all) => all.map((row) => ({
       run: Number(row.dataset.run), strategy: row.querySelector('th').textContent,
@@ -97,7 +91,7 @@ describe('holdfast lab report', () => {
   });
 
   it('draws the numbers of the race in the plots', async () => {
-    const { page } = shown;
+    const page = shown;
     const race = json(out, 'race.json');
     const drawn = await page.$$eval('#charts canvas', (all) => all.map((canvas) => Chart.getChart(canvas).data.datasets
       .map(({ label, data }) => [label, data.map(({ x, y }) => [x, y])])));
@@ -110,7 +104,7 @@ describe('holdfast lab report', () => {
   });
 
   it('draws every step of the anomalies, and how they end', async () => {
-    const { page } = shown;
+    const page = shown;
     const { anomalies } = json(out, 'anomalies.json');
     const drawn = await page.$$eval('article', (all) => all.map((article) => ({
       name: article.id,
@@ -134,16 +128,16 @@ describe('holdfast lab report', () => {
   });
 
   it('can be read on a telephone', async () => {
-    const { page } = await open(out, { viewport: { width: 390, height: 800 } });
+    const page = await open(out, { viewport: { width: 390, height: 800 } });
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
     const heights = await page.$$eval('svg text.said', (all) => all.map((text) => text.getBoundingClientRect().height));
     assert.ok(Math.min(...heights) >= 10, `${Math.min(...heights)} px`);
-    await page.close();
+    await page.done();
   });
 
   it('prints on white paper, with nothing cut off', async () => {
-    const { page, complaints } = await open(out, { colorScheme: 'dark' });
-    assert.deepEqual(complaints, []);
+    const page = await open(out, { colorScheme: 'dark' });
+    assert.deepEqual(page.complaints, []);
     const pdf = await page.pdf({ preferCSSPageSize: true });
     assert.equal(pdf.subarray(0, 5).toString(), '%PDF-');
     assert.ok(pdf.toString('latin1').match(/\/Type \/Page\b/g).length >= 4);
@@ -151,20 +145,20 @@ describe('holdfast lab report', () => {
     await page.setViewportSize({ width: 1032, height: 700 }); // A4 landscape within its margins
     assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(255, 255, 255)');
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
-    await page.close();
+    await page.done();
   });
 
   it('is written where no servers are installed, and names what is missing', async () => {
     const dir = path.join(tempDir(), 'report');
     assert.equal((await holdfast(undefined, ['lab', 'report', '--out', dir, '--users', '5'], { env: { PATH: '/nonexistent' } })).code, 0);
-    const { page, complaints } = await open(dir);
-    assert.deepEqual(complaints, []);
+    const page = await open(dir);
+    assert.deepEqual(page.complaints, []);
     assert.match(await page.textContent('#race-notes'), /PostgreSQL is not installed.*two-layer did not run: needs Redis/);
     assert.match(await page.textContent('#anomaly-notes'), /PostgreSQL is not installed.*Left out: deadlock: SQLite locks/);
     assert.equal(await page.textContent('#anomalies h2'), 'Six races, step by step');
     assert.equal(await page.locator('article').count(), 6);
     assert.match(await page.textContent('thead'), /SQL statements/);
-    await page.close();
+    await page.done();
   });
 
   it('leaves the last report as it was when it is stopped', async () => {
@@ -186,9 +180,9 @@ describe('holdfast lab report', () => {
     const args = ['lab', 'report', '--out', path.join(dir, 'out'), '--race', path.join(out, 'race.json'), '--anomalies', path.join(out, 'anomalies.json')];
     assert.equal((await holdfast(undefined, [...args, '--locks', path.join(dir, 'locks')])).code, told.ok ? 0 : 1);
     assert.deepEqual(json(path.join(dir, 'out'), 'locks.json'), told);
-    assert.equal(await shown.page.isVisible('#locks'), false);
-    const { page, complaints } = await open(path.join(dir, 'out'));
-    assert.deepEqual(complaints, []);
+    assert.equal(await shown.isVisible('#locks'), false);
+    const page = await open(path.join(dir, 'out'));
+    assert.deepEqual(page.complaints, []);
     assert.equal(await page.isVisible('#locks'), true);
     const cell = (row, driver, n = 0) => page.locator(`tr[data-lock-row="${row}"] td[data-driver=${driver}]`).nth(n).textContent();
     assertShows(await cell('speed', 'sqlite'), Math.round(told.drivers[1].speed.per_second), 'acquire and release');
@@ -198,7 +192,7 @@ describe('holdfast lab report', () => {
     assert.match(await cell('traffic', 'sqlite'), /^–\d$/);
     assert.match(await page.textContent('#lock-notes'), /1: not applicable: there is no server\./);
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
-    await page.close();
+    await page.done();
   });
 
   it('shows the files that it is given, broken promises included, and exits with 1', async () => {
@@ -212,11 +206,11 @@ describe('holdfast lab report', () => {
     const args = ['lab', 'report', '--out', path.join(dir, 'out'), '--race', path.join(dir, 'race'), '--anomalies', path.join(dir, 'anomalies')];
     assert.equal((await holdfast(undefined, args)).code, 1);
     assert.deepEqual(json(path.join(dir, 'out'), 'race.json'), race);
-    const { page, complaints } = await open(path.join(dir, 'out'));
-    assert.deepEqual(complaints, []);
+    const page = await open(path.join(dir, 'out'));
+    assert.deepEqual(page.complaints, []);
     assert.equal(await page.textContent('tr.broken td.double'), '3');
     assert.equal(await page.textContent('.evidence'), '</script><b>never markup</b>');
-    await page.close();
+    await page.done();
     const swapped = await holdfast(undefined, ['lab', 'report', '--out', path.join(dir, 'out'), '--race', path.join(dir, 'anomalies')]);
     assert.equal(swapped.code, 65);
     assert.match(swapped.stderr, /is not a lab\.race/);

@@ -59,7 +59,9 @@ describe('an event on the operator’s page', { concurrency: 2 }, () => {
     const { x, y } = await map.evaluate((element) => element.seatPosition('S-A-2'));
     await page.mouse.click(x, y);
     await page.getByRole('heading', { name: 'Seat S-A-2' }).waitFor();
-    const rows = await table(page, 'What happened, newest first').getByRole('row').allTextContents();
+    const changes = table(page, 'What happened, newest first').getByRole('row');
+    await changes.nth(2).waitFor();
+    const rows = await changes.allTextContents();
     assert.match(rows[1], /confirmed.*held → booked/);
     assert.match(rows[2], /held.*available → held/);
     assert.equal(await page.evaluate((id) => document.body.innerText.includes(id), hold.id), false, 'a hold’s id is a secret');
